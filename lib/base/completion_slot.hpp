@@ -1,0 +1,51 @@
+// Something that completes once, with or without an error, and is waited for.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <weft/deadline.hpp>
+#include <weft/error.hpp>
+
+namespace weft::core {
+
+class CompletionSlot {
+ public:
+  /// Called once, before waiters wake, by the thread that completes.
+  void on_complete(std::function<void(const Error*)> call) { call_ = std::move(call); }
+
+  /// Without effect the second time.
+  void complete(const std::optional<Error>& error) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (claimed_) return;
+      claimed_ = true;
+      error_ = error;
+    }
+    if (call_) call_(error_ ? &*error_ : nullptr);
+    const std::lock_guard lock(mutex_);
+    done_ = true;
+    changed_.notify_all();
+  }
+  bool done() const {
+    const std::lock_guard lock(mutex_);
+    return done_;
+  }
+  bool wait(Deadline deadline) const {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_until(lock, deadline.when(), [&] { return done_; });
+  }
+  /// Only after done().
+  const std::optional<Error>& error() const noexcept { return error_; }
+
+ private:
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
+  std::function<void(const Error*)> call_;
+  bool claimed_ = false, done_ = false;
+  std::optional<Error> error_;
+};
+
+}  // namespace weft::core

@@ -1,0 +1,88 @@
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <asio/post.hpp>
+#include <utility>
+
+#include "control/core.hpp"
+
+namespace weft::core {
+namespace {
+
+Result<HostPort> parse_target(std::string_view address) {
+  Result<HostPort> where = parse_address(address);
+  if (where && where->port.value_or(0) == 0)
+    return fail(Code::invalid_argument, fmt::format("'{}' names no port to connect to", address));
+  return where;
+}
+
+}  // namespace
+
+Result<LinkId> Core::connect(std::string_view address, Deadline deadline) {
+  Result<HostPort> where = parse_target(address);
+  if (!where) return fail(std::move(where.error()));
+  const auto attempt = std::make_shared<Attempt>(std::string(address), deadline);
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopping_) return fail(Code::closed, "this engine is closing");
+    attempts_.insert(attempt);
+  }
+  attempt->doing("resolving the host name");
+  resolve(*where, [weak = weak_from_this(), attempt](Result<Endpoints> endpoints) {
+    const std::shared_ptr<Core> core = weak.lock();
+    if (!core) return;
+    asio::post(core->io_, [core = core.get(), attempt, endpoints = std::move(endpoints)]() mutable {
+      core->dial(attempt, std::move(endpoints));
+    });
+  });
+  Result<LinkId> result = attempt->wait();
+  const std::lock_guard lock(mutex_);
+  attempts_.erase(attempt);
+  if (!result && !stopping_) asio::post(io_, [this, attempt] { abandon(attempt); });
+  return result;
+}
+
+void Core::dial(const AttemptPtr& attempt, Result<Endpoints> endpoints) {
+  if (attempt->finished()) return;
+  if (!endpoints) return attempt->finish(fail(std::move(endpoints.error())));
+  attempt->doing("waiting for the connection");
+  const auto dialer =
+      std::make_shared<Dialer>(io_, attempt->address, std::move(*endpoints), attempt->deadline);
+  dialers_.emplace(attempt, dialer);
+  dialer->start([this, attempt](Result<asio::ip::tcp::socket> socket) {
+    dialled(attempt, std::move(socket));
+  });
+}
+
+void Core::dialled(const AttemptPtr& attempt, Result<asio::ip::tcp::socket> socket) {
+  dialers_.erase(attempt);
+  if (!socket) return attempt->finish(fail(std::move(socket.error())));
+  set_options(*socket, config_.death_after);
+  add(std::move(*socket), attempt)->start();
+}
+
+void Core::abandon(const AttemptPtr& attempt) {
+  if (const auto dialer = dialers_.find(attempt); dialer != dialers_.end()) {
+    dialer->second->cancel();
+    dialers_.erase(dialer);
+  }
+  const auto waited_for = [&](const auto& entry) {
+    const std::vector<AttemptPtr>& attempts = entry.second->attempts;
+    return std::find(attempts.begin(), attempts.end(), attempt) != attempts.end();
+  };
+  const auto found = std::find_if(connections_.begin(), connections_.end(), waited_for);
+  if (found == connections_.end()) return;
+  const ConnectionPtr connection = found->second;
+  std::erase(connection->attempts, attempt);
+  if (connection->initiated && connection->attempts.empty())
+    end(connection, Error(Code::cancelled, "connect() gave up waiting"),
+        Goodbye{"gave up waiting for the connection"});
+}
+
+void Core::join(const AttemptPtr& attempt, const ConnectionPtr& link) {
+  if (link->stage == Stage::up) return attempt->finish(link->id);
+  attempt->doing("waiting until both sides are ready");
+  link->attempts.push_back(attempt);
+}
+
+}  // namespace weft::core

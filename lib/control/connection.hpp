@@ -1,0 +1,104 @@
+// One control connection, from the first byte to the last: who the other side is, and how far the
+// two have come. Control thread only, except offer().
+#pragma once
+
+#include <asio/steady_timer.hpp>
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "control/attempt.hpp"
+#include "control/introduction.hpp"
+#include "control/liveness.hpp"
+#include "control/wire.hpp"
+#include "wire/control_codec.hpp"
+
+namespace weft::core {
+
+class Core;
+
+/// The steps of a handshake. Both sides send their preamble, Hello (where they are), and Proof
+/// (that they share a host). Then the engine with the smaller (name, incarnation), the *chooser*,
+/// makes the connection the link with a Choice, or names the link that exists already in a
+/// Duplicate; so two engines that connect to each other at once agree on one link. Then each meets
+/// the other in its own time and says Ready.
+enum class Stage : std::uint8_t {
+  greeting,     // waits for the preamble
+  introducing,  // ... the Hello
+  proving,      // ... the Proof
+  choosing,     // ... the chooser's word
+  duplicate,    // sent a Duplicate: waits for the end, or for Lost
+  meeting,      // chosen: waits for meet() here, and for Ready
+  up,
+  over,  // reported as gone; at most last words are under way
+};
+
+class Connection final : public Wire {
+ public:
+  /// `attempt`: the call of connect() that made this connection; null for an accepted one.
+  Connection(Core& core, LinkId id, asio::ip::tcp::socket socket, AttemptPtr attempt);
+
+  void start();
+  void tell(const ControlMessage& message);
+  /// Nothing is received or reported from here on; `last` is sent before the socket is closed.
+  void retire(const std::optional<ControlMessage>& last);
+  /// Ends the connection when `time` has passed, unless it is up or this is called again.
+  void limit(Nanoseconds time);
+
+  bool chosen() const noexcept { return stage == Stage::meeting || stage == Stage::up; }
+  /// Whether this engine chooses among connections with this peer. Needs the peer's Hello.
+  bool is_chooser() const noexcept;
+  /// "peer 'name' at 1.2.3.4:5", as far as known.
+  std::string who() const;
+
+  const LinkId id;
+  const bool initiated;
+  Stage stage = Stage::greeting;
+  Introduction self, peer;
+  bool same_host = false;
+  std::string same_host_reason;
+  Pulse pulse;
+  std::vector<AttemptPtr> attempts;  // calls of connect() that wait for this link
+
+  // How far meet() has come.
+  bool meet_running = false;  // from being queued until its result is known
+  bool met = false;           // it returned ok, and down() has not been called
+  bool peer_ready = false;
+  std::atomic<bool> meet_unwanted{false};  // read on the setup thread
+  std::optional<Error> why_over;
+
+ private:
+  void on_preamble(VersionRange versions) override;
+  void on_frame(Bytes frame) override;
+  void on_lost(Error why) override;
+  void on_closed() override;
+
+  void take(const Hello& hello);
+  void take(const Proof& proof);
+  void take(const Choice&);
+  void take(const Duplicate& duplicate);
+  void take(const Lost&);
+  void take(const Ready&);
+  void take(const Refusal& refusal);
+  void take(const Heartbeat& heartbeat);
+  void take(const Goodbye& goodbye);
+  void take(Notice notice);
+  void take(const UnknownMessage&);
+  bool expect(Stage wanted, const char* what);
+  void doing(const char* what);
+
+  std::shared_ptr<Connection> shared() {
+    return std::static_pointer_cast<Connection>(shared_from_this());
+  }
+
+  Core& core_;
+  asio::steady_timer limit_;
+  VersionRange peer_versions_;
+  Proof proof_;  // of what this engine read in the peer's page
+};
+
+using ConnectionPtr = std::shared_ptr<Connection>;
+
+}  // namespace weft::core

@@ -1,0 +1,79 @@
+// The control plane: one TCP connection per peer, over which engines meet, prove that they share a
+// host, exchange notices, and notice each other's death.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <weft/deadline.hpp>
+#include <weft/error.hpp>
+
+#include "control/introduction.hpp"
+#include "control/notice.hpp"
+
+namespace weft::core {
+
+/// One control connection, never used again within a process.
+using LinkId = std::uint64_t;
+
+/// What the engine does when something happens on a link. The calls for one link come one at a time
+/// and in order: meet, up, received..., down. meet() comes on the setup thread, which may block,
+/// one link after the other; the rest comes on the control thread, which must not. So a meet() may
+/// run beside a call for another link.
+class ControlHandler {
+ public:
+  virtual ~ControlHandler() = default;
+  /// The peer has introduced itself: make its rails reachable. On an error the link is refused and
+  /// the peer is told the sentence. `same_host` only if both sides proved it.
+  /// `self` is the introduction that was sent on this link (it holds the token for it).
+  /// `same_host_reason` says why they are not on one host; empty if they are.
+  virtual Result<void> meet(LinkId link, const Introduction& self, const Introduction& peer,
+                            bool same_host, const std::string& same_host_reason) = 0;
+  /// Both sides have met each other: operations may be posted.
+  virtual void up(LinkId link) = 0;
+  virtual void received(LinkId link, Notice notice) = 0;
+  /// The link is gone. Once for each link for which meet() returned without an error.
+  virtual void down(LinkId link, const Error& why) = 0;
+};
+
+struct ControlConfig {
+  std::string listen;     // "host:port", "[v6]:port"; empty: none
+  std::string advertise;  // empty: as listened on
+  bool allow_unauthenticated_network = false;
+  Nanoseconds heartbeat{};
+  Nanoseconds death_after{};
+  /// Bounds against strangers: connections that have not met yet, and the time they get.
+  std::size_t max_strangers = 256;
+  Nanoseconds handshake_time = std::chrono::seconds(5);
+  /// Asked before each heartbeat: did every progress thread tick since the last one?
+  std::function<bool()> progress_alive;
+  /// Told why an accepted connection ended before it came to meet(), and about notices too large
+  /// to be sent. For the log; from any thread. May be empty.
+  std::function<void(const Error&)> on_trouble;
+};
+
+class ControlPlane {
+ public:
+  /// Starts listening. `self` without a token, `handler` must outlive the plane.
+  static Result<std::unique_ptr<ControlPlane>> start(const ControlConfig& config, Introduction self,
+                                                     ControlHandler& handler);
+  virtual ~ControlPlane() = default;
+
+  /// Where peers reach this engine; empty without a listener.
+  virtual const std::string& address() const noexcept = 0;
+  /// Meets the engine at `address`. Returns when the link is up; the existing link if the two have
+  /// met already. Not from within a handler call.
+  virtual Result<LinkId> connect(std::string_view address, Deadline deadline) = 0;
+  /// Queues a notice. From any thread; dropped if the link is down.
+  virtual void send(LinkId link, Notice notice) = 0;
+  /// Says goodbye on a link; down() follows.
+  virtual void hang_up(LinkId link, std::string reason) = 0;
+  /// Says goodbye on all links, and joins the threads. No handler call is under way or comes after
+  /// it returned ok; `timed_out` if a handler call did not return.
+  virtual Result<void> stop(Deadline deadline) = 0;
+};
+
+}  // namespace weft::core

@@ -1,0 +1,144 @@
+// The control plane's inside. Split by behaviour: plane.cpp (starting, stopping, calls from other
+// threads), connecting.cpp (calls of connect), peers.cpp (which connection is the link to a peer,
+// and the handler's calls), liveness.cpp (heartbeats and death).
+#pragma once
+
+#include <asio/executor_work_guard.hpp>
+#include <asio/io_context.hpp>
+#include <asio/steady_timer.hpp>
+#include <atomic>
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <unordered_map>
+
+#include "control/attempt.hpp"
+#include "control/connection.hpp"
+#include "control/control.hpp"
+#include "control/dialer.hpp"
+#include "control/listener.hpp"
+#include "control/same_host.hpp"
+#include "control/tuning.hpp"
+
+namespace weft::core {
+
+/// Kept alive by its threads and by the ControlPlane. What is posted to its contexts refers to it
+/// without owning it.
+class Core : public std::enable_shared_from_this<Core> {
+ public:
+  Core(ControlConfig config, ControlTuning tuning, Introduction self, ControlHandler& handler);
+
+  // plane.cpp; from any thread.
+  Result<void> open();
+  Result<void> stop(Deadline deadline);
+  const std::string& address() const noexcept { return self_.address; }
+  void send(LinkId link, Notice notice);
+  void hang_up(LinkId link, std::string reason);
+  /// For the log.
+  void trouble(const Error& error) const;
+
+  // connecting.cpp; from any thread.
+  Result<LinkId> connect(std::string_view address, Deadline deadline);
+
+  // What connections ask for and report; control thread only, as all that follows.
+  asio::io_context& context() noexcept { return io_; }
+  const ControlConfig& config() const noexcept { return config_; }
+  const ControlTuning& tuning() const noexcept { return tuning_; }
+  /// With a fresh token.
+  Introduction introduction() const;
+  HostClaim host_claim() const { return page_.claim(); }
+  bool proven_by(const Proof& proof) const { return page_.knows(proof); }
+
+  // peers.cpp
+  /// The peer is known, and this engine chooses.
+  void choose(const ConnectionPtr& connection);
+  /// The connection is now the link to its peer; one that was is gone.
+  void adopt(const ConnectionPtr& connection);
+  /// The peer says that the connection with this token of ours is the link.
+  void is_duplicate(const ConnectionPtr& connection, std::uint64_t token);
+  void go_up(const ConnectionPtr& connection);
+  void received(LinkId link, Notice notice);
+  /// Reports the connection as gone, once, and closes it after `last` was sent.
+  void end(const ConnectionPtr& connection, const Error& why,
+           const std::optional<ControlMessage>& last);
+  void closed(const ConnectionPtr& connection);
+
+ private:
+  /// The link to the peer of one name.
+  struct Place {
+    ConnectionPtr link;
+    ConnectionPtr leaving;  // an earlier one, whose meet() has not returned yet
+  };
+
+  // plane.cpp
+  void run(asio::io_context& context, const char* name);
+  ConnectionPtr add(asio::ip::tcp::socket socket, AttemptPtr attempt);
+  void accepted(asio::ip::tcp::socket socket);
+  void shut_down();
+  void note_if_quiet();
+
+  // connecting.cpp
+  void dial(const AttemptPtr& attempt, Result<Endpoints> endpoints);
+  void dialled(const AttemptPtr& attempt, Result<asio::ip::tcp::socket> socket);
+  void abandon(const AttemptPtr& attempt);
+  /// The attempt waits for this link from here on.
+  void join(const AttemptPtr& attempt, const ConnectionPtr& link);
+
+  // peers.cpp
+  void start_meeting(Place& place);
+  void meeting_ended(const ConnectionPtr& connection, Result<void> result);
+  void report_down(const ConnectionPtr& connection);
+  void move_attempts(const ConnectionPtr& from, const ConnectionPtr& to);
+  void forget(const ConnectionPtr& connection);
+
+  // liveness.cpp
+  void start_beating();
+  void wait_for_beat(Clock::time_point when);
+  void send_heartbeats();
+  void forgive(Nanoseconds lateness);
+  /// Returns when to look again.
+  Clock::time_point bury_the_dead(Clock::time_point now);
+
+  const ControlConfig config_;
+  const ControlTuning tuning_;
+  Introduction self_;
+  ControlHandler& handler_;
+  const ProofPage page_;
+
+  asio::io_context io_{1};
+  asio::io_context setup_{1};
+  asio::executor_work_guard<asio::io_context::executor_type> io_work_ = asio::make_work_guard(io_);
+  asio::executor_work_guard<asio::io_context::executor_type> setup_work_ =
+      asio::make_work_guard(setup_);
+  std::thread io_thread_, setup_thread_;
+  /// A handler call did not return in time: none is made any more.
+  std::atomic<bool> silenced_{false};
+
+  // Control thread.
+  std::unique_ptr<Listener> listener_;
+  std::map<LinkId, ConnectionPtr> connections_;  // until closed
+  std::map<LinkId, ConnectionPtr> strangers_;    // of these, accepted and not chosen: oldest first
+  std::map<std::string, Place> places_;          // by the peer's name
+  std::map<AttemptPtr, std::shared_ptr<Dialer>> dialers_;
+  asio::steady_timer beat_timer_{io_};
+  Clock::time_point next_beat_;
+  bool shut_down_ = false;
+
+  std::atomic<unsigned> meets_running_{0};
+
+  mutable std::mutex mutex_;  // for what follows
+  std::condition_variable changed_;
+  std::unordered_map<LinkId, ConnectionPtr> up_;
+  std::set<AttemptPtr> attempts_;
+  bool stopping_ = false;
+  bool quiet_ = false;  // shut down, and nothing is under way
+  unsigned threads_ = 0;
+};
+
+}  // namespace weft::core

@@ -1,0 +1,216 @@
+#include <fmt/core.h>
+
+#include <tuple>
+#include <utility>
+
+#include "control/connection.hpp"
+#include "control/core.hpp"
+#include "control/same_host.hpp"
+
+namespace weft::core {
+namespace {
+
+/// What a person gets to see who points a browser at the port.
+constexpr std::string_view hint_for_strangers =
+    "This port speaks Weft's control protocol only.\r\n";
+
+Blob blob_of(std::string_view text) {
+  const auto* begin = reinterpret_cast<const std::byte*>(text.data());
+  return Blob(begin, begin + text.size());
+}
+
+auto rank(const Introduction& who) {
+  return std::tie(who.name, who.incarnation);
+}
+
+}  // namespace
+
+Connection::Connection(Core& core, LinkId id, asio::ip::tcp::socket socket, AttemptPtr attempt)
+    : Wire(std::move(socket), core.tuning().queue_bound),
+      id(id),
+      initiated(attempt != nullptr),
+      self(core.introduction()),
+      core_(core),
+      limit_(core.context()) {
+  if (attempt) attempts.push_back(std::move(attempt));
+}
+
+void Connection::start() {
+  limit(core_.config().handshake_time);
+  doing("waiting for its first word");
+  if (initiated) {
+    const Preamble preamble = write_preamble(core_.tuning().versions);
+    write(Blob(preamble.begin(), preamble.end()));
+  }
+  start_reading();
+}
+
+void Connection::tell(const ControlMessage& message) {
+  Result<Blob> frame = encode(message);
+  if (frame)
+    write(std::move(*frame));
+  else
+    core_.trouble(frame.error());
+}
+
+void Connection::retire(const std::optional<ControlMessage>& last) {
+  const bool greeted = stage != Stage::greeting;
+  stage = Stage::over;
+  limit_.cancel();
+  if (last && greeted) tell(*last);
+  finish(core_.tuning().linger);
+}
+
+void Connection::limit(Nanoseconds time) {
+  limit_.expires_after(time);
+  limit_.async_wait([this, self = shared(), time](const std::error_code& cancelled) {
+    const bool settled = stage == Stage::up || stage == Stage::over;
+    if (cancelled || settled || limit_.expiry() > Clock::now()) return;
+    const double seconds = std::chrono::duration<double>(time).count();
+    const char* what = stage == Stage::greeting ? "did not say a word" : "did not finish meeting";
+    core_.end(self,
+              Error(Code::timed_out, fmt::format("{} {} within {:.1f} s", who(), what, seconds)),
+              Goodbye{"the other side took too long to meet"});
+  });
+}
+
+bool Connection::is_chooser() const noexcept {
+  return rank(self) < rank(peer);
+}
+
+std::string Connection::who() const {
+  return peer.name.empty() ? remote() : fmt::format("peer '{}' at {}", peer.name, remote());
+}
+
+void Connection::doing(const char* what) {
+  for (const AttemptPtr& attempt : attempts) attempt->doing(what);
+}
+
+// What comes in.
+
+void Connection::on_preamble(VersionRange versions) {
+  peer_versions_ = versions;
+  const VersionRange ours = core_.tuning().versions;
+  if (!initiated) {
+    const Preamble preamble = write_preamble(ours);
+    write(Blob(preamble.begin(), preamble.end()));
+  }
+  if (!agree(ours, versions))
+    return core_.end(shared(),
+                     Error(Code::protocol_mismatch,
+                           fmt::format("{} speaks {} of Weft's protocol, this engine {}", remote(),
+                                       to_string(versions), to_string(ours))),
+                     std::nullopt);
+  stage = Stage::introducing;
+  doing("waiting for it to introduce itself");
+  tell(Hello{self, core_.host_claim()});
+}
+
+void Connection::on_frame(Bytes frame) {
+  if (stage == Stage::over) return;
+  pulse.heard(Clock::now());
+  Result<ControlMessage> message = decode(frame);
+  if (!message) return on_lost(message.error());
+  std::visit([this](auto& content) { take(std::move(content)); }, *message);
+}
+
+void Connection::on_lost(Error why) {
+  if (stage == Stage::over) return;
+  if (stage == Stage::greeting) {
+    if (why.code() == Code::protocol_mismatch && !initiated) write(blob_of(hint_for_strangers));
+    if (why.code() == Code::peer_down)
+      why =
+          Error(Code::unavailable, fmt::format("{} closed the connection without a word: it is no "
+                                               "Weft engine, or turns connections away",
+                                               remote()));
+  }
+  core_.end(shared(), why, Goodbye{why.message()});
+}
+
+void Connection::on_closed() {
+  limit_.cancel();
+  core_.closed(shared());
+}
+
+bool Connection::expect(Stage wanted, const char* what) {
+  if (stage == wanted) return true;
+  on_lost(Error(Code::protocol_mismatch, fmt::format("{} sent {} out of turn", who(), what)));
+  return false;
+}
+
+void Connection::take(const Hello& hello) {
+  if (!expect(Stage::introducing, "an introduction")) return;
+  peer = hello.introduction;
+  if (rank(self) == rank(peer))
+    return core_.end(shared(),
+                     Error(Code::invalid_argument,
+                           fmt::format("{} is this engine ('{}') itself", remote(), self.name)),
+                     Goodbye{"an engine does not connect to itself"});
+  stage = Stage::proving;
+  proof_ = prove_same_host(hello.host, peer.incarnation);
+  tell(proof_);
+}
+
+void Connection::take(const Proof& proof) {
+  if (!expect(Stage::proving, "a proof")) return;
+  same_host = proof_.proven && core_.proven_by(proof);
+  if (!proof_.proven)
+    same_host_reason = proof_.reason;
+  else if (!same_host)
+    same_host_reason =
+        proof.proven ? "the peer's proof is wrong" : "seen by the peer: " + proof.reason;
+  stage = Stage::choosing;
+  doing("waiting for it to agree on a link");
+  if (is_chooser()) core_.choose(shared());
+}
+
+void Connection::take(const Choice&) {
+  if (!expect(Stage::choosing, "a choice")) return;
+  core_.adopt(shared());
+}
+
+void Connection::take(const Duplicate& duplicate) {
+  if (!expect(Stage::choosing, "a choice")) return;
+  core_.is_duplicate(shared(), duplicate.token);
+}
+
+void Connection::take(const Lost&) {
+  if (!expect(Stage::duplicate, "a loss")) return;
+  tell(Choice{});
+  core_.adopt(shared());
+}
+
+void Connection::take(const Ready&) {
+  if (!expect(Stage::meeting, "a readiness")) return;
+  peer_ready = true;
+  if (met) core_.go_up(shared());
+}
+
+void Connection::take(const Refusal& refusal) {
+  core_.end(shared(), Error(refusal.code, fmt::format("{} refused: {}", who(), refusal.reason)),
+            std::nullopt);
+}
+
+void Connection::take(const Heartbeat& heartbeat) {
+  if (!chosen())
+    return on_lost(Error(Code::protocol_mismatch, who() + " sent a heartbeat too soon"));
+  pulse.heartbeat(Clock::now(), heartbeat.progressing);
+}
+
+void Connection::take(const Goodbye& goodbye) {
+  // A connection that this side accepted and that the other did not need is nobody's trouble.
+  const Code code = initiated || chosen() ? Code::peer_down : Code::cancelled;
+  core_.end(shared(), Error(code, fmt::format("{} said goodbye: {}", who(), goodbye.reason)),
+            std::nullopt);
+}
+
+void Connection::take(Notice notice) {
+  if (expect(Stage::up, "a notice")) core_.received(id, std::move(notice));
+}
+
+void Connection::take(const UnknownMessage&) {
+  if (peer_versions_.newest <= core_.tuning().versions.newest)
+    on_lost(Error(Code::protocol_mismatch, who() + " sent a message of an unknown kind"));
+}
+
+}  // namespace weft::core

@@ -1,0 +1,77 @@
+#include "control/liveness.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "control/core.hpp"
+
+namespace weft::core {
+namespace {
+
+double seconds(Nanoseconds time) {
+  return std::chrono::duration<double>(time).count();
+}
+
+}  // namespace
+
+std::optional<Error> Pulse::verdict(Clock::time_point now, Nanoseconds death_after) const {
+  if (now - heard_ >= death_after)
+    return Error(Code::peer_down, fmt::format("nothing was heard from the peer for {:.1f} s: it is "
+                                              "frozen, cut off or dead",
+                                              seconds(now - heard_)));
+  if (standing_ && now - progressed_ >= death_after)
+    return Error(Code::peer_down,
+                 fmt::format("the peer's progress threads have stood still for {:.1f} s, though "
+                             "its process lives",
+                             seconds(now - progressed_)));
+  return std::nullopt;
+}
+
+void Core::start_beating() {
+  next_beat_ = Clock::now() + config_.heartbeat;
+  wait_for_beat(next_beat_);
+}
+
+void Core::wait_for_beat(Clock::time_point when) {
+  beat_timer_.expires_at(when);
+  beat_timer_.async_wait([this, when](const std::error_code& cancelled) {
+    if (cancelled || shut_down_) return;
+    const Clock::time_point now = Clock::now();
+    // A timer this late means that the whole process was stopped, or its control thread kept busy:
+    // what peers said meanwhile still waits in the sockets.
+    if (now - when > config_.heartbeat) forgive(now - when);
+    if (now >= next_beat_) {
+      send_heartbeats();
+      next_beat_ = now + config_.heartbeat;
+    }
+    wait_for_beat(bury_the_dead(now));
+  });
+}
+
+void Core::forgive(Nanoseconds lateness) {
+  for (const auto& [id, connection] : connections_) connection->pulse.forgive(lateness);
+}
+
+void Core::send_heartbeats() {
+  const bool progressing = !config_.progress_alive || config_.progress_alive();
+  for (const auto& [id, connection] : connections_)
+    if (connection->chosen()) connection->tell(Heartbeat{progressing});
+}
+
+Clock::time_point Core::bury_the_dead(Clock::time_point now) {
+  Clock::time_point next = next_beat_;
+  std::vector<std::pair<ConnectionPtr, Error>> dead;
+  for (const auto& [id, connection] : connections_) {
+    if (!connection->chosen()) continue;
+    if (std::optional<Error> why = connection->pulse.verdict(now, config_.death_after))
+      dead.emplace_back(connection, std::move(*why));
+    else
+      next = std::min(next, connection->pulse.due(config_.death_after));
+  }
+  for (const auto& [connection, why] : dead) end(connection, why, Goodbye{why.message()});
+  return next;
+}
+
+}  // namespace weft::core

@@ -1,0 +1,43 @@
+// Messages over a control connection that is up.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <weft/error.hpp>
+#include <weft/memory.hpp>
+
+namespace weft::core {
+
+/// Asks for a grant by name; the owner answers once it is published.
+struct LookupRequest {
+  std::uint64_t request = 0;
+  std::string name;
+};
+/// The asker's deadline passed: no answer is wanted any more.
+struct LookupAbandoned {
+  std::uint64_t request = 0;
+};
+struct LookupReply {
+  std::uint64_t request = 0;
+  Blob grant;
+};
+/// A signal that the peer may expect will not come, and why.
+struct SignalFailed {
+  std::uint64_t signal = 0;
+  Code code = Code::internal;
+  std::string reason;
+};
+/// Stop using a grant, drain what is posted under it, and confirm.
+struct RevokeRequest {
+  std::uint64_t request = 0;
+  std::uint64_t lease = 0;
+};
+struct RevokeConfirmed {
+  std::uint64_t request = 0;
+};
+
+using Notice = std::variant<LookupRequest, LookupAbandoned, LookupReply, SignalFailed,
+                            RevokeRequest, RevokeConfirmed>;
+
+}  // namespace weft::core

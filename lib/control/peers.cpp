@@ -1,0 +1,158 @@
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <asio/post.hpp>
+#include <utility>
+
+#include "control/core.hpp"
+
+namespace weft::core {
+
+// Which connection is the link.
+
+void Core::choose(const ConnectionPtr& connection) {
+  const auto place = places_.find(connection->peer.name);
+  const ConnectionPtr link = place == places_.end() ? nullptr : place->second.link;
+  if (!link || link->peer.incarnation != connection->peer.incarnation) {
+    connection->tell(Choice{});
+    return adopt(connection);
+  }
+  if (!connection->initiated) {
+    connection->stage = Stage::duplicate;
+    return connection->tell(Duplicate{link->peer.token});
+  }
+  move_attempts(connection, link);
+  end(connection, Error(Code::cancelled, "met already"), Goodbye{"met already"});
+}
+
+void Core::is_duplicate(const ConnectionPtr& connection, std::uint64_t token) {
+  const auto named = std::find_if(connections_.begin(), connections_.end(), [&](const auto& other) {
+    return other.second->self.token == token && other.second->stage != Stage::over &&
+           other.second->peer.name == connection->peer.name && other.second != connection;
+  });
+  if (named == connections_.end()) return connection->tell(Lost{});
+  move_attempts(connection, named->second);
+  end(connection, Error(Code::cancelled, "met already"), Goodbye{"met already"});
+}
+
+void Core::move_attempts(const ConnectionPtr& from, const ConnectionPtr& to) {
+  for (const AttemptPtr& attempt : std::exchange(from->attempts, {})) join(attempt, to);
+}
+
+void Core::adopt(const ConnectionPtr& connection) {
+  strangers_.erase(connection->id);
+  connection->trust();
+  connection->stage = Stage::meeting;
+  connection->pulse.start(Clock::now());
+  connection->limit(tuning_.meet_time);
+  for (const AttemptPtr& attempt : connection->attempts)
+    attempt->doing("waiting until both sides are ready");
+
+  Place& place = places_[connection->peer.name];
+  if (const ConnectionPtr old = std::exchange(place.link, connection)) {
+    const bool restarted = old->peer.incarnation != connection->peer.incarnation;
+    const Error why =
+        restarted
+            ? Error(Code::stale, fmt::format("{} was replaced by a new incarnation", old->who()))
+            : Error(Code::peer_down, old->who() + " gave up this connection");
+    end(old, why, Goodbye{"replaced by another connection"});
+  }
+  start_meeting(place);
+}
+
+// The handler's calls.
+
+void Core::start_meeting(Place& place) {
+  const ConnectionPtr connection = place.link;
+  if (!connection || place.leaving || connection->stage != Stage::meeting ||
+      connection->meet_running || connection->met)
+    return;
+  connection->meet_running = true;
+  ++meets_running_;
+  asio::post(setup_, [this, connection] {
+    Result<void> result = fail(Code::cancelled, "the connection ended before the meeting");
+    if (!connection->meet_unwanted && !silenced_)
+      result = handler_.meet(connection->id, connection->self, connection->peer,
+                             connection->same_host, connection->same_host_reason);
+    asio::post(io_, [this, connection, result = std::move(result)]() mutable {
+      meeting_ended(connection, std::move(result));
+    });
+  });
+}
+
+void Core::meeting_ended(const ConnectionPtr& connection, Result<void> result) {
+  connection->meet_running = false;
+  connection->met = result.has_value();
+  --meets_running_;
+  if (connection->stage == Stage::over) {
+    report_down(connection);
+    const auto place = places_.find(connection->peer.name);
+    place->second.leaving = nullptr;
+    if (place->second.link)
+      start_meeting(place->second);
+    else
+      places_.erase(place);
+  } else if (!result) {
+    const Error& why = result.error();
+    end(connection, why, Refusal{why.code(), why.message()});
+  } else {
+    connection->tell(Ready{});
+    if (connection->peer_ready) go_up(connection);
+  }
+  note_if_quiet();
+}
+
+void Core::go_up(const ConnectionPtr& connection) {
+  connection->stage = Stage::up;
+  {
+    const std::lock_guard lock(mutex_);
+    up_.emplace(connection->id, connection);
+  }
+  if (!silenced_) handler_.up(connection->id);
+  for (const AttemptPtr& attempt : std::exchange(connection->attempts, {}))
+    attempt->finish(connection->id);
+}
+
+void Core::received(LinkId link, Notice notice) {
+  if (!silenced_) handler_.received(link, std::move(notice));
+}
+
+void Core::report_down(const ConnectionPtr& connection) {
+  if (!std::exchange(connection->met, false) || silenced_) return;
+  handler_.down(connection->id, *connection->why_over);
+}
+
+void Core::end(const ConnectionPtr& connection, const Error& why,
+               const std::optional<ControlMessage>& last) {
+  if (connection->stage == Stage::over) return;
+  const bool was_chosen = connection->chosen();
+  connection->why_over = Error(why).with_peer(connection->peer.name);
+  connection->meet_unwanted = true;
+  connection->retire(last);
+  forget(connection);
+  if (!connection->initiated && !was_chosen && why.code() != Code::cancelled) trouble(why);
+  report_down(connection);
+  for (const AttemptPtr& attempt : std::exchange(connection->attempts, {}))
+    attempt->finish(fail(*connection->why_over));
+}
+
+/// Takes the connection out of all tables but those of open sockets.
+void Core::forget(const ConnectionPtr& connection) {
+  {
+    const std::lock_guard lock(mutex_);
+    up_.erase(connection->id);
+  }
+  const auto place = places_.find(connection->peer.name);
+  if (place == places_.end()) return;
+  if (connection->meet_running) place->second.leaving = connection;
+  if (place->second.link == connection) place->second.link = nullptr;
+  if (!place->second.link && !place->second.leaving) places_.erase(place);
+}
+
+void Core::closed(const ConnectionPtr& connection) {
+  strangers_.erase(connection->id);
+  connections_.erase(connection->id);
+  note_if_quiet();
+}
+
+}  // namespace weft::core

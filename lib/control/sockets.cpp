@@ -1,0 +1,103 @@
+#include "control/sockets.hpp"
+
+#include <fmt/core.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <asio/io_context.hpp>
+#include <cerrno>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+namespace weft::core {
+namespace {
+
+Result<Endpoints> look_up(const HostPort& where) {
+  asio::io_context context;
+  asio::ip::tcp::resolver resolver(context);
+  std::error_code error;
+  const auto results = resolver.resolve(where.host, std::to_string(where.port.value_or(0)), error);
+  Endpoints found;
+  for (const auto& result : results) found.push_back(result.endpoint());
+  if (error || found.empty())
+    return fail(Code::not_found, fmt::format("the host name '{}' can't be resolved: {}", where.host,
+                                             error ? error.message() : "no address"));
+  return found;
+}
+
+}  // namespace
+
+void resolve(const HostPort& where, std::function<void(Result<Endpoints>)> done) {
+  std::error_code not_a_number;
+  const asio::ip::address number = asio::ip::make_address(where.host, not_a_number);
+  if (!not_a_number) return done(Endpoints{{number, where.port.value_or(0)}});
+  try {
+    std::thread([where, done] { done(look_up(where)); }).detach();
+  } catch (const std::system_error& error) {
+    done(fail(Code::unavailable,
+              fmt::format("no thread to resolve '{}': {}", where.host, error.what())));
+  }
+}
+
+Result<Endpoints> resolve(const HostPort& where, Deadline deadline) {
+  struct Answer {
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::optional<Result<Endpoints>> result;
+  };
+  const auto answer = std::make_shared<Answer>();
+  resolve(where, [answer](Result<Endpoints> result) {
+    const std::lock_guard lock(answer->mutex);
+    answer->result = std::move(result);
+    answer->changed.notify_all();
+  });
+  std::unique_lock lock(answer->mutex);
+  if (!answer->changed.wait_until(lock, deadline.when(),
+                                  [&] { return answer->result.has_value(); }))
+    return fail(Code::timed_out,
+                fmt::format("the host name '{}' was not resolved in time", where.host));
+  return std::move(*answer->result);
+}
+
+template <typename Socket>
+std::error_code open_socket(Socket& socket, const asio::ip::tcp& protocol) {
+  const int descriptor = ::socket(protocol.family(), SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (descriptor < 0) return {errno, std::system_category()};
+  std::error_code error;
+  socket.assign(protocol, descriptor, error);
+  if (error) ::close(descriptor);
+  return error;
+}
+
+template std::error_code open_socket(asio::ip::tcp::socket&, const asio::ip::tcp&);
+template std::error_code open_socket(asio::ip::tcp::acceptor&, const asio::ip::tcp&);
+
+std::error_code accept_from(asio::ip::tcp::acceptor& acceptor, asio::ip::tcp::socket& socket) {
+  const int descriptor = ::accept4(acceptor.native_handle(), nullptr, nullptr, SOCK_CLOEXEC);
+  if (descriptor < 0) return {errno, std::system_category()};
+  std::error_code error;
+  socket.assign(acceptor.local_endpoint(error).protocol(), descriptor, error);
+  if (error) ::close(descriptor);
+  return error;
+}
+
+void set_options(asio::ip::tcp::socket& socket, Nanoseconds death_after) {
+  std::error_code ignored;
+  socket.set_option(asio::ip::tcp::no_delay(true), ignored);
+  socket.set_option(asio::socket_base::keep_alive(true), ignored);
+  const auto timeout = std::chrono::duration_cast<std::chrono::milliseconds>(death_after).count();
+  const auto milliseconds = static_cast<unsigned>(std::clamp<std::int64_t>(timeout, 1, 1 << 30));
+  setsockopt(socket.native_handle(), IPPROTO_TCP, TCP_USER_TIMEOUT, &milliseconds,
+             sizeof milliseconds);
+}
+
+std::string to_string(const asio::ip::tcp::endpoint& endpoint) {
+  return format_address(endpoint.address().to_string(), endpoint.port());
+}
+
+}  // namespace weft::core

@@ -1,0 +1,35 @@
+// Names to endpoints, and sockets with the options that control connections need.
+#pragma once
+
+#include <asio/ip/tcp.hpp>
+#include <functional>
+#include <string>
+#include <vector>
+#include <weft/deadline.hpp>
+#include <weft/error.hpp>
+
+#include "control/address.hpp"
+
+namespace weft::core {
+
+using Endpoints = std::vector<asio::ip::tcp::endpoint>;
+
+/// Turns a host into endpoints. Numbers are answered within the call; names on a thread of its own,
+/// since looking one up blocks for as long as the system likes.
+void resolve(const HostPort& where, std::function<void(Result<Endpoints>)> done);
+/// Waits for resolve().
+Result<Endpoints> resolve(const HostPort& where, Deadline deadline);
+
+/// A new socket, closed on exec, for `Socket` a socket or an acceptor.
+template <typename Socket>
+std::error_code open_socket(Socket& socket, const asio::ip::tcp& protocol);
+
+/// Accepts a waiting connection, closed on exec.
+std::error_code accept_from(asio::ip::tcp::acceptor& acceptor, asio::ip::tcp::socket& socket);
+
+/// No delay, keep alive, and what was sent must be acknowledged within `death_after`.
+void set_options(asio::ip::tcp::socket& socket, Nanoseconds death_after);
+
+std::string to_string(const asio::ip::tcp::endpoint& endpoint);
+
+}  // namespace weft::core

@@ -1,0 +1,25 @@
+#include <cstring>
+
+#include "device/device.hpp"
+
+namespace weft::core {
+namespace {
+
+class Host final : public Device {
+ public:
+  void copy_out(void* host, const void* memory, std::size_t bytes) const override {
+    std::memcpy(host, memory, bytes);
+  }
+  void copy_in(void* memory, const void* host, std::size_t bytes) const override {
+    std::memcpy(memory, host, bytes);
+  }
+};
+
+}  // namespace
+
+const Device* device_for(MemoryKind kind) noexcept {
+  static const Host host;
+  return kind == MemoryKind::host ? &host : nullptr;
+}
+
+}  // namespace weft::core

@@ -1,0 +1,223 @@
+// The public Engine: each call checks that the engine can be used, then hands on.
+#include <tuple>
+#include <weft/engine.hpp>
+
+#include "engine/config_check.hpp"
+#include "engine/engine_state.hpp"
+#include "engine/hooks.hpp"
+#include "provider.hpp"
+
+namespace weft {
+namespace {
+
+// A destructor may take this long.
+constexpr auto destructor_time = std::chrono::seconds(2);
+
+Error moved_from() {
+  return Error(Code::closed, "the handle was moved from");
+}
+
+/// What every call that can fail asks first.
+Result<void> usable(const std::shared_ptr<core::EngineState>& engine) {
+  if (!engine) return fail(moved_from());
+  if (auto error = engine->unusable()) return fail(std::move(*error));
+  return {};
+}
+
+}  // namespace
+
+Engine::Engine(std::shared_ptr<core::EngineState> state) : state_(std::move(state)) {}
+Engine::Engine(Engine&&) noexcept = default;
+Engine& Engine::operator=(Engine&& other) noexcept {
+  if (this != &other) {
+    if (state_) std::ignore = close(Deadline::in(destructor_time));
+    state_ = std::move(other.state_);
+  }
+  return *this;
+}
+Engine::~Engine() {
+  if (state_) std::ignore = close(Deadline::in(destructor_time));
+}
+
+Result<Engine> Engine::open(const Config& config) {
+  return core::open_engine(config, {});
+}
+
+Result<void> Engine::close(Deadline deadline) {
+  if (!state_) return fail(moved_from());
+  return state_->close(deadline);
+}
+
+const std::string& Engine::name() const noexcept {
+  return state_->name();
+}
+const std::string& Engine::address() const noexcept {
+  return state_->address();
+}
+Info Engine::info() const {
+  return state_->info();
+}
+int Engine::event_fd() const noexcept {
+  return state_->events().fd();
+}
+std::size_t Engine::poll(std::span<Event> events) {
+  return state_->events().poll(events);
+}
+
+Result<std::size_t> Engine::progress() {
+  return usable(state_).map([&] { return state_->progress(); });
+}
+
+Result<Peer> Engine::connect(std::string_view address, Deadline deadline) {
+  return usable(state_)
+      .and_then([&] { return state_->connect(address, deadline); })
+      .map([](auto&& peer) { return Peer(std::move(peer)); });
+}
+
+Result<Peer> Engine::accept(Deadline deadline) {
+  return usable(state_).and_then([&] { return state_->accept(deadline); }).map([](auto&& peer) {
+    return Peer(std::move(peer));
+  });
+}
+
+std::vector<Peer> Engine::peers() const {
+  std::vector<Peer> peers;
+  for (auto& peer : state_->peers()) peers.push_back(Peer(std::move(peer)));
+  return peers;
+}
+
+Result<void> Engine::disconnect(const Peer& peer) {
+  return usable(state_).map([&] { state_->disconnect(*peer.state_); });
+}
+
+Result<Segment> Engine::add(const Memory& memory) {
+  return usable(state_).and_then([&] { return state_->add(memory); }).map([](auto&& segment) {
+    return Segment(std::move(segment));
+  });
+}
+
+Result<Remote> Engine::import(Bytes blob) {
+  return usable(state_).and_then([&] { return state_->import(blob); }).map([](auto&& remote) {
+    return Remote(std::move(remote));
+  });
+}
+
+Result<void> Engine::publish(std::string_view name, const Grant& grant) {
+  if (!grant.state_) return fail(moved_from());
+  return usable(state_).and_then([&] { return state_->publish(name, grant.state_); });
+}
+
+Result<Remote> Engine::lookup(const Peer& peer, std::string_view name, Deadline deadline) {
+  return usable(state_)
+      .and_then([&] { return state_->lookup(*peer.state_, name, deadline); })
+      .map([](auto&& remote) { return Remote(std::move(remote)); });
+}
+
+Result<Prepared> Engine::prepare(const Segment& local, const Remote& remote, Direction direction,
+                                 core::PieceList&& pieces) {
+  if (!local.state_) return fail(moved_from());
+  return usable(state_)
+      .and_then([&] {
+        return state_->prepare(local.state_, remote.state_, direction, std::move(pieces));
+      })
+      .map([](auto&& prepared) { return Prepared(std::move(prepared)); });
+}
+
+Result<Prepared> Engine::prepare(const Segment& local, const Remote& remote, Direction direction,
+                                 std::span<const Pair> pairs) {
+  return prepare(local, remote, direction, core::PieceList(pairs));
+}
+
+Result<Prepared> Engine::prepare(const Segment& local, const Remote& remote, Direction direction,
+                                 const Strided& pieces) {
+  return core::check_form(pieces).and_then(
+      [&] { return prepare(local, remote, direction, core::PieceList(pieces)); });
+}
+
+Result<Prepared> Engine::prepare(const Segment& local, const Remote& remote, Direction direction,
+                                 const Paged& pieces) {
+  return core::check_form(pieces).and_then(
+      [&] { return prepare(local, remote, direction, core::PieceList(pieces)); });
+}
+
+Result<Transfer> Engine::submit(const Prepared& prepared, std::span<const std::uint32_t> picks,
+                                TransferOptions options) {
+  return usable(state_)
+      .and_then([&] {
+        return state_->submit(prepared.state_,
+                              std::vector<std::uint32_t>(picks.begin(), picks.end()),
+                              std::move(options));
+      })
+      .map([](auto&& transfer) { return Transfer(std::move(transfer)); });
+}
+
+Result<Transfer> Engine::submit(const Prepared& prepared, TransferOptions options) {
+  return usable(state_)
+      .and_then([&] { return state_->submit(prepared.state_, std::nullopt, std::move(options)); })
+      .map([](auto&& transfer) { return Transfer(std::move(transfer)); });
+}
+
+Result<Transfer> Engine::write(const Segment& local, const Remote& remote,
+                               std::span<const Pair> pairs, TransferOptions options) {
+  return prepare(local, remote, Direction::write, pairs).and_then([&](const Prepared& prepared) {
+    return submit(prepared, std::move(options));
+  });
+}
+
+Result<Transfer> Engine::read(const Segment& local, const Remote& remote,
+                              std::span<const Pair> pairs, TransferOptions options) {
+  return prepare(local, remote, Direction::read, pairs).and_then([&](const Prepared& prepared) {
+    return submit(prepared, std::move(options));
+  });
+}
+
+Result<void> Engine::signal(const Peer& peer, const Signal& signal, Deadline deadline) {
+  return usable(state_).and_then([&] {
+    return state_->send(peer.state_, core::MessageKind::signal, signal.id, signal.bytes, deadline);
+  });
+}
+
+Result<Expectation> Engine::expect(const Peer& peer, std::uint64_t id, std::uint64_t count,
+                                   NotifyOptions options) {
+  return usable(state_)
+      .and_then([&] { return state_->expect(peer.state_, id, count, std::move(options)); })
+      .map([](auto&& expectation) { return Expectation(std::move(expectation)); });
+}
+
+Result<void> Engine::send(const Peer& peer, std::uint64_t tag, Bytes bytes, Deadline deadline) {
+  return usable(state_).and_then(
+      [&] { return state_->send(peer.state_, core::MessageKind::tagged, tag, bytes, deadline); });
+}
+
+Result<Receive> Engine::receive(const Peer& peer, std::uint64_t tag, std::uint64_t mask,
+                                NotifyOptions options) {
+  return usable(state_)
+      .and_then([&] { return state_->receive(peer.state_, tag, mask, std::move(options)); })
+      .map([](auto&& receive) { return Receive(std::move(receive)); });
+}
+
+Result<Message> Engine::recv(const Peer& peer, std::uint64_t tag, std::uint64_t mask,
+                             Deadline deadline) {
+  return receive(peer, tag, mask).and_then([&](Receive&& receive) {
+    return receive.wait(deadline);
+  });
+}
+
+Result<std::vector<Candidate>> discover(const Config& config) {
+  return core::checked_config(config)
+      .and_then([](const Config& checked) {
+        return providers::discover({checked.providers, checked.rail_address});
+      })
+      .map([](providers::Found&& found) { return std::move(found.candidates); });
+}
+
+namespace core {
+
+Result<Engine> open_engine(const Config& config, const EngineHooks& hooks) {
+  return EngineState::open(config, hooks).map([](auto&& state) {
+    return Engine(std::move(state));
+  });
+}
+
+}  // namespace core
+}  // namespace weft

@@ -1,0 +1,166 @@
+// What an Engine handle stands for. One class, in files by what it does: opening and closing,
+// peers, memory, transfers, messages.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+#include <weft/engine.hpp>
+
+#include "base/fork_guard.hpp"
+#include "control/control.hpp"
+#include "engine/event_queue.hpp"
+#include "engine/grant_table.hpp"
+#include "engine/hooks.hpp"
+#include "engine/peer_table.hpp"
+#include "engine/worker.hpp"
+#include "provider.hpp"
+#include "memory/remote_state.hpp"
+#include "memory/segment_state.hpp"
+#include "peer/peer_state.hpp"
+#include "rail/rail.hpp"
+#include "transfer/transfer_state.hpp"
+
+namespace weft::core {
+
+class EngineState final : public std::enable_shared_from_this<EngineState>,
+                          public ControlHandler,
+                          public TransferHost {
+ public:
+  static Result<std::shared_ptr<EngineState>> open(const Config& config, const EngineHooks& hooks);
+  ~EngineState() override;
+
+  /// The error that every call returns in a forked child or after close(); empty otherwise.
+  std::optional<Error> unusable() const;
+  Result<void> close(Deadline deadline);
+
+  const Config& config() const noexcept { return config_; }
+  const std::string& name() const noexcept { return self_.name; }
+  const std::string& address() const noexcept { return address_; }
+  Info info();
+  EventQueue& events() noexcept { return events_; }
+  std::size_t progress();
+  /// Waits for `ended(deadline)`, making progress meanwhile if that is the caller's to do.
+  template <typename Wait>
+  bool wait(Wait&& ended, Deadline deadline);
+
+  // peers.cpp
+  Result<std::shared_ptr<PeerState>> connect(std::string_view address, Deadline deadline);
+  Result<std::shared_ptr<PeerState>> accept(Deadline deadline);
+  std::vector<std::shared_ptr<PeerState>> peers() { return peers_.all_up(); }
+  void disconnect(const PeerState& peer) { control_->hang_up(peer.link, "it disconnected"); }
+
+  // memory.cpp
+  Result<std::shared_ptr<SegmentState>> add(const Memory& memory);
+  Result<std::shared_ptr<GrantState>> grant(const std::shared_ptr<SegmentState>& segment,
+                                            std::span<const Range> ranges, Rights rights);
+  Result<Revoked> revoke(const std::shared_ptr<GrantState>& grant, Deadline deadline);
+  Result<void> release(SegmentState& segment, Deadline deadline);
+  Result<std::shared_ptr<RemoteState>> import(Bytes blob);
+  Result<void> publish(std::string_view name, const std::shared_ptr<GrantState>& grant);
+  Result<std::shared_ptr<RemoteState>> lookup(PeerState& peer, std::string_view name,
+                                              Deadline deadline);
+
+  // transfers.cpp
+  Result<std::shared_ptr<const PreparedState>> prepare(const std::shared_ptr<SegmentState>& local,
+                                                       const std::shared_ptr<RemoteState>& remote,
+                                                       Direction direction, PieceList pieces);
+  Result<std::shared_ptr<TransferState>> submit(std::shared_ptr<const PreparedState> prepared,
+                                                std::optional<std::vector<std::uint32_t>> picks,
+                                                TransferOptions options);
+
+  // messages.cpp
+  Result<void> send(const std::shared_ptr<PeerState>& peer, MessageKind kind, std::uint64_t tag,
+                    Bytes bytes, Deadline deadline);
+  Result<std::shared_ptr<ExpectState>> expect(const std::shared_ptr<PeerState>& peer,
+                                              std::uint64_t id, std::uint64_t count,
+                                              NotifyOptions options);
+  Result<std::shared_ptr<ReceiveState>> receive(const std::shared_ptr<PeerState>& peer,
+                                                std::uint64_t tag, std::uint64_t mask,
+                                                NotifyOptions options);
+
+ private:
+  EngineState(const Config& config, const EngineHooks& hooks);
+
+  // open.cpp
+  Result<void> open_rails();
+  Result<void> open_provider(const providers::Nic& nic, unsigned count);
+  void start_workers();
+  Result<void> start_control();
+  bool progress_alive();
+  void flush(Deadline deadline);
+  void tear_down();
+
+  // ControlHandler, in peers.cpp
+  Result<void> meet(LinkId link, const Introduction& self, const Introduction& peer, bool same_host,
+                    const std::string& same_host_reason) override;
+  void up(LinkId link) override;
+  void received(LinkId link, Notice notice) override;
+  void down(LinkId link, const Error& why) override;
+  Result<void> make_routes(PeerState& peer, const Introduction& self,
+                           const std::string& same_host_reason);
+  bool run_on(Worker& worker, const std::function<void()>& task, Deadline deadline);
+  void handle(PeerState& peer, LookupRequest&& notice);
+  void handle(PeerState& peer, LookupAbandoned&& notice);
+  void handle(PeerState& peer, LookupReply&& notice);
+  void handle(PeerState& peer, SignalFailed&& notice);
+  void handle(PeerState& peer, RevokeRequest&& notice);
+  void handle(PeerState& peer, RevokeConfirmed&& notice);
+
+  // TransferHost, in transfers.cpp
+  void raise_signal(const std::shared_ptr<TransferState>& transfer) override;
+  void offer_again(const std::shared_ptr<TransferState>& transfer) override;
+  void transfer_ended(TransferState& transfer) override;
+  void transfer_quiescent(TransferState& transfer) override;
+  Result<void> check_submission(const PreparedState& prepared,
+                                const TransferOptions& options) const;
+  std::vector<std::size_t> choose_rails(const PeerState& peer, std::uint64_t bytes);
+  Result<void> check_payload(const PeerState& peer, std::size_t bytes) const;
+  std::function<void(const Error*)> notifier(Event::Kind kind, std::string peer,
+                                             NotifyOptions options);
+
+  const Config config_;
+  const EngineHooks hooks_;
+  const std::uint64_t fork_generation_ = core::fork_generation();
+  Introduction self_;
+  std::string address_;
+  std::vector<Candidate> candidates_;
+  std::atomic<bool> closing_{false};
+
+  EventQueue events_;
+  // Rails before the workers that drive them.
+  std::vector<std::unique_ptr<Rail>> rails_;
+  std::shared_ptr<const std::vector<std::string>> rail_names_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+  std::vector<std::uint64_t> last_ticks_;
+  std::mutex progress_mutex_;  // manual progress: held by whoever steps the workers
+
+  PeerTable peers_;
+  GrantTable grants_;
+  std::atomic<std::uint64_t> next_segment_{1};
+  std::mutex segments_mutex_;
+  std::vector<std::weak_ptr<SegmentState>> segments_;
+
+  std::atomic<std::uint64_t> active_transfers_{0};
+  std::atomic<std::uint64_t> next_rail_{0};
+  std::atomic<std::uint64_t> next_request_{1};
+
+  // Last: its threads call into everything above.
+  std::unique_ptr<ControlPlane> control_;
+};
+
+template <typename Wait>
+bool EngineState::wait(Wait&& ended, Deadline deadline) {
+  if (config_.progress == Progress::threads) return ended(deadline);
+  while (!ended(Deadline::now())) {
+    if (deadline.passed()) return false;
+    progress();
+  }
+  return true;
+}
+
+}  // namespace weft::core

@@ -1,0 +1,232 @@
+// The public handles of what an engine makes.
+#include <utility>
+#include <weft/engine.hpp>
+
+#include "engine/engine_state.hpp"
+
+namespace weft {
+namespace {
+
+/// Waits for something of an engine's, which makes progress meanwhile if that is the caller's job.
+/// What outlives its engine has ended.
+template <typename Wait>
+bool wait_with(const std::weak_ptr<core::EngineState>& weak, Wait&& ended, Deadline deadline) {
+  const auto engine = weak.lock();
+  return engine ? engine->wait(std::forward<Wait>(ended), deadline) : ended(deadline);
+}
+
+}  // namespace
+
+std::string_view to_string(State state) noexcept {
+  switch (state) {
+    case State::active:
+      return "active";
+    case State::done:
+      return "done";
+    case State::failed:
+      return "failed";
+    case State::cancelled:
+      return "cancelled";
+    case State::timed_out:
+      return "timed_out";
+  }
+  return "unknown";
+}
+
+Memory Memory::own(std::size_t bytes) {
+  return Memory(Source::own, bytes);
+}
+Memory Memory::huge(std::size_t bytes) {
+  return Memory(Source::huge, bytes);
+}
+Memory Memory::shared(std::size_t bytes) {
+  return Memory(Source::shared, bytes);
+}
+Memory Memory::map(int fd, std::uint64_t offset, std::size_t bytes) {
+  Memory memory(Source::map, bytes);
+  memory.fd_ = fd;
+  memory.offset_ = offset;
+  return memory;
+}
+Memory Memory::adopt(void* address, std::size_t bytes) {
+  Memory memory(Source::adopt, bytes);
+  memory.address_ = address;
+  return memory;
+}
+
+Peer::Peer(std::shared_ptr<core::PeerState> state) : state_(std::move(state)) {}
+const std::string& Peer::name() const noexcept {
+  return state_->introduction.name;
+}
+std::uint64_t Peer::incarnation() const noexcept {
+  return state_->introduction.incarnation;
+}
+bool Peer::up() const noexcept {
+  return state_->up();
+}
+std::optional<Error> Peer::why_down() const {
+  return state_->why_down();
+}
+bool Peer::same_host() const noexcept {
+  return state_->same_host;
+}
+const std::string& Peer::address() const noexcept {
+  return state_->introduction.address;
+}
+const std::string& Peer::route_reason() const noexcept {
+  return state_->route_reason;
+}
+std::vector<std::string> Peer::rails() const {
+  std::vector<std::string> names;
+  for (const auto& route : state_->routes) names.push_back(route->rail->name());
+  return names;
+}
+
+Grant::Grant(std::shared_ptr<core::GrantState> state) : state_(std::move(state)) {}
+Grant::Grant(Grant&&) noexcept = default;
+Grant& Grant::operator=(Grant&&) noexcept = default;
+Grant::~Grant() = default;
+Blob Grant::blob() const {
+  return core::encode_grant(state_->description());
+}
+std::uint64_t Grant::lease_id() const noexcept {
+  return state_->description().lease;
+}
+Result<Revoked> Grant::revoke(Deadline deadline) {
+  const auto engine = state_ ? state_->segment().engine() : nullptr;
+  if (!engine) return fail(Code::closed, "the grant's engine is gone");
+  if (auto unusable = engine->unusable()) return fail(std::move(*unusable));
+  return engine->revoke(state_, deadline);
+}
+
+Segment::Segment(std::shared_ptr<core::SegmentState> state) : state_(std::move(state)) {}
+Segment::Segment(Segment&&) noexcept = default;
+Segment& Segment::operator=(Segment&&) noexcept = default;
+Segment::~Segment() = default;
+std::byte* Segment::data() const noexcept {
+  return state_->place().kind == MemoryKind::host ? state_->address() : nullptr;
+}
+std::uint64_t Segment::size() const noexcept {
+  return state_->size();
+}
+Place Segment::place() const noexcept {
+  return state_->place();
+}
+int Segment::fd() const noexcept {
+  return state_->fd();
+}
+Result<Grant> Segment::grant(std::span<const Range> ranges, Rights rights) {
+  const auto engine = state_ ? state_->engine() : nullptr;
+  if (!engine) return fail(Code::closed, "the segment's engine is gone");
+  if (auto unusable = engine->unusable()) return fail(std::move(*unusable));
+  return engine->grant(state_, ranges, rights).map([](auto&& grant) {
+    return Grant(std::move(grant));
+  });
+}
+Result<void> Segment::release(Deadline deadline) {
+  if (!state_) return fail(Code::closed, "the handle was moved from");
+  const auto engine = state_->engine();
+  // An engine that is gone has closed its rails: nothing reaches the memory.
+  if (!engine) return {};
+  if (auto unusable = engine->unusable()) return fail(std::move(*unusable));
+  return engine->release(*state_, deadline);
+}
+
+Remote::Remote(std::shared_ptr<core::RemoteState> state) : state_(std::move(state)) {}
+const std::string& Remote::peer() const noexcept {
+  return state_->description().engine;
+}
+std::uint64_t Remote::segment_size() const noexcept {
+  return state_->description().segment_size;
+}
+std::span<const Range> Remote::ranges() const noexcept {
+  return state_->description().ranges;
+}
+Rights Remote::rights() const noexcept {
+  return state_->description().rights;
+}
+Place Remote::place() const noexcept {
+  return state_->description().place;
+}
+
+Prepared::Prepared(std::shared_ptr<const core::PreparedState> state) : state_(std::move(state)) {}
+std::size_t Prepared::size() const noexcept {
+  return state_->pieces.size();
+}
+std::uint64_t Prepared::bytes() const noexcept {
+  return state_->bytes;
+}
+
+Transfer::Transfer(std::shared_ptr<core::TransferState> state) : state_(std::move(state)) {}
+Transfer::Transfer(Transfer&&) noexcept = default;
+Transfer& Transfer::operator=(Transfer&&) noexcept = default;
+Transfer::~Transfer() = default;
+State Transfer::state() const noexcept {
+  return state_->state();
+}
+bool Transfer::quiescent() const noexcept {
+  return state_->quiescent();
+}
+void Transfer::cancel() {
+  state_->cancel();
+}
+Report Transfer::report() const {
+  return state_->report();
+}
+Result<void> Transfer::wait(Deadline deadline) {
+  if (!wait_with(
+          state_->submission().engine, [&](Deadline until) { return state_->wait_ended(until); },
+          deadline))
+    return fail(Code::timed_out, "the transfer has not ended yet");
+  if (auto error = state_->error()) return fail(std::move(*error));
+  return {};
+}
+Result<void> Transfer::wait_quiescent(Deadline deadline) {
+  if (!wait_with(
+          state_->submission().engine,
+          [&](Deadline until) { return state_->wait_quiescent(until); }, deadline))
+    return fail(Code::timed_out, "operations of the transfer are still in flight");
+  return wait(deadline);
+}
+
+Expectation::Expectation(std::shared_ptr<core::ExpectState> state) : state_(std::move(state)) {}
+Expectation::Expectation(Expectation&&) noexcept = default;
+Expectation& Expectation::operator=(Expectation&& other) noexcept {
+  std::swap(state_, other.state_);
+  return *this;
+}
+Expectation::~Expectation() {
+  if (state_) state_->peer->mailbox.give_up(state_);
+}
+bool Expectation::ready() const noexcept {
+  return state_->done();
+}
+Result<Signals> Expectation::wait(Deadline deadline) {
+  if (!wait_with(
+          state_->engine, [&](Deadline until) { return state_->wait(until); }, deadline))
+    return fail(Code::timed_out, "not all expected signals have arrived");
+  if (const auto& error = state_->error()) return fail(*error);
+  return std::move(state_->arrived);
+}
+
+Receive::Receive(std::shared_ptr<core::ReceiveState> state) : state_(std::move(state)) {}
+Receive::Receive(Receive&&) noexcept = default;
+Receive& Receive::operator=(Receive&& other) noexcept {
+  std::swap(state_, other.state_);
+  return *this;
+}
+Receive::~Receive() {
+  if (state_) state_->peer->mailbox.give_up(state_);
+}
+bool Receive::ready() const noexcept {
+  return state_->done();
+}
+Result<Message> Receive::wait(Deadline deadline) {
+  if (!wait_with(
+          state_->engine, [&](Deadline until) { return state_->wait(until); }, deadline))
+    return fail(Code::timed_out, "no message has arrived");
+  if (const auto& error = state_->error()) return fail(*error);
+  return std::move(state_->message);
+}
+
+}  // namespace weft

@@ -1,0 +1,21 @@
+// Doors for tests; nothing of it can be reached through the public API.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <weft/engine.hpp>
+
+#include "rail/rail.hpp"
+
+namespace weft::core {
+
+struct EngineHooks {
+  /// Wraps every transport of every rail.
+  TransportDecorator decorate;
+  /// Where the numbers of messages from each peer begin (they wrap at 2^32).
+  std::optional<std::uint32_t> first_sequence;
+};
+
+Result<Engine> open_engine(const Config& config, const EngineHooks& hooks);
+
+}  // namespace weft::core

@@ -1,0 +1,231 @@
+// Engine: segments and grants.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/log.hpp"
+#include "base/random.hpp"
+#include "engine/engine_state.hpp"
+#include "machine.hpp"
+
+namespace weft::core {
+namespace {
+
+constexpr std::size_t max_published_name = 255;
+
+providers::Access access_of(Rights rights) {
+  switch (rights) {
+    case Rights::read:
+      return providers::Access::remote_read;
+    case Rights::write:
+      return providers::Access::remote_write;
+    case Rights::read_write:
+      break;
+  }
+  return providers::Access::remote_read_write;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<SegmentState>> EngineState::add(const Memory& memory) {
+  auto allocation = Allocation::make(memory);
+  if (!allocation) return fail(std::move(allocation.error()));
+  Place place;
+  place.numa_node = topo::numa_node_of(allocation->address(), allocation->size());
+  auto segment = std::make_shared<SegmentState>(
+      next_segment_++, weak_from_this(), std::move(*allocation), place, *device_for(place.kind));
+  for (const auto& rail : rails_) {
+    std::unique_ptr<providers::Registration> registration;
+    if (rail->endpoint().capability().local_registration) {
+      auto made = rail->endpoint().register_memory(segment->address(), segment->size(),
+                                                   providers::Access::local);
+      if (!made) return fail(std::move(made.error().with_rail(rail->name())));
+      registration = std::move(*made);
+    }
+    segment->add_registration(std::move(registration));
+  }
+  const std::lock_guard lock(segments_mutex_);
+  std::erase_if(segments_, [](const auto& each) { return each.expired(); });
+  segments_.push_back(segment);
+  return segment;
+}
+
+Result<std::shared_ptr<GrantState>> EngineState::grant(const std::shared_ptr<SegmentState>& segment,
+                                                       std::span<const Range> ranges,
+                                                       Rights rights) {
+  auto merged = normalise(ranges, segment->size());
+  if (!merged) return fail(std::move(merged.error()));
+  if (static_cast<unsigned>(rights) < 1 || static_cast<unsigned>(rights) > 3)
+    return fail(Code::invalid_argument, "a grant needs the right to read, to write, or both");
+  if (segment->users().closed()) return fail(Code::closed, "the segment is being released");
+  GrantDescription description;
+  description.engine = self_.name;
+  description.incarnation = self_.incarnation;
+  description.address = address_;
+  description.segment = segment->id();
+  description.segment_size = segment->size();
+  description.place = segment->place();
+  description.rights = rights;
+  description.lease = random_u64();
+  description.ranges = std::move(*merged);
+
+  const std::uint64_t begin = description.ranges.front().offset;
+  const std::uint64_t end = description.ranges.back().offset + description.ranges.back().length;
+  std::byte* hull = segment->address() + begin;
+  std::vector<std::unique_ptr<providers::Registration>> registrations;
+  for (const auto& rail : rails_) {
+    auto made = rail->endpoint().register_memory(hull, end - begin, access_of(rights));
+    if (!made) return fail(std::move(made.error().with_rail(rail->name())));
+    const bool pointers = rail->endpoint().capability().virtual_addresses;
+    description.keys.push_back(
+        {rail->index(), pointers ? reinterpret_cast<std::uintptr_t>(hull) : 0, (*made)->key()});
+    registrations.push_back(std::move(*made));
+  }
+  auto grant =
+      std::make_shared<GrantState>(segment, std::move(description), std::move(registrations));
+  grants_.add(grant);
+  return grant;
+}
+
+Result<Revoked> EngineState::revoke(const std::shared_ptr<GrantState>& grant, Deadline deadline) {
+  const std::uint64_t lease = grant->description().lease;
+  // From here on the relay refuses it, and nobody finds it by name.
+  grants_.remove(lease);
+  const auto waiting = std::make_shared<RevokeWait>();
+  const auto asked = peers_.all_up();
+  for (const auto& peer : asked) waiting->open.push_back(peer->link);
+  const std::uint64_t request = next_request_++;
+  grants_.add_revoke(request, waiting);
+  for (const auto& peer : asked) control_->send(peer->link, RevokeRequest{request, lease});
+  // Peers that went down before the request was known to the table can't confirm.
+  for (const auto& peer : asked)
+    if (!peer->up()) grants_.peer_lost(request, peer->link);
+  const bool all =
+      asked.empty() || wait([&](Deadline until) { return waiting->wait(until); }, deadline);
+  grants_.remove_revoke(request);
+  // Once nobody has operations under it, only the relay may be copying; a step of each worker later
+  // it has finished.
+  const bool quiescent = all && !waiting->some_went &&
+                         std::all_of(workers_.begin(), workers_.end(), [&](const auto& worker) {
+                           return run_on(
+                               *worker, [] {}, deadline);
+                         });
+  if (!quiescent) {
+    grants_.quarantine(grant);
+    return Revoked::quarantined;
+  }
+  grant->close();
+  return Revoked::quiescent;
+}
+
+Result<void> EngineState::release(SegmentState& segment, Deadline deadline) {
+  segment.users().close();
+  for (const auto& grant : grants_.of_segment(segment)) {
+    if (auto revoked = revoke(grant, deadline); !revoked) return fail(std::move(revoked.error()));
+  }
+  if (grants_.quarantined(segment))
+    return fail(Code::quarantined,
+                "a peer did not confirm that it stopped using the segment: the memory stays "
+                "registered and must not be reused");
+  if (!wait([&](Deadline until) { return segment.users().wait_idle(until); }, deadline))
+    return fail(Code::timed_out,
+                "transfers of this engine still use the segment: the memory must not be reused");
+  segment.unregister();
+  return {};
+}
+
+Result<std::shared_ptr<RemoteState>> EngineState::import(Bytes blob) {
+  auto decoded = decode_grant(blob);
+  if (!decoded) return fail(std::move(decoded.error()));
+  const auto peer = peers_.find_up(decoded->engine);
+  if (!peer)
+    return fail(
+        Error(Code::peer_down,
+              fmt::format("the grant is of an engine that is not connected; it listens at {}",
+                          decoded->address.empty() ? "no address" : decoded->address))
+            .with_peer(decoded->engine));
+  if (peer->introduction.incarnation != decoded->incarnation)
+    return fail(Error(Code::stale, "the grant is of an earlier incarnation of that engine")
+                    .with_peer(decoded->engine));
+  if (auto known = grants_.imported(decoded->lease, *peer)) return known;
+  auto remote = std::make_shared<RemoteState>(peer, std::move(*decoded));
+  for (const auto& route : peer->routes)
+    for (const RemoteRail& target : route->targets)
+      if (!remote->reachable_on(target.index))
+        return fail(Error(Code::invalid_argument,
+                          fmt::format("the grant has no key for the peer's rail {}", target.index))
+                        .with_peer(peer->introduction.name));
+  grants_.add_import(remote);
+  return remote;
+}
+
+Result<void> EngineState::publish(std::string_view name, const std::shared_ptr<GrantState>& grant) {
+  if (name.empty() || name.size() > max_published_name)
+    return fail(Code::invalid_argument, fmt::format("a published name has 1 to {} bytes, not {}",
+                                                    max_published_name, name.size()));
+  if (grants_.find(grant->description().lease) != grant)
+    return fail(Code::stale, "the grant was revoked, or is another engine's");
+  const Blob blob = encode_grant(grant->description());
+  for (const auto& asker : grants_.publish(std::string(name), blob, grant->description().lease))
+    control_->send(asker.link, LookupReply{asker.request, blob});
+  return {};
+}
+
+Result<std::shared_ptr<RemoteState>> EngineState::lookup(PeerState& peer, std::string_view name,
+                                                         Deadline deadline) {
+  if (name.empty() || name.size() > max_published_name)
+    return fail(Code::invalid_argument, "a published name has 1 to 255 bytes");
+  if (!peer.up()) return fail(peer.down_error());
+  const auto lookup = std::make_shared<LookupState>();
+  lookup->link = peer.link;
+  const std::uint64_t request = next_request_++;
+  grants_.add_lookup(request, lookup);
+  control_->send(peer.link, LookupRequest{request, std::string(name)});
+  if (!peer.up()) grants_.link_down(peer.link, peer.down_error());
+  if (!wait([&](Deadline until) { return lookup->wait(until); }, deadline)) {
+    grants_.take_lookup(request);
+    control_->send(peer.link, LookupAbandoned{request});
+    return fail(Error(Code::timed_out, fmt::format("'{}' was not published in time", name))
+                    .with_peer(peer.introduction.name));
+  }
+  if (lookup->error()) return fail(*lookup->error());
+  return import(lookup->grant);
+}
+
+// What peers ask in these matters. On the control thread.
+
+void EngineState::handle(PeerState& peer, LookupRequest&& notice) {
+  auto found = grants_.ask(notice.name, {peer.link, notice.request});
+  if (!found) {
+    log(LogLevel::warning, "peer {}: {}", peer.introduction.name, found.error().to_string());
+    return;
+  }
+  if (*found) control_->send(peer.link, LookupReply{notice.request, std::move(**found)});
+}
+
+void EngineState::handle(PeerState& peer, LookupAbandoned&& notice) {
+  grants_.forget({peer.link, notice.request});
+}
+
+void EngineState::handle(PeerState& peer, LookupReply&& notice) {
+  const auto lookup = grants_.take_lookup(notice.request);
+  if (!lookup || lookup->link != peer.link) return;
+  lookup->grant = std::move(notice.grant);
+  lookup->complete(std::nullopt);
+}
+
+void EngineState::handle(PeerState& peer, RevokeRequest&& notice) {
+  const auto confirm = [this, link = peer.link, request = notice.request] {
+    control_->send(link, RevokeConfirmed{request});
+  };
+  const auto remote = grants_.imported(notice.lease, peer);
+  if (!remote) return confirm();
+  remote->users().close();
+  remote->users().when_idle(confirm);
+}
+
+void EngineState::handle(PeerState& peer, RevokeConfirmed&& notice) {
+  grants_.revoke_confirmed(notice.request, peer.link);
+}
+
+}  // namespace weft::core

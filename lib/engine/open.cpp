@@ -1,0 +1,267 @@
+// Engine: opening and closing.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "base/completion_slot.hpp"
+#include "base/log.hpp"
+#include "base/random.hpp"
+#include "engine/config_check.hpp"
+#include "engine/engine_state.hpp"
+#include "machine.hpp"
+#include "provider.hpp"
+
+namespace weft::core {
+namespace {
+
+std::string default_name() {
+  char host[256] = "host";
+  gethostname(host, sizeof host - 1);
+  return fmt::format("{}-{}-{:08x}", host, getpid(), static_cast<std::uint32_t>(random_u64()));
+}
+
+// Rails per NIC on which one endpoint does not fill the machine (tcp, shm): each costs a core on
+// both sides. See README for the measurement.
+unsigned best_rails() {
+  return topo::usable_cores() >= 4 ? 2 : 1;
+}
+
+// What closing gets even if its deadline has passed: the usual case takes a few milliseconds.
+constexpr auto shortest_close = std::chrono::milliseconds(200);
+
+Rail::Settings rail_settings(const Config& config, const Capability& record) {
+  Rail::Settings settings;
+  settings.chunk_limit =
+      config.chunk_bytes > 0 ? std::min(config.chunk_bytes, record.max_message) : record.best_chunk;
+  const std::size_t chunks = config.window > 0 ? config.window : record.best_window;
+  // Small chunks may fill the provider's queue, with room left for messages; large ones stop at as
+  // many bytes as were measured to be enough.
+  settings.window.operations =
+      config.window > 0 ? std::min(config.window, record.window / 2) : record.window / 2;
+  settings.window.bytes = chunks * settings.chunk_limit;
+  settings.messages = {config.max_message, config.message_credits};
+  settings.relay = {config.relay_buffer_bytes, config.relay_buffers};
+  return settings;
+}
+
+}  // namespace
+
+EngineState::EngineState(const Config& config, const EngineHooks& hooks)
+    : config_(config), hooks_(hooks) {}
+
+Result<std::shared_ptr<EngineState>> EngineState::open(const Config& config,
+                                                       const EngineHooks& hooks) {
+  auto checked = checked_config(config);
+  if (!checked) return fail(std::move(checked.error()));
+  std::shared_ptr<EngineState> engine(new EngineState(*checked, hooks));
+  engine->self_.name = config.name.empty() ? default_name() : config.name;
+  engine->self_.incarnation = random_u64();
+  engine->self_.max_message = static_cast<std::uint32_t>(config.max_message);
+  engine->self_.message_credits = static_cast<std::uint32_t>(config.message_credits);
+  engine->self_.relay_buffers = static_cast<std::uint32_t>(config.relay_buffers);
+  engine->self_.relay_buffer_bytes = config.relay_buffer_bytes;
+  if (engine->events_.fd() < 0)
+    return fail(Code::unavailable, "no descriptor left for the event queue (ulimit -n)");
+  if (auto opened = engine->open_rails(); !opened) return fail(std::move(opened.error()));
+  engine->start_workers();
+  if (auto started = engine->start_control(); !started) {
+    for (const auto& worker : engine->workers_) worker->stop();
+    return fail(std::move(started.error()));
+  }
+  return engine;
+}
+
+Result<void> EngineState::open_rails() {
+  auto found = providers::discover({config_.providers, config_.rail_address});
+  if (!found) return fail(std::move(found.error()));
+  candidates_ = found->candidates;
+  for (const auto& nic : found->nics) {
+    const unsigned count = config_.rails > 0 ? config_.rails : best_rails();
+    auto opened = open_provider(*nic, count);
+    if (opened) continue;
+    // What was not asked for by name may be missing, but not silently.
+    if (!config_.providers.empty()) return opened;
+    log(LogLevel::warning, "going on without {}: {}", nic->provider(), opened.error().to_string());
+    for (Candidate& candidate : candidates_) {
+      if (!candidate.taken || !candidate.provider.starts_with(nic->provider())) continue;
+      candidate.taken = false;
+      candidate.reason = opened.error().to_string();
+    }
+  }
+  if (rails_.empty()) {
+    std::vector<std::string> reasons;
+    for (const Candidate& each : candidates_)
+      reasons.push_back(fmt::format("{}: {}", each.provider, each.reason));
+    return fail(Code::unavailable,
+                fmt::format("no rail could be opened; {}", fmt::join(reasons, "; ")));
+  }
+  auto names = std::make_shared<std::vector<std::string>>();
+  for (const auto& rail : rails_) {
+    names->push_back(rail->name());
+    const Capability& record = rail->endpoint().capability();
+    self_.rails.push_back({record.provider, record.protocol, record.address_format,
+                           record.same_host_only, rail->endpoint().address()});
+  }
+  rail_names_ = std::move(names);
+  return {};
+}
+
+Result<void> EngineState::open_provider(const providers::Nic& nic, unsigned count) {
+  Rail::Hooks hooks;
+  hooks.find_grant = [this](std::uint64_t lease) { return grants_.find(lease); };
+  hooks.on_broken = [this](PeerState& peer, const Error& error) {
+    control_->hang_up(peer.link, error.to_string());
+  };
+  hooks.decorate = hooks_.decorate;
+  std::vector<std::unique_ptr<Rail>> opened;
+  for (unsigned i = 0; i < count; ++i) {
+    auto endpoint = nic.open();
+    if (!endpoint) return fail(std::move(endpoint.error()));
+    const auto settings = rail_settings(config_, (*endpoint)->capability());
+    const auto index = static_cast<std::uint32_t>(rails_.size() + opened.size());
+    opened.push_back(std::make_unique<Rail>(index, fmt::format("{}:{}", nic.provider(), i),
+                                            std::move(*endpoint), settings, hooks));
+  }
+  std::move(opened.begin(), opened.end(), std::back_inserter(rails_));
+  return {};
+}
+
+/// The rails of one provider go to different threads; those of different providers share them,
+/// since a peer is reached by one provider at a time.
+void EngineState::start_workers() {
+  std::map<std::string, std::size_t> opened;
+  std::size_t most = 0;
+  for (const auto& rail : rails_)
+    most = std::max(most, ++opened[rail->endpoint().capability().provider]);
+  const std::size_t wanted =
+      config_.threads > 0 ? config_.threads : std::min<std::size_t>(most, topo::usable_cores());
+  for (std::size_t i = 0; i < std::min(wanted, rails_.size()); ++i)
+    workers_.push_back(std::make_unique<Worker>(config_.spin));
+  std::map<std::string, std::size_t> placed;
+  for (const auto& rail : rails_) {
+    const std::size_t turn = placed[rail->endpoint().capability().provider]++;
+    workers_[turn % workers_.size()]->own(*rail);
+  }
+  last_ticks_.resize(workers_.size());
+  if (config_.progress == Progress::threads)
+    for (const auto& worker : workers_) worker->start();
+}
+
+Result<void> EngineState::start_control() {
+  ControlConfig control;
+  control.listen = config_.listen;
+  control.advertise = config_.advertise;
+  control.allow_unauthenticated_network = config_.allow_unauthenticated_network;
+  control.heartbeat = config_.heartbeat;
+  control.death_after = config_.death_after;
+  control.progress_alive = [this] { return progress_alive(); };
+  control.on_trouble = [](const Error& error) {
+    log(LogLevel::info, "control connection: {}", error.to_string());
+  };
+  auto started = ControlPlane::start(control, self_, *this);
+  if (!started) return fail(std::move(started.error()));
+  control_ = std::move(*started);
+  address_ = control_->address();
+  self_.address = address_;
+  return {};
+}
+
+/// Called before each heartbeat, on the control thread. A thread that did not tick since the last
+/// one may have slept: it is woken, and must have ticked by the next.
+bool EngineState::progress_alive() {
+  // Under manual progress it is the application that may be slow; that is not death.
+  if (config_.progress == Progress::manual) return true;
+  bool alive = true;
+  for (std::size_t i = 0; i < workers_.size(); ++i) {
+    const std::uint64_t ticks = workers_[i]->ticks();
+    alive = alive && ticks != last_ticks_[i];
+    last_ticks_[i] = ticks;
+    workers_[i]->post([] {});
+  }
+  return alive;
+}
+
+std::size_t EngineState::progress() {
+  const std::unique_lock lock(progress_mutex_, std::try_to_lock);
+  if (!lock) return 0;
+  std::size_t done = 0;
+  for (const auto& worker : workers_) done += worker->step();
+  return done;
+}
+
+std::optional<Error> EngineState::unusable() const {
+  if (core::fork_generation() != fork_generation_) return forked_error();
+  if (closing_) return Error(Code::closed, "the engine is closed");
+  return std::nullopt;
+}
+
+Info EngineState::info() {
+  Info info;
+  info.name = self_.name;
+  info.incarnation = self_.incarnation;
+  info.address = address_;
+  info.candidates = candidates_;
+  info.transfers_active = active_transfers_;
+  for (const auto& rail : rails_) {
+    const auto owner = std::find_if(workers_.begin(), workers_.end(), [&](const auto& worker) {
+      return worker.get() == &rail->worker();
+    });
+    const Rail::Counters& counters = rail->counters();
+    info.rails.push_back({rail->name(), rail->endpoint().capability(),
+                          static_cast<unsigned>(owner - workers_.begin()), counters.operations,
+                          counters.bytes, counters.in_flight, counters.lost});
+  }
+  const std::lock_guard lock(segments_mutex_);
+  for (const auto& segment : segments_) info.segments += segment.expired() ? 0 : 1;
+  return info;
+}
+
+/// Gives messages that wait to be sent a chance to go.
+void EngineState::flush(Deadline deadline) {
+  for (const auto& peer : peers_.all_up())
+    wait([&](Deadline until) { return peer->outbox.wait_idle(until); }, deadline);
+}
+
+Result<void> EngineState::close(Deadline deadline) {
+  if (core::fork_generation() != fork_generation_) return fail(forked_error());
+  if (closing_.exchange(true)) return {};
+  flush(deadline);
+  peers_.close();
+  // Goodbye to all; each peer's end also ends its transfers here.
+  auto stopped = control_->stop(deadline);
+
+  // Closing endpoints may block for ever in some providers, so it runs aside; what it works on is
+  // kept alive by it alone if it is overdue.
+  const auto done = std::make_shared<CompletionSlot>();
+  std::thread aside([self = shared_from_this(), done] {
+    self->tear_down();
+    done->complete(std::nullopt);
+  });
+  if (!done->wait(Deadline::at(std::max(deadline.when(), Clock::now() + shortest_close)))) {
+    aside.detach();
+    return fail(Code::quarantined,
+                "a rail did not close in time; it is abandoned with its memory still registered");
+  }
+  aside.join();
+  return stopped;
+}
+
+void EngineState::tear_down() {
+  const Error closed(Code::closed, "the engine was closed");
+  for (const auto& worker : workers_) worker->stop();
+  for (const auto& worker : workers_) worker->end_all(closed);
+  grants_.clear();
+  {
+    const std::lock_guard lock(segments_mutex_);
+    for (const auto& weak : segments_)
+      if (const auto segment = weak.lock()) segment->unregister();
+  }
+  rails_.clear();
+}
+
+EngineState::~EngineState() = default;
+
+}  // namespace weft::core

@@ -1,0 +1,76 @@
+// All peers of an engine, by link and by name.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "peer/peer_state.hpp"
+
+namespace weft::core {
+
+class PeerTable {
+ public:
+  void add(const std::shared_ptr<PeerState>& peer) {
+    const std::lock_guard lock(mutex_);
+    by_link_[peer->link] = peer;
+  }
+  /// The peer may now be found by name, and by accept() if it came by itself.
+  void set_up(const std::shared_ptr<PeerState>& peer, bool incoming) {
+    const std::lock_guard lock(mutex_);
+    peer->set_up();
+    if (!incoming) return;
+    arrivals_.push_back(peer);
+    arrived_.notify_all();
+  }
+  void remove(LinkId link) {
+    const std::lock_guard lock(mutex_);
+    by_link_.erase(link);
+    std::erase_if(arrivals_, [&](const auto& peer) { return peer->link == link; });
+  }
+  std::shared_ptr<PeerState> find(LinkId link) const {
+    const std::lock_guard lock(mutex_);
+    const auto entry = by_link_.find(link);
+    return entry == by_link_.end() ? nullptr : entry->second;
+  }
+  std::shared_ptr<PeerState> find_up(const std::string& name) const {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [link, peer] : by_link_)
+      if (peer->up() && peer->introduction.name == name) return peer;
+    return nullptr;
+  }
+  std::vector<std::shared_ptr<PeerState>> all_up() const {
+    const std::lock_guard lock(mutex_);
+    std::vector<std::shared_ptr<PeerState>> peers;
+    for (const auto& [link, peer] : by_link_)
+      if (peer->up()) peers.push_back(peer);
+    return peers;
+  }
+  /// The oldest arrival not yet returned; null if there was none by the deadline, or ever will be.
+  std::shared_ptr<PeerState> next_arrival(Deadline deadline) {
+    std::unique_lock lock(mutex_);
+    arrived_.wait_until(lock, deadline.when(), [&] { return closed_ || !arrivals_.empty(); });
+    if (arrivals_.empty()) return nullptr;
+    auto peer = std::move(arrivals_.front());
+    arrivals_.pop_front();
+    return peer;
+  }
+  void close() {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+    arrived_.notify_all();
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::condition_variable arrived_;
+  std::unordered_map<LinkId, std::shared_ptr<PeerState>> by_link_;
+  std::deque<std::shared_ptr<PeerState>> arrivals_;
+  bool closed_ = false;
+};
+
+}  // namespace weft::core

@@ -1,0 +1,120 @@
+// Engine: meeting peers, and losing them.
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/log.hpp"
+#include "engine/engine_state.hpp"
+#include "peer/pairing.hpp"
+
+namespace weft::core {
+namespace {
+
+// Posting receives for a new peer is a matter of microseconds; a thread that does not get to it in
+// this time is stuck.
+constexpr auto meeting_time = std::chrono::seconds(5);
+
+}  // namespace
+
+Result<std::shared_ptr<PeerState>> EngineState::connect(std::string_view address,
+                                                        Deadline deadline) {
+  auto link = control_->connect(address, deadline);
+  if (!link) return fail(std::move(link.error()));
+  if (auto peer = peers_.find(*link)) return peer;
+  return fail(Code::peer_down, fmt::format("{} went away right after it was met", address));
+}
+
+Result<std::shared_ptr<PeerState>> EngineState::accept(Deadline deadline) {
+  std::shared_ptr<PeerState> peer;
+  wait([&](Deadline until) { return (peer = peers_.next_arrival(until)) != nullptr || closing_; },
+       deadline);
+  if (peer) return peer;
+  if (closing_) return fail(Code::closed, "the engine is closed");
+  return fail(Code::timed_out, "nobody connected in time");
+}
+
+/// Runs a task between two steps of the worker, whoever makes its steps.
+bool EngineState::run_on(Worker& worker, const std::function<void()>& task, Deadline deadline) {
+  if (config_.progress == Progress::threads) return worker.run(task, deadline);
+  const std::lock_guard lock(progress_mutex_);
+  task();
+  return true;
+}
+
+Result<void> EngineState::meet(LinkId link, const Introduction& self, const Introduction& theirs,
+                               bool same_host, const std::string& same_host_reason) {
+  auto peer = std::make_shared<PeerState>(
+      link, theirs, same_host, PeerState::Limits{config_.unclaimed_bytes, config_.send_queue});
+  if (auto made = make_routes(*peer, self, same_host_reason); !made) return made;
+  peer->mailbox.when_room = [this, weak = std::weak_ptr(peer)] {
+    if (const auto alive = weak.lock())
+      alive->message_rail().worker().attend(alive->message_rail(), alive);
+  };
+  for (const auto& route : peer->routes) {
+    Result<void> added;
+    const bool ran = run_on(
+        route->rail->worker(), [&] { added = route->rail->add_peer(peer, self.token); },
+        Deadline::in(meeting_time));
+    if (!ran) return fail(Code::internal, "a progress thread is stuck");
+    if (!added) return added;
+  }
+  peers_.add(peer);
+  log(LogLevel::info, "met {} at {}: {}", theirs.name, theirs.address, peer->route_reason);
+  return {};
+}
+
+Result<void> EngineState::make_routes(PeerState& peer, const Introduction& self,
+                                      const std::string& same_host_reason) {
+  Pairing pairing = pair_rails(self, peer.introduction, peer.same_host, same_host_reason);
+  peer.route_reason = std::move(pairing.reason);
+  if (pairing.rails.empty())
+    return fail(Code::unavailable, fmt::format("{} and {} can't reach each other: {}", self.name,
+                                               peer.introduction.name, peer.route_reason));
+  peer.route_by_rail.resize(rails_.size());
+  for (const PairedRail& paired : pairing.rails) {
+    auto route = std::make_unique<Route>();
+    route->rail = rails_[paired.own].get();
+    route->sources = paired.sources;
+    for (const std::uint32_t theirs : pairing.theirs) {
+      auto address = route->rail->endpoint().insert(peer.introduction.rails[theirs].address);
+      if (!address) return fail(std::move(address.error().with_rail(route->rail->name())));
+      route->addresses[theirs] = *address;
+    }
+    for (const std::uint32_t target : paired.targets)
+      route->targets.push_back({target, route->addresses[target]});
+    peer.route_by_rail[paired.own] = route.get();
+    peer.routes.push_back(std::move(route));
+  }
+  return {};
+}
+
+void EngineState::up(LinkId link) {
+  const auto peer = peers_.find(link);
+  if (!peer) return;
+  peers_.set_up(peer, true);
+  if (config_.peer_events)
+    events_.push({Event::Kind::peer_up, 0, State::active, peer->introduction.name, std::nullopt});
+}
+
+void EngineState::down(LinkId link, const Error& why) {
+  const auto peer = peers_.find(link);
+  if (!peer) return;
+  const bool was_up = peer->up();
+  peer->set_down(why);
+  peers_.remove(link);
+  const Error error = peer->down_error();
+  log(LogLevel::info, "peer {} is down: {}", peer->introduction.name, why.to_string());
+  grants_.link_down(link, error);
+  for (const auto& worker : workers_)
+    worker->post([peer, owner = worker.get()] { owner->peer_died(*peer); });
+  if (was_up && config_.peer_events)
+    events_.push({Event::Kind::peer_down, 0, State::active, peer->introduction.name, error});
+}
+
+void EngineState::received(LinkId link, Notice notice) {
+  const auto peer = peers_.find(link);
+  if (!peer) return;
+  std::visit([&](auto&& each) { handle(*peer, std::move(each)); }, std::move(notice));
+}
+
+}  // namespace weft::core

@@ -1,0 +1,156 @@
+// Engine: preparing and submitting transfers, and what follows their ends.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "engine/engine_state.hpp"
+
+namespace weft::core {
+
+Result<std::shared_ptr<const PreparedState>> EngineState::prepare(
+    const std::shared_ptr<SegmentState>& local, const std::shared_ptr<RemoteState>& remote,
+    Direction direction, PieceList pieces) {
+  const GrantDescription& grant = remote->description();
+  const Rights needed = direction == Direction::write ? Rights::write : Rights::read;
+  const auto has = static_cast<unsigned>(grant.rights);
+  const auto wants = static_cast<unsigned>(needed);
+  if ((has & wants) != wants)
+    return fail(
+        Error(Code::permission_denied, fmt::format("the grant does not allow to {}",
+                                                   needed == Rights::write ? "write" : "read"))
+            .with_peer(grant.engine));
+  if (local->engine().get() != this)
+    return fail(Code::invalid_argument, "the local segment is another engine's");
+  auto bytes = check_pieces(pieces, {local->size(), grant.ranges});
+  if (!bytes) return fail(std::move(bytes.error()));
+  auto prepared = std::make_shared<PreparedState>();
+  prepared->local = local;
+  prepared->remote = remote;
+  prepared->direction = direction;
+  prepared->pieces = std::move(pieces);
+  prepared->bytes = *bytes;
+  return std::shared_ptr<const PreparedState>(std::move(prepared));
+}
+
+Result<void> EngineState::check_payload(const PeerState& peer, std::size_t bytes) const {
+  const std::size_t most =
+      std::min<std::size_t>(config_.max_message, peer.introduction.max_message);
+  if (bytes <= most) return {};
+  return fail(Error(Code::invalid_argument,
+                    fmt::format("a message may carry {} bytes between these two, not {}; larger "
+                                "data goes by transfers",
+                                most, bytes))
+                  .with_peer(peer.introduction.name));
+}
+
+Result<void> EngineState::check_submission(const PreparedState& prepared,
+                                           const TransferOptions& options) const {
+  const PeerState& peer = *prepared.remote->peer();
+  if (!peer.up()) return fail(peer.down_error());
+  if (active_transfers_ >= config_.max_transfers)
+    return fail(Code::queue_full,
+                fmt::format("{} transfers are under way already", config_.max_transfers));
+  if (options.event && events_.size() >= config_.max_transfers)
+    return fail(Code::queue_full,
+                fmt::format("{} events wait to be polled", config_.max_transfers));
+  if (options.signal) return check_payload(peer, options.signal->bytes.size());
+  return {};
+}
+
+/// The rails that shall carry so many bytes: one for each chunk's worth, up to all of them. Starts
+/// with another one each time, so that small transfers spread too.
+std::vector<std::size_t> EngineState::choose_rails(const PeerState& peer, std::uint64_t bytes) {
+  const std::size_t all = peer.routes.size();
+  const std::uint64_t stripe = peer.routes.front()->rail->chunk_limit();
+  const auto wanted = static_cast<std::size_t>(std::clamp<std::uint64_t>(bytes / stripe, 1, all));
+  const std::uint64_t first = all > 1 ? next_rail_.fetch_add(1, std::memory_order_relaxed) : 0;
+  std::vector<std::size_t> rails;
+  rails.reserve(wanted);
+  for (std::size_t i = 0; i < wanted; ++i)
+    rails.push_back(peer.routes[(first + i) % all]->rail->index());
+  return rails;
+}
+
+Result<std::shared_ptr<TransferState>> EngineState::submit(
+    std::shared_ptr<const PreparedState> prepared, std::optional<std::vector<std::uint32_t>> picks,
+    TransferOptions options) {
+  if (auto checked = check_submission(*prepared, options); !checked)
+    return fail(std::move(checked.error()));
+  Submission submission;
+  submission.engine = weak_from_this();
+  submission.bytes = prepared->bytes;
+  if (picks) {
+    submission.bytes = 0;
+    for (const std::uint32_t pick : *picks) {
+      if (pick >= prepared->pieces.size())
+        return fail(Code::invalid_argument, fmt::format("piece {} was picked of a list of {}", pick,
+                                                        prepared->pieces.size()));
+      submission.bytes += prepared->pieces[pick].length;
+    }
+  }
+  submission.transport = options.transport != TransportKind::automatic   ? options.transport
+                         : config_.transport != TransportKind::automatic ? config_.transport
+                                                                         : TransportKind::one_sided;
+  submission.deadline = options.deadline.value_or(Deadline::in(config_.default_timeout));
+  if (options.signal) {
+    submission.signal_bytes.assign(options.signal->bytes.begin(), options.signal->bytes.end());
+    options.signal->bytes = {};
+  }
+  submission.rail_names = rail_names_;
+  submission.picks = std::move(picks);
+  submission.options = std::move(options);
+
+  const auto peer = prepared->remote->peer();
+  if (!prepared->local->users().enter())
+    return fail(Code::closed, "the local segment is being released");
+  if (!prepared->remote->users().enter()) {
+    prepared->local->users().leave();
+    return fail(Error(Code::stale, "the grant was revoked by its owner")
+                    .with_peer(peer->introduction.name));
+  }
+  ++active_transfers_;
+  submission.prepared = std::move(prepared);
+  auto transfer = std::make_shared<TransferState>(std::move(submission), *this);
+  const auto rails = choose_rails(*peer, transfer->submission().bytes);
+  // Watched before it is offered: a transfer that nobody watches would outlive its deadline.
+  rails_[rails.front()]->worker().watch(transfer);
+  transfer->start(rails);
+  for (const std::size_t rail : rails) rails_[rail]->worker().offer(*rails_[rail], transfer);
+  return transfer;
+}
+
+void EngineState::offer_again(const std::shared_ptr<TransferState>& transfer) {
+  for (const std::size_t rail : transfer->lanes())
+    rails_[rail]->worker().offer(*rails_[rail], transfer);
+}
+
+void EngineState::raise_signal(const std::shared_ptr<TransferState>& transfer) {
+  const Submission& submission = transfer->submission();
+  const auto& peer = transfer->prepared().remote->peer();
+  if (!peer->outbox.push_unbounded(
+          {MessageKind::signal, submission.options.signal->id, submission.signal_bytes, transfer}))
+    return transfer->signal_ended(peer->down_error());
+  peer->message_rail().worker().attend(peer->message_rail(), peer);
+}
+
+void EngineState::transfer_ended(TransferState& transfer) {
+  --active_transfers_;
+  const Submission& submission = transfer.submission();
+  // Whoever expects the signal must not wait for what won't come.
+  if (transfer.signal_withheld() && transfer.peer().up()) {
+    const auto error = transfer.error();
+    control_->send(transfer.peer().link,
+                   SignalFailed{submission.options.signal->id, error->code(), error->message()});
+  }
+  if (submission.options.event)
+    events_.push({Event::Kind::transfer_ended, submission.options.cookie, transfer.state(),
+                  transfer.peer().introduction.name, transfer.error()});
+}
+
+void EngineState::transfer_quiescent(TransferState& transfer) {
+  transfer.prepared().local->users().leave();
+  transfer.prepared().remote->users().leave();
+}
+
+}  // namespace weft::core

@@ -1,0 +1,226 @@
+#include "engine/worker.hpp"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "base/completion_slot.hpp"
+#include "base/log.hpp"
+#include "peer/peer_state.hpp"
+
+namespace weft::core {
+namespace {
+
+using std::chrono::duration_cast;
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+// How long a thread sleeps at most when it has nothing that wakes it: shm has no descriptor, so its
+// rails are looked at every so often (a stated polling budget), often at first and less when
+// nothing has come for a while.
+constexpr auto busy_interval = microseconds(50);
+constexpr auto busy_time = milliseconds(20);
+constexpr auto quiet_interval = milliseconds(1);
+// With a descriptor for everything, only deadlines end a sleep, and this.
+constexpr auto longest_interval = milliseconds(500);
+
+}  // namespace
+
+Worker::Worker(Nanoseconds spin) : spin_(spin), wake_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+
+Worker::~Worker() {
+  stop();
+  if (wake_fd_ >= 0) close(wake_fd_);
+}
+
+void Worker::own(Rail& rail) {
+  rails_.push_back(&rail);
+  rail.set_worker(*this);
+}
+
+void Worker::start() {
+  thread_ = std::thread([this] { loop(); });
+}
+
+void Worker::stop() {
+  stopping_ = true;
+  wake();
+  if (thread_.joinable()) thread_.join();
+}
+
+template <typename Put>
+void Worker::put(Put&& put) {
+  {
+    const std::lock_guard lock(inbox_mutex_);
+    put(inbox_);
+    inbox_filled_.store(true, std::memory_order_seq_cst);
+  }
+  wake();
+}
+
+/// Pairs with sleep(): whoever goes to sleep says so before it looks at the inbox a last time.
+void Worker::wake() {
+  if (!asleep_.load(std::memory_order_seq_cst)) return;
+  const std::uint64_t one = 1;
+  // Fails only if the counter is full, and then the descriptor is readable already.
+  [[maybe_unused]] const ssize_t written = write(wake_fd_, &one, sizeof one);
+}
+
+void Worker::offer(Rail& rail, std::shared_ptr<TransferState> transfer) {
+  put([&](Inbox& inbox) { inbox.offers.emplace_back(&rail, std::move(transfer)); });
+}
+
+void Worker::watch(std::shared_ptr<TransferState> transfer) {
+  put([&](Inbox& inbox) { inbox.watches.push_back(std::move(transfer)); });
+}
+
+void Worker::attend(Rail& rail, std::shared_ptr<PeerState> peer) {
+  put([&](Inbox& inbox) { inbox.attentions.emplace_back(&rail, std::move(peer)); });
+}
+
+void Worker::post(std::function<void()> task) {
+  put([&](Inbox& inbox) { inbox.tasks.push_back(std::move(task)); });
+}
+
+bool Worker::run(std::function<void()> task, Deadline deadline) {
+  struct Claim : CompletionSlot {
+    std::atomic<bool> taken{false};
+  };
+  const auto claim = std::make_shared<Claim>();
+  post([claim, task = std::move(task)] {
+    if (claim->taken.exchange(true)) return;
+    task();
+    claim->complete(std::nullopt);
+  });
+  if (claim->wait(deadline)) return true;
+  if (!claim->taken.exchange(true)) return false;
+  // It has begun: tasks are short and do not wait.
+  return claim->wait(Deadline::in(std::chrono::seconds(10)));
+}
+
+std::size_t Worker::step() {
+  ticks_.fetch_add(1, std::memory_order_relaxed);
+  std::size_t done = 0;
+  if (inbox_filled_.load(std::memory_order_acquire)) done += empty_inbox();
+  for (Rail* rail : rails_) done += rail->progress();
+  if (next_deadline_ != Clock::time_point::max()) {
+    if (const auto now = Clock::now(); now >= next_deadline_) end_overdue(now);
+  }
+  return done;
+}
+
+std::size_t Worker::empty_inbox() {
+  {
+    const std::lock_guard lock(inbox_mutex_);
+    std::swap(inbox_, taken_);
+    inbox_filled_.store(false, std::memory_order_relaxed);
+  }
+  const std::size_t count =
+      taken_.offers.size() + taken_.watches.size() + taken_.attentions.size() + taken_.tasks.size();
+  for (auto& transfer : taken_.watches) take_in(std::move(transfer));
+  for (auto& [rail, transfer] : taken_.offers) rail->lane().add(std::move(transfer));
+  for (auto& [rail, peer] : taken_.attentions) rail->channel().attend(*peer);
+  for (const auto& task : taken_.tasks) task();
+  taken_.clear();
+  return count;
+}
+
+void Worker::take_in(std::shared_ptr<TransferState> transfer) {
+  // The peer may have died between submit() and here; who died later finds it in watched_.
+  if (!transfer->peer().up())
+    return transfer->end_early(State::failed, transfer->peer().down_error());
+  next_deadline_ = std::min(next_deadline_, transfer->submission().deadline.when());
+  watched_.push_back(std::move(transfer));
+  if (watched_.size() < sweep_at_) return;
+  std::erase_if(watched_, [](const auto& each) { return each->ended(); });
+  sweep_at_ = std::max<std::size_t>(64, 2 * watched_.size());
+}
+
+void Worker::end_overdue(Clock::time_point now) {
+  next_deadline_ = Clock::time_point::max();
+  std::vector<std::shared_ptr<TransferState>> overdue;
+  std::erase_if(watched_, [&](auto& transfer) {
+    if (transfer->ended()) return true;
+    if (!transfer->overdue(now)) {
+      next_deadline_ = std::min(next_deadline_, transfer->submission().deadline.when());
+      return false;
+    }
+    overdue.push_back(std::move(transfer));
+    return true;
+  });
+  for (const auto& transfer : overdue)
+    transfer->end_early(State::timed_out, Error(Code::timed_out, "the transfer's deadline passed")
+                                              .with_peer(transfer->peer().introduction.name));
+}
+
+void Worker::end_those_of(PeerState& peer) {
+  std::vector<std::shared_ptr<TransferState>> ended;
+  std::erase_if(watched_, [&](auto& transfer) {
+    if (&transfer->peer() != &peer) return false;
+    ended.push_back(std::move(transfer));
+    return true;
+  });
+  for (const auto& transfer : ended) transfer->end_early(State::failed, peer.down_error());
+}
+
+void Worker::peer_died(PeerState& peer) {
+  end_those_of(peer);
+  for (Rail* rail : rails_) rail->peer_died(peer);
+}
+
+void Worker::end_all(const Error& error) {
+  empty_inbox();
+  for (const auto& transfer : std::exchange(watched_, {}))
+    transfer->end_early(State::failed, error);
+}
+
+void Worker::loop() {
+  auto idle_since = Clock::now();
+  while (!stopping_.load(std::memory_order_relaxed)) {
+    if (step() > 0) {
+      idle_since = Clock::now();
+      continue;
+    }
+    if (Clock::now() - idle_since >= spin_) sleep(idle_since);
+  }
+}
+
+Nanoseconds Worker::longest_sleep(Clock::time_point idle_since) const {
+  Nanoseconds longest = longest_interval;
+  const auto now = Clock::now();
+  for (Rail* rail : rails_) {
+    if (rail->endpoint().wait_fd() >= 0) continue;
+    if (rail->peers() == 0) continue;
+    const bool busy = rail->has_work() || now - idle_since < busy_time;
+    longest = std::min<Nanoseconds>(longest, busy ? Nanoseconds(busy_interval) : quiet_interval);
+  }
+  if (next_deadline_ != Clock::time_point::max())
+    longest = std::clamp<Nanoseconds>(next_deadline_ - now, Nanoseconds::zero(), longest);
+  return longest;
+}
+
+void Worker::sleep(Clock::time_point idle_since) {
+  std::vector<pollfd> waited{{wake_fd_, POLLIN, 0}};
+  for (Rail* rail : rails_) {
+    providers::Endpoint& endpoint = rail->endpoint();
+    if (endpoint.wait_fd() < 0) continue;
+    if (!endpoint.may_sleep()) return;
+    waited.push_back({endpoint.wait_fd(), POLLIN, 0});
+  }
+  const Nanoseconds time = longest_sleep(idle_since);
+  asleep_.store(true, std::memory_order_seq_cst);
+  if (!inbox_filled_.load(std::memory_order_seq_cst) && !stopping_.load()) {
+    const auto seconds = duration_cast<std::chrono::seconds>(time);
+    const timespec timeout{seconds.count(), (time - seconds).count()};
+    ppoll(waited.data(), waited.size(), &timeout, nullptr);
+  }
+  asleep_.store(false, std::memory_order_relaxed);
+  std::uint64_t wakes = 0;
+  [[maybe_unused]] const ssize_t drained = read(wake_fd_, &wakes, sizeof wakes);
+}
+
+}  // namespace weft::core

@@ -1,0 +1,100 @@
+// A progress thread, or its stand-in under manual progress: owns rails, and watches deadlines.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+#include <weft/deadline.hpp>
+
+#include "rail/rail.hpp"
+#include "transfer/transfer_state.hpp"
+
+namespace weft::core {
+
+class Worker {
+ public:
+  explicit Worker(Nanoseconds spin);
+  ~Worker();
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  /// Before start().
+  void own(Rail& rail);
+  const std::vector<Rail*>& rails() const noexcept { return rails_; }
+  /// Starts the thread. Without it somebody else calls step().
+  void start();
+  /// Ends the thread after its current step.
+  void stop();
+
+  // From any thread.
+  /// Offers a transfer to a rail of this worker's.
+  void offer(Rail& rail, std::shared_ptr<TransferState> transfer);
+  /// Makes this worker watch the transfer's deadline, from the same inbox as offer().
+  void watch(std::shared_ptr<TransferState> transfer);
+  void attend(Rail& rail, std::shared_ptr<PeerState> peer);
+  /// Runs `task` between two steps.
+  void post(std::function<void()> task);
+  /// As post(), and waits for it. False if it was not run by the deadline; then it never is.
+  bool run(std::function<void()> task, Deadline deadline);
+  /// Counts the steps; a worker that sleeps wakes for post().
+  std::uint64_t ticks() const noexcept { return ticks_.load(std::memory_order_relaxed); }
+
+  /// One round of everything: for the thread, and for manual progress by one caller at a time.
+  std::size_t step();
+  /// Ends all transfers with a peer that went down, and tells the rails. On the owning thread.
+  void peer_died(PeerState& peer);
+  /// Ends all transfers that it watches. After stop(), by whoever stopped it.
+  void end_all(const Error& error);
+
+ private:
+  struct Inbox {
+    std::vector<std::pair<Rail*, std::shared_ptr<TransferState>>> offers;
+    std::vector<std::shared_ptr<TransferState>> watches;
+    std::vector<std::pair<Rail*, std::shared_ptr<PeerState>>> attentions;
+    std::vector<std::function<void()>> tasks;
+    bool empty() const noexcept {
+      return offers.empty() && watches.empty() && attentions.empty() && tasks.empty();
+    }
+    void clear() {
+      offers.clear();
+      watches.clear();
+      attentions.clear();
+      tasks.clear();
+    }
+  };
+
+  template <typename Put>
+  void put(Put&& put);
+  void wake();
+  void loop();
+  std::size_t empty_inbox();
+  void take_in(std::shared_ptr<TransferState> transfer);
+  void end_overdue(Clock::time_point now);
+  void sleep(Clock::time_point idle_since);
+  Nanoseconds longest_sleep(Clock::time_point idle_since) const;
+  void end_those_of(PeerState& peer);
+
+  const Nanoseconds spin_;
+  std::vector<Rail*> rails_;
+  std::thread thread_;
+  std::atomic<bool> stopping_{false};
+  std::atomic<bool> asleep_{false};
+  std::atomic<std::uint64_t> ticks_{0};
+  int wake_fd_ = -1;
+
+  std::mutex inbox_mutex_;
+  Inbox inbox_;
+  std::atomic<bool> inbox_filled_{false};
+
+  // Of the owning thread.
+  Inbox taken_;
+  std::vector<std::shared_ptr<TransferState>> watched_;
+  std::size_t sweep_at_ = 64;
+  Clock::time_point next_deadline_ = Clock::time_point::max();
+};
+
+}  // namespace weft::core

@@ -1,0 +1,76 @@
+/// @file
+/// What a rail can do, frozen when it is opened. The core decides by this record and never by the
+/// provider's name.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+#include <weft/export.hpp>
+
+namespace weft {
+
+/// What a write's completion at the initiator proves about the target.
+enum class CompletionProof : std::uint8_t {
+  visible,   ///< The bytes can be read there.
+  received,  ///< They arrived; seeing them needs an event at the target, behind them.
+};
+
+/// The smallest thing whose access a target can cut off without asking the initiator.
+enum class FenceScope : std::uint8_t { grant, segment, rail };
+
+/// Who makes operations advance while no call is made.
+enum class ProgressMode : std::uint8_t { automatic, manual };
+
+/// Whether the provider moves the bytes itself or builds the operation out of messages.
+enum class Origin : std::uint8_t { native, emulated };
+
+struct Capability {
+  std::string provider;  ///< libfabric's name, e.g. "net". For people, never for decisions.
+  std::string libfabric_version;     ///< Of the library in use, e.g. "1.17".
+  std::string domain;                ///< NIC or interface, e.g. "rdmap79s0", "lo".
+  std::uint32_t address_format = 0;  ///< FI_ADDR_* (rdma/fabric.h).
+  std::uint32_t protocol = 0;        ///< FI_PROTO_*: rails with equal protocol and format can talk.
+  bool same_host_only = false;       ///< Reaches processes of this machine only.
+
+  bool application_keys = false;    ///< Keys are chosen by the engine (and then unguessable).
+  bool virtual_addresses = false;   ///< Targets are addressed by pointer, else by offset.
+  bool local_registration = false;  ///< Local buffers need registering too (FI_MR_LOCAL).
+  bool keys_enforced = false;       ///< The target refuses a wrong key, range or right by itself.
+  FenceScope fence = FenceScope::segment;
+
+  std::uint64_t max_message = 0;  ///< Most bytes in one operation.
+  std::size_t window = 0;         ///< Most operations that the provider takes at a time.
+  std::size_t iov_limit = 1;
+  std::size_t inject = 0;           ///< Bytes that can be sent without keeping the buffer.
+  std::size_t completion_data = 0;  ///< Usable bytes of remote completion data.
+  Origin write = Origin::native;
+  Origin read = Origin::native;
+  CompletionProof proof = CompletionProof::visible;
+  bool ordered_messages = true;  ///< Messages between two endpoints arrive in order.
+  bool wait_descriptor = false;  ///< A thread can sleep until something happens.
+  ProgressMode progress = ProgressMode::manual;
+  bool device_memory = false;  ///< Can register GPU memory (FI_HMEM).
+  bool dmabuf = false;
+  bool cancels = false;  ///< fi_cancel has an effect on RMA.
+  double gbps = 0;       ///< Link speed in Gb/s; 0 where unknown.
+
+  /// Copies of each byte that the provider makes on both sides together, as far as known;
+  /// 0 for a NIC that reads and writes the memory itself.
+  unsigned copies = 0;
+
+  std::uint64_t best_chunk = 0;  ///< Chunk size that measured best, in bytes.
+  std::size_t best_window = 0;   ///< Chunks in flight per rail that measured best.
+};
+
+/// One NIC or interface that discovery looked at.
+struct Candidate {
+  std::string provider;
+  std::string domain;
+  std::string fabric;
+  bool taken = false;
+  std::string reason;  ///< Why it was taken or passed over, as a sentence.
+};
+
+}  // namespace weft

@@ -1,0 +1,263 @@
+/// @file
+/// The engine: rails, threads and peers of one process.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+#include <weft/capability.hpp>
+#include <weft/deadline.hpp>
+#include <weft/error.hpp>
+#include <weft/export.hpp>
+#include <weft/memory.hpp>
+#include <weft/message.hpp>
+#include <weft/transfer.hpp>
+
+namespace weft {
+
+class Engine;
+struct Config;
+
+namespace core {
+class EngineState;
+class PeerState;
+class PieceList;
+struct EngineHooks;
+Result<Engine> open_engine(const Config& config, const EngineHooks& hooks);
+}  // namespace core
+
+/// Who drives the rails.
+enum class Progress : std::uint8_t {
+  threads,  ///< The engine's own threads.
+  manual,   ///< The application, by Engine::progress() and inside every wait().
+};
+
+/// How an engine is set up. The defaults suit tests and laptops: loopback only, all providers.
+struct Config {
+  /// The engine's identity towards its peers, at most 255 bytes. Empty: made of host name, process
+  /// and random digits. A name used again means the same service restarted: its older incarnation
+  /// is declared dead by its peers.
+  std::string name = {};
+
+  /// Where peers reach this engine: "127.0.0.1:0", "[::1]:7000", "host:7000". Port 0 lets the
+  /// system choose (Engine::address tells). Empty: this engine only connects to others.
+  std::string listen = "127.0.0.1:0";
+  /// The address told to peers where it differs from the one listened on (NAT, containers,
+  /// 0.0.0.0).
+  std::string advertise = {};
+  /// Listening beyond loopback without authentication has to be asked for in so many words.
+  bool allow_unauthenticated_network = false;
+  /// Local IP address whose interface carries the tcp rails. Empty: that of `advertise`, else of
+  /// `listen`, else loopback.
+  std::string rail_address = {};
+
+  /// Providers to use, best first: "shm", "tcp". Empty: all that this build has. What is named here
+  /// and can't be had is an error.
+  std::vector<std::string> providers = {};
+  /// Rails per provider. 0: as many as measured best for the cores at hand (see README).
+  unsigned rails = 0;
+  /// Progress threads, each owning one or more rails. 0: one per rail, at most one per core.
+  unsigned threads = 0;
+  Progress progress = Progress::threads;
+  /// How long an idle progress thread polls before it sleeps.
+  Nanoseconds spin = std::chrono::microseconds(20);
+
+  /// Most bytes per operation; 0: the rail's own best. Larger pieces are cut.
+  std::uint64_t chunk_bytes = 0;
+  /// Operations in flight per rail; 0: the rail's own best.
+  std::size_t window = 0;
+  TransportKind transport = TransportKind::automatic;
+  /// The relay's bounce buffers: size of one, and how many a rail keeps for each peer and way.
+  std::size_t relay_buffer_bytes = 256 * 1024;
+  std::size_t relay_buffers = 4;
+
+  /// Largest message or signal payload that this engine accepts, in bytes (up to 1 MiB).
+  std::size_t max_message = 8 * 1024;
+  /// Messages that a peer may have under way to this engine at a time (2 to 1024).
+  std::size_t message_credits = 32;
+  /// Signals and messages nobody has asked for yet, in bytes per peer: beyond it the peer is held
+  /// back, and nothing is lost.
+  std::size_t unclaimed_bytes = std::size_t{64} << 20;
+  /// Messages waiting to be sent, per peer: beyond it calls return `queue_full`.
+  std::size_t send_queue = 4096;
+  /// Transfers under way, and events not yet polled: beyond either submit() returns `queue_full`.
+  std::size_t max_transfers = 1 << 16;
+  /// Put an Event into the queue when a peer comes up or goes down.
+  bool peer_events = false;
+
+  /// Deadline of a transfer that names none.
+  Nanoseconds default_timeout = std::chrono::seconds(30);
+  /// Control connections: interval of heartbeats, and the silence that means death.
+  Nanoseconds heartbeat = std::chrono::milliseconds(500);
+  Nanoseconds death_after = std::chrono::seconds(2);
+};
+
+/// Another engine, met over the control connection. Cheap to copy; stays valid when the peer is
+/// gone, and a peer that comes back is a new Peer.
+class WEFT_API Peer {
+ public:
+  const std::string& name() const noexcept;
+  /// Changes each time the engine of that name is opened.
+  std::uint64_t incarnation() const noexcept;
+  bool up() const noexcept;
+  /// Why it is down; empty while up.
+  std::optional<Error> why_down() const;
+  /// Whether both were proven to be on one machine.
+  bool same_host() const noexcept;
+  /// Its control address as advertised.
+  const std::string& address() const noexcept;
+  /// Names of the local rails that transfers to this peer use, e.g. "shm:0".
+  std::vector<std::string> rails() const;
+  /// Why these, and why not better ones, as a sentence.
+  const std::string& route_reason() const noexcept;
+
+ private:
+  friend class Engine;
+  explicit Peer(std::shared_ptr<core::PeerState> state);
+  std::shared_ptr<core::PeerState> state_;
+};
+
+/// Something that happened. See TransferOptions::event and NotifyOptions::event.
+struct Event {
+  enum class Kind : std::uint8_t {
+    transfer_ended,
+    signals_arrived,
+    message_arrived,
+    peer_up,
+    peer_down
+  };
+  Kind kind = Kind::transfer_ended;
+  std::uint64_t cookie = 0;
+  State state = State::active;  ///< Of a transfer.
+  std::string peer;             ///< Name of the peer concerned.
+  std::optional<Error> error;
+};
+
+struct RailInfo {
+  std::string name;  ///< E.g. "tcp:0".
+  Capability capability;
+  unsigned thread = 0;           ///< Index of the progress thread that owns it.
+  std::uint64_t operations = 0;  ///< Completed since it was opened.
+  std::uint64_t bytes = 0;
+  std::uint64_t in_flight = 0;
+  std::uint64_t lost = 0;  ///< Operations whose peer died and that never came back.
+};
+
+struct Info {
+  std::string name;
+  std::uint64_t incarnation = 0;
+  std::string address;
+  std::vector<RailInfo> rails;
+  std::vector<Candidate> candidates;
+  std::uint64_t transfers_active = 0;
+  std::uint64_t segments = 0;
+};
+
+/// Moves bytes between this process and its peers. All calls may be made from any thread unless
+/// they say otherwise. In a forked child every call fails with `forked`.
+class WEFT_API Engine {
+ public:
+  /// Opens rails and starts listening. Nothing is printed; see log.hpp.
+  static Result<Engine> open(const Config& config);
+  Engine(Engine&&) noexcept;
+  Engine& operator=(Engine&&) noexcept;
+  /// Closes within Config-independent bounds (two seconds); what can't be closed by then is
+  /// abandoned with its memory still mapped.
+  ~Engine();
+  /// Tells peers, ends all transfers with `closed`, stops the threads. `quarantined` if something
+  /// could not be closed in time.
+  Result<void> close(Deadline deadline);
+
+  const std::string& name() const noexcept;
+  /// What peers pass to connect(); empty if the engine does not listen.
+  const std::string& address() const noexcept;
+  Info info() const;
+
+  /// @name Peers
+  /// @{
+  /// Meets the engine at "host:port". Returns the existing peer if both have met already.
+  Result<Peer> connect(std::string_view address, Deadline deadline);
+  /// Waits for the next peer that connected to this engine and was not returned before.
+  Result<Peer> accept(Deadline deadline);
+  /// All peers that are up.
+  std::vector<Peer> peers() const;
+  /// Says goodbye; transfers with the peer fail.
+  Result<void> disconnect(const Peer& peer);
+  /// @}
+
+  /// @name Memory
+  /// @{
+  Result<Segment> add(const Memory& memory);
+  /// Reads a grant made by a connected peer. `stale` if that engine was restarted since.
+  Result<Remote> import(Bytes blob);
+  /// Makes a grant known under a name (at most 255 bytes) to every peer that asks; replaces an
+  /// earlier one of that name.
+  Result<void> publish(std::string_view name, const Grant& grant);
+  /// Asks a peer for a grant by name, and waits until it is published there.
+  Result<Remote> lookup(const Peer& peer, std::string_view name, Deadline deadline);
+  /// @}
+
+  /// @name Transfers
+  /// @{
+  Result<Prepared> prepare(const Segment& local, const Remote& remote, Direction direction,
+                           std::span<const Pair> pairs);
+  Result<Prepared> prepare(const Segment& local, const Remote& remote, Direction direction,
+                           const Strided& pieces);
+  Result<Prepared> prepare(const Segment& local, const Remote& remote, Direction direction,
+                           const Paged& pieces);
+  /// Starts the pieces of `prepared` whose indices are in `picks`. Never blocks.
+  Result<Transfer> submit(const Prepared& prepared, std::span<const std::uint32_t> picks,
+                          TransferOptions options = {});
+  /// Starts all pieces of `prepared`.
+  Result<Transfer> submit(const Prepared& prepared, TransferOptions options = {});
+  /// prepare() and submit() in one.
+  Result<Transfer> write(const Segment& local, const Remote& remote, std::span<const Pair> pairs,
+                         TransferOptions options = {});
+  Result<Transfer> read(const Segment& local, const Remote& remote, std::span<const Pair> pairs,
+                        TransferOptions options = {});
+  /// @}
+
+  /// @name Signals and messages
+  /// @{
+  /// Raises a signal at the peer without moving data.
+  Result<void> signal(const Peer& peer, const Signal& signal, Deadline deadline);
+  /// Waits for `count` (at least 1) signals `id` from `peer`.
+  Result<Expectation> expect(const Peer& peer, std::uint64_t id, std::uint64_t count,
+                             NotifyOptions options = {});
+  /// Sends a tagged message. Returns when the bytes are copied into the peer's send queue, waiting
+  /// up to the deadline while that is full; messages to one peer are matched in order.
+  Result<void> send(const Peer& peer, std::uint64_t tag, Bytes bytes, Deadline deadline);
+  /// Asks for the next message whose tag equals `tag` in the bits set in `mask`, from `peer`.
+  Result<Receive> receive(const Peer& peer, std::uint64_t tag, std::uint64_t mask,
+                          NotifyOptions options = {});
+  /// receive() and wait() in one.
+  Result<Message> recv(const Peer& peer, std::uint64_t tag, std::uint64_t mask, Deadline deadline);
+  /// @}
+
+  /// @name Progress and events
+  /// @{
+  /// Manual progress: advances everything once, without waiting. Returns how many operations
+  /// ended. One thread at a time does the work; others return 0 at once.
+  Result<std::size_t> progress();
+  /// Takes up to `events.size()` events without waiting; returns how many.
+  std::size_t poll(std::span<Event> events);
+  /// Readable while events are queued (an eventfd: for poll and epoll; do not read it).
+  int event_fd() const noexcept;
+  /// @}
+
+ private:
+  friend Result<Engine> core::open_engine(const Config& config, const core::EngineHooks& hooks);
+  explicit Engine(std::shared_ptr<core::EngineState> state);
+  Result<Prepared> prepare(const Segment& local, const Remote& remote, Direction direction,
+                           core::PieceList&& pieces);
+  std::shared_ptr<core::EngineState> state_;
+};
+
+/// Looks for providers and NICs without opening anything: what Engine::open would take, and why.
+WEFT_API Result<std::vector<Candidate>> discover(const Config& config);
+
+}  // namespace weft

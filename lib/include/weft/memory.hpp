@@ -1,0 +1,155 @@
+/// @file
+/// Registered local memory, and the rights that other engines get to it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+#include <weft/deadline.hpp>
+#include <weft/error.hpp>
+#include <weft/export.hpp>
+
+namespace weft {
+
+using Bytes = std::span<const std::byte>;
+using Blob = std::vector<std::byte>;
+
+namespace core {
+class SegmentState;
+class GrantState;
+class RemoteState;
+}  // namespace core
+
+/// Who owns the bytes: the CPU's memory, or a device's.
+enum class MemoryKind : std::uint8_t { host, device };
+
+/// Where memory lies.
+struct Place {
+  MemoryKind kind = MemoryKind::host;
+  int numa_node = -1;  ///< -1 where it can't be told, or where pages lie on several nodes.
+  int device = -1;     ///< Index of the GPU; -1 for host memory.
+};
+
+/// A piece of a segment, in bytes from the segment's start.
+struct Range {
+  std::uint64_t offset = 0;
+  std::uint64_t length = 0;
+};
+
+/// Memory to make a segment of: a recipe, evaluated by Engine::add.
+class WEFT_API Memory {
+ public:
+  /// Fresh zeroed pages that the segment owns.
+  static Memory own(std::size_t bytes);
+  /// Fresh zeroed huge pages (2 MiB) that the segment owns; `bytes` is rounded up to whole pages.
+  /// Fails with out_of_memory where the system has none reserved: there is no silent fallback.
+  static Memory huge(std::size_t bytes);
+  /// Fresh zeroed pages behind a memfd, which other processes may map (Segment::fd).
+  static Memory shared(std::size_t bytes);
+  /// Maps `bytes` of a file descriptor that supports mmap, from a page-aligned `offset`. The
+  /// descriptor is duplicated; the caller keeps its own.
+  static Memory map(int fd, std::uint64_t offset, std::size_t bytes);
+  /// Memory of the caller's, which must stay mapped until the segment is released (not merely
+  /// destroyed: see Segment).
+  static Memory adopt(void* address, std::size_t bytes);
+
+  enum class Source : std::uint8_t { own, huge, shared, map, adopt };
+  Source source() const noexcept { return source_; }
+  std::size_t bytes() const noexcept { return bytes_; }
+  void* address() const noexcept { return address_; }
+  int fd() const noexcept { return fd_; }
+  std::uint64_t offset() const noexcept { return offset_; }
+
+ private:
+  Memory(Source source, std::size_t bytes) : source_(source), bytes_(bytes) {}
+  Source source_;
+  std::size_t bytes_;
+  void* address_ = nullptr;
+  int fd_ = -1;
+  std::uint64_t offset_ = 0;
+};
+
+/// What a peer may do with granted memory.
+enum class Rights : std::uint8_t { read = 1, write = 2, read_write = 3 };
+
+/// How a grant ended.
+enum class Revoked : std::uint8_t {
+  quiescent,    ///< Every peer that was up confirmed: nothing can touch the memory any more.
+  quarantined,  ///< A peer did not confirm in time: the memory stays registered and out of use.
+};
+
+/// The right of peers to read or write some ranges of a segment. Destroying the handle does not
+/// revoke the grant: it lasts until revoke() or until its segment is released.
+class WEFT_API Grant {
+ public:
+  Grant(Grant&&) noexcept;
+  Grant& operator=(Grant&&) noexcept;
+  ~Grant();
+
+  /// The grant in serialised form, some hundred bytes, to be carried to a peer by any channel and
+  /// given to Engine::import there. It holds no pointers; whoever has it can use it.
+  Blob blob() const;
+  /// Identifies the grant within its engine.
+  std::uint64_t lease_id() const noexcept;
+  /// Ends the grant. Asks each connected peer to stop, to drain what it has posted and to confirm.
+  Result<Revoked> revoke(Deadline deadline);
+
+ private:
+  friend class Segment;
+  friend class Engine;
+  explicit Grant(std::shared_ptr<core::GrantState> state);
+  std::shared_ptr<core::GrantState> state_;
+};
+
+/// Memory registered with the engine's rails. Transfers name parts of it by offset.
+///
+/// The destructor never blocks and never frees memory that a transfer may still touch: such memory
+/// stays registered until the last operation on it has ended. Adopted memory can be reused safely
+/// only after release() has returned without an error.
+class WEFT_API Segment {
+ public:
+  Segment(Segment&&) noexcept;
+  Segment& operator=(Segment&&) noexcept;
+  ~Segment();
+
+  /// Start of the memory in this process. Host memory only; null for device memory.
+  std::byte* data() const noexcept;
+  std::uint64_t size() const noexcept;
+  Place place() const noexcept;
+  /// The memfd behind Memory::shared or Memory::map, owned by the segment; -1 for other memory.
+  int fd() const noexcept;
+
+  /// Lets peers use `ranges` of this segment (all of it when empty). Not limited in time yet.
+  Result<Grant> grant(std::span<const Range> ranges, Rights rights);
+  /// Revokes all grants on the segment, waits until no transfer of this engine uses it, and
+  /// unregisters it. On `quarantined` or `timed_out` the memory must not be reused.
+  Result<void> release(Deadline deadline);
+
+ private:
+  friend class Engine;
+  explicit Segment(std::shared_ptr<core::SegmentState> state);
+  std::shared_ptr<core::SegmentState> state_;
+};
+
+/// A peer's grant, imported: memory on the other side that transfers may name by offset.
+/// Cheap to copy.
+class WEFT_API Remote {
+ public:
+  /// Name of the engine that owns the memory.
+  const std::string& peer() const noexcept;
+  /// Size of the peer's segment, in bytes. Offsets count from its start.
+  std::uint64_t segment_size() const noexcept;
+  /// What was granted, sorted by offset.
+  std::span<const Range> ranges() const noexcept;
+  Rights rights() const noexcept;
+  Place place() const noexcept;
+
+ private:
+  friend class Engine;
+  explicit Remote(std::shared_ptr<core::RemoteState> state);
+  std::shared_ptr<core::RemoteState> state_;
+};
+
+}  // namespace weft

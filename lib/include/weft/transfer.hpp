@@ -1,0 +1,159 @@
+/// @file
+/// Moving bytes between local segments and granted remote memory.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+#include <weft/deadline.hpp>
+#include <weft/error.hpp>
+#include <weft/export.hpp>
+#include <weft/memory.hpp>
+
+namespace weft {
+
+namespace core {
+class PreparedState;
+class TransferState;
+}  // namespace core
+
+enum class Direction : std::uint8_t {
+  write,  ///< From the local segment into the peer's.
+  read,   ///< From the peer's segment into the local one.
+};
+
+/// One piece of a transfer: `length` bytes at offset `local` of the local segment and at offset
+/// `remote` of the peer's. Pairs of one transfer must not overlap on the side that is written.
+struct Pair {
+  std::uint64_t local = 0;
+  std::uint64_t remote = 0;
+  std::uint64_t length = 0;
+};
+
+/// `count` pieces of equal length at constant distances, e.g. the same rows of two matrices.
+struct Strided {
+  Pair first;
+  std::uint64_t count = 0;
+  std::uint64_t local_stride = 0;  ///< Bytes between the starts of neighbouring pieces.
+  std::uint64_t remote_stride = 0;
+};
+
+/// Pages of a paged cache: piece i is page `local_pages[i]` here and `remote_pages[i]` there. Page
+/// p starts at `base + p * stride`. Both lists have the same length.
+struct Paged {
+  std::uint64_t page_bytes = 0;
+  std::uint64_t local_base = 0;
+  std::uint64_t local_stride = 0;
+  std::uint64_t remote_base = 0;
+  std::uint64_t remote_stride = 0;
+  std::span<const std::uint32_t> local_pages;
+  std::span<const std::uint32_t> remote_pages;
+};
+
+/// A list of pieces whose ranges and rights were checked once, to be submitted any number of times,
+/// whole or by index. Holds a copy of the list. Cheap to copy; safe to use from several threads.
+class WEFT_API Prepared {
+ public:
+  /// Number of pieces.
+  std::size_t size() const noexcept;
+  /// Bytes in all pieces together.
+  std::uint64_t bytes() const noexcept;
+
+ private:
+  friend class Engine;
+  explicit Prepared(std::shared_ptr<const core::PreparedState> state);
+  std::shared_ptr<const core::PreparedState> state_;
+};
+
+/// A counted notification at the target, raised once the data is visible there.
+struct Signal {
+  std::uint64_t id = 0;  ///< Chosen by the application; the peer expects the same number.
+  Bytes bytes = {};      ///< Carried along; at most Config::max_message bytes; copied at the call.
+};
+
+/// How a transfer stands. The last four are final, and a transfer reaches exactly one of them.
+enum class State : std::uint8_t { active, done, failed, cancelled, timed_out };
+
+WEFT_API std::string_view to_string(State state) noexcept;
+
+/// Which kind of transport carries the bytes.
+enum class TransportKind : std::uint8_t {
+  automatic,  ///< One-sided where both sides' memory can be reached by a NIC, else the relay.
+  one_sided,  ///< RMA straight between the two segments.
+  relay,      ///< Messages through bounce buffers: two more copies, for memory no NIC can reach.
+};
+
+/// What a callback learns.
+struct Ended {
+  State state = State::active;
+  std::uint64_t cookie = 0;
+  const Error* error = nullptr;  ///< Null when done. Valid during the call only.
+};
+
+struct TransferOptions {
+  /// When to give up; Config::default_timeout from the submission if empty.
+  std::optional<Deadline> deadline = {};
+  /// Raised at the target after all bytes are visible there.
+  std::optional<Signal> signal = {};
+  /// Returned in the callback and the event.
+  std::uint64_t cookie = 0;
+  /// Also put an Event into the engine's queue at the end.
+  bool event = false;
+  /// Called once at the end, on a progress thread (or inside the call that makes progress): it must
+  /// be short and must not wait for another transfer.
+  std::function<void(const Ended&)> on_end = {};
+  TransportKind transport = TransportKind::automatic;
+};
+
+/// What a transfer did so far, or in all once it has ended.
+struct Report {
+  State state = State::active;
+  std::optional<Error> error;
+  std::uint64_t bytes = 0;       ///< Asked for.
+  std::uint64_t bytes_done = 0;  ///< Completed.
+  std::uint64_t ranges = 0;      ///< Pieces asked for.
+  std::uint64_t runs = 0;        ///< Pieces after coalescing neighbours.
+  std::uint64_t operations = 0;  ///< Chunks handed to transports.
+  TransportKind transport = TransportKind::one_sided;
+  /// Which rails carried it.
+  struct RailShare {
+    std::string rail;
+    std::uint64_t operations = 0;
+    std::uint64_t bytes = 0;
+  };
+  std::vector<RailShare> rails;
+  Nanoseconds elapsed{};  ///< From submission to the end, or to now.
+};
+
+/// One batch of pieces on its way. Destroying the handle neither waits nor cancels.
+class WEFT_API Transfer {
+ public:
+  Transfer(Transfer&&) noexcept;
+  Transfer& operator=(Transfer&&) noexcept;
+  ~Transfer();
+
+  State state() const noexcept;
+  /// True when nothing can touch the local memory on behalf of this transfer any more. A transfer
+  /// that has ended may still be not quiescent, for example after its deadline passed.
+  bool quiescent() const noexcept;
+  /// Waits for the end. Ok when done; otherwise the error that ended it, or `timed_out` if
+  /// `deadline` passes first, in which case the transfer goes on.
+  Result<void> wait(Deadline deadline);
+  /// As wait(), then until quiescent().
+  Result<void> wait_quiescent(Deadline deadline);
+  /// Asks for an early end: pieces not yet posted stay unposted, posted ones drain, then the
+  /// transfer ends as `cancelled` (or `done`, if nothing was left to stop). Never blocks.
+  void cancel();
+  Report report() const;
+
+ private:
+  friend class Engine;
+  explicit Transfer(std::shared_ptr<core::TransferState> state);
+  std::shared_ptr<core::TransferState> state_;
+};
+
+}  // namespace weft

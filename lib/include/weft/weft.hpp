@@ -1,0 +1,15 @@
+/// @file
+/// All of Weft's public API.
+#pragma once
+
+#include <weft/capability.hpp>
+#include <weft/deadline.hpp>
+#include <weft/engine.hpp>
+#include <weft/error.hpp>
+#include <weft/kv.hpp>
+#include <weft/kv_models.hpp>
+#include <weft/log.hpp>
+#include <weft/memory.hpp>
+#include <weft/message.hpp>
+#include <weft/transfer.hpp>
+#include <weft/version.hpp>

@@ -1,0 +1,62 @@
+// What a Segment handle stands for.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+#include <weft/memory.hpp>
+
+#include "device/device.hpp"
+#include "endpoint.hpp"
+#include "memory/allocation.hpp"
+#include "memory/use_count.hpp"
+
+namespace weft::core {
+
+class EngineState;
+
+/// Memory with its registrations, one per rail that needs local buffers registered. Transfers count
+/// as users; the memory goes when the last owner has left.
+class SegmentState {
+ public:
+  SegmentState(std::uint64_t id, std::weak_ptr<EngineState> engine, Allocation allocation,
+               Place place, const Device& device)
+      : id_(id),
+        engine_(std::move(engine)),
+        allocation_(std::move(allocation)),
+        place_(place),
+        device_(device) {}
+
+  std::uint64_t id() const noexcept { return id_; }
+  std::byte* address() const noexcept { return allocation_.address(); }
+  std::uint64_t size() const noexcept { return allocation_.size(); }
+  int fd() const noexcept { return allocation_.fd(); }
+  const Place& place() const noexcept { return place_; }
+  const Device& device() const noexcept { return device_; }
+  std::shared_ptr<EngineState> engine() const { return engine_.lock(); }
+  UseCount& users() noexcept { return users_; }
+
+  /// Registers the memory with one rail after the other, in order; null where a rail needs none.
+  void add_registration(std::unique_ptr<providers::Registration> registration) {
+    registrations_.push_back(std::move(registration));
+  }
+  /// What libfabric wants beside a local address on that rail. Not after unregister().
+  void* descriptor(std::size_t rail) const {
+    return registrations_[rail] ? registrations_[rail]->descriptor() : nullptr;
+  }
+  /// Nobody may use it any more: users() is closed and idle, or the rails are going.
+  void unregister() { registrations_.clear(); }
+
+ private:
+  const std::uint64_t id_;
+  const std::weak_ptr<EngineState> engine_;
+  // Declared before the registrations, so that those are closed first.
+  Allocation allocation_;
+  const Place place_;
+  const Device& device_;
+  UseCount users_;
+  std::vector<std::unique_ptr<providers::Registration>> registrations_;
+};
+
+}  // namespace weft::core

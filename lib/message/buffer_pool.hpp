@@ -1,0 +1,47 @@
+// Registered buffers of equal size on one endpoint.
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <memory>
+#include <vector>
+#include <weft/error.hpp>
+
+#include "endpoint.hpp"
+
+namespace weft::core {
+
+/// One buffer, ready to be posted. `owner` and `number` are the user's.
+struct Buffer : providers::Posted {
+  std::byte* data = nullptr;
+  void* descriptor = nullptr;
+  std::uint64_t number = 0;
+};
+
+/// Grows by slabs when asked to, and never shrinks. Not safe for several threads.
+class BufferPool {
+ public:
+  BufferPool(providers::Endpoint& endpoint, std::size_t buffer_bytes)
+      : endpoint_(endpoint), buffer_bytes_(buffer_bytes) {}
+
+  std::size_t buffer_bytes() const noexcept { return buffer_bytes_; }
+  /// Adds `count` free buffers. May block for registration.
+  Result<void> grow(std::size_t count);
+  /// A free buffer; null if there is none.
+  Buffer* take() noexcept;
+  void put_back(Buffer& buffer) { free_.push_back(&buffer); }
+  std::size_t free() const noexcept { return free_.size(); }
+
+ private:
+  struct Slab {
+    std::unique_ptr<std::byte[]> memory;
+    std::unique_ptr<providers::Registration> registration;
+  };
+  providers::Endpoint& endpoint_;
+  const std::size_t buffer_bytes_;
+  std::vector<Slab> slabs_;
+  std::deque<Buffer> buffers_;
+  std::vector<Buffer*> free_;
+};
+
+}  // namespace weft::core

@@ -1,0 +1,171 @@
+#include "peer/mailbox.hpp"
+
+#include <algorithm>
+
+namespace weft::core {
+namespace {
+
+// What an entry costs besides its payload, so that empty ones count too.
+constexpr std::size_t entry_bytes = 64;
+
+std::size_t cost(const Blob& bytes) {
+  return bytes.size() + entry_bytes;
+}
+
+bool matches(const ReceiveState& receive, const Message& message) {
+  return ((receive.tag ^ message.tag) & receive.mask) == 0;
+}
+
+}  // namespace
+
+Mailbox::Counter& Mailbox::counter(std::uint64_t id) {
+  const auto [entry, added] = counters_.try_emplace(id);
+  if (added) unclaimed_ += entry_bytes;
+  return entry->second;
+}
+
+void Mailbox::claim(Counter& counter, ExpectState& expectation) {
+  const std::uint64_t given =
+      std::min(counter.arrived - counter.claimed, expectation.wanted - expectation.arrived.count);
+  counter.claimed += given;
+  expectation.arrived.count += given;
+  while (!counter.payloads.empty() && counter.payloads.front().first < counter.claimed) {
+    unclaimed_ -= cost(counter.payloads.front().second);
+    expectation.arrived.payloads.push_back(std::move(counter.payloads.front().second));
+    counter.payloads.pop_front();
+  }
+}
+
+/// Gives what is there to those who wait, the oldest first.
+void Mailbox::serve(std::uint64_t id, Endings& endings) {
+  const auto entry = counters_.find(id);
+  if (entry == counters_.end()) return;
+  Counter& counter = entry->second;
+  while (!counter.waiting.empty()) {
+    const auto expectation = counter.waiting.front();
+    claim(counter, *expectation);
+    std::optional<Error> error;
+    if (expectation->arrived.count < expectation->wanted) {
+      if (!counter.failures.empty()) {
+        error = std::move(counter.failures.front());
+        counter.failures.pop_front();
+      } else if (closed_) {
+        error = closed_;
+      } else {
+        break;
+      }
+    }
+    counter.waiting.pop_front();
+    endings.emplace_back(expectation, std::move(error));
+  }
+  if (!counter.idle()) return;
+  counters_.erase(entry);
+  unclaimed_ -= entry_bytes;
+}
+
+/// Tells those concerned, without the lock.
+void Mailbox::finish(std::unique_lock<std::mutex> lock, bool was_full, const Endings& endings) {
+  const bool room = was_full && unclaimed_ <= limit_;
+  lock.unlock();
+  for (const auto& [slot, error] : endings) slot->complete(error);
+  if (room && when_room) when_room();
+}
+
+void Mailbox::signal_arrived(std::uint64_t id, Blob bytes) {
+  Endings endings;
+  std::unique_lock lock(mutex_);
+  Counter& counts = counter(id);
+  if (!bytes.empty()) {
+    unclaimed_ += cost(bytes);
+    counts.payloads.emplace_back(counts.arrived, std::move(bytes));
+  }
+  ++counts.arrived;
+  serve(id, endings);
+  finish(std::move(lock), false, endings);
+}
+
+void Mailbox::signal_failed(std::uint64_t id, const Error& error) {
+  Endings endings;
+  std::unique_lock lock(mutex_);
+  counter(id).failures.push_back(error);
+  serve(id, endings);
+  finish(std::move(lock), false, endings);
+}
+
+void Mailbox::message_arrived(std::uint64_t tag, Blob bytes) {
+  Endings endings;
+  std::unique_lock lock(mutex_);
+  Message message{peer_, tag, std::move(bytes)};
+  const auto waiting = std::find_if(receives_.begin(), receives_.end(), [&](const auto& receive) {
+    return matches(*receive, message);
+  });
+  if (waiting != receives_.end()) {
+    (*waiting)->message = std::move(message);
+    endings.emplace_back(*waiting, std::nullopt);
+    receives_.erase(waiting);
+  } else {
+    unclaimed_ += cost(message.bytes);
+    messages_.push_back(std::move(message));
+  }
+  finish(std::move(lock), false, endings);
+}
+
+void Mailbox::close(const Error& error) {
+  Endings endings;
+  std::unique_lock lock(mutex_);
+  if (closed_) return;
+  closed_ = error;
+  std::vector<std::uint64_t> ids;
+  for (const auto& [id, counts] : counters_)
+    if (!counts.waiting.empty()) ids.push_back(id);
+  for (const std::uint64_t id : ids) serve(id, endings);
+  for (const auto& receive : receives_) endings.emplace_back(receive, error);
+  receives_.clear();
+  finish(std::move(lock), false, endings);
+}
+
+void Mailbox::expect(const std::shared_ptr<ExpectState>& expectation) {
+  Endings endings;
+  std::unique_lock lock(mutex_);
+  const bool was_full = unclaimed_ > limit_;
+  counter(expectation->id).waiting.push_back(expectation);
+  serve(expectation->id, endings);
+  finish(std::move(lock), was_full, endings);
+}
+
+void Mailbox::receive(const std::shared_ptr<ReceiveState>& receive) {
+  Endings endings;
+  std::unique_lock lock(mutex_);
+  const bool was_full = unclaimed_ > limit_;
+  const auto found = std::find_if(messages_.begin(), messages_.end(), [&](const Message& message) {
+    return matches(*receive, message);
+  });
+  if (found != messages_.end()) {
+    unclaimed_ -= cost(found->bytes);
+    receive->message = std::move(*found);
+    messages_.erase(found);
+    endings.emplace_back(receive, std::nullopt);
+  } else if (closed_) {
+    endings.emplace_back(receive, closed_);
+  } else {
+    receives_.push_back(receive);
+  }
+  finish(std::move(lock), was_full, endings);
+}
+
+void Mailbox::give_up(const std::shared_ptr<ExpectState>& expectation) {
+  const std::lock_guard lock(mutex_);
+  const auto entry = counters_.find(expectation->id);
+  if (entry == counters_.end()) return;
+  std::erase(entry->second.waiting, expectation);
+  if (!entry->second.idle()) return;
+  counters_.erase(entry);
+  unclaimed_ -= entry_bytes;
+}
+
+void Mailbox::give_up(const std::shared_ptr<ReceiveState>& receive) {
+  const std::lock_guard lock(mutex_);
+  std::erase(receives_, receive);
+}
+
+}  // namespace weft::core

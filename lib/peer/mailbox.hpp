@@ -1,0 +1,105 @@
+// What has arrived from one peer besides data, and who waits for it.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+#include <weft/message.hpp>
+
+#include "base/completion_slot.hpp"
+
+namespace weft::core {
+
+class EngineState;
+class PeerState;
+
+/// An expectation: complete when `wanted` signals have been given to it.
+class ExpectState : public CompletionSlot {
+ public:
+  ExpectState(std::weak_ptr<EngineState> engine, std::shared_ptr<PeerState> peer, std::uint64_t id,
+              std::uint64_t wanted)
+      : engine(std::move(engine)), peer(std::move(peer)), id(id), wanted(wanted) {}
+  const std::weak_ptr<EngineState> engine;
+  const std::shared_ptr<PeerState> peer;
+  const std::uint64_t id;
+  const std::uint64_t wanted;
+  Signals arrived;  // the mailbox's until complete, then the waiter's
+};
+
+/// A receive: complete when a message was given to it.
+class ReceiveState : public CompletionSlot {
+ public:
+  ReceiveState(std::weak_ptr<EngineState> engine, std::shared_ptr<PeerState> peer,
+               std::uint64_t tag, std::uint64_t mask)
+      : engine(std::move(engine)), peer(std::move(peer)), tag(tag), mask(mask) {}
+  const std::weak_ptr<EngineState> engine;
+  const std::shared_ptr<PeerState> peer;
+  const std::uint64_t tag, mask;
+  Message message;
+};
+
+/// Matches signals with expectations and messages with receives, each side in order of arrival.
+/// What nobody has asked for is kept; its bytes are counted, so that the sender can be held back.
+class Mailbox {
+ public:
+  explicit Mailbox(std::string peer, std::size_t unclaimed_limit)
+      : peer_(std::move(peer)), limit_(unclaimed_limit) {}
+
+  void signal_arrived(std::uint64_t id, Blob bytes);
+  void message_arrived(std::uint64_t tag, Blob bytes);
+  /// A signal with this id will never come: the oldest expectation for it ends with `error`, and if
+  /// there is none the next one will.
+  void signal_failed(std::uint64_t id, const Error& error);
+  /// Nothing more will come: everybody who waits, or comes later and can't be served from what is
+  /// here, gets `error`.
+  void close(const Error& error);
+
+  void expect(const std::shared_ptr<ExpectState>& expectation);
+  void receive(const std::shared_ptr<ReceiveState>& receive);
+  void give_up(const std::shared_ptr<ExpectState>& expectation);
+  void give_up(const std::shared_ptr<ReceiveState>& receive);
+
+  /// Whether the sender should be held back.
+  bool full() const {
+    const std::lock_guard lock(mutex_);
+    return unclaimed_ > limit_;
+  }
+  /// Called, without a lock, when full() turns false.
+  std::function<void()> when_room;
+
+ private:
+  using Endings = std::vector<std::pair<std::shared_ptr<CompletionSlot>, std::optional<Error>>>;
+  /// Signals of one id. They are numbered as they arrive, and claimed in that order.
+  struct Counter {
+    std::uint64_t arrived = 0;
+    std::uint64_t claimed = 0;
+    std::deque<std::pair<std::uint64_t, Blob>> payloads;  // with the numbers of their signals
+    std::deque<Error> failures;
+    std::deque<std::shared_ptr<ExpectState>> waiting;
+    bool idle() const {
+      return arrived == claimed && waiting.empty() && failures.empty() && payloads.empty();
+    }
+  };
+  Counter& counter(std::uint64_t id);
+  void claim(Counter& counter, ExpectState& expectation);
+  void serve(std::uint64_t id, Endings& endings);
+  void finish(std::unique_lock<std::mutex> lock, bool was_full, const Endings& endings);
+
+  const std::string peer_;
+  const std::size_t limit_;
+  mutable std::mutex mutex_;
+  std::unordered_map<std::uint64_t, Counter> counters_;
+  std::deque<Message> messages_;
+  std::deque<std::shared_ptr<ReceiveState>> receives_;
+  std::size_t unclaimed_ = 0;
+  std::optional<Error> closed_;
+};
+
+}  // namespace weft::core

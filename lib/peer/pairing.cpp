@@ -1,0 +1,82 @@
+#include "peer/pairing.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+
+namespace weft::core {
+namespace {
+
+/// Rails of one kind can talk to each other.
+using Kind = std::tuple<std::uint32_t, std::uint32_t, bool>;
+
+Kind kind_of(const RailAddress& rail) {
+  return {rail.protocol, rail.address_format, rail.same_host_only};
+}
+
+std::vector<std::uint32_t> rails_of(const Introduction& engine, const Kind& kind) {
+  std::vector<std::uint32_t> rails;
+  for (std::uint32_t i = 0; i < engine.rails.size(); ++i)
+    if (kind_of(engine.rails[i]) == kind) rails.push_back(i);
+  return rails;
+}
+
+/// Positions among `theirs` rails that position `own` of `ours` sends to.
+std::vector<std::size_t> targets_of(std::size_t own, std::size_t ours, std::size_t theirs) {
+  if (theirs <= ours) return {own % theirs};
+  std::vector<std::size_t> targets;
+  for (std::size_t target = own; target < theirs; target += ours) targets.push_back(target);
+  return targets;
+}
+
+std::size_t sources_of(std::size_t own, std::size_t ours, std::size_t theirs) {
+  std::size_t count = 0;
+  for (std::size_t source = 0; source < theirs; ++source) {
+    const auto targets = targets_of(source, theirs, ours);
+    count += static_cast<std::size_t>(std::count(targets.begin(), targets.end(), own));
+  }
+  return count;
+}
+
+}  // namespace
+
+Pairing pair_rails(const Introduction& own, const Introduction& peer, bool same_host,
+                   const std::string& same_host_reason) {
+  const Introduction& chooser =
+      std::tie(own.name, own.incarnation) < std::tie(peer.name, peer.incarnation) ? own : peer;
+  Pairing pairing;
+  std::vector<std::string> passed;
+  std::set<Kind> seen;
+  for (const RailAddress& candidate : chooser.rails) {
+    const Kind kind = kind_of(candidate);
+    if (!seen.insert(kind).second) continue;
+    if (candidate.same_host_only && !same_host) {
+      passed.push_back(fmt::format("{}: {}", candidate.provider, same_host_reason));
+      continue;
+    }
+    const auto ours = rails_of(own, kind);
+    const auto theirs = rails_of(peer, kind);
+    if (ours.empty() || theirs.empty()) {
+      passed.push_back(fmt::format("{}: only one side has it", candidate.provider));
+      continue;
+    }
+    for (std::size_t i = 0; i < ours.size(); ++i) {
+      PairedRail rail{ours[i], {}, sources_of(i, ours.size(), theirs.size())};
+      for (const std::size_t target : targets_of(i, ours.size(), theirs.size()))
+        rail.targets.push_back(theirs[target]);
+      pairing.rails.push_back(std::move(rail));
+    }
+    pairing.theirs = theirs;
+    pairing.reason = fmt::format("{} with {} of our rails and {} of the peer's", candidate.provider,
+                                 ours.size(), theirs.size());
+    break;
+  }
+  if (pairing.rails.empty()) pairing.reason = "no kind of rail is shared";
+  if (!passed.empty()) pairing.reason += fmt::format("; not {}", fmt::join(passed, "; not "));
+  return pairing;
+}
+
+}  // namespace weft::core

@@ -1,0 +1,71 @@
+// What a Peer handle stands for: another engine, as long as one control connection lasts.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "control/control.hpp"
+#include "control/introduction.hpp"
+#include "message/outbox.hpp"
+#include "peer/mailbox.hpp"
+#include "peer/route.hpp"
+
+namespace weft::core {
+
+class PeerState {
+ public:
+  struct Limits {
+    std::size_t unclaimed_bytes = 0;
+    std::size_t send_queue = 0;
+  };
+  PeerState(LinkId link, Introduction introduction, bool same_host, Limits limits)
+      : link(link),
+        introduction(std::move(introduction)),
+        same_host(same_host),
+        mailbox(this->introduction.name, limits.unclaimed_bytes),
+        outbox(limits.send_queue) {}
+
+  const LinkId link;
+  const Introduction introduction;
+  const bool same_host;
+
+  // Set while the peer is met, before anybody else sees it.
+  std::vector<std::unique_ptr<Route>> routes;  // those in use, best first
+  std::vector<Route*> route_by_rail;           // by our rail index; null where there is none
+  std::string route_reason;
+
+  // Messages go by the first route's rail.
+  Rail& message_rail() const noexcept { return *routes.front()->rail; }
+
+  Mailbox mailbox;
+  Outbox outbox;
+
+  bool up() const noexcept { return up_.load(std::memory_order_acquire); }
+  void set_up() noexcept { up_.store(true, std::memory_order_release); }
+  void set_down(const Error& why) {
+    const std::lock_guard lock(mutex_);
+    if (!why_down_) why_down_ = why;
+    up_.store(false, std::memory_order_release);
+  }
+  std::optional<Error> why_down() const {
+    const std::lock_guard lock(mutex_);
+    return why_down_;
+  }
+  /// The error that calls about a peer which is not up return.
+  Error down_error() const {
+    const auto why = why_down();
+    Error error = why ? *why : Error(Code::peer_down, "the peer is not connected yet");
+    return std::move(error.with_peer(introduction.name));
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::atomic<bool> up_{false};
+  std::optional<Error> why_down_;
+};
+
+}  // namespace weft::core

@@ -1,0 +1,45 @@
+// How one local rail reaches one peer.
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "endpoint.hpp"
+
+namespace weft::core {
+
+class Rail;
+
+/// One of the peer's rails, as seen from one of ours.
+struct RemoteRail {
+  std::uint32_t index = 0;  // in the peer's numbering
+  providers::FabricAddress address = 0;
+};
+
+/// Belongs to the rail's owning thread once the peer is up.
+struct Route {
+  Rail* rail = nullptr;
+  std::vector<RemoteRail> targets;  // that it sends to, in turn; not empty
+  std::size_t next_target = 0;
+  std::size_t sources = 0;  // how many of the peer's rails send to this rail
+  std::unordered_map<std::uint32_t, providers::FabricAddress> addresses;  // of all the peer's rails
+
+  const RemoteRail& take_turn() {
+    const RemoteRail& target = targets[next_target];
+    next_target = (next_target + 1) % targets.size();
+    return target;
+  }
+
+  // In flight on this route, so that a dead peer's share of the window can be written off.
+  std::size_t operations = 0;
+  std::uint64_t bytes = 0;
+  // The relay's credits: chunks under way through it, the most that both sides keep buffers for,
+  // and the most bytes that fit one.
+  std::size_t relayed = 0;
+  std::size_t relay_buffers = 0;
+  std::uint64_t relay_bytes = 0;
+  bool dead = false;
+};
+
+}  // namespace weft::core

@@ -1,0 +1,203 @@
+#include "rail/lane.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "peer/peer_state.hpp"
+
+namespace weft::core {
+namespace {
+
+// Chunks taken from one transfer before the next one has its turn. Few, so that lanes share a
+// transfer evenly; more than one, so that small chunks do not pay for a lock each.
+constexpr std::size_t batch = 8;
+
+}  // namespace
+
+Lane::Lane(std::size_t rail, std::string rail_name, Window window, Transport& one_sided,
+           Transport& relay)
+    : rail_(rail),
+      rail_name_(std::move(rail_name)),
+      window_(window),
+      one_sided_(one_sided),
+      relay_(relay) {
+  one_sided_.set_sink(*this);
+  relay_.set_sink(*this);
+}
+
+void Lane::add(std::shared_ptr<TransferState> transfer) {
+  active_.push_back(std::move(transfer));
+}
+
+Transport& Lane::transport_of(const TransferState& transfer) const {
+  return transfer.submission().transport == TransportKind::relay ? relay_ : one_sided_;
+}
+
+std::size_t Lane::pump() {
+  std::size_t posted = retry_held();
+  std::size_t passed_over = 0;
+  while (held_.empty() && passed_over < active_.size() &&
+         in_flight_.operations < window_.operations && in_flight_.bytes < window_.bytes) {
+    std::shared_ptr<TransferState> transfer = std::move(active_.front());
+    active_.pop_front();
+    const std::uint64_t before = in_flight_.operations;
+    const Pulled pulled = pull(*transfer);
+    posted += in_flight_.operations - before;
+    passed_over = pulled == Pulled::nothing_now ? passed_over + 1 : 0;
+    if (pulled != Pulled::all) active_.push_back(std::move(transfer));
+  }
+  return posted;
+}
+
+std::size_t Lane::room(const Transport& transport, const Route& route) const {
+  const std::uint64_t bytes_left = window_.bytes - in_flight_.bytes;
+  const auto chunks = static_cast<std::size_t>(
+      std::max<std::uint64_t>(1, bytes_left / transport.chunk_limit(route)));
+  return std::min(
+      {batch, chunks, window_.operations - in_flight_.operations, transport.room(route)});
+}
+
+Lane::Pulled Lane::pull(TransferState& transfer) {
+  Transport& transport = transport_of(transfer);
+  Route* route = transfer.peer().route_by_rail[rail_];
+  if (route == nullptr || route->dead) return Pulled::all;
+  const std::size_t wanted = room(transport, *route);
+  if (wanted == 0) return transfer.ended() ? Pulled::all : Pulled::nothing_now;
+  std::array<Chunk, batch> chunks;
+  const std::size_t count =
+      transfer.take(std::span(chunks).first(wanted), transport.chunk_limit(*route));
+  for (std::size_t i = 0; i < count; ++i) {
+    Op& op = make_op(transfer, *route, transport, chunks[i]);
+    if (!held_.empty() || try_post(op) == Fate::held) held_.push_back(&op);
+  }
+  return count == 0 ? Pulled::all : Pulled::some;
+}
+
+Lane::Fate Lane::try_post(Op& op) {
+  const providers::Post post = op.transport->post(op);
+  switch (post.status) {
+    case providers::PostStatus::posted:
+      return Fate::posted;
+    case providers::PostStatus::again:
+      return Fate::held;
+    case providers::PostStatus::failed:
+      break;
+  }
+  post_failed(op, post);
+  return Fate::failed;
+}
+
+std::size_t Lane::retry_held() {
+  std::size_t posted = 0;
+  while (!held_.empty()) {
+    Op& op = *held_.front();
+    if (op.transfer->ended() || op.route->dead) {
+      TransferState& transfer = *op.transfer;
+      const Chunk chunk = op.chunk;
+      free_op(op);
+      transfer.give_back(chunk);
+    } else {
+      const Fate fate = try_post(op);
+      if (fate == Fate::held) break;
+      posted += fate == Fate::posted ? 1 : 0;
+    }
+    held_.pop_front();
+  }
+  return posted;
+}
+
+/// A refused post was certainly not carried out: other lanes may take the chunk, this one leaves
+/// the transfer.
+void Lane::post_failed(Op& op, const providers::Post& post) {
+  const auto transfer = op.transfer->shared_from_this();
+  const Error error = error_of(op, post.fabric_code, {});
+  const Chunk chunk = op.chunk;
+  free_op(op);
+  std::erase(active_, transfer);
+  transfer->lane_leaves(rail_, error);
+  transfer->give_back(chunk);
+}
+
+void Lane::chunk_ended(Op& op, const providers::Completion& completion) {
+  TransferState& transfer = *op.transfer;
+  const Chunk chunk = op.chunk;
+  if (!completion.ok) {
+    Error error = error_of(op, completion.fabric_code, completion.text);
+    free_op(op);
+    return transfer.failed(chunk, std::move(error));
+  }
+  ++operations_done_;
+  bytes_done_ += chunk.length;
+  free_op(op);
+  transfer.completed(rail_, chunk);
+}
+
+void Lane::peer_died(Route& route) {
+  route.dead = true;
+  in_flight_.operations -= route.operations;
+  in_flight_.bytes -= route.bytes;
+  lost_ += route.operations;
+  one_sided_.peer_died(route);
+  relay_.peer_died(route);
+  retry_held();
+}
+
+Lane::Orphans Lane::take_orphans() {
+  Orphans orphans;
+  for (Op& op : ops_)
+    if (op.transfer != nullptr) orphans.emplace_back(op.transfer->shared_from_this(), op.chunk);
+  return orphans;
+}
+
+Op& Lane::make_op(TransferState& transfer, Route& route, Transport& transport, const Chunk& chunk) {
+  if (free_ops_.empty()) free_ops_.push_back(&ops_.emplace_back());
+  Op& op = *free_ops_.back();
+  free_ops_.pop_back();
+  op.transfer = &transfer;
+  op.route = &route;
+  op.transport = &transport;
+  op.chunk = chunk;
+  ++in_flight_.operations;
+  in_flight_.bytes += chunk.length;
+  ++route.operations;
+  route.bytes += chunk.length;
+  return op;
+}
+
+void Lane::free_op(Op& op) {
+  --op.route->operations;
+  op.route->bytes -= op.chunk.length;
+  if (op.route->dead) {
+    --lost_;
+  } else {
+    --in_flight_.operations;
+    in_flight_.bytes -= op.chunk.length;
+  }
+  op.transfer = nullptr;
+  free_ops_.push_back(&op);
+}
+
+Error Lane::error_of(const Op& op, int fabric_code, std::string_view text) const {
+  const char* operation = op.transfer->prepared().direction == Direction::write ? "write" : "read";
+  const PeerState& peer = op.transfer->peer();
+  Code code = Code::fabric_failed;
+  std::string reason = providers::fabric_text(fabric_code);
+  if (!peer.up()) {
+    code = Code::peer_down;
+    reason = "the peer went down";
+  } else if (fabric_code == 0) {
+    code = Code::remote_failed;
+    reason = text;
+  } else if (!text.empty()) {
+    reason += fmt::format(" ({})", text);
+  }
+  return Error(code, fmt::format("a {} of {} bytes failed: {}", operation, op.chunk.length, reason))
+      .with_peer(peer.introduction.name)
+      .with_rail(rail_name_)
+      .with_operation(operation)
+      .with_fabric_code(fabric_code);
+}
+
+}  // namespace weft::core

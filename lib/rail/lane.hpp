@@ -1,0 +1,74 @@
+// A rail's share of the work: pulls chunks out of transfers while its window has room.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "transfer/transfer_state.hpp"
+#include "transport/transport.hpp"
+
+namespace weft::core {
+
+/// Used by the rail's owning thread only.
+class Lane final : private ChunkSink {
+ public:
+  struct Window {
+    std::size_t operations = 0;
+    std::uint64_t bytes = 0;
+  };
+  Lane(std::size_t rail, std::string rail_name, Window window, Transport& one_sided,
+       Transport& relay);
+
+  /// Starts to pull from a transfer that counts on this lane (TransferState::start), or comes back
+  /// to one whose chunks were returned.
+  void add(std::shared_ptr<TransferState> transfer);
+  /// Posts what there is room for; returns how many chunks.
+  std::size_t pump();
+  /// Writes off the chunks to a dead peer: they hold their memory, but no room in the window.
+  void peer_died(Route& route);
+
+  /// The chunks that are out, with their transfers: to be given back once the endpoint is closed
+  /// and nothing can touch their memory any more. Nothing else may be called afterwards.
+  using Orphans = std::vector<std::pair<std::shared_ptr<TransferState>, Chunk>>;
+  Orphans take_orphans();
+
+  bool has_work() const noexcept { return in_flight_.operations > 0 || !active_.empty(); }
+  std::uint64_t in_flight() const noexcept { return in_flight_.operations; }
+  std::uint64_t operations_done() const noexcept { return operations_done_; }
+  std::uint64_t bytes_done() const noexcept { return bytes_done_; }
+  std::uint64_t lost() const noexcept { return lost_; }
+
+ private:
+  enum class Pulled { some, nothing_now, all };
+
+  void chunk_ended(Op& op, const providers::Completion& completion) override;
+  Transport& transport_of(const TransferState& transfer) const;
+  Pulled pull(TransferState& transfer);
+  std::size_t room(const Transport& transport, const Route& route) const;
+  enum class Fate { posted, held, failed };
+  Fate try_post(Op& op);
+  std::size_t retry_held();
+  void post_failed(Op& op, const providers::Post& post);
+  Op& make_op(TransferState& transfer, Route& route, Transport& transport, const Chunk& chunk);
+  void free_op(Op& op);
+  Error error_of(const Op& op, int fabric_code, std::string_view text) const;
+
+  const std::size_t rail_;
+  const std::string rail_name_;
+  const Window window_;
+  Transport& one_sided_;
+  Transport& relay_;
+
+  std::deque<std::shared_ptr<TransferState>> active_;
+  std::deque<Op*> held_;  // taken, and refused by the provider for want of room
+  Window in_flight_;
+  std::deque<Op> ops_;  // grows to the window, and by what dead peers hold
+  std::vector<Op*> free_ops_;
+  std::uint64_t operations_done_ = 0, bytes_done_ = 0, lost_ = 0;
+};
+
+}  // namespace weft::core

@@ -1,0 +1,85 @@
+#include "rail/rail.hpp"
+
+#include "peer/peer_state.hpp"
+
+namespace weft::core {
+namespace {
+
+std::unique_ptr<Transport> decorated(std::unique_ptr<Transport> transport,
+                                     const TransportDecorator& decorate) {
+  return decorate ? decorate(std::move(transport)) : std::move(transport);
+}
+
+std::unique_ptr<Transport> make_relay(std::unique_ptr<Relay> relay, Relay*& made,
+                                      const TransportDecorator& decorate) {
+  made = relay.get();
+  return decorated(std::move(relay), decorate);
+}
+
+}  // namespace
+
+Rail::Rail(std::uint32_t index, std::string name, std::unique_ptr<providers::Endpoint> endpoint,
+           const Settings& settings, const Hooks& hooks)
+    : index_(index),
+      name_(std::move(name)),
+      chunk_limit_(settings.chunk_limit),
+      endpoint_(std::move(endpoint)),
+      one_sided_(decorated(std::make_unique<OneSided>(*endpoint_, index, settings.chunk_limit),
+                           hooks.decorate)),
+      relay_transport_(
+          make_relay(std::make_unique<Relay>(*endpoint_, index, settings.relay, hooks.find_grant),
+                     relay_, hooks.decorate)),
+      lane_(index, name_, settings.window, *one_sided_, *relay_transport_),
+      channel_(*endpoint_, name_, settings.messages, hooks.on_broken) {}
+
+Rail::~Rail() {
+  orphans_.list = lane_.take_orphans();
+}
+
+Result<void> Rail::add_peer(const std::shared_ptr<PeerState>& peer, std::uint64_t own_token) {
+  Route& route = *peer->route_by_rail[index_];
+  ++peers_;
+  return relay_->add_peer(peer, route, own_token).and_then([&]() -> Result<void> {
+    if (&peer->message_rail() != this) return {};
+    return channel_.add_peer(peer, own_token);
+  });
+}
+
+void Rail::peer_died(PeerState& peer) {
+  Route* route = peer.route_by_rail[index_];
+  if (route == nullptr || route->dead) return;
+  // What had arrived before the peer went still counts.
+  constexpr int last_looks = 64;
+  for (int look = 0; look < last_looks && endpoint_->poll() > 0; ++look) {
+  }
+  --peers_;
+  lane_.peer_died(*route);
+  if (&peer.message_rail() == this) {
+    channel_.peer_died(peer);
+    peer.mailbox.close(peer.down_error());
+  }
+  count();
+}
+
+std::size_t Rail::progress() {
+  std::size_t done = endpoint_->poll();
+  done += one_sided_->progress();
+  done += relay_transport_->progress();
+  done += lane_.pump();
+  done += channel_.pump();
+  if (done > 0) count();
+  return done;
+}
+
+bool Rail::has_work() const noexcept {
+  return lane_.has_work() || channel_.has_work() || relay_->has_work();
+}
+
+void Rail::count() {
+  counters_.operations.store(lane_.operations_done(), std::memory_order_relaxed);
+  counters_.bytes.store(lane_.bytes_done(), std::memory_order_relaxed);
+  counters_.in_flight.store(lane_.in_flight(), std::memory_order_relaxed);
+  counters_.lost.store(lane_.lost(), std::memory_order_relaxed);
+}
+
+}  // namespace weft::core

@@ -1,0 +1,92 @@
+// One NIC or interface with its endpoint, and everything that uses it.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "endpoint.hpp"
+#include "message/channel.hpp"
+#include "rail/lane.hpp"
+#include "transport/one_sided.hpp"
+#include "transport/relay.hpp"
+
+namespace weft::core {
+
+class Worker;
+
+/// Wraps transports, for tests that inject faults. Empty: no wrapping.
+using TransportDecorator = std::function<std::unique_ptr<Transport>(std::unique_ptr<Transport>)>;
+
+/// All calls by the owning thread, unless they say otherwise.
+class Rail {
+ public:
+  struct Settings {
+    Lane::Window window;
+    std::uint64_t chunk_limit = 0;
+    Channel::Limits messages;
+    Relay::Limits relay;
+  };
+  struct Hooks {
+    Relay::FindGrant find_grant;
+    Channel::OnBroken on_broken;
+    TransportDecorator decorate;
+  };
+  Rail(std::uint32_t index, std::string name, std::unique_ptr<providers::Endpoint> endpoint,
+       const Settings& settings, const Hooks& hooks);
+  /// Closes the endpoint, which may block, then gives back the chunks that were out.
+  ~Rail();
+
+  std::uint32_t index() const noexcept { return index_; }
+  const std::string& name() const noexcept { return name_; }
+  /// Registration and addresses: from any thread.
+  providers::Endpoint& endpoint() noexcept { return *endpoint_; }
+  /// The thread that owns it; set once, before any peer is met.
+  Worker& worker() const noexcept { return *worker_; }
+  void set_worker(Worker& worker) noexcept { worker_ = &worker; }
+
+  std::uint64_t chunk_limit() const noexcept { return chunk_limit_; }
+  Lane& lane() noexcept { return lane_; }
+  Channel& channel() noexcept { return channel_; }
+
+  /// Posts receives for a peer that is being met.
+  Result<void> add_peer(const std::shared_ptr<PeerState>& peer, std::uint64_t own_token);
+  void peer_died(PeerState& peer);
+  /// Polls, pulls and posts once; returns how much happened.
+  std::size_t progress();
+  /// Whether something may end without anybody's call.
+  bool has_work() const noexcept;
+  std::size_t peers() const noexcept { return peers_; }
+
+  /// From any thread, for reports.
+  struct Counters {
+    std::atomic<std::uint64_t> operations{0}, bytes{0}, in_flight{0}, lost{0};
+  };
+  const Counters& counters() const noexcept { return counters_; }
+
+ private:
+  void count();
+
+  // First, and so the last to go.
+  struct Orphans {
+    Lane::Orphans list;
+    ~Orphans() {
+      for (const auto& [transfer, chunk] : list) transfer->give_back(chunk);
+    }
+  } orphans_;
+  const std::uint32_t index_;
+  const std::string name_;
+  const std::uint64_t chunk_limit_;
+  // Everything below refers to it.
+  const std::unique_ptr<providers::Endpoint> endpoint_;
+  Worker* worker_ = nullptr;
+  Relay* relay_ = nullptr;  // what relay_transport_ is or wraps
+  const std::unique_ptr<Transport> one_sided_, relay_transport_;
+  Lane lane_;
+  Channel channel_;
+  std::size_t peers_ = 0;
+  Counters counters_;
+};
+
+}  // namespace weft::core

@@ -1,0 +1,30 @@
+#include "transfer/cursor.hpp"
+
+#include <algorithm>
+
+namespace weft::core {
+
+std::optional<Chunk> Cursor::next(std::uint64_t limit) {
+  // run_ keeps the place where it ended when it is empty: a neighbour there continues the run.
+  while (run_.length < limit && position_ < count_) {
+    const Pair next = piece(position_);
+    const bool neighbour = runs_ > 0 && next.local == run_.local + run_.length &&
+                           next.remote == run_.remote + run_.length;
+    if (next.length > 0 && !neighbour) {
+      if (run_.length > 0) break;
+      run_ = {next.local, next.remote, 0};
+      ++runs_;
+    }
+    run_.length += next.length;
+    ++position_;
+  }
+  if (run_.length == 0) return std::nullopt;
+  const std::uint64_t length = std::min(run_.length, limit);
+  const Chunk chunk{run_.local, run_.remote, length};
+  run_ = {run_.local + length, run_.remote + length, run_.length - length};
+  // Empty pieces at the end must not make exhausted() say that there is more.
+  while (run_.length == 0 && position_ < count_ && piece(position_).length == 0) ++position_;
+  return chunk;
+}
+
+}  // namespace weft::core

@@ -1,0 +1,89 @@
+#include "transfer/piece_list.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+namespace weft::core {
+namespace {
+
+constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
+
+/// Whether base + count * stride + length fits 64 bits.
+bool fits(std::uint64_t base, std::uint64_t count, std::uint64_t stride, std::uint64_t length) {
+  std::uint64_t distance = 0, end = 0;
+  return !__builtin_mul_overflow(count, stride, &distance) &&
+         !__builtin_add_overflow(base, distance, &end) && end <= most - length;
+}
+
+bool inside(const Range& range, std::uint64_t offset, std::uint64_t length) {
+  return offset >= range.offset && offset - range.offset <= range.length &&
+         length <= range.length - (offset - range.offset);
+}
+
+bool granted(std::span<const Range> ranges, std::uint64_t offset, std::uint64_t length) {
+  const auto after = std::upper_bound(
+      ranges.begin(), ranges.end(), offset,
+      [](std::uint64_t value, const Range& range) { return value < range.offset; });
+  return after != ranges.begin() && inside(*std::prev(after), offset, length);
+}
+
+}  // namespace
+
+PieceList::PieceList(const Paged& paged)
+    : pieces_(Pages{paged,
+                    {paged.local_pages.begin(), paged.local_pages.end()},
+                    {paged.remote_pages.begin(), paged.remote_pages.end()}}),
+      size_(paged.local_pages.size()) {}
+
+Pair PieceList::operator[](std::size_t index) const {
+  if (const auto* pairs = std::get_if<std::vector<Pair>>(&pieces_)) return (*pairs)[index];
+  if (const auto* strided = std::get_if<Strided>(&pieces_))
+    return {strided->first.local + index * strided->local_stride,
+            strided->first.remote + index * strided->remote_stride, strided->first.length};
+  const auto& pages = *std::get_if<Pages>(&pieces_);
+  return {pages.form.local_base + pages.local[index] * pages.form.local_stride,
+          pages.form.remote_base + pages.remote[index] * pages.form.remote_stride,
+          pages.form.page_bytes};
+}
+
+Result<void> check_form(const Strided& strided) {
+  const Pair& first = strided.first;
+  if (fits(first.local, strided.count, strided.local_stride, first.length) &&
+      fits(first.remote, strided.count, strided.remote_stride, first.length))
+    return {};
+  return fail(Code::invalid_argument, "the strided form reaches beyond 64-bit offsets");
+}
+
+Result<void> check_form(const Paged& paged) {
+  if (paged.local_pages.size() != paged.remote_pages.size())
+    return fail(Code::invalid_argument,
+                fmt::format("the paged form lists {} local pages and {} remote ones",
+                            paged.local_pages.size(), paged.remote_pages.size()));
+  constexpr std::uint64_t last_page = std::numeric_limits<std::uint32_t>::max();
+  if (fits(paged.local_base, last_page, paged.local_stride, paged.page_bytes) &&
+      fits(paged.remote_base, last_page, paged.remote_stride, paged.page_bytes))
+    return {};
+  return fail(Code::invalid_argument, "the paged form reaches beyond 64-bit offsets");
+}
+
+Result<std::uint64_t> check_pieces(const PieceList& pieces, const Bounds& bounds) {
+  std::uint64_t total = 0;
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    const Pair piece = pieces[i];
+    if (!inside({0, bounds.local_size}, piece.local, piece.length))
+      return fail(Code::invalid_argument,
+                  fmt::format("piece {} leaves the local segment: {} bytes at {} of {}", i,
+                              piece.length, piece.local, bounds.local_size));
+    if (!granted(bounds.remote, piece.remote, piece.length))
+      return fail(Code::invalid_argument,
+                  fmt::format("piece {} leaves what the peer granted: {} bytes at {}", i,
+                              piece.length, piece.remote));
+    if (__builtin_add_overflow(total, piece.length, &total))
+      return fail(Code::invalid_argument, "the pieces together have more than 2^64 bytes");
+  }
+  return total;
+}
+
+}  // namespace weft::core

@@ -1,0 +1,45 @@
+// The pieces of a transfer in whatever form the application gave them.
+#pragma once
+
+#include <cstdint>
+#include <variant>
+#include <vector>
+#include <weft/transfer.hpp>
+
+namespace weft::core {
+
+/// Random access to pieces without storing more than the application's own description of them.
+class PieceList {
+ public:
+  explicit PieceList(std::span<const Pair> pairs)
+      : pieces_(std::vector<Pair>(pairs.begin(), pairs.end())), size_(pairs.size()) {}
+  explicit PieceList(const Strided& strided) : pieces_(strided), size_(strided.count) {}
+  /// Both page lists must have the same length.
+  explicit PieceList(const Paged& paged);
+
+  std::size_t size() const noexcept { return size_; }
+  Pair operator[](std::size_t index) const;
+
+ private:
+  struct Pages {
+    Paged form;  // its spans are not used
+    std::vector<std::uint32_t> local, remote;
+  };
+  std::variant<std::vector<Pair>, Strided, Pages> pieces_;
+  std::size_t size_;
+};
+
+/// Checks that no offset of the form overflows, before the list is read.
+Result<void> check_form(const Strided& strided);
+Result<void> check_form(const Paged& paged);
+
+/// Where the pieces must lie.
+struct Bounds {
+  std::uint64_t local_size = 0;
+  std::span<const Range> remote;  // sorted, not overlapping
+};
+
+/// Checks every piece; returns the bytes in all of them.
+Result<std::uint64_t> check_pieces(const PieceList& pieces, const Bounds& bounds);
+
+}  // namespace weft::core

@@ -1,0 +1,138 @@
+// One transfer from its submission to its end.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+#include <weft/transfer.hpp>
+
+#include "memory/remote_state.hpp"
+#include "memory/segment_state.hpp"
+#include "transfer/cursor.hpp"
+
+namespace weft::core {
+
+class EngineState;
+class TransferState;
+
+class PreparedState {
+ public:
+  std::shared_ptr<SegmentState> local;
+  std::shared_ptr<RemoteState> remote;
+  Direction direction = Direction::write;
+  PieceList pieces{std::span<const Pair>{}};
+  std::uint64_t bytes = 0;
+};
+
+/// What a transfer needs of the engine around it.
+class TransferHost {
+ public:
+  /// All bytes are visible: raise the transfer's signal, then call signal_ended().
+  virtual void raise_signal(const std::shared_ptr<TransferState>& transfer) = 0;
+  /// Some chunks came back: offer the transfer to its lanes again.
+  virtual void offer_again(const std::shared_ptr<TransferState>& transfer) = 0;
+  /// It has reached its end; called once, before waiters wake.
+  virtual void transfer_ended(TransferState& transfer) = 0;
+  /// Nothing touches its memory any more; called once, after transfer_ended().
+  virtual void transfer_quiescent(TransferState& transfer) = 0;
+
+ protected:
+  ~TransferHost() = default;
+};
+
+struct Submission {
+  std::weak_ptr<EngineState> engine;
+  std::shared_ptr<const PreparedState> prepared;
+  std::optional<std::vector<std::uint32_t>> picks;  // empty: all pieces
+  std::uint64_t bytes = 0;
+  TransferOptions options;
+  Blob signal_bytes;
+  Deadline deadline = Deadline::now();
+  TransportKind transport = TransportKind::one_sided;
+  std::shared_ptr<const std::vector<std::string>> rail_names;  // of the engine, for the report
+};
+
+/// Shared by the lanes that carry it and the application that waits for it. Chunks that lanes have
+/// taken are outstanding until they are completed, failed or given back; the transfer keeps itself
+/// alive while there are any.
+class TransferState : public std::enable_shared_from_this<TransferState> {
+ public:
+  TransferState(Submission submission, TransferHost& host);
+
+  // For lanes.
+  /// Takes up to `into.size()` chunks of at most `limit` bytes. 0: nothing to take now.
+  std::size_t take(std::span<Chunk> into, std::uint64_t limit);
+  void completed(std::size_t rail, const Chunk& chunk);
+  /// The chunk was certainly not carried out: somebody else may.
+  void give_back(const Chunk& chunk);
+  /// The chunk failed, and with it the transfer.
+  void failed(const Chunk& chunk, Error error);
+  /// A rail's lane can't carry it: the transfer fails when the last one has left.
+  void lane_leaves(std::size_t rail, const Error& why);
+
+  // For the engine.
+  /// Makes the transfer keep itself alive, with the lanes of these rails to carry it. Ends it at
+  /// once if it has no bytes.
+  void start(std::vector<std::size_t> rails);
+  /// The rails whose lanes may carry it.
+  std::vector<std::size_t> lanes() const;
+  /// Ends it early; without effect after its end. Chunks that are out stay outstanding.
+  void end_early(State state, Error error);
+  /// The signal went out, or why not.
+  void signal_ended(const std::optional<Error>& error);
+  bool overdue(Clock::time_point now) const noexcept { return now >= submission_.deadline.when(); }
+
+  // For the application.
+  State state() const noexcept { return state_.load(std::memory_order_acquire); }
+  bool ended() const noexcept { return state() != State::active; }
+  bool quiescent() const;
+  void cancel();
+  Report report() const;
+  std::optional<Error> error() const;
+  /// False if the deadline passed first.
+  bool wait_ended(Deadline deadline) const;
+  bool wait_quiescent(Deadline deadline) const;
+
+  /// It ended, and its signal was not sent nor will be.
+  bool signal_withheld() const;
+
+  const Submission& submission() const noexcept { return submission_; }
+  const PreparedState& prepared() const noexcept { return *submission_.prepared; }
+  PeerState& peer() const noexcept { return *submission_.prepared->remote->peer(); }
+
+ private:
+  enum class Next { nothing, raise_signal, end };
+  /// What follows when chunks have come home. With the lock held.
+  Next next_step();
+  void carry_out(Next next, std::unique_lock<std::mutex> lock);
+  void end_locked(State state, std::optional<Error> error, std::unique_lock<std::mutex> lock);
+  void settle(std::unique_lock<std::mutex> lock);
+
+  const Submission submission_;
+  TransferHost& host_;
+  const Clock::time_point started_;
+
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
+  std::atomic<State> state_{State::active};
+  Cursor cursor_;
+  std::vector<Chunk> returned_;
+  std::uint64_t outstanding_ = 0;
+  std::vector<std::size_t> lanes_;
+  bool cancel_asked_ = false;
+  bool signal_raised_ = false;
+  bool signalling_ = false;  // raised, and not known to be delivered
+  bool announced_ = false;   // callback and event are out
+  bool settled_ = false;     // quiescent and let go
+  std::optional<Error> error_;
+  Clock::time_point ended_at_{};
+  std::uint64_t operations_ = 0, bytes_done_ = 0;
+  std::vector<Report::RailShare> shares_;
+  std::shared_ptr<TransferState> self_;
+};
+
+}  // namespace weft::core

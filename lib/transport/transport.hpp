@@ -1,0 +1,57 @@
+// What chunks are handed to. A transport belongs to one rail and is used by its owning thread only.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "endpoint.hpp"
+#include "peer/route.hpp"
+#include "transfer/cursor.hpp"
+
+namespace weft::core {
+
+class TransferState;
+class Transport;
+
+/// One chunk on its way. Its first part is what libfabric sees.
+struct Op : providers::Posted {
+  TransferState* transfer = nullptr;
+  Route* route = nullptr;
+  Transport* transport = nullptr;
+  Chunk chunk;
+};
+
+/// Learns how a chunk ended, exactly once for each that was posted.
+class ChunkSink {
+ public:
+  virtual void chunk_ended(Op& op, const providers::Completion& completion) = 0;
+
+ protected:
+  ~ChunkSink() = default;
+};
+
+class Transport {
+ public:
+  virtual ~Transport() = default;
+
+  /// Most bytes of a chunk to that peer.
+  virtual std::uint64_t chunk_limit(const Route& route) const = 0;
+  /// How many chunks to that peer it would take now, apart from what the provider has room for.
+  virtual std::size_t room(const Route& route) const = 0;
+  /// Never waits. After `posted` the sink hears of the end; otherwise it does not.
+  virtual providers::Post post(Op& op) = 0;
+  /// Work of its own besides the endpoint's completions; returns how much was done.
+  virtual std::size_t progress() { return 0; }
+  /// The peer is dead: end those of its chunks that certainly touch no memory of the application's.
+  virtual void peer_died(Route&) {}
+
+  void set_sink(ChunkSink& sink) noexcept { sink_ = &sink; }
+
+ protected:
+  ChunkSink& sink() const noexcept { return *sink_; }
+
+ private:
+  ChunkSink* sink_ = nullptr;
+};
+
+}  // namespace weft::core

@@ -1,0 +1,303 @@
+#include "wire/control_codec.hpp"
+
+#include <flatbuffers/flatbuffers.h>
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+
+#include "control_generated.h"
+
+namespace weft::core {
+namespace {
+
+namespace fb = weft::wire::control;
+using flatbuffers::FlatBufferBuilder;
+using flatbuffers::Offset;
+
+/// Depth: envelope, hello, rail. Tables: one for each rail, and some.
+constexpr flatbuffers::uoffset_t max_depth = 8;
+constexpr flatbuffers::uoffset_t max_tables = limits::rails + 16;
+
+bool is_control_character(char c) {
+  return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
+}
+
+bool is_name(std::string_view name) {
+  return !name.empty() && name.size() <= limits::name &&
+         std::none_of(name.begin(), name.end(), is_control_character);
+}
+
+struct Body {
+  fb::Body type;
+  Offset<void> value;
+};
+
+template <typename Table>
+Body body(Offset<Table> table) {
+  return {fb::BodyTraits<Table>::enum_value, table.Union()};
+}
+
+Offset<flatbuffers::Vector<std::uint8_t>> bytes_of(FlatBufferBuilder& to, Bytes bytes) {
+  return to.CreateVector(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
+}
+
+Offset<flatbuffers::String> sentence_of(FlatBufferBuilder& to, std::string_view text) {
+  return to.CreateString(text.substr(0, limits::sentence));
+}
+
+template <typename... Args>
+tl::unexpected<Error> malformed(fmt::format_string<Args...> text, Args&&... args) {
+  return fail(Code::protocol_mismatch,
+              "malformed control message: " + fmt::format(text, std::forward<Args>(args)...));
+}
+
+struct Encoder {
+  FlatBufferBuilder& to;
+
+  Body operator()(const Hello& hello) const {
+    const Introduction& who = hello.introduction;
+    std::vector<Offset<fb::Rail>> rails;
+    rails.reserve(who.rails.size());
+    for (const RailAddress& rail : who.rails)
+      rails.push_back(fb::CreateRail(to, to.CreateString(rail.provider), rail.protocol,
+                                     rail.address_format, rail.same_host_only,
+                                     bytes_of(to, rail.address)));
+    return body(fb::CreateHello(to, to.CreateString(who.name), who.incarnation,
+                                to.CreateString(who.address), to.CreateVector(rails), who.token,
+                                who.max_message, who.message_credits, who.relay_buffers,
+                                who.relay_buffer_bytes, hello.host.pid, hello.host.descriptor));
+  }
+  Body operator()(const Proof& proof) const {
+    if (proof.proven) return body(fb::CreateProof(to, bytes_of(to, proof.nonce)));
+    return body(fb::CreateProof(to, 0, sentence_of(to, proof.reason)));
+  }
+  Body operator()(const Choice&) const { return body(fb::CreateChoice(to)); }
+  Body operator()(const Duplicate& duplicate) const {
+    return body(fb::CreateDuplicate(to, duplicate.token));
+  }
+  Body operator()(const Lost&) const { return body(fb::CreateLost(to)); }
+  Body operator()(const Ready&) const { return body(fb::CreateReady(to)); }
+  Body operator()(const Refusal& refusal) const {
+    return body(fb::CreateRefusal(to, static_cast<std::uint8_t>(refusal.code),
+                                  sentence_of(to, refusal.reason)));
+  }
+  Body operator()(const Heartbeat& heartbeat) const {
+    return body(fb::CreateHeartbeat(to, heartbeat.progressing));
+  }
+  Body operator()(const Goodbye& goodbye) const {
+    return body(fb::CreateGoodbye(to, sentence_of(to, goodbye.reason)));
+  }
+  Body operator()(const Notice& notice) const { return std::visit(*this, notice); }
+  Body operator()(const LookupRequest& lookup) const {
+    return body(fb::CreateLookupRequest(to, lookup.request, to.CreateString(lookup.name)));
+  }
+  Body operator()(const LookupAbandoned& lookup) const {
+    return body(fb::CreateLookupAbandoned(to, lookup.request));
+  }
+  Body operator()(const LookupReply& reply) const {
+    return body(fb::CreateLookupReply(to, reply.request, bytes_of(to, reply.grant)));
+  }
+  Body operator()(const SignalFailed& failed) const {
+    return body(fb::CreateSignalFailed(to, failed.signal, static_cast<std::uint8_t>(failed.code),
+                                       sentence_of(to, failed.reason)));
+  }
+  Body operator()(const RevokeRequest& revoke) const {
+    return body(fb::CreateRevokeRequest(to, revoke.request, revoke.lease));
+  }
+  Body operator()(const RevokeConfirmed& revoked) const {
+    return body(fb::CreateRevokeConfirmed(to, revoked.request));
+  }
+  Body operator()(const UnknownMessage&) const { return {fb::Body::NONE, 0}; }
+};
+
+Result<void> check_outgoing(const Introduction& who) {
+  const auto too_large = [](std::string_view what, std::size_t size, std::size_t bound) {
+    return fail(Code::invalid_argument,
+                fmt::format("{} has {} bytes, more than the {} allowed", what, size, bound));
+  };
+  if (!is_name(who.name))
+    return fail(Code::invalid_argument,
+                fmt::format("an engine's name has 1 to {} bytes without control characters; this "
+                            "one has {} bytes",
+                            limits::name, who.name.size()));
+  if (who.address.size() > limits::address)
+    return too_large("the engine's address", who.address.size(), limits::address);
+  if (who.rails.size() > limits::rails)
+    return fail(Code::invalid_argument, fmt::format("{} rails, more than the {} that peers accept",
+                                                    who.rails.size(), limits::rails));
+  for (const RailAddress& rail : who.rails)
+    if (rail.address.size() > limits::address || rail.provider.size() > limits::name)
+      return too_large("a rail's address", rail.address.size(), limits::address);
+  return {};
+}
+
+Result<void> check_outgoing(const ControlMessage& message) {
+  if (const auto* hello = std::get_if<Hello>(&message)) return check_outgoing(hello->introduction);
+  if (std::holds_alternative<UnknownMessage>(message))
+    return fail(Code::internal, "a control message without content");
+  const auto* notice = std::get_if<Notice>(&message);
+  if (notice == nullptr) return {};
+  if (const auto* lookup = std::get_if<LookupRequest>(notice);
+      lookup != nullptr && lookup->name.size() > limits::name)
+    return fail(Code::invalid_argument, fmt::format("a grant's name has {} bytes, more than {}",
+                                                    lookup->name.size(), limits::name));
+  if (const auto* reply = std::get_if<LookupReply>(notice);
+      reply != nullptr && reply->grant.size() > limits::grant)
+    return fail(Code::invalid_argument, fmt::format("a grant has {} bytes, more than {}",
+                                                    reply->grant.size(), limits::grant));
+  return {};
+}
+
+/// Text for people. What could play tricks on a terminal is replaced.
+std::string sentence_from(const flatbuffers::String* text) {
+  if (text == nullptr) return {};
+  std::string out(text->string_view().substr(0, limits::sentence));
+  std::replace_if(out.begin(), out.end(), is_control_character, '?');
+  return out;
+}
+
+Blob blob_from(const flatbuffers::Vector<std::uint8_t>& bytes) {
+  const auto* begin = reinterpret_cast<const std::byte*>(bytes.data());
+  return Blob(begin, begin + bytes.size());
+}
+
+Code code_from(std::uint8_t code) {
+  const bool known = code >= static_cast<std::uint8_t>(Code::invalid_argument) &&
+                     code <= static_cast<std::uint8_t>(Code::internal);
+  return known ? static_cast<Code>(code) : Code::remote_failed;
+}
+
+Result<RailAddress> from(const fb::Rail& rail) {
+  if (rail.provider()->size() > limits::name)
+    return malformed("a provider's name of {} bytes", rail.provider()->size());
+  if (rail.address()->size() > limits::address)
+    return malformed("a rail address of {} bytes", rail.address()->size());
+  return RailAddress{.provider = sentence_from(rail.provider()),
+                     .protocol = rail.protocol(),
+                     .address_format = rail.address_format(),
+                     .same_host_only = rail.same_host_only(),
+                     .address = blob_from(*rail.address())};
+}
+
+Result<ControlMessage> from(const fb::Hello& hello) {
+  const std::string_view name = hello.name()->string_view();
+  if (!is_name(name))
+    return malformed("an engine's name of {} bytes, or with control characters", name.size());
+  Hello out;
+  Introduction& who = out.introduction;
+  who.name = name;
+  who.incarnation = hello.incarnation();
+  if (hello.address() != nullptr) {
+    if (hello.address()->size() > limits::address)
+      return malformed("an engine's address of {} bytes", hello.address()->size());
+    who.address = sentence_from(hello.address());
+  }
+  if (hello.rails() != nullptr) {
+    if (hello.rails()->size() > limits::rails) return malformed("{} rails", hello.rails()->size());
+    for (const fb::Rail* rail : *hello.rails()) {
+      Result<RailAddress> read = from(*rail);
+      if (!read) return fail(std::move(read.error()));
+      who.rails.push_back(std::move(*read));
+    }
+  }
+  who.token = hello.token();
+  who.max_message = hello.max_message();
+  who.message_credits = hello.message_credits();
+  who.relay_buffers = hello.relay_buffers();
+  who.relay_buffer_bytes = hello.relay_buffer_bytes();
+  out.host = {hello.pid(), hello.descriptor()};
+  return out;
+}
+
+Result<ControlMessage> from(const fb::Proof& proof) {
+  Proof out{.reason = sentence_from(proof.reason())};
+  if (proof.nonce() == nullptr) return out;
+  if (proof.nonce()->size() != out.nonce.size())
+    return malformed("a nonce of {} bytes", proof.nonce()->size());
+  out.proven = true;
+  std::memcpy(out.nonce.data(), proof.nonce()->data(), out.nonce.size());
+  return out;
+}
+
+Result<ControlMessage> from(const fb::LookupRequest& lookup) {
+  if (lookup.name()->size() > limits::name)
+    return malformed("a grant's name of {} bytes", lookup.name()->size());
+  return Notice(LookupRequest{lookup.request(), lookup.name()->str()});
+}
+
+Result<ControlMessage> from(const fb::LookupReply& reply) {
+  if (reply.grant()->size() > limits::grant)
+    return malformed("a grant of {} bytes", reply.grant()->size());
+  return Notice(LookupReply{reply.request(), blob_from(*reply.grant())});
+}
+
+Result<ControlMessage> from(const fb::Envelope& envelope) {
+  switch (envelope.body_type()) {
+    case fb::Body::NONE:
+      return malformed("it is empty");
+    case fb::Body::Hello:
+      return from(*envelope.body_as_Hello());
+    case fb::Body::Proof:
+      return from(*envelope.body_as_Proof());
+    case fb::Body::Choice:
+      return Choice{};
+    case fb::Body::Duplicate:
+      return Duplicate{envelope.body_as_Duplicate()->token()};
+    case fb::Body::Lost:
+      return Lost{};
+    case fb::Body::Ready:
+      return Ready{};
+    case fb::Body::Refusal: {
+      const fb::Refusal& refusal = *envelope.body_as_Refusal();
+      return Refusal{code_from(refusal.code()), sentence_from(refusal.reason())};
+    }
+    case fb::Body::Heartbeat:
+      return Heartbeat{envelope.body_as_Heartbeat()->progressing()};
+    case fb::Body::Goodbye:
+      return Goodbye{sentence_from(envelope.body_as_Goodbye()->reason())};
+    case fb::Body::LookupRequest:
+      return from(*envelope.body_as_LookupRequest());
+    case fb::Body::LookupAbandoned:
+      return Notice(LookupAbandoned{envelope.body_as_LookupAbandoned()->request()});
+    case fb::Body::LookupReply:
+      return from(*envelope.body_as_LookupReply());
+    case fb::Body::SignalFailed: {
+      const fb::SignalFailed& failed = *envelope.body_as_SignalFailed();
+      return Notice(
+          SignalFailed{failed.signal(), code_from(failed.code()), sentence_from(failed.reason())});
+    }
+    case fb::Body::RevokeRequest: {
+      const fb::RevokeRequest& revoke = *envelope.body_as_RevokeRequest();
+      return Notice(RevokeRequest{revoke.request(), revoke.lease()});
+    }
+    case fb::Body::RevokeConfirmed:
+      return Notice(RevokeConfirmed{envelope.body_as_RevokeConfirmed()->request()});
+  }
+  return UnknownMessage{};
+}
+
+}  // namespace
+
+Result<Blob> encode(const ControlMessage& message) {
+  if (Result<void> checked = check_outgoing(message); !checked)
+    return fail(std::move(checked.error()));
+  FlatBufferBuilder builder;
+  const Body body = std::visit(Encoder{builder}, message);
+  fb::FinishSizePrefixedEnvelopeBuffer(builder, fb::CreateEnvelope(builder, body.type, body.value));
+  const auto* begin = reinterpret_cast<const std::byte*>(builder.GetBufferPointer());
+  return Blob(begin, begin + builder.GetSize());
+}
+
+Result<ControlMessage> decode(Bytes frame) {
+  const auto* data = reinterpret_cast<const std::uint8_t*>(frame.data());
+  if (frame.size() < limits::frame_header || frame.size() > limits::frame + limits::frame_header)
+    return malformed("{} bytes", frame.size());
+  flatbuffers::Verifier verifier(data, frame.size(), max_depth, max_tables);
+  if (!fb::VerifySizePrefixedEnvelopeBuffer(verifier))
+    return malformed("{} bytes that are not a valid frame", frame.size());
+  return from(*fb::GetSizePrefixedEnvelope(data));
+}
+
+}  // namespace weft::core

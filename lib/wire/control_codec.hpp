@@ -1,0 +1,76 @@
+// Control messages as values, and as the frames that carry them (control.fbs).
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <weft/error.hpp>
+#include <weft/memory.hpp>
+
+#include "control/introduction.hpp"
+#include "control/notice.hpp"
+
+namespace weft::core {
+
+/// Where a process of the same host finds an engine's proof page: /proc/<pid>/fd/<descriptor>.
+struct HostClaim {
+  std::uint32_t pid = 0;  // 0: the engine has no such page
+  std::uint32_t descriptor = 0;
+};
+using HostNonce = std::array<std::byte, 32>;
+
+struct Hello {
+  Introduction introduction;
+  HostClaim host;
+};
+struct Proof {
+  bool proven = false;
+  HostNonce nonce{};   // if proven
+  std::string reason;  // if not
+};
+struct Choice {};
+struct Duplicate {
+  std::uint64_t token = 0;
+};
+struct Lost {};
+struct Ready {};
+struct Refusal {
+  Code code = Code::internal;
+  std::string reason;
+};
+struct Heartbeat {
+  bool progressing = true;
+};
+struct Goodbye {
+  std::string reason;
+};
+/// A message that only later versions of the protocol know.
+struct UnknownMessage {};
+
+using ControlMessage = std::variant<Hello, Proof, Choice, Duplicate, Lost, Ready, Refusal,
+                                    Heartbeat, Goodbye, Notice, UnknownMessage>;
+
+/// Bounds on what is sent and accepted, in bytes unless they say otherwise.
+namespace limits {
+inline constexpr std::size_t frame_header = 4;  // little-endian count of the bytes that follow
+inline constexpr std::size_t name = 255;
+inline constexpr std::size_t address = 512;
+inline constexpr std::size_t rails = 256;  // rails
+inline constexpr std::size_t sentence = 1024;
+inline constexpr std::size_t grant = std::size_t{1} << 20;
+inline constexpr std::size_t frame = grant + 4096;
+/// All that a stranger may send before the two have met.
+inline constexpr std::size_t stranger = std::size_t{64} << 10;
+}  // namespace limits
+
+/// A frame with its header. `invalid_argument` if something in the message is over its bound;
+/// sentences are cut.
+Result<Blob> encode(const ControlMessage& message);
+
+/// Reads a whole frame, header included, from an address that is a multiple of 8. Trusts nothing in
+/// it: `protocol_mismatch` says what is wrong.
+Result<ControlMessage> decode(Bytes frame);
+
+}  // namespace weft::core

@@ -1,0 +1,89 @@
+#include "wire/grant_codec.hpp"
+
+#include <fmt/format.h>
+
+#include "grant_generated.h"
+
+namespace weft::core {
+namespace {
+
+constexpr std::uint16_t version = 1;
+// Far above any real machine; a bound against made-up blobs.
+constexpr std::size_t max_ranges = 1 << 16;
+constexpr std::size_t max_rails = 256;
+constexpr std::size_t max_name = 255;
+
+bool ranges_hold(const std::vector<Range>& ranges, std::uint64_t size) {
+  std::uint64_t end = 0;
+  for (const Range& range : ranges) {
+    if (range.length == 0 || range.offset < end) return false;
+    if (range.offset > size || range.length > size - range.offset) return false;
+    end = range.offset + range.length;
+  }
+  return !ranges.empty();
+}
+
+tl::unexpected<Error> malformed(std::string_view what) {
+  return fail(Code::invalid_argument, fmt::format("this is not a grant of Weft's: {}", what));
+}
+
+}  // namespace
+
+Blob encode_grant(const GrantDescription& grant) {
+  flatbuffers::FlatBufferBuilder builder(512);
+  std::vector<wire::GrantedRange> ranges;
+  for (const Range& range : grant.ranges) ranges.emplace_back(range.offset, range.length);
+  std::vector<wire::RailKey> keys;
+  for (const RailKey& key : grant.keys) keys.emplace_back(key.base, key.key, key.rail);
+  const auto lease = wire::CreateLease(builder, grant.lease);
+  const auto engine = builder.CreateString(grant.engine);
+  const auto address = builder.CreateString(grant.address);
+  const auto range_list = builder.CreateVectorOfStructs(ranges);
+  const auto key_list = builder.CreateVectorOfStructs(keys);
+  wire::FinishGrantBuffer(
+      builder,
+      wire::CreateGrant(builder, version, engine, grant.incarnation, address, grant.segment,
+                        grant.segment_size, static_cast<std::uint8_t>(grant.place.kind),
+                        grant.place.numa_node, grant.place.device,
+                        static_cast<std::uint8_t>(grant.rights), lease, range_list, key_list));
+  const auto* begin = reinterpret_cast<const std::byte*>(builder.GetBufferPointer());
+  return Blob(begin, begin + builder.GetSize());
+}
+
+Result<GrantDescription> decode_grant(Bytes blob) {
+  const auto* data = reinterpret_cast<const std::uint8_t*>(blob.data());
+  flatbuffers::Verifier verifier(data, blob.size());
+  // The shortest buffer that can hold a root offset and a file identifier.
+  if (blob.size() < 8 || !wire::VerifyGrantBuffer(verifier))
+    return malformed(fmt::format("its {} bytes do not verify", blob.size()));
+  const wire::Grant& wire = *wire::GetGrant(data);
+  if (wire.version() != version)
+    return fail(
+        Code::protocol_mismatch,
+        fmt::format("the grant has version {}, this engine reads {}", wire.version(), version));
+  if (wire.engine()->size() == 0 || wire.engine()->size() > max_name)
+    return malformed("its engine has no proper name");
+  if (wire.ranges()->size() > max_ranges || wire.keys()->size() > max_rails)
+    return malformed("it lists more ranges or rails than any machine has");
+  if (wire.rights() < 1 || wire.rights() > 3) return malformed("its rights are unknown");
+  if (wire.memory_kind() > 1) return malformed("its kind of memory is unknown");
+
+  GrantDescription grant;
+  grant.engine = wire.engine()->str();
+  grant.incarnation = wire.incarnation();
+  if (wire.address() != nullptr) grant.address = wire.address()->str();
+  grant.segment = wire.segment();
+  grant.segment_size = wire.segment_size();
+  grant.place = {static_cast<MemoryKind>(wire.memory_kind()), wire.numa_node(), wire.device()};
+  grant.rights = static_cast<Rights>(wire.rights());
+  grant.lease = wire.lease()->id();
+  for (const wire::GrantedRange* range : *wire.ranges())
+    grant.ranges.push_back({range->offset(), range->length()});
+  for (const wire::RailKey* key : *wire.keys())
+    grant.keys.push_back({key->rail(), key->base(), key->key()});
+  if (!ranges_hold(grant.ranges, grant.segment_size))
+    return malformed("its ranges overlap or leave the segment");
+  return grant;
+}
+
+}  // namespace weft::core

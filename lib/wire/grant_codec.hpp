@@ -1,0 +1,35 @@
+// Grants to and from their wire form.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+#include <weft/memory.hpp>
+
+namespace weft::core {
+
+struct RailKey {
+  std::uint32_t rail = 0;  // the owner's rail index
+  std::uint64_t base = 0;  // address of the hull's first byte on that rail
+  std::uint64_t key = 0;
+};
+
+struct GrantDescription {
+  std::string engine;
+  std::uint64_t incarnation = 0;
+  std::string address;
+  std::uint64_t segment = 0;
+  std::uint64_t segment_size = 0;
+  Place place;
+  Rights rights = Rights::read;
+  std::uint64_t lease = 0;
+  std::vector<Range> ranges;  // sorted, not empty, inside the segment, not overlapping
+  std::vector<RailKey> keys;
+};
+
+Blob encode_grant(const GrantDescription& grant);
+
+/// Verifies the blob, which may come from anywhere, before it believes it.
+Result<GrantDescription> decode_grant(Bytes blob);
+
+}  // namespace weft::core

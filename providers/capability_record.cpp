@@ -1,0 +1,35 @@
+#include "capability_record.hpp"
+
+#include <rdma/fi_endpoint.h>
+
+#include <algorithm>
+
+namespace weft::providers {
+
+Capability make_record(const Spec& spec, const fi_info& info) {
+  const fi_domain_attr& domain = *info.domain_attr;
+  Capability record;
+  record.provider = info.fabric_attr->prov_name;
+  record.libfabric_version = library_version();
+  record.domain = domain.name != nullptr ? domain.name : "";
+  record.address_format = info.addr_format;
+  record.protocol = info.ep_attr->protocol;
+  record.application_keys = (domain.mr_mode & FI_MR_PROV_KEY) == 0;
+  record.virtual_addresses = (domain.mr_mode & FI_MR_VIRT_ADDR) != 0;
+  record.local_registration = (domain.mr_mode & FI_MR_LOCAL) != 0;
+  record.max_message = info.ep_attr->max_msg_size;
+  record.window = info.tx_attr->size;
+  record.iov_limit = info.tx_attr->iov_limit;
+  record.inject = info.tx_attr->inject_size;
+  record.completion_data = domain.cq_data_size;
+  record.progress =
+      domain.data_progress == FI_PROGRESS_AUTO ? ProgressMode::automatic : ProgressMode::manual;
+  if (info.nic != nullptr && info.nic->link_attr != nullptr)
+    record.gbps = static_cast<double>(info.nic->link_attr->speed) / 1e9;
+  spec.quirks(info, record);
+  record.best_chunk = std::min(record.best_chunk, record.max_message);
+  record.best_window = std::min(record.best_window, record.window);
+  return record;
+}
+
+}  // namespace weft::providers

@@ -1,0 +1,111 @@
+// One libfabric endpoint with its domain, completion queue and address vector: what a rail is made
+// of. The only place through which the core reaches libfabric.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <weft/capability.hpp>
+#include <weft/deadline.hpp>
+#include <weft/error.hpp>
+#include <weft/memory.hpp>
+
+namespace weft::providers {
+
+struct Posted;
+
+/// How an operation ended.
+struct Completion {
+  bool ok = true;
+  std::size_t length = 0;  // bytes received, for receives
+  int fabric_code = 0;     // positive libfabric error
+  int provider_code = 0;
+  std::string_view text;  // the provider's words; valid during the call
+};
+
+/// Whoever posted an operation hears of its end, on the thread that polls.
+class CompletionHandler {
+ public:
+  virtual void completed(Posted& posted, const Completion& completion) = 0;
+
+ protected:
+  ~CompletionHandler() = default;
+};
+
+/// Base of everything that is posted. It must stay in place until completed() was called.
+struct Posted {
+  // libfabric may keep notes here: sizeof(struct fi_context2), rdma/fabric.h.
+  alignas(8) std::byte fabric_context[64];
+  CompletionHandler* handler = nullptr;
+};
+
+/// fi_addr_t.
+using FabricAddress = std::uint64_t;
+
+/// A local buffer as libfabric wants it.
+struct Local {
+  void* address = nullptr;
+  std::size_t length = 0;
+  void* descriptor = nullptr;  // fi_mr_desc, null where the provider needs none
+};
+
+/// Remote memory: `address` is an offset or a pointer as the capability record says.
+struct Target {
+  FabricAddress peer = 0;
+  std::uint64_t address = 0;
+  std::uint64_t key = 0;
+};
+
+/// What became of a post: 0 posted, `again` no room now, else a libfabric error.
+enum class PostStatus : std::uint8_t { posted, again, failed };
+struct Post {
+  PostStatus status = PostStatus::posted;
+  int fabric_code = 0;
+};
+
+enum class Access : std::uint8_t { local, remote_read, remote_write, remote_read_write };
+
+/// Memory known to one endpoint. Closing it may block; the endpoint must outlive it.
+class Registration {
+ public:
+  virtual ~Registration() = default;
+  virtual void* descriptor() const noexcept = 0;
+  virtual std::uint64_t key() const noexcept = 0;
+};
+
+/// Messages come in classes with their own receive buffers, so that a small one is never received
+/// into a large buffer's place.
+enum class MessageClass : std::uint64_t { message = 1, relay = 2 };
+
+class Endpoint {
+ public:
+  virtual ~Endpoint() = default;
+
+  virtual const Capability& capability() const noexcept = 0;
+  virtual const Blob& address() const noexcept = 0;
+
+  /// From any thread; may block.
+  virtual Result<FabricAddress> insert(Bytes address) = 0;
+  virtual void remove(FabricAddress peer) = 0;
+  virtual Result<std::unique_ptr<Registration>> register_memory(void* address, std::size_t length,
+                                                                Access access) = 0;
+
+  /// By the owning thread only, and without waiting.
+  virtual Post write(Posted& posted, const Local& local, const Target& target) = 0;
+  virtual Post read(Posted& posted, const Local& local, const Target& target) = 0;
+  virtual Post send(Posted& posted, const Local& local, FabricAddress peer, MessageClass type) = 0;
+  virtual Post receive(Posted& posted, const Local& local, MessageClass type) = 0;
+  /// Hands up to some dozen completions to their handlers; returns how many.
+  virtual std::size_t poll() = 0;
+  /// A descriptor that becomes readable when poll() has something to do; -1 where there is none.
+  virtual int wait_fd() const noexcept = 0;
+  /// True if it is safe to sleep on wait_fd() now.
+  virtual bool may_sleep() = 0;
+};
+
+/// The text of a libfabric error number.
+std::string fabric_text(int code);
+
+}  // namespace weft::providers

@@ -1,0 +1,41 @@
+#include "fabric.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "endpoint.hpp"
+
+namespace weft::providers {
+
+std::uint32_t api_version() {
+  return std::min<std::uint32_t>(fi_version(), FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION));
+}
+
+std::string library_version() {
+  return fmt::format("{}.{}", FI_MAJOR(fi_version()), FI_MINOR(fi_version()));
+}
+
+std::string fabric_text(int code) {
+  return fi_strerror(code);
+}
+
+Error fabric_error(std::string_view operation, long result) {
+  const int code = static_cast<int>(-result);
+  Code kind = Code::fabric_failed;
+  std::string hint;
+  if (code == FI_ENOMEM) {
+    kind = Code::out_of_memory;
+    hint = "; a memlock limit that is too low gives this too (ulimit -l)";
+  } else if (code == FI_EACCES || code == FI_EPERM) {
+    kind = Code::permission_denied;
+  } else if (code == FI_ENOSPC) {
+    kind = Code::out_of_memory;
+    hint = "; /dev/shm may be full";
+  }
+  return Error(kind, fmt::format("libfabric refused: {}{}", fabric_text(code), hint))
+      .with_operation(std::string(operation))
+      .with_fabric_code(code);
+}
+
+}  // namespace weft::providers

@@ -1,0 +1,36 @@
+// Shared by the files of this folder: libfabric objects with owners.
+#pragma once
+
+#include <rdma/fabric.h>
+#include <rdma/fi_errno.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <weft/error.hpp>
+
+namespace weft::providers {
+
+struct InfoDeleter {
+  void operator()(fi_info* info) const { fi_freeinfo(info); }
+};
+using InfoPtr = std::unique_ptr<fi_info, InfoDeleter>;
+
+struct FidDeleter {
+  template <typename Object>
+  void operator()(Object* object) const {
+    fi_close(&object->fid);
+  }
+};
+template <typename Object>
+using FidPtr = std::unique_ptr<Object, FidDeleter>;
+
+/// The newest API version that both the headers and the library in use know.
+std::uint32_t api_version();
+/// Of the library in use, e.g. "1.17".
+std::string library_version();
+
+/// An error of libfabric's with its number and text; `result` is the negative value it returned.
+Error fabric_error(std::string_view operation, long result);
+
+}  // namespace weft::providers

@@ -1,0 +1,40 @@
+// What Weft knows about one provider: what to ask libfabric for, and what libfabric does not tell.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "fabric.hpp"
+#include "provider.hpp"
+
+namespace weft::providers {
+
+struct Spec {
+  /// Weft's name for it, e.g. "tcp".
+  std::string_view name;
+  /// libfabric's names for providers that serve, best first. The first one that this library has
+  /// is used.
+  std::span<const std::string_view> fabric_names;
+  /// Whether its NICs are those of an IP interface, chosen by a local address.
+  bool by_ip_address;
+  /// Whether one lock must guard registering, inserting, posting and polling, because the provider
+  /// does not do so itself.
+  bool serialise;
+  /// Fills in the hints that differ from the common ones.
+  void (*hints)(fi_info& hints);
+  /// Folds what was measured of the provider into the record made from its fi_info.
+  void (*quirks)(const fi_info& info, Capability& record);
+  /// Run before its NICs are looked for; null where there is nothing to do.
+  void (*prepare)();
+  /// An endpoint's source address; null where the provider's own choice does.
+  std::string (*source_name)();
+};
+
+/// Those compiled in, best first.
+std::span<const Spec* const> specs();
+
+extern const Spec tcp;
+extern const Spec shm;
+
+}  // namespace weft::providers

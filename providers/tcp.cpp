@@ -1,0 +1,33 @@
+// Sockets, everywhere. libfabric 1.17 has native reliable datagrams in "net", 2.x in "tcp"; older
+// and stripped builds in "tcp;ofi_rxm".
+#include "spec.hpp"
+
+namespace weft::providers {
+namespace {
+
+constexpr std::string_view names[] = {"net", "tcp", "tcp;ofi_rxm"};
+
+void hints(fi_info& hints) {
+  hints.addr_format = FI_FORMAT_UNSPEC;
+}
+
+void quirks(const fi_info&, Capability& record) {
+  // Keys and ranges are checked by the target's provider; under FI_DELIVERY_COMPLETE, which is
+  // always set, a refusal also reaches the initiator (as a cut connection).
+  record.keys_enforced = true;
+  record.fence = FenceScope::grant;
+  record.proof = CompletionProof::visible;
+  record.ordered_messages = true;
+  // Into the socket on one side and out of it on the other.
+  record.copies = 2;
+  record.best_chunk = std::uint64_t{512} << 10;
+  record.best_window = 4;
+}
+
+}  // namespace
+
+// fi_mr_reg and fi_mr_close race with progress in 1.17 and 1.18, whatever threading is asked for
+// (prov/net/src/xnet_domain.c: its lock is of no kind for reliable datagrams): connections break.
+const Spec tcp = {"tcp", names, true, true, hints, quirks, nullptr, nullptr};
+
+}  // namespace weft::providers

@@ -1,0 +1,168 @@
+// Every pair of a generated family of layouts, against the oracle.
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <random>
+
+#include "oracle.hpp"
+
+namespace weft::kv {
+namespace {
+
+constexpr std::array<std::uint32_t, 4> tp_sizes = {1, 2, 4, 8};
+constexpr std::uint32_t request_tokens = 40;  // fills 2 1/2 blocks of 16
+
+struct Member {
+  Group group;
+  bool scattered = false;  ///< Each base in a region of its own.
+
+  std::string to_string() const {
+    return fmt::format("parts {} order {} heads {} regions {} tokens {} padding {}/{}",
+                       static_cast<int>(group.parts), static_cast<int>(group.order),
+                       static_cast<int>(group.head_order), static_cast<int>(group.regions),
+                       group.tokens_per_block, group.block_padding, group.block_alignment);
+  }
+};
+
+/// With padding, and allocated in as many regions as the orders allow.
+Member apart(Group group) {
+  const bool layers = group.order == Order::layer_major;
+  const bool parts = group.parts == Parts::split;
+  if (layers && parts) group.regions = Regions::per_layer_and_part;
+  if (layers && !parts) group.regions = Regions::per_layer;
+  if (!layers && parts) group.regions = Regions::per_part;
+  group.block_padding = 3;
+  group.block_alignment = 16;
+  return {group, true};
+}
+
+std::vector<Member> family(const Group& model, std::vector<Parts> parts) {
+  std::vector<Member> members;
+  for (const Parts part : parts) {
+    for (const Order order : {Order::layer_major, Order::block_major}) {
+      for (const HeadOrder heads : {HeadOrder::nhd, HeadOrder::hnd}) {
+        for (const std::uint32_t tokens : {1u, 8u, 16u, 32u}) {
+          Group group = model;
+          group.parts = part;
+          group.order = order;
+          group.head_order = heads;
+          group.tokens_per_block = tokens;
+          group.blocks = request_tokens / tokens + 3;
+          if (tokens > 1) members.push_back({group, false});
+          members.push_back(apart(group));
+        }
+      }
+    }
+  }
+  return members;
+}
+
+/// A request in shuffled blocks, with some that follow one another.
+oracle::Request shuffled(const Group& group, std::mt19937& random) {
+  std::vector<std::uint32_t> all(group.blocks);
+  std::iota(all.begin(), all.end(), 0u);
+  const auto middle = all.begin() + group.blocks / 2;
+  std::shuffle(all.begin(), middle, random);
+  std::rotate(all.begin(), all.begin() + std::uniform_int_distribution<>(0, 2)(random), all.end());
+  all.resize((request_tokens + group.tokens_per_block - 1) / group.tokens_per_block);
+  return {{{all, 0}}, {request_tokens}};
+}
+
+/// All members' ranks for one tensor-parallel size, with requests drawn by `seed`.
+std::vector<std::vector<oracle::Rank>> sides(const std::vector<Member>& members,
+                                             std::uint32_t tp_size, unsigned seed) {
+  std::mt19937 random(seed);
+  std::vector<std::vector<oracle::Rank>> all;
+  for (const Member& member : members) {
+    all.push_back(
+        oracle::ranks({member.group}, tp_size, shuffled(member.group, random), member.scattered));
+  }
+  return all;
+}
+
+void check_all_pairs(const std::vector<Member>& members) {
+  std::array<std::vector<std::vector<oracle::Rank>>, tp_sizes.size()> src, dst;
+  for (std::size_t i = 0; i < tp_sizes.size(); ++i) {
+    src[i] = sides(members, tp_sizes[i], 1);
+    dst[i] = sides(members, tp_sizes[i], 2);
+  }
+  for (std::size_t s = 0; s < tp_sizes.size(); ++s) {
+    for (std::size_t d = 0; d < tp_sizes.size(); ++d) {
+      for (std::size_t i = 0; i < members.size(); ++i) {
+        for (std::size_t j = 0; j < members.size(); ++j) {
+          ASSERT_EQ(oracle::check(src[s][i], dst[d][j]), "")
+              << "from " << members[i].to_string() << " on " << tp_sizes[s] << " ranks\nto "
+              << members[j].to_string() << " on " << tp_sizes[d] << " ranks";
+        }
+      }
+    }
+  }
+}
+
+Group small_model(std::uint32_t kv_heads) {
+  Group group;
+  group.layers = {0, 1};
+  group.kv_heads = kv_heads;
+  group.head_size = 2;
+  group.element_size = 1;
+  return group;
+}
+
+TEST(KvFamily, EveryPairOfLayouts) {
+  check_all_pairs(family(small_model(8), {Parts::split, Parts::fused}));
+}
+
+TEST(KvFamily, EveryPairOfLatentLayouts) {
+  check_all_pairs(family(small_model(1), {Parts::latent}));
+}
+
+// With 4 and 2 heads, 8 ranks hold 2 and 4 replicas of each.
+TEST(KvFamily, ReplicatedHeads) {
+  for (const std::uint32_t heads : {2u, 4u}) {
+    auto members = family(small_model(heads), {Parts::split, Parts::fused});
+    std::erase_if(members, [](const Member& m) {
+      return m.group.tokens_per_block != 8 && m.group.tokens_per_block != 32;
+    });
+    std::erase_if(members, [](const Member& m) { return m.group.order == Order::block_major; });
+    check_all_pairs(members);
+  }
+}
+
+/// Whether a plan holds two copies that are adjacent on both sides.
+bool could_merge(Plan plan) {
+  std::sort(plan.copies.begin(), plan.copies.end(), [](const Copy& a, const Copy& b) {
+    return std::pair(a.dst_region, a.dst_offset) < std::pair(b.dst_region, b.dst_offset);
+  });
+  return std::adjacent_find(plan.copies.begin(), plan.copies.end(),
+                            [](const Copy& a, const Copy& b) {
+                              return a.dst_region == b.dst_region && a.src_region == b.src_region &&
+                                     a.dst_offset + a.length == b.dst_offset &&
+                                     a.src_offset + a.length == b.src_offset;
+                            }) != plan.copies.end();
+}
+
+TEST(KvFamily, NothingIsLeftToMerge) {
+  const auto members = family(small_model(8), {Parts::split, Parts::fused});
+  for (const std::uint32_t dst_size : {1u, 8u}) {
+    const auto src = sides(members, 8, 1);
+    const auto dst = sides(members, dst_size, 2);
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      for (std::size_t j = 0; j < members.size(); ++j) {
+        const auto& from = src[i].front();
+        const auto& to = dst[j].front();
+        const auto made = plan(from.cache, to.cache, oracle::blocks_of(from, to));
+        ASSERT_TRUE(made) << made.error().to_string();
+        ASSERT_FALSE(could_merge(*made))
+            << "from " << members[i].to_string() << "\nto " << members[j].to_string();
+        ASSERT_GE(made->pieces, made->copies.size());
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace weft::kv

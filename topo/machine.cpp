@@ -1,0 +1,54 @@
+#include "machine.hpp"
+
+#include <hwloc.h>
+
+#include <algorithm>
+#include <memory>
+
+namespace weft::topo {
+namespace {
+
+struct TopologyDeleter {
+  void operator()(hwloc_topology* topology) const { hwloc_topology_destroy(topology); }
+};
+using Topology = std::unique_ptr<hwloc_topology, TopologyDeleter>;
+
+struct BitmapDeleter {
+  void operator()(hwloc_bitmap_s* bitmap) const { hwloc_bitmap_free(bitmap); }
+};
+using Bitmap = std::unique_ptr<hwloc_bitmap_s, BitmapDeleter>;
+
+/// Loaded once; reading a topology is safe from several threads.
+hwloc_topology* machine() {
+  static const Topology topology = [] {
+    hwloc_topology_t made = nullptr;
+    if (hwloc_topology_init(&made) != 0) return Topology();
+    Topology owned(made);
+    if (hwloc_topology_load(made) != 0) return Topology();
+    return owned;
+  }();
+  return topology.get();
+}
+
+}  // namespace
+
+unsigned usable_cores() {
+  if (machine() == nullptr) return 1;
+  const Bitmap allowed(hwloc_bitmap_alloc());
+  if (!allowed || hwloc_get_cpubind(machine(), allowed.get(), HWLOC_CPUBIND_PROCESS) != 0) return 1;
+  const int cores =
+      hwloc_get_nbobjs_inside_cpuset_by_type(machine(), allowed.get(), HWLOC_OBJ_CORE);
+  const int units = hwloc_bitmap_weight(allowed.get());
+  return static_cast<unsigned>(std::max({1, cores, cores > 0 ? 0 : units}));
+}
+
+int numa_node_of(const void* address, std::size_t bytes) {
+  if (machine() == nullptr || bytes == 0) return -1;
+  const Bitmap nodes(hwloc_bitmap_alloc());
+  if (!nodes || hwloc_get_area_memlocation(machine(), address, bytes, nodes.get(),
+                                           HWLOC_MEMBIND_BYNODESET) != 0)
+    return -1;
+  return hwloc_bitmap_weight(nodes.get()) == 1 ? hwloc_bitmap_first(nodes.get()) : -1;
+}
+
+}  // namespace weft::topo
