@@ -71,6 +71,7 @@ class Worker {
   void put(Put&& put);
   void wake();
   void loop();
+  std::size_t progress(Rail& rail);
   std::size_t empty_inbox();
   void take_in(std::shared_ptr<TransferState> transfer);
   void end_overdue(Clock::time_point now);

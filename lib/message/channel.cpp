@@ -49,7 +49,7 @@ Result<void> Channel::add_peer(const std::shared_ptr<PeerState>& peer, std::uint
   return {};
 }
 
-void Channel::peer_died(PeerState& peer) {
+bool Channel::peer_died(PeerState& peer) {
   const Error error = peer.down_error();
   std::deque<Outgoing> unsent = peer.outbox.close();
   const auto entry = std::find_if(links_.begin(), links_.end(), [&](const auto& each) {
@@ -61,13 +61,16 @@ void Channel::peer_died(PeerState& peer) {
     links_.erase(entry);
     spare_receives_ += limits_.credits + reserve;
   }
-  for (auto& sending : in_flight_) {
+  bool idle = true;
+  for (auto& [number, sending] : in_flight_) {
+    if (sending.peer.get() != &peer) continue;
+    idle = false;
     // The buffer stays with the fabric; only the transfer stops waiting for it.
-    if (sending.second.peer.get() == &peer && sending.second.transfer)
-      std::exchange(sending.second.transfer, nullptr)->signal_ended(error);
+    if (sending.transfer) std::exchange(sending.transfer, nullptr)->signal_ended(error);
   }
   for (const Outgoing& message : unsent)
     if (message.transfer) message.transfer->signal_ended(error);
+  return idle;
 }
 
 void Channel::attend(PeerState& peer) {

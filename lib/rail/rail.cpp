@@ -54,11 +54,23 @@ void Rail::peer_died(PeerState& peer) {
   }
   --peers_;
   lane_.peer_died(*route);
+  bool unused = route->operations == 0;
   if (&peer.message_rail() == this) {
-    channel_.peer_died(peer);
+    unused = channel_.peer_died(peer) && unused;
     peer.mailbox.close(peer.down_error());
   }
+  if (unused) bury(*route);
   count();
+}
+
+/// Takes the peer's addresses out, but not at once: something of the peer's may still be on its way
+/// to us, and shm (libfabric 1.17) reads unmapped memory when it comes from an address that was
+/// removed. Addresses with operations outstanding stay for the same reason.
+void Rail::bury(const Route& route) {
+  constexpr std::size_t long_dead = 64;
+  for (const auto& [index, address] : route.addresses) graveyard_.push_back(address);
+  for (; graveyard_.size() > long_dead; graveyard_.pop_front())
+    endpoint_->remove(graveyard_.front());
 }
 
 std::size_t Rail::progress() {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
@@ -67,6 +68,7 @@ class Rail {
 
  private:
   void count();
+  void bury(const Route& route);
 
   // First, and so the last to go.
   struct Orphans {
@@ -86,6 +88,7 @@ class Rail {
   Lane lane_;
   Channel channel_;
   std::size_t peers_ = 0;
+  std::deque<providers::FabricAddress> graveyard_;  // of peers that are gone, oldest first
   Counters counters_;
 };
 

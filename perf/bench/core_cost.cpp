@@ -1,0 +1,153 @@
+// What the engine itself costs, apart from any fabric: per posted operation, per block coalesced,
+// per chunk cut. The null transport takes every chunk and completes it at the next progress().
+#include <benchmark/benchmark.h>
+
+#include <numeric>
+#include <random>
+
+#include "peer/peer_state.hpp"
+#include "rail/lane.hpp"
+#include "transfer/transfer_state.hpp"
+
+namespace weft::core {
+namespace {
+
+constexpr std::uint64_t block = 4096;
+
+class NullTransport final : public Transport {
+ public:
+  std::uint64_t chunk_limit(const Route&) const override { return std::uint64_t{512} << 10; }
+  std::size_t room(const Route&) const override { return 128; }
+  providers::Post post(Op& op) override {
+    posted_.push_back(&op);
+    return {};
+  }
+  std::size_t progress() override {
+    finishing_.swap(posted_);
+    for (Op* op : finishing_) sink().chunk_ended(*op, {});
+    const std::size_t count = finishing_.size();
+    finishing_.clear();
+    return count;
+  }
+
+ private:
+  std::vector<Op*> posted_, finishing_;
+};
+
+class Host final : public TransferHost {
+ public:
+  void raise_signal(const std::shared_ptr<TransferState>&) override {}
+  void offer_again(const std::shared_ptr<TransferState>&) override {}
+  void transfer_ended(TransferState&) override {}
+  void transfer_quiescent(TransferState&) override {}
+};
+
+/// A lane to a peer over nothing.
+struct Bench {
+  Bench() {
+    Introduction introduction;
+    introduction.name = "nobody";
+    peer = std::make_shared<PeerState>(1, introduction, true, PeerState::Limits{1 << 20, 16});
+    peer->routes.push_back(std::make_unique<Route>());
+    peer->route_by_rail = {peer->routes.front().get()};
+    peer->set_up();
+  }
+
+  std::shared_ptr<const PreparedState> prepare(PieceList pieces, std::uint64_t bytes) {
+    GrantDescription grant;
+    grant.ranges = {{0, std::uint64_t{1} << 40}};
+    auto prepared = std::make_shared<PreparedState>();
+    prepared->remote = std::make_shared<RemoteState>(peer, grant);
+    prepared->pieces = std::move(pieces);
+    prepared->bytes = bytes;
+    return prepared;
+  }
+
+  std::shared_ptr<TransferState> submit(std::shared_ptr<const PreparedState> prepared) {
+    Submission submission;
+    submission.bytes = prepared->bytes;
+    submission.prepared = std::move(prepared);
+    submission.deadline = Deadline::in(std::chrono::minutes(1));
+    submission.rail_names = names;
+    auto transfer = std::make_shared<TransferState>(std::move(submission), host);
+    transfer->start({0});
+    lane.add(transfer);
+    return transfer;
+  }
+
+  void run(const TransferState& transfer) {
+    while (!transfer.ended()) {
+      lane.pump();
+      null.progress();
+    }
+  }
+
+  std::shared_ptr<PeerState> peer;
+  std::shared_ptr<const std::vector<std::string>> names =
+      std::make_shared<const std::vector<std::string>>(1, "null:0");
+  Host host;
+  NullTransport null, relay;
+  Lane lane{0, "null:0", {128, std::uint64_t{2} << 20}, null, relay};
+};
+
+std::vector<Pair> scattered(std::size_t count) {
+  std::vector<Pair> pairs(count);
+  // Every other block, so that none has a neighbour.
+  for (std::size_t i = 0; i < count; ++i) pairs[i] = {i * 2 * block, i * 2 * block, block};
+  std::shuffle(pairs.begin(), pairs.end(), std::mt19937_64(1));
+  return pairs;
+}
+
+void posted_operation(benchmark::State& state) {
+  Bench bench;
+  const auto count = static_cast<std::size_t>(state.range(0));
+  const auto prepared = bench.prepare(PieceList(scattered(count)), count * block);
+  for (auto _ : state) bench.run(*bench.submit(prepared));
+  state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(count));
+}
+BENCHMARK(posted_operation)->Arg(1)->Arg(16)->Arg(4096)->Name("post_4KiB_operations");
+
+void coalesce(benchmark::State& state) {
+  const auto count = static_cast<std::size_t>(state.range(0));
+  std::vector<Pair> pairs(count);
+  for (std::size_t i = 0; i < count; ++i) pairs[i] = {i * block, i * block, block};
+  const PieceList pieces{std::span<const Pair>(pairs)};
+  for (auto _ : state) {
+    Cursor cursor(pieces, nullptr);
+    while (const auto chunk = cursor.next(std::uint64_t{512} << 10))
+      benchmark::DoNotOptimize(chunk->length);
+  }
+  state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(count));
+}
+BENCHMARK(coalesce)->Arg(100'000)->Name("coalesce_blocks");
+
+void cut(benchmark::State& state) {
+  const std::uint64_t bytes = std::uint64_t{64} << 30;
+  const Pair whole{0, 0, bytes};
+  const PieceList pieces{std::span(&whole, 1)};
+  std::int64_t chunks = 0;
+  for (auto _ : state) {
+    Cursor cursor(pieces, nullptr);
+    while (const auto chunk = cursor.next(std::uint64_t{512} << 10)) {
+      benchmark::DoNotOptimize(chunk->length);
+      ++chunks;
+    }
+  }
+  state.SetItemsProcessed(chunks);
+}
+BENCHMARK(cut)->Name("cut_chunks");
+
+void check(benchmark::State& state) {
+  const auto count = static_cast<std::size_t>(state.range(0));
+  const PieceList pieces{std::span<const Pair>(scattered(count))};
+  const std::vector<Range> ranges{{0, std::uint64_t{1} << 40}};
+  for (auto _ : state)
+    benchmark::DoNotOptimize(check_pieces(pieces, {std::uint64_t{1} << 40, ranges}));
+  state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(count));
+}
+BENCHMARK(check)->Arg(100'000)->Name("check_pieces");
+
+}  // namespace
+}  // namespace weft::core
+
+BENCHMARK_MAIN();

@@ -1,0 +1,182 @@
+#include "engine_loop.hpp"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <optional>
+#include <weft/engine.hpp>
+
+namespace weft::perf {
+namespace {
+
+/// Both ends of a pipe.
+struct Pipe {
+  Pipe() {
+    if (::pipe2(fds.data(), 0) != 0) fds = {-1, -1};
+  }
+  Pipe(const Pipe&) = delete;
+  Pipe& operator=(const Pipe&) = delete;
+  ~Pipe() { close_read(), close_write(); }
+  void close_read() { close_end(0); }
+  void close_write() { close_end(1); }
+  void close_end(std::size_t end) {
+    if (fds[end] >= 0) ::close(fds[end]);
+    fds[end] = -1;
+  }
+  std::array<int, 2> fds{-1, -1};
+};
+
+/// A line from a pipe: the other process says everything in one write.
+Result<std::string> read_line(int fd, Deadline deadline) {
+  pollfd waited{fd, POLLIN, 0};
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline.left());
+  std::array<char, 4096> text;
+  const ssize_t length = ::poll(&waited, 1, static_cast<int>(left.count())) == 1
+                             ? ::read(fd, text.data(), text.size())
+                             : -1;
+  if (length <= 0) return fail(Code::timed_out, "a side of the benchmark did not answer");
+  return std::string(text.data(), static_cast<std::size_t>(length));
+}
+
+void write_line(int fd, const std::string& line) {
+  [[maybe_unused]] const ssize_t written = ::write(fd, line.data(), line.size());
+}
+
+Config engine_config(const EngineConfig& config) {
+  Config made;
+  made.providers = {config.provider};
+  made.rails = config.rails;
+  made.chunk_bytes = config.chunk;
+  made.window = config.rail_window;
+  return made;
+}
+
+/// Grants its memory, tells where, and lives until `life` is closed.
+Result<void> target(const EngineConfig& config, int answer, int life) {
+  auto engine = Engine::open(engine_config(config));
+  if (!engine) return fail(std::move(engine.error()));
+  auto segment = engine->add(Memory::own(config.size * config.window));
+  if (!segment) return fail(std::move(segment.error()));
+  std::memset(segment->data(), 1, segment->size());
+  return segment->grant({}, Rights::read_write)
+      .and_then([&](const Grant& grant) { return engine->publish("target", grant); })
+      .map([&] {
+        write_line(answer, engine->address());
+        std::array<char, 1> none;
+        [[maybe_unused]] const ssize_t ended = ::read(life, none.data(), none.size());
+      });
+}
+
+/// Keeps `window` transfers in flight, each over its own part of the memory.
+Result<std::uint64_t> stream(Engine& engine, const Prepared& parts, unsigned window,
+                             Deadline until) {
+  std::deque<std::pair<std::uint32_t, Transfer>> flying;
+  std::uint64_t count = 0;
+  const auto launch = [&](std::uint32_t part) -> Result<void> {
+    auto transfer = engine.submit(parts, std::span(&part, 1));
+    if (!transfer) return fail(std::move(transfer.error()));
+    flying.emplace_back(part, std::move(*transfer));
+    return {};
+  };
+  for (std::uint32_t part = 0; part < window; ++part)
+    if (auto launched = launch(part); !launched) return fail(std::move(launched.error()));
+  while (!flying.empty()) {
+    auto [part, transfer] = std::move(flying.front());
+    flying.pop_front();
+    if (auto ended = transfer.wait(Deadline::in(std::chrono::seconds(30))); !ended)
+      return fail(std::move(ended.error()));
+    ++count;
+    if (until.passed()) continue;
+    if (auto launched = launch(part); !launched) return fail(std::move(launched.error()));
+  }
+  return count;
+}
+
+Result<EngineResult> initiate(const EngineConfig& config, const std::string& address) {
+  const Deadline deadline = Deadline::in(std::chrono::milliseconds(config.timeout_ms));
+  auto engine = Engine::open(engine_config(config));
+  if (!engine) return fail(std::move(engine.error()));
+  auto segment = engine->add(Memory::own(config.size * config.window));
+  if (!segment) return fail(std::move(segment.error()));
+  std::memset(segment->data(), 2, segment->size());
+  auto remote = engine->connect(address, deadline).and_then([&](const Peer& peer) {
+    return engine->lookup(peer, "target", deadline);
+  });
+  if (!remote) return fail(std::move(remote.error()));
+  auto parts =
+      engine->prepare(*segment, *remote, config.read ? Direction::read : Direction::write,
+                      Strided{{0, 0, config.size}, config.window, config.size, config.size});
+  if (!parts) return fail(std::move(parts.error()));
+  const auto time = std::chrono::milliseconds(config.max_ms);
+  if (auto warm = stream(*engine, *parts, config.window, Deadline::in(time / 5)); !warm)
+    return fail(std::move(warm.error()));
+  const auto begin = Clock::now();
+  auto count = stream(*engine, *parts, config.window, Deadline::in(time));
+  if (!count) return fail(std::move(count.error()));
+  EngineResult result;
+  result.bytes = *count * config.size;
+  result.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  result.gigabytes_per_second = static_cast<double>(result.bytes) / result.seconds / 1e9;
+  return result;
+}
+
+pid_t start(const std::function<void()>& body) {
+  const pid_t pid = ::fork();
+  if (pid != 0) return pid;
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  body();
+  ::_exit(0);
+}
+
+/// Kills a side that is still there, and reaps it.
+struct Side {
+  explicit Side(pid_t pid) : pid(pid) {}
+  Side(const Side&) = delete;
+  Side& operator=(const Side&) = delete;
+  ~Side() {
+    if (pid <= 0) return;
+    ::kill(pid, SIGKILL);
+    ::waitpid(pid, nullptr, 0);
+  }
+  pid_t pid;
+};
+
+}  // namespace
+
+Result<EngineResult> run_engine(const EngineConfig& config) {
+  const Deadline deadline = Deadline::in(std::chrono::milliseconds(config.timeout_ms));
+  Pipe answer, life, result;
+  const Side serving(start([&] {
+    life.close_write();
+    if (auto ended = target(config, answer.fds[1], life.fds[0]); !ended)
+      write_line(answer.fds[1], "error " + ended.error().to_string());
+  }));
+  auto address = read_line(answer.fds[0], deadline);
+  if (!address) return fail(std::move(address.error()));
+  if (address->starts_with("error ")) return fail(Code::internal, *address);
+  const Side asking(start([&] {
+    const auto made = initiate(config, *address);
+    write_line(result.fds[1], made ? fmt::format("{} {}", made->bytes, made->seconds)
+                                   : "error " + made.error().to_string());
+  }));
+  auto line = read_line(result.fds[0], deadline);
+  if (!line) return fail(std::move(line.error()));
+  EngineResult made;
+  unsigned long long bytes = 0;
+  if (std::sscanf(line->c_str(), "%llu %lf", &bytes, &made.seconds) != 2)
+    return fail(Code::internal, *line);
+  made.bytes = bytes;
+  made.gigabytes_per_second = static_cast<double>(bytes) / made.seconds / 1e9;
+  return made;
+}
+
+}  // namespace weft::perf

@@ -1,0 +1,36 @@
+/// @file
+/// A stream of transfers through the engine, between two processes: what the raw loop is compared
+/// to.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <weft/error.hpp>
+
+namespace weft::perf {
+
+struct EngineConfig {
+  std::string provider = "tcp";  ///< "tcp" or "shm".
+  bool read = false;
+  std::size_t size = 1 << 20;  ///< Bytes of a transfer.
+  unsigned window = 2;         ///< Transfers in flight.
+  unsigned rails = 0;          ///< 0: the engine's own choice; likewise below.
+  std::size_t chunk = 0;
+  std::size_t rail_window = 0;
+  std::chrono::milliseconds::rep max_ms = 500;  ///< Time measured; a fifth of it warms up before.
+  std::chrono::milliseconds::rep timeout_ms = 30'000;
+};
+
+struct EngineResult {
+  std::uint64_t bytes = 0;
+  double seconds = 0;
+  double gigabytes_per_second = 0;  ///< 10^9 bytes.
+};
+
+/// Runs the target in a child process and the initiator in another. The calling process must not
+/// have threads or open engines: it forks.
+Result<EngineResult> run_engine(const EngineConfig& config);
+
+}  // namespace weft::perf

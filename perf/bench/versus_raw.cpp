@@ -1,0 +1,158 @@
+// The engine and a plain libfabric loop in turn, so that drift of the machine hits both alike.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "engine_loop.hpp"
+#include "raw_loop.hpp"
+
+namespace {
+
+using weft::Result;
+using weft::perf::EngineConfig;
+using weft::perf::RawConfig;
+
+struct Options {
+  std::vector<std::string> providers{"tcp", "shm"};
+  std::vector<std::size_t> sizes;
+  std::vector<unsigned> raw_windows{1, 2, 4};
+  unsigned rounds = 7;
+  bool read = false, json = false;
+  EngineConfig engine;
+};
+
+/// Median, least and greatest.
+struct Spread {
+  double median = 0, least = 0, greatest = 0;
+};
+
+Spread spread_of(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return {values[values.size() / 2], values.front(), values.back()};
+}
+
+Result<double> run_raw_once(const Options& options, const std::string& provider, std::size_t size,
+                            unsigned window) {
+  RawConfig config;
+  config.provider = provider == "tcp" ? "net" : provider;
+  config.read = options.read;
+  config.size = size;
+  config.window = window;
+  config.endpoint_window = window;
+  config.max_ms = options.engine.max_ms;
+  return weft::perf::run_raw(config).map(
+      [](const weft::perf::RawResult& result) { return result.gigabytes_per_second; });
+}
+
+struct Point {
+  std::vector<double> engine;
+  std::map<unsigned, std::vector<double>> raw;  // by window
+};
+
+Result<void> one_round(const Options& options, const std::string& provider, std::size_t size,
+                       Point& point) {
+  for (const unsigned window : options.raw_windows) {
+    auto raw = run_raw_once(options, provider, size, window);
+    if (!raw) return weft::fail(std::move(raw.error()));
+    point.raw[window].push_back(*raw);
+  }
+  EngineConfig config = options.engine;
+  config.provider = provider;
+  config.size = size;
+  config.read = options.read;
+  auto engine = weft::perf::run_engine(config);
+  if (!engine) return weft::fail(std::move(engine.error()));
+  point.engine.push_back(engine->gigabytes_per_second);
+  return {};
+}
+
+/// The engine against the window with which the raw loop's median is best.
+nlohmann::json judge(const std::string& provider, std::size_t size, const Point& point) {
+  const auto best =
+      std::max_element(point.raw.begin(), point.raw.end(), [](const auto& a, const auto& b) {
+        return spread_of(a.second).median < spread_of(b.second).median;
+      });
+  std::vector<double> ratios;
+  for (std::size_t round = 0; round < point.engine.size(); ++round)
+    ratios.push_back(point.engine[round] / best->second[round]);
+  const Spread engine = spread_of(point.engine), raw = spread_of(best->second);
+  const Spread ratio = spread_of(ratios);
+  return {{"provider", provider},
+          {"size", size},
+          {"raw_window", best->first},
+          {"raw", {raw.median, raw.least, raw.greatest}},
+          {"engine", {engine.median, engine.least, engine.greatest}},
+          {"ratio_of_medians", engine.median / raw.median},
+          {"ratio_by_round", {ratio.median, ratio.least, ratio.greatest}}};
+}
+
+void print(const nlohmann::json& row) {
+  const auto triple = [](const nlohmann::json& values) {
+    return fmt::format("{:.2f} ({:.2f}-{:.2f})", values[0].get<double>(), values[1].get<double>(),
+                       values[2].get<double>());
+  };
+  fmt::print("{:<4} {:>9}  {:>20} w{}  {:>20}  {:>5.2f}  {:>20}\n",
+             row["provider"].get<std::string>(), row["size"].get<std::size_t>(), triple(row["raw"]),
+             row["raw_window"].get<unsigned>(), triple(row["engine"]),
+             row["ratio_of_medians"].get<double>(), triple(row["ratio_by_round"]));
+  std::fflush(stdout);
+}
+
+Result<nlohmann::json> run(const Options& options) {
+  nlohmann::json rows = nlohmann::json::array();
+  for (const std::string& provider : options.providers) {
+    std::vector<Point> points(options.sizes.size());
+    for (unsigned round = 0; round < options.rounds; ++round)
+      for (std::size_t i = 0; i < points.size(); ++i)
+        if (auto ran = one_round(options, provider, options.sizes[i], points[i]); !ran)
+          return weft::fail(std::move(ran.error()));
+    for (std::size_t i = 0; i < points.size(); ++i) {
+      rows.push_back(judge(provider, options.sizes[i], points[i]));
+      if (!options.json) print(rows.back());
+    }
+  }
+  return rows;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (const auto status = weft::perf::serve_raw_side(argc, argv)) return *status;
+  Options options;
+  std::vector<std::string> sizes;
+  CLI::App app{
+      "Compares the engine with the best plain libfabric loop over one endpoint: GB/s (10^9 bytes) "
+      "as median (least-greatest) of interleaved rounds, FI_DELIVERY_COMPLETE on both."};
+  const CLI::AsSizeValue bytes(false);
+  app.add_option("--provider", options.providers, "tcp, shm")->delimiter(',');
+  app.add_option("--size", options.sizes, "Bytes of a transfer, e.g. 64KiB,1MiB")
+      ->delimiter(',')
+      ->transform(bytes);
+  app.add_option("--rounds", options.rounds, "Times that each point is measured");
+  app.add_option("--ms", options.engine.max_ms, "Time measured for one point");
+  app.add_flag("--read", options.read, "Read instead of write");
+  app.add_option("--window", options.engine.window, "Transfers in flight through the engine");
+  app.add_option("--rails", options.engine.rails, "Rails of the engine; 0: its own choice");
+  app.add_option("--chunk", options.engine.chunk, "Chunk size of the engine; 0: its own choice")
+      ->transform(bytes);
+  app.add_option("--rail-window", options.engine.rail_window, "Chunks in flight per rail");
+  app.add_flag("--json", options.json, "Print JSON");
+  CLI11_PARSE(app, argc, argv);
+  if (options.sizes.empty())
+    for (std::size_t size = 64 << 10; size <= 64 << 20; size *= 4) options.sizes.push_back(size);
+
+  if (!options.json)
+    fmt::print("{:<4} {:>9}  {:>20} {:2}  {:>20}  {:>5}  {:>20}\n", "", "bytes", "raw", "",
+               "engine", "ratio", "ratio by round");
+  const auto rows = run(options);
+  if (!rows) {
+    fmt::print(stderr, "weft-versus-raw: {}\n", rows.error().to_string());
+    return 1;
+  }
+  if (options.json) fmt::print("{}\n", rows->dump(2));
+}
