@@ -1,6 +1,7 @@
 // Something that completes once, with or without an error, and is waited for.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <functional>
 #include <mutex>
@@ -26,16 +27,13 @@ class CompletionSlot {
     }
     if (call_) call_(error_ ? &*error_ : nullptr);
     const std::lock_guard lock(mutex_);
-    done_ = true;
+    done_.store(true, std::memory_order_release);
     changed_.notify_all();
   }
-  bool done() const {
-    const std::lock_guard lock(mutex_);
-    return done_;
-  }
+  bool done() const noexcept { return done_.load(std::memory_order_acquire); }
   bool wait(Deadline deadline) const {
     std::unique_lock lock(mutex_);
-    return changed_.wait_until(lock, deadline.when(), [&] { return done_; });
+    return changed_.wait_until(lock, deadline.when(), [&] { return done(); });
   }
   /// Only after done().
   const std::optional<Error>& error() const noexcept { return error_; }
@@ -44,7 +42,8 @@ class CompletionSlot {
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
   std::function<void(const Error*)> call_;
-  bool claimed_ = false, done_ = false;
+  bool claimed_ = false;
+  std::atomic<bool> done_{false};
   std::optional<Error> error_;
 };
 

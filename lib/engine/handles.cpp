@@ -7,12 +7,23 @@
 namespace weft {
 namespace {
 
+/// Looks for as long as a progress thread would before it sleeps: what is about to end is not worth
+/// two changes of threads.
+template <typename Done>
+void spin(const core::EngineState& engine, Done&& done, Deadline deadline) {
+  const auto until = std::min(deadline.when(), Clock::now() + engine.config().spin);
+  while (!done() && Clock::now() < until) sched_yield();
+}
+
 /// Waits for something of an engine's, which makes progress meanwhile if that is the caller's job.
-/// What outlives its engine has ended.
-template <typename Wait>
-bool wait_with(const std::weak_ptr<core::EngineState>& weak, Wait&& ended, Deadline deadline) {
+/// What outlives its engine has ended. `done` is a cheap look, `ended` the wait itself.
+template <typename Done, typename Wait>
+bool wait_with(const std::weak_ptr<core::EngineState>& weak, Done&& done, Wait&& ended,
+               Deadline deadline) {
   const auto engine = weak.lock();
-  return engine ? engine->wait(std::forward<Wait>(ended), deadline) : ended(deadline);
+  if (!engine) return ended(deadline);
+  if (engine->config().progress == Progress::threads) spin(*engine, done, deadline);
+  return engine->wait(std::forward<Wait>(ended), deadline);
 }
 
 }  // namespace
@@ -175,15 +186,15 @@ Report Transfer::report() const {
 }
 Result<void> Transfer::wait(Deadline deadline) {
   if (!wait_with(
-          state_->submission().engine, [&](Deadline until) { return state_->wait_ended(until); },
-          deadline))
+          state_->submission().engine, [&] { return state_->ended(); },
+          [&](Deadline until) { return state_->wait_ended(until); }, deadline))
     return fail(Code::timed_out, "the transfer has not ended yet");
   if (auto error = state_->error()) return fail(std::move(*error));
   return {};
 }
 Result<void> Transfer::wait_quiescent(Deadline deadline) {
   if (!wait_with(
-          state_->submission().engine,
+          state_->submission().engine, [&] { return state_->ended(); },
           [&](Deadline until) { return state_->wait_quiescent(until); }, deadline))
     return fail(Code::timed_out, "operations of the transfer are still in flight");
   return wait(deadline);
@@ -203,7 +214,8 @@ bool Expectation::ready() const noexcept {
 }
 Result<Signals> Expectation::wait(Deadline deadline) {
   if (!wait_with(
-          state_->engine, [&](Deadline until) { return state_->wait(until); }, deadline))
+          state_->engine, [&] { return state_->done(); },
+          [&](Deadline until) { return state_->wait(until); }, deadline))
     return fail(Code::timed_out, "not all expected signals have arrived");
   if (const auto& error = state_->error()) return fail(*error);
   return std::move(state_->arrived);
@@ -223,7 +235,8 @@ bool Receive::ready() const noexcept {
 }
 Result<Message> Receive::wait(Deadline deadline) {
   if (!wait_with(
-          state_->engine, [&](Deadline until) { return state_->wait(until); }, deadline))
+          state_->engine, [&] { return state_->done(); },
+          [&](Deadline until) { return state_->wait(until); }, deadline))
     return fail(Code::timed_out, "no message has arrived");
   if (const auto& error = state_->error()) return fail(*error);
   return std::move(state_->message);

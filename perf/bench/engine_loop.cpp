@@ -103,7 +103,10 @@ Result<std::uint64_t> stream(Engine& engine, const Prepared& parts, unsigned win
 
 Result<EngineResult> initiate(const EngineConfig& config, const std::string& address) {
   const Deadline deadline = Deadline::in(std::chrono::milliseconds(config.timeout_ms));
-  auto engine = Engine::open(engine_config(config));
+  Config settings = engine_config(config);
+  settings.listen = "";
+  settings.progress = config.manual ? Progress::manual : Progress::threads;
+  auto engine = Engine::open(settings);
   if (!engine) return fail(std::move(engine.error()));
   auto segment = engine->add(Memory::own(config.size * config.window));
   if (!segment) return fail(std::move(segment.error()));

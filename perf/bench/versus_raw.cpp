@@ -20,7 +20,7 @@ using weft::perf::RawConfig;
 struct Options {
   std::vector<std::string> providers{"tcp", "shm"};
   std::vector<std::size_t> sizes;
-  std::vector<unsigned> raw_windows{1, 2, 4};
+  std::vector<unsigned> windows{1, 2, 4, 8};
   unsigned rounds = 7;
   bool read = false, json = false;
   EngineConfig engine;
@@ -49,42 +49,49 @@ Result<double> run_raw_once(const Options& options, const std::string& provider,
       [](const weft::perf::RawResult& result) { return result.gigabytes_per_second; });
 }
 
+/// Rounds by window: transfers in flight.
+using Series = std::map<unsigned, std::vector<double>>;
+
 struct Point {
-  std::vector<double> engine;
-  std::map<unsigned, std::vector<double>> raw;  // by window
+  Series engine, raw;
 };
 
 Result<void> one_round(const Options& options, const std::string& provider, std::size_t size,
                        Point& point) {
-  for (const unsigned window : options.raw_windows) {
+  for (const unsigned window : options.windows) {
     auto raw = run_raw_once(options, provider, size, window);
     if (!raw) return weft::fail(std::move(raw.error()));
     point.raw[window].push_back(*raw);
+    EngineConfig config = options.engine;
+    config.provider = provider;
+    config.size = size;
+    config.window = window;
+    config.read = options.read;
+    auto engine = weft::perf::run_engine(config);
+    if (!engine) return weft::fail(std::move(engine.error()));
+    point.engine[window].push_back(engine->gigabytes_per_second);
   }
-  EngineConfig config = options.engine;
-  config.provider = provider;
-  config.size = size;
-  config.read = options.read;
-  auto engine = weft::perf::run_engine(config);
-  if (!engine) return weft::fail(std::move(engine.error()));
-  point.engine.push_back(engine->gigabytes_per_second);
   return {};
 }
 
-/// The engine against the window with which the raw loop's median is best.
+Series::const_iterator best_of(const Series& series) {
+  return std::max_element(series.begin(), series.end(), [](const auto& a, const auto& b) {
+    return spread_of(a.second).median < spread_of(b.second).median;
+  });
+}
+
+/// Each side with the window at which its median is best.
 nlohmann::json judge(const std::string& provider, std::size_t size, const Point& point) {
-  const auto best =
-      std::max_element(point.raw.begin(), point.raw.end(), [](const auto& a, const auto& b) {
-        return spread_of(a.second).median < spread_of(b.second).median;
-      });
+  const auto best_raw = best_of(point.raw), best_engine = best_of(point.engine);
   std::vector<double> ratios;
-  for (std::size_t round = 0; round < point.engine.size(); ++round)
-    ratios.push_back(point.engine[round] / best->second[round]);
-  const Spread engine = spread_of(point.engine), raw = spread_of(best->second);
+  for (std::size_t round = 0; round < best_engine->second.size(); ++round)
+    ratios.push_back(best_engine->second[round] / best_raw->second[round]);
+  const Spread engine = spread_of(best_engine->second), raw = spread_of(best_raw->second);
   const Spread ratio = spread_of(ratios);
   return {{"provider", provider},
           {"size", size},
-          {"raw_window", best->first},
+          {"raw_window", best_raw->first},
+          {"engine_window", best_engine->first},
           {"raw", {raw.median, raw.least, raw.greatest}},
           {"engine", {engine.median, engine.least, engine.greatest}},
           {"ratio_of_medians", engine.median / raw.median},
@@ -96,10 +103,11 @@ void print(const nlohmann::json& row) {
     return fmt::format("{:.2f} ({:.2f}-{:.2f})", values[0].get<double>(), values[1].get<double>(),
                        values[2].get<double>());
   };
-  fmt::print("{:<4} {:>9}  {:>20} w{}  {:>20}  {:>5.2f}  {:>20}\n",
+  fmt::print("{:<4} {:>9}  {:>20} w{}  {:>20} w{}  {:>5.2f}  {:>20}\n",
              row["provider"].get<std::string>(), row["size"].get<std::size_t>(), triple(row["raw"]),
              row["raw_window"].get<unsigned>(), triple(row["engine"]),
-             row["ratio_of_medians"].get<double>(), triple(row["ratio_by_round"]));
+             row["engine_window"].get<unsigned>(), row["ratio_of_medians"].get<double>(),
+             triple(row["ratio_by_round"]));
   std::fflush(stdout);
 }
 
@@ -136,7 +144,9 @@ int main(int argc, char** argv) {
   app.add_option("--rounds", options.rounds, "Times that each point is measured");
   app.add_option("--ms", options.engine.max_ms, "Time measured for one point");
   app.add_flag("--read", options.read, "Read instead of write");
-  app.add_option("--window", options.engine.window, "Transfers in flight through the engine");
+  app.add_option("--window", options.windows, "Transfers in flight: each is tried, the best counts")
+      ->delimiter(',');
+  app.add_flag("--manual", options.engine.manual, "Manual progress on the initiator's side");
   app.add_option("--rails", options.engine.rails, "Rails of the engine; 0: its own choice");
   app.add_option("--chunk", options.engine.chunk, "Chunk size of the engine; 0: its own choice")
       ->transform(bytes);
