@@ -17,11 +17,13 @@ Error moved_from() {
   return Error(Code::closed, "the handle was moved from");
 }
 
-/// What every call that can fail asks first.
-Result<void> usable(const std::shared_ptr<core::EngineState>& engine) {
+/// Runs `body` if the engine can be used, and keeps its rails open meanwhile.
+template <typename Body>
+auto call(const std::shared_ptr<core::EngineState>& engine, Body&& body) -> decltype(body()) {
   if (!engine) return fail(moved_from());
-  if (auto error = engine->unusable()) return fail(std::move(*error));
-  return {};
+  const core::EngineState::Call call(*engine);
+  if (auto error = call.refused()) return fail(std::move(*error));
+  return body();
 }
 
 }  // namespace
@@ -29,14 +31,14 @@ Result<void> usable(const std::shared_ptr<core::EngineState>& engine) {
 Engine::Engine(std::shared_ptr<core::EngineState> state) : state_(std::move(state)) {}
 Engine::Engine(Engine&&) noexcept = default;
 Engine& Engine::operator=(Engine&& other) noexcept {
-  if (this != &other) {
-    if (state_) std::ignore = close(Deadline::in(destructor_time));
-    state_ = std::move(other.state_);
-  }
+  std::swap(state_, other.state_);
   return *this;
 }
 Engine::~Engine() {
-  if (state_) std::ignore = close(Deadline::in(destructor_time));
+  if (!state_) return;
+  std::ignore = close(Deadline::in(destructor_time));
+  // In a forked child the threads to be joined are not there: everything stays as it is.
+  if (state_->forked()) new std::shared_ptr<core::EngineState>(std::move(state_));
 }
 
 Result<Engine> Engine::open(const Config& config) {
@@ -65,17 +67,17 @@ std::size_t Engine::poll(std::span<Event> events) {
 }
 
 Result<std::size_t> Engine::progress() {
-  return usable(state_).map([&] { return state_->progress(); });
+  return call(state_, [&]() -> Result<std::size_t> { return state_->progress(); });
 }
 
 Result<Peer> Engine::connect(std::string_view address, Deadline deadline) {
-  return usable(state_)
-      .and_then([&] { return state_->connect(address, deadline); })
-      .map([](auto&& peer) { return Peer(std::move(peer)); });
+  return call(state_, [&] { return state_->connect(address, deadline); }).map([](auto&& peer) {
+    return Peer(std::move(peer));
+  });
 }
 
 Result<Peer> Engine::accept(Deadline deadline) {
-  return usable(state_).and_then([&] { return state_->accept(deadline); }).map([](auto&& peer) {
+  return call(state_, [&] { return state_->accept(deadline); }).map([](auto&& peer) {
     return Peer(std::move(peer));
   });
 }
@@ -87,39 +89,41 @@ std::vector<Peer> Engine::peers() const {
 }
 
 Result<void> Engine::disconnect(const Peer& peer) {
-  return usable(state_).map([&] { state_->disconnect(*peer.state_); });
+  return call(state_, [&]() -> Result<void> {
+    state_->disconnect(*peer.state_);
+    return {};
+  });
 }
 
 Result<Segment> Engine::add(const Memory& memory) {
-  return usable(state_).and_then([&] { return state_->add(memory); }).map([](auto&& segment) {
+  return call(state_, [&] { return state_->add(memory); }).map([](auto&& segment) {
     return Segment(std::move(segment));
   });
 }
 
 Result<Remote> Engine::import(Bytes blob) {
-  return usable(state_).and_then([&] { return state_->import(blob); }).map([](auto&& remote) {
+  return call(state_, [&] { return state_->import(blob); }).map([](auto&& remote) {
     return Remote(std::move(remote));
   });
 }
 
 Result<void> Engine::publish(std::string_view name, const Grant& grant) {
   if (!grant.state_) return fail(moved_from());
-  return usable(state_).and_then([&] { return state_->publish(name, grant.state_); });
+  return call(state_, [&] { return state_->publish(name, grant.state_); });
 }
 
 Result<Remote> Engine::lookup(const Peer& peer, std::string_view name, Deadline deadline) {
-  return usable(state_)
-      .and_then([&] { return state_->lookup(*peer.state_, name, deadline); })
+  return call(state_, [&] { return state_->lookup(*peer.state_, name, deadline); })
       .map([](auto&& remote) { return Remote(std::move(remote)); });
 }
 
 Result<Prepared> Engine::prepare(const Segment& local, const Remote& remote, Direction direction,
                                  core::PieceList&& pieces) {
   if (!local.state_) return fail(moved_from());
-  return usable(state_)
-      .and_then([&] {
-        return state_->prepare(local.state_, remote.state_, direction, std::move(pieces));
-      })
+  return call(state_,
+              [&] {
+                return state_->prepare(local.state_, remote.state_, direction, std::move(pieces));
+              })
       .map([](auto&& prepared) { return Prepared(std::move(prepared)); });
 }
 
@@ -142,18 +146,18 @@ Result<Prepared> Engine::prepare(const Segment& local, const Remote& remote, Dir
 
 Result<Transfer> Engine::submit(const Prepared& prepared, std::span<const std::uint32_t> picks,
                                 TransferOptions options) {
-  return usable(state_)
-      .and_then([&] {
-        return state_->submit(prepared.state_,
-                              std::vector<std::uint32_t>(picks.begin(), picks.end()),
-                              std::move(options));
-      })
+  return call(state_,
+              [&] {
+                return state_->submit(prepared.state_,
+                                      std::vector<std::uint32_t>(picks.begin(), picks.end()),
+                                      std::move(options));
+              })
       .map([](auto&& transfer) { return Transfer(std::move(transfer)); });
 }
 
 Result<Transfer> Engine::submit(const Prepared& prepared, TransferOptions options) {
-  return usable(state_)
-      .and_then([&] { return state_->submit(prepared.state_, std::nullopt, std::move(options)); })
+  return call(state_,
+              [&] { return state_->submit(prepared.state_, std::nullopt, std::move(options)); })
       .map([](auto&& transfer) { return Transfer(std::move(transfer)); });
 }
 
@@ -172,27 +176,26 @@ Result<Transfer> Engine::read(const Segment& local, const Remote& remote,
 }
 
 Result<void> Engine::signal(const Peer& peer, const Signal& signal, Deadline deadline) {
-  return usable(state_).and_then([&] {
+  return call(state_, [&] {
     return state_->send(peer.state_, core::MessageKind::signal, signal.id, signal.bytes, deadline);
   });
 }
 
 Result<Expectation> Engine::expect(const Peer& peer, std::uint64_t id, std::uint64_t count,
                                    NotifyOptions options) {
-  return usable(state_)
-      .and_then([&] { return state_->expect(peer.state_, id, count, std::move(options)); })
+  return call(state_, [&] { return state_->expect(peer.state_, id, count, std::move(options)); })
       .map([](auto&& expectation) { return Expectation(std::move(expectation)); });
 }
 
 Result<void> Engine::send(const Peer& peer, std::uint64_t tag, Bytes bytes, Deadline deadline) {
-  return usable(state_).and_then(
-      [&] { return state_->send(peer.state_, core::MessageKind::tagged, tag, bytes, deadline); });
+  return call(state_, [&] {
+    return state_->send(peer.state_, core::MessageKind::tagged, tag, bytes, deadline);
+  });
 }
 
 Result<Receive> Engine::receive(const Peer& peer, std::uint64_t tag, std::uint64_t mask,
                                 NotifyOptions options) {
-  return usable(state_)
-      .and_then([&] { return state_->receive(peer.state_, tag, mask, std::move(options)); })
+  return call(state_, [&] { return state_->receive(peer.state_, tag, mask, std::move(options)); })
       .map([](auto&& receive) { return Receive(std::move(receive)); });
 }
 

@@ -2,6 +2,8 @@
 // peers, memory, transfers, messages.
 #pragma once
 
+#include <sched.h>
+
 #include <atomic>
 #include <condition_variable>
 #include <map>
@@ -18,10 +20,10 @@
 #include "engine/hooks.hpp"
 #include "engine/peer_table.hpp"
 #include "engine/worker.hpp"
-#include "provider.hpp"
 #include "memory/remote_state.hpp"
 #include "memory/segment_state.hpp"
 #include "peer/peer_state.hpp"
+#include "provider.hpp"
 #include "rail/rail.hpp"
 #include "transfer/transfer_state.hpp"
 
@@ -34,8 +36,28 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   static Result<std::shared_ptr<EngineState>> open(const Config& config, const EngineHooks& hooks);
   ~EngineState() override;
 
-  /// The error that every call returns in a forked child or after close(); empty otherwise.
-  std::optional<Error> unusable() const;
+  /// Every public call holds one of these: rails stay open until it is done.
+  class Call {
+   public:
+    explicit Call(EngineState& engine) : engine_(engine) { ++engine_.calls_; }
+    ~Call() {
+      --engine_.calls_;
+      if (engine_.closing_) engine_.calls_.notify_all();
+    }
+    Call(const Call&) = delete;
+    Call& operator=(const Call&) = delete;
+    /// Why the call can't be served: a forked child, or a closed engine.
+    std::optional<Error> refused() const {
+      if (engine_.forked()) return forked_error();
+      if (engine_.closing_) return Error(Code::closed, "the engine is closed");
+      return std::nullopt;
+    }
+
+   private:
+    EngineState& engine_;
+  };
+
+  bool forked() const noexcept { return core::fork_generation() != fork_generation_; }
   Result<void> close(Deadline deadline);
 
   const Config& config() const noexcept { return config_; }
@@ -103,6 +125,8 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   void down(LinkId link, const Error& why) override;
   Result<void> make_routes(PeerState& peer, const Introduction& self,
                            const std::string& same_host_reason);
+  Result<void> add_to_rails(const std::shared_ptr<PeerState>& peer, std::uint64_t own_token);
+  void forget_on_rails(const std::shared_ptr<PeerState>& peer);
   bool run_on(Worker& worker, const std::function<void()>& task, Deadline deadline);
   void handle(PeerState& peer, LookupRequest&& notice);
   void handle(PeerState& peer, LookupAbandoned&& notice);
@@ -130,6 +154,7 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   std::string address_;
   std::vector<Candidate> candidates_;
   std::atomic<bool> closing_{false};
+  std::atomic<std::uint32_t> calls_{0};
 
   EventQueue events_;
   // Rails before the workers that drive them.
@@ -138,6 +163,7 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   std::vector<std::unique_ptr<Worker>> workers_;
   std::vector<std::uint64_t> last_ticks_;
   std::mutex progress_mutex_;  // manual progress: held by whoever steps the workers
+  bool closed_ = false;        // with progress_mutex_: there are no rails any more
 
   PeerTable peers_;
   GrantTable grants_;
@@ -158,7 +184,7 @@ bool EngineState::wait(Wait&& ended, Deadline deadline) {
   if (config_.progress == Progress::threads) return ended(deadline);
   while (!ended(Deadline::now())) {
     if (deadline.passed()) return false;
-    progress();
+    if (progress() == 0) sched_yield();
   }
   return true;
 }

@@ -89,7 +89,7 @@ const std::string& Peer::route_reason() const noexcept {
 }
 std::vector<std::string> Peer::rails() const {
   std::vector<std::string> names;
-  for (const auto& route : state_->routes) names.push_back(route->rail->name());
+  for (const auto& route : state_->routes) names.push_back(route->rail_name);
   return names;
 }
 
@@ -106,7 +106,8 @@ std::uint64_t Grant::lease_id() const noexcept {
 Result<Revoked> Grant::revoke(Deadline deadline) {
   const auto engine = state_ ? state_->segment().engine() : nullptr;
   if (!engine) return fail(Code::closed, "the grant's engine is gone");
-  if (auto unusable = engine->unusable()) return fail(std::move(*unusable));
+  const core::EngineState::Call call(*engine);
+  if (auto error = call.refused()) return fail(std::move(*error));
   return engine->revoke(state_, deadline);
 }
 
@@ -129,7 +130,8 @@ int Segment::fd() const noexcept {
 Result<Grant> Segment::grant(std::span<const Range> ranges, Rights rights) {
   const auto engine = state_ ? state_->engine() : nullptr;
   if (!engine) return fail(Code::closed, "the segment's engine is gone");
-  if (auto unusable = engine->unusable()) return fail(std::move(*unusable));
+  const core::EngineState::Call call(*engine);
+  if (auto error = call.refused()) return fail(std::move(*error));
   return engine->grant(state_, ranges, rights).map([](auto&& grant) {
     return Grant(std::move(grant));
   });
@@ -139,7 +141,8 @@ Result<void> Segment::release(Deadline deadline) {
   const auto engine = state_->engine();
   // An engine that is gone has closed its rails: nothing reaches the memory.
   if (!engine) return {};
-  if (auto unusable = engine->unusable()) return fail(std::move(*unusable));
+  const core::EngineState::Call call(*engine);
+  if (auto error = call.refused()) return fail(std::move(*error));
   return engine->release(*state_, deadline);
 }
 

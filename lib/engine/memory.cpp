@@ -33,7 +33,7 @@ Result<std::shared_ptr<SegmentState>> EngineState::add(const Memory& memory) {
   Place place;
   place.numa_node = topo::numa_node_of(allocation->address(), allocation->size());
   auto segment = std::make_shared<SegmentState>(
-      next_segment_++, weak_from_this(), std::move(*allocation), place, *device_for(place.kind));
+      next_segment_++, shared_from_this(), std::move(*allocation), place, *device_for(place.kind));
   for (const auto& rail : rails_) {
     std::unique_ptr<providers::Registration> registration;
     if (rail->endpoint().capability().local_registration) {

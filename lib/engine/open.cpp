@@ -186,16 +186,10 @@ bool EngineState::progress_alive() {
 
 std::size_t EngineState::progress() {
   const std::unique_lock lock(progress_mutex_, std::try_to_lock);
-  if (!lock) return 0;
+  if (!lock || closed_) return 0;
   std::size_t done = 0;
   for (const auto& worker : workers_) done += worker->step();
   return done;
-}
-
-std::optional<Error> EngineState::unusable() const {
-  if (core::fork_generation() != fork_generation_) return forked_error();
-  if (closing_) return Error(Code::closed, "the engine is closed");
-  return std::nullopt;
 }
 
 Info EngineState::info() {
@@ -205,6 +199,8 @@ Info EngineState::info() {
   info.address = address_;
   info.candidates = candidates_;
   info.transfers_active = active_transfers_;
+  const Call call(*this);
+  if (call.refused()) return info;
   for (const auto& rail : rails_) {
     const auto owner = std::find_if(workers_.begin(), workers_.end(), [&](const auto& worker) {
       return worker.get() == &rail->worker();
@@ -226,7 +222,7 @@ void EngineState::flush(Deadline deadline) {
 }
 
 Result<void> EngineState::close(Deadline deadline) {
-  if (core::fork_generation() != fork_generation_) return fail(forked_error());
+  if (forked()) return fail(forked_error());
   if (closing_.exchange(true)) return {};
   flush(deadline);
   peers_.close();
@@ -250,6 +246,10 @@ Result<void> EngineState::close(Deadline deadline) {
 }
 
 void EngineState::tear_down() {
+  // Calls under way end soon: what they wait for has been told that the engine closes.
+  for (std::uint32_t calls = calls_; calls > 0; calls = calls_) calls_.wait(calls);
+  const std::lock_guard lock(progress_mutex_);
+  closed_ = true;
   const Error closed(Code::closed, "the engine was closed");
   for (const auto& worker : workers_) worker->stop();
   for (const auto& worker : workers_) worker->end_all(closed);

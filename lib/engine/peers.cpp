@@ -50,17 +50,34 @@ Result<void> EngineState::meet(LinkId link, const Introduction& self, const Intr
     if (const auto alive = weak.lock())
       alive->message_rail().worker().attend(alive->message_rail(), alive);
   };
-  for (const auto& route : peer->routes) {
-    Result<void> added;
-    const bool ran = run_on(
-        route->rail->worker(), [&] { added = route->rail->add_peer(peer, self.token); },
-        Deadline::in(meeting_time));
-    if (!ran) return fail(Code::internal, "a progress thread is stuck");
-    if (!added) return added;
+  if (auto added = add_to_rails(peer, self.token); !added) {
+    peer->set_down(added.error());
+    forget_on_rails(peer);
+    return added;
   }
   peers_.add(peer);
   log(LogLevel::info, "met {} at {}: {}", theirs.name, theirs.address, peer->route_reason);
   return {};
+}
+
+Result<void> EngineState::add_to_rails(const std::shared_ptr<PeerState>& peer,
+                                       std::uint64_t own_token) {
+  for (const auto& route : peer->routes) {
+    // Shared with the task, which may run late.
+    const auto added = std::make_shared<Result<void>>();
+    const bool ran = run_on(
+        route->rail->worker(),
+        [added, peer, rail = route->rail, own_token] { *added = rail->add_peer(peer, own_token); },
+        Deadline::in(meeting_time));
+    if (!ran) return fail(Code::internal, "a progress thread is stuck");
+    if (!*added) return *added;
+  }
+  return {};
+}
+
+void EngineState::forget_on_rails(const std::shared_ptr<PeerState>& peer) {
+  for (const auto& worker : workers_)
+    worker->post([peer, owner = worker.get()] { owner->peer_died(*peer); });
 }
 
 Result<void> EngineState::make_routes(PeerState& peer, const Introduction& self,
@@ -74,6 +91,7 @@ Result<void> EngineState::make_routes(PeerState& peer, const Introduction& self,
   for (const PairedRail& paired : pairing.rails) {
     auto route = std::make_unique<Route>();
     route->rail = rails_[paired.own].get();
+    route->rail_name = route->rail->name();
     route->sources = paired.sources;
     for (const std::uint32_t theirs : pairing.theirs) {
       auto address = route->rail->endpoint().insert(peer.introduction.rails[theirs].address);
@@ -105,8 +123,7 @@ void EngineState::down(LinkId link, const Error& why) {
   const Error error = peer->down_error();
   log(LogLevel::info, "peer {} is down: {}", peer->introduction.name, why.to_string());
   grants_.link_down(link, error);
-  for (const auto& worker : workers_)
-    worker->post([peer, owner = worker.get()] { owner->peer_died(*peer); });
+  forget_on_rails(peer);
   if (was_up && config_.peer_events)
     events_.push({Event::Kind::peer_down, 0, State::active, peer->introduction.name, error});
 }

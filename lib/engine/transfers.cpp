@@ -20,7 +20,7 @@ Result<std::shared_ptr<const PreparedState>> EngineState::prepare(
         Error(Code::permission_denied, fmt::format("the grant does not allow to {}",
                                                    needed == Rights::write ? "write" : "read"))
             .with_peer(grant.engine));
-  if (local->engine().get() != this)
+  if (!local->belongs_to(*this))
     return fail(Code::invalid_argument, "the local segment is another engine's");
   auto bytes = check_pieces(pieces, {local->size(), grant.ranges});
   if (!bytes) return fail(std::move(bytes.error()));
@@ -47,6 +47,8 @@ Result<void> EngineState::check_payload(const PeerState& peer, std::size_t bytes
 Result<void> EngineState::check_submission(const PreparedState& prepared,
                                            const TransferOptions& options) const {
   const PeerState& peer = *prepared.remote->peer();
+  if (!prepared.local->belongs_to(*this))
+    return fail(Code::invalid_argument, "the list was prepared by another engine");
   if (!peer.up()) return fail(peer.down_error());
   if (active_transfers_ >= config_.max_transfers)
     return fail(Code::queue_full,
@@ -113,9 +115,9 @@ Result<std::shared_ptr<TransferState>> EngineState::submit(
   submission.prepared = std::move(prepared);
   auto transfer = std::make_shared<TransferState>(std::move(submission), *this);
   const auto rails = choose_rails(*peer, transfer->submission().bytes);
+  transfer->start(rails);
   // Watched before it is offered: a transfer that nobody watches would outlive its deadline.
   rails_[rails.front()]->worker().watch(transfer);
-  transfer->start(rails);
   for (const std::size_t rail : rails) rails_[rail]->worker().offer(*rails_[rail], transfer);
   return transfer;
 }

@@ -20,10 +20,11 @@ class EngineState;
 /// as users; the memory goes when the last owner has left.
 class SegmentState {
  public:
-  SegmentState(std::uint64_t id, std::weak_ptr<EngineState> engine, Allocation allocation,
+  SegmentState(std::uint64_t id, const std::shared_ptr<EngineState>& engine, Allocation allocation,
                Place place, const Device& device)
       : id_(id),
-        engine_(std::move(engine)),
+        engine_(engine),
+        owner_(engine.get()),
         allocation_(std::move(allocation)),
         place_(place),
         device_(device) {}
@@ -35,6 +36,7 @@ class SegmentState {
   const Place& place() const noexcept { return place_; }
   const Device& device() const noexcept { return device_; }
   std::shared_ptr<EngineState> engine() const { return engine_.lock(); }
+  bool belongs_to(const EngineState& engine) const noexcept { return &engine == owner_; }
   UseCount& users() noexcept { return users_; }
 
   /// Registers the memory with one rail after the other, in order; null where a rail needs none.
@@ -51,6 +53,7 @@ class SegmentState {
  private:
   const std::uint64_t id_;
   const std::weak_ptr<EngineState> engine_;
+  const EngineState* const owner_;  // to compare only
   // Declared before the registrations, so that those are closed first.
   Allocation allocation_;
   const Place place_;

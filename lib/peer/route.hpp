@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -20,6 +21,7 @@ struct RemoteRail {
 /// Belongs to the rail's owning thread once the peer is up.
 struct Route {
   Rail* rail = nullptr;
+  std::string rail_name;  // outlives the rail, for reports
   std::vector<RemoteRail> targets;  // that it sends to, in turn; not empty
   std::size_t next_target = 0;
   std::size_t sources = 0;  // how many of the peer's rails send to this rail
@@ -39,7 +41,8 @@ struct Route {
   std::size_t relayed = 0;
   std::size_t relay_buffers = 0;
   std::uint64_t relay_bytes = 0;
-  bool dead = false;
+  bool added = false;  // the rail knows it
+  bool dead = false;   // the peer is gone
 };
 
 }  // namespace weft::core

@@ -38,6 +38,7 @@ Rail::~Rail() {
 
 Result<void> Rail::add_peer(const std::shared_ptr<PeerState>& peer, std::uint64_t own_token) {
   Route& route = *peer->route_by_rail[index_];
+  route.added = true;
   ++peers_;
   return relay_->add_peer(peer, route, own_token).and_then([&]() -> Result<void> {
     if (&peer->message_rail() != this) return {};
@@ -47,7 +48,7 @@ Result<void> Rail::add_peer(const std::shared_ptr<PeerState>& peer, std::uint64_
 
 void Rail::peer_died(PeerState& peer) {
   Route* route = peer.route_by_rail[index_];
-  if (route == nullptr || route->dead) return;
+  if (route == nullptr || !route->added || route->dead) return;
   // What had arrived before the peer went still counts.
   constexpr int last_looks = 64;
   for (int look = 0; look < last_looks && endpoint_->poll() > 0; ++look) {
