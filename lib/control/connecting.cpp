@@ -1,7 +1,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <asio/post.hpp>
 #include <utility>
 
 #include "control/core.hpp"

@@ -2,13 +2,13 @@
 // two have come. Control thread only, except offer().
 #pragma once
 
-#include <asio/steady_timer.hpp>
 #include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "control/asio.hpp"
 #include "control/attempt.hpp"
 #include "control/introduction.hpp"
 #include "control/liveness.hpp"

@@ -33,7 +33,8 @@ class ControlHandler {
   virtual Result<void> meet(LinkId link, const Introduction& self, const Introduction& peer,
                             bool same_host, const std::string& same_host_reason) = 0;
   /// Both sides have met each other: operations may be posted.
-  virtual void up(LinkId link) = 0;
+  /// `incoming` if it was the peer who connected.
+  virtual void up(LinkId link, bool incoming) = 0;
   virtual void received(LinkId link, Notice notice) = 0;
   /// The link is gone. Once for each link for which meet() returned without an error.
   virtual void down(LinkId link, const Error& why) = 0;

@@ -3,9 +3,6 @@
 // and the handler's calls), liveness.cpp (heartbeats and death).
 #pragma once
 
-#include <asio/executor_work_guard.hpp>
-#include <asio/io_context.hpp>
-#include <asio/steady_timer.hpp>
 #include <atomic>
 #include <condition_variable>
 #include <map>
@@ -18,6 +15,7 @@
 #include <thread>
 #include <unordered_map>
 
+#include "control/asio.hpp"
 #include "control/attempt.hpp"
 #include "control/connection.hpp"
 #include "control/control.hpp"

@@ -1,15 +1,13 @@
 // Connects a socket to the first of some endpoints that answers.
 #pragma once
 
-#include <asio/io_context.hpp>
-#include <asio/ip/tcp.hpp>
-#include <asio/steady_timer.hpp>
 #include <functional>
 #include <memory>
 #include <string>
 #include <weft/deadline.hpp>
 #include <weft/error.hpp>
 
+#include "control/asio.hpp"
 #include "control/sockets.hpp"
 
 namespace weft::core {

@@ -1,14 +1,12 @@
 // Where strangers knock.
 #pragma once
 
-#include <asio/io_context.hpp>
-#include <asio/ip/tcp.hpp>
-#include <asio/steady_timer.hpp>
 #include <functional>
 #include <memory>
 #include <string>
 #include <weft/error.hpp>
 
+#include "control/asio.hpp"
 #include "control/control.hpp"
 
 namespace weft::core {

@@ -1,7 +1,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <asio/post.hpp>
 #include <utility>
 
 #include "control/core.hpp"
@@ -108,7 +107,7 @@ void Core::go_up(const ConnectionPtr& connection) {
     const std::lock_guard lock(mutex_);
     up_.emplace(connection->id, connection);
   }
-  if (!silenced_) handler_.up(connection->id);
+  if (!silenced_) handler_.up(connection->id, !connection->initiated);
   for (const AttemptPtr& attempt : std::exchange(connection->attempts, {}))
     attempt->finish(connection->id);
 }

@@ -2,7 +2,6 @@
 #include <pthread.h>
 
 #include <algorithm>
-#include <asio/post.hpp>
 #include <csignal>
 #include <utility>
 #include <vector>

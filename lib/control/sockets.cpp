@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <asio/io_context.hpp>
 #include <cerrno>
 #include <condition_variable>
 #include <memory>

@@ -1,7 +1,6 @@
 // Names to endpoints, and sockets with the options that control connections need.
 #pragma once
 
-#include <asio/ip/tcp.hpp>
 #include <functional>
 #include <string>
 #include <vector>
@@ -9,6 +8,7 @@
 #include <weft/error.hpp>
 
 #include "control/address.hpp"
+#include "control/asio.hpp"
 
 namespace weft::core {
 

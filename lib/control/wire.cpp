@@ -3,9 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <asio/buffer.hpp>
-#include <asio/post.hpp>
-#include <asio/write.hpp>
 
 #include "control/address.hpp"
 #include "wire/control_codec.hpp"

@@ -3,8 +3,6 @@
 #pragma once
 
 #include <array>
-#include <asio/ip/tcp.hpp>
-#include <asio/steady_timer.hpp>
 #include <atomic>
 #include <cstddef>
 #include <deque>
@@ -16,6 +14,7 @@
 #include <weft/error.hpp>
 #include <weft/memory.hpp>
 
+#include "control/asio.hpp"
 #include "control/preamble.hpp"
 
 namespace weft::core {

@@ -14,6 +14,9 @@ namespace {
 constexpr std::size_t max_name = 255;
 constexpr unsigned max_rails = 64;
 constexpr std::size_t largest_message = std::size_t{1} << 20;
+// Bounds whose product, the window in bytes, fits 64 bits.
+constexpr std::uint64_t largest_chunk = std::uint64_t{1} << 40;
+constexpr std::size_t largest_window = std::size_t{1} << 20;
 constexpr std::size_t largest_relay_buffer = std::size_t{64} << 20;
 
 template <typename Value>
@@ -75,6 +78,13 @@ Result<Config> checked_config(Config config) {
           .and_then([&] { return within("Config::rails", config.rails, 0U, max_rails); })
           .and_then([&] { return within("Config::threads", config.threads, 0U, max_rails); })
           .and_then([&] {
+            return within<std::uint64_t>("Config::chunk_bytes", config.chunk_bytes, 0,
+                                         largest_chunk);
+          })
+          .and_then([&] {
+            return within<std::size_t>("Config::window", config.window, 0, largest_window);
+          })
+          .and_then([&] {
             return within<std::size_t>("Config::max_message", config.max_message, 1,
                                        largest_message);
           })
@@ -95,7 +105,7 @@ Result<Config> checked_config(Config config) {
   if (config.default_timeout <= zero || config.spin < zero)
     return fail(Code::invalid_argument,
                 "Config::default_timeout must be positive, and Config::spin not negative");
-  if (config.heartbeat <= zero || config.death_after < 2 * config.heartbeat)
+  if (config.heartbeat <= zero || config.death_after / 2 < config.heartbeat)
     return fail(
         Code::invalid_argument,
         "Config::heartbeat must be positive, and Config::death_after at least twice as long");

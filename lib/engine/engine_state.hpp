@@ -120,7 +120,7 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   // ControlHandler, in peers.cpp
   Result<void> meet(LinkId link, const Introduction& self, const Introduction& peer, bool same_host,
                     const std::string& same_host_reason) override;
-  void up(LinkId link) override;
+  void up(LinkId link, bool incoming) override;
   void received(LinkId link, Notice notice) override;
   void down(LinkId link, const Error& why) override;
   Result<void> make_routes(PeerState& peer, const Introduction& self,

@@ -27,6 +27,11 @@ class PeerTable {
     arrivals_.push_back(peer);
     arrived_.notify_all();
   }
+  /// accept() need not return it: its owner has it already.
+  void claim(LinkId link) {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(arrivals_, [&](const auto& peer) { return peer->link == link; });
+  }
   void remove(LinkId link) {
     const std::lock_guard lock(mutex_);
     by_link_.erase(link);

@@ -20,7 +20,10 @@ Result<std::shared_ptr<PeerState>> EngineState::connect(std::string_view address
                                                         Deadline deadline) {
   auto link = control_->connect(address, deadline);
   if (!link) return fail(std::move(link.error()));
-  if (auto peer = peers_.find(*link)) return peer;
+  if (auto peer = peers_.find(*link)) {
+    peers_.claim(*link);
+    return peer;
+  }
   return fail(Code::peer_down, fmt::format("{} went away right after it was met", address));
 }
 
@@ -106,10 +109,10 @@ Result<void> EngineState::make_routes(PeerState& peer, const Introduction& self,
   return {};
 }
 
-void EngineState::up(LinkId link) {
+void EngineState::up(LinkId link, bool incoming) {
   const auto peer = peers_.find(link);
   if (!peer) return;
-  peers_.set_up(peer, true);
+  peers_.set_up(peer, incoming);
   if (config_.peer_events)
     events_.push({Event::Kind::peer_up, 0, State::active, peer->introduction.name, std::nullopt});
 }

@@ -71,6 +71,10 @@ Result<Allocation> Allocation::make(const Memory& memory) {
       return Allocation(address, bytes, true, fd);
     }
     case Memory::Source::map: {
+      const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+      if (memory.offset() % page != 0)
+        return fail(Code::invalid_argument,
+                    fmt::format("offset {} is no multiple of the page, {}", memory.offset(), page));
       struct stat status {};
       if (fstat(memory.fd(), &status) != 0)
         return fail(Code::invalid_argument,

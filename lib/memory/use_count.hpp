@@ -6,6 +6,7 @@
 #include <functional>
 #include <mutex>
 #include <utility>
+#include <vector>
 #include <weft/deadline.hpp>
 
 namespace weft::core {
@@ -20,14 +21,14 @@ class UseCount {
     return true;
   }
   void leave() {
-    std::function<void()> last;
+    std::vector<std::function<void()>> last;
     {
       const std::lock_guard lock(mutex_);
       if (--count_ > 0 || !closed_) return;
-      last = std::exchange(when_idle_, nullptr);
+      last = std::exchange(when_idle_, {});
       idle_.notify_all();
     }
-    if (last) last();
+    for (const auto& then : last) then();
   }
   void close() {
     const std::lock_guard lock(mutex_);
@@ -46,7 +47,7 @@ class UseCount {
     {
       const std::lock_guard lock(mutex_);
       if (count_ > 0) {
-        when_idle_ = std::move(then);
+        when_idle_.push_back(std::move(then));
         return;
       }
     }
@@ -62,7 +63,7 @@ class UseCount {
   std::condition_variable idle_;
   std::uint64_t count_ = 0;
   bool closed_ = false;
-  std::function<void()> when_idle_;
+  std::vector<std::function<void()>> when_idle_;
 };
 
 }  // namespace weft::core

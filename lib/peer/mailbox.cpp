@@ -18,10 +18,16 @@ bool matches(const ReceiveState& receive, const Message& message) {
 
 }  // namespace
 
-Mailbox::Counter& Mailbox::counter(std::uint64_t id) {
-  const auto [entry, added] = counters_.try_emplace(id);
-  if (added) unclaimed_ += entry_bytes;
-  return entry->second;
+/// Counts an entry that nobody waits for (holding the peer back for those who wait would keep away
+/// what they wait for), and drops one that says nothing any more.
+void Mailbox::account(Counters::iterator entry) {
+  Counter& counter = entry->second;
+  const bool idle = counter.idle();
+  const bool counts = !idle && counter.waiting.empty();
+  if (counts && !counter.counted) unclaimed_ += entry_bytes;
+  if (!counts && counter.counted) unclaimed_ -= entry_bytes;
+  counter.counted = counts;
+  if (idle) counters_.erase(entry);
 }
 
 void Mailbox::claim(Counter& counter, ExpectState& expectation) {
@@ -58,9 +64,7 @@ void Mailbox::serve(std::uint64_t id, Endings& endings) {
     counter.waiting.pop_front();
     endings.emplace_back(expectation, std::move(error));
   }
-  if (!counter.idle()) return;
-  counters_.erase(entry);
-  unclaimed_ -= entry_bytes;
+  account(entry);
 }
 
 /// Tells those concerned, without the lock.
@@ -74,7 +78,7 @@ void Mailbox::finish(std::unique_lock<std::mutex> lock, bool was_full, const End
 void Mailbox::signal_arrived(std::uint64_t id, Blob bytes) {
   Endings endings;
   std::unique_lock lock(mutex_);
-  Counter& counts = counter(id);
+  Counter& counts = counters_[id];
   if (!bytes.empty()) {
     unclaimed_ += cost(bytes);
     counts.payloads.emplace_back(counts.arrived, std::move(bytes));
@@ -87,7 +91,7 @@ void Mailbox::signal_arrived(std::uint64_t id, Blob bytes) {
 void Mailbox::signal_failed(std::uint64_t id, const Error& error) {
   Endings endings;
   std::unique_lock lock(mutex_);
-  counter(id).failures.push_back(error);
+  counters_[id].failures.push_back(error);
   serve(id, endings);
   finish(std::move(lock), false, endings);
 }
@@ -128,7 +132,7 @@ void Mailbox::expect(const std::shared_ptr<ExpectState>& expectation) {
   Endings endings;
   std::unique_lock lock(mutex_);
   const bool was_full = unclaimed_ > limit_;
-  counter(expectation->id).waiting.push_back(expectation);
+  counters_[expectation->id].waiting.push_back(expectation);
   serve(expectation->id, endings);
   finish(std::move(lock), was_full, endings);
 }
@@ -158,9 +162,7 @@ void Mailbox::give_up(const std::shared_ptr<ExpectState>& expectation) {
   const auto entry = counters_.find(expectation->id);
   if (entry == counters_.end()) return;
   std::erase(entry->second.waiting, expectation);
-  if (!entry->second.idle()) return;
-  counters_.erase(entry);
-  unclaimed_ -= entry_bytes;
+  account(entry);
 }
 
 void Mailbox::give_up(const std::shared_ptr<ReceiveState>& receive) {

@@ -83,11 +83,13 @@ class Mailbox {
     std::deque<std::pair<std::uint64_t, Blob>> payloads;  // with the numbers of their signals
     std::deque<Error> failures;
     std::deque<std::shared_ptr<ExpectState>> waiting;
+    bool counted = false;  // as unclaimed
     bool idle() const {
       return arrived == claimed && waiting.empty() && failures.empty() && payloads.empty();
     }
   };
-  Counter& counter(std::uint64_t id);
+  using Counters = std::unordered_map<std::uint64_t, Counter>;
+  void account(Counters::iterator entry);
   void claim(Counter& counter, ExpectState& expectation);
   void serve(std::uint64_t id, Endings& endings);
   void finish(std::unique_lock<std::mutex> lock, bool was_full, const Endings& endings);
@@ -95,7 +97,7 @@ class Mailbox {
   const std::string peer_;
   const std::size_t limit_;
   mutable std::mutex mutex_;
-  std::unordered_map<std::uint64_t, Counter> counters_;
+  Counters counters_;
   std::deque<Message> messages_;
   std::deque<std::shared_ptr<ReceiveState>> receives_;
   std::size_t unclaimed_ = 0;

@@ -28,6 +28,11 @@ Lane::Lane(std::size_t rail, std::string rail_name, Window window, Transport& on
 }
 
 void Lane::add(std::shared_ptr<TransferState> transfer) {
+  // While the window is stuck nobody looks at those that have ended meanwhile.
+  if (active_.size() >= sweep_at_) {
+    std::erase_if(active_, [](const auto& each) { return each->ended(); });
+    sweep_at_ = std::max<std::size_t>(64, 2 * active_.size());
+  }
   active_.push_back(std::move(transfer));
 }
 
@@ -40,13 +45,13 @@ std::size_t Lane::pump() {
   std::size_t passed_over = 0;
   while (held_.empty() && passed_over < active_.size() &&
          in_flight_.operations < window_.operations && in_flight_.bytes < window_.bytes) {
-    std::shared_ptr<TransferState> transfer = std::move(active_.front());
-    active_.pop_front();
+    decltype(active_) taken;
+    taken.splice(taken.begin(), active_, active_.begin());
     const std::uint64_t before = in_flight_.operations;
-    const Pulled pulled = pull(*transfer);
+    const Pulled pulled = pull(*taken.front());
     posted += in_flight_.operations - before;
     passed_over = pulled == Pulled::nothing_now ? passed_over + 1 : 0;
-    if (pulled != Pulled::all) active_.push_back(std::move(transfer));
+    if (pulled != Pulled::all) active_.splice(active_.end(), taken);
   }
   return posted;
 }
@@ -68,11 +73,14 @@ Lane::Pulled Lane::pull(TransferState& transfer) {
   std::array<Chunk, batch> chunks;
   const std::size_t count =
       transfer.take(std::span(chunks).first(wanted), transport.chunk_limit(*route));
+  bool left = false;
   for (std::size_t i = 0; i < count; ++i) {
     Op& op = make_op(transfer, *route, transport, chunks[i]);
-    if (!held_.empty() || try_post(op) == Fate::held) held_.push_back(&op);
+    const Fate fate = held_.empty() ? try_post(op) : Fate::held;
+    if (fate == Fate::held) held_.push_back(&op);
+    left = left || fate == Fate::failed;
   }
-  return count == 0 ? Pulled::all : Pulled::some;
+  return count == 0 || left ? Pulled::all : Pulled::some;
 }
 
 Lane::Fate Lane::try_post(Op& op) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <list>
 #include <memory>
 #include <string>
 #include <utility>
@@ -63,7 +64,8 @@ class Lane final : private ChunkSink {
   Transport& one_sided_;
   Transport& relay_;
 
-  std::deque<std::shared_ptr<TransferState>> active_;
+  std::list<std::shared_ptr<TransferState>> active_;  // a list: taking turns allocates nothing
+  std::size_t sweep_at_ = 64;
   std::deque<Op*> held_;  // taken, and refused by the provider for want of room
   Window in_flight_;
   std::deque<Op> ops_;  // grows to the window, and by what dead peers hold

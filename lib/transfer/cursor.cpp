@@ -22,8 +22,7 @@ std::optional<Chunk> Cursor::next(std::uint64_t limit) {
   const std::uint64_t length = std::min(run_.length, limit);
   const Chunk chunk{run_.local, run_.remote, length};
   run_ = {run_.local + length, run_.remote + length, run_.length - length};
-  // Empty pieces at the end must not make exhausted() say that there is more.
-  while (run_.length == 0 && position_ < count_ && piece(position_).length == 0) ++position_;
+  if (run_.length == 0) skip_empty();
   return chunk;
 }
 

@@ -24,7 +24,9 @@ class Cursor {
   /// Walks the pieces picked, in the order of `picks`; all of them if there are no picks. Both
   /// lists must outlive the cursor.
   Cursor(const PieceList& pieces, const std::vector<std::uint32_t>* picks)
-      : pieces_(&pieces), picks_(picks), count_(picks ? picks->size() : pieces.size()) {}
+      : pieces_(&pieces), picks_(picks), count_(picks ? picks->size() : pieces.size()) {
+    skip_empty();
+  }
 
   /// The next chunk of at most `limit` bytes; empty at the end.
   std::optional<Chunk> next(std::uint64_t limit);
@@ -33,6 +35,10 @@ class Cursor {
   std::uint64_t runs() const noexcept { return runs_; }
 
  private:
+  /// Empty pieces must not make exhausted() say that there is more.
+  void skip_empty() {
+    while (position_ < count_ && piece(position_).length == 0) ++position_;
+  }
   Pair piece(std::size_t position) const {
     return (*pieces_)[picks_ ? (*picks_)[position] : position];
   }

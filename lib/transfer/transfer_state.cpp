@@ -49,8 +49,8 @@ void TransferState::give_back(const Chunk& chunk) {
   std::unique_lock lock(mutex_);
   --outstanding_;
   --operations_;
-  if (ended() || cancel_asked_) return carry_out(next_step(), std::move(lock));
   returned_.push_back(chunk);
+  if (ended() || cancel_asked_) return carry_out(next_step(), std::move(lock));
   lock.unlock();
   host_.offer_again(shared_from_this());
 }

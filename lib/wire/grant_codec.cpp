@@ -79,8 +79,10 @@ Result<GrantDescription> decode_grant(Bytes blob) {
   grant.lease = wire.lease()->id();
   for (const wire::GrantedRange* range : *wire.ranges())
     grant.ranges.push_back({range->offset(), range->length()});
-  for (const wire::RailKey* key : *wire.keys())
+  for (const wire::RailKey* key : *wire.keys()) {
+    if (key->rail() >= max_rails) return malformed("it names a rail that no machine has");
     grant.keys.push_back({key->rail(), key->base(), key->key()});
+  }
   if (!ranges_hold(grant.ranges, grant.segment_size))
     return malformed("its ranges overlap or leave the segment");
   return grant;

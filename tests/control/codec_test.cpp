@@ -1,0 +1,114 @@
+// Frames against all that may be done to them.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+
+#include "fixture.hpp"
+
+namespace weft::core::test {
+namespace {
+
+std::vector<Blob> all_frames() {
+  const ControlMessage messages[] = {Hello{introduce("name", 3), {4, 5}},
+                                     Proof{.proven = true},
+                                     Proof{.reason = "no"},
+                                     Choice{},
+                                     Duplicate{1},
+                                     Lost{},
+                                     Ready{},
+                                     Refusal{Code::stale, "old"},
+                                     Heartbeat{},
+                                     Goodbye{"bye"},
+                                     Notice(LookupRequest{1, "grant"}),
+                                     Notice(LookupAbandoned{1}),
+                                     Notice(LookupReply{1, Blob(100)}),
+                                     Notice(SignalFailed{1, Code::internal, "why"}),
+                                     Notice(RevokeRequest{1, 2}),
+                                     Notice(RevokeConfirmed{1})};
+  std::vector<Blob> frames;
+  for (const ControlMessage& message : messages) {
+    frames.push_back(encode(message).value());
+    const Result<ControlMessage> read = decode(frames.back());
+    EXPECT_TRUE(read) << read.error().message();
+    EXPECT_TRUE(read && read->index() == message.index());
+  }
+  return frames;
+}
+
+void set_size(Blob& frame) {
+  const auto size = static_cast<std::uint32_t>(frame.size() - limits::frame_header);
+  std::memcpy(frame.data(), &size, sizeof size);
+}
+
+TEST(Codec, EveryMessageIsReadBack) {
+  EXPECT_EQ(all_frames().size(), 16u);
+}
+
+TEST(Codec, TruncationsAreRefused) {
+  for (const Blob& frame : all_frames())
+    for (std::size_t size = 0; size < frame.size(); ++size) {
+      Blob cut(frame.begin(), frame.begin() + static_cast<std::ptrdiff_t>(size));
+      EXPECT_FALSE(decode(cut)) << "a header that lies";
+      if (size < limits::frame_header) continue;
+      set_size(cut);
+      (void)decode(cut);  // may happen to be whole; must not read beyond
+    }
+}
+
+TEST(Codec, MutationsDoNoHarm) {
+  std::mt19937 random(42);
+  std::size_t refused = 0, tried = 0;
+  for (const Blob& frame : all_frames())
+    for (int i = 0; i < 5000; ++i, ++tried) {
+      Blob bad = frame;
+      for (auto n = random() % 6 + 1; n > 0; --n) {
+        const std::size_t at = limits::frame_header + random() % (bad.size() - 4);
+        const auto kind = random() % 3;
+        bad[at] = kind == 0   ? std::byte{0xff}
+                  : kind == 1 ? static_cast<std::byte>(random())
+                              : bad[at] ^ static_cast<std::byte>(1u << random() % 8);
+      }
+      const Result<ControlMessage> read = decode(bad);
+      if (read) continue;
+      ++refused;
+      EXPECT_EQ(read.error().code(), Code::protocol_mismatch);
+    }
+  EXPECT_GT(refused, tried / 4);
+}
+
+TEST(Codec, NoiseIsRefused) {
+  std::mt19937 random(43);
+  for (int i = 0; i < 20000; ++i) {
+    Blob noise(limits::frame_header + random() % 200);
+    for (std::byte& byte : noise) byte = static_cast<std::byte>(random());
+    set_size(noise);
+    EXPECT_FALSE(decode(noise));
+  }
+}
+
+TEST(Codec, StringsFromOutsideAreHarmlessInLogs) {
+  const Result<ControlMessage> read = decode(encode(Goodbye{"\x1b[31mred\r\n"}).value());
+  ASSERT_TRUE(read);
+  EXPECT_EQ(std::get<Goodbye>(*read).reason, "?[31mred??");
+}
+
+TEST(Codec, UnknownCodesBecomeRemoteFailed) {
+  for (const int code : {0, 200}) {
+    const auto read = decode(encode(Refusal{static_cast<Code>(code), ""}).value());
+    ASSERT_TRUE(read);
+    EXPECT_EQ(std::get<Refusal>(*read).code, Code::remote_failed);
+  }
+}
+
+TEST(Codec, BoundsHoldOnTheSendingSide) {
+  EXPECT_FALSE(encode(Hello{introduce(std::string(256, 'x')), {}}));
+  EXPECT_FALSE(encode(Notice(LookupReply{1, Blob(limits::grant + 1)})));
+  EXPECT_FALSE(encode(UnknownMessage{}));
+  const Blob largest = encode(Notice(LookupReply{1, Blob(limits::grant)})).value();
+  EXPECT_LE(largest.size(), limits::frame + limits::frame_header);
+  EXPECT_TRUE(decode(largest));
+}
+
+}  // namespace
+}  // namespace weft::core::test
