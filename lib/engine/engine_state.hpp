@@ -142,7 +142,7 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   void transfer_quiescent(TransferState& transfer) override;
   Result<void> check_submission(const PreparedState& prepared,
                                 const TransferOptions& options) const;
-  std::vector<std::size_t> choose_rails(const PeerState& peer, std::uint64_t bytes);
+  std::vector<std::size_t> choose_rails(const PeerState& peer, std::uint64_t bytes) const;
   Result<void> check_payload(const PeerState& peer, std::size_t bytes) const;
   std::function<void(const Error*)> notifier(Event::Kind kind, std::string peer,
                                              NotifyOptions options);
@@ -172,7 +172,6 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   std::vector<std::weak_ptr<SegmentState>> segments_;
 
   std::atomic<std::uint64_t> active_transfers_{0};
-  std::atomic<std::uint64_t> next_rail_{0};
   std::atomic<std::uint64_t> next_request_{1};
 
   // Last: its threads call into everything above.

@@ -7,7 +7,6 @@
 #include "engine/engine_state.hpp"
 
 namespace weft::core {
-
 Result<std::shared_ptr<const PreparedState>> EngineState::prepare(
     const std::shared_ptr<SegmentState>& local, const std::shared_ptr<RemoteState>& remote,
     Direction direction, PieceList pieces) {
@@ -60,17 +59,24 @@ Result<void> EngineState::check_submission(const PreparedState& prepared,
   return {};
 }
 
-/// The rails that shall carry so many bytes: one for each chunk's worth, up to all of them. Starts
-/// with another one each time, so that small transfers spread too.
-std::vector<std::size_t> EngineState::choose_rails(const PeerState& peer, std::uint64_t bytes) {
+/// The rails that shall carry so many bytes: one for each chunk's worth, those with the least to
+/// do. Small transfers keep to the first rail until it has enough, since each rail in use takes a
+/// core on both sides.
+std::vector<std::size_t> EngineState::choose_rails(const PeerState& peer,
+                                                   std::uint64_t bytes) const {
   const std::size_t all = peer.routes.size();
   const std::uint64_t stripe = peer.routes.front()->rail->chunk_limit();
   const auto wanted = static_cast<std::size_t>(std::clamp<std::uint64_t>(bytes / stripe, 1, all));
-  const std::uint64_t first = all > 1 ? next_rail_.fetch_add(1, std::memory_order_relaxed) : 0;
+  // In steps of what is worth another rail.
+  std::vector<std::pair<std::uint64_t, std::size_t>> load;
+  load.reserve(all);
+  for (std::size_t i = 0; i < all; ++i)
+    load.emplace_back(peer.routes[i]->rail->queued_bytes() / (2 * stripe), i);
+  std::partial_sort(load.begin(), load.begin() + static_cast<std::ptrdiff_t>(wanted), load.end());
   std::vector<std::size_t> rails;
   rails.reserve(wanted);
   for (std::size_t i = 0; i < wanted; ++i)
-    rails.push_back(peer.routes[(first + i) % all]->rail->index());
+    rails.push_back(peer.routes[load[i].second]->rail->index());
   return rails;
 }
 
@@ -112,9 +118,11 @@ Result<std::shared_ptr<TransferState>> EngineState::submit(
                     .with_peer(peer->introduction.name));
   }
   ++active_transfers_;
+  const auto rails = choose_rails(*peer, submission.bytes);
   submission.prepared = std::move(prepared);
   auto transfer = std::make_shared<TransferState>(std::move(submission), *this);
-  const auto rails = choose_rails(*peer, transfer->submission().bytes);
+  for (const std::size_t rail : rails)
+    rails_[rail]->queued_bytes() += transfer->submission().bytes / rails.size();
   transfer->start(rails);
   // Watched before it is offered: a transfer that nobody watches would outlive its deadline.
   rails_[rails.front()]->worker().watch(transfer);
@@ -139,6 +147,8 @@ void EngineState::raise_signal(const std::shared_ptr<TransferState>& transfer) {
 void EngineState::transfer_ended(TransferState& transfer) {
   --active_transfers_;
   const Submission& submission = transfer.submission();
+  for (const std::size_t rail : transfer.rails())
+    rails_[rail]->queued_bytes() -= submission.bytes / transfer.rails().size();
   // Whoever expects the signal must not wait for what won't come.
   if (transfer.signal_withheld() && transfer.peer().up()) {
     const auto error = transfer.error();

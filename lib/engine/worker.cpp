@@ -122,7 +122,8 @@ std::size_t Worker::step() {
 }
 
 std::size_t Worker::progress(Rail& rail) {
-  if (rail.endpoint().wait_fd() >= 0 || rail.peers() == 0) return rail.progress();
+  if (rail.resting()) return 0;
+  if (rail.endpoint().wait_fd() >= 0) return rail.progress();
   const auto before = Clock::now();
   const std::size_t done = rail.progress();
   return done > 0 ? done : (Clock::now() - before > idle_poll ? 1 : 0);
@@ -228,7 +229,7 @@ void Worker::sleep(Clock::time_point idle_since) {
   std::vector<pollfd> waited{{wake_fd_, POLLIN, 0}};
   for (Rail* rail : rails_) {
     providers::Endpoint& endpoint = rail->endpoint();
-    if (endpoint.wait_fd() < 0) continue;
+    if (endpoint.wait_fd() < 0 || rail->resting()) continue;
     if (!endpoint.may_sleep()) return;
     waited.push_back({endpoint.wait_fd(), POLLIN, 0});
   }

@@ -65,6 +65,8 @@ bool Channel::peer_died(PeerState& peer) {
   for (auto& [number, sending] : in_flight_) {
     if (sending.peer.get() != &peer) continue;
     idle = false;
+    sending.lost = true;
+    --live_;
     // The buffer stays with the fabric; only the transfer stops waiting for it.
     if (sending.transfer) std::exchange(sending.transfer, nullptr)->signal_ended(error);
   }
@@ -149,6 +151,7 @@ bool Channel::send(Link& link, const Outgoing& message) {
   if (post.status == providers::PostStatus::posted) {
     const bool counted = message.kind != MessageKind::credits;
     in_flight_.emplace(buffer->number, Sending{link.peer, message.transfer, counted});
+    ++live_;
     return true;
   }
   sends_.put_back(*buffer);
@@ -170,6 +173,7 @@ void Channel::sent(Buffer& buffer, const providers::Completion& completion) {
   const auto entry = in_flight_.find(buffer.number);
   Sending sending = std::move(entry->second);
   in_flight_.erase(entry);
+  if (!sending.lost) --live_;
   sends_.put_back(buffer);
   if (sending.counted) sending.peer->outbox.settled();
   if (completion.ok) {

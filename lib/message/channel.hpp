@@ -39,7 +39,9 @@ class Channel final : private providers::CompletionHandler {
   void attend(PeerState& peer);
   /// Sends what credits allow to the peers that need attention; returns how many messages.
   std::size_t pump();
-  bool has_work() const noexcept { return !in_flight_.empty() || !attended_.empty(); }
+  bool has_work() const noexcept { return live_ > 0 || !attended_.empty(); }
+  /// Nothing is under way, not even to peers that are gone.
+  bool idle() const noexcept { return in_flight_.empty() && attended_.empty(); }
 
  private:
   struct Link {
@@ -57,6 +59,7 @@ class Channel final : private providers::CompletionHandler {
     std::shared_ptr<PeerState> peer;
     std::shared_ptr<TransferState> transfer;
     bool counted = true;  // it came out of the outbox
+    bool lost = false;    // its peer is gone
   };
 
   void completed(providers::Posted& posted, const providers::Completion& completion) override;
@@ -80,7 +83,8 @@ class Channel final : private providers::CompletionHandler {
   std::unordered_map<std::uint64_t, Link> links_;  // by own token
   std::vector<std::uint64_t> attended_;
   std::unordered_map<std::uint64_t, Sending> in_flight_;  // by the send buffer's number
-  std::uint64_t next_number_ = 1;                         // 0 marks receives
+  std::size_t live_ = 0;           // of those in flight, to peers that are up
+  std::uint64_t next_number_ = 1;  // 0 marks receives
 };
 
 }  // namespace weft::core

@@ -48,6 +48,8 @@ class Rail {
   void set_worker(Worker& worker) noexcept { worker_ = &worker; }
 
   std::uint64_t chunk_limit() const noexcept { return chunk_limit_; }
+  /// Bytes of transfers that were submitted to it and have not ended. From any thread.
+  std::atomic<std::uint64_t>& queued_bytes() noexcept { return queued_bytes_; }
   Lane& lane() noexcept { return lane_; }
   Channel& channel() noexcept { return channel_; }
 
@@ -58,6 +60,8 @@ class Rail {
   std::size_t progress();
   /// Whether something may end without anybody's call.
   bool has_work() const noexcept;
+  /// Nobody is met and nothing is out: there is no need to look at it.
+  bool resting() const noexcept { return peers_ == 0 && lane_.lost() == 0 && channel_.idle(); }
   std::size_t peers() const noexcept { return peers_; }
 
   /// From any thread, for reports.
@@ -90,6 +94,7 @@ class Rail {
   std::size_t peers_ = 0;
   std::deque<providers::FabricAddress> graveyard_;  // of peers that are gone, oldest first
   Counters counters_;
+  std::atomic<std::uint64_t> queued_bytes_{0};
 };
 
 }  // namespace weft::core

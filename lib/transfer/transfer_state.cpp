@@ -13,7 +13,8 @@ TransferState::TransferState(Submission submission, TransferHost& host)
 
 void TransferState::start(std::vector<std::size_t> rails) {
   std::unique_lock lock(mutex_);
-  lanes_ = std::move(rails);
+  lanes_ = rails;
+  rails_ = std::move(rails);
   self_ = shared_from_this();
   if (submission_.bytes == 0) carry_out(next_step(), std::move(lock));
 }

@@ -78,7 +78,9 @@ class TransferState : public std::enable_shared_from_this<TransferState> {
   /// Makes the transfer keep itself alive, with the lanes of these rails to carry it. Ends it at
   /// once if it has no bytes.
   void start(std::vector<std::size_t> rails);
-  /// The rails whose lanes may carry it.
+  /// As given to start().
+  const std::vector<std::size_t>& rails() const noexcept { return rails_; }
+  /// The rails whose lanes may still carry it.
   std::vector<std::size_t> lanes() const;
   /// Ends it early; without effect after its end. Chunks that are out stay outstanding.
   void end_early(State state, Error error);
@@ -122,6 +124,7 @@ class TransferState : public std::enable_shared_from_this<TransferState> {
   Cursor cursor_;
   std::vector<Chunk> returned_;
   std::uint64_t outstanding_ = 0;
+  std::vector<std::size_t> rails_;  // fixed at the start
   std::vector<std::size_t> lanes_;
   bool cancel_asked_ = false;
   bool signal_raised_ = false;
