@@ -15,6 +15,7 @@
 #include <mutex>
 
 #include "capability_record.hpp"
+#include "shared_endpoints.hpp"
 #include "signal_handlers.hpp"
 
 namespace weft::providers {
@@ -48,8 +49,20 @@ Post as_post(ssize_t result) {
   return {PostStatus::failed, static_cast<int>(-result)};
 }
 
+/// Order matters: closed from the last to the first.
+struct Handles {
+  FidPtr<fid_fabric> fabric;
+  FidPtr<fid_domain> domain;
+  FidPtr<fid_cq> queue;
+  FidPtr<fid_av> addresses;
+  FidPtr<fid_ep> endpoint;
+};
+
 class FabricEndpoint final : public Endpoint {
  public:
+  ~FabricEndpoint() override {
+    if (met_in_process_) SharedEndpoint::keep(std::make_shared<Handles>(std::move(handles_)));
+  }
   Result<void> open(const Spec& spec, const fi_info& nic);
 
   const Capability& capability() const noexcept override { return record_; }
@@ -72,8 +85,8 @@ class FabricEndpoint final : public Endpoint {
   int wait_fd() const noexcept override { return wait_fd_; }
   bool may_sleep() override {
     const auto lock = guard();
-    fid* waited[] = {&queue_->fid};
-    return fi_trywait(fabric_.get(), waited, 1) == FI_SUCCESS;
+    fid* waited[] = {&handles_.queue->fid};
+    return fi_trywait(handles_.fabric.get(), waited, 1) == FI_SUCCESS;
   }
 
   /// Held around calls that the provider does not guard against each other itself.
@@ -90,13 +103,11 @@ class FabricEndpoint final : public Endpoint {
   ssize_t read_queue(std::span<fi_cq_msg_entry> entries);
   std::size_t report_errors();
 
-  // Order matters: closed from the last to the first.
   InfoPtr info_;
-  FidPtr<fid_fabric> fabric_;
-  FidPtr<fid_domain> domain_;
-  FidPtr<fid_cq> queue_;
-  FidPtr<fid_av> addresses_;
-  FidPtr<fid_ep> endpoint_;
+  std::unique_ptr<SharedEndpoint> shared_;  // where endpoints of one process share memory
+  bool met_in_process_ = false;
+  Handles handles_;
+  bool (*in_process_)(Bytes address) = nullptr;
   Capability record_;
   Blob address_;
   int wait_fd_ = -1;
@@ -136,6 +147,8 @@ Result<void> FabricEndpoint::open(const Spec& spec, const fi_info& nic) {
   info_.reset(fi_dupinfo(&nic));
   if (!info_) return fail(Code::out_of_memory, "no memory for libfabric's description of a NIC");
   serialise_ = spec.serialise;
+  in_process_ = spec.in_process;
+  if (in_process_ != nullptr) shared_ = std::make_unique<SharedEndpoint>();
   if (spec.source_name != nullptr) {
     const std::string name = spec.source_name();
     free(info_->src_addr);
@@ -143,19 +156,19 @@ Result<void> FabricEndpoint::open(const Spec& spec, const fi_info& nic) {
     info_->src_addrlen = name.size() + 1;
   }
   record_ = make_record(spec, *info_);
-  return open_object(fabric_, "fi_fabric",
+  return open_object(handles_.fabric, "fi_fabric",
                      [&](auto** out) { return fi_fabric(info_->fabric_attr, out, nullptr); })
       .and_then([&] {
-        return open_object(domain_, "fi_domain", [&](auto** out) {
-          return fi_domain(fabric_.get(), info_.get(), out, nullptr);
+        return open_object(handles_.domain, "fi_domain", [&](auto** out) {
+          return fi_domain(handles_.fabric.get(), info_.get(), out, nullptr);
         });
       })
       .and_then([&] { return open_queue(); })
       .and_then([&] {
         fi_av_attr attributes{};
         attributes.type = FI_AV_TABLE;
-        return open_object(addresses_, "fi_av_open", [&](auto** out) {
-          return fi_av_open(domain_.get(), &attributes, out, nullptr);
+        return open_object(handles_.addresses, "fi_av_open", [&](auto** out) {
+          return fi_av_open(handles_.domain.get(), &attributes, out, nullptr);
         });
       })
       .and_then([&] { return enable(); })
@@ -167,40 +180,42 @@ Result<void> FabricEndpoint::open_queue() {
   attributes.format = FI_CQ_FORMAT_MSG;
   attributes.wait_obj = FI_WAIT_FD;
   const auto open = [&](auto** out) {
-    return fi_cq_open(domain_.get(), &attributes, out, nullptr);
+    return fi_cq_open(handles_.domain.get(), &attributes, out, nullptr);
   };
-  if (open_object(queue_, "fi_cq_open", open)) {
-    if (fi_control(&queue_->fid, FI_GETWAIT, &wait_fd_) == 0) {
+  if (open_object(handles_.queue, "fi_cq_open", open)) {
+    if (fi_control(&handles_.queue->fid, FI_GETWAIT, &wait_fd_) == 0) {
       record_.wait_descriptor = true;
       return {};
     }
-    queue_.reset();
+    handles_.queue.reset();
   }
   attributes.wait_obj = FI_WAIT_NONE;
-  return open_object(queue_, "fi_cq_open", open);
+  return open_object(handles_.queue, "fi_cq_open", open);
 }
 
 Result<void> FabricEndpoint::enable() {
   const SignalHandlersKept kept;
-  auto made = open_object(endpoint_, "fi_endpoint", [&](auto** out) {
-    return fi_endpoint(domain_.get(), info_.get(), out, nullptr);
+  auto made = open_object(handles_.endpoint, "fi_endpoint", [&](auto** out) {
+    return fi_endpoint(handles_.domain.get(), info_.get(), out, nullptr);
   });
   if (!made) return made;
-  if (const int result = fi_ep_bind(endpoint_.get(), &queue_->fid, FI_TRANSMIT | FI_RECV);
+  if (const int result =
+          fi_ep_bind(handles_.endpoint.get(), &handles_.queue->fid, FI_TRANSMIT | FI_RECV);
       result != 0)
     return fail(fabric_error("fi_ep_bind", result));
-  if (const int result = fi_ep_bind(endpoint_.get(), &addresses_->fid, 0); result != 0)
+  if (const int result = fi_ep_bind(handles_.endpoint.get(), &handles_.addresses->fid, 0);
+      result != 0)
     return fail(fabric_error("fi_ep_bind", result));
-  if (const int result = fi_enable(endpoint_.get()); result != 0)
+  if (const int result = fi_enable(handles_.endpoint.get()); result != 0)
     return fail(fabric_error("fi_enable", result));
   return {};
 }
 
 Result<void> FabricEndpoint::read_address() {
   std::size_t length = 0;
-  fi_getname(&endpoint_->fid, nullptr, &length);
+  fi_getname(&handles_.endpoint->fid, nullptr, &length);
   address_.resize(length);
-  if (const int result = fi_getname(&endpoint_->fid, address_.data(), &length); result != 0)
+  if (const int result = fi_getname(&handles_.endpoint->fid, address_.data(), &length); result != 0)
     return fail(fabric_error("fi_getname", result));
   address_.resize(length);
   return {};
@@ -209,10 +224,11 @@ Result<void> FabricEndpoint::read_address() {
 Result<FabricAddress> FabricEndpoint::insert(Bytes address) {
   const auto lock = guard();
   fi_addr_t peer = FI_ADDR_UNSPEC;
-  const int inserted = fi_av_insert(addresses_.get(), address.data(), 1, &peer, 0, nullptr);
+  const int inserted = fi_av_insert(handles_.addresses.get(), address.data(), 1, &peer, 0, nullptr);
   if (inserted != 1)
     return fail(fabric_error("fi_av_insert", inserted < 0 ? inserted : -FI_EINVAL));
   ++users_[peer];
+  met_in_process_ = met_in_process_ || (in_process_ != nullptr && in_process_(address));
   return peer;
 }
 
@@ -221,7 +237,7 @@ void FabricEndpoint::remove(FabricAddress peer) {
   const auto entry = users_.find(peer);
   if (entry == users_.end() || --entry->second > 0) return;
   users_.erase(entry);
-  fi_av_remove(addresses_.get(), &peer, 1, 0);
+  fi_av_remove(handles_.addresses.get(), &peer, 1, 0);
 }
 
 Result<std::unique_ptr<Registration>> FabricEndpoint::register_memory(void* address,
@@ -238,8 +254,8 @@ Result<std::unique_ptr<Registration>> FabricEndpoint::register_memory(void* addr
       key &= (std::uint64_t{1} << (8 * info_->domain_attr->mr_key_size)) - 1;
     const auto lock = guard();
     fid_mr* region = nullptr;
-    result = fi_mr_reg(domain_.get(), address, length, fabric_access(access), 0, key, 0, &region,
-                       nullptr);
+    result = fi_mr_reg(handles_.domain.get(), address, length, fabric_access(access), 0, key, 0,
+                       &region, nullptr);
     if (result == 0) return std::make_unique<FabricRegistration>(*this, FidPtr<fid_mr>(region));
   }
   Error error = fabric_error("fi_mr_reg", result);
@@ -262,7 +278,7 @@ Post FabricEndpoint::rma(RmaCall call, Posted& posted, const Local& local, const
   message.rma_iov_count = 1;
   message.context = posted.fabric_context;
   const auto lock = guard();
-  return as_post(call(endpoint_.get(), &message, completion_flags));
+  return as_post(call(handles_.endpoint.get(), &message, completion_flags));
 }
 
 Post FabricEndpoint::send(Posted& posted, const Local& local, FabricAddress peer,
@@ -277,12 +293,12 @@ Post FabricEndpoint::send(Posted& posted, const Local& local, FabricAddress peer
   message.tag = static_cast<std::uint64_t>(type);
   message.context = posted.fabric_context;
   const auto lock = guard();
-  return as_post(fi_tsendmsg(endpoint_.get(), &message, completion_flags));
+  return as_post(fi_tsendmsg(handles_.endpoint.get(), &message, completion_flags));
 }
 
 Post FabricEndpoint::receive(Posted& posted, const Local& local, MessageClass type) {
   const auto lock = guard();
-  return as_post(fi_trecv(endpoint_.get(), local.address, local.length, local.descriptor,
+  return as_post(fi_trecv(handles_.endpoint.get(), local.address, local.length, local.descriptor,
                           FI_ADDR_UNSPEC, static_cast<std::uint64_t>(type), 0,
                           posted.fabric_context));
 }
@@ -294,7 +310,7 @@ Posted& posted_from(void* context) {
 
 ssize_t FabricEndpoint::read_queue(std::span<fi_cq_msg_entry> entries) {
   const auto lock = guard();
-  return fi_cq_read(queue_.get(), entries.data(), entries.size());
+  return fi_cq_read(handles_.queue.get(), entries.data(), entries.size());
 }
 
 std::size_t FabricEndpoint::poll() {
@@ -318,13 +334,13 @@ std::size_t FabricEndpoint::report_errors() {
   fi_cq_err_entry entry{};
   {
     const auto lock = guard();
-    if (fi_cq_readerr(queue_.get(), &entry, 0) != 1) return 0;
+    if (fi_cq_readerr(handles_.queue.get(), &entry, 0) != 1) return 0;
   }
   if (entry.op_context == nullptr) return 1;
   char buffer[128] = "";
   // Some providers fill the buffer, others only return the text.
   const char* text =
-      fi_cq_strerror(queue_.get(), entry.prov_errno, entry.err_data, buffer, sizeof buffer);
+      fi_cq_strerror(handles_.queue.get(), entry.prov_errno, entry.err_data, buffer, sizeof buffer);
   Completion completion;
   completion.ok = false;
   completion.fabric_code = entry.err;

@@ -202,7 +202,12 @@ Result<Receive> Engine::receive(const Peer& peer, std::uint64_t tag, std::uint64
 Result<Message> Engine::recv(const Peer& peer, std::uint64_t tag, std::uint64_t mask,
                              Deadline deadline) {
   return receive(peer, tag, mask).and_then([&](Receive&& receive) {
-    return receive.wait(deadline);
+    auto message = receive.wait(deadline);
+    // One that came at the last moment must not be lost with the request.
+    if (!message && message.error().code() == Code::timed_out &&
+        !receive.state_->peer->mailbox.give_up(receive.state_))
+      return receive.wait(Deadline::in(std::chrono::seconds(1)));
+    return message;
   });
 }
 

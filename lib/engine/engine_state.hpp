@@ -172,6 +172,7 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   std::vector<std::weak_ptr<SegmentState>> segments_;
 
   std::atomic<std::uint64_t> active_transfers_{0};
+  UseCount unsettled_transfers_;  // not yet quiescent
   std::atomic<std::uint64_t> next_request_{1};
 
   // Last: its threads call into everything above.

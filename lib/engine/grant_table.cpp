@@ -39,6 +39,9 @@ void GrantTable::remove(std::uint64_t lease) {
 
 void GrantTable::clear() {
   const std::lock_guard lock(mutex_);
+  // Their keys must not outlive the rails, as handles of the application's may.
+  for (const auto& [lease, grant] : grants_) grant->close();
+  for (const auto& grant : quarantined_) grant->close();
   grants_.clear();
   quarantined_.clear();
   published_.clear();

@@ -39,6 +39,7 @@ class GrantTable {
   std::vector<std::shared_ptr<GrantState>> of_segment(const SegmentState& segment) const;
   /// Also forgets the names it was published under.
   void remove(std::uint64_t lease);
+  /// Closes all keys and forgets everything: the rails are going.
   void clear();
   /// Keeps a grant that a peer may still use, and its memory, for as long as the engine is open.
   void quarantine(const std::shared_ptr<GrantState>& grant);

@@ -29,6 +29,9 @@ unsigned best_rails() {
   return topo::usable_cores() >= 4 ? 2 : 1;
 }
 
+// Operations to peers that are alive end in this time; those to dead ones never may.
+constexpr auto drain_time = std::chrono::milliseconds(200);
+
 // What closing gets even if its deadline has passed: the usual case takes a few milliseconds.
 constexpr auto shortest_close = std::chrono::milliseconds(200);
 
@@ -228,6 +231,9 @@ Result<void> EngineState::close(Deadline deadline) {
   peers_.close();
   // Goodbye to all; each peer's end also ends its transfers here.
   auto stopped = control_->stop(deadline);
+  unsettled_transfers_.close();
+  wait([&](Deadline until) { return unsettled_transfers_.wait_idle(until); },
+       Deadline::in(drain_time));
 
   // Closing endpoints may block for ever in some providers, so it runs aside; what it works on is
   // kept alive by it alone if it is overdue.

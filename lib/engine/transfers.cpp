@@ -117,6 +117,11 @@ Result<std::shared_ptr<TransferState>> EngineState::submit(
     return fail(Error(Code::stale, "the grant was revoked by its owner")
                     .with_peer(peer->introduction.name));
   }
+  if (!unsettled_transfers_.enter()) {
+    prepared->local->users().leave();
+    prepared->remote->users().leave();
+    return fail(Code::closed, "the engine is closed");
+  }
   ++active_transfers_;
   const auto rails = choose_rails(*peer, submission.bytes);
   submission.prepared = std::move(prepared);
@@ -163,6 +168,7 @@ void EngineState::transfer_ended(TransferState& transfer) {
 void EngineState::transfer_quiescent(TransferState& transfer) {
   transfer.prepared().local->users().leave();
   transfer.prepared().remote->users().leave();
+  unsettled_transfers_.leave();
 }
 
 }  // namespace weft::core

@@ -165,9 +165,9 @@ void Mailbox::give_up(const std::shared_ptr<ExpectState>& expectation) {
   account(entry);
 }
 
-void Mailbox::give_up(const std::shared_ptr<ReceiveState>& receive) {
+bool Mailbox::give_up(const std::shared_ptr<ReceiveState>& receive) {
   const std::lock_guard lock(mutex_);
-  std::erase(receives_, receive);
+  return std::erase(receives_, receive) > 0;
 }
 
 }  // namespace weft::core

@@ -64,7 +64,8 @@ class Mailbox {
   void expect(const std::shared_ptr<ExpectState>& expectation);
   void receive(const std::shared_ptr<ReceiveState>& receive);
   void give_up(const std::shared_ptr<ExpectState>& expectation);
-  void give_up(const std::shared_ptr<ReceiveState>& receive);
+  /// False if it has a message or an error already, or is about to.
+  bool give_up(const std::shared_ptr<ReceiveState>& receive);
 
   /// Whether the sender should be held back.
   bool full() const {

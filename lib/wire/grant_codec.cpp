@@ -50,7 +50,9 @@ Blob encode_grant(const GrantDescription& grant) {
   return Blob(begin, begin + builder.GetSize());
 }
 
-Result<GrantDescription> decode_grant(Bytes blob) {
+Result<GrantDescription> decode_grant(Bytes bytes) {
+  // Scalars are read in place, and the bytes may lie at any address.
+  const Blob blob(bytes.begin(), bytes.end());
   const auto* data = reinterpret_cast<const std::uint8_t*>(blob.data());
   flatbuffers::Verifier verifier(data, blob.size());
   // The shortest buffer that can hold a root offset and a file identifier.
