@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <weft/deadline.hpp>
@@ -51,6 +52,9 @@ struct ControlConfig {
   Nanoseconds handshake_time = std::chrono::seconds(5);
   /// Asked before each heartbeat: did every progress thread tick since the last one?
   std::function<bool()> progress_alive;
+  /// Where the numbers of the messages of each peer begin, for tests; random if empty. They are the
+  /// low half of the token.
+  std::optional<std::uint32_t> first_sequence;
   /// Told why an accepted connection ended before it came to meet(), and about notices too large
   /// to be sent. For the log; from any thread. May be empty.
   std::function<void(const Error&)> on_trouble;

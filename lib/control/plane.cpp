@@ -152,6 +152,8 @@ void Core::trouble(const Error& error) const {
 Introduction Core::introduction() const {
   Introduction self = self_;
   self.token = random_u64();
+  if (config_.first_sequence)
+    self.token = (self.token & ~std::uint64_t{0xffffffff}) | *config_.first_sequence;
   return self;
 }
 

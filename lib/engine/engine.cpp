@@ -89,10 +89,7 @@ std::vector<Peer> Engine::peers() const {
 }
 
 Result<void> Engine::disconnect(const Peer& peer) {
-  return call(state_, [&]() -> Result<void> {
-    state_->disconnect(*peer.state_);
-    return {};
-  });
+  return call(state_, [&] { return state_->disconnect(*peer.state_); });
 }
 
 Result<Segment> Engine::add(const Memory& memory) {

@@ -70,11 +70,19 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   template <typename Wait>
   bool wait(Wait&& ended, Deadline deadline);
 
+  /// That a peer, or what came from it, is this engine's.
+  Result<void> check_own(const PeerState& peer) const {
+    if (peer.engine == this) return {};
+    return fail(Code::invalid_argument, "the peer is another engine's");
+  }
+
   // peers.cpp
   Result<std::shared_ptr<PeerState>> connect(std::string_view address, Deadline deadline);
   Result<std::shared_ptr<PeerState>> accept(Deadline deadline);
   std::vector<std::shared_ptr<PeerState>> peers() { return peers_.all_up(); }
-  void disconnect(const PeerState& peer) { control_->hang_up(peer.link, "it disconnected"); }
+  Result<void> disconnect(const PeerState& peer) {
+    return check_own(peer).map([&] { control_->hang_up(peer.link, "it disconnected"); });
+  }
 
   // memory.cpp
   Result<std::shared_ptr<SegmentState>> add(const Memory& memory);
@@ -111,7 +119,7 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   // open.cpp
   Result<void> open_rails();
   Result<void> open_provider(const providers::Nic& nic, unsigned count);
-  void start_workers();
+  Result<void> start_workers();
   Result<void> start_control();
   bool progress_alive();
   void flush(Deadline deadline);

@@ -7,6 +7,18 @@
 namespace weft {
 namespace {
 
+Error moved_from() {
+  return Error(Code::closed, "the handle was moved from");
+}
+
+/// Why a handle can't be waited for: it was moved from (null), or this is a forked child.
+std::optional<Error> unwaitable(const std::weak_ptr<core::EngineState>* weak) {
+  if (weak == nullptr) return moved_from();
+  const auto engine = weak->lock();
+  if (engine && engine->forked()) return core::forked_error();
+  return std::nullopt;
+}
+
 /// Looks for as long as a progress thread would before it sleeps: what is about to end is not worth
 /// two changes of threads.
 template <typename Done>
@@ -188,6 +200,8 @@ Report Transfer::report() const {
   return state_->report();
 }
 Result<void> Transfer::wait(Deadline deadline) {
+  if (auto error = unwaitable(state_ ? &state_->submission().engine : nullptr))
+    return fail(std::move(*error));
   if (!wait_with(
           state_->submission().engine, [&] { return state_->ended(); },
           [&](Deadline until) { return state_->wait_ended(until); }, deadline))
@@ -196,6 +210,8 @@ Result<void> Transfer::wait(Deadline deadline) {
   return {};
 }
 Result<void> Transfer::wait_quiescent(Deadline deadline) {
+  if (auto error = unwaitable(state_ ? &state_->submission().engine : nullptr))
+    return fail(std::move(*error));
   if (!wait_with(
           state_->submission().engine, [&] { return state_->ended(); },
           [&](Deadline until) { return state_->wait_quiescent(until); }, deadline))
@@ -216,6 +232,7 @@ bool Expectation::ready() const noexcept {
   return state_->done();
 }
 Result<Signals> Expectation::wait(Deadline deadline) {
+  if (auto error = unwaitable(state_ ? &state_->engine : nullptr)) return fail(std::move(*error));
   if (!wait_with(
           state_->engine, [&] { return state_->done(); },
           [&](Deadline until) { return state_->wait(until); }, deadline))
@@ -237,6 +254,7 @@ bool Receive::ready() const noexcept {
   return state_->done();
 }
 Result<Message> Receive::wait(Deadline deadline) {
+  if (auto error = unwaitable(state_ ? &state_->engine : nullptr)) return fail(std::move(*error));
   if (!wait_with(
           state_->engine, [&] { return state_->done(); },
           [&](Deadline until) { return state_->wait(until); }, deadline))

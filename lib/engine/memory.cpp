@@ -57,6 +57,9 @@ Result<std::shared_ptr<GrantState>> EngineState::grant(const std::shared_ptr<Seg
   if (!merged) return fail(std::move(merged.error()));
   if (static_cast<unsigned>(rights) < 1 || static_cast<unsigned>(rights) > 3)
     return fail(Code::invalid_argument, "a grant needs the right to read, to write, or both");
+  if (merged->size() > max_granted_ranges)
+    return fail(Code::invalid_argument, fmt::format("a grant may have {} ranges, not {}",
+                                                    max_granted_ranges, merged->size()));
   if (segment->users().closed()) return fail(Code::closed, "the segment is being released");
   GrantDescription description;
   description.engine = self_.name;
@@ -175,6 +178,7 @@ Result<std::shared_ptr<RemoteState>> EngineState::lookup(PeerState& peer, std::s
                                                          Deadline deadline) {
   if (name.empty() || name.size() > max_published_name)
     return fail(Code::invalid_argument, "a published name has 1 to 255 bytes");
+  if (auto own = check_own(peer); !own) return fail(std::move(own.error()));
   if (!peer.up()) return fail(peer.down_error());
   const auto lookup = std::make_shared<LookupState>();
   lookup->link = peer.link;

@@ -7,6 +7,7 @@ namespace weft::core {
 
 Result<void> EngineState::send(const std::shared_ptr<PeerState>& peer, MessageKind kind,
                                std::uint64_t tag, Bytes bytes, Deadline deadline) {
+  if (auto own = check_own(*peer); !own) return own;
   if (!peer->up()) return fail(peer->down_error());
   if (auto checked = check_payload(*peer, bytes.size()); !checked) return checked;
   Outgoing message{kind, tag, Blob(bytes.begin(), bytes.end()), nullptr};
@@ -34,6 +35,7 @@ std::function<void(const Error*)> EngineState::notifier(Event::Kind kind, std::s
 Result<std::shared_ptr<ExpectState>> EngineState::expect(const std::shared_ptr<PeerState>& peer,
                                                          std::uint64_t id, std::uint64_t count,
                                                          NotifyOptions options) {
+  if (auto own = check_own(*peer); !own) return fail(std::move(own.error()));
   if (count == 0) return fail(Code::invalid_argument, "an expectation needs at least one signal");
   auto expectation = std::make_shared<ExpectState>(weak_from_this(), peer, id, count);
   expectation->on_complete(
@@ -45,6 +47,7 @@ Result<std::shared_ptr<ExpectState>> EngineState::expect(const std::shared_ptr<P
 Result<std::shared_ptr<ReceiveState>> EngineState::receive(const std::shared_ptr<PeerState>& peer,
                                                            std::uint64_t tag, std::uint64_t mask,
                                                            NotifyOptions options) {
+  if (auto own = check_own(*peer); !own) return fail(std::move(own.error()));
   auto receive = std::make_shared<ReceiveState>(weak_from_this(), peer, tag, mask);
   receive->on_complete(
       notifier(Event::Kind::message_arrived, peer->introduction.name, std::move(options)));

@@ -69,8 +69,8 @@ Result<std::shared_ptr<EngineState>> EngineState::open(const Config& config,
   if (engine->events_.fd() < 0)
     return fail(Code::unavailable, "no descriptor left for the event queue (ulimit -n)");
   if (auto opened = engine->open_rails(); !opened) return fail(std::move(opened.error()));
-  engine->start_workers();
-  if (auto started = engine->start_control(); !started) {
+  auto started = engine->start_workers().and_then([&] { return engine->start_control(); });
+  if (!started) {
     for (const auto& worker : engine->workers_) worker->stop();
     return fail(std::move(started.error()));
   }
@@ -134,7 +134,7 @@ Result<void> EngineState::open_provider(const providers::Nic& nic, unsigned coun
 
 /// The rails of one provider go to different threads; those of different providers share them,
 /// since a peer is reached by one provider at a time.
-void EngineState::start_workers() {
+Result<void> EngineState::start_workers() {
   std::map<std::string, std::size_t> opened;
   std::size_t most = 0;
   for (const auto& rail : rails_)
@@ -149,8 +149,10 @@ void EngineState::start_workers() {
     workers_[turn % workers_.size()]->own(*rail);
   }
   last_ticks_.resize(workers_.size());
-  if (config_.progress == Progress::threads)
-    for (const auto& worker : workers_) worker->start();
+  if (config_.progress == Progress::manual) return {};
+  for (const auto& worker : workers_)
+    if (auto started = worker->start(); !started) return started;
+  return {};
 }
 
 Result<void> EngineState::start_control() {
@@ -160,6 +162,7 @@ Result<void> EngineState::start_control() {
   control.allow_unauthenticated_network = config_.allow_unauthenticated_network;
   control.heartbeat = config_.heartbeat;
   control.death_after = config_.death_after;
+  control.first_sequence = hooks_.first_sequence;
   control.progress_alive = [this] { return progress_alive(); };
   control.on_trouble = [](const Error& error) {
     log(LogLevel::info, "control connection: {}", error.to_string());
@@ -188,6 +191,8 @@ bool EngineState::progress_alive() {
 }
 
 std::size_t EngineState::progress() {
+  // The rails are their threads' alone.
+  if (config_.progress == Progress::threads) return 0;
   const std::unique_lock lock(progress_mutex_, std::try_to_lock);
   if (!lock || closed_) return 0;
   std::size_t done = 0;

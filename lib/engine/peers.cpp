@@ -46,8 +46,9 @@ bool EngineState::run_on(Worker& worker, const std::function<void()>& task, Dead
 
 Result<void> EngineState::meet(LinkId link, const Introduction& self, const Introduction& theirs,
                                bool same_host, const std::string& same_host_reason) {
-  auto peer = std::make_shared<PeerState>(
-      link, theirs, same_host, PeerState::Limits{config_.unclaimed_bytes, config_.send_queue});
+  auto peer =
+      std::make_shared<PeerState>(this, link, theirs, same_host,
+                                  PeerState::Limits{config_.unclaimed_bytes, config_.send_queue});
   if (auto made = make_routes(*peer, self, same_host_reason); !made) return made;
   peer->mailbox.when_room = [this, weak = std::weak_ptr(peer)] {
     if (const auto alive = weak.lock())

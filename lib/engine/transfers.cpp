@@ -21,6 +21,8 @@ Result<std::shared_ptr<const PreparedState>> EngineState::prepare(
             .with_peer(grant.engine));
   if (!local->belongs_to(*this))
     return fail(Code::invalid_argument, "the local segment is another engine's");
+  if (remote->peer()->engine != this)
+    return fail(Code::invalid_argument, "the remote memory was imported by another engine");
   auto bytes = check_pieces(pieces, {local->size(), grant.ranges});
   if (!bytes) return fail(std::move(bytes.error()));
   auto prepared = std::make_shared<PreparedState>();

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <system_error>
 
 #include "base/completion_slot.hpp"
 #include "base/log.hpp"
@@ -50,8 +51,13 @@ void Worker::own(Rail& rail) {
   rail.set_worker(*this);
 }
 
-void Worker::start() {
-  thread_ = std::thread([this] { loop(); });
+Result<void> Worker::start() {
+  try {
+    thread_ = std::thread([this] { loop(); });
+    return {};
+  } catch (const std::system_error& error) {
+    return fail(Code::unavailable, fmt::format("can't start a progress thread: {}", error.what()));
+  }
 }
 
 void Worker::stop() {
@@ -137,7 +143,7 @@ std::size_t Worker::empty_inbox() {
   }
   const std::size_t count =
       taken_.offers.size() + taken_.watches.size() + taken_.attentions.size() + taken_.tasks.size();
-  for (auto& transfer : taken_.watches) take_in(std::move(transfer));
+  for (const auto& transfer : taken_.watches) take_in(transfer);
   for (auto& [rail, transfer] : taken_.offers) rail->lane().add(std::move(transfer));
   for (auto& [rail, peer] : taken_.attentions) rail->channel().attend(*peer);
   for (const auto& task : taken_.tasks) task();
@@ -145,22 +151,26 @@ std::size_t Worker::empty_inbox() {
   return count;
 }
 
-void Worker::take_in(std::shared_ptr<TransferState> transfer) {
+void Worker::take_in(const std::shared_ptr<TransferState>& transfer) {
   // The peer may have died between submit() and here; who died later finds it in watched_.
   if (!transfer->peer().up())
     return transfer->end_early(State::failed, transfer->peer().down_error());
   next_deadline_ = std::min(next_deadline_, transfer->submission().deadline.when());
-  watched_.push_back(std::move(transfer));
+  watched_.push_back(transfer);
   if (watched_.size() < sweep_at_) return;
-  std::erase_if(watched_, [](const auto& each) { return each->ended(); });
+  std::erase_if(watched_, [](const auto& each) {
+    const auto alive = each.lock();
+    return !alive || alive->ended();
+  });
   sweep_at_ = std::max<std::size_t>(64, 2 * watched_.size());
 }
 
 void Worker::end_overdue(Clock::time_point now) {
   next_deadline_ = Clock::time_point::max();
   std::vector<std::shared_ptr<TransferState>> overdue;
-  std::erase_if(watched_, [&](auto& transfer) {
-    if (transfer->ended()) return true;
+  std::erase_if(watched_, [&](const auto& each) {
+    auto transfer = each.lock();
+    if (!transfer || transfer->ended()) return true;
     if (!transfer->overdue(now)) {
       next_deadline_ = std::min(next_deadline_, transfer->submission().deadline.when());
       return false;
@@ -175,7 +185,9 @@ void Worker::end_overdue(Clock::time_point now) {
 
 void Worker::end_those_of(PeerState& peer) {
   std::vector<std::shared_ptr<TransferState>> ended;
-  std::erase_if(watched_, [&](auto& transfer) {
+  std::erase_if(watched_, [&](const auto& each) {
+    auto transfer = each.lock();
+    if (!transfer) return true;
     if (&transfer->peer() != &peer) return false;
     ended.push_back(std::move(transfer));
     return true;
@@ -190,8 +202,8 @@ void Worker::peer_died(PeerState& peer) {
 
 void Worker::end_all(const Error& error) {
   empty_inbox();
-  for (const auto& transfer : std::exchange(watched_, {}))
-    transfer->end_early(State::failed, error);
+  for (const auto& each : std::exchange(watched_, {}))
+    if (const auto transfer = each.lock()) transfer->end_early(State::failed, error);
 }
 
 void Worker::loop() {

@@ -26,7 +26,7 @@ class Worker {
   void own(Rail& rail);
   const std::vector<Rail*>& rails() const noexcept { return rails_; }
   /// Starts the thread. Without it somebody else calls step().
-  void start();
+  Result<void> start();
   /// Ends the thread after its current step.
   void stop();
 
@@ -73,7 +73,7 @@ class Worker {
   void loop();
   std::size_t progress(Rail& rail);
   std::size_t empty_inbox();
-  void take_in(std::shared_ptr<TransferState> transfer);
+  void take_in(const std::shared_ptr<TransferState>& transfer);
   void end_overdue(Clock::time_point now);
   void sleep(Clock::time_point idle_since);
   Nanoseconds longest_sleep(Clock::time_point idle_since) const;
@@ -93,7 +93,7 @@ class Worker {
 
   // Of the owning thread.
   Inbox taken_;
-  std::vector<std::shared_ptr<TransferState>> watched_;
+  std::vector<std::weak_ptr<TransferState>> watched_;  // they keep themselves alive until they end
   std::size_t sweep_at_ = 64;
   Clock::time_point next_deadline_ = Clock::time_point::max();
 };

@@ -6,14 +6,19 @@
 
 namespace weft::core {
 
+bool covered_by(std::span<const Range> ranges, std::uint64_t offset, std::uint64_t length) {
+  const auto after = std::upper_bound(
+      ranges.begin(), ranges.end(), offset,
+      [](std::uint64_t value, const Range& range) { return value < range.offset; });
+  if (after == ranges.begin()) return false;
+  const Range& range = *std::prev(after);
+  return offset - range.offset <= range.length && length <= range.length - (offset - range.offset);
+}
+
 bool GrantState::allows(Rights rights, std::uint64_t offset, std::uint64_t length) const {
   const auto wanted = static_cast<unsigned>(rights);
   if ((static_cast<unsigned>(description_.rights) & wanted) != wanted) return false;
-  return std::any_of(description_.ranges.begin(), description_.ranges.end(),
-                     [&](const Range& range) {
-                       return offset >= range.offset && offset - range.offset <= range.length &&
-                              length <= range.length - (offset - range.offset);
-                     });
+  return covered_by(description_.ranges, offset, length);
 }
 
 Result<std::vector<Range>> normalise(std::span<const Range> ranges, std::uint64_t size) {

@@ -39,6 +39,9 @@ class GrantState {
   std::vector<std::unique_ptr<providers::Registration>> registrations_;
 };
 
+/// Whether one of the sorted ranges holds all of these bytes.
+bool covered_by(std::span<const Range> ranges, std::uint64_t offset, std::uint64_t length);
+
 /// Sorts and merges ranges and checks that they lie within `size` bytes; all of it if there are
 /// none.
 Result<std::vector<Range>> normalise(std::span<const Range> ranges, std::uint64_t size);

@@ -22,13 +22,16 @@ class PeerState {
     std::size_t unclaimed_bytes = 0;
     std::size_t send_queue = 0;
   };
-  PeerState(LinkId link, Introduction introduction, bool same_host, Limits limits)
-      : link(link),
+  PeerState(const EngineState* engine, LinkId link, Introduction introduction, bool same_host,
+            Limits limits)
+      : engine(engine),
+        link(link),
         introduction(std::move(introduction)),
         same_host(same_host),
         mailbox(this->introduction.name, limits.unclaimed_bytes),
         outbox(limits.send_queue) {}
 
+  const EngineState* const engine;  // whose peer it is; to compare only
   const LinkId link;
   const Introduction introduction;
   const bool same_host;

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "memory/grant_state.hpp"
+
 namespace weft::core {
 namespace {
 
@@ -20,13 +22,6 @@ bool fits(std::uint64_t base, std::uint64_t count, std::uint64_t stride, std::ui
 bool inside(const Range& range, std::uint64_t offset, std::uint64_t length) {
   return offset >= range.offset && offset - range.offset <= range.length &&
          length <= range.length - (offset - range.offset);
-}
-
-bool granted(std::span<const Range> ranges, std::uint64_t offset, std::uint64_t length) {
-  const auto after = std::upper_bound(
-      ranges.begin(), ranges.end(), offset,
-      [](std::uint64_t value, const Range& range) { return value < range.offset; });
-  return after != ranges.begin() && inside(*std::prev(after), offset, length);
 }
 
 }  // namespace
@@ -76,7 +71,7 @@ Result<std::uint64_t> check_pieces(const PieceList& pieces, const Bounds& bounds
       return fail(Code::invalid_argument,
                   fmt::format("piece {} leaves the local segment: {} bytes at {} of {}", i,
                               piece.length, piece.local, bounds.local_size));
-    if (!granted(bounds.remote, piece.remote, piece.length))
+    if (!covered_by(bounds.remote, piece.remote, piece.length))
       return fail(Code::invalid_argument,
                   fmt::format("piece {} leaves what the peer granted: {} bytes at {}", i,
                               piece.length, piece.remote));

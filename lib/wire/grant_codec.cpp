@@ -8,8 +8,7 @@ namespace weft::core {
 namespace {
 
 constexpr std::uint16_t version = 1;
-// Far above any real machine; a bound against made-up blobs.
-constexpr std::size_t max_ranges = 1 << 16;
+// Far above any real machine.
 constexpr std::size_t max_rails = 256;
 constexpr std::size_t max_name = 255;
 
@@ -65,7 +64,7 @@ Result<GrantDescription> decode_grant(Bytes bytes) {
         fmt::format("the grant has version {}, this engine reads {}", wire.version(), version));
   if (wire.engine()->size() == 0 || wire.engine()->size() > max_name)
     return malformed("its engine has no proper name");
-  if (wire.ranges()->size() > max_ranges || wire.keys()->size() > max_rails)
+  if (wire.ranges()->size() > max_granted_ranges || wire.keys()->size() > max_rails)
     return malformed("it lists more ranges or rails than any machine has");
   if (wire.rights() < 1 || wire.rights() > 3) return malformed("its rights are unknown");
   if (wire.memory_kind() > 1) return malformed("its kind of memory is unknown");

@@ -27,6 +27,9 @@ struct GrantDescription {
   std::vector<RailKey> keys;
 };
 
+/// Most ranges of one grant: a bound against made-up blobs.
+constexpr std::size_t max_granted_ranges = 1 << 20;
+
 Blob encode_grant(const GrantDescription& grant);
 
 /// Verifies the blob, which may come from anywhere, before it believes it.

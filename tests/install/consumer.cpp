@@ -1,13 +1,14 @@
 // A program outside the tree, built against the installed library the way an application is.
+#include <chrono>
 #include <cstdio>
-#include <tl/expected.hpp>
-#include <weft/error.hpp>
+#include <weft/weft.hpp>
 
 int main() {
-  const weft::Result<int> refused = weft::fail(weft::Code::timed_out, "nothing to wait for");
-  if (refused || weft::to_string(refused.error().code()) != "timed_out") {
-    std::fputs("the installed libweft does not work\n", stderr);
-    return 1;
-  }
-  return 0;
+  using namespace std::chrono_literals;
+  const auto closed = weft::Engine::open({}).and_then(
+      [](weft::Engine&& engine) { return engine.close(weft::Deadline::in(5s)); });
+  if (closed) return 0;
+  std::fprintf(stderr, "the installed libweft does not work: %s\n",
+               closed.error().to_string().c_str());
+  return 1;
 }

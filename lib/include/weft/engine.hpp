@@ -100,6 +100,9 @@ struct Config {
 /// gone, and a peer that comes back is a new Peer.
 class WEFT_API Peer {
  public:
+  Peer(const Peer&) = default;  // moving copies too: a handle is never empty
+  Peer& operator=(const Peer&) = default;
+
   const std::string& name() const noexcept;
   /// Changes each time the engine of that name is opened.
   std::uint64_t incarnation() const noexcept;

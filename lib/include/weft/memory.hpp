@@ -137,6 +137,9 @@ class WEFT_API Segment {
 /// Cheap to copy.
 class WEFT_API Remote {
  public:
+  Remote(const Remote&) = default;  // moving copies too: a handle is never empty
+  Remote& operator=(const Remote&) = default;
+
   /// Name of the engine that owns the memory.
   const std::string& peer() const noexcept;
   /// Size of the peer's segment, in bytes. Offsets count from its start.

@@ -58,6 +58,9 @@ struct Paged {
 /// whole or by index. Holds a copy of the list. Cheap to copy; safe to use from several threads.
 class WEFT_API Prepared {
  public:
+  Prepared(const Prepared&) = default;  // moving copies too: a handle is never empty
+  Prepared& operator=(const Prepared&) = default;
+
   /// Number of pieces.
   std::size_t size() const noexcept;
   /// Bytes in all pieces together.

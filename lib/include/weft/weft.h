@@ -6,22 +6,25 @@
 /// - **Handles** (`weft_engine *`, `weft_peer *`, ...) are made by one function, belong to the
 ///   caller, and are given back with the `_free` function of their type, which takes NULL too. They
 ///   may be freed in any order, also after their engine: what needs a closed engine then fails with
-///   #WEFT_CLOSED.
-/// - **Failure** is a status: 0 (#WEFT_OK) or one of the other codes. Functions that return one take
+///   WEFT_CLOSED.
+/// - **Failure** is a status: 0 (WEFT_OK) or one of the other codes. Functions that return one
+/// take
 ///   a `weft_error **` last. Where that is not NULL, it is set to NULL on success and to an error
 ///   that the caller frees on failure. All other output parameters keep their values on failure.
-/// - **Bad arguments**, NULL where a value is needed among them, give #WEFT_INVALID_ARGUMENT.
+/// - **Bad arguments**, NULL where a value is needed among them, give WEFT_INVALID_ARGUMENT.
 ///   Functions that return no status return 0, false, NULL or -1 (a descriptor or state) for a NULL
 ///   handle, and for an index out of range.
 /// - **Pointers returned** point into the handle they were asked from and are valid until it is
 ///   freed. Strings end with a zero byte. Nothing that a caller passes in is kept after the call,
 ///   except adopted memory, callbacks and their contexts.
-/// - **Timeouts** are in nanoseconds from now. 0 and negative ones look once and do not wait; all are
+/// - **Timeouts** are in nanoseconds from now. 0 and negative ones look once and do not wait; all
+/// are
 ///   cut to one day. No call waits without end.
 /// - **Threads**: all calls may be made from any thread, also with the same handle, as long as
 ///   nobody frees it meanwhile. One weft_expectation or weft_receive is waited for by one thread at
 ///   a time.
-/// - **Structs that begin with `size`** may grow in later versions. Set `size` to `sizeof` the struct
+/// - **Structs that begin with `size`** may grow in later versions. Set `size` to `sizeof` the
+/// struct
 ///   and every other member that you don't need to zero, which means the default; weft_config has
 ///   defaults that are not zero and an initialiser. Members that a program's header knows and the
 ///   library does not must be zero. All other structs stay as they are.
@@ -51,6 +54,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
 #include <weft/export.hpp>
 
 #ifdef __cplusplus
@@ -58,12 +62,12 @@ extern "C" {
 #endif
 
 /// The version of the library in use, e.g. "0.1.0". Lives as long as the program.
-WEFT_API const char *weft_version(void);
+WEFT_API const char* weft_version(void);
 
 /// @name Errors
 /// @{
 
-/// #WEFT_OK or what went wrong, in one word that a program can switch on.
+/// WEFT_OK or what went wrong, in one word that a program can switch on.
 typedef int32_t weft_code;
 
 enum {
@@ -89,25 +93,25 @@ enum {
 };
 
 /// A code's name in lower case, e.g. "timed_out"; "ok" for 0. Lives as long as the program.
-WEFT_API const char *weft_code_name(weft_code code);
+WEFT_API const char* weft_code_name(weft_code code);
 
 /// Why a call failed: a code for the program, a sentence for a person, and the context.
 typedef struct weft_error weft_error;
 
-WEFT_API void weft_error_free(weft_error *error);
-WEFT_API weft_code weft_error_code(const weft_error *error);
+WEFT_API void weft_error_free(weft_error* error);
+WEFT_API weft_code weft_error_code(const weft_error* error);
 /// One sentence without the context below.
-WEFT_API const char *weft_error_message(const weft_error *error);
+WEFT_API const char* weft_error_message(const weft_error* error);
 /// Name of the peer concerned; empty where there is none.
-WEFT_API const char *weft_error_peer(const weft_error *error);
+WEFT_API const char* weft_error_peer(const weft_error* error);
 /// Name of the rail concerned; empty where there is none.
-WEFT_API const char *weft_error_rail(const weft_error *error);
+WEFT_API const char* weft_error_rail(const weft_error* error);
 /// The operation that failed, e.g. "write" or "fi_mr_reg"; empty where there is none.
-WEFT_API const char *weft_error_operation(const weft_error *error);
+WEFT_API const char* weft_error_operation(const weft_error* error);
 /// libfabric's positive error number (rdma/fi_errno.h); 0 where libfabric is not the cause.
-WEFT_API int weft_error_fabric_code(const weft_error *error);
+WEFT_API int weft_error_fabric_code(const weft_error* error);
 /// Code, sentence and context on one line, for logs and terminals.
-WEFT_API const char *weft_error_string(const weft_error *error);
+WEFT_API const char* weft_error_string(const weft_error* error);
 /// @}
 
 /// @name Log
@@ -122,14 +126,14 @@ enum {
 
 /// Takes a log line of a WEFT_LOG_ level; `line` is valid during the call only. Called from any
 /// thread, one call at a time; it must not call back into Weft.
-typedef void (*weft_log_sink)(void *context, int32_t level, const char *line);
+typedef void (*weft_log_sink)(void* context, int32_t level, const char* line);
 
 /// Sends log lines to `sink` instead of standard error; NULL restores that. When it returns, the
 /// sink before is not called any more.
-WEFT_API weft_code weft_set_log_sink(weft_log_sink sink, void *context, weft_error **error);
+WEFT_API weft_code weft_set_log_sink(weft_log_sink sink, void* context, weft_error** error);
 /// Lines below `level` are not made. Default: warning, or the environment variable WEFT_LOG (debug,
 /// info, warning, error, off).
-WEFT_API weft_code weft_set_log_level(int32_t level, weft_error **error);
+WEFT_API weft_code weft_set_log_level(int32_t level, weft_error** error);
 /// @}
 
 /// @name Handles
@@ -166,60 +170,60 @@ enum {
 /// are NULL mean the default.
 typedef struct weft_config {
   size_t size;  ///< Set by weft_config_init().
-  /// The engine's identity towards its peers, at most 255 bytes. Default: made of host name, process
-  /// and random digits. A name used again means the same service restarted.
-  const char *name;
+  /// The engine's identity towards its peers, at most 255 bytes. Default: made of host name,
+  /// process and random digits. A name used again means the same service restarted.
+  const char* name;
   /// Where peers reach this engine: "127.0.0.1:0" (default), "[::1]:7000", "host:7000". Port 0 lets
   /// the system choose (weft_engine_address() tells). "": this engine only connects to others.
-  const char *listen;
+  const char* listen;
   /// The address told to peers where it differs from the one listened on (NAT, 0.0.0.0).
-  const char *advertise;
+  const char* advertise;
   /// Local IP address whose interface carries the tcp rails. Default: that of `advertise`, else of
   /// `listen`, else loopback.
-  const char *rail_address;
+  const char* rail_address;
   /// Names of providers to use, best first: "shm", "tcp". None: all that this build has.
-  const char *const *providers;
+  const char* const* providers;
   size_t provider_count;
   /// Listening beyond loopback without authentication has to be asked for.
   bool allow_unauthenticated_network;
   /// Put an event into the queue when a peer comes up or goes down.
   bool peer_events;
-  int32_t progress;   ///< A WEFT_PROGRESS_ value.
-  int32_t transport;  ///< A WEFT_TRANSPORT_ value, for transfers that name none.
-  uint32_t rails;     ///< Per provider. 0: as many as measured best for the cores at hand.
-  uint32_t threads;   ///< For progress. 0: one per rail, at most one per core.
-  int64_t spin_ns;    ///< How long an idle progress thread polls before it sleeps.
-  uint64_t chunk_bytes;          ///< Most bytes per operation; 0: the rail's own best.
-  uint64_t window;               ///< Operations in flight per rail; 0: the rail's own best.
-  uint64_t relay_buffer_bytes;   ///< Size of one of the relay's bounce buffers.
-  uint64_t relay_buffers;        ///< Bounce buffers for each rail, peer and way.
-  uint64_t max_message;          ///< Largest message or signal payload accepted (up to 1 MiB).
-  uint64_t message_credits;      ///< Messages that a peer may have under way (2 to 1024).
-  uint64_t unclaimed_bytes;      ///< Signals and messages nobody asked for yet, bytes per peer.
-  uint64_t send_queue;           ///< Messages waiting to be sent, per peer.
-  uint64_t max_transfers;        ///< Transfers under way, and events not yet polled.
-  int64_t default_timeout_ns;    ///< Of a transfer that names none.
-  int64_t heartbeat_ns;          ///< Interval of heartbeats between peers.
-  int64_t death_after_ns;        ///< The silence that means death.
+  int32_t progress;      ///< A WEFT_PROGRESS_ value.
+  int32_t transport;     ///< A WEFT_TRANSPORT_ value, for transfers that name none.
+  uint32_t rails;        ///< Per provider. 0: as many as measured best for the cores at hand.
+  uint32_t threads;      ///< For progress. 0: one per rail, at most one per core.
+  int64_t spin_ns;       ///< How long an idle progress thread polls before it sleeps.
+  uint64_t chunk_bytes;  ///< Most bytes per operation; 0: the rail's own best.
+  uint64_t window;       ///< Operations in flight per rail; 0: the rail's own best.
+  uint64_t relay_buffer_bytes;  ///< Size of one of the relay's bounce buffers.
+  uint64_t relay_buffers;       ///< Bounce buffers for each rail, peer and way.
+  uint64_t max_message;         ///< Largest message or signal payload accepted (up to 1 MiB).
+  uint64_t message_credits;     ///< Messages that a peer may have under way (2 to 1024).
+  uint64_t unclaimed_bytes;     ///< Signals and messages nobody asked for yet, bytes per peer.
+  uint64_t send_queue;          ///< Messages waiting to be sent, per peer.
+  uint64_t max_transfers;       ///< Transfers under way, and events not yet polled.
+  int64_t default_timeout_ns;   ///< Of a transfer that names none.
+  int64_t heartbeat_ns;         ///< Interval of heartbeats between peers.
+  int64_t death_after_ns;       ///< The silence that means death.
 } weft_config;
 
 /// Fills in the defaults. `size` is sizeof(weft_config) as the caller's header has it. Does nothing
 /// if `config` is NULL or `size` is smaller than the struct ever was.
-WEFT_API void weft_config_init(weft_config *config, size_t size);
+WEFT_API void weft_config_init(weft_config* config, size_t size);
 
 /// Opens rails and starts listening. `config` may be NULL: all defaults.
-WEFT_API weft_code weft_engine_open(const weft_config *config, weft_engine **engine,
-                                    weft_error **error);
-/// Tells peers, ends all transfers as closed, stops the threads. #WEFT_QUARANTINED if something
+WEFT_API weft_code weft_engine_open(const weft_config* config, weft_engine** engine,
+                                    weft_error** error);
+/// Tells peers, ends all transfers as closed, stops the threads. WEFT_QUARANTINED if something
 /// could not be closed in time. The handle remains and is to be freed.
-WEFT_API weft_code weft_engine_close(weft_engine *engine, int64_t timeout_ns, weft_error **error);
+WEFT_API weft_code weft_engine_close(weft_engine* engine, int64_t timeout_ns, weft_error** error);
 /// Closes the engine within two seconds if it is still open. What can't be closed by then is
 /// abandoned with its memory still mapped.
-WEFT_API void weft_engine_free(weft_engine *engine);
+WEFT_API void weft_engine_free(weft_engine* engine);
 
-WEFT_API const char *weft_engine_name(const weft_engine *engine);
+WEFT_API const char* weft_engine_name(const weft_engine* engine);
 /// What peers pass to weft_engine_connect(); empty if the engine does not listen.
-WEFT_API const char *weft_engine_address(const weft_engine *engine);
+WEFT_API const char* weft_engine_address(const weft_engine* engine);
 /// @}
 
 /// @name What an engine is made of
@@ -228,50 +232,50 @@ WEFT_API const char *weft_engine_address(const weft_engine *engine);
 /// A rail: one NIC or interface with its endpoint.
 typedef struct weft_rail_info {
   size_t size;
-  const char *name;               ///< E.g. "tcp:0".
-  const char *provider;           ///< libfabric's name, e.g. "net".
-  const char *libfabric_version;  ///< Of the library in use.
-  const char *domain;             ///< NIC or interface, e.g. "rdmap79s0", "lo".
+  const char* name;               ///< E.g. "tcp:0".
+  const char* provider;           ///< libfabric's name, e.g. "net".
+  const char* libfabric_version;  ///< Of the library in use.
+  const char* domain;             ///< NIC or interface, e.g. "rdmap79s0", "lo".
   uint32_t thread;                ///< Index of the progress thread that owns it.
   bool same_host_only;            ///< Reaches processes of this machine only.
   uint64_t operations;            ///< Completed since it was opened.
   uint64_t bytes;
   uint64_t in_flight;
-  uint64_t lost;                  ///< Operations whose peer died and that never came back.
-  uint64_t max_message;           ///< Most bytes in one operation.
-  uint64_t window;                ///< Most operations that the provider takes at a time.
-  double gbps;                    ///< Link speed in Gb/s; 0 where unknown.
+  uint64_t lost;         ///< Operations whose peer died and that never came back.
+  uint64_t max_message;  ///< Most bytes in one operation.
+  uint64_t window;       ///< Most operations that the provider takes at a time.
+  double gbps;           ///< Link speed in Gb/s; 0 where unknown.
 } weft_rail_info;
 
 /// A NIC or interface that was looked at when rails were chosen.
 typedef struct weft_candidate {
   size_t size;
-  const char *provider;
-  const char *domain;
-  const char *fabric;
-  const char *reason;  ///< Why it was taken or passed over, as a sentence.
+  const char* provider;
+  const char* domain;
+  const char* fabric;
+  const char* reason;  ///< Why it was taken or passed over, as a sentence.
   bool taken;
 } weft_candidate;
 
 /// A snapshot of the engine: its rails with their counters, and what they were chosen from.
-WEFT_API weft_code weft_engine_info(const weft_engine *engine, weft_info **info,
-                                    weft_error **error);
+WEFT_API weft_code weft_engine_info(const weft_engine* engine, weft_info** info,
+                                    weft_error** error);
 /// Looks for providers and NICs without opening anything: what weft_engine_open() would take. The
 /// result has candidates only. `config` may be NULL.
-WEFT_API weft_code weft_discover(const weft_config *config, weft_info **info, weft_error **error);
-WEFT_API void weft_info_free(weft_info *info);
+WEFT_API weft_code weft_discover(const weft_config* config, weft_info** info, weft_error** error);
+WEFT_API void weft_info_free(weft_info* info);
 /// Changes each time an engine is opened; 0 for a discovery.
-WEFT_API uint64_t weft_info_incarnation(const weft_info *info);
-WEFT_API uint64_t weft_info_transfers_active(const weft_info *info);
-WEFT_API uint64_t weft_info_segments(const weft_info *info);
-WEFT_API size_t weft_info_rail_count(const weft_info *info);
+WEFT_API uint64_t weft_info_incarnation(const weft_info* info);
+WEFT_API uint64_t weft_info_transfers_active(const weft_info* info);
+WEFT_API uint64_t weft_info_segments(const weft_info* info);
+WEFT_API size_t weft_info_rail_count(const weft_info* info);
 /// Fills `rail`, whose `size` must be set. Its strings belong to `info`.
-WEFT_API weft_code weft_info_rail(const weft_info *info, size_t index, weft_rail_info *rail,
-                                  weft_error **error);
-WEFT_API size_t weft_info_candidate_count(const weft_info *info);
+WEFT_API weft_code weft_info_rail(const weft_info* info, size_t index, weft_rail_info* rail,
+                                  weft_error** error);
+WEFT_API size_t weft_info_candidate_count(const weft_info* info);
 /// Fills `candidate`, whose `size` must be set. Its strings belong to `info`.
-WEFT_API weft_code weft_info_candidate(const weft_info *info, size_t index,
-                                       weft_candidate *candidate, weft_error **error);
+WEFT_API weft_code weft_info_candidate(const weft_info* info, size_t index,
+                                       weft_candidate* candidate, weft_error** error);
 /// @}
 
 /// @name Peers
@@ -279,37 +283,37 @@ WEFT_API weft_code weft_info_candidate(const weft_info *info, size_t index,
 
 /// Meets the engine at "host:port". Both engines may connect: it is one peer. A handle stays valid
 /// when the peer is gone; a peer that comes back is a new one.
-WEFT_API weft_code weft_engine_connect(weft_engine *engine, const char *address,
-                                       int64_t timeout_ns, weft_peer **peer, weft_error **error);
+WEFT_API weft_code weft_engine_connect(weft_engine* engine, const char* address, int64_t timeout_ns,
+                                       weft_peer** peer, weft_error** error);
 /// Waits for the next peer that connected to this engine and was not returned before.
-WEFT_API weft_code weft_engine_accept(weft_engine *engine, int64_t timeout_ns, weft_peer **peer,
-                                      weft_error **error);
+WEFT_API weft_code weft_engine_accept(weft_engine* engine, int64_t timeout_ns, weft_peer** peer,
+                                      weft_error** error);
 /// Makes handles of the peers that are up, as many as `capacity` allows, and puts their number into
 /// `count`: each handle is to be freed. `peers` may be NULL where `capacity` is 0: then `count` is
 /// the number of all peers that are up.
-WEFT_API weft_code weft_engine_peers(const weft_engine *engine, weft_peer **peers, size_t capacity,
-                                     size_t *count, weft_error **error);
+WEFT_API weft_code weft_engine_peers(const weft_engine* engine, weft_peer** peers, size_t capacity,
+                                     size_t* count, weft_error** error);
 /// Says goodbye; transfers with the peer fail.
-WEFT_API weft_code weft_engine_disconnect(weft_engine *engine, const weft_peer *peer,
-                                          weft_error **error);
+WEFT_API weft_code weft_engine_disconnect(weft_engine* engine, const weft_peer* peer,
+                                          weft_error** error);
 
-WEFT_API void weft_peer_free(weft_peer *peer);
-WEFT_API const char *weft_peer_name(const weft_peer *peer);
+WEFT_API void weft_peer_free(weft_peer* peer);
+WEFT_API const char* weft_peer_name(const weft_peer* peer);
 /// Changes each time the engine of that name is opened.
-WEFT_API uint64_t weft_peer_incarnation(const weft_peer *peer);
-WEFT_API bool weft_peer_up(const weft_peer *peer);
-/// #WEFT_OK while the peer is up; afterwards the error that says why it is down.
-WEFT_API weft_code weft_peer_check(const weft_peer *peer, weft_error **error);
+WEFT_API uint64_t weft_peer_incarnation(const weft_peer* peer);
+WEFT_API bool weft_peer_up(const weft_peer* peer);
+/// WEFT_OK while the peer is up; afterwards the error that says why it is down.
+WEFT_API weft_code weft_peer_check(const weft_peer* peer, weft_error** error);
 /// Whether both engines were proven to be on one machine.
-WEFT_API bool weft_peer_same_host(const weft_peer *peer);
+WEFT_API bool weft_peer_same_host(const weft_peer* peer);
 /// Its control address as advertised.
-WEFT_API const char *weft_peer_address(const weft_peer *peer);
+WEFT_API const char* weft_peer_address(const weft_peer* peer);
 /// Number of local rails that transfers to this peer use.
-WEFT_API size_t weft_peer_rail_count(const weft_peer *peer);
+WEFT_API size_t weft_peer_rail_count(const weft_peer* peer);
 /// The name of one of them, e.g. "shm:0".
-WEFT_API const char *weft_peer_rail(const weft_peer *peer, size_t index);
+WEFT_API const char* weft_peer_rail(const weft_peer* peer, size_t index);
 /// Why these rails, and why not better ones, as a sentence.
-WEFT_API const char *weft_peer_route_reason(const weft_peer *peer);
+WEFT_API const char* weft_peer_route_reason(const weft_peer* peer);
 /// @}
 
 /// @name Memory
@@ -335,78 +339,78 @@ typedef struct weft_range {
 enum { WEFT_RIGHT_READ = 1, WEFT_RIGHT_WRITE = 2, WEFT_RIGHT_READ_WRITE = 3 };
 
 /// A segment of fresh zeroed pages that it owns.
-WEFT_API weft_code weft_engine_add_own(weft_engine *engine, size_t bytes, weft_segment **segment,
-                                       weft_error **error);
-/// The same in huge pages (2 MiB); `bytes` is rounded up. #WEFT_OUT_OF_MEMORY where the system has
+WEFT_API weft_code weft_engine_add_own(weft_engine* engine, size_t bytes, weft_segment** segment,
+                                       weft_error** error);
+/// The same in huge pages (2 MiB); `bytes` is rounded up. WEFT_OUT_OF_MEMORY where the system has
 /// none reserved.
-WEFT_API weft_code weft_engine_add_huge(weft_engine *engine, size_t bytes, weft_segment **segment,
-                                        weft_error **error);
+WEFT_API weft_code weft_engine_add_huge(weft_engine* engine, size_t bytes, weft_segment** segment,
+                                        weft_error** error);
 /// Fresh zeroed pages behind a memfd, which other processes may map: weft_segment_fd().
-WEFT_API weft_code weft_engine_add_shared(weft_engine *engine, size_t bytes,
-                                          weft_segment **segment, weft_error **error);
+WEFT_API weft_code weft_engine_add_shared(weft_engine* engine, size_t bytes, weft_segment** segment,
+                                          weft_error** error);
 /// Maps `bytes` of a file descriptor that supports mmap, from a page-aligned `offset`. The
 /// descriptor is duplicated; the caller keeps its own.
-WEFT_API weft_code weft_engine_add_map(weft_engine *engine, int fd, uint64_t offset, size_t bytes,
-                                       weft_segment **segment, weft_error **error);
+WEFT_API weft_code weft_engine_add_map(weft_engine* engine, int fd, uint64_t offset, size_t bytes,
+                                       weft_segment** segment, weft_error** error);
 /// Memory of the caller's, which must stay mapped until weft_segment_release() has returned without
 /// an error; freeing the handle is not enough.
-WEFT_API weft_code weft_engine_adopt(weft_engine *engine, void *address, size_t bytes,
-                                     weft_segment **segment, weft_error **error);
+WEFT_API weft_code weft_engine_adopt(weft_engine* engine, void* address, size_t bytes,
+                                     weft_segment** segment, weft_error** error);
 
 /// Revokes all grants on the segment, waits until no transfer of this engine uses it, and
-/// unregisters it. After #WEFT_QUARANTINED or #WEFT_TIMED_OUT the memory must not be reused.
-WEFT_API weft_code weft_segment_release(weft_segment *segment, int64_t timeout_ns,
-                                        weft_error **error);
+/// unregisters it. After WEFT_QUARANTINED or WEFT_TIMED_OUT the memory must not be reused.
+WEFT_API weft_code weft_segment_release(weft_segment* segment, int64_t timeout_ns,
+                                        weft_error** error);
 /// Never blocks. Memory that a transfer or a grant still uses stays registered until that is over.
-WEFT_API void weft_segment_free(weft_segment *segment);
+WEFT_API void weft_segment_free(weft_segment* segment);
 /// Start of the memory in this process; NULL for device memory.
-WEFT_API void *weft_segment_data(const weft_segment *segment);
-WEFT_API uint64_t weft_segment_size(const weft_segment *segment);
-WEFT_API weft_code weft_segment_place(const weft_segment *segment, weft_place *place,
-                                      weft_error **error);
+WEFT_API void* weft_segment_data(const weft_segment* segment);
+WEFT_API uint64_t weft_segment_size(const weft_segment* segment);
+WEFT_API weft_code weft_segment_place(const weft_segment* segment, weft_place* place,
+                                      weft_error** error);
 /// The descriptor behind shared or mapped memory, owned by the segment; -1 for other memory.
-WEFT_API int weft_segment_fd(const weft_segment *segment);
+WEFT_API int weft_segment_fd(const weft_segment* segment);
 
 /// Lets peers use `count` ranges of the segment (all of it if `count` is 0). `rights` is a
 /// WEFT_RIGHT_ value. Freeing the handle does not revoke the grant: it lasts until
 /// weft_grant_revoke() or until its segment is released.
-WEFT_API weft_code weft_segment_grant(weft_segment *segment, const weft_range *ranges, size_t count,
-                                      int32_t rights, weft_grant **grant, weft_error **error);
-WEFT_API void weft_grant_free(weft_grant *grant);
-/// The grant in serialised form, some hundred bytes, for weft_engine_import() in the peer's process.
-/// It holds no pointers; whoever has it can use it.
-WEFT_API const void *weft_grant_blob(const weft_grant *grant);
-WEFT_API size_t weft_grant_blob_size(const weft_grant *grant);
+WEFT_API weft_code weft_segment_grant(weft_segment* segment, const weft_range* ranges, size_t count,
+                                      int32_t rights, weft_grant** grant, weft_error** error);
+WEFT_API void weft_grant_free(weft_grant* grant);
+/// The grant in serialised form, some hundred bytes, for weft_engine_import() in the peer's
+/// process. It holds no pointers; whoever has it can use it.
+WEFT_API const void* weft_grant_blob(const weft_grant* grant);
+WEFT_API size_t weft_grant_blob_size(const weft_grant* grant);
 /// Identifies the grant within its engine.
-WEFT_API uint64_t weft_grant_lease_id(const weft_grant *grant);
+WEFT_API uint64_t weft_grant_lease_id(const weft_grant* grant);
 /// Ends the grant: asks each peer to stop, to drain what it has posted and to confirm.
-/// #WEFT_QUARANTINED if one did not in time: the memory stays registered and out of use.
-WEFT_API weft_code weft_grant_revoke(weft_grant *grant, int64_t timeout_ns, weft_error **error);
+/// WEFT_QUARANTINED if one did not in time: the memory stays registered and out of use.
+WEFT_API weft_code weft_grant_revoke(weft_grant* grant, int64_t timeout_ns, weft_error** error);
 
-/// Reads a grant made by a connected peer. #WEFT_STALE if that engine was restarted since.
-WEFT_API weft_code weft_engine_import(weft_engine *engine, const void *blob, size_t bytes,
-                                      weft_remote **remote, weft_error **error);
-/// Makes a grant known under a name (at most 255 bytes) to every peer that asks; replaces an earlier
-/// one of that name.
-WEFT_API weft_code weft_engine_publish(weft_engine *engine, const char *name,
-                                       const weft_grant *grant, weft_error **error);
+/// Reads a grant made by a connected peer. WEFT_STALE if that engine was restarted since.
+WEFT_API weft_code weft_engine_import(weft_engine* engine, const void* blob, size_t bytes,
+                                      weft_remote** remote, weft_error** error);
+/// Makes a grant known under a name (at most 255 bytes) to every peer that asks; replaces an
+/// earlier one of that name.
+WEFT_API weft_code weft_engine_publish(weft_engine* engine, const char* name,
+                                       const weft_grant* grant, weft_error** error);
 /// Asks a peer for a grant by name, and waits until it is published there.
-WEFT_API weft_code weft_engine_lookup(weft_engine *engine, const weft_peer *peer, const char *name,
-                                      int64_t timeout_ns, weft_remote **remote, weft_error **error);
+WEFT_API weft_code weft_engine_lookup(weft_engine* engine, const weft_peer* peer, const char* name,
+                                      int64_t timeout_ns, weft_remote** remote, weft_error** error);
 
-WEFT_API void weft_remote_free(weft_remote *remote);
+WEFT_API void weft_remote_free(weft_remote* remote);
 /// Name of the engine that owns the memory.
-WEFT_API const char *weft_remote_peer(const weft_remote *remote);
+WEFT_API const char* weft_remote_peer(const weft_remote* remote);
 /// Size of the peer's segment, in bytes. Offsets count from its start.
-WEFT_API uint64_t weft_remote_segment_size(const weft_remote *remote);
+WEFT_API uint64_t weft_remote_segment_size(const weft_remote* remote);
 /// A WEFT_RIGHT_ value; 0 for NULL.
-WEFT_API int32_t weft_remote_rights(const weft_remote *remote);
-WEFT_API weft_code weft_remote_place(const weft_remote *remote, weft_place *place,
-                                     weft_error **error);
+WEFT_API int32_t weft_remote_rights(const weft_remote* remote);
+WEFT_API weft_code weft_remote_place(const weft_remote* remote, weft_place* place,
+                                     weft_error** error);
 /// What was granted, sorted by offset.
-WEFT_API size_t weft_remote_range_count(const weft_remote *remote);
-WEFT_API weft_code weft_remote_range(const weft_remote *remote, size_t index, weft_range *range,
-                                     weft_error **error);
+WEFT_API size_t weft_remote_range_count(const weft_remote* remote);
+WEFT_API weft_code weft_remote_range(const weft_remote* remote, size_t index, weft_range* range,
+                                     weft_error** error);
 /// @}
 
 /// @name Transfers
@@ -433,16 +437,16 @@ typedef struct weft_strided {
   uint64_t remote_stride;
 } weft_strided;
 
-/// Pages of a paged cache: piece i is page `local_pages[i]` here and `remote_pages[i]` there. Page p
-/// starts at `base + p * stride`. Both lists have `count` numbers.
+/// Pages of a paged cache: piece i is page `local_pages[i]` here and `remote_pages[i]` there. Page
+/// p starts at `base + p * stride`. Both lists have `count` numbers.
 typedef struct weft_paged {
   uint64_t page_bytes;
   uint64_t local_base;
   uint64_t local_stride;
   uint64_t remote_base;
   uint64_t remote_stride;
-  const uint32_t *local_pages;
-  const uint32_t *remote_pages;
+  const uint32_t* local_pages;
+  const uint32_t* remote_pages;
   size_t count;
 } weft_paged;
 
@@ -456,86 +460,86 @@ enum {
 };
 
 /// A state's name in lower case, e.g. "done". Lives as long as the program.
-WEFT_API const char *weft_state_name(int32_t state);
+WEFT_API const char* weft_state_name(int32_t state);
 
 /// Called once at a transfer's end, on a progress thread or inside the call that makes progress: it
 /// must be short and must not wait for another transfer. `error` is NULL when done, and otherwise
 /// valid during the call only: it is not to be freed.
-typedef void (*weft_on_transfer)(void *context, uint64_t cookie, int32_t state,
-                                 const weft_error *error);
+typedef void (*weft_on_transfer)(void* context, uint64_t cookie, int32_t state,
+                                 const weft_error* error);
 
 typedef struct weft_transfer_options {
   size_t size;
   /// When to give up. 0: weft_config::default_timeout_ns. Negative: at once.
   int64_t timeout_ns;
-  uint64_t cookie;            ///< Returned in the callback and the event.
-  bool event;                 ///< Put an event into the engine's queue at the end.
-  bool signal;                ///< Raise a signal at the target once all bytes are visible there.
-  uint64_t signal_id;         ///< Chosen by the application; the peer expects the same number.
-  const void *signal_data;    ///< Bytes that the signal carries; copied at the call.
-  size_t signal_bytes;        ///< At most weft_config::max_message.
-  weft_on_transfer on_end;    ///< May be NULL.
-  void *context;              ///< Passed to `on_end`.
-  int32_t transport;          ///< A WEFT_TRANSPORT_ value.
+  uint64_t cookie;          ///< Returned in the callback and the event.
+  bool event;               ///< Put an event into the engine's queue at the end.
+  bool signal;              ///< Raise a signal at the target once all bytes are visible there.
+  uint64_t signal_id;       ///< Chosen by the application; the peer expects the same number.
+  const void* signal_data;  ///< Bytes that the signal carries; copied at the call.
+  size_t signal_bytes;      ///< At most weft_config::max_message.
+  weft_on_transfer on_end;  ///< May be NULL.
+  void* context;            ///< Passed to `on_end`.
+  int32_t transport;        ///< A WEFT_TRANSPORT_ value.
 } weft_transfer_options;
 
 /// Checks ranges and rights once and copies the list, to be submitted any number of times, whole or
-/// by index. `direction` is #WEFT_WRITE or #WEFT_READ.
-WEFT_API weft_code weft_engine_prepare_pairs(weft_engine *engine, const weft_segment *local,
-                                             const weft_remote *remote, int32_t direction,
-                                             const weft_pair *pairs, size_t count,
-                                             weft_prepared **prepared, weft_error **error);
-WEFT_API weft_code weft_engine_prepare_strided(weft_engine *engine, const weft_segment *local,
-                                               const weft_remote *remote, int32_t direction,
-                                               const weft_strided *pieces,
-                                               weft_prepared **prepared, weft_error **error);
-WEFT_API weft_code weft_engine_prepare_paged(weft_engine *engine, const weft_segment *local,
-                                             const weft_remote *remote, int32_t direction,
-                                             const weft_paged *pieces, weft_prepared **prepared,
-                                             weft_error **error);
-WEFT_API void weft_prepared_free(weft_prepared *prepared);
+/// by index. `direction` is WEFT_WRITE or WEFT_READ.
+WEFT_API weft_code weft_engine_prepare_pairs(weft_engine* engine, const weft_segment* local,
+                                             const weft_remote* remote, int32_t direction,
+                                             const weft_pair* pairs, size_t count,
+                                             weft_prepared** prepared, weft_error** error);
+WEFT_API weft_code weft_engine_prepare_strided(weft_engine* engine, const weft_segment* local,
+                                               const weft_remote* remote, int32_t direction,
+                                               const weft_strided* pieces, weft_prepared** prepared,
+                                               weft_error** error);
+WEFT_API weft_code weft_engine_prepare_paged(weft_engine* engine, const weft_segment* local,
+                                             const weft_remote* remote, int32_t direction,
+                                             const weft_paged* pieces, weft_prepared** prepared,
+                                             weft_error** error);
+WEFT_API void weft_prepared_free(weft_prepared* prepared);
 /// Number of pieces.
-WEFT_API size_t weft_prepared_size(const weft_prepared *prepared);
+WEFT_API size_t weft_prepared_size(const weft_prepared* prepared);
 /// Bytes in all pieces together.
-WEFT_API uint64_t weft_prepared_bytes(const weft_prepared *prepared);
+WEFT_API uint64_t weft_prepared_bytes(const weft_prepared* prepared);
 
-/// Starts the pieces of `prepared` whose indices are in `picks`. Never blocks. `options` may be NULL
-/// here and below.
-WEFT_API weft_code weft_engine_submit(weft_engine *engine, const weft_prepared *prepared,
-                                      const uint32_t *picks, size_t count,
-                                      const weft_transfer_options *options,
-                                      weft_transfer **transfer, weft_error **error);
+/// Starts the pieces of `prepared` whose indices are in `picks`. Never blocks. `options` may be
+/// NULL here and below.
+WEFT_API weft_code weft_engine_submit(weft_engine* engine, const weft_prepared* prepared,
+                                      const uint32_t* picks, size_t count,
+                                      const weft_transfer_options* options,
+                                      weft_transfer** transfer, weft_error** error);
 /// Starts all pieces of `prepared`. Never blocks.
-WEFT_API weft_code weft_engine_submit_all(weft_engine *engine, const weft_prepared *prepared,
-                                          const weft_transfer_options *options,
-                                          weft_transfer **transfer, weft_error **error);
+WEFT_API weft_code weft_engine_submit_all(weft_engine* engine, const weft_prepared* prepared,
+                                          const weft_transfer_options* options,
+                                          weft_transfer** transfer, weft_error** error);
 /// Prepares and submits in one.
-WEFT_API weft_code weft_engine_write(weft_engine *engine, const weft_segment *local,
-                                     const weft_remote *remote, const weft_pair *pairs,
-                                     size_t count, const weft_transfer_options *options,
-                                     weft_transfer **transfer, weft_error **error);
-WEFT_API weft_code weft_engine_read(weft_engine *engine, const weft_segment *local,
-                                    const weft_remote *remote, const weft_pair *pairs, size_t count,
-                                    const weft_transfer_options *options, weft_transfer **transfer,
-                                    weft_error **error);
+WEFT_API weft_code weft_engine_write(weft_engine* engine, const weft_segment* local,
+                                     const weft_remote* remote, const weft_pair* pairs,
+                                     size_t count, const weft_transfer_options* options,
+                                     weft_transfer** transfer, weft_error** error);
+WEFT_API weft_code weft_engine_read(weft_engine* engine, const weft_segment* local,
+                                    const weft_remote* remote, const weft_pair* pairs, size_t count,
+                                    const weft_transfer_options* options, weft_transfer** transfer,
+                                    weft_error** error);
 
 /// Neither waits nor cancels: the transfer goes on.
-WEFT_API void weft_transfer_free(weft_transfer *transfer);
+WEFT_API void weft_transfer_free(weft_transfer* transfer);
 /// A WEFT_STATE_ value; -1 for NULL.
-WEFT_API int32_t weft_transfer_state(const weft_transfer *transfer);
+WEFT_API int32_t weft_transfer_state(const weft_transfer* transfer);
 /// True when nothing can touch the local memory on behalf of this transfer any more. A transfer
 /// that has ended may still be not quiescent, for example after its deadline passed.
-WEFT_API bool weft_transfer_quiescent(const weft_transfer *transfer);
-/// Waits for the end. #WEFT_OK when done; otherwise the error that ended it, or #WEFT_TIMED_OUT if
+WEFT_API bool weft_transfer_quiescent(const weft_transfer* transfer);
+/// Waits for the end. WEFT_OK when done; otherwise the error that ended it, or WEFT_TIMED_OUT if
 /// the timeout passes first, in which case the transfer goes on.
-WEFT_API weft_code weft_transfer_wait(weft_transfer *transfer, int64_t timeout_ns,
-                                      weft_error **error);
+WEFT_API weft_code weft_transfer_wait(weft_transfer* transfer, int64_t timeout_ns,
+                                      weft_error** error);
 /// As weft_transfer_wait(), then until it is quiescent.
-WEFT_API weft_code weft_transfer_wait_quiescent(weft_transfer *transfer, int64_t timeout_ns,
-                                                weft_error **error);
+WEFT_API weft_code weft_transfer_wait_quiescent(weft_transfer* transfer, int64_t timeout_ns,
+                                                weft_error** error);
 /// Asks for an early end: pieces not yet posted stay unposted, posted ones drain, then the transfer
 /// ends as cancelled (or done, if nothing was left to stop). Never blocks.
-WEFT_API weft_code weft_transfer_cancel(weft_transfer *transfer, weft_error **error);
+WEFT_API weft_code weft_transfer_cancel(weft_transfer* transfer, weft_error** error);
 
 /// What a transfer did so far, or in all once it has ended.
 typedef struct weft_report {
@@ -559,78 +563,78 @@ typedef struct weft_rail_share {
 } weft_rail_share;
 
 /// Fills `report`, whose `size` must be set.
-WEFT_API weft_code weft_transfer_report(const weft_transfer *transfer, weft_report *report,
-                                        weft_error **error);
+WEFT_API weft_code weft_transfer_report(const weft_transfer* transfer, weft_report* report,
+                                        weft_error** error);
 /// The share of one of the rails counted by weft_report::rail_count.
-WEFT_API weft_code weft_transfer_rail_share(const weft_transfer *transfer, size_t index,
-                                            weft_rail_share *share, weft_error **error);
+WEFT_API weft_code weft_transfer_rail_share(const weft_transfer* transfer, size_t index,
+                                            weft_rail_share* share, weft_error** error);
 /// @}
 
 /// @name Signals and messages
 /// @{
 
-/// Called once when what was waited for has arrived (`error` is NULL) or can't arrive any more. On a
-/// progress thread, as weft_on_transfer; `error` is not to be freed.
-typedef void (*weft_on_arrival)(void *context, uint64_t cookie, const weft_error *error);
+/// Called once when what was waited for has arrived (`error` is NULL) or can't arrive any more. On
+/// a progress thread, as weft_on_transfer; `error` is not to be freed.
+typedef void (*weft_on_arrival)(void* context, uint64_t cookie, const weft_error* error);
 
 /// How an expectation or a receive reports its end, besides its wait function.
 typedef struct weft_notify_options {
   size_t size;
   uint64_t cookie;
-  bool event;             ///< Put an event into the engine's queue.
+  bool event;              ///< Put an event into the engine's queue.
   weft_on_arrival on_end;  ///< May be NULL.
-  void *context;          ///< Passed to `on_end`.
+  void* context;           ///< Passed to `on_end`.
 } weft_notify_options;
 
 /// Raises a signal at the peer without moving data. `data` may be NULL where `bytes` is 0.
-WEFT_API weft_code weft_engine_signal(weft_engine *engine, const weft_peer *peer, uint64_t id,
-                                      const void *data, size_t bytes, int64_t timeout_ns,
-                                      weft_error **error);
+WEFT_API weft_code weft_engine_signal(weft_engine* engine, const weft_peer* peer, uint64_t id,
+                                      const void* data, size_t bytes, int64_t timeout_ns,
+                                      weft_error** error);
 /// Waits for `count` (at least 1) signals `id` from `peer`. Signals that came before count. Each
 /// signal is given to one expectation, the oldest first. `options` may be NULL.
-WEFT_API weft_code weft_engine_expect(weft_engine *engine, const weft_peer *peer, uint64_t id,
-                                      uint64_t count, const weft_notify_options *options,
-                                      weft_expectation **expectation, weft_error **error);
+WEFT_API weft_code weft_engine_expect(weft_engine* engine, const weft_peer* peer, uint64_t id,
+                                      uint64_t count, const weft_notify_options* options,
+                                      weft_expectation** expectation, weft_error** error);
 /// Gives up the expectation; signals that it had collected are dropped.
-WEFT_API void weft_expectation_free(weft_expectation *expectation);
-WEFT_API bool weft_expectation_ready(const weft_expectation *expectation);
-/// #WEFT_OK when all have arrived; #WEFT_REMOTE_FAILED or #WEFT_PEER_DOWN when they can't any more;
-/// #WEFT_TIMED_OUT leaves the expectation standing.
-WEFT_API weft_code weft_expectation_wait(weft_expectation *expectation, int64_t timeout_ns,
-                                         weft_error **error);
+WEFT_API void weft_expectation_free(weft_expectation* expectation);
+WEFT_API bool weft_expectation_ready(const weft_expectation* expectation);
+/// WEFT_OK when all have arrived; WEFT_REMOTE_FAILED or WEFT_PEER_DOWN when they can't any more;
+/// WEFT_TIMED_OUT leaves the expectation standing.
+WEFT_API weft_code weft_expectation_wait(weft_expectation* expectation, int64_t timeout_ns,
+                                         weft_error** error);
 /// After a successful wait: how many of the signals carried bytes.
-WEFT_API size_t weft_expectation_payload_count(const weft_expectation *expectation);
+WEFT_API size_t weft_expectation_payload_count(const weft_expectation* expectation);
 /// The bytes of one of them, in the order in which they arrived; `bytes` may be NULL.
-WEFT_API const void *weft_expectation_payload(const weft_expectation *expectation, size_t index,
-                                              size_t *bytes);
+WEFT_API const void* weft_expectation_payload(const weft_expectation* expectation, size_t index,
+                                              size_t* bytes);
 
 /// Sends a tagged message. Returns when the bytes are copied into the peer's send queue, waiting
-/// while that is full (then #WEFT_QUEUE_FULL); messages to one peer are matched in order.
-WEFT_API weft_code weft_engine_send(weft_engine *engine, const weft_peer *peer, uint64_t tag,
-                                    const void *data, size_t bytes, int64_t timeout_ns,
-                                    weft_error **error);
-/// Asks for the next message whose tag equals `tag` in the bits set in `mask`, from `peer`. `options`
-/// may be NULL.
-WEFT_API weft_code weft_engine_receive(weft_engine *engine, const weft_peer *peer, uint64_t tag,
-                                       uint64_t mask, const weft_notify_options *options,
-                                       weft_receive **receive, weft_error **error);
+/// while that is full (then WEFT_QUEUE_FULL); messages to one peer are matched in order.
+WEFT_API weft_code weft_engine_send(weft_engine* engine, const weft_peer* peer, uint64_t tag,
+                                    const void* data, size_t bytes, int64_t timeout_ns,
+                                    weft_error** error);
+/// Asks for the next message whose tag equals `tag` in the bits set in `mask`, from `peer`.
+/// `options` may be NULL.
+WEFT_API weft_code weft_engine_receive(weft_engine* engine, const weft_peer* peer, uint64_t tag,
+                                       uint64_t mask, const weft_notify_options* options,
+                                       weft_receive** receive, weft_error** error);
 /// weft_engine_receive() and weft_receive_wait() in one: the message is in `receive`. On
-/// #WEFT_TIMED_OUT the request is given up.
-WEFT_API weft_code weft_engine_recv(weft_engine *engine, const weft_peer *peer, uint64_t tag,
-                                    uint64_t mask, int64_t timeout_ns, weft_receive **receive,
-                                    weft_error **error);
+/// WEFT_TIMED_OUT the request is given up.
+WEFT_API weft_code weft_engine_recv(weft_engine* engine, const weft_peer* peer, uint64_t tag,
+                                    uint64_t mask, int64_t timeout_ns, weft_receive** receive,
+                                    weft_error** error);
 /// Gives up the request, or the message that answered it.
-WEFT_API void weft_receive_free(weft_receive *receive);
-WEFT_API bool weft_receive_ready(const weft_receive *receive);
+WEFT_API void weft_receive_free(weft_receive* receive);
+WEFT_API bool weft_receive_ready(const weft_receive* receive);
 /// As weft_expectation_wait().
-WEFT_API weft_code weft_receive_wait(weft_receive *receive, int64_t timeout_ns, weft_error **error);
+WEFT_API weft_code weft_receive_wait(weft_receive* receive, int64_t timeout_ns, weft_error** error);
 /// After a successful wait: the message's parts. Before it they are 0 and NULL.
-WEFT_API uint64_t weft_receive_tag(const weft_receive *receive);
+WEFT_API uint64_t weft_receive_tag(const weft_receive* receive);
 /// Name of the sender.
-WEFT_API const char *weft_receive_peer(const weft_receive *receive);
+WEFT_API const char* weft_receive_peer(const weft_receive* receive);
 /// The message's bytes; NULL where it has none.
-WEFT_API const void *weft_receive_data(const weft_receive *receive);
-WEFT_API size_t weft_receive_bytes(const weft_receive *receive);
+WEFT_API const void* weft_receive_data(const weft_receive* receive);
+WEFT_API size_t weft_receive_bytes(const weft_receive* receive);
 /// @}
 
 /// @name Progress and events
@@ -645,23 +649,23 @@ enum {
 
 /// Something that happened.
 typedef struct weft_event {
-  int32_t kind;      ///< A WEFT_EVENT_ value.
-  int32_t state;     ///< Of a transfer: a WEFT_STATE_ value.
-  uint64_t cookie;   ///< Of the transfer, expectation or receive.
-  weft_error *error;  ///< NULL where all is well; otherwise the caller's, to be freed.
-  char peer[256];    ///< Name of the peer concerned.
+  int32_t kind;       ///< A WEFT_EVENT_ value.
+  int32_t state;      ///< Of a transfer: a WEFT_STATE_ value.
+  uint64_t cookie;    ///< Of the transfer, expectation or receive.
+  weft_error* error;  ///< NULL where all is well; otherwise the caller's, to be freed.
+  char peer[256];     ///< Name of the peer concerned.
 } weft_event;
 
 /// Manual progress: advances everything once, without waiting. `operations`, unless NULL, is set to
 /// how many ended. One thread at a time does the work; others get 0 at once.
-WEFT_API weft_code weft_engine_progress(weft_engine *engine, size_t *operations,
-                                        weft_error **error);
+WEFT_API weft_code weft_engine_progress(weft_engine* engine, size_t* operations,
+                                        weft_error** error);
 /// Takes up to `capacity` events without waiting and puts their number into `count`.
-WEFT_API weft_code weft_engine_poll(weft_engine *engine, weft_event *events, size_t capacity,
-                                    size_t *count, weft_error **error);
-/// Readable while events are queued (an eventfd: for poll and epoll; do not read it). Belongs to the
-/// engine.
-WEFT_API int weft_engine_event_fd(const weft_engine *engine);
+WEFT_API weft_code weft_engine_poll(weft_engine* engine, weft_event* events, size_t capacity,
+                                    size_t* count, weft_error** error);
+/// Readable while events are queued (an eventfd: for poll and epoll; do not read it). Belongs to
+/// the engine.
+WEFT_API int weft_engine_event_fd(const weft_engine* engine);
 /// @}
 
 /// @name KV caches
@@ -703,80 +707,80 @@ enum {
 /// A known model's KV shape. The strings live as long as the program.
 typedef struct weft_kv_model {
   size_t size;
-  const char *name;    ///< E.g. "Llama-3.1-8B".
-  const char *id;      ///< On the Hugging Face hub, e.g. "meta-llama/Llama-3.1-8B".
+  const char* name;  ///< E.g. "Llama-3.1-8B".
+  const char* id;    ///< On the Hugging Face hub, e.g. "meta-llama/Llama-3.1-8B".
   uint32_t layers;
-  uint32_t kv_heads;   ///< 1 for latents.
-  uint32_t head_size;  ///< Elements; for latents kv_lora_rank + qk_rope_head_dim.
-  uint32_t window;     ///< Of the even layers where they alternate; else 0.
+  uint32_t kv_heads;              ///< 1 for latents.
+  uint32_t head_size;             ///< Elements; for latents kv_lora_rank + qk_rope_head_dim.
+  uint32_t window;                ///< Of the even layers where they alternate; else 0.
   uint64_t bytes_per_token_bf16;  ///< In all layers of the whole model; windows not considered.
 } weft_kv_model;
 
 WEFT_API size_t weft_kv_model_count(void);
 /// Fills `model`, whose `size` must be set, here and below.
-WEFT_API weft_code weft_kv_model_at(size_t index, weft_kv_model *model, weft_error **error);
+WEFT_API weft_code weft_kv_model_at(size_t index, weft_kv_model* model, weft_error** error);
 /// The model of that name or id; letters' case is ignored.
-WEFT_API weft_code weft_kv_find_model(const char *name, weft_kv_model *model, weft_error **error);
+WEFT_API weft_code weft_kv_find_model(const char* name, weft_kv_model* model, weft_error** error);
 
 /// How a serving engine lays out its cache; what the model leaves open.
 typedef struct weft_kv_layout_options {
   size_t size;
-  int32_t dtype;       ///< #WEFT_KV_BF16 or #WEFT_KV_FP8.
-  int32_t parts;       ///< WEFT_KV_SPLIT or WEFT_KV_FUSED; ignored for latent models.
-  int32_t order;       ///< #WEFT_KV_LAYER_MAJOR or #WEFT_KV_BLOCK_MAJOR.
-  int32_t head_order;  ///< #WEFT_KV_NHD or #WEFT_KV_HND.
-  int32_t regions;     ///< A WEFT_KV_REGION_ value.
+  int32_t dtype;              ///< WEFT_KV_BF16 or WEFT_KV_FP8.
+  int32_t parts;              ///< WEFT_KV_SPLIT or WEFT_KV_FUSED; ignored for latent models.
+  int32_t order;              ///< WEFT_KV_LAYER_MAJOR or WEFT_KV_BLOCK_MAJOR.
+  int32_t head_order;         ///< WEFT_KV_NHD or WEFT_KV_HND.
+  int32_t regions;            ///< A WEFT_KV_REGION_ value.
   uint32_t tokens_per_block;  ///< 0: 16.
   uint32_t blocks;            ///< In each group.
   uint32_t tp_size;           ///< Tensor-parallel ranks, 1 to 8. 0: 1.
   uint32_t tp_rank;
-  uint64_t block_padding;     ///< Unused bytes after each block.
-  uint64_t block_alignment;   ///< Blocks' distance is rounded up to a multiple of it. 0: 1.
+  uint64_t block_padding;    ///< Unused bytes after each block.
+  uint64_t block_alignment;  ///< Blocks' distance is rounded up to a multiple of it. 0: 1.
 } weft_kv_layout_options;
 
 /// Layers that share one block table, for models that are not known by name.
 typedef struct weft_kv_group {
   size_t size;
-  const uint32_t *layers;     ///< Numbers of the model's layers, ascending, from 0.
+  const uint32_t* layers;  ///< Numbers of the model's layers, ascending, from 0.
   size_t layer_count;
-  uint32_t blocks;            ///< In the cache; block ids are less than this.
+  uint32_t blocks;  ///< In the cache; block ids are less than this.
   uint32_t tokens_per_block;
-  uint32_t kv_heads;          ///< Of the model, before tensor parallelism. 1 for latents.
-  uint32_t head_size;         ///< Elements in one head's key, value or latent vector.
-  uint32_t element_size;      ///< Bytes: 2 for bf16, 1 for fp8.
-  uint32_t window;            ///< Tokens that the layers look back on; 0 for all.
-  int32_t parts;              ///< #WEFT_KV_SPLIT, #WEFT_KV_FUSED or #WEFT_KV_LATENT.
+  uint32_t kv_heads;      ///< Of the model, before tensor parallelism. 1 for latents.
+  uint32_t head_size;     ///< Elements in one head's key, value or latent vector.
+  uint32_t element_size;  ///< Bytes: 2 for bf16, 1 for fp8.
+  uint32_t window;        ///< Tokens that the layers look back on; 0 for all.
+  int32_t parts;          ///< WEFT_KV_SPLIT, WEFT_KV_FUSED or WEFT_KV_LATENT.
   int32_t order;
   int32_t head_order;
   int32_t regions;
   uint64_t block_padding;
-  uint64_t block_alignment;   ///< 0: 1.
+  uint64_t block_alignment;  ///< 0: 1.
 } weft_kv_group;
 
 /// The layout of one rank of a known model. Models whose layers alternate have two groups, the
 /// windowed layers first.
-WEFT_API weft_code weft_kv_layout_of_model(const char *model, const weft_kv_layout_options *options,
-                                           weft_kv_layout **layout, weft_error **error);
+WEFT_API weft_code weft_kv_layout_of_model(const char* model, const weft_kv_layout_options* options,
+                                           weft_kv_layout** layout, weft_error** error);
 /// A layout of `count` groups given one by one. `tp_size` is 1 to 8, `tp_rank` less.
-WEFT_API weft_code weft_kv_layout_create(const weft_kv_group *const *groups, size_t count,
+WEFT_API weft_code weft_kv_layout_create(const weft_kv_group* const* groups, size_t count,
                                          uint32_t tp_size, uint32_t tp_rank,
-                                         weft_kv_layout **layout, weft_error **error);
-WEFT_API void weft_kv_layout_free(weft_kv_layout *layout);
-WEFT_API size_t weft_kv_layout_group_count(const weft_kv_layout *layout);
+                                         weft_kv_layout** layout, weft_error** error);
+WEFT_API void weft_kv_layout_free(weft_kv_layout* layout);
+WEFT_API size_t weft_kv_layout_group_count(const weft_kv_layout* layout);
 /// Number of regions to allocate: group by group, in each layer by layer, K before V.
-WEFT_API size_t weft_kv_layout_region_count(const weft_kv_layout *layout);
+WEFT_API size_t weft_kv_layout_region_count(const weft_kv_layout* layout);
 /// Size of one of them, in bytes.
-WEFT_API uint64_t weft_kv_layout_region_bytes(const weft_kv_layout *layout, size_t index);
+WEFT_API uint64_t weft_kv_layout_region_bytes(const weft_kv_layout* layout, size_t index);
 /// All regions together, in bytes.
-WEFT_API uint64_t weft_kv_layout_bytes(const weft_kv_layout *layout);
+WEFT_API uint64_t weft_kv_layout_bytes(const weft_kv_layout* layout);
 /// What one token takes on this rank in all layers, in bytes, without padding.
-WEFT_API uint64_t weft_kv_layout_bytes_per_token(const weft_kv_layout *layout);
+WEFT_API uint64_t weft_kv_layout_bytes_per_token(const weft_kv_layout* layout);
 /// Writes the source ranks that have something for `dst`'s rank, ascending, up to `capacity` of
 /// them, and puts the number of all (at most 8) into `count`. `src` is the layout of any source
 /// rank.
-WEFT_API weft_code weft_kv_source_ranks(const weft_kv_layout *src, const weft_kv_layout *dst,
-                                        uint32_t *ranks, size_t capacity, size_t *count,
-                                        weft_error **error);
+WEFT_API weft_code weft_kv_source_ranks(const weft_kv_layout* src, const weft_kv_layout* dst,
+                                        uint32_t* ranks, size_t capacity, size_t* count,
+                                        weft_error** error);
 
 /// Where a region of a layout starts: at `offset` bytes of the caller's region number `region`,
 /// which usually stands for a segment. Several may share one.
@@ -787,21 +791,21 @@ typedef struct weft_kv_base {
 
 /// A cache with its regions at `count` bases, in the layout's order. With `count` 0 all regions lie
 /// one after another in region 0. The layout is copied.
-WEFT_API weft_code weft_kv_cache_create(const weft_kv_layout *layout, const weft_kv_base *bases,
-                                        size_t count, weft_kv_cache **cache, weft_error **error);
-WEFT_API void weft_kv_cache_free(weft_kv_cache *cache);
+WEFT_API weft_code weft_kv_cache_create(const weft_kv_layout* layout, const weft_kv_base* bases,
+                                        size_t count, weft_kv_cache** cache, weft_error** error);
+WEFT_API void weft_kv_cache_free(weft_kv_cache* cache);
 
 /// As weft_kv_blocks::tokens: everything in both lists of blocks.
 #define WEFT_KV_ALL_TOKENS UINT64_MAX
 
 /// What to copy in one group: tokens of one request, whose blocks are listed in token order.
 typedef struct weft_kv_blocks {
-  const uint32_t *src;
+  const uint32_t* src;
   size_t src_count;
-  const uint32_t *dst;  ///< Without repetitions.
+  const uint32_t* dst;  ///< Without repetitions.
   size_t dst_count;
-  uint64_t tokens;      ///< How many to copy, or #WEFT_KV_ALL_TOKENS.
-  uint32_t src_skip;    ///< Tokens to pass over in the first block.
+  uint64_t tokens;    ///< How many to copy, or WEFT_KV_ALL_TOKENS.
+  uint32_t src_skip;  ///< Tokens to pass over in the first block.
   uint32_t dst_skip;
 } weft_kv_blocks;
 
@@ -814,20 +818,20 @@ typedef struct weft_kv_copy {
   uint64_t length;
 } weft_kv_copy;
 
-/// The copies that bring `blocks` (one entry for each of `group_count` groups) of one source rank to
-/// one destination rank, in layers `first_layer` to `first_layer + layer_count - 1` (all if
+/// The copies that bring `blocks` (one entry for each of `group_count` groups) of one source rank
+/// to one destination rank, in layers `first_layer` to `first_layer + layer_count - 1` (all if
 /// `layer_count` is 0).
-WEFT_API weft_code weft_kv_plan_create(const weft_kv_cache *src, const weft_kv_cache *dst,
-                                       const weft_kv_blocks *blocks, size_t group_count,
+WEFT_API weft_code weft_kv_plan_create(const weft_kv_cache* src, const weft_kv_cache* dst,
+                                       const weft_kv_blocks* blocks, size_t group_count,
                                        uint32_t first_layer, uint32_t layer_count,
-                                       weft_kv_plan **plan, weft_error **error);
-WEFT_API void weft_kv_plan_free(weft_kv_plan *plan);
+                                       weft_kv_plan** plan, weft_error** error);
+WEFT_API void weft_kv_plan_free(weft_kv_plan* plan);
 /// An array of weft_kv_plan_count() copies.
-WEFT_API const weft_kv_copy *weft_kv_plan_copies(const weft_kv_plan *plan);
-WEFT_API size_t weft_kv_plan_count(const weft_kv_plan *plan);
-WEFT_API uint64_t weft_kv_plan_bytes(const weft_kv_plan *plan);
+WEFT_API const weft_kv_copy* weft_kv_plan_copies(const weft_kv_plan* plan);
+WEFT_API size_t weft_kv_plan_count(const weft_kv_plan* plan);
+WEFT_API uint64_t weft_kv_plan_bytes(const weft_kv_plan* plan);
 /// Copies before merging: contiguous runs inside one page of both sides.
-WEFT_API uint64_t weft_kv_plan_pieces(const weft_kv_plan *plan);
+WEFT_API uint64_t weft_kv_plan_pieces(const weft_kv_plan* plan);
 /// @}
 
 #ifdef __cplusplus

@@ -1,0 +1,81 @@
+// The C API's numbers are those of the C++ enumerators.
+#include <weft/weft.h>
+
+#include <weft/engine.hpp>
+#include <weft/kv_models.hpp>
+#include <weft/log.hpp>
+
+namespace weft {
+namespace {
+
+template <typename Enum>
+constexpr bool same(std::int32_t value, Enum enumerator) {
+  return value == static_cast<std::int32_t>(enumerator);
+}
+
+static_assert(same(WEFT_INVALID_ARGUMENT, Code::invalid_argument));
+static_assert(same(WEFT_NOT_FOUND, Code::not_found));
+static_assert(same(WEFT_UNSUPPORTED, Code::unsupported));
+static_assert(same(WEFT_UNAVAILABLE, Code::unavailable));
+static_assert(same(WEFT_PERMISSION_DENIED, Code::permission_denied));
+static_assert(same(WEFT_OUT_OF_MEMORY, Code::out_of_memory));
+static_assert(same(WEFT_QUEUE_FULL, Code::queue_full));
+static_assert(same(WEFT_TIMED_OUT, Code::timed_out));
+static_assert(same(WEFT_CANCELLED, Code::cancelled));
+static_assert(same(WEFT_STALE, Code::stale));
+static_assert(same(WEFT_PEER_DOWN, Code::peer_down));
+static_assert(same(WEFT_PROTOCOL_MISMATCH, Code::protocol_mismatch));
+static_assert(same(WEFT_FABRIC_FAILED, Code::fabric_failed));
+static_assert(same(WEFT_REMOTE_FAILED, Code::remote_failed));
+static_assert(same(WEFT_QUARANTINED, Code::quarantined));
+static_assert(same(WEFT_CLOSED, Code::closed));
+static_assert(same(WEFT_FORKED, Code::forked));
+static_assert(same(WEFT_INTERNAL, Code::internal));
+
+static_assert(same(WEFT_LOG_DEBUG, LogLevel::debug));
+static_assert(same(WEFT_LOG_INFO, LogLevel::info));
+static_assert(same(WEFT_LOG_WARNING, LogLevel::warning));
+static_assert(same(WEFT_LOG_ERROR, LogLevel::error));
+static_assert(same(WEFT_LOG_OFF, LogLevel::off));
+
+static_assert(same(WEFT_PROGRESS_THREADS, Progress::threads));
+static_assert(same(WEFT_PROGRESS_MANUAL, Progress::manual));
+static_assert(same(WEFT_TRANSPORT_AUTOMATIC, TransportKind::automatic));
+static_assert(same(WEFT_TRANSPORT_ONE_SIDED, TransportKind::one_sided));
+static_assert(same(WEFT_TRANSPORT_RELAY, TransportKind::relay));
+static_assert(same(WEFT_MEMORY_HOST, MemoryKind::host));
+static_assert(same(WEFT_MEMORY_DEVICE, MemoryKind::device));
+static_assert(same(WEFT_RIGHT_READ, Rights::read));
+static_assert(same(WEFT_RIGHT_WRITE, Rights::write));
+static_assert(same(WEFT_RIGHT_READ_WRITE, Rights::read_write));
+static_assert(same(WEFT_WRITE, Direction::write));
+static_assert(same(WEFT_READ, Direction::read));
+
+static_assert(same(WEFT_STATE_ACTIVE, State::active));
+static_assert(same(WEFT_STATE_DONE, State::done));
+static_assert(same(WEFT_STATE_FAILED, State::failed));
+static_assert(same(WEFT_STATE_CANCELLED, State::cancelled));
+static_assert(same(WEFT_STATE_TIMED_OUT, State::timed_out));
+
+static_assert(same(WEFT_EVENT_TRANSFER_ENDED, Event::Kind::transfer_ended));
+static_assert(same(WEFT_EVENT_SIGNALS_ARRIVED, Event::Kind::signals_arrived));
+static_assert(same(WEFT_EVENT_MESSAGE_ARRIVED, Event::Kind::message_arrived));
+static_assert(same(WEFT_EVENT_PEER_UP, Event::Kind::peer_up));
+static_assert(same(WEFT_EVENT_PEER_DOWN, Event::Kind::peer_down));
+
+static_assert(same(WEFT_KV_BF16, kv::DType::bf16));
+static_assert(same(WEFT_KV_FP8, kv::DType::fp8));
+static_assert(same(WEFT_KV_SPLIT, kv::Parts::split));
+static_assert(same(WEFT_KV_FUSED, kv::Parts::fused));
+static_assert(same(WEFT_KV_LATENT, kv::Parts::latent));
+static_assert(same(WEFT_KV_LAYER_MAJOR, kv::Order::layer_major));
+static_assert(same(WEFT_KV_BLOCK_MAJOR, kv::Order::block_major));
+static_assert(same(WEFT_KV_NHD, kv::HeadOrder::nhd));
+static_assert(same(WEFT_KV_HND, kv::HeadOrder::hnd));
+static_assert(same(WEFT_KV_REGION_ONE, kv::Regions::one));
+static_assert(same(WEFT_KV_REGION_PER_LAYER, kv::Regions::per_layer));
+static_assert(same(WEFT_KV_REGION_PER_PART, kv::Regions::per_part));
+static_assert(same(WEFT_KV_REGION_PER_LAYER_AND_PART, kv::Regions::per_layer_and_part));
+
+}  // namespace
+}  // namespace weft

@@ -1,0 +1,262 @@
+// The C API: engines, what they are made of, and their peers.
+#include "capi/boundary.hpp"
+
+using namespace weft;
+using namespace weft::capi;
+
+namespace {
+
+std::string or_default(const char* given, const std::string& otherwise) {
+  return given != nullptr ? given : otherwise;
+}
+
+weft_config to_c(const Config& config) {
+  weft_config c{};
+  c.size = sizeof c;
+  c.allow_unauthenticated_network = config.allow_unauthenticated_network;
+  c.peer_events = config.peer_events;
+  c.progress = static_cast<std::int32_t>(config.progress);
+  c.transport = static_cast<std::int32_t>(config.transport);
+  c.rails = config.rails;
+  c.threads = config.threads;
+  c.spin_ns = config.spin.count();
+  c.chunk_bytes = config.chunk_bytes;
+  c.window = config.window;
+  c.relay_buffer_bytes = config.relay_buffer_bytes;
+  c.relay_buffers = config.relay_buffers;
+  c.max_message = config.max_message;
+  c.message_credits = config.message_credits;
+  c.unclaimed_bytes = config.unclaimed_bytes;
+  c.send_queue = config.send_queue;
+  c.max_transfers = config.max_transfers;
+  c.default_timeout_ns = config.default_timeout.count();
+  c.heartbeat_ns = config.heartbeat.count();
+  c.death_after_ns = config.death_after.count();
+  return c;
+}
+
+Result<Config> from_c(const weft_config& c) {
+  const auto progress =
+      enumerator("config->progress", c.progress, Progress::threads, Progress::manual);
+  if (!progress) return fail(progress.error());
+  const auto transport =
+      enumerator("config->transport", c.transport, TransportKind::automatic, TransportKind::relay);
+  if (!transport) return fail(transport.error());
+  if (auto listed = check({list("config->providers", c.providers, c.provider_count)}); !listed)
+    return fail(listed.error());
+
+  Config config;
+  config.name = or_default(c.name, config.name);
+  config.listen = or_default(c.listen, config.listen);
+  config.advertise = or_default(c.advertise, config.advertise);
+  config.rail_address = or_default(c.rail_address, config.rail_address);
+  for (std::size_t i = 0; i < c.provider_count; ++i) {
+    if (auto named = check({{"config->providers[i]", c.providers[i]}}); !named)
+      return fail(named.error());
+    config.providers.emplace_back(c.providers[i]);
+  }
+  config.allow_unauthenticated_network = c.allow_unauthenticated_network;
+  config.peer_events = c.peer_events;
+  config.progress = *progress;
+  config.transport = *transport;
+  config.rails = c.rails;
+  config.threads = c.threads;
+  config.spin = Nanoseconds(c.spin_ns);
+  config.chunk_bytes = c.chunk_bytes;
+  config.window = c.window;
+  config.relay_buffer_bytes = c.relay_buffer_bytes;
+  config.relay_buffers = c.relay_buffers;
+  config.max_message = c.max_message;
+  config.message_credits = c.message_credits;
+  config.unclaimed_bytes = c.unclaimed_bytes;
+  config.send_queue = c.send_queue;
+  config.max_transfers = c.max_transfers;
+  config.default_timeout = Nanoseconds(c.default_timeout_ns);
+  config.heartbeat = Nanoseconds(c.heartbeat_ns);
+  config.death_after = Nanoseconds(c.death_after_ns);
+  return config;
+}
+
+Result<Config> config_of(const weft_config* given) {
+  if (given == nullptr) return Config{};
+  return read("config", given).and_then(from_c);
+}
+
+weft_rail_info to_c(const RailInfo& rail) {
+  weft_rail_info c{};
+  c.name = rail.name.c_str();
+  c.provider = rail.capability.provider.c_str();
+  c.libfabric_version = rail.capability.libfabric_version.c_str();
+  c.domain = rail.capability.domain.c_str();
+  c.thread = rail.thread;
+  c.same_host_only = rail.capability.same_host_only;
+  c.operations = rail.operations;
+  c.bytes = rail.bytes;
+  c.in_flight = rail.in_flight;
+  c.lost = rail.lost;
+  c.max_message = rail.capability.max_message;
+  c.window = rail.capability.window;
+  c.gbps = rail.capability.gbps;
+  return c;
+}
+
+weft_candidate to_c(const Candidate& candidate) {
+  weft_candidate c{};
+  c.provider = candidate.provider.c_str();
+  c.domain = candidate.domain.c_str();
+  c.fabric = candidate.fabric.c_str();
+  c.reason = candidate.reason.c_str();
+  c.taken = candidate.taken;
+  return c;
+}
+
+}  // namespace
+
+void weft_config_init(weft_config* config, size_t size) {
+  if (config == nullptr || size < sizeof config->size) return;
+  config->size = size;
+  // Fails only where there is nothing sensible to fill in.
+  std::ignore = fill("config", config, to_c(Config{}));
+}
+
+weft_code weft_engine_open(const weft_config* config, weft_engine** engine, weft_error** error) {
+  return call(error, {{"engine", engine}},
+              [&] { return give(engine, config_of(config).and_then(Engine::open)); });
+}
+
+weft_code weft_engine_close(weft_engine* engine, int64_t timeout_ns, weft_error** error) {
+  return call(error, {{"engine", engine}}, [&] { return engine->value.close(in(timeout_ns)); });
+}
+
+void weft_engine_free(weft_engine* engine) {
+  delete engine;
+}
+
+const char* weft_engine_name(const weft_engine* engine) {
+  return engine != nullptr ? engine->value.name().c_str() : nullptr;
+}
+
+const char* weft_engine_address(const weft_engine* engine) {
+  return engine != nullptr ? engine->value.address().c_str() : nullptr;
+}
+
+weft_code weft_engine_info(const weft_engine* engine, weft_info** info, weft_error** error) {
+  return call(error, {{"engine", engine}, {"info", info}},
+              [&] { return give(info, Result<Info>(engine->value.info())); });
+}
+
+weft_code weft_discover(const weft_config* config, weft_info** info, weft_error** error) {
+  return call(error, {{"info", info}}, [&] {
+    return give(info, config_of(config).and_then(discover).map([](auto&& candidates) {
+      Info found;
+      found.candidates = std::move(candidates);
+      return found;
+    }));
+  });
+}
+
+void weft_info_free(weft_info* info) {
+  delete info;
+}
+
+uint64_t weft_info_incarnation(const weft_info* info) {
+  return info != nullptr ? info->value.incarnation : 0;
+}
+uint64_t weft_info_transfers_active(const weft_info* info) {
+  return info != nullptr ? info->value.transfers_active : 0;
+}
+uint64_t weft_info_segments(const weft_info* info) {
+  return info != nullptr ? info->value.segments : 0;
+}
+size_t weft_info_rail_count(const weft_info* info) {
+  return info != nullptr ? info->value.rails.size() : 0;
+}
+size_t weft_info_candidate_count(const weft_info* info) {
+  return info != nullptr ? info->value.candidates.size() : 0;
+}
+
+weft_code weft_info_rail(const weft_info* info, size_t index, weft_rail_info* rail,
+                         weft_error** error) {
+  return call(error, {{"info", info}, {"rail", rail}}, [&] {
+    return at("rail", info->value.rails, index).and_then([&](const RailInfo* found) {
+      return fill("rail", rail, to_c(*found));
+    });
+  });
+}
+
+weft_code weft_info_candidate(const weft_info* info, size_t index, weft_candidate* candidate,
+                              weft_error** error) {
+  return call(error, {{"info", info}, {"candidate", candidate}}, [&] {
+    return at("candidate", info->value.candidates, index).and_then([&](const Candidate* found) {
+      return fill("candidate", candidate, to_c(*found));
+    });
+  });
+}
+
+weft_code weft_engine_connect(weft_engine* engine, const char* address, int64_t timeout_ns,
+                              weft_peer** peer, weft_error** error) {
+  return call(error, {{"engine", engine}, {"address", address}, {"peer", peer}},
+              [&] { return give(peer, engine->value.connect(address, in(timeout_ns))); });
+}
+
+weft_code weft_engine_accept(weft_engine* engine, int64_t timeout_ns, weft_peer** peer,
+                             weft_error** error) {
+  return call(error, {{"engine", engine}, {"peer", peer}},
+              [&] { return give(peer, engine->value.accept(in(timeout_ns))); });
+}
+
+weft_code weft_engine_peers(const weft_engine* engine, weft_peer** peers, size_t capacity,
+                            size_t* count, weft_error** error) {
+  return call(error, {{"engine", engine}, list("peers", peers, capacity), {"count", count}},
+              [&]() -> Result<void> {
+                std::vector<std::unique_ptr<weft_peer>> made;
+                const std::vector<Peer> up = engine->value.peers();
+                for (std::size_t i = 0; i < std::min(capacity, up.size()); ++i)
+                  made.push_back(std::unique_ptr<weft_peer>(new weft_peer{up[i]}));
+                for (std::size_t i = 0; i < made.size(); ++i) peers[i] = made[i].release();
+                *count = capacity > 0 ? made.size() : up.size();
+                return {};
+              });
+}
+
+weft_code weft_engine_disconnect(weft_engine* engine, const weft_peer* peer, weft_error** error) {
+  return call(error, {{"engine", engine}, {"peer", peer}},
+              [&] { return engine->value.disconnect(peer->value); });
+}
+
+void weft_peer_free(weft_peer* peer) {
+  delete peer;
+}
+
+const char* weft_peer_name(const weft_peer* peer) {
+  return peer != nullptr ? peer->value.name().c_str() : nullptr;
+}
+uint64_t weft_peer_incarnation(const weft_peer* peer) {
+  return peer != nullptr ? peer->value.incarnation() : 0;
+}
+bool weft_peer_up(const weft_peer* peer) {
+  return peer != nullptr && peer->value.up();
+}
+bool weft_peer_same_host(const weft_peer* peer) {
+  return peer != nullptr && peer->value.same_host();
+}
+const char* weft_peer_address(const weft_peer* peer) {
+  return peer != nullptr ? peer->value.address().c_str() : nullptr;
+}
+const char* weft_peer_route_reason(const weft_peer* peer) {
+  return peer != nullptr ? peer->value.route_reason().c_str() : nullptr;
+}
+size_t weft_peer_rail_count(const weft_peer* peer) {
+  return peer != nullptr ? peer->rails.size() : 0;
+}
+const char* weft_peer_rail(const weft_peer* peer, size_t index) {
+  return index < weft_peer_rail_count(peer) ? peer->rails[index].c_str() : nullptr;
+}
+
+weft_code weft_peer_check(const weft_peer* peer, weft_error** error) {
+  return call(error, {{"peer", peer}}, [&]() -> Result<void> {
+    if (peer->value.up()) return {};
+    return fail(
+        peer->value.why_down().value_or(Error(Code::peer_down, "the peer has not come up yet")));
+  });
+}

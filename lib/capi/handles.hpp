@@ -1,0 +1,73 @@
+// What the C API's opaque handles hold.
+#pragma once
+
+#include <weft/weft.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+#include <weft/engine.hpp>
+#include <weft/kv.hpp>
+
+struct weft_error {
+  weft::Error value;
+  std::string text = value.to_string();
+};
+
+struct weft_engine {
+  weft::Engine value;
+};
+
+struct weft_info {
+  weft::Info value;
+};
+
+struct weft_peer {
+  weft::Peer value;
+  std::vector<std::string> rails = value.rails();
+};
+
+struct weft_segment {
+  weft::Segment value;
+};
+
+struct weft_grant {
+  weft::Grant value;
+  weft::Blob blob = value.blob();
+};
+
+struct weft_remote {
+  weft::Remote value;
+};
+
+struct weft_prepared {
+  weft::Prepared value;
+};
+
+struct weft_transfer {
+  weft::Transfer value;
+};
+
+struct weft_expectation {
+  weft::Expectation value;
+  std::optional<weft::Signals> arrived = {};
+};
+
+struct weft_receive {
+  weft::Receive value;
+  std::optional<weft::Message> arrived = {};
+};
+
+struct weft_kv_layout {
+  weft::kv::Layout value;
+};
+
+struct weft_kv_cache {
+  weft::kv::Cache value;
+};
+
+struct weft_kv_plan {
+  std::vector<weft_kv_copy> copies;
+  std::uint64_t bytes;
+  std::uint64_t pieces;
+};

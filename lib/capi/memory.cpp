@@ -1,0 +1,156 @@
+// The C API: segments, grants, and peers' grants.
+#include "capi/boundary.hpp"
+
+using namespace weft;
+using namespace weft::capi;
+
+namespace {
+
+weft_code add(weft_engine* engine, const Memory& memory, weft_segment** segment,
+              weft_error** error) {
+  return call(error, {{"engine", engine}, {"segment", segment}},
+              [&] { return give(segment, engine->value.add(memory)); });
+}
+
+weft_range to_c(const Range& range) {
+  return {range.offset, range.length};
+}
+
+}  // namespace
+
+weft_code weft_engine_add_own(weft_engine* engine, size_t bytes, weft_segment** segment,
+                              weft_error** error) {
+  return add(engine, Memory::own(bytes), segment, error);
+}
+weft_code weft_engine_add_huge(weft_engine* engine, size_t bytes, weft_segment** segment,
+                               weft_error** error) {
+  return add(engine, Memory::huge(bytes), segment, error);
+}
+weft_code weft_engine_add_shared(weft_engine* engine, size_t bytes, weft_segment** segment,
+                                 weft_error** error) {
+  return add(engine, Memory::shared(bytes), segment, error);
+}
+weft_code weft_engine_add_map(weft_engine* engine, int fd, uint64_t offset, size_t bytes,
+                              weft_segment** segment, weft_error** error) {
+  return add(engine, Memory::map(fd, offset, bytes), segment, error);
+}
+weft_code weft_engine_adopt(weft_engine* engine, void* address, size_t bytes,
+                            weft_segment** segment, weft_error** error) {
+  return add(engine, Memory::adopt(address, bytes), segment, error);
+}
+
+weft_code weft_segment_release(weft_segment* segment, int64_t timeout_ns, weft_error** error) {
+  return call(error, {{"segment", segment}},
+              [&] { return segment->value.release(in(timeout_ns)); });
+}
+
+void weft_segment_free(weft_segment* segment) {
+  delete segment;
+}
+
+void* weft_segment_data(const weft_segment* segment) {
+  return segment != nullptr ? segment->value.data() : nullptr;
+}
+uint64_t weft_segment_size(const weft_segment* segment) {
+  return segment != nullptr ? segment->value.size() : 0;
+}
+int weft_segment_fd(const weft_segment* segment) {
+  return segment != nullptr ? segment->value.fd() : -1;
+}
+
+weft_code weft_segment_place(const weft_segment* segment, weft_place* place, weft_error** error) {
+  return call(error, {{"segment", segment}, {"place", place}}, [&]() -> Result<void> {
+    *place = capi::to_c(segment->value.place());
+    return {};
+  });
+}
+
+weft_code weft_segment_grant(weft_segment* segment, const weft_range* ranges, size_t count,
+                             int32_t rights, weft_grant** grant, weft_error** error) {
+  return call(error, {{"segment", segment}, list("ranges", ranges, count), {"grant", grant}}, [&] {
+    return enumerator("rights", rights, Rights::read, Rights::read_write)
+        .and_then([&](Rights known) {
+          std::vector<Range> list;
+          for (const weft_range& range : std::span(ranges, count))
+            list.push_back({range.offset, range.length});
+          return give(grant, segment->value.grant(list, known));
+        });
+  });
+}
+
+void weft_grant_free(weft_grant* grant) {
+  delete grant;
+}
+
+const void* weft_grant_blob(const weft_grant* grant) {
+  return grant != nullptr ? grant->blob.data() : nullptr;
+}
+size_t weft_grant_blob_size(const weft_grant* grant) {
+  return grant != nullptr ? grant->blob.size() : 0;
+}
+uint64_t weft_grant_lease_id(const weft_grant* grant) {
+  return grant != nullptr ? grant->value.lease_id() : 0;
+}
+
+weft_code weft_grant_revoke(weft_grant* grant, int64_t timeout_ns, weft_error** error) {
+  return call(error, {{"grant", grant}}, [&]() -> Result<void> {
+    const auto revoked = grant->value.revoke(in(timeout_ns));
+    if (!revoked) return fail(revoked.error());
+    if (*revoked == Revoked::quiescent) return {};
+    return fail(Code::quarantined,
+                "a peer did not confirm in time that it stopped using the grant: the memory stays "
+                "registered and must not be reused");
+  });
+}
+
+weft_code weft_engine_import(weft_engine* engine, const void* blob, size_t bytes,
+                             weft_remote** remote, weft_error** error) {
+  return call(error, {{"engine", engine}, list("blob", blob, bytes), {"remote", remote}},
+              [&] { return give(remote, engine->value.import(bytes_of(blob, bytes))); });
+}
+
+weft_code weft_engine_publish(weft_engine* engine, const char* name, const weft_grant* grant,
+                              weft_error** error) {
+  return call(error, {{"engine", engine}, {"name", name}, {"grant", grant}},
+              [&] { return engine->value.publish(name, grant->value); });
+}
+
+weft_code weft_engine_lookup(weft_engine* engine, const weft_peer* peer, const char* name,
+                             int64_t timeout_ns, weft_remote** remote, weft_error** error) {
+  return call(error, {{"engine", engine}, {"peer", peer}, {"name", name}, {"remote", remote}}, [&] {
+    return give(remote, engine->value.lookup(peer->value, name, in(timeout_ns)));
+  });
+}
+
+void weft_remote_free(weft_remote* remote) {
+  delete remote;
+}
+
+const char* weft_remote_peer(const weft_remote* remote) {
+  return remote != nullptr ? remote->value.peer().c_str() : nullptr;
+}
+uint64_t weft_remote_segment_size(const weft_remote* remote) {
+  return remote != nullptr ? remote->value.segment_size() : 0;
+}
+int32_t weft_remote_rights(const weft_remote* remote) {
+  return remote != nullptr ? static_cast<int32_t>(remote->value.rights()) : 0;
+}
+size_t weft_remote_range_count(const weft_remote* remote) {
+  return remote != nullptr ? remote->value.ranges().size() : 0;
+}
+
+weft_code weft_remote_place(const weft_remote* remote, weft_place* place, weft_error** error) {
+  return call(error, {{"remote", remote}, {"place", place}}, [&]() -> Result<void> {
+    *place = capi::to_c(remote->value.place());
+    return {};
+  });
+}
+
+weft_code weft_remote_range(const weft_remote* remote, size_t index, weft_range* range,
+                            weft_error** error) {
+  return call(error, {{"remote", remote}, {"range", range}}, [&] {
+    return at("range", remote->value.ranges(), index).map([&](const Range* found) {
+      *range = to_c(*found);
+    });
+  });
+}

@@ -1,0 +1,396 @@
+/* NULL, strange numbers, wrong sizes and hopeless wishes: a status each time, and never a crash. */
+#include <stdatomic.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "check.h"
+
+#define INVALID(call) REFUSED(WEFT_INVALID_ARGUMENT, call)
+
+static weft_engine *engine, *no_engine;
+static weft_segment *segment, *no_segment;
+static weft_grant *grant, *no_grant;
+static weft_peer *peer, *no_peer;
+static weft_remote* remote;
+
+static void frees_take_null(void) {
+  weft_error_free(NULL);
+  weft_engine_free(NULL);
+  weft_info_free(NULL);
+  weft_peer_free(NULL);
+  weft_segment_free(NULL);
+  weft_grant_free(NULL);
+  weft_remote_free(NULL);
+  weft_prepared_free(NULL);
+  weft_transfer_free(NULL);
+  weft_expectation_free(NULL);
+  weft_receive_free(NULL);
+  weft_kv_layout_free(NULL);
+  weft_kv_cache_free(NULL);
+  weft_kv_plan_free(NULL);
+  weft_config_init(NULL, sizeof(weft_config));
+}
+
+static void getters_take_null(void) {
+  CHECK(weft_error_code(NULL) == WEFT_OK && weft_error_fabric_code(NULL) == 0);
+  CHECK(!weft_error_message(NULL) && !weft_error_peer(NULL) && !weft_error_rail(NULL));
+  CHECK(!weft_error_operation(NULL) && !weft_error_string(NULL));
+  CHECK(!weft_engine_name(NULL) && !weft_engine_address(NULL) && weft_engine_event_fd(NULL) == -1);
+  CHECK(weft_info_incarnation(NULL) == 0 && weft_info_transfers_active(NULL) == 0);
+  CHECK(weft_info_segments(NULL) == 0 && weft_info_rail_count(NULL) == 0);
+  CHECK(weft_info_candidate_count(NULL) == 0);
+  CHECK(!weft_peer_name(NULL) && !weft_peer_address(NULL) && !weft_peer_route_reason(NULL));
+  CHECK(weft_peer_incarnation(NULL) == 0 && !weft_peer_up(NULL) && !weft_peer_same_host(NULL));
+  CHECK(weft_peer_rail_count(NULL) == 0 && !weft_peer_rail(NULL, 0));
+  CHECK(!weft_segment_data(NULL) && weft_segment_size(NULL) == 0 && weft_segment_fd(NULL) == -1);
+  CHECK(!weft_grant_blob(NULL) && weft_grant_blob_size(NULL) == 0 && !weft_grant_lease_id(NULL));
+  CHECK(!weft_remote_peer(NULL) && weft_remote_segment_size(NULL) == 0);
+  CHECK(weft_remote_rights(NULL) == 0 && weft_remote_range_count(NULL) == 0);
+  CHECK(weft_prepared_size(NULL) == 0 && weft_prepared_bytes(NULL) == 0);
+  CHECK(weft_transfer_state(NULL) == -1 && !weft_transfer_quiescent(NULL));
+  size_t bytes = 1;
+  CHECK(!weft_expectation_ready(NULL) && weft_expectation_payload_count(NULL) == 0);
+  CHECK(!weft_expectation_payload(NULL, 0, &bytes) && bytes == 0);
+  CHECK(!weft_expectation_payload(NULL, 0, NULL));
+  CHECK(!weft_receive_ready(NULL) && weft_receive_tag(NULL) == 0 && !weft_receive_peer(NULL));
+  CHECK(!weft_receive_data(NULL) && weft_receive_bytes(NULL) == 0);
+  CHECK(weft_kv_layout_group_count(NULL) == 0 && weft_kv_layout_region_count(NULL) == 0);
+  CHECK(weft_kv_layout_region_bytes(NULL, 0) == 0 && weft_kv_layout_bytes(NULL) == 0);
+  CHECK(weft_kv_layout_bytes_per_token(NULL) == 0);
+  CHECK(!weft_kv_plan_copies(NULL) && weft_kv_plan_count(NULL) == 0);
+  CHECK(weft_kv_plan_bytes(NULL) == 0 && weft_kv_plan_pieces(NULL) == 0);
+}
+
+static void engines_refuse_null(void) {
+  weft_info* info = NULL;
+  weft_rail_info rail = {.size = sizeof rail};
+  weft_candidate candidate = {.size = sizeof candidate};
+  size_t count = 0;
+  weft_peer* made = NULL;
+  INVALID(weft_engine_open(NULL, NULL, &error));
+  INVALID(weft_engine_close(NULL, 0, &error));
+  INVALID(weft_engine_info(NULL, &info, &error));
+  INVALID(weft_engine_info(engine, NULL, &error));
+  INVALID(weft_discover(NULL, NULL, &error));
+  INVALID(weft_info_rail(NULL, 0, &rail, &error));
+  INVALID(weft_info_candidate(NULL, 0, &candidate, &error));
+  INVALID(weft_engine_connect(NULL, "127.0.0.1:1", 0, &made, &error));
+  INVALID(weft_engine_connect(engine, NULL, 0, &made, &error));
+  INVALID(weft_engine_connect(engine, "127.0.0.1:1", 0, NULL, &error));
+  INVALID(weft_engine_accept(NULL, 0, &made, &error));
+  INVALID(weft_engine_accept(engine, 0, NULL, &error));
+  INVALID(weft_engine_peers(NULL, &made, 1, &count, &error));
+  INVALID(weft_engine_peers(engine, NULL, 1, &count, &error));
+  INVALID(weft_engine_peers(engine, &made, 1, NULL, &error));
+  INVALID(weft_engine_disconnect(NULL, peer, &error));
+  INVALID(weft_engine_disconnect(engine, NULL, &error));
+  INVALID(weft_peer_check(NULL, &error));
+  INVALID(weft_engine_progress(NULL, &count, &error));
+  weft_event event;
+  INVALID(weft_engine_poll(NULL, &event, 1, &count, &error));
+  INVALID(weft_engine_poll(engine, NULL, 1, &count, &error));
+  INVALID(weft_engine_poll(engine, &event, 1, NULL, &error));
+  CHECK(weft_engine_connect(engine, NULL, 0, &made, NULL) == WEFT_INVALID_ARGUMENT);
+}
+
+static void memory_refuses_null(void) {
+  weft_place place;
+  weft_range range;
+  char byte;
+  INVALID(weft_engine_add_own(NULL, 1, &no_segment, &error));
+  INVALID(weft_engine_add_own(engine, 1, NULL, &error));
+  INVALID(weft_engine_add_own(engine, 0, &no_segment, &error));
+  INVALID(weft_engine_add_huge(NULL, 1, &no_segment, &error));
+  INVALID(weft_engine_add_huge(engine, 1, NULL, &error));
+  INVALID(weft_engine_add_shared(NULL, 1, &no_segment, &error));
+  INVALID(weft_engine_add_shared(engine, 1, NULL, &error));
+  INVALID(weft_engine_add_map(NULL, 0, 0, 1, &no_segment, &error));
+  INVALID(weft_engine_add_map(engine, 0, 0, 1, NULL, &error));
+  INVALID(weft_engine_add_map(engine, -1, 0, 1, &no_segment, &error));
+  INVALID(weft_engine_adopt(NULL, &byte, 1, &no_segment, &error));
+  INVALID(weft_engine_adopt(engine, NULL, 1, &no_segment, &error));
+  INVALID(weft_engine_adopt(engine, &byte, 1, NULL, &error));
+  INVALID(weft_segment_release(NULL, 0, &error));
+  INVALID(weft_segment_place(NULL, &place, &error));
+  INVALID(weft_segment_place(segment, NULL, &error));
+  INVALID(weft_segment_grant(NULL, NULL, 0, WEFT_RIGHT_READ, &no_grant, &error));
+  INVALID(weft_segment_grant(segment, NULL, 1, WEFT_RIGHT_READ, &no_grant, &error));
+  INVALID(weft_segment_grant(segment, NULL, 0, WEFT_RIGHT_READ, NULL, &error));
+  INVALID(weft_grant_revoke(NULL, 0, &error));
+  weft_remote* imported = NULL;
+  INVALID(weft_engine_import(NULL, "x", 1, &imported, &error));
+  INVALID(weft_engine_import(engine, NULL, 1, &imported, &error));
+  INVALID(weft_engine_import(engine, "x", 1, NULL, &error));
+  INVALID(weft_engine_publish(NULL, "name", grant, &error));
+  INVALID(weft_engine_publish(engine, NULL, grant, &error));
+  INVALID(weft_engine_publish(engine, "name", NULL, &error));
+  INVALID(weft_engine_publish(engine, "", grant, &error));
+  INVALID(weft_engine_lookup(NULL, peer, "name", 0, &imported, &error));
+  INVALID(weft_engine_lookup(engine, NULL, "name", 0, &imported, &error));
+  INVALID(weft_engine_lookup(engine, peer, NULL, 0, &imported, &error));
+  INVALID(weft_engine_lookup(engine, peer, "name", 0, NULL, &error));
+  INVALID(weft_remote_place(NULL, &place, &error));
+  INVALID(weft_remote_place(remote, NULL, &error));
+  INVALID(weft_remote_range(NULL, 0, &range, &error));
+  INVALID(weft_remote_range(remote, 0, NULL, &error));
+}
+
+static void transfers_refuse_null(void) {
+  const weft_pair pair = {.length = 1};
+  const weft_strided strided = {.first = {.length = 1}, .count = 1};
+  const uint32_t page = 0;
+  const weft_paged paged = {
+      .page_bytes = 1, .local_pages = &page, .remote_pages = &page, .count = 1};
+  weft_prepared *prepared = NULL, *made = NULL;
+  weft_transfer* transfer = NULL;
+  OK(weft_engine_prepare_pairs(engine, segment, remote, WEFT_WRITE, &pair, 1, &prepared, &error));
+
+  INVALID(weft_engine_prepare_pairs(NULL, segment, remote, 0, &pair, 1, &made, &error));
+  INVALID(weft_engine_prepare_pairs(engine, NULL, remote, 0, &pair, 1, &made, &error));
+  INVALID(weft_engine_prepare_pairs(engine, segment, NULL, 0, &pair, 1, &made, &error));
+  INVALID(weft_engine_prepare_pairs(engine, segment, remote, 0, NULL, 1, &made, &error));
+  INVALID(weft_engine_prepare_pairs(engine, segment, remote, 0, &pair, 1, NULL, &error));
+  INVALID(weft_engine_prepare_pairs(engine, segment, remote, -1, &pair, 1, &made, &error));
+  INVALID(weft_engine_prepare_strided(NULL, segment, remote, 0, &strided, &made, &error));
+  INVALID(weft_engine_prepare_strided(engine, NULL, remote, 0, &strided, &made, &error));
+  INVALID(weft_engine_prepare_strided(engine, segment, NULL, 0, &strided, &made, &error));
+  INVALID(weft_engine_prepare_strided(engine, segment, remote, 0, NULL, &made, &error));
+  INVALID(weft_engine_prepare_strided(engine, segment, remote, 0, &strided, NULL, &error));
+  INVALID(weft_engine_prepare_paged(NULL, segment, remote, 0, &paged, &made, &error));
+  INVALID(weft_engine_prepare_paged(engine, NULL, remote, 0, &paged, &made, &error));
+  INVALID(weft_engine_prepare_paged(engine, segment, NULL, 0, &paged, &made, &error));
+  INVALID(weft_engine_prepare_paged(engine, segment, remote, 0, NULL, &made, &error));
+  INVALID(weft_engine_prepare_paged(engine, segment, remote, 0, &paged, NULL, &error));
+  weft_paged half = paged;
+  half.remote_pages = NULL;
+  INVALID(weft_engine_prepare_paged(engine, segment, remote, 0, &half, &made, &error));
+
+  INVALID(weft_engine_submit(NULL, prepared, &page, 1, NULL, &transfer, &error));
+  INVALID(weft_engine_submit(engine, NULL, &page, 1, NULL, &transfer, &error));
+  INVALID(weft_engine_submit(engine, prepared, NULL, 1, NULL, &transfer, &error));
+  INVALID(weft_engine_submit(engine, prepared, &page, 1, NULL, NULL, &error));
+  INVALID(weft_engine_submit_all(NULL, prepared, NULL, &transfer, &error));
+  INVALID(weft_engine_submit_all(engine, NULL, NULL, &transfer, &error));
+  INVALID(weft_engine_submit_all(engine, prepared, NULL, NULL, &error));
+  INVALID(weft_engine_write(NULL, segment, remote, &pair, 1, NULL, &transfer, &error));
+  INVALID(weft_engine_write(engine, NULL, remote, &pair, 1, NULL, &transfer, &error));
+  INVALID(weft_engine_write(engine, segment, NULL, &pair, 1, NULL, &transfer, &error));
+  INVALID(weft_engine_write(engine, segment, remote, NULL, 1, NULL, &transfer, &error));
+  INVALID(weft_engine_write(engine, segment, remote, &pair, 1, NULL, NULL, &error));
+  INVALID(weft_engine_read(NULL, segment, remote, &pair, 1, NULL, &transfer, &error));
+  INVALID(weft_engine_read(engine, NULL, remote, &pair, 1, NULL, &transfer, &error));
+  INVALID(weft_engine_read(engine, segment, NULL, &pair, 1, NULL, &transfer, &error));
+  INVALID(weft_engine_read(engine, segment, remote, NULL, 1, NULL, &transfer, &error));
+  INVALID(weft_engine_read(engine, segment, remote, &pair, 1, NULL, NULL, &error));
+  weft_transfer_options options = {.size = sizeof options, .signal = true, .signal_bytes = 1};
+  INVALID(weft_engine_submit_all(engine, prepared, &options, &transfer, &error));
+  options = (weft_transfer_options){.size = 0};
+  INVALID(weft_engine_submit_all(engine, prepared, &options, &transfer, &error));
+  CHECK(made == NULL && transfer == NULL);
+
+  weft_report report = {.size = sizeof report};
+  weft_rail_share share;
+  INVALID(weft_transfer_wait(NULL, 0, &error));
+  INVALID(weft_transfer_wait_quiescent(NULL, 0, &error));
+  INVALID(weft_transfer_cancel(NULL, &error));
+  INVALID(weft_transfer_report(NULL, &report, &error));
+  INVALID(weft_transfer_rail_share(NULL, 0, &share, &error));
+  OK(weft_engine_submit_all(engine, prepared, NULL, &transfer, &error));
+  OK(weft_transfer_wait(transfer, patience, &error));
+  INVALID(weft_transfer_report(transfer, NULL, &error));
+  INVALID(weft_transfer_rail_share(transfer, 0, NULL, &error));
+  report.size = 8;
+  INVALID(weft_transfer_report(transfer, &report, &error));
+  weft_transfer_free(transfer);
+  weft_prepared_free(prepared);
+}
+
+static void messages_refuse_null(void) {
+  weft_expectation* expectation = NULL;
+  weft_receive* receive = NULL;
+  const weft_notify_options unset = {.size = 0};
+  INVALID(weft_engine_signal(NULL, peer, 1, "x", 1, 0, &error));
+  INVALID(weft_engine_signal(engine, NULL, 1, "x", 1, 0, &error));
+  INVALID(weft_engine_signal(engine, peer, 1, NULL, 1, 0, &error));
+  INVALID(weft_engine_expect(NULL, peer, 1, 1, NULL, &expectation, &error));
+  INVALID(weft_engine_expect(engine, NULL, 1, 1, NULL, &expectation, &error));
+  INVALID(weft_engine_expect(engine, peer, 1, 1, NULL, NULL, &error));
+  INVALID(weft_engine_expect(engine, peer, 1, 1, &unset, &expectation, &error));
+  INVALID(weft_expectation_wait(NULL, 0, &error));
+  INVALID(weft_engine_send(NULL, peer, 1, "x", 1, 0, &error));
+  INVALID(weft_engine_send(engine, NULL, 1, "x", 1, 0, &error));
+  INVALID(weft_engine_send(engine, peer, 1, NULL, 1, 0, &error));
+  INVALID(weft_engine_receive(NULL, peer, 1, 1, NULL, &receive, &error));
+  INVALID(weft_engine_receive(engine, NULL, 1, 1, NULL, &receive, &error));
+  INVALID(weft_engine_receive(engine, peer, 1, 1, NULL, NULL, &error));
+  INVALID(weft_engine_receive(engine, peer, 1, 1, &unset, &receive, &error));
+  INVALID(weft_engine_recv(NULL, peer, 1, 1, 0, &receive, &error));
+  INVALID(weft_engine_recv(engine, NULL, 1, 1, 0, &receive, &error));
+  INVALID(weft_engine_recv(engine, peer, 1, 1, 0, NULL, &error));
+  INVALID(weft_receive_wait(NULL, 0, &error));
+  CHECK(expectation == NULL && receive == NULL);
+}
+
+static void hopeless_wishes(void) {
+  REFUSED(WEFT_OUT_OF_MEMORY, weft_engine_add_own(engine, SIZE_MAX, &no_segment, &error));
+  INVALID(weft_engine_connect(engine, "no address at all", patience, &no_peer, &error));
+
+  /* A port that is taken but not listened on: nobody else can open it meanwhile. */
+  const int held = socket(AF_INET, SOCK_STREAM, 0);
+  struct sockaddr_storage storage = {.ss_family = AF_INET};
+  socklen_t length = sizeof storage;
+  CHECK(held >= 0 && bind(held, (struct sockaddr*)&storage, 16) == 0);
+  CHECK(getsockname(held, (struct sockaddr*)&storage, &length) == 0);
+  const unsigned char* port = (const unsigned char*)&storage + 2;
+  char address[32];
+  snprintf(address, sizeof address, "127.0.0.1:%d", port[0] * 256 + port[1]);
+  REFUSED(WEFT_UNAVAILABLE, weft_engine_connect(engine, address, patience, &no_peer, &error));
+  close(held);
+
+  weft_config config;
+  weft_config_init(&config, sizeof config);
+  config.listen = "no address at all";
+  REFUSED(WEFT_INVALID_ARGUMENT, weft_engine_open(&config, &no_engine, &error));
+  CHECK(no_engine == NULL && no_segment == NULL && no_peer == NULL);
+}
+
+static void configurations(void) {
+  weft_config config;
+  weft_config_init(&config, sizeof config);
+  CHECK(config.size == sizeof config && config.default_timeout_ns > 0 && config.max_message > 0);
+  config.progress = 2;
+  INVALID(weft_engine_open(&config, &no_engine, &error));
+  weft_config_init(&config, sizeof config);
+  config.transport = -1;
+  INVALID(weft_engine_open(&config, &no_engine, &error));
+  weft_config_init(&config, sizeof config);
+  config.provider_count = 1;
+  INVALID(weft_engine_open(&config, &no_engine, &error));
+  const char* none[] = {NULL};
+  config.providers = none;
+  INVALID(weft_engine_open(&config, &no_engine, &error));
+  const char* unknown[] = {"carrier-pigeon"};
+  config.providers = unknown;
+  weft_error* error = NULL;
+  CHECK(weft_engine_open(&config, &no_engine, &error) != WEFT_OK);
+  CHECK(strstr(weft_error_message(error), "carrier-pigeon") != NULL);
+  weft_error_free(error);
+  weft_config_init(&config, sizeof config);
+  config.size = 0;
+  INVALID(weft_engine_open(&config, &no_engine, &error));
+  config.size = SIZE_MAX;
+  INVALID(weft_engine_open(&config, &no_engine, &error));
+
+  /* A program built against a later version: its new members are zero, or are not understood. */
+  struct {
+    weft_config known;
+    uint64_t added[4];
+  } later;
+  memset(&later, 0xff, sizeof later);
+  weft_config_init(&later.known, sizeof later);
+  CHECK(later.known.size == sizeof later && later.added[3] == 0);
+  weft_engine* opened = NULL;
+  OK(weft_engine_open(&later.known, &opened, &error));
+  weft_engine_free(opened);
+  later.added[3] = 1;
+  REFUSED(WEFT_UNSUPPORTED, weft_engine_open(&later.known, &no_engine, &error));
+  weft_config_init(&config, 4); /* never was a size: nothing is touched */
+  CHECK(config.size == SIZE_MAX && no_engine == NULL);
+}
+
+static void descriptions(void) {
+  weft_info* info = NULL;
+  OK(weft_engine_info(engine, &info, &error));
+  CHECK(weft_info_incarnation(info) != 0 && weft_info_segments(info) >= 1);
+  CHECK(weft_info_transfers_active(info) == 0);
+  CHECK(weft_info_rail_count(info) >= 1 && weft_info_candidate_count(info) >= 1);
+  weft_rail_info rail = {.size = sizeof rail};
+  OK(weft_info_rail(info, 0, &rail, &error));
+  CHECK(strchr(rail.name, ':') != NULL && strlen(rail.libfabric_version) > 0);
+  CHECK(rail.size == sizeof rail && rail.max_message > 0 && rail.window > 0);
+  INVALID(weft_info_rail(info, 1000, &rail, &error));
+  INVALID(weft_info_rail(info, 0, NULL, &error));
+  rail.size = 0;
+  INVALID(weft_info_rail(info, 0, &rail, &error));
+  weft_info_free(info);
+
+  OK(weft_discover(NULL, &info, &error));
+  CHECK(weft_info_rail_count(info) == 0 && weft_info_candidate_count(info) >= 1);
+  bool some_taken = false;
+  for (size_t i = 0; i < weft_info_candidate_count(info); ++i) {
+    weft_candidate candidate = {.size = sizeof candidate};
+    OK(weft_info_candidate(info, i, &candidate, &error));
+    CHECK(strlen(candidate.provider) > 0 && strlen(candidate.reason) > 0);
+    some_taken = some_taken || candidate.taken;
+  }
+  CHECK(some_taken);
+  INVALID(weft_info_candidate(info, 0, NULL, &error));
+  weft_info_free(info);
+}
+
+static void names(void) {
+  CHECK(weft_version()[0] >= '0' && weft_version()[0] <= '9');
+  CHECK(strcmp(weft_code_name(WEFT_OK), "ok") == 0);
+  CHECK(strcmp(weft_code_name(WEFT_TIMED_OUT), "timed_out") == 0);
+  CHECK(strcmp(weft_code_name(WEFT_INTERNAL), "internal") == 0);
+  CHECK(strcmp(weft_code_name(99), "unknown") == 0 && strcmp(weft_code_name(-1), "unknown") == 0);
+  CHECK(strcmp(weft_state_name(WEFT_STATE_DONE), "done") == 0);
+  CHECK(strcmp(weft_state_name(256), "unknown") == 0);
+}
+
+static void count_lines(void* context, int32_t level, const char* line) {
+  CHECK(level >= WEFT_LOG_DEBUG && level < WEFT_LOG_OFF && strlen(line) > 0);
+  ++*(atomic_int*)context;
+}
+
+/* The engine of all tests, connected to a second one; the log tells of it. */
+static weft_engine* set_up(void) {
+  atomic_int lines = 0;
+  OK(weft_set_log_sink(count_lines, &lines, &error));
+  OK(weft_set_log_level(WEFT_LOG_DEBUG, &error));
+  OK(weft_engine_open(NULL, &engine, &error));
+  weft_engine* other = NULL;
+  OK(weft_engine_open(NULL, &other, &error));
+  OK(weft_engine_connect(engine, weft_engine_address(other), patience, &peer, &error));
+  weft_peer* back = NULL;
+  OK(weft_engine_accept(other, patience, &back, &error));
+  weft_peer_free(back);
+  OK(weft_set_log_level(WEFT_LOG_WARNING, &error));
+  OK(weft_set_log_sink(NULL, NULL, &error));
+  CHECK(lines > 0);
+  INVALID(weft_set_log_level(WEFT_LOG_OFF + 1, &error));
+  INVALID(weft_set_log_level(-1, &error));
+
+  OK(weft_engine_add_own(engine, 4096, &segment, &error));
+  OK(weft_segment_grant(segment, NULL, 0, WEFT_RIGHT_READ_WRITE, &grant, &error));
+  weft_segment* theirs = NULL;
+  weft_grant* granted = NULL;
+  OK(weft_engine_add_own(other, 4096, &theirs, &error));
+  OK(weft_segment_grant(theirs, NULL, 0, WEFT_RIGHT_READ_WRITE, &granted, &error));
+  OK(weft_engine_import(engine, weft_grant_blob(granted), weft_grant_blob_size(granted), &remote,
+                        &error));
+  weft_grant_free(granted);
+  weft_segment_free(theirs); /* the grant keeps the memory */
+  return other;
+}
+
+int main(void) {
+  frees_take_null();
+  getters_take_null();
+  names();
+  configurations();
+  weft_engine* other = set_up();
+  engines_refuse_null();
+  memory_refuses_null();
+  transfers_refuse_null();
+  messages_refuse_null();
+  hopeless_wishes();
+  descriptions();
+  weft_remote_free(remote);
+  weft_grant_free(grant);
+  weft_segment_free(segment);
+  weft_peer_free(peer);
+  weft_engine_free(other);
+  weft_engine_free(engine);
+  return 0;
+}

@@ -1,0 +1,247 @@
+// A peer that is killed in the middle of traffic.
+#include <signal.h>
+
+#include <cstdio>
+
+#include "engines.hpp"
+#include "process.hpp"
+
+namespace weft::test {
+namespace {
+
+constexpr std::size_t size = 8 << 20;
+
+/// Serves memory to whoever comes. Arguments: provider, relay or one_sided, name, listen address.
+WEFT_ROLE(server) {
+  Config config = config_for(Variant{arguments.at(0), TransportKind::one_sided});
+  config.name = arguments.at(2);
+  config.listen = arguments.at(3);
+  Engine engine = must(Engine::open(config));
+  Segment segment = must(engine.add(Memory::own(size)));
+  fill(bytes_of(segment), 1);
+  Grant grant = must(segment.grant({}, Rights::read_write));
+  must(engine.publish("memory", grant));
+  parent.say(engine.address());
+  parent.say(to_hex(grant.blob()));
+  parent.hear(Deadline::in(300s));
+  return 0;
+}
+
+struct Server {
+  Server(const Variant& variant, const std::string& name, const std::string& listen = "127.0.0.1:0")
+      : child("server",
+              {variant.provider, variant.transport == TransportKind::relay ? "relay" : "one_sided",
+               name, listen}) {
+    address = child.hear();
+    blob = from_hex(child.hear());
+  }
+  Child child;
+  std::string address;
+  Blob blob;
+};
+
+class Death : public testing::TestWithParam<Variant> {
+ protected:
+  Engine engine = must(Engine::open(config_for(GetParam())));
+  Segment segment = must(engine.add(Memory::own(size)));
+  const std::vector<Pair> all = {{0, 0, size}};
+
+  /// Reads everything and compares it.
+  void expect_serves(const Peer& peer) {
+    const Remote remote = must(engine.lookup(peer, "memory", soon()));
+    fill(bytes_of(segment), 2);
+    Transfer transfer = must(engine.read(segment, remote, all));
+    const auto ended = transfer.wait(Deadline::in(10s));
+    std::string rails;
+    for (const RailInfo& rail : engine.info().rails)
+      rails += rail.name + ": " + std::to_string(rail.in_flight) + " in flight, " +
+               std::to_string(rail.lost) + " lost; ";
+    ASSERT_TRUE(succeeds(ended)) << transfer.report().bytes_done << " bytes were done; " << rails;
+    EXPECT_TRUE(holds(bytes_of(segment), 1));
+  }
+};
+
+TEST_P(Death, FailsItsTransfersAndNoOthers) {
+  Server victim(GetParam(), "victim"), other(GetParam(), "other");
+  const Peer to_victim = must(engine.connect(victim.address, soon()));
+  const Peer to_other = must(engine.connect(other.address, soon()));
+  const Remote there = must(engine.lookup(to_victim, "memory", soon()));
+  Segment source = must(engine.add(Memory::own(size)));
+  Expectation expectation = must(engine.expect(to_victim, 1, 1));
+  Receive receive = must(engine.receive(to_victim, 1, 1));
+
+  // Always some transfers under way, some of them with signals.
+  constexpr std::size_t under_way = 6;
+  std::vector<Transfer> transfers;
+  const auto submit = [&]() -> Result<Transfer> {
+    TransferOptions options;
+    if (transfers.size() % 2 == 0) options.signal = Signal{1};
+    return engine.write(source, there, all, options);
+  };
+  for (std::size_t i = 0; i < under_way; ++i) transfers.push_back(must(submit()));
+  must(transfers[0].wait(soon()));
+  transfers[0] = must(submit());
+
+  victim.child.signal(SIGKILL);
+  const auto killed = Clock::now();
+  Clock::time_point last{};
+  for (Transfer& transfer : transfers) {
+    const auto ended = transfer.wait(Deadline::at(killed + 5s));
+    // Some may have been done before the signal came.
+    if (ended) continue;
+    // A rail may hear of it before the control connection does.
+    EXPECT_TRUE(ended.error().code() == Code::peer_down ||
+                ended.error().code() == Code::fabric_failed)
+        << ended.error().to_string();
+    EXPECT_EQ(transfer.state(), State::failed);
+    EXPECT_EQ(ended.error().peer(), "victim");
+    last = Clock::now();
+  }
+  ASSERT_NE(last, Clock::time_point{}) << "no transfer was under way";
+  RecordProperty("milliseconds", static_cast<int>((last - killed) / 1ms));
+  std::printf("%s: failed %.1f ms after the kill\n", name_of(GetParam()).c_str(),
+              std::chrono::duration<double, std::milli>(last - killed).count());
+  EXPECT_TRUE(fails_with(expectation.wait(soon()), Code::peer_down));
+  EXPECT_TRUE(fails_with(receive.wait(soon()), Code::peer_down));
+  EXPECT_TRUE(fails_with(submit(), Code::peer_down));
+  EXPECT_TRUE(fails_with(engine.lookup(to_victim, "memory", soon()), Code::peer_down));
+  // Over shm the operations of a dead process never come back, and are said to be lost.
+  for (Transfer& transfer : transfers) {
+    if (transfer.wait_quiescent(Deadline::in(100ms)) || transfer.quiescent()) continue;
+    EXPECT_EQ(GetParam().provider, "shm");
+    std::uint64_t lost = 0;
+    for (const RailInfo& rail : engine.info().rails) lost += rail.lost;
+    EXPECT_GT(lost, 0U);
+  }
+
+  EXPECT_TRUE(to_other.up());
+  expect_serves(to_other);
+}
+
+TEST_P(Death, DoesNotDisturbTrafficWithOthers) {
+  Server victim(GetParam(), "victim"), other(GetParam(), "other");
+  const Peer to_victim = must(engine.connect(victim.address, soon()));
+  const Peer to_other = must(engine.connect(other.address, soon()));
+  const Remote there = must(engine.lookup(to_victim, "memory", soon()));
+  const Remote elsewhere = must(engine.lookup(to_other, "memory", soon()));
+  std::atomic<bool> stop{false};
+  std::atomic<int> good{0}, bad{0};
+  std::jthread traffic([&] {
+    while (!stop) {
+      auto transfer = engine.read(segment, elsewhere, all);
+      (transfer && transfer->wait(soon()) ? good : bad)++;
+    }
+  });
+  Segment source = must(engine.add(Memory::own(size)));
+  Transfer lost = must(engine.write(source, there, all));
+  victim.child.signal(SIGKILL);
+  while (auto transfer = engine.write(source, there, all))
+    if (!transfer->wait(soon())) break;
+  const int then = good;
+  const Deadline deadline = soon();
+  while (good < then + 3 && bad == 0 && !deadline.passed()) std::this_thread::yield();
+  stop = true;
+  traffic.join();
+  EXPECT_EQ(bad, 0);
+  EXPECT_GE(good, then + 3);
+  EXPECT_TRUE(holds(bytes_of(segment), 1));
+}
+
+TEST_P(Death, IsFollowedByANewIncarnationAtTheSameAddress) {
+  auto server = std::make_unique<Server>(GetParam(), "server");
+  const std::string address = server->address;
+  const Peer before = must(engine.connect(address, soon()));
+  const Remote old = must(engine.lookup(before, "memory", soon()));
+  const Prepared prepared = must(engine.prepare(segment, old, Direction::read, all));
+  expect_serves(before);
+  server->child.kill();
+  EXPECT_TRUE(fails_with(must(engine.expect(before, 1, 1)).wait(soon()), Code::peer_down));
+
+  Server reborn(GetParam(), "server", address);
+  EXPECT_EQ(reborn.address, address);
+  const Peer after = must(engine.connect(address, soon()));
+  EXPECT_EQ(after.name(), before.name());
+  EXPECT_NE(after.incarnation(), before.incarnation());
+  EXPECT_FALSE(before.up());
+  EXPECT_TRUE(fails_with(engine.import(server->blob), Code::stale));
+  EXPECT_TRUE(fails_with(engine.read(segment, old, all), Code::peer_down));
+  EXPECT_TRUE(fails_with(engine.submit(prepared), Code::peer_down));
+  EXPECT_TRUE(fails_with(engine.signal(before, {1}, soon()), Code::peer_down));
+  EXPECT_TRUE(succeeds(engine.import(reborn.blob)));
+  expect_serves(after);
+}
+
+/// Connects, and writes for ever.
+WEFT_ROLE(writer) {
+  Engine engine = must(Engine::open(
+      config_for(Variant{arguments.at(0), arguments.at(1) == "relay" ? TransportKind::relay
+                                                                     : TransportKind::one_sided})));
+  const Peer peer = must(engine.connect(arguments.at(2), soon()));
+  const Remote there = must(engine.lookup(peer, "board", soon()));
+  Segment segment = must(engine.add(Memory::own(size)));
+  fill(bytes_of(segment), 3);
+  const Pair all[] = {{0, 0, size}};
+  must(must(engine.write(segment, there, all)).wait(soon()));
+  parent.say("writing");
+  while (true) {
+    std::vector<Transfer> transfers;
+    for (int i = 0; i < 4; ++i) transfers.push_back(must(engine.write(segment, there, all)));
+    for (Transfer& transfer : transfers) must(transfer.wait(soon()));
+  }
+}
+
+TEST_P(Death, OfAnInitiatorLeavesTheTargetWorking) {
+  Segment board = must(engine.add(Memory::own(size)));
+  Grant grant = must(board.grant({}, Rights::read_write));
+  must(engine.publish("board", grant));
+  const std::vector<std::string> words = {
+      GetParam().provider, GetParam().transport == TransportKind::relay ? "relay" : "one_sided",
+      engine.address()};
+  for (int round = 0; round < 3; ++round) {
+    Child writer("writer", words);
+    const Peer peer = must(engine.accept(soon()));
+    ASSERT_EQ(writer.hear(), "writing");
+    writer.kill();
+    EXPECT_TRUE(fails_with(must(engine.expect(peer, 1, 1)).wait(soon()), Code::peer_down));
+    EXPECT_TRUE(holds(bytes_of(board), 3));
+  }
+  // A dead peer has nothing under way, so the grant can end.
+  EXPECT_EQ(must(grant.revoke(soon())), Revoked::quiescent);
+}
+
+TEST_P(Death, LeavesNoSharedMemoryBehindTheNextEngine) {
+  Server server(GetParam(), "server");
+  const pid_t pid = server.child.pid();
+  if (GetParam().provider == "shm") {
+    EXPECT_FALSE(regions_of(pid).empty());
+  }
+  server.child.kill();
+  Engine next = must(Engine::open(config_for(GetParam())));
+  EXPECT_TRUE(regions_of(pid).empty());
+}
+
+TEST_P(Death, OfAFrozenPeerIsNoticedByItsSilence) {
+  Config config = config_for(GetParam());
+  config.heartbeat = 100ms;
+  config.death_after = 1s;
+  Engine impatient = must(Engine::open(config));
+  Server victim(GetParam(), "victim");
+  const Peer peer = must(impatient.connect(victim.address, soon()));
+  const Remote there = must(impatient.lookup(peer, "memory", soon()));
+  Segment source = must(impatient.add(Memory::own(size)));
+  victim.child.signal(SIGSTOP);
+  Transfer transfer = must(impatient.write(source, there, all));
+  // shm needs nobody at the other end to carry out... what was not done fails.
+  const auto ended = transfer.wait(soon());
+  if (!ended) {
+    EXPECT_TRUE(fails_with(ended, Code::peer_down));
+  }
+  EXPECT_TRUE(fails_with(must(impatient.expect(peer, 1, 1)).wait(soon()), Code::peer_down));
+  victim.child.signal(SIGCONT);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Death, testing::ValuesIn(all_variants()),
+                         [](const auto& info) { return name_of(info.param); });
+
+}  // namespace
+}  // namespace weft::test

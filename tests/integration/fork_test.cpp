@@ -1,0 +1,180 @@
+// What the engine does to the process around it: fork, signal handlers.
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+
+#include "engines.hpp"
+#include "gate.hpp"
+#include "process.hpp"
+
+namespace weft::test {
+namespace {
+
+class Fork : public testing::TestWithParam<std::string> {};
+
+/// Runs in the forked child: the number of the first call that does not fail as it should.
+int first_wrong(Couple& pair, Board& board, Transfer& transfer, Expectation& expectation,
+                Receive& receive, const Prepared& prepared) {
+  const Deadline brief = Deadline::in(200ms);
+  const Pair piece[] = {{0, 0, 10}};
+  int number = 0;
+  const auto wrong = [&](const auto& result) {
+    ++number;
+    return result || result.error().code() != Code::forked;
+  };
+  if (wrong(pair.a.connect(pair.b.address(), brief))) return number;
+  if (wrong(pair.a.accept(brief))) return number;
+  if (wrong(pair.a.disconnect(pair.to_b))) return number;
+  if (wrong(pair.a.add(Memory::own(10)))) return number;
+  if (wrong(pair.a.import(board.grant.blob()))) return number;
+  if (wrong(pair.b.publish("name", board.grant))) return number;
+  if (wrong(pair.a.lookup(pair.to_b, "name", brief))) return number;
+  if (wrong(pair.a.prepare(board.local, board.there, Direction::write, piece))) return number;
+  if (wrong(pair.a.submit(prepared))) return number;
+  if (wrong(pair.a.write(board.local, board.there, piece))) return number;
+  if (wrong(pair.a.read(board.local, board.there, piece))) return number;
+  if (wrong(pair.a.signal(pair.to_b, {1}, brief))) return number;
+  if (wrong(pair.a.expect(pair.to_b, 1, 1))) return number;
+  if (wrong(pair.a.send(pair.to_b, 1, {}, brief))) return number;
+  if (wrong(pair.a.receive(pair.to_b, 1, 1))) return number;
+  if (wrong(pair.a.recv(pair.to_b, 1, 1, brief))) return number;
+  if (wrong(pair.a.progress())) return number;
+  if (wrong(pair.a.close(brief))) return number;
+  if (wrong(board.local.grant({}, Rights::read))) return number;
+  if (wrong(board.local.release(brief))) return number;
+  if (wrong(board.grant.revoke(brief))) return number;
+  if (wrong(transfer.wait(brief))) return number;
+  if (wrong(transfer.wait_quiescent(brief))) return number;
+  if (wrong(expectation.wait(brief))) return number;
+  if (wrong(receive.wait(brief))) return number;
+  return 0;
+}
+
+/// The exit status of a forked child that does `work`; 200 if it does not come to an end.
+template <typename Work>
+int in_forked_child(Work&& work) {
+  const pid_t child = fork();
+  if (child == 0) {
+    // Whatever waits for a thread that only the parent has would wait for ever.
+    signal(SIGALRM, [](int) { _exit(200); });
+    alarm(20);
+    _exit(work());
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+TEST_P(Fork, EveryCallOfTheChildFailsAndTheParentGoesOn) {
+  Gate gate;
+  Couple pair = couple(config_for(GetParam()), config_for(GetParam()), gate.hooks());
+  Board board(pair, 1 << 20, 1 << 20);
+  const Pair all[] = {{0, 0, 1 << 20}};
+  const Prepared prepared = must(pair.a.prepare(board.local, board.there, Direction::write, all));
+  Transfer transfer = must(pair.a.submit(prepared));
+  Expectation expectation = must(pair.a.expect(pair.to_b, 1, 1));
+  Receive receive = must(pair.a.receive(pair.to_b, 1, 1));
+  EXPECT_EQ(in_forked_child(
+                [&] { return first_wrong(pair, board, transfer, expectation, receive, prepared); }),
+            0)
+      << "the number of the call that did not fail with `forked`";
+  gate.open();
+  EXPECT_TRUE(succeeds(transfer.wait(soon())));
+  board.expect_pieces(Direction::write, all);
+  board.repaint();
+  board.expect_moved(Direction::read, all);
+  must(pair.b.signal(pair.to_a, {1}, soon()));
+  EXPECT_TRUE(succeeds(expectation.wait(soon())));
+}
+
+TEST_P(Fork, TheChildMayDestroyWhatItInherited) {
+  auto pair = std::make_optional(couple(config_for(GetParam())));
+  auto board = std::make_optional<Board>(*pair, 1000, 1000);
+  std::optional<Expectation> expectation = must(pair->a.expect(pair->to_b, 1, 1));
+  EXPECT_EQ(in_forked_child([&] {
+              expectation.reset();
+              board.reset();
+              pair.reset();
+              return 0;
+            }),
+            0);
+  // The parent's shared memory, descriptors and peers are untouched.
+  const Pair all[] = {{0, 0, 1000}};
+  board->expect_moved(Direction::write, all);
+  must(pair->b.signal(pair->to_a, {1}, soon()));
+  EXPECT_TRUE(succeeds(expectation->wait(soon())));
+}
+
+TEST_P(Fork, TheChildsExitLeavesTheParentAlone) {
+  Couple pair = couple(config_for(GetParam()));
+  Board board(pair, 1000, 1000);
+  const pid_t child = fork();
+  if (child == 0) std::exit(0);  // with all its exit handlers
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status));
+  const Pair all[] = {{0, 0, 1000}};
+  board.expect_moved(Direction::write, all);
+  Couple another = couple(config_for(GetParam()));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Fork, testing::ValuesIn(all_providers()),
+                         [](const auto& info) { return info.param; });
+
+std::array<struct sigaction, 65> handlers() {
+  std::array<struct sigaction, 65> all{};
+  for (int number = 1; number < 65; ++number)
+    sigaction(number, nullptr, &all[static_cast<std::size_t>(number)]);
+  return all;
+}
+
+void expect_same(const std::array<struct sigaction, 65>& before) {
+  const auto now = handlers();
+  for (std::size_t number = 1; number < before.size(); ++number) {
+    EXPECT_EQ(now[number].sa_handler, before[number].sa_handler) << strsignal(int(number));
+    EXPECT_EQ(now[number].sa_flags, before[number].sa_flags) << strsignal(int(number));
+  }
+}
+
+TEST(SignalHandlers, AreTheApplicationsOwn) {
+  // One that the application set, beside those it did not.
+  const auto old = signal(SIGTERM, [](int) {});
+  const auto before = handlers();
+  {
+    Couple pair = couple(config_for("shm"));
+    expect_same(before);
+    Board board(pair, 1000, 1000);
+    const Pair all[] = {{0, 0, 1000}};
+    board.expect_moved(Direction::write, all);
+    expect_same(before);
+  }
+  expect_same(before);
+  Config everything;
+  Engine engine = must(Engine::open(everything));
+  expect_same(before);
+  signal(SIGTERM, old);
+}
+
+/// Dies of SIGTERM, by default, with an engine open.
+WEFT_ROLE(mortal) {
+  // Debian's libfabric brings a library along that handles this signal from the start.
+  signal(SIGTERM, SIG_DFL);
+  Engine engine = must(Engine::open(config_for("shm")));
+  parent.say("up");
+  parent.hear(soon());
+  return 0;
+}
+
+TEST(SignalHandlers, SigtermStillKills) {
+  Child child("mortal");
+  ASSERT_EQ(child.hear(), "up");
+  child.signal(SIGTERM);
+  EXPECT_EQ(child.join(), -SIGTERM);
+  Engine next = must(Engine::open(config_for("shm")));
+  EXPECT_TRUE(regions_of(child.pid()).empty());
+}
+
+}  // namespace
+}  // namespace weft::test

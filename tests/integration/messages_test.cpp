@@ -1,0 +1,201 @@
+// Tagged messages: matching, order, crowds, limits.
+#include <algorithm>
+
+#include "engines.hpp"
+#include "process.hpp"
+
+namespace weft::test {
+namespace {
+
+constexpr std::uint64_t exactly = ~0ULL;
+
+class Messages : public testing::TestWithParam<std::string> {
+ protected:
+  Config config = config_for(GetParam());
+};
+
+TEST_P(Messages, OfEverySize) {
+  config.max_message = 100'000;
+  Couple pair = couple(config);
+  for (const std::size_t size : {0, 1, 7, 64, 4095, 4096, 65'536, 100'000}) {
+    const Blob text = pattern(size, size);
+    must(pair.a.send(pair.to_b, size, text, soon()));
+    const Message got = must(pair.b.recv(pair.to_a, size, exactly, soon()));
+    EXPECT_EQ(got.tag, size);
+    EXPECT_EQ(got.peer, pair.a.name());
+    EXPECT_TRUE(same_bytes(got.bytes, text));
+  }
+  const Blob over(100'001);
+  const auto refused = pair.a.send(pair.to_b, 1, over, soon());
+  ASSERT_TRUE(fails_with(refused, Code::invalid_argument));
+  EXPECT_NE(refused.error().message().find("100001"), std::string::npos)
+      << refused.error().to_string();
+}
+
+TEST_P(Messages, TheSmallerLimitOfTheTwoCounts) {
+  Config small = config;
+  small.max_message = 100;
+  Couple pair = couple(config, small);
+  const Blob fits(100), over(101);
+  EXPECT_TRUE(succeeds(pair.a.send(pair.to_b, 1, fits, soon())));
+  EXPECT_TRUE(fails_with(pair.a.send(pair.to_b, 1, over, soon()), Code::invalid_argument));
+  EXPECT_EQ(must(pair.b.recv(pair.to_a, 1, exactly, soon())).bytes.size(), 100U);
+}
+
+TEST_P(Messages, AreMatchedByTagAndMask) {
+  Couple pair = couple(config);
+  const auto send = [&](std::uint64_t tag, std::uint64_t seed) {
+    must(pair.a.send(pair.to_b, tag, pattern(16, seed), soon()));
+  };
+  const auto next = [&](std::uint64_t tag, std::uint64_t mask) {
+    return must(pair.b.recv(pair.to_a, tag, mask, soon())).tag;
+  };
+  for (const std::uint64_t tag : {0x101, 0x202, 0x102, 0x201, 0x101}) send(tag, tag);
+  EXPECT_EQ(next(0x200, 0xf00), 0x202U);
+  EXPECT_EQ(next(0x001, 0x00f), 0x101U);
+  EXPECT_EQ(next(0x201, exactly), 0x201U);
+  EXPECT_EQ(next(0, 0), 0x102U);
+  EXPECT_EQ(next(0, 0), 0x101U);
+  EXPECT_TRUE(fails_with(pair.b.recv(pair.to_a, 0, 0, Deadline::in(50ms)), Code::timed_out));
+
+  // Those who wait are served in their order, each by the first that suits it.
+  Receive odd = must(pair.b.receive(pair.to_a, 1, 1));
+  Receive any = must(pair.b.receive(pair.to_a, 0, 0));
+  send(4, 4);
+  EXPECT_EQ(must(any.wait(soon())).tag, 4U);
+  EXPECT_FALSE(odd.ready());
+  send(5, 5);
+  EXPECT_EQ(must(odd.wait(soon())).tag, 5U);
+
+  // What is given up takes no message.
+  std::optional<Receive> given_up = must(pair.b.receive(pair.to_a, 0, 0));
+  given_up.reset();
+  send(6, 6);
+  EXPECT_EQ(next(0, 0), 6U);
+}
+
+TEST_P(Messages, TenThousandEachWayAtOnce) {
+  constexpr std::uint64_t count = 10'000, tags = 5;
+  Couple pair = couple(config);
+  const auto size_of = [](std::uint64_t i) { return 8 + i * 37 % 900; };
+  const auto send = [&](Engine& engine, const Peer& peer, std::uint64_t salt) {
+    for (std::uint64_t i = 0; i < count; ++i)
+      if (!engine.send(peer, i % tags, pattern(size_of(i), salt + i), soon())) return;
+  };
+  const auto receive = [&](Engine& engine, const Peer& peer, std::uint64_t salt, int& wrong) {
+    // The messages of each tag in their order, the tags in turn.
+    for (std::uint64_t i = 0; i < count; ++i) {
+      const auto got = engine.recv(peer, i % tags, exactly, soon());
+      if (!got || got->bytes.size() != size_of(i) || !holds(got->bytes, salt + i)) {
+        ++wrong;
+        return;
+      }
+    }
+  };
+  int wrong_at_a = 0, wrong_at_b = 0;
+  {
+    std::vector<std::jthread> threads;
+    threads.emplace_back([&] { send(pair.a, pair.to_b, 1'000'000); });
+    threads.emplace_back([&] { send(pair.b, pair.to_a, 2'000'000); });
+    threads.emplace_back([&] { receive(pair.a, pair.to_b, 2'000'000, wrong_at_a); });
+    threads.emplace_back([&] { receive(pair.b, pair.to_a, 1'000'000, wrong_at_b); });
+  }
+  EXPECT_EQ(wrong_at_a, 0);
+  EXPECT_EQ(wrong_at_b, 0);
+}
+
+TEST_P(Messages, FromManyThreadsStayInOrderPerThread) {
+  constexpr std::uint64_t threads = 8, count = 500;
+  config.message_credits = 2;
+  config.send_queue = 3;
+  Couple pair = couple(config);
+  {
+    std::vector<std::jthread> senders;
+    for (std::uint64_t thread = 0; thread < threads; ++thread)
+      senders.emplace_back([&, thread] {
+        for (std::uint64_t i = 0; i < count; ++i)
+          must(pair.a.send(pair.to_b, thread, pattern(8, thread * count + i), soon()));
+      });
+    for (std::uint64_t i = 0; i < count; ++i)
+      for (std::uint64_t thread = 0; thread < threads; ++thread)
+        ASSERT_TRUE(
+            holds(must(pair.b.recv(pair.to_a, thread, exactly, soon())).bytes, thread * count + i));
+  }
+}
+
+TEST_P(Messages, NobodyAsksForHoldTheSenderBackWithoutLoss) {
+  constexpr std::size_t size = 1000, unclaimed = 100'000;
+  config.unclaimed_bytes = unclaimed;
+  config.send_queue = 16;
+  Couple pair = couple(config);
+  std::uint64_t sent = 0;
+  while (true) {
+    const auto result = pair.a.send(pair.to_b, sent, pattern(size, sent), Deadline::in(500ms));
+    if (!result) {
+      EXPECT_EQ(result.error().code(), Code::queue_full);
+      break;
+    }
+    ++sent;
+    ASSERT_LT(sent * size, 10 * unclaimed) << "the sender is not held back";
+  }
+  EXPECT_GT(sent * size, unclaimed / 2);
+  // Data and the other way are not held back.
+  Board board(pair, 10'000, 10'000);
+  const Pair piece[] = {{0, 0, 10'000}};
+  board.expect_moved(Direction::write, piece);
+  must(pair.b.send(pair.to_a, 1, {}, soon()));
+  must(pair.a.recv(pair.to_b, 1, exactly, soon()));
+
+  std::jthread more([&] {
+    for (std::uint64_t i = sent; i < sent + 300; ++i)
+      must(pair.a.send(pair.to_b, i, pattern(size, i), soon()));
+  });
+  for (std::uint64_t i = 0; i < sent + 300; ++i) {
+    const Message got = must(pair.b.recv(pair.to_a, 0, 0, soon()));
+    ASSERT_EQ(got.tag, i);
+    ASSERT_TRUE(holds(got.bytes, i));
+  }
+}
+
+TEST_P(Messages, SignalsNobodyAsksForHoldTheSenderBackToo) {
+  config.unclaimed_bytes = 10'000;
+  config.send_queue = 16;
+  Couple pair = couple(config);
+  const Blob note(100);
+  std::uint64_t sent = 0;
+  while (pair.a.signal(pair.to_b, {1, note}, Deadline::in(500ms))) ASSERT_LT(++sent, 2'000U);
+  EXPECT_TRUE(succeeds(must(pair.b.expect(pair.to_a, 1, sent)).wait(soon())));
+  must(pair.a.signal(pair.to_b, {2}, soon()));
+  EXPECT_TRUE(succeeds(must(pair.b.expect(pair.to_a, 2, 1)).wait(soon())));
+}
+
+TEST_P(Messages, AreSentBeforeTheEngineCloses) {
+  constexpr std::uint64_t count = 200;
+  auto pair = std::make_optional(couple(config));
+  for (std::uint64_t i = 0; i < count; ++i)
+    must(pair->a.send(pair->to_b, i, pattern(50, i), soon()));
+  must(pair->a.close(soon()));
+  for (std::uint64_t i = 0; i < count; ++i)
+    ASSERT_TRUE(holds(must(pair->b.recv(pair->to_a, i, exactly, soon())).bytes, i));
+  EXPECT_TRUE(fails_with(pair->b.recv(pair->to_a, 0, 0, soon()), Code::peer_down));
+}
+
+TEST_P(Messages, ReceiveCallsBack) {
+  Couple pair = couple(config);
+  std::atomic<std::uint64_t> cookie{0};
+  NotifyOptions options;
+  options.cookie = 42;
+  options.on_end = [&](std::uint64_t given, const Error* error) {
+    cookie = error == nullptr ? given : 1;
+  };
+  Receive receive = must(pair.b.receive(pair.to_a, 1, exactly, options));
+  must(pair.a.send(pair.to_b, 1, pattern(5, 5), soon()));
+  EXPECT_TRUE(holds(must(receive.wait(soon())).bytes, 5));
+  EXPECT_EQ(cookie, 42U);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Messages, testing::ValuesIn(all_providers()),
+                         [](const auto& info) { return info.param; });
+
+}  // namespace
+}  // namespace weft::test

@@ -1,0 +1,153 @@
+// Nothing grows: not by transfers, not by messages, not by peers that come and go.
+#include <deque>
+
+#include "engines.hpp"
+#include "process.hpp"
+
+namespace weft::test {
+namespace {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+// Freed memory stays resident for a while.
+constexpr bool memory_counts = false;
+#else
+constexpr bool memory_counts = true;
+#endif
+
+/// What the process holds.
+struct Holdings {
+  std::size_t descriptors = count_descriptors();
+  std::size_t threads = count_threads();
+  std::size_t regions = regions_of(getpid()).size();
+  std::size_t resident = resident_bytes();
+};
+
+void expect_no_growth(const Holdings& before, const Holdings& after) {
+  EXPECT_EQ(after.descriptors, before.descriptors);
+  EXPECT_EQ(after.threads, before.threads);
+  EXPECT_EQ(after.regions, before.regions);
+  if (memory_counts) {
+    EXPECT_LE(after.resident, before.resident + (std::size_t{4} << 20));
+  }
+}
+
+class Steady : public testing::TestWithParam<Variant> {};
+
+TEST_P(Steady, SmallTransfers) {
+  constexpr std::size_t at_once = 64, bytes = 512;
+  Couple pair = couple(config_for(GetParam()));
+  Board board(pair, at_once * bytes, at_once * bytes);
+  std::vector<Pair> pieces;
+  for (std::size_t i = 0; i < at_once; ++i) pieces.push_back({i * bytes, i * bytes, bytes});
+  const Prepared write = must(pair.a.prepare(board.local, board.there, Direction::write, pieces));
+  const auto run = [&](std::size_t count) {
+    std::deque<Transfer> transfers;
+    for (std::size_t i = 0; i < count; ++i) {
+      if (transfers.size() == at_once) {
+        must(transfers.front().wait(soon()));
+        transfers.pop_front();
+      }
+      const std::uint32_t pick[] = {static_cast<std::uint32_t>(i % at_once)};
+      transfers.push_back(must(pair.a.submit(write, pick)));
+    }
+    for (Transfer& transfer : transfers) must(transfer.wait(soon()));
+  };
+  const std::size_t count = long_forms() ? 1'000'000 : 50'000;
+  run(count / 5);
+  const Holdings before;
+  run(count);
+  expect_no_growth(before, Holdings());
+  board.expect_pieces(Direction::write, pieces);
+  EXPECT_EQ(pair.a.info().transfers_active, 0U);
+}
+
+TEST_P(Steady, SignalsAndMessages) {
+  Couple pair = couple(config_for(GetParam()));
+  const Blob text = pattern(100, 1);
+  const auto run = [&](std::uint64_t count) {
+    for (std::uint64_t i = 0; i < count; ++i) {
+      must(pair.a.signal(pair.to_b, {i, text}, soon()));
+      must(pair.a.send(pair.to_b, i, text, soon()));
+      must(must(pair.b.expect(pair.to_a, i, 1)).wait(soon()));
+      must(pair.b.recv(pair.to_a, i, ~0ULL, soon()));
+    }
+  };
+  run(1000);
+  const Holdings before;
+  run(long_forms() ? 100'000 : 5'000);
+  expect_no_growth(before, Holdings());
+}
+
+TEST_P(Steady, SegmentsAndGrants) {
+  Couple pair = couple(config_for(GetParam()));
+  const auto run = [&](int count) {
+    for (int i = 0; i < count; ++i) {
+      Board board(pair, 10'000, 10'000);
+      const Pair piece[] = {{0, 0, 10'000}};
+      board.expect_moved(Direction::write, piece);
+      must(board.remote.release(soon()));
+      must(board.local.release(soon()));
+    }
+  };
+  run(50);
+  const Holdings before;
+  run(200);
+  expect_no_growth(before, Holdings());
+  EXPECT_EQ(pair.a.info().segments, 0U);
+  EXPECT_EQ(pair.b.info().segments, 0U);
+}
+
+TEST_P(Steady, DisconnectAndReconnect) {
+  Engine a = must(Engine::open(config_for(GetParam())));
+  Engine b = must(Engine::open(config_for(GetParam())));
+  Segment local = must(a.add(Memory::own(10'000))), remote = must(b.add(Memory::own(10'000)));
+  Grant grant = must(remote.grant({}, Rights::write));
+  const Pair piece[] = {{0, 0, 10'000}};
+  const auto run = [&](std::uint64_t count) {
+    for (std::uint64_t i = 0; i < count; ++i) {
+      auto [to_b, to_a] = acquaint(a, b);
+      fill(bytes_of(local), i);
+      must(must(a.write(local, must(a.import(grant.blob())), piece)).wait(soon()));
+      ASSERT_TRUE(holds(bytes_of(remote), i));
+      Expectation farewell = must(b.expect(to_a, 1, 1));
+      must(a.disconnect(to_b));
+      ASSERT_TRUE(fails_with(farewell.wait(soon()), Code::peer_down));
+      // This side's own end of the link.
+      ASSERT_FALSE(must(a.expect(to_b, 1, 1)).wait(soon()));
+    }
+  };
+  run(10);
+  const Holdings before;
+  run(100);
+  expect_no_growth(before, Holdings());
+  EXPECT_TRUE(a.peers().empty());
+  EXPECT_TRUE(b.peers().empty());
+}
+
+TEST_P(Steady, EnginesThatComeAndGo) {
+  Engine b = must(Engine::open(config_for(GetParam())));
+  const auto run = [&](int count) {
+    for (int i = 0; i < count; ++i) {
+      Engine a = must(Engine::open(config_for(GetParam())));
+      auto [to_b, to_a] = acquaint(a, b);
+      must(a.signal(to_b, {1}, soon()));
+      must(must(b.expect(to_a, 1, 1)).wait(soon()));
+      must(a.close(soon()));
+      ASSERT_FALSE(must(b.expect(to_a, 1, 1)).wait(soon()));
+    }
+  };
+  run(5);
+  const Holdings before;
+  run(30);
+  // Memory is the provider's to keep: it grows by what an address costs.
+  const Holdings after;
+  EXPECT_EQ(after.descriptors, before.descriptors);
+  EXPECT_EQ(after.threads, before.threads);
+  EXPECT_EQ(after.regions, before.regions);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Steady, testing::ValuesIn(all_variants()),
+                         [](const auto& info) { return name_of(info.param); });
+
+}  // namespace
+}  // namespace weft::test

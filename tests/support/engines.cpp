@@ -1,0 +1,143 @@
+#include "engines.hpp"
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <utility>
+
+namespace weft::test {
+namespace {
+
+std::atomic<std::uint64_t> next_seed{1};
+
+}  // namespace
+
+std::vector<Variant> all_variants() {
+  return {{"tcp", TransportKind::one_sided},
+          {"tcp", TransportKind::relay},
+          {"shm", TransportKind::one_sided},
+          {"shm", TransportKind::relay}};
+}
+
+std::vector<std::string> all_providers() {
+  return {"tcp", "shm"};
+}
+
+std::string name_of(const Variant& variant) {
+  return variant.provider + (variant.transport == TransportKind::relay ? "_relay" : "_one_sided");
+}
+
+Config config_for(const std::string& provider, unsigned rails) {
+  Config config;
+  config.providers = {provider};
+  config.rails = rails;
+  config.default_timeout = 60s;
+  // A machine loaded to the brim may starve a thread for seconds.
+  config.death_after = 30s;
+  return config;
+}
+
+Config config_for(const Variant& variant, unsigned rails) {
+  Config config = config_for(variant.provider, rails);
+  config.transport = variant.transport;
+  return config;
+}
+
+std::pair<Peer, Peer> acquaint(Engine& a, Engine& b) {
+  Peer to_b = must(a.connect(b.address(), soon()));
+  Peer to_a = must(b.accept(soon()));
+  return {std::move(to_b), std::move(to_a)};
+}
+
+Couple couple(const Config& a, const Config& b, const core::EngineHooks& hooks_a,
+              const core::EngineHooks& hooks_b) {
+  Engine first = must(core::open_engine(a, hooks_a));
+  Engine second = must(core::open_engine(b, hooks_b));
+  auto [to_b, to_a] = acquaint(first, second);
+  return {std::move(first), std::move(second), std::move(to_b), std::move(to_a)};
+}
+
+Couple couple(const Config& both) {
+  return couple(both, both);
+}
+
+std::span<std::byte> bytes_of(const Segment& segment) {
+  return {segment.data(), segment.size()};
+}
+
+Board::Board(Couple& pair, const Memory& local_memory, const Memory& remote_memory)
+    : local(must(pair.a.add(local_memory))),
+      remote(must(pair.b.add(remote_memory))),
+      grant(must(remote.grant({}, Rights::read_write))),
+      there(must(pair.a.import(grant.blob()))),
+      pair_(pair) {
+  repaint();
+}
+
+Board::Board(Couple& pair, std::size_t local_bytes, std::size_t remote_bytes, Rights rights)
+    : local(must(pair.a.add(Memory::own(local_bytes)))),
+      remote(must(pair.b.add(Memory::own(remote_bytes)))),
+      grant(must(remote.grant({}, rights))),
+      there(must(pair.a.import(grant.blob()))),
+      pair_(pair) {
+  repaint();
+}
+
+void Board::repaint() {
+  fill(bytes_of(local), next_seed++);
+  fill(bytes_of(remote), next_seed++);
+  local_picture_.assign(bytes_of(local).begin(), bytes_of(local).end());
+  remote_picture_.assign(bytes_of(remote).begin(), bytes_of(remote).end());
+}
+
+void Board::expect_moved(Direction direction, std::span<const Pair> pairs,
+                         const TransferOptions& options) {
+  auto transfer = direction == Direction::write ? pair_.a.write(local, there, pairs, options)
+                                                : pair_.a.read(local, there, pairs, options);
+  ASSERT_TRUE(succeeds(transfer));
+  ASSERT_TRUE(succeeds(transfer->wait_quiescent(soon())));
+  EXPECT_EQ(transfer->state(), State::done);
+  const Report report = transfer->report();
+  EXPECT_EQ(report.bytes_done, report.bytes);
+  expect_pieces(direction, pairs);
+}
+
+void Board::expect_pieces(Direction direction, std::span<const Pair> pairs) {
+  Blob& written = direction == Direction::write ? remote_picture_ : local_picture_;
+  const Blob& source = direction == Direction::write ? local_picture_ : remote_picture_;
+  written = expected_after(written, source, direction, pairs);
+  expect_untouched();
+}
+
+void Board::expect_untouched() {
+  EXPECT_TRUE(same_bytes(bytes_of(local), local_picture_)) << "on the local side";
+  EXPECT_TRUE(same_bytes(bytes_of(remote), remote_picture_)) << "on the remote side";
+}
+
+Pump::Pump(Engine& engine)
+    : thread_([this, &engine] {
+        while (!stop_) {
+          if (!engine.progress()) return;
+          std::this_thread::yield();
+        }
+      }) {}
+
+Pump::~Pump() {
+  stop_ = true;
+  thread_.join();
+}
+
+bool has_ipv6() {
+  const int descriptor = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (descriptor < 0) return false;
+  sockaddr_in6 address{};
+  address.sin6_family = AF_INET6;
+  address.sin6_addr = in6addr_loopback;
+  const bool bound =
+      bind(descriptor, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+  close(descriptor);
+  return bound;
+}
+
+}  // namespace weft::test

@@ -1,0 +1,45 @@
+// A transport that moves nothing: chunks complete at once, or when it makes progress.
+#pragma once
+
+#include <cstddef>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "transport/transport.hpp"
+
+namespace weft::test {
+
+class NullTransport final : public core::Transport {
+ public:
+  enum class Completes { at_once, on_progress };
+
+  explicit NullTransport(Completes when, std::uint64_t chunk_limit = std::uint64_t{1} << 20)
+      : when_(when), chunk_limit_(chunk_limit) {}
+
+  std::uint64_t chunk_limit(const core::Route&) const override { return chunk_limit_; }
+  std::size_t room(const core::Route&) const override {
+    return std::numeric_limits<std::size_t>::max();
+  }
+  providers::Post post(core::Op& op) override {
+    if (when_ == Completes::at_once)
+      sink().chunk_ended(op, {});
+    else
+      waiting_.push_back(&op);
+    return {};
+  }
+  std::size_t progress() override {
+    std::swap(waiting_, completing_);
+    for (core::Op* op : completing_) sink().chunk_ended(*op, {});
+    const std::size_t count = completing_.size();
+    completing_.clear();
+    return count;
+  }
+
+ private:
+  const Completes when_;
+  const std::uint64_t chunk_limit_;
+  std::vector<core::Op*> waiting_, completing_;
+};
+
+}  // namespace weft::test

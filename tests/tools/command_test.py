@@ -1,0 +1,394 @@
+"""The weft command from outside: real processes, their output, exit codes and ends.
+
+Usage: command_test.py WEFT [unittest arguments]
+"""
+
+import contextlib
+import ctypes
+import json
+import os
+import re
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import unittest
+
+WEFT = sys.argv.pop(1)
+PATIENCE = 60  # Seconds after which a process that should have ended counts as hanging.
+SMALL = ["--model", "gpt-oss-20b", "--tokens", "100", "--requests", "3"]
+
+
+def weft(*arguments):
+    return subprocess.run([WEFT, *arguments], capture_output=True, text=True, timeout=PATIENCE)
+
+
+@contextlib.contextmanager
+def started(*arguments, **more):
+    process = subprocess.Popen([WEFT, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               text=True, **more)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@contextlib.contextmanager
+def decode(*arguments):
+    """A decode process that listens, and its address."""
+    ready, its_end = os.pipe()
+    with started("decode", "--ready-fd", str(its_end), *arguments, pass_fds=[its_end]) as process:
+        os.close(its_end)
+        with os.fdopen(ready) as lines:
+            yield process, lines.readline().strip()
+
+
+def children_of(pid):
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+        return [int(child) for child in file.read().split()]
+
+
+def is_running(pid):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def shared_memory_of(*pids):
+    names = os.listdir("/dev/shm")
+    return [name for name in names if any(re.match(rf"weft-\d+-{pid}-", name) for pid in pids)]
+
+
+def reap_orphans():
+    """Children of children become children of this process, where no init takes them."""
+    pr_set_child_subreaper = 36
+    ctypes.CDLL(None).prctl(pr_set_child_subreaper, 1, 0, 0, 0)
+
+
+class Case(unittest.TestCase):
+    def one_sentence(self, text):
+        lines = [line for line in text.splitlines() if line]
+        self.assertEqual(len(lines), 1, text)
+        self.assertRegex(lines[0], r"^weft[a-z ]*: .")
+
+    def fails(self, result, code, pattern):
+        self.assertEqual(result.returncode, code, result.stderr + result.stdout)
+        self.one_sentence(result.stderr)
+        self.assertRegex(result.stderr, pattern)
+
+
+class Demo(Case):
+    def hands_over(self, *arguments):
+        result = weft("demo", "--json", *arguments)
+        self.assertEqual(result.returncode, 0, result.stderr + result.stdout)
+        report = json.loads(result.stdout)
+        for side in ("prefill", "decode"):
+            self.assertTrue(report[side]["ok"])
+            self.assertEqual(report[side]["bytes_wrong"], 0)
+            self.assertGreater(report[side]["bytes_checked"], report[side]["bytes"])
+            self.assertEqual(sum(rail["bytes"] for rail in report[side]["rails"]),
+                             report[side]["bytes"])
+        return report["decode"]
+
+    def test_shm(self):
+        report = self.hands_over(*SMALL, "--providers", "shm")
+        self.assertEqual(report["path"], "shm, one-sided")
+        self.assertEqual(report["bytes"], 3 * 100 * 24 * 2 * 8 * 64 * 2)
+
+    def test_tcp(self):
+        self.assertEqual(self.hands_over(*SMALL, "--providers", "tcp")["path"], "tcp, one-sided")
+
+    def test_relay(self):
+        report = self.hands_over(*SMALL, "--transport", "relay")
+        self.assertEqual(report["path"], "shm, relay")
+
+    def test_relay_over_tcp(self):
+        report = self.hands_over(*SMALL, "--transport", "relay", "--providers", "tcp")
+        self.assertEqual(report["path"], "tcp, relay")
+
+    def test_fp8(self):
+        report = self.hands_over("--model", "Llama-3.1-8B", "--tokens", "64", "--dtype", "fp8")
+        self.assertEqual(report["bytes"], 8 * 64 * 32 * 2 * 8 * 128)
+
+    def test_latent(self):
+        report = self.hands_over("--model", "deepseek-v3", "--tokens", "50", "--requests", "2")
+        self.assertEqual(report["bytes"], 2 * 50 * 61 * 576 * 2)
+
+    def test_other_layouts_on_the_two_sides(self):
+        self.hands_over(*SMALL, "--decode-block-tokens", "64", "--decode-order", "block-major")
+        self.hands_over(*SMALL, "--block-tokens", "64", "--head-order", "hnd",
+                        "--decode-head-order", "nhd", "--decode-parts", "fused")
+
+    def test_blocks_are_used_again(self):
+        # Room for one request at a time, so that each of ten meets what the one before left.
+        self.hands_over("--model", "gpt-oss-20b", "--tokens", "60", "--requests", "10",
+                        "--concurrency", "4", "--blocks", "4", "--decode-blocks", "5")
+
+    def test_one_layer_group_for_each_layer(self):
+        self.assertEqual(self.hands_over(*SMALL, "--layer-groups", "1000")["layer_groups"], 24)
+
+    def test_tables(self):
+        result = weft("demo", *SMALL)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(result.stderr, "")
+        for word in ("weft prefill:", "weft decode:", "time to first layers", "GB/s", "operations",
+                     "rails", "every byte right"):
+            self.assertIn(word, result.stdout)
+
+    def test_progress_bar(self):
+        arguments = ["demo", "--model", "llama-3.1-8b", "--tokens", "256", "--requests", "120"]
+        self.assertEqual(weft(*arguments, "--progress", "auto").stderr, "")
+        self.assertIn("GB/s", weft(*arguments, "--progress", "always").stderr)
+
+    def test_failure_of_one_side_is_told_once(self):
+        self.fails(weft("demo", *SMALL, "--blocks", "3"), 1, "needs 7 blocks and the cache has 3")
+        self.fails(weft("demo", *SMALL, "--decode-blocks", "3"), 1, "decode's cache has 3")
+
+    def test_too_little_memory(self):
+        self.fails(weft("demo", "--model", "llama-3.1-405b", "--tokens", "10000000"), 1,
+                   "takes .* and the machine has .* free")
+
+    def interrupted(self, number, code):
+        with started("demo", "--model", "llama-3.1-8b", "--tokens", "64", "--requests", "1000000",
+                     "--progress", "always") as process:
+            process.stderr.read(1)  # The bar: both sides are at work.
+            children = children_of(process.pid)
+            self.assertEqual(len(children), 2)
+            process.send_signal(number)
+            self.assertEqual(process.wait(PATIENCE), code)
+            self.assertFalse(any(is_running(child) for child in children))
+            self.assertEqual(shared_memory_of(*children), [])
+
+    def test_interrupt(self):
+        self.interrupted(signal.SIGINT, 130)
+
+    def test_terminate(self):
+        self.interrupted(signal.SIGTERM, 143)
+
+    def test_killed_child_ends_it(self):
+        for victim in (0, 1):
+            with started("demo", "--model", "llama-3.1-8b", "--tokens", "64", "--requests",
+                         "1000000", "--providers", "tcp", "--progress", "always") as process:
+                process.stderr.read(1)
+                children = children_of(process.pid)
+                os.kill(children[victim], signal.SIGKILL)
+                self.assertEqual(process.wait(PATIENCE), 1)
+                self.assertRegex(process.stderr.read(), "was killed by signal 9")
+                self.assertFalse(any(is_running(child) for child in children))
+
+    def test_killed_parent_takes_its_children_along(self):
+        reap_orphans()
+        with started("demo", "--model", "llama-3.1-8b", "--tokens", "64", "--requests", "1000000",
+                     "--progress", "always") as process:
+            process.stderr.read(1)
+            children = children_of(process.pid)
+            watched = [os.pidfd_open(child) for child in children]
+            process.kill()
+            for descriptor in watched:
+                self.wait_readable(descriptor)
+                os.close(descriptor)
+            for child in children:
+                os.waitpid(child, 0)
+        # What they could not remove, the next run does.
+        weft("info")
+        self.assertEqual(shared_memory_of(*children), [])
+
+    def wait_readable(self, descriptor):
+        poller = select.poll()
+        poller.register(descriptor, select.POLLIN)
+        self.assertTrue(poller.poll(1000 * PATIENCE), "a child outlives its parent")
+
+
+class Pair(Case):
+    def test_two_processes(self):
+        with decode("--json") as (other, address):
+            result = weft("prefill", "--peer", address, *SMALL)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            output, _ = other.communicate(timeout=PATIENCE)
+        self.assertEqual(other.returncode, 0)
+        self.assertTrue(json.loads(output)["ok"])
+
+    def test_ranks_of_other_sizes(self):
+        with decode("--tp-size", "2", "--tp-rank", "1") as (other, address):
+            result = weft("prefill", "--peer", address, *SMALL, "--tp-size", "4", "--tp-rank", "2",
+                          "--json")
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertEqual(other.wait(PATIENCE), 0)
+        self.assertEqual(json.loads(result.stdout)["bytes"], 3 * 100 * 24 * 2 * 2 * 64 * 2)
+
+    def refused(self, decode_arguments, prefill_arguments, pattern):
+        with decode(*decode_arguments) as (other, address):
+            self.fails(weft("prefill", "--peer", address, *SMALL, *prefill_arguments), 1, pattern)
+            _, errors = other.communicate(timeout=PATIENCE)
+        self.assertEqual(other.returncode, 1)
+        self.one_sentence(errors)
+        self.assertRegex(errors, pattern)
+
+    def test_other_model(self):
+        self.refused(["--model", "qwen3-8b"], [], "serves Qwen3-8B and prefill GPT-OSS-20B")
+
+    def test_other_element_type(self):
+        self.refused(["--dtype", "fp8"], [], "holds fp8 and prefill's bf16")
+
+    def test_ranks_with_nothing_to_exchange(self):
+        self.refused(["--tp-size", "2", "--tp-rank", "1"], ["--tp-size", "2"], "has no heads for")
+
+    def ended(self, victim_is_decode, number, own_code, provider):
+        common = ["--providers", provider, "--progress", "always", "--timeout", "10"]
+        work = ["--model", "llama-3.1-8b", "--tokens", "64", "--requests", "1000000"]
+        with decode(*common) as (other, address):
+            with started("prefill", "--peer", address, *common, *work) as prefill:
+                prefill.stderr.read(1)
+                other.stderr.read(1)
+                victim, survivor = (other, prefill) if victim_is_decode else (prefill, other)
+                victim.send_signal(number)
+                begin = time.monotonic()
+                _, errors = survivor.communicate(timeout=PATIENCE)
+                self.assertLess(time.monotonic() - begin, 30)
+                self.assertEqual(survivor.returncode, 1)
+                self.assertRegex(errors, r"weft (prefill|decode): .*(goodbye|ended|went down|gone)")
+                victim.communicate(timeout=PATIENCE)
+                self.assertEqual(victim.returncode, own_code)
+                ids = (victim.pid, survivor.pid)
+        weft("info")
+        self.assertEqual(shared_memory_of(*ids), [])
+
+    def test_killed_decode(self):
+        self.ended(True, signal.SIGKILL, -signal.SIGKILL, "tcp")
+
+    def test_killed_decode_over_shm(self):
+        self.ended(True, signal.SIGKILL, -signal.SIGKILL, "shm")
+
+    def test_killed_prefill(self):
+        self.ended(False, signal.SIGKILL, -signal.SIGKILL, "tcp")
+
+    def test_killed_prefill_over_shm(self):
+        self.ended(False, signal.SIGKILL, -signal.SIGKILL, "shm")
+
+    def test_interrupted_decode(self):
+        self.ended(True, signal.SIGINT, 130, "shm")
+
+    def test_terminated_prefill(self):
+        self.ended(False, signal.SIGTERM, 143, "shm")
+
+    def test_interrupted_while_nobody_comes(self):
+        with decode() as (process, _):
+            process.send_signal(signal.SIGINT)
+            _, errors = process.communicate(timeout=PATIENCE)
+            self.assertEqual(process.returncode, 130)
+            self.one_sentence(errors)
+
+    def test_nobody_comes(self):
+        self.fails(weft("decode", "--timeout", "0.2"), 1, "nobody connected in time")
+
+
+class Mistakes(Case):
+    def test_usage(self):
+        self.fails(weft(), 2, "required")
+        self.fails(weft("bogus"), 2, "no command 'bogus'")
+        self.fails(weft("prefill", "--peer", "127.0.0.1:1"), 2, "--model")
+        self.fails(weft("demo", "--dtype", "fp4"), 2, "'fp4' is none of bf16, fp8")
+        self.fails(weft("demo", "--tokens", "-1"), 2, "--tokens")
+        self.fails(weft("demo", "--unknown"), 2, "--unknown")
+
+    def test_unknown_model_lists_the_known(self):
+        for command in (["prefill", "--peer", "127.0.0.1:1"], ["decode"], ["demo"]):
+            self.fails(weft(*command, "--model", "llama-4"), 2, "Llama-3.1-8B.*DeepSeek-V3")
+
+    def test_errors_as_json(self):
+        for arguments, code in ((["demo", "--model", "x"], 2),
+                                (["prefill", "--peer", "127.0.0.1:1", "--model", "qwen3-8b"], 1)):
+            result = weft(*arguments, "--json")
+            self.assertEqual(result.returncode, code)
+            self.assertTrue(json.loads(result.stdout)["error"])
+
+    def test_quiet_says_it_once(self):
+        result = weft("prefill", "--peer", "127.0.0.1:1", "--model", "qwen3-8b", "--json", "--quiet")
+        self.assertEqual(result.stderr, "")
+        self.assertTrue(json.loads(result.stdout)["error"])
+
+    def prefill(self, address, *more):
+        return weft("prefill", "--peer", address, "--model", "qwen3-8b", *more)
+
+    def test_wrong_addresses(self):
+        self.fails(self.prefill("nowhere.invalid:7000"), 1, "nowhere.invalid")
+        self.fails(self.prefill("127.0.0.1"), 1, "port")
+        self.fails(self.prefill("127.0.0.1:x"), 1, "port|'127.0.0.1:x'")
+        self.fails(weft("decode", "--listen", "nowhere.invalid:0"), 1, "nowhere.invalid")
+
+    def test_closed_port(self):
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            port = server.getsockname()[1]
+        self.fails(self.prefill(f"127.0.0.1:{port}"), 1, "nothing listens")
+
+    def test_port_in_use(self):
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            port = server.getsockname()[1]
+            self.fails(weft("decode", "--listen", f"127.0.0.1:{port}"), 1, "in use")
+
+    def test_listening_to_the_world_has_to_be_said(self):
+        self.fails(weft("decode", "--listen", "192.0.2.1:0"), 1, "anybody|authenticat")
+
+    def test_http_server(self):
+        with self.server(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n") as port:
+            self.fails(self.prefill(f"127.0.0.1:{port}"), 1, "does not speak Weft's protocol")
+
+    def test_other_version(self):
+        with self.server(b"WEFT\xe7\x03\xe7\x03\r\n\r\n") as port:
+            self.fails(self.prefill(f"127.0.0.1:{port}"), 1, "version")
+
+    def test_silent_server(self):
+        with self.server(b"") as port:
+            self.fails(self.prefill(f"127.0.0.1:{port}", "--timeout", "0.5"), 1, "deadline|time")
+
+    @contextlib.contextmanager
+    def server(self, answer):
+        """Accepts one connection and says `answer` to the first bytes it gets."""
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            def serve():
+                connection, _ = listener.accept()
+                with connection:
+                    connection.recv(1000)
+                    connection.sendall(answer)
+                    while connection.recv(1000):
+                        pass
+            thread = threading.Thread(target=serve)
+            thread.start()
+            yield listener.getsockname()[1]
+            thread.join(PATIENCE)
+            self.assertFalse(thread.is_alive())
+
+    def test_unknown_provider(self):
+        self.fails(weft("demo", "--providers", "verbs"), 1, "no provider 'verbs'")
+
+
+class Info(Case):
+    def test_text(self):
+        result = weft("info")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        for word in ("libfabric", "taken", "Rail shm:0", "Rail tcp:0", "keys_enforced"):
+            self.assertIn(word, result.stdout)
+
+    def test_json(self):
+        result = weft("info", "--json", "--providers", "tcp", "--rails", "3")
+        report = json.loads(result.stdout)
+        self.assertEqual([rail["name"] for rail in report["rails"]], ["tcp:0", "tcp:1", "tcp:2"])
+        self.assertTrue(all("proof" in rail["capability"] for rail in report["rails"]))
+        self.assertTrue(all(each["reason"] for each in report["candidates"]))
+
+    def test_help(self):
+        for arguments in ([], ["info"], ["decode"], ["prefill"], ["demo"]):
+            result = weft(*arguments, "--help")
+            self.assertEqual(result.returncode, 0)
+            self.assertIn("Exit codes:", result.stdout)
+            self.assertIn("Examples:", result.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()

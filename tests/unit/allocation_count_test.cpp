@@ -1,0 +1,172 @@
+// Memory while transfers run: a cursor and a window of operations, however long the list.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+#include "null_transport.hpp"
+#include "parts.hpp"
+#include "rail/lane.hpp"
+
+namespace {
+
+struct Count {
+  std::atomic<std::int64_t> made{0}, live{0}, bytes{0};
+};
+Count count;
+
+void* allocate(std::size_t bytes, std::size_t alignment) {
+  const std::size_t rounded = (bytes + alignment - 1) / alignment * alignment;
+  void* memory = std::aligned_alloc(alignment, rounded == 0 ? alignment : rounded);
+  if (memory == nullptr) throw std::bad_alloc();
+  ++count.made;
+  ++count.live;
+  count.bytes += static_cast<std::int64_t>(bytes);
+  return memory;
+}
+
+void release(void* memory) noexcept {
+  if (memory == nullptr) return;
+  --count.live;
+  std::free(memory);
+}
+
+}  // namespace
+
+void* operator new(std::size_t bytes) {
+  return allocate(bytes, alignof(std::max_align_t));
+}
+void* operator new[](std::size_t bytes) {
+  return allocate(bytes, alignof(std::max_align_t));
+}
+void* operator new(std::size_t bytes, std::align_val_t alignment) {
+  return allocate(bytes, static_cast<std::size_t>(alignment));
+}
+void* operator new[](std::size_t bytes, std::align_val_t alignment) {
+  return allocate(bytes, static_cast<std::size_t>(alignment));
+}
+void operator delete(void* memory) noexcept {
+  release(memory);
+}
+void operator delete[](void* memory) noexcept {
+  release(memory);
+}
+void operator delete(void* memory, std::size_t) noexcept {
+  release(memory);
+}
+void operator delete[](void* memory, std::size_t) noexcept {
+  release(memory);
+}
+void operator delete(void* memory, std::align_val_t) noexcept {
+  release(memory);
+}
+void operator delete[](void* memory, std::align_val_t) noexcept {
+  release(memory);
+}
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
+  release(memory);
+}
+void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept {
+  release(memory);
+}
+
+namespace weft::core::test {
+namespace {
+
+using Completes = weft::test::NullTransport::Completes;
+
+class QuietHost final : public TransferHost {
+ public:
+  void raise_signal(const std::shared_ptr<TransferState>& transfer) override {
+    transfer->signal_ended(std::nullopt);
+  }
+  void offer_again(const std::shared_ptr<TransferState>&) override {}
+  void transfer_ended(TransferState&) override {}
+  void transfer_quiescent(TransferState&) override {}
+};
+
+/// One rail over a null transport.
+struct Line {
+  explicit Line(Completes when) : one_sided(when), relay(when) {}
+  weft::test::NullTransport one_sided, relay;
+  Lane lane{0, "null:0", {64, std::uint64_t{1} << 30}, one_sided, relay};
+};
+
+struct Spent {
+  std::int64_t made = 0, bytes = 0;
+};
+
+Spent spent_on(std::size_t pieces, Completes when) {
+  const auto peer = make_peer(1);
+  Line line(when);
+  QuietHost host;
+  const auto transfer = std::make_shared<TransferState>(
+      make_submission(make_prepared(peer, scattered(pieces, 64))), host);
+  const Spent before{count.made, count.bytes};
+  transfer->start({0});
+  line.lane.add(transfer);
+  while (!transfer->ended()) {
+    line.lane.pump();
+    line.one_sided.progress();
+  }
+  const Spent spent{count.made - before.made, count.bytes - before.bytes};
+  EXPECT_EQ(transfer->state(), State::done);
+  EXPECT_EQ(transfer->report().operations, pieces);
+  return spent;
+}
+
+class AllocationCount : public testing::TestWithParam<Completes> {};
+
+TEST_P(AllocationCount, AMillionPiecesTakeNoMoreThanAThousand) {
+  const Spent few = spent_on(1000, GetParam());
+  const Spent many = spent_on(1000000, GetParam());
+  RecordProperty("allocations", static_cast<int>(many.made));
+  RecordProperty("bytes", static_cast<int>(many.bytes));
+  EXPECT_LE(many.made, few.made + 4);
+  EXPECT_LE(many.bytes, few.bytes + 4096);
+  // A window of 64 operations, and the queues' first blocks.
+  EXPECT_LT(many.made, 100);
+  EXPECT_LT(many.bytes, 64 * 1024);
+}
+
+TEST_P(AllocationCount, AMillionSmallTransfersLeaveNothing) {
+  const auto peer = make_peer(1);
+  Line line(GetParam());
+  QuietHost host;
+  const auto prepared = make_prepared(peer, scattered(3, 64));
+  const auto names = make_submission(prepared).rail_names;
+  const auto carry = [&](int transfers) {
+    for (int i = 0; i < transfers; ++i) {
+      Submission submission;
+      submission.bytes = prepared->bytes;
+      submission.prepared = prepared;
+      submission.deadline = Deadline::in(1h);
+      submission.rail_names = names;
+      const auto transfer = std::make_shared<TransferState>(std::move(submission), host);
+      transfer->start({0});
+      line.lane.add(transfer);
+      while (!transfer->ended()) {
+        line.lane.pump();
+        line.one_sided.progress();
+      }
+    }
+    // What a lane still lists it drops when it looks again.
+    line.lane.pump();
+  };
+  carry(1000);
+  const std::int64_t live = count.live, made = count.made;
+  carry(1000000);
+  EXPECT_LE(count.live - live, 2);
+  EXPECT_LT((count.made - made) / 1000000, 20) << "allocations per transfer";
+  EXPECT_EQ(line.lane.in_flight(), 0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Null, AllocationCount,
+                         testing::Values(Completes::at_once, Completes::on_progress),
+                         [](const auto& info) {
+                           return info.param == Completes::at_once ? "AtOnce" : "OnProgress";
+                         });
+
+}  // namespace
+}  // namespace weft::core::test

@@ -1,0 +1,106 @@
+// Things that complete once, and things that are counted.
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "base/completion_slot.hpp"
+#include "base/random.hpp"
+#include "memory/use_count.hpp"
+#include "parts.hpp"
+
+namespace weft::core::test {
+namespace {
+
+TEST(CompletionSlot, CompletesOnce) {
+  CompletionSlot slot;
+  int calls = 0;
+  slot.on_complete([&](const Error* error) {
+    ++calls;
+    EXPECT_EQ(error->code(), Code::stale);
+    EXPECT_FALSE(slot.done()) << "called before waiters wake";
+  });
+  EXPECT_FALSE(slot.wait(Deadline::now()));
+  slot.complete(Error(Code::stale, "first"));
+  slot.complete(std::nullopt);
+  EXPECT_EQ(calls, 1);
+  EXPECT_TRUE(slot.wait(Deadline::now()));
+  EXPECT_EQ(slot.error()->code(), Code::stale);
+}
+
+TEST(CompletionSlot, WakesWaitersAndCallsOnceFromManyThreads) {
+  for (int round = 0; round < 100; ++round) {
+    CompletionSlot slot;
+    std::atomic<int> calls{0};
+    slot.on_complete([&](const Error* error) {
+      EXPECT_EQ(error, nullptr);
+      ++calls;
+    });
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 3; ++i) {
+      threads.emplace_back([&] { slot.complete(std::nullopt); });
+      threads.emplace_back([&] {
+        EXPECT_TRUE(slot.wait(soon()));
+        EXPECT_EQ(calls, 1);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+}
+
+TEST(UseCount, ClosedLetsNobodyIn) {
+  UseCount count;
+  EXPECT_TRUE(count.enter());
+  EXPECT_FALSE(count.idle());
+  count.close();
+  EXPECT_TRUE(count.closed());
+  EXPECT_FALSE(count.enter());
+  EXPECT_FALSE(count.wait_idle(Deadline::now()));
+  count.leave();
+  EXPECT_TRUE(count.idle());
+  EXPECT_TRUE(count.wait_idle(Deadline::now()));
+}
+
+TEST(UseCount, TellsWhenTheLastHasLeft) {
+  UseCount count;
+  count.enter();
+  count.enter();
+  count.close();
+  int told = 0;
+  count.when_idle([&] { ++told; });
+  count.leave();
+  EXPECT_EQ(told, 0);
+  count.leave();
+  EXPECT_EQ(told, 1);
+  count.when_idle([&] { ++told; });
+  EXPECT_EQ(told, 2) << "at once when there is nobody";
+}
+
+// A revocation that was asked for twice has two who wait.
+TEST(UseCount, TellsEverybodyWhoAsked) {
+  UseCount count;
+  count.enter();
+  count.close();
+  int told = 0;
+  count.when_idle([&] { ++told; });
+  count.when_idle([&] { ++told; });
+  count.leave();
+  EXPECT_EQ(told, 2);
+}
+
+TEST(UseCount, WakesThoseWhoWait) {
+  UseCount count;
+  count.enter();
+  count.close();
+  std::thread leaver([&] { count.leave(); });
+  EXPECT_TRUE(count.wait_idle(soon()));
+  leaver.join();
+}
+
+TEST(Random, IsNeverZeroNorTheSame) {
+  const std::uint64_t first = random_u64();
+  EXPECT_NE(first, 0U);
+  EXPECT_NE(first, random_u64());
+}
+
+}  // namespace
+}  // namespace weft::core::test

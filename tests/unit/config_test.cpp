@@ -1,0 +1,104 @@
+// Configurations that can't work are refused before anything is opened.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <limits>
+
+#include "engine/config_check.hpp"
+
+namespace weft::core {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+
+/// The sentence with which a changed default configuration is refused; empty if it is accepted.
+std::string refusal(const std::function<void(Config&)>& change) {
+  Config config;
+  change(config);
+  const auto checked = checked_config(config);
+  if (checked) return "";
+  EXPECT_EQ(checked.error().code(), Code::invalid_argument);
+  return checked.error().message();
+}
+
+TEST(ConfigCheck, TheDefaultsPass) {
+  const auto checked = checked_config({});
+  ASSERT_TRUE(checked);
+  EXPECT_EQ(checked->rail_address, "127.0.0.1");
+}
+
+TEST(ConfigCheck, BoundsAreNamedWithTheirNumbers) {
+  EXPECT_THAT(refusal([](Config& c) { c.name = std::string(256, 'x'); }), HasSubstr("255"));
+  EXPECT_EQ(refusal([](Config& c) { c.name = std::string(255, 'x'); }), "");
+  EXPECT_THAT(refusal([](Config& c) { c.rails = 65; }), HasSubstr("Config::rails is 65"));
+  EXPECT_THAT(refusal([](Config& c) { c.threads = 65; }), HasSubstr("Config::threads"));
+  EXPECT_THAT(refusal([](Config& c) { c.max_message = 0; }), HasSubstr("from 1 to 1048576"));
+  EXPECT_THAT(refusal([](Config& c) { c.max_message = (1 << 20) + 1; }), HasSubstr("1048577"));
+  EXPECT_THAT(refusal([](Config& c) { c.message_credits = 1; }), HasSubstr("from 2 to 1024"));
+  EXPECT_THAT(refusal([](Config& c) { c.message_credits = 1025; }), HasSubstr("message_credits"));
+  EXPECT_THAT(refusal([](Config& c) { c.relay_buffers = 0; }), HasSubstr("relay_buffers"));
+  EXPECT_THAT(refusal([](Config& c) { c.relay_buffer_bytes = 0; }),
+              HasSubstr("relay_buffer_bytes"));
+  EXPECT_THAT(refusal([](Config& c) { c.relay_buffer_bytes = (64U << 20) + 1; }),
+              HasSubstr("relay_buffer_bytes"));
+  EXPECT_NE(refusal([](Config& c) { c.max_transfers = 0; }), "");
+  EXPECT_NE(refusal([](Config& c) { c.send_queue = 0; }), "");
+}
+
+TEST(ConfigCheck, TimesMustMakeSense) {
+  EXPECT_NE(refusal([](Config& c) { c.default_timeout = 0s; }), "");
+  EXPECT_NE(refusal([](Config& c) { c.default_timeout = -1s; }), "");
+  EXPECT_NE(refusal([](Config& c) { c.spin = -1ns; }), "");
+  EXPECT_EQ(refusal([](Config& c) { c.spin = 0ns; }), "");
+  EXPECT_NE(refusal([](Config& c) { c.heartbeat = 0s; }), "");
+  EXPECT_NE(refusal([](Config& c) { c.death_after = c.heartbeat; }), "");
+  EXPECT_EQ(refusal([](Config& c) { c.death_after = 2 * c.heartbeat; }), "");
+  EXPECT_NE(refusal([](Config& c) { c.heartbeat = Nanoseconds::max(); }), "");
+}
+
+// A window is a number of chunks, kept in bytes.
+TEST(ConfigCheck, ChunksAndWindowsWhoseProductOverflowsAreRefused) {
+  EXPECT_THAT(refusal([](Config& c) { c.chunk_bytes = std::uint64_t{1} << 62; }),
+              HasSubstr("chunk_bytes"));
+  EXPECT_THAT(refusal([](Config& c) { c.window = std::numeric_limits<std::size_t>::max(); }),
+              HasSubstr("window"));
+  EXPECT_EQ(refusal([](Config& c) {
+              c.chunk_bytes = std::uint64_t{1} << 30;
+              c.window = 1 << 16;
+            }),
+            "");
+}
+
+TEST(ConfigCheck, RailsGoWhereTheListenerIs) {
+  const auto rail_address = [](const std::function<void(Config&)>& change) {
+    Config config;
+    change(config);
+    const auto checked = checked_config(config);
+    return checked ? checked->rail_address : checked.error().to_string();
+  };
+  EXPECT_EQ(rail_address([](Config& c) { c.listen = ""; }), "127.0.0.1");
+  EXPECT_EQ(rail_address([](Config& c) { c.listen = "127.0.0.2:7"; }), "127.0.0.2");
+  EXPECT_EQ(rail_address([](Config& c) { c.listen = "[::1]:7"; }), "::1");
+  EXPECT_EQ(rail_address([](Config& c) { c.advertise = "127.0.0.3:7"; }), "127.0.0.3");
+  EXPECT_EQ(rail_address([](Config& c) { c.rail_address = "127.0.0.4"; }), "127.0.0.4");
+  EXPECT_EQ(rail_address([](Config& c) {
+              c.listen = "0.0.0.0:7";
+              c.advertise = "127.0.0.5:7";
+            }),
+            "127.0.0.5");
+}
+
+TEST(ConfigCheck, EveryInterfaceNeedsAnAddressToTellPeers) {
+  EXPECT_THAT(refusal([](Config& c) { c.listen = "0.0.0.0:7"; }), HasSubstr("advertise"));
+  EXPECT_THAT(refusal([](Config& c) { c.listen = "[::]:7"; }), HasSubstr("advertise"));
+}
+
+TEST(ConfigCheck, AnAddressThatIsNoneIsNamed) {
+  EXPECT_THAT(refusal([](Config& c) { c.rail_address = "300.1.2.3"; }), HasSubstr("300.1.2.3"));
+  EXPECT_NE(refusal([](Config& c) { c.listen = "[::1"; }), "x");
+}
+
+}  // namespace
+}  // namespace weft::core

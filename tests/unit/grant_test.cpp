@@ -1,0 +1,363 @@
+// Grants: ranges, rights, the table, and the wire form.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <random>
+
+#include "engine/grant_table.hpp"
+#include "parts.hpp"
+
+namespace weft::core::test {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
+
+std::vector<std::pair<std::uint64_t, std::uint64_t>> flat(const std::vector<Range>& ranges) {
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> all;
+  for (const Range& range : ranges) all.emplace_back(range.offset, range.length);
+  return all;
+}
+using Flat = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
+
+Flat normal(const std::vector<Range>& ranges, std::uint64_t size = 1000) {
+  auto result = normalise(ranges, size);
+  EXPECT_TRUE(result.has_value());
+  return result ? flat(*result) : Flat{};
+}
+
+TEST(Normalise, NoRangesMeanEverything) {
+  EXPECT_EQ(normal({}), (Flat{{0, 1000}}));
+}
+
+TEST(Normalise, SortsAndMergesWhatTouchesOrOverlaps) {
+  EXPECT_EQ(normal({{50, 10}, {0, 10}}), (Flat{{0, 10}, {50, 10}}));
+  EXPECT_EQ(normal({{10, 10}, {0, 10}}), (Flat{{0, 20}}));
+  EXPECT_EQ(normal({{0, 100}, {20, 10}}), (Flat{{0, 100}}));
+  EXPECT_EQ(normal({{0, 30}, {20, 30}, {51, 1}}), (Flat{{0, 50}, {51, 1}}));
+  EXPECT_EQ(normal({{5, 5}, {5, 5}, {5, 1}}), (Flat{{5, 5}}));
+  EXPECT_EQ(normal({{0, most}}, most), (Flat{{0, most}}));
+}
+
+TEST(Normalise, RefusesWhatLeavesTheSegmentOrIsEmpty) {
+  for (const Range& bad : std::vector<Range>{
+           {0, 1001}, {1000, 1}, {1001, 0}, {most, 2}, {2, most}, {999, 2}, {5, 0}, {1000, 0}}) {
+    const std::vector<Range> ranges = {{0, 1}, bad};
+    const auto result = normalise(ranges, 1000);
+    ASSERT_FALSE(result) << bad.offset << "+" << bad.length;
+    EXPECT_EQ(result.error().code(), Code::invalid_argument);
+  }
+}
+
+TEST(Normalise, CoversTheSameBytesAsWhatItWasGiven) {
+  for (std::uint32_t seed = 0; seed < 500; ++seed) {
+    std::mt19937 random(seed);
+    std::vector<Range> ranges;
+    std::vector<bool> wanted(200), got(200);
+    const std::size_t count = 1 + random() % 12;
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::uint64_t offset = random() % 199;
+      const std::uint64_t length = 1 + random() % std::min<std::uint64_t>(40, 200 - offset);
+      ranges.push_back({offset, length});
+      for (std::uint64_t at = offset; at < offset + length; ++at) wanted[at] = true;
+    }
+    const auto merged = normalise(ranges, 200);
+    ASSERT_TRUE(merged);
+    std::uint64_t end = 0;
+    for (std::size_t i = 0; i < merged->size(); ++i) {
+      const Range& range = (*merged)[i];
+      ASSERT_TRUE(i == 0 || range.offset > end) << "sorted, and apart";
+      end = range.offset + range.length;
+      for (std::uint64_t at = range.offset; at < end; ++at) got[at] = true;
+    }
+    ASSERT_EQ(got, wanted) << "seed " << seed;
+  }
+}
+
+std::shared_ptr<GrantState> make_grant(const std::shared_ptr<SegmentState>& segment,
+                                       std::uint64_t lease = 1, Rights rights = Rights::read,
+                                       std::vector<Range> ranges = {{0, 4096}}) {
+  GrantDescription description;
+  description.engine = "owner";
+  description.segment_size = segment->size();
+  description.lease = lease;
+  description.rights = rights;
+  description.ranges = std::move(ranges);
+  return std::make_shared<GrantState>(segment, std::move(description),
+                                      std::vector<std::unique_ptr<providers::Registration>>{});
+}
+
+TEST(GrantState, AllowsItsRightsInItsRangesOnly) {
+  const auto grant = make_grant(make_segment(), 1, Rights::read, {{100, 100}, {300, 100}});
+  EXPECT_TRUE(grant->allows(Rights::read, 100, 100));
+  EXPECT_TRUE(grant->allows(Rights::read, 399, 1));
+  EXPECT_TRUE(grant->allows(Rights::read, 150, 0));
+  EXPECT_FALSE(grant->allows(Rights::write, 100, 1));
+  EXPECT_FALSE(grant->allows(Rights::read_write, 100, 1));
+  EXPECT_FALSE(grant->allows(Rights::read, 99, 1));
+  EXPECT_FALSE(grant->allows(Rights::read, 199, 2));
+  EXPECT_FALSE(grant->allows(Rights::read, 150, 200)) << "across the gap";
+  EXPECT_FALSE(grant->allows(Rights::read, 400, 1));
+  EXPECT_FALSE(grant->allows(Rights::read, 150, most));
+  EXPECT_FALSE(grant->allows(Rights::read, most, 1));
+  const auto both = make_grant(make_segment(), 1, Rights::read_write);
+  EXPECT_TRUE(both->allows(Rights::read, 0, 1));
+  EXPECT_TRUE(both->allows(Rights::write, 0, 1));
+  EXPECT_TRUE(both->allows(Rights::read_write, 0, 4096));
+}
+
+TEST(GrantTable, FindsByLeaseAndSegment) {
+  GrantTable table;
+  const auto one = make_segment(), two = make_segment();
+  table.add(make_grant(one, 1));
+  table.add(make_grant(one, 2));
+  table.add(make_grant(two, 3));
+  EXPECT_EQ(table.find(3)->description().lease, 3U);
+  EXPECT_EQ(table.of_segment(*one).size(), 2U);
+  table.remove(2);
+  EXPECT_EQ(table.find(2), nullptr);
+  EXPECT_EQ(table.of_segment(*one).size(), 1U);
+  table.remove(2);
+  table.clear();
+  EXPECT_EQ(table.find(3), nullptr);
+}
+
+TEST(GrantTable, QuarantineHoldsTheMemory) {
+  GrantTable table;
+  auto segment = make_segment();
+  const std::weak_ptr<SegmentState> alive = segment;
+  {
+    const auto grant = make_grant(segment, 1);
+    table.quarantine(grant);
+    table.quarantine(grant);
+  }
+  EXPECT_TRUE(table.quarantined(*segment));
+  segment.reset();
+  EXPECT_FALSE(alive.expired());
+  table.clear();
+  EXPECT_TRUE(alive.expired());
+}
+
+TEST(GrantTable, LookupsBeforeAndAfterPublishing) {
+  GrantTable table;
+  const Blob bytes(3);
+  EXPECT_FALSE(table.ask("name", {1, 10}).value());
+  EXPECT_FALSE(table.ask("name", {2, 20}).value());
+  EXPECT_FALSE(table.ask("other", {1, 11}).value());
+  const auto askers = table.publish("name", bytes, 5);
+  ASSERT_EQ(askers.size(), 2U);
+  EXPECT_EQ(askers[1].request, 20U);
+  EXPECT_EQ(table.ask("name", {3, 30}).value(), bytes);
+  EXPECT_TRUE(table.publish("name", Blob(4), 6).empty());
+  EXPECT_EQ(table.ask("name", {3, 31}).value()->size(), 4U) << "the newer one";
+  table.remove(6);
+  EXPECT_FALSE(table.ask("name", {3, 32}).value()) << "revoked, so no longer published";
+}
+
+TEST(GrantTable, ForgetsAskersWhoGaveUpOrWent) {
+  GrantTable table;
+  table.ask("name", {1, 10}).value();
+  table.ask("name", {2, 10}).value();
+  table.ask("name", {3, 10}).value();
+  table.forget({1, 10});
+  table.link_down(2, Error(Code::peer_down, "gone"));
+  const auto askers = table.publish("name", Blob(1), 5);
+  ASSERT_EQ(askers.size(), 1U);
+  EXPECT_EQ(askers[0].link, 3U);
+}
+
+TEST(GrantTable, BoundsTheLookupsOfOnePeer) {
+  GrantTable table;
+  Result<std::optional<Blob>> answer;
+  std::uint64_t request = 0;
+  while (request < 5000 && (answer = table.ask("n" + std::to_string(request % 50), {1, request})))
+    ++request;
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().code(), Code::queue_full);
+  EXPECT_TRUE(table.ask("n0", {2, 1})) << "another peer's count is its own";
+}
+
+TEST(GrantTable, LookupsOfOursEndWithTheirLink) {
+  GrantTable table;
+  const auto mine = std::make_shared<LookupState>(), other = std::make_shared<LookupState>();
+  mine->link = 1;
+  other->link = 2;
+  table.add_lookup(10, mine);
+  table.add_lookup(11, other);
+  table.link_down(1, Error(Code::peer_down, "gone"));
+  EXPECT_TRUE(mine->done());
+  EXPECT_EQ(mine->error()->code(), Code::peer_down);
+  EXPECT_FALSE(other->done());
+  EXPECT_EQ(table.take_lookup(10), nullptr);
+  EXPECT_EQ(table.take_lookup(11), other);
+  EXPECT_EQ(table.take_lookup(11), nullptr);
+}
+
+TEST(GrantTable, ARevocationIsCompleteWhenAllHaveConfirmedOrGone) {
+  GrantTable table;
+  const auto wait = std::make_shared<RevokeWait>();
+  wait->open = {1, 2, 3};
+  table.add_revoke(7, wait);
+  table.revoke_confirmed(7, 1);
+  table.revoke_confirmed(7, 1);
+  table.revoke_confirmed(7, 9);
+  table.revoke_confirmed(8, 2);
+  EXPECT_FALSE(wait->done());
+  table.revoke_confirmed(7, 2);
+  EXPECT_FALSE(wait->some_went);
+  table.link_down(3, Error(Code::peer_down, "gone"));
+  EXPECT_TRUE(wait->done());
+  EXPECT_TRUE(wait->some_went) << "one never confirmed";
+}
+
+TEST(GrantTable, ImportsAreKnownByLeaseAndPeerWhileSomebodyHoldsThem) {
+  GrantTable table;
+  const auto peer = make_peer(1), other = make_peer(1);
+  auto remote = make_remote(peer);
+  table.add_import(remote);
+  EXPECT_EQ(table.imported(0, *peer), remote);
+  EXPECT_EQ(table.imported(0, *other), nullptr);
+  EXPECT_EQ(table.imported(1, *peer), nullptr);
+  remote.reset();
+  EXPECT_EQ(table.imported(0, *peer), nullptr);
+}
+
+GrantDescription description() {
+  GrantDescription grant;
+  grant.engine = "some engine";
+  grant.incarnation = 0x1234567890abcdef;
+  grant.address = "[::1]:7000";
+  grant.segment = 17;
+  grant.segment_size = std::uint64_t{1} << 40;
+  grant.place = {MemoryKind::device, 1, 3};
+  grant.rights = Rights::read_write;
+  grant.lease = most;
+  grant.ranges = {{0, 4096}, {8192, 1}, {std::uint64_t{1} << 39, std::uint64_t{1} << 39}};
+  grant.keys = {{0, 0, 42}, {3, 0x7fff00000000, most}};
+  return grant;
+}
+
+TEST(GrantCodec, RoundTrip) {
+  const GrantDescription grant = description();
+  const auto decoded = decode_grant(encode_grant(grant));
+  ASSERT_TRUE(decoded);
+  EXPECT_EQ(decoded->engine, grant.engine);
+  EXPECT_EQ(decoded->incarnation, grant.incarnation);
+  EXPECT_EQ(decoded->address, grant.address);
+  EXPECT_EQ(decoded->segment, grant.segment);
+  EXPECT_EQ(decoded->segment_size, grant.segment_size);
+  EXPECT_EQ(decoded->place.kind, grant.place.kind);
+  EXPECT_EQ(decoded->place.numa_node, 1);
+  EXPECT_EQ(decoded->place.device, 3);
+  EXPECT_EQ(decoded->rights, grant.rights);
+  EXPECT_EQ(decoded->lease, grant.lease);
+  EXPECT_EQ(flat(decoded->ranges), flat(grant.ranges));
+  ASSERT_EQ(decoded->keys.size(), 2U);
+  EXPECT_EQ(decoded->keys[1].rail, 3U);
+  EXPECT_EQ(decoded->keys[1].base, 0x7fff00000000U);
+  EXPECT_EQ(decoded->keys[1].key, most);
+}
+
+TEST(GrantCodec, ABlobMayLieAtAnyAddress) {
+  const Blob blob = encode_grant(description());
+  for (std::size_t shift = 0; shift < 8; ++shift) {
+    Blob shifted(shift);
+    shifted.insert(shifted.end(), blob.begin(), blob.end());
+    EXPECT_TRUE(decode_grant(Bytes(shifted).subspan(shift))) << shift;
+  }
+}
+
+TEST(GrantCodec, RefusesWhatIsNoGrant) {
+  for (const Blob& bad : {Blob{}, Blob(7), Blob(8), Blob(1000), Blob(1000, std::byte{0xff})}) {
+    const auto decoded = decode_grant(bad);
+    ASSERT_FALSE(decoded);
+    EXPECT_EQ(decoded.error().code(), Code::invalid_argument);
+    EXPECT_THAT(decoded.error().message(), HasSubstr("not a grant"));
+  }
+  const Blob whole = encode_grant(description());
+  for (std::size_t length = 0; length < whole.size(); ++length)
+    EXPECT_FALSE(decode_grant(Bytes(whole).first(length))) << length;
+}
+
+TEST(GrantCodec, RefusesContentsThatDoNotHold) {
+  const auto refused = [](auto change) {
+    GrantDescription grant = description();
+    change(grant);
+    return !decode_grant(encode_grant(grant));
+  };
+  EXPECT_TRUE(refused([](auto& grant) { grant.ranges = {}; }));
+  EXPECT_TRUE(refused([](auto& grant) { grant.ranges = {{0, 0}}; }));
+  EXPECT_TRUE(refused([](auto& grant) { grant.ranges = {{10, 10}, {19, 1}}; }));
+  EXPECT_TRUE(refused([](auto& grant) { grant.ranges = {{10, 10}, {0, 1}}; }));
+  EXPECT_TRUE(refused([](auto& grant) { grant.segment_size = 4096; }));
+  EXPECT_TRUE(refused([](auto& grant) { grant.ranges = {{most, 2}}; }));
+  EXPECT_TRUE(refused([](auto& grant) { grant.engine = ""; }));
+  EXPECT_TRUE(refused([](auto& grant) { grant.engine = std::string(256, 'x'); }));
+  EXPECT_TRUE(refused([](auto& grant) { grant.rights = Rights{0}; }));
+  EXPECT_TRUE(refused([](auto& grant) { grant.rights = Rights{4}; }));
+  EXPECT_TRUE(refused([](auto& grant) { grant.place.kind = MemoryKind{2}; }));
+  EXPECT_TRUE(refused([](auto& grant) { grant.keys.assign(257, {}); }));
+  // A rail's number becomes an index on the importing side.
+  EXPECT_TRUE(refused([](auto& grant) { grant.keys = {{0xffffffff, 0, 1}}; }));
+  EXPECT_TRUE(refused([](auto& grant) { grant.keys = {{256, 0, 1}}; }));
+}
+
+/// Whatever a decoded grant says must hold, and it must be safe to use.
+void expect_sound(const GrantDescription& grant, const std::shared_ptr<PeerState>& peer) {
+  ASSERT_FALSE(grant.ranges.empty());
+  std::uint64_t end = 0;
+  for (const Range& range : grant.ranges) {
+    ASSERT_GT(range.length, 0U);
+    ASSERT_GE(range.offset, end);
+    ASSERT_LE(range.offset, grant.segment_size);
+    ASSERT_LE(range.length, grant.segment_size - range.offset);
+    end = range.offset + range.length;
+  }
+  const auto rights = static_cast<unsigned>(grant.rights);
+  ASSERT_TRUE(rights >= 1 && rights <= 3);
+  const RemoteState remote(peer, grant);
+  for (const RailKey& key : grant.keys) ASSERT_TRUE(remote.reachable_on(key.rail));
+}
+
+TEST(GrantCodec, MutatedBlobsAreRefusedOrSound) {
+  const Blob whole = encode_grant(description());
+  const auto peer = make_peer(1);
+  std::size_t accepted = 0;
+  for (std::uint32_t seed = 0; seed < 60000; ++seed) {
+    std::mt19937 random(seed);
+    Blob blob = whole;
+    const std::size_t count = 1 + random() % 4;
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::size_t at = random() % blob.size();
+      switch (random() % 5) {
+        case 0:
+          blob[at] ^= std::byte{1} << (random() % 8);
+          break;
+        case 1:
+          blob[at] = static_cast<std::byte>(random());
+          break;
+        case 2:
+          blob[at] = random() % 2 == 0 ? std::byte{0} : std::byte{0xff};
+          break;
+        case 3:
+          if (blob.size() > 16) blob.resize(blob.size() - 1 - random() % 8);
+          break;
+        case 4:
+          blob.insert(blob.begin() + static_cast<std::ptrdiff_t>(at),
+                      static_cast<std::byte>(random()));
+          break;
+      }
+    }
+    const auto decoded = decode_grant(blob);
+    if (!decoded) continue;
+    ++accepted;
+    expect_sound(*decoded, peer);
+    if (testing::Test::HasFatalFailure()) FAIL() << "seed " << seed;
+  }
+  EXPECT_GT(accepted, 0U) << "the mutations reach what lies behind the verifier";
+}
+
+}  // namespace
+}  // namespace weft::core::test

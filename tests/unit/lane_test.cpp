@@ -1,0 +1,405 @@
+// A lane over a transport whose every answer the test decides.
+#include "rail/lane.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <deque>
+#include <functional>
+#include <map>
+
+#include "parts.hpp"
+
+namespace weft::core::test {
+namespace {
+
+using providers::Post;
+using providers::PostStatus;
+
+class Scripted final : public Transport {
+ public:
+  std::uint64_t chunk_limit(const Route&) const override { return limit; }
+  std::size_t room(const Route&) const override { return room_left; }
+  Post post(Op& op) override {
+    ++attempts;
+    const Post post = answer ? answer(op) : Post{};
+    if (post.status != PostStatus::posted) return post;
+    posted.push_back(&op);
+    bytes += op.chunk.length;
+    most_operations = std::max(most_operations, posted.size());
+    most_bytes = std::max(most_bytes, bytes);
+    return post;
+  }
+  void end(std::size_t index, bool ok = true) {
+    Op& op = *posted[index];
+    posted.erase(posted.begin() + static_cast<std::ptrdiff_t>(index));
+    bytes -= op.chunk.length;
+    providers::Completion completion;
+    completion.ok = ok;
+    completion.fabric_code = ok ? 0 : 5;
+    completion.text = ok ? "" : "in other words";
+    sink().chunk_ended(op, completion);
+  }
+  void end_all() {
+    while (!posted.empty()) end(0);
+  }
+
+  std::uint64_t limit = 100;
+  std::size_t room_left = 1000;
+  std::function<Post(const Op&)> answer;
+  std::vector<Op*> posted;
+  std::uint64_t bytes = 0, most_bytes = 0;
+  std::size_t attempts = 0, most_operations = 0;
+};
+
+class Host final : public TransferHost {
+ public:
+  void raise_signal(const std::shared_ptr<TransferState>& transfer) override {
+    transfer->signal_ended(std::nullopt);
+  }
+  void offer_again(const std::shared_ptr<TransferState>& transfer) override {
+    for (const std::size_t rail : transfer->lanes())
+      if (lanes.contains(rail)) lanes[rail]->add(transfer);
+  }
+  void transfer_ended(TransferState&) override {}
+  void transfer_quiescent(TransferState&) override { ++quiescent; }
+  std::map<std::size_t, Lane*> lanes;
+  int quiescent = 0;
+};
+
+/// A rail: two transports, of which the tests use the one-sided one unless they say otherwise.
+struct Line {
+  Line(Host& host, std::size_t rail, Lane::Window window)
+      : lane(rail, "rail:" + std::to_string(rail), window, one_sided, relay) {
+    host.lanes[rail] = &lane;
+  }
+  Scripted one_sided, relay;
+  Lane lane;
+};
+
+class LaneTest : public testing::Test {
+ protected:
+  std::shared_ptr<TransferState> submit(PieceList pieces, const std::vector<std::size_t>& rails,
+                                        std::shared_ptr<PeerState> to = nullptr,
+                                        TransportKind kind = TransportKind::one_sided) {
+    if (!to) to = peer;
+    Submission submission = make_submission(make_prepared(to, std::move(pieces)), {}, 3);
+    submission.transport = kind;
+    auto transfer = std::make_shared<TransferState>(std::move(submission), host);
+    transfer->start(rails);
+    for (const std::size_t rail : rails) host.lanes[rail]->add(transfer);
+    return transfer;
+  }
+
+  const std::shared_ptr<PeerState> peer = make_peer(3);
+  Host host;
+};
+
+TEST_F(LaneTest, CarriesATransferToItsEnd) {
+  Line line(host, 0, {4, 1000});
+  const auto transfer = submit(scattered(10, 50), {0});
+  while (!transfer->ended()) {
+    ASSERT_GT(line.lane.pump(), 0U);
+    line.one_sided.end_all();
+  }
+  EXPECT_EQ(transfer->state(), State::done);
+  EXPECT_EQ(transfer->report().bytes_done, 500U);
+  EXPECT_EQ(line.lane.operations_done(), 10U);
+  EXPECT_EQ(line.lane.bytes_done(), 500U);
+  EXPECT_EQ(line.lane.in_flight(), 0U);
+  EXPECT_EQ(line.one_sided.attempts, 10U);
+}
+
+TEST_F(LaneTest, KeepsToItsWindowOfOperations) {
+  Line line(host, 0, {5, 1000000});
+  const auto transfer = submit(scattered(100, 10), {0});
+  EXPECT_EQ(line.lane.pump(), 5U);
+  EXPECT_EQ(line.lane.pump(), 0U);
+  line.one_sided.end(2);
+  EXPECT_EQ(line.lane.pump(), 1U);
+  while (!transfer->ended()) {
+    line.one_sided.end(0);
+    line.lane.pump();
+  }
+  EXPECT_EQ(line.one_sided.most_operations, 5U);
+}
+
+TEST_F(LaneTest, KeepsToItsWindowOfBytes) {
+  Line line(host, 0, {1000, 400});
+  const auto transfer = submit(scattered(50, 100), {0});
+  EXPECT_EQ(line.lane.pump(), 4U);
+  while (!transfer->ended()) {
+    line.one_sided.end(0);
+    line.lane.pump();
+  }
+  EXPECT_EQ(line.one_sided.most_bytes, 400U);
+}
+
+TEST_F(LaneTest, SmallChunksOverrunTheWindowOfBytesByLessThanOneLargeOne) {
+  Line line(host, 0, {1000, 400});
+  const auto small = submit(scattered(30, 9), {0});
+  const auto large = submit(scattered(30, 100), {0});
+  for (int step = 0; step < 10000 && !(small->ended() && large->ended()); ++step) {
+    line.lane.pump();
+    line.one_sided.end(static_cast<std::size_t>(step) % line.one_sided.posted.size());
+  }
+  EXPECT_TRUE(small->ended() && large->ended());
+  EXPECT_LT(line.one_sided.most_bytes, 400U + 100U);
+}
+
+TEST_F(LaneTest, KeepsToTheTransportsRoom) {
+  Line line(host, 0, {100, 100000});
+  line.one_sided.room_left = 0;
+  const auto transfer = submit(scattered(10, 10), {0});
+  EXPECT_EQ(line.lane.pump(), 0U);
+  EXPECT_TRUE(line.lane.has_work());
+  line.one_sided.room_left = 3;
+  line.one_sided.answer = [&](const Op&) {
+    --line.one_sided.room_left;
+    return Post{};
+  };
+  EXPECT_EQ(line.lane.pump(), 3U);
+  EXPECT_EQ(line.lane.pump(), 0U);
+  line.one_sided.room_left = 100;
+  line.lane.pump();
+  line.one_sided.end_all();
+  EXPECT_EQ(transfer->state(), State::done);
+}
+
+TEST_F(LaneTest, ATransferWithoutRoomDoesNotHoldBackOthers) {
+  Line line(host, 0, {100, 100000});
+  line.relay.room_left = 0;
+  const auto held = submit(scattered(3, 10), {0}, nullptr, TransportKind::relay);
+  const auto free = submit(scattered(3, 10), {0});
+  EXPECT_EQ(line.lane.pump(), 3U);
+  line.one_sided.end_all();
+  EXPECT_EQ(free->state(), State::done);
+  line.relay.room_left = 10;
+  EXPECT_EQ(line.lane.pump(), 3U);
+  line.relay.end_all();
+  EXPECT_EQ(held->state(), State::done);
+}
+
+TEST_F(LaneTest, RefusedChunksAreHeldAndRetriedInOrder) {
+  Line line(host, 0, {16, 100000});
+  int refusals = 0;
+  line.one_sided.answer = [&](const Op&) {
+    return refusals-- > 0 ? Post{PostStatus::again, 0} : Post{};
+  };
+  const auto transfer = submit(scattered(12, 10), {0});
+  refusals = 1;
+  EXPECT_EQ(line.lane.pump(), 8U) << "the batch that was taken; refused counts as in flight";
+  EXPECT_EQ(line.one_sided.attempts, 1U) << "nothing is tried behind a refusal";
+  refusals = 3;
+  EXPECT_EQ(line.lane.pump(), 0U);
+  EXPECT_EQ(line.one_sided.attempts, 2U);
+  refusals = 0;
+  line.lane.pump();
+  ASSERT_EQ(line.one_sided.posted.size(), 12U);
+  EXPECT_TRUE(
+      std::is_sorted(line.one_sided.posted.begin(), line.one_sided.posted.end(),
+                     [](const Op* a, const Op* b) { return a->chunk.local < b->chunk.local; }));
+  line.one_sided.end_all();
+  EXPECT_EQ(transfer->state(), State::done);
+  EXPECT_EQ(transfer->report().operations, 12U);
+}
+
+TEST_F(LaneTest, HeldChunksOfATransferThatEndedAreGivenBack) {
+  Line line(host, 0, {16, 100000});
+  line.one_sided.answer = [](const Op&) { return Post{PostStatus::again, 0}; };
+  const auto transfer = submit(scattered(4, 10), {0});
+  line.lane.pump();
+  transfer->end_early(State::timed_out, Error(Code::timed_out, "late"));
+  EXPECT_FALSE(transfer->quiescent());
+  line.lane.pump();
+  EXPECT_TRUE(transfer->quiescent());
+  EXPECT_EQ(host.quiescent, 1);
+  EXPECT_EQ(line.lane.in_flight(), 0U);
+}
+
+TEST_F(LaneTest, AfterARefusalOtherTransfersStillEnd) {
+  Line line(host, 0, {16, 100000});
+  bool refuse = true;
+  line.one_sided.answer = [&](const Op&) {
+    return Post{refuse ? PostStatus::again : PostStatus::posted, 0};
+  };
+  const auto first = submit(scattered(4, 10), {0});
+  const auto second = submit(scattered(4, 10), {0});
+  line.lane.pump();
+  refuse = false;
+  line.lane.pump();
+  line.one_sided.end_all();
+  EXPECT_EQ(first->state(), State::done);
+  EXPECT_EQ(second->state(), State::done);
+}
+
+TEST_F(LaneTest, APostThatFailsMovesTheTransferToTheOtherLane) {
+  Line broken(host, 0, {16, 100000}), whole(host, 1, {16, 100000});
+  int good = 3;
+  broken.one_sided.answer = [&](const Op&) {
+    return good-- > 0 ? Post{} : Post{PostStatus::failed, 5};
+  };
+  const auto transfer = submit(scattered(30, 10), {0, 1});
+  broken.lane.pump();
+  EXPECT_LE(broken.one_sided.attempts, 3U + 8U) << "a lane that left pulls no more";
+  broken.one_sided.end_all();
+  while (!transfer->ended()) {
+    whole.lane.pump();
+    broken.lane.pump();
+    ASSERT_FALSE(whole.one_sided.posted.empty());
+    whole.one_sided.end_all();
+  }
+  EXPECT_EQ(transfer->state(), State::done);
+  const Report report = transfer->report();
+  EXPECT_EQ(report.bytes_done, 300U);
+  ASSERT_EQ(report.rails.size(), 2U);
+  EXPECT_EQ(report.rails[0].operations, 3U);
+  EXPECT_EQ(report.rails[1].operations, 27U);
+  EXPECT_FALSE(broken.lane.has_work());
+}
+
+TEST_F(LaneTest, WhenEveryLanesPostFailsTheErrorNamesTheLastRail) {
+  Line first(host, 0, {16, 100000}), second(host, 1, {16, 100000});
+  const auto fails = [](const Op&) { return Post{PostStatus::failed, 5}; };
+  first.one_sided.answer = second.one_sided.answer = fails;
+  const auto transfer = submit(scattered(30, 10), {0, 1});
+  first.lane.pump();
+  EXPECT_EQ(transfer->state(), State::active);
+  second.lane.pump();
+  EXPECT_EQ(transfer->state(), State::failed);
+  EXPECT_TRUE(transfer->quiescent());
+  const Error error = *transfer->error();
+  EXPECT_EQ(error.code(), Code::fabric_failed);
+  EXPECT_EQ(error.fabric_code(), 5);
+  EXPECT_EQ(error.rail(), "rail:1");
+  EXPECT_EQ(error.peer(), "peer");
+  EXPECT_EQ(error.operation(), "write");
+  EXPECT_EQ(host.quiescent, 1);
+}
+
+TEST_F(LaneTest, AFailedChunkFailsTheTransferWithItsContext) {
+  Line line(host, 0, {16, 100000});
+  const auto transfer = submit(scattered(3, 10), {0});
+  line.lane.pump();
+  line.one_sided.end(1, false);
+  EXPECT_EQ(transfer->state(), State::failed);
+  EXPECT_FALSE(transfer->quiescent());
+  EXPECT_THAT(transfer->error()->message(), testing::HasSubstr("a write of 10 bytes failed"));
+  EXPECT_THAT(transfer->error()->message(), testing::HasSubstr("in other words"));
+  EXPECT_EQ(transfer->error()->rail(), "rail:0");
+  line.one_sided.end_all();
+  EXPECT_TRUE(transfer->quiescent());
+}
+
+TEST_F(LaneTest, TransfersShareTheLane) {
+  Line line(host, 0, {16, 100000});
+  constexpr std::size_t count = 4;
+  std::vector<std::shared_ptr<TransferState>> transfers;
+  for (std::size_t i = 0; i < count; ++i) transfers.push_back(submit(scattered(200, 10), {0}));
+  std::vector<std::size_t> posted(count);
+  for (int step = 0; step < 20; ++step) {
+    line.lane.pump();
+    for (const Op* op : line.one_sided.posted)
+      for (std::size_t i = 0; i < count; ++i)
+        if (op->transfer == transfers[i].get()) ++posted[i];
+    line.one_sided.end_all();
+  }
+  const auto [least, most] = std::minmax_element(posted.begin(), posted.end());
+  EXPECT_LE(*most - *least, 8U) << "no more than a batch apart";
+  for (const auto& transfer : transfers) transfer->cancel();
+  line.lane.pump();
+  line.one_sided.end_all();
+}
+
+TEST_F(LaneTest, ADeadPeersChunksAreWrittenOffAndHoldTheirMemory) {
+  Line line(host, 0, {8, 100000});
+  const auto other = make_peer(1, "other");
+  const auto dying = submit(scattered(20, 10), {0});
+  line.lane.pump();
+  EXPECT_EQ(line.lane.in_flight(), 8U);
+  const auto waiting = submit(scattered(20, 10), {0}, other);
+  EXPECT_EQ(line.lane.pump(), 0U) << "the window is full";
+
+  peer->set_down(Error(Code::peer_down, "gone"));
+  dying->end_early(State::failed, peer->down_error());
+  line.lane.peer_died(*peer->route_by_rail[0]);
+  EXPECT_EQ(line.lane.lost(), 8U);
+  EXPECT_EQ(line.lane.in_flight(), 0U);
+  EXPECT_FALSE(dying->quiescent()) << "what is posted may still be read";
+  EXPECT_EQ(line.lane.pump(), 8U) << "others have the room";
+
+  // Late completions are settled one by one.
+  for (int i = 0; i < 8; ++i) line.one_sided.end(0);
+  EXPECT_TRUE(dying->quiescent());
+  EXPECT_EQ(line.lane.lost(), 0U);
+  EXPECT_EQ(line.lane.in_flight(), 8U);
+  while (!waiting->ended()) {
+    line.one_sided.end_all();
+    line.lane.pump();
+  }
+  EXPECT_EQ(waiting->state(), State::done);
+}
+
+TEST_F(LaneTest, ADeadPeersHeldChunksComeBackAtOnce) {
+  Line line(host, 0, {8, 100000});
+  line.one_sided.answer = [](const Op&) { return Post{PostStatus::again, 0}; };
+  const auto dying = submit(scattered(20, 10), {0});
+  line.lane.pump();
+  peer->set_down(Error(Code::peer_down, "gone"));
+  dying->end_early(State::failed, peer->down_error());
+  line.lane.peer_died(*peer->route_by_rail[0]);
+  EXPECT_TRUE(dying->quiescent());
+  EXPECT_EQ(line.lane.in_flight(), 0U);
+  EXPECT_EQ(line.lane.lost(), 0U);
+  line.lane.pump();
+  EXPECT_FALSE(line.lane.has_work());
+}
+
+TEST_F(LaneTest, ChunksOutWhenTheRailGoesAreItsOrphans) {
+  Line line(host, 0, {8, 100000});
+  const auto transfer = submit(scattered(3, 10), {0});
+  line.lane.pump();
+  transfer->end_early(State::failed, Error(Code::closed, "closed"));
+  auto orphans = line.lane.take_orphans();
+  ASSERT_EQ(orphans.size(), 3U);
+  for (const auto& [owner, chunk] : orphans) owner->give_back(chunk);
+  EXPECT_TRUE(transfer->quiescent());
+  EXPECT_EQ(host.quiescent, 1);
+}
+
+TEST_F(LaneTest, TransfersThatEndedWhileTheWindowIsStuckAreLetGo) {
+  Line line(host, 0, {4, 100000});
+  const auto stuck = submit(scattered(4, 10), {0});
+  line.lane.pump();
+  std::vector<std::weak_ptr<TransferState>> ended;
+  for (int i = 0; i < 1000; ++i) {
+    const auto transfer = submit(scattered(1, 10), {0});
+    transfer->end_early(State::timed_out, Error(Code::timed_out, "late"));
+    ended.push_back(transfer);
+    line.lane.pump();
+  }
+  const auto kept =
+      std::count_if(ended.begin(), ended.end(), [](const auto& each) { return !each.expired(); });
+  EXPECT_LT(kept, 200) << "a rail that does not move must not collect what has ended";
+  line.one_sided.end_all();
+}
+
+TEST_F(LaneTest, LanesShareATransferAndEveryByteGoesOnce) {
+  Line first(host, 0, {4, 1000}), second(host, 1, {4, 1000}), third(host, 2, {4, 1000});
+  const auto transfer = submit(scattered(300, 10), {0, 1, 2});
+  std::map<std::uint64_t, int> seen;
+  std::array<Line*, 3> lines = {&first, &second, &third};
+  while (!transfer->ended())
+    for (Line* line : lines) {
+      line->lane.pump();
+      for (const Op* op : line->one_sided.posted) ++seen[op->chunk.local];
+      line->one_sided.end_all();
+    }
+  EXPECT_EQ(seen.size(), 300U);
+  for (const auto& [offset, times] : seen) EXPECT_EQ(times, 1) << offset;
+  EXPECT_EQ(transfer->report().rails.size(), 3U);
+}
+
+}  // namespace
+}  // namespace weft::core::test

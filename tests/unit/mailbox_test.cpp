@@ -1,0 +1,326 @@
+// Signals and messages against those who wait for them.
+#include "peer/mailbox.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+#include <string>
+#include <thread>
+
+#include "parts.hpp"
+
+namespace weft::core::test {
+namespace {
+
+constexpr std::size_t ample = std::size_t{1} << 20;
+
+Blob blob(std::string_view text) {
+  const auto* begin = reinterpret_cast<const std::byte*>(text.data());
+  return Blob(begin, begin + text.size());
+}
+std::string text(const Blob& bytes) {
+  return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+}
+std::vector<std::string> texts(const Signals& signals) {
+  std::vector<std::string> all;
+  for (const Blob& payload : signals.payloads) all.push_back(text(payload));
+  return all;
+}
+
+std::shared_ptr<ExpectState> expectation(std::uint64_t id, std::uint64_t count) {
+  return std::make_shared<ExpectState>(std::weak_ptr<EngineState>(), nullptr, id, count);
+}
+std::shared_ptr<ReceiveState> request(std::uint64_t tag, std::uint64_t mask = ~std::uint64_t{0}) {
+  return std::make_shared<ReceiveState>(std::weak_ptr<EngineState>(), nullptr, tag, mask);
+}
+std::shared_ptr<ExpectState> expected(Mailbox& mailbox, std::uint64_t id, std::uint64_t count) {
+  auto made = expectation(id, count);
+  mailbox.expect(made);
+  return made;
+}
+std::shared_ptr<ReceiveState> requested(Mailbox& mailbox, std::uint64_t tag,
+                                        std::uint64_t mask = ~std::uint64_t{0}) {
+  auto made = request(tag, mask);
+  mailbox.receive(made);
+  return made;
+}
+testing::AssertionResult ended_well(const CompletionSlot& slot) {
+  if (!slot.done()) return testing::AssertionFailure() << "still waits";
+  if (slot.error()) return testing::AssertionFailure() << slot.error()->to_string();
+  return testing::AssertionSuccess();
+}
+testing::AssertionResult ended_with(const CompletionSlot& slot, Code code) {
+  if (!slot.done()) return testing::AssertionFailure() << "still waits";
+  if (!slot.error()) return testing::AssertionFailure() << "ended well";
+  if (slot.error()->code() == code) return testing::AssertionSuccess();
+  return testing::AssertionFailure() << slot.error()->to_string();
+}
+
+const Error gone(Code::peer_down, "gone");
+
+TEST(MailboxSignals, CountWhetherTheyComeBeforeOrAfter) {
+  Mailbox mailbox("peer", ample);
+  mailbox.signal_arrived(7, {});
+  mailbox.signal_arrived(7, {});
+  const auto waiting = expected(mailbox, 7, 3);
+  EXPECT_FALSE(waiting->done());
+  mailbox.signal_arrived(8, {});
+  EXPECT_FALSE(waiting->done()) << "another id";
+  mailbox.signal_arrived(7, {});
+  EXPECT_TRUE(ended_well(*waiting));
+  EXPECT_EQ(waiting->arrived.count, 3U);
+}
+
+TEST(MailboxSignals, GoToTheOldestExpectationFirst) {
+  Mailbox mailbox("peer", ample);
+  const auto first = expected(mailbox, 1, 2);
+  const auto second = expected(mailbox, 1, 1);
+  mailbox.signal_arrived(1, blob("a"));
+  EXPECT_FALSE(first->done());
+  EXPECT_FALSE(second->done());
+  mailbox.signal_arrived(1, blob("b"));
+  EXPECT_TRUE(ended_well(*first));
+  EXPECT_FALSE(second->done());
+  mailbox.signal_arrived(1, blob("c"));
+  EXPECT_TRUE(ended_well(*second));
+  EXPECT_THAT(texts(first->arrived), testing::ElementsAre("a", "b"));
+  EXPECT_THAT(texts(second->arrived), testing::ElementsAre("c"));
+}
+
+TEST(MailboxSignals, PayloadsStayWithTheirSignals) {
+  Mailbox mailbox("peer", ample);
+  mailbox.signal_arrived(1, {});
+  mailbox.signal_arrived(1, blob("second"));
+  mailbox.signal_arrived(1, {});
+  mailbox.signal_arrived(1, blob("fourth"));
+  const auto first = expected(mailbox, 1, 1);
+  const auto rest = expected(mailbox, 1, 2);
+  const auto last = expected(mailbox, 1, 1);
+  EXPECT_THAT(texts(first->arrived), testing::IsEmpty());
+  EXPECT_THAT(texts(rest->arrived), testing::ElementsAre("second"));
+  EXPECT_THAT(texts(last->arrived), testing::ElementsAre("fourth"));
+}
+
+TEST(MailboxSignals, MillionsOfOneIdAreOnlyCounted) {
+  Mailbox mailbox("peer", 100);
+  for (int i = 0; i < 100000; ++i) mailbox.signal_arrived(1, {});
+  EXPECT_FALSE(mailbox.full());
+  const auto all = expected(mailbox, 1, 100000);
+  EXPECT_TRUE(ended_well(*all));
+}
+
+TEST(MailboxSignals, AFailureEndsTheOldestExpectationOrTheNextOne) {
+  Mailbox mailbox("peer", ample);
+  const auto first = expected(mailbox, 1, 1);
+  const auto second = expected(mailbox, 1, 1);
+  mailbox.signal_failed(1, Error(Code::remote_failed, "no"));
+  EXPECT_TRUE(ended_with(*first, Code::remote_failed));
+  EXPECT_FALSE(second->done());
+  mailbox.signal_arrived(1, {});
+  EXPECT_TRUE(ended_well(*second));
+
+  mailbox.signal_failed(2, Error(Code::remote_failed, "no"));
+  EXPECT_TRUE(ended_with(*expected(mailbox, 2, 1), Code::remote_failed));
+  const auto later = expected(mailbox, 2, 1);
+  EXPECT_FALSE(later->done()) << "one failure ends one expectation";
+}
+
+TEST(MailboxSignals, WhatHasArrivedIsServedBeforeAFailure) {
+  Mailbox mailbox("peer", ample);
+  mailbox.signal_arrived(1, {});
+  mailbox.signal_failed(1, Error(Code::remote_failed, "no"));
+  EXPECT_TRUE(ended_well(*expected(mailbox, 1, 1)));
+  EXPECT_TRUE(ended_with(*expected(mailbox, 1, 1), Code::remote_failed));
+}
+
+TEST(MailboxSignals, ClosingEndsThoseWhoWaitAndServesWhatIsThere) {
+  Mailbox mailbox("peer", ample);
+  const auto waiting = expected(mailbox, 1, 2);
+  mailbox.signal_arrived(1, {});
+  mailbox.signal_arrived(2, blob("kept"));
+  mailbox.close(gone);
+  mailbox.close(Error(Code::internal, "again"));
+  EXPECT_TRUE(ended_with(*waiting, Code::peer_down));
+  const auto served = expected(mailbox, 2, 1);
+  EXPECT_TRUE(ended_well(*served));
+  EXPECT_THAT(texts(served->arrived), testing::ElementsAre("kept"));
+  EXPECT_TRUE(ended_with(*expected(mailbox, 2, 1), Code::peer_down));
+}
+
+TEST(MailboxSignals, AnExpectationGivenUpTakesNothingMore) {
+  Mailbox mailbox("peer", ample);
+  const auto first = expected(mailbox, 1, 2);
+  const auto second = expected(mailbox, 1, 1);
+  mailbox.signal_arrived(1, {});
+  mailbox.give_up(first);
+  mailbox.signal_arrived(1, {});
+  EXPECT_TRUE(ended_well(*second));
+  EXPECT_FALSE(first->done());
+  mailbox.give_up(second);
+}
+
+TEST(MailboxMessages, MatchTagsUnderMasksInOrder) {
+  Mailbox mailbox("peer", ample);
+  mailbox.message_arrived(0x11, blob("a"));
+  mailbox.message_arrived(0x21, blob("b"));
+  mailbox.message_arrived(0x12, blob("c"));
+  const auto low = requested(mailbox, 0x02, 0x0f);
+  EXPECT_TRUE(ended_well(*low));
+  EXPECT_EQ(text(low->message.bytes), "c");
+  EXPECT_EQ(low->message.tag, 0x12U);
+  EXPECT_EQ(low->message.peer, "peer");
+  EXPECT_EQ(text(requested(mailbox, 0, 0)->message.bytes), "a") << "the oldest";
+  const auto exact = requested(mailbox, 0x31);
+  EXPECT_FALSE(exact->done());
+  EXPECT_EQ(text(requested(mailbox, 0x20, 0xf0)->message.bytes), "b");
+}
+
+TEST(MailboxMessages, GoToTheOldestRequestThatMatches) {
+  Mailbox mailbox("peer", ample);
+  const auto five = requested(mailbox, 5);
+  const auto any = requested(mailbox, 0, 0);
+  const auto also_five = requested(mailbox, 5);
+  mailbox.message_arrived(6, blob("six"));
+  mailbox.message_arrived(5, blob("five"));
+  EXPECT_EQ(text(any->message.bytes), "six");
+  EXPECT_EQ(text(five->message.bytes), "five");
+  EXPECT_FALSE(also_five->done());
+  EXPECT_TRUE(mailbox.give_up(also_five));
+  EXPECT_FALSE(mailbox.give_up(five)) << "it has its message";
+  mailbox.message_arrived(5, blob("later"));
+  EXPECT_FALSE(also_five->done());
+  EXPECT_EQ(text(requested(mailbox, 5)->message.bytes), "later");
+}
+
+TEST(MailboxMessages, ClosingEndsRequestsAndServesWhatIsThere) {
+  Mailbox mailbox("peer", ample);
+  const auto waiting = requested(mailbox, 1);
+  mailbox.message_arrived(2, blob("kept"));
+  mailbox.close(gone);
+  EXPECT_TRUE(ended_with(*waiting, Code::peer_down));
+  EXPECT_TRUE(ended_well(*requested(mailbox, 2)));
+  EXPECT_TRUE(ended_with(*requested(mailbox, 2), Code::peer_down));
+}
+
+TEST(MailboxLimit, CountsWhatNobodyAskedForAndTellsWhenThereIsRoom) {
+  Mailbox mailbox("peer", 1000);
+  int told = 0;
+  mailbox.when_room = [&] { ++told; };
+  for (int i = 0; i < 5; ++i) mailbox.message_arrived(1, Blob(300));
+  EXPECT_TRUE(mailbox.full());
+  requested(mailbox, 1);
+  EXPECT_TRUE(mailbox.full());
+  EXPECT_EQ(told, 0);
+  requested(mailbox, 1);
+  requested(mailbox, 1);
+  EXPECT_FALSE(mailbox.full());
+  EXPECT_EQ(told, 1);
+  requested(mailbox, 1);
+  EXPECT_EQ(told, 1) << "only when it turns";
+}
+
+TEST(MailboxLimit, CountsPayloadsOfSignals) {
+  Mailbox mailbox("peer", 1000);
+  int told = 0;
+  mailbox.when_room = [&] { ++told; };
+  for (int i = 0; i < 4; ++i) mailbox.signal_arrived(1, Blob(300));
+  EXPECT_TRUE(mailbox.full());
+  expected(mailbox, 1, 2);
+  EXPECT_FALSE(mailbox.full());
+  EXPECT_EQ(told, 1);
+}
+
+TEST(MailboxLimit, CountsEmptySignalsOfManyIds) {
+  Mailbox mailbox("peer", 1000);
+  for (std::uint64_t id = 0; id < 100; ++id) mailbox.signal_arrived(id, {});
+  EXPECT_TRUE(mailbox.full());
+  for (std::uint64_t id = 0; id < 100; ++id) expected(mailbox, id, 1);
+  EXPECT_FALSE(mailbox.full());
+}
+
+// A peer that were held back for these could never send what is waited for.
+TEST(MailboxLimit, DoesNotCountThoseWhoWait) {
+  Mailbox mailbox("peer", 1000);
+  std::vector<std::shared_ptr<ExpectState>> waiting;
+  for (std::uint64_t id = 0; id < 100; ++id) waiting.push_back(expected(mailbox, id, 2));
+  EXPECT_FALSE(mailbox.full());
+  for (std::uint64_t id = 0; id < 100; ++id) mailbox.signal_arrived(id, Blob(300));
+  EXPECT_FALSE(mailbox.full());
+  for (const auto& each : waiting) mailbox.give_up(each);
+  EXPECT_FALSE(mailbox.full());
+}
+
+TEST(Mailbox, TheCallbackMayAskAgain) {
+  Mailbox mailbox("peer", ample);
+  const auto first = expectation(1, 1);
+  std::shared_ptr<ExpectState> second;
+  first->on_complete([&](const Error*) { second = expected(mailbox, 1, 1); });
+  mailbox.expect(first);
+  mailbox.signal_arrived(1, {});
+  ASSERT_TRUE(second);
+  mailbox.signal_arrived(1, {});
+  EXPECT_TRUE(ended_well(*second));
+}
+
+/// Random arrivals and expectations against plain counting.
+TEST(Mailbox, EverySignalIsGivenOnceInOrder) {
+  for (std::uint32_t seed = 0; seed < 500; ++seed) {
+    std::mt19937 random(seed);
+    Mailbox mailbox("peer", ample);
+    std::array<std::vector<std::string>, 3> sent;
+    std::array<std::vector<std::shared_ptr<ExpectState>>, 3> asked;
+    for (int step = 0; step < 200; ++step) {
+      const std::size_t id = random() % 3;
+      if (random() % 3 != 0) {
+        const bool payload = random() % 2 == 0;
+        sent[id].push_back(payload ? std::to_string(step) : "");
+        mailbox.signal_arrived(id, payload ? blob(sent[id].back()) : Blob());
+      } else {
+        asked[id].push_back(expected(mailbox, id, 1 + random() % 4));
+      }
+    }
+    for (std::size_t id = 0; id < 3; ++id) {
+      std::size_t at = 0;
+      for (const auto& each : asked[id]) {
+        const bool enough = at + each->wanted <= sent[id].size();
+        ASSERT_EQ(each->done(), enough) << "seed " << seed;
+        if (!enough) break;
+        std::vector<std::string> payloads;
+        for (std::uint64_t i = 0; i < each->wanted; ++i, ++at)
+          if (!sent[id][at].empty()) payloads.push_back(sent[id][at]);
+        ASSERT_EQ(texts(each->arrived), payloads) << "seed " << seed;
+      }
+    }
+  }
+}
+
+TEST(Mailbox, ServesManyThreads) {
+  Mailbox mailbox("peer", ample);
+  constexpr int count = 2000;
+  std::thread sender([&] {
+    for (int i = 0; i < count; ++i) {
+      mailbox.signal_arrived(1, blob("x"));
+      mailbox.message_arrived(2, blob("y"));
+    }
+  });
+  std::vector<std::thread> askers;
+  std::atomic<int> received{0};
+  for (int i = 0; i < 2; ++i)
+    askers.emplace_back([&] {
+      for (int round = 0; round < count / 2; ++round) {
+        const auto signal = expected(mailbox, 1, 1);
+        const auto message = requested(mailbox, 2);
+        ASSERT_TRUE(signal->wait(soon()));
+        ASSERT_TRUE(message->wait(soon()));
+        ++received;
+      }
+    });
+  sender.join();
+  for (std::thread& each : askers) each.join();
+  EXPECT_EQ(received, count);
+  EXPECT_FALSE(expected(mailbox, 1, 1)->done());
+}
+
+}  // namespace
+}  // namespace weft::core::test

@@ -1,0 +1,142 @@
+// Both sides compute which rail talks to which, and must agree without asking.
+#include "peer/pairing.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+namespace weft::core {
+namespace {
+
+using testing::HasSubstr;
+
+enum Kind : std::uint32_t { shm = 1, tcp = 2, efa = 3 };
+
+Introduction engine(const std::string& name, const std::vector<Kind>& rails,
+                    std::uint64_t incarnation = 1) {
+  Introduction introduction;
+  introduction.name = name;
+  introduction.incarnation = incarnation;
+  for (const Kind kind : rails)
+    introduction.rails.push_back({kind == shm   ? "shm"
+                                  : kind == tcp ? "tcp"
+                                                : "efa",
+                                  kind,
+                                  kind * 10,
+                                  kind == shm,
+                                  {}});
+  return introduction;
+}
+
+std::vector<Kind> times(Kind kind, std::size_t count) {
+  return std::vector<Kind>(count, kind);
+}
+
+/// What must hold for two sides' pairings whatever their rails are.
+void expect_consistent(const Pairing& a, const Pairing& b) {
+  ASSERT_FALSE(a.rails.empty());
+  ASSERT_FALSE(b.rails.empty());
+  const auto check = [](const Pairing& own, const Pairing& peer) {
+    std::set<std::uint32_t> used, reached;
+    for (const PairedRail& rail : own.rails) {
+      EXPECT_TRUE(used.insert(rail.own).second) << "a rail is listed once";
+      EXPECT_FALSE(rail.targets.empty());
+      EXPECT_EQ(std::set(rail.targets.begin(), rail.targets.end()).size(), rail.targets.size());
+      reached.insert(rail.targets.begin(), rail.targets.end());
+      std::size_t sources = 0;
+      for (const PairedRail& other : peer.rails)
+        sources += static_cast<std::size_t>(
+            std::count(other.targets.begin(), other.targets.end(), rail.own));
+      EXPECT_EQ(rail.sources, sources) << "of rail " << rail.own;
+      EXPECT_GT(sources, 0U) << "rail " << rail.own << " is never sent to";
+    }
+    std::set<std::uint32_t> theirs(own.theirs.begin(), own.theirs.end());
+    EXPECT_EQ(reached, theirs) << "every rail of the peer's is used";
+    std::set<std::uint32_t> listed;
+    for (const PairedRail& rail : peer.rails) listed.insert(rail.own);
+    EXPECT_EQ(theirs, listed) << "both sides mean the same rails";
+  };
+  check(a, b);
+  check(b, a);
+  // Messages go between the first rails, so receives must be posted there on both sides.
+  EXPECT_EQ(a.rails.front().targets.front(), b.rails.front().own);
+  EXPECT_EQ(b.rails.front().targets.front(), a.rails.front().own);
+}
+
+TEST(Pairing, IsConsistentForAllCounts) {
+  for (std::size_t ours = 1; ours <= 8; ++ours)
+    for (std::size_t theirs = 1; theirs <= 8; ++theirs) {
+      SCOPED_TRACE(testing::Message() << ours << " x " << theirs);
+      const Introduction a = engine("a", times(tcp, ours)), b = engine("b", times(tcp, theirs));
+      const Pairing from_a = pair_rails(a, b, false, "far"),
+                    from_b = pair_rails(b, a, false, "far");
+      expect_consistent(from_a, from_b);
+      EXPECT_EQ(from_a.rails.size(), ours);
+      EXPECT_EQ(from_b.rails.size(), theirs);
+      // The load on the smaller side is even to within one.
+      std::size_t least = 64, most = 0;
+      for (const PairedRail& rail : from_a.rails) {
+        least = std::min(least, rail.sources);
+        most = std::max(most, rail.sources);
+      }
+      EXPECT_LE(most - least, 1U);
+    }
+}
+
+TEST(Pairing, IsConsistentAmongOtherKindsInAnyOrder) {
+  const Introduction a = engine("a", {tcp, shm, tcp, efa, shm, tcp});
+  const Introduction b = engine("b", {shm, efa, tcp, tcp});
+  for (const bool same_host : {false, true})
+    expect_consistent(pair_rails(a, b, same_host, "far"), pair_rails(b, a, same_host, "far"));
+}
+
+TEST(Pairing, SameHostRailsNeedProof) {
+  const Introduction a = engine("a", {shm, tcp}), b = engine("b", {shm, tcp});
+  const Pairing near = pair_rails(a, b, true, "");
+  ASSERT_EQ(near.rails.size(), 1U);
+  EXPECT_EQ(near.rails[0].own, 0U);
+  EXPECT_THAT(near.reason, HasSubstr("shm with 1 of our rails"));
+  const Pairing far = pair_rails(a, b, false, "the proof failed");
+  ASSERT_EQ(far.rails.size(), 1U);
+  EXPECT_EQ(far.rails[0].own, 1U);
+  EXPECT_THAT(far.reason, HasSubstr("tcp with"));
+  EXPECT_THAT(far.reason, HasSubstr("not shm: the proof failed"));
+}
+
+TEST(Pairing, TheSmallerNamesPreferenceCounts) {
+  const Introduction a = engine("a", {tcp, efa}), b = engine("b", {efa, tcp});
+  EXPECT_THAT(pair_rails(a, b, false, "").reason, HasSubstr("tcp with"));
+  EXPECT_THAT(pair_rails(b, a, false, "").reason, HasSubstr("tcp with"));
+  expect_consistent(pair_rails(a, b, false, ""), pair_rails(b, a, false, ""));
+  const Introduction z = engine("z", {tcp, efa});
+  EXPECT_THAT(pair_rails(z, b, false, "").reason, HasSubstr("efa with"));
+}
+
+TEST(Pairing, OfEqualNamesTheSmallerIncarnationCounts) {
+  const Introduction first = engine("a", {tcp, efa}, 1), second = engine("a", {efa, tcp}, 2);
+  EXPECT_THAT(pair_rails(first, second, false, "").reason, HasSubstr("tcp with"));
+  EXPECT_THAT(pair_rails(second, first, false, "").reason, HasSubstr("tcp with"));
+}
+
+TEST(Pairing, NothingSharedIsSaidWithTheReasons) {
+  const Pairing none = pair_rails(engine("a", {shm, efa}), engine("b", {shm, tcp}), false, "far");
+  EXPECT_TRUE(none.rails.empty());
+  EXPECT_THAT(none.reason, HasSubstr("no kind of rail is shared"));
+  EXPECT_THAT(none.reason, HasSubstr("shm: far"));
+  EXPECT_THAT(none.reason, HasSubstr("efa: only one side has it"));
+  EXPECT_TRUE(pair_rails(engine("a", {}), engine("b", {tcp}), false, "").rails.empty());
+}
+
+TEST(Pairing, TheRecordCountsAndNotTheName) {
+  Introduction a = engine("a", {tcp, shm}), b = engine("b", {tcp, shm});
+  const Pairing before = pair_rails(a, b, true, "");
+  for (Introduction* each : {&a, &b})
+    for (RailAddress& rail : each->rails) rail.provider = "x" + rail.provider;
+  const Pairing after = pair_rails(a, b, true, "");
+  EXPECT_EQ(before.rails[0].own, after.rails[0].own);
+}
+
+}  // namespace
+}  // namespace weft::core

@@ -1,0 +1,95 @@
+// Segments, peers, remotes and transfers without an engine or a fabric around them.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "device/device.hpp"
+#include "memory/grant_state.hpp"
+#include "peer/peer_state.hpp"
+#include "transfer/transfer_state.hpp"
+
+namespace weft::core::test {
+
+using namespace std::chrono_literals;
+
+/// Long enough for anything that has to happen, on any loaded machine.
+inline Deadline soon() {
+  return Deadline::in(30s);
+}
+
+inline std::shared_ptr<SegmentState> make_segment(std::size_t bytes = 4096) {
+  auto allocation = Allocation::make(Memory::own(bytes));
+  EXPECT_TRUE(allocation.has_value());
+  return std::make_shared<SegmentState>(1, nullptr, std::move(*allocation), Place{},
+                                        *device_for(MemoryKind::host));
+}
+
+/// A peer that is up, with one route for each of `rails` local rails.
+inline std::shared_ptr<PeerState> make_peer(std::size_t rails, const std::string& name = "peer") {
+  Introduction introduction;
+  introduction.name = name;
+  auto peer = std::make_shared<PeerState>(nullptr, 1, introduction, true,
+                                          PeerState::Limits{std::size_t{1} << 20, 16});
+  for (std::size_t i = 0; i < rails; ++i) {
+    auto route = std::make_unique<Route>();
+    route->targets.push_back({static_cast<std::uint32_t>(i), i});
+    peer->route_by_rail.push_back(route.get());
+    peer->routes.push_back(std::move(route));
+  }
+  peer->set_up();
+  return peer;
+}
+
+inline std::shared_ptr<RemoteState> make_remote(const std::shared_ptr<PeerState>& peer,
+                                                std::uint64_t bytes = 4096) {
+  GrantDescription grant;
+  grant.engine = peer->introduction.name;
+  grant.segment_size = bytes;
+  grant.rights = Rights::read_write;
+  grant.ranges = {{0, bytes}};
+  return std::make_shared<RemoteState>(peer, std::move(grant));
+}
+
+inline std::shared_ptr<PreparedState> make_prepared(const std::shared_ptr<PeerState>& peer,
+                                                    PieceList pieces,
+                                                    Direction direction = Direction::write) {
+  auto prepared = std::make_shared<PreparedState>();
+  prepared->local = make_segment();
+  prepared->remote = make_remote(peer);
+  prepared->direction = direction;
+  prepared->pieces = std::move(pieces);
+  for (std::size_t i = 0; i < prepared->pieces.size(); ++i)
+    prepared->bytes += prepared->pieces[i].length;
+  return prepared;
+}
+
+/// `count` pieces of `length` bytes that are no neighbours.
+inline PieceList scattered(std::size_t count, std::uint64_t length) {
+  std::vector<Pair> pairs;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint64_t at = i * (length + 1);
+    pairs.push_back({at, at, length});
+  }
+  return PieceList(pairs);
+}
+
+inline Submission make_submission(std::shared_ptr<const PreparedState> prepared,
+                                  TransferOptions options = {}, std::size_t rails = 1) {
+  auto names = std::make_shared<std::vector<std::string>>();
+  for (std::size_t i = 0; i < rails; ++i) names->push_back("rail:" + std::to_string(i));
+  Submission submission;
+  submission.bytes = prepared->bytes;
+  submission.prepared = std::move(prepared);
+  submission.options = std::move(options);
+  submission.deadline = soon();
+  submission.rail_names = std::move(names);
+  return submission;
+}
+
+}  // namespace weft::core::test

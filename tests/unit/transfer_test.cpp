@@ -1,0 +1,450 @@
+// One transfer under a scripted engine and scripted lanes: it ends once, says so once, and lets go
+// when nothing is out any more.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <thread>
+
+#include "parts.hpp"
+
+namespace weft::core::test {
+namespace {
+
+class Host final : public TransferHost {
+ public:
+  void raise_signal(const std::shared_ptr<TransferState>& transfer) override {
+    signals.push_back(transfer);
+    if (refuse_signals) transfer->signal_ended(Error(Code::peer_down, "gone"));
+  }
+  void offer_again(const std::shared_ptr<TransferState>&) override { ++offers; }
+  void transfer_ended(TransferState& transfer) override {
+    EXPECT_TRUE(transfer.ended());
+    ++ended;
+  }
+  void transfer_quiescent(TransferState& transfer) override {
+    EXPECT_TRUE(transfer.quiescent());
+    EXPECT_EQ(ended, 1) << "let go before its end was told";
+    ++quiescent;
+  }
+  std::vector<std::shared_ptr<TransferState>> signals;
+  bool refuse_signals = false;
+  int offers = 0, ended = 0, quiescent = 0;
+};
+
+class TransferTest : public testing::Test {
+ protected:
+  void begin(PieceList pieces, bool signal = false, std::vector<std::size_t> rails = {0}) {
+    TransferOptions options;
+    options.cookie = 77;
+    if (signal) options.signal = Signal{5, {}};
+    options.on_end = [this](const Ended& ended) {
+      ++callbacks;
+      EXPECT_EQ(ended.cookie, 77U);
+      EXPECT_EQ(ended.error == nullptr, ended.state == State::done);
+      final_state = ended.state;
+    };
+    transfer = std::make_shared<TransferState>(
+        make_submission(make_prepared(peer, std::move(pieces)), std::move(options), 4), host);
+    alive = transfer;
+    transfer->start(std::move(rails));
+  }
+  std::vector<Chunk> take(std::size_t count, std::uint64_t limit = 100) {
+    std::vector<Chunk> chunks(count);
+    chunks.resize(transfer->take(chunks, limit));
+    return chunks;
+  }
+  Error broken() { return Error(Code::fabric_failed, "broken"); }
+
+  /// It has ended as `state`, told so once, and kept nothing.
+  void expect_over(State state) {
+    EXPECT_EQ(transfer->state(), state);
+    EXPECT_EQ(final_state, state);
+    EXPECT_EQ(callbacks, 1);
+    EXPECT_EQ(host.ended, 1);
+    EXPECT_EQ(host.quiescent, 1);
+    EXPECT_TRUE(transfer->quiescent());
+    EXPECT_TRUE(transfer->wait_ended(Deadline::now()));
+    EXPECT_TRUE(transfer->wait_quiescent(Deadline::now()));
+    EXPECT_EQ(transfer->error().has_value(), state != State::done);
+    host.signals.clear();
+    transfer.reset();
+    EXPECT_TRUE(alive.expired()) << "somebody still holds the transfer";
+  }
+
+  const std::shared_ptr<PeerState> peer = make_peer(1);
+  Host host;
+  int callbacks = 0;
+  State final_state = State::active;
+  std::shared_ptr<TransferState> transfer;
+  std::weak_ptr<TransferState> alive;
+};
+
+TEST_F(TransferTest, IsDoneWhenAllChunksHaveCompleted) {
+  begin(scattered(3, 10));
+  const auto chunks = take(8);
+  ASSERT_EQ(chunks.size(), 3U);
+  EXPECT_FALSE(transfer->quiescent());
+  for (const Chunk& chunk : chunks) {
+    EXPECT_EQ(transfer->state(), State::active);
+    transfer->completed(0, chunk);
+  }
+  expect_over(State::done);
+}
+
+TEST_F(TransferTest, KeepsItselfAliveWhileChunksAreOut) {
+  begin(scattered(1, 10));
+  const auto chunks = take(1);
+  TransferState& state = *transfer;
+  transfer.reset();
+  ASSERT_FALSE(alive.expired());
+  state.completed(0, chunks[0]);
+  EXPECT_TRUE(alive.expired());
+  EXPECT_EQ(callbacks, 1);
+  EXPECT_EQ(host.quiescent, 1);
+}
+
+TEST_F(TransferTest, WithoutPiecesIsDoneAtOnce) {
+  begin(scattered(0, 0));
+  expect_over(State::done);
+}
+
+TEST_F(TransferTest, OfEmptyPiecesIsDoneAtOnce) {
+  begin(scattered(5, 0));
+  expect_over(State::done);
+}
+
+TEST_F(TransferTest, RaisesItsSignalAfterTheLastChunkAndEndsWhenItIsOut) {
+  begin(scattered(2, 10), true);
+  const auto chunks = take(2);
+  transfer->completed(0, chunks[0]);
+  EXPECT_TRUE(host.signals.empty());
+  transfer->completed(0, chunks[1]);
+  ASSERT_EQ(host.signals.size(), 1U);
+  EXPECT_EQ(transfer->state(), State::active);
+  transfer->signal_ended(std::nullopt);
+  EXPECT_FALSE(transfer->signal_withheld());
+  expect_over(State::done);
+}
+
+TEST_F(TransferTest, WithoutBytesStillRaisesItsSignal) {
+  begin(scattered(0, 0), true);
+  ASSERT_EQ(host.signals.size(), 1U);
+  transfer->signal_ended(std::nullopt);
+  expect_over(State::done);
+}
+
+TEST_F(TransferTest, FailsWhenItsSignalDoes) {
+  begin(scattered(1, 10), true);
+  transfer->completed(0, take(1)[0]);
+  transfer->signal_ended(broken());
+  expect_over(State::failed);
+}
+
+TEST_F(TransferTest, FailsWhenItsSignalIsRefusedAtOnce) {
+  host.refuse_signals = true;
+  begin(scattered(0, 0), true);
+  expect_over(State::failed);
+}
+
+TEST_F(TransferTest, AFailedChunkEndsItAndTheOthersDrain) {
+  begin(scattered(5, 10), true);
+  const auto chunks = take(3);
+  transfer->failed(chunks[0], broken());
+  EXPECT_EQ(transfer->state(), State::failed);
+  EXPECT_EQ(callbacks, 1);
+  EXPECT_FALSE(transfer->quiescent());
+  EXPECT_TRUE(transfer->wait_ended(Deadline::now()));
+  EXPECT_FALSE(transfer->wait_quiescent(Deadline::now()));
+  EXPECT_TRUE(transfer->signal_withheld());
+  EXPECT_TRUE(take(8).empty()) << "nothing new after the end";
+  transfer->completed(0, chunks[1]);
+  EXPECT_EQ(host.quiescent, 0);
+  transfer->failed(chunks[2], Error(Code::internal, "later"));
+  EXPECT_EQ(transfer->error()->code(), Code::fabric_failed) << "the first error counts";
+  EXPECT_TRUE(host.signals.empty());
+  expect_over(State::failed);
+}
+
+TEST_F(TransferTest, ReturnedChunksAreOfferedAndTakenAgain) {
+  begin(scattered(2, 10), false, {0, 1});
+  const auto chunks = take(2);
+  transfer->give_back(chunks[0]);
+  EXPECT_EQ(host.offers, 1);
+  transfer->completed(0, chunks[1]);
+  EXPECT_EQ(transfer->state(), State::active);
+  const auto again = take(8);
+  ASSERT_EQ(again.size(), 1U);
+  EXPECT_EQ(again[0].local, chunks[0].local);
+  transfer->completed(1, again[0]);
+  const Report report = transfer->report();
+  EXPECT_EQ(report.operations, 2U);
+  EXPECT_EQ(report.bytes_done, 20U);
+  ASSERT_EQ(report.rails.size(), 2U);
+  EXPECT_EQ(report.rails[0].rail, "rail:0");
+  EXPECT_EQ(report.rails[1].bytes, 10U);
+  expect_over(State::done);
+}
+
+TEST_F(TransferTest, FailsWhenItsLastLaneLeaves) {
+  begin(scattered(2, 10), false, {2, 3});
+  transfer->lane_leaves(2, broken());
+  EXPECT_EQ(transfer->state(), State::active);
+  transfer->lane_leaves(2, broken());
+  EXPECT_EQ(transfer->state(), State::active) << "the same lane twice";
+  EXPECT_THAT(transfer->lanes(), testing::ElementsAre(3U));
+  transfer->lane_leaves(3, broken());
+  expect_over(State::failed);
+}
+
+TEST_F(TransferTest, CancelledBeforeAnythingIsOutEndsAtOnce) {
+  begin(scattered(2, 10));
+  transfer->cancel();
+  transfer->cancel();
+  expect_over(State::cancelled);
+}
+
+TEST_F(TransferTest, CancelledWithChunksOutEndsWhenTheyAreHome) {
+  begin(scattered(3, 10));
+  const auto chunks = take(2);
+  transfer->cancel();
+  EXPECT_EQ(transfer->state(), State::active);
+  EXPECT_TRUE(take(8).empty());
+  transfer->completed(0, chunks[0]);
+  transfer->completed(0, chunks[1]);
+  expect_over(State::cancelled);
+}
+
+TEST_F(TransferTest, CancelledWhenNothingIsLeftToStopIsDone) {
+  begin(scattered(2, 10));
+  const auto chunks = take(8);
+  transfer->cancel();
+  transfer->completed(0, chunks[0]);
+  transfer->completed(0, chunks[1]);
+  expect_over(State::done);
+}
+
+// The chunk never moved: "done" would be a lie.
+TEST_F(TransferTest, CancelledWhenAChunkComesBackIsNotDone) {
+  begin(scattered(2, 10), false, {0, 1});
+  const auto chunks = take(8);
+  transfer->cancel();
+  transfer->completed(0, chunks[0]);
+  transfer->give_back(chunks[1]);
+  EXPECT_EQ(transfer->report().bytes_done, 10U);
+  expect_over(State::cancelled);
+}
+
+TEST_F(TransferTest, CancelledBeforeItsSignalWentOutNeverRaisesIt) {
+  begin(scattered(1, 10), true);
+  const auto chunks = take(1);
+  transfer->cancel();
+  transfer->completed(0, chunks[0]);
+  EXPECT_TRUE(host.signals.empty());
+  EXPECT_TRUE(transfer->signal_withheld());
+  expect_over(State::cancelled);
+}
+
+TEST_F(TransferTest, CancelledAfterItsSignalWasRaisedIsDone) {
+  begin(scattered(1, 10), true);
+  transfer->completed(0, take(1)[0]);
+  transfer->cancel();
+  transfer->signal_ended(std::nullopt);
+  expect_over(State::done);
+}
+
+TEST_F(TransferTest, TimedOutWithASignalUnderWayLetsGoWhenThatIsOut) {
+  begin(scattered(1, 10), true);
+  transfer->completed(0, take(1)[0]);
+  transfer->end_early(State::timed_out, Error(Code::timed_out, "late"));
+  EXPECT_EQ(callbacks, 1);
+  EXPECT_EQ(host.quiescent, 0) << "the signal still refers to it";
+  EXPECT_FALSE(transfer->signal_withheld()) << "it is on its way";
+  transfer->signal_ended(std::nullopt);
+  expect_over(State::timed_out);
+}
+
+TEST_F(TransferTest, ChunksGivenBackAfterTheEndSettleIt) {
+  begin(scattered(2, 10));
+  const auto chunks = take(2);
+  transfer->end_early(State::timed_out, Error(Code::timed_out, "late"));
+  transfer->give_back(chunks[0]);
+  EXPECT_EQ(host.offers, 0);
+  EXPECT_EQ(host.quiescent, 0);
+  transfer->give_back(chunks[1]);
+  expect_over(State::timed_out);
+}
+
+TEST_F(TransferTest, TheCallbackMaySubmitAndCancel) {
+  TransferOptions options;
+  options.on_end = [&](const Ended&) {
+    transfer->cancel();
+    EXPECT_EQ(transfer->report().bytes_done, 10U);
+    ++callbacks;
+  };
+  transfer = std::make_shared<TransferState>(
+      make_submission(make_prepared(peer, scattered(1, 10)), std::move(options)), host);
+  transfer->start({0});
+  transfer->completed(0, take(1)[0]);
+  EXPECT_EQ(callbacks, 1);
+}
+
+TEST_F(TransferTest, ReportCountsRangesRunsAndOperations) {
+  const std::vector<Pair> pairs = {{0, 0, 10}, {10, 10, 10}, {50, 50, 5}};
+  begin(PieceList(pairs));
+  const auto chunks = take(8, 16);
+  for (const Chunk& chunk : chunks) transfer->completed(0, chunk);
+  const Report report = transfer->report();
+  EXPECT_EQ(report.ranges, 3U);
+  EXPECT_EQ(report.runs, 2U);
+  EXPECT_EQ(report.operations, 3U);
+  EXPECT_EQ(report.bytes, 25U);
+  EXPECT_EQ(report.bytes_done, 25U);
+  expect_over(State::done);
+}
+
+/// All that can happen to a transfer, in random order, against what must hold at every step.
+TEST_F(TransferTest, EndsOnceInEveryInterleaving) {
+  for (std::uint32_t seed = 0; seed < 20000; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937 random(seed);
+    const auto pick = [&](std::size_t below) { return random() % below; };
+    host.~Host();
+    new (&host) Host;
+    host.refuse_signals = pick(8) == 0;
+    callbacks = 0;
+    final_state = State::active;
+    const bool signal = pick(2) == 0;
+    begin(scattered(pick(6), pick(4) == 0 ? 0 : 10), signal, {0, 1});
+    std::vector<Chunk> out;
+    bool signal_answered = false, lost_chunk = false;
+    for (int step = 0; step < 40; ++step) {
+      switch (pick(10)) {
+        case 0:
+        case 1:
+        case 2: {
+          const bool over = transfer->ended();
+          const auto taken = take(1 + pick(3), 1 + pick(12));
+          EXPECT_TRUE(!over || taken.empty());
+          out.insert(out.end(), taken.begin(), taken.end());
+          break;
+        }
+        case 3:
+        case 4:
+        case 5:
+        case 6: {
+          if (out.empty()) break;
+          const auto at = out.begin() + static_cast<std::ptrdiff_t>(pick(out.size()));
+          const Chunk chunk = *at;
+          out.erase(at);
+          const std::size_t fate = pick(16);
+          if (fate == 0) {
+            transfer->failed(chunk, broken());
+            lost_chunk = true;
+          } else if (fate < 4) {
+            transfer->give_back(chunk);
+          } else {
+            transfer->completed(pick(2), chunk);
+          }
+          break;
+        }
+        case 7:
+          if (pick(6) == 0) transfer->cancel();
+          break;
+        case 8:
+          if (pick(10) == 0)
+            transfer->end_early(State::timed_out, Error(Code::timed_out, "late"));
+          else if (pick(10) == 0)
+            transfer->lane_leaves(pick(2), broken());
+          break;
+        case 9:
+          if (!host.signals.empty() && !signal_answered && !host.refuse_signals) {
+            signal_answered = true;
+            transfer->signal_ended(pick(8) == 0 ? std::optional(broken()) : std::nullopt);
+          }
+          break;
+      }
+      ASSERT_EQ(callbacks, transfer->ended() ? 1 : 0);
+      ASSERT_EQ(host.ended, callbacks);
+      ASSERT_LE(host.quiescent, 1);
+      if (!out.empty()) {
+        ASSERT_FALSE(transfer->quiescent());
+        ASSERT_EQ(host.quiescent, 0);
+      }
+      ASSERT_LE(host.signals.size(), signal ? 1U : 0U);
+    }
+    // Bring everything home, as lanes do in the end.
+    while (true) {
+      for (const Chunk& chunk : std::exchange(out, {})) transfer->completed(0, chunk);
+      out = take(8);
+      if (out.empty()) break;
+    }
+    if (!host.signals.empty() && !signal_answered && !host.refuse_signals)
+      transfer->signal_ended(std::nullopt);
+    const State state = transfer->state();
+    ASSERT_NE(state, State::active);
+    const Report report = transfer->report();
+    ASSERT_LE(report.bytes_done, report.bytes);
+    if (state == State::done) {
+      ASSERT_EQ(report.bytes_done, report.bytes);
+      ASSERT_FALSE(lost_chunk);
+      ASSERT_EQ(host.signals.size(), signal ? 1U : 0U);
+    }
+    expect_over(state);
+    if (HasFailure()) return;
+  }
+}
+
+/// Lanes, cancel, deadline and waiters in threads of their own.
+TEST(TransferThreads, EndsOnceWithLanesAndWaitersInThreads) {
+  const auto peer = make_peer(2);
+  class CountingHost final : public TransferHost {
+   public:
+    void raise_signal(const std::shared_ptr<TransferState>& transfer) override {
+      transfer->signal_ended(std::nullopt);
+    }
+    void offer_again(const std::shared_ptr<TransferState>&) override {}
+    void transfer_ended(TransferState&) override { ++ended; }
+    void transfer_quiescent(TransferState&) override { ++quiescent; }
+    std::atomic<int> ended{0}, quiescent{0};
+  };
+  for (std::uint32_t round = 0; round < 200; ++round) {
+    CountingHost host;
+    std::atomic<int> callbacks{0};
+    TransferOptions options;
+    if (round % 2 == 0) options.signal = Signal{1, {}};
+    options.on_end = [&](const Ended&) { ++callbacks; };
+    auto transfer = std::make_shared<TransferState>(
+        make_submission(make_prepared(peer, scattered(50, 10)), std::move(options), 2), host);
+    transfer->start({0, 1});
+    std::vector<std::thread> threads;
+    for (std::size_t lane = 0; lane < 2; ++lane)
+      threads.emplace_back([&, lane] {
+        std::mt19937 random(round * 2 + static_cast<std::uint32_t>(lane));
+        std::array<Chunk, 4> chunks;
+        while (!transfer->ended()) {
+          const std::size_t count = transfer->take(chunks, 7);
+          for (std::size_t i = 0; i < count; ++i) {
+            if (random() % 10 == 0)
+              transfer->give_back(chunks[i]);
+            else
+              transfer->completed(lane, chunks[i]);
+          }
+        }
+      });
+    threads.emplace_back([&] {
+      if (round % 3 == 0) transfer->cancel();
+      if (round % 3 == 1) transfer->end_early(State::timed_out, Error(Code::timed_out, "late"));
+    });
+    EXPECT_TRUE(transfer->wait_quiescent(soon()));
+    EXPECT_EQ(callbacks, 1);
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(host.ended, 1);
+    EXPECT_EQ(host.quiescent, 1);
+    EXPECT_EQ(transfer.use_count(), 1);
+  }
+}
+
+}  // namespace
+}  // namespace weft::core::test

@@ -1,0 +1,133 @@
+// weft info: what this build and this machine have.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <weft/version.hpp>
+
+#include "commands.hpp"
+#include "console.hpp"
+#include "units.hpp"
+
+namespace weft::tool {
+namespace {
+
+using nlohmann::json;
+
+const char* fence_name(FenceScope scope) {
+  switch (scope) {
+    case FenceScope::grant:
+      return "grant";
+    case FenceScope::segment:
+      return "segment";
+    case FenceScope::rail:
+      return "rail";
+  }
+  return "?";
+}
+
+const char* origin_name(Origin origin) {
+  return origin == Origin::native ? "native" : "emulated";
+}
+
+const char* proof_name(CompletionProof proof) {
+  return proof == CompletionProof::visible ? "visible" : "received";
+}
+
+const char* progress_name(ProgressMode mode) {
+  return mode == ProgressMode::automatic ? "automatic" : "manual";
+}
+
+/// The whole record, in the order of its declaration.
+nlohmann::ordered_json to_json(const Capability& record) {
+  return {{"provider", record.provider},
+          {"domain", record.domain},
+          {"address_format", record.address_format},
+          {"protocol", record.protocol},
+          {"same_host_only", record.same_host_only},
+          {"application_keys", record.application_keys},
+          {"virtual_addresses", record.virtual_addresses},
+          {"local_registration", record.local_registration},
+          {"keys_enforced", record.keys_enforced},
+          {"fence", fence_name(record.fence)},
+          {"max_message", record.max_message},
+          {"window", record.window},
+          {"iov_limit", record.iov_limit},
+          {"inject", record.inject},
+          {"completion_data", record.completion_data},
+          {"write", origin_name(record.write)},
+          {"read", origin_name(record.read)},
+          {"proof", proof_name(record.proof)},
+          {"ordered_messages", record.ordered_messages},
+          {"wait_descriptor", record.wait_descriptor},
+          {"progress", progress_name(record.progress)},
+          {"device_memory", record.device_memory},
+          {"dmabuf", record.dmabuf},
+          {"cancels", record.cancels},
+          {"gbps", record.gbps},
+          {"copies", record.copies},
+          {"best_chunk", record.best_chunk},
+          {"best_window", record.best_window}};
+}
+
+std::string libfabric_version(const Info& info) {
+  return info.rails.empty() ? "unknown" : info.rails.front().capability.libfabric_version;
+}
+
+nlohmann::ordered_json to_json(const Info& info) {
+  nlohmann::ordered_json candidates = json::array();
+  for (const Candidate& each : info.candidates)
+    candidates.push_back({{"provider", each.provider},
+                          {"domain", each.domain},
+                          {"fabric", each.fabric},
+                          {"taken", each.taken},
+                          {"reason", each.reason}});
+  nlohmann::ordered_json rails = json::array();
+  for (const RailInfo& rail : info.rails)
+    rails.push_back(
+        {{"name", rail.name}, {"thread", rail.thread}, {"capability", to_json(rail.capability)}});
+  return {{"command", "info"},
+          {"weft", WEFT_VERSION},
+          {"libfabric", libfabric_version(info)},
+          {"candidates", std::move(candidates)},
+          {"rails", std::move(rails)}};
+}
+
+std::string text(const Info& info) {
+  std::string out =
+      fmt::format("Weft {}, libfabric {}\n\nLooked at\n", WEFT_VERSION, libfabric_version(info));
+  for (const Candidate& each : info.candidates)
+    out += fmt::format("  {:<7} {:<12} {:<14} {}\n", each.taken ? "taken" : "passed", each.provider,
+                       each.domain, each.reason);
+  for (const RailInfo& rail : info.rails) {
+    out += fmt::format("\nRail {}, on progress thread {}\n", rail.name, rail.thread);
+    const nlohmann::ordered_json record = to_json(rail.capability);
+    for (const auto& [name, value] : record.items())
+      out += fmt::format("  {:<20} {}\n", name,
+                         value.is_string() ? value.get<std::string>() : value.dump());
+  }
+  return out;
+}
+
+/// An engine could not be opened: what was looked at says why.
+int without_rails(const InfoOptions& options, const Config& config, const Error& error) {
+  if (!options.console.json)
+    if (const auto found = discover(config)) {
+      Info info;
+      info.candidates = *found;
+      print(text(info));
+    }
+  return end_with("info", options.console, error);
+}
+
+}  // namespace
+
+int run_info(const InfoOptions& options) {
+  const Config config = engine_config(options.fabric);
+  auto engine = Engine::open(config);
+  if (!engine) return without_rails(options, config, engine.error());
+  const Info info = engine->info();
+  print(options.console.json ? to_json(info).dump(2) + "\n" : text(info));
+  return exit_success;
+}
+
+}  // namespace weft::tool

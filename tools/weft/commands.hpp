@@ -1,0 +1,13 @@
+// The commands, each in a file of its own. They return the exit code.
+#pragma once
+
+#include "options.hpp"
+
+namespace weft::tool {
+
+int run_info(const InfoOptions& options);
+int run_decode(const DecodeOptions& options);
+int run_prefill(const PrefillOptions& options);
+int run_demo(const DemoOptions& options);
+
+}  // namespace weft::tool

@@ -1,0 +1,34 @@
+// Enumerators by the names that people and JSON use.
+#pragma once
+
+#include <map>
+#include <string>
+#include <weft/kv.hpp>
+#include <weft/kv_models.hpp>
+#include <weft/transfer.hpp>
+
+namespace weft::tool {
+
+template <typename Enum>
+using Names = std::map<std::string, Enum>;
+
+inline const Names<kv::DType> dtype_names = {{"bf16", kv::DType::bf16}, {"fp8", kv::DType::fp8}};
+inline const Names<kv::Parts> parts_names = {{"split", kv::Parts::split},
+                                             {"fused", kv::Parts::fused}};
+inline const Names<kv::Order> order_names = {{"layer-major", kv::Order::layer_major},
+                                             {"block-major", kv::Order::block_major}};
+inline const Names<kv::HeadOrder> head_order_names = {{"nhd", kv::HeadOrder::nhd},
+                                                      {"hnd", kv::HeadOrder::hnd}};
+inline const Names<TransportKind> transport_names = {{"automatic", TransportKind::automatic},
+                                                     {"one-sided", TransportKind::one_sided},
+                                                     {"relay", TransportKind::relay}};
+
+/// "?" for a value that has no name.
+template <typename Enum>
+std::string name_of(const Names<Enum>& names, Enum value) {
+  for (const auto& [name, each] : names)
+    if (each == value) return name;
+  return "?";
+}
+
+}  // namespace weft::tool
