@@ -43,6 +43,10 @@ std::uint64_t fabric_access(Access access) {
   return 0;
 }
 
+std::string as_text(Bytes address) {
+  return std::string(reinterpret_cast<const char*>(address.data()), address.size());
+}
+
 Post as_post(ssize_t result) {
   if (result == 0) return {};
   if (result == -FI_EAGAIN) return {PostStatus::again, 0};
@@ -61,7 +65,7 @@ struct Handles {
 class FabricEndpoint final : public Endpoint {
  public:
   ~FabricEndpoint() override {
-    if (met_in_process_) SharedEndpoint::keep(std::make_shared<Handles>(std::move(handles_)));
+    if (shared_) shared_->leave_behind(std::make_shared<Handles>(std::move(handles_)));
   }
   Result<void> open(const Spec& spec, const fi_info& nic);
 
@@ -104,17 +108,19 @@ class FabricEndpoint final : public Endpoint {
   std::size_t report_errors();
 
   InfoPtr info_;
-  std::unique_ptr<SharedEndpoint> shared_;  // where endpoints of one process share memory
-  bool met_in_process_ = false;
   Handles handles_;
-  bool (*in_process_)(Bytes address) = nullptr;
+  std::unique_ptr<SharedEndpoint> shared_;  // where endpoints of one process share memory
   Capability record_;
   Blob address_;
   int wait_fd_ = -1;
   bool serialise_ = false;
   std::mutex mutex_;
-  // Users of each inserted address: providers differ in whether they count.
-  std::map<fi_addr_t, std::size_t> users_;
+  // Providers differ in whether they count how often an address was inserted.
+  struct Inserted {
+    std::size_t users = 0;
+    std::string name;
+  };
+  std::map<fi_addr_t, Inserted> inserted_;
 };
 
 class FabricRegistration final : public Registration {
@@ -147,8 +153,6 @@ Result<void> FabricEndpoint::open(const Spec& spec, const fi_info& nic) {
   info_.reset(fi_dupinfo(&nic));
   if (!info_) return fail(Code::out_of_memory, "no memory for libfabric's description of a NIC");
   serialise_ = spec.serialise;
-  in_process_ = spec.in_process;
-  if (in_process_ != nullptr) shared_ = std::make_unique<SharedEndpoint>();
   if (spec.source_name != nullptr) {
     const std::string name = spec.source_name();
     free(info_->src_addr);
@@ -172,7 +176,10 @@ Result<void> FabricEndpoint::open(const Spec& spec, const fi_info& nic) {
         });
       })
       .and_then([&] { return enable(); })
-      .and_then([&] { return read_address(); });
+      .and_then([&] { return read_address(); })
+      .map([&] {
+        if (spec.shared_in_process) shared_ = std::make_unique<SharedEndpoint>(as_text(address_));
+      });
 }
 
 Result<void> FabricEndpoint::open_queue() {
@@ -227,17 +234,20 @@ Result<FabricAddress> FabricEndpoint::insert(Bytes address) {
   const int inserted = fi_av_insert(handles_.addresses.get(), address.data(), 1, &peer, 0, nullptr);
   if (inserted != 1)
     return fail(fabric_error("fi_av_insert", inserted < 0 ? inserted : -FI_EINVAL));
-  ++users_[peer];
-  met_in_process_ = met_in_process_ || (in_process_ != nullptr && in_process_(address));
+  Inserted& inserted_as = inserted_[peer];
+  ++inserted_as.users;
+  inserted_as.name = as_text(address);
+  if (shared_) shared_->knows(inserted_as.name);
   return peer;
 }
 
 void FabricEndpoint::remove(FabricAddress peer) {
   const auto lock = guard();
-  const auto entry = users_.find(peer);
-  if (entry == users_.end() || --entry->second > 0) return;
-  users_.erase(entry);
+  const auto entry = inserted_.find(peer);
+  if (entry == inserted_.end() || --entry->second.users > 0) return;
   fi_av_remove(handles_.addresses.get(), &peer, 1, 0);
+  if (shared_) shared_->forgets(entry->second.name);
+  inserted_.erase(entry);
 }
 
 Result<std::unique_ptr<Registration>> FabricEndpoint::register_memory(void* address,

@@ -40,18 +40,9 @@ std::uint64_t process_namespace() {
   return stat("/proc/self/ns/pid", &status) == 0 ? status.st_ino : 0;
 }
 
-std::string own_prefix() {
-  return fmt::format("weft-{}-{}-", process_namespace(), getpid());
-}
-
 std::string source_name() {
   static std::atomic<unsigned> count{0};
-  return own_prefix() + std::to_string(count.fetch_add(1));
-}
-
-bool in_process(Bytes address) {
-  const std::string_view name(reinterpret_cast<const char*>(address.data()), address.size());
-  return name.starts_with(own_prefix());
+  return fmt::format("weft-{}-{}-{}", process_namespace(), getpid(), count.fetch_add(1));
 }
 
 bool left_behind(const char* name) {
@@ -79,7 +70,6 @@ void remove_leftovers() {
 
 }  // namespace
 
-const Spec shm = {"shm",      names,      false, true, hints, quirks, remove_leftovers,
-                  in_process, source_name};
+const Spec shm = {"shm", names, false, true, hints, quirks, remove_leftovers, true, source_name};
 
 }  // namespace weft::providers

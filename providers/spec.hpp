@@ -27,9 +27,8 @@ struct Spec {
   void (*quirks)(const fi_info& info, Capability& record);
   /// Run before its NICs are looked for; null where there is nothing to do.
   void (*prepare)();
-  /// Whether an endpoint's address is of this process, where that matters (SharedEndpoint); null
-  /// where it does not.
-  bool (*in_process)(Bytes address);
+  /// Whether endpoints of one process look into each other (SharedEndpoint).
+  bool shared_in_process;
   /// An endpoint's source address; null where the provider's own choice does.
   std::string (*source_name)();
 };

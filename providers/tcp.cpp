@@ -28,6 +28,6 @@ void quirks(const fi_info&, Capability& record) {
 
 // fi_mr_reg and fi_mr_close race with progress in 1.17 and 1.18, whatever threading is asked for
 // (prov/net/src/xnet_domain.c: its lock is of no kind for reliable datagrams): connections break.
-const Spec tcp = {"tcp", names, true, true, hints, quirks, nullptr, nullptr, nullptr};
+const Spec tcp = {"tcp", names, true, true, hints, quirks, nullptr, false, nullptr};
 
 }  // namespace weft::providers

@@ -122,6 +122,7 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   Result<void> start_workers();
   Result<void> start_control();
   bool progress_alive();
+  void stand_in();
   void flush(Deadline deadline);
   void tear_down();
 
@@ -174,6 +175,8 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   bool closed_ = false;        // with progress_mutex_: there are no rails any more
 
   PeerTable peers_;
+  std::vector<std::shared_ptr<PeerState>>
+      mourned_;  // gone since the last heartbeat; control thread
   GrantTable grants_;
   std::atomic<std::uint64_t> next_segment_{1};
   std::mutex segments_mutex_;

@@ -116,7 +116,7 @@ Result<void> EngineState::open_provider(const providers::Nic& nic, unsigned coun
   Rail::Hooks hooks;
   hooks.find_grant = [this](std::uint64_t lease) { return grants_.find(lease); };
   hooks.on_broken = [this](PeerState& peer, const Error& error) {
-    control_->hang_up(peer.link, error.to_string());
+    control_->hang_up(peer.link, "the data path to the peer ended: " + error.to_string());
   };
   hooks.decorate = hooks_.decorate;
   std::vector<std::unique_ptr<Rail>> opened;
@@ -178,6 +178,7 @@ Result<void> EngineState::start_control() {
 /// Called before each heartbeat, on the control thread. A thread that did not tick since the last
 /// one may have slept: it is woken, and must have ticked by the next.
 bool EngineState::progress_alive() {
+  stand_in();
   // Under manual progress it is the application that may be slow; that is not death.
   if (config_.progress == Progress::manual) return true;
   bool alive = true;
@@ -188,6 +189,13 @@ bool EngineState::progress_alive() {
     workers_[i]->post([] {});
   }
   return alive;
+}
+
+/// Does on the control thread what a progress thread that is stuck in the provider can't: ends what
+/// is overdue, and what waits for peers that are gone.
+void EngineState::stand_in() {
+  for (const auto& worker : workers_) worker->end_overdue(Clock::now());
+  for (const auto& peer : std::exchange(mourned_, {})) peer->mailbox.close(peer->down_error());
 }
 
 std::size_t EngineState::progress() {
@@ -263,7 +271,10 @@ void EngineState::tear_down() {
   closed_ = true;
   const Error closed(Code::closed, "the engine was closed");
   for (const auto& worker : workers_) worker->stop();
-  for (const auto& worker : workers_) worker->end_all(closed);
+  for (const auto& worker : workers_) {
+    worker->empty_inbox();
+    worker->end_all(closed);
+  }
   grants_.clear();
   {
     const std::lock_guard lock(segments_mutex_);

@@ -127,6 +127,9 @@ void EngineState::down(LinkId link, const Error& why) {
   const Error error = peer->down_error();
   log(LogLevel::info, "peer {} is down: {}", peer->introduction.name, why.to_string());
   grants_.link_down(link, error);
+  // At once and here, whatever the progress threads are doing; the rails follow when they can.
+  for (const auto& worker : workers_) worker->end_those_of(*peer);
+  mourned_.push_back(peer);
   forget_on_rails(peer);
   if (was_up && config_.peer_events)
     events_.push({Event::Kind::peer_down, 0, State::active, peer->introduction.name, error});

@@ -88,10 +88,6 @@ void Worker::offer(Rail& rail, std::shared_ptr<TransferState> transfer) {
   put([&](Inbox& inbox) { inbox.offers.emplace_back(&rail, std::move(transfer)); });
 }
 
-void Worker::watch(std::shared_ptr<TransferState> transfer) {
-  put([&](Inbox& inbox) { inbox.watches.push_back(std::move(transfer)); });
-}
-
 void Worker::attend(Rail& rail, std::shared_ptr<PeerState> peer) {
   put([&](Inbox& inbox) { inbox.attentions.emplace_back(&rail, std::move(peer)); });
 }
@@ -121,9 +117,7 @@ std::size_t Worker::step() {
   std::size_t done = 0;
   if (inbox_filled_.load(std::memory_order_acquire)) done += empty_inbox();
   for (Rail* rail : rails_) done += progress(*rail);
-  if (next_deadline_ != Clock::time_point::max()) {
-    if (const auto now = Clock::now(); now >= next_deadline_) end_overdue(now);
-  }
+  if (next_deadline_ != never) end_overdue(Clock::now());
   return done;
 }
 
@@ -141,9 +135,7 @@ std::size_t Worker::empty_inbox() {
     std::swap(inbox_, taken_);
     inbox_filled_.store(false, std::memory_order_relaxed);
   }
-  const std::size_t count =
-      taken_.offers.size() + taken_.watches.size() + taken_.attentions.size() + taken_.tasks.size();
-  for (const auto& transfer : taken_.watches) take_in(transfer);
+  const std::size_t count = taken_.offers.size() + taken_.attentions.size() + taken_.tasks.size();
   for (auto& [rail, transfer] : taken_.offers) rail->lane().add(std::move(transfer));
   for (auto& [rail, peer] : taken_.attentions) rail->channel().attend(*peer);
   for (const auto& task : taken_.tasks) task();
@@ -151,59 +143,64 @@ std::size_t Worker::empty_inbox() {
   return count;
 }
 
-void Worker::take_in(const std::shared_ptr<TransferState>& transfer) {
-  // The peer may have died between submit() and here; who died later finds it in watched_.
-  if (!transfer->peer().up())
-    return transfer->end_early(State::failed, transfer->peer().down_error());
-  next_deadline_ = std::min(next_deadline_, transfer->submission().deadline.when());
-  watched_.push_back(transfer);
-  if (watched_.size() < sweep_at_) return;
-  std::erase_if(watched_, [](const auto& each) {
-    const auto alive = each.lock();
-    return !alive || alive->ended();
-  });
-  sweep_at_ = std::max<std::size_t>(64, 2 * watched_.size());
+void Worker::watch(const std::shared_ptr<TransferState>& transfer) {
+  {
+    const std::lock_guard lock(watched_mutex_);
+    watched_.push_back(transfer);
+    const Clock::rep deadline = transfer->submission().deadline.when().time_since_epoch().count();
+    next_deadline_ = std::min<Clock::rep>(next_deadline_, deadline);
+    if (watched_.size() >= sweep_at_) {
+      std::erase_if(watched_, [](const auto& each) {
+        const auto alive = each.lock();
+        return !alive || alive->ended();
+      });
+      sweep_at_ = std::max<std::size_t>(64, 2 * watched_.size());
+    }
+  }
+  // The peer may have died just now; if it dies later, the transfer is found here.
+  if (!transfer->peer().up()) transfer->end_early(State::failed, transfer->peer().down_error());
 }
 
-void Worker::end_overdue(Clock::time_point now) {
-  next_deadline_ = Clock::time_point::max();
-  std::vector<std::shared_ptr<TransferState>> overdue;
+/// Removes those that have ended, and those that `which` says, which it returns.
+template <typename Which>
+std::vector<std::shared_ptr<TransferState>> Worker::take_watched(Which&& which) {
+  std::vector<std::shared_ptr<TransferState>> taken;
+  const std::lock_guard lock(watched_mutex_);
+  Clock::rep next = never;
   std::erase_if(watched_, [&](const auto& each) {
     auto transfer = each.lock();
     if (!transfer || transfer->ended()) return true;
-    if (!transfer->overdue(now)) {
-      next_deadline_ = std::min(next_deadline_, transfer->submission().deadline.when());
-      return false;
+    if (which(*transfer)) {
+      taken.push_back(std::move(transfer));
+      return true;
     }
-    overdue.push_back(std::move(transfer));
-    return true;
+    next = std::min<Clock::rep>(next,
+                                transfer->submission().deadline.when().time_since_epoch().count());
+    return false;
   });
-  for (const auto& transfer : overdue)
-    transfer->end_early(State::timed_out, Error(Code::timed_out, "the transfer's deadline passed")
-                                              .with_peer(transfer->peer().introduction.name));
+  next_deadline_ = next;
+  return taken;
+}
+
+void Worker::end_overdue(Clock::time_point now) {
+  if (now.time_since_epoch().count() < next_deadline_) return;
+  for (const auto& each : take_watched([&](auto& transfer) { return transfer.overdue(now); }))
+    each->end_early(State::timed_out, Error(Code::timed_out, "the transfer's deadline passed")
+                                          .with_peer(each->peer().introduction.name));
 }
 
 void Worker::end_those_of(PeerState& peer) {
-  std::vector<std::shared_ptr<TransferState>> ended;
-  std::erase_if(watched_, [&](const auto& each) {
-    auto transfer = each.lock();
-    if (!transfer) return true;
-    if (&transfer->peer() != &peer) return false;
-    ended.push_back(std::move(transfer));
-    return true;
-  });
-  for (const auto& transfer : ended) transfer->end_early(State::failed, peer.down_error());
-}
-
-void Worker::peer_died(PeerState& peer) {
-  end_those_of(peer);
-  for (Rail* rail : rails_) rail->peer_died(peer);
+  for (const auto& each : take_watched([&](auto& transfer) { return &transfer.peer() == &peer; }))
+    each->end_early(State::failed, peer.down_error());
 }
 
 void Worker::end_all(const Error& error) {
-  empty_inbox();
-  for (const auto& each : std::exchange(watched_, {}))
-    if (const auto transfer = each.lock()) transfer->end_early(State::failed, error);
+  for (const auto& each : take_watched([](auto&) { return true; }))
+    each->end_early(State::failed, error);
+}
+
+void Worker::peer_died(PeerState& peer) {
+  for (Rail* rail : rails_) rail->peer_died(peer);
 }
 
 void Worker::loop() {
@@ -232,8 +229,10 @@ Nanoseconds Worker::longest_sleep(Clock::time_point idle_since) const {
     const bool busy = rail->has_work() || now - idle_since < busy_time;
     longest = std::min<Nanoseconds>(longest, busy ? Nanoseconds(busy_interval) : quiet_interval);
   }
-  if (next_deadline_ != Clock::time_point::max())
-    longest = std::clamp<Nanoseconds>(next_deadline_ - now, Nanoseconds::zero(), longest);
+  if (const Clock::rep next = next_deadline_; next != never) {
+    const Nanoseconds left = Clock::time_point(Clock::duration(next)) - now;
+    longest = std::clamp<Nanoseconds>(left, Nanoseconds::zero(), longest);
+  }
   return longest;
 }
 

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -33,8 +34,15 @@ class Worker {
   // From any thread.
   /// Offers a transfer to a rail of this worker's.
   void offer(Rail& rail, std::shared_ptr<TransferState> transfer);
-  /// Makes this worker watch the transfer's deadline, from the same inbox as offer().
-  void watch(std::shared_ptr<TransferState> transfer);
+  /// Watches a transfer, from before it is offered: its deadline, and the end of its peer.
+  void watch(const std::shared_ptr<TransferState>& transfer);
+  /// Ends those whose deadline has passed. The worker does so itself; another thread may in its
+  /// stead, should it be stuck in a call to the provider.
+  void end_overdue(Clock::time_point now);
+  /// Ends those with a peer that went down.
+  void end_those_of(PeerState& peer);
+  /// Ends all, because the engine closes.
+  void end_all(const Error& error);
   void attend(Rail& rail, std::shared_ptr<PeerState> peer);
   /// Runs `task` between two steps.
   void post(std::function<void()> task);
@@ -45,39 +53,35 @@ class Worker {
 
   /// One round of everything: for the thread, and for manual progress by one caller at a time.
   std::size_t step();
-  /// Ends all transfers with a peer that went down, and tells the rails. On the owning thread.
+  /// Tells the rails of a peer that went down. On the owning thread.
   void peer_died(PeerState& peer);
-  /// Ends all transfers that it watches. After stop(), by whoever stopped it.
-  void end_all(const Error& error);
+  /// Does what was posted but not done. After stop(), by whoever stopped it.
+  std::size_t empty_inbox();
 
  private:
   struct Inbox {
     std::vector<std::pair<Rail*, std::shared_ptr<TransferState>>> offers;
-    std::vector<std::shared_ptr<TransferState>> watches;
     std::vector<std::pair<Rail*, std::shared_ptr<PeerState>>> attentions;
     std::vector<std::function<void()>> tasks;
-    bool empty() const noexcept {
-      return offers.empty() && watches.empty() && attentions.empty() && tasks.empty();
-    }
+    bool empty() const noexcept { return offers.empty() && attentions.empty() && tasks.empty(); }
     void clear() {
       offers.clear();
-      watches.clear();
       attentions.clear();
       tasks.clear();
     }
   };
+
+  static constexpr Clock::rep never = std::numeric_limits<Clock::rep>::max();
 
   template <typename Put>
   void put(Put&& put);
   void wake();
   void loop();
   std::size_t progress(Rail& rail);
-  std::size_t empty_inbox();
-  void take_in(const std::shared_ptr<TransferState>& transfer);
-  void end_overdue(Clock::time_point now);
+  template <typename Which>
+  std::vector<std::shared_ptr<TransferState>> take_watched(Which&& which);
   void sleep(Clock::time_point idle_since);
   Nanoseconds longest_sleep(Clock::time_point idle_since) const;
-  void end_those_of(PeerState& peer);
 
   const Nanoseconds spin_;
   std::vector<Rail*> rails_;
@@ -91,11 +95,12 @@ class Worker {
   Inbox inbox_;
   std::atomic<bool> inbox_filled_{false};
 
-  // Of the owning thread.
-  Inbox taken_;
+  std::mutex watched_mutex_;
   std::vector<std::weak_ptr<TransferState>> watched_;  // they keep themselves alive until they end
   std::size_t sweep_at_ = 64;
-  Clock::time_point next_deadline_ = Clock::time_point::max();
+  std::atomic<Clock::rep> next_deadline_{never};
+
+  Inbox taken_;  // of the owning thread
 };
 
 }  // namespace weft::core

@@ -45,6 +45,10 @@ Pair PieceList::operator[](std::size_t index) const {
 
 Result<void> check_form(const Strided& strided) {
   const Pair& first = strided.first;
+  // Either would allow more pieces than anybody can walk.
+  if (first.length == 0) return fail(Code::invalid_argument, "the strided form's pieces are empty");
+  if (strided.count > 1 && strided.local_stride == 0 && strided.remote_stride == 0)
+    return fail(Code::invalid_argument, "the strided form says the same piece again and again");
   if (fits(first.local, strided.count, strided.local_stride, first.length) &&
       fits(first.remote, strided.count, strided.remote_stride, first.length))
     return {};

