@@ -68,7 +68,7 @@ void Rail::peer_died(PeerState& peer) {
 /// to us, and shm (libfabric 1.17) reads unmapped memory when it comes from an address that was
 /// removed. Addresses with operations outstanding stay for the same reason.
 void Rail::bury(const Route& route) {
-  constexpr std::size_t long_dead = 64;
+  constexpr std::size_t long_dead = 16;
   for (const auto& [index, address] : route.addresses) graveyard_.push_back(address);
   for (; graveyard_.size() > long_dead; graveyard_.pop_front())
     endpoint_->remove(graveyard_.front());
