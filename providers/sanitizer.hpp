@@ -1,0 +1,34 @@
+// What libfabric hands from one thread to another, told to the thread sanitizer, which does not see
+// into libfabric: without it every byte that arrives by a message looks like a race.
+#pragma once
+
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define WEFT_THREAD_SANITIZER
+#endif
+#elif defined(__SANITIZE_THREAD__)
+#define WEFT_THREAD_SANITIZER
+#endif
+
+#ifdef WEFT_THREAD_SANITIZER
+extern "C" void __tsan_acquire(void* address);
+extern "C" void __tsan_release(void* address);
+#endif
+
+namespace weft::providers {
+
+/// What this thread did so far may be seen by whoever receives.
+inline void handing_over([[maybe_unused]] void* channel) {
+#ifdef WEFT_THREAD_SANITIZER
+  __tsan_release(channel);
+#endif
+}
+
+/// This thread sees what those who posted did before.
+inline void handed_over([[maybe_unused]] void* channel) {
+#ifdef WEFT_THREAD_SANITIZER
+  __tsan_acquire(channel);
+#endif
+}
+
+}  // namespace weft::providers
