@@ -21,7 +21,7 @@ struct RemoteRail {
 /// Belongs to the rail's owning thread once the peer is up.
 struct Route {
   Rail* rail = nullptr;
-  std::string rail_name;  // outlives the rail, for reports
+  std::string rail_name;            // outlives the rail, for reports
   std::vector<RemoteRail> targets;  // that it sends to, in turn; not empty
   std::size_t next_target = 0;
   std::size_t sources = 0;  // how many of the peer's rails send to this rail

@@ -47,7 +47,8 @@ struct Bench {
   Bench() {
     Introduction introduction;
     introduction.name = "nobody";
-    peer = std::make_shared<PeerState>(nullptr, 1, introduction, true, PeerState::Limits{1 << 20, 16});
+    peer =
+        std::make_shared<PeerState>(nullptr, 1, introduction, true, PeerState::Limits{1 << 20, 16});
     peer->routes.push_back(std::make_unique<Route>());
     peer->route_by_rail = {peer->routes.front().get()};
     peer->set_up();

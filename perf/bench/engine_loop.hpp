@@ -19,7 +19,7 @@ struct EngineConfig {
   unsigned rails = 0;          ///< 0: the engine's own choice; likewise below.
   std::size_t chunk = 0;
   std::size_t rail_window = 0;
-  bool manual = false;         ///< The initiator polls by itself.
+  bool manual = false;                          ///< The initiator polls by itself.
   std::chrono::milliseconds::rep max_ms = 500;  ///< Time measured; a fifth of it warms up before.
   std::chrono::milliseconds::rep timeout_ms = 30'000;
 };
