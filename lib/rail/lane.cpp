@@ -101,7 +101,7 @@ std::size_t Lane::retry_held() {
   std::size_t posted = 0;
   while (!held_.empty()) {
     Op& op = *held_.front();
-    if (op.transfer->ended() || op.route->dead) {
+    if (op.transfer->stopped() || op.route->dead) {
       TransferState& transfer = *op.transfer;
       const Chunk chunk = op.chunk;
       free_op(op);

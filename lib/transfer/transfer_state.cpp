@@ -157,6 +157,11 @@ bool TransferState::quiescent() const {
   return outstanding_ == 0 && (ended() || cancel_asked_);
 }
 
+bool TransferState::stopped() const {
+  const std::lock_guard lock(mutex_);
+  return ended() || cancel_asked_;
+}
+
 bool TransferState::signal_withheld() const {
   const std::lock_guard lock(mutex_);
   return ended() && submission_.options.signal.has_value() && !signal_raised_;

@@ -69,6 +69,8 @@ class TransferState : public std::enable_shared_from_this<TransferState> {
   void completed(std::size_t rail, const Chunk& chunk);
   /// The chunk was certainly not carried out: somebody else may.
   void give_back(const Chunk& chunk);
+  /// It has ended, or was asked to: nothing of it shall go out any more.
+  bool stopped() const;
   /// The chunk failed, and with it the transfer.
   void failed(const Chunk& chunk, Error error);
   /// A rail's lane can't carry it: the transfer fails when the last one has left.

@@ -77,7 +77,7 @@ testing::AssertionResult holds(Bytes memory, std::uint64_t seed, std::uint64_t o
 testing::AssertionResult same_bytes(Bytes actual, Bytes expected) {
   if (actual.size() != expected.size())
     return testing::AssertionFailure() << actual.size() << " bytes instead of " << expected.size();
-  if (std::memcmp(actual.data(), expected.data(), actual.size()) == 0)
+  if (std::equal(actual.begin(), actual.end(), expected.begin()))
     return testing::AssertionSuccess();
   const auto wrong = std::mismatch(actual.begin(), actual.end(), expected.begin());
   std::size_t count = 0;
