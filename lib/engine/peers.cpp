@@ -50,7 +50,7 @@ Result<void> EngineState::meet(LinkId link, const Introduction& self, const Intr
       std::make_shared<PeerState>(this, link, theirs, same_host,
                                   PeerState::Limits{config_.unclaimed_bytes, config_.send_queue});
   if (auto made = make_routes(*peer, self, same_host_reason); !made) return made;
-  peer->mailbox.when_room = [this, weak = std::weak_ptr(peer)] {
+  peer->mailbox.when_room = [weak = std::weak_ptr(peer)] {
     if (const auto alive = weak.lock())
       alive->message_rail().worker().attend(alive->message_rail(), alive);
   };
