@@ -1,156 +1,67 @@
-#include <arpa/inet.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <netinet/in.h>
 
 #include <algorithm>
 #include <array>
-#include <mutex>
+#include <span>
 
-#include "capability_record.hpp"
-#include "fabric_endpoint.hpp"
 #include "provider.hpp"
+#include "shm/shm.hpp"
 #include "spec.hpp"
 
 namespace weft::providers {
+namespace {
 
-std::span<const Spec* const> specs() {
+/// A provider that was compiled in.
+struct Known {
+  std::string_view name;
+  /// Whether it is looked at without being asked for by name.
+  bool by_itself;
+  /// Adds its NICs to those found; fails if none serves.
+  Result<void> (*look)(const Wanted& wanted, Found& found);
+};
+
+template <const Spec& spec>
+Result<void> look_through_libfabric(const Wanted& wanted, Found& found) {
+  return look_at(spec, wanted, found);
+}
+
+/// Best first.
+std::span<const Known> all_known() {
   static constexpr std::array known = {
 #ifdef WEFT_PROVIDER_SHM
-      &shm,
+      Known{"shm", true, shm::look},
 #endif
 #ifdef WEFT_PROVIDER_TCP
-      &tcp,
+      Known{"tcp", true, look_through_libfabric<tcp>},
+#endif
+#ifdef WEFT_PROVIDER_FI_SHM
+      Known{"fi_shm", false, look_through_libfabric<fi_shm>},
 #endif
   };
   return known;
 }
 
-namespace {
-
-class FabricNic final : public Nic {
- public:
-  FabricNic(const Spec& spec, InfoPtr info) : spec_(spec), info_(std::move(info)) {}
-  std::string_view provider() const noexcept override { return spec_.name; }
-  Result<std::unique_ptr<Endpoint>> open() const override { return open_endpoint(spec_, *info_); }
-
- private:
-  const Spec& spec_;
-  InfoPtr info_;
-};
-
-InfoPtr common_hints(const Spec& spec, std::string_view fabric_name) {
-  InfoPtr hints(fi_allocinfo());
-  if (!hints) return hints;
-  hints->caps = FI_MSG | FI_TAGGED | FI_RMA | FI_SEND | FI_RECV | FI_READ | FI_WRITE |
-                FI_REMOTE_READ | FI_REMOTE_WRITE;
-  // Posted (endpoint.hpp) keeps room for either.
-  hints->mode = FI_CONTEXT | FI_CONTEXT2;
-  hints->ep_attr->type = FI_EP_RDM;
-  // One thread posts and polls, others register memory and insert addresses.
-  hints->domain_attr->threading = FI_THREAD_SAFE;
-  hints->domain_attr->mr_mode = 0;
-  hints->fabric_attr->prov_name = strdup(std::string(fabric_name).c_str());
-  spec.hints(*hints);
-  return hints;
-}
-
-InfoPtr query(const Spec& spec, std::string_view fabric_name, long& result) {
-  const InfoPtr hints = common_hints(spec, fabric_name);
-  fi_info* list = nullptr;
-  result = hints ? fi_getinfo(api_version(), nullptr, nullptr, 0, hints.get(), &list) : -FI_ENOMEM;
-  return InfoPtr(result == 0 ? list : nullptr);
-}
-
-std::string source_ip(const fi_info& info) {
-  char text[INET6_ADDRSTRLEN] = "";
-  const auto* any = static_cast<const sockaddr*>(info.src_addr);
-  if (any == nullptr) return {};
-  if (any->sa_family == AF_INET)
-    inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(any)->sin_addr, text, sizeof text);
-  else if (any->sa_family == AF_INET6)
-    inet_ntop(AF_INET6, &reinterpret_cast<const sockaddr_in6*>(any)->sin6_addr, text, sizeof text);
-  return text;
-}
-
-Candidate describe(const Spec& spec, const fi_info& info) {
-  Candidate candidate;
-  candidate.provider = fmt::format("{} ({})", spec.name, info.fabric_attr->prov_name);
-  candidate.domain = info.domain_attr->name != nullptr ? info.domain_attr->name : "";
-  candidate.fabric = info.fabric_attr->name != nullptr ? info.fabric_attr->name : "";
-  return candidate;
-}
-
-/// Why this NIC is passed over; empty if it serves.
-std::string objection(const Spec& spec, const fi_info& info, const std::string& wanted_ip,
-                      bool provider_taken) {
-  if (spec.by_ip_address) {
-    const std::string ip = source_ip(info);
-    if (ip != wanted_ip)
-      return fmt::format("its address is {}, and rails were asked for on {}",
-                         ip.empty() ? "unknown" : ip, wanted_ip);
-  }
-  if (provider_taken) return "another entry for the same interface was taken already";
-  return {};
-}
-
-/// Adds one provider's NICs to `found`. Returns whether one of them serves; if not, why.
-Result<void> look_at(const Spec& spec, const Wanted& wanted, Found& found) {
-  static std::mutex environment;
-  const std::lock_guard lock(environment);
-  if (spec.prepare != nullptr) spec.prepare();
-
-  long result = -FI_ENODATA;
-  for (const std::string_view fabric_name : spec.fabric_names) {
-    InfoPtr list = query(spec, fabric_name, result);
-    if (!list) {
-      Candidate missing;
-      missing.provider = fmt::format("{} ({})", spec.name, fabric_name);
-      missing.reason = fmt::format("libfabric {} offers none that serves: {}", library_version(),
-                                   fabric_text(static_cast<int>(-result)));
-      found.candidates.push_back(std::move(missing));
-      continue;
-    }
-    bool taken = false;
-    for (const fi_info* info = list.get(); info != nullptr; info = info->next) {
-      Candidate candidate = describe(spec, *info);
-      candidate.reason = objection(spec, *info, wanted.rail_address, taken);
-      if (candidate.reason.empty()) {
-        candidate.taken = taken = true;
-        candidate.reason = spec.by_ip_address ? fmt::format("it carries {}", wanted.rail_address)
-                                              : "it reaches other processes of this machine";
-        found.nics.push_back(std::make_shared<FabricNic>(spec, InfoPtr(fi_dupinfo(info))));
-      }
-      found.candidates.push_back(std::move(candidate));
-    }
-    if (taken) return {};
-    return fail(Code::unavailable, fmt::format("no interface for provider '{}' has the address {}",
-                                               spec.name, wanted.rail_address));
-  }
-  return fail(Code::unavailable,
-              fmt::format("libfabric {} has no provider for '{}' (tried {}): {}", library_version(),
-                          spec.name, fmt::join(spec.fabric_names, ", "),
-                          fabric_text(static_cast<int>(-result))));
-}
-
-const Spec* find_spec(std::string_view name) {
-  for (const Spec* spec : specs())
-    if (spec->name == name) return spec;
+const Known* find_known(std::string_view name) {
+  for (const Known& each : all_known())
+    if (each.name == name) return &each;
   return nullptr;
 }
 
-Result<std::vector<const Spec*>> chosen_specs(const std::vector<std::string>& names) {
-  if (names.empty()) return std::vector<const Spec*>(specs().begin(), specs().end());
-  std::vector<const Spec*> chosen;
+Result<std::vector<const Known*>> choose(const std::vector<std::string>& names) {
+  std::vector<const Known*> chosen;
+  if (names.empty())
+    for (const Known& each : all_known())
+      if (each.by_itself) chosen.push_back(&each);
   for (const std::string& name : names) {
-    const Spec* spec = find_spec(name);
-    if (spec == nullptr) {
-      std::vector<std::string_view> known;
-      for (const Spec* each : specs()) known.push_back(each->name);
+    const Known* known = find_known(name);
+    if (known == nullptr) {
+      std::vector<std::string_view> all;
+      for (const Known& each : all_known()) all.push_back(each.name);
       return fail(Code::not_found, fmt::format("this build has no provider '{}'; it has: {}", name,
-                                               fmt::join(known, ", ")));
+                                               fmt::join(all, ", ")));
     }
-    if (std::find(chosen.begin(), chosen.end(), spec) == chosen.end()) chosen.push_back(spec);
+    if (std::find(chosen.begin(), chosen.end(), known) == chosen.end()) chosen.push_back(known);
   }
   return chosen;
 }
@@ -158,19 +69,20 @@ Result<std::vector<const Spec*>> chosen_specs(const std::vector<std::string>& na
 }  // namespace
 
 Result<Found> discover(const Wanted& wanted) {
-  auto chosen = chosen_specs(wanted.providers);
+  auto chosen = choose(wanted.providers);
   if (!chosen) return fail(std::move(chosen.error()));
   Found found;
-  for (const Spec* spec : *chosen) {
-    auto served = look_at(*spec, wanted, found);
+  for (const Known* each : *chosen) {
+    auto served = each->look(wanted, found);
     // What was asked for by name and can't be had is an error, never a silent fallback.
     if (!served && !wanted.providers.empty()) return fail(std::move(served.error()));
   }
-  for (const Spec* spec : specs()) {
-    if (std::find(chosen->begin(), chosen->end(), spec) != chosen->end()) continue;
+  for (const Known& each : all_known()) {
+    if (std::find(chosen->begin(), chosen->end(), &each) != chosen->end()) continue;
     Candidate passed;
-    passed.provider = spec->name;
-    passed.reason = "not among the providers asked for";
+    passed.provider = each.name;
+    passed.reason = wanted.providers.empty() ? "taken only when it is asked for by name"
+                                             : "not among the providers asked for";
     found.candidates.push_back(std::move(passed));
   }
   return found;

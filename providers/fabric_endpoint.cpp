@@ -48,9 +48,6 @@ std::string as_text(Bytes address) {
   return std::string(reinterpret_cast<const char*>(address.data()), address.size());
 }
 
-// All endpoints of the process hand over to each other, as far as the sanitizer is concerned.
-char channel;
-
 Post as_post(ssize_t result) {
   if (result == 0) return {};
   if (result == -FI_EAGAIN) return {PostStatus::again, 0};
@@ -291,7 +288,7 @@ Post FabricEndpoint::rma(RmaCall call, Posted& posted, const Local& local, const
   message.rma_iov = &remote;
   message.rma_iov_count = 1;
   message.context = posted.fabric_context;
-  handing_over(&channel);
+  handing_over(&every_endpoint);
   const auto lock = guard();
   return as_post(call(handles_.endpoint.get(), &message, completion_flags));
 }
@@ -307,7 +304,7 @@ Post FabricEndpoint::send(Posted& posted, const Local& local, FabricAddress peer
   message.addr = peer;
   message.tag = static_cast<std::uint64_t>(type);
   message.context = posted.fabric_context;
-  handing_over(&channel);
+  handing_over(&every_endpoint);
   const auto lock = guard();
   return as_post(fi_tsendmsg(handles_.endpoint.get(), &message, completion_flags));
 }
@@ -334,7 +331,7 @@ std::size_t FabricEndpoint::poll() {
   const ssize_t count = read_queue(entries);
   if (count == -FI_EAVAIL) return report_errors();
   if (count <= 0) return 0;
-  handed_over(&channel);
+  handed_over(&every_endpoint);
   for (ssize_t i = 0; i < count; ++i) {
     const fi_cq_msg_entry& entry = entries[static_cast<std::size_t>(i)];
     if (entry.op_context == nullptr) continue;

@@ -1,75 +1,70 @@
-// Processes of one machine and user: the target copies by process_vm_readv.
-#include <dirent.h>
-#include <fcntl.h>
-#include <fmt/format.h>
-#include <signal.h>
-#include <sys/stat.h>
+#include "shm/shm.hpp"
+
+#include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
-#include <atomic>
-#include <cerrno>
-#include <cinttypes>
-#include <cstdio>
+#include "shm/region.hpp"
 
-#include "spec.hpp"
-
-namespace weft::providers {
+namespace weft::providers::shm {
 namespace {
 
-constexpr std::string_view names[] = {"shm"};
+// "weft". libfabric's FI_PROTO_* are small numbers, or have the top bit set.
+constexpr std::uint32_t protocol = 0x77656674;
 
-void hints(fi_info&) {}
+class ShmNic final : public Nic {
+ public:
+  std::string_view provider() const noexcept override { return "shm"; }
+  Result<std::unique_ptr<Endpoint>> open() const override { return open_endpoint(); }
+};
 
-void quirks(const fi_info&, Capability& record) {
-  record.same_host_only = true;
-  // Zero-based addresses and FI_DELIVERY_COMPLETE: without both, 1.17 lets writes with a wrong key
-  // land.
-  record.keys_enforced = true;
-  record.fence = FenceScope::grant;
-  record.proof = CompletionProof::visible;
-  record.ordered_messages = true;
-  record.copies = 1;
-  record.best_chunk = std::uint64_t{512} << 10;
-  record.best_window = 4;
-}
-
-// Regions are named weft-<process namespace>-<process>-<count>: unlike the provider's own names
-// these tell whose they are, and never repeat.
-std::uint64_t process_namespace() {
-  struct stat status {};
-  return stat("/proc/self/ns/pid", &status) == 0 ? status.st_ino : 0;
-}
-
-std::string source_name() {
-  static std::atomic<unsigned> count{0};
-  return fmt::format("weft-{}-{}-{}", process_namespace(), getpid(), count.fetch_add(1));
-}
-
-bool left_behind(const char* name) {
-  std::uint64_t space = 0;
-  long process = 0;
-  return std::sscanf(name, "weft-%" SCNu64 "-%ld-", &space, &process) == 2 &&
-         space == process_namespace() && process > 0 && kill(static_cast<pid_t>(process), 0) != 0 &&
-         errno == ESRCH;
-}
-
-// A process that was killed leaves its regions behind. Those of this user and process namespace
-// whose process is gone are removed.
-void remove_leftovers() {
-  DIR* folder = opendir("/dev/shm");
-  if (folder == nullptr) return;
-  while (const dirent* entry = readdir(folder)) {
-    struct stat status {};
-    if (left_behind(entry->d_name) &&
-        fstatat(dirfd(folder), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
-        status.st_uid == geteuid())
-      unlinkat(dirfd(folder), entry->d_name, 0);
-  }
-  closedir(folder);
+/// Whether the kernel has what it takes. What another process allows is seen when it is met.
+Result<void> usable() {
+  const Descriptor self(static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0)));
+  if (self.get() < 0) return fail(system_error("pidfd_open (Linux 5.3)"));
+  char from = 0, to = 0;
+  const iovec here{&to, 1}, there{&from, 1};
+  if (process_vm_readv(getpid(), &here, 1, &there, 1, 0) != 1)
+    return fail(system_error("process_vm_readv"));
+  return {};
 }
 
 }  // namespace
 
-const Spec shm = {"shm", names, false, true, hints, quirks, remove_leftovers, true, source_name};
+Capability capability() {
+  Capability record;
+  record.provider = "shm";
+  record.domain = "memory";
+  record.protocol = protocol;
+  record.address_format = layout_version;
+  record.same_host_only = true;
+  record.application_keys = true;
+  // The initiator looks at keys and rights; the kernel enforces no more than the user.
+  record.keys_enforced = false;
+  record.fence = FenceScope::grant;
+  record.max_message = std::uint64_t{1} << 30;  // process_vm_writev takes nearly 2 GiB at a time
+  record.window = 1024;
+  record.proof = CompletionProof::visible;
+  record.ordered_messages = true;
+  record.wait_descriptor = true;
+  record.progress = ProgressMode::manual;
+  record.copies = 1;
+  record.best_chunk = std::uint64_t{512} << 10;
+  record.best_window = 4;
+  return record;
+}
 
-}  // namespace weft::providers
+Result<void> look(const Wanted&, Found& found) {
+  Candidate candidate;
+  candidate.provider = "shm (Weft's own)";
+  candidate.domain = "memory";
+  auto can = usable();
+  candidate.taken = can.has_value();
+  candidate.reason = can ? "it reaches other processes of this machine" : can.error().message();
+  found.candidates.push_back(std::move(candidate));
+  if (!can) return can;
+  found.nics.push_back(std::make_shared<ShmNic>());
+  return {};
+}
+
+}  // namespace weft::providers::shm

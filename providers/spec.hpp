@@ -1,4 +1,5 @@
-// What Weft knows about one provider: what to ask libfabric for, and what libfabric does not tell.
+// What Weft knows about one of libfabric's providers: what to ask libfabric for, and what libfabric
+// does not tell.
 #pragma once
 
 #include <span>
@@ -33,10 +34,10 @@ struct Spec {
   std::string (*source_name)();
 };
 
-/// Those compiled in, best first.
-std::span<const Spec* const> specs();
+/// Adds the NICs that libfabric finds for a provider to `found`. Fails if none of them serves.
+Result<void> look_at(const Spec& spec, const Wanted& wanted, Found& found);
 
 extern const Spec tcp;
-extern const Spec shm;
+extern const Spec fi_shm;
 
 }  // namespace weft::providers

@@ -306,7 +306,7 @@ static void descriptions(void) {
   CHECK(weft_info_rail_count(info) >= 1 && weft_info_candidate_count(info) >= 1);
   weft_rail_info rail = {.size = sizeof rail};
   OK(weft_info_rail(info, 0, &rail, &error));
-  CHECK(strchr(rail.name, ':') != NULL && strlen(rail.libfabric_version) > 0);
+  CHECK(strchr(rail.name, ':') != NULL && strlen(rail.provider) > 0);
   CHECK(rail.size == sizeof rail && rail.max_message > 0 && rail.window > 0);
   INVALID(weft_info_rail(info, 1000, &rail, &error));
   INVALID(weft_info_rail(info, 0, NULL, &error));

@@ -1,9 +1,6 @@
-// What the engine does to the process around it: fork, signal handlers.
-#include <signal.h>
+// What fork does to an engine.
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <array>
 
 #include "engines.hpp"
 #include "gate.hpp"
@@ -122,59 +119,6 @@ TEST_P(Fork, TheChildsExitLeavesTheParentAlone) {
 
 INSTANTIATE_TEST_SUITE_P(All, Fork, testing::ValuesIn(all_providers()),
                          [](const auto& info) { return info.param; });
-
-std::array<struct sigaction, 65> handlers() {
-  std::array<struct sigaction, 65> all{};
-  for (int number = 1; number < 65; ++number)
-    sigaction(number, nullptr, &all[static_cast<std::size_t>(number)]);
-  return all;
-}
-
-void expect_same(const std::array<struct sigaction, 65>& before) {
-  const auto now = handlers();
-  for (std::size_t number = 1; number < before.size(); ++number) {
-    EXPECT_EQ(now[number].sa_handler, before[number].sa_handler) << strsignal(int(number));
-    EXPECT_EQ(now[number].sa_flags, before[number].sa_flags) << strsignal(int(number));
-  }
-}
-
-TEST(SignalHandlers, AreTheApplicationsOwn) {
-  // One that the application set, beside those it did not.
-  const auto old = signal(SIGTERM, [](int) {});
-  const auto before = handlers();
-  {
-    Couple pair = couple(config_for("shm"));
-    expect_same(before);
-    Board board(pair, 1000, 1000);
-    const Pair all[] = {{0, 0, 1000}};
-    board.expect_moved(Direction::write, all);
-    expect_same(before);
-  }
-  expect_same(before);
-  Config everything;
-  Engine engine = must(Engine::open(everything));
-  expect_same(before);
-  signal(SIGTERM, old);
-}
-
-/// Dies of SIGTERM, by default, with an engine open.
-WEFT_ROLE(mortal) {
-  // Debian's libfabric brings a library along that handles this signal from the start.
-  signal(SIGTERM, SIG_DFL);
-  Engine engine = must(Engine::open(config_for("shm")));
-  parent.say("up");
-  parent.hear(soon());
-  return 0;
-}
-
-TEST(SignalHandlers, SigtermStillKills) {
-  Child child("mortal");
-  ASSERT_EQ(child.hear(), "up");
-  child.signal(SIGTERM);
-  EXPECT_EQ(child.join(), -SIGTERM);
-  Engine next = must(Engine::open(config_for("shm")));
-  EXPECT_TRUE(regions_of(child.pid()).empty());
-}
 
 }  // namespace
 }  // namespace weft::test

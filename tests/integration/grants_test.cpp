@@ -69,8 +69,6 @@ TEST_P(Grants, RevokedOnesRefuseNewTransfers) {
 }
 
 TEST_P(Grants, ImportedOnlyAfterTheirEndReachNothing) {
-  if (name_of(GetParam()) == "shm_one_sided")
-    GTEST_SKIP() << "libfabric's shm never ends a refused write, and stands still behind it";
   Couple pair = couple(config);
   Board board(pair, 100'000, 100'000);
   Grant grant = must(board.remote.grant({}, Rights::write));

@@ -1,5 +1,6 @@
 // Different numbers of rails on the two sides, odd chunks and windows, who drives the rails, IPv6.
 #include <algorithm>
+#include <set>
 
 #include "engines.hpp"
 
@@ -54,13 +55,19 @@ TEST_P(Rails, SeveralOfOursTakePart) {
   Couple pair = couple(config, config_for(variant, shape.theirs));
   Board board(pair, 8 << 20, 8 << 20);
   const Pair piece[] = {{0, 0, 8 << 20}};
-  Transfer transfer = must(pair.a.write(board.local, board.there, piece));
-  ASSERT_TRUE(succeeds(transfer.wait(soon())));
+  // Rails pull: one whose thread gets no core in time may find nothing left, but not every time.
+  const std::size_t wanted = shape.ours > 1 ? 2U : 1U;
+  std::set<std::string> used;
+  for (int round = 0; round < 50 && used.size() < wanted; ++round) {
+    Transfer transfer = must(pair.a.write(board.local, board.there, piece));
+    ASSERT_TRUE(succeeds(transfer.wait(soon())));
+    const auto rails = transfer.report().rails;
+    ASSERT_LE(rails.size(), shape.ours);
+    if (rails.size() >= wanted)
+      for (const auto& share : rails) used.insert(share.rail);
+  }
   board.expect_pieces(Direction::write, piece);
-  // Rails pull: one whose thread gets no core in time may find nothing left.
-  const std::size_t used = transfer.report().rails.size();
-  EXPECT_GE(used, shape.ours > 1 ? 2U : 1U);
-  EXPECT_LE(used, shape.ours);
+  EXPECT_GE(used.size(), wanted);
 }
 
 std::vector<Case> cases() {

@@ -262,14 +262,12 @@ class Pair(Case):
     def test_killed_decode(self):
         self.ended(True, signal.SIGKILL, -signal.SIGKILL, "tcp")
 
-    @unittest.skip("over shm a killed process may hold a lock that both share: README, What does not work yet")
     def test_killed_decode_over_shm(self):
         self.ended(True, signal.SIGKILL, -signal.SIGKILL, "shm")
 
     def test_killed_prefill(self):
         self.ended(False, signal.SIGKILL, -signal.SIGKILL, "tcp")
 
-    @unittest.skip("over shm a killed process may hold a lock that both share: README, What does not work yet")
     def test_killed_prefill_over_shm(self):
         self.ended(False, signal.SIGKILL, -signal.SIGKILL, "shm")
 

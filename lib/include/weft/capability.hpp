@@ -27,8 +27,9 @@ enum class ProgressMode : std::uint8_t { automatic, manual };
 enum class Origin : std::uint8_t { native, emulated };
 
 struct Capability {
-  std::string provider;  ///< libfabric's name, e.g. "net". For people, never for decisions.
-  std::string libfabric_version;     ///< Of the library in use, e.g. "1.17".
+  /// libfabric's name, e.g. "net"; "shm" for Weft's own. For people, never for decisions.
+  std::string provider;
+  std::string libfabric_version;     ///< Of the library in use, e.g. "1.17"; empty for Weft's own.
   std::string domain;                ///< NIC or interface, e.g. "rdmap79s0", "lo".
   std::uint32_t address_format = 0;  ///< FI_ADDR_* (rdma/fabric.h).
   std::uint32_t protocol = 0;        ///< FI_PROTO_*: rails with equal protocol and format can talk.

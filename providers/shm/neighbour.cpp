@@ -1,0 +1,136 @@
+#include "shm/neighbour.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <string>
+#include <string_view>
+
+namespace weft::providers::shm {
+namespace {
+
+/// Opens another process's descriptor anew, if it is of the kind expected: the number came from
+/// outside, and opening a device could have effects.
+Result<Descriptor> open_of(std::int32_t pid, std::int32_t descriptor, std::string_view kind) {
+  const std::string path = fmt::format("/proc/{}/fd/{}", pid, descriptor);
+  std::array<char, 64> target{};
+  const ssize_t length = readlink(path.c_str(), target.data(), target.size());
+  if (length < 0) return fail(system_error(path));
+  if (!std::string_view(target.data(), static_cast<std::size_t>(length)).starts_with(kind))
+    return fail(Code::invalid_argument, fmt::format("{} is no {} of Weft's", path, kind));
+  // Reading too: a pipe that its owner has closed must not raise SIGPIPE here.
+  Descriptor opened(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  if (opened.get() < 0) return fail(system_error(path));
+  return opened;
+}
+
+/// Raises the number of slots ever used to `count`.
+void raise(std::atomic<std::uint32_t>& claimed, std::uint32_t count) {
+  std::uint32_t before = claimed.load();
+  while (before < count && !claimed.compare_exchange_weak(before, count)) {
+  }
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Neighbour>> Neighbour::meet(const Address& address,
+                                                   std::uint64_t own_nonce) {
+  std::shared_ptr<Neighbour> neighbour(new Neighbour(address));
+  // The process first: if it is alive when the nonce has been read, the nonce is its own.
+  neighbour->process_ = Descriptor(static_cast<int>(syscall(SYS_pidfd_open, address.pid, 0)));
+  if (neighbour->process_.get() < 0) return fail(system_error("pidfd_open"));
+  auto region = open_of(address.pid, address.region, "/memfd:weft-shm");
+  if (!region) return fail(std::move(region.error()));
+  auto bell = open_of(address.pid, address.bell, "pipe:");
+  if (!bell) return fail(std::move(bell.error()));
+  neighbour->bell_ = std::move(*bell);
+  return check_region(*region)
+      .and_then([&] { return map_head(*region); })
+      .and_then([&](Mapped<Head> head) -> Result<void> {
+        neighbour->head_ = std::move(head);
+        if (neighbour->head_->nonce != address.nonce || neighbour->gone())
+          return fail(Code::stale, "the endpoint of that address is gone");
+        return neighbour->claim_slot(*region, own_nonce);
+      })
+      .map([&] { return neighbour; });
+}
+
+Result<void> Neighbour::claim_slot(const Descriptor& region, std::uint64_t own_nonce) {
+  for (std::size_t index = 0; index < slot_count; ++index) {
+    Claim& claim = head_->claims[index];
+    std::uint64_t expected = 0;
+    if (!claim.owner.compare_exchange_strong(expected, own_nonce)) continue;
+    claim.pid.store(static_cast<std::uint32_t>(getpid()));
+    raise(head_->claimed, static_cast<std::uint32_t>(index + 1));
+    index_ = index;
+    return map_slot(region, index).map([&](Mapped<Slot> slot) { slot_ = std::move(slot); });
+  }
+  return fail(Code::unavailable, fmt::format("{} peers send to the endpoint already", slot_count));
+}
+
+Neighbour::~Neighbour() {
+  if (!head_ || index_ == slot_count) return;
+  head_->claims[index_].owner.store(left);
+  announce();
+}
+
+bool Neighbour::gone() const noexcept {
+  pollfd ended{process_.get(), POLLIN, 0};
+  return ::poll(&ended, 1, 0) != 0;
+}
+
+Outcome Neighbour::copy(bool writes, const Local& local, const Target& target) const noexcept {
+  std::atomic<std::uint64_t>& copying = head_->claims[index_].copying;
+  // Before the key is looked at: whoever closes it looks here after that.
+  copying.store(target.key, std::memory_order_seq_cst);
+  const Outcome outcome = copy_checked(writes, local, target);
+  copying.store(0, std::memory_order_release);
+  return outcome;
+}
+
+Outcome Neighbour::copy_checked(bool writes, const Local& local,
+                                const Target& target) const noexcept {
+  const Entry& entry = head_->entries[target.key % entry_count];
+  if (target.key == 0 || entry.key.load(std::memory_order_seq_cst) != target.key)
+    return {EKEYREJECTED, "the key is not, or no longer, valid"};
+  const auto access = static_cast<Access>(entry.access);
+  if (access != Access::remote_read_write &&
+      access != (writes ? Access::remote_write : Access::remote_read))
+    return {EACCES, "the registration lacks the right"};
+  if (target.address > entry.length || local.length > entry.length - target.address)
+    return {EACCES, "outside the registration"};
+  // A number that has been given to another process would be a disaster.
+  if (gone()) return {ECONNRESET, "the peer's process has ended"};
+
+  const iovec here{local.address, local.length};
+  const iovec there{
+      reinterpret_cast<void*>(static_cast<std::uintptr_t>(entry.address + target.address)),
+      local.length};
+  const ssize_t copied = writes ? process_vm_writev(address_.pid, &here, 1, &there, 1, 0)
+                                : process_vm_readv(address_.pid, &here, 1, &there, 1, 0);
+  if (copied == static_cast<ssize_t>(local.length)) return {};
+  if (copied >= 0) return {EFAULT, "the memory ends before the range does"};
+  if (errno == ESRCH) return {ECONNRESET, "the peer's process has ended"};
+  return {errno, "process_vm_writev or process_vm_readv refused"};
+}
+
+void Neighbour::announce() const noexcept {
+  head_->pending[index_ / 64].fetch_or(std::uint64_t{1} << (index_ % 64),
+                                       std::memory_order_seq_cst);
+  ring();
+}
+
+void Neighbour::ring() const noexcept {
+  if (head_->asleep.load(std::memory_order_seq_cst) == 0) return;
+  if (head_->asleep.exchange(0) == 0) return;
+  // Fails only if the pipe is full, and then it is readable already.
+  [[maybe_unused]] const ssize_t rung = ::write(bell_.get(), "", 1);
+}
+
+}  // namespace weft::providers::shm

@@ -1,0 +1,69 @@
+// Another shm endpoint of this machine, as seen from one of ours.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <weft/error.hpp>
+#include <weft/memory.hpp>
+
+#include "endpoint.hpp"
+#include "shm/region.hpp"
+
+namespace weft::providers::shm {
+
+/// What an endpoint tells about itself. Only the process that it names can be meant: whoever opens
+/// the region finds the nonce in it, or somebody else's.
+struct Address {
+  std::uint64_t nonce = 0;
+  std::int32_t pid = 0;
+  std::int32_t region = -1;  // descriptors, in that process
+  std::int32_t bell = -1;
+  std::int32_t reserved = 0;
+};
+
+/// 0, or an errno with words of our own.
+struct Outcome {
+  int error = 0;
+  const char* text = "";
+};
+
+class Neighbour {
+ public:
+  /// Opens the region and takes a slot in it. Fails if the process is not there or not ours to
+  /// look into.
+  static Result<std::shared_ptr<Neighbour>> meet(const Address& address, std::uint64_t own_nonce);
+  /// Gives the slot back.
+  ~Neighbour();
+  Neighbour(const Neighbour&) = delete;
+  Neighbour& operator=(const Neighbour&) = delete;
+
+  std::uint64_t nonce() const noexcept { return address_.nonce; }
+  Slot& slot() const noexcept { return *slot_; }
+  /// Whether its process has ended, be it reaped or not.
+  bool gone() const noexcept;
+  /// Whether its endpoint takes nothing any more.
+  bool closed() const noexcept { return head_->closed.load(std::memory_order_acquire) != 0; }
+
+  /// Copies between this process's memory and a registration of the neighbour's, here and now.
+  Outcome copy(bool writes, const Local& local, const Target& target) const noexcept;
+  /// Tells it that something new is in our slot.
+  void announce() const noexcept;
+  /// Wakes it if it sleeps.
+  void ring() const noexcept;
+
+ private:
+  explicit Neighbour(const Address& address) : address_(address) {}
+  Result<void> open();
+  Result<void> claim_slot(const Descriptor& region, std::uint64_t own_nonce);
+  Outcome copy_checked(bool writes, const Local& local, const Target& target) const noexcept;
+
+  const Address address_;
+  Descriptor process_, bell_;
+  Mapped<Head> head_;
+  Mapped<Slot> slot_;
+  std::size_t index_ = slot_count;  // of the slot
+};
+
+}  // namespace weft::providers::shm

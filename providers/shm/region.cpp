@@ -1,0 +1,64 @@
+#include "shm/region.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <system_error>
+
+namespace weft::providers::shm {
+
+Descriptor::~Descriptor() {
+  if (fd_ >= 0) close(fd_);
+}
+
+Error system_error(std::string_view operation) {
+  const int error = errno;
+  const Code code = error == ENOMEM ? Code::out_of_memory : Code::unavailable;
+  return Error(code, fmt::format("{}: {}", operation, std::generic_category().message(error)))
+      .with_operation(std::string(operation));
+}
+
+template <typename Part>
+void Mapped<Part>::Unmap::operator()(Part* part) const noexcept {
+  munmap(part, sizeof(Part));
+}
+
+template <typename Part>
+Result<Mapped<Part>> Mapped<Part>::of(const Descriptor& region, std::size_t offset) {
+  void* address = mmap(nullptr, sizeof(Part), PROT_READ | PROT_WRITE, MAP_SHARED, region.get(),
+                       static_cast<off_t>(offset));
+  if (address == MAP_FAILED) return fail(system_error("mmap of a shared region"));
+  Mapped mapped;
+  // A new region is all zeros, which is what each member starts as.
+  mapped.part_.reset(static_cast<Part*>(address));
+  return mapped;
+}
+
+template class Mapped<Head>;
+template class Mapped<Slot>;
+
+Result<Descriptor> create_region() {
+  Descriptor region(memfd_create("weft-shm", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (region.get() < 0) return fail(system_error("memfd_create"));
+  if (ftruncate(region.get(), static_cast<off_t>(region_bytes)) != 0)
+    return fail(system_error("ftruncate of a shared region"));
+  if (fcntl(region.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
+    return fail(system_error("sealing a shared region"));
+  return region;
+}
+
+Result<void> check_region(const Descriptor& region) {
+  struct stat status {};
+  if (fstat(region.get(), &status) != 0) return fail(system_error("fstat of a shared region"));
+  const int seals = fcntl(region.get(), F_GET_SEALS);
+  if (seals < 0 || (seals & F_SEAL_SHRINK) == 0 ||
+      status.st_size != static_cast<off_t>(region_bytes))
+    return fail(Code::invalid_argument, "the peer's shared region is none of this version");
+  return {};
+}
+
+}  // namespace weft::providers::shm

@@ -1,0 +1,105 @@
+// The memory that an shm endpoint shares with the processes around it: who it is, what may be
+// reached, and a mail slot for each peer that sends to it.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <weft/error.hpp>
+
+#include "shm/descriptor.hpp"
+
+namespace weft::providers::shm {
+
+/// Changes whenever the layout below does: rails of different layouts do not pair.
+constexpr std::uint32_t layout_version = 1;
+
+/// Peers that can send to one endpoint at a time. Slots are sparse: one that nobody uses costs
+/// address space only.
+constexpr std::size_t slot_count = 1024;
+/// Registrations of one endpoint. 18 bits of a key say which one.
+constexpr unsigned index_bits = 18;
+constexpr std::size_t entry_count = std::size_t{1} << index_bits;
+/// Bytes under way from one peer; small enough to stay in a core's cache.
+constexpr std::size_t ring_bytes = std::size_t{64} << 10;
+constexpr std::size_t cache_line = 64;
+constexpr std::size_t page_bytes = 4096;  // offsets of mappings are multiples of it
+
+/// One registration. `key` is 0 while the entry is closed; the rest is written before it.
+struct Entry {
+  std::atomic<std::uint64_t> key;
+  std::uint64_t address;
+  std::uint64_t length;
+  std::uint64_t access;  // providers::Access
+};
+
+/// What the peer that has a slot says of itself.
+struct alignas(cache_line) Claim {
+  std::atomic<std::uint64_t> owner;  // the nonce of its endpoint; 0: free, `left`: see below
+  std::atomic<std::uint32_t> pid;
+  /// The key of the entry that it copies to or from just now. Closing an entry waits for that.
+  std::atomic<std::uint64_t> copying;
+};
+/// The sender is gone for good; the owner of the region frees the slot once it has seen this.
+constexpr std::uint64_t left = 1;
+
+struct Head {
+  std::uint64_t nonce;  // who this is, and never anybody else
+  std::atomic<std::uint32_t> closed;
+  std::atomic<std::uint32_t> claimed;  // slots that were ever used: those below this number
+  /// Set by the owner before it sleeps; whoever has something for it takes it down and rings.
+  alignas(cache_line) std::atomic<std::uint32_t> asleep;
+  /// A bit for each slot that has something new.
+  alignas(cache_line) std::array<std::atomic<std::uint64_t>, slot_count / 64> pending;
+  std::array<Claim, slot_count> claims;
+  std::array<Entry, entry_count> entries;
+};
+
+/// Messages of one sender: a stream of bytes in a ring that one side writes and one side reads.
+/// Both counts only grow; a byte's place is its number modulo the ring.
+struct Slot {
+  alignas(cache_line) std::atomic<std::uint64_t> written;
+  alignas(cache_line) std::atomic<std::uint64_t> consumed;
+  alignas(page_bytes) std::array<std::byte, ring_bytes> ring;
+};
+
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+static_assert(sizeof(Slot) % page_bytes == 0);
+
+constexpr std::size_t head_bytes = (sizeof(Head) + page_bytes - 1) / page_bytes * page_bytes;
+constexpr std::size_t region_bytes = head_bytes + slot_count * sizeof(Slot);
+
+/// A part of a region, mapped.
+template <typename Part>
+class Mapped {
+ public:
+  Mapped() = default;
+  static Result<Mapped> of(const Descriptor& region, std::size_t offset);
+  Part* operator->() const noexcept { return part_.get(); }
+  Part& operator*() const noexcept { return *part_; }
+  explicit operator bool() const noexcept { return part_ != nullptr; }
+
+ private:
+  struct Unmap {
+    void operator()(Part* part) const noexcept;
+  };
+  std::unique_ptr<Part, Unmap> part_;
+};
+extern template class Mapped<Head>;
+extern template class Mapped<Slot>;
+
+/// A new region, whose size nobody can change.
+Result<Descriptor> create_region();
+/// A descriptor from another process, if it is a region that can't shrink under its readers.
+Result<void> check_region(const Descriptor& region);
+
+inline Result<Mapped<Head>> map_head(const Descriptor& region) {
+  return Mapped<Head>::of(region, 0);
+}
+inline Result<Mapped<Slot>> map_slot(const Descriptor& region, std::size_t index) {
+  return Mapped<Slot>::of(region, head_bytes + index * sizeof(Slot));
+}
+
+}  // namespace weft::providers::shm

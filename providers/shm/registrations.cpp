@@ -1,0 +1,88 @@
+#include "shm/registrations.hpp"
+
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <weft/deadline.hpp>
+
+#include "base/log.hpp"
+#include "base/random.hpp"
+
+namespace weft::providers::shm {
+namespace {
+
+// A copy takes well under a millisecond; a process that was stopped within one may take for ever.
+constexpr auto longest_copy = std::chrono::seconds(2);
+
+class ShmRegistration final : public Registration {
+ public:
+  ShmRegistration(Registrations& registrations, std::uint64_t key)
+      : registrations_(registrations), key_(key) {}
+  ~ShmRegistration() override {
+    if (key_ != 0) registrations_.close(key_);
+  }
+  void* descriptor() const noexcept override { return nullptr; }
+  std::uint64_t key() const noexcept override { return key_; }
+
+ private:
+  Registrations& registrations_;
+  const std::uint64_t key_;  // 0: for local use, which needs no entry
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Registration>> Registrations::add(void* address, std::size_t length,
+                                                         Access access) {
+  if (access == Access::local) return std::make_unique<ShmRegistration>(*this, 0);
+  return take_index().map([&](std::size_t index) -> std::unique_ptr<Registration> {
+    Entry& entry = head_.entries[index];
+    entry.address = reinterpret_cast<std::uintptr_t>(address);
+    entry.length = length;
+    entry.access = static_cast<std::uint64_t>(access);
+    std::uint64_t key = 0;
+    while (key < entry_count) key = core::random_u64() / entry_count * entry_count + index;
+    entry.key.store(key, std::memory_order_seq_cst);
+    return std::make_unique<ShmRegistration>(*this, key);
+  });
+}
+
+Result<std::size_t> Registrations::take_index() {
+  const std::lock_guard lock(mutex_);
+  if (free_.empty()) {
+    if (fresh_ == entry_count)
+      return fail(Code::out_of_memory,
+                  fmt::format("an shm rail takes {} registrations", entry_count));
+    return fresh_++;
+  }
+  const std::size_t index = free_.back();
+  free_.pop_back();
+  return index;
+}
+
+void Registrations::close(std::uint64_t key) {
+  const std::size_t index = key % entry_count;
+  head_.entries[index].key.store(0, std::memory_order_seq_cst);
+  if (!wait_for_copies(key)) {
+    core::log(LogLevel::warning,
+              "a peer was within a copy when its grant was closed, and has not come out of it; "
+              "the memory may still change");
+    return;  // the entry stays out of use
+  }
+  const std::lock_guard lock(mutex_);
+  free_.push_back(index);
+}
+
+bool Registrations::wait_for_copies(std::uint64_t key) const {
+  const auto deadline = Deadline::in(longest_copy);
+  const std::uint32_t claimed = head_.claimed.load();
+  for (std::uint32_t slot = 0; slot < std::min<std::uint32_t>(claimed, slot_count); ++slot) {
+    const Claim& claim = head_.claims[slot];
+    while (claim.copying.load(std::memory_order_seq_cst) == key && !gone_(claim)) {
+      if (deadline.passed()) return false;
+      sched_yield();
+    }
+  }
+  return true;
+}
+
+}  // namespace weft::providers::shm

@@ -1,0 +1,38 @@
+// What an endpoint lets its peers reach: the entries of its region.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+#include <weft/error.hpp>
+
+#include "endpoint.hpp"
+#include "shm/region.hpp"
+
+namespace weft::providers::shm {
+
+class Registrations {
+ public:
+  /// Whether the process that has a slot has ended.
+  using Gone = std::function<bool(const Claim&)>;
+  Registrations(Head& head, Gone gone) : head_(head), gone_(std::move(gone)) {}
+
+  /// From any thread, both.
+  Result<std::unique_ptr<Registration>> add(void* address, std::size_t length, Access access);
+  /// Returns when nobody copies by the key any more, or after a while.
+  void close(std::uint64_t key);
+
+ private:
+  Result<std::size_t> take_index();
+  bool wait_for_copies(std::uint64_t key) const;
+
+  Head& head_;
+  const Gone gone_;
+  std::mutex mutex_;
+  std::vector<std::size_t> free_;
+  std::size_t fresh_ = 0;  // entries from here on were never used
+};
+
+}  // namespace weft::providers::shm

@@ -1,0 +1,20 @@
+// Weft's own provider for processes of one machine and user. The initiator copies between the two
+// address spaces itself (process_vm_writev, process_vm_readv: one copy), so nothing waits for the
+// target, and no lock is shared with it: a process that is killed or stopped harms nobody else.
+// Messages go through rings in memory that both map.
+#pragma once
+
+#include <memory>
+
+#include "endpoint.hpp"
+#include "provider.hpp"
+
+namespace weft::providers::shm {
+
+/// Adds it to what was found. Fails if this machine lets no process reach into another.
+Result<void> look(const Wanted& wanted, Found& found);
+
+Capability capability();
+Result<std::unique_ptr<Endpoint>> open_endpoint();
+
+}  // namespace weft::providers::shm

@@ -1,0 +1,302 @@
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "base/random.hpp"
+#include "sanitizer.hpp"
+#include "shm/mail.hpp"
+#include "shm/neighbour.hpp"
+#include "shm/region.hpp"
+#include "shm/registrations.hpp"
+#include "shm/shm.hpp"
+
+namespace weft::providers::shm {
+namespace {
+
+class ShmEndpoint final : public Endpoint {
+ public:
+  ~ShmEndpoint() override;
+  Result<void> open();
+
+  const Capability& capability() const noexcept override { return record_; }
+  const Blob& address() const noexcept override { return address_; }
+
+  Result<FabricAddress> insert(Bytes address) override;
+  void remove(FabricAddress peer) override;
+  Result<std::unique_ptr<Registration>> register_memory(void* address, std::size_t length,
+                                                        Access access) override {
+    return registrations_->add(address, length, access);
+  }
+
+  Post write(Posted& posted, const Local& local, const Target& target) override {
+    return copy(true, posted, local, target);
+  }
+  Post read(Posted& posted, const Local& local, const Target& target) override {
+    return copy(false, posted, local, target);
+  }
+  Post send(Posted& posted, const Local& local, FabricAddress peer, MessageClass type) override;
+  Post receive(Posted& posted, const Local& local, MessageClass type) override;
+  std::size_t poll() override;
+  int wait_fd() const noexcept override { return bell_.get(); }
+  bool may_sleep() override;
+
+ private:
+  struct Met {
+    std::shared_ptr<Neighbour> neighbour;
+    std::size_t users = 0;  // an address may be inserted several times
+  };
+  Result<void> open_bell(Address& address);
+  Post copy(bool writes, Posted& posted, const Local& local, const Target& target);
+  std::shared_ptr<Neighbour> neighbour(FabricAddress peer) const;
+  std::shared_ptr<Neighbour> sender(std::uint64_t nonce) const;
+  bool gone(const Claim& claim) const;
+  bool wake_up();
+  void collect(bool slept);
+  void look_into(std::size_t slot);
+  void free_slots_of_the_gone();
+  void free_slot(std::size_t slot);
+  std::size_t tell();
+
+  const Capability record_ = shm::capability();
+  Blob address_;
+  Descriptor region_, bell_, ringer_;  // the bell's ends: to sleep on, and for others to ring
+  Mapped<Head> head_;
+  std::unique_ptr<Registrations> registrations_;
+
+  // By any thread.
+  mutable std::mutex mutex_;
+  std::map<FabricAddress, Met> met_;
+  std::atomic<bool> somebody_left_{false};
+
+  // By the owning thread.
+  std::map<FabricAddress, Outbound> outbound_;
+  std::vector<Outbound*> sending_;          // those that are not idle
+  std::map<std::size_t, Inbound> inbound_;  // by slot
+  std::vector<std::size_t> waiting_;        // slots whose message waits for a buffer
+  Receives receives_;
+  std::vector<Ended> ended_, telling_;
+  bool asleep_ = false;
+};
+
+Result<void> ShmEndpoint::open() {
+  auto region = create_region();
+  if (!region) return fail(std::move(region.error()));
+  region_ = std::move(*region);
+  auto head = map_head(region_);
+  if (!head) return fail(std::move(head.error()));
+  head_ = std::move(*head);
+  head_->nonce = core::random_u64();
+  registrations_ =
+      std::make_unique<Registrations>(*head_, [this](const Claim& claim) { return gone(claim); });
+  Address address{head_->nonce, getpid(), region_.get(), -1, 0};
+  return open_bell(address).map([&] {
+    address_.resize(sizeof address);
+    std::memcpy(address_.data(), &address, sizeof address);
+  });
+}
+
+Result<void> ShmEndpoint::open_bell(Address& address) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return fail(system_error("pipe2"));
+  bell_ = Descriptor(ends[0]);
+  ringer_ = Descriptor(ends[1]);
+  address.bell = ringer_.get();
+  return {};
+}
+
+ShmEndpoint::~ShmEndpoint() {
+  head_->closed.store(1);
+}
+
+Result<FabricAddress> ShmEndpoint::insert(Bytes bytes) {
+  Address address;
+  if (bytes.size() != sizeof address)
+    return fail(Code::invalid_argument, "that is not the address of an shm rail");
+  std::memcpy(&address, bytes.data(), sizeof address);
+  const FabricAddress key = address.nonce;
+  const std::lock_guard lock(mutex_);
+  if (const auto known = met_.find(key); known != met_.end()) {
+    ++known->second.users;
+    return key;
+  }
+  return Neighbour::meet(address, head_->nonce).map([&](std::shared_ptr<Neighbour> neighbour) {
+    met_.emplace(key, Met{std::move(neighbour), 1});
+    return key;
+  });
+}
+
+void ShmEndpoint::remove(FabricAddress peer) {
+  const std::lock_guard lock(mutex_);
+  const auto entry = met_.find(peer);
+  if (entry == met_.end() || --entry->second.users > 0) return;
+  met_.erase(entry);
+  somebody_left_ = true;
+}
+
+std::shared_ptr<Neighbour> ShmEndpoint::neighbour(FabricAddress peer) const {
+  const std::lock_guard lock(mutex_);
+  const auto entry = met_.find(peer);
+  return entry != met_.end() ? entry->second.neighbour : nullptr;
+}
+
+/// Whether the process that has a slot has ended.
+bool ShmEndpoint::gone(const Claim& claim) const {
+  // An address is known by the nonce of its endpoint.
+  if (const auto known = neighbour(claim.owner.load())) return known->gone();
+  const auto pid = static_cast<pid_t>(claim.pid.load());
+  return pid > 0 && kill(pid, 0) != 0 && errno == ESRCH;
+}
+
+Post ShmEndpoint::copy(bool writes, Posted& posted, const Local& local, const Target& target) {
+  const auto peer = neighbour(target.peer);
+  if (!peer) return {PostStatus::failed, EHOSTUNREACH};
+  handing_over(&every_endpoint);
+  ended_.push_back({&posted, local.length, peer->copy(writes, local, target)});
+  return {};
+}
+
+Post ShmEndpoint::send(Posted& posted, const Local& local, FabricAddress peer, MessageClass type) {
+  auto entry = outbound_.find(peer);
+  if (entry == outbound_.end()) {
+    auto to = neighbour(peer);
+    if (!to) return {PostStatus::failed, EHOSTUNREACH};
+    entry = outbound_.try_emplace(peer, std::move(to)).first;
+  }
+  Outbound& outbound = entry->second;
+  handing_over(&every_endpoint);
+  const bool idle = outbound.idle();
+  if (!outbound.send(posted, local, type)) return {PostStatus::again, 0};
+  if (idle) sending_.push_back(&outbound);
+  // What is small is gone with this; what was taken already is told by the next poll.
+  outbound.pump(ended_, false);
+  return {};
+}
+
+Post ShmEndpoint::receive(Posted& posted, const Local& local, MessageClass type) {
+  receives_.post(type, {&posted, local});
+  return {};
+}
+
+std::size_t ShmEndpoint::poll() {
+  const bool slept = wake_up();
+  if (somebody_left_.exchange(false)) free_slots_of_the_gone();
+  collect(slept);
+  return tell();
+}
+
+bool ShmEndpoint::wake_up() {
+  if (!std::exchange(asleep_, false)) return false;
+  head_->asleep.store(0);
+  std::array<char, 64> rings;
+  [[maybe_unused]] const ssize_t heard = ::read(bell_.get(), rings.data(), rings.size());
+  return true;
+}
+
+void ShmEndpoint::collect(bool slept) {
+  for (Outbound* outbound : sending_) outbound->pump(ended_, slept);
+  std::erase_if(sending_, [](const Outbound* outbound) { return outbound->idle(); });
+  for (const std::size_t slot : std::exchange(waiting_, {})) look_into(slot);
+  for (std::size_t word = 0; word < head_->pending.size(); ++word) {
+    if (head_->pending[word].load(std::memory_order_relaxed) == 0) continue;
+    for (std::uint64_t bits = head_->pending[word].exchange(0); bits != 0; bits &= bits - 1)
+      look_into(word * 64 + static_cast<std::size_t>(std::countr_zero(bits)));
+  }
+}
+
+void ShmEndpoint::look_into(std::size_t slot) {
+  const std::uint64_t owner = head_->claims[slot].owner.load();
+  auto entry = inbound_.find(slot);
+  if (entry == inbound_.end()) {
+    if (owner == 0) return;
+    if (owner == left) return free_slot(slot);
+    auto mapped = map_slot(region_, slot);
+    // Without memory for the mapping it is tried again by the next poll.
+    if (!mapped) return waiting_.push_back(slot);
+    entry = inbound_.try_emplace(slot, std::move(*mapped), owner).first;
+  }
+  Inbound& inbound = entry->second;
+  if (inbound.take(receives_, ended_))
+    if (const auto from = neighbour(inbound.sender())) from->ring();
+  if (owner == left) return free_slot(slot);
+  if (inbound.waiting() && std::find(waiting_.begin(), waiting_.end(), slot) == waiting_.end())
+    waiting_.push_back(slot);
+}
+
+/// Frees the slots of those who could not do so themselves.
+void ShmEndpoint::free_slots_of_the_gone() {
+  {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(outbound_,
+                  [&](auto& each) { return each.second.idle() && !met_.contains(each.first); });
+  }
+  for (std::size_t slot = 0; slot < std::min<std::size_t>(head_->claimed, slot_count); ++slot) {
+    const Claim& claim = head_->claims[slot];
+    const std::uint64_t owner = claim.owner.load();
+    if (owner == left || (owner != 0 && gone(claim))) free_slot(slot);
+  }
+}
+
+void ShmEndpoint::free_slot(std::size_t slot) {
+  if (const auto entry = inbound_.find(slot); entry != inbound_.end()) {
+    entry->second.reset(receives_);
+    inbound_.erase(entry);
+  } else if (auto mapped = map_slot(region_, slot)) {
+    Inbound(std::move(*mapped), 0).reset(receives_);
+  } else {
+    return;
+  }
+  std::erase(waiting_, slot);
+  Claim& claim = head_->claims[slot];
+  claim.pid.store(0);
+  claim.copying.store(0);
+  claim.owner.store(0);
+}
+
+/// Handlers may post, so what ended meanwhile is told by the next poll.
+std::size_t ShmEndpoint::tell() {
+  if (ended_.empty()) return 0;
+  handed_over(&every_endpoint);
+  std::swap(ended_, telling_);
+  for (const Ended& each : telling_) {
+    Completion completion;
+    completion.ok = each.outcome.error == 0;
+    completion.length = each.length;
+    completion.fabric_code = each.outcome.error;
+    completion.text = each.outcome.text;
+    each.posted->handler->completed(*each.posted, completion);
+  }
+  const std::size_t count = telling_.size();
+  telling_.clear();
+  return count;
+}
+
+bool ShmEndpoint::may_sleep() {
+  asleep_ = true;
+  head_->asleep.store(1, std::memory_order_seq_cst);
+  const bool news =
+      !ended_.empty() || somebody_left_ ||
+      std::any_of(head_->pending.begin(), head_->pending.end(),
+                  [](const auto& word) { return word.load(std::memory_order_seq_cst) != 0; }) ||
+      std::any_of(sending_.begin(), sending_.end(),
+                  [](const Outbound* outbound) { return outbound->ready(); });
+  return !news;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Endpoint>> open_endpoint() {
+  auto endpoint = std::make_unique<ShmEndpoint>();
+  if (auto opened = endpoint->open(); !opened) return fail(std::move(opened.error()));
+  return std::unique_ptr<Endpoint>(std::move(endpoint));
+}
+
+}  // namespace weft::providers::shm
