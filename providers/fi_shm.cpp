@@ -34,6 +34,7 @@ void quirks(const fi_info&, Capability& record) {
   record.copies = 1;
   record.best_chunk = std::uint64_t{512} << 10;
   record.best_window = 4;
+  record.best_share = std::uint64_t{1} << 20;
 }
 
 // Regions are named weft-<process namespace>-<process>-<count>: unlike the provider's own names

@@ -51,6 +51,7 @@ Capability capability() {
   record.copies = 1;
   record.best_chunk = std::uint64_t{512} << 10;
   record.best_window = 4;
+  record.best_share = std::uint64_t{32} << 10;  // each rail copies by itself, without the target
   return record;
 }
 

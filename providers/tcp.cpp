@@ -22,6 +22,7 @@ void quirks(const fi_info&, Capability& record) {
   record.copies = 2;
   record.best_chunk = std::uint64_t{512} << 10;
   record.best_window = 4;
+  record.best_share = std::uint64_t{128} << 10;
 }
 
 }  // namespace

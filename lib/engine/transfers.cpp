@@ -62,18 +62,20 @@ Result<void> EngineState::check_submission(const PreparedState& prepared,
 }
 
 /// The rails that shall carry so many bytes: one for each chunk's worth, those with the least to
-/// do. Small transfers keep to the first rail until it has enough, since each rail in use takes a
+/// do. Small transfers keep to one rail until it has enough, since each rail in use takes a
 /// core on both sides.
 std::vector<std::size_t> EngineState::choose_rails(const PeerState& peer,
                                                    std::uint64_t bytes) const {
   const std::size_t all = peer.routes.size();
-  const std::uint64_t stripe = peer.routes.front()->rail->chunk_limit();
+  Rail& first = *peer.routes.front()->rail;
+  const std::uint64_t stripe = first.chunk_limit();
+  const std::uint64_t share = std::max<std::uint64_t>(1, first.endpoint().capability().best_share);
   const auto wanted = static_cast<std::size_t>(std::clamp<std::uint64_t>(bytes / stripe, 1, all));
   // In steps of what is worth another rail.
   std::vector<std::pair<std::uint64_t, std::size_t>> load;
   load.reserve(all);
   for (std::size_t i = 0; i < all; ++i)
-    load.emplace_back(peer.routes[i]->rail->queued_bytes() / (2 * stripe), i);
+    load.emplace_back(peer.routes[i]->rail->queued_bytes() / share, i);
   std::partial_sort(load.begin(), load.begin() + static_cast<std::ptrdiff_t>(wanted), load.end());
   std::vector<std::size_t> rails;
   rails.reserve(wanted);

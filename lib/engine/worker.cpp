@@ -205,18 +205,22 @@ void Worker::peer_died(PeerState& peer) {
 
 void Worker::loop() {
   auto idle_since = Clock::now();
+  // A target sees no completions: that a rail woke it is all it knows of the work it does.
+  bool served = false;
   while (!stopping_.load(std::memory_order_relaxed)) {
     if (step() > 0) {
       idle_since = Clock::now();
       continue;
     }
     const auto idle = Clock::now() - idle_since;
-    const bool in_flight = std::any_of(rails_.begin(), rails_.end(),
-                                       [](const Rail* rail) { return rail->has_work(); });
-    if (idle >= (in_flight ? std::max<Nanoseconds>(spin_, patience) : spin_))
-      sleep(idle_since);
-    else
+    const bool in_flight = served || std::any_of(rails_.begin(), rails_.end(),
+                                                 [](const Rail* rail) { return rail->has_work(); });
+    if (idle < (in_flight ? std::max<Nanoseconds>(spin_, patience) : spin_)) {
       sched_yield();  // whoever shares the core may be the one waited for
+      continue;
+    }
+    served = sleep(idle_since);
+    if (served) idle_since = Clock::now();
   }
 }
 
@@ -236,12 +240,13 @@ Nanoseconds Worker::longest_sleep(Clock::time_point idle_since) const {
   return longest;
 }
 
-void Worker::sleep(Clock::time_point idle_since) {
+/// Returns whether a rail ended the sleep.
+bool Worker::sleep(Clock::time_point idle_since) {
   std::vector<pollfd> waited{{wake_fd_, POLLIN, 0}};
   for (Rail* rail : rails_) {
     providers::Endpoint& endpoint = rail->endpoint();
     if (endpoint.wait_fd() < 0 || rail->resting()) continue;
-    if (!endpoint.may_sleep()) return;
+    if (!endpoint.may_sleep()) return true;
     waited.push_back({endpoint.wait_fd(), POLLIN, 0});
   }
   const Nanoseconds time = longest_sleep(idle_since);
@@ -254,6 +259,8 @@ void Worker::sleep(Clock::time_point idle_since) {
   asleep_.store(false, std::memory_order_relaxed);
   std::uint64_t wakes = 0;
   [[maybe_unused]] const ssize_t drained = read(wake_fd_, &wakes, sizeof wakes);
+  return std::any_of(waited.begin() + 1, waited.end(),
+                     [](const pollfd& each) { return each.revents != 0; });
 }
 
 }  // namespace weft::core

@@ -80,7 +80,7 @@ class Worker {
   std::size_t progress(Rail& rail);
   template <typename Which>
   std::vector<std::shared_ptr<TransferState>> take_watched(Which&& which);
-  void sleep(Clock::time_point idle_since);
+  bool sleep(Clock::time_point idle_since);
   Nanoseconds longest_sleep(Clock::time_point idle_since) const;
 
   const Nanoseconds spin_;

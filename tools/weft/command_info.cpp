@@ -66,7 +66,8 @@ nlohmann::ordered_json to_json(const Capability& record) {
           {"gbps", record.gbps},
           {"copies", record.copies},
           {"best_chunk", record.best_chunk},
-          {"best_window", record.best_window}};
+          {"best_window", record.best_window},
+          {"best_share", record.best_share}};
 }
 
 std::string libfabric_version(const Info& info) {

@@ -63,6 +63,7 @@ struct Capability {
 
   std::uint64_t best_chunk = 0;  ///< Chunk size that measured best, in bytes.
   std::size_t best_window = 0;   ///< Chunks in flight per rail that measured best.
+  std::uint64_t best_share = 0;  ///< Bytes queued on one rail from which another one helps.
 };
 
 /// One NIC or interface that discovery looked at.
