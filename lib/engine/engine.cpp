@@ -13,18 +13,8 @@ namespace {
 // A destructor may take this long.
 constexpr auto destructor_time = std::chrono::seconds(2);
 
-Error moved_from() {
-  return Error(Code::closed, "the handle was moved from");
-}
-
-/// Runs `body` if the engine can be used, and keeps its rails open meanwhile.
-template <typename Body>
-auto call(const std::shared_ptr<core::EngineState>& engine, Body&& body) -> decltype(body()) {
-  if (!engine) return fail(moved_from());
-  const core::EngineState::Call call(*engine);
-  if (auto error = call.refused()) return fail(std::move(*error));
-  return body();
-}
+using core::call;
+using core::moved_from;
 
 }  // namespace
 

@@ -190,6 +190,19 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   std::unique_ptr<ControlPlane> control_;
 };
 
+inline Error moved_from() {
+  return Error(Code::closed, "the handle was moved from");
+}
+
+/// Runs `body` if the engine can be used, and keeps its rails open meanwhile.
+template <typename Body>
+auto call(const std::shared_ptr<EngineState>& engine, Body&& body) -> decltype(body()) {
+  if (!engine) return fail(moved_from());
+  const EngineState::Call call(*engine);
+  if (auto error = call.refused()) return fail(std::move(*error));
+  return body();
+}
+
 template <typename Wait>
 bool EngineState::wait(Wait&& ended, Deadline deadline) {
   if (config_.progress == Progress::threads) return ended(deadline);

@@ -152,12 +152,15 @@ std::shared_ptr<RemoteState> GrantTable::imported(std::uint64_t lease,
   return remote && remote->peer().get() == &peer ? remote : nullptr;
 }
 
-void GrantTable::add_import(const std::shared_ptr<RemoteState>& remote) {
+std::shared_ptr<RemoteState> GrantTable::add_import(const std::shared_ptr<RemoteState>& remote) {
   const std::lock_guard lock(mutex_);
   // Forgotten imports would otherwise pile up; looked for now and then, so that adding stays cheap.
   if ((imports_.size() & (imports_.size() + 1)) == 0)
     std::erase_if(imports_, [](const auto& each) { return each.second.expired(); });
-  imports_[remote->description().lease] = remote;
+  std::weak_ptr<RemoteState>& entry = imports_[remote->description().lease];
+  if (auto known = entry.lock(); known && known->peer() == remote->peer()) return known;
+  entry = remote;
+  return remote;
 }
 
 void GrantTable::link_down(LinkId link, const Error& why) {

@@ -66,7 +66,8 @@ class GrantTable {
 
   // Imported grants.
   std::shared_ptr<RemoteState> imported(std::uint64_t lease, const PeerState& peer) const;
-  void add_import(const std::shared_ptr<RemoteState>& remote);
+  /// The same grant has one state, whoever imports it first: its revocation waits for all users.
+  std::shared_ptr<RemoteState> add_import(const std::shared_ptr<RemoteState>& remote);
 
   /// The link is gone: whoever waits for something from it hears `why`.
   void link_down(LinkId link, const Error& why);

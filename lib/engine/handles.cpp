@@ -7,13 +7,9 @@
 namespace weft {
 namespace {
 
-Error moved_from() {
-  return Error(Code::closed, "the handle was moved from");
-}
-
 /// Why a handle can't be waited for: it was moved from (null), or this is a forked child.
 std::optional<Error> unwaitable(const std::weak_ptr<core::EngineState>* weak) {
-  if (weak == nullptr) return moved_from();
+  if (weak == nullptr) return core::moved_from();
   const auto engine = weak->lock();
   if (engine && engine->forked()) return core::forked_error();
   return std::nullopt;
@@ -118,9 +114,7 @@ std::uint64_t Grant::lease_id() const noexcept {
 Result<Revoked> Grant::revoke(Deadline deadline) {
   const auto engine = state_ ? state_->segment().engine() : nullptr;
   if (!engine) return fail(Code::closed, "the grant's engine is gone");
-  const core::EngineState::Call call(*engine);
-  if (auto error = call.refused()) return fail(std::move(*error));
-  return engine->revoke(state_, deadline);
+  return core::call(engine, [&] { return engine->revoke(state_, deadline); });
 }
 
 Segment::Segment(std::shared_ptr<core::SegmentState> state) : state_(std::move(state)) {}
@@ -142,20 +136,15 @@ int Segment::fd() const noexcept {
 Result<Grant> Segment::grant(std::span<const Range> ranges, Rights rights) {
   const auto engine = state_ ? state_->engine() : nullptr;
   if (!engine) return fail(Code::closed, "the segment's engine is gone");
-  const core::EngineState::Call call(*engine);
-  if (auto error = call.refused()) return fail(std::move(*error));
-  return engine->grant(state_, ranges, rights).map([](auto&& grant) {
-    return Grant(std::move(grant));
-  });
+  return core::call(engine, [&] { return engine->grant(state_, ranges, rights); })
+      .map([](auto&& grant) { return Grant(std::move(grant)); });
 }
 Result<void> Segment::release(Deadline deadline) {
-  if (!state_) return fail(Code::closed, "the handle was moved from");
+  if (!state_) return fail(core::moved_from());
   const auto engine = state_->engine();
   // An engine that is gone has closed its rails: nothing reaches the memory.
   if (!engine) return {};
-  const core::EngineState::Call call(*engine);
-  if (auto error = call.refused()) return fail(std::move(*error));
-  return engine->release(*state_, deadline);
+  return core::call(engine, [&] { return engine->release(*state_, deadline); });
 }
 
 Remote::Remote(std::shared_ptr<core::RemoteState> state) : state_(std::move(state)) {}

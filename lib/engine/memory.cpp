@@ -158,8 +158,7 @@ Result<std::shared_ptr<RemoteState>> EngineState::import(Bytes blob) {
         return fail(Error(Code::invalid_argument,
                           fmt::format("the grant has no key for the peer's rail {}", target.index))
                         .with_peer(peer->introduction.name));
-  grants_.add_import(remote);
-  return remote;
+  return grants_.add_import(remote);
 }
 
 Result<void> EngineState::publish(std::string_view name, const std::shared_ptr<GrantState>& grant) {

@@ -21,8 +21,7 @@ Result<std::shared_ptr<const PreparedState>> EngineState::prepare(
             .with_peer(grant.engine));
   if (!local->belongs_to(*this))
     return fail(Code::invalid_argument, "the local segment is another engine's");
-  if (remote->peer()->engine != this)
-    return fail(Code::invalid_argument, "the remote memory was imported by another engine");
+  if (auto own = check_own(*remote->peer()); !own) return fail(std::move(own.error()));
   auto bytes = check_pieces(pieces, {local->size(), grant.ranges});
   if (!bytes) return fail(std::move(bytes.error()));
   auto prepared = std::make_shared<PreparedState>();
@@ -114,18 +113,14 @@ Result<std::shared_ptr<TransferState>> EngineState::submit(
   submission.options = std::move(options);
 
   const auto peer = prepared->remote->peer();
-  if (!prepared->local->users().enter())
-    return fail(Code::closed, "the local segment is being released");
-  if (!prepared->remote->users().enter()) {
-    prepared->local->users().leave();
+  Entered local(prepared->local->users()), remote(prepared->remote->users()),
+      unsettled(unsettled_transfers_);
+  if (!local) return fail(Code::closed, "the local segment is being released");
+  if (!remote)
     return fail(Error(Code::stale, "the grant was revoked by its owner")
                     .with_peer(peer->introduction.name));
-  }
-  if (!unsettled_transfers_.enter()) {
-    prepared->local->users().leave();
-    prepared->remote->users().leave();
-    return fail(Code::closed, "the engine is closed");
-  }
+  if (!unsettled) return fail(Code::closed, "the engine is closed");
+  for (Entered* each : {&local, &remote, &unsettled}) each->keep();  // transfer_quiescent() leaves
   ++active_transfers_;
   const auto rails = choose_rails(*peer, submission.bytes);
   submission.prepared = std::move(prepared);

@@ -37,6 +37,10 @@ constexpr auto quiet_interval = milliseconds(1);
 // With a descriptor for everything, only deadlines end a sleep, and this.
 constexpr auto longest_interval = milliseconds(500);
 
+Clock::rep deadline_count(const TransferState& transfer) {
+  return transfer.submission().deadline.when().time_since_epoch().count();
+}
+
 }  // namespace
 
 Worker::Worker(Nanoseconds spin) : spin_(spin), wake_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
@@ -143,24 +147,6 @@ std::size_t Worker::empty_inbox() {
   return count;
 }
 
-void Worker::watch(const std::shared_ptr<TransferState>& transfer) {
-  {
-    const std::lock_guard lock(watched_mutex_);
-    watched_.push_back(transfer);
-    const Clock::rep deadline = transfer->submission().deadline.when().time_since_epoch().count();
-    next_deadline_ = std::min<Clock::rep>(next_deadline_, deadline);
-    if (watched_.size() >= sweep_at_) {
-      std::erase_if(watched_, [](const auto& each) {
-        const auto alive = each.lock();
-        return !alive || alive->ended();
-      });
-      sweep_at_ = std::max<std::size_t>(64, 2 * watched_.size());
-    }
-  }
-  // The peer may have died just now; if it dies later, the transfer is found here.
-  if (!transfer->peer().up()) transfer->end_early(State::failed, transfer->peer().down_error());
-}
-
 /// Removes those that have ended, and those that `which` says, which it returns.
 template <typename Which>
 std::vector<std::shared_ptr<TransferState>> Worker::take_watched(Which&& which) {
@@ -174,12 +160,25 @@ std::vector<std::shared_ptr<TransferState>> Worker::take_watched(Which&& which) 
       taken.push_back(std::move(transfer));
       return true;
     }
-    next = std::min<Clock::rep>(next,
-                                transfer->submission().deadline.when().time_since_epoch().count());
+    next = std::min(next, deadline_count(*transfer));
     return false;
   });
   next_deadline_ = next;
+  sweep_at_ = std::max<std::size_t>(64, 2 * watched_.size());
   return taken;
+}
+
+void Worker::watch(const std::shared_ptr<TransferState>& transfer) {
+  bool sweep = false;
+  {
+    const std::lock_guard lock(watched_mutex_);
+    watched_.push_back(transfer);
+    next_deadline_ = std::min<Clock::rep>(next_deadline_, deadline_count(*transfer));
+    sweep = watched_.size() >= sweep_at_;
+  }
+  if (sweep) take_watched([](auto&) { return false; });
+  // The peer may have died just now; if it dies later, the transfer is found here.
+  if (!transfer->peer().up()) transfer->end_early(State::failed, transfer->peer().down_error());
 }
 
 void Worker::end_overdue(Clock::time_point now) {

@@ -63,7 +63,6 @@ class Worker {
     std::vector<std::pair<Rail*, std::shared_ptr<TransferState>>> offers;
     std::vector<std::pair<Rail*, std::shared_ptr<PeerState>>> attentions;
     std::vector<std::function<void()>> tasks;
-    bool empty() const noexcept { return offers.empty() && attentions.empty() && tasks.empty(); }
     void clear() {
       offers.clear();
       attentions.clear();

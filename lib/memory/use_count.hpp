@@ -66,4 +66,21 @@ class UseCount {
   std::vector<std::function<void()>> when_idle_;
 };
 
+/// Enters a UseCount, and leaves it again unless it is kept.
+class Entered {
+ public:
+  explicit Entered(UseCount& count) : count_(count.enter() ? &count : nullptr) {}
+  ~Entered() {
+    if (count_ != nullptr) count_->leave();
+  }
+  Entered(const Entered&) = delete;
+  Entered& operator=(const Entered&) = delete;
+  explicit operator bool() const noexcept { return count_ != nullptr; }
+  /// Somebody else leaves in its stead.
+  void keep() noexcept { count_ = nullptr; }
+
+ private:
+  UseCount* count_;
+};
+
 }  // namespace weft::core

@@ -179,6 +179,16 @@ TEST(GrantTable, BoundsTheLookupsOfOnePeer) {
   EXPECT_TRUE(table.ask("n0", {2, 1})) << "another peer's count is its own";
 }
 
+TEST(GrantTable, OneGrantIsImportedOnceWhoeverComesFirst) {
+  GrantTable table;
+  const auto peer = make_peer(1), reborn = make_peer(1);
+  const auto first = make_remote(peer), second = make_remote(peer), later = make_remote(reborn);
+  EXPECT_EQ(table.add_import(first), first);
+  EXPECT_EQ(table.add_import(second), first) << "a revocation waits for the users of one";
+  EXPECT_EQ(table.imported(0, *peer), first);
+  EXPECT_EQ(table.add_import(later), later) << "another incarnation's is another grant";
+}
+
 TEST(GrantTable, LookupsOfOursEndWithTheirLink) {
   GrantTable table;
   const auto mine = std::make_shared<LookupState>(), other = std::make_shared<LookupState>();

@@ -1,0 +1,305 @@
+// The shm provider's own parts, within one process: rings, registrations, and an endpoint's ends.
+#include "shm/shm.hpp"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <thread>
+
+#include "shm/neighbour.hpp"
+#include "shm/registrations.hpp"
+#include "shm/ring.hpp"
+
+namespace weft::providers::shm {
+namespace {
+
+Result<Mapped<Slot>> fresh_slot() {
+  return create_region().and_then([](const Descriptor& region) { return map_slot(region, 3); });
+}
+
+Blob numbers(std::size_t count, unsigned from = 0) {
+  Blob bytes(count);
+  for (std::size_t i = 0; i < count; ++i) bytes[i] = static_cast<std::byte>((from + i) % 251);
+  return bytes;
+}
+
+TEST(ShmRing, CarriesAStreamInPiecesOfAllSizes) {
+  auto slot = fresh_slot();
+  ASSERT_TRUE(slot);
+  RingWriter writer;
+  RingReader reader;
+  const Blob sent = numbers(5 * ring_bytes + 77);
+  Blob got;
+  std::size_t at = 0;
+  for (std::size_t step = 1; got.size() < sent.size(); step = step * 3 % 70'001 + 1) {
+    at += writer.write(**slot, std::span(sent).subspan(at, std::min(step, sent.size() - at)));
+    writer.publish(**slot);
+    Blob part(std::min(reader.available(**slot).value(), step));
+    reader.read(**slot, part);
+    reader.publish(**slot);
+    got.insert(got.end(), part.begin(), part.end());
+  }
+  EXPECT_EQ(got, sent);
+}
+
+TEST(ShmRing, IsFullAtItsSizeAndNotBefore) {
+  auto slot = fresh_slot();
+  ASSERT_TRUE(slot);
+  RingWriter writer;
+  const Blob much = numbers(ring_bytes + 1);
+  EXPECT_EQ(writer.write(**slot, much), ring_bytes);
+  EXPECT_EQ(writer.write(**slot, much), 0U);
+}
+
+TEST(ShmRing, ACountThatMakesNoSenseIsNotFollowed) {
+  auto slot = fresh_slot();
+  ASSERT_TRUE(slot);
+  (*slot)->written.store(ring_bytes + 1);
+  EXPECT_FALSE(RingReader().available(**slot).has_value());
+  (*slot)->consumed.store(1);  // more than was ever written
+  EXPECT_EQ(RingWriter().room(**slot), 0U);
+}
+
+TEST(ShmRegion, OthersThanRegionsAreRefused) {
+  const Descriptor small(memfd_create("weft-shm", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  EXPECT_FALSE(check_region(small));
+  const Descriptor unsealed(memfd_create("weft-shm", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  ASSERT_EQ(ftruncate(unsealed.get(), static_cast<off_t>(region_bytes)), 0);
+  EXPECT_FALSE(check_region(unsealed)) << "its owner could cut it off under our feet";
+  auto region = create_region();
+  ASSERT_TRUE(region);
+  EXPECT_TRUE(check_region(*region));
+  EXPECT_NE(ftruncate(region->get(), 0), 0);
+}
+
+/// A table of registrations, with one slot claimed in its region.
+class ShmRegistrations : public testing::Test {
+ protected:
+  ShmRegistrations() {
+    head->claimed = 1;
+    head->claims[0].owner = 99;
+  }
+  std::unique_ptr<Registration> add() {
+    return table.add(&memory, 1, Access::remote_write).value();
+  }
+  Entry& entry_of(std::uint64_t key) { return head->entries[key % entry_count]; }
+  Mapped<Head> head = map_head(create_region().value()).value();
+  std::atomic<bool> gone{false};
+  Registrations table{*head, [this](const Claim& claim) { return claim.owner == 99 && gone; }};
+  std::byte memory{};
+};
+
+TEST_F(ShmRegistrations, AreClosedWhenNobodyCopiesAnyMore) {
+  auto registration = add();
+  const std::uint64_t key = registration->key();
+  head->claims[0].copying = key;
+  std::atomic<bool> closed{false};
+  std::thread closing([&] {
+    registration.reset();
+    closed = true;
+  });
+  while (entry_of(key).key != 0) std::this_thread::yield();
+  EXPECT_FALSE(closed) << "somebody is within a copy";
+  head->claims[0].copying = 0;
+  closing.join();
+  EXPECT_EQ(&entry_of(add()->key()), &entry_of(key)) << "the entry serves again";
+}
+
+TEST_F(ShmRegistrations, DoNotWaitForOtherKeysOrTheDead) {
+  auto one = add(), other = add();
+  const std::uint64_t key = other->key();
+  head->claims[0].copying = key;
+  one.reset();
+  gone = true;
+  other.reset();
+  EXPECT_EQ(&entry_of(add()->key()), &entry_of(key));
+}
+
+TEST_F(ShmRegistrations, WhereSomebodyNeverComesOutStayOutOfUse) {
+  auto registration = add();
+  const std::uint64_t key = registration->key();
+  head->claims[0].copying = key;
+  registration.reset();  // gives up in the end
+  EXPECT_NE(&entry_of(add()->key()), &entry_of(key));
+}
+
+/// Counts how operations end.
+struct Operation : Posted, CompletionHandler {
+  Operation() { handler = this; }
+  void completed(Posted&, const Completion& completion) override {
+    ++ended;
+    ok = completion.ok;
+    error = completion.fabric_code;
+    length = completion.length;
+  }
+  int ended = 0, error = 0;
+  bool ok = false;
+  std::size_t length = 0;
+};
+
+/// Two endpoints that know each other.
+class ShmPair : public testing::Test {
+ protected:
+  void SetUp() override {
+    to_b = a->insert(b->address()).value();
+    to_a = b->insert(a->address()).value();
+  }
+  std::unique_ptr<Endpoint> a = open_endpoint().value(), b = open_endpoint().value();
+  FabricAddress to_a = 0, to_b = 0;
+  Blob here = numbers(10'000), there = Blob(10'000);
+
+  Operation write(std::uint64_t offset, std::size_t length, std::uint64_t key) {
+    Operation operation;
+    const Post post = a->write(operation, {here.data(), length, nullptr}, {to_b, offset, key});
+    EXPECT_EQ(post.status, PostStatus::posted);
+    EXPECT_EQ(operation.ended, 0) << "never within the post";
+    EXPECT_EQ(a->poll(), 1U);
+    EXPECT_EQ(operation.ended, 1);
+    return operation;
+  }
+};
+
+TEST_F(ShmPair, WritesAndReadsWhereARegistrationLets) {
+  const auto both =
+      b->register_memory(there.data(), there.size(), Access::remote_read_write).value();
+  EXPECT_TRUE(write(0, 10'000, both->key()).ok);
+  EXPECT_EQ(there, here);
+  Blob back(100);
+  Operation read;
+  a->read(read, {back.data(), back.size(), nullptr}, {to_b, 50, both->key()});
+  a->poll();
+  EXPECT_TRUE(read.ok);
+  EXPECT_EQ(back, Blob(here.begin() + 50, here.begin() + 150));
+}
+
+TEST_F(ShmPair, RefusesWhatARegistrationDoesNotLet) {
+  const auto readable = b->register_memory(there.data(), 100, Access::remote_read).value();
+  auto writable = b->register_memory(there.data(), 100, Access::remote_write).value();
+  const std::uint64_t key = writable->key();
+  EXPECT_EQ(write(0, 100, readable->key()).error, EACCES);
+  EXPECT_EQ(write(1, 100, key).error, EACCES);
+  EXPECT_EQ(write(~std::uint64_t{0}, 2, key).error, EACCES);
+  EXPECT_EQ(write(0, 1, key + 1).error, EKEYREJECTED);
+  EXPECT_EQ(write(0, 1, key ^ (std::uint64_t{1} << 40)).error, EKEYREJECTED);
+  EXPECT_EQ(write(0, 1, 0).error, EKEYREJECTED);
+  EXPECT_EQ(there, Blob(10'000));
+  EXPECT_TRUE(write(0, 100, key).ok);
+  writable.reset();
+  EXPECT_EQ(write(0, 1, key).error, EKEYREJECTED);
+  const auto again = b->register_memory(there.data(), 100, Access::remote_write).value();
+  EXPECT_NE(again->key(), key) << "a key is never used twice";
+}
+
+TEST_F(ShmPair, MemoryThatIsNotThereIsAnError) {
+  void* page = mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  const auto hole = b->register_memory(page, 4096, Access::remote_write).value();
+  EXPECT_EQ(write(0, 100, hole->key()).error, EFAULT);
+  munmap(page, 4096);
+}
+
+TEST_F(ShmPair, LargeMessagesWaitForTheirBufferAndArriveInOrder) {
+  const Blob large = numbers(3 * ring_bytes, 7), small = numbers(10, 9);
+  Operation first, second;
+  a->send(first, {const_cast<std::byte*>(large.data()), large.size(), nullptr}, to_b,
+          MessageClass::relay);
+  a->send(second, {const_cast<std::byte*>(small.data()), small.size(), nullptr}, to_b,
+          MessageClass::message);
+  Blob into_large(large.size()), into_small(100);
+  Operation got_large, got_small;
+  b->receive(got_small, {into_small.data(), into_small.size(), nullptr}, MessageClass::message);
+  for (int i = 0; i < 10; ++i) a->poll(), b->poll();
+  EXPECT_EQ(first.ended + second.ended + got_large.ended + got_small.ended, 0);
+  b->receive(got_large, {into_large.data(), into_large.size(), nullptr}, MessageClass::relay);
+  for (int i = 0; i < 20; ++i) a->poll(), b->poll();
+  EXPECT_TRUE(first.ok && second.ok && got_large.ok && got_small.ok);
+  EXPECT_EQ(into_large, large);
+  EXPECT_EQ(got_small.length, 10U);
+  EXPECT_EQ(Blob(into_small.begin(), into_small.begin() + 10), small);
+}
+
+TEST_F(ShmPair, AMessageLargerThanItsBufferIsAnErrorAndTheNextOneArrives) {
+  Blob buffer(50);
+  Operation sent, sent_too, refused, good;
+  b->receive(refused, {buffer.data(), 50, nullptr}, MessageClass::message);
+  b->receive(good, {buffer.data(), 50, nullptr}, MessageClass::message);
+  a->send(sent, {here.data(), 51, nullptr}, to_b, MessageClass::message);
+  a->send(sent_too, {here.data() + 1, 50, nullptr}, to_b, MessageClass::message);
+  for (int i = 0; i < 5; ++i) a->poll(), b->poll();
+  EXPECT_EQ(refused.error, EMSGSIZE);
+  EXPECT_TRUE(good.ok);
+  EXPECT_EQ(std::memcmp(buffer.data(), here.data() + 1, 50), 0);
+}
+
+TEST_F(ShmPair, AClosedEndpointTakesNothingAndSendersHearOfIt) {
+  auto memory = b->register_memory(there.data(), 100, Access::remote_write).value();
+  const std::uint64_t key = memory->key();
+  Operation sent;
+  a->send(sent, {here.data(), 10, nullptr}, to_b, MessageClass::message);
+  memory.reset();
+  b.reset();
+  for (int i = 0; i < 1000 && sent.ended == 0; ++i) a->poll();
+  EXPECT_EQ(sent.error, ECONNRESET);
+  EXPECT_EQ(write(0, 10, key).error, EKEYREJECTED);
+}
+
+TEST_F(ShmPair, SlotsAreGivenBack) {
+  for (std::size_t round = 0; round < slot_count + 10; ++round) {
+    auto passer = open_endpoint().value();
+    const auto address = passer->insert(b->address());
+    ASSERT_TRUE(address) << round << ": " << address.error().to_string();
+    passer.reset();
+    b->poll();
+  }
+}
+
+TEST_F(ShmPair, AWaitingThreadIsWokenByAMessageAndByItsConsumption) {
+  Blob buffer(50);
+  Operation got, sent;
+  b->receive(got, {buffer.data(), 50, nullptr}, MessageClass::message);
+  pollfd bell_of_b{b->wait_fd(), POLLIN, 0}, bell_of_a{a->wait_fd(), POLLIN, 0};
+  ASSERT_TRUE(b->may_sleep());
+  EXPECT_EQ(::poll(&bell_of_b, 1, 0), 0);
+  a->send(sent, {here.data(), 10, nullptr}, to_b, MessageClass::message);
+  EXPECT_EQ(::poll(&bell_of_b, 1, 1000), 1);
+  ASSERT_TRUE(a->may_sleep());
+  b->poll();
+  EXPECT_TRUE(got.ok);
+  EXPECT_EQ(::poll(&bell_of_a, 1, 1000), 1);
+  a->poll();
+  EXPECT_TRUE(sent.ok);
+  EXPECT_EQ(::poll(&bell_of_b, 1, 0), 0) << "heard once";
+}
+
+TEST(ShmAddress, ThatLeadsNowhereIsRefused) {
+  auto a = open_endpoint().value(), b = open_endpoint().value();
+  Address good;
+  std::memcpy(&good, b->address().data(), sizeof good);
+  const auto refuses = [&](Address bad) {
+    const auto result = a->insert(std::as_bytes(std::span(&bad, 1)));
+    EXPECT_FALSE(result);
+    return result ? std::string() : result.error().message();
+  };
+  Address bad = good;
+  bad.nonce ^= 1;
+  EXPECT_NE(refuses(bad).find("is gone"), std::string::npos);
+  bad = good;
+  bad.region = 0;  // some other descriptor
+  refuses(bad);
+  bad = good;
+  std::swap(bad.region, bad.bell);
+  refuses(bad);
+  bad = good;
+  bad.pid = 0;
+  refuses(bad);
+  bad.pid = -1;
+  refuses(bad);
+  EXPECT_FALSE(a->insert(Bytes(b->address()).first(5)));
+  EXPECT_TRUE(a->insert(b->address()));
+}
+
+}  // namespace
+}  // namespace weft::providers::shm
