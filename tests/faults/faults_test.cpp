@@ -222,9 +222,10 @@ TEST_P(FaultsTest, SomeDroppedChunksTimeOutAndOthersGoOn) {
   TransferOptions options;
   options.deadline = Deadline::in(3s);
   std::vector<Transfer> transfers;
-  const std::vector<Pair> small = {{0, 0, 1000}};
-  for (int i = 0; i < 60; ++i)
+  for (std::size_t i = 0; i < 60; ++i) {
+    const std::vector<Pair> small = {{i * 1000, i * 1000, 1000}};
     transfers.push_back(must(pair.a.write(board.local, board.there, small, options)));
+  }
   int done = 0, timed_out = 0;
   for (Transfer& transfer : transfers) {
     const auto waited = transfer.wait(soon());

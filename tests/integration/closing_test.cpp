@@ -86,11 +86,13 @@ TEST_P(Closing, DestroyedInTheMiddleOfTraffic) {
     SCOPED_TRACE(initiator);
     std::optional<Couple> pair = couple(config);
     Board board(*pair, bytes, bytes);
-    const Pair all[] = {{0, 0, bytes}};
+    constexpr std::size_t count = 8, slice = bytes / count;
     std::vector<Transfer> transfers;
-    for (int i = 0; i < 8; ++i)
-      transfers.push_back(must(i % 2 == 0 ? pair->a.write(board.local, board.there, all)
-                                          : pair->a.read(board.local, board.there, all)));
+    for (std::size_t i = 0; i < count; ++i) {
+      const Pair piece[] = {{i * slice, i * slice, slice}};
+      transfers.push_back(must(i % 2 == 0 ? pair->a.write(board.local, board.there, piece)
+                                          : pair->a.read(board.local, board.there, piece)));
+    }
     if (initiator) {
       const Engine gone = std::move(pair->a);
     } else {

@@ -182,7 +182,10 @@ WEFT_ROLE(writer) {
   parent.say("writing");
   while (true) {
     std::vector<Transfer> transfers;
-    for (int i = 0; i < 4; ++i) transfers.push_back(must(engine.write(segment, there, all)));
+    for (std::size_t i = 0; i < 4; ++i) {
+      const Pair quarter[] = {{i * size / 4, i * size / 4, size / 4}};
+      transfers.push_back(must(engine.write(segment, there, quarter)));
+    }
     for (Transfer& transfer : transfers) must(transfer.wait(soon()));
   }
 }

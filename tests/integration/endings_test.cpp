@@ -245,8 +245,10 @@ TEST_P(Endings, TooManyTransfersAreRefused) {
   Board board(pair, 1000, 1000);
   const Pair piece[] = {{0, 0, 1000}};
   std::vector<Transfer> transfers;
-  for (int i = 0; i < 10; ++i)
-    transfers.push_back(must(pair.a.write(board.local, board.there, piece)));
+  for (std::size_t i = 0; i < 10; ++i) {
+    const Pair part[] = {{i * 100, i * 100, 100}};
+    transfers.push_back(must(pair.a.write(board.local, board.there, part)));
+  }
   EXPECT_TRUE(fails_with(pair.a.write(board.local, board.there, piece), Code::queue_full));
   gate.open();
   for (Transfer& transfer : transfers) EXPECT_TRUE(succeeds(transfer.wait(soon())));

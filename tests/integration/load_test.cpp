@@ -62,12 +62,12 @@ TEST_P(Load, BothSidesAtOnce) {
   Grant grant = must(target.grant({}, Rights::write));
   const Remote there = must(pair.b.import(grant.blob()));
   const Pair piece[] = {{0, 0, bytes}};
-  std::vector<Transfer> transfers;
   for (int round = 0; round < 5; ++round) {
-    transfers.push_back(must(pair.a.write(to_b.local, to_b.there, piece)));
-    transfers.push_back(must(pair.b.write(source, there, piece)));
+    Transfer one = must(pair.a.write(to_b.local, to_b.there, piece));
+    Transfer other = must(pair.b.write(source, there, piece));
+    ASSERT_TRUE(succeeds(one.wait(soon())));
+    ASSERT_TRUE(succeeds(other.wait(soon())));
   }
-  for (Transfer& transfer : transfers) ASSERT_TRUE(succeeds(transfer.wait(soon())));
   to_b.expect_pieces(Direction::write, piece);
   EXPECT_TRUE(holds(bytes_of(target), 77));
 }
