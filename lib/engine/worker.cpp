@@ -25,12 +25,12 @@ using std::chrono::milliseconds;
 // about as much as a chunk takes (64 KiB over tcp: a quarter of the throughput).
 constexpr auto patience = milliseconds(1);
 // Beyond this a poll of a rail that has no descriptor did something, although nothing completed
-// here: over shm it is the target that copies.
+// here: over libfabric's shm it is the target that copies.
 constexpr auto idle_poll = std::chrono::nanoseconds(800);
 
-// How long a thread sleeps at most when it has nothing that wakes it: shm has no descriptor, so its
-// rails are looked at every so often (a stated polling budget), often at first and less when
-// nothing has come for a while.
+// How long a thread sleeps at most when it has nothing that wakes it: rails without a descriptor
+// are looked at every so often (a stated polling budget), often at first and less when nothing has
+// come for a while.
 constexpr auto busy_interval = microseconds(50);
 constexpr auto busy_time = milliseconds(20);
 constexpr auto quiet_interval = milliseconds(1);

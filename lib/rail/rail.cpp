@@ -65,7 +65,7 @@ void Rail::peer_died(PeerState& peer) {
 }
 
 /// Takes the peer's addresses out, but not at once: something of the peer's may still be on its way
-/// to us, and shm (libfabric 1.17) reads unmapped memory when it comes from an address that was
+/// to us, and libfabric's shm (1.17) reads unmapped memory when it comes from an address that was
 /// removed. Addresses with operations outstanding stay for the same reason.
 void Rail::bury(const Route& route) {
   constexpr std::size_t long_dead = 16;

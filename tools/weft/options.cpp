@@ -73,7 +73,7 @@ void add_fabric(CLI::App& command, FabricOptions& options) {
   const std::string group = "Fabric";
   command
       .add_option("--providers", options.providers,
-                  "Providers to use, best first: shm,tcp; without it, all that this build has")
+                  "Providers to use, best first: shm,tcp,fi_shm; without it, the first two")
       ->type_name("LIST")
       ->delimiter(',')
       ->group(group);
