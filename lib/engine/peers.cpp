@@ -49,7 +49,10 @@ Result<void> EngineState::meet(LinkId link, const Introduction& self, const Intr
   auto peer =
       std::make_shared<PeerState>(this, link, theirs, same_host,
                                   PeerState::Limits{config_.unclaimed_bytes, config_.send_queue});
-  if (auto made = make_routes(*peer, self, same_host_reason); !made) return made;
+  if (auto made = make_routes(*peer, self, same_host_reason); !made) {
+    forget_on_rails(peer);
+    return made;
+  }
   peer->mailbox.when_room = [weak = std::weak_ptr(peer)] {
     if (const auto alive = weak.lock())
       alive->message_rail().worker().attend(alive->message_rail(), alive);
@@ -81,19 +84,21 @@ Result<void> EngineState::add_to_rails(const std::shared_ptr<PeerState>& peer,
 
 void EngineState::forget_on_rails(const std::shared_ptr<PeerState>& peer) {
   for (const auto& worker : workers_)
-    worker->post([peer, owner = worker.get()] { owner->peer_died(*peer); });
+    worker->post([peer, owner = worker.get()] { owner->peer_died(peer); });
 }
 
 Result<void> EngineState::make_routes(PeerState& peer, const Introduction& self,
                                       const std::string& same_host_reason) {
+  peer.route_by_rail.resize(rails_.size());
   Pairing pairing = pair_rails(self, peer.introduction, peer.same_host, same_host_reason);
   peer.route_reason = std::move(pairing.reason);
   if (pairing.rails.empty())
     return fail(Code::unavailable, fmt::format("{} and {} can't reach each other: {}", self.name,
                                                peer.introduction.name, peer.route_reason));
-  peer.route_by_rail.resize(rails_.size());
   for (const PairedRail& paired : pairing.rails) {
-    auto route = std::make_unique<Route>();
+    // Belongs to the peer from now on, whatever comes: its addresses are taken out again with it.
+    Route* route = peer.routes.emplace_back(std::make_unique<Route>()).get();
+    peer.route_by_rail[paired.own] = route;
     route->rail = rails_[paired.own].get();
     route->rail_name = route->rail->name();
     route->sources = paired.sources;
@@ -104,8 +109,6 @@ Result<void> EngineState::make_routes(PeerState& peer, const Introduction& self,
     }
     for (const std::uint32_t target : paired.targets)
       route->targets.push_back({target, route->addresses[target]});
-    peer.route_by_rail[paired.own] = route.get();
-    peer.routes.push_back(std::move(route));
   }
   return {};
 }

@@ -198,7 +198,7 @@ void Worker::end_all(const Error& error) {
     each->end_early(State::failed, error);
 }
 
-void Worker::peer_died(PeerState& peer) {
+void Worker::peer_died(const std::shared_ptr<PeerState>& peer) {
   for (Rail* rail : rails_) rail->peer_died(peer);
 }
 

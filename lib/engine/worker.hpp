@@ -54,7 +54,7 @@ class Worker {
   /// One round of everything: for the thread, and for manual progress by one caller at a time.
   std::size_t step();
   /// Tells the rails of a peer that went down. On the owning thread.
-  void peer_died(PeerState& peer);
+  void peer_died(const std::shared_ptr<PeerState>& peer);
   /// Does what was posted but not done. After stop(), by whoever stopped it.
   std::size_t empty_inbox();
 

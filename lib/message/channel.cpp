@@ -49,7 +49,7 @@ Result<void> Channel::add_peer(const std::shared_ptr<PeerState>& peer, std::uint
   return {};
 }
 
-bool Channel::peer_died(PeerState& peer) {
+void Channel::peer_died(PeerState& peer) {
   const Error error = peer.down_error();
   std::deque<Outgoing> unsent = peer.outbox.close();
   const auto entry = std::find_if(links_.begin(), links_.end(), [&](const auto& each) {
@@ -61,10 +61,8 @@ bool Channel::peer_died(PeerState& peer) {
     links_.erase(entry);
     spare_receives_ += limits_.credits + reserve;
   }
-  bool idle = true;
   for (auto& [number, sending] : in_flight_) {
     if (sending.peer.get() != &peer) continue;
-    idle = false;
     sending.lost = true;
     --live_;
     // The buffer stays with the fabric; only the transfer stops waiting for it.
@@ -72,7 +70,11 @@ bool Channel::peer_died(PeerState& peer) {
   }
   for (const Outgoing& message : unsent)
     if (message.transfer) message.transfer->signal_ended(error);
-  return idle;
+}
+
+bool Channel::sends_to(const PeerState& peer) const {
+  return std::any_of(in_flight_.begin(), in_flight_.end(),
+                     [&](const auto& each) { return each.second.peer.get() == &peer; });
 }
 
 void Channel::attend(PeerState& peer) {

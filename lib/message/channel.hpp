@@ -33,8 +33,10 @@ class Channel final : private providers::CompletionHandler {
 
   /// Posts receives for a peer. `own_token` is what the peer will put at the head of its messages.
   Result<void> add_peer(const std::shared_ptr<PeerState>& peer, std::uint64_t own_token);
-  /// Ends what waited to be sent, with the peer's error. True if nothing to it is under way.
-  bool peer_died(PeerState& peer);
+  /// Ends what waited to be sent, with the peer's error.
+  void peer_died(PeerState& peer);
+  /// Whether something to the peer is under way.
+  bool sends_to(const PeerState& peer) const;
   /// Something was put into the peer's outbox, or its mailbox has room again.
   void attend(PeerState& peer);
   /// Sends what credits allow to the peers that need attention; returns how many messages.

@@ -46,27 +46,41 @@ Result<void> Rail::add_peer(const std::shared_ptr<PeerState>& peer, std::uint64_
   });
 }
 
-void Rail::peer_died(PeerState& peer) {
-  Route* route = peer.route_by_rail[index_];
-  if (route == nullptr || !route->added || route->dead) return;
+void Rail::peer_died(const std::shared_ptr<PeerState>& peer) {
+  Route* route = peer->route_by_rail[index_];
+  if (route == nullptr || route->dead) return;
+  if (!route->added) {
+    route->dead = true;
+    return bury(*route);
+  }
   // What had arrived before the peer went still counts.
   constexpr int last_looks = 64;
   for (int look = 0; look < last_looks && endpoint_->poll() > 0; ++look) {
   }
   --peers_;
   lane_.peer_died(*route);
-  bool unused = route->operations == 0;
-  if (&peer.message_rail() == this) {
-    unused = channel_.peer_died(peer) && unused;
-    peer.mailbox.close(peer.down_error());
+  if (&peer->message_rail() == this) {
+    channel_.peer_died(*peer);
+    peer->mailbox.close(peer->down_error());
   }
-  if (unused) bury(*route);
+  dying_.push_back(peer);
+  bury_the_dead();
   count();
+}
+
+/// Addresses with operations outstanding stay: libfabric's shm (1.17) crashes without them.
+void Rail::bury_the_dead() {
+  std::erase_if(dying_, [this](const auto& peer) {
+    const Route& route = *peer->route_by_rail[index_];
+    if (route.operations > 0 || channel_.sends_to(*peer)) return false;
+    bury(route);
+    return true;
+  });
 }
 
 /// Takes the peer's addresses out, but not at once: something of the peer's may still be on its way
 /// to us, and libfabric's shm (1.17) reads unmapped memory when it comes from an address that was
-/// removed. Addresses with operations outstanding stay for the same reason.
+/// removed.
 void Rail::bury(const Route& route) {
   constexpr std::size_t long_dead = 16;
   for (const auto& [index, address] : route.addresses) graveyard_.push_back(address);
@@ -80,7 +94,10 @@ std::size_t Rail::progress() {
   done += relay_transport_->progress();
   done += lane_.pump();
   done += channel_.pump();
-  if (done > 0) count();
+  if (done > 0) {
+    if (!dying_.empty()) bury_the_dead();
+    count();
+  }
   return done;
 }
 

@@ -55,7 +55,7 @@ class Rail {
 
   /// Posts receives for a peer that is being met.
   Result<void> add_peer(const std::shared_ptr<PeerState>& peer, std::uint64_t own_token);
-  void peer_died(PeerState& peer);
+  void peer_died(const std::shared_ptr<PeerState>& peer);
   /// Polls, pulls and posts once; returns how much happened.
   std::size_t progress();
   /// Whether something may end without anybody's call.
@@ -73,6 +73,7 @@ class Rail {
  private:
   void count();
   void bury(const Route& route);
+  void bury_the_dead();
 
   // First, and so the last to go.
   struct Orphans {
@@ -92,6 +93,7 @@ class Rail {
   Lane lane_;
   Channel channel_;
   std::size_t peers_ = 0;
+  std::vector<std::shared_ptr<PeerState>> dying_;   // gone, with operations outstanding
   std::deque<providers::FabricAddress> graveyard_;  // of peers that are gone, oldest first
   Counters counters_;
   std::atomic<std::uint64_t> queued_bytes_{0};

@@ -153,6 +153,57 @@ TEST_P(Steady, EnginesThatComeAndGo) {
   EXPECT_EQ(after.regions, before.regions);
 }
 
+constexpr std::size_t victim_bytes = 4 << 20;
+
+/// Grants memory to the engine at an address, and waits to be killed. Arguments: provider, address.
+WEFT_ROLE(victim) {
+  Engine engine = must(Engine::open(config_for(arguments.at(0))));
+  Segment board = must(engine.add(Memory::own(victim_bytes)));
+  Grant grant = must(board.grant({}, Rights::write));
+  must(engine.publish("board", grant));
+  must(engine.connect(arguments.at(1), soon()));
+  parent.hear(Deadline::in(300s));
+  return 0;
+}
+
+class SteadyDeaths : public testing::TestWithParam<std::string> {};
+
+TEST_P(SteadyDeaths, LeaveNothingBehind) {
+  Engine engine = must(Engine::open(config_for(GetParam())));
+  Segment local = must(engine.add(Memory::own(victim_bytes)));
+  const auto run = [&](int rounds) {
+    for (int round = 0; round < rounds; ++round) {
+      Child victim("victim", {GetParam(), engine.address()});
+      const Peer peer = must(engine.accept(soon()));
+      const Remote there = must(engine.lookup(peer, "board", soon()));
+      constexpr std::size_t count = 4, part = victim_bytes / count;
+      std::vector<Transfer> transfers;
+      for (std::size_t i = 0; i < count; ++i) {
+        const Pair piece[] = {{i * part, i * part, part}};
+        TransferOptions options;
+        options.signal = Signal{1};
+        transfers.push_back(must(engine.write(local, there, piece, options)));
+      }
+      victim.kill();
+      for (Transfer& transfer : transfers) {
+        std::ignore = transfer.wait(soon());
+        ASSERT_NE(transfer.state(), State::active);
+      }
+      ASSERT_FALSE(must(engine.expect(peer, 1, 1)).wait(soon()));
+    }
+  };
+  run(20);  // addresses of the dead are kept for a while
+  const Holdings before;
+  run(20);
+  const Holdings after;
+  // Sockets of the very last ones may still be closing.
+  EXPECT_LE(after.descriptors, before.descriptors + 4);
+  EXPECT_EQ(after.threads, before.threads);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, SteadyDeaths, testing::ValuesIn(all_providers()),
+                         [](const auto& info) { return info.param; });
+
 INSTANTIATE_TEST_SUITE_P(All, Steady, testing::ValuesIn(all_variants()),
                          [](const auto& info) { return name_of(info.param); });
 
