@@ -31,7 +31,7 @@ std::optional<Receives::Buffer> Receives::take(MessageClass type) {
 }
 
 bool Outbound::send(Posted& posted, const Local& local, MessageClass type) {
-  if (messages_.size() >= most_waiting) return false;
+  if (given_up_ || messages_.size() >= most_waiting) return false;
   messages_.push_back({&posted, local, {static_cast<std::uint64_t>(type), local.length}});
   return true;
 }
@@ -51,13 +51,14 @@ bool Outbound::stream(Message& message) {
 
 void Outbound::pump(std::vector<Ended>& ended, bool rare) {
   Slot& slot = neighbour_->slot();
+  // Before the room is used: what is consumed later than this is news (ready()).
+  const std::uint64_t consumed = slot.consumed.load(std::memory_order_seq_cst);
   const std::uint64_t before = writer_.written();
   while (streamed_ < messages_.size() && stream(messages_[streamed_])) ++streamed_;
   if (writer_.written() != before) {
     writer_.publish(slot);
     neighbour_->announce();
   }
-  const std::uint64_t consumed = slot.consumed.load(std::memory_order_acquire);
   for (; streamed_ > 0 && messages_.front().end <= consumed; --streamed_) {
     ended.push_back({messages_.front().posted, messages_.front().local.length, {}});
     messages_.pop_front();
@@ -74,6 +75,7 @@ void Outbound::give_up(const Outcome& why, std::vector<Ended>& ended) {
   for (const Message& message : messages_) ended.push_back({message.posted, 0, why});
   messages_.clear();
   streamed_ = 0;
+  given_up_ = true;
 }
 
 bool Outbound::ready() const noexcept {

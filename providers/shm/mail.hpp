@@ -48,14 +48,18 @@ class Outbound {
  public:
   explicit Outbound(std::shared_ptr<Neighbour> neighbour) : neighbour_(std::move(neighbour)) {}
 
-  /// False if too many wait already.
+  /// False if too many wait already, or the neighbour was given up.
   bool send(Posted& posted, const Local& local, MessageClass type);
   /// Streams on, and ends those that the neighbour has taken, or never will. `rare` says that
   /// this is not called all the time: then it asks whether the neighbour lives.
   void pump(std::vector<Ended>& ended, bool rare);
   bool idle() const noexcept { return messages_.empty(); }
+  /// The neighbour takes nothing any more, and may have got half a message.
+  bool given_up() const noexcept { return given_up_; }
   /// Whether pump() has something to do.
   bool ready() const noexcept;
+  /// Ends everything, and takes nothing any more.
+  void give_up(const Outcome& why, std::vector<Ended>& ended);
 
  private:
   struct Message {
@@ -67,7 +71,6 @@ class Outbound {
     std::uint64_t end = 0;  // the stream's length when the neighbour has taken it
   };
   bool stream(Message& message);
-  void give_up(const Outcome& why, std::vector<Ended>& ended);
 
   const std::shared_ptr<Neighbour> neighbour_;
   RingWriter writer_;
@@ -75,6 +78,7 @@ class Outbound {
   std::size_t streamed_ = 0;      // of those, written as a whole
   std::uint64_t seen_ = 0;        // what the neighbour had consumed when last looked at
   unsigned idle_looks_ = 0;
+  bool given_up_ = false;
 };
 
 /// What arrives in one slot.

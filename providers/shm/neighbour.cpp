@@ -80,9 +80,15 @@ Neighbour::~Neighbour() {
   announce();
 }
 
-bool Neighbour::gone() const noexcept {
-  pollfd ended{process_.get(), POLLIN, 0};
-  return ::poll(&ended, 1, 0) != 0;
+bool has_ended(const Descriptor& process) noexcept {
+  pollfd ended{process.get(), POLLIN, 0};
+  // Negative if a signal came: that says nothing about the process.
+  return ::poll(&ended, 1, 0) > 0;
+}
+
+bool has_ended(std::int32_t pid) noexcept {
+  const Descriptor process(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+  return process.get() >= 0 ? has_ended(process) : errno == ESRCH;
 }
 
 Outcome Neighbour::copy(bool writes, const Local& local, const Target& target) const noexcept {
@@ -105,7 +111,9 @@ Outcome Neighbour::copy_checked(bool writes, const Local& local,
     return {EACCES, "the registration lacks the right"};
   if (target.address > entry.length || local.length > entry.length - target.address)
     return {EACCES, "outside the registration"};
-  // A number that has been given to another process would be a disaster.
+  // A number that has been given to another process would be a disaster. (A process that becomes
+  // another program by exec keeps its number: until the control connection tells of its end, copies
+  // go to addresses that mean nothing there.)
   if (gone()) return {ECONNRESET, "the peer's process has ended"};
 
   const iovec here{local.address, local.length};
@@ -126,9 +134,10 @@ void Neighbour::announce() const noexcept {
   ring();
 }
 
+/// The sleeper takes its flag down itself: whoever took it down and died before it rang would leave
+/// the others silent.
 void Neighbour::ring() const noexcept {
   if (head_->asleep.load(std::memory_order_seq_cst) == 0) return;
-  if (head_->asleep.exchange(0) == 0) return;
   // Fails only if the pipe is full, and then it is readable already.
   [[maybe_unused]] const ssize_t rung = ::write(bell_.get(), "", 1);
 }

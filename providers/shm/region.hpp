@@ -49,7 +49,7 @@ struct Head {
   std::uint64_t nonce;  // who this is, and never anybody else
   std::atomic<std::uint32_t> closed;
   std::atomic<std::uint32_t> claimed;  // slots that were ever used: those below this number
-  /// Set by the owner before it sleeps; whoever has something for it takes it down and rings.
+  /// Set by the owner while it sleeps: whoever has something for it rings.
   alignas(cache_line) std::atomic<std::uint32_t> asleep;
   /// A bit for each slot that has something new.
   alignas(cache_line) std::array<std::atomic<std::uint64_t>, slot_count / 64> pending;

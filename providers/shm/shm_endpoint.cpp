@@ -1,5 +1,4 @@
 #include <fcntl.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -75,6 +74,7 @@ class ShmEndpoint final : public Endpoint {
   // By any thread.
   mutable std::mutex mutex_;
   std::map<FabricAddress, Met> met_;
+  std::vector<std::shared_ptr<Neighbour>> leaving_;  // removed, and their slots not yet looked at
   std::atomic<bool> somebody_left_{false};
 
   // By the owning thread.
@@ -114,7 +114,7 @@ Result<void> ShmEndpoint::open_bell(Address& address) {
 }
 
 ShmEndpoint::~ShmEndpoint() {
-  head_->closed.store(1);
+  if (head_) head_->closed.store(1);  // it is not there if open() failed
 }
 
 Result<FabricAddress> ShmEndpoint::insert(Bytes bytes) {
@@ -138,6 +138,7 @@ void ShmEndpoint::remove(FabricAddress peer) {
   const std::lock_guard lock(mutex_);
   const auto entry = met_.find(peer);
   if (entry == met_.end() || --entry->second.users > 0) return;
+  leaving_.push_back(std::move(entry->second.neighbour));
   met_.erase(entry);
   somebody_left_ = true;
 }
@@ -151,9 +152,15 @@ std::shared_ptr<Neighbour> ShmEndpoint::neighbour(FabricAddress peer) const {
 /// Whether the process that has a slot has ended.
 bool ShmEndpoint::gone(const Claim& claim) const {
   // An address is known by the nonce of its endpoint.
-  if (const auto known = neighbour(claim.owner.load())) return known->gone();
-  const auto pid = static_cast<pid_t>(claim.pid.load());
-  return pid > 0 && kill(pid, 0) != 0 && errno == ESRCH;
+  const std::uint64_t nonce = claim.owner.load();
+  if (const auto known = neighbour(nonce)) return known->gone();
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& each : leaving_)
+      if (each->nonce() == nonce) return each->gone();
+  }
+  const auto pid = static_cast<std::int32_t>(claim.pid.load());
+  return pid > 0 && has_ended(pid);
 }
 
 Post ShmEndpoint::copy(bool writes, Posted& posted, const Local& local, const Target& target) {
@@ -173,9 +180,10 @@ Post ShmEndpoint::send(Posted& posted, const Local& local, FabricAddress peer, M
   }
   Outbound& outbound = entry->second;
   handing_over(&every_endpoint);
-  const bool idle = outbound.idle();
+  if (outbound.given_up()) return {PostStatus::failed, ECONNRESET};
   if (!outbound.send(posted, local, type)) return {PostStatus::again, 0};
-  if (idle) sending_.push_back(&outbound);
+  if (std::find(sending_.begin(), sending_.end(), &outbound) == sending_.end())
+    sending_.push_back(&outbound);
   // What is small is gone with this; what was taken already is told by the next poll.
   outbound.pump(ended_, false);
   return {};
@@ -196,8 +204,10 @@ std::size_t ShmEndpoint::poll() {
 bool ShmEndpoint::wake_up() {
   if (!std::exchange(asleep_, false)) return false;
   head_->asleep.store(0);
-  std::array<char, 64> rings;
-  [[maybe_unused]] const ssize_t heard = ::read(bell_.get(), rings.data(), rings.size());
+  // All of a pipe's worth: somebody may have rung often.
+  std::array<char, 4096> rings;
+  for (int look = 0; look < 16 && ::read(bell_.get(), rings.data(), rings.size()) > 0; ++look) {
+  }
   return true;
 }
 
@@ -231,18 +241,29 @@ void ShmEndpoint::look_into(std::size_t slot) {
     waiting_.push_back(slot);
 }
 
-/// Frees the slots of those who could not do so themselves.
+/// Frees the slots of those who could not do so themselves, and lets go of those who were removed.
 void ShmEndpoint::free_slots_of_the_gone() {
+  std::size_t left_now = 0;
   {
     const std::lock_guard lock(mutex_);
-    std::erase_if(outbound_,
-                  [&](auto& each) { return each.second.idle() && !met_.contains(each.first); });
+    left_now = leaving_.size();
+    for (auto entry = outbound_.begin(); entry != outbound_.end();) {
+      if (met_.contains(entry->first)) {
+        ++entry;
+        continue;
+      }
+      std::erase(sending_, &entry->second);
+      entry->second.give_up({ECONNRESET, "the peer was removed"}, ended_);
+      entry = outbound_.erase(entry);
+    }
   }
   for (std::size_t slot = 0; slot < std::min<std::size_t>(head_->claimed, slot_count); ++slot) {
     const Claim& claim = head_->claims[slot];
     const std::uint64_t owner = claim.owner.load();
     if (owner == left || (owner != 0 && gone(claim))) free_slot(slot);
   }
+  const std::lock_guard lock(mutex_);
+  leaving_.erase(leaving_.begin(), leaving_.begin() + static_cast<std::ptrdiff_t>(left_now));
 }
 
 void ShmEndpoint::free_slot(std::size_t slot) {
@@ -252,7 +273,7 @@ void ShmEndpoint::free_slot(std::size_t slot) {
   } else if (auto mapped = map_slot(region_, slot)) {
     Inbound(std::move(*mapped), 0).reset(receives_);
   } else {
-    return;
+    return waiting_.push_back(slot);  // tried again by the next poll
   }
   std::erase(waiting_, slot);
   Claim& claim = head_->claims[slot];

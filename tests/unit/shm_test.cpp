@@ -4,10 +4,16 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/time.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
+#include <deque>
 #include <thread>
 
 #include "shm/neighbour.hpp"
@@ -244,6 +250,73 @@ TEST_F(ShmPair, AClosedEndpointTakesNothingAndSendersHearOfIt) {
   for (int i = 0; i < 1000 && sent.ended == 0; ++i) a->poll();
   EXPECT_EQ(sent.error, ECONNRESET);
   EXPECT_EQ(write(0, 10, key).error, EKEYREJECTED);
+}
+
+TEST_F(ShmPair, WhatIsUnderWayToARemovedPeerEnds) {
+  std::deque<Operation> sent(5);
+  for (Operation& each : sent)
+    a->send(each, {here.data(), here.size(), nullptr}, to_b, MessageClass::relay);
+  a->remove(to_b);
+  a->poll();
+  for (const Operation& each : sent) EXPECT_EQ(each.error, ECONNRESET);
+  Operation more;
+  EXPECT_EQ(a->send(more, {here.data(), 1, nullptr}, to_b, MessageClass::relay).status,
+            PostStatus::failed);
+}
+
+TEST_F(ShmPair, SignalsDoNotLookLikeDeath) {
+  const auto both = b->register_memory(there.data(), there.size(), Access::remote_write).value();
+  struct sigaction counting {};
+  struct sigaction before {};
+  static volatile std::sig_atomic_t signals = 0;
+  counting.sa_handler = [](int) { signals = signals + 1; };
+  counting.sa_flags = SA_RESTART;
+  sigaction(SIGALRM, &counting, &before);
+  const itimerval often{{0, 200}, {0, 200}}, never{};
+  setitimer(ITIMER_REAL, &often, nullptr);
+  int failed = 0;
+  for (int i = 0; i < 1'000'000 && signals < 1000; ++i)
+    failed += write(0, 64, both->key()).ok ? 0 : 1;
+  setitimer(ITIMER_REAL, &never, nullptr);
+  sigaction(SIGALRM, &before, nullptr);
+  EXPECT_GT(signals, 0);
+  EXPECT_EQ(failed, 0);
+}
+
+TEST_F(ShmPair, TheSlotOfADeadProcessIsFreedEvenIfNobodyReapsIt) {
+  Address own;
+  std::memcpy(&own, b->address().data(), sizeof own);
+  const auto head = map_head(Descriptor(dup(own.region))).value();
+  const auto claimed = [&] {
+    return std::count_if(head->claims.begin(), head->claims.end(),
+                         [](const Claim& claim) { return claim.owner != 0; });
+  };
+  const pid_t child = fork();
+  if (child == 0) {
+    auto passer = open_endpoint();
+    _exit(passer && (*passer)->insert(b->address()) ? 0 : 1);
+  }
+  siginfo_t how{};
+  ASSERT_EQ(waitid(P_PID, static_cast<id_t>(child), &how, WEXITED | WNOWAIT), 0);
+  ASSERT_EQ(how.si_status, 0);
+  EXPECT_EQ(claimed(), 2) << "the child's and a's";
+  b->remove(to_a);
+  b->poll();
+  EXPECT_EQ(claimed(), 1);
+  waitpid(child, nullptr, 0);
+}
+
+TEST(ShmEndpoint, WithoutDescriptorsFailsToOpen) {
+  rlimit before{};
+  getrlimit(RLIMIT_NOFILE, &before);
+  for (rlim_t most = 0; most < 40; ++most) {
+    const rlimit few{most, before.rlim_max};
+    setrlimit(RLIMIT_NOFILE, &few);
+    auto opened = open_endpoint();
+    setrlimit(RLIMIT_NOFILE, &before);
+    if (opened) return;
+    EXPECT_EQ(opened.error().code(), Code::unavailable);
+  }
 }
 
 TEST_F(ShmPair, SlotsAreGivenBack) {
