@@ -74,8 +74,8 @@ class ControlPlane {
   virtual Result<LinkId> connect(std::string_view address, Deadline deadline) = 0;
   /// Queues a notice. From any thread; dropped if the link is down.
   virtual void send(LinkId link, Notice notice) = 0;
-  /// Says goodbye on a link; down() follows.
-  virtual void hang_up(LinkId link, std::string reason) = 0;
+  /// Says goodbye on a link; down() follows, with an error of that code.
+  virtual void hang_up(LinkId link, std::string reason, Code code = Code::closed) = 0;
   /// Says goodbye on all links, and joins the threads. No handler call is under way or comes after
   /// it returned ok; `timed_out` if a handler call did not return.
   virtual Result<void> stop(Deadline deadline) = 0;

@@ -37,7 +37,7 @@ class Core : public std::enable_shared_from_this<Core> {
   Result<void> stop(Deadline deadline);
   const std::string& address() const noexcept { return self_.address; }
   void send(LinkId link, Notice notice);
-  void hang_up(LinkId link, std::string reason);
+  void hang_up(LinkId link, std::string reason, Code code);
   /// For the log.
   void trouble(const Error& error) const;
 

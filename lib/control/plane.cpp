@@ -67,8 +67,8 @@ class Plane final : public ControlPlane {
     return std::shared_ptr(core_)->connect(address, deadline);
   }
   void send(LinkId link, Notice notice) override { core_->send(link, std::move(notice)); }
-  void hang_up(LinkId link, std::string reason) override {
-    core_->hang_up(link, std::move(reason));
+  void hang_up(LinkId link, std::string reason, Code code) override {
+    core_->hang_up(link, std::move(reason), code);
   }
   Result<void> stop(Deadline deadline) override { return core_->stop(deadline); }
 
@@ -134,12 +134,12 @@ void Core::send(LinkId link, Notice notice) {
   connection->offer(std::move(*frame));
 }
 
-void Core::hang_up(LinkId link, std::string reason) {
-  asio::post(io_, [this, link, reason = std::move(reason)] {
+void Core::hang_up(LinkId link, std::string reason, Code code) {
+  asio::post(io_, [this, link, reason = std::move(reason), code] {
     const auto found = connections_.find(link);
     if (found == connections_.end()) return;
     const ConnectionPtr connection = found->second;
-    end(connection, Error(Code::closed, "this engine hung up: " + reason), Goodbye{reason});
+    end(connection, Error(code, "this engine hung up: " + reason), Goodbye{reason});
   });
 }
 

@@ -116,7 +116,9 @@ Result<void> EngineState::open_provider(const providers::Nic& nic, unsigned coun
   Rail::Hooks hooks;
   hooks.find_grant = [this](std::uint64_t lease) { return grants_.find(lease); };
   hooks.on_broken = [this](PeerState& peer, const Error& error) {
-    control_->hang_up(peer.link, "the data path to the peer ended: " + error.to_string());
+    // Its end may be seen here before the control connection tells of it.
+    control_->hang_up(peer.link, "the data path to the peer ended: " + error.to_string(),
+                      Code::peer_down);
   };
   hooks.decorate = hooks_.decorate;
   std::vector<std::unique_ptr<Rail>> opened;
