@@ -40,10 +40,12 @@ Rail::Settings rail_settings(const Config& config, const Capability& record) {
   settings.chunk_limit =
       config.chunk_bytes > 0 ? std::min(config.chunk_bytes, record.max_message) : record.best_chunk;
   const std::size_t chunks = config.window > 0 ? config.window : record.best_window;
-  // Small chunks may fill the provider's queue, with room left for messages; large ones stop at as
-  // many bytes as were measured to be enough.
-  settings.window.operations =
-      config.window > 0 ? std::min(config.window, record.window / 2) : record.window / 2;
+  // All peers together may fill the provider's queue, with room left for messages, and one of them
+  // a quarter of that; large chunks stop at as many bytes as were measured to be enough.
+  settings.window.all_operations = std::max<std::size_t>(1, record.window / 2);
+  const std::size_t most =
+      config.window > 0 ? config.window : std::max<std::size_t>(1, record.window / 8);
+  settings.window.operations = std::min(most, settings.window.all_operations);
   settings.window.bytes = chunks * settings.chunk_limit;
   settings.messages = {config.max_message, config.message_credits};
   settings.relay = {config.relay_buffer_bytes, config.relay_buffers};

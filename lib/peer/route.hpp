@@ -33,9 +33,10 @@ struct Route {
     return target;
   }
 
-  // In flight on this route, so that a dead peer's share of the window can be written off.
+  // In flight on this route, and of those the operations that the provider had no room for.
   std::size_t operations = 0;
   std::uint64_t bytes = 0;
+  std::size_t held = 0;
   // The relay's credits: chunks under way through it, the most that both sides keep buffers for,
   // and the most bytes that fit one.
   std::size_t relayed = 0;

@@ -43,13 +43,12 @@ Transport& Lane::transport_of(const TransferState& transfer) const {
 std::size_t Lane::pump() {
   std::size_t posted = retry_held();
   std::size_t passed_over = 0;
-  while (held_.empty() && passed_over < active_.size() &&
-         in_flight_.operations < window_.operations && in_flight_.bytes < window_.bytes) {
+  while (passed_over < active_.size() && in_flight_ < window_.all_operations) {
     decltype(active_) taken;
     taken.splice(taken.begin(), active_, active_.begin());
-    const std::uint64_t before = in_flight_.operations;
+    const std::uint64_t before = in_flight_;
     const Pulled pulled = pull(*taken.front());
-    posted += in_flight_.operations - before;
+    posted += in_flight_ - before;
     passed_over = pulled == Pulled::nothing_now ? passed_over + 1 : 0;
     if (pulled != Pulled::all) active_.splice(active_.end(), taken);
   }
@@ -57,11 +56,13 @@ std::size_t Lane::pump() {
 }
 
 std::size_t Lane::room(const Transport& transport, const Route& route) const {
-  const std::uint64_t bytes_left = window_.bytes - in_flight_.bytes;
+  // What was refused goes first.
+  if (route.held > 0 || route.operations >= window_.operations || route.bytes >= window_.bytes)
+    return 0;
   const auto chunks = static_cast<std::size_t>(
-      std::max<std::uint64_t>(1, bytes_left / transport.chunk_limit(route)));
-  return std::min(
-      {batch, chunks, window_.operations - in_flight_.operations, transport.room(route)});
+      std::max<std::uint64_t>(1, (window_.bytes - route.bytes) / transport.chunk_limit(route)));
+  return std::min({batch, chunks, window_.operations - route.operations,
+                   window_.all_operations - in_flight_, transport.room(route)});
 }
 
 Lane::Pulled Lane::pull(TransferState& transfer) {
@@ -76,8 +77,8 @@ Lane::Pulled Lane::pull(TransferState& transfer) {
   bool left = false;
   for (std::size_t i = 0; i < count; ++i) {
     Op& op = make_op(transfer, *route, transport, chunks[i]);
-    const Fate fate = held_.empty() ? try_post(op) : Fate::held;
-    if (fate == Fate::held) held_.push_back(&op);
+    const Fate fate = route->held == 0 ? try_post(op) : Fate::held;
+    if (fate == Fate::held) hold(op);
     left = left || fate == Fate::failed;
   }
   return count == 0 || left ? Pulled::all : Pulled::some;
@@ -97,21 +98,31 @@ Lane::Fate Lane::try_post(Op& op) {
   return Fate::failed;
 }
 
+void Lane::hold(Op& op) {
+  ++op.route->held;
+  held_.push_back(&op);
+}
+
+/// Posts those that were refused, in order for each peer: there may be room for one and not for
+/// another.
 std::size_t Lane::retry_held() {
+  if (held_.empty()) return 0;
+  const std::deque<Op*> waiting = std::exchange(held_, {});
+  for (const Op* op : waiting) op->route->held = 0;
   std::size_t posted = 0;
-  while (!held_.empty()) {
-    Op& op = *held_.front();
-    if (op.transfer->stopped() || op.route->dead) {
+  for (Op* each : waiting) {
+    Op& op = *each;
+    const bool wanted = !op.transfer->stopped() && !op.route->dead;
+    if (!wanted) {
       TransferState& transfer = *op.transfer;
       const Chunk chunk = op.chunk;
       free_op(op);
       transfer.give_back(chunk);
-    } else {
-      const Fate fate = try_post(op);
-      if (fate == Fate::held) break;
-      posted += fate == Fate::posted ? 1 : 0;
+      continue;
     }
-    held_.pop_front();
+    const Fate fate = op.route->held == 0 ? try_post(op) : Fate::held;
+    if (fate == Fate::held) hold(op);
+    posted += fate == Fate::posted ? 1 : 0;
   }
   return posted;
 }
@@ -144,8 +155,7 @@ void Lane::chunk_ended(Op& op, const providers::Completion& completion) {
 
 void Lane::peer_died(Route& route) {
   route.dead = true;
-  in_flight_.operations -= route.operations;
-  in_flight_.bytes -= route.bytes;
+  in_flight_ -= route.operations;
   lost_ += route.operations;
   one_sided_.peer_died(route);
   relay_.peer_died(route);
@@ -167,8 +177,7 @@ Op& Lane::make_op(TransferState& transfer, Route& route, Transport& transport, c
   op.route = &route;
   op.transport = &transport;
   op.chunk = chunk;
-  ++in_flight_.operations;
-  in_flight_.bytes += chunk.length;
+  ++in_flight_;
   ++route.operations;
   route.bytes += chunk.length;
   return op;
@@ -180,8 +189,7 @@ void Lane::free_op(Op& op) {
   if (op.route->dead) {
     --lost_;
   } else {
-    --in_flight_.operations;
-    in_flight_.bytes -= op.chunk.length;
+    --in_flight_;
   }
   op.transfer = nullptr;
   free_ops_.push_back(&op);

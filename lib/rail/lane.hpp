@@ -1,8 +1,10 @@
-// A rail's share of the work: pulls chunks out of transfers while its window has room.
+// A rail's share of the work: pulls chunks out of transfers while the window to their peer has
+// room.
 #pragma once
 
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <list>
 #include <memory>
 #include <string>
@@ -17,9 +19,12 @@ namespace weft::core {
 /// Used by the rail's owning thread only.
 class Lane final : private ChunkSink {
  public:
+  /// What may be in flight. A window for each peer: one that takes nothing, because it is frozen or
+  /// slow, must not hold up the others.
   struct Window {
-    std::size_t operations = 0;
-    std::uint64_t bytes = 0;
+    std::size_t operations = 0;                                            // to one peer
+    std::uint64_t bytes = 0;                                               // likewise
+    std::size_t all_operations = std::numeric_limits<std::size_t>::max();  // to all together
   };
   Lane(std::size_t rail, std::string rail_name, Window window, Transport& one_sided,
        Transport& relay);
@@ -37,8 +42,8 @@ class Lane final : private ChunkSink {
   using Orphans = std::vector<std::pair<std::shared_ptr<TransferState>, Chunk>>;
   Orphans take_orphans();
 
-  bool has_work() const noexcept { return in_flight_.operations > 0 || !active_.empty(); }
-  std::uint64_t in_flight() const noexcept { return in_flight_.operations; }
+  bool has_work() const noexcept { return in_flight_ > 0 || !active_.empty(); }
+  std::uint64_t in_flight() const noexcept { return in_flight_; }
   std::uint64_t operations_done() const noexcept { return operations_done_; }
   std::uint64_t bytes_done() const noexcept { return bytes_done_; }
   std::uint64_t lost() const noexcept { return lost_; }
@@ -52,6 +57,7 @@ class Lane final : private ChunkSink {
   std::size_t room(const Transport& transport, const Route& route) const;
   enum class Fate { posted, held, failed };
   Fate try_post(Op& op);
+  void hold(Op& op);
   std::size_t retry_held();
   void post_failed(Op& op, const providers::Post& post);
   Op& make_op(TransferState& transfer, Route& route, Transport& transport, const Chunk& chunk);
@@ -67,7 +73,7 @@ class Lane final : private ChunkSink {
   std::list<std::shared_ptr<TransferState>> active_;  // a list: taking turns allocates nothing
   std::size_t sweep_at_ = 64;
   std::deque<Op*> held_;  // taken, and refused by the provider for want of room
-  Window in_flight_;
+  std::uint64_t in_flight_ = 0;
   std::deque<Op> ops_;  // grows to the window, and by what dead peers hold
   std::vector<Op*> free_ops_;
   std::uint64_t operations_done_ = 0, bytes_done_ = 0, lost_ = 0;

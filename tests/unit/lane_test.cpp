@@ -312,8 +312,49 @@ TEST_F(LaneTest, TransfersShareTheLane) {
   line.one_sided.end_all();
 }
 
+TEST_F(LaneTest, APeerThatTakesNothingHoldsUpNobodyElse) {
+  for (const bool refused : {false, true}) {
+    SCOPED_TRACE(refused ? "its posts are refused" : "they never end");
+    Line line(host, 0, {8, 100000});
+    const Route* stuck_route = peer->route_by_rail[0];
+    if (refused)
+      line.one_sided.answer = [&](const Op& op) {
+        return Post{op.route == stuck_route ? PostStatus::again : PostStatus::posted, 0};
+      };
+    const auto other = make_peer(1, "other");
+    const auto stuck = submit(scattered(100, 10), {0});
+    const auto going = submit(scattered(100, 10), {0}, other);
+    for (int step = 0; step < 1000 && !going->ended(); ++step) {
+      line.lane.pump();
+      for (std::size_t i = line.one_sided.posted.size(); i-- > 0;)
+        if (line.one_sided.posted[i]->transfer == going.get()) line.one_sided.end(i);
+    }
+    EXPECT_EQ(going->state(), State::done);
+    EXPECT_EQ(stuck->report().operations, 8U) << "no more than its window was taken";
+    // And it goes on when it can.
+    line.one_sided.answer = nullptr;
+    for (int step = 0; step < 1000 && !stuck->ended(); ++step) {
+      line.lane.pump();
+      line.one_sided.end_all();
+    }
+    EXPECT_EQ(stuck->state(), State::done);
+    EXPECT_EQ(stuck->report().operations, 100U);
+  }
+}
+
+TEST_F(LaneTest, AllPeersTogetherKeepToTheProvidersQueue) {
+  Line line(host, 0, {8, 100000, 12});
+  const auto other = make_peer(1, "other");
+  const auto one = submit(scattered(100, 10), {0}), two = submit(scattered(100, 10), {0}, other);
+  while (!one->ended() || !two->ended()) {
+    line.lane.pump();
+    line.one_sided.end(0);
+  }
+  EXPECT_EQ(line.one_sided.most_operations, 12U);
+}
+
 TEST_F(LaneTest, ADeadPeersChunksAreWrittenOffAndHoldTheirMemory) {
-  Line line(host, 0, {8, 100000});
+  Line line(host, 0, {8, 100000, 8});
   const auto other = make_peer(1, "other");
   const auto dying = submit(scattered(20, 10), {0});
   line.lane.pump();

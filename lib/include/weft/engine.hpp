@@ -69,7 +69,7 @@ struct Config {
 
   /// Most bytes per operation; 0: the rail's own best. Larger pieces are cut.
   std::uint64_t chunk_bytes = 0;
-  /// Operations in flight per rail; 0: the rail's own best.
+  /// Operations in flight per rail and peer; 0: the rail's own best.
   std::size_t window = 0;
   TransportKind transport = TransportKind::automatic;
   /// The relay's bounce buffers: size of one, and how many a rail keeps for each peer and way.

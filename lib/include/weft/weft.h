@@ -194,7 +194,7 @@ typedef struct weft_config {
   uint32_t threads;      ///< For progress. 0: one per rail, at most one per core.
   int64_t spin_ns;       ///< How long an idle progress thread polls before it sleeps.
   uint64_t chunk_bytes;  ///< Most bytes per operation; 0: the rail's own best.
-  uint64_t window;       ///< Operations in flight per rail; 0: the rail's own best.
+  uint64_t window;       ///< Operations in flight per rail and peer; 0: the best.
   uint64_t relay_buffer_bytes;  ///< Size of one of the relay's bounce buffers.
   uint64_t relay_buffers;       ///< Bounce buffers for each rail, peer and way.
   uint64_t max_message;         ///< Largest message or signal payload accepted (up to 1 MiB).
