@@ -20,6 +20,8 @@
 #include <string_view>
 #include <utility>
 
+#include "sanitizer.hpp"
+
 extern char** environ;
 
 namespace weft::test {
@@ -92,6 +94,8 @@ std::string Line::hear(Deadline deadline) {
     if (const auto end = heard_.find('\n'); end != std::string::npos) {
       std::string text = heard_.substr(0, end);
       heard_.erase(0, end + 1);
+      // What the other process says may rest on what it moved into this one's memory before.
+      providers::handed_over(&providers::every_endpoint);
       return text;
     }
     if (!wait_readable(in_, deadline)) throw std::runtime_error("the other process says nothing");
