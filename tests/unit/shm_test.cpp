@@ -134,7 +134,7 @@ TEST_F(ShmRegistrations, WhereSomebodyNeverComesOutStayOutOfUse) {
 }
 
 /// Counts how operations end.
-struct Operation : Posted, CompletionHandler {
+struct Operation final : Posted, CompletionHandler {
   Operation() { handler = this; }
   void completed(Posted&, const Completion& completion) override {
     ++ended;
