@@ -1,5 +1,6 @@
 // A peer that is killed in the middle of traffic.
 #include <signal.h>
+#include <unistd.h>
 
 #include <cstdio>
 
@@ -16,6 +17,7 @@ WEFT_ROLE(server) {
   Config config = config_for(Variant{arguments.at(0), TransportKind::one_sided});
   config.name = arguments.at(2);
   config.listen = arguments.at(3);
+  config.rail_address = "127.0.0.1";
   Engine engine = must(Engine::open(config));
   Segment segment = must(engine.add(Memory::own(size)));
   fill(bytes_of(segment), 1);
@@ -144,8 +146,15 @@ TEST_P(Death, DoesNotDisturbTrafficWithOthers) {
   EXPECT_TRUE(holds(bytes_of(segment), 1));
 }
 
+/// An address that no other test listens at or connects from: its ports stay free.
+std::string own_loopback() {
+  const auto pid = static_cast<unsigned>(getpid());
+  return "127." + std::to_string(1 + pid / 62'500 % 250) + "." +
+         std::to_string(1 + pid / 250 % 250) + "." + std::to_string(1 + pid % 250) + ":0";
+}
+
 TEST_P(Death, IsFollowedByANewIncarnationAtTheSameAddress) {
-  auto server = std::make_unique<Server>(GetParam(), "server");
+  auto server = std::make_unique<Server>(GetParam(), "server", own_loopback());
   const std::string address = server->address;
   const Peer before = must(engine.connect(address, soon()));
   const Remote old = must(engine.lookup(before, "memory", soon()));
