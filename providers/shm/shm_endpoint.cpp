@@ -56,7 +56,6 @@ class ShmEndpoint final : public Endpoint {
   Result<void> open_bell(Address& address);
   Post copy(bool writes, Posted& posted, const Local& local, const Target& target);
   std::shared_ptr<Neighbour> neighbour(FabricAddress peer) const;
-  std::shared_ptr<Neighbour> sender(std::uint64_t nonce) const;
   bool gone(const Claim& claim) const;
   bool wake_up();
   void collect(bool slept);
