@@ -17,7 +17,7 @@ Capability make_record(const Spec& spec, const fi_info& info) {
   record.application_keys = (domain.mr_mode & FI_MR_PROV_KEY) == 0;
   record.virtual_addresses = (domain.mr_mode & FI_MR_VIRT_ADDR) != 0;
   record.local_registration = (domain.mr_mode & FI_MR_LOCAL) != 0;
-  record.max_message = info.ep_attr->max_msg_size;
+  record.max_message = record.max_send = info.ep_attr->max_msg_size;
   record.window = info.tx_attr->size;
   record.iov_limit = info.tx_attr->iov_limit;
   record.inject = info.tx_attr->inject_size;

@@ -1,6 +1,3 @@
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <array>
 #include <span>
@@ -14,78 +11,90 @@ namespace {
 
 /// A provider that was compiled in.
 struct Known {
-  std::string_view name;
-  /// Whether it is looked at without being asked for by name.
-  bool by_itself;
-  /// Adds its NICs to those found; fails if none serves.
-  Result<void> (*look)(const Wanted& wanted, Found& found);
+  ProviderName name;
+  /// Adds what it finds.
+  void (*look)(std::vector<Seen>& seen);
 };
 
 template <const Spec& spec>
-Result<void> look_through_libfabric(const Wanted& wanted, Found& found) {
-  return look_at(spec, wanted, found);
+void look_through_libfabric(std::vector<Seen>& seen) {
+  look_at(spec, seen);
 }
 
 /// Best first.
 std::span<const Known> all_known() {
   static constexpr std::array known = {
 #ifdef WEFT_PROVIDER_SHM
-      Known{"shm", true, shm::look},
+      Known{{"shm", true}, shm::look},
+#endif
+#ifdef WEFT_PROVIDER_EFA
+      Known{{"efa", true}, look_through_libfabric<efa>},
+#endif
+#ifdef WEFT_PROVIDER_VERBS
+      Known{{"verbs", true}, look_through_libfabric<verbs>},
 #endif
 #ifdef WEFT_PROVIDER_TCP
-      Known{"tcp", true, look_through_libfabric<tcp>},
+      Known{{"tcp", true}, look_through_libfabric<tcp>},
 #endif
 #ifdef WEFT_PROVIDER_FI_SHM
-      Known{"fi_shm", false, look_through_libfabric<fi_shm>},
+      Known{{"fi_shm", false}, look_through_libfabric<fi_shm>},
 #endif
   };
   return known;
 }
 
-const Known* find_known(std::string_view name) {
-  for (const Known& each : all_known())
-    if (each.name == name) return &each;
-  return nullptr;
+std::vector<ProviderName> names_of(std::span<const Known> known) {
+  std::vector<ProviderName> names;
+  for (const Known& each : known) names.push_back(each.name);
+  return names;
 }
 
-Result<std::vector<const Known*>> choose(const std::vector<std::string>& names) {
-  std::vector<const Known*> chosen;
-  if (names.empty())
-    for (const Known& each : all_known())
-      if (each.by_itself) chosen.push_back(&each);
-  for (const std::string& name : names) {
-    const Known* known = find_known(name);
-    if (known == nullptr) {
-      std::vector<std::string_view> all;
-      for (const Known& each : all_known()) all.push_back(each.name);
-      return fail(Code::not_found, fmt::format("this build has no provider '{}'; it has: {}", name,
-                                               fmt::join(all, ", ")));
-    }
-    if (std::find(chosen.begin(), chosen.end(), known) == chosen.end()) chosen.push_back(known);
-  }
-  return chosen;
+/// What nobody looked at, because it can't be taken anyway.
+Seen unseen(std::string_view provider) {
+  Seen seen;
+  seen.sighting.provider = seen.sighting.title = provider;
+  return seen;
+}
+
+Candidate as_candidate(const Sighting& sighting, const std::string& reason) {
+  Candidate candidate;
+  candidate.provider = sighting.title;
+  candidate.domain = sighting.domain;
+  candidate.fabric = sighting.fabric;
+  candidate.reason = reason;
+  return candidate;
 }
 
 }  // namespace
 
 Result<Found> discover(const Wanted& wanted) {
-  auto chosen = choose(wanted.providers);
-  if (!chosen) return fail(std::move(chosen.error()));
-  Found found;
-  for (const Known* each : *chosen) {
-    auto served = each->look(wanted, found);
-    // What was asked for by name and can't be had is an error, never a silent fallback.
-    if (!served && !wanted.providers.empty()) return fail(std::move(served.error()));
-  }
+  const auto names = names_of(all_known());
+  const auto order = providers_in_order(names, wanted.providers);
+  std::vector<Seen> seen;
   for (const Known& each : all_known()) {
-    if (std::find(chosen->begin(), chosen->end(), &each) != chosen->end()) continue;
-    Candidate passed;
-    passed.provider = each.name;
-    passed.reason = wanted.providers.empty() ? "taken only when it is asked for by name"
-                                             : "not among the providers asked for";
-    found.candidates.push_back(std::move(passed));
+    if (std::find(order.begin(), order.end(), each.name.name) != order.end())
+      each.look(seen);
+    else
+      seen.push_back(unseen(each.name.name));
+  }
+  std::vector<Sighting> sightings;
+  for (const Seen& each : seen) sightings.push_back(each.sighting);
+  auto selection = select(sightings, names, wanted);
+  if (!selection) return fail(std::move(selection.error()));
+  Found found;
+  for (std::size_t i = 0; i < seen.size(); ++i)
+    found.candidates.push_back(as_candidate(sightings[i], selection->reasons[i]));
+  for (const std::size_t i : selection->taken) {
+    found.candidates[i].taken = true;
+    found.nics.push_back({seen[i].nic, i});
   }
   return found;
+}
+
+std::string fallback(const Wanted& wanted, const std::vector<std::string>& taken) {
+  // Whoever names or forbids providers or NICs has chosen.
+  if (!wanted.providers.empty() || !wanted.nics.empty()) return {};
+  return what_is_missed(look_around(), taken);
 }
 
 }  // namespace weft::providers

@@ -22,7 +22,8 @@ struct Completion {
   std::size_t length = 0;  // bytes received, for receives
   int fabric_code = 0;     // positive libfabric error
   int provider_code = 0;
-  std::string_view text;  // the provider's words; valid during the call
+  std::string_view text;     // the provider's words; valid during the call
+  bool path_failed = false;  // the way to the peer is at fault: another NIC may do better
 };
 
 /// Whoever posted an operation hears of its end, on the thread that polls.

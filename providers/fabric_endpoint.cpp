@@ -14,6 +14,7 @@
 #include <map>
 #include <mutex>
 
+#include "base/log.hpp"
 #include "capability_record.hpp"
 #include "sanitizer.hpp"
 #include "shared_endpoints.hpp"
@@ -25,9 +26,15 @@ namespace {
 static_assert(sizeof(Posted::fabric_context) >= sizeof(fi_context2));
 static_assert(sizeof(FabricAddress) == sizeof(fi_addr_t));
 
-// With it a completion says that the bytes are visible at the target, and a refused operation is
-// an error; without it tcp and shm report both as success (libfabric 1.17 and 2.x, measured).
-constexpr std::uint64_t completion_flags = FI_COMPLETION | FI_DELIVERY_COMPLETE;
+// An event queue is for failures that no operation can be blamed for: one look in so many polls.
+constexpr unsigned polls_per_event_look = 256;
+
+/// With FI_DELIVERY_COMPLETE a completion says that the bytes are visible at the target, and a
+/// refused operation is an error; without it tcp and shm report both as success (libfabric 1.17 and
+/// 2.x, measured). Where NICs move the bytes it promises nothing.
+std::uint64_t completion_flags(CompletionProof proof) {
+  return FI_COMPLETION | (proof == CompletionProof::visible ? FI_DELIVERY_COMPLETE : 0);
+}
 
 std::uint64_t fabric_access(Access access) {
   constexpr std::uint64_t local = FI_READ | FI_WRITE | FI_SEND | FI_RECV;
@@ -58,9 +65,12 @@ Post as_post(ssize_t result) {
 struct Handles {
   FidPtr<fid_fabric> fabric;
   FidPtr<fid_domain> domain;
+  FidPtr<fid_eq> events;
   FidPtr<fid_cq> queue;
   FidPtr<fid_av> addresses;
   FidPtr<fid_ep> endpoint;
+  // Where messages have no tags their classes have endpoints: this one is the relay's.
+  FidPtr<fid_ep> relay_endpoint;
 };
 
 class FabricEndpoint final : public Endpoint {
@@ -68,7 +78,7 @@ class FabricEndpoint final : public Endpoint {
   ~FabricEndpoint() override {
     if (shared_) shared_->leave_behind(std::make_shared<Handles>(std::move(handles_)));
   }
-  Result<void> open(const Spec& spec, const fi_info& nic);
+  Result<void> open(const Spec& spec, const Way& way, const fi_info& nic);
 
   const Capability& capability() const noexcept override { return record_; }
   const Blob& address() const noexcept override { return address_; }
@@ -102,17 +112,27 @@ class FabricEndpoint final : public Endpoint {
  private:
   using RmaCall = ssize_t (*)(fid_ep*, const fi_msg_rma*, std::uint64_t);
   Post rma(RmaCall call, Posted& posted, const Local& local, const Target& target);
+  Post send_untagged(Posted& posted, const iovec& vector, void* descriptor, FabricAddress peer,
+                     MessageClass type);
+  Result<void> open_events();
   Result<void> open_queue();
-  Result<void> enable();
-  Result<void> read_address();
+  Result<void> open_addresses();
+  Result<void> enable(FidPtr<fid_ep>& endpoint);
+  Result<void> read_address(fid_ep& endpoint);
+  Result<fi_addr_t> insert_one(Bytes address);
+  bool has_relay_endpoint() const { return handles_.relay_endpoint != nullptr; }
+  void look_at_events();
   ssize_t read_queue(std::span<fi_cq_msg_entry> entries);
   std::size_t report_errors();
 
+  const Spec* spec_ = nullptr;
   InfoPtr info_;
   Handles handles_;
   std::unique_ptr<SharedEndpoint> shared_;  // where endpoints of one process share memory
   Capability record_;
   Blob address_;
+  std::uint64_t completion_flags_ = 0;
+  unsigned polls_ = 0;
   int wait_fd_ = -1;
   bool serialise_ = false;
   std::mutex mutex_;
@@ -120,6 +140,7 @@ class FabricEndpoint final : public Endpoint {
   struct Inserted {
     std::size_t users = 0;
     std::string name;
+    fi_addr_t relay = FI_ADDR_UNSPEC;  // the peer's relay endpoint, where it has one
   };
   std::map<fi_addr_t, Inserted> inserted_;
 };
@@ -150,7 +171,8 @@ Result<void> open_object(FidPtr<Object>& into, std::string_view operation, Open&
   return {};
 }
 
-Result<void> FabricEndpoint::open(const Spec& spec, const fi_info& nic) {
+Result<void> FabricEndpoint::open(const Spec& spec, const Way& way, const fi_info& nic) {
+  spec_ = &spec;
   info_.reset(fi_dupinfo(&nic));
   if (!info_) return fail(Code::out_of_memory, "no memory for libfabric's description of a NIC");
   serialise_ = spec.serialise;
@@ -168,19 +190,32 @@ Result<void> FabricEndpoint::open(const Spec& spec, const fi_info& nic) {
           return fi_domain(handles_.fabric.get(), info_.get(), out, nullptr);
         });
       })
+      .and_then([&] { return spec.event_queue ? open_events() : Result<void>(); })
       .and_then([&] { return open_queue(); })
-      .and_then([&] {
-        fi_av_attr attributes{};
-        attributes.type = FI_AV_TABLE;
-        return open_object(handles_.addresses, "fi_av_open", [&](auto** out) {
-          return fi_av_open(handles_.domain.get(), &attributes, out, nullptr);
-        });
-      })
-      .and_then([&] { return enable(); })
-      .and_then([&] { return read_address(); })
+      .and_then([&] { return open_addresses(); })
+      .and_then([&] { return enable(handles_.endpoint); })
+      .and_then([&] { return way.tagged ? Result<void>() : enable(handles_.relay_endpoint); })
       .map([&] {
+        if (spec.examine != nullptr) spec.examine(*handles_.endpoint, record_);
+        completion_flags_ = completion_flags(record_.proof);
         if (spec.shared_in_process) shared_ = std::make_unique<SharedEndpoint>(as_text(address_));
       });
+}
+
+Result<void> FabricEndpoint::open_events() {
+  fi_eq_attr attributes{};
+  attributes.wait_obj = FI_WAIT_NONE;
+  return open_object(handles_.events, "fi_eq_open", [&](auto** out) {
+    return fi_eq_open(handles_.fabric.get(), &attributes, out, nullptr);
+  });
+}
+
+Result<void> FabricEndpoint::open_addresses() {
+  fi_av_attr attributes{};
+  attributes.type = FI_AV_TABLE;
+  return open_object(handles_.addresses, "fi_av_open", [&](auto** out) {
+    return fi_av_open(handles_.domain.get(), &attributes, out, nullptr);
+  });
 }
 
 Result<void> FabricEndpoint::open_queue() {
@@ -201,45 +236,76 @@ Result<void> FabricEndpoint::open_queue() {
   return open_object(handles_.queue, "fi_cq_open", open);
 }
 
-Result<void> FabricEndpoint::enable() {
+/// Opens and enables an endpoint, and adds its address to those that peers need.
+Result<void> FabricEndpoint::enable(FidPtr<fid_ep>& endpoint) {
   const SignalHandlersKept kept;
-  auto made = open_object(handles_.endpoint, "fi_endpoint", [&](auto** out) {
+  auto made = open_object(endpoint, "fi_endpoint", [&](auto** out) {
     return fi_endpoint(handles_.domain.get(), info_.get(), out, nullptr);
   });
   if (!made) return made;
-  if (const int result =
-          fi_ep_bind(handles_.endpoint.get(), &handles_.queue->fid, FI_TRANSMIT | FI_RECV);
-      result != 0)
-    return fail(fabric_error("fi_ep_bind", result));
-  if (const int result = fi_ep_bind(handles_.endpoint.get(), &handles_.addresses->fid, 0);
-      result != 0)
-    return fail(fabric_error("fi_ep_bind", result));
-  if (const int result = fi_enable(handles_.endpoint.get()); result != 0)
+  struct Binding {
+    fid* object;
+    std::uint64_t flags;
+  };
+  const Binding bindings[] = {
+      {&handles_.queue->fid, FI_TRANSMIT | FI_RECV},
+      {&handles_.addresses->fid, 0},
+      {handles_.events ? &handles_.events->fid : nullptr, 0},
+  };
+  for (const auto& [object, flags] : bindings) {
+    if (object == nullptr) continue;
+    if (const int result = fi_ep_bind(endpoint.get(), object, flags); result != 0)
+      return fail(fabric_error("fi_ep_bind", result));
+  }
+  if (spec_->configure != nullptr)
+    if (auto configured = spec_->configure(*endpoint); !configured) return configured;
+  if (const int result = fi_enable(endpoint.get()); result != 0)
     return fail(fabric_error("fi_enable", result));
-  return {};
+  return read_address(*endpoint);
 }
 
-Result<void> FabricEndpoint::read_address() {
+Result<void> FabricEndpoint::read_address(fid_ep& endpoint) {
   std::size_t length = 0;
-  fi_getname(&handles_.endpoint->fid, nullptr, &length);
-  address_.resize(length);
-  if (const int result = fi_getname(&handles_.endpoint->fid, address_.data(), &length); result != 0)
+  fi_getname(&endpoint.fid, nullptr, &length);
+  Blob address(length);
+  if (const int result = fi_getname(&endpoint.fid, address.data(), &length); result != 0)
     return fail(fabric_error("fi_getname", result));
-  address_.resize(length);
+  address_.insert(address_.end(), address.begin(),
+                  address.begin() + static_cast<std::ptrdiff_t>(length));
   return {};
 }
 
-Result<FabricAddress> FabricEndpoint::insert(Bytes address) {
-  const auto lock = guard();
+Result<fi_addr_t> FabricEndpoint::insert_one(Bytes address) {
   fi_addr_t peer = FI_ADDR_UNSPEC;
   const int inserted = fi_av_insert(handles_.addresses.get(), address.data(), 1, &peer, 0, nullptr);
   if (inserted != 1)
     return fail(fabric_error("fi_av_insert", inserted < 0 ? inserted : -FI_EINVAL));
-  Inserted& inserted_as = inserted_[peer];
-  ++inserted_as.users;
-  inserted_as.name = as_text(address);
-  if (shared_) shared_->knows(inserted_as.name);
   return peer;
+}
+
+Result<FabricAddress> FabricEndpoint::insert(Bytes address) {
+  if (has_relay_endpoint() && address.size() != address_.size())
+    return fail(Code::protocol_mismatch, fmt::format("the peer's address has {} bytes and not {}",
+                                                     address.size(), address_.size()));
+  const auto lock = guard();
+  const std::size_t one = has_relay_endpoint() ? address.size() / 2 : address.size();
+  auto peer = insert_one(address.first(one));
+  if (!peer) return fail(std::move(peer.error()));
+  fi_addr_t relay = FI_ADDR_UNSPEC;
+  if (has_relay_endpoint()) {
+    auto second = insert_one(address.subspan(one));
+    if (!second) {
+      if (!inserted_.contains(*peer)) fi_av_remove(handles_.addresses.get(), &*peer, 1, 0);
+      return fail(std::move(second.error()));
+    }
+    relay = *second;
+  }
+  Inserted& inserted = inserted_[*peer];
+  ++inserted.users;
+  inserted.name = as_text(address);
+  inserted.relay = relay;
+  if (shared_) shared_->knows(inserted.name);
+  return *peer;
 }
 
 void FabricEndpoint::remove(FabricAddress peer) {
@@ -247,6 +313,7 @@ void FabricEndpoint::remove(FabricAddress peer) {
   const auto entry = inserted_.find(peer);
   if (entry == inserted_.end() || --entry->second.users > 0) return;
   fi_av_remove(handles_.addresses.get(), &peer, 1, 0);
+  if (has_relay_endpoint()) fi_av_remove(handles_.addresses.get(), &entry->second.relay, 1, 0);
   if (shared_) shared_->forgets(entry->second.name);
   inserted_.erase(entry);
 }
@@ -290,13 +357,16 @@ Post FabricEndpoint::rma(RmaCall call, Posted& posted, const Local& local, const
   message.context = posted.fabric_context;
   handing_over(&every_endpoint);
   const auto lock = guard();
-  return as_post(call(handles_.endpoint.get(), &message, completion_flags));
+  return as_post(call(handles_.endpoint.get(), &message, completion_flags_));
 }
 
 Post FabricEndpoint::send(Posted& posted, const Local& local, FabricAddress peer,
                           MessageClass type) {
   iovec vector{local.address, local.length};
   void* descriptor = local.descriptor;
+  handing_over(&every_endpoint);
+  const auto lock = guard();
+  if (has_relay_endpoint()) return send_untagged(posted, vector, descriptor, peer, type);
   fi_msg_tagged message{};
   message.msg_iov = &vector;
   message.desc = &descriptor;
@@ -304,13 +374,34 @@ Post FabricEndpoint::send(Posted& posted, const Local& local, FabricAddress peer
   message.addr = peer;
   message.tag = static_cast<std::uint64_t>(type);
   message.context = posted.fabric_context;
-  handing_over(&every_endpoint);
-  const auto lock = guard();
-  return as_post(fi_tsendmsg(handles_.endpoint.get(), &message, completion_flags));
+  return as_post(fi_tsendmsg(handles_.endpoint.get(), &message, completion_flags_));
+}
+
+/// The class is told by the endpoint.
+Post FabricEndpoint::send_untagged(Posted& posted, const iovec& vector, void* descriptor,
+                                   FabricAddress peer, MessageClass type) {
+  fi_msg message{};
+  message.msg_iov = &vector;
+  message.desc = &descriptor;
+  message.iov_count = 1;
+  message.addr = peer;
+  message.context = posted.fabric_context;
+  if (type == MessageClass::message)
+    return as_post(fi_sendmsg(handles_.endpoint.get(), &message, completion_flags_));
+  const auto entry = inserted_.find(peer);
+  if (entry == inserted_.end()) return {PostStatus::failed, FI_EHOSTUNREACH};
+  message.addr = entry->second.relay;
+  return as_post(fi_sendmsg(handles_.relay_endpoint.get(), &message, completion_flags_));
 }
 
 Post FabricEndpoint::receive(Posted& posted, const Local& local, MessageClass type) {
   const auto lock = guard();
+  if (has_relay_endpoint()) {
+    const auto& endpoint =
+        type == MessageClass::message ? handles_.endpoint : handles_.relay_endpoint;
+    return as_post(fi_recv(endpoint.get(), local.address, local.length, local.descriptor,
+                           FI_ADDR_UNSPEC, posted.fabric_context));
+  }
   return as_post(fi_trecv(handles_.endpoint.get(), local.address, local.length, local.descriptor,
                           FI_ADDR_UNSPEC, static_cast<std::uint64_t>(type), 0,
                           posted.fabric_context));
@@ -326,7 +417,23 @@ ssize_t FabricEndpoint::read_queue(std::span<fi_cq_msg_entry> entries) {
   return fi_cq_read(handles_.queue.get(), entries.data(), entries.size());
 }
 
+/// What no operation can be blamed for, for example that a peer's handshake failed: operations that
+/// waited for it never complete, and end by their deadlines.
+void FabricEndpoint::look_at_events() {
+  fi_eq_err_entry entry{};
+  {
+    const auto lock = guard();
+    if (fi_eq_readerr(handles_.events.get(), &entry, 0) <= 0) return;
+  }
+  char buffer[128] = "";
+  const char* text = fi_eq_strerror(handles_.events.get(), entry.prov_errno, entry.err_data, buffer,
+                                    sizeof buffer);
+  core::log(LogLevel::warning, "{} {}: the provider reports: {} ({})", spec_->name, record_.domain,
+            fabric_text(entry.err), text != nullptr ? text : "");
+}
+
 std::size_t FabricEndpoint::poll() {
+  if (handles_.events && ++polls_ % polls_per_event_look == 0) look_at_events();
   std::array<fi_cq_msg_entry, 32> entries;
   const ssize_t count = read_queue(entries);
   if (count == -FI_EAVAIL) return report_errors();
@@ -359,7 +466,11 @@ std::size_t FabricEndpoint::report_errors() {
   completion.ok = false;
   completion.fabric_code = entry.err;
   completion.provider_code = entry.prov_errno;
-  completion.text = text != nullptr ? text : "";
+  std::string words = text != nullptr ? text : "";
+  if (spec_->advice != nullptr) words += spec_->advice(entry.prov_errno);
+  completion.text = words;
+  completion.path_failed =
+      spec_->path_failed != nullptr && spec_->path_failed(entry.err, entry.prov_errno);
   Posted& posted = posted_from(entry.op_context);
   posted.handler->completed(posted, completion);
   return 1;
@@ -367,9 +478,10 @@ std::size_t FabricEndpoint::report_errors() {
 
 }  // namespace
 
-Result<std::unique_ptr<Endpoint>> open_endpoint(const Spec& spec, const fi_info& nic) {
+Result<std::unique_ptr<Endpoint>> open_endpoint(const Spec& spec, const Way& way,
+                                                const fi_info& nic) {
   auto endpoint = std::make_unique<FabricEndpoint>();
-  if (auto opened = endpoint->open(spec, nic); !opened) return fail(std::move(opened.error()));
+  if (auto opened = endpoint->open(spec, way, nic); !opened) return fail(std::move(opened.error()));
   return std::unique_ptr<Endpoint>(std::move(endpoint));
 }
 

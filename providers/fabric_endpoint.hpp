@@ -8,6 +8,7 @@
 
 namespace weft::providers {
 
-Result<std::unique_ptr<Endpoint>> open_endpoint(const Spec& spec, const fi_info& nic);
+Result<std::unique_ptr<Endpoint>> open_endpoint(const Spec& spec, const Way& way,
+                                                const fi_info& nic);
 
 }  // namespace weft::providers

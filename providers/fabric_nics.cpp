@@ -1,9 +1,9 @@
 // NICs that libfabric knows.
 #include <arpa/inet.h>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <netinet/in.h>
 
+#include <fstream>
 #include <mutex>
 
 #include "capability_record.hpp"
@@ -16,33 +16,38 @@ namespace {
 
 class FabricNic final : public Nic {
  public:
-  FabricNic(const Spec& spec, InfoPtr info) : spec_(spec), info_(std::move(info)) {}
+  FabricNic(const Spec& spec, const Way& way, InfoPtr info)
+      : spec_(spec), way_(way), info_(std::move(info)) {}
   std::string_view provider() const noexcept override { return spec_.name; }
-  Result<std::unique_ptr<Endpoint>> open() const override { return open_endpoint(spec_, *info_); }
+  Result<std::unique_ptr<Endpoint>> open() const override {
+    return open_endpoint(spec_, way_, *info_);
+  }
 
  private:
   const Spec& spec_;
+  const Way& way_;
   InfoPtr info_;
 };
 
-InfoPtr common_hints(const Spec& spec, std::string_view fabric_name) {
+InfoPtr make_hints(const Spec& spec, const Way& way) {
   InfoPtr hints(fi_allocinfo());
   if (!hints) return hints;
-  hints->caps = FI_MSG | FI_TAGGED | FI_RMA | FI_SEND | FI_RECV | FI_READ | FI_WRITE |
-                FI_REMOTE_READ | FI_REMOTE_WRITE;
+  hints->caps = FI_MSG | FI_RMA | FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ |
+                FI_REMOTE_WRITE | (way.tagged ? FI_TAGGED : 0);
   // Posted (endpoint.hpp) keeps room for either.
   hints->mode = FI_CONTEXT | FI_CONTEXT2;
   hints->ep_attr->type = FI_EP_RDM;
   // One thread posts and polls, others register memory and insert addresses.
   hints->domain_attr->threading = FI_THREAD_SAFE;
   hints->domain_attr->mr_mode = 0;
-  hints->fabric_attr->prov_name = strdup(std::string(fabric_name).c_str());
+  hints->fabric_attr->prov_name = strdup(std::string(way.provider).c_str());
+  if (!way.fabric.empty()) hints->fabric_attr->name = strdup(std::string(way.fabric).c_str());
   spec.hints(*hints);
   return hints;
 }
 
-InfoPtr query(const Spec& spec, std::string_view fabric_name, long& result) {
-  const InfoPtr hints = common_hints(spec, fabric_name);
+InfoPtr query(const Spec& spec, const Way& way, long& result) {
+  const InfoPtr hints = make_hints(spec, way);
   fi_info* list = nullptr;
   result = hints ? fi_getinfo(api_version(), nullptr, nullptr, 0, hints.get(), &list) : -FI_ENOMEM;
   return InfoPtr(result == 0 ? list : nullptr);
@@ -51,73 +56,94 @@ InfoPtr query(const Spec& spec, std::string_view fabric_name, long& result) {
 std::string source_ip(const fi_info& info) {
   char text[INET6_ADDRSTRLEN] = "";
   const auto* any = static_cast<const sockaddr*>(info.src_addr);
-  if (any == nullptr) return {};
+  if (any == nullptr) return "unknown";
   if (any->sa_family == AF_INET)
     inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(any)->sin_addr, text, sizeof text);
   else if (any->sa_family == AF_INET6)
     inet_ntop(AF_INET6, &reinterpret_cast<const sockaddr_in6*>(any)->sin6_addr, text, sizeof text);
-  return text;
+  return text[0] != 0 ? text : "unknown";
 }
 
-Candidate describe(const Spec& spec, const fi_info& info) {
-  Candidate candidate;
-  candidate.provider = fmt::format("{} ({})", spec.name, info.fabric_attr->prov_name);
-  candidate.domain = info.domain_attr->name != nullptr ? info.domain_attr->name : "";
-  candidate.fabric = info.fabric_attr->name != nullptr ? info.fabric_attr->name : "";
-  return candidate;
+/// As the kernel has it for the NIC's PCI function; -1 where it has none.
+int numa_node_of(const fi_info& info) {
+  if (info.nic == nullptr || info.nic->bus_attr == nullptr ||
+      info.nic->bus_attr->bus_type != FI_BUS_PCI)
+    return -1;
+  const fi_pci_attr& pci = info.nic->bus_attr->attr.pci;
+  std::ifstream file(fmt::format("/sys/bus/pci/devices/{:04x}:{:02x}:{:02x}.{:x}/numa_node",
+                                 pci.domain_id, pci.bus_id, pci.device_id, pci.function_id));
+  int node = -1;
+  file >> node;
+  return file ? node : -1;
 }
 
-/// Why this NIC is passed over; empty if it serves.
-std::string objection(const Spec& spec, const fi_info& info, const std::string& wanted_ip,
-                      bool provider_taken) {
-  if (spec.by_ip_address) {
-    const std::string ip = source_ip(info);
-    if (ip != wanted_ip)
-      return fmt::format("its address is {}, and rails were asked for on {}",
-                         ip.empty() ? "unknown" : ip, wanted_ip);
+std::string title_of(const Spec& spec, std::string_view fabric_provider) {
+  return fmt::format("{} ({})", spec.name, fabric_provider);
+}
+
+Sighting describe(const Spec& spec, const fi_info& info) {
+  Sighting sighting;
+  sighting.provider = spec.name;
+  sighting.title = title_of(spec, info.fabric_attr->prov_name);
+  sighting.domain = info.domain_attr->name != nullptr ? info.domain_attr->name : "";
+  sighting.fabric = info.fabric_attr->name != nullptr ? info.fabric_attr->name : "";
+  sighting.is_nic = spec.is_nic;
+  sighting.numa_node = numa_node_of(info);
+  sighting.merit = spec.merit;
+  if (spec.by_ip_address) sighting.ip = source_ip(info);
+  return sighting;
+}
+
+/// `others`: NICs of this provider were found in another way, so the machine has them.
+Seen none_found(const Spec& spec, const Way& way, long result, bool others) {
+  Seen seen;
+  seen.sighting.provider = spec.name;
+  seen.sighting.title = title_of(spec, way.fabric.empty() ? way.provider : way.fabric);
+  seen.sighting.problem =
+      spec.why_none != nullptr && !others
+          ? spec.why_none(look_around())
+          : fmt::format("libfabric {} offers none that serves: {}", library_version(),
+                        fabric_text(static_cast<int>(-result)));
+  return seen;
+}
+
+/// Adds the NICs that are reached in one way; returns libfabric's result if there are none.
+long look_by(const Spec& spec, unsigned rank, std::vector<Seen>& seen) {
+  const Way& way = spec.ways[rank];
+  long result = -FI_ENODATA;
+  const InfoPtr list = query(spec, way, result);
+  const std::size_t before = seen.size();
+  for (const fi_info* info = list.get(); info != nullptr; info = info->next) {
+    // "net" brings "net;ofi_rxm" along.
+    if (info->fabric_attr->prov_name != way.provider) continue;
+    Sighting sighting = describe(spec, *info);
+    sighting.way = rank;
+    seen.push_back(
+        {std::move(sighting), std::make_shared<FabricNic>(spec, way, InfoPtr(fi_dupinfo(info)))});
   }
-  if (provider_taken) return "another entry for the same interface was taken already";
-  return {};
+  if (seen.size() > before) return 0;
+  return result != 0 ? result : -FI_ENODATA;
 }
 
 }  // namespace
 
-Result<void> look_at(const Spec& spec, const Wanted& wanted, Found& found) {
+void look_at(const Spec& spec, std::vector<Seen>& seen) {
   static std::mutex environment;
   const std::lock_guard lock(environment);
   if (spec.prepare != nullptr) spec.prepare();
 
-  long result = -FI_ENODATA;
-  for (const std::string_view fabric_name : spec.fabric_names) {
-    InfoPtr list = query(spec, fabric_name, result);
-    if (!list) {
-      Candidate missing;
-      missing.provider = fmt::format("{} ({})", spec.name, fabric_name);
-      missing.reason = fmt::format("libfabric {} offers none that serves: {}", library_version(),
-                                   fabric_text(static_cast<int>(-result)));
-      found.candidates.push_back(std::move(missing));
-      continue;
-    }
-    bool taken = false;
-    for (const fi_info* info = list.get(); info != nullptr; info = info->next) {
-      Candidate candidate = describe(spec, *info);
-      candidate.reason = objection(spec, *info, wanted.rail_address, taken);
-      if (candidate.reason.empty()) {
-        candidate.taken = taken = true;
-        candidate.reason = spec.by_ip_address ? fmt::format("it carries {}", wanted.rail_address)
-                                              : "it reaches other processes of this machine";
-        found.nics.push_back(std::make_shared<FabricNic>(spec, InfoPtr(fi_dupinfo(info))));
-      }
-      found.candidates.push_back(std::move(candidate));
-    }
-    if (taken) return {};
-    return fail(Code::unavailable, fmt::format("no interface for provider '{}' has the address {}",
-                                               spec.name, wanted.rail_address));
+  bool found = false;
+  std::vector<std::pair<unsigned, long>> without;
+  for (unsigned rank = 0; rank < spec.ways.size(); ++rank) {
+    if (const long result = look_by(spec, rank, seen); result != 0)
+      without.emplace_back(rank, result);
+    else
+      found = true;
+    // Another name for the same interfaces tells nothing new.
+    if (found && !spec.ways_by_nic) break;
   }
-  return fail(Code::unavailable,
-              fmt::format("libfabric {} has no provider for '{}' (tried {}): {}", library_version(),
-                          spec.name, fmt::join(spec.fabric_names, ", "),
-                          fabric_text(static_cast<int>(-result))));
+  for (const auto& [rank, result] : without)
+    seen.push_back(none_found(spec, spec.ways[rank], result, found));
 }
 
 }  // namespace weft::providers

@@ -19,7 +19,7 @@
 namespace weft::providers {
 namespace {
 
-constexpr std::string_view names[] = {"shm"};
+constexpr Way ways[] = {{"shm"}};
 
 void hints(fi_info&) {}
 
@@ -74,7 +74,17 @@ void remove_leftovers() {
 
 }  // namespace
 
-const Spec fi_shm = {"fi_shm",         names, false,      true, hints, quirks,
-                     remove_leftovers, true,  source_name};
+const Spec fi_shm = {
+    .name = "fi_shm",
+    .ways = ways,
+    .serialise = true,
+    .hints = hints,
+    .quirks = quirks,
+    .merit = "it reaches other processes of this machine",
+    .is_nic = false,
+    .prepare = remove_leftovers,
+    .shared_in_process = true,
+    .source_name = source_name,
+};
 
 }  // namespace weft::providers

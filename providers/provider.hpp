@@ -9,14 +9,9 @@
 #include <weft/error.hpp>
 
 #include "endpoint.hpp"
+#include "selection.hpp"
 
 namespace weft::providers {
-
-/// What discovery is asked for.
-struct Wanted {
-  std::vector<std::string> providers;  // best first; empty: all
-  std::string rail_address;            // local IP whose interface carries IP rails
-};
 
 /// A NIC that can be opened. Holds libfabric's description of it.
 class Nic {
@@ -28,12 +23,22 @@ class Nic {
   virtual Result<std::unique_ptr<Endpoint>> open() const = 0;
 };
 
-struct Found {
-  std::vector<Candidate> candidates;             // everything looked at, with reasons
-  std::vector<std::shared_ptr<const Nic>> nics;  // those taken, in order of preference
+/// A NIC that was taken.
+struct Taken {
+  std::shared_ptr<const Nic> nic;
+  std::size_t candidate = 0;  // its place among the candidates
 };
 
-/// Looks at all providers of this build. Fails if one that was named can't be had.
+struct Found {
+  std::vector<Candidate> candidates;  // everything looked at, with reasons
+  std::vector<Taken> nics;            // in order of preference
+};
+
+/// Looks at the providers of this build. Fails if one that was named can't be had.
 Result<Found> discover(const Wanted& wanted);
+
+/// Why a slower way is taken than this machine seems to have; empty if none is, or if that is what
+/// was asked for. `taken`: the providers in use.
+std::string fallback(const Wanted& wanted, const std::vector<std::string>& taken);
 
 }  // namespace weft::providers

@@ -43,6 +43,7 @@ Capability capability() {
   record.keys_enforced = false;
   record.fence = FenceScope::grant;
   record.max_message = std::uint64_t{1} << 30;  // process_vm_writev takes nearly 2 GiB at a time
+  record.max_send = record.max_message;
   record.window = 1024;
   record.proof = CompletionProof::visible;
   record.ordered_messages = true;
@@ -55,17 +56,16 @@ Capability capability() {
   return record;
 }
 
-Result<void> look(const Wanted&, Found& found) {
-  Candidate candidate;
-  candidate.provider = "shm (Weft's own)";
-  candidate.domain = "memory";
-  auto can = usable();
-  candidate.taken = can.has_value();
-  candidate.reason = can ? "it reaches other processes of this machine" : can.error().message();
-  found.candidates.push_back(std::move(candidate));
-  if (!can) return can;
-  found.nics.push_back(std::make_shared<ShmNic>());
-  return {};
+void look(std::vector<Seen>& seen) {
+  Seen memory;
+  memory.sighting.provider = "shm";
+  memory.sighting.title = "shm (Weft's own)";
+  memory.sighting.domain = "memory";
+  memory.sighting.is_nic = false;
+  memory.sighting.merit = "it reaches other processes of this machine";
+  if (auto can = usable(); !can) memory.sighting.problem = can.error().message();
+  memory.nic = std::make_shared<ShmNic>();
+  seen.push_back(std::move(memory));
 }
 
 }  // namespace weft::providers::shm

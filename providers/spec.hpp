@@ -8,36 +8,69 @@
 
 #include "fabric.hpp"
 #include "provider.hpp"
+#include "surroundings.hpp"
 
 namespace weft::providers {
+
+/// One of libfabric's names for a provider. An older or newer libfabric may have another one.
+struct Way {
+  std::string_view provider;
+  std::string_view fabric = {};  // where a provider has several; empty: whichever
+  bool tagged = true;            // it has tagged messages
+};
 
 struct Spec {
   /// Weft's name for it, e.g. "tcp".
   std::string_view name;
-  /// libfabric's names for providers that serve, best first. The first one that this library has
-  /// is used.
-  std::span<const std::string_view> fabric_names;
+  /// Best first. NICs are reached by the best one that this libfabric has.
+  std::span<const Way> ways;
+  /// Whether each NIC may have its own best way; else one way serves for all or for none.
+  bool ways_by_nic = false;
   /// Whether its NICs are those of an IP interface, chosen by a local address.
-  bool by_ip_address;
+  bool by_ip_address = false;
   /// Whether one lock must guard registering, inserting, posting and polling, because the provider
   /// does not do so itself.
-  bool serialise;
+  bool serialise = false;
   /// Fills in the hints that differ from the common ones.
   void (*hints)(fi_info& hints);
   /// Folds what was measured of the provider into the record made from its fi_info.
   void (*quirks)(const fi_info& info, Capability& record);
+  /// What speaks for its NICs, as a sentence.
+  std::string_view merit;
+  /// Whether it is hardware or an interface; else it is memory.
+  bool is_nic = true;
   /// Run before its NICs are looked for; null where there is nothing to do.
-  void (*prepare)();
+  void (*prepare)() = nullptr;
   /// Whether endpoints of one process look into each other (SharedEndpoint).
-  bool shared_in_process;
+  bool shared_in_process = false;
   /// An endpoint's source address; null where the provider's own choice does.
-  std::string (*source_name)();
+  std::string (*source_name)() = nullptr;
+  /// Whether it tells of some failures by an event queue, and aborts where there is none.
+  bool event_queue = false;
+  /// Sets options of an endpoint that is not enabled yet, and checks that they took.
+  Result<void> (*configure)(fid_ep& endpoint) = nullptr;
+  /// Asks an endpoint that is enabled for what only it knows.
+  void (*examine)(fid_ep& endpoint, Capability& record) = nullptr;
+  /// Why libfabric has none; null where its own words do.
+  std::string (*why_none)(const Surroundings& around) = nullptr;
+  /// Adds advice to the provider's error number; empty: there is none.
+  std::string_view (*advice)(int provider_code) = nullptr;
+  /// Whether the error is of the way to the peer, so that another NIC may do better.
+  bool (*path_failed)(int fabric_code, int provider_code) = nullptr;
 };
 
-/// Adds the NICs that libfabric finds for a provider to `found`. Fails if none of them serves.
-Result<void> look_at(const Spec& spec, const Wanted& wanted, Found& found);
+/// A NIC that was seen, and how to open it; null where there is none.
+struct Seen {
+  Sighting sighting;
+  std::shared_ptr<const Nic> nic;
+};
 
-extern const Spec tcp;
+/// Adds what libfabric finds for a provider.
+void look_at(const Spec& spec, std::vector<Seen>& seen);
+
+extern const Spec efa;
 extern const Spec fi_shm;
+extern const Spec tcp;
+extern const Spec verbs;
 
 }  // namespace weft::providers

@@ -5,7 +5,7 @@
 namespace weft::providers {
 namespace {
 
-constexpr std::string_view names[] = {"net", "tcp", "tcp;ofi_rxm"};
+constexpr Way ways[] = {{"net"}, {"tcp"}, {"tcp;ofi_rxm"}};
 
 void hints(fi_info& hints) {
   hints.addr_format = FI_FORMAT_UNSPEC;
@@ -29,6 +29,14 @@ void quirks(const fi_info&, Capability& record) {
 
 // fi_mr_reg and fi_mr_close race with progress in 1.17 and 1.18, whatever threading is asked for
 // (prov/net/src/xnet_domain.c: its lock is of no kind for reliable datagrams): connections break.
-const Spec tcp = {"tcp", names, true, true, hints, quirks, nullptr, false, nullptr};
+const Spec tcp = {
+    .name = "tcp",
+    .ways = ways,
+    .by_ip_address = true,
+    .serialise = true,
+    .hints = hints,
+    .quirks = quirks,
+    .merit = "it carries the address that rails were asked for on",
+};
 
 }  // namespace weft::providers

@@ -30,16 +30,35 @@ hwloc_topology* machine() {
   return topology.get();
 }
 
+/// The cores that this process may run on; null where it can't be told.
+Bitmap allowed_cores() {
+  if (machine() == nullptr) return nullptr;
+  Bitmap allowed(hwloc_bitmap_alloc());
+  if (!allowed || hwloc_get_cpubind(machine(), allowed.get(), HWLOC_CPUBIND_PROCESS) != 0)
+    return nullptr;
+  return allowed;
+}
+
 }  // namespace
 
 unsigned usable_cores() {
-  if (machine() == nullptr) return 1;
-  const Bitmap allowed(hwloc_bitmap_alloc());
-  if (!allowed || hwloc_get_cpubind(machine(), allowed.get(), HWLOC_CPUBIND_PROCESS) != 0) return 1;
+  const Bitmap allowed = allowed_cores();
+  if (!allowed) return 1;
   const int cores =
       hwloc_get_nbobjs_inside_cpuset_by_type(machine(), allowed.get(), HWLOC_OBJ_CORE);
   const int units = hwloc_bitmap_weight(allowed.get());
   return static_cast<unsigned>(std::max({1, cores, cores > 0 ? 0 : units}));
+}
+
+std::vector<int> usable_nodes() {
+  const Bitmap allowed = allowed_cores(), nodes(hwloc_bitmap_alloc());
+  std::vector<int> found;
+  if (!allowed || !nodes) return found;
+  hwloc_cpuset_to_nodeset(machine(), allowed.get(), nodes.get());
+  for (int node = hwloc_bitmap_first(nodes.get()); node >= 0;
+       node = hwloc_bitmap_next(nodes.get(), node))
+    found.push_back(node);
+  return found;
 }
 
 int numa_node_of(const void* address, std::size_t bytes) {

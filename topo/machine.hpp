@@ -2,11 +2,15 @@
 #pragma once
 
 #include <cstddef>
+#include <vector>
 
 namespace weft::topo {
 
 /// Cores that this process is allowed to run on; at least 1.
 unsigned usable_cores();
+
+/// The NUMA nodes of these cores, as the system numbers them; empty where it can't be told.
+std::vector<int> usable_nodes();
 
 /// The NUMA node that holds the memory; -1 where it lies on several, has no pages yet, or can't be
 /// told.

@@ -76,6 +76,7 @@ Result<Config> checked_config(Config config) {
   auto checked =
       within<std::size_t>("the length of Config::name", config.name.size(), 0, max_name)
           .and_then([&] { return within("Config::rails", config.rails, 0U, max_rails); })
+          .and_then([&] { return within("Config::max_nics", config.max_nics, 1U, max_rails); })
           .and_then([&] { return within("Config::threads", config.threads, 0U, max_rails); })
           .and_then([&] {
             return within<std::uint64_t>("Config::chunk_bytes", config.chunk_bytes, 0,

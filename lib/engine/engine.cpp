@@ -199,11 +199,7 @@ Result<Message> Engine::recv(const Peer& peer, std::uint64_t tag, std::uint64_t 
 }
 
 Result<std::vector<Candidate>> discover(const Config& config) {
-  return core::checked_config(config)
-      .and_then([](const Config& checked) {
-        return providers::discover({checked.providers, checked.rail_address});
-      })
-      .map([](providers::Found&& found) { return std::move(found.candidates); });
+  return core::EngineState::discover(config);
 }
 
 namespace core {

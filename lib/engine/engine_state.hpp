@@ -33,8 +33,10 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
                           public ControlHandler,
                           public TransferHost {
  public:
-  static Result<std::shared_ptr<EngineState>> open(const Config& config, const EngineHooks& hooks);
+  static Result<std::shared_ptr<EngineState>> open(const Config& call, const EngineHooks& hooks);
   ~EngineState() override;
+  /// What open() would look at and take.
+  static Result<std::vector<Candidate>> discover(const Config& call);
 
   /// Every public call holds one of these: rails stay open until it is done.
   class Call {
@@ -118,7 +120,10 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
 
   // open.cpp
   Result<void> open_rails();
-  Result<void> open_provider(const providers::Nic& nic, unsigned count);
+  Result<void> open_nic(const providers::Nic& nic, const providers::Wanted& wanted);
+  Result<void> check_named_are_had(const std::vector<providers::Taken>& taken) const;
+  std::vector<std::string> providers_in_use() const;
+  void introduce_rails();
   Result<void> start_workers();
   Result<void> start_control();
   bool progress_alive();
@@ -162,6 +167,9 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   Introduction self_;
   std::string address_;
   std::vector<Candidate> candidates_;
+  std::vector<Setting> settings_;
+  std::string fallback_;                          // Info::fallback
+  std::map<std::string, unsigned> rails_opened_;  // by provider
   std::atomic<bool> closing_{false};
   std::atomic<std::uint32_t> calls_{0};
 

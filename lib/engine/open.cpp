@@ -11,6 +11,7 @@
 #include "base/random.hpp"
 #include "engine/config_check.hpp"
 #include "engine/engine_state.hpp"
+#include "engine/settings.hpp"
 #include "machine.hpp"
 #include "provider.hpp"
 
@@ -23,10 +24,25 @@ std::string default_name() {
   return fmt::format("{}-{}-{:08x}", host, getpid(), static_cast<std::uint32_t>(random_u64()));
 }
 
-// Rails per NIC on which one endpoint does not fill the machine (tcp, shm): each costs a core on
+// Where one endpoint does not fill the machine (tcp, shm) another helps, but each costs a core on
 // both sides. See README for the measurement.
-unsigned best_rails() {
-  return topo::usable_cores() >= 4 ? 2 : 1;
+unsigned best_rails(const Capability& record) {
+  return !record.fills_alone && topo::usable_cores() >= 4 ? 2 : 1;
+}
+
+providers::Wanted wanted_of(const Config& config) {
+  return {config.providers,    config.nics,          config.max_nics,
+          config.rail_address, topo::usable_nodes(), config.allow_emulation};
+}
+
+/// Messages must fit a rail, or it can't be used at all.
+Result<void> check_message_size(const Config& config, const Capability& record) {
+  const std::uint64_t needed = Channel::message_bytes(config.max_message);
+  if (needed <= record.max_send) return {};
+  return fail(Code::invalid_argument,
+              fmt::format("{} {} carries messages of {} bytes at most, and Config::max_message "
+                          "needs {}",
+                          record.provider, record.domain, record.max_send, needed));
 }
 
 // Operations to peers that are alive end in this time; those to dead ones never may.
@@ -48,7 +64,9 @@ Rail::Settings rail_settings(const Config& config, const Capability& record) {
   settings.window.operations = std::min(most, settings.window.all_operations);
   settings.window.bytes = chunks * settings.chunk_limit;
   settings.messages = {config.max_message, config.message_credits};
-  settings.relay = {config.relay_buffer_bytes, config.relay_buffers};
+  settings.relay = {
+      std::min<std::size_t>(config.relay_buffer_bytes, Relay::payload_bytes(record.max_send)),
+      config.relay_buffers};
   return settings;
 }
 
@@ -57,11 +75,15 @@ Rail::Settings rail_settings(const Config& config, const Capability& record) {
 EngineState::EngineState(const Config& config, const EngineHooks& hooks)
     : config_(config), hooks_(hooks) {}
 
-Result<std::shared_ptr<EngineState>> EngineState::open(const Config& config,
+Result<std::shared_ptr<EngineState>> EngineState::open(const Config& call,
                                                        const EngineHooks& hooks) {
-  auto checked = checked_config(config);
+  auto settings = resolve_settings(call, process_environment());
+  if (!settings) return fail(std::move(settings.error()));
+  auto checked = checked_config(settings->config);
   if (!checked) return fail(std::move(checked.error()));
-  std::shared_ptr<EngineState> engine(new EngineState(*checked, hooks));
+  const Config& config = *checked;
+  std::shared_ptr<EngineState> engine(new EngineState(config, hooks));
+  engine->settings_ = std::move(settings->list);
   engine->self_.name = config.name.empty() ? default_name() : config.name;
   engine->self_.incarnation = random_u64();
   engine->self_.max_message = static_cast<std::uint32_t>(config.max_message);
@@ -79,30 +101,71 @@ Result<std::shared_ptr<EngineState>> EngineState::open(const Config& config,
   return engine;
 }
 
+Result<std::vector<Candidate>> EngineState::discover(const Config& call) {
+  return resolve_settings(call, process_environment())
+      .and_then([](Settings&& settings) { return checked_config(std::move(settings.config)); })
+      .and_then([](const Config& config) { return providers::discover(wanted_of(config)); })
+      .map([](providers::Found&& found) { return std::move(found.candidates); });
+}
+
 Result<void> EngineState::open_rails() {
-  auto found = providers::discover({config_.providers, config_.rail_address});
+  const providers::Wanted wanted = wanted_of(config_);
+  auto found = providers::discover(wanted);
   if (!found) return fail(std::move(found.error()));
-  candidates_ = found->candidates;
-  for (const auto& nic : found->nics) {
-    const unsigned count = config_.rails > 0 ? config_.rails : best_rails();
-    auto opened = open_provider(*nic, count);
+  candidates_ = std::move(found->candidates);
+  for (const auto& [nic, candidate] : found->nics) {
+    auto opened = open_nic(*nic, wanted);
     if (opened) continue;
-    // What was not asked for by name may be missing, but not silently.
-    if (!config_.providers.empty()) return opened;
-    log(LogLevel::warning, "going on without {}: {}", nic->provider(), opened.error().to_string());
-    for (Candidate& candidate : candidates_) {
-      if (!candidate.taken || !candidate.provider.starts_with(nic->provider())) continue;
-      candidate.taken = false;
-      candidate.reason = opened.error().to_string();
-    }
+    // One NIC of several may be broken, but not silently.
+    log(LogLevel::warning, "going on without {} {}: {}", candidates_[candidate].provider,
+        candidates_[candidate].domain, opened.error().to_string());
+    candidates_[candidate].taken = false;
+    candidates_[candidate].reason = opened.error().to_string();
   }
-  if (rails_.empty()) {
-    std::vector<std::string> reasons;
+  if (auto had = check_named_are_had(found->nics); !had) return had;
+  introduce_rails();
+  fallback_ = providers::fallback(wanted, providers_in_use());
+  if (!fallback_.empty()) log(LogLevel::warning, "a slower way is taken: {}", fallback_);
+  return {};
+}
+
+/// What was asked for by name and can't be had is an error, never a silent fallback.
+Result<void> EngineState::check_named_are_had(const std::vector<providers::Taken>& taken) const {
+  std::map<std::string_view, bool> had;
+  std::vector<std::string> reasons;
+  for (const auto& [nic, index] : taken) {
+    const Candidate& candidate = candidates_[index];
+    had[nic->provider()] = had[nic->provider()] || candidate.taken;
+    if (candidate.taken) continue;
+    reasons.push_back(
+        fmt::format("{} {}: {}", candidate.provider, candidate.domain, candidate.reason));
+    const auto& nics = config_.nics;
+    if (std::find(nics.begin(), nics.end(), candidate.domain) != nics.end())
+      return fail(Code::unavailable, reasons.back());
+  }
+  const bool named = std::any_of(config_.providers.begin(), config_.providers.end(),
+                                 [](const std::string& each) { return !each.starts_with('^'); });
+  const bool all =
+      std::all_of(had.begin(), had.end(), [](const auto& each) { return each.second; });
+  if (!rails_.empty() && (all || !named)) return {};
+  if (rails_.empty())
     for (const Candidate& each : candidates_)
       reasons.push_back(fmt::format("{}: {}", each.provider, each.reason));
-    return fail(Code::unavailable,
-                fmt::format("no rail could be opened; {}", fmt::join(reasons, "; ")));
-  }
+  return fail(Code::unavailable, fmt::format("{}; {}",
+                                             rails_.empty() ? "no rail could be opened"
+                                                            : "not all providers "
+                                                              "that were named "
+                                                              "can be used",
+                                             fmt::join(reasons, "; ")));
+}
+
+std::vector<std::string> EngineState::providers_in_use() const {
+  std::vector<std::string> names;
+  for (const auto& rail : rails_) names.push_back(rail->name().substr(0, rail->name().find(':')));
+  return names;
+}
+
+void EngineState::introduce_rails() {
   auto names = std::make_shared<std::vector<std::string>>();
   for (const auto& rail : rails_) {
     names->push_back(rail->name());
@@ -111,10 +174,10 @@ Result<void> EngineState::open_rails() {
                            record.same_host_only, rail->endpoint().address()});
   }
   rail_names_ = std::move(names);
-  return {};
 }
 
-Result<void> EngineState::open_provider(const providers::Nic& nic, unsigned count) {
+/// Opens as many rails on it as are best, or asked for; all or none.
+Result<void> EngineState::open_nic(const providers::Nic& nic, const providers::Wanted& wanted) {
   Rail::Hooks hooks;
   hooks.find_grant = [this](std::uint64_t lease) { return grants_.find(lease); };
   hooks.on_broken = [this](PeerState& peer, const Error& error) {
@@ -123,15 +186,24 @@ Result<void> EngineState::open_provider(const providers::Nic& nic, unsigned coun
                       Code::peer_down);
   };
   hooks.decorate = hooks_.decorate;
+  unsigned& count = rails_opened_[std::string(nic.provider())];
   std::vector<std::unique_ptr<Rail>> opened;
-  for (unsigned i = 0; i < count; ++i) {
+  std::size_t wanted_rails = 1;
+  while (opened.size() < wanted_rails) {
     auto endpoint = nic.open();
     if (!endpoint) return fail(std::move(endpoint.error()));
-    const auto settings = rail_settings(config_, (*endpoint)->capability());
+    const Capability& record = (*endpoint)->capability();
+    if (const std::string why = providers::objection(record, wanted); !why.empty())
+      return fail(Code::unavailable, why);
+    if (auto fits = check_message_size(config_, record); !fits) return fits;
+    wanted_rails = config_.rails > 0 ? config_.rails : best_rails(record);
+    const auto settings = rail_settings(config_, record);
     const auto index = static_cast<std::uint32_t>(rails_.size() + opened.size());
-    opened.push_back(std::make_unique<Rail>(index, fmt::format("{}:{}", nic.provider(), i),
-                                            std::move(*endpoint), settings, hooks));
+    opened.push_back(
+        std::make_unique<Rail>(index, fmt::format("{}:{}", nic.provider(), count + opened.size()),
+                               std::move(*endpoint), settings, hooks));
   }
+  count += static_cast<unsigned>(opened.size());
   std::move(opened.begin(), opened.end(), std::back_inserter(rails_));
   return {};
 }
@@ -218,6 +290,8 @@ Info EngineState::info() {
   info.incarnation = self_.incarnation;
   info.address = address_;
   info.candidates = candidates_;
+  info.settings = settings_;
+  info.fallback = fallback_;
   info.transfers_active = active_transfers_;
   const Call call(*this);
   if (call.refused()) return info;

@@ -23,14 +23,18 @@ constexpr std::uint64_t receive_number = 0;
 
 }  // namespace
 
+std::size_t Channel::message_bytes(std::size_t payload) {
+  return sizeof(MessageHead) + payload;
+}
+
 Channel::Channel(providers::Endpoint& endpoint, std::string rail_name, Limits limits,
                  OnBroken on_broken)
     : endpoint_(endpoint),
       rail_name_(std::move(rail_name)),
       limits_(limits),
       on_broken_(std::move(on_broken)),
-      receives_(endpoint, sizeof(MessageHead) + limits.max_message),
-      sends_(endpoint, sizeof(MessageHead) + limits.max_message) {}
+      receives_(endpoint, message_bytes(limits.max_message)),
+      sends_(endpoint, message_bytes(limits.max_message)) {}
 
 Result<void> Channel::add_peer(const std::shared_ptr<PeerState>& peer, std::uint64_t own_token) {
   const std::size_t wanted = limits_.credits + reserve;

@@ -29,6 +29,9 @@ class Channel final : private providers::CompletionHandler {
   /// Called when a peer can't be talked to any more.
   using OnBroken = std::function<void(PeerState&, const Error&)>;
 
+  /// What a message takes whose payload has so many bytes.
+  static std::size_t message_bytes(std::size_t payload);
+
   Channel(providers::Endpoint& endpoint, std::string rail_name, Limits limits, OnBroken on_broken);
 
   /// Posts receives for a peer. `own_token` is what the peer will put at the head of its messages.

@@ -22,6 +22,10 @@ constexpr std::uint64_t receive_number = 0;
 
 }  // namespace
 
+std::uint64_t Relay::payload_bytes(std::uint64_t message) {
+  return message - std::min<std::uint64_t>(message, sizeof(RelayHead));
+}
+
 Relay::Relay(providers::Endpoint& endpoint, std::uint32_t rail, Limits limits, FindGrant find_grant)
     : endpoint_(endpoint),
       rail_(rail),

@@ -28,6 +28,9 @@ class Relay final : public Transport, private providers::CompletionHandler {
   /// Finds a grant of this engine by its lease; null if there is none (any more).
   using FindGrant = std::function<std::shared_ptr<GrantState>(std::uint64_t lease)>;
 
+  /// The payload that fits a message of so many bytes.
+  static std::uint64_t payload_bytes(std::uint64_t message);
+
   Relay(providers::Endpoint& endpoint, std::uint32_t rail, Limits limits, FindGrant find_grant);
 
   /// Posts receives for a peer. `own_token` is what the peer will put at the head of its messages.

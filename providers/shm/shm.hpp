@@ -7,12 +7,12 @@
 #include <memory>
 
 #include "endpoint.hpp"
-#include "provider.hpp"
+#include "spec.hpp"
 
 namespace weft::providers::shm {
 
-/// Adds it to what was found. Fails if this machine lets no process reach into another.
-Result<void> look(const Wanted& wanted, Found& found);
+/// Adds it to what was seen, with the reason if this machine lets no process reach into another.
+void look(std::vector<Seen>& seen);
 
 Capability capability();
 Result<std::unique_ptr<Endpoint>> open_endpoint();

@@ -37,6 +37,20 @@ const char* progress_name(ProgressMode mode) {
   return mode == ProgressMode::automatic ? "automatic" : "manual";
 }
 
+const char* source_name(Setting::Source source) {
+  switch (source) {
+    case Setting::Source::standard:
+      return "default";
+    case Setting::Source::file:
+      return "file";
+    case Setting::Source::environment:
+      return "environment";
+    case Setting::Source::call:
+      return "call";
+  }
+  return "?";
+}
+
 /// The whole record, in the order of its declaration.
 nlohmann::ordered_json to_json(const Capability& record) {
   return {{"provider", record.provider},
@@ -50,6 +64,7 @@ nlohmann::ordered_json to_json(const Capability& record) {
           {"keys_enforced", record.keys_enforced},
           {"fence", fence_name(record.fence)},
           {"max_message", record.max_message},
+          {"max_send", record.max_send},
           {"window", record.window},
           {"iov_limit", record.iov_limit},
           {"inject", record.inject},
@@ -65,13 +80,16 @@ nlohmann::ordered_json to_json(const Capability& record) {
           {"cancels", record.cancels},
           {"gbps", record.gbps},
           {"copies", record.copies},
+          {"fills_alone", record.fills_alone},
           {"best_chunk", record.best_chunk},
           {"best_window", record.best_window},
           {"best_share", record.best_share}};
 }
 
 std::string libfabric_version(const Info& info) {
-  return info.rails.empty() ? "unknown" : info.rails.front().capability.libfabric_version;
+  for (const RailInfo& rail : info.rails)
+    if (!rail.capability.libfabric_version.empty()) return rail.capability.libfabric_version;
+  return "not in use";
 }
 
 nlohmann::ordered_json to_json(const Info& info) {
@@ -86,19 +104,37 @@ nlohmann::ordered_json to_json(const Info& info) {
   for (const RailInfo& rail : info.rails)
     rails.push_back(
         {{"name", rail.name}, {"thread", rail.thread}, {"capability", to_json(rail.capability)}});
+  nlohmann::ordered_json settings = json::array();
+  for (const Setting& each : info.settings)
+    settings.push_back({{"name", each.name},
+                        {"value", each.value},
+                        {"source", source_name(each.source)},
+                        {"place", each.place}});
   return {{"command", "info"},
           {"weft", WEFT_VERSION},
           {"libfabric", libfabric_version(info)},
           {"candidates", std::move(candidates)},
+          {"fallback", info.fallback},
+          {"settings", std::move(settings)},
           {"rails", std::move(rails)}};
+}
+
+std::string text(const Setting& setting) {
+  const std::string place = setting.place.empty() ? "" : fmt::format(" {}", setting.place);
+  return fmt::format("  {:<30} {:<22} {}{}\n", setting.name,
+                     setting.value.empty() ? "(empty)" : setting.value, source_name(setting.source),
+                     place);
 }
 
 std::string text(const Info& info) {
   std::string out =
       fmt::format("Weft {}, libfabric {}\n\nLooked at\n", WEFT_VERSION, libfabric_version(info));
   for (const Candidate& each : info.candidates)
-    out += fmt::format("  {:<7} {:<12} {:<14} {}\n", each.taken ? "taken" : "passed", each.provider,
+    out += fmt::format("  {:<7} {:<16} {:<14} {}\n", each.taken ? "taken" : "passed", each.provider,
                        each.domain, each.reason);
+  if (!info.fallback.empty()) out += fmt::format("\nA slower way is taken: {}\n", info.fallback);
+  if (!info.settings.empty()) out += "\nSettings, and where they come from\n";
+  for (const Setting& each : info.settings) out += text(each);
   for (const RailInfo& rail : info.rails) {
     out += fmt::format("\nRail {}, on progress thread {}\n", rail.name, rail.thread);
     const nlohmann::ordered_json record = to_json(rail.capability);

@@ -32,7 +32,8 @@ struct Capability {
   std::string libfabric_version;     ///< Of the library in use, e.g. "1.17"; empty for Weft's own.
   std::string domain;                ///< NIC or interface, e.g. "rdmap79s0", "lo".
   std::uint32_t address_format = 0;  ///< FI_ADDR_* (rdma/fabric.h).
-  std::uint32_t protocol = 0;        ///< FI_PROTO_*: rails with equal protocol and format can talk.
+  std::uint32_t protocol = 0;        ///< Rails with equal protocol and format can talk: FI_PROTO_*,
+                                     ///< or a number of Weft's where that is not enough.
   bool same_host_only = false;       ///< Reaches processes of this machine only.
 
   bool application_keys = false;    ///< Keys are chosen by the engine (and then unguessable).
@@ -41,7 +42,8 @@ struct Capability {
   bool keys_enforced = false;       ///< The target refuses a wrong key, range or right by itself.
   FenceScope fence = FenceScope::segment;
 
-  std::uint64_t max_message = 0;  ///< Most bytes in one operation.
+  std::uint64_t max_message = 0;  ///< Most bytes in one read or write.
+  std::uint64_t max_send = 0;     ///< Most bytes in one message.
   std::size_t window = 0;         ///< Most operations that the provider takes at a time.
   std::size_t iov_limit = 1;
   std::size_t inject = 0;           ///< Bytes that can be sent without keeping the buffer.
@@ -61,6 +63,8 @@ struct Capability {
   /// 0 for a NIC that reads and writes the memory itself.
   unsigned copies = 0;
 
+  /// Whether one endpoint makes full use of it: a NIC, where the cores are not what limits it.
+  bool fills_alone = false;
   std::uint64_t best_chunk = 0;  ///< Chunk size that measured best, in bytes.
   std::size_t best_window = 0;   ///< Chunks in flight per rail that measured best.
   std::uint64_t best_share = 0;  ///< Bytes queued on one rail from which another one helps.

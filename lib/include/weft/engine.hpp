@@ -37,7 +37,16 @@ enum class Progress : std::uint8_t {
 };
 
 /// How an engine is set up. The defaults suit tests and laptops: loopback only, all providers.
+///
+/// Each field can also be given from outside the program: what the program leaves at its default is
+/// taken from the environment (`rail_address` from WEFT_RAIL_ADDRESS), else from a TOML file
+/// (`rail_address = "10.0.0.7"`), else is the default. In text, lists have commas between their
+/// items, times a unit (`100us`), sizes may have one (`512KiB`). `weft info` shows where each value
+/// came from.
 struct Config {
+  /// The TOML file. Empty: the one that WEFT_CONFIG_FILE names; where it names none, there is none.
+  std::string config_file = {};
+
   /// The engine's identity towards its peers, at most 255 bytes. Empty: made of host name, process
   /// and random digits. A name used again means the same service restarted: its older incarnation
   /// is declared dead by its peers.
@@ -55,10 +64,20 @@ struct Config {
   /// `listen`, else loopback.
   std::string rail_address = {};
 
-  /// Providers to use, best first: "shm", "tcp", "fi_shm" (libfabric's shm, which is taken only if
-  /// it is named). Empty: shm and tcp. What is named here and can't be had is an error.
+  /// Providers to use, best first: "shm", "efa", "verbs", "tcp", "fi_shm" (libfabric's shm, which is
+  /// taken only if it is named). "^tcp" forbids one. With no name in it: all but fi_shm and those
+  /// forbidden, in this order. What is named and can't be had is an error.
   std::vector<std::string> providers = {};
-  /// Rails per provider. 0: as many as measured best for the cores at hand (see README).
+  /// NICs to use, by the names of their libfabric domains ("rdmap79s0") or patterns of them
+  /// ("rdmap*"), best first; "^eth0" forbids one. A name or pattern that fits none is an error.
+  std::vector<std::string> nics = {};
+  /// Most NICs of one provider, the nearest to this process's cores first, unless `nics` names
+  /// them. 4 is what a GPU has to itself on the instances with the most NICs (p5.48xlarge).
+  unsigned max_nics = 4;
+  /// Whether a NIC may be used whose provider builds reads or writes out of messages (EFA without
+  /// RDMA): slower, and the target's CPU copies. The capability record says which do.
+  bool allow_emulation = true;
+  /// Rails per NIC. 0: as many as measured best for the NIC and the cores at hand (see README).
   unsigned rails = 0;
   /// Progress threads, each owning one or more rails. 0: one per rail, at most one per core.
   unsigned threads = 0;
@@ -151,12 +170,24 @@ struct RailInfo {
   std::uint64_t lost = 0;  ///< Operations whose peer died and that never came back.
 };
 
+/// One option as the engine uses it, and where its value came from.
+struct Setting {
+  enum class Source : std::uint8_t { standard, file, environment, call };
+  std::string name;   ///< Of the field in Config.
+  std::string value;  ///< As it would be written in the environment.
+  Source source = Source::standard;
+  std::string place;  ///< "WEFT_PROVIDERS", "weft.toml:3"; empty for the other two.
+};
+
 struct Info {
   std::string name;
   std::uint64_t incarnation = 0;
   std::string address;
   std::vector<RailInfo> rails;
   std::vector<Candidate> candidates;
+  std::vector<Setting> settings;
+  /// Why a slower way is taken than this machine seems to have; empty if none is.
+  std::string fallback;
   std::uint64_t transfers_active = 0;
   std::uint64_t segments = 0;
 };

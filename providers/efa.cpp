@@ -1,0 +1,162 @@
+// Amazon's EFA. "efa-direct" hands operations straight to the device; "efa" builds what the device
+// lacks out of messages. Over either, delivery is unordered, and only NICs with RDMA write and read
+// move bytes without the target's CPU.
+#include <fmt/format.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_ext.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "spec.hpp"
+
+namespace weft::providers {
+namespace {
+
+constexpr std::string_view direct = "efa-direct";
+constexpr Way ways[] = {{"efa", direct, false}, {"efa", "efa"}};
+
+// The two fabrics of one NIC do not understand each other, and libfabric calls both FI_PROTO_EFA.
+constexpr std::uint32_t direct_protocol = 0x65666164;  // "efad"
+
+// What a device reports in its completions, and with it libfabric as the provider's error number:
+// rdma-core, providers/efa/efa_io_defs.h, enum efa_io_comp_status.
+enum Status : int {
+  local_queue_error = 2,
+  remote_abort = 8,
+  remote_unknown_queue = 9,
+  remote_bad_status = 12,
+  remote_unresponsive = 13,
+  remote_unknown_peer = 14,
+  remote_unreachable = 15,
+};
+
+void hints(fi_info& hints) {
+  hints.domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+  hints.addr_format = FI_ADDR_EFA;
+}
+
+void quirks(const fi_info& info, Capability& record) {
+  if (info.fabric_attr->name == direct) record.protocol = direct_protocol;
+  // The target's NIC checks keys, ranges and rights.
+  record.keys_enforced = true;
+  record.fence = FenceScope::grant;
+  // The device takes FI_DELIVERY_COMPLETE and ignores it.
+  record.proof = CompletionProof::received;
+  record.ordered_messages = false;
+  // 4 bytes travel with a write, whatever the attribute says (libfabric 1.17: 8).
+  record.completion_data = std::min<std::size_t>(record.completion_data, 4);
+  record.fills_alone = true;
+  // Not measured on EFA hardware: 16 MiB under way are 1.3 ms of a 100 Gb/s link.
+  record.best_chunk = std::uint64_t{1} << 20;
+  record.best_window = 16;
+  record.best_share = std::uint64_t{256} << 10;
+}
+
+/// Peers on this machine go by shm; the provider's own shared memory would be a second, hidden way.
+/// Before FI_OPT_SHARED_MEMORY_PERMITTED only this variable turns it off, read once at start.
+void prepare() {
+#ifndef WEFT_HAVE_FI_OPT_SHARED_MEMORY_PERMITTED
+  setenv("FI_EFA_ENABLE_SHM_TRANSFER", "0", 0);
+#endif
+}
+
+Result<void> configure([[maybe_unused]] fid_ep& endpoint) {
+#ifdef WEFT_HAVE_FI_OPT_SHARED_MEMORY_PERMITTED
+  const bool permitted = false;
+  const int result = fi_setopt(&endpoint.fid, FI_OPT_ENDPOINT, FI_OPT_SHARED_MEMORY_PERMITTED,
+                               &permitted, sizeof permitted);
+  // efa-direct has none to turn off.
+  if (result != 0 && result != -FI_ENOPROTOOPT && result != -FI_EOPNOTSUPP)
+    return fail(fabric_error("fi_setopt(FI_OPT_SHARED_MEMORY_PERMITTED)", result));
+#endif
+  return {};
+}
+
+/// Emulated unless the library says otherwise: before it had the question (1.18) it had no device
+/// write at all, and a device read only where the peer agreed.
+Origin origin_of([[maybe_unused]] fid_ep& endpoint, [[maybe_unused]] int option) {
+#ifdef WEFT_HAVE_FI_OPT_EFA_EMULATED_WRITE
+  bool emulated = true;
+  std::size_t length = sizeof emulated;
+  if (fi_getopt(&endpoint.fid, FI_OPT_ENDPOINT, option, &emulated, &length) == 0 && !emulated)
+    return Origin::native;
+#endif
+  return Origin::emulated;
+}
+
+#ifdef WEFT_HAVE_FI_OPT_MAX_MSG_SIZE
+std::uint64_t size_option(fid_ep& endpoint, int option, std::uint64_t otherwise) {
+  std::size_t size = 0, length = sizeof size;
+  return fi_getopt(&endpoint.fid, FI_OPT_ENDPOINT, option, &size, &length) == 0 ? size : otherwise;
+}
+#endif
+
+void examine(fid_ep& endpoint, Capability& record) {
+#ifdef WEFT_HAVE_FI_OPT_EFA_EMULATED_WRITE
+  record.write = origin_of(endpoint, FI_OPT_EFA_EMULATED_WRITE);
+  record.read = origin_of(endpoint, FI_OPT_EFA_EMULATED_READ);
+#else
+  record.write = record.read = origin_of(endpoint, 0);
+#endif
+#ifdef WEFT_HAVE_FI_OPT_MAX_MSG_SIZE
+  record.max_send = size_option(endpoint, FI_OPT_MAX_MSG_SIZE, record.max_send);
+  record.max_message = size_option(endpoint, FI_OPT_MAX_RMA_SIZE, record.max_message);
+#endif
+  if (record.write == Origin::emulated) {
+    // The target's provider copies out of its receive buffers, and under FI_DELIVERY_COMPLETE tells
+    // when it has done so.
+    record.proof = CompletionProof::visible;
+    record.copies = 1;
+  }
+}
+
+std::string_view advice(int provider_code) {
+  switch (provider_code) {
+    case remote_unresponsive:
+    case remote_unreachable:
+      return "; if this peer was never reached, see to it that the security group allows all "
+             "traffic to and from itself, and that both NICs are in one subnet";
+    case remote_unknown_queue:
+    case remote_unknown_peer:
+      return "; the peer's endpoint is gone";
+    default:
+      return {};
+  }
+}
+
+bool path_failed(int, int provider_code) {
+  switch (provider_code) {
+    case local_queue_error:
+    case remote_abort:
+    case remote_unknown_queue:
+    case remote_bad_status:
+    case remote_unresponsive:
+    case remote_unknown_peer:
+    case remote_unreachable:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+const Spec efa = {
+    .name = "efa",
+    .ways = ways,
+    .ways_by_nic = true,
+    .hints = hints,
+    .quirks = quirks,
+    .merit = "its NIC moves the bytes",
+    .prepare = prepare,
+    // Without one the provider calls abort() when a peer dies during the handshake.
+    .event_queue = true,
+    .configure = configure,
+    .examine = examine,
+    .why_none = why_no_efa,
+    .advice = advice,
+    .path_failed = path_failed,
+};
+
+}  // namespace weft::providers

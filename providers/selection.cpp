@@ -1,0 +1,231 @@
+#include "selection.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+
+namespace weft::providers {
+namespace {
+
+constexpr std::size_t none = std::numeric_limits<std::size_t>::max();
+
+bool fits(const std::string& pattern, const std::string& name) {
+  return fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
+}
+
+/// The position of the first pattern that fits; `none` if none does.
+std::size_t first_fit(std::span<const std::string> patterns, const std::string& name) {
+  const auto found = std::find_if(patterns.begin(), patterns.end(),
+                                  [&](const std::string& each) { return fits(each, name); });
+  return found == patterns.end() ? none : static_cast<std::size_t>(found - patterns.begin());
+}
+
+/// The names in a list of Config, and what it forbids by "^name".
+std::vector<std::string> named_in(std::span<const std::string> terms) {
+  std::vector<std::string> names;
+  for (const std::string& term : terms)
+    if (!term.starts_with('^')) names.push_back(term);
+  return names;
+}
+
+std::vector<std::string> forbidden_in(std::span<const std::string> terms) {
+  std::vector<std::string> names;
+  for (const std::string& term : terms)
+    if (term.starts_with('^')) names.push_back(term.substr(1));
+  return names;
+}
+
+bool contains(const std::vector<std::string>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+/// One decision after the other about the same sightings.
+class Chooser {
+ public:
+  Chooser(std::span<const Sighting> seen, std::span<const ProviderName> known, const Wanted& wanted)
+      : seen_(seen),
+        known_(known),
+        wanted_(wanted),
+        providers_(named_in(wanted.providers)),
+        without_(forbidden_in(wanted.providers)),
+        nics_(named_in(wanted.nics)),
+        without_nics_(forbidden_in(wanted.nics)) {
+    result_.reasons.resize(seen.size());
+  }
+
+  Result<Selection> choose() {
+    if (auto checked = check_names(); !checked) return fail(std::move(checked.error()));
+    for (const std::string& provider : providers_in_order(known_, wanted_.providers)) {
+      take_from(provider);
+      const bool named = !providers_.empty();
+      if (named && !has_rail_of(provider)) return fail(Code::unavailable, why_none_of(provider));
+    }
+    for (std::size_t i = 0; i < seen_.size(); ++i)
+      if (result_.reasons[i].empty()) result_.reasons[i] = why_provider_passed(seen_[i].provider);
+    return std::move(result_);
+  }
+
+ private:
+  Result<void> check_names() const {
+    for (const auto* list : {&providers_, &without_})
+      for (const std::string& name : *list)
+        if (!knows(name)) return fail(Code::not_found, unknown_provider(name));
+    for (const std::string& pattern : nics_) {
+      const bool seen = std::any_of(seen_.begin(), seen_.end(), [&](const Sighting& each) {
+        return each.is_nic && !each.domain.empty() && fits(pattern, each.domain);
+      });
+      if (!seen) return fail(Code::not_found, unknown_nic(pattern));
+    }
+    return {};
+  }
+
+  bool knows(const std::string& provider) const {
+    return std::any_of(known_.begin(), known_.end(),
+                       [&](const ProviderName& each) { return each.name == provider; });
+  }
+
+  std::string unknown_provider(const std::string& name) const {
+    std::vector<std::string_view> names;
+    for (const ProviderName& each : known_) names.push_back(each.name);
+    return fmt::format("this build has no provider '{}'; it has: {}", name, fmt::join(names, ", "));
+  }
+
+  std::string unknown_nic(const std::string& pattern) const {
+    std::vector<std::string> names;
+    for (const Sighting& each : seen_) {
+      if (each.is_nic && !each.domain.empty() && !contains(names, each.domain))
+        names.push_back(each.domain);
+    }
+    return fmt::format("no NIC is called '{}'; there are: {}", pattern, fmt::join(names, ", "));
+  }
+
+  void take_from(const std::string& provider) {
+    std::vector<std::size_t> usable;
+    for (std::size_t i = 0; i < seen_.size(); ++i) {
+      if (seen_[i].provider != provider) continue;
+      result_.reasons[i] = why_not(seen_[i]);
+      if (result_.reasons[i].empty()) usable.push_back(i);
+    }
+    usable = one_way_each(usable);
+    std::stable_sort(usable.begin(), usable.end(),
+                     [&](std::size_t a, std::size_t b) { return distance(a) < distance(b); });
+    const std::size_t limit = nics_.empty() ? std::max(1U, wanted_.max_nics) : usable.size();
+    for (std::size_t i = 0; i < usable.size(); ++i) {
+      const Sighting& nic = seen_[usable[i]];
+      result_.reasons[usable[i]] =
+          i < limit ? nic.merit
+                    : fmt::format(
+                          "{} others are as near or nearer, and no more than {} were asked "
+                          "for (max_nics)",
+                          limit, limit);
+      if (i < limit) result_.taken.push_back(usable[i]);
+    }
+  }
+
+  std::string why_not(const Sighting& nic) const {
+    if (!nic.problem.empty()) return nic.problem;
+    if (!nic.ip.empty() && nic.ip != wanted_.rail_address)
+      return fmt::format("its address is {}, and rails were asked for on {}", nic.ip,
+                         wanted_.rail_address);
+    if (!nic.is_nic) return {};
+    if (first_fit(without_nics_, nic.domain) != none) return "this NIC is forbidden";
+    if (!nics_.empty() && first_fit(nics_, nic.domain) == none)
+      return "not among the NICs asked for";
+    return {};
+  }
+
+  /// Of several ways to one NIC the best.
+  std::vector<std::size_t> one_way_each(const std::vector<std::size_t>& usable) {
+    std::map<std::string, std::size_t> best;
+    for (const std::size_t i : usable) {
+      const auto [entry, fresh] = best.try_emplace(seen_[i].domain, i);
+      if (!fresh && seen_[i].way < seen_[entry->second].way) entry->second = i;
+    }
+    std::vector<std::size_t> kept;
+    for (const std::size_t i : usable) {
+      const std::size_t taken = best[seen_[i].domain];
+      if (taken == i)
+        kept.push_back(i);
+      else
+        result_.reasons[i] =
+            seen_[i].title == seen_[taken].title && seen_[i].fabric == seen_[taken].fabric
+                ? "another entry for the same NIC was taken already"
+                : fmt::format("the same NIC is better reached as {} {}", seen_[taken].title,
+                              seen_[taken].fabric);
+    }
+    return kept;
+  }
+
+  /// By the order in which NICs were named, else near ones first.
+  std::size_t distance(std::size_t index) const {
+    const Sighting& nic = seen_[index];
+    if (!nics_.empty()) return first_fit(nics_, nic.domain);
+    const auto& near = wanted_.near_nodes;
+    const bool far = nic.numa_node >= 0 && !near.empty() &&
+                     std::find(near.begin(), near.end(), nic.numa_node) == near.end();
+    return far ? 1 : 0;
+  }
+
+  bool has_rail_of(const std::string& provider) const {
+    return std::any_of(result_.taken.begin(), result_.taken.end(),
+                       [&](std::size_t i) { return seen_[i].provider == provider; });
+  }
+
+  std::string why_none_of(const std::string& provider) const {
+    std::vector<std::string> reasons;
+    for (std::size_t i = 0; i < seen_.size(); ++i)
+      if (seen_[i].provider == provider)
+        reasons.push_back(fmt::format("{}{}{}: {}", seen_[i].title,
+                                      seen_[i].domain.empty() ? "" : " ", seen_[i].domain,
+                                      result_.reasons[i]));
+    if (reasons.empty()) reasons.emplace_back("nothing of it was found");
+    return fmt::format("provider '{}' can't be used; {}", provider, fmt::join(reasons, "; "));
+  }
+
+  std::string why_provider_passed(const std::string& provider) const {
+    if (contains(without_, provider)) return "this provider is forbidden";
+    return providers_.empty() ? "taken only when it is asked for by name"
+                              : "not among the providers asked for";
+  }
+
+  const std::span<const Sighting> seen_;
+  const std::span<const ProviderName> known_;
+  const Wanted& wanted_;
+  const std::vector<std::string> providers_, without_, nics_, without_nics_;
+  Selection result_;
+};
+
+}  // namespace
+
+std::vector<std::string> providers_in_order(std::span<const ProviderName> known,
+                                            const std::vector<std::string>& terms) {
+  const auto named = named_in(terms), forbidden = forbidden_in(terms);
+  std::vector<std::string> order;
+  for (const std::string& name : named)
+    if (!contains(forbidden, name) && !contains(order, name)) order.push_back(name);
+  if (!named.empty()) return order;
+  for (const ProviderName& each : known)
+    if (each.by_itself && !contains(forbidden, each.name)) order.emplace_back(each.name);
+  return order;
+}
+
+Result<Selection> select(std::span<const Sighting> seen, std::span<const ProviderName> known,
+                         const Wanted& wanted) {
+  return Chooser(seen, known, wanted).choose();
+}
+
+std::string objection(const Capability& record, const Wanted& wanted) {
+  if (wanted.allow_emulation) return {};
+  const bool write = record.write == Origin::emulated, read = record.read == Origin::emulated;
+  if (!write && !read) return {};
+  return fmt::format(
+      "{} of {} would be emulated by messages, which allow_emulation = false rules "
+      "out",
+      write && read ? "writes and reads" : (write ? "writes" : "reads"), record.domain);
+}
+
+}  // namespace weft::providers

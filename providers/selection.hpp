@@ -1,0 +1,62 @@
+// Which of the NICs that were seen are used. A pure function: it looks at nothing but its
+// arguments.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+#include <weft/capability.hpp>
+#include <weft/error.hpp>
+
+namespace weft::providers {
+
+/// One way to one NIC, as a look at the machine found it, before anybody decided.
+struct Sighting {
+  std::string provider;  // Weft's name: "efa"
+  std::string title;     // for people: "tcp (net)"
+  std::string domain;    // the NIC; empty if none was found
+  std::string fabric;
+  bool is_nic = true;   // else it is memory, and NICs are not chosen by its name
+  std::string ip;       // of an interface that is chosen by its address; else empty
+  unsigned way = 0;     // of several ways to one NIC the one with the lowest number is taken
+  int numa_node = -1;   // -1: unknown
+  std::string merit;    // what speaks for it, as a sentence
+  std::string problem;  // why it can't be used, whatever is wanted; empty: it can
+};
+
+/// A provider of this build.
+struct ProviderName {
+  std::string_view name;
+  bool by_itself = true;  // used without being named
+};
+
+/// What the engine's configuration asks for (see Config).
+struct Wanted {
+  std::vector<std::string> providers;
+  std::vector<std::string> nics;
+  unsigned max_nics = 4;
+  std::string rail_address;
+  std::vector<int> near_nodes;  // the NUMA nodes of this process's cores
+  bool allow_emulation = true;
+};
+
+struct Selection {
+  std::vector<std::size_t> taken;    // indices of sightings, best first
+  std::vector<std::string> reasons;  // why each sighting was taken or passed over
+};
+
+/// `known`: the providers of this build, best first. Fails if something that was named is not
+/// there, or can't be used.
+Result<Selection> select(std::span<const Sighting> seen, std::span<const ProviderName> known,
+                         const Wanted& wanted);
+
+/// Why a rail that was opened must not be used after all; empty if it may. Whether operations are
+/// emulated shows only then.
+std::string objection(const Capability& record, const Wanted& wanted);
+
+/// The providers that are taken from, best first, if they are there.
+std::vector<std::string> providers_in_order(std::span<const ProviderName> known,
+                                            const std::vector<std::string>& terms);
+
+}  // namespace weft::providers

@@ -1,0 +1,250 @@
+// Which NICs are taken, for machines of all kinds, without any of them.
+#include "selection.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <map>
+
+namespace weft::providers {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr ProviderName known[] = {{"shm"}, {"efa"}, {"verbs"}, {"tcp"}, {"fi_shm", false}};
+
+Sighting shm() {
+  Sighting seen;
+  seen.provider = seen.title = "shm";
+  seen.domain = "memory";
+  seen.is_nic = false;
+  seen.merit = "memory";
+  return seen;
+}
+
+Sighting efa(const std::string& nic, const std::string& fabric = "efa-direct", unsigned way = 0,
+             int numa_node = -1) {
+  Sighting seen;
+  seen.provider = "efa";
+  seen.title = "efa (efa)";
+  seen.domain = nic;
+  seen.fabric = fabric;
+  seen.way = way;
+  seen.numa_node = numa_node;
+  seen.merit = "NIC";
+  return seen;
+}
+
+Sighting verbs(const std::string& nic) {
+  Sighting seen = efa(nic, "IB-0xfe80");
+  seen.provider = "verbs";
+  seen.title = "verbs (verbs;ofi_rxm)";
+  return seen;
+}
+
+Sighting tcp(const std::string& interface, const std::string& ip) {
+  Sighting seen = efa(interface, ip);
+  seen.provider = "tcp";
+  seen.title = "tcp (net)";
+  seen.ip = ip;
+  return seen;
+}
+
+Sighting missing(const std::string& provider, const std::string& why) {
+  Sighting seen;
+  seen.provider = seen.title = provider;
+  seen.problem = why;
+  return seen;
+}
+
+Wanted wanted(const std::vector<std::string>& providers = {},
+              const std::vector<std::string>& nics = {}) {
+  Wanted result;
+  result.providers = providers;
+  result.nics = nics;
+  result.rail_address = "10.0.0.1";
+  return result;
+}
+
+/// A row of the table: what is seen and asked for, and "provider domain" of what is taken, or words
+/// of the error.
+struct Case {
+  std::string name;
+  std::vector<Sighting> seen;
+  Wanted wanted;
+  std::vector<std::string> taken;
+  std::string error = {};
+};
+
+void PrintTo(const Case& row, std::ostream* out) {
+  *out << row.name;
+}
+
+const std::vector<Sighting>& p4d() {
+  static const std::vector<Sighting> seen = {
+      shm(),
+      efa("rdmap16s27"),
+      efa("rdmap32s27"),
+      efa("rdmap144s27"),
+      efa("rdmap160s27"),
+      efa("rdmap16s27", "efa", 1),
+      tcp("ens32", "10.0.0.1"),
+      tcp("lo", "127.0.0.1"),
+  };
+  return seen;
+}
+
+std::vector<Sighting> many(unsigned nics) {
+  std::vector<Sighting> seen;
+  for (unsigned i = 0; i < nics; ++i)
+    seen.push_back(efa("rdmap" + std::to_string(i), "efa-direct", 0, i < nics / 2 ? 0 : 1));
+  return seen;
+}
+
+Wanted near(std::vector<int> nodes) {
+  Wanted result = wanted({"efa"});
+  result.near_nodes = std::move(nodes);
+  return result;
+}
+
+std::vector<Case> table() {
+  const std::string no_device = "there is no /dev/infiniband/uverbs*";
+  const std::vector<Sighting> in_container = {shm(), missing("efa", no_device),
+                                              tcp("eth0", "10.0.0.1")};
+  const std::vector<Sighting> tcp_only = {shm(), missing("efa", "none"), missing("verbs", "none"),
+                                          tcp("eth0", "10.0.0.1")};
+  return {
+      {"EfaPresent",
+       p4d(),
+       wanted(),
+       {"shm memory", "efa rdmap16s27", "efa rdmap32s27", "efa rdmap144s27", "efa rdmap160s27",
+        "tcp ens32"}},
+      {"EfaWithoutItsDeviceFallsBack", in_container, wanted(), {"shm memory", "tcp eth0"}},
+      {"EfaWithoutItsDeviceAndAskedFor", in_container, wanted({"efa"}), {}, no_device},
+      {"EfaWithoutItsDeviceAndAskedForBesideTcp",
+       in_container,
+       wanted({"efa", "tcp"}),
+       {},
+       no_device},
+      {"VerbsOnly",
+       {shm(), missing("efa", "none"), verbs("mlx5_0"), verbs("mlx5_1"), tcp("eth0", "10.0.0.2")},
+       wanted(),
+       {"shm memory", "verbs mlx5_0", "verbs mlx5_1"}},
+      {"TcpOnly", tcp_only, wanted(), {"shm memory", "tcp eth0"}},
+      {"TcpOnAnotherAddress",
+       {tcp("eth0", "10.9.9.9")},
+       wanted({"tcp"}),
+       {},
+       "its address is 10.9.9.9, and rails were asked for on 10.0.0.1"},
+      {"OrderedByTheUser", p4d(), wanted({"tcp", "shm"}), {"tcp ens32", "shm memory"}},
+      {"NamedTwice", p4d(), wanted({"shm", "shm"}), {"shm memory"}},
+      {"Forbidden", p4d(), wanted({"^efa", "^tcp"}), {"shm memory"}},
+      {"ForbiddenAndNamed", p4d(), wanted({"shm", "tcp", "^tcp"}), {"shm memory"}},
+      {"NotByItself", {shm(), missing("fi_shm", "")}, wanted(), {"shm memory"}},
+      {"UnknownProvider", p4d(), wanted({"roce"}), {}, "it has: shm, efa, verbs, tcp, fi_shm"},
+      {"UnknownProviderForbidden", p4d(), wanted({"^roce"}), {}, "no provider 'roce'"},
+      {"PinnedNics",
+       p4d(),
+       wanted({"efa"}, {"rdmap160s27", "rdmap16s27"}),
+       {"efa rdmap160s27", "efa rdmap16s27"}},
+      {"PinnedNicsKeepMemory",
+       p4d(),
+       wanted({}, {"rdmap160s27"}),
+       {"shm memory", "efa rdmap160s27"}},
+      {"NicsByPattern", p4d(), wanted({"efa"}, {"rdmap1[0-9]s*"}), {"efa rdmap16s27"}},
+      {"NicsBeyondTheUsualNumber",
+       many(8),
+       wanted({"efa"}, {"rdmap*"}),
+       {"efa rdmap0", "efa rdmap1", "efa rdmap2", "efa rdmap3", "efa rdmap4", "efa rdmap5",
+        "efa rdmap6", "efa rdmap7"}},
+      {"ForbiddenNic",
+       p4d(),
+       wanted({"efa"}, {"^rdmap16s27", "^rdmap1[0-9][0-9]s*"}),
+       {"efa rdmap32s27"}},
+      {"UnknownNic", p4d(), wanted({}, {"mlx5_0"}), {}, "no NIC is called 'mlx5_0'; there are: "},
+      {"NicOfAProviderThatWasNotNamed", p4d(), wanted({"tcp"}, {"rdmap16s27"}), {}, "'tcp'"},
+      {"NearNicsFirst",
+       many(8),
+       near({1}),
+       {"efa rdmap4", "efa rdmap5", "efa rdmap6", "efa rdmap7"}},
+      {"NearNicsThenFarOnes",
+       many(6),
+       near({1}),
+       {"efa rdmap3", "efa rdmap4", "efa rdmap5", "efa rdmap0"}},
+      {"NoMoreOf32ThanAsked",
+       many(32),
+       near({0, 1}),
+       {"efa rdmap0", "efa rdmap1", "efa rdmap2", "efa rdmap3"}},
+      {"WorseWayWhereTheBestIsMissing",
+       {missing("efa", "no efa-direct"), efa("a", "efa", 1), efa("b", "efa", 1)},
+       wanted({"efa"}),
+       {"efa a", "efa b"}},
+      {"EachNicByItsBestWay",
+       {efa("a"), efa("a", "efa", 1), efa("b", "efa", 1)},
+       wanted({"efa"}),
+       {"efa a", "efa b"}},
+      {"NothingAtAll", {}, wanted(), {}},
+  };
+}
+
+class Select : public testing::TestWithParam<Case> {};
+
+TEST_P(Select, Takes) {
+  const Case& row = GetParam();
+  const auto selection = select(row.seen, known, row.wanted);
+  if (!row.error.empty()) {
+    ASSERT_FALSE(selection);
+    EXPECT_THAT(selection.error().message(), HasSubstr(row.error));
+    return;
+  }
+  ASSERT_TRUE(selection) << selection.error().to_string();
+  std::vector<std::string> taken;
+  for (const std::size_t i : selection->taken)
+    taken.push_back(row.seen[i].provider + " " + row.seen[i].domain);
+  EXPECT_EQ(taken, row.taken);
+  ASSERT_EQ(selection->reasons.size(), row.seen.size());
+  for (const std::string& reason : selection->reasons) EXPECT_NE(reason, "");
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Select, testing::ValuesIn(table()),
+                         [](const auto& info) { return info.param.name; });
+
+TEST(SelectReasons, SayWhyEachWasPassedOver) {
+  const std::vector<Sighting> seen = {
+      efa("a"),
+      efa("a", "efa", 1),
+      efa("a"),
+      efa("b"),
+      efa("c"),
+      tcp("eth0", "10.0.0.1"),
+      missing("verbs", "no RDMA device"),
+  };
+  Wanted asked = wanted({"efa", "^tcp"}, {"^b"});
+  asked.max_nics = 1;
+  const auto selection = select(seen, known, asked);
+  ASSERT_TRUE(selection);
+  EXPECT_THAT(selection->reasons,
+              ElementsAre("NIC", HasSubstr("better reached as"), HasSubstr("another entry"),
+                          HasSubstr("this NIC is forbidden"), HasSubstr("max_nics"),
+                          HasSubstr("forbidden"), HasSubstr("not among the providers asked for")));
+}
+
+TEST(Objection, EmulationIsRefusedWhereItIsRuledOut) {
+  Capability record;
+  record.domain = "rdmap16s27";
+  Wanted asked;
+  EXPECT_EQ(objection(record, asked), "");
+  record.read = Origin::emulated;
+  EXPECT_EQ(objection(record, asked), "");
+  asked.allow_emulation = false;
+  EXPECT_THAT(objection(record, asked), HasSubstr("reads of rdmap16s27 would be emulated"));
+  record.write = Origin::emulated;
+  EXPECT_THAT(objection(record, asked), HasSubstr("writes and reads"));
+  record.write = record.read = Origin::native;
+  EXPECT_EQ(objection(record, asked), "");
+}
+
+}  // namespace
+}  // namespace weft::providers

@@ -1,0 +1,181 @@
+// Where the values of options come from: the call, the environment, a file, the defaults.
+#include "engine/settings.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <map>
+
+namespace weft::core {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using Source = Setting::Source;
+
+Environment environment_of(std::map<std::string, std::string> variables) {
+  return [variables = std::move(variables)](const std::string& name) -> std::optional<std::string> {
+    const auto found = variables.find(name);
+    if (found == variables.end()) return std::nullopt;
+    return found->second;
+  };
+}
+
+/// A file that is there as long as the test.
+class File {
+ public:
+  explicit File(const std::string& text)
+      : path_(testing::TempDir() + "weft-settings-" + std::to_string(getpid()) + ".toml") {
+    std::ofstream(path_) << text;
+  }
+  ~File() { std::filesystem::remove(path_); }
+  const std::string& path() const { return path_; }
+
+ private:
+  const std::string path_;
+};
+
+Setting setting(const Settings& settings, const std::string& name) {
+  for (const Setting& each : settings.list)
+    if (each.name == name) return each;
+  ADD_FAILURE() << "no setting " << name;
+  return {};
+}
+
+std::string refusal(const Config& call, std::map<std::string, std::string> variables) {
+  const auto settings = resolve_settings(call, environment_of(std::move(variables)));
+  if (settings) return "";
+  EXPECT_EQ(settings.error().code(), Code::invalid_argument);
+  return settings.error().message();
+}
+
+TEST(Settings, DefaultsWhereNobodySaysAnything) {
+  const auto settings = resolve_settings({}, environment_of({}));
+  ASSERT_TRUE(settings);
+  EXPECT_EQ(settings->list.size(), 28U);
+  for (const Setting& each : settings->list) {
+    EXPECT_EQ(each.source, Source::standard) << each.name;
+    EXPECT_EQ(each.place, "") << each.name;
+  }
+  EXPECT_EQ(setting(*settings, "spin").value, "100us");
+}
+
+TEST(Settings, CallBeforeEnvironmentBeforeFile) {
+  const File file("rails = 2\nthreads = 3\nwindow = 4\n");
+  Config call;
+  call.config_file = file.path();
+  call.rails = 7;
+  const auto settings =
+      resolve_settings(call, environment_of({{"WEFT_RAILS", "8"}, {"WEFT_THREADS", "9"}}));
+  ASSERT_TRUE(settings) << settings.error().to_string();
+  EXPECT_EQ(settings->config.rails, 7U);
+  EXPECT_EQ(settings->config.threads, 9U);
+  EXPECT_EQ(settings->config.window, 4U);
+  EXPECT_EQ(setting(*settings, "config_file").source, Source::call);
+  EXPECT_EQ(setting(*settings, "rails").source, Source::call);
+  EXPECT_EQ(setting(*settings, "threads").source, Source::environment);
+  EXPECT_EQ(setting(*settings, "threads").place, "WEFT_THREADS");
+  EXPECT_EQ(setting(*settings, "window").source, Source::file);
+  EXPECT_EQ(setting(*settings, "window").place, file.path() + ":3");
+  EXPECT_EQ(setting(*settings, "max_nics").source, Source::standard);
+}
+
+TEST(Settings, EveryKindOfValueFromTheEnvironment) {
+  const auto settings = resolve_settings({}, environment_of({
+                                                 {"WEFT_NAME", "prefill-3"},
+                                                 {"WEFT_PROVIDERS", "efa, ^tcp"},
+                                                 {"WEFT_NICS", "rdmap*"},
+                                                 {"WEFT_ALLOW_EMULATION", "false"},
+                                                 {"WEFT_CHUNK_BYTES", "512KiB"},
+                                                 {"WEFT_UNCLAIMED_BYTES", "2GiB"},
+                                                 {"WEFT_SPIN", "5ms"},
+                                                 {"WEFT_DEATH_AFTER", "3s"},
+                                                 {"WEFT_PROGRESS", "manual"},
+                                                 {"WEFT_TRANSPORT", "relay"},
+                                                 {"WEFT_PEER_EVENTS", "1"},
+                                             }));
+  ASSERT_TRUE(settings) << settings.error().to_string();
+  const Config& config = settings->config;
+  EXPECT_EQ(config.name, "prefill-3");
+  EXPECT_THAT(config.providers, ElementsAre("efa", "^tcp"));
+  EXPECT_THAT(config.nics, ElementsAre("rdmap*"));
+  EXPECT_FALSE(config.allow_emulation);
+  EXPECT_EQ(config.chunk_bytes, 512U << 10);
+  EXPECT_EQ(config.unclaimed_bytes, std::uint64_t{2} << 30);
+  EXPECT_EQ(config.spin, 5ms);
+  EXPECT_EQ(config.death_after, 3s);
+  EXPECT_EQ(config.progress, Progress::manual);
+  EXPECT_EQ(config.transport, TransportKind::relay);
+  EXPECT_TRUE(config.peer_events);
+  // What is shown can be written again.
+  for (const Setting& each : settings->list)
+    if (each.source == Source::environment && each.name != "name") {
+      std::string variable = "WEFT_" + each.name;
+      for (char& letter : variable) letter = static_cast<char>(std::toupper(letter));
+      const auto again = resolve_settings({}, environment_of({{variable, each.value}}));
+      ASSERT_TRUE(again);
+      EXPECT_EQ(setting(*again, each.name).value, each.value);
+    }
+}
+
+TEST(Settings, AnEmptyVariableIsAnEmptyListOrText) {
+  const File file("providers = ['tcp']\n");
+  const auto settings = resolve_settings(
+      {}, environment_of({{"WEFT_CONFIG_FILE", file.path()}, {"WEFT_PROVIDERS", ""}}));
+  ASSERT_TRUE(settings);
+  EXPECT_TRUE(settings->config.providers.empty());
+  EXPECT_EQ(setting(*settings, "providers").source, Source::environment);
+}
+
+TEST(Settings, EveryKindOfValueFromAFile) {
+  const File file(
+      "# A comment.\n"
+      "providers = [\"efa\", \"tcp\"]\n"
+      "spin = '250us'\n"
+      "chunk_bytes = 65536\n"
+      "peer_events = true\n");
+  const auto settings = resolve_settings({}, environment_of({{"WEFT_CONFIG_FILE", file.path()}}));
+  ASSERT_TRUE(settings) << settings.error().to_string();
+  EXPECT_THAT(settings->config.providers, ElementsAre("efa", "tcp"));
+  EXPECT_EQ(settings->config.spin, 250us);
+  EXPECT_EQ(settings->config.chunk_bytes, 65536U);
+  EXPECT_TRUE(settings->config.peer_events);
+  EXPECT_EQ(setting(*settings, "providers").place, file.path() + ":2");
+}
+
+TEST(Settings, TextThatCannotBeReadIsRefusedWithItsPlace) {
+  EXPECT_THAT(refusal({}, {{"WEFT_RAILS", "two"}}), HasSubstr("WEFT_RAILS says 'two'"));
+  EXPECT_THAT(refusal({}, {{"WEFT_RAILS", "-1"}}), HasSubstr("a number"));
+  EXPECT_THAT(refusal({}, {{"WEFT_RAILS", "5000000000"}}), HasSubstr("a number"));
+  EXPECT_THAT(refusal({}, {{"WEFT_RAILS", ""}}), HasSubstr("a number"));
+  EXPECT_THAT(refusal({}, {{"WEFT_SPIN", "5"}}), HasSubstr("one of the units ns, us, ms, s"));
+  EXPECT_THAT(refusal({}, {{"WEFT_SPIN", "10000000000s"}}), HasSubstr("units"));
+  EXPECT_THAT(refusal({}, {{"WEFT_CHUNK_BYTES", "4KB"}}), HasSubstr("KiB"));
+  EXPECT_THAT(refusal({}, {{"WEFT_CHUNK_BYTES", "18446744073709551615GiB"}}), HasSubstr("KiB"));
+  EXPECT_THAT(refusal({}, {{"WEFT_PROGRESS", "auto"}}), HasSubstr("one of threads, manual"));
+  EXPECT_THAT(refusal({}, {{"WEFT_PEER_EVENTS", "yes"}}), HasSubstr("true, false"));
+  EXPECT_THAT(refusal({}, {{"WEFT_PROVIDERS", "tcp,,shm"}}), HasSubstr("commas"));
+}
+
+TEST(Settings, FilesThatAreWrongAreRefusedWithTheLine) {
+  const auto said = [](const std::string& text) {
+    const File file(text);
+    return refusal({}, {{"WEFT_CONFIG_FILE", file.path()}});
+  };
+  EXPECT_THAT(said("rails = 1\nproviderz = ['tcp']\n"), HasSubstr(":2 sets 'providerz'"));
+  EXPECT_THAT(said("rails = \n"), HasSubstr("can't read"));
+  EXPECT_THAT(said("[rails]\ncount = 1\n"), HasSubstr("must be a text"));
+  EXPECT_THAT(said("rails = 1.5\n"), HasSubstr("must be a text"));
+  EXPECT_THAT(said("providers = [1]\n"), HasSubstr("must be a text"));
+  EXPECT_THAT(said("providers = ['tcp,shm']\n"), HasSubstr("must be a text"));
+  EXPECT_THAT(said("config_file = 'other'\n"), HasSubstr("no option"));
+  EXPECT_THAT(said("rails = -2\n"), HasSubstr("'-2'"));
+  EXPECT_THAT(refusal({}, {{"WEFT_CONFIG_FILE", "/nowhere/weft.toml"}}), HasSubstr("/nowhere/"));
+}
+
+}  // namespace
+}  // namespace weft::core
