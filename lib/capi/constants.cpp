@@ -38,6 +38,11 @@ static_assert(same(WEFT_LOG_WARNING, LogLevel::warning));
 static_assert(same(WEFT_LOG_ERROR, LogLevel::error));
 static_assert(same(WEFT_LOG_OFF, LogLevel::off));
 
+static_assert(same(WEFT_SOURCE_DEFAULT, Setting::Source::standard));
+static_assert(same(WEFT_SOURCE_FILE, Setting::Source::file));
+static_assert(same(WEFT_SOURCE_ENVIRONMENT, Setting::Source::environment));
+static_assert(same(WEFT_SOURCE_CALL, Setting::Source::call));
+
 static_assert(same(WEFT_PROGRESS_THREADS, Progress::threads));
 static_assert(same(WEFT_PROGRESS_MANUAL, Progress::manual));
 static_assert(same(WEFT_TRANSPORT_AUTOMATIC, TransportKind::automatic));

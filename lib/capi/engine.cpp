@@ -13,6 +13,8 @@ std::string or_default(const char* given, const std::string& otherwise) {
 weft_config to_c(const Config& config) {
   weft_config c{};
   c.size = sizeof c;
+  c.max_nics = config.max_nics;
+  c.allow_emulation = config.allow_emulation;
   c.allow_unauthenticated_network = config.allow_unauthenticated_network;
   c.peer_events = config.peer_events;
   c.progress = static_cast<std::int32_t>(config.progress);
@@ -35,6 +37,17 @@ weft_config to_c(const Config& config) {
   return c;
 }
 
+Result<std::vector<std::string>> strings(const char* name, const char* const* texts,
+                                         std::size_t count) {
+  if (auto listed = check({list(name, texts, count)}); !listed) return fail(listed.error());
+  std::vector<std::string> read;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (auto given = check({{name, texts[i]}}); !given) return fail(given.error());
+    read.emplace_back(texts[i]);
+  }
+  return read;
+}
+
 Result<Config> from_c(const weft_config& c) {
   const auto progress =
       enumerator("config->progress", c.progress, Progress::threads, Progress::manual);
@@ -42,19 +55,21 @@ Result<Config> from_c(const weft_config& c) {
   const auto transport =
       enumerator("config->transport", c.transport, TransportKind::automatic, TransportKind::relay);
   if (!transport) return fail(transport.error());
-  if (auto listed = check({list("config->providers", c.providers, c.provider_count)}); !listed)
-    return fail(listed.error());
+  auto providers = strings("config->providers", c.providers, c.provider_count);
+  if (!providers) return fail(std::move(providers.error()));
+  auto nics = strings("config->nics", c.nics, c.nic_count);
+  if (!nics) return fail(std::move(nics.error()));
 
   Config config;
+  config.config_file = or_default(c.config_file, config.config_file);
   config.name = or_default(c.name, config.name);
   config.listen = or_default(c.listen, config.listen);
   config.advertise = or_default(c.advertise, config.advertise);
   config.rail_address = or_default(c.rail_address, config.rail_address);
-  for (std::size_t i = 0; i < c.provider_count; ++i) {
-    if (auto named = check({{"config->providers[i]", c.providers[i]}}); !named)
-      return fail(named.error());
-    config.providers.emplace_back(c.providers[i]);
-  }
+  config.providers = std::move(*providers);
+  config.nics = std::move(*nics);
+  config.max_nics = c.max_nics;
+  config.allow_emulation = c.allow_emulation;
   config.allow_unauthenticated_network = c.allow_unauthenticated_network;
   config.peer_events = c.peer_events;
   config.progress = *progress;
@@ -97,6 +112,18 @@ weft_rail_info to_c(const RailInfo& rail) {
   c.max_message = rail.capability.max_message;
   c.window = rail.capability.window;
   c.gbps = rail.capability.gbps;
+  c.emulated_write = rail.capability.write == Origin::emulated;
+  c.emulated_read = rail.capability.read == Origin::emulated;
+  c.copies = rail.capability.copies;
+  return c;
+}
+
+weft_setting to_c(const Setting& setting) {
+  weft_setting c{};
+  c.name = setting.name.c_str();
+  c.value = setting.value.c_str();
+  c.source = static_cast<std::int32_t>(setting.source);
+  c.place = setting.place.c_str();
   return c;
 }
 
@@ -173,6 +200,22 @@ size_t weft_info_rail_count(const weft_info* info) {
 }
 size_t weft_info_candidate_count(const weft_info* info) {
   return info != nullptr ? info->value.candidates.size() : 0;
+}
+
+size_t weft_info_setting_count(const weft_info* info) {
+  return info != nullptr ? info->value.settings.size() : 0;
+}
+const char* weft_info_fallback(const weft_info* info) {
+  return info != nullptr ? info->value.fallback.c_str() : nullptr;
+}
+
+weft_code weft_info_setting(const weft_info* info, size_t index, weft_setting* setting,
+                            weft_error** error) {
+  return call(error, {{"info", info}, {"setting", setting}}, [&] {
+    return at("setting", info->value.settings, index).and_then([&](const Setting* found) {
+      return fill("setting", setting, to_c(*found));
+    });
+  });
 }
 
 weft_code weft_info_rail(const weft_info* info, size_t index, weft_rail_info* rail,

@@ -276,6 +276,14 @@ static void configurations(void) {
   CHECK(strstr(weft_error_message(error), "carrier-pigeon") != NULL);
   weft_error_free(error);
   weft_config_init(&config, sizeof config);
+  config.nic_count = 1;
+  INVALID(weft_engine_open(&config, &no_engine, &error));
+  config.nics = unknown;
+  REFUSED(WEFT_NOT_FOUND, weft_engine_open(&config, &no_engine, &error));
+  weft_config_init(&config, sizeof config);
+  config.config_file = "/nowhere/weft.toml";
+  INVALID(weft_engine_open(&config, &no_engine, &error));
+  weft_config_init(&config, sizeof config);
   config.size = 0;
   INVALID(weft_engine_open(&config, &no_engine, &error));
   config.size = SIZE_MAX;
@@ -308,6 +316,17 @@ static void descriptions(void) {
   OK(weft_info_rail(info, 0, &rail, &error));
   CHECK(strchr(rail.name, ':') != NULL && strlen(rail.provider) > 0);
   CHECK(rail.size == sizeof rail && rail.max_message > 0 && rail.window > 0);
+  CHECK(!rail.emulated_write && !rail.emulated_read && rail.copies > 0);
+  CHECK(weft_info_fallback(info) != NULL);
+  bool found = false;
+  for (size_t i = 0; i < weft_info_setting_count(info); ++i) {
+    weft_setting setting = {.size = sizeof setting};
+    OK(weft_info_setting(info, i, &setting, &error));
+    CHECK(strlen(setting.name) > 0 && setting.value != NULL && setting.place != NULL);
+    if (strcmp(setting.name, "max_nics") == 0)
+      found = setting.source == WEFT_SOURCE_DEFAULT && strcmp(setting.value, "4") == 0;
+  }
+  CHECK(found);
   INVALID(weft_info_rail(info, 1000, &rail, &error));
   INVALID(weft_info_rail(info, 0, NULL, &error));
   rail.size = 0;

@@ -73,11 +73,17 @@ void add_fabric(CLI::App& command, FabricOptions& options) {
   const std::string group = "Fabric";
   command
       .add_option("--providers", options.providers,
-                  "Providers to use, best first: shm,tcp,fi_shm; without it, the first two")
+                  "Providers to use, best first: shm,efa,tcp,fi_shm; ^NAME forbids one")
       ->type_name("LIST")
       ->delimiter(',')
       ->group(group);
-  command.add_option("--rails", options.rails, "Rails per provider; 0: as measured best")
+  command
+      .add_option("--nics", options.nics,
+                  "NICs to use, best first, by name or pattern; ^NAME forbids one")
+      ->type_name("LIST")
+      ->delimiter(',')
+      ->group(group);
+  command.add_option("--rails", options.rails, "Rails per NIC; 0: as measured best")
       ->type_name("N")
       ->check(CLI::Range(0U, 64U).description(""))
       ->group(group);
@@ -308,6 +314,7 @@ void add_options(CLI::App& command, DemoOptions& options) {
 Config engine_config(const FabricOptions& options) {
   Config config;
   config.providers = options.providers;
+  config.nics = options.nics;
   config.rails = options.rails;
   config.threads = options.threads;
   config.chunk_bytes = options.chunk_bytes;
@@ -330,6 +337,8 @@ std::vector<std::string> arguments(const FabricOptions& options) {
   if (!options.providers.empty()) {
     list.insert(list.end(), {"--providers", fmt::format("{}", fmt::join(options.providers, ","))});
   }
+  if (!options.nics.empty())
+    list.insert(list.end(), {"--nics", fmt::format("{}", fmt::join(options.nics, ","))});
   if (!options.rail_address.empty())
     list.insert(list.end(), {"--rail-address", options.rail_address});
   return list;

@@ -23,6 +23,7 @@ struct ConsoleOptions {
 /// Which rails, and how they are used.
 struct FabricOptions {
   std::vector<std::string> providers;
+  std::vector<std::string> nics;
   unsigned rails = 0;
   unsigned threads = 0;
   std::uint64_t chunk_bytes = 0;

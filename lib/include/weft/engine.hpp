@@ -64,9 +64,9 @@ struct Config {
   /// `listen`, else loopback.
   std::string rail_address = {};
 
-  /// Providers to use, best first: "shm", "efa", "verbs", "tcp", "fi_shm" (libfabric's shm, which is
-  /// taken only if it is named). "^tcp" forbids one. With no name in it: all but fi_shm and those
-  /// forbidden, in this order. What is named and can't be had is an error.
+  /// Providers to use, best first: "shm", "efa", "verbs", "tcp", "fi_shm" (libfabric's shm, which
+  /// is taken only if it is named). "^tcp" forbids one. With no name in it: all but fi_shm and
+  /// those forbidden, in this order. What is named and can't be had is an error.
   std::vector<std::string> providers = {};
   /// NICs to use, by the names of their libfabric domains ("rdmap79s0") or patterns of them
   /// ("rdmap*"), best first; "^eth0" forbids one. A name or pattern that fits none is an error.

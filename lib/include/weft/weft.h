@@ -167,9 +167,13 @@ enum {
 };
 
 /// How an engine is set up. Call weft_config_init() first, then change what you need. Strings that
-/// are NULL mean the default.
+/// are NULL mean the default. Each field but `size` can also be given from outside the program:
+/// what the program leaves at its default is taken from the environment (WEFT_RAIL_ADDRESS), else
+/// from a TOML file (rail_address = "10.0.0.7").
 typedef struct weft_config {
   size_t size;  ///< Set by weft_config_init().
+  /// The TOML file. Default: the one that WEFT_CONFIG_FILE names, if it is set.
+  const char* config_file;
   /// The engine's identity towards its peers, at most 255 bytes. Default: made of host name,
   /// process and random digits. A name used again means the same service restarted.
   const char* name;
@@ -181,20 +185,27 @@ typedef struct weft_config {
   /// Local IP address whose interface carries the tcp rails. Default: that of `advertise`, else of
   /// `listen`, else loopback.
   const char* rail_address;
-  /// Names of providers to use, best first: "shm", "tcp", "fi_shm". None: shm and tcp.
+  /// Names of providers to use, best first: "shm", "efa", "verbs", "tcp", "fi_shm"; "^tcp" forbids
+  /// one. No names: all but fi_shm and those forbidden.
   const char* const* providers;
   size_t provider_count;
+  /// Names or patterns of NICs to use, best first ("rdmap*"); "^eth0" forbids one. None: the
+  /// nearest.
+  const char* const* nics;
+  size_t nic_count;
+  uint32_t max_nics;     ///< Most NICs of one provider, unless `nics` names them.
+  bool allow_emulation;  ///< Use NICs whose reads or writes are built out of messages.
   /// Listening beyond loopback without authentication has to be asked for.
   bool allow_unauthenticated_network;
   /// Put an event into the queue when a peer comes up or goes down.
   bool peer_events;
-  int32_t progress;      ///< A WEFT_PROGRESS_ value.
-  int32_t transport;     ///< A WEFT_TRANSPORT_ value, for transfers that name none.
-  uint32_t rails;        ///< Per provider. 0: as many as measured best for the cores at hand.
-  uint32_t threads;      ///< For progress. 0: one per rail, at most one per core.
-  int64_t spin_ns;       ///< How long an idle progress thread polls before it sleeps.
-  uint64_t chunk_bytes;  ///< Most bytes per operation; 0: the rail's own best.
-  uint64_t window;       ///< Operations in flight per rail and peer; 0: the best.
+  int32_t progress;             ///< A WEFT_PROGRESS_ value.
+  int32_t transport;            ///< A WEFT_TRANSPORT_ value, for transfers that name none.
+  uint32_t rails;               ///< Per NIC. 0: as many as measured best for the cores at hand.
+  uint32_t threads;             ///< For progress. 0: one per rail, at most one per core.
+  int64_t spin_ns;              ///< How long an idle progress thread polls before it sleeps.
+  uint64_t chunk_bytes;         ///< Most bytes per operation; 0: the rail's own best.
+  uint64_t window;              ///< Operations in flight per rail and peer; 0: the best.
   uint64_t relay_buffer_bytes;  ///< Size of one of the relay's bounce buffers.
   uint64_t relay_buffers;       ///< Bounce buffers for each rail, peer and way.
   uint64_t max_message;         ///< Largest message or signal payload accepted (up to 1 MiB).
@@ -245,6 +256,9 @@ typedef struct weft_rail_info {
   uint64_t max_message;  ///< Most bytes in one operation.
   uint64_t window;       ///< Most operations that the provider takes at a time.
   double gbps;           ///< Link speed in Gb/s; 0 where unknown.
+  bool emulated_write;   ///< Writes are built out of messages, and the target's CPU copies.
+  bool emulated_read;
+  uint32_t copies;  ///< Of each byte, made by the provider on both sides together.
 } weft_rail_info;
 
 /// A NIC or interface that was looked at when rails were chosen.
@@ -256,6 +270,23 @@ typedef struct weft_candidate {
   const char* reason;  ///< Why it was taken or passed over, as a sentence.
   bool taken;
 } weft_candidate;
+
+/// An option of weft_config as the engine uses it, and where its value came from.
+typedef struct weft_setting {
+  size_t size;
+  const char* name;
+  const char* value;  ///< As it would be written in the environment.
+  int32_t source;     ///< A WEFT_SOURCE_ value.
+  const char* place;  ///< "WEFT_PROVIDERS", "weft.toml:3"; empty for the other two.
+} weft_setting;
+
+/// Where the value of an option came from.
+enum {
+  WEFT_SOURCE_DEFAULT = 0,
+  WEFT_SOURCE_FILE = 1,
+  WEFT_SOURCE_ENVIRONMENT = 2,
+  WEFT_SOURCE_CALL = 3,
+};
 
 /// A snapshot of the engine: its rails with their counters, and what they were chosen from.
 WEFT_API weft_code weft_engine_info(const weft_engine* engine, weft_info** info,
@@ -273,6 +304,12 @@ WEFT_API size_t weft_info_rail_count(const weft_info* info);
 WEFT_API weft_code weft_info_rail(const weft_info* info, size_t index, weft_rail_info* rail,
                                   weft_error** error);
 WEFT_API size_t weft_info_candidate_count(const weft_info* info);
+WEFT_API size_t weft_info_setting_count(const weft_info* info);
+/// Fills `setting`, whose `size` must be set. Its strings belong to `info`.
+WEFT_API weft_code weft_info_setting(const weft_info* info, size_t index, weft_setting* setting,
+                                     weft_error** error);
+/// Why a slower way is taken than this machine seems to have; "" if none is. Belongs to `info`.
+WEFT_API const char* weft_info_fallback(const weft_info* info);
 /// Fills `candidate`, whose `size` must be set. Its strings belong to `info`.
 WEFT_API weft_code weft_info_candidate(const weft_info* info, size_t index,
                                        weft_candidate* candidate, weft_error** error);
