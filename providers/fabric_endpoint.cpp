@@ -94,6 +94,10 @@ class FabricEndpoint final : public Endpoint {
     return fi_trywait(handles_.fabric.get(), waited, 1) == FI_SUCCESS;
   }
 
+  void shut() override {
+    if (!shared_) handles_.endpoint.reset();
+  }
+
   /// Held around calls that the provider does not guard against each other itself.
   std::unique_lock<std::mutex> guard() {
     return serialise_ ? std::unique_lock(mutex_) : std::unique_lock<std::mutex>();
