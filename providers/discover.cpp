@@ -32,6 +32,9 @@ std::span<const Known> all_known() {
 #ifdef WEFT_PROVIDER_SHM
       Known{"shm", true, shm::look},
 #endif
+#ifdef WEFT_PROVIDER_VERBS
+      Known{"verbs", true, look_through_libfabric<verbs>},
+#endif
 #ifdef WEFT_PROVIDER_TCP
       Known{"tcp", true, look_through_libfabric<tcp>},
 #endif

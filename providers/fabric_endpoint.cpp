@@ -13,6 +13,7 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <vector>
 
 #include "capability_record.hpp"
 #include "sanitizer.hpp"
@@ -109,6 +110,7 @@ class FabricEndpoint final : public Endpoint {
   Result<void> open_queue();
   Result<void> enable();
   Result<void> read_address();
+  Result<void> check_keys();
   ssize_t read_queue(std::span<fi_cq_msg_entry> entries);
   std::size_t report_errors();
 
@@ -182,6 +184,7 @@ Result<void> FabricEndpoint::open(const Spec& spec, const fi_info& nic) {
       })
       .and_then([&] { return enable(); })
       .and_then([&] { return read_address(); })
+      .and_then([&] { return check_keys(); })
       .map([&] {
         if (spec.shared_in_process) shared_ = std::make_unique<SharedEndpoint>(as_text(address_));
       });
@@ -231,6 +234,22 @@ Result<void> FabricEndpoint::read_address() {
     return fail(fabric_error("fi_getname", result));
   address_.resize(length);
   return {};
+}
+
+/// Where the provider chooses the keys, libfabric may hand out registrations from a cache, which
+/// have all rights and stay open when they are closed (environment.cpp keeps it off, but the
+/// process may have used libfabric before). Then a grant could be neither limited nor ended.
+Result<void> FabricEndpoint::check_keys() {
+  if (record_.application_keys) return {};
+  std::vector<std::byte> place(4096);
+  auto one = register_memory(place.data(), place.size(), Access::remote_read);
+  if (!one) return fail(std::move(one.error()));
+  auto other = register_memory(place.data(), place.size(), Access::remote_write);
+  if (!other) return fail(std::move(other.error()));
+  if ((*one)->key() != (*other)->key()) return {};
+  return fail(Code::unavailable,
+              "libfabric caches memory registrations in this process, so access that was granted "
+              "could not be taken back: set FI_MR_CACHE_MONITOR=disabled before libfabric is used");
 }
 
 Result<FabricAddress> FabricEndpoint::insert(Bytes address) {

@@ -4,9 +4,13 @@
 #include <fmt/ranges.h>
 #include <netinet/in.h>
 
+#include <algorithm>
 #include <mutex>
+#include <set>
+#include <vector>
 
 #include "capability_record.hpp"
+#include "environment.hpp"
 #include "fabric_endpoint.hpp"
 #include "provider.hpp"
 #include "spec.hpp"
@@ -67,17 +71,36 @@ Candidate describe(const Spec& spec, const fi_info& info) {
   return candidate;
 }
 
-/// Why this NIC is passed over; empty if it serves.
+/// Why this NIC is passed over; empty if it serves. `taken` are the domains taken so far.
 std::string objection(const Spec& spec, const fi_info& info, const std::string& wanted_ip,
-                      bool provider_taken) {
-  if (spec.by_ip_address) {
-    const std::string ip = source_ip(info);
-    if (ip != wanted_ip)
-      return fmt::format("its address is {}, and rails were asked for on {}",
-                         ip.empty() ? "unknown" : ip, wanted_ip);
-  }
-  if (provider_taken) return "another entry for the same interface was taken already";
+                      const std::set<std::string>& taken) {
+  const std::string ip = source_ip(info);
+  if (spec.by_ip_address && ip != wanted_ip)
+    return fmt::format("its address is {}, and rails were asked for on {}",
+                       ip.empty() ? "unknown" : ip, wanted_ip);
+  if (spec.every_nic && ip.empty()) return "it has no IP address, by which peers could reach it";
+  const bool again = spec.every_nic ? taken.contains(info.domain_attr->name) : !taken.empty();
+  if (again) return "another entry for the same interface was taken already";
   return {};
+}
+
+/// Why this NIC is taken.
+std::string recommendation(const Spec& spec, const fi_info& info, const std::string& wanted_ip) {
+  if (spec.every_nic) return fmt::format("its address is {}", source_ip(info));
+  return spec.by_ip_address ? fmt::format("it carries {}", wanted_ip)
+                            : "it reaches other processes of this machine";
+}
+
+/// What libfabric found, in its order; but where every NIC is taken, the address that was asked for
+/// comes first, so that its NIC is used by it and not by another of its addresses.
+std::vector<const fi_info*> in_order(const Spec& spec, const fi_info* list,
+                                     const std::string& wanted_ip) {
+  std::vector<const fi_info*> entries;
+  for (const fi_info* info = list; info != nullptr; info = info->next) entries.push_back(info);
+  if (spec.every_nic)
+    std::stable_partition(entries.begin(), entries.end(),
+                          [&](const fi_info* info) { return source_ip(*info) == wanted_ip; });
+  return entries;
 }
 
 }  // namespace
@@ -85,39 +108,45 @@ std::string objection(const Spec& spec, const fi_info& info, const std::string& 
 Result<void> look_at(const Spec& spec, const Wanted& wanted, Found& found) {
   static std::mutex environment;
   const std::lock_guard lock(environment);
+  settle_environment();
   if (spec.prepare != nullptr) spec.prepare();
 
   long result = -FI_ENODATA;
+  const auto why_none = [&] {
+    return spec.absence != nullptr ? spec.absence() : fabric_text(static_cast<int>(-result));
+  };
   for (const std::string_view fabric_name : spec.fabric_names) {
     InfoPtr list = query(spec, fabric_name, result);
     if (!list) {
       Candidate missing;
       missing.provider = fmt::format("{} ({})", spec.name, fabric_name);
-      missing.reason = fmt::format("libfabric {} offers none that serves: {}", library_version(),
-                                   fabric_text(static_cast<int>(-result)));
+      missing.reason =
+          fmt::format("libfabric {} offers none that serves: {}", library_version(), why_none());
       found.candidates.push_back(std::move(missing));
       continue;
     }
-    bool taken = false;
-    for (const fi_info* info = list.get(); info != nullptr; info = info->next) {
+    std::set<std::string> taken;
+    for (const fi_info* info : in_order(spec, list.get(), wanted.rail_address)) {
       Candidate candidate = describe(spec, *info);
       candidate.reason = objection(spec, *info, wanted.rail_address, taken);
       if (candidate.reason.empty()) {
-        candidate.taken = taken = true;
-        candidate.reason = spec.by_ip_address ? fmt::format("it carries {}", wanted.rail_address)
-                                              : "it reaches other processes of this machine";
+        candidate.taken = true;
+        taken.insert(info->domain_attr->name);
+        candidate.reason = recommendation(spec, *info, wanted.rail_address);
         found.nics.push_back(std::make_shared<FabricNic>(spec, InfoPtr(fi_dupinfo(info))));
       }
       found.candidates.push_back(std::move(candidate));
     }
-    if (taken) return {};
+    if (!taken.empty()) return {};
+    if (spec.every_nic)
+      return fail(Code::unavailable,
+                  fmt::format("no NIC for provider '{}' has an IP address", spec.name));
     return fail(Code::unavailable, fmt::format("no interface for provider '{}' has the address {}",
                                                spec.name, wanted.rail_address));
   }
   return fail(Code::unavailable,
               fmt::format("libfabric {} has no provider for '{}' (tried {}): {}", library_version(),
-                          spec.name, fmt::join(spec.fabric_names, ", "),
-                          fabric_text(static_cast<int>(-result))));
+                          spec.name, fmt::join(spec.fabric_names, ", "), why_none()));
 }
 
 }  // namespace weft::providers

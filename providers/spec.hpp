@@ -32,6 +32,10 @@ struct Spec {
   bool shared_in_process;
   /// An endpoint's source address; null where the provider's own choice does.
   std::string (*source_name)();
+  /// Whether every NIC with an IP address is taken, not one for the whole provider.
+  bool every_nic = false;
+  /// Why libfabric offers nothing, as far as the machine shows it; null: what libfabric says.
+  std::string (*absence)() = nullptr;
 };
 
 /// Adds the NICs that libfabric finds for a provider to `found`. Fails if none of them serves.
@@ -39,5 +43,6 @@ Result<void> look_at(const Spec& spec, const Wanted& wanted, Found& found);
 
 extern const Spec tcp;
 extern const Spec fi_shm;
+extern const Spec verbs;
 
 }  // namespace weft::providers

@@ -118,7 +118,7 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
 
   // open.cpp
   Result<void> open_rails();
-  Result<void> open_provider(const providers::Nic& nic, unsigned count);
+  Result<void> open_rails_of(const providers::Nic& nic);
   Result<void> start_workers();
   Result<void> start_control();
   bool progress_alive();

@@ -23,10 +23,11 @@ std::string default_name() {
   return fmt::format("{}-{}-{:08x}", host, getpid(), static_cast<std::uint32_t>(random_u64()));
 }
 
-// Rails per NIC on which one endpoint does not fill the machine (tcp, shm): each costs a core on
-// both sides. See README for the measurement.
-unsigned best_rails() {
-  return topo::usable_cores() >= 4 ? 2 : 1;
+// Rails of one interface where the bytes are copied (tcp, shm): one does not fill the machine, and
+// each costs a core on both sides. See README for the measurement. A NIC that reads and writes the
+// memory itself needs no second one.
+unsigned best_rails(const Capability& record) {
+  return record.copies > 0 && topo::usable_cores() >= 4 ? 2 : 1;
 }
 
 // Operations to peers that are alive end in this time; those to dead ones never may.
@@ -84,8 +85,7 @@ Result<void> EngineState::open_rails() {
   if (!found) return fail(std::move(found.error()));
   candidates_ = found->candidates;
   for (const auto& nic : found->nics) {
-    const unsigned count = config_.rails > 0 ? config_.rails : best_rails();
-    auto opened = open_provider(*nic, count);
+    auto opened = open_rails_of(*nic);
     if (opened) continue;
     // What was not asked for by name may be missing, but not silently.
     if (!config_.providers.empty()) return opened;
@@ -114,7 +114,7 @@ Result<void> EngineState::open_rails() {
   return {};
 }
 
-Result<void> EngineState::open_provider(const providers::Nic& nic, unsigned count) {
+Result<void> EngineState::open_rails_of(const providers::Nic& nic) {
   Rail::Hooks hooks;
   hooks.find_grant = [this](std::uint64_t lease) { return grants_.find(lease); };
   hooks.on_broken = [this](PeerState& peer, const Error& error) {
@@ -123,13 +123,18 @@ Result<void> EngineState::open_provider(const providers::Nic& nic, unsigned coun
                       Code::peer_down);
   };
   hooks.decorate = hooks_.decorate;
+  // A provider may have several NICs; its rails are numbered through.
+  const auto first = std::count_if(rails_.begin(), rails_.end(), [&](const auto& rail) {
+    return rail->name().starts_with(fmt::format("{}:", nic.provider()));
+  });
   std::vector<std::unique_ptr<Rail>> opened;
-  for (unsigned i = 0; i < count; ++i) {
+  for (unsigned i = 0, count = 1; i < count; ++i) {
     auto endpoint = nic.open();
     if (!endpoint) return fail(std::move(endpoint.error()));
+    count = config_.rails > 0 ? config_.rails : best_rails((*endpoint)->capability());
     const auto settings = rail_settings(config_, (*endpoint)->capability());
     const auto index = static_cast<std::uint32_t>(rails_.size() + opened.size());
-    opened.push_back(std::make_unique<Rail>(index, fmt::format("{}:{}", nic.provider(), i),
+    opened.push_back(std::make_unique<Rail>(index, fmt::format("{}:{}", nic.provider(), first + i),
                                             std::move(*endpoint), settings, hooks));
   }
   std::move(opened.begin(), opened.end(), std::back_inserter(rails_));

@@ -1,0 +1,42 @@
+#include "environment.hpp"
+
+#include <cstdlib>
+#include <filesystem>
+#include <mutex>
+#include <string>
+#include <system_error>
+
+namespace weft::providers {
+namespace {
+
+/// Whether an RDMA device is emulated by the kernel (rxe, siw).
+bool has_software_nic() {
+  std::error_code error;
+  for (const auto& device : std::filesystem::directory_iterator("/sys/class/infiniband", error)) {
+    const auto place = std::filesystem::canonical(device.path(), error);
+    if (place.string().starts_with("/sys/devices/virtual/")) return true;
+  }
+  return false;
+}
+
+void set_unless_set(const char* name, const char* value) {
+  constexpr int keep = 0;
+  setenv(name, value, keep);
+}
+
+}  // namespace
+
+void settle_environment() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    // With its cache of registrations, verbs gives every key all rights and leaves it valid after
+    // fi_mr_close (1.17 and 2.x, prov/verbs/src/verbs_mr.c: vrb_mr_cache_add_region).
+    set_unless_set("FI_MR_CACHE_MONITOR", "disabled");
+    // ofi_rxm opens completion queues for 256 entries times this (1.17, prov/rxm/src/rxm_ep.c:
+    // rxm_ep_msg_cq_open), and no attribute of the interface changes that. Hardware has room for
+    // the default of 1024; rxe takes 32767 entries.
+    if (has_software_nic()) set_unless_set("FI_UNIVERSE_SIZE", "127");
+  });
+}
+
+}  // namespace weft::providers
