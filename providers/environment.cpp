@@ -32,9 +32,15 @@ void settle_environment() {
     // With its cache of registrations, verbs gives every key all rights and leaves it valid after
     // fi_mr_close (1.17 and 2.x, prov/verbs/src/verbs_mr.c: vrb_mr_cache_add_region).
     set_unless_set("FI_MR_CACHE_MONITOR", "disabled");
-    // ofi_rxm opens completion queues for 256 entries times this (1.17, prov/rxm/src/rxm_ep.c:
-    // rxm_ep_msg_cq_open), and no attribute of the interface changes that. Hardware has room for
-    // the default of 1024; rxe takes 32767 entries.
+    // Without shared receive contexts ofi_rxm posts receives to a connection that it has just
+    // closed, and so a peer that goes away can crash this process (until after 2.6,
+    // prov/rxm/src/rxm_conn.c: rxm_close_conn). Of the buffers, 16 KiB each, one endpoint then has
+    // as many as the size says (4096 by default); a sender that finds none waits.
+    set_unless_set("FI_OFI_RXM_USE_SRX", "1");
+    set_unless_set("FI_OFI_RXM_MSG_RX_SIZE", "1024");
+    // ofi_rxm opens completion queues for 128 entries times this and more (1.17,
+    // prov/rxm/src/rxm_ep.c: rxm_ep_msg_cq_open), and no attribute of the interface changes that.
+    // Hardware has room for the default of 1024; rxe takes 32767 entries.
     if (has_software_nic()) set_unless_set("FI_UNIVERSE_SIZE", "127");
   });
 }

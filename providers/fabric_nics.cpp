@@ -71,7 +71,8 @@ Candidate describe(const Spec& spec, const fi_info& info) {
   return candidate;
 }
 
-/// Why this NIC is passed over; empty if it serves. `taken` are the domains taken so far.
+/// Why this NIC is passed over; empty if it serves. `taken` has the domains and addresses of those
+/// that were taken: libfabric lists a NIC once for each address, and may do so under two names.
 std::string objection(const Spec& spec, const fi_info& info, const std::string& wanted_ip,
                       const std::set<std::string>& taken) {
   const std::string ip = source_ip(info);
@@ -79,7 +80,8 @@ std::string objection(const Spec& spec, const fi_info& info, const std::string& 
     return fmt::format("its address is {}, and rails were asked for on {}",
                        ip.empty() ? "unknown" : ip, wanted_ip);
   if (spec.every_nic && ip.empty()) return "it has no IP address, by which peers could reach it";
-  const bool again = spec.every_nic ? taken.contains(info.domain_attr->name) : !taken.empty();
+  const bool again = spec.every_nic ? taken.contains(info.domain_attr->name) || taken.contains(ip)
+                                    : !taken.empty();
   if (again) return "another entry for the same interface was taken already";
   return {};
 }
@@ -131,7 +133,7 @@ Result<void> look_at(const Spec& spec, const Wanted& wanted, Found& found) {
       candidate.reason = objection(spec, *info, wanted.rail_address, taken);
       if (candidate.reason.empty()) {
         candidate.taken = true;
-        taken.insert(info->domain_attr->name);
+        taken.insert({info->domain_attr->name, source_ip(*info)});
         candidate.reason = recommendation(spec, *info, wanted.rail_address);
         found.nics.push_back(std::make_shared<FabricNic>(spec, InfoPtr(fi_dupinfo(info))));
       }
