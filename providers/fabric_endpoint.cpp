@@ -15,6 +15,7 @@
 #include <mutex>
 #include <vector>
 
+#include "base/fork_guard.hpp"
 #include "capability_record.hpp"
 #include "sanitizer.hpp"
 #include "shared_endpoints.hpp"
@@ -99,6 +100,9 @@ class FabricEndpoint final : public Endpoint {
     if (!shared_) handles_.endpoint.reset();
   }
 
+  /// Whether this is a forked child's copy of an endpoint, whose objects are the parent's.
+  bool inherited() const { return core::fork_generation() != generation_; }
+
   /// Held around calls that the provider does not guard against each other itself.
   std::unique_lock<std::mutex> guard() {
     return serialise_ ? std::unique_lock(mutex_) : std::unique_lock<std::mutex>();
@@ -121,6 +125,7 @@ class FabricEndpoint final : public Endpoint {
   Blob address_;
   int wait_fd_ = -1;
   bool serialise_ = false;
+  const std::uint64_t generation_ = core::fork_generation();
   std::mutex mutex_;
   // Providers differ in whether they count how often an address was inserted.
   struct Inserted {
@@ -144,6 +149,11 @@ class FabricRegistration final : public Registration {
 };
 
 FabricRegistration::~FabricRegistration() {
+  // A NIC's registration belongs to the kernel's device, and closing it here would close it there.
+  if (endpoint_.inherited()) {
+    static_cast<void>(region_.release());
+    return;
+  }
   const auto lock = endpoint_.guard();
   region_.reset();
 }
