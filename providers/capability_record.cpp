@@ -11,7 +11,7 @@ Capability make_record(const Spec& spec, const fi_info& info) {
   Capability record;
   record.provider = info.fabric_attr->prov_name;
   record.libfabric_version = library_version();
-  record.domain = domain.name != nullptr ? domain.name : "";
+  record.domain = nic_name(info);
   record.address_format = info.addr_format;
   record.protocol = info.ep_attr->protocol;
   record.application_keys = (domain.mr_mode & FI_MR_PROV_KEY) == 0;

@@ -6,7 +6,6 @@
 #include <rdma/fi_ext.h>
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "spec.hpp"
 
@@ -53,14 +52,7 @@ void quirks(const fi_info& info, Capability& record) {
   record.best_share = std::uint64_t{256} << 10;
 }
 
-/// Peers on this machine go by shm; the provider's own shared memory would be a second, hidden way.
-/// Before FI_OPT_SHARED_MEMORY_PERMITTED only this variable turns it off, read once at start.
-void prepare() {
-#ifndef WEFT_HAVE_FI_OPT_SHARED_MEMORY_PERMITTED
-  setenv("FI_EFA_ENABLE_SHM_TRANSFER", "0", 0);
-#endif
-}
-
+/// No shared memory inside the provider: peers on this machine go by shm (environment.cpp).
 Result<void> configure([[maybe_unused]] fid_ep& endpoint) {
 #ifdef WEFT_HAVE_FI_OPT_SHARED_MEMORY_PERMITTED
   const bool permitted = false;
@@ -149,7 +141,6 @@ const Spec efa = {
     .hints = hints,
     .quirks = quirks,
     .merit = "its NIC moves the bytes",
-    .prepare = prepare,
     // Without one the provider calls abort() when a peer dies during the handshake.
     .event_queue = true,
     .configure = configure,

@@ -104,6 +104,11 @@ class Endpoint {
   virtual int wait_fd() const noexcept = 0;
   /// True if it is safe to sleep on wait_fd() now.
   virtual bool may_sleep() = 0;
+
+  /// Stops it for good, which may block: afterwards nothing that was posted touches memory, and
+  /// registrations may be closed. Only they, and the endpoint itself, may be destroyed then. Does
+  /// nothing where registrations may be closed under posted operations.
+  virtual void shut() {}
 };
 
 /// The text of a libfabric error number.

@@ -1,12 +1,24 @@
 #include "fabric.hpp"
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 
 #include "endpoint.hpp"
 
 namespace weft::providers {
+namespace {
+
+/// NICs pin the memory that they use, and the kernel answers ENOMEM beyond the limit.
+std::string lock_limit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return {};
+  return fmt::format("; RLIMIT_MEMLOCK is {} KiB (ulimit -l), which may be too low",
+                     limit.rlim_cur / 1024);
+}
+
+}  // namespace
 
 std::uint32_t api_version() {
   return std::min<std::uint32_t>(fi_version(), FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION));
@@ -26,7 +38,7 @@ Error fabric_error(std::string_view operation, long result) {
   std::string hint;
   if (code == FI_ENOMEM) {
     kind = Code::out_of_memory;
-    hint = "; a memlock limit that is too low gives this too (ulimit -l)";
+    hint = lock_limit();
   } else if (code == FI_EACCES || code == FI_EPERM) {
     kind = Code::permission_denied;
   } else if (code == FI_ENOSPC) {
@@ -36,6 +48,13 @@ Error fabric_error(std::string_view operation, long result) {
   return Error(kind, fmt::format("libfabric refused: {}{}", fabric_text(code), hint))
       .with_operation(std::string(operation))
       .with_fabric_code(code);
+}
+
+std::string nic_name(const fi_info& info) {
+  if (info.nic != nullptr && info.nic->device_attr != nullptr &&
+      info.nic->device_attr->name != nullptr)
+    return info.nic->device_attr->name;
+  return info.domain_attr->name != nullptr ? info.domain_attr->name : "";
 }
 
 }  // namespace weft::providers

@@ -33,4 +33,8 @@ std::string library_version();
 /// An error of libfabric's with its number and text; `result` is the negative value it returned.
 Error fabric_error(std::string_view operation, long result);
 
+/// The NIC's name as the system has it ("rdmap79s0"), or the interface's ("lo"). libfabric's domain
+/// may be called otherwise ("rdmap79s0-rdm").
+std::string nic_name(const fi_info& info);
+
 }  // namespace weft::providers

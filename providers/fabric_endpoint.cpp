@@ -13,7 +13,9 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <vector>
 
+#include "base/fork_guard.hpp"
 #include "base/log.hpp"
 #include "capability_record.hpp"
 #include "sanitizer.hpp"
@@ -104,6 +106,15 @@ class FabricEndpoint final : public Endpoint {
     return fi_trywait(handles_.fabric.get(), waited, 1) == FI_SUCCESS;
   }
 
+  void shut() override {
+    if (shared_) return;
+    handles_.relay_endpoint.reset();
+    handles_.endpoint.reset();
+  }
+
+  /// Whether this is a forked child's copy of an endpoint, whose objects are the parent's.
+  bool inherited() const { return core::fork_generation() != generation_; }
+
   /// Held around calls that the provider does not guard against each other itself.
   std::unique_lock<std::mutex> guard() {
     return serialise_ ? std::unique_lock(mutex_) : std::unique_lock<std::mutex>();
@@ -122,6 +133,7 @@ class FabricEndpoint final : public Endpoint {
   Result<fi_addr_t> insert_one(Bytes address);
   bool has_relay_endpoint() const { return handles_.relay_endpoint != nullptr; }
   void look_at_events();
+  Result<void> check_keys();
   ssize_t read_queue(std::span<fi_cq_msg_entry> entries);
   std::size_t report_errors();
 
@@ -135,6 +147,7 @@ class FabricEndpoint final : public Endpoint {
   unsigned polls_ = 0;
   int wait_fd_ = -1;
   bool serialise_ = false;
+  const std::uint64_t generation_ = core::fork_generation();
   std::mutex mutex_;
   // Providers differ in whether they count how often an address was inserted.
   struct Inserted {
@@ -159,6 +172,11 @@ class FabricRegistration final : public Registration {
 };
 
 FabricRegistration::~FabricRegistration() {
+  // A NIC's registration belongs to the kernel's device, and closing it here would close it there.
+  if (endpoint_.inherited()) {
+    static_cast<void>(region_.release());
+    return;
+  }
   const auto lock = endpoint_.guard();
   region_.reset();
 }
@@ -195,6 +213,7 @@ Result<void> FabricEndpoint::open(const Spec& spec, const Way& way, const fi_inf
       .and_then([&] { return open_addresses(); })
       .and_then([&] { return enable(handles_.endpoint); })
       .and_then([&] { return way.tagged ? Result<void>() : enable(handles_.relay_endpoint); })
+      .and_then([&] { return check_keys(); })
       .map([&] {
         if (spec.examine != nullptr) spec.examine(*handles_.endpoint, record_);
         completion_flags_ = completion_flags(record_.proof);
@@ -254,7 +273,11 @@ Result<void> FabricEndpoint::enable(FidPtr<fid_ep>& endpoint) {
   };
   for (const auto& [object, flags] : bindings) {
     if (object == nullptr) continue;
-    if (const int result = fi_ep_bind(endpoint.get(), object, flags); result != 0)
+    const int result = fi_ep_bind(endpoint.get(), object, flags);
+    // efa takes none before 1.18, and then has nothing to tell.
+    if (result == -FI_ENOSYS && handles_.events && object == &handles_.events->fid)
+      handles_.events.reset();
+    else if (result != 0)
       return fail(fabric_error("fi_ep_bind", result));
   }
   if (spec_->configure != nullptr)
@@ -273,6 +296,22 @@ Result<void> FabricEndpoint::read_address(fid_ep& endpoint) {
   address_.insert(address_.end(), address.begin(),
                   address.begin() + static_cast<std::ptrdiff_t>(length));
   return {};
+}
+
+/// Where the provider chooses the keys, libfabric may hand out registrations from a cache, which
+/// have all rights and stay open when they are closed (environment.cpp keeps it off, but the
+/// process may have used libfabric before). Then a grant could be neither limited nor ended.
+Result<void> FabricEndpoint::check_keys() {
+  if (record_.application_keys) return {};
+  std::vector<std::byte> place(4096);
+  auto one = register_memory(place.data(), place.size(), Access::remote_read);
+  if (!one) return fail(std::move(one.error()));
+  auto other = register_memory(place.data(), place.size(), Access::remote_write);
+  if (!other) return fail(std::move(other.error()));
+  if ((*one)->key() != (*other)->key()) return {};
+  return fail(Code::unavailable,
+              "libfabric caches memory registrations in this process, so access that was granted "
+              "could not be taken back: set FI_MR_CACHE_MONITOR=disabled before libfabric is used");
 }
 
 Result<fi_addr_t> FabricEndpoint::insert_one(Bytes address) {

@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "capability_record.hpp"
+#include "environment.hpp"
 #include "fabric_endpoint.hpp"
 #include "provider.hpp"
 #include "spec.hpp"
@@ -53,15 +54,16 @@ InfoPtr query(const Spec& spec, const Way& way, long& result) {
   return InfoPtr(result == 0 ? list : nullptr);
 }
 
+/// Empty if it is reached by another kind of address.
 std::string source_ip(const fi_info& info) {
   char text[INET6_ADDRSTRLEN] = "";
   const auto* any = static_cast<const sockaddr*>(info.src_addr);
-  if (any == nullptr) return "unknown";
+  if (any == nullptr) return {};
   if (any->sa_family == AF_INET)
     inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(any)->sin_addr, text, sizeof text);
   else if (any->sa_family == AF_INET6)
     inet_ntop(AF_INET6, &reinterpret_cast<const sockaddr_in6*>(any)->sin6_addr, text, sizeof text);
-  return text[0] != 0 ? text : "unknown";
+  return text;
 }
 
 /// As the kernel has it for the NIC's PCI function; -1 where it has none.
@@ -85,12 +87,15 @@ Sighting describe(const Spec& spec, const fi_info& info) {
   Sighting sighting;
   sighting.provider = spec.name;
   sighting.title = title_of(spec, info.fabric_attr->prov_name);
-  sighting.domain = info.domain_attr->name != nullptr ? info.domain_attr->name : "";
+  sighting.domain = nic_name(info);
   sighting.fabric = info.fabric_attr->name != nullptr ? info.fabric_attr->name : "";
   sighting.is_nic = spec.is_nic;
   sighting.numa_node = numa_node_of(info);
   sighting.merit = spec.merit;
-  if (spec.by_ip_address) sighting.ip = source_ip(info);
+  sighting.ip = source_ip(info);
+  sighting.chosen_by_ip = spec.chosen_by_ip;
+  if (spec.needs_ip && sighting.ip.empty())
+    sighting.problem = "it has no IP address, by which peers could reach it";
   return sighting;
 }
 
@@ -116,6 +121,8 @@ long look_by(const Spec& spec, unsigned rank, std::vector<Seen>& seen) {
   for (const fi_info* info = list.get(); info != nullptr; info = info->next) {
     // "net" brings "net;ofi_rxm" along.
     if (info->fabric_attr->prov_name != way.provider) continue;
+    // Before 2.1 efa has one fabric and calls it "efa" whatever is asked for.
+    if (!way.fabric.empty() && info->fabric_attr->name != way.fabric) continue;
     Sighting sighting = describe(spec, *info);
     sighting.way = rank;
     seen.push_back(
@@ -130,6 +137,7 @@ long look_by(const Spec& spec, unsigned rank, std::vector<Seen>& seen) {
 void look_at(const Spec& spec, std::vector<Seen>& seen) {
   static std::mutex environment;
   const std::lock_guard lock(environment);
+  settle_environment();
   if (spec.prepare != nullptr) spec.prepare();
 
   bool found = false;

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 #include <limits>
-#include <map>
+#include <utility>
 
 namespace weft::providers {
 namespace {
@@ -128,7 +128,7 @@ class Chooser {
 
   std::string why_not(const Sighting& nic) const {
     if (!nic.problem.empty()) return nic.problem;
-    if (!nic.ip.empty() && nic.ip != wanted_.rail_address)
+    if (nic.chosen_by_ip && nic.ip != wanted_.rail_address)
       return fmt::format("its address is {}, and rails were asked for on {}", nic.ip,
                          wanted_.rail_address);
     if (!nic.is_nic) return {};
@@ -138,26 +138,38 @@ class Chooser {
     return {};
   }
 
+  /// Whether both are the same NIC: libfabric lists it once for each address, way and name.
+  static bool same_nic(const Sighting& one, const Sighting& other) {
+    return one.domain == other.domain || (!one.ip.empty() && one.ip == other.ip);
+  }
+
+  /// Whether `one` is the better way to a NIC: as itself, then by the address that was asked for.
+  bool better(const Sighting& one, const Sighting& other) const {
+    if (one.way != other.way) return one.way < other.way;
+    return one.ip == wanted_.rail_address && other.ip != wanted_.rail_address;
+  }
+
   /// Of several ways to one NIC the best.
   std::vector<std::size_t> one_way_each(const std::vector<std::size_t>& usable) {
-    std::map<std::string, std::size_t> best;
+    std::vector<std::size_t> best;
     for (const std::size_t i : usable) {
-      const auto [entry, fresh] = best.try_emplace(seen_[i].domain, i);
-      if (!fresh && seen_[i].way < seen_[entry->second].way) entry->second = i;
-    }
-    std::vector<std::size_t> kept;
-    for (const std::size_t i : usable) {
-      const std::size_t taken = best[seen_[i].domain];
-      if (taken == i)
-        kept.push_back(i);
+      const auto same = std::find_if(best.begin(), best.end(), [&](std::size_t other) {
+        return same_nic(seen_[i], seen_[other]);
+      });
+      if (same == best.end())
+        best.push_back(i);
+      else if (better(seen_[i], seen_[*same]))
+        result_.reasons[std::exchange(*same, i)] = why_not_this_way(i);
       else
-        result_.reasons[i] =
-            seen_[i].title == seen_[taken].title && seen_[i].fabric == seen_[taken].fabric
-                ? "another entry for the same NIC was taken already"
-                : fmt::format("the same NIC is better reached as {} {}", seen_[taken].title,
-                              seen_[taken].fabric);
+        result_.reasons[i] = why_not_this_way(*same);
     }
-    return kept;
+    return best;
+  }
+
+  std::string why_not_this_way(std::size_t taken) const {
+    const Sighting& way = seen_[taken];
+    return fmt::format("the same NIC is better reached as {} {} {}", way.title, way.domain,
+                       way.ip.empty() ? way.fabric : way.ip);
   }
 
   /// By the order in which NICs were named, else near ones first.

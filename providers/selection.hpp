@@ -17,12 +17,13 @@ struct Sighting {
   std::string title;     // for people: "tcp (net)"
   std::string domain;    // the NIC; empty if none was found
   std::string fabric;
-  bool is_nic = true;   // else it is memory, and NICs are not chosen by its name
-  std::string ip;       // of an interface that is chosen by its address; else empty
-  unsigned way = 0;     // of several ways to one NIC the one with the lowest number is taken
-  int numa_node = -1;   // -1: unknown
-  std::string merit;    // what speaks for it, as a sentence
-  std::string problem;  // why it can't be used, whatever is wanted; empty: it can
+  bool is_nic = true;         // else it is memory, and NICs are not chosen by its name
+  std::string ip;             // by which it is reached; empty: by another kind of address
+  bool chosen_by_ip = false;  // only the interface with Wanted::rail_address serves
+  unsigned way = 0;           // of several ways to one NIC the one with the lowest number is taken
+  int numa_node = -1;         // -1: unknown
+  std::string merit;          // what speaks for it, as a sentence
+  std::string problem;        // why it can't be used, whatever is wanted; empty: it can
 };
 
 /// A provider of this build.

@@ -26,8 +26,10 @@ struct Spec {
   std::span<const Way> ways;
   /// Whether each NIC may have its own best way; else one way serves for all or for none.
   bool ways_by_nic = false;
-  /// Whether its NICs are those of an IP interface, chosen by a local address.
-  bool by_ip_address = false;
+  /// Whether its NICs are interfaces of which the one with the address that was asked for serves.
+  bool chosen_by_ip = false;
+  /// Whether its NICs can be reached by IP addresses only.
+  bool needs_ip = false;
   /// Whether one lock must guard registering, inserting, posting and polling, because the provider
   /// does not do so itself.
   bool serialise = false;

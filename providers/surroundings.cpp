@@ -80,6 +80,7 @@ Surroundings look_around(const std::string& root) {
     if (is_efa(function)) around.efa_nics.push_back(function.filename());
   around.rdma_devices = static_cast<unsigned>(entries_of(root + "/sys/class/infiniband").size());
   for (const fs::path& node : entries_of(root + "/dev/infiniband")) {
+    around.rdma_cm = around.rdma_cm || node.filename() == "rdma_cm";
     if (!node.filename().string().starts_with("uverbs")) continue;
     ++around.verbs_nodes;
     around.verbs_nodes_open = around.verbs_nodes_open || opens(node);
@@ -108,10 +109,15 @@ std::string why_no_verbs(const Surroundings& around) {
   const std::string there = fmt::format("RDMA devices are here ({})", around.rdma_devices);
   if (const std::string why = obstacle(around); !why.empty())
     return fmt::format("{}, but {}", there, why);
+  if (!around.rdma_cm)
+    return fmt::format(
+        "{}, but there is no /dev/infiniband/rdma_cm: the kernel's module rdma_ucm "
+        "is not loaded, or this container was not given the device",
+        there);
   return fmt::format(
       "{}, but libfabric {} finds none that serves: it was built without its verbs "
-      "provider, rdma-core's library for the device is missing, or its interface "
-      "has no IP address",
+      "provider, rdma-core's library for the device is missing, or no port is "
+      "active with an interface that has an IPv4 address",
       there, around.libfabric);
 }
 

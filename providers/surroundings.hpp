@@ -13,6 +13,7 @@ struct Surroundings {
   unsigned rdma_devices = 0;           // in /sys/class/infiniband, of whatever kind
   unsigned verbs_nodes = 0;            // /dev/infiniband/uverbs*
   bool verbs_nodes_open = false;       // this process may open one of them
+  bool rdma_cm = false;                // /dev/infiniband/rdma_cm, which makes verbs connections
   std::uint64_t memlock = UINT64_MAX;  // bytes that this process may pin
 };
 

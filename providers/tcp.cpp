@@ -32,7 +32,7 @@ void quirks(const fi_info&, Capability& record) {
 const Spec tcp = {
     .name = "tcp",
     .ways = ways,
-    .by_ip_address = true,
+    .chosen_by_ip = true,
     .serialise = true,
     .hints = hints,
     .quirks = quirks,

@@ -353,6 +353,7 @@ void EngineState::tear_down() {
     worker->empty_inbox();
     worker->end_all(closed);
   }
+  for (const auto& rail : rails_) rail->shut();
   grants_.clear();
   {
     const std::lock_guard lock(segments_mutex_);

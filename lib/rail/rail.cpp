@@ -33,6 +33,8 @@ Rail::Rail(std::uint32_t index, std::string name, std::unique_ptr<providers::End
       channel_(*endpoint_, name_, settings.messages, hooks.on_broken) {}
 
 Rail::~Rail() {
+  // A NIC may write to posted buffers until then; they are unregistered and freed below.
+  shut();
   orphans_.list = lane_.take_orphans();
 }
 

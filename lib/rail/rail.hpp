@@ -38,6 +38,9 @@ class Rail {
        const Settings& settings, const Hooks& hooks);
   /// Closes the endpoint, which may block, then gives back the chunks that were out.
   ~Rail();
+  /// Stops the endpoint, before memory that was registered with it is let go. Nothing but the
+  /// destructor may be called afterwards.
+  void shut() { endpoint_->shut(); }
 
   std::uint32_t index() const noexcept { return index_; }
   const std::string& name() const noexcept { return name_; }

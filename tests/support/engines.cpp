@@ -4,6 +4,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cstdlib>
+#include <sstream>
 #include <utility>
 
 namespace weft::test {
@@ -14,14 +16,19 @@ std::atomic<std::uint64_t> next_seed{1};
 }  // namespace
 
 std::vector<Variant> all_variants() {
-  return {{"tcp", TransportKind::one_sided},
-          {"tcp", TransportKind::relay},
-          {"shm", TransportKind::one_sided},
-          {"shm", TransportKind::relay}};
+  std::vector<Variant> variants;
+  for (const std::string& provider : all_providers())
+    for (const TransportKind kind : {TransportKind::one_sided, TransportKind::relay})
+      variants.push_back({provider, kind});
+  return variants;
 }
 
 std::vector<std::string> all_providers() {
-  return {"tcp", "shm"};
+  const char* named = std::getenv("WEFT_TEST_PROVIDERS");
+  std::istringstream list(named != nullptr ? named : "tcp,shm");
+  std::vector<std::string> providers;
+  for (std::string each; std::getline(list, each, ',');) providers.push_back(each);
+  return providers;
 }
 
 std::string name_of(const Variant& variant) {

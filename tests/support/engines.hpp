@@ -50,6 +50,8 @@ struct Variant {
   std::string provider;
   TransportKind transport = TransportKind::one_sided;
 };
+/// Those of the environment variable WEFT_TEST_PROVIDERS (names with commas between them), else tcp
+/// and shm; each with both transports.
 std::vector<Variant> all_variants();
 std::vector<std::string> all_providers();
 /// "tcp_relay" and the like, for the names of tests.

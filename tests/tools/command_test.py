@@ -365,7 +365,7 @@ class Mistakes(Case):
             self.assertFalse(thread.is_alive())
 
     def test_unknown_provider(self):
-        self.fails(weft("demo", "--providers", "verbs"), 1, "no provider 'verbs'")
+        self.fails(weft("demo", "--providers", "pigeon"), 1, "no provider 'pigeon'")
 
 
 class Info(Case):

@@ -37,8 +37,9 @@ Sighting efa(const std::string& nic, const std::string& fabric = "efa-direct", u
   return seen;
 }
 
-Sighting verbs(const std::string& nic) {
+Sighting verbs(const std::string& nic, const std::string& ip) {
   Sighting seen = efa(nic, "IB-0xfe80");
+  seen.ip = ip;
   seen.provider = "verbs";
   seen.title = "verbs (verbs;ofi_rxm)";
   return seen;
@@ -49,6 +50,7 @@ Sighting tcp(const std::string& interface, const std::string& ip) {
   seen.provider = "tcp";
   seen.title = "tcp (net)";
   seen.ip = ip;
+  seen.chosen_by_ip = true;
   return seen;
 }
 
@@ -129,9 +131,14 @@ std::vector<Case> table() {
        {},
        no_device},
       {"VerbsOnly",
-       {shm(), missing("efa", "none"), verbs("mlx5_0"), verbs("mlx5_1"), tcp("eth0", "10.0.0.2")},
+       {shm(), missing("efa", "none"), verbs("mlx5_0", "10.1.0.1"), verbs("mlx5_1", "10.1.0.2"),
+        tcp("eth0", "10.0.0.2")},
        wanted(),
        {"shm memory", "verbs mlx5_0", "verbs mlx5_1"}},
+      {"VerbsNicWithTwoNamesAndAddresses",
+       {verbs("mlx5_0", "10.1.0.1"), verbs("mlx5_0-xrc", "10.1.0.1"), verbs("mlx5_0", "10.0.0.1")},
+       wanted({"verbs"}),
+       {"verbs mlx5_0"}},
       {"TcpOnly", tcp_only, wanted(), {"shm memory", "tcp eth0"}},
       {"TcpOnAnotherAddress",
        {tcp("eth0", "10.9.9.9")},
@@ -226,7 +233,7 @@ TEST(SelectReasons, SayWhyEachWasPassedOver) {
   const auto selection = select(seen, known, asked);
   ASSERT_TRUE(selection);
   EXPECT_THAT(selection->reasons,
-              ElementsAre("NIC", HasSubstr("better reached as"), HasSubstr("another entry"),
+              ElementsAre("NIC", HasSubstr("better reached as"), HasSubstr("better reached as"),
                           HasSubstr("this NIC is forbidden"), HasSubstr("max_nics"),
                           HasSubstr("forbidden"), HasSubstr("not among the providers asked for")));
 }

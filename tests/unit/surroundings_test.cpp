@@ -95,6 +95,10 @@ TEST_F(Machine, WithInfiniBand) {
   EXPECT_THAT(why_no_verbs(around), HasSubstr("uverbs"));
   EXPECT_THAT(what_is_missed(around, {"tcp"}), HasSubstr("RDMA devices are here"));
   EXPECT_EQ(what_is_missed(around, {"verbs"}), "");
+  put("/dev/infiniband/uverbs0", "");
+  EXPECT_THAT(why_no_verbs(look()), HasSubstr("no port is active"));
+  fs::remove(root_ + "/dev/infiniband/rdma_cm");
+  EXPECT_THAT(why_no_verbs(look()), HasSubstr("rdma_ucm"));
 }
 
 }  // namespace

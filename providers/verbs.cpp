@@ -1,0 +1,52 @@
+// InfiniBand and RoCE NICs by reliable connections, which libfabric's ofi_rxm makes into reliable
+// datagrams: messages up to 16 KiB go through its buffers, reads and writes straight to the NIC.
+#include <algorithm>
+
+#include "spec.hpp"
+
+namespace weft::providers {
+namespace {
+
+constexpr Way ways[] = {{"verbs;ofi_rxm"}};
+
+void hints(fi_info& hints) {
+  // ofi_rxm connects by IP address, through the kernel's RDMA connection manager.
+  hints.addr_format = FI_SOCKADDR_IN;
+  hints.domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+  // The rail's thread polls anyway; automatic progress would only add a thread to each endpoint.
+  hints.domain_attr->control_progress = FI_PROGRESS_MANUAL;
+  hints.domain_attr->data_progress = FI_PROGRESS_MANUAL;
+}
+
+void quirks(const fi_info&, Capability& record) {
+  // By the NIC, for each registration (environment.cpp).
+  record.keys_enforced = true;
+  record.fence = FenceScope::grant;
+  // The other NIC has acknowledged the bytes. What it writes for a message that came behind them on
+  // the same connection, it writes behind them.
+  record.proof = CompletionProof::received;
+  record.ordered_messages = true;
+  record.copies = 0;
+  record.fills_alone = true;
+  // Of one connection; ofi_rxm promises more for all together (RXM_MSG_RXTX_SIZE in rxm.h, times
+  // the part that the engine gives to one peer).
+  record.window = std::min<std::size_t>(record.window, 512);
+  // The NIC cuts large operations itself. A guess: no such NIC was at hand to measure.
+  record.best_chunk = std::uint64_t{1} << 20;
+  record.best_window = 16;
+  record.best_share = std::uint64_t{1} << 20;
+}
+
+}  // namespace
+
+const Spec verbs = {
+    .name = "verbs",
+    .ways = ways,
+    .needs_ip = true,
+    .hints = hints,
+    .quirks = quirks,
+    .merit = "its NIC moves the bytes",
+    .why_none = why_no_verbs,
+};
+
+}  // namespace weft::providers
