@@ -1,5 +1,6 @@
 #include "wire.hpp"
 
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -102,6 +103,28 @@ Descriptor listen_at(const char* path) {
   if (!socket || bind(socket.get(), where, sizeof address) != 0 || listen(socket.get(), 128) != 0)
     return {};
   return socket;
+}
+
+std::optional<Received<Reply>> greet(int socket, std::int32_t host) {
+  // Where Yama guards the memory of processes, it wants leave.
+  ucred device{};
+  socklen_t size = sizeof device;
+  if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &device, &size) == 0)
+    prctl(PR_SET_PTRACER, device.pid, 0, 0, 0);
+  static const volatile std::uint64_t cookie = hello_cookie;
+  Request hello = request(Verb::hello);
+  hello.hello = {host, reinterpret_cast<std::uint64_t>(&cookie)};
+  if (!send_message(socket, hello)) return std::nullopt;
+  return receive_message<Reply>(socket);
+}
+
+Request request(Verb verb, std::uint32_t object, std::uint32_t number) {
+  Request request{};
+  request.version = wire_version;
+  request.verb = verb;
+  request.object = object;
+  request.number = number;
+  return request;
 }
 
 }  // namespace weft::efa_sim

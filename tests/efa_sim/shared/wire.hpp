@@ -140,4 +140,11 @@ std::optional<Received<Message>> receive_message(int socket) {
 Descriptor connect_to(const char* path);
 Descriptor listen_at(const char* path);
 
+/// Says hello, for a process of that host, and lets the device copy from and to this process's
+/// memory. None: the device is gone.
+std::optional<Received<Reply>> greet(int socket, std::int32_t host);
+
+/// A request about an object.
+Request request(Verb verb, std::uint32_t object = 0, std::uint32_t number = 0);
+
 }  // namespace weft::efa_sim

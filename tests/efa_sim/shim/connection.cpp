@@ -1,7 +1,5 @@
 #include "connection.hpp"
 
-#include <sys/prctl.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -17,24 +15,7 @@ std::int32_t chosen_host() {
   return text == nullptr || *text == 0 ? -1 : std::atoi(text);
 }
 
-/// The device copies from and to this process's memory, for which Yama wants leave.
-void give_leave(int socket) {
-  ucred device{};
-  socklen_t size = sizeof device;
-  if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &device, &size) == 0)
-    prctl(PR_SET_PTRACER, device.pid, 0, 0, 0);
-}
-
 }  // namespace
-
-Request request(Verb verb, std::uint32_t object, std::uint32_t number) {
-  Request request{};
-  request.version = wire_version;
-  request.verb = verb;
-  request.object = object;
-  request.number = number;
-  return request;
-}
 
 Connection& Connection::get() {
   // Never destroyed: libfabric closes devices as late as in its own destructor.
@@ -74,12 +55,7 @@ bool Connection::connect() {
     std::fprintf(stderr, "efa_sim: no device at %s\n", path);
     return false;
   }
-  give_leave(socket_.get());
-  static const volatile std::uint64_t cookie = hello_cookie;
-  Request hello = request(Verb::hello);
-  hello.hello = {chosen_host(), reinterpret_cast<std::uint64_t>(&cookie)};
-  auto reply =
-      send_message(socket_.get(), hello) ? receive_message<Reply>(socket_.get()) : std::nullopt;
+  auto reply = greet(socket_.get(), chosen_host());
   if (!reply || reply->message.error != 0 || reply->descriptors.size() != 2) {
     std::fprintf(stderr, "efa_sim: %s\n", reply ? reply->message.text : "the device is gone");
     socket_ = {};

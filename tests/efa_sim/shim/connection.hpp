@@ -34,7 +34,4 @@ class Connection {
   Descriptor wake_;
 };
 
-/// A request about an object.
-Request request(Verb verb, std::uint32_t object = 0, std::uint32_t number = 0);
-
 }  // namespace weft::efa_sim
