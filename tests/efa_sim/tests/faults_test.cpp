@@ -94,7 +94,7 @@ TEST_P(Faults, NicDownAndBack) {
 }
 
 TEST_P(Faults, NicDownForGood) {
-  EFA_SKIP_UNLESS_DEVICE_WRITES();
+  if (!direct()) GTEST_SKIP() << "the fabric \"efa\" has a handshake: see there";
   control_->set("peer_timeout_ms=100,nic_down=1");
   ASSERT_EQ(write(1, 0, 100), 0);
   EXPECT_EQ(finish(1).device_error, 15) << "unreachable";
@@ -103,6 +103,20 @@ TEST_P(Faults, NicDownForGood) {
   control_->set("nic_down=1");
   ASSERT_EQ(write(2, 0, 100), 0);
   EXPECT_EQ(finish(2).device_error, 13) << "unresponsive";
+}
+
+TEST_P(Faults, HandshakeFails) {
+  if (direct()) GTEST_SKIP() << "efa-direct has no handshake";
+  control_->set("peer_timeout_ms=100,nic_down=1");
+  ASSERT_EQ(write(1, 0, 100), 0);
+  // Only the event queue is told of it: what waits for the handshake waits for ever.
+  const auto end = std::chrono::steady_clock::now() + 20s;
+  std::vector<int> events;
+  while (events.empty() && std::chrono::steady_clock::now() < end && !finished(1)) {
+    std::this_thread::sleep_for(1ms);
+    events = node_->take_events();
+  }
+  EXPECT_FALSE(events.empty() && !finished(1)) << "nobody is told";
 }
 
 TEST_P(Faults, DeadPeer) {
@@ -178,7 +192,7 @@ TEST_P(Faults, ReusedKey) {
 }
 
 TEST_P(Faults, StrangerIsRefused) {
-  EFA_SKIP_UNLESS_DEVICE_WRITES();
+  if (!direct()) GTEST_SKIP() << "the fabric \"efa\" makes peers known in its handshake";
   // By another NIC, of which the target knows nothing.
   Node stranger(GetParam(), size, "efa_1");
   const fi_addr_t peer = stranger.add(there_);

@@ -5,6 +5,9 @@
 #include <rdma/fi_cm.h>
 #include <rdma/fi_eq.h>
 #include <rdma/fi_errno.h>
+#if FI_MAJOR_VERSION > 1 || FI_MINOR_VERSION >= 18
+#include <rdma/fi_ext.h>
+#endif
 
 #include <cstring>
 #include <sstream>
@@ -109,6 +112,18 @@ Node::~Node() {
   fi_close(&domain_->fid);
   fi_close(&fabric_->fid);
   fi_freeinfo(info_);
+}
+
+bool Node::device_writes() const {
+#if FI_MAJOR_VERSION > 1 || FI_MINOR_VERSION >= 18
+  bool emulated = false;
+  std::size_t length = sizeof emulated;
+  return fi_getopt(&endpoint_->fid, FI_OPT_ENDPOINT, FI_OPT_EFA_EMULATED_WRITE, &emulated,
+                   &length) == 0 &&
+         !emulated;
+#else
+  return false;  // too old to
+#endif
 }
 
 Reach Node::reach() const {

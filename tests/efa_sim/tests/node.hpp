@@ -50,7 +50,9 @@ class Node {
   Node& operator=(const Node&) = delete;
 
   static bool exists(const std::string& fabric);
-  const fi_info& info() const { return *info_; }
+  /// Whether the device itself does what fi_write asks for, and not the peer's provider, to which
+  /// messages are sent.
+  bool device_writes() const;
   Reach reach() const;
   std::byte* memory() { return memory_.get(); }
   std::size_t size() const { return size_; }

@@ -26,9 +26,7 @@ class Pair : public testing::TestWithParam<std::string> {
   void TearDown() override;
 
   bool direct() const { return GetParam() == "efa-direct"; }
-  /// Whether the device itself does what this process asks for with fi_write: then the other
-  /// process takes no part in it.
-  bool device_writes() const { return direct(); }
+  bool device_writes() const { return node_->device_writes(); }
 
   /// Repeats while there is no room, as users of libfabric do. Returns its result.
   template <typename Post>

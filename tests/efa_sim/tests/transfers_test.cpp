@@ -146,6 +146,9 @@ TEST_P(Transfers, WrongKeyIsRefused) {
 TEST_P(Transfers, StoppedTargetIsWrittenAndRead) {
   EFA_SKIP_UNLESS_DEVICE_WRITES();
   ask("fill 11");
+  // The fabric "efa" has the two shake hands first.
+  ASSERT_EQ(write(3, 0, 1), 0);
+  EXPECT_EQ(finish(3).error, 0);
   fill(12);
   target_->signal(SIGSTOP);
   ASSERT_EQ(write_data(1, 0, 1 << 20, 0), 0);
