@@ -1,0 +1,27 @@
+// Copies between the memories of processes that use the device, as a NIC's DMA would: the processes
+// themselves take no part, and may be stopped.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace weft::efa_sim {
+
+/// A piece of a process's memory.
+struct Piece {
+  std::uint64_t address;
+  std::uint64_t length;
+};
+
+/// The part of a list of pieces, seen as one row of bytes, that begins at an offset.
+std::vector<Piece> part_of(const std::vector<Piece>& pieces, std::uint64_t offset,
+                           std::uint64_t length);
+
+/// Whether all bytes could be read (written).
+bool read_from(pid_t process, const std::vector<Piece>& pieces, std::byte* into);
+bool write_to(pid_t process, const std::vector<Piece>& pieces, const std::byte* from);
+
+}  // namespace weft::efa_sim
