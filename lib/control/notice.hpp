@@ -37,7 +37,18 @@ struct RevokeConfirmed {
   std::uint64_t request = 0;
 };
 
+/// Whether a grant that was imported still holds. Some providers take a key that is closed for a
+/// reason to abort (efa without RDMA), so it is asked before the first use.
+struct GrantQuery {
+  std::uint64_t request = 0;
+  std::uint64_t lease = 0;
+};
+struct GrantStatus {
+  std::uint64_t request = 0;
+  bool held = false;
+};
+
 using Notice = std::variant<LookupRequest, LookupAbandoned, LookupReply, SignalFailed,
-                            RevokeRequest, RevokeConfirmed>;
+                            RevokeRequest, RevokeConfirmed, GrantQuery, GrantStatus>;
 
 }  // namespace weft::core

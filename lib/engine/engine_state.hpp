@@ -93,6 +93,7 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   Result<Revoked> revoke(const std::shared_ptr<GrantState>& grant, Deadline deadline);
   Result<void> release(SegmentState& segment, Deadline deadline);
   Result<std::shared_ptr<RemoteState>> import(Bytes blob);
+  Result<std::shared_ptr<RemoteState>> confirmed(const std::shared_ptr<RemoteState>& remote);
   Result<void> publish(std::string_view name, const std::shared_ptr<GrantState>& grant);
   Result<std::shared_ptr<RemoteState>> lookup(PeerState& peer, std::string_view name,
                                               Deadline deadline);
@@ -148,10 +149,15 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   void handle(PeerState& peer, SignalFailed&& notice);
   void handle(PeerState& peer, RevokeRequest&& notice);
   void handle(PeerState& peer, RevokeConfirmed&& notice);
+  void handle(PeerState& peer, GrantQuery&& notice);
+  void handle(PeerState& peer, GrantStatus&& notice);
 
   // TransferHost, in transfers.cpp
   void raise_signal(const std::shared_ptr<TransferState>& transfer) override;
   void offer_again(const std::shared_ptr<TransferState>& transfer) override;
+  std::size_t proofs_of(const TransferState& transfer, std::size_t rail) const override;
+  std::optional<std::size_t> another_rail(const TransferState& transfer,
+                                          const std::vector<std::size_t>& left) const override;
   void transfer_ended(TransferState& transfer) override;
   void transfer_quiescent(TransferState& transfer) override;
   Result<void> check_submission(const PreparedState& prepared,

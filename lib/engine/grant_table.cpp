@@ -163,8 +163,29 @@ std::shared_ptr<RemoteState> GrantTable::add_import(const std::shared_ptr<Remote
   return remote;
 }
 
+void GrantTable::forget_import(const RemoteState& remote) {
+  const std::lock_guard lock(mutex_);
+  const auto entry = imports_.find(remote.description().lease);
+  if (entry != imports_.end() && entry->second.lock().get() == &remote) imports_.erase(entry);
+}
+
+void GrantTable::add_query(std::uint64_t request, std::shared_ptr<RemoteState> remote) {
+  const std::lock_guard lock(mutex_);
+  queries_[request] = std::move(remote);
+}
+
+std::shared_ptr<RemoteState> GrantTable::take_query(std::uint64_t request) {
+  const std::lock_guard lock(mutex_);
+  const auto entry = queries_.find(request);
+  if (entry == queries_.end()) return nullptr;
+  auto remote = std::move(entry->second);
+  queries_.erase(entry);
+  return remote;
+}
+
 void GrantTable::link_down(LinkId link, const Error& why) {
   std::vector<std::shared_ptr<LookupState>> lost;
+  std::vector<std::shared_ptr<RemoteState>> unconfirmed;
   std::vector<std::uint64_t> revokes;
   {
     const std::lock_guard lock(mutex_);
@@ -176,9 +197,15 @@ void GrantTable::link_down(LinkId link, const Error& why) {
       lost.push_back(each.second);
       return true;
     });
+    std::erase_if(queries_, [&](const auto& each) {
+      if (each.second->peer()->link != link) return false;
+      unconfirmed.push_back(each.second);
+      return true;
+    });
     for (const auto& [request, wait] : revokes_) revokes.push_back(request);
   }
   for (const auto& lookup : lost) lookup->complete(why);
+  for (const auto& remote : unconfirmed) remote->confirmed().complete(why);
   for (const std::uint64_t request : revokes) settle_revoke(request, link, true);
 }
 

@@ -64,10 +64,15 @@ class GrantTable {
   void revoke_confirmed(std::uint64_t request, LinkId link);
   void peer_lost(std::uint64_t request, LinkId link);
 
+  // Questions about imported grants, by request number.
+  void add_query(std::uint64_t request, std::shared_ptr<RemoteState> remote);
+  std::shared_ptr<RemoteState> take_query(std::uint64_t request);
+
   // Imported grants.
   std::shared_ptr<RemoteState> imported(std::uint64_t lease, const PeerState& peer) const;
   /// The same grant has one state, whoever imports it first: its revocation waits for all users.
   std::shared_ptr<RemoteState> add_import(const std::shared_ptr<RemoteState>& remote);
+  void forget_import(const RemoteState& remote);
 
   /// The link is gone: whoever waits for something from it hears `why`.
   void link_down(LinkId link, const Error& why);
@@ -84,6 +89,7 @@ class GrantTable {
   std::map<std::string, std::vector<Asker>> askers_;
   std::unordered_map<std::uint64_t, std::shared_ptr<LookupState>> lookups_;
   std::unordered_map<std::uint64_t, std::shared_ptr<RevokeWait>> revokes_;
+  std::unordered_map<std::uint64_t, std::shared_ptr<RemoteState>> queries_;
   std::unordered_map<std::uint64_t, std::weak_ptr<RemoteState>> imports_;
 
   void settle_revoke(std::uint64_t request, LinkId link, bool went);

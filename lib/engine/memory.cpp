@@ -150,7 +150,7 @@ Result<std::shared_ptr<RemoteState>> EngineState::import(Bytes blob) {
   if (peer->introduction.incarnation != decoded->incarnation)
     return fail(Error(Code::stale, "the grant is of an earlier incarnation of that engine")
                     .with_peer(decoded->engine));
-  if (auto known = grants_.imported(decoded->lease, *peer)) return known;
+  if (auto known = grants_.imported(decoded->lease, *peer)) return confirmed(known);
   auto remote = std::make_shared<RemoteState>(peer, std::move(*decoded));
   for (const auto& route : peer->routes)
     for (const RemoteRail& target : route->targets)
@@ -158,7 +158,29 @@ Result<std::shared_ptr<RemoteState>> EngineState::import(Bytes blob) {
         return fail(Error(Code::invalid_argument,
                           fmt::format("the grant has no key for the peer's rail {}", target.index))
                         .with_peer(peer->introduction.name));
-  return grants_.add_import(remote);
+  // Known from here on, so that a revocation that comes before the answer finds it.
+  const auto known = grants_.add_import(remote);
+  if (known == remote) {
+    const std::uint64_t request = next_request_++;
+    grants_.add_query(request, remote);
+    control_->send(peer->link, GrantQuery{request, remote->description().lease});
+    if (!peer->up()) grants_.link_down(peer->link, peer->down_error());
+  }
+  return confirmed(known);
+}
+
+/// Waits until the owner has said that the grant holds.
+Result<std::shared_ptr<RemoteState>> EngineState::confirmed(
+    const std::shared_ptr<RemoteState>& remote) {
+  const std::string& owner = remote->peer()->introduction.name;
+  if (!remote->confirmed().wait(Deadline::in(config_.default_timeout)))
+    return fail(Error(Code::timed_out, "the owner did not say in time whether the grant holds")
+                    .with_peer(owner));
+  if (const auto& error = remote->confirmed().error()) {
+    grants_.forget_import(*remote);
+    return fail(Error(*error).with_peer(owner));
+  }
+  return remote;
 }
 
 Result<void> EngineState::publish(std::string_view name, const std::shared_ptr<GrantState>& grant) {
@@ -225,6 +247,18 @@ void EngineState::handle(PeerState& peer, RevokeRequest&& notice) {
   if (!remote) return confirm();
   remote->users().close();
   remote->users().when_idle(confirm);
+}
+
+void EngineState::handle(PeerState& peer, GrantQuery&& notice) {
+  control_->send(peer.link, GrantStatus{notice.request, grants_.find(notice.lease) != nullptr});
+}
+
+void EngineState::handle(PeerState& peer, GrantStatus&& notice) {
+  const auto remote = grants_.take_query(notice.request);
+  if (!remote || remote->peer()->link != peer.link) return;
+  if (notice.held) return remote->confirmed().complete(std::nullopt);
+  remote->users().close();
+  remote->confirmed().complete(Error(Code::stale, "the grant was revoked by its owner"));
 }
 
 void EngineState::handle(PeerState& peer, RevokeConfirmed&& notice) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <tuple>
 
 #include "engine/engine_state.hpp"
 
@@ -71,15 +72,18 @@ std::vector<std::size_t> EngineState::choose_rails(const PeerState& peer,
   const std::uint64_t share = std::max<std::uint64_t>(1, first.endpoint().capability().best_share);
   const auto wanted = static_cast<std::size_t>(std::clamp<std::uint64_t>(bytes / stripe, 1, all));
   // In steps of what is worth another rail.
-  std::vector<std::pair<std::uint64_t, std::size_t>> load;
+  // Those that were set aside come last.
+  std::vector<std::tuple<bool, std::uint64_t, std::size_t>> load;
   load.reserve(all);
+  const auto now = Clock::now();
   for (std::size_t i = 0; i < all; ++i)
-    load.emplace_back(peer.routes[i]->rail->queued_bytes() / share, i);
+    load.emplace_back(peer.routes[i]->is_aside(now), peer.routes[i]->rail->queued_bytes() / share,
+                      i);
   std::partial_sort(load.begin(), load.begin() + static_cast<std::ptrdiff_t>(wanted), load.end());
   std::vector<std::size_t> rails;
   rails.reserve(wanted);
   for (std::size_t i = 0; i < wanted; ++i)
-    rails.push_back(peer.routes[load[i].second]->rail->index());
+    rails.push_back(peer.routes[std::get<2>(load[i])]->rail->index());
   return rails;
 }
 
@@ -137,6 +141,24 @@ Result<std::shared_ptr<TransferState>> EngineState::submit(
 void EngineState::offer_again(const std::shared_ptr<TransferState>& transfer) {
   for (const std::size_t rail : transfer->lanes())
     rails_[rail]->worker().offer(*rails_[rail], transfer);
+}
+
+std::size_t EngineState::proofs_of(const TransferState& transfer, std::size_t rail) const {
+  if (rails_[rail]->endpoint().capability().proof == CompletionProof::visible) return 0;
+  const PeerState& peer = transfer.peer();
+  const Route* route = peer.route_by_rail[rail];
+  // A signal is such an event itself, where it takes the only way that the bytes have taken.
+  const bool one_way = peer.routes.size() == 1 && route->targets.size() == 1;
+  return one_way && transfer.submission().options.signal ? 0 : route->targets.size();
+}
+
+std::optional<std::size_t> EngineState::another_rail(const TransferState& transfer,
+                                                     const std::vector<std::size_t>& left) const {
+  for (const auto& route : transfer.peer().routes) {
+    const std::size_t rail = route->rail->index();
+    if (std::find(left.begin(), left.end(), rail) == left.end()) return rail;
+  }
+  return std::nullopt;
 }
 
 void EngineState::raise_signal(const std::shared_ptr<TransferState>& transfer) {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/completion_slot.hpp"
 #include "memory/use_count.hpp"
 #include "wire/grant_codec.hpp"
 
@@ -27,6 +28,9 @@ class RemoteState {
   /// Transfers that use it. Closed when the owner revokes the grant.
   UseCount& users() noexcept { return users_; }
 
+  /// Completed when the owner has said whether the grant still holds.
+  CompletionSlot& confirmed() noexcept { return confirmed_; }
+
   bool reachable_on(std::uint32_t owner_rail) const noexcept {
     return owner_rail < keys_.size() && keys_[owner_rail].has_value();
   }
@@ -41,6 +45,7 @@ class RemoteState {
   const GrantDescription description_;
   std::vector<std::optional<RailKey>> keys_;
   UseCount users_;
+  CompletionSlot confirmed_;
 };
 
 }  // namespace weft::core

@@ -1,10 +1,13 @@
 // How one local rail reaches one peer.
 #pragma once
 
+#include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <string>
 #include <unordered_map>
 #include <vector>
+#include <weft/deadline.hpp>
 
 #include "endpoint.hpp"
 
@@ -18,7 +21,7 @@ struct RemoteRail {
   providers::FabricAddress address = 0;
 };
 
-/// Belongs to the rail's owning thread once the peer is up.
+/// Belongs to the rail's owning thread once the peer is up, but for what says otherwise.
 struct Route {
   Rail* rail = nullptr;
   std::string rail_name;            // outlives the rail, for reports
@@ -42,6 +45,26 @@ struct Route {
   std::size_t relayed = 0;
   std::size_t relay_buffers = 0;
   std::uint64_t relay_bytes = 0;
+  /// The way to the peer broke: it is tried again after a second, then less often.
+  void set_aside() {
+    constexpr auto first = std::chrono::seconds(1), longest = std::chrono::seconds(30);
+    aside_for = std::min<Nanoseconds>(aside_for * 2, longest);
+    if (aside_for < first) aside_for = first;
+    aside_until = (Clock::now() + aside_for).time_since_epoch().count();
+  }
+  /// Something came through.
+  void works() {
+    if (aside_for == Nanoseconds::zero()) return;
+    aside_for = Nanoseconds::zero();
+    aside_until = 0;
+  }
+  /// From any thread: whether others should be taken before it.
+  bool is_aside(Clock::time_point now) const {
+    return now.time_since_epoch().count() < aside_until.load(std::memory_order_relaxed);
+  }
+  Nanoseconds aside_for{};
+  std::atomic<Clock::rep> aside_until{0};
+
   bool added = false;  // the rail knows it
   bool dead = false;   // the peer is gone
 };

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/log.hpp"
 #include "peer/peer_state.hpp"
 
 namespace weft::core {
@@ -75,13 +76,35 @@ Lane::Pulled Lane::pull(TransferState& transfer) {
   const std::size_t count =
       transfer.take(std::span(chunks).first(wanted), transport.chunk_limit(*route));
   bool left = false;
-  for (std::size_t i = 0; i < count; ++i) {
-    Op& op = make_op(transfer, *route, transport, chunks[i]);
-    const Fate fate = route->held == 0 ? try_post(op) : Fate::held;
-    if (fate == Fate::held) hold(op);
-    left = left || fate == Fate::failed;
-  }
-  return count == 0 || left ? Pulled::all : Pulled::some;
+  for (std::size_t i = 0; i < count; ++i)
+    left = !send_off(transfer, *route, transport, chunks[i]) || left;
+  if (count > 0) return left ? Pulled::all : Pulled::some;
+  return pull_proof(transfer, *route);
+}
+
+/// What proves that chunks are visible goes through the relay, since the target has to answer.
+Lane::Pulled Lane::pull_proof(TransferState& transfer, Route& route) {
+  if (room(relay_, route) == 0) return Pulled::nothing_now;
+  Chunk proof;
+  if (!transfer.take_proof(rail_, proof)) return Pulled::all;
+  return send_off(transfer, route, relay_, proof) ? Pulled::some : Pulled::all;
+}
+
+/// False if this lane can't carry the transfer any more.
+bool Lane::send_off(TransferState& transfer, Route& route, Transport& transport,
+                    const Chunk& chunk) {
+  Op& op = make_op(transfer, route, transport, chunk);
+  const Fate fate = route.held == 0 ? try_post(op) : Fate::held;
+  if (fate == Fate::held) hold(op);
+  return fate != Fate::failed;
+}
+
+/// Hands a chunk back that was not carried out.
+void Lane::give_back(TransferState& transfer, const Chunk& chunk) {
+  if (chunk.proof)
+    transfer.give_back_proof(rail_, chunk);
+  else
+    transfer.give_back(chunk);
 }
 
 Lane::Fate Lane::try_post(Op& op) {
@@ -117,7 +140,7 @@ std::size_t Lane::retry_held() {
       TransferState& transfer = *op.transfer;
       const Chunk chunk = op.chunk;
       free_op(op);
-      transfer.give_back(chunk);
+      give_back(transfer, chunk);
       continue;
     }
     const Fate fate = op.route->held == 0 ? try_post(op) : Fate::held;
@@ -135,8 +158,22 @@ void Lane::post_failed(Op& op, const providers::Post& post) {
   const Chunk chunk = op.chunk;
   free_op(op);
   std::erase(active_, transfer);
+  if (chunk.proof) return transfer->failed(chunk, error);
   transfer->lane_leaves(rail_, error);
   transfer->give_back(chunk);
+}
+
+/// The way to the peer broke: nothing more of the operation is sent, and what has arrived are bytes
+/// that another NIC may write once more. This one is left alone for a while.
+void Lane::path_failed(TransferState& transfer, Route& route, const Chunk& chunk,
+                       const Error& error) {
+  route.set_aside();
+  log(LogLevel::warning, "rail {} is set aside for {}: {}", rail_name_,
+      transfer.peer().introduction.name, error.to_string());
+  const auto alive = transfer.shared_from_this();
+  std::erase(active_, alive);
+  transfer.lane_leaves(rail_, error);
+  transfer.give_back(chunk);
 }
 
 void Lane::chunk_ended(Op& op, const providers::Completion& completion) {
@@ -144,9 +181,13 @@ void Lane::chunk_ended(Op& op, const providers::Completion& completion) {
   const Chunk chunk = op.chunk;
   if (!completion.ok) {
     Error error = error_of(op, completion.fabric_code, completion.text);
+    Route& route = *op.route;
     free_op(op);
+    if (completion.path_failed && !chunk.proof && !transfer.ended() && !route.dead)
+      return path_failed(transfer, route, chunk, error);
     return transfer.failed(chunk, std::move(error));
   }
+  op.route->works();
   ++operations_done_;
   bytes_done_ += chunk.length;
   free_op(op);

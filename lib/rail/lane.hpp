@@ -54,6 +54,10 @@ class Lane final : private ChunkSink {
   void chunk_ended(Op& op, const providers::Completion& completion) override;
   Transport& transport_of(const TransferState& transfer) const;
   Pulled pull(TransferState& transfer);
+  Pulled pull_proof(TransferState& transfer, Route& route);
+  bool send_off(TransferState& transfer, Route& route, Transport& transport, const Chunk& chunk);
+  void give_back(TransferState& transfer, const Chunk& chunk);
+  void path_failed(TransferState& transfer, Route& route, const Chunk& chunk, const Error& error);
   std::size_t room(const Transport& transport, const Route& route) const;
   enum class Fate { posted, held, failed };
   Fate try_post(Op& op);

@@ -15,6 +15,9 @@ struct Chunk {
   std::uint64_t local = 0;   // offset in the local segment
   std::uint64_t remote = 0;  // offset in the peer's segment
   std::uint64_t length = 0;
+  // No bytes, but a round trip behind those that the same rail has moved: it proves that they are
+  // visible at the target (CompletionProof). `remote` is then the position of the target's rail.
+  bool proof = false;
 };
 
 /// Constant size, however long the list: work is found when it is asked for. Pieces that follow

@@ -1,5 +1,6 @@
 #include "transfer/transfer_state.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace weft::core {
@@ -37,9 +38,31 @@ std::size_t TransferState::take(std::span<Chunk> into, std::uint64_t limit) {
   return count;
 }
 
+bool TransferState::take_proof(std::size_t rail, Chunk& into) {
+  const std::lock_guard lock(mutex_);
+  if (ended() || cancel_asked_) return false;
+  const auto owed = std::find_if(proofs_.begin(), proofs_.end(),
+                                 [&](const auto& each) { return each.first == rail; });
+  if (owed == proofs_.end()) return false;
+  into = owed->second;
+  proofs_.erase(owed);
+  ++outstanding_;
+  return true;
+}
+
+void TransferState::give_back_proof(std::size_t rail, const Chunk& chunk) {
+  std::unique_lock lock(mutex_);
+  --outstanding_;
+  proofs_.emplace_back(rail, chunk);
+  if (ended() || cancel_asked_) return carry_out(next_step(), std::move(lock));
+  lock.unlock();
+  host_.offer_again(shared_from_this());
+}
+
 void TransferState::completed(std::size_t rail, const Chunk& chunk) {
   std::unique_lock lock(mutex_);
   --outstanding_;
+  if (chunk.proof) return carry_out(next_step(), std::move(lock));
   bytes_done_ += chunk.length;
   shares_[rail].operations += 1;
   shares_[rail].bytes += chunk.length;
@@ -65,7 +88,10 @@ void TransferState::failed(const Chunk&, Error error) {
 
 void TransferState::lane_leaves(std::size_t rail, const Error& why) {
   std::unique_lock lock(mutex_);
-  if (std::erase(lanes_, rail) == 0 || !lanes_.empty() || ended()) return;
+  if (std::erase(lanes_, rail) == 0) return;
+  left_.push_back(rail);
+  if (!lanes_.empty() || ended()) return;
+  if (const auto another = host_.another_rail(*this, left_)) return lanes_.push_back(*another);
   end_locked(State::failed, why, std::move(lock));
 }
 
@@ -93,11 +119,25 @@ void TransferState::cancel() {
   carry_out(next_step(), std::move(lock));
 }
 
+/// Reads bring their own proof, and over the relay it is the peer that says so.
+void TransferState::plan_proofs() {
+  proofs_planned_ = true;
+  if (prepared().direction == Direction::read || submission_.transport == TransportKind::relay)
+    return;
+  for (std::size_t rail = 0; rail < shares_.size(); ++rail) {
+    if (shares_[rail].operations == 0) continue;
+    const std::size_t wanted = host_.proofs_of(*this, rail);
+    for (std::size_t target = 0; target < wanted; ++target)
+      proofs_.emplace_back(rail, Chunk{.remote = target, .proof = true});
+  }
+}
+
 TransferState::Next TransferState::next_step() {
   if (outstanding_ > 0 || signalling_) return Next::nothing;
   if (ended()) return Next::end;
-  const bool all_done = cursor_.exhausted() && returned_.empty();
-  if (!all_done) return cancel_asked_ ? Next::end : Next::nothing;
+  if (!carried()) return cancel_asked_ ? Next::end : Next::nothing;
+  if (!proofs_planned_) plan_proofs();
+  if (!proven()) return cancel_asked_ ? Next::end : Next::prove;
   if (submission_.options.signal && !cancel_asked_) return Next::raise_signal;
   return Next::end;
 }
@@ -106,6 +146,11 @@ void TransferState::carry_out(Next next, std::unique_lock<std::mutex> lock) {
   switch (next) {
     case Next::nothing:
       return;
+    case Next::prove: {
+      const auto self = shared_from_this();
+      lock.unlock();
+      return host_.offer_again(self);
+    }
     case Next::raise_signal: {
       signalling_ = signal_raised_ = true;
       const auto self = shared_from_this();
@@ -118,7 +163,7 @@ void TransferState::carry_out(Next next, std::unique_lock<std::mutex> lock) {
   if (ended()) return settle(std::move(lock));
   // A cancel that came when nothing was left to stop stops nothing; but a signal that it caught
   // before it went out stays unsent, and that is a cancelled transfer.
-  const bool all_done = cursor_.exhausted() && returned_.empty();
+  const bool all_done = carried() && proven();
   const bool stopped = cancel_asked_ && (!all_done || submission_.options.signal.has_value());
   if (!stopped) return end_locked(State::done, std::nullopt, std::move(lock));
   end_locked(State::cancelled, Error(Code::cancelled, "the transfer was cancelled"),

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 #include <weft/transfer.hpp>
 
@@ -33,8 +34,16 @@ class TransferHost {
  public:
   /// All bytes are visible: raise the transfer's signal, then call signal_ended().
   virtual void raise_signal(const std::shared_ptr<TransferState>& transfer) = 0;
-  /// Some chunks came back: offer the transfer to its lanes again.
+  /// There is something to take again, or only now: offer the transfer to its lanes.
   virtual void offer_again(const std::shared_ptr<TransferState>& transfer) = 0;
+  /// Over how many of the peer's rails the chunks of this rail went, if their completions do not
+  /// prove that the bytes are visible there; else 0.
+  virtual std::size_t proofs_of(const TransferState&, std::size_t) const { return 0; }
+  /// A rail to carry what none of those that `left` can carry; empty if there is none.
+  virtual std::optional<std::size_t> another_rail(const TransferState&,
+                                                  const std::vector<std::size_t>&) const {
+    return std::nullopt;
+  }
   /// It has reached its end; called once, before waiters wake.
   virtual void transfer_ended(TransferState& transfer) = 0;
   /// Nothing touches its memory any more; called once, after transfer_ended().
@@ -66,14 +75,19 @@ class TransferState : public std::enable_shared_from_this<TransferState> {
   // For lanes.
   /// Takes up to `into.size()` chunks of at most `limit` bytes. 0: nothing to take now.
   std::size_t take(std::span<Chunk> into, std::uint64_t limit);
+  /// Takes a proof that this rail owes; false if there is none.
+  bool take_proof(std::size_t rail, Chunk& into);
   void completed(std::size_t rail, const Chunk& chunk);
-  /// The chunk was certainly not carried out: somebody else may.
+  /// The chunk was certainly not carried out, or may be carried out again: somebody else may.
   void give_back(const Chunk& chunk);
+  /// The same for a proof, which only its rail can give.
+  void give_back_proof(std::size_t rail, const Chunk& chunk);
   /// It has ended, or was asked to: nothing of it shall go out any more.
   bool stopped() const;
   /// The chunk failed, and with it the transfer.
   void failed(const Chunk& chunk, Error error);
-  /// A rail's lane can't carry it: the transfer fails when the last one has left.
+  /// A rail's lane can't carry it: another rail is looked for when the last one has left, and the
+  /// transfer fails if there is none.
   void lane_leaves(std::size_t rail, const Error& why);
 
   // For the engine.
@@ -109,7 +123,10 @@ class TransferState : public std::enable_shared_from_this<TransferState> {
   PeerState& peer() const noexcept { return *submission_.prepared->remote->peer(); }
 
  private:
-  enum class Next { nothing, raise_signal, end };
+  enum class Next { nothing, prove, raise_signal, end };
+  bool carried() const { return cursor_.exhausted() && returned_.empty(); }
+  bool proven() const { return proofs_planned_ && proofs_.empty(); }
+  void plan_proofs();
   /// What follows when chunks have come home. With the lock held.
   Next next_step();
   void carry_out(Next next, std::unique_lock<std::mutex> lock);
@@ -125,9 +142,13 @@ class TransferState : public std::enable_shared_from_this<TransferState> {
   std::atomic<State> state_{State::active};
   Cursor cursor_;
   std::vector<Chunk> returned_;
+  // By rail: what has to be proven once all chunks are home.
+  std::vector<std::pair<std::size_t, Chunk>> proofs_;
+  bool proofs_planned_ = false;
   std::uint64_t outstanding_ = 0;
   std::vector<std::size_t> rails_;  // fixed at the start
   std::vector<std::size_t> lanes_;
+  std::vector<std::size_t> left_;  // lanes that could not carry it
   bool cancel_asked_ = false;
   bool signal_raised_ = false;
   bool signalling_ = false;  // raised, and not known to be delivered

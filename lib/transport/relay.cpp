@@ -16,7 +16,7 @@ namespace {
 
 using wire::RelayHead;
 
-enum class Kind : std::uint8_t { write = 1, read, answer };
+enum class Kind : std::uint8_t { write = 1, read, answer, proof };
 
 constexpr std::uint64_t receive_number = 0;
 
@@ -62,11 +62,13 @@ providers::Post Relay::post(Op& op) {
   Buffer* buffer = sends_.take();
   if (buffer == nullptr) return {providers::PostStatus::again, 0};
   const PreparedState& prepared = op.transfer->prepared();
-  const bool write = prepared.direction == Direction::write;
+  const bool proof = op.chunk.proof;
+  const bool write = prepared.direction == Direction::write && !proof;
+  const Kind kind = proof ? Kind::proof : (write ? Kind::write : Kind::read);
   const std::uint64_t number = next_number_++;
   const RelayHead head(op.transfer->peer().introduction.token, number,
                        prepared.remote->description().lease, op.chunk.remote, op.chunk.length,
-                       rail_, static_cast<std::uint8_t>(write ? Kind::write : Kind::read), 0);
+                       rail_, static_cast<std::uint8_t>(kind), 0);
   std::memcpy(buffer->data, &head, sizeof head);
   const SegmentState& segment = *prepared.local;
   if (write)
@@ -75,9 +77,10 @@ providers::Post Relay::post(Op& op) {
   buffer->handler = this;
   buffer->number = number;
   const std::size_t length = sizeof head + (write ? op.chunk.length : 0);
-  const providers::Post post =
-      endpoint_.send(*buffer, {buffer->data, length, buffer->descriptor},
-                     op.route->take_turn().address, providers::MessageClass::relay);
+  const providers::Post post = endpoint_.send(
+      *buffer, {buffer->data, length, buffer->descriptor},
+      proof ? op.route->targets[op.chunk.remote].address : op.route->take_turn().address,
+      providers::MessageClass::relay);
   if (post.status == providers::PostStatus::posted) {
     pending_.emplace(number, &op);
     ++op.route->relayed;
@@ -152,6 +155,9 @@ void Relay::arrived(const Buffer& buffer, std::size_t length) {
       if (head.length() == 0 || head.length() > limits_.buffer_bytes)
         answer.status = Code::invalid_argument;
       break;
+    case Kind::proof:
+      // That it has arrived, behind the bytes in question, is all there is to say.
+      break;
     case Kind::answer:
       return answered(link->second, head.operation(), static_cast<Code>(head.status()),
                       buffer.data + sizeof head, payload);
@@ -216,7 +222,7 @@ void Relay::answered(const Link& link, std::uint64_t operation, Code status,
   if (entry == pending_.end() || entry->second->route != link.route) return;
   Op& op = *entry->second;
   const PreparedState& prepared = op.transfer->prepared();
-  const bool read = prepared.direction == Direction::read;
+  const bool read = prepared.direction == Direction::read && !op.chunk.proof;
   providers::Completion completion;
   if (status == Code{} && length != (read ? op.chunk.length : 0)) status = Code::protocol_mismatch;
   std::string refusal;

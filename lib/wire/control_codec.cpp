@@ -109,6 +109,12 @@ struct Encoder {
   Body operator()(const RevokeConfirmed& revoked) const {
     return body(fb::CreateRevokeConfirmed(to, revoked.request));
   }
+  Body operator()(const GrantQuery& query) const {
+    return body(fb::CreateGrantQuery(to, query.request, query.lease));
+  }
+  Body operator()(const GrantStatus& status) const {
+    return body(fb::CreateGrantStatus(to, status.request, status.held));
+  }
   Body operator()(const UnknownMessage&) const { return {fb::Body::NONE, 0}; }
 };
 
@@ -274,6 +280,12 @@ Result<ControlMessage> from(const fb::Envelope& envelope) {
     }
     case fb::Body::RevokeConfirmed:
       return Notice(RevokeConfirmed{envelope.body_as_RevokeConfirmed()->request()});
+    case fb::Body::GrantQuery:
+      return Notice(GrantQuery{envelope.body_as_GrantQuery()->request(),
+                               envelope.body_as_GrantQuery()->lease()});
+    case fb::Body::GrantStatus:
+      return Notice(GrantStatus{envelope.body_as_GrantStatus()->request(),
+                                envelope.body_as_GrantStatus()->held()});
   }
   return UnknownMessage{};
 }

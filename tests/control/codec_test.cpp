@@ -25,7 +25,9 @@ std::vector<Blob> all_frames() {
                                      Notice(LookupReply{1, Blob(100)}),
                                      Notice(SignalFailed{1, Code::internal, "why"}),
                                      Notice(RevokeRequest{1, 2}),
-                                     Notice(RevokeConfirmed{1})};
+                                     Notice(RevokeConfirmed{1}),
+                                     Notice(GrantQuery{2, 3}),
+                                     Notice(GrantStatus{4, true})};
   std::vector<Blob> frames;
   for (const ControlMessage& message : messages) {
     frames.push_back(encode(message).value());
@@ -42,7 +44,7 @@ void set_size(Blob& frame) {
 }
 
 TEST(Codec, EveryMessageIsReadBack) {
-  EXPECT_EQ(all_frames().size(), 16u);
+  EXPECT_EQ(all_frames().size(), 18u);
 }
 
 TEST(Codec, TruncationsAreRefused) {

@@ -28,6 +28,17 @@ class Host final : public TransferHost {
     EXPECT_EQ(ended, 1) << "let go before its end was told";
     ++quiescent;
   }
+  std::size_t proofs_of(const TransferState&, std::size_t rail) const override {
+    return rail < proofs.size() ? proofs[rail] : 0;
+  }
+  std::optional<std::size_t> another_rail(const TransferState&,
+                                          const std::vector<std::size_t>& left) const override {
+    for (const std::size_t rail : spare)
+      if (std::find(left.begin(), left.end(), rail) == left.end()) return rail;
+    return std::nullopt;
+  }
+  std::vector<std::size_t> proofs;  // by rail: how many its chunks need
+  std::vector<std::size_t> spare;   // rails that may take over
   std::vector<std::shared_ptr<TransferState>> signals;
   bool refuse_signals = false;
   int offers = 0, ended = 0, quiescent = 0;
@@ -394,6 +405,80 @@ TEST_F(TransferTest, EndsOnceInEveryInterleaving) {
     expect_over(state);
     if (HasFailure()) return;
   }
+}
+
+TEST_F(TransferTest, WhatItsRailsDoNotProveIsProvenBeforeItsEnd) {
+  host.proofs = {1, 2, 1};
+  begin(scattered(2, 100), true, {0, 1, 2});
+  const auto chunks = take(2);
+  ASSERT_EQ(chunks.size(), 2U);
+  Chunk proof;
+  EXPECT_FALSE(transfer->take_proof(0, proof)) << "chunks are out still";
+  transfer->completed(0, chunks[0]);
+  EXPECT_EQ(host.offers, 0);
+  transfer->completed(1, chunks[1]);
+  EXPECT_EQ(host.offers, 1);
+  EXPECT_TRUE(host.signals.empty());
+  EXPECT_FALSE(transfer->take_proof(2, proof)) << "this rail carried nothing";
+  ASSERT_TRUE(transfer->take_proof(0, proof));
+  EXPECT_TRUE(proof.proof);
+  EXPECT_FALSE(transfer->quiescent());
+  transfer->completed(0, proof);
+  std::vector<std::uint64_t> targets;
+  while (transfer->take_proof(1, proof)) targets.push_back(proof.remote);
+  EXPECT_EQ(targets, (std::vector<std::uint64_t>{0, 1})) << "one for each of the peer's rails";
+  transfer->give_back_proof(1, proof);
+  EXPECT_EQ(host.offers, 3);
+  transfer->completed(1, Chunk{.remote = 0, .proof = true});
+  EXPECT_TRUE(host.signals.empty());
+  ASSERT_TRUE(transfer->take_proof(1, proof));
+  transfer->completed(1, proof);
+  ASSERT_EQ(host.signals.size(), 1U);
+  transfer->signal_ended(std::nullopt);
+  EXPECT_EQ(transfer->state(), State::done);
+  EXPECT_EQ(transfer->report().operations, 2U);
+}
+
+TEST_F(TransferTest, CancelledWhileItIsProven) {
+  host.proofs = {1};
+  begin(scattered(1, 100));
+  const auto chunks = take(1);
+  transfer->completed(0, chunks[0]);
+  Chunk proof;
+  ASSERT_TRUE(transfer->take_proof(0, proof));
+  transfer->cancel();
+  EXPECT_EQ(transfer->state(), State::active);
+  transfer->give_back_proof(0, proof);
+  EXPECT_EQ(transfer->state(), State::cancelled);
+  EXPECT_FALSE(transfer->take_proof(0, proof));
+}
+
+TEST_F(TransferTest, FailsIfItCannotBeProven) {
+  host.proofs = {1};
+  begin(scattered(1, 100), true);
+  const auto chunks = take(1);
+  transfer->completed(0, chunks[0]);
+  Chunk proof;
+  ASSERT_TRUE(transfer->take_proof(0, proof));
+  transfer->failed(proof, broken());
+  EXPECT_EQ(transfer->state(), State::failed);
+  EXPECT_TRUE(transfer->signal_withheld());
+}
+
+TEST_F(TransferTest, AnotherRailTakesOverWhenTheLastHasLeft) {
+  host.spare = {2, 0, 3};
+  begin(scattered(2, 100), false, {0});
+  const auto chunks = take(2);
+  transfer->lane_leaves(0, broken());
+  EXPECT_EQ(transfer->lanes(), std::vector<std::size_t>{2});
+  transfer->give_back(chunks[0]);
+  transfer->lane_leaves(2, broken());
+  EXPECT_EQ(transfer->lanes(), std::vector<std::size_t>{3});
+  EXPECT_EQ(transfer->state(), State::active);
+  transfer->lane_leaves(3, broken());
+  EXPECT_EQ(transfer->state(), State::failed) << "each rail gets one chance";
+  transfer->give_back(chunks[1]);
+  EXPECT_TRUE(transfer->quiescent());
 }
 
 /// Lanes, cancel, deadline and waiters in threads of their own.

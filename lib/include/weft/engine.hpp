@@ -227,7 +227,9 @@ class WEFT_API Engine {
   /// @name Memory
   /// @{
   Result<Segment> add(const Memory& memory);
-  /// Reads a grant made by a connected peer. `stale` if that engine was restarted since.
+  /// Reads a grant made by a connected peer, and asks it whether the grant still holds, which may
+  /// take up to Config::default_timeout: not for callbacks. `stale` if it was revoked, or that
+  /// engine was restarted since.
   Result<Remote> import(Bytes blob);
   /// Makes a grant known under a name (at most 255 bytes) to every peer that asks; replaces an
   /// earlier one of that name.
