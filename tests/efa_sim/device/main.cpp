@@ -46,11 +46,12 @@ class Server {
 
  private:
   /// Doorbells in shared memory can't be waited for: the longer nothing happens, the less often
-  /// they are looked at.
+  /// they are looked at. (The shim wakes the device; a libfabric that rings doorbells itself
+  /// can't.)
   std::chrono::nanoseconds rest() const {
     if (idle_ < 50) return 0us;
-    if (device_.fabric.busy()) return 20us;
-    return std::min<std::chrono::nanoseconds>(1us * idle_, 200us);
+    if (device_.fabric.busy()) return 50us;
+    return std::min<std::chrono::nanoseconds>(1us * idle_, 1ms);
   }
 
   /// Answers requests, or waits for a while. Returns whether the device is to end.
