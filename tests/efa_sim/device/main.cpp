@@ -113,8 +113,8 @@ int run() {
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   const auto nics = parse_nics(variable("WEFT_EFA_NICS", nics_text(4)));
   const Folder folder(nics);
-  Device device(nics, std::stoull(variable("WEFT_EFA_SEED", "1")), folder.path().string());
-  device.fabric.configure(variable("WEFT_EFA_FAULTS"));
+  Device device(nics, std::stoull(variable("WEFT_EFA_SEED", "1")), variable("WEFT_EFA_FAULTS"),
+                folder.path().string());
   device.hosts = static_cast<std::uint32_t>(std::stoul(variable("WEFT_EFA_HOSTS", "0")));
   Descriptor listener = listen_at(folder.socket().c_str());
   if (!signals || !device.wake || !listener) {
