@@ -12,8 +12,8 @@ Gid gid_of(std::uint32_t host, std::size_t index) {
 
 }  // namespace
 
-Fabric::Fabric(std::vector<NicDescription> nics, std::uint64_t seed)
-    : descriptions_(std::move(nics)), seed_(seed) {}
+Fabric::Fabric(std::vector<NicDescription> nics, std::uint64_t seed, std::string_view settings)
+    : settings_(settings), descriptions_(std::move(nics)), seed_(seed) {}
 
 void Fabric::configure(std::string_view text) {
   settings_.apply(text);

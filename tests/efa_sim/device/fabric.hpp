@@ -7,7 +7,7 @@ namespace weft::efa_sim {
 
 class Fabric {
  public:
-  Fabric(std::vector<NicDescription> nics, std::uint64_t seed);
+  Fabric(std::vector<NicDescription> nics, std::uint64_t seed, std::string_view settings = {});
 
   /// See Settings::apply.
   void configure(std::string_view text);

@@ -46,11 +46,12 @@ class Server {
 
  private:
   /// Doorbells in shared memory can't be waited for: the longer nothing happens, the less often
-  /// they are looked at.
+  /// they are looked at. (The shim wakes the device; a libfabric that rings doorbells itself
+  /// can't.)
   std::chrono::nanoseconds rest() const {
     if (idle_ < 50) return 0us;
-    if (device_.fabric.busy()) return 20us;
-    return std::min<std::chrono::nanoseconds>(1us * idle_, 200us);
+    if (device_.fabric.busy()) return 50us;
+    return std::min<std::chrono::nanoseconds>(1us * idle_, 1ms);
   }
 
   /// Answers requests, or waits for a while. Returns whether the device is to end.
@@ -112,8 +113,8 @@ int run() {
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   const auto nics = parse_nics(variable("WEFT_EFA_NICS", nics_text(4)));
   const Folder folder(nics);
-  Device device(nics, std::stoull(variable("WEFT_EFA_SEED", "1")), folder.path().string());
-  device.fabric.configure(variable("WEFT_EFA_FAULTS"));
+  Device device(nics, std::stoull(variable("WEFT_EFA_SEED", "1")), variable("WEFT_EFA_FAULTS"),
+                folder.path().string());
   device.hosts = static_cast<std::uint32_t>(std::stoul(variable("WEFT_EFA_HOSTS", "0")));
   Descriptor listener = listen_at(folder.socket().c_str());
   if (!signals || !device.wake || !listener) {

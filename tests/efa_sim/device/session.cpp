@@ -45,8 +45,9 @@ std::uint32_t ring_size(std::uint32_t wanted) {
 
 }  // namespace
 
-Device::Device(std::vector<NicDescription> nics, std::uint64_t seed, std::string folder)
-    : fabric(std::move(nics), seed),
+Device::Device(std::vector<NicDescription> nics, std::uint64_t seed, std::string_view settings,
+               std::string folder)
+    : fabric(std::move(nics), seed, settings),
       folder(std::move(folder)),
       page(SharedMemory::create(queue_page)),
       wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}

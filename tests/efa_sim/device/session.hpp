@@ -7,7 +7,8 @@ namespace weft::efa_sim {
 
 /// What all sessions share.
 struct Device {
-  Device(std::vector<NicDescription> nics, std::uint64_t seed, std::string folder);
+  Device(std::vector<NicDescription> nics, std::uint64_t seed, std::string_view settings,
+         std::string folder);
 
   Fabric fabric;
   const std::string folder;

@@ -91,11 +91,16 @@ std::vector<std::string> split(std::string_view text, std::string_view separator
   return parts;
 }
 
+Settings::Settings(std::string_view initial) {
+  apply(initial);
+  initial_ = set_;
+}
+
 void Settings::apply(std::string_view text) {
   auto changed = set_;
   for (const std::string& word : split(text, ", \t\n")) {
     if (word == "clear") {
-      changed.clear();
+      changed = initial_;
       continue;
     }
     const std::size_t equals = word.find('=');

@@ -73,15 +73,17 @@ class NicSettings {
 
 class Settings {
  public:
+  /// With these from the beginning.
+  explicit Settings(std::string_view initial = {});
   /// Takes over "name=value" with commas or white space between. A name may begin with "h3." (for
   /// host 3) and then with "efa_1." (for the NIC of that name); the narrower setting wins. The word
-  /// "clear" takes back all that was set before. Throws std::invalid_argument, and then nothing
+  /// "clear" goes back to the beginning. Throws std::invalid_argument, and then nothing
   /// was taken over.
   void apply(std::string_view text);
   NicSettings of(std::uint32_t host, const std::string& nic) const;
 
  private:
-  std::map<std::string, double> set_;
+  std::map<std::string, double> initial_, set_;
 };
 
 /// A NIC of every simulated host.

@@ -155,6 +155,7 @@ std::map<std::string, std::string> EfaFabric::environment(int host) const {
   const std::string shim = WEFT_EFA_FOLDER "/libweft-efa-shim.so";
   const std::string preloaded = own_variable("LD_PRELOAD");
   const std::string sanitizer = own_variable("ASAN_OPTIONS");
+  const std::string shared = own_variable("FI_EFA_ENABLE_SHM_TRANSFER");
   return {
       {"LD_PRELOAD", preloaded.empty() ? shim : shim + ':' + preloaded},
       {socket_variable, socket_},
@@ -163,6 +164,11 @@ std::map<std::string, std::string> EfaFabric::environment(int host) const {
       {"SYSFS_PATH", (std::filesystem::path(socket_).parent_path() / "sysfs").string()},
       // The address sanitizer wants to be the first library, which the shim is; it holds nothing
       // that the sanitizer would have to replace before.
+      // Endpoints of one host would pass the device by.
+      {"FI_EFA_ENABLE_SHM_TRANSFER", shared.empty() ? "0" : shared},
+      // An endpoint of libfabric 1.17 looks at memory that it has freed when it is closed; filled
+      // with something else (as Meson has it), that ends the process.
+      {"MALLOC_PERTURB_", "0"},
       {"ASAN_OPTIONS", sanitizer + (sanitizer.empty() ? "" : ":") + "verify_asan_link_order=0"},
   };
 }

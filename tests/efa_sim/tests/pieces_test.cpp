@@ -46,6 +46,16 @@ TEST(Settings, KnowNumbersAndWords) {
   EXPECT_EQ(settings.of(0, "efa_0").number(Setting::mtu), 5u);
 }
 
+TEST(Settings, GoBackToTheBeginning) {
+  Settings settings("mtu=1,reorder=2");
+  settings.apply("mtu=3,eagain=1");
+  settings.apply("clear");
+  const auto all = settings.of(0, "efa_0");
+  EXPECT_EQ(all.number(Setting::mtu), 1u);
+  EXPECT_EQ(all.number(Setting::reorder), 2u);
+  EXPECT_EQ(all[Setting::eagain], 0);
+}
+
 TEST(Settings, RefuseAllOrNothing) {
   Settings settings;
   for (const char* text : {"mtu=1,what=2", "mtu=1,reorder", "mtu=1,eagain=", "mtu=1,eagain=-1",

@@ -126,6 +126,24 @@ TEST_P(Transfers, TaggedMessages) {
   expect_there(8, 0, count * bytes, 0);
 }
 
+TEST_P(Transfers, TwoNodesOfOneProcess) {
+  Node second(GetParam(), size);
+  const fi_addr_t peer = node_->add(second.reach());
+  second.add(node_->reach());
+  const auto before = control_->counters().operations;
+  fill(13);
+  ASSERT_EQ(post([&] {
+              return node_->write(1, 0, 1 << 20, peer, second.reach().base, second.reach().key);
+            }),
+            0);
+  EXPECT_EQ(finish(1).error, 0);
+  const auto there = [&] { return bool(test::holds({second.memory(), 1 << 20}, 13)); };
+  const auto end = std::chrono::steady_clock::now() + 20s;
+  while (!there() && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(1ms);
+  EXPECT_TRUE(there());
+  EXPECT_GT(control_->counters().operations, before) << "it went past the device";
+}
+
 TEST_P(Transfers, WrongKeyIsRefused) {
   // Emulated by the provider, a wrong key ends the target's process: it is the target that checks.
   EFA_SKIP_UNLESS_DEVICE_WRITES();
