@@ -73,7 +73,8 @@ void add_fabric(CLI::App& command, FabricOptions& options) {
   const std::string group = "Fabric";
   command
       .add_option("--providers", options.providers,
-                  "Providers to use, best first: shm,tcp,fi_shm; without it, the first two")
+                  "Providers to use, best first: shm,verbs,tcp,fi_shm; without it, all but the "
+                  "last")
       ->type_name("LIST")
       ->delimiter(',')
       ->group(group);

@@ -181,7 +181,8 @@ typedef struct weft_config {
   /// Local IP address whose interface carries the tcp rails. Default: that of `advertise`, else of
   /// `listen`, else loopback.
   const char* rail_address;
-  /// Names of providers to use, best first: "shm", "tcp", "fi_shm". None: shm and tcp.
+  /// Names of providers to use, best first: "shm", "verbs", "tcp", "fi_shm". None: all but
+  /// the last.
   const char* const* providers;
   size_t provider_count;
   /// Listening beyond loopback without authentication has to be asked for.
