@@ -56,7 +56,8 @@ struct Config {
   std::string rail_address = {};
 
   /// Providers to use, best first: "shm", "verbs", "tcp", "fi_shm" (libfabric's shm, which is taken
-  /// only if it is named). Empty: all but the last. What is named here and can't be had is an error.
+  /// only if it is named). Empty: all but the last. What is named here and can't be had is an
+  /// error.
   std::vector<std::string> providers = {};
   /// Rails per provider. 0: as many as measured best for the cores at hand (see README).
   unsigned rails = 0;
