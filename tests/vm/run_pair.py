@@ -150,7 +150,7 @@ def killed(pair):
     pair["decode"].kill()
     at = time.monotonic()
     expect_failure(pair, "prefill", "killed", ["peer_down"], STEP_SECONDS["killed"])
-    expect(time.monotonic() - at < DEATH_SECONDS, "prefill noticed it too late")
+    expect(time.monotonic() - at < DEATH_SECONDS + CLOSING_SECONDS, "prefill noticed it too late")
 
 
 def main(arguments):

@@ -31,7 +31,8 @@ def main(arguments):
         folder = Path(name)
         (folder / "commands").write_text(commands(arguments))
         booted = kernel.fetch(arguments.cache)
-        disk = image.build(booted, programs, HERE / "guest" / "tests.sh", [folder / "commands"])
+        disk = image.build(booted, programs, HERE / "guest" / arguments.job,
+                           [folder / "commands"])
         with Machine(booted.image, disk, folder) as machine:
             try:
                 code = machine.wait(time.monotonic() + arguments.seconds)
@@ -43,8 +44,9 @@ def main(arguments):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cache", required=True, help="folder for the guest's kernel")
+    parser.add_argument("--job", default="tests.sh", help="script of guest/ that runs inside")
     parser.add_argument("--filter", default="*verbs*", help="as --gtest_filter")
-    parser.add_argument("--seconds", type=float, default=300, help="what the machine gets")
+    parser.add_argument("--seconds", type=float, default=540, help="what the machine gets")
     parser.add_argument("--weft", help="the command, for the handover")
     parser.add_argument("programs", nargs="*", help="executables of tests/integration")
     sys.exit(outcome.of(main, parser.parse_args()))

@@ -10,7 +10,7 @@ set -f # stars are the tests' own
 failed=0
 while read -r line; do
   # shellcheck disable=SC2086 # words
-  timeout 280 /weft/$line </dev/null
+  timeout 500 /weft/$line </dev/null
   status=$?
   echo "$status at $(cut -d ' ' -f 1 /proc/uptime) s: $line" >/dev/ttyS1
   [ "$status" -eq 0 ] || failed=1
