@@ -66,7 +66,9 @@ struct Post {
   int fabric_code = 0;
 };
 
-enum class Access : std::uint8_t { local, remote_read, remote_write, remote_read_write };
+/// What memory is registered for: as the near side of reads and writes, as their far side, or for
+/// messages, which some providers (ofi_rxm) let the peer fetch from where they lie.
+enum class Access : std::uint8_t { local, remote_read, remote_write, remote_read_write, messages };
 
 /// Memory known to one endpoint. Closing it may block; the endpoint must outlive it.
 class Registration {

@@ -39,16 +39,17 @@ std::uint64_t completion_flags(CompletionProof proof) {
 }
 
 std::uint64_t fabric_access(Access access) {
-  constexpr std::uint64_t local = FI_READ | FI_WRITE | FI_SEND | FI_RECV;
   switch (access) {
     case Access::local:
-      return local;
+      return FI_READ | FI_WRITE;
     case Access::remote_read:
       return FI_REMOTE_READ;
     case Access::remote_write:
       return FI_REMOTE_WRITE;
     case Access::remote_read_write:
       return FI_REMOTE_READ | FI_REMOTE_WRITE;
+    case Access::messages:
+      return FI_SEND | FI_RECV;
   }
   return 0;
 }

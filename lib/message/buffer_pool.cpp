@@ -17,7 +17,7 @@ Result<void> BufferPool::grow(std::size_t count) {
   void* descriptor = nullptr;
   if (endpoint_.capability().local_registration) {
     auto registration =
-        endpoint_.register_memory(slab.memory.get(), bytes, providers::Access::local);
+        endpoint_.register_memory(slab.memory.get(), bytes, providers::Access::messages);
     if (!registration) return fail(std::move(registration.error()));
     slab.registration = std::move(*registration);
     descriptor = slab.registration->descriptor();

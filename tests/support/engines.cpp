@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <sstream>
 #include <utility>
@@ -35,10 +36,25 @@ std::string name_of(const Variant& variant) {
   return variant.provider + (variant.transport == TransportKind::relay ? "_relay" : "_one_sided");
 }
 
+namespace {
+
+/// NICs that a test's rails are spread over, as many on each: all there are (WEFT_TEST_NICS), or as
+/// many as divide the rails.
+unsigned nics_for(unsigned rails) {
+  const char* there = std::getenv("WEFT_TEST_NICS");
+  unsigned nics = there != nullptr ? static_cast<unsigned>(std::atoi(there)) : 1;
+  nics = std::clamp(nics, 1U, std::max(1U, rails));
+  while (nics > 1 && rails % nics != 0) --nics;
+  return nics;
+}
+
+}  // namespace
+
 Config config_for(const std::string& provider, unsigned rails) {
   Config config;
   config.providers = {provider};
-  config.rails = rails;
+  config.max_nics = nics_for(rails);
+  config.rails = rails / config.max_nics;
   config.default_timeout = 60s;
   // A machine loaded to the brim may starve a thread for seconds.
   config.death_after = 30s;

@@ -73,7 +73,7 @@ void add_fabric(CLI::App& command, FabricOptions& options) {
   const std::string group = "Fabric";
   command
       .add_option("--providers", options.providers,
-                  "Providers to use, best first: shm,efa,tcp,fi_shm; ^NAME forbids one")
+                  "Providers to use, best first: shm,efa,verbs,tcp,fi_shm; ^NAME forbids one")
       ->type_name("LIST")
       ->delimiter(',')
       ->group(group);

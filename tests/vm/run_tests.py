@@ -1,0 +1,52 @@
+#!/usr/bin/env python3
+"""Runs tests over verbs in one virtual machine, and a handover between two of its processes."""
+
+import argparse
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import image
+import kernel
+import outcome
+from machine import Machine
+
+HERE = Path(__file__).resolve().parent
+NO_TESTS = "[  PASSED  ] 0 tests."
+DEMO = "demo --providers verbs --tokens 256 --requests 2 --concurrency 2 --timeout 60"
+
+
+def commands(arguments):
+    lines = [f"{Path(program).name} --gtest_color=no --gtest_filter={arguments.filter}"
+             for program in arguments.programs]
+    if arguments.weft:
+        lines.append(f"{Path(arguments.weft).name} {DEMO}")
+    return "".join(line + "\n" for line in lines)
+
+
+def main(arguments):
+    programs = arguments.programs + ([arguments.weft] if arguments.weft else [])
+    with tempfile.TemporaryDirectory(prefix="weft-vm-") as name:
+        folder = Path(name)
+        (folder / "commands").write_text(commands(arguments))
+        booted = kernel.fetch(arguments.cache)
+        disk = image.build(booted, programs, HERE / "guest" / arguments.job,
+                           [folder / "commands"])
+        with Machine(booted.image, disk, folder) as machine:
+            try:
+                code = machine.wait(time.monotonic() + arguments.seconds)
+            finally:
+                print(machine.console(), machine.results(), sep="\n", flush=True)
+            return outcome.FAILED if NO_TESTS in machine.console() else code
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--cache", required=True, help="folder for the guest's kernel")
+    parser.add_argument("--job", default="tests.sh", help="script of guest/ that runs inside")
+    parser.add_argument("--filter", default="*verbs*", help="as --gtest_filter")
+    parser.add_argument("--seconds", type=float, default=540, help="what the machine gets")
+    parser.add_argument("--weft", help="the command, for the handover")
+    parser.add_argument("programs", nargs="*", help="executables of tests/integration")
+    sys.exit(outcome.of(main, parser.parse_args()))
