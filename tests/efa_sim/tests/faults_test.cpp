@@ -165,7 +165,8 @@ TEST_P(Faults, LostData) {
 TEST_P(Faults, Duplicate) {
   EFA_SKIP_UNLESS_DEVICE_WRITES();
   warm_up();
-  control_->set("duplicate=1,duplicate_us=100000");
+  // Late enough for what follows, on any loaded machine.
+  control_->set("duplicate=1,duplicate_us=1500000");
   fill(8);
   ASSERT_EQ(write(1, 0, 1000), 0);
   EXPECT_EQ(finish(1).error, 0);
