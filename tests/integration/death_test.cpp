@@ -108,9 +108,14 @@ TEST_P(Death, FailsItsTransfersAndNoOthers) {
   EXPECT_TRUE(fails_with(receive.wait(soon()), Code::peer_down));
   EXPECT_TRUE(fails_with(submit(0), Code::peer_down));
   EXPECT_TRUE(fails_with(engine.lookup(to_victim, "memory", soon()), Code::peer_down));
+  // Where the provider emulates writes (efa in libfabric 1.17) those to a dead peer never complete;
+  // their memory stays the NIC's until the endpoint is closed.
+  const bool emulated = engine.info().rails.front().capability.write == Origin::emulated &&
+                        GetParam().transport == TransportKind::one_sided;
   for (Transfer& transfer : transfers) {
-    EXPECT_NE(transfer.wait_quiescent(soon()).has_value(), transfer.state() != State::done);
-    EXPECT_TRUE(transfer.quiescent());
+    const Deadline deadline = emulated ? Deadline::now() : soon();
+    EXPECT_NE(transfer.wait_quiescent(deadline).has_value(), transfer.state() != State::done);
+    if (!emulated) EXPECT_TRUE(transfer.quiescent());
   }
 
   EXPECT_TRUE(to_other.up());

@@ -75,8 +75,7 @@ TEST_P(Grants, CannotBeImportedAfterTheirEnd) {
   const Blob blob = grant.blob();
   EXPECT_EQ(must(grant.revoke(soon())), Revoked::quiescent);
   const Pair piece[] = {{0, 0, 100'000}};
-  for (int round = 0; round < 2; ++round)
-    EXPECT_TRUE(fails_with(pair.a.import(blob), Code::stale));
+  for (int round = 0; round < 2; ++round) EXPECT_TRUE(fails_with(pair.a.import(blob), Code::stale));
   board.expect_untouched();
   // Others are not harmed.
   board.expect_moved(Direction::write, piece);

@@ -69,7 +69,7 @@ int next_entry(CompletionQueueObject& own) {
     own.wr_id = 0;
     if ((flags & completion_unsolicited) == 0) {
       WorkQueue& work = is_receive(own.current) ? queue_pair->receive : queue_pair->send;
-      const std::lock_guard lock(work.mutex);
+      const std::lock_guard guard(work.lock);
       own.wr_id = work.ids.give_back(own.current.request_id);
     }
     own.status = verbs_status(own.current.status);
@@ -80,9 +80,9 @@ int next_entry(CompletionQueueObject& own) {
 // The lock is held from a successful start to the end.
 int start_poll(ibv_cq_ex* queue, ibv_poll_cq_attr*) {
   CompletionQueueObject& own = CompletionQueueObject::of(queue);
-  own.mutex.lock();
+  own.lock.lock();
   const int result = next_entry(own);
-  if (result != 0) own.mutex.unlock();
+  if (result != 0) own.lock.unlock();
   return result;
 }
 
@@ -93,7 +93,7 @@ int next_poll(ibv_cq_ex* queue) {
 void end_poll(ibv_cq_ex* queue) {
   CompletionQueueObject& own = CompletionQueueObject::of(queue);
   own.ring(false);
-  own.mutex.unlock();
+  own.lock.unlock();
 }
 
 /// A read that has completed looks like a send, as from libefa.
@@ -177,7 +177,7 @@ void set_poll_functions(CompletionQueueObject& queue) {
 
 int poll_cq(ibv_cq* queue, int count, ibv_wc* completions) {
   CompletionQueueObject& own = CompletionQueueObject::of(queue);
-  const std::lock_guard lock(own.mutex);
+  const std::lock_guard guard(own.lock);
   int found = 0;
   for (; found < count && next_entry(own) == 0; ++found) {
     ibv_wc& completion = completions[found] = {};
@@ -198,7 +198,7 @@ int poll_cq(ibv_cq* queue, int count, ibv_wc* completions) {
 
 int request_notification(ibv_cq* queue, int) {
   CompletionQueueObject& own = CompletionQueueObject::of(queue);
-  const std::lock_guard lock(own.mutex);
+  const std::lock_guard guard(own.lock);
   own.ring(true);
   Connection::get().wake();
   return 0;

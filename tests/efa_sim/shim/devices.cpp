@@ -185,7 +185,8 @@ EFA_SIM_EXPORT ibv_fork_status ibv_is_fork_initialized() {
   return IBV_FORK_UNNEEDED;
 }
 
-/// Completion counters, which newer versions of libfabric ask for, are not offered.
-EFA_SIM_EXPORT int _ibv_query_comp_cntr_caps(ibv_context*, void*, std::size_t) {
+/// Completion counters, which newer versions know, are not offered.
+struct ibv_comp_cntr_caps;
+EFA_SIM_EXPORT int _ibv_query_comp_cntr_caps(ibv_context*, ibv_comp_cntr_caps*, std::size_t) {
   return EOPNOTSUPP;
 }

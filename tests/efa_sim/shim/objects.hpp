@@ -8,6 +8,7 @@
 #include <mutex>
 #include <optional>
 #include <random>
+#include <thread>
 
 #include "connection.hpp"
 #include "efadv.hpp"
@@ -16,6 +17,19 @@ namespace weft::efa_sim {
 
 struct DeviceObject : ibv_device {
   NicInformation nic;
+};
+
+/// As libefa has them. A mutex would be seen by half by the thread sanitizer, which is told to look
+/// away from libfabric.
+class SpinLock {
+ public:
+  void lock() {
+    while (taken_.test_and_set(std::memory_order_acquire)) std::this_thread::yield();
+  }
+  void unlock() { taken_.clear(std::memory_order_release); }
+
+ private:
+  std::atomic_flag taken_;
 };
 
 struct QueuePairObject;
@@ -53,7 +67,7 @@ struct CompletionQueueObject : ibv_cq_ex, EfaCompletionQueue {
   ContextObject* owner = nullptr;
   std::uint32_t object = 0;
   std::optional<CompletionQueueQueues> queues;
-  std::mutex mutex;
+  SpinLock lock;
   std::uint32_t read = 0;    // so many entries were read
   std::uint32_t events = 0;  // so many events were taken
   CompletionEntry current{};
@@ -89,7 +103,7 @@ class RequestIds {
 
 /// What a process keeps of one of its rings of work requests.
 struct WorkQueue {
-  std::mutex mutex;
+  SpinLock lock;
   RequestIds ids;
   std::uint16_t posted = 0;  // the position after the last entry
   std::uint32_t most_pieces = 0;

@@ -38,7 +38,7 @@ BufferEntry buffer_entry(std::uint64_t address, std::uint32_t length, std::uint3
 // the time.
 void start(ibv_qp_ex* queue_pair) {
   QueuePairObject& own = QueuePairObject::of(queue_pair);
-  own.send.mutex.lock();
+  own.send.lock.lock();
   own.batch.clear();
   own.batch_error = 0;
 }
@@ -74,14 +74,14 @@ int post_batch(QueuePairObject& own) {
 int complete(ibv_qp_ex* queue_pair) {
   QueuePairObject& own = QueuePairObject::of(queue_pair);
   const int error = post_batch(own);
-  own.send.mutex.unlock();
+  own.send.lock.unlock();
   return error;
 }
 
 void abort(ibv_qp_ex* queue_pair) {
   QueuePairObject& own = QueuePairObject::of(queue_pair);
   drop_batch(own);
-  own.send.mutex.unlock();
+  own.send.lock.unlock();
 }
 
 /// A new request of the batch; one that goes nowhere after an error.
@@ -254,7 +254,7 @@ void set_post_functions(QueuePairObject& queue_pair) {
 
 int post_send(ibv_qp* queue_pair, ibv_send_wr* request, ibv_send_wr** bad) {
   QueuePairObject& own = QueuePairObject::of(queue_pair);
-  const std::lock_guard lock(own.send.mutex);
+  const std::lock_guard guard(own.send.lock);
   for (; request != nullptr; request = request->next) {
     own.batch_error = 0;
     own.batch_error = add_classic(own, *request);
@@ -268,7 +268,7 @@ int post_send(ibv_qp* queue_pair, ibv_send_wr* request, ibv_send_wr** bad) {
 
 int post_receive(ibv_qp* queue_pair, ibv_recv_wr* request, ibv_recv_wr** bad) {
   QueuePairObject& own = QueuePairObject::of(queue_pair);
-  const std::lock_guard lock(own.receive.mutex);
+  const std::lock_guard guard(own.receive.lock);
   int error = 0;
   for (; request != nullptr && error == 0; request = request->next) {
     error = add_receive(own, *request);

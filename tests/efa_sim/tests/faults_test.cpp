@@ -125,11 +125,11 @@ TEST_P(Faults, DeadPeer) {
   warm_up();
   control_->set(fmt::format("peer_timeout_ms=100,dead_process={}", target_->pid()));
   ASSERT_EQ(write(1, 0, 100), 0);
-  // Emulated writes end when their messages were sent, or the endpoint's event queue is told.
-  if (device_writes()) {
-    EXPECT_EQ(finish(1).device_error, 13);
-  } else {
-    EXPECT_NE(finish(1).error, 0);
+  // The fabric "efa" has words of its own for it in some versions.
+  const Completion failed = finish(1);
+  EXPECT_NE(failed.error, 0);
+  if (direct()) {
+    EXPECT_EQ(failed.device_error, 13);
   }
 }
 
@@ -165,7 +165,8 @@ TEST_P(Faults, LostData) {
 TEST_P(Faults, Duplicate) {
   EFA_SKIP_UNLESS_DEVICE_WRITES();
   warm_up();
-  control_->set("duplicate=1,duplicate_us=100000");
+  // Late enough for what follows, on any loaded machine.
+  control_->set("duplicate=1,duplicate_us=1500000");
   fill(8);
   ASSERT_EQ(write(1, 0, 1000), 0);
   EXPECT_EQ(finish(1).error, 0);

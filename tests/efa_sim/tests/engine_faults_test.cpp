@@ -1,0 +1,160 @@
+// Weft's engine while its NICs misbehave: all bytes right, or an exact error before the deadline,
+// and the NICs that are left carry the rest.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "engines.hpp"
+#include "support/efa_fabric.hpp"
+
+namespace weft::test {
+namespace {
+
+constexpr unsigned nics = 4;
+constexpr std::size_t size = 8 << 20;
+
+class EngineFaults : public testing::TestWithParam<Variant> {
+ protected:
+  void SetUp() override { device_.set("clear"); }
+  void TearDown() override { device_.set("clear"); }
+
+  static Config config() {
+    Config config = config_for(GetParam(), nics);
+    config.max_nics = nics;
+    config.rails = 1;
+    config.chunk_bytes = 64 << 10;
+    return config;
+  }
+
+  efa_sim::EfaControl device_ = efa_sim::EfaControl::of_environment();
+  const Pair all_[1] = {{0, 0, size}};
+};
+
+/// Rails that carried something.
+std::set<std::string> carriers(const Transfer& transfer) {
+  std::set<std::string> names;
+  for (const auto& share : transfer.report().rails) names.insert(share.rail);
+  return names;
+}
+
+TEST_P(EngineFaults, NothingIsLostInAStormOfRefusals) {
+  Couple pair = couple(config());
+  Board board(pair, size, size);
+  device_.set("eagain=0.5");
+  board.expect_moved(Direction::write, all_);
+  board.repaint();
+  board.expect_moved(Direction::read, all_);
+}
+
+TEST_P(EngineFaults, NothingIsLostWhileMessagesWaitForReceives) {
+  Couple pair = couple(config());
+  Board board(pair, size, size);
+  device_.set("rnr=0.2,rnr_us=2000");
+  board.expect_moved(Direction::write, all_);
+  board.repaint();
+  board.expect_moved(Direction::read, all_);
+}
+
+TEST_P(EngineFaults, CompletionsThatAreLateAndOutOfOrder) {
+  Couple pair = couple(config());
+  Board board(pair, size, size);
+  device_.set("mtu=1024,reorder=256,delay_us=200,jitter_us=2000");
+  board.expect_moved(Direction::write, all_);
+  board.repaint();
+  TransferOptions options;
+  options.signal = Signal{7};
+  Expectation expectation = must(pair.b.expect(pair.to_a, 7, 1));
+  Transfer transfer = must(pair.a.write(board.local, board.there, all_, options));
+  ASSERT_TRUE(succeeds(expectation.wait(soon())));
+  // Looked at as the target would, with nothing but the signal to tell it.
+  EXPECT_TRUE(
+      same_bytes(bytes_of(board.remote), Blob(board.local.data(), board.local.data() + size)));
+  EXPECT_TRUE(succeeds(transfer.wait(soon())));
+}
+
+TEST_P(EngineFaults, PayloadThatIsDeliveredTwice) {
+  Couple pair = couple(config());
+  Board board(pair, size, size);
+  device_.set("duplicate=0.2,duplicate_us=100");
+  board.expect_moved(Direction::write, all_);
+}
+
+TEST_P(EngineFaults, ANicThatDiesLeavesTheRestToTheOthers) {
+  Couple pair = couple(config());
+  Board board(pair, size, size);
+  board.expect_moved(Direction::write, all_);
+  // Not the first: that one also carries the messages.
+  device_.set("peer_timeout_ms=200,efa_2.nic_down=1");
+  int done = 0;
+  for (int round = 0; round < 4; ++round) {
+    board.repaint();
+    TransferOptions options;
+    options.deadline = Deadline::in(10s);
+    Transfer transfer = must(pair.a.write(board.local, board.there, all_, options));
+    const auto ended = transfer.wait(soon());
+    if (ended) {
+      ++done;
+      board.expect_pieces(Direction::write, all_);
+    } else {
+      EXPECT_TRUE(ended.error().code() == Code::fabric_failed ||
+                  ended.error().code() == Code::timed_out)
+          << ended.error().to_string();
+    }
+  }
+  EXPECT_GE(done, 1);
+  EXPECT_TRUE(pair.to_b.up());
+
+  // It comes back, and is used again.
+  device_.set("clear");
+  std::set<std::string> used;
+  const Deadline deadline = soon();
+  while (!used.contains("efa:2") && !deadline.passed()) {
+    Transfer transfer = must(pair.a.write(board.local, board.there, all_));
+    if (transfer.wait(soon())) used.merge(carriers(transfer));
+  }
+  EXPECT_TRUE(used.contains("efa:2"));
+}
+
+TEST_P(EngineFaults, ADeadFabricEndsTransfersByTheirDeadlines) {
+  Couple pair = couple(config());
+  Board board(pair, size, size);
+  device_.set("peer_timeout_ms=60000,nic_down=1");
+  TransferOptions options;
+  options.deadline = Deadline::in(500ms);
+  Transfer transfer = must(pair.a.write(board.local, board.there, all_, options));
+  EXPECT_TRUE(fails_with(transfer.wait(soon()), Code::timed_out));
+  EXPECT_EQ(transfer.state(), State::timed_out);
+  // What went out may still land; it does, once the NICs are back.
+  device_.set("clear");
+  EXPECT_FALSE(transfer.wait_quiescent(soon()));
+  EXPECT_TRUE(transfer.quiescent());
+  board.repaint();
+  board.expect_moved(Direction::write, all_);
+}
+
+TEST_P(EngineFaults, ANicThatCannotBeOpenedIsSaidAndDoneWithout) {
+  device_.set("efa_1.open_fail=1");
+  Config asked = config();
+  Engine engine = must(Engine::open(asked));
+  const Info info = engine.info();
+  EXPECT_EQ(info.rails.size(), nics - 1);
+  const auto failed = std::find_if(info.candidates.begin(), info.candidates.end(),
+                                   [](const Candidate& each) { return each.domain == "efa_1"; });
+  if (failed != info.candidates.end()) {
+    EXPECT_FALSE(failed->taken);
+    EXPECT_NE(failed->reason, "");
+  }
+  asked.nics = {"efa_1"};
+  EXPECT_FALSE(Engine::open(asked));
+}
+
+std::vector<Variant> over_efa() {
+  return {{"efa", TransportKind::one_sided}, {"efa", TransportKind::relay}};
+}
+
+INSTANTIATE_TEST_SUITE_P(All, EngineFaults, testing::ValuesIn(over_efa()),
+                         [](const auto& info) { return name_of(info.param); });
+
+}  // namespace
+}  // namespace weft::test
