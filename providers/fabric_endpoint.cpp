@@ -72,7 +72,9 @@ struct Handles {
   FidPtr<fid_cq> queue;
   FidPtr<fid_av> addresses;
   FidPtr<fid_ep> endpoint;
-  // Where messages have no tags their classes have endpoints: this one is the relay's.
+  // Where messages have no tags their classes have endpoints: this one is the relay's. It has an
+  // address vector of its own, because efa binds one endpoint to each.
+  FidPtr<fid_av> relay_addresses;
   FidPtr<fid_ep> relay_endpoint;
 };
 
@@ -127,12 +129,17 @@ class FabricEndpoint final : public Endpoint {
   Post send_untagged(Posted& posted, const iovec& vector, void* descriptor, FabricAddress peer,
                      MessageClass type);
   Result<void> open_events();
-  Result<void> open_queue();
-  Result<void> open_addresses();
-  Result<void> enable(FidPtr<fid_ep>& endpoint);
+  Result<void> open_queue(const Way& way);
+  Result<void> open_addresses(FidPtr<fid_av>& addresses);
+  Result<void> enable(FidPtr<fid_ep>& endpoint, fid_av& addresses);
+  Result<void> open_relay_endpoint();
   Result<void> read_address(fid_ep& endpoint);
-  Result<fi_addr_t> insert_one(Bytes address);
+  static Result<fi_addr_t> insert_one(fid_av& addresses, Bytes address);
+  static void remove_one(fid_av& addresses, fi_addr_t peer) {
+    fi_av_remove(&addresses, &peer, 1, 0);
+  }
   bool has_relay_endpoint() const { return handles_.relay_endpoint != nullptr; }
+  fi_addr_t relay_of(FabricAddress peer);
   void look_at_events();
   Result<void> check_keys();
   ssize_t read_queue(std::span<fi_cq_msg_entry> entries);
@@ -157,6 +164,8 @@ class FabricEndpoint final : public Endpoint {
     fi_addr_t relay = FI_ADDR_UNSPEC;  // the peer's relay endpoint, where it has one
   };
   std::map<fi_addr_t, Inserted> inserted_;
+  std::mutex inserting_;       // held for as long as the provider takes to insert or remove
+  std::mutex inserted_mutex_;  // held for a look at the map, by the posting thread too
 };
 
 class FabricRegistration final : public Registration {
@@ -210,10 +219,10 @@ Result<void> FabricEndpoint::open(const Spec& spec, const Way& way, const fi_inf
         });
       })
       .and_then([&] { return spec.event_queue ? open_events() : Result<void>(); })
-      .and_then([&] { return open_queue(); })
-      .and_then([&] { return open_addresses(); })
-      .and_then([&] { return enable(handles_.endpoint); })
-      .and_then([&] { return way.tagged ? Result<void>() : enable(handles_.relay_endpoint); })
+      .and_then([&] { return open_queue(way); })
+      .and_then([&] { return open_addresses(handles_.addresses); })
+      .and_then([&] { return enable(handles_.endpoint, *handles_.addresses); })
+      .and_then([&] { return way.tagged ? Result<void>() : open_relay_endpoint(); })
       .and_then([&] { return check_keys(); })
       .map([&] {
         if (spec.examine != nullptr) spec.examine(*handles_.endpoint, record_);
@@ -230,18 +239,28 @@ Result<void> FabricEndpoint::open_events() {
   });
 }
 
-Result<void> FabricEndpoint::open_addresses() {
+Result<void> FabricEndpoint::open_addresses(FidPtr<fid_av>& addresses) {
   fi_av_attr attributes{};
   attributes.type = FI_AV_TABLE;
-  return open_object(handles_.addresses, "fi_av_open", [&](auto** out) {
+  return open_object(addresses, "fi_av_open", [&](auto** out) {
     return fi_av_open(handles_.domain.get(), &attributes, out, nullptr);
   });
 }
 
-Result<void> FabricEndpoint::open_queue() {
+Result<void> FabricEndpoint::open_relay_endpoint() {
+  return open_addresses(handles_.relay_addresses).and_then([&] {
+    return enable(handles_.relay_endpoint, *handles_.relay_addresses);
+  });
+}
+
+Result<void> FabricEndpoint::open_queue(const Way& way) {
   fi_cq_attr attributes{};
   attributes.format = FI_CQ_FORMAT_MSG;
   attributes.wait_obj = FI_WAIT_FD;
+  // efa-direct's is the device's own, which loses what it has no room for, and by itself has 1024
+  // entries (libfabric 2.1) for a send queue of 4096. Room for what both endpoints may send, and
+  // for as many receives.
+  if (!way.tagged) attributes.size = 4 * info_->tx_attr->size;
   const auto open = [&](auto** out) {
     return fi_cq_open(handles_.domain.get(), &attributes, out, nullptr);
   };
@@ -257,7 +276,7 @@ Result<void> FabricEndpoint::open_queue() {
 }
 
 /// Opens and enables an endpoint, and adds its address to those that peers need.
-Result<void> FabricEndpoint::enable(FidPtr<fid_ep>& endpoint) {
+Result<void> FabricEndpoint::enable(FidPtr<fid_ep>& endpoint, fid_av& addresses) {
   const SignalHandlersKept kept;
   auto made = open_object(endpoint, "fi_endpoint", [&](auto** out) {
     return fi_endpoint(handles_.domain.get(), info_.get(), out, nullptr);
@@ -269,7 +288,7 @@ Result<void> FabricEndpoint::enable(FidPtr<fid_ep>& endpoint) {
   };
   const Binding bindings[] = {
       {&handles_.queue->fid, FI_TRANSMIT | FI_RECV},
-      {&handles_.addresses->fid, 0},
+      {&addresses.fid, 0},
       {handles_.events ? &handles_.events->fid : nullptr, 0},
   };
   for (const auto& [object, flags] : bindings) {
@@ -315,9 +334,9 @@ Result<void> FabricEndpoint::check_keys() {
               "could not be taken back: set FI_MR_CACHE_MONITOR=disabled before libfabric is used");
 }
 
-Result<fi_addr_t> FabricEndpoint::insert_one(Bytes address) {
+Result<fi_addr_t> FabricEndpoint::insert_one(fid_av& addresses, Bytes address) {
   fi_addr_t peer = FI_ADDR_UNSPEC;
-  const int inserted = fi_av_insert(handles_.addresses.get(), address.data(), 1, &peer, 0, nullptr);
+  const int inserted = fi_av_insert(&addresses, address.data(), 1, &peer, 0, nullptr);
   if (inserted != 1)
     return fail(fabric_error("fi_av_insert", inserted < 0 ? inserted : -FI_EINVAL));
   return peer;
@@ -327,19 +346,21 @@ Result<FabricAddress> FabricEndpoint::insert(Bytes address) {
   if (has_relay_endpoint() && address.size() != address_.size())
     return fail(Code::protocol_mismatch, fmt::format("the peer's address has {} bytes and not {}",
                                                      address.size(), address_.size()));
+  const std::lock_guard inserting(inserting_);
   const auto lock = guard();
   const std::size_t one = has_relay_endpoint() ? address.size() / 2 : address.size();
-  auto peer = insert_one(address.first(one));
+  auto peer = insert_one(*handles_.addresses, address.first(one));
   if (!peer) return fail(std::move(peer.error()));
   fi_addr_t relay = FI_ADDR_UNSPEC;
   if (has_relay_endpoint()) {
-    auto second = insert_one(address.subspan(one));
+    auto second = insert_one(*handles_.relay_addresses, address.subspan(one));
     if (!second) {
-      if (!inserted_.contains(*peer)) fi_av_remove(handles_.addresses.get(), &*peer, 1, 0);
+      if (!inserted_.contains(*peer)) remove_one(*handles_.addresses, *peer);
       return fail(std::move(second.error()));
     }
     relay = *second;
   }
+  const std::lock_guard map(inserted_mutex_);
   Inserted& inserted = inserted_[*peer];
   ++inserted.users;
   inserted.name = as_text(address);
@@ -349,13 +370,21 @@ Result<FabricAddress> FabricEndpoint::insert(Bytes address) {
 }
 
 void FabricEndpoint::remove(FabricAddress peer) {
+  const std::lock_guard inserting(inserting_);
   const auto lock = guard();
   const auto entry = inserted_.find(peer);
   if (entry == inserted_.end() || --entry->second.users > 0) return;
-  fi_av_remove(handles_.addresses.get(), &peer, 1, 0);
-  if (has_relay_endpoint()) fi_av_remove(handles_.addresses.get(), &entry->second.relay, 1, 0);
+  remove_one(*handles_.addresses, peer);
+  if (has_relay_endpoint()) remove_one(*handles_.relay_addresses, entry->second.relay);
   if (shared_) shared_->forgets(entry->second.name);
+  const std::lock_guard map(inserted_mutex_);
   inserted_.erase(entry);
+}
+
+fi_addr_t FabricEndpoint::relay_of(FabricAddress peer) {
+  const std::lock_guard map(inserted_mutex_);
+  const auto entry = inserted_.find(peer);
+  return entry != inserted_.end() ? entry->second.relay : FI_ADDR_UNSPEC;
 }
 
 Result<std::unique_ptr<Registration>> FabricEndpoint::register_memory(void* address,
@@ -428,9 +457,8 @@ Post FabricEndpoint::send_untagged(Posted& posted, const iovec& vector, void* de
   message.context = posted.fabric_context;
   if (type == MessageClass::message)
     return as_post(fi_sendmsg(handles_.endpoint.get(), &message, completion_flags_));
-  const auto entry = inserted_.find(peer);
-  if (entry == inserted_.end()) return {PostStatus::failed, FI_EHOSTUNREACH};
-  message.addr = entry->second.relay;
+  message.addr = relay_of(peer);
+  if (message.addr == FI_ADDR_UNSPEC) return {PostStatus::failed, FI_EHOSTUNREACH};
   return as_post(fi_sendmsg(handles_.relay_endpoint.get(), &message, completion_flags_));
 }
 
