@@ -293,11 +293,7 @@ Result<void> FabricEndpoint::enable(FidPtr<fid_ep>& endpoint, fid_av& addresses)
   };
   for (const auto& [object, flags] : bindings) {
     if (object == nullptr) continue;
-    const int result = fi_ep_bind(endpoint.get(), object, flags);
-    // efa takes none before 1.18, and then has nothing to tell.
-    if (result == -FI_ENOSYS && handles_.events && object == &handles_.events->fid)
-      handles_.events.reset();
-    else if (result != 0)
+    if (const int result = fi_ep_bind(endpoint.get(), object, flags); result != 0)
       return fail(fabric_error("fi_ep_bind", result));
   }
   if (spec_->configure != nullptr)

@@ -93,6 +93,7 @@ providers::Post Relay::post(Op& op) {
 std::size_t Relay::progress() {
   if (!unposted_.empty())
     for (Buffer* buffer : std::exchange(unposted_, {})) post_receive(*buffer);
+  if (!missed_.empty()) answer_again();
   std::size_t count = 0;
   while (!answers_.empty() && send_answer(answers_.front())) {
     answers_.pop_front();
@@ -106,6 +107,7 @@ void Relay::peer_died(Route& route) {
                                  [&](const auto& each) { return each.second.route == &route; });
   if (link != links_.end()) {
     std::erase_if(answers_, [&](const Answer& each) { return each.own_token == link->first; });
+    std::erase_if(missed_, [&](const auto& each) { return each.second.own_token == link->first; });
     spare_receives_ += link->second.receives;
     links_.erase(link);
   }
@@ -122,8 +124,10 @@ void Relay::completed(providers::Posted& posted, const providers::Completion& co
   auto& buffer = static_cast<Buffer&>(posted);
   if (buffer.number != receive_number) {
     sends_.put_back(buffer);
+    const auto answer = answering_.extract(buffer.number);
+    if (answer && !completion.ok) answer_missed(answer.mapped());
     // A request that went out is over when it is answered.
-    if (!completion.ok) finish(buffer.number, completion);
+    if (!answer && !completion.ok) finish(buffer.number, completion);
     return;
   }
   if (!completion.ok) {
@@ -143,7 +147,7 @@ void Relay::arrived(const Buffer& buffer, std::size_t length) {
   if (link == links_.end()) return;  // a peer that is gone, or somebody who has no business here
   const std::size_t payload = length - sizeof head;
   Answer answer{
-      head.token(), head.rail(), head.operation(), Code{}, head.lease(), head.offset(), 0};
+      head.token(), head.rail(), head.operation(), Code{}, head.lease(), head.offset(), 0, {}};
   switch (static_cast<Kind>(head.kind())) {
     case Kind::write:
       answer.status = head.length() == payload
@@ -178,6 +182,23 @@ Code Relay::write_in(const Buffer& buffer, std::uint64_t lease, std::uint64_t of
   return Code{};
 }
 
+/// The asker's credit comes back with the answer, so it is sent until it arrives or the peer goes.
+void Relay::answer_missed(Answer answer) {
+  if (!links_.contains(answer.own_token)) return;
+  constexpr Nanoseconds first = std::chrono::milliseconds(10), longest = std::chrono::seconds(1);
+  answer.pause = std::clamp<Nanoseconds>(2 * answer.pause, first, longest);
+  missed_.emplace_back(Clock::now() + answer.pause, answer);
+}
+
+void Relay::answer_again() {
+  const auto now = Clock::now();
+  std::erase_if(missed_, [&](const auto& each) {
+    if (each.first > now) return false;
+    answers_.push_back(each.second);
+    return true;
+  });
+}
+
 bool Relay::send_answer(const Answer& answer) {
   const auto link = links_.find(answer.own_token);
   if (link == links_.end()) return true;
@@ -210,7 +231,10 @@ bool Relay::send_answer(const Answer& answer) {
   const providers::Post post =
       endpoint_.send(*buffer, {buffer->data, sizeof head + payload, buffer->descriptor},
                      address->second, providers::MessageClass::relay);
-  if (post.status == providers::PostStatus::posted) return true;
+  if (post.status == providers::PostStatus::posted) {
+    answering_.emplace(buffer->number, answer);
+    return true;
+  }
   sends_.put_back(*buffer);
   // An answer that can't be sent at all is the asker's deadline's business.
   return post.status == providers::PostStatus::failed;

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "memory/grant_state.hpp"
@@ -43,7 +44,9 @@ class Relay final : public Transport, private providers::CompletionHandler {
   std::size_t progress() override;
   /// Bounce buffers stand between the NIC and the application's memory: chunks end at once.
   void peer_died(Route& route) override;
-  bool has_work() const noexcept { return !pending_.empty() || !answers_.empty(); }
+  bool has_work() const noexcept {
+    return !pending_.empty() || !answers_.empty() || !missed_.empty();
+  }
 
  private:
   struct Link {
@@ -59,6 +62,7 @@ class Relay final : public Transport, private providers::CompletionHandler {
     std::uint64_t lease = 0;  // for reads: where to read from when there is a buffer
     std::uint64_t offset = 0;
     std::uint64_t length = 0;  // 0 for writes
+    Nanoseconds pause{};       // before it is sent again, if it did not arrive
   };
 
   void completed(providers::Posted& posted, const providers::Completion& completion) override;
@@ -69,6 +73,8 @@ class Relay final : public Transport, private providers::CompletionHandler {
                 std::size_t length);
   void finish(std::uint64_t operation, const providers::Completion& completion);
   bool send_answer(const Answer& answer);
+  void answer_missed(Answer answer);
+  void answer_again();
   void post_receive(Buffer& buffer);
 
   providers::Endpoint& endpoint_;
@@ -80,7 +86,11 @@ class Relay final : public Transport, private providers::CompletionHandler {
   std::vector<Buffer*> unposted_;                   // receives that the provider had no room for
   std::unordered_map<std::uint64_t, Link> links_;   // by own token
   std::unordered_map<std::uint64_t, Op*> pending_;  // by the number of the request
-  std::deque<Answer> answers_;     // waiting for a buffer; bounded by the peers' credits
+  std::deque<Answer> answers_;  // waiting for a buffer; bounded by the peers' credits
+  // Sent, by the numbers of their buffers, and not known to have arrived.
+  std::unordered_map<std::uint64_t, Answer> answering_;
+  // They did not arrive, and are sent again at their times.
+  std::vector<std::pair<Clock::time_point, Answer>> missed_;
   std::uint64_t next_number_ = 1;  // 0 marks receives
 };
 

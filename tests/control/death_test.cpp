@@ -153,8 +153,9 @@ TEST(Stop, WhileConnecting) {
 TEST(Stop, AtOnceStillReportsDown) {
   Engine engine("engine"), client("client");
   ASSERT_TRUE(client.connect(engine));
-  EXPECT_TRUE(client.plane->stop(Deadline::now()));
-  EXPECT_EQ(client.recorder->count(Event::down), 1u);
+  // It may come too late, on a loaded machine, to see its threads end; but it has told before.
+  (void)client.plane->stop(Deadline::now());
+  EXPECT_TRUE(client.recorder->wait(Event::down));
 }
 
 TEST(Stop, WhileMeeting) {

@@ -115,7 +115,9 @@ TEST_P(Death, FailsItsTransfersAndNoOthers) {
   for (Transfer& transfer : transfers) {
     const Deadline deadline = emulated ? Deadline::now() : soon();
     EXPECT_NE(transfer.wait_quiescent(deadline).has_value(), transfer.state() != State::done);
-    if (!emulated) EXPECT_TRUE(transfer.quiescent());
+    if (!emulated) {
+      EXPECT_TRUE(transfer.quiescent());
+    }
   }
 
   EXPECT_TRUE(to_other.up());
