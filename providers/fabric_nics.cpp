@@ -79,14 +79,14 @@ int numa_node_of(const fi_info& info) {
   return file ? node : -1;
 }
 
-std::string title_of(const Spec& spec, std::string_view fabric_provider) {
-  return fmt::format("{} ({})", spec.name, fabric_provider);
+std::string title_of(const Spec& spec, const Way& way) {
+  return fmt::format("{} ({})", spec.name, way.fabric.empty() ? way.provider : way.fabric);
 }
 
-Sighting describe(const Spec& spec, const fi_info& info) {
+Sighting describe(const Spec& spec, const Way& way, const fi_info& info) {
   Sighting sighting;
   sighting.provider = spec.name;
-  sighting.title = title_of(spec, info.fabric_attr->prov_name);
+  sighting.title = title_of(spec, way);
   sighting.domain = nic_name(info);
   sighting.fabric = info.fabric_attr->name != nullptr ? info.fabric_attr->name : "";
   sighting.is_nic = spec.is_nic;
@@ -103,7 +103,7 @@ Sighting describe(const Spec& spec, const fi_info& info) {
 Seen none_found(const Spec& spec, const Way& way, long result, bool others) {
   Seen seen;
   seen.sighting.provider = spec.name;
-  seen.sighting.title = title_of(spec, way.fabric.empty() ? way.provider : way.fabric);
+  seen.sighting.title = title_of(spec, way);
   seen.sighting.problem =
       spec.why_none != nullptr && !others
           ? spec.why_none(look_around())
@@ -123,7 +123,7 @@ long look_by(const Spec& spec, unsigned rank, std::vector<Seen>& seen) {
     if (info->fabric_attr->prov_name != way.provider) continue;
     // Before 2.1 efa has one fabric and calls it "efa" whatever is asked for.
     if (!way.fabric.empty() && info->fabric_attr->name != way.fabric) continue;
-    Sighting sighting = describe(spec, *info);
+    Sighting sighting = describe(spec, way, *info);
     sighting.way = rank;
     seen.push_back(
         {std::move(sighting), std::make_shared<FabricNic>(spec, way, InfoPtr(fi_dupinfo(info)))});
