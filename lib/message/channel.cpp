@@ -46,10 +46,17 @@ Result<void> Channel::add_peer(const std::shared_ptr<PeerState>& peer, std::uint
 
   const Introduction& theirs = peer->introduction;
   // The first number is agreed by what both know: the token that the receiver gave.
-  links_.try_emplace(
-      own_token, Link{peer, peer->routes.front()->targets.front().address, own_token,
-                      static_cast<std::uint32_t>(theirs.token), theirs.message_credits, 0,
-                      SequenceWindow(static_cast<std::uint32_t>(own_token)), std::nullopt, false});
+  links_.try_emplace(own_token, Link{peer,
+                                     peer->routes.front()->targets.front().address,
+                                     own_token,
+                                     static_cast<std::uint32_t>(theirs.token),
+                                     theirs.message_credits,
+                                     0,
+                                     SequenceWindow(static_cast<std::uint32_t>(own_token)),
+                                     static_cast<std::uint32_t>(own_token),
+                                     {},
+                                     std::nullopt,
+                                     false});
   return {};
 }
 
@@ -212,17 +219,30 @@ void Channel::deliver(const Buffer& buffer, std::size_t length) {
   Link& link = entry->second;
   if (!link.window.accept(head.sequence())) return;
 
-  const auto kind = static_cast<MessageKind>(head.kind());
-  if (kind == MessageKind::credits) {
+  // Credits are for whoever waits, whatever was sent before them.
+  if (static_cast<MessageKind>(head.kind()) == MessageKind::credits) {
     link.credits += static_cast<std::size_t>(
         std::min<std::uint64_t>(head.tag(), link.peer->introduction.message_credits));
-    return attend(link);
+    attend(link);
   }
-  Blob bytes(buffer.data + sizeof head, buffer.data + length);
+  Arrived message{head.kind(), head.tag(), Blob(buffer.data + sizeof head, buffer.data + length)};
+  if (endpoint_.capability().ordered_messages) return hand_on(link, std::move(message));
+  // As many as there are credits wait for one that others have overtaken.
+  link.early.emplace(head.sequence(), std::move(message));
+  for (auto next = link.early.find(link.next_arrival); next != link.early.end();
+       next = link.early.find(++link.next_arrival)) {
+    hand_on(link, std::move(next->second));
+    link.early.erase(next);
+  }
+}
+
+void Channel::hand_on(Link& link, Arrived&& message) {
+  const auto kind = static_cast<MessageKind>(message.kind);
+  if (kind == MessageKind::credits) return;
   if (kind == MessageKind::signal)
-    link.peer->mailbox.signal_arrived(head.tag(), std::move(bytes));
+    link.peer->mailbox.signal_arrived(message.tag, std::move(message.bytes));
   else if (kind == MessageKind::tagged)
-    link.peer->mailbox.message_arrived(head.tag(), std::move(bytes));
+    link.peer->mailbox.message_arrived(message.tag, std::move(message.bytes));
   ++link.owed;
   if (link.owed >= std::max<std::size_t>(1, limits_.credits / 2)) attend(link);
 }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -49,6 +50,11 @@ class Channel final : private providers::CompletionHandler {
   bool idle() const noexcept { return in_flight_.empty() && attended_.empty(); }
 
  private:
+  struct Arrived {
+    std::uint8_t kind = 0;
+    std::uint64_t tag = 0;
+    Blob bytes = {};
+  };
   struct Link {
     std::shared_ptr<PeerState> peer;
     providers::FabricAddress address = 0;
@@ -57,6 +63,9 @@ class Channel final : private providers::CompletionHandler {
     std::size_t credits = 0;  // messages that we may still send
     std::size_t owed = 0;     // credits to return
     SequenceWindow window;
+    // Where messages may overtake each other: the next to hand on, and those that came before it.
+    std::uint32_t next_arrival = 0;
+    std::map<std::uint32_t, Arrived> early = {};
     std::optional<Outgoing> refused;  // taken from the outbox, and the provider had no room
     bool attended = false;
   };
@@ -71,6 +80,7 @@ class Channel final : private providers::CompletionHandler {
   void sent(Buffer& buffer, const providers::Completion& completion);
   void arrived(Buffer& buffer, const providers::Completion& completion);
   void deliver(const Buffer& buffer, std::size_t length);
+  void hand_on(Link& link, Arrived&& message);
   void post_receive(Buffer& buffer);
   std::size_t serve(Link& link);
   bool return_credits(Link& link);
