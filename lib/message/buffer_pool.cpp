@@ -36,6 +36,7 @@ Buffer* BufferPool::take() noexcept {
   if (free_.empty()) return nullptr;
   Buffer* buffer = free_.back();
   free_.pop_back();
+  buffer->out = true;
   return buffer;
 }
 

@@ -16,6 +16,7 @@ struct Buffer : providers::Posted {
   std::byte* data = nullptr;
   void* descriptor = nullptr;
   std::uint64_t number = 0;
+  bool out = false;  // taken, and not put back
 };
 
 /// Grows by slabs when asked to, and never shrinks. Not safe for several threads.
@@ -29,7 +30,16 @@ class BufferPool {
   Result<void> grow(std::size_t count);
   /// A free buffer; null if there is none.
   Buffer* take() noexcept;
-  void put_back(Buffer& buffer) { free_.push_back(&buffer); }
+  void put_back(Buffer& buffer) {
+    buffer.out = false;
+    free_.push_back(&buffer);
+  }
+  /// After a failure: it is taken again last, since some providers report a failed operation more
+  /// than once (efa in libfabric 1.17, for each of its packets).
+  void put_back_failed(Buffer& buffer) {
+    buffer.out = false;
+    free_.push_front(&buffer);
+  }
   std::size_t free() const noexcept { return free_.size(); }
 
  private:
@@ -41,7 +51,7 @@ class BufferPool {
   const std::size_t buffer_bytes_;
   std::vector<Slab> slabs_;
   std::deque<Buffer> buffers_;
-  std::vector<Buffer*> free_;
+  std::deque<Buffer*> free_;
 };
 
 }  // namespace weft::core

@@ -184,10 +184,14 @@ void Channel::completed(providers::Posted& posted, const providers::Completion& 
 
 void Channel::sent(Buffer& buffer, const providers::Completion& completion) {
   const auto entry = in_flight_.find(buffer.number);
+  if (entry == in_flight_.end()) return;  // reported before
   Sending sending = std::move(entry->second);
   in_flight_.erase(entry);
   if (!sending.lost) --live_;
-  sends_.put_back(buffer);
+  if (completion.ok)
+    sends_.put_back(buffer);
+  else
+    sends_.put_back_failed(buffer);
   if (sending.counted) sending.peer->outbox.settled();
   if (completion.ok) {
     if (sending.transfer) sending.transfer->signal_ended(std::nullopt);

@@ -108,7 +108,9 @@ void Lane::give_back(TransferState& transfer, const Chunk& chunk) {
 }
 
 Lane::Fate Lane::try_post(Op& op) {
+  op.out = true;  // before: some end at once
   const providers::Post post = op.transport->post(op);
+  if (post.status != providers::PostStatus::posted) op.out = false;
   switch (post.status) {
     case providers::PostStatus::posted:
       return Fate::posted;
@@ -177,12 +179,15 @@ void Lane::path_failed(TransferState& transfer, Route& route, const Chunk& chunk
 }
 
 void Lane::chunk_ended(Op& op, const providers::Completion& completion) {
+  // efa in libfabric 1.17 reports a failed operation for each of its packets, and some that it has
+  // refused.
+  if (!op.out) return;
   TransferState& transfer = *op.transfer;
   const Chunk chunk = op.chunk;
   if (!completion.ok) {
     Error error = error_of(op, completion.fabric_code, completion.text);
     Route& route = *op.route;
-    free_op(op);
+    free_op(op, true);
     if (completion.path_failed && !chunk.proof && !transfer.ended() && !route.dead)
       return path_failed(transfer, route, chunk, error);
     return transfer.failed(chunk, std::move(error));
@@ -224,7 +229,7 @@ Op& Lane::make_op(TransferState& transfer, Route& route, Transport& transport, c
   return op;
 }
 
-void Lane::free_op(Op& op) {
+void Lane::free_op(Op& op, bool failed) {
   --op.route->operations;
   op.route->bytes -= op.chunk.length;
   if (op.route->dead) {
@@ -233,7 +238,12 @@ void Lane::free_op(Op& op) {
     --in_flight_;
   }
   op.transfer = nullptr;
-  free_ops_.push_back(&op);
+  op.out = false;
+  // A failed one is taken again last: see chunk_ended().
+  if (failed)
+    free_ops_.push_front(&op);
+  else
+    free_ops_.push_back(&op);
 }
 
 Error Lane::error_of(const Op& op, int fabric_code, std::string_view text) const {

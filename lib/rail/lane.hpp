@@ -65,7 +65,7 @@ class Lane final : private ChunkSink {
   std::size_t retry_held();
   void post_failed(Op& op, const providers::Post& post);
   Op& make_op(TransferState& transfer, Route& route, Transport& transport, const Chunk& chunk);
-  void free_op(Op& op);
+  void free_op(Op& op, bool failed = false);
   Error error_of(const Op& op, int fabric_code, std::string_view text) const;
 
   const std::size_t rail_;
@@ -79,7 +79,7 @@ class Lane final : private ChunkSink {
   std::deque<Op*> held_;  // taken, and refused by the provider for want of room
   std::uint64_t in_flight_ = 0;
   std::deque<Op> ops_;  // grows to the window, and by what dead peers hold
-  std::vector<Op*> free_ops_;
+  std::deque<Op*> free_ops_;
   std::uint64_t operations_done_ = 0, bytes_done_ = 0, lost_ = 0;
 };
 

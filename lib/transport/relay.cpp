@@ -123,7 +123,11 @@ void Relay::peer_died(Route& route) {
 void Relay::completed(providers::Posted& posted, const providers::Completion& completion) {
   auto& buffer = static_cast<Buffer&>(posted);
   if (buffer.number != receive_number) {
-    sends_.put_back(buffer);
+    if (!buffer.out) return;  // reported before
+    if (completion.ok)
+      sends_.put_back(buffer);
+    else
+      sends_.put_back_failed(buffer);
     const auto answer = answering_.extract(buffer.number);
     if (answer && !completion.ok) answer_missed(answer.mapped());
     // A request that went out is over when it is answered.

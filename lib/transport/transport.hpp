@@ -19,6 +19,7 @@ struct Op : providers::Posted {
   Route* route = nullptr;
   Transport* transport = nullptr;
   Chunk chunk;
+  bool out = false;  // posted, and not ended
 };
 
 /// Learns how a chunk ended, exactly once for each that was posted.
