@@ -208,20 +208,24 @@ Result<void> EngineState::open_nic(const providers::Nic& nic, const providers::W
   return {};
 }
 
-/// The rails of one provider go to different threads; those of different providers share them,
-/// since a peer is reached by one provider at a time.
+/// The rails of one kind go to different threads; those of different kinds share them, since a peer
+/// is reached by one kind at a time.
 Result<void> EngineState::start_workers() {
-  std::map<std::string, std::size_t> opened;
+  using Kind = std::pair<std::uint32_t, std::uint32_t>;
+  const auto kind_of = [](const std::unique_ptr<Rail>& rail) {
+    const Capability& record = rail->endpoint().capability();
+    return Kind(record.protocol, record.address_format);
+  };
+  std::map<Kind, std::size_t> opened;
   std::size_t most = 0;
-  for (const auto& rail : rails_)
-    most = std::max(most, ++opened[rail->endpoint().capability().provider]);
+  for (const auto& rail : rails_) most = std::max(most, ++opened[kind_of(rail)]);
   const std::size_t wanted =
       config_.threads > 0 ? config_.threads : std::min<std::size_t>(most, topo::usable_cores());
   for (std::size_t i = 0; i < std::min(wanted, rails_.size()); ++i)
     workers_.push_back(std::make_unique<Worker>(config_.spin));
-  std::map<std::string, std::size_t> placed;
+  std::map<Kind, std::size_t> placed;
   for (const auto& rail : rails_) {
-    const std::size_t turn = placed[rail->endpoint().capability().provider]++;
+    const std::size_t turn = placed[kind_of(rail)]++;
     workers_[turn % workers_.size()]->own(*rail);
   }
   last_ticks_.resize(workers_.size());
