@@ -80,13 +80,17 @@ Surroundings look_around(const std::string& root) {
     if (is_efa(function)) around.efa_nics.push_back(function.filename());
   around.rdma_devices = static_cast<unsigned>(entries_of(root + "/sys/class/infiniband").size());
   for (const fs::path& node : entries_of(root + "/dev/infiniband")) {
-    around.rdma_cm = around.rdma_cm || node.filename() == "rdma_cm";
+    if (node.filename() == "rdma_cm") {
+      around.rdma_cm = true;
+      around.rdma_cm_opens = opens(node);
+    }
     if (!node.filename().string().starts_with("uverbs")) continue;
     ++around.verbs_nodes;
     around.verbs_nodes_open = around.verbs_nodes_open || opens(node);
   }
   rlimit limit{};
-  if (getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+  const bool unlimited = geteuid() == 0;  // root, as a rule, has CAP_IPC_LOCK
+  if (!unlimited && getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
     around.memlock = limit.rlim_cur;
   return around;
 }
@@ -107,13 +111,15 @@ std::string why_no_verbs(const Surroundings& around) {
   if (around.rdma_devices == 0)
     return "this machine has no RDMA device that this process can see (/sys/class/infiniband)";
   const std::string there = fmt::format("RDMA devices are here ({})", around.rdma_devices);
-  if (const std::string why = obstacle(around); !why.empty())
-    return fmt::format("{}, but {}", there, why);
-  if (!around.rdma_cm)
+  if (around.verbs_nodes > 0 && !around.rdma_cm)
     return fmt::format(
         "{}, but there is no /dev/infiniband/rdma_cm: the kernel's module rdma_ucm "
         "is not loaded, or this container was not given the device",
         there);
+  if (around.verbs_nodes > 0 && !around.rdma_cm_opens)
+    return fmt::format("{}, but this process may not open /dev/infiniband/rdma_cm", there);
+  if (const std::string why = obstacle(around); !why.empty())
+    return fmt::format("{}, but {}", there, why);
   return fmt::format(
       "{}, but libfabric {} finds none that serves: it was built without its verbs "
       "provider, rdma-core's library for the device is missing, or no port is "

@@ -14,6 +14,7 @@ struct Surroundings {
   unsigned verbs_nodes = 0;            // /dev/infiniband/uverbs*
   bool verbs_nodes_open = false;       // this process may open one of them
   bool rdma_cm = false;                // /dev/infiniband/rdma_cm, which makes verbs connections
+  bool rdma_cm_opens = false;          // and this process may open it
   std::uint64_t memlock = UINT64_MAX;  // bytes that this process may pin
 };
 

@@ -148,7 +148,7 @@ Result<void> EngineState::check_named_are_had(const std::vector<providers::Taken
   const bool all =
       std::all_of(had.begin(), had.end(), [](const auto& each) { return each.second; });
   if (!rails_.empty() && (all || !named)) return {};
-  if (rails_.empty())
+  if (reasons.empty())
     for (const Candidate& each : candidates_)
       reasons.push_back(fmt::format("{}: {}", each.provider, each.reason));
   return fail(Code::unavailable, fmt::format("{}; {}",

@@ -23,11 +23,11 @@ echo 'nobody:x:65534:65534:nobody:/tmp:/bin/sh' >>/etc/passwd
 chmod 666 /dev/infiniband/*
 expect 'RLIMIT_MEMLOCK is 64 KiB' "su nobody -c 'ulimit -l 64; exec $info'"
 chmod 600 /dev/infiniband/rdma_cm
-expect "/dev/infiniband/rdma_cm can't be opened: Permission denied" "su nobody -c '$info'"
+expect 'may not open /dev/infiniband/rdma_cm' "su nobody -c '$info'"
 ip addr flush dev rdma0
-expect "no NIC for provider 'verbs' has an IP address" "$info"
+expect 'it has no IP address' "$info"
 rm /dev/infiniband/rdma_cm
 expect 'there is no /dev/infiniband/rdma_cm' "$info"
 rm -r /dev/infiniband
-expect 'there is no /dev/infiniband:' "$info"
+expect 'there is no /dev/infiniband/uverbs*' "$info"
 exit "$failed"
