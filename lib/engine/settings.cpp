@@ -103,14 +103,16 @@ Result<Setting> resolve(const Option& option, const Environment& environment, co
   return setting;
 }
 
+bool is_option(const std::string& name) {
+  return std::any_of(options.begin(), options.end(),
+                     [&](const Option& option) { return option.name == name; });
+}
+
 Result<void> check_names(const FileText& file) {
-  for (const auto& [name, entry] : file) {
-    const bool known = std::any_of(options.begin(), options.end(),
-                                   [&](const Option& option) { return option.name == name; });
-    if (!known)
+  for (const auto& [name, entry] : file)
+    if (!is_option(name))
       return fail(Code::invalid_argument,
                   fmt::format("{} sets '{}', which is no option", entry.place, name));
-  }
   return {};
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <new>
+#include <utility>
 
 namespace weft::core {
 
@@ -33,6 +34,7 @@ Result<void> BufferPool::grow(std::size_t count) {
 }
 
 Buffer* BufferPool::take() noexcept {
+  if (free_.empty()) std::swap(free_, failed_);
   if (free_.empty()) return nullptr;
   Buffer* buffer = free_.back();
   free_.pop_back();

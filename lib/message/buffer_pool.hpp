@@ -38,9 +38,9 @@ class BufferPool {
   /// than once (efa in libfabric 1.17, for each of its packets).
   void put_back_failed(Buffer& buffer) {
     buffer.out = false;
-    free_.push_front(&buffer);
+    failed_.push_back(&buffer);
   }
-  std::size_t free() const noexcept { return free_.size(); }
+  std::size_t free() const noexcept { return free_.size() + failed_.size(); }
 
  private:
   struct Slab {
@@ -51,7 +51,7 @@ class BufferPool {
   const std::size_t buffer_bytes_;
   std::vector<Slab> slabs_;
   std::deque<Buffer> buffers_;
-  std::deque<Buffer*> free_;
+  std::vector<Buffer*> free_, failed_;  // the latter are taken last
 };
 
 }  // namespace weft::core

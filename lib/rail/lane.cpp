@@ -216,6 +216,7 @@ Lane::Orphans Lane::take_orphans() {
 }
 
 Op& Lane::make_op(TransferState& transfer, Route& route, Transport& transport, const Chunk& chunk) {
+  if (free_ops_.empty()) std::swap(free_ops_, failed_ops_);
   if (free_ops_.empty()) free_ops_.push_back(&ops_.emplace_back());
   Op& op = *free_ops_.back();
   free_ops_.pop_back();
@@ -239,11 +240,8 @@ void Lane::free_op(Op& op, bool failed) {
   }
   op.transfer = nullptr;
   op.out = false;
-  // A failed one is taken again last: see chunk_ended().
-  if (failed)
-    free_ops_.push_front(&op);
-  else
-    free_ops_.push_back(&op);
+  // A failed one is not taken again at once: see chunk_ended().
+  (failed ? failed_ops_ : free_ops_).push_back(&op);
 }
 
 Error Lane::error_of(const Op& op, int fabric_code, std::string_view text) const {

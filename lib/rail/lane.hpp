@@ -78,8 +78,8 @@ class Lane final : private ChunkSink {
   std::size_t sweep_at_ = 64;
   std::deque<Op*> held_;  // taken, and refused by the provider for want of room
   std::uint64_t in_flight_ = 0;
-  std::deque<Op> ops_;  // grows to the window, and by what dead peers hold
-  std::deque<Op*> free_ops_;
+  std::deque<Op> ops_;                      // grows to the window, and by what dead peers hold
+  std::vector<Op*> free_ops_, failed_ops_;  // the latter are taken last
   std::uint64_t operations_done_ = 0, bytes_done_ = 0, lost_ = 0;
 };
 
