@@ -99,12 +99,12 @@ bool Lane::send_off(TransferState& transfer, Route& route, Transport& transport,
   return fate != Fate::failed;
 }
 
-/// Hands a chunk back that was not carried out.
-void Lane::give_back(TransferState& transfer, const Chunk& chunk) {
-  if (chunk.proof)
-    transfer.give_back_proof(rail_, chunk);
-  else
-    transfer.give_back(chunk);
+/// Hands a chunk back that this lane can't carry, and nothing else of the transfer.
+void Lane::leave(TransferState& transfer, const Chunk& chunk, const Error& why) {
+  const auto alive = transfer.shared_from_this();
+  std::erase(active_, alive);
+  transfer.lane_leaves(rail_, why);
+  transfer.give_back(chunk);
 }
 
 Lane::Fate Lane::try_post(Op& op) {
@@ -142,7 +142,7 @@ std::size_t Lane::retry_held() {
       TransferState& transfer = *op.transfer;
       const Chunk chunk = op.chunk;
       free_op(op);
-      give_back(transfer, chunk);
+      transfer.give_back(chunk);
       continue;
     }
     const Fate fate = op.route->held == 0 ? try_post(op) : Fate::held;
@@ -159,10 +159,9 @@ void Lane::post_failed(Op& op, const providers::Post& post) {
   const Error error = error_of(op, post.fabric_code, {});
   const Chunk chunk = op.chunk;
   free_op(op);
+  if (!chunk.proof) return leave(*transfer, chunk, error);
   std::erase(active_, transfer);
-  if (chunk.proof) return transfer->failed(chunk, error);
-  transfer->lane_leaves(rail_, error);
-  transfer->give_back(chunk);
+  transfer->failed(chunk, error);
 }
 
 /// The way to the peer broke: nothing more of the operation is sent, and what has arrived are bytes
@@ -172,10 +171,7 @@ void Lane::path_failed(TransferState& transfer, Route& route, const Chunk& chunk
   route.set_aside();
   log(LogLevel::warning, "rail {} is set aside for {}: {}", rail_name_,
       transfer.peer().introduction.name, error.to_string());
-  const auto alive = transfer.shared_from_this();
-  std::erase(active_, alive);
-  transfer.lane_leaves(rail_, error);
-  transfer.give_back(chunk);
+  leave(transfer, chunk, error);
 }
 
 void Lane::chunk_ended(Op& op, const providers::Completion& completion) {

@@ -56,7 +56,7 @@ class Lane final : private ChunkSink {
   Pulled pull(TransferState& transfer);
   Pulled pull_proof(TransferState& transfer, Route& route);
   bool send_off(TransferState& transfer, Route& route, Transport& transport, const Chunk& chunk);
-  void give_back(TransferState& transfer, const Chunk& chunk);
+  void leave(TransferState& transfer, const Chunk& chunk, const Error& why);
   void path_failed(TransferState& transfer, Route& route, const Chunk& chunk, const Error& error);
   std::size_t room(const Transport& transport, const Route& route) const;
   enum class Fate { posted, held, failed };

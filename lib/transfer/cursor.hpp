@@ -16,7 +16,8 @@ struct Chunk {
   std::uint64_t remote = 0;  // offset in the peer's segment
   std::uint64_t length = 0;
   // No bytes, but a round trip behind those that the same rail has moved: it proves that they are
-  // visible at the target (CompletionProof). `remote` is then the position of the target's rail.
+  // visible at the target (CompletionProof). `local` is then the rail, `remote` the position of the
+  // target's.
   bool proof = false;
 };
 

@@ -42,21 +42,12 @@ bool TransferState::take_proof(std::size_t rail, Chunk& into) {
   const std::lock_guard lock(mutex_);
   if (ended() || cancel_asked_) return false;
   const auto owed = std::find_if(proofs_.begin(), proofs_.end(),
-                                 [&](const auto& each) { return each.first == rail; });
+                                 [&](const Chunk& each) { return each.local == rail; });
   if (owed == proofs_.end()) return false;
-  into = owed->second;
+  into = *owed;
   proofs_.erase(owed);
   ++outstanding_;
   return true;
-}
-
-void TransferState::give_back_proof(std::size_t rail, const Chunk& chunk) {
-  std::unique_lock lock(mutex_);
-  --outstanding_;
-  proofs_.emplace_back(rail, chunk);
-  if (ended() || cancel_asked_) return carry_out(next_step(), std::move(lock));
-  lock.unlock();
-  host_.offer_again(shared_from_this());
 }
 
 void TransferState::completed(std::size_t rail, const Chunk& chunk) {
@@ -72,8 +63,12 @@ void TransferState::completed(std::size_t rail, const Chunk& chunk) {
 void TransferState::give_back(const Chunk& chunk) {
   std::unique_lock lock(mutex_);
   --outstanding_;
-  --operations_;
-  returned_.push_back(chunk);
+  if (chunk.proof) {
+    proofs_.push_back(chunk);
+  } else {
+    --operations_;
+    returned_.push_back(chunk);
+  }
   if (ended() || cancel_asked_) return carry_out(next_step(), std::move(lock));
   lock.unlock();
   host_.offer_again(shared_from_this());
@@ -128,7 +123,7 @@ void TransferState::plan_proofs() {
     if (shares_[rail].operations == 0) continue;
     const std::size_t wanted = host_.proofs_of(*this, rail);
     for (std::size_t target = 0; target < wanted; ++target)
-      proofs_.emplace_back(rail, Chunk{.remote = target, .proof = true});
+      proofs_.push_back({.local = rail, .remote = target, .proof = true});
   }
 }
 

@@ -7,7 +7,6 @@
 #include <mutex>
 #include <optional>
 #include <span>
-#include <utility>
 #include <vector>
 #include <weft/transfer.hpp>
 
@@ -78,10 +77,9 @@ class TransferState : public std::enable_shared_from_this<TransferState> {
   /// Takes a proof that this rail owes; false if there is none.
   bool take_proof(std::size_t rail, Chunk& into);
   void completed(std::size_t rail, const Chunk& chunk);
-  /// The chunk was certainly not carried out, or may be carried out again: somebody else may.
+  /// The chunk was certainly not carried out, or may be carried out again: somebody else may; in
+  /// the case of a proof, its rail.
   void give_back(const Chunk& chunk);
-  /// The same for a proof, which only its rail can give.
-  void give_back_proof(std::size_t rail, const Chunk& chunk);
   /// It has ended, or was asked to: nothing of it shall go out any more.
   bool stopped() const;
   /// The chunk failed, and with it the transfer.
@@ -142,8 +140,7 @@ class TransferState : public std::enable_shared_from_this<TransferState> {
   std::atomic<State> state_{State::active};
   Cursor cursor_;
   std::vector<Chunk> returned_;
-  // By rail: what has to be proven once all chunks are home.
-  std::vector<std::pair<std::size_t, Chunk>> proofs_;
+  std::vector<Chunk> proofs_;  // owed once all chunks are home, and not taken
   bool proofs_planned_ = false;
   std::uint64_t outstanding_ = 0;
   std::vector<std::size_t> rails_;  // fixed at the start

@@ -427,7 +427,7 @@ TEST_F(TransferTest, WhatItsRailsDoNotProveIsProvenBeforeItsEnd) {
   std::vector<std::uint64_t> targets;
   while (transfer->take_proof(1, proof)) targets.push_back(proof.remote);
   EXPECT_EQ(targets, (std::vector<std::uint64_t>{0, 1})) << "one for each of the peer's rails";
-  transfer->give_back_proof(1, proof);
+  transfer->give_back(proof);
   EXPECT_EQ(host.offers, 3);
   transfer->completed(1, Chunk{.remote = 0, .proof = true});
   EXPECT_TRUE(host.signals.empty());
@@ -448,7 +448,7 @@ TEST_F(TransferTest, CancelledWhileItIsProven) {
   ASSERT_TRUE(transfer->take_proof(0, proof));
   transfer->cancel();
   EXPECT_EQ(transfer->state(), State::active);
-  transfer->give_back_proof(0, proof);
+  transfer->give_back(proof);
   EXPECT_EQ(transfer->state(), State::cancelled);
   EXPECT_FALSE(transfer->take_proof(0, proof));
 }
