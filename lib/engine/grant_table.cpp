@@ -10,6 +10,14 @@ namespace {
 // Lookups that one peer may have waiting here.
 constexpr std::size_t max_waiting_lookups = 1024;
 
+/// What waits under a request number, which is then free; null if nothing does.
+template <typename Waiting>
+std::shared_ptr<Waiting> take_from(
+    std::unordered_map<std::uint64_t, std::shared_ptr<Waiting>>& requests, std::uint64_t request) {
+  auto entry = requests.extract(request);
+  return entry ? std::move(entry.mapped()) : nullptr;
+}
+
 }  // namespace
 
 void GrantTable::add(const std::shared_ptr<GrantState>& grant) {
@@ -101,11 +109,7 @@ void GrantTable::add_lookup(std::uint64_t request, std::shared_ptr<LookupState> 
 
 std::shared_ptr<LookupState> GrantTable::take_lookup(std::uint64_t request) {
   const std::lock_guard lock(mutex_);
-  const auto entry = lookups_.find(request);
-  if (entry == lookups_.end()) return nullptr;
-  auto lookup = std::move(entry->second);
-  lookups_.erase(entry);
-  return lookup;
+  return take_from(lookups_, request);
 }
 
 void GrantTable::add_revoke(std::uint64_t request, std::shared_ptr<RevokeWait> wait) {
@@ -176,11 +180,7 @@ void GrantTable::add_query(std::uint64_t request, std::shared_ptr<RemoteState> r
 
 std::shared_ptr<RemoteState> GrantTable::take_query(std::uint64_t request) {
   const std::lock_guard lock(mutex_);
-  const auto entry = queries_.find(request);
-  if (entry == queries_.end()) return nullptr;
-  auto remote = std::move(entry->second);
-  queries_.erase(entry);
-  return remote;
+  return take_from(queries_, request);
 }
 
 void GrantTable::link_down(LinkId link, const Error& why) {
