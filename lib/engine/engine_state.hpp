@@ -121,9 +121,11 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
 
   // open.cpp
   Result<void> open_rails();
-  Result<void> open_nic(const providers::Nic& nic, const providers::Wanted& wanted);
-  Result<void> check_named_are_had(const std::vector<providers::Taken>& taken) const;
-  std::vector<std::string> providers_in_use() const;
+  using RailCounts = std::map<std::string_view, unsigned>;  // by provider
+  Result<void> open_nic(const providers::Nic& nic, unsigned& count,
+                        const providers::Wanted& wanted);
+  Result<void> check_named_are_had(const std::vector<providers::Taken>& taken,
+                                   const RailCounts& opened) const;
   void introduce_rails();
   Result<void> start_workers();
   Result<void> start_control();
@@ -174,8 +176,7 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   std::string address_;
   std::vector<Candidate> candidates_;
   std::vector<Setting> settings_;
-  std::string fallback_;                          // Info::fallback
-  std::map<std::string, unsigned> rails_opened_;  // by provider
+  std::string fallback_;  // Info::fallback
   std::atomic<bool> closing_{false};
   std::atomic<std::uint32_t> calls_{0};
 

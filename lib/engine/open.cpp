@@ -13,6 +13,7 @@
 #include "engine/engine_state.hpp"
 #include "engine/settings.hpp"
 #include "machine.hpp"
+#include "peer/pairing.hpp"
 #include "provider.hpp"
 
 namespace weft::core {
@@ -113,29 +114,33 @@ Result<void> EngineState::open_rails() {
   auto found = providers::discover(wanted);
   if (!found) return fail(std::move(found.error()));
   candidates_ = std::move(found->candidates);
+  RailCounts opened;
   for (const auto& [nic, candidate] : found->nics) {
-    auto opened = open_nic(*nic, wanted);
-    if (opened) continue;
+    unsigned& count = opened[nic->provider()];
+    auto result = open_nic(*nic, count, wanted);
+    if (result) continue;
     // One NIC of several may be broken, but not silently.
     log(LogLevel::warning, "going on without {} {}: {}", candidates_[candidate].provider,
-        candidates_[candidate].domain, opened.error().to_string());
+        candidates_[candidate].domain, result.error().to_string());
     candidates_[candidate].taken = false;
-    candidates_[candidate].reason = opened.error().to_string();
+    candidates_[candidate].reason = result.error().to_string();
   }
-  if (auto had = check_named_are_had(found->nics); !had) return had;
+  if (auto had = check_named_are_had(found->nics, opened); !had) return had;
   introduce_rails();
-  fallback_ = providers::fallback(wanted, providers_in_use());
+  std::vector<std::string> in_use;
+  for (const auto& [provider, count] : opened)
+    if (count > 0) in_use.emplace_back(provider);
+  fallback_ = providers::fallback(wanted, in_use);
   if (!fallback_.empty()) log(LogLevel::warning, "a slower way is taken: {}", fallback_);
   return {};
 }
 
 /// What was asked for by name and can't be had is an error, never a silent fallback.
-Result<void> EngineState::check_named_are_had(const std::vector<providers::Taken>& taken) const {
-  std::map<std::string_view, bool> had;
+Result<void> EngineState::check_named_are_had(const std::vector<providers::Taken>& taken,
+                                              const RailCounts& opened) const {
   std::vector<std::string> reasons;
   for (const auto& [nic, index] : taken) {
     const Candidate& candidate = candidates_[index];
-    had[nic->provider()] = had[nic->provider()] || candidate.taken;
     if (candidate.taken) continue;
     reasons.push_back(
         fmt::format("{} {}: {}", candidate.provider, candidate.domain, candidate.reason));
@@ -146,23 +151,14 @@ Result<void> EngineState::check_named_are_had(const std::vector<providers::Taken
   const bool named = std::any_of(config_.providers.begin(), config_.providers.end(),
                                  [](const std::string& each) { return !each.starts_with('^'); });
   const bool all =
-      std::all_of(had.begin(), had.end(), [](const auto& each) { return each.second; });
+      std::all_of(opened.begin(), opened.end(), [](const auto& each) { return each.second > 0; });
   if (!rails_.empty() && (all || !named)) return {};
   if (reasons.empty())
     for (const Candidate& each : candidates_)
       reasons.push_back(fmt::format("{}: {}", each.provider, each.reason));
-  return fail(Code::unavailable, fmt::format("{}; {}",
-                                             rails_.empty() ? "no rail could be opened"
-                                                            : "not all providers "
-                                                              "that were named "
-                                                              "can be used",
-                                             fmt::join(reasons, "; ")));
-}
-
-std::vector<std::string> EngineState::providers_in_use() const {
-  std::vector<std::string> names;
-  for (const auto& rail : rails_) names.push_back(rail->name().substr(0, rail->name().find(':')));
-  return names;
+  const char* what =
+      rails_.empty() ? "no rail could be opened" : "not all providers that were named can be used";
+  return fail(Code::unavailable, fmt::format("{}; {}", what, fmt::join(reasons, "; ")));
 }
 
 void EngineState::introduce_rails() {
@@ -176,8 +172,10 @@ void EngineState::introduce_rails() {
   rail_names_ = std::move(names);
 }
 
-/// Opens as many rails on it as are best, or asked for; all or none.
-Result<void> EngineState::open_nic(const providers::Nic& nic, const providers::Wanted& wanted) {
+/// Opens as many rails on it as are best, or asked for; all or none. `count`: those of its
+/// provider.
+Result<void> EngineState::open_nic(const providers::Nic& nic, unsigned& count,
+                                   const providers::Wanted& wanted) {
   Rail::Hooks hooks;
   hooks.find_grant = [this](std::uint64_t lease) { return grants_.find(lease); };
   hooks.on_broken = [this](PeerState& peer, const Error& error) {
@@ -186,7 +184,6 @@ Result<void> EngineState::open_nic(const providers::Nic& nic, const providers::W
                       Code::peer_down);
   };
   hooks.decorate = hooks_.decorate;
-  unsigned& count = rails_opened_[std::string(nic.provider())];
   std::vector<std::unique_ptr<Rail>> opened;
   std::size_t wanted_rails = 1;
   while (opened.size() < wanted_rails) {
@@ -211,21 +208,16 @@ Result<void> EngineState::open_nic(const providers::Nic& nic, const providers::W
 /// The rails of one kind go to different threads; those of different kinds share them, since a peer
 /// is reached by one kind at a time.
 Result<void> EngineState::start_workers() {
-  using Kind = std::pair<std::uint32_t, std::uint32_t>;
-  const auto kind_of = [](const std::unique_ptr<Rail>& rail) {
-    const Capability& record = rail->endpoint().capability();
-    return Kind(record.protocol, record.address_format);
-  };
-  std::map<Kind, std::size_t> opened;
+  std::map<RailKind, std::size_t> opened;
   std::size_t most = 0;
-  for (const auto& rail : rails_) most = std::max(most, ++opened[kind_of(rail)]);
+  for (const RailAddress& rail : self_.rails) most = std::max(most, ++opened[kind_of(rail)]);
   const std::size_t wanted =
       config_.threads > 0 ? config_.threads : std::min<std::size_t>(most, topo::usable_cores());
   for (std::size_t i = 0; i < std::min(wanted, rails_.size()); ++i)
     workers_.push_back(std::make_unique<Worker>(config_.spin));
-  std::map<Kind, std::size_t> placed;
+  std::map<RailKind, std::size_t> placed;
   for (const auto& rail : rails_) {
-    const std::size_t turn = placed[kind_of(rail)]++;
+    const std::size_t turn = placed[kind_of(self_.rails[rail->index()])]++;
     workers_[turn % workers_.size()]->own(*rail);
   }
   last_ticks_.resize(workers_.size());

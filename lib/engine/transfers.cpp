@@ -71,8 +71,7 @@ std::vector<std::size_t> EngineState::choose_rails(const PeerState& peer,
   const std::uint64_t stripe = first.chunk_limit();
   const std::uint64_t share = std::max<std::uint64_t>(1, first.endpoint().capability().best_share);
   const auto wanted = static_cast<std::size_t>(std::clamp<std::uint64_t>(bytes / stripe, 1, all));
-  // In steps of what is worth another rail.
-  // Those that were set aside come last.
+  // Those that were set aside last; the others in steps of what is worth another rail.
   std::vector<std::tuple<bool, std::uint64_t, std::size_t>> load;
   load.reserve(all);
   const auto now = Clock::now();

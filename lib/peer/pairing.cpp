@@ -10,14 +10,7 @@
 namespace weft::core {
 namespace {
 
-/// Rails of one kind can talk to each other.
-using Kind = std::tuple<std::uint32_t, std::uint32_t, bool>;
-
-Kind kind_of(const RailAddress& rail) {
-  return {rail.protocol, rail.address_format, rail.same_host_only};
-}
-
-std::vector<std::uint32_t> rails_of(const Introduction& engine, const Kind& kind) {
+std::vector<std::uint32_t> rails_of(const Introduction& engine, const RailKind& kind) {
   std::vector<std::uint32_t> rails;
   for (std::uint32_t i = 0; i < engine.rails.size(); ++i)
     if (kind_of(engine.rails[i]) == kind) rails.push_back(i);
@@ -43,15 +36,19 @@ std::size_t sources_of(std::size_t own, std::size_t ours, std::size_t theirs) {
 
 }  // namespace
 
+RailKind kind_of(const RailAddress& rail) {
+  return {rail.protocol, rail.address_format, rail.same_host_only};
+}
+
 Pairing pair_rails(const Introduction& own, const Introduction& peer, bool same_host,
                    const std::string& same_host_reason) {
   const Introduction& chooser =
       std::tie(own.name, own.incarnation) < std::tie(peer.name, peer.incarnation) ? own : peer;
   Pairing pairing;
   std::vector<std::string> passed;
-  std::set<Kind> seen;
+  std::set<RailKind> seen;
   for (const RailAddress& candidate : chooser.rails) {
-    const Kind kind = kind_of(candidate);
+    const RailKind kind = kind_of(candidate);
     if (!seen.insert(kind).second) continue;
     if (candidate.same_host_only && !same_host) {
       passed.push_back(fmt::format("{}: {}", candidate.provider, same_host_reason));

@@ -3,11 +3,16 @@
 
 #include <cstdint>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "control/introduction.hpp"
 
 namespace weft::core {
+
+/// Rails of one kind can talk to each other.
+using RailKind = std::tuple<std::uint32_t, std::uint32_t, bool>;
+RailKind kind_of(const RailAddress& rail);
 
 struct PairedRail {
   std::uint32_t own = 0;               // index of our rail
