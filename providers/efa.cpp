@@ -1,7 +1,6 @@
 // Amazon's EFA. "efa-direct" hands operations straight to the device; "efa" builds what the device
 // lacks out of messages. Over either, delivery is unordered, and only NICs with RDMA write and read
 // move bytes without the target's CPU.
-#include <fmt/format.h>
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_ext.h>
 
@@ -65,17 +64,14 @@ Result<void> configure([[maybe_unused]] fid_ep& endpoint) {
   return {};
 }
 
-/// Emulated unless the library says otherwise: before it had the question (1.18) it had no device
-/// write at all, and a device read only where the peer agreed.
-Origin origin_of([[maybe_unused]] fid_ep& endpoint, [[maybe_unused]] int option) {
 #ifdef WEFT_HAVE_FI_OPT_EFA_EMULATED_WRITE
+Origin origin_of(fid_ep& endpoint, int option) {
   bool emulated = true;
   std::size_t length = sizeof emulated;
-  if (fi_getopt(&endpoint.fid, FI_OPT_ENDPOINT, option, &emulated, &length) == 0 && !emulated)
-    return Origin::native;
-#endif
-  return Origin::emulated;
+  const int result = fi_getopt(&endpoint.fid, FI_OPT_ENDPOINT, option, &emulated, &length);
+  return result == 0 && !emulated ? Origin::native : Origin::emulated;
 }
+#endif
 
 #ifdef WEFT_HAVE_FI_OPT_MAX_MSG_SIZE
 std::uint64_t size_option(fid_ep& endpoint, int option, std::uint64_t otherwise) {
@@ -84,12 +80,13 @@ std::uint64_t size_option(fid_ep& endpoint, int option, std::uint64_t otherwise)
 }
 #endif
 
-void examine(fid_ep& endpoint, Capability& record) {
+void examine([[maybe_unused]] fid_ep& endpoint, Capability& record) {
+  // Unless the library says otherwise: before it had the question (1.18) it had no device write at
+  // all, and a device read only where the peer agreed.
+  record.write = record.read = Origin::emulated;
 #ifdef WEFT_HAVE_FI_OPT_EFA_EMULATED_WRITE
   record.write = origin_of(endpoint, FI_OPT_EFA_EMULATED_WRITE);
   record.read = origin_of(endpoint, FI_OPT_EFA_EMULATED_READ);
-#else
-  record.write = record.read = origin_of(endpoint, 0);
 #endif
 #ifdef WEFT_HAVE_FI_OPT_MAX_MSG_SIZE
   record.max_send = size_option(endpoint, FI_OPT_MAX_MSG_SIZE, record.max_send);
@@ -117,7 +114,7 @@ std::string_view advice(int provider_code) {
   }
 }
 
-bool path_failed(int, int provider_code) {
+bool path_failed(int provider_code) {
   switch (provider_code) {
     case local_queue_error:
     case remote_abort:

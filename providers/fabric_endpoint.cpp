@@ -533,8 +533,7 @@ std::size_t FabricEndpoint::report_errors() {
   std::string words = text != nullptr ? text : "";
   if (spec_->advice != nullptr) words += spec_->advice(entry.prov_errno);
   completion.text = words;
-  completion.path_failed =
-      spec_->path_failed != nullptr && spec_->path_failed(entry.err, entry.prov_errno);
+  completion.path_failed = spec_->path_failed != nullptr && spec_->path_failed(entry.prov_errno);
   Posted& posted = posted_from(entry.op_context);
   posted.handler->completed(posted, completion);
   return 1;

@@ -99,16 +99,11 @@ Sighting describe(const Spec& spec, const Way& way, const fi_info& info) {
   return sighting;
 }
 
-/// `others`: NICs of this provider were found in another way, so the machine has them.
-Seen none_found(const Spec& spec, const Way& way, long result, bool others) {
+Seen none_found(const Spec& spec, const Way& way, const std::string& why) {
   Seen seen;
   seen.sighting.provider = spec.name;
   seen.sighting.title = title_of(spec, way);
-  seen.sighting.problem =
-      spec.why_none != nullptr && !others
-          ? spec.why_none(look_around())
-          : fmt::format("libfabric {} offers none that serves: {}", library_version(),
-                        fabric_text(static_cast<int>(-result)));
+  seen.sighting.problem = why;
   return seen;
 }
 
@@ -150,8 +145,15 @@ void look_at(const Spec& spec, std::vector<Seen>& seen) {
     // Another name for the same interfaces tells nothing new.
     if (found && !spec.ways_by_nic) break;
   }
+  // What the machine lacks explains it, unless another way has found NICs.
+  const std::string lack =
+      found || without.empty() || spec.why_none == nullptr ? "" : spec.why_none(look_around());
   for (const auto& [rank, result] : without)
-    seen.push_back(none_found(spec, spec.ways[rank], result, found));
+    seen.push_back(none_found(
+        spec, spec.ways[rank],
+        !lack.empty() ? lack
+                      : fmt::format("libfabric {} offers none that serves: {}", library_version(),
+                                    fabric_text(static_cast<int>(-result)))));
 }
 
 }  // namespace weft::providers

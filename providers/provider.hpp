@@ -23,6 +23,12 @@ class Nic {
   virtual Result<std::unique_ptr<Endpoint>> open() const = 0;
 };
 
+/// A NIC that was seen, and how to open it; null where there is none.
+struct Seen {
+  Sighting sighting;
+  std::shared_ptr<const Nic> nic;
+};
+
 /// A NIC that was taken.
 struct Taken {
   std::shared_ptr<const Nic> nic;

@@ -58,13 +58,7 @@ struct Spec {
   /// Adds advice to the provider's error number; empty: there is none.
   std::string_view (*advice)(int provider_code) = nullptr;
   /// Whether the error is of the way to the peer, so that another NIC may do better.
-  bool (*path_failed)(int fabric_code, int provider_code) = nullptr;
-};
-
-/// A NIC that was seen, and how to open it; null where there is none.
-struct Seen {
-  Sighting sighting;
-  std::shared_ptr<const Nic> nic;
+  bool (*path_failed)(int provider_code) = nullptr;
 };
 
 /// Adds what libfabric finds for a provider.

@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "endpoint.hpp"
-#include "spec.hpp"
+#include "provider.hpp"
 
 namespace weft::providers::shm {
 
