@@ -27,6 +27,12 @@ class EngineFaults : public testing::TestWithParam<Variant> {
     return config;
   }
 
+  void expect_moved_both_ways(Board& board) {
+    board.expect_moved(Direction::write, all_);
+    board.repaint();
+    board.expect_moved(Direction::read, all_);
+  }
+
   efa_sim::EfaControl device_ = efa_sim::EfaControl::of_environment();
   const Pair all_[1] = {{0, 0, size}};
 };
@@ -44,9 +50,7 @@ TEST_P(EngineFaults, NothingIsLostInAStormOfRefusals) {
     GTEST_SKIP() << "libfabric 1.17 takes a refusal that it did not count on for an error";
   Board board(pair, size, size);
   device_.set("eagain=0.5");
-  board.expect_moved(Direction::write, all_);
-  board.repaint();
-  board.expect_moved(Direction::read, all_);
+  expect_moved_both_ways(board);
 }
 
 TEST_P(EngineFaults, NothingIsLostWhileTheQueuesAreFull) {
@@ -68,9 +72,7 @@ TEST_P(EngineFaults, NothingIsLostWhileMessagesWaitForReceives) {
   Couple pair = couple(config());
   Board board(pair, size, size);
   device_.set("rnr=0.2,rnr_us=2000");
-  board.expect_moved(Direction::write, all_);
-  board.repaint();
-  board.expect_moved(Direction::read, all_);
+  expect_moved_both_ways(board);
 }
 
 TEST_P(EngineFaults, CompletionsThatAreLateAndOutOfOrder) {
