@@ -52,9 +52,9 @@ Result<void> Channel::add_peer(const std::shared_ptr<PeerState>& peer, std::uint
                                      static_cast<std::uint32_t>(theirs.token),
                                      theirs.message_credits,
                                      0,
-                                     SequenceWindow(static_cast<std::uint32_t>(own_token)),
-                                     static_cast<std::uint32_t>(own_token),
-                                     {},
+                                     0,
+                                     0,
+                                     {static_cast<std::uint32_t>(own_token), limits_.credits},
                                      std::nullopt,
                                      false});
   return {};
@@ -133,12 +133,15 @@ std::size_t Channel::serve(Link& link) {
   return count;
 }
 
+bool Channel::owes_credits(const Link& link) const {
+  return link.taken - link.told >= std::max<std::size_t>(1, limits_.credits / 2);
+}
+
 /// False if they have to be returned and the provider has no room.
 bool Channel::return_credits(Link& link) {
-  const std::size_t worth_a_message = std::max<std::size_t>(1, limits_.credits / 2);
-  if (link.owed < worth_a_message || link.peer->mailbox.full()) return true;
-  if (!send(link, Outgoing{MessageKind::credits, link.owed, {}, nullptr})) return false;
-  link.owed = 0;
+  if (!owes_credits(link) || link.peer->mailbox.full()) return true;
+  if (!send(link, Outgoing{MessageKind::credits, link.taken, {}, nullptr})) return false;
+  link.told = link.taken;
   return true;
 }
 
@@ -160,9 +163,9 @@ bool Channel::send(Link& link, const Outgoing& message) {
     sends_.put_back(*buffer);
     return false;
   }
-  ++link.next_sequence;
+  const bool counted = message.kind != MessageKind::credits;
+  if (counted) ++link.next_sequence;
   if (post.status == providers::PostStatus::posted) {
-    const bool counted = message.kind != MessageKind::credits;
     in_flight_.emplace(buffer->number, Sending{link.peer, message.transfer, counted});
     ++live_;
     return true;
@@ -221,34 +224,30 @@ void Channel::deliver(const Buffer& buffer, std::size_t length) {
   // Late words of a peer that is gone, or somebody who has no business here.
   if (entry == links_.end() || head.length() != length - sizeof head) return;
   Link& link = entry->second;
-  if (!link.window.accept(head.sequence())) return;
-
+  const auto kind = static_cast<MessageKind>(head.kind());
   // Credits are for whoever waits, whatever was sent before them.
-  if (static_cast<MessageKind>(head.kind()) == MessageKind::credits) {
-    link.credits += static_cast<std::size_t>(
-        std::min<std::uint64_t>(head.tag(), link.peer->introduction.message_credits));
-    attend(link);
-  }
-  Arrived message{head.kind(), head.tag(), Blob(buffer.data + sizeof head, buffer.data + length)};
-  if (endpoint_.capability().ordered_messages) return hand_on(link, std::move(message));
-  // As many as there are credits wait for one that others have overtaken.
-  link.early.emplace(head.sequence(), std::move(message));
-  for (auto next = link.early.find(link.next_arrival); next != link.early.end();
-       next = link.early.find(++link.next_arrival)) {
-    hand_on(link, std::move(next->second));
-    link.early.erase(next);
-  }
+  if (kind == MessageKind::credits) return take_credits(link, head.tag());
+  Arrived message{kind, head.tag(), Blob(buffer.data + sizeof head, buffer.data + length)};
+  if (!link.arrivals.put(head.sequence(), std::move(message))) return;
+  while (auto next = link.arrivals.take()) hand_on(link, std::move(*next));
+}
+
+/// `returned`: in all, so that repeats and late ones add nothing.
+void Channel::take_credits(Link& link, std::uint64_t returned) {
+  if (returned <= link.returned) return;
+  const std::uint64_t most = link.peer->introduction.message_credits - link.credits;
+  link.credits += static_cast<std::size_t>(std::min(returned - link.returned, most));
+  link.returned = returned;
+  attend(link);
 }
 
 void Channel::hand_on(Link& link, Arrived&& message) {
-  const auto kind = static_cast<MessageKind>(message.kind);
-  if (kind == MessageKind::credits) return;
-  if (kind == MessageKind::signal)
+  if (message.kind == MessageKind::signal)
     link.peer->mailbox.signal_arrived(message.tag, std::move(message.bytes));
-  else if (kind == MessageKind::tagged)
+  else if (message.kind == MessageKind::tagged)
     link.peer->mailbox.message_arrived(message.tag, std::move(message.bytes));
-  ++link.owed;
-  if (link.owed >= std::max<std::size_t>(1, limits_.credits / 2)) attend(link);
+  ++link.taken;
+  if (owes_credits(link)) attend(link);
 }
 
 void Channel::post_receive(Buffer& buffer) {

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,7 +14,7 @@
 #include "endpoint.hpp"
 #include "message/buffer_pool.hpp"
 #include "message/outbox.hpp"
-#include "message/sequence_window.hpp"
+#include "message/sequencer.hpp"
 #include "peer/peer_state.hpp"
 
 namespace weft::core {
@@ -51,7 +50,7 @@ class Channel final : private providers::CompletionHandler {
 
  private:
   struct Arrived {
-    std::uint8_t kind = 0;
+    MessageKind kind = MessageKind::tagged;
     std::uint64_t tag = 0;
     Blob bytes = {};
   };
@@ -60,12 +59,11 @@ class Channel final : private providers::CompletionHandler {
     providers::FabricAddress address = 0;
     std::uint64_t own_token = 0;
     std::uint32_t next_sequence = 0;
-    std::size_t credits = 0;  // messages that we may still send
-    std::size_t owed = 0;     // credits to return
-    SequenceWindow window;
-    // Where messages may overtake each other: the next to hand on, and those that came before it.
-    std::uint32_t next_arrival = 0;
-    std::map<std::uint32_t, Arrived> early = {};
+    std::size_t credits = 0;     // messages that we may still send
+    std::uint64_t returned = 0;  // credits that the peer has returned in all
+    std::uint64_t taken = 0;     // messages that were handed on, ...
+    std::uint64_t told = 0;      // ... and those of them whose credits were returned
+    Sequencer<Arrived> arrivals;
     std::optional<Outgoing> refused;  // taken from the outbox, and the provider had no room
     bool attended = false;
   };
@@ -80,9 +78,11 @@ class Channel final : private providers::CompletionHandler {
   void sent(Buffer& buffer, const providers::Completion& completion);
   void arrived(Buffer& buffer, const providers::Completion& completion);
   void deliver(const Buffer& buffer, std::size_t length);
+  void take_credits(Link& link, std::uint64_t returned);
   void hand_on(Link& link, Arrived&& message);
   void post_receive(Buffer& buffer);
   std::size_t serve(Link& link);
+  bool owes_credits(const Link& link) const;
   bool return_credits(Link& link);
   bool send(Link& link, const Outgoing& message);
   void attend(Link& link);
