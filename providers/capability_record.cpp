@@ -26,6 +26,7 @@ Capability make_record(const Spec& spec, const fi_info& info) {
       domain.data_progress == FI_PROGRESS_AUTO ? ProgressMode::automatic : ProgressMode::manual;
   if (info.nic != nullptr && info.nic->link_attr != nullptr)
     record.gbps = static_cast<double>(info.nic->link_attr->speed) / 1e9;
+  record.path_failures = spec.path_failed != nullptr;
   spec.quirks(info, record);
   record.best_chunk = std::min(record.best_chunk, record.max_message);
   record.best_window = std::min(record.best_window, record.window);

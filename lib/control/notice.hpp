@@ -48,7 +48,15 @@ struct GrantStatus {
   bool held = false;
 };
 
-using Notice = std::variant<LookupRequest, LookupAbandoned, LookupReply, SignalFailed,
-                            RevokeRequest, RevokeConfirmed, GrantQuery, GrantStatus>;
+/// A message that its NIC did not get to the peer, with its head (message.fbs).
+struct DetouredMessage {
+  Blob bytes;
+};
+/// The receiver has the oldest that it did not tell of yet.
+struct DetourTaken {};
+
+using Notice =
+    std::variant<LookupRequest, LookupAbandoned, LookupReply, SignalFailed, RevokeRequest,
+                 RevokeConfirmed, GrantQuery, GrantStatus, DetouredMessage, DetourTaken>;
 
 }  // namespace weft::core

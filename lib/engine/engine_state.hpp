@@ -149,6 +149,8 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   void handle(PeerState& peer, LookupAbandoned&& notice);
   void handle(PeerState& peer, LookupReply&& notice);
   void handle(PeerState& peer, SignalFailed&& notice);
+  void handle(PeerState& peer, DetouredMessage&& notice);
+  void handle(PeerState& peer, DetourTaken&& notice);
   void handle(PeerState& peer, RevokeRequest&& notice);
   void handle(PeerState& peer, RevokeConfirmed&& notice);
   void handle(PeerState& peer, GrantQuery&& notice);

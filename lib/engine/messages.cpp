@@ -63,4 +63,16 @@ void EngineState::handle(PeerState& peer, SignalFailed&& notice) {
                          .with_peer(peer.introduction.name));
 }
 
+void EngineState::handle(PeerState& peer, DetouredMessage&& notice) {
+  peer.message_rail().worker().post(
+      [peer = peers_.find(peer.link), message = std::move(notice.bytes)] {
+        peer->message_rail().channel().take_detoured(*peer, message);
+      });
+}
+
+void EngineState::handle(PeerState& peer, DetourTaken&&) {
+  peer.message_rail().worker().post(
+      [peer = peers_.find(peer.link)] { peer->message_rail().channel().detour_taken(*peer); });
+}
+
 }  // namespace weft::core

@@ -183,6 +183,9 @@ Result<void> EngineState::open_nic(const providers::Nic& nic, unsigned& count,
     control_->hang_up(peer.link, "the data path to the peer ended: " + error.to_string(),
                       Code::peer_down);
   };
+  hooks.tell = [this](const PeerState& peer, Notice notice) {
+    control_->send(peer.link, std::move(notice));
+  };
   hooks.decorate = hooks_.decorate;
   std::vector<std::unique_ptr<Rail>> opened;
   std::size_t wanted_rails = 1;

@@ -145,10 +145,9 @@ void EngineState::offer_again(const std::shared_ptr<TransferState>& transfer) {
 std::size_t EngineState::proofs_of(const TransferState& transfer, std::size_t rail) const {
   if (rails_[rail]->endpoint().capability().proof == CompletionProof::visible) return 0;
   const PeerState& peer = transfer.peer();
-  const Route* route = peer.route_by_rail[rail];
   // A signal is such an event itself, where it takes the only way that the bytes have taken.
-  const bool one_way = peer.routes.size() == 1 && route->targets.size() == 1;
-  return one_way && transfer.submission().options.signal ? 0 : route->targets.size();
+  if (peer.one_way() && transfer.submission().options.signal) return 0;
+  return peer.route_by_rail[rail]->targets.size();
 }
 
 std::optional<std::size_t> EngineState::another_rail(const TransferState& transfer,

@@ -21,6 +21,17 @@ constexpr std::size_t reserve = 4;
 // A send buffer's number is never 0, so it tells sends from receives.
 constexpr std::uint64_t receive_number = 0;
 
+// A NIC takes a message in far less. One that neither delivers nor fails it (efa in libfabric 1.17
+// forgets what a NIC had under way that died) is not waited for any longer.
+constexpr auto patience = std::chrono::seconds(1);
+
+/// The message that a send buffer holds.
+Blob message_in(const Buffer& buffer) {
+  MessageHead head;
+  std::memcpy(&head, buffer.data, sizeof head);
+  return Blob(buffer.data, buffer.data + sizeof head + head.length());
+}
+
 }  // namespace
 
 std::size_t Channel::message_bytes(std::size_t payload) {
@@ -28,11 +39,12 @@ std::size_t Channel::message_bytes(std::size_t payload) {
 }
 
 Channel::Channel(providers::Endpoint& endpoint, std::string rail_name, Limits limits,
-                 OnBroken on_broken)
+                 OnBroken on_broken, Tell tell)
     : endpoint_(endpoint),
       rail_name_(std::move(rail_name)),
       limits_(limits),
       on_broken_(std::move(on_broken)),
+      tell_(std::move(tell)),
       receives_(endpoint, message_bytes(limits.max_message)),
       sends_(endpoint, message_bytes(limits.max_message)) {}
 
@@ -45,42 +57,49 @@ Result<void> Channel::add_peer(const std::shared_ptr<PeerState>& peer, std::uint
   while (Buffer* buffer = receives_.take()) post_receive(*buffer);
 
   const Introduction& theirs = peer->introduction;
+  const Capability& record = endpoint_.capability();
+  // Where the only way proves that the bytes before a signal are visible, nothing may go around it.
+  const bool may_detour =
+      record.path_failures && (record.proof == CompletionProof::visible || !peer->one_way());
   // The first number is agreed by what both know: the token that the receiver gave.
-  links_.try_emplace(own_token, Link{peer,
-                                     peer->routes.front()->targets.front().address,
-                                     own_token,
-                                     static_cast<std::uint32_t>(theirs.token),
-                                     theirs.message_credits,
-                                     0,
-                                     0,
-                                     0,
-                                     {static_cast<std::uint32_t>(own_token), limits_.credits},
-                                     std::nullopt,
-                                     false});
+  links_.try_emplace(own_token,
+                     Link{.peer = peer,
+                          .route = *peer->routes.front(),
+                          .own_token = own_token,
+                          .may_detour = may_detour,
+                          .next_sequence = static_cast<std::uint32_t>(theirs.token),
+                          .credits = theirs.message_credits,
+                          .arrivals = {static_cast<std::uint32_t>(own_token), limits_.credits}});
   return {};
 }
 
 void Channel::peer_died(PeerState& peer) {
   const Error error = peer.down_error();
   std::deque<Outgoing> unsent = peer.outbox.close();
-  const auto entry = std::find_if(links_.begin(), links_.end(), [&](const auto& each) {
-    return each.second.peer.get() == &peer;
-  });
-  if (entry != links_.end()) {
-    if (entry->second.refused) unsent.push_back(std::move(*entry->second.refused));
-    std::erase(attended_, entry->first);
-    links_.erase(entry);
+  std::deque<Delivery> detoured;
+  if (Link* link = link_to(peer)) {
+    if (link->refused) unsent.push_back(std::move(*link->refused));
+    detoured = link->detour.close();
+    std::erase(attended_, link->own_token);
+    links_.erase(std::uint64_t{link->own_token});
     spare_receives_ += limits_.credits + reserve;
   }
   for (auto& [number, sending] : in_flight_) {
-    if (sending.peer.get() != &peer) continue;
-    sending.lost = true;
+    if (sending.peer.get() != &peer || sending.written_off) continue;
+    sending.written_off = true;
     --live_;
     // The buffer stays with the fabric; only the transfer stops waiting for it.
-    if (sending.transfer) std::exchange(sending.transfer, nullptr)->signal_ended(error);
+    settle(peer, std::move(sending.delivery), error);
   }
+  for (Delivery& each : detoured) settle(peer, std::move(each), error);
   for (const Outgoing& message : unsent)
     if (message.transfer) message.transfer->signal_ended(error);
+}
+
+/// Tells those whom the end of a message concerns.
+void Channel::settle(PeerState& peer, Delivery delivery, const std::optional<Error>& error) {
+  if (delivery.counted) peer.outbox.settled();
+  if (delivery.transfer) delivery.transfer->signal_ended(error);
 }
 
 bool Channel::sends_to(const PeerState& peer) const {
@@ -88,9 +107,14 @@ bool Channel::sends_to(const PeerState& peer) const {
                      [&](const auto& each) { return each.second.peer.get() == &peer; });
 }
 
-void Channel::attend(PeerState& peer) {
+Channel::Link* Channel::link_to(const PeerState& peer) {
   for (auto& [token, link] : links_)
-    if (link.peer.get() == &peer) return attend(link);
+    if (link.peer.get() == &peer) return &link;
+  return nullptr;
+}
+
+void Channel::attend(const PeerState& peer) {
+  if (Link* link = link_to(peer)) attend(*link);
 }
 
 void Channel::attend(Link& link) {
@@ -101,6 +125,7 @@ void Channel::attend(Link& link) {
 std::size_t Channel::pump() {
   if (!unposted_.empty())
     for (Buffer* buffer : std::exchange(unposted_, {})) post_receive(*buffer);
+  if (endpoint_.capability().path_failures) rescue_overdue();
   if (attended_.empty()) return 0;
   std::size_t count = 0;
   for (const std::uint64_t token : std::exchange(attended_, {})) {
@@ -119,10 +144,12 @@ std::size_t Channel::serve(Link& link) {
     return count;
   }
   while (link.credits > 0) {
+    const bool refused = link.refused.has_value();
     std::optional<Outgoing> message = std::exchange(link.refused, std::nullopt);
     if (!message) message = link.peer->outbox.pop();
     if (!message) return count;
     if (!send(link, *message)) {
+      if (!refused) link.refused_at = Clock::now();
       link.refused = std::move(message);
       attend(link);
       return count;
@@ -146,35 +173,112 @@ bool Channel::return_credits(Link& link) {
 }
 
 bool Channel::send(Link& link, const Outgoing& message) {
-  Buffer* buffer = sends_.take();
-  if (buffer == nullptr) return false;
+  const bool counted = message.kind != MessageKind::credits;
   const MessageHead head(link.peer->introduction.token, message.tag,
                          static_cast<std::uint32_t>(message.bytes.size()), link.next_sequence,
                          static_cast<std::uint8_t>(message.kind));
-  std::memcpy(buffer->data, &head, sizeof head);
-  if (!message.bytes.empty())
-    std::memcpy(buffer->data + sizeof head, message.bytes.data(), message.bytes.size());
-  buffer->handler = this;
-  buffer->number = next_number_++;
-  const providers::Post post = endpoint_.send(
-      *buffer, {buffer->data, sizeof head + message.bytes.size(), buffer->descriptor}, link.address,
-      providers::MessageClass::message);
-  if (post.status == providers::PostStatus::again) {
-    sends_.put_back(*buffer);
-    return false;
+  const auto write_to = [&](std::byte* at) {
+    std::memcpy(at, &head, sizeof head);
+    if (!message.bytes.empty())
+      std::memcpy(at + sizeof head, message.bytes.data(), message.bytes.size());
+  };
+  if (avoids_rail(link)) {
+    Blob bytes(message_bytes(message.bytes.size()));
+    write_to(bytes.data());
+    detour(link, std::move(bytes), {message.transfer, counted});
+  } else {
+    Buffer* buffer = sends_.take();
+    if (buffer == nullptr) return false;
+    write_to(buffer->data);
+    if (!post(link, *buffer, message)) {
+      sends_.put_back(*buffer);
+      return false;
+    }
   }
-  const bool counted = message.kind != MessageKind::credits;
   if (counted) ++link.next_sequence;
+  return true;
+}
+
+/// False if the provider has no room.
+bool Channel::post(Link& link, Buffer& buffer, const Outgoing& message) {
+  buffer.handler = this;
+  buffer.number = next_number_++;
+  Delivery delivery{message.transfer, message.kind != MessageKind::credits};
+  const providers::Post post =
+      endpoint_.send(buffer, {buffer.data, message_bytes(message.bytes.size()), buffer.descriptor},
+                     link.route.targets.front().address, providers::MessageClass::message);
+  if (post.status == providers::PostStatus::again) return false;
   if (post.status == providers::PostStatus::posted) {
-    in_flight_.emplace(buffer->number, Sending{link.peer, message.transfer, counted});
+    in_flight_.emplace(buffer.number,
+                       Sending{link.peer, buffer, std::move(delivery), Clock::now()});
     ++live_;
     return true;
   }
-  sends_.put_back(*buffer);
   const Error error = error_of(*link.peer, post.fabric_code, {});
-  if (message.transfer) message.transfer->signal_ended(error);
-  on_broken_(*link.peer, error);
+  if (link.may_detour) {
+    set_aside(link.route, *link.peer, error);
+    detour(link, message_in(buffer), std::move(delivery));
+  } else {
+    settle(*link.peer, std::move(delivery), error);
+    on_broken_(*link.peer, error);
+  }
+  sends_.put_back(buffer);
   return true;
+}
+
+/// Whether messages go by the control connection: the rail is left alone, or those that it has
+/// forgotten hold all the buffers.
+bool Channel::avoids_rail(const Link& link) const {
+  return link.may_detour &&
+         (link.route.is_aside(Clock::now()) || (sends_.free() == 0 && in_flight_.size() > live_));
+}
+
+void Channel::detour(Link& link, Blob message, Delivery delivery) {
+  link.detour.add(std::move(message), std::move(delivery));
+  push_detour(link);
+}
+
+void Channel::push_detour(Link& link) {
+  while (auto message = link.detour.next()) tell_(*link.peer, DetouredMessage{std::move(*message)});
+}
+
+void Channel::take_detoured(const PeerState& peer, Bytes message) {
+  deliver(message, &peer);
+  tell_(peer, DetourTaken{});
+}
+
+void Channel::detour_taken(const PeerState& peer) {
+  Link* link = link_to(peer);
+  if (link == nullptr) return;
+  if (auto delivery = link->detour.arrived())
+    settle(*link->peer, std::move(*delivery), std::nullopt);
+  push_detour(*link);
+}
+
+/// Sends around the rail what it does not get to the peer in time. It may arrive twice then.
+void Channel::rescue_overdue() {
+  if (in_flight_.empty() && attended_.empty()) return;
+  const auto due = Clock::now() - patience;
+  const auto leave_rail = [&](Link& link) {
+    set_aside(link.route, *link.peer,
+              Error(Code::timed_out, "a message is neither delivered nor failed"));
+  };
+  for (auto& [number, sending] : in_flight_) {
+    if (sending.since > due) break;
+    if (sending.written_off) continue;
+    Link* link = link_to(*sending.peer);
+    if (link == nullptr || !link->may_detour) continue;
+    sending.written_off = true;
+    --live_;
+    leave_rail(*link);
+    detour(*link, message_in(sending.buffer), std::move(sending.delivery));
+  }
+  for (const std::uint64_t token : attended_) {
+    const auto link = links_.find(token);
+    if (link != links_.end() && link->second.may_detour && link->second.refused &&
+        link->second.refused_at <= due)
+      leave_rail(link->second);
+  }
 }
 
 void Channel::completed(providers::Posted& posted, const providers::Completion& completion) {
@@ -186,28 +290,37 @@ void Channel::completed(providers::Posted& posted, const providers::Completion& 
 }
 
 void Channel::sent(Buffer& buffer, const providers::Completion& completion) {
-  const auto entry = in_flight_.find(buffer.number);
-  if (entry == in_flight_.end()) return;  // reported before
-  Sending sending = std::move(entry->second);
-  in_flight_.erase(entry);
-  if (!sending.lost) --live_;
+  const auto entry = in_flight_.extract(buffer.number);
+  if (!entry) return;  // reported before
+  Sending& sending = entry.mapped();
+  if (!sending.written_off) {
+    --live_;
+    if (completion.ok)
+      settle(*sending.peer, std::move(sending.delivery), std::nullopt);
+    else
+      send_failed(sending, completion);
+  }
   if (completion.ok)
     sends_.put_back(buffer);
   else
     sends_.put_back_failed(buffer);
-  if (sending.counted) sending.peer->outbox.settled();
-  if (completion.ok) {
-    if (sending.transfer) sending.transfer->signal_ended(std::nullopt);
-    return;
+}
+
+void Channel::send_failed(Sending& sending, const providers::Completion& completion) {
+  PeerState& peer = *sending.peer;
+  const Error error = error_of(peer, completion.fabric_code, completion.text);
+  Link* link = link_to(peer);
+  if (link != nullptr && link->may_detour && completion.path_failed) {
+    set_aside(link->route, peer, error);
+    return detour(*link, message_in(sending.buffer), std::move(sending.delivery));
   }
-  const Error error = error_of(*sending.peer, completion.fabric_code, completion.text);
-  if (sending.transfer) sending.transfer->signal_ended(error);
-  if (sending.peer->up()) on_broken_(*sending.peer, error);
+  settle(peer, std::move(sending.delivery), error);
+  if (peer.up()) on_broken_(peer, error);
 }
 
 void Channel::arrived(Buffer& buffer, const providers::Completion& completion) {
   if (completion.ok) {
-    deliver(buffer, completion.length);
+    deliver({buffer.data, completion.length}, nullptr);
   } else {
     log(LogLevel::debug, "rail {}: a receive failed: {}", rail_name_,
         providers::fabric_text(completion.fabric_code));
@@ -216,19 +329,22 @@ void Channel::arrived(Buffer& buffer, const providers::Completion& completion) {
   post_receive(buffer);
 }
 
-void Channel::deliver(const Buffer& buffer, std::size_t length) {
+/// `sender`: null where nothing but the message's token tells it.
+void Channel::deliver(Bytes message, const PeerState* sender) {
   MessageHead head;
-  if (length < sizeof head) return;
-  std::memcpy(&head, buffer.data, sizeof head);
+  if (message.size() < sizeof head) return;
+  std::memcpy(&head, message.data(), sizeof head);
+  const Bytes payload = message.subspan(sizeof head);
   const auto entry = links_.find(head.token());
   // Late words of a peer that is gone, or somebody who has no business here.
-  if (entry == links_.end() || head.length() != length - sizeof head) return;
+  if (entry == links_.end() || head.length() != payload.size()) return;
   Link& link = entry->second;
+  if (sender != nullptr && sender != link.peer.get()) return;
   const auto kind = static_cast<MessageKind>(head.kind());
   // Credits are for whoever waits, whatever was sent before them.
   if (kind == MessageKind::credits) return take_credits(link, head.tag());
-  Arrived message{kind, head.tag(), Blob(buffer.data + sizeof head, buffer.data + length)};
-  if (!link.arrivals.put(head.sequence(), std::move(message))) return;
+  if (!link.arrivals.put(head.sequence(), {kind, head.tag(), Blob(payload.begin(), payload.end())}))
+    return;
   while (auto next = link.arrivals.take()) hand_on(link, std::move(*next));
 }
 

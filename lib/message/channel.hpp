@@ -1,9 +1,11 @@
 // Signals and tagged messages over one rail: receives are posted ahead of every message (credits),
 // since a message that finds none would stop the data behind it (libfabric 1.17 "net", 2.x "tcp").
+// What a NIC can't get to the peer goes by the control connection; the receiver drops repeats.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,8 +13,10 @@
 #include <vector>
 #include <weft/error.hpp>
 
+#include "control/notice.hpp"
 #include "endpoint.hpp"
 #include "message/buffer_pool.hpp"
+#include "message/detour.hpp"
 #include "message/outbox.hpp"
 #include "message/sequencer.hpp"
 #include "peer/peer_state.hpp"
@@ -28,11 +32,14 @@ class Channel final : private providers::CompletionHandler {
   };
   /// Called when a peer can't be talked to any more.
   using OnBroken = std::function<void(PeerState&, const Error&)>;
+  /// Sends a notice over the control connection.
+  using Tell = std::function<void(const PeerState&, Notice)>;
 
   /// What a message takes whose payload has so many bytes.
   static std::size_t message_bytes(std::size_t payload);
 
-  Channel(providers::Endpoint& endpoint, std::string rail_name, Limits limits, OnBroken on_broken);
+  Channel(providers::Endpoint& endpoint, std::string rail_name, Limits limits, OnBroken on_broken,
+          Tell tell);
 
   /// Posts receives for a peer. `own_token` is what the peer will put at the head of its messages.
   Result<void> add_peer(const std::shared_ptr<PeerState>& peer, std::uint64_t own_token);
@@ -41,7 +48,11 @@ class Channel final : private providers::CompletionHandler {
   /// Whether something to the peer is under way.
   bool sends_to(const PeerState& peer) const;
   /// Something was put into the peer's outbox, or its mailbox has room again.
-  void attend(PeerState& peer);
+  void attend(const PeerState& peer);
+  /// A message of the peer's came over the control connection.
+  void take_detoured(const PeerState& peer, Bytes message);
+  /// The peer has taken the oldest of those that went this way.
+  void detour_taken(const PeerState& peer);
   /// Sends what credits allow to the peers that need attention; returns how many messages.
   std::size_t pump();
   bool has_work() const noexcept { return live_ > 0 || !attended_.empty(); }
@@ -56,28 +67,34 @@ class Channel final : private providers::CompletionHandler {
   };
   struct Link {
     std::shared_ptr<PeerState> peer;
-    providers::FabricAddress address = 0;
+    Route& route;
     std::uint64_t own_token = 0;
+    bool may_detour = false;
     std::uint32_t next_sequence = 0;
     std::size_t credits = 0;     // messages that we may still send
     std::uint64_t returned = 0;  // credits that the peer has returned in all
     std::uint64_t taken = 0;     // messages that were handed on, ...
     std::uint64_t told = 0;      // ... and those of them whose credits were returned
     Sequencer<Arrived> arrivals;
-    std::optional<Outgoing> refused;  // taken from the outbox, and the provider had no room
+    Detour detour = {};
+    std::optional<Outgoing> refused = {};  // taken from the outbox, and the provider had no room
+    Clock::time_point refused_at = {};
     bool attended = false;
   };
   struct Sending {
     std::shared_ptr<PeerState> peer;
-    std::shared_ptr<TransferState> transfer;
-    bool counted = true;  // it came out of the outbox
-    bool lost = false;    // its peer is gone
+    Buffer& buffer;
+    Delivery delivery;
+    Clock::time_point since;
+    bool written_off = false;  // its peer is gone, or it went by the control connection
   };
 
   void completed(providers::Posted& posted, const providers::Completion& completion) override;
   void sent(Buffer& buffer, const providers::Completion& completion);
+  void send_failed(Sending& sending, const providers::Completion& completion);
   void arrived(Buffer& buffer, const providers::Completion& completion);
-  void deliver(const Buffer& buffer, std::size_t length);
+  Link* link_to(const PeerState& peer);
+  void deliver(Bytes message, const PeerState* sender);
   void take_credits(Link& link, std::uint64_t returned);
   void hand_on(Link& link, Arrived&& message);
   void post_receive(Buffer& buffer);
@@ -85,6 +102,12 @@ class Channel final : private providers::CompletionHandler {
   bool owes_credits(const Link& link) const;
   bool return_credits(Link& link);
   bool send(Link& link, const Outgoing& message);
+  bool post(Link& link, Buffer& buffer, const Outgoing& message);
+  void settle(PeerState& peer, Delivery delivery, const std::optional<Error>& error);
+  bool avoids_rail(const Link& link) const;
+  void detour(Link& link, Blob message, Delivery delivery);
+  void push_detour(Link& link);
+  void rescue_overdue();
   void attend(Link& link);
   Error error_of(const PeerState& peer, int fabric_code, std::string_view text) const;
 
@@ -92,14 +115,15 @@ class Channel final : private providers::CompletionHandler {
   const std::string rail_name_;
   const Limits limits_;
   const OnBroken on_broken_;
+  const Tell tell_;
   BufferPool receives_, sends_;
   std::size_t spare_receives_ = 0;                 // posted for peers that are gone
   std::vector<Buffer*> unposted_;                  // receives that the provider had no room for
   std::unordered_map<std::uint64_t, Link> links_;  // by own token
   std::vector<std::uint64_t> attended_;
-  std::unordered_map<std::uint64_t, Sending> in_flight_;  // by the send buffer's number
-  std::size_t live_ = 0;           // of those in flight, to peers that are up
-  std::uint64_t next_number_ = 1;  // 0 marks receives
+  std::map<std::uint64_t, Sending> in_flight_;  // by the send buffer's number: oldest first
+  std::size_t live_ = 0;                        // of these, not written off
+  std::uint64_t next_number_ = 1;               // 0 marks receives
 };
 
 }  // namespace weft::core

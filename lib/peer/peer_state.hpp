@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/log.hpp"
 #include "control/control.hpp"
 #include "control/introduction.hpp"
 #include "message/outbox.hpp"
@@ -43,6 +44,10 @@ class PeerState {
 
   // Messages go by the first route's rail.
   Rail& message_rail() const noexcept { return *routes.front()->rail; }
+  /// All that goes to the peer takes one way, from one NIC to one.
+  bool one_way() const noexcept {
+    return routes.size() == 1 && routes.front()->targets.size() == 1;
+  }
 
   Mailbox mailbox;
   Outbox outbox;
@@ -70,5 +75,12 @@ class PeerState {
   std::atomic<bool> up_{false};
   std::optional<Error> why_down_;
 };
+
+/// Leaves a route alone for a while, and says so. By the thread that owns it.
+inline void set_aside(Route& route, const PeerState& peer, const Error& why) {
+  if (route.set_aside())
+    log(LogLevel::warning, "rail {} is set aside for {}: {}", route.rail_name,
+        peer.introduction.name, why.to_string());
+}
 
 }  // namespace weft::core

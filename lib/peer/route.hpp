@@ -45,12 +45,15 @@ struct Route {
   std::size_t relayed = 0;
   std::size_t relay_buffers = 0;
   std::uint64_t relay_bytes = 0;
-  /// The way to the peer broke: it is tried again after a second, then less often.
-  void set_aside() {
+  /// The way to the peer broke: it is tried again after a second, then less often. Further failures
+  /// in that time tell nothing new; false for those.
+  bool set_aside() {
     constexpr auto first = std::chrono::seconds(1), longest = std::chrono::seconds(30);
-    aside_for = std::min<Nanoseconds>(aside_for * 2, longest);
-    if (aside_for < first) aside_for = first;
-    aside_until = (Clock::now() + aside_for).time_since_epoch().count();
+    const auto now = Clock::now();
+    if (is_aside(now)) return false;
+    aside_for = std::clamp<Nanoseconds>(aside_for * 2, first, longest);
+    aside_until = (now + aside_for).time_since_epoch().count();
+    return true;
   }
   /// Something came through.
   void works() {

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 
-#include "base/log.hpp"
 #include "peer/peer_state.hpp"
 
 namespace weft::core {
@@ -168,9 +167,7 @@ void Lane::post_failed(Op& op, const providers::Post& post) {
 /// that another NIC may write once more. This one is left alone for a while.
 void Lane::path_failed(TransferState& transfer, Route& route, const Chunk& chunk,
                        const Error& error) {
-  route.set_aside();
-  log(LogLevel::warning, "rail {} is set aside for {}: {}", rail_name_,
-      transfer.peer().introduction.name, error.to_string());
+  set_aside(route, transfer.peer(), error);
   leave(transfer, chunk, error);
 }
 

@@ -30,7 +30,7 @@ Rail::Rail(std::uint32_t index, std::string name, std::unique_ptr<providers::End
           make_relay(std::make_unique<Relay>(*endpoint_, index, settings.relay, hooks.find_grant),
                      relay_, hooks.decorate)),
       lane_(index, name_, settings.window, *one_sided_, *relay_transport_),
-      channel_(*endpoint_, name_, settings.messages, hooks.on_broken) {}
+      channel_(*endpoint_, name_, settings.messages, hooks.on_broken, hooks.tell) {}
 
 Rail::~Rail() {
   // A NIC may write to posted buffers until then; they are unregistered and freed below.

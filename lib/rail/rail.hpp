@@ -32,6 +32,7 @@ class Rail {
   struct Hooks {
     Relay::FindGrant find_grant;
     Channel::OnBroken on_broken;
+    Channel::Tell tell;
     TransportDecorator decorate;
   };
   Rail(std::uint32_t index, std::string name, std::unique_ptr<providers::Endpoint> endpoint,

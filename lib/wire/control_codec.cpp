@@ -115,6 +115,10 @@ struct Encoder {
   Body operator()(const GrantStatus& status) const {
     return body(fb::CreateGrantStatus(to, status.request, status.held));
   }
+  Body operator()(const DetouredMessage& detoured) const {
+    return body(fb::CreateDetouredMessage(to, bytes_of(to, detoured.bytes)));
+  }
+  Body operator()(const DetourTaken&) const { return body(fb::CreateDetourTaken(to)); }
   Body operator()(const UnknownMessage&) const { return {fb::Body::NONE, 0}; }
 };
 
@@ -153,6 +157,10 @@ Result<void> check_outgoing(const ControlMessage& message) {
       reply != nullptr && reply->grant.size() > limits::grant)
     return fail(Code::invalid_argument, fmt::format("a grant has {} bytes, more than {}",
                                                     reply->grant.size(), limits::grant));
+  if (const auto* detoured = std::get_if<DetouredMessage>(notice);
+      detoured != nullptr && detoured->bytes.size() > limits::message)
+    return fail(Code::invalid_argument, fmt::format("a message has {} bytes, more than {}",
+                                                    detoured->bytes.size(), limits::message));
   return {};
 }
 
@@ -239,6 +247,12 @@ Result<ControlMessage> from(const fb::LookupReply& reply) {
   return Notice(LookupReply{reply.request(), blob_from(*reply.grant())});
 }
 
+Result<ControlMessage> from(const fb::DetouredMessage& detoured) {
+  if (detoured.message()->size() > limits::message)
+    return malformed("a message of {} bytes", detoured.message()->size());
+  return Notice(DetouredMessage{blob_from(*detoured.message())});
+}
+
 Result<ControlMessage> from(const fb::Envelope& envelope) {
   switch (envelope.body_type()) {
     case fb::Body::NONE:
@@ -286,6 +300,10 @@ Result<ControlMessage> from(const fb::Envelope& envelope) {
     case fb::Body::GrantStatus:
       return Notice(GrantStatus{envelope.body_as_GrantStatus()->request(),
                                 envelope.body_as_GrantStatus()->held()});
+    case fb::Body::DetouredMessage:
+      return from(*envelope.body_as_DetouredMessage());
+    case fb::Body::DetourTaken:
+      return Notice(DetourTaken{});
   }
   return UnknownMessage{};
 }

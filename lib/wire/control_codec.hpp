@@ -60,6 +60,8 @@ inline constexpr std::size_t address = 512;
 inline constexpr std::size_t rails = 256;  // rails
 inline constexpr std::size_t sentence = 1024;
 inline constexpr std::size_t grant = std::size_t{1} << 20;
+/// A message with its head; weft::Config::max_message is 1 MiB at most.
+inline constexpr std::size_t message = (std::size_t{1} << 20) + 64;
 inline constexpr std::size_t frame = grant + 4096;
 /// All that a stranger may send before the two have met.
 inline constexpr std::size_t stranger = std::size_t{64} << 10;

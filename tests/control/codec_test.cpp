@@ -27,7 +27,9 @@ std::vector<Blob> all_frames() {
                                      Notice(RevokeRequest{1, 2}),
                                      Notice(RevokeConfirmed{1}),
                                      Notice(GrantQuery{2, 3}),
-                                     Notice(GrantStatus{4, true})};
+                                     Notice(GrantStatus{4, true}),
+                                     Notice(DetouredMessage{Blob(100)}),
+                                     Notice(DetourTaken{})};
   std::vector<Blob> frames;
   for (const ControlMessage& message : messages) {
     frames.push_back(encode(message).value());
@@ -44,7 +46,7 @@ void set_size(Blob& frame) {
 }
 
 TEST(Codec, EveryMessageIsReadBack) {
-  EXPECT_EQ(all_frames().size(), 18u);
+  EXPECT_EQ(all_frames().size(), 20u);
 }
 
 TEST(Codec, TruncationsAreRefused) {

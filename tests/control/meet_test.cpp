@@ -108,6 +108,9 @@ void expect_all_notices(Engine& from, LinkId link, Engine& to) {
                                      [](auto& got) { EXPECT_EQ(got.request, 7u); });
   expect_round_trip<LookupReply>(from, link, to, 6, {8, {}},
                                  [](auto& got) { EXPECT_TRUE(got.grant.empty()); });
+  expect_round_trip<DetouredMessage>(
+      from, link, to, 7, {some_bytes(limits::message)},
+      [](auto& got) { EXPECT_EQ(got.bytes, some_bytes(limits::message)); });
 }
 
 TEST(Meet, NoticesBothWays) {

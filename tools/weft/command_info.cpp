@@ -73,6 +73,7 @@ nlohmann::ordered_json to_json(const Capability& record) {
           {"read", origin_name(record.read)},
           {"proof", proof_name(record.proof)},
           {"ordered_messages", record.ordered_messages},
+          {"path_failures", record.path_failures},
           {"wait_descriptor", record.wait_descriptor},
           {"progress", progress_name(record.progress)},
           {"device_memory", record.device_memory},

@@ -52,6 +52,8 @@ struct Capability {
   Origin read = Origin::native;
   CompletionProof proof = CompletionProof::visible;
   bool ordered_messages = true;  ///< Messages between two endpoints arrive in order.
+  bool path_failures = false;    ///< A failure of the way to a peer is told from a refusal, so that
+                                 ///< another one may be taken.
   bool wait_descriptor = false;  ///< A thread can sleep until something happens.
   ProgressMode progress = ProgressMode::manual;
   bool device_memory = false;  ///< Can register GPU memory (FI_HMEM).

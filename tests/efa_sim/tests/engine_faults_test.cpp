@@ -103,7 +103,6 @@ TEST_P(EngineFaults, ANicThatDiesLeavesTheRestToTheOthers) {
   Couple pair = couple(config());
   Board board(pair, size, size);
   board.expect_moved(Direction::write, all_);
-  // Not the first: that one also carries the messages.
   device_.set("peer_timeout_ms=200,efa_2.nic_down=1");
   int done = 0;
   for (int round = 0; round < 4; ++round) {
@@ -135,6 +134,53 @@ TEST_P(EngineFaults, ANicThatDiesLeavesTheRestToTheOthers) {
     if (transfer.wait(soon())) used.merge(carriers(transfer));
   }
   EXPECT_TRUE(used.contains("efa:2"));
+}
+
+TEST_P(EngineFaults, SignalsAndMessagesGoOnWithoutTheNicThatCarriedThem) {
+  if (GetParam().transport == TransportKind::relay) GTEST_SKIP() << "messages know no transport";
+  Couple pair = couple(config());
+  Board board(pair, size, size);
+  constexpr std::uint64_t count = 200;
+  Expectation signals = must(pair.b.expect(pair.to_a, 7, count));
+  std::uint64_t sent = 0;
+  const auto send_until = [&](std::uint64_t end) {
+    for (; sent < end; ++sent) {
+      must(pair.a.signal(pair.to_b, {7, pattern(50, sent)}, soon()));
+      must(pair.a.send(pair.to_b, sent, pattern(1000, sent), soon()));
+      must(pair.b.send(pair.to_a, sent, pattern(1000, sent), soon()));
+    }
+  };
+  std::uint64_t received = 0;
+  const auto receive_until = [&](std::uint64_t end) {
+    for (; received < end; ++received)
+      for (auto* engine : {&pair.a, &pair.b}) {
+        const Message got =
+            must(engine->recv(engine == &pair.a ? pair.to_b : pair.to_a, 0, 0, soon()));
+        ASSERT_EQ(got.tag, received) << "out of order, or lost";
+        ASSERT_TRUE(same_bytes(got.bytes, pattern(1000, received)));
+      }
+  };
+  send_until(count / 4);
+  device_.set("peer_timeout_ms=200,efa_0.nic_down=1");
+  send_until(count / 2);
+  receive_until(count / 2);
+  // A transfer's signal as well: it ends, and so does whoever expects it.
+  TransferOptions options;
+  options.deadline = Deadline::in(20s);
+  options.signal = Signal{8};
+  Expectation moved = must(pair.b.expect(pair.to_a, 8, 1));
+  Transfer transfer = must(pair.a.write(board.local, board.there, all_, options));
+  const auto ended = transfer.wait(soon());
+  EXPECT_EQ(moved.wait(soon()).has_value(), ended.has_value());
+  if (ended) board.expect_pieces(Direction::write, all_);
+  device_.set("clear");
+  send_until(count);
+  receive_until(count);
+  const Signals got = must(signals.wait(soon()));
+  ASSERT_EQ(got.payloads.size(), count);
+  for (std::uint64_t i = 0; i < count; ++i)
+    EXPECT_TRUE(same_bytes(got.payloads[i], pattern(50, i))) << i;
+  EXPECT_TRUE(pair.to_b.up());
 }
 
 TEST_P(EngineFaults, ADeadFabricEndsTransfersByTheirDeadlines) {

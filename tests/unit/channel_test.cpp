@@ -1,0 +1,351 @@
+// Two channels over endpoints that carry, lose, repeat and refuse what the test says.
+#include "message/channel.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <limits>
+#include <thread>
+
+#include "parts.hpp"
+
+namespace weft::core::test {
+namespace {
+
+using providers::Post;
+using providers::PostStatus;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+class Scripted final : public providers::Endpoint {
+ public:
+  struct Sent {
+    providers::Posted* posted;
+    Blob message;
+  };
+
+  const Capability& capability() const noexcept override { return record; }
+  const Blob& address() const noexcept override { return nowhere; }
+  Result<providers::FabricAddress> insert(Bytes) override { return 0; }
+  void remove(providers::FabricAddress) override {}
+  Result<std::unique_ptr<providers::Registration>> register_memory(void*, std::size_t,
+                                                                   providers::Access) override {
+    return fail(Code::internal, "nothing needs to be registered here");
+  }
+  Post write(providers::Posted&, const providers::Local&, const providers::Target&) override {
+    return {PostStatus::failed, 1};
+  }
+  Post read(providers::Posted&, const providers::Local&, const providers::Target&) override {
+    return {PostStatus::failed, 1};
+  }
+  Post send(providers::Posted& posted, const providers::Local& local, providers::FabricAddress,
+            providers::MessageClass) override {
+    if (answer.status != PostStatus::posted) return answer;
+    const auto* bytes = static_cast<const std::byte*>(local.address);
+    sent.push_back({&posted, Blob(bytes, bytes + local.length)});
+    return answer;
+  }
+  Post receive(providers::Posted& posted, const providers::Local& local,
+               providers::MessageClass) override {
+    receives.emplace_back(&posted, local);
+    return {};
+  }
+  std::size_t poll() override { return 0; }
+  int wait_fd() const noexcept override { return -1; }
+  bool may_sleep() override { return true; }
+
+  void arrive(Bytes message) {
+    ASSERT_FALSE(receives.empty()) << "a message found no receive";
+    const auto [posted, local] = receives.front();
+    receives.pop_front();
+    std::copy(message.begin(), message.end(), static_cast<std::byte*>(local.address));
+    providers::Completion completion;
+    completion.length = message.size();
+    posted->handler->completed(*posted, completion);
+  }
+
+  Capability record;
+  Blob nowhere;
+  Post answer;
+  std::deque<Sent> sent;
+  std::deque<std::pair<providers::Posted*, providers::Local>> receives;
+};
+
+constexpr std::size_t credits = 8;
+
+std::shared_ptr<PeerState> make_known(std::uint64_t token, std::size_t ways) {
+  Introduction introduction;
+  introduction.name = "peer";
+  introduction.token = token;
+  introduction.message_credits = credits;
+  auto peer = std::make_shared<PeerState>(nullptr, 1, introduction, true,
+                                          PeerState::Limits{std::size_t{1} << 20, 100});
+  for (std::size_t i = 0; i < ways; ++i) {
+    auto route = std::make_unique<Route>();
+    route->rail_name = "nic";
+    route->targets.push_back({0, 0});
+    peer->routes.push_back(std::move(route));
+  }
+  peer->set_up();
+  return peer;
+}
+
+/// One of the two: its channel, and the other as it sees it.
+struct Side {
+  Side(const Capability& record, std::uint64_t own_token, std::uint64_t their_token,
+       std::size_t ways)
+      : other(make_known(their_token, ways)),
+        channel(
+            endpoint, "nic", {1024, credits},
+            [this](PeerState&, const Error& error) { broken.push_back(error.message()); },
+            [this](const PeerState&, Notice notice) { told.push_back(std::move(notice)); }) {
+    endpoint.record = record;
+    EXPECT_TRUE(channel.add_peer(other, own_token));
+  }
+  void send(std::uint64_t tag) {
+    ASSERT_TRUE(other->outbox.push({MessageKind::tagged, tag, Blob(100), nullptr}, soon()));
+    channel.attend(*other);
+    channel.pump();
+  }
+  /// The tags of the messages that have arrived.
+  std::vector<std::uint64_t> received() {
+    std::vector<std::uint64_t> tags;
+    for (;;) {
+      const auto next = std::make_shared<ReceiveState>(std::weak_ptr<EngineState>(), other, 0, 0);
+      other->mailbox.receive(next);
+      if (!next->done()) {
+        other->mailbox.give_up(next);
+        return tags;
+      }
+      tags.push_back(next->message.tag);
+    }
+  }
+
+  Scripted endpoint;
+  std::shared_ptr<PeerState> other;
+  std::deque<Notice> told;
+  std::vector<std::string> broken;
+  Channel channel;
+};
+
+class ChannelTest : public testing::Test {
+ protected:
+  static Capability with_path_failures() {
+    Capability record;
+    record.path_failures = true;
+    return record;
+  }
+  void open(const Capability& record, std::size_t ways = 2) {
+    a = std::make_unique<Side>(record, 11, 22, ways);
+    b = std::make_unique<Side>(record, 22, 11, ways);
+  }
+  void SetUp() override { open(with_path_failures()); }
+
+  /// Takes one that `a` has sent to `b`, leaving its end open.
+  Scripted::Sent carry(std::size_t index = 0) {
+    Scripted::Sent sent = std::move(a->endpoint.sent.at(index));
+    a->endpoint.sent.erase(a->endpoint.sent.begin() + static_cast<std::ptrdiff_t>(index));
+    b->endpoint.arrive(sent.message);
+    return sent;
+  }
+  static void end(const Scripted::Sent& sent, bool ok = true, bool path_failed = true) {
+    providers::Completion completion;
+    completion.ok = ok;
+    completion.fabric_code = ok ? 0 : 5;
+    completion.path_failed = !ok && path_failed;
+    sent.posted->handler->completed(*sent.posted, completion);
+  }
+  void lose_first(bool path_failed = true) {
+    const Scripted::Sent sent = std::move(a->endpoint.sent.front());
+    a->endpoint.sent.pop_front();
+    end(sent, false, path_failed);
+  }
+  /// What they told each other, both ways, until both are silent.
+  void exchange_notices() {
+    while (!a->told.empty() || !b->told.empty()) {
+      pass_on(*a, *b);
+      pass_on(*b, *a);
+    }
+  }
+  static void pass_on(Side& from, Side& to) {
+    for (const Notice& notice : std::exchange(from.told, {})) {
+      if (const auto* detoured = std::get_if<DetouredMessage>(&notice))
+        to.channel.take_detoured(*to.other, detoured->bytes);
+      else
+        to.channel.detour_taken(*to.other);
+    }
+  }
+  bool all_settled() { return a->other->outbox.wait_idle(Deadline::in(0s)); }
+
+  std::unique_ptr<Side> a, b;
+};
+
+TEST_F(ChannelTest, OvertakingChangesNothing) {
+  for (std::uint64_t tag : {1, 2, 3}) a->send(tag);
+  end(carry(2));
+  end(carry(1));
+  EXPECT_THAT(b->received(), IsEmpty());
+  end(carry(0));
+  EXPECT_THAT(b->received(), ElementsAre(1, 2, 3));
+  EXPECT_TRUE(all_settled());
+}
+
+TEST_F(ChannelTest, WhatTheWayLosesGoesByTheControlConnection) {
+  a->send(1);
+  a->send(2);
+  lose_first();
+  EXPECT_FALSE(all_settled());
+  end(carry());
+  EXPECT_THAT(b->received(), IsEmpty());
+  exchange_notices();
+  EXPECT_THAT(b->received(), ElementsAre(1, 2));
+  EXPECT_TRUE(all_settled());
+  EXPECT_THAT(a->broken, IsEmpty());
+}
+
+TEST_F(ChannelTest, WhatArrivedAllTheSameIsNotTakenTwice) {
+  a->send(1);
+  end(carry(), false);
+  exchange_notices();
+  EXPECT_THAT(b->received(), ElementsAre(1));
+  EXPECT_TRUE(all_settled());
+}
+
+TEST_F(ChannelTest, TheWayIsLeftAloneForAWhileAndThenTriedAgain) {
+  a->send(1);
+  lose_first();
+  Route& route = *a->other->routes.front();
+  EXPECT_NE(route.aside_until, 0);
+  route.aside_until = std::numeric_limits<Clock::rep>::max();  // however slow this machine is
+  a->send(2);
+  EXPECT_THAT(a->endpoint.sent, IsEmpty());
+  exchange_notices();
+  EXPECT_THAT(b->received(), ElementsAre(1, 2));
+  route.works();
+  a->send(3);
+  end(carry());
+  EXPECT_THAT(b->received(), ElementsAre(3));
+}
+
+TEST_F(ChannelTest, MoreThanOneWindowOfThemComesThrough) {
+  a->send(0);
+  lose_first();
+  std::vector<std::uint64_t> all{0}, got;
+  for (std::uint64_t tag = 1; tag < 5 * credits; ++tag) {
+    a->send(tag);
+    all.push_back(tag);
+  }
+  const auto until = soon();
+  while (got.size() < all.size() && !until.passed()) {
+    exchange_notices();
+    for (const std::uint64_t tag : b->received()) got.push_back(tag);
+    // Credits come back by b's own way, which works.
+    b->channel.pump();
+    for (auto& sent : std::exchange(b->endpoint.sent, {})) {
+      a->endpoint.arrive(sent.message);
+      end(sent);
+    }
+    a->channel.pump();
+  }
+  EXPECT_EQ(got, all);
+  EXPECT_TRUE(all_settled());
+}
+
+TEST_F(ChannelTest, WhatIsNeitherDeliveredNorFailedIsSentAroundInTheEnd) {
+  a->send(1);
+  const auto until = soon();
+  while (a->told.empty() && !until.passed()) {
+    a->channel.pump();
+    std::this_thread::yield();
+  }
+  exchange_notices();
+  EXPECT_THAT(b->received(), ElementsAre(1));
+  EXPECT_TRUE(all_settled());
+  // Late, and then the NIC is done with the buffer.
+  end(carry());
+  EXPECT_THAT(b->received(), IsEmpty());
+  EXPECT_TRUE(a->channel.idle());
+}
+
+TEST_F(ChannelTest, WhatIsRefusedForTooLongIsSentAround) {
+  a->endpoint.answer.status = PostStatus::again;
+  a->send(1);
+  const auto until = soon();
+  while (a->told.empty() && !until.passed()) {
+    a->channel.pump();
+    std::this_thread::yield();
+  }
+  exchange_notices();
+  EXPECT_THAT(b->received(), ElementsAre(1));
+}
+
+TEST_F(ChannelTest, WhatCannotBePostedIsSentAround) {
+  a->endpoint.answer = {PostStatus::failed, 5};
+  a->send(1);
+  exchange_notices();
+  EXPECT_THAT(b->received(), ElementsAre(1));
+  EXPECT_THAT(a->broken, IsEmpty());
+}
+
+TEST_F(ChannelTest, OtherFailuresEndThePeer) {
+  a->send(1);
+  lose_first(false);
+  EXPECT_EQ(a->broken.size(), 1U);
+  EXPECT_THAT(a->told, IsEmpty());
+  EXPECT_TRUE(all_settled());
+}
+
+TEST_F(ChannelTest, NothingGoesAroundTheOnlyWayThatProvesWhatWasWritten) {
+  Capability record = with_path_failures();
+  record.proof = CompletionProof::received;
+  open(record, 1);
+  a->send(1);
+  lose_first();
+  EXPECT_EQ(a->broken.size(), 1U);
+  EXPECT_THAT(a->told, IsEmpty());
+  open(record, 2);
+  a->send(1);
+  lose_first();
+  EXPECT_THAT(a->broken, IsEmpty());
+  EXPECT_EQ(a->told.size(), 1U);
+}
+
+TEST_F(ChannelTest, APeerThatDiesEndsThoseOnTheirWay) {
+  a->send(1);
+  lose_first();
+  a->send(2);
+  a->other->set_down(Error(Code::peer_down, "gone"));
+  a->channel.peer_died(*a->other);
+  EXPECT_TRUE(a->channel.idle());
+  a->channel.detour_taken(*a->other);  // its last word, too late
+}
+
+TEST_F(ChannelTest, NobodySpeaksForAnother) {
+  a->send(1);
+  lose_first();
+  const auto& detoured = std::get<DetouredMessage>(a->told.front());
+  b->channel.take_detoured(*make_known(11, 1), detoured.bytes);
+  EXPECT_THAT(b->received(), IsEmpty());
+  b->channel.take_detoured(*b->other, Bytes(detoured.bytes).first(10));
+  b->channel.take_detoured(*b->other, Bytes(detoured.bytes).first(60));
+  EXPECT_THAT(b->received(), IsEmpty());
+}
+
+TEST_F(ChannelTest, CreditsThatAreToldTwiceCountOnce) {
+  for (std::uint64_t tag = 0; tag < credits; ++tag) a->send(tag);
+  while (!a->endpoint.sent.empty()) end(carry());
+  b->channel.pump();
+  ASSERT_FALSE(b->endpoint.sent.empty());
+  for (const auto& sent : b->endpoint.sent) {
+    a->endpoint.arrive(sent.message);
+    a->endpoint.arrive(sent.message);
+  }
+  std::size_t went = 0;
+  for (std::uint64_t tag = 0; tag < 2 * credits; ++tag) a->send(tag);
+  went = a->endpoint.sent.size();
+  EXPECT_EQ(went, credits);
+}
+
+}  // namespace
+}  // namespace weft::core::test
