@@ -289,6 +289,10 @@ const char* weft_peer_address(const weft_peer* peer) {
 const char* weft_peer_route_reason(const weft_peer* peer) {
   return peer != nullptr ? peer->value.route_reason().c_str() : nullptr;
 }
+
+const char* weft_peer_fallback(const weft_peer* peer) {
+  return peer != nullptr ? peer->value.fallback().c_str() : nullptr;
+}
 size_t weft_peer_rail_count(const weft_peer* peer) {
   return peer != nullptr ? peer->rails.size() : 0;
 }

@@ -210,6 +210,7 @@ weft_code weft_transfer_report(const weft_transfer* transfer, weft_report* repor
     c.operations = known.operations;
     c.elapsed_ns = known.elapsed.count();
     c.rail_count = known.rails.size();
+    known.fallback.copy(c.fallback, sizeof c.fallback - 1);
     return fill("report", report, c);
   });
 }

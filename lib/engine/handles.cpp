@@ -95,6 +95,9 @@ const std::string& Peer::address() const noexcept {
 const std::string& Peer::route_reason() const noexcept {
   return state_->route_reason;
 }
+const std::string& Peer::fallback() const noexcept {
+  return state_->fallback;
+}
 std::vector<std::string> Peer::rails() const {
   std::vector<std::string> names;
   for (const auto& route : state_->routes) names.push_back(route->rail_name);

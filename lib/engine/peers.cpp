@@ -92,9 +92,15 @@ Result<void> EngineState::make_routes(PeerState& peer, const Introduction& self,
   peer.route_by_rail.resize(rails_.size());
   Pairing pairing = pair_rails(self, peer.introduction, peer.same_host, same_host_reason);
   peer.route_reason = std::move(pairing.reason);
+  peer.fallback = std::move(pairing.fallback);
   if (pairing.rails.empty())
     return fail(Code::unavailable, fmt::format("{} and {} can't reach each other: {}", self.name,
                                                peer.introduction.name, peer.route_reason));
+  if (!peer.fallback.empty())
+    log(LogLevel::warning, "a slower way is taken to {}: {}", peer.introduction.name,
+        peer.fallback);
+  const RailAddress& ours = self.rails[pairing.rails.front().own];
+  if (peer.fallback.empty() && !ours.same_host_only) peer.fallback = fallback_;
   for (const PairedRail& paired : pairing.rails) {
     // Belongs to the peer from now on, whatever comes: its addresses are taken out again with it.
     Route* route = peer.routes.emplace_back(std::make_unique<Route>()).get();

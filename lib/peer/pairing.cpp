@@ -34,6 +34,18 @@ std::size_t sources_of(std::size_t own, std::size_t ours, std::size_t theirs) {
   return count;
 }
 
+/// What `engine` prefers to the chosen kind, and `other` has not.
+void add_missed(const Introduction& engine, const Introduction& other, const RailKind& chosen,
+                const std::string& who_lacks, std::vector<std::string>& missed) {
+  for (const RailAddress& rail : engine.rails) {
+    if (kind_of(rail) == chosen) return;
+    if (rail.same_host_only || !rails_of(other, kind_of(rail)).empty()) continue;
+    const std::string sentence = fmt::format("{} has no {}", who_lacks, rail.provider);
+    if (std::find(missed.begin(), missed.end(), sentence) == missed.end())
+      missed.push_back(sentence);
+  }
+}
+
 }  // namespace
 
 RailKind kind_of(const RailAddress& rail) {
@@ -69,6 +81,12 @@ Pairing pair_rails(const Introduction& own, const Introduction& peer, bool same_
     pairing.theirs = theirs;
     pairing.reason = fmt::format("{} with {} of our rails and {} of the peer's", candidate.provider,
                                  ours.size(), theirs.size());
+    std::vector<std::string> missed;
+    if (!candidate.same_host_only) {
+      add_missed(own, peer, kind, "the peer", missed);
+      add_missed(peer, own, kind, "this engine", missed);
+    }
+    pairing.fallback = fmt::format("{}", fmt::join(missed, "; "));
     break;
   }
   if (pairing.rails.empty()) pairing.reason = "no kind of rail is shared";

@@ -23,7 +23,10 @@ struct PairedRail {
 struct Pairing {
   std::vector<PairedRail> rails;      // empty: the two can't reach each other
   std::vector<std::uint32_t> theirs;  // all of the peer's rails that are used, by index
-  std::string reason;                 // why these, as a sentence
+  /// Why a better way that one of the two has is not taken: the other lacks it. Empty if none is
+  /// missed.
+  std::string fallback;
+  std::string reason;  // why these, as a sentence
 };
 
 /// Picks the kind of rail that both have, in the order of preference of the engine whose name comes

@@ -41,6 +41,7 @@ class PeerState {
   std::vector<std::unique_ptr<Route>> routes;  // those in use, best first
   std::vector<Route*> route_by_rail;           // by our rail index; null where there is none
   std::string route_reason;
+  std::string fallback;  // Peer::fallback
 
   // Messages go by the first route's rail.
   Rail& message_rail() const noexcept { return *routes.front()->rail; }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "peer/peer_state.hpp"
+
 namespace weft::core {
 
 TransferState::TransferState(Submission submission, TransferHost& host)
@@ -239,6 +241,7 @@ Report TransferState::report() const {
     report.rails.push_back(shares_[rail]);
     report.rails.back().rail = (*submission_.rail_names)[rail];
   }
+  report.fallback = peer().fallback;
   report.elapsed = (ended() ? ended_at_ : Clock::now()) - started_;
   return report;
 }

@@ -40,6 +40,7 @@ static void getters_take_null(void) {
   CHECK(weft_info_segments(NULL) == 0 && weft_info_rail_count(NULL) == 0);
   CHECK(weft_info_candidate_count(NULL) == 0);
   CHECK(!weft_peer_name(NULL) && !weft_peer_address(NULL) && !weft_peer_route_reason(NULL));
+  CHECK(!weft_peer_fallback(NULL));
   CHECK(weft_peer_incarnation(NULL) == 0 && !weft_peer_up(NULL) && !weft_peer_same_host(NULL));
   CHECK(weft_peer_rail_count(NULL) == 0 && !weft_peer_rail(NULL, 0));
   CHECK(!weft_segment_data(NULL) && weft_segment_size(NULL) == 0 && weft_segment_fd(NULL) == -1);

@@ -63,6 +63,7 @@ static void meet(struct pair_of_engines* both, const char* provider) {
   CHECK(weft_peer_up(both->to_reader) && weft_peer_same_host(both->to_reader));
   OK(weft_peer_check(both->to_reader, &error));
   CHECK(strlen(weft_peer_route_reason(both->to_reader)) > 0);
+  CHECK(strlen(weft_peer_fallback(both->to_reader)) == 0);
   CHECK(weft_peer_rail_count(both->to_reader) >= 1);
   CHECK(strncmp(weft_peer_rail(both->to_reader, 0), provider, strlen(provider)) == 0);
   CHECK(weft_peer_rail(both->to_reader, 1000) == NULL);

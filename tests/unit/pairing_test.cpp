@@ -129,6 +129,18 @@ TEST(Pairing, NothingSharedIsSaidWithTheReasons) {
   EXPECT_TRUE(pair_rails(engine("a", {}), engine("b", {tcp}), false, "").rails.empty());
 }
 
+TEST(Pairing, ABetterWayThatOnlyOneHasIsMissed) {
+  const Introduction both = engine("a", {shm, efa, efa, tcp}), less = engine("b", {shm, tcp});
+  EXPECT_EQ(pair_rails(both, less, false, "far").fallback, "the peer has no efa");
+  EXPECT_EQ(pair_rails(less, both, false, "far").fallback, "this engine has no efa");
+  EXPECT_EQ(pair_rails(both, less, true, "").fallback, "") << "nothing is better than shm";
+  EXPECT_EQ(pair_rails(both, both, false, "far").fallback, "");
+  EXPECT_EQ(pair_rails(less, less, false, "far").fallback, "") << "nobody misses shm far away";
+  // Whoever puts tcp first misses nothing.
+  const Introduction modest = engine("c", {tcp, efa});
+  EXPECT_EQ(pair_rails(modest, less, false, "far").fallback, "");
+}
+
 TEST(Pairing, TheRecordCountsAndNotTheName) {
   Introduction a = engine("a", {tcp, shm}), b = engine("b", {tcp, shm});
   const Pairing before = pair_rails(a, b, true, "");

@@ -137,6 +137,9 @@ class WEFT_API Peer {
   std::vector<std::string> rails() const;
   /// Why these, and why not better ones, as a sentence.
   const std::string& route_reason() const noexcept;
+  /// Why a slower way is taken than one of the two has or seems to have; empty if none is. Also in
+  /// the log, as a warning, when the two meet.
+  const std::string& fallback() const noexcept;
 
  private:
   friend class Engine;

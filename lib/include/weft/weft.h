@@ -351,6 +351,8 @@ WEFT_API size_t weft_peer_rail_count(const weft_peer* peer);
 WEFT_API const char* weft_peer_rail(const weft_peer* peer, size_t index);
 /// Why these rails, and why not better ones, as a sentence.
 WEFT_API const char* weft_peer_route_reason(const weft_peer* peer);
+/// Why a slower way is taken than one of the two has or seems to have; "" if none is.
+WEFT_API const char* weft_peer_fallback(const weft_peer* peer);
 /// @}
 
 /// @name Memory
@@ -590,6 +592,7 @@ typedef struct weft_report {
   uint64_t operations;  ///< Chunks handed to transports.
   int64_t elapsed_ns;   ///< From submission to the end, or to now.
   size_t rail_count;    ///< Rails that carried it: weft_transfer_rail_share().
+  char fallback[256];   ///< The beginning of weft_peer_fallback(); "" if it is empty.
 } weft_report;
 
 /// What one rail carried of a transfer.
