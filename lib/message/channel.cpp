@@ -78,7 +78,7 @@ void Channel::peer_died(PeerState& peer) {
   std::deque<Outgoing> unsent = peer.outbox.close();
   std::deque<Delivery> detoured;
   if (Link* link = link_to(peer)) {
-    if (link->refused) unsent.push_back(std::move(*link->refused));
+    if (link->held) unsent.push_back(std::move(*link->held));
     detoured = link->detour.close();
     std::erase(attended_, link->own_token);
     links_.erase(std::uint64_t{link->own_token});
@@ -140,24 +140,28 @@ std::size_t Channel::pump() {
 std::size_t Channel::serve(Link& link) {
   std::size_t count = 0;
   if (!return_credits(link)) {
-    attend(link);
+    refused(link);
     return count;
   }
   while (link.credits > 0) {
-    const bool refused = link.refused.has_value();
-    std::optional<Outgoing> message = std::exchange(link.refused, std::nullopt);
+    std::optional<Outgoing> message = std::exchange(link.held, std::nullopt);
     if (!message) message = link.peer->outbox.pop();
     if (!message) return count;
     if (!send(link, *message)) {
-      if (!refused) link.refused_at = Clock::now();
-      link.refused = std::move(message);
-      attend(link);
+      link.held = std::move(message);
+      refused(link);
       return count;
     }
     --link.credits;
     ++count;
   }
   return count;
+}
+
+/// The provider has no room for what is to be sent: it is tried again.
+void Channel::refused(Link& link) {
+  if (!link.refused_since) link.refused_since = Clock::now();
+  attend(link);
 }
 
 bool Channel::owes_credits(const Link& link) const {
@@ -195,6 +199,7 @@ bool Channel::send(Link& link, const Outgoing& message) {
       return false;
     }
   }
+  link.refused_since.reset();
   if (counted) ++link.next_sequence;
   return true;
 }
@@ -275,8 +280,8 @@ void Channel::rescue_overdue() {
   }
   for (const std::uint64_t token : attended_) {
     const auto link = links_.find(token);
-    if (link != links_.end() && link->second.may_detour && link->second.refused &&
-        link->second.refused_at <= due)
+    if (link != links_.end() && link->second.may_detour && link->second.refused_since &&
+        *link->second.refused_since <= due)
       leave_rail(link->second);
   }
 }

@@ -77,8 +77,8 @@ class Channel final : private providers::CompletionHandler {
     std::uint64_t told = 0;      // ... and those of them whose credits were returned
     Sequencer<Arrived> arrivals;
     Detour detour = {};
-    std::optional<Outgoing> refused = {};  // taken from the outbox, and the provider had no room
-    Clock::time_point refused_at = {};
+    std::optional<Outgoing> held = {};  // taken from the outbox, and the provider had no room
+    std::optional<Clock::time_point> refused_since = {};
     bool attended = false;
   };
   struct Sending {
@@ -103,6 +103,7 @@ class Channel final : private providers::CompletionHandler {
   bool return_credits(Link& link);
   bool send(Link& link, const Outgoing& message);
   bool post(Link& link, Buffer& buffer, const Outgoing& message);
+  void refused(Link& link);
   void settle(PeerState& peer, Delivery delivery, const std::optional<Error>& error);
   bool avoids_rail(const Link& link) const;
   void detour(Link& link, Blob message, Delivery delivery);

@@ -280,6 +280,20 @@ TEST_F(ChannelTest, WhatIsRefusedForTooLongIsSentAround) {
   EXPECT_THAT(b->received(), ElementsAre(1));
 }
 
+TEST_F(ChannelTest, CreditsThatAreRefusedForTooLongAreSentAround) {
+  for (std::uint64_t tag = 0; tag < credits; ++tag) a->send(tag);
+  while (!a->endpoint.sent.empty()) end(carry());
+  b->endpoint.answer.status = PostStatus::again;
+  const auto until = soon();
+  while (b->told.empty() && !until.passed()) {
+    b->channel.pump();
+    std::this_thread::yield();
+  }
+  exchange_notices();
+  a->send(credits);
+  EXPECT_EQ(a->endpoint.sent.size(), 1U);
+}
+
 TEST_F(ChannelTest, WhatCannotBePostedIsSentAround) {
   a->endpoint.answer = {PostStatus::failed, 5};
   a->send(1);
