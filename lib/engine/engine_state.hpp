@@ -166,6 +166,7 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   void transfer_quiescent(TransferState& transfer) override;
   Result<void> check_submission(const PreparedState& prepared,
                                 const TransferOptions& options) const;
+  void leave_silent_rails(TransferState& transfer);
   std::vector<std::size_t> choose_rails(const PeerState& peer, std::uint64_t bytes) const;
   Result<void> check_payload(const PeerState& peer, std::size_t bytes) const;
   std::function<void(const Error*)> notifier(Event::Kind kind, std::string peer,

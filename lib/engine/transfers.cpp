@@ -66,18 +66,23 @@ Result<void> EngineState::check_submission(const PreparedState& prepared,
 /// core on both sides.
 std::vector<std::size_t> EngineState::choose_rails(const PeerState& peer,
                                                    std::uint64_t bytes) const {
-  const std::size_t all = peer.routes.size();
   Rail& first = *peer.routes.front()->rail;
   const std::uint64_t stripe = first.chunk_limit();
   const std::uint64_t share = std::max<std::uint64_t>(1, first.endpoint().capability().best_share);
-  const auto wanted = static_cast<std::size_t>(std::clamp<std::uint64_t>(bytes / stripe, 1, all));
-  // Those that were set aside last; the others in steps of what is worth another rail.
+  // Those that were set aside only if there is nothing else; by what they have to do, in steps of
+  // what is worth another rail.
   std::vector<std::tuple<bool, std::uint64_t, std::size_t>> load;
-  load.reserve(all);
+  load.reserve(peer.routes.size());
+  std::size_t usable = 0;
   const auto now = Clock::now();
-  for (std::size_t i = 0; i < all; ++i)
-    load.emplace_back(peer.routes[i]->is_aside(now), peer.routes[i]->rail->queued_bytes() / share,
-                      i);
+  for (std::size_t i = 0; i < peer.routes.size(); ++i) {
+    const bool aside = peer.routes[i]->is_aside(now);
+    load.emplace_back(aside, peer.routes[i]->rail->queued_bytes() / share, i);
+    usable += aside ? 0 : 1;
+  }
+  if (usable == 0) usable = load.size();
+  const auto wanted =
+      static_cast<std::size_t>(std::clamp<std::uint64_t>(bytes / stripe, 1, usable));
   std::partial_sort(load.begin(), load.begin() + static_cast<std::ptrdiff_t>(wanted), load.end());
   std::vector<std::size_t> rails;
   rails.reserve(wanted);
@@ -173,6 +178,7 @@ void EngineState::transfer_ended(TransferState& transfer) {
   const Submission& submission = transfer.submission();
   for (const std::size_t rail : transfer.rails())
     rails_[rail]->queued_bytes() -= submission.bytes / transfer.rails().size();
+  if (transfer.state() == State::timed_out) leave_silent_rails(transfer);
   // Whoever expects the signal must not wait for what won't come.
   if (transfer.signal_withheld() && transfer.peer().up()) {
     const auto error = transfer.error();
@@ -182,6 +188,20 @@ void EngineState::transfer_ended(TransferState& transfer) {
   if (submission.options.event)
     events_.push({Event::Kind::transfer_ended, submission.options.cookie, transfer.state(),
                   transfer.peer().introduction.name, transfer.error()});
+}
+
+/// A transfer that came to nothing on a rail within its time tells that the rail may be dead; some
+/// providers never say so (efa in libfabric 1.17).
+void EngineState::leave_silent_rails(TransferState& transfer) {
+  constexpr auto long_enough = std::chrono::seconds(1);
+  if (!transfer.peer().up() || transfer.report().elapsed < long_enough) return;
+  for (const std::size_t rail : transfer.lanes()) {
+    if (!rails_[rail]->endpoint().capability().path_failures) continue;
+    rails_[rail]->worker().post(
+        [rail = rails_[rail].get(), transfer = transfer.shared_from_this()] {
+          rail->lane().timed_out(*transfer);
+        });
+  }
 }
 
 void EngineState::transfer_quiescent(TransferState& transfer) {

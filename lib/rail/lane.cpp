@@ -171,6 +171,14 @@ void Lane::path_failed(TransferState& transfer, Route& route, const Chunk& chunk
   leave(transfer, chunk, error);
 }
 
+void Lane::timed_out(const TransferState& transfer) {
+  const auto out = std::find_if(ops_.begin(), ops_.end(),
+                                [&](const Op& op) { return op.transfer == &transfer && op.out; });
+  if (out == ops_.end() || out->route->dead) return;
+  set_aside(*out->route, transfer.peer(),
+            Error(Code::timed_out, "operations neither ended nor failed in their time"));
+}
+
 void Lane::chunk_ended(Op& op, const providers::Completion& completion) {
   // efa in libfabric 1.17 reports a failed operation for each of its packets, and some that it has
   // refused.

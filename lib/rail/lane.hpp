@@ -34,6 +34,8 @@ class Lane final : private ChunkSink {
   void add(std::shared_ptr<TransferState> transfer);
   /// Posts what there is room for; returns how many chunks.
   std::size_t pump();
+  /// Sets the way aside to a peer if chunks of a transfer are out on it, whose time is over.
+  void timed_out(const TransferState& transfer);
   /// Writes off the chunks to a dead peer: they hold their memory, but no room in the window.
   void peer_died(Route& route);
 

@@ -292,6 +292,20 @@ TEST_F(LaneTest, AFailedChunkFailsTheTransferWithItsContext) {
   EXPECT_TRUE(transfer->quiescent());
 }
 
+TEST_F(LaneTest, OfATransferThatTimedOutTheWayIsSetAsideOnWhichSomethingIsOut) {
+  Line line(host, 0, {2, 1000}), other(host, 1, {2, 1000});
+  const auto transfer = submit(scattered(2, 10), {0, 1});
+  EXPECT_EQ(line.lane.pump(), 2U);
+  other.lane.pump();
+  transfer->end_early(State::timed_out, Error(Code::timed_out, "its deadline passed"));
+  line.lane.timed_out(*transfer);
+  other.lane.timed_out(*transfer);
+  EXPECT_TRUE(peer->routes[0]->is_aside(Clock::time_point{}));
+  EXPECT_FALSE(peer->routes[1]->is_aside(Clock::time_point{}));
+  line.one_sided.end_all();
+  EXPECT_FALSE(peer->routes[0]->is_aside(Clock::time_point{})) << "it works after all";
+}
+
 TEST_F(LaneTest, TransfersShareTheLane) {
   Line line(host, 0, {16, 100000});
   constexpr std::size_t count = 4;
