@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <weft/engine.hpp>
 
@@ -15,6 +17,11 @@ struct EngineHooks {
   /// Where the numbers of messages from each peer begin (they wrap at 2^32).
   std::optional<std::uint32_t> first_sequence;
 };
+
+/// Wraps the endpoint of every rail that this process opens, if set; before any engine is opened.
+using EndpointDecorator =
+    std::function<std::unique_ptr<providers::Endpoint>(std::unique_ptr<providers::Endpoint>)>;
+EndpointDecorator& endpoint_decorator();
 
 Result<Engine> open_engine(const Config& config, const EngineHooks& hooks);
 

@@ -109,6 +109,11 @@ Result<std::vector<Candidate>> EngineState::discover(const Config& call) {
       .map([](providers::Found&& found) { return std::move(found.candidates); });
 }
 
+EndpointDecorator& endpoint_decorator() {
+  static EndpointDecorator decorator;
+  return decorator;
+}
+
 Result<void> EngineState::open_rails() {
   const providers::Wanted wanted = wanted_of(config_);
   auto found = providers::discover(wanted);
@@ -192,6 +197,7 @@ Result<void> EngineState::open_nic(const providers::Nic& nic, unsigned& count,
   while (opened.size() < wanted_rails) {
     auto endpoint = nic.open();
     if (!endpoint) return fail(std::move(endpoint.error()));
+    if (const auto& decorate = endpoint_decorator()) *endpoint = decorate(std::move(*endpoint));
     const Capability& record = (*endpoint)->capability();
     if (const std::string why = providers::objection(record, wanted); !why.empty())
       return fail(Code::unavailable, why);

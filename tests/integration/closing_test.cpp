@@ -182,7 +182,7 @@ TEST_P(Closing, ManualEngines) {
   const Pair all[] = {{0, 0, 100'000}};
   Transfer transfer = must(pair->a.write(board->local, board->there, all));
   Expectation expectation = must(pair->b.expect(pair->to_a, 1, 1));
-  must(pair->a.close(Deadline::in(1s)));
+  must(pair->a.close(Deadline::in(20s)));
   EXPECT_FALSE(transfer.wait(soon()));
   EXPECT_FALSE(expectation.wait(soon()));
   board.reset();

@@ -229,7 +229,8 @@ TEST(Choice, ShmOnOneHostByItselfAndTcpOtherwise) {
   some.name = "some";
   Couple pair = couple(all, some);
   for (const std::string& rail : pair.to_b.rails()) EXPECT_TRUE(rail.starts_with("tcp")) << rail;
-  EXPECT_NE(pair.to_b.route_reason().find("shm"), std::string::npos) << pair.to_b.route_reason();
+  EXPECT_NE(pair.to_b.route_reason().find("only one side has it"), std::string::npos)
+      << pair.to_b.route_reason();
   Board board(pair, 100'000, 100'000);
   const Pair piece[] = {{0, 0, 100'000}};
   board.expect_moved(Direction::write, piece);

@@ -9,6 +9,8 @@
 #include <sstream>
 #include <utility>
 
+#include "renamed_endpoint.hpp"
+
 namespace weft::test {
 namespace {
 
@@ -51,6 +53,7 @@ unsigned nics_for(unsigned rails) {
 }  // namespace
 
 Config config_for(const std::string& provider, unsigned rails) {
+  rename_rails_if_asked();
   Config config;
   config.providers = {provider};
   config.max_nics = nics_for(rails);
