@@ -24,6 +24,7 @@ struct Completion {
   int provider_code = 0;
   std::string_view text;     // the provider's words; valid during the call
   bool path_failed = false;  // the way to the peer is at fault: another NIC may do better
+  bool too_long = false;     // a receive's buffer was too small for what was sent
 };
 
 /// Whoever posted an operation hears of its end, on the thread that polls.

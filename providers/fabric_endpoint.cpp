@@ -534,6 +534,7 @@ std::size_t FabricEndpoint::report_errors() {
   if (spec_->advice != nullptr) words += spec_->advice(entry.prov_errno);
   completion.text = words;
   completion.path_failed = spec_->path_failed != nullptr && spec_->path_failed(entry.prov_errno);
+  completion.too_long = entry.err == FI_ETRUNC;
   Posted& posted = posted_from(entry.op_context);
   posted.handler->completed(posted, completion);
   return 1;

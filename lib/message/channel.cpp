@@ -329,7 +329,9 @@ void Channel::arrived(Buffer& buffer, const providers::Completion& completion) {
   } else {
     log(LogLevel::debug, "rail {}: a receive failed: {}", rail_name_,
         providers::fabric_text(completion.fabric_code));
-    return;  // not posted again: an endpoint that fails receives would do so for ever
+    // An endpoint that fails receives would do so for ever. But messages that are too long are the
+    // sender's fault, who may be anybody, and must not use up the receives of others.
+    if (!completion.too_long) return;
   }
   post_receive(buffer);
 }

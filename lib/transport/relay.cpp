@@ -134,12 +134,13 @@ void Relay::completed(providers::Posted& posted, const providers::Completion& co
     if (!answer && !completion.ok) finish(buffer.number, completion);
     return;
   }
-  if (!completion.ok) {
+  if (completion.ok) {
+    arrived(buffer, completion.length);
+  } else {
     log(LogLevel::debug, "relay: a receive failed: {}",
         providers::fabric_text(completion.fabric_code));
-    return;  // not posted again: an endpoint that fails receives would do so for ever
+    if (!completion.too_long) return;  // as in Channel::arrived
   }
-  arrived(buffer, completion.length);
   post_receive(buffer);
 }
 

@@ -292,6 +292,7 @@ std::size_t ShmEndpoint::tell() {
     completion.length = each.length;
     completion.fabric_code = each.outcome.error;
     completion.text = each.outcome.text;
+    completion.too_long = each.outcome.error == EMSGSIZE;
     each.posted->handler->completed(*each.posted, completion);
   }
   const std::size_t count = telling_.size();
