@@ -162,6 +162,10 @@ std::string Child::ask(const std::string& text) {
   return hear();
 }
 
+bool Child::ended() const {
+  return reaped_ || wait_readable(pidfd_, Deadline::now());
+}
+
 void Child::signal(int number) const {
   ::kill(pid_, number);
 }

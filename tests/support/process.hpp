@@ -36,6 +36,8 @@ class Child {
   Child& operator=(const Child&) = delete;
 
   pid_t pid() const noexcept { return pid_; }
+  /// Whether it runs no more, joined or not.
+  bool ended() const;
   std::string hear();
   void say(const std::string& text) { line_->say(text); }
   /// Says something and returns what is said in return.
