@@ -65,10 +65,8 @@ WEFT_ROLE(rogue) {
     if (question == "end") break;
     parent.say(answer(*rogue, question));
   }
-  // Closing may wait for ever for what did not end (efa). Only libfabric's shm leaves something
-  // behind otherwise.
-  if (arguments.size() > 2 && arguments.at(2) != "shm") _exit(0);
-  return 0;
+  // Closing may wait for ever for what did not end.
+  _exit(0);
 }
 
 }  // namespace

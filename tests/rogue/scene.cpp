@@ -104,6 +104,7 @@ Scene::Scene(const std::string& provider)
   for (const TransportKind kind : {TransportKind::one_sided, TransportKind::relay})
     friends_.emplace_back(Variant{provider, kind}, address_);
   start_rogue(provider);
+  for (const Child* each : {&victim_, &*rogue_}) leftovers_.note(each->pid());
   repaint();
 }
 

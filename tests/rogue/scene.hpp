@@ -8,6 +8,7 @@
 
 #include "control/introduction.hpp"
 #include "engines.hpp"
+#include "leftovers.hpp"
 #include "process.hpp"
 #include "rogue.hpp"
 #include "shared_memory.hpp"
@@ -90,6 +91,7 @@ class Scene {
   void give_rogue(Bytes bytes);
   Aim aim_at(const core::GrantDescription& grant);
 
+  Leftovers leftovers_;  // first, and so the last to go
   SharedMemory victim_memory_, rogue_memory_;
   Child victim_;
   std::string address_;
