@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "engines.hpp"
+#include "environment.hpp"
 #include "process.hpp"
 #include "shared_memory.hpp"
 #include "shm_stranger.hpp"
@@ -19,10 +20,16 @@ std::unique_ptr<Rogue> make_rogue(const std::vector<std::string>& arguments,
   const Blob blob = from_hex(arguments.at(1));
   const std::string address(reinterpret_cast<const char*>(blob.data()), blob.size());
   if (arguments.size() == 2) return std::make_unique<ShmStranger>(address, memory);
-  return std::make_unique<Stranger>(
-      Fabric{arguments.at(2), arguments.at(3), std::stoul(arguments.at(4)), arguments.at(5) == "1",
-             address},
-      memory);
+  Fabric fabric;
+  fabric.provider = arguments.at(2);
+  fabric.fabric = arguments.at(3);
+  fabric.memory_mode = std::stoul(arguments.at(4));
+  fabric.address_format = static_cast<std::uint32_t>(std::stoul(arguments.at(5)));
+  fabric.delivery_complete = arguments.at(6) == "visible";
+  fabric.address = address;
+  // Some of it is what the provider needs to be there at all.
+  providers::settle_environment();
+  return std::make_unique<Stranger>(fabric, memory);
 }
 
 /// Questions:

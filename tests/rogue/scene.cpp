@@ -115,9 +115,10 @@ void Scene::start_rogue(const std::string& provider) {
   same_address_space_ = provider == "shm";
   if (!same_address_space_) {
     const bool visible = capability().proof == CompletionProof::visible;
-    arguments.insert(arguments.end(),
-                     {capability().provider, one.fabric(),
-                      std::to_string(memory_mode(capability())), visible ? "1" : "0"});
+    arguments.insert(
+        arguments.end(),
+        {capability().provider, one.fabric(), std::to_string(memory_mode(capability())),
+         std::to_string(capability().address_format), visible ? "visible" : "received"});
   }
   rogue_.emplace("rogue", arguments);
   rogue_->hear();

@@ -51,6 +51,7 @@ class Scene {
   explicit Scene(const std::string& provider);
 
   const Capability& capability() const { return friends_.front().capability(); }
+  const std::string& fabric() const { return friends_.front().fabric(); }
   Child& victim() { return victim_; }
   Child& rogue() { return *rogue_; }
 

@@ -23,6 +23,7 @@ fi_info* look_up(const Fabric& wanted, bool tagged) {
   fi_info* const hints = fi_allocinfo();
   hints->caps = FI_MSG | FI_RMA | (tagged ? FI_TAGGED : 0);
   hints->mode = FI_CONTEXT | FI_CONTEXT2;
+  hints->addr_format = wanted.address_format;
   hints->ep_attr->type = FI_EP_RDM;
   hints->domain_attr->mr_mode = static_cast<int>(wanted.memory_mode);
   hints->domain_attr->threading = FI_THREAD_SAFE;

@@ -19,7 +19,8 @@ namespace weft::test {
 /// How the stranger reaches its victim: what libfabric is to be asked for, and the rail's address.
 struct Fabric {
   std::string provider, fabric;
-  std::uint64_t memory_mode = 0;  // FI_MR_*, as the victim's rail has it
+  std::uint64_t memory_mode = 0;     // FI_MR_*, as the victim's rail has it
+  std::uint32_t address_format = 0;  // FI_ADDR_*
   bool delivery_complete = false;
   std::string address;
 };
