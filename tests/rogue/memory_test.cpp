@@ -15,8 +15,9 @@ constexpr std::uint64_t hull = 8192, hull_bytes = 20480, between = 8192;
 enum class Verdict {
   let_through,
   refused,  // and the initiator hears of it
-  // The provider refuses by itself, in the target's process: the initiator hears nothing, and
-  // libfabric 1.17 reads an uninitialised pointer on the way, which may end the process.
+  // By the provider in the target's process: the initiator hears nothing, and libfabric follows an
+  // uninitialised pointer on the way (1.17, prov/efa/src/rxr/rxr_rma.c: rxr_rma_verified_copy_iov),
+  // which may end the process.
   refused_at_a_risk,
   refused_silently,  // the initiator can't tell
 };
@@ -136,8 +137,9 @@ TEST_P(RogueMemory, AKeyOfAReleasedSegment) {
   expect_refused(aim, 0);
 }
 
-/// libfabric's own check of ranges (1.17) adds without looking for an overflow: it can be led
-/// anywhere behind the start of a grant. Where it is not asked, or does look, nothing moves.
+/// libfabric's own check of ranges (1.17, prov/util/src/util_mr_map.c: ofi_mr_map_verify) adds
+/// without looking for an overflow: it can be led anywhere behind the start of a grant. Where it is
+/// not asked, or does look, nothing moves.
 TEST_P(RogueMemory, ALengthThatWrapsAroundMovesTheseBytesAtMost) {
   if (!scene.capability().keys_enforced) GTEST_SKIP() << "nobody looks at keys or ranges anyway";
   constexpr std::size_t several_packets = 16384;

@@ -161,7 +161,10 @@ void Scene::await_dealt_with() {
   Ending ending{Ending::silent};
   while (ending.how != Ending::done && !victim_.ended() && !deadline.passed())
     ending = attack("read", shared, length, 500ms);
-  if (ending.how != Ending::done) return;
+  if (ending.how != Ending::done) {
+    EXPECT_TRUE(victim_.ended()) << "the victim neither answers nor ends";
+    return;
+  }
   const auto read = victim_memory_.bytes().subspan(segment_bytes, length);
   EXPECT_TRUE(same_bytes(rogues().first(length), read));
   std::copy(read.begin(), read.end(), rogues_picture_.begin());
