@@ -105,7 +105,7 @@ Scene::Scene(const std::string& provider)
     friends_.emplace_back(Variant{provider, kind}, address_);
   start_rogue(provider);
   for (const Child* each : {&victim_, &*rogue_}) leftovers_.note(each->pid());
-  repaint();
+  paint();
 }
 
 void Scene::start_rogue(const std::string& provider) {
@@ -139,7 +139,7 @@ Aim Scene::aim_at(const core::GrantDescription& grant) {
   return {std::stoull(rogue_->ask("base " + std::to_string(rail.key))), rail.key, 0};
 }
 
-void Scene::repaint() {
+void Scene::paint() {
   fill(attacked(), next_seed++);
   fill(rogues(), next_seed++);
   victims_picture_.assign(attacked().begin(), attacked().end());
@@ -214,9 +214,9 @@ void Scene::expect_friends_served() {
   for (Friend& each : friends_) each.expect_served(victim_, there);
 }
 
-void Scene::expect_no_signal(std::uint64_t unsent) {
+void Scene::expect_no_signal(std::uint64_t number) {
   for (const Friend& each : friends_)
-    EXPECT_EQ(victim_.ask("nothing " + each.name() + ' ' + std::to_string(unsent)), "yes");
+    EXPECT_EQ(victim_.ask("nothing " + each.name() + ' ' + std::to_string(number)), "yes");
 }
 
 void Scene::end() {

@@ -53,18 +53,13 @@ class Scene {
   const Capability& capability() const { return friends_.front().capability(); }
   const std::string& fabric() const { return friends_.front().fabric(); }
   Child& victim() { return victim_; }
-  Child& rogue() { return *rogue_; }
 
   /// The victim grants ranges of the attacked segment; this is the key and the address of their
   /// hull, as the rogue gets to know them.
   Aim grant(std::span<const Range> ranges, Rights rights);
   std::uint64_t lease() const { return lease_; }
 
-  /// The attacked segment and the rogue's memory, both filled anew.
-  void repaint();
-  std::span<std::byte> attacked() const { return victim_memory_.bytes().first(segment_bytes); }
-  std::span<std::byte> rogues() const { return rogue_memory_.bytes(); }
-
+  /// `verb`: write, write_data or read.
   Ending attack(const std::string& verb, const Aim& aim, std::size_t length,
                 std::chrono::milliseconds patience);
   Ending send(Class type, Bytes bytes, std::chrono::milliseconds patience = 30s);
@@ -81,13 +76,18 @@ class Scene {
   void expect_moved(Direction direction, std::uint64_t offset, std::size_t length);
   /// Whether these bytes are where such an attack would bring them.
   bool has_moved(Direction direction, std::uint64_t offset, std::size_t length) const;
-  /// All peers are served as if nothing had been, and got no signal `unsent`.
+  /// All peers are served as if nothing had been.
   void expect_friends_served();
-  void expect_no_signal(std::uint64_t unsent);
+  /// No signal of that number has come from any of them.
+  void expect_no_signal(std::uint64_t number);
   /// Ends both processes in order.
   void end();
 
  private:
+  std::span<std::byte> attacked() const { return victim_memory_.bytes().first(segment_bytes); }
+  std::span<std::byte> rogues() const { return rogue_memory_.bytes(); }
+  /// New patterns in both, and a picture of them.
+  void paint();
   void start_rogue(const std::string& provider);
   void give_rogue(Bytes bytes);
   Aim aim_at(const core::GrantDescription& grant);
