@@ -1,5 +1,5 @@
 #include <algorithm>
-#include <array>
+#include <functional>
 #include <span>
 
 #include "provider.hpp"
@@ -12,32 +12,36 @@ namespace {
 /// A provider that was compiled in.
 struct Known {
   ProviderName name;
-  /// Adds what it finds.
-  void (*look)(std::vector<Seen>& seen);
+  /// Adds what it finds in some of its ways.
+  std::function<void(std::span<const unsigned> ways, std::vector<Seen>& seen)> look;
 };
 
-template <const Spec& spec>
-void look_through_libfabric(std::vector<Seen>& seen) {
-  look_at(spec, seen);
+[[maybe_unused]] Known through_libfabric(const Spec& spec, bool by_itself = true) {
+  Known known{{spec.name, by_itself, {}},
+              [&spec](std::span<const unsigned> ways, std::vector<Seen>& seen) {
+                look_at(spec, ways, seen);
+              }};
+  for (const Way& way : spec.ways) known.name.ways.push_back(way.name());
+  return known;
 }
 
 /// Best first.
 std::span<const Known> all_known() {
-  static constexpr std::array known = {
+  static const std::vector<Known> known = {
 #ifdef WEFT_PROVIDER_SHM
-      Known{{"shm", true}, shm::look},
+      {{"shm", true, {"shm"}}, [](auto, std::vector<Seen>& seen) { shm::look(seen); }},
 #endif
 #ifdef WEFT_PROVIDER_EFA
-      Known{{"efa", true}, look_through_libfabric<efa>},
+      through_libfabric(efa),
 #endif
 #ifdef WEFT_PROVIDER_VERBS
-      Known{{"verbs", true}, look_through_libfabric<verbs>},
+      through_libfabric(verbs),
 #endif
 #ifdef WEFT_PROVIDER_TCP
-      Known{{"tcp", true}, look_through_libfabric<tcp>},
+      through_libfabric(tcp),
 #endif
 #ifdef WEFT_PROVIDER_FI_SHM
-      Known{{"fi_shm", false}, look_through_libfabric<fi_shm>},
+      through_libfabric(fi_shm, false),
 #endif
   };
   return known;
@@ -69,11 +73,14 @@ Candidate as_candidate(const Sighting& sighting, const std::string& reason) {
 
 Result<Found> discover(const Wanted& wanted) {
   const auto names = names_of(all_known());
-  const auto order = providers_in_order(names, wanted.providers);
+  const auto choices = choices_of(names, wanted.providers);
   std::vector<Seen> seen;
   for (const Known& each : all_known()) {
-    if (std::find(order.begin(), order.end(), each.name.name) != order.end())
-      each.look(seen);
+    const auto choice = std::find_if(choices.begin(), choices.end(), [&](const Choice& any) {
+      return any.provider == each.name.name;
+    });
+    if (choice != choices.end())
+      each.look(choice->ways, seen);
     else
       seen.push_back(unseen(each.name.name));
   }

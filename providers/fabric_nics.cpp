@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <netinet/in.h>
 
+#include <algorithm>
 #include <fstream>
 #include <mutex>
 
@@ -80,13 +81,14 @@ int numa_node_of(const fi_info& info) {
 }
 
 std::string title_of(const Spec& spec, const Way& way) {
-  return fmt::format("{} ({})", spec.name, way.fabric.empty() ? way.provider : way.fabric);
+  return fmt::format("{} ({})", spec.name, way.name());
 }
 
-Sighting describe(const Spec& spec, const Way& way, const fi_info& info) {
+Sighting describe(const Spec& spec, unsigned way, const fi_info& info) {
   Sighting sighting;
   sighting.provider = spec.name;
-  sighting.title = title_of(spec, way);
+  sighting.title = title_of(spec, spec.ways[way]);
+  sighting.way = way;
   sighting.domain = nic_name(info);
   sighting.fabric = info.fabric_attr->name != nullptr ? info.fabric_attr->name : "";
   sighting.is_nic = spec.is_nic;
@@ -99,17 +101,24 @@ Sighting describe(const Spec& spec, const Way& way, const fi_info& info) {
   return sighting;
 }
 
-Seen none_found(const Spec& spec, const Way& way, const std::string& why) {
+/// `why`: empty if nobody looked.
+Seen nothing_in(const Spec& spec, unsigned way, const std::string& why) {
   Seen seen;
   seen.sighting.provider = spec.name;
-  seen.sighting.title = title_of(spec, way);
+  seen.sighting.title = title_of(spec, spec.ways[way]);
+  seen.sighting.way = way;
   seen.sighting.problem = why;
   return seen;
 }
 
+/// Whether people could not tell them apart.
+bool same_place(const Sighting& one, const Sighting& other) {
+  return one.domain == other.domain && one.fabric == other.fabric && one.ip == other.ip;
+}
+
 /// Adds the NICs that are reached in one way; returns libfabric's result if there are none.
-long look_by(const Spec& spec, unsigned rank, std::vector<Seen>& seen) {
-  const Way& way = spec.ways[rank];
+long look_by(const Spec& spec, unsigned index, std::vector<Seen>& seen) {
+  const Way& way = spec.ways[index];
   long result = -FI_ENODATA;
   const InfoPtr list = query(spec, way, result);
   const std::size_t before = seen.size();
@@ -118,8 +127,12 @@ long look_by(const Spec& spec, unsigned rank, std::vector<Seen>& seen) {
     if (info->fabric_attr->prov_name != way.provider) continue;
     // Before 2.1 efa has one fabric and calls it "efa" whatever is asked for.
     if (!way.fabric.empty() && info->fabric_attr->name != way.fabric) continue;
-    Sighting sighting = describe(spec, way, *info);
-    sighting.way = rank;
+    Sighting sighting = describe(spec, index, *info);
+    // ofi_rxm has each interface several times, for attributes that nobody asked for; best first.
+    const bool again =
+        std::any_of(seen.begin() + static_cast<std::ptrdiff_t>(before), seen.end(),
+                    [&](const Seen& each) { return same_place(each.sighting, sighting); });
+    if (again) continue;
     seen.push_back(
         {std::move(sighting), std::make_shared<FabricNic>(spec, way, InfoPtr(fi_dupinfo(info)))});
   }
@@ -129,7 +142,7 @@ long look_by(const Spec& spec, unsigned rank, std::vector<Seen>& seen) {
 
 }  // namespace
 
-void look_at(const Spec& spec, std::vector<Seen>& seen) {
+void look_at(const Spec& spec, std::span<const unsigned> ways, std::vector<Seen>& seen) {
   static std::mutex environment;
   const std::lock_guard lock(environment);
   settle_environment();
@@ -137,9 +150,9 @@ void look_at(const Spec& spec, std::vector<Seen>& seen) {
 
   bool found = false;
   std::vector<std::pair<unsigned, long>> without;
-  for (unsigned rank = 0; rank < spec.ways.size(); ++rank) {
-    if (const long result = look_by(spec, rank, seen); result != 0)
-      without.emplace_back(rank, result);
+  for (const unsigned way : ways) {
+    if (const long result = look_by(spec, way, seen); result != 0)
+      without.emplace_back(way, result);
     else
       found = true;
     // Another name for the same interfaces tells nothing new.
@@ -148,12 +161,15 @@ void look_at(const Spec& spec, std::vector<Seen>& seen) {
   // What the machine lacks explains it, unless another way has found NICs.
   const std::string lack =
       found || without.empty() || spec.why_none == nullptr ? "" : spec.why_none(look_around());
-  for (const auto& [rank, result] : without)
-    seen.push_back(none_found(
-        spec, spec.ways[rank],
+  for (const auto& [way, result] : without)
+    seen.push_back(nothing_in(
+        spec, way,
         !lack.empty() ? lack
                       : fmt::format("libfabric {} offers none that serves: {}", library_version(),
                                     fabric_text(static_cast<int>(-result)))));
+  for (unsigned way = 0; way < spec.ways.size(); ++way)
+    if (std::find(ways.begin(), ways.end(), way) == ways.end())
+      seen.push_back(nothing_in(spec, way, {}));
 }
 
 }  // namespace weft::providers

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
+#include <optional>
 #include <utility>
 
 namespace weft::providers {
@@ -39,8 +41,58 @@ std::vector<std::string> forbidden_in(std::span<const std::string> terms) {
   return names;
 }
 
-bool contains(const std::vector<std::string>& names, std::string_view name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
+bool contains(const auto& list, const auto& value) {
+  return std::find(list.begin(), list.end(), value) != list.end();
+}
+
+/// A whole provider.
+Choice all_of(const ProviderName& provider) {
+  Choice all{provider.name, std::vector<unsigned>(provider.ways.size())};
+  std::iota(all.ways.begin(), all.ways.end(), 0U);
+  return all;
+}
+
+/// What a name stands for: a provider, or one way of a provider. Where libfabric and Weft give one
+/// name to different things ("shm"), it is Weft's.
+std::optional<Choice> meaning_of(std::span<const ProviderName> known, std::string_view name) {
+  for (const ProviderName& each : known)
+    if (each.name == name) return all_of(each);
+  for (const ProviderName& each : known)
+    for (unsigned way = 0; way < each.ways.size(); ++way)
+      if (each.ways[way] == name) return Choice{each.name, {way}};
+  return std::nullopt;
+}
+
+/// Adds what is not among the choices yet.
+void add(std::vector<Choice>& choices, const Choice& more) {
+  const auto same = std::find_if(choices.begin(), choices.end(), [&](const Choice& each) {
+    return each.provider == more.provider;
+  });
+  if (same == choices.end()) {
+    choices.push_back(more);
+    return;
+  }
+  for (const unsigned way : more.ways)
+    if (!contains(same->ways, way)) same->ways.push_back(way);
+}
+
+void remove(std::vector<Choice>& choices, const Choice& less) {
+  for (Choice& each : choices) {
+    if (each.provider != less.provider) continue;
+    std::erase_if(each.ways, [&](unsigned way) { return contains(less.ways, way); });
+  }
+  std::erase_if(choices, [](const Choice& each) { return each.ways.empty(); });
+}
+
+/// "tcp (net, tcp;ofi_rxm)": all names that mean it or one of its ways.
+std::string names_for(std::span<const ProviderName> known, const ProviderName& provider) {
+  std::vector<std::string_view> ways;
+  for (const std::string_view way : provider.ways)
+    if (const auto meaning = meaning_of(known, way);
+        way != provider.name && meaning->provider == provider.name)
+      ways.push_back(way);
+  if (ways.empty()) return std::string(provider.name);
+  return fmt::format("{} ({})", provider.name, fmt::join(ways, ", "));
 }
 
 /// One decision after the other about the same sightings.
@@ -59,13 +111,14 @@ class Chooser {
 
   Result<Selection> choose() {
     if (auto checked = check_names(); !checked) return fail(std::move(checked.error()));
-    for (const std::string& provider : providers_in_order(known_, wanted_.providers)) {
-      take_from(provider);
+    for (const Choice& choice : choices_of(known_, wanted_.providers)) {
+      take_from(choice);
       const bool named = !providers_.empty();
-      if (named && !has_rail_of(provider)) return fail(Code::unavailable, why_none_of(provider));
+      if (named && !has_rail_of(choice.provider))
+        return fail(Code::unavailable, why_none_of(choice.provider));
     }
     for (std::size_t i = 0; i < seen_.size(); ++i)
-      if (result_.reasons[i].empty()) result_.reasons[i] = why_provider_passed(seen_[i].provider);
+      if (result_.reasons[i].empty()) result_.reasons[i] = why_never_chosen(seen_[i]);
     return std::move(result_);
   }
 
@@ -73,7 +126,7 @@ class Chooser {
   Result<void> check_names() const {
     for (const auto* list : {&providers_, &without_})
       for (const std::string& name : *list)
-        if (!knows(name)) return fail(Code::not_found, unknown_provider(name));
+        if (!meaning_of(known_, name)) return fail(Code::not_found, unknown_provider(name));
     for (const std::string& pattern : nics_) {
       const bool seen = std::any_of(seen_.begin(), seen_.end(), [&](const Sighting& each) {
         return each.is_nic && !each.domain.empty() && fits(pattern, each.domain);
@@ -83,14 +136,9 @@ class Chooser {
     return {};
   }
 
-  bool knows(const std::string& provider) const {
-    return std::any_of(known_.begin(), known_.end(),
-                       [&](const ProviderName& each) { return each.name == provider; });
-  }
-
   std::string unknown_provider(const std::string& name) const {
-    std::vector<std::string_view> names;
-    for (const ProviderName& each : known_) names.push_back(each.name);
+    std::vector<std::string> names;
+    for (const ProviderName& each : known_) names.push_back(names_for(known_, each));
     return fmt::format("this build has no provider '{}'; it has: {}", name, fmt::join(names, ", "));
   }
 
@@ -103,14 +151,14 @@ class Chooser {
     return fmt::format("no NIC is called '{}'; there are: {}", pattern, fmt::join(names, ", "));
   }
 
-  void take_from(const std::string& provider) {
+  void take_from(const Choice& choice) {
     std::vector<std::size_t> usable;
     for (std::size_t i = 0; i < seen_.size(); ++i) {
-      if (seen_[i].provider != provider) continue;
+      if (!covers(choice, seen_[i])) continue;
       result_.reasons[i] = why_not(seen_[i]);
       if (result_.reasons[i].empty()) usable.push_back(i);
     }
-    usable = one_way_each(usable);
+    usable = one_way_each(usable, choice);
     std::stable_sort(usable.begin(), usable.end(),
                      [&](std::size_t a, std::size_t b) { return distance(a) < distance(b); });
     const std::size_t limit = nics_.empty() ? std::max(1U, wanted_.max_nics) : usable.size();
@@ -124,6 +172,10 @@ class Chooser {
                           limit, limit);
       if (i < limit) result_.taken.push_back(usable[i]);
     }
+  }
+
+  static bool covers(const Choice& choice, const Sighting& nic) {
+    return choice.provider == nic.provider && contains(choice.ways, nic.way);
   }
 
   std::string why_not(const Sighting& nic) const {
@@ -144,13 +196,18 @@ class Chooser {
   }
 
   /// Whether `one` is the better way to a NIC: as itself, then by the address that was asked for.
-  bool better(const Sighting& one, const Sighting& other) const {
-    if (one.way != other.way) return one.way < other.way;
-    return one.ip == wanted_.rail_address && other.ip != wanted_.rail_address;
+  bool better(const Sighting& one, const Sighting& other, const Choice& choice) const {
+    if (one.way == other.way)
+      return one.ip == wanted_.rail_address && other.ip != wanted_.rail_address;
+    const auto first = std::find_if(choice.ways.begin(), choice.ways.end(), [&](unsigned way) {
+      return way == one.way || way == other.way;
+    });
+    return *first == one.way;
   }
 
   /// Of several ways to one NIC the best.
-  std::vector<std::size_t> one_way_each(const std::vector<std::size_t>& usable) {
+  std::vector<std::size_t> one_way_each(const std::vector<std::size_t>& usable,
+                                        const Choice& choice) {
     std::vector<std::size_t> best;
     for (const std::size_t i : usable) {
       const auto same = std::find_if(best.begin(), best.end(), [&](std::size_t other) {
@@ -158,7 +215,7 @@ class Chooser {
       });
       if (same == best.end())
         best.push_back(i);
-      else if (better(seen_[i], seen_[*same]))
+      else if (better(seen_[i], seen_[*same], choice))
         result_.reasons[std::exchange(*same, i)] = why_not_this_way(i);
       else
         result_.reasons[i] = why_not_this_way(*same);
@@ -182,15 +239,15 @@ class Chooser {
     return far ? 1 : 0;
   }
 
-  bool has_rail_of(const std::string& provider) const {
+  bool has_rail_of(std::string_view provider) const {
     return std::any_of(result_.taken.begin(), result_.taken.end(),
                        [&](std::size_t i) { return seen_[i].provider == provider; });
   }
 
-  std::string why_none_of(const std::string& provider) const {
+  std::string why_none_of(std::string_view provider) const {
     std::vector<std::string> reasons;
     for (std::size_t i = 0; i < seen_.size(); ++i)
-      if (seen_[i].provider == provider)
+      if (seen_[i].provider == provider && !result_.reasons[i].empty())
         reasons.push_back(fmt::format("{}{}{}: {}", seen_[i].title,
                                       seen_[i].domain.empty() ? "" : " ", seen_[i].domain,
                                       result_.reasons[i]));
@@ -198,8 +255,11 @@ class Chooser {
     return fmt::format("provider '{}' can't be used; {}", provider, fmt::join(reasons, "; "));
   }
 
-  std::string why_provider_passed(const std::string& provider) const {
-    if (contains(without_, provider)) return "this provider is forbidden";
+  std::string why_never_chosen(const Sighting& nic) const {
+    const bool forbidden = std::any_of(without_.begin(), without_.end(), [&](const auto& name) {
+      return covers(*meaning_of(known_, name), nic);
+    });
+    if (forbidden) return "this provider is forbidden";
     return providers_.empty() ? "taken only when it is asked for by name"
                               : "not among the providers asked for";
   }
@@ -213,16 +273,18 @@ class Chooser {
 
 }  // namespace
 
-std::vector<std::string> providers_in_order(std::span<const ProviderName> known,
-                                            const std::vector<std::string>& terms) {
-  const auto named = named_in(terms), forbidden = forbidden_in(terms);
-  std::vector<std::string> order;
+std::vector<Choice> choices_of(std::span<const ProviderName> known,
+                               std::span<const std::string> terms) {
+  std::vector<Choice> choices;
+  const auto named = named_in(terms);
   for (const std::string& name : named)
-    if (!contains(forbidden, name) && !contains(order, name)) order.push_back(name);
-  if (!named.empty()) return order;
-  for (const ProviderName& each : known)
-    if (each.by_itself && !contains(forbidden, each.name)) order.emplace_back(each.name);
-  return order;
+    if (const auto meaning = meaning_of(known, name)) add(choices, *meaning);
+  if (named.empty())
+    for (const ProviderName& each : known)
+      if (each.by_itself) add(choices, all_of(each));
+  for (const std::string& name : forbidden_in(terms))
+    if (const auto meaning = meaning_of(known, name)) remove(choices, *meaning);
+  return choices;
 }
 
 Result<Selection> select(std::span<const Sighting> seen, std::span<const ProviderName> known,

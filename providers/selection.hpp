@@ -20,7 +20,7 @@ struct Sighting {
   bool is_nic = true;         // else it is memory, and NICs are not chosen by its name
   std::string ip;             // by which it is reached; empty: by another kind of address
   bool chosen_by_ip = false;  // only the interface with Wanted::rail_address serves
-  unsigned way = 0;           // of several ways to one NIC the one with the lowest number is taken
+  unsigned way = 0;           // of those of its provider (ProviderName::ways)
   int numa_node = -1;         // -1: unknown
   std::string merit;          // what speaks for it, as a sentence
   std::string problem;        // why it can't be used, whatever is wanted; empty: it can
@@ -30,6 +30,8 @@ struct Sighting {
 struct ProviderName {
   std::string_view name;
   bool by_itself = true;  // used without being named
+  /// In which ways it is had, by libfabric's names, best first; at least one.
+  std::vector<std::string_view> ways;
 };
 
 /// What the engine's configuration asks for (see Config).
@@ -40,6 +42,12 @@ struct Wanted {
   std::string rail_address;
   std::vector<int> near_nodes;  // the NUMA nodes of this process's cores
   bool allow_emulation = true;
+};
+
+/// A provider that NICs are taken from.
+struct Choice {
+  std::string_view provider;
+  std::vector<unsigned> ways;  // only in these, best first
 };
 
 struct Selection {
@@ -56,8 +64,9 @@ Result<Selection> select(std::span<const Sighting> seen, std::span<const Provide
 /// emulated shows only then.
 std::string objection(const Capability& record, const Wanted& wanted);
 
-/// The providers that are taken from, best first, if they are there.
-std::vector<std::string> providers_in_order(std::span<const ProviderName> known,
-                                            const std::vector<std::string>& terms);
+/// What `terms`, as in Config::providers, leave to take from, best first. Passes over unknown
+/// names.
+std::vector<Choice> choices_of(std::span<const ProviderName> known,
+                               std::span<const std::string> terms);
 
 }  // namespace weft::providers

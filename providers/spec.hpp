@@ -12,11 +12,14 @@
 
 namespace weft::providers {
 
-/// One of libfabric's names for a provider. An older or newer libfabric may have another one.
+/// What libfabric has for a provider. An older or newer libfabric may have something else.
 struct Way {
   std::string_view provider;
   std::string_view fabric = {};  // where a provider has several; empty: whichever
   bool tagged = true;            // it has tagged messages
+
+  /// libfabric's name for it, which is also how users name it.
+  constexpr std::string_view name() const { return fabric.empty() ? provider : fabric; }
 };
 
 struct Spec {
@@ -61,8 +64,9 @@ struct Spec {
   bool (*path_failed)(int provider_code) = nullptr;
 };
 
-/// Adds what libfabric finds for a provider.
-void look_at(const Spec& spec, std::vector<Seen>& seen);
+/// Adds what libfabric finds for a provider in some of its ways, best first, and what nobody looked
+/// for, because it is in none of these.
+void look_at(const Spec& spec, std::span<const unsigned> ways, std::vector<Seen>& seen);
 
 extern const Spec efa;
 extern const Spec fi_shm;

@@ -5,13 +5,19 @@
 namespace weft::providers {
 namespace {
 
-constexpr Way ways[] = {{"net"}, {"tcp"}, {"tcp;ofi_rxm"}};
+constexpr std::string_view by_rxm = "tcp;ofi_rxm";
+constexpr Way ways[] = {{"net"}, {"tcp"}, {by_rxm}};
+
+// libfabric has FI_PROTO_RXM for all that ofi_rxm makes, over verbs too, where it has the same kind
+// of address.
+constexpr std::uint32_t rxm_protocol = 0x74727877;  // "trxw"
 
 void hints(fi_info& hints) {
   hints.addr_format = FI_FORMAT_UNSPEC;
 }
 
-void quirks(const fi_info&, Capability& record) {
+void quirks(const fi_info& info, Capability& record) {
+  if (info.fabric_attr->prov_name == by_rxm) record.protocol = rxm_protocol;
   // Keys and ranges are checked by the target's provider; under FI_DELIVERY_COMPLETE, which is
   // always set, a refusal also reaches the initiator (as a cut connection).
   record.keys_enforced = true;

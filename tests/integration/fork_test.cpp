@@ -118,7 +118,7 @@ TEST_P(Fork, TheChildsExitLeavesTheParentAlone) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Fork, testing::ValuesIn(all_providers()),
-                         [](const auto& info) { return info.param; });
+                         [](const auto& info) { return name_of(info.param); });
 
 }  // namespace
 }  // namespace weft::test

@@ -208,7 +208,7 @@ TEST_P(SharedMemory, OfAnotherProcessMakesASegment) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, SharedMemory, testing::ValuesIn(all_providers()),
-                         [](const auto& info) { return info.param; });
+                         [](const auto& info) { return name_of(info.param); });
 
 TEST(BadMemory, IsAnError) {
   Engine engine = must(Engine::open(config_for("tcp", 1)));

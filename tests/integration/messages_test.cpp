@@ -205,7 +205,7 @@ TEST_P(Messages, ReceiveCallsBack) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Messages, testing::ValuesIn(all_providers()),
-                         [](const auto& info) { return info.param; });
+                         [](const auto& info) { return name_of(info.param); });
 
 }  // namespace
 }  // namespace weft::test

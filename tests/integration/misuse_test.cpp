@@ -200,7 +200,7 @@ TEST_P(Misuse, Configurations) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Misuse, testing::ValuesIn(all_providers()),
-                         [](const auto& info) { return info.param; });
+                         [](const auto& info) { return name_of(info.param); });
 
 }  // namespace
 }  // namespace weft::test

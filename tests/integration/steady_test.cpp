@@ -206,7 +206,7 @@ TEST_P(SteadyDeaths, LeaveNothingBehind) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, SteadyDeaths, testing::ValuesIn(all_providers()),
-                         [](const auto& info) { return info.param; });
+                         [](const auto& info) { return name_of(info.param); });
 
 INSTANTIATE_TEST_SUITE_P(All, Steady, testing::ValuesIn(all_variants()),
                          [](const auto& info) { return name_of(info.param); });

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstdlib>
 #include <sstream>
 #include <utility>
@@ -34,8 +35,16 @@ std::vector<std::string> all_providers() {
   return providers;
 }
 
+std::string name_of(const std::string& provider) {
+  std::string name = provider;
+  std::replace_if(
+      name.begin(), name.end(), [](unsigned char each) { return std::isalnum(each) == 0; }, '_');
+  return name;
+}
+
 std::string name_of(const Variant& variant) {
-  return variant.provider + (variant.transport == TransportKind::relay ? "_relay" : "_one_sided");
+  return name_of(variant.provider) +
+         (variant.transport == TransportKind::relay ? "_relay" : "_one_sided");
 }
 
 namespace {

@@ -54,8 +54,9 @@ struct Variant {
 /// and shm; each with both transports.
 std::vector<Variant> all_variants();
 std::vector<std::string> all_providers();
-/// "tcp_relay" and the like, for the names of tests.
+/// "tcp_relay" and the like, for the names of tests, which may have letters, digits and "_".
 std::string name_of(const Variant& variant);
+std::string name_of(const std::string& provider);
 
 /// An engine on loopback that nothing but a test's own doing brings down.
 Config config_for(const std::string& provider, unsigned rails = 2);

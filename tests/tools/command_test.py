@@ -382,6 +382,14 @@ class Info(Case):
         self.assertTrue(all("proof" in rail["capability"] for rail in report["rails"]))
         self.assertTrue(all(each["reason"] for each in report["candidates"]))
 
+    def test_provider_by_the_name_that_libfabric_has_for_it(self):
+        result = weft("info", "--json", "--providers", "tcp;ofi_rxm")
+        report = json.loads(result.stdout)
+        self.assertEqual({rail["capability"]["provider"] for rail in report["rails"]},
+                         {"tcp;ofi_rxm"})
+        reasons = {each["provider"]: each["reason"] for each in report["candidates"]}
+        self.assertIn("not among", reasons["tcp (net)"])
+
     def test_help(self):
         for arguments in ([], ["info"], ["decode"], ["prefill"], ["demo"]):
             result = weft(*arguments, "--help")

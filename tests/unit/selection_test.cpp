@@ -1,19 +1,27 @@
 // Which NICs are taken, for machines of all kinds, without any of them.
 #include "selection.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <functional>
-#include <map>
+#include <algorithm>
+#include <utility>
 
 namespace weft::providers {
 namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Pair;
 
-constexpr ProviderName known[] = {{"shm"}, {"efa"}, {"verbs"}, {"tcp"}, {"fi_shm", false}};
+const ProviderName known[] = {
+    {"shm", true, {"shm"}},
+    {"efa", true, {"efa-direct", "efa"}},
+    {"verbs", true, {"verbs;ofi_rxm"}},
+    {"tcp", true, {"net", "tcp", "tcp;ofi_rxm"}},
+    {"fi_shm", false, {"shm"}},
+};
 
 Sighting shm() {
   Sighting seen;
@@ -21,6 +29,13 @@ Sighting shm() {
   seen.domain = "memory";
   seen.is_nic = false;
   seen.merit = "memory";
+  return seen;
+}
+
+Sighting fi_shm() {
+  Sighting seen = shm();
+  seen.provider = "fi_shm";
+  seen.title = "fi_shm (shm)";
   return seen;
 }
 
@@ -45,18 +60,19 @@ Sighting verbs(const std::string& nic, const std::string& ip) {
   return seen;
 }
 
-Sighting tcp(const std::string& interface, const std::string& ip) {
-  Sighting seen = efa(interface, ip);
+Sighting tcp(const std::string& interface, const std::string& ip, unsigned way = 0) {
+  Sighting seen = efa(interface, ip, way);
   seen.provider = "tcp";
-  seen.title = "tcp (net)";
+  seen.title = fmt::format("tcp ({})", known[3].ways[way]);
   seen.ip = ip;
   seen.chosen_by_ip = true;
   return seen;
 }
 
-Sighting missing(const std::string& provider, const std::string& why) {
+Sighting missing(const std::string& provider, const std::string& why, unsigned way = 0) {
   Sighting seen;
   seen.provider = seen.title = provider;
+  seen.way = way;
   seen.problem = why;
   return seen;
 }
@@ -70,8 +86,8 @@ Wanted wanted(const std::vector<std::string>& providers = {},
   return result;
 }
 
-/// A row of the table: what is seen and asked for, and "provider domain" of what is taken, or words
-/// of the error.
+/// A row of the table: what is seen and asked for, and "provider domain" of what is taken
+/// ("provider domain way" where that is not the best), or words of the error.
 struct Case {
   std::string name;
   std::vector<Sighting> seen;
@@ -94,6 +110,19 @@ const std::vector<Sighting>& p4d() {
       efa("rdmap16s27", "efa", 1),
       tcp("ens32", "10.0.0.1"),
       tcp("lo", "127.0.0.1"),
+  };
+  return seen;
+}
+
+/// NICs that libfabric has in several ways.
+const std::vector<Sighting>& all_ways() {
+  static const std::vector<Sighting> seen = {
+      shm(),
+      efa("rdmap16s27"),
+      efa("rdmap16s27", "efa", 1),
+      tcp("eth0", "10.0.0.1"),
+      tcp("eth0", "10.0.0.1", 1),
+      tcp("eth0", "10.0.0.1", 2),
   };
   return seen;
 }
@@ -150,7 +179,12 @@ std::vector<Case> table() {
       {"Forbidden", p4d(), wanted({"^efa", "^tcp"}), {"shm memory"}},
       {"ForbiddenAndNamed", p4d(), wanted({"shm", "tcp", "^tcp"}), {"shm memory"}},
       {"NotByItself", {shm(), missing("fi_shm", "")}, wanted(), {"shm memory"}},
-      {"UnknownProvider", p4d(), wanted({"roce"}), {}, "it has: shm, efa, verbs, tcp, fi_shm"},
+      {"UnknownProvider",
+       p4d(),
+       wanted({"sockets"}),
+       {},
+       "no provider 'sockets'; it has: shm, efa (efa-direct), verbs (verbs;ofi_rxm), tcp (net, "
+       "tcp;ofi_rxm), fi_shm"},
       {"UnknownProviderForbidden", p4d(), wanted({"^roce"}), {}, "no provider 'roce'"},
       {"PinnedNics",
        p4d(),
@@ -187,13 +221,55 @@ std::vector<Case> table() {
       {"WorseWayWhereTheBestIsMissing",
        {missing("efa", "no efa-direct"), efa("a", "efa", 1), efa("b", "efa", 1)},
        wanted({"efa"}),
-       {"efa a", "efa b"}},
+       {"efa a efa", "efa b efa"}},
       {"EachNicByItsBestWay",
        {efa("a"), efa("a", "efa", 1), efa("b", "efa", 1)},
        wanted({"efa"}),
-       {"efa a", "efa b"}},
+       {"efa a", "efa b efa"}},
+      {"WayByItsName", all_ways(), wanted({"tcp;ofi_rxm"}), {"tcp eth0 tcp;ofi_rxm"}},
+      {"BestWayOfAProvider", all_ways(), wanted({"tcp"}), {"tcp eth0"}},
+      {"WayForbidden",
+       all_ways(),
+       wanted({"^net", "^efa-direct"}),
+       {"shm memory", "efa rdmap16s27 efa", "tcp eth0 tcp"}},
+      {"WayOfANamedProviderForbidden",
+       all_ways(),
+       wanted({"efa", "^efa-direct"}),
+       {"efa rdmap16s27 efa"}},
+      {"WaysInTheOrderOfTheUser",
+       all_ways(),
+       wanted({"tcp;ofi_rxm", "shm", "net"}),
+       {"tcp eth0 tcp;ofi_rxm", "shm memory"}},
+      {"WayBeforeTheOthersOfItsProvider",
+       all_ways(),
+       wanted({"tcp;ofi_rxm", "tcp"}),
+       {"tcp eth0 tcp;ofi_rxm"}},
+      {"NextWayWhereTheFirstIsMissing",
+       {missing("tcp", "no net"), tcp("eth0", "10.0.0.1", 2)},
+       wanted({"net", "tcp;ofi_rxm"}),
+       {"tcp eth0 tcp;ofi_rxm"}},
+      {"WayMissing",
+       {missing("tcp", "no net"), tcp("eth0", "10.0.0.1", 2)},
+       wanted({"net"}),
+       {},
+       "provider 'tcp' can't be used; tcp: no net"},
+      {"WayNamedAndForbidden", all_ways(), wanted({"shm", "net", "^net"}), {"shm memory"}},
+      {"AllWaysForbidden", {verbs("mlx5_0", "10.1.0.1")}, wanted({"^verbs;ofi_rxm"}), {}},
+      {"WeftsNameBeforeLibfabrics", {shm(), fi_shm()}, wanted({"shm"}), {"shm memory"}},
+      {"LibfabricsNameForbiddenAsWefts",
+       {shm(), fi_shm()},
+       wanted({"fi_shm", "^shm"}),
+       {"fi_shm memory"}},
       {"NothingAtAll", {}, wanted(), {}},
   };
+}
+
+std::string text_of(const Sighting& nic) {
+  std::string text = nic.provider + " " + nic.domain;
+  const auto* provider = std::find_if(std::begin(known), std::end(known),
+                                      [&](const auto& each) { return each.name == nic.provider; });
+  if (nic.way > 0) text += fmt::format(" {}", provider->ways[nic.way]);
+  return text;
 }
 
 class Select : public testing::TestWithParam<Case> {};
@@ -208,8 +284,7 @@ TEST_P(Select, Takes) {
   }
   ASSERT_TRUE(selection) << selection.error().to_string();
   std::vector<std::string> taken;
-  for (const std::size_t i : selection->taken)
-    taken.push_back(row.seen[i].provider + " " + row.seen[i].domain);
+  for (const std::size_t i : selection->taken) taken.push_back(text_of(row.seen[i]));
   EXPECT_EQ(taken, row.taken);
   ASSERT_EQ(selection->reasons.size(), row.seen.size());
   for (const std::string& reason : selection->reasons) EXPECT_NE(reason, "");
@@ -236,6 +311,37 @@ TEST(SelectReasons, SayWhyEachWasPassedOver) {
               ElementsAre("NIC", HasSubstr("better reached as"), HasSubstr("better reached as"),
                           HasSubstr("this NIC is forbidden"), HasSubstr("max_nics"),
                           HasSubstr("forbidden"), HasSubstr("not among the providers asked for")));
+}
+
+TEST(SelectReasons, SayWhatBecameOfEachWay) {
+  const auto named = select(all_ways(), known, wanted({"tcp;ofi_rxm"}));
+  ASSERT_TRUE(named);
+  const auto passed = HasSubstr("not among the providers asked for");
+  EXPECT_THAT(named->reasons, ElementsAre(passed, passed, passed, passed, passed, "NIC"));
+
+  const auto forbidden = select(all_ways(), known, wanted({"tcp", "^net"}));
+  ASSERT_TRUE(forbidden);
+  EXPECT_THAT(forbidden->reasons, ElementsAre(passed, passed, passed, HasSubstr("forbidden"), "NIC",
+                                              HasSubstr("better reached as tcp (tcp) eth0")));
+}
+
+using Ways = std::vector<unsigned>;
+
+/// Each provider with its ways.
+std::vector<std::pair<std::string_view, Ways>> chosen(const std::vector<std::string>& terms) {
+  std::vector<std::pair<std::string_view, Ways>> result;
+  for (const Choice& each : choices_of(known, terms)) result.emplace_back(each.provider, each.ways);
+  return result;
+}
+
+TEST(Choices, AreWhatIsWorthALook) {
+  EXPECT_THAT(chosen({}), ElementsAre(Pair("shm", Ways{0}), Pair("efa", Ways{0, 1}),
+                                      Pair("verbs", Ways{0}), Pair("tcp", Ways{0, 1, 2})));
+  EXPECT_THAT(chosen({"tcp;ofi_rxm"}), ElementsAre(Pair("tcp", Ways{2})));
+  EXPECT_THAT(chosen({"tcp;ofi_rxm", "tcp"}), ElementsAre(Pair("tcp", Ways{2, 0, 1})));
+  EXPECT_THAT(chosen({"tcp", "efa", "^net"}),
+              ElementsAre(Pair("tcp", Ways{1, 2}), Pair("efa", Ways{0, 1})));
+  EXPECT_THAT(chosen({"sockets", "net"}), ElementsAre(Pair("tcp", Ways{0})));
 }
 
 TEST(Objection, EmulationIsRefusedWhereItIsRuledOut) {

@@ -131,7 +131,7 @@ std::string text(const Info& info) {
   std::string out =
       fmt::format("Weft {}, libfabric {}\n\nLooked at\n", WEFT_VERSION, libfabric_version(info));
   for (const Candidate& each : info.candidates)
-    out += fmt::format("  {:<7} {:<16} {:<14} {}\n", each.taken ? "taken" : "passed", each.provider,
+    out += fmt::format("  {:<7} {:<21} {:<14} {}\n", each.taken ? "taken" : "passed", each.provider,
                        each.domain, each.reason);
   if (!info.fallback.empty()) out += fmt::format("\nA slower way is taken: {}\n", info.fallback);
   if (!info.settings.empty()) out += "\nSettings, and where they come from\n";

@@ -72,8 +72,10 @@ void add_console(CLI::App& command, ConsoleOptions& options, bool progress) {
 void add_fabric(CLI::App& command, FabricOptions& options) {
   const std::string group = "Fabric";
   command
-      .add_option("--providers", options.providers,
-                  "Providers to use, best first: shm,efa,verbs,tcp,fi_shm; ^NAME forbids one")
+      .add_option(
+          "--providers", options.providers,
+          "Providers to use, best first: shm,efa,verbs,tcp,fi_shm, or libfabric's name for a "
+          "way to have one, e.g. efa-direct; ^NAME forbids one")
       ->type_name("LIST")
       ->delimiter(',')
       ->group(group);

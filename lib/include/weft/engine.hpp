@@ -67,6 +67,12 @@ struct Config {
   /// Providers to use, best first: "shm", "efa", "verbs", "tcp", "fi_shm" (libfabric's shm, which
   /// is taken only if it is named). "^tcp" forbids one. With no name in it: all but fi_shm and
   /// those forbidden, in this order. What is named and can't be had is an error.
+  ///
+  /// libfabric may have one of these in several ways, of which the best that is there is taken:
+  /// tcp as "net", "tcp" or "tcp;ofi_rxm", efa as "efa-direct" or "efa". libfabric's own name
+  /// stands for that way alone, and "^efa-direct" forbids it alone; of several that are named, the
+  /// first that is there is taken. A name that is also one of the five above ("tcp") means the
+  /// whole.
   std::vector<std::string> providers = {};
   /// NICs to use, by the names of their libfabric domains ("rdmap79s0") or patterns of them
   /// ("rdmap*"), best first; "^eth0" forbids one. A name or pattern that fits none is an error.

@@ -185,8 +185,9 @@ typedef struct weft_config {
   /// Local IP address whose interface carries the tcp rails. Default: that of `advertise`, else of
   /// `listen`, else loopback.
   const char* rail_address;
-  /// Names of providers to use, best first: "shm", "efa", "verbs", "tcp", "fi_shm"; "^tcp" forbids
-  /// one. No names: all but fi_shm and those forbidden.
+  /// Names of providers to use, best first: "shm", "efa", "verbs", "tcp", "fi_shm", or libfabric's
+  /// names for ways to have one ("tcp;ofi_rxm", "efa-direct"); "^tcp" forbids one. No names: all
+  /// but fi_shm and those forbidden.
   const char* const* providers;
   size_t provider_count;
   /// Names or patterns of NICs to use, best first ("rdmap*"); "^eth0" forbids one. None: the
