@@ -242,5 +242,11 @@ TEST(Choice, NothingInCommonIsAnError) {
   EXPECT_TRUE(fails_with(a.connect(b.address(), soon()), Code::unavailable));
 }
 
+TEST(Choice, WaysThatLibfabricHasForOneProviderDoNotMix) {
+  Engine usual = must(Engine::open(config_for("tcp")));
+  Engine other = must(Engine::open(config_for("tcp;ofi_rxm")));
+  EXPECT_TRUE(fails_with(usual.connect(other.address(), soon()), Code::unavailable));
+}
+
 }  // namespace
 }  // namespace weft::test
