@@ -4,6 +4,7 @@
 #include <netinet/in.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <fstream>
 #include <mutex>
 
@@ -67,13 +68,20 @@ std::string source_ip(const fi_info& info) {
   return text;
 }
 
+/// Where the kernel tells of devices. rdma-core, which finds the NICs, takes another place from the
+/// same variable.
+std::string sysfs() {
+  const char* place = secure_getenv("SYSFS_PATH");
+  return place != nullptr ? place : "/sys";
+}
+
 /// As the kernel has it for the NIC's PCI function; -1 where it has none.
 int numa_node_of(const fi_info& info) {
   if (info.nic == nullptr || info.nic->bus_attr == nullptr ||
       info.nic->bus_attr->bus_type != FI_BUS_PCI)
     return -1;
   const fi_pci_attr& pci = info.nic->bus_attr->attr.pci;
-  std::ifstream file(fmt::format("/sys/bus/pci/devices/{:04x}:{:02x}:{:02x}.{:x}/numa_node",
+  std::ifstream file(fmt::format("{}/bus/pci/devices/{:04x}:{:02x}:{:02x}.{:x}/numa_node", sysfs(),
                                  pci.domain_id, pci.bus_id, pci.device_id, pci.function_id));
   int node = -1;
   file >> node;

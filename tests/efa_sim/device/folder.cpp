@@ -13,6 +13,7 @@ namespace fs = std::filesystem;
 void make_sysfs(const fs::path& root, const std::vector<NicDescription>& nics) {
   const fs::path driver = root / "bus/pci/drivers/efa";
   fs::create_directories(driver);
+  fs::create_directories(root / "bus/pci/devices");
   fs::create_directories(root / "class/infiniband_verbs");
   std::ofstream(root / "class/infiniband_verbs/abi_version") << "6\n";
   for (const NicDescription& nic : nics) {
@@ -22,6 +23,8 @@ void make_sysfs(const fs::path& root, const std::vector<NicDescription>& nics) {
     fs::create_directories(entry);
     fs::create_directory_symlink(driver, device / "driver");
     fs::create_directory_symlink(device, entry / "device");
+    fs::create_directory_symlink(device, root / "bus/pci/devices" / nic.pci);
+    std::ofstream(device / "numa_node") << nic.numa_node << '\n';
   }
 }
 

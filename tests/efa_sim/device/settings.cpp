@@ -132,9 +132,10 @@ std::vector<NicDescription> parse_nics(std::string_view text) {
   std::vector<NicDescription> nics;
   for (const std::string& word : split(text, ", \t\n")) {
     const auto parts = split(word, "@");
-    if (parts.size() != 3) refuse(fmt::format("'{}' is not name@pci-address@gigabits", word));
-    const double gigabits = number_in(word, parts[2]);
-    nics.push_back({parts[0], parts[1], static_cast<std::uint32_t>(gigabits)});
+    if (parts.size() < 3 || parts.size() > 4)
+      refuse(fmt::format("'{}' is not name@pci-address@gigabits or ...@numa-node", word));
+    nics.push_back({parts[0], parts[1], static_cast<std::uint32_t>(number_in(word, parts[2]))});
+    if (parts.size() == 4) nics.back().numa_node = static_cast<int>(number_in(word, parts[3]));
     if (parts[0].size() > 31 || parts[1].size() > 31) refuse(fmt::format("'{}' is long", word));
   }
   if (nics.size() > 64) refuse("at most 64 NICs");

@@ -91,9 +91,11 @@ struct NicDescription {
   std::string name;
   std::string pci;
   std::uint32_t gigabits;
+  int numa_node = -1;  // -1: as where the machine doesn't say
 };
 
-/// Reads "name@pci-address@gigabits" with commas between. Throws std::invalid_argument.
+/// Reads "name@pci-address@gigabits" or "name@pci-address@gigabits@numa-node" with commas between.
+/// Throws std::invalid_argument.
 std::vector<NicDescription> parse_nics(std::string_view text);
 /// The text for a number of NICs, as an instance with many of them would have them.
 std::string nics_text(unsigned count);

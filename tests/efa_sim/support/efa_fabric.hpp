@@ -33,7 +33,7 @@ class EfaControl {
 
 struct EfaOptions {
   unsigned nics = 4;
-  std::string nic_list;  // instead of a number: name@pci-address@gigabits, with commas between
+  std::string nic_list;  // instead of a number: name@pci-address@gigabits[@numa-node],...
   std::string settings;  // from the beginning
   unsigned hosts = 0;    // among which processes are dealt; 0: every process is a host of its own
   std::uint64_t seed = 1;

@@ -62,7 +62,7 @@ int main(int count, char** values) {
   std::vector<std::string> faults, words;
   int host = -1;
   app.add_option("--nics", options.nics, "NICs of each host")->check(CLI::Range(1, 64));
-  app.add_option("--nic-list", options.nic_list, "name@pci-address@gigabits,...");
+  app.add_option("--nic-list", options.nic_list, "name@pci-address@gigabits[@numa-node],...");
   app.add_option("--hosts", options.hosts,
                  "simulated hosts among which processes are dealt (0: one for each process)");
   app.add_option("--host", host, "the host of the command and of all that it starts");

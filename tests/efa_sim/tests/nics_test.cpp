@@ -1,5 +1,6 @@
 // The NICs that the real provider finds, for fabrics of several kinds; and how long a device lives.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -8,6 +9,8 @@
 #include <sstream>
 
 #include "efa_fabric.hpp"
+#include "engines.hpp"
+#include "machine.hpp"
 #include "node.hpp"
 #include "process.hpp"
 
@@ -143,6 +146,41 @@ TEST(Nics, MayBeMany) {
     each->say("end");
     EXPECT_EQ(each->join(), 0);
   }
+}
+
+/// Opens an engine as it is by default. Says which NICs it takes, and why not the last one.
+WEFT_ROLE(engine) {
+  Config config;
+  config.providers = {"efa"};
+  const Engine engine = test::must(Engine::open(config));
+  std::vector<std::string> taken;
+  for (const RailInfo& rail : engine.info().rails) taken.push_back(rail.capability.domain);
+  parent.say(fmt::format("{}", fmt::join(taken, " ")));
+  for (const Candidate& each : engine.info().candidates)
+    if (each.domain == arguments.at(0)) parent.say(each.reason);
+  parent.hear(Deadline::in(60s));
+  return 0;
+}
+
+/// The first half of them on a NUMA node where this process has no cores.
+std::string far_and_near(unsigned count) {
+  const auto nodes = topo::usable_nodes();
+  const int near = nodes.empty() ? 0 : nodes.front(), far = 63;
+  std::string list;
+  for (unsigned i = 0; i < count; ++i)
+    list += fmt::format("efa_{}@0000:{:02x}:1a.0@100@{},", i, 0x10 + i, i < count / 2 ? far : near);
+  return list;
+}
+
+TEST(Nics, NearestFourOfManyAreTaken) {
+  if (topo::usable_nodes().empty()) GTEST_SKIP() << "this machine does not tell its NUMA nodes";
+  const EfaFabric fabric(EfaOptions{.nic_list = far_and_near(32)});
+  fabric.set_environment();
+  Child child("engine", {"efa_31"});
+  EXPECT_EQ(child.hear(), "efa_16 efa_17 efa_18 efa_19");
+  EXPECT_NE(child.hear().find("no more than 4 were asked for"), std::string::npos);
+  child.say("end");
+  EXPECT_EQ(child.join(), 0);
 }
 
 std::string folder_of(const EfaFabric& fabric) {

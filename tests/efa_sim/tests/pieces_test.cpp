@@ -65,12 +65,14 @@ TEST(Settings, RefuseAllOrNothing) {
 }
 
 TEST(Nics, AreParsed) {
-  const auto nics = parse_nics("a@0000:00:1e.0@100,b@0001:00:1f.0@400");
-  ASSERT_EQ(nics.size(), 2u);
+  const auto nics = parse_nics("a@0000:00:1e.0@100,b@0001:00:1f.0@400,c@0:0:0.0@1@3");
+  ASSERT_EQ(nics.size(), 3u);
   EXPECT_EQ(nics[1].name, "b");
   EXPECT_EQ(nics[1].pci, "0001:00:1f.0");
   EXPECT_EQ(nics[1].gigabits, 400u);
-  for (const char* text : {"a", "a@b", "a@b@c", "a@b@1@2"})
+  EXPECT_EQ(nics[1].numa_node, -1);
+  EXPECT_EQ(nics[2].numa_node, 3);
+  for (const char* text : {"a", "a@b", "a@b@c", "a@b@1@c", "a@b@1@2@3"})
     EXPECT_THROW(parse_nics(text), std::invalid_argument) << text;
 }
 
