@@ -228,6 +228,9 @@ Result<void> FabricEndpoint::open(const Spec& spec, const Way& way, const fi_inf
         if (spec.examine != nullptr) spec.examine(*handles_.endpoint, record_);
         completion_flags_ = completion_flags(record_.proof);
         if (spec.shared_in_process) shared_ = std::make_unique<SharedEndpoint>(as_text(address_));
+        // When it is first polled, efa makes its pools of packets (1.17, prov/efa/src/rxr/rxr_ep.c:
+        // rxr_ep_grow_rx_pkt_pools), 100 MB for each NIC. Not while a peer waits for a heartbeat.
+        poll();
       });
 }
 
