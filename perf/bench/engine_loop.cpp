@@ -1,55 +1,17 @@
 #include "engine_loop.hpp"
 
 #include <fmt/format.h>
-#include <poll.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
-#include <cerrno>
-#include <csignal>
 #include <cstring>
 #include <deque>
-#include <functional>
-#include <optional>
 #include <weft/engine.hpp>
+
+#include "sides.hpp"
 
 namespace weft::perf {
 namespace {
-
-/// Both ends of a pipe.
-struct Pipe {
-  Pipe() {
-    if (::pipe2(fds.data(), 0) != 0) fds = {-1, -1};
-  }
-  Pipe(const Pipe&) = delete;
-  Pipe& operator=(const Pipe&) = delete;
-  ~Pipe() { close_read(), close_write(); }
-  void close_read() { close_end(0); }
-  void close_write() { close_end(1); }
-  void close_end(std::size_t end) {
-    if (fds[end] >= 0) ::close(fds[end]);
-    fds[end] = -1;
-  }
-  std::array<int, 2> fds{-1, -1};
-};
-
-/// A line from a pipe: the other process says everything in one write.
-Result<std::string> read_line(int fd, Deadline deadline) {
-  pollfd waited{fd, POLLIN, 0};
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline.left());
-  std::array<char, 4096> text;
-  const ssize_t length = ::poll(&waited, 1, static_cast<int>(left.count())) == 1
-                             ? ::read(fd, text.data(), text.size())
-                             : -1;
-  if (length <= 0) return fail(Code::timed_out, "a side of the benchmark did not answer");
-  return std::string(text.data(), static_cast<std::size_t>(length));
-}
-
-void write_line(int fd, const std::string& line) {
-  [[maybe_unused]] const ssize_t written = ::write(fd, line.data(), line.size());
-}
 
 Config engine_config(const EngineConfig& config) {
   Config made;
@@ -71,8 +33,7 @@ Result<void> target(const EngineConfig& config, int answer, int life) {
       .and_then([&](const Grant& grant) { return engine->publish("target", grant); })
       .map([&] {
         write_line(answer, engine->address());
-        std::array<char, 1> none;
-        [[maybe_unused]] const ssize_t ended = ::read(life, none.data(), none.size());
+        wait_for_end(life);
       });
 }
 
@@ -132,46 +93,24 @@ Result<EngineResult> initiate(const EngineConfig& config, const std::string& add
   return result;
 }
 
-pid_t start(const std::function<void()>& body) {
-  const pid_t pid = ::fork();
-  if (pid != 0) return pid;
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  body();
-  ::_exit(0);
-}
-
-/// Kills a side that is still there, and reaps it.
-struct Side {
-  explicit Side(pid_t pid) : pid(pid) {}
-  Side(const Side&) = delete;
-  Side& operator=(const Side&) = delete;
-  ~Side() {
-    if (pid <= 0) return;
-    ::kill(pid, SIGKILL);
-    ::waitpid(pid, nullptr, 0);
-  }
-  pid_t pid;
-};
-
 }  // namespace
 
 Result<EngineResult> run_engine(const EngineConfig& config) {
   const Deadline deadline = Deadline::in(std::chrono::milliseconds(config.timeout_ms));
   Pipe answer, life, result;
-  const Side serving(start([&] {
+  const Side serving([&] {
     life.close_write();
-    if (auto ended = target(config, answer.fds[1], life.fds[0]); !ended)
-      write_line(answer.fds[1], "error " + ended.error().to_string());
-  }));
-  auto address = read_line(answer.fds[0], deadline);
+    if (auto ended = target(config, answer.write_end(), life.read_end()); !ended)
+      write_line(answer.write_end(), "error " + ended.error().to_string());
+  });
+  auto address = read_line(answer.read_end(), deadline);
   if (!address) return fail(std::move(address.error()));
-  if (address->starts_with("error ")) return fail(Code::internal, *address);
-  const Side asking(start([&] {
+  const Side asking([&] {
     const auto made = initiate(config, *address);
-    write_line(result.fds[1], made ? fmt::format("{} {}", made->bytes, made->seconds)
-                                   : "error " + made.error().to_string());
-  }));
-  auto line = read_line(result.fds[0], deadline);
+    write_line(result.write_end(), made ? fmt::format("{} {}", made->bytes, made->seconds)
+                                        : "error " + made.error().to_string());
+  });
+  auto line = read_line(result.read_end(), deadline);
   if (!line) return fail(std::move(line.error()));
   EngineResult made;
   unsigned long long bytes = 0;

@@ -10,12 +10,15 @@
 
 #include "engine_loop.hpp"
 #include "raw_loop.hpp"
+#include "spread.hpp"
 
 namespace {
 
 using weft::Result;
 using weft::perf::EngineConfig;
 using weft::perf::RawConfig;
+using weft::perf::Spread;
+using weft::perf::spread_of;
 
 struct Options {
   std::vector<std::string> providers{"tcp", "shm"};
@@ -25,16 +28,6 @@ struct Options {
   bool read = false, json = false;
   EngineConfig engine;
 };
-
-/// Median, least and greatest.
-struct Spread {
-  double median = 0, least = 0, greatest = 0;
-};
-
-Spread spread_of(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return {values[values.size() / 2], values.front(), values.back()};
-}
 
 Result<double> run_raw_once(const Options& options, const std::string& provider, std::size_t size,
                             unsigned window) {
