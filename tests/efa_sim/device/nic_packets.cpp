@@ -11,6 +11,20 @@ namespace {
 constexpr std::uint64_t most_in_flight = 64;
 constexpr std::chrono::microseconds pause(200);
 
+/// What a copy at the target says of the operation. Nobody may have told the device yet that the
+/// process has ended; with it ends its queue pair.
+Status status_of(Copied copied_there) {
+  switch (copied_there) {
+    case Copied::all:
+      return Status::ok;
+    case Copied::not_all:
+      return Status::remote_bad_address;
+    case Copied::process_gone:
+      return Status::remote_bad_queue_pair;
+  }
+  return Status::remote_abort;
+}
+
 }  // namespace
 
 void Nic::fill_window() {
@@ -129,23 +143,26 @@ Status Nic::read(const Packet& packet, QueuePair& target) {
   const Domain& own = operation.owner->attributes.domain;
   bytes_.resize(packet.length);
   const std::uint64_t there = operation.remote_address + packet.offset;
-  if (!read_from(target.attributes.domain.process, {{there, packet.length}}, bytes_.data()))
-    return Status::remote_bad_address;
+  const Copied copied =
+      read_from(target.attributes.domain.process, {{there, packet.length}}, bytes_.data());
+  if (copied != Copied::all) return status_of(copied);
   // The memory may have been deregistered since the operation began.
   for (const auto& [key, piece] : operation.local) {
     if (!regions.allows(own, key, piece.address, piece.length, local_write))
       return Status::invalid_local_key;
   }
   const auto here = part_of(operation.local_pieces(), packet.offset, packet.length);
-  return write_to(own.process, here, bytes_.data()) ? Status::ok : Status::invalid_local_key;
+  const bool moved = write_to(own.process, here, bytes_.data()) == Copied::all;
+  return moved ? Status::ok : Status::invalid_local_key;
 }
 
 Status Nic::write(const Packet& packet, QueuePair& target) {
   Operation& operation = *packet.operation;
   if (!gather(operation, packet.offset, packet.length)) return Status::invalid_local_key;
   const std::uint64_t there = operation.remote_address + packet.offset;
-  if (!write_to(target.attributes.domain.process, {{there, packet.length}}, bytes_.data()))
-    return Status::remote_bad_address;
+  const Copied copied =
+      write_to(target.attributes.domain.process, {{there, packet.length}}, bytes_.data());
+  if (copied != Copied::all) return status_of(copied);
   if (operation.duplicated && operation.duplicate.empty()) {
     operation.duplicate = bytes_;
     operation.duplicate_offset = packet.offset;
@@ -164,7 +181,8 @@ bool Nic::gather(const Operation& operation, std::uint64_t offset, std::uint64_t
     if (piece.length > 0 && !regions.allows(own, key, piece.address, piece.length, 0)) return false;
   }
   bytes_.resize(length);
-  return read_from(own.process, part_of(operation.local_pieces(), offset, length), bytes_.data());
+  const auto here = part_of(operation.local_pieces(), offset, length);
+  return read_from(own.process, here, bytes_.data()) == Copied::all;
 }
 
 Nic::Delivery Nic::deliver(Operation& operation, QueuePair& target, Time now) {
@@ -251,11 +269,12 @@ Status Nic::fill_receive(Operation& operation, QueuePair& target, CompletionEntr
     entry.status = Status::bad_length;
     return Status::remote_bad_length;
   }
-  const bool moved = gather(operation, 0, operation.length) &&
-                     write_to(domain.process, part_of(pieces, 0, operation.length), bytes_.data());
-  if (moved) return Status::ok;
+  Copied copied = Copied::not_all;
+  if (gather(operation, 0, operation.length))
+    copied = write_to(domain.process, part_of(pieces, 0, operation.length), bytes_.data());
+  if (copied == Copied::all) return Status::ok;
   entry.status = Status::remote_abort;
-  return Status::remote_abort;
+  return copied == Copied::process_gone ? status_of(copied) : Status::remote_abort;
 }
 
 bool Nic::replay(Time now) {
@@ -266,7 +285,7 @@ bool Nic::replay(Time now) {
     const std::uint64_t there = operation.remote_address + operation.duplicate_offset;
     const std::uint64_t length = operation.duplicate.size();
     if (due.nic->regions.allows(due.domain, operation.remote_key, there, length, remote_write) &&
-        write_to(due.domain.process, {{there, length}}, operation.duplicate.data()))
+        write_to(due.domain.process, {{there, length}}, operation.duplicate.data()) == Copied::all)
       ++counters.duplicates;
     replays_.erase(replays_.begin());
     replayed = true;

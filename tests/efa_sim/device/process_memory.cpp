@@ -3,21 +3,24 @@
 #include <sys/uio.h>
 
 #include <algorithm>
+#include <cerrno>
 
 namespace weft::efa_sim {
 namespace {
 
 template <typename Call>
-bool copy(Call call, pid_t process, const std::vector<Piece>& pieces, void* own) {
+Copied copy(Call call, pid_t process, const std::vector<Piece>& pieces, void* own) {
   std::vector<iovec> remote;
   std::uint64_t bytes = 0;
   for (const Piece& piece : pieces) {
     remote.push_back({reinterpret_cast<void*>(piece.address), piece.length});
     bytes += piece.length;
   }
-  if (bytes == 0) return true;
+  if (bytes == 0) return Copied::all;
   const iovec local{own, bytes};
-  return call(process, &local, 1, remote.data(), remote.size(), 0) == static_cast<ssize_t>(bytes);
+  const ssize_t copied = call(process, &local, 1, remote.data(), remote.size(), 0);
+  if (copied < 0 && errno == ESRCH) return Copied::process_gone;
+  return copied == static_cast<ssize_t>(bytes) ? Copied::all : Copied::not_all;
 }
 
 }  // namespace
@@ -39,11 +42,11 @@ std::vector<Piece> part_of(const std::vector<Piece>& pieces, std::uint64_t offse
   return part;
 }
 
-bool read_from(pid_t process, const std::vector<Piece>& pieces, std::byte* into) {
+Copied read_from(pid_t process, const std::vector<Piece>& pieces, std::byte* into) {
   return copy(process_vm_readv, process, pieces, into);
 }
 
-bool write_to(pid_t process, const std::vector<Piece>& pieces, const std::byte* from) {
+Copied write_to(pid_t process, const std::vector<Piece>& pieces, const std::byte* from) {
   return copy(process_vm_writev, process, pieces, const_cast<std::byte*>(from));
 }
 

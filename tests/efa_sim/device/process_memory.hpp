@@ -20,8 +20,10 @@ struct Piece {
 std::vector<Piece> part_of(const std::vector<Piece>& pieces, std::uint64_t offset,
                            std::uint64_t length);
 
-/// Whether all bytes could be read (written).
-bool read_from(pid_t process, const std::vector<Piece>& pieces, std::byte* into);
-bool write_to(pid_t process, const std::vector<Piece>& pieces, const std::byte* from);
+/// What became of a copy. A process that has ended is without memory before its sockets close.
+enum class Copied { all, not_all, process_gone };
+
+Copied read_from(pid_t process, const std::vector<Piece>& pieces, std::byte* into);
+Copied write_to(pid_t process, const std::vector<Piece>& pieces, const std::byte* from);
 
 }  // namespace weft::efa_sim

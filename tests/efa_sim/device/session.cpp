@@ -142,9 +142,9 @@ void Session::handle(const Request& request, Descriptors& files, Reply& reply,
 
 void Session::hello(const Request& request, Reply& reply, std::vector<int>& given) {
   std::uint64_t cookie = 0;
-  const bool readable = read_from(process_, {{request.hello.cookie, sizeof cookie}},
+  const Copied copied = read_from(process_, {{request.hello.cookie, sizeof cookie}},
                                   reinterpret_cast<std::byte*>(&cookie));
-  if (!readable || cookie != hello_cookie)
+  if (copied != Copied::all || cookie != hello_cookie)
     fail(EPERM, "the device can't reach a process's memory (process_vm_readv)");
   if (request.hello.host >= 0) {
     host_ = static_cast<std::uint32_t>(request.hello.host);

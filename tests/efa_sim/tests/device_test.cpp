@@ -1,6 +1,7 @@
 // The device as its users' rings see it: what arrives, in which order, with which status, and what
 // each fault does. No libfabric, and no time but the test's own.
 #include <gmock/gmock.h>
+#include <sys/wait.h>
 
 #include <algorithm>
 
@@ -305,6 +306,20 @@ TEST_F(Devices, DeadPeers) {
   EXPECT_EQ(ended(), Status::ok) << "the others of that NIC live";
   fabric.configure("clear peer_timeout_ms=50,h1.dead_process=" + std::to_string(getpid()));
   EXPECT_EQ(run(Opcode::write, 100), Status::unreachable_remote);
+}
+
+TEST_F(Devices, AProcessThatHasEndedHasNoQueuePair) {
+  const pid_t process = fork();
+  if (process == 0) _exit(0);
+  waitpid(process, nullptr, 0);
+  WireEndpoint ended_one(fabric, 2, true, process);
+  ended_one.nic.addresses.add(ended_one.domain, here.nic.gid);
+  ended_one.post_receive(1, {100});
+  // Whatever the device has not been told yet: its memory is not wrong, it is gone.
+  for (const Opcode opcode : {Opcode::send, Opcode::read, Opcode::write}) {
+    here.post(here.entry(opcode, ended_one, 100));
+    EXPECT_EQ(ended(), Status::remote_bad_queue_pair);
+  }
 }
 
 TEST_F(Devices, ASilentPeerDoesNotStopOthers) {

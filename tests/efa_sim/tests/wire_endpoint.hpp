@@ -18,9 +18,10 @@ class WireEndpoint {
   static constexpr std::size_t bytes = 1 << 20;
   static constexpr QueuePairQueues::Sizes sizes{64, 64};
 
-  WireEndpoint(Fabric& fabric, std::uint32_t host, bool unsolicited = true)
+  WireEndpoint(Fabric& fabric, std::uint32_t host, bool unsolicited = true,
+               pid_t process = getpid())
       : nic(fabric.nic(host, 0)),
-        domain{host + 1, getpid()},
+        domain{host + 1, process},
         completions(nic.create_completion_queue(256, {}, 0)),
         queue_pair(
             *nic.create_queue_pair({domain, &completions, &completions, sizes, unsolicited})),
