@@ -45,7 +45,9 @@ Result<void> Exchange::tell(std::uint64_t tag, const Json& document) {
   const Deadline until = deadline();
   for (std::size_t at = 0; at < bytes.size(); at += fragment_bytes) {
     const Bytes piece = Bytes(bytes).subspan(at, std::min(fragment_bytes, bytes.size() - at));
-    Blob fragment = {at + piece.size() < bytes.size() ? more_follows : last};
+    Blob fragment;
+    fragment.reserve(1 + piece.size());
+    fragment.push_back(at + piece.size() < bytes.size() ? more_follows : last);
     fragment.insert(fragment.end(), piece.begin(), piece.end());
     if (auto sent = engine_.send(peer_, tag, fragment, until); !sent) return sent;
   }
