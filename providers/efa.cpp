@@ -27,6 +27,10 @@ enum Status : int {
   remote_unresponsive = 13,
   remote_unknown_peer = 14,
   remote_unreachable = 15,
+  // What "efa" makes of 13 (libfabric 1.22 and newer, prov/efa/src/efa_errno.h): after the two have
+  // shaken hands, and before.
+  established_unresponsive = 4124,
+  unestablished_unresponsive = 4126,
 };
 
 void hints(fi_info& hints) {
@@ -104,6 +108,8 @@ std::string_view advice(int provider_code) {
   switch (provider_code) {
     case remote_unresponsive:
     case remote_unreachable:
+    case established_unresponsive:
+    case unestablished_unresponsive:
       return "; if this peer was never reached, see to it that the security group allows all "
              "traffic to and from itself, and that both NICs are in one subnet";
     case remote_unknown_queue:
@@ -123,6 +129,8 @@ bool path_failed(int provider_code) {
     case remote_unresponsive:
     case remote_unknown_peer:
     case remote_unreachable:
+    case established_unresponsive:
+    case unestablished_unresponsive:
       return true;
     default:
       return false;
