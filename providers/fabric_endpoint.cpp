@@ -345,6 +345,8 @@ Result<FabricAddress> FabricEndpoint::insert(Bytes address) {
   if (has_relay_endpoint() && address.size() != address_.size())
     return fail(Code::protocol_mismatch, fmt::format("the peer's address has {} bytes and not {}",
                                                      address.size(), address_.size()));
+  if (spec_->check_peer != nullptr)
+    if (auto fit = spec_->check_peer(as_text(address)); !fit) return fail(std::move(fit.error()));
   const std::lock_guard inserting(inserting_);
   const auto lock = guard();
   const std::size_t one = has_relay_endpoint() ? address.size() / 2 : address.size();

@@ -49,12 +49,32 @@ std::string source_name() {
   return fmt::format("weft-{}-{}-{}", process_namespace(), getpid(), count.fetch_add(1));
 }
 
-bool left_behind(const char* name) {
+/// The process of this namespace that a name tells; 0: none.
+pid_t process_of(const char* name) {
   std::uint64_t space = 0;
   long process = 0;
-  return std::sscanf(name, "weft-%" SCNu64 "-%ld-", &space, &process) == 2 &&
-         space == process_namespace() && process > 0 && kill(static_cast<pid_t>(process), 0) != 0 &&
-         errno == ESRCH;
+  const bool ours = std::sscanf(name, "weft-%" SCNu64 "-%ld-", &space, &process) == 2 &&
+                    space == process_namespace() && process > 0;
+  return ours ? static_cast<pid_t>(process) : 0;
+}
+
+bool left_behind(const char* name) {
+  const pid_t process = process_of(name);
+  return process != 0 && kill(process, 0) != 0 && errno == ESRCH;
+}
+
+/// From libfabric 2.5 on (2.6 still does), an endpoint that is called by another one of its process
+/// follows a wild pointer when it answers: smr_map_to_region (prov/shm/src/smr_av.c) finds the
+/// memory of an endpoint of the same process in a list, and then never says where it is
+/// (smr_map_to_endpoint).
+Result<void> check_peer(std::string_view address) {
+  // libfabric may set "fi_shm://" before it.
+  const std::size_t begin = address.find("weft-");
+  const bool own =
+      begin != address.npos && process_of(std::string(address.substr(begin)).c_str()) == getpid();
+  if (!own || FI_VERSION_LT(fi_version(), FI_VERSION(2, 5))) return {};
+  return fail(Code::unavailable,
+              "libfabric's shm crashes between two engines of one process, from libfabric 2.5 on");
 }
 
 // A process that was killed leaves its regions behind. Those of this user and process namespace
@@ -84,6 +104,7 @@ const Spec fi_shm = {
     .is_nic = false,
     .prepare = remove_leftovers,
     .shared_in_process = true,
+    .check_peer = check_peer,
     .source_name = source_name,
 };
 

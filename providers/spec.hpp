@@ -48,6 +48,8 @@ struct Spec {
   void (*prepare)() = nullptr;
   /// Whether endpoints of one process look into each other (SharedEndpoint).
   bool shared_in_process = false;
+  /// What speaks against a peer with that address; null where nothing does.
+  Result<void> (*check_peer)(std::string_view address) = nullptr;
   /// An endpoint's source address; null where the provider's own choice does.
   std::string (*source_name)() = nullptr;
   /// Whether it tells of some failures by an event queue, and aborts where there is none.

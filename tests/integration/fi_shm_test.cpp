@@ -12,12 +12,30 @@ namespace {
 
 constexpr Pair thousand[] = {{0, 0, 1000}};
 
+/// Whether libfabric's shm can't do it between two engines of one process (providers/fi_shm.cpp).
+bool crashes_within_a_process() {
+  const Engine engine = must(Engine::open(config_for("fi_shm")));
+  unsigned major = 0, minor = 0;
+  const std::string version = engine.info().rails.front().capability.libfabric_version;
+  std::sscanf(version.c_str(), "%u.%u", &major, &minor);
+  return std::pair(major, minor) >= std::pair(2u, 5u);
+}
+
 TEST(FiShm, IsTakenOnlyByName) {
   Engine engine = must(Engine::open(Config{}));
   for (const RailInfo& rail : engine.info().rails) EXPECT_FALSE(rail.name.starts_with("fi_shm"));
 }
 
+TEST(FiShm, RefusesWhatWouldCrash) {
+  if (!crashes_within_a_process()) GTEST_SKIP() << "this libfabric does not crash";
+  Engine a = must(Engine::open(config_for("fi_shm")));
+  Engine b = must(Engine::open(config_for("fi_shm")));
+  EXPECT_TRUE(fails_with(a.connect(b.info().address, soon()), Code::unavailable));
+}
+
 TEST(FiShm, MovesEveryByteBothWays) {
+  if (crashes_within_a_process())
+    GTEST_SKIP() << "libfabric's shm crashes between two engines of one process, from 2.5 on";
   for (const TransportKind transport : {TransportKind::one_sided, TransportKind::relay}) {
     Couple pair = couple(config_for(Variant{"fi_shm", transport}));
     EXPECT_TRUE(pair.to_b.rails().front().starts_with("fi_shm"));
@@ -31,6 +49,9 @@ TEST(FiShm, MovesEveryByteBothWays) {
   }
 }
 
+// Linux's SA_RESTORER: in the flags of all signals that were ever set, to whatever.
+constexpr int set_by_libc = 0x04000000;
+
 std::array<struct sigaction, 65> handlers() {
   std::array<struct sigaction, 65> all{};
   for (int number = 1; number < 65; ++number)
@@ -42,7 +63,8 @@ void expect_same(const std::array<struct sigaction, 65>& before) {
   const auto now = handlers();
   for (std::size_t number = 1; number < before.size(); ++number) {
     EXPECT_EQ(now[number].sa_handler, before[number].sa_handler) << strsignal(int(number));
-    EXPECT_EQ(now[number].sa_flags, before[number].sa_flags) << strsignal(int(number));
+    EXPECT_EQ(now[number].sa_flags & ~set_by_libc, before[number].sa_flags & ~set_by_libc)
+        << strsignal(int(number));
   }
 }
 
@@ -51,8 +73,12 @@ TEST(SignalHandlers, AreTheApplicationsOwn) {
   const auto old = signal(SIGTERM, [](int) {});
   const auto before = handlers();
   {
-    Couple pair = couple(config_for("fi_shm"));
+    Engine engine = must(Engine::open(config_for("fi_shm")));
     expect_same(before);
+  }
+  expect_same(before);
+  if (!crashes_within_a_process()) {
+    Couple pair = couple(config_for("fi_shm"));
     Board board(pair, 1000, 1000);
     board.expect_moved(Direction::write, thousand);
     expect_same(before);
