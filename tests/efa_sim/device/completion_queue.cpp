@@ -44,11 +44,15 @@ void CompletionQueue::write(CompletionEntry entry) {
   ++written_;
 }
 
+/// Hardware sees each ring of a doorbell, and keeps the wish for an event until it is met; here the
+/// ring that tells of entries read may hide the wish before it is seen. So one event is sent for
+/// each number, which grows as events are taken: whoever takes one wishes for the next.
 bool CompletionQueue::notify() {
   if (!channel_) return false;
-  const std::uint32_t doorbell = queues_.doorbell().load(std::memory_order_acquire);
-  if ((doorbell & doorbell_arm) == 0 || doorbell == answered_ || unread() == 0) return false;
-  answered_ = doorbell;
+  const std::uint32_t sequence =
+      queues_.doorbell().load(std::memory_order_acquire) & doorbell_sequence_mask;
+  if (sequence == answered_ || unread() == 0) return false;
+  answered_ = sequence;
   // A pipe that is full holds events enough.
   [[maybe_unused]] const ssize_t written = ::write(channel_.get(), &event_, sizeof event_);
   return true;

@@ -37,8 +37,8 @@ class CompletionQueue {
   std::uint64_t event_;
   std::multimap<Time, CompletionEntry> waiting_;
   std::uint32_t written_ = 0;
-  /// The value of the doorbell that the last event answered.
-  std::uint32_t answered_ = 0;
+  /// The doorbell's number that the last event answered; at first none.
+  std::uint32_t answered_ = ~std::uint32_t{0};
   std::uint64_t times_full_ = 0;
   bool full_ = false;
 };

@@ -183,7 +183,8 @@ void Session::open(const Request& request, Reply& reply) {
         nic.settings.number(Setting::part),          nic.settings.number(Setting::send_queue),
         nic.settings.number(Setting::receive_queue), nic.settings.number(Setting::inline_size),
         nic.settings.number(Setting::message),       nic.settings.number(Setting::read),
-        nic.settings.number(Setting::write),         nic.settings.number(Setting::unsolicited)};
+        nic.settings.number(Setting::write),         nic.settings.number(Setting::unsolicited),
+        nic.settings.number(Setting::interrupts)};
     return;
   }
   fail(ENODEV, "no such NIC");

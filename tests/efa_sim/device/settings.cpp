@@ -20,6 +20,7 @@ constexpr Known known[] = {
     {"read", 1},
     {"write", 1},
     {"unsolicited", 1},
+    {"interrupts", 1},
     {"send_queue", 4096},
     {"receive_queue", 32768},
     {"inline", 32},

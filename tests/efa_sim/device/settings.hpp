@@ -19,6 +19,7 @@ enum class Setting : std::size_t {
   read,
   write,
   unsolicited,
+  interrupts,
   send_queue,
   receive_queue,
   inline_size,

@@ -79,7 +79,8 @@ struct NicInformation {
 
 /// What queries of a NIC return.
 struct Limits {
-  std::uint32_t part, send_size, receive_size, inline_size, message_size, read, write, unsolicited;
+  std::uint32_t part, send_size, receive_size, inline_size, message_size, read, write, unsolicited,
+      interrupts;
 };
 
 struct Counters {

@@ -100,7 +100,8 @@ EFA_SIM_EXPORT ibv_context* ibv_open_device(ibv_device* device) {
   verbs.device = device;
   verbs.abi_compat = __VERBS_ABI_IS_EXTENDED;
   verbs.cmd_fd = verbs.async_fd = -1;
-  verbs.num_comp_vectors = 1;
+  // Without a second one, libfabric takes it that completion queues can't wake anybody.
+  verbs.num_comp_vectors = reply.limits.interrupts != 0 ? 2 : 1;
   verbs.ops.post_send = post_send;
   verbs.ops.post_recv = post_receive;
   verbs.ops.poll_cq = poll_cq;
