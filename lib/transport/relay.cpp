@@ -46,6 +46,7 @@ Result<void> Relay::add_peer(const std::shared_ptr<PeerState>& peer, Route& rout
   if (auto grown = sends_.grow(missing); !grown) return grown;
   spare_receives_ -= wanted - missing;
   while (Buffer* buffer = receives_.take()) post_receive(*buffer);
+  post_failed_receives();
   links_.try_emplace(own_token, Link{peer, &route, wanted});
   return {};
 }
@@ -135,11 +136,14 @@ void Relay::completed(providers::Posted& posted, const providers::Completion& co
     return;
   }
   if (completion.ok) {
+    post_failed_receives();
     arrived(buffer, completion.length);
   } else {
     log(LogLevel::debug, "relay: a receive failed: {}",
         providers::fabric_text(completion.fabric_code));
-    if (!completion.too_long) return;  // as in Channel::arrived
+    // Not posted again at once: an endpoint that fails all receives would do so for ever. But
+    // messages that are too long are their sender's fault, who may be anybody.
+    if (!completion.too_long) return failed_receives_.push_back(&buffer);
   }
   post_receive(buffer);
 }
@@ -273,6 +277,12 @@ void Relay::finish(std::uint64_t operation, const providers::Completion& complet
   pending_.erase(entry);
   --op.route->relayed;
   sink().chunk_ended(op, completion);
+}
+
+/// A peer that dies takes the receives along that its messages had come to (ofi_rxm fetches large
+/// ones by reading), and they count as spare ones.
+void Relay::post_failed_receives() {
+  for (Buffer* buffer : std::exchange(failed_receives_, {})) post_receive(*buffer);
 }
 
 void Relay::post_receive(Buffer& buffer) {

@@ -76,6 +76,7 @@ class Relay final : public Transport, private providers::CompletionHandler {
   void answer_missed(Answer answer);
   void answer_again();
   void post_receive(Buffer& buffer);
+  void post_failed_receives();
 
   providers::Endpoint& endpoint_;
   const std::uint32_t rail_;
@@ -84,6 +85,7 @@ class Relay final : public Transport, private providers::CompletionHandler {
   BufferPool receives_, sends_;
   std::size_t spare_receives_ = 0;                  // posted for peers that are gone
   std::vector<Buffer*> unposted_;                   // receives that the provider had no room for
+  std::vector<Buffer*> failed_receives_;            // not posted again yet
   std::unordered_map<std::uint64_t, Link> links_;   // by own token
   std::unordered_map<std::uint64_t, Op*> pending_;  // by the number of the request
   std::deque<Answer> answers_;  // waiting for a buffer; bounded by the peers' credits
