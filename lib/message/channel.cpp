@@ -55,6 +55,7 @@ Result<void> Channel::add_peer(const std::shared_ptr<PeerState>& peer, std::uint
   if (auto grown = sends_.grow(missing); !grown) return grown;
   spare_receives_ -= wanted - missing;
   while (Buffer* buffer = receives_.take()) post_receive(*buffer);
+  post_all(failed_);
 
   const Introduction& theirs = peer->introduction;
   const Capability& record = endpoint_.capability();
@@ -123,8 +124,7 @@ void Channel::attend(Link& link) {
 }
 
 std::size_t Channel::pump() {
-  if (!unposted_.empty())
-    for (Buffer* buffer : std::exchange(unposted_, {})) post_receive(*buffer);
+  post_all(unposted_);
   if (endpoint_.capability().path_failures) rescue_overdue();
   if (attended_.empty()) return 0;
   std::size_t count = 0;
@@ -325,13 +325,15 @@ void Channel::send_failed(Sending& sending, const providers::Completion& complet
 
 void Channel::arrived(Buffer& buffer, const providers::Completion& completion) {
   if (completion.ok) {
+    post_all(failed_);
     deliver({buffer.data, completion.length}, nullptr);
   } else {
     log(LogLevel::debug, "rail {}: a receive failed: {}", rail_name_,
         providers::fabric_text(completion.fabric_code));
-    // An endpoint that fails receives would do so for ever. But messages that are too long are the
-    // sender's fault, who may be anybody, and must not use up the receives of others.
-    if (!completion.too_long) return;
+    // An endpoint that fails all receives would do so for ever, so not at once. But messages that
+    // are too long are the sender's fault, who may be anybody, and must not use up the receives of
+    // others.
+    if (!completion.too_long) return failed_.push_back(&buffer);
   }
   post_receive(buffer);
 }
@@ -371,6 +373,11 @@ void Channel::hand_on(Link& link, Arrived&& message) {
     link.peer->mailbox.message_arrived(message.tag, std::move(message.bytes));
   ++link.taken;
   if (owes_credits(link)) attend(link);
+}
+
+void Channel::post_all(std::vector<Buffer*>& receives) {
+  if (receives.empty()) return;
+  for (Buffer* buffer : std::exchange(receives, {})) post_receive(*buffer);
 }
 
 void Channel::post_receive(Buffer& buffer) {

@@ -98,6 +98,7 @@ class Channel final : private providers::CompletionHandler {
   void take_credits(Link& link, std::uint64_t returned);
   void hand_on(Link& link, Arrived&& message);
   void post_receive(Buffer& buffer);
+  void post_all(std::vector<Buffer*>& receives);
   std::size_t serve(Link& link);
   bool owes_credits(const Link& link) const;
   bool return_credits(Link& link);
@@ -120,6 +121,7 @@ class Channel final : private providers::CompletionHandler {
   BufferPool receives_, sends_;
   std::size_t spare_receives_ = 0;                 // posted for peers that are gone
   std::vector<Buffer*> unposted_;                  // receives that the provider had no room for
+  std::vector<Buffer*> failed_;                    // receives that are not posted again yet
   std::unordered_map<std::uint64_t, Link> links_;  // by own token
   std::vector<std::uint64_t> attended_;
   std::map<std::uint64_t, Sending> in_flight_;  // by the send buffer's number: oldest first

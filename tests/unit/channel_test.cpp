@@ -346,6 +346,22 @@ TEST_F(ChannelTest, NobodySpeaksForAnother) {
   EXPECT_THAT(b->received(), IsEmpty());
 }
 
+TEST_F(ChannelTest, ReceivesThatFailedAreThereAgainForThoseWhoCome) {
+  const std::size_t all = b->endpoint.receives.size();
+  // Those of a peer that died while its messages came.
+  for (std::size_t i = 0; i + 1 < all; ++i) {
+    const auto [posted, local] = b->endpoint.receives.front();
+    b->endpoint.receives.pop_front();
+    providers::Completion failed;
+    failed.ok = false;
+    posted->handler->completed(*posted, failed);
+  }
+  EXPECT_EQ(b->endpoint.receives.size(), 1U) << "not at once: it might go on for ever";
+  a->send(1);
+  end(carry());
+  EXPECT_EQ(b->endpoint.receives.size(), all);
+}
+
 TEST_F(ChannelTest, CreditsThatAreToldTwiceCountOnce) {
   for (std::uint64_t tag = 0; tag < credits; ++tag) a->send(tag);
   while (!a->endpoint.sent.empty()) end(carry());
