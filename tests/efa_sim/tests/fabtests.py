@@ -95,12 +95,12 @@ def is_listened_to(port):
 
 
 class Process:
-    """One side of a test, in a process group of its own."""
+    """One side of a test, or all of it."""
 
     def __init__(self, command, fabric, *options):
         arguments = [program_of(command), *command.split()[1:], "-p", "efa", "-f", fabric, *options]
         self.process = subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                        stderr=subprocess.STDOUT, text=True, start_new_session=True)
+                                        stderr=subprocess.STDOUT, text=True)
         self.text = ""
 
     def end(self, deadline):
@@ -112,9 +112,8 @@ class Process:
             return None
 
     def kill(self):
-        if self.process.poll() is None:
-            os.killpg(self.process.pid, signal.SIGKILL)
-        self.text += self.process.communicate()[0] or ""
+        self.process.kill()
+        self.text = self.process.communicate()[0] or self.text
 
 
 def run_alone(command, fabric):
@@ -180,6 +179,8 @@ def main():
     if program_of("fi_rdm_pingpong") is None:
         print("skipped: fabtests are not installed (no fi_rdm_pingpong on the PATH)")
         return SKIPPED
+    # A test runner that has no more patience; what was started is ended then too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     ends = collections.Counter()
     for command, run in cases(options.fabric):
         if options.words and not any(word in command for word in options.words):
