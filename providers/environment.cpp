@@ -38,6 +38,9 @@ void settle_environment() {
     // as many as the size says (4096 by default); a sender that finds none waits.
     set_unless_set("FI_OFI_RXM_USE_SRX", "1");
     set_unless_set("FI_OFI_RXM_MSG_RX_SIZE", "1024");
+    // No messages in segments: a connection that closes in the middle of one takes this process
+    // with it (2.1, prov/rxm/src/rxm_conn.c: rxm_close_conn takes a list's link for an entry).
+    set_unless_set("FI_OFI_RXM_SAR_LIMIT", "0");
 #ifndef WEFT_HAVE_FI_OPT_SHARED_MEMORY_PERMITTED
     // Peers on this machine go by shm; the efa provider's own shared memory would be a second,
     // hidden way. Newer libraries have an option for it (efa.cpp).
