@@ -1,6 +1,7 @@
 // Engine: meeting peers, and losing them.
 #include <fmt/format.h>
 
+#include <set>
 #include <utility>
 
 #include "base/log.hpp"
@@ -107,8 +108,10 @@ Result<void> EngineState::make_routes(PeerState& peer, const Introduction& self,
     peer.route_by_rail[paired.own] = route;
     route->rail = rails_[paired.own].get();
     route->rail_name = route->rail->name();
-    route->sources = paired.sources;
-    for (const std::uint32_t theirs : pairing.theirs) {
+    route->sources = paired.sources.size();
+    std::set<std::uint32_t> known(paired.targets.begin(), paired.targets.end());
+    known.insert(paired.sources.begin(), paired.sources.end());
+    for (const std::uint32_t theirs : known) {
       auto address = route->rail->endpoint().insert(peer.introduction.rails[theirs].address);
       if (!address) return fail(std::move(address.error().with_rail(route->rail->name())));
       route->addresses[theirs] = *address;

@@ -25,13 +25,14 @@ std::vector<std::size_t> targets_of(std::size_t own, std::size_t ours, std::size
   return targets;
 }
 
-std::size_t sources_of(std::size_t own, std::size_t ours, std::size_t theirs) {
-  std::size_t count = 0;
+/// Positions among `theirs` rails that send to position `own` of `ours`.
+std::vector<std::size_t> sources_of(std::size_t own, std::size_t ours, std::size_t theirs) {
+  std::vector<std::size_t> sources;
   for (std::size_t source = 0; source < theirs; ++source) {
     const auto targets = targets_of(source, theirs, ours);
-    count += static_cast<std::size_t>(std::count(targets.begin(), targets.end(), own));
+    if (std::find(targets.begin(), targets.end(), own) != targets.end()) sources.push_back(source);
   }
-  return count;
+  return sources;
 }
 
 /// What `engine` prefers to the chosen kind, and `other` has not.
@@ -73,9 +74,11 @@ Pairing pair_rails(const Introduction& own, const Introduction& peer, bool same_
       continue;
     }
     for (std::size_t i = 0; i < ours.size(); ++i) {
-      PairedRail rail{ours[i], {}, sources_of(i, ours.size(), theirs.size())};
+      PairedRail rail{ours[i], {}, {}};
       for (const std::size_t target : targets_of(i, ours.size(), theirs.size()))
         rail.targets.push_back(theirs[target]);
+      for (const std::size_t source : sources_of(i, ours.size(), theirs.size()))
+        rail.sources.push_back(theirs[source]);
       pairing.rails.push_back(std::move(rail));
     }
     pairing.theirs = theirs;

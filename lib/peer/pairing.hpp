@@ -17,7 +17,7 @@ RailKind kind_of(const RailAddress& rail);
 struct PairedRail {
   std::uint32_t own = 0;               // index of our rail
   std::vector<std::uint32_t> targets;  // the peer's rails that it sends to, in turn; never empty
-  std::size_t sources = 0;             // how many of the peer's rails send to it
+  std::vector<std::uint32_t> sources;  // the peer's rails that send to it
 };
 
 struct Pairing {

@@ -28,7 +28,8 @@ struct Route {
   std::vector<RemoteRail> targets;  // that it sends to, in turn; not empty
   std::size_t next_target = 0;
   std::size_t sources = 0;  // how many of the peer's rails send to this rail
-  std::unordered_map<std::uint32_t, providers::FabricAddress> addresses;  // of all the peer's rails
+  std::unordered_map<std::uint32_t, providers::FabricAddress>
+      addresses;  // of rails that it sends to or hears from
 
   const RemoteRail& take_turn() {
     const RemoteRail& target = targets[next_target];
