@@ -84,11 +84,15 @@ TEST_P(RogueMessages, ForgedHeadsAreIgnored) {
 
 TEST_P(RogueMessages, ThatAreTooLongUseUpNoReceives) {
   if (GetParam() == "fi_shm") GTEST_SKIP() << "one such message stops libfabric's shm (1.17)";
-  // More than there are receives, and longer than they are.
-  for (int i = 0; i < 100; ++i)
-    EXPECT_NE(scene.send(Class::message, noise(20'000)).how, Ending::silent);
-  for (int i = 0; i < 50; ++i)
-    EXPECT_NE(scene.send(Class::relay, noise(300'000)).how, Ending::silent);
+  // More than there are receives, and longer than they are. ofi_rxm has long messages fetched by
+  // their receiver, and whoever sends one that does not fit never hears of it.
+  const bool hears = GetParam() != "verbs" && GetParam() != "tcp;ofi_rxm";
+  const auto send = [&](Class type, std::size_t length) {
+    const auto ending = scene.send(type, noise(length), hears ? 30s : 50ms);
+    if (hears) EXPECT_NE(ending.how, Ending::silent);
+  };
+  for (int i = 0; i < 100; ++i) send(Class::message, 20'000);
+  for (int i = 0; i < 50; ++i) send(Class::relay, 300'000);
   expect_nothing_happened();
 }
 
