@@ -167,7 +167,7 @@ INSTANTIATE_TEST_SUITE_P(All, RogueMemory,
                          testing::Combine(testing::ValuesIn(all_providers()),
                                           testing::Values(Direction::write, Direction::read)),
                          [](const auto& info) {
-                           return std::get<0>(info.param) +
+                           return name_of(std::get<0>(info.param)) +
                                   (std::get<1>(info.param) == Direction::write ? "_write"
                                                                                : "_read");
                          });

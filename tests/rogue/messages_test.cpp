@@ -131,7 +131,7 @@ TEST_P(RogueMessages, RingsThatAreScribbledOverAreIgnored) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, RogueMessages, testing::ValuesIn(all_providers()),
-                         [](const auto& info) { return info.param; });
+                         [](const auto& info) { return name_of(info.param); });
 
 }  // namespace
 }  // namespace weft::test
