@@ -89,7 +89,9 @@ TEST_P(RogueMessages, ThatAreTooLongUseUpNoReceives) {
   const bool hears = GetParam() != "verbs" && GetParam() != "tcp;ofi_rxm";
   const auto send = [&](Class type, std::size_t length) {
     const auto ending = scene.send(type, noise(length), hears ? 30s : 50ms);
-    if (hears) EXPECT_NE(ending.how, Ending::silent);
+    if (hears) {
+      EXPECT_NE(ending.how, Ending::silent);
+    }
   };
   for (int i = 0; i < 100; ++i) send(Class::message, 20'000);
   for (int i = 0; i < 50; ++i) send(Class::relay, 300'000);
