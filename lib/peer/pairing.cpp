@@ -81,7 +81,6 @@ Pairing pair_rails(const Introduction& own, const Introduction& peer, bool same_
         rail.sources.push_back(theirs[source]);
       pairing.rails.push_back(std::move(rail));
     }
-    pairing.theirs = theirs;
     pairing.reason = fmt::format("{} with {} of our rails and {} of the peer's", candidate.provider,
                                  ours.size(), theirs.size());
     std::vector<std::string> missed;

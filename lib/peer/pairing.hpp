@@ -21,8 +21,7 @@ struct PairedRail {
 };
 
 struct Pairing {
-  std::vector<PairedRail> rails;      // empty: the two can't reach each other
-  std::vector<std::uint32_t> theirs;  // all of the peer's rails that are used, by index
+  std::vector<PairedRail> rails;  // empty: the two can't reach each other
   /// Why a better way that one of the two has is not taken: the other lacks it. Empty if none is
   /// missed.
   std::string fallback;

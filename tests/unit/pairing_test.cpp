@@ -39,12 +39,13 @@ void expect_consistent(const Pairing& a, const Pairing& b) {
   ASSERT_FALSE(a.rails.empty());
   ASSERT_FALSE(b.rails.empty());
   const auto check = [](const Pairing& own, const Pairing& peer) {
-    std::set<std::uint32_t> used, reached;
+    std::set<std::uint32_t> used, reached, theirs;
     for (const PairedRail& rail : own.rails) {
       EXPECT_TRUE(used.insert(rail.own).second) << "a rail is listed once";
       EXPECT_FALSE(rail.targets.empty());
       EXPECT_EQ(std::set(rail.targets.begin(), rail.targets.end()).size(), rail.targets.size());
       reached.insert(rail.targets.begin(), rail.targets.end());
+      theirs.insert(rail.sources.begin(), rail.sources.end());
       std::vector<std::uint32_t> sources;
       for (const PairedRail& other : peer.rails)
         if (std::count(other.targets.begin(), other.targets.end(), rail.own) > 0)
@@ -52,7 +53,6 @@ void expect_consistent(const Pairing& a, const Pairing& b) {
       EXPECT_EQ(rail.sources, sources) << "of rail " << rail.own;
       EXPECT_FALSE(sources.empty()) << "rail " << rail.own << " is never sent to";
     }
-    std::set<std::uint32_t> theirs(own.theirs.begin(), own.theirs.end());
     EXPECT_EQ(reached, theirs) << "every rail of the peer's is used";
     std::set<std::uint32_t> listed;
     for (const PairedRail& rail : peer.rails) listed.insert(rail.own);
