@@ -1,4 +1,5 @@
-// An endpoint of somebody who is no engine: libfabric's public interface and nothing of Weft's.
+// An endpoint of somebody who is no engine: libfabric's public interface, and nothing of Weft's but
+// the pointers that own its objects.
 #pragma once
 
 #include <rdma/fabric.h>
@@ -12,6 +13,7 @@
 #include <span>
 #include <string>
 
+#include "fabric.hpp"
 #include "rogue.hpp"
 
 namespace weft::test {
@@ -35,15 +37,6 @@ class Stranger final : public Rogue {
   Ending send(Class type, std::size_t length, Deadline deadline) override;
 
  private:
-  struct Closer {
-    template <typename T>
-    void operator()(T* object) const {
-      fi_close(&object->fid);
-    }
-    void operator()(fi_info* info) const { fi_freeinfo(info); }
-  };
-  template <typename T>
-  using Owned = std::unique_ptr<T, Closer>;
   /// Stays in place for as long as the provider may know it.
   struct Operation {
     fi_context2 context;
@@ -64,14 +57,14 @@ class Stranger final : public Rogue {
   const std::span<std::byte> memory_;
   fi_addr_t victim_ = FI_ADDR_UNSPEC, relay_ = FI_ADDR_UNSPEC;
   bool tagged_ = true;
-  Owned<fi_info> info_;
-  Owned<fid_fabric> fabric_object_;  // closed from the last to the first
-  Owned<fid_domain> domain_;
-  Owned<fid_eq> events_;
-  Owned<fid_cq> completions_;
-  Owned<fid_av> addresses_;
-  Owned<fid_mr> region_;
-  Owned<fid_ep> endpoint_;
+  providers::InfoPtr info_;
+  providers::FidPtr<fid_fabric> fabric_object_;  // closed from the last to the first
+  providers::FidPtr<fid_domain> domain_;
+  providers::FidPtr<fid_eq> events_;
+  providers::FidPtr<fid_cq> completions_;
+  providers::FidPtr<fid_av> addresses_;
+  providers::FidPtr<fid_mr> region_;
+  providers::FidPtr<fid_ep> endpoint_;
 };
 
 }  // namespace weft::test
