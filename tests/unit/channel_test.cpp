@@ -108,6 +108,14 @@ struct Side {
     channel.attend(*other);
     channel.pump();
   }
+  /// Until it has something for the control connection.
+  void pump_until_it_tells() {
+    const auto until = soon();
+    while (told.empty() && !until.passed()) {
+      channel.pump();
+      std::this_thread::yield();
+    }
+  }
   /// The tags of the messages that have arrived.
   std::vector<std::uint64_t> received() {
     std::vector<std::uint64_t> tags;
@@ -254,11 +262,7 @@ TEST_F(ChannelTest, MoreThanOneWindowOfThemComesThrough) {
 
 TEST_F(ChannelTest, WhatIsNeitherDeliveredNorFailedIsSentAroundInTheEnd) {
   a->send(1);
-  const auto until = soon();
-  while (a->told.empty() && !until.passed()) {
-    a->channel.pump();
-    std::this_thread::yield();
-  }
+  a->pump_until_it_tells();
   exchange_notices();
   EXPECT_THAT(b->received(), ElementsAre(1));
   EXPECT_TRUE(all_settled());
@@ -271,11 +275,7 @@ TEST_F(ChannelTest, WhatIsNeitherDeliveredNorFailedIsSentAroundInTheEnd) {
 TEST_F(ChannelTest, WhatIsRefusedForTooLongIsSentAround) {
   a->endpoint.answer.status = PostStatus::again;
   a->send(1);
-  const auto until = soon();
-  while (a->told.empty() && !until.passed()) {
-    a->channel.pump();
-    std::this_thread::yield();
-  }
+  a->pump_until_it_tells();
   exchange_notices();
   EXPECT_THAT(b->received(), ElementsAre(1));
 }
@@ -284,11 +284,7 @@ TEST_F(ChannelTest, CreditsThatAreRefusedForTooLongAreSentAround) {
   for (std::uint64_t tag = 0; tag < credits; ++tag) a->send(tag);
   while (!a->endpoint.sent.empty()) end(carry());
   b->endpoint.answer.status = PostStatus::again;
-  const auto until = soon();
-  while (b->told.empty() && !until.passed()) {
-    b->channel.pump();
-    std::this_thread::yield();
-  }
+  b->pump_until_it_tells();
   exchange_notices();
   a->send(credits);
   EXPECT_EQ(a->endpoint.sent.size(), 1U);
