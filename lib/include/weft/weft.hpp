@@ -11,5 +11,6 @@
 #include <weft/log.hpp>
 #include <weft/memory.hpp>
 #include <weft/message.hpp>
+#include <weft/topology.hpp>
 #include <weft/transfer.hpp>
 #include <weft/version.hpp>
