@@ -1,39 +1,28 @@
 #include "machine.hpp"
 
-#include <hwloc.h>
-
 #include <algorithm>
-#include <memory>
+
+#include "hwloc.hpp"
 
 namespace weft::topo {
 namespace {
 
-struct TopologyDeleter {
-  void operator()(hwloc_topology* topology) const { hwloc_topology_destroy(topology); }
-};
-using Topology = std::unique_ptr<hwloc_topology, TopologyDeleter>;
-
-struct BitmapDeleter {
-  void operator()(hwloc_bitmap_s* bitmap) const { hwloc_bitmap_free(bitmap); }
-};
-using Bitmap = std::unique_ptr<hwloc_bitmap_s, BitmapDeleter>;
-
 /// Loaded once; reading a topology is safe from several threads.
 hwloc_topology* machine() {
-  static const Topology topology = [] {
+  static const HwlocPtr topology = [] {
     hwloc_topology_t made = nullptr;
-    if (hwloc_topology_init(&made) != 0) return Topology();
-    Topology owned(made);
-    if (hwloc_topology_load(made) != 0) return Topology();
+    if (hwloc_topology_init(&made) != 0) return HwlocPtr();
+    HwlocPtr owned(made);
+    if (hwloc_topology_load(made) != 0) return HwlocPtr();
     return owned;
   }();
   return topology.get();
 }
 
 /// The cores that this process may run on; null where it can't be told.
-Bitmap allowed_cores() {
+BitmapPtr allowed_cores() {
   if (machine() == nullptr) return nullptr;
-  Bitmap allowed(hwloc_bitmap_alloc());
+  BitmapPtr allowed(hwloc_bitmap_alloc());
   if (!allowed || hwloc_get_cpubind(machine(), allowed.get(), HWLOC_CPUBIND_PROCESS) != 0)
     return nullptr;
   return allowed;
@@ -42,7 +31,7 @@ Bitmap allowed_cores() {
 }  // namespace
 
 unsigned usable_cores() {
-  const Bitmap allowed = allowed_cores();
+  const BitmapPtr allowed = allowed_cores();
   if (!allowed) return 1;
   const int cores =
       hwloc_get_nbobjs_inside_cpuset_by_type(machine(), allowed.get(), HWLOC_OBJ_CORE);
@@ -51,7 +40,7 @@ unsigned usable_cores() {
 }
 
 std::vector<int> usable_nodes() {
-  const Bitmap allowed = allowed_cores(), nodes(hwloc_bitmap_alloc());
+  const BitmapPtr allowed = allowed_cores(), nodes(hwloc_bitmap_alloc());
   std::vector<int> found;
   if (!allowed || !nodes) return found;
   hwloc_cpuset_to_nodeset(machine(), allowed.get(), nodes.get());
@@ -63,7 +52,7 @@ std::vector<int> usable_nodes() {
 
 int numa_node_of(const void* address, std::size_t bytes) {
   if (machine() == nullptr || bytes == 0) return -1;
-  const Bitmap nodes(hwloc_bitmap_alloc());
+  const BitmapPtr nodes(hwloc_bitmap_alloc());
   if (!nodes || hwloc_get_area_memlocation(machine(), address, bytes, nodes.get(),
                                            HWLOC_MEMBIND_BYNODESET) != 0)
     return -1;

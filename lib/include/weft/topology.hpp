@@ -25,8 +25,8 @@ struct NumaNode {
   std::vector<unsigned> distances;
 };
 
-/// A PCIe switch or a root complex, of those with more than one device or switch below: devices
-/// below one reach each other without its uplink.
+/// A root complex, or a PCIe switch below which GPUs and NICs part ways: those below one reach each
+/// other without its uplink.
 struct PciSwitch {
   std::string pci;         ///< "0000:44:00.0"; of a root complex its buses, "0000:[44-54]".
   int above = -1;          ///< Index in Topology::switches; -1: it is a root complex.

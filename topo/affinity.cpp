@@ -1,0 +1,263 @@
+// Which NICs serve which memory.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <set>
+#include <weft/topology.hpp>
+
+#include "cost.hpp"
+
+namespace weft {
+namespace topo {
+namespace {
+
+// NICs slower than this part of the fastest among them hold up the end of a transfer more than
+// they help with the rest of it (assumed, not measured).
+constexpr double too_slow = 0.5;
+
+/// Indices of NICs, ascending: in bus order.
+using NicSet = std::vector<std::size_t>;
+
+NicSet without(const NicSet& nics, const NicSet& fewer) {
+  NicSet rest;
+  std::set_difference(nics.begin(), nics.end(), fewer.begin(), fewer.end(),
+                      std::back_inserter(rest));
+  return rest;
+}
+
+/// Those below the lowest common place from which a byte is cheapest, that are fast enough.
+NicSet nearest(const std::vector<Way>& ways, const NicSet& nics) {
+  const auto best = std::min_element(nics.begin(), nics.end(), [&](std::size_t a, std::size_t b) {
+    return std::tie(ways[a].cost, ways[a].level) < std::tie(ways[b].cost, ways[b].level);
+  });
+  if (best == nics.end()) return {};
+  NicSet found;
+  double fastest = 0;
+  for (const std::size_t nic : nics) {
+    if (ways[nic].level > ways[*best].level) continue;
+    found.push_back(nic);
+    fastest = std::max(fastest, ways[nic].gbps);
+  }
+  std::erase_if(found, [&](std::size_t nic) { return ways[nic].gbps < too_slow * fastest; });
+  return found;
+}
+
+/// What the links on the way have room for.
+class Room {
+ public:
+  explicit Room(const std::vector<Way>& ways) : ways_(ways) {}
+
+  /// Takes the NIC's share of each link, if there is enough left.
+  bool take(std::size_t nic) {
+    const Way& way = ways_[nic];
+    for (const Link& each : way.links)
+      if (each.gbps > 0 && used_[each.id] + way.gbps > each.gbps) return false;
+    for (const Link& each : way.links) used_[each.id] += way.gbps;
+    return true;
+  }
+
+ private:
+  const std::vector<Way>& ways_;
+  std::map<std::size_t, double> used_;
+};
+
+/// As many as the links on the way can carry at once, at least one: the first ones of `order`.
+NicSet carried(const std::vector<Way>& ways, const NicSet& order) {
+  Room room(ways);
+  NicSet taken;
+  for (const std::size_t nic : order)
+    if (room.take(nic) || taken.empty()) taken.push_back(nic);
+  std::sort(taken.begin(), taken.end());
+  return taken;
+}
+
+/// NICs of different switches by turns, so that the first few are spread.
+NicSet by_turns(const Topology& topology, const NicSet& nics) {
+  std::map<int, std::size_t> seen;
+  std::vector<std::pair<std::size_t, std::size_t>> turns;
+  for (const std::size_t nic : nics) turns.emplace_back(seen[topology.nics[nic].pci_switch]++, nic);
+  std::sort(turns.begin(), turns.end());
+  NicSet order;
+  for (const auto& [turn, nic] : turns) order.push_back(nic);
+  return order;
+}
+
+/// Which NICs serve each of the GPUs, all GPUs at once.
+class GpuShares {
+ public:
+  GpuShares(const Topology& topology, const NicSet& nics, const NicSet& missing)
+      : uses_(topology.nics.size()), shares_(topology.gpus.size()) {
+    for (const Gpu& gpu : topology.gpus)
+      ways_.push_back(ways_from(topology, {gpu.pci_switch, gpu.numa_node}));
+    std::vector<std::size_t> all(shares_.size());
+    std::iota(all.begin(), all.end(), std::size_t{0});
+    serve(all, nics);
+    if (missing.empty()) return;
+    std::vector<std::size_t> unserved;
+    std::fill(uses_.begin(), uses_.end(), 0U);
+    for (const std::size_t gpu : all) {
+      shares_[gpu] = without(shares_[gpu], missing);
+      count(shares_[gpu]);
+      if (shares_[gpu].empty()) unserved.push_back(gpu);
+    }
+    serve(unserved, without(nics, missing));
+  }
+
+  const NicSet& of(std::size_t gpu) const { return shares_[gpu]; }
+
+ private:
+  /// GPUs with the same NICs near share them. Those with the fewest come first, as they have no
+  /// choice.
+  void serve(const std::vector<std::size_t>& gpus, const NicSet& nics) {
+    std::map<std::pair<std::size_t, NicSet>, std::vector<std::size_t>> groups;
+    for (const std::size_t gpu : gpus) {
+      NicSet near = nearest(ways_[gpu], nics);
+      if (!near.empty()) groups[{near.size(), near}].push_back(gpu);
+    }
+    for (const auto& [key, group] : groups) share_out(least_used(key.second, group.size()), group);
+  }
+
+  /// Those that serve the fewest GPUs so far, if there is one for each; else all.
+  NicSet least_used(const NicSet& nics, std::size_t gpus) const {
+    unsigned least = uses_[nics.front()];
+    for (const std::size_t nic : nics) least = std::min(least, uses_[nic]);
+    NicSet found;
+    for (const std::size_t nic : nics)
+      if (uses_[nic] == least) found.push_back(nic);
+    return found.size() >= gpus ? found : nics;
+  }
+
+  /// Each GPU gets as long a stretch of the NICs as each other; where they can't be divided evenly,
+  /// neighbours share the one in between.
+  void share_out(const NicSet& nics, const std::vector<std::size_t>& gpus) {
+    const std::size_t n = gpus.size();
+    for (std::size_t i = 0; i < n; ++i) {
+      const std::size_t begin = i * nics.size() / n, end = ((i + 1) * nics.size() + n - 1) / n;
+      const NicSet stretch(nics.begin() + static_cast<std::ptrdiff_t>(begin),
+                           nics.begin() + static_cast<std::ptrdiff_t>(end));
+      shares_[gpus[i]] = carried(ways_[gpus[i]], stretch);
+      count(shares_[gpus[i]]);
+    }
+  }
+
+  void count(const NicSet& nics) {
+    for (const std::size_t nic : nics) ++uses_[nic];
+  }
+
+  std::vector<std::vector<Way>> ways_;  // of each GPU, to each NIC
+  std::vector<unsigned> uses_;          // of each NIC: GPUs that it serves
+  std::vector<NicSet> shares_;          // of each GPU
+};
+
+NicSet serving_node(const Topology& topology, int node, const NicSet& nics, const NicSet& missing) {
+  const auto ways = ways_from(topology, {-1, node});
+  const NicSet usual = carried(ways, by_turns(topology, nearest(ways, nics)));
+  if (missing.empty()) return usual;
+  // What is left of the usual ones stays, and others follow.
+  NicSet order = without(usual, missing);
+  for (const std::size_t nic : by_turns(topology, nearest(ways, without(nics, missing))))
+    if (std::find(order.begin(), order.end(), nic) == order.end()) order.push_back(nic);
+  return carried(ways, order);
+}
+
+NicSet serving_all_nodes(const Topology& topology, const NicSet& nics, const NicSet& missing) {
+  std::set<std::size_t> all;
+  for (const NumaNode& node : topology.nodes) {
+    const NicSet some = serving_node(topology, node.id, nics, missing);
+    all.insert(some.begin(), some.end());
+  }
+  return {all.begin(), all.end()};
+}
+
+NicSet sorted(std::span<const std::size_t> nics, std::size_t count) {
+  std::set<std::size_t> in_order;
+  for (const std::size_t nic : nics)
+    if (nic < count) in_order.insert(nic);
+  return {in_order.begin(), in_order.end()};
+}
+
+bool has_node(const Topology& topology, int id) {
+  return std::any_of(topology.nodes.begin(), topology.nodes.end(),
+                     [&](const NumaNode& each) { return each.id == id; });
+}
+
+/// What is served, resolved: a GPU, a node, or memory anywhere.
+class Served {
+ public:
+  Served(const Topology& topology, const Place& place) : topology_(topology) {
+    if (place.device >= 0 && static_cast<std::size_t>(place.device) < topology.gpus.size()) {
+      gpu_ = place.device;
+      const Gpu& gpu = topology.gpus[static_cast<std::size_t>(gpu_)];
+      position_ = {gpu.pci_switch, gpu.numa_node};
+    } else if (place.device < 0 && has_node(topology, place.numa_node)) {
+      position_.numa_node = place.numa_node;
+    }
+  }
+
+  const Position& position() const { return position_; }
+
+  NicSet nics(const NicSet& usable, const NicSet& missing) const {
+    if (gpu_ >= 0) return GpuShares(topology_, usable, missing).of(static_cast<std::size_t>(gpu_));
+    if (position_.numa_node >= 0)
+      return serving_node(topology_, position_.numa_node, usable, missing);
+    return serving_all_nodes(topology_, usable, missing);
+  }
+
+  std::string name() const {
+    if (gpu_ >= 0) return "GPU " + topology_.gpus[static_cast<std::size_t>(gpu_)].pci;
+    if (position_.numa_node >= 0) return fmt::format("memory of node {}", position_.numa_node);
+    return "memory whose node is not known";
+  }
+
+ private:
+  const Topology& topology_;
+  int gpu_ = -1;
+  Position position_;
+};
+
+std::string reason_for(const Topology& topology, const Served& served, const Affinity& chosen) {
+  if (chosen.order.empty()) return "there is no NIC that could be used";
+  if (served.position().numa_node < 0 && served.position().pci_switch < 0)
+    return served.name() + " is spread over the NICs of all nodes";
+  const NicCost& first = chosen.order.front();
+  switch (first.nearness) {
+    case Nearness::pci_switch:
+      return served.name() + " has a switch in common with them";
+    case Nearness::root_complex:
+      return served.name() + " has a root complex in common with them";
+    case Nearness::numa_node:
+      return served.name() + " is in the same node";
+    case Nearness::machine:
+      break;
+  }
+  const bool nodes_known = topology.nics[first.nic].numa_node >= 0;
+  return served.name() + (nodes_known ? " has no better NIC nearer: they belong to another node"
+                                      : " and they are of one machine; no more is known");
+}
+
+}  // namespace
+}  // namespace topo
+
+Affinity affinity(const Topology& topology, const Place& place, std::span<const std::size_t> nics,
+                  std::span<const std::size_t> missing) {
+  using namespace topo;
+  const NicSet known = sorted(nics, topology.nics.size());
+  const NicSet lost = sorted(missing, topology.nics.size());
+  const Served served(topology, place);
+  const NicSet serving = served.nics(known, lost);
+  NicSet others = without(without(known, lost), serving);
+  const auto ways = ways_from(topology, served.position());
+  std::stable_sort(others.begin(), others.end(),
+                   [&](std::size_t a, std::size_t b) { return ways[a].cost < ways[b].cost; });
+  Affinity result;
+  for (const NicSet& some : {serving, others})
+    for (const std::size_t nic : some)
+      result.order.push_back({nic, ways[nic].nearness, ways[nic].gbps, ways[nic].cost});
+  result.serving = serving.size();
+  result.reason = reason_for(topology, served, result);
+  return result;
+}
+
+}  // namespace weft

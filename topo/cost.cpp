@@ -1,0 +1,128 @@
+#include "cost.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+
+namespace weft::topo {
+namespace {
+
+constexpr double other_root_complex = 1.5;  // see Way::cost
+constexpr unsigned slit_local = 10;         // ACPI 6.5, 5.2.17
+constexpr unsigned slit_usual_remote = 20;  // Linux, include/linux/topology.h: REMOTE_DISTANCE
+
+// Two links of UPI with 10.4 GT/s, 20.8 GB/s each way each: the least that Intel's two-socket Xeons
+// have had since 2017 (AMD's have more).
+constexpr double socket_link_gbps = 2 * 20.8 * 8;
+
+/// Beyond all indices of switches.
+std::size_t link_of_sockets(int a, int b) {
+  const auto low = static_cast<std::uint16_t>(std::min(a, b)),
+             high = static_cast<std::uint16_t>(std::max(a, b));
+  return (std::size_t{1} << 32) + (std::size_t{low} << 16) + high;
+}
+
+/// A switch and all above it, lowest first.
+std::vector<int> chain_from(const Topology& topology, int pci_switch) {
+  std::vector<int> chain;
+  const auto count = static_cast<int>(topology.switches.size());
+  // Parents come first, so that no chain has a loop.
+  for (int last = count; pci_switch >= 0 && pci_switch < last;) {
+    chain.push_back(pci_switch);
+    last = pci_switch;
+    pci_switch = topology.switches[static_cast<std::size_t>(pci_switch)].above;
+  }
+  return chain;
+}
+
+std::size_t index_of_node(const Topology& topology, int id) {
+  const auto found = std::find_if(topology.nodes.begin(), topology.nodes.end(),
+                                  [&](const NumaNode& each) { return each.id == id; });
+  return static_cast<std::size_t>(found - topology.nodes.begin());
+}
+
+double slowest_known(const std::vector<Nic>& nics) {
+  double slowest = std::numeric_limits<double>::max();
+  for (const Nic& each : nics)
+    if (each.gbps > 0) slowest = std::min(slowest, each.gbps);
+  return slowest == std::numeric_limits<double>::max() ? 1 : slowest;
+}
+
+class Finder {
+ public:
+  Finder(const Topology& topology, const Position& from)
+      : topology_(topology),
+        from_(from),
+        own_chain_(chain_from(topology, from.pci_switch)),
+        unknown_gbps_(slowest_known(topology.nics)) {}
+
+  Way way_to(const Nic& nic) const {
+    Way way;
+    const auto chain = chain_from(topology_, nic.pci_switch);
+    const auto meeting =
+        std::find_first_of(own_chain_.begin(), own_chain_.end(), chain.begin(), chain.end());
+    for (auto each = own_chain_.begin(); each != meeting; ++each) add_uplink(way, *each);
+    for (const int each : chain) {
+      if (meeting != own_chain_.end() && each == *meeting) break;
+      add_uplink(way, each);
+    }
+    way.level = static_cast<unsigned>(meeting - own_chain_.begin());
+    double times = 1;
+    if (meeting != own_chain_.end()) {
+      const bool root = topology_.switches[static_cast<std::size_t>(*meeting)].above < 0;
+      way.nearness = root ? Nearness::root_complex : Nearness::pci_switch;
+    } else {
+      times = other_root_complex * cross_nodes(way, nic.numa_node);
+    }
+    way.gbps = nic.gbps > 0 ? nic.gbps : unknown_gbps_;
+    for (const Link& each : way.links)
+      if (each.gbps > 0) way.gbps = std::min(way.gbps, each.gbps);
+    way.cost = times / way.gbps;
+    return way;
+  }
+
+ private:
+  void add_uplink(Way& way, int index) const {
+    const auto at = static_cast<std::size_t>(index);
+    if (topology_.switches[at].above >= 0)
+      way.links.push_back({at, topology_.switches[at].uplink_gbps});
+  }
+
+  /// How many times as far it is to that node; adds to the level and the links.
+  double cross_nodes(Way& way, int to) const {
+    const std::size_t a = index_of_node(topology_, from_.numa_node),
+                      b = index_of_node(topology_, to), none = topology_.nodes.size();
+    if (a == b && a != none) {
+      way.nearness = Nearness::numa_node;
+      return 1;
+    }
+    unsigned distance = slit_usual_remote;
+    if (a != none && b != none) {
+      const NumaNode& own = topology_.nodes[a];
+      if (b < own.distances.size()) distance = std::max(slit_local, own.distances[b]);
+      const int other = topology_.nodes[b].package;
+      if (own.package != other)
+        way.links.push_back({link_of_sockets(own.package, other), socket_link_gbps});
+    }
+    way.nearness = Nearness::machine;
+    way.level += distance;
+    return static_cast<double>(distance) / slit_local;
+  }
+
+  const Topology& topology_;
+  const Position from_;
+  const std::vector<int> own_chain_;
+  const double unknown_gbps_;
+};
+
+}  // namespace
+
+std::vector<Way> ways_from(const Topology& topology, const Position& from) {
+  const Finder finder(topology, from);
+  std::vector<Way> ways;
+  ways.reserve(topology.nics.size());
+  for (const Nic& nic : topology.nics) ways.push_back(finder.way_to(nic));
+  return ways;
+}
+
+}  // namespace weft::topo

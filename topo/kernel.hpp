@@ -1,0 +1,20 @@
+// What Linux tells of this machine's NICs beyond hwloc.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace weft::topo {
+
+/// Of the first port of an RDMA device, else of a network interface, in Gb/s; 0 if it is not told.
+double rdma_gbps(const std::string& device);
+double interface_gbps(const std::string& interface);
+
+/// A software RDMA device (soft-RoCE), which has no place in the PCI tree.
+struct SoftwareRdma {
+  std::string name;
+  std::string interface;  // that it is on; empty where the kernel does not tell
+};
+std::vector<SoftwareRdma> software_rdma();
+
+}  // namespace weft::topo
