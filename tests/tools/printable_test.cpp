@@ -31,5 +31,11 @@ TEST(Printable, BytesThatAreNoTextAreSpelled) {
   EXPECT_EQ(printable("\xe2\x82x"), "\\xe2\\x82x");
 }
 
+TEST(Printable, WordsAreWrapped) {
+  using Lines = std::vector<std::string>;
+  EXPECT_EQ(wrapped({}, 5), Lines());
+  EXPECT_EQ(wrapped({"a", "bc", "d", "longer", "e"}, 4), (Lines{"a bc", "d", "longer", "e"}));
+}
+
 }  // namespace
 }  // namespace weft::tool

@@ -39,6 +39,10 @@ std::vector<std::size_t> serving(const Affinity& affinity) {
   return nics;
 }
 
+double known_gbps(const Topology& topology, const NicCost& cost) {
+  return topology.nics[cost.nic].gbps > 0 ? cost.gbps : 0;
+}
+
 std::vector<std::size_t> gpus_of(const Machine& machine, std::size_t nic) {
   std::vector<std::size_t> gpus;
   for (std::size_t gpu = 0; gpu < machine.gpus.size(); ++gpu) {

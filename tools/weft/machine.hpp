@@ -21,6 +21,9 @@ Machine examine(Topology topology);
 /// The NICs that serve, in bus order.
 std::vector<std::size_t> serving(const Affinity& affinity);
 
+/// NicCost::gbps, but 0 where it rests on a guess because the NIC's own speed is unknown.
+double known_gbps(const Topology& topology, const NicCost& cost);
+
 /// The GPUs that a NIC serves, in bus order.
 std::vector<std::size_t> gpus_of(const Machine& machine, std::size_t nic);
 

@@ -55,14 +55,17 @@ Direction inward(const NicPairing& pairs, const Machine& own, const Machine& pee
 }
 
 std::string text(const Direction& direction, const std::string& indent) {
+  constexpr std::size_t longest = 72;
   std::string out;
   for (std::size_t at = 0; at < direction.shares.size(); ++at) {
     std::vector<std::string> others;
     for (const NicShare& share : direction.shares[at])
-      others.push_back(fmt::format("{} {:.4g} %", printable(direction.other(share)),
-                                   percent(share, direction.shares[at])));
-    out += fmt::format("{}{:<14} {}\n", indent, printable(direction.name(at)),
-                       fmt::join(others, ", "));
+      others.push_back(fmt::format("{} {:.4g} %{}", printable(direction.other(share)),
+                                   percent(share, direction.shares[at]),
+                                   &share == &direction.shares[at].back() ? "" : ","));
+    const std::string name = fmt::format("{}{:<14} ", indent, printable(direction.name(at)));
+    const std::string next_line = "\n" + std::string(name.size(), ' ');
+    out += fmt::format("{}{}\n", name, fmt::join(wrapped(others, longest), next_line));
   }
   return out.empty() ? indent + "none\n" : out;
 }

@@ -18,8 +18,16 @@ namespace {
 /// So many GPUs are named in one line of a NIC that serves more.
 constexpr std::size_t badges_per_line = 4;
 
+// In points: boxes of devices, and columns in them. Text that is longer makes them wider.
+constexpr std::size_t device_width = 190;
+constexpr std::size_t speed_width = 68;
+constexpr std::size_t badge_width = 20;
+
+/// Bytes in a line of names of NICs that are not used.
+constexpr std::size_t unused_line = 34;
+
 constexpr const char* settings =
-    R"(graph [rankdir=LR, bgcolor=white, pad=0.2, nodesep=0.06, ranksep=0.5,
+    R"(graph [rankdir=LR, bgcolor=white, pad=0.2, nodesep=0.06, ranksep=0.35,
   fontname="Helvetica", fontsize=12, labelloc=b, splines=true];
 node [shape=plain, fontname="Helvetica", fontsize=11];
 edge [dir=none, color="#555555", fontname="Helvetica", fontsize=9];
@@ -68,7 +76,7 @@ std::string table(const std::string& rows) {
 }
 
 const Colour plain = {"#ffffff", "#000000"};
-const Colour unused = {"#eeeeee", "#777777"};
+const Colour unused_colour = {"#eeeeee", "#666666"};
 
 std::string label(const NumaNode& node) {
   std::string text = fmt::format("<B>NUMA node {}</B>", node.id);
@@ -89,7 +97,7 @@ std::string label(const Gpu& gpu, std::size_t index) {
   const std::string name =
       gpu.name.empty() ? "" : fmt::format(R"(<BR/><FONT POINT-SIZE="9">{}</FONT>)", html(gpu.name));
   return table("<TR>" +
-               cell(gpu_colour(index), R"(WIDTH="190" CELLPADDING="5")",
+               cell(gpu_colour(index), fmt::format(R"(WIDTH="{}" CELLPADDING="5")", device_width),
                     fmt::format("<B>GPU {}</B>  {}{}", index, html(gpu.pci), name)) +
                "</TR>");
 }
@@ -144,22 +152,44 @@ class Graph {
     const std::string text =
         branch.part == Part::node
             ? label(machine_.topology.nodes[branch.index])
-            : table("<TR>" + cell(unused, R"(CELLPADDING="10")", "NUMA node<BR/>unknown") +
+            : table("<TR>" + cell(unused_colour, R"(CELLPADDING="10")", "NUMA node<BR/>unknown") +
                     "</TR>");
-    node(branch, text);
+    node(name(branch), text);
     hubs_.push_back({name(branch), left_});
     below(branch);
   }
 
   void below(const Branch& parent) {
+    std::vector<Branch> shown;
+    std::vector<std::string> unused;
+    for (const Branch& child : parent.below)
+      if (is_unused(child))
+        unused.push_back(printable(machine_.topology.nics[child.index].name));
+      else
+        shown.push_back(child);
     // On the right, dot has the first one lowest.
-    std::vector<Branch> children = parent.below;
-    if (!left_) std::reverse(children.begin(), children.end());
-    for (const Branch& child : children) {
-      node(child, label_of(child));
-      link(parent, child);
-    }
-    for (const Branch& child : children) group(child);
+    if (!left_) std::reverse(shown.begin(), shown.end());
+    if (!left_) put_unused(parent, unused);
+    for (const Branch& child : shown) put(parent, name(child), label_of(child), link_style(child));
+    if (left_) put_unused(parent, unused);
+    for (const Branch& child : shown) group(child);
+  }
+
+  bool is_unused(const Branch& branch) const {
+    const auto& nics = machine_.networks;
+    return branch.part == Part::nic && std::binary_search(nics.begin(), nics.end(), branch.index);
+  }
+
+  void put_unused(const Branch& parent, const std::vector<std::string>& names) {
+    if (names.empty()) return;
+    std::vector<std::string> lines;
+    for (const std::string& each : wrapped(names, unused_line)) lines.push_back(html(each));
+    const std::string text =
+        fmt::format(R"(<FONT POINT-SIZE="9">{}</FONT>)", fmt::join(lines, "<BR/>"));
+    put(parent, "unused_" + name(parent),
+        table("<TR>" + cell(unused_colour, fmt::format(R"(WIDTH="{}")", device_width), text) +
+              "</TR>"),
+        "");
   }
 
   /// What hangs on a switch stays together.
@@ -179,27 +209,29 @@ class Graph {
 
   std::string nic_label(std::size_t index) const {
     const Nic& nic = machine_.topology.nics[index];
-    const auto& others = machine_.networks;
-    const bool is_used = std::find(others.begin(), others.end(), index) == others.end();
     const auto gpus = gpus_of(machine_, index);
-    const Colour colour = !is_used ? unused : gpus.size() == 1 ? gpu_colour(gpus.front()) : plain;
-    const std::size_t beside = gpus.size() > 1 ? std::min(gpus.size(), badges_per_line) : 0;
-    const std::string width = fmt::format(R"(WIDTH="{}" ALIGN="LEFT")", 120 - 22 * beside);
-    return table("<TR>" + (gpus.size() > 1 ? badges(gpus) : "") +
-                 cell(colour, width, html(nic.name)) +
-                 cell(colour, R"(WIDTH="68" ALIGN="RIGHT")", speed(nic.gbps)) + "</TR>");
+    const Colour colour = gpus.size() == 1 ? gpu_colour(gpus.front()) : plain;
+    const std::size_t beside = std::min(gpus.size(), badges_per_line);
+    const std::size_t width = device_width - speed_width - 2 - badge_width * beside;
+    return table(
+        "<TR>" + (gpus.empty() ? "" : badges(gpus)) +
+        cell(colour, fmt::format(R"(WIDTH="{}" ALIGN="LEFT")", width), html(nic.name)) +
+        cell(colour, fmt::format(R"(WIDTH="{}" ALIGN="RIGHT")", speed_width), speed(nic.gbps)) +
+        "</TR>");
   }
 
-  void node(const Branch& branch, const std::string& label) {
-    out_ += fmt::format("{} [label={}, ordering={}];\n", name(branch), label, left_ ? "in" : "out");
-  }
-
-  void link(const Branch& parent, const Branch& child) {
-    const std::string one = name(parent), other = name(child);
+  /// `id` becomes the name of a node in the graph, below the parent's.
+  void put(const Branch& parent, const std::string& id, const std::string& label,
+           const std::string& style) {
+    node(id, label);
     if (left_)
-      out_ += fmt::format("{}:e -> {} [{}];\n", other, one, link_style(child));
+      out_ += fmt::format("{}:e -> {} [{}];\n", id, name(parent), style);
     else
-      out_ += fmt::format("{} -> {}:w [{}];\n", one, other, link_style(child));
+      out_ += fmt::format("{} -> {}:w [{}];\n", name(parent), id, style);
+  }
+
+  void node(const std::string& id, const std::string& label) {
+    out_ += fmt::format("{} [label={}, ordering={}];\n", id, label, left_ ? "in" : "out");
   }
 
   std::string link_style(const Branch& child) const {
@@ -229,8 +261,9 @@ class Graph {
   }
 
   std::string legend() const {
-    return "Lines: speed of PCIe links, each way. NICs: speed to the network; "
-           "colours and numbers are those of the GPUs that a NIC serves.";
+    return "Lines: speed of PCIe links, each way. NICs: speed to the network.<BR/>"
+           "Colours and numbers are those of the GPUs that a NIC serves; "
+           "grey ones are not used by preference.";
   }
 
   static std::string name(const Branch& branch) {

@@ -36,7 +36,7 @@ Json order_of(const Topology& topology, const Affinity& affinity) {
   for (const NicCost& each : affinity.order)
     order.push_back({{"nic", topology.nics[each.nic].name},
                      {"nearness", to_string(each.nearness)},
-                     {"gbps", known(each.gbps)},
+                     {"gbps", known(known_gbps(topology, each))},
                      {"cost", each.cost}});
   return order;
 }

@@ -4,6 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
+#include <map>
 #include <vector>
 
 #include "device_tree.hpp"
@@ -75,18 +77,10 @@ void draw(const Topology& topology, const Branch& branch, const std::string& ind
 std::string names_of(const Topology& topology, const std::vector<std::size_t>& nics,
                      std::size_t indent) {
   constexpr std::size_t longest = 50;
-  std::string out;
-  std::size_t length = 0;
-  for (const std::size_t nic : nics) {
-    const std::string name = printable(topology.nics[nic].name);
-    if (length > 0 && length + 1 + name.size() > longest) {
-      out += "\n" + std::string(indent, ' ');
-      length = 0;
-    }
-    out += length > 0 ? " " + name : name;
-    length += name.size() + 1;
-  }
-  return out.empty() ? "none" : out;
+  std::vector<std::string> names;
+  for (const std::size_t nic : nics) names.push_back(printable(topology.nics[nic].name));
+  if (names.empty()) return "none";
+  return fmt::format("{}", fmt::join(wrapped(names, longest), "\n" + std::string(indent, ' ')));
 }
 
 /// What the NICs that serve have in common with the memory: the least of them.
@@ -98,21 +92,19 @@ std::string nearness_of(const Affinity& affinity) {
 }
 
 /// "4 x 100 Gb/s".
-std::string speeds_of(const Affinity& affinity) {
+std::string speeds_of(const Topology& topology, const Affinity& affinity) {
+  std::map<double, std::size_t, std::greater<>> counts;
+  for (std::size_t at = 0; at < affinity.serving; ++at)
+    ++counts[known_gbps(topology, affinity.order[at])];
   std::vector<std::string> speeds;
-  for (std::size_t at = 0; at < affinity.serving;) {
-    const double gbps = affinity.order[at].gbps;
-    std::size_t end = at;
-    while (end < affinity.serving && affinity.order[end].gbps == gbps) ++end;
-    speeds.push_back(fmt::format("{} x {}", end - at, bit_rate(gbps)));
-    at = end;
-  }
+  for (const auto& [gbps, count] : counts)
+    speeds.push_back(fmt::format("{} x {}", count, gbps > 0 ? bit_rate(gbps) : "unknown"));
   return speeds.empty() ? "-" : fmt::format("{}", fmt::join(speeds, " + "));
 }
 
 std::string row(const Topology& topology, const std::string& memory, const Affinity& affinity) {
-  const std::string columns =
-      fmt::format("  {:<22} {:<13} {:<18} ", memory, nearness_of(affinity), speeds_of(affinity));
+  const std::string columns = fmt::format("  {:<22} {:<13} {:<18} ", memory, nearness_of(affinity),
+                                          speeds_of(topology, affinity));
   return columns + names_of(topology, serving(affinity), columns.size()) +
          fmt::format("\n    {}\n", printable(affinity.reason));
 }
