@@ -1,30 +1,17 @@
 #include "topology_dot.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
 #include "device_tree.hpp"
-#include "palette.hpp"
-#include "printable.hpp"
+#include "dot_labels.hpp"
 #include "units.hpp"
 
 namespace weft::tool {
 namespace {
-
-/// So many GPUs are named in one line of a NIC that serves more.
-constexpr std::size_t badges_per_line = 4;
-
-// In points: boxes of devices, and columns in them. Text that is longer makes them wider.
-constexpr std::size_t device_width = 190;
-constexpr std::size_t speed_width = 68;
-constexpr std::size_t badge_width = 20;
-
-/// Bytes in a line of names of NICs that are not used.
-constexpr std::size_t unused_line = 34;
 
 constexpr const char* settings =
     R"(graph [rankdir=LR, bgcolor=white, pad=0.2, nodesep=0.06, ranksep=0.35,
@@ -33,85 +20,14 @@ node [shape=plain, fontname="Helvetica", fontsize=11];
 edge [dir=none, color="#555555", fontname="Helvetica", fontsize=9];
 )";
 
-/// As text of a label between < and >.
-std::string html(std::string_view text) {
-  std::string out;
-  for (const char each : printable(text)) switch (each) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      default:
-        out += each;
-    }
-  return out;
-}
-
-std::string speed(double gbps) {
-  return gbps > 0 ? bit_rate(gbps) : "? Gb/s";
-}
+constexpr const char* legend =
+    "Lines: speed of PCIe links, each way. NICs: speed to the network.<BR/>"
+    "Colours and numbers are those of the GPUs that a NIC serves; "
+    "grey ones are not used by preference.";
 
 /// Of a line, in points.
 double width(double gbps) {
   return std::clamp(std::sqrt(gbps / 40), 1.0, 5.0);
-}
-
-std::string cell(const Colour& colour, const std::string& more, const std::string& content) {
-  return fmt::format(R"(<TD BGCOLOR="{}" {}><FONT COLOR="{}">{}</FONT></TD>)", colour.fill, more,
-                     colour.text, content);
-}
-
-std::string table(const std::string& rows) {
-  return fmt::format(
-      R"(<<TABLE BORDER="0" CELLBORDER="1" CELLSPACING="0" CELLPADDING="3" COLOR="#555555">{}</TABLE>>)",
-      rows);
-}
-
-const Colour plain = {"#ffffff", "#000000"};
-const Colour unused_colour = {"#eeeeee", "#666666"};
-
-std::string label(const NumaNode& node) {
-  std::string text = fmt::format("<B>NUMA node {}</B>", node.id);
-  if (node.package >= 0) text += fmt::format("<BR/>socket {}", node.package);
-  text += fmt::format("<BR/>{}", binary_bytes(node.bytes));
-  return table("<TR>" + cell({"#ffffff", "#000000"}, R"(CELLPADDING="10")", text) + "</TR>");
-}
-
-std::string label(const PciSwitch& each) {
-  const char* kind = each.above < 0 ? "root complex" : "switch";
-  return table("<TR>" +
-               cell({"#f4f4f4", "#000000"}, R"(CELLPADDING="5")",
-                    fmt::format("{}<BR/>{}", kind, html(each.pci))) +
-               "</TR>");
-}
-
-std::string label(const Gpu& gpu, std::size_t index) {
-  const std::string name =
-      gpu.name.empty() ? "" : fmt::format(R"(<BR/><FONT POINT-SIZE="9">{}</FONT>)", html(gpu.name));
-  return table("<TR>" +
-               cell(gpu_colour(index), fmt::format(R"(WIDTH="{}" CELLPADDING="5")", device_width),
-                    fmt::format("<B>GPU {}</B>  {}{}", index, html(gpu.pci), name)) +
-               "</TR>");
-}
-
-/// The numbers of GPUs in their colours.
-std::string badges(const std::vector<std::size_t>& gpus) {
-  std::string rows;
-  for (std::size_t at = 0; at < gpus.size(); ++at) {
-    if (at % badges_per_line == 0) rows += at == 0 ? "<TR>" : "</TR><TR>";
-    rows += cell(gpu_colour(gpus[at]), R"(WIDTH="18")", fmt::format("<B>{}</B>", gpus[at]));
-  }
-  return fmt::format(
-      R"(<TD CELLPADDING="0"><TABLE BORDER="0" CELLBORDER="0" CELLSPACING="0">{}</TR></TABLE></TD>)",
-      rows);
 }
 
 class Graph {
@@ -129,7 +45,7 @@ class Graph {
       side(tree_.below[at]);
     }
     if (hubs_.size() > 1) middle();
-    out_ += fmt::format("label=<{}>;\n}}\n", legend());
+    out_ += fmt::format("label=<{}>;\n}}\n", legend);
     return std::move(out_);
   }
 
@@ -137,9 +53,8 @@ class Graph {
   /// A socket, a node, or what belongs to none; in a frame of its own.
   void side(const Branch& branch) {
     out_ += fmt::format(
-        "subgraph cluster_{} {{ style=\"rounded,filled\"; color=\"#bbbbbb\"; "
-        "fillcolor=\"#fafafa\"; "
-        "margin=12; label=\"{}\"; labelloc=t;\n",
+        "subgraph cluster_{} {{ style=\"rounded,filled\"; color=\"#bbbbbb\"; margin=12; "
+        "fillcolor=\"#fafafa\"; label=\"{}\"; labelloc=t;\n",
         name(branch), branch.part == Part::package ? fmt::format("socket {}", branch.index) : "");
     if (branch.part == Part::package)
       for (const Branch& node : branch.below) side(node);
@@ -149,11 +64,9 @@ class Graph {
   }
 
   void hub(const Branch& branch) {
-    const std::string text =
-        branch.part == Part::node
-            ? label(machine_.topology.nodes[branch.index])
-            : table("<TR>" + cell(unused_colour, R"(CELLPADDING="10")", "NUMA node<BR/>unknown") +
-                    "</TR>");
+    const std::string text = branch.part == Part::node
+                                 ? node_label(machine_.topology.nodes[branch.index])
+                                 : unknown_node_label();
     node(name(branch), text);
     hubs_.push_back({name(branch), left_});
     below(branch);
@@ -164,7 +77,7 @@ class Graph {
     std::vector<std::string> unused;
     for (const Branch& child : parent.below)
       if (is_unused(child))
-        unused.push_back(printable(machine_.topology.nics[child.index].name));
+        unused.push_back(machine_.topology.nics[child.index].name);
       else
         shown.push_back(child);
     // On the right, dot has the first one lowest.
@@ -182,14 +95,7 @@ class Graph {
 
   void put_unused(const Branch& parent, const std::vector<std::string>& names) {
     if (names.empty()) return;
-    std::vector<std::string> lines;
-    for (const std::string& each : wrapped(names, unused_line)) lines.push_back(html(each));
-    const std::string text =
-        fmt::format(R"(<FONT POINT-SIZE="9">{}</FONT>)", fmt::join(lines, "<BR/>"));
-    put(parent, "unused_" + name(parent),
-        table("<TR>" + cell(unused_colour, fmt::format(R"(WIDTH="{}")", device_width), text) +
-              "</TR>"),
-        "");
+    put(parent, "unused_" + name(parent), unused_label(names), "");
   }
 
   /// What hangs on a switch stays together.
@@ -202,22 +108,10 @@ class Graph {
 
   std::string label_of(const Branch& branch) const {
     const Topology& topology = machine_.topology;
-    if (branch.part == Part::gpu) return label(topology.gpus[branch.index], branch.index);
-    if (branch.part == Part::nic) return nic_label(branch.index);
-    return label(topology.switches[branch.index]);
-  }
-
-  std::string nic_label(std::size_t index) const {
-    const Nic& nic = machine_.topology.nics[index];
-    const auto gpus = gpus_of(machine_, index);
-    const Colour colour = gpus.size() == 1 ? gpu_colour(gpus.front()) : plain;
-    const std::size_t beside = std::min(gpus.size(), badges_per_line);
-    const std::size_t width = device_width - speed_width - 2 - badge_width * beside;
-    return table(
-        "<TR>" + (gpus.empty() ? "" : badges(gpus)) +
-        cell(colour, fmt::format(R"(WIDTH="{}" ALIGN="LEFT")", width), html(nic.name)) +
-        cell(colour, fmt::format(R"(WIDTH="{}" ALIGN="RIGHT")", speed_width), speed(nic.gbps)) +
-        "</TR>");
+    if (branch.part == Part::gpu) return gpu_label(topology.gpus[branch.index], branch.index);
+    if (branch.part == Part::nic)
+      return nic_label(topology.nics[branch.index], gpus_of(machine_, branch.index));
+    return switch_label(topology.switches[branch.index]);
   }
 
   /// `id` becomes the name of a node in the graph, below the parent's.
@@ -240,8 +134,8 @@ class Graph {
     if (child.part == Part::nic) return "";
     if (child.part == Part::gpu) gbps = topology.gpus[child.index].link_gbps;
     if (child.part == Part::pci_switch) gbps = topology.switches[child.index].uplink_gbps;
-    if (gbps <= 0) return "";
-    return fmt::format("label=\"{}\", penwidth={:.1f}", speed(gbps), width(gbps));
+    if (!(gbps > 0)) return "";
+    return fmt::format("label=\"{}\", penwidth={:.1f}", bit_rate(gbps), width(gbps));
   }
 
   /// What the nodes have in common.
@@ -258,12 +152,6 @@ class Graph {
     const auto& nodes = machine_.topology.nodes;
     if (hubs_.size() != 2 || nodes.size() != 2 || nodes[0].distances.size() != 2) return "";
     return fmt::format("distance\\n{}", nodes[0].distances[1]);
-  }
-
-  std::string legend() const {
-    return "Lines: speed of PCIe links, each way. NICs: speed to the network.<BR/>"
-           "Colours and numbers are those of the GPUs that a NIC serves; "
-           "grey ones are not used by preference.";
   }
 
   static std::string name(const Branch& branch) {
