@@ -165,7 +165,7 @@ TEST(TopologyDot, HostileNamesStayInTheirLabels) {
   EXPECT_FALSE(has_control(graph));
   EXPECT_EQ(graph.find("\"]};"), std::string::npos);
   EXPECT_EQ(graph.find("</TABLE>>\\N"), std::string::npos);
-  EXPECT_NE(graph.find("&quot;]}; &lt;B&gt;&amp;amp;&lt;/TABLE&gt;&gt;\\N\\x1b[31m"),
+  EXPECT_NE(graph.find("&quot;]}; &lt;B&gt;&amp;amp;&lt;/TABLE&gt;&gt;\\\\N\\\\x1b[31m"),
             std::string::npos);
 }
 
@@ -177,6 +177,16 @@ TEST(Graphviz, DrawsEvenHostileNames) {
   EXPECT_NE(picture->find("</svg>"), std::string::npos);
   EXPECT_FALSE(has_control(*picture));
   EXPECT_EQ(picture->find("<B>"), std::string::npos);
+  EXPECT_NE(picture->find("&gt;\\N\\x1b[31m"), std::string::npos) << *picture;
+}
+
+TEST(Graphviz, DrawsWhatHasNoName) {
+  Topology machine = small_machine();
+  for (PciSwitch& each : machine.switches) each.pci.clear();
+  for (Gpu& each : machine.gpus) each.pci.clear(), each.name.clear();
+  for (Nic& each : machine.nics) each.pci.clear(), each.name.clear();
+  const auto picture = render(to_dot(examine(machine)), "svg");
+  EXPECT_TRUE(picture || picture.error().code() == Code::not_found) << picture.error().message();
 }
 
 TEST(Graphviz, WhatIsNoGraphIsAnError) {

@@ -27,8 +27,9 @@ const Colour plain = {"#ffffff", "#000000"};
 const Colour hub = {"#f4f4f4", "#000000"};
 const Colour faint = {"#eeeeee", "#666666"};
 
-/// As text of a label between < and >.
+/// As text of a label between < and >, where dot takes no empty text and expands \N and its like.
 std::string html(std::string_view text) {
+  if (text.empty()) return "?";
   std::string out;
   for (const char each : printable(text)) switch (each) {
       case '&':
@@ -42,6 +43,9 @@ std::string html(std::string_view text) {
         break;
       case '"':
         out += "&quot;";
+        break;
+      case '\\':
+        out += "\\\\";
         break;
       default:
         out += each;
