@@ -157,6 +157,7 @@ NicSet serving_node(const Topology& topology, int node, const NicSet& nics, cons
   if (missing.empty()) return usual;
   // What is left of the usual ones stays, and others follow.
   NicSet order = without(usual, missing);
+  if (order.size() == usual.size()) return usual;
   for (const std::size_t nic : by_turns(topology, nearest(ways, without(nics, missing))))
     if (std::find(order.begin(), order.end(), nic) == order.end()) order.push_back(nic);
   return carried(ways, order);
