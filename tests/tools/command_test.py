@@ -531,10 +531,11 @@ class Topo(Case):
             self.fails_to_draw(pattern, environment=self.with_dot(script))
 
     def test_interrupt_while_dot_is_at_work(self):
-        environment = self.with_dot(b"echo $$ > new; /bin/mv new pid; exec /bin/sleep 1000")
-        with started("topo", "--svg", self.path("x.svg"), env=environment,
-                     cwd=self.folder) as process:
-            while not os.path.exists(self.path("pid")):
+        new, pid = self.path("new"), self.path("pid")
+        script = f"echo $$ > {new}; /bin/mv {new} {pid}; exec /bin/sleep 1000"
+        with started("topo", "--svg", self.path("x.svg"),
+                     env=self.with_dot(script.encode())) as process:
+            while not os.path.exists(pid):
                 time.sleep(0.01)
             process.send_signal(signal.SIGINT)
             self.assertEqual(process.wait(PATIENCE), 130)
