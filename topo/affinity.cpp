@@ -27,11 +27,16 @@ NicSet without(const NicSet& nics, const NicSet& fewer) {
   return rest;
 }
 
-/// Those below the lowest common place from which a byte is cheapest, that are fast enough.
-NicSet nearest(const std::vector<Way>& ways, const NicSet& nics) {
-  const auto best = std::min_element(nics.begin(), nics.end(), [&](std::size_t a, std::size_t b) {
+/// The cheapest, and of those the nearest; the end if there is none.
+NicSet::const_iterator best_of(const std::vector<Way>& ways, const NicSet& nics) {
+  return std::min_element(nics.begin(), nics.end(), [&](std::size_t a, std::size_t b) {
     return std::tie(ways[a].cost, ways[a].level) < std::tie(ways[b].cost, ways[b].level);
   });
+}
+
+/// Those below the lowest common place from which a byte is cheapest, that are fast enough.
+NicSet nearest(const std::vector<Way>& ways, const NicSet& nics) {
+  const auto best = best_of(ways, nics);
   if (best == nics.end()) return {};
   NicSet found;
   double fastest = 0;
@@ -108,15 +113,20 @@ class GpuShares {
   const NicSet& of(std::size_t gpu) const { return shares_[gpu]; }
 
  private:
-  /// GPUs with the same NICs near share them. Those with the fewest come first, as they have no
-  /// choice.
+  /// GPUs with the same NICs near, in the same place, share them. Those with the fewest come first,
+  /// as they have no choice, and of those with the same ones the nearer, so that farther ones take
+  /// nothing from them.
   void serve(const std::vector<std::size_t>& gpus, const NicSet& nics) {
-    std::map<std::pair<std::size_t, NicSet>, std::vector<std::size_t>> groups;
+    std::map<std::tuple<std::size_t, int, NicSet>, std::vector<std::size_t>> groups;
     for (const std::size_t gpu : gpus) {
       NicSet near = nearest(ways_[gpu], nics);
-      if (!near.empty()) groups[{near.size(), near}].push_back(gpu);
+      if (near.empty()) continue;
+      // Switches further down come later in their list.
+      const int meeting = ways_[gpu][*best_of(ways_[gpu], nics)].meeting;
+      groups[{near.size(), -meeting, std::move(near)}].push_back(gpu);
     }
-    for (const auto& [key, group] : groups) share_out(least_used(key.second, group.size()), group);
+    for (const auto& [key, group] : groups)
+      share_out(least_used(std::get<NicSet>(key), group.size()), group);
   }
 
   /// Those that serve the fewest GPUs so far, if there is one for each; else all.
@@ -157,6 +167,7 @@ NicSet serving_node(const Topology& topology, int node, const NicSet& nics, cons
   if (missing.empty()) return usual;
   // What is left of the usual ones stays, and others follow.
   NicSet order = without(usual, missing);
+  if (order.size() == usual.size()) return usual;
   for (const std::size_t nic : by_turns(topology, nearest(ways, without(nics, missing))))
     if (std::find(order.begin(), order.end(), nic) == order.end()) order.push_back(nic);
   return carried(ways, order);

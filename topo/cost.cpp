@@ -69,6 +69,7 @@ class Finder {
     way.level = static_cast<unsigned>(meeting - own_chain_.begin());
     double times = 1;
     if (meeting != own_chain_.end()) {
+      way.meeting = *meeting;
       const bool root = topology_.switches[static_cast<std::size_t>(*meeting)].above < 0;
       way.nearness = root ? Nearness::root_complex : Nearness::pci_switch;
     } else {

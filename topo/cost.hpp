@@ -21,6 +21,7 @@ struct Link {
 
 struct Way {
   Nearness nearness = Nearness::machine;
+  int meeting = -1;  // the lowest switch that both are below; -1: none
   /// How far up the lowest common place is: 0 is the memory's own switch or node. NICs of a lower
   /// level are also below the places of higher ones.
   unsigned level = 0;

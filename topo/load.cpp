@@ -125,6 +125,11 @@ class Reader {
     const hwloc_obj_t place =
         hwloc_get_non_io_ancestor_obj(machine_, const_cast<hwloc_obj_t>(&object));
     if (place == nullptr || place->nodeset == nullptr) return -1;
+    // Devices of a socket that is hidden, from a container, are listed beside those whose place is
+    // not told.
+    if (place->parent == nullptr &&
+        hwloc_bitmap_isequal(place->nodeset, place->complete_nodeset) == 0)
+      return -1;
     const NumaNode* first = nullptr;
     for (const NumaNode& node : result_.nodes) {
       if (hwloc_bitmap_isset(place->nodeset, static_cast<unsigned>(node.id)) == 0) continue;

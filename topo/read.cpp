@@ -2,9 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string_view>
 
 namespace weft::topo {
 namespace {
@@ -16,7 +20,28 @@ Error unreadable(const std::string& xml, const std::string& why) {
   return Error(Code::invalid_argument, fmt::format("no topology in {}: {}", xml, why));
 }
 
-Result<void> check_file(const std::string& xml) {
+/// A thousand GPUs and NICs take some hundred kilobytes.
+constexpr std::uintmax_t most_bytes = 64 << 20;
+
+/// As libxml2 has it. hwloc's own parser has no limit, and recurses.
+constexpr int most_nested = 256;
+
+/// How many elements lie within one another, as hwloc's parser sees it.
+int nesting(std::string_view xml) {
+  int depth = 0, deepest = 0;
+  for (std::size_t at = xml.find('<'); at != xml.npos; at = xml.find('<', at + 1)) {
+    const std::size_t end = xml.find('>', at);
+    if (end == xml.npos) break;
+    const char first = xml[at + 1];
+    if (first == '/')
+      --depth;
+    else if (first != '?' && first != '!' && xml[end - 1] != '/')
+      deepest = std::max(deepest, ++depth);
+  }
+  return deepest;
+}
+
+Result<std::string> read_file(const std::string& xml) {
   std::error_code failed;
   const auto status = std::filesystem::status(xml, failed);
   if (!std::filesystem::exists(status))
@@ -25,7 +50,14 @@ Result<void> check_file(const std::string& xml) {
                             failed ? failed.message() : std::string(std::strerror(ENOENT))));
   if (!std::filesystem::is_regular_file(status))
     return fail(unreadable(xml, "it is not a regular file"));
-  return {};
+  if (std::filesystem::file_size(xml, failed) > most_bytes || failed)
+    return fail(unreadable(xml, failed ? failed.message() : "it is too large"));
+  errno = 0;
+  std::ifstream in(xml, std::ios::binary);
+  std::string text{std::istreambuf_iterator<char>(in), {}};
+  if (!in.is_open() || in.bad()) return fail(unreadable(xml, std::strerror(errno)));
+  if (nesting(text) > most_nested) return fail(unreadable(xml, "it is nested too deeply"));
+  return text;
 }
 
 }  // namespace
@@ -40,9 +72,11 @@ Result<HwlocPtr> read_machine(const std::string& xml) {
   for (const char* each : unwanted_components)
     hwloc_topology_set_components(made, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, each);
   if (!xml.empty()) {
-    if (auto there = check_file(xml); !there) return fail(std::move(there.error()));
-    if (hwloc_topology_set_xml(made, xml.c_str()) != 0)
-      return fail(unreadable(xml, std::strerror(errno)));
+    const auto text = read_file(xml);
+    if (!text) return fail(text.error());
+    // hwloc wants the terminating zero, and copies what it needs.
+    if (hwloc_topology_set_xmlbuffer(made, text->c_str(), static_cast<int>(text->size()) + 1) != 0)
+      return fail(unreadable(xml, "hwloc takes it for no XML of its own"));
   }
   if (hwloc_topology_load(made) != 0) {
     if (xml.empty())
