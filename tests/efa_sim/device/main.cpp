@@ -109,6 +109,8 @@ Descriptor watch_signals() {
 
 int run() {
   Descriptor signals = watch_signals();
+  // The pipe of completion events may lead to a process that was killed a moment ago.
+  signal(SIGPIPE, SIG_IGN);
   // Ends with the process that started it; a signal instead of SIGKILL, so that it clears up.
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   const auto nics = parse_nics(variable("WEFT_EFA_NICS", nics_text(4)));
