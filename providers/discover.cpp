@@ -67,6 +67,7 @@ Candidate as_candidate(const Sighting& sighting, const std::string& reason) {
   candidate.fabric = sighting.fabric;
   candidate.pci = sighting.pci;
   candidate.gbps = sighting.gbps;
+  candidate.is_nic = sighting.is_nic;
   candidate.reason = reason;
   return candidate;
 }

@@ -202,6 +202,10 @@ Result<std::vector<Candidate>> discover(const Config& config) {
   return core::EngineState::discover(config);
 }
 
+Result<Topology> machine_topology(const Config& config) {
+  return core::EngineState::topology(config);
+}
+
 namespace core {
 
 Result<Engine> open_engine(const Config& config, const EngineHooks& hooks) {

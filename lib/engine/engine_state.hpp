@@ -38,6 +38,7 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   ~EngineState() override;
   /// What open() would look at and take.
   static Result<std::vector<Candidate>> discover(const Config& call);
+  static Result<Topology> topology(const Config& call);
 
   /// Every public call holds one of these: rails stay open until it is done.
   class Call {

@@ -109,14 +109,37 @@ Result<std::shared_ptr<EngineState>> EngineState::open(const Config& call,
   return engine;
 }
 
+namespace {
+
+/// What an engine with this configuration would find.
+struct Discovery {
+  Whereabouts here;
+  providers::Found found;
+};
+
+Result<Discovery> look_around(const Config& call) {
+  auto settings = resolve_settings(call, process_environment());
+  if (!settings) return fail(std::move(settings.error()));
+  const auto config = checked_config(std::move(settings->config));
+  if (!config) return fail(config.error());
+  auto here = Whereabouts::look(*config);
+  if (!here) return fail(std::move(here.error()));
+  auto found = providers::discover(wanted_of(*config, *here));
+  if (!found) return fail(std::move(found.error()));
+  return Discovery{std::move(*here), std::move(*found)};
+}
+
+}  // namespace
+
 Result<std::vector<Candidate>> EngineState::discover(const Config& call) {
-  return resolve_settings(call, process_environment())
-      .and_then([](Settings&& settings) { return checked_config(std::move(settings.config)); })
-      .and_then([](const Config& config) {
-        return Whereabouts::look(config).and_then(
-            [&](const Whereabouts& here) { return providers::discover(wanted_of(config, here)); });
-      })
-      .map([](providers::Found&& found) { return std::move(found.candidates); });
+  return look_around(call).map(
+      [](Discovery&& discovery) { return std::move(discovery.found.candidates); });
+}
+
+Result<Topology> EngineState::topology(const Config& call) {
+  return look_around(call).map([](Discovery&& discovery) {
+    return with_candidates(discovery.here.topology(), discovery.found.candidates);
+  });
 }
 
 EndpointDecorator& endpoint_decorator() {

@@ -51,6 +51,28 @@ Result<Whereabouts> Whereabouts::look(const Config& config) {
   return here;
 }
 
+Topology with_candidates(Topology topology, std::span<const Candidate> candidates) {
+  std::set<std::string> unplaced;
+  for (const Candidate& each : candidates) {
+    if (each.domain.empty() || !each.is_nic) continue;
+    const auto found = find_nic(topology, each.pci, each.domain);
+    if (!found) {
+      if (unplaced.insert(each.domain).second)
+        topology.unplaced.push_back(
+            {each.domain,
+             each.pci.empty()
+                 ? "libfabric tells no PCI address of it, and no device of that name "
+                   "is in the machine's topology"
+                 : "its PCI address, " + each.pci + ", is not in the machine's topology"});
+      continue;
+    }
+    Nic& nic = topology.nics[*found];
+    if (nic.name == nic.pci) nic.name = each.domain;
+    if (each.gbps > 0) nic.gbps = each.gbps;
+  }
+  return topology;
+}
+
 std::vector<std::string> Whereabouts::near_nics() const {
   std::vector<std::size_t> all(topology_.nics.size());
   for (std::size_t i = 0; i < all.size(); ++i) all[i] = i;

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 #include <weft/engine.hpp>
@@ -50,5 +51,9 @@ class Whereabouts {
   std::vector<int> nodes_;  // of the process's cores
   std::vector<RailPlace> rails_;
 };
+
+/// Takes over what libfabric tells of NICs; those that can't be found in the topology are said to
+/// be unplaced.
+Topology with_candidates(Topology topology, std::span<const Candidate> candidates);
 
 }  // namespace weft::core

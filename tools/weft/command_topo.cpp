@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 #include <optional>
+#include <weft/engine.hpp>
 
 #include "child.hpp"
 #include "commands.hpp"
@@ -27,7 +28,8 @@ std::string chosen_file(const TopoOptions& options) {
 }
 
 Result<Machine> load(const std::string& xml) {
-  auto topology = load_topology(xml);
+  // Of this machine libfabric knows more.
+  auto topology = xml.empty() ? machine_topology(Config{}) : load_topology(xml);
   if (!topology) return fail(std::move(topology.error()));
   return examine(std::move(*topology));
 }

@@ -78,8 +78,9 @@ struct Candidate {
   std::string provider;
   std::string domain;
   std::string fabric;
-  std::string pci;  ///< Of the NIC, "0000:4f:00.0"; empty where libfabric does not tell.
-  double gbps = 0;  ///< Of the NIC's link, Gb/s; 0 where libfabric does not tell.
+  std::string pci;     ///< Of the NIC, "0000:4f:00.0"; empty where libfabric does not tell.
+  double gbps = 0;     ///< Of the NIC's link, Gb/s; 0 where libfabric does not tell.
+  bool is_nic = true;  ///< Else it is memory.
   bool taken = false;
   std::string reason;  ///< Why it was taken or passed over, as a sentence.
 };

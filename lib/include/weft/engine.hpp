@@ -15,6 +15,7 @@
 #include <weft/export.hpp>
 #include <weft/memory.hpp>
 #include <weft/message.hpp>
+#include <weft/topology.hpp>
 #include <weft/transfer.hpp>
 
 namespace weft {
@@ -319,5 +320,9 @@ class WEFT_API Engine {
 
 /// Looks for providers and NICs without opening anything: what Engine::open would take, and why.
 WEFT_API Result<std::vector<Candidate>> discover(const Config& config);
+
+/// The machine as an engine with this configuration sees it: load_topology(), with names and speeds
+/// that libfabric tells of its NICs, and those that have no place in the tree among `unplaced`.
+WEFT_API Result<Topology> machine_topology(const Config& config);
 
 }  // namespace weft
