@@ -12,6 +12,7 @@ Capability make_record(const Spec& spec, const fi_info& info) {
   record.provider = info.fabric_attr->prov_name;
   record.libfabric_version = library_version();
   record.domain = nic_name(info);
+  record.pci = pci_address(info);
   record.address_format = info.addr_format;
   record.protocol = info.ep_attr->protocol;
   record.application_keys = (domain.mr_mode & FI_MR_PROV_KEY) == 0;
@@ -24,8 +25,7 @@ Capability make_record(const Spec& spec, const fi_info& info) {
   record.completion_data = domain.cq_data_size;
   record.progress =
       domain.data_progress == FI_PROGRESS_AUTO ? ProgressMode::automatic : ProgressMode::manual;
-  if (info.nic != nullptr && info.nic->link_attr != nullptr)
-    record.gbps = static_cast<double>(info.nic->link_attr->speed) / 1e9;
+  record.gbps = link_gbps(info);
   record.path_failures = spec.path_failed != nullptr;
   spec.quirks(info, record);
   record.best_chunk = std::min(record.best_chunk, record.max_message);

@@ -65,6 +65,8 @@ Candidate as_candidate(const Sighting& sighting, const std::string& reason) {
   candidate.provider = sighting.title;
   candidate.domain = sighting.domain;
   candidate.fabric = sighting.fabric;
+  candidate.pci = sighting.pci;
+  candidate.gbps = sighting.gbps;
   candidate.reason = reason;
   return candidate;
 }

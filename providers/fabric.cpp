@@ -57,4 +57,18 @@ std::string nic_name(const fi_info& info) {
   return info.domain_attr->name != nullptr ? info.domain_attr->name : "";
 }
 
+std::string pci_address(const fi_info& info) {
+  if (info.nic == nullptr || info.nic->bus_attr == nullptr ||
+      info.nic->bus_attr->bus_type != FI_BUS_PCI)
+    return {};
+  const fi_pci_attr& pci = info.nic->bus_attr->attr.pci;
+  return fmt::format("{:04x}:{:02x}:{:02x}.{:x}", pci.domain_id, pci.bus_id, pci.device_id,
+                     pci.function_id);
+}
+
+double link_gbps(const fi_info& info) {
+  if (info.nic == nullptr || info.nic->link_attr == nullptr) return 0;
+  return static_cast<double>(info.nic->link_attr->speed) / 1e9;
+}
+
 }  // namespace weft::providers

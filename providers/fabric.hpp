@@ -37,4 +37,10 @@ Error fabric_error(std::string_view operation, long result);
 /// may be called otherwise ("rdmap79s0-rdm").
 std::string nic_name(const fi_info& info);
 
+/// Of its PCI function: "0000:4f:00.0"; empty where libfabric does not tell.
+std::string pci_address(const fi_info& info);
+
+/// Link speed in Gb/s; 0 where libfabric does not tell.
+double link_gbps(const fi_info& info);
+
 }  // namespace weft::providers

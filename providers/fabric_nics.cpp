@@ -75,14 +75,10 @@ std::string sysfs() {
   return place != nullptr ? place : "/sys";
 }
 
-/// As the kernel has it for the NIC's PCI function; -1 where it has none.
-int numa_node_of(const fi_info& info) {
-  if (info.nic == nullptr || info.nic->bus_attr == nullptr ||
-      info.nic->bus_attr->bus_type != FI_BUS_PCI)
-    return -1;
-  const fi_pci_attr& pci = info.nic->bus_attr->attr.pci;
-  std::ifstream file(fmt::format("{}/bus/pci/devices/{:04x}:{:02x}:{:02x}.{:x}/numa_node", sysfs(),
-                                 pci.domain_id, pci.bus_id, pci.device_id, pci.function_id));
+/// As the kernel has it for a PCI function; -1 where it has none.
+int numa_node_of(const std::string& pci) {
+  if (pci.empty()) return -1;
+  std::ifstream file(fmt::format("{}/bus/pci/devices/{}/numa_node", sysfs(), pci));
   int node = -1;
   file >> node;
   return file ? node : -1;
@@ -100,7 +96,9 @@ Sighting describe(const Spec& spec, unsigned way, const fi_info& info) {
   sighting.domain = nic_name(info);
   sighting.fabric = info.fabric_attr->name != nullptr ? info.fabric_attr->name : "";
   sighting.is_nic = spec.is_nic;
-  sighting.numa_node = numa_node_of(info);
+  sighting.pci = pci_address(info);
+  sighting.gbps = link_gbps(info);
+  sighting.numa_node = numa_node_of(sighting.pci);
   sighting.merit = spec.merit;
   sighting.ip = source_ip(info);
   sighting.chosen_by_ip = spec.chosen_by_ip;

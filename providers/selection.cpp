@@ -233,10 +233,14 @@ class Chooser {
   std::size_t distance(std::size_t index) const {
     const Sighting& nic = seen_[index];
     if (!nics_.empty()) return first_fit(nics_, nic.domain);
+    const auto& nics = wanted_.near_nics;
+    const auto listed = std::find_if(nics.begin(), nics.end(), [&](const std::string& each) {
+      return each == nic.pci || each == nic.domain;
+    });
+    if (listed != nics.end()) return static_cast<std::size_t>(listed - nics.begin());
     const auto& near = wanted_.near_nodes;
-    const bool far = nic.numa_node >= 0 && !near.empty() &&
-                     std::find(near.begin(), near.end(), nic.numa_node) == near.end();
-    return far ? 1 : 0;
+    const bool far = nic.numa_node >= 0 && !near.empty() && !contains(near, nic.numa_node);
+    return wanted_.near_nics.size() + (far ? 1 : 0);
   }
 
   bool has_rail_of(std::string_view provider) const {

@@ -21,6 +21,8 @@ struct Sighting {
   std::string ip;             // by which it is reached; empty: by another kind of address
   bool chosen_by_ip = false;  // only the interface with Wanted::rail_address serves
   unsigned way = 0;           // of those of its provider (ProviderName::ways)
+  std::string pci;            // "0000:4f:00.0"; empty: unknown, or none
+  double gbps = 0;            // 0: unknown
   int numa_node = -1;         // -1: unknown
   std::string merit;          // what speaks for it, as a sentence
   std::string problem;        // why it can't be used, whatever is wanted; empty: it can
@@ -40,6 +42,9 @@ struct Wanted {
   std::vector<std::string> nics;
   unsigned max_nics = 4;
   std::string rail_address;
+  /// NICs by their nearness to the memory that shall be moved, best first: PCI addresses, or names
+  /// of those without one. Those that are not listed follow, those of other nodes last.
+  std::vector<std::string> near_nics;
   std::vector<int> near_nodes;  // the NUMA nodes of this process's cores
   bool allow_emulation = true;
 };

@@ -59,4 +59,35 @@ int numa_node_of(const void* address, std::size_t bytes) {
   return hwloc_bitmap_weight(nodes.get()) == 1 ? hwloc_bitmap_first(nodes.get()) : -1;
 }
 
+void prefer_node(void* address, std::size_t bytes, int node) {
+  if (machine() == nullptr || node < 0 || bytes == 0) return;
+  const BitmapPtr nodes(hwloc_bitmap_alloc());
+  if (!nodes || hwloc_bitmap_set(nodes.get(), static_cast<unsigned>(node)) != 0) return;
+  // Not strict: pages come from elsewhere when the node is full.
+  hwloc_set_area_membind(machine(), address, bytes, nodes.get(), HWLOC_MEMBIND_BIND,
+                         HWLOC_MEMBIND_BYNODESET);
+}
+
+NearNode::NearNode(int node) {
+  if (machine() == nullptr || node < 0 ||
+      hwloc_get_nbobjs_by_type(machine(), HWLOC_OBJ_NUMANODE) < 2)
+    return;
+  BitmapPtr before(hwloc_bitmap_alloc()), cores(hwloc_bitmap_alloc());
+  const hwloc_obj_t near =
+      hwloc_get_numanode_obj_by_os_index(machine(), static_cast<unsigned>(node));
+  if (!before || !cores || near == nullptr ||
+      hwloc_get_cpubind(machine(), before.get(), HWLOC_CPUBIND_THREAD) != 0 ||
+      hwloc_bitmap_and(cores.get(), before.get(), near->cpuset) != 0 ||
+      hwloc_bitmap_iszero(cores.get()))
+    return;
+  if (hwloc_set_cpubind(machine(), cores.get(), HWLOC_CPUBIND_THREAD) == 0)
+    before_ = before.release();
+}
+
+NearNode::~NearNode() {
+  if (before_ == nullptr) return;
+  hwloc_set_cpubind(machine(), before_, HWLOC_CPUBIND_THREAD);
+  hwloc_bitmap_free(before_);
+}
+
 }  // namespace weft::topo

@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <vector>
 
+struct hwloc_bitmap_s;
+
 namespace weft::topo {
 
 /// Cores that this process is allowed to run on; at least 1.
@@ -15,5 +17,22 @@ std::vector<int> usable_nodes();
 /// The NUMA node that holds the memory; -1 where it lies on several, has no pages yet, or can't be
 /// told.
 int numa_node_of(const void* address, std::size_t bytes);
+
+/// Lets pages that do not exist yet come from a node, if it has room. Without effect where there is
+/// no such node, or the system can't.
+void prefer_node(void* address, std::size_t bytes, int node);
+
+/// Keeps the calling thread, while it lives, on those of its cores that are near a node. Changes
+/// nothing if there are none, if the system can't, or if it is the only node.
+class NearNode {
+ public:
+  explicit NearNode(int node);
+  ~NearNode();
+  NearNode(const NearNode&) = delete;
+  NearNode& operator=(const NearNode&) = delete;
+
+ private:
+  hwloc_bitmap_s* before_ = nullptr;  // the cores that it had; null: unchanged
+};
 
 }  // namespace weft::topo

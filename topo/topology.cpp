@@ -1,6 +1,24 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cctype>
 #include <weft/topology.hpp>
 
 namespace weft {
+namespace {
+
+/// Without the zeros before the domain, which are written in two lengths or left out: "53:00.0".
+std::string plain(std::string_view pci) {
+  std::string text(pci);
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
+  if (std::count(text.begin(), text.end(), ':') != 2) return text;
+  const std::size_t domain = std::min(text.find_first_not_of('0'), text.find(':'));
+  return text[domain] == ':' ? text.substr(domain + 1) : text.substr(domain);
+}
+
+}  // namespace
 
 std::vector<std::size_t> preferred_nics(const Topology& topology) {
   std::vector<std::size_t> fabric, all;
@@ -9,6 +27,17 @@ std::vector<std::size_t> preferred_nics(const Topology& topology) {
     if (topology.nics[i].kind != NicKind::network) fabric.push_back(i);
   }
   return fabric.empty() ? all : fabric;
+}
+
+Result<int> find_gpu(const Topology& topology, std::string_view pci) {
+  std::vector<std::string_view> known;
+  for (std::size_t i = 0; i < topology.gpus.size(); ++i) {
+    if (plain(topology.gpus[i].pci) == plain(pci)) return static_cast<int>(i);
+    known.push_back(topology.gpus[i].pci);
+  }
+  return fail(Code::not_found, known.empty() ? fmt::format("there is no GPU {}, nor any other", pci)
+                                             : fmt::format("there is no GPU {}; there are: {}", pci,
+                                                           fmt::join(known, ", ")));
 }
 
 std::string_view to_string(NicKind kind) noexcept {

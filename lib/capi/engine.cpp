@@ -34,6 +34,8 @@ weft_config to_c(const Config& config) {
   c.default_timeout_ns = config.default_timeout.count();
   c.heartbeat_ns = config.heartbeat.count();
   c.death_after_ns = config.death_after.count();
+  c.register_everywhere = config.register_everywhere;
+  c.place_threads = config.place_threads;
   return c;
 }
 
@@ -59,6 +61,8 @@ Result<Config> from_c(const weft_config& c) {
   if (!providers) return fail(std::move(providers.error()));
   auto nics = strings("config->nics", c.nics, c.nic_count);
   if (!nics) return fail(std::move(nics.error()));
+  auto gpus = strings("config->gpus", c.gpus, c.gpu_count);
+  if (!gpus) return fail(std::move(gpus.error()));
 
   Config config;
   config.config_file = or_default(c.config_file, config.config_file);
@@ -89,6 +93,10 @@ Result<Config> from_c(const weft_config& c) {
   config.default_timeout = Nanoseconds(c.default_timeout_ns);
   config.heartbeat = Nanoseconds(c.heartbeat_ns);
   config.death_after = Nanoseconds(c.death_after_ns);
+  config.gpus = std::move(*gpus);
+  config.topo_xml = or_default(c.topo_xml, config.topo_xml);
+  config.register_everywhere = c.register_everywhere;
+  config.place_threads = c.place_threads;
   return config;
 }
 
@@ -115,6 +123,8 @@ weft_rail_info to_c(const RailInfo& rail) {
   c.emulated_write = rail.capability.write == Origin::emulated;
   c.emulated_read = rail.capability.read == Origin::emulated;
   c.copies = rail.capability.copies;
+  c.pci = rail.capability.pci.c_str();
+  c.numa_node = rail.numa_node;
   return c;
 }
 

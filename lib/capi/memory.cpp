@@ -12,6 +12,13 @@ weft_code add(weft_engine* engine, const Memory& memory, weft_segment** segment,
               [&] { return give(segment, engine->value.add(memory)); });
 }
 
+/// Of a GPU that has to be named.
+weft_code add_near(weft_engine* engine, const Memory& memory, const char* gpu,
+                   weft_segment** segment, weft_error** error) {
+  return call(error, {{"engine", engine}, {"gpu", gpu}, {"segment", segment}},
+              [&] { return give(segment, engine->value.add(memory.near_gpu(gpu))); });
+}
+
 weft_range to_c(const Range& range) {
   return {range.offset, range.length};
 }
@@ -37,6 +44,15 @@ weft_code weft_engine_add_map(weft_engine* engine, int fd, uint64_t offset, size
 weft_code weft_engine_adopt(weft_engine* engine, void* address, size_t bytes,
                             weft_segment** segment, weft_error** error) {
   return add(engine, Memory::adopt(address, bytes), segment, error);
+}
+
+weft_code weft_engine_add_own_near(weft_engine* engine, size_t bytes, const char* gpu,
+                                   weft_segment** segment, weft_error** error) {
+  return add_near(engine, Memory::own(bytes), gpu, segment, error);
+}
+weft_code weft_engine_adopt_near(weft_engine* engine, void* address, size_t bytes, const char* gpu,
+                                 weft_segment** segment, weft_error** error) {
+  return add_near(engine, Memory::adopt(address, bytes), gpu, segment, error);
 }
 
 weft_code weft_segment_release(weft_segment* segment, int64_t timeout_ns, weft_error** error) {

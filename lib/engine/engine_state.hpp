@@ -19,6 +19,7 @@
 #include "engine/grant_table.hpp"
 #include "engine/hooks.hpp"
 #include "engine/peer_table.hpp"
+#include "engine/whereabouts.hpp"
 #include "engine/worker.hpp"
 #include "memory/remote_state.hpp"
 #include "memory/segment_state.hpp"
@@ -78,6 +79,9 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
     return fail(Code::invalid_argument, "the peer is another engine's");
   }
 
+  /// Indices of the rails that serve memory at a place.
+  std::vector<std::size_t> serving(const Place& place) const;
+
   // peers.cpp
   Result<std::shared_ptr<PeerState>> connect(std::string_view address, Deadline deadline);
   Result<std::shared_ptr<PeerState>> accept(Deadline deadline);
@@ -88,6 +92,7 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
 
   // memory.cpp
   Result<std::shared_ptr<SegmentState>> add(const Memory& memory);
+  Result<Place> place_of(const Memory& memory, const Allocation& allocation) const;
   Result<std::shared_ptr<GrantState>> grant(const std::shared_ptr<SegmentState>& segment,
                                             std::span<const Range> ranges, Rights rights);
   Result<Revoked> revoke(const std::shared_ptr<GrantState>& grant, Deadline deadline);
@@ -128,6 +133,7 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
                                    const RailCounts& opened) const;
   void introduce_rails();
   Result<void> start_workers();
+  int node_of(const Worker& worker) const;
   Result<void> start_control();
   bool progress_alive();
   void stand_in();
@@ -167,7 +173,8 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   Result<void> check_submission(const PreparedState& prepared,
                                 const TransferOptions& options) const;
   void leave_silent_rails(TransferState& transfer);
-  std::vector<std::size_t> choose_rails(const PeerState& peer, std::uint64_t bytes) const;
+  Result<std::shared_ptr<Path>> path_between(const SegmentState& local, const RemoteState& remote);
+  std::vector<std::size_t> choose_rails(const Path& path, std::uint64_t bytes) const;
   Result<void> check_payload(const PeerState& peer, std::size_t bytes) const;
   std::function<void(const Error*)> notifier(Event::Kind kind, std::string peer,
                                              NotifyOptions options);
@@ -180,6 +187,7 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   std::vector<Candidate> candidates_;
   std::vector<Setting> settings_;
   std::string fallback_;  // Info::fallback
+  Whereabouts whereabouts_;
   std::atomic<bool> closing_{false};
   std::atomic<std::uint32_t> calls_{0};
 

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/log.hpp"
 #include "base/random.hpp"
@@ -27,14 +28,39 @@ providers::Access access_of(Rights rights) {
 
 }  // namespace
 
+std::vector<std::size_t> EngineState::serving(const Place& place) const {
+  if (!config_.register_everywhere) return whereabouts_.serving(place);
+  std::vector<std::size_t> all(rails_.size());
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  return all;
+}
+
+/// Where the memory is to be used, if the caller has said so; else where its pages are.
+Result<Place> EngineState::place_of(const Memory& memory, const Allocation& allocation) const {
+  Place place;
+  if (memory.gpu().empty()) {
+    place.numa_node = topo::numa_node_of(allocation.address(), allocation.size());
+    return place;
+  }
+  auto gpu = find_gpu(whereabouts_.topology(), memory.gpu());
+  if (!gpu) return fail(std::move(gpu.error()));
+  place.device = *gpu;
+  place.numa_node = whereabouts_.topology().gpus[static_cast<std::size_t>(*gpu)].numa_node;
+  if (memory.source() != Memory::Source::adopt)
+    topo::prefer_node(allocation.address(), allocation.size(), place.numa_node);
+  return place;
+}
+
 Result<std::shared_ptr<SegmentState>> EngineState::add(const Memory& memory) {
   auto allocation = Allocation::make(memory);
   if (!allocation) return fail(std::move(allocation.error()));
-  Place place;
-  place.numa_node = topo::numa_node_of(allocation->address(), allocation->size());
-  auto segment = std::make_shared<SegmentState>(
-      next_segment_++, shared_from_this(), std::move(*allocation), place, *device_for(place.kind));
-  for (const auto& rail : rails_) {
+  const auto place = place_of(memory, *allocation);
+  if (!place) return fail(place.error());
+  auto segment =
+      std::make_shared<SegmentState>(next_segment_++, shared_from_this(), std::move(*allocation),
+                                     *place, *device_for(place->kind));
+  for (const std::size_t index : serving(*place)) {
+    const auto& rail = rails_[index];
     std::unique_ptr<providers::Registration> registration;
     if (rail->endpoint().capability().local_registration) {
       auto made = rail->endpoint().register_memory(segment->address(), segment->size(),
@@ -42,7 +68,7 @@ Result<std::shared_ptr<SegmentState>> EngineState::add(const Memory& memory) {
       if (!made) return fail(std::move(made.error().with_rail(rail->name())));
       registration = std::move(*made);
     }
-    segment->add_registration(std::move(registration));
+    segment->add_rail(index, std::move(registration));
   }
   const std::lock_guard lock(segments_mutex_);
   std::erase_if(segments_, [](const auto& each) { return each.expired(); });
@@ -77,6 +103,7 @@ Result<std::shared_ptr<GrantState>> EngineState::grant(const std::shared_ptr<Seg
   std::byte* hull = segment->address() + begin;
   std::vector<std::unique_ptr<providers::Registration>> registrations;
   for (const auto& rail : rails_) {
+    if (!segment->served_by(rail->index())) continue;
     auto made = rail->endpoint().register_memory(hull, end - begin, access_of(rights));
     if (!made) return fail(std::move(made.error().with_rail(rail->name())));
     const bool pointers = rail->endpoint().capability().virtual_addresses;
@@ -152,12 +179,12 @@ Result<std::shared_ptr<RemoteState>> EngineState::import(Bytes blob) {
                     .with_peer(decoded->engine));
   if (auto known = grants_.imported(decoded->lease, *peer)) return confirmed(known);
   auto remote = std::make_shared<RemoteState>(peer, std::move(*decoded));
-  for (const auto& route : peer->routes)
-    for (const RemoteRail& target : route->targets)
-      if (!remote->reachable_on(target.index))
-        return fail(Error(Code::invalid_argument,
-                          fmt::format("the grant has no key for the peer's rail {}", target.index))
-                        .with_peer(peer->introduction.name));
+  const auto& theirs = peer->their_rails;
+  if (std::none_of(theirs.begin(), theirs.end(),
+                   [&](std::uint32_t rail) { return remote->reachable_on(rail); }))
+    return fail(Error(Code::invalid_argument,
+                      "the grant has no key for any rail of the peer's that can be reached")
+                    .with_peer(peer->introduction.name));
   // Known from here on, so that a revocation that comes before the answer finds it.
   const auto known = grants_.add_import(remote);
   if (known == remote) {

@@ -31,9 +31,16 @@ unsigned best_rails(const Capability& record) {
   return !record.fills_alone && topo::usable_cores() >= 4 ? 2 : 1;
 }
 
-providers::Wanted wanted_of(const Config& config) {
-  return {config.providers,    config.nics,          config.max_nics,
-          config.rail_address, topo::usable_nodes(), config.allow_emulation};
+providers::Wanted wanted_of(const Config& config, const Whereabouts& here) {
+  providers::Wanted wanted;
+  wanted.providers = config.providers;
+  wanted.nics = config.nics;
+  wanted.max_nics = config.max_nics * std::max(1U, static_cast<unsigned>(config.gpus.size()));
+  wanted.rail_address = config.rail_address;
+  wanted.near_nics = here.near_nics();
+  wanted.near_nodes = topo::usable_nodes();
+  wanted.allow_emulation = config.allow_emulation;
+  return wanted;
 }
 
 /// Messages must fit a rail, or it can't be used at all.
@@ -105,7 +112,10 @@ Result<std::shared_ptr<EngineState>> EngineState::open(const Config& call,
 Result<std::vector<Candidate>> EngineState::discover(const Config& call) {
   return resolve_settings(call, process_environment())
       .and_then([](Settings&& settings) { return checked_config(std::move(settings.config)); })
-      .and_then([](const Config& config) { return providers::discover(wanted_of(config)); })
+      .and_then([](const Config& config) {
+        return Whereabouts::look(config).and_then(
+            [&](const Whereabouts& here) { return providers::discover(wanted_of(config, here)); });
+      })
       .map([](providers::Found&& found) { return std::move(found.candidates); });
 }
 
@@ -115,13 +125,18 @@ EndpointDecorator& endpoint_decorator() {
 }
 
 Result<void> EngineState::open_rails() {
-  const providers::Wanted wanted = wanted_of(config_);
+  auto here = Whereabouts::look(config_);
+  if (!here) return fail(std::move(here.error()));
+  whereabouts_ = std::move(*here);
+  const providers::Wanted wanted = wanted_of(config_, whereabouts_);
   auto found = providers::discover(wanted);
   if (!found) return fail(std::move(found.error()));
   candidates_ = std::move(found->candidates);
   RailCounts opened;
   for (const auto& [nic, candidate] : found->nics) {
     unsigned& count = opened[nic->provider()];
+    // What the provider allocates now comes from the NIC's node.
+    const topo::NearNode near(whereabouts_.numa_node_of(candidates_[candidate]));
     auto result = open_nic(*nic, count, wanted);
     if (result) continue;
     // One NIC of several may be broken, but not silently.
@@ -171,8 +186,11 @@ void EngineState::introduce_rails() {
   for (const auto& rail : rails_) {
     names->push_back(rail->name());
     const Capability& record = rail->endpoint().capability();
+    whereabouts_.add_rail(record, fmt::format("{}/{}", record.protocol, record.address_format));
     self_.rails.push_back({record.provider, record.protocol, record.address_format,
-                           record.same_host_only, rail->endpoint().address()});
+                           record.same_host_only, rail->endpoint().address(),
+                           static_cast<std::uint32_t>(
+                               std::clamp(whereabouts_.gbps_of(rail->index()), 0.0, 1e6) * 1000)});
   }
   rail_names_ = std::move(names);
 }
@@ -215,7 +233,7 @@ Result<void> EngineState::open_nic(const providers::Nic& nic, unsigned& count,
 }
 
 /// The rails of one kind go to different threads; those of different kinds share them, since a peer
-/// is reached by one kind at a time.
+/// is reached by one kind at a time. Neighbours share a thread where there are fewer of these.
 Result<void> EngineState::start_workers() {
   std::map<RailKind, std::size_t> opened;
   std::size_t most = 0;
@@ -224,16 +242,32 @@ Result<void> EngineState::start_workers() {
       config_.threads > 0 ? config_.threads : std::min<std::size_t>(most, topo::usable_cores());
   for (std::size_t i = 0; i < std::min(wanted, rails_.size()); ++i)
     workers_.push_back(std::make_unique<Worker>(config_.spin));
-  std::map<RailKind, std::size_t> placed;
-  for (const auto& rail : rails_) {
-    const std::size_t turn = placed[kind_of(self_.rails[rail->index()])]++;
-    workers_[turn % workers_.size()]->own(*rail);
+  const std::size_t threads = workers_.size();
+  std::map<RailKind, std::vector<Rail*>> kinds;
+  for (const auto& rail : rails_) kinds[kind_of(self_.rails[rail->index()])].push_back(rail.get());
+  for (auto& [kind, rails] : kinds) {
+    std::stable_sort(rails.begin(), rails.end(), [this](const Rail* a, const Rail* b) {
+      return whereabouts_.numa_node_of(a->index()) < whereabouts_.numa_node_of(b->index());
+    });
+    const std::size_t used = std::min(threads, rails.size());
+    for (std::size_t i = 0; i < rails.size(); ++i)
+      workers_[i * used / rails.size()]->own(*rails[i]);
   }
   last_ticks_.resize(workers_.size());
   if (config_.progress == Progress::manual) return {};
   for (const auto& worker : workers_)
-    if (auto started = worker->start(); !started) return started;
+    if (auto started = worker->start(node_of(*worker)); !started) return started;
   return {};
+}
+
+/// Where the thread is best: at the NICs of all its rails, if they are in one place.
+int EngineState::node_of(const Worker& worker) const {
+  if (!config_.place_threads || worker.rails().empty()) return -1;
+  const int node = whereabouts_.numa_node_of(worker.rails().front()->index());
+  const bool all = std::all_of(worker.rails().begin(), worker.rails().end(), [&](const Rail* rail) {
+    return whereabouts_.numa_node_of(rail->index()) == node;
+  });
+  return all ? node : -1;
 }
 
 Result<void> EngineState::start_control() {
@@ -307,7 +341,8 @@ Info EngineState::info() {
     const Rail::Counters& counters = rail->counters();
     info.rails.push_back({rail->name(), rail->endpoint().capability(),
                           static_cast<unsigned>(owner - workers_.begin()), counters.operations,
-                          counters.bytes, counters.in_flight, counters.lost});
+                          counters.bytes, counters.in_flight, counters.lost,
+                          whereabouts_.numa_node_of(rail->index())});
   }
   const std::lock_guard lock(segments_mutex_);
   for (const auto& segment : segments_) info.segments += segment.expired() ? 0 : 1;

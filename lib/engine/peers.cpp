@@ -1,7 +1,7 @@
 // Engine: meeting peers, and losing them.
 #include <fmt/format.h>
 
-#include <set>
+#include <algorithm>
 #include <utility>
 
 #include "base/log.hpp"
@@ -14,6 +14,16 @@ namespace {
 // Posting receives for a new peer is a matter of microseconds; a thread that does not get to it in
 // this time is stuck.
 constexpr auto meeting_time = std::chrono::seconds(5);
+
+/// How many of the peer's rails a rail keeps the relay's buffers for. Those that it is paired with,
+/// and of NICs some more: memory near other NICs is paired with it by itself (see Path). If still
+/// more come at once, what they send waits in libfabric.
+std::size_t senders_at_a_time(const Route& route, const PairedRail& paired, std::size_t theirs) {
+  constexpr std::size_t some = 4;  // Config::max_nics
+  const std::size_t own = paired.targets.size();
+  if (!route.rail->endpoint().capability().fills_alone) return own;
+  return std::max(own, std::min(some, theirs));
+}
 
 }  // namespace
 
@@ -94,6 +104,7 @@ Result<void> EngineState::make_routes(PeerState& peer, const Introduction& self,
   Pairing pairing = pair_rails(self, peer.introduction, peer.same_host, same_host_reason);
   peer.route_reason = std::move(pairing.reason);
   peer.fallback = std::move(pairing.fallback);
+  peer.their_rails = pairing.theirs;
   if (pairing.rails.empty())
     return fail(Code::unavailable, fmt::format("{} and {} can't reach each other: {}", self.name,
                                                peer.introduction.name, peer.route_reason));
@@ -108,16 +119,14 @@ Result<void> EngineState::make_routes(PeerState& peer, const Introduction& self,
     peer.route_by_rail[paired.own] = route;
     route->rail = rails_[paired.own].get();
     route->rail_name = route->rail->name();
-    route->sources = paired.sources.size();
-    std::set<std::uint32_t> known(paired.targets.begin(), paired.targets.end());
-    known.insert(paired.sources.begin(), paired.sources.end());
-    for (const std::uint32_t theirs : known) {
+    route->sources = senders_at_a_time(*route, paired, pairing.theirs.size());
+    for (const std::uint32_t theirs : pairing.theirs) {
       auto address = route->rail->endpoint().insert(peer.introduction.rails[theirs].address);
       if (!address) return fail(std::move(address.error().with_rail(route->rail->name())));
       route->addresses[theirs] = *address;
     }
-    for (const std::uint32_t target : paired.targets)
-      route->targets.push_back({target, route->addresses[target]});
+    for (const auto& [target, weight] : paired.targets)
+      route->targets.add({target, route->addresses[target]}, weight);
   }
   return {};
 }

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "engine/engine_state.hpp"
+#include "peer/pairing.hpp"
 
 namespace weft::core {
 Result<std::shared_ptr<const PreparedState>> EngineState::prepare(
@@ -25,13 +26,42 @@ Result<std::shared_ptr<const PreparedState>> EngineState::prepare(
   if (auto own = check_own(*remote->peer()); !own) return fail(std::move(own.error()));
   auto bytes = check_pieces(pieces, {local->size(), grant.ranges});
   if (!bytes) return fail(std::move(bytes.error()));
+  auto path = path_between(*local, *remote);
+  if (!path) return fail(std::move(path.error()));
   auto prepared = std::make_shared<PreparedState>();
+  prepared->path = std::move(*path);
   prepared->local = local;
   prepared->remote = remote;
   prepared->direction = direction;
   prepared->pieces = std::move(pieces);
   prepared->bytes = *bytes;
   return std::shared_ptr<const PreparedState>(std::move(prepared));
+}
+
+/// Over the rails that serve both, by those of either side that do so.
+Result<std::shared_ptr<Path>> EngineState::path_between(const SegmentState& local,
+                                                        const RemoteState& remote) {
+  PeerState& peer = *remote.peer();
+  Paths::Rails ours, theirs;
+  for (const auto& route : peer.routes)
+    if (local.served_by(route->rail->index())) ours.push_back(route->rail->index());
+  for (const std::uint32_t rail : peer.their_rails)
+    if (remote.reachable_on(rail)) theirs.push_back(rail);
+  if (ours.empty() || theirs.empty())
+    return fail(Error(Code::unavailable, fmt::format("no rail to the peer serves the {} memory",
+                                                     ours.empty() ? "local" : "remote"))
+                    .with_peer(peer.introduction.name));
+  return peer.paths.between(ours, theirs, [&] {
+    auto path = std::make_shared<Path>();
+    for (const PairedRail& paired : spread(self_, ours, peer.introduction, theirs)) {
+      Route& route = *peer.route_by_rail[paired.own];
+      PathRail way{&route, {}};
+      for (const auto& [target, weight] : paired.targets)
+        way.targets.add({target, route.addresses.at(target)}, weight);
+      path->add(paired.own, std::move(way));
+    }
+    return path;
+  });
 }
 
 Result<void> EngineState::check_payload(const PeerState& peer, std::size_t bytes) const {
@@ -64,20 +94,19 @@ Result<void> EngineState::check_submission(const PreparedState& prepared,
 /// The rails that shall carry so many bytes: one for each chunk's worth, those with the least to
 /// do. Small transfers keep to one rail until it has enough, since each rail in use takes a
 /// core on both sides.
-std::vector<std::size_t> EngineState::choose_rails(const PeerState& peer,
-                                                   std::uint64_t bytes) const {
-  Rail& first = *peer.routes.front()->rail;
+std::vector<std::size_t> EngineState::choose_rails(const Path& path, std::uint64_t bytes) const {
+  Rail& first = *rails_[path.rails().front()];
   const std::uint64_t stripe = first.chunk_limit();
   const std::uint64_t share = std::max<std::uint64_t>(1, first.endpoint().capability().best_share);
   // Those that were set aside only if there is nothing else; by what they have to do, in steps of
   // what is worth another rail.
   std::vector<std::tuple<bool, std::uint64_t, std::size_t>> load;
-  load.reserve(peer.routes.size());
+  load.reserve(path.rails().size());
   std::size_t usable = 0;
   const auto now = Clock::now();
-  for (std::size_t i = 0; i < peer.routes.size(); ++i) {
-    const bool aside = peer.routes[i]->is_aside(now);
-    load.emplace_back(aside, peer.routes[i]->rail->queued_bytes() / share, i);
+  for (const std::size_t rail : path.rails()) {
+    const bool aside = path.of(rail)->route->is_aside(now);
+    load.emplace_back(aside, rails_[rail]->queued_bytes() / share, rail);
     usable += aside ? 0 : 1;
   }
   if (usable == 0) usable = load.size();
@@ -86,8 +115,7 @@ std::vector<std::size_t> EngineState::choose_rails(const PeerState& peer,
   std::partial_sort(load.begin(), load.begin() + static_cast<std::ptrdiff_t>(wanted), load.end());
   std::vector<std::size_t> rails;
   rails.reserve(wanted);
-  for (std::size_t i = 0; i < wanted; ++i)
-    rails.push_back(peer.routes[std::get<2>(load[i])]->rail->index());
+  for (std::size_t i = 0; i < wanted; ++i) rails.push_back(std::get<2>(load[i]));
   return rails;
 }
 
@@ -130,7 +158,7 @@ Result<std::shared_ptr<TransferState>> EngineState::submit(
   if (!unsettled) return fail(Code::closed, "the engine is closed");
   for (Entered* each : {&local, &remote, &unsettled}) each->keep();  // transfer_quiescent() leaves
   ++active_transfers_;
-  const auto rails = choose_rails(*peer, submission.bytes);
+  const auto rails = choose_rails(*prepared->path, submission.bytes);
   submission.prepared = std::move(prepared);
   auto transfer = std::make_shared<TransferState>(std::move(submission), *this);
   for (const std::size_t rail : rails)
@@ -152,13 +180,12 @@ std::size_t EngineState::proofs_of(const TransferState& transfer, std::size_t ra
   const PeerState& peer = transfer.peer();
   // A signal is such an event itself, where it takes the only way that the bytes have taken.
   if (peer.one_way() && transfer.submission().options.signal) return 0;
-  return peer.route_by_rail[rail]->targets.size();
+  return transfer.prepared().path->of(rail)->targets.size();
 }
 
 std::optional<std::size_t> EngineState::another_rail(const TransferState& transfer,
                                                      const std::vector<std::size_t>& left) const {
-  for (const auto& route : transfer.peer().routes) {
-    const std::size_t rail = route->rail->index();
+  for (const std::size_t rail : transfer.prepared().path->rails()) {
     if (std::find(left.begin(), left.end(), rail) == left.end()) return rail;
   }
   return std::nullopt;

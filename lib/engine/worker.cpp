@@ -12,6 +12,7 @@
 
 #include "base/completion_slot.hpp"
 #include "base/log.hpp"
+#include "machine.hpp"
 #include "peer/peer_state.hpp"
 
 namespace weft::core {
@@ -55,9 +56,9 @@ void Worker::own(Rail& rail) {
   rail.set_worker(*this);
 }
 
-Result<void> Worker::start() {
+Result<void> Worker::start(int numa_node) {
   try {
-    thread_ = std::thread([this] { loop(); });
+    thread_ = std::thread([this, numa_node] { loop(numa_node); });
     return {};
   } catch (const std::system_error& error) {
     return fail(Code::unavailable, fmt::format("can't start a progress thread: {}", error.what()));
@@ -202,7 +203,8 @@ void Worker::peer_died(const std::shared_ptr<PeerState>& peer) {
   for (Rail* rail : rails_) rail->peer_died(peer);
 }
 
-void Worker::loop() {
+void Worker::loop(int numa_node) {
+  const topo::NearNode near(numa_node);
   auto idle_since = Clock::now();
   // A target sees no completions: that a rail woke it is all it knows of the work it does.
   bool served = false;

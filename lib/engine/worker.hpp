@@ -26,8 +26,9 @@ class Worker {
   /// Before start().
   void own(Rail& rail);
   const std::vector<Rail*>& rails() const noexcept { return rails_; }
-  /// Starts the thread. Without it somebody else calls step().
-  Result<void> start();
+  /// Starts the thread, on cores near a NUMA node (-1: anywhere). Without it somebody else calls
+  /// step().
+  Result<void> start(int numa_node);
   /// Ends the thread after its current step.
   void stop();
 
@@ -75,7 +76,7 @@ class Worker {
   template <typename Put>
   void put(Put&& put);
   void wake();
-  void loop();
+  void loop(int numa_node);
   std::size_t progress(Rail& rail);
   template <typename Which>
   std::vector<std::shared_ptr<TransferState>> take_watched(Which&& which);

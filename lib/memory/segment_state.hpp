@@ -16,8 +16,8 @@ namespace weft::core {
 
 class EngineState;
 
-/// Memory with its registrations, one per rail that needs local buffers registered. Transfers count
-/// as users; the memory goes when the last owner has left.
+/// Memory with its registrations, one for each rail that serves it and needs local buffers
+/// registered. Transfers count as users; the memory goes when the last owner has left.
 class SegmentState {
  public:
   SegmentState(std::uint64_t id, const std::shared_ptr<EngineState>& engine, Allocation allocation,
@@ -39,10 +39,17 @@ class SegmentState {
   bool belongs_to(const EngineState& engine) const noexcept { return &engine == owner_; }
   UseCount& users() noexcept { return users_; }
 
-  /// Registers the memory with one rail after the other, in order; null where a rail needs none.
-  void add_registration(std::unique_ptr<providers::Registration> registration) {
-    registrations_.push_back(std::move(registration));
+  /// Lets one of the engine's rails serve the memory; null where it needs no registration. Before
+  /// anybody else sees the segment.
+  void add_rail(std::size_t rail, std::unique_ptr<providers::Registration> registration) {
+    if (rail >= served_.size()) {
+      served_.resize(rail + 1);
+      registrations_.resize(rail + 1);
+    }
+    served_[rail] = true;
+    registrations_[rail] = std::move(registration);
   }
+  bool served_by(std::size_t rail) const noexcept { return rail < served_.size() && served_[rail]; }
   /// What libfabric wants beside a local address on that rail. Not after unregister().
   void* descriptor(std::size_t rail) const {
     return registrations_[rail] ? registrations_[rail]->descriptor() : nullptr;
@@ -59,6 +66,7 @@ class SegmentState {
   const Place place_;
   const Device& device_;
   UseCount users_;
+  std::vector<bool> served_;
   std::vector<std::unique_ptr<providers::Registration>> registrations_;
 };
 

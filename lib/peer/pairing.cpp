@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <set>
 #include <tuple>
+#include <weft/topology.hpp>
 
 namespace weft::core {
 namespace {
@@ -17,22 +18,11 @@ std::vector<std::uint32_t> rails_of(const Introduction& engine, const RailKind& 
   return rails;
 }
 
-/// Positions among `theirs` rails that position `own` of `ours` sends to.
-std::vector<std::size_t> targets_of(std::size_t own, std::size_t ours, std::size_t theirs) {
-  if (theirs <= ours) return {own % theirs};
-  std::vector<std::size_t> targets;
-  for (std::size_t target = own; target < theirs; target += ours) targets.push_back(target);
-  return targets;
-}
-
-/// Positions among `theirs` rails that send to position `own` of `ours`.
-std::vector<std::size_t> sources_of(std::size_t own, std::size_t ours, std::size_t theirs) {
-  std::vector<std::size_t> sources;
-  for (std::size_t source = 0; source < theirs; ++source) {
-    const auto targets = targets_of(source, theirs, ours);
-    if (std::find(targets.begin(), targets.end(), own) != targets.end()) sources.push_back(source);
-  }
-  return sources;
+std::vector<double> speeds_of(const Introduction& engine, const std::vector<std::uint32_t>& rails) {
+  std::vector<double> gbps;
+  gbps.reserve(rails.size());
+  for (const std::uint32_t rail : rails) gbps.push_back(engine.rails[rail].mbps / 1000.0);
+  return gbps;
 }
 
 /// What `engine` prefers to the chosen kind, and `other` has not.
@@ -51,6 +41,18 @@ void add_missed(const Introduction& engine, const Introduction& other, const Rai
 
 RailKind kind_of(const RailAddress& rail) {
   return {rail.protocol, rail.address_format, rail.same_host_only};
+}
+
+std::vector<PairedRail> spread(const Introduction& own, const std::vector<std::uint32_t>& ours,
+                               const Introduction& peer, const std::vector<std::uint32_t>& theirs) {
+  const auto pairs = pair_nics(speeds_of(own, ours), speeds_of(peer, theirs));
+  std::vector<PairedRail> rails;
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    PairedRail& rail = rails.emplace_back(PairedRail{ours[i], {}});
+    for (const NicShare& share : pairs[i])
+      rail.targets.push_back({theirs[share.nic], share.weight});
+  }
+  return rails;
 }
 
 Pairing pair_rails(const Introduction& own, const Introduction& peer, bool same_host,
@@ -73,14 +75,8 @@ Pairing pair_rails(const Introduction& own, const Introduction& peer, bool same_
       passed.push_back(fmt::format("{}: only one side has it", candidate.provider));
       continue;
     }
-    for (std::size_t i = 0; i < ours.size(); ++i) {
-      PairedRail rail{ours[i], {}, {}};
-      for (const std::size_t target : targets_of(i, ours.size(), theirs.size()))
-        rail.targets.push_back(theirs[target]);
-      for (const std::size_t source : sources_of(i, ours.size(), theirs.size()))
-        rail.sources.push_back(theirs[source]);
-      pairing.rails.push_back(std::move(rail));
-    }
+    pairing.rails = spread(own, ours, peer, theirs);
+    pairing.theirs = theirs;
     pairing.reason = fmt::format("{} with {} of our rails and {} of the peer's", candidate.provider,
                                  ours.size(), theirs.size());
     std::vector<std::string> missed;

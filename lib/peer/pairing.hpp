@@ -15,13 +15,17 @@ using RailKind = std::tuple<std::uint32_t, std::uint32_t, bool>;
 RailKind kind_of(const RailAddress& rail);
 
 struct PairedRail {
-  std::uint32_t own = 0;               // index of our rail
-  std::vector<std::uint32_t> targets;  // the peer's rails that it sends to, in turn; never empty
-  std::vector<std::uint32_t> sources;  // the peer's rails that send to it
+  struct Target {
+    std::uint32_t rail = 0;    // index of the peer's rail
+    std::uint64_t weight = 1;  // relative to the others
+  };
+  std::uint32_t own = 0;        // index of our rail
+  std::vector<Target> targets;  // that it sends to, and that send to it; never empty
 };
 
 struct Pairing {
-  std::vector<PairedRail> rails;  // empty: the two can't reach each other
+  std::vector<PairedRail> rails;      // empty: the two can't reach each other
+  std::vector<std::uint32_t> theirs;  // all rails of the peer's of that kind
   /// Why a better way that one of the two has is not taken: the other lacks it. Empty if none is
   /// missed.
   std::string fallback;
@@ -30,8 +34,13 @@ struct Pairing {
 
 /// Picks the kind of rail that both have, in the order of preference of the engine whose name comes
 /// first (each introduces its rails in its own order), and spreads the rails of that kind over each
-/// other. The first rails of both sides always talk to each other: they carry the messages.
+/// other by their speeds. The first rails of both sides always talk to each other: they carry the
+/// messages.
 Pairing pair_rails(const Introduction& own, const Introduction& peer, bool same_host,
                    const std::string& same_host_reason);
+
+/// The same for some rails of each side, by their indices.
+std::vector<PairedRail> spread(const Introduction& own, const std::vector<std::uint32_t>& ours,
+                               const Introduction& peer, const std::vector<std::uint32_t>& theirs);
 
 }  // namespace weft::core

@@ -13,6 +13,7 @@
 #include "control/introduction.hpp"
 #include "message/outbox.hpp"
 #include "peer/mailbox.hpp"
+#include "peer/path.hpp"
 #include "peer/route.hpp"
 
 namespace weft::core {
@@ -40,6 +41,7 @@ class PeerState {
   // Set while the peer is met, before anybody else sees it.
   std::vector<std::unique_ptr<Route>> routes;  // those in use, best first
   std::vector<Route*> route_by_rail;           // by our rail index; null where there is none
+  std::vector<std::uint32_t> their_rails;      // indices of the peer's that can be reached
   std::string route_reason;
   std::string fallback;  // Peer::fallback
 
@@ -50,6 +52,7 @@ class PeerState {
     return routes.size() == 1 && routes.front()->targets.size() == 1;
   }
 
+  Paths paths;
   Mailbox mailbox;
   Outbox outbox;
 

@@ -10,32 +10,20 @@
 #include <weft/deadline.hpp>
 
 #include "endpoint.hpp"
+#include "peer/targets.hpp"
 
 namespace weft::core {
 
 class Rail;
 
-/// One of the peer's rails, as seen from one of ours.
-struct RemoteRail {
-  std::uint32_t index = 0;  // in the peer's numbering
-  providers::FabricAddress address = 0;
-};
-
 /// Belongs to the rail's owning thread once the peer is up, but for what says otherwise.
 struct Route {
   Rail* rail = nullptr;
-  std::string rail_name;            // outlives the rail, for reports
-  std::vector<RemoteRail> targets;  // that it sends to, in turn; not empty
-  std::size_t next_target = 0;
-  std::size_t sources = 0;  // how many of the peer's rails send to this rail
+  std::string rail_name;    // outlives the rail, for reports
+  Targets targets;          // of messages and relayed chunks; not empty
+  std::size_t sources = 0;  // how many of the peer's rails may send to this rail at a time
   std::unordered_map<std::uint32_t, providers::FabricAddress>
-      addresses;  // of rails that it sends to or hears from
-
-  const RemoteRail& take_turn() {
-    const RemoteRail& target = targets[next_target];
-    next_target = (next_target + 1) % targets.size();
-    return target;
-  }
+      addresses;  // of all rails of the peer's that it can talk to
 
   // In flight on this route, and of those the operations that the provider had no room for.
   std::size_t operations = 0;

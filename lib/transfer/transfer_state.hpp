@@ -12,6 +12,7 @@
 
 #include "memory/remote_state.hpp"
 #include "memory/segment_state.hpp"
+#include "peer/path.hpp"
 #include "transfer/cursor.hpp"
 
 namespace weft::core {
@@ -23,6 +24,7 @@ class PreparedState {
  public:
   std::shared_ptr<SegmentState> local;
   std::shared_ptr<RemoteState> remote;
+  std::shared_ptr<Path> path;
   Direction direction = Direction::write;
   PieceList pieces{std::span<const Pair>{}};
   std::uint64_t bytes = 0;

@@ -8,7 +8,7 @@ providers::Post OneSided::post(Op& op) {
   const PreparedState& prepared = op.transfer->prepared();
   const SegmentState& segment = *prepared.local;
   const RemoteState& remote = *prepared.remote;
-  const RemoteRail& target = op.route->take_turn();
+  const RemoteRail& target = prepared.path->of(rail_)->targets.take_turn();
   const providers::Local local{segment.address() + op.chunk.local, op.chunk.length,
                                segment.descriptor(rail_)};
   const providers::Target place{target.address, remote.rma_address(target.index, op.chunk.remote),

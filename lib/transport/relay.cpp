@@ -78,10 +78,11 @@ providers::Post Relay::post(Op& op) {
   buffer->handler = this;
   buffer->number = number;
   const std::size_t length = sizeof head + (write ? op.chunk.length : 0);
-  const providers::Post post = endpoint_.send(
-      *buffer, {buffer->data, length, buffer->descriptor},
-      proof ? op.route->targets[op.chunk.remote].address : op.route->take_turn().address,
-      providers::MessageClass::relay);
+  const providers::Post post =
+      endpoint_.send(*buffer, {buffer->data, length, buffer->descriptor},
+                     proof ? prepared.path->of(rail_)->targets[op.chunk.remote].address
+                           : op.route->targets.take_turn().address,
+                     providers::MessageClass::relay);
   if (post.status == providers::PostStatus::posted) {
     pending_.emplace(number, &op);
     ++op.route->relayed;

@@ -63,7 +63,7 @@ struct Encoder {
     for (const RailAddress& rail : who.rails)
       rails.push_back(fb::CreateRail(to, to.CreateString(rail.provider), rail.protocol,
                                      rail.address_format, rail.same_host_only,
-                                     bytes_of(to, rail.address)));
+                                     bytes_of(to, rail.address), rail.mbps));
     return body(fb::CreateHello(to, to.CreateString(who.name), who.incarnation,
                                 to.CreateString(who.address), to.CreateVector(rails), who.token,
                                 who.max_message, who.message_credits, who.relay_buffers,
@@ -192,7 +192,8 @@ Result<RailAddress> from(const fb::Rail& rail) {
                      .protocol = rail.protocol(),
                      .address_format = rail.address_format(),
                      .same_host_only = rail.same_host_only(),
-                     .address = blob_from(*rail.address())};
+                     .address = blob_from(*rail.address()),
+                     .mbps = rail.mbps()};
 }
 
 Result<ControlMessage> from(const fb::Hello& hello) {

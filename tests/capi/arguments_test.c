@@ -110,6 +110,9 @@ static void memory_refuses_null(void) {
   INVALID(weft_engine_add_map(engine, -1, 0, 1, &no_segment, &error));
   INVALID(weft_engine_adopt(NULL, &byte, 1, &no_segment, &error));
   INVALID(weft_engine_adopt(engine, NULL, 1, &no_segment, &error));
+  INVALID(weft_engine_add_own_near(NULL, 1, "0000:00:00.0", &no_segment, &error));
+  INVALID(weft_engine_add_own_near(engine, 1, NULL, &no_segment, &error));
+  INVALID(weft_engine_adopt_near(engine, NULL, 1, "0000:00:00.0", &no_segment, &error));
   INVALID(weft_engine_adopt(engine, &byte, 1, NULL, &error));
   INVALID(weft_segment_release(NULL, 0, &error));
   INVALID(weft_segment_place(NULL, &place, &error));
@@ -234,6 +237,7 @@ static void messages_refuse_null(void) {
 
 static void hopeless_wishes(void) {
   REFUSED(WEFT_OUT_OF_MEMORY, weft_engine_add_own(engine, SIZE_MAX, &no_segment, &error));
+  REFUSED(WEFT_NOT_FOUND, weft_engine_add_own_near(engine, 1, "nowhere", &no_segment, &error));
   INVALID(weft_engine_connect(engine, "no address at all", patience, &no_peer, &error));
 
   /* A port that is taken but not listened on: nobody else can open it meanwhile. */
@@ -282,6 +286,15 @@ static void configurations(void) {
   config.nics = unknown;
   REFUSED(WEFT_NOT_FOUND, weft_engine_open(&config, &no_engine, &error));
   weft_config_init(&config, sizeof config);
+  config.gpu_count = 1;
+  INVALID(weft_engine_open(&config, &no_engine, &error));
+  config.gpus = unknown;
+  REFUSED(WEFT_NOT_FOUND, weft_engine_open(&config, &no_engine, &error));
+  weft_config_init(&config, sizeof config);
+  CHECK(!config.register_everywhere && config.place_threads);
+  config.topo_xml = "/nowhere/machine.xml";
+  REFUSED(WEFT_NOT_FOUND, weft_engine_open(&config, &no_engine, &error));
+  weft_config_init(&config, sizeof config);
   config.config_file = "/nowhere/weft.toml";
   INVALID(weft_engine_open(&config, &no_engine, &error));
   weft_config_init(&config, sizeof config);
@@ -317,6 +330,7 @@ static void descriptions(void) {
   OK(weft_info_rail(info, 0, &rail, &error));
   CHECK(strchr(rail.name, ':') != NULL && strlen(rail.provider) > 0);
   CHECK(rail.size == sizeof rail && rail.max_message > 0 && rail.window > 0);
+  CHECK(rail.pci != NULL && rail.numa_node >= -1);
   CHECK(!rail.emulated_write && !rail.emulated_read && rail.copies > 0);
   CHECK(weft_info_fallback(info) != NULL);
   bool found = false;

@@ -1,23 +1,30 @@
 """The weft command from outside: real processes, their output, exit codes and ends.
 
-Usage: command_test.py WEFT [unittest arguments]
+Usage: command_test.py WEFT MACHINES [unittest arguments]
+
+MACHINES prints the machine of a name as XML.
 """
 
 import contextlib
 import ctypes
+import html
 import json
 import os
 import re
 import select
+import shutil
 import signal
 import socket
+import stat
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import unittest
 
 WEFT = sys.argv.pop(1)
+MACHINES = sys.argv.pop(1)
 PATIENCE = 60  # Seconds after which a process that should have ended counts as hanging.
 SMALL = ["--model", "gpt-oss-20b", "--tokens", "100", "--requests", "3"]
 
@@ -391,11 +398,199 @@ class Info(Case):
         self.assertIn("not among", reasons["tcp (net)"])
 
     def test_help(self):
-        for arguments in ([], ["info"], ["decode"], ["prefill"], ["demo"]):
+        for arguments in ([], ["info"], ["topo"], ["decode"], ["prefill"], ["demo"]):
             result = weft(*arguments, "--help")
             self.assertEqual(result.returncode, 0)
             self.assertIn("Exit codes:", result.stdout)
             self.assertIn("Examples:", result.stdout)
+
+
+class Topo(Case):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.folder)
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def write(self, name, content):
+        with open(self.path(name), "wb") as file:
+            file.write(content)
+        return self.path(name)
+
+    def read(self, name):
+        with open(self.path(name), "rb") as file:
+            return file.read()
+
+    def machine(self, name):
+        return self.write(name + ".xml", subprocess.run([MACHINES, name], check=True,
+                                                        capture_output=True).stdout)
+
+    def report(self, *arguments):
+        result = weft("topo", "--json", *arguments)
+        self.assertEqual(result.returncode, 0, result.stderr + result.stdout)
+        self.assertEqual(result.stderr, "")
+        return json.loads(result.stdout)
+
+    def test_this_machine(self):
+        result = weft("topo")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("NUMA node", result.stdout)
+        self.assertGreaterEqual(len(self.report()["numa"]), 1)
+
+    def test_json(self):
+        report = self.report("--xml", self.machine("p5"))
+        self.assertEqual(list(report)[:4], ["numa", "gpus", "nics", "unplaced"])
+        self.assertEqual(list(report["gpus"][0])[:4], ["pci", "name", "numa", "nics"])
+        self.assertEqual(list(report["nics"][0])[:5], ["name", "pci", "numa", "gbps", "gpus"])
+        self.assertEqual(list(report["numa"][0])[:5],
+                         ["id", "package", "bytes", "distances", "nics"])
+        self.assertEqual(len(report["gpus"]), 8)
+        self.assertEqual(len(report["nics"]), 32)
+        names = {nic["name"]: nic for nic in report["nics"]}
+        for gpu in report["gpus"]:
+            self.assertEqual(len(gpu["nics"]), 4)
+            for nic in gpu["nics"]:
+                self.assertEqual(names[nic]["gpus"], [gpu["pci"]])
+                self.assertEqual(names[nic]["numa"], gpu["numa"])
+        for key in ("gpus", "nics"):
+            addresses = [device["pci"] for device in report[key]]
+            self.assertEqual(addresses, sorted(addresses))
+
+    def test_text(self):
+        result = weft("topo", "--xml", self.machine("p4d"))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        for word in ("NUMA node 1", "root complex", "GPU 7", "rdmap16s27", "efa, 100 Gb/s",
+                     "served by", "host memory"):
+            self.assertIn(word, result.stdout)
+
+    def test_variable_names_the_machine_where_no_option_does(self):
+        p4d, p5 = self.machine("p4d"), self.machine("p5")
+        for arguments, nics in (([], 4), (["--xml", p5], 32)):
+            result = subprocess.run([WEFT, "topo", "--json", *arguments], capture_output=True,
+                                    text=True, timeout=PATIENCE,
+                                    env={**os.environ, "WEFT_TOPO_XML": p4d})
+            self.assertEqual(len(json.loads(result.stdout)["nics"]), nics, result.stderr)
+
+    def test_pairing(self):
+        p5, p4d = self.machine("p5"), self.machine("p4d")
+        pairing = self.report("--xml", p4d, "--peer-xml", p5)["pairing"]
+        self.assertEqual(len(pairing["to_peer"]), 4)
+        self.assertEqual(len(pairing["from_peer"]), 32)
+        self.assertEqual(len(pairing["gpus"]), 8)
+        for row in pairing["to_peer"] + pairing["from_peer"]:
+            self.assertAlmostEqual(sum(each["percent"] for each in row["with"]), 100)
+        result = weft("topo", "--xml", p4d, "--peer-xml", p5)
+        for word in ("to the peer", "from the peer", "12.5 %", "GPU 7 here"):
+            self.assertIn(word, result.stdout)
+
+    def test_capture_and_back(self):
+        self.assertEqual(self.report("--capture", self.path("here.xml")),
+                         {"captured": self.path("here.xml")})
+        there = self.report("--xml", self.path("here.xml"))
+        self.assertEqual([node["id"] for node in there["numa"]],
+                         [node["id"] for node in self.report()["numa"]])
+        self.assertNotIn(os.uname().nodename.encode(), self.read("here.xml"))
+
+    @unittest.skipUnless(shutil.which("dot"), "Graphviz is not installed")
+    def test_pictures(self):
+        with open(self.path("p5.svg"), "w", encoding="ascii") as old:
+            old.write("old")
+        self.report("--xml", self.machine("p5"), "--svg", self.path("p5.svg"), "--png",
+                    self.path("p5.png"))
+        svg = self.read("p5.svg").decode()
+        for word in ("GPU 7", "rdmap201s0", "100 Gb/s", "</svg>"):
+            self.assertIn(word, svg)
+        self.assertEqual(self.read("p5.png")[:4], b"\x89PNG")
+        self.assertEqual(sorted(os.listdir(self.folder)), ["p5.png", "p5.svg", "p5.xml"])
+        mask = os.umask(0)
+        os.umask(mask)
+        self.assertEqual(stat.S_IMODE(os.stat(self.path("p5.svg")).st_mode), 0o666 & ~mask)
+
+    def fails_to_draw(self, pattern, path=None, environment=None):
+        before = os.listdir(self.folder)
+        result = subprocess.run([WEFT, "topo", "--svg", path or self.path("x.svg")],
+                                capture_output=True, text=True, timeout=PATIENCE,
+                                env=environment or os.environ)
+        self.fails(result, 1, pattern)
+        self.assertEqual(os.listdir(self.folder), before)
+
+    def with_dot(self, script):
+        """Programs are looked for where there is but one: a shell script named dot."""
+        os.chmod(self.write("dot", b"#!/bin/sh\n" + script), 0o755)
+        return {**os.environ, "PATH": self.folder}
+
+    def test_no_dot(self):
+        self.fails_to_draw("package graphviz", environment={**os.environ, "PATH": self.folder})
+
+    def test_broken_dot(self):
+        for script, pattern in ((b"echo '<svg'; printf 'out of \\033ink' >&2; exit 3",
+                                 r"could not draw it: out of \\x1bink"),
+                                (b"echo '<svg'; kill -9 $$", "could not draw it"),
+                                (b"exit 0", "could not draw it")):
+            self.fails_to_draw(pattern, environment=self.with_dot(script))
+
+    def test_interrupt_while_dot_is_at_work(self):
+        new, pid = self.path("new"), self.path("pid")
+        script = f"echo $$ > {new}; /bin/mv {new} {pid}; exec /bin/sleep 1000"
+        with started("topo", "--svg", self.path("x.svg"),
+                     env=self.with_dot(script.encode())) as process:
+            while not os.path.exists(pid):
+                time.sleep(0.01)
+            process.send_signal(signal.SIGINT)
+            self.assertEqual(process.wait(PATIENCE), 130)
+            self.one_sentence(process.stderr.read())
+        self.assertFalse(is_running(int(self.read("pid"))))
+        self.assertFalse(os.path.exists(self.path("x.svg")))
+
+    @unittest.skipUnless(shutil.which("dot"), "Graphviz is not installed")
+    def test_picture_that_can_not_be_written(self):
+        self.fails_to_draw("No such file", self.path("none/x.svg"))
+        self.fails_to_draw("No space", "/dev/full")
+        self.fails_to_draw("Is a directory", self.folder)
+
+    def test_capture_that_can_not_be_written(self):
+        self.fails(weft("topo", "--capture", self.path("none/x.xml")), 1, "No such file")
+        self.assertEqual(os.listdir(self.folder), [])
+
+    def test_unknown_file(self):
+        for option in ("--xml", "--peer-xml"):
+            self.fails(weft("topo", option, self.path("none.xml")), 1, "none.xml")
+
+    def test_garbage(self):
+        p5 = self.machine("p5")
+        whole = self.read("p5.xml")
+        for content in (b"", b"\0" * 1000, b"no XML", b"<topology/>", whole[:len(whole) // 2],
+                        bytes(range(256))):
+            garbage = self.write("garbage.xml", content)
+            self.fails(weft("topo", "--xml", garbage), 1, "garbage.xml")
+            self.fails(weft("topo", "--xml", p5, "--peer-xml", garbage), 1, "garbage.xml")
+        self.fails(weft("topo", "--xml", self.folder), 1, "not a regular file")
+
+    def test_hostile_names(self):
+        # XML allows controls of a terminal too, if they are of the upper set.
+        evil = html.escape('"]; <B></TABLE>>\u009b31m\u202e').encode()
+        self.machine("p5")
+        hostile = self.write("p5.xml", self.read("p5.xml").replace(b"rdmap79s0", evil))
+        arguments = ["--xml", hostile]
+        if shutil.which("dot"):
+            arguments += ["--svg", self.path("p5.svg")]
+        for more in ([], ["--json"], ["--peer-xml", hostile]):
+            result = weft("topo", *arguments, *more)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertNotRegex(result.stdout, "[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]")
+            self.assertIn(r"\u202e", result.stdout)
+
+    def test_hostile_file_name(self):
+        self.fails(weft("topo", "--xml", b"\x1b[31m\xff"), 1, r"\\x1b\[31m")
+        result = weft("topo", "--json", "--quiet", "--xml", b"\x1b[31m\xff")
+        self.assertTrue(json.loads(result.stdout)["error"])
+
+    def test_options_that_exclude_each_other(self):
+        for option in ("--xml", "--peer-xml", "--svg", "--png"):
+            self.fails(weft("topo", "--capture", self.path("x"), option, self.path("y")), 2,
+                       "exclude")
+        self.assertEqual(os.listdir(self.folder), [])
 
 
 if __name__ == "__main__":

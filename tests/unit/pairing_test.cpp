@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 namespace weft::core {
@@ -26,7 +27,8 @@ Introduction engine(const std::string& name, const std::vector<Kind>& rails,
                                   kind,
                                   kind * 10,
                                   kind == shm,
-                                  {}});
+                                  {},
+                                  0});
   return introduction;
 }
 
@@ -34,35 +36,38 @@ std::vector<Kind> times(Kind kind, std::size_t count) {
   return std::vector<Kind>(count, kind);
 }
 
+std::map<std::uint32_t, std::uint64_t> weights_of(const PairedRail& rail) {
+  std::map<std::uint32_t, std::uint64_t> weights;
+  for (const auto& [target, weight] : rail.targets) weights[target] += weight;
+  return weights;
+}
+
 /// What must hold for two sides' pairings whatever their rails are.
 void expect_consistent(const Pairing& a, const Pairing& b) {
   ASSERT_FALSE(a.rails.empty());
   ASSERT_FALSE(b.rails.empty());
   const auto check = [](const Pairing& own, const Pairing& peer) {
-    std::set<std::uint32_t> used, reached, theirs;
+    std::set<std::uint32_t> used, reached;
     for (const PairedRail& rail : own.rails) {
       EXPECT_TRUE(used.insert(rail.own).second) << "a rail is listed once";
       EXPECT_FALSE(rail.targets.empty());
-      EXPECT_EQ(std::set(rail.targets.begin(), rail.targets.end()).size(), rail.targets.size());
-      reached.insert(rail.targets.begin(), rail.targets.end());
-      theirs.insert(rail.sources.begin(), rail.sources.end());
-      std::vector<std::uint32_t> sources;
-      for (const PairedRail& other : peer.rails)
-        if (std::count(other.targets.begin(), other.targets.end(), rail.own) > 0)
-          sources.push_back(other.own);
-      EXPECT_EQ(rail.sources, sources) << "of rail " << rail.own;
-      EXPECT_FALSE(sources.empty()) << "rail " << rail.own << " is never sent to";
+      EXPECT_EQ(weights_of(rail).size(), rail.targets.size()) << "a target is listed once";
+      for (const auto& [target, weight] : rail.targets) {
+        reached.insert(target);
+        const auto back = std::find_if(peer.rails.begin(), peer.rails.end(),
+                                       [&](const PairedRail& each) { return each.own == target; });
+        ASSERT_NE(back, peer.rails.end());
+        EXPECT_EQ(weights_of(*back)[rail.own], weight) << "both sides say the same of a pair";
+      }
     }
-    EXPECT_EQ(reached, theirs) << "every rail of the peer's is used";
-    std::set<std::uint32_t> listed;
-    for (const PairedRail& rail : peer.rails) listed.insert(rail.own);
-    EXPECT_EQ(theirs, listed) << "both sides mean the same rails";
+    EXPECT_EQ(reached, std::set(own.theirs.begin(), own.theirs.end())) << "nobody idles";
+    EXPECT_EQ(used, std::set(peer.theirs.begin(), peer.theirs.end()));
   };
   check(a, b);
   check(b, a);
   // Messages go between the first rails, so receives must be posted there on both sides.
-  EXPECT_EQ(a.rails.front().targets.front(), b.rails.front().own);
-  EXPECT_EQ(b.rails.front().targets.front(), a.rails.front().own);
+  EXPECT_EQ(a.rails.front().targets.front().rail, b.rails.front().own);
+  EXPECT_EQ(b.rails.front().targets.front().rail, a.rails.front().own);
 }
 
 TEST(Pairing, IsConsistentForAllCounts) {
@@ -75,13 +80,11 @@ TEST(Pairing, IsConsistentForAllCounts) {
       expect_consistent(from_a, from_b);
       EXPECT_EQ(from_a.rails.size(), ours);
       EXPECT_EQ(from_b.rails.size(), theirs);
-      // The load on the smaller side is even to within one.
-      std::size_t least = 64, most = 0;
-      for (const PairedRail& rail : from_a.rails) {
-        least = std::min(least, rail.sources.size());
-        most = std::max(most, rail.sources.size());
-      }
-      EXPECT_LE(most - least, 1U);
+      std::map<std::uint32_t, std::uint64_t> load;
+      for (const PairedRail& rail : from_a.rails)
+        for (const auto& [target, weight] : rail.targets) load[target] += weight;
+      for (const auto& [target, weight] : load)
+        EXPECT_EQ(weight, load.begin()->second) << "rails of equal speed are loaded equally";
     }
 }
 
@@ -90,6 +93,31 @@ TEST(Pairing, IsConsistentAmongOtherKindsInAnyOrder) {
   const Introduction b = engine("b", {shm, efa, tcp, tcp});
   for (const bool same_host : {false, true})
     expect_consistent(pair_rails(a, b, same_host, "far"), pair_rails(b, a, same_host, "far"));
+}
+
+TEST(Pairing, GoesBySpeed) {
+  Introduction a = engine("a", times(efa, 4)), b = engine("b", times(efa, 2));
+  for (RailAddress& rail : a.rails) rail.mbps = 100'000;
+  for (RailAddress& rail : b.rails) rail.mbps = 200'000;
+  b.rails.push_back(b.rails[0]);
+  b.rails.back().mbps = 400'000;  // as fast as the two others together, and as all of a's
+  const Pairing pairing = pair_rails(a, b, false, "far");
+  expect_consistent(pairing, pair_rails(b, a, false, "far"));
+  std::map<std::uint32_t, std::uint64_t> load;
+  for (const PairedRail& rail : pairing.rails)
+    for (const auto& [target, weight] : rail.targets) load[target] += weight;
+  EXPECT_EQ(load[0], load[1]);
+  EXPECT_EQ(load[2], load[0] + load[1]);
+}
+
+TEST(Pairing, SomeRailsOfBothSidesAreSpreadOverEachOther) {
+  const Introduction a = engine("a", times(efa, 8)), b = engine("b", times(efa, 8));
+  const auto paired = spread(a, {0, 1}, b, {6, 7});
+  ASSERT_EQ(paired.size(), 2U);
+  EXPECT_EQ(paired[0].own, 0U);
+  ASSERT_EQ(paired[0].targets.size(), 1U);
+  EXPECT_EQ(paired[0].targets[0].rail, 6U);
+  EXPECT_EQ(paired[1].targets[0].rail, 7U);
 }
 
 TEST(Pairing, SameHostRailsNeedProof) {

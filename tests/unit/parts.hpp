@@ -38,7 +38,7 @@ inline std::shared_ptr<PeerState> make_peer(std::size_t rails, const std::string
                                           PeerState::Limits{std::size_t{1} << 20, 16});
   for (std::size_t i = 0; i < rails; ++i) {
     auto route = std::make_unique<Route>();
-    route->targets.push_back({static_cast<std::uint32_t>(i), i});
+    route->targets.add({static_cast<std::uint32_t>(i), i});
     peer->route_by_rail.push_back(route.get());
     peer->routes.push_back(std::move(route));
   }
@@ -56,12 +56,21 @@ inline std::shared_ptr<RemoteState> make_remote(const std::shared_ptr<PeerState>
   return std::make_shared<RemoteState>(peer, std::move(grant));
 }
 
+/// Over all routes.
+inline std::shared_ptr<Path> make_path(const PeerState& peer) {
+  auto path = std::make_shared<Path>();
+  for (std::size_t rail = 0; rail < peer.route_by_rail.size(); ++rail)
+    if (Route* route = peer.route_by_rail[rail]) path->add(rail, {route, route->targets});
+  return path;
+}
+
 inline std::shared_ptr<PreparedState> make_prepared(const std::shared_ptr<PeerState>& peer,
                                                     PieceList pieces,
                                                     Direction direction = Direction::write) {
   auto prepared = std::make_shared<PreparedState>();
   prepared->local = make_segment();
   prepared->remote = make_remote(peer);
+  prepared->path = make_path(*peer);
   prepared->direction = direction;
   prepared->pieces = std::move(pieces);
   for (std::size_t i = 0; i < prepared->pieces.size(); ++i)

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "interrupt.hpp"
+#include "printable.hpp"
 
 namespace weft::tool {
 
@@ -24,7 +25,9 @@ void print(const std::string& text) {
 }
 
 int end_with(std::string_view command, const ConsoleOptions& console, std::string_view code,
-             const std::string& sentence, int exit_code) {
+             const std::string& why, int exit_code) {
+  // It may quote what came from outside.
+  const std::string sentence = printable(why);
   if (console.json)
     print(nlohmann::json{{"command", command}, {"error", sentence}, {"code", code}}.dump(2) + "\n");
   if (!console.json || !console.quiet)

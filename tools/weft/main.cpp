@@ -24,6 +24,7 @@ constexpr const char* exit_codes =
 
 struct Options {
   InfoOptions info;
+  TopoOptions topo;
   DecodeOptions decode;
   PrefillOptions prefill;
   DemoOptions demo;
@@ -45,6 +46,7 @@ void describe(CLI::App& app, Options& options) {
   app.footer(std::string("Examples:\n"
                          "  weft demo                    two processes on this machine\n"
                          "  weft info                    what this machine has\n"
+                         "  weft topo                    where it lies, and who serves whom\n"
                          "  weft decode --help           all about one command\n\n") +
              exit_codes);
   add_command(app, "info",
@@ -53,6 +55,15 @@ void describe(CLI::App& app, Options& options) {
               "  weft info\n"
               "  weft info --json --providers tcp\n",
               options.info);
+  add_command(app, "topo",
+              "Shows where memory, GPUs and NICs of a machine lie, what is between them, and which "
+              "NICs serve which GPU and why.",
+              "  weft topo\n"
+              "  weft topo --json\n"
+              "  weft topo --capture here.xml\n"
+              "  weft topo --xml there.xml --svg there.svg\n"
+              "  weft topo --xml here.xml --peer-xml there.xml\n",
+              options.topo);
   add_command(app, "decode",
               "Waits for one prefill process, grants it blocks of a paged KV cache request by "
               "request, checks every byte that arrives and that nothing else was written, and "
@@ -79,6 +90,7 @@ void describe(CLI::App& app, Options& options) {
 
 int dispatch(const CLI::App& app, const Options& options) {
   if (app.got_subcommand("info")) return run_info(options.info);
+  if (app.got_subcommand("topo")) return run_topo(options.topo);
   if (app.got_subcommand("decode")) return run_decode(options.decode);
   if (app.got_subcommand("prefill")) return run_prefill(options.prefill);
   return run_demo(options.demo);

@@ -245,6 +245,30 @@ void add_options(CLI::App& command, InfoOptions& options) {
   add_fabric(command, options.fabric);
 }
 
+void add_options(CLI::App& command, TopoOptions& options) {
+  const std::string machine = "Machine", files = "Files";
+  const auto add_file = [&](const char* name, std::string& file, const char* text) {
+    return command.add_option(name, file, text)->type_name("FILE");
+  };
+  CLI::Option* xml = add_file("--xml", options.xml,
+                              "Show the machine that this file of hwloc's describes instead of "
+                              "this one; WEFT_TOPO_XML does the same")
+                         ->group(machine);
+  CLI::Option* peer = add_file("--peer-xml", options.peer_xml,
+                               "Show as well which NICs would talk to which of this other machine")
+                          ->group(machine);
+  CLI::Option* svg = add_file("--svg", options.svg, "Draw the machine too; needs Graphviz");
+  CLI::Option* png = add_file("--png", options.png, "Likewise, in pixels");
+  svg->group(files);
+  png->group(files);
+  add_file("--capture", options.capture,
+           "Only write this machine to a file for --xml, to be attached to a bug report; without "
+           "serial numbers, addresses of NICs, or names of hosts")
+      ->excludes(xml, peer, svg, png)
+      ->group(files);
+  add_console(command, options.console, false);
+}
+
 void add_options(CLI::App& command, DecodeOptions& options) {
   const std::string group = "Address";
   command

@@ -58,6 +58,12 @@ struct InfoOptions {
   FabricOptions fabric;
 };
 
+struct TopoOptions {
+  ConsoleOptions console;
+  std::string xml, peer_xml;  ///< Files; empty: this machine, no peer.
+  std::string svg, png, capture;
+};
+
 struct DecodeOptions {
   ConsoleOptions console;
   FabricOptions fabric;
@@ -94,6 +100,7 @@ struct DemoOptions {
 };
 
 void add_options(CLI::App& command, InfoOptions& options);
+void add_options(CLI::App& command, TopoOptions& options);
 void add_options(CLI::App& command, DecodeOptions& options);
 void add_options(CLI::App& command, PrefillOptions& options);
 void add_options(CLI::App& command, DemoOptions& options);

@@ -20,6 +20,11 @@ std::string duration(double seconds) {
   return fmt::format("{:.2f} s", seconds);
 }
 
+std::string bit_rate(double gbps) {
+  if (!(gbps > 0)) return "speed unknown";
+  return gbps < 10 ? fmt::format("{:.2g} Gb/s", gbps) : fmt::format("{:.0f} Gb/s", gbps);
+}
+
 std::string grouped(std::uint64_t number) {
   std::string digits = std::to_string(number);
   for (std::size_t at = digits.size(); at > 3; at -= 3) digits.insert(at - 3, 1, ',');

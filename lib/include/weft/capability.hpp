@@ -31,6 +31,7 @@ struct Capability {
   std::string provider;
   std::string libfabric_version;     ///< Of the library in use, e.g. "1.17"; empty for Weft's own.
   std::string domain;                ///< NIC or interface, e.g. "rdmap79s0", "lo".
+  std::string pci;                   ///< Of the NIC, "0000:4f:00.0"; empty: unknown, or none.
   std::uint32_t address_format = 0;  ///< FI_ADDR_* (rdma/fabric.h).
   std::uint32_t protocol = 0;        ///< Rails with equal protocol and format can talk: FI_PROTO_*,
                                      ///< or a number of Weft's where that is not enough.
@@ -77,6 +78,8 @@ struct Candidate {
   std::string provider;
   std::string domain;
   std::string fabric;
+  std::string pci;  ///< Of the NIC, "0000:4f:00.0"; empty where libfabric does not tell.
+  double gbps = 0;  ///< Of the NIC's link, Gb/s; 0 where libfabric does not tell.
   bool taken = false;
   std::string reason;  ///< Why it was taken or passed over, as a sentence.
 };

@@ -77,9 +77,22 @@ struct Config {
   /// NICs to use, by the names of their libfabric domains ("rdmap79s0") or patterns of them
   /// ("rdmap*"), best first; "^eth0" forbids one. A name or pattern that fits none is an error.
   std::vector<std::string> nics = {};
-  /// Most NICs of one provider, the nearest to this process's cores first, unless `nics` names
-  /// them. 4 is what a GPU has to itself on the instances with the most NICs (p5.48xlarge).
+  /// Most NICs of one provider, the nearest first, unless `nics` names them. 4 is what a GPU has to
+  /// itself on the instances with the most NICs (p5.48xlarge).
   unsigned max_nics = 4;
+  /// The GPUs whose memory this process moves, by their PCI addresses ("0000:53:00.0"): the NICs
+  /// that serve them are opened, up to `max_nics` for each. Empty: those nearest to the process's
+  /// cores.
+  std::vector<std::string> gpus = {};
+  /// A file with the machine's topology in hwloc's XML, for use instead of this machine's (see
+  /// load_topology): where a container hides it, or for tests.
+  std::string topo_xml = {};
+  /// Memory is registered with the rails that serve the place where it lies (see affinity), and
+  /// moved by them alone. True: with all rails, and moved by all.
+  bool register_everywhere = false;
+  /// Progress threads keep to the cores near their NICs, of those that the process may use. Without
+  /// effect on a machine with one NUMA node.
+  bool place_threads = true;
   /// Whether a NIC may be used whose provider builds reads or writes out of messages (EFA without
   /// RDMA): slower, and the target's CPU copies. The capability record says which do.
   bool allow_emulation = true;
@@ -177,6 +190,7 @@ struct RailInfo {
   std::uint64_t bytes = 0;
   std::uint64_t in_flight = 0;
   std::uint64_t lost = 0;  ///< Operations whose peer died and that never came back.
+  int numa_node = -1;      ///< Of its NIC; -1 where it can't be told.
 };
 
 /// One option as the engine uses it, and where its value came from.

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
+#include <utility>
 #include <vector>
 #include <weft/deadline.hpp>
 #include <weft/error.hpp>
@@ -29,7 +31,7 @@ enum class MemoryKind : std::uint8_t { host, device };
 struct Place {
   MemoryKind kind = MemoryKind::host;
   int numa_node = -1;  ///< -1 where it can't be told, or where pages lie on several nodes.
-  int device = -1;     ///< Index of the GPU; -1 for host memory.
+  int device = -1;     ///< The GPU that it is of or used with, in Topology::gpus; -1: none.
 };
 
 /// A piece of a segment, in bytes from the segment's start.
@@ -55,12 +57,23 @@ class WEFT_API Memory {
   /// destroyed: see Segment).
   static Memory adopt(void* address, std::size_t bytes);
 
+  /// Memory in this process that is used together with a GPU, such as a staging buffer: it is moved
+  /// by the NICs that serve the GPU at this PCI address ("0000:53:00.0") and by no others, and
+  /// fresh pages come from the GPU's node. Adding it fails with `not_found` if there is no such
+  /// GPU.
+  Memory near_gpu(std::string pci) const {
+    Memory near = *this;
+    near.gpu_ = std::move(pci);
+    return near;
+  }
+
   enum class Source : std::uint8_t { own, huge, shared, map, adopt };
   Source source() const noexcept { return source_; }
   std::size_t bytes() const noexcept { return bytes_; }
   void* address() const noexcept { return address_; }
   int fd() const noexcept { return fd_; }
   std::uint64_t offset() const noexcept { return offset_; }
+  const std::string& gpu() const noexcept { return gpu_; }  ///< Empty: none.
 
  private:
   Memory(Source source, std::size_t bytes) : source_(source), bytes_(bytes) {}
@@ -69,6 +82,7 @@ class WEFT_API Memory {
   void* address_ = nullptr;
   int fd_ = -1;
   std::uint64_t offset_ = 0;
+  std::string gpu_;
 };
 
 /// What a peer may do with granted memory.

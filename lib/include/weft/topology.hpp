@@ -89,6 +89,10 @@ WEFT_API Result<void> capture_topology(const std::string& file);
 /// are none, all others.
 WEFT_API std::vector<std::size_t> preferred_nics(const Topology& topology);
 
+/// The GPU at a PCI address, as its index: "0000:53:00.0", "53:00.0", or as CUDA writes it. Fails
+/// with `not_found`, and says which there are.
+WEFT_API Result<int> find_gpu(const Topology& topology, std::string_view pci);
+
 /// What two devices, or a device and memory, have in common at the lowest level.
 enum class Nearness : std::uint8_t { pci_switch, root_complex, numa_node, machine };
 

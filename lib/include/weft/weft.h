@@ -217,6 +217,14 @@ typedef struct weft_config {
   int64_t default_timeout_ns;   ///< Of a transfer that names none.
   int64_t heartbeat_ns;         ///< Interval of heartbeats between peers.
   int64_t death_after_ns;       ///< The silence that means death.
+  /// PCI addresses of the GPUs whose memory this process moves ("0000:53:00.0"): the NICs that
+  /// serve them are opened, up to `max_nics` for each. None: those nearest to the process's cores.
+  const char* const* gpus;
+  size_t gpu_count;
+  /// A file with the machine's topology in hwloc's XML, for use instead of this machine's.
+  const char* topo_xml;
+  bool register_everywhere;  ///< Memory is registered with all rails, not only the nearest.
+  bool place_threads;        ///< Progress threads keep to the cores near their NICs.
 } weft_config;
 
 /// Fills in the defaults. `size` is sizeof(weft_config) as the caller's header has it. Does nothing
@@ -259,7 +267,9 @@ typedef struct weft_rail_info {
   double gbps;           ///< Link speed in Gb/s; 0 where unknown.
   bool emulated_write;   ///< Writes are built out of messages, and the target's CPU copies.
   bool emulated_read;
-  uint32_t copies;  ///< Of each byte, made by the provider on both sides together.
+  uint32_t copies;    ///< Of each byte, made by the provider on both sides together.
+  const char* pci;    ///< Of the NIC, "0000:4f:00.0"; "": unknown, or none.
+  int32_t numa_node;  ///< Of the NIC; -1 where it can't be told.
 } weft_rail_info;
 
 /// A NIC or interface that was looked at when rails were chosen.
@@ -366,7 +376,7 @@ enum { WEFT_MEMORY_HOST = 0, WEFT_MEMORY_DEVICE = 1 };
 typedef struct weft_place {
   int32_t kind;       ///< A WEFT_MEMORY_ value.
   int32_t numa_node;  ///< -1 where it can't be told, or where pages lie on several nodes.
-  int32_t device;     ///< Index of the GPU; -1 for host memory.
+  int32_t device;     ///< The GPU that it is of or used with, counted in bus order; -1: none.
 } weft_place;
 
 /// A piece of a segment, in bytes from the segment's start.
@@ -396,6 +406,16 @@ WEFT_API weft_code weft_engine_add_map(weft_engine* engine, int fd, uint64_t off
 /// an error; freeing the handle is not enough.
 WEFT_API weft_code weft_engine_adopt(weft_engine* engine, void* address, size_t bytes,
                                      weft_segment** segment, weft_error** error);
+
+/// As weft_engine_add_own(), for memory that is used together with a GPU, such as a staging buffer:
+/// it is moved by the NICs that serve the GPU at the PCI address `gpu` and by no others, and its
+/// pages come from the GPU's node. WEFT_NOT_FOUND if there is no such GPU.
+WEFT_API weft_code weft_engine_add_own_near(weft_engine* engine, size_t bytes, const char* gpu,
+                                            weft_segment** segment, weft_error** error);
+/// As weft_engine_adopt(), for such memory; its pages stay where they are.
+WEFT_API weft_code weft_engine_adopt_near(weft_engine* engine, void* address, size_t bytes,
+                                          const char* gpu, weft_segment** segment,
+                                          weft_error** error);
 
 /// Revokes all grants on the segment, waits until no transfer of this engine uses it, and
 /// unregisters it. After WEFT_QUARANTINED or WEFT_TIMED_OUT the memory must not be reused.

@@ -1,0 +1,62 @@
+// How transfers between some local and some remote memory go: over those of the rails that serve
+// the one and those of the peer's that serve the other.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "peer/route.hpp"
+
+namespace weft::core {
+
+/// One of our rails on a path.
+struct PathRail {
+  Route* route = nullptr;
+  Targets targets;  // belong to the rail's owning thread; not empty
+};
+
+/// Shared by all transfers between such memory; its peer outlives it.
+class Path {
+ public:
+  void add(std::size_t rail, PathRail way) {
+    if (rail >= by_rail_.size()) by_rail_.resize(rail + 1);
+    rails_.push_back(rail);
+    by_rail_[rail] = std::make_unique<PathRail>(std::move(way));
+  }
+  /// Indices of our rails, in the order of preference; not empty.
+  const std::vector<std::size_t>& rails() const noexcept { return rails_; }
+  /// Null if the rail is not on it.
+  PathRail* of(std::size_t rail) const noexcept {
+    return rail < by_rail_.size() ? by_rail_[rail].get() : nullptr;
+  }
+
+ private:
+  std::vector<std::size_t> rails_;
+  std::vector<std::unique_ptr<PathRail>> by_rail_;
+};
+
+/// Those to one peer, made when they are first asked for. From any thread.
+class Paths {
+ public:
+  using Rails = std::vector<std::uint32_t>;
+
+  /// `make` is called for rails that were not asked for yet.
+  template <typename Make>
+  std::shared_ptr<Path> between(Rails ours, Rails theirs, Make&& make) {
+    const std::lock_guard lock(mutex_);
+    auto& path = paths_[{std::move(ours), std::move(theirs)}];
+    if (!path) path = make();
+    return path;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::pair<Rails, Rails>, std::shared_ptr<Path>> paths_;
+};
+
+}  // namespace weft::core

@@ -1,0 +1,149 @@
+// Over four NICs in two NUMA nodes of a machine like p4d.24xlarge: which of them are opened, and
+// which carry what. WEFT_TOPO_XML says where they are.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <numeric>
+#include <set>
+
+#include "engines.hpp"
+
+namespace weft::test {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Pair;
+using testing::UnorderedElementsAre;
+
+constexpr std::size_t size = 8 << 20;
+constexpr const char* gpu_of_node_0 = "0000:10:1c.0";
+constexpr const char* gpu_of_node_1 = "0000:a0:1d.0";
+
+Config config(unsigned nics = 4) {
+  Config config = config_for("efa", nics);
+  config.max_nics = nics;
+  config.rails = 1;
+  config.chunk_bytes = 64 << 10;
+  return config;
+}
+
+/// The NICs of an engine's rails, by the rails' names.
+std::map<std::string, std::string> nics_of(const Engine& engine) {
+  std::map<std::string, std::string> nics;
+  for (const RailInfo& rail : engine.info().rails) nics[rail.name] = rail.capability.domain;
+  return nics;
+}
+
+std::set<std::string> opened(const Config& config) {
+  const Engine engine = must(Engine::open(config));
+  std::set<std::string> names;
+  for (const auto& [rail, nic] : nics_of(engine)) names.insert(nic);
+  return names;
+}
+
+/// What each NIC has carried of a transfer, from its ledger.
+std::map<std::string, std::uint64_t> bytes_by_nic(const Engine& engine, const Transfer& transfer) {
+  const auto nics = nics_of(engine);
+  std::map<std::string, std::uint64_t> bytes;
+  for (const auto& share : transfer.report().rails) bytes[nics.at(share.rail)] += share.bytes;
+  return bytes;
+}
+
+std::uint64_t sum(const std::map<std::string, std::uint64_t>& bytes) {
+  return std::accumulate(bytes.begin(), bytes.end(), std::uint64_t{0},
+                         [](std::uint64_t all, const auto& each) { return all + each.second; });
+}
+
+/// Moves a segment of `a` to one of `b` and back; what each of a's NICs has carried of it.
+std::map<std::string, std::uint64_t> moved(Couple& pair, const Memory& local,
+                                           const Memory& remote) {
+  Board board(pair, local, remote);
+  std::map<std::string, std::uint64_t> bytes;
+  const weft::Pair all[] = {{0, 0, size}};
+  for (const Direction direction : {Direction::write, Direction::read}) {
+    board.repaint();
+    Transfer transfer =
+        must(direction == Direction::write ? pair.a.write(board.local, board.there, all)
+                                           : pair.a.read(board.local, board.there, all));
+    must(transfer.wait(soon()));
+    board.expect_pieces(direction, all);
+    for (const auto& [nic, count] : bytes_by_nic(pair.a, transfer)) bytes[nic] += count;
+  }
+  EXPECT_EQ(sum(bytes), 2 * size);
+  return bytes;
+}
+
+std::set<std::string> carriers(const std::map<std::string, std::uint64_t>& bytes) {
+  std::set<std::string> names;
+  for (const auto& [nic, count] : bytes) names.insert(nic);
+  return names;
+}
+
+TEST(Affinity, TheNicsOfTheGpusAreOpened) {
+  Config one = config(1);
+  one.gpus = {gpu_of_node_1};
+  EXPECT_THAT(opened(one), ElementsAre("rdmap160s27"));
+  one.gpus = {"00000000:20:1D.0", "90:1c.0"};
+  EXPECT_THAT(opened(one), UnorderedElementsAre("rdmap32s27", "rdmap144s27")) << "one for each";
+  one.gpus = {"0000:11:00.0"};
+  const auto unknown = Engine::open(one);
+  ASSERT_TRUE(fails_with(unknown, Code::not_found));
+  EXPECT_THAT(unknown.error().to_string(), HasSubstr(gpu_of_node_0)) << "there are others";
+}
+
+TEST(Affinity, ThoseOfTheProcesssNodeAreOpenedFirst) {
+  // This process runs on node 0, on whatever machine it is.
+  EXPECT_THAT(opened(config(2)), UnorderedElementsAre("rdmap16s27", "rdmap32s27"));
+}
+
+TEST(Affinity, AGpusSegmentUsesItsOwnNicAndNoOther) {
+  Couple pair = couple(config());
+  const Memory own = Memory::own(size);
+  EXPECT_THAT(moved(pair, own.near_gpu(gpu_of_node_0), own.near_gpu(gpu_of_node_1)),
+              ElementsAre(Pair("rdmap16s27", 2 * size)));
+  EXPECT_THAT(moved(pair, own.near_gpu(gpu_of_node_1), own.near_gpu(gpu_of_node_0)),
+              ElementsAre(Pair("rdmap160s27", 2 * size)));
+  // The far side's NICs don't change the near side's.
+  EXPECT_THAT(moved(pair, own.near_gpu(gpu_of_node_1), own),
+              ElementsAre(Pair("rdmap160s27", 2 * size)));
+}
+
+TEST(Affinity, HostMemoryUsesTheNicsOfItsNode) {
+  Couple pair = couple(config());
+  Blob touched(size, std::byte{1});
+  const Memory near = Memory::adopt(touched.data(), size);
+  ASSERT_EQ(must(pair.a.add(near)).place().numa_node, 0);
+  const auto bytes = moved(pair, near, Memory::own(size));
+  EXPECT_THAT(carriers(bytes), UnorderedElementsAre("rdmap16s27", "rdmap32s27"));
+}
+
+TEST(Affinity, MemoryWhoseNodeIsUnknownIsSpread) {
+  Couple pair = couple(config());
+  EXPECT_EQ(must(pair.a.add(Memory::own(size))).place().numa_node, -1) << "it has no pages yet";
+  const auto bytes = moved(pair, Memory::own(size), Memory::own(size));
+  EXPECT_EQ(carriers(bytes).size(), 4U);
+}
+
+TEST(Affinity, RegisteredEverywhereAllNicsCarryIt) {
+  Config everywhere = config();
+  everywhere.register_everywhere = true;
+  Couple pair = couple(everywhere);
+  const Memory near = Memory::own(size).near_gpu(gpu_of_node_0);
+  EXPECT_EQ(carriers(moved(pair, near, near)).size(), 4U);
+}
+
+TEST(Affinity, OneNicTalksToAllThatServeTheOtherSide) {
+  Couple pair = couple(config(1), config(4));
+  const auto bytes = moved(pair, Memory::own(size), Memory::own(size));
+  EXPECT_EQ(bytes.size(), 1U);
+}
+
+TEST(Affinity, AnUnknownGpuIsAnError) {
+  Engine engine = must(Engine::open(config(1)));
+  EXPECT_TRUE(fails_with(engine.add(Memory::own(size).near_gpu("0000:ff:1f.7")), Code::not_found));
+}
+
+}  // namespace
+}  // namespace weft::test

@@ -1,0 +1,46 @@
+#include "peer/targets.hpp"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+namespace weft::core {
+namespace {
+
+TEST(Targets, OneIsAlwaysNext) {
+  Targets targets;
+  targets.add({3, 30});
+  for (int turn = 0; turn < 5; ++turn) EXPECT_EQ(targets.take_turn().address, 30U);
+}
+
+TEST(Targets, EqualOnesTakeTurns) {
+  Targets targets;
+  for (std::uint32_t i = 0; i < 3; ++i) targets.add({i, i});
+  for (std::uint32_t turn = 0; turn < 9; ++turn) EXPECT_EQ(targets.take_turn().index, turn % 3);
+}
+
+TEST(Targets, EachHasItsShareOfAnyStretch) {
+  Targets targets;
+  const std::map<std::uint32_t, int> weights = {{0, 5}, {1, 1}, {2, 2}};
+  for (const auto& [index, weight] : weights)
+    targets.add({index, 0}, static_cast<std::uint64_t>(weight));
+  std::map<std::uint32_t, int> taken;
+  for (int turn = 1; turn <= 800; ++turn) {
+    ++taken[targets.take_turn().index];
+    for (const auto& [index, weight] : weights)
+      EXPECT_NEAR(taken[index], turn * weight / 8.0, 1.0) << "after " << turn << " turns";
+  }
+}
+
+TEST(Targets, WeightsMayBeAsLargeAsSpeedsMultiplied) {
+  Targets targets;
+  constexpr std::uint64_t huge = std::uint64_t{1} << 50;
+  targets.add({0, 0}, huge);
+  targets.add({1, 0}, 3 * huge);
+  int first = 0;
+  for (int turn = 0; turn < 400; ++turn) first += targets.take_turn().index == 0 ? 1 : 0;
+  EXPECT_EQ(first, 100);
+}
+
+}  // namespace
+}  // namespace weft::core

@@ -1,0 +1,97 @@
+// weft topo: what a machine has, and which NICs serve what.
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <optional>
+
+#include "child.hpp"
+#include "commands.hpp"
+#include "console.hpp"
+#include "graphviz.hpp"
+#include "interrupt.hpp"
+#include "nic_pairing.hpp"
+#include "printable.hpp"
+#include "replace_file.hpp"
+#include "topology_dot.hpp"
+#include "topology_json.hpp"
+#include "topology_text.hpp"
+
+namespace weft::tool {
+namespace {
+
+/// Empty: this machine.
+std::string chosen_file(const TopoOptions& options) {
+  if (!options.xml.empty()) return options.xml;
+  const char* named = std::getenv("WEFT_TOPO_XML");
+  return named == nullptr ? "" : named;
+}
+
+Result<Machine> load(const std::string& xml) {
+  auto topology = load_topology(xml);
+  if (!topology) return fail(std::move(topology.error()));
+  return examine(std::move(*topology));
+}
+
+int capture(const TopoOptions& options) {
+  if (auto written = capture_topology(options.capture); !written)
+    return end_with("topo", options.console, written.error());
+  const nlohmann::ordered_json json = {{"captured", options.capture}};
+  print(options.console.json ? dump(json) : fmt::format("wrote {}\n", printable(options.capture)));
+  return exit_success;
+}
+
+Result<void> draw(const std::string& graph, const std::string& format, const std::string& file) {
+  if (file.empty()) return {};
+  auto picture = render(graph, format);
+  if (!picture) return fail(std::move(picture.error()));
+  return replace_file(file, *picture);
+}
+
+Result<void> draw(const Machine& machine, const TopoOptions& options) {
+  if (options.svg.empty() && options.png.empty()) return {};
+  const std::string graph = to_dot(machine);
+  auto drawn = draw(graph, "svg", options.svg);
+  return drawn ? draw(graph, "png", options.png) : drawn;
+}
+
+std::string json(const Machine& machine, const std::optional<Machine>& peer) {
+  nlohmann::ordered_json json = to_json(machine);
+  if (peer) json["pairing"] = pairing_json(pair_machines(machine, *peer), machine, *peer);
+  return dump(json);
+}
+
+std::string text(const Machine& machine, const std::optional<Machine>& peer) {
+  std::string text = tree_text(machine.topology) + serving_text(machine);
+  if (peer) text += pairing_text(pair_machines(machine, *peer), machine, *peer);
+  return text;
+}
+
+/// No picture: for a reason, or for a signal that came meanwhile.
+int end_without_picture(const TopoOptions& options, const Error& error) {
+  if (error.code() != Code::cancelled) return end_with("topo", options.console, error);
+  const Descriptor signals(open_signal_descriptor());
+  return end_with_signal("topo", options.console, read_signal(signals.get()));
+}
+
+int show(const TopoOptions& options) {
+  auto machine = load(chosen_file(options));
+  if (!machine) return end_with("topo", options.console, machine.error());
+  std::optional<Machine> peer;
+  if (!options.peer_xml.empty()) {
+    auto loaded = load(options.peer_xml);
+    if (!loaded) return end_with("topo", options.console, loaded.error());
+    peer = std::move(*loaded);
+  }
+  if (auto drawn = draw(*machine, options); !drawn)
+    return end_without_picture(options, drawn.error());
+  print(options.console.json ? json(*machine, peer) : text(*machine, peer));
+  return exit_success;
+}
+
+}  // namespace
+
+int run_topo(const TopoOptions& options) {
+  return options.capture.empty() ? show(options) : capture(options);
+}
+
+}  // namespace weft::tool

@@ -1,0 +1,13 @@
+// Pictures made by Graphviz.
+#pragma once
+
+#include <string>
+#include <weft/error.hpp>
+
+namespace weft::tool {
+
+/// Runs Graphviz's program `dot` on a graph, and returns the picture. `format` is "svg" or "png".
+/// Ends early, as cancelled, when a signal has come, which can still be read.
+Result<std::string> render(const std::string& graph, const std::string& format);
+
+}  // namespace weft::tool
