@@ -24,7 +24,8 @@ PciIds ids_of(const hwloc_obj& device) {
 void add_os_devices(const hwloc_obj& object, hwloc_obj_osdev_type_t wanted, Objects& found) {
   for (hwloc_obj_t child = object.io_first_child; child != nullptr; child = child->next_sibling) {
     if (child->type != HWLOC_OBJ_OS_DEVICE) continue;
-    if (child->attr->osdev.type == wanted && child->name != nullptr) found.push_back(child);
+    if (number_of(child->attr->osdev.type) == wanted && child->name != nullptr)
+      found.push_back(child);
     add_os_devices(*child, wanted, found);
   }
 }
@@ -155,7 +156,7 @@ class Reader {
   double gbps_of_nic(const hwloc_obj& os_device) const {
     if (const char* told = info_of(os_device, gbps_info)) return std::max(0.0, std::atof(told));
     if (!live_) return 0;
-    return os_device.attr->osdev.type == HWLOC_OBJ_OSDEV_OPENFABRICS
+    return number_of(os_device.attr->osdev.type) == HWLOC_OBJ_OSDEV_OPENFABRICS
                ? rdma_gbps(os_device.name)
                : interface_gbps(os_device.name);
   }
@@ -186,7 +187,7 @@ class Reader {
     std::vector<Nic> found;
     for (hwloc_obj_t each = hwloc_get_next_osdev(machine_, nullptr); each != nullptr;
          each = hwloc_get_next_osdev(machine_, each)) {
-      const auto type = each->attr->osdev.type;
+      const auto type = number_of(each->attr->osdev.type);
       const bool rdma = type == HWLOC_OBJ_OSDEV_OPENFABRICS;
       if (each->name == nullptr || (!rdma && type != HWLOC_OBJ_OSDEV_NETWORK)) continue;
       hwloc_obj_t above = each->parent;

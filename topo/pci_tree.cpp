@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "hwloc.hpp"
+
 namespace weft::topo {
 namespace {
 
@@ -14,7 +16,7 @@ hwloc_obj_t bridge_above(const hwloc_obj& object) {
 }
 
 bool is_root_complex(const hwloc_obj& bridge) {
-  return bridge.attr->bridge.upstream_type == HWLOC_OBJ_BRIDGE_HOST;
+  return number_of(bridge.attr->bridge.upstream_type) == HWLOC_OBJ_BRIDGE_HOST;
 }
 
 PciAddress address_of_bridge(const hwloc_obj& bridge) {

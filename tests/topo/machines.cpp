@@ -2,10 +2,9 @@
 //
 // [ids]    pci.ids of pciutils: vendors, devices and their names, classes.
 // [ec2]    AWS, "Amazon EC2 instance types: accelerated computing" and "Maximize network bandwidth
-//          ... with multiple network cards": sockets' memory, number and speed of network cards.
-// [nixl]   ai-dynamo/nixl, captures of instances in its tests: addresses and links of p3dn, p4d,
-// p5,
-//          p5en, p6-b200, g5, g6 and c5n.
+//          ... with multiple network cards": memory, number and speed of network cards.
+// [nixl]   ai-dynamo/nixl, captures of instances in its tests: addresses and links of devices of
+//          p3dn, p4d, p5, p5en, p6-b200, g5, g6 and c5n.
 // [ofi]    aws/aws-ofi-nccl, topology/*.xml (p4d, g5) and its tests of NIC placement (p4d, p5en,
 //          p6-b200, p6-b300).
 // [fab]    ofiwg/libfabric, fabtests/pytest/efa: lspci of a p5en.

@@ -17,7 +17,7 @@
 namespace weft::facts {
 namespace {
 
-constexpr std::uint64_t machines_as_objects = 2000, machines_as_xml = 300;
+constexpr std::uint64_t machines_as_objects = 1000, machines_as_xml = 300;
 
 using Nics = std::vector<std::size_t>;
 
