@@ -231,21 +231,21 @@ class Served {
 std::string reason_for(const Topology& topology, const Served& served, const Affinity& chosen) {
   if (chosen.order.empty()) return "there is no NIC that could be used";
   if (served.position().numa_node < 0 && served.position().pci_switch < 0)
-    return served.name() + " is spread over the NICs of all nodes";
+    return fmt::format("spread over all nodes, for {}", served.name());
   const NicCost& first = chosen.order.front();
   switch (first.nearness) {
     case Nearness::pci_switch:
-      return served.name() + " has a switch in common with them";
+      return fmt::format("below one switch with {}", served.name());
     case Nearness::root_complex:
-      return served.name() + " has a root complex in common with them";
+      return fmt::format("below one root complex with {}", served.name());
     case Nearness::numa_node:
-      return served.name() + " is in the same node";
+      return fmt::format("in one node with {}", served.name());
     case Nearness::machine:
       break;
   }
-  const bool nodes_known = topology.nics[first.nic].numa_node >= 0;
-  return served.name() + (nodes_known ? " has no better NIC nearer: they belong to another node"
-                                      : " and they are of one machine; no more is known");
+  if (topology.nics[first.nic].numa_node < 0)
+    return fmt::format("in one machine with {}; no more is known of them", served.name());
+  return fmt::format("in another node than {}, which has none that is cheaper", served.name());
 }
 
 }  // namespace

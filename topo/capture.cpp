@@ -1,13 +1,9 @@
-// A machine in a file, without what identifies it.
+// A machine for others to look at, without what identifies it.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstdlib>
-#include <cstring>
-#include <fstream>
 #include <string_view>
 #include <weft/topology.hpp>
 
@@ -61,29 +57,10 @@ void prepare(hwloc_obj& object) {
     for (hwloc_obj_t each = first; each != nullptr; each = each->next_sibling) prepare(*each);
 }
 
-Error not_written(const std::string& file, int why) {
-  return Error(
-      why == EACCES || why == EPERM || why == EROFS ? Code::permission_denied : Code::unavailable,
-      fmt::format("{} can't be written: {}", file, std::strerror(why)));
-}
-
-/// Whole or not at all.
-Result<void> write_file(const std::string& file, std::string_view text) {
-  const std::string beside = fmt::format("{}.{}", file, getpid());
-  errno = 0;
-  std::ofstream out(beside, std::ios::binary | std::ios::trunc);
-  out.write(text.data(), static_cast<std::streamsize>(text.size()));
-  out.close();
-  if (out && std::rename(beside.c_str(), file.c_str()) == 0) return {};
-  const int why = errno != 0 ? errno : EIO;
-  unlink(beside.c_str());
-  return fail(not_written(file, why));
-}
-
 }  // namespace
 }  // namespace topo
 
-Result<void> capture_topology(const std::string& file) {
+Result<std::string> capture_topology() {
   using namespace topo;
   auto machine = read_machine({});
   if (!machine) return fail(std::move(machine.error()));
@@ -92,10 +69,9 @@ Result<void> capture_topology(const std::string& file) {
   int length = 0;
   if (hwloc_topology_export_xmlbuffer(machine->get(), &text, &length, 0) != 0)
     return fail(Code::out_of_memory, "hwloc can't make XML of this machine");
-  // The length counts the terminating zero.
-  auto written = write_file(file, text);
+  std::string xml(text);  // the length counts the terminating zero
   hwloc_free_xmlbuffer(machine->get(), text);
-  return written;
+  return xml;
 }
 
 }  // namespace weft

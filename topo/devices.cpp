@@ -21,11 +21,12 @@ struct Known {
 };
 
 // Amazon's accelerators: the Neuron driver's neuron_pci.c. They have a class of their own making.
-constexpr Known accelerators[] = {
-    {amazon, 0x7064, "Inferentia"},
-    {amazon, 0x7164, "Trainium"},
-    {amazon, 0x7264, "Inferentia2"},
-    {amazon, 0x7364, "Trainium2"},
+constexpr Known accelerators[] =
+    {
+        {amazon, 0x7064, "Inferentia"},  {amazon, 0x7164, "Trainium"},
+        {amazon, 0x7264, "Inferentia2"}, {amazon, 0x7364, "Trainium2"},
+        {amazon, 0x7564, "Trainium3"},  // and 7565: the PCI ID repository
+        {amazon, 0x7565, "Trainium3"},
 };
 
 struct Speed {
@@ -33,13 +34,13 @@ struct Speed {
   double gbps;
 };
 
-// The network cards that Amazon's instances have them on. One number stands for several speeds
-// (efa1: 100 Gb/s in p5, 200 in c7gn): the smaller, so that a NIC of known speed is not passed over
-// for it. The kernel knows better on the machine itself.
+// By the instances that have them (Amazon's pages of instance types; numbers of devices by captures
+// and by ibv_devinfo's hw_ver in public logs; where only assumed: efa1 in p5e, g6e and trn1, efa2
+// in trn2, c7gn and hpc7g, efa3 in p6-b300).
 constexpr Speed speeds[] = {
-    {amazon, 0xefa0, 100},  // c5n.18xlarge, p3dn.24xlarge, p4d.24xlarge (4 of them: 400 Gb/s)
-    {amazon, 0xefa1, 100},  // p5.48xlarge (32: 3200), g6.48xlarge (100)
-    {amazon, 0xefa2, 200},  // p5en.48xlarge, trn2.48xlarge (16: 3200)
+    {amazon, 0xefa0, 100},  // c5n.18xlarge, p3dn.24xlarge, g5.48xlarge, p4d.24xlarge (4: 400)
+    {amazon, 0xefa1, 100},  // p5.48xlarge (32 of them: 3200 Gb/s), g6.48xlarge
+    {amazon, 0xefa2, 200},  // p5en.48xlarge (16: 3200)
     {amazon, 0xefa3, 400},  // p6-b200.48xlarge (8: 3200)
 };
 

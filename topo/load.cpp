@@ -177,7 +177,10 @@ class Reader {
       Nic& named = result_.nics.emplace_back(nic);
       named.name = each->name;
       if (rdma.empty()) named.interface = each->name;
-      if (const double gbps = gbps_of_nic(*each); gbps > 0) named.gbps = gbps;
+      const double told = gbps_of_nic(*each);
+      // EFA's driver knows the speed from r2.13 on, and says 100 Gb/s where it does not
+      // (efa_verbs.c).
+      if (told > 0) named.gbps = nic.kind == NicKind::efa ? std::max(told, nic.gbps) : told;
     }
     if (rdma.empty() && interfaces.empty()) result_.nics.push_back(std::move(nic));
   }

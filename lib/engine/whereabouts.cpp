@@ -30,12 +30,18 @@ std::optional<std::size_t> find_nic(const Topology& topology, const std::string&
   return static_cast<std::size_t>(found - nics.begin());
 }
 
+/// Read once: what is soldered in does not move, and reading it takes some ten milliseconds.
+const Result<Topology>& this_machine() {
+  static const Result<Topology> machine = load_topology();
+  return machine;
+}
+
 }  // namespace
 
 Result<Whereabouts> Whereabouts::look(const Config& config) {
   Whereabouts here;
   here.nodes_ = topo::usable_nodes();
-  auto topology = load_topology(config.topo_xml);
+  auto topology = config.topo_xml.empty() ? this_machine() : load_topology(config.topo_xml);
   if (topology) {
     here.topology_ = std::move(*topology);
   } else if (!config.topo_xml.empty()) {
@@ -68,7 +74,7 @@ Topology with_candidates(Topology topology, std::span<const Candidate> candidate
     }
     Nic& nic = topology.nics[*found];
     if (nic.name == nic.pci) nic.name = each.domain;
-    if (each.gbps > 0) nic.gbps = each.gbps;
+    if (nic.gbps <= 0) nic.gbps = each.gbps;
   }
   return topology;
 }
@@ -109,7 +115,7 @@ int Whereabouts::numa_node_of(const Candidate& candidate) const {
 
 void Whereabouts::add_rail(const Capability& record, const std::string& kind) {
   RailPlace rail{kind, find_nic(topology_, record.pci, record.domain), record.gbps};
-  if (rail.gbps <= 0 && rail.nic) rail.gbps = topology_.nics[*rail.nic].gbps;
+  if (rail.nic && topology_.nics[*rail.nic].gbps > 0) rail.gbps = topology_.nics[*rail.nic].gbps;
   rails_.push_back(std::move(rail));
 }
 

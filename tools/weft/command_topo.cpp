@@ -35,8 +35,9 @@ Result<Machine> load(const std::string& xml) {
 }
 
 int capture(const TopoOptions& options) {
-  if (auto written = capture_topology(options.capture); !written)
-    return end_with("topo", options.console, written.error());
+  const auto written = capture_topology().and_then(
+      [&](const std::string& xml) { return replace_file(options.capture, xml); });
+  if (!written) return end_with("topo", options.console, written.error());
   const nlohmann::ordered_json json = {{"captured", options.capture}};
   print(options.console.json ? dump(json) : fmt::format("wrote {}\n", printable(options.capture)));
   return exit_success;

@@ -46,7 +46,7 @@ struct Nic {
   std::string interface;  ///< The network interface of the same function, where there is one.
   std::string pci;        ///< "0000:4f:00.0"; empty if it has no place in the PCI tree.
   int pci_switch = -1;    ///< Index in Topology::switches; -1: none.
-  int numa_node = -1;     ///< -1 where it can't be told.
+  int numa_node = -1;     ///< The first of its socket's, if it is on no one; -1: can't be told.
   double gbps = 0;        ///< Speed to the network, Gb/s each way; 0: unknown.
 };
 
@@ -55,7 +55,7 @@ struct Gpu {
   std::string pci;
   std::string name;      ///< "GH100 [H100 SXM5 80GB]"; by PCI ids where no better one is known.
   int pci_switch = -1;   ///< Index in Topology::switches; -1: none.
-  int numa_node = -1;    ///< -1 where it can't be told.
+  int numa_node = -1;    ///< As a NIC's.
   double link_gbps = 0;  ///< Of its PCIe link, Gb/s each way; 0: unknown.
 };
 
@@ -76,14 +76,16 @@ struct Topology {
 };
 
 /// This machine, or what hwloc has written of another one (`xml`, the path of a file in hwloc's XML
-/// format, version 2). Without libxml2 in hwloc a file must not begin with a comment. Reads speeds
+/// format, version 2). Without libxml2 in hwloc a file must not begin with a comment, nor have a
+/// raw
+/// '>' in an attribute. Reads speeds
 /// of this machine's NICs from the kernel; a file may hold them, else they are taken from a table
 /// by device.
 WEFT_API Result<Topology> load_topology(const std::string& xml = {});
 
-/// Writes this machine to a file, for load_topology() elsewhere: to be attached to a bug report.
-/// Without serial numbers, addresses of NICs, names of hosts, or processes.
-WEFT_API Result<void> capture_topology(const std::string& file);
+/// This machine as the text of a file for load_topology() elsewhere: to be attached to a bug
+/// report. Without serial numbers, addresses of NICs, names of hosts, or processes.
+WEFT_API Result<std::string> capture_topology();
 
 /// The NICs that transfers use by preference, as indices: all EFA and RDMA NICs, or where there
 /// are none, all others.
@@ -100,7 +102,10 @@ enum class Nearness : std::uint8_t { pci_switch, root_complex, numa_node, machin
 struct NicCost {
   std::size_t nic = 0;  ///< Index in Topology::nics.
   Nearness nearness = Nearness::machine;
-  double gbps = 0;  ///< Of the narrowest part of the way, the NIC's own speed included.
+  /// Of the narrowest part of the way: the NIC's own speed, the uplinks of the switches on it, and
+  /// the link between sockets. Not the GPU's own link, which says less while it is idle. A NIC of
+  /// unknown speed counts as the slowest of known speed, or as 1 Gb/s.
+  double gbps = 0;
   double cost = 0;  ///< Of a byte, relative to others; see topo/cost.hpp.
 };
 
@@ -108,7 +113,7 @@ struct NicCost {
 struct Affinity {
   std::vector<NicCost> order;  ///< All NICs that may be used: those that serve, then by cost.
   std::size_t serving = 0;     ///< So many of them, from the first on, serve it.
-  std::string reason;          ///< Why these, as a sentence.
+  std::string reason;          ///< Where these are: "below one switch with GPU 0000:53:00.0".
 };
 
 /// Which of `nics` serve the memory at `place`; those that are also in `missing` can't be used, and
