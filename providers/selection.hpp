@@ -42,8 +42,8 @@ struct Wanted {
   std::vector<std::string> nics;
   unsigned max_nics = 4;
   std::string rail_address;
-  /// NICs by their nearness to the memory that shall be moved, best first: PCI addresses, or names
-  /// of those without one. Those that are not listed follow, those of other nodes last.
+  /// NICs by their nearness to the memory that shall be moved, best first: PCI addresses and names.
+  /// Those that are not listed follow, those of other nodes last.
   std::vector<std::string> near_nics;
   std::vector<int> near_nodes;  // the NUMA nodes of this process's cores
   bool allow_emulation = true;

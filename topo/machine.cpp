@@ -1,6 +1,12 @@
 #include "machine.hpp"
 
+#include <linux/mempolicy.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cstdint>
 
 #include "hwloc.hpp"
 
@@ -28,6 +34,36 @@ BitmapPtr allowed_cores() {
   return allowed;
 }
 
+bool has_one_node() {
+  return hwloc_get_nbobjs_by_type(machine(), HWLOC_OBJ_NUMANODE) < 2;
+}
+
+/// The nodes of the pages that the kernel tells of; null where it can't be told.
+BitmapPtr nodes_of(const void* address, std::size_t bytes) {
+  BitmapPtr nodes(hwloc_bitmap_alloc());
+  if (!nodes || hwloc_get_area_memlocation(machine(), address, bytes, nodes.get(),
+                                           HWLOC_MEMBIND_BYNODESET) != 0)
+    return nullptr;
+  return nodes;
+}
+
+/// Automatic NUMA balancing hides pages, to see who uses them, and Linux 6.1 tells no node of those
+/// that are hidden (move_pages). To ask for one in another way is to use it. Memory may be large,
+/// so some of its pages stand for all; those that do not exist yet are not made by it.
+void uncover_pages(const void* address, std::size_t bytes) {
+  constexpr std::size_t most = 256;
+  const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto begin = reinterpret_cast<std::uintptr_t>(address) / page * page;
+  const auto end = reinterpret_cast<std::uintptr_t>(address) + bytes;
+  const std::uintptr_t step = std::max<std::uintptr_t>(1, (end - begin) / page / most) * page;
+  for (std::uintptr_t at = begin; at < end; at += step) {
+    unsigned char exists = 0;
+    int node = -1;
+    if (mincore(reinterpret_cast<void*>(at), page, &exists) == 0 && (exists & 1) != 0)
+      syscall(SYS_get_mempolicy, &node, nullptr, 0, at, MPOL_F_NODE | MPOL_F_ADDR);
+  }
+}
+
 }  // namespace
 
 unsigned usable_cores() {
@@ -52,11 +88,12 @@ std::vector<int> usable_nodes() {
 
 int numa_node_of(const void* address, std::size_t bytes) {
   if (machine() == nullptr || bytes == 0) return -1;
-  const BitmapPtr nodes(hwloc_bitmap_alloc());
-  if (!nodes || hwloc_get_area_memlocation(machine(), address, bytes, nodes.get(),
-                                           HWLOC_MEMBIND_BYNODESET) != 0)
-    return -1;
-  return hwloc_bitmap_weight(nodes.get()) == 1 ? hwloc_bitmap_first(nodes.get()) : -1;
+  BitmapPtr nodes = nodes_of(address, bytes);
+  if (nodes && hwloc_bitmap_iszero(nodes.get()) != 0 && !has_one_node()) {
+    uncover_pages(address, bytes);
+    nodes = nodes_of(address, bytes);
+  }
+  return nodes && hwloc_bitmap_weight(nodes.get()) == 1 ? hwloc_bitmap_first(nodes.get()) : -1;
 }
 
 void prefer_node(void* address, std::size_t bytes, int node) {
@@ -69,9 +106,7 @@ void prefer_node(void* address, std::size_t bytes, int node) {
 }
 
 NearNode::NearNode(int node) {
-  if (machine() == nullptr || node < 0 ||
-      hwloc_get_nbobjs_by_type(machine(), HWLOC_OBJ_NUMANODE) < 2)
-    return;
+  if (machine() == nullptr || node < 0 || has_one_node()) return;
   BitmapPtr before(hwloc_bitmap_alloc()), cores(hwloc_bitmap_alloc());
   const hwloc_obj_t near =
       hwloc_get_numanode_obj_by_os_index(machine(), static_cast<unsigned>(node));

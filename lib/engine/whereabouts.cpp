@@ -103,7 +103,9 @@ std::vector<std::string> Whereabouts::near_nics() const {
   std::vector<std::string> names;
   for (const std::size_t nic : order) {
     const Nic& each = topology_.nics[nic];
-    names.push_back(each.pci.empty() ? each.name : each.pci);
+    // libfabric may know either: 1.17 tells no addresses of NICs in software (soft-RoCE).
+    if (!each.pci.empty()) names.push_back(each.pci);
+    names.push_back(each.name);
   }
   return names;
 }

@@ -21,7 +21,7 @@ class Whereabouts {
   const Topology& topology() const noexcept { return topology_; }
 
   /// NICs by their nearness to the GPUs that the engine is for, else to the process's cores, best
-  /// first: by PCI addresses, or names of those without one.
+  /// first: each by its PCI address, where it has one, and its name.
   std::vector<std::string> near_nics() const;
 
   /// Of a NIC that was not opened yet; -1 where it can't be told.

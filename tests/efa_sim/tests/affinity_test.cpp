@@ -3,11 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <map>
-#include <numeric>
-#include <set>
-
-#include "engines.hpp"
+#include "carriers.hpp"
 
 namespace weft::test {
 namespace {
@@ -27,58 +23,6 @@ Config config(unsigned nics = 4) {
   config.rails = 1;
   config.chunk_bytes = 64 << 10;
   return config;
-}
-
-/// The NICs of an engine's rails, by the rails' names.
-std::map<std::string, std::string> nics_of(const Engine& engine) {
-  std::map<std::string, std::string> nics;
-  for (const RailInfo& rail : engine.info().rails) nics[rail.name] = rail.capability.domain;
-  return nics;
-}
-
-std::set<std::string> opened(const Config& config) {
-  const Engine engine = must(Engine::open(config));
-  std::set<std::string> names;
-  for (const auto& [rail, nic] : nics_of(engine)) names.insert(nic);
-  return names;
-}
-
-/// What each NIC has carried of a transfer, from its ledger.
-std::map<std::string, std::uint64_t> bytes_by_nic(const Engine& engine, const Transfer& transfer) {
-  const auto nics = nics_of(engine);
-  std::map<std::string, std::uint64_t> bytes;
-  for (const auto& share : transfer.report().rails) bytes[nics.at(share.rail)] += share.bytes;
-  return bytes;
-}
-
-std::uint64_t sum(const std::map<std::string, std::uint64_t>& bytes) {
-  return std::accumulate(bytes.begin(), bytes.end(), std::uint64_t{0},
-                         [](std::uint64_t all, const auto& each) { return all + each.second; });
-}
-
-/// Moves a segment of `a` to one of `b` and back; what each of a's NICs has carried of it.
-std::map<std::string, std::uint64_t> moved(Couple& pair, const Memory& local,
-                                           const Memory& remote) {
-  Board board(pair, local, remote);
-  std::map<std::string, std::uint64_t> bytes;
-  const weft::Pair all[] = {{0, 0, size}};
-  for (const Direction direction : {Direction::write, Direction::read}) {
-    board.repaint();
-    Transfer transfer =
-        must(direction == Direction::write ? pair.a.write(board.local, board.there, all)
-                                           : pair.a.read(board.local, board.there, all));
-    must(transfer.wait(soon()));
-    board.expect_pieces(direction, all);
-    for (const auto& [nic, count] : bytes_by_nic(pair.a, transfer)) bytes[nic] += count;
-  }
-  EXPECT_EQ(sum(bytes), 2 * size);
-  return bytes;
-}
-
-std::set<std::string> carriers(const std::map<std::string, std::uint64_t>& bytes) {
-  std::set<std::string> names;
-  for (const auto& [nic, count] : bytes) names.insert(nic);
-  return names;
 }
 
 TEST(Affinity, TheNicsOfTheGpusAreOpened) {
@@ -116,14 +60,14 @@ TEST(Affinity, HostMemoryUsesTheNicsOfItsNode) {
   const Memory near = Memory::adopt(touched.data(), size);
   ASSERT_EQ(must(pair.a.add(near)).place().numa_node, 0);
   const auto bytes = moved(pair, near, Memory::own(size));
-  EXPECT_THAT(carriers(bytes), UnorderedElementsAre("rdmap16s27", "rdmap32s27"));
+  EXPECT_THAT(names_of(bytes), UnorderedElementsAre("rdmap16s27", "rdmap32s27"));
 }
 
 TEST(Affinity, MemoryWhoseNodeIsUnknownIsSpread) {
   Couple pair = couple(config());
   EXPECT_EQ(must(pair.a.add(Memory::own(size))).place().numa_node, -1) << "it has no pages yet";
   const auto bytes = moved(pair, Memory::own(size), Memory::own(size));
-  EXPECT_EQ(carriers(bytes).size(), 4U);
+  EXPECT_EQ(names_of(bytes).size(), 4U);
 }
 
 TEST(Affinity, RegisteredEverywhereAllNicsCarryIt) {
@@ -131,7 +75,7 @@ TEST(Affinity, RegisteredEverywhereAllNicsCarryIt) {
   everywhere.register_everywhere = true;
   Couple pair = couple(everywhere);
   const Memory near = Memory::own(size).near_gpu(gpu_of_node_0);
-  EXPECT_EQ(carriers(moved(pair, near, near)).size(), 4U);
+  EXPECT_EQ(names_of(moved(pair, near, near)).size(), 4U);
 }
 
 TEST(Affinity, OneNicTalksToAllThatServeTheOtherSide) {
