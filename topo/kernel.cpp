@@ -34,10 +34,13 @@ double interface_gbps(const std::string& interface) {
 std::vector<SoftwareRdma> software_rdma() {
   std::vector<SoftwareRdma> found;
   std::error_code failed;
-  for (const auto& entry : fs::directory_iterator(rdma_devices, failed)) {
+  for (fs::directory_iterator at(rdma_devices, failed); !failed && at != fs::directory_iterator();
+       at.increment(failed)) {
+    const fs::path& device = at->path();
     // Those of a real function link to it.
-    if (fs::exists(entry.path() / "device", failed)) continue;
-    found.push_back({entry.path().filename(), read_or(entry.path() / "parent", std::string())});
+    std::error_code unseen;
+    if (fs::exists(device / "device", unseen)) continue;
+    found.push_back({device.filename(), read_or(device / "parent", std::string())});
   }
   std::sort(found.begin(), found.end(),
             [](const auto& a, const auto& b) { return a.name < b.name; });
