@@ -9,7 +9,8 @@ from pathlib import Path
 
 # Not all of what RDMA needs is named by a module's dependencies: crc32_generic is asked for by name
 # when an rxe device is added.
-MODULES = ["dummy", "virtio_pci", "virtio_net", "crc32_generic", "ib_uverbs", "rdma_ucm", "rdma_rxe"]
+MODULES = ["dummy", "virtio_pci", "virtio_net", "e1000e", "crc32_generic", "ib_uverbs",
+           "rdma_ucm", "rdma_rxe"]
 DOWNLOAD_SECONDS = 240
 
 

@@ -27,13 +27,14 @@ def _die_with_parent():
 class Machine:
     """Used with `with`: whatever happens, QEMU is gone afterwards. `folder` takes its files."""
 
-    def __init__(self, kernel, disk, folder, name="vm", devices=(), append=""):
+    def __init__(self, kernel, disk, folder, name="vm", devices=(), append="", cores="2"):
         self._program = shutil.which("qemu-system-x86_64")
         if self._program is None:
             raise Missing("qemu-system-x86_64 is not installed (tools/setup vm)")
         self.name = name
         self._folder = folder
         self._append = append
+        self._cores = cores
         self._kernel = kernel
         self._disk = disk
         self._devices = list(devices)
@@ -44,8 +45,8 @@ class Machine:
         (self._folder / f"{self.name}.disk").write_bytes(self._disk)
         command = [
             self._program, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
-            "-machine", "q35", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2",
-            "-m", "2048", "-kernel", self._kernel,
+            "-machine", "q35", "-accel", "tcg,thread=multi", "-cpu", "max",
+            "-smp", self._cores, "-m", "2048", "-kernel", self._kernel,
             "-initrd", self._folder / f"{self.name}.disk",
             # A kernel that does not find /init ends (panic, no reboot), instead of starting a shell.
             "-append", f"console=ttyS0 quiet panic=-1 init=/none mitigations=off {self._append}",
