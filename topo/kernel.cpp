@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "read.hpp"
+
 namespace weft::topo {
 namespace {
 
@@ -11,24 +13,25 @@ namespace fs = std::filesystem;
 
 constexpr const char* rdma_devices = "/sys/class/infiniband";
 
-/// Where a kernel has no such file, or no value now (an interface that is down), nothing is read.
-template <typename Value>
-Value read_or(const fs::path& path, Value otherwise) {
+/// The first word of a file; empty where a kernel has no such file, or no value now (an interface
+/// that is down).
+std::string word_in(const fs::path& path) {
   std::ifstream file(path);
-  Value value{};
-  return file >> value ? value : otherwise;
+  std::string word;
+  file >> word;
+  return word;
 }
 
 }  // namespace
 
 double rdma_gbps(const std::string& device) {
   // "100 Gb/sec (4X EDR)"
-  return std::max(0.0, read_or(fs::path(rdma_devices) / device / "ports/1/rate", 0.0));
+  return std::max(0.0, number_in(word_in(fs::path(rdma_devices) / device / "ports/1/rate")));
 }
 
 double interface_gbps(const std::string& interface) {
   // Mb/s; -1 where the driver does not know.
-  return std::max(0.0, read_or(fs::path("/sys/class/net") / interface / "speed", 0.0) / 1000);
+  return std::max(0.0, number_in(word_in(fs::path("/sys/class/net") / interface / "speed")) / 1000);
 }
 
 std::vector<SoftwareRdma> software_rdma() {
@@ -40,7 +43,7 @@ std::vector<SoftwareRdma> software_rdma() {
     // Those of a real function link to it.
     std::error_code unseen;
     if (fs::exists(device / "device", unseen)) continue;
-    found.push_back({device.filename(), read_or(device / "parent", std::string())});
+    found.push_back({device.filename(), word_in(device / "parent")});
   }
   std::sort(found.begin(), found.end(),
             [](const auto& a, const auto& b) { return a.name < b.name; });

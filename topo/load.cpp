@@ -1,7 +1,10 @@
 // From hwloc's objects to a Topology.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <tuple>
+#include <utility>
 #include <weft/topology.hpp>
 
 #include "devices.hpp"
@@ -98,6 +101,15 @@ std::vector<NumaNode> numa_nodes(hwloc_topology* machine) {
   return nodes;
 }
 
+/// As Linux numbers them: each its own, below 1024 (MAX_NUMNODES).
+bool are_numbered(const std::vector<NumaNode>& nodes) {
+  constexpr int most = 1024;
+  int last = -1;
+  for (const NumaNode& node : nodes)
+    if (node.id <= std::exchange(last, node.id) || node.id >= most) return false;
+  return !nodes.empty();
+}
+
 /// Reads one machine.
 class Reader {
  public:
@@ -154,7 +166,7 @@ class Reader {
   }
 
   double gbps_of_nic(const hwloc_obj& os_device) const {
-    if (const char* told = info_of(os_device, gbps_info)) return std::max(0.0, std::atof(told));
+    if (const char* told = info_of(os_device, gbps_info)) return std::max(0.0, number_in(told));
     if (!live_) return 0;
     return number_of(os_device.attr->osdev.type) == HWLOC_OBJ_OSDEV_OPENFABRICS
                ? rdma_gbps(os_device.name)
@@ -242,7 +254,11 @@ class Reader {
 Result<Topology> load_topology(const std::string& xml) {
   auto machine = topo::read_machine(xml);
   if (!machine) return fail(std::move(machine.error()));
-  return topo::Reader(machine->get(), xml.empty()).read();
+  Topology topology = topo::Reader(machine->get(), xml.empty()).read();
+  if (!topo::are_numbered(topology.nodes))
+    return fail(Code::invalid_argument,
+                fmt::format("no topology in {}: its NUMA nodes have no numbers of their own", xml));
+  return topology;
 }
 
 }  // namespace weft

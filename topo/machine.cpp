@@ -49,19 +49,23 @@ BitmapPtr nodes_of(const void* address, std::size_t bytes) {
 
 /// Automatic NUMA balancing hides pages, to see who uses them, and Linux 6.1 tells no node of those
 /// that are hidden (move_pages). To ask for one in another way is to use it. Memory may be large,
-/// so some of its pages stand for all; those that do not exist yet are not made by it.
-void uncover_pages(const void* address, std::size_t bytes) {
+/// so some of its pages stand for all; those that do not exist yet are not made by it. False if
+/// there are none.
+bool uncover_pages(const void* address, std::size_t bytes) {
   constexpr std::size_t most = 256;
   const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
   const auto begin = reinterpret_cast<std::uintptr_t>(address) / page * page;
   const auto end = reinterpret_cast<std::uintptr_t>(address) + bytes;
   const std::uintptr_t step = std::max<std::uintptr_t>(1, (end - begin) / page / most) * page;
+  bool any = false;
   for (std::uintptr_t at = begin; at < end; at += step) {
     unsigned char exists = 0;
     int node = -1;
     if (mincore(reinterpret_cast<void*>(at), page, &exists) == 0 && (exists & 1) != 0)
-      syscall(SYS_get_mempolicy, &node, nullptr, 0, at, MPOL_F_NODE | MPOL_F_ADDR);
+      any =
+          syscall(SYS_get_mempolicy, &node, nullptr, 0, at, MPOL_F_NODE | MPOL_F_ADDR) == 0 || any;
   }
+  return any;
 }
 
 }  // namespace
@@ -89,10 +93,9 @@ std::vector<int> usable_nodes() {
 int numa_node_of(const void* address, std::size_t bytes) {
   if (machine() == nullptr || bytes == 0) return -1;
   BitmapPtr nodes = nodes_of(address, bytes);
-  if (nodes && hwloc_bitmap_iszero(nodes.get()) != 0 && !has_one_node()) {
-    uncover_pages(address, bytes);
+  if (nodes && hwloc_bitmap_iszero(nodes.get()) != 0 && !has_one_node() &&
+      uncover_pages(address, bytes))
     nodes = nodes_of(address, bytes);
-  }
   return nodes && hwloc_bitmap_weight(nodes.get()) == 1 ? hwloc_bitmap_first(nodes.get()) : -1;
 }
 

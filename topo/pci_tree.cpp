@@ -44,9 +44,7 @@ void PciTree::count_branches(const std::vector<hwloc_obj_t>& devices) {
   for (hwloc_obj_t child : devices)
     for (hwloc_obj_t bridge = bridge_above(*child); bridge != nullptr;
          child = bridge, bridge = bridge_above(*bridge)) {
-      auto& known = branches_[bridge];
-      if (std::find(known.begin(), known.end(), child) != known.end()) break;
-      known.push_back(child);
+      if (!branches_[bridge].insert(child).second) break;
     }
 }
 

@@ -6,6 +6,7 @@
 #include <compare>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 #include <weft/topology.hpp>
@@ -54,7 +55,7 @@ class PciTree {
   std::vector<PciAddress> path_of(hwloc_obj_t bridge) const;
   PciSwitch describe(const Kept& kept) const;
 
-  std::map<hwloc_obj_t, std::vector<hwloc_obj_t>> branches_;  // of bridges: children with devices
+  std::map<hwloc_obj_t, std::set<hwloc_obj_t>> branches_;  // of bridges: children with devices
   std::vector<Kept> kept_;
   std::vector<PciSwitch> switches_;
 };

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -89,6 +90,12 @@ Result<HwlocPtr> read_machine(const std::string& xml) {
 
 const char* info_of(const hwloc_obj& object, const char* name) {
   return hwloc_obj_get_info_by_name(const_cast<hwloc_obj*>(&object), name);
+}
+
+double number_in(std::string_view text) {
+  double number = 0;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
 }
 
 }  // namespace weft::topo

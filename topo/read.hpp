@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <weft/error.hpp>
 
 #include "hwloc.hpp"
@@ -14,6 +15,9 @@ Result<HwlocPtr> read_machine(const std::string& xml);
 
 /// A value that was attached to an object; null if there is none of that name.
 const char* info_of(const hwloc_obj& object, const char* name);
+
+/// The number that a text begins with, whatever the locale; 0 if it begins with none.
+double number_in(std::string_view text);
 
 /// What a file holds of a NIC's speed: Gb/s.
 inline constexpr const char* gbps_info = "LinkGbps";

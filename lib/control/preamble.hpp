@@ -16,9 +16,9 @@ struct VersionRange {
   std::uint16_t newest = 0;
 };
 
-/// What this engine understands: the newest version of the protocol, and the one before once there
-/// is one.
-inline constexpr VersionRange spoken_versions{1, 1};
+/// What this engine understands: the newest version of the protocol, and the one before once that
+/// was released (1 was not).
+inline constexpr VersionRange spoken_versions{2, 2};
 
 /// "WEFT", oldest, newest (little-endian), and two line ends, which make a server of a line-based
 /// protocol answer at once and so show what it is.

@@ -45,9 +45,11 @@ Result<Place> EngineState::place_of(const Memory& memory, const Allocation& allo
   auto gpu = find_gpu(whereabouts_.topology(), memory.gpu());
   if (!gpu) return fail(std::move(gpu.error()));
   place.device = *gpu;
-  place.numa_node = whereabouts_.topology().gpus[static_cast<std::size_t>(*gpu)].numa_node;
+  const int near = whereabouts_.topology().gpus[static_cast<std::size_t>(*gpu)].numa_node;
   if (memory.source() != Memory::Source::adopt)
-    topo::prefer_node(allocation.address(), allocation.size(), place.numa_node);
+    topo::prefer_node(allocation.address(), allocation.size(), near);
+  place.numa_node = topo::numa_node_of(allocation.address(), allocation.size());
+  if (place.numa_node < 0) place.numa_node = near;  // pages that are still to come
   return place;
 }
 

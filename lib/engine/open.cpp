@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <set>
 #include <thread>
 
 #include "base/completion_slot.hpp"
@@ -35,7 +36,7 @@ providers::Wanted wanted_of(const Config& config, const Whereabouts& here) {
   providers::Wanted wanted;
   wanted.providers = config.providers;
   wanted.nics = config.nics;
-  wanted.max_nics = config.max_nics * std::max(1U, static_cast<unsigned>(config.gpus.size()));
+  wanted.max_nics = config.max_nics * std::max(1U, here.gpus());
   wanted.rail_address = config.rail_address;
   wanted.near_nics = here.near_nics();
   wanted.near_nodes = topo::usable_nodes();
@@ -159,7 +160,8 @@ Result<void> EngineState::open_rails() {
   for (const auto& [nic, candidate] : found->nics) {
     unsigned& count = opened[nic->provider()];
     // What the provider allocates now comes from the NIC's node.
-    const topo::NearNode near(whereabouts_.numa_node_of(candidates_[candidate]));
+    const topo::NearNode near(
+        config_.place_threads ? whereabouts_.numa_node_of(candidates_[candidate]) : -1);
     auto result = open_nic(*nic, count, wanted);
     if (result) continue;
     // One NIC of several may be broken, but not silently.
@@ -283,14 +285,13 @@ Result<void> EngineState::start_workers() {
   return {};
 }
 
-/// Where the thread is best: at the NICs of all its rails, if they are in one place.
+/// Where the thread is best: at the NICs of its rails, if those that have a place are in one.
 int EngineState::node_of(const Worker& worker) const {
-  if (!config_.place_threads || worker.rails().empty()) return -1;
-  const int node = whereabouts_.numa_node_of(worker.rails().front()->index());
-  const bool all = std::all_of(worker.rails().begin(), worker.rails().end(), [&](const Rail* rail) {
-    return whereabouts_.numa_node_of(rail->index()) == node;
-  });
-  return all ? node : -1;
+  if (!config_.place_threads) return -1;
+  std::set<int> nodes;
+  for (const Rail* rail : worker.rails()) nodes.insert(whereabouts_.numa_node_of(rail->index()));
+  nodes.erase(-1);
+  return nodes.size() == 1 ? *nodes.begin() : -1;
 }
 
 Result<void> EngineState::start_control() {

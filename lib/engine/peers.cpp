@@ -25,6 +25,16 @@ std::size_t senders_at_a_time(const Route& route, const PairedRail& paired, std:
   return std::max(own, std::min(some, theirs));
 }
 
+/// Which of the peer's rails a rail has to know. Over NICs all of them, since those that serve some
+/// memory may be any; over shared memory, which has no place, those that it is paired with.
+std::vector<std::uint32_t> reached_by(const Route& route, const PairedRail& paired,
+                                      const std::vector<std::uint32_t>& theirs) {
+  if (!route.rail->endpoint().capability().same_host_only) return theirs;
+  std::vector<std::uint32_t> targets;
+  for (const PairedRail::Target& target : paired.targets) targets.push_back(target.rail);
+  return targets;
+}
+
 }  // namespace
 
 Result<std::shared_ptr<PeerState>> EngineState::connect(std::string_view address,
@@ -120,7 +130,7 @@ Result<void> EngineState::make_routes(PeerState& peer, const Introduction& self,
     route->rail = rails_[paired.own].get();
     route->rail_name = route->rail->name();
     route->sources = senders_at_a_time(*route, paired, pairing.theirs.size());
-    for (const std::uint32_t theirs : pairing.theirs) {
+    for (const std::uint32_t theirs : reached_by(*route, paired, pairing.theirs)) {
       auto address = route->rail->endpoint().insert(peer.introduction.rails[theirs].address);
       if (!address) return fail(std::move(address.error().with_rail(route->rail->name())));
       route->addresses[theirs] = *address;

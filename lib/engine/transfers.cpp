@@ -51,13 +51,19 @@ Result<std::shared_ptr<Path>> EngineState::path_between(const SegmentState& loca
     return fail(Error(Code::unavailable, fmt::format("no rail to the peer serves the {} memory",
                                                      ours.empty() ? "local" : "remote"))
                     .with_peer(peer.introduction.name));
-  return peer.paths.between(ours, theirs, [&] {
+  return peer.paths.between(ours, theirs, [&]() -> Result<std::shared_ptr<Path>> {
     auto path = std::make_shared<Path>();
     for (const PairedRail& paired : spread(self_, ours, peer.introduction, theirs)) {
       Route& route = *peer.route_by_rail[paired.own];
       PathRail way{&route, {}};
-      for (const auto& [target, weight] : paired.targets)
-        way.targets.add({target, route.addresses.at(target)}, weight);
+      for (const auto& [target, weight] : paired.targets) {
+        const auto address = route.addresses.find(target);
+        if (address == route.addresses.end())
+          return fail(
+              Error(Code::unavailable, "the grant lacks keys for rails that have to be reached")
+                  .with_peer(peer.introduction.name));
+        way.targets.add({target, address->second}, weight);
+      }
       path->add(paired.own, std::move(way));
     }
     return path;

@@ -1,6 +1,7 @@
 #include "engine/whereabouts.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 #include <utility>
 
@@ -14,7 +15,7 @@ bool contains(const auto& list, const auto& value) {
   return std::find(list.begin(), list.end(), value) != list.end();
 }
 
-/// By its PCI address, else by its name.
+/// By its PCI address, else by its name, else by that of its network interface.
 std::optional<std::size_t> find_nic(const Topology& topology, const std::string& pci,
                                     const std::string& name) {
   const auto& nics = topology.nics;
@@ -26,14 +27,18 @@ std::optional<std::size_t> find_nic(const Topology& topology, const std::string&
     found = std::find_if(nics.begin(), nics.end(),
                          [&](const Nic& nic) { return !pci.empty() && nic.pci == pci; });
   if (found == nics.end()) found = std::find_if(nics.begin(), nics.end(), same_name);
+  if (found == nics.end())
+    found = std::find_if(nics.begin(), nics.end(),
+                         [&](const Nic& nic) { return !name.empty() && nic.interface == name; });
   if (found == nics.end()) return std::nullopt;
   return static_cast<std::size_t>(found - nics.begin());
 }
 
-/// Read once: what is soldered in does not move, and reading it takes some ten milliseconds.
-const Result<Topology>& this_machine() {
+/// Read once for all engines: what is soldered in does not move, and reading it takes some ten
+/// milliseconds.
+Result<Topology> this_machine() {
   static const Result<Topology> machine = load_topology();
-  return machine;
+  return machine ? machine : load_topology();
 }
 
 }  // namespace
@@ -52,7 +57,7 @@ Result<Whereabouts> Whereabouts::look(const Config& config) {
   for (const std::string& each : config.gpus) {
     auto gpu = find_gpu(here.topology_, each);
     if (!gpu) return fail(std::move(gpu.error()));
-    here.gpus_.push_back(*gpu);
+    if (!contains(here.gpus_, *gpu)) here.gpus_.push_back(*gpu);
   }
   return here;
 }
@@ -81,7 +86,7 @@ Topology with_candidates(Topology topology, std::span<const Candidate> candidate
 
 std::vector<std::string> Whereabouts::near_nics() const {
   std::vector<std::size_t> all(topology_.nics.size());
-  for (std::size_t i = 0; i < all.size(); ++i) all[i] = i;
+  std::iota(all.begin(), all.end(), std::size_t{0});
   std::vector<Place> places;
   for (const int gpu : gpus_) places.push_back({MemoryKind::device, -1, gpu});
   if (places.empty())
@@ -106,6 +111,7 @@ std::vector<std::string> Whereabouts::near_nics() const {
     // libfabric may know either: 1.17 tells no addresses of NICs in software (soft-RoCE).
     if (!each.pci.empty()) names.push_back(each.pci);
     names.push_back(each.name);
+    if (!each.interface.empty() && each.interface != each.name) names.push_back(each.interface);
   }
   return names;
 }
@@ -149,7 +155,8 @@ std::vector<std::size_t> Whereabouts::serving(const Place& place) const {
       if (rail.kind == kind && rail.nic) open.insert(*rail.nic);
     std::set<std::size_t> serve;
     if (!open.empty()) {
-      const auto nics = alike(*open.begin());
+      auto nics = alike(*open.begin());
+      nics.insert(nics.end(), open.begin(), open.end());  // whatever sort they are of
       std::vector<std::size_t> missing;
       std::copy_if(nics.begin(), nics.end(), std::back_inserter(missing),
                    [&](std::size_t nic) { return !open.contains(nic); });

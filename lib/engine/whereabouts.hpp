@@ -20,8 +20,10 @@ class Whereabouts {
 
   const Topology& topology() const noexcept { return topology_; }
 
-  /// NICs by their nearness to the GPUs that the engine is for, else to the process's cores, best
-  /// first: each by its PCI address, where it has one, and its name.
+  /// How many GPUs the engine is for.
+  unsigned gpus() const noexcept { return static_cast<unsigned>(gpus_.size()); }
+  /// NICs by their nearness to these GPUs, else to the process's cores, best first: each by its PCI
+  /// address, where it has one, and its names.
   std::vector<std::string> near_nics() const;
 
   /// Of a NIC that was not opened yet; -1 where it can't be told.

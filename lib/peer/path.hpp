@@ -9,6 +9,7 @@
 #include <mutex>
 #include <utility>
 #include <vector>
+#include <weft/error.hpp>
 
 #include "peer/route.hpp"
 
@@ -40,23 +41,27 @@ class Path {
   std::vector<std::unique_ptr<PathRail>> by_rail_;
 };
 
-/// Those to one peer, made when they are first asked for. From any thread.
+/// Those to one peer that are in use, made when they are asked for. From any thread.
 class Paths {
  public:
   using Rails = std::vector<std::uint32_t>;
 
-  /// `make` is called for rails that were not asked for yet.
+  /// `make` is called for rails that are between no others in use.
   template <typename Make>
-  std::shared_ptr<Path> between(Rails ours, Rails theirs, Make&& make) {
+  Result<std::shared_ptr<Path>> between(Rails ours, Rails theirs, Make&& make) {
     const std::lock_guard lock(mutex_);
-    auto& path = paths_[{std::move(ours), std::move(theirs)}];
-    if (!path) path = make();
-    return path;
+    std::pair key(std::move(ours), std::move(theirs));
+    if (const auto known = paths_.find(key); known != paths_.end())
+      if (auto path = known->second.lock()) return path;
+    std::erase_if(paths_, [](const auto& each) { return each.second.expired(); });
+    Result<std::shared_ptr<Path>> made = make();
+    if (made) paths_.insert_or_assign(std::move(key), *made);
+    return made;
   }
 
  private:
   std::mutex mutex_;
-  std::map<std::pair<Rails, Rails>, std::shared_ptr<Path>> paths_;
+  std::map<std::pair<Rails, Rails>, std::weak_ptr<Path>> paths_;
 };
 
 }  // namespace weft::core

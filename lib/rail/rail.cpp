@@ -85,9 +85,10 @@ void Rail::bury_the_dead() {
 /// removed.
 void Rail::bury(const Route& route) {
   constexpr std::size_t long_dead = 16;
-  for (const auto& [index, address] : route.addresses) graveyard_.push_back(address);
+  auto& buried = graveyard_.emplace_back();
+  for (const auto& [index, address] : route.addresses) buried.push_back(address);
   for (; graveyard_.size() > long_dead; graveyard_.pop_front())
-    endpoint_->remove(graveyard_.front());
+    for (const providers::FabricAddress address : graveyard_.front()) endpoint_->remove(address);
 }
 
 std::size_t Rail::progress() {

@@ -97,8 +97,9 @@ class Rail {
   Lane lane_;
   Channel channel_;
   std::size_t peers_ = 0;
-  std::vector<std::shared_ptr<PeerState>> dying_;   // gone, with operations outstanding
-  std::deque<providers::FabricAddress> graveyard_;  // of peers that are gone, oldest first
+  std::vector<std::shared_ptr<PeerState>> dying_;  // gone, with operations outstanding
+  std::deque<std::vector<providers::FabricAddress>>
+      graveyard_;  // addresses of peers that are gone, oldest first
   Counters counters_;
   std::atomic<std::uint64_t> queued_bytes_{0};
 };

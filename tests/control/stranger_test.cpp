@@ -267,7 +267,9 @@ TEST(Version, UnknownMessagesOfNewerPeersAreSkipped) {
   for (const bool newer : {true, false}) {
     Engine engine("engine");
     Raw raw = Raw::connect(engine.plane->address());
-    raw.send_preamble(newer ? VersionRange{1, 2} : VersionRange{1, 1});
+    VersionRange versions = spoken_versions;
+    versions.newest = static_cast<std::uint16_t>(versions.newest + (newer ? 1 : 0));
+    raw.send_preamble(versions);
     ASSERT_TRUE(raw.receive_preamble());
     raw.send(Bytes(unknown_message()));
     raw.send(Hello{introduce("raw"), {}});

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "hwloc_xml.hpp"
 #include "machines.hpp"
 
@@ -22,6 +24,36 @@ TEST(Whereabouts, TheNicsOfTheGpusComeFirstByAddressAndName) {
   // libfabric may know either.
   EXPECT_THAT(near,
               testing::ElementsAre("0000:a0:1b.0", "rdmap160s27", "0000:10:1b.0", "rdmap16s27"));
+}
+
+TEST(Whereabouts, AnInterfaceOfAnRdmaNicIsWhereTheNicIs) {
+  const facts::TemporaryFile file(facts::hwloc_xml(*facts::find_machine("dgx-h100")));
+  Config config;
+  config.topo_xml = file.path();
+  auto here = Whereabouts::look(config);
+  ASSERT_TRUE(here) << here.error().to_string();
+  const auto& nics = here->topology().nics;
+  const auto both = std::find_if(nics.begin(), nics.end(), [](const Nic& nic) {
+    return nic.kind == NicKind::rdma && !nic.interface.empty();
+  });
+  ASSERT_NE(both, nics.end());
+  Capability record;
+  record.domain = both->interface;  // as tcp has it
+  here->add_rail(record, "tcp");
+  EXPECT_EQ(here->numa_node_of(0), both->numa_node);
+  EXPECT_EQ(here->gbps_of(0), both->gbps);
+  EXPECT_THAT(here->serving({MemoryKind::host, both->numa_node, -1}), testing::ElementsAre(0U))
+      << "it is all there is";
+}
+
+TEST(Whereabouts, AGpuCountsOnce) {
+  const facts::TemporaryFile file(facts::hwloc_xml(*facts::find_machine("p4d")));
+  Config config;
+  config.topo_xml = file.path();
+  config.gpus = {"0000:a0:1d.0", "a0:1D.0"};
+  const auto here = Whereabouts::look(config);
+  ASSERT_TRUE(here) << here.error().to_string();
+  EXPECT_EQ(here->gpus(), 1U);
 }
 
 }  // namespace

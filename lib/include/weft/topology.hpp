@@ -77,10 +77,8 @@ struct Topology {
 
 /// This machine, or what hwloc has written of another one (`xml`, the path of a file in hwloc's XML
 /// format, version 2). Without libxml2 in hwloc a file must not begin with a comment, nor have a
-/// raw
-/// '>' in an attribute. Reads speeds
-/// of this machine's NICs from the kernel; a file may hold them, else they are taken from a table
-/// by device.
+/// raw '>' in an attribute. Reads speeds of this machine's NICs from the kernel; a file may hold
+/// them, else they are taken from a table by device.
 WEFT_API Result<Topology> load_topology(const std::string& xml = {});
 
 /// This machine as the text of a file for load_topology() elsewhere: to be attached to a bug
