@@ -139,14 +139,17 @@ TEST_P(Messages, NobodyAsksForHoldTheSenderBackWithoutLoss) {
   config.send_queue = 16;
   Couple pair = couple(config);
   std::uint64_t sent = 0;
+  const Deadline patience = soon();
   while (true) {
     const auto result = pair.a.send(pair.to_b, sent, pattern(size, sent), Deadline::in(500ms));
-    if (!result) {
-      EXPECT_EQ(result.error().code(), Code::queue_full);
-      break;
+    if (result) {
+      ++sent;
+      ASSERT_LT(sent * size, 10 * unclaimed) << "the sender is not held back";
+      continue;
     }
-    ++sent;
-    ASSERT_LT(sent * size, 10 * unclaimed) << "the sender is not held back";
+    EXPECT_EQ(result.error().code(), Code::queue_full);
+    // On a loaded machine 500 ms may pass before there is room.
+    if (sent * size > unclaimed / 2 || patience.passed()) break;
   }
   EXPECT_GT(sent * size, unclaimed / 2);
   // Data and the other way are not held back.

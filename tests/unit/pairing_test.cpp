@@ -52,12 +52,14 @@ void expect_consistent(const Pairing& a, const Pairing& b) {
       EXPECT_TRUE(used.insert(rail.own).second) << "a rail is listed once";
       EXPECT_FALSE(rail.targets.empty());
       EXPECT_EQ(weights_of(rail).size(), rail.targets.size()) << "a target is listed once";
-      for (const auto& [target, weight] : rail.targets) {
-        reached.insert(target);
-        const auto back = std::find_if(peer.rails.begin(), peer.rails.end(),
-                                       [&](const PairedRail& each) { return each.own == target; });
+      for (const PairedRail::Target& target : rail.targets) {
+        reached.insert(target.rail);
+        const auto back =
+            std::find_if(peer.rails.begin(), peer.rails.end(),
+                         [&](const PairedRail& each) { return each.own == target.rail; });
         ASSERT_NE(back, peer.rails.end());
-        EXPECT_EQ(weights_of(*back)[rail.own], weight) << "both sides say the same of a pair";
+        EXPECT_EQ(weights_of(*back)[rail.own], target.weight)
+            << "both sides say the same of a pair";
       }
     }
     EXPECT_EQ(reached, std::set(own.theirs.begin(), own.theirs.end())) << "nobody idles";
