@@ -112,33 +112,39 @@ Result<std::shared_ptr<EngineState>> EngineState::open(const Config& call,
 
 namespace {
 
-/// What an engine with this configuration would find.
+/// What the machine has for an engine.
 struct Discovery {
   Whereabouts here;
+  providers::Wanted wanted;
   providers::Found found;
 };
 
-Result<Discovery> look_around(const Config& call) {
-  auto settings = resolve_settings(call, process_environment());
-  if (!settings) return fail(std::move(settings.error()));
-  const auto config = checked_config(std::move(settings->config));
-  if (!config) return fail(config.error());
-  auto here = Whereabouts::look(*config);
+/// `config`: resolved and checked.
+Result<Discovery> discover_for(const Config& config) {
+  auto here = Whereabouts::look(config);
   if (!here) return fail(std::move(here.error()));
-  auto found = providers::discover(wanted_of(*config, *here));
+  providers::Wanted wanted = wanted_of(config, *here);
+  auto found = providers::discover(wanted);
   if (!found) return fail(std::move(found.error()));
-  return Discovery{std::move(*here), std::move(*found)};
+  return Discovery{std::move(*here), std::move(wanted), std::move(*found)};
+}
+
+/// As open() would find it.
+Result<Discovery> discover_before_opening(const Config& call) {
+  return resolve_settings(call, process_environment())
+      .and_then([](Settings&& settings) { return checked_config(std::move(settings.config)); })
+      .and_then(discover_for);
 }
 
 }  // namespace
 
 Result<std::vector<Candidate>> EngineState::discover(const Config& call) {
-  return look_around(call).map(
+  return discover_before_opening(call).map(
       [](Discovery&& discovery) { return std::move(discovery.found.candidates); });
 }
 
 Result<Topology> EngineState::topology(const Config& call) {
-  return look_around(call).map([](Discovery&& discovery) {
+  return discover_before_opening(call).map([](Discovery&& discovery) {
     return with_candidates(discovery.here.topology(), discovery.found.candidates);
   });
 }
@@ -149,15 +155,14 @@ EndpointDecorator& endpoint_decorator() {
 }
 
 Result<void> EngineState::open_rails() {
-  auto here = Whereabouts::look(config_);
-  if (!here) return fail(std::move(here.error()));
-  whereabouts_ = std::move(*here);
-  const providers::Wanted wanted = wanted_of(config_, whereabouts_);
-  auto found = providers::discover(wanted);
-  if (!found) return fail(std::move(found.error()));
-  candidates_ = std::move(found->candidates);
+  auto discovery = discover_for(config_);
+  if (!discovery) return fail(std::move(discovery.error()));
+  whereabouts_ = std::move(discovery->here);
+  candidates_ = std::move(discovery->found.candidates);
+  const providers::Wanted& wanted = discovery->wanted;
+  const auto& nics = discovery->found.nics;
   RailCounts opened;
-  for (const auto& [nic, candidate] : found->nics) {
+  for (const auto& [nic, candidate] : nics) {
     unsigned& count = opened[nic->provider()];
     // What the provider allocates now comes from the NIC's node.
     const topo::NearNode near(
@@ -170,7 +175,7 @@ Result<void> EngineState::open_rails() {
     candidates_[candidate].taken = false;
     candidates_[candidate].reason = result.error().to_string();
   }
-  if (auto had = check_named_are_had(found->nics, opened); !had) return had;
+  if (auto had = check_named_are_had(nics, opened); !had) return had;
   introduce_rails();
   std::vector<std::string> in_use;
   for (const auto& [provider, count] : opened)
@@ -211,11 +216,12 @@ void EngineState::introduce_rails() {
   for (const auto& rail : rails_) {
     names->push_back(rail->name());
     const Capability& record = rail->endpoint().capability();
-    whereabouts_.add_rail(record, fmt::format("{}/{}", record.protocol, record.address_format));
-    self_.rails.push_back({record.provider, record.protocol, record.address_format,
-                           record.same_host_only, rail->endpoint().address(),
-                           static_cast<std::uint32_t>(
-                               std::clamp(whereabouts_.gbps_of(rail->index()), 0.0, 1e6) * 1000)});
+    RailAddress& told = self_.rails.emplace_back(
+        RailAddress{record.provider, record.protocol, record.address_format, record.same_host_only,
+                    rail->endpoint().address()});
+    whereabouts_.add_rail(record, kind_of(told));
+    told.mbps = static_cast<std::uint32_t>(
+        std::clamp(whereabouts_.gbps_of(rail->index()), 0.0, 1e6) * 1000);
   }
   rail_names_ = std::move(names);
 }

@@ -121,7 +121,7 @@ int Whereabouts::numa_node_of(const Candidate& candidate) const {
   return nic ? topology_.nics[*nic].numa_node : -1;
 }
 
-void Whereabouts::add_rail(const Capability& record, const std::string& kind) {
+void Whereabouts::add_rail(const Capability& record, const RailKind& kind) {
   RailPlace rail{kind, find_nic(topology_, record.pci, record.domain), record.gbps};
   if (rail.nic && topology_.nics[*rail.nic].gbps > 0) rail.gbps = topology_.nics[*rail.nic].gbps;
   rails_.push_back(std::move(rail));
@@ -146,10 +146,10 @@ std::vector<std::size_t> Whereabouts::alike(std::size_t nic) const {
 }
 
 std::vector<std::size_t> Whereabouts::serving(const Place& place) const {
-  std::set<std::string> kinds;
+  std::set<RailKind> kinds;
   for (const RailPlace& rail : rails_) kinds.insert(rail.kind);
   std::vector<std::size_t> result;
-  for (const std::string& kind : kinds) {
+  for (const RailKind& kind : kinds) {
     std::set<std::size_t> open;
     for (const RailPlace& rail : rails_)
       if (rail.kind == kind && rail.nic) open.insert(*rail.nic);

@@ -9,6 +9,8 @@
 #include <weft/engine.hpp>
 #include <weft/topology.hpp>
 
+#include "peer/pairing.hpp"
+
 namespace weft::core {
 
 /// Set up while the engine opens; constant afterwards.
@@ -30,7 +32,7 @@ class Whereabouts {
   int numa_node_of(const Candidate& candidate) const;
 
   /// Takes note of the next rail. Rails of one `kind` can stand in for each other.
-  void add_rail(const Capability& record, const std::string& kind);
+  void add_rail(const Capability& record, const RailKind& kind);
   /// By index of the rail: of its NIC, -1 where it can't be told.
   int numa_node_of(std::size_t rail) const;
   /// Its speed in Gb/s; 0 where it can't be told.
@@ -42,7 +44,7 @@ class Whereabouts {
 
  private:
   struct RailPlace {
-    std::string kind;
+    RailKind kind;
     std::optional<std::size_t> nic;  // in the topology
     double gbps = 0;
   };

@@ -36,21 +36,6 @@ double usual_gbps(const std::string& ids) {
   return found == known.end() ? 0 : found->second;
 }
 
-/// "0000:[44-54]"; as hwloc_xml() writes it, but from here it also has to be found in the order of
-/// addresses.
-std::string buses(const Function& root) {
-  unsigned first = 0xff, last = 0;
-  const auto visit = [&](const auto& self, const Function& at) -> void {
-    for (const Function& each : at.below) {
-      first = std::min(first, bus_of(each.pci));
-      last = std::max(last, bus_of(each.pci));
-      self(self, each);
-    }
-  };
-  visit(visit, root);
-  return fmt::format("0000:[{:02x}-{:02x}]", first, last);
-}
-
 double narrower(double a, double b) {
   if (a <= 0 || b <= 0) return std::max(a, b);
   return std::min(a, b);
@@ -76,8 +61,9 @@ class Walk {
       for (const Node& node : package.nodes)
         for (const Function& root : node.roots) roots.emplace_back(&root, node.id);
     for (const Function& root : machine.roots) roots.emplace_back(&root, of_machine);
-    std::sort(roots.begin(), roots.end(),
-              [](const auto& a, const auto& b) { return buses(*a.first) < buses(*b.first); });
+    std::sort(roots.begin(), roots.end(), [](const auto& a, const auto& b) {
+      return buses_below(*a.first) < buses_below(*b.first);
+    });
     for (const auto& [root, node] : roots) visit_root(*root, node);
 
     std::sort(topology_.gpus.begin(), topology_.gpus.end(),
@@ -104,7 +90,7 @@ class Walk {
   void visit_root(const Function& root, int node) {
     if (!matters(root)) return;
     const auto index = static_cast<int>(topology_.switches.size());
-    topology_.switches.push_back({buses(root), -1, node, 0});
+    topology_.switches.push_back({buses_below(root), -1, node, 0});
     for (const Function* each : sorted(root)) visit(*each, index, node, 0);
   }
 

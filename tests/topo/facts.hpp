@@ -57,6 +57,9 @@ std::string address(unsigned bus, unsigned device = 0, unsigned function = 0);
 unsigned bus_of(const std::string& pci);
 unsigned device_of(const std::string& pci);
 
+/// Of a root complex or bridge, "0000:[44-54]": from the first to the last bus of what is below it.
+std::string buses_below(const Function& bridge);
+
 Function root_complex(std::vector<Function> below);
 /// A switch or a port; without ids of its own it is Amazon's.
 Function bridge(std::string pci, double link, std::vector<Function> below,

@@ -51,22 +51,6 @@ std::string sets_of(const Part& part) {
   return sets(nodes_of(part), nodes_of(part));
 }
 
-/// "0000:[44-54]", of the buses below a bridge.
-std::string buses_below(const Function& bridge) {
-  unsigned first = 0xff, last = 0;
-  const auto visit = [&](const auto& self, const Function& at) -> void {
-    for (const Function& each : at.below) {
-      first = std::min(first, bus_of(each.pci));
-      last = std::max(last, bus_of(each.pci));
-      self(self, each);
-    }
-  };
-  visit(visit, bridge);
-  if (bridge.below.empty()) first = last;
-  const std::string domain = bridge.below.empty() ? "0000" : bridge.below.front().pci.substr(0, 4);
-  return fmt::format("{}:[{:02x}-{:02x}]", domain, first, last);
-}
-
 const char* vendor_name(const std::string& ids) {
   const std::pair<const char*, const char*> names[] = {{"1d0f", "Amazon.com, Inc."},
                                                        {"10de", "NVIDIA Corporation"},

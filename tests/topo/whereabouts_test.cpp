@@ -11,14 +11,20 @@
 namespace weft::core {
 namespace {
 
-TEST(Whereabouts, TheNicsOfTheGpusComeFirstByAddressAndName) {
-  const facts::TemporaryFile file(facts::hwloc_xml(*facts::find_machine("p4d")));
+/// Of an engine for these GPUs on a known machine.
+Whereabouts look(std::string_view machine, std::vector<std::string> gpus) {
+  const facts::TemporaryFile file(facts::hwloc_xml(*facts::find_machine(machine)));
   Config config;
   config.topo_xml = file.path();
-  config.gpus = {"0000:a0:1d.0", "0000:10:1c.0"};
-  const auto here = Whereabouts::look(config);
-  ASSERT_TRUE(here) << here.error().to_string();
-  auto near = here->near_nics();
+  config.gpus = std::move(gpus);
+  auto here = Whereabouts::look(config);
+  EXPECT_TRUE(here) << here.error().to_string();
+  return std::move(here).value_or(Whereabouts());
+}
+
+TEST(Whereabouts, TheNicsOfTheGpusComeFirstByAddressAndName) {
+  const Whereabouts here = look("p4d", {"0000:a0:1d.0", "0000:10:1c.0"});
+  auto near = here.near_nics();
   ASSERT_GE(near.size(), 4U);
   near.resize(4);
   // libfabric may know either.
@@ -27,33 +33,24 @@ TEST(Whereabouts, TheNicsOfTheGpusComeFirstByAddressAndName) {
 }
 
 TEST(Whereabouts, AnInterfaceOfAnRdmaNicIsWhereTheNicIs) {
-  const facts::TemporaryFile file(facts::hwloc_xml(*facts::find_machine("dgx-h100")));
-  Config config;
-  config.topo_xml = file.path();
-  auto here = Whereabouts::look(config);
-  ASSERT_TRUE(here) << here.error().to_string();
-  const auto& nics = here->topology().nics;
+  Whereabouts here = look("dgx-h100", {});
+  const auto& nics = here.topology().nics;
   const auto both = std::find_if(nics.begin(), nics.end(), [](const Nic& nic) {
     return nic.kind == NicKind::rdma && !nic.interface.empty();
   });
   ASSERT_NE(both, nics.end());
   Capability record;
   record.domain = both->interface;  // as tcp has it
-  here->add_rail(record, "tcp");
-  EXPECT_EQ(here->numa_node_of(0), both->numa_node);
-  EXPECT_EQ(here->gbps_of(0), both->gbps);
-  EXPECT_THAT(here->serving({MemoryKind::host, both->numa_node, -1}), testing::ElementsAre(0U))
+  here.add_rail(record, RailKind());
+  EXPECT_EQ(here.numa_node_of(0), both->numa_node);
+  EXPECT_EQ(here.gbps_of(0), both->gbps);
+  EXPECT_THAT(here.serving({MemoryKind::host, both->numa_node, -1}), testing::ElementsAre(0U))
       << "it is all there is";
 }
 
 TEST(Whereabouts, AGpuCountsOnce) {
-  const facts::TemporaryFile file(facts::hwloc_xml(*facts::find_machine("p4d")));
-  Config config;
-  config.topo_xml = file.path();
-  config.gpus = {"0000:a0:1d.0", "a0:1D.0"};
-  const auto here = Whereabouts::look(config);
-  ASSERT_TRUE(here) << here.error().to_string();
-  EXPECT_EQ(here->gpus(), 1U);
+  const Whereabouts here = look("p4d", {"0000:a0:1d.0", "a0:1D.0"});
+  EXPECT_EQ(here.gpus(), 1U);
 }
 
 }  // namespace
