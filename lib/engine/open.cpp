@@ -82,7 +82,11 @@ Rail::Settings rail_settings(const Config& config, const Capability& record) {
 }  // namespace
 
 EngineState::EngineState(const Config& config, const EngineHooks& hooks)
-    : config_(config), hooks_(hooks) {}
+    : config_(config),
+      hooks_(hooks),
+      owned_([this](LinkId link, Notice notice) { control_->send(link, std::move(notice)); }),
+      imported_([this](LinkId link, Notice notice) { control_->send(link, std::move(notice)); },
+                [this](RemoteState& remote, const Error& why) { stop_transfers(remote, why); }) {}
 
 Result<std::shared_ptr<EngineState>> EngineState::open(const Config& call,
                                                        const EngineHooks& hooks) {
@@ -224,6 +228,9 @@ void EngineState::introduce_rails() {
         std::clamp(whereabouts_.gbps_of(rail->index()), 0.0, 1e6) * 1000);
   }
   rail_names_ = std::move(names);
+  std::vector<EpochWords::Reader> readers;
+  for (const auto& rail : rails_) readers.push_back({rail->index(), &rail->endpoint()});
+  epoch_words_ = std::make_shared<EpochWords>(std::move(readers));
 }
 
 /// Opens as many rails on it as are best, or asked for; all or none. `count`: those of its
@@ -231,7 +238,7 @@ void EngineState::introduce_rails() {
 Result<void> EngineState::open_nic(const providers::Nic& nic, unsigned& count,
                                    const providers::Wanted& wanted) {
   Rail::Hooks hooks;
-  hooks.find_grant = [this](std::uint64_t lease) { return grants_.find(lease); };
+  hooks.find_grant = [this](std::uint64_t lease) { return owned_.find(lease); };
   hooks.on_broken = [this](PeerState& peer, const Error& error) {
     // Its end may be seen here before the control connection tells of it.
     control_->hang_up(peer.link, "the data path to the peer ended: " + error.to_string(),
@@ -337,8 +344,11 @@ bool EngineState::progress_alive() {
 }
 
 /// Does on the control thread what a progress thread that is stuck in the provider can't: ends what
-/// is overdue, and what waits for peers that are gone.
+/// is overdue, and what waits for peers that are gone. And ends the grants whose time is over: up
+/// to a heartbeat late, which is no harm, since their holders stop by their own clocks, and their
+/// memory is not free before it is revoked.
 void EngineState::stand_in() {
+  owned_.end_expired(Clock::now());
   for (const auto& worker : workers_) worker->end_overdue(Clock::now());
   for (const auto& peer : std::exchange(mourned_, {})) peer->mailbox.close(peer->down_error());
 }
@@ -424,7 +434,8 @@ void EngineState::tear_down() {
     worker->end_all(closed);
   }
   for (const auto& rail : rails_) rail->shut();
-  grants_.clear();
+  owned_.clear();
+  epoch_words_->close();
   {
     const std::lock_guard lock(segments_mutex_);
     for (const auto& weak : segments_)

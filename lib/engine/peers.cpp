@@ -157,7 +157,9 @@ void EngineState::down(LinkId link, const Error& why) {
   peers_.remove(link);
   const Error error = peer->down_error();
   log(LogLevel::info, "peer {} is down: {}", peer->introduction.name, why.to_string());
-  grants_.link_down(link, error);
+  directory_.link_down(link, error);
+  imported_.link_down(link, error);
+  owned_.link_down(link);
   // At once and here, whatever the progress threads are doing; the rails follow when they can.
   for (const auto& worker : workers_) worker->end_those_of(*peer);
   mourned_.push_back(peer);

@@ -42,6 +42,8 @@ class Worker {
   void end_overdue(Clock::time_point now);
   /// Ends those with a peer that went down.
   void end_those_of(PeerState& peer);
+  /// Ends those under a grant whose owner has ended it, but for those that are done with it.
+  void end_those_under(const RemoteState& remote, const Error& why);
   /// Ends all, because the engine closes.
   void end_all(const Error& error);
   void attend(Rail& rail, std::shared_ptr<PeerState> peer);

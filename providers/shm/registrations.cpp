@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <sched.h>
 
+#include <utility>
 #include <weft/deadline.hpp>
 
 #include "base/log.hpp"
@@ -17,9 +18,10 @@ constexpr auto longest_copy = std::chrono::seconds(2);
 class ShmRegistration final : public Registration {
  public:
   ShmRegistration(Registrations& registrations, std::uint64_t key)
-      : registrations_(registrations), key_(key) {}
-  ~ShmRegistration() override {
-    if (key_ != 0) registrations_.close(key_);
+      : registrations_(registrations), key_(key), open_key_(key) {}
+  ~ShmRegistration() override { close(); }
+  bool close() override {
+    return open_key_ == 0 || registrations_.close(std::exchange(open_key_, 0));
   }
   void* descriptor() const noexcept override { return nullptr; }
   std::uint64_t key() const noexcept override { return key_; }
@@ -27,6 +29,7 @@ class ShmRegistration final : public Registration {
  private:
   Registrations& registrations_;
   const std::uint64_t key_;  // 0: for local use, which needs no entry
+  std::uint64_t open_key_;   // 0 once closed
 };
 
 }  // namespace
@@ -59,17 +62,18 @@ Result<std::size_t> Registrations::take_index() {
   return index;
 }
 
-void Registrations::close(std::uint64_t key) {
+bool Registrations::close(std::uint64_t key) {
   const std::size_t index = key % entry_count;
   head_.entries[index].key.store(0, std::memory_order_seq_cst);
   if (!wait_for_copies(key)) {
     core::log(LogLevel::warning,
               "a peer was within a copy when its grant was closed, and has not come out of it; "
               "the memory may still change");
-    return;  // the entry stays out of use
+    return false;  // the entry stays out of use
   }
   const std::lock_guard lock(mutex_);
   free_.push_back(index);
+  return true;
 }
 
 bool Registrations::wait_for_copies(std::uint64_t key) const {

@@ -413,25 +413,25 @@ TEST_F(TransferTest, WhatItsRailsDoNotProveIsProvenBeforeItsEnd) {
   const auto chunks = take(2);
   ASSERT_EQ(chunks.size(), 2U);
   Chunk proof;
-  EXPECT_FALSE(transfer->take_proof(0, proof)) << "chunks are out still";
+  EXPECT_FALSE(transfer->take_proof(0, Chunk::Kind::arrival, proof)) << "chunks are out still";
   transfer->completed(0, chunks[0]);
   EXPECT_EQ(host.offers, 0);
   transfer->completed(1, chunks[1]);
   EXPECT_EQ(host.offers, 1);
   EXPECT_TRUE(host.signals.empty());
-  EXPECT_FALSE(transfer->take_proof(2, proof)) << "this rail carried nothing";
-  ASSERT_TRUE(transfer->take_proof(0, proof));
-  EXPECT_TRUE(proof.proof);
+  EXPECT_FALSE(transfer->take_proof(2, Chunk::Kind::arrival, proof)) << "this rail carried nothing";
+  ASSERT_TRUE(transfer->take_proof(0, Chunk::Kind::arrival, proof));
+  EXPECT_TRUE(proof.proof());
   EXPECT_FALSE(transfer->quiescent());
   transfer->completed(0, proof);
   std::vector<std::uint64_t> targets;
-  while (transfer->take_proof(1, proof)) targets.push_back(proof.remote);
+  while (transfer->take_proof(1, Chunk::Kind::arrival, proof)) targets.push_back(proof.remote);
   EXPECT_EQ(targets, (std::vector<std::uint64_t>{0, 1})) << "one for each of the peer's rails";
   transfer->give_back(proof);
   EXPECT_EQ(host.offers, 3);
-  transfer->completed(1, Chunk{.remote = 0, .proof = true});
+  transfer->completed(1, Chunk{.remote = 0, .kind = Chunk::Kind::arrival});
   EXPECT_TRUE(host.signals.empty());
-  ASSERT_TRUE(transfer->take_proof(1, proof));
+  ASSERT_TRUE(transfer->take_proof(1, Chunk::Kind::arrival, proof));
   transfer->completed(1, proof);
   ASSERT_EQ(host.signals.size(), 1U);
   transfer->signal_ended(std::nullopt);
@@ -445,12 +445,12 @@ TEST_F(TransferTest, CancelledWhileItIsProven) {
   const auto chunks = take(1);
   transfer->completed(0, chunks[0]);
   Chunk proof;
-  ASSERT_TRUE(transfer->take_proof(0, proof));
+  ASSERT_TRUE(transfer->take_proof(0, Chunk::Kind::arrival, proof));
   transfer->cancel();
   EXPECT_EQ(transfer->state(), State::active);
   transfer->give_back(proof);
   EXPECT_EQ(transfer->state(), State::cancelled);
-  EXPECT_FALSE(transfer->take_proof(0, proof));
+  EXPECT_FALSE(transfer->take_proof(0, Chunk::Kind::arrival, proof));
 }
 
 TEST_F(TransferTest, FailsIfItCannotBeProven) {
@@ -459,7 +459,7 @@ TEST_F(TransferTest, FailsIfItCannotBeProven) {
   const auto chunks = take(1);
   transfer->completed(0, chunks[0]);
   Chunk proof;
-  ASSERT_TRUE(transfer->take_proof(0, proof));
+  ASSERT_TRUE(transfer->take_proof(0, Chunk::Kind::arrival, proof));
   transfer->failed(proof, broken());
   EXPECT_EQ(transfer->state(), State::failed);
   EXPECT_TRUE(transfer->signal_withheld());
