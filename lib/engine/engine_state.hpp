@@ -90,9 +90,7 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   Result<std::shared_ptr<PeerState>> connect(std::string_view address, Deadline deadline);
   Result<std::shared_ptr<PeerState>> accept(Deadline deadline);
   std::vector<std::shared_ptr<PeerState>> peers() { return peers_.all_up(); }
-  Result<void> disconnect(const PeerState& peer) {
-    return check_own(peer).map([&] { control_->hang_up(peer.link, "it disconnected"); });
-  }
+  Result<void> disconnect(PeerState& peer);
 
   // memory.cpp
   Result<std::shared_ptr<SegmentState>> add(const Memory& memory);
@@ -104,7 +102,7 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   Result<Revoked> fence(const std::shared_ptr<GrantState>& grant, Deadline deadline);
   Result<void> release(SegmentState& segment, Deadline deadline);
   Result<std::shared_ptr<RemoteState>> import(Bytes blob);
-  Result<std::shared_ptr<RemoteState>> confirmed(const std::shared_ptr<RemoteState>& remote);
+  Result<std::shared_ptr<RemoteState>> confirmed(const ImportedGrants::Added& added);
   Result<void> describe_keys(GrantState::Parts& grant, Rights rights) const;
   Result<void> describe_epoch(GrantState::Parts& grant);
   void end(GrantState& grant);
@@ -146,10 +144,12 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   Result<void> start_workers();
   int node_of(const Worker& worker) const;
   Result<void> start_control();
+  void tell(LinkId link, Notice notice);
   bool progress_alive();
   void stand_in();
   void stop_transfers(RemoteState& remote, const Error& why);
   void flush(Deadline deadline);
+  void give_grants_back(const PeerState* peer);
   void tear_down();
 
   // ControlHandler, in peers.cpp

@@ -225,7 +225,6 @@ Result<std::shared_ptr<RemoteState>> EngineState::import(Bytes blob) {
   if (peer->introduction.incarnation != decoded->incarnation)
     return fail(Error(Code::stale, "the grant is of an earlier incarnation of that engine")
                     .with_peer(decoded->engine));
-  if (auto known = imported_.find(decoded->lease, *peer)) return confirmed(known);
   auto remote = std::make_shared<RemoteState>(peer, std::move(*decoded));
   const auto& theirs = peer->their_rails;
   if (std::none_of(theirs.begin(), theirs.end(),
@@ -237,19 +236,16 @@ Result<std::shared_ptr<RemoteState>> EngineState::import(Bytes blob) {
 }
 
 /// Waits until the owner has said that the grant holds.
-Result<std::shared_ptr<RemoteState>> EngineState::confirmed(
-    const std::shared_ptr<RemoteState>& remote) {
-  const std::string& owner = remote->peer()->introduction.name;
-  if (!remote->confirmed().wait(Deadline::in(config_.default_timeout)))
+Result<std::shared_ptr<RemoteState>> EngineState::confirmed(const ImportedGrants::Added& added) {
+  const std::string& owner = added.remote->peer()->introduction.name;
+  const auto answered = [&](Deadline until) { return added.answer->wait(until); };
+  if (!wait(answered, Deadline::in(config_.default_timeout)))
     return fail(Error(Code::timed_out, "the owner did not say in time whether the grant holds")
                     .with_peer(owner));
-  if (const auto& error = remote->confirmed().error()) {
-    imported_.forget(*remote);
-    return fail(Error(*error).with_peer(owner));
-  }
-  if (remote->users().closed() || Clock::now() >= remote->expires())
-    return fail(Error(Code::stale, "the grant holds no more").with_peer(owner));
-  return remote;
+  if (const auto& error = added.answer->error()) return fail(Error(*error).with_peer(owner));
+  if (added.remote->users().closed())
+    return fail(Error(Code::stale, "the owner ended the grant").with_peer(owner));
+  return added.remote;
 }
 
 Result<void> EngineState::publish(std::string_view name, const std::shared_ptr<GrantState>& grant) {

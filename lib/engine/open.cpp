@@ -54,11 +54,12 @@ Result<void> check_message_size(const Config& config, const Capability& record) 
                           record.provider, record.domain, record.max_send, needed));
 }
 
-// Operations to peers that are alive end in this time; those to dead ones never may.
-constexpr auto drain_time = std::chrono::milliseconds(200);
-
 // What closing gets even if its deadline has passed: the usual case takes a few milliseconds.
 constexpr auto shortest_close = std::chrono::milliseconds(200);
+
+Error closed_error() {
+  return Error(Code::closed, "the engine was closed");
+}
 
 Rail::Settings rail_settings(const Config& config, const Capability& record) {
   Rail::Settings settings;
@@ -84,8 +85,8 @@ Rail::Settings rail_settings(const Config& config, const Capability& record) {
 EngineState::EngineState(const Config& config, const EngineHooks& hooks)
     : config_(config),
       hooks_(hooks),
-      owned_([this](LinkId link, Notice notice) { control_->send(link, std::move(notice)); }),
-      imported_([this](LinkId link, Notice notice) { control_->send(link, std::move(notice)); },
+      owned_([this](LinkId link, Notice notice) { tell(link, std::move(notice)); }),
+      imported_([this](LinkId link, Notice notice) { tell(link, std::move(notice)); },
                 [this](RemoteState& remote, const Error& why) { stop_transfers(remote, why); }) {}
 
 Result<std::shared_ptr<EngineState>> EngineState::open(const Config& call,
@@ -151,6 +152,10 @@ Result<Topology> EngineState::topology(const Config& call) {
   return discover_before_opening(call).map([](Discovery&& discovery) {
     return with_candidates(discovery.here.topology(), discovery.found.candidates);
   });
+}
+
+void EngineState::tell(LinkId link, Notice notice) {
+  if (!hooks_.lose || !hooks_.lose(notice)) control_->send(link, std::move(notice));
 }
 
 EndpointDecorator& endpoint_decorator() {
@@ -400,11 +405,10 @@ Result<void> EngineState::close(Deadline deadline) {
   if (closing_.exchange(true)) return {};
   flush(deadline);
   peers_.close();
-  // Goodbye to all; each peer's end also ends its transfers here.
-  auto stopped = control_->stop(deadline);
   unsettled_transfers_.close();
-  wait([&](Deadline until) { return unsettled_transfers_.wait_idle(until); },
-       Deadline::in(drain_time));
+  for (const auto& worker : workers_) worker->end_all(closed_error());
+  give_grants_back(nullptr);
+  auto stopped = control_->stop(deadline);
 
   // Closing endpoints may block for ever in some providers, so it runs aside; what it works on is
   // kept alive by it alone if it is overdue.
@@ -427,11 +431,10 @@ void EngineState::tear_down() {
   for (std::uint32_t calls = calls_; calls > 0; calls = calls_) calls_.wait(calls);
   const std::lock_guard lock(progress_mutex_);
   closed_ = true;
-  const Error closed(Code::closed, "the engine was closed");
   for (const auto& worker : workers_) worker->stop();
   for (const auto& worker : workers_) {
     worker->empty_inbox();
-    worker->end_all(closed);
+    worker->end_all(closed_error());
   }
   for (const auto& rail : rails_) rail->shut();
   owned_.clear();

@@ -191,9 +191,9 @@ void Worker::end_overdue(Clock::time_point now) {
     each->end_overdue();
 }
 
-void Worker::end_those_of(PeerState& peer) {
+void Worker::end_those_of(const PeerState& peer, const Error& why) {
   for (const auto& each : take_watched([&](auto& transfer) { return &transfer.peer() == &peer; }))
-    each->end_early(State::failed, peer.down_error());
+    each->end_early(State::failed, why);
 }
 
 void Worker::end_those_under(const RemoteState& remote, const Error& why) {

@@ -27,7 +27,8 @@ ImportedGrants::RemotePtr ImportedGrants::find(std::uint64_t lease, const PeerSt
   return remote && remote->peer().get() == &peer ? remote : nullptr;
 }
 
-ImportedGrants::RemotePtr ImportedGrants::add(const RemotePtr& remote) {
+ImportedGrants::Added ImportedGrants::add(const RemotePtr& remote) {
+  RemotePtr known;
   {
     const std::lock_guard lock(mutex_);
     // Forgotten imports would otherwise pile up; looked for now and then, so that adding stays
@@ -35,30 +36,43 @@ ImportedGrants::RemotePtr ImportedGrants::add(const RemotePtr& remote) {
     if ((imports_.size() & (imports_.size() + 1)) == 0)
       std::erase_if(imports_, [](const auto& each) { return each.second.expired(); });
     std::weak_ptr<RemoteState>& entry = imports_[remote->description().lease];
-    if (auto known = entry.lock(); known && known->peer() == remote->peer()) return known;
-    entry = remote;
+    known = entry.lock();
+    if (!known || known->peer() != remote->peer()) {
+      known = remote;
+      entry = remote;
+    }
   }
-  ask(remote);
-  return remote;
+  return {known, ask(known)};
 }
 
-/// It is known already, so that an end which comes before the answer finds it.
-void ImportedGrants::ask(const RemotePtr& remote) {
+/// The grant is in the table already, so that an end which comes before the answer finds it.
+std::shared_ptr<CompletionSlot> ImportedGrants::ask(const RemotePtr& remote) {
   const PeerState& owner = *remote->peer();
+  const auto answer = std::make_shared<CompletionSlot>();
   std::uint64_t request = 0;
   {
     const std::lock_guard lock(mutex_);
     request = next_request_++;
-    queries_[request] = {remote, Clock::now()};
+    queries_[request] = {remote, answer, Clock::now()};
   }
   tell_(owner.link, GrantQuery{request, remote->description().lease});
   if (!owner.up()) link_down(owner.link, owner.down_error());
+  return answer;
 }
 
-void ImportedGrants::forget(const RemoteState& remote) {
+std::vector<ImportedGrants::RemotePtr> ImportedGrants::of(const PeerState* peer) const {
+  std::vector<RemotePtr> found;
   const std::lock_guard lock(mutex_);
-  const auto entry = imports_.find(remote.description().lease);
-  if (entry != imports_.end() && entry->second.lock().get() == &remote) imports_.erase(entry);
+  for (const auto& [lease, weak] : imports_)
+    if (auto remote = weak.lock(); remote && (!peer || remote->peer().get() == peer))
+      found.push_back(std::move(remote));
+  return found;
+}
+
+void ImportedGrants::give_back(RemoteState& remote) {
+  remote.users().close();
+  if (remote.users().idle())
+    tell_(remote.peer()->link, RevokeConfirmed{remote.description().lease});
 }
 
 void ImportedGrants::take(const PeerState& from, const GrantStatus& status) {
@@ -73,10 +87,10 @@ void ImportedGrants::take(const PeerState& from, const GrantStatus& status) {
   RemoteState& remote = *query.remote;
   if (status.held) {
     remote.set_expires(end_of(query.asked, status.left));
-    return remote.confirmed().complete(std::nullopt);
+    return query.answer->complete(std::nullopt);
   }
   remote.users().close();
-  remote.confirmed().complete(Error(Code::stale, "the grant holds no more: its owner ended it"));
+  query.answer->complete(Error(Code::stale, "the grant holds no more: its owner ended it"));
 }
 
 /// The confirmation goes out when the last operation under the grant has ended.
@@ -92,16 +106,16 @@ void ImportedGrants::take(const PeerState& from, const RevokeRequest& request) {
 }
 
 void ImportedGrants::link_down(LinkId link, const Error& why) {
-  std::vector<RemotePtr> unanswered;
+  std::vector<std::shared_ptr<CompletionSlot>> unanswered;
   {
     const std::lock_guard lock(mutex_);
     std::erase_if(queries_, [&](const auto& each) {
       if (each.second.remote->peer()->link != link) return false;
-      unanswered.push_back(each.second.remote);
+      unanswered.push_back(each.second.answer);
       return true;
     });
   }
-  for (const RemotePtr& remote : unanswered) remote->confirmed().complete(why);
+  for (const auto& answer : unanswered) answer->complete(why);
 }
 
 }  // namespace weft::core

@@ -6,7 +6,9 @@
 #include <memory>
 #include <mutex>
 #include <unordered_map>
+#include <vector>
 
+#include "base/completion_slot.hpp"
 #include "control/control.hpp"
 #include "lease/remote_state.hpp"
 
@@ -23,10 +25,17 @@ class ImportedGrants {
   ImportedGrants(Tell tell, Stop stop) : tell_(std::move(tell)), stop_(std::move(stop)) {}
 
   RemotePtr find(std::uint64_t lease, const PeerState& peer) const;
-  /// The same grant has one state, whoever imports it first. If it is a new one, its owner is asked
-  /// whether it holds; RemoteState::confirmed() tells of the answer.
-  RemotePtr add(const RemotePtr& remote);
-  void forget(const RemoteState& remote);
+  /// The same grant has one state, whoever imports it first. Its owner is asked whether it (still)
+  /// holds: `answer` completes with an error if it does not, or can't be asked.
+  struct Added {
+    RemotePtr remote;
+    std::shared_ptr<CompletionSlot> answer;
+  };
+  Added add(const RemotePtr& remote);
+  /// Of one peer, or of all if it is null.
+  std::vector<RemotePtr> of(const PeerState* peer) const;
+  /// Tells the owner that it is used no more, if nothing is out under it.
+  void give_back(RemoteState& remote);
 
   // What owners say.
   void take(const PeerState& from, const GrantStatus& status);
@@ -37,9 +46,10 @@ class ImportedGrants {
  private:
   struct Query {
     RemotePtr remote;
+    std::shared_ptr<CompletionSlot> answer;
     Clock::time_point asked;
   };
-  void ask(const RemotePtr& remote);
+  std::shared_ptr<CompletionSlot> ask(const RemotePtr& remote);
 
   const Tell tell_;
   const Stop stop_;

@@ -6,7 +6,6 @@
 #include <optional>
 #include <vector>
 
-#include "base/completion_slot.hpp"
 #include "memory/use_count.hpp"
 #include "wire/grant_codec.hpp"
 
@@ -27,9 +26,7 @@ class RemoteState {
   /// Transfers that use it. Closed when the owner ends the grant.
   UseCount& users() noexcept { return users_; }
 
-  /// Completed when the owner has said whether the grant still holds.
-  CompletionSlot& confirmed() noexcept { return confirmed_; }
-  /// When it must not be used any more, by this machine's clock. Set before confirmed().
+  /// When it must not be used any more, by this machine's clock.
   Clock::time_point expires() const noexcept { return expires_; }
   void set_expires(Clock::time_point when) noexcept { expires_ = when; }
 
@@ -59,7 +56,6 @@ class RemoteState {
   ByRail keys_, epoch_keys_;
   std::atomic<Clock::time_point> expires_{Clock::time_point::max()};
   UseCount users_;
-  CompletionSlot confirmed_;
 };
 
 }  // namespace weft::core

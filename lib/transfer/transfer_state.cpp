@@ -116,7 +116,10 @@ void TransferState::give_back(const Chunk& chunk) {
 void TransferState::failed(const Chunk& chunk, Error error) {
   std::unique_lock lock(mutex_);
   came_home(chunk);
-  if (!chunk.proof()) doubtful_.push_back({chunk.at, chunk.length});
+  if (chunk.proof())
+    disproven_ = true;
+  else
+    doubtful_.push_back({chunk.at, chunk.length});
   if (ended()) return carry_out(next_step(), std::move(lock));
   end_locked(State::failed, std::move(error), std::move(lock));
 }

@@ -134,7 +134,9 @@ class TransferState : public std::enable_shared_from_this<TransferState> {
  private:
   enum class Next { nothing, prove, raise_signal, end };
   bool carried() const { return cursor_.exhausted() && returned_.empty(); }
-  bool proven() const { return proofs_planned_ && proofs_.empty() && proofs_out_ == 0; }
+  bool proven() const {
+    return proofs_planned_ && proofs_.empty() && proofs_out_ == 0 && !disproven_;
+  }
   void plan_proofs();
   bool needs_no_proof() const;
   std::vector<Chunk>::const_iterator find_proof(std::size_t rail) const;
@@ -158,6 +160,7 @@ class TransferState : public std::enable_shared_from_this<TransferState> {
   std::vector<Chunk> proofs_;  // owed once all chunks are home, and not taken
   bool proofs_planned_ = false;
   std::uint64_t proofs_out_ = 0;
+  bool disproven_ = false;  // one has failed
   std::uint64_t outstanding_ = 0;
   std::vector<Span> out_;  // by slot; of length 0 where it is free
   std::vector<std::uint32_t> free_slots_;

@@ -146,7 +146,7 @@ class World final : public TransferHost {
 
   /// Until nothing can happen any more. False if something happened that must not.
   bool run() {
-    imported_.add(remote_);
+    answer_ = imported_.add(remote_).answer;
     for (auto actions = possible(); !actions.empty() && wrong.empty(); actions = possible()) {
       const Action& action = actions[choices_.choose(actions.size())];
       story += action.name + "; ";
@@ -264,8 +264,7 @@ class World final : public TransferHost {
   }
 
   void add_holder(std::vector<Action>& actions) {
-    const CompletionSlot& answer = remote_->confirmed();
-    if (!submitted_ && answer.done() && !answer.error())
+    if (!submitted_ && answer_->done() && !answer_->error())
       actions.push_back({"the holder submits", [this] { submit(); }});
     if (transfer_ && !transfer_->ended() && setting_.may_time_out)
       actions.push_back({"the deadline passes", [this] { transfer_->end_overdue(); }});
@@ -353,6 +352,7 @@ class World final : public TransferHost {
                              if (transfer_) transfer_->end_early(State::failed, why);
                            }};
   std::shared_ptr<RemoteState> remote_;
+  std::shared_ptr<CompletionSlot> answer_;
   std::shared_ptr<const PreparedState> prepared_;
   OneSided rma_{wire_, 0, cell};
   weft::test::NullTransport relay_{weft::test::NullTransport::Completes::at_once};
