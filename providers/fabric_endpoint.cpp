@@ -184,11 +184,15 @@ class FabricRegistration final : public Registration {
 
 bool FabricRegistration::close() {
   if (!region_) return true;
-  fid_mr* region = region_.release();
   // A NIC's registration belongs to the kernel's device, and closing it here would close it there.
-  if (endpoint_.inherited()) return false;
+  if (endpoint_.inherited()) {
+    static_cast<void>(region_.release());
+    return false;
+  }
   const auto lock = endpoint_.guard();
-  return fi_close(&region->fid) == 0;
+  if (fi_close(&region_->fid) != 0) return false;
+  static_cast<void>(region_.release());
+  return true;
 }
 
 template <typename Object, typename Open>

@@ -78,10 +78,8 @@ bool GrantState::wait_confirmed(Deadline deadline) const {
 /// Who reads learns from the epoch word what his bytes are worth; only writers have to have
 /// stopped.
 Revoked GrantState::settle() {
-  if (over()) {
-    close_keys();
-    return Revoked::quiescent;
-  }
+  // The keys are closed even so: a NIC may repeat a payload that it has delivered.
+  if (over()) return close_keys() ? Revoked::quiescent : Revoked::quarantined;
   if (only_lost_holders() && fence()) return Revoked::quiescent;
   return writable() ? Revoked::quarantined : Revoked::quiescent;
 }

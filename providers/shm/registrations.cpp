@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <sched.h>
 
-#include <utility>
 #include <weft/deadline.hpp>
 
 #include "base/log.hpp"
@@ -13,15 +12,20 @@ namespace weft::providers::shm {
 namespace {
 
 // A copy takes well under a millisecond; a process that was stopped within one may take for ever.
-constexpr auto longest_copy = std::chrono::seconds(2);
+constexpr auto longest_copy = std::chrono::milliseconds(500);
 
 class ShmRegistration final : public Registration {
  public:
   ShmRegistration(Registrations& registrations, std::uint64_t key)
       : registrations_(registrations), key_(key), open_key_(key) {}
-  ~ShmRegistration() override { close(); }
+  /// What was waited for in vain is not waited for once more.
+  ~ShmRegistration() override {
+    if (!abandoned_) ShmRegistration::close();
+  }
   bool close() override {
-    return open_key_ == 0 || registrations_.close(std::exchange(open_key_, 0));
+    if (open_key_ != 0 && registrations_.close(open_key_)) open_key_ = 0;
+    abandoned_ = open_key_ != 0;
+    return !abandoned_;
   }
   void* descriptor() const noexcept override { return nullptr; }
   std::uint64_t key() const noexcept override { return key_; }
@@ -29,7 +33,8 @@ class ShmRegistration final : public Registration {
  private:
   Registrations& registrations_;
   const std::uint64_t key_;  // 0: for local use, which needs no entry
-  std::uint64_t open_key_;   // 0 once closed
+  std::uint64_t open_key_;   // 0 once it is closed and nobody copies by it
+  bool abandoned_ = false;
 };
 
 }  // namespace

@@ -263,6 +263,24 @@ TEST_P(FaultsTest, ACancelledTransferUnderRefusalsIsNeverDoneWithoutItsBytes) {
   }
 }
 
+TEST_P(FaultsTest, APushThatFailsToPostEndsTheExpectationOfItsSignal) {
+  FaultPlan plan;
+  plan.refuse = 1;
+  const Faults faults(plan);
+  Couple pair = couple(config(2), config(2), faults.hooks());
+  Board board(pair, segment_bytes, segment_bytes);
+  Expectation expectation = must(pair.b.expect(pair.to_a, 7, 1));
+  TransferOptions options;
+  options.signal = Signal{7};
+  auto transfer = must(pair.a.write(board.local, board.there, everything(), options));
+  EXPECT_FALSE(transfer.wait_quiescent(soon()));
+  EXPECT_EQ(transfer.state(), State::failed);
+  EXPECT_TRUE(fails_with(expectation.wait(soon()), Code::remote_failed));
+  EXPECT_GT(faults.counts().refused, 0U);
+  for (const Placed each : transfer.placed()) EXPECT_EQ(each, Placed::none);
+  board.expect_untouched();
+}
+
 TEST_P(FaultsTest, ThePeersEndSettlesWhatIsDelayed) {
   FaultPlan plan;
   plan.delay = 1;
