@@ -203,7 +203,7 @@ TEST_P(FaultsTest, ADroppedChunkTimesOutAndHoldsItsMemoryUntilTheEngineCloses) {
   EXPECT_EQ(transfer.state(), State::timed_out);
   EXPECT_FALSE(transfer.quiescent());
   EXPECT_TRUE(fails_with(transfer.wait_quiescent(Deadline::in(20ms)), Code::timed_out));
-  EXPECT_TRUE(fails_with(board.local.release(Deadline::in(20ms)), Code::timed_out))
+  EXPECT_TRUE(fails_with(board.local.release(Deadline::in(20ms)), Code::quarantined))
       << "the memory must not be reused";
   const auto before = Clock::now();
   EXPECT_TRUE(succeeds(pair.a.close(Deadline::in(10s))));

@@ -23,13 +23,6 @@ core::EngineHooks losing() {
 
 class Leases : public testing::TestWithParam<Variant> {
  protected:
-  bool relay() const { return GetParam().transport == TransportKind::relay; }
-  /// Whether a grant's keys can be closed over a peer that says nothing.
-  bool keys_fence(const Engine& engine) const {
-    for (const RailInfo& rail : engine.info().rails)
-      if (rail.capability.fence != FenceScope::grant) return false;
-    return true;
-  }
   Config config = config_for(GetParam());
 };
 
