@@ -1,7 +1,6 @@
 // A folder for files of one test.
 #pragma once
 
-#include <gtest/gtest.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
@@ -16,7 +15,7 @@ namespace weft::test {
 /// There as long as this is, for this user alone.
 class Folder {
  public:
-  Folder() : path_(testing::TempDir() + "weft-test-XXXXXX") {
+  Folder() : path_(std::filesystem::temp_directory_path() / "weft-test-XXXXXX") {
     if (mkdtemp(path_.data()) == nullptr) throw std::runtime_error("no temporary folder");
   }
   ~Folder() { std::filesystem::remove_all(path_); }
