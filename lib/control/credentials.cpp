@@ -109,6 +109,7 @@ Result<std::unique_ptr<Credentials>> Credentials::load(const CredentialFiles& fi
   if (!made->context_) return fail(Code::unavailable, "OpenSSL can't be used: " + reason());
   SSL_CTX* context = made->context_.get();
   SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION);
+  SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS);  // strangers shall cost little
   // Each connection proves itself anew.
   SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
   SSL_CTX_set_num_tickets(context, 0);

@@ -22,6 +22,14 @@ bool ranges_hold(const std::vector<Range>& ranges, std::uint64_t size) {
   return !ranges.empty();
 }
 
+/// The verifier of flatbuffers looks where a vector begins, not whether its structs lie as they
+/// must.
+template <typename Struct>
+bool is_aligned(const flatbuffers::Vector<const Struct*>& structs) {
+  return structs.size() == 0 ||
+         reinterpret_cast<std::uintptr_t>(structs.Data()) % alignof(Struct) == 0;
+}
+
 tl::unexpected<Error> malformed(std::string_view what) {
   return fail(Code::invalid_argument, fmt::format("this is not a grant of Weft's: {}", what));
 }
@@ -66,6 +74,8 @@ Result<GrantDescription> decode_grant(Bytes bytes) {
     return malformed("its engine has no proper name");
   if (wire.ranges()->size() > max_granted_ranges || wire.keys()->size() > max_rails)
     return malformed("it lists more ranges or rails than any machine has");
+  if (!is_aligned(*wire.ranges()) || !is_aligned(*wire.keys()))
+    return malformed("its lists lie askew");
   if (wire.rights() < 1 || wire.rights() > 3) return malformed("its rights are unknown");
   if (wire.memory_kind() > 1) return malformed("its kind of memory is unknown");
 

@@ -1,5 +1,8 @@
 // A machine's topology in hwloc's XML. hwloc parses it, with libxml2 or (HWLOC_LIBXML=0) by itself:
 // what these do wrong is found as well, and is not Weft's.
+#include <algorithm>
+#include <optional>
+#include <random>
 #include <weft/topology.hpp>
 
 #include "target.hpp"

@@ -169,6 +169,7 @@ TEST(Settings, FilesThatAreWrongAreRefusedWithTheLine) {
   EXPECT_THAT(said("rails = 1\nproviderz = ['tcp']\n"), HasSubstr(":2 sets 'providerz'"));
   EXPECT_THAT(said("rails = \n"), HasSubstr("can't read"));
   EXPECT_THAT(said("[rails]\ncount = 1\n"), HasSubstr("must be a text"));
+  EXPECT_THAT(said("[=]\n"), HasSubstr("can't read"));
   EXPECT_THAT(said("rails = 1.5\n"), HasSubstr("must be a text"));
   EXPECT_THAT(said("providers = [1]\n"), HasSubstr("must be a text"));
   EXPECT_THAT(said("providers = ['tcp,shm']\n"), HasSubstr("must be a text"));
