@@ -36,6 +36,7 @@ weft_config to_c(const Config& config) {
   c.death_after_ns = config.death_after.count();
   c.register_everywhere = config.register_everywhere;
   c.place_threads = config.place_threads;
+  c.tls_check_host = config.tls_check_host;
   return c;
 }
 
@@ -97,6 +98,11 @@ Result<Config> from_c(const weft_config& c) {
   config.topo_xml = or_default(c.topo_xml, config.topo_xml);
   config.register_everywhere = c.register_everywhere;
   config.place_threads = c.place_threads;
+  config.secret_file = or_default(c.secret_file, config.secret_file);
+  config.tls_certificate = or_default(c.tls_certificate, config.tls_certificate);
+  config.tls_key = or_default(c.tls_key, config.tls_key);
+  config.tls_authorities = or_default(c.tls_authorities, config.tls_authorities);
+  config.tls_check_host = c.tls_check_host;
   return config;
 }
 

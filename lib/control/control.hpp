@@ -12,6 +12,7 @@
 #include <weft/deadline.hpp>
 #include <weft/error.hpp>
 
+#include "control/credentials.hpp"
 #include "control/introduction.hpp"
 #include "control/notice.hpp"
 
@@ -45,6 +46,7 @@ struct ControlConfig {
   std::string listen;     // "host:port", "[v6]:port"; empty: none
   std::string advertise;  // empty: as listened on
   bool allow_unauthenticated_network = false;
+  CredentialFiles credentials;
   Nanoseconds heartbeat{};
   Nanoseconds death_after{};
   /// Bounds against strangers: connections that have not met yet, and the time they get.

@@ -19,6 +19,7 @@
 #include "control/attempt.hpp"
 #include "control/connection.hpp"
 #include "control/control.hpp"
+#include "control/credentials.hpp"
 #include "control/dialer.hpp"
 #include "control/listener.hpp"
 #include "control/same_host.hpp"
@@ -51,6 +52,9 @@ class Core : public std::enable_shared_from_this<Core> {
   /// With a fresh token.
   Introduction introduction() const;
   HostClaim host_claim() const { return page_.claim(); }
+  /// For a new connection, made by that call of connect(), or accepted (null). Null without
+  /// credentials.
+  std::unique_ptr<Tls> new_tls(const Attempt* attempt) const;
   bool proven_by(const Proof& proof) const { return page_.knows(proof); }
 
   // peers.cpp
@@ -108,6 +112,7 @@ class Core : public std::enable_shared_from_this<Core> {
   Introduction self_;
   ControlHandler& handler_;
   const ProofPage page_;
+  std::unique_ptr<Credentials> credentials_;  // null: connections are plain
 
   asio::io_context io_{1};
   asio::io_context setup_{1};

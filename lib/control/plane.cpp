@@ -86,6 +86,11 @@ Core::Core(ControlConfig config, ControlTuning tuning, Introduction self, Contro
       page_(self_.incarnation) {}
 
 Result<void> Core::open() {
+  if (!config_.credentials.empty()) {
+    Result<std::unique_ptr<Credentials>> credentials = Credentials::load(config_.credentials);
+    if (!credentials) return fail(std::move(credentials.error()));
+    credentials_ = std::move(*credentials);
+  }
   if (!config_.listen.empty()) {
     Result<std::unique_ptr<Listener>> listener = Listener::open(io_, config_);
     if (!listener) return fail(std::move(listener.error()));
@@ -155,6 +160,13 @@ Introduction Core::introduction() const {
   if (config_.first_sequence)
     self.token = (self.token & ~std::uint64_t{0xffffffff}) | *config_.first_sequence;
   return self;
+}
+
+std::unique_ptr<Tls> Core::new_tls(const Attempt* attempt) const {
+  if (!credentials_) return nullptr;
+  if (attempt == nullptr) return std::make_unique<Tls>(*credentials_, Tls::Role::accepts, "");
+  const Result<HostPort> dialled = parse_address(attempt->address);
+  return std::make_unique<Tls>(*credentials_, Tls::Role::dials, dialled ? dialled->host : "");
 }
 
 ConnectionPtr Core::add(asio::ip::tcp::socket socket, AttemptPtr attempt) {

@@ -317,6 +317,7 @@ Result<void> EngineState::start_control() {
   control.listen = config_.listen;
   control.advertise = config_.advertise;
   control.allow_unauthenticated_network = config_.allow_unauthenticated_network;
+  control.credentials = credential_files(config_);
   control.heartbeat = config_.heartbeat;
   control.death_after = config_.death_after;
   control.first_sequence = hooks_.first_sequence;

@@ -295,6 +295,16 @@ static void configurations(void) {
   config.topo_xml = "/nowhere/machine.xml";
   REFUSED(WEFT_NOT_FOUND, weft_engine_open(&config, &no_engine, &error));
   weft_config_init(&config, sizeof config);
+  CHECK(!config.tls_check_host && config.secret_file == NULL);
+  config.secret_file = "/nowhere/secret";
+  INVALID(weft_engine_open(&config, &no_engine, &error));
+  config.secret_file = NULL;
+  config.tls_certificate = "/nowhere/certificate";
+  INVALID(weft_engine_open(&config, &no_engine, &error));
+  config.tls_key = "/nowhere/key";
+  config.tls_authorities = "/nowhere/authorities";
+  INVALID(weft_engine_open(&config, &no_engine, &error));
+  weft_config_init(&config, sizeof config);
   config.config_file = "/nowhere/weft.toml";
   INVALID(weft_engine_open(&config, &no_engine, &error));
   weft_config_init(&config, sizeof config);

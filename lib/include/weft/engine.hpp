@@ -61,6 +61,33 @@ struct Config {
   std::string advertise = {};
   /// Listening beyond loopback without authentication has to be asked for in so many words.
   bool allow_unauthenticated_network = false;
+
+  /// @name Credentials
+  /// With a secret or with certificates, of which an engine may have one, control connections are
+  /// TLS 1.3, both sides prove themselves before anything else is said, and the engine may listen
+  /// beyond loopback. The files are read when the engine is opened. What the rails carry is not
+  /// encrypted by it.
+  /// @{
+
+  /// A file with the secret that all engines have which may meet: 16 bytes at least, without the
+  /// end of line behind it; best 32 random bytes in text, since what can be guessed can be tried.
+  /// Others than the file's owner and group must have no access to it. It proves to be one of the
+  /// group, not which.
+  std::string secret_file = {};
+  /// This engine's certificate (with those between it and its authority behind it), its key (which
+  /// others than the owner and group must not read, and without a passphrase), and the authorities
+  /// whose certificates are taken, each as PEM. Any certificate of these authorities is a member,
+  /// whatever its name: they should make none for anything else. Engines use theirs to listen and
+  /// to connect, so extended key usages, where there are some, must allow both. There are no
+  /// revocation lists.
+  std::string tls_certificate = {};
+  std::string tls_key = {};
+  std::string tls_authorities = {};
+  /// An engine that connects also looks for the dialled host name or number among the subject
+  /// alternative names of the other's certificate.
+  bool tls_check_host = false;
+  /// @}
+
   /// Local IP address whose interface carries the tcp rails. Empty: that of `advertise`, else of
   /// `listen`, else loopback.
   std::string rail_address = {};

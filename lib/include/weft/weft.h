@@ -76,7 +76,7 @@ enum {
   WEFT_NOT_FOUND = 2,           ///< No such name, model, peer or rail.
   WEFT_UNSUPPORTED = 3,         ///< This build, machine or provider can't do it.
   WEFT_UNAVAILABLE = 4,         ///< It exists but can't be had now: no rail, a closed port.
-  WEFT_PERMISSION_DENIED = 5,   ///< The grant lacks the right, or the system refused.
+  WEFT_PERMISSION_DENIED = 5,   ///< The grant lacks the right, or the system or a peer refused.
   WEFT_OUT_OF_MEMORY = 6,       ///< Memory, huge pages or locked memory (memlock) ran out.
   WEFT_QUEUE_FULL = 7,          ///< Too much is queued; collect completions and try again.
   WEFT_TIMED_OUT = 8,           ///< The deadline passed first.
@@ -225,6 +225,18 @@ typedef struct weft_config {
   const char* topo_xml;
   bool register_everywhere;  ///< Memory is registered with all rails, not only the nearest.
   bool place_threads;        ///< Progress threads keep to the cores near their NICs.
+  /// With a secret or with certificates, of which an engine may have one, control connections are
+  /// TLS 1.3, both sides prove themselves before anything else is said, and the engine may listen
+  /// beyond loopback. What the rails carry is not encrypted by it.
+  /// A file, closed to others than its owner and group, with the secret that all engines have which
+  /// may meet: 16 bytes at least, best 32 random ones in text.
+  const char* secret_file;
+  /// PEM files, all three or none: this engine's certificate, its key (closed to others than its
+  /// owner and group), and the authorities any of whose certificates makes a member.
+  const char* tls_certificate;
+  const char* tls_key;
+  const char* tls_authorities;
+  bool tls_check_host;  ///< The other's certificate must name the host that is connected to.
 } weft_config;
 
 /// Fills in the defaults. `size` is sizeof(weft_config) as the caller's header has it. Does nothing
