@@ -19,6 +19,7 @@
 #include "engine/grant_table.hpp"
 #include "engine/hooks.hpp"
 #include "engine/peer_table.hpp"
+#include "engine/seats.hpp"
 #include "engine/whereabouts.hpp"
 #include "engine/worker.hpp"
 #include "memory/remote_state.hpp"
@@ -173,9 +174,11 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   void transfer_quiescent(TransferState& transfer) override;
   Result<void> check_submission(const PreparedState& prepared,
                                 const TransferOptions& options) const;
+  Result<void> take_seat(const TransferOptions& options);
   void leave_silent_rails(TransferState& transfer);
   Result<std::shared_ptr<Path>> path_between(const SegmentState& local, const RemoteState& remote);
-  std::vector<std::size_t> choose_rails(const Path& path, std::uint64_t bytes) const;
+  std::vector<std::size_t> choose_rails(const Path& path, std::uint64_t bytes,
+                                        Priority priority) const;
   Result<void> check_payload(const PeerState& peer, std::size_t bytes) const;
   std::function<void(const Error*)> notifier(Event::Kind kind, std::string peer,
                                              NotifyOptions options);
@@ -209,7 +212,7 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   std::mutex segments_mutex_;
   std::vector<std::weak_ptr<SegmentState>> segments_;
 
-  std::atomic<std::uint64_t> active_transfers_{0};
+  Seats transfer_seats_{config_.max_transfers};
   UseCount unsettled_transfers_;  // not yet quiescent
   std::atomic<std::uint64_t> next_request_{1};
 

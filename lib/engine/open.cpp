@@ -72,6 +72,9 @@ Rail::Settings rail_settings(const Config& config, const Capability& record) {
       config.window > 0 ? config.window : std::max<std::size_t>(1, record.window / 8);
   settings.window.operations = std::min(most, settings.window.all_operations);
   settings.window.bytes = chunks * settings.chunk_limit;
+  // A little on top rather than taken away: without anything urgent the others lose nothing.
+  settings.window.spare_operations = std::max<std::size_t>(1, settings.window.operations / 8);
+  settings.window.spare_bytes = std::max<std::size_t>(1, chunks / 8) * settings.chunk_limit;
   settings.messages = {config.max_message, config.message_credits};
   settings.relay = {
       std::min<std::size_t>(config.relay_buffer_bytes, Relay::payload_bytes(record.max_send)),
@@ -361,7 +364,7 @@ Info EngineState::info() {
   info.candidates = candidates_;
   info.settings = settings_;
   info.fallback = fallback_;
-  info.transfers_active = active_transfers_;
+  info.transfers_active = transfer_seats_.taken();
   const Call call(*this);
   if (call.refused()) return info;
   for (const auto& rail : rails_) {
@@ -388,6 +391,7 @@ void EngineState::flush(Deadline deadline) {
 Result<void> EngineState::close(Deadline deadline) {
   if (forked()) return fail(forked_error());
   if (closing_.exchange(true)) return {};
+  transfer_seats_.close();
   flush(deadline);
   peers_.close();
   // Goodbye to all; each peer's end also ends its transfers here.

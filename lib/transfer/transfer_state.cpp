@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/callback.hpp"
 #include "peer/peer_state.hpp"
 
 namespace weft::core {
@@ -177,6 +178,7 @@ void TransferState::end_locked(State state, std::optional<Error> error,
   host_.transfer_ended(*this);
   if (submission_.options.on_end) {
     const Ended ended{state, submission_.options.cookie, error_ ? &*error_ : nullptr};
+    const InCallback here;
     submission_.options.on_end(ended);
   }
   lock.lock();

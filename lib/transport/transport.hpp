@@ -19,7 +19,8 @@ struct Op : providers::Posted {
   Route* route = nullptr;
   Transport* transport = nullptr;
   Chunk chunk;
-  bool out = false;  // posted, and not ended
+  bool out = false;    // posted, and not ended
+  bool spare = false;  // in the room that is kept for class latency
 };
 
 /// Learns how a chunk ended, exactly once for each that was posted.

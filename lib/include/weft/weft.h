@@ -166,6 +166,15 @@ enum {
   WEFT_TRANSPORT_RELAY = 2       ///< Messages through bounce buffers: two more copies.
 };
 
+/// Which transfers to a peer go before which others. Within one class whoever has the earliest
+/// deadline goes first, and transfers of one deadline take turns. No class starves: where all want
+/// to go, each has a sixteenth of the bytes at least.
+enum {
+  WEFT_PRIORITY_LATENCY = -1,  ///< Somebody waits for it.
+  WEFT_PRIORITY_NORMAL = 0,
+  WEFT_PRIORITY_BULK = 1  ///< Whenever there is nothing better to do.
+};
+
 /// How an engine is set up. Call weft_config_init() first, then change what you need. Strings that
 /// are NULL mean the default. Each field but `size` can also be given from outside the program:
 /// what the program leaves at its default is taken from the environment (WEFT_RAIL_ADDRESS), else
@@ -541,6 +550,10 @@ typedef struct weft_transfer_options {
   weft_on_transfer on_end;  ///< May be NULL.
   void* context;            ///< Passed to `on_end`.
   int32_t transport;        ///< A WEFT_TRANSPORT_ value.
+  /// Where weft_config::max_transfers are under way already, how long to wait until one of them has
+  /// ended; 0: not at all. In a callback it never waits.
+  int64_t wait_for_room_ns;
+  int32_t priority;  ///< A WEFT_PRIORITY_ value.
 } weft_transfer_options;
 
 /// Checks ranges and rights once and copies the list, to be submitted any number of times, whole or
@@ -563,13 +576,13 @@ WEFT_API size_t weft_prepared_size(const weft_prepared* prepared);
 /// Bytes in all pieces together.
 WEFT_API uint64_t weft_prepared_bytes(const weft_prepared* prepared);
 
-/// Starts the pieces of `prepared` whose indices are in `picks`. Never blocks. `options` may be
-/// NULL here and below.
+/// Starts the pieces of `prepared` whose indices are in `picks`. Never blocks, unless `options` ask
+/// to wait for room. They may be NULL here and below.
 WEFT_API weft_code weft_engine_submit(weft_engine* engine, const weft_prepared* prepared,
                                       const uint32_t* picks, size_t count,
                                       const weft_transfer_options* options,
                                       weft_transfer** transfer, weft_error** error);
-/// Starts all pieces of `prepared`. Never blocks.
+/// Starts all pieces of `prepared`.
 WEFT_API weft_code weft_engine_submit_all(weft_engine* engine, const weft_prepared* prepared,
                                           const weft_transfer_options* options,
                                           weft_transfer** transfer, weft_error** error);
