@@ -22,6 +22,8 @@
 #include "engine/seats.hpp"
 #include "engine/whereabouts.hpp"
 #include "engine/worker.hpp"
+#include "integrity/checks.hpp"
+#include "integrity/hasher.hpp"
 #include "memory/remote_state.hpp"
 #include "memory/segment_state.hpp"
 #include "peer/peer_state.hpp"
@@ -113,6 +115,10 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
                                                 std::optional<std::vector<std::uint32_t>> picks,
                                                 TransferOptions options);
 
+  // checks.cpp
+  Result<void> check_verifiable(const PreparedState& prepared) const;
+  Result<Hasher::Job> job_for(const std::shared_ptr<PeerState>& peer, const CheckRequest& notice);
+
   // messages.cpp
   Result<void> send(const std::shared_ptr<PeerState>& peer, MessageKind kind, std::uint64_t tag,
                     Bytes bytes, Deadline deadline);
@@ -163,8 +169,11 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   void handle(PeerState& peer, RevokeConfirmed&& notice);
   void handle(PeerState& peer, GrantQuery&& notice);
   void handle(PeerState& peer, GrantStatus&& notice);
+  void handle(PeerState& peer, CheckRequest&& notice);
+  void handle(PeerState& peer, CheckReply&& notice);
 
   // TransferHost, in transfers.cpp
+  void verify(const std::shared_ptr<TransferState>& transfer) override;
   void raise_signal(const std::shared_ptr<TransferState>& transfer) override;
   void offer_again(const std::shared_ptr<TransferState>& transfer) override;
   std::size_t proofs_of(const TransferState& transfer, std::size_t rail) const override;
@@ -215,6 +224,9 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   Seats transfer_seats_{config_.max_transfers};
   UseCount unsettled_transfers_;  // not yet quiescent
   std::atomic<std::uint64_t> next_request_{1};
+
+  Checks checks_;
+  Hasher hasher_;
 
   // Last: its threads call into everything above.
   std::unique_ptr<ControlPlane> control_;

@@ -16,6 +16,8 @@ struct EngineHooks {
   TransportDecorator decorate;
   /// Where the numbers of messages from each peer begin (they wrap at 2^32).
   std::optional<std::uint32_t> first_sequence;
+  /// Introduces itself as a version that does not verify transfers.
+  bool without_checks = false;
 };
 
 /// Wraps the endpoint of every rail that this process opens, if set; before any engine is opened.

@@ -135,9 +135,9 @@ Result<Revoked> EngineState::revoke(const std::shared_ptr<GrantState>& grant, De
   const bool all =
       asked.empty() || wait([&](Deadline until) { return waiting->wait(until); }, deadline);
   grants_.remove_revoke(request);
-  // Once nobody has operations under it, only the relay may be copying; a step of each worker later
-  // it has finished.
-  const bool quiescent = all && !waiting->some_went &&
+  // Once nobody has operations under it, only the relay may be copying, and the hasher reading; a
+  // step of each worker later, and a slice, they have finished.
+  const bool quiescent = all && !waiting->some_went && hasher_.settle(deadline) &&
                          std::all_of(workers_.begin(), workers_.end(), [&](const auto& worker) {
                            return run_on(
                                *worker, [] {}, deadline);

@@ -85,7 +85,14 @@ Rail::Settings rail_settings(const Config& config, const Capability& record) {
 }  // namespace
 
 EngineState::EngineState(const Config& config, const EngineHooks& hooks)
-    : config_(config), hooks_(hooks) {}
+    : config_(config),
+      hooks_(hooks),
+      checks_(
+          hasher_,
+          [this](LinkId link, CheckRequest request) { control_->send(link, std::move(request)); },
+          [this](const TransferState& transfer, std::function<void()> task) {
+            rails_[transfer.rails().front()]->worker().post(std::move(task));
+          }) {}
 
 Result<std::shared_ptr<EngineState>> EngineState::open(const Config& call,
                                                        const EngineHooks& hooks) {
@@ -102,6 +109,7 @@ Result<std::shared_ptr<EngineState>> EngineState::open(const Config& call,
   engine->self_.message_credits = static_cast<std::uint32_t>(config.message_credits);
   engine->self_.relay_buffers = static_cast<std::uint32_t>(config.relay_buffers);
   engine->self_.relay_buffer_bytes = config.relay_buffer_bytes;
+  engine->self_.checks = !hooks.without_checks;
   if (engine->events_.fd() < 0)
     return fail(Code::unavailable, "no descriptor left for the event queue (ulimit -n)");
   if (auto opened = engine->open_rails(); !opened) return fail(std::move(opened.error()));
@@ -423,6 +431,7 @@ void EngineState::tear_down() {
   closed_ = true;
   const Error closed(Code::closed, "the engine was closed");
   for (const auto& worker : workers_) worker->stop();
+  hasher_.stop();
   for (const auto& worker : workers_) {
     worker->empty_inbox();
     worker->end_all(closed);

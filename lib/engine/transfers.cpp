@@ -88,6 +88,8 @@ Result<void> EngineState::check_submission(const PreparedState& prepared,
   if (!prepared.local->belongs_to(*this))
     return fail(Code::invalid_argument, "the list was prepared by another engine");
   if (!peer.up()) return fail(peer.down_error());
+  if (options.verify)
+    if (auto can = check_verifiable(prepared); !can) return can;
   if (options.priority < Priority::latency || options.priority > Priority::bulk)
     return fail(Code::invalid_argument, "there is no such priority");
   if (options.event && events_.size() >= config_.max_transfers)
@@ -210,7 +212,8 @@ std::size_t EngineState::proofs_of(const TransferState& transfer, std::size_t ra
   if (rails_[rail]->endpoint().capability().proof == CompletionProof::visible) return 0;
   const PeerState& peer = transfer.peer();
   // A signal is such an event itself, where it takes the only way that the bytes have taken.
-  if (peer.one_way() && transfer.submission().options.signal) return 0;
+  const TransferOptions& options = transfer.submission().options;
+  if (peer.one_way() && options.signal && !options.verify) return 0;
   return transfer.prepared().path->of(rail)->targets.size();
 }
 
@@ -237,6 +240,7 @@ void EngineState::transfer_ended(TransferState& transfer) {
   for (const std::size_t rail : transfer.rails())
     rails_[rail]->queued_bytes(submission.options.priority) -=
         submission.bytes / transfer.rails().size();
+  if (submission.options.verify) checks_.end(transfer);
   if (transfer.state() == State::timed_out) leave_silent_rails(transfer);
   // Whoever expects the signal must not wait for what won't come.
   if (transfer.signal_withheld() && transfer.peer().up()) {

@@ -125,6 +125,12 @@ struct TransferOptions {
   /// has ended (making progress meanwhile, if that is the caller's to do); empty: it does not wait.
   /// In a callback it never waits.
   std::optional<Deadline> wait_for_room = {};
+  /// Compare the bytes at both ends once they are placed, before the transfer ends and before its
+  /// signal goes out: source and target compute their XXH3 (64 bits), each out of its own memory.
+  /// If they differ the transfer fails as `corrupt` and the signal is withheld. Nobody may change
+  /// them meanwhile, at either end. `unsupported` at submit() where the local memory can't be
+  /// hashed or the peer is of a version that does not check.
+  bool verify = false;
 };
 
 /// What a transfer did so far, or in all once it has ended.

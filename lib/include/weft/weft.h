@@ -89,7 +89,8 @@ enum {
   WEFT_QUARANTINED = 15,        ///< Can't be proven safe to reuse; kept out of use.
   WEFT_CLOSED = 16,             ///< The engine was closed.
   WEFT_FORKED = 17,             ///< Called in a child of the process that opened the engine.
-  WEFT_INTERNAL = 18            ///< A broken invariant of Weft itself: please report it.
+  WEFT_INTERNAL = 18,           ///< A broken invariant of Weft itself: please report it.
+  WEFT_CORRUPT = 19             ///< The bytes at the two ends of a transfer differ.
 };
 
 /// A code's name in lower case, e.g. "timed_out"; "ok" for 0. Lives as long as the program.
@@ -554,6 +555,9 @@ typedef struct weft_transfer_options {
   /// ended; 0: not at all. In a callback it never waits.
   int64_t wait_for_room_ns;
   int32_t priority;  ///< A WEFT_PRIORITY_ value.
+  /// Compare the bytes at both ends, by their XXH3, before the end and before the signal goes out;
+  /// if they differ the transfer fails as WEFT_CORRUPT. Nobody may change them meanwhile.
+  bool verify;
 } weft_transfer_options;
 
 /// Checks ranges and rights once and copies the list, to be submitted any number of times, whole or
