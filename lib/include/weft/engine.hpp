@@ -135,7 +135,8 @@ struct Config {
 
   /// Most bytes per operation; 0: the rail's own best. Larger pieces are cut.
   std::uint64_t chunk_bytes = 0;
-  /// Operations in flight per rail and peer; 0: the rail's own best.
+  /// Operations in flight per rail and peer; 0: the rail's own best. When it is full, transfers of
+  /// Priority::latency may have an eighth of it on top, at least one operation.
   std::size_t window = 0;
   TransportKind transport = TransportKind::automatic;
   /// The relay's bounce buffers: size of one, and how many a rail keeps for each peer and way.
@@ -151,7 +152,8 @@ struct Config {
   std::size_t unclaimed_bytes = std::size_t{64} << 20;
   /// Messages waiting to be sent, per peer: beyond it calls return `queue_full`.
   std::size_t send_queue = 4096;
-  /// Transfers under way, and events not yet polled: beyond either submit() returns `queue_full`.
+  /// Transfers under way, and events not yet polled: beyond either submit() returns `queue_full`,
+  /// for the former after TransferOptions::wait_for_room.
   std::size_t max_transfers = 1 << 16;
   /// Put an Event into the queue when a peer comes up or goes down.
   bool peer_events = false;
@@ -297,7 +299,8 @@ class WEFT_API Engine {
                            const Strided& pieces);
   Result<Prepared> prepare(const Segment& local, const Remote& remote, Direction direction,
                            const Paged& pieces);
-  /// Starts the pieces of `prepared` whose indices are in `picks`. Never blocks.
+  /// Starts the pieces of `prepared` whose indices are in `picks`. Never blocks, unless `options`
+  /// ask to wait for room.
   Result<Transfer> submit(const Prepared& prepared, std::span<const std::uint32_t> picks,
                           TransferOptions options = {});
   /// Starts all pieces of `prepared`.

@@ -31,6 +31,7 @@ enum class Code : std::uint8_t {
   closed,                ///< The engine or handle was closed or moved from.
   forked,                ///< Called in a child of the process that opened the engine.
   internal,              ///< A broken invariant of Weft itself: please report it.
+  corrupt,               ///< The bytes at the two ends of a transfer differ.
 };
 
 /// The name of a code as written above, e.g. "timed_out".

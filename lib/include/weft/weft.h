@@ -89,7 +89,8 @@ enum {
   WEFT_QUARANTINED = 15,        ///< Can't be proven safe to reuse; kept out of use.
   WEFT_CLOSED = 16,             ///< The engine was closed.
   WEFT_FORKED = 17,             ///< Called in a child of the process that opened the engine.
-  WEFT_INTERNAL = 18            ///< A broken invariant of Weft itself: please report it.
+  WEFT_INTERNAL = 18,           ///< A broken invariant of Weft itself: please report it.
+  WEFT_CORRUPT = 19             ///< The bytes at the two ends of a transfer differ.
 };
 
 /// A code's name in lower case, e.g. "timed_out"; "ok" for 0. Lives as long as the program.
@@ -164,6 +165,15 @@ enum {
   WEFT_TRANSPORT_AUTOMATIC = 0,  ///< One-sided where a NIC reaches both memories, else the relay.
   WEFT_TRANSPORT_ONE_SIDED = 1,  ///< RMA straight between the two segments.
   WEFT_TRANSPORT_RELAY = 2       ///< Messages through bounce buffers: two more copies.
+};
+
+/// Which transfers to a peer go before which others. Within one class whoever has the earliest
+/// deadline goes first, and transfers of one deadline take turns. No class starves: where all want
+/// to go, each has a sixteenth of the bytes at least.
+enum {
+  WEFT_PRIORITY_LATENCY = -1,  ///< Somebody waits for it.
+  WEFT_PRIORITY_NORMAL = 0,
+  WEFT_PRIORITY_BULK = 1  ///< Whenever there is nothing better to do.
 };
 
 /// How an engine is set up. Call weft_config_init() first, then change what you need. Strings that
@@ -559,6 +569,13 @@ typedef struct weft_transfer_options {
   weft_on_transfer on_end;  ///< May be NULL.
   void* context;            ///< Passed to `on_end`.
   int32_t transport;        ///< A WEFT_TRANSPORT_ value.
+  /// Where weft_config::max_transfers are under way already, how long to wait until one of them has
+  /// ended; 0: not at all. In a callback it never waits.
+  int64_t wait_for_room_ns;
+  int32_t priority;  ///< A WEFT_PRIORITY_ value.
+  /// Compare the bytes at both ends, by their XXH3, before the end and before the signal goes out;
+  /// if they differ the transfer fails as WEFT_CORRUPT. Nobody may change them meanwhile.
+  bool verify;
 } weft_transfer_options;
 
 /// Checks ranges and rights once and copies the list, to be submitted any number of times, whole or
@@ -581,13 +598,13 @@ WEFT_API size_t weft_prepared_size(const weft_prepared* prepared);
 /// Bytes in all pieces together.
 WEFT_API uint64_t weft_prepared_bytes(const weft_prepared* prepared);
 
-/// Starts the pieces of `prepared` whose indices are in `picks`. Never blocks. `options` may be
-/// NULL here and below.
+/// Starts the pieces of `prepared` whose indices are in `picks`. Never blocks, unless `options` ask
+/// to wait for room. They may be NULL here and below.
 WEFT_API weft_code weft_engine_submit(weft_engine* engine, const weft_prepared* prepared,
                                       const uint32_t* picks, size_t count,
                                       const weft_transfer_options* options,
                                       weft_transfer** transfer, weft_error** error);
-/// Starts all pieces of `prepared`. Never blocks.
+/// Starts all pieces of `prepared`.
 WEFT_API weft_code weft_engine_submit_all(weft_engine* engine, const weft_prepared* prepared,
                                           const weft_transfer_options* options,
                                           weft_transfer** transfer, weft_error** error);
