@@ -1,4 +1,5 @@
 // Engine: the check of a transfer's bytes at both ends.
+#include "base/log.hpp"
 #include "engine/engine_state.hpp"
 
 namespace weft::core {
@@ -6,10 +7,6 @@ namespace {
 
 /// Parts that one peer may have hashed here at a time. It asks for less: Checks::at_a_time.
 constexpr std::size_t most_parts = 64;
-
-Error refusal(Code code) {
-  return Error(code, "the peer's question can't be answered");
-}
 
 }  // namespace
 
@@ -32,22 +29,17 @@ void EngineState::handle(PeerState& peer, CheckReply&& notice) {
   checks_.answered(peer.link, notice);
 }
 
-/// What the owner of granted memory hashes for a peer. Either right is enough: who writes has to
-/// know what has arrived.
+/// What the owner of granted memory hashes for a peer.
 Result<Hasher::Job> EngineState::job_for(const std::shared_ptr<PeerState>& peer,
                                          const CheckRequest& notice) {
-  if (peer->checked_parts >= most_parts) return fail(refusal(Code::queue_full));
+  if (peer->checked_parts >= most_parts) return fail(Code::queue_full, "it asks too often");
   const auto grant = owned_.find(notice.lease);
-  if (!grant) return fail(refusal(Code::stale));
+  if (!grant) return fail(Code::stale, "the grant was revoked");
   const SegmentState& segment = grant->segment();
-  if (!segment.device().hashes()) return fail(refusal(Code::unsupported));
-  std::uint64_t bytes = 0;
-  for (const Range& range : notice.ranges) {
-    if (!covered_by(grant->description().ranges, range.offset, range.length))
-      return fail(refusal(Code::permission_denied));
-    if (__builtin_add_overflow(bytes, range.length, &bytes) || bytes > Checks::part)
-      return fail(refusal(Code::invalid_argument));
-  }
+  if (!segment.device().hashes())
+    return fail(Code::unsupported, "the memory is of a kind that can't be hashed");
+  if (auto may = answerable(notice, grant->description().ranges); !may)
+    return fail(std::move(may.error()));
   Hasher::Job job;
   job.device = &segment.device();
   job.base = segment.address();
@@ -71,7 +63,10 @@ void EngineState::handle(PeerState& peer, CheckRequest&& notice) {
     if (!taken) --peer.checked_parts;
     return taken;
   });
-  if (!added) control_->send(peer.link, CheckReply{notice.request, added.error().code(), 0});
+  if (added) return;
+  log(LogLevel::debug, "peer {} asks to check a transfer: {}", peer.introduction.name,
+      added.error().to_string());
+  control_->send(peer.link, CheckReply{notice.request, added.error().code(), 0});
 }
 
 }  // namespace weft::core

@@ -5,10 +5,22 @@
 #include <utility>
 #include <vector>
 
+#include "memory/grant_state.hpp"
 #include "peer/peer_state.hpp"
 #include "wire/control_codec.hpp"
 
 namespace weft::core {
+
+Result<void> answerable(const CheckRequest& question, std::span<const Range> granted) {
+  std::uint64_t bytes = 0;
+  for (const Range& range : question.ranges) {
+    if (!covered_by(granted, range.offset, range.length))
+      return fail(Code::permission_denied, "it asks for more than was granted");
+    if (__builtin_add_overflow(bytes, range.length, &bytes) || bytes > Checks::part)
+      return fail(Code::invalid_argument, "it asks for too much at a time");
+  }
+  return {};
+}
 
 void Checks::start(const std::shared_ptr<TransferState>& transfer) {
   const std::lock_guard lock(mutex_);

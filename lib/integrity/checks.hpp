@@ -18,6 +18,10 @@
 
 namespace weft::core {
 
+/// Whether the owner of granted memory may say what a peer asks. Either right is enough: who writes
+/// has to know what has arrived.
+Result<void> answerable(const CheckRequest& question, std::span<const Range> granted);
+
 /// On the initiator's side. A transfer is checked part by part, one question at a time; both ends
 /// hash a part at the same time. From any thread.
 class Checks {

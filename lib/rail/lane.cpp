@@ -82,6 +82,7 @@ std::size_t Lane::pump() {
 
 /// False if there was no room for anybody's.
 bool Lane::take_turn(Queue& queue) {
+  if (queue.turns.empty()) return false;  // all that waited has left
   const Room room = this->room(queue);
   if (room.chunks == 0) {
     queue.turns.drop_ended();

@@ -357,8 +357,10 @@ static void refusals(struct pair_of_engines* both) {
   OK(weft_engine_submit_all(both->writer, prepared, &old, &transfer, &error));
   OK(weft_transfer_wait(transfer, patience, &error));
   weft_transfer_free(transfer);
-  const weft_transfer_options urgent = {
-      .size = sizeof urgent, .priority = WEFT_PRIORITY_LATENCY, .wait_for_room_ns = patience};
+  const weft_transfer_options urgent = {.size = sizeof urgent,
+                                        .priority = WEFT_PRIORITY_LATENCY,
+                                        .wait_for_room_ns = patience,
+                                        .verify = true};
   OK(weft_engine_submit_all(both->writer, prepared, &urgent, &transfer, &error));
   OK(weft_transfer_wait(transfer, patience, &error));
   weft_transfer_free(transfer);

@@ -44,6 +44,7 @@ class Scripted final : public Transport {
   void end_all() {
     while (!posted.empty()) end(0);
   }
+  ChunkSink& sink_of_lane() { return sink(); }
 
   std::uint64_t limit = 100;
   std::size_t room_left = 1000;
@@ -330,6 +331,27 @@ TEST_F(LaneTest, OfATransferThatTimedOutTheWayIsSetAsideOnWhichSomethingIsOut) {
   EXPECT_FALSE(peer->routes[1]->is_aside(Clock::time_point{}));
   line.one_sided.end_all();
   EXPECT_FALSE(peer->routes[0]->is_aside(Clock::time_point{})) << "it works after all";
+}
+
+TEST_F(LaneTest, ALaneThatTheLastTransferHasLeftRests) {
+  Line line(host, 0, {4, 1000}), other(host, 1, {4, 1000});
+  const auto transfer = submit(scattered(10, 10), {0, 1});
+  EXPECT_EQ(line.lane.pump(), 4U);
+  Op& broken = *line.one_sided.posted.front();
+  line.one_sided.posted.erase(line.one_sided.posted.begin());
+  providers::Completion completion;
+  completion.ok = false;
+  completion.fabric_code = 5;
+  completion.path_failed = true;
+  line.one_sided.sink_of_lane().chunk_ended(broken, completion);
+  EXPECT_EQ(line.lane.pump(), 0U) << "it pulls no more";
+  line.one_sided.end_all();
+  EXPECT_FALSE(line.lane.has_work());
+  while (!transfer->ended()) {
+    ASSERT_GT(other.lane.pump(), 0U);
+    other.one_sided.end_all();
+  }
+  EXPECT_EQ(transfer->state(), State::done);
 }
 
 TEST_F(LaneTest, TransfersShareTheLane) {
