@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "memory/grant_state.hpp"
+#include "lease/grant_state.hpp"
 #include "peer/peer_state.hpp"
 #include "wire/control_codec.hpp"
 

@@ -154,7 +154,7 @@ TEST_P(Verify, WhatDiffersIsFoundInEveryPart) {
   Couple pair = couple_with([&](const core::Op& op) {
     const std::lock_guard lock(mutex);
     carried += op.chunk.length;
-    if (carried == size && change && !op.chunk.proof) *memory ^= std::byte{1};
+    if (carried == size && change && !op.chunk.proof()) *memory ^= std::byte{1};
   });
   Board board(pair, size, size);
   const Pair piece[] = {{0, 0, size}};
@@ -241,7 +241,7 @@ class VerifyWithFrozenPeer : public Verify {
   /// Once the bytes are proven to be there.
   void ended(const core::Op& op) {
     const auto rails = engine.info().rails;
-    const bool proves = op.chunk.proof || GetParam().transport == TransportKind::relay ||
+    const bool proves = op.chunk.proof() || GetParam().transport == TransportKind::relay ||
                         rails.at(0).capability.proof == CompletionProof::visible;
     if (proves) freeze();
   }
