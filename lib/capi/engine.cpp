@@ -258,6 +258,18 @@ weft_code weft_engine_connect(weft_engine* engine, const char* address, int64_t 
               [&] { return give(peer, engine->value.connect(address, in(timeout_ns))); });
 }
 
+weft_code weft_engine_keep_connected(weft_engine* engine, const char* address, int64_t timeout_ns,
+                                     weft_peer** peer, weft_error** error) {
+  return call(error, {{"engine", engine}, {"address", address}, {"peer", peer}},
+              [&] { return give(peer, engine->value.keep_connected(address, in(timeout_ns))); });
+}
+
+weft_code weft_engine_peer(weft_engine* engine, const char* name, int64_t timeout_ns,
+                           weft_peer** peer, weft_error** error) {
+  return call(error, {{"engine", engine}, {"name", name}, {"peer", peer}},
+              [&] { return give(peer, engine->value.peer(name, in(timeout_ns))); });
+}
+
 weft_code weft_engine_accept(weft_engine* engine, int64_t timeout_ns, weft_peer** peer,
                              weft_error** error) {
   return call(error, {{"engine", engine}, {"peer", peer}},

@@ -73,7 +73,10 @@ class ControlPlane {
   virtual const std::string& address() const noexcept = 0;
   /// Meets the engine at `address`. Returns when the link is up; the existing link if the two have
   /// met already. Not from within a handler call.
-  virtual Result<LinkId> connect(std::string_view address, Deadline deadline) = 0;
+  /// `keep`: whenever the link ends, but by hang_up() with Code::closed, the peer is met anew, as
+  /// soon as it can be.
+  virtual Result<LinkId> connect(std::string_view address, Deadline deadline,
+                                 bool keep = false) = 0;
   /// Queues a notice. From any thread; dropped if the link is down.
   virtual void send(LinkId link, Notice notice) = 0;
   /// Says goodbye on a link; down() follows, with an error of that code.

@@ -63,8 +63,8 @@ class Plane final : public ControlPlane {
   ~Plane() override { (void)core_->stop(Deadline::in(destructor_time)); }
 
   const std::string& address() const noexcept override { return core_->address(); }
-  Result<LinkId> connect(std::string_view address, Deadline deadline) override {
-    return std::shared_ptr(core_)->connect(address, deadline);
+  Result<LinkId> connect(std::string_view address, Deadline deadline, bool keep) override {
+    return std::shared_ptr(core_)->connect(address, deadline, keep);
   }
   void send(LinkId link, Notice notice) override { core_->send(link, std::move(notice)); }
   void hang_up(LinkId link, std::string reason, Code code) override {
@@ -144,6 +144,7 @@ void Core::hang_up(LinkId link, std::string reason, Code code) {
     const auto found = connections_.find(link);
     if (found == connections_.end()) return;
     const ConnectionPtr connection = found->second;
+    if (code == Code::closed) kept_.erase(connection->peer.name);
     end(connection, Error(code, "this engine hung up: " + reason), Goodbye{reason});
   });
 }
@@ -198,6 +199,7 @@ void Core::shut_down() {
   shut_down_ = true;
   if (listener_) listener_->close();
   beat_timer_.cancel();
+  kept_.clear();
   for (const auto& [attempt, dialer] : std::exchange(dialers_, {})) dialer->cancel();
   for (const auto& [id, connection] : std::map(connections_))
     end(connection, Error(Code::closed, "this engine is closing"), Goodbye{"it was closed"});

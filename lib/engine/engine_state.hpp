@@ -90,7 +90,9 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   std::vector<std::size_t> serving(const Place& place) const;
 
   // peers.cpp
-  Result<std::shared_ptr<PeerState>> connect(std::string_view address, Deadline deadline);
+  Result<std::shared_ptr<PeerState>> connect(std::string_view address, Deadline deadline,
+                                             bool keep = false);
+  Result<std::shared_ptr<PeerState>> peer(std::string_view name, Deadline deadline);
   Result<std::shared_ptr<PeerState>> accept(Deadline deadline);
   std::vector<std::shared_ptr<PeerState>> peers() { return peers_.all_up(); }
   Result<void> disconnect(PeerState& peer);

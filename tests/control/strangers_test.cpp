@@ -90,7 +90,7 @@ TEST_P(Strangers, LeaveTheEngineServing) {
   Engine late("late", 1, config(""));
   const Result<LinkId> other = late.connect(engine);
   EXPECT_TRUE(other) << other.error().message();
-  early.plane->send(*link, RevokeRequest{7, 7});
+  early.plane->send(*link, RevokeRequest{7});
   EXPECT_TRUE(engine.recorder->wait(Event::received));
   EXPECT_EQ(engine.recorder->count(Event::down), 0u);
   EXPECT_EQ(engine.recorder->count(Event::meet), 2u);

@@ -269,6 +269,13 @@ class WEFT_API Engine {
   /// @{
   /// Meets the engine at "host:port". Returns the existing peer if both have met already.
   Result<Peer> connect(std::string_view address, Deadline deadline);
+  /// connect(), and again whenever the peer is gone, until disconnect(): at first after a tenth of
+  /// a second, then less and less often, down to every five seconds or so. A peer that comes back
+  /// is a new Peer (see peer() and Config::peer_events), and what it granted before is `stale` if
+  /// it was restarted.
+  Result<Peer> keep_connected(std::string_view address, Deadline deadline);
+  /// The peer of that name, as soon as it is up.
+  Result<Peer> peer(std::string_view name, Deadline deadline);
   /// Waits for the next peer that connected to this engine and was not returned before.
   Result<Peer> accept(Deadline deadline);
   /// All peers that are up.

@@ -355,6 +355,14 @@ WEFT_API weft_code weft_info_candidate(const weft_info* info, size_t index,
 /// when the peer is gone; a peer that comes back is a new one.
 WEFT_API weft_code weft_engine_connect(weft_engine* engine, const char* address, int64_t timeout_ns,
                                        weft_peer** peer, weft_error** error);
+/// The same, and again whenever the peer is gone, until weft_engine_disconnect(): a peer that comes
+/// back is a new handle, by weft_engine_peer().
+WEFT_API weft_code weft_engine_keep_connected(weft_engine* engine, const char* address,
+                                              int64_t timeout_ns, weft_peer** peer,
+                                              weft_error** error);
+/// The peer of that name, as soon as it is up.
+WEFT_API weft_code weft_engine_peer(weft_engine* engine, const char* name, int64_t timeout_ns,
+                                    weft_peer** peer, weft_error** error);
 /// Waits for the next peer that connected to this engine and was not returned before.
 WEFT_API weft_code weft_engine_accept(weft_engine* engine, int64_t timeout_ns, weft_peer** peer,
                                       weft_error** error);
