@@ -78,13 +78,6 @@ void Turns::erase(const TransferState& transfer) {
   }
 }
 
-void Turns::clear() {
-  for (Class& each : classes_) {
-    each.by_deadline.clear();
-    each.waiting.clear();
-  }
-}
-
 void Turns::drop_ended() {
   for (Class& each : classes_)
     while (!each.waiting.empty() && (*each.by_deadline.begin())->transfer->ended())

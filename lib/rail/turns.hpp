@@ -22,15 +22,16 @@ constexpr std::size_t index_of(Priority priority) {
 inline constexpr std::size_t priorities = index_of(Priority::bulk) + 1;
 
 /// A turn is a few chunks of one transfer. What is promised:
-/// - Latency goes before normal before bulk; but a lower class that waits has one part in `share`
-/// of
-///   what is sent, at least. What is sent counts by its bytes, and an operation as `least_cost` at
-///   least. So none starves.
-/// - Within a class the earliest deadline goes first. Those of one deadline take turns.
-/// - Of the turns of a class one in `patience` goes to whoever has waited longest since its last:
-///   among n transfers each has a turn in n times `patience` of the class.
-/// Turns before what is more urgent, by the second half of the first promise or by the third, are
-/// of one chunk. Peers take turns too, but each has a window of its own: see Lane.
+///
+/// 1. Latency goes before normal before bulk; but a lower class that waits has one part in `share`
+///    of what is sent, at least. What is sent counts by its bytes, and an operation as `least_cost`
+///    at least. So none starves.
+/// 2. Within a class the earliest deadline goes first. Those of one deadline take turns.
+/// 3. Of the turns of a class one in `patience` goes to whoever has waited longest since its last:
+///    among n transfers each has a turn in n times `patience` of the class.
+///
+/// A turn before something more urgent, by the second half of 1 or by 3, is of one chunk. Peers
+/// take turns too, but each has a window of its own: see Lane.
 ///
 /// Taking a turn costs the logarithm of the number of transfers, and no allocation.
 class Turns {
@@ -91,7 +92,6 @@ class Turns {
   /// Ends a turn; the transfer waits for another one if it has more to send.
   void end(Turn&& turn, bool more);
   void erase(const TransferState& transfer);
-  void clear();
   /// Lets go of those that have ended, as far as they are next by their deadlines; add() looks for
   /// all of them now and then.
   void drop_ended();
