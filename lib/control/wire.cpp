@@ -76,10 +76,8 @@ void Wire::take(Bytes bytes) {
 bool Wire::unseal(Bytes sealed) {
   const bool was_established = tls_->established();
   const Result<void> received = tls_->receive(sealed, input_);
-  if (Blob reply = tls_->take_output(); !reply.empty()) {
-    queued_ += reply.size();
-    push(std::move(reply));
-  }
+  Blob reply = tls_->take_output();
+  if (!reply.empty() && reserve(reply.size())) push(std::move(reply));
   if (!received) {
     on_lost(
         Error(received.error().code(), fmt::format("{} {}", remote_, received.error().message())));

@@ -305,6 +305,16 @@ TEST_F(Files, TheNameOfTheHostIsCheckedWhereThatIsAskedFor) {
 
 // Bounds.
 
+/// Whether somebody who belongs here gets in, where the time for that is short: on a loaded machine
+/// not at once.
+bool gets_in(Engine& engine, const CredentialFiles& files) {
+  for (const Deadline deadline = soon(); deadline.left() > Nanoseconds::zero();) {
+    Engine friendly("friendly", 1, guarded(files, ""));
+    if (friendly.connect(engine)) return true;
+  }
+  return false;
+}
+
 /// The first words of a side that dials.
 Blob client_hello(const Credentials& credentials) {
   Tls tls(credentials, Tls::Role::dials, "");
@@ -325,8 +335,7 @@ TEST_P(Guarded, ASlowHandshakeIsCut) {
   Raw unfinished = Raw::connect(engine.plane->address());
   unfinished.send(Bytes(hello));
   EXPECT_TRUE(Tls::looks_like(unfinished.receive_all()));
-  Engine friendly("friendly", 1, guarded(files(), ""));
-  EXPECT_TRUE(friendly.connect(engine));
+  EXPECT_TRUE(gets_in(engine, files()));
 }
 
 TEST_P(Guarded, AHugeHandshakeIsCut) {
@@ -361,8 +370,7 @@ TEST_P(Guarded, MutatedHellosAreRefusedOrHarmless) {
   }
   for (Raw& raw : raws) raw.receive_all();
   EXPECT_EQ(engine.recorder->count(Event::meet), 0u);
-  Engine friendly("friendly", 1, guarded(files(), ""));
-  EXPECT_TRUE(friendly.connect(engine));
+  EXPECT_TRUE(gets_in(engine, files()));
 }
 
 /// Two sides of a connection without a socket.

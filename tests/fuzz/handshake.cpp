@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <thread>
 
 #include "control/attempt.hpp"
@@ -64,7 +65,7 @@ class Engines {
 /// The connection, which lives until its socket is closed.
 void start(Core& core, int descriptor, bool dials) {
   asio::post(core.context(), [&core, descriptor, dials] {
-    static LinkId last = 0;  // each engine has its own thread, and one input runs at a time
+    static std::atomic<LinkId> last = 0;  // each engine has a thread of its own
     asio::ip::tcp::socket socket(core.context());
     socket.assign(asio::ip::tcp::v4(), descriptor);
     const AttemptPtr attempt =
