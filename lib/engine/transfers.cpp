@@ -183,6 +183,7 @@ Result<std::shared_ptr<TransferState>> EngineState::submit(
     submission.signal_bytes.assign(options.signal->bytes.begin(), options.signal->bytes.end());
     options.signal->bytes = {};
   }
+  submission.trusted = hooks_.trusts_reads;
   submission.rail_names = rail_names_;
   submission.picks = std::move(picks);
   submission.options = std::move(options);

@@ -196,7 +196,7 @@ void TransferState::plan_proofs() {
   proofs_planned_ = true;
   if (submission_.transport == TransportKind::relay || submission_.bytes == 0) return;
   if (prepared().direction == Direction::read) {
-    proofs_.push_back({.kind = Chunk::Kind::epoch});
+    if (!submission_.trusted) proofs_.push_back({.kind = Chunk::Kind::epoch});
     return;
   }
   for (std::size_t rail = 0; rail < shares_.size(); ++rail) {

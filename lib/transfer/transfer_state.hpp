@@ -67,6 +67,7 @@ struct Submission {
   Blob signal_bytes;
   Clock::time_point due;      // the deadline, or the end of the grant's time if that comes first
   bool due_by_lease = false;  // it is the latter
+  bool trusted = false;       // a read that needs no proof of its lease: for measurements only
   TransportKind transport = TransportKind::one_sided;
   std::shared_ptr<const std::vector<std::string>> rail_names;  // of the engine, for the report
 };
