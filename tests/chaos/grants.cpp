@@ -1,0 +1,218 @@
+// Director: grants from their making to their end, and segments.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "director.hpp"
+#include "speech.hpp"
+
+namespace weft::chaos {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto patience = 20s;
+// What the engine itself gives to an import (see config_of in life.cpp).
+constexpr auto import_time = 3s;
+
+}  // namespace
+
+Block& Director::block_of(const GrantTruth& grant, std::size_t block) {
+  return nodes_[grant.node].life->segments[grant.segment].blocks[block];
+}
+
+bool Director::step_grant() {
+  NodeTruth& node = nodes_[random_.below(nodes_.size())];
+  const std::size_t index = random_.below(layout().segments.size());
+  const std::uint64_t rights = random_.between(1, 3);
+  const std::uint64_t wanted = random_.between(1, 15);  // a bit for each block
+  if (!is_open(node)) return false;
+  SegmentTruth& segment = node.life->segments[index];
+  if (segment.state != SegmentTruth::State::open) return false;
+  GrantTruth grant;
+  for (std::size_t block = 0; block < segment.blocks.size(); ++block)
+    if ((wanted >> block & 1) != 0 && segment.blocks[block].grant == 0)
+      grant.blocks.push_back(block);
+  if (grant.blocks.empty()) return false;
+  const std::uint64_t id = ++last_id_;
+  grant.id = id;
+  grant.node = node.index;
+  grant.life = node.life->number;
+  grant.segment = index;
+  grant.rights = static_cast<Rights>(rights);
+  Json ranges = Json::array();
+  for (const std::size_t block : grant.blocks) {
+    segment.blocks[block].grant = id;
+    const Range& range = segment.blocks[block].range;
+    ranges.push_back(Range{range.offset - layout().segments[index].whole.offset, range.length});
+  }
+  note({int(node.index), id}, fmt::format("grant {} of {}: segment {}, blocks {}, rights {}", id,
+                                          node.name, index, Json(grant.blocks).dump(), rights));
+  grants_.emplace(id, std::move(grant));
+  ask(node,
+      {{"do", "grant"}, {"grant", id}, {"segment", index}, {"ranges", ranges}, {"rights", rights}},
+      patience, fmt::format("grant {}", id), [this, id](const Json& words) {
+        if (!words.at("ok")) return forget_grant(id);
+        grants_.at(id).blob = words.at("blob");
+        grants_.at(id).state = GrantTruth::State::holds;
+      });
+  return true;
+}
+
+/// It was never made.
+void Director::forget_grant(std::uint64_t id) {
+  const GrantTruth& grant = grants_.at(id);
+  for (const std::size_t block : grant.blocks) block_of(grant, block).grant = 0;
+  grants_.erase(id);
+}
+
+bool Director::step_import() {
+  std::vector<std::pair<std::uint64_t, unsigned>> possible;
+  for (const auto& [id, grant] : grants_) {
+    if (grant.state != GrantTruth::State::holds) continue;
+    for (const unsigned node : open_nodes())
+      if (node != grant.node && !grant.asked_by.contains(node) && !grant.held_by.contains(node) &&
+          nodes_[node].life->peers.contains(grant.node))
+        possible.emplace_back(id, node);
+  }
+  if (possible.empty()) return false;
+  const auto [id, index] = random_.pick(possible);
+  NodeTruth& node = nodes_[index];
+  grants_.at(id).asked_by.insert(index);
+  note({int(index), id}, fmt::format("{} imports grant {}", node.name, id));
+  ask(node, {{"do", "import"}, {"grant", id}, {"blob", grants_.at(id).blob}},
+      import_time + patience, fmt::format("import {}", id),
+      [this, id = id, index = index](const Json& words) {
+        const bool ok = words.at("ok");
+        ++(ok ? counts_.imports : counts_.imports_failed);
+        const auto grant = grants_.find(id);
+        if (grant == grants_.end()) return;
+        grant->second.asked_by.erase(index);
+        if (ok) grant->second.held_by.insert(index);
+      });
+  return true;
+}
+
+// Ends.
+
+/// What the memory of a grant will hold when nobody else can touch it any more.
+std::vector<Stretch> Director::new_fill(const GrantTruth& grant) {
+  std::vector<Stretch> fill;
+  for (const std::size_t block : grant.blocks) {
+    const Range& range = block_of(grant, block).range;
+    fill.push_back({range.offset, range.length, new_stream(), range.offset});
+  }
+  return fill;
+}
+
+bool Director::step_revoke() {
+  std::vector<std::uint64_t> holding;
+  for (const auto& [id, grant] : grants_)
+    if (grant.state == GrantTruth::State::holds && is_open(nodes_[grant.node]) &&
+        nodes_[grant.node].life->segments[grant.segment].state == SegmentTruth::State::open)
+      holding.push_back(id);
+  // Grants shall live for a while.
+  if (holding.size() < nodes_.size()) return false;
+  const std::uint64_t id = random_.pick(holding);
+  GrantTruth& grant = grants_.at(id);
+  grant.state = GrantTruth::State::ending;
+  const std::int64_t ms = random_.pick(std::vector<std::int64_t>{0, 20, 500, 3000, 3000, 3000});
+  const auto fill = new_fill(grant);
+  note({int(grant.node), id}, fmt::format("grant {} is revoked within {} ms", id, ms));
+  const auto since = Clock::now();
+  ask(nodes_[grant.node], {{"do", "revoke"}, {"grant", id}, {"ms", ms}, {"fill", fill}},
+      std::chrono::milliseconds(ms) + patience, fmt::format("revoke {}", id),
+      [this, id, fill, since](const Json& words) {
+        counts_.slowest_revoke = std::max<std::int64_t>(
+            counts_.slowest_revoke, (Clock::now() - since) / 1ms);
+        revoked(grants_.at(id), fill, words);
+      });
+  return true;
+}
+
+void Director::revoked(GrantTruth& grant, const std::vector<Stretch>& fill, const Json& words) {
+  const bool quiescent = words.at("ok") && words.at("quiescent");
+  note({int(grant.node), grant.id},
+       fmt::format("grant {} has ended: {}", grant.id, words.dump()));
+  ++(quiescent ? counts_.revoked : counts_.quarantined);
+  if (!quiescent) {
+    grant.state = GrantTruth::State::lost;
+    return;
+  }
+  for (std::size_t i = 0; i < grant.blocks.size(); ++i) {
+    Block& block = block_of(grant, grant.blocks[i]);
+    block.content.refill(fill[i].stream);
+    block.grant = 0;
+    block.busy.clear();
+  }
+  grants_.erase(grant.id);
+}
+
+bool Director::step_release() {
+  NodeTruth& node = nodes_[random_.below(nodes_.size())];
+  const std::size_t index = random_.below(layout().segments.size());
+  const std::int64_t ms = random_.pick(std::vector<std::int64_t>{0, 50, 1000, 4000, 4000});
+  if (!is_open(node)) return false;
+  SegmentTruth& segment = node.life->segments[index];
+  if (segment.state != SegmentTruth::State::open && segment.state != SegmentTruth::State::stuck)
+    return false;
+  for (const auto& [id, grant] : grants_)
+    if (grant.node == node.index && grant.segment == index &&
+        (grant.state == GrantTruth::State::ending || grant.state == GrantTruth::State::asked))
+      return false;
+  std::vector<std::uint64_t> grants;
+  for (auto& [id, grant] : grants_) {
+    if (grant.node != node.index || grant.segment != index) continue;
+    grant.state = GrantTruth::State::ending;
+    grants.push_back(id);
+  }
+  segment.state = SegmentTruth::State::releasing;
+  std::vector<Stretch> fill;
+  for (const auto* list : {&layout().segments[index].blocks, &layout().segments[index].slots})
+    for (const Range& range : *list)
+      fill.push_back({range.offset, range.length, new_stream(), range.offset});
+  note({int(node.index)}, fmt::format("{} releases segment {} within {} ms", node.name, index, ms));
+  ask(node,
+      {{"do", "release"}, {"segment", index}, {"ms", ms}, {"fill", fill}, {"grants", grants}},
+      std::chrono::milliseconds(ms) * static_cast<std::int64_t>(grants.size() + 1) + patience,
+      fmt::format("release of segment {}", index),
+      [this, node = node.index, index, fill](const Json& words) {
+        released(node, index, fill, words);
+      });
+  return true;
+}
+
+void Director::released(unsigned index, std::size_t which, const std::vector<Stretch>& fill,
+                        const Json& words) {
+  NodeTruth& node = nodes_[index];
+  SegmentTruth& segment = node.life->segments[which];
+  note({int(index)}, fmt::format("{}: segment {}: {}", node.name, which, words.dump()));
+  const bool ok = words.at("ok");
+  ++(ok ? counts_.released : counts_.not_released);
+  std::vector<std::uint64_t> over;
+  for (auto& [id, grant] : grants_) {
+    if (grant.node != index || grant.segment != which) continue;
+    grant.state = GrantTruth::State::lost;
+    over.push_back(id);
+  }
+  if (!ok) {
+    segment.state = SegmentTruth::State::stuck;
+    return;
+  }
+  for (const std::uint64_t id : over) grants_.erase(id);
+  std::size_t next = 0;
+  for (Block& block : segment.blocks) {
+    block.content.refill(fill[next++].stream);
+    block.grant = 0;
+    block.busy.clear();
+  }
+  for (Slot& slot : segment.slots) slot.content.refill(fill[next++].stream);
+  segment.state = SegmentTruth::State::gone;
+  ask(node, {{"do", "add"}, {"segment", which}}, patience, "adding a segment",
+      [this, index, which](const Json& again) {
+        if (!again.at("ok")) throw Violation("refused", again.dump());
+        nodes_[index].life->segments[which].state = SegmentTruth::State::open;
+      });
+}
+
+}  // namespace weft::chaos
