@@ -35,8 +35,17 @@ std::optional<std::string> difference(const std::byte* arena, const Stretch& str
   const Blob expected = test::pattern(stretch.length, stretch.stream, stretch.from);
   const std::byte* actual = arena + stretch.offset;
   if (std::memcmp(actual, expected.data(), expected.size()) == 0) return std::nullopt;
-  const auto wrong = std::mismatch(expected.begin(), expected.end(), actual).second;
-  return words(static_cast<std::uint64_t>(wrong - arena), *wrong, {stretch});
+  std::uint64_t count = 0, first = stretch.length, last = 0;
+  for (std::uint64_t i = 0; i < stretch.length; ++i) {
+    if (actual[i] == expected[i]) continue;
+    ++count;
+    first = std::min(first, i);
+    last = i;
+  }
+  if (count == 0) return "it was wrong a moment ago, and is right now";
+  return fmt::format("{} of {} bytes from {} on, between the {}th and the {}th; {}", count,
+                     stretch.length, stretch.offset, first, last,
+                     words(stretch.offset + first, actual[first], {stretch}));
 }
 
 Content::Content(std::uint64_t offset, std::uint64_t length, std::uint64_t stream)

@@ -46,7 +46,9 @@ void Director::run() {
     ++step_;
     tend_nodes();
     take_step();
-    listen(Clock::now() + std::chrono::microseconds(random_.below(5000)));
+    // Often at once, so that steps meet what those before have begun.
+    const std::uint64_t pause = random_.chance(0.5) ? 0 : random_.below(6000);
+    listen(Clock::now() + std::chrono::microseconds(pause));
     check_answers();
     check_memory(nodes_[step_ % nodes_.size()]);
     if (Clock::now() < next_rest) continue;

@@ -111,9 +111,14 @@ bool Director::step_revoke() {
     if (grant.state == GrantTruth::State::holds && is_open(nodes_[grant.node]) &&
         nodes_[grant.node].life->segments[grant.segment].state == SegmentTruth::State::open)
       holding.push_back(id);
-  // Grants shall live for a while.
+  // Grants shall live for a while; those in use are the more interesting ones.
   if (holding.size() < nodes_.size()) return false;
-  const std::uint64_t id = random_.pick(holding);
+  std::vector<std::uint64_t> in_use;
+  for (const auto& [transfer, truth] : transfers_)
+    if (std::binary_search(holding.begin(), holding.end(), truth.grant))
+      in_use.push_back(truth.grant);
+  const bool any = in_use.empty() || random_.chance(0.3);
+  const std::uint64_t id = random_.pick(any ? holding : in_use);
   GrantTruth& grant = grants_.at(id);
   grant.state = GrantTruth::State::ending;
   const std::int64_t ms = random_.pick(std::vector<std::int64_t>{0, 20, 500, 3000, 3000, 3000});

@@ -336,6 +336,7 @@ void Life::ended(Running& running, const Ended& end) {
                 {"state", std::string(to_string(end.state))}};
   if (end.error != nullptr) words["error"] = *end.error;
   director_.say(words);
+  running.told = true;
 }
 
 Nanoseconds Life::slack(const Running& running) const {
@@ -344,7 +345,7 @@ Nanoseconds Life::slack(const Running& running) const {
 
 void Life::look_at(Running& running) {
   const State state = running.handle->state();
-  const bool told = running.ends > 0;
+  const bool told = running.told;
   if (told && state != running.end)
     violation("two ends", running.id, "its state changed after its end");
   const Nanoseconds late = told ? Nanoseconds(running.late) : Clock::now() - running.deadline;
