@@ -47,10 +47,12 @@ void Director::run() {
     tend_nodes();
     take_step();
     // Often at once, so that steps meet what those before have begun.
-    const std::uint64_t pause = random_.chance(0.5) ? 0 : random_.below(6000);
+    const std::uint64_t pause = random_.chance(0.5) ? 0 : random_.below(4000);
     listen(Clock::now() + std::chrono::microseconds(pause));
     check_answers();
-    check_memory(nodes_[step_ % nodes_.size()]);
+    // One after the other: what is wrong stays so until it is found.
+    check_segment(nodes_[step_ % nodes_.size()],
+                  step_ / nodes_.size() % layout().segments.size());
     if (Clock::now() < next_rest) continue;
     settle();
     next_rest = Clock::now() + round_time;
@@ -171,33 +173,39 @@ void Director::take(NodeTruth& node, const Json& words) {
 
 // Comparing.
 
-/// Everything that nobody may touch, and everything of which is known what it may be.
-void Director::check_memory(NodeTruth& node) {
+/// What nobody may touch, and what is known of the rest.
+void Director::check_segment(const NodeTruth& node, std::size_t index) {
   if (!node.life) return;
   const LifeTruth& life = *node.life;
   const std::byte* arena = life.arena->data();
   ++counts_.checks;
-  counts_.bytes_checked += life.arena->bytes();
-  for (const Range& guard : layout().guards)
+  counts_.bytes_checked += layout().segments[index].whole.length;
+  for (const Range& guard : layout().segments[index].guards)
     if (const auto wrong =
             difference(arena, {guard.offset, guard.length, life.guard_stream, guard.offset}))
       throw Violation("outside the grants", fmt::format("a guard of {}: {}", node.name, *wrong));
-  for (const SegmentTruth& segment : life.segments) {
-    // Its memory may have been used again just now.
-    if (segment.state == SegmentTruth::State::releasing) continue;
-    for (const Slot& slot : segment.slots)
-      if (const auto wrong = slot.content.wrong(arena))
-        throw Violation("outside the grants",
-                        fmt::format("memory for {}'s own transfers: {}", node.name, *wrong),
-                        slot.transfer, 0);
-    for (const Block& block : segment.blocks) {
-      const auto grant = grants_.find(block.grant);
-      if (grant != grants_.end() && grant->second.state == GrantTruth::State::ending) continue;
-      if (const auto wrong = block.content.wrong(arena))
-        throw Violation(block.grant == 0 ? "after the grant" : "wrong bytes",
-                        fmt::format("a block of {}: {}", node.name, *wrong), 0, block.grant);
-    }
-  }
+  const SegmentTruth& segment = life.segments[index];
+  // Its memory may have been used again just now.
+  if (segment.state == SegmentTruth::State::releasing) return;
+  for (const Slot& slot : segment.slots)
+    if (const auto wrong = slot.content.wrong(arena))
+      throw Violation("outside the grants",
+                      fmt::format("memory for {}'s own transfers: {}", node.name, *wrong),
+                      slot.transfer, 0);
+  for (const Block& block : segment.blocks) check_block(node, block);
+}
+
+void Director::check_block(const NodeTruth& node, const Block& block) {
+  const auto grant = grants_.find(block.grant);
+  if (grant != grants_.end() && grant->second.state == GrantTruth::State::ending) return;
+  if (const auto wrong = block.content.wrong(node.life->arena->data()))
+    throw Violation(block.grant == 0 ? "after the grant" : "wrong bytes",
+                    fmt::format("a block of {}: {}", node.name, *wrong), 0, block.grant);
+}
+
+void Director::check_all_memory(const NodeTruth& node) {
+  for (std::size_t segment = 0; segment < layout().segments.size(); ++segment)
+    check_segment(node, segment);
 }
 
 // Coming to rest.
@@ -239,7 +247,7 @@ void Director::settle() {
     }
     throw Violation("no rest", "nodes do not come up");
   }
-  for (NodeTruth& node : nodes_) check_memory(node);
+  for (const NodeTruth& node : nodes_) check_all_memory(node);
   calm_ = false;
 }
 

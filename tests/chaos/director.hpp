@@ -51,7 +51,9 @@ class Director {
   void ask(NodeTruth& node, Json order, Nanoseconds within, const std::string& what, Heard then);
   void tell(NodeTruth& node, const Json& order);
   void check_answers() const;
-  void check_memory(NodeTruth& node);
+  void check_all_memory(const NodeTruth& node);
+  void check_segment(const NodeTruth& node, std::size_t segment);
+  void check_block(const NodeTruth& node, const Block& block);
   void note(const History::About& about, const std::string& text);
   std::uint64_t new_stream() { return ++last_stream_ * 0x9e3779b97f4a7c15 + options_.seed; }
 

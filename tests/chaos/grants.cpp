@@ -120,6 +120,8 @@ bool Director::step_revoke() {
   const bool any = in_use.empty() || random_.chance(0.3);
   const std::uint64_t id = random_.pick(any ? holding : in_use);
   GrantTruth& grant = grants_.at(id);
+  for (const std::size_t block : grant.blocks)
+    check_block(nodes_[grant.node], block_of(grant, block));
   grant.state = GrantTruth::State::ending;
   const std::int64_t ms = random_.pick(std::vector<std::int64_t>{0, 20, 500, 3000, 3000, 3000});
   const auto fill = new_fill(grant);
@@ -165,6 +167,7 @@ bool Director::step_release() {
     if (grant.node == node.index && grant.segment == index &&
         (grant.state == GrantTruth::State::ending || grant.state == GrantTruth::State::asked))
       return false;
+  check_segment(node, index);
   std::vector<std::uint64_t> grants;
   for (auto& [id, grant] : grants_) {
     if (grant.node != node.index || grant.segment != index) continue;

@@ -10,12 +10,11 @@ namespace weft::chaos {
 
 struct SegmentLayout {
   Range whole;  // in the arena
-  std::vector<Range> blocks, slots;
+  std::vector<Range> blocks, slots, guards;
 };
 
 struct Layout {
   std::vector<SegmentLayout> segments;
-  std::vector<Range> guards;
   std::uint64_t bytes = 0;
 };
 
@@ -26,9 +25,9 @@ inline const Layout& layout() {
     Layout layout;
     std::uint64_t at = 0;
     for (int segment = 0; segment < 3; ++segment) {
-      SegmentLayout made{{at, 0}, {}, {}};
+      SegmentLayout made{{at, 0}, {}, {}, {}};
       const auto place = [&](std::vector<Range>& list, std::uint64_t length) {
-        layout.guards.push_back({at, guard});
+        made.guards.push_back({at, guard});
         list.push_back({at + guard, length});
         at += guard + length;
       };
@@ -37,7 +36,7 @@ inline const Layout& layout() {
         place(made.blocks, length);
       for (int slot = 0; slot < 4; ++slot) place(made.slots, (256 << 10) + 11);
       const std::uint64_t end = (at + guard + page - 1) / page * page;
-      layout.guards.push_back({at, end - at});
+      made.guards.push_back({at, end - at});
       made.whole.length = end - made.whole.offset;
       layout.segments.push_back(made);
       at = end;

@@ -99,8 +99,6 @@ void Director::open(NodeTruth& node) {
   life->arena = std::make_unique<Arena>(layout().bytes);
   std::byte* const arena = life->arena->data();
   life->guard_stream = new_stream();
-  for (const Range& guard : layout().guards)
-    test::fill({arena + guard.offset, guard.length}, life->guard_stream, guard.offset);
   const auto content = [&](const Range& range) {
     const std::uint64_t stream = new_stream();
     test::fill({arena + range.offset, range.length}, stream, range.offset);
@@ -108,6 +106,8 @@ void Director::open(NodeTruth& node) {
   };
   for (const SegmentLayout& each : layout().segments) {
     SegmentTruth& segment = life->segments.emplace_back();
+    for (const Range& guard : each.guards)
+      test::fill({arena + guard.offset, guard.length}, life->guard_stream, guard.offset);
     for (const Range& range : each.blocks) segment.blocks.push_back({range, content(range), 0, {}});
     for (const Range& range : each.slots) segment.slots.push_back({range, content(range), 0});
   }
