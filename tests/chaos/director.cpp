@@ -200,7 +200,7 @@ void Director::check_block(const NodeTruth& node, const Block& block) {
   if (grant != grants_.end() && grant->second.state == GrantTruth::State::ending) return;
   if (const auto wrong = block.content.wrong(node.life->arena->data()))
     throw Violation(block.grant == 0 ? "after the grant" : "wrong bytes",
-                    fmt::format("a block of {}: {}", node.name, *wrong), 0, block.grant);
+                    fmt::format("a block of {}: {}", node.name, *wrong), 0, block.last_grant);
 }
 
 void Director::check_all_memory(const NodeTruth& node) {

@@ -42,7 +42,7 @@ bool Director::step_grant() {
   grant.rights = static_cast<Rights>(rights);
   Json ranges = Json::array();
   for (const std::size_t block : grant.blocks) {
-    segment.blocks[block].grant = id;
+    segment.blocks[block].grant = segment.blocks[block].last_grant = id;
     const Range& range = segment.blocks[block].range;
     ranges.push_back(Range{range.offset - layout().segments[index].whole.offset, range.length});
   }
@@ -216,6 +216,7 @@ void Director::released(unsigned index, std::size_t which, const std::vector<Str
   }
   for (Slot& slot : segment.slots) slot.content.refill(fill[next++].stream);
   segment.state = SegmentTruth::State::gone;
+  if (!is_open(node)) return;  // it closes
   ask(node, {{"do", "add"}, {"segment", which}}, patience, "adding a segment",
       [this, index, which](const Json& again) {
         if (!again.at("ok")) throw Violation("refused", again.dump());

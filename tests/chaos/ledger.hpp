@@ -29,6 +29,7 @@ struct Block {
   Content content;
   std::uint64_t grant = 0;  // 0: nobody may touch it
   std::vector<Busy> busy;
+  std::uint64_t last_grant = 0;
 };
 
 /// Memory for one transfer of the node's own at a time.

@@ -108,8 +108,8 @@ void Director::open(NodeTruth& node) {
     SegmentTruth& segment = life->segments.emplace_back();
     for (const Range& guard : each.guards)
       test::fill({arena + guard.offset, guard.length}, life->guard_stream, guard.offset);
-    for (const Range& range : each.blocks) segment.blocks.push_back({range, content(range), 0, {}});
-    for (const Range& range : each.slots) segment.slots.push_back({range, content(range), 0});
+    for (const Range& range : each.blocks) segment.blocks.push_back({range, content(range)});
+    for (const Range& range : each.slots) segment.slots.push_back({range, content(range)});
   }
   const Json config = draw_config();
   const Json faults = draw_faults(*life);

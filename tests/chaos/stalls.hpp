@@ -11,9 +11,9 @@ class Stalls {
   /// Called at every beat of a thread that means to beat every `interval`.
   void beat(Nanoseconds interval) {
     const auto now = Clock::now();
-    const Nanoseconds late = now - last_.load() - interval;
+    // In this order, so that nobody counts it twice meanwhile.
+    const Nanoseconds late = now - last_.exchange(now) - interval;
     if (late > std::chrono::milliseconds(10)) total_ = total_.load() + late;
-    last_ = now;
   }
   /// In all so far, with that which may be going on.
   Nanoseconds total() const {

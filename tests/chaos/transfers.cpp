@@ -370,9 +370,11 @@ void Director::forget_if_over(std::uint64_t id) {
   const TransferTruth& transfer = entry->second;
   if (transfer.phase != TransferTruth::Phase::ended || transfer.awaited) return;
   if (!transfer.quiescent && !transfer.node_gone) return;
-  // What a node has sent that is gone may still arrive, until its grant ends.
+  // Of a write that came to no good end something may still arrive, until its grant ends: that a
+  // transfer is quiescent says it of the near side only.
+  const bool settled = !transfer.write || transfer.end == "done" || transfer.end == "cancelled";
   Block* block = written_block(transfer);
-  if (block != nullptr && !transfer.node_gone)
+  if (block != nullptr && settled)
     std::erase_if(block->busy, [&](const Busy& each) { return each.transfer == id; });
   transfers_.erase(entry);
 }
