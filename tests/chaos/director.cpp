@@ -50,6 +50,7 @@ void Director::run() {
     const std::uint64_t pause = random_.chance(0.5) ? 0 : random_.below(4000);
     listen(Clock::now() + std::chrono::microseconds(pause));
     check_answers();
+    check_suspicions();
     // One after the other: what is wrong stays so until it is found.
     check_segment(nodes_[step_ % nodes_.size()],
                   step_ / nodes_.size() % layout().segments.size());
@@ -71,7 +72,7 @@ void Director::take_step() {
   static const std::array kinds = {
       Kind{"transfer", 6000, &Director::step_transfer}, Kind{"cancel", 400, &Director::step_cancel},
       Kind{"grant", 1000, &Director::step_grant},       Kind{"import", 2000, &Director::step_import},
-      Kind{"revoke", 500, &Director::step_revoke},      Kind{"release", 40, &Director::step_release},
+      Kind{"revoke", 500, &Director::step_revoke},      Kind{"release", 80, &Director::step_release},
       Kind{"freeze", 25, &Director::step_freeze},       Kind{"cut", 25, &Director::step_cut},
       Kind{"kill", 10, &Director::step_kill},           Kind{"reopen", 12, &Director::step_reopen},
       Kind{"disturb", 40, &Director::step_disturb},
@@ -158,6 +159,10 @@ void Director::take(NodeTruth& node, const Json& words) {
   }
   const auto& what = words.at("what").get_ref<const std::string&>();
   if (what == "peers") return peers_changed(node, words);
+  if (what == "lost") {
+    if (node.life) node.life->lost[words.at("peer")] = Clock::now();
+    return;
+  }
   const auto transfer = transfers_.find(words.at("transfer").get<std::uint64_t>());
   const std::uint64_t grant = transfer == transfers_.end() ? 0 : transfer->second.grant;
   if (what == "violation")

@@ -48,6 +48,7 @@ class Director {
   void listen(Clock::time_point until);
   void hear(NodeTruth& node);
   void take(NodeTruth& node, const Json& words);
+  void check_suspicions();
   void ask(NodeTruth& node, Json order, Nanoseconds within, const std::string& what, Heard then);
   void tell(NodeTruth& node, const Json& order);
   void check_answers() const;
@@ -103,6 +104,8 @@ class Director {
   void signalled(TransferTruth& transfer, const Json& words);
   void check_signal(const TransferTruth& transfer) const;
   void check_written(const TransferTruth& transfer);
+  void check_grant_held(std::uint64_t grant, std::uint64_t transfer, unsigned node,
+                        Clock::time_point done);
   void node_gone(const NodeTruth& node);
   void forget_if_over(std::uint64_t id);
   Slot& slot_of(const TransferTruth& transfer);
@@ -119,6 +122,14 @@ class Director {
   std::map<std::uint64_t, TransferTruth> transfers_;
   std::map<std::uint64_t, Asked> asked_;
   std::map<std::pair<unsigned, unsigned>, Clock::time_point> meeting_;  // not before then again
+  std::map<std::uint64_t, GrantEnd> grant_ends_;
+  /// Violations, unless something that is still to be heard explains them.
+  struct Suspicion {
+    Clock::time_point due;
+    std::uint64_t grant = 0, transfer = 0;
+    unsigned node = 0;
+  };
+  std::vector<Suspicion> suspicions_;
   std::uint64_t step_ = 0;
   std::uint64_t last_id_ = 0, last_life_ = 0, last_order_ = 0, last_stream_ = 0;
   bool calm_ = false;  // no new disturbance

@@ -132,7 +132,13 @@ bool Director::step_revoke() {
       [this, id, fill, since](const Json& words) {
         counts_.slowest_revoke = std::max<std::int64_t>(
             counts_.slowest_revoke, (Clock::now() - since) / 1ms);
+        if (words.at("ok") && words.at("quiescent"))
+          grant_ends_[id] = {grants_.at(id).node, grants_.at(id).life, since,
+                             Clock::time_point(Clock::duration(words.at("at")))};
         revoked(grants_.at(id), fill, words);
+        for (const auto& [transfer, truth] : transfers_)
+          if (truth.grant == id && truth.end == "done")
+            check_grant_held(id, transfer, truth.node, truth.ended_at);
       });
   return true;
 }
@@ -156,8 +162,15 @@ void Director::revoked(GrantTruth& grant, const std::vector<Stretch>& fill, cons
 }
 
 bool Director::step_release() {
-  NodeTruth& node = nodes_[random_.below(nodes_.size())];
-  const std::size_t index = random_.below(layout().segments.size());
+  std::vector<std::pair<unsigned, std::size_t>> in_use;
+  for (const auto& [id, transfer] : transfers_)
+    if (transfer.phase == TransferTruth::Phase::runs && !transfer.node_gone)
+      in_use.emplace_back(transfer.node, transfer.segment);
+  std::pair<unsigned, std::size_t> which(random_.below(nodes_.size()),
+                                         random_.below(layout().segments.size()));
+  if (!in_use.empty() && random_.chance(0.7)) which = random_.pick(in_use);
+  NodeTruth& node = nodes_[which.first];
+  const std::size_t index = which.second;
   const std::int64_t ms = random_.pick(std::vector<std::int64_t>{0, 50, 1000, 4000, 4000});
   if (!is_open(node)) return false;
   SegmentTruth& segment = node.life->segments[index];

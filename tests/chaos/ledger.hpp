@@ -55,6 +55,7 @@ struct LifeTruth {
   std::uint64_t guard_stream = 0;
   std::vector<SegmentTruth> segments;
   std::set<unsigned> peers;  // nodes whose present life it has met
+  std::map<std::string, Clock::time_point> lost;  // when it last lost a peer of that name
   bool loses = false;        // its faults are such that operations never end
 };
 
@@ -84,6 +85,13 @@ struct GrantTruth {
   std::set<unsigned> asked_by, held_by;  // nodes whose present life imports it, or has done so
 };
 
+/// When a grant ended for good: all that was done under it was done before.
+struct GrantEnd {
+  unsigned node = 0;
+  std::uint64_t life = 0;
+  Clock::time_point asked{}, ended{};
+};
+
 struct TransferTruth {
   enum class Phase { waits, runs, ended };
   std::uint64_t id = 0;
@@ -106,6 +114,7 @@ struct TransferTruth {
   bool awaited = false;               // somebody waits for its signal
   std::optional<std::string> signal;  // what came of it: "ok" or a code
   Clock::time_point since{};          // of the submission
+  Clock::time_point ended_at{};       // by the clock of its node, which is everybody's
 };
 
 }  // namespace weft::chaos

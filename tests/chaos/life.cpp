@@ -46,6 +46,7 @@ Config config_of(const Json& order) {
   config.default_timeout = 3s;
   config.heartbeat = 200ms;
   config.death_after = 2s;
+  config.peer_events = true;
   return config;
 }
 
@@ -163,6 +164,7 @@ void Life::refill(const std::vector<Stretch>& stretches) {
 void Life::revoke(const Json& order) {
   tasks_.run([this, order, grant = grants_.at(order.at("grant").get<std::uint64_t>())] {
     const auto revoked = grant->handle.revoke(in_time(order));
+    const auto at = Clock::now().time_since_epoch().count();
     if (!revoked) return answer(order, {{"ok", false}, {"error", revoked.error()}});
     const bool quiescent = *revoked == Revoked::quiescent;
     if (quiescent) {
@@ -170,7 +172,7 @@ void Life::revoke(const Json& order) {
       grant->refilled = true;
       refill(order.at("fill").get<std::vector<Stretch>>());
     }
-    answer(order, {{"ok", true}, {"quiescent", quiescent}});
+    answer(order, {{"ok", true}, {"quiescent", quiescent}, {"at", at}});
   });
 }
 
@@ -333,6 +335,7 @@ void Life::ended(Running& running, const Ended& end) {
     violation("early", running.id, "it timed out before its deadline");
   Json words = {{"what", "ended"},
                 {"transfer", running.id},
+                {"at", now.time_since_epoch().count()},
                 {"state", std::string(to_string(end.state))}};
   if (end.error != nullptr) words["error"] = *end.error;
   director_.say(words);
@@ -370,6 +373,11 @@ void Life::look_at_events() {
   const std::size_t count = engine_->poll(events);
   const std::lock_guard lock(mutex_);
   for (std::size_t i = 0; i < count; ++i) {
+    if (events[i].kind == Event::Kind::peer_up) continue;
+    if (events[i].kind == Event::Kind::peer_down) {
+      director_.say({{"what", "lost"}, {"peer", events[i].peer}});
+      continue;
+    }
     const std::uint64_t id = events[i].cookie;
     auto& table = running_.contains(id) ? running_ : over_;
     const auto running = table.find(id);

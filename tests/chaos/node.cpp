@@ -73,6 +73,7 @@ void Node::close(const Json& order) {
     words["before"] = *before_;
     words["after"] = settled();
     words["resident"] = resident_bytes();
+    words["names"] = descriptor_names();
   } else {
     words["error"] = closed.error();
     std::ignore = life_.release();  // it may still be touched

@@ -155,8 +155,9 @@ void Director::closed(NodeTruth& node, const Json& words) {
     if (count.get<std::int64_t>() > before.at(name).get<std::int64_t>())
       throw Violation("left behind",
                       fmt::format("{} has {} {} with its engine closed, and had {} before it was "
-                                  "opened",
-                                  node.name, count.dump(), name, before.at(name).dump()));
+                                  "opened; its descriptors: {}",
+                                  node.name, count.dump(), name, before.at(name).dump(),
+                                  words.at("names").dump()));
   counts_.largest = std::max(counts_.largest, words.at("resident").get<std::int64_t>());
 }
 

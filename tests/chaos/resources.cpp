@@ -36,6 +36,17 @@ Resources Resources::held() {
   return {count_entries("/proc/self/task"), count_entries("/proc/self/fd"), live_registrations()};
 }
 
+std::vector<std::string> descriptor_names() {
+  std::vector<std::string> names;
+  std::error_code gone;
+  for (std::filesystem::directory_iterator entry("/proc/self/fd", gone), end; entry != end && !gone;
+       entry.increment(gone)) {
+    std::error_code closed;
+    names.push_back(std::filesystem::read_symlink(entry->path(), closed).string());
+  }
+  return names;
+}
+
 std::int64_t resident_bytes() {
   std::ifstream file("/proc/self/statm");
   std::int64_t all = 0, resident = 0;

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
 
 namespace weft::chaos {
 
@@ -20,6 +22,8 @@ struct Resources {
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Resources, threads, descriptors, registrations)
 
+/// What the descriptors of this process stand for.
+std::vector<std::string> descriptor_names();
 /// Bytes of memory that are really there.
 std::int64_t resident_bytes();
 

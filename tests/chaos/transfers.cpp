@@ -258,6 +258,7 @@ void Director::ended(TransferTruth& transfer, const Json& words) {
   if (transfer.phase == TransferTruth::Phase::ended) violates("two ends", "it ended before");
   transfer.phase = TransferTruth::Phase::ended;
   transfer.end = words.at("state");
+  transfer.ended_at = Clock::time_point(Clock::duration(words.at("at").get<Clock::rep>()));
   counts_.slowest_end =
       std::max<std::int64_t>(counts_.slowest_end, (Clock::now() - transfer.since) / 1ms);
   ++counts_.ends[transfer.end];
@@ -272,12 +273,38 @@ void Director::ended(TransferTruth& transfer, const Json& words) {
   }
   if (transfer.end == "done") {
     counts_.bytes += transfer.bytes;
+    check_grant_held(transfer.grant, transfer.id, transfer.node, transfer.ended_at);
     if (transfer.write)
       check_written(transfer);
     else if (alive(transfer.node, transfer.life))
       slot_of(transfer).content.certain(transfer.id);
   }
   check_signal(transfer);
+}
+
+/// A grant that has ended well is used by nobody any more: whoever used it has confirmed that it
+/// does not, unless the owner had lost it and could not ask.
+void Director::check_grant_held(std::uint64_t grant, std::uint64_t transfer, unsigned node,
+                                Clock::time_point done) {
+  const auto end = grant_ends_.find(grant);
+  if (end == grant_ends_.end() || done <= end->second.ended) return;
+  constexpr auto time_to_hear = 500ms;
+  suspicions_.push_back({Clock::now() + time_to_hear, grant, transfer, node});
+}
+
+void Director::check_suspicions() {
+  std::erase_if(suspicions_, [this](const Suspicion& each) {
+    const GrantEnd& end = grant_ends_.at(each.grant);
+    const NodeTruth& owner = nodes_[end.node];
+    if (!alive(end.node, end.life)) return true;
+    const auto lost = owner.life->lost.find(nodes_[each.node].name);
+    // Who was given up while it was frozen may have gone on for a moment.
+    constexpr auto longest_freeze = 10s;
+    if (lost != owner.life->lost.end() && lost->second > end.asked - longest_freeze) return true;
+    if (each.due > Clock::now()) return false;
+    throw Violation("after the grant", "it was done when its grant had ended", each.transfer,
+                    each.grant);
+  });
 }
 
 /// A write that is done can be seen by whoever looks.
