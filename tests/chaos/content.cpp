@@ -21,17 +21,17 @@ std::byte byte_of(const Stretch& stretch, std::uint64_t at) {
   return test::pattern_at(stretch.stream, stretch.from + (at - stretch.offset));
 }
 
-std::string words(std::uint64_t at, std::byte found, const std::vector<Stretch>& candidates) {
+Wrong words(std::uint64_t at, std::byte found, const std::vector<Stretch>& candidates) {
   std::string streams;
   for (const Stretch& each : candidates)
     streams += fmt::format("{}{:#x}", streams.empty() ? "" : " or ", each.stream);
-  return fmt::format("the byte at {} is {:#04x}, which is not of stream {}", at,
-                     std::to_integer<unsigned>(found), streams);
+  return {at, fmt::format("the byte at {} is {:#04x}, which is not of stream {}", at,
+                          std::to_integer<unsigned>(found), streams)};
 }
 
 }  // namespace
 
-std::optional<std::string> difference(const std::byte* arena, const Stretch& stretch) {
+std::optional<Wrong> difference(const std::byte* arena, const Stretch& stretch) {
   const Blob expected = test::pattern(stretch.length, stretch.stream, stretch.from);
   const std::byte* actual = arena + stretch.offset;
   if (std::memcmp(actual, expected.data(), expected.size()) == 0) return std::nullopt;
@@ -42,10 +42,11 @@ std::optional<std::string> difference(const std::byte* arena, const Stretch& str
     first = std::min(first, i);
     last = i;
   }
-  if (count == 0) return "it was wrong a moment ago, and is right now";
-  return fmt::format("{} of {} bytes from {} on, between the {}th and the {}th; {}", count,
-                     stretch.length, stretch.offset, first, last,
-                     words(stretch.offset + first, actual[first], {stretch}));
+  if (count == 0) return Wrong{stretch.offset, "it was wrong a moment ago, and is right now"};
+  Wrong wrong = words(stretch.offset + first, actual[first], {stretch});
+  wrong.text = fmt::format("{} of {} bytes from {} on, between the {}th and the {}th; {}", count,
+                           stretch.length, stretch.offset, first, last, wrong.text);
+  return wrong;
 }
 
 Content::Content(std::uint64_t offset, std::uint64_t length, std::uint64_t stream)
@@ -110,8 +111,8 @@ std::optional<std::vector<Stretch>> Content::known(std::uint64_t offset,
   return found;
 }
 
-std::optional<std::string> Content::wrong(const std::byte* arena) const {
-  std::optional<std::string> found;
+std::optional<Wrong> Content::wrong(const std::byte* arena) const {
+  std::optional<Wrong> found;
   const Stretch& whole = layers_.front().stretch;
   for_parts(whole.offset, whole.end(),
             [&](std::uint64_t from, std::uint64_t to, const std::vector<Stretch>& candidates) {

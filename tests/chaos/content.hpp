@@ -19,8 +19,13 @@ struct Stretch {
   std::uint64_t end() const noexcept { return offset + length; }
 };
 
-/// The first wrong byte, in words; empty if the memory holds the stretch. `arena`: its start.
-std::optional<std::string> difference(const std::byte* arena, const Stretch& stretch);
+struct Wrong {
+  std::uint64_t at = 0;  // the first wrong byte, in the arena
+  std::string text;
+};
+
+/// Empty if the memory holds the stretch. `arena`: its start.
+std::optional<Wrong> difference(const std::byte* arena, const Stretch& stretch);
 
 /// Layers of streams over each other, the newest on top. A layer whose transfer has not ended as
 /// `done` may be there, in part or in whole; one that has certainly is.
@@ -40,8 +45,7 @@ class Content {
   /// What is there for certain, in order of place; empty if a part of it may be one thing or
   /// another.
   std::optional<std::vector<Stretch>> known(std::uint64_t offset, std::uint64_t length) const;
-  /// What is wrong with the memory, in words.
-  std::optional<std::string> wrong(const std::byte* arena) const;
+  std::optional<Wrong> wrong(const std::byte* arena) const;
 
  private:
   struct Layer {

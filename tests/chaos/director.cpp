@@ -21,7 +21,8 @@ constexpr auto rest_time = 60s;
 
 }  // namespace
 
-Director::Director(const Options& options) : options_(options), random_(options.seed) {
+Director::Director(const Options& options)
+    : options_(options), random_(options.seed), streams_(options.seed) {
   if (options.carrier == "efa") fabric_ = efa_fabric();
   nodes_.resize(options.nodes);
   for (unsigned i = 0; i < options.nodes; ++i) {
@@ -35,9 +36,9 @@ Director::~Director() {
 }
 
 void Director::run() {
-  const auto end = Clock::now() + std::chrono::duration_cast<Nanoseconds>(
-                                      std::chrono::duration<double, std::ratio<60>>(
-                                          options_.minutes));
+  const auto end =
+      Clock::now() + std::chrono::duration_cast<Nanoseconds>(
+                         std::chrono::duration<double, std::ratio<60>>(options_.minutes));
   const auto more = [&] {
     return options_.steps != 0 ? step_ < options_.steps : Clock::now() < end;
   };
@@ -52,8 +53,7 @@ void Director::run() {
     check_answers();
     check_suspicions();
     // One after the other: what is wrong stays so until it is found.
-    check_segment(nodes_[step_ % nodes_.size()],
-                  step_ / nodes_.size() % layout().segments.size());
+    check_segment(nodes_[step_ % nodes_.size()], step_ / nodes_.size() % layout().segments.size());
     if (Clock::now() < next_rest) continue;
     settle();
     next_rest = Clock::now() + round_time;
@@ -70,11 +70,16 @@ void Director::take_step() {
     bool (Director::*step)();
   };
   static const std::array kinds = {
-      Kind{"transfer", 6000, &Director::step_transfer}, Kind{"cancel", 400, &Director::step_cancel},
-      Kind{"grant", 1000, &Director::step_grant},       Kind{"import", 2000, &Director::step_import},
-      Kind{"revoke", 500, &Director::step_revoke},      Kind{"release", 80, &Director::step_release},
-      Kind{"freeze", 25, &Director::step_freeze},       Kind{"cut", 25, &Director::step_cut},
-      Kind{"kill", 10, &Director::step_kill},           Kind{"reopen", 12, &Director::step_reopen},
+      Kind{"transfer", 6000, &Director::step_transfer},
+      Kind{"cancel", 400, &Director::step_cancel},
+      Kind{"grant", 1000, &Director::step_grant},
+      Kind{"import", 2000, &Director::step_import},
+      Kind{"revoke", 500, &Director::step_revoke},
+      Kind{"release", 80, &Director::step_release},
+      Kind{"freeze", 25, &Director::step_freeze},
+      Kind{"cut", 25, &Director::step_cut},
+      Kind{"kill", 10, &Director::step_kill},
+      Kind{"reopen", 12, &Director::step_reopen},
       Kind{"disturb", 40, &Director::step_disturb},
   };
   std::uint64_t all = 0;
@@ -110,16 +115,16 @@ void Director::ask(NodeTruth& node, Json order, Nanoseconds within, const std::s
   const std::uint64_t id = ++last_order_;
   order["id"] = id;
   const auto from = std::max(Clock::now(), node.frozen_until.value_or(Clock::now()));
-  asked_.insert_or_assign(
-      id, Asked{node.index, Deadline::at(from + within), what, std::move(then)});
+  asked_.insert_or_assign(id,
+                          Asked{node.index, Deadline::at(from + within), what, std::move(then)});
   tell(node, order);
 }
 
 void Director::check_answers() const {
   for (const auto& [id, each] : asked_)
     if (each.deadline.passed())
-      throw Violation("no answer", fmt::format("node{} does not come back from: {}", each.node,
-                                               each.what));
+      throw Violation("no answer",
+                      fmt::format("node{} does not come back from: {}", each.node, each.what));
 }
 
 void Director::listen(Clock::time_point until) {
@@ -188,15 +193,13 @@ void Director::check_segment(const NodeTruth& node, std::size_t index) {
   for (const Range& guard : layout().segments[index].guards)
     if (const auto wrong =
             difference(arena, {guard.offset, guard.length, life.guard_stream, guard.offset}))
-      throw Violation("outside the grants", fmt::format("a guard of {}: {}", node.name, *wrong));
+      throw_wrong("outside the grants", node, "a guard", *wrong, 0, 0);
   const SegmentTruth& segment = life.segments[index];
   // Its memory may have been used again just now.
   if (segment.state == SegmentTruth::State::releasing) return;
   for (const Slot& slot : segment.slots)
     if (const auto wrong = slot.content.wrong(arena))
-      throw Violation("outside the grants",
-                      fmt::format("memory for {}'s own transfers: {}", node.name, *wrong),
-                      slot.transfer, 0);
+      throw_wrong("outside the grants", node, "memory for own transfers", *wrong, slot.transfer, 0);
   for (const Block& block : segment.blocks) check_block(node, block);
 }
 
@@ -204,8 +207,16 @@ void Director::check_block(const NodeTruth& node, const Block& block) {
   const auto grant = grants_.find(block.grant);
   if (grant != grants_.end() && grant->second.state == GrantTruth::State::ending) return;
   if (const auto wrong = block.content.wrong(node.life->arena->data()))
-    throw Violation(block.grant == 0 ? "after the grant" : "wrong bytes",
-                    fmt::format("a block of {}: {}", node.name, *wrong), 0, block.last_grant);
+    throw_wrong(block.grant == 0 ? "after the grant" : "wrong bytes", node, "a block", *wrong, 0,
+                block.last_grant);
+}
+
+void Director::throw_wrong(const char* kind, const NodeTruth& node, const std::string& what,
+                           const Wrong& wrong, std::uint64_t transfer, std::uint64_t grant) {
+  throw Violation(kind,
+                  fmt::format("{} of {}: {}; {}", what, node.name, wrong.text,
+                              streams_.origin(node.life->arena->data(), wrong.at)),
+                  transfer, grant);
 }
 
 void Director::check_all_memory(const NodeTruth& node) {
@@ -224,8 +235,7 @@ bool Director::at_rest() const {
     const TransferTruth& transfer = each.second;
     if (transfer.phase != TransferTruth::Phase::ended || transfer.awaited) return false;
     // What a fault has swallowed keeps its memory for as long as the engine is open.
-    return transfer.quiescent || transfer.node_gone || fabric_ ||
-           nodes_[transfer.node].life->loses;
+    return transfer.quiescent || transfer.node_gone || fabric_ || nodes_[transfer.node].life->loses;
   });
 }
 

@@ -1,5 +1,5 @@
-// Leads the campaign: starts nodes, tells them what to do, disturbs them, and compares all that they
-// report and all their memory with what is true. Uses one thread; waits for no node without a
+// Leads the campaign: starts nodes, tells them what to do, disturbs them, and compares all that
+// they report and all their memory with what is true. Uses one thread; waits for no node without a
 // deadline.
 #pragma once
 
@@ -16,6 +16,7 @@
 #include "ledger.hpp"
 #include "options.hpp"
 #include "random.hpp"
+#include "streams.hpp"
 #include "violation.hpp"
 
 namespace weft::chaos {
@@ -56,7 +57,8 @@ class Director {
   void check_segment(const NodeTruth& node, std::size_t segment);
   void check_block(const NodeTruth& node, const Block& block);
   void note(const History::About& about, const std::string& text);
-  std::uint64_t new_stream() { return ++last_stream_ * 0x9e3779b97f4a7c15 + options_.seed; }
+  [[noreturn]] void throw_wrong(const char* kind, const NodeTruth& node, const std::string& what,
+                                const Wrong& wrong, std::uint64_t transfer, std::uint64_t grant);
 
   // nodes.cpp
   void tend_nodes();
@@ -115,6 +117,7 @@ class Director {
   Random random_;
   Counts counts_;
   History history_;
+  Streams streams_;
   std::unique_ptr<Fabric> fabric_;
   std::optional<Clock::time_point> disturbed_until_;
   std::vector<NodeTruth> nodes_;
@@ -131,7 +134,7 @@ class Director {
   };
   std::vector<Suspicion> suspicions_;
   std::uint64_t step_ = 0;
-  std::uint64_t last_id_ = 0, last_life_ = 0, last_order_ = 0, last_stream_ = 0;
+  std::uint64_t last_id_ = 0, last_life_ = 0, last_order_ = 0;
   bool calm_ = false;  // no new disturbance
 };
 

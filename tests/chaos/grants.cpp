@@ -100,7 +100,8 @@ std::vector<Stretch> Director::new_fill(const GrantTruth& grant) {
   std::vector<Stretch> fill;
   for (const std::size_t block : grant.blocks) {
     const Range& range = block_of(grant, block).range;
-    fill.push_back({range.offset, range.length, new_stream(), range.offset});
+    const std::uint64_t stream = streams_.fresh(fmt::format("what follows grant {}", grant.id));
+    fill.push_back({range.offset, range.length, stream, range.offset});
   }
   return fill;
 }
@@ -130,8 +131,8 @@ bool Director::step_revoke() {
   ask(nodes_[grant.node], {{"do", "revoke"}, {"grant", id}, {"ms", ms}, {"fill", fill}},
       std::chrono::milliseconds(ms) + patience, fmt::format("revoke {}", id),
       [this, id, fill, since](const Json& words) {
-        counts_.slowest_revoke = std::max<std::int64_t>(
-            counts_.slowest_revoke, (Clock::now() - since) / 1ms);
+        counts_.slowest_revoke =
+            std::max<std::int64_t>(counts_.slowest_revoke, (Clock::now() - since) / 1ms);
         if (words.at("ok") && words.at("quiescent"))
           grant_ends_[id] = {grants_.at(id).node, grants_.at(id).life, since,
                              Clock::time_point(Clock::duration(words.at("at")))};
@@ -145,8 +146,7 @@ bool Director::step_revoke() {
 
 void Director::revoked(GrantTruth& grant, const std::vector<Stretch>& fill, const Json& words) {
   const bool quiescent = words.at("ok") && words.at("quiescent");
-  note({int(grant.node), grant.id},
-       fmt::format("grant {} has ended: {}", grant.id, words.dump()));
+  note({int(grant.node), grant.id}, fmt::format("grant {} has ended: {}", grant.id, words.dump()));
   ++(quiescent ? counts_.revoked : counts_.quarantined);
   if (!quiescent) {
     grant.state = GrantTruth::State::lost;
@@ -191,10 +191,10 @@ bool Director::step_release() {
   std::vector<Stretch> fill;
   for (const auto* list : {&layout().segments[index].blocks, &layout().segments[index].slots})
     for (const Range& range : *list)
-      fill.push_back({range.offset, range.length, new_stream(), range.offset});
+      fill.push_back(
+          {range.offset, range.length, streams_.fresh("what follows a release"), range.offset});
   note({int(node.index)}, fmt::format("{} releases segment {} within {} ms", node.name, index, ms));
-  ask(node,
-      {{"do", "release"}, {"segment", index}, {"ms", ms}, {"fill", fill}, {"grants", grants}},
+  ask(node, {{"do", "release"}, {"segment", index}, {"ms", ms}, {"fill", fill}, {"grants", grants}},
       std::chrono::milliseconds(ms) * static_cast<std::int64_t>(grants.size() + 1) + patience,
       fmt::format("release of segment {}", index),
       [this, node = node.index, index, fill](const Json& words) {

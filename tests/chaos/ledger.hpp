@@ -54,9 +54,9 @@ struct LifeTruth {
   std::unique_ptr<Arena> arena;
   std::uint64_t guard_stream = 0;
   std::vector<SegmentTruth> segments;
-  std::set<unsigned> peers;  // nodes whose present life it has met
+  std::set<unsigned> peers;                       // nodes whose present life it has met
   std::map<std::string, Clock::time_point> lost;  // when it last lost a peer of that name
-  bool loses = false;        // its faults are such that operations never end
+  bool loses = false;                             // its faults are such that operations never end
 };
 
 struct NodeTruth {
@@ -103,12 +103,12 @@ struct TransferTruth {
   bool write = true;
   std::size_t segment = 0, slot = 0;  // here
   std::size_t remote_segment = 0, block = 0;
-  std::vector<Pair> pieces;           // in the arenas
+  std::vector<Pair> pieces;  // in the arenas
   std::uint64_t bytes = 0;
-  std::uint64_t stream = 0;           // of a write
+  std::uint64_t stream = 0;  // of a write
   bool cancelled = false;
   Phase phase = Phase::waits;
-  std::string end;                    // its state in words, once it has ended
+  std::string end;  // its state in words, once it has ended
   bool quiescent = false;
   bool node_gone = false;             // nothing more is heard of it
   bool awaited = false;               // somebody waits for its signal

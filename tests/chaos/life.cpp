@@ -68,8 +68,9 @@ core::EngineHooks hooks_of(const Json& order) {
 }  // namespace
 
 Life::Life(const Json& order, Line& director, Stalls& stalls)
-    : director_(director), stalls_(stalls), arena_(order.at("arena").get<std::string>(),
-                                                   layout().bytes) {
+    : director_(director),
+      stalls_(stalls),
+      arena_(order.at("arena").get<std::string>(), layout().bytes) {
   auto opened = core::open_engine(config_of(order), hooks_of(order));
   if (!opened) throw std::runtime_error(opened.error().to_string());
   engine_.emplace(std::move(*opened));
@@ -106,15 +107,14 @@ void Life::answer(const Json& order, Json words) {
 }
 
 void Life::violation(const std::string& kind, std::uint64_t transfer, const std::string& text) {
-  director_.say(
-      {{"what", "violation"}, {"kind", kind}, {"transfer", transfer}, {"text", text}});
+  director_.say({{"what", "violation"}, {"kind", kind}, {"transfer", transfer}, {"text", text}});
 }
 
 void Life::carry_out(const Json& order) {
   static const std::map<std::string, void (Life::*)(const Json&)> orders = {
-      {"grant", &Life::grant},       {"connect", &Life::connect},   {"import", &Life::import},
-      {"expect", &Life::expect},     {"give_up", &Life::give_up},   {"transfer", &Life::transfer},
-      {"cancel", &Life::cancel},     {"revoke", &Life::revoke},     {"release", &Life::release},
+      {"grant", &Life::grant},   {"connect", &Life::connect}, {"import", &Life::import},
+      {"expect", &Life::expect}, {"give_up", &Life::give_up}, {"transfer", &Life::transfer},
+      {"cancel", &Life::cancel}, {"revoke", &Life::revoke},   {"release", &Life::release},
       {"add", &Life::add},
   };
   (this->*orders.at(order.at("do").get<std::string>()))(order);
@@ -237,7 +237,7 @@ void Life::signalled(Awaited& awaited, const Error* error) {
     for (const Stretch& each : awaited.checks) {
       if (awaited.grant->refilled) break;
       if (const auto wrong = difference(arena_.data(), each))
-        violation("signal before its bytes", awaited.id, *wrong);
+        violation("signal before its bytes", awaited.id, wrong->text);
     }
   }
   if (awaited.came.exchange(true))
@@ -327,7 +327,7 @@ void Life::ended(Running& running, const Ended& end) {
   if (end.state == State::done)
     for (const Stretch& each : running.expected)
       if (const auto wrong = difference(arena_.data(), each))
-        violation("wrong bytes", running.id, "a read that is done: " + *wrong);
+        violation("wrong bytes", running.id, "a read that is done: " + wrong->text);
   if (end.cookie != running.id) violation("wrong cookie", running.id, std::to_string(end.cookie));
   if ((end.error == nullptr) != (end.state == State::done))
     violation("wrong error", running.id, "there is one just if it is not done");

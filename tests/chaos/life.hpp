@@ -55,7 +55,7 @@ class Life {
     bool wants_event = false;
     std::atomic<int> ends{0};
     std::atomic<State> end{State::active};
-    std::atomic<bool> told{false};  // its end, with all that was to be looked at then
+    std::atomic<bool> told{false};      // its end, with all that was to be looked at then
     std::atomic<std::int64_t> late{0};  // nanoseconds, of the end
     // Under the mutex of the life.
     std::optional<Transfer> handle;

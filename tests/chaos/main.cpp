@@ -17,10 +17,8 @@ namespace {
 constexpr int skipped = 77;  // as test runners understand it
 
 void tell(const Director& director, const Violation& violation) {
-  fmt::print("VIOLATION at step {}: {}: {}\n", director.step(), violation.kind(),
-             violation.what());
-  for (const std::string& line :
-       director.history().about(violation.grant(), violation.transfer()))
+  fmt::print("VIOLATION at step {}: {}: {}\n", director.step(), violation.kind(), violation.what());
+  for (const std::string& line : director.history().about(violation.grant(), violation.transfer()))
     fmt::print("  {}\n", line);
 }
 
@@ -45,16 +43,18 @@ int run(const Options& options) {
   }
   fmt::print("{}", director.counts().words(Clock::now() - start));
   if (status != 0 && options.caught_by.empty())
-    fmt::print("again: weft-chaos --seed {} --carrier {} --nodes {} (the same decisions; what they "
-               "meet is a matter of time)\n",
-               options.seed, options.carrier, options.nodes);
+    fmt::print(
+        "again: weft-chaos --seed {} --carrier {} --nodes {} (the same decisions; what they "
+        "meet is a matter of time)\n",
+        options.seed, options.carrier, options.nodes);
   return status;
 }
 
 int main(int count, char** values) {
   if (count == 3 && std::string(values[1]) == "node") return run_node(values[2]);
-  CLI::App app("Random transfers, revocations, deaths and other faults between engines in several "
-               "processes; all that Weft promises is checked after every step.");
+  CLI::App app(
+      "Random transfers, revocations, deaths and other faults between engines in several "
+      "processes; all that Weft promises is checked after every step.");
   Options options;
   bool any_seed = false;
   app.add_option("--seed", options.seed, "Of all decisions")->capture_default_str();

@@ -91,7 +91,7 @@ int Node::run() {
       close(*order);
     else if (what == "cut")
       cut_connection(order->at("pick"));
-    else
+    else if (life_)  // else it is about an engine that is closed
       life_->carry_out(*order);
   }
   return 1;

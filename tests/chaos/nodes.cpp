@@ -98,9 +98,9 @@ void Director::open(NodeTruth& node) {
   life->number = ++last_life_;
   life->arena = std::make_unique<Arena>(layout().bytes);
   std::byte* const arena = life->arena->data();
-  life->guard_stream = new_stream();
+  life->guard_stream = streams_.fresh("a guard");
   const auto content = [&](const Range& range) {
-    const std::uint64_t stream = new_stream();
+    const std::uint64_t stream = streams_.fresh("what an engine of " + node.name + " began with");
     test::fill({arena + range.offset, range.length}, stream, range.offset);
     return Content(range.offset, range.length, stream);
   };
@@ -115,10 +115,8 @@ void Director::open(NodeTruth& node) {
   const Json faults = draw_faults(*life);
   note({int(node.index)}, fmt::format("{} opens an engine: {}{}", node.name, config.dump(),
                                       faults.empty() ? "" : " with faults " + faults.dump()));
-  const Json order = {{"do", "open"},
-                      {"arena", life->arena->path()},
-                      {"config", config},
-                      {"faults", faults}};
+  const Json order = {
+      {"do", "open"}, {"arena", life->arena->path()}, {"config", config}, {"faults", faults}};
   node.life = std::move(life);
   node.phase = NodeTruth::Phase::opening;
   ask(node, order, 2 * patience, "opening an engine",
@@ -145,8 +143,8 @@ void Director::closed(NodeTruth& node, const Json& words) {
   if (!words.at("ok")) {
     // Its memory may still be touched, so this process can't be compared with anything.
     ++counts_.abandoned;
-    note({int(node.index)}, fmt::format("{} could not close: {}", node.name,
-                                        words.at("error").dump()));
+    note({int(node.index)},
+         fmt::format("{} could not close: {}", node.name, words.at("error").dump()));
     node.process.reset();
     return;
   }

@@ -53,9 +53,9 @@ bool Director::draw_pieces(TransferTruth& transfer) {
   const std::uint64_t most = std::min(here.length, block.range.length) / count;
   std::uint64_t local = here.offset;
   for (std::uint64_t i = 0; i < count; ++i) {
-    const std::uint64_t length =
-        random_.chance(0.2) ? random_.between(1, std::min<std::uint64_t>(most, 300))
-                            : random_.between(1, most);
+    const std::uint64_t length = random_.chance(0.2)
+                                     ? random_.between(1, std::min<std::uint64_t>(most, 300))
+                                     : random_.between(1, most);
     // Each in its own stretch of the block, somewhere.
     const std::uint64_t stretch = block.range.length / count;
     const std::uint64_t begin =
@@ -97,16 +97,16 @@ bool Director::step_transfer() {
   transfer.grant = grant.id;
   transfer.owner = grant.node;
   transfer.owner_life = grant.life;
-  transfer.write = grant.rights == Rights::write ||
-                   (grant.rights == Rights::read_write && random_.chance(0.5));
+  transfer.write =
+      grant.rights == Rights::write || (grant.rights == Rights::read_write && random_.chance(0.5));
   std::tie(transfer.segment, transfer.slot) = random_.pick(free);
   transfer.remote_segment = grant.segment;
   transfer.block = random_.pick(grant.blocks);
   if (!draw_pieces(transfer)) return false;
 
-  const std::int64_t ms =
-      random_.chance(0.1) ? static_cast<std::int64_t>(random_.between(0, 30))
-                          : static_cast<std::int64_t>(random_.between(300, 4000));
+  const std::int64_t ms = random_.chance(0.1)
+                              ? static_cast<std::int64_t>(random_.between(0, 30))
+                              : static_cast<std::int64_t>(random_.between(300, 4000));
   Json order = {{"do", "transfer"},
                 {"transfer", transfer.id},
                 {"grant", grant.id},
@@ -121,7 +121,7 @@ bool Director::step_transfer() {
   Block& block = *written_block(transfer);
   Json pieces = Json::array(), expected = Json::array();
   if (transfer.write) {
-    transfer.stream = new_stream();
+    transfer.stream = streams_.fresh(fmt::format("what transfer {} writes", transfer.id));
     slot.content.refill(transfer.stream);
     test::fill({life.arena->data() + slot.range.offset, slot.range.length}, transfer.stream,
                slot.range.offset);
@@ -130,8 +130,7 @@ bool Director::step_transfer() {
   const std::uint64_t there = layout().segments[transfer.remote_segment].whole.offset;
   for (const Pair& piece : transfer.pieces) {
     pieces.push_back(Pair{piece.local - here, piece.remote - there, piece.length});
-    block.busy.push_back(
-        {transfer.id, piece.remote, piece.remote + piece.length, transfer.write});
+    block.busy.push_back({transfer.id, piece.remote, piece.remote + piece.length, transfer.write});
     if (transfer.write) {
       block.content.lay(transfer.id, {piece.remote, piece.length, transfer.stream, piece.local});
       continue;
@@ -146,12 +145,12 @@ bool Director::step_transfer() {
   order["pieces"] = std::move(pieces);
   order["expected"] = std::move(expected);
   note({int(node.index), grant.id, transfer.id},
-       fmt::format("transfer {}: {} {} {} bytes in {} pieces under grant {} of {}, block {}, within "
-                   "{} ms{}{}",
-                   transfer.id, node.name, transfer.write ? "writes" : "reads", transfer.bytes,
-                   transfer.pieces.size(), grant.id, nodes_[grant.node].name, transfer.block, ms,
-                   order.at("signal") ? ", with a signal" : "",
-                   order.at("relay") ? ", by the relay" : ""));
+       fmt::format(
+           "transfer {}: {} {} {} bytes in {} pieces under grant {} of {}, block {}, within "
+           "{} ms{}{}",
+           transfer.id, node.name, transfer.write ? "writes" : "reads", transfer.bytes,
+           transfer.pieces.size(), grant.id, nodes_[grant.node].name, transfer.block, ms,
+           order.at("signal") ? ", with a signal" : "", order.at("relay") ? ", by the relay" : ""));
   const std::uint64_t id = transfer.id;
   TransferTruth& kept = transfers_.emplace(id, std::move(transfer)).first->second;
   if (order.at("signal"))
@@ -319,8 +318,8 @@ void Director::check_written(const TransferTruth& transfer) {
   for (const Pair& piece : transfer.pieces)
     if (const auto wrong =
             difference(arena, {piece.remote, piece.length, transfer.stream, piece.local}))
-      throw Violation("wrong bytes", "a write that is done: " + *wrong, transfer.id,
-                      transfer.grant);
+      throw_wrong("wrong bytes", nodes_[transfer.owner], "a write that is done", *wrong,
+                  transfer.id, transfer.grant);
 }
 
 /// Nothing of the engine's touches its memory any more, which is used for something else at once.
@@ -333,8 +332,9 @@ void Director::quiescent(TransferTruth& transfer, const Json&) {
   if (life.segments[transfer.segment].state == SegmentTruth::State::releasing) return;
   const std::byte* arena = life.arena->data();
   if (const auto wrong = slot.content.wrong(arena))
-    throw Violation("wrong bytes", "the near side: " + *wrong, transfer.id, transfer.grant);
-  const std::uint64_t stream = new_stream();
+    throw_wrong("wrong bytes", nodes_[transfer.node], "the near side", *wrong, transfer.id,
+                transfer.grant);
+  const std::uint64_t stream = streams_.fresh(fmt::format("what follows transfer {}", transfer.id));
   slot.content.refill(stream);
   test::fill({life.arena->data() + slot.range.offset, slot.range.length}, stream,
              slot.range.offset);
@@ -370,7 +370,8 @@ void Director::node_gone(const NodeTruth& node) {
       transfer.node_gone = true;
       if (transfer.phase != TransferTruth::Phase::ended) transfer.end = "gone";
       // Not asked yet, and now it never will be.
-      if (transfer.since == Clock::time_point{} && transfer.awaited && is_open(nodes_[transfer.owner]))
+      if (transfer.since == Clock::time_point{} && transfer.awaited &&
+          is_open(nodes_[transfer.owner]))
         tell(nodes_[transfer.owner], {{"do", "give_up"}, {"transfer", id}});
       if (transfer.since == Clock::time_point{}) transfer.awaited = false;
       transfer.phase = TransferTruth::Phase::ended;
