@@ -227,7 +227,10 @@ void Director::released(unsigned index, std::size_t which, const std::vector<Str
     block.grant = 0;
     block.busy.clear();
   }
-  for (Slot& slot : segment.slots) slot.content.refill(fill[next++].stream);
+  for (Slot& slot : segment.slots) {
+    slot.content.refill(fill[next++].stream);
+    slot.transfer = 0;
+  }
   segment.state = SegmentTruth::State::gone;
   if (!is_open(node)) return;  // it closes
   ask(node, {{"do", "add"}, {"segment", which}}, patience, "adding a segment",

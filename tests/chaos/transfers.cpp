@@ -184,7 +184,12 @@ void Director::await_signal(TransferTruth& transfer, const Json& order) {
           return transfer.node_gone ? forget_if_over(id) : refused(id, words);
         }
         if (transfer.node_gone) return;
-        if (is_open(nodes_[transfer.node])) return submit(transfer, order);
+        // Its memory may have been released meanwhile, and used for something else.
+        const bool usable =
+            is_open(nodes_[transfer.node]) && slot_of(transfer).transfer == id &&
+            nodes_[transfer.node].life->segments[transfer.segment].state ==
+                SegmentTruth::State::open;
+        if (usable) return submit(transfer, order);
         tell(nodes_[transfer.owner], {{"do", "give_up"}, {"transfer", id}});
         transfer.awaited = false;
         refused(id, words);
@@ -222,7 +227,7 @@ void Director::refused(std::uint64_t id, const Json& words) {
   if (alive(transfer.node, transfer.life)) {
     Slot& slot = slot_of(transfer);
     slot.content.take_back(id);
-    slot.transfer = 0;
+    if (slot.transfer == id) slot.transfer = 0;
   }
   if (Block* block = written_block(transfer)) {
     block->content.take_back(id);
@@ -328,6 +333,7 @@ void Director::quiescent(TransferTruth& transfer, const Json&) {
   if (!alive(transfer.node, transfer.life)) return;
   Slot& slot = slot_of(transfer);
   const LifeTruth& life = *nodes_[transfer.node].life;
+  if (slot.transfer != transfer.id) return;  // its segment was released
   slot.transfer = 0;
   if (life.segments[transfer.segment].state == SegmentTruth::State::releasing) return;
   const std::byte* arena = life.arena->data();
