@@ -102,6 +102,9 @@ void examine([[maybe_unused]] fid_ep& endpoint, Capability& record) {
     record.proof = CompletionProof::visible;
     record.copies = 1;
   }
+  // A packet for a key that was closed ends the target's process.
+  if (record.write == Origin::emulated || record.read == Origin::emulated)
+    record.fence = FenceScope::rail;
 }
 
 std::string_view advice(int provider_code) {

@@ -22,7 +22,9 @@ struct Completion {
   std::size_t length = 0;  // bytes received, for receives
   int fabric_code = 0;     // positive libfabric error
   int provider_code = 0;
-  std::string_view text;     // the provider's words; valid during the call
+  std::string_view text;  // the provider's words; valid during the call
+  // Set by those above the provider, with `text`, where the other side did not allow it.
+  Code refusal{};
   bool path_failed = false;  // the way to the peer is at fault: another NIC may do better
   bool too_long = false;     // a receive's buffer was too small for what was sent
 };
@@ -71,12 +73,15 @@ struct Post {
 /// messages, which some providers (ofi_rxm) let the peer fetch from where they lie.
 enum class Access : std::uint8_t { local, remote_read, remote_write, remote_read_write, messages };
 
-/// Memory known to one endpoint. Closing it may block; the endpoint must outlive it.
+/// Memory known to one endpoint, which must outlive it. Closed by its destructor at the latest.
 class Registration {
  public:
   virtual ~Registration() = default;
   virtual void* descriptor() const noexcept = 0;
   virtual std::uint64_t key() const noexcept = 0;
+  /// May block. The second time it does nothing and returns true. False if it could not be closed,
+  /// or somebody is known to be still at it; how much true proves is FenceScope's matter.
+  virtual bool close() = 0;
 };
 
 /// Messages come in classes with their own receive buffers, so that a small one is never received

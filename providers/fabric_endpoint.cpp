@@ -172,23 +172,27 @@ class FabricRegistration final : public Registration {
  public:
   FabricRegistration(FabricEndpoint& endpoint, FidPtr<fid_mr> region)
       : endpoint_(endpoint), region_(std::move(region)) {}
-  ~FabricRegistration() override;
+  ~FabricRegistration() override { FabricRegistration::close(); }
   void* descriptor() const noexcept override { return fi_mr_desc(region_.get()); }
   std::uint64_t key() const noexcept override { return fi_mr_key(region_.get()); }
+  bool close() override;
 
  private:
   FabricEndpoint& endpoint_;
   FidPtr<fid_mr> region_;
 };
 
-FabricRegistration::~FabricRegistration() {
+bool FabricRegistration::close() {
+  if (!region_) return true;
   // A NIC's registration belongs to the kernel's device, and closing it here would close it there.
   if (endpoint_.inherited()) {
     static_cast<void>(region_.release());
-    return;
+    return false;
   }
   const auto lock = endpoint_.guard();
-  region_.reset();
+  if (fi_close(&region_->fid) != 0) return false;
+  static_cast<void>(region_.release());
+  return true;
 }
 
 template <typename Object, typename Open>

@@ -28,7 +28,8 @@ void quirks(const fi_info&, Capability& record) {
   // Zero-based addresses and FI_DELIVERY_COMPLETE: without both, 1.17 lets writes with a wrong key
   // land.
   record.keys_enforced = true;
-  record.fence = FenceScope::grant;
+  // Who copies by a key does not notice that it is being closed.
+  record.fence = FenceScope::rail;
   record.proof = CompletionProof::visible;
   record.ordered_messages = true;
   record.copies = 1;

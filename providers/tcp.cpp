@@ -21,7 +21,8 @@ void quirks(const fi_info& info, Capability& record) {
   // Keys and ranges are checked by the target's provider; under FI_DELIVERY_COMPLETE, which is
   // always set, a refusal also reaches the initiator (as a cut connection).
   record.keys_enforced = true;
-  record.fence = FenceScope::grant;
+  // A write that it has begun to receive goes on into memory whose key was closed meanwhile.
+  record.fence = FenceScope::rail;
   record.proof = CompletionProof::visible;
   record.ordered_messages = true;
   // Into the socket on one side and out of it on the other.

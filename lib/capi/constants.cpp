@@ -56,6 +56,10 @@ static_assert(same(WEFT_RIGHT_READ_WRITE, Rights::read_write));
 static_assert(same(WEFT_WRITE, Direction::write));
 static_assert(same(WEFT_READ, Direction::read));
 
+static_assert(same(WEFT_PLACED_ALL, Placed::all));
+static_assert(same(WEFT_PLACED_NONE, Placed::none));
+static_assert(same(WEFT_PLACED_UNKNOWN, Placed::unknown));
+
 static_assert(same(WEFT_STATE_ACTIVE, State::active));
 static_assert(same(WEFT_STATE_DONE, State::done));
 static_assert(same(WEFT_STATE_FAILED, State::failed));

@@ -19,6 +19,19 @@ weft_code add_near(weft_engine* engine, const Memory& memory, const char* gpu,
               [&] { return give(segment, engine->value.add(memory.near_gpu(gpu))); });
 }
 
+/// 0 for one without end.
+Nanoseconds ttl_of(std::int64_t nanoseconds) {
+  return nanoseconds == 0 ? unlimited : Nanoseconds(nanoseconds);
+}
+
+Result<void> quiescent(const Result<Revoked>& revoked) {
+  if (!revoked) return fail(revoked.error());
+  if (*revoked == Revoked::quiescent) return {};
+  return fail(Code::quarantined,
+              "a peer did not confirm in time that it stopped using the grant: the memory stays "
+              "registered and must not be reused");
+}
+
 weft_range to_c(const Range& range) {
   return {range.offset, range.length};
 }
@@ -82,14 +95,15 @@ weft_code weft_segment_place(const weft_segment* segment, weft_place* place, wef
 }
 
 weft_code weft_segment_grant(weft_segment* segment, const weft_range* ranges, size_t count,
-                             int32_t rights, weft_grant** grant, weft_error** error) {
+                             int32_t rights, int64_t ttl_ns, weft_grant** grant,
+                             weft_error** error) {
   return call(error, {{"segment", segment}, list("ranges", ranges, count), {"grant", grant}}, [&] {
     return enumerator("rights", rights, Rights::read, Rights::read_write)
         .and_then([&](Rights known) {
           std::vector<Range> list;
           for (const weft_range& range : std::span(ranges, count))
             list.push_back({range.offset, range.length});
-          return give(grant, segment->value.grant(list, known));
+          return give(grant, segment->value.grant(list, known, ttl_of(ttl_ns)));
         });
   });
 }
@@ -109,14 +123,12 @@ uint64_t weft_grant_lease_id(const weft_grant* grant) {
 }
 
 weft_code weft_grant_revoke(weft_grant* grant, int64_t timeout_ns, weft_error** error) {
-  return call(error, {{"grant", grant}}, [&]() -> Result<void> {
-    const auto revoked = grant->value.revoke(in(timeout_ns));
-    if (!revoked) return fail(revoked.error());
-    if (*revoked == Revoked::quiescent) return {};
-    return fail(Code::quarantined,
-                "a peer did not confirm in time that it stopped using the grant: the memory stays "
-                "registered and must not be reused");
-  });
+  return call(error, {{"grant", grant}},
+              [&] { return quiescent(grant->value.revoke(in(timeout_ns))); });
+}
+weft_code weft_grant_fence(weft_grant* grant, int64_t timeout_ns, weft_error** error) {
+  return call(error, {{"grant", grant}},
+              [&] { return quiescent(grant->value.fence(in(timeout_ns))); });
 }
 
 weft_code weft_engine_import(weft_engine* engine, const void* blob, size_t bytes,

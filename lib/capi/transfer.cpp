@@ -215,6 +215,20 @@ weft_code weft_transfer_report(const weft_transfer* transfer, weft_report* repor
   });
 }
 
+weft_code weft_transfer_placed(const weft_transfer* transfer, uint8_t* placed, size_t count,
+                               weft_error** error) {
+  return call(
+      error, {{"transfer", transfer}, list("placed", placed, count)}, [&]() -> Result<void> {
+        const std::vector<Placed> known = transfer->value.placed();
+        if (known.size() != count)
+          return fail(Code::invalid_argument,
+                      fmt::format("the transfer has {} pieces, not {}", known.size(), count));
+        std::transform(known.begin(), known.end(), placed,
+                       [](Placed each) { return static_cast<std::uint8_t>(each); });
+        return {};
+      });
+}
+
 weft_code weft_transfer_rail_share(const weft_transfer* transfer, size_t index,
                                    weft_rail_share* share, weft_error** error) {
   return call(error, {{"transfer", transfer}, {"share", share}}, [&] {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <variant>
+#include <weft/deadline.hpp>
 #include <weft/error.hpp>
 #include <weft/memory.hpp>
 
@@ -30,15 +31,15 @@ struct SignalFailed {
 };
 /// Stop using a grant, drain what is posted under it, and confirm.
 struct RevokeRequest {
-  std::uint64_t request = 0;
   std::uint64_t lease = 0;
 };
+/// Nothing of the sender's is out under it, nor will be.
 struct RevokeConfirmed {
-  std::uint64_t request = 0;
+  std::uint64_t lease = 0;
 };
 
-/// Whether a grant that was imported still holds. Some providers take a key that is closed for a
-/// reason to abort (efa without RDMA), so it is asked before the first use.
+/// Whether a grant that was imported still holds. From the answer on, if it says so, the asker
+/// holds the grant, and its owner has to ask it to stop.
 struct GrantQuery {
   std::uint64_t request = 0;
   std::uint64_t lease = 0;
@@ -46,6 +47,7 @@ struct GrantQuery {
 struct GrantStatus {
   std::uint64_t request = 0;
   bool held = false;
+  Nanoseconds left = unlimited;  // of its time
 };
 
 /// A message that its NIC did not get to the peer, with its head (message.fbs).

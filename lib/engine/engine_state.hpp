@@ -16,12 +16,15 @@
 #include "base/fork_guard.hpp"
 #include "control/control.hpp"
 #include "engine/event_queue.hpp"
-#include "engine/grant_table.hpp"
 #include "engine/hooks.hpp"
 #include "engine/peer_table.hpp"
 #include "engine/whereabouts.hpp"
 #include "engine/worker.hpp"
-#include "memory/remote_state.hpp"
+#include "lease/directory.hpp"
+#include "lease/epoch_words.hpp"
+#include "lease/imported_grants.hpp"
+#include "lease/owned_grants.hpp"
+#include "lease/remote_state.hpp"
 #include "memory/segment_state.hpp"
 #include "peer/peer_state.hpp"
 #include "provider.hpp"
@@ -87,19 +90,24 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   Result<std::shared_ptr<PeerState>> connect(std::string_view address, Deadline deadline);
   Result<std::shared_ptr<PeerState>> accept(Deadline deadline);
   std::vector<std::shared_ptr<PeerState>> peers() { return peers_.all_up(); }
-  Result<void> disconnect(const PeerState& peer) {
-    return check_own(peer).map([&] { control_->hang_up(peer.link, "it disconnected"); });
-  }
+  Result<void> disconnect(PeerState& peer);
 
   // memory.cpp
   Result<std::shared_ptr<SegmentState>> add(const Memory& memory);
   Result<Place> place_of(const Memory& memory, const Allocation& allocation) const;
   Result<std::shared_ptr<GrantState>> grant(const std::shared_ptr<SegmentState>& segment,
-                                            std::span<const Range> ranges, Rights rights);
+                                            std::span<const Range> ranges, Rights rights,
+                                            Nanoseconds ttl);
   Result<Revoked> revoke(const std::shared_ptr<GrantState>& grant, Deadline deadline);
+  Result<Revoked> fence(const std::shared_ptr<GrantState>& grant, Deadline deadline);
   Result<void> release(SegmentState& segment, Deadline deadline);
   Result<std::shared_ptr<RemoteState>> import(Bytes blob);
-  Result<std::shared_ptr<RemoteState>> confirmed(const std::shared_ptr<RemoteState>& remote);
+  Result<std::shared_ptr<RemoteState>> confirmed(const ImportedGrants::Added& added);
+  Result<void> describe_keys(GrantState::Parts& grant, Rights rights) const;
+  Result<void> describe_epoch(GrantState::Parts& grant);
+  void end(GrantState& grant);
+  Revoked settle(const std::shared_ptr<GrantState>& grant, Deadline deadline);
+  bool copies_finished(Deadline deadline);
   Result<void> publish(std::string_view name, const std::shared_ptr<GrantState>& grant);
   Result<std::shared_ptr<RemoteState>> lookup(PeerState& peer, std::string_view name,
                                               Deadline deadline);
@@ -136,9 +144,12 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   Result<void> start_workers();
   int node_of(const Worker& worker) const;
   Result<void> start_control();
+  void tell(LinkId link, Notice notice);
   bool progress_alive();
   void stand_in();
+  void stop_transfers(RemoteState& remote, const Error& why);
   void flush(Deadline deadline);
+  void give_grants_back(const PeerState* peer);
   void tear_down();
 
   // ControlHandler, in peers.cpp
@@ -204,7 +215,10 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   PeerTable peers_;
   std::vector<std::shared_ptr<PeerState>>
       mourned_;  // gone since the last heartbeat; control thread
-  GrantTable grants_;
+  Directory directory_;
+  std::shared_ptr<EpochWords> epoch_words_;
+  OwnedGrants owned_;
+  ImportedGrants imported_;
   std::atomic<std::uint64_t> next_segment_{1};
   std::mutex segments_mutex_;
   std::vector<std::weak_ptr<SegmentState>> segments_;

@@ -119,6 +119,11 @@ Result<Revoked> Grant::revoke(Deadline deadline) {
   if (!engine) return fail(Code::closed, "the grant's engine is gone");
   return core::call(engine, [&] { return engine->revoke(state_, deadline); });
 }
+Result<Revoked> Grant::fence(Deadline deadline) {
+  const auto engine = state_ ? state_->segment().engine() : nullptr;
+  if (!engine) return fail(Code::closed, "the grant's engine is gone");
+  return core::call(engine, [&] { return engine->fence(state_, deadline); });
+}
 
 Segment::Segment(std::shared_ptr<core::SegmentState> state) : state_(std::move(state)) {}
 Segment::Segment(Segment&&) noexcept = default;
@@ -136,10 +141,10 @@ Place Segment::place() const noexcept {
 int Segment::fd() const noexcept {
   return state_->fd();
 }
-Result<Grant> Segment::grant(std::span<const Range> ranges, Rights rights) {
+Result<Grant> Segment::grant(std::span<const Range> ranges, Rights rights, Nanoseconds ttl) {
   const auto engine = state_ ? state_->engine() : nullptr;
   if (!engine) return fail(Code::closed, "the segment's engine is gone");
-  return core::call(engine, [&] { return engine->grant(state_, ranges, rights); })
+  return core::call(engine, [&] { return engine->grant(state_, ranges, rights, ttl); })
       .map([](auto&& grant) { return Grant(std::move(grant)); });
 }
 Result<void> Segment::release(Deadline deadline) {
@@ -190,6 +195,9 @@ void Transfer::cancel() {
 }
 Report Transfer::report() const {
   return state_->report();
+}
+std::vector<Placed> Transfer::placed() const {
+  return state_->placed();
 }
 Result<void> Transfer::wait(Deadline deadline) {
   if (auto error = unwaitable(state_ ? &state_->submission().engine : nullptr))

@@ -14,6 +14,10 @@ namespace {
 
 constexpr std::size_t max_published_name = 255;
 
+// What a step of the progress threads gets even if the caller's deadline has passed: it takes
+// microseconds, and without it nothing can be said of the memory.
+constexpr auto shortest_wait = std::chrono::milliseconds(20);
+
 providers::Access access_of(Rights rights) {
   switch (rights) {
     case Rights::read:
@@ -79,8 +83,8 @@ Result<std::shared_ptr<SegmentState>> EngineState::add(const Memory& memory) {
 }
 
 Result<std::shared_ptr<GrantState>> EngineState::grant(const std::shared_ptr<SegmentState>& segment,
-                                                       std::span<const Range> ranges,
-                                                       Rights rights) {
+                                                       std::span<const Range> ranges, Rights rights,
+                                                       Nanoseconds ttl) {
   auto merged = normalise(ranges, segment->size());
   if (!merged) return fail(std::move(merged.error()));
   if (static_cast<unsigned>(rights) < 1 || static_cast<unsigned>(rights) > 3)
@@ -88,8 +92,15 @@ Result<std::shared_ptr<GrantState>> EngineState::grant(const std::shared_ptr<Seg
   if (merged->size() > max_granted_ranges)
     return fail(Code::invalid_argument, fmt::format("a grant may have {} ranges, not {}",
                                                     max_granted_ranges, merged->size()));
+  if (ttl <= Nanoseconds::zero())
+    return fail(Code::invalid_argument, "a grant's time must be above zero");
   if (segment->users().closed()) return fail(Code::closed, "the segment is being released");
-  GrantDescription description;
+  // Closing keys may block, so it is done here rather than where the last holder's word arrives.
+  for (const auto& over : owned_.take_over()) over->close();
+
+  GrantState::Parts parts;
+  parts.segment = segment;
+  GrantDescription& description = parts.description;
   description.engine = self_.name;
   description.incarnation = self_.incarnation;
   description.address = address_;
@@ -98,70 +109,105 @@ Result<std::shared_ptr<GrantState>> EngineState::grant(const std::shared_ptr<Seg
   description.place = segment->place();
   description.rights = rights;
   description.lease = random_u64();
+  description.ttl = ttl;
   description.ranges = std::move(*merged);
-
-  const std::uint64_t begin = description.ranges.front().offset;
-  const std::uint64_t end = description.ranges.back().offset + description.ranges.back().length;
-  std::byte* hull = segment->address() + begin;
-  std::vector<std::unique_ptr<providers::Registration>> registrations;
-  for (const auto& rail : rails_) {
-    if (!segment->served_by(rail->index())) continue;
-    auto made = rail->endpoint().register_memory(hull, end - begin, access_of(rights));
-    if (!made) return fail(std::move(made.error().with_rail(rail->name())));
-    const bool pointers = rail->endpoint().capability().virtual_addresses;
-    description.keys.push_back(
-        {rail->index(), pointers ? reinterpret_cast<std::uintptr_t>(hull) : 0, (*made)->key()});
-    registrations.push_back(std::move(*made));
-  }
-  auto grant =
-      std::make_shared<GrantState>(segment, std::move(description), std::move(registrations));
-  grants_.add(grant);
+  if (auto described = describe_keys(parts, rights).and_then([&] { return describe_epoch(parts); });
+      !described)
+    return fail(std::move(described.error()));
+  auto grant = std::make_shared<GrantState>(std::move(parts));
+  owned_.add(grant);
   return grant;
 }
 
-Result<Revoked> EngineState::revoke(const std::shared_ptr<GrantState>& grant, Deadline deadline) {
-  const std::uint64_t lease = grant->description().lease;
-  // From here on the relay refuses it, and nobody finds it by name.
-  grants_.remove(lease);
-  const auto waiting = std::make_shared<RevokeWait>();
-  const auto asked = peers_.all_up();
-  for (const auto& peer : asked) waiting->open.push_back(peer->link);
-  const std::uint64_t request = next_request_++;
-  grants_.add_revoke(request, waiting);
-  for (const auto& peer : asked) control_->send(peer->link, RevokeRequest{request, lease});
-  // Peers that went down before the request was known to the table can't confirm.
-  for (const auto& peer : asked)
-    if (!peer->up()) grants_.peer_lost(request, peer->link);
-  const bool all =
-      asked.empty() || wait([&](Deadline until) { return waiting->wait(until); }, deadline);
-  grants_.remove_revoke(request);
-  // Once nobody has operations under it, only the relay may be copying; a step of each worker later
-  // it has finished.
-  const bool quiescent = all && !waiting->some_went &&
-                         std::all_of(workers_.begin(), workers_.end(), [&](const auto& worker) {
-                           return run_on(
-                               *worker, [] {}, deadline);
-                         });
-  if (!quiescent) {
-    grants_.quarantine(grant);
-    return Revoked::quarantined;
+/// Registers the hull of the ranges anew, with exactly these rights.
+Result<void> EngineState::describe_keys(GrantState::Parts& grant, Rights rights) const {
+  const std::vector<Range>& ranges = grant.description.ranges;
+  const std::uint64_t begin = ranges.front().offset;
+  const std::uint64_t end = ranges.back().offset + ranges.back().length;
+  std::byte* hull = grant.segment->address() + begin;
+  grant.keys_fence = true;
+  for (const auto& rail : rails_) {
+    if (!grant.segment->served_by(rail->index())) continue;
+    const Capability& record = rail->endpoint().capability();
+    auto made = rail->endpoint().register_memory(hull, end - begin, access_of(rights));
+    if (!made) return fail(std::move(made.error().with_rail(rail->name())));
+    grant.description.keys.push_back(
+        {rail->index(), record.virtual_addresses ? reinterpret_cast<std::uintptr_t>(hull) : 0,
+         (*made)->key()});
+    grant.registrations.push_back(std::move(*made));
+    grant.keys_fence = grant.keys_fence && record.fence == FenceScope::grant;
   }
-  grant->close();
-  return Revoked::quiescent;
+  return {};
+}
+
+Result<void> EngineState::describe_epoch(GrantState::Parts& grant) {
+  auto epoch = epoch_words_->take();
+  if (!epoch) return fail(std::move(epoch.error()));
+  grant.description.epoch = (*epoch)->value();
+  for (const RailKey& word : (*epoch)->keys())
+    if (grant.segment->served_by(word.rail)) grant.description.epoch_keys.push_back(word);
+  grant.epoch = std::move(*epoch);
+  return {};
+}
+
+/// From here on the relay refuses it, nobody finds it by name, and who holds it is asked to stop.
+void EngineState::end(GrantState& grant) {
+  owned_.end(grant);
+  directory_.withdraw(grant.description().lease);
+}
+
+Result<Revoked> EngineState::revoke(const std::shared_ptr<GrantState>& grant, Deadline deadline) {
+  end(*grant);
+  if (grant->writable())
+    wait([&](Deadline until) { return grant->wait_confirmed(until); }, deadline);
+  return settle(grant, deadline);
+}
+
+/// The relay copies on the progress threads: a step of each later, what had begun has ended.
+bool EngineState::copies_finished(Deadline deadline) {
+  return std::all_of(workers_.begin(), workers_.end(), [&](const auto& worker) {
+    return run_on(
+        *worker, [] {}, deadline);
+  });
+}
+
+/// How a grant stands that was ended.
+Revoked EngineState::settle(const std::shared_ptr<GrantState>& grant, Deadline deadline) {
+  // What was abandoned in the relay is as good as a writer who does not answer.
+  if (!copies_finished(Deadline::at(std::max(deadline.when(), Clock::now() + shortest_wait))))
+    return Revoked::quarantined;
+  const Revoked revoked = grant->settle();
+  if (grant->over()) owned_.forget(*grant);
+  return revoked;
+}
+
+Result<Revoked> EngineState::fence(const std::shared_ptr<GrantState>& grant, Deadline deadline) {
+  if (!grant->keys_fence())
+    return fail(Code::unsupported,
+                "a rail of this grant's can't cut off one grant alone (Capability::fence): its "
+                "memory is safe once its holders have confirmed, or the engine is closed");
+  end(*grant);
+  if (!grant->fence())
+    return fail(Code::quarantined, "a peer is within a copy that closing the keys did not end");
+  return settle(grant, deadline);
 }
 
 Result<void> EngineState::release(SegmentState& segment, Deadline deadline) {
   segment.users().close();
-  for (const auto& grant : grants_.of_segment(segment)) {
-    if (auto revoked = revoke(grant, deadline); !revoked) return fail(std::move(revoked.error()));
+  const auto grants = owned_.of_segment(segment);
+  for (const auto& grant : grants) end(*grant);
+  for (const auto& grant : grants) {
+    wait([&](Deadline until) { return grant->wait_confirmed(until); }, deadline);
+    settle(grant, deadline);
   }
-  if (grants_.quarantined(segment))
+  if (!owned_.of_segment(segment).empty())
     return fail(Code::quarantined,
                 "a peer did not confirm that it stopped using the segment: the memory stays "
                 "registered and must not be reused");
   if (!wait([&](Deadline until) { return segment.users().wait_idle(until); }, deadline))
-    return fail(Code::timed_out,
-                "transfers of this engine still use the segment: the memory must not be reused");
+    return fail(Code::quarantined,
+                "operations of this engine's transfers still use the segment: the memory stays "
+                "registered and must not be reused");
   segment.unregister();
   return {};
 }
@@ -179,7 +225,6 @@ Result<std::shared_ptr<RemoteState>> EngineState::import(Bytes blob) {
   if (peer->introduction.incarnation != decoded->incarnation)
     return fail(Error(Code::stale, "the grant is of an earlier incarnation of that engine")
                     .with_peer(decoded->engine));
-  if (auto known = grants_.imported(decoded->lease, *peer)) return confirmed(known);
   auto remote = std::make_shared<RemoteState>(peer, std::move(*decoded));
   const auto& theirs = peer->their_rails;
   if (std::none_of(theirs.begin(), theirs.end(),
@@ -187,39 +232,30 @@ Result<std::shared_ptr<RemoteState>> EngineState::import(Bytes blob) {
     return fail(Error(Code::invalid_argument,
                       "the grant has no key for any rail of the peer's that can be reached")
                     .with_peer(peer->introduction.name));
-  // Known from here on, so that a revocation that comes before the answer finds it.
-  const auto known = grants_.add_import(remote);
-  if (known == remote) {
-    const std::uint64_t request = next_request_++;
-    grants_.add_query(request, remote);
-    control_->send(peer->link, GrantQuery{request, remote->description().lease});
-    if (!peer->up()) grants_.link_down(peer->link, peer->down_error());
-  }
-  return confirmed(known);
+  return confirmed(imported_.add(remote));
 }
 
 /// Waits until the owner has said that the grant holds.
-Result<std::shared_ptr<RemoteState>> EngineState::confirmed(
-    const std::shared_ptr<RemoteState>& remote) {
-  const std::string& owner = remote->peer()->introduction.name;
-  if (!remote->confirmed().wait(Deadline::in(config_.default_timeout)))
+Result<std::shared_ptr<RemoteState>> EngineState::confirmed(const ImportedGrants::Added& added) {
+  const std::string& owner = added.remote->peer()->introduction.name;
+  const auto answered = [&](Deadline until) { return added.answer->wait(until); };
+  if (!wait(answered, Deadline::in(config_.default_timeout)))
     return fail(Error(Code::timed_out, "the owner did not say in time whether the grant holds")
                     .with_peer(owner));
-  if (const auto& error = remote->confirmed().error()) {
-    grants_.forget_import(*remote);
-    return fail(Error(*error).with_peer(owner));
-  }
-  return remote;
+  if (const auto& error = added.answer->error()) return fail(Error(*error).with_peer(owner));
+  if (added.remote->users().closed())
+    return fail(Error(Code::stale, "the owner ended the grant").with_peer(owner));
+  return added.remote;
 }
 
 Result<void> EngineState::publish(std::string_view name, const std::shared_ptr<GrantState>& grant) {
   if (name.empty() || name.size() > max_published_name)
     return fail(Code::invalid_argument, fmt::format("a published name has 1 to {} bytes, not {}",
                                                     max_published_name, name.size()));
-  if (grants_.find(grant->description().lease) != grant)
-    return fail(Code::stale, "the grant was revoked, or is another engine's");
+  if (owned_.find(grant->description().lease) != grant)
+    return fail(Code::stale, "the grant holds no more, or is another engine's");
   const Blob blob = encode_grant(grant->description());
-  for (const auto& asker : grants_.publish(std::string(name), blob, grant->description().lease))
+  for (const auto& asker : directory_.publish(std::string(name), blob, grant->description().lease))
     control_->send(asker.link, LookupReply{asker.request, blob});
   return {};
 }
@@ -233,11 +269,11 @@ Result<std::shared_ptr<RemoteState>> EngineState::lookup(PeerState& peer, std::s
   const auto lookup = std::make_shared<LookupState>();
   lookup->link = peer.link;
   const std::uint64_t request = next_request_++;
-  grants_.add_lookup(request, lookup);
+  directory_.add_lookup(request, lookup);
   control_->send(peer.link, LookupRequest{request, std::string(name)});
-  if (!peer.up()) grants_.link_down(peer.link, peer.down_error());
+  if (!peer.up()) directory_.link_down(peer.link, peer.down_error());
   if (!wait([&](Deadline until) { return lookup->wait(until); }, deadline)) {
-    grants_.take_lookup(request);
+    directory_.take_lookup(request);
     control_->send(peer.link, LookupAbandoned{request});
     return fail(Error(Code::timed_out, fmt::format("'{}' was not published in time", name))
                     .with_peer(peer.introduction.name));
@@ -249,7 +285,7 @@ Result<std::shared_ptr<RemoteState>> EngineState::lookup(PeerState& peer, std::s
 // What peers ask in these matters. On the control thread.
 
 void EngineState::handle(PeerState& peer, LookupRequest&& notice) {
-  auto found = grants_.ask(notice.name, {peer.link, notice.request});
+  auto found = directory_.ask(notice.name, {peer.link, notice.request});
   if (!found) {
     log(LogLevel::warning, "peer {}: {}", peer.introduction.name, found.error().to_string());
     return;
@@ -258,40 +294,35 @@ void EngineState::handle(PeerState& peer, LookupRequest&& notice) {
 }
 
 void EngineState::handle(PeerState& peer, LookupAbandoned&& notice) {
-  grants_.forget({peer.link, notice.request});
+  directory_.forget({peer.link, notice.request});
 }
 
 void EngineState::handle(PeerState& peer, LookupReply&& notice) {
-  const auto lookup = grants_.take_lookup(notice.request);
+  const auto lookup = directory_.take_lookup(notice.request);
   if (!lookup || lookup->link != peer.link) return;
   lookup->grant = std::move(notice.grant);
   lookup->complete(std::nullopt);
 }
 
 void EngineState::handle(PeerState& peer, RevokeRequest&& notice) {
-  const auto confirm = [this, link = peer.link, request = notice.request] {
-    control_->send(link, RevokeConfirmed{request});
-  };
-  const auto remote = grants_.imported(notice.lease, peer);
-  if (!remote) return confirm();
-  remote->users().close();
-  remote->users().when_idle(confirm);
-}
-
-void EngineState::handle(PeerState& peer, GrantQuery&& notice) {
-  control_->send(peer.link, GrantStatus{notice.request, grants_.find(notice.lease) != nullptr});
-}
-
-void EngineState::handle(PeerState& peer, GrantStatus&& notice) {
-  const auto remote = grants_.take_query(notice.request);
-  if (!remote || remote->peer()->link != peer.link) return;
-  if (notice.held) return remote->confirmed().complete(std::nullopt);
-  remote->users().close();
-  remote->confirmed().complete(Error(Code::stale, "the grant was revoked by its owner"));
+  imported_.take(peer, notice);
 }
 
 void EngineState::handle(PeerState& peer, RevokeConfirmed&& notice) {
-  grants_.revoke_confirmed(notice.request, peer.link);
+  owned_.take(peer.link, notice);
+}
+
+void EngineState::handle(PeerState& peer, GrantQuery&& notice) {
+  owned_.take(peer.link, notice);
+}
+
+void EngineState::handle(PeerState& peer, GrantStatus&& notice) {
+  imported_.take(peer, notice);
+}
+
+/// Their unposted chunks never go out; those that are posted drain.
+void EngineState::stop_transfers(RemoteState& remote, const Error& why) {
+  for (const auto& worker : workers_) worker->end_those_under(remote, why);
 }
 
 }  // namespace weft::core

@@ -54,11 +54,12 @@ Result<void> check_message_size(const Config& config, const Capability& record) 
                           record.provider, record.domain, record.max_send, needed));
 }
 
-// Operations to peers that are alive end in this time; those to dead ones never may.
-constexpr auto drain_time = std::chrono::milliseconds(200);
-
 // What closing gets even if its deadline has passed: the usual case takes a few milliseconds.
 constexpr auto shortest_close = std::chrono::milliseconds(200);
+
+Error closed_error() {
+  return Error(Code::closed, "the engine was closed");
+}
 
 Rail::Settings rail_settings(const Config& config, const Capability& record) {
   Rail::Settings settings;
@@ -82,7 +83,11 @@ Rail::Settings rail_settings(const Config& config, const Capability& record) {
 }  // namespace
 
 EngineState::EngineState(const Config& config, const EngineHooks& hooks)
-    : config_(config), hooks_(hooks) {}
+    : config_(config),
+      hooks_(hooks),
+      owned_([this](LinkId link, Notice notice) { tell(link, std::move(notice)); }),
+      imported_([this](LinkId link, Notice notice) { tell(link, std::move(notice)); },
+                [this](RemoteState& remote, const Error& why) { stop_transfers(remote, why); }) {}
 
 Result<std::shared_ptr<EngineState>> EngineState::open(const Config& call,
                                                        const EngineHooks& hooks) {
@@ -147,6 +152,10 @@ Result<Topology> EngineState::topology(const Config& call) {
   return discover_before_opening(call).map([](Discovery&& discovery) {
     return with_candidates(discovery.here.topology(), discovery.found.candidates);
   });
+}
+
+void EngineState::tell(LinkId link, Notice notice) {
+  if (!hooks_.lose || !hooks_.lose(notice)) control_->send(link, std::move(notice));
 }
 
 EndpointDecorator& endpoint_decorator() {
@@ -224,6 +233,9 @@ void EngineState::introduce_rails() {
         std::clamp(whereabouts_.gbps_of(rail->index()), 0.0, 1e6) * 1000);
   }
   rail_names_ = std::move(names);
+  std::vector<EpochWords::Reader> readers;
+  for (const auto& rail : rails_) readers.push_back({rail->index(), &rail->endpoint()});
+  epoch_words_ = std::make_shared<EpochWords>(std::move(readers));
 }
 
 /// Opens as many rails on it as are best, or asked for; all or none. `count`: those of its
@@ -231,7 +243,7 @@ void EngineState::introduce_rails() {
 Result<void> EngineState::open_nic(const providers::Nic& nic, unsigned& count,
                                    const providers::Wanted& wanted) {
   Rail::Hooks hooks;
-  hooks.find_grant = [this](std::uint64_t lease) { return grants_.find(lease); };
+  hooks.find_grant = [this](std::uint64_t lease) { return owned_.find(lease); };
   hooks.on_broken = [this](PeerState& peer, const Error& error) {
     // Its end may be seen here before the control connection tells of it.
     control_->hang_up(peer.link, "the data path to the peer ended: " + error.to_string(),
@@ -337,8 +349,11 @@ bool EngineState::progress_alive() {
 }
 
 /// Does on the control thread what a progress thread that is stuck in the provider can't: ends what
-/// is overdue, and what waits for peers that are gone.
+/// is overdue, and what waits for peers that are gone. And ends the grants whose time is over: up
+/// to a heartbeat late, which is no harm, since their holders stop by their own clocks, and their
+/// memory is not free before it is revoked.
 void EngineState::stand_in() {
+  owned_.end_expired(Clock::now());
   for (const auto& worker : workers_) worker->end_overdue(Clock::now());
   for (const auto& peer : std::exchange(mourned_, {})) peer->mailbox.close(peer->down_error());
 }
@@ -390,11 +405,10 @@ Result<void> EngineState::close(Deadline deadline) {
   if (closing_.exchange(true)) return {};
   flush(deadline);
   peers_.close();
-  // Goodbye to all; each peer's end also ends its transfers here.
-  auto stopped = control_->stop(deadline);
   unsettled_transfers_.close();
-  wait([&](Deadline until) { return unsettled_transfers_.wait_idle(until); },
-       Deadline::in(drain_time));
+  for (const auto& worker : workers_) worker->end_all(closed_error());
+  give_grants_back(nullptr);
+  auto stopped = control_->stop(deadline);
 
   // Closing endpoints may block for ever in some providers, so it runs aside; what it works on is
   // kept alive by it alone if it is overdue.
@@ -417,14 +431,14 @@ void EngineState::tear_down() {
   for (std::uint32_t calls = calls_; calls > 0; calls = calls_) calls_.wait(calls);
   const std::lock_guard lock(progress_mutex_);
   closed_ = true;
-  const Error closed(Code::closed, "the engine was closed");
   for (const auto& worker : workers_) worker->stop();
   for (const auto& worker : workers_) {
     worker->empty_inbox();
-    worker->end_all(closed);
+    worker->end_all(closed_error());
   }
   for (const auto& rail : rails_) rail->shut();
-  grants_.clear();
+  owned_.clear();
+  epoch_words_->close();
   {
     const std::lock_guard lock(segments_mutex_);
     for (const auto& weak : segments_)

@@ -11,6 +11,9 @@
 namespace weft::core {
 namespace {
 
+// Operations to peers that are alive end in this time; those to dead ones never may.
+constexpr auto drain_time = std::chrono::milliseconds(200);
+
 // Posting receives for a new peer is a matter of microseconds; a thread that does not get to it in
 // this time is stuck.
 constexpr auto meeting_time = std::chrono::seconds(5);
@@ -55,6 +58,28 @@ Result<std::shared_ptr<PeerState>> EngineState::accept(Deadline deadline) {
   if (peer) return peer;
   if (closing_) return fail(Code::closed, "the engine is closed");
   return fail(Code::timed_out, "nobody connected in time");
+}
+
+Result<void> EngineState::disconnect(PeerState& peer) {
+  if (auto own = check_own(peer); !own) return own;
+  const Error why = Error(Code::closed, "this engine disconnected from the peer")
+                        .with_peer(peer.introduction.name);
+  for (const auto& worker : workers_) worker->end_those_of(peer, why);
+  give_grants_back(&peer);
+  control_->hang_up(peer.link, "it disconnected");
+  return {};
+}
+
+/// To one peer, or to all if it is null: what is out under them gets a moment to drain, and what
+/// does not is a matter of the owner's quarantine.
+void EngineState::give_grants_back(const PeerState* peer) {
+  const auto deadline = Deadline::in(drain_time);
+  const auto held = imported_.of(peer);
+  for (const auto& remote : held) remote->users().close();
+  for (const auto& remote : held) {
+    wait([&](Deadline until) { return remote->users().wait_idle(until); }, deadline);
+    imported_.give_back(*remote);
+  }
 }
 
 /// Runs a task between two steps of the worker, whoever makes its steps.
@@ -157,9 +182,11 @@ void EngineState::down(LinkId link, const Error& why) {
   peers_.remove(link);
   const Error error = peer->down_error();
   log(LogLevel::info, "peer {} is down: {}", peer->introduction.name, why.to_string());
-  grants_.link_down(link, error);
+  directory_.link_down(link, error);
+  imported_.link_down(link, error);
+  owned_.link_down(link);
   // At once and here, whatever the progress threads are doing; the rails follow when they can.
-  for (const auto& worker : workers_) worker->end_those_of(*peer);
+  for (const auto& worker : workers_) worker->end_those_of(*peer, error);
   mourned_.push_back(peer);
   forget_on_rails(peer);
   if (was_up && config_.peer_events)

@@ -87,6 +87,9 @@ Result<void> EngineState::check_submission(const PreparedState& prepared,
   if (!prepared.local->belongs_to(*this))
     return fail(Code::invalid_argument, "the list was prepared by another engine");
   if (!peer.up()) return fail(peer.down_error());
+  if (Clock::now() >= prepared.remote->expires())
+    return fail(
+        Error(Code::stale, "the time of the grant is over").with_peer(peer.introduction.name));
   if (active_transfers_ >= config_.max_transfers)
     return fail(Code::queue_full,
                 fmt::format("{} transfers are under way already", config_.max_transfers));
@@ -145,7 +148,11 @@ Result<std::shared_ptr<TransferState>> EngineState::submit(
   submission.transport = options.transport != TransportKind::automatic   ? options.transport
                          : config_.transport != TransportKind::automatic ? config_.transport
                                                                          : TransportKind::one_sided;
-  submission.deadline = options.deadline.value_or(Deadline::in(config_.default_timeout));
+  submission.due = options.deadline.value_or(Deadline::in(config_.default_timeout)).when();
+  if (const auto end = prepared->remote->expires(); end < submission.due) {
+    submission.due = end;
+    submission.due_by_lease = true;
+  }
   if (options.signal) {
     submission.signal_bytes.assign(options.signal->bytes.begin(), options.signal->bytes.end());
     options.signal->bytes = {};
@@ -159,8 +166,7 @@ Result<std::shared_ptr<TransferState>> EngineState::submit(
       unsettled(unsettled_transfers_);
   if (!local) return fail(Code::closed, "the local segment is being released");
   if (!remote)
-    return fail(Error(Code::stale, "the grant was revoked by its owner")
-                    .with_peer(peer->introduction.name));
+    return fail(Error(Code::stale, "the owner ended the grant").with_peer(peer->introduction.name));
   if (!unsettled) return fail(Code::closed, "the engine is closed");
   for (Entered* each : {&local, &remote, &unsettled}) each->keep();  // transfer_quiescent() leaves
   ++active_transfers_;

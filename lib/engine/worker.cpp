@@ -39,7 +39,7 @@ constexpr auto quiet_interval = milliseconds(1);
 constexpr auto longest_interval = milliseconds(500);
 
 Clock::rep deadline_count(const TransferState& transfer) {
-  return transfer.submission().deadline.when().time_since_epoch().count();
+  return transfer.due().time_since_epoch().count();
 }
 
 }  // namespace
@@ -178,20 +178,29 @@ void Worker::watch(const std::shared_ptr<TransferState>& transfer) {
     sweep = watched_.size() >= sweep_at_;
   }
   if (sweep) take_watched([](auto&) { return false; });
-  // The peer may have died just now; if it dies later, the transfer is found here.
+  // The peer may have died just now, or the grant been ended; later the transfer is found here.
   if (!transfer->peer().up()) transfer->end_early(State::failed, transfer->peer().down_error());
+  if (transfer->prepared().remote->users().closed())
+    transfer->end_early(State::failed, Error(Code::stale, "the owner ended the grant")
+                                           .with_peer(transfer->peer().introduction.name));
 }
 
 void Worker::end_overdue(Clock::time_point now) {
   if (now.time_since_epoch().count() < next_deadline_) return;
-  for (const auto& each : take_watched([&](auto& transfer) { return transfer.overdue(now); }))
-    each->end_early(State::timed_out, Error(Code::timed_out, "the transfer's deadline passed")
-                                          .with_peer(each->peer().introduction.name));
+  for (const auto& each : take_watched([&](auto& transfer) { return now >= transfer.due(); }))
+    each->end_overdue();
 }
 
-void Worker::end_those_of(PeerState& peer) {
+void Worker::end_those_of(const PeerState& peer, const Error& why) {
   for (const auto& each : take_watched([&](auto& transfer) { return &transfer.peer() == &peer; }))
-    each->end_early(State::failed, peer.down_error());
+    each->end_early(State::failed, why);
+}
+
+void Worker::end_those_under(const RemoteState& remote, const Error& why) {
+  for (const auto& each : take_watched([&](auto& transfer) {
+         return transfer.prepared().remote.get() == &remote && !transfer.signal_raised();
+       }))
+    each->end_early(State::failed, why);
 }
 
 void Worker::end_all(const Error& error) {

@@ -41,7 +41,9 @@ class Worker {
   /// stead, should it be stuck in a call to the provider.
   void end_overdue(Clock::time_point now);
   /// Ends those with a peer that went down.
-  void end_those_of(PeerState& peer);
+  void end_those_of(const PeerState& peer, const Error& why);
+  /// Ends those under a grant whose owner has ended it, but for those that are done with it.
+  void end_those_under(const RemoteState& remote, const Error& why);
   /// Ends all, because the engine closes.
   void end_all(const Error& error);
   void attend(Rail& rail, std::shared_ptr<PeerState> peer);

@@ -81,12 +81,16 @@ Lane::Pulled Lane::pull(TransferState& transfer) {
   return pull_proof(transfer, *route);
 }
 
-/// What proves that chunks are visible goes through the relay, since the target has to answer.
+/// What proves that chunks are visible goes through the relay, since the target has to answer; the
+/// word of a lease is read like other bytes.
 Lane::Pulled Lane::pull_proof(TransferState& transfer, Route& route) {
-  if (room(relay_, route) == 0) return Pulled::nothing_now;
+  const auto kind = transfer.owed_proof(rail_);
+  if (!kind) return Pulled::all;
+  Transport& transport = *kind == Chunk::Kind::arrival ? relay_ : one_sided_;
+  if (room(transport, route) == 0) return Pulled::nothing_now;
   Chunk proof;
-  if (!transfer.take_proof(rail_, proof)) return Pulled::all;
-  return send_off(transfer, route, relay_, proof) ? Pulled::some : Pulled::all;
+  if (!transfer.take_proof(rail_, *kind, proof)) return Pulled::some;  // another may be owed
+  return send_off(transfer, route, transport, proof) ? Pulled::some : Pulled::all;
 }
 
 /// False if this lane can't carry the transfer any more.
@@ -155,10 +159,12 @@ std::size_t Lane::retry_held() {
 /// the transfer.
 void Lane::post_failed(Op& op, const providers::Post& post) {
   const auto transfer = op.transfer->shared_from_this();
-  const Error error = error_of(op, post.fabric_code, {});
+  providers::Completion refused;
+  refused.fabric_code = post.fabric_code;
+  const Error error = error_of(op, refused);
   const Chunk chunk = op.chunk;
   free_op(op);
-  if (!chunk.proof) return leave(*transfer, chunk, error);
+  if (chunk.kind != Chunk::Kind::arrival) return leave(*transfer, chunk, error);
   std::erase(active_, transfer);
   transfer->failed(chunk, error);
 }
@@ -168,7 +174,9 @@ void Lane::post_failed(Op& op, const providers::Post& post) {
 void Lane::path_failed(TransferState& transfer, Route& route, const Chunk& chunk,
                        const Error& error) {
   set_aside(route, transfer.peer(), error);
-  leave(transfer, chunk, error);
+  Chunk again = chunk;
+  again.touched = true;
+  leave(transfer, again, error);
 }
 
 void Lane::timed_out(const TransferState& transfer) {
@@ -186,10 +194,11 @@ void Lane::chunk_ended(Op& op, const providers::Completion& completion) {
   TransferState& transfer = *op.transfer;
   const Chunk chunk = op.chunk;
   if (!completion.ok) {
-    Error error = error_of(op, completion.fabric_code, completion.text);
+    Error error = error_of(op, completion);
     Route& route = *op.route;
     free_op(op, true);
-    if (completion.path_failed && !chunk.proof && !transfer.ended() && !route.dead)
+    if (completion.path_failed && chunk.kind != Chunk::Kind::arrival && !transfer.ended() &&
+        !route.dead)
       return path_failed(transfer, route, chunk, error);
     return transfer.failed(chunk, std::move(error));
   }
@@ -211,8 +220,11 @@ void Lane::peer_died(Route& route) {
 
 Lane::Orphans Lane::take_orphans() {
   Orphans orphans;
-  for (Op& op : ops_)
-    if (op.transfer != nullptr) orphans.emplace_back(op.transfer->shared_from_this(), op.chunk);
+  for (Op& op : ops_) {
+    if (op.transfer == nullptr) continue;
+    orphans.emplace_back(op.transfer->shared_from_this(), op.chunk);
+    orphans.back().second.touched = true;
+  }
   return orphans;
 }
 
@@ -245,7 +257,8 @@ void Lane::free_op(Op& op, bool failed) {
   (failed ? failed_ops_ : free_ops_).push_back(&op);
 }
 
-Error Lane::error_of(const Op& op, int fabric_code, std::string_view text) const {
+Error Lane::error_of(const Op& op, const providers::Completion& completion) const {
+  const int fabric_code = completion.fabric_code;
   const char* operation = op.transfer->prepared().direction == Direction::write ? "write" : "read";
   const PeerState& peer = op.transfer->peer();
   Code code = Code::fabric_failed;
@@ -253,13 +266,15 @@ Error Lane::error_of(const Op& op, int fabric_code, std::string_view text) const
   if (!peer.up()) {
     code = Code::peer_down;
     reason = "the peer went down";
-  } else if (fabric_code == 0) {
-    code = Code::remote_failed;
-    reason = text;
-  } else if (!text.empty()) {
-    reason += fmt::format(" ({})", text);
+  } else if (completion.refusal != Code{}) {
+    code = completion.refusal;
+    reason = completion.text;
+  } else if (!completion.text.empty()) {
+    reason += fmt::format(" ({})", completion.text);
   }
-  return Error(code, fmt::format("a {} of {} bytes failed: {}", operation, op.chunk.length, reason))
+  std::string what = op.chunk.proof() ? fmt::format("proving that a {} counts", operation)
+                                      : fmt::format("a {} of {} bytes", operation, op.chunk.length);
+  return Error(code, fmt::format("{} failed: {}", what, reason))
       .with_peer(peer.introduction.name)
       .with_rail(rail_name_)
       .with_operation(operation)

@@ -68,7 +68,7 @@ class Lane final : private ChunkSink {
   void post_failed(Op& op, const providers::Post& post);
   Op& make_op(TransferState& transfer, Route& route, Transport& transport, const Chunk& chunk);
   void free_op(Op& op, bool failed = false);
-  Error error_of(const Op& op, int fabric_code, std::string_view text) const;
+  Error error_of(const Op& op, const providers::Completion& completion) const;
 
   const std::size_t rail_;
   const std::string rail_name_;

@@ -5,15 +5,12 @@
 namespace weft::core {
 namespace {
 
-std::unique_ptr<Transport> decorated(std::unique_ptr<Transport> transport,
+template <typename Kind>
+std::unique_ptr<Transport> decorated(std::unique_ptr<Kind> transport, Kind*& inner,
                                      const TransportDecorator& decorate) {
-  return decorate ? decorate(std::move(transport)) : std::move(transport);
-}
-
-std::unique_ptr<Transport> make_relay(std::unique_ptr<Relay> relay, Relay*& made,
-                                      const TransportDecorator& decorate) {
-  made = relay.get();
-  return decorated(std::move(relay), decorate);
+  inner = transport.get();
+  if (!decorate) return transport;
+  return decorate(std::move(transport));
 }
 
 }  // namespace
@@ -25,10 +22,10 @@ Rail::Rail(std::uint32_t index, std::string name, std::unique_ptr<providers::End
       chunk_limit_(settings.chunk_limit),
       endpoint_(std::move(endpoint)),
       one_sided_(decorated(std::make_unique<OneSided>(*endpoint_, index, settings.chunk_limit),
-                           hooks.decorate)),
+                           rma_, hooks.decorate)),
       relay_transport_(
-          make_relay(std::make_unique<Relay>(*endpoint_, index, settings.relay, hooks.find_grant),
-                     relay_, hooks.decorate)),
+          decorated(std::make_unique<Relay>(*endpoint_, index, settings.relay, hooks.find_grant),
+                    relay_, hooks.decorate)),
       lane_(index, name_, settings.window, *one_sided_, *relay_transport_),
       channel_(*endpoint_, name_, settings.messages, hooks.on_broken, hooks.tell) {}
 
@@ -42,10 +39,12 @@ Result<void> Rail::add_peer(const std::shared_ptr<PeerState>& peer, std::uint64_
   Route& route = *peer->route_by_rail[index_];
   route.added = true;
   ++peers_;
-  return relay_->add_peer(peer, route, own_token).and_then([&]() -> Result<void> {
-    if (&peer->message_rail() != this) return {};
-    return channel_.add_peer(peer, own_token);
-  });
+  return rma_->prepare()
+      .and_then([&] { return relay_->add_peer(peer, route, own_token); })
+      .and_then([&]() -> Result<void> {
+        if (&peer->message_rail() != this) return {};
+        return channel_.add_peer(peer, own_token);
+      });
 }
 
 void Rail::peer_died(const std::shared_ptr<PeerState>& peer) {

@@ -92,7 +92,9 @@ class Rail {
   // Everything below refers to it.
   const std::unique_ptr<providers::Endpoint> endpoint_;
   Worker* worker_ = nullptr;
-  Relay* relay_ = nullptr;  // what relay_transport_ is or wraps
+  // What the two transports are, or wrap.
+  OneSided* rma_ = nullptr;
+  Relay* relay_ = nullptr;
   const std::unique_ptr<Transport> one_sided_, relay_transport_;
   Lane lane_;
   Channel channel_;

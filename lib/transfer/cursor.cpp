@@ -20,7 +20,8 @@ std::optional<Chunk> Cursor::next(std::uint64_t limit) {
   }
   if (run_.length == 0) return std::nullopt;
   const std::uint64_t length = std::min(run_.length, limit);
-  const Chunk chunk{run_.local, run_.remote, length};
+  const Chunk chunk{run_.local, run_.remote, length, walked_};
+  walked_ += length;
   run_ = {run_.local + length, run_.remote + length, run_.length - length};
   if (run_.length == 0) skip_empty();
   return chunk;

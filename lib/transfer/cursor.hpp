@@ -12,13 +12,24 @@ namespace weft::core {
 
 /// What a transport is handed at a time.
 struct Chunk {
+  enum class Kind : std::uint8_t {
+    bytes,
+    // Proofs move nothing of the application's, and go out when all bytes have come home.
+    // A round trip behind the bytes that the same rail has moved: they are visible at the target
+    // (CompletionProof). `local` is the rail, `remote` the position of the target's.
+    arrival,
+    // Reads the epoch word of the lease, over any rail: the bytes were read while the lease held.
+    epoch,
+  };
   std::uint64_t local = 0;   // offset in the local segment
   std::uint64_t remote = 0;  // offset in the peer's segment
   std::uint64_t length = 0;
-  // No bytes, but a round trip behind those that the same rail has moved: it proves that they are
-  // visible at the target (CompletionProof). `local` is then the rail, `remote` the position of the
-  // target's.
-  bool proof = false;
+  std::uint64_t at = 0;  // bytes of the transfer before it, in the order of its pieces
+  Kind kind = Kind::bytes;
+  bool touched = false;    // an attempt has failed that may have moved some of its bytes
+  std::uint32_t slot = 0;  // the transfer's own
+
+  bool proof() const noexcept { return kind != Kind::bytes; }
 };
 
 /// Constant size, however long the list: work is found when it is asked for. Pieces that follow
@@ -35,6 +46,8 @@ class Cursor {
   /// The next chunk of at most `limit` bytes; empty at the end.
   std::optional<Chunk> next(std::uint64_t limit);
   bool exhausted() const noexcept { return run_.length == 0 && position_ == count_; }
+  /// Bytes handed out so far.
+  std::uint64_t walked() const noexcept { return walked_; }
   /// Runs begun so far.
   std::uint64_t runs() const noexcept { return runs_; }
 
@@ -53,6 +66,7 @@ class Cursor {
   std::size_t position_ = 0;  // of the next piece not yet in run_
   Pair run_;                  // what is left of the current run, as far as it was looked at
   std::uint64_t runs_ = 0;
+  std::uint64_t walked_ = 0;
 };
 
 }  // namespace weft::core

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "memory/grant_state.hpp"
+#include "lease/grant_state.hpp"
 
 namespace weft::core {
 namespace {

@@ -35,27 +35,64 @@ std::size_t TransferState::take(std::span<Chunk> into, std::uint64_t limit) {
     if (!chunk) break;
     into[count++] = *chunk;
   }
-  outstanding_ += count;
   operations_ += count;
+  for (Chunk& chunk : into.first(count)) went_out(chunk);
   return count;
 }
 
-bool TransferState::take_proof(std::size_t rail, Chunk& into) {
+std::vector<Chunk>::const_iterator TransferState::find_proof(std::size_t rail) const {
+  return std::find_if(proofs_.begin(), proofs_.end(), [&](const Chunk& each) {
+    return each.kind == Chunk::Kind::epoch || each.local == rail;
+  });
+}
+
+std::optional<Chunk::Kind> TransferState::owed_proof(std::size_t rail) const {
+  const std::lock_guard lock(mutex_);
+  if (ended() || cancel_asked_) return std::nullopt;
+  const auto owed = find_proof(rail);
+  return owed == proofs_.end() ? std::nullopt : std::optional(owed->kind);
+}
+
+bool TransferState::take_proof(std::size_t rail, Chunk::Kind kind, Chunk& into) {
   const std::lock_guard lock(mutex_);
   if (ended() || cancel_asked_) return false;
-  const auto owed = std::find_if(proofs_.begin(), proofs_.end(),
-                                 [&](const Chunk& each) { return each.local == rail; });
-  if (owed == proofs_.end()) return false;
+  const auto owed = find_proof(rail);
+  if (owed == proofs_.end() || owed->kind != kind) return false;
   into = *owed;
   proofs_.erase(owed);
-  ++outstanding_;
+  went_out(into);
   return true;
+}
+
+void TransferState::went_out(Chunk& chunk) {
+  ++outstanding_;
+  if (chunk.proof()) {
+    ++proofs_out_;
+    return;
+  }
+  if (free_slots_.empty()) {
+    free_slots_.push_back(static_cast<std::uint32_t>(out_.size()));
+    out_.emplace_back();
+  }
+  chunk.slot = free_slots_.back();
+  free_slots_.pop_back();
+  out_[chunk.slot] = {chunk.at, chunk.length};
+}
+
+void TransferState::came_home(const Chunk& chunk) {
+  --outstanding_;
+  if (chunk.proof()) {
+    --proofs_out_;
+    return;
+  }
+  out_[chunk.slot].length = 0;
+  free_slots_.push_back(chunk.slot);
 }
 
 void TransferState::completed(std::size_t rail, const Chunk& chunk) {
   std::unique_lock lock(mutex_);
-  --outstanding_;
-  if (chunk.proof) return carry_out(next_step(), std::move(lock));
+  came_home(chunk);
+  if (chunk.proof()) return carry_out(next_step(), std::move(lock));
   bytes_done_ += chunk.length;
   shares_[rail].operations += 1;
   shares_[rail].bytes += chunk.length;
@@ -64,8 +101,8 @@ void TransferState::completed(std::size_t rail, const Chunk& chunk) {
 
 void TransferState::give_back(const Chunk& chunk) {
   std::unique_lock lock(mutex_);
-  --outstanding_;
-  if (chunk.proof) {
+  came_home(chunk);
+  if (chunk.proof()) {
     proofs_.push_back(chunk);
   } else {
     --operations_;
@@ -76,9 +113,13 @@ void TransferState::give_back(const Chunk& chunk) {
   host_.offer_again(shared_from_this());
 }
 
-void TransferState::failed(const Chunk&, Error error) {
+void TransferState::failed(const Chunk& chunk, Error error) {
   std::unique_lock lock(mutex_);
-  --outstanding_;
+  came_home(chunk);
+  if (chunk.proof())
+    disproven_ = true;
+  else
+    doubtful_.push_back({chunk.at, chunk.length});
   if (ended()) return carry_out(next_step(), std::move(lock));
   end_locked(State::failed, std::move(error), std::move(lock));
 }
@@ -102,6 +143,15 @@ void TransferState::end_early(State state, Error error) {
   if (!ended()) end_locked(state, std::move(error), std::move(lock));
 }
 
+void TransferState::end_overdue() {
+  const std::string& name = peer().introduction.name;
+  if (submission_.due_by_lease)
+    return end_early(State::failed,
+                     Error(Code::stale, "the time of the grant is over").with_peer(name));
+  end_early(State::timed_out,
+            Error(Code::timed_out, "the transfer's deadline passed").with_peer(name));
+}
+
 void TransferState::signal_ended(const std::optional<Error>& error) {
   std::unique_lock lock(mutex_);
   signalling_ = false;
@@ -116,16 +166,20 @@ void TransferState::cancel() {
   carry_out(next_step(), std::move(lock));
 }
 
-/// Reads bring their own proof, and over the relay it is the peer that says so.
+/// Over the relay it is the peer that says what it has done, and while the grant held. A read by
+/// RMA is worth something only if the lease still held when all its bytes had come.
 void TransferState::plan_proofs() {
   proofs_planned_ = true;
-  if (prepared().direction == Direction::read || submission_.transport == TransportKind::relay)
+  if (submission_.transport == TransportKind::relay || submission_.bytes == 0) return;
+  if (prepared().direction == Direction::read) {
+    proofs_.push_back({.kind = Chunk::Kind::epoch});
     return;
+  }
   for (std::size_t rail = 0; rail < shares_.size(); ++rail) {
     if (shares_[rail].operations == 0) continue;
     const std::size_t wanted = host_.proofs_of(*this, rail);
     for (std::size_t target = 0; target < wanted; ++target)
-      proofs_.push_back({.local = rail, .remote = target, .proof = true});
+      proofs_.push_back({.local = rail, .remote = target, .kind = Chunk::Kind::arrival});
   }
 }
 
@@ -172,6 +226,7 @@ void TransferState::end_locked(State state, std::optional<Error> error,
   const auto alive = shared_from_this();
   error_ = std::move(error);
   ended_at_ = Clock::now();
+  arrived_is_placed_ = needs_no_proof();
   state_.store(state, std::memory_order_release);
   lock.unlock();
   host_.transfer_ended(*this);
@@ -204,6 +259,11 @@ bool TransferState::stopped() const {
   return ended() || cancel_asked_;
 }
 
+bool TransferState::signal_raised() const {
+  const std::lock_guard lock(mutex_);
+  return signal_raised_;
+}
+
 bool TransferState::signal_withheld() const {
   const std::lock_guard lock(mutex_);
   return ended() && submission_.options.signal.has_value() && !signal_raised_;
@@ -223,6 +283,28 @@ bool TransferState::wait_quiescent(Deadline deadline) const {
   std::unique_lock lock(mutex_);
   return changed_.wait_until(lock, deadline.when(),
                              [&] { return announced_ && outstanding_ == 0; });
+}
+
+/// Whether chunks that have come home are placed for sure.
+bool TransferState::needs_no_proof() const {
+  if (proven() || submission_.transport == TransportKind::relay) return true;
+  if (prepared().direction == Direction::read) return false;
+  for (std::size_t rail = 0; rail < shares_.size(); ++rail)
+    if (shares_[rail].operations > 0 && host_.proofs_of(*this, rail) > 0) return false;
+  return true;
+}
+
+std::vector<Placed> TransferState::placed() const {
+  const std::lock_guard lock(mutex_);
+  const auto* picks = submission_.picks ? &*submission_.picks : nullptr;
+  std::vector<Span> untouched{{cursor_.walked(), submission_.bytes - cursor_.walked()}};
+  std::vector<Span> unknown = doubtful_;
+  for (const Chunk& chunk : returned_)
+    (chunk.touched ? unknown : untouched).push_back({chunk.at, chunk.length});
+  for (const Span& out : out_)
+    if (out.length > 0) unknown.push_back(out);
+  if (!arrived_is_placed_) unknown = {{0, submission_.bytes}};
+  return outcome_of(prepared().pieces, picks, std::move(unknown), std::move(untouched));
 }
 
 Report TransferState::report() const {

@@ -10,10 +10,11 @@
 #include <vector>
 #include <weft/transfer.hpp>
 
-#include "memory/remote_state.hpp"
+#include "lease/remote_state.hpp"
 #include "memory/segment_state.hpp"
 #include "peer/path.hpp"
 #include "transfer/cursor.hpp"
+#include "transfer/outcome.hpp"
 
 namespace weft::core {
 
@@ -61,7 +62,8 @@ struct Submission {
   std::uint64_t bytes = 0;
   TransferOptions options;
   Blob signal_bytes;
-  Deadline deadline = Deadline::now();
+  Clock::time_point due;      // the deadline, or the end of the grant's time if that comes first
+  bool due_by_lease = false;  // it is the latter
   TransportKind transport = TransportKind::one_sided;
   std::shared_ptr<const std::vector<std::string>> rail_names;  // of the engine, for the report
 };
@@ -76,8 +78,10 @@ class TransferState : public std::enable_shared_from_this<TransferState> {
   // For lanes.
   /// Takes up to `into.size()` chunks of at most `limit` bytes. 0: nothing to take now.
   std::size_t take(std::span<Chunk> into, std::uint64_t limit);
-  /// Takes a proof that this rail owes; false if there is none.
-  bool take_proof(std::size_t rail, Chunk& into);
+  /// The kind of proof that this rail may carry now; empty if there is none.
+  std::optional<Chunk::Kind> owed_proof(std::size_t rail) const;
+  /// Takes one of that kind; false if somebody else was faster.
+  bool take_proof(std::size_t rail, Chunk::Kind kind, Chunk& into);
   void completed(std::size_t rail, const Chunk& chunk);
   /// The chunk was certainly not carried out, or may be carried out again: somebody else may; in
   /// the case of a proof, its rail.
@@ -102,7 +106,11 @@ class TransferState : public std::enable_shared_from_this<TransferState> {
   void end_early(State state, Error error);
   /// The signal went out, or why not.
   void signal_ended(const std::optional<Error>& error);
-  bool overdue(Clock::time_point now) const noexcept { return now >= submission_.deadline.when(); }
+  /// All it had to do under its grant is done.
+  bool signal_raised() const;
+  /// When it ends whatever it has come to: its deadline, or that of its grant.
+  Clock::time_point due() const noexcept { return submission_.due; }
+  void end_overdue();
 
   // For the application.
   State state() const noexcept { return state_.load(std::memory_order_acquire); }
@@ -110,6 +118,7 @@ class TransferState : public std::enable_shared_from_this<TransferState> {
   bool quiescent() const;
   void cancel();
   Report report() const;
+  std::vector<Placed> placed() const;
   std::optional<Error> error() const;
   /// False if the deadline passed first.
   bool wait_ended(Deadline deadline) const;
@@ -125,8 +134,14 @@ class TransferState : public std::enable_shared_from_this<TransferState> {
  private:
   enum class Next { nothing, prove, raise_signal, end };
   bool carried() const { return cursor_.exhausted() && returned_.empty(); }
-  bool proven() const { return proofs_planned_ && proofs_.empty(); }
+  bool proven() const {
+    return proofs_planned_ && proofs_.empty() && proofs_out_ == 0 && !disproven_;
+  }
   void plan_proofs();
+  bool needs_no_proof() const;
+  std::vector<Chunk>::const_iterator find_proof(std::size_t rail) const;
+  void went_out(Chunk& chunk);
+  void came_home(const Chunk& chunk);
   /// What follows when chunks have come home. With the lock held.
   Next next_step();
   void carry_out(Next next, std::unique_lock<std::mutex> lock);
@@ -144,7 +159,13 @@ class TransferState : public std::enable_shared_from_this<TransferState> {
   std::vector<Chunk> returned_;
   std::vector<Chunk> proofs_;  // owed once all chunks are home, and not taken
   bool proofs_planned_ = false;
+  std::uint64_t proofs_out_ = 0;
+  bool disproven_ = false;  // one has failed
   std::uint64_t outstanding_ = 0;
+  std::vector<Span> out_;  // by slot; of length 0 where it is free
+  std::vector<std::uint32_t> free_slots_;
+  std::vector<Span> doubtful_;      // failed, and carried by nobody
+  bool arrived_is_placed_ = false;  // known from the end on
   std::vector<std::size_t> rails_;  // fixed at the start
   std::vector<std::size_t> lanes_;
   std::vector<std::size_t> left_;  // lanes that could not carry it

@@ -63,7 +63,7 @@ providers::Post Relay::post(Op& op) {
   Buffer* buffer = sends_.take();
   if (buffer == nullptr) return {providers::PostStatus::again, 0};
   const PreparedState& prepared = op.transfer->prepared();
-  const bool proof = op.chunk.proof;
+  const bool proof = op.chunk.proof();
   const bool write = prepared.direction == Direction::write && !proof;
   const Kind kind = proof ? Kind::proof : (write ? Kind::write : Kind::read);
   const std::uint64_t number = next_number_++;
@@ -118,6 +118,7 @@ void Relay::peer_died(Route& route) {
     if (op->route == &route) numbers.push_back(number);
   providers::Completion failed;
   failed.ok = false;
+  failed.refusal = Code::peer_down;
   failed.text = "the peer went down";
   for (const std::uint64_t number : numbers) finish(number, failed);
 }
@@ -256,13 +257,14 @@ void Relay::answered(const Link& link, std::uint64_t operation, Code status,
   if (entry == pending_.end() || entry->second->route != link.route) return;
   Op& op = *entry->second;
   const PreparedState& prepared = op.transfer->prepared();
-  const bool read = prepared.direction == Direction::read && !op.chunk.proof;
+  const bool read = prepared.direction == Direction::read && !op.chunk.proof();
   providers::Completion completion;
   if (status == Code{} && length != (read ? op.chunk.length : 0)) status = Code::protocol_mismatch;
   std::string refusal;
   if (status != Code{}) {
     refusal = fmt::format("the peer refused: {}", to_string(status));
     completion.ok = false;
+    completion.refusal = status;
     completion.text = refusal;
   } else if (read) {
     const SegmentState& segment = *prepared.local;

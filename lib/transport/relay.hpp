@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "memory/grant_state.hpp"
+#include "lease/grant_state.hpp"
 #include "message/buffer_pool.hpp"
 #include "transport/transport.hpp"
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "endpoint.hpp"
+#include "message/buffer_pool.hpp"
 #include "peer/route.hpp"
 #include "transfer/cursor.hpp"
 
@@ -19,7 +20,8 @@ struct Op : providers::Posted {
   Route* route = nullptr;
   Transport* transport = nullptr;
   Chunk chunk;
-  bool out = false;  // posted, and not ended
+  Buffer* landing = nullptr;  // of an epoch word
+  bool out = false;           // posted, and not ended
 };
 
 /// Learns how a chunk ended, exactly once for each that was posted.

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "control_generated.h"
+#include "wire/ttl.hpp"
 
 namespace weft::core {
 namespace {
@@ -104,16 +105,16 @@ struct Encoder {
                                        sentence_of(to, failed.reason)));
   }
   Body operator()(const RevokeRequest& revoke) const {
-    return body(fb::CreateRevokeRequest(to, revoke.request, revoke.lease));
+    return body(fb::CreateRevokeRequest(to, revoke.lease));
   }
   Body operator()(const RevokeConfirmed& revoked) const {
-    return body(fb::CreateRevokeConfirmed(to, revoked.request));
+    return body(fb::CreateRevokeConfirmed(to, revoked.lease));
   }
   Body operator()(const GrantQuery& query) const {
     return body(fb::CreateGrantQuery(to, query.request, query.lease));
   }
   Body operator()(const GrantStatus& status) const {
-    return body(fb::CreateGrantStatus(to, status.request, status.held));
+    return body(fb::CreateGrantStatus(to, status.request, status.held, ttl_to(status.left)));
   }
   Body operator()(const DetouredMessage& detoured) const {
     return body(fb::CreateDetouredMessage(to, bytes_of(to, detoured.bytes)));
@@ -289,18 +290,17 @@ Result<ControlMessage> from(const fb::Envelope& envelope) {
       return Notice(
           SignalFailed{failed.signal(), code_from(failed.code()), sentence_from(failed.reason())});
     }
-    case fb::Body::RevokeRequest: {
-      const fb::RevokeRequest& revoke = *envelope.body_as_RevokeRequest();
-      return Notice(RevokeRequest{revoke.request(), revoke.lease()});
-    }
+    case fb::Body::RevokeRequest:
+      return Notice(RevokeRequest{envelope.body_as_RevokeRequest()->lease()});
     case fb::Body::RevokeConfirmed:
-      return Notice(RevokeConfirmed{envelope.body_as_RevokeConfirmed()->request()});
+      return Notice(RevokeConfirmed{envelope.body_as_RevokeConfirmed()->lease()});
     case fb::Body::GrantQuery:
       return Notice(GrantQuery{envelope.body_as_GrantQuery()->request(),
                                envelope.body_as_GrantQuery()->lease()});
-    case fb::Body::GrantStatus:
-      return Notice(GrantStatus{envelope.body_as_GrantStatus()->request(),
-                                envelope.body_as_GrantStatus()->held()});
+    case fb::Body::GrantStatus: {
+      const fb::GrantStatus& status = *envelope.body_as_GrantStatus();
+      return Notice(GrantStatus{status.request(), status.held(), ttl_from(status.left_ns())});
+    }
     case fb::Body::DetouredMessage:
       return from(*envelope.body_as_DetouredMessage());
     case fb::Body::DetourTaken:

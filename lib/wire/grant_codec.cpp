@@ -3,11 +3,12 @@
 #include <fmt/format.h>
 
 #include "grant_generated.h"
+#include "wire/ttl.hpp"
 
 namespace weft::core {
 namespace {
 
-constexpr std::uint16_t version = 1;
+constexpr std::uint16_t version = 2;
 // Far above any real machine.
 constexpr std::size_t max_rails = 256;
 constexpr std::size_t max_name = 255;
@@ -22,6 +23,17 @@ bool ranges_hold(const std::vector<Range>& ranges, std::uint64_t size) {
   return !ranges.empty();
 }
 
+/// False if there are too many, or one of a rail that no machine has.
+template <typename WireKey>
+bool read_keys(const flatbuffers::Vector<const WireKey*>& from, std::vector<RailKey>& into) {
+  if (from.size() > max_rails) return false;
+  for (const WireKey* key : from) {
+    if (key->rail() >= max_rails) return false;
+    into.push_back({key->rail(), key->base(), key->key()});
+  }
+  return true;
+}
+
 tl::unexpected<Error> malformed(std::string_view what) {
   return fail(Code::invalid_argument, fmt::format("this is not a grant of Weft's: {}", what));
 }
@@ -34,7 +46,11 @@ Blob encode_grant(const GrantDescription& grant) {
   for (const Range& range : grant.ranges) ranges.emplace_back(range.offset, range.length);
   std::vector<wire::RailKey> keys;
   for (const RailKey& key : grant.keys) keys.emplace_back(key.base, key.key, key.rail);
-  const auto lease = wire::CreateLease(builder, grant.lease);
+  std::vector<wire::EpochKey> words;
+  for (const RailKey& key : grant.epoch_keys) words.emplace_back(key.base, key.key, key.rail);
+  const auto word_list = builder.CreateVectorOfStructs(words);
+  const auto lease =
+      wire::CreateLease(builder, grant.lease, ttl_to(grant.ttl), grant.epoch, word_list);
   const auto engine = builder.CreateString(grant.engine);
   const auto address = builder.CreateString(grant.address);
   const auto range_list = builder.CreateVectorOfStructs(ranges);
@@ -64,8 +80,8 @@ Result<GrantDescription> decode_grant(Bytes bytes) {
         fmt::format("the grant has version {}, this engine reads {}", wire.version(), version));
   if (wire.engine()->size() == 0 || wire.engine()->size() > max_name)
     return malformed("its engine has no proper name");
-  if (wire.ranges()->size() > max_granted_ranges || wire.keys()->size() > max_rails)
-    return malformed("it lists more ranges or rails than any machine has");
+  if (wire.ranges()->size() > max_granted_ranges)
+    return malformed("it lists more ranges than any grant may have");
   if (wire.rights() < 1 || wire.rights() > 3) return malformed("its rights are unknown");
   if (wire.memory_kind() > 1) return malformed("its kind of memory is unknown");
 
@@ -78,12 +94,13 @@ Result<GrantDescription> decode_grant(Bytes bytes) {
   grant.place = {static_cast<MemoryKind>(wire.memory_kind()), wire.numa_node(), wire.device()};
   grant.rights = static_cast<Rights>(wire.rights());
   grant.lease = wire.lease()->id();
+  grant.ttl = ttl_from(wire.lease()->ttl_ns());
+  grant.epoch = wire.lease()->epoch();
   for (const wire::GrantedRange* range : *wire.ranges())
     grant.ranges.push_back({range->offset(), range->length()});
-  for (const wire::RailKey* key : *wire.keys()) {
-    if (key->rail() >= max_rails) return malformed("it names a rail that no machine has");
-    grant.keys.push_back({key->rail(), key->base(), key->key()});
-  }
+  if (!read_keys(*wire.keys(), grant.keys) ||
+      !read_keys(*wire.lease()->epoch_keys(), grant.epoch_keys))
+    return malformed("it lists more rails than any machine has");
   if (!ranges_hold(grant.ranges, grant.segment_size))
     return malformed("its ranges overlap or leave the segment");
   return grant;

@@ -23,8 +23,11 @@ struct GrantDescription {
   Place place;
   Rights rights = Rights::read;
   std::uint64_t lease = 0;
-  std::vector<Range> ranges;  // sorted, not empty, inside the segment, not overlapping
+  Nanoseconds ttl = unlimited;  // from when it was made
+  std::uint64_t epoch = 0;      // what the lease's word holds while the lease does
+  std::vector<Range> ranges;    // sorted, not empty, inside the segment, not overlapping
   std::vector<RailKey> keys;
+  std::vector<RailKey> epoch_keys;  // of the lease's word
 };
 
 /// Most ranges of one grant: a bound against made-up blobs.

@@ -68,7 +68,7 @@ struct Bench {
     Submission submission;
     submission.bytes = prepared->bytes;
     submission.prepared = std::move(prepared);
-    submission.deadline = Deadline::in(std::chrono::minutes(1));
+    submission.due = Clock::now() + std::chrono::minutes(1);
     submission.rail_names = names;
     auto transfer = std::make_shared<TransferState>(std::move(submission), host);
     transfer->start({0});

@@ -12,14 +12,20 @@ namespace weft::providers::shm {
 namespace {
 
 // A copy takes well under a millisecond; a process that was stopped within one may take for ever.
-constexpr auto longest_copy = std::chrono::seconds(2);
+constexpr auto longest_copy = std::chrono::milliseconds(500);
 
 class ShmRegistration final : public Registration {
  public:
   ShmRegistration(Registrations& registrations, std::uint64_t key)
-      : registrations_(registrations), key_(key) {}
+      : registrations_(registrations), key_(key), open_key_(key) {}
+  /// What was waited for in vain is not waited for once more.
   ~ShmRegistration() override {
-    if (key_ != 0) registrations_.close(key_);
+    if (!abandoned_) ShmRegistration::close();
+  }
+  bool close() override {
+    if (open_key_ != 0 && registrations_.close(open_key_)) open_key_ = 0;
+    abandoned_ = open_key_ != 0;
+    return !abandoned_;
   }
   void* descriptor() const noexcept override { return nullptr; }
   std::uint64_t key() const noexcept override { return key_; }
@@ -27,6 +33,8 @@ class ShmRegistration final : public Registration {
  private:
   Registrations& registrations_;
   const std::uint64_t key_;  // 0: for local use, which needs no entry
+  std::uint64_t open_key_;   // 0 once it is closed and nobody copies by it
+  bool abandoned_ = false;
 };
 
 }  // namespace
@@ -59,17 +67,18 @@ Result<std::size_t> Registrations::take_index() {
   return index;
 }
 
-void Registrations::close(std::uint64_t key) {
+bool Registrations::close(std::uint64_t key) {
   const std::size_t index = key % entry_count;
   head_.entries[index].key.store(0, std::memory_order_seq_cst);
   if (!wait_for_copies(key)) {
     core::log(LogLevel::warning,
               "a peer was within a copy when its grant was closed, and has not come out of it; "
               "the memory may still change");
-    return;  // the entry stays out of use
+    return false;  // the entry stays out of use
   }
   const std::lock_guard lock(mutex_);
   free_.push_back(index);
+  return true;
 }
 
 bool Registrations::wait_for_copies(std::uint64_t key) const {

@@ -21,8 +21,8 @@ class Registrations {
 
   /// From any thread, both.
   Result<std::unique_ptr<Registration>> add(void* address, std::size_t length, Access access);
-  /// Returns when nobody copies by the key any more, or after a while.
-  void close(std::uint64_t key);
+  /// Returns when nobody copies by the key any more, or after a while: then it is false.
+  bool close(std::uint64_t key);
 
  private:
   Result<std::size_t> take_index();

@@ -24,7 +24,7 @@ std::vector<Blob> all_frames() {
                                      Notice(LookupAbandoned{1}),
                                      Notice(LookupReply{1, Blob(100)}),
                                      Notice(SignalFailed{1, Code::internal, "why"}),
-                                     Notice(RevokeRequest{1, 2}),
+                                     Notice(RevokeRequest{2}),
                                      Notice(RevokeConfirmed{1}),
                                      Notice(GrantQuery{2, 3}),
                                      Notice(GrantStatus{4, true}),

@@ -100,16 +100,19 @@ void expect_all_notices(Engine& from, LinkId link, Engine& to) {
         EXPECT_EQ(got.reason.size(), limits::sentence);
         EXPECT_EQ(got.reason.substr(0, 9), "late?and ");
       });
-  expect_round_trip<RevokeRequest>(from, link, to, 4, {5, 6}, [](auto& got) {
-    EXPECT_EQ(got.request, 5u);
-    EXPECT_EQ(got.lease, 6u);
-  });
+  expect_round_trip<RevokeRequest>(from, link, to, 4, {6},
+                                   [](auto& got) { EXPECT_EQ(got.lease, 6u); });
   expect_round_trip<RevokeConfirmed>(from, link, to, 5, {7},
-                                     [](auto& got) { EXPECT_EQ(got.request, 7u); });
+                                     [](auto& got) { EXPECT_EQ(got.lease, 7u); });
   expect_round_trip<LookupReply>(from, link, to, 6, {8, {}},
                                  [](auto& got) { EXPECT_TRUE(got.grant.empty()); });
+  expect_round_trip<GrantStatus>(from, link, to, 7, {9, true, 3s}, [](auto& got) {
+    EXPECT_EQ(got.request, 9u);
+    EXPECT_TRUE(got.held);
+    EXPECT_EQ(got.left, 3s);
+  });
   expect_round_trip<DetouredMessage>(
-      from, link, to, 7, {some_bytes(limits::message)},
+      from, link, to, 8, {some_bytes(limits::message)},
       [](auto& got) { EXPECT_EQ(got.bytes, some_bytes(limits::message)); });
 }
 
@@ -133,7 +136,7 @@ TEST(Meet, NoticesKeepTheirOrder) {
   std::size_t next = 0;
   for (const Event& event : server.recorder->events()) {
     if (event.kind != Event::received) continue;
-    EXPECT_EQ(std::get<RevokeConfirmed>(event.notice).request, next++);
+    EXPECT_EQ(std::get<RevokeConfirmed>(event.notice).lease, next++);
   }
 }
 

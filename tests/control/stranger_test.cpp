@@ -173,7 +173,7 @@ TEST(Stranger, MessagesOutOfTurn) {
   expect_goodbye(Lost{});
   expect_goodbye(Ready{});
   expect_goodbye(Heartbeat{});
-  const Notice notice = RevokeRequest{1, 1};
+  const Notice notice = RevokeRequest{1};
   expect_goodbye(notice);
   EXPECT_EQ(engine.recorder->count(Event::meet), 0u);
   EXPECT_EQ(engine.troubles().size(), 7u);

@@ -203,7 +203,7 @@ TEST_P(FaultsTest, ADroppedChunkTimesOutAndHoldsItsMemoryUntilTheEngineCloses) {
   EXPECT_EQ(transfer.state(), State::timed_out);
   EXPECT_FALSE(transfer.quiescent());
   EXPECT_TRUE(fails_with(transfer.wait_quiescent(Deadline::in(20ms)), Code::timed_out));
-  EXPECT_TRUE(fails_with(board.local.release(Deadline::in(20ms)), Code::timed_out))
+  EXPECT_TRUE(fails_with(board.local.release(Deadline::in(20ms)), Code::quarantined))
       << "the memory must not be reused";
   const auto before = Clock::now();
   EXPECT_TRUE(succeeds(pair.a.close(Deadline::in(10s))));
@@ -261,6 +261,24 @@ TEST_P(FaultsTest, ACancelledTransferUnderRefusalsIsNeverDoneWithoutItsBytes) {
     const Report report = transfer.report();
     EXPECT_EQ(report.state == State::done, report.bytes_done == report.bytes);
   }
+}
+
+TEST_P(FaultsTest, APushThatFailsToPostEndsTheExpectationOfItsSignal) {
+  FaultPlan plan;
+  plan.refuse = 1;
+  const Faults faults(plan);
+  Couple pair = couple(config(2), config(2), faults.hooks());
+  Board board(pair, segment_bytes, segment_bytes);
+  Expectation expectation = must(pair.b.expect(pair.to_a, 7, 1));
+  TransferOptions options;
+  options.signal = Signal{7};
+  auto transfer = must(pair.a.write(board.local, board.there, everything(), options));
+  EXPECT_FALSE(transfer.wait_quiescent(soon()));
+  EXPECT_EQ(transfer.state(), State::failed);
+  EXPECT_TRUE(fails_with(expectation.wait(soon()), Code::remote_failed));
+  EXPECT_GT(faults.counts().refused, 0U);
+  for (const Placed each : transfer.placed()) EXPECT_EQ(each, Placed::none);
+  board.expect_untouched();
 }
 
 TEST_P(FaultsTest, ThePeersEndSettlesWhatIsDelayed) {

@@ -61,6 +61,13 @@ unsigned nics_for(unsigned rails) {
 
 }  // namespace
 
+bool keys_fence(const Engine& engine) {
+  const Info info = engine.info();
+  return std::all_of(info.rails.begin(), info.rails.end(), [](const RailInfo& rail) {
+    return rail.capability.fence == FenceScope::grant;
+  });
+}
+
 Config config_for(const std::string& provider, unsigned rails) {
   rename_rails_if_asked();
   Config config;

@@ -58,6 +58,9 @@ std::vector<std::string> all_providers();
 std::string name_of(const Variant& variant);
 std::string name_of(const std::string& provider);
 
+/// Whether closing a grant's keys keeps out whatever peers have posted, on all of its rails.
+bool keys_fence(const Engine& engine);
+
 /// An engine on loopback that nothing but a test's own doing brings down.
 Config config_for(const std::string& provider, unsigned rails = 2);
 Config config_for(const Variant& variant, unsigned rails = 2);

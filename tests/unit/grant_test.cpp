@@ -1,11 +1,11 @@
-// Grants: ranges, rights, the table, and the wire form.
+// Grants: ranges, rights, and the wire form.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <limits>
 #include <random>
 
-#include "engine/grant_table.hpp"
+#include "lease/grant_state.hpp"
 #include "parts.hpp"
 
 namespace weft::core::test {
@@ -76,19 +76,6 @@ TEST(Normalise, CoversTheSameBytesAsWhatItWasGiven) {
   }
 }
 
-std::shared_ptr<GrantState> make_grant(const std::shared_ptr<SegmentState>& segment,
-                                       std::uint64_t lease = 1, Rights rights = Rights::read,
-                                       std::vector<Range> ranges = {{0, 4096}}) {
-  GrantDescription description;
-  description.engine = "owner";
-  description.segment_size = segment->size();
-  description.lease = lease;
-  description.rights = rights;
-  description.ranges = std::move(ranges);
-  return std::make_shared<GrantState>(segment, std::move(description),
-                                      std::vector<std::unique_ptr<providers::Registration>>{});
-}
-
 TEST(GrantState, AllowsItsRightsInItsRangesOnly) {
   const auto grant = make_grant(make_segment(), 1, Rights::read, {{100, 100}, {300, 100}});
   EXPECT_TRUE(grant->allows(Rights::read, 100, 100));
@@ -108,132 +95,6 @@ TEST(GrantState, AllowsItsRightsInItsRangesOnly) {
   EXPECT_TRUE(both->allows(Rights::read_write, 0, 4096));
 }
 
-TEST(GrantTable, FindsByLeaseAndSegment) {
-  GrantTable table;
-  const auto one = make_segment(), two = make_segment();
-  table.add(make_grant(one, 1));
-  table.add(make_grant(one, 2));
-  table.add(make_grant(two, 3));
-  EXPECT_EQ(table.find(3)->description().lease, 3U);
-  EXPECT_EQ(table.of_segment(*one).size(), 2U);
-  table.remove(2);
-  EXPECT_EQ(table.find(2), nullptr);
-  EXPECT_EQ(table.of_segment(*one).size(), 1U);
-  table.remove(2);
-  table.clear();
-  EXPECT_EQ(table.find(3), nullptr);
-}
-
-TEST(GrantTable, QuarantineHoldsTheMemory) {
-  GrantTable table;
-  auto segment = make_segment();
-  const std::weak_ptr<SegmentState> alive = segment;
-  {
-    const auto grant = make_grant(segment, 1);
-    table.quarantine(grant);
-    table.quarantine(grant);
-  }
-  EXPECT_TRUE(table.quarantined(*segment));
-  segment.reset();
-  EXPECT_FALSE(alive.expired());
-  table.clear();
-  EXPECT_TRUE(alive.expired());
-}
-
-TEST(GrantTable, LookupsBeforeAndAfterPublishing) {
-  GrantTable table;
-  const Blob bytes(3);
-  EXPECT_FALSE(table.ask("name", {1, 10}).value());
-  EXPECT_FALSE(table.ask("name", {2, 20}).value());
-  EXPECT_FALSE(table.ask("other", {1, 11}).value());
-  const auto askers = table.publish("name", bytes, 5);
-  ASSERT_EQ(askers.size(), 2U);
-  EXPECT_EQ(askers[1].request, 20U);
-  EXPECT_EQ(table.ask("name", {3, 30}).value(), bytes);
-  EXPECT_TRUE(table.publish("name", Blob(4), 6).empty());
-  EXPECT_EQ(table.ask("name", {3, 31}).value()->size(), 4U) << "the newer one";
-  table.remove(6);
-  EXPECT_FALSE(table.ask("name", {3, 32}).value()) << "revoked, so no longer published";
-}
-
-TEST(GrantTable, ForgetsAskersWhoGaveUpOrWent) {
-  GrantTable table;
-  table.ask("name", {1, 10}).value();
-  table.ask("name", {2, 10}).value();
-  table.ask("name", {3, 10}).value();
-  table.forget({1, 10});
-  table.link_down(2, Error(Code::peer_down, "gone"));
-  const auto askers = table.publish("name", Blob(1), 5);
-  ASSERT_EQ(askers.size(), 1U);
-  EXPECT_EQ(askers[0].link, 3U);
-}
-
-TEST(GrantTable, BoundsTheLookupsOfOnePeer) {
-  GrantTable table;
-  Result<std::optional<Blob>> answer;
-  std::uint64_t request = 0;
-  while (request < 5000 && (answer = table.ask("n" + std::to_string(request % 50), {1, request})))
-    ++request;
-  ASSERT_FALSE(answer);
-  EXPECT_EQ(answer.error().code(), Code::queue_full);
-  EXPECT_TRUE(table.ask("n0", {2, 1})) << "another peer's count is its own";
-}
-
-TEST(GrantTable, OneGrantIsImportedOnceWhoeverComesFirst) {
-  GrantTable table;
-  const auto peer = make_peer(1), reborn = make_peer(1);
-  const auto first = make_remote(peer), second = make_remote(peer), later = make_remote(reborn);
-  EXPECT_EQ(table.add_import(first), first);
-  EXPECT_EQ(table.add_import(second), first) << "a revocation waits for the users of one";
-  EXPECT_EQ(table.imported(0, *peer), first);
-  EXPECT_EQ(table.add_import(later), later) << "another incarnation's is another grant";
-}
-
-TEST(GrantTable, LookupsOfOursEndWithTheirLink) {
-  GrantTable table;
-  const auto mine = std::make_shared<LookupState>(), other = std::make_shared<LookupState>();
-  mine->link = 1;
-  other->link = 2;
-  table.add_lookup(10, mine);
-  table.add_lookup(11, other);
-  table.link_down(1, Error(Code::peer_down, "gone"));
-  EXPECT_TRUE(mine->done());
-  EXPECT_EQ(mine->error()->code(), Code::peer_down);
-  EXPECT_FALSE(other->done());
-  EXPECT_EQ(table.take_lookup(10), nullptr);
-  EXPECT_EQ(table.take_lookup(11), other);
-  EXPECT_EQ(table.take_lookup(11), nullptr);
-}
-
-TEST(GrantTable, ARevocationIsCompleteWhenAllHaveConfirmedOrGone) {
-  GrantTable table;
-  const auto wait = std::make_shared<RevokeWait>();
-  wait->open = {1, 2, 3};
-  table.add_revoke(7, wait);
-  table.revoke_confirmed(7, 1);
-  table.revoke_confirmed(7, 1);
-  table.revoke_confirmed(7, 9);
-  table.revoke_confirmed(8, 2);
-  EXPECT_FALSE(wait->done());
-  table.revoke_confirmed(7, 2);
-  EXPECT_FALSE(wait->some_went);
-  table.link_down(3, Error(Code::peer_down, "gone"));
-  EXPECT_TRUE(wait->done());
-  EXPECT_TRUE(wait->some_went) << "one never confirmed";
-}
-
-TEST(GrantTable, ImportsAreKnownByLeaseAndPeerWhileSomebodyHoldsThem) {
-  GrantTable table;
-  const auto peer = make_peer(1), other = make_peer(1);
-  auto remote = make_remote(peer);
-  table.add_import(remote);
-  EXPECT_EQ(table.imported(0, *peer), remote);
-  EXPECT_EQ(table.imported(0, *other), nullptr);
-  EXPECT_EQ(table.imported(1, *peer), nullptr);
-  remote.reset();
-  EXPECT_EQ(table.imported(0, *peer), nullptr);
-}
-
 GrantDescription description() {
   GrantDescription grant;
   grant.engine = "some engine";
@@ -244,8 +105,11 @@ GrantDescription description() {
   grant.place = {MemoryKind::device, 1, 3};
   grant.rights = Rights::read_write;
   grant.lease = most;
+  grant.ttl = 5s;
+  grant.epoch = 4711;
   grant.ranges = {{0, 4096}, {8192, 1}, {std::uint64_t{1} << 39, std::uint64_t{1} << 39}};
   grant.keys = {{0, 0, 42}, {3, 0x7fff00000000, most}};
+  grant.epoch_keys = {{0, 8, 43}, {3, 0x7ffe00000000, 44}};
   return grant;
 }
 
@@ -268,6 +132,19 @@ TEST(GrantCodec, RoundTrip) {
   EXPECT_EQ(decoded->keys[1].rail, 3U);
   EXPECT_EQ(decoded->keys[1].base, 0x7fff00000000U);
   EXPECT_EQ(decoded->keys[1].key, most);
+  EXPECT_EQ(decoded->ttl, 5s);
+  EXPECT_EQ(decoded->epoch, 4711U);
+  ASSERT_EQ(decoded->epoch_keys.size(), 2U);
+  EXPECT_EQ(decoded->epoch_keys[1].base, 0x7ffe00000000U);
+  EXPECT_EQ(decoded->epoch_keys[1].key, 44U);
+}
+
+TEST(GrantCodec, ALeaseWithoutEndStaysOne) {
+  GrantDescription grant = description();
+  grant.ttl = unlimited;
+  EXPECT_EQ(decode_grant(encode_grant(grant)).value().ttl, unlimited);
+  grant.ttl = unlimited - 1ns;
+  EXPECT_EQ(decode_grant(encode_grant(grant)).value().ttl, grant.ttl);
 }
 
 TEST(GrantCodec, ABlobMayLieAtAnyAddress) {
@@ -312,6 +189,8 @@ TEST(GrantCodec, RefusesContentsThatDoNotHold) {
   // A rail's number becomes an index on the importing side.
   EXPECT_TRUE(refused([](auto& grant) { grant.keys = {{0xffffffff, 0, 1}}; }));
   EXPECT_TRUE(refused([](auto& grant) { grant.keys = {{256, 0, 1}}; }));
+  EXPECT_TRUE(refused([](auto& grant) { grant.epoch_keys = {{256, 0, 1}}; }));
+  EXPECT_TRUE(refused([](auto& grant) { grant.epoch_keys.assign(257, {}); }));
 }
 
 /// Whatever a decoded grant says must hold, and it must be safe to use.
@@ -328,7 +207,11 @@ void expect_sound(const GrantDescription& grant, const std::shared_ptr<PeerState
   const auto rights = static_cast<unsigned>(grant.rights);
   ASSERT_TRUE(rights >= 1 && rights <= 3);
   const RemoteState remote(peer, grant);
-  for (const RailKey& key : grant.keys) ASSERT_TRUE(remote.reachable_on(key.rail));
+  for (std::uint32_t rail = 0; rail < 256; ++rail)
+    if (remote.reachable_on(rail)) {
+      remote.key(rail);
+      remote.epoch_word(rail);
+    }
 }
 
 TEST(GrantCodec, MutatedBlobsAreRefusedOrSound) {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "device/device.hpp"
-#include "memory/grant_state.hpp"
+#include "lease/grant_state.hpp"
 #include "peer/peer_state.hpp"
 #include "transfer/transfer_state.hpp"
 
@@ -28,6 +28,21 @@ inline std::shared_ptr<SegmentState> make_segment(std::size_t bytes = 4096) {
   EXPECT_TRUE(allocation.has_value());
   return std::make_shared<SegmentState>(1, nullptr, std::move(*allocation), Place{},
                                         *device_for(MemoryKind::host));
+}
+
+inline std::shared_ptr<GrantState> make_grant(const std::shared_ptr<SegmentState>& segment,
+                                              std::uint64_t lease = 1, Rights rights = Rights::read,
+                                              std::vector<Range> ranges = {{0, 4096}}) {
+  GrantDescription description;
+  description.engine = "owner";
+  description.segment_size = segment->size();
+  description.lease = lease;
+  description.rights = rights;
+  description.ranges = std::move(ranges);
+  GrantState::Parts parts;
+  parts.segment = segment;
+  parts.description = std::move(description);
+  return std::make_shared<GrantState>(std::move(parts));
 }
 
 /// A peer that is up, with one route for each of `rails` local rails.
@@ -96,7 +111,7 @@ inline Submission make_submission(std::shared_ptr<const PreparedState> prepared,
   submission.bytes = prepared->bytes;
   submission.prepared = std::move(prepared);
   submission.options = std::move(options);
-  submission.deadline = soon();
+  submission.due = soon().when();
   submission.rail_names = std::move(names);
   return submission;
 }

@@ -46,7 +46,8 @@ class Host final : public TransferHost {
 
 class TransferTest : public testing::Test {
  protected:
-  void begin(PieceList pieces, bool signal = false, std::vector<std::size_t> rails = {0}) {
+  void begin(PieceList pieces, bool signal = false, std::vector<std::size_t> rails = {0},
+             Direction direction = Direction::write) {
     TransferOptions options;
     options.cookie = 77;
     if (signal) options.signal = Signal{5, {}};
@@ -57,7 +58,8 @@ class TransferTest : public testing::Test {
       final_state = ended.state;
     };
     transfer = std::make_shared<TransferState>(
-        make_submission(make_prepared(peer, std::move(pieces)), std::move(options), 4), host);
+        make_submission(make_prepared(peer, std::move(pieces), direction), std::move(options), 4),
+        host);
     alive = transfer;
     transfer->start(std::move(rails));
   }
@@ -124,6 +126,71 @@ TEST_F(TransferTest, WithoutPiecesIsDoneAtOnce) {
 TEST_F(TransferTest, OfEmptyPiecesIsDoneAtOnce) {
   begin(scattered(5, 0));
   expect_over(State::done);
+}
+
+TEST_F(TransferTest, AReadCountsOnlyOnceItsLeaseIsProven) {
+  begin(scattered(2, 10), true, {0, 1}, Direction::read);
+  const auto chunks = take(2);
+  transfer->completed(0, chunks[0]);
+  EXPECT_FALSE(transfer->owed_proof(0)) << "a chunk is out still";
+  transfer->completed(0, chunks[1]);
+  EXPECT_EQ(transfer->state(), State::active);
+  // Any rail may carry it, and only one does.
+  EXPECT_EQ(transfer->owed_proof(1), Chunk::Kind::epoch);
+  Chunk proof;
+  ASSERT_TRUE(transfer->take_proof(1, Chunk::Kind::epoch, proof));
+  EXPECT_FALSE(transfer->owed_proof(0));
+  EXPECT_TRUE(host.signals.empty());
+  transfer->give_back(proof);
+  ASSERT_TRUE(transfer->take_proof(0, Chunk::Kind::epoch, proof));
+  transfer->completed(0, proof);
+  ASSERT_EQ(host.signals.size(), 1U);
+  transfer->signal_ended(std::nullopt);
+  EXPECT_EQ(transfer->placed(), (std::vector{Placed::all, Placed::all}));
+  expect_over(State::done);
+}
+
+TEST_F(TransferTest, AReadWhoseLeaseHasEndedIsWorthNothing) {
+  begin(scattered(2, 10), false, {0}, Direction::read);
+  for (const Chunk& chunk : take(2)) transfer->completed(0, chunk);
+  Chunk proof;
+  ASSERT_TRUE(transfer->take_proof(0, Chunk::Kind::epoch, proof));
+  transfer->failed(proof, Error(Code::stale, "over"));
+  EXPECT_EQ(transfer->placed(), (std::vector{Placed::unknown, Placed::unknown}));
+  expect_over(State::failed);
+}
+
+TEST_F(TransferTest, TellsWhatBecameOfItsPieces) {
+  begin(scattered(5, 10));
+  const auto chunks = take(4);
+  transfer->completed(0, chunks[0]);
+  transfer->failed(chunks[1], broken());
+  EXPECT_EQ(transfer->placed(), (std::vector{Placed::all, Placed::unknown, Placed::unknown,
+                                             Placed::unknown, Placed::none}));
+  transfer->completed(0, chunks[2]);
+  transfer->give_back(chunks[3]);
+  EXPECT_EQ(transfer->placed(),
+            (std::vector{Placed::all, Placed::unknown, Placed::all, Placed::none, Placed::none}));
+  expect_over(State::failed);
+}
+
+TEST_F(TransferTest, WhatAnotherAttemptMayHaveTouchedIsUnknown) {
+  begin(scattered(2, 10));
+  auto chunks = take(2);
+  chunks[0].touched = true;
+  for (const Chunk& chunk : chunks) transfer->give_back(chunk);
+  transfer->cancel();
+  EXPECT_EQ(transfer->placed(), (std::vector{Placed::unknown, Placed::none}));
+  expect_over(State::cancelled);
+}
+
+TEST_F(TransferTest, BytesThatArrivedAreNotKnownToBePlacedWithoutTheirProof) {
+  host.proofs = {1};
+  begin(scattered(2, 10));
+  for (const Chunk& chunk : take(2)) transfer->completed(0, chunk);
+  transfer->end_early(State::timed_out, Error(Code::timed_out, "late"));
+  EXPECT_EQ(transfer->placed(), (std::vector{Placed::unknown, Placed::unknown}));
+  expect_over(State::timed_out);
 }
 
 TEST_F(TransferTest, RaisesItsSignalAfterTheLastChunkAndEndsWhenItIsOut) {
@@ -413,25 +480,25 @@ TEST_F(TransferTest, WhatItsRailsDoNotProveIsProvenBeforeItsEnd) {
   const auto chunks = take(2);
   ASSERT_EQ(chunks.size(), 2U);
   Chunk proof;
-  EXPECT_FALSE(transfer->take_proof(0, proof)) << "chunks are out still";
+  EXPECT_FALSE(transfer->take_proof(0, Chunk::Kind::arrival, proof)) << "chunks are out still";
   transfer->completed(0, chunks[0]);
   EXPECT_EQ(host.offers, 0);
   transfer->completed(1, chunks[1]);
   EXPECT_EQ(host.offers, 1);
   EXPECT_TRUE(host.signals.empty());
-  EXPECT_FALSE(transfer->take_proof(2, proof)) << "this rail carried nothing";
-  ASSERT_TRUE(transfer->take_proof(0, proof));
-  EXPECT_TRUE(proof.proof);
+  EXPECT_FALSE(transfer->take_proof(2, Chunk::Kind::arrival, proof)) << "this rail carried nothing";
+  ASSERT_TRUE(transfer->take_proof(0, Chunk::Kind::arrival, proof));
+  EXPECT_TRUE(proof.proof());
   EXPECT_FALSE(transfer->quiescent());
   transfer->completed(0, proof);
   std::vector<std::uint64_t> targets;
-  while (transfer->take_proof(1, proof)) targets.push_back(proof.remote);
+  while (transfer->take_proof(1, Chunk::Kind::arrival, proof)) targets.push_back(proof.remote);
   EXPECT_EQ(targets, (std::vector<std::uint64_t>{0, 1})) << "one for each of the peer's rails";
   transfer->give_back(proof);
   EXPECT_EQ(host.offers, 3);
-  transfer->completed(1, Chunk{.remote = 0, .proof = true});
+  transfer->completed(1, Chunk{.remote = 0, .kind = Chunk::Kind::arrival});
   EXPECT_TRUE(host.signals.empty());
-  ASSERT_TRUE(transfer->take_proof(1, proof));
+  ASSERT_TRUE(transfer->take_proof(1, Chunk::Kind::arrival, proof));
   transfer->completed(1, proof);
   ASSERT_EQ(host.signals.size(), 1U);
   transfer->signal_ended(std::nullopt);
@@ -445,12 +512,12 @@ TEST_F(TransferTest, CancelledWhileItIsProven) {
   const auto chunks = take(1);
   transfer->completed(0, chunks[0]);
   Chunk proof;
-  ASSERT_TRUE(transfer->take_proof(0, proof));
+  ASSERT_TRUE(transfer->take_proof(0, Chunk::Kind::arrival, proof));
   transfer->cancel();
   EXPECT_EQ(transfer->state(), State::active);
   transfer->give_back(proof);
   EXPECT_EQ(transfer->state(), State::cancelled);
-  EXPECT_FALSE(transfer->take_proof(0, proof));
+  EXPECT_FALSE(transfer->take_proof(0, Chunk::Kind::arrival, proof));
 }
 
 TEST_F(TransferTest, FailsIfItCannotBeProven) {
@@ -459,7 +526,7 @@ TEST_F(TransferTest, FailsIfItCannotBeProven) {
   const auto chunks = take(1);
   transfer->completed(0, chunks[0]);
   Chunk proof;
-  ASSERT_TRUE(transfer->take_proof(0, proof));
+  ASSERT_TRUE(transfer->take_proof(0, Chunk::Kind::arrival, proof));
   transfer->failed(proof, broken());
   EXPECT_EQ(transfer->state(), State::failed);
   EXPECT_TRUE(transfer->signal_withheld());

@@ -115,7 +115,9 @@ Result<Decode::Promise> Decode::promise(std::uint64_t number, const BlockTable& 
 
     auto ranges = own_.ranges(blocks, layers_[group]);
     if (!ranges) return fail(std::move(ranges.error()));
-    auto grant = own_.segment().grant(*ranges, Rights::write);
+    // Nobody waits longer than that for what prefill writes under it.
+    const auto longest = exchange_.timeout() * static_cast<Nanoseconds::rep>(layers_.size() + 1);
+    auto grant = own_.segment().grant(*ranges, Rights::write, longest);
     if (!grant) return fail(std::move(grant.error()));
     const std::string name = fmt::format("request {} layers {}", number, group);
     if (auto published = exchange_.engine().publish(name, *grant); !published)

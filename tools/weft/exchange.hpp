@@ -58,6 +58,7 @@ class Exchange {
   Error end_after(Error failure);
 
   Engine& engine() noexcept { return engine_; }
+  Nanoseconds timeout() const noexcept { return timeout_; }
   const Peer& peer() const noexcept { return peer_; }
   Deadline deadline() const { return Deadline::in(timeout_); }
 

@@ -17,7 +17,8 @@ enum class CompletionProof : std::uint8_t {
   received,  ///< They arrived; seeing them needs an event at the target, behind them.
 };
 
-/// The smallest thing whose access a target can cut off without asking the initiator.
+/// The smallest thing whose access a target can cut off without asking the initiator, so that
+/// nothing which the initiator has posted reaches the memory afterwards.
 enum class FenceScope : std::uint8_t { grant, segment, rail };
 
 /// Who makes operations advance while no call is made.

@@ -10,6 +10,9 @@ namespace weft {
 using Clock = std::chrono::steady_clock;
 using Nanoseconds = std::chrono::nanoseconds;
 
+/// A time that does not end: of grants, never of a wait.
+inline constexpr Nanoseconds unlimited = Nanoseconds::max();
+
 /// When a call gives up. There is no "never": every wait in Weft is bounded, and the furthest
 /// deadline is a day away.
 class Deadline {

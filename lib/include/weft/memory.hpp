@@ -90,12 +90,19 @@ enum class Rights : std::uint8_t { read = 1, write = 2, read_write = 3 };
 
 /// How a grant ended.
 enum class Revoked : std::uint8_t {
-  quiescent,    ///< Every peer that was up confirmed: nothing can touch the memory any more.
-  quarantined,  ///< A peer did not confirm in time: the memory stays registered and out of use.
+  quiescent,  ///< The memory may be reused: no byte that a peer sent can come any more, and what a
+              ///< peer reads from now on is not accepted there.
+  quarantined,  ///< A peer may still write: the memory stays registered and out of use.
 };
 
-/// The right of peers to read or write some ranges of a segment. Destroying the handle does not
-/// revoke the grant: it lasts until revoke() or until its segment is released.
+/// The right of peers to read or write some ranges of a segment, under a lease: it can be used
+/// until it is revoked, its time is over, or its segment is released. Destroying the handle ends
+/// nothing.
+///
+/// A read under a grant that has ended fails as `stale`, even if bytes came: the reader looks,
+/// after they came, whether the lease still held. A write is different: who writes has to stop
+/// before the memory can be used for something else, so that ending a grant to write is a
+/// handshake.
 class WEFT_API Grant {
  public:
   Grant(Grant&&) noexcept;
@@ -107,8 +114,18 @@ class WEFT_API Grant {
   Blob blob() const;
   /// Identifies the grant within its engine.
   std::uint64_t lease_id() const noexcept;
-  /// Ends the grant. Asks each connected peer to stop, to drain what it has posted and to confirm.
+  /// Ends the grant. New transfers under it are refused, those under way end as `stale`, and of
+  /// their chunks none goes out any more. If peers may write, it waits until each that holds the
+  /// grant has drained what it had posted, and confirmed.
+  ///
+  /// `quarantined` if one does not by the deadline, or has gone without a word and can't be kept
+  /// out by closing the grant's keys (Capability::fence): it may be frozen, with operations in its
+  /// NIC. May be called again, to wait for longer or to learn that the last one has confirmed.
   Result<Revoked> revoke(Deadline deadline);
+  /// revoke() without waiting: closes the grant's keys, so that whatever peers have posted under it
+  /// is refused on arrival. Their operations end with errors, and on some fabrics their connection
+  /// breaks. `unsupported` where a rail can't cut off one grant alone (Capability::fence).
+  Result<Revoked> fence(Deadline deadline);
 
  private:
   friend class Segment;
@@ -135,10 +152,14 @@ class WEFT_API Segment {
   /// The memfd behind Memory::shared or Memory::map, owned by the segment; -1 for other memory.
   int fd() const noexcept;
 
-  /// Lets peers use `ranges` of this segment (all of it when empty). Not limited in time yet.
-  Result<Grant> grant(std::span<const Range> ranges, Rights rights);
-  /// Revokes all grants on the segment, waits until no transfer of this engine uses it, and
-  /// unregisters it. On `quarantined` or `timed_out` the memory must not be reused.
+  /// Lets peers use `ranges` of this segment (all of it when empty) for `ttl` from now. When the
+  /// time is over peers stop by themselves, but the memory is free only after revoke() or
+  /// release(): a peer may be frozen, with operations in its NIC. The clocks of two machines are
+  /// not compared.
+  Result<Grant> grant(std::span<const Range> ranges, Rights rights, Nanoseconds ttl = unlimited);
+  /// Ends all grants on the segment, waits until no peer and no transfer of this engine uses it any
+  /// more, and unregisters it. `quarantined` if that is not so by the deadline: the memory stays
+  /// registered and must not be reused. May be called again.
   Result<void> release(Deadline deadline);
 
  private:

@@ -133,6 +133,13 @@ struct Report {
   Nanoseconds elapsed{};  ///< From submission to the end, or to now.
 };
 
+/// What became of one piece.
+enum class Placed : std::uint8_t {
+  all,      ///< Every byte is in its place, for sure.
+  none,     ///< Not one byte was moved.
+  unknown,  ///< Some bytes may be in their place, or still come while it is not quiescent.
+};
+
 /// One batch of pieces on its way. Destroying the handle neither waits nor cancels.
 class WEFT_API Transfer {
  public:
@@ -153,6 +160,11 @@ class WEFT_API Transfer {
   /// transfer ends as `cancelled` (or `done`, if nothing was left to stop). Never blocks.
   void cancel();
   Report report() const;
+  /// What became of each piece, in the order of the submission, once the transfer has ended (before
+  /// that none of them is known to be placed). After an end other than `done` the pieces that are
+  /// placed need not be sent again, and those that were read and are placed may be used, unless the
+  /// transfer ended as `stale`: then none is. May change from `unknown` to `all` until quiescent().
+  std::vector<Placed> placed() const;
 
  private:
   friend class Engine;

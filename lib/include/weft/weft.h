@@ -431,11 +431,13 @@ WEFT_API weft_code weft_segment_place(const weft_segment* segment, weft_place* p
 /// The descriptor behind shared or mapped memory, owned by the segment; -1 for other memory.
 WEFT_API int weft_segment_fd(const weft_segment* segment);
 
-/// Lets peers use `count` ranges of the segment (all of it if `count` is 0). `rights` is a
-/// WEFT_RIGHT_ value. Freeing the handle does not revoke the grant: it lasts until
-/// weft_grant_revoke() or until its segment is released.
+/// Lets peers use `count` ranges of the segment (all of it if `count` is 0) for `ttl_ns` from now
+/// (0: without end). `rights` is a WEFT_RIGHT_ value. When the time is over peers stop by
+/// themselves, but the memory is free only after weft_grant_revoke() or weft_segment_release().
+/// Freeing the handle ends nothing. What was read under a grant that has ended is WEFT_STALE.
 WEFT_API weft_code weft_segment_grant(weft_segment* segment, const weft_range* ranges, size_t count,
-                                      int32_t rights, weft_grant** grant, weft_error** error);
+                                      int32_t rights, int64_t ttl_ns, weft_grant** grant,
+                                      weft_error** error);
 WEFT_API void weft_grant_free(weft_grant* grant);
 /// The grant in serialised form, some hundred bytes, for weft_engine_import() in the peer's
 /// process. It holds no pointers; whoever has it can use it.
@@ -443,9 +445,13 @@ WEFT_API const void* weft_grant_blob(const weft_grant* grant);
 WEFT_API size_t weft_grant_blob_size(const weft_grant* grant);
 /// Identifies the grant within its engine.
 WEFT_API uint64_t weft_grant_lease_id(const weft_grant* grant);
-/// Ends the grant: asks each peer to stop, to drain what it has posted and to confirm.
-/// WEFT_QUARANTINED if one did not in time: the memory stays registered and out of use.
+/// Ends the grant: transfers under it end as stale, and peers that may write stop, drain what they
+/// have posted and confirm. WEFT_OK when the memory may be reused; WEFT_QUARANTINED if a peer did
+/// not confirm in time: it stays registered and out of use. May be called again.
 WEFT_API weft_code weft_grant_revoke(weft_grant* grant, int64_t timeout_ns, weft_error** error);
+/// The same without waiting: closes the grant's keys, so that whatever peers have posted is refused
+/// on arrival. WEFT_UNSUPPORTED where a rail can't cut off one grant alone.
+WEFT_API weft_code weft_grant_fence(weft_grant* grant, int64_t timeout_ns, weft_error** error);
 
 /// Reads a grant made by a connected peer. WEFT_STALE if that engine was restarted since.
 WEFT_API weft_code weft_engine_import(weft_engine* engine, const void* blob, size_t bytes,
@@ -626,6 +632,16 @@ typedef struct weft_rail_share {
 /// Fills `report`, whose `size` must be set.
 WEFT_API weft_code weft_transfer_report(const weft_transfer* transfer, weft_report* report,
                                         weft_error** error);
+/// What became of one piece of a transfer that has ended.
+enum {
+  WEFT_PLACED_ALL = 0,     ///< Every byte is in its place, for sure.
+  WEFT_PLACED_NONE = 1,    ///< Not one byte was moved.
+  WEFT_PLACED_UNKNOWN = 2  ///< Some bytes may be in their place, or still come.
+};
+/// Fills `placed` with a WEFT_PLACED_ value for each piece, in the order of the submission; `count`
+/// must be their number (weft_report::ranges).
+WEFT_API weft_code weft_transfer_placed(const weft_transfer* transfer, uint8_t* placed,
+                                        size_t count, weft_error** error);
 /// The share of one of the rails counted by weft_report::rail_count.
 WEFT_API weft_code weft_transfer_rail_share(const weft_transfer* transfer, size_t index,
                                             weft_rail_share* share, weft_error** error);

@@ -1,11 +1,11 @@
 // What a Remote handle stands for: a peer's grant, on the importer's side.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <vector>
 
-#include "base/completion_slot.hpp"
 #include "memory/use_count.hpp"
 #include "wire/grant_codec.hpp"
 
@@ -17,35 +17,45 @@ class RemoteState {
  public:
   RemoteState(std::shared_ptr<PeerState> peer, GrantDescription description)
       : peer_(std::move(peer)), description_(std::move(description)) {
-    for (const RailKey& key : description_.keys) {
-      if (key.rail >= keys_.size()) keys_.resize(key.rail + 1);
-      keys_[key.rail] = key;
-    }
+    by_rail(description_.keys, keys_);
+    by_rail(description_.epoch_keys, epoch_keys_);
   }
 
   const std::shared_ptr<PeerState>& peer() const noexcept { return peer_; }
   const GrantDescription& description() const noexcept { return description_; }
-  /// Transfers that use it. Closed when the owner revokes the grant.
+  /// Transfers that use it. Closed when the owner ends the grant.
   UseCount& users() noexcept { return users_; }
 
-  /// Completed when the owner has said whether the grant still holds.
-  CompletionSlot& confirmed() noexcept { return confirmed_; }
+  /// When it must not be used any more, by this machine's clock.
+  Clock::time_point expires() const noexcept { return expires_; }
+  void set_expires(Clock::time_point when) noexcept { expires_ = when; }
 
   bool reachable_on(std::uint32_t owner_rail) const noexcept {
-    return owner_rail < keys_.size() && keys_[owner_rail].has_value();
+    return owner_rail < keys_.size() && keys_[owner_rail].has_value() &&
+           owner_rail < epoch_keys_.size() && epoch_keys_[owner_rail].has_value();
   }
   std::uint64_t key(std::uint32_t owner_rail) const { return keys_[owner_rail]->key; }
   /// Where a segment offset lies for RMA on that rail of the owner's.
   std::uint64_t rma_address(std::uint32_t owner_rail, std::uint64_t offset) const {
     return keys_[owner_rail]->base + (offset - description_.ranges.front().offset);
   }
+  /// The word that holds description().epoch while the grant holds, on a rail of the owner's.
+  const RailKey& epoch_word(std::uint32_t owner_rail) const { return *epoch_keys_[owner_rail]; }
 
  private:
+  using ByRail = std::vector<std::optional<RailKey>>;
+  static void by_rail(const std::vector<RailKey>& keys, ByRail& into) {
+    for (const RailKey& key : keys) {
+      if (key.rail >= into.size()) into.resize(key.rail + 1);
+      into[key.rail] = key;
+    }
+  }
+
   const std::shared_ptr<PeerState> peer_;
   const GrantDescription description_;
-  std::vector<std::optional<RailKey>> keys_;
+  ByRail keys_, epoch_keys_;
+  std::atomic<Clock::time_point> expires_{Clock::time_point::max()};
   UseCount users_;
-  CompletionSlot confirmed_;
 };
 
 }  // namespace weft::core

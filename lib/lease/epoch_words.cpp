@@ -1,0 +1,69 @@
+#include "lease/epoch_words.hpp"
+
+#include "base/random.hpp"
+
+namespace weft::core {
+
+Epoch::Epoch(std::shared_ptr<EpochWords> words, std::size_t index, std::uint64_t value)
+    : words_(std::move(words)), index_(index), value_(value) {}
+
+Epoch::~Epoch() {
+  end();
+  const std::lock_guard lock(words_->mutex_);
+  words_->free_.push_back(index_);
+}
+
+std::vector<RailKey> Epoch::keys() const {
+  const std::lock_guard lock(words_->mutex_);
+  std::vector<RailKey> keys = words_->pages_[index_ / EpochWords::words_per_page].keys;
+  for (RailKey& key : keys) key.base += index_ % EpochWords::words_per_page * sizeof(std::uint64_t);
+  return keys;
+}
+
+void Epoch::end() noexcept {
+  const std::lock_guard lock(words_->mutex_);
+  words_->word(index_).store(0, std::memory_order_seq_cst);
+  // No store of the caller's may come before it, in the eyes of a NIC either.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+}
+
+Result<std::unique_ptr<Epoch>> EpochWords::take() {
+  const std::lock_guard lock(mutex_);
+  if (free_.empty())
+    if (auto grown = grow(); !grown) return fail(std::move(grown.error()));
+  const std::size_t index = free_.back();
+  auto epoch = std::make_unique<Epoch>(shared_from_this(), index, random_u64());
+  free_.pop_back();
+  word(index).store(epoch->value(), std::memory_order_seq_cst);
+  return epoch;
+}
+
+Result<void> EpochWords::grow() {
+  Registered added;
+  added.page = std::make_unique<Page>();
+  for (const Reader& reader : readers_) {
+    auto made = reader.endpoint->register_memory(added.page.get(), sizeof(Page),
+                                                 providers::Access::remote_read);
+    if (!made) return fail(std::move(made.error()));
+    const bool pointers = reader.endpoint->capability().virtual_addresses;
+    added.keys.push_back({reader.rail,
+                          pointers ? reinterpret_cast<std::uintptr_t>(added.page.get()) : 0,
+                          (*made)->key()});
+    added.registrations.push_back(std::move(*made));
+  }
+  const std::size_t first = pages_.size() * words_per_page;
+  pages_.push_back(std::move(added));
+  for (std::size_t i = words_per_page; i > 0; --i) free_.push_back(first + i - 1);
+  return {};
+}
+
+std::atomic<std::uint64_t>& EpochWords::word(std::size_t index) const {
+  return pages_[index / words_per_page].page->words[index % words_per_page];
+}
+
+void EpochWords::close() {
+  const std::lock_guard lock(mutex_);
+  for (Registered& each : pages_) each.registrations.clear();
+}
+
+}  // namespace weft::core

@@ -1,0 +1,127 @@
+#include "lease/grant_state.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace weft::core {
+namespace {
+
+Clock::time_point deadline_after(Nanoseconds ttl) {
+  const auto now = Clock::now();
+  return ttl < Clock::time_point::max() - now ? now + ttl : Clock::time_point::max();
+}
+
+}  // namespace
+
+bool covered_by(std::span<const Range> ranges, std::uint64_t offset, std::uint64_t length) {
+  const auto after = std::upper_bound(
+      ranges.begin(), ranges.end(), offset,
+      [](std::uint64_t value, const Range& range) { return value < range.offset; });
+  if (after == ranges.begin()) return false;
+  const Range& range = *std::prev(after);
+  return offset - range.offset <= range.length && length <= range.length - (offset - range.offset);
+}
+
+bool GrantState::allows(Rights rights, std::uint64_t offset, std::uint64_t length) const {
+  const auto wanted = static_cast<unsigned>(rights);
+  if ((static_cast<unsigned>(description().rights) & wanted) != wanted) return false;
+  return covered_by(description().ranges, offset, length);
+}
+
+GrantState::GrantState(Parts parts)
+    : parts_(std::move(parts)), expires_(deadline_after(parts_.description.ttl)) {}
+
+bool GrantState::held() const {
+  const std::lock_guard lock(mutex_);
+  return lease_.held() && Clock::now() < expires_;
+}
+
+bool GrantState::hold(OwnedLease::Holder holder) {
+  const std::lock_guard lock(mutex_);
+  return Clock::now() < expires_ && lease_.hold(holder);
+}
+
+std::vector<OwnedLease::Holder> GrantState::end() {
+  if (parts_.epoch) parts_.epoch->end();
+  const std::lock_guard lock(mutex_);
+  return lease_.end();
+}
+
+void GrantState::confirmed(OwnedLease::Holder holder) {
+  const std::lock_guard lock(mutex_);
+  lease_.confirmed(holder);
+  changed_.notify_all();
+}
+
+void GrantState::lost(OwnedLease::Holder holder) {
+  const std::lock_guard lock(mutex_);
+  lease_.lost(holder);
+  changed_.notify_all();
+}
+
+bool GrantState::over() const {
+  const std::lock_guard lock(mutex_);
+  return lease_.over();
+}
+
+bool GrantState::only_lost_holders() const {
+  const std::lock_guard lock(mutex_);
+  return !lease_.held() && !lease_.awaited() && lease_.lost_holders() > 0;
+}
+
+bool GrantState::wait_confirmed(Deadline deadline) const {
+  std::unique_lock lock(mutex_);
+  return changed_.wait_until(lock, deadline.when(), [&] { return !lease_.awaited(); });
+}
+
+/// Who reads learns from the epoch word what his bytes are worth; only writers have to have
+/// stopped.
+Revoked GrantState::settle() {
+  // The keys are closed even so: a NIC may repeat a payload that it has delivered.
+  if (over()) return close_keys() ? Revoked::quiescent : Revoked::quarantined;
+  if (only_lost_holders() && fence()) return Revoked::quiescent;
+  return writable() ? Revoked::quarantined : Revoked::quiescent;
+}
+
+bool GrantState::fence() {
+  if (!parts_.keys_fence || !close_keys()) return false;
+  const std::lock_guard lock(mutex_);
+  lease_.fenced();
+  changed_.notify_all();
+  return true;
+}
+
+/// False if one of them can't keep out what a peer has begun.
+bool GrantState::close_keys() {
+  const std::lock_guard lock(keys_mutex_);
+  bool all = true;
+  for (const auto& registration : parts_.registrations) all = registration->close() && all;
+  if (all) parts_.registrations.clear();
+  return all;
+}
+
+Result<std::vector<Range>> normalise(std::span<const Range> ranges, std::uint64_t size) {
+  if (ranges.empty()) return std::vector<Range>{{0, size}};
+  std::vector<Range> sorted(ranges.begin(), ranges.end());
+  std::sort(sorted.begin(), sorted.end(),
+            [](const Range& a, const Range& b) { return a.offset < b.offset; });
+  std::vector<Range> merged;
+  for (const Range& range : sorted) {
+    if (range.offset > size || range.length > size - range.offset)
+      return fail(Code::invalid_argument,
+                  fmt::format("{} bytes at {} leave the segment, which has {}", range.length,
+                              range.offset, size));
+    if (range.length == 0) return fail(Code::invalid_argument, "a granted range is empty");
+    if (!merged.empty() && range.offset <= merged.back().offset + merged.back().length) {
+      const std::uint64_t end =
+          std::max(merged.back().offset + merged.back().length, range.offset + range.length);
+      merged.back().length = end - merged.back().offset;
+    } else {
+      merged.push_back(range);
+    }
+  }
+  return merged;
+}
+
+}  // namespace weft::core

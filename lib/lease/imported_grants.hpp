@@ -1,0 +1,62 @@
+// The grants of peers that an engine uses.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "base/completion_slot.hpp"
+#include "control/control.hpp"
+#include "lease/remote_state.hpp"
+
+namespace weft::core {
+
+/// The holder's half of the protocol of leases (lib/lease/README.md); OwnedGrants is the other.
+/// From any thread.
+class ImportedGrants {
+ public:
+  using RemotePtr = std::shared_ptr<RemoteState>;
+  using Tell = std::function<void(LinkId, Notice)>;
+  /// Ends the transfers that use it, with this error: nothing more of them goes out.
+  using Stop = std::function<void(RemoteState&, const Error&)>;
+  ImportedGrants(Tell tell, Stop stop) : tell_(std::move(tell)), stop_(std::move(stop)) {}
+
+  RemotePtr find(std::uint64_t lease, const PeerState& peer) const;
+  /// The same grant has one state, whoever imports it first. Its owner is asked whether it (still)
+  /// holds: `answer` completes with an error if it does not, or can't be asked.
+  struct Added {
+    RemotePtr remote;
+    std::shared_ptr<CompletionSlot> answer;
+  };
+  Added add(const RemotePtr& remote);
+  /// Of one peer, or of all if it is null.
+  std::vector<RemotePtr> of(const PeerState* peer) const;
+  /// Tells the owner that it is used no more, if nothing is out under it.
+  void give_back(RemoteState& remote);
+
+  // What owners say.
+  void take(const PeerState& from, const GrantStatus& status);
+  void take(const PeerState& from, const RevokeRequest& request);
+  /// Questions to that peer won't be answered.
+  void link_down(LinkId link, const Error& why);
+
+ private:
+  struct Query {
+    RemotePtr remote;
+    std::shared_ptr<CompletionSlot> answer;
+    Clock::time_point asked;
+  };
+  std::shared_ptr<CompletionSlot> ask(const RemotePtr& remote);
+
+  const Tell tell_;
+  const Stop stop_;
+  mutable std::mutex mutex_;
+  std::unordered_map<std::uint64_t, std::weak_ptr<RemoteState>> imports_;
+  std::unordered_map<std::uint64_t, Query> queries_;  // by the number of the request
+  std::uint64_t next_request_ = 1;
+};
+
+}  // namespace weft::core

@@ -1,0 +1,107 @@
+#include "lease/owned_grants.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace weft::core {
+
+void OwnedGrants::add(const GrantPtr& grant) {
+  const std::lock_guard lock(mutex_);
+  grants_[grant->description().lease] = grant;
+  next_expiry_ = std::min(next_expiry_, grant->expires());
+}
+
+OwnedGrants::GrantPtr OwnedGrants::known(std::uint64_t lease) const {
+  const std::lock_guard lock(mutex_);
+  const auto entry = grants_.find(lease);
+  return entry == grants_.end() ? nullptr : entry->second;
+}
+
+OwnedGrants::GrantPtr OwnedGrants::find(std::uint64_t lease) const {
+  auto grant = known(lease);
+  return grant && grant->held() ? grant : nullptr;
+}
+
+std::vector<OwnedGrants::GrantPtr> OwnedGrants::all() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<GrantPtr> all;
+  all.reserve(grants_.size());
+  for (const auto& [lease, grant] : grants_) all.push_back(grant);
+  return all;
+}
+
+std::vector<OwnedGrants::GrantPtr> OwnedGrants::of_segment(const SegmentState& segment) const {
+  auto found = all();
+  std::erase_if(found, [&](const GrantPtr& grant) { return &grant->segment() != &segment; });
+  return found;
+}
+
+void OwnedGrants::end(GrantState& grant) {
+  for (const LinkId holder : grant.end()) tell_(holder, RevokeRequest{grant.description().lease});
+}
+
+void OwnedGrants::end_expired(Clock::time_point now) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (now < next_expiry_) return;
+  }
+  auto next = Clock::time_point::max();
+  for (const GrantPtr& grant : all()) {
+    if (grant->expires() <= now)
+      end(*grant);
+    else
+      next = std::min(next, grant->expires());
+  }
+  const std::lock_guard lock(mutex_);
+  next_expiry_ = next;
+  // Those that were added meanwhile.
+  for (const auto& [lease, grant] : grants_)
+    if (grant->expires() > now) next_expiry_ = std::min(next_expiry_, grant->expires());
+}
+
+void OwnedGrants::forget(const GrantState& grant) {
+  const std::lock_guard lock(mutex_);
+  const auto entry = grants_.find(grant.description().lease);
+  if (entry != grants_.end() && entry->second.get() == &grant) grants_.erase(entry);
+}
+
+std::vector<OwnedGrants::GrantPtr> OwnedGrants::take_over() {
+  const std::lock_guard lock(mutex_);
+  for (const GrantPtr& grant : over_) grants_.erase(grant->description().lease);
+  return std::exchange(over_, {});
+}
+
+void OwnedGrants::clear() {
+  for (const GrantPtr& grant : all()) {
+    static_cast<void>(grant->end());
+    // Its keys must not outlive the rails, as the application's handle may.
+    grant->close();
+  }
+  const std::lock_guard lock(mutex_);
+  grants_.clear();
+  over_.clear();
+}
+
+void OwnedGrants::take(LinkId from, const GrantQuery& query) {
+  const auto grant = known(query.lease);
+  const bool held = grant && grant->hold(from);
+  Nanoseconds left = unlimited;
+  if (held && grant->expires() != Clock::time_point::max())
+    left = std::max<Nanoseconds>(Nanoseconds(1), grant->expires() - Clock::now());
+  tell_(from, GrantStatus{query.request, held, left});
+}
+
+void OwnedGrants::take(LinkId from, const RevokeConfirmed& confirmed) {
+  const auto grant = known(confirmed.lease);
+  if (!grant) return;
+  grant->confirmed(from);
+  if (!grant->over()) return;
+  const std::lock_guard lock(mutex_);
+  over_.push_back(grant);
+}
+
+void OwnedGrants::link_down(LinkId link) {
+  for (const GrantPtr& grant : all()) grant->lost(link);
+}
+
+}  // namespace weft::core

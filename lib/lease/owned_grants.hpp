@@ -1,0 +1,57 @@
+// The grants that an engine has given: those that hold, and those whose holders have not all
+// stopped yet.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "control/control.hpp"
+#include "lease/grant_state.hpp"
+
+namespace weft::core {
+
+/// The owner's half of the protocol of leases (lib/lease/README.md); ImportedGrants is the other.
+/// From any thread.
+class OwnedGrants {
+ public:
+  using GrantPtr = std::shared_ptr<GrantState>;
+  using Tell = std::function<void(LinkId, Notice)>;
+  explicit OwnedGrants(Tell tell) : tell_(std::move(tell)) {}
+
+  void add(const GrantPtr& grant);
+  /// Null if it does not hold (any more).
+  GrantPtr find(std::uint64_t lease) const;
+  /// Those of a segment that somebody may still use.
+  std::vector<GrantPtr> of_segment(const SegmentState& segment) const;
+  /// Takes its word down, and asks all who hold it to stop.
+  void end(GrantState& grant);
+  /// Ends those whose time is over.
+  void end_expired(Clock::time_point now);
+  /// It is over and its keys are closed: nothing more is to be known of it.
+  void forget(const GrantState& grant);
+  /// Takes those out that are over, for the caller to close.
+  std::vector<GrantPtr> take_over();
+  /// Closes all keys and forgets everything: the rails are going.
+  void clear();
+
+  // What peers say.
+  void take(LinkId from, const GrantQuery& query);
+  void take(LinkId from, const RevokeConfirmed& confirmed);
+  void link_down(LinkId link);
+
+ private:
+  GrantPtr known(std::uint64_t lease) const;
+  std::vector<GrantPtr> all() const;
+
+  const Tell tell_;
+  mutable std::mutex mutex_;
+  std::unordered_map<std::uint64_t, GrantPtr> grants_;
+  std::vector<GrantPtr> over_;  // since they were looked for
+  Clock::time_point next_expiry_ = Clock::time_point::max();
+};
+
+}  // namespace weft::core

@@ -1,0 +1,280 @@
+// Leases: what is read under a grant that has ended is never accepted, and what is granted for
+// writing is not reused before its writers have stopped.
+#include <future>
+
+#include "engines.hpp"
+#include "gate.hpp"
+#include "held_back.hpp"
+
+namespace weft::test {
+namespace {
+
+constexpr auto a_while = 100ms;
+constexpr std::size_t bytes = 256 << 10;
+constexpr Pair everything[] = {{0, 0, bytes}};
+
+/// Hooks of an engine whose word never arrives where it says `Lost`.
+template <typename Lost>
+core::EngineHooks losing() {
+  core::EngineHooks hooks;
+  hooks.lose = [](const core::Notice& notice) { return std::holds_alternative<Lost>(notice); };
+  return hooks;
+}
+
+class Leases : public testing::TestWithParam<Variant> {
+ protected:
+  Config config = config_for(GetParam());
+};
+
+TEST_P(Leases, AStaleReferenceAfterTheOwnerReusedItsBlocksIsAnErrorAndNotData) {
+  // The reader never hears that the grant has ended.
+  Couple pair = couple(config, config, {}, losing<core::RevokeRequest>());
+  Board board(pair, bytes, bytes, Rights::read);
+  const Prepared prepared =
+      must(pair.a.prepare(board.local, board.there, Direction::read, everything));
+  must(must(pair.a.submit(prepared)).wait(soon()));
+  EXPECT_EQ(must(board.grant.revoke(soon())), Revoked::quiescent);
+  fill(bytes_of(board.remote), 77);
+  for (int round = 0; round < 3; ++round) {
+    TransferOptions options;
+    options.signal = Signal{5};
+    Transfer late = must(pair.a.submit(prepared, options));
+    EXPECT_TRUE(fails_with(late.wait(soon()), Code::stale));
+    EXPECT_EQ(late.state(), State::failed);
+    EXPECT_NE(late.placed(), std::vector{Placed::all});
+    const auto told = must(pair.b.expect(pair.to_a, 5, 1)).wait(soon());
+    EXPECT_TRUE(fails_with(told, Code::remote_failed)) << "whoever waits for the signal hears";
+  }
+}
+
+TEST_P(Leases, ReadsThatRaceWithReuseAreWholeOrStale) {
+  config.chunk_bytes = config.relay_buffer_bytes = 16 << 10;
+  Couple pair = couple(config, config, {}, losing<core::RevokeRequest>());
+  Segment local = must(pair.a.add(Memory::own(bytes)));
+  Segment cache = must(pair.b.add(Memory::own(bytes)));
+  std::atomic<std::uint64_t> accepted{0}, refused{0};
+  for (std::uint64_t generation = 1; generation <= 20; ++generation) {
+    fill(bytes_of(cache), generation);
+    Grant grant = must(cache.grant({}, Rights::read));
+    const Remote there = must(pair.a.import(grant.blob()));
+    std::promise<void> reading;
+    std::jthread reader([&] {
+      for (std::uint64_t round = 0;; ++round) {
+        const auto read = must(pair.a.read(local, there, everything)).wait(soon());
+        if (round == 0) reading.set_value();
+        if (!read) {
+          EXPECT_TRUE(fails_with(read, Code::stale));
+          ++refused;
+          return;
+        }
+        ++accepted;
+        ASSERT_TRUE(holds(bytes_of(local), generation)) << "another generation's bytes";
+      }
+    });
+    ASSERT_EQ(reading.get_future().wait_for(60s), std::future_status::ready);
+    ASSERT_EQ(must(grant.revoke(soon())), Revoked::quiescent);
+    fill(bytes_of(cache), generation + 1000);
+  }
+  EXPECT_GE(accepted, 20U);
+  EXPECT_EQ(refused, 20U);
+}
+
+TEST_P(Leases, WhoeverHearsOfTheEndStopsReadingAtOnce) {
+  Gate gate;
+  Couple pair = couple(config, config, gate.hooks());
+  Board board(pair, bytes, bytes, Rights::read);
+  Transfer transfer = must(pair.a.read(board.local, board.there, everything));
+  EXPECT_EQ(must(board.grant.revoke(soon())), Revoked::quiescent);
+  EXPECT_TRUE(fails_with(transfer.wait_quiescent(soon()), Code::stale));
+  EXPECT_EQ(transfer.placed(), std::vector{Placed::none});
+  EXPECT_TRUE(fails_with(pair.a.read(board.local, board.there, everything), Code::stale));
+  gate.open();
+  board.expect_untouched();
+}
+
+TEST_P(Leases, AWriterStopsInTheMiddleAndTheMemoryIsFree) {
+  config.chunk_bytes = config.relay_buffer_bytes = 4096;
+  Couple pair = couple(config);
+  Board board(pair, bytes, bytes, Rights::write);
+  const Prepared prepared =
+      must(pair.a.prepare(board.local, board.there, Direction::write, everything));
+  // Far more than can be moved while the test runs.
+  const std::vector<std::uint32_t> often(1'000'000);
+  TransferOptions options;
+  options.deadline = soon();
+  options.signal = Signal{9};
+  Transfer transfer = must(pair.a.submit(prepared, often, options));
+  const Deadline deadline = soon();
+  while (transfer.report().bytes_done == 0 && !deadline.passed()) std::this_thread::yield();
+  EXPECT_EQ(must(board.grant.revoke(soon())), Revoked::quiescent);
+  fill(bytes_of(board.remote), 5);
+  EXPECT_TRUE(fails_with(transfer.wait_quiescent(soon()), Code::stale));
+  EXPECT_LT(transfer.report().bytes_done, transfer.report().bytes);
+  EXPECT_TRUE(fails_with(must(pair.b.expect(pair.to_a, 9, 1)).wait(soon()), Code::remote_failed));
+  EXPECT_TRUE(holds(bytes_of(board.remote), 5));
+}
+
+TEST_P(Leases, AWriterThatCannotDrainLeavesTheMemoryQuarantinedUntilItHas) {
+  HeldBack nic;
+  Couple pair = couple(config, config, nic.hooks());
+  Board board(pair, bytes, bytes, Rights::write);
+  Transfer transfer = must(pair.a.write(board.local, board.there, everything));
+  const Deadline deadline = soon();
+  while (nic.count() == 0 && !deadline.passed()) std::this_thread::yield();
+  EXPECT_EQ(must(board.grant.revoke(Deadline::in(a_while))), Revoked::quarantined);
+  EXPECT_TRUE(fails_with(board.remote.release(Deadline::in(a_while)), Code::quarantined));
+  EXPECT_TRUE(fails_with(transfer.wait(soon()), Code::stale));
+  EXPECT_FALSE(transfer.quiescent());
+  EXPECT_TRUE(fails_with(board.local.release(Deadline::in(a_while)), Code::quarantined));
+  nic.let_go();
+  EXPECT_EQ(must(board.grant.revoke(soon())), Revoked::quiescent);
+  EXPECT_TRUE(succeeds(board.remote.release(soon())));
+  EXPECT_TRUE(succeeds(board.local.release(soon())));
+  EXPECT_TRUE(transfer.quiescent());
+}
+
+TEST_P(Leases, AWriterThatDoesNotAnswerCanBeFencedWhereKeysDoThat) {
+  Couple pair = couple(config, config, losing<core::RevokeConfirmed>());
+  Board board(pair, bytes, bytes, Rights::write);
+  EXPECT_EQ(must(board.grant.revoke(Deadline::in(a_while))), Revoked::quarantined);
+  EXPECT_EQ(must(board.grant.revoke(Deadline::in(a_while))), Revoked::quarantined);
+  const auto fenced = board.grant.fence(soon());
+  if (keys_fence(pair.b)) {
+    EXPECT_EQ(must(fenced), Revoked::quiescent);
+    EXPECT_EQ(must(board.grant.revoke(soon())), Revoked::quiescent);
+    EXPECT_TRUE(succeeds(board.remote.release(soon())));
+  } else {
+    EXPECT_TRUE(fails_with(fenced, Code::unsupported));
+    EXPECT_TRUE(fails_with(board.remote.release(Deadline::in(a_while)), Code::quarantined));
+  }
+}
+
+TEST_P(Leases, AWriterThatWentWithoutAWordCountsAsFrozen) {
+  Couple pair = couple(config, config, losing<core::RevokeConfirmed>());
+  Board board(pair, bytes, bytes, Rights::write);
+  must(pair.a.close(soon()));
+  const Deadline deadline = soon();
+  while (pair.to_a.up() && !deadline.passed()) std::this_thread::yield();
+  const bool safe = keys_fence(pair.b);
+  EXPECT_EQ(must(board.grant.revoke(soon())), safe ? Revoked::quiescent : Revoked::quarantined);
+  EXPECT_EQ(board.remote.release(soon()).has_value(), safe);
+}
+
+TEST_P(Leases, AWriterThatLeavesInOrderGivesItsGrantsBack) {
+  for (const bool close : {true, false}) {
+    Couple pair = couple(config);
+    Board board(pair, bytes, bytes, Rights::write);
+    board.expect_moved(Direction::write, everything);
+    must(close ? pair.a.close(soon()) : pair.a.disconnect(pair.to_b));
+    const Deadline deadline = soon();
+    while (pair.to_a.up() && !deadline.passed()) std::this_thread::yield();
+    EXPECT_EQ(must(board.grant.revoke(soon())), Revoked::quiescent);
+    EXPECT_TRUE(succeeds(board.remote.release(soon())));
+  }
+}
+
+TEST_P(Leases, NobodyIsWaitedForWhoNeverImportedTheGrant) {
+  Couple pair = couple(config, config, losing<core::RevokeConfirmed>());
+  Segment segment = must(pair.b.add(Memory::own(bytes)));
+  Grant grant = must(segment.grant({}, Rights::read_write));
+  EXPECT_EQ(must(grant.revoke(Deadline::now())), Revoked::quiescent);
+}
+
+TEST_P(Leases, TimeRunsOutOnBothSides) {
+  Gate gate;
+  Couple pair = couple(config, config, gate.hooks());
+  Board board(pair, bytes, bytes);
+  Grant grant = must(board.remote.grant({}, Rights::read_write, 300ms));
+  const Remote there = must(pair.a.import(grant.blob()));
+  TransferOptions patient;
+  patient.deadline = soon();
+  for (const bool write : {true, false}) {
+    auto transfer = write ? pair.a.write(board.local, there, everything, patient)
+                          : pair.a.read(board.local, there, everything, patient);
+    // A slow machine may be late for the second.
+    if (!transfer) {
+      EXPECT_TRUE(fails_with(transfer, Code::stale));
+      continue;
+    }
+    EXPECT_TRUE(fails_with(transfer->wait_quiescent(soon()), Code::stale));
+    EXPECT_EQ(transfer->state(), State::failed);
+  }
+  EXPECT_TRUE(fails_with(pair.a.write(board.local, there, everything), Code::stale));
+  EXPECT_TRUE(fails_with(pair.a.import(grant.blob()), Code::stale));
+  EXPECT_TRUE(fails_with(pair.b.publish("name", grant), Code::stale));
+  gate.open();
+  EXPECT_EQ(must(grant.revoke(soon())), Revoked::quiescent);
+  board.expect_untouched();
+  board.expect_moved(Direction::write, everything);  // by the other grant
+}
+
+TEST_P(Leases, ATimeThatIsNoneIsRefused) {
+  Couple pair = couple(config);
+  Board board(pair, bytes, bytes);
+  EXPECT_TRUE(fails_with(board.remote.grant({}, Rights::read, 0ns), Code::invalid_argument));
+  EXPECT_TRUE(fails_with(board.remote.grant({}, Rights::read, -1ns), Code::invalid_argument));
+}
+
+TEST_P(Leases, WordsOfManyGrantsAreTheirOwn) {
+  Couple pair = couple(config);
+  Board board(pair, bytes, bytes);
+  // More than a page of words, some of them used again.
+  std::vector<Grant> grants;
+  std::vector<Remote> there;
+  for (std::size_t i = 0; i < 600; ++i) {
+    grants.push_back(must(board.remote.grant({}, Rights::read)));
+    there.push_back(must(pair.a.import(grants.back().blob())));
+    if (i % 3 == 2) {
+      must(grants[i - 1].revoke(soon()));
+      EXPECT_TRUE(fails_with(pair.a.import(grants[i - 1].blob()), Code::stale));
+    }
+  }
+  const Pair piece[] = {{0, 0, 100}};
+  for (std::size_t i = 0; i < grants.size(); i += 7) {
+    const auto read = pair.a.read(board.local, there[i], piece).and_then([](Transfer&& transfer) {
+      return transfer.wait(soon());
+    });
+    if (i % 3 == 1)
+      EXPECT_TRUE(fails_with(read, Code::stale)) << i;
+    else
+      EXPECT_TRUE(succeeds(read)) << i;
+  }
+}
+
+TEST_P(Leases, EveryPieceOfACancelledTransferHasItsOutcome) {
+  config.chunk_bytes = config.relay_buffer_bytes = 4096;
+  Couple pair = couple(config);
+  constexpr std::size_t pieces = 512, piece = 12'000;
+  Board board(pair, pieces * piece, pieces * piece);
+  const Blob before(bytes_of(board.remote).begin(), bytes_of(board.remote).end());
+  std::vector<Pair> pairs;
+  for (std::size_t i = 0; i < pieces; ++i) {
+    const std::uint64_t at = (i * 7 % pieces) * piece;  // no neighbours
+    pairs.push_back({at, at, piece});
+  }
+  Transfer transfer = must(pair.a.write(board.local, board.there, pairs));
+  const Deadline deadline = soon();
+  while (transfer.report().bytes_done < 20 * piece && !deadline.passed()) std::this_thread::yield();
+  transfer.cancel();
+  static_cast<void>(transfer.wait_quiescent(soon()));
+  ASSERT_TRUE(transfer.quiescent());
+  const std::vector<Placed> placed = transfer.placed();
+  ASSERT_EQ(placed.size(), pieces);
+  std::size_t all = 0;
+  for (std::size_t i = 0; i < pieces; ++i) {
+    const Bytes now(board.remote.data() + pairs[i].remote, piece);
+    const std::byte* wanted = placed[i] == Placed::all ? board.local.data() + pairs[i].local
+                                                       : before.data() + pairs[i].remote;
+    if (placed[i] != Placed::unknown) {
+      ASSERT_TRUE(std::equal(now.begin(), now.end(), wanted)) << i;
+    }
+    all += placed[i] == Placed::all ? 1 : 0;
+  }
+  EXPECT_GE(all, 15U);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Leases, testing::ValuesIn(all_variants()),
+                         [](const auto& info) { return name_of(info.param); });
+
+}  // namespace
+}  // namespace weft::test

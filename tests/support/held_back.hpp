@@ -1,0 +1,69 @@
+// A transport decorator behind which operations are carried out, and their ends are not told.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "engine/hooks.hpp"
+#include "transport/transport.hpp"
+
+namespace weft::test {
+
+/// Like a frozen NIC: what was posted stays posted for as long as a test wants.
+class HeldBack {
+ public:
+  void let_go() { state_->held = false; }
+  /// Operations that have been carried out and not told, of all rails.
+  std::size_t count() const { return state_->count; }
+  core::EngineHooks hooks() const {
+    core::EngineHooks hooks;
+    hooks.decorate = [state = state_](std::unique_ptr<core::Transport> inner) {
+      return std::make_unique<Holding>(std::move(inner), state);
+    };
+    return hooks;
+  }
+
+ private:
+  struct State {
+    std::atomic<bool> held{true};
+    std::atomic<std::size_t> count{0};
+  };
+  class Holding final : public core::Transport, private core::ChunkSink {
+   public:
+    Holding(std::unique_ptr<core::Transport> inner, std::shared_ptr<State> state)
+        : inner_(std::move(inner)), state_(std::move(state)) {
+      inner_->set_sink(*this);
+    }
+    std::uint64_t chunk_limit(const core::Route& route) const override {
+      return inner_->chunk_limit(route);
+    }
+    std::size_t room(const core::Route& route) const override { return inner_->room(route); }
+    providers::Post post(core::Op& op) override { return inner_->post(op); }
+    std::size_t progress() override {
+      std::size_t done = inner_->progress();
+      if (state_->held) return done;
+      for (const auto& [op, completion] : std::exchange(ended_, {})) {
+        sink().chunk_ended(*op, completion);
+        ++done;
+      }
+      return done;
+    }
+    void peer_died(core::Route& route) override { inner_->peer_died(route); }
+
+   private:
+    void chunk_ended(core::Op& op, const providers::Completion& completion) override {
+      if (!state_->held) return sink().chunk_ended(op, completion);
+      ended_.emplace_back(&op, completion);
+      ended_.back().second.text = {};  // valid during the call only
+      ++state_->count;
+    }
+    const std::unique_ptr<core::Transport> inner_;
+    const std::shared_ptr<State> state_;
+    std::vector<std::pair<core::Op*, providers::Completion>> ended_;
+  };
+  std::shared_ptr<State> state_ = std::make_shared<State>();
+};
+
+}  // namespace weft::test
