@@ -61,11 +61,11 @@ void Content::lay(std::uint64_t transfer, const Stretch& stretch) {
   layers_.push_back({transfer, stretch, false});
 }
 
-void Content::certain(std::uint64_t transfer) {
-  for (Layer& each : layers_) each.certain = each.certain || each.transfer == transfer;
+void Content::certain(std::uint64_t transfer, std::optional<std::uint64_t> offset) {
+  for (Layer& each : layers_) each.certain = each.certain || each.of(transfer, offset);
   // What lies below one certain layer alone is never seen again.
   for (std::size_t top = layers_.size(); top-- > 1;) {
-    if (layers_[top].transfer != transfer) continue;
+    if (!layers_[top].of(transfer, offset)) continue;
     const Stretch cover = layers_[top].stretch;
     const auto below = layers_.begin() + static_cast<std::ptrdiff_t>(top);
     const auto covered = std::remove_if(layers_.begin() + 1, below, [&](const Layer& each) {
@@ -76,8 +76,8 @@ void Content::certain(std::uint64_t transfer) {
   }
 }
 
-void Content::take_back(std::uint64_t transfer) {
-  std::erase_if(layers_, [&](const Layer& each) { return each.transfer == transfer; });
+void Content::take_back(std::uint64_t transfer, std::optional<std::uint64_t> offset) {
+  std::erase_if(layers_, [&](const Layer& each) { return each.of(transfer, offset); });
 }
 
 template <typename Each>
@@ -116,6 +116,10 @@ std::optional<Wrong> Content::wrong(const std::byte* arena) const {
   const Stretch& whole = layers_.front().stretch;
   for_parts(whole.offset, whole.end(),
             [&](std::uint64_t from, std::uint64_t to, const std::vector<Stretch>& candidates) {
+              const bool unknown =
+                  std::any_of(candidates.begin(), candidates.end(),
+                              [](const Stretch& each) { return each.stream == anything; });
+              if (unknown) return true;
               if (candidates.size() == 1) {
                 found = difference(arena, candidates.front());
                 return !found;

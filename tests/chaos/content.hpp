@@ -9,6 +9,9 @@
 
 namespace weft::chaos {
 
+/// No stream: bytes of which nothing is known.
+inline constexpr std::uint64_t anything = 0;
+
 /// Bytes `from` and following of a stream (see support/pattern.hpp), as they lie in an arena.
 struct Stretch {
   std::uint64_t offset = 0;  // in the arena
@@ -37,10 +40,10 @@ class Content {
   /// Nothing but this stream.
   void refill(std::uint64_t stream);
   void lay(std::uint64_t transfer, const Stretch& stretch);
-  /// The layers of this transfer are there.
-  void certain(std::uint64_t transfer);
-  /// It never began.
-  void take_back(std::uint64_t transfer);
+  /// The layers of this transfer are there, or those of its pieces that begin at `offset`.
+  void certain(std::uint64_t transfer, std::optional<std::uint64_t> offset = {});
+  /// They are not, nor will be.
+  void take_back(std::uint64_t transfer, std::optional<std::uint64_t> offset = {});
 
   /// What is there for certain, in order of place; empty if a part of it may be one thing or
   /// another.
@@ -52,6 +55,10 @@ class Content {
     std::uint64_t transfer = 0;
     Stretch stretch;
     bool certain = false;
+
+    bool of(std::uint64_t asked, const std::optional<std::uint64_t>& offset) const {
+      return transfer == asked && (!offset || stretch.offset == *offset);
+    }
   };
   /// Calls `each(begin, end, candidates)` for the parts between the edges of layers.
   template <typename Each>

@@ -23,15 +23,16 @@ std::string Counts::words(std::chrono::duration<double> time) const {
       "  failed with: {}\n"
       "  refused with: {}\n"
       "signals: {} arrived, {} failed\n"
-      "grants: {} imports ({} failed), {} revoked, {} quarantined; longest revocation {} ms\n"
+      "grants: {} imports ({} failed), {} ended, {} quarantined, {} without a fence; the longest "
+      "end took {} ms\n"
       "segments: {} released, {} not\n"
       "faults: {}\n"
       "engines: {} opened, {} abandoned; most memory of a node with none open {} MiB\n"
       "checks: {} of {} MiB in all\n",
       all, time.count(), list(steps), submitted, list(ends), static_cast<double>(bytes) / (1 << 20),
       slowest_end, list(errors), list(refusals), signals, signals_failed, imports, imports_failed,
-      revoked, quarantined, slowest_revoke, released, not_released, list(faults), lives, abandoned,
-      largest >> 20, checks, bytes_checked >> 20);
+      revoked, quarantined, not_fenced, slowest_revoke, released, not_released, list(faults), lives,
+      abandoned, largest >> 20, checks, bytes_checked >> 20);
 }
 
 }  // namespace weft::chaos

@@ -81,6 +81,7 @@ void Director::take_step() {
       Kind{"kill", 10, &Director::step_kill},
       Kind{"reopen", 12, &Director::step_reopen},
       Kind{"disturb", 40, &Director::step_disturb},
+      Kind{"fence", 60, &Director::step_fence},
   };
   std::uint64_t all = 0;
   for (const Kind& each : kinds) all += each.weight;

@@ -85,8 +85,12 @@ class Director {
   bool step_grant();
   bool step_import();
   bool step_revoke();
+  bool step_fence();
+  std::optional<std::uint64_t> grant_to_end();
+  void end_grant(GrantTruth& grant, const std::string& how, std::int64_t ms);
   bool step_release();
-  void revoked(GrantTruth& grant, const std::vector<Stretch>& fill, const Json& words);
+  void revoked(GrantTruth& grant, const std::vector<Stretch>& fill, Clock::time_point since,
+               const Json& words);
   void released(unsigned node, std::size_t segment, const std::vector<Stretch>& fill,
                 const Json& words);
   void forget_grant(std::uint64_t id);
@@ -100,14 +104,17 @@ class Director {
   bool draw_pieces(TransferTruth& transfer);
   void await_signal(TransferTruth& transfer, const Json& order);
   void submit(TransferTruth& transfer, const Json& order);
+  void begun(std::uint64_t id);
   void refused(std::uint64_t id, const Json& words);
   void ended(TransferTruth& transfer, const Json& words);
   void quiescent(TransferTruth& transfer, const Json& words);
   void signalled(TransferTruth& transfer, const Json& words);
   void check_signal(const TransferTruth& transfer) const;
   void check_written(const TransferTruth& transfer);
-  void check_grant_held(std::uint64_t grant, std::uint64_t transfer, unsigned node,
-                        Clock::time_point done);
+  void check_grant_held(const TransferTruth& write);
+  Block* steady_block(const TransferTruth& transfer);
+  void check_piece(const TransferTruth& transfer, const Pair& piece);
+  void check_placed(const TransferTruth& transfer, const std::string& placed);
   void node_gone(const NodeTruth& node);
   void forget_if_over(std::uint64_t id);
   Slot& slot_of(const TransferTruth& transfer);

@@ -26,6 +26,7 @@ bool Director::step_grant() {
   const std::size_t index = random_.below(layout().segments.size());
   const std::uint64_t rights = random_.between(1, 3);
   const std::uint64_t wanted = random_.between(1, 15);  // a bit for each block
+  const std::uint64_t ttl = random_.chance(0.25) ? random_.between(100, 4000) : 0;
   if (!is_open(node)) return false;
   SegmentTruth& segment = node.life->segments[index];
   if (segment.state != SegmentTruth::State::open) return false;
@@ -46,16 +47,19 @@ bool Director::step_grant() {
     const Range& range = segment.blocks[block].range;
     ranges.push_back(Range{range.offset - layout().segments[index].whole.offset, range.length});
   }
-  note({int(node.index), id}, fmt::format("grant {} of {}: segment {}, blocks {}, rights {}", id,
-                                          node.name, index, Json(grant.blocks).dump(), rights));
+  note({int(node.index), id}, fmt::format("grant {} of {}: segment {}, blocks {}, rights {}{}", id,
+                                          node.name, index, Json(grant.blocks).dump(), rights,
+                                          ttl == 0 ? "" : fmt::format(", for {} ms", ttl)));
   grants_.emplace(id, std::move(grant));
-  ask(node,
-      {{"do", "grant"}, {"grant", id}, {"segment", index}, {"ranges", ranges}, {"rights", rights}},
-      patience, fmt::format("grant {}", id), [this, id](const Json& words) {
-        if (!words.at("ok")) return forget_grant(id);
-        grants_.at(id).blob = words.at("blob");
-        grants_.at(id).state = GrantTruth::State::holds;
-      });
+  const Json order = {{"do", "grant"},    {"grant", id},      {"segment", index},
+                      {"ranges", ranges}, {"rights", rights}, {"ttl_ms", ttl}};
+  ask(node, order, patience, fmt::format("grant {}", id), [this, id, ttl](const Json& words) {
+    if (!words.at("ok")) return forget_grant(id);
+    GrantTruth& made = grants_.at(id);
+    if (ttl != 0) made.expires = Clock::now() + std::chrono::milliseconds(ttl);
+    made.blob = words.at("blob");
+    made.state = GrantTruth::State::holds;
+  });
   return true;
 }
 
@@ -70,6 +74,7 @@ bool Director::step_import() {
   std::vector<std::pair<std::uint64_t, unsigned>> possible;
   for (const auto& [id, grant] : grants_) {
     if (grant.state != GrantTruth::State::holds) continue;
+    if (grant.expires && Clock::now() > *grant.expires) continue;
     for (const unsigned node : open_nodes())
       if (node != grant.node && !grant.asked_by.contains(node) && !grant.held_by.contains(node) &&
           nodes_[node].life->peers.contains(grant.node))
@@ -80,7 +85,8 @@ bool Director::step_import() {
   NodeTruth& node = nodes_[index];
   grants_.at(id).asked_by.insert(index);
   note({int(index), id}, fmt::format("{} imports grant {}", node.name, id));
-  ask(node, {{"do", "import"}, {"grant", id}, {"blob", grants_.at(id).blob}},
+  ask(node,
+      {{"do", "import"}, {"grant", id}, {"blob", grants_.at(id).blob}, {"ms", import_time / 1ms}},
       import_time + patience, fmt::format("import {}", id),
       [this, id = id, index = index](const Json& words) {
         const bool ok = words.at("ok");
@@ -106,47 +112,75 @@ std::vector<Stretch> Director::new_fill(const GrantTruth& grant) {
   return fill;
 }
 
-bool Director::step_revoke() {
-  std::vector<std::uint64_t> holding;
-  for (const auto& [id, grant] : grants_)
-    if (grant.state == GrantTruth::State::holds && is_open(nodes_[grant.node]) &&
-        nodes_[grant.node].life->segments[grant.segment].state == SegmentTruth::State::open)
-      holding.push_back(id);
-  // Grants shall live for a while; those in use are the more interesting ones.
-  if (holding.size() < nodes_.size()) return false;
+/// Grants shall live for a while; those in use are the more interesting ones, and those that have
+/// ended, but not so that their memory is free, come to that end in time.
+std::optional<std::uint64_t> Director::grant_to_end() {
+  std::vector<std::uint64_t> holding, over;
+  for (const auto& [id, grant] : grants_) {
+    if (!is_open(nodes_[grant.node]) ||
+        nodes_[grant.node].life->segments[grant.segment].state != SegmentTruth::State::open)
+      continue;
+    const bool expired = grant.expires && Clock::now() > *grant.expires;
+    if (grant.state == GrantTruth::State::holds) (expired ? over : holding).push_back(id);
+    if (grant.state == GrantTruth::State::lost) over.push_back(id);
+  }
+  if (!over.empty() && random_.chance(0.5)) return random_.pick(over);
+  if (holding.size() < nodes_.size()) return std::nullopt;
   std::vector<std::uint64_t> in_use;
   for (const auto& [transfer, truth] : transfers_)
     if (std::binary_search(holding.begin(), holding.end(), truth.grant))
       in_use.push_back(truth.grant);
   const bool any = in_use.empty() || random_.chance(0.3);
-  const std::uint64_t id = random_.pick(any ? holding : in_use);
-  GrantTruth& grant = grants_.at(id);
-  for (const std::size_t block : grant.blocks)
-    check_block(nodes_[grant.node], block_of(grant, block));
-  grant.state = GrantTruth::State::ending;
-  const std::int64_t ms = random_.pick(std::vector<std::int64_t>{0, 20, 500, 3000, 3000, 3000});
-  const auto fill = new_fill(grant);
-  note({int(grant.node), id}, fmt::format("grant {} is revoked within {} ms", id, ms));
-  const auto since = Clock::now();
-  ask(nodes_[grant.node], {{"do", "revoke"}, {"grant", id}, {"ms", ms}, {"fill", fill}},
-      std::chrono::milliseconds(ms) + patience, fmt::format("revoke {}", id),
-      [this, id, fill, since](const Json& words) {
-        counts_.slowest_revoke =
-            std::max<std::int64_t>(counts_.slowest_revoke, (Clock::now() - since) / 1ms);
-        if (words.at("ok") && words.at("quiescent"))
-          grant_ends_[id] = {grants_.at(id).node, grants_.at(id).life, since,
-                             Clock::time_point(Clock::duration(words.at("at")))};
-        revoked(grants_.at(id), fill, words);
-        for (const auto& [transfer, truth] : transfers_)
-          if (truth.grant == id && truth.end == "done")
-            check_grant_held(id, transfer, truth.node, truth.ended_at);
-      });
+  return random_.pick(any ? holding : in_use);
+}
+
+bool Director::step_revoke() {
+  const auto id = grant_to_end();
+  if (!id) return false;
+  end_grant(grants_.at(*id), "revoke",
+            random_.pick(std::vector<std::int64_t>{0, 20, 500, 3000, 3000, 3000}));
   return true;
 }
 
-void Director::revoked(GrantTruth& grant, const std::vector<Stretch>& fill, const Json& words) {
+bool Director::step_fence() {
+  const auto id = grant_to_end();
+  if (!id) return false;
+  end_grant(grants_.at(*id), "fence", random_.pick(std::vector<std::int64_t>{0, 500, 3000}));
+  return true;
+}
+
+void Director::end_grant(GrantTruth& grant, const std::string& how, std::int64_t ms) {
+  for (const std::size_t block : grant.blocks)
+    check_block(nodes_[grant.node], block_of(grant, block));
+  const bool lost = grant.state == GrantTruth::State::lost;
+  grant.state = GrantTruth::State::ending;
+  const std::uint64_t id = grant.id;
+  const auto fill = new_fill(grant);
+  note({int(grant.node), id}, fmt::format("grant {}: {} within {} ms", id, how, ms));
+  const auto since = Clock::now();
+  ask(nodes_[grant.node], {{"do", how}, {"grant", id}, {"ms", ms}, {"fill", fill}},
+      std::chrono::milliseconds(ms) + patience, fmt::format("{} {}", how, id),
+      [this, id, fill, since, lost](const Json& words) {
+        GrantTruth& over = grants_.at(id);
+        revoked(over, fill, since, words);
+        // A fence that can't be had there changes nothing.
+        if (grants_.contains(id) && over.state == GrantTruth::State::holds && lost)
+          over.state = GrantTruth::State::lost;
+      });
+}
+
+void Director::revoked(GrantTruth& grant, const std::vector<Stretch>& fill, Clock::time_point since,
+                       const Json& words) {
+  const std::uint64_t id = grant.id;
+  counts_.slowest_revoke =
+      std::max<std::int64_t>(counts_.slowest_revoke, (Clock::now() - since) / 1ms);
+  note({int(grant.node), id}, fmt::format("grant {} has ended: {}", id, words.dump()));
+  if (words.contains("error") && words.at("error").at("code") == "unsupported") {
+    ++counts_.not_fenced;
+    grant.state = GrantTruth::State::holds;
+    return;
+  }
   const bool quiescent = words.at("ok") && words.at("quiescent");
-  note({int(grant.node), grant.id}, fmt::format("grant {} has ended: {}", grant.id, words.dump()));
   ++(quiescent ? counts_.revoked : counts_.quarantined);
   if (!quiescent) {
     grant.state = GrantTruth::State::lost;
@@ -158,7 +192,11 @@ void Director::revoked(GrantTruth& grant, const std::vector<Stretch>& fill, cons
     block.grant = 0;
     block.busy.clear();
   }
-  grants_.erase(grant.id);
+  grant_ends_[id] = {grant.node, grant.life, since,
+                     Clock::time_point(Clock::duration(words.at("at").get<Clock::rep>()))};
+  grants_.erase(id);
+  for (const auto& [transfer, truth] : transfers_)
+    if (truth.grant == id && truth.write && truth.end == "done") check_grant_held(truth);
 }
 
 bool Director::step_release() {
@@ -195,8 +233,7 @@ bool Director::step_release() {
           {range.offset, range.length, streams_.fresh("what follows a release"), range.offset});
   note({int(node.index)}, fmt::format("{} releases segment {} within {} ms", node.name, index, ms));
   ask(node, {{"do", "release"}, {"segment", index}, {"ms", ms}, {"fill", fill}, {"grants", grants}},
-      std::chrono::milliseconds(ms) * static_cast<std::int64_t>(grants.size() + 1) + patience,
-      fmt::format("release of segment {}", index),
+      std::chrono::milliseconds(ms) + patience, fmt::format("release of segment {}", index),
       [this, node = node.index, index, fill](const Json& words) {
         released(node, index, fill, words);
       });

@@ -82,7 +82,8 @@ struct GrantTruth {
   Rights rights = Rights::read_write;
   State state = State::asked;
   Json blob;
-  std::set<unsigned> asked_by, held_by;  // nodes whose present life imports it, or has done so
+  std::optional<Clock::time_point> expires;  // certainly over by then
+  std::set<unsigned> asked_by, held_by;      // nodes whose present life imports it, or has done so
 };
 
 /// When a grant ended for good: all that was done under it was done before.
@@ -105,10 +106,12 @@ struct TransferTruth {
   std::size_t remote_segment = 0, block = 0;
   std::vector<Pair> pieces;  // in the arenas
   std::uint64_t bytes = 0;
-  std::uint64_t stream = 0;  // of a write
+  std::uint64_t stream = 0;       // of a write
+  std::vector<Stretch> expected;  // here, of a read that is done
   bool cancelled = false;
   Phase phase = Phase::waits;
-  std::string end;  // its state in words, once it has ended
+  std::string end;    // its state in words, once it has ended
+  std::string error;  // and the code of its error
   bool quiescent = false;
   bool node_gone = false;             // nothing more is heard of it
   bool awaited = false;               // somebody waits for its signal

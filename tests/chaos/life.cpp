@@ -16,9 +16,9 @@ using namespace std::chrono_literals;
 
 // How often the engine is looked at.
 constexpr auto beat = 2ms;
-// A transfer may end so long after its deadline on a busy machine; more where the process stood
-// still.
-constexpr auto patience = 2s;
+// A transfer or a call may end so long after its deadline on a busy machine; more where the process
+// stood still.
+constexpr auto patience = 1s;
 // When a signal that came once is looked for again.
 constexpr auto echo_time = 300ms;
 
@@ -26,8 +26,12 @@ Deadline in_time(const Json& order) {
   return Deadline::in(std::chrono::milliseconds(order.at("ms").get<std::int64_t>()));
 }
 
-Json words_of(const Result<void>& result) {
-  return result ? Json{{"ok", true}} : Json{{"ok", false}, {"error", result.error()}};
+/// A letter for each piece.
+std::string letters_of(const std::vector<Placed>& placed) {
+  std::string letters;
+  for (const Placed each : placed)
+    letters += each == Placed::all ? 'a' : (each == Placed::none ? 'n' : 'u');
+  return letters;
 }
 
 Config config_of(const Json& order) {
@@ -115,24 +119,40 @@ void Life::carry_out(const Json& order) {
       {"grant", &Life::grant},   {"connect", &Life::connect}, {"import", &Life::import},
       {"expect", &Life::expect}, {"give_up", &Life::give_up}, {"transfer", &Life::transfer},
       {"cancel", &Life::cancel}, {"revoke", &Life::revoke},   {"release", &Life::release},
-      {"add", &Life::add},
+      {"fence", &Life::fence},   {"add", &Life::add},
   };
   (this->*orders.at(order.at("do").get<std::string>()))(order);
 }
 
 // Meeting, granting, importing.
 
+void Life::run_timed(const Json& order, std::function<Json(Deadline)> call) {
+  const Deadline deadline = in_time(order);
+  const Nanoseconds stalls_before = stalls_.total();
+  tasks_.run([this, order, deadline, stalls_before, call = std::move(call)] {
+    Json words = call(deadline);
+    const Nanoseconds late = Clock::now() - deadline.when();
+    if (late > patience + 2 * (stalls_.total() - stalls_before))
+      violation("deadline", 0,
+                fmt::format("a call came back {} ms too late: {}", late / 1ms,
+                            order.at("do").get<std::string>()));
+    answer(order, std::move(words));
+  });
+}
+
 void Life::connect(const Json& order) {
-  tasks_.run([this, order] {
-    const auto peer = engine_->connect(order.at("address").get<std::string>(), in_time(order));
-    answer(order, peer ? Json{{"ok", true}} : Json{{"ok", false}, {"error", peer.error()}});
+  run_timed(order, [this, address = order.at("address").get<std::string>()](Deadline deadline) {
+    const auto peer = engine_->connect(address, deadline);
+    return peer ? Json{{"ok", true}} : Json{{"ok", false}, {"error", peer.error()}};
   });
 }
 
 void Life::grant(const Json& order) {
   const auto& segment = segments_.at(order.at("segment").get<std::size_t>());
   const auto ranges = order.at("ranges").get<std::vector<Range>>();
-  auto made = segment->grant(ranges, static_cast<Rights>(order.at("rights").get<unsigned>()));
+  const std::int64_t ttl = order.at("ttl_ms");
+  auto made = segment->grant(ranges, static_cast<Rights>(order.at("rights").get<unsigned>()),
+                             ttl == 0 ? unlimited : Nanoseconds(ttl * 1ms));
   if (!made) return answer(order, {{"ok", false}, {"error", made.error()}});
   Json blob = Json::array();
   for (const std::byte each : made->blob()) blob.push_back(std::to_integer<unsigned>(each));
@@ -141,16 +161,14 @@ void Life::grant(const Json& order) {
 }
 
 void Life::import(const Json& order) {
-  tasks_.run([this, order] {
-    Blob blob;
-    for (const Json& each : order.at("blob")) blob.push_back(std::byte{each.get<std::uint8_t>()});
-    auto remote = engine_->import(blob);
-    if (!remote) return answer(order, {{"ok", false}, {"error", remote.error()}});
-    {
-      const std::lock_guard lock(mutex_);
-      remotes_.insert_or_assign(order.at("grant").get<std::uint64_t>(), std::move(*remote));
-    }
-    answer(order, {{"ok", true}});
+  Blob blob;
+  for (const Json& each : order.at("blob")) blob.push_back(std::byte{each.get<std::uint8_t>()});
+  run_timed(order, [this, blob, grant = order.at("grant").get<std::uint64_t>()](Deadline) {
+    auto remote = engine_->import(blob);  // within default_timeout
+    if (!remote) return Json{{"ok", false}, {"error", remote.error()}};
+    const std::lock_guard lock(mutex_);
+    remotes_.insert_or_assign(grant, std::move(*remote));
+    return Json{{"ok", true}};
   });
 }
 
@@ -162,17 +180,27 @@ void Life::refill(const std::vector<Stretch>& stretches) {
 }
 
 void Life::revoke(const Json& order) {
-  tasks_.run([this, order, grant = grants_.at(order.at("grant").get<std::uint64_t>())] {
-    const auto revoked = grant->handle.revoke(in_time(order));
+  end_grant(order, &Grant::revoke);
+}
+
+void Life::fence(const Json& order) {
+  end_grant(order, &Grant::fence);
+}
+
+void Life::end_grant(const Json& order, Result<Revoked> (Grant::*end)(Deadline)) {
+  const auto grant = grants_.at(order.at("grant").get<std::uint64_t>());
+  const auto fill = order.at("fill").get<std::vector<Stretch>>();
+  run_timed(order, [this, grant, fill, end](Deadline deadline) {
+    const auto revoked = (grant->handle.*end)(deadline);
     const auto at = Clock::now().time_since_epoch().count();
-    if (!revoked) return answer(order, {{"ok", false}, {"error", revoked.error()}});
+    if (!revoked) return Json{{"ok", false}, {"error", revoked.error()}};
     const bool quiescent = *revoked == Revoked::quiescent;
     if (quiescent) {
       const std::lock_guard lock(grant->mutex);
       grant->refilled = true;
-      refill(order.at("fill").get<std::vector<Stretch>>());
+      refill(fill);
     }
-    answer(order, {{"ok", true}, {"quiescent", quiescent}, {"at", at}});
+    return Json{{"ok", true}, {"quiescent", quiescent}, {"at", at}};
   });
 }
 
@@ -180,17 +208,18 @@ void Life::release(const Json& order) {
   // Signals that come later find their memory used for something else.
   std::vector<std::shared_ptr<Granted>> grants;
   for (const Json& each : order.at("grants")) grants.push_back(grants_.at(each));
-  tasks_.run([this, order, grants, segment = segments_.at(order.at("segment").get<std::size_t>())] {
-    const auto released = segment->release(in_time(order));
-    if (released) {
-      std::vector<std::unique_lock<std::mutex>> locks;
-      for (const auto& each : grants) {
-        locks.emplace_back(each->mutex);
-        each->refilled = true;
-      }
-      refill(order.at("fill").get<std::vector<Stretch>>());
+  const auto segment = segments_.at(order.at("segment").get<std::size_t>());
+  const auto fill = order.at("fill").get<std::vector<Stretch>>();
+  run_timed(order, [this, grants, segment, fill](Deadline deadline) {
+    const auto released = segment->release(deadline);
+    if (!released) return Json{{"ok", false}, {"error", released.error()}};
+    std::vector<std::unique_lock<std::mutex>> locks;
+    for (const auto& each : grants) {
+      locks.emplace_back(each->mutex);
+      each->refilled = true;
     }
-    answer(order, words_of(released));
+    refill(fill);
+    return Json{{"ok", true}};
   });
 }
 
@@ -364,8 +393,7 @@ void Life::look_at(Running& running) {
               fmt::format("{} of {} bytes of a done one", report.bytes_done, report.bytes));
   director_.say({{"what", "quiescent"},
                  {"transfer", running.id},
-                 {"ms", report.elapsed / 1ms},
-                 {"bytes", report.bytes_done}});
+                 {"placed", letters_of(running.handle->placed())}});
 }
 
 void Life::look_at_events() {

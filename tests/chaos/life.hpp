@@ -6,6 +6,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -82,10 +83,14 @@ class Life {
   void transfer(const Json& order);
   void cancel(const Json& order);
   void revoke(const Json& order);
+  void fence(const Json& order);
+  void end_grant(const Json& order, Result<Revoked> (Grant::*end)(Deadline));
   void release(const Json& order);
   void add(const Json& order);
 
   void answer(const Json& order, Json words);
+  /// Starts a call that has to come back by the order's deadline.
+  void run_timed(const Json& order, std::function<Json(Deadline)> call);
   void violation(const std::string& kind, std::uint64_t transfer, const std::string& text);
   void refill(const std::vector<Stretch>& stretches);
   void ended(Running& running, const Ended& end);

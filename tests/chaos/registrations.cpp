@@ -21,6 +21,7 @@ class CountedRegistration final : public Registration {
   ~CountedRegistration() override { --live; }
   void* descriptor() const noexcept override { return real_->descriptor(); }
   std::uint64_t key() const noexcept override { return real_->key(); }
+  bool close() override { return real_->close(); }
 
  private:
   const std::unique_ptr<Registration> real_;

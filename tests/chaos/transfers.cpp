@@ -119,7 +119,7 @@ bool Director::step_transfer() {
   Slot& slot = slot_of(transfer);
   slot.transfer = transfer.id;
   Block& block = *written_block(transfer);
-  Json pieces = Json::array(), expected = Json::array();
+  Json pieces = Json::array();
   if (transfer.write) {
     transfer.stream = streams_.fresh(fmt::format("what transfer {} writes", transfer.id));
     slot.content.refill(transfer.stream);
@@ -138,12 +138,13 @@ bool Director::step_transfer() {
     const auto known = block.content.known(piece.remote, piece.length);
     for (Stretch each : *known) {
       each.offset = piece.local + (each.offset - piece.remote);
-      slot.content.lay(transfer.id, each);
-      expected.push_back(each);
+      transfer.expected.push_back(each);
     }
+    // Until it is done, they may be what came of that memory later.
+    slot.content.lay(transfer.id, {piece.local, piece.length, anything, 0});
   }
   order["pieces"] = std::move(pieces);
-  order["expected"] = std::move(expected);
+  order["expected"] = transfer.expected;
   note({int(node.index), grant.id, transfer.id},
        fmt::format(
            "transfer {}: {} {} {} bytes in {} pieces under grant {} of {}, block {}, within "
@@ -185,10 +186,9 @@ void Director::await_signal(TransferTruth& transfer, const Json& order) {
         }
         if (transfer.node_gone) return;
         // Its memory may have been released meanwhile, and used for something else.
-        const bool usable =
-            is_open(nodes_[transfer.node]) && slot_of(transfer).transfer == id &&
-            nodes_[transfer.node].life->segments[transfer.segment].state ==
-                SegmentTruth::State::open;
+        const bool usable = is_open(nodes_[transfer.node]) && slot_of(transfer).transfer == id &&
+                            nodes_[transfer.node].life->segments[transfer.segment].state ==
+                                SegmentTruth::State::open;
         if (usable) return submit(transfer, order);
         tell(nodes_[transfer.owner], {{"do", "give_up"}, {"transfer", id}});
         transfer.awaited = false;
@@ -201,12 +201,21 @@ void Director::submit(TransferTruth& transfer, const Json& order) {
   ask(nodes_[transfer.node], order, patience, fmt::format("transfer {}", id),
       [this, id](const Json& words) {
         if (!words.at("ok")) return refused(id, words);
-        ++counts_.submitted;
-        TransferTruth* running = transfers_.contains(id) ? &transfers_.at(id) : nullptr;
-        if (running != nullptr && running->phase == TransferTruth::Phase::waits)
-          running->phase = TransferTruth::Phase::runs;
+        begun(id);
       });
   transfer.since = Clock::now();
+}
+
+void Director::begun(std::uint64_t id) {
+  ++counts_.submitted;
+  const auto entry = transfers_.find(id);
+  if (entry == transfers_.end()) return;
+  TransferTruth& transfer = entry->second;
+  if (transfer.phase == TransferTruth::Phase::waits) transfer.phase = TransferTruth::Phase::runs;
+  const auto grant = grants_.find(transfer.grant);
+  if (grant != grants_.end() && grant->second.expires && transfer.since > *grant->second.expires)
+    throw Violation("after the grant", "its time was over when the transfer began", id,
+                    transfer.grant);
 }
 
 /// It never began.
@@ -272,28 +281,32 @@ void Director::ended(TransferTruth& transfer, const Json& words) {
     violates("wrong error", "nobody has cancelled it");
   if (words.contains("error")) {
     const std::string code = words.at("error").at("code");
+    transfer.error = code;
     if (transfer.end == "failed") ++counts_.errors[code];
     if (!contains(explained_ends, code)) violates("wrong error", words.at("error").at("text"));
   }
   if (transfer.end == "done") {
     counts_.bytes += transfer.bytes;
-    check_grant_held(transfer.grant, transfer.id, transfer.node, transfer.ended_at);
-    if (transfer.write)
+    if (transfer.write) {
+      check_grant_held(transfer);
       check_written(transfer);
-    else if (alive(transfer.node, transfer.life))
-      slot_of(transfer).content.certain(transfer.id);
+    } else if (alive(transfer.node, transfer.life) && slot_of(transfer).transfer == transfer.id) {
+      Content& content = slot_of(transfer).content;
+      content.take_back(transfer.id);
+      for (const Stretch& each : transfer.expected) content.lay(transfer.id, each);
+      content.certain(transfer.id);
+    }
   }
   check_signal(transfer);
 }
 
-/// A grant that has ended well is used by nobody any more: whoever used it has confirmed that it
-/// does not, unless the owner had lost it and could not ask.
-void Director::check_grant_held(std::uint64_t grant, std::uint64_t transfer, unsigned node,
-                                Clock::time_point done) {
-  const auto end = grant_ends_.find(grant);
-  if (end == grant_ends_.end() || done <= end->second.ended) return;
+/// Nobody writes under a grant that has ended well: all who did have confirmed that they do not,
+/// unless the owner had lost them and could not ask.
+void Director::check_grant_held(const TransferTruth& write) {
+  const auto end = grant_ends_.find(write.grant);
+  if (end == grant_ends_.end() || write.ended_at <= end->second.ended) return;
   constexpr auto time_to_hear = 500ms;
-  suspicions_.push_back({Clock::now() + time_to_hear, grant, transfer, node});
+  suspicions_.push_back({Clock::now() + time_to_hear, write.grant, write.id, write.node});
 }
 
 void Director::check_suspicions() {
@@ -311,29 +324,55 @@ void Director::check_suspicions() {
   });
 }
 
-/// A write that is done can be seen by whoever looks.
-void Director::check_written(const TransferTruth& transfer) {
-  Block* block = written_block(transfer);
+/// The block that a write goes to, if what it holds is not about to change.
+Block* Director::steady_block(const TransferTruth& transfer) {
   const auto grant = grants_.find(transfer.grant);
-  if (block == nullptr || grant == grants_.end() ||
-      grant->second.state == GrantTruth::State::ending)
-    return;
+  if (grant == grants_.end() || grant->second.state == GrantTruth::State::ending) return nullptr;
+  return written_block(transfer);
+}
+
+/// What is placed there can be seen by whoever looks.
+void Director::check_piece(const TransferTruth& transfer, const Pair& piece) {
+  const NodeTruth& owner = nodes_[transfer.owner];
+  if (const auto wrong = difference(owner.life->arena->data(),
+                                    {piece.remote, piece.length, transfer.stream, piece.local}))
+    throw_wrong("wrong bytes", owner, "what was placed", *wrong, transfer.id, transfer.grant);
+}
+
+void Director::check_written(const TransferTruth& transfer) {
+  Block* block = steady_block(transfer);
+  if (block == nullptr) return;
   block->content.certain(transfer.id);
-  const std::byte* arena = nodes_[transfer.owner].life->arena->data();
-  for (const Pair& piece : transfer.pieces)
-    if (const auto wrong =
-            difference(arena, {piece.remote, piece.length, transfer.stream, piece.local}))
-      throw_wrong("wrong bytes", nodes_[transfer.owner], "a write that is done", *wrong,
-                  transfer.id, transfer.grant);
+  for (const Pair& piece : transfer.pieces) check_piece(transfer, piece);
+}
+
+/// What the engine says of the pieces of a transfer that came to no good end.
+void Director::check_placed(const TransferTruth& transfer, const std::string& placed) {
+  if (placed.size() != transfer.pieces.size())
+    throw Violation("wrong bytes", "not all pieces are told of", transfer.id, transfer.grant);
+  for (std::size_t i = 0; i < placed.size(); ++i) {
+    const Pair& piece = transfer.pieces[i];
+    if (!transfer.write) {
+      if (placed[i] == 'n') slot_of(transfer).content.take_back(transfer.id, piece.local);
+      continue;
+    }
+    Block* block = steady_block(transfer);
+    if (block == nullptr) return;
+    if (placed[i] == 'n') block->content.take_back(transfer.id, piece.remote);
+    if (placed[i] != 'a') continue;
+    block->content.certain(transfer.id, piece.remote);
+    check_piece(transfer, piece);
+  }
 }
 
 /// Nothing of the engine's touches its memory any more, which is used for something else at once.
-void Director::quiescent(TransferTruth& transfer, const Json&) {
+void Director::quiescent(TransferTruth& transfer, const Json& words) {
   transfer.quiescent = true;
   if (!alive(transfer.node, transfer.life)) return;
   Slot& slot = slot_of(transfer);
   const LifeTruth& life = *nodes_[transfer.node].life;
   if (slot.transfer != transfer.id) return;  // its segment was released
+  if (transfer.end != "done") check_placed(transfer, words.at("placed"));
   slot.transfer = 0;
   if (life.segments[transfer.segment].state == SegmentTruth::State::releasing) return;
   const std::byte* arena = life.arena->data();
