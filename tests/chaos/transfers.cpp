@@ -198,12 +198,12 @@ void Director::await_signal(TransferTruth& transfer, const Json& order) {
 
 void Director::submit(TransferTruth& transfer, const Json& order) {
   const std::uint64_t id = transfer.id;
+  transfer.since = Clock::now();
   ask(nodes_[transfer.node], order, patience, fmt::format("transfer {}", id),
       [this, id](const Json& words) {
         if (!words.at("ok")) return refused(id, words);
         begun(id);
       });
-  transfer.since = Clock::now();
 }
 
 void Director::begun(std::uint64_t id) {
