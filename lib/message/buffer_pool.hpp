@@ -5,6 +5,7 @@
 #include <deque>
 #include <memory>
 #include <vector>
+#include <weft/deadline.hpp>
 #include <weft/error.hpp>
 
 #include "endpoint.hpp"
@@ -34,13 +35,18 @@ class BufferPool {
     buffer.out = false;
     free_.push_back(&buffer);
   }
-  /// After a failure: it is taken again last, since some providers report a failed operation more
-  /// than once (efa in libfabric 1.17, for each of its packets).
+  /// After a failure: it rests before it is taken again, since some providers report a failed
+  /// operation more than once (efa in libfabric 1.17, for each of its packets), and what uses it
+  /// next would be taken to have failed while it is still being sent.
   void put_back_failed(Buffer& buffer) {
     buffer.out = false;
-    failed_.push_back(&buffer);
+    resting_.push_back({&buffer, Clock::now() + rest});
   }
-  std::size_t free() const noexcept { return free_.size() + failed_.size(); }
+  /// Those that can be taken now.
+  std::size_t free() const noexcept;
+
+  /// Packets of one operation are given up within this time of each other.
+  static constexpr Nanoseconds rest = std::chrono::seconds(1);
 
  private:
   struct Slab {
@@ -51,7 +57,12 @@ class BufferPool {
   const std::size_t buffer_bytes_;
   std::vector<Slab> slabs_;
   std::deque<Buffer> buffers_;
-  std::vector<Buffer*> free_, failed_;  // the latter are taken last
+  struct Resting {
+    Buffer* buffer;
+    Clock::time_point until;
+  };
+  std::vector<Buffer*> free_;
+  std::deque<Resting> resting_;  // in order of time
 };
 
 }  // namespace weft::core
