@@ -31,10 +31,6 @@ Director::Director(const Options& options)
   }
 }
 
-Director::~Director() {
-  if (fabric_) fabric_->calm();
-}
-
 void Director::run() {
   const auto end =
       Clock::now() + std::chrono::duration_cast<Nanoseconds>(

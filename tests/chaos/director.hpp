@@ -24,7 +24,6 @@ namespace weft::chaos {
 class Director {
  public:
   explicit Director(const Options& options);
-  ~Director();
 
   /// The whole campaign. Throws Violation.
   void run();
