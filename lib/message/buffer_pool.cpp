@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <new>
 #include <utility>
 
@@ -34,18 +33,8 @@ Result<void> BufferPool::grow(std::size_t count) {
   return {};
 }
 
-std::size_t BufferPool::free() const noexcept {
-  const auto now = Clock::now();
-  return free_.size() +
-         static_cast<std::size_t>(std::count_if(resting_.begin(), resting_.end(),
-                                                [&](auto& each) { return each.until <= now; }));
-}
-
 Buffer* BufferPool::take() noexcept {
-  if (free_.empty() && !resting_.empty() && resting_.front().until <= Clock::now()) {
-    free_.push_back(resting_.front().buffer);
-    resting_.pop_front();
-  }
+  if (free_.empty()) std::swap(free_, failed_);
   if (free_.empty()) return nullptr;
   Buffer* buffer = free_.back();
   free_.pop_back();

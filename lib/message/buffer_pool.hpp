@@ -5,7 +5,6 @@
 #include <deque>
 #include <memory>
 #include <vector>
-#include <weft/deadline.hpp>
 #include <weft/error.hpp>
 
 #include "endpoint.hpp"
@@ -35,18 +34,13 @@ class BufferPool {
     buffer.out = false;
     free_.push_back(&buffer);
   }
-  /// After a failure: it rests before it is taken again, since some providers report a failed
-  /// operation more than once (efa in libfabric 1.17, for each of its packets), and what uses it
-  /// next would be taken to have failed while it is still being sent.
+  /// After a failure: it is taken again last, since some providers report a failed operation more
+  /// than once (efa in libfabric 1.17, for each of its packets).
   void put_back_failed(Buffer& buffer) {
     buffer.out = false;
-    resting_.push_back({&buffer, Clock::now() + rest});
+    failed_.push_back(&buffer);
   }
-  /// Those that can be taken now.
-  std::size_t free() const noexcept;
-
-  /// Packets of one operation are given up within this time of each other.
-  static constexpr Nanoseconds rest = std::chrono::seconds(1);
+  std::size_t free() const noexcept { return free_.size() + failed_.size(); }
 
  private:
   struct Slab {
@@ -57,12 +51,7 @@ class BufferPool {
   const std::size_t buffer_bytes_;
   std::vector<Slab> slabs_;
   std::deque<Buffer> buffers_;
-  struct Resting {
-    Buffer* buffer;
-    Clock::time_point until;
-  };
-  std::vector<Buffer*> free_;
-  std::deque<Resting> resting_;  // in order of time
+  std::vector<Buffer*> free_, failed_;  // the latter are taken last
 };
 
 }  // namespace weft::core
