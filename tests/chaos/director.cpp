@@ -72,7 +72,7 @@ void Director::take_step() {
       Kind{"import", 2000, &Director::step_import},
       Kind{"revoke", 500, &Director::step_revoke},
       Kind{"release", 80, &Director::step_release},
-      Kind{"freeze", 25, &Director::step_freeze},
+      Kind{"freeze", 50, &Director::step_freeze},
       Kind{"cut", 25, &Director::step_cut},
       Kind{"kill", 10, &Director::step_kill},
       Kind{"reopen", 12, &Director::step_reopen},
@@ -89,7 +89,7 @@ void Director::take_step() {
       place -= each.weight;
       return false;
     });
-    if (!(this->*kind->step)()) continue;
+    if (options_.without.contains(kind->name) || !(this->*kind->step)()) continue;
     ++counts_.steps[kind->name];
     return;
   }

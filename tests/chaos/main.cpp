@@ -70,6 +70,8 @@ int main(int count, char** values) {
   app.add_option("--caught-by", options.caught_by,
                  "Succeed only if one of these kinds of violations is found")
       ->delimiter(',');
+  app.add_option("--without", options.without, "Kinds of steps not to take, e.g. kill,cut")
+      ->delimiter(',');
   app.add_flag("--verbose", options.verbose, "Tell every decision and what came of it");
   CLI11_PARSE(app, count, values);
   if (any_seed) options.seed = std::random_device()();
