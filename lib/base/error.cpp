@@ -42,6 +42,8 @@ std::string_view to_string(Code code) noexcept {
       return "forked";
     case Code::internal:
       return "internal";
+    case Code::corrupt:
+      return "corrupt";
   }
   return "unknown";
 }

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <initializer_list>
 #include <memory>
@@ -99,6 +100,9 @@ auto at(const char* what, const Range& range, std::size_t index)
 /// specialises it with the offset of the first one added.
 template <typename Struct>
 constexpr std::size_t oldest_size = sizeof(Struct);
+template <>
+inline constexpr std::size_t oldest_size<weft_transfer_options> = offsetof(weft_transfer_options,
+                                                                           wait_for_room_ns);
 
 /// Refuses what is not the size of any version's struct, such as a member never set.
 Result<void> check_size(const char* name, std::size_t size, std::size_t oldest);

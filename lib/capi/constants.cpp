@@ -31,6 +31,7 @@ static_assert(same(WEFT_QUARANTINED, Code::quarantined));
 static_assert(same(WEFT_CLOSED, Code::closed));
 static_assert(same(WEFT_FORKED, Code::forked));
 static_assert(same(WEFT_INTERNAL, Code::internal));
+static_assert(same(WEFT_CORRUPT, Code::corrupt));
 
 static_assert(same(WEFT_LOG_DEBUG, LogLevel::debug));
 static_assert(same(WEFT_LOG_INFO, LogLevel::info));
@@ -48,6 +49,9 @@ static_assert(same(WEFT_PROGRESS_MANUAL, Progress::manual));
 static_assert(same(WEFT_TRANSPORT_AUTOMATIC, TransportKind::automatic));
 static_assert(same(WEFT_TRANSPORT_ONE_SIDED, TransportKind::one_sided));
 static_assert(same(WEFT_TRANSPORT_RELAY, TransportKind::relay));
+static_assert(same(WEFT_PRIORITY_LATENCY, Priority::latency));
+static_assert(same(WEFT_PRIORITY_NORMAL, Priority::normal));
+static_assert(same(WEFT_PRIORITY_BULK, Priority::bulk));
 static_assert(same(WEFT_MEMORY_HOST, MemoryKind::host));
 static_assert(same(WEFT_MEMORY_DEVICE, MemoryKind::device));
 static_assert(same(WEFT_RIGHT_READ, Rights::read));

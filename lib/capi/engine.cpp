@@ -36,6 +36,7 @@ weft_config to_c(const Config& config) {
   c.death_after_ns = config.death_after.count();
   c.register_everywhere = config.register_everywhere;
   c.place_threads = config.place_threads;
+  c.tls_check_host = config.tls_check_host;
   return c;
 }
 
@@ -97,6 +98,11 @@ Result<Config> from_c(const weft_config& c) {
   config.topo_xml = or_default(c.topo_xml, config.topo_xml);
   config.register_everywhere = c.register_everywhere;
   config.place_threads = c.place_threads;
+  config.secret_file = or_default(c.secret_file, config.secret_file);
+  config.tls_certificate = or_default(c.tls_certificate, config.tls_certificate);
+  config.tls_key = or_default(c.tls_key, config.tls_key);
+  config.tls_authorities = or_default(c.tls_authorities, config.tls_authorities);
+  config.tls_check_host = c.tls_check_host;
   return config;
 }
 
@@ -250,6 +256,18 @@ weft_code weft_engine_connect(weft_engine* engine, const char* address, int64_t 
                               weft_peer** peer, weft_error** error) {
   return call(error, {{"engine", engine}, {"address", address}, {"peer", peer}},
               [&] { return give(peer, engine->value.connect(address, in(timeout_ns))); });
+}
+
+weft_code weft_engine_keep_connected(weft_engine* engine, const char* address, int64_t timeout_ns,
+                                     weft_peer** peer, weft_error** error) {
+  return call(error, {{"engine", engine}, {"address", address}, {"peer", peer}},
+              [&] { return give(peer, engine->value.keep_connected(address, in(timeout_ns))); });
+}
+
+weft_code weft_engine_peer(weft_engine* engine, const char* name, int64_t timeout_ns,
+                           weft_peer** peer, weft_error** error) {
+  return call(error, {{"engine", engine}, {"name", name}, {"peer", peer}},
+              [&] { return give(peer, engine->value.peer(name, in(timeout_ns))); });
 }
 
 weft_code weft_engine_accept(weft_engine* engine, int64_t timeout_ns, weft_peer** peer,

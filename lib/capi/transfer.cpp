@@ -39,6 +39,8 @@ Result<TransferOptions> from_c(const weft_transfer_options& c) {
   auto transport =
       enumerator("options->transport", c.transport, TransportKind::automatic, TransportKind::relay);
   if (!transport) return fail(transport.error());
+  auto priority = enumerator("options->priority", c.priority, Priority::latency, Priority::bulk);
+  if (!priority) return fail(priority.error());
   if (auto checked = check({list("options->signal_data", c.signal_data, c.signal_bytes)}); !checked)
     return fail(checked.error());
   TransferOptions options;
@@ -47,6 +49,9 @@ Result<TransferOptions> from_c(const weft_transfer_options& c) {
   options.cookie = c.cookie;
   options.event = c.event;
   options.transport = *transport;
+  options.priority = *priority;
+  options.verify = c.verify;
+  if (c.wait_for_room_ns != 0) options.wait_for_room = in(c.wait_for_room_ns);
   if (c.on_end != nullptr)
     options.on_end = [on_end = c.on_end, context = c.context](const Ended& ended) {
       on_end(context, ended.cookie, static_cast<std::int32_t>(ended.state),

@@ -14,10 +14,13 @@ Result<LinkId> Attempt::wait() {
 }
 
 void Attempt::finish(Result<LinkId> result) {
-  const std::lock_guard lock(mutex_);
-  if (result_) return;
-  result_ = std::move(result);
-  changed_.notify_all();
+  {
+    const std::lock_guard lock(mutex_);
+    if (result_) return;
+    result_ = result;
+    changed_.notify_all();
+  }
+  if (then_) then_(result);
 }
 
 bool Attempt::finished() const {

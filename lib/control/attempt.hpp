@@ -1,7 +1,8 @@
-// One call of connect(): what its caller waits for.
+// One way to a peer that is being tried: a call of connect(), or one that keeps a link.
 #pragma once
 
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -15,8 +16,11 @@ namespace weft::core {
 
 class Attempt {
  public:
-  Attempt(std::string address, Deadline deadline)
-      : address(std::move(address)), deadline(deadline) {}
+  using Then = std::function<void(const Result<LinkId>&)>;
+  /// `keep`: the link is made anew whenever it ends. `then` hears the result, once, from the thread
+  /// that calls finish(); may be empty.
+  Attempt(std::string address, Deadline deadline, bool keep = false, Then then = {})
+      : address(std::move(address)), deadline(deadline), keep(keep), then_(std::move(then)) {}
 
   /// Waits for the result, at most until the deadline.
   Result<LinkId> wait();
@@ -28,8 +32,10 @@ class Attempt {
 
   const std::string address;
   const Deadline deadline;
+  const bool keep;
 
  private:
+  const Then then_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::optional<Result<LinkId>> result_;

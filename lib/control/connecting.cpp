@@ -17,28 +17,37 @@ Result<HostPort> parse_target(std::string_view address) {
 
 }  // namespace
 
-Result<LinkId> Core::connect(std::string_view address, Deadline deadline) {
+Result<LinkId> Core::connect(std::string_view address, Deadline deadline, bool keep) {
   Result<HostPort> where = parse_target(address);
   if (!where) return fail(std::move(where.error()));
-  const auto attempt = std::make_shared<Attempt>(std::string(address), deadline);
+  const auto attempt = std::make_shared<Attempt>(std::string(address), deadline, keep);
   {
     const std::lock_guard lock(mutex_);
     if (stopping_) return fail(Code::closed, "this engine is closing");
     attempts_.insert(attempt);
   }
+  begin(attempt, *where);
+  Result<LinkId> result = attempt->wait();
+  const std::lock_guard lock(mutex_);
+  attempts_.erase(attempt);
+  if (!result && !stopping_) asio::post(io_, [this, attempt] { abandon(attempt); });
+  return result;
+}
+
+void Core::begin(const AttemptPtr& attempt, const HostPort& where) {
   attempt->doing("resolving the host name");
-  resolve(*where, [weak = weak_from_this(), attempt](Result<Endpoints> endpoints) {
+  resolve(where, [weak = weak_from_this(), attempt](Result<Endpoints> endpoints) {
     const std::shared_ptr<Core> core = weak.lock();
     if (!core) return;
     asio::post(core->io_, [core = core.get(), attempt, endpoints = std::move(endpoints)]() mutable {
       core->dial(attempt, std::move(endpoints));
     });
   });
-  Result<LinkId> result = attempt->wait();
-  const std::lock_guard lock(mutex_);
-  attempts_.erase(attempt);
-  if (!result && !stopping_) asio::post(io_, [this, attempt] { abandon(attempt); });
-  return result;
+}
+
+void Core::succeed(const AttemptPtr& attempt, const ConnectionPtr& link) {
+  if (attempt->keep) keep(link->peer.name, attempt->address);
+  attempt->finish(link->id);
 }
 
 void Core::dial(const AttemptPtr& attempt, Result<Endpoints> endpoints) {
@@ -79,7 +88,7 @@ void Core::abandon(const AttemptPtr& attempt) {
 }
 
 void Core::join(const AttemptPtr& attempt, const ConnectionPtr& link) {
-  if (link->stage == Stage::up) return attempt->finish(link->id);
+  if (link->stage == Stage::up) return succeed(attempt, link);
   attempt->doing("waiting until both sides are ready");
   link->attempts.push_back(attempt);
 }

@@ -19,12 +19,13 @@ namespace weft::core {
 
 class Core;
 
-/// The steps of a handshake. Both sides send their preamble, Hello (where they are), and Proof
-/// (that they share a host). Then the engine with the smaller (name, incarnation), the *chooser*,
-/// makes the connection the link with a Choice, or names the link that exists already in a
-/// Duplicate; so two engines that connect to each other at once agree on one link. Then each meets
-/// the other in its own time and says Ready.
+/// The steps of a handshake. Where there are credentials, TLS proves them first. Both sides send
+/// their preamble, Hello (where they are), and Proof (that they share a host). Then the engine with
+/// the smaller (name, incarnation), the *chooser*, makes the connection the link with a Choice, or
+/// names the link that exists already in a Duplicate; so two engines that connect to each other at
+/// once agree on one link. Then each meets the other in its own time and says Ready.
 enum class Stage : std::uint8_t {
+  securing,     // waits for the end of the TLS handshake
   greeting,     // waits for the preamble
   introducing,  // ... the Hello
   proving,      // ... the Proof
@@ -55,7 +56,7 @@ class Connection final : public Wire {
 
   const LinkId id;
   const bool initiated;
-  Stage stage = Stage::greeting;
+  Stage stage = Stage::securing;
   Introduction self, peer;
   bool same_host = false;
   std::string same_host_reason;
@@ -70,6 +71,7 @@ class Connection final : public Wire {
   std::optional<Error> why_over;
 
  private:
+  void on_open() override;
   void on_preamble(VersionRange versions) override;
   void on_frame(Bytes frame) override;
   void on_lost(Error why) override;

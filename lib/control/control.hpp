@@ -12,6 +12,7 @@
 #include <weft/deadline.hpp>
 #include <weft/error.hpp>
 
+#include "control/credentials.hpp"
 #include "control/introduction.hpp"
 #include "control/notice.hpp"
 
@@ -45,6 +46,7 @@ struct ControlConfig {
   std::string listen;     // "host:port", "[v6]:port"; empty: none
   std::string advertise;  // empty: as listened on
   bool allow_unauthenticated_network = false;
+  CredentialFiles credentials;
   Nanoseconds heartbeat{};
   Nanoseconds death_after{};
   /// Bounds against strangers: connections that have not met yet, and the time they get.
@@ -71,7 +73,10 @@ class ControlPlane {
   virtual const std::string& address() const noexcept = 0;
   /// Meets the engine at `address`. Returns when the link is up; the existing link if the two have
   /// met already. Not from within a handler call.
-  virtual Result<LinkId> connect(std::string_view address, Deadline deadline) = 0;
+  /// `keep`: whenever the link ends, but by hang_up() with Code::closed, the peer is met anew, as
+  /// soon as it can be.
+  virtual Result<LinkId> connect(std::string_view address, Deadline deadline,
+                                 bool keep = false) = 0;
   /// Queues a notice. From any thread; dropped if the link is down.
   virtual void send(LinkId link, Notice notice) = 0;
   /// Says goodbye on a link; down() follows, with an error of that code.

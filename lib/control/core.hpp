@@ -1,6 +1,7 @@
 // The control plane's inside. Split by behaviour: plane.cpp (starting, stopping, calls from other
-// threads), connecting.cpp (calls of connect), peers.cpp (which connection is the link to a peer,
-// and the handler's calls), liveness.cpp (heartbeats and death).
+// threads), connecting.cpp (calls of connect), keeping.cpp (links that are made anew when they
+// end), peers.cpp (which connection is the link to a peer, and the handler's calls), liveness.cpp
+// (heartbeats and death).
 #pragma once
 
 #include <atomic>
@@ -19,6 +20,7 @@
 #include "control/attempt.hpp"
 #include "control/connection.hpp"
 #include "control/control.hpp"
+#include "control/credentials.hpp"
 #include "control/dialer.hpp"
 #include "control/listener.hpp"
 #include "control/same_host.hpp"
@@ -42,7 +44,7 @@ class Core : public std::enable_shared_from_this<Core> {
   void trouble(const Error& error) const;
 
   // connecting.cpp; from any thread.
-  Result<LinkId> connect(std::string_view address, Deadline deadline);
+  Result<LinkId> connect(std::string_view address, Deadline deadline, bool keep);
 
   // What connections ask for and report; control thread only, as all that follows.
   asio::io_context& context() noexcept { return io_; }
@@ -51,6 +53,9 @@ class Core : public std::enable_shared_from_this<Core> {
   /// With a fresh token.
   Introduction introduction() const;
   HostClaim host_claim() const { return page_.claim(); }
+  /// For a new connection, made by that call of connect(), or accepted (null). Null without
+  /// credentials.
+  std::unique_ptr<Tls> new_tls(const Attempt* attempt) const;
   bool proven_by(const Proof& proof) const { return page_.knows(proof); }
 
   // peers.cpp
@@ -82,11 +87,23 @@ class Core : public std::enable_shared_from_this<Core> {
   void note_if_quiet();
 
   // connecting.cpp
+  void begin(const AttemptPtr& attempt, const HostPort& where);
+  void succeed(const AttemptPtr& attempt, const ConnectionPtr& link);
   void dial(const AttemptPtr& attempt, Result<Endpoints> endpoints);
   void dialled(const AttemptPtr& attempt, Result<asio::ip::tcp::socket> socket);
   void abandon(const AttemptPtr& attempt);
   /// The attempt waits for this link from here on.
   void join(const AttemptPtr& attempt, const ConnectionPtr& link);
+
+  // keeping.cpp
+  struct Kept {
+    std::string address;
+    std::unique_ptr<asio::steady_timer> timer;
+    Nanoseconds pause{};  // before the next attempt
+  };
+  void keep(const std::string& name, const std::string& address);
+  void miss(const std::string& name);
+  void redial(const std::string& name);
 
   // peers.cpp
   void start_meeting(Place& place);
@@ -108,6 +125,7 @@ class Core : public std::enable_shared_from_this<Core> {
   Introduction self_;
   ControlHandler& handler_;
   const ProofPage page_;
+  std::unique_ptr<Credentials> credentials_;  // null: connections are plain
 
   asio::io_context io_{1};
   asio::io_context setup_{1};
@@ -123,6 +141,7 @@ class Core : public std::enable_shared_from_this<Core> {
   std::map<LinkId, ConnectionPtr> connections_;  // until closed
   std::map<LinkId, ConnectionPtr> strangers_;    // of these, accepted and not chosen: oldest first
   std::map<std::string, Place> places_;          // by the peer's name
+  std::map<std::string, Kept> kept_;             // likewise
   std::map<AttemptPtr, std::shared_ptr<Dialer>> dialers_;
   asio::steady_timer beat_timer_{io_};
   Clock::time_point next_beat_;

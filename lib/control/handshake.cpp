@@ -26,7 +26,7 @@ auto rank(const Introduction& who) {
 }  // namespace
 
 Connection::Connection(Core& core, LinkId id, asio::ip::tcp::socket socket, AttemptPtr attempt)
-    : Wire(std::move(socket), core.tuning().queue_bound),
+    : Wire(std::move(socket), core.new_tls(attempt.get()), core.tuning().queue_bound),
       id(id),
       initiated(attempt != nullptr),
       self(core.introduction()),
@@ -37,12 +37,8 @@ Connection::Connection(Core& core, LinkId id, asio::ip::tcp::socket socket, Atte
 
 void Connection::start() {
   limit(core_.config().handshake_time);
-  doing("waiting for its first word");
-  if (initiated) {
-    const Preamble preamble = write_preamble(core_.tuning().versions);
-    write(Blob(preamble.begin(), preamble.end()));
-  }
-  start_reading();
+  doing("waiting for it to prove itself by TLS");
+  open();
 }
 
 void Connection::tell(const ControlMessage& message) {
@@ -54,7 +50,7 @@ void Connection::tell(const ControlMessage& message) {
 }
 
 void Connection::retire(const std::optional<ControlMessage>& last) {
-  const bool greeted = stage != Stage::greeting;
+  const bool greeted = stage > Stage::greeting;
   stage = Stage::over;
   limit_.cancel();
   if (last && greeted) tell(*last);
@@ -67,7 +63,9 @@ void Connection::limit(Nanoseconds time) {
     const bool settled = stage == Stage::up || stage == Stage::over;
     if (cancelled || settled || limit_.expiry() > Clock::now()) return;
     const double seconds = std::chrono::duration<double>(time).count();
-    const char* what = stage == Stage::greeting ? "did not say a word" : "did not finish meeting";
+    const char* what = stage == Stage::securing   ? "did not finish the TLS handshake"
+                       : stage == Stage::greeting ? "did not say a word"
+                                                  : "did not finish meeting";
     core_.end(self,
               Error(Code::timed_out, fmt::format("{} {} within {:.1f} s", who(), what, seconds)),
               Goodbye{"the other side took too long to meet"});
@@ -87,6 +85,14 @@ void Connection::doing(const char* what) {
 }
 
 // What comes in.
+
+void Connection::on_open() {
+  stage = Stage::greeting;
+  doing("waiting for its first word");
+  if (!initiated) return;
+  const Preamble preamble = write_preamble(core_.tuning().versions);
+  write(Blob(preamble.begin(), preamble.end()));
+}
 
 void Connection::on_preamble(VersionRange versions) {
   peer_versions_ = versions;
@@ -116,14 +122,17 @@ void Connection::on_frame(Bytes frame) {
 
 void Connection::on_lost(Error why) {
   if (stage == Stage::over) return;
-  if (stage == Stage::greeting) {
-    if (why.code() == Code::protocol_mismatch && !initiated) write(blob_of(hint_for_strangers));
-    if (why.code() == Code::peer_down)
-      why =
-          Error(Code::unavailable, fmt::format("{} closed the connection without a word: it is no "
+  const bool gone = why.code() == Code::peer_down;
+  if (stage == Stage::securing && gone)
+    why = Error(Code::unavailable,
+                fmt::format("{} closed the connection in the middle of the TLS handshake: it is no "
+                            "Weft engine, or turns connections away",
+                            remote()));
+  if (stage == Stage::greeting && gone)
+    why = Error(Code::unavailable, fmt::format("{} closed the connection without a word: it is no "
                                                "Weft engine, or turns connections away",
                                                remote()));
-  }
+  if (stage == Stage::greeting && !gone && !initiated) write(blob_of(hint_for_strangers));
   core_.end(shared(), why, Goodbye{why.message()});
 }
 

@@ -30,6 +30,7 @@ struct Introduction {
   std::uint32_t message_credits = 0;  // messages that it has receives posted for
   std::uint32_t relay_buffers = 0;
   std::uint64_t relay_buffer_bytes = 0;
+  bool checks = false;  // it answers CheckRequest
 };
 
 }  // namespace weft::core

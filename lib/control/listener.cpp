@@ -18,10 +18,12 @@ constexpr std::chrono::milliseconds pause_time{100};
 
 Result<void> check_exposure(const ControlConfig& config, const tcp::endpoint& endpoint) {
   const asio::ip::address& address = endpoint.address();
-  if (!address.is_loopback() && !config.allow_unauthenticated_network)
+  const bool guarded = !config.credentials.empty() || config.allow_unauthenticated_network;
+  if (!address.is_loopback() && !guarded)
     return fail(Code::permission_denied,
                 fmt::format("listening on {} would let anybody on the network in without "
-                            "authentication: set allow_unauthenticated_network to want that",
+                            "authentication: name a secret_file or certificates, or set "
+                            "allow_unauthenticated_network to want that",
                             config.listen));
   if (address.is_unspecified() && config.advertise.empty())
     return fail(Code::invalid_argument,

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <variant>
+#include <vector>
 #include <weft/deadline.hpp>
 #include <weft/error.hpp>
 #include <weft/memory.hpp>
@@ -57,8 +58,20 @@ struct DetouredMessage {
 /// The receiver has the oldest that it did not tell of yet.
 struct DetourTaken {};
 
-using Notice =
-    std::variant<LookupRequest, LookupAbandoned, LookupReply, SignalFailed, RevokeRequest,
-                 RevokeConfirmed, GrantQuery, GrantStatus, DetouredMessage, DetourTaken>;
+/// Asks for the XXH3 of ranges of a granted segment, in this order as if they were one.
+struct CheckRequest {
+  std::uint64_t request = 0;
+  std::uint64_t lease = 0;
+  std::vector<Range> ranges;
+};
+struct CheckReply {
+  std::uint64_t request = 0;
+  Code code = Code::internal;  // Code{}: the hash is known
+  std::uint64_t hash = 0;
+};
+
+using Notice = std::variant<LookupRequest, LookupAbandoned, LookupReply, SignalFailed,
+                            RevokeRequest, RevokeConfirmed, GrantQuery, GrantStatus,
+                            DetouredMessage, DetourTaken, CheckRequest, CheckReply>;
 
 }  // namespace weft::core

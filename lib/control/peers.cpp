@@ -109,7 +109,7 @@ void Core::go_up(const ConnectionPtr& connection) {
   }
   if (!silenced_) handler_.up(connection->id, !connection->initiated);
   for (const AttemptPtr& attempt : std::exchange(connection->attempts, {}))
-    attempt->finish(connection->id);
+    succeed(attempt, connection);
 }
 
 void Core::received(LinkId link, Notice notice) {
@@ -133,6 +133,7 @@ void Core::end(const ConnectionPtr& connection, const Error& why,
   report_down(connection);
   for (const AttemptPtr& attempt : std::exchange(connection->attempts, {}))
     attempt->finish(fail(*connection->why_over));
+  if (was_chosen) miss(connection->peer.name);
 }
 
 /// Takes the connection out of all tables but those of open sockets.

@@ -63,8 +63,8 @@ class Plane final : public ControlPlane {
   ~Plane() override { (void)core_->stop(Deadline::in(destructor_time)); }
 
   const std::string& address() const noexcept override { return core_->address(); }
-  Result<LinkId> connect(std::string_view address, Deadline deadline) override {
-    return std::shared_ptr(core_)->connect(address, deadline);
+  Result<LinkId> connect(std::string_view address, Deadline deadline, bool keep) override {
+    return std::shared_ptr(core_)->connect(address, deadline, keep);
   }
   void send(LinkId link, Notice notice) override { core_->send(link, std::move(notice)); }
   void hang_up(LinkId link, std::string reason, Code code) override {
@@ -86,6 +86,11 @@ Core::Core(ControlConfig config, ControlTuning tuning, Introduction self, Contro
       page_(self_.incarnation) {}
 
 Result<void> Core::open() {
+  if (!config_.credentials.empty()) {
+    Result<std::unique_ptr<Credentials>> credentials = Credentials::load(config_.credentials);
+    if (!credentials) return fail(std::move(credentials.error()));
+    credentials_ = std::move(*credentials);
+  }
   if (!config_.listen.empty()) {
     Result<std::unique_ptr<Listener>> listener = Listener::open(io_, config_);
     if (!listener) return fail(std::move(listener.error()));
@@ -139,6 +144,7 @@ void Core::hang_up(LinkId link, std::string reason, Code code) {
     const auto found = connections_.find(link);
     if (found == connections_.end()) return;
     const ConnectionPtr connection = found->second;
+    if (code == Code::closed) kept_.erase(connection->peer.name);
     end(connection, Error(code, "this engine hung up: " + reason), Goodbye{reason});
   });
 }
@@ -155,6 +161,13 @@ Introduction Core::introduction() const {
   if (config_.first_sequence)
     self.token = (self.token & ~std::uint64_t{0xffffffff}) | *config_.first_sequence;
   return self;
+}
+
+std::unique_ptr<Tls> Core::new_tls(const Attempt* attempt) const {
+  if (!credentials_) return nullptr;
+  if (attempt == nullptr) return std::make_unique<Tls>(*credentials_, Tls::Role::accepts, "");
+  const Result<HostPort> dialled = parse_address(attempt->address);
+  return std::make_unique<Tls>(*credentials_, Tls::Role::dials, dialled ? dialled->host : "");
 }
 
 ConnectionPtr Core::add(asio::ip::tcp::socket socket, AttemptPtr attempt) {
@@ -186,6 +199,7 @@ void Core::shut_down() {
   shut_down_ = true;
   if (listener_) listener_->close();
   beat_timer_.cancel();
+  kept_.clear();
   for (const auto& [attempt, dialer] : std::exchange(dialers_, {})) dialer->cancel();
   for (const auto& [id, connection] : std::map(connections_))
     end(connection, Error(Code::closed, "this engine is closing"), Goodbye{"it was closed"});

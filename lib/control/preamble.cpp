@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 #include <string_view>
 
 namespace weft::core {
@@ -35,7 +36,9 @@ Preamble write_preamble(VersionRange versions) {
 }
 
 bool may_be_preamble(Bytes start) {
-  return std::memcmp(start.data(), magic.data(), std::min(start.size(), magic.size())) == 0;
+  const Bytes expected = std::as_bytes(std::span(magic));
+  const auto size = static_cast<std::ptrdiff_t>(std::min(start.size(), expected.size()));
+  return std::equal(start.begin(), start.begin() + size, expected.begin());
 }
 
 std::optional<VersionRange> read_preamble(Bytes bytes) {

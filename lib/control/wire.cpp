@@ -26,30 +26,42 @@ std::size_t frame_size(Bytes header) {
 
 }  // namespace
 
-Wire::Wire(asio::ip::tcp::socket socket, std::size_t queue_bound)
+Wire::Wire(asio::ip::tcp::socket socket, std::unique_ptr<Tls> tls, std::size_t queue_bound)
     : socket_(std::move(socket)),
+      tls_(std::move(tls)),
       linger_(socket_.get_executor()),
       remote_(remote_of(socket_)),
       queue_bound_(queue_bound) {}
 
 // Receiving.
 
+void Wire::open() {
+  if (!tls_)
+    on_open();
+  else if (!unseal({}))
+    return;
+  read();
+}
+
 void Wire::read() {
   socket_.async_read_some(asio::buffer(chunk_), [this, self = shared_from_this()](
                                                     const std::error_code& error, std::size_t got) {
     if (!is_open()) return;
     if (error) return broken(error);
-    take(got);
+    take(Bytes(chunk_).first(got));
     if (is_open()) read();
   });
 }
 
-void Wire::take(std::size_t bytes) {
+void Wire::take(Bytes bytes) {
   if (finishing_) return;
-  received_ += bytes;
+  received_ += bytes.size();
   if (!trusted_ && received_ > limits::stranger + preamble_size)
     return violated(fmt::format("sent more than {} bytes before it was met", limits::stranger));
-  input_.insert(input_.end(), chunk_.begin(), chunk_.begin() + static_cast<std::ptrdiff_t>(bytes));
+  if (!tls_)
+    input_.insert(input_.end(), bytes.begin(), bytes.end());
+  else if (!unseal(bytes))
+    return;
   std::size_t at = 0;
   if (!greeted_) {
     if (!take_preamble()) return;
@@ -60,10 +72,35 @@ void Wire::take(std::size_t bytes) {
   input_.erase(input_.begin(), input_.begin() + static_cast<std::ptrdiff_t>(at));
 }
 
+/// Adds to the input what TLS makes of the bytes. False if the wire is lost by them.
+bool Wire::unseal(Bytes sealed) {
+  const bool was_established = tls_->established();
+  const Result<void> received = tls_->receive(sealed, input_);
+  Blob reply = tls_->take_output();
+  if (!reply.empty() && reserve(reply.size())) push(std::move(reply));
+  if (!received) {
+    on_lost(
+        Error(received.error().code(), fmt::format("{} {}", remote_, received.error().message())));
+    return false;
+  }
+  if (!was_established && tls_->established()) {
+    received_ = 0;
+    on_open();
+  }
+  return true;
+}
+
 bool Wire::take_preamble() {
   const Bytes start(input_.data(), std::min(input_.size(), preamble_size));
   std::optional<VersionRange> versions;
   if (start.size() == preamble_size) versions = read_preamble(start);
+  if (!tls_ && Tls::looks_like(start)) {
+    on_lost(Error(Code::permission_denied,
+                  fmt::format("{} speaks TLS: it asks for a secret or a certificate, and this "
+                              "engine has none (got {})",
+                              remote_, quote(input_))));
+    return false;
+  }
   if (!may_be_preamble(start) || (start.size() == preamble_size && !versions)) {
     on_lost(Error(Code::protocol_mismatch, fmt::format("{} does not speak Weft's protocol (got {})",
                                                        remote_, quote(input_))));
@@ -143,7 +180,17 @@ void Wire::enqueue(Blob bytes) {
     queued_ -= bytes.size();
     return;
   }
-  queue_.push_back(std::move(bytes));
+  if (!tls_) return push(std::move(bytes));
+  tls_->send(bytes);
+  queued_ -= bytes.size();
+  Blob sealed = tls_->take_output();
+  queued_ += sealed.size();
+  push(std::move(sealed));
+}
+
+/// What is pushed is counted already.
+void Wire::push(Blob sealed) {
+  queue_.push_back(std::move(sealed));
   if (queue_.size() == 1) write_next();
 }
 

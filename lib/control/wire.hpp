@@ -1,5 +1,5 @@
-// A socket that carries a preamble and then frames, both ways. Used on the control thread only,
-// except offer().
+// A socket that carries a preamble and then frames, both ways, plain or within TLS. Used on the
+// control thread only, except offer().
 #pragma once
 
 #include <array>
@@ -16,13 +16,14 @@
 
 #include "control/asio.hpp"
 #include "control/preamble.hpp"
+#include "control/tls.hpp"
 
 namespace weft::core {
 
 class Wire : public std::enable_shared_from_this<Wire> {
  public:
-  /// `queue_bound`: bytes that may wait to be written.
-  Wire(asio::ip::tcp::socket socket, std::size_t queue_bound);
+  /// `tls`: null for a plain wire. `queue_bound`: bytes that may wait to be written.
+  Wire(asio::ip::tcp::socket socket, std::unique_ptr<Tls> tls, std::size_t queue_bound);
   virtual ~Wire() = default;
 
   /// Queues a frame, from any thread. When the queue is full the wire is lost.
@@ -35,12 +36,15 @@ class Wire : public std::enable_shared_from_this<Wire> {
   void trust() noexcept { trusted_ = true; }
 
  protected:
-  void start_reading() { read(); }
+  void open();
+  /// Of the protocol; not before on_open().
   void write(Blob bytes);
   /// Writes what is queued, then closes in an orderly way: at once when the other side has closed
   /// too, after `linger` at the latest. Nothing is received any more.
   void finish(Nanoseconds linger);
 
+  /// Bytes may be written: at once, or when the TLS handshake is done.
+  virtual void on_open() = 0;
   virtual void on_preamble(VersionRange versions) = 0;
   virtual void on_frame(Bytes frame) = 0;
   /// The other side is gone, or does what it must not. Called until the wire is closed or finished.
@@ -51,7 +55,8 @@ class Wire : public std::enable_shared_from_this<Wire> {
  private:
   bool is_open() const noexcept { return socket_.is_open(); }
   void read();
-  void take(std::size_t bytes);
+  void take(Bytes bytes);
+  bool unseal(Bytes sealed);
   bool take_preamble();
   bool take_frame(std::size_t& at);
   void violated(std::string what);
@@ -59,16 +64,18 @@ class Wire : public std::enable_shared_from_this<Wire> {
   Error explain(const std::error_code& why) const;
   bool reserve(std::size_t bytes);
   void enqueue(Blob bytes);
+  void push(Blob sealed);
   void write_next();
 
   asio::ip::tcp::socket socket_;
+  const std::unique_ptr<Tls> tls_;
   asio::steady_timer linger_;
   std::string remote_;
 
   bool greeted_ = false;
   bool trusted_ = false;
   bool finishing_ = false;
-  std::size_t received_ = 0;
+  std::size_t received_ = 0;  // in the TLS handshake, or after it
   std::array<std::byte, 8192> chunk_;
   std::vector<std::byte> input_;  // received and not yet taken
   std::vector<std::byte> frame_;  // the one being looked at, aligned

@@ -1,6 +1,7 @@
 #include <cstring>
 
 #include "device/device.hpp"
+#include "integrity/xxh3.hpp"
 
 namespace weft::core {
 namespace {
@@ -12,6 +13,10 @@ class Host final : public Device {
   }
   void copy_in(void* memory, const void* host, std::size_t bytes) const override {
     std::memcpy(memory, host, bytes);
+  }
+  bool hashes() const noexcept override { return true; }
+  void hash(Xxh3& hash, const void* memory, std::size_t bytes) const override {
+    hash.add(memory, bytes);
   }
 };
 

@@ -110,10 +110,17 @@ Result<Config> checked_config(Config config) {
     return fail(
         Code::invalid_argument,
         "Config::heartbeat must be positive, and Config::death_after at least twice as long");
+  if (auto credentials = check_credential_files(credential_files(config)); !credentials)
+    return fail(std::move(credentials.error()));
   auto ip = rail_address(config);
   if (!ip) return fail(std::move(ip.error()));
   config.rail_address = std::move(*ip);
   return config;
+}
+
+CredentialFiles credential_files(const Config& config) {
+  return {config.secret_file, config.tls_certificate, config.tls_key, config.tls_authorities,
+          config.tls_check_host};
 }
 
 }  // namespace weft::core

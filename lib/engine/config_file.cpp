@@ -2,9 +2,15 @@
 
 #include <fmt/format.h>
 
+// toml++ asserts that a table's header begins with a key, and without assertions lets the compiler
+// assume it, where the code behind it says that there is none: "[=]" would end the process.
+#pragma push_macro("NDEBUG")
+#undef NDEBUG
+#define TOML_ASSERT(condition) static_cast<void>(0)
 #define TOML_EXCEPTIONS 0
 #define TOML_HEADER_ONLY 1
 #include <toml++/toml.h>
+#pragma pop_macro("NDEBUG")
 
 #include <optional>
 

@@ -66,6 +66,17 @@ Result<Peer> Engine::connect(std::string_view address, Deadline deadline) {
   });
 }
 
+Result<Peer> Engine::keep_connected(std::string_view address, Deadline deadline) {
+  return call(state_, [&] { return state_->connect(address, deadline, true); })
+      .map([](auto&& peer) { return Peer(std::move(peer)); });
+}
+
+Result<Peer> Engine::peer(std::string_view name, Deadline deadline) {
+  return call(state_, [&] { return state_->peer(name, deadline); }).map([](auto&& peer) {
+    return Peer(std::move(peer));
+  });
+}
+
 Result<Peer> Engine::accept(Deadline deadline) {
   return call(state_, [&] { return state_->accept(deadline); }).map([](auto&& peer) {
     return Peer(std::move(peer));

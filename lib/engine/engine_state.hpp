@@ -18,8 +18,11 @@
 #include "engine/event_queue.hpp"
 #include "engine/hooks.hpp"
 #include "engine/peer_table.hpp"
+#include "engine/seats.hpp"
 #include "engine/whereabouts.hpp"
 #include "engine/worker.hpp"
+#include "integrity/checks.hpp"
+#include "integrity/hasher.hpp"
 #include "lease/directory.hpp"
 #include "lease/epoch_words.hpp"
 #include "lease/imported_grants.hpp"
@@ -87,7 +90,9 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   std::vector<std::size_t> serving(const Place& place) const;
 
   // peers.cpp
-  Result<std::shared_ptr<PeerState>> connect(std::string_view address, Deadline deadline);
+  Result<std::shared_ptr<PeerState>> connect(std::string_view address, Deadline deadline,
+                                             bool keep = false);
+  Result<std::shared_ptr<PeerState>> peer(std::string_view name, Deadline deadline);
   Result<std::shared_ptr<PeerState>> accept(Deadline deadline);
   std::vector<std::shared_ptr<PeerState>> peers() { return peers_.all_up(); }
   Result<void> disconnect(PeerState& peer);
@@ -119,6 +124,10 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   Result<std::shared_ptr<TransferState>> submit(std::shared_ptr<const PreparedState> prepared,
                                                 std::optional<std::vector<std::uint32_t>> picks,
                                                 TransferOptions options);
+
+  // checks.cpp
+  Result<void> check_verifiable(const PreparedState& prepared) const;
+  Result<Hasher::Job> job_for(const std::shared_ptr<PeerState>& peer, const CheckRequest& notice);
 
   // messages.cpp
   Result<void> send(const std::shared_ptr<PeerState>& peer, MessageKind kind, std::uint64_t tag,
@@ -173,8 +182,11 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   void handle(PeerState& peer, RevokeConfirmed&& notice);
   void handle(PeerState& peer, GrantQuery&& notice);
   void handle(PeerState& peer, GrantStatus&& notice);
+  void handle(PeerState& peer, CheckRequest&& notice);
+  void handle(PeerState& peer, CheckReply&& notice);
 
   // TransferHost, in transfers.cpp
+  void verify(const std::shared_ptr<TransferState>& transfer) override;
   void raise_signal(const std::shared_ptr<TransferState>& transfer) override;
   void offer_again(const std::shared_ptr<TransferState>& transfer) override;
   std::size_t proofs_of(const TransferState& transfer, std::size_t rail) const override;
@@ -184,9 +196,11 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   void transfer_quiescent(TransferState& transfer) override;
   Result<void> check_submission(const PreparedState& prepared,
                                 const TransferOptions& options) const;
+  Result<void> take_seat(const TransferOptions& options);
   void leave_silent_rails(TransferState& transfer);
   Result<std::shared_ptr<Path>> path_between(const SegmentState& local, const RemoteState& remote);
-  std::vector<std::size_t> choose_rails(const Path& path, std::uint64_t bytes) const;
+  std::vector<std::size_t> choose_rails(const Path& path, std::uint64_t bytes,
+                                        Priority priority) const;
   Result<void> check_payload(const PeerState& peer, std::size_t bytes) const;
   std::function<void(const Error*)> notifier(Event::Kind kind, std::string peer,
                                              NotifyOptions options);
@@ -223,9 +237,12 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   std::mutex segments_mutex_;
   std::vector<std::weak_ptr<SegmentState>> segments_;
 
-  std::atomic<std::uint64_t> active_transfers_{0};
+  Seats transfer_seats_{config_.max_transfers};
   UseCount unsettled_transfers_;  // not yet quiescent
   std::atomic<std::uint64_t> next_request_{1};
+
+  Checks checks_;
+  Hasher hasher_;
 
   // Last: its threads call into everything above.
   std::unique_ptr<ControlPlane> control_;

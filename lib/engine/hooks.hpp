@@ -16,8 +16,11 @@ struct EngineHooks {
   TransportDecorator decorate;
   /// Where the numbers of messages from each peer begin (they wrap at 2^32).
   std::optional<std::uint32_t> first_sequence;
-  /// What this engine says about leases, and is lost on the way if it returns true. From any thread.
+  /// What this engine says about leases, and is lost on the way if it returns true. From any
+  /// thread.
   std::function<bool(const Notice&)> lose;
+  /// Introduces itself as a version that does not verify transfers.
+  bool without_checks = false;
 };
 
 /// Wraps the endpoint of every rail that this process opens, if set; before any engine is opened.

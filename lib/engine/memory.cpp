@@ -163,12 +163,14 @@ Result<Revoked> EngineState::revoke(const std::shared_ptr<GrantState>& grant, De
   return settle(grant, deadline);
 }
 
-/// The relay copies on the progress threads: a step of each later, what had begun has ended.
+/// The relay copies on the progress threads, and the hasher reads: a step of each and a slice
+/// later, what had begun has ended.
 bool EngineState::copies_finished(Deadline deadline) {
-  return std::all_of(workers_.begin(), workers_.end(), [&](const auto& worker) {
-    return run_on(
-        *worker, [] {}, deadline);
-  });
+  return hasher_.settle(deadline) &&
+         std::all_of(workers_.begin(), workers_.end(), [&](const auto& worker) {
+           return run_on(
+               *worker, [] {}, deadline);
+         });
 }
 
 /// How a grant stands that was ended.

@@ -1,6 +1,7 @@
 // Engine: signals and tagged messages.
 #include <fmt/format.h>
 
+#include "base/callback.hpp"
 #include "engine/engine_state.hpp"
 
 namespace weft::core {
@@ -25,7 +26,10 @@ Result<void> EngineState::send(const std::shared_ptr<PeerState>& peer, MessageKi
 std::function<void(const Error*)> EngineState::notifier(Event::Kind kind, std::string peer,
                                                         NotifyOptions options) {
   return [this, kind, peer = std::move(peer), options = std::move(options)](const Error* error) {
-    if (options.on_end) options.on_end(options.cookie, error);
+    if (options.on_end) {
+      const InCallback here;
+      options.on_end(options.cookie, error);
+    }
     if (options.event)
       events_.push({kind, options.cookie, State::active, peer,
                     error != nullptr ? std::optional(*error) : std::nullopt});

@@ -73,6 +73,9 @@ Rail::Settings rail_settings(const Config& config, const Capability& record) {
       config.window > 0 ? config.window : std::max<std::size_t>(1, record.window / 8);
   settings.window.operations = std::min(most, settings.window.all_operations);
   settings.window.bytes = chunks * settings.chunk_limit;
+  // A little on top rather than taken away: without anything urgent the others lose nothing.
+  settings.window.spare_operations = std::max<std::size_t>(1, settings.window.operations / 8);
+  settings.window.spare_bytes = std::max<std::size_t>(1, chunks / 8) * settings.chunk_limit;
   settings.messages = {config.max_message, config.message_credits};
   settings.relay = {
       std::min<std::size_t>(config.relay_buffer_bytes, Relay::payload_bytes(record.max_send)),
@@ -87,7 +90,13 @@ EngineState::EngineState(const Config& config, const EngineHooks& hooks)
       hooks_(hooks),
       owned_([this](LinkId link, Notice notice) { tell(link, std::move(notice)); }),
       imported_([this](LinkId link, Notice notice) { tell(link, std::move(notice)); },
-                [this](RemoteState& remote, const Error& why) { stop_transfers(remote, why); }) {}
+                [this](RemoteState& remote, const Error& why) { stop_transfers(remote, why); }),
+      checks_(
+          hasher_,
+          [this](LinkId link, CheckRequest request) { control_->send(link, std::move(request)); },
+          [this](const TransferState& transfer, std::function<void()> task) {
+            rails_[transfer.rails().front()]->worker().post(std::move(task));
+          }) {}
 
 Result<std::shared_ptr<EngineState>> EngineState::open(const Config& call,
                                                        const EngineHooks& hooks) {
@@ -104,6 +113,7 @@ Result<std::shared_ptr<EngineState>> EngineState::open(const Config& call,
   engine->self_.message_credits = static_cast<std::uint32_t>(config.message_credits);
   engine->self_.relay_buffers = static_cast<std::uint32_t>(config.relay_buffers);
   engine->self_.relay_buffer_bytes = config.relay_buffer_bytes;
+  engine->self_.checks = !hooks.without_checks;
   if (engine->events_.fd() < 0)
     return fail(Code::unavailable, "no descriptor left for the event queue (ulimit -n)");
   if (auto opened = engine->open_rails(); !opened) return fail(std::move(opened.error()));
@@ -317,6 +327,7 @@ Result<void> EngineState::start_control() {
   control.listen = config_.listen;
   control.advertise = config_.advertise;
   control.allow_unauthenticated_network = config_.allow_unauthenticated_network;
+  control.credentials = credential_files(config_);
   control.heartbeat = config_.heartbeat;
   control.death_after = config_.death_after;
   control.first_sequence = hooks_.first_sequence;
@@ -376,7 +387,7 @@ Info EngineState::info() {
   info.candidates = candidates_;
   info.settings = settings_;
   info.fallback = fallback_;
-  info.transfers_active = active_transfers_;
+  info.transfers_active = transfer_seats_.taken();
   const Call call(*this);
   if (call.refused()) return info;
   for (const auto& rail : rails_) {
@@ -403,6 +414,7 @@ void EngineState::flush(Deadline deadline) {
 Result<void> EngineState::close(Deadline deadline) {
   if (forked()) return fail(forked_error());
   if (closing_.exchange(true)) return {};
+  transfer_seats_.close();
   flush(deadline);
   peers_.close();
   unsettled_transfers_.close();
@@ -432,6 +444,7 @@ void EngineState::tear_down() {
   const std::lock_guard lock(progress_mutex_);
   closed_ = true;
   for (const auto& worker : workers_) worker->stop();
+  hasher_.stop();
   for (const auto& worker : workers_) {
     worker->empty_inbox();
     worker->end_all(closed_error());

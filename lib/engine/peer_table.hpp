@@ -23,9 +23,8 @@ class PeerTable {
   void set_up(const std::shared_ptr<PeerState>& peer, bool incoming) {
     const std::lock_guard lock(mutex_);
     peer->set_up();
-    if (!incoming) return;
-    arrivals_.push_back(peer);
-    arrived_.notify_all();
+    if (incoming) arrivals_.push_back(peer);
+    came_.notify_all();
   }
   /// accept() need not return it: its owner has it already.
   void claim(LinkId link) {
@@ -44,9 +43,14 @@ class PeerTable {
   }
   std::shared_ptr<PeerState> find_up(const std::string& name) const {
     const std::lock_guard lock(mutex_);
-    for (const auto& [link, peer] : by_link_)
-      if (peer->up() && peer->introduction.name == name) return peer;
-    return nullptr;
+    return up_as(name);
+  }
+  /// Null if it was not up by the deadline, or never will be.
+  std::shared_ptr<PeerState> wait_up(const std::string& name, Deadline deadline) {
+    std::unique_lock lock(mutex_);
+    std::shared_ptr<PeerState> peer;
+    came_.wait_until(lock, deadline.when(), [&] { return closed_ || (peer = up_as(name)); });
+    return peer;
   }
   std::vector<std::shared_ptr<PeerState>> all_up() const {
     const std::lock_guard lock(mutex_);
@@ -58,7 +62,7 @@ class PeerTable {
   /// The oldest arrival not yet returned; null if there was none by the deadline, or ever will be.
   std::shared_ptr<PeerState> next_arrival(Deadline deadline) {
     std::unique_lock lock(mutex_);
-    arrived_.wait_until(lock, deadline.when(), [&] { return closed_ || !arrivals_.empty(); });
+    came_.wait_until(lock, deadline.when(), [&] { return closed_ || !arrivals_.empty(); });
     if (arrivals_.empty()) return nullptr;
     auto peer = std::move(arrivals_.front());
     arrivals_.pop_front();
@@ -67,12 +71,18 @@ class PeerTable {
   void close() {
     const std::lock_guard lock(mutex_);
     closed_ = true;
-    arrived_.notify_all();
+    came_.notify_all();
   }
 
  private:
+  std::shared_ptr<PeerState> up_as(const std::string& name) const {
+    for (const auto& [link, peer] : by_link_)
+      if (peer->up() && peer->introduction.name == name) return peer;
+    return nullptr;
+  }
+
   mutable std::mutex mutex_;
-  std::condition_variable arrived_;
+  std::condition_variable came_;
   std::unordered_map<LinkId, std::shared_ptr<PeerState>> by_link_;
   std::deque<std::shared_ptr<PeerState>> arrivals_;
   bool closed_ = false;

@@ -40,15 +40,26 @@ std::vector<std::uint32_t> reached_by(const Route& route, const PairedRail& pair
 
 }  // namespace
 
-Result<std::shared_ptr<PeerState>> EngineState::connect(std::string_view address,
-                                                        Deadline deadline) {
-  auto link = control_->connect(address, deadline);
+Result<std::shared_ptr<PeerState>> EngineState::connect(std::string_view address, Deadline deadline,
+                                                        bool keep) {
+  auto link = control_->connect(address, deadline, keep);
   if (!link) return fail(std::move(link.error()));
   if (auto peer = peers_.find(*link)) {
     peers_.claim(*link);
     return peer;
   }
   return fail(Code::peer_down, fmt::format("{} went away right after it was met", address));
+}
+
+Result<std::shared_ptr<PeerState>> EngineState::peer(std::string_view name, Deadline deadline) {
+  const std::string wanted(name);
+  std::shared_ptr<PeerState> peer;
+  wait(
+      [&](Deadline until) { return (peer = peers_.wait_up(wanted, until)) != nullptr || closing_; },
+      deadline);
+  if (peer) return peer;
+  if (closing_) return fail(Code::closed, "the engine is closed");
+  return fail(Error(Code::timed_out, "no peer of that name came up in time").with_peer(wanted));
 }
 
 Result<std::shared_ptr<PeerState>> EngineState::accept(Deadline deadline) {

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <tuple>
 
+#include "base/callback.hpp"
 #include "engine/engine_state.hpp"
 #include "peer/pairing.hpp"
 
@@ -90,9 +91,10 @@ Result<void> EngineState::check_submission(const PreparedState& prepared,
   if (Clock::now() >= prepared.remote->expires())
     return fail(
         Error(Code::stale, "the time of the grant is over").with_peer(peer.introduction.name));
-  if (active_transfers_ >= config_.max_transfers)
-    return fail(Code::queue_full,
-                fmt::format("{} transfers are under way already", config_.max_transfers));
+  if (options.verify)
+    if (auto can = check_verifiable(prepared); !can) return can;
+  if (options.priority < Priority::latency || options.priority > Priority::bulk)
+    return fail(Code::invalid_argument, "there is no such priority");
   if (options.event && events_.size() >= config_.max_transfers)
     return fail(Code::queue_full,
                 fmt::format("{} events wait to be polled", config_.max_transfers));
@@ -100,22 +102,44 @@ Result<void> EngineState::check_submission(const PreparedState& prepared,
   return {};
 }
 
+/// One of Config::max_transfers, for which the caller may want to wait. transfer_ended() leaves it.
+Result<void> EngineState::take_seat(const TransferOptions& options) {
+  if (transfer_seats_.enter()) return {};
+  // A progress thread can't wait for what it has to do itself.
+  const bool waits = options.wait_for_room.has_value() && !InCallback::now();
+  bool entered = false;
+  const auto ended = [&](Deadline until) {
+    return (entered = transfer_seats_.enter(until)) || closing_;
+  };
+  if (waits) wait(ended, *options.wait_for_room);
+  if (entered) return {};
+  if (closing_) return fail(Code::closed, "the engine is closed");
+  const char* more = waits                   ? ", and none has ended in time"
+                     : options.wait_for_room ? ", and a callback can't wait for room"
+                                             : "";
+  return fail(Code::queue_full,
+              fmt::format("{} transfers are under way already{}", config_.max_transfers, more));
+}
+
 /// The rails that shall carry so many bytes: one for each chunk's worth, those with the least to
 /// do. Small transfers keep to one rail until it has enough, since each rail in use takes a
-/// core on both sides.
-std::vector<std::size_t> EngineState::choose_rails(const Path& path, std::uint64_t bytes) const {
+/// core on both sides; unless somebody waits for them.
+std::vector<std::size_t> EngineState::choose_rails(const Path& path, std::uint64_t bytes,
+                                                   Priority priority) const {
   Rail& first = *rails_[path.rails().front()];
   const std::uint64_t stripe = first.chunk_limit();
   const std::uint64_t share = std::max<std::uint64_t>(1, first.endpoint().capability().best_share);
   // Those that were set aside only if there is nothing else; by what they have to do, in steps of
-  // what is worth another rail.
-  std::vector<std::tuple<bool, std::uint64_t, std::size_t>> load;
+  // what is worth another rail; what is urgent by what is in flight, which it can't overtake.
+  std::vector<std::tuple<bool, std::uint64_t, std::uint64_t, std::size_t>> load;
   load.reserve(path.rails().size());
   std::size_t usable = 0;
   const auto now = Clock::now();
   for (const std::size_t rail : path.rails()) {
     const bool aside = path.of(rail)->route->is_aside(now);
-    load.emplace_back(aside, rails_[rail]->queued_bytes() / share, rail);
+    const std::uint64_t ahead =
+        priority == Priority::latency ? rails_[rail]->counters().in_flight.load() : 0;
+    load.emplace_back(aside, rails_[rail]->queued_before(priority) / share, ahead, rail);
     usable += aside ? 0 : 1;
   }
   if (usable == 0) usable = load.size();
@@ -124,7 +148,7 @@ std::vector<std::size_t> EngineState::choose_rails(const Path& path, std::uint64
   std::partial_sort(load.begin(), load.begin() + static_cast<std::ptrdiff_t>(wanted), load.end());
   std::vector<std::size_t> rails;
   rails.reserve(wanted);
-  for (std::size_t i = 0; i < wanted; ++i) rails.push_back(std::get<2>(load[i]));
+  for (std::size_t i = 0; i < wanted; ++i) rails.push_back(std::get<3>(load[i]));
   return rails;
 }
 
@@ -148,6 +172,8 @@ Result<std::shared_ptr<TransferState>> EngineState::submit(
   submission.transport = options.transport != TransportKind::automatic   ? options.transport
                          : config_.transport != TransportKind::automatic ? config_.transport
                                                                          : TransportKind::one_sided;
+  if (auto taken = take_seat(options); !taken) return fail(std::move(taken.error()));
+  Seat seat(transfer_seats_);
   submission.due = options.deadline.value_or(Deadline::in(config_.default_timeout)).when();
   if (const auto end = prepared->remote->expires(); end < submission.due) {
     submission.due = end;
@@ -169,12 +195,13 @@ Result<std::shared_ptr<TransferState>> EngineState::submit(
     return fail(Error(Code::stale, "the owner ended the grant").with_peer(peer->introduction.name));
   if (!unsettled) return fail(Code::closed, "the engine is closed");
   for (Entered* each : {&local, &remote, &unsettled}) each->keep();  // transfer_quiescent() leaves
-  ++active_transfers_;
-  const auto rails = choose_rails(*prepared->path, submission.bytes);
+  seat.keep();
+  const Priority priority = submission.options.priority;
+  const auto rails = choose_rails(*prepared->path, submission.bytes, priority);
   submission.prepared = std::move(prepared);
   auto transfer = std::make_shared<TransferState>(std::move(submission), *this);
   for (const std::size_t rail : rails)
-    rails_[rail]->queued_bytes() += transfer->submission().bytes / rails.size();
+    rails_[rail]->queued_bytes(priority) += transfer->submission().bytes / rails.size();
   transfer->start(rails);
   // Watched before it is offered: a transfer that nobody watches would outlive its deadline.
   rails_[rails.front()]->worker().watch(transfer);
@@ -191,7 +218,8 @@ std::size_t EngineState::proofs_of(const TransferState& transfer, std::size_t ra
   if (rails_[rail]->endpoint().capability().proof == CompletionProof::visible) return 0;
   const PeerState& peer = transfer.peer();
   // A signal is such an event itself, where it takes the only way that the bytes have taken.
-  if (peer.one_way() && transfer.submission().options.signal) return 0;
+  const TransferOptions& options = transfer.submission().options;
+  if (peer.one_way() && options.signal && !options.verify) return 0;
   return transfer.prepared().path->of(rail)->targets.size();
 }
 
@@ -213,10 +241,12 @@ void EngineState::raise_signal(const std::shared_ptr<TransferState>& transfer) {
 }
 
 void EngineState::transfer_ended(TransferState& transfer) {
-  --active_transfers_;
+  transfer_seats_.leave();
   const Submission& submission = transfer.submission();
   for (const std::size_t rail : transfer.rails())
-    rails_[rail]->queued_bytes() -= submission.bytes / transfer.rails().size();
+    rails_[rail]->queued_bytes(submission.options.priority) -=
+        submission.bytes / transfer.rails().size();
+  if (submission.options.verify) checks_.end(transfer);
   if (transfer.state() == State::timed_out) leave_silent_rails(transfer);
   // Whoever expects the signal must not wait for what won't come.
   if (transfer.signal_withheld() && transfer.peer().up()) {

@@ -153,18 +153,15 @@ template <typename Which>
 std::vector<std::shared_ptr<TransferState>> Worker::take_watched(Which&& which) {
   std::vector<std::shared_ptr<TransferState>> taken;
   const std::lock_guard lock(watched_mutex_);
-  Clock::rep next = never;
-  std::erase_if(watched_, [&](const auto& each) {
-    auto transfer = each.lock();
+  std::erase_if(watched_, [&](const Watched& each) {
+    auto transfer = each.transfer.lock();
     if (!transfer || transfer->ended()) return true;
-    if (which(*transfer)) {
-      taken.push_back(std::move(transfer));
-      return true;
-    }
-    next = std::min(next, deadline_count(*transfer));
-    return false;
+    if (!which(*transfer)) return false;
+    taken.push_back(std::move(transfer));
+    return true;
   });
-  next_deadline_ = next;
+  std::make_heap(watched_.begin(), watched_.end(), Watched::later);
+  next_deadline_ = watched_.empty() ? never : watched_.front().deadline;
   sweep_at_ = std::max<std::size_t>(64, 2 * watched_.size());
   return taken;
 }
@@ -173,8 +170,9 @@ void Worker::watch(const std::shared_ptr<TransferState>& transfer) {
   bool sweep = false;
   {
     const std::lock_guard lock(watched_mutex_);
-    watched_.push_back(transfer);
-    next_deadline_ = std::min<Clock::rep>(next_deadline_, deadline_count(*transfer));
+    watched_.push_back({deadline_count(*transfer), transfer});
+    std::push_heap(watched_.begin(), watched_.end(), Watched::later);
+    next_deadline_ = watched_.front().deadline;
     sweep = watched_.size() >= sweep_at_;
   }
   if (sweep) take_watched([](auto&) { return false; });
@@ -186,9 +184,21 @@ void Worker::watch(const std::shared_ptr<TransferState>& transfer) {
 }
 
 void Worker::end_overdue(Clock::time_point now) {
-  if (now.time_since_epoch().count() < next_deadline_) return;
-  for (const auto& each : take_watched([&](auto& transfer) { return now >= transfer.due(); }))
-    each->end_overdue();
+  const Clock::rep time = now.time_since_epoch().count();
+  if (time < next_deadline_) return;
+  // One by one: thousands may wait for a peer that takes nothing, and time out one after another.
+  std::vector<std::shared_ptr<TransferState>> overdue;
+  {
+    const std::lock_guard lock(watched_mutex_);
+    while (!watched_.empty() && watched_.front().deadline <= time) {
+      auto transfer = watched_.front().transfer.lock();
+      if (transfer && !transfer->ended()) overdue.push_back(std::move(transfer));
+      std::pop_heap(watched_.begin(), watched_.end(), Watched::later);
+      watched_.pop_back();
+    }
+    next_deadline_ = watched_.empty() ? never : watched_.front().deadline;
+  }
+  for (const auto& each : overdue) each->end_overdue();
 }
 
 void Worker::end_those_of(const PeerState& peer, const Error& why) {

@@ -98,7 +98,12 @@ class Worker {
   std::atomic<bool> inbox_filled_{false};
 
   std::mutex watched_mutex_;
-  std::vector<std::weak_ptr<TransferState>> watched_;  // they keep themselves alive until they end
+  struct Watched {
+    Clock::rep deadline = 0;
+    std::weak_ptr<TransferState> transfer;  // they keep themselves alive until they end
+    static bool later(const Watched& a, const Watched& b) { return a.deadline > b.deadline; }
+  };
+  std::vector<Watched> watched_;  // a heap, the earliest deadline first
   std::size_t sweep_at_ = 64;
   std::atomic<Clock::rep> next_deadline_{never};
 

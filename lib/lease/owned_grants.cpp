@@ -63,6 +63,7 @@ void OwnedGrants::forget(const GrantState& grant) {
   const std::lock_guard lock(mutex_);
   const auto entry = grants_.find(grant.description().lease);
   if (entry != grants_.end() && entry->second.get() == &grant) grants_.erase(entry);
+  std::erase_if(over_, [&](const GrantPtr& each) { return each.get() == &grant; });
 }
 
 std::vector<OwnedGrants::GrantPtr> OwnedGrants::take_over() {
@@ -96,8 +97,9 @@ void OwnedGrants::take(LinkId from, const RevokeConfirmed& confirmed) {
   if (!grant) return;
   grant->confirmed(from);
   if (!grant->over()) return;
+  // Whoever waited may have closed and forgotten it by now.
   const std::lock_guard lock(mutex_);
-  over_.push_back(grant);
+  if (grants_.contains(confirmed.lease)) over_.push_back(grant);
 }
 
 void OwnedGrants::link_down(LinkId link) {

@@ -56,6 +56,8 @@ class PeerState {
   Mailbox mailbox;
   Outbox outbox;
 
+  std::atomic<std::size_t> checked_parts{0};  // that are hashed here because the peer asked
+
   bool up() const noexcept { return up_.load(std::memory_order_acquire); }
   void set_up() noexcept { up_.store(true, std::memory_order_release); }
   void set_down(const Error& why) {

@@ -25,9 +25,10 @@ struct Route {
   std::unordered_map<std::uint32_t, providers::FabricAddress>
       addresses;  // of all rails of the peer's that it can talk to
 
-  // In flight on this route, and of those the operations that the provider had no room for.
-  std::size_t operations = 0;
-  std::uint64_t bytes = 0;
+  // In flight on this route, those of them in the room that is kept for class latency, and the
+  // operations that the provider had no room for.
+  std::size_t operations = 0, spare_operations = 0;
+  std::uint64_t bytes = 0, spare_bytes = 0;
   std::size_t held = 0;
   // The relay's credits: chunks under way through it, the most that both sides keep buffers for,
   // and the most bytes that fit one.

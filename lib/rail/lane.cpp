@@ -27,76 +27,150 @@ Lane::Lane(std::size_t rail, std::string rail_name, Window window, Transport& on
   relay_.set_sink(*this);
 }
 
-void Lane::add(std::shared_ptr<TransferState> transfer) {
-  // While the window is stuck nobody looks at those that have ended meanwhile.
-  if (active_.size() >= sweep_at_) {
-    std::erase_if(active_, [](const auto& each) { return each->ended(); });
-    sweep_at_ = std::max<std::size_t>(64, 2 * active_.size());
-  }
-  active_.push_back(std::move(transfer));
+Lane::Queue& Lane::queue_to(Route& route, Way way) {
+  const auto [known, first] = queues_to_.try_emplace(&route);
+  if (first)
+    for (const Way each : {Way::one_sided, Way::relay})
+      known->second[index(each)] =
+          resting_.emplace(resting_.end(), route, each == Way::relay ? relay_ : one_sided_, each);
+  return *known->second[index(way)];
 }
 
-Transport& Lane::transport_of(const TransferState& transfer) const {
-  return transfer.submission().transport == TransportKind::relay ? relay_ : one_sided_;
+void Lane::add_to(Queue& queue, std::shared_ptr<TransferState> transfer) {
+  queue.turns.add(std::move(transfer));
+  if (std::exchange(queue.listed, true)) return;
+  queues_.splice(queues_.end(), resting_, queues_to_.at(&queue.route)[index(queue.way)]);
+}
+
+void Lane::add(std::shared_ptr<TransferState> transfer) {
+  Route* route = transfer->peer().route_by_rail[rail_];
+  if (route == nullptr || route->dead) return;
+  const bool relayed = transfer->submission().transport == TransportKind::relay;
+  add_to(queue_to(*route, relayed ? Way::relay : Way::one_sided), std::move(transfer));
+}
+
+/// The lane carries nothing more of it.
+void Lane::forget(const TransferState& transfer) {
+  const auto queues = queues_to_.find(transfer.peer().route_by_rail[rail_]);
+  if (queues == queues_to_.end()) return;
+  for (const auto& queue : queues->second) queue->turns.erase(transfer);
+}
+
+/// Those to a dead peer.
+void Lane::forget(const Route& route) {
+  const auto queues = queues_to_.find(&route);
+  if (queues == queues_to_.end()) return;
+  for (const auto& queue : queues->second) (queue->listed ? queues_ : resting_).erase(queue);
+  queues_to_.erase(queues);
 }
 
 std::size_t Lane::pump() {
   std::size_t posted = retry_held();
-  std::size_t passed_over = 0;
-  while (passed_over < active_.size() && in_flight_ < window_.all_operations) {
-    decltype(active_) taken;
-    taken.splice(taken.begin(), active_, active_.begin());
+  Queues passed_over;
+  while (!queues_.empty()) {
+    const auto queue = queues_.begin();
     const std::uint64_t before = in_flight_;
-    const Pulled pulled = pull(*taken.front());
+    const bool had_turn = take_turn(*queue);
     posted += in_flight_ - before;
-    passed_over = pulled == Pulled::nothing_now ? passed_over + 1 : 0;
-    if (pulled != Pulled::all) active_.splice(active_.end(), taken);
+    queue->listed = !queue->turns.empty();
+    Queues& next = !queue->listed ? resting_ : had_turn ? queues_ : passed_over;
+    next.splice(next.end(), queues_, queue);
   }
+  queues_ = std::move(passed_over);
   return posted;
 }
 
-std::size_t Lane::room(const Transport& transport, const Route& route) const {
-  // What was refused goes first.
-  if (route.held > 0 || route.operations >= window_.operations || route.bytes >= window_.bytes)
-    return 0;
-  const auto chunks = static_cast<std::size_t>(
-      std::max<std::uint64_t>(1, (window_.bytes - route.bytes) / transport.chunk_limit(route)));
-  return std::min({batch, chunks, window_.operations - route.operations,
-                   window_.all_operations - in_flight_, transport.room(route)});
+/// False if there was no room for anybody's.
+bool Lane::take_turn(Queue& queue) {
+  if (queue.turns.empty()) return false;  // all that waited has left
+  const Room room = this->room(queue);
+  if (room.chunks == 0) {
+    queue.turns.drop_ended();
+    return false;
+  }
+  Turns::Turn turn = room.spare ? queue.turns.next_urgent() : queue.turns.next();
+  const Pulled pulled = pull(queue, turn, room);
+  if (pulled == Pulled::proof_later)
+    add_to(queue_to(queue.route, Way::relay), turn.transfer().shared_from_this());
+  queue.turns.end(std::move(turn), pulled == Pulled::some);
+  return true;
 }
 
-Lane::Pulled Lane::pull(TransferState& transfer) {
-  Transport& transport = transport_of(transfer);
-  Route* route = transfer.peer().route_by_rail[rail_];
-  if (route == nullptr || route->dead) return Pulled::all;
-  const std::size_t wanted = room(transport, *route);
-  if (wanted == 0) return transfer.ended() ? Pulled::all : Pulled::nothing_now;
+Lane::Room Lane::room(const Queue& queue) const {
+  // What was refused goes first.
+  if (queue.route.held > 0) return {};
+  const std::size_t chunks = room(queue.transport, queue.route);
+  if (chunks > 0 || !queue.turns.urgent()) return {chunks};
+  return {spare_room(queue.transport, queue.route), true};
+}
+
+namespace {
+
+/// How many chunks of at most `chunk` bytes, if nothing may start beyond the limits.
+std::size_t chunks_within(std::size_t operations, std::size_t most_operations, std::uint64_t bytes,
+                          std::uint64_t most_bytes, std::uint64_t chunk) {
+  if (operations >= most_operations || bytes >= most_bytes) return 0;
+  const std::uint64_t chunks = std::max<std::uint64_t>(1, (most_bytes - bytes) / chunk);
+  return std::min<std::size_t>(chunks, most_operations - operations);
+}
+
+}  // namespace
+
+std::size_t Lane::room(const Transport& transport, const Route& route) const {
+  const std::uint64_t all = in_flight_ - spare_in_flight_;
+  if (route.held > 0 || all >= window_.all_operations) return 0;
+  const std::size_t chunks =
+      chunks_within(route.operations - route.spare_operations, window_.operations,
+                    route.bytes - route.spare_bytes, window_.bytes, transport.chunk_limit(route));
+  if (chunks == 0) return 0;
+  return std::min({batch, chunks, window_.all_operations - all, transport.room(route)});
+}
+
+std::size_t Lane::spare_room(const Transport& transport, const Route& route) const {
+  const std::size_t chunks =
+      chunks_within(route.spare_operations, window_.spare_operations, route.spare_bytes,
+                    window_.spare_bytes, transport.chunk_limit(route));
+  if (chunks == 0) return 0;
+  return std::min({batch, chunks, transport.room(route)});
+}
+
+Lane::Pulled Lane::pull(const Queue& queue, Turns::Turn& turn, Room room) {
+  TransferState& transfer = turn.transfer();
+  const bool relayed = transfer.submission().transport == TransportKind::relay;
+  if (!relayed && queue.way == Way::relay) return pull_proof(queue, transfer, room);
   std::array<Chunk, batch> chunks;
+  const std::size_t wanted = turn.chunks(room.chunks);
   const std::size_t count =
-      transfer.take(std::span(chunks).first(wanted), transport.chunk_limit(*route));
+      transfer.take(std::span(chunks).first(wanted), queue.transport.chunk_limit(queue.route));
   bool left = false;
-  for (std::size_t i = 0; i < count; ++i)
-    left = !send_off(transfer, *route, transport, chunks[i]) || left;
-  if (count > 0) return left ? Pulled::all : Pulled::some;
-  return pull_proof(transfer, *route);
+  for (std::size_t i = 0; i < count; ++i) {
+    turn.sent(chunks[i].length);
+    left = !send_off(transfer, queue.route, queue.transport, chunks[i], room.spare) || left;
+  }
+  // What comes back of a transfer, and the proofs that it will owe, are offered anew.
+  if (left || (count > 0 && count < wanted)) return Pulled::all;
+  if (count > 0) return Pulled::some;
+  return pull_proof(queue, transfer, room);
 }
 
 /// What proves that chunks are visible goes through the relay, since the target has to answer; the
-/// word of a lease is read like other bytes.
-Lane::Pulled Lane::pull_proof(TransferState& transfer, Route& route) {
+/// word of a lease is read like other bytes, in the room that this turn has.
+Lane::Pulled Lane::pull_proof(const Queue& queue, TransferState& transfer, Room room) {
   const auto kind = transfer.owed_proof(rail_);
   if (!kind) return Pulled::all;
-  Transport& transport = *kind == Chunk::Kind::arrival ? relay_ : one_sided_;
-  if (room(transport, route) == 0) return Pulled::nothing_now;
+  const bool answered = *kind == Chunk::Kind::arrival;
+  if (answered && queue.way != Way::relay) room = {this->room(relay_, queue.route)};
+  if (room.chunks == 0) return Pulled::proof_later;
   Chunk proof;
   if (!transfer.take_proof(rail_, *kind, proof)) return Pulled::some;  // another may be owed
-  return send_off(transfer, route, transport, proof) ? Pulled::some : Pulled::all;
+  Transport& transport = answered ? relay_ : one_sided_;
+  return send_off(transfer, queue.route, transport, proof, room.spare) ? Pulled::some : Pulled::all;
 }
 
 /// False if this lane can't carry the transfer any more.
-bool Lane::send_off(TransferState& transfer, Route& route, Transport& transport,
-                    const Chunk& chunk) {
-  Op& op = make_op(transfer, route, transport, chunk);
+bool Lane::send_off(TransferState& transfer, Route& route, Transport& transport, const Chunk& chunk,
+                    bool spare) {
+  Op& op = make_op(transfer, route, transport, chunk, spare);
   const Fate fate = route.held == 0 ? try_post(op) : Fate::held;
   if (fate == Fate::held) hold(op);
   return fate != Fate::failed;
@@ -105,7 +179,7 @@ bool Lane::send_off(TransferState& transfer, Route& route, Transport& transport,
 /// Hands a chunk back that this lane can't carry, and nothing else of the transfer.
 void Lane::leave(TransferState& transfer, const Chunk& chunk, const Error& why) {
   const auto alive = transfer.shared_from_this();
-  std::erase(active_, alive);
+  forget(transfer);
   transfer.lane_leaves(rail_, why);
   transfer.give_back(chunk);
 }
@@ -165,7 +239,7 @@ void Lane::post_failed(Op& op, const providers::Post& post) {
   const Chunk chunk = op.chunk;
   free_op(op);
   if (chunk.kind != Chunk::Kind::arrival) return leave(*transfer, chunk, error);
-  std::erase(active_, transfer);
+  forget(*transfer);
   transfer->failed(chunk, error);
 }
 
@@ -212,10 +286,12 @@ void Lane::chunk_ended(Op& op, const providers::Completion& completion) {
 void Lane::peer_died(Route& route) {
   route.dead = true;
   in_flight_ -= route.operations;
+  spare_in_flight_ -= route.spare_operations;
   lost_ += route.operations;
   one_sided_.peer_died(route);
   relay_.peer_died(route);
   retry_held();
+  forget(route);
 }
 
 Lane::Orphans Lane::take_orphans() {
@@ -228,7 +304,8 @@ Lane::Orphans Lane::take_orphans() {
   return orphans;
 }
 
-Op& Lane::make_op(TransferState& transfer, Route& route, Transport& transport, const Chunk& chunk) {
+Op& Lane::make_op(TransferState& transfer, Route& route, Transport& transport, const Chunk& chunk,
+                  bool spare) {
   if (free_ops_.empty()) std::swap(free_ops_, failed_ops_);
   if (free_ops_.empty()) free_ops_.push_back(&ops_.emplace_back());
   Op& op = *free_ops_.back();
@@ -237,19 +314,30 @@ Op& Lane::make_op(TransferState& transfer, Route& route, Transport& transport, c
   op.route = &route;
   op.transport = &transport;
   op.chunk = chunk;
+  op.spare = spare;
   ++in_flight_;
   ++route.operations;
   route.bytes += chunk.length;
+  if (spare) {
+    ++spare_in_flight_;
+    ++route.spare_operations;
+    route.spare_bytes += chunk.length;
+  }
   return op;
 }
 
 void Lane::free_op(Op& op, bool failed) {
   --op.route->operations;
   op.route->bytes -= op.chunk.length;
+  if (op.spare) {
+    --op.route->spare_operations;
+    op.route->spare_bytes -= op.chunk.length;
+  }
   if (op.route->dead) {
     --lost_;
   } else {
     --in_flight_;
+    if (op.spare) --spare_in_flight_;
   }
   op.transfer = nullptr;
   op.out = false;

@@ -2,21 +2,26 @@
 // room.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <limits>
 #include <list>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "rail/turns.hpp"
 #include "transfer/transfer_state.hpp"
 #include "transport/transport.hpp"
 
 namespace weft::core {
 
-/// Used by the rail's owning thread only.
+/// Used by the rail's owning thread only. Peers take turns, and one whose window is full is passed
+/// over at once, however many transfers wait for it. Whose turn it is of those to one peer, and
+/// what that promises: see Turns.
 class Lane final : private ChunkSink {
  public:
   /// What may be in flight. A window for each peer: one that takes nothing, because it is frozen or
@@ -25,6 +30,9 @@ class Lane final : private ChunkSink {
     std::size_t operations = 0;                                            // to one peer
     std::uint64_t bytes = 0;                                               // likewise
     std::size_t all_operations = std::numeric_limits<std::size_t>::max();  // to all together
+    // On top, to one peer, for class latency when the above is full: the others never take all.
+    std::size_t spare_operations = 0;
+    std::uint64_t spare_bytes = 0;
   };
   Lane(std::size_t rail, std::string rail_name, Window window, Transport& one_sided,
        Transport& relay);
@@ -44,29 +52,55 @@ class Lane final : private ChunkSink {
   using Orphans = std::vector<std::pair<std::shared_ptr<TransferState>, Chunk>>;
   Orphans take_orphans();
 
-  bool has_work() const noexcept { return in_flight_ > 0 || !active_.empty(); }
+  bool has_work() const noexcept { return in_flight_ > 0 || !queues_.empty(); }
   std::uint64_t in_flight() const noexcept { return in_flight_; }
   std::uint64_t operations_done() const noexcept { return operations_done_; }
   std::uint64_t bytes_done() const noexcept { return bytes_done_; }
   std::uint64_t lost() const noexcept { return lost_; }
 
  private:
-  enum class Pulled { some, nothing_now, all };
+  enum class Way { one_sided, relay };
+  static constexpr std::size_t index(Way way) { return static_cast<std::size_t>(way); }
+  /// What waits to go one way to one peer.
+  struct Queue {
+    Queue(Route& route, Transport& transport, Way way)
+        : route(route), transport(transport), way(way) {}
+    Route& route;
+    Transport& transport;
+    const Way way;
+    Turns turns;
+    bool listed = false;  // in queues_
+  };
+  using Queues = std::list<Queue>;
+  /// Room for so many chunks.
+  struct Room {
+    std::size_t chunks = 0;
+    bool spare = false;  // only class latency may have it
+  };
+  enum class Pulled { some, all, proof_later };
 
   void chunk_ended(Op& op, const providers::Completion& completion) override;
-  Transport& transport_of(const TransferState& transfer) const;
-  Pulled pull(TransferState& transfer);
-  Pulled pull_proof(TransferState& transfer, Route& route);
-  bool send_off(TransferState& transfer, Route& route, Transport& transport, const Chunk& chunk);
+  Queue& queue_to(Route& route, Way way);
+  void add_to(Queue& queue, std::shared_ptr<TransferState> transfer);
+  void forget(const TransferState& transfer);
+  void forget(const Route& route);
+  bool take_turn(Queue& queue);
+  Pulled pull(const Queue& queue, Turns::Turn& turn, Room room);
+  Pulled pull_proof(const Queue& queue, TransferState& transfer, Room room);
+  bool send_off(TransferState& transfer, Route& route, Transport& transport, const Chunk& chunk,
+                bool spare);
   void leave(TransferState& transfer, const Chunk& chunk, const Error& why);
   void path_failed(TransferState& transfer, Route& route, const Chunk& chunk, const Error& error);
+  Room room(const Queue& queue) const;
   std::size_t room(const Transport& transport, const Route& route) const;
+  std::size_t spare_room(const Transport& transport, const Route& route) const;
   enum class Fate { posted, held, failed };
   Fate try_post(Op& op);
   void hold(Op& op);
   std::size_t retry_held();
   void post_failed(Op& op, const providers::Post& post);
-  Op& make_op(TransferState& transfer, Route& route, Transport& transport, const Chunk& chunk);
+  Op& make_op(TransferState& transfer, Route& route, Transport& transport, const Chunk& chunk,
+              bool spare);
   void free_op(Op& op, bool failed = false);
   Error error_of(const Op& op, const providers::Completion& completion) const;
 
@@ -76,10 +110,11 @@ class Lane final : private ChunkSink {
   Transport& one_sided_;
   Transport& relay_;
 
-  std::list<std::shared_ptr<TransferState>> active_;  // a list: taking turns allocates nothing
-  std::size_t sweep_at_ = 64;
+  Queues queues_;   // those with transfers, in the order of their turns
+  Queues resting_;  // those without
+  std::unordered_map<const Route*, std::array<Queues::iterator, 2>> queues_to_;  // by Way
   std::deque<Op*> held_;  // taken, and refused by the provider for want of room
-  std::uint64_t in_flight_ = 0;
+  std::uint64_t in_flight_ = 0, spare_in_flight_ = 0;
   std::deque<Op> ops_;                      // grows to the window, and by what dead peers hold
   std::vector<Op*> free_ops_, failed_ops_;  // the latter are taken last
   std::uint64_t operations_done_ = 0, bytes_done_ = 0, lost_ = 0;

@@ -1,6 +1,7 @@
 // One NIC or interface with its endpoint, and everything that uses it.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <deque>
 #include <functional>
@@ -52,8 +53,16 @@ class Rail {
   void set_worker(Worker& worker) noexcept { worker_ = &worker; }
 
   std::uint64_t chunk_limit() const noexcept { return chunk_limit_; }
-  /// Bytes of transfers that were submitted to it and have not ended. From any thread.
-  std::atomic<std::uint64_t>& queued_bytes() noexcept { return queued_bytes_; }
+  /// Bytes of a class's transfers that were submitted to it and have not ended. From any thread.
+  std::atomic<std::uint64_t>& queued_bytes(Priority priority) noexcept {
+    return queued_bytes_[index_of(priority)];
+  }
+  /// Those that a new transfer of that class has to share with, or to wait for.
+  std::uint64_t queued_before(Priority priority) const {
+    std::uint64_t bytes = 0;
+    for (std::size_t each = 0; each <= index_of(priority); ++each) bytes += queued_bytes_[each];
+    return bytes;
+  }
   Lane& lane() noexcept { return lane_; }
   Channel& channel() noexcept { return channel_; }
 
@@ -103,7 +112,7 @@ class Rail {
   std::deque<std::vector<providers::FabricAddress>>
       graveyard_;  // addresses of peers that are gone, oldest first
   Counters counters_;
-  std::atomic<std::uint64_t> queued_bytes_{0};
+  std::array<std::atomic<std::uint64_t>, priorities> queued_bytes_{};  // by index_of()
 };
 
 }  // namespace weft::core

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/callback.hpp"
 #include "peer/peer_state.hpp"
 
 namespace weft::core {
@@ -12,6 +13,7 @@ TransferState::TransferState(Submission submission, TransferHost& host)
       host_(host),
       started_(Clock::now()),
       cursor_(submission_.prepared->pieces, submission_.picks ? &*submission_.picks : nullptr),
+      check_(submission_.options.verify && submission_.bytes > 0 ? Check::owed : Check::passed),
       shares_(submission_.rail_names->size()) {}
 
 void TransferState::start(std::vector<std::size_t> rails) {
@@ -152,6 +154,28 @@ void TransferState::end_overdue() {
             Error(Code::timed_out, "the transfer's deadline passed").with_peer(name));
 }
 
+void TransferState::verified(const std::optional<Error>& error) {
+  std::unique_lock lock(mutex_);
+  if (ended()) return;
+  check_ = Check::passed;
+  disproven_ = error.has_value();
+  if (error) return end_locked(State::failed, error, std::move(lock));
+  carry_out(next_step(), std::move(lock));
+}
+
+bool TransferState::hold() {
+  const std::lock_guard lock(mutex_);
+  if (ended() || cancel_asked_) return false;
+  ++outstanding_;
+  return true;
+}
+
+void TransferState::let_go() {
+  std::unique_lock lock(mutex_);
+  --outstanding_;
+  carry_out(next_step(), std::move(lock));
+}
+
 void TransferState::signal_ended(const std::optional<Error>& error) {
   std::unique_lock lock(mutex_);
   signalling_ = false;
@@ -189,6 +213,9 @@ TransferState::Next TransferState::next_step() {
   if (!carried()) return cancel_asked_ ? Next::end : Next::nothing;
   if (!proofs_planned_) plan_proofs();
   if (!proven()) return cancel_asked_ ? Next::end : Next::prove;
+  if (check_ != Check::passed && cancel_asked_) return Next::end;
+  if (check_ == Check::owed) return Next::verify;
+  if (check_ == Check::under_way) return Next::nothing;
   if (submission_.options.signal && !cancel_asked_) return Next::raise_signal;
   return Next::end;
 }
@@ -202,6 +229,12 @@ void TransferState::carry_out(Next next, std::unique_lock<std::mutex> lock) {
       lock.unlock();
       return host_.offer_again(self);
     }
+    case Next::verify: {
+      check_ = Check::under_way;
+      const auto self = shared_from_this();
+      lock.unlock();
+      return host_.verify(self);
+    }
     case Next::raise_signal: {
       signalling_ = signal_raised_ = true;
       const auto self = shared_from_this();
@@ -214,7 +247,7 @@ void TransferState::carry_out(Next next, std::unique_lock<std::mutex> lock) {
   if (ended()) return settle(std::move(lock));
   // A cancel that came when nothing was left to stop stops nothing; but a signal that it caught
   // before it went out stays unsent, and that is a cancelled transfer.
-  const bool all_done = carried() && proven();
+  const bool all_done = carried() && proven() && check_ == Check::passed;
   const bool stopped = cancel_asked_ && (!all_done || submission_.options.signal.has_value());
   if (!stopped) return end_locked(State::done, std::nullopt, std::move(lock));
   end_locked(State::cancelled, Error(Code::cancelled, "the transfer was cancelled"),
@@ -232,6 +265,7 @@ void TransferState::end_locked(State state, std::optional<Error> error,
   host_.transfer_ended(*this);
   if (submission_.options.on_end) {
     const Ended ended{state, submission_.options.cookie, error_ ? &*error_ : nullptr};
+    const InCallback here;
     submission_.options.on_end(ended);
   }
   lock.lock();
@@ -287,6 +321,7 @@ bool TransferState::wait_quiescent(Deadline deadline) const {
 
 /// Whether chunks that have come home are placed for sure.
 bool TransferState::needs_no_proof() const {
+  if (disproven_) return false;
   if (proven() || submission_.transport == TransportKind::relay) return true;
   if (prepared().direction == Direction::read) return false;
   for (std::size_t rail = 0; rail < shares_.size(); ++rail)

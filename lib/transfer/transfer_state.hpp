@@ -34,6 +34,9 @@ class PreparedState {
 /// What a transfer needs of the engine around it.
 class TransferHost {
  public:
+  /// All bytes are visible: compare them at both ends, then call verified(). Only for transfers
+  /// that ask for it.
+  virtual void verify(const std::shared_ptr<TransferState>&) {}
   /// All bytes are visible: raise the transfer's signal, then call signal_ended().
   virtual void raise_signal(const std::shared_ptr<TransferState>& transfer) = 0;
   /// There is something to take again, or only now: offer the transfer to its lanes.
@@ -104,6 +107,11 @@ class TransferState : public std::enable_shared_from_this<TransferState> {
   std::vector<std::size_t> lanes() const;
   /// Ends it early; without effect after its end. Chunks that are out stay outstanding.
   void end_early(State state, Error error);
+  /// The bytes are the same at both ends, or why that can't be said.
+  void verified(const std::optional<Error>& error);
+  /// Somebody looks at its memory from here on until let_go(): false if nobody shall any more.
+  bool hold();
+  void let_go();
   /// The signal went out, or why not.
   void signal_ended(const std::optional<Error>& error);
   /// All it had to do under its grant is done.
@@ -132,7 +140,7 @@ class TransferState : public std::enable_shared_from_this<TransferState> {
   PeerState& peer() const noexcept { return *submission_.prepared->remote->peer(); }
 
  private:
-  enum class Next { nothing, prove, raise_signal, end };
+  enum class Next { nothing, prove, verify, raise_signal, end };
   bool carried() const { return cursor_.exhausted() && returned_.empty(); }
   bool proven() const {
     return proofs_planned_ && proofs_.empty() && proofs_out_ == 0 && !disproven_;
@@ -169,6 +177,7 @@ class TransferState : public std::enable_shared_from_this<TransferState> {
   std::vector<std::size_t> rails_;  // fixed at the start
   std::vector<std::size_t> lanes_;
   std::vector<std::size_t> left_;  // lanes that could not carry it
+  enum class Check { owed, under_way, passed } check_;
   bool cancel_asked_ = false;
   bool signal_raised_ = false;
   bool signalling_ = false;  // raised, and not known to be delivered

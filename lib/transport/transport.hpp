@@ -22,6 +22,7 @@ struct Op : providers::Posted {
   Chunk chunk;
   Buffer* landing = nullptr;  // of an epoch word
   bool out = false;           // posted, and not ended
+  bool spare = false;         // in the room that is kept for class latency
 };
 
 /// Learns how a chunk ended, exactly once for each that was posted.

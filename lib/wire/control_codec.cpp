@@ -65,10 +65,10 @@ struct Encoder {
       rails.push_back(fb::CreateRail(to, to.CreateString(rail.provider), rail.protocol,
                                      rail.address_format, rail.same_host_only,
                                      bytes_of(to, rail.address), rail.mbps));
-    return body(fb::CreateHello(to, to.CreateString(who.name), who.incarnation,
-                                to.CreateString(who.address), to.CreateVector(rails), who.token,
-                                who.max_message, who.message_credits, who.relay_buffers,
-                                who.relay_buffer_bytes, hello.host.pid, hello.host.descriptor));
+    return body(fb::CreateHello(
+        to, to.CreateString(who.name), who.incarnation, to.CreateString(who.address),
+        to.CreateVector(rails), who.token, who.max_message, who.message_credits, who.relay_buffers,
+        who.relay_buffer_bytes, hello.host.pid, hello.host.descriptor, who.checks));
   }
   Body operator()(const Proof& proof) const {
     if (proof.proven) return body(fb::CreateProof(to, bytes_of(to, proof.nonce)));
@@ -120,6 +120,17 @@ struct Encoder {
     return body(fb::CreateDetouredMessage(to, bytes_of(to, detoured.bytes)));
   }
   Body operator()(const DetourTaken&) const { return body(fb::CreateDetourTaken(to)); }
+  Body operator()(const CheckRequest& check) const {
+    std::vector<fb::CheckedRange> ranges;
+    ranges.reserve(check.ranges.size());
+    for (const Range& range : check.ranges) ranges.emplace_back(range.offset, range.length);
+    return body(
+        fb::CreateCheckRequest(to, check.request, check.lease, to.CreateVectorOfStructs(ranges)));
+  }
+  Body operator()(const CheckReply& reply) const {
+    return body(
+        fb::CreateCheckReply(to, reply.request, static_cast<std::uint8_t>(reply.code), reply.hash));
+  }
   Body operator()(const UnknownMessage&) const { return {fb::Body::NONE, 0}; }
 };
 
@@ -162,6 +173,10 @@ Result<void> check_outgoing(const ControlMessage& message) {
       detoured != nullptr && detoured->bytes.size() > limits::message)
     return fail(Code::invalid_argument, fmt::format("a message has {} bytes, more than {}",
                                                     detoured->bytes.size(), limits::message));
+  if (const auto* check = std::get_if<CheckRequest>(notice);
+      check != nullptr && check->ranges.size() > limits::checked_ranges)
+    return fail(Code::invalid_argument, fmt::format("a check of {} ranges, more than {}",
+                                                    check->ranges.size(), limits::checked_ranges));
   return {};
 }
 
@@ -180,7 +195,7 @@ Blob blob_from(const flatbuffers::Vector<std::uint8_t>& bytes) {
 
 Code code_from(std::uint8_t code) {
   const bool known = code >= static_cast<std::uint8_t>(Code::invalid_argument) &&
-                     code <= static_cast<std::uint8_t>(Code::internal);
+                     code <= static_cast<std::uint8_t>(Code::corrupt);
   return known ? static_cast<Code>(code) : Code::remote_failed;
 }
 
@@ -223,6 +238,7 @@ Result<ControlMessage> from(const fb::Hello& hello) {
   who.message_credits = hello.message_credits();
   who.relay_buffers = hello.relay_buffers();
   who.relay_buffer_bytes = hello.relay_buffer_bytes();
+  who.checks = hello.checks();
   out.host = {hello.pid(), hello.descriptor()};
   return out;
 }
@@ -253,6 +269,16 @@ Result<ControlMessage> from(const fb::DetouredMessage& detoured) {
   if (detoured.message()->size() > limits::message)
     return malformed("a message of {} bytes", detoured.message()->size());
   return Notice(DetouredMessage{blob_from(*detoured.message())});
+}
+
+Result<ControlMessage> from(const fb::CheckRequest& check) {
+  if (check.ranges() == nullptr || check.ranges()->size() == 0 ||
+      check.ranges()->size() > limits::checked_ranges)
+    return malformed("a check of {} ranges", check.ranges() ? check.ranges()->size() : 0);
+  CheckRequest out{check.request(), check.lease(), {}};
+  for (const fb::CheckedRange* range : *check.ranges())
+    out.ranges.push_back({range->offset(), range->length()});
+  return Notice(std::move(out));
 }
 
 Result<ControlMessage> from(const fb::Envelope& envelope) {
@@ -305,6 +331,13 @@ Result<ControlMessage> from(const fb::Envelope& envelope) {
       return from(*envelope.body_as_DetouredMessage());
     case fb::Body::DetourTaken:
       return Notice(DetourTaken{});
+    case fb::Body::CheckRequest:
+      return from(*envelope.body_as_CheckRequest());
+    case fb::Body::CheckReply: {
+      const fb::CheckReply& reply = *envelope.body_as_CheckReply();
+      return Notice(CheckReply{reply.request(),
+                               reply.code() == 0 ? Code{} : code_from(reply.code()), reply.hash()});
+    }
   }
   return UnknownMessage{};
 }

@@ -63,6 +63,7 @@ inline constexpr std::size_t grant = std::size_t{1} << 20;
 /// A message with its head; weft::Config::max_message is 1 MiB at most.
 inline constexpr std::size_t message = (std::size_t{1} << 20) + 64;
 inline constexpr std::size_t frame = grant + 4096;
+inline constexpr std::size_t checked_ranges = 1024;  // in one request
 /// All that a stranger may send before the two have met.
 inline constexpr std::size_t stranger = std::size_t{64} << 10;
 }  // namespace limits

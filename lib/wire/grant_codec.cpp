@@ -23,10 +23,18 @@ bool ranges_hold(const std::vector<Range>& ranges, std::uint64_t size) {
   return !ranges.empty();
 }
 
+/// The verifier of flatbuffers looks where a vector begins, not whether its structs lie as they
+/// must.
+template <typename Struct>
+bool is_aligned(const flatbuffers::Vector<const Struct*>& structs) {
+  return structs.size() == 0 ||
+         reinterpret_cast<std::uintptr_t>(structs.Data()) % alignof(Struct) == 0;
+}
+
 /// False if there are too many, or one of a rail that no machine has.
 template <typename WireKey>
 bool read_keys(const flatbuffers::Vector<const WireKey*>& from, std::vector<RailKey>& into) {
-  if (from.size() > max_rails) return false;
+  if (from.size() > max_rails || !is_aligned(from)) return false;
   for (const WireKey* key : from) {
     if (key->rail() >= max_rails) return false;
     into.push_back({key->rail(), key->base(), key->key()});
@@ -80,8 +88,8 @@ Result<GrantDescription> decode_grant(Bytes bytes) {
         fmt::format("the grant has version {}, this engine reads {}", wire.version(), version));
   if (wire.engine()->size() == 0 || wire.engine()->size() > max_name)
     return malformed("its engine has no proper name");
-  if (wire.ranges()->size() > max_granted_ranges)
-    return malformed("it lists more ranges than any grant may have");
+  if (wire.ranges()->size() > max_granted_ranges || !is_aligned(*wire.ranges()))
+    return malformed("it lists more ranges than any grant may have, or they lie askew");
   if (wire.rights() < 1 || wire.rights() > 3) return malformed("its rights are unknown");
   if (wire.memory_kind() > 1) return malformed("its kind of memory is unknown");
 
@@ -100,7 +108,7 @@ Result<GrantDescription> decode_grant(Bytes bytes) {
     grant.ranges.push_back({range->offset(), range->length()});
   if (!read_keys(*wire.keys(), grant.keys) ||
       !read_keys(*wire.lease()->epoch_keys(), grant.epoch_keys))
-    return malformed("it lists more rails than any machine has");
+    return malformed("it lists more rails than any machine has, or they lie askew");
   if (!ranges_hold(grant.ranges, grant.segment_size))
     return malformed("its ranges overlap or leave the segment");
   return grant;

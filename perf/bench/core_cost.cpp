@@ -64,11 +64,12 @@ struct Bench {
     return prepared;
   }
 
-  std::shared_ptr<TransferState> submit(std::shared_ptr<const PreparedState> prepared) {
+  std::shared_ptr<TransferState> submit(std::shared_ptr<const PreparedState> prepared,
+                                        Deadline deadline = Deadline::in(std::chrono::minutes(1))) {
     Submission submission;
     submission.bytes = prepared->bytes;
     submission.prepared = std::move(prepared);
-    submission.due = Clock::now() + std::chrono::minutes(1);
+    submission.due = deadline.when();
     submission.rail_names = names;
     auto transfer = std::make_shared<TransferState>(std::move(submission), host);
     transfer->start({0});
@@ -147,6 +148,61 @@ void check(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(count));
 }
 BENCHMARK(check)->Arg(100'000)->Name("check_pieces");
+
+/// Posting while so many transfers, none of which ever ends, wait for their turns: with one
+/// deadline for all, so that they take turns, or each with its own.
+void queued(benchmark::State& state, bool one_deadline) {
+  Bench bench;
+  const Strided endless{{0, 0, block}, std::uint64_t{1} << 30, 2 * block, 2 * block};
+  const auto prepared = bench.prepare(PieceList(endless), std::uint64_t{1} << 42);
+  const Deadline deadline = Deadline::in(std::chrono::hours(1));
+  std::vector<std::shared_ptr<TransferState>> transfers;
+  for (std::int64_t i = 0; i < state.range(0); ++i)
+    transfers.push_back(bench.submit(
+        prepared, one_deadline ? deadline : Deadline::at(deadline.when() + Nanoseconds(i))));
+  std::int64_t posted = 0;
+  for (auto _ : state) {
+    posted += static_cast<std::int64_t>(bench.lane.pump());
+    bench.null.progress();
+  }
+  state.SetItemsProcessed(posted);
+  for (const auto& each : transfers)
+    each->end_early(State::cancelled, Error(Code::cancelled, "measured"));
+}
+BENCHMARK_CAPTURE(queued, one_deadline, true)->Arg(1)->Arg(1'000)->Arg(50'000);
+BENCHMARK_CAPTURE(queued, own_deadlines, false)->Arg(1)->Arg(1'000)->Arg(50'000);
+
+/// Transfers of one block each: queued all at once, then carried.
+void drained(benchmark::State& state) {
+  Bench bench;
+  const Pair whole{0, 0, block};
+  const auto prepared = bench.prepare(PieceList(std::span(&whole, 1)), block);
+  for (auto _ : state) {
+    std::shared_ptr<TransferState> last;
+    for (std::int64_t i = 0; i < state.range(0); ++i) last = bench.submit(prepared);
+    while (bench.lane.has_work()) {
+      bench.lane.pump();
+      bench.null.progress();
+    }
+  }
+  state.SetItemsProcessed(state.iterations() * state.range(0));
+}
+BENCHMARK(drained)->Arg(1)->Arg(1'000)->Arg(50'000)->Name("queue_and_carry");
+
+/// Looking once at a lane whose peer takes nothing any more, with so many transfers for it.
+void frozen(benchmark::State& state) {
+  Bench bench;
+  const Strided endless{{0, 0, block}, std::uint64_t{1} << 30, 2 * block, 2 * block};
+  const auto prepared = bench.prepare(PieceList(endless), std::uint64_t{1} << 42);
+  std::vector<std::shared_ptr<TransferState>> transfers;
+  for (std::int64_t i = 0; i < state.range(0); ++i) transfers.push_back(bench.submit(prepared));
+  bench.lane.pump();
+  for (auto _ : state) benchmark::DoNotOptimize(bench.lane.pump());
+  for (const auto& each : transfers)
+    each->end_early(State::cancelled, Error(Code::cancelled, "measured"));
+  bench.null.progress();
+}
+BENCHMARK(frozen)->Arg(1)->Arg(1'000)->Arg(50'000)->Name("look_at_frozen_peer");
 
 }  // namespace
 }  // namespace weft::core

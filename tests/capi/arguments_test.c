@@ -295,6 +295,16 @@ static void configurations(void) {
   config.topo_xml = "/nowhere/machine.xml";
   REFUSED(WEFT_NOT_FOUND, weft_engine_open(&config, &no_engine, &error));
   weft_config_init(&config, sizeof config);
+  CHECK(!config.tls_check_host && config.secret_file == NULL);
+  config.secret_file = "/nowhere/secret";
+  INVALID(weft_engine_open(&config, &no_engine, &error));
+  config.secret_file = NULL;
+  config.tls_certificate = "/nowhere/certificate";
+  INVALID(weft_engine_open(&config, &no_engine, &error));
+  config.tls_key = "/nowhere/key";
+  config.tls_authorities = "/nowhere/authorities";
+  INVALID(weft_engine_open(&config, &no_engine, &error));
+  weft_config_init(&config, sizeof config);
   config.config_file = "/nowhere/weft.toml";
   INVALID(weft_engine_open(&config, &no_engine, &error));
   weft_config_init(&config, sizeof config);
@@ -367,6 +377,7 @@ static void names(void) {
   CHECK(strcmp(weft_code_name(WEFT_OK), "ok") == 0);
   CHECK(strcmp(weft_code_name(WEFT_TIMED_OUT), "timed_out") == 0);
   CHECK(strcmp(weft_code_name(WEFT_INTERNAL), "internal") == 0);
+  CHECK(strcmp(weft_code_name(WEFT_CORRUPT), "corrupt") == 0);
   CHECK(strcmp(weft_code_name(99), "unknown") == 0 && strcmp(weft_code_name(-1), "unknown") == 0);
   CHECK(strcmp(weft_state_name(WEFT_STATE_DONE), "done") == 0);
   CHECK(strcmp(weft_state_name(256), "unknown") == 0);

@@ -348,6 +348,22 @@ static void refusals(struct pair_of_engines* both) {
   const weft_transfer_options strange = {.size = sizeof strange, .transport = 9};
   REFUSED(WEFT_INVALID_ARGUMENT,
           weft_engine_submit_all(both->writer, prepared, &strange, &transfer, &error));
+  const weft_transfer_options unheard = {.size = sizeof unheard, .priority = 2};
+  REFUSED(WEFT_INVALID_ARGUMENT,
+          weft_engine_submit_all(both->writer, prepared, &unheard, &transfer, &error));
+  /* As a program does that was built before there were priorities. */
+  const weft_transfer_options old = {.size = offsetof(weft_transfer_options, wait_for_room_ns),
+                                     .priority = 2};
+  OK(weft_engine_submit_all(both->writer, prepared, &old, &transfer, &error));
+  OK(weft_transfer_wait(transfer, patience, &error));
+  weft_transfer_free(transfer);
+  const weft_transfer_options urgent = {.size = sizeof urgent,
+                                        .priority = WEFT_PRIORITY_LATENCY,
+                                        .wait_for_room_ns = patience,
+                                        .verify = true};
+  OK(weft_engine_submit_all(both->writer, prepared, &urgent, &transfer, &error));
+  OK(weft_transfer_wait(transfer, patience, &error));
+  weft_transfer_free(transfer);
   const weft_transfer_options late = {.size = sizeof late, .timeout_ns = -1};
   OK(weft_engine_submit_all(both->writer, prepared, &late, &transfer, &error));
   REFUSED(WEFT_TIMED_OUT, weft_transfer_wait(transfer, patience, &error));

@@ -29,7 +29,9 @@ std::vector<Blob> all_frames() {
                                      Notice(GrantQuery{2, 3}),
                                      Notice(GrantStatus{4, true}),
                                      Notice(DetouredMessage{Blob(100)}),
-                                     Notice(DetourTaken{})};
+                                     Notice(DetourTaken{}),
+                                     Notice(CheckRequest{5, 6, {{1, 2}, {3, 4}}}),
+                                     Notice(CheckReply{5, Code{}, 7})};
   std::vector<Blob> frames;
   for (const ControlMessage& message : messages) {
     frames.push_back(encode(message).value());
@@ -46,7 +48,7 @@ void set_size(Blob& frame) {
 }
 
 TEST(Codec, EveryMessageIsReadBack) {
-  EXPECT_EQ(all_frames().size(), 20u);
+  EXPECT_EQ(all_frames().size(), 22u);
 }
 
 TEST(Codec, TruncationsAreRefused) {
@@ -97,6 +99,21 @@ TEST(Codec, StringsFromOutsideAreHarmlessInLogs) {
   EXPECT_EQ(std::get<Goodbye>(*read).reason, "?[31mred??");
 }
 
+TEST(Codec, AChecksRangesArriveInTheirOrder) {
+  const std::vector<Range> ranges = {{7, 1}, {3, 2}, {std::uint64_t{1} << 60, 5}};
+  const auto read = decode(encode(Notice(CheckRequest{8, 9, ranges})).value());
+  ASSERT_TRUE(read);
+  const auto& check = std::get<CheckRequest>(std::get<Notice>(*read));
+  EXPECT_EQ(check.request, 8U);
+  EXPECT_EQ(check.lease, 9U);
+  ASSERT_EQ(check.ranges.size(), ranges.size());
+  for (std::size_t i = 0; i < ranges.size(); ++i) {
+    EXPECT_EQ(check.ranges[i].offset, ranges[i].offset);
+    EXPECT_EQ(check.ranges[i].length, ranges[i].length);
+  }
+  EXPECT_FALSE(decode(encode(Notice(CheckRequest{8, 9, {}})).value())) << "nothing to check";
+}
+
 TEST(Codec, UnknownCodesBecomeRemoteFailed) {
   for (const int code : {0, 200}) {
     const auto read = decode(encode(Refusal{static_cast<Code>(code), ""}).value());
@@ -108,6 +125,7 @@ TEST(Codec, UnknownCodesBecomeRemoteFailed) {
 TEST(Codec, BoundsHoldOnTheSendingSide) {
   EXPECT_FALSE(encode(Hello{introduce(std::string(256, 'x')), {}}));
   EXPECT_FALSE(encode(Notice(LookupReply{1, Blob(limits::grant + 1)})));
+  EXPECT_FALSE(encode(Notice(CheckRequest{1, 2, std::vector<Range>(limits::checked_ranges + 1)})));
   EXPECT_FALSE(encode(UnknownMessage{}));
   const Blob largest = encode(Notice(LookupReply{1, Blob(limits::grant)})).value();
   EXPECT_LE(largest.size(), limits::frame + limits::frame_header);

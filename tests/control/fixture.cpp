@@ -262,6 +262,12 @@ std::optional<ControlMessage> Raw::receive_message() {
   return std::move(*message);
 }
 
+void Raw::reset() {
+  const linger none{1, 0};
+  setsockopt(descriptor_, SOL_SOCKET, SO_LINGER, &none, sizeof none);
+  close(std::exchange(descriptor_, -1));
+}
+
 void Raw::send_preamble(VersionRange versions) {
   send(Bytes(write_preamble(versions)));
 }

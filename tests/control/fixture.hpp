@@ -115,6 +115,8 @@ class Raw {
       if (auto* kind = std::get_if<Kind>(&*message)) return std::move(*kind);
     return std::nullopt;
   }
+  /// Closes at once, which tells the other side of a reset instead of an end.
+  void reset();
   void send_preamble(VersionRange versions = spoken_versions);
   std::optional<VersionRange> receive_preamble();
   /// Plays the dialling side until both sides are ready, as an engine of another host.

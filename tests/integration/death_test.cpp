@@ -232,6 +232,59 @@ TEST_P(Death, OfAnInitiatorLeavesTheTargetWorking) {
   }
 }
 
+/// An engine that listens at an address, grants memory under "memory", and waits to be killed.
+/// Arguments: provider, address.
+WEFT_ROLE(service) {
+  Config config = config_for(arguments.at(0));
+  config.name = "service";
+  config.listen = arguments.at(1);
+  Engine engine = must(Engine::open(config));
+  Segment segment = must(engine.add(Memory::own(size)));
+  Grant grant = must(segment.grant({}, Rights::read_write));
+  must(engine.publish("memory", grant));
+  parent.say(engine.address());
+  parent.hear(Deadline::in(300s));
+  return 0;
+}
+
+TEST_P(Death, AServiceThatComesBackAtItsAddressIsMetAgainAndItsOldGrantsAreStale) {
+  std::string address = "127.0.0.1:0";
+  Segment source = must(engine.add(Memory::own(size)));
+  std::optional<Remote> old;
+  std::optional<Peer> before;
+  for (int life = 0; life < 3; ++life) {
+    Child service("service", {GetParam().provider, address});
+    address = service.hear();
+    if (!before) must(engine.keep_connected(address, soon()));
+    const Peer peer = must(engine.peer("service", soon()));
+    ASSERT_TRUE(peer.up());
+    if (before) {
+      EXPECT_NE(peer.incarnation(), before->incarnation());
+      EXPECT_FALSE(before->up());
+      EXPECT_FALSE(engine.write(source, *old, all)) << "what the dead one granted";
+    }
+    const Remote there = must(engine.lookup(peer, "memory", soon()));
+    must(must(engine.write(source, there, all)).wait(soon()));
+    before = peer;
+    old = there;
+    service.kill();
+    EXPECT_TRUE(fails_with(must(engine.expect(peer, 1, 1)).wait(soon()), Code::peer_down));
+  }
+  EXPECT_TRUE(fails_with(engine.peer("service", Deadline::in(100ms)), Code::timed_out));
+}
+
+TEST_P(Death, WhoDisconnectsIsNotMetAgain) {
+  Engine other = must(Engine::open(config_for(GetParam())));
+  const Peer peer = must(engine.keep_connected(other.address(), soon()));
+  must(other.disconnect(must(other.peer(engine.name(), soon()))));
+  EXPECT_FALSE(must(engine.expect(peer, 1, 1)).wait(soon()));
+  const Peer again = must(engine.peer(other.name(), soon()));
+  EXPECT_EQ(again.incarnation(), peer.incarnation()) << "the same one, over another link";
+  must(engine.disconnect(again));
+  EXPECT_FALSE(must(engine.expect(again, 1, 1)).wait(soon()));
+  EXPECT_TRUE(fails_with(engine.peer(other.name(), Deadline::in(500ms)), Code::timed_out));
+}
+
 TEST_P(Death, OfAFrozenPeerIsNoticedByItsSilence) {
   Config config = config_for(GetParam());
   config.heartbeat = 100ms;

@@ -1,8 +1,11 @@
-// A transport that moves nothing: chunks complete at once, or when it makes progress.
+// A transport that moves nothing: chunks complete at once, or when it makes progress, or never.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <limits>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -19,10 +22,15 @@ class NullTransport final : public core::Transport {
 
   std::uint64_t chunk_limit(const core::Route&) const override { return chunk_limit_; }
   std::size_t room(const core::Route&) const override {
+    ++looks;
     return std::numeric_limits<std::size_t>::max();
   }
   providers::Post post(core::Op& op) override {
-    if (when_ == Completes::at_once)
+    ++posted;
+    if (on_post) on_post(op);
+    if (frozen.contains(op.route))
+      stuck_.push_back(&op);
+    else if (when_ == Completes::at_once)
       sink().chunk_ended(op, {});
     else
       waiting_.push_back(&op);
@@ -35,11 +43,22 @@ class NullTransport final : public core::Transport {
     completing_.clear();
     return count;
   }
+  /// What went to those that are frozen ends with the next progress.
+  void thaw() {
+    frozen.clear();
+    waiting_.insert(waiting_.end(), stuck_.begin(), stuck_.end());
+    stuck_.clear();
+  }
+
+  std::set<const core::Route*> frozen;  // ways on which nothing ends
+  std::function<void(const core::Op&)> on_post;
+  mutable std::uint64_t looks = 0;  // how often it was asked for room
+  std::uint64_t posted = 0;
 
  private:
   const Completes when_;
   const std::uint64_t chunk_limit_;
-  std::vector<core::Op*> waiting_, completing_;
+  std::vector<core::Op*> waiting_, completing_, stuck_;
 };
 
 }  // namespace weft::test

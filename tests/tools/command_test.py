@@ -54,6 +54,13 @@ def decode(*arguments):
             yield process, lines.readline().strip()
 
 
+def secret_file(folder, text):
+    path = os.path.join(folder, text)
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="ascii") as file:
+        file.write(text * 8 + "\n")
+    return path
+
+
 def children_of(pid):
     with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
         return [int(child) for child in file.read().split()]
@@ -220,6 +227,24 @@ class Pair(Case):
             output, _ = other.communicate(timeout=PATIENCE)
         self.assertEqual(other.returncode, 0)
         self.assertTrue(json.loads(output)["ok"])
+
+    def test_secrets(self):
+        with tempfile.TemporaryDirectory() as folder:
+            ours, theirs = secret_file(folder, "ours"), secret_file(folder, "theirs")
+            with decode("--secret-file", ours) as (other, address):
+                for wrong, pattern in ((["--secret-file", theirs], "another secret"),
+                                       ([], "asks for a secret")):
+                    self.fails(weft("prefill", "--peer", address, *SMALL, *wrong), 1, pattern)
+                result = weft("prefill", "--peer", address, *SMALL, "--secret-file", ours)
+                self.assertEqual(result.returncode, 0, result.stderr)
+                self.assertEqual(other.wait(PATIENCE), 0)
+            result = weft("demo", *SMALL, "--secret-file", ours)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            result = weft("info", "--secret-file", ours)
+            self.assertIn(ours, result.stdout)
+            self.assertNotIn("ours" * 8, result.stdout)
+            os.chmod(ours, 0o644)
+            self.fails(weft("info", "--secret-file", ours, "--json"), 1, "by everybody")
 
     def test_ranks_of_other_sizes(self):
         with decode("--tp-size", "2", "--tp-rank", "1") as (other, address):

@@ -71,6 +71,23 @@ TEST(ConfigCheck, ChunksAndWindowsWhoseProductOverflowsAreRefused) {
             "");
 }
 
+TEST(ConfigCheck, CredentialsAreOneOfTwoKindsAndWhole) {
+  EXPECT_EQ(refusal([](Config& c) { c.secret_file = "secret"; }), "");
+  const auto certificates = [](Config& c) {
+    c.tls_certificate = "certificate";
+    c.tls_key = "key";
+    c.tls_authorities = "authorities";
+  };
+  EXPECT_EQ(refusal(certificates), "");
+  EXPECT_THAT(refusal([](Config& c) { c.tls_key = "key"; }), HasSubstr("all three or none"));
+  EXPECT_THAT(refusal([&](Config& c) {
+                certificates(c);
+                c.secret_file = "secret";
+              }),
+              HasSubstr("name one of them"));
+  EXPECT_THAT(refusal([](Config& c) { c.tls_check_host = true; }), HasSubstr("tls_certificate"));
+}
+
 TEST(ConfigCheck, RailsGoWhereTheListenerIs) {
   const auto rail_address = [](const std::function<void(Config&)>& change) {
     Config config;

@@ -44,6 +44,7 @@ class Scripted final : public Transport {
   void end_all() {
     while (!posted.empty()) end(0);
   }
+  ChunkSink& sink_of_lane() { return sink(); }
 
   std::uint64_t limit = 100;
   std::size_t room_left = 1000;
@@ -62,8 +63,10 @@ class Host final : public TransferHost {
     for (const std::size_t rail : transfer->lanes())
       if (lanes.contains(rail)) lanes[rail]->add(transfer);
   }
+  std::size_t proofs_of(const TransferState&, std::size_t) const override { return proofs; }
   void transfer_ended(TransferState&) override {}
   void transfer_quiescent(TransferState&) override { ++quiescent; }
+  std::size_t proofs = 0;
   std::map<std::size_t, Lane*> lanes;
   int quiescent = 0;
 };
@@ -86,12 +89,14 @@ class LaneTest : public testing::Test {
     if (!to) to = peer;
     Submission submission = make_submission(make_prepared(to, std::move(pieces)), {}, 3);
     submission.transport = kind;
+    submission.due = deadline.when();
     auto transfer = std::make_shared<TransferState>(std::move(submission), host);
     transfer->start(rails);
     for (const std::size_t rail : rails) host.lanes[rail]->add(transfer);
     return transfer;
   }
 
+  const Deadline deadline = soon();  // one for all: they take turns
   const std::shared_ptr<PeerState> peer = make_peer(3);
   Host host;
 };
@@ -179,6 +184,28 @@ TEST_F(LaneTest, ATransferWithoutRoomDoesNotHoldBackOthers) {
   EXPECT_EQ(line.lane.pump(), 3U);
   line.relay.end_all();
   EXPECT_EQ(held->state(), State::done);
+}
+
+TEST_F(LaneTest, AProofWithoutRoomWaitsAndHoldsUpNobody) {
+  Line line(host, 0, {100, 100000});
+  host.proofs = 1;
+  line.relay.room_left = 0;
+  const auto proven = submit(scattered(3, 10), {0});
+  line.lane.pump();
+  line.one_sided.end_all();
+  EXPECT_EQ(proven->state(), State::active) << "its proof is owed";
+  EXPECT_EQ(line.lane.pump(), 0U);
+  EXPECT_TRUE(line.lane.has_work());
+  const auto other = submit(scattered(3, 10), {0});
+  EXPECT_EQ(line.lane.pump(), 3U);
+  line.relay.room_left = 10;
+  line.one_sided.end_all();
+  EXPECT_EQ(line.lane.pump(), 2U) << "both proofs";
+  line.relay.end_all();
+  EXPECT_EQ(proven->state(), State::done);
+  EXPECT_EQ(other->state(), State::done);
+  line.lane.pump();
+  EXPECT_FALSE(line.lane.has_work());
 }
 
 TEST_F(LaneTest, RefusedChunksAreHeldAndRetriedInOrder) {
@@ -304,6 +331,27 @@ TEST_F(LaneTest, OfATransferThatTimedOutTheWayIsSetAsideOnWhichSomethingIsOut) {
   EXPECT_FALSE(peer->routes[1]->is_aside(Clock::time_point{}));
   line.one_sided.end_all();
   EXPECT_FALSE(peer->routes[0]->is_aside(Clock::time_point{})) << "it works after all";
+}
+
+TEST_F(LaneTest, ALaneThatTheLastTransferHasLeftRests) {
+  Line line(host, 0, {4, 1000}), other(host, 1, {4, 1000});
+  const auto transfer = submit(scattered(10, 10), {0, 1});
+  EXPECT_EQ(line.lane.pump(), 4U);
+  Op& broken = *line.one_sided.posted.front();
+  line.one_sided.posted.erase(line.one_sided.posted.begin());
+  providers::Completion completion;
+  completion.ok = false;
+  completion.fabric_code = 5;
+  completion.path_failed = true;
+  line.one_sided.sink_of_lane().chunk_ended(broken, completion);
+  EXPECT_EQ(line.lane.pump(), 0U) << "it pulls no more";
+  line.one_sided.end_all();
+  EXPECT_FALSE(line.lane.has_work());
+  while (!transfer->ended()) {
+    ASSERT_GT(other.lane.pump(), 0U);
+    other.one_sided.end_all();
+  }
+  EXPECT_EQ(transfer->state(), State::done);
 }
 
 TEST_F(LaneTest, TransfersShareTheLane) {

@@ -46,10 +46,11 @@ inline std::shared_ptr<GrantState> make_grant(const std::shared_ptr<SegmentState
 }
 
 /// A peer that is up, with one route for each of `rails` local rails.
-inline std::shared_ptr<PeerState> make_peer(std::size_t rails, const std::string& name = "peer") {
+inline std::shared_ptr<PeerState> make_peer(std::size_t rails, const std::string& name = "peer",
+                                            LinkId link = 1) {
   Introduction introduction;
   introduction.name = name;
-  auto peer = std::make_shared<PeerState>(nullptr, 1, introduction, true,
+  auto peer = std::make_shared<PeerState>(nullptr, link, introduction, true,
                                           PeerState::Limits{std::size_t{1} << 20, 16});
   for (std::size_t i = 0; i < rails; ++i) {
     auto route = std::make_unique<Route>();

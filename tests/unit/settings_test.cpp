@@ -56,7 +56,7 @@ std::string refusal(const Config& call, std::map<std::string, std::string> varia
 TEST(Settings, DefaultsWhereNobodySaysAnything) {
   const auto settings = resolve_settings({}, environment_of({}));
   ASSERT_TRUE(settings);
-  EXPECT_EQ(settings->list.size(), 32U);
+  EXPECT_EQ(settings->list.size(), 37U);
   for (const Setting& each : settings->list) {
     EXPECT_EQ(each.source, Source::standard) << each.name;
     EXPECT_EQ(each.place, "") << each.name;
@@ -169,6 +169,7 @@ TEST(Settings, FilesThatAreWrongAreRefusedWithTheLine) {
   EXPECT_THAT(said("rails = 1\nproviderz = ['tcp']\n"), HasSubstr(":2 sets 'providerz'"));
   EXPECT_THAT(said("rails = \n"), HasSubstr("can't read"));
   EXPECT_THAT(said("[rails]\ncount = 1\n"), HasSubstr("must be a text"));
+  EXPECT_THAT(said("[=]\n"), HasSubstr("can't read"));
   EXPECT_THAT(said("rails = 1.5\n"), HasSubstr("must be a text"));
   EXPECT_THAT(said("providers = [1]\n"), HasSubstr("must be a text"));
   EXPECT_THAT(said("providers = ['tcp,shm']\n"), HasSubstr("must be a text"));

@@ -14,6 +14,7 @@ namespace {
 
 class Host final : public TransferHost {
  public:
+  void verify(const std::shared_ptr<TransferState>&) override { ++checks; }
   void raise_signal(const std::shared_ptr<TransferState>& transfer) override {
     signals.push_back(transfer);
     if (refuse_signals) transfer->signal_ended(Error(Code::peer_down, "gone"));
@@ -41,14 +42,15 @@ class Host final : public TransferHost {
   std::vector<std::size_t> spare;   // rails that may take over
   std::vector<std::shared_ptr<TransferState>> signals;
   bool refuse_signals = false;
-  int offers = 0, ended = 0, quiescent = 0;
+  int checks = 0, offers = 0, ended = 0, quiescent = 0;
 };
 
 class TransferTest : public testing::Test {
  protected:
   void begin(PieceList pieces, bool signal = false, std::vector<std::size_t> rails = {0},
-             Direction direction = Direction::write) {
+             Direction direction = Direction::write, bool verify = false) {
     TransferOptions options;
+    options.verify = verify;
     options.cookie = 77;
     if (signal) options.signal = Signal{5, {}};
     options.on_end = [this](const Ended& ended) {
@@ -530,6 +532,67 @@ TEST_F(TransferTest, FailsIfItCannotBeProven) {
   transfer->failed(proof, broken());
   EXPECT_EQ(transfer->state(), State::failed);
   EXPECT_TRUE(transfer->signal_withheld());
+}
+
+/// With a signal, all bytes placed, and the check begun.
+class CheckedTransfer : public TransferTest {
+ protected:
+  void SetUp() override {
+    host.proofs = {1};
+    begin(scattered(1, 100), true, {0}, Direction::write, true);
+    transfer->completed(0, take(1)[0]);
+    EXPECT_EQ(host.checks, 0) << "not before it is proven that the bytes are there";
+    Chunk proof;
+    ASSERT_TRUE(transfer->take_proof(0, Chunk::Kind::arrival, proof));
+    transfer->completed(0, proof);
+    ASSERT_EQ(host.checks, 1);
+    ASSERT_TRUE(transfer->hold());
+  }
+};
+
+TEST_F(CheckedTransfer, RaisesItsSignalWhenTheBytesAreRight) {
+  transfer->verified(std::nullopt);
+  EXPECT_TRUE(host.signals.empty()) << "somebody looks at the memory still";
+  transfer->let_go();
+  ASSERT_EQ(host.signals.size(), 1U);
+  transfer->signal_ended(std::nullopt);
+  EXPECT_EQ(host.checks, 1);
+  expect_over(State::done);
+}
+
+TEST_F(CheckedTransfer, FailsWithoutItsSignalWhenTheyAreNot) {
+  transfer->verified(Error(Code::corrupt, "they differ"));
+  EXPECT_EQ(transfer->state(), State::failed);
+  EXPECT_TRUE(transfer->signal_withheld());
+  EXPECT_FALSE(transfer->quiescent());
+  transfer->let_go();
+  EXPECT_TRUE(host.signals.empty());
+  expect_over(State::failed);
+}
+
+TEST_F(CheckedTransfer, IsNotQuiescentWhileItsMemoryIsLookedAt) {
+  transfer->end_early(State::timed_out, Error(Code::timed_out, "late"));
+  EXPECT_FALSE(transfer->quiescent());
+  EXPECT_FALSE(transfer->hold()) << "nobody begins to look any more";
+  transfer->verified(std::nullopt);
+  EXPECT_EQ(host.quiescent, 0);
+  transfer->let_go();
+  expect_over(State::timed_out);
+}
+
+TEST_F(CheckedTransfer, CancelledWhileItIsCheckedIsCancelled) {
+  transfer->cancel();
+  EXPECT_EQ(transfer->state(), State::active);
+  transfer->let_go();
+  transfer->verified(std::nullopt);
+  EXPECT_TRUE(host.signals.empty());
+  expect_over(State::cancelled);
+}
+
+TEST_F(TransferTest, WithoutBytesThereIsNothingToCheck) {
+  begin(scattered(0, 0), false, {0}, Direction::write, true);
+  EXPECT_EQ(host.checks, 0);
+  expect_over(State::done);
 }
 
 TEST_F(TransferTest, AnotherRailTakesOverWhenTheLastHasLeft) {

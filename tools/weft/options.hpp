@@ -20,7 +20,7 @@ struct ConsoleOptions {
   std::string progress = "auto";
 };
 
-/// Which rails, and how they are used.
+/// Which rails, how they are used, and by what both sides prove themselves.
 struct FabricOptions {
   std::vector<std::string> providers;
   std::vector<std::string> nics;
@@ -30,6 +30,9 @@ struct FabricOptions {
   std::size_t window = 0;
   TransportKind transport = TransportKind::automatic;
   std::string rail_address;
+  std::string secret_file;
+  std::string tls_certificate, tls_key, tls_authorities;
+  bool tls_check_host = false;
 };
 
 /// One side's cache, as far as the command line says.

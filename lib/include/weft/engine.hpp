@@ -61,6 +61,33 @@ struct Config {
   std::string advertise = {};
   /// Listening beyond loopback without authentication has to be asked for in so many words.
   bool allow_unauthenticated_network = false;
+
+  /// @name Credentials
+  /// With a secret or with certificates, of which an engine may have one, control connections are
+  /// TLS 1.3, both sides prove themselves before anything else is said, and the engine may listen
+  /// beyond loopback. The files are read when the engine is opened. What the rails carry is not
+  /// encrypted by it.
+  /// @{
+
+  /// A file with the secret that all engines have which may meet: 16 bytes at least, without the
+  /// end of line behind it; best 32 random bytes in text, since what can be guessed can be tried.
+  /// Others than the file's owner and group must have no access to it. It proves to be one of the
+  /// group, not which.
+  std::string secret_file = {};
+  /// This engine's certificate (with those between it and its authority behind it), its key (which
+  /// others than the owner and group must not read, and without a passphrase), and the authorities
+  /// whose certificates are taken, each as PEM. Any certificate of these authorities is a member,
+  /// whatever its name: they should make none for anything else. Engines use theirs to listen and
+  /// to connect, so extended key usages, where there are some, must allow both. There are no
+  /// revocation lists.
+  std::string tls_certificate = {};
+  std::string tls_key = {};
+  std::string tls_authorities = {};
+  /// An engine that connects also looks for the dialled host name or number among the subject
+  /// alternative names of the other's certificate.
+  bool tls_check_host = false;
+  /// @}
+
   /// Local IP address whose interface carries the tcp rails. Empty: that of `advertise`, else of
   /// `listen`, else loopback.
   std::string rail_address = {};
@@ -108,7 +135,8 @@ struct Config {
 
   /// Most bytes per operation; 0: the rail's own best. Larger pieces are cut.
   std::uint64_t chunk_bytes = 0;
-  /// Operations in flight per rail and peer; 0: the rail's own best.
+  /// Operations in flight per rail and peer; 0: the rail's own best. When it is full, transfers of
+  /// Priority::latency may have an eighth of it on top, at least one operation.
   std::size_t window = 0;
   TransportKind transport = TransportKind::automatic;
   /// The relay's bounce buffers: size of one, and how many a rail keeps for each peer and way.
@@ -124,7 +152,8 @@ struct Config {
   std::size_t unclaimed_bytes = std::size_t{64} << 20;
   /// Messages waiting to be sent, per peer: beyond it calls return `queue_full`.
   std::size_t send_queue = 4096;
-  /// Transfers under way, and events not yet polled: beyond either submit() returns `queue_full`.
+  /// Transfers under way, and events not yet polled: beyond either submit() returns `queue_full`,
+  /// for the former after TransferOptions::wait_for_room.
   std::size_t max_transfers = 1 << 16;
   /// Put an Event into the queue when a peer comes up or goes down.
   bool peer_events = false;
@@ -240,6 +269,13 @@ class WEFT_API Engine {
   /// @{
   /// Meets the engine at "host:port". Returns the existing peer if both have met already.
   Result<Peer> connect(std::string_view address, Deadline deadline);
+  /// connect(), and again whenever the peer is gone, until disconnect(): at first after a tenth of
+  /// a second, then less and less often, down to every five seconds or so. A peer that comes back
+  /// is a new Peer (see peer() and Config::peer_events), and what it granted before is `stale` if
+  /// it was restarted.
+  Result<Peer> keep_connected(std::string_view address, Deadline deadline);
+  /// The peer of that name, as soon as it is up.
+  Result<Peer> peer(std::string_view name, Deadline deadline);
   /// Waits for the next peer that connected to this engine and was not returned before.
   Result<Peer> accept(Deadline deadline);
   /// All peers that are up.
@@ -270,7 +306,8 @@ class WEFT_API Engine {
                            const Strided& pieces);
   Result<Prepared> prepare(const Segment& local, const Remote& remote, Direction direction,
                            const Paged& pieces);
-  /// Starts the pieces of `prepared` whose indices are in `picks`. Never blocks.
+  /// Starts the pieces of `prepared` whose indices are in `picks`. Never blocks, unless `options`
+  /// ask to wait for room.
   Result<Transfer> submit(const Prepared& prepared, std::span<const std::uint32_t> picks,
                           TransferOptions options = {});
   /// Starts all pieces of `prepared`.

@@ -17,7 +17,7 @@ enum class Code : std::uint8_t {
   not_found,             ///< No such name, model, peer or rail.
   unsupported,           ///< This build, machine or provider can't do it.
   unavailable,           ///< It exists but can't be had now: no device, no rail, a closed port.
-  permission_denied,     ///< The grant lacks the right, or the system refused.
+  permission_denied,     ///< The grant lacks the right, or the system or a peer refused.
   out_of_memory,         ///< Memory, huge pages or locked memory (memlock) ran out.
   queue_full,            ///< Too much is queued already; collect completions and try again.
   timed_out,             ///< The deadline passed first.
@@ -31,6 +31,7 @@ enum class Code : std::uint8_t {
   closed,                ///< The engine or handle was closed or moved from.
   forked,                ///< Called in a child of the process that opened the engine.
   internal,              ///< A broken invariant of Weft itself: please report it.
+  corrupt,               ///< The bytes at the two ends of a transfer differ.
 };
 
 /// The name of a code as written above, e.g. "timed_out".

@@ -90,6 +90,16 @@ enum class TransportKind : std::uint8_t {
   relay,      ///< Messages through bounce buffers: two more copies, for memory no NIC can reach.
 };
 
+/// Which transfers to a peer go before which others. Within one class whoever has the earliest
+/// deadline goes first, and transfers of one deadline take turns. No class starves: where all want
+/// to go, each has a sixteenth of the bytes at least. What has been posted already is not called
+/// back; class latency has a little room of its own beside it (Config::window).
+enum class Priority : std::int8_t {
+  latency = -1,  ///< Somebody waits for it: a few pages that the next token needs.
+  normal = 0,
+  bulk = 1,  ///< Whenever there is nothing better to do: prefetching, eviction.
+};
+
 /// What a callback learns.
 struct Ended {
   State state = State::active;
@@ -110,6 +120,17 @@ struct TransferOptions {
   /// be short and must not wait for another transfer.
   std::function<void(const Ended&)> on_end = {};
   TransportKind transport = TransportKind::automatic;
+  Priority priority = Priority::normal;
+  /// Where Config::max_transfers are under way already, how long submit() waits until one of them
+  /// has ended (making progress meanwhile, if that is the caller's to do); empty: it does not wait.
+  /// In a callback it never waits.
+  std::optional<Deadline> wait_for_room = {};
+  /// Compare the bytes at both ends once they are placed, before the transfer ends and before its
+  /// signal goes out: source and target compute their XXH3 (64 bits), each out of its own memory.
+  /// If they differ the transfer fails as `corrupt` and the signal is withheld. Nobody may change
+  /// them meanwhile, at either end. `unsupported` at submit() where the local memory can't be
+  /// hashed or the peer is of a version that does not check.
+  bool verify = false;
 };
 
 /// What a transfer did so far, or in all once it has ended.

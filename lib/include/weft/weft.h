@@ -76,7 +76,7 @@ enum {
   WEFT_NOT_FOUND = 2,           ///< No such name, model, peer or rail.
   WEFT_UNSUPPORTED = 3,         ///< This build, machine or provider can't do it.
   WEFT_UNAVAILABLE = 4,         ///< It exists but can't be had now: no rail, a closed port.
-  WEFT_PERMISSION_DENIED = 5,   ///< The grant lacks the right, or the system refused.
+  WEFT_PERMISSION_DENIED = 5,   ///< The grant lacks the right, or the system or a peer refused.
   WEFT_OUT_OF_MEMORY = 6,       ///< Memory, huge pages or locked memory (memlock) ran out.
   WEFT_QUEUE_FULL = 7,          ///< Too much is queued; collect completions and try again.
   WEFT_TIMED_OUT = 8,           ///< The deadline passed first.
@@ -89,7 +89,8 @@ enum {
   WEFT_QUARANTINED = 15,        ///< Can't be proven safe to reuse; kept out of use.
   WEFT_CLOSED = 16,             ///< The engine was closed.
   WEFT_FORKED = 17,             ///< Called in a child of the process that opened the engine.
-  WEFT_INTERNAL = 18            ///< A broken invariant of Weft itself: please report it.
+  WEFT_INTERNAL = 18,           ///< A broken invariant of Weft itself: please report it.
+  WEFT_CORRUPT = 19             ///< The bytes at the two ends of a transfer differ.
 };
 
 /// A code's name in lower case, e.g. "timed_out"; "ok" for 0. Lives as long as the program.
@@ -166,6 +167,15 @@ enum {
   WEFT_TRANSPORT_RELAY = 2       ///< Messages through bounce buffers: two more copies.
 };
 
+/// Which transfers to a peer go before which others. Within one class whoever has the earliest
+/// deadline goes first, and transfers of one deadline take turns. No class starves: where all want
+/// to go, each has a sixteenth of the bytes at least.
+enum {
+  WEFT_PRIORITY_LATENCY = -1,  ///< Somebody waits for it.
+  WEFT_PRIORITY_NORMAL = 0,
+  WEFT_PRIORITY_BULK = 1  ///< Whenever there is nothing better to do.
+};
+
 /// How an engine is set up. Call weft_config_init() first, then change what you need. Strings that
 /// are NULL mean the default. Each field but `size` can also be given from outside the program:
 /// what the program leaves at its default is taken from the environment (WEFT_RAIL_ADDRESS), else
@@ -225,6 +235,18 @@ typedef struct weft_config {
   const char* topo_xml;
   bool register_everywhere;  ///< Memory is registered with all rails, not only the nearest.
   bool place_threads;        ///< Progress threads keep to the cores near their NICs.
+  /// With a secret or with certificates, of which an engine may have one, control connections are
+  /// TLS 1.3, both sides prove themselves before anything else is said, and the engine may listen
+  /// beyond loopback. What the rails carry is not encrypted by it.
+  /// A file, closed to others than its owner and group, with the secret that all engines have which
+  /// may meet: 16 bytes at least, best 32 random ones in text.
+  const char* secret_file;
+  /// PEM files, all three or none: this engine's certificate, its key (closed to others than its
+  /// owner and group), and the authorities any of whose certificates makes a member.
+  const char* tls_certificate;
+  const char* tls_key;
+  const char* tls_authorities;
+  bool tls_check_host;  ///< The other's certificate must name the host that is connected to.
 } weft_config;
 
 /// Fills in the defaults. `size` is sizeof(weft_config) as the caller's header has it. Does nothing
@@ -333,6 +355,14 @@ WEFT_API weft_code weft_info_candidate(const weft_info* info, size_t index,
 /// when the peer is gone; a peer that comes back is a new one.
 WEFT_API weft_code weft_engine_connect(weft_engine* engine, const char* address, int64_t timeout_ns,
                                        weft_peer** peer, weft_error** error);
+/// The same, and again whenever the peer is gone, until weft_engine_disconnect(): a peer that comes
+/// back is a new handle, by weft_engine_peer().
+WEFT_API weft_code weft_engine_keep_connected(weft_engine* engine, const char* address,
+                                              int64_t timeout_ns, weft_peer** peer,
+                                              weft_error** error);
+/// The peer of that name, as soon as it is up.
+WEFT_API weft_code weft_engine_peer(weft_engine* engine, const char* name, int64_t timeout_ns,
+                                    weft_peer** peer, weft_error** error);
 /// Waits for the next peer that connected to this engine and was not returned before.
 WEFT_API weft_code weft_engine_accept(weft_engine* engine, int64_t timeout_ns, weft_peer** peer,
                                       weft_error** error);
@@ -547,6 +577,13 @@ typedef struct weft_transfer_options {
   weft_on_transfer on_end;  ///< May be NULL.
   void* context;            ///< Passed to `on_end`.
   int32_t transport;        ///< A WEFT_TRANSPORT_ value.
+  /// Where weft_config::max_transfers are under way already, how long to wait until one of them has
+  /// ended; 0: not at all. In a callback it never waits.
+  int64_t wait_for_room_ns;
+  int32_t priority;  ///< A WEFT_PRIORITY_ value.
+  /// Compare the bytes at both ends, by their XXH3, before the end and before the signal goes out;
+  /// if they differ the transfer fails as WEFT_CORRUPT. Nobody may change them meanwhile.
+  bool verify;
 } weft_transfer_options;
 
 /// Checks ranges and rights once and copies the list, to be submitted any number of times, whole or
@@ -569,13 +606,13 @@ WEFT_API size_t weft_prepared_size(const weft_prepared* prepared);
 /// Bytes in all pieces together.
 WEFT_API uint64_t weft_prepared_bytes(const weft_prepared* prepared);
 
-/// Starts the pieces of `prepared` whose indices are in `picks`. Never blocks. `options` may be
-/// NULL here and below.
+/// Starts the pieces of `prepared` whose indices are in `picks`. Never blocks, unless `options` ask
+/// to wait for room. They may be NULL here and below.
 WEFT_API weft_code weft_engine_submit(weft_engine* engine, const weft_prepared* prepared,
                                       const uint32_t* picks, size_t count,
                                       const weft_transfer_options* options,
                                       weft_transfer** transfer, weft_error** error);
-/// Starts all pieces of `prepared`. Never blocks.
+/// Starts all pieces of `prepared`.
 WEFT_API weft_code weft_engine_submit_all(weft_engine* engine, const weft_prepared* prepared,
                                           const weft_transfer_options* options,
                                           weft_transfer** transfer, weft_error** error);

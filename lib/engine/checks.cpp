@@ -1,0 +1,72 @@
+// Engine: the check of a transfer's bytes at both ends.
+#include "base/log.hpp"
+#include "engine/engine_state.hpp"
+
+namespace weft::core {
+namespace {
+
+/// Parts that one peer may have hashed here at a time. It asks for less: Checks::at_a_time.
+constexpr std::size_t most_parts = 64;
+
+}  // namespace
+
+Result<void> EngineState::check_verifiable(const PreparedState& prepared) const {
+  const PeerState& peer = *prepared.remote->peer();
+  if (!prepared.local->device().hashes())
+    return fail(Code::unsupported, "the local memory is of a kind that can't be verified");
+  if (!peer.introduction.checks)
+    return fail(
+        Error(Code::unsupported, "the peer's version of the library does not verify transfers")
+            .with_peer(peer.introduction.name));
+  return {};
+}
+
+void EngineState::verify(const std::shared_ptr<TransferState>& transfer) {
+  checks_.start(transfer);
+}
+
+void EngineState::handle(PeerState& peer, CheckReply&& notice) {
+  checks_.answered(peer.link, notice);
+}
+
+/// What the owner of granted memory hashes for a peer.
+Result<Hasher::Job> EngineState::job_for(const std::shared_ptr<PeerState>& peer,
+                                         const CheckRequest& notice) {
+  if (peer->checked_parts >= most_parts) return fail(Code::queue_full, "it asks too often");
+  const auto grant = owned_.find(notice.lease);
+  if (!grant) return fail(Code::stale, "the grant was revoked");
+  const SegmentState& segment = grant->segment();
+  if (!segment.device().hashes())
+    return fail(Code::unsupported, "the memory is of a kind that can't be hashed");
+  if (auto may = answerable(notice, grant->description().ranges); !may)
+    return fail(std::move(may.error()));
+  Hasher::Job job;
+  job.device = &segment.device();
+  job.base = segment.address();
+  job.ranges = notice.ranges;
+  // While it holds the memory does too: revoke() waits for a slice under way.
+  job.wanted = [this, peer, grant] {
+    return peer->up() && owned_.find(grant->description().lease) == grant;
+  };
+  job.done = [this, peer, request = notice.request](std::optional<std::uint64_t> hash) {
+    --peer->checked_parts;
+    control_->send(peer->link, CheckReply{request, hash ? Code{} : Code::stale, hash.value_or(0)});
+  };
+  return job;
+}
+
+void EngineState::handle(PeerState& peer, CheckRequest&& notice) {
+  const auto added = job_for(peers_.find(peer.link), notice).and_then([&](Hasher::Job&& job) {
+    // Before it may be done.
+    ++peer.checked_parts;
+    auto taken = hasher_.add(std::move(job));
+    if (!taken) --peer.checked_parts;
+    return taken;
+  });
+  if (added) return;
+  log(LogLevel::debug, "peer {} asks to check a transfer: {}", peer.introduction.name,
+      added.error().to_string());
+  control_->send(peer.link, CheckReply{notice.request, added.error().code(), 0});
+}
+
+}  // namespace weft::core

@@ -1,0 +1,102 @@
+#include "rail/turns.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "transfer/transfer_state.hpp"
+
+namespace weft::core {
+
+bool Turns::empty() const noexcept {
+  return std::all_of(classes_.begin(), classes_.end(),
+                     [](const Class& each) { return each.waiting.empty(); });
+}
+
+void Turns::add(std::shared_ptr<TransferState> transfer) {
+  sweep();
+  Class& its = of(transfer->submission().options.priority);
+  const Clock::time_point deadline = transfer->due();
+  its.waiting.push_back({std::move(transfer), deadline, turns_++});
+  its.by_deadline.insert(its.by_deadline.end(), std::prev(its.waiting.end()));
+}
+
+Turns::Turn Turns::next() {
+  const auto highest = std::find_if(classes_.begin(), classes_.end(),
+                                    [](const Class& each) { return !each.waiting.empty(); });
+  // The lowest first: it waits longest.
+  for (auto lower = std::prev(classes_.end()); lower != highest; --lower) {
+    if (lower->waiting.empty() || lower->owed <= 0) continue;
+    Turn turn = lower->take();
+    turn.before_its_time_ = turn.for_its_share_ = true;
+    return turn;
+  }
+  return highest->take();
+}
+
+Turns::Turn Turns::next_urgent() {
+  Turn turn = of(Priority::latency).take();
+  turn.spare_ = true;
+  return turn;
+}
+
+Turns::Turn Turns::Class::take() {
+  Turn turn;
+  auto which = by_deadline.begin();
+  if (++in_order >= patience) {
+    in_order = 0;
+    turn.before_its_time_ = waiting.begin() != *which;
+    if (turn.before_its_time_) which = by_deadline.find(waiting.begin());
+  }
+  turn.entry_.splice(turn.entry_.begin(), waiting, *which);
+  turn.place_ = by_deadline.extract(which);
+  return turn;
+}
+
+void Turns::end(Turn&& turn, bool more) {
+  Class& its = of(turn.transfer().submission().options.priority);
+  for (Class& each : classes_)
+    if (&each != &its && !each.waiting.empty() && !turn.spare_) each.owed += turn.cost_;
+  if (turn.for_its_share_) its.owed -= (share - 1) * turn.cost_;
+  if (!more) return;
+  turn.entry_.front().since = turns_++;
+  its.waiting.splice(its.waiting.end(), turn.entry_);
+  // Most often it is still the earliest.
+  its.by_deadline.insert(its.by_deadline.begin(), std::move(turn.place_));
+}
+
+void Turns::Class::erase(List::iterator which) {
+  by_deadline.erase(which);
+  waiting.erase(which);
+}
+
+void Turns::erase(const TransferState& transfer) {
+  Class& its = of(transfer.submission().options.priority);
+  for (auto each = its.waiting.begin(); each != its.waiting.end();) {
+    const auto which = each++;
+    if (which->transfer.get() == &transfer) its.erase(which);
+  }
+}
+
+void Turns::drop_ended() {
+  for (Class& each : classes_)
+    while (!each.waiting.empty() && (*each.by_deadline.begin())->transfer->ended())
+      each.erase(*each.by_deadline.begin());
+}
+
+/// While a peer takes nothing nobody looks at those that have ended meanwhile.
+void Turns::sweep() {
+  std::size_t count = 0;
+  for (const Class& each : classes_) count += each.waiting.size();
+  if (count < sweep_at_) return;
+  for (Class& its : classes_)
+    for (auto each = its.waiting.begin(); each != its.waiting.end();) {
+      const auto which = each++;
+      if (which->transfer->ended()) its.erase(which);
+    }
+  count = 0;
+  for (const Class& each : classes_) count += each.waiting.size();
+  sweep_at_ = std::max<std::size_t>(64, 2 * count);
+}
+
+}  // namespace weft::core

@@ -1,0 +1,150 @@
+// The owner's half of the protocol of leases.
+#include "lease/owned_grants.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "parts.hpp"
+
+namespace weft::core::test {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+class OwnedGrantsTest : public testing::Test {
+ protected:
+  bool ask(LinkId link, std::uint64_t lease = 1) {
+    owned.take(link, GrantQuery{7, lease});
+    const auto [to, notice] = told.back();
+    told.pop_back();
+    EXPECT_EQ(to, link);
+    EXPECT_EQ(std::get<GrantStatus>(notice).request, 7U);
+    left = std::get<GrantStatus>(notice).left;
+    return std::get<GrantStatus>(notice).held;
+  }
+  std::vector<LinkId> asked_to_stop() {
+    std::vector<LinkId> links;
+    for (const auto& [link, notice] : std::exchange(told, {}))
+      if (std::holds_alternative<RevokeRequest>(notice)) links.push_back(link);
+    return links;
+  }
+
+  std::vector<std::pair<LinkId, Notice>> told;
+  Nanoseconds left{};
+  OwnedGrants owned{
+      [this](LinkId link, Notice notice) { told.emplace_back(link, std::move(notice)); }};
+  const std::shared_ptr<SegmentState> segment = make_segment();
+};
+
+TEST_F(OwnedGrantsTest, AreFoundWhileTheyHold) {
+  const auto grant = make_grant(segment);
+  owned.add(grant);
+  EXPECT_EQ(owned.find(1), grant);
+  EXPECT_EQ(owned.find(2), nullptr);
+  EXPECT_THAT(owned.of_segment(*segment), ElementsAre(grant));
+  EXPECT_THAT(owned.of_segment(*make_segment()), IsEmpty());
+  owned.end(*grant);
+  EXPECT_EQ(owned.find(1), nullptr);
+  EXPECT_THAT(owned.of_segment(*segment), ElementsAre(grant)) << "somebody may still use it";
+  owned.forget(*grant);
+  EXPECT_THAT(owned.of_segment(*segment), IsEmpty());
+}
+
+TEST_F(OwnedGrantsTest, AskThoseWhoHoldThem) {
+  const auto grant = make_grant(segment, 1, Rights::write);
+  owned.add(grant);
+  EXPECT_TRUE(ask(1));
+  EXPECT_TRUE(ask(1)) << "twice is once";
+  EXPECT_TRUE(ask(2));
+  EXPECT_FALSE(ask(3, 9)) << "nobody knows that one";
+  owned.end(*grant);
+  EXPECT_THAT(asked_to_stop(), ElementsAre(1U, 2U));
+  owned.end(*grant);
+  EXPECT_THAT(asked_to_stop(), IsEmpty());
+  EXPECT_FALSE(ask(4));
+  EXPECT_EQ(grant->settle(), Revoked::quarantined);
+  owned.take(1, RevokeConfirmed{1});
+  owned.take(1, RevokeConfirmed{1});
+  owned.take(4, RevokeConfirmed{1});
+  EXPECT_EQ(grant->settle(), Revoked::quarantined);
+  EXPECT_THAT(owned.take_over(), IsEmpty());
+  owned.take(2, RevokeConfirmed{1});
+  EXPECT_TRUE(grant->wait_confirmed(Deadline::now()));
+  EXPECT_EQ(grant->settle(), Revoked::quiescent);
+  EXPECT_THAT(owned.take_over(), ElementsAre(grant));
+  EXPECT_THAT(owned.of_segment(*segment), IsEmpty());
+}
+
+TEST_F(OwnedGrantsTest, OfThoseWhoWentWithoutAWordAreQuarantined) {
+  const auto grant = make_grant(segment, 1, Rights::write);
+  owned.add(grant);
+  ask(1);
+  owned.link_down(1);
+  owned.end(*grant);
+  EXPECT_THAT(asked_to_stop(), IsEmpty());
+  EXPECT_TRUE(grant->wait_confirmed(Deadline::now())) << "nobody is left who could";
+  EXPECT_EQ(grant->settle(), Revoked::quarantined);
+  EXPECT_FALSE(grant->over());
+}
+
+TEST_F(OwnedGrantsTest, OfThoseWhoLeftInOrderAreFree) {
+  const auto grant = make_grant(segment, 1, Rights::write);
+  owned.add(grant);
+  ask(1);
+  owned.take(1, RevokeConfirmed{1});
+  owned.link_down(1);
+  EXPECT_EQ(owned.find(1), grant) << "it goes on for others";
+  owned.end(*grant);
+  EXPECT_EQ(grant->settle(), Revoked::quiescent);
+  EXPECT_TRUE(grant->over());
+}
+
+TEST_F(OwnedGrantsTest, ForReadingNeedNoConfirmation) {
+  const auto grant = make_grant(segment, 1, Rights::read);
+  owned.add(grant);
+  ask(1);
+  owned.end(*grant);
+  EXPECT_EQ(grant->settle(), Revoked::quiescent);
+  EXPECT_FALSE(grant->over()) << "its keys stay open for who reads";
+}
+
+TEST_F(OwnedGrantsTest, EndWithTheirTime) {
+  GrantState::Parts parts;
+  parts.segment = segment;
+  parts.description.lease = 1;
+  parts.description.rights = Rights::write;
+  parts.description.ttl = 1h;
+  const auto grant = std::make_shared<GrantState>(std::move(parts));
+  owned.add(make_grant(segment, 2));
+  owned.add(grant);
+  EXPECT_TRUE(ask(1));
+  EXPECT_GT(left, 59min);
+  EXPECT_LE(left, 1h);
+  EXPECT_TRUE(ask(1, 2));
+  EXPECT_EQ(left, unlimited);
+  owned.end_expired(Clock::now());
+  EXPECT_NE(owned.find(1), nullptr);
+  owned.end_expired(grant->expires());
+  EXPECT_THAT(asked_to_stop(), ElementsAre(1U));
+  EXPECT_EQ(owned.find(1), nullptr);
+  EXPECT_NE(owned.find(2), nullptr);
+  EXPECT_EQ(grant->settle(), Revoked::quarantined) << "the end of its time frees no memory";
+}
+
+TEST_F(OwnedGrantsTest, ForgottenWhileTheLastOneConfirmsLeaveNothingBehind) {
+  const std::weak_ptr<GrantState> gone = [&] {
+    const auto grant = make_grant(segment, 1, Rights::write);
+    owned.add(grant);
+    ask(1);
+    owned.end(*grant);
+    owned.take(1, RevokeConfirmed{1});
+    owned.forget(*grant);
+    owned.take(1, RevokeConfirmed{1});
+    return grant;
+  }();
+  EXPECT_TRUE(gone.expired());
+}
+
+}  // namespace
+}  // namespace weft::core::test
