@@ -75,6 +75,7 @@ class FaultTransport final : public core::Transport, private core::ChunkSink {
   std::mt19937_64 random_;
   Flights flights_;  // posted to the inner transport
   Flights waiting_;  // ended there, and held back
+  Flights failed_;   // delivered, and kept: the provider may look at them once more
   unsigned burst_left_ = 0;
   const core::Op* spared_ = nullptr;  // its fate was drawn, and the inner transport had no room
   std::uint64_t now_ = 0;             // calls of progress()

@@ -1,0 +1,24 @@
+#include "interrupt.hpp"
+
+#include <signal.h>
+
+#include <initializer_list>
+
+namespace weft::chaos {
+namespace {
+
+volatile sig_atomic_t asked = 0;
+
+}  // namespace
+
+void watch_interrupts() {
+  struct sigaction action {};
+  action.sa_handler = [](int) { asked = 1; };
+  for (const int each : {SIGINT, SIGTERM, SIGHUP}) sigaction(each, &action, nullptr);
+}
+
+bool interrupted() {
+  return asked != 0;
+}
+
+}  // namespace weft::chaos

@@ -1,0 +1,41 @@
+#include "line.hpp"
+
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace weft::chaos {
+
+Line::~Line() {
+  close(in_);
+  if (out_ != in_) close(out_);
+}
+
+std::optional<Json> Line::hear() {
+  while (true) {
+    if (const auto end = heard_.find('\n'); end != std::string::npos) {
+      Json object = Json::parse(heard_.begin(), heard_.begin() + static_cast<std::ptrdiff_t>(end));
+      heard_.erase(0, end + 1);
+      return object;
+    }
+    char buffer[16384];
+    const ssize_t got = read(in_, buffer, sizeof buffer);
+    if (got < 0 && errno == EINTR) continue;
+    if (got == 0 || (got < 0 && errno != EAGAIN)) ended_ = true;
+    if (got <= 0) return std::nullopt;
+    heard_.append(buffer, static_cast<std::size_t>(got));
+  }
+}
+
+void Line::say(const Json& object) {
+  const std::string line = object.dump() + '\n';
+  const std::lock_guard lock(mutex_);
+  for (std::size_t done = 0; done < line.size();) {
+    const ssize_t written = write(out_, line.data() + done, line.size() - done);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return;
+    done += static_cast<std::size_t>(written);
+  }
+}
+
+}  // namespace weft::chaos
