@@ -14,7 +14,11 @@ volatile sig_atomic_t asked = 0;
 void watch_interrupts() {
   struct sigaction action {};
   action.sa_handler = [](int) { asked = 1; };
-  for (const int each : {SIGINT, SIGTERM, SIGHUP}) sigaction(each, &action, nullptr);
+  for (const int each : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction before {};
+    sigaction(each, &action, &before);
+    if (before.sa_handler == SIG_IGN) sigaction(each, &before, nullptr);  // nohup
+  }
 }
 
 bool interrupted() {

@@ -18,7 +18,7 @@ using namespace std::chrono_literals;
 constexpr auto beat = 2ms;
 // A transfer or a call may end so long after its deadline on a busy machine; more where the process
 // stood still.
-constexpr auto patience = 1s;
+constexpr auto patience = 2s;
 // When a signal that came once is looked for again.
 constexpr auto echo_time = 300ms;
 
@@ -376,8 +376,8 @@ Nanoseconds Life::slack(const Running& running) const {
 }
 
 void Life::look_at(Running& running) {
+  const bool told = running.told;  // before its state, which may change in between
   const State state = running.handle->state();
-  const bool told = running.told;
   if (told && state != running.end)
     violation("two ends", running.id, "its state changed after its end");
   const Nanoseconds late = told ? Nanoseconds(running.late) : Clock::now() - running.deadline;

@@ -10,8 +10,8 @@
 #include <optional>
 #include <thread>
 
+#include "endpoints.hpp"
 #include "life.hpp"
-#include "registrations.hpp"
 #include "resources.hpp"
 #include "speech.hpp"
 
@@ -106,7 +106,7 @@ int run_node(const std::string& name) {
   signal(SIGINT, SIG_IGN);
   // So much may be said before the director listens.
   fcntl(STDOUT_FILENO, F_SETPIPE_SZ, 1 << 20);
-  count_registrations();
+  watch_endpoints();
   try {
     return Node(name).run();
   } catch (const std::exception& error) {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "registrations.hpp"
+#include "endpoints.hpp"
 
 namespace weft::chaos {
 namespace {
