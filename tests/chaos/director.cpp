@@ -70,7 +70,7 @@ void Director::take_step() {
       Kind{"cancel", 400, &Director::step_cancel},
       Kind{"grant", 1000, &Director::step_grant},
       Kind{"import", 2000, &Director::step_import},
-      Kind{"revoke", 500, &Director::step_revoke},
+      Kind{"revoke", 800, &Director::step_revoke},
       Kind{"release", 80, &Director::step_release},
       Kind{"freeze", 50, &Director::step_freeze},
       Kind{"cut", 25, &Director::step_cut},
@@ -130,6 +130,7 @@ void Director::listen(Clock::time_point until) {
     std::vector<unsigned> whose;
     for (const NodeTruth& node : nodes_) {
       if (!node.process) continue;
+      node.process->line().flush();
       waited.push_back({node.process->line().in(), POLLIN, 0});
       whose.push_back(node.index);
     }
@@ -276,7 +277,7 @@ void Director::finish() {
   }
   for (NodeTruth& node : nodes_) {
     if (!node.process) continue;
-    tell(node, {{"do", "quit"}});
+    tell(node, {{"do", "quit"}});  // a few bytes, and it listens
     const std::string end = node.process->end();
     if (end != "exited with 0") throw Violation("a node died", node.name + ' ' + end);
     node.process.reset();

@@ -130,7 +130,7 @@ std::optional<std::uint64_t> Director::grant_to_end() {
   for (const auto& [transfer, truth] : transfers_)
     if (std::binary_search(holding.begin(), holding.end(), truth.grant))
       in_use.push_back(truth.grant);
-  const bool any = in_use.empty() || random_.chance(0.3);
+  const bool any = in_use.empty() || random_.chance(0.1);
   return random_.pick(any ? holding : in_use);
 }
 

@@ -49,7 +49,7 @@ Config config_of(const Json& order) {
   config.message_credits = asked.at("message_credits");
   config.default_timeout = 3s;
   config.heartbeat = 200ms;
-  config.death_after = 2s;
+  config.death_after = std::chrono::milliseconds(asked.at("death_after_ms").get<std::int64_t>());
   config.peer_events = true;
   return config;
 }

@@ -28,14 +28,25 @@ std::optional<Json> Line::hear() {
 }
 
 void Line::say(const Json& object) {
-  const std::string line = object.dump() + '\n';
   const std::lock_guard lock(mutex_);
-  for (std::size_t done = 0; done < line.size();) {
-    const ssize_t written = write(out_, line.data() + done, line.size() - done);
+  unsaid_ += object.dump() + '\n';
+  write_out();
+}
+
+void Line::flush() {
+  const std::lock_guard lock(mutex_);
+  write_out();
+}
+
+void Line::write_out() {
+  std::size_t done = 0;
+  while (done < unsaid_.size()) {
+    const ssize_t written = write(out_, unsaid_.data() + done, unsaid_.size() - done);
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return;
-    done += static_cast<std::size_t>(written);
+    if (written < 0 && errno == EAGAIN) break;
+    done = written < 0 ? unsaid_.size() : done + static_cast<std::size_t>(written);
   }
+  unsaid_.erase(0, done);
 }
 
 }  // namespace weft::chaos

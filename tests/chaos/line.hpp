@@ -12,7 +12,7 @@ using Json = nlohmann::json;
 
 class Line {
  public:
-  /// Takes both over. Reading never waits if `in` was opened so.
+  /// Takes both over. Where one was opened so, reading or writing never waits.
   Line(int in, int out) : in_(in), out_(out) {}
   ~Line();
   Line(const Line&) = delete;
@@ -23,14 +23,19 @@ class Line {
   std::optional<Json> hear();
   /// Nothing more will come.
   bool ended() const noexcept { return ended_; }
-  /// From any thread. What the other side can't hear any more is lost.
+  /// From any thread. What the other side can't hear any more is lost; what it has no room for yet
+  /// goes out with flush().
   void say(const Json& object);
+  void flush();
 
  private:
+  void write_out();
+
   const int in_, out_;
   std::string heard_;
   bool ended_ = false;
   std::mutex mutex_;
+  std::string unsaid_;
 };
 
 }  // namespace weft::chaos

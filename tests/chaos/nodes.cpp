@@ -73,6 +73,7 @@ Json Director::draw_config() {
       {"relay_buffer_bytes", pick({4'096, 65'536, 262'144})},
       {"relay_buffers", pick({1, 2, 4})},
       {"message_credits", pick({2, 8, 32})},
+      {"death_after_ms", pick({2'000, 6'000})},  // some freezes are deaths, and some are not
   };
 }
 
@@ -232,8 +233,8 @@ bool Director::step_kill() {
 bool Director::step_freeze() {
   NodeTruth& node = nodes_[random_.below(nodes_.size())];
   if (!is_open(node) || node.frozen_until) return false;
-  const std::chrono::milliseconds time(random_.chance(0.7) ? random_.between(20, 900)
-                                                           : random_.between(1500, 4000));
+  const std::chrono::milliseconds time(random_.chance(0.6) ? random_.between(20, 900)
+                                                           : random_.between(1500, 6000));
   ++counts_.faults["freeze"];
   note({int(node.index)}, fmt::format("{} is frozen for {} ms", node.name, time.count()));
   node.process->signal(SIGSTOP);

@@ -35,7 +35,9 @@ Process::Process(const std::string& name) {
   posix_spawn_file_actions_destroy(&actions);
   close(orders[0]);
   close(reports[1]);
+  // A frozen node neither speaks nor listens.
   fcntl(reports[0], F_SETFL, O_NONBLOCK);
+  fcntl(orders[1], F_SETFL, O_NONBLOCK);
   line_ = std::make_unique<Line>(reports[0], orders[1]);
   if (failed != 0) throw std::system_error(failed, std::generic_category(), "posix_spawn");
   watch_ = static_cast<int>(syscall(SYS_pidfd_open, id_, 0));
