@@ -177,7 +177,7 @@ TEST_P(Leases, NobodyIsWaitedForWhoNeverImportedTheGrant) {
   Couple pair = couple(config, config, losing<core::RevokeConfirmed>());
   Segment segment = must(pair.b.add(Memory::own(bytes)));
   Grant grant = must(segment.grant({}, Rights::read_write));
-  EXPECT_EQ(must(grant.revoke(Deadline::now())), Revoked::quiescent);
+  EXPECT_EQ(must(grant.revoke(soon())), Revoked::quiescent);
 }
 
 TEST_P(Leases, TimeRunsOutOnBothSides) {
