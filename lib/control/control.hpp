@@ -73,12 +73,13 @@ class ControlPlane {
   virtual const std::string& address() const noexcept = 0;
   /// Meets the engine at `address`. Returns when the link is up; the existing link if the two have
   /// met already. Not from within a handler call.
-  /// `keep`: whenever the link ends, but by hang_up() with Code::closed, the peer is met anew, as
-  /// soon as it can be.
+  /// `keep`: whenever the link ends, the peer is met anew, as soon as it can be, until let_go().
   virtual Result<LinkId> connect(std::string_view address, Deadline deadline,
                                  bool keep = false) = 0;
   /// Queues a notice. From any thread; dropped if the link is down.
   virtual void send(LinkId link, Notice notice) = 0;
+  /// The peer of that name is not met anew any more.
+  virtual void let_go(std::string name) = 0;
   /// Says goodbye on a link; down() follows, with an error of that code.
   virtual void hang_up(LinkId link, std::string reason, Code code = Code::closed) = 0;
   /// Says goodbye on all links, and joins the threads. No handler call is under way or comes after

@@ -41,16 +41,16 @@ void Core::redial(const std::string& name) {
   if (found == kept_.end() || shut_down_) return;
   // It may have come back by itself.
   if (const auto place = places_.find(name); place != places_.end() && place->second.link) return;
-  const std::string& address = found->second.address;
+  const std::string address = found->second.address;
   const auto where = parse_address(address);
   if (!where) return;
-  const auto then = [this, name](const Result<LinkId>& result) {
+  const auto then = [this, name, address](const Result<LinkId>& result) {
     if (!result) return miss(name);
-    // Another engine answers there now, and it is kept in the other's stead.
+    // Unless it was let go meanwhile. Another engine that answers there now is kept in its stead.
     const auto met = connections_.find(*result);
-    if (met != connections_.end() && met->second->peer.name != name) kept_.erase(name);
+    if (met != connections_.end() && kept_.erase(name) > 0) keep(met->second->peer.name, address);
   };
-  begin(std::make_shared<Attempt>(address, Deadline::in(tuning_.redial_time), true, then), *where);
+  begin(std::make_shared<Attempt>(address, Deadline::in(tuning_.redial_time), false, then), *where);
 }
 
 }  // namespace weft::core

@@ -70,6 +70,7 @@ class Plane final : public ControlPlane {
   void hang_up(LinkId link, std::string reason, Code code) override {
     core_->hang_up(link, std::move(reason), code);
   }
+  void let_go(std::string name) override { core_->let_go(std::move(name)); }
   Result<void> stop(Deadline deadline) override { return core_->stop(deadline); }
 
  private:
@@ -144,9 +145,12 @@ void Core::hang_up(LinkId link, std::string reason, Code code) {
     const auto found = connections_.find(link);
     if (found == connections_.end()) return;
     const ConnectionPtr connection = found->second;
-    if (code == Code::closed) kept_.erase(connection->peer.name);
     end(connection, Error(code, "this engine hung up: " + reason), Goodbye{reason});
   });
+}
+
+void Core::let_go(std::string name) {
+  asio::post(io_, [this, name = std::move(name)] { kept_.erase(name); });
 }
 
 void Core::trouble(const Error& error) const {

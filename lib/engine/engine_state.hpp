@@ -110,7 +110,7 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   Result<std::shared_ptr<RemoteState>> confirmed(const ImportedGrants::Added& added);
   Result<void> describe_keys(GrantState::Parts& grant, Rights rights) const;
   Result<void> describe_epoch(GrantState::Parts& grant);
-  void end(GrantState& grant);
+  void settle_ended();
   Revoked settle(const std::shared_ptr<GrantState>& grant, Deadline deadline);
   bool copies_finished(Deadline deadline);
   Result<void> publish(std::string_view name, const std::shared_ptr<GrantState>& grant);
@@ -193,6 +193,7 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   std::optional<std::size_t> another_rail(const TransferState& transfer,
                                           const std::vector<std::size_t>& left) const override;
   void transfer_ended(TransferState& transfer) override;
+  void memory_let_go(TransferState& transfer) override;
   void transfer_quiescent(TransferState& transfer) override;
   Result<void> check_submission(const PreparedState& prepared,
                                 const TransferOptions& options) const;

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <numeric>
+#include <tuple>
 
+#include "base/callback.hpp"
 #include "base/log.hpp"
 #include "base/random.hpp"
 #include "engine/engine_state.hpp"
@@ -94,9 +96,10 @@ Result<std::shared_ptr<GrantState>> EngineState::grant(const std::shared_ptr<Seg
                                                     max_granted_ranges, merged->size()));
   if (ttl <= Nanoseconds::zero())
     return fail(Code::invalid_argument, "a grant's time must be above zero");
-  if (segment->users().closed()) return fail(Code::closed, "the segment is being released");
-  // Closing keys may block, so it is done here rather than where the last holder's word arrives.
-  for (const auto& over : owned_.take_over()) over->close();
+  // Until the grant is known: whoever releases the segment waits for it, and finds it.
+  const Entered user(segment->users());
+  if (!user) return fail(Code::closed, "the segment is being released");
+  settle_ended();
 
   GrantState::Parts parts;
   parts.segment = segment;
@@ -150,14 +153,28 @@ Result<void> EngineState::describe_epoch(GrantState::Parts& grant) {
   return {};
 }
 
-/// From here on the relay refuses it, nobody finds it by name, and who holds it is asked to stop.
-void EngineState::end(GrantState& grant) {
-  owned_.end(grant);
-  directory_.withdraw(grant.description().lease);
+/// Closing keys may block, so grants that have come to their end by themselves are settled here
+/// rather than where the last holder's word arrives.
+void EngineState::settle_ended() {
+  if (InCallback::now()) return;
+  for (const auto& grant : owned_.take_settleable())
+    if (settle(grant, Deadline::now()) != Revoked::quiescent) owned_.note_if_settleable(grant);
 }
 
+namespace {
+
+/// What waits for progress threads would wait for itself there.
+Result<void> check_outside_callbacks() {
+  if (!InCallback::now()) return {};
+  return fail(Code::invalid_argument, "this can't be called from a callback: it waits");
+}
+
+}  // namespace
+
 Result<Revoked> EngineState::revoke(const std::shared_ptr<GrantState>& grant, Deadline deadline) {
-  end(*grant);
+  if (auto outside = check_outside_callbacks(); !outside) return fail(std::move(outside.error()));
+  // From here on the relay refuses it, nobody finds it by name, and who holds it is asked to stop.
+  owned_.end(*grant);
   if (grant->writable())
     wait([&](Deadline until) { return grant->wait_confirmed(until); }, deadline);
   return settle(grant, deadline);
@@ -165,7 +182,8 @@ Result<Revoked> EngineState::revoke(const std::shared_ptr<GrantState>& grant, De
 
 /// The relay copies on the progress threads, and the hasher reads: a step of each and a slice
 /// later, what had begun has ended.
-bool EngineState::copies_finished(Deadline deadline) {
+bool EngineState::copies_finished(Deadline latest) {
+  const auto deadline = Deadline::at(std::max(latest.when(), Clock::now() + shortest_wait));
   return hasher_.settle(deadline) &&
          std::all_of(workers_.begin(), workers_.end(), [&](const auto& worker) {
            return run_on(
@@ -176,10 +194,9 @@ bool EngineState::copies_finished(Deadline deadline) {
 /// How a grant stands that was ended.
 Revoked EngineState::settle(const std::shared_ptr<GrantState>& grant, Deadline deadline) {
   // What was abandoned in the relay is as good as a writer who does not answer.
-  if (!copies_finished(Deadline::at(std::max(deadline.when(), Clock::now() + shortest_wait))))
-    return Revoked::quarantined;
+  if (!copies_finished(deadline)) return Revoked::quarantined;
   const Revoked revoked = grant->settle();
-  if (grant->over()) owned_.forget(*grant);
+  if (revoked == Revoked::quiescent && grant->over()) owned_.forget(*grant);
   return revoked;
 }
 
@@ -188,28 +205,34 @@ Result<Revoked> EngineState::fence(const std::shared_ptr<GrantState>& grant, Dea
     return fail(Code::unsupported,
                 "a rail of this grant's can't cut off one grant alone (Capability::fence): its "
                 "memory is safe once its holders have confirmed, or the engine is closed");
-  end(*grant);
-  if (!grant->fence())
-    return fail(Code::quarantined, "a peer is within a copy that closing the keys did not end");
+  if (auto outside = check_outside_callbacks(); !outside) return fail(std::move(outside.error()));
+  owned_.end(*grant);
+  // False if a peer is within a copy that this did not end: settle() finds it unconfirmed.
+  std::ignore = grant->fence();
   return settle(grant, deadline);
 }
 
 Result<void> EngineState::release(SegmentState& segment, Deadline deadline) {
+  if (auto outside = check_outside_callbacks(); !outside) return outside;
   segment.users().close();
-  const auto grants = owned_.of_segment(segment);
-  for (const auto& grant : grants) end(*grant);
-  for (const auto& grant : grants) {
+  for (const auto& grant : owned_.of_segment(segment)) owned_.end(*grant);
+  const bool unused =
+      wait([&](Deadline until) { return segment.users().wait_idle(until); }, deadline);
+  // With those that were made while the segment was being closed.
+  for (const auto& grant : owned_.of_segment(segment)) {
+    owned_.end(*grant);
     wait([&](Deadline until) { return grant->wait_confirmed(until); }, deadline);
     settle(grant, deadline);
   }
-  if (!owned_.of_segment(segment).empty())
-    return fail(Code::quarantined,
-                "a peer did not confirm that it stopped using the segment: the memory stays "
-                "registered and must not be reused");
-  if (!wait([&](Deadline until) { return segment.users().wait_idle(until); }, deadline))
+  if (!unused)
     return fail(Code::quarantined,
                 "operations of this engine's transfers still use the segment: the memory stays "
                 "registered and must not be reused");
+  if (!owned_.of_segment(segment).empty() || !copies_finished(deadline))
+    return fail(Code::quarantined,
+                "a peer did not confirm that it stopped using the segment: the memory stays "
+                "registered and must not be reused");
+  const std::lock_guard lock(segments_mutex_);
   segment.unregister();
   return {};
 }
@@ -256,9 +279,12 @@ Result<void> EngineState::publish(std::string_view name, const std::shared_ptr<G
                                                     max_published_name, name.size()));
   if (owned_.find(grant->description().lease) != grant)
     return fail(Code::stale, "the grant holds no more, or is another engine's");
+  const std::uint64_t lease = grant->description().lease;
   const Blob blob = encode_grant(grant->description());
-  for (const auto& asker : directory_.publish(std::string(name), blob, grant->description().lease))
+  for (const auto& asker : directory_.publish(std::string(name), blob, lease))
     control_->send(asker.link, LookupReply{asker.request, blob});
+  // It may have ended just now.
+  if (!grant->held()) directory_.withdraw(lease);
   return {};
 }
 

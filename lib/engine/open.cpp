@@ -88,7 +88,8 @@ Rail::Settings rail_settings(const Config& config, const Capability& record) {
 EngineState::EngineState(const Config& config, const EngineHooks& hooks)
     : config_(config),
       hooks_(hooks),
-      owned_([this](LinkId link, Notice notice) { tell(link, std::move(notice)); }),
+      owned_([this](LinkId link, Notice notice) { tell(link, std::move(notice)); },
+             [this](std::uint64_t lease) { directory_.withdraw(lease); }),
       imported_([this](LinkId link, Notice notice) { tell(link, std::move(notice)); },
                 [this](RemoteState& remote, const Error& why) { stop_transfers(remote, why); }),
       checks_(

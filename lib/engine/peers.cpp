@@ -77,6 +77,7 @@ Result<void> EngineState::disconnect(PeerState& peer) {
                         .with_peer(peer.introduction.name);
   for (const auto& worker : workers_) worker->end_those_of(peer, why);
   give_grants_back(&peer);
+  control_->let_go(peer.introduction.name);
   control_->hang_up(peer.link, "it disconnected");
   return {};
 }
@@ -85,12 +86,11 @@ Result<void> EngineState::disconnect(PeerState& peer) {
 /// does not is a matter of the owner's quarantine.
 void EngineState::give_grants_back(const PeerState* peer) {
   const auto deadline = Deadline::in(drain_time);
-  const auto held = imported_.of(peer);
-  for (const auto& remote : held) remote->users().close();
-  for (const auto& remote : held) {
+  const auto used = imported_.of(peer);
+  for (const auto& remote : used) remote->users().close();
+  for (const auto& remote : used)
     wait([&](Deadline until) { return remote->users().wait_idle(until); }, deadline);
-    imported_.give_back(*remote);
-  }
+  imported_.give_back(peer);
 }
 
 /// Runs a task between two steps of the worker, whoever makes its steps.

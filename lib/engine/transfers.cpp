@@ -174,15 +174,13 @@ Result<std::shared_ptr<TransferState>> EngineState::submit(
                                                                          : TransportKind::one_sided;
   if (auto taken = take_seat(options); !taken) return fail(std::move(taken.error()));
   Seat seat(transfer_seats_);
-  submission.due = options.deadline.value_or(Deadline::in(config_.default_timeout)).when();
-  if (const auto end = prepared->remote->expires(); end < submission.due) {
-    submission.due = end;
-    submission.due_by_lease = true;
-  }
+  submission.deadline = options.deadline.value_or(Deadline::in(config_.default_timeout)).when();
+  submission.lease_end = prepared->remote->expires();
   if (options.signal) {
     submission.signal_bytes.assign(options.signal->bytes.begin(), options.signal->bytes.end());
     options.signal->bytes = {};
   }
+  submission.trusted = hooks_.trusts_reads;
   submission.rail_names = rail_names_;
   submission.picks = std::move(picks);
   submission.options = std::move(options);
@@ -190,11 +188,12 @@ Result<std::shared_ptr<TransferState>> EngineState::submit(
   const auto peer = prepared->remote->peer();
   Entered local(prepared->local->users()), remote(prepared->remote->users()),
       unsettled(unsettled_transfers_);
+  if (!unsettled) return fail(Code::closed, "the engine is closed");
   if (!local) return fail(Code::closed, "the local segment is being released");
   if (!remote)
     return fail(Error(Code::stale, "the owner ended the grant").with_peer(peer->introduction.name));
-  if (!unsettled) return fail(Code::closed, "the engine is closed");
-  for (Entered* each : {&local, &remote, &unsettled}) each->keep();  // transfer_quiescent() leaves
+  for (Entered* each : {&local, &remote, &unsettled})
+    each->keep();  // memory_let_go() and transfer_quiescent() leave
   seat.keep();
   const Priority priority = submission.options.priority;
   const auto rails = choose_rails(*prepared->path, submission.bytes, priority);
@@ -273,9 +272,12 @@ void EngineState::leave_silent_rails(TransferState& transfer) {
   }
 }
 
-void EngineState::transfer_quiescent(TransferState& transfer) {
+void EngineState::memory_let_go(TransferState& transfer) {
   transfer.prepared().local->users().leave();
   transfer.prepared().remote->users().leave();
+}
+
+void EngineState::transfer_quiescent(TransferState&) {
   unsettled_transfers_.leave();
 }
 

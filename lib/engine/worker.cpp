@@ -38,10 +38,6 @@ constexpr auto quiet_interval = milliseconds(1);
 // With a descriptor for everything, only deadlines end a sleep, and this.
 constexpr auto longest_interval = milliseconds(500);
 
-Clock::rep deadline_count(const TransferState& transfer) {
-  return transfer.due().time_since_epoch().count();
-}
-
 }  // namespace
 
 Worker::Worker(Nanoseconds spin) : spin_(spin), wake_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
@@ -152,10 +148,15 @@ std::size_t Worker::empty_inbox() {
 template <typename Which>
 std::vector<std::shared_ptr<TransferState>> Worker::take_watched(Which&& which) {
   std::vector<std::shared_ptr<TransferState>> taken;
+  // The last to hold a transfer may have to destroy what a callback holds: not under the lock.
+  std::vector<std::shared_ptr<TransferState>> seen;
   const std::lock_guard lock(watched_mutex_);
+  seen.reserve(watched_.size());
   std::erase_if(watched_, [&](const Watched& each) {
     auto transfer = each.transfer.lock();
-    if (!transfer || transfer->ended()) return true;
+    if (!transfer) return true;
+    seen.push_back(transfer);
+    if (transfer->ended()) return true;
     if (!which(*transfer)) return false;
     taken.push_back(std::move(transfer));
     return true;
@@ -166,21 +167,25 @@ std::vector<std::shared_ptr<TransferState>> Worker::take_watched(Which&& which) 
   return taken;
 }
 
-void Worker::watch(const std::shared_ptr<TransferState>& transfer) {
+void Worker::watch(const std::shared_ptr<TransferState>& transfer, Clock::time_point due) {
   bool sweep = false;
   {
     const std::lock_guard lock(watched_mutex_);
-    watched_.push_back({deadline_count(*transfer), transfer});
+    watched_.push_back({due.time_since_epoch().count(), transfer});
     std::push_heap(watched_.begin(), watched_.end(), Watched::later);
     next_deadline_ = watched_.front().deadline;
     sweep = watched_.size() >= sweep_at_;
   }
   if (sweep) take_watched([](auto&) { return false; });
+}
+
+void Worker::watch(const std::shared_ptr<TransferState>& transfer) {
+  watch(transfer, transfer->due());
   // The peer may have died just now, or the grant been ended; later the transfer is found here.
   if (!transfer->peer().up()) transfer->end_early(State::failed, transfer->peer().down_error());
   if (transfer->prepared().remote->users().closed())
-    transfer->end_early(State::failed, Error(Code::stale, "the owner ended the grant")
-                                           .with_peer(transfer->peer().introduction.name));
+    transfer->end_with_lease(Error(Code::stale, "the owner ended the grant")
+                                 .with_peer(transfer->peer().introduction.name));
 }
 
 void Worker::end_overdue(Clock::time_point now) {
@@ -191,14 +196,14 @@ void Worker::end_overdue(Clock::time_point now) {
   {
     const std::lock_guard lock(watched_mutex_);
     while (!watched_.empty() && watched_.front().deadline <= time) {
-      auto transfer = watched_.front().transfer.lock();
-      if (transfer && !transfer->ended()) overdue.push_back(std::move(transfer));
+      if (auto transfer = watched_.front().transfer.lock()) overdue.push_back(std::move(transfer));
       std::pop_heap(watched_.begin(), watched_.end(), Watched::later);
       watched_.pop_back();
     }
     next_deadline_ = watched_.empty() ? never : watched_.front().deadline;
   }
-  for (const auto& each : overdue) each->end_overdue();
+  for (const auto& each : overdue)
+    if (const auto later = each->end_overdue(now)) watch(each, *later);
 }
 
 void Worker::end_those_of(const PeerState& peer, const Error& why) {
@@ -207,10 +212,14 @@ void Worker::end_those_of(const PeerState& peer, const Error& why) {
 }
 
 void Worker::end_those_under(const RemoteState& remote, const Error& why) {
-  for (const auto& each : take_watched([&](auto& transfer) {
-         return transfer.prepared().remote.get() == &remote && !transfer.signal_raised();
-       }))
-    each->end_early(State::failed, why);
+  std::vector<std::shared_ptr<TransferState>> under;
+  {
+    const std::lock_guard lock(watched_mutex_);
+    for (const Watched& each : watched_)
+      if (auto transfer = each.transfer.lock()) under.push_back(std::move(transfer));
+  }
+  for (const auto& each : under)
+    if (each->prepared().remote.get() == &remote) each->end_with_lease(why);
 }
 
 void Worker::end_all(const Error& error) {

@@ -80,6 +80,7 @@ class Worker {
   void wake();
   void loop(int numa_node);
   std::size_t progress(Rail& rail);
+  void watch(const std::shared_ptr<TransferState>& transfer, Clock::time_point due);
   template <typename Which>
   std::vector<std::shared_ptr<TransferState>> take_watched(Which&& which);
   bool sleep(Clock::time_point idle_since);

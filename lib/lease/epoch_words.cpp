@@ -4,8 +4,11 @@
 
 namespace weft::core {
 
-Epoch::Epoch(std::shared_ptr<EpochWords> words, std::size_t index, std::uint64_t value)
-    : words_(std::move(words)), index_(index), value_(value) {}
+Epoch::Epoch(std::shared_ptr<EpochWords> words, std::size_t index, std::atomic<std::uint64_t>& word,
+             std::uint64_t value)
+    : words_(std::move(words)), index_(index), word_(word), value_(value) {
+  word_.store(value_, std::memory_order_seq_cst);
+}
 
 Epoch::~Epoch() {
   end();
@@ -21,8 +24,7 @@ std::vector<RailKey> Epoch::keys() const {
 }
 
 void Epoch::end() noexcept {
-  const std::lock_guard lock(words_->mutex_);
-  words_->word(index_).store(0, std::memory_order_seq_cst);
+  word_.store(0, std::memory_order_seq_cst);
   // No store of the caller's may come before it, in the eyes of a NIC either.
   std::atomic_thread_fence(std::memory_order_seq_cst);
 }
@@ -32,10 +34,8 @@ Result<std::unique_ptr<Epoch>> EpochWords::take() {
   if (free_.empty())
     if (auto grown = grow(); !grown) return fail(std::move(grown.error()));
   const std::size_t index = free_.back();
-  auto epoch = std::make_unique<Epoch>(shared_from_this(), index, random_u64());
   free_.pop_back();
-  word(index).store(epoch->value(), std::memory_order_seq_cst);
-  return epoch;
+  return std::make_unique<Epoch>(shared_from_this(), index, word(index), random_u64());
 }
 
 Result<void> EpochWords::grow() {

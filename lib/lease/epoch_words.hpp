@@ -21,7 +21,8 @@ class EpochWords;
 /// from then on. Its place is used again once this is gone.
 class Epoch {
  public:
-  Epoch(std::shared_ptr<EpochWords> words, std::size_t index, std::uint64_t value);
+  Epoch(std::shared_ptr<EpochWords> words, std::size_t index, std::atomic<std::uint64_t>& word,
+        std::uint64_t value);
   ~Epoch();
   Epoch(const Epoch&) = delete;
   Epoch& operator=(const Epoch&) = delete;
@@ -36,6 +37,7 @@ class Epoch {
  private:
   const std::shared_ptr<EpochWords> words_;
   const std::size_t index_;
+  std::atomic<std::uint64_t>& word_;
   const std::uint64_t value_;
 };
 

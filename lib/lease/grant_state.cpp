@@ -48,10 +48,11 @@ std::vector<OwnedLease::Holder> GrantState::end() {
   return lease_.end();
 }
 
-void GrantState::confirmed(OwnedLease::Holder holder) {
+bool GrantState::confirmed(OwnedLease::Holder holder) {
   const std::lock_guard lock(mutex_);
-  lease_.confirmed(holder);
+  const bool was_holder = lease_.confirmed(holder);
   changed_.notify_all();
+  return was_holder;
 }
 
 void GrantState::lost(OwnedLease::Holder holder) {
@@ -65,9 +66,10 @@ bool GrantState::over() const {
   return lease_.over();
 }
 
-bool GrantState::only_lost_holders() const {
+/// Either nobody is left, or only those who are gone, and closing the keys keeps them out.
+bool GrantState::settleable() const {
   const std::lock_guard lock(mutex_);
-  return !lease_.held() && !lease_.awaited() && lease_.lost_holders() > 0;
+  return lease_.over() || (!lease_.held() && !lease_.awaited() && keys_fence());
 }
 
 bool GrantState::wait_confirmed(Deadline deadline) const {
@@ -80,7 +82,7 @@ bool GrantState::wait_confirmed(Deadline deadline) const {
 Revoked GrantState::settle() {
   // The keys are closed even so: a NIC may repeat a payload that it has delivered.
   if (over()) return close_keys() ? Revoked::quiescent : Revoked::quarantined;
-  if (only_lost_holders() && fence()) return Revoked::quiescent;
+  if (settleable() && fence()) return Revoked::quiescent;
   return writable() ? Revoked::quarantined : Revoked::quiescent;
 }
 
@@ -90,6 +92,13 @@ bool GrantState::fence() {
   lease_.fenced();
   changed_.notify_all();
   return true;
+}
+
+void GrantState::close() {
+  close_keys();
+  // Not even those that could not be closed may outlive their rails.
+  const std::lock_guard lock(keys_mutex_);
+  parts_.registrations.clear();
 }
 
 /// False if one of them can't keep out what a peer has begun.

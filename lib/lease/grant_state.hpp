@@ -44,9 +44,11 @@ class GrantState {
   bool hold(OwnedLease::Holder holder);
   /// Also takes the epoch word down, before it returns.
   std::vector<OwnedLease::Holder> end();
-  void confirmed(OwnedLease::Holder holder);
+  bool confirmed(OwnedLease::Holder holder);
   void lost(OwnedLease::Holder holder);
   bool over() const;
+  /// settle() would find it quiescent, and nothing more is to come.
+  bool settleable() const;
   /// Waits until no holder is left that may still confirm. False if the deadline passed first.
   bool wait_confirmed(Deadline deadline) const;
 
@@ -58,11 +60,10 @@ class GrantState {
   /// use the grant any more, whoever has confirmed or not; returns whether that is so.
   bool fence();
   /// Closes the keys because the rails are going.
-  void close() { close_keys(); }
+  void close();
 
  private:
   bool close_keys();
-  bool only_lost_holders() const;
 
   Parts parts_;
   const Clock::time_point expires_;

@@ -20,59 +20,65 @@ Clock::time_point end_of(Clock::time_point asked, Nanoseconds left) {
 
 }  // namespace
 
-ImportedGrants::RemotePtr ImportedGrants::find(std::uint64_t lease, const PeerState& peer) const {
-  const std::lock_guard lock(mutex_);
-  const auto entry = imports_.find(lease);
-  auto remote = entry == imports_.end() ? nullptr : entry->second.lock();
-  return remote && remote->peer().get() == &peer ? remote : nullptr;
+ImportedGrants::Key ImportedGrants::key_of(const RemoteState& remote) {
+  return {remote.peer()->link, remote.description().lease};
 }
 
+ImportedGrants::RemotePtr ImportedGrants::find(std::uint64_t lease, const PeerState& peer) const {
+  const std::lock_guard lock(mutex_);
+  const auto entry = imports_.find({peer.link, lease});
+  return entry == imports_.end() ? nullptr : entry->second.lock();
+}
+
+/// What is told about a lease is told in the order in which the table changes: the owner must not
+/// hear of a question before it hears that an earlier import was given back.
 ImportedGrants::Added ImportedGrants::add(const RemotePtr& remote) {
+  const PeerState& owner = *remote->peer();
+  const auto answer = std::make_shared<CompletionSlot>();
   RemotePtr known;
   {
     const std::lock_guard lock(mutex_);
-    // Forgotten imports would otherwise pile up; looked for now and then, so that adding stays
-    // cheap.
-    if ((imports_.size() & (imports_.size() + 1)) == 0)
-      std::erase_if(imports_, [](const auto& each) { return each.second.expired(); });
-    std::weak_ptr<RemoteState>& entry = imports_[remote->description().lease];
+    std::weak_ptr<RemoteState>& entry = imports_[key_of(*remote)];
     known = entry.lock();
-    if (!known || known->peer() != remote->peer()) {
-      known = remote;
-      entry = remote;
-    }
+    // One that is gone has no transfers any more: they would keep it.
+    if (!known) entry = known = remote;
+    const std::uint64_t request = next_request_++;
+    queries_[request] = {known, answer, Clock::now()};
+    tell_(owner.link, GrantQuery{request, known->description().lease});
   }
-  return {known, ask(known)};
-}
-
-/// The grant is in the table already, so that an end which comes before the answer finds it.
-std::shared_ptr<CompletionSlot> ImportedGrants::ask(const RemotePtr& remote) {
-  const PeerState& owner = *remote->peer();
-  const auto answer = std::make_shared<CompletionSlot>();
-  std::uint64_t request = 0;
-  {
-    const std::lock_guard lock(mutex_);
-    request = next_request_++;
-    queries_[request] = {remote, answer, Clock::now()};
-  }
-  tell_(owner.link, GrantQuery{request, remote->description().lease});
   if (!owner.up()) link_down(owner.link, owner.down_error());
-  return answer;
+  return {known, answer};
 }
 
 std::vector<ImportedGrants::RemotePtr> ImportedGrants::of(const PeerState* peer) const {
   std::vector<RemotePtr> found;
   const std::lock_guard lock(mutex_);
-  for (const auto& [lease, weak] : imports_)
-    if (auto remote = weak.lock(); remote && (!peer || remote->peer().get() == peer))
+  for (const auto& [key, weak] : imports_)
+    if (auto remote = weak.lock(); remote && (!peer || key.first == peer->link))
       found.push_back(std::move(remote));
   return found;
 }
 
-void ImportedGrants::give_back(RemoteState& remote) {
-  remote.users().close();
-  if (remote.users().idle())
-    tell_(remote.peer()->link, RevokeConfirmed{remote.description().lease});
+void ImportedGrants::give_back(const PeerState* peer) {
+  std::vector<RemotePtr> alive;  // until the lock is gone
+  const std::lock_guard lock(mutex_);
+  std::erase_if(imports_, [&](const auto& each) {
+    const auto& [key, weak] = each;
+    if (peer && key.first != peer->link) return false;
+    if (const RemotePtr remote = weak.lock()) {
+      alive.push_back(remote);
+      remote->users().close();
+      if (!remote->users().idle()) return false;
+    }
+    tell_(key.first, RevokeConfirmed{key.second});
+    return true;
+  });
+}
+
+void ImportedGrants::confirm(const Key& key) {
+  const std::lock_guard lock(mutex_);
+  imports_.erase(key);
+  tell_(key.first, RevokeConfirmed{key.second});
 }
 
 void ImportedGrants::take(const PeerState& from, const GrantStatus& status) {
@@ -90,25 +96,28 @@ void ImportedGrants::take(const PeerState& from, const GrantStatus& status) {
     return query.answer->complete(std::nullopt);
   }
   remote.users().close();
+  {
+    const std::lock_guard lock(mutex_);
+    imports_.erase(key_of(remote));
+  }
   query.answer->complete(Error(Code::stale, "the grant holds no more: its owner ended it"));
 }
 
 /// The confirmation goes out when the last operation under the grant has ended.
 void ImportedGrants::take(const PeerState& from, const RevokeRequest& request) {
-  const auto confirm = [this, link = from.link, lease = request.lease] {
-    tell_(link, RevokeConfirmed{lease});
-  };
+  const auto confirmed = [this, key = Key(from.link, request.lease)] { confirm(key); };
   const RemotePtr remote = find(request.lease, from);
-  if (!remote) return confirm();
+  if (!remote) return confirmed();
   remote->users().close();
   stop_(*remote, Error(Code::stale, "the owner ended the grant").with_peer(from.introduction.name));
-  remote->users().when_idle(confirm);
+  remote->users().when_idle(confirmed);
 }
 
 void ImportedGrants::link_down(LinkId link, const Error& why) {
   std::vector<std::shared_ptr<CompletionSlot>> unanswered;
   {
     const std::lock_guard lock(mutex_);
+    std::erase_if(imports_, [&](const auto& each) { return each.first.first == link; });
     std::erase_if(queries_, [&](const auto& each) {
       if (each.second.remote->peer()->link != link) return false;
       unanswered.push_back(each.second.answer);

@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/completion_slot.hpp"
@@ -32,10 +34,11 @@ class ImportedGrants {
     std::shared_ptr<CompletionSlot> answer;
   };
   Added add(const RemotePtr& remote);
-  /// Of one peer, or of all if it is null.
+  /// Those in use, of one peer, or of all if it is null.
   std::vector<RemotePtr> of(const PeerState* peer) const;
-  /// Tells the owner that it is used no more, if nothing is out under it.
-  void give_back(RemoteState& remote);
+  /// This engine leaves a peer (all if it is null): tells it of each of its grants that nothing is
+  /// out under, and that it will not be used any more.
+  void give_back(const PeerState* peer);
 
   // What owners say.
   void take(const PeerState& from, const GrantStatus& status);
@@ -49,12 +52,16 @@ class ImportedGrants {
     std::shared_ptr<CompletionSlot> answer;
     Clock::time_point asked;
   };
-  std::shared_ptr<CompletionSlot> ask(const RemotePtr& remote);
+  /// By the link to the owner and the number of the lease.
+  using Key = std::pair<LinkId, std::uint64_t>;
+  static Key key_of(const RemoteState& remote);
+  void confirm(const Key& key);
 
   const Tell tell_;
   const Stop stop_;
   mutable std::mutex mutex_;
-  std::unordered_map<std::uint64_t, std::weak_ptr<RemoteState>> imports_;
+  // All that this engine holds as far as their owners know, in use or not.
+  std::map<Key, std::weak_ptr<RemoteState>> imports_;
   std::unordered_map<std::uint64_t, Query> queries_;  // by the number of the request
   std::uint64_t next_request_ = 1;
 };

@@ -37,7 +37,9 @@ std::vector<OwnedGrants::GrantPtr> OwnedGrants::of_segment(const SegmentState& s
 }
 
 void OwnedGrants::end(GrantState& grant) {
-  for (const LinkId holder : grant.end()) tell_(holder, RevokeRequest{grant.description().lease});
+  const std::uint64_t lease = grant.description().lease;
+  for (const LinkId holder : grant.end()) tell_(holder, RevokeRequest{lease});
+  ended_(lease);
 }
 
 void OwnedGrants::end_expired(Clock::time_point now) {
@@ -47,10 +49,12 @@ void OwnedGrants::end_expired(Clock::time_point now) {
   }
   auto next = Clock::time_point::max();
   for (const GrantPtr& grant : all()) {
-    if (grant->expires() <= now)
-      end(*grant);
-    else
+    if (grant->expires() > now) {
       next = std::min(next, grant->expires());
+    } else {
+      end(*grant);
+      note_if_settleable(grant);
+    }
   }
   const std::lock_guard lock(mutex_);
   next_expiry_ = next;
@@ -63,13 +67,21 @@ void OwnedGrants::forget(const GrantState& grant) {
   const std::lock_guard lock(mutex_);
   const auto entry = grants_.find(grant.description().lease);
   if (entry != grants_.end() && entry->second.get() == &grant) grants_.erase(entry);
-  std::erase_if(over_, [&](const GrantPtr& each) { return each.get() == &grant; });
+  std::erase_if(settleable_, [&](const GrantPtr& each) { return each.get() == &grant; });
 }
 
-std::vector<OwnedGrants::GrantPtr> OwnedGrants::take_over() {
+/// Whoever waited for it may have settled and forgotten it by now.
+void OwnedGrants::note_if_settleable(const GrantPtr& grant) {
+  if (!grant->settleable()) return;
   const std::lock_guard lock(mutex_);
-  for (const GrantPtr& grant : over_) grants_.erase(grant->description().lease);
-  return std::exchange(over_, {});
+  const auto entry = grants_.find(grant->description().lease);
+  const bool noted = std::find(settleable_.begin(), settleable_.end(), grant) != settleable_.end();
+  if (entry != grants_.end() && entry->second == grant && !noted) settleable_.push_back(grant);
+}
+
+std::vector<OwnedGrants::GrantPtr> OwnedGrants::take_settleable() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(settleable_, {});
 }
 
 void OwnedGrants::clear() {
@@ -80,7 +92,7 @@ void OwnedGrants::clear() {
   }
   const std::lock_guard lock(mutex_);
   grants_.clear();
-  over_.clear();
+  settleable_.clear();
 }
 
 void OwnedGrants::take(LinkId from, const GrantQuery& query) {
@@ -95,15 +107,14 @@ void OwnedGrants::take(LinkId from, const GrantQuery& query) {
 void OwnedGrants::take(LinkId from, const RevokeConfirmed& confirmed) {
   const auto grant = known(confirmed.lease);
   if (!grant) return;
-  grant->confirmed(from);
-  if (!grant->over()) return;
-  // Whoever waited may have closed and forgotten it by now.
-  const std::lock_guard lock(mutex_);
-  if (grants_.contains(confirmed.lease)) over_.push_back(grant);
+  if (grant->confirmed(from)) note_if_settleable(grant);
 }
 
 void OwnedGrants::link_down(LinkId link) {
-  for (const GrantPtr& grant : all()) grant->lost(link);
+  for (const GrantPtr& grant : all()) {
+    grant->lost(link);
+    note_if_settleable(grant);
+  }
 }
 
 }  // namespace weft::core

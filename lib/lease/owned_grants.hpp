@@ -20,7 +20,9 @@ class OwnedGrants {
  public:
   using GrantPtr = std::shared_ptr<GrantState>;
   using Tell = std::function<void(LinkId, Notice)>;
-  explicit OwnedGrants(Tell tell) : tell_(std::move(tell)) {}
+  /// Hears of each grant that has ended, by itself too.
+  using Ended = std::function<void(std::uint64_t lease)>;
+  OwnedGrants(Tell tell, Ended ended) : tell_(std::move(tell)), ended_(std::move(ended)) {}
 
   void add(const GrantPtr& grant);
   /// Null if it does not hold (any more).
@@ -31,10 +33,11 @@ class OwnedGrants {
   void end(GrantState& grant);
   /// Ends those whose time is over.
   void end_expired(Clock::time_point now);
-  /// It is over and its keys are closed: nothing more is to be known of it.
+  /// It is settled: nothing more is to be known of it.
   void forget(const GrantState& grant);
-  /// Takes those out that are over, for the caller to close.
-  std::vector<GrantPtr> take_over();
+  /// Those that may be settled by now, though nobody may be waiting for it; each once.
+  std::vector<GrantPtr> take_settleable();
+  void note_if_settleable(const GrantPtr& grant);
   /// Closes all keys and forgets everything: the rails are going.
   void clear();
 
@@ -48,9 +51,10 @@ class OwnedGrants {
   std::vector<GrantPtr> all() const;
 
   const Tell tell_;
+  const Ended ended_;
   mutable std::mutex mutex_;
   std::unordered_map<std::uint64_t, GrantPtr> grants_;
-  std::vector<GrantPtr> over_;  // since they were looked for
+  std::vector<GrantPtr> settleable_;  // since they were looked for
   Clock::time_point next_expiry_ = Clock::time_point::max();
 };
 

@@ -38,8 +38,9 @@ class OwnedLease {
     ended_ = true;
     return holders_;
   }
-  /// A holder has stopped for good, because it was asked to or because it is leaving.
-  void confirmed(Holder holder) { std::erase(holders_, holder); }
+  /// A holder has stopped for good, because it was asked to or because it is leaving. False if it
+  /// was none.
+  bool confirmed(Holder holder) { return std::erase(holders_, holder) > 0; }
   /// A holder has gone without a word.
   void lost(Holder holder) { lost_ += std::erase(holders_, holder); }
   /// After the end: nothing that a peer has posted or will post reaches the memory any more.

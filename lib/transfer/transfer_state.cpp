@@ -145,13 +145,21 @@ void TransferState::end_early(State state, Error error) {
   if (!ended()) end_locked(state, std::move(error), std::move(lock));
 }
 
-void TransferState::end_overdue() {
+std::optional<Clock::time_point> TransferState::end_overdue(Clock::time_point now) {
   const std::string& name = peer().introduction.name;
-  if (submission_.due_by_lease)
-    return end_early(State::failed,
-                     Error(Code::stale, "the time of the grant is over").with_peer(name));
+  if (now < submission_.deadline) {
+    end_with_lease(Error(Code::stale, "the time of the grant is over").with_peer(name));
+    return ended() ? std::nullopt : std::optional(submission_.deadline);
+  }
   end_early(State::timed_out,
             Error(Code::timed_out, "the transfer's deadline passed").with_peer(name));
+  return std::nullopt;
+}
+
+void TransferState::end_with_lease(Error error) {
+  std::unique_lock lock(mutex_);
+  if (ended() || signal_raised_) return;
+  end_locked(State::failed, std::move(error), std::move(lock));
 }
 
 void TransferState::verified(const std::optional<Error>& error) {
@@ -196,7 +204,7 @@ void TransferState::plan_proofs() {
   proofs_planned_ = true;
   if (submission_.transport == TransportKind::relay || submission_.bytes == 0) return;
   if (prepared().direction == Direction::read) {
-    proofs_.push_back({.kind = Chunk::Kind::epoch});
+    if (!submission_.trusted) proofs_.push_back({.kind = Chunk::Kind::epoch});
     return;
   }
   for (std::size_t rail = 0; rail < shares_.size(); ++rail) {
@@ -236,9 +244,10 @@ void TransferState::carry_out(Next next, std::unique_lock<std::mutex> lock) {
       return host_.verify(self);
     }
     case Next::raise_signal: {
-      signalling_ = signal_raised_ = true;
+      signalling_ = signal_raised_ = let_go_ = true;
       const auto self = shared_from_this();
       lock.unlock();
+      host_.memory_let_go(*this);
       return host_.raise_signal(self);
     }
     case Next::end:
@@ -278,8 +287,10 @@ void TransferState::settle(std::unique_lock<std::mutex> lock) {
   changed_.notify_all();
   if (!announced_ || outstanding_ > 0 || signalling_ || settled_) return;
   settled_ = true;
+  const bool lets_go = !std::exchange(let_go_, true);
   const auto self = std::exchange(self_, nullptr);
   lock.unlock();
+  if (lets_go) host_.memory_let_go(*this);
   host_.transfer_quiescent(*this);
 }
 
@@ -291,11 +302,6 @@ bool TransferState::quiescent() const {
 bool TransferState::stopped() const {
   const std::lock_guard lock(mutex_);
   return ended() || cancel_asked_;
-}
-
-bool TransferState::signal_raised() const {
-  const std::lock_guard lock(mutex_);
-  return signal_raised_;
 }
 
 bool TransferState::signal_withheld() const {

@@ -1,6 +1,7 @@
 // One transfer from its submission to its end.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <memory>
@@ -51,7 +52,10 @@ class TransferHost {
   }
   /// It has reached its end; called once, before waiters wake.
   virtual void transfer_ended(TransferState& transfer) = 0;
-  /// Nothing touches its memory any more; called once, after transfer_ended().
+  /// Nothing touches memory on its behalf any more, at either side; called once. It may still wait
+  /// for its signal to be delivered.
+  virtual void memory_let_go(TransferState&) {}
+  /// It has ended, let go of its memory, and nobody works on it; called once, last.
   virtual void transfer_quiescent(TransferState& transfer) = 0;
 
  protected:
@@ -65,8 +69,9 @@ struct Submission {
   std::uint64_t bytes = 0;
   TransferOptions options;
   Blob signal_bytes;
-  Clock::time_point due;      // the deadline, or the end of the grant's time if that comes first
-  bool due_by_lease = false;  // it is the latter
+  Clock::time_point deadline;
+  Clock::time_point lease_end = Clock::time_point::max();  // of the grant's time
+  bool trusted = false;  // a read that needs no proof of its lease: for measurements only
   TransportKind transport = TransportKind::one_sided;
   std::shared_ptr<const std::vector<std::string>> rail_names;  // of the engine, for the report
 };
@@ -114,11 +119,15 @@ class TransferState : public std::enable_shared_from_this<TransferState> {
   void let_go();
   /// The signal went out, or why not.
   void signal_ended(const std::optional<Error>& error);
-  /// All it had to do under its grant is done.
-  bool signal_raised() const;
   /// When it ends whatever it has come to: its deadline, or that of its grant.
-  Clock::time_point due() const noexcept { return submission_.due; }
-  void end_overdue();
+  Clock::time_point due() const noexcept {
+    return std::min(submission_.deadline, submission_.lease_end);
+  }
+  /// Returns when to look again, if it has not ended: once its signal is raised it needs its grant
+  /// no more.
+  std::optional<Clock::time_point> end_overdue(Clock::time_point now);
+  /// Its grant has ended; without effect once it needs it no more.
+  void end_with_lease(Error error);
 
   // For the application.
   State state() const noexcept { return state_.load(std::memory_order_acquire); }
@@ -182,6 +191,7 @@ class TransferState : public std::enable_shared_from_this<TransferState> {
   bool signal_raised_ = false;
   bool signalling_ = false;  // raised, and not known to be delivered
   bool announced_ = false;   // callback and event are out
+  bool let_go_ = false;      // memory_let_go() was called
   bool settled_ = false;     // quiescent and let go
   std::optional<Error> error_;
   Clock::time_point ended_at_{};

@@ -69,7 +69,7 @@ struct Bench {
     Submission submission;
     submission.bytes = prepared->bytes;
     submission.prepared = std::move(prepared);
-    submission.due = deadline.when();
+    submission.deadline = deadline.when();
     submission.rail_names = names;
     auto transfer = std::make_shared<TransferState>(std::move(submission), host);
     transfer->start({0});

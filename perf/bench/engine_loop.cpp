@@ -29,7 +29,7 @@ Result<void> target(const EngineConfig& config, int answer, int life) {
   auto segment = engine->add(Memory::own(config.size * config.window));
   if (!segment) return fail(std::move(segment.error()));
   std::memset(segment->data(), 1, segment->size());
-  return segment->grant({}, Rights::read_write)
+  return segment->grant({}, Rights::read_write, config.ttl)
       .and_then([&](const Grant& grant) { return engine->publish("target", grant); })
       .map([&] {
         write_line(answer, engine->address());
@@ -67,7 +67,7 @@ Result<EngineResult> initiate(const EngineConfig& config, const std::string& add
   Config settings = engine_config(config);
   settings.listen = "";
   settings.progress = config.manual ? Progress::manual : Progress::threads;
-  auto engine = Engine::open(settings);
+  auto engine = config.open(settings);
   if (!engine) return fail(std::move(engine.error()));
   auto segment = engine->add(Memory::own(config.size * config.window));
   if (!segment) return fail(std::move(segment.error()));

@@ -6,7 +6,9 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <weft/engine.hpp>
 #include <weft/error.hpp>
 
 namespace weft::perf {
@@ -22,6 +24,9 @@ struct EngineConfig {
   bool manual = false;                          ///< The initiator polls by itself.
   std::chrono::milliseconds::rep max_ms = 500;  ///< Time measured; a fifth of it warms up before.
   std::chrono::milliseconds::rep timeout_ms = 30'000;
+  Nanoseconds ttl = unlimited;  ///< Of the target's grant.
+  /// How the initiator's engine is opened.
+  std::function<Result<Engine>(const Config&)> open = Engine::open;
 };
 
 struct EngineResult {

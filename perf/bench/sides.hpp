@@ -41,6 +41,7 @@ class Side {
   Side(const Side&) = delete;
   Side& operator=(const Side&) = delete;
   ~Side();
+  pid_t pid() const noexcept { return pid_; }
 
  private:
   pid_t pid_;

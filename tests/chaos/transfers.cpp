@@ -305,8 +305,10 @@ void Director::ended(TransferTruth& transfer, const Json& words) {
 }
 
 /// Nobody writes under a grant that has ended well: all who did have confirmed that they do not,
-/// unless the owner had lost them and could not ask.
+/// unless the owner had lost them and could not ask. A write with a signal ends when that is
+/// delivered, and needs its grant no more by then.
 void Director::check_grant_held(const TransferTruth& write) {
+  if (write.awaited || write.signal) return;
   const auto end = grant_ends_.find(write.grant);
   if (end == grant_ends_.end() || write.ended_at <= end->second.ended) return;
   constexpr auto time_to_hear = 500ms;

@@ -338,6 +338,35 @@ TEST_P(Guarded, ASlowHandshakeIsCut) {
   EXPECT_TRUE(gets_in(engine, files()));
 }
 
+TEST_P(Guarded, APeerThatFallsSilentIsDead) {
+  ControlConfig config = guarded(files());
+  config.heartbeat = 100ms;
+  config.death_after = 1500ms;
+  Engine engine("engine", 1, config);
+  Raw raw = Raw::connect(engine.plane->address());
+  const auto credentials = Credentials::load(files()).value();
+  Tls tls(*credentials, Tls::Role::dials, "");
+  std::vector<std::byte> heard;
+  ASSERT_TRUE(tls.receive({}, heard));
+  raw.send(Bytes(tls.take_output()));
+  while (!tls.established()) {
+    const Blob bytes = raw.receive();
+    ASSERT_FALSE(bytes.empty());
+    ASSERT_TRUE(tls.receive(bytes, heard));
+  }
+  tls.send(write_preamble(spoken_versions));
+  for (const ControlMessage& message :
+       {ControlMessage(Hello{introduce("a"), {}}), ControlMessage(Proof{.reason = "a raw socket"}),
+        ControlMessage(Choice{}), ControlMessage(Ready{})})
+    tls.send(encode(message).value());
+  raw.send(Bytes(tls.take_output()));
+  ASSERT_TRUE(engine.recorder->wait(Event::up));
+  const auto down = engine.recorder->wait(Event::down);
+  ASSERT_TRUE(down);
+  EXPECT_EQ(down->why->code(), Code::peer_down);
+  EXPECT_THAT(down->why->message(), HasSubstr("nothing was heard from the peer"));
+}
+
 TEST_P(Guarded, AHugeHandshakeIsCut) {
   Engine engine("engine", 1, guarded(files()));
   const std::string record("\x16\x03\x01\x40\x00", 5);

@@ -66,12 +66,14 @@ std::vector<Named> notices() {
           {"abandoned", Notice(LookupAbandoned{1})},
           {"reply", Notice(LookupReply{1, Blob(40)})},
           {"signal-failed", Notice(SignalFailed{1, Code::stale, "old"})},
-          {"revoke", Notice(RevokeRequest{1, 2})},
-          {"revoked", Notice(RevokeConfirmed{1})},
+          {"revoke", Notice(RevokeRequest{2})},
+          {"revoked", Notice(RevokeConfirmed{2})},
           {"query", Notice(GrantQuery{1, 2})},
-          {"status", Notice(GrantStatus{1, true})},
+          {"status", Notice(GrantStatus{1, true, std::chrono::seconds(5)})},
           {"detoured", Notice(DetouredMessage{Blob(48)})},
-          {"detour-taken", Notice(DetourTaken{})}};
+          {"detour-taken", Notice(DetourTaken{})},
+          {"check", Notice(CheckRequest{1, 2, {{0, 4096}, {8192, 1}}})},
+          {"checked", Notice(CheckReply{1, Code{}, 3})}};
 }
 
 std::vector<Named> messages() {
@@ -164,12 +166,16 @@ void write_grants(const Seeds& seeds) {
   grant.segment_size = 1 << 20;
   grant.lease = 1;
   grant.ranges = {{0, 4096}};
+  grant.epoch = 2;
   grant.keys = {{0, 0, 1}};
+  grant.epoch_keys = {{0, 64, 3}};
   seeds.add("one-range", encode_grant(grant));
   grant.rights = Rights::read_write;
   grant.place = {MemoryKind::device, 1, 2};
   grant.ranges = {{0, 4096}, {4096, 1}, {8192, (1 << 20) - 8192}};
+  grant.ttl = std::chrono::seconds(30);
   grant.keys.push_back({3, 1ULL << 40, ~0ULL});
+  grant.epoch_keys.push_back({3, 1ULL << 41, 4});
   seeds.add("three-ranges", encode_grant(grant));
 }
 

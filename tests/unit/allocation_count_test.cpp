@@ -141,7 +141,7 @@ TEST_P(AllocationCount, AMillionSmallTransfersLeaveNothing) {
       Submission submission;
       submission.bytes = prepared->bytes;
       submission.prepared = prepared;
-      submission.due = Clock::now() + 1h;
+      submission.deadline = Clock::now() + 1h;
       submission.rail_names = names;
       const auto transfer = std::make_shared<TransferState>(std::move(submission), host);
       transfer->start({0});

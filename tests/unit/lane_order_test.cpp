@@ -41,7 +41,7 @@ class LaneOrder : public testing::Test {
     submission.bytes = prepared->bytes;
     submission.prepared = prepared;
     submission.options.priority = priority;
-    submission.due = deadline.when();
+    submission.deadline = deadline.when();
     submission.rail_names = names_;
     auto transfer = std::make_shared<TransferState>(std::move(submission), host_);
     transfer->start({0});

@@ -89,7 +89,7 @@ class LaneTest : public testing::Test {
     if (!to) to = peer;
     Submission submission = make_submission(make_prepared(to, std::move(pieces)), {}, 3);
     submission.transport = kind;
-    submission.due = deadline.when();
+    submission.deadline = deadline.when();
     auto transfer = std::make_shared<TransferState>(std::move(submission), host);
     transfer->start(rails);
     for (const std::size_t rail : rails) host.lanes[rail]->add(transfer);

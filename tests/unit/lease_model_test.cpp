@@ -267,7 +267,8 @@ class World final : public TransferHost {
     if (!submitted_ && answer_->done() && !answer_->error())
       actions.push_back({"the holder submits", [this] { submit(); }});
     if (transfer_ && !transfer_->ended() && setting_.may_time_out)
-      actions.push_back({"the deadline passes", [this] { transfer_->end_overdue(); }});
+      actions.push_back(
+          {"the deadline passes", [this] { transfer_->end_overdue(Clock::time_point::max()); }});
     if (cut_ && !mourned_)
       actions.push_back({"the holder notices the cut", [this] {
                            mourned_ = true;
@@ -326,7 +327,8 @@ class World final : public TransferHost {
   void raise_signal(const std::shared_ptr<TransferState>&) override {}
   void offer_again(const std::shared_ptr<TransferState>& transfer) override { lane_.add(transfer); }
   void transfer_ended(TransferState&) override {}
-  void transfer_quiescent(TransferState&) override { remote_->users().leave(); }
+  void memory_let_go(TransferState&) override { remote_->users().leave(); }
+  void transfer_quiescent(TransferState&) override {}
 
   const Setting setting_;
   Choices& choices_;
@@ -338,8 +340,9 @@ class World final : public TransferHost {
   const std::shared_ptr<EpochWords> words_ =
       std::make_shared<EpochWords>(std::vector<EpochWords::Reader>{{0, &wire_}});
   OwnedGrants owned_{[this](LinkId, Notice notice) {
-    if (!cut_) to_holder_.push_back(std::move(notice));
-  }};
+                       if (!cut_) to_holder_.push_back(std::move(notice));
+                     },
+                     [](std::uint64_t) {}};
   std::shared_ptr<GrantState> grant_;
   bool ended_ = false, fenced_ = false, reused_ = false, cut_ = false;
 

@@ -33,7 +33,9 @@ class OwnedGrantsTest : public testing::Test {
   std::vector<std::pair<LinkId, Notice>> told;
   Nanoseconds left{};
   OwnedGrants owned{
-      [this](LinkId link, Notice notice) { told.emplace_back(link, std::move(notice)); }};
+      [this](LinkId link, Notice notice) { told.emplace_back(link, std::move(notice)); },
+      [this](std::uint64_t lease) { ended.push_back(lease); }};
+  std::vector<std::uint64_t> ended;
   const std::shared_ptr<SegmentState> segment = make_segment();
 };
 
@@ -68,12 +70,12 @@ TEST_F(OwnedGrantsTest, AskThoseWhoHoldThem) {
   owned.take(1, RevokeConfirmed{1});
   owned.take(4, RevokeConfirmed{1});
   EXPECT_EQ(grant->settle(), Revoked::quarantined);
-  EXPECT_THAT(owned.take_over(), IsEmpty());
+  EXPECT_THAT(owned.take_settleable(), IsEmpty());
   owned.take(2, RevokeConfirmed{1});
   EXPECT_TRUE(grant->wait_confirmed(Deadline::now()));
   EXPECT_EQ(grant->settle(), Revoked::quiescent);
-  EXPECT_THAT(owned.take_over(), ElementsAre(grant));
-  EXPECT_THAT(owned.of_segment(*segment), IsEmpty());
+  EXPECT_THAT(owned.take_settleable(), ElementsAre(grant));
+  EXPECT_THAT(owned.take_settleable(), IsEmpty()) << "each once";
 }
 
 TEST_F(OwnedGrantsTest, OfThoseWhoWentWithoutAWordAreQuarantined) {
@@ -129,7 +131,11 @@ TEST_F(OwnedGrantsTest, EndWithTheirTime) {
   EXPECT_THAT(asked_to_stop(), ElementsAre(1U));
   EXPECT_EQ(owned.find(1), nullptr);
   EXPECT_NE(owned.find(2), nullptr);
+  EXPECT_THAT(ended, ElementsAre(1U)) << "nobody finds it by name any more";
   EXPECT_EQ(grant->settle(), Revoked::quarantined) << "the end of its time frees no memory";
+  EXPECT_THAT(owned.take_settleable(), IsEmpty());
+  owned.take(1, RevokeConfirmed{1});
+  EXPECT_THAT(owned.take_settleable(), ElementsAre(grant)) << "though nobody asks";
 }
 
 TEST_F(OwnedGrantsTest, ForgottenWhileTheLastOneConfirmsLeaveNothingBehind) {

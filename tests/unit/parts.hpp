@@ -112,7 +112,7 @@ inline Submission make_submission(std::shared_ptr<const PreparedState> prepared,
   submission.bytes = prepared->bytes;
   submission.prepared = std::move(prepared);
   submission.options = std::move(options);
-  submission.due = soon().when();
+  submission.deadline = soon().when();
   submission.rail_names = std::move(names);
   return submission;
 }

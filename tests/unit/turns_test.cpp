@@ -29,7 +29,7 @@ class TurnsTest : public testing::Test {
   Transfer add(Priority priority, Nanoseconds left = 1h) {
     Submission submission = make_submission(prepared);
     submission.options.priority = priority;
-    submission.due = start + left;
+    submission.deadline = start + left;
     auto transfer = std::make_shared<TransferState>(std::move(submission), host);
     turns.add(transfer);
     return transfer;

@@ -72,13 +72,14 @@ void describe(CLI::App& app, Options& options) {
               "  weft decode --listen 10.0.0.2:7000 --secret-file weft.secret \\\n"
               "              --model Llama-3.1-8B --block-tokens 64\n",
               options.decode);
-  add_command(app, "prefill",
-              "Fills the KV blocks of requests with a pattern that depends on every position, and "
-              "writes them into the cache of a decode process, layer group by layer group.",
-              "  weft prefill --peer 127.0.0.1:7000 --model Llama-3.1-8B\n"
-              "  weft prefill --peer 10.0.0.2:7000 --secret-file weft.secret --model DeepSeek-V3 \\\n"
-              "               --dtype fp8 --tokens 32768 --requests 100 --layer-groups 16\n",
-              options.prefill);
+  add_command(
+      app, "prefill",
+      "Fills the KV blocks of requests with a pattern that depends on every position, and "
+      "writes them into the cache of a decode process, layer group by layer group.",
+      "  weft prefill --peer 127.0.0.1:7000 --model Llama-3.1-8B\n"
+      "  weft prefill --peer 10.0.0.2:7000 --secret-file weft.secret --model DeepSeek-V3 \\\n"
+      "               --dtype fp8 --tokens 32768 --requests 100 --layer-groups 16\n",
+      options.prefill);
   add_command(app, "demo",
               "Runs decode and prefill as two processes on this machine and shows what both "
               "measured.",

@@ -120,11 +120,14 @@ class WEFT_API Grant {
   ///
   /// `quarantined` if one does not by the deadline, or has gone without a word and can't be kept
   /// out by closing the grant's keys (Capability::fence): it may be frozen, with operations in its
-  /// NIC. May be called again, to wait for longer or to learn that the last one has confirmed.
+  /// NIC. May be called again, to wait for longer or to learn that the last one has confirmed. Not
+  /// from callbacks, like fence() and Segment::release().
   Result<Revoked> revoke(Deadline deadline);
-  /// revoke() without waiting: closes the grant's keys, so that whatever peers have posted under it
-  /// is refused on arrival. Their operations end with errors, and on some fabrics their connection
-  /// breaks. `unsupported` where a rail can't cut off one grant alone (Capability::fence).
+  /// revoke() without waiting for holders: closes the grant's keys, so that whatever peers have
+  /// posted under it is refused on arrival. Their operations end with errors of the fabric's, and
+  /// on some fabrics their connection breaks. `unsupported` where a rail can't cut off one grant
+  /// alone (Capability::fence); `quarantined` if a peer is within a copy (over shm) that does not
+  /// end in half a second.
   Result<Revoked> fence(Deadline deadline);
 
  private:

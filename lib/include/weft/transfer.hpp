@@ -116,8 +116,9 @@ struct TransferOptions {
   std::uint64_t cookie = 0;
   /// Also put an Event into the engine's queue at the end.
   bool event = false;
-  /// Called once at the end, on a progress thread (or inside the call that makes progress): it must
-  /// be short and must not wait for another transfer.
+  /// Called once at the end, on a thread of the engine's or inside the call that ends it (one that
+  /// makes progress, submit(), cancel(), disconnect(), close()): it must be short and must not
+  /// wait.
   std::function<void(const Ended&)> on_end = {};
   TransportKind transport = TransportKind::automatic;
   Priority priority = Priority::normal;

@@ -1,0 +1,209 @@
+// How long it takes until a fault is known: from a peer's death to the failed transfer, and from a
+// revocation to its answer.
+#include <fmt/format.h>
+#include <signal.h>
+
+#include <CLI/CLI.hpp>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <vector>
+#include <weft/engine.hpp>
+
+#include "sides.hpp"
+#include "spread.hpp"
+
+namespace {
+
+using namespace weft;
+using namespace weft::perf;
+using namespace std::chrono_literals;
+
+constexpr std::size_t size = 16 << 20;
+constexpr auto patience = 60s;
+// A frozen writer goes on after this.
+constexpr auto frozen_for = 300ms;
+
+Config config_for(const std::string& provider) {
+  Config config;
+  config.providers = {provider};
+  return config;
+}
+
+template <typename T>
+T must(Result<T> result) {
+  if (!result) throw std::runtime_error(result.error().to_string());
+  if constexpr (!std::is_void_v<T>) return std::move(*result);
+}
+
+Deadline soon() {
+  return Deadline::in(patience);
+}
+
+double milliseconds_since(Clock::time_point then) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - then).count();
+}
+
+/// An engine that grants its memory under "memory".
+struct Owner {
+  explicit Owner(const std::string& provider)
+      : engine(must(Engine::open(config_for(provider)))),
+        segment(must(engine.add(Memory::own(size)))),
+        grant(must(segment.grant({}, Rights::read_write))) {
+    std::memset(segment.data(), 1, size);
+    must(engine.publish("memory", grant));
+  }
+  Engine engine;
+  Segment segment;
+  Grant grant;
+};
+
+/// Writes all of it again and again, as one transfer.
+Transfer begin_writing(Engine& engine, const Segment& local, const Remote& there) {
+  const Pair all[] = {{0, 0, size}};
+  const Prepared prepared = must(engine.prepare(local, there, Direction::write, all));
+  const std::vector<std::uint32_t> again(1'000'000);
+  TransferOptions options;
+  options.deadline = Deadline::in(std::chrono::hours(1));
+  return must(engine.submit(prepared, again, options));
+}
+
+void wait_for_bytes(const Transfer& transfer) {
+  const Deadline deadline = soon();
+  while (transfer.report().bytes_done == 0 && !deadline.passed()) std::this_thread::yield();
+}
+
+/// What a process found out, in a line; "error ..." if it failed.
+template <typename Body>
+void tell(int fd, Body&& body) {
+  try {
+    write_line(fd, body());
+  } catch (const std::exception& error) {
+    write_line(fd, fmt::format("error {}", error.what()));
+  }
+}
+
+/// From a signal to the target's process to the end of the transfer that writes to it.
+std::string death(const std::string& provider, int signal) {
+  Pipe address, life, result;
+  const Side target([&] {
+    life.close_write();
+    tell(address.write_end(), [&] {
+      const Owner owner(provider);
+      write_line(address.write_end(), owner.engine.address());
+      wait_for_end(life.read_end());
+      return std::string();
+    });
+  });
+  const std::string where = must(read_line(address.read_end(), soon()));
+  const Side writer([&] {
+    tell(result.write_end(), [&] {
+      Engine engine = must(Engine::open(config_for(provider)));
+      const Segment local = must(engine.add(Memory::own(size)));
+      const Peer peer = must(engine.connect(where, soon()));
+      Transfer transfer = begin_writing(engine, local, must(engine.lookup(peer, "memory", soon())));
+      wait_for_bytes(transfer);
+      const auto begin = Clock::now();
+      kill(target.pid(), signal);
+      const auto ended = transfer.wait(soon());
+      return fmt::format("{} {}", milliseconds_since(begin),
+                         ended ? "done" : to_string(ended.error().code()));
+    });
+  });
+  return must(read_line(result.read_end(), soon()));
+}
+
+enum class Writer { live, slow, dead };
+
+/// How long revoke() takes while a writer is at it.
+std::string revocation(const std::string& provider, Writer how) {
+  Pipe address, go, writing, life, result;
+  const Side writer([&] {
+    life.close_write();
+    tell(writing.write_end(), [&] {
+      const std::string where = must(read_line(address.read_end(), soon()));
+      Engine engine = must(Engine::open(config_for(provider)));
+      const Segment local = must(engine.add(Memory::own(size)));
+      const Peer peer = must(engine.connect(where, soon()));
+      Transfer transfer = begin_writing(engine, local, must(engine.lookup(peer, "memory", soon())));
+      wait_for_bytes(transfer);
+      write_line(writing.write_end(), "writing");
+      wait_for_end(life.read_end());
+      return std::string();
+    });
+  });
+  const Side owning([&] {
+    tell(result.write_end(), [&] {
+      Owner owner(provider);
+      write_line(address.write_end(), owner.engine.address());
+      const Peer peer = must(owner.engine.accept(soon()));
+      if (must(read_line(writing.read_end(), soon())) != "writing")
+        throw std::runtime_error("the writer failed");
+      std::jthread thawing;
+      if (how == Writer::slow) {
+        kill(writer.pid(), SIGSTOP);
+        thawing = std::jthread([&] {
+          std::this_thread::sleep_for(frozen_for);
+          kill(writer.pid(), SIGCONT);
+        });
+      }
+      if (how == Writer::dead) {
+        kill(writer.pid(), SIGKILL);
+        const Deadline deadline = soon();
+        while (peer.up() && !deadline.passed()) std::this_thread::yield();
+      }
+      const auto begin = Clock::now();
+      const Revoked revoked = must(owner.grant.revoke(soon()));
+      return fmt::format("{} {}", milliseconds_since(begin),
+                         revoked == Revoked::quiescent ? "quiescent" : "quarantined");
+    });
+  });
+  return must(read_line(result.read_end(), soon()));
+}
+
+template <typename Once>
+void print(const std::string& provider, const std::string& what, unsigned rounds, Once&& once) {
+  std::vector<double> times;
+  std::string verdict;
+  for (unsigned round = 0; round < rounds; ++round) {
+    const std::string line = once();
+    char word[64] = "";
+    double time = 0;
+    if (std::sscanf(line.c_str(), "%lf %63s", &time, word) != 2) throw std::runtime_error(line);
+    times.push_back(time);
+    if (verdict.find(word) == std::string::npos)
+      verdict += (verdict.empty() ? "" : ", ") + std::string(word);
+  }
+  const Spread spread = spread_of(times);
+  fmt::print("{:<4} {:<44} {:>8.1f} ({:.1f}-{:.1f})  {}\n", provider, what, spread.median,
+             spread.least, spread.greatest, verdict);
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::vector<std::string> providers{"tcp", "shm"};
+  unsigned rounds = 7;
+  CLI::App app{"Milliseconds until a fault is known, as median (least-greatest), and what it is."};
+  app.add_option("--provider", providers, "tcp, shm")->delimiter(',');
+  app.add_option("--rounds", rounds, "Times that each is measured");
+  CLI11_PARSE(app, argc, argv);
+  try {
+    for (const std::string& provider : providers) {
+      print(provider, "SIGKILL of the target to the failed transfer", rounds,
+            [&] { return death(provider, SIGKILL); });
+      print(provider, "SIGSTOP of the target to the failed transfer", rounds,
+            [&] { return death(provider, SIGSTOP); });
+      print(provider, "revoke, the writer is alive", rounds,
+            [&] { return revocation(provider, Writer::live); });
+      print(provider, "revoke, the writer is frozen for 300 ms", rounds,
+            [&] { return revocation(provider, Writer::slow); });
+      print(provider, "revoke, the writer was killed", rounds,
+            [&] { return revocation(provider, Writer::dead); });
+    }
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "weft-fault-times: {}\n", error.what());
+    return 1;
+  }
+}
