@@ -18,7 +18,7 @@ using namespace std::chrono_literals;
 constexpr auto beat = 2ms;
 // A transfer or a call may end so long after its deadline on a busy machine; more where the process
 // stood still.
-constexpr auto patience = 2s;
+constexpr auto patience = 1s, patience_with_calls = 2s;
 // When a signal that came once is looked for again.
 constexpr auto echo_time = 300ms;
 
@@ -132,7 +132,7 @@ void Life::run_timed(const Json& order, std::function<Json(Deadline)> call) {
   tasks_.run([this, order, deadline, stalls_before, call = std::move(call)] {
     Json words = call(deadline);
     const Nanoseconds late = Clock::now() - deadline.when();
-    if (late > patience + 2 * (stalls_.total() - stalls_before))
+    if (late > patience_with_calls + 2 * (stalls_.total() - stalls_before))
       violation("deadline", 0,
                 fmt::format("a call came back {} ms too late: {}", late / 1ms,
                             order.at("do").get<std::string>()));

@@ -77,10 +77,14 @@ bool Director::step_transfer() {
   if (open.empty()) return false;
   NodeTruth& node = nodes_[random_.pick(open)];
   LifeTruth& life = *node.life;
-  std::vector<std::uint64_t> usable;
-  for (const auto& [id, grant] : grants_)
-    if (grant.state == GrantTruth::State::holds && grant.held_by.contains(node.index))
-      usable.push_back(id);
+  std::vector<std::uint64_t> usable, of_frozen;
+  for (const auto& [id, grant] : grants_) {
+    if (grant.state != GrantTruth::State::holds || !grant.held_by.contains(node.index)) continue;
+    usable.push_back(id);
+    if (nodes_[grant.node].frozen_until) of_frozen.push_back(id);
+  }
+  // What goes to who does not answer ends by its deadline alone.
+  if (!of_frozen.empty() && random_.chance(0.3)) usable = of_frozen;
   std::vector<std::pair<std::size_t, std::size_t>> free;
   for (std::size_t i = 0; i < life.segments.size(); ++i)
     for (std::size_t j = 0; j < life.segments[i].slots.size(); ++j)
