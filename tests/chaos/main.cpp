@@ -14,8 +14,6 @@
 namespace weft::chaos {
 namespace {
 
-constexpr int skipped = 77;  // as test runners understand it
-
 void tell(const Director& director, const Violation& violation) {
   fmt::print("VIOLATION at step {}: {}: {}\n", director.step(), violation.kind(), violation.what());
   for (const std::string& line : director.history().about(violation.grant(), violation.transfer()))
