@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "control_generated.h"
+#include "wire/aligned.hpp"
 #include "wire/ttl.hpp"
 
 namespace weft::core {
@@ -275,6 +276,7 @@ Result<ControlMessage> from(const fb::CheckRequest& check) {
   if (check.ranges() == nullptr || check.ranges()->size() == 0 ||
       check.ranges()->size() > limits::checked_ranges)
     return malformed("a check of {} ranges", check.ranges() ? check.ranges()->size() : 0);
+  if (!is_aligned(*check.ranges())) return malformed("the ranges of a check lie askew");
   CheckRequest out{check.request(), check.lease(), {}};
   for (const fb::CheckedRange* range : *check.ranges())
     out.ranges.push_back({range->offset(), range->length()});

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "grant_generated.h"
+#include "wire/aligned.hpp"
 #include "wire/ttl.hpp"
 
 namespace weft::core {
@@ -10,8 +11,8 @@ namespace {
 
 constexpr std::uint16_t version = 2;
 // Far above any real machine.
-constexpr std::size_t max_rails = 256;
-constexpr std::size_t max_name = 255;
+constexpr std::size_t most_rails = 256;
+constexpr std::size_t longest_name = 255;
 
 bool ranges_hold(const std::vector<Range>& ranges, std::uint64_t size) {
   std::uint64_t end = 0;
@@ -23,20 +24,12 @@ bool ranges_hold(const std::vector<Range>& ranges, std::uint64_t size) {
   return !ranges.empty();
 }
 
-/// The verifier of flatbuffers looks where a vector begins, not whether its structs lie as they
-/// must.
-template <typename Struct>
-bool is_aligned(const flatbuffers::Vector<const Struct*>& structs) {
-  return structs.size() == 0 ||
-         reinterpret_cast<std::uintptr_t>(structs.Data()) % alignof(Struct) == 0;
-}
-
 /// False if there are too many, or one of a rail that no machine has.
 template <typename WireKey>
 bool read_keys(const flatbuffers::Vector<const WireKey*>& from, std::vector<RailKey>& into) {
-  if (from.size() > max_rails || !is_aligned(from)) return false;
+  if (from.size() > most_rails || !is_aligned(from)) return false;
   for (const WireKey* key : from) {
-    if (key->rail() >= max_rails) return false;
+    if (key->rail() >= most_rails) return false;
     into.push_back({key->rail(), key->base(), key->key()});
   }
   return true;
@@ -86,7 +79,7 @@ Result<GrantDescription> decode_grant(Bytes bytes) {
     return fail(
         Code::protocol_mismatch,
         fmt::format("the grant has version {}, this engine reads {}", wire.version(), version));
-  if (wire.engine()->size() == 0 || wire.engine()->size() > max_name)
+  if (wire.engine()->size() == 0 || wire.engine()->size() > longest_name)
     return malformed("its engine has no proper name");
   if (wire.ranges()->size() > max_granted_ranges || !is_aligned(*wire.ranges()))
     return malformed("it lists more ranges than any grant may have, or they lie askew");
