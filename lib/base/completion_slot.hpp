@@ -14,7 +14,8 @@ namespace weft::core {
 
 class CompletionSlot {
  public:
-  /// Called once, before waiters wake, by the thread that completes.
+  /// Called once, before waiters wake, by the thread that completes, and then let go: what it holds
+  /// may hold this.
   void on_complete(std::function<void(const Error*)> call) { call_ = std::move(call); }
 
   /// Without effect the second time.
@@ -25,7 +26,7 @@ class CompletionSlot {
       claimed_ = true;
       error_ = error;
     }
-    if (call_) call_(error_ ? &*error_ : nullptr);
+    if (const auto call = std::exchange(call_, nullptr)) call(error_ ? &*error_ : nullptr);
     const std::lock_guard lock(mutex_);
     done_.store(true, std::memory_order_release);
     changed_.notify_all();

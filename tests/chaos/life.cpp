@@ -278,7 +278,9 @@ void Life::signalled(Awaited& awaited, const Error* error) {
 
 void Life::give_up(const Json& order) {
   const std::lock_guard lock(mutex_);
-  awaited_.erase(order.at("transfer").get<std::uint64_t>());
+  const auto awaited = awaited_.extract(order.at("transfer").get<std::uint64_t>());
+  // What is called at its end holds it, and nobody calls that any more.
+  if (!awaited.empty()) awaited.mapped()->handle.reset();
 }
 
 /// Each transfer has a signal of its own: there can be no second one.

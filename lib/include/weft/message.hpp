@@ -24,6 +24,7 @@ struct NotifyOptions {
   std::uint64_t cookie = 0;
   bool event = false;  ///< Put an Event into the engine's queue.
   /// Called once, on a progress thread: short, and without waiting. Null error: it arrived.
+  /// Then it is let go, with all that it holds.
   std::function<void(std::uint64_t cookie, const Error* error)> on_end = {};
 };
 

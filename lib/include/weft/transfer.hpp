@@ -118,7 +118,7 @@ struct TransferOptions {
   bool event = false;
   /// Called once at the end, on a thread of the engine's or inside the call that ends it (one that
   /// makes progress, submit(), cancel(), disconnect(), close()): it must be short and must not
-  /// wait.
+  /// wait. Afterwards it is let go, with all that it holds.
   std::function<void(const Ended&)> on_end = {};
   TransportKind transport = TransportKind::automatic;
   Priority priority = Priority::normal;
