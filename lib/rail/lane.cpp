@@ -276,11 +276,16 @@ void Lane::chunk_ended(Op& op, const providers::Completion& completion) {
       return path_failed(transfer, route, chunk, error);
     return transfer.failed(chunk, std::move(error));
   }
-  op.route->works();
+  Route& route = *op.route;
+  const bool spare = op.spare;
+  route.works();
   ++operations_done_;
   bytes_done_ += chunk.length;
   free_op(op);
-  transfer.completed(rail_, chunk);
+  const auto proof = transfer.completed(rail_, chunk);
+  if (!proof) return;
+  if (route.dead) return transfer.give_back(*proof);
+  send_off(transfer, route, one_sided_, *proof, spare);  // in the place that has just become free
 }
 
 void Lane::peer_died(Route& route) {

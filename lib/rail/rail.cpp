@@ -92,9 +92,9 @@ void Rail::bury(const Route& route) {
 
 std::size_t Rail::progress() {
   std::size_t done = endpoint_->poll();
-  done += one_sided_->progress();
   done += relay_transport_->progress();
   done += lane_.pump();
+  done += one_sided_->progress();  // at once what the lane has just handed to it
   done += channel_.pump();
   if (done > 0) {
     if (!dying_.empty()) bury_the_dead();

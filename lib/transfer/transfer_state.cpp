@@ -9,7 +9,8 @@
 namespace weft::core {
 
 TransferState::TransferState(Submission submission, TransferHost& host)
-    : submission_(std::move(submission)),
+    : on_end_(std::exchange(submission.options.on_end, nullptr)),
+      submission_(std::move(submission)),
       host_(host),
       started_(Clock::now()),
       cursor_(submission_.prepared->pieces, submission_.picks ? &*submission_.picks : nullptr),
@@ -60,9 +61,7 @@ bool TransferState::take_proof(std::size_t rail, Chunk::Kind kind, Chunk& into) 
   if (ended() || cancel_asked_) return false;
   const auto owed = find_proof(rail);
   if (owed == proofs_.end() || owed->kind != kind) return false;
-  into = *owed;
-  proofs_.erase(owed);
-  went_out(into);
+  into = take_proof(owed);
   return true;
 }
 
@@ -91,14 +90,28 @@ void TransferState::came_home(const Chunk& chunk) {
   free_slots_.push_back(chunk.slot);
 }
 
-void TransferState::completed(std::size_t rail, const Chunk& chunk) {
+std::optional<Chunk> TransferState::completed(std::size_t rail, const Chunk& chunk) {
   std::unique_lock lock(mutex_);
   came_home(chunk);
-  if (chunk.proof()) return carry_out(next_step(), std::move(lock));
-  bytes_done_ += chunk.length;
-  shares_[rail].operations += 1;
-  shares_[rail].bytes += chunk.length;
-  carry_out(next_step(), std::move(lock));
+  if (!chunk.proof()) {
+    bytes_done_ += chunk.length;
+    shares_[rail].operations += 1;
+    shares_[rail].bytes += chunk.length;
+  }
+  const Next next = next_step();
+  if (next == Next::prove)
+    if (const auto owed = find_proof(rail);
+        owed != proofs_.end() && owed->kind == Chunk::Kind::epoch)
+      return take_proof(owed);
+  carry_out(next, std::move(lock));
+  return std::nullopt;
+}
+
+Chunk TransferState::take_proof(std::vector<Chunk>::const_iterator owed) {
+  Chunk proof = *owed;
+  proofs_.erase(owed);
+  went_out(proof);
+  return proof;
 }
 
 void TransferState::give_back(const Chunk& chunk) {
@@ -146,13 +159,13 @@ void TransferState::end_early(State state, Error error) {
 }
 
 std::optional<Clock::time_point> TransferState::end_overdue(Clock::time_point now) {
-  const std::string& name = peer().introduction.name;
   if (now < submission_.deadline) {
-    end_with_lease(Error(Code::stale, "the time of the grant is over").with_peer(name));
+    end_with_lease(prepared().remote->expired_error());
     return ended() ? std::nullopt : std::optional(submission_.deadline);
   }
-  end_early(State::timed_out,
-            Error(Code::timed_out, "the transfer's deadline passed").with_peer(name));
+  end_early(
+      State::timed_out,
+      Error(Code::timed_out, "the transfer's deadline passed").with_peer(peer().introduction.name));
   return std::nullopt;
 }
 
@@ -272,10 +285,10 @@ void TransferState::end_locked(State state, std::optional<Error> error,
   state_.store(state, std::memory_order_release);
   lock.unlock();
   host_.transfer_ended(*this);
-  if (submission_.options.on_end) {
+  if (const auto on_end = std::exchange(on_end_, nullptr)) {
     const Ended ended{state, submission_.options.cookie, error_ ? &*error_ : nullptr};
     const InCallback here;
-    submission_.options.on_end(ended);
+    on_end(ended);
   }
   lock.lock();
   announced_ = true;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -90,7 +91,8 @@ class TransferState : public std::enable_shared_from_this<TransferState> {
   std::optional<Chunk::Kind> owed_proof(std::size_t rail) const;
   /// Takes one of that kind; false if somebody else was faster.
   bool take_proof(std::size_t rail, Chunk::Kind kind, Chunk& into);
-  void completed(std::size_t rail, const Chunk& chunk);
+  /// What this rail is to carry next, without a turn: the proof that a read counts.
+  std::optional<Chunk> completed(std::size_t rail, const Chunk& chunk);
   /// The chunk was certainly not carried out, or may be carried out again: somebody else may; in
   /// the case of a proof, its rail.
   void give_back(const Chunk& chunk);
@@ -157,6 +159,7 @@ class TransferState : public std::enable_shared_from_this<TransferState> {
   void plan_proofs();
   bool needs_no_proof() const;
   std::vector<Chunk>::const_iterator find_proof(std::size_t rail) const;
+  Chunk take_proof(std::vector<Chunk>::const_iterator owed);
   void went_out(Chunk& chunk);
   void came_home(const Chunk& chunk);
   /// What follows when chunks have come home. With the lock held.
@@ -165,6 +168,7 @@ class TransferState : public std::enable_shared_from_this<TransferState> {
   void end_locked(State state, std::optional<Error> error, std::unique_lock<std::mutex> lock);
   void settle(std::unique_lock<std::mutex> lock);
 
+  std::function<void(const Ended&)> on_end_;  // of the options; may hold what holds this
   const Submission submission_;
   TransferHost& host_;
   const Clock::time_point started_;

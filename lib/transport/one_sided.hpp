@@ -3,7 +3,7 @@
 
 #include <limits>
 
-#include "message/buffer_pool.hpp"
+#include "transport/epoch_reader.hpp"
 #include "transport/transport.hpp"
 
 namespace weft::core {
@@ -14,23 +14,26 @@ class OneSided final : public Transport, private providers::CompletionHandler {
       : endpoint_(endpoint),
         rail_(rail),
         chunk_limit_(chunk_limit),
-        landings_(endpoint, sizeof(std::uint64_t)) {}
+        epochs_(endpoint, rail, [this](Op& op, const providers::Completion& completion) {
+          sink().chunk_ended(op, completion);
+        }) {}
 
-  /// Makes room for epoch words to be read into. May block; before the first peer is met.
-  Result<void> prepare();
+  /// May block; before the first peer is met.
+  Result<void> prepare() { return epochs_.prepare(); }
 
   std::uint64_t chunk_limit(const Route&) const override { return chunk_limit_; }
   std::size_t room(const Route&) const override { return std::numeric_limits<std::size_t>::max(); }
   providers::Post post(Op& op) override;
+  std::size_t progress() override { return epochs_.progress(); }
+  void peer_died(Route& route) override { epochs_.peer_died(route); }
 
  private:
-  providers::Post read_epoch(Op& op);
   void completed(providers::Posted& posted, const providers::Completion& completion) override;
 
   providers::Endpoint& endpoint_;
   const std::size_t rail_;
   const std::uint64_t chunk_limit_;
-  BufferPool landings_;
+  EpochReader epochs_;
 };
 
 }  // namespace weft::core

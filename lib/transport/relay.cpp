@@ -18,7 +18,7 @@ using wire::RelayHead;
 
 enum class Kind : std::uint8_t { write = 1, read, answer, proof };
 
-constexpr std::uint64_t receive_number = 0;
+constexpr std::uint64_t for_receives = 0;
 
 }  // namespace
 
@@ -125,7 +125,7 @@ void Relay::peer_died(Route& route) {
 
 void Relay::completed(providers::Posted& posted, const providers::Completion& completion) {
   auto& buffer = static_cast<Buffer&>(posted);
-  if (buffer.number != receive_number) {
+  if (buffer.number != for_receives) {
     if (!buffer.out) return;  // reported before
     if (completion.ok)
       sends_.put_back(buffer);
@@ -290,7 +290,7 @@ void Relay::post_failed_receives() {
 
 void Relay::post_receive(Buffer& buffer) {
   buffer.handler = this;
-  buffer.number = receive_number;
+  buffer.number = for_receives;
   const providers::Post post =
       endpoint_.receive(buffer, {buffer.data, receives_.buffer_bytes(), buffer.descriptor},
                         providers::MessageClass::relay);

@@ -5,7 +5,6 @@
 #include <cstdint>
 
 #include "endpoint.hpp"
-#include "message/buffer_pool.hpp"
 #include "peer/route.hpp"
 #include "transfer/cursor.hpp"
 
@@ -20,9 +19,8 @@ struct Op : providers::Posted {
   Route* route = nullptr;
   Transport* transport = nullptr;
   Chunk chunk;
-  Buffer* landing = nullptr;  // of an epoch word
-  bool out = false;           // posted, and not ended
-  bool spare = false;         // in the room that is kept for class latency
+  bool out = false;    // posted, and not ended
+  bool spare = false;  // in the room that is kept for class latency
 };
 
 /// Learns how a chunk ended, exactly once for each that was posted.

@@ -287,7 +287,12 @@ class World final : public TransferHost {
     transfer_ = std::make_shared<TransferState>(std::move(submission), *this);
     transfer_->start({0});
     lane_.add(transfer_);
+    step();
+  }
+  /// As the rail does it.
+  void step() {
     lane_.pump();
+    rma_.progress();
   }
 
   void add_wire(std::vector<Action>& actions) {
@@ -296,7 +301,7 @@ class World final : public TransferHost {
       if (flight.landed)
         actions.push_back({"an operation is completed", [this, i] {
                              wire_.complete(i);
-                             lane_.pump();
+                             step();
                              check_read();
                            }});
       else

@@ -133,19 +133,20 @@ TEST_F(TransferTest, OfEmptyPiecesIsDoneAtOnce) {
 TEST_F(TransferTest, AReadCountsOnlyOnceItsLeaseIsProven) {
   begin(scattered(2, 10), true, {0, 1}, Direction::read);
   const auto chunks = take(2);
-  transfer->completed(0, chunks[0]);
-  EXPECT_FALSE(transfer->owed_proof(0)) << "a chunk is out still";
-  transfer->completed(0, chunks[1]);
+  EXPECT_FALSE(transfer->completed(0, chunks[0])) << "a chunk is out still";
+  EXPECT_FALSE(transfer->owed_proof(0));
+  // The rail with the last chunk carries it next; if it can't, any may, and only one does.
+  std::optional<Chunk> proof = transfer->completed(0, chunks[1]);
+  ASSERT_TRUE(proof);
+  EXPECT_EQ(proof->kind, Chunk::Kind::epoch);
   EXPECT_EQ(transfer->state(), State::active);
-  // Any rail may carry it, and only one does.
-  EXPECT_EQ(transfer->owed_proof(1), Chunk::Kind::epoch);
-  Chunk proof;
-  ASSERT_TRUE(transfer->take_proof(1, Chunk::Kind::epoch, proof));
+  EXPECT_FALSE(transfer->owed_proof(1));
+  transfer->give_back(*proof);
+  EXPECT_EQ(transfer->owed_proof(0), Chunk::Kind::epoch);
+  ASSERT_TRUE(transfer->take_proof(1, Chunk::Kind::epoch, *proof));
   EXPECT_FALSE(transfer->owed_proof(0));
   EXPECT_TRUE(host.signals.empty());
-  transfer->give_back(proof);
-  ASSERT_TRUE(transfer->take_proof(0, Chunk::Kind::epoch, proof));
-  transfer->completed(0, proof);
+  EXPECT_FALSE(transfer->completed(1, *proof));
   ASSERT_EQ(host.signals.size(), 1U);
   transfer->signal_ended(std::nullopt);
   EXPECT_EQ(transfer->placed(), (std::vector{Placed::all, Placed::all}));
@@ -154,10 +155,11 @@ TEST_F(TransferTest, AReadCountsOnlyOnceItsLeaseIsProven) {
 
 TEST_F(TransferTest, AReadWhoseLeaseHasEndedIsWorthNothing) {
   begin(scattered(2, 10), false, {0}, Direction::read);
-  for (const Chunk& chunk : take(2)) transfer->completed(0, chunk);
-  Chunk proof;
-  ASSERT_TRUE(transfer->take_proof(0, Chunk::Kind::epoch, proof));
-  transfer->failed(proof, Error(Code::stale, "over"));
+  const auto chunks = take(2);
+  transfer->completed(0, chunks[0]);
+  const auto proof = transfer->completed(0, chunks[1]);
+  ASSERT_TRUE(proof);
+  transfer->failed(*proof, Error(Code::stale, "over"));
   EXPECT_EQ(transfer->placed(), (std::vector{Placed::unknown, Placed::unknown}));
   expect_over(State::failed);
 }
