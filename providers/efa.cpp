@@ -12,7 +12,7 @@ namespace weft::providers {
 namespace {
 
 constexpr std::string_view direct = "efa-direct";
-constexpr Way ways[] = {{"efa", direct, false}, {"efa", "efa"}};
+constexpr Way efa_ways[] = {{"efa", direct, false}, {"efa", "efa"}};
 
 // The two fabrics of one NIC do not understand each other, and libfabric calls both FI_PROTO_EFA.
 constexpr std::uint32_t direct_protocol = 0x65666164;  // "efad"
@@ -33,12 +33,12 @@ enum Status : int {
   unestablished_unresponsive = 4126,
 };
 
-void hints(fi_info& hints) {
+void efa_hints(fi_info& hints) {
   hints.domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
   hints.addr_format = FI_ADDR_EFA;
 }
 
-void quirks(const fi_info& info, Capability& record) {
+void efa_quirks(const fi_info& info, Capability& record) {
   if (info.fabric_attr->name == direct) record.protocol = direct_protocol;
   // The target's NIC checks keys, ranges and rights.
   record.keys_enforced = true;
@@ -144,10 +144,10 @@ bool path_failed(int provider_code) {
 
 const Spec efa = {
     .name = "efa",
-    .ways = ways,
+    .ways = efa_ways,
     .ways_by_nic = true,
-    .hints = hints,
-    .quirks = quirks,
+    .hints = efa_hints,
+    .quirks = efa_quirks,
     .merit = "its NIC moves the bytes",
     // Without one the provider calls abort() when a peer dies during the handshake.
     .event_queue = true,

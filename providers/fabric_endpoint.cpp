@@ -65,7 +65,7 @@ Post as_post(ssize_t result) {
 }
 
 /// Order matters: closed from the last to the first.
-struct Handles {
+struct OpenHandles {
   FidPtr<fid_fabric> fabric;
   FidPtr<fid_domain> domain;
   FidPtr<fid_eq> events;
@@ -81,7 +81,7 @@ struct Handles {
 class FabricEndpoint final : public Endpoint {
  public:
   ~FabricEndpoint() override {
-    if (shared_) shared_->leave_behind(std::make_shared<Handles>(std::move(handles_)));
+    if (shared_) shared_->leave_behind(std::make_shared<OpenHandles>(std::move(handles_)));
   }
   Result<void> open(const Spec& spec, const Way& way, const fi_info& nic);
 
@@ -147,7 +147,7 @@ class FabricEndpoint final : public Endpoint {
 
   const Spec* spec_ = nullptr;
   InfoPtr info_;
-  Handles handles_;
+  OpenHandles handles_;
   std::unique_ptr<SharedEndpoint> shared_;  // where endpoints of one process share memory
   Capability record_;
   Blob address_;

@@ -19,11 +19,11 @@
 namespace weft::providers {
 namespace {
 
-constexpr Way ways[] = {{"shm"}};
+constexpr Way fi_shm_ways[] = {{"shm"}};
 
-void hints(fi_info&) {}
+void fi_shm_hints(fi_info&) {}
 
-void quirks(const fi_info&, Capability& record) {
+void fi_shm_quirks(const fi_info&, Capability& record) {
   record.same_host_only = true;
   // Zero-based addresses and FI_DELIVERY_COMPLETE: without both, 1.17 lets writes with a wrong key
   // land.
@@ -97,10 +97,10 @@ void remove_leftovers() {
 
 const Spec fi_shm = {
     .name = "fi_shm",
-    .ways = ways,
+    .ways = fi_shm_ways,
     .serialise = true,
-    .hints = hints,
-    .quirks = quirks,
+    .hints = fi_shm_hints,
+    .quirks = fi_shm_quirks,
     .merit = "it reaches other processes of this machine",
     .is_nic = false,
     .prepare = remove_leftovers,

@@ -1,13 +1,22 @@
-// What libfabric hands from one thread to another, told to the thread sanitizer, which does not see
-// into libfabric: without it every byte that arrives by a message looks like a race.
+// Which sanitizer this is built with. And what libfabric hands from one thread to another, told to
+// the thread sanitizer, which does not see into libfabric: without it every byte that arrives by a
+// message looks like a race.
 #pragma once
 
 #if defined(__has_feature)
 #if __has_feature(thread_sanitizer)
 #define WEFT_THREAD_SANITIZER
 #endif
-#elif defined(__SANITIZE_THREAD__)
+#if __has_feature(address_sanitizer)
+#define WEFT_ADDRESS_SANITIZER
+#endif
+#else
+#if defined(__SANITIZE_THREAD__)
 #define WEFT_THREAD_SANITIZER
+#endif
+#if defined(__SANITIZE_ADDRESS__)
+#define WEFT_ADDRESS_SANITIZER
+#endif
 #endif
 
 #ifdef WEFT_THREAD_SANITIZER

@@ -6,17 +6,17 @@ namespace weft::providers {
 namespace {
 
 constexpr std::string_view by_rxm = "tcp;ofi_rxm";
-constexpr Way ways[] = {{"net"}, {"tcp"}, {by_rxm}};
+constexpr Way tcp_ways[] = {{"net"}, {"tcp"}, {by_rxm}};
 
 // libfabric has FI_PROTO_RXM for all that ofi_rxm makes, over verbs too, where it has the same kind
 // of address.
 constexpr std::uint32_t rxm_protocol = 0x74727877;  // "trxw"
 
-void hints(fi_info& hints) {
+void tcp_hints(fi_info& hints) {
   hints.addr_format = FI_FORMAT_UNSPEC;
 }
 
-void quirks(const fi_info& info, Capability& record) {
+void tcp_quirks(const fi_info& info, Capability& record) {
   if (info.fabric_attr->prov_name == by_rxm) record.protocol = rxm_protocol;
   // Keys and ranges are checked by the target's provider; under FI_DELIVERY_COMPLETE, which is
   // always set, a refusal also reaches the initiator (as a cut connection).
@@ -38,11 +38,11 @@ void quirks(const fi_info& info, Capability& record) {
 // (prov/net/src/xnet_domain.c: its lock is of no kind for reliable datagrams): connections break.
 const Spec tcp = {
     .name = "tcp",
-    .ways = ways,
+    .ways = tcp_ways,
     .chosen_by_ip = true,
     .serialise = true,
-    .hints = hints,
-    .quirks = quirks,
+    .hints = tcp_hints,
+    .quirks = tcp_quirks,
     .merit = "it carries the address that rails were asked for on",
 };
 

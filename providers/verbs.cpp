@@ -7,9 +7,9 @@
 namespace weft::providers {
 namespace {
 
-constexpr Way ways[] = {{"verbs;ofi_rxm"}};
+constexpr Way verbs_ways[] = {{"verbs;ofi_rxm"}};
 
-void hints(fi_info& hints) {
+void verbs_hints(fi_info& hints) {
   // ofi_rxm connects by IP address, through the kernel's RDMA connection manager.
   hints.addr_format = FI_SOCKADDR_IN;
   hints.domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
@@ -18,7 +18,7 @@ void hints(fi_info& hints) {
   hints.domain_attr->data_progress = FI_PROGRESS_MANUAL;
 }
 
-void quirks(const fi_info&, Capability& record) {
+void verbs_quirks(const fi_info&, Capability& record) {
   // By the NIC, for each registration (environment.cpp).
   record.keys_enforced = true;
   record.fence = FenceScope::grant;
@@ -41,10 +41,10 @@ void quirks(const fi_info&, Capability& record) {
 
 const Spec verbs = {
     .name = "verbs",
-    .ways = ways,
+    .ways = verbs_ways,
     .needs_ip = true,
-    .hints = hints,
-    .quirks = quirks,
+    .hints = verbs_hints,
+    .quirks = verbs_quirks,
     .merit = "its NIC moves the bytes",
     .why_none = why_no_verbs,
 };

@@ -23,7 +23,7 @@ constexpr std::uint64_t receive_number = 0;
 
 // A NIC takes a message in far less. One that neither delivers nor fails it (efa in libfabric 1.17
 // forgets what a NIC had under way that died) is not waited for any longer.
-constexpr auto patience = std::chrono::seconds(1);
+constexpr auto message_patience = std::chrono::seconds(1);
 
 /// The message that a send buffer holds.
 Blob message_in(const Buffer& buffer) {
@@ -263,7 +263,7 @@ void Channel::detour_taken(const PeerState& peer) {
 /// Sends around the rail what it does not get to the peer in time. It may arrive twice then.
 void Channel::rescue_overdue() {
   if (in_flight_.empty() && attended_.empty()) return;
-  const auto due = Clock::now() - patience;
+  const auto due = Clock::now() - message_patience;
   const auto leave_rail = [&](Link& link) {
     set_aside(link.route, *link.peer,
               Error(Code::timed_out, "a message is neither delivered nor failed"));

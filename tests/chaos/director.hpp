@@ -21,6 +21,9 @@
 
 namespace weft::chaos {
 
+// What a call may take beyond its own deadline; for whoever shares the machine.
+constexpr std::chrono::seconds answer_time{20};
+
 class Director {
  public:
   explicit Director(const Options& options);

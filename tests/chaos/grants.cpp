@@ -11,7 +11,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto patience = 20s;
 // What the engine itself gives to an import (see config_of in life.cpp).
 constexpr auto import_time = 3s;
 
@@ -53,7 +52,7 @@ bool Director::step_grant() {
   grants_.emplace(id, std::move(grant));
   const Json order = {{"do", "grant"},    {"grant", id},      {"segment", index},
                       {"ranges", ranges}, {"rights", rights}, {"ttl_ms", ttl}};
-  ask(node, order, patience, fmt::format("grant {}", id), [this, id, ttl](const Json& words) {
+  ask(node, order, answer_time, fmt::format("grant {}", id), [this, id, ttl](const Json& words) {
     if (!words.at("ok")) return forget_grant(id);
     GrantTruth& made = grants_.at(id);
     if (ttl != 0) made.expires = Clock::now() + std::chrono::milliseconds(ttl);
@@ -87,7 +86,7 @@ bool Director::step_import() {
   note({int(index), id}, fmt::format("{} imports grant {}", node.name, id));
   ask(node,
       {{"do", "import"}, {"grant", id}, {"blob", grants_.at(id).blob}, {"ms", import_time / 1ms}},
-      import_time + patience, fmt::format("import {}", id),
+      import_time + answer_time, fmt::format("import {}", id),
       [this, id = id, index = index](const Json& words) {
         const bool ok = words.at("ok");
         ++(ok ? counts_.imports : counts_.imports_failed);
@@ -159,7 +158,7 @@ void Director::end_grant(GrantTruth& grant, const std::string& how, std::int64_t
   note({int(grant.node), id}, fmt::format("grant {}: {} within {} ms", id, how, ms));
   const auto since = Clock::now();
   ask(nodes_[grant.node], {{"do", how}, {"grant", id}, {"ms", ms}, {"fill", fill}},
-      std::chrono::milliseconds(ms) + patience, fmt::format("{} {}", how, id),
+      std::chrono::milliseconds(ms) + answer_time, fmt::format("{} {}", how, id),
       [this, id, fill, since, lost](const Json& words) {
         GrantTruth& over = grants_.at(id);
         revoked(over, fill, since, words);
@@ -233,7 +232,7 @@ bool Director::step_release() {
           {range.offset, range.length, streams_.fresh("what follows a release"), range.offset});
   note({int(node.index)}, fmt::format("{} releases segment {} within {} ms", node.name, index, ms));
   ask(node, {{"do", "release"}, {"segment", index}, {"ms", ms}, {"fill", fill}, {"grants", grants}},
-      std::chrono::milliseconds(ms) + patience, fmt::format("release of segment {}", index),
+      std::chrono::milliseconds(ms) + answer_time, fmt::format("release of segment {}", index),
       [this, node = node.index, index, fill](const Json& words) {
         released(node, index, fill, words);
       });
@@ -270,7 +269,7 @@ void Director::released(unsigned index, std::size_t which, const std::vector<Str
   }
   segment.state = SegmentTruth::State::gone;
   if (!is_open(node)) return;  // it closes
-  ask(node, {{"do", "add"}, {"segment", which}}, patience, "adding a segment",
+  ask(node, {{"do", "add"}, {"segment", which}}, answer_time, "adding a segment",
       [this, index, which](const Json& again) {
         if (!again.at("ok")) throw Violation("refused", again.dump());
         nodes_[index].life->segments[which].state = SegmentTruth::State::open;

@@ -13,8 +13,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// What a call may take beyond its own deadline; for whoever shares the machine.
-constexpr auto patience = 20s;
 constexpr auto closing_time = 8s;
 
 }  // namespace
@@ -120,7 +118,7 @@ void Director::open(NodeTruth& node) {
       {"do", "open"}, {"arena", life->arena->path()}, {"config", config}, {"faults", faults}};
   node.life = std::move(life);
   node.phase = NodeTruth::Phase::opening;
-  ask(node, order, 2 * patience, "opening an engine",
+  ask(node, order, 2 * answer_time, "opening an engine",
       [this, &node](const Json& words) { opened(node, words); });
 }
 
@@ -135,7 +133,7 @@ void Director::opened(NodeTruth& node, const Json& words) {
 void Director::close(NodeTruth& node) {
   node.phase = NodeTruth::Phase::closing;
   note({int(node.index)}, node.name + " closes its engine");
-  ask(node, {{"do", "close"}, {"ms", closing_time / 1ms}}, closing_time + 2 * patience,
+  ask(node, {{"do", "close"}, {"ms", closing_time / 1ms}}, closing_time + 2 * answer_time,
       "closing its engine", [this, &node](const Json& words) { closed(node, words); });
 }
 
@@ -197,7 +195,7 @@ void Director::meet(NodeTruth& node, NodeTruth& other) {
   next = Clock::now() + time;
   const auto again = [&next](const Json&) { next = Clock::now() + 100ms; };
   ask(node, {{"do", "connect"}, {"address", other.life->address}, {"ms", time / 1ms}},
-      time + patience, "connecting to " + other.name, again);
+      time + answer_time, "connecting to " + other.name, again);
 }
 
 void Director::peers_changed(NodeTruth& node, const Json& words) {

@@ -13,8 +13,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto patience = 20s;
-
 // Errors that disturbances explain. Any other is a violation.
 constexpr std::array explained_ends = {"peer_down", "fabric_failed", "remote_failed", "stale",
                                        "closed",    "timed_out",     "cancelled"};
@@ -180,7 +178,7 @@ void Director::await_signal(TransferTruth& transfer, const Json& order) {
        {"peer", nodes_[transfer.node].name},
        {"grant", transfer.grant},
        {"checks", std::move(checks)}},
-      patience, fmt::format("expect {}", id), [this, id, order](const Json& words) {
+      answer_time, fmt::format("expect {}", id), [this, id, order](const Json& words) {
         const auto waiting = transfers_.find(id);
         if (waiting == transfers_.end()) return;
         TransferTruth& transfer = waiting->second;
@@ -203,7 +201,7 @@ void Director::await_signal(TransferTruth& transfer, const Json& order) {
 void Director::submit(TransferTruth& transfer, const Json& order) {
   const std::uint64_t id = transfer.id;
   transfer.since = Clock::now();
-  ask(nodes_[transfer.node], order, patience, fmt::format("transfer {}", id),
+  ask(nodes_[transfer.node], order, answer_time, fmt::format("transfer {}", id),
       [this, id](const Json& words) {
         if (!words.at("ok")) return refused(id, words);
         begun(id);

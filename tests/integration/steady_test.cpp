@@ -4,11 +4,12 @@
 
 #include "engines.hpp"
 #include "process.hpp"
+#include "sanitizer.hpp"
 
 namespace weft::test {
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(WEFT_ADDRESS_SANITIZER) || defined(WEFT_THREAD_SANITIZER)
 // Freed memory stays resident for a while.
 constexpr bool memory_counts = false;
 #else

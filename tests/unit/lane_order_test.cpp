@@ -14,9 +14,9 @@ namespace {
 
 using weft::test::NullTransport;
 
-class Host final : public TransferHost {
+class OneLane final : public TransferHost {
  public:
-  explicit Host(Lane& lane) : lane_(lane) {}
+  explicit OneLane(Lane& lane) : lane_(lane) {}
   void raise_signal(const std::shared_ptr<TransferState>& transfer) override {
     transfer->signal_ended(std::nullopt);
   }
@@ -32,6 +32,18 @@ class LaneOrder : public testing::Test {
  protected:
   using Transfer = std::shared_ptr<TransferState>;
 
+  /// One that is under way holds itself.
+  void TearDown() override {
+    for (const auto& each : submitted_)
+      if (const Transfer transfer = each.lock())
+        transfer->end_early(State::cancelled, Error(Code::cancelled, "the test is over"));
+    null.thaw();
+    null.progress();
+    EXPECT_TRUE(std::all_of(submitted_.begin(), submitted_.end(), [](const auto& each) {
+      const Transfer transfer = each.lock();
+      return !transfer || transfer->quiescent();
+    }));
+  }
   /// A transfer of so many chunks.
   Transfer submit(const std::shared_ptr<PeerState>& to, std::size_t chunks,
                   Priority priority = Priority::normal) {
@@ -46,6 +58,7 @@ class LaneOrder : public testing::Test {
     auto transfer = std::make_shared<TransferState>(std::move(submission), host_);
     transfer->start({0});
     lane.add(transfer);
+    submitted_.push_back(transfer);
     return transfer;
   }
   std::size_t step() {
@@ -69,7 +82,8 @@ class LaneOrder : public testing::Test {
   Lane lane{0, "null:0", {window, 1000000, all, spare, 1000000}, null, relay};
 
  private:
-  Host host_{lane};
+  OneLane host_{lane};
+  std::vector<std::weak_ptr<TransferState>> submitted_;
   std::map<std::pair<const PeerState*, std::size_t>, std::shared_ptr<PreparedState>> prepared_;
   const std::shared_ptr<const std::vector<std::string>> names_ =
       std::make_shared<const std::vector<std::string>>(1, "null:0");
