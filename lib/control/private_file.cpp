@@ -8,26 +8,12 @@
 #include <cerrno>
 #include <system_error>
 
+#include "base/descriptor.hpp"
+
 namespace weft::core {
 namespace {
 
 constexpr std::size_t most_bytes = std::size_t{64} << 10;
-
-class Descriptor {
- public:
-  // Without O_NONBLOCK a pipe would wait for somebody to write.
-  explicit Descriptor(const std::string& path)
-      : value_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {}
-  ~Descriptor() {
-    if (value_ >= 0) ::close(value_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const noexcept { return value_; }
-
- private:
-  int value_;
-};
 
 }  // namespace
 
@@ -39,7 +25,8 @@ Result<std::string> read_private_file(const std::string& option, const std::stri
     return refuse(error == EACCES ? Code::permission_denied : Code::invalid_argument,
                   "can't be read: " + std::generic_category().message(error));
   };
-  const Descriptor file(path);
+  // Without O_NONBLOCK a pipe would wait for somebody to write.
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat status {};
   if (file.get() < 0 || ::fstat(file.get(), &status) != 0) return unreadable(errno);
   if (!S_ISREG(status.st_mode)) return refuse(Code::invalid_argument, "is no regular file");

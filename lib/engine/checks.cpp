@@ -45,9 +45,7 @@ Result<Hasher::Job> EngineState::job_for(const std::shared_ptr<PeerState>& peer,
   job.base = segment.address();
   job.ranges = notice.ranges;
   // While it holds the memory does too: revoke() waits for a slice under way.
-  job.wanted = [this, peer, grant] {
-    return peer->up() && owned_.find(grant->description().lease) == grant;
-  };
+  job.wanted = [peer, grant] { return peer->up() && grant->held(); };
   job.done = [this, peer, request = notice.request](std::optional<std::uint64_t> hash) {
     --peer->checked_parts;
     control_->send(peer->link, CheckReply{request, hash ? Code{} : Code::stale, hash.value_or(0)});

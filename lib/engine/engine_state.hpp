@@ -111,7 +111,7 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   Result<void> describe_keys(GrantState::Parts& grant, Rights rights) const;
   Result<void> describe_epoch(GrantState::Parts& grant);
   void settle_ended();
-  Revoked settle(const std::shared_ptr<GrantState>& grant, Deadline deadline);
+  Revoked settle(const std::shared_ptr<GrantState>& grant);
   bool copies_finished(Deadline deadline);
   Result<void> publish(std::string_view name, const std::shared_ptr<GrantState>& grant);
   Result<std::shared_ptr<RemoteState>> lookup(PeerState& peer, std::string_view name,

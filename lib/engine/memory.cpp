@@ -9,6 +9,7 @@
 #include "base/log.hpp"
 #include "base/random.hpp"
 #include "engine/engine_state.hpp"
+#include "lease/peer_key.hpp"
 #include "machine.hpp"
 
 namespace weft::core {
@@ -131,14 +132,12 @@ Result<void> EngineState::describe_keys(GrantState::Parts& grant, Rights rights)
   grant.keys_fence = true;
   for (const auto& rail : rails_) {
     if (!grant.segment->served_by(rail->index())) continue;
-    const Capability& record = rail->endpoint().capability();
-    auto made = rail->endpoint().register_memory(hull, end - begin, access_of(rights));
+    providers::Endpoint& endpoint = rail->endpoint();
+    auto made = register_for_peers(endpoint, rail->index(), hull, end - begin, access_of(rights));
     if (!made) return fail(std::move(made.error().with_rail(rail->name())));
-    grant.description.keys.push_back(
-        {rail->index(), record.virtual_addresses ? reinterpret_cast<std::uintptr_t>(hull) : 0,
-         (*made)->key()});
-    grant.registrations.push_back(std::move(*made));
-    grant.keys_fence = grant.keys_fence && record.fence == FenceScope::grant;
+    grant.description.keys.push_back(made->key);
+    grant.registrations.push_back(std::move(made->registration));
+    grant.keys_fence = grant.keys_fence && endpoint.capability().fence == FenceScope::grant;
   }
   return {};
 }
@@ -157,8 +156,10 @@ Result<void> EngineState::describe_epoch(GrantState::Parts& grant) {
 /// rather than where the last holder's word arrives.
 void EngineState::settle_ended() {
   if (InCallback::now()) return;
-  for (const auto& grant : owned_.take_settleable())
-    if (settle(grant, Deadline::now()) != Revoked::quiescent) owned_.note_if_settleable(grant);
+  const auto ended = owned_.take_settleable();
+  const bool copied = ended.empty() || copies_finished(Deadline::now());
+  for (const auto& grant : ended)
+    if (!copied || settle(grant) != Revoked::quiescent) owned_.note_if_settleable(grant);
 }
 
 namespace {
@@ -177,7 +178,8 @@ Result<Revoked> EngineState::revoke(const std::shared_ptr<GrantState>& grant, De
   owned_.end(*grant);
   if (grant->writable())
     wait([&](Deadline until) { return grant->wait_confirmed(until); }, deadline);
-  return settle(grant, deadline);
+  // What was abandoned in the relay is as good as a writer who does not answer.
+  return copies_finished(deadline) ? settle(grant) : Revoked::quarantined;
 }
 
 /// The relay copies on the progress threads, and the hasher reads: a step of each and a slice
@@ -191,10 +193,8 @@ bool EngineState::copies_finished(Deadline latest) {
          });
 }
 
-/// How a grant stands that was ended.
-Revoked EngineState::settle(const std::shared_ptr<GrantState>& grant, Deadline deadline) {
-  // What was abandoned in the relay is as good as a writer who does not answer.
-  if (!copies_finished(deadline)) return Revoked::quarantined;
+/// How a grant stands that was ended, once copies_finished().
+Revoked EngineState::settle(const std::shared_ptr<GrantState>& grant) {
   const Revoked revoked = grant->settle();
   if (revoked == Revoked::quiescent && grant->over()) owned_.forget(*grant);
   return revoked;
@@ -209,7 +209,7 @@ Result<Revoked> EngineState::fence(const std::shared_ptr<GrantState>& grant, Dea
   owned_.end(*grant);
   // False if a peer is within a copy that this did not end: settle() finds it unconfirmed.
   std::ignore = grant->fence();
-  return settle(grant, deadline);
+  return copies_finished(deadline) ? settle(grant) : Revoked::quarantined;
 }
 
 Result<void> EngineState::release(SegmentState& segment, Deadline deadline) {
@@ -222,13 +222,15 @@ Result<void> EngineState::release(SegmentState& segment, Deadline deadline) {
   for (const auto& grant : owned_.of_segment(segment)) {
     owned_.end(*grant);
     wait([&](Deadline until) { return grant->wait_confirmed(until); }, deadline);
-    settle(grant, deadline);
   }
+  const bool copied = copies_finished(deadline);
+  if (copied)
+    for (const auto& grant : owned_.of_segment(segment)) settle(grant);
   if (!unused)
     return fail(Code::quarantined,
                 "operations of this engine's transfers still use the segment: the memory stays "
                 "registered and must not be reused");
-  if (!owned_.of_segment(segment).empty() || !copies_finished(deadline))
+  if (!copied || !owned_.of_segment(segment).empty())
     return fail(Code::quarantined,
                 "a peer did not confirm that it stopped using the segment: the memory stays "
                 "registered and must not be reused");
@@ -268,8 +270,7 @@ Result<std::shared_ptr<RemoteState>> EngineState::confirmed(const ImportedGrants
     return fail(Error(Code::timed_out, "the owner did not say in time whether the grant holds")
                     .with_peer(owner));
   if (const auto& error = added.answer->error()) return fail(Error(*error).with_peer(owner));
-  if (added.remote->users().closed())
-    return fail(Error(Code::stale, "the owner ended the grant").with_peer(owner));
+  if (added.remote->users().closed()) return fail(added.remote->ended_error());
   return added.remote;
 }
 

@@ -15,9 +15,7 @@ Result<std::shared_ptr<const PreparedState>> EngineState::prepare(
     Direction direction, PieceList pieces) {
   const GrantDescription& grant = remote->description();
   const Rights needed = direction == Direction::write ? Rights::write : Rights::read;
-  const auto has = static_cast<unsigned>(grant.rights);
-  const auto wants = static_cast<unsigned>(needed);
-  if ((has & wants) != wants)
+  if (!includes(grant.rights, needed))
     return fail(
         Error(Code::permission_denied, fmt::format("the grant does not allow to {}",
                                                    needed == Rights::write ? "write" : "read"))
@@ -88,9 +86,7 @@ Result<void> EngineState::check_submission(const PreparedState& prepared,
   if (!prepared.local->belongs_to(*this))
     return fail(Code::invalid_argument, "the list was prepared by another engine");
   if (!peer.up()) return fail(peer.down_error());
-  if (Clock::now() >= prepared.remote->expires())
-    return fail(
-        Error(Code::stale, "the time of the grant is over").with_peer(peer.introduction.name));
+  if (Clock::now() >= prepared.remote->expires()) return fail(prepared.remote->expired_error());
   if (options.verify)
     if (auto can = check_verifiable(prepared); !can) return can;
   if (options.priority < Priority::latency || options.priority > Priority::bulk)
@@ -190,8 +186,7 @@ Result<std::shared_ptr<TransferState>> EngineState::submit(
       unsettled(unsettled_transfers_);
   if (!unsettled) return fail(Code::closed, "the engine is closed");
   if (!local) return fail(Code::closed, "the local segment is being released");
-  if (!remote)
-    return fail(Error(Code::stale, "the owner ended the grant").with_peer(peer->introduction.name));
+  if (!remote) return fail(prepared->remote->ended_error());
   for (Entered* each : {&local, &remote, &unsettled})
     each->keep();  // memory_let_go() and transfer_quiescent() leave
   seat.keep();

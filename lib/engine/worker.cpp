@@ -144,48 +144,48 @@ std::size_t Worker::empty_inbox() {
   return count;
 }
 
-/// Removes those that have ended, and those that `which` says, which it returns.
-template <typename Which>
-std::vector<std::shared_ptr<TransferState>> Worker::take_watched(Which&& which) {
-  std::vector<std::shared_ptr<TransferState>> taken;
-  // The last to hold a transfer may have to destroy what a callback holds: not under the lock.
-  std::vector<std::shared_ptr<TransferState>> seen;
+/// Returned rather than visited: to end one calls the application, and to let go of the last handle
+/// of one destroys what its callback holds. Neither may happen under the lock.
+std::vector<std::shared_ptr<TransferState>> Worker::watched() const {
+  std::vector<std::shared_ptr<TransferState>> all;
   const std::lock_guard lock(watched_mutex_);
-  seen.reserve(watched_.size());
+  all.reserve(watched_.size());
+  for (const Watched& each : watched_)
+    if (auto transfer = each.transfer.lock()) all.push_back(std::move(transfer));
+  return all;
+}
+
+/// Forgets those that have ended.
+void Worker::sweep() {
+  std::vector<std::shared_ptr<TransferState>> seen;  // until the lock is gone
+  const std::lock_guard lock(watched_mutex_);
   std::erase_if(watched_, [&](const Watched& each) {
-    auto transfer = each.transfer.lock();
-    if (!transfer) return true;
-    seen.push_back(transfer);
-    if (transfer->ended()) return true;
-    if (!which(*transfer)) return false;
-    taken.push_back(std::move(transfer));
-    return true;
+    const auto& transfer = seen.emplace_back(each.transfer.lock());
+    return !transfer || transfer->ended();
   });
   std::make_heap(watched_.begin(), watched_.end(), Watched::later);
   next_deadline_ = watched_.empty() ? never : watched_.front().deadline;
   sweep_at_ = std::max<std::size_t>(64, 2 * watched_.size());
-  return taken;
 }
 
 void Worker::watch(const std::shared_ptr<TransferState>& transfer, Clock::time_point due) {
-  bool sweep = false;
+  bool full = false;
   {
     const std::lock_guard lock(watched_mutex_);
     watched_.push_back({due.time_since_epoch().count(), transfer});
     std::push_heap(watched_.begin(), watched_.end(), Watched::later);
     next_deadline_ = watched_.front().deadline;
-    sweep = watched_.size() >= sweep_at_;
+    full = watched_.size() >= sweep_at_;
   }
-  if (sweep) take_watched([](auto&) { return false; });
+  if (full) sweep();
 }
 
 void Worker::watch(const std::shared_ptr<TransferState>& transfer) {
   watch(transfer, transfer->due());
   // The peer may have died just now, or the grant been ended; later the transfer is found here.
   if (!transfer->peer().up()) transfer->end_early(State::failed, transfer->peer().down_error());
-  if (transfer->prepared().remote->users().closed())
-    transfer->end_with_lease(Error(Code::stale, "the owner ended the grant")
-                                 .with_peer(transfer->peer().introduction.name));
+  RemoteState& remote = *transfer->prepared().remote;
+  if (remote.users().closed()) transfer->end_with_lease(remote.ended_error());
 }
 
 void Worker::end_overdue(Clock::time_point now) {
@@ -207,24 +207,17 @@ void Worker::end_overdue(Clock::time_point now) {
 }
 
 void Worker::end_those_of(const PeerState& peer, const Error& why) {
-  for (const auto& each : take_watched([&](auto& transfer) { return &transfer.peer() == &peer; }))
-    each->end_early(State::failed, why);
+  for (const auto& each : watched())
+    if (&each->peer() == &peer) each->end_early(State::failed, why);
 }
 
 void Worker::end_those_under(const RemoteState& remote, const Error& why) {
-  std::vector<std::shared_ptr<TransferState>> under;
-  {
-    const std::lock_guard lock(watched_mutex_);
-    for (const Watched& each : watched_)
-      if (auto transfer = each.transfer.lock()) under.push_back(std::move(transfer));
-  }
-  for (const auto& each : under)
+  for (const auto& each : watched())
     if (each->prepared().remote.get() == &remote) each->end_with_lease(why);
 }
 
 void Worker::end_all(const Error& error) {
-  for (const auto& each : take_watched([](auto&) { return true; }))
-    each->end_early(State::failed, error);
+  for (const auto& each : watched()) each->end_early(State::failed, error);
 }
 
 void Worker::peer_died(const std::shared_ptr<PeerState>& peer) {

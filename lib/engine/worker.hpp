@@ -81,8 +81,8 @@ class Worker {
   void loop(int numa_node);
   std::size_t progress(Rail& rail);
   void watch(const std::shared_ptr<TransferState>& transfer, Clock::time_point due);
-  template <typename Which>
-  std::vector<std::shared_ptr<TransferState>> take_watched(Which&& which);
+  std::vector<std::shared_ptr<TransferState>> watched() const;
+  void sweep();
   bool sleep(Clock::time_point idle_since);
   Nanoseconds longest_sleep(Clock::time_point idle_since) const;
 
@@ -98,7 +98,7 @@ class Worker {
   Inbox inbox_;
   std::atomic<bool> inbox_filled_{false};
 
-  std::mutex watched_mutex_;
+  mutable std::mutex watched_mutex_;
   struct Watched {
     Clock::rep deadline = 0;
     std::weak_ptr<TransferState> transfer;  // they keep themselves alive until they end

@@ -1,6 +1,7 @@
 #include "lease/epoch_words.hpp"
 
 #include "base/random.hpp"
+#include "lease/peer_key.hpp"
 
 namespace weft::core {
 
@@ -42,14 +43,11 @@ Result<void> EpochWords::grow() {
   Registered added;
   added.page = std::make_unique<Page>();
   for (const Reader& reader : readers_) {
-    auto made = reader.endpoint->register_memory(added.page.get(), sizeof(Page),
-                                                 providers::Access::remote_read);
+    auto made = register_for_peers(*reader.endpoint, reader.rail, added.page.get(), sizeof(Page),
+                                   providers::Access::remote_read);
     if (!made) return fail(std::move(made.error()));
-    const bool pointers = reader.endpoint->capability().virtual_addresses;
-    added.keys.push_back({reader.rail,
-                          pointers ? reinterpret_cast<std::uintptr_t>(added.page.get()) : 0,
-                          (*made)->key()});
-    added.registrations.push_back(std::move(*made));
+    added.keys.push_back(made->key);
+    added.registrations.push_back(std::move(made->registration));
   }
   const std::size_t first = pages_.size() * words_per_page;
   pages_.push_back(std::move(added));

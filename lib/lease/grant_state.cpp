@@ -4,16 +4,9 @@
 
 #include <algorithm>
 
+#include "base/later.hpp"
+
 namespace weft::core {
-namespace {
-
-Clock::time_point deadline_after(Nanoseconds ttl) {
-  const auto now = Clock::now();
-  return ttl < Clock::time_point::max() - now ? now + ttl : Clock::time_point::max();
-}
-
-}  // namespace
-
 bool covered_by(std::span<const Range> ranges, std::uint64_t offset, std::uint64_t length) {
   const auto after = std::upper_bound(
       ranges.begin(), ranges.end(), offset,
@@ -24,13 +17,11 @@ bool covered_by(std::span<const Range> ranges, std::uint64_t offset, std::uint64
 }
 
 bool GrantState::allows(Rights rights, std::uint64_t offset, std::uint64_t length) const {
-  const auto wanted = static_cast<unsigned>(rights);
-  if ((static_cast<unsigned>(description().rights) & wanted) != wanted) return false;
-  return covered_by(description().ranges, offset, length);
+  return includes(description().rights, rights) && covered_by(description().ranges, offset, length);
 }
 
 GrantState::GrantState(Parts parts)
-    : parts_(std::move(parts)), expires_(deadline_after(parts_.description.ttl)) {}
+    : parts_(std::move(parts)), expires_(later(Clock::now(), parts_.description.ttl)) {}
 
 bool GrantState::held() const {
   const std::lock_guard lock(mutex_);

@@ -14,6 +14,11 @@
 
 namespace weft::core {
 
+inline bool includes(Rights rights, Rights wanted) noexcept {
+  const auto bits = static_cast<unsigned>(wanted);
+  return (static_cast<unsigned>(rights) & bits) == bits;
+}
+
 /// The owner's side of a grant. Each grant has registrations of its own with exactly its rights, so
 /// that closing them cuts off this grant and no other. From any thread.
 class GrantState {
@@ -30,7 +35,7 @@ class GrantState {
 
   SegmentState& segment() const noexcept { return *parts_.segment; }
   const GrantDescription& description() const noexcept { return parts_.description; }
-  bool writable() const noexcept { return (static_cast<unsigned>(description().rights) & 2U) != 0; }
+  bool writable() const noexcept { return includes(description().rights, Rights::write); }
   bool keys_fence() const noexcept { return parts_.keys_fence; }
 
   /// Whether it allows `rights` on these bytes; the relay asks before it touches memory.

@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/later.hpp"
 #include "peer/peer_state.hpp"
 
 namespace weft::core {
@@ -14,8 +15,7 @@ constexpr int drift = 1000;
 
 /// When the holder stops by itself: not after the owner, who counted from after the question.
 Clock::time_point end_of(Clock::time_point asked, Nanoseconds left) {
-  const Nanoseconds sure = left - left / drift;
-  return sure < Clock::time_point::max() - asked ? asked + sure : Clock::time_point::max();
+  return later(asked, left - left / drift);
 }
 
 }  // namespace
@@ -109,7 +109,7 @@ void ImportedGrants::take(const PeerState& from, const RevokeRequest& request) {
   const RemotePtr remote = find(request.lease, from);
   if (!remote) return confirmed();
   remote->users().close();
-  stop_(*remote, Error(Code::stale, "the owner ended the grant").with_peer(from.introduction.name));
+  stop_(*remote, remote->ended_error());
   remote->users().when_idle(confirmed);
 }
 

@@ -47,18 +47,13 @@ void OwnedGrants::end_expired(Clock::time_point now) {
     const std::lock_guard lock(mutex_);
     if (now < next_expiry_) return;
   }
-  auto next = Clock::time_point::max();
   for (const GrantPtr& grant : all()) {
-    if (grant->expires() > now) {
-      next = std::min(next, grant->expires());
-    } else {
-      end(*grant);
-      note_if_settleable(grant);
-    }
+    if (grant->expires() > now) continue;
+    end(*grant);
+    note_if_settleable(grant);
   }
   const std::lock_guard lock(mutex_);
-  next_expiry_ = next;
-  // Those that were added meanwhile.
+  next_expiry_ = Clock::time_point::max();
   for (const auto& [lease, grant] : grants_)
     if (grant->expires() > now) next_expiry_ = std::min(next_expiry_, grant->expires());
 }

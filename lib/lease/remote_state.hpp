@@ -26,6 +26,10 @@ class RemoteState {
   /// Transfers that use it. Closed when the owner ends the grant.
   UseCount& users() noexcept { return users_; }
 
+  /// Why it can't be used, once its owner has ended it, or its time is over.
+  Error ended_error() const { return stale("the owner ended the grant"); }
+  Error expired_error() const { return stale("the time of the grant is over"); }
+
   /// When it must not be used any more, by this machine's clock.
   Clock::time_point expires() const noexcept { return expires_; }
   void set_expires(Clock::time_point when) noexcept { expires_ = when; }
@@ -43,6 +47,10 @@ class RemoteState {
   const RailKey& epoch_word(std::uint32_t owner_rail) const { return *epoch_keys_[owner_rail]; }
 
  private:
+  Error stale(const char* why) const {
+    return Error(Code::stale, why).with_peer(description_.engine);
+  }
+
   using ByRail = std::vector<std::optional<RailKey>>;
   static void by_rail(const std::vector<RailKey>& keys, ByRail& into) {
     for (const RailKey& key : keys) {

@@ -11,10 +11,6 @@
 
 namespace weft::providers::shm {
 
-Descriptor::~Descriptor() {
-  if (fd_ >= 0) close(fd_);
-}
-
 Error system_error(std::string_view operation) {
   const int error = errno;
   const Code code = error == ENOMEM ? Code::out_of_memory : Code::unavailable;

@@ -9,8 +9,12 @@
 namespace weft::test {
 namespace {
 
+class FullQueue;
+
 class Pressure : public testing::TestWithParam<Variant> {
  protected:
+  template <typename Body>
+  void with_full_queues(Body&& body);
   Config config = config_for(GetParam());
   Gate gate;
 };
@@ -116,12 +120,20 @@ class FullQueue {
   std::vector<Transfer> transfers;
 };
 
-TEST_P(Pressure, AFullQueueSaysSoAtOnceOrAfterAWait) {
+/// Under both kinds of progress.
+template <typename Body>
+void Pressure::with_full_queues(Body&& body) {
   for (const Progress progress : {Progress::threads, Progress::manual}) {
     SCOPED_TRACE(progress == Progress::manual ? "manual" : "threads");
     gate.shut();
     config.progress = progress;
     FullQueue queue(config, gate);
+    body(queue);
+  }
+}
+
+TEST_P(Pressure, AFullQueueSaysSoAtOnceOrAfterAWait) {
+  with_full_queues([&](FullQueue& queue) {
     const auto at_once = queue.submit(std::nullopt);
     ASSERT_TRUE(fails_with(at_once, Code::queue_full));
     EXPECT_NE(at_once.error().message().find("10 transfers"), std::string::npos);
@@ -132,15 +144,11 @@ TEST_P(Pressure, AFullQueueSaysSoAtOnceOrAfterAWait) {
     EXPECT_NE(late.error().message().find("none has ended in time"), std::string::npos);
     gate.open();
     for (Transfer& transfer : queue.transfers) EXPECT_TRUE(succeeds(transfer.wait(soon())));
-  }
+  });
 }
 
 TEST_P(Pressure, WhoWaitsForRoomHasItWhenATransferEnds) {
-  for (const Progress progress : {Progress::threads, Progress::manual}) {
-    SCOPED_TRACE(progress == Progress::manual ? "manual" : "threads");
-    gate.shut();
-    config.progress = progress;
-    FullQueue queue(config, gate);
+  with_full_queues([&](FullQueue& queue) {
     auto waiting = std::async(std::launch::async, [&] { return queue.submit(soon()); });
     // Under manual progress nothing ends but by the wait itself.
     gate.open();
@@ -153,15 +161,11 @@ TEST_P(Pressure, WhoWaitsForRoomHasItWhenATransferEnds) {
     for (std::size_t i = 0; i < 20 * FullQueue::most; ++i)
       more.push_back(must(queue.submit(soon())));
     for (Transfer& each : more) EXPECT_TRUE(succeeds(each.wait(soon())));
-  }
+  });
 }
 
 TEST_P(Pressure, ACallbackDoesNotWaitForRoom) {
-  for (const Progress progress : {Progress::threads, Progress::manual}) {
-    SCOPED_TRACE(progress == Progress::manual ? "manual" : "threads");
-    gate.shut();
-    config.progress = progress;
-    FullQueue queue(config, gate);
+  with_full_queues([&](FullQueue& queue) {
     queue.transfers[0].cancel();
     std::ignore = queue.transfers[0].wait(soon());
     std::promise<Result<Transfer>> refused;
@@ -182,15 +186,11 @@ TEST_P(Pressure, ACallbackDoesNotWaitForRoom) {
     EXPECT_TRUE(succeeds(again.value()->wait(soon())));
     for (Transfer& each : std::span(queue.transfers).subspan(1))
       EXPECT_TRUE(succeeds(each.wait(soon())));
-  }
+  });
 }
 
 TEST_P(Pressure, ClosingTheEngineEndsTheWaitForRoom) {
-  for (const Progress progress : {Progress::threads, Progress::manual}) {
-    SCOPED_TRACE(progress == Progress::manual ? "manual" : "threads");
-    gate.shut();
-    config.progress = progress;
-    FullQueue queue(config, gate);
+  with_full_queues([&](FullQueue& queue) {
     auto waiting = std::async(std::launch::async, [&] { return queue.submit(soon()); });
     const Deadline begun = Deadline::in(0s);
     std::ignore = queue.pair.a.close(soon());
@@ -198,7 +198,7 @@ TEST_P(Pressure, ClosingTheEngineEndsTheWaitForRoom) {
     // Closing may have made room before it said that there will be none.
     EXPECT_TRUE(result || fails_with(result, Code::closed));
     EXPECT_LT(Clock::now() - begun.when(), 50s);
-  }
+  });
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Pressure, testing::ValuesIn(all_variants()),

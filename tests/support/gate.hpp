@@ -5,8 +5,7 @@
 #include <memory>
 #include <utility>
 
-#include "engine/hooks.hpp"
-#include "transport/transport.hpp"
+#include "forwarding.hpp"
 
 namespace weft::test {
 
@@ -16,36 +15,23 @@ class Gate {
  public:
   void open() { state_->open = true; }
   void shut() { state_->open = false; }
-  core::EngineHooks hooks() const {
-    core::EngineHooks hooks;
-    hooks.decorate = [state = state_](std::unique_ptr<core::Transport> inner) {
-      return std::make_unique<Gated>(std::move(inner), state);
-    };
-    return hooks;
-  }
+  core::EngineHooks hooks() const { return hooks_wrapping<Gated>(state_); }
 
  private:
   struct State {
     std::atomic<bool> open{false};
   };
-  class Gated final : public core::Transport {
+  class Gated final : public ForwardingTransport {
    public:
     Gated(std::unique_ptr<core::Transport> inner, std::shared_ptr<State> state)
-        : inner_(std::move(inner)), state_(std::move(state)) {}
-    std::uint64_t chunk_limit(const core::Route& route) const override {
-      return inner_->chunk_limit(route);
-    }
-    std::size_t room(const core::Route& route) const override { return inner_->room(route); }
+        : ForwardingTransport(std::move(inner)), state_(std::move(state)) {}
     providers::Post post(core::Op& op) override {
       if (!state_->open) return {providers::PostStatus::again, 0};
-      inner_->set_sink(sink());
-      return inner_->post(op);
+      inner().set_sink(sink());
+      return inner().post(op);
     }
-    std::size_t progress() override { return inner_->progress(); }
-    void peer_died(core::Route& route) override { inner_->peer_died(route); }
 
    private:
-    const std::unique_ptr<core::Transport> inner_;
     const std::shared_ptr<State> state_;
   };
   std::shared_ptr<State> state_ = std::make_shared<State>();

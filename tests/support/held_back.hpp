@@ -6,8 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/hooks.hpp"
-#include "transport/transport.hpp"
+#include "forwarding.hpp"
 
 namespace weft::test {
 
@@ -17,32 +16,21 @@ class HeldBack {
   void let_go() { state_->held = false; }
   /// Operations that have been carried out and not told, of all rails.
   std::size_t count() const { return state_->count; }
-  core::EngineHooks hooks() const {
-    core::EngineHooks hooks;
-    hooks.decorate = [state = state_](std::unique_ptr<core::Transport> inner) {
-      return std::make_unique<Holding>(std::move(inner), state);
-    };
-    return hooks;
-  }
+  core::EngineHooks hooks() const { return hooks_wrapping<Holding>(state_); }
 
  private:
   struct State {
     std::atomic<bool> held{true};
     std::atomic<std::size_t> count{0};
   };
-  class Holding final : public core::Transport, private core::ChunkSink {
+  class Holding final : public ForwardingTransport, private core::ChunkSink {
    public:
     Holding(std::unique_ptr<core::Transport> inner, std::shared_ptr<State> state)
-        : inner_(std::move(inner)), state_(std::move(state)) {
-      inner_->set_sink(*this);
+        : ForwardingTransport(std::move(inner)), state_(std::move(state)) {
+      this->inner().set_sink(*this);
     }
-    std::uint64_t chunk_limit(const core::Route& route) const override {
-      return inner_->chunk_limit(route);
-    }
-    std::size_t room(const core::Route& route) const override { return inner_->room(route); }
-    providers::Post post(core::Op& op) override { return inner_->post(op); }
     std::size_t progress() override {
-      std::size_t done = inner_->progress();
+      std::size_t done = inner().progress();
       if (state_->held) return done;
       for (const auto& [op, completion] : std::exchange(ended_, {})) {
         sink().chunk_ended(*op, completion);
@@ -50,7 +38,6 @@ class HeldBack {
       }
       return done;
     }
-    void peer_died(core::Route& route) override { inner_->peer_died(route); }
 
    private:
     void chunk_ended(core::Op& op, const providers::Completion& completion) override {
@@ -59,7 +46,6 @@ class HeldBack {
       ended_.back().second.text = {};  // valid during the call only
       ++state_->count;
     }
-    const std::unique_ptr<core::Transport> inner_;
     const std::shared_ptr<State> state_;
     std::vector<std::pair<core::Op*, providers::Completion>> ended_;
   };

@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "engine/hooks.hpp"
+#include "forwarding.hpp"
 
 namespace weft::test {
 namespace {
@@ -20,40 +20,15 @@ std::string random_name() {
   return name;
 }
 
-class RenamedEndpoint final : public Endpoint {
+class RenamedEndpoint final : public ForwardingEndpoint {
  public:
   explicit RenamedEndpoint(std::unique_ptr<Endpoint> real)
-      : real_(std::move(real)), record_(real_->capability()) {
+      : ForwardingEndpoint(std::move(real)), record_(inner().capability()) {
     record_.provider = random_name();
   }
-
   const Capability& capability() const noexcept override { return record_; }
-  const Blob& address() const noexcept override { return real_->address(); }
-  Result<FabricAddress> insert(Bytes address) override { return real_->insert(address); }
-  void remove(FabricAddress peer) override { real_->remove(peer); }
-  Result<std::unique_ptr<Registration>> register_memory(void* address, std::size_t length,
-                                                        Access access) override {
-    return real_->register_memory(address, length, access);
-  }
-  Post write(Posted& posted, const Local& local, const Target& target) override {
-    return real_->write(posted, local, target);
-  }
-  Post read(Posted& posted, const Local& local, const Target& target) override {
-    return real_->read(posted, local, target);
-  }
-  Post send(Posted& posted, const Local& local, FabricAddress peer, MessageClass type) override {
-    return real_->send(posted, local, peer, type);
-  }
-  Post receive(Posted& posted, const Local& local, MessageClass type) override {
-    return real_->receive(posted, local, type);
-  }
-  std::size_t poll() override { return real_->poll(); }
-  int wait_fd() const noexcept override { return real_->wait_fd(); }
-  bool may_sleep() override { return real_->may_sleep(); }
-  void shut() override { real_->shut(); }
 
  private:
-  const std::unique_ptr<Endpoint> real_;
   Capability record_;
 };
 

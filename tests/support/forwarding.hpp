@@ -1,0 +1,84 @@
+// What decorators of transports and endpoints do with everything that is not their subject.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "endpoint.hpp"
+#include "engine/hooks.hpp"
+#include "transport/transport.hpp"
+
+namespace weft::test {
+
+class ForwardingTransport : public core::Transport {
+ public:
+  explicit ForwardingTransport(std::unique_ptr<core::Transport> inner) : inner_(std::move(inner)) {}
+  std::uint64_t chunk_limit(const core::Route& route) const override {
+    return inner_->chunk_limit(route);
+  }
+  std::size_t room(const core::Route& route) const override { return inner_->room(route); }
+  providers::Post post(core::Op& op) override { return inner_->post(op); }
+  std::size_t progress() override { return inner_->progress(); }
+  void peer_died(core::Route& route) override { inner_->peer_died(route); }
+
+ protected:
+  core::Transport& inner() const noexcept { return *inner_; }
+
+ private:
+  const std::unique_ptr<core::Transport> inner_;
+};
+
+/// Hooks of an engine whose transports are wrapped, each in a Wrapper made of it and `with`.
+template <typename Wrapper, typename With>
+core::EngineHooks hooks_wrapping(With with) {
+  core::EngineHooks hooks;
+  hooks.decorate = [with = std::move(with)](std::unique_ptr<core::Transport> inner) {
+    return std::make_unique<Wrapper>(std::move(inner), with);
+  };
+  return hooks;
+}
+
+class ForwardingEndpoint : public providers::Endpoint {
+ public:
+  explicit ForwardingEndpoint(std::unique_ptr<providers::Endpoint> inner)
+      : inner_(std::move(inner)) {}
+  const Capability& capability() const noexcept override { return inner_->capability(); }
+  const Blob& address() const noexcept override { return inner_->address(); }
+  Result<providers::FabricAddress> insert(Bytes address) override {
+    return inner_->insert(address);
+  }
+  void remove(providers::FabricAddress peer) override { inner_->remove(peer); }
+  Result<std::unique_ptr<providers::Registration>> register_memory(
+      void* address, std::size_t length, providers::Access access) override {
+    return inner_->register_memory(address, length, access);
+  }
+  providers::Post write(providers::Posted& posted, const providers::Local& local,
+                        const providers::Target& target) override {
+    return inner_->write(posted, local, target);
+  }
+  providers::Post read(providers::Posted& posted, const providers::Local& local,
+                       const providers::Target& target) override {
+    return inner_->read(posted, local, target);
+  }
+  providers::Post send(providers::Posted& posted, const providers::Local& local,
+                       providers::FabricAddress peer, providers::MessageClass type) override {
+    return inner_->send(posted, local, peer, type);
+  }
+  providers::Post receive(providers::Posted& posted, const providers::Local& local,
+                          providers::MessageClass type) override {
+    return inner_->receive(posted, local, type);
+  }
+  std::size_t poll() override { return inner_->poll(); }
+  int wait_fd() const noexcept override { return inner_->wait_fd(); }
+  bool may_sleep() override { return inner_->may_sleep(); }
+  void shut() override { inner_->shut(); }
+
+ protected:
+  providers::Endpoint& inner() const noexcept { return *inner_; }
+
+ private:
+  const std::unique_ptr<providers::Endpoint> inner_;
+};
+
+}  // namespace weft::test
