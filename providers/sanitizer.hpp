@@ -26,6 +26,12 @@ extern "C" void __tsan_release(void* address);
 
 namespace weft::providers {
 
+#if defined(WEFT_THREAD_SANITIZER) || defined(WEFT_ADDRESS_SANITIZER)
+constexpr bool sanitized = true;
+#else
+constexpr bool sanitized = false;
+#endif
+
 /// All endpoints of the process hand over to each other, as far as the sanitizer is concerned.
 inline char every_endpoint;
 

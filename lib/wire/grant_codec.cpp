@@ -35,7 +35,7 @@ bool read_keys(const flatbuffers::Vector<const WireKey*>& from, std::vector<Rail
   return true;
 }
 
-tl::unexpected<Error> malformed(std::string_view what) {
+tl::unexpected<Error> no_grant(std::string_view what) {
   return fail(Code::invalid_argument, fmt::format("this is not a grant of Weft's: {}", what));
 }
 
@@ -73,18 +73,18 @@ Result<GrantDescription> decode_grant(Bytes bytes) {
   flatbuffers::Verifier verifier(data, blob.size());
   // The shortest buffer that can hold a root offset and a file identifier.
   if (blob.size() < 8 || !wire::VerifyGrantBuffer(verifier))
-    return malformed(fmt::format("its {} bytes do not verify", blob.size()));
+    return no_grant(fmt::format("its {} bytes do not verify", blob.size()));
   const wire::Grant& wire = *wire::GetGrant(data);
   if (wire.version() != version)
     return fail(
         Code::protocol_mismatch,
         fmt::format("the grant has version {}, this engine reads {}", wire.version(), version));
   if (wire.engine()->size() == 0 || wire.engine()->size() > longest_name)
-    return malformed("its engine has no proper name");
+    return no_grant("its engine has no proper name");
   if (wire.ranges()->size() > max_granted_ranges || !is_aligned(*wire.ranges()))
-    return malformed("it lists more ranges than any grant may have, or they lie askew");
-  if (wire.rights() < 1 || wire.rights() > 3) return malformed("its rights are unknown");
-  if (wire.memory_kind() > 1) return malformed("its kind of memory is unknown");
+    return no_grant("it lists more ranges than any grant may have, or they lie askew");
+  if (wire.rights() < 1 || wire.rights() > 3) return no_grant("its rights are unknown");
+  if (wire.memory_kind() > 1) return no_grant("its kind of memory is unknown");
 
   GrantDescription grant;
   grant.engine = wire.engine()->str();
@@ -101,9 +101,9 @@ Result<GrantDescription> decode_grant(Bytes bytes) {
     grant.ranges.push_back({range->offset(), range->length()});
   if (!read_keys(*wire.keys(), grant.keys) ||
       !read_keys(*wire.lease()->epoch_keys(), grant.epoch_keys))
-    return malformed("it lists more rails than any machine has, or they lie askew");
+    return no_grant("it lists more rails than any machine has, or they lie askew");
   if (!ranges_hold(grant.ranges, grant.segment_size))
-    return malformed("its ranges overlap or leave the segment");
+    return no_grant("its ranges overlap or leave the segment");
   return grant;
 }
 

@@ -9,12 +9,8 @@
 namespace weft::test {
 namespace {
 
-#if defined(WEFT_ADDRESS_SANITIZER) || defined(WEFT_THREAD_SANITIZER)
-// Freed memory stays resident for a while.
-constexpr bool memory_counts = false;
-#else
-constexpr bool memory_counts = true;
-#endif
+// Under a sanitizer freed memory stays resident for a while.
+constexpr bool memory_counts = !providers::sanitized;
 
 /// What the process holds.
 struct Holdings {

@@ -13,11 +13,13 @@
 #include "expected.hpp"
 #include "hwloc_xml.hpp"
 #include "random_machine.hpp"
+#include "sanitizer.hpp"
 
 namespace weft::facts {
 namespace {
 
-constexpr std::uint64_t machines_as_objects = 1000, machines_as_xml = 300;
+constexpr std::uint64_t machines_as_objects = providers::sanitized ? 200 : 1000;
+constexpr std::uint64_t machines_as_xml = providers::sanitized ? 60 : 300;
 
 using Nics = std::vector<std::size_t>;
 
