@@ -1,10 +1,13 @@
 // How long it takes until a fault is known: from a peer's death to the failed transfer, and from a
-// revocation to its answer.
+// revocation to its answer. And how long a transfer stands still when a NIC dies.
 #include <fmt/format.h>
 #include <signal.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdlib>
 #include <cstring>
+#include <future>
 #include <string>
 #include <thread>
 #include <vector>
@@ -161,6 +164,56 @@ std::string revocation(const std::string& provider, Writer how) {
   return must(read_line(result.read_end(), soon()));
 }
 
+/// The longest time for which `transfer` got no further, until then.
+double longest_standstill(const Transfer& transfer, Clock::time_point until) {
+  double longest = 0;
+  auto last = Clock::now();
+  for (std::uint64_t bytes = transfer.report().bytes_done; Clock::now() < until;) {
+    const std::uint64_t now = transfer.report().bytes_done;
+    if (now != bytes || transfer.state() != State::active) last = Clock::now();
+    bytes = now;
+    longest = std::max(longest, milliseconds_since(last));
+  }
+  return longest;
+}
+
+/// How long a transfer over several NICs stands still when one of them dies, which takes a command
+/// (none: no NIC dies).
+std::string nic_death(const std::string& provider, const std::string& die,
+                      const std::string& mend) {
+  Pipe address, life, result;
+  const Side target([&] {
+    life.close_write();
+    tell(address.write_end(), [&] {
+      const Owner owner(provider);
+      write_line(address.write_end(), owner.engine.address());
+      wait_for_end(life.read_end());
+      return std::string();
+    });
+  });
+  const std::string where = must(read_line(address.read_end(), soon()));
+  const Side writer([&] {
+    tell(result.write_end(), [&] {
+      Engine engine = must(Engine::open(config_for(provider)));
+      const Segment local = must(engine.add(Memory::own(size)));
+      const Peer peer = must(engine.connect(where, soon()));
+      Transfer transfer = begin_writing(engine, local, must(engine.lookup(peer, "memory", soon())));
+      wait_for_bytes(transfer);
+      const auto run = [](const std::string& command) {
+        if (!command.empty() && std::system(command.c_str()) != 0)
+          throw std::runtime_error("failed: " + command);
+      };
+      auto dying = std::async(std::launch::async, run, die);
+      const double longest = longest_standstill(transfer, Clock::now() + 3s);
+      const std::string state(to_string(transfer.state()));
+      dying.get();
+      run(mend);
+      return fmt::format("{} {}", longest, state);
+    });
+  });
+  return must(read_line(result.read_end(), soon()));
+}
+
 template <typename Once>
 void print(const std::string& provider, const std::string& what, unsigned rounds, Once&& once) {
   std::vector<double> times;
@@ -188,9 +241,21 @@ int main(int argc, char** argv) {
   CLI::App app{"Milliseconds until a fault is known, as median (least-greatest), and what it is."};
   app.add_option("--provider", providers, "tcp, shm")->delimiter(',');
   app.add_option("--rounds", rounds, "Times that each is measured");
+  std::string die, mend;
+  auto* dies = app.add_option(
+      "--nic-dies", die, "Only: how long a write stands still when a NIC dies, by this command");
+  app.add_option("--nic-is-back", mend, "Brings it back")->needs(dies);
+  dies->needs("--nic-is-back");
   CLI11_PARSE(app, argc, argv);
   try {
     for (const std::string& provider : providers) {
+      if (!die.empty()) {
+        print(provider, "longest standstill of a write", rounds,
+              [&] { return nic_death(provider, "", ""); });
+        print(provider, "the same, a NIC dies", rounds,
+              [&] { return nic_death(provider, die, mend); });
+        continue;
+      }
       print(provider, "SIGKILL of the target to the failed transfer", rounds,
             [&] { return death(provider, SIGKILL); });
       print(provider, "SIGSTOP of the target to the failed transfer", rounds,
