@@ -60,6 +60,31 @@ TEST_P(Credentials, NoneAreRefused) {
   expect_refused(config_for(GetParam()), with_secret("a secret of all of them"));
 }
 
+TEST_P(Credentials, WhoComesBackHasToProveItselfAgain) {
+  Engine engine = must(Engine::open(with_secret("a secret of all of them")));
+  Config service = with_secret("a secret of all of them");
+  service.name = "service";
+  std::optional<Peer> before;
+  for (int life = 0; life < 3; ++life) {
+    Engine serving = must(Engine::open(service));
+    service.listen = serving.address();
+    if (!before) must(engine.keep_connected(serving.address(), soon()));
+    const Peer peer = must(engine.peer("service", soon()));
+    if (before) {
+      EXPECT_NE(peer.incarnation(), before->incarnation());
+    }
+    before = peer;
+    must(serving.close(soon()));
+    EXPECT_TRUE(fails_with(must(engine.expect(peer, 1, 1)).wait(soon()), Code::peer_down));
+  }
+  Config impostor = with_secret("a secret of others alone");
+  impostor.name = "service";
+  impostor.listen = service.listen;
+  const Engine posing = must(Engine::open(impostor));
+  EXPECT_TRUE(fails_with(engine.peer("service", Deadline::in(500ms)), Code::timed_out));
+  EXPECT_TRUE(posing.peers().empty());
+}
+
 TEST_P(Credentials, TheSecretIsNotShown) {
   const std::string secret = "a secret of all of them";
   Config config = config_for(GetParam());
