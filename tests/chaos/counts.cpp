@@ -27,12 +27,13 @@ std::string Counts::words(std::chrono::duration<double> time) const {
       "end took {} ms\n"
       "segments: {} released, {} not\n"
       "faults: {}\n"
-      "engines: {} opened, {} abandoned; most memory of a node with none open {} MiB\n"
+      "engines: {} opened, {} abandoned, {} closed with a descriptor too many; most memory of a "
+      "node with none open {} MiB\n"
       "checks: {} of {} MiB in all\n",
       all, time.count(), list(steps), submitted, list(ends), static_cast<double>(bytes) / (1 << 20),
       slowest_end, list(errors), list(refusals), signals, signals_failed, imports, imports_failed,
       revoked, quarantined, not_fenced, slowest_revoke, released, not_released, list(faults), lives,
-      abandoned, largest >> 20, checks, bytes_checked >> 20);
+      abandoned, kept_one, largest >> 20, checks, bytes_checked >> 20);
 }
 
 }  // namespace weft::chaos

@@ -18,6 +18,7 @@ struct Counts {
   std::uint64_t imports = 0, imports_failed = 0, lives = 0, abandoned = 0;
   std::uint64_t checks = 0, bytes_checked = 0;
   std::int64_t slowest_end = 0, slowest_revoke = 0;  // milliseconds
+  std::uint64_t kept_one = 0;                        // closings with a descriptor too many
   std::int64_t largest = 0;                          // resident bytes of a node, all closed
 
   std::string words(std::chrono::duration<double> time) const;
