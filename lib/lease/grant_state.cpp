@@ -7,6 +7,7 @@
 #include "base/later.hpp"
 
 namespace weft::core {
+
 bool covered_by(std::span<const Range> ranges, std::uint64_t offset, std::uint64_t length) {
   const auto after = std::upper_bound(
       ranges.begin(), ranges.end(), offset,

@@ -3,6 +3,7 @@
 #include "transfer/transfer_state.hpp"
 
 namespace weft::core {
+
 providers::Post OneSided::post(Op& op) {
   if (op.chunk.kind == Chunk::Kind::epoch) {
     epochs_.add(op);

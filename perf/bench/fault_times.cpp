@@ -86,8 +86,9 @@ void tell(int fd, Body&& body) {
   }
 }
 
-/// From a signal to the target's process to the end of the transfer that writes to it.
-std::string death(const std::string& provider, int signal) {
+/// What `body` finds out about a transfer that writes, with the target's process, in another one.
+template <typename Body>
+std::string while_writing(const std::string& provider, Body&& body) {
   Pipe address, life, result;
   const Side target([&] {
     life.close_write();
@@ -106,14 +107,21 @@ std::string death(const std::string& provider, int signal) {
       const Peer peer = must(engine.connect(where, soon()));
       Transfer transfer = begin_writing(engine, local, must(engine.lookup(peer, "memory", soon())));
       wait_for_bytes(transfer);
-      const auto begin = Clock::now();
-      kill(target.pid(), signal);
-      const auto ended = transfer.wait(soon());
-      return fmt::format("{} {}", milliseconds_since(begin),
-                         ended ? "done" : to_string(ended.error().code()));
+      return body(transfer, target.pid());
     });
   });
   return must(read_line(result.read_end(), soon()));
+}
+
+/// From a signal to the target's process to the end of the transfer that writes to it.
+std::string death(const std::string& provider, int signal) {
+  return while_writing(provider, [&](Transfer& transfer, pid_t target) {
+    const auto begin = Clock::now();
+    kill(target, signal);
+    const auto ended = transfer.wait(soon());
+    return fmt::format("{} {}", milliseconds_since(begin),
+                       ended ? "done" : to_string(ended.error().code()));
+  });
 }
 
 enum class Writer { live, slow, dead };
@@ -181,37 +189,18 @@ double longest_standstill(const Transfer& transfer, Clock::time_point until) {
 /// (none: no NIC dies).
 std::string nic_death(const std::string& provider, const std::string& die,
                       const std::string& mend) {
-  Pipe address, life, result;
-  const Side target([&] {
-    life.close_write();
-    tell(address.write_end(), [&] {
-      const Owner owner(provider);
-      write_line(address.write_end(), owner.engine.address());
-      wait_for_end(life.read_end());
-      return std::string();
-    });
+  return while_writing(provider, [&](Transfer& transfer, pid_t) {
+    const auto run = [](const std::string& command) {
+      if (!command.empty() && std::system(command.c_str()) != 0)
+        throw std::runtime_error("failed: " + command);
+    };
+    auto dying = std::async(std::launch::async, run, die);
+    const double longest = longest_standstill(transfer, Clock::now() + 3s);
+    const std::string state(to_string(transfer.state()));
+    dying.get();
+    run(mend);
+    return fmt::format("{} {}", longest, state);
   });
-  const std::string where = must(read_line(address.read_end(), soon()));
-  const Side writer([&] {
-    tell(result.write_end(), [&] {
-      Engine engine = must(Engine::open(config_for(provider)));
-      const Segment local = must(engine.add(Memory::own(size)));
-      const Peer peer = must(engine.connect(where, soon()));
-      Transfer transfer = begin_writing(engine, local, must(engine.lookup(peer, "memory", soon())));
-      wait_for_bytes(transfer);
-      const auto run = [](const std::string& command) {
-        if (!command.empty() && std::system(command.c_str()) != 0)
-          throw std::runtime_error("failed: " + command);
-      };
-      auto dying = std::async(std::launch::async, run, die);
-      const double longest = longest_standstill(transfer, Clock::now() + 3s);
-      const std::string state(to_string(transfer.state()));
-      dying.get();
-      run(mend);
-      return fmt::format("{} {}", longest, state);
-    });
-  });
-  return must(read_line(result.read_end(), soon()));
 }
 
 template <typename Once>
