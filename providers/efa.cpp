@@ -151,6 +151,7 @@ const Spec efa = {
     .merit = "its NIC moves the bytes",
     // Without one the provider calls abort() when a peer dies during the handshake.
     .event_queue = true,
+    .repeats_ends = true,
     .configure = configure,
     .examine = examine,
     .why_none = why_no_efa,

@@ -13,11 +13,13 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "base/fork_guard.hpp"
 #include "base/log.hpp"
 #include "capability_record.hpp"
+#include "operation_names.hpp"
 #include "sanitizer.hpp"
 #include "shared_endpoints.hpp"
 #include "signal_handlers.hpp"
@@ -62,6 +64,16 @@ Post as_post(ssize_t result) {
   if (result == 0) return {};
   if (result == -FI_EAGAIN) return {PostStatus::again, 0};
   return {PostStatus::failed, static_cast<int>(-result)};
+}
+
+Posted* posted_from(void* context) {
+  static_assert(offsetof(Posted, fabric_context) == 0);
+  return static_cast<Posted*>(context);
+}
+
+/// Providers that keep notes in an operation's context need its memory there, not a name.
+bool contexts_are_opaque(const fi_info& info) {
+  return (info.mode & (FI_CONTEXT | FI_CONTEXT2)) == 0;
 }
 
 /// Order matters: closed from the last to the first.
@@ -124,6 +136,15 @@ class FabricEndpoint final : public Endpoint {
   }
 
  private:
+  /// What the provider knows an operation by, and who that is; null: nobody, or no longer.
+  void* name(Posted& posted) {
+    return names_ ? names_->give(posted) : static_cast<void*>(posted.fabric_context);
+  }
+  Posted* named(void* context) {
+    return names_ ? names_->take_back(context) : posted_from(context);
+  }
+  /// The result of a call that was to post the operation of that name.
+  Post posted_as(void* name, ssize_t result);
   using RmaCall = ssize_t (*)(fid_ep*, const fi_msg_rma*, std::uint64_t);
   Post rma(RmaCall call, Posted& posted, const Local& local, const Target& target);
   Post send_untagged(Posted& posted, const iovec& vector, void* descriptor, FabricAddress peer,
@@ -148,6 +169,7 @@ class FabricEndpoint final : public Endpoint {
   const Spec* spec_ = nullptr;
   InfoPtr info_;
   OpenHandles handles_;
+  std::optional<OperationNames> names_;     // where an end may be reported more than once
   std::unique_ptr<SharedEndpoint> shared_;  // where endpoints of one process share memory
   Capability record_;
   Blob address_;
@@ -208,6 +230,7 @@ Result<void> FabricEndpoint::open(const Spec& spec, const Way& way, const fi_inf
   info_.reset(fi_dupinfo(&nic));
   if (!info_) return fail(Code::out_of_memory, "no memory for libfabric's description of a NIC");
   serialise_ = spec.serialise;
+  if (spec.repeats_ends && contexts_are_opaque(nic)) names_.emplace();
   if (spec.source_name != nullptr) {
     const std::string name = spec.source_name();
     free(info_->src_addr);
@@ -417,6 +440,11 @@ Result<std::unique_ptr<Registration>> FabricEndpoint::register_memory(void* addr
           .with_fabric_code(error.fabric_code()));
 }
 
+Post FabricEndpoint::posted_as(void* name, ssize_t result) {
+  if (result != 0 && names_) names_->take_back(name);
+  return as_post(result);
+}
+
 Post FabricEndpoint::rma(RmaCall call, Posted& posted, const Local& local, const Target& target) {
   iovec vector{local.address, local.length};
   void* descriptor = local.descriptor;
@@ -428,10 +456,10 @@ Post FabricEndpoint::rma(RmaCall call, Posted& posted, const Local& local, const
   message.addr = target.peer;
   message.rma_iov = &remote;
   message.rma_iov_count = 1;
-  message.context = posted.fabric_context;
+  message.context = name(posted);
   handing_over(&every_endpoint);
   const auto lock = guard();
-  return as_post(call(handles_.endpoint.get(), &message, completion_flags_));
+  return posted_as(message.context, call(handles_.endpoint.get(), &message, completion_flags_));
 }
 
 Post FabricEndpoint::send(Posted& posted, const Local& local, FabricAddress peer,
@@ -447,8 +475,9 @@ Post FabricEndpoint::send(Posted& posted, const Local& local, FabricAddress peer
   message.iov_count = 1;
   message.addr = peer;
   message.tag = static_cast<std::uint64_t>(type);
-  message.context = posted.fabric_context;
-  return as_post(fi_tsendmsg(handles_.endpoint.get(), &message, completion_flags_));
+  message.context = name(posted);
+  return posted_as(message.context,
+                   fi_tsendmsg(handles_.endpoint.get(), &message, completion_flags_));
 }
 
 /// The class is told by the endpoint.
@@ -458,31 +487,26 @@ Post FabricEndpoint::send_untagged(Posted& posted, const iovec& vector, void* de
   message.msg_iov = &vector;
   message.desc = &descriptor;
   message.iov_count = 1;
-  message.addr = peer;
-  message.context = posted.fabric_context;
-  if (type == MessageClass::message)
-    return as_post(fi_sendmsg(handles_.endpoint.get(), &message, completion_flags_));
-  message.addr = relay_of(peer);
+  const bool relay = type == MessageClass::relay;
+  message.addr = relay ? relay_of(peer) : peer;
   if (message.addr == FI_ADDR_UNSPEC) return {PostStatus::failed, FI_EHOSTUNREACH};
-  return as_post(fi_sendmsg(handles_.relay_endpoint.get(), &message, completion_flags_));
+  message.context = name(posted);
+  fid_ep* endpoint = (relay ? handles_.relay_endpoint : handles_.endpoint).get();
+  return posted_as(message.context, fi_sendmsg(endpoint, &message, completion_flags_));
 }
 
 Post FabricEndpoint::receive(Posted& posted, const Local& local, MessageClass type) {
+  void* context = name(posted);
   const auto lock = guard();
   if (has_relay_endpoint()) {
-    const auto& endpoint =
-        type == MessageClass::message ? handles_.endpoint : handles_.relay_endpoint;
-    return as_post(fi_recv(endpoint.get(), local.address, local.length, local.descriptor,
-                           FI_ADDR_UNSPEC, posted.fabric_context));
+    const bool relay = type == MessageClass::relay;
+    fid_ep* endpoint = (relay ? handles_.relay_endpoint : handles_.endpoint).get();
+    return posted_as(context, fi_recv(endpoint, local.address, local.length, local.descriptor,
+                                      FI_ADDR_UNSPEC, context));
   }
-  return as_post(fi_trecv(handles_.endpoint.get(), local.address, local.length, local.descriptor,
-                          FI_ADDR_UNSPEC, static_cast<std::uint64_t>(type), 0,
-                          posted.fabric_context));
-}
-
-Posted& posted_from(void* context) {
-  static_assert(offsetof(Posted, fabric_context) == 0);
-  return *static_cast<Posted*>(context);
+  return posted_as(context,
+                   fi_trecv(handles_.endpoint.get(), local.address, local.length, local.descriptor,
+                            FI_ADDR_UNSPEC, static_cast<std::uint64_t>(type), 0, context));
 }
 
 ssize_t FabricEndpoint::read_queue(std::span<fi_cq_msg_entry> entries) {
@@ -514,11 +538,11 @@ std::size_t FabricEndpoint::poll() {
   handed_over(&every_endpoint);
   for (ssize_t i = 0; i < count; ++i) {
     const fi_cq_msg_entry& entry = entries[static_cast<std::size_t>(i)];
-    if (entry.op_context == nullptr) continue;
-    Posted& posted = posted_from(entry.op_context);
+    Posted* posted = named(entry.op_context);
+    if (posted == nullptr) continue;
     Completion completion;
     completion.length = entry.len;
-    posted.handler->completed(posted, completion);
+    posted->handler->completed(*posted, completion);
   }
   return static_cast<std::size_t>(count);
 }
@@ -530,7 +554,8 @@ std::size_t FabricEndpoint::report_errors() {
     const auto lock = guard();
     if (fi_cq_readerr(handles_.queue.get(), &entry, 0) != 1) return 0;
   }
-  if (entry.op_context == nullptr) return 1;
+  Posted* posted = named(entry.op_context);
+  if (posted == nullptr) return 1;
   char buffer[128] = "";
   // Some providers fill the buffer, others only return the text.
   const char* text =
@@ -544,8 +569,7 @@ std::size_t FabricEndpoint::report_errors() {
   completion.text = words;
   completion.path_failed = spec_->path_failed != nullptr && spec_->path_failed(entry.prov_errno);
   completion.too_long = entry.err == FI_ETRUNC;
-  Posted& posted = posted_from(entry.op_context);
-  posted.handler->completed(posted, completion);
+  posted->handler->completed(*posted, completion);
   return 1;
 }
 

@@ -54,6 +54,8 @@ struct Spec {
   std::string (*source_name)() = nullptr;
   /// Whether it tells of some failures by an event queue, and aborts where there is none.
   bool event_queue = false;
+  /// Whether it may report the end of one operation more than once (OperationNames).
+  bool repeats_ends = false;
   /// Sets options of an endpoint that is not enabled yet, and checks that they took.
   Result<void> (*configure)(fid_ep& endpoint) = nullptr;
   /// Asks an endpoint that is enabled for what only it knows.
