@@ -29,7 +29,7 @@ struct Completion {
   bool too_long = false;     // a receive's buffer was too small for what was sent
 };
 
-/// Whoever posted an operation hears of its end, on the thread that polls.
+/// Whoever posted an operation hears of its end, once, on the thread that polls.
 class CompletionHandler {
  public:
   virtual void completed(Posted& posted, const Completion& completion) = 0;

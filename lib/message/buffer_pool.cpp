@@ -34,11 +34,9 @@ Result<void> BufferPool::grow(std::size_t count) {
 }
 
 Buffer* BufferPool::take() noexcept {
-  if (free_.empty()) std::swap(free_, failed_);
   if (free_.empty()) return nullptr;
   Buffer* buffer = free_.back();
   free_.pop_back();
-  buffer->out = true;
   return buffer;
 }
 

@@ -16,7 +16,6 @@ struct Buffer : providers::Posted {
   std::byte* data = nullptr;
   void* descriptor = nullptr;
   std::uint64_t number = 0;
-  bool out = false;  // taken, and not put back
 };
 
 /// Grows by slabs when asked to, and never shrinks. Not safe for several threads.
@@ -30,17 +29,8 @@ class BufferPool {
   Result<void> grow(std::size_t count);
   /// A free buffer; null if there is none.
   Buffer* take() noexcept;
-  void put_back(Buffer& buffer) {
-    buffer.out = false;
-    free_.push_back(&buffer);
-  }
-  /// After a failure: it is taken again last, since some providers report a failed operation more
-  /// than once (efa in libfabric 1.17, for each of its packets).
-  void put_back_failed(Buffer& buffer) {
-    buffer.out = false;
-    failed_.push_back(&buffer);
-  }
-  std::size_t free() const noexcept { return free_.size() + failed_.size(); }
+  void put_back(Buffer& buffer) { free_.push_back(&buffer); }
+  std::size_t free() const noexcept { return free_.size(); }
 
  private:
   struct Slab {
@@ -51,7 +41,7 @@ class BufferPool {
   const std::size_t buffer_bytes_;
   std::vector<Slab> slabs_;
   std::deque<Buffer> buffers_;
-  std::vector<Buffer*> free_, failed_;  // the latter are taken last
+  std::vector<Buffer*> free_;
 };
 
 }  // namespace weft::core

@@ -296,7 +296,6 @@ void Channel::completed(providers::Posted& posted, const providers::Completion& 
 
 void Channel::sent(Buffer& buffer, const providers::Completion& completion) {
   const auto entry = in_flight_.extract(buffer.number);
-  if (!entry) return;  // reported before
   Sending& sending = entry.mapped();
   if (!sending.written_off) {
     --live_;
@@ -305,10 +304,7 @@ void Channel::sent(Buffer& buffer, const providers::Completion& completion) {
     else
       send_failed(sending, completion);
   }
-  if (completion.ok)
-    sends_.put_back(buffer);
-  else
-    sends_.put_back_failed(buffer);
+  sends_.put_back(buffer);
 }
 
 void Channel::send_failed(Sending& sending, const providers::Completion& completion) {

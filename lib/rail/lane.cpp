@@ -262,15 +262,12 @@ void Lane::timed_out(const TransferState& transfer) {
 }
 
 void Lane::chunk_ended(Op& op, const providers::Completion& completion) {
-  // efa in libfabric 1.17 reports a failed operation for each of its packets, and some that it has
-  // refused.
-  if (!op.out) return;
   TransferState& transfer = *op.transfer;
   const Chunk chunk = op.chunk;
   if (!completion.ok) {
     Error error = error_of(op, completion);
     Route& route = *op.route;
-    free_op(op, true);
+    free_op(op);
     if (completion.path_failed && chunk.kind != Chunk::Kind::arrival && !transfer.ended() &&
         !route.dead)
       return path_failed(transfer, route, chunk, error);
@@ -311,7 +308,6 @@ Lane::Orphans Lane::take_orphans() {
 
 Op& Lane::make_op(TransferState& transfer, Route& route, Transport& transport, const Chunk& chunk,
                   bool spare) {
-  if (free_ops_.empty()) std::swap(free_ops_, failed_ops_);
   if (free_ops_.empty()) free_ops_.push_back(&ops_.emplace_back());
   Op& op = *free_ops_.back();
   free_ops_.pop_back();
@@ -331,7 +327,7 @@ Op& Lane::make_op(TransferState& transfer, Route& route, Transport& transport, c
   return op;
 }
 
-void Lane::free_op(Op& op, bool failed) {
+void Lane::free_op(Op& op) {
   --op.route->operations;
   op.route->bytes -= op.chunk.length;
   if (op.spare) {
@@ -346,8 +342,7 @@ void Lane::free_op(Op& op, bool failed) {
   }
   op.transfer = nullptr;
   op.out = false;
-  // A failed one is not taken again at once: see chunk_ended().
-  (failed ? failed_ops_ : free_ops_).push_back(&op);
+  free_ops_.push_back(&op);
 }
 
 Error Lane::error_of(const Op& op, const providers::Completion& completion) const {

@@ -101,7 +101,7 @@ class Lane final : private ChunkSink {
   void post_failed(Op& op, const providers::Post& post);
   Op& make_op(TransferState& transfer, Route& route, Transport& transport, const Chunk& chunk,
               bool spare);
-  void free_op(Op& op, bool failed = false);
+  void free_op(Op& op);
   Error error_of(const Op& op, const providers::Completion& completion) const;
 
   const std::size_t rail_;
@@ -115,8 +115,8 @@ class Lane final : private ChunkSink {
   std::unordered_map<const Route*, std::array<Queues::iterator, 2>> queues_to_;  // by Way
   std::deque<Op*> held_;  // taken, and refused by the provider for want of room
   std::uint64_t in_flight_ = 0, spare_in_flight_ = 0;
-  std::deque<Op> ops_;                      // grows to the window, and by what dead peers hold
-  std::vector<Op*> free_ops_, failed_ops_;  // the latter are taken last
+  std::deque<Op> ops_;  // grows to the window, and by what dead peers hold
+  std::vector<Op*> free_ops_;
   std::uint64_t operations_done_ = 0, bytes_done_ = 0, lost_ = 0;
 };
 

@@ -80,13 +80,11 @@ std::size_t EpochReader::progress() {
 void EpochReader::completed(providers::Posted& posted, const providers::Completion& completion) {
   auto& landing = static_cast<Buffer&>(posted);
   const auto under_way = under_way_.find(&landing);
-  // efa in libfabric 1.17 reports a failed operation for each of its packets.
-  if (under_way == under_way_.end()) return;
   const auto reading = readings_.find(under_way->second);
   under_way_.erase(under_way);
   std::uint64_t epoch = 0;
   std::memcpy(&epoch, landing.data, sizeof epoch);
-  completion.ok ? landings_.put_back(landing) : landings_.put_back_failed(landing);
+  landings_.put_back(landing);
 
   const RemoteState* const lease = reading->first;
   const std::vector<Op*> served = std::exchange(reading->second.served, {});

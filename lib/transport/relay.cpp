@@ -126,11 +126,7 @@ void Relay::peer_died(Route& route) {
 void Relay::completed(providers::Posted& posted, const providers::Completion& completion) {
   auto& buffer = static_cast<Buffer&>(posted);
   if (buffer.number != for_receives) {
-    if (!buffer.out) return;  // reported before
-    if (completion.ok)
-      sends_.put_back(buffer);
-    else
-      sends_.put_back_failed(buffer);
+    sends_.put_back(buffer);
     const auto answer = answering_.extract(buffer.number);
     if (answer && !completion.ok) answer_missed(answer.mapped());
     // A request that went out is over when it is answered.

@@ -42,11 +42,9 @@ Post FaultTransport::post_copy(Flight& flight, unsigned copy) {
   op.route = flight.original->route;
   op.transport = inner_.get();
   op.chunk = flight.original->chunk;
-  op.out = true;  // before: some end at once
   ++flight.outstanding;
   const Post post = inner_->post(op);
   if (post.status == PostStatus::posted) return post;
-  op.out = false;
   --flight.outstanding;
   return post;
 }
@@ -86,8 +84,6 @@ Post FaultTransport::post(Op& op) {
 }
 
 void FaultTransport::chunk_ended(Op& op, const Completion& completion) {
-  // efa in libfabric 1.17 reports a failed operation for each of its packets.
-  if (!std::exchange(op.out, false)) return;
   const auto flight = std::find_if(flights_.begin(), flights_.end(), [&](const Flight& each) {
     return &op == &each.copies[0] || &op == &each.copies[1];
   });

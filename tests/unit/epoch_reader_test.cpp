@@ -192,20 +192,6 @@ TEST_F(EpochReading, ARefusedReadingIsAFailureOfTheWay) {
   }
 }
 
-TEST_F(EpochReading, AFailureThatIsReportedTwiceCountsOnce) {
-  const auto under = lease(peer, 8);
-  const Op& first = add(under);
-  reader.progress();
-  const Words::Read failed = words.end(std::nullopt);
-  EXPECT_FALSE(ends.at(&first).ok);
-  const Op& second = add(under);
-  reader.progress();
-  Words::tell(failed, false);
-  EXPECT_FALSE(ends.contains(&second));
-  words.end(epoch);
-  EXPECT_TRUE(ends.at(&second).ok);
-}
-
 TEST_F(EpochReading, WithThePeerOnlyThoseEndForWhomNothingIsUnderWay) {
   const auto other = make_peer(1, "other");
   const auto under = lease(peer, 8);
