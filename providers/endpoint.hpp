@@ -27,6 +27,9 @@ struct Completion {
   Code refusal{};
   bool path_failed = false;  // the way to the peer is at fault: another NIC may do better
   bool too_long = false;     // a receive's buffer was too small for what was sent
+  // The endpoint that it was posted with is closed: it is over, though nobody knows what came of
+  // it.
+  bool cut = false;
 };
 
 /// Whoever posted an operation hears of its end, once, on the thread that polls.
@@ -43,6 +46,7 @@ struct Posted {
   // libfabric may keep notes here: sizeof(struct fi_context2), rdma/fabric.h.
   alignas(8) std::byte fabric_context[64];
   CompletionHandler* handler = nullptr;
+  Posted *before = nullptr, *after = nullptr;  // the endpoint's (UnderWay)
 };
 
 /// fi_addr_t.
@@ -82,6 +86,8 @@ class Registration {
   /// May block. The second time it does nothing and returns true. False if it could not be closed,
   /// or somebody is known to be still at it; how much true proves is FenceScope's matter.
   virtual bool close() = 0;
+  /// From here on it is not registered again when its endpoint is opened again. From any thread.
+  virtual void retire() noexcept {}
 };
 
 /// Messages come in classes with their own receive buffers, so that a small one is never received
@@ -112,6 +118,20 @@ class Endpoint {
   virtual int wait_fd() const noexcept = 0;
   /// True if it is safe to sleep on wait_fd() now.
   virtual bool may_sleep() = 0;
+
+  /// Whether it can be closed and opened again: nothing that was posted with it before, by either
+  /// side, touches memory after that. In this order: suspend() by the owning thread, reopen() by
+  /// any, which may block, and resume() by the owning thread. What was posted ends as `cut` in
+  /// resume(). Registrations are registered again, with other keys where the provider chooses them.
+  /// The address is another one, and the peers' addresses are forgotten.
+  virtual bool reopens() const noexcept { return false; }
+  /// Nothing is posted (PostStatus::again) or polled from here on.
+  virtual void suspend() {}
+  /// An error: it is closed, and could not be opened. It may be tried again.
+  virtual Result<void> reopen() {
+    return fail(Code::unsupported, "this provider's endpoints can't be opened again");
+  }
+  virtual void resume() {}
 
   /// Stops it for good, which may block: afterwards nothing that was posted touches memory, and
   /// registrations may be closed. Only they, and the endpoint itself, may be destroyed then. Does

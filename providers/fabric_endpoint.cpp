@@ -10,6 +10,7 @@
 #include <sys/uio.h>
 
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -19,10 +20,12 @@
 #include "base/fork_guard.hpp"
 #include "base/log.hpp"
 #include "capability_record.hpp"
+#include "gate.hpp"
 #include "operation_names.hpp"
 #include "sanitizer.hpp"
 #include "shared_endpoints.hpp"
 #include "signal_handlers.hpp"
+#include "under_way.hpp"
 
 namespace weft::providers {
 namespace {
@@ -90,6 +93,16 @@ struct OpenHandles {
   FidPtr<fid_ep> relay_endpoint;
 };
 
+/// What is registered, and how.
+struct Region {
+  void* address = nullptr;
+  std::size_t length = 0;
+  Access access = Access::local;
+  std::uint64_t key = 0;  // where the engine chooses it
+  FidPtr<fid_mr> memory = nullptr;
+  std::atomic<bool> retired{false};
+};
+
 class FabricEndpoint final : public Endpoint {
  public:
   ~FabricEndpoint() override {
@@ -114,8 +127,9 @@ class FabricEndpoint final : public Endpoint {
   Post send(Posted& posted, const Local& local, FabricAddress peer, MessageClass type) override;
   Post receive(Posted& posted, const Local& local, MessageClass type) override;
   std::size_t poll() override;
-  int wait_fd() const noexcept override { return wait_fd_; }
+  int wait_fd() const noexcept override { return state_ == State::open ? wait_fd_ : -1; }
   bool may_sleep() override {
+    if (state_ != State::open) return true;
     const auto lock = guard();
     fid* waited[] = {&handles_.queue->fid};
     return fi_trywait(handles_.fabric.get(), waited, 1) == FI_SUCCESS;
@@ -126,6 +140,14 @@ class FabricEndpoint final : public Endpoint {
     handles_.relay_endpoint.reset();
     handles_.endpoint.reset();
   }
+  // Over shared memory others of this process look into it.
+  bool reopens() const noexcept override { return shared_ == nullptr; }
+  void suspend() override { state_ = State::suspended; }
+  Result<void> reopen() override;
+  void resume() override;
+
+  Gate& gate() noexcept { return gate_; }
+  void forget(const Region& region);
 
   /// Whether this is a forked child's copy of an endpoint, whose objects are the parent's.
   bool inherited() const { return core::fork_generation() != generation_; }
@@ -144,13 +166,22 @@ class FabricEndpoint final : public Endpoint {
     return names_ ? names_->take_back(context) : posted_from(context);
   }
   /// The result of a call that was to post the operation of that name.
-  Post posted_as(void* name, ssize_t result);
+  Post posted_as(Posted& posted, void* name, ssize_t result);
+  /// Why nothing can be posted while it is not open.
+  Post refusal() const {
+    if (state_ == State::suspended) return {PostStatus::again, 0};
+    return {PostStatus::failed, FI_ENODEV};
+  }
   using RmaCall = ssize_t (*)(fid_ep*, const fi_msg_rma*, std::uint64_t);
   Post rma(RmaCall call, Posted& posted, const Local& local, const Target& target);
   Post send_untagged(Posted& posted, const iovec& vector, void* descriptor, FabricAddress peer,
                      MessageClass type);
+  Result<void> open_handles();
+  void close_handles();
+  int open_region(Region& region);
+  Result<void> open_regions();
   Result<void> open_events();
-  Result<void> open_queue(const Way& way);
+  Result<void> open_queue();
   Result<void> open_addresses(FidPtr<fid_av>& addresses);
   Result<void> enable(FidPtr<fid_ep>& endpoint, fid_av& addresses);
   Result<void> open_relay_endpoint();
@@ -167,8 +198,14 @@ class FabricEndpoint final : public Endpoint {
   std::size_t report_errors();
 
   const Spec* spec_ = nullptr;
+  Way way_;
   InfoPtr info_;
   OpenHandles handles_;
+  enum class State { open, suspended, closed } state_ = State::open;  // the owning thread's
+  UnderWay under_way_;
+  Gate gate_;
+  std::mutex regions_mutex_;
+  std::vector<std::shared_ptr<Region>> regions_;
   std::optional<OperationNames> names_;     // where an end may be reported more than once
   std::unique_ptr<SharedEndpoint> shared_;  // where endpoints of one process share memory
   Capability record_;
@@ -192,29 +229,47 @@ class FabricEndpoint final : public Endpoint {
 
 class FabricRegistration final : public Registration {
  public:
-  FabricRegistration(FabricEndpoint& endpoint, FidPtr<fid_mr> region)
+  FabricRegistration(FabricEndpoint& endpoint, std::shared_ptr<Region> region)
       : endpoint_(endpoint), region_(std::move(region)) {}
-  ~FabricRegistration() override { FabricRegistration::close(); }
-  void* descriptor() const noexcept override { return fi_mr_desc(region_.get()); }
-  std::uint64_t key() const noexcept override { return fi_mr_key(region_.get()); }
+  ~FabricRegistration() override {
+    FabricRegistration::retire();
+    FabricRegistration::close();
+  }
+  void* descriptor() const noexcept override { return fi_mr_desc(region_->memory.get()); }
+  std::uint64_t key() const noexcept override { return fi_mr_key(region_->memory.get()); }
   bool close() override;
+  void retire() noexcept override { region_->retired = true; }
 
  private:
   FabricEndpoint& endpoint_;
-  FidPtr<fid_mr> region_;
+  const std::shared_ptr<Region> region_;
 };
 
 bool FabricRegistration::close() {
-  if (!region_) return true;
+  const Gate::Pass pass(endpoint_.gate());
+  if (!pass) return false;
+  if (!region_->memory) return true;
   // A NIC's registration belongs to the kernel's device, and closing it here would close it there.
   if (endpoint_.inherited()) {
-    static_cast<void>(region_.release());
+    static_cast<void>(region_->memory.release());
     return false;
   }
   const auto lock = endpoint_.guard();
-  if (fi_close(&region_->fid) != 0) return false;
-  static_cast<void>(region_.release());
+  if (fi_close(&region_->memory->fid) != 0) return false;
+  static_cast<void>(region_->memory.release());
+  endpoint_.forget(*region_);
   return true;
+}
+
+Error cant_register(std::size_t length, int result) {
+  const Error error = fabric_error("fi_mr_reg", result);
+  return Error(error.code(), fmt::format("can't register {} bytes: {}", length, error.message()))
+      .with_operation("fi_mr_reg")
+      .with_fabric_code(error.fabric_code());
+}
+
+Error not_open() {
+  return Error(Code::unavailable, "the rail is being closed and opened again");
 }
 
 template <typename Object, typename Open>
@@ -227,6 +282,7 @@ Result<void> open_object(FidPtr<Object>& into, std::string_view operation, Open&
 
 Result<void> FabricEndpoint::open(const Spec& spec, const Way& way, const fi_info& nic) {
   spec_ = &spec;
+  way_ = way;
   info_.reset(fi_dupinfo(&nic));
   if (!info_) return fail(Code::out_of_memory, "no memory for libfabric's description of a NIC");
   serialise_ = spec.serialise;
@@ -238,6 +294,18 @@ Result<void> FabricEndpoint::open(const Spec& spec, const Way& way, const fi_inf
     info_->src_addrlen = name.size() + 1;
   }
   record_ = make_record(spec, *info_);
+  return open_handles().and_then([&] { return check_keys(); }).map([&] {
+    record_.wait_descriptor = wait_fd_ >= 0;
+    if (spec.examine != nullptr) spec.examine(*handles_.endpoint, record_);
+    completion_flags_ = completion_flags(record_.proof);
+    if (spec.shared_in_process) shared_ = std::make_unique<SharedEndpoint>(as_text(address_));
+    // When it is first polled, efa makes its pools of packets (1.17, prov/efa/src/rxr/rxr_ep.c:
+    // rxr_ep_grow_rx_pkt_pools), 100 MB for each NIC. Not while a peer waits for a heartbeat.
+    poll();
+  });
+}
+
+Result<void> FabricEndpoint::open_handles() {
   return open_object(handles_.fabric, "fi_fabric",
                      [&](auto** out) { return fi_fabric(info_->fabric_attr, out, nullptr); })
       .and_then([&] {
@@ -245,20 +313,47 @@ Result<void> FabricEndpoint::open(const Spec& spec, const Way& way, const fi_inf
           return fi_domain(handles_.fabric.get(), info_.get(), out, nullptr);
         });
       })
-      .and_then([&] { return spec.event_queue ? open_events() : Result<void>(); })
-      .and_then([&] { return open_queue(way); })
+      .and_then([&] { return spec_->event_queue ? open_events() : Result<void>(); })
+      .and_then([&] { return open_queue(); })
       .and_then([&] { return open_addresses(handles_.addresses); })
       .and_then([&] { return enable(handles_.endpoint, *handles_.addresses); })
-      .and_then([&] { return way.tagged ? Result<void>() : open_relay_endpoint(); })
-      .and_then([&] { return check_keys(); })
-      .map([&] {
-        if (spec.examine != nullptr) spec.examine(*handles_.endpoint, record_);
-        completion_flags_ = completion_flags(record_.proof);
-        if (spec.shared_in_process) shared_ = std::make_unique<SharedEndpoint>(as_text(address_));
-        // When it is first polled, efa makes its pools of packets (1.17, prov/efa/src/rxr/rxr_ep.c:
-        // rxr_ep_grow_rx_pkt_pools), 100 MB for each NIC. Not while a peer waits for a heartbeat.
-        poll();
-      });
+      .and_then([&] { return way_.tagged ? Result<void>() : open_relay_endpoint(); });
+}
+
+/// Endpoints before what is registered: a NIC may be at it until then.
+void FabricEndpoint::close_handles() {
+  handles_.relay_endpoint.reset();
+  handles_.endpoint.reset();
+  const std::lock_guard lock(regions_mutex_);
+  for (const auto& region : regions_) region->memory.reset();
+  std::erase_if(regions_, [](const auto& region) { return region->retired.load(); });
+  const OpenHandles closed = std::move(handles_);
+}
+
+Result<void> FabricEndpoint::reopen() {
+  gate_.shut();
+  close_handles();
+  address_.clear();
+  {
+    const std::lock_guard map(inserted_mutex_);
+    inserted_.clear();
+  }
+  if (names_) names_.emplace();
+  wait_fd_ = -1;
+  auto opened = open_handles().and_then([&] { return open_regions(); });
+  if (!opened) close_handles();
+  gate_.open();
+  return opened;
+}
+
+void FabricEndpoint::resume() {
+  state_ = handles_.endpoint ? State::open : State::closed;
+  Completion cut;
+  cut.ok = false;
+  cut.cut = true;
+  cut.fabric_code = FI_ECANCELED;
+  cut.text = "the rail was closed and opened again";
+  under_way_.end_all(cut);
 }
 
 Result<void> FabricEndpoint::open_events() {
@@ -283,22 +378,19 @@ Result<void> FabricEndpoint::open_relay_endpoint() {
   });
 }
 
-Result<void> FabricEndpoint::open_queue(const Way& way) {
+Result<void> FabricEndpoint::open_queue() {
   fi_cq_attr attributes{};
   attributes.format = FI_CQ_FORMAT_MSG;
   attributes.wait_obj = FI_WAIT_FD;
   // efa-direct's is the device's own, which loses what it has no room for, and by itself has 1024
   // entries (libfabric 2.1) for a send queue of 4096. Room for what both endpoints may send, and
   // for as many receives.
-  if (!way.tagged) attributes.size = 4 * info_->tx_attr->size;
+  if (!way_.tagged) attributes.size = 4 * info_->tx_attr->size;
   const auto open = [&](auto** out) {
     return fi_cq_open(handles_.domain.get(), &attributes, out, nullptr);
   };
   if (open_object(handles_.queue, "fi_cq_open", open)) {
-    if (fi_control(&handles_.queue->fid, FI_GETWAIT, &wait_fd_) == 0) {
-      record_.wait_descriptor = true;
-      return {};
-    }
+    if (fi_control(&handles_.queue->fid, FI_GETWAIT, &wait_fd_) == 0) return {};
     handles_.queue.reset();
   }
   attributes.wait_obj = FI_WAIT_NONE;
@@ -369,6 +461,8 @@ Result<fi_addr_t> FabricEndpoint::insert_one(fid_av& addresses, Bytes address) {
 }
 
 Result<FabricAddress> FabricEndpoint::insert(Bytes address) {
+  const Gate::Pass pass(gate_);
+  if (!pass || !handles_.endpoint) return fail(not_open());
   if (has_relay_endpoint() && address.size() != address_.size())
     return fail(Code::protocol_mismatch, fmt::format("the peer's address has {} bytes and not {}",
                                                      address.size(), address_.size()));
@@ -398,6 +492,8 @@ Result<FabricAddress> FabricEndpoint::insert(Bytes address) {
 }
 
 void FabricEndpoint::remove(FabricAddress peer) {
+  const Gate::Pass pass(gate_);
+  if (!pass) return;
   const std::lock_guard inserting(inserting_);
   const auto lock = guard();
   const auto entry = inserted_.find(peer);
@@ -418,34 +514,63 @@ fi_addr_t FabricEndpoint::relay_of(FabricAddress peer) {
 Result<std::unique_ptr<Registration>> FabricEndpoint::register_memory(void* address,
                                                                       std::size_t length,
                                                                       Access access) {
+  const Gate::Pass pass(gate_);
+  if (!pass) return fail(not_open());
+  const auto region = std::make_shared<Region>();
+  region->address = address;
+  region->length = length;
+  region->access = access;
   // Where the engine chooses the keys they can't be guessed; a clash is drawn again.
   constexpr int draws = 16;
   int result = -FI_ENOKEY;
   for (int draw = 0; draw < draws && result == -FI_ENOKEY; ++draw) {
-    std::uint64_t key = 0;
-    if (record_.application_keys && getrandom(&key, sizeof key, 0) != sizeof key)
+    if (record_.application_keys &&
+        getrandom(&region->key, sizeof region->key, 0) != sizeof(region->key))
       return fail(Code::internal, "the kernel gave no random key");
-    if (info_->domain_attr->mr_key_size < sizeof key)
-      key &= (std::uint64_t{1} << (8 * info_->domain_attr->mr_key_size)) - 1;
-    const auto lock = guard();
-    fid_mr* region = nullptr;
-    result = fi_mr_reg(handles_.domain.get(), address, length, fabric_access(access), 0, key, 0,
-                       &region, nullptr);
-    if (result == 0) return std::make_unique<FabricRegistration>(*this, FidPtr<fid_mr>(region));
+    if (info_->domain_attr->mr_key_size < sizeof region->key)
+      region->key &= (std::uint64_t{1} << (8 * info_->domain_attr->mr_key_size)) - 1;
+    result = open_region(*region);
   }
-  Error error = fabric_error("fi_mr_reg", result);
-  return fail(
-      Error(error.code(), fmt::format("can't register {} bytes: {}", length, error.message()))
-          .with_operation("fi_mr_reg")
-          .with_fabric_code(error.fabric_code()));
+  if (result != 0) return fail(cant_register(length, result));
+  const std::lock_guard lock(regions_mutex_);
+  regions_.push_back(region);
+  return std::make_unique<FabricRegistration>(*this, region);
 }
 
-Post FabricEndpoint::posted_as(void* name, ssize_t result) {
-  if (result != 0 && names_) names_->take_back(name);
+int FabricEndpoint::open_region(Region& region) {
+  if (!handles_.domain) return -FI_ENODEV;
+  const auto lock = guard();
+  fid_mr* memory = nullptr;
+  const int result = fi_mr_reg(handles_.domain.get(), region.address, region.length,
+                               fabric_access(region.access), 0, region.key, 0, &memory, nullptr);
+  if (result == 0) region.memory.reset(memory);
+  return result;
+}
+
+/// Those that were registered with it before it was closed.
+Result<void> FabricEndpoint::open_regions() {
+  const std::lock_guard lock(regions_mutex_);
+  for (const auto& region : regions_)
+    if (const int result = open_region(*region); result != 0)
+      return fail(cant_register(region->length, result));
+  return {};
+}
+
+void FabricEndpoint::forget(const Region& region) {
+  const std::lock_guard lock(regions_mutex_);
+  std::erase_if(regions_, [&](const auto& each) { return each.get() == &region; });
+}
+
+Post FabricEndpoint::posted_as(Posted& posted, void* name, ssize_t result) {
+  if (result == 0)
+    under_way_.add(posted);
+  else if (names_)
+    names_->take_back(name);
   return as_post(result);
 }
 
 Post FabricEndpoint::rma(RmaCall call, Posted& posted, const Local& local, const Target& target) {
+  if (state_ != State::open) return refusal();
   iovec vector{local.address, local.length};
   void* descriptor = local.descriptor;
   fi_rma_iov remote{target.address, local.length, target.key};
@@ -459,11 +584,13 @@ Post FabricEndpoint::rma(RmaCall call, Posted& posted, const Local& local, const
   message.context = name(posted);
   handing_over(&every_endpoint);
   const auto lock = guard();
-  return posted_as(message.context, call(handles_.endpoint.get(), &message, completion_flags_));
+  return posted_as(posted, message.context,
+                   call(handles_.endpoint.get(), &message, completion_flags_));
 }
 
 Post FabricEndpoint::send(Posted& posted, const Local& local, FabricAddress peer,
                           MessageClass type) {
+  if (state_ != State::open) return refusal();
   iovec vector{local.address, local.length};
   void* descriptor = local.descriptor;
   handing_over(&every_endpoint);
@@ -476,7 +603,7 @@ Post FabricEndpoint::send(Posted& posted, const Local& local, FabricAddress peer
   message.addr = peer;
   message.tag = static_cast<std::uint64_t>(type);
   message.context = name(posted);
-  return posted_as(message.context,
+  return posted_as(posted, message.context,
                    fi_tsendmsg(handles_.endpoint.get(), &message, completion_flags_));
 }
 
@@ -492,19 +619,22 @@ Post FabricEndpoint::send_untagged(Posted& posted, const iovec& vector, void* de
   if (message.addr == FI_ADDR_UNSPEC) return {PostStatus::failed, FI_EHOSTUNREACH};
   message.context = name(posted);
   fid_ep* endpoint = (relay ? handles_.relay_endpoint : handles_.endpoint).get();
-  return posted_as(message.context, fi_sendmsg(endpoint, &message, completion_flags_));
+  return posted_as(posted, message.context, fi_sendmsg(endpoint, &message, completion_flags_));
 }
 
 Post FabricEndpoint::receive(Posted& posted, const Local& local, MessageClass type) {
+  // One that could not be opened again may be yet: receives wait for that.
+  if (state_ != State::open) return {PostStatus::again, 0};
   void* context = name(posted);
   const auto lock = guard();
   if (has_relay_endpoint()) {
     const bool relay = type == MessageClass::relay;
     fid_ep* endpoint = (relay ? handles_.relay_endpoint : handles_.endpoint).get();
-    return posted_as(context, fi_recv(endpoint, local.address, local.length, local.descriptor,
-                                      FI_ADDR_UNSPEC, context));
+    return posted_as(
+        posted, context,
+        fi_recv(endpoint, local.address, local.length, local.descriptor, FI_ADDR_UNSPEC, context));
   }
-  return posted_as(context,
+  return posted_as(posted, context,
                    fi_trecv(handles_.endpoint.get(), local.address, local.length, local.descriptor,
                             FI_ADDR_UNSPEC, static_cast<std::uint64_t>(type), 0, context));
 }
@@ -530,6 +660,7 @@ void FabricEndpoint::look_at_events() {
 }
 
 std::size_t FabricEndpoint::poll() {
+  if (state_ != State::open) return 0;
   if (handles_.events && ++polls_ % polls_per_event_look == 0) look_at_events();
   std::array<fi_cq_msg_entry, 32> entries;
   const ssize_t count = read_queue(entries);
@@ -540,6 +671,7 @@ std::size_t FabricEndpoint::poll() {
     const fi_cq_msg_entry& entry = entries[static_cast<std::size_t>(i)];
     Posted* posted = named(entry.op_context);
     if (posted == nullptr) continue;
+    under_way_.remove(*posted);
     Completion completion;
     completion.length = entry.len;
     posted->handler->completed(*posted, completion);
@@ -556,6 +688,7 @@ std::size_t FabricEndpoint::report_errors() {
   }
   Posted* posted = named(entry.op_context);
   if (posted == nullptr) return 1;
+  under_way_.remove(*posted);
   char buffer[128] = "";
   // Some providers fill the buffer, others only return the text.
   const char* text =

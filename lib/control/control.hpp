@@ -78,6 +78,9 @@ class ControlPlane {
                                  bool keep = false) = 0;
   /// Queues a notice. From any thread; dropped if the link is down.
   virtual void send(LinkId link, Notice notice) = 0;
+  /// This engine's rail has another address: whoever is met from now on is told that one. From any
+  /// thread.
+  virtual void rail_moved(std::uint32_t rail, Blob address) = 0;
   /// The peer of that name is not met anew any more.
   virtual void let_go(std::string name) = 0;
   /// Says goodbye on a link; down() follows, with an error of that code.

@@ -40,6 +40,7 @@ class Core : public std::enable_shared_from_this<Core> {
   const std::string& address() const noexcept { return self_.address; }
   void send(LinkId link, Notice notice);
   void hang_up(LinkId link, std::string reason, Code code);
+  void rail_moved(std::uint32_t rail, Blob address);
   void let_go(std::string name);
   /// For the log.
   void trouble(const Error& error) const;

@@ -9,6 +9,8 @@
 #include <weft/error.hpp>
 #include <weft/memory.hpp>
 
+#include "wire/grant_codec.hpp"
+
 namespace weft::core {
 
 /// Asks for a grant by name; the owner answers once it is published.
@@ -49,6 +51,15 @@ struct GrantStatus {
   std::uint64_t request = 0;
   bool held = false;
   Nanoseconds left = unlimited;  // of its time
+  std::vector<RenewedKey> renewed = {};
+};
+
+/// A rail of the sender's was closed and opened again: it has another address, and grants other
+/// keys with it. Empty address: more keys are to come before it.
+struct RailMoved {
+  std::uint32_t rail = 0;
+  Blob address;
+  std::vector<RenewedKey> renewed;
 };
 
 /// A message that its NIC did not get to the peer, with its head (message.fbs).
@@ -72,6 +83,6 @@ struct CheckReply {
 
 using Notice = std::variant<LookupRequest, LookupAbandoned, LookupReply, SignalFailed,
                             RevokeRequest, RevokeConfirmed, GrantQuery, GrantStatus,
-                            DetouredMessage, DetourTaken, CheckRequest, CheckReply>;
+                            DetouredMessage, DetourTaken, CheckRequest, CheckReply, RailMoved>;
 
 }  // namespace weft::core

@@ -70,6 +70,9 @@ class Plane final : public ControlPlane {
   void hang_up(LinkId link, std::string reason, Code code) override {
     core_->hang_up(link, std::move(reason), code);
   }
+  void rail_moved(std::uint32_t rail, Blob address) override {
+    core_->rail_moved(rail, std::move(address));
+  }
   void let_go(std::string name) override { core_->let_go(std::move(name)); }
   Result<void> stop(Deadline deadline) override { return core_->stop(deadline); }
 
@@ -146,6 +149,12 @@ void Core::hang_up(LinkId link, std::string reason, Code code) {
     if (found == connections_.end()) return;
     const ConnectionPtr connection = found->second;
     end(connection, Error(code, "this engine hung up: " + reason), Goodbye{reason});
+  });
+}
+
+void Core::rail_moved(std::uint32_t rail, Blob address) {
+  asio::post(io_, [this, rail, address = std::move(address)]() mutable {
+    self_.rails[rail].address = std::move(address);
   });
 }
 

@@ -93,6 +93,10 @@ Result<void> Engine::disconnect(const Peer& peer) {
   return call(state_, [&] { return state_->disconnect(*peer.state_); });
 }
 
+Result<void> Engine::reopen(std::string_view rail, Deadline deadline) {
+  return call(state_, [&] { return state_->reopen(rail, deadline); });
+}
+
 Result<Segment> Engine::add(const Memory& memory) {
   return call(state_, [&] { return state_->add(memory); }).map([](auto&& segment) {
     return Segment(std::move(segment));

@@ -18,6 +18,7 @@
 #include "engine/event_queue.hpp"
 #include "engine/hooks.hpp"
 #include "engine/peer_table.hpp"
+#include "engine/reopenings.hpp"
 #include "engine/seats.hpp"
 #include "engine/whereabouts.hpp"
 #include "engine/worker.hpp"
@@ -104,7 +105,8 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
                                             std::span<const Range> ranges, Rights rights,
                                             Nanoseconds ttl);
   Result<Revoked> revoke(const std::shared_ptr<GrantState>& grant, Deadline deadline);
-  Result<Revoked> fence(const std::shared_ptr<GrantState>& grant, Deadline deadline);
+  Result<Revoked> fence(const std::shared_ptr<GrantState>& grant, Deadline deadline,
+                        FenceScope reach);
   Result<void> release(SegmentState& segment, Deadline deadline);
   Result<std::shared_ptr<RemoteState>> import(Bytes blob);
   Result<std::shared_ptr<RemoteState>> confirmed(const ImportedGrants::Added& added);
@@ -116,6 +118,10 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   Result<void> publish(std::string_view name, const std::shared_ptr<GrantState>& grant);
   Result<std::shared_ptr<RemoteState>> lookup(PeerState& peer, std::string_view name,
                                               Deadline deadline);
+
+  // reopening.cpp
+  Result<void> reopen(std::string_view rail, Deadline deadline);
+  Result<void> reopen(Rail& rail, Deadline deadline);
 
   // transfers.cpp
   Result<std::shared_ptr<const PreparedState>> prepare(const std::shared_ptr<SegmentState>& local,
@@ -167,9 +173,12 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   void up(LinkId link, bool incoming) override;
   void received(LinkId link, Notice notice) override;
   void down(LinkId link, const Error& why) override;
-  Result<void> make_routes(PeerState& peer, const Introduction& self,
+  Result<void> make_routes(const std::shared_ptr<PeerState>& met, const Introduction& self,
                            const std::string& same_host_reason);
   Result<void> add_to_rails(const std::shared_ptr<PeerState>& peer, std::uint64_t own_token);
+  std::optional<Error> reopen_aside(Rail& rail);
+  void tell_moved(const Rail& rail, OwnedGrants::Renewed renewed);
+  void tell_moved_rails(const PeerState& peer);
   void forget_on_rails(const std::shared_ptr<PeerState>& peer);
   bool run_on(Worker& worker, const std::function<void()>& task, Deadline deadline);
   void handle(PeerState& peer, LookupRequest&& notice);
@@ -184,6 +193,7 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   void handle(PeerState& peer, GrantStatus&& notice);
   void handle(PeerState& peer, CheckRequest&& notice);
   void handle(PeerState& peer, CheckReply&& notice);
+  void handle(PeerState& peer, RailMoved&& notice);
 
   // TransferHost, in transfers.cpp
   void verify(const std::shared_ptr<TransferState>& transfer) override;
@@ -234,6 +244,7 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   std::shared_ptr<EpochWords> epoch_words_;
   OwnedGrants owned_;
   ImportedGrants imported_;
+  Reopenings reopening_;
   std::atomic<std::uint64_t> next_segment_{1};
   std::mutex segments_mutex_;
   std::vector<std::weak_ptr<SegmentState>> segments_;

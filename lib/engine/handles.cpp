@@ -109,7 +109,7 @@ Grant::Grant(Grant&&) noexcept = default;
 Grant& Grant::operator=(Grant&&) noexcept = default;
 Grant::~Grant() = default;
 Blob Grant::blob() const {
-  return core::encode_grant(state_->description());
+  return core::encode_grant(state_->current());
 }
 std::uint64_t Grant::lease_id() const noexcept {
   return state_->description().lease;
@@ -119,10 +119,10 @@ Result<Revoked> Grant::revoke(Deadline deadline) {
   if (!engine) return fail(Code::closed, "the grant's engine is gone");
   return core::call(engine, [&] { return engine->revoke(state_, deadline); });
 }
-Result<Revoked> Grant::fence(Deadline deadline) {
+Result<Revoked> Grant::fence(Deadline deadline, FenceScope reach) {
   const auto engine = state_ ? state_->segment().engine() : nullptr;
   if (!engine) return fail(Code::closed, "the grant's engine is gone");
-  return core::call(engine, [&] { return engine->fence(state_, deadline); });
+  return core::call(engine, [&] { return engine->fence(state_, deadline, reach); });
 }
 
 Segment::Segment(std::shared_ptr<core::SegmentState> state) : state_(std::move(state)) {}

@@ -129,7 +129,6 @@ Result<void> EngineState::describe_keys(GrantState::Parts& grant, Rights rights)
   const std::uint64_t begin = ranges.front().offset;
   const std::uint64_t end = ranges.back().offset + ranges.back().length;
   std::byte* hull = grant.segment->address() + begin;
-  grant.keys_fence = true;
   for (const auto& rail : rails_) {
     if (!grant.segment->served_by(rail->index())) continue;
     providers::Endpoint& endpoint = rail->endpoint();
@@ -137,7 +136,7 @@ Result<void> EngineState::describe_keys(GrantState::Parts& grant, Rights rights)
     if (!made) return fail(std::move(made.error().with_rail(rail->name())));
     grant.description.keys.push_back(made->key);
     grant.registrations.push_back(std::move(made->registration));
-    grant.keys_fence = grant.keys_fence && endpoint.capability().fence == FenceScope::grant;
+    if (endpoint.capability().fence != FenceScope::grant) grant.unfenced.insert(rail->index());
   }
   return {};
 }
@@ -200,13 +199,23 @@ Revoked EngineState::settle(const std::shared_ptr<GrantState>& grant) {
   return revoked;
 }
 
-Result<Revoked> EngineState::fence(const std::shared_ptr<GrantState>& grant, Deadline deadline) {
-  if (!grant->keys_fence())
+Result<Revoked> EngineState::fence(const std::shared_ptr<GrantState>& grant, Deadline deadline,
+                                   FenceScope reach) {
+  const auto unfenced = grant->unfenced_rails();
+  if (!unfenced.empty() && reach != FenceScope::rail)
     return fail(Code::unsupported,
                 "a rail of this grant's can't cut off one grant alone (Capability::fence): its "
-                "memory is safe once its holders have confirmed, or the engine is closed");
+                "memory is safe once its holders have confirmed, the rail was closed and opened "
+                "again (FenceScope::rail), or the engine is closed");
   if (auto outside = check_outside_callbacks(); !outside) return fail(std::move(outside.error()));
+  for (const std::uint32_t rail : unfenced)
+    if (!rails_[rail]->endpoint().reopens())
+      return fail(Error(Code::unsupported, "a rail of this grant's can't be opened again")
+                      .with_rail(rails_[rail]->name()));
   owned_.end(*grant);
+  for (const std::uint32_t rail : unfenced)
+    if (auto reopened = reopen(*rails_[rail], deadline); !reopened && !grant->keys_fence())
+      return fail(std::move(reopened.error()));
   // False if a peer is within a copy that this did not end: settle() finds it unconfirmed.
   std::ignore = grant->fence();
   return copies_finished(deadline) ? settle(grant) : Revoked::quarantined;
@@ -281,7 +290,7 @@ Result<void> EngineState::publish(std::string_view name, const std::shared_ptr<G
   if (owned_.find(grant->description().lease) != grant)
     return fail(Code::stale, "the grant holds no more, or is another engine's");
   const std::uint64_t lease = grant->description().lease;
-  const Blob blob = encode_grant(grant->description());
+  const Blob blob = encode_grant(grant->current());
   for (const auto& asker : directory_.publish(std::string(name), blob, lease))
     control_->send(asker.link, LookupReply{asker.request, blob});
   // It may have ended just now.

@@ -106,7 +106,7 @@ Result<void> EngineState::meet(LinkId link, const Introduction& self, const Intr
   auto peer =
       std::make_shared<PeerState>(this, link, theirs, same_host,
                                   PeerState::Limits{config_.unclaimed_bytes, config_.send_queue});
-  if (auto made = make_routes(*peer, self, same_host_reason); !made) {
+  if (auto made = make_routes(peer, self, same_host_reason); !made) {
     forget_on_rails(peer);
     return made;
   }
@@ -144,8 +144,10 @@ void EngineState::forget_on_rails(const std::shared_ptr<PeerState>& peer) {
     worker->post([peer, owner = worker.get()] { owner->peer_died(peer); });
 }
 
-Result<void> EngineState::make_routes(PeerState& peer, const Introduction& self,
+Result<void> EngineState::make_routes(const std::shared_ptr<PeerState>& met,
+                                      const Introduction& self,
                                       const std::string& same_host_reason) {
+  PeerState& peer = *met;
   peer.route_by_rail.resize(rails_.size());
   Pairing pairing = pair_rails(self, peer.introduction, peer.same_host, same_host_reason);
   peer.route_reason = std::move(pairing.reason);
@@ -167,12 +169,10 @@ Result<void> EngineState::make_routes(PeerState& peer, const Introduction& self,
     route->rail_name = route->rail->name();
     route->sources = senders_at_a_time(*route, paired, pairing.theirs.size());
     for (const std::uint32_t theirs : reached_by(*route, paired, pairing.theirs)) {
-      auto address = route->rail->endpoint().insert(peer.introduction.rails[theirs].address);
-      if (!address) return fail(std::move(address.error().with_rail(route->rail->name())));
-      route->addresses[theirs] = *address;
+      if (auto reached = route->rail->reach(met, theirs); !reached) return reached;
     }
     for (const auto& [target, weight] : paired.targets)
-      route->targets.add({target, route->addresses[target]}, weight);
+      route->targets.add({target, &route->addresses.at(target)}, weight);
   }
   return {};
 }
@@ -181,6 +181,7 @@ void EngineState::up(LinkId link, bool incoming) {
   const auto peer = peers_.find(link);
   if (!peer) return;
   peers_.set_up(peer, incoming);
+  tell_moved_rails(*peer);
   if (config_.peer_events)
     events_.push({Event::Kind::peer_up, 0, State::active, peer->introduction.name, std::nullopt});
 }

@@ -61,7 +61,7 @@ Result<std::shared_ptr<Path>> EngineState::path_between(const SegmentState& loca
           return fail(
               Error(Code::unavailable, "the grant lacks keys for rails that have to be reached")
                   .with_peer(peer.introduction.name));
-        way.targets.add({target, address->second}, weight);
+        way.targets.add({target, &address->second}, weight);
       }
       path->add(paired.own, std::move(way));
     }

@@ -59,6 +59,13 @@ std::atomic<std::uint64_t>& EpochWords::word(std::size_t index) const {
   return pages_[index / words_per_page].page->words[index % words_per_page];
 }
 
+void EpochWords::rail_opened(std::uint32_t rail) {
+  const std::lock_guard lock(mutex_);
+  for (Registered& each : pages_)
+    for (std::size_t i = 0; i < each.registrations.size(); ++i)
+      if (each.keys[i].rail == rail) each.keys[i].key = each.registrations[i]->key();
+}
+
 void EpochWords::close() {
   const std::lock_guard lock(mutex_);
   for (Registered& each : pages_) each.registrations.clear();

@@ -55,6 +55,8 @@ class EpochWords : public std::enable_shared_from_this<EpochWords> {
 
   /// From any thread; may block for registration.
   Result<std::unique_ptr<Epoch>> take();
+  /// A rail was closed and opened again: the words have other keys with it.
+  void rail_opened(std::uint32_t rail);
   /// Closes all registrations: the rails are going.
   void close();
 

@@ -22,7 +22,9 @@ bool GrantState::allows(Rights rights, std::uint64_t offset, std::uint64_t lengt
 }
 
 GrantState::GrantState(Parts parts)
-    : parts_(std::move(parts)), expires_(later(Clock::now(), parts_.description.ttl)) {}
+    : parts_(std::move(parts)),
+      expires_(later(Clock::now(), parts_.description.ttl)),
+      unfenced_(parts_.unfenced) {}
 
 bool GrantState::held() const {
   const std::lock_guard lock(mutex_);
@@ -61,7 +63,7 @@ bool GrantState::over() const {
 /// Either nobody is left, or only those who are gone, and closing the keys keeps them out.
 bool GrantState::settleable() const {
   const std::lock_guard lock(mutex_);
-  return lease_.over() || (!lease_.held() && !lease_.awaited() && keys_fence());
+  return lease_.over() || (!lease_.held() && !lease_.awaited() && unfenced_.empty());
 }
 
 bool GrantState::wait_confirmed(Deadline deadline) const {
@@ -79,11 +81,69 @@ Revoked GrantState::settle() {
 }
 
 bool GrantState::fence() {
-  if (!parts_.keys_fence || !close_keys()) return false;
+  if (!keys_fence() || !close_keys()) return false;
   const std::lock_guard lock(mutex_);
   lease_.fenced();
   changed_.notify_all();
   return true;
+}
+
+std::set<std::uint32_t> GrantState::unfenced_rails() const {
+  const std::lock_guard lock(mutex_);
+  return unfenced_;
+}
+
+std::vector<RenewedKey> GrantState::renewed() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<RenewedKey> keys;
+  for (const auto& [rail, key] : keys_) keys.push_back(key);
+  return keys;
+}
+
+GrantDescription GrantState::current() const {
+  GrantDescription described = description();
+  for (const RenewedKey& renewed : renewed()) {
+    for (RailKey& key : described.keys)
+      if (key.rail == renewed.rail) key.key = renewed.key;
+    for (RailKey& key : described.epoch_keys)
+      if (key.rail == renewed.rail) key.key = renewed.epoch_key;
+  }
+  return described;
+}
+
+/// Null if it has none, or not any more. With keys_mutex_.
+providers::Registration* GrantState::registration_with(std::uint32_t rail) const {
+  const auto& keys = parts_.description.keys;
+  for (std::size_t i = 0; i < std::min(keys.size(), parts_.registrations.size()); ++i)
+    if (keys[i].rail == rail) return parts_.registrations[i].get();
+  return nullptr;
+}
+
+std::uint64_t GrantState::epoch_key(std::uint32_t rail) const {
+  if (parts_.epoch)
+    for (const RailKey& key : parts_.epoch->keys())
+      if (key.rail == rail) return key.key;
+  return 0;
+}
+
+void GrantState::rail_closes(std::uint32_t rail) {
+  const std::lock_guard keys(keys_mutex_);
+  const std::lock_guard lock(mutex_);
+  if (lease_.held()) return;
+  if (providers::Registration* registration = registration_with(rail)) registration->retire();
+  retired_.insert(rail);
+}
+
+GrantState::Reopened GrantState::rail_opened(std::uint32_t rail, bool opened) {
+  const std::lock_guard keys(keys_mutex_);
+  const providers::Registration* registration = opened ? registration_with(rail) : nullptr;
+  const std::uint64_t word = opened ? epoch_key(rail) : 0;
+  const std::lock_guard lock(mutex_);
+  if (retired_.contains(rail)) unfenced_.erase(rail);
+  if (!lease_.held() || registration == nullptr) return {};
+  const RenewedKey key{parts_.description.lease, rail, registration->key(), word};
+  keys_[rail] = key;
+  return {key, lease_.holders()};
 }
 
 void GrantState::close() {

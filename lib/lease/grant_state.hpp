@@ -2,8 +2,11 @@
 #pragma once
 
 #include <condition_variable>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <set>
 #include <vector>
 #include <weft/deadline.hpp>
 
@@ -28,15 +31,22 @@ class GrantState {
     GrantDescription description;
     std::vector<std::unique_ptr<providers::Registration>> registrations;
     std::unique_ptr<Epoch> epoch;
-    /// Closing the registrations keeps out whatever a peer has posted (FenceScope::grant).
-    bool keys_fence = false;
+    /// The rails with which closing the registration does not keep out what a peer has posted
+    /// (FenceScope), unless they are closed themselves.
+    std::set<std::uint32_t> unfenced = {};
   };
   explicit GrantState(Parts parts);
 
   SegmentState& segment() const noexcept { return *parts_.segment; }
   const GrantDescription& description() const noexcept { return parts_.description; }
   bool writable() const noexcept { return includes(description().rights, Rights::write); }
-  bool keys_fence() const noexcept { return parts_.keys_fence; }
+  /// Closing the keys keeps out whatever a peer has posted.
+  bool keys_fence() const { return unfenced_rails().empty(); }
+  std::set<std::uint32_t> unfenced_rails() const;
+  /// The description with the keys that hold now.
+  GrantDescription current() const;
+  /// The keys that hold now where they are not those of the description.
+  std::vector<RenewedKey> renewed() const;
 
   /// Whether it allows `rights` on these bytes; the relay asks before it touches memory.
   bool allows(Rights rights, std::uint64_t offset, std::uint64_t length) const;
@@ -64,18 +74,33 @@ class GrantState {
   /// Closes the keys, which may block. If they fence, and none of the closings fails, nobody can
   /// use the grant any more, whoever has confirmed or not; returns whether that is so.
   bool fence();
+  /// One of its rails is about to be closed and opened again. If the grant has ended its key does
+  /// not come back.
+  void rail_closes(std::uint32_t rail);
+  /// It was closed, and opened if that could be done. Its new key, if it has one, and who holds the
+  /// grant.
+  struct Reopened {
+    std::optional<RenewedKey> key;
+    std::vector<OwnedLease::Holder> holders;
+  };
+  Reopened rail_opened(std::uint32_t rail, bool opened);
   /// Closes the keys because the rails are going.
   void close();
 
  private:
   bool close_keys();
+  providers::Registration* registration_with(std::uint32_t rail) const;
+  std::uint64_t epoch_key(std::uint32_t rail) const;
 
   Parts parts_;
   const Clock::time_point expires_;
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
   OwnedLease lease_;
-  std::mutex keys_mutex_;  // closing them may take long
+  std::set<std::uint32_t> unfenced_;          // with mutex_
+  std::set<std::uint32_t> retired_;           // likewise: the key of that rail won't come back
+  std::map<std::uint32_t, RenewedKey> keys_;  // likewise: by rail
+  mutable std::mutex keys_mutex_;             // closing them may take long
 };
 
 /// Whether one of the sorted ranges holds all of these bytes.

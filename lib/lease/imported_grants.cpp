@@ -92,6 +92,7 @@ void ImportedGrants::take(const PeerState& from, const GrantStatus& status) {
   }
   RemoteState& remote = *query.remote;
   if (status.held) {
+    for (const RenewedKey& key : status.renewed) remote.renew(key);
     remote.set_expires(end_of(query.asked, status.left));
     return query.answer->complete(std::nullopt);
   }
@@ -111,6 +112,11 @@ void ImportedGrants::take(const PeerState& from, const RevokeRequest& request) {
   remote->users().close();
   stop_(*remote, remote->ended_error());
   remote->users().when_idle(confirmed);
+}
+
+void ImportedGrants::take(const PeerState& from, const std::vector<RenewedKey>& renewed) {
+  for (const RenewedKey& key : renewed)
+    if (const RemotePtr remote = find(key.lease, from)) remote->renew(key);
 }
 
 void ImportedGrants::link_down(LinkId link, const Error& why) {

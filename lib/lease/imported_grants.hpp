@@ -43,6 +43,7 @@ class ImportedGrants {
   // What owners say.
   void take(const PeerState& from, const GrantStatus& status);
   void take(const PeerState& from, const RevokeRequest& request);
+  void take(const PeerState& from, const std::vector<RenewedKey>& renewed);
   /// Questions to that peer won't be answered.
   void link_down(LinkId link, const Error& why);
 

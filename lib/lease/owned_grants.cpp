@@ -79,6 +79,21 @@ std::vector<OwnedGrants::GrantPtr> OwnedGrants::take_settleable() {
   return std::exchange(settleable_, {});
 }
 
+void OwnedGrants::rail_closes(std::uint32_t rail) {
+  for (const GrantPtr& grant : all()) grant->rail_closes(rail);
+}
+
+OwnedGrants::Renewed OwnedGrants::rail_opened(std::uint32_t rail, bool opened) {
+  Renewed renewed;
+  for (const GrantPtr& grant : all()) {
+    const auto reopened = grant->rail_opened(rail, opened);
+    if (reopened.key)
+      for (const LinkId holder : reopened.holders) renewed[holder].push_back(*reopened.key);
+    note_if_settleable(grant);
+  }
+  return renewed;
+}
+
 void OwnedGrants::clear() {
   for (const GrantPtr& grant : all()) {
     static_cast<void>(grant->end());
@@ -96,7 +111,9 @@ void OwnedGrants::take(LinkId from, const GrantQuery& query) {
   Nanoseconds left = unlimited;
   if (held && grant->expires() != Clock::time_point::max())
     left = std::max<Nanoseconds>(Nanoseconds(1), grant->expires() - Clock::now());
-  tell_(from, GrantStatus{query.request, held, left});
+  // After it holds the grant: of what is renewed from then on it is told.
+  tell_(from, GrantStatus{query.request, held, left,
+                          held ? grant->renewed() : std::vector<RenewedKey>()});
 }
 
 void OwnedGrants::take(LinkId from, const RevokeConfirmed& confirmed) {

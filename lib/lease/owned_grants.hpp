@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
@@ -38,6 +39,10 @@ class OwnedGrants {
   /// Those that may be settled by now, though nobody may be waiting for it; each once.
   std::vector<GrantPtr> take_settleable();
   void note_if_settleable(const GrantPtr& grant);
+  /// As GrantState. Returns what there is to tell whom.
+  void rail_closes(std::uint32_t rail);
+  using Renewed = std::map<LinkId, std::vector<RenewedKey>>;
+  Renewed rail_opened(std::uint32_t rail, bool opened);
   /// Closes all keys and forgets everything: the rails are going.
   void clear();
 

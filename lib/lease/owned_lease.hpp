@@ -22,6 +22,7 @@ class OwnedLease {
   bool over() const noexcept { return ended_ && holders_.empty() && lost_ == 0; }
   /// Somebody still has to confirm, and may do so.
   bool awaited() const noexcept { return ended_ && !holders_.empty(); }
+  const std::vector<Holder>& holders() const noexcept { return holders_; }
   std::size_t lost_holders() const noexcept { return lost_; }
 
   /// A peer asks whether it may use the memory. False if it may not.

@@ -1,6 +1,7 @@
 // What a Remote handle stands for: a peer's grant, on the importer's side.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <optional>
@@ -16,10 +17,10 @@ class PeerState;
 class RemoteState {
  public:
   RemoteState(std::shared_ptr<PeerState> peer, GrantDescription description)
-      : peer_(std::move(peer)), description_(std::move(description)) {
-    by_rail(description_.keys, keys_);
-    by_rail(description_.epoch_keys, epoch_keys_);
-  }
+      : peer_(std::move(peer)),
+        description_(std::move(description)),
+        keys_(by_rail(description_.keys)),
+        epoch_keys_(by_rail(description_.epoch_keys)) {}
 
   const std::shared_ptr<PeerState>& peer() const noexcept { return peer_; }
   const GrantDescription& description() const noexcept { return description_; }
@@ -35,28 +36,50 @@ class RemoteState {
   void set_expires(Clock::time_point when) noexcept { expires_ = when; }
 
   bool reachable_on(std::uint32_t owner_rail) const noexcept {
-    return owner_rail < keys_.size() && keys_[owner_rail].has_value() &&
-           owner_rail < epoch_keys_.size() && epoch_keys_[owner_rail].has_value();
+    return owner_rail < keys_.size() && keys_[owner_rail].known &&
+           owner_rail < epoch_keys_.size() && epoch_keys_[owner_rail].known;
   }
-  std::uint64_t key(std::uint32_t owner_rail) const { return keys_[owner_rail]->key; }
+  std::uint64_t key(std::uint32_t owner_rail) const {
+    return keys_[owner_rail].key.load(std::memory_order_relaxed);
+  }
   /// Where a segment offset lies for RMA on that rail of the owner's.
   std::uint64_t rma_address(std::uint32_t owner_rail, std::uint64_t offset) const {
-    return keys_[owner_rail]->base + (offset - description_.ranges.front().offset);
+    return keys_[owner_rail].base + (offset - description_.ranges.front().offset);
   }
   /// The word that holds description().epoch while the grant holds, on a rail of the owner's.
-  const RailKey& epoch_word(std::uint32_t owner_rail) const { return *epoch_keys_[owner_rail]; }
+  RailKey epoch_word(std::uint32_t owner_rail) const {
+    const Key& word = epoch_keys_[owner_rail];
+    return {owner_rail, word.base, word.key.load(std::memory_order_relaxed)};
+  }
+  /// The owner has registered its memory anew with one of its rails. From any thread; what is
+  /// posted with the old key meanwhile fails.
+  void renew(const RenewedKey& renewed) {
+    if (!reachable_on(renewed.rail)) return;
+    keys_[renewed.rail].key = renewed.key;
+    epoch_keys_[renewed.rail].key = renewed.epoch_key;
+  }
 
  private:
   Error stale(const char* why) const {
     return Error(Code::stale, why).with_peer(description_.engine);
   }
 
-  using ByRail = std::vector<std::optional<RailKey>>;
-  static void by_rail(const std::vector<RailKey>& keys, ByRail& into) {
+  struct Key {
+    bool known = false;
+    std::uint64_t base = 0;
+    std::atomic<std::uint64_t> key{0};
+  };
+  using ByRail = std::vector<Key>;
+  static ByRail by_rail(const std::vector<RailKey>& keys) {
+    std::uint32_t rails = 0;
+    for (const RailKey& key : keys) rails = std::max(rails, key.rail + 1);
+    ByRail known(rails);
     for (const RailKey& key : keys) {
-      if (key.rail >= into.size()) into.resize(key.rail + 1);
-      into[key.rail] = key;
+      known[key.rail].known = true;
+      known[key.rail].base = key.base;
+      known[key.rail].key = key.key;
     }
+    return known;
   }
 
   const std::shared_ptr<PeerState> peer_;

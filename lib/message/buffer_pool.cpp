@@ -15,18 +15,16 @@ Result<void> BufferPool::grow(std::size_t count) {
   if (!slab.memory)
     return fail(Code::out_of_memory,
                 fmt::format("no memory for {} buffers of {} bytes", count, buffer_bytes_));
-  void* descriptor = nullptr;
   if (endpoint_.capability().local_registration) {
     auto registration =
         endpoint_.register_memory(slab.memory.get(), bytes, providers::Access::messages);
     if (!registration) return fail(std::move(registration.error()));
     slab.registration = std::move(*registration);
-    descriptor = slab.registration->descriptor();
   }
   for (std::size_t i = 0; i < count; ++i) {
     Buffer& buffer = buffers_.emplace_back();
     buffer.data = slab.memory.get() + i * buffer_bytes_;
-    buffer.descriptor = descriptor;
+    buffer.registration = slab.registration.get();
     free_.push_back(&buffer);
   }
   slabs_.push_back(std::move(slab));

@@ -14,8 +14,10 @@ namespace weft::core {
 /// One buffer, ready to be posted. `owner` and `number` are the user's.
 struct Buffer : providers::Posted {
   std::byte* data = nullptr;
-  void* descriptor = nullptr;
+  const providers::Registration* registration = nullptr;  // null where none is needed
   std::uint64_t number = 0;
+
+  void* descriptor() const { return registration ? registration->descriptor() : nullptr; }
 };
 
 /// Grows by slabs when asked to, and never shrinks. Not safe for several threads.

@@ -60,14 +60,14 @@ Result<void> Channel::add_peer(const std::shared_ptr<PeerState>& peer, std::uint
   const Introduction& theirs = peer->introduction;
   const Capability& record = endpoint_.capability();
   // Where the only way proves that the bytes before a signal are visible, nothing may go around it.
-  const bool may_detour =
-      record.path_failures && (record.proof == CompletionProof::visible || !peer->one_way());
+  const bool may_go_around = record.proof == CompletionProof::visible || !peer->one_way();
   // The first number is agreed by what both know: the token that the receiver gave.
   links_.try_emplace(own_token,
                      Link{.peer = peer,
                           .route = *peer->routes.front(),
                           .own_token = own_token,
-                          .may_detour = may_detour,
+                          .may_detour = record.path_failures && may_go_around,
+                          .may_go_around = may_go_around,
                           .next_sequence = static_cast<std::uint32_t>(theirs.token),
                           .credits = theirs.message_credits,
                           .arrivals = {static_cast<std::uint32_t>(own_token), limits_.credits}});
@@ -209,9 +209,9 @@ bool Channel::post(Link& link, Buffer& buffer, const Outgoing& message) {
   buffer.handler = this;
   buffer.number = next_number_++;
   Delivery delivery{message.transfer, message.kind != MessageKind::credits};
-  const providers::Post post =
-      endpoint_.send(buffer, {buffer.data, message_bytes(message.bytes.size()), buffer.descriptor},
-                     link.route.targets.front().address, providers::MessageClass::message);
+  const providers::Post post = endpoint_.send(
+      buffer, {buffer.data, message_bytes(message.bytes.size()), buffer.descriptor()},
+      link.route.targets.front().address(), providers::MessageClass::message);
   if (post.status == providers::PostStatus::again) return false;
   if (post.status == providers::PostStatus::posted) {
     in_flight_.emplace(buffer.number,
@@ -311,6 +311,8 @@ void Channel::send_failed(Sending& sending, const providers::Completion& complet
   PeerState& peer = *sending.peer;
   const Error error = error_of(peer, completion.fabric_code, completion.text);
   Link* link = link_to(peer);
+  if (link != nullptr && link->may_go_around && completion.cut)
+    return detour(*link, message_in(sending.buffer), std::move(sending.delivery));
   if (link != nullptr && link->may_detour && completion.path_failed) {
     set_aside(link->route, peer, error);
     return detour(*link, message_in(sending.buffer), std::move(sending.delivery));
@@ -326,6 +328,7 @@ void Channel::arrived(Buffer& buffer, const providers::Completion& completion) {
   } else {
     log(LogLevel::debug, "rail {}: a receive failed: {}", rail_name_,
         providers::fabric_text(completion.fabric_code));
+    if (completion.cut) return unposted_.push_back(&buffer);
     // An endpoint that fails all receives would do so for ever, so not at once. But messages that
     // are too long are the sender's fault, who may be anybody, and must not use up the receives of
     // others.
@@ -380,7 +383,7 @@ void Channel::post_receive(Buffer& buffer) {
   buffer.handler = this;
   buffer.number = receive_number;
   const providers::Post post =
-      endpoint_.receive(buffer, {buffer.data, receives_.buffer_bytes(), buffer.descriptor},
+      endpoint_.receive(buffer, {buffer.data, receives_.buffer_bytes(), buffer.descriptor()},
                         providers::MessageClass::message);
   if (post.status == providers::PostStatus::again) unposted_.push_back(&buffer);
   if (post.status == providers::PostStatus::failed)

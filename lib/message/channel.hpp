@@ -69,7 +69,8 @@ class Channel final : private providers::CompletionHandler {
     std::shared_ptr<PeerState> peer;
     Route& route;
     std::uint64_t own_token = 0;
-    bool may_detour = false;
+    bool may_detour = false;     // when the rail fails
+    bool may_go_around = false;  // at all
     std::uint32_t next_sequence = 0;
     std::size_t credits = 0;     // messages that we may still send
     std::uint64_t returned = 0;  // credits that the peer has returned in all

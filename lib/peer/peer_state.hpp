@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -58,6 +59,17 @@ class PeerState {
 
   std::atomic<std::size_t> checked_parts{0};  // that are hashed here because the peer asked
 
+  /// Where one of its rails can be reached: not where it said at first, if it was opened again.
+  Blob rail_address(std::uint32_t rail) const {
+    const std::lock_guard lock(mutex_);
+    const auto moved = moved_rails_.find(rail);
+    return moved != moved_rails_.end() ? moved->second : introduction.rails[rail].address;
+  }
+  void rail_moved(std::uint32_t rail, Blob address) {
+    const std::lock_guard lock(mutex_);
+    moved_rails_.insert_or_assign(rail, std::move(address));
+  }
+
   bool up() const noexcept { return up_.load(std::memory_order_acquire); }
   void set_up() noexcept { up_.store(true, std::memory_order_release); }
   void set_down(const Error& why) {
@@ -80,6 +92,7 @@ class PeerState {
   mutable std::mutex mutex_;
   std::atomic<bool> up_{false};
   std::optional<Error> why_down_;
+  std::map<std::uint32_t, Blob> moved_rails_;
 };
 
 /// Leaves a route alone for a while, and says so. By the thread that owns it.

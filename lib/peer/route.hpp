@@ -22,8 +22,9 @@ struct Route {
   std::string rail_name;    // outlives the rail, for reports
   Targets targets;          // of messages and relayed chunks; not empty
   std::size_t sources = 0;  // how many of the peer's rails may send to this rail at a time
-  std::unordered_map<std::uint32_t, providers::FabricAddress>
-      addresses;  // of all rails of the peer's that it can talk to
+  // Of all rails of the peer's that it can talk to. Only Rail::reach() writes to it.
+  std::unordered_map<std::uint32_t, Whereto> addresses;
+  std::uint64_t opening = 0;  // of the rail, that the addresses belong to (Rail::reach())
 
   // In flight on this route, those of them in the room that is kept for class latency, and the
   // operations that the provider had no room for.

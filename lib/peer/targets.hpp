@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -10,10 +11,17 @@
 
 namespace weft::core {
 
+/// Where one of ours finds it: somewhere else after either was closed and opened again.
+using Whereto = std::atomic<providers::FabricAddress>;
+
 /// One of the peer's rails, as seen from one of ours.
 struct RemoteRail {
-  std::uint32_t index = 0;  // in the peer's numbering
-  providers::FabricAddress address = 0;
+  std::uint32_t index = 0;           // in the peer's numbering
+  const Whereto* whereto = nullptr;  // the route's
+
+  providers::FabricAddress address() const noexcept {
+    return whereto->load(std::memory_order_relaxed);
+  }
 };
 
 /// Taken by turns, each as often as its weight says. Not safe for several threads.

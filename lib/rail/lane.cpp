@@ -253,6 +253,15 @@ void Lane::path_failed(TransferState& transfer, Route& route, const Chunk& chunk
   leave(transfer, again, error);
 }
 
+/// The endpoint was closed under it, and nothing more of it will be sent: what has arrived are
+/// bytes that may be written once more. Not so over the relay, where they may wait at the peer to
+/// be copied, for longer than the second attempt takes.
+void Lane::cut(TransferState& transfer, const Chunk& chunk) {
+  Chunk again = chunk;
+  again.touched = true;
+  transfer.give_back(again);
+}
+
 void Lane::timed_out(const TransferState& transfer) {
   const auto out = std::find_if(ops_.begin(), ops_.end(),
                                 [&](const Op& op) { return op.transfer == &transfer && op.out; });
@@ -267,7 +276,9 @@ void Lane::chunk_ended(Op& op, const providers::Completion& completion) {
   if (!completion.ok) {
     Error error = error_of(op, completion);
     Route& route = *op.route;
+    const bool relayed = op.transport == &relay_;
     free_op(op);
+    if (completion.cut && !relayed && !route.dead) return cut(transfer, chunk);
     if (completion.path_failed && chunk.kind != Chunk::Kind::arrival && !transfer.ended() &&
         !route.dead)
       return path_failed(transfer, route, chunk, error);

@@ -91,6 +91,7 @@ class Lane final : private ChunkSink {
                 bool spare);
   void leave(TransferState& transfer, const Chunk& chunk, const Error& why);
   void path_failed(TransferState& transfer, Route& route, const Chunk& chunk, const Error& error);
+  void cut(TransferState& transfer, const Chunk& chunk);
   Room room(const Queue& queue) const;
   std::size_t room(const Transport& transport, const Route& route) const;
   std::size_t spare_room(const Transport& transport, const Route& route) const;

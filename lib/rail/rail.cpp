@@ -1,5 +1,7 @@
 #include "rail/rail.hpp"
 
+#include <utility>
+
 #include "peer/peer_state.hpp"
 
 namespace weft::core {
@@ -33,6 +35,59 @@ Rail::~Rail() {
   // A NIC may write to posted buffers until then; they are unregistered and freed below.
   shut();
   orphans_.list = lane_.take_orphans();
+}
+
+Result<void> Rail::reach(const std::shared_ptr<PeerState>& peer, std::uint32_t theirs) {
+  Route& route = *peer->route_by_rail[index_];
+  const std::lock_guard lock(reaching_);
+  if (route.addresses.empty()) {
+    std::erase_if(reached_, [](const auto& each) { return each.expired(); });
+    reached_.push_back(peer);
+    route.opening = openings_;
+  }
+  return find_way(*peer, route, theirs);
+}
+
+/// With reaching_.
+Result<void> Rail::find_way(const PeerState& peer, Route& route, std::uint32_t theirs) {
+  auto address = endpoint_->insert(peer.rail_address(theirs));
+  if (!address) return fail(std::move(address.error().with_rail(name_)));
+  const auto [known, first] = route.addresses.try_emplace(theirs, *address);
+  if (!first && route.opening == openings_)
+    left_behind_.push_back(known->second.exchange(*address));
+  else
+    known->second = *address;
+  return {};
+}
+
+void Rail::suspend() {
+  suspended_ = true;
+  endpoint_->suspend();
+}
+
+Result<void> Rail::reopen() {
+  auto opened = endpoint_->reopen();
+  const std::lock_guard lock(reaching_);
+  ++openings_;
+  left_behind_.clear();
+  if (!opened) return fail(std::move(opened.error().with_rail(name_)));
+  for (const auto& weak : reached_) {
+    const auto peer = weak.lock();
+    if (!peer || peer->why_down()) continue;
+    Route& route = *peer->route_by_rail[index_];
+    for (const auto& [theirs, whereto] : route.addresses)
+      if (auto found = find_way(*peer, route, theirs); !found) opened = std::move(found);
+    route.opening = openings_;
+  }
+  return opened;
+}
+
+void Rail::resume() {
+  suspended_ = false;
+  graveyard_.clear();
+  endpoint_->resume();
+  bury_the_dead();
+  count();
 }
 
 Result<void> Rail::add_peer(const std::shared_ptr<PeerState>& peer, std::uint64_t own_token) {
@@ -84,9 +139,12 @@ void Rail::bury_the_dead() {
 /// removed.
 void Rail::bury(const Route& route) {
   constexpr std::size_t long_dead = 16;
-  auto& buried = graveyard_.emplace_back();
-  for (const auto& [index, address] : route.addresses) buried.push_back(address);
-  for (; graveyard_.size() > long_dead; graveyard_.pop_front())
+  const std::lock_guard lock(reaching_);
+  auto& buried = graveyard_.emplace_back(std::exchange(left_behind_, {}));
+  // Those of before it was opened again are gone.
+  if (route.opening == openings_)
+    for (const auto& [index, address] : route.addresses) buried.push_back(address);
+  for (; graveyard_.size() > long_dead && !suspended_; graveyard_.pop_front())
     for (const providers::FabricAddress address : graveyard_.front()) endpoint_->remove(address);
 }
 

@@ -6,6 +6,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "endpoint.hpp"
@@ -66,6 +67,20 @@ class Rail {
   Lane& lane() noexcept { return lane_; }
   Channel& channel() noexcept { return channel_; }
 
+  /// Finds the way to one of the peer's rails, or finds it anew after that was opened again. From
+  /// any thread; may block. The first time before anybody else sees the peer.
+  Result<void> reach(const std::shared_ptr<PeerState>& peer, std::uint32_t theirs);
+
+  // To close the endpoint and open it again, in this order (providers::Endpoint::reopens()).
+  void suspend();
+  /// From any thread; blocks. An error: it is closed, and could not be opened, or not all peers
+  /// reached.
+  Result<void> reopen();
+  /// What was out ends: chunks are offered anew.
+  void resume();
+  /// How often it was opened again. From any thread.
+  std::uint64_t openings() const noexcept { return openings_; }
+
   /// Posts receives for a peer that is being met.
   Result<void> add_peer(const std::shared_ptr<PeerState>& peer, std::uint64_t own_token);
   void peer_died(const std::shared_ptr<PeerState>& peer);
@@ -85,6 +100,7 @@ class Rail {
 
  private:
   void count();
+  Result<void> find_way(const PeerState& peer, Route& route, std::uint32_t theirs);
   void bury(const Route& route);
   void bury_the_dead();
 
@@ -111,6 +127,11 @@ class Rail {
   std::vector<std::shared_ptr<PeerState>> dying_;  // gone, with operations outstanding
   std::deque<std::vector<providers::FabricAddress>>
       graveyard_;  // addresses of peers that are gone, oldest first
+  bool suspended_ = false;
+  std::mutex reaching_;
+  std::vector<std::weak_ptr<PeerState>> reached_;      // with reaching_
+  std::vector<providers::FabricAddress> left_behind_;  // likewise: peers have moved from there
+  std::atomic<std::uint64_t> openings_{0};             // written with reaching_
   Counters counters_;
   std::array<std::atomic<std::uint64_t>, priorities> queued_bytes_{};  // by index_of()
 };

@@ -79,9 +79,9 @@ providers::Post Relay::post(Op& op) {
   buffer->number = number;
   const std::size_t length = sizeof head + (write ? op.chunk.length : 0);
   const providers::Post post =
-      endpoint_.send(*buffer, {buffer->data, length, buffer->descriptor},
-                     proof ? prepared.path->of(rail_)->targets[op.chunk.remote].address
-                           : op.route->targets.take_turn().address,
+      endpoint_.send(*buffer, {buffer->data, length, buffer->descriptor()},
+                     proof ? prepared.path->of(rail_)->targets[op.chunk.remote].address()
+                           : op.route->targets.take_turn().address(),
                      providers::MessageClass::relay);
   if (post.status == providers::PostStatus::posted) {
     pending_.emplace(number, &op);
@@ -139,6 +139,7 @@ void Relay::completed(providers::Posted& posted, const providers::Completion& co
   } else {
     log(LogLevel::debug, "relay: a receive failed: {}",
         providers::fabric_text(completion.fabric_code));
+    if (completion.cut) return unposted_.push_back(&buffer);
     // Not posted again at once: an endpoint that fails all receives would do so for ever. But
     // messages that are too long are their sender's fault, who may be anybody.
     if (!completion.too_long) return failed_receives_.push_back(&buffer);
@@ -236,8 +237,8 @@ bool Relay::send_answer(const Answer& answer) {
   buffer->handler = this;
   buffer->number = next_number_++;
   const providers::Post post =
-      endpoint_.send(*buffer, {buffer->data, sizeof head + payload, buffer->descriptor},
-                     address->second, providers::MessageClass::relay);
+      endpoint_.send(*buffer, {buffer->data, sizeof head + payload, buffer->descriptor()},
+                     address->second.load(), providers::MessageClass::relay);
   if (post.status == providers::PostStatus::posted) {
     answering_.emplace(buffer->number, answer);
     return true;
@@ -288,7 +289,7 @@ void Relay::post_receive(Buffer& buffer) {
   buffer.handler = this;
   buffer.number = for_receives;
   const providers::Post post =
-      endpoint_.receive(buffer, {buffer.data, receives_.buffer_bytes(), buffer.descriptor},
+      endpoint_.receive(buffer, {buffer.data, receives_.buffer_bytes(), buffer.descriptor()},
                         providers::MessageClass::relay);
   if (post.status == providers::PostStatus::again) unposted_.push_back(&buffer);
   if (post.status == providers::PostStatus::failed)

@@ -55,6 +55,15 @@ tl::unexpected<Error> malformed(fmt::format_string<Args...> text, Args&&... args
               "malformed control message: " + fmt::format(text, std::forward<Args>(args)...));
 }
 
+Offset<flatbuffers::Vector<const fb::RenewedKey*>> keys_of(FlatBufferBuilder& to,
+                                                           const std::vector<RenewedKey>& keys) {
+  std::vector<fb::RenewedKey> out;
+  out.reserve(keys.size());
+  for (const RenewedKey& each : keys)
+    out.emplace_back(each.lease, each.key, each.epoch_key, each.rail);
+  return to.CreateVectorOfStructs(out);
+}
+
 struct Encoder {
   FlatBufferBuilder& to;
 
@@ -115,7 +124,8 @@ struct Encoder {
     return body(fb::CreateGrantQuery(to, query.request, query.lease));
   }
   Body operator()(const GrantStatus& status) const {
-    return body(fb::CreateGrantStatus(to, status.request, status.held, ttl_to(status.left)));
+    return body(fb::CreateGrantStatus(to, status.request, status.held, ttl_to(status.left),
+                                      keys_of(to, status.renewed)));
   }
   Body operator()(const DetouredMessage& detoured) const {
     return body(fb::CreateDetouredMessage(to, bytes_of(to, detoured.bytes)));
@@ -131,6 +141,10 @@ struct Encoder {
   Body operator()(const CheckReply& reply) const {
     return body(
         fb::CreateCheckReply(to, reply.request, static_cast<std::uint8_t>(reply.code), reply.hash));
+  }
+  Body operator()(const RailMoved& moved) const {
+    return body(fb::CreateRailMoved(to, moved.rail, bytes_of(to, moved.address),
+                                    keys_of(to, moved.renewed)));
   }
   Body operator()(const UnknownMessage&) const { return {fb::Body::NONE, 0}; }
 };
@@ -178,6 +192,10 @@ Result<void> check_outgoing(const ControlMessage& message) {
       check != nullptr && check->ranges.size() > limits::checked_ranges)
     return fail(Code::invalid_argument, fmt::format("a check of {} ranges, more than {}",
                                                     check->ranges.size(), limits::checked_ranges));
+  if (const auto* moved = std::get_if<RailMoved>(notice);
+      moved != nullptr && moved->renewed.size() > limits::renewed_keys)
+    return fail(Code::invalid_argument, fmt::format("{} renewed keys, more than {}",
+                                                    moved->renewed.size(), limits::renewed_keys));
   return {};
 }
 
@@ -283,6 +301,36 @@ Result<ControlMessage> from(const fb::CheckRequest& check) {
   return Notice(std::move(out));
 }
 
+Result<std::vector<RenewedKey>> from(const flatbuffers::Vector<const fb::RenewedKey*>* keys) {
+  std::vector<RenewedKey> out;
+  if (keys == nullptr) return out;
+  if (keys->size() > limits::renewed_keys) return malformed("{} renewed keys", keys->size());
+  if (!is_aligned(*keys)) return malformed("renewed keys lie askew");
+  out.reserve(keys->size());
+  for (const fb::RenewedKey* key : *keys) {
+    if (key->rail() >= limits::rails) return malformed("a key of rail {}", key->rail());
+    out.push_back({key->lease(), key->rail(), key->key(), key->epoch_key()});
+  }
+  return out;
+}
+
+Result<ControlMessage> from(const fb::GrantStatus& status) {
+  return from(status.renewed()).map([&](std::vector<RenewedKey>&& renewed) -> ControlMessage {
+    return Notice(GrantStatus{status.request(), status.held(), ttl_from(status.left_ns()),
+                              std::move(renewed)});
+  });
+}
+
+Result<ControlMessage> from(const fb::RailMoved& moved) {
+  if (moved.rail() >= limits::rails) return malformed("a move of rail {}", moved.rail());
+  if (moved.address() != nullptr && moved.address()->size() > limits::address)
+    return malformed("a rail address of {} bytes", moved.address()->size());
+  return from(moved.renewed()).map([&](std::vector<RenewedKey>&& renewed) -> ControlMessage {
+    return Notice(RailMoved{moved.rail(), moved.address() ? blob_from(*moved.address()) : Blob(),
+                            std::move(renewed)});
+  });
+}
+
 Result<ControlMessage> from(const fb::Envelope& envelope) {
   switch (envelope.body_type()) {
     case fb::Body::NONE:
@@ -325,10 +373,8 @@ Result<ControlMessage> from(const fb::Envelope& envelope) {
     case fb::Body::GrantQuery:
       return Notice(GrantQuery{envelope.body_as_GrantQuery()->request(),
                                envelope.body_as_GrantQuery()->lease()});
-    case fb::Body::GrantStatus: {
-      const fb::GrantStatus& status = *envelope.body_as_GrantStatus();
-      return Notice(GrantStatus{status.request(), status.held(), ttl_from(status.left_ns())});
-    }
+    case fb::Body::GrantStatus:
+      return from(*envelope.body_as_GrantStatus());
     case fb::Body::DetouredMessage:
       return from(*envelope.body_as_DetouredMessage());
     case fb::Body::DetourTaken:
@@ -340,6 +386,8 @@ Result<ControlMessage> from(const fb::Envelope& envelope) {
       return Notice(CheckReply{reply.request(),
                                reply.code() == 0 ? Code{} : code_from(reply.code()), reply.hash()});
     }
+    case fb::Body::RailMoved:
+      return from(*envelope.body_as_RailMoved());
   }
   return UnknownMessage{};
 }

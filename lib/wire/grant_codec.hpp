@@ -14,6 +14,13 @@ struct RailKey {
   std::uint64_t key = 0;
 };
 
+/// The keys of a grant, and of its epoch word, since the owner's rail was closed and opened again.
+struct RenewedKey {
+  std::uint64_t lease = 0;
+  std::uint32_t rail = 0;
+  std::uint64_t key = 0, epoch_key = 0;
+};
+
 struct GrantDescription {
   std::string engine;
   std::uint64_t incarnation = 0;

@@ -89,7 +89,7 @@ class Director {
   bool step_revoke();
   bool step_fence();
   std::optional<std::uint64_t> grant_to_end();
-  void end_grant(GrantTruth& grant, const std::string& how, std::int64_t ms);
+  void end_grant(GrantTruth& grant, const std::string& how, std::int64_t ms, bool rails = false);
   bool step_release();
   void revoked(GrantTruth& grant, const std::vector<Stretch>& fill, Clock::time_point since,
                const Json& words);

@@ -144,20 +144,24 @@ bool Director::step_revoke() {
 bool Director::step_fence() {
   const auto id = grant_to_end();
   if (!id) return false;
-  end_grant(grants_.at(*id), "fence", random_.pick(std::vector<std::int64_t>{0, 500, 3000}));
+  // Now and then over the heads of everybody else's on the same rails.
+  const bool rails = random_.chance(0.3);
+  end_grant(grants_.at(*id), "fence", random_.pick(std::vector<std::int64_t>{0, 500, 3000}), rails);
   return true;
 }
 
-void Director::end_grant(GrantTruth& grant, const std::string& how, std::int64_t ms) {
+void Director::end_grant(GrantTruth& grant, const std::string& how, std::int64_t ms, bool rails) {
   for (const std::size_t block : grant.blocks)
     check_block(nodes_[grant.node], block_of(grant, block));
   const bool lost = grant.state == GrantTruth::State::lost;
   grant.state = GrantTruth::State::ending;
   const std::uint64_t id = grant.id;
   const auto fill = new_fill(grant);
-  note({int(grant.node), id}, fmt::format("grant {}: {} within {} ms", id, how, ms));
+  note({int(grant.node), id},
+       fmt::format("grant {}: {}{} within {} ms", id, how, rails ? " by its rails" : "", ms));
   const auto since = Clock::now();
-  ask(nodes_[grant.node], {{"do", how}, {"grant", id}, {"ms", ms}, {"fill", fill}},
+  ask(nodes_[grant.node],
+      {{"do", how}, {"grant", id}, {"ms", ms}, {"rails", rails}, {"fill", fill}},
       std::chrono::milliseconds(ms) + answer_time, fmt::format("{} {}", how, id),
       [this, id, fill, since, lost](const Json& words) {
         GrantTruth& over = grants_.at(id);

@@ -180,18 +180,21 @@ void Life::refill(const std::vector<Stretch>& stretches) {
 }
 
 void Life::revoke(const Json& order) {
-  end_grant(order, &Grant::revoke);
+  end_grant(order, [](Grant& grant, Deadline deadline) { return grant.revoke(deadline); });
 }
 
 void Life::fence(const Json& order) {
-  end_grant(order, &Grant::fence);
+  const auto reach = order.at("rails").get<bool>() ? FenceScope::rail : FenceScope::grant;
+  end_grant(order,
+            [reach](Grant& grant, Deadline deadline) { return grant.fence(deadline, reach); });
 }
 
-void Life::end_grant(const Json& order, Result<Revoked> (Grant::*end)(Deadline)) {
+void Life::end_grant(const Json& order,
+                     const std::function<Result<Revoked>(Grant&, Deadline)>& end) {
   const auto grant = grants_.at(order.at("grant").get<std::uint64_t>());
   const auto fill = order.at("fill").get<std::vector<Stretch>>();
   run_timed(order, [this, grant, fill, end](Deadline deadline) {
-    const auto revoked = (grant->handle.*end)(deadline);
+    const auto revoked = end(grant->handle, deadline);
     const auto at = Clock::now().time_since_epoch().count();
     if (!revoked) return Json{{"ok", false}, {"error", revoked.error()}};
     const bool quiescent = *revoked == Revoked::quiescent;

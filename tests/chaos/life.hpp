@@ -84,7 +84,7 @@ class Life {
   void cancel(const Json& order);
   void revoke(const Json& order);
   void fence(const Json& order);
-  void end_grant(const Json& order, Result<Revoked> (Grant::*end)(Deadline));
+  void end_grant(const Json& order, const std::function<Result<Revoked>(Grant&, Deadline)>& end);
   void release(const Json& order);
   void add(const Json& order);
 

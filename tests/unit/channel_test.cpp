@@ -84,7 +84,7 @@ std::shared_ptr<PeerState> make_known(std::uint64_t token, std::size_t ways) {
   for (std::size_t i = 0; i < ways; ++i) {
     auto route = std::make_unique<Route>();
     route->rail_name = "nic";
-    route->targets.add({0, 0});
+    route->targets.add({0, &route->addresses.try_emplace(0, 0U).first->second});
     peer->routes.push_back(std::move(route));
   }
   peer->set_up();

@@ -175,7 +175,7 @@ class World final : public TransferHost {
     parts.epoch = words_->take().value();
     parts.description.epoch = parts.epoch->value();
     parts.description.epoch_keys = parts.epoch->keys();
-    parts.keys_fence = setting_.keys_fence;
+    if (!setting_.keys_fence) parts.unfenced.insert(0);
     std::memset(segment_->address(), static_cast<int>(granted), cells * cell);
     grant_ = std::make_shared<GrantState>(std::move(parts));
     owned_.add(grant_);

@@ -54,7 +54,8 @@ inline std::shared_ptr<PeerState> make_peer(std::size_t rails, const std::string
                                           PeerState::Limits{std::size_t{1} << 20, 16});
   for (std::size_t i = 0; i < rails; ++i) {
     auto route = std::make_unique<Route>();
-    route->targets.add({static_cast<std::uint32_t>(i), i});
+    const auto index = static_cast<std::uint32_t>(i);
+    route->targets.add({index, &route->addresses.try_emplace(index, i).first->second});
     peer->route_by_rail.push_back(route.get());
     peer->routes.push_back(std::move(route));
   }

@@ -9,13 +9,16 @@ namespace {
 
 TEST(Targets, OneIsAlwaysNext) {
   Targets targets;
-  targets.add({3, 30});
-  for (int turn = 0; turn < 5; ++turn) EXPECT_EQ(targets.take_turn().address, 30U);
+  Whereto whereto{30};
+  targets.add({3, &whereto});
+  for (int turn = 0; turn < 5; ++turn) EXPECT_EQ(targets.take_turn().address(), 30U);
+  whereto = 31;
+  EXPECT_EQ(targets.take_turn().address(), 31U) << "it has moved";
 }
 
 TEST(Targets, EqualOnesTakeTurns) {
   Targets targets;
-  for (std::uint32_t i = 0; i < 3; ++i) targets.add({i, i});
+  for (std::uint32_t i = 0; i < 3; ++i) targets.add({i, nullptr});
   for (std::uint32_t turn = 0; turn < 9; ++turn) EXPECT_EQ(targets.take_turn().index, turn % 3);
 }
 
@@ -23,7 +26,7 @@ TEST(Targets, EachHasItsShareOfAnyStretch) {
   Targets targets;
   const std::map<std::uint32_t, int> weights = {{0, 5}, {1, 1}, {2, 2}};
   for (const auto& [index, weight] : weights)
-    targets.add({index, 0}, static_cast<std::uint64_t>(weight));
+    targets.add({index, nullptr}, static_cast<std::uint64_t>(weight));
   std::map<std::uint32_t, int> taken;
   for (int turn = 1; turn <= 800; ++turn) {
     ++taken[targets.take_turn().index];
@@ -35,8 +38,8 @@ TEST(Targets, EachHasItsShareOfAnyStretch) {
 TEST(Targets, WeightsMayBeAsLargeAsSpeedsMultiplied) {
   Targets targets;
   constexpr std::uint64_t huge = std::uint64_t{1} << 50;
-  targets.add({0, 0}, huge);
-  targets.add({1, 0}, 3 * huge);
+  targets.add({0, nullptr}, huge);
+  targets.add({1, nullptr}, 3 * huge);
   int first = 0;
   for (int turn = 0; turn < 400; ++turn) first += targets.take_turn().index == 0 ? 1 : 0;
   EXPECT_EQ(first, 100);

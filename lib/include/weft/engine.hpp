@@ -282,6 +282,16 @@ class WEFT_API Engine {
   std::vector<Peer> peers() const;
   /// Says goodbye; transfers with the peer fail.
   Result<void> disconnect(const Peer& peer);
+  /// Closes a rail (Info::rails) and opens it again, so that nothing that was posted over it by
+  /// either side touches memory any more: for a NIC that neither completes nor fails what it was
+  /// given, or to fence off a peer that is gone (Grant::fence). What this engine had out over it is
+  /// carried out anew. What peers had, fails, and they take another rail where they have one; over
+  /// some providers (tcp) a peer whose message was under way is disconnected.
+  ///
+  /// `timed_out` if it did not come to an end by the deadline: a provider may block in closing, and
+  /// the rail is out of use until that returns. Other errors: it is closed, and could not be
+  /// opened; it may be tried again. `unsupported` over shared memory.
+  Result<void> reopen(std::string_view rail, Deadline deadline);
   /// @}
 
   /// @name Memory

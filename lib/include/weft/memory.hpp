@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 #include <vector>
+#include <weft/capability.hpp>
 #include <weft/deadline.hpp>
 #include <weft/error.hpp>
 #include <weft/export.hpp>
@@ -125,10 +126,13 @@ class WEFT_API Grant {
   Result<Revoked> revoke(Deadline deadline);
   /// revoke() without waiting for holders: closes the grant's keys, so that whatever peers have
   /// posted under it is refused on arrival. Their operations end with errors of the fabric's, and
-  /// on some fabrics their connection breaks. `unsupported` where a rail can't cut off one grant
-  /// alone (Capability::fence); `quarantined` if a peer is within a copy (over shm) that does not
-  /// end in half a second.
-  Result<Revoked> fence(Deadline deadline);
+  /// on some fabrics their connection breaks. `quarantined` if a peer is within a copy (over shm)
+  /// that does not end in half a second.
+  ///
+  /// `reach` is how far it may go. Where a rail can't cut off one grant alone (Capability::fence)
+  /// it is `unsupported`, unless `reach` is FenceScope::rail: then each such rail of the grant's is
+  /// closed and opened again, as by Engine::reopen(), which hurts bystanders.
+  Result<Revoked> fence(Deadline deadline, FenceScope reach = FenceScope::grant);
 
  private:
   friend class Segment;

@@ -1,0 +1,123 @@
+// Engine: closing a rail and opening it again, which ends for certain whatever was posted over it.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "base/callback.hpp"
+#include "base/log.hpp"
+#include "engine/engine_state.hpp"
+#include "wire/control_codec.hpp"
+
+namespace weft::core {
+
+Result<void> EngineState::reopen(std::string_view name, Deadline deadline) {
+  const auto rail = std::find_if(rails_.begin(), rails_.end(),
+                                 [&](const auto& each) { return each->name() == name; });
+  if (rail == rails_.end())
+    return fail(Code::invalid_argument, fmt::format("the engine has no rail '{}'", name));
+  return reopen(**rail, deadline);
+}
+
+/// One at a time: whoever comes meanwhile does not know what was posted when it began.
+Result<void> EngineState::reopen(Rail& rail, Deadline deadline) {
+  if (InCallback::now())
+    return fail(Code::invalid_argument, "this can't be called from a callback: it waits");
+  if (!rail.endpoint().reopens())
+    return fail(Error(Code::unsupported, "rails of this provider can't be opened again")
+                    .with_rail(rail.name()));
+  const Error overdue =
+      Error(Code::timed_out,
+            "the rail was not closed and opened again in time: what it had posted may still be out")
+          .with_rail(rail.name());
+  const auto done = std::make_shared<CompletionSlot>();
+  while (const auto other = reopening_.begin(rail.index(), done))
+    if (!wait([&](Deadline until) { return other->wait(until); }, deadline)) return fail(overdue);
+  if (!run_on(
+          rail.worker(), [&rail] { rail.suspend(); }, deadline)) {
+    reopening_.end(rail.index());
+    done->complete(overdue);
+    return fail(overdue);
+  }
+  try {
+    std::thread([self = shared_from_this(), &rail, done] {
+      done->complete(self->reopen_aside(rail));
+    }).detach();
+  } catch (const std::system_error& error) {
+    run_on(
+        rail.worker(), [&rail] { rail.resume(); }, deadline);
+    reopening_.end(rail.index());
+    return fail(Code::unavailable, fmt::format("no thread to be had: {}", error.what()));
+  }
+  if (!wait([&](Deadline until) { return done->wait(until); }, deadline)) return fail(overdue);
+  if (const auto& error = done->error()) return fail(*error);
+  return {};
+}
+
+/// Closing an endpoint may block for ever in some providers: by a thread of its own.
+std::optional<Error> EngineState::reopen_aside(Rail& rail) {
+  const Call call(*this);  // rails stay
+  owned_.rail_closes(rail.index());
+  const auto opened = rail.reopen();
+  epoch_words_->rail_opened(rail.index());
+  auto renewed = owned_.rail_opened(rail.index(), opened.has_value());
+  if (opened) tell_moved(rail, std::move(renewed));
+  const auto resumed = std::make_shared<CompletionSlot>();
+  const auto resume = [&rail, resumed] {
+    rail.resume();
+    resumed->complete(std::nullopt);
+  };
+  if (config_.progress == Progress::manual)
+    run_on(rail.worker(), resume, Deadline::now());
+  else
+    rail.worker().post(resume);
+  // A worker that is stuck resumes when it can.
+  const bool in_time = resumed->wait(Deadline::in(std::chrono::seconds(5)));
+  reopening_.end(rail.index());
+  log(LogLevel::warning, "rail {} was closed and opened again{}", rail.name(),
+      opened ? "" : fmt::format(", but not opened: {}", opened.error().to_string()));
+  if (!opened) return opened.error();
+  if (!in_time) return Error(Code::internal, "a progress thread is stuck").with_rail(rail.name());
+  return std::nullopt;
+}
+
+/// Keys before the address: nothing gets here that has the old ones.
+void EngineState::tell_moved(const Rail& rail, OwnedGrants::Renewed renewed) {
+  const Blob& address = rails_[rail.index()]->endpoint().address();
+  control_->rail_moved(rail.index(), address);
+  for (auto& [link, keys] : renewed)
+    for (std::size_t from = 0; from < keys.size(); from += limits::renewed_keys) {
+      const auto begin = keys.begin() + static_cast<std::ptrdiff_t>(from);
+      const auto count = std::min(keys.size() - from, limits::renewed_keys);
+      control_->send(
+          link, RailMoved{rail.index(), {}, {begin, begin + static_cast<std::ptrdiff_t>(count)}});
+    }
+  for (const auto& peer : peers_.all_up())
+    control_->send(peer->link, RailMoved{rail.index(), address, {}});
+}
+
+/// Those that it may have been told of by their first addresses.
+void EngineState::tell_moved_rails(const PeerState& peer) {
+  for (const auto& rail : rails_)
+    if (rail->openings() > 0 && !reopening_.under_way(rail->index()))
+      control_->send(peer.link, RailMoved{rail->index(), rail->endpoint().address(), {}});
+}
+
+void EngineState::handle(PeerState& peer, RailMoved&& notice) {
+  imported_.take(peer, notice.renewed);
+  if (notice.address.empty() || notice.rail >= peer.introduction.rails.size()) return;
+  if (peer.rail_address(notice.rail) == notice.address) return;
+  peer.rail_moved(notice.rail, std::move(notice.address));
+  const auto self = peers_.find(peer.link);
+  for (const auto& route : peer.routes) {
+    if (!route->addresses.contains(notice.rail)) continue;
+    if (auto reached = route->rail->reach(self, notice.rail); !reached)
+      log(LogLevel::warning, "peer {}: {}", peer.introduction.name, reached.error().to_string());
+    // Whatever failed was the old address's fault.
+    route->rail->worker().post([self, each = route.get()] { each->works(); });
+  }
+}
+
+}  // namespace weft::core
