@@ -52,11 +52,13 @@ struct Posted {
 /// fi_addr_t.
 using FabricAddress = std::uint64_t;
 
-/// A local buffer as libfabric wants it.
+class Registration;
+
+/// A local buffer.
 struct Local {
   void* address = nullptr;
   std::size_t length = 0;
-  void* descriptor = nullptr;  // fi_mr_desc, null where the provider needs none
+  const Registration* registration = nullptr;  // where the provider needs one
 };
 
 /// Remote memory: `address` is an offset or a pointer as the capability record says.

@@ -69,6 +69,11 @@ Post as_post(ssize_t result) {
   return {PostStatus::failed, static_cast<int>(-result)};
 }
 
+/// Only while the endpoint is open.
+void* descriptor_of(const Local& local) {
+  return local.registration != nullptr ? local.registration->descriptor() : nullptr;
+}
+
 Posted* posted_from(void* context) {
   static_assert(offsetof(Posted, fabric_context) == 0);
   return static_cast<Posted*>(context);
@@ -572,7 +577,7 @@ Post FabricEndpoint::posted_as(Posted& posted, void* name, ssize_t result) {
 Post FabricEndpoint::rma(RmaCall call, Posted& posted, const Local& local, const Target& target) {
   if (state_ != State::open) return refusal();
   iovec vector{local.address, local.length};
-  void* descriptor = local.descriptor;
+  void* descriptor = descriptor_of(local);
   fi_rma_iov remote{target.address, local.length, target.key};
   fi_msg_rma message{};
   message.msg_iov = &vector;
@@ -592,7 +597,7 @@ Post FabricEndpoint::send(Posted& posted, const Local& local, FabricAddress peer
                           MessageClass type) {
   if (state_ != State::open) return refusal();
   iovec vector{local.address, local.length};
-  void* descriptor = local.descriptor;
+  void* descriptor = descriptor_of(local);
   handing_over(&every_endpoint);
   const auto lock = guard();
   if (has_relay_endpoint()) return send_untagged(posted, vector, descriptor, peer, type);
@@ -630,13 +635,14 @@ Post FabricEndpoint::receive(Posted& posted, const Local& local, MessageClass ty
   if (has_relay_endpoint()) {
     const bool relay = type == MessageClass::relay;
     fid_ep* endpoint = (relay ? handles_.relay_endpoint : handles_.endpoint).get();
-    return posted_as(
-        posted, context,
-        fi_recv(endpoint, local.address, local.length, local.descriptor, FI_ADDR_UNSPEC, context));
+    return posted_as(posted, context,
+                     fi_recv(endpoint, local.address, local.length, descriptor_of(local),
+                             FI_ADDR_UNSPEC, context));
   }
-  return posted_as(posted, context,
-                   fi_trecv(handles_.endpoint.get(), local.address, local.length, local.descriptor,
-                            FI_ADDR_UNSPEC, static_cast<std::uint64_t>(type), 0, context));
+  return posted_as(
+      posted, context,
+      fi_trecv(handles_.endpoint.get(), local.address, local.length, descriptor_of(local),
+               FI_ADDR_UNSPEC, static_cast<std::uint64_t>(type), 0, context));
 }
 
 ssize_t FabricEndpoint::read_queue(std::span<fi_cq_msg_entry> entries) {

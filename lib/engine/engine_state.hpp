@@ -18,6 +18,7 @@
 #include "engine/event_queue.hpp"
 #include "engine/hooks.hpp"
 #include "engine/peer_table.hpp"
+#include "engine/rail_watch.hpp"
 #include "engine/reopenings.hpp"
 #include "engine/seats.hpp"
 #include "engine/whereabouts.hpp"
@@ -176,7 +177,9 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   Result<void> make_routes(const std::shared_ptr<PeerState>& met, const Introduction& self,
                            const std::string& same_host_reason);
   Result<void> add_to_rails(const std::shared_ptr<PeerState>& peer, std::uint64_t own_token);
-  std::optional<Error> reopen_aside(Rail& rail);
+  void begin_reopening(Rail& rail, const Reopenings::Done& done);
+  void reopen_aside(Rail& rail, const Reopenings::Done& done);
+  void watch_rails();
   void tell_moved(const Rail& rail, OwnedGrants::Renewed renewed);
   void tell_moved_rails(const PeerState& peer);
   void forget_on_rails(const std::shared_ptr<PeerState>& peer);
@@ -245,6 +248,7 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   OwnedGrants owned_;
   ImportedGrants imported_;
   Reopenings reopening_;
+  std::map<std::uint32_t, RailWatch> rail_watches_;  // control thread
   std::atomic<std::uint64_t> next_segment_{1};
   std::mutex segments_mutex_;
   std::vector<std::weak_ptr<SegmentState>> segments_;

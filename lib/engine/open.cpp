@@ -368,6 +368,7 @@ void EngineState::stand_in() {
   owned_.end_expired(Clock::now());
   for (const auto& worker : workers_) worker->end_overdue(Clock::now());
   for (const auto& peer : std::exchange(mourned_, {})) peer->mailbox.close(peer->down_error());
+  watch_rails();
 }
 
 std::size_t EngineState::progress() {

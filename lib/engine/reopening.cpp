@@ -28,59 +28,87 @@ Result<void> EngineState::reopen(Rail& rail, Deadline deadline) {
   if (!rail.endpoint().reopens())
     return fail(Error(Code::unsupported, "rails of this provider can't be opened again")
                     .with_rail(rail.name()));
-  const Error overdue =
-      Error(Code::timed_out,
-            "the rail was not closed and opened again in time: what it had posted may still be out")
-          .with_rail(rail.name());
+  const auto ended = [&](const Reopenings::Done& done) {
+    return wait([&](Deadline until) { return done->wait(until); }, deadline);
+  };
   const auto done = std::make_shared<CompletionSlot>();
+  bool in_time = true;
   while (const auto other = reopening_.begin(rail.index(), done))
-    if (!wait([&](Deadline until) { return other->wait(until); }, deadline)) return fail(overdue);
-  if (!run_on(
-          rail.worker(), [&rail] { rail.suspend(); }, deadline)) {
-    reopening_.end(rail.index());
-    done->complete(overdue);
-    return fail(overdue);
+    if (!(in_time = ended(other))) break;
+  if (in_time) {
+    begin_reopening(rail, done);
+    in_time = ended(done);
   }
-  try {
-    std::thread([self = shared_from_this(), &rail, done] {
-      done->complete(self->reopen_aside(rail));
-    }).detach();
-  } catch (const std::system_error& error) {
-    run_on(
-        rail.worker(), [&rail] { rail.resume(); }, deadline);
-    reopening_.end(rail.index());
-    return fail(Code::unavailable, fmt::format("no thread to be had: {}", error.what()));
-  }
-  if (!wait([&](Deadline until) { return done->wait(until); }, deadline)) return fail(overdue);
+  if (!in_time)
+    return fail(Error(Code::timed_out,
+                      "the rail was not closed and opened again in time: what it had posted may "
+                      "still be out")
+                    .with_rail(rail.name()));
   if (const auto& error = done->error()) return fail(*error);
   return {};
 }
 
+/// Does not wait: for whoever must not, too.
+void EngineState::begin_reopening(Rail& rail, const Reopenings::Done& done) {
+  const auto begin = [self = shared_from_this(), &rail, done] {
+    rail.suspend();
+    try {
+      std::thread([self, &rail, done] { self->reopen_aside(rail, done); }).detach();
+    } catch (const std::system_error& error) {
+      rail.resume();
+      self->reopening_.end(rail.index());
+      done->complete(
+          Error(Code::unavailable, fmt::format("no thread to be had: {}", error.what())));
+    }
+  };
+  if (config_.progress == Progress::manual)
+    run_on(rail.worker(), begin, Deadline::now());
+  else
+    rail.worker().post(begin);
+}
+
 /// Closing an endpoint may block for ever in some providers: by a thread of its own.
-std::optional<Error> EngineState::reopen_aside(Rail& rail) {
+void EngineState::reopen_aside(Rail& rail, const Reopenings::Done& done) {
   const Call call(*this);  // rails stay
+  if (const auto refused = call.refused()) return done->complete(refused);
   owned_.rail_closes(rail.index());
   const auto opened = rail.reopen();
   epoch_words_->rail_opened(rail.index());
   auto renewed = owned_.rail_opened(rail.index(), opened.has_value());
   if (opened) tell_moved(rail, std::move(renewed));
-  const auto resumed = std::make_shared<CompletionSlot>();
-  const auto resume = [&rail, resumed] {
+  log(LogLevel::warning, "rail {} was closed{}", rail.name(),
+      opened ? " and opened again"
+             : fmt::format(", and can't be opened: {}", opened.error().to_string()));
+  const std::optional<Error> error = opened ? std::nullopt : std::optional(opened.error());
+  const auto resume = [self = shared_from_this(), &rail, done, error] {
     rail.resume();
-    resumed->complete(std::nullopt);
+    self->reopening_.end(rail.index());
+    done->complete(error);
   };
   if (config_.progress == Progress::manual)
     run_on(rail.worker(), resume, Deadline::now());
   else
     rail.worker().post(resume);
-  // A worker that is stuck resumes when it can.
-  const bool in_time = resumed->wait(Deadline::in(std::chrono::seconds(5)));
-  reopening_.end(rail.index());
-  log(LogLevel::warning, "rail {} was closed and opened again{}", rail.name(),
-      opened ? "" : fmt::format(", but not opened: {}", opened.error().to_string()));
-  if (!opened) return opened.error();
-  if (!in_time) return Error(Code::internal, "a progress thread is stuck").with_rail(rail.name());
-  return std::nullopt;
+}
+
+/// A rail that neither completes nor fails what it has out, which some providers don't do when a
+/// NIC dies (efa in libfabric 1.17), and one that could not be opened again. On the control thread.
+void EngineState::watch_rails() {
+  // Under manual progress it may be the application that does not look.
+  if (config_.progress == Progress::manual) return;
+  const auto now = Clock::now();
+  for (const auto& rail : rails_) {
+    const Rail::Counters& counters = rail->counters();
+    const bool tells = rail->endpoint().capability().path_failures;
+    RailWatch& watch =
+        rail_watches_.try_emplace(rail->index(), 2 * config_.death_after).first->second;
+    if (!watch.due({tells && counters.in_flight > 0, counters.operations, rail->closed()}, now))
+      continue;
+    const auto done = std::make_shared<CompletionSlot>();
+    if (!rail->endpoint().reopens() || reopening_.begin(rail->index(), done)) continue;
+    rail->worker().post([each = rail.get()] { each->lane().went_silent(); });
+    begin_reopening(*rail, done);
+  }
 }
 
 /// Keys before the address: nothing gets here that has the old ones.

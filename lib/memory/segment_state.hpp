@@ -50,9 +50,9 @@ class SegmentState {
     registrations_[rail] = std::move(registration);
   }
   bool served_by(std::size_t rail) const noexcept { return rail < served_.size() && served_[rail]; }
-  /// What libfabric wants beside a local address on that rail. Not after unregister().
-  void* descriptor(std::size_t rail) const {
-    return registrations_[rail] ? registrations_[rail]->descriptor() : nullptr;
+  /// With that rail; null where it needs none. Not after unregister().
+  const providers::Registration* registration(std::size_t rail) const {
+    return registrations_[rail].get();
   }
   /// Nobody may use it any more: users() is closed and idle, or the rails are going.
   void unregister() { registrations_.clear(); }

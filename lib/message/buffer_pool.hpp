@@ -16,8 +16,6 @@ struct Buffer : providers::Posted {
   std::byte* data = nullptr;
   const providers::Registration* registration = nullptr;  // null where none is needed
   std::uint64_t number = 0;
-
-  void* descriptor() const { return registration ? registration->descriptor() : nullptr; }
 };
 
 /// Grows by slabs when asked to, and never shrinks. Not safe for several threads.

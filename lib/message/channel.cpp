@@ -210,7 +210,7 @@ bool Channel::post(Link& link, Buffer& buffer, const Outgoing& message) {
   buffer.number = next_number_++;
   Delivery delivery{message.transfer, message.kind != MessageKind::credits};
   const providers::Post post = endpoint_.send(
-      buffer, {buffer.data, message_bytes(message.bytes.size()), buffer.descriptor()},
+      buffer, {buffer.data, message_bytes(message.bytes.size()), buffer.registration},
       link.route.targets.front().address(), providers::MessageClass::message);
   if (post.status == providers::PostStatus::again) return false;
   if (post.status == providers::PostStatus::posted) {
@@ -383,7 +383,7 @@ void Channel::post_receive(Buffer& buffer) {
   buffer.handler = this;
   buffer.number = receive_number;
   const providers::Post post =
-      endpoint_.receive(buffer, {buffer.data, receives_.buffer_bytes(), buffer.descriptor()},
+      endpoint_.receive(buffer, {buffer.data, receives_.buffer_bytes(), buffer.registration},
                         providers::MessageClass::message);
   if (post.status == providers::PostStatus::again) unposted_.push_back(&buffer);
   if (post.status == providers::PostStatus::failed)

@@ -256,10 +256,18 @@ void Lane::path_failed(TransferState& transfer, Route& route, const Chunk& chunk
 /// The endpoint was closed under it, and nothing more of it will be sent: what has arrived are
 /// bytes that may be written once more. Not so over the relay, where they may wait at the peer to
 /// be copied, for longer than the second attempt takes.
-void Lane::cut(TransferState& transfer, const Chunk& chunk) {
+void Lane::cut(TransferState& transfer, Route& route, const Chunk& chunk, const Error& error) {
+  if (route.is_aside(Clock::now())) return path_failed(transfer, route, chunk, error);
   Chunk again = chunk;
   again.touched = true;
   transfer.give_back(again);
+}
+
+void Lane::went_silent() {
+  for (const Op& op : ops_)
+    if (op.out && !op.route->dead)
+      set_aside(*op.route, op.transfer->peer(),
+                Error(Code::timed_out, "operations neither end nor fail"));
 }
 
 void Lane::timed_out(const TransferState& transfer) {
@@ -278,7 +286,7 @@ void Lane::chunk_ended(Op& op, const providers::Completion& completion) {
     Route& route = *op.route;
     const bool relayed = op.transport == &relay_;
     free_op(op);
-    if (completion.cut && !relayed && !route.dead) return cut(transfer, chunk);
+    if (completion.cut && !relayed && !route.dead) return cut(transfer, route, chunk, error);
     if (completion.path_failed && chunk.kind != Chunk::Kind::arrival && !transfer.ended() &&
         !route.dead)
       return path_failed(transfer, route, chunk, error);

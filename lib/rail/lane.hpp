@@ -44,6 +44,8 @@ class Lane final : private ChunkSink {
   std::size_t pump();
   /// Sets the way aside to a peer if chunks of a transfer are out on it, whose time is over.
   void timed_out(const TransferState& transfer);
+  /// Sets the ways aside on which chunks are out: none of them ends.
+  void went_silent();
   /// Writes off the chunks to a dead peer: they hold their memory, but no room in the window.
   void peer_died(Route& route);
 
@@ -91,7 +93,7 @@ class Lane final : private ChunkSink {
                 bool spare);
   void leave(TransferState& transfer, const Chunk& chunk, const Error& why);
   void path_failed(TransferState& transfer, Route& route, const Chunk& chunk, const Error& error);
-  void cut(TransferState& transfer, const Chunk& chunk);
+  void cut(TransferState& transfer, Route& route, const Chunk& chunk, const Error& error);
   Room room(const Queue& queue) const;
   std::size_t room(const Transport& transport, const Route& route) const;
   std::size_t spare_room(const Transport& transport, const Route& route) const;

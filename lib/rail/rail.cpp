@@ -70,6 +70,7 @@ Result<void> Rail::reopen() {
   const std::lock_guard lock(reaching_);
   ++openings_;
   left_behind_.clear();
+  closed_ = !opened;
   if (!opened) return fail(std::move(opened.error().with_rail(name_)));
   for (const auto& weak : reached_) {
     const auto peer = weak.lock();

@@ -78,8 +78,9 @@ class Rail {
   Result<void> reopen();
   /// What was out ends: chunks are offered anew.
   void resume();
-  /// How often it was opened again. From any thread.
+  /// How often it was opened again, and whether that failed at last. From any thread.
   std::uint64_t openings() const noexcept { return openings_; }
+  bool closed() const noexcept { return closed_; }
 
   /// Posts receives for a peer that is being met.
   Result<void> add_peer(const std::shared_ptr<PeerState>& peer, std::uint64_t own_token);
@@ -131,7 +132,8 @@ class Rail {
   std::mutex reaching_;
   std::vector<std::weak_ptr<PeerState>> reached_;      // with reaching_
   std::vector<providers::FabricAddress> left_behind_;  // likewise: peers have moved from there
-  std::atomic<std::uint64_t> openings_{0};             // written with reaching_
+  std::atomic<bool> closed_{false};
+  std::atomic<std::uint64_t> openings_{0};  // written with reaching_
   Counters counters_;
   std::array<std::atomic<std::uint64_t>, priorities> queued_bytes_{};  // by index_of()
 };

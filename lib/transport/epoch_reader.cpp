@@ -39,7 +39,7 @@ providers::Post EpochReader::begin(Reading& reading) {
   under_way_.emplace(landing, prepared.remote.get());
   std::swap(reading.served, reading.waiting);
   const providers::Post post =
-      endpoint_.read(*landing, {landing->data, sizeof(std::uint64_t), landing->descriptor()},
+      endpoint_.read(*landing, {landing->data, sizeof(std::uint64_t), landing->registration},
                      {target.address(), word.base, word.key});
   if (post.status == providers::PostStatus::posted) return post;
   std::swap(reading.served, reading.waiting);

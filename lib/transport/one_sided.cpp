@@ -15,7 +15,7 @@ providers::Post OneSided::post(Op& op) {
   const RemoteState& remote = *prepared.remote;
   const RemoteRail& target = prepared.path->of(rail_)->targets.take_turn();
   const providers::Local local{segment.address() + op.chunk.local, op.chunk.length,
-                               segment.descriptor(rail_)};
+                               segment.registration(rail_)};
   const providers::Target place{target.address(), remote.rma_address(target.index, op.chunk.remote),
                                 remote.key(target.index)};
   return prepared.direction == Direction::write ? endpoint_.write(op, local, place)

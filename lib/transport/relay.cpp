@@ -79,7 +79,7 @@ providers::Post Relay::post(Op& op) {
   buffer->number = number;
   const std::size_t length = sizeof head + (write ? op.chunk.length : 0);
   const providers::Post post =
-      endpoint_.send(*buffer, {buffer->data, length, buffer->descriptor()},
+      endpoint_.send(*buffer, {buffer->data, length, buffer->registration},
                      proof ? prepared.path->of(rail_)->targets[op.chunk.remote].address()
                            : op.route->targets.take_turn().address(),
                      providers::MessageClass::relay);
@@ -237,7 +237,7 @@ bool Relay::send_answer(const Answer& answer) {
   buffer->handler = this;
   buffer->number = next_number_++;
   const providers::Post post =
-      endpoint_.send(*buffer, {buffer->data, sizeof head + payload, buffer->descriptor()},
+      endpoint_.send(*buffer, {buffer->data, sizeof head + payload, buffer->registration},
                      address->second.load(), providers::MessageClass::relay);
   if (post.status == providers::PostStatus::posted) {
     answering_.emplace(buffer->number, answer);
@@ -289,7 +289,7 @@ void Relay::post_receive(Buffer& buffer) {
   buffer.handler = this;
   buffer.number = for_receives;
   const providers::Post post =
-      endpoint_.receive(buffer, {buffer.data, receives_.buffer_bytes(), buffer.descriptor()},
+      endpoint_.receive(buffer, {buffer.data, receives_.buffer_bytes(), buffer.registration},
                         providers::MessageClass::relay);
   if (post.status == providers::PostStatus::again) unposted_.push_back(&buffer);
   if (post.status == providers::PostStatus::failed)

@@ -22,6 +22,7 @@ class CountedRegistration final : public Registration {
   void* descriptor() const noexcept override { return real_->descriptor(); }
   std::uint64_t key() const noexcept override { return real_->key(); }
   bool close() override { return real_->close(); }
+  void retire() noexcept override { real_->retire(); }
 
  private:
   const std::unique_ptr<Registration> real_;

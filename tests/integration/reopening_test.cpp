@@ -122,7 +122,8 @@ TEST_P(Reopening, OnceIsEnoughForAllThatHaveEnded) {
 }
 
 /// A pair of which `b` does nothing unless it is made to: what `a` posts stays out.
-Couple with_idle_peer(const Config& config) {
+Couple with_idle_peer(const std::string& provider) {
+  const Config config = config_for(provider, 1);  // the rail that is connected when it falls idle
   Config idle = config;
   idle.progress = Progress::manual;
   return couple(config, idle);
@@ -145,7 +146,7 @@ Transfer write_to_idle(Couple& pair, const Board& board, Nanoseconds time) {
 }
 
 TEST_P(Reopening, WhatIsOutIsCarriedAnew) {
-  Couple pair = with_idle_peer(config);
+  Couple pair = with_idle_peer(GetParam());
   if (!reopens(pair.a)) GTEST_SKIP() << "it does not reopen";
   std::optional<Pump> pump(pair.b);
   Board board(pair, bytes, bytes);
@@ -162,7 +163,7 @@ TEST_P(Reopening, WhatIsOutIsCarriedAnew) {
 }
 
 TEST_P(Reopening, MemoryThatAnOverdueTransferHoldsIsFreeAgain) {
-  Couple pair = with_idle_peer(config);
+  Couple pair = with_idle_peer(GetParam());
   if (!reopens(pair.a)) GTEST_SKIP() << "it does not reopen";
   std::optional<Pump> pump(pair.b);
   Board board(pair, bytes, bytes);

@@ -72,6 +72,10 @@ class ForwardingEndpoint : public providers::Endpoint {
   std::size_t poll() override { return inner_->poll(); }
   int wait_fd() const noexcept override { return inner_->wait_fd(); }
   bool may_sleep() override { return inner_->may_sleep(); }
+  bool reopens() const noexcept override { return inner_->reopens(); }
+  void suspend() override { inner_->suspend(); }
+  Result<void> reopen() override { return inner_->reopen(); }
+  void resume() override { inner_->resume(); }
   void shut() override { inner_->shut(); }
 
  protected:
