@@ -43,10 +43,11 @@ class Wire final : public providers::Endpoint {
     bool write = false;
     Local local;
     Target target;
+    bool begun = false;  // its key was open when it was posted
     bool landed = false, ok = false;
   };
 
-  Wire() { record_.virtual_addresses = true; }
+  explicit Wire(bool keys_fence) : keys_fence_(keys_fence) { record_.virtual_addresses = true; }
   const Capability& capability() const noexcept override { return record_; }
   const Blob& address() const noexcept override { return nowhere_; }
   Result<providers::FabricAddress> insert(Bytes) override { return 0; }
@@ -57,11 +58,11 @@ class Wire final : public providers::Endpoint {
     return std::make_unique<Registered>(*this, last_key_);
   }
   Post write(Posted& posted, const Local& local, const Target& target) override {
-    flights.push_back({&posted, true, local, target});
+    flights.push_back({&posted, true, local, target, open_keys_.contains(target.key)});
     return {};
   }
   Post read(Posted& posted, const Local& local, const Target& target) override {
-    flights.push_back({&posted, false, local, target});
+    flights.push_back({&posted, false, local, target, open_keys_.contains(target.key)});
     return {};
   }
   Post send(Posted&, const Local&, providers::FabricAddress, providers::MessageClass) override {
@@ -77,7 +78,7 @@ class Wire final : public providers::Endpoint {
   /// Returns whether it changed memory of the owner's.
   bool land(Flight& flight) {
     flight.landed = true;
-    flight.ok = open_keys_.contains(flight.target.key);
+    flight.ok = keys_fence_ ? open_keys_.contains(flight.target.key) : flight.begun;
     if (!flight.ok) return false;
     auto* remote = reinterpret_cast<void*>(static_cast<std::uintptr_t>(flight.target.address));
     std::memcpy(flight.write ? remote : flight.local.address,
@@ -93,6 +94,12 @@ class Wire final : public providers::Endpoint {
     flight.posted->handler->completed(*flight.posted, completion);
   }
 
+  /// The owner's endpoint: what has not landed never does.
+  void close_and_open() {
+    for (Flight& flight : flights) flight.landed = true;
+    for (const std::uint64_t key : retired_keys_) open_keys_.erase(key);
+  }
+
   std::vector<Flight> flights;
 
  private:
@@ -106,14 +113,16 @@ class Wire final : public providers::Endpoint {
       wire_.open_keys_.erase(key_);
       return true;
     }
+    void retire() noexcept override { wire_.retired_keys_.insert(key_); }
 
    private:
     Wire& wire_;
     const std::uint64_t key_;
   };
+  const bool keys_fence_;
   Capability record_;
   Blob nowhere_;
-  std::set<std::uint64_t> open_keys_;
+  std::set<std::uint64_t> open_keys_, retired_keys_;
   std::uint64_t last_key_ = 0;
 };
 
@@ -121,9 +130,11 @@ class Wire final : public providers::Endpoint {
 struct Setting {
   Direction direction = Direction::write;
   bool keys_fence = false;
-  bool may_cut = false;       // the control connection ends, and the owner can't tell why
-  bool may_time_out = false;  // the transfer's deadline passes
-  bool may_fence = false;     // the owner does not wait
+  bool may_cut = false;            // the control connection ends, and the owner can't tell why
+  bool may_time_out = false;       // the transfer's deadline passes
+  bool may_fence = false;          // the owner does not wait
+  bool may_reopen = false;         // the owner's rail is closed and opened again
+  std::size_t operations = cells;  // of the transfer
   // Owners as they must not be, to see that the model notices.
   bool reuses_at_once = false;  // without asking
   bool keeps_word = false;      // and without taking the epoch word down
@@ -198,8 +209,8 @@ class World final : public TransferHost {
     prepared->remote = remote_;
     prepared->path = make_path(*owner_);
     prepared->direction = setting_.direction;
-    prepared->bytes = cells * cell;
-    const Pair all[] = {{0, 0, cells * cell}};
+    prepared->bytes = setting_.operations * cell;
+    const Pair all[] = {{0, 0, prepared->bytes}};
     prepared->pieces = PieceList(all);
     prepared_ = std::move(prepared);
   }
@@ -221,6 +232,18 @@ class World final : public TransferHost {
       actions.push_back({"the owner fences", [this] {
                            fenced_ = true;
                            grant_->fence();
+                         }});
+    if (setting_.may_reopen && rail_ == Rail::open)
+      actions.push_back({"the owner's rail is to be closed", [this] {
+                           rail_ = Rail::closing;
+                           closed_after_end_ = ended_;
+                           owned_.rail_closes(0);
+                         }});
+    if (rail_ == Rail::closing)
+      actions.push_back({"it is closed and opened again", [this] {
+                           rail_ = Rail::opened;
+                           wire_.close_and_open();
+                           owned_.rail_opened(0, true);
                          }});
     if (ended_ && !reused_ && may_reuse())
       actions.push_back({"the owner uses the memory for something else", [this] {
@@ -318,13 +341,14 @@ class World final : public TransferHost {
     if (setting_.direction == Direction::write || !transfer_) return;
     if (transfer_->state() != State::done) return;
     const std::byte* local = prepared_->local->address();
-    for (std::size_t i = 0; i < cells * cell; ++i)
+    for (std::size_t i = 0; i < prepared_->bytes; ++i)
       if (local[i] != granted) wrong = "bytes were accepted that are not those of the grant";
   }
   void check_end() {
     if (transfer_ && (!transfer_->ended() || ends_ != 1)) wrong = "the transfer did not end once";
     if (!cut_ && !reused_ && !setting_.reuses_at_once && !setting_.keeps_word)
       wrong = "the memory never came back though everybody could confirm";
+    if (closed_after_end_ && !reused_) wrong = "the memory never came back though the rail did";
     if (transfer_ && !cut_ && !transfer_->quiescent()) wrong = "the transfer is not quiescent";
   }
 
@@ -337,7 +361,7 @@ class World final : public TransferHost {
 
   const Setting setting_;
   Choices& choices_;
-  Wire wire_;
+  Wire wire_{setting_.keys_fence};
   std::deque<Notice> to_owner_, to_holder_;
 
   // The owner.
@@ -350,6 +374,8 @@ class World final : public TransferHost {
                      [](std::uint64_t) {}};
   std::shared_ptr<GrantState> grant_;
   bool ended_ = false, fenced_ = false, reused_ = false, cut_ = false;
+  enum class Rail { open, closing, opened } rail_ = Rail::open;
+  bool closed_after_end_ = false;
 
   // The holder.
   const std::shared_ptr<PeerState> owner_ = make_peer(1, "owner");
@@ -408,6 +434,14 @@ TEST(LeaseModel, AWriterThatIsCutOffWhereKeysFence) {
 }
 TEST(LeaseModel, AWriterThatIsFenced) {
   expect_sound({.direction = Direction::write, .keys_fence = true, .may_fence = true});
+}
+TEST(LeaseModel, AWriterThatIsCutOffFromARailThatIsOpenedAgain) {
+  expect_sound(
+      {.direction = Direction::write, .may_cut = true, .may_reopen = true, .operations = 1});
+}
+TEST(LeaseModel, AWriterThatConfirmsWhileTheRailIsOpenedAgain) {
+  expect_sound(
+      {.direction = Direction::write, .may_time_out = true, .may_reopen = true, .operations = 1});
 }
 TEST(LeaseModel, AReader) {
   expect_sound({.direction = Direction::read});
