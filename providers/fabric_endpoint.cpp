@@ -20,7 +20,7 @@
 #include "base/fork_guard.hpp"
 #include "base/log.hpp"
 #include "capability_record.hpp"
-#include "gate.hpp"
+#include "endpoint_gate.hpp"
 #include "operation_names.hpp"
 #include "sanitizer.hpp"
 #include "shared_endpoints.hpp"
@@ -151,7 +151,7 @@ class FabricEndpoint final : public Endpoint {
   Result<void> reopen() override;
   void resume() override;
 
-  Gate& gate() noexcept { return gate_; }
+  EndpointGate& gate() noexcept { return gate_; }
   void forget(const Region& region);
 
   /// Whether this is a forked child's copy of an endpoint, whose objects are the parent's.
@@ -208,7 +208,7 @@ class FabricEndpoint final : public Endpoint {
   OpenHandles handles_;
   enum class State { open, suspended, closed } state_ = State::open;  // the owning thread's
   UnderWay under_way_;
-  Gate gate_;
+  EndpointGate gate_;
   std::mutex regions_mutex_;
   std::vector<std::shared_ptr<Region>> regions_;
   std::optional<OperationNames> names_;     // where an end may be reported more than once
@@ -251,7 +251,7 @@ class FabricRegistration final : public Registration {
 };
 
 bool FabricRegistration::close() {
-  const Gate::Pass pass(endpoint_.gate());
+  const EndpointGate::Pass pass(endpoint_.gate());
   if (!pass) return false;
   if (!region_->memory) return true;
   // A NIC's registration belongs to the kernel's device, and closing it here would close it there.
@@ -259,9 +259,11 @@ bool FabricRegistration::close() {
     static_cast<void>(region_->memory.release());
     return false;
   }
-  const auto lock = endpoint_.guard();
-  if (fi_close(&region_->memory->fid) != 0) return false;
-  static_cast<void>(region_->memory.release());
+  {
+    const auto lock = endpoint_.guard();
+    if (fi_close(&region_->memory->fid) != 0) return false;
+    static_cast<void>(region_->memory.release());
+  }
   endpoint_.forget(*region_);
   return true;
 }
@@ -466,7 +468,7 @@ Result<fi_addr_t> FabricEndpoint::insert_one(fid_av& addresses, Bytes address) {
 }
 
 Result<FabricAddress> FabricEndpoint::insert(Bytes address) {
-  const Gate::Pass pass(gate_);
+  const EndpointGate::Pass pass(gate_);
   if (!pass || !handles_.endpoint) return fail(not_open());
   if (has_relay_endpoint() && address.size() != address_.size())
     return fail(Code::protocol_mismatch, fmt::format("the peer's address has {} bytes and not {}",
@@ -497,7 +499,7 @@ Result<FabricAddress> FabricEndpoint::insert(Bytes address) {
 }
 
 void FabricEndpoint::remove(FabricAddress peer) {
-  const Gate::Pass pass(gate_);
+  const EndpointGate::Pass pass(gate_);
   if (!pass) return;
   const std::lock_guard inserting(inserting_);
   const auto lock = guard();
@@ -519,7 +521,7 @@ fi_addr_t FabricEndpoint::relay_of(FabricAddress peer) {
 Result<std::unique_ptr<Registration>> FabricEndpoint::register_memory(void* address,
                                                                       std::size_t length,
                                                                       Access access) {
-  const Gate::Pass pass(gate_);
+  const EndpointGate::Pass pass(gate_);
   if (!pass) return fail(not_open());
   const auto region = std::make_shared<Region>();
   region->address = address;

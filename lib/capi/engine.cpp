@@ -295,6 +295,12 @@ weft_code weft_engine_disconnect(weft_engine* engine, const weft_peer* peer, wef
               [&] { return engine->value.disconnect(peer->value); });
 }
 
+weft_code weft_engine_reopen(weft_engine* engine, const char* rail, int64_t timeout_ns,
+                             weft_error** error) {
+  return call(error, {{"engine", engine}, {"rail", rail}},
+              [&] { return engine->value.reopen(rail, in(timeout_ns)); });
+}
+
 void weft_peer_free(weft_peer* peer) {
   delete peer;
 }

@@ -131,6 +131,11 @@ weft_code weft_grant_fence(weft_grant* grant, int64_t timeout_ns, weft_error** e
               [&] { return quiescent(grant->value.fence(in(timeout_ns))); });
 }
 
+weft_code weft_grant_fence_rails(weft_grant* grant, int64_t timeout_ns, weft_error** error) {
+  return call(error, {{"grant", grant}},
+              [&] { return quiescent(grant->value.fence(in(timeout_ns), FenceScope::rail)); });
+}
+
 weft_code weft_engine_import(weft_engine* engine, const void* blob, size_t bytes,
                              weft_remote** remote, weft_error** error) {
   return call(error, {{"engine", engine}, list("blob", blob, bytes), {"remote", remote}},

@@ -85,6 +85,9 @@ static void engines_refuse_null(void) {
   INVALID(weft_engine_peers(engine, &made, 1, NULL, &error));
   INVALID(weft_engine_disconnect(NULL, peer, &error));
   INVALID(weft_engine_disconnect(engine, NULL, &error));
+  INVALID(weft_engine_reopen(NULL, "tcp:0", 0, &error));
+  INVALID(weft_engine_reopen(engine, NULL, 0, &error));
+  INVALID(weft_engine_reopen(engine, "tcp:99", 0, &error));
   INVALID(weft_peer_check(NULL, &error));
   INVALID(weft_engine_progress(NULL, &count, &error));
   weft_event event;
@@ -121,6 +124,8 @@ static void memory_refuses_null(void) {
   INVALID(weft_segment_grant(segment, NULL, 1, WEFT_RIGHT_READ, 0, &no_grant, &error));
   INVALID(weft_segment_grant(segment, NULL, 0, WEFT_RIGHT_READ, 0, NULL, &error));
   INVALID(weft_grant_revoke(NULL, 0, &error));
+  INVALID(weft_grant_fence(NULL, 0, &error));
+  INVALID(weft_grant_fence_rails(NULL, 0, &error));
   weft_remote* imported = NULL;
   INVALID(weft_engine_import(NULL, "x", 1, &imported, &error));
   INVALID(weft_engine_import(engine, NULL, 1, &imported, &error));

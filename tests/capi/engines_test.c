@@ -223,6 +223,14 @@ static void prepared_writes(struct pair_of_engines* both) {
   weft_prepared_free(prepared);
 }
 
+/* Over shared memory there would be nothing to gain. */
+static void open_rail_again(struct pair_of_engines* both) {
+  const char* rail = weft_peer_rail(both->to_reader, 0);
+  const weft_code expected = strncmp(rail, "shm", 3) == 0 ? WEFT_UNSUPPORTED : WEFT_OK;
+  CHECK(weft_engine_reopen(both->writer, rail, patience, NULL) == expected);
+  CHECK(weft_engine_reopen(both->reader, rail, patience, NULL) == expected);
+}
+
 static void read_back(struct pair_of_engines* both) {
   weft_pair pairs[pages];
   for (size_t i = 0; i < pages; ++i)
@@ -491,6 +499,7 @@ int main(int argc, char** argv) {
   meet(&both, provider);
   share_memory(&both);
   prepared_writes(&both);
+  open_rail_again(&both);
   read_back(&both);
   other_forms(&both);
   signals_and_messages(&both);

@@ -27,11 +27,12 @@ std::vector<Blob> all_frames() {
                                      Notice(RevokeRequest{2}),
                                      Notice(RevokeConfirmed{1}),
                                      Notice(GrantQuery{2, 3}),
-                                     Notice(GrantStatus{4, true}),
+                                     Notice(GrantStatus{4, true, unlimited, {{1, 2, 3, 4}}}),
                                      Notice(DetouredMessage{Blob(100)}),
                                      Notice(DetourTaken{}),
                                      Notice(CheckRequest{5, 6, {{1, 2}, {3, 4}}}),
-                                     Notice(CheckReply{5, Code{}, 7})};
+                                     Notice(CheckReply{5, Code{}, 7}),
+                                     Notice(RailMoved{1, Blob(16), {{1, 2, 3, 4}, {5, 6, 7, 8}}})};
   std::vector<Blob> frames;
   for (const ControlMessage& message : messages) {
     frames.push_back(encode(message).value());
@@ -48,7 +49,7 @@ void set_size(Blob& frame) {
 }
 
 TEST(Codec, EveryMessageIsReadBack) {
-  EXPECT_EQ(all_frames().size(), 22u);
+  EXPECT_EQ(all_frames().size(), 23u);
 }
 
 TEST(Codec, TruncationsAreRefused) {

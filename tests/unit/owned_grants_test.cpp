@@ -111,6 +111,87 @@ TEST_F(OwnedGrantsTest, ForReadingNeedNoConfirmation) {
   EXPECT_FALSE(grant->over()) << "its keys stay open for who reads";
 }
 
+/// Of a rail whose provider chooses the keys.
+struct Key final : providers::Registration {
+  explicit Key(std::uint64_t& now) : now(now) {}
+  void* descriptor() const noexcept override { return nullptr; }
+  std::uint64_t key() const noexcept override { return now; }
+  bool close() override { return true; }
+  std::uint64_t& now;
+};
+
+class OwnedGrantsOfARail : public OwnedGrantsTest {
+ protected:
+  static constexpr std::uint32_t rail = 3;
+  std::uint64_t key = 100;
+
+  std::shared_ptr<GrantState> grant_with_key() {
+    GrantState::Parts parts;
+    parts.segment = segment;
+    parts.description.lease = 1;
+    parts.description.rights = Rights::write;
+    parts.description.keys = {{rail, 0, key}};
+    parts.registrations.push_back(std::make_unique<Key>(key));
+    parts.unfenced = {rail};
+    auto grant = std::make_shared<GrantState>(std::move(parts));
+    owned.add(grant);
+    return grant;
+  }
+  OwnedGrants::Renewed reopen(std::uint64_t new_key, bool opened = true) {
+    owned.rail_closes(rail);
+    key = new_key;
+    return owned.rail_opened(rail, opened);
+  }
+};
+
+TEST_F(OwnedGrantsOfARail, TellTheirHoldersOfNewKeysAndThoseWhoComeLater) {
+  const auto grant = grant_with_key();
+  EXPECT_TRUE(ask(1));
+  const auto renewed = reopen(200);
+  ASSERT_EQ(renewed.size(), 1U);
+  ASSERT_EQ(renewed.at(1).size(), 1U);
+  EXPECT_EQ(renewed.at(1).front().lease, 1U);
+  EXPECT_EQ(renewed.at(1).front().rail, rail);
+  EXPECT_EQ(renewed.at(1).front().key, 200U);
+  EXPECT_EQ(grant->current().keys.front().key, 200U);
+  EXPECT_EQ(grant->description().keys.front().key, 100U);
+  owned.take(2, GrantQuery{7, 1});
+  ASSERT_EQ(std::get<GrantStatus>(told.back().second).renewed.size(), 1U);
+  EXPECT_EQ(std::get<GrantStatus>(told.back().second).renewed.front().key, 200U);
+  EXPECT_TRUE(reopen(300, false).empty()) << "there are none until it can be opened";
+}
+
+TEST_F(OwnedGrantsOfARail, AreFreeOnceItWasClosedAfterTheirEnd) {
+  const auto grant = grant_with_key();
+  ask(1);
+  owned.link_down(1);
+  reopen(200);
+  owned.end(*grant);
+  EXPECT_EQ(grant->settle(), Revoked::quarantined) << "the key was open since";
+  EXPECT_TRUE(reopen(300).empty());
+  EXPECT_THAT(owned.take_settleable(), ElementsAre(grant));
+  EXPECT_EQ(grant->settle(), Revoked::quiescent);
+}
+
+TEST_F(OwnedGrantsOfARail, AreFreeAlsoIfItCanNotBeOpened) {
+  const auto grant = grant_with_key();
+  ask(1);
+  owned.link_down(1);
+  owned.end(*grant);
+  reopen(200, false);
+  EXPECT_EQ(grant->settle(), Revoked::quiescent);
+}
+
+TEST_F(OwnedGrantsOfARail, ThatEndWhileItIsClosedAreNotFree) {
+  const auto grant = grant_with_key();
+  ask(1);
+  owned.link_down(1);
+  owned.rail_closes(rail);
+  owned.end(*grant);
+  owned.rail_opened(rail, true);
+  EXPECT_EQ(grant->settle(), Revoked::quarantined) << "its key has come back";
+}
+
 TEST_F(OwnedGrantsTest, EndWithTheirTime) {
   GrantState::Parts parts;
   parts.segment = segment;

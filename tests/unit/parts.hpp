@@ -42,6 +42,7 @@ inline std::shared_ptr<GrantState> make_grant(const std::shared_ptr<SegmentState
   GrantState::Parts parts;
   parts.segment = segment;
   parts.description = std::move(description);
+  parts.unfenced = {0};
   return std::make_shared<GrantState>(std::move(parts));
 }
 

@@ -374,6 +374,13 @@ WEFT_API weft_code weft_engine_peers(const weft_engine* engine, weft_peer** peer
 /// Says goodbye; transfers with the peer fail.
 WEFT_API weft_code weft_engine_disconnect(weft_engine* engine, const weft_peer* peer,
                                           weft_error** error);
+/// Closes a rail (weft_info_rail) and opens it again, so that nothing that was posted over it
+/// by either side touches memory any more: for a NIC that neither completes nor fails what it was
+/// given, or to fence off a peer that is gone. What this engine had out over it is carried out
+/// anew; what peers had, fails. WEFT_TIMED_OUT if that did not come to an end in time: the rail is
+/// out of use until it does. WEFT_UNSUPPORTED over shared memory.
+WEFT_API weft_code weft_engine_reopen(weft_engine* engine, const char* rail, int64_t timeout_ns,
+                                      weft_error** error);
 
 WEFT_API void weft_peer_free(weft_peer* peer);
 WEFT_API const char* weft_peer_name(const weft_peer* peer);
@@ -482,6 +489,10 @@ WEFT_API weft_code weft_grant_revoke(weft_grant* grant, int64_t timeout_ns, weft
 /// The same without waiting: closes the grant's keys, so that whatever peers have posted is refused
 /// on arrival. WEFT_UNSUPPORTED where a rail can't cut off one grant alone.
 WEFT_API weft_code weft_grant_fence(weft_grant* grant, int64_t timeout_ns, weft_error** error);
+/// The same, but each rail that can't cut off one grant alone is closed and opened again, as by
+/// weft_engine_reopen(), which hurts bystanders. WEFT_UNSUPPORTED where one can't be.
+WEFT_API weft_code weft_grant_fence_rails(weft_grant* grant, int64_t timeout_ns,
+                                          weft_error** error);
 
 /// Reads a grant made by a connected peer. WEFT_STALE if that engine was restarted since.
 WEFT_API weft_code weft_engine_import(weft_engine* engine, const void* blob, size_t bytes,

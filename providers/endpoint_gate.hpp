@@ -9,12 +9,12 @@
 namespace weft::providers {
 
 /// From any thread.
-class Gate {
+class EndpointGate {
  public:
   /// Somebody who has come in, if it was open in time.
   class Pass {
    public:
-    explicit Pass(Gate& gate) : gate_(gate), in_(gate.enter()) {}
+    explicit Pass(EndpointGate& gate) : gate_(gate), in_(gate.enter()) {}
     ~Pass() {
       if (in_) gate_.leave();
     }
@@ -23,7 +23,7 @@ class Gate {
     explicit operator bool() const noexcept { return in_; }
 
    private:
-    Gate& gate_;
+    EndpointGate& gate_;
     const bool in_;
   };
 

@@ -1,0 +1,95 @@
+#include "under_way.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "endpoint_gate.hpp"
+
+namespace weft::providers {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+struct Ends final : CompletionHandler {
+  void completed(Posted& posted, const Completion& completion) override {
+    EXPECT_TRUE(completion.cut);
+    ended.push_back(&posted);
+    if (again) under_way->add(posted);
+  }
+  std::vector<const Posted*> ended;
+  UnderWay* under_way = nullptr;
+  bool again = false;
+};
+
+class UnderWayTest : public testing::Test {
+ protected:
+  UnderWayTest() {
+    ends.under_way = &under_way;
+    for (Posted& each : operations) each.handler = &ends;
+  }
+  void end_all() {
+    Completion cut;
+    cut.cut = true;
+    under_way.end_all(cut);
+  }
+  UnderWay under_way;
+  Ends ends;
+  std::array<Posted, 4> operations;
+};
+
+TEST_F(UnderWayTest, ThoseThatHaveNotEndedAreToldInTheirOrder) {
+  end_all();
+  EXPECT_THAT(ends.ended, IsEmpty());
+  for (Posted& each : operations) under_way.add(each);
+  under_way.remove(operations[1]);
+  under_way.remove(operations[3]);
+  end_all();
+  EXPECT_THAT(ends.ended, ElementsAre(&operations[0], &operations[2]));
+  end_all();
+  EXPECT_EQ(ends.ended.size(), 2U);
+}
+
+TEST_F(UnderWayTest, WhatIsPostedAnewMeanwhileIsNotToldOf) {
+  for (Posted& each : operations) under_way.add(each);
+  ends.again = true;
+  end_all();
+  EXPECT_EQ(ends.ended.size(), operations.size());
+  ends.again = false;
+  end_all();
+  EXPECT_EQ(ends.ended.size(), 2 * operations.size());
+}
+
+TEST(EndpointGateTest, WhoShutsItWaitsForThoseWhoAreIn) {
+  EndpointGate gate;
+  auto pass = std::make_unique<EndpointGate::Pass>(gate);
+  EXPECT_TRUE(*pass);
+  std::atomic<bool> shut{false};
+  std::thread shutter([&] {
+    gate.shut();
+    shut = true;
+  });
+  EXPECT_FALSE(shut);
+  pass.reset();
+  shutter.join();
+  gate.open();
+  EXPECT_TRUE(EndpointGate::Pass(gate));
+}
+
+TEST(EndpointGateTest, WhoComesMeanwhileWaitsForAWhileAndNoLonger) {
+  EndpointGate gate;
+  gate.shut();
+  EXPECT_FALSE(EndpointGate::Pass(gate));
+  std::thread opener([&] { gate.open(); });
+  EXPECT_TRUE(EndpointGate::Pass(gate));
+  opener.join();
+}
+
+}  // namespace
+}  // namespace weft::providers
