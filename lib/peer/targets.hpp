@@ -19,8 +19,9 @@ struct RemoteRail {
   std::uint32_t index = 0;           // in the peer's numbering
   const Whereto* whereto = nullptr;  // the route's
 
+  /// To be asked before its keys (RemoteState): those that go with a new address are there first.
   providers::FabricAddress address() const noexcept {
-    return whereto->load(std::memory_order_relaxed);
+    return whereto->load(std::memory_order_acquire);
   }
 };
 

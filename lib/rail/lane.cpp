@@ -253,9 +253,15 @@ void Lane::path_failed(TransferState& transfer, Route& route, const Chunk& chunk
   leave(transfer, again, error);
 }
 
-/// The endpoint was closed under it, and nothing more of it will be sent: what has arrived are
-/// bytes that may be written once more. Not so over the relay, where they may wait at the peer to
-/// be copied, for longer than the second attempt takes.
+/// Whether a chunk that came to nothing may be carried once more: what has arrived of it are bytes
+/// that may be written again. Not so over the relay, where they may wait at the peer to be copied,
+/// for longer than the second attempt takes and what follows it.
+bool Lane::may_repeat(const Op& op) const {
+  const bool write = op.transfer->prepared().direction == Direction::write;
+  return op.transport != &relay_ || !write || op.chunk.proof();
+}
+
+/// The endpoint was closed under it, and nothing more of it will be sent.
 void Lane::cut(TransferState& transfer, Route& route, const Chunk& chunk, const Error& error) {
   if (route.is_aside(Clock::now())) return path_failed(transfer, route, chunk, error);
   Chunk again = chunk;
@@ -284,12 +290,12 @@ void Lane::chunk_ended(Op& op, const providers::Completion& completion) {
   if (!completion.ok) {
     Error error = error_of(op, completion);
     Route& route = *op.route;
-    const bool relayed = op.transport == &relay_;
+    const bool again = !route.dead && !transfer.ended() && may_repeat(op);
     free_op(op);
-    if (completion.cut && !relayed && !route.dead) return cut(transfer, route, chunk, error);
-    if (completion.path_failed && chunk.kind != Chunk::Kind::arrival && !transfer.ended() &&
-        !route.dead)
-      return path_failed(transfer, route, chunk, error);
+    if (again && completion.cut) return cut(transfer, route, chunk, error);
+    const bool leaves = completion.path_failed && chunk.kind != Chunk::Kind::arrival;
+    if (again && leaves) return path_failed(transfer, route, chunk, error);
+    if (leaves && !route.dead) set_aside(route, transfer.peer(), error);
     return transfer.failed(chunk, std::move(error));
   }
   Route& route = *op.route;

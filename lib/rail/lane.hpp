@@ -93,6 +93,7 @@ class Lane final : private ChunkSink {
                 bool spare);
   void leave(TransferState& transfer, const Chunk& chunk, const Error& why);
   void path_failed(TransferState& transfer, Route& route, const Chunk& chunk, const Error& error);
+  bool may_repeat(const Op& op) const;
   void cut(TransferState& transfer, Route& route, const Chunk& chunk, const Error& error);
   Room room(const Queue& queue) const;
   std::size_t room(const Transport& transport, const Route& route) const;

@@ -34,13 +34,14 @@ providers::Post EpochReader::begin(Reading& reading) {
   std::memset(landing->data, 0, sizeof(std::uint64_t));
   const PreparedState& prepared = reading.waiting.front()->transfer->prepared();
   const RemoteRail& target = prepared.path->of(rail_)->targets.take_turn();
+  const providers::FabricAddress address = target.address();  // before the key
   const RailKey word = prepared.remote->epoch_word(target.index);
   landing->handler = this;
   under_way_.emplace(landing, prepared.remote.get());
   std::swap(reading.served, reading.waiting);
   const providers::Post post =
       endpoint_.read(*landing, {landing->data, sizeof(std::uint64_t), landing->registration},
-                     {target.address(), word.base, word.key});
+                     {address, word.base, word.key});
   if (post.status == providers::PostStatus::posted) return post;
   std::swap(reading.served, reading.waiting);
   under_way_.erase(landing);

@@ -16,7 +16,8 @@ providers::Post OneSided::post(Op& op) {
   const RemoteRail& target = prepared.path->of(rail_)->targets.take_turn();
   const providers::Local local{segment.address() + op.chunk.local, op.chunk.length,
                                segment.registration(rail_)};
-  const providers::Target place{target.address(), remote.rma_address(target.index, op.chunk.remote),
+  const providers::FabricAddress address = target.address();  // before the key
+  const providers::Target place{address, remote.rma_address(target.index, op.chunk.remote),
                                 remote.key(target.index)};
   return prepared.direction == Direction::write ? endpoint_.write(op, local, place)
                                                 : endpoint_.read(op, local, place);

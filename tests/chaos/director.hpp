@@ -95,6 +95,7 @@ class Director {
                const Json& words);
   void released(unsigned node, std::size_t segment, const std::vector<Stretch>& fill,
                 const Json& words);
+  void add_segment(NodeTruth& node, std::size_t which, int tries = 10);
   void forget_grant(std::uint64_t id);
   Block& block_of(const GrantTruth& grant, std::size_t block);
   std::vector<Stretch> new_fill(const GrantTruth& grant);

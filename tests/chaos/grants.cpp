@@ -272,11 +272,21 @@ void Director::released(unsigned index, std::size_t which, const std::vector<Str
     slot.transfer = 0;
   }
   segment.state = SegmentTruth::State::gone;
+  add_segment(node, which);
+}
+
+/// Again where a rail is just being opened again.
+void Director::add_segment(NodeTruth& node, std::size_t which, int tries) {
   if (!is_open(node)) return;  // it closes
   ask(node, {{"do", "add"}, {"segment", which}}, answer_time, "adding a segment",
-      [this, index, which](const Json& again) {
-        if (!again.at("ok")) throw Violation("refused", again.dump());
-        nodes_[index].life->segments[which].state = SegmentTruth::State::open;
+      [this, index = node.index, which, tries](const Json& words) {
+        if (words.at("ok")) {
+          nodes_[index].life->segments[which].state = SegmentTruth::State::open;
+          return;
+        }
+        if (words.at("error").at("code") != "unavailable" || tries == 1)
+          throw Violation("refused", words.dump());
+        add_segment(nodes_[index], which, tries - 1);
       });
 }
 
