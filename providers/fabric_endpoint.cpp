@@ -191,6 +191,7 @@ class FabricEndpoint final : public Endpoint {
   Result<void> enable(FidPtr<fid_ep>& endpoint, fid_av& addresses);
   Result<void> open_relay_endpoint();
   Result<void> read_address(fid_ep& endpoint);
+  Result<void> check_form(Bytes address) const;
   static Result<fi_addr_t> insert_one(fid_av& addresses, Bytes address);
   static void remove_one(fid_av& addresses, fi_addr_t peer) {
     fi_av_remove(&addresses, &peer, 1, 0);
@@ -467,12 +468,21 @@ Result<fi_addr_t> FabricEndpoint::insert_one(fid_av& addresses, Bytes address) {
   return peer;
 }
 
+/// libfabric reads as much as an address of its kind has.
+Result<void> FabricEndpoint::check_form(Bytes address) const {
+  if (info_->addr_format == FI_ADDR_STR) {
+    if (!address.empty() && address.back() == std::byte{0}) return {};
+    return fail(Code::protocol_mismatch, "the peer's address does not end");
+  }
+  if (address.size() == address_.size()) return {};
+  return fail(Code::protocol_mismatch, fmt::format("the peer's address has {} bytes and not {}",
+                                                   address.size(), address_.size()));
+}
+
 Result<FabricAddress> FabricEndpoint::insert(Bytes address) {
   const EndpointGate::Pass pass(gate_);
   if (!pass || !handles_.endpoint) return fail(not_open());
-  if (has_relay_endpoint() && address.size() != address_.size())
-    return fail(Code::protocol_mismatch, fmt::format("the peer's address has {} bytes and not {}",
-                                                     address.size(), address_.size()));
+  if (auto fit = check_form(address); !fit) return fail(std::move(fit.error()));
   if (spec_->check_peer != nullptr)
     if (auto fit = spec_->check_peer(as_text(address)); !fit) return fail(std::move(fit.error()));
   const std::lock_guard inserting(inserting_);
@@ -578,6 +588,7 @@ Post FabricEndpoint::posted_as(Posted& posted, void* name, ssize_t result) {
 
 Post FabricEndpoint::rma(RmaCall call, Posted& posted, const Local& local, const Target& target) {
   if (state_ != State::open) return refusal();
+  if (target.peer == FI_ADDR_UNSPEC) return {PostStatus::failed, FI_EHOSTUNREACH};
   iovec vector{local.address, local.length};
   void* descriptor = descriptor_of(local);
   fi_rma_iov remote{target.address, local.length, target.key};
@@ -598,6 +609,7 @@ Post FabricEndpoint::rma(RmaCall call, Posted& posted, const Local& local, const
 Post FabricEndpoint::send(Posted& posted, const Local& local, FabricAddress peer,
                           MessageClass type) {
   if (state_ != State::open) return refusal();
+  if (peer == FI_ADDR_UNSPEC) return {PostStatus::failed, FI_EHOSTUNREACH};
   iovec vector{local.address, local.length};
   void* descriptor = descriptor_of(local);
   handing_over(&every_endpoint);

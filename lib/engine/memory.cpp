@@ -70,6 +70,7 @@ Result<std::shared_ptr<SegmentState>> EngineState::add(const Memory& memory) {
                                      *place, *device_for(place->kind));
   for (const std::size_t index : serving(*place)) {
     const auto& rail = rails_[index];
+    if (rail->closed()) continue;  // its NIC is gone
     std::unique_ptr<providers::Registration> registration;
     if (rail->endpoint().capability().local_registration) {
       auto made = rail->endpoint().register_memory(segment->address(), segment->size(),
@@ -130,7 +131,7 @@ Result<void> EngineState::describe_keys(GrantState::Parts& grant, Rights rights)
   const std::uint64_t end = ranges.back().offset + ranges.back().length;
   std::byte* hull = grant.segment->address() + begin;
   for (const auto& rail : rails_) {
-    if (!grant.segment->served_by(rail->index())) continue;
+    if (!grant.segment->served_by(rail->index()) || rail->closed()) continue;
     providers::Endpoint& endpoint = rail->endpoint();
     auto made = register_for_peers(endpoint, rail->index(), hull, end - begin, access_of(rights));
     if (!made) return fail(std::move(made.error().with_rail(rail->name())));

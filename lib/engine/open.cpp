@@ -245,7 +245,9 @@ void EngineState::introduce_rails() {
   }
   rail_names_ = std::move(names);
   std::vector<EpochWords::Reader> readers;
-  for (const auto& rail : rails_) readers.push_back({rail->index(), &rail->endpoint()});
+  for (const auto& rail : rails_)
+    readers.push_back(
+        {rail->index(), &rail->endpoint(), [each = rail.get()] { return each->closed(); }});
   epoch_words_ = std::make_shared<EpochWords>(std::move(readers));
 }
 

@@ -73,7 +73,7 @@ void EngineState::reopen_aside(Rail& rail, const Reopenings::Done& done) {
   if (const auto refused = call.refused()) return done->complete(refused);
   owned_.rail_closes(rail.index());
   const auto opened = rail.reopen();
-  epoch_words_->rail_opened(rail.index());
+  if (opened) epoch_words_->rail_opened(rail.index());
   auto renewed = owned_.rail_opened(rail.index(), opened.has_value());
   if (opened) tell_moved(rail, std::move(renewed));
   log(LogLevel::warning, "rail {} was closed{}", rail.name(),
@@ -115,6 +115,7 @@ void EngineState::watch_rails() {
 void EngineState::tell_moved(const Rail& rail, OwnedGrants::Renewed renewed) {
   const Blob& address = rails_[rail.index()]->endpoint().address();
   control_->rail_moved(rail.index(), address);
+  reopening_.has_moved(rail.index(), address);  // before it is seen who is up
   for (auto& [link, keys] : renewed)
     for (std::size_t from = 0; from < keys.size(); from += limits::renewed_keys) {
       const auto begin = keys.begin() + static_cast<std::ptrdiff_t>(from);
@@ -126,11 +127,10 @@ void EngineState::tell_moved(const Rail& rail, OwnedGrants::Renewed renewed) {
     control_->send(peer->link, RailMoved{rail.index(), address, {}});
 }
 
-/// Those that it may have been told of by their first addresses.
+/// Those that a peer which is up now may have been told of by their first addresses.
 void EngineState::tell_moved_rails(const PeerState& peer) {
-  for (const auto& rail : rails_)
-    if (rail->openings() > 0 && !reopening_.under_way(rail->index()))
-      control_->send(peer.link, RailMoved{rail->index(), rail->endpoint().address(), {}});
+  for (auto& [rail, address] : reopening_.moved())
+    control_->send(peer.link, RailMoved{rail, std::move(address), {}});
 }
 
 void EngineState::handle(PeerState& peer, RailMoved&& notice) {

@@ -1,10 +1,12 @@
-// Which rails are being closed and opened again.
+// Which rails are being closed and opened again, and have been.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <utility>
+#include <weft/memory.hpp>
 
 #include "base/completion_slot.hpp"
 
@@ -24,14 +26,21 @@ class Reopenings {
     const std::lock_guard lock(mutex_);
     under_way_.erase(rail);
   }
-  bool under_way(std::uint32_t rail) const {
+
+  /// Where the rails are that have been opened again.
+  std::map<std::uint32_t, Blob> moved() const {
     const std::lock_guard lock(mutex_);
-    return under_way_.contains(rail);
+    return moved_;
+  }
+  void has_moved(std::uint32_t rail, Blob address) {
+    const std::lock_guard lock(mutex_);
+    moved_.insert_or_assign(rail, std::move(address));
   }
 
  private:
   mutable std::mutex mutex_;
   std::map<std::uint32_t, Done> under_way_;
+  std::map<std::uint32_t, Blob> moved_;
 };
 
 }  // namespace weft::core

@@ -43,6 +43,7 @@ Result<void> EpochWords::grow() {
   Registered added;
   added.page = std::make_unique<Page>();
   for (const Reader& reader : readers_) {
+    if (reader.closed()) continue;
     auto made = register_for_peers(*reader.endpoint, reader.rail, added.page.get(), sizeof(Page),
                                    providers::Access::remote_read);
     if (!made) return fail(std::move(made.error()));

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -46,10 +47,11 @@ class EpochWords : public std::enable_shared_from_this<EpochWords> {
  public:
   static constexpr std::size_t words_per_page = 512;  // 4 KiB
 
-  /// A rail to register with.
+  /// A rail to register with, unless it is closed at the time.
   struct Reader {
     std::uint32_t rail = 0;
     providers::Endpoint* endpoint = nullptr;
+    std::function<bool()> closed = [] { return false; };
   };
   explicit EpochWords(std::vector<Reader> readers) : readers_(std::move(readers)) {}
 

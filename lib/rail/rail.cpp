@@ -7,6 +7,9 @@
 namespace weft::core {
 namespace {
 
+// libfabric's FI_ADDR_UNSPEC: a post to it is refused.
+constexpr providers::FabricAddress nowhere = ~providers::FabricAddress{0};
+
 template <typename Kind>
 std::unique_ptr<Transport> decorated(std::unique_ptr<Kind> transport, Kind*& inner,
                                      const TransportDecorator& decorate) {
@@ -45,7 +48,10 @@ Result<void> Rail::reach(const std::shared_ptr<PeerState>& peer, std::uint32_t t
     reached_.push_back(peer);
     route.opening = openings_;
   }
-  return find_way(*peer, route, theirs);
+  if (!reopening_) return find_way(*peer, route, theirs);
+  // Nothing is posted before the way is found with all others.
+  route.addresses.try_emplace(theirs, nowhere);
+  return {};
 }
 
 /// With reaching_.
@@ -66,8 +72,13 @@ void Rail::suspend() {
 }
 
 Result<void> Rail::reopen() {
+  {
+    const std::lock_guard lock(reaching_);
+    reopening_ = true;
+  }
   auto opened = endpoint_->reopen();
   const std::lock_guard lock(reaching_);
+  reopening_ = false;
   ++openings_;
   left_behind_.clear();
   closed_ = !opened;
@@ -77,10 +88,14 @@ Result<void> Rail::reopen() {
     if (!peer || peer->why_down()) continue;
     Route& route = *peer->route_by_rail[index_];
     for (const auto& [theirs, whereto] : route.addresses)
-      if (auto found = find_way(*peer, route, theirs); !found) opened = std::move(found);
+      if (auto found = find_way(*peer, route, theirs); !found) {
+        log(LogLevel::warning, "rail {}: {} can't be reached any more: {}", name_,
+            peer->introduction.name, found.error().to_string());
+        route.addresses.at(theirs) = nowhere;
+      }
     route.opening = openings_;
   }
-  return opened;
+  return {};
 }
 
 void Rail::resume() {
@@ -144,7 +159,8 @@ void Rail::bury(const Route& route) {
   auto& buried = graveyard_.emplace_back(std::exchange(left_behind_, {}));
   // Those of before it was opened again are gone.
   if (route.opening == openings_)
-    for (const auto& [index, address] : route.addresses) buried.push_back(address);
+    for (const auto& [index, address] : route.addresses)
+      if (address != nowhere) buried.push_back(address);
   for (; graveyard_.size() > long_dead && !suspended_; graveyard_.pop_front())
     for (const providers::FabricAddress address : graveyard_.front()) endpoint_->remove(address);
 }

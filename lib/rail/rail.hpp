@@ -73,8 +73,7 @@ class Rail {
 
   // To close the endpoint and open it again, in this order (providers::Endpoint::reopens()).
   void suspend();
-  /// From any thread; blocks. An error: it is closed, and could not be opened, or not all peers
-  /// reached.
+  /// From any thread; blocks. An error: it is closed, and could not be opened.
   Result<void> reopen();
   /// What was out ends: chunks are offered anew.
   void resume();
@@ -130,6 +129,7 @@ class Rail {
       graveyard_;  // addresses of peers that are gone, oldest first
   bool suspended_ = false;
   std::mutex reaching_;
+  bool reopening_ = false;                             // with reaching_
   std::vector<std::weak_ptr<PeerState>> reached_;      // with reaching_
   std::vector<providers::FabricAddress> left_behind_;  // likewise: peers have moved from there
   std::atomic<bool> closed_{false};
