@@ -127,9 +127,10 @@ class Endpoint {
   /// resume(). Registrations are registered again, with other keys where the provider chooses them.
   /// The address is another one, and the peers' addresses are forgotten.
   virtual bool reopens() const noexcept { return false; }
-  /// Nothing is posted (PostStatus::again) or polled from here on.
+  /// Hands out what has ended by now. Nothing is posted (PostStatus::again) or polled from then on.
   virtual void suspend() {}
-  /// An error: it is closed, and could not be opened. It may be tried again.
+  /// An error: it is closed, and could not be opened; or `quarantined`: it could not be closed, and
+  /// nothing has changed. It may be tried again.
   virtual Result<void> reopen() {
     return fail(Code::unsupported, "this provider's endpoints can't be opened again");
   }

@@ -15,6 +15,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/fork_guard.hpp"
@@ -103,7 +104,8 @@ struct Region {
   void* address = nullptr;
   std::size_t length = 0;
   Access access = Access::local;
-  std::uint64_t key = 0;  // where the engine chooses it
+  std::atomic<std::uint64_t> key{
+      0};  // changes when it is registered again, if the provider chooses
   FidPtr<fid_mr> memory = nullptr;
   std::atomic<bool> retired{false};
 };
@@ -147,7 +149,7 @@ class FabricEndpoint final : public Endpoint {
   }
   // Over shared memory others of this process look into it.
   bool reopens() const noexcept override { return shared_ == nullptr; }
-  void suspend() override { state_ = State::suspended; }
+  void suspend() override;
   Result<void> reopen() override;
   void resume() override;
 
@@ -182,6 +184,7 @@ class FabricEndpoint final : public Endpoint {
   Post send_untagged(Posted& posted, const iovec& vector, void* descriptor, FabricAddress peer,
                      MessageClass type);
   Result<void> open_handles();
+  Result<void> close_endpoints();
   void close_handles();
   int open_region(Region& region);
   Result<void> open_regions();
@@ -208,6 +211,7 @@ class FabricEndpoint final : public Endpoint {
   InfoPtr info_;
   OpenHandles handles_;
   enum class State { open, suspended, closed } state_ = State::open;  // the owning thread's
+  bool was_closed_ = false;  // reopen() did so, and resume() has not told yet
   UnderWay under_way_;
   EndpointGate gate_;
   std::mutex regions_mutex_;
@@ -238,11 +242,10 @@ class FabricRegistration final : public Registration {
   FabricRegistration(FabricEndpoint& endpoint, std::shared_ptr<Region> region)
       : endpoint_(endpoint), region_(std::move(region)) {}
   ~FabricRegistration() override {
-    FabricRegistration::retire();
-    FabricRegistration::close();
+    if (!FabricRegistration::close()) endpoint_.forget(*region_);
   }
   void* descriptor() const noexcept override { return fi_mr_desc(region_->memory.get()); }
-  std::uint64_t key() const noexcept override { return fi_mr_key(region_->memory.get()); }
+  std::uint64_t key() const noexcept override { return region_->key; }
   bool close() override;
   void retire() noexcept override { region_->retired = true; }
 
@@ -252,9 +255,13 @@ class FabricRegistration final : public Registration {
 };
 
 bool FabricRegistration::close() {
+  retire();
   const EndpointGate::Pass pass(endpoint_.gate());
   if (!pass) return false;
-  if (!region_->memory) return true;
+  if (!region_->memory) {
+    endpoint_.forget(*region_);
+    return true;
+  }
   // A NIC's registration belongs to the kernel's device, and closing it here would close it there.
   if (endpoint_.inherited()) {
     static_cast<void>(region_->memory.release());
@@ -328,7 +335,27 @@ Result<void> FabricEndpoint::open_handles() {
       .and_then([&] { return way_.tagged ? Result<void>() : open_relay_endpoint(); });
 }
 
+/// What was received and not read would be lost, though its sender was told that it arrived.
+void FabricEndpoint::suspend() {
+  constexpr int most_looks = 1024;
+  for (int look = 0; look < most_looks && poll() > 0; ++look) {
+  }
+  state_ = State::suspended;
+}
+
 /// Endpoints before what is registered: a NIC may be at it until then.
+Result<void> FabricEndpoint::close_endpoints() {
+  for (auto* endpoint : {&handles_.relay_endpoint, &handles_.endpoint}) {
+    if (!*endpoint) continue;
+    if (const int result = fi_close(&(*endpoint)->fid); result != 0)
+      return fail(Error(Code::quarantined, "the endpoint can't be closed: " + fabric_text(-result))
+                      .with_operation("fi_close")
+                      .with_fabric_code(-result));
+    static_cast<void>(endpoint->release());
+  }
+  return {};
+}
+
 void FabricEndpoint::close_handles() {
   handles_.relay_endpoint.reset();
   handles_.endpoint.reset();
@@ -340,6 +367,10 @@ void FabricEndpoint::close_handles() {
 
 Result<void> FabricEndpoint::reopen() {
   gate_.shut();
+  if (auto closed = close_endpoints(); !closed) {
+    gate_.open();
+    return closed;
+  }
   close_handles();
   address_.clear();
   {
@@ -348,6 +379,7 @@ Result<void> FabricEndpoint::reopen() {
   }
   if (names_) names_.emplace();
   wait_fd_ = -1;
+  was_closed_ = true;
   auto opened = open_handles().and_then([&] { return open_regions(); });
   if (!opened) close_handles();
   gate_.open();
@@ -355,7 +387,9 @@ Result<void> FabricEndpoint::reopen() {
 }
 
 void FabricEndpoint::resume() {
+  const bool was_closed = std::exchange(was_closed_, false);
   state_ = handles_.endpoint ? State::open : State::closed;
+  if (!was_closed) return;
   Completion cut;
   cut.ok = false;
   cut.cut = true;
@@ -541,11 +575,12 @@ Result<std::unique_ptr<Registration>> FabricEndpoint::register_memory(void* addr
   constexpr int draws = 16;
   int result = -FI_ENOKEY;
   for (int draw = 0; draw < draws && result == -FI_ENOKEY; ++draw) {
-    if (record_.application_keys &&
-        getrandom(&region->key, sizeof region->key, 0) != sizeof(region->key))
+    std::uint64_t key = 0;
+    if (record_.application_keys && getrandom(&key, sizeof key, 0) != sizeof key)
       return fail(Code::internal, "the kernel gave no random key");
-    if (info_->domain_attr->mr_key_size < sizeof region->key)
-      region->key &= (std::uint64_t{1} << (8 * info_->domain_attr->mr_key_size)) - 1;
+    if (info_->domain_attr->mr_key_size < sizeof key)
+      key &= (std::uint64_t{1} << (8 * info_->domain_attr->mr_key_size)) - 1;
+    region->key = key;
     result = open_region(*region);
   }
   if (result != 0) return fail(cant_register(length, result));
@@ -560,16 +595,20 @@ int FabricEndpoint::open_region(Region& region) {
   fid_mr* memory = nullptr;
   const int result = fi_mr_reg(handles_.domain.get(), region.address, region.length,
                                fabric_access(region.access), 0, region.key, 0, &memory, nullptr);
-  if (result == 0) region.memory.reset(memory);
-  return result;
+  if (result != 0) return result;
+  region.memory.reset(memory);
+  region.key = fi_mr_key(memory);
+  return 0;
 }
 
 /// Those that were registered with it before it was closed.
 Result<void> FabricEndpoint::open_regions() {
   const std::lock_guard lock(regions_mutex_);
-  for (const auto& region : regions_)
+  for (const auto& region : regions_) {
+    if (region->retired) continue;
     if (const int result = open_region(*region); result != 0)
       return fail(cant_register(region->length, result));
+  }
   return {};
 }
 

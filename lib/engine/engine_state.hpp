@@ -178,7 +178,7 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
                            const std::string& same_host_reason);
   Result<void> add_to_rails(const std::shared_ptr<PeerState>& peer, std::uint64_t own_token);
   void begin_reopening(Rail& rail, const Reopenings::Done& done);
-  void reopen_aside(Rail& rail, const Reopenings::Done& done);
+  void reopen_aside(std::uint32_t index, const Reopenings::Done& done);
   void watch_rails();
   void tell_moved(const Rail& rail, OwnedGrants::Renewed renewed);
   void tell_moved_rails(const PeerState& peer);

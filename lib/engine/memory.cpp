@@ -121,6 +121,9 @@ Result<std::shared_ptr<GrantState>> EngineState::grant(const std::shared_ptr<Seg
     return fail(std::move(described.error()));
   auto grant = std::make_shared<GrantState>(std::move(parts));
   owned_.add(grant);
+  // One that was opened again since its key was asked for did not know of the grant.
+  for (const auto& rail : rails_)
+    if (rail->openings() > 0) grant->rail_opened(rail->index(), !rail->closed());
   return grant;
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <weft/deadline.hpp>
 
 namespace weft::core {
@@ -24,8 +25,8 @@ class RailWatch {
     const bool moves = look.completed != completed_;
     completed_ = look.completed;
     if (moves) pause_ = patience_;
-    if (moves || (!look.out && !look.closed)) since_ = now;
-    if (now - since_ < pause_) return false;
+    if (!since_ || moves || (!look.out && !look.closed)) since_ = now;
+    if (now - *since_ < pause_) return false;
     constexpr int most = 64;
     since_ = now;
     pause_ = std::min<Nanoseconds>(2 * pause_, most * patience_);
@@ -36,7 +37,7 @@ class RailWatch {
   const Nanoseconds patience_;
   Nanoseconds pause_;
   std::uint64_t completed_ = 0;
-  Clock::time_point since_ = Clock::time_point::min();
+  std::optional<Clock::time_point> since_;
 };
 
 }  // namespace weft::core

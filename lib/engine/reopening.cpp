@@ -53,7 +53,7 @@ void EngineState::begin_reopening(Rail& rail, const Reopenings::Done& done) {
   const auto begin = [self = shared_from_this(), &rail, done] {
     rail.suspend();
     try {
-      std::thread([self, &rail, done] { self->reopen_aside(rail, done); }).detach();
+      std::thread([self, index = rail.index(), done] { self->reopen_aside(index, done); }).detach();
     } catch (const std::system_error& error) {
       rail.resume();
       self->reopening_.end(rail.index());
@@ -68,17 +68,24 @@ void EngineState::begin_reopening(Rail& rail, const Reopenings::Done& done) {
 }
 
 /// Closing an endpoint may block for ever in some providers: by a thread of its own.
-void EngineState::reopen_aside(Rail& rail, const Reopenings::Done& done) {
+void EngineState::reopen_aside(std::uint32_t index, const Reopenings::Done& done) {
   const Call call(*this);  // rails stay
-  if (const auto refused = call.refused()) return done->complete(refused);
-  owned_.rail_closes(rail.index());
+  if (const auto refused = call.refused()) {
+    reopening_.end(index);
+    return done->complete(refused);
+  }
+  Rail& rail = *rails_[index];
+  owned_.rail_closes(index);
   const auto opened = rail.reopen();
-  if (opened) epoch_words_->rail_opened(rail.index());
-  auto renewed = owned_.rail_opened(rail.index(), opened.has_value());
-  if (opened) tell_moved(rail, std::move(renewed));
-  log(LogLevel::warning, "rail {} was closed{}", rail.name(),
-      opened ? " and opened again"
-             : fmt::format(", and can't be opened: {}", opened.error().to_string()));
+  if (opened) epoch_words_->rail_opened(index);
+  // Where it could not even be closed nothing has changed.
+  if (opened || rail.closed()) {
+    auto renewed = owned_.rail_opened(index, opened.has_value());
+    if (opened) tell_moved(rail, std::move(renewed));
+  }
+  log(LogLevel::warning, "rail {} was {}", rail.name(),
+      opened ? "closed and opened again"
+             : fmt::format("to be closed and opened again: {}", opened.error().to_string()));
   const std::optional<Error> error = opened ? std::nullopt : std::optional(opened.error());
   const auto resume = [self = shared_from_this(), &rail, done, error] {
     rail.resume();
@@ -143,8 +150,7 @@ void EngineState::handle(PeerState& peer, RailMoved&& notice) {
     if (!route->addresses.contains(notice.rail)) continue;
     if (auto reached = route->rail->reach(self, notice.rail); !reached)
       log(LogLevel::warning, "peer {}: {}", peer.introduction.name, reached.error().to_string());
-    // Whatever failed was the old address's fault.
-    route->rail->worker().post([self, each = route.get()] { each->works(); });
+    route->rail->worker().post([self, rail = route->rail] { rail->peer_moved(*self); });
   }
 }
 

@@ -132,7 +132,7 @@ std::vector<std::size_t> EngineState::choose_rails(const Path& path, std::uint64
   std::size_t usable = 0;
   const auto now = Clock::now();
   for (const std::size_t rail : path.rails()) {
-    const bool aside = path.of(rail)->route->is_aside(now);
+    const bool aside = path.of(rail)->route->is_aside(now) || rails_[rail]->away();
     const std::uint64_t ahead =
         priority == Priority::latency ? rails_[rail]->counters().in_flight.load() : 0;
     load.emplace_back(aside, rails_[rail]->queued_before(priority) / share, ahead, rail);

@@ -16,6 +16,7 @@ struct Buffer : providers::Posted {
   std::byte* data = nullptr;
   const providers::Registration* registration = nullptr;  // null where none is needed
   std::uint64_t number = 0;
+  bool kept = false;  // by the user, beyond its operation's end
 };
 
 /// Grows by slabs when asked to, and never shrinks. Not safe for several threads.

@@ -81,6 +81,8 @@ void Channel::peer_died(PeerState& peer) {
   if (Link* link = link_to(peer)) {
     if (link->held) unsent.push_back(std::move(*link->held));
     detoured = link->detour.close();
+    for (Buffer* buffer : link->untaken)
+      if (buffer != nullptr) put_back(*buffer);
     std::erase(attended_, link->own_token);
     links_.erase(std::uint64_t{link->own_token});
     spare_receives_ += limits_.credits + reserve;
@@ -190,8 +192,9 @@ bool Channel::send(Link& link, const Outgoing& message) {
     Blob bytes(message_bytes(message.bytes.size()));
     write_to(bytes.data());
     detour(link, std::move(bytes), {message.transfer, counted});
+    if (counted) link.untaken.push_back(nullptr);
   } else {
-    Buffer* buffer = sends_.take();
+    Buffer* buffer = take_buffer();
     if (buffer == nullptr) return false;
     write_to(buffer->data);
     if (!post(link, *buffer, message)) {
@@ -214,11 +217,14 @@ bool Channel::post(Link& link, Buffer& buffer, const Outgoing& message) {
       link.route.targets.front().address(), providers::MessageClass::message);
   if (post.status == providers::PostStatus::again) return false;
   if (post.status == providers::PostStatus::posted) {
+    if (delivery.counted) link.untaken.push_back(&buffer);
+    buffer.kept = delivery.counted;
     in_flight_.emplace(buffer.number,
                        Sending{link.peer, buffer, std::move(delivery), Clock::now()});
     ++live_;
     return true;
   }
+  if (delivery.counted) link.untaken.push_back(nullptr);
   const Error error = error_of(*link.peer, post.fabric_code, {});
   if (link.may_detour) {
     set_aside(link.route, *link.peer, error);
@@ -229,6 +235,46 @@ bool Channel::post(Link& link, Buffer& buffer, const Outgoing& message) {
   }
   sends_.put_back(buffer);
   return true;
+}
+
+/// One that is free, or else is only kept: that message can't be sent again then.
+Buffer* Channel::take_buffer() {
+  if (Buffer* buffer = sends_.take()) return buffer;
+  for (auto& [token, link] : links_)
+    for (Buffer*& kept : link.untaken) {
+      if (kept == nullptr || in_flight_.contains(kept->number)) continue;
+      link.forgotten = true;
+      Buffer* buffer = std::exchange(kept, nullptr);
+      buffer->kept = false;
+      return buffer;
+    }
+  return nullptr;
+}
+
+/// The message needs its buffer no more, once its operation has ended.
+void Channel::put_back(Buffer& buffer) {
+  buffer.kept = false;
+  if (!in_flight_.contains(buffer.number)) sends_.put_back(buffer);
+}
+
+/// It goes another way: its buffer is its operation's alone.
+void Channel::let_go(Link& link, Buffer& buffer) {
+  std::replace(link.untaken.begin(), link.untaken.end(), &buffer, static_cast<Buffer*>(nullptr));
+  buffer.kept = false;
+}
+
+void Channel::peer_moved(const PeerState& peer) {
+  Link* link = link_to(peer);
+  if (link == nullptr || link->untaken.empty()) return;
+  if (link->forgotten || !link->may_go_around)
+    return on_broken_(*link->peer, Error(Code::fabric_failed,
+                                         "the peer's rail was closed, and messages may be lost"));
+  for (Buffer*& buffer : link->untaken) {
+    // Those that are under way end by themselves.
+    if (buffer == nullptr || in_flight_.contains(buffer->number)) continue;
+    detour(*link, message_in(*buffer), {});
+    put_back(*std::exchange(buffer, nullptr));
+  }
 }
 
 /// Whether messages go by the control connection: the rail is left alone, or those that it has
@@ -277,6 +323,7 @@ void Channel::rescue_overdue() {
     --live_;
     leave_rail(*link);
     detour(*link, message_in(sending.buffer), std::move(sending.delivery));
+    let_go(*link, sending.buffer);
   }
   for (const std::uint64_t token : attended_) {
     const auto link = links_.find(token);
@@ -304,7 +351,9 @@ void Channel::sent(Buffer& buffer, const providers::Completion& completion) {
     else
       send_failed(sending, completion);
   }
-  sends_.put_back(buffer);
+  if (!completion.ok)
+    if (Link* link = link_to(*sending.peer)) let_go(*link, buffer);
+  if (!buffer.kept) sends_.put_back(buffer);
 }
 
 void Channel::send_failed(Sending& sending, const providers::Completion& completion) {
@@ -360,7 +409,13 @@ void Channel::deliver(Bytes message, const PeerState* sender) {
 void Channel::take_credits(Link& link, std::uint64_t returned) {
   if (returned <= link.returned) return;
   const std::uint64_t most = link.peer->introduction.message_credits - link.credits;
-  link.credits += static_cast<std::size_t>(std::min(returned - link.returned, most));
+  const auto taken = static_cast<std::size_t>(std::min(returned - link.returned, most));
+  link.credits += taken;
+  for (std::size_t i = 0; i < taken && !link.untaken.empty(); ++i) {
+    if (Buffer* buffer = link.untaken.front()) put_back(*buffer);
+    link.untaken.pop_front();
+  }
+  if (link.untaken.empty()) link.forgotten = false;
   link.returned = returned;
   attend(link);
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -53,6 +54,9 @@ class Channel final : private providers::CompletionHandler {
   void take_detoured(const PeerState& peer, Bytes message);
   /// The peer has taken the oldest of those that went this way.
   void detour_taken(const PeerState& peer);
+  /// The peer's rail was closed and opened again: what it has not taken yet goes around, since it
+  /// may be lost there. The peer drops what it has twice.
+  void peer_moved(const PeerState& peer);
   /// Sends what credits allow to the peers that need attention; returns how many messages.
   std::size_t pump();
   bool has_work() const noexcept { return live_ > 0 || !attended_.empty(); }
@@ -78,6 +82,10 @@ class Channel final : private providers::CompletionHandler {
     std::uint64_t told = 0;      // ... and those of them whose credits were returned
     Sequencer<Arrived> arrivals;
     Detour detour = {};
+    // Those that the peer has not returned the credits of, oldest first. Their buffers are kept
+    // until then, as long as there are others; null where that is not so.
+    std::deque<Buffer*> untaken = {};
+    bool forgotten = false;             // one of these had to give its buffer away
     std::optional<Outgoing> held = {};  // taken from the outbox, and the provider had no room
     std::optional<Clock::time_point> refused_since = {};
     bool attended = false;
@@ -106,6 +114,9 @@ class Channel final : private providers::CompletionHandler {
   bool send(Link& link, const Outgoing& message);
   bool post(Link& link, Buffer& buffer, const Outgoing& message);
   void refused(Link& link);
+  Buffer* take_buffer();
+  void put_back(Buffer& buffer);
+  static void let_go(Link& link, Buffer& buffer);
   void settle(PeerState& peer, Delivery delivery, const std::optional<Error>& error);
   bool avoids_rail(const Link& link) const;
   void detour(Link& link, Blob message, Delivery delivery);

@@ -263,7 +263,9 @@ bool Lane::may_repeat(const Op& op) const {
 
 /// The endpoint was closed under it, and nothing more of it will be sent.
 void Lane::cut(TransferState& transfer, Route& route, const Chunk& chunk, const Error& error) {
-  if (route.is_aside(Clock::now())) return path_failed(transfer, route, chunk, error);
+  // Only this rail can prove what it has carried.
+  const bool leaves = chunk.kind != Chunk::Kind::arrival && route.is_aside(Clock::now());
+  if (leaves) return path_failed(transfer, route, chunk, error);
   Chunk again = chunk;
   again.touched = true;
   transfer.give_back(again);

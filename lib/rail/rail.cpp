@@ -59,10 +59,14 @@ Result<void> Rail::find_way(const PeerState& peer, Route& route, std::uint32_t t
   auto address = endpoint_->insert(peer.rail_address(theirs));
   if (!address) return fail(std::move(address.error().with_rail(name_)));
   const auto [known, first] = route.addresses.try_emplace(theirs, *address);
-  if (!first && route.opening == openings_)
-    left_behind_.push_back(known->second.exchange(*address));
-  else
-    known->second = *address;
+  const providers::FabricAddress before = first ? nowhere : known->second.exchange(*address);
+  if (before != nowhere) left_behind_.push_back(before);
+  // A peer that moves all the time must not fill the address vector.
+  constexpr std::size_t most_left_behind = 64;
+  if (left_behind_.size() > most_left_behind) {
+    endpoint_->remove(left_behind_.front());
+    left_behind_.pop_front();
+  }
   return {};
 }
 
@@ -79,19 +83,22 @@ Result<void> Rail::reopen() {
   auto opened = endpoint_->reopen();
   const std::lock_guard lock(reaching_);
   reopening_ = false;
+  if (!opened && opened.error().code() == Code::quarantined)  // it is not even closed
+    return fail(std::move(opened.error().with_rail(name_)));
   ++openings_;
   left_behind_.clear();
   closed_ = !opened;
   if (!opened) return fail(std::move(opened.error().with_rail(name_)));
   for (const auto& weak : reached_) {
     const auto peer = weak.lock();
-    if (!peer || peer->why_down()) continue;
+    if (!peer) continue;
     Route& route = *peer->route_by_rail[index_];
+    for (auto& [theirs, whereto] : route.addresses) whereto = nowhere;
+    if (peer->why_down()) continue;
     for (const auto& [theirs, whereto] : route.addresses)
       if (auto found = find_way(*peer, route, theirs); !found) {
         log(LogLevel::warning, "rail {}: {} can't be reached any more: {}", name_,
             peer->introduction.name, found.error().to_string());
-        route.addresses.at(theirs) = nowhere;
       }
     route.opening = openings_;
   }
@@ -102,8 +109,26 @@ void Rail::resume() {
   suspended_ = false;
   graveyard_.clear();
   endpoint_->resume();
+  // Answers may have been lost with it. Those who sent messages know better: see peer_moved().
+  for (const auto& peer : reached_peers()) relay_->cut(*peer->route_by_rail[index_]);
   bury_the_dead();
   count();
+}
+
+std::vector<std::shared_ptr<PeerState>> Rail::reached_peers() {
+  std::vector<std::shared_ptr<PeerState>> all;
+  const std::lock_guard lock(reaching_);
+  for (const auto& weak : reached_)
+    if (auto peer = weak.lock()) all.push_back(std::move(peer));
+  return all;
+}
+
+void Rail::peer_moved(const PeerState& peer) {
+  Route& route = *peer.route_by_rail[index_];
+  if (route.dead) return;
+  route.works();  // whatever failed was the old address's fault
+  relay_->cut(route);
+  if (&peer.message_rail() == this) channel_.peer_moved(peer);
 }
 
 Result<void> Rail::add_peer(const std::shared_ptr<PeerState>& peer, std::uint64_t own_token) {
@@ -156,7 +181,8 @@ void Rail::bury_the_dead() {
 void Rail::bury(const Route& route) {
   constexpr std::size_t long_dead = 16;
   const std::lock_guard lock(reaching_);
-  auto& buried = graveyard_.emplace_back(std::exchange(left_behind_, {}));
+  auto& buried = graveyard_.emplace_back(left_behind_.begin(), left_behind_.end());
+  left_behind_.clear();
   // Those of before it was opened again are gone.
   if (route.opening == openings_)
     for (const auto& [index, address] : route.addresses)

@@ -73,13 +73,18 @@ class Rail {
 
   // To close the endpoint and open it again, in this order (providers::Endpoint::reopens()).
   void suspend();
-  /// From any thread; blocks. An error: it is closed, and could not be opened.
+  /// From any thread; blocks. An error: it is closed, and could not be opened;
+  /// `quarantined`: it could not even be closed, and nothing has changed.
   Result<void> reopen();
   /// What was out ends: chunks are offered anew.
   void resume();
+  /// A peer's rail was closed and opened again: what was on its way there, or back, may be lost.
+  void peer_moved(const PeerState& peer);
   /// How often it was opened again, and whether that failed at last. From any thread.
   std::uint64_t openings() const noexcept { return openings_; }
   bool closed() const noexcept { return closed_; }
+  /// It carries nothing at the time. From any thread.
+  bool away() const noexcept { return suspended_ || closed_; }
 
   /// Posts receives for a peer that is being met.
   Result<void> add_peer(const std::shared_ptr<PeerState>& peer, std::uint64_t own_token);
@@ -100,6 +105,7 @@ class Rail {
 
  private:
   void count();
+  std::vector<std::shared_ptr<PeerState>> reached_peers();
   Result<void> find_way(const PeerState& peer, Route& route, std::uint32_t theirs);
   void bury(const Route& route);
   void bury_the_dead();
@@ -127,11 +133,11 @@ class Rail {
   std::vector<std::shared_ptr<PeerState>> dying_;  // gone, with operations outstanding
   std::deque<std::vector<providers::FabricAddress>>
       graveyard_;  // addresses of peers that are gone, oldest first
-  bool suspended_ = false;
+  std::atomic<bool> suspended_{false};
   std::mutex reaching_;
-  bool reopening_ = false;                             // with reaching_
-  std::vector<std::weak_ptr<PeerState>> reached_;      // with reaching_
-  std::vector<providers::FabricAddress> left_behind_;  // likewise: peers have moved from there
+  bool reopening_ = false;                            // with reaching_
+  std::vector<std::weak_ptr<PeerState>> reached_;     // with reaching_
+  std::deque<providers::FabricAddress> left_behind_;  // likewise: peers have moved from there
   std::atomic<bool> closed_{false};
   std::atomic<std::uint64_t> openings_{0};  // written with reaching_
   Counters counters_;

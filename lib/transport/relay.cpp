@@ -113,14 +113,26 @@ void Relay::peer_died(Route& route) {
     spare_receives_ += link->second.receives;
     links_.erase(link);
   }
-  std::vector<std::uint64_t> numbers;
-  for (const auto& [number, op] : pending_)
-    if (op->route == &route) numbers.push_back(number);
   providers::Completion failed;
   failed.ok = false;
   failed.refusal = Code::peer_down;
   failed.text = "the peer went down";
-  for (const std::uint64_t number : numbers) finish(number, failed);
+  finish_all(route, failed);
+}
+
+void Relay::cut(const Route& route) {
+  providers::Completion cut;
+  cut.ok = false;
+  cut.cut = true;
+  cut.text = "a rail was closed and opened again";
+  finish_all(route, cut);
+}
+
+void Relay::finish_all(const Route& route, const providers::Completion& completion) {
+  std::vector<std::uint64_t> numbers;
+  for (const auto& [number, op] : pending_)
+    if (op->route == &route) numbers.push_back(number);
+  for (const std::uint64_t number : numbers) finish(number, completion);
 }
 
 void Relay::completed(providers::Posted& posted, const providers::Completion& completion) {

@@ -44,6 +44,8 @@ class Relay final : public Transport, private providers::CompletionHandler {
   std::size_t progress() override;
   /// Bounce buffers stand between the NIC and the application's memory: chunks end at once.
   void peer_died(Route& route) override;
+  /// One of the two ends of the route was closed: what was asked, or its answer, may be lost.
+  void cut(const Route& route);
   bool has_work() const noexcept {
     return !pending_.empty() || !answers_.empty() || !missed_.empty();
   }
@@ -72,6 +74,7 @@ class Relay final : public Transport, private providers::CompletionHandler {
   void answered(const Link& link, std::uint64_t operation, Code status, const std::byte* payload,
                 std::size_t length);
   void finish(std::uint64_t operation, const providers::Completion& completion);
+  void finish_all(const Route& route, const providers::Completion& completion);
   bool send_answer(const Answer& answer);
   void answer_missed(Answer answer);
   void answer_again();

@@ -377,7 +377,9 @@ void Life::ended(Running& running, const Ended& end) {
 }
 
 Nanoseconds Life::slack(const Running& running) const {
-  return patience + 2 * (stalls_.total() - running.stalls_before);
+  // What goes on may be missing for a moment, between two ways of counting it.
+  const Nanoseconds stood = stalls_.total() - running.stalls_before;
+  return patience + 2 * std::max(stood, Nanoseconds::zero());
 }
 
 void Life::look_at(Running& running) {

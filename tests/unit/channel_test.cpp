@@ -74,11 +74,12 @@ class Scripted final : public providers::Endpoint {
 
 constexpr std::size_t credits = 8;
 
-std::shared_ptr<PeerState> make_known(std::uint64_t token, std::size_t ways) {
+std::shared_ptr<PeerState> make_known(std::uint64_t token, std::size_t ways,
+                                      std::size_t their_credits = credits) {
   Introduction introduction;
   introduction.name = "peer";
   introduction.token = token;
-  introduction.message_credits = credits;
+  introduction.message_credits = static_cast<std::uint32_t>(their_credits);
   auto peer = std::make_shared<PeerState>(nullptr, 1, introduction, true,
                                           PeerState::Limits{std::size_t{1} << 20, 100});
   for (std::size_t i = 0; i < ways; ++i) {
@@ -94,8 +95,8 @@ std::shared_ptr<PeerState> make_known(std::uint64_t token, std::size_t ways) {
 /// One of the two: its channel, and the other as it sees it.
 struct Side {
   Side(const Capability& record, std::uint64_t own_token, std::uint64_t their_token,
-       std::size_t ways)
-      : other(make_known(their_token, ways)),
+       std::size_t ways, std::size_t their_credits = credits)
+      : other(make_known(their_token, ways, their_credits)),
         channel(
             endpoint, "nic", {1024, credits},
             [this](PeerState&, const Error& error) { broken.push_back(error.message()); },
@@ -218,6 +219,35 @@ TEST_F(ChannelTest, WhatArrivedAllTheSameIsNotTakenTwice) {
   exchange_notices();
   EXPECT_THAT(b->received(), ElementsAre(1));
   EXPECT_TRUE(all_settled());
+}
+
+// They were acknowledged to the sender, and lay unread in an endpoint that was closed.
+TEST_F(ChannelTest, WhatIsLostWithThePeersRailGoesByTheControlConnection) {
+  for (std::uint64_t tag : {1, 2, 3}) a->send(tag);
+  end(carry());
+  for (const auto& lost : std::exchange(a->endpoint.sent, {})) end(lost);
+  EXPECT_TRUE(all_settled());
+  EXPECT_THAT(b->received(), ElementsAre(1));
+  a->channel.peer_moved(*a->other);
+  exchange_notices();
+  EXPECT_THAT(b->received(), ElementsAre(2, 3));
+  EXPECT_THAT(a->broken, IsEmpty());
+  a->send(4);
+  end(carry());
+  EXPECT_THAT(b->received(), ElementsAre(4));
+}
+
+TEST_F(ChannelTest, APeerWithMoreCreditsThanThereAreBuffersIsGivenUpIfItsRailIsClosed) {
+  Side lone(with_path_failures(), 11, 22, 2, 10 * credits);
+  for (std::uint64_t tag = 0; tag < 5 * credits; ++tag) {
+    lone.send(tag);
+    ASSERT_EQ(lone.endpoint.sent.size(), 1U) << "it is sent without waiting for credits";
+    end(lone.endpoint.sent.front());
+    lone.endpoint.sent.clear();
+  }
+  EXPECT_THAT(lone.broken, IsEmpty());
+  lone.channel.peer_moved(*lone.other);
+  EXPECT_EQ(lone.broken.size(), 1U);
 }
 
 TEST_F(ChannelTest, TheWayIsLeftAloneForAWhileAndThenTriedAgain) {
