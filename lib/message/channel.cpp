@@ -178,25 +178,33 @@ bool Channel::return_credits(Link& link) {
   return true;
 }
 
-bool Channel::send(Link& link, const Outgoing& message) {
-  const bool counted = message.kind != MessageKind::credits;
+/// With its head.
+void Channel::write_out(const Link& link, const Outgoing& message, std::byte* at) {
   const MessageHead head(link.peer->introduction.token, message.tag,
                          static_cast<std::uint32_t>(message.bytes.size()), link.next_sequence,
                          static_cast<std::uint8_t>(message.kind));
-  const auto write_to = [&](std::byte* at) {
-    std::memcpy(at, &head, sizeof head);
-    if (!message.bytes.empty())
-      std::memcpy(at + sizeof head, message.bytes.data(), message.bytes.size());
-  };
+  std::memcpy(at, &head, sizeof head);
+  if (!message.bytes.empty())
+    std::memcpy(at + sizeof head, message.bytes.data(), message.bytes.size());
+}
+
+void Channel::send_around(Link& link, const Outgoing& message) {
+  const bool counted = message.kind != MessageKind::credits;
+  Blob bytes(message_bytes(message.bytes.size()));
+  write_out(link, message, bytes.data());
+  detour(link, std::move(bytes), {message.transfer, counted});
+  if (counted) link.untaken.push_back(nullptr);
+}
+
+/// False if the provider has no room.
+bool Channel::send(Link& link, const Outgoing& message) {
+  const bool counted = message.kind != MessageKind::credits;
   if (avoids_rail(link)) {
-    Blob bytes(message_bytes(message.bytes.size()));
-    write_to(bytes.data());
-    detour(link, std::move(bytes), {message.transfer, counted});
-    if (counted) link.untaken.push_back(nullptr);
+    send_around(link, message);
   } else {
     Buffer* buffer = take_buffer();
     if (buffer == nullptr) return false;
-    write_to(buffer->data);
+    write_out(link, message, buffer->data);
     if (!post(link, *buffer, message)) {
       sends_.put_back(*buffer);
       return false;
@@ -265,14 +273,19 @@ void Channel::let_go(Link& link, Buffer& buffer) {
 
 void Channel::peer_moved(const PeerState& peer) {
   Link* link = link_to(peer);
-  if (link == nullptr || link->untaken.empty()) return;
+  if (link == nullptr) return;
+  // The last that it was told of may be among what was lost.
+  send_around(*link, {MessageKind::credits, link->taken, {}, nullptr});
+  link->told = link->taken;
+  link->unsure_below = next_number_;
+  if (link->untaken.empty()) return;
   if (link->forgotten || !link->may_go_around)
     return on_broken_(*link->peer, Error(Code::fabric_failed,
                                          "the peer's rail was closed, and messages may be lost"));
   for (Buffer*& buffer : link->untaken) {
-    // Those that are under way end by themselves.
+    // Those that are under way follow when they have ended: see sent().
     if (buffer == nullptr || in_flight_.contains(buffer->number)) continue;
-    detour(*link, message_in(*buffer), {});
+    detour(*link, message_in(*buffer), {nullptr, false});
     put_back(*std::exchange(buffer, nullptr));
   }
 }
@@ -351,8 +364,11 @@ void Channel::sent(Buffer& buffer, const providers::Completion& completion) {
     else
       send_failed(sending, completion);
   }
-  if (!completion.ok)
-    if (Link* link = link_to(*sending.peer)) let_go(*link, buffer);
+  if (Link* link = link_to(*sending.peer)) {
+    const bool unsure = completion.ok && buffer.kept && buffer.number < link->unsure_below;
+    if (unsure) detour(*link, message_in(buffer), {nullptr, false});
+    if (unsure || !completion.ok) let_go(*link, buffer);
+  }
   if (!buffer.kept) sends_.put_back(buffer);
 }
 

@@ -85,6 +85,8 @@ class Channel final : private providers::CompletionHandler {
     // Those that the peer has not returned the credits of, oldest first. Their buffers are kept
     // until then, as long as there are others; null where that is not so.
     std::deque<Buffer*> untaken = {};
+    // Those with smaller numbers went to a rail of the peer's that was closed since.
+    std::uint64_t unsure_below = 0;
     bool forgotten = false;             // one of these had to give its buffer away
     std::optional<Outgoing> held = {};  // taken from the outbox, and the provider had no room
     std::optional<Clock::time_point> refused_since = {};
@@ -111,6 +113,8 @@ class Channel final : private providers::CompletionHandler {
   std::size_t serve(Link& link);
   bool owes_credits(const Link& link) const;
   bool return_credits(Link& link);
+  static void write_out(const Link& link, const Outgoing& message, std::byte* at);
+  void send_around(Link& link, const Outgoing& message);
   bool send(Link& link, const Outgoing& message);
   bool post(Link& link, Buffer& buffer, const Outgoing& message);
   void refused(Link& link);

@@ -232,9 +232,39 @@ TEST_F(ChannelTest, WhatIsLostWithThePeersRailGoesByTheControlConnection) {
   exchange_notices();
   EXPECT_THAT(b->received(), ElementsAre(2, 3));
   EXPECT_THAT(a->broken, IsEmpty());
+  EXPECT_TRUE(all_settled()) << "each counts once";
   a->send(4);
   end(carry());
   EXPECT_THAT(b->received(), ElementsAre(4));
+}
+
+TEST_F(ChannelTest, WhatEndsAfterThePeersRailWasClosedMayBeLostToo) {
+  a->send(1);
+  a->channel.peer_moved(*a->other);
+  exchange_notices();
+  EXPECT_THAT(b->received(), IsEmpty());
+  end(std::exchange(a->endpoint.sent, {}).front());
+  exchange_notices();
+  EXPECT_THAT(b->received(), ElementsAre(1));
+  EXPECT_TRUE(all_settled());
+}
+
+TEST_F(ChannelTest, CreditsThatAreLostWithThePeersRailAreToldAgain) {
+  for (std::uint64_t tag = 0; tag < credits; ++tag) {
+    a->send(tag);
+    end(carry());
+  }
+  EXPECT_EQ(b->received().size(), credits);
+  b->channel.pump();
+  for (const auto& lost : std::exchange(b->endpoint.sent, {})) end(lost);
+  a->send(credits);
+  EXPECT_THAT(a->endpoint.sent, IsEmpty()) << "it has no credits";
+  b->channel.peer_moved(*b->other);
+  exchange_notices();
+  a->channel.pump();
+  ASSERT_EQ(a->endpoint.sent.size(), 1U);
+  end(carry());
+  EXPECT_THAT(b->received(), ElementsAre(credits));
 }
 
 TEST_F(ChannelTest, APeerWithMoreCreditsThanThereAreBuffersIsGivenUpIfItsRailIsClosed) {
