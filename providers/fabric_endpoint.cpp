@@ -104,8 +104,8 @@ struct Region {
   void* address = nullptr;
   std::size_t length = 0;
   Access access = Access::local;
-  std::atomic<std::uint64_t> key{
-      0};  // changes when it is registered again, if the provider chooses
+  // Another one when it is registered again, if the provider chooses.
+  std::atomic<std::uint64_t> key{0};
   FidPtr<fid_mr> memory = nullptr;
   std::atomic<bool> retired{false};
 };

@@ -177,10 +177,11 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   Result<void> make_routes(const std::shared_ptr<PeerState>& met, const Introduction& self,
                            const std::string& same_host_reason);
   Result<void> add_to_rails(const std::shared_ptr<PeerState>& peer, std::uint64_t own_token);
+  void hand_to(Worker& worker, const std::function<void()>& task);
   void begin_reopening(Rail& rail, const Reopenings::Done& done);
   void reopen_aside(std::uint32_t index, const Reopenings::Done& done);
   void watch_rails();
-  void tell_moved(const Rail& rail, OwnedGrants::Renewed renewed);
+  void tell_moved(Rail& rail, OwnedGrants::Renewed renewed);
   void tell_moved_rails(const PeerState& peer);
   void forget_on_rails(const std::shared_ptr<PeerState>& peer);
   bool run_on(Worker& worker, const std::function<void()>& task, Deadline deadline);

@@ -48,7 +48,13 @@ Result<void> EngineState::reopen(Rail& rail, Deadline deadline) {
   return {};
 }
 
-/// Does not wait: for whoever must not, too.
+/// run_on() for whoever must not wait.
+void EngineState::hand_to(Worker& worker, const std::function<void()>& task) {
+  if (config_.progress == Progress::threads) return worker.post(task);
+  run_on(worker, task, Deadline::now());
+}
+
+/// Does not wait.
 void EngineState::begin_reopening(Rail& rail, const Reopenings::Done& done) {
   const auto begin = [self = shared_from_this(), &rail, done] {
     rail.suspend();
@@ -61,10 +67,7 @@ void EngineState::begin_reopening(Rail& rail, const Reopenings::Done& done) {
           Error(Code::unavailable, fmt::format("no thread to be had: {}", error.what())));
     }
   };
-  if (config_.progress == Progress::manual)
-    run_on(rail.worker(), begin, Deadline::now());
-  else
-    rail.worker().post(begin);
+  hand_to(rail.worker(), begin);
 }
 
 /// Closing an endpoint may block for ever in some providers: by a thread of its own.
@@ -92,10 +95,7 @@ void EngineState::reopen_aside(std::uint32_t index, const Reopenings::Done& done
     self->reopening_.end(rail.index());
     done->complete(error);
   };
-  if (config_.progress == Progress::manual)
-    run_on(rail.worker(), resume, Deadline::now());
-  else
-    rail.worker().post(resume);
+  hand_to(rail.worker(), resume);
 }
 
 /// A rail that neither completes nor fails what it has out, which some providers don't do when a
@@ -119,8 +119,8 @@ void EngineState::watch_rails() {
 }
 
 /// Keys before the address: nothing gets here that has the old ones.
-void EngineState::tell_moved(const Rail& rail, OwnedGrants::Renewed renewed) {
-  const Blob& address = rails_[rail.index()]->endpoint().address();
+void EngineState::tell_moved(Rail& rail, OwnedGrants::Renewed renewed) {
+  const Blob& address = rail.endpoint().address();
   control_->rail_moved(rail.index(), address);
   reopening_.has_moved(rail.index(), address);  // before it is seen who is up
   for (auto& [link, keys] : renewed)

@@ -22,9 +22,7 @@ bool GrantState::allows(Rights rights, std::uint64_t offset, std::uint64_t lengt
 }
 
 GrantState::GrantState(Parts parts)
-    : parts_(std::move(parts)),
-      expires_(later(Clock::now(), parts_.description.ttl)),
-      unfenced_(parts_.unfenced) {}
+    : parts_(std::move(parts)), expires_(later(Clock::now(), parts_.description.ttl)) {}
 
 bool GrantState::held() const {
   const std::lock_guard lock(mutex_);
@@ -63,7 +61,7 @@ bool GrantState::over() const {
 /// Either nobody is left, or only those who are gone, and closing the keys keeps them out.
 bool GrantState::settleable() const {
   const std::lock_guard lock(mutex_);
-  return lease_.over() || (!lease_.held() && !lease_.awaited() && unfenced_.empty());
+  return lease_.over() || (!lease_.held() && !lease_.awaited() && parts_.unfenced.empty());
 }
 
 bool GrantState::wait_confirmed(Deadline deadline) const {
@@ -90,7 +88,7 @@ bool GrantState::fence() {
 
 std::set<std::uint32_t> GrantState::unfenced_rails() const {
   const std::lock_guard lock(mutex_);
-  return unfenced_;
+  return parts_.unfenced;
 }
 
 std::vector<RenewedKey> GrantState::renewed() const {
@@ -139,7 +137,7 @@ GrantState::Reopened GrantState::rail_opened(std::uint32_t rail, bool opened) {
   const providers::Registration* registration = opened ? registration_with(rail) : nullptr;
   const std::uint64_t word = opened ? epoch_key(rail) : 0;
   const std::lock_guard lock(mutex_);
-  if (retired_.contains(rail)) unfenced_.erase(rail);
+  if (retired_.contains(rail)) parts_.unfenced.erase(rail);
   if (!lease_.held() || registration == nullptr) return {};
   const RenewedKey key{parts_.description.lease, rail, registration->key(), word};
   keys_[rail] = key;

@@ -32,7 +32,7 @@ class GrantState {
     std::vector<std::unique_ptr<providers::Registration>> registrations;
     std::unique_ptr<Epoch> epoch;
     /// The rails with which closing the registration does not keep out what a peer has posted
-    /// (FenceScope), unless they are closed themselves.
+    /// (FenceScope), and that were not closed themselves since the grant's end.
     std::set<std::uint32_t> unfenced = {};
   };
   explicit GrantState(Parts parts);
@@ -92,14 +92,14 @@ class GrantState {
   providers::Registration* registration_with(std::uint32_t rail) const;
   std::uint64_t epoch_key(std::uint32_t rail) const;
 
-  Parts parts_;
+  Parts parts_;  // the description never changes; `unfenced` with mutex_, registrations with
+                 // keys_mutex_
   const Clock::time_point expires_;
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
   OwnedLease lease_;
-  std::set<std::uint32_t> unfenced_;          // with mutex_
-  std::set<std::uint32_t> retired_;           // likewise: the key of that rail won't come back
-  std::map<std::uint32_t, RenewedKey> keys_;  // likewise: by rail
+  std::set<std::uint32_t> retired_;           // with mutex_: the key of that rail won't come back
+  std::map<std::uint32_t, RenewedKey> keys_;  // with mutex_: by rail
   mutable std::mutex keys_mutex_;             // closing them may take long
 };
 

@@ -13,14 +13,6 @@ constexpr auto a_while = 100ms;
 constexpr std::size_t bytes = 256 << 10;
 constexpr Pair everything[] = {{0, 0, bytes}};
 
-/// Hooks of an engine whose word never arrives where it says `Lost`.
-template <typename Lost>
-core::EngineHooks losing() {
-  core::EngineHooks hooks;
-  hooks.lose = [](const core::Notice& notice) { return std::holds_alternative<Lost>(notice); };
-  return hooks;
-}
-
 class Leases : public testing::TestWithParam<Variant> {
  protected:
   Config config = config_for(GetParam());

@@ -75,11 +75,7 @@ TEST_P(Reopening, GrantsOfBeforeAreGoodForThoseWhoComeLater) {
 }
 
 TEST_P(Reopening, AWriterThatWentWithoutAWordIsFencedOff) {
-  core::EngineHooks silent;
-  silent.lose = [](const core::Notice& notice) {
-    return std::holds_alternative<core::RevokeConfirmed>(notice);
-  };
-  Couple pair = couple(config, config, silent);
+  Couple pair = couple(config, config, losing<core::RevokeConfirmed>());
   Board board(pair, bytes, bytes, Rights::write), other(pair, bytes, bytes);
   board.expect_moved(Direction::write, everything);
   if (!keys_fence(pair.b)) {
@@ -98,36 +94,38 @@ TEST_P(Reopening, AWriterThatWentWithoutAWordIsFencedOff) {
 
 // Each grant that had ended before is free with the one for which the rails were closed.
 TEST_P(Reopening, OnceIsEnoughForAllThatHaveEnded) {
-  Couple pair = couple(config);
-  if (!reopens(pair.b)) GTEST_SKIP() << "it does not reopen";
-  core::EngineHooks silent;
-  silent.lose = [](const core::Notice& notice) {
-    return std::holds_alternative<core::RevokeConfirmed>(notice);
-  };
-  {
-    Couple gone = couple(config, config, silent);
-    Board one(gone, bytes, bytes), two(gone, bytes, bytes);
-    must(gone.a.close(soon()));
-    const Deadline deadline = soon();
-    while (gone.to_a.up() && !deadline.passed()) std::this_thread::yield();
-    const Revoked before = keys_fence(gone.b) ? Revoked::quiescent : Revoked::quarantined;
-    EXPECT_EQ(must(one.grant.revoke(soon())), before);
-    EXPECT_EQ(must(two.grant.revoke(soon())), before);
-    must(reopen_all(gone.b));
-    EXPECT_EQ(must(one.grant.revoke(soon())), Revoked::quiescent);
-    EXPECT_EQ(must(two.grant.revoke(soon())), Revoked::quiescent);
-    EXPECT_TRUE(succeeds(one.remote.release(soon())));
-    EXPECT_TRUE(succeeds(two.remote.release(soon())));
-  }
+  Couple gone = couple(config, config, losing<core::RevokeConfirmed>());
+  if (!reopens(gone.b)) GTEST_SKIP() << "it does not reopen";
+  Board one(gone, bytes, bytes), two(gone, bytes, bytes);
+  must(gone.a.close(soon()));
+  const Deadline deadline = soon();
+  while (gone.to_a.up() && !deadline.passed()) std::this_thread::yield();
+  const Revoked before = keys_fence(gone.b) ? Revoked::quiescent : Revoked::quarantined;
+  EXPECT_EQ(must(one.grant.revoke(soon())), before);
+  EXPECT_EQ(must(two.grant.revoke(soon())), before);
+  must(reopen_all(gone.b));
+  EXPECT_EQ(must(one.grant.revoke(soon())), Revoked::quiescent);
+  EXPECT_EQ(must(two.grant.revoke(soon())), Revoked::quiescent);
+  EXPECT_TRUE(succeeds(one.remote.release(soon())));
+  EXPECT_TRUE(succeeds(two.remote.release(soon())));
 }
 
-/// A pair of which `b` does nothing unless it is made to: what `a` posts stays out.
-Couple with_idle_peer(const std::string& provider) {
-  const Config config = config_for(provider, 1);  // the rail that is connected when it falls idle
-  Config idle = config;
-  idle.progress = Progress::manual;
-  return couple(config, idle);
-}
+/// A pair of which `b` does nothing without the pump: what `a` posts stays out.
+struct IdlePeer {
+  explicit IdlePeer(const std::string& provider) : pair(open(provider)) {
+    board.expect_moved(Direction::write, everything);  // the two are connected now
+  }
+  static Couple open(const std::string& provider) {
+    const Config config = config_for(provider, 1);  // the rail that is connected when it falls idle
+    Config idle = config;
+    idle.progress = Progress::manual;
+    return couple(config, idle);
+  }
+
+  Couple pair;
+  std::optional<Pump> pump{pair.b};
+  Board board{pair, bytes, bytes};
+};
 
 /// The transfer, with operations in the NIC or on the wire.
 Transfer write_to_idle(Couple& pair, const Board& board, Nanoseconds time) {
@@ -146,11 +144,9 @@ Transfer write_to_idle(Couple& pair, const Board& board, Nanoseconds time) {
 }
 
 TEST_P(Reopening, WhatIsOutIsCarriedAnew) {
-  Couple pair = with_idle_peer(GetParam());
+  IdlePeer idle(GetParam());
+  auto& [pair, pump, board] = idle;
   if (!reopens(pair.a)) GTEST_SKIP() << "it does not reopen";
-  std::optional<Pump> pump(pair.b);
-  Board board(pair, bytes, bytes);
-  board.expect_moved(Direction::write, everything);  // the two are connected now
   fill(bytes_of(board.local), 3);
   pump.reset();
   Transfer transfer = write_to_idle(pair, board, 60s);
@@ -163,11 +159,9 @@ TEST_P(Reopening, WhatIsOutIsCarriedAnew) {
 }
 
 TEST_P(Reopening, MemoryThatAnOverdueTransferHoldsIsFreeAgain) {
-  Couple pair = with_idle_peer(GetParam());
+  IdlePeer idle(GetParam());
+  auto& [pair, pump, board] = idle;
   if (!reopens(pair.a)) GTEST_SKIP() << "it does not reopen";
-  std::optional<Pump> pump(pair.b);
-  Board board(pair, bytes, bytes);
-  board.expect_moved(Direction::write, everything);  // the two are connected now
   pump.reset();
   Transfer transfer = write_to_idle(pair, board, 200ms);
   EXPECT_TRUE(fails_with(transfer.wait(soon()), Code::timed_out));

@@ -76,6 +76,14 @@ Couple couple(const Config& both);
 /// Connects two engines of this process.
 std::pair<Peer, Peer> acquaint(Engine& a, Engine& b);
 
+/// Hooks of an engine whose word never arrives where it says `Lost`.
+template <typename Lost>
+core::EngineHooks losing() {
+  core::EngineHooks hooks;
+  hooks.lose = [](const core::Notice& notice) { return std::holds_alternative<Lost>(notice); };
+  return hooks;
+}
+
 /// A segment of `a` and a granted one of `b`.
 class Board {
  public:
