@@ -62,6 +62,11 @@ struct RailMoved {
   std::vector<RenewedKey> renewed;
 };
 
+/// Nothing more is posted to where that rail of the receiver's was before.
+struct RailFollowed {
+  std::uint32_t rail = 0;
+};
+
 /// A message that its NIC did not get to the peer, with its head (message.fbs).
 struct DetouredMessage {
   Blob bytes;
@@ -83,6 +88,6 @@ struct CheckReply {
 
 using Notice = std::variant<LookupRequest, LookupAbandoned, LookupReply, SignalFailed,
                             RevokeRequest, RevokeConfirmed, GrantQuery, GrantStatus,
-                            DetouredMessage, DetourTaken, CheckRequest, CheckReply, RailMoved>;
+                            DetouredMessage, DetourTaken, CheckRequest, CheckReply, RailMoved, RailFollowed>;
 
 }  // namespace weft::core

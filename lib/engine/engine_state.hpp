@@ -182,7 +182,9 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   void reopen_aside(std::uint32_t index, const Reopenings::Done& done);
   void watch_rails();
   void tell_moved(Rail& rail, OwnedGrants::Renewed renewed);
+  void tell_moved(const PeerState& peer, std::uint32_t rail, Blob address);
   void tell_moved_rails(const PeerState& peer);
+  void follow(PeerState& peer, std::uint32_t rail, Blob address);
   void forget_on_rails(const std::shared_ptr<PeerState>& peer);
   bool run_on(Worker& worker, const std::function<void()>& task, Deadline deadline);
   void handle(PeerState& peer, LookupRequest&& notice);
@@ -198,6 +200,7 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   void handle(PeerState& peer, CheckRequest&& notice);
   void handle(PeerState& peer, CheckReply&& notice);
   void handle(PeerState& peer, RailMoved&& notice);
+  void handle(PeerState& peer, RailFollowed&& notice);
 
   // TransferHost, in transfers.cpp
   void verify(const std::shared_ptr<TransferState>& transfer) override;

@@ -197,6 +197,7 @@ void EngineState::down(LinkId link, const Error& why) {
   directory_.link_down(link, error);
   imported_.link_down(link, error);
   owned_.link_down(link);
+  reopening_.link_down(link);
   // At once and here, whatever the progress threads are doing; the rails follow when they can.
   for (const auto& worker : workers_) worker->end_those_of(*peer, error);
   mourned_.push_back(peer);

@@ -45,6 +45,10 @@ Result<void> EngineState::reopen(Rail& rail, Deadline deadline) {
                       "still be out")
                     .with_rail(rail.name()));
   if (const auto& error = done->error()) return fail(*error);
+  // A peer that does not answer within this time is about to be found dead.
+  const Deadline patience = Deadline::in(std::min(deadline.left(), config_.death_after));
+  for (const auto& followed : reopening_.followers(rail.index()))
+    wait([&](Deadline until) { return followed->wait(until); }, patience);
   return {};
 }
 
@@ -130,27 +134,40 @@ void EngineState::tell_moved(Rail& rail, OwnedGrants::Renewed renewed) {
       control_->send(
           link, RailMoved{rail.index(), {}, {begin, begin + static_cast<std::ptrdiff_t>(count)}});
     }
-  for (const auto& peer : peers_.all_up())
-    control_->send(peer->link, RailMoved{rail.index(), address, {}});
+  for (const auto& peer : peers_.all_up()) tell_moved(*peer, rail.index(), address);
+}
+
+void EngineState::tell_moved(const PeerState& peer, std::uint32_t rail, Blob address) {
+  reopening_.will_follow(peer.link, rail);
+  control_->send(peer.link, RailMoved{rail, std::move(address), {}});
+  if (!peer.up()) reopening_.link_down(peer.link);
 }
 
 /// Those that a peer which is up now may have been told of by their first addresses.
 void EngineState::tell_moved_rails(const PeerState& peer) {
-  for (auto& [rail, address] : reopening_.moved())
-    control_->send(peer.link, RailMoved{rail, std::move(address), {}});
+  for (const auto& [rail, address] : reopening_.moved()) tell_moved(peer, rail, address);
 }
 
 void EngineState::handle(PeerState& peer, RailMoved&& notice) {
   imported_.take(peer, notice.renewed);
   if (notice.address.empty() || notice.rail >= peer.introduction.rails.size()) return;
-  if (peer.rail_address(notice.rail) == notice.address) return;
-  peer.rail_moved(notice.rail, std::move(notice.address));
+  follow(peer, notice.rail, std::move(notice.address));
+  control_->send(peer.link, RailFollowed{notice.rail});
+}
+
+void EngineState::handle(PeerState& peer, RailFollowed&& notice) {
+  reopening_.followed(peer.link, notice.rail);
+}
+
+void EngineState::follow(PeerState& peer, std::uint32_t rail, Blob address) {
+  if (peer.rail_address(rail) == address) return;
+  peer.rail_moved(rail, std::move(address));
   const auto self = peers_.find(peer.link);
   for (const auto& route : peer.routes) {
-    if (!route->addresses.contains(notice.rail)) continue;
-    if (auto reached = route->rail->reach(self, notice.rail); !reached)
+    if (!route->addresses.contains(rail)) continue;
+    if (auto reached = route->rail->reach(self, rail); !reached)
       log(LogLevel::warning, "peer {}: {}", peer.introduction.name, reached.error().to_string());
-    route->rail->worker().post([self, rail = route->rail] { rail->peer_moved(*self); });
+    route->rail->worker().post([self, own = route->rail] { own->peer_moved(*self); });
   }
 }
 

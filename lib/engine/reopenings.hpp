@@ -6,9 +6,11 @@
 #include <memory>
 #include <mutex>
 #include <utility>
+#include <vector>
 #include <weft/memory.hpp>
 
 #include "base/completion_slot.hpp"
+#include "control/control.hpp"
 
 namespace weft::core {
 
@@ -37,10 +39,45 @@ class Reopenings {
     moved_.insert_or_assign(rail, std::move(address));
   }
 
+  /// The peer is told now, and will say that it follows.
+  void will_follow(LinkId link, std::uint32_t rail) {
+    const std::lock_guard lock(mutex_);
+    ++following_[{link, rail}].times_told;
+  }
+  void followed(LinkId link, std::uint32_t rail) {
+    const std::lock_guard lock(mutex_);
+    const auto entry = following_.find({link, rail});
+    if (entry == following_.end() || --entry->second.times_told > 0) return;
+    entry->second.done->complete(std::nullopt);
+    following_.erase(entry);
+  }
+  /// It won't any more.
+  void link_down(LinkId link) {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(following_, [&](const auto& each) {
+      if (each.first.first != link) return false;
+      each.second.done->complete(std::nullopt);
+      return true;
+    });
+  }
+  /// Those who have been told, and may still post to where the rail was.
+  std::vector<Done> followers(std::uint32_t rail) const {
+    std::vector<Done> all;
+    const std::lock_guard lock(mutex_);
+    for (const auto& [who, follows] : following_)
+      if (who.second == rail) all.push_back(follows.done);
+    return all;
+  }
+
  private:
+  struct Following {
+    Done done = std::make_shared<CompletionSlot>();
+    unsigned times_told = 0;
+  };
   mutable std::mutex mutex_;
   std::map<std::uint32_t, Done> under_way_;
   std::map<std::uint32_t, Blob> moved_;
+  std::map<std::pair<LinkId, std::uint32_t>, Following> following_;
 };
 
 }  // namespace weft::core

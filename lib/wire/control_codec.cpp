@@ -130,6 +130,9 @@ struct Encoder {
   Body operator()(const DetouredMessage& detoured) const {
     return body(fb::CreateDetouredMessage(to, bytes_of(to, detoured.bytes)));
   }
+  Body operator()(const RailFollowed& followed) const {
+    return body(fb::CreateRailFollowed(to, followed.rail));
+  }
   Body operator()(const DetourTaken&) const { return body(fb::CreateDetourTaken(to)); }
   Body operator()(const CheckRequest& check) const {
     std::vector<fb::CheckedRange> ranges;
@@ -377,6 +380,8 @@ Result<ControlMessage> from(const fb::Envelope& envelope) {
       return from(*envelope.body_as_GrantStatus());
     case fb::Body::DetouredMessage:
       return from(*envelope.body_as_DetouredMessage());
+    case fb::Body::RailFollowed:
+      return Notice(RailFollowed{envelope.body_as_RailFollowed()->rail()});
     case fb::Body::DetourTaken:
       return Notice(DetourTaken{});
     case fb::Body::CheckRequest:

@@ -32,7 +32,8 @@ std::vector<Blob> all_frames() {
                                      Notice(DetourTaken{}),
                                      Notice(CheckRequest{5, 6, {{1, 2}, {3, 4}}}),
                                      Notice(CheckReply{5, Code{}, 7}),
-                                     Notice(RailMoved{1, Blob(16), {{1, 2, 3, 4}, {5, 6, 7, 8}}})};
+                                     Notice(RailMoved{1, Blob(16), {{1, 2, 3, 4}, {5, 6, 7, 8}}}),
+                                     Notice(RailFollowed{1})};
   std::vector<Blob> frames;
   for (const ControlMessage& message : messages) {
     frames.push_back(encode(message).value());

@@ -72,6 +72,7 @@ std::vector<Named> notices() {
           {"status", Notice(GrantStatus{1, true, std::chrono::seconds(5)})},
           {"detoured", Notice(DetouredMessage{Blob(48)})},
           {"detour-taken", Notice(DetourTaken{})},
+          {"followed", Notice(RailFollowed{1})},
           {"check", Notice(CheckRequest{1, 2, {{0, 4096}, {8192, 1}}})},
           {"checked", Notice(CheckReply{1, Code{}, 3})},
           {"renewed", Notice(GrantStatus{1, true, unlimited, {{2, 0, 3, 4}}})},

@@ -286,7 +286,9 @@ class WEFT_API Engine {
   /// either side touches memory any more: for a NIC that neither completes nor fails what it was
   /// given, or to fence off a peer that is gone (Grant::fence). What this engine had out over it is
   /// carried out anew. What peers had, fails, and they take another rail where they have one; over
-  /// some providers (tcp) a peer whose message was under way is disconnected.
+  /// some providers (tcp) a peer whose message was under way is disconnected. Returns once the
+  /// peers know where the rail is now: what they begin from then on is not touched by it. (One that
+  /// does not answer is waited for until the deadline, or for Config::death_after.)
   ///
   /// `timed_out` if it did not come to an end by the deadline: a provider may block in closing, and
   /// the rail is out of use until that returns. Other errors: it is closed, and could not be
