@@ -6,6 +6,8 @@
 #include <array>
 #include <cstring>
 #include <deque>
+#include <numeric>
+#include <vector>
 #include <weft/engine.hpp>
 
 #include "sides.hpp"
@@ -22,11 +24,23 @@ Config engine_config(const EngineConfig& config) {
   return made;
 }
 
+/// Where the pieces of all transfers lie. Those that lie apart can't become one.
+Strided pieces_of(const EngineConfig& config) {
+  const std::size_t piece = config.size / config.pieces;
+  const std::size_t stride = config.pieces > 1 ? 2 * piece : piece;
+  return {{0, 0, piece}, std::uint64_t{config.window} * config.pieces, stride, stride};
+}
+
+Memory memory_for(const EngineConfig& config) {
+  const Strided pieces = pieces_of(config);
+  return Memory::own(pieces.count * pieces.local_stride);
+}
+
 /// Grants its memory, tells where, and lives until `life` is closed.
 Result<void> target(const EngineConfig& config, int answer, int life) {
   auto engine = Engine::open(engine_config(config));
   if (!engine) return fail(std::move(engine.error()));
-  auto segment = engine->add(Memory::own(config.size * config.window));
+  auto segment = engine->add(memory_for(config));
   if (!segment) return fail(std::move(segment.error()));
   std::memset(segment->data(), 1, segment->size());
   return segment->grant({}, Rights::read_write, config.ttl)
@@ -38,17 +52,21 @@ Result<void> target(const EngineConfig& config, int answer, int life) {
 }
 
 /// Keeps `window` transfers in flight, each over its own part of the memory.
-Result<std::uint64_t> stream(Engine& engine, const Prepared& parts, unsigned window,
+Result<std::uint64_t> stream(Engine& engine, const Prepared& parts, const EngineConfig& config,
                              Deadline until) {
+  std::vector<std::uint32_t> all(std::size_t{config.window} * config.pieces);
+  std::iota(all.begin(), all.end(), 0);
   std::deque<std::pair<std::uint32_t, Transfer>> flying;
   std::uint64_t count = 0;
   const auto launch = [&](std::uint32_t part) -> Result<void> {
-    auto transfer = engine.submit(parts, std::span(&part, 1));
+    const auto picks = std::span<const std::uint32_t>(all).subspan(
+        std::size_t{part} * config.pieces, config.pieces);
+    auto transfer = engine.submit(parts, picks);
     if (!transfer) return fail(std::move(transfer.error()));
     flying.emplace_back(part, std::move(*transfer));
     return {};
   };
-  for (std::uint32_t part = 0; part < window; ++part)
+  for (std::uint32_t part = 0; part < config.window; ++part)
     if (auto launched = launch(part); !launched) return fail(std::move(launched.error()));
   while (!flying.empty()) {
     auto [part, transfer] = std::move(flying.front());
@@ -69,7 +87,7 @@ Result<EngineResult> initiate(const EngineConfig& config, const std::string& add
   settings.progress = config.manual ? Progress::manual : Progress::threads;
   auto engine = config.open(settings);
   if (!engine) return fail(std::move(engine.error()));
-  auto segment = engine->add(Memory::own(config.size * config.window));
+  auto segment = engine->add(memory_for(config));
   if (!segment) return fail(std::move(segment.error()));
   std::memset(segment->data(), 2, segment->size());
   auto remote = engine->connect(address, deadline).and_then([&](const Peer& peer) {
@@ -78,13 +96,13 @@ Result<EngineResult> initiate(const EngineConfig& config, const std::string& add
   if (!remote) return fail(std::move(remote.error()));
   auto parts =
       engine->prepare(*segment, *remote, config.read ? Direction::read : Direction::write,
-                      Strided{{0, 0, config.size}, config.window, config.size, config.size});
+                      pieces_of(config));
   if (!parts) return fail(std::move(parts.error()));
   const auto time = std::chrono::milliseconds(config.max_ms);
-  if (auto warm = stream(*engine, *parts, config.window, Deadline::in(time / 5)); !warm)
+  if (auto warm = stream(*engine, *parts, config, Deadline::in(time / 5)); !warm)
     return fail(std::move(warm.error()));
   const auto begin = Clock::now();
-  auto count = stream(*engine, *parts, config.window, Deadline::in(time));
+  auto count = stream(*engine, *parts, config, Deadline::in(time));
   if (!count) return fail(std::move(count.error()));
   EngineResult result;
   result.bytes = *count * config.size;

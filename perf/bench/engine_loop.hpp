@@ -17,6 +17,7 @@ struct EngineConfig {
   std::string provider = "tcp";  ///< "tcp" or "shm".
   bool read = false;
   std::size_t size = 1 << 20;  ///< Bytes of a transfer.
+  std::uint32_t pieces = 1;    ///< Of a transfer, as long as each other, and apart from each other.
   unsigned window = 2;         ///< Transfers in flight.
   unsigned rails = 0;          ///< 0: the engine's own choice; likewise below.
   std::size_t chunk = 0;

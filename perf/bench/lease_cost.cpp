@@ -20,6 +20,7 @@ struct Options {
   std::vector<std::string> providers{"tcp", "shm"};
   std::vector<std::size_t> sizes{4 << 10, 64 << 10, 1 << 20, 16 << 20};
   std::vector<unsigned> windows{1, 16};
+  std::uint32_t pieces = 1;
   unsigned rounds = 7;
   std::chrono::milliseconds::rep ms = 300;
 };
@@ -70,6 +71,8 @@ int main(int argc, char** argv) {
   app.add_option("--provider", options.providers, "tcp, shm")->delimiter(',');
   app.add_option("--size", options.sizes, "Bytes of a transfer")->delimiter(',')->transform(bytes);
   app.add_option("--window", options.windows, "Transfers in flight")->delimiter(',');
+  app.add_option("--pieces", options.pieces, "Pieces of a transfer, apart from each other")
+      ->check(CLI::Range(1, 65536));
   app.add_option("--rounds", options.rounds, "Times that each point is measured");
   app.add_option("--ms", options.ms, "Time measured for one point");
   CLI11_PARSE(app, argc, argv);
@@ -83,6 +86,7 @@ int main(int argc, char** argv) {
           config.read = read;
           config.size = size;
           config.window = window;
+          config.pieces = options.pieces;
           config.max_ms = options.ms;
           if (auto compared = compare(options, config); !compared) {
             fmt::print(stderr, "weft-lease-cost: {}\n", compared.error().to_string());
