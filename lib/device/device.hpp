@@ -2,25 +2,60 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
 #include <weft/memory.hpp>
 
 namespace weft::core {
 
 class Xxh3;
 
-/// Copies between memory of one kind and bounce buffers in host memory, and hashes it where it can.
+/// Copies between a device's memory and host memory, one after the other and beside the thread that
+/// asks for them. Used by one thread at a time.
+class CopyQueue {
+ public:
+  /// Does not wait: what is under way goes on, and its memory has to stay.
+  virtual ~CopyQueue() = default;
+  /// Begins to copy, and does not wait for it. The number of the copy: one more than the last
+  /// one's.
+  virtual Result<std::uint64_t> copy(void* to, const void* from, std::size_t bytes) = 0;
+  /// All copies up to that number have ended. An error: the device has failed for good, and whether
+  /// what was under way has ended can't be told.
+  virtual Result<std::uint64_t> ended() = 0;
+};
+
+/// Memory of one kind, with the device that it is of.
 class Device {
  public:
   virtual ~Device() = default;
-  virtual void copy_out(void* host, const void* memory, std::size_t bytes) const = 0;
-  virtual void copy_in(void* memory, const void* host, std::size_t bytes) const = 0;
-  /// Whether hash() may be called.
-  virtual bool hashes() const noexcept = 0;
+  virtual MemoryKind kind() const noexcept = 0;
+  /// Of the device, "0000:53:00.0"; empty for the CPU's memory.
+  virtual const std::string& pci() const noexcept = 0;
+
+  /// Whether copy() and hash() may be called.
+  virtual bool direct() const noexcept = 0;
+  /// Takes as long as it takes.
+  virtual void copy(void* to, const void* from, std::size_t bytes) const = 0;
   /// Adds memory to the hash. May take as long as reading the bytes does.
   virtual void hash(Xxh3& hash, const void* memory, std::size_t bytes) const = 0;
+
+  /// For memory that is not direct(). May block.
+  virtual Result<std::unique_ptr<CopyQueue>> open_queue() const = 0;
+  /// Lets queues copy to and from this host memory without a copy in between, for as long as it is
+  /// kept. May block.
+  class Pinned {
+   public:
+    virtual ~Pinned() = default;
+  };
+  virtual Result<std::unique_ptr<Pinned>> pin(void* host, std::size_t bytes) const = 0;
 };
 
-/// The owner of memory of that kind; null if this build or machine has none.
-const Device* device_for(MemoryKind kind) noexcept;
+/// The CPU's memory.
+const Device& host_device() noexcept;
+
+/// Whose memory these bytes of the process are; a GPU's only if the process has loaded the GPU's
+/// driver already. An error if they are a GPU's in part, or of more than one allocation.
+Result<const Device*> device_of(const void* memory, std::size_t bytes);
 
 }  // namespace weft::core

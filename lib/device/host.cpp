@@ -8,23 +8,31 @@ namespace {
 
 class Host final : public Device {
  public:
-  void copy_out(void* host, const void* memory, std::size_t bytes) const override {
-    std::memcpy(host, memory, bytes);
+  MemoryKind kind() const noexcept override { return MemoryKind::host; }
+  const std::string& pci() const noexcept override { return none_; }
+  bool direct() const noexcept override { return true; }
+  void copy(void* to, const void* from, std::size_t bytes) const override {
+    std::memcpy(to, from, bytes);
   }
-  void copy_in(void* memory, const void* host, std::size_t bytes) const override {
-    std::memcpy(memory, host, bytes);
-  }
-  bool hashes() const noexcept override { return true; }
   void hash(Xxh3& hash, const void* memory, std::size_t bytes) const override {
     hash.add(memory, bytes);
   }
+  Result<std::unique_ptr<CopyQueue>> open_queue() const override {
+    return fail(Code::unsupported, "the CPU's memory needs no queue of copies");
+  }
+  Result<std::unique_ptr<Pinned>> pin(void*, std::size_t) const override {
+    return std::make_unique<Pinned>();
+  }
+
+ private:
+  const std::string none_;
 };
 
 }  // namespace
 
-const Device* device_for(MemoryKind kind) noexcept {
+const Device& host_device() noexcept {
   static const Host host;
-  return kind == MemoryKind::host ? &host : nullptr;
+  return host;
 }
 
 }  // namespace weft::core

@@ -12,7 +12,7 @@ constexpr std::size_t most_parts = 64;
 
 Result<void> EngineState::check_verifiable(const PreparedState& prepared) const {
   const PeerState& peer = *prepared.remote->peer();
-  if (!prepared.local->device().hashes())
+  if (!prepared.local->device().direct())
     return fail(Code::unsupported, "the local memory is of a kind that can't be verified");
   if (!peer.introduction.checks)
     return fail(
@@ -36,7 +36,7 @@ Result<Hasher::Job> EngineState::job_for(const std::shared_ptr<PeerState>& peer,
   const auto grant = owned_.find(notice.lease);
   if (!grant) return fail(Code::stale, "the grant was revoked");
   const SegmentState& segment = grant->segment();
-  if (!segment.device().hashes())
+  if (!segment.device().direct())
     return fail(Code::unsupported, "the memory is of a kind that can't be hashed");
   if (auto may = answerable(notice, grant->description().ranges); !may)
     return fail(std::move(may.error()));

@@ -101,7 +101,10 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
 
   // memory.cpp
   Result<std::shared_ptr<SegmentState>> add(const Memory& memory);
-  Result<Place> place_of(const Memory& memory, const Allocation& allocation) const;
+  Result<Place> place_of(const Memory& memory, const Allocation& allocation,
+                         const Device& device) const;
+  Result<Place> place_on(const Device& gpu, const Memory& memory) const;
+  Result<void> prepare_staging(const Device& device, Rail& rail);
   Result<std::shared_ptr<GrantState>> grant(const std::shared_ptr<SegmentState>& segment,
                                             std::span<const Range> ranges, Rights rights,
                                             Nanoseconds ttl);
@@ -115,7 +118,7 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   Result<void> describe_epoch(GrantState::Parts& grant);
   void settle_ended();
   Revoked settle(const std::shared_ptr<GrantState>& grant);
-  bool copies_finished(Deadline deadline);
+  bool copies_finished(std::span<const std::shared_ptr<GrantState>> ended, Deadline deadline);
   Result<void> publish(std::string_view name, const std::shared_ptr<GrantState>& grant);
   Result<std::shared_ptr<RemoteState>> lookup(PeerState& peer, std::string_view name,
                                               Deadline deadline);
@@ -219,6 +222,8 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   Result<std::shared_ptr<Path>> path_between(const SegmentState& local, const RemoteState& remote);
   std::vector<std::size_t> choose_rails(const Path& path, std::uint64_t bytes,
                                         Priority priority) const;
+  Result<TransportKind> transport_for(const PreparedState& prepared,
+                                      const TransferOptions& options) const;
   Result<void> check_payload(const PeerState& peer, std::size_t bytes) const;
   std::function<void(const Error*)> notifier(Event::Kind kind, std::string peer,
                                              NotifyOptions options);

@@ -21,6 +21,9 @@ constexpr std::size_t max_published_name = 255;
 // microseconds, and without it nothing can be said of the memory.
 constexpr auto shortest_wait = std::chrono::milliseconds(20);
 
+// For pinning a rail's bounce buffers, some megabytes: far more than any driver takes.
+constexpr auto longest_pinning = std::chrono::seconds(10);
+
 providers::Access access_of(Rights rights) {
   switch (rights) {
     case Rights::read:
@@ -43,7 +46,9 @@ std::vector<std::size_t> EngineState::serving(const Place& place) const {
 }
 
 /// Where the memory is to be used, if the caller has said so; else where its pages are.
-Result<Place> EngineState::place_of(const Memory& memory, const Allocation& allocation) const {
+Result<Place> EngineState::place_of(const Memory& memory, const Allocation& allocation,
+                                    const Device& device) const {
+  if (device.kind() == MemoryKind::device) return place_on(device, memory);
   Place place;
   if (memory.gpu().empty()) {
     place.numa_node = topo::numa_node_of(allocation.address(), allocation.size());
@@ -60,19 +65,48 @@ Result<Place> EngineState::place_of(const Memory& memory, const Allocation& allo
   return place;
 }
 
+Result<Place> EngineState::place_on(const Device& gpu, const Memory& memory) const {
+  if (!memory.gpu().empty() && memory.gpu() != gpu.pci())
+    return fail(Code::invalid_argument,
+                fmt::format("the memory is of the GPU {}, not of {}", gpu.pci(), memory.gpu()));
+  Place place;
+  place.kind = MemoryKind::device;
+  // A virtual machine may hide where a GPU is plugged in.
+  const auto known = find_gpu(whereabouts_.topology(), gpu.pci());
+  if (!known) return place;
+  place.device = *known;
+  place.numa_node = whereabouts_.topology().gpus[static_cast<std::size_t>(*known)].numa_node;
+  return place;
+}
+
+/// Memory that no NIC reaches goes through the relay of those rails that would reach it.
+Result<void> EngineState::prepare_staging(const Device& device, Rail& rail) {
+  const auto served = std::make_shared<Result<void>>();  // a call that hangs may come back
+  const auto serve = [served, &rail, &device] { *served = rail.serve(device); };
+  if (!run_on(rail.worker(), serve, Deadline::in(longest_pinning)))
+    return fail(Error(Code::timed_out, "the buffers were not pinned in time"));
+  return *served;
+}
+
 Result<std::shared_ptr<SegmentState>> EngineState::add(const Memory& memory) {
   auto allocation = Allocation::make(memory);
   if (!allocation) return fail(std::move(allocation.error()));
-  const auto place = place_of(memory, *allocation);
+  const auto device = memory.source() == Memory::Source::adopt
+                          ? device_of(allocation->address(), allocation->size())
+                          : &host_device();
+  if (!device) return fail(device.error());
+  const auto place = place_of(memory, *allocation, **device);
   if (!place) return fail(place.error());
-  auto segment =
-      std::make_shared<SegmentState>(next_segment_++, shared_from_this(), std::move(*allocation),
-                                     *place, *device_for(place->kind));
+  auto segment = std::make_shared<SegmentState>(next_segment_++, shared_from_this(),
+                                                std::move(*allocation), *place, **device);
   for (const std::size_t index : serving(*place)) {
     const auto& rail = rails_[index];
     if (rail->closed()) continue;  // its NIC is gone
     std::unique_ptr<providers::Registration> registration;
-    if (rail->endpoint().capability().local_registration) {
+    if (segment->staged()) {
+      if (auto ready = prepare_staging(**device, *rail); !ready)
+        return fail(std::move(ready.error().with_rail(rail->name())));
+    } else if (rail->endpoint().capability().local_registration) {
       auto made = rail->endpoint().register_memory(segment->address(), segment->size(),
                                                    providers::Access::local);
       if (!made) return fail(std::move(made.error().with_rail(rail->name())));
@@ -134,7 +168,12 @@ Result<void> EngineState::describe_keys(GrantState::Parts& grant, Rights rights)
   const std::uint64_t end = ranges.back().offset + ranges.back().length;
   std::byte* hull = grant.segment->address() + begin;
   for (const auto& rail : rails_) {
-    if (!grant.segment->served_by(rail->index()) || rail->closed()) continue;
+    if (!grant.segment->served_by(rail->index())) continue;
+    if (grant.segment->staged()) {
+      grant.description.relayed.push_back(rail->index());
+      continue;
+    }
+    if (rail->closed()) continue;
     providers::Endpoint& endpoint = rail->endpoint();
     auto made = register_for_peers(endpoint, rail->index(), hull, end - begin, access_of(rights));
     if (!made) return fail(std::move(made.error().with_rail(rail->name())));
@@ -160,7 +199,7 @@ Result<void> EngineState::describe_epoch(GrantState::Parts& grant) {
 void EngineState::settle_ended() {
   if (InCallback::now()) return;
   const auto ended = owned_.take_settleable();
-  const bool copied = ended.empty() || copies_finished(Deadline::now());
+  const bool copied = ended.empty() || copies_finished(ended, Deadline::now());
   for (const auto& grant : ended)
     if (!copied || settle(grant) != Revoked::quiescent) owned_.note_if_settleable(grant);
 }
@@ -182,13 +221,17 @@ Result<Revoked> EngineState::revoke(const std::shared_ptr<GrantState>& grant, De
   if (grant->writable())
     wait([&](Deadline until) { return grant->wait_confirmed(until); }, deadline);
   // What was abandoned in the relay is as good as a writer who does not answer.
-  return copies_finished(deadline) ? settle(grant) : Revoked::quarantined;
+  return copies_finished({&grant, 1}, deadline) ? settle(grant) : Revoked::quarantined;
 }
 
 /// The relay copies on the progress threads, and the hasher reads: a step of each and a slice
-/// later, what had begun has ended.
-bool EngineState::copies_finished(Deadline latest) {
+/// later, what had begun has ended, but for what devices copy.
+bool EngineState::copies_finished(std::span<const std::shared_ptr<GrantState>> ended,
+                                  Deadline latest) {
   const auto deadline = Deadline::at(std::max(latest.when(), Clock::now() + shortest_wait));
+  for (const auto& grant : ended)
+    if (!wait([&](Deadline until) { return grant->copying().wait_idle(until); }, deadline))
+      return false;
   return hasher_.settle(deadline) &&
          std::all_of(workers_.begin(), workers_.end(), [&](const auto& worker) {
            return run_on(
@@ -222,7 +265,7 @@ Result<Revoked> EngineState::fence(const std::shared_ptr<GrantState>& grant, Dea
       return fail(std::move(reopened.error()));
   // False if a peer is within a copy that this did not end: settle() finds it unconfirmed.
   std::ignore = grant->fence();
-  return copies_finished(deadline) ? settle(grant) : Revoked::quarantined;
+  return copies_finished({&grant, 1}, deadline) ? settle(grant) : Revoked::quarantined;
 }
 
 Result<void> EngineState::release(SegmentState& segment, Deadline deadline) {
@@ -236,9 +279,10 @@ Result<void> EngineState::release(SegmentState& segment, Deadline deadline) {
     owned_.end(*grant);
     wait([&](Deadline until) { return grant->wait_confirmed(until); }, deadline);
   }
-  const bool copied = copies_finished(deadline);
+  const auto grants = owned_.of_segment(segment);
+  const bool copied = copies_finished(grants, deadline);
   if (copied)
-    for (const auto& grant : owned_.of_segment(segment)) settle(grant);
+    for (const auto& grant : grants) settle(grant);
   if (!unused)
     return fail(Code::quarantined,
                 "operations of this engine's transfers still use the segment: the memory stays "
@@ -268,7 +312,7 @@ Result<std::shared_ptr<RemoteState>> EngineState::import(Bytes blob) {
   auto remote = std::make_shared<RemoteState>(peer, std::move(*decoded));
   const auto& theirs = peer->their_rails;
   if (std::none_of(theirs.begin(), theirs.end(),
-                   [&](std::uint32_t rail) { return remote->reachable_on(rail); }))
+                   [&](std::uint32_t rail) { return remote->carried_by(rail); }))
     return fail(Error(Code::invalid_argument,
                       "the grant has no key for any rail of the peer's that can be reached")
                     .with_peer(peer->introduction.name));

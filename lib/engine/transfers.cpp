@@ -45,7 +45,7 @@ Result<std::shared_ptr<Path>> EngineState::path_between(const SegmentState& loca
   for (const auto& route : peer.routes)
     if (local.served_by(route->rail->index())) ours.push_back(route->rail->index());
   for (const std::uint32_t rail : peer.their_rails)
-    if (remote.reachable_on(rail)) theirs.push_back(rail);
+    if (remote.carried_by(rail)) theirs.push_back(rail);
   if (ours.empty() || theirs.empty())
     return fail(Error(Code::unavailable, fmt::format("no rail to the peer serves the {} memory",
                                                      ours.empty() ? "local" : "remote"))
@@ -148,6 +148,21 @@ std::vector<std::size_t> EngineState::choose_rails(const Path& path, std::uint64
   return rails;
 }
 
+Result<TransportKind> EngineState::transport_for(const PreparedState& prepared,
+                                                 const TransferOptions& options) const {
+  const TransportKind asked =
+      options.transport != TransportKind::automatic ? options.transport : config_.transport;
+  const char* whose = prepared.local->staged() ? "the local memory is a GPU's, which no NIC here"
+                      : prepared.remote->staged()
+                          ? "the peer's memory is a GPU's, which no NIC there"
+                          : nullptr;
+  if (whose == nullptr) return asked == TransportKind::relay ? asked : TransportKind::one_sided;
+  if (asked != TransportKind::one_sided) return TransportKind::relay;
+  return fail(Error(Code::unsupported,
+                    fmt::format("{} reaches: it can't go one-sided, only by the relay", whose))
+                  .with_peer(prepared.remote->peer()->introduction.name));
+}
+
 Result<std::shared_ptr<TransferState>> EngineState::submit(
     std::shared_ptr<const PreparedState> prepared, std::optional<std::vector<std::uint32_t>> picks,
     TransferOptions options) {
@@ -165,9 +180,9 @@ Result<std::shared_ptr<TransferState>> EngineState::submit(
       submission.bytes += prepared->pieces[pick].length;
     }
   }
-  submission.transport = options.transport != TransportKind::automatic   ? options.transport
-                         : config_.transport != TransportKind::automatic ? config_.transport
-                                                                         : TransportKind::one_sided;
+  const auto transport = transport_for(*prepared, options);
+  if (!transport) return fail(transport.error());
+  submission.transport = *transport;
   if (auto taken = take_seat(options); !taken) return fail(std::move(taken.error()));
   Seat seat(transfer_seats_);
   submission.deadline = options.deadline.value_or(Deadline::in(config_.default_timeout)).when();

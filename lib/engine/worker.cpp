@@ -250,6 +250,7 @@ Nanoseconds Worker::longest_sleep(Clock::time_point idle_since) const {
   Nanoseconds longest = longest_interval;
   const auto now = Clock::now();
   for (Rail* rail : rails_) {
+    if (rail->copying()) longest = std::min<Nanoseconds>(longest, busy_interval);
     if (rail->endpoint().wait_fd() >= 0) continue;
     if (rail->peers() == 0) continue;
     const bool busy = rail->has_work() || now - idle_since < busy_time;

@@ -36,6 +36,7 @@ bool GrantState::hold(OwnedLease::Holder holder) {
 
 std::vector<OwnedLease::Holder> GrantState::end() {
   if (parts_.epoch) parts_.epoch->end();
+  copying_.close();
   const std::lock_guard lock(mutex_);
   return lease_.end();
 }

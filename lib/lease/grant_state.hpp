@@ -51,6 +51,10 @@ class GrantState {
   /// Whether it allows `rights` on these bytes; the relay asks before it touches memory.
   bool allows(Rights rights, std::uint64_t offset, std::uint64_t length) const;
 
+  /// Copies of a device's that the relay makes under it. Closed when it ends, and idle when the
+  /// last of them has ended: before that the memory is not free.
+  UseCount& copying() noexcept { return copying_; }
+
   /// It was not ended, and its time is not over.
   bool held() const;
   Clock::time_point expires() const noexcept { return expires_; }
@@ -98,6 +102,7 @@ class GrantState {
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
   OwnedLease lease_;
+  UseCount copying_;
   std::set<std::uint32_t> retired_;           // with mutex_: the key of that rail won't come back
   std::map<std::uint32_t, RenewedKey> keys_;  // with mutex_: by rail
   mutable std::mutex keys_mutex_;             // closing them may take long

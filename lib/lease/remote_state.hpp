@@ -35,6 +35,14 @@ class RemoteState {
   Clock::time_point expires() const noexcept { return expires_; }
   void set_expires(Clock::time_point when) noexcept { expires_ = when; }
 
+  /// That rail of the owner's carries it, through the relay at least.
+  bool carried_by(std::uint32_t owner_rail) const noexcept {
+    const auto& relayed = description_.relayed;
+    return reachable_on(owner_rail) ||
+           std::find(relayed.begin(), relayed.end(), owner_rail) != relayed.end();
+  }
+  /// No rail of the owner's reaches the memory itself.
+  bool staged() const noexcept { return !description_.relayed.empty(); }
   bool reachable_on(std::uint32_t owner_rail) const noexcept {
     return owner_rail < keys_.size() && keys_[owner_rail].known &&
            owner_rail < epoch_keys_.size() && epoch_keys_[owner_rail].known;

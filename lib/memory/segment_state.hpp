@@ -35,6 +35,8 @@ class SegmentState {
   int fd() const noexcept { return allocation_.fd(); }
   const Place& place() const noexcept { return place_; }
   const Device& device() const noexcept { return device_; }
+  /// No rail reaches the memory itself: it goes through the relay.
+  bool staged() const noexcept { return !device_.direct(); }
   std::shared_ptr<EngineState> engine() const { return engine_.lock(); }
   bool belongs_to(const EngineState& engine) const noexcept { return &engine == owner_; }
   UseCount& users() noexcept { return users_; }

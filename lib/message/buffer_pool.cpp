@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <new>
+#include <tuple>
 #include <utility>
 
 namespace weft::core {
@@ -11,6 +12,7 @@ Result<void> BufferPool::grow(std::size_t count) {
   if (count == 0) return {};
   Slab slab;
   const std::size_t bytes = count * buffer_bytes_;
+  slab.bytes = bytes;
   slab.memory.reset(new (std::nothrow) std::byte[bytes]);
   if (!slab.memory)
     return fail(Code::out_of_memory,
@@ -21,6 +23,8 @@ Result<void> BufferPool::grow(std::size_t count) {
     if (!registration) return fail(std::move(registration.error()));
     slab.registration = std::move(*registration);
   }
+  if (device_ != nullptr)
+    if (auto pinned = pin(*device_, slab); !pinned) return pinned;
   for (std::size_t i = 0; i < count; ++i) {
     Buffer& buffer = buffers_.emplace_back();
     buffer.data = slab.memory.get() + i * buffer_bytes_;
@@ -29,6 +33,27 @@ Result<void> BufferPool::grow(std::size_t count) {
   }
   slabs_.push_back(std::move(slab));
   return {};
+}
+
+Result<void> BufferPool::pin(const Device& device, Slab& slab) {
+  return device.pin(slab.memory.get(), slab.bytes)
+      .map([&](std::unique_ptr<Device::Pinned>&& pinned) { slab.pinned = std::move(pinned); });
+}
+
+/// What one device pins is pinned for all (Device::pin).
+Result<void> BufferPool::pin(const Device& device) {
+  if (device_ != nullptr) return {};
+  for (Slab& slab : slabs_)
+    if (auto pinned = pin(device, slab); !pinned) return pinned;
+  device_ = &device;
+  return {};
+}
+
+void BufferPool::keep_for_good() {
+  for (Slab& slab : slabs_) {
+    std::ignore = slab.pinned.release();
+    std::ignore = slab.memory.release();
+  }
 }
 
 Buffer* BufferPool::take() noexcept {

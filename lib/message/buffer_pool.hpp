@@ -7,6 +7,7 @@
 #include <vector>
 #include <weft/error.hpp>
 
+#include "device/device.hpp"
 #include "endpoint.hpp"
 
 namespace weft::core {
@@ -28,6 +29,10 @@ class BufferPool {
   std::size_t buffer_bytes() const noexcept { return buffer_bytes_; }
   /// Adds `count` free buffers. May block for registration.
   Result<void> grow(std::size_t count);
+  /// Pins all buffers for copies of that device's, those that are to come as well. May block.
+  Result<void> pin(const Device& device);
+  /// Something may touch them for ever: their memory is not freed. Afterwards only the destructor.
+  void keep_for_good();
   /// A free buffer; null if there is none.
   Buffer* take() noexcept;
   void put_back(Buffer& buffer) { free_.push_back(&buffer); }
@@ -36,10 +41,15 @@ class BufferPool {
  private:
   struct Slab {
     std::unique_ptr<std::byte[]> memory;
+    std::size_t bytes = 0;
     std::unique_ptr<providers::Registration> registration;
+    std::unique_ptr<Device::Pinned> pinned;
   };
+  static Result<void> pin(const Device& device, Slab& slab);
+
   providers::Endpoint& endpoint_;
   const std::size_t buffer_bytes_;
+  const Device* device_ = nullptr;  // the first that the buffers were pinned for
   std::vector<Slab> slabs_;
   std::deque<Buffer> buffers_;
   std::vector<Buffer*> free_;

@@ -1,5 +1,6 @@
 #include "rail/rail.hpp"
 
+#include <tuple>
 #include <utility>
 
 #include "peer/peer_state.hpp"
@@ -37,7 +38,14 @@ Rail::Rail(std::uint32_t index, std::string name, std::unique_ptr<providers::End
 Rail::~Rail() {
   // A NIC may write to posted buffers until then; they are unregistered and freed below.
   shut();
+  // Far longer than copying all buffers takes.
+  constexpr auto longest_copies = std::chrono::seconds(2);
+  const bool settled = relay_->settle(Deadline::in(longest_copies));
   orphans_.list = lane_.take_orphans();
+  if (settled) return;
+  log(LogLevel::error, "rail {}: a device does not end its copies: their memory is kept", name_);
+  // Never given back, and so never quiescent.
+  std::ignore = new Lane::Orphans(std::exchange(orphans_.list, {}));
 }
 
 Result<void> Rail::reach(const std::shared_ptr<PeerState>& peer, std::uint32_t theirs) {

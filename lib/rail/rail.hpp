@@ -86,6 +86,8 @@ class Rail {
   /// It carries nothing at the time. From any thread.
   bool away() const noexcept { return suspended_ || closed_; }
 
+  /// Before a segment of that device's is seen by others. May block.
+  Result<void> serve(const Device& device) { return relay_->serve(device); }
   /// Posts receives for a peer that is being met.
   Result<void> add_peer(const std::shared_ptr<PeerState>& peer, std::uint64_t own_token);
   void peer_died(const std::shared_ptr<PeerState>& peer);
@@ -94,7 +96,11 @@ class Rail {
   /// Whether something may end without anybody's call.
   bool has_work() const noexcept;
   /// Nobody is met and nothing is out: there is no need to look at it.
-  bool resting() const noexcept { return peers_ == 0 && lane_.lost() == 0 && channel_.idle(); }
+  bool resting() const noexcept {
+    return peers_ == 0 && lane_.lost() == 0 && channel_.idle() && !copying();
+  }
+  /// Something ends without waking anybody: a device's copy.
+  bool copying() const noexcept { return relay_->copying(); }
   std::size_t peers() const noexcept { return peers_; }
 
   /// From any thread, for reports.

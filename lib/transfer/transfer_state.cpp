@@ -378,6 +378,10 @@ Report TransferState::report() const {
     report.rails.back().rail = (*submission_.rail_names)[rail];
   }
   report.fallback = peer().fallback;
+  if (prepared().staged()) {
+    if (!report.fallback.empty()) report.fallback += "; ";
+    report.fallback += "GPU memory that no NIC reaches is copied through the hosts' memory";
+  }
   report.elapsed = (ended() ? ended_at_ : Clock::now()) - started_;
   return report;
 }

@@ -31,6 +31,9 @@ class PreparedState {
   Direction direction = Direction::write;
   PieceList pieces{std::span<const Pair>{}};
   std::uint64_t bytes = 0;
+
+  /// No NIC reaches the memory on one of the sides.
+  bool staged() const noexcept { return local->staged() || remote->staged(); }
 };
 
 /// What a transfer needs of the engine around it.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 #include "base/log.hpp"
@@ -33,6 +34,12 @@ Relay::Relay(providers::Endpoint& endpoint, std::uint32_t rail, Limits limits, F
       find_grant_(std::move(find_grant)),
       receives_(endpoint, sizeof(RelayHead) + limits.buffer_bytes),
       sends_(endpoint, sizeof(RelayHead) + limits.buffer_bytes) {}
+
+Result<void> Relay::serve(const Device& device) {
+  return staging_.serve(device).and_then([&] { return receives_.pin(device); }).and_then([&] {
+    return sends_.pin(device);
+  });
+}
 
 Result<void> Relay::add_peer(const std::shared_ptr<PeerState>& peer, Route& route,
                              std::uint64_t own_token) {
@@ -71,18 +78,19 @@ providers::Post Relay::post(Op& op) {
                        prepared.remote->description().lease, op.chunk.remote, op.chunk.length,
                        rail_, static_cast<std::uint8_t>(kind), 0);
   std::memcpy(buffer->data, &head, sizeof head);
-  const SegmentState& segment = *prepared.local;
-  if (write)
-    segment.device().copy_out(buffer->data + sizeof head, segment.address() + op.chunk.local,
-                              op.chunk.length);
   buffer->handler = this;
   buffer->number = number;
-  const std::size_t length = sizeof head + (write ? op.chunk.length : 0);
-  const providers::Post post =
-      endpoint_.send(*buffer, {buffer->data, length, buffer->registration},
-                     proof ? prepared.path->of(rail_)->targets[op.chunk.remote].address()
-                           : op.route->targets.take_turn().address(),
-                     providers::MessageClass::relay);
+  const Ready ready{buffer, number, std::nullopt, write ? op.chunk.length : 0};
+  if (write) {
+    const Device& device = prepared.local->device();
+    const std::byte* from = prepared.local->address() + op.chunk.local;
+    if (!device.direct()) {
+      stage(op, ready, from);
+      return {providers::PostStatus::posted, 0};
+    }
+    device.copy(buffer->data + sizeof head, from, op.chunk.length);
+  }
+  const providers::Post post = send(ready, op);
   if (post.status == providers::PostStatus::posted) {
     pending_.emplace(number, &op);
     ++op.route->relayed;
@@ -92,16 +100,128 @@ providers::Post Relay::post(Op& op) {
   return post;
 }
 
+/// A chunk that is under way from here on, though nothing of it was sent yet.
+void Relay::stage(Op& op, const Ready& ready, const std::byte* from) {
+  pending_.emplace(ready.number, &op);
+  ++op.route->relayed;
+  copied_.insert(ready.number);
+  Staged then;
+  then.ready = ready;
+  const auto begun =
+      staging_.copy_out(op.transfer->prepared().local->device(),
+                        ready.buffer->data + sizeof(RelayHead), from, ready.payload, then);
+  if (begun) return;
+  sends_.put_back(*ready.buffer);
+  copied_.erase(ready.number);
+  finish(ready.number, begun.error());
+}
+
+providers::Post Relay::send(const Ready& ready, const Op& op) {
+  const PreparedState& prepared = op.transfer->prepared();
+  const providers::FabricAddress address =
+      op.chunk.proof() ? prepared.path->of(rail_)->targets[op.chunk.remote].address()
+                       : op.route->targets.take_turn().address();
+  Buffer& buffer = *ready.buffer;
+  return endpoint_.send(buffer,
+                        {buffer.data, sizeof(RelayHead) + ready.payload, buffer.registration},
+                        address, providers::MessageClass::relay);
+}
+
+/// False if the provider has no room for it.
+bool Relay::send_ready(const Ready& ready) {
+  if (ready.answer) return send_answer(ready, *ready.answer);
+  const auto entry = pending_.find(ready.number);
+  // It has ended meanwhile, or its transfer has: nothing of it goes out any more.
+  const bool over = entry == pending_.end() || entry->second->transfer->ended();
+  const providers::Post post =
+      over ? providers::Post{providers::PostStatus::failed, 0} : send(ready, *entry->second);
+  if (post.status != providers::PostStatus::failed)
+    return post.status == providers::PostStatus::posted;
+  sends_.put_back(*ready.buffer);
+  providers::Completion failed;
+  failed.ok = false;
+  failed.fabric_code = post.fabric_code;
+  finish(ready.number, failed);
+  return true;
+}
+
+void Relay::send_when_room(const Ready& ready) {
+  if (!unsent_.empty() || !send_ready(ready)) unsent_.push_back(ready);
+}
+
+/// What follows the copy of a device's. With an error nobody knows whether it has ended: a buffer
+/// that the device may still write to is not used again.
+void Relay::copied(Staged&& staged, const Error* error) {
+  if (staged.grant) staged.grant->copying().leave();
+  switch (staged.step) {
+    case Staged::Step::send_request:
+      return request_copied(staged.ready, error);
+    case Staged::Step::send_answer:
+      return answer_copied(staged.ready, error);
+    case Staged::Step::write_in:
+      if (error != nullptr) staged.ready.answer->status = Code::unavailable;
+      answers_.push_back(*staged.ready.answer);
+      return post_receive(*staged.ready.buffer);
+    case Staged::Step::read_in:
+      post_receive(*staged.ready.buffer);
+      copied_.erase(staged.ready.number);
+      if (const auto doomed = doomed_.extract(staged.ready.number))
+        return finish(staged.ready.number, doomed.mapped());
+      if (error != nullptr) return finish(staged.ready.number, *error);
+      return finish(staged.ready.number, providers::Completion{});
+  }
+}
+
+void Relay::request_copied(const Ready& ready, const Error* error) {
+  copied_.erase(ready.number);
+  const auto doomed = doomed_.extract(ready.number);
+  if (error != nullptr) return finish(ready.number, *error);
+  if (!doomed) return send_when_room(ready);
+  sends_.put_back(*ready.buffer);
+  finish(ready.number, doomed.mapped());
+}
+
+void Relay::answer_copied(Ready ready, const Error* error) {
+  Answer& answer = *ready.answer;
+  if (error != nullptr) {
+    answer.status = Code::unavailable;
+    return answers_.push_back(answer);  // by another buffer
+  }
+  // The bytes count only if the grant held until they had been read.
+  if (!find_grant_(answer.lease)) {
+    answer.status = Code::stale;
+    ready.payload = 0;
+  }
+  send_when_room(ready);
+}
+
 std::size_t Relay::progress() {
   if (!unposted_.empty())
     for (Buffer* buffer : std::exchange(unposted_, {})) post_receive(*buffer);
   if (!missed_.empty()) answer_again();
-  std::size_t count = 0;
-  while (!answers_.empty() && send_answer(answers_.front())) {
-    answers_.pop_front();
-    ++count;
-  }
+  std::size_t count = staging_.progress(
+      [this](Staged&& staged, const Error* error) { copied(std::move(staged), error); });
+  for (; !unsent_.empty() && send_ready(unsent_.front()); ++count) unsent_.pop_front();
+  for (; !answers_.empty() && answer(answers_.front()); ++count) answers_.pop_front();
   return count;
+}
+
+bool Relay::settle(Deadline deadline) {
+  const auto look = [this] {
+    staging_.progress([](Staged&& staged, const Error*) {
+      if (staged.grant) staged.grant->copying().leave();
+    });
+    return !copying();
+  };
+  // Drivers can't be waited for until a deadline.
+  constexpr auto pause = std::chrono::microseconds(50);
+  for (; !look(); std::this_thread::sleep_for(pause)) {
+    if (!deadline.passed()) continue;
+    receives_.keep_for_good();
+    sends_.keep_for_good();
+    return false;
+  }
+  return true;
 }
 
 void Relay::peer_died(Route& route) {
@@ -117,7 +237,12 @@ void Relay::peer_died(Route& route) {
   failed.ok = false;
   failed.refusal = Code::peer_down;
   failed.text = "the peer went down";
-  finish_all(route, failed);
+  for (const std::uint64_t number : pending_on(route)) {
+    if (copied_.contains(number))
+      doomed_.emplace(number, failed);  // once nothing touches its memory any more
+    else
+      finish(number, failed);
+  }
 }
 
 void Relay::cut(const Route& route) {
@@ -125,14 +250,19 @@ void Relay::cut(const Route& route) {
   cut.ok = false;
   cut.cut = true;
   cut.text = "a rail was closed and opened again";
-  finish_all(route, cut);
+  const auto unsent = [this](std::uint64_t number) {
+    return std::any_of(unsent_.begin(), unsent_.end(),
+                       [&](const Ready& ready) { return !ready.answer && ready.number == number; });
+  };
+  for (const std::uint64_t number : pending_on(route))
+    if (!copied_.contains(number) && !unsent(number)) finish(number, cut);
 }
 
-void Relay::finish_all(const Route& route, const providers::Completion& completion) {
+std::vector<std::uint64_t> Relay::pending_on(const Route& route) const {
   std::vector<std::uint64_t> numbers;
   for (const auto& [number, op] : pending_)
     if (op->route == &route) numbers.push_back(number);
-  for (const std::uint64_t number : numbers) finish(number, completion);
+  return numbers;
 }
 
 void Relay::completed(providers::Posted& posted, const providers::Completion& completion) {
@@ -147,7 +277,7 @@ void Relay::completed(providers::Posted& posted, const providers::Completion& co
   }
   if (completion.ok) {
     post_failed_receives();
-    arrived(buffer, completion.length);
+    if (arrived(buffer, completion.length) == Received::kept) return;
   } else {
     log(LogLevel::debug, "relay: a receive failed: {}",
         providers::fabric_text(completion.fabric_code));
@@ -159,20 +289,22 @@ void Relay::completed(providers::Posted& posted, const providers::Completion& co
   post_receive(buffer);
 }
 
-void Relay::arrived(const Buffer& buffer, std::size_t length) {
+Relay::Received Relay::arrived(Buffer& buffer, std::size_t length) {
   RelayHead head;
-  if (length < sizeof head) return;
+  if (length < sizeof head) return Received::free;
   std::memcpy(&head, buffer.data, sizeof head);
   const auto link = links_.find(head.token());
-  if (link == links_.end()) return;  // a peer that is gone, or somebody who has no business here
+  // A peer that is gone, or somebody who has no business here.
+  if (link == links_.end()) return Received::free;
   const std::size_t payload = length - sizeof head;
   Answer answer{
       head.token(), head.rail(), head.operation(), Code{}, head.lease(), head.offset(), 0, {}};
   switch (static_cast<Kind>(head.kind())) {
     case Kind::write:
-      answer.status = head.length() == payload
-                          ? write_in(buffer, head.lease(), head.offset(), payload)
-                          : Code::invalid_argument;
+      if (head.length() != payload)
+        answer.status = Code::invalid_argument;
+      else if (write_in(buffer, payload, answer) == Received::kept)
+        return Received::kept;
       break;
     case Kind::read:
       answer.length = head.length();
@@ -183,23 +315,51 @@ void Relay::arrived(const Buffer& buffer, std::size_t length) {
       // That it has arrived, behind the bytes in question, is all there is to say.
       break;
     case Kind::answer:
-      return answered(link->second, head.operation(), static_cast<Code>(head.status()),
-                      buffer.data + sizeof head, payload);
+      return answered(link->second, buffer, head.operation(), static_cast<Code>(head.status()),
+                      payload);
     default:
-      return;
+      return Received::free;
   }
   answers_.push_back(answer);
   progress();
+  return Received::free;
 }
 
-Code Relay::write_in(const Buffer& buffer, std::uint64_t lease, std::uint64_t offset,
-                     std::size_t payload) {
-  const auto grant = find_grant_(lease);
-  if (!grant) return Code::stale;
-  if (!grant->allows(Rights::write, offset, payload)) return Code::permission_denied;
-  SegmentState& segment = grant->segment();
-  segment.device().copy_in(segment.address() + offset, buffer.data + sizeof(RelayHead), payload);
-  return Code{};
+/// The grant, if what is asked for may be done now.
+std::shared_ptr<GrantState> Relay::allowed(Answer& answer, Rights rights, std::size_t bytes) const {
+  auto grant = find_grant_(answer.lease);
+  if (!grant)
+    answer.status = Code::stale;
+  else if (!grant->allows(rights, answer.offset, bytes))
+    answer.status = Code::permission_denied;
+  else if (grant->segment().device().direct() || grant->copying().enter())
+    return grant;
+  else
+    answer.status = Code::stale;
+  return nullptr;
+}
+
+Relay::Received Relay::write_in(Buffer& buffer, std::size_t payload, Answer& answer) {
+  const auto grant = allowed(answer, Rights::write, payload);
+  if (!grant) return Received::free;
+  const Device& device = grant->segment().device();
+  std::byte* to = grant->segment().address() + answer.offset;
+  const std::byte* from = buffer.data + sizeof(RelayHead);
+  if (device.direct()) {
+    device.copy(to, from, payload);
+    return Received::free;
+  }
+  const auto begun = staging_.copy_in(
+      device, to, from, payload, {Staged::Step::write_in, {&buffer, 0, answer, payload}, grant});
+  if (begun) return Received::kept;
+  could_not_copy(*grant, answer, begun.error());
+  return Received::free;
+}
+
+void Relay::could_not_copy(GrantState& grant, Answer& answer, const Error& error) {
+  log(LogLevel::error, "relay: {}", error.to_string());
+  answer.status = Code::unavailable;
+  grant.copying().leave();
 }
 
 /// The asker's credit comes back with the answer, so it is sent until it arrives or the peer goes.
@@ -219,67 +379,111 @@ void Relay::answer_again() {
   });
 }
 
-bool Relay::send_answer(const Answer& answer) {
-  const auto link = links_.find(answer.own_token);
-  if (link == links_.end()) return true;
-  const auto address = link->second.route->addresses.find(answer.rail);
-  if (address == link->second.route->addresses.end()) return true;
+/// False if there is no room for it.
+bool Relay::answer(Answer answer) {
+  if (!links_.contains(answer.own_token)) return true;
   Buffer* buffer = sends_.take();
   if (buffer == nullptr) return false;
-
-  Code status = answer.status;
-  std::size_t payload = 0;
-  if (status == Code{} && answer.length > 0) {
-    const auto grant = find_grant_(answer.lease);
-    if (!grant) {
-      status = Code::stale;
-    } else if (!grant->allows(Rights::read, answer.offset, answer.length)) {
-      status = Code::permission_denied;
-    } else {
-      payload = answer.length;
-      const SegmentState& segment = grant->segment();
-      segment.device().copy_out(buffer->data + sizeof(RelayHead), segment.address() + answer.offset,
-                                payload);
-    }
-  }
-  const RelayHead head(link->second.peer->introduction.token, answer.operation, 0, 0, payload,
-                       rail_, static_cast<std::uint8_t>(Kind::answer),
-                       static_cast<std::uint8_t>(status));
-  std::memcpy(buffer->data, &head, sizeof head);
-  buffer->handler = this;
-  buffer->number = next_number_++;
-  const providers::Post post =
-      endpoint_.send(*buffer, {buffer->data, sizeof head + payload, buffer->registration},
-                     address->second.load(), providers::MessageClass::relay);
-  if (post.status == providers::PostStatus::posted) {
-    answering_.emplace(buffer->number, answer);
+  Ready ready{buffer, 0, std::nullopt, 0};
+  if (answer.status == Code{} && answer.length > 0 && read_out(ready, answer) == Copied::later)
     return true;
-  }
+  if (send_answer(ready, answer)) return true;
   sends_.put_back(*buffer);
-  // An answer that can't be sent at all is the asker's deadline's business.
-  return post.status == providers::PostStatus::failed;
+  return false;
 }
 
-void Relay::answered(const Link& link, std::uint64_t operation, Code status,
-                     const std::byte* payload, std::size_t length) {
+Relay::Copied Relay::read_out(Ready& ready, Answer& answer) {
+  const auto grant = allowed(answer, Rights::read, answer.length);
+  if (!grant) return Copied::now;
+  const Device& device = grant->segment().device();
+  std::byte* to = ready.buffer->data + sizeof(RelayHead);
+  const std::byte* from = grant->segment().address() + answer.offset;
+  ready.payload = answer.length;
+  if (device.direct()) {
+    device.copy(to, from, answer.length);
+    return Copied::now;
+  }
+  ready.answer = answer;
+  const auto begun =
+      staging_.copy_out(device, to, from, answer.length, {Staged::Step::send_answer, ready, grant});
+  if (begun) return Copied::later;
+  ready.payload = 0;
+  could_not_copy(*grant, answer, begun.error());
+  return Copied::now;
+}
+
+/// False if the provider has no room for it.
+bool Relay::send_answer(const Ready& ready, const Answer& answer) {
+  Buffer& buffer = *ready.buffer;
+  const auto link = links_.find(answer.own_token);
+  const std::atomic<providers::FabricAddress>* address = nullptr;
+  if (link != links_.end()) {
+    const auto& addresses = link->second.route->addresses;
+    if (const auto known = addresses.find(answer.rail); known != addresses.end())
+      address = &known->second;
+  }
+  if (address == nullptr) {
+    sends_.put_back(buffer);
+    return true;
+  }
+  const RelayHead head(link->second.peer->introduction.token, answer.operation, 0, 0, ready.payload,
+                       rail_, static_cast<std::uint8_t>(Kind::answer),
+                       static_cast<std::uint8_t>(answer.status));
+  std::memcpy(buffer.data, &head, sizeof head);
+  buffer.handler = this;
+  buffer.number = next_number_++;
+  const providers::Post post =
+      endpoint_.send(buffer, {buffer.data, sizeof head + ready.payload, buffer.registration},
+                     address->load(), providers::MessageClass::relay);
+  if (post.status == providers::PostStatus::again) return false;
+  if (post.status == providers::PostStatus::posted)
+    answering_.emplace(buffer.number, answer);
+  else
+    sends_.put_back(buffer);  // an answer that can't be sent is the asker's deadline's business
+  return true;
+}
+
+Relay::Received Relay::answered(const Link& link, Buffer& buffer, std::uint64_t operation,
+                                Code status, std::size_t length) {
   const auto entry = pending_.find(operation);
-  if (entry == pending_.end() || entry->second->route != link.route) return;
+  if (entry == pending_.end() || entry->second->route != link.route) return Received::free;
+  if (copied_.contains(operation)) return Received::free;  // not asked yet, or answered before
   Op& op = *entry->second;
   const PreparedState& prepared = op.transfer->prepared();
   const bool read = prepared.direction == Direction::read && !op.chunk.proof();
-  providers::Completion completion;
   if (status == Code{} && length != (read ? op.chunk.length : 0)) status = Code::protocol_mismatch;
-  std::string refusal;
   if (status != Code{}) {
-    refusal = fmt::format("the peer refused: {}", to_string(status));
-    completion.ok = false;
-    completion.refusal = status;
-    completion.text = refusal;
-  } else if (read) {
-    const SegmentState& segment = *prepared.local;
-    segment.device().copy_in(segment.address() + op.chunk.local, payload, length);
+    finish(operation, Error(status, fmt::format("the peer refused: {}", to_string(status))));
+    return Received::free;
   }
-  finish(operation, completion);
+  if (read) {
+    const Device& device = prepared.local->device();
+    std::byte* to = prepared.local->address() + op.chunk.local;
+    const std::byte* from = buffer.data + sizeof(RelayHead);
+    if (!device.direct()) return read_in(device, to, from, {&buffer, operation, {}, length});
+    device.copy(to, from, length);
+  }
+  finish(operation, providers::Completion{});
+  return Received::free;
+}
+
+Relay::Received Relay::read_in(const Device& device, std::byte* to, const std::byte* from,
+                               const Ready& ready) {
+  copied_.insert(ready.number);
+  const auto begun =
+      staging_.copy_in(device, to, from, ready.payload, {Staged::Step::read_in, ready, nullptr});
+  if (begun) return Received::kept;
+  copied_.erase(ready.number);
+  finish(ready.number, begun.error());
+  return Received::free;
+}
+
+void Relay::finish(std::uint64_t operation, const Error& error) {
+  providers::Completion failed;
+  failed.ok = false;
+  failed.refusal = error.code();
+  failed.text = error.message();
+  finish(operation, failed);
 }
 
 void Relay::finish(std::uint64_t operation, const providers::Completion& completion) {

@@ -1,16 +1,24 @@
 // Two-sided transport: chunks travel as messages through bounce buffers, and the owner of the
 // memory copies them in or out. For memory that no NIC can reach; slower than RMA by two copies.
+//
+// The CPU's memory is copied at once. A device's is copied beside this thread (Staging): while one
+// chunk is on the wire the next one is on its way to the bounce buffer, and a credit comes back
+// when the bytes are in their place, so that nobody is overrun by a peer that is faster than his
+// device.
 #pragma once
 
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "lease/grant_state.hpp"
 #include "message/buffer_pool.hpp"
+#include "transport/staging.hpp"
 #include "transport/transport.hpp"
 
 namespace weft::core {
@@ -38,17 +46,27 @@ class Relay final : public Transport, private providers::CompletionHandler {
   Result<void> add_peer(const std::shared_ptr<PeerState>& peer, Route& route,
                         std::uint64_t own_token);
 
+  /// Before it carries the first bytes of a device's. May block.
+  Result<void> serve(const Device& device);
+
   std::uint64_t chunk_limit(const Route& route) const override;
   std::size_t room(const Route& route) const override;
   providers::Post post(Op& op) override;
   std::size_t progress() override;
-  /// Bounce buffers stand between the NIC and the application's memory: chunks end at once.
+  /// Bounce buffers stand between the NIC and the application's memory: chunks end at once, or with
+  /// the copy of theirs that is under way.
   void peer_died(Route& route) override;
   /// One of the two ends of the route was closed: what was asked, or its answer, may be lost.
   void cut(const Route& route);
   bool has_work() const noexcept {
-    return !pending_.empty() || !answers_.empty() || !missed_.empty();
+    return !pending_.empty() || !answers_.empty() || !missed_.empty() || copying() ||
+           !unsent_.empty();
   }
+  /// A device copies to or from the buffers.
+  bool copying() const noexcept { return staging_.under_way() > 0; }
+  /// The endpoint is closed: waits until no device copies any more. False if one does not end by
+  /// the deadline: then the buffers, and whatever else it may touch, are kept for good.
+  bool settle(Deadline deadline);
 
  private:
   struct Link {
@@ -67,15 +85,48 @@ class Relay final : public Transport, private providers::CompletionHandler {
     Nanoseconds pause{};       // before it is sent again, if it did not arrive
   };
 
+  /// A message whose payload lies ready in its buffer, or will do so.
+  struct Ready {
+    Buffer* buffer = nullptr;
+    std::uint64_t number = 0;  // of a request; 0 for answers
+    std::optional<Answer> answer{};
+    std::size_t payload = 0;
+  };
+  /// What follows a copy of a device's.
+  struct Staged {
+    enum class Step : std::uint8_t { send_request, write_in, send_answer, read_in };
+    Step step = Step::send_request;
+    Ready ready{};
+    std::shared_ptr<GrantState> grant{};  // of what a peer asked for: in its copying()
+  };
+  /// Whether a receive's buffer is free again, or has to stay until a copy has ended.
+  enum class Received : bool { free, kept };
+  enum class Copied : bool { now, later };
+
   void completed(providers::Posted& posted, const providers::Completion& completion) override;
-  void arrived(const Buffer& buffer, std::size_t length);
-  Code write_in(const Buffer& buffer, std::uint64_t lease, std::uint64_t offset,
-                std::size_t payload);
-  void answered(const Link& link, std::uint64_t operation, Code status, const std::byte* payload,
-                std::size_t length);
+  std::vector<std::uint64_t> pending_on(const Route& route) const;
+  void stage(Op& op, const Ready& ready, const std::byte* from);
+  providers::Post send(const Ready& ready, const Op& op);
+  bool send_ready(const Ready& ready);
+  void send_when_room(const Ready& ready);
+
+  void copied(Staged&& staged, const Error* error);
+  void request_copied(const Ready& ready, const Error* error);
+  void answer_copied(Ready ready, const Error* error);
+  void could_not_copy(GrantState& grant, Answer& answer, const Error& error);
+
+  Received arrived(Buffer& buffer, std::size_t length);
+  std::shared_ptr<GrantState> allowed(Answer& answer, Rights rights, std::size_t bytes) const;
+  Received write_in(Buffer& buffer, std::size_t payload, Answer& answer);
+  Received answered(const Link& link, Buffer& buffer, std::uint64_t operation, Code status,
+                    std::size_t length);
+  Received read_in(const Device& device, std::byte* to, const std::byte* from, const Ready& ready);
   void finish(std::uint64_t operation, const providers::Completion& completion);
-  void finish_all(const Route& route, const providers::Completion& completion);
-  bool send_answer(const Answer& answer);
+  void finish(std::uint64_t operation, const Error& error);
+
+  bool answer(Answer answer);
+  Copied read_out(Ready& ready, Answer& answer);
+  bool send_answer(const Ready& ready, const Answer& answer);
   void answer_missed(Answer answer);
   void answer_again();
   void post_receive(Buffer& buffer);
@@ -86,11 +137,16 @@ class Relay final : public Transport, private providers::CompletionHandler {
   const Limits limits_;
   const FindGrant find_grant_;
   BufferPool receives_, sends_;
+  Staging<Staged> staging_;
   std::size_t spare_receives_ = 0;                  // posted for peers that are gone
   std::vector<Buffer*> unposted_;                   // receives that the provider had no room for
   std::vector<Buffer*> failed_receives_;            // not posted again yet
   std::unordered_map<std::uint64_t, Link> links_;   // by own token
   std::unordered_map<std::uint64_t, Op*> pending_;  // by the number of the request
+  // Of these, those whose memory a device copies, and how some of them are to end afterwards.
+  std::unordered_set<std::uint64_t> copied_;
+  std::unordered_map<std::uint64_t, providers::Completion> doomed_;
+  std::deque<Ready> unsent_;    // for want of room at the provider; bounded by the credits
   std::deque<Answer> answers_;  // waiting for a buffer; bounded by the peers' credits
   // Sent, by the numbers of their buffers, and not known to have arrived.
   std::unordered_map<std::uint64_t, Answer> answering_;

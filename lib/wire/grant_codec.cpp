@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "grant_generated.h"
 #include "wire/aligned.hpp"
 #include "wire/ttl.hpp"
@@ -35,6 +37,15 @@ bool read_keys(const flatbuffers::Vector<const WireKey*>& from, std::vector<Rail
   return true;
 }
 
+bool read_relayed(const flatbuffers::Vector<std::uint32_t>* from,
+                  std::vector<std::uint32_t>& into) {
+  if (from == nullptr) return true;
+  if (from->size() > most_rails) return false;
+  into.assign(from->begin(), from->end());
+  return std::all_of(into.begin(), into.end(),
+                     [](std::uint32_t rail) { return rail < most_rails; });
+}
+
 tl::unexpected<Error> no_grant(std::string_view what) {
   return fail(Code::invalid_argument, fmt::format("this is not a grant of Weft's: {}", what));
 }
@@ -56,12 +67,13 @@ Blob encode_grant(const GrantDescription& grant) {
   const auto address = builder.CreateString(grant.address);
   const auto range_list = builder.CreateVectorOfStructs(ranges);
   const auto key_list = builder.CreateVectorOfStructs(keys);
+  const auto relayed_list = builder.CreateVector(grant.relayed);
   wire::FinishGrantBuffer(
-      builder,
-      wire::CreateGrant(builder, version, engine, grant.incarnation, address, grant.segment,
-                        grant.segment_size, static_cast<std::uint8_t>(grant.place.kind),
-                        grant.place.numa_node, grant.place.device,
-                        static_cast<std::uint8_t>(grant.rights), lease, range_list, key_list));
+      builder, wire::CreateGrant(builder, version, engine, grant.incarnation, address,
+                                 grant.segment, grant.segment_size,
+                                 static_cast<std::uint8_t>(grant.place.kind), grant.place.numa_node,
+                                 grant.place.device, static_cast<std::uint8_t>(grant.rights), lease,
+                                 range_list, key_list, relayed_list));
   const auto* begin = reinterpret_cast<const std::byte*>(builder.GetBufferPointer());
   return Blob(begin, begin + builder.GetSize());
 }
@@ -100,7 +112,8 @@ Result<GrantDescription> decode_grant(Bytes bytes) {
   for (const wire::GrantedRange* range : *wire.ranges())
     grant.ranges.push_back({range->offset(), range->length()});
   if (!read_keys(*wire.keys(), grant.keys) ||
-      !read_keys(*wire.lease()->epoch_keys(), grant.epoch_keys))
+      !read_keys(*wire.lease()->epoch_keys(), grant.epoch_keys) ||
+      !read_relayed(wire.relayed(), grant.relayed))
     return no_grant("it lists more rails than any machine has, or they lie askew");
   if (!ranges_hold(grant.ranges, grant.segment_size))
     return no_grant("its ranges overlap or leave the segment");

@@ -35,6 +35,8 @@ struct GrantDescription {
   std::vector<Range> ranges;    // sorted, not empty, inside the segment, not overlapping
   std::vector<RailKey> keys;
   std::vector<RailKey> epoch_keys;  // of the lease's word
+  // Rails that have no key: they carry it through the relay, which asks the owner each time.
+  std::vector<std::uint32_t> relayed = {};
 };
 
 /// Most ranges of one grant: a bound against made-up blobs.

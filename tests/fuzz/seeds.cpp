@@ -179,6 +179,7 @@ void write_grants(const Seeds& seeds) {
   grant.ttl = std::chrono::seconds(30);
   grant.keys.push_back({3, 1ULL << 40, ~0ULL});
   grant.epoch_keys.push_back({3, 1ULL << 41, 4});
+  grant.relayed = {1, 2};
   seeds.add("three-ranges", encode_grant(grant));
 }
 

@@ -110,6 +110,7 @@ GrantDescription description() {
   grant.ranges = {{0, 4096}, {8192, 1}, {std::uint64_t{1} << 39, std::uint64_t{1} << 39}};
   grant.keys = {{0, 0, 42}, {3, 0x7fff00000000, most}};
   grant.epoch_keys = {{0, 8, 43}, {3, 0x7ffe00000000, 44}};
+  grant.relayed = {1, 7};
   return grant;
 }
 
@@ -137,6 +138,7 @@ TEST(GrantCodec, RoundTrip) {
   ASSERT_EQ(decoded->epoch_keys.size(), 2U);
   EXPECT_EQ(decoded->epoch_keys[1].base, 0x7ffe00000000U);
   EXPECT_EQ(decoded->epoch_keys[1].key, 44U);
+  EXPECT_EQ(decoded->relayed, grant.relayed);
 }
 
 TEST(GrantCodec, ALeaseWithoutEndStaysOne) {
@@ -191,6 +193,8 @@ TEST(GrantCodec, RefusesContentsThatDoNotHold) {
   EXPECT_TRUE(refused([](auto& grant) { grant.keys = {{256, 0, 1}}; }));
   EXPECT_TRUE(refused([](auto& grant) { grant.epoch_keys = {{256, 0, 1}}; }));
   EXPECT_TRUE(refused([](auto& grant) { grant.epoch_keys.assign(257, {}); }));
+  EXPECT_TRUE(refused([](auto& grant) { grant.relayed = {256}; }));
+  EXPECT_TRUE(refused([](auto& grant) { grant.relayed.assign(257, 0); }));
 }
 
 /// Whatever a decoded grant says must hold, and it must be safe to use.

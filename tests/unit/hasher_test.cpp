@@ -21,7 +21,7 @@ class HasherTest : public testing::Test {
     auto promise = std::make_shared<std::promise<Hash>>();
     auto future = promise->get_future();
     Hasher::Job job;
-    job.device = device_for(MemoryKind::host);
+    job.device = &host_device();
     job.base = memory.data();
     job.ranges = std::move(ranges);
     job.wanted = std::move(wanted);

@@ -26,8 +26,7 @@ inline Deadline soon() {
 inline std::shared_ptr<SegmentState> make_segment(std::size_t bytes = 4096) {
   auto allocation = Allocation::make(Memory::own(bytes));
   EXPECT_TRUE(allocation.has_value());
-  return std::make_shared<SegmentState>(1, nullptr, std::move(*allocation), Place{},
-                                        *device_for(MemoryKind::host));
+  return std::make_shared<SegmentState>(1, nullptr, std::move(*allocation), Place{}, host_device());
 }
 
 inline std::shared_ptr<GrantState> make_grant(const std::shared_ptr<SegmentState>& segment,

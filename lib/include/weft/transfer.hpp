@@ -151,7 +151,7 @@ struct Report {
     std::uint64_t bytes = 0;
   };
   std::vector<RailShare> rails;
-  std::string fallback;   ///< Why a slower way was taken (Peer::fallback); empty if none was.
+  std::string fallback;   ///< Why slower ways were taken (Peer::fallback); empty if none was.
   Nanoseconds elapsed{};  ///< From submission to the end, or to now.
 };
 

@@ -1,0 +1,33 @@
+// Copies on a CUDA stream of our own.
+#pragma once
+
+#include <deque>
+#include <optional>
+#include <vector>
+
+#include "device/cuda/gpu.hpp"
+
+namespace weft::core::cuda {
+
+class CopyStream final : public CopyQueue {
+ public:
+  static Result<std::unique_ptr<CopyQueue>> open(const Gpu& gpu);
+  ~CopyStream() override;
+
+  Result<std::uint64_t> copy(void* to, const void* from, std::size_t bytes) override;
+  Result<std::uint64_t> ended() override;
+
+ private:
+  CopyStream(const Gpu& gpu, Stream stream) : gpu_(gpu), stream_(stream) {}
+  Result<Event> take_event();
+  tl::unexpected<Error> broken(const char* symbol, Status status);
+
+  const Gpu& gpu_;
+  const Stream stream_;
+  std::deque<Event> marks_;  // behind each copy that is under way, oldest first
+  std::vector<Event> free_;
+  std::uint64_t begun_ = 0;
+  std::optional<Error> broken_;
+};
+
+}  // namespace weft::core::cuda

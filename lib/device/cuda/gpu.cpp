@@ -1,0 +1,139 @@
+#include "device/cuda/gpu.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <map>
+#include <mutex>
+
+#include "device/cuda/copy_stream.hpp"
+
+namespace weft::core::cuda {
+namespace {
+
+Address address_of(const void* memory) {
+  return reinterpret_cast<Address>(memory);
+}
+
+/// As the kernel writes it: lower case.
+Result<std::string> pci_of(const Driver& driver, Ordinal ordinal) {
+  std::array<char, 32> text{};
+  if (const Status status =
+          driver.device_pci(text.data(), static_cast<int>(text.size()) - 1, ordinal);
+      status != success)
+    return fail(driver.error("cuDeviceGetPCIBusId", status));
+  std::string pci(text.data());
+  std::transform(pci.begin(), pci.end(), pci.begin(),
+                 [](unsigned char each) { return static_cast<char>(std::tolower(each)); });
+  return pci;
+}
+
+Result<std::unique_ptr<Gpu>> open_gpu(const Driver& driver, Ordinal ordinal) {
+  auto pci = pci_of(driver, ordinal);
+  if (!pci) return fail(std::move(pci.error()));
+  Context context = nullptr;
+  if (const Status status = driver.primary_retain(&context, ordinal); status != success)
+    return fail(driver.error("cuDevicePrimaryCtxRetain", status));
+  return std::make_unique<Gpu>(driver, ordinal, context, std::move(*pci));
+}
+
+/// Opened when it is first met.
+Result<const Gpu*> gpu_of(const Driver& driver, Ordinal ordinal) {
+  static std::mutex mutex;
+  static std::map<Ordinal, std::unique_ptr<Gpu>> known;
+  const std::lock_guard lock(mutex);
+  auto& gpu = known[ordinal];
+  if (!gpu) {
+    auto opened = open_gpu(driver, ordinal);
+    if (!opened) return fail(std::move(opened.error()));
+    gpu = std::move(*opened);
+  }
+  return gpu.get();
+}
+
+/// What the driver knows of the allocation around an address.
+struct Known {
+  bool device = false;
+  Ordinal ordinal = 0;
+  Address start = 0;
+  std::size_t size = 0;
+};
+
+/// Nothing: it knows no such address, which is then the CPU's.
+Result<Known> look_up(const Driver& driver, Address address) {
+  unsigned type = 0, managed = 0;
+  Known known;
+  const Status status = driver.pointer_attribute(&type, pointer_memory_type, address);
+  if (status == invalid_value || status == invalid_context) return known;
+  if (status != success) return fail(driver.error("cuPointerGetAttribute", status));
+  const auto ask = [&](void* into, int attribute) {
+    return driver.pointer_attribute(into, attribute, address);
+  };
+  if (const Status answer = ask(&managed, pointer_is_managed); answer != success)
+    return fail(driver.error("cuPointerGetAttribute", answer));
+  known.device = type == memory_device || managed != 0;
+  if (!known.device) return known;
+  for (const Status answer :
+       {ask(&known.ordinal, pointer_device_ordinal), ask(&known.start, pointer_range_start),
+        ask(&known.size, pointer_range_size)})
+    if (answer != success) return fail(driver.error("cuPointerGetAttribute", answer));
+  return known;
+}
+
+}  // namespace
+
+Result<const Gpu*> Gpu::of(const void* memory, std::size_t bytes) {
+  const Driver* driver = Driver::present();
+  if (driver == nullptr || bytes == 0) return nullptr;
+  const Address first = address_of(memory);
+  const auto known = look_up(*driver, first);
+  if (!known) return fail(known.error());
+  if (!known->device) {
+    // Host memory that runs into a GPU's would be read by the CPU.
+    const auto end = look_up(*driver, first + bytes - 1);
+    if (!end) return fail(end.error());
+    if (end->device)
+      return fail(Code::invalid_argument, "the memory is the CPU's in part, and a GPU's in part");
+    return nullptr;
+  }
+  if (bytes > known->size - (first - known->start))
+    return fail(Code::invalid_argument,
+                fmt::format("{} bytes leave the GPU's allocation, which has {} from there", bytes,
+                            known->size - (first - known->start)));
+  return gpu_of(*driver, known->ordinal);
+}
+
+Result<std::unique_ptr<CopyQueue>> Gpu::open_queue() const {
+  return CopyStream::open(*this);
+}
+
+namespace {
+
+class PinnedByCuda final : public Device::Pinned {
+ public:
+  PinnedByCuda(const Gpu& gpu, void* host) : gpu_(gpu), host_(host) {}
+  ~PinnedByCuda() override {
+    const InContext here(gpu_);
+    gpu_.driver().host_unregister(host_);
+  }
+
+ private:
+  const Gpu& gpu_;
+  void* const host_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Device::Pinned>> Gpu::pin(void* host, std::size_t bytes) const {
+  const InContext here(*this);
+  if (here.status() != success) return fail(driver_.error("cuCtxPushCurrent", here.status()));
+  // Portable: pinned for all GPUs of the process at once.
+  const Status status = driver_.host_register(host, bytes, host_register_portable);
+  if (status == host_memory_already_registered) return std::make_unique<Pinned>();
+  if (status != success) return fail(driver_.error("cuMemHostRegister", status));
+  return std::make_unique<PinnedByCuda>(*this, host);
+}
+
+}  // namespace weft::core::cuda

@@ -1,0 +1,59 @@
+// A GPU behind the CUDA driver.
+#pragma once
+
+#include <string>
+
+#include "device/cuda/driver.hpp"
+#include "device/device.hpp"
+
+namespace weft::core::cuda {
+
+/// From any thread; lives until the process ends. Works in the GPU's primary context, which the
+/// runtime API and the frameworks use as well, and leaves the caller's current context as it is.
+class Gpu final : public Device {
+ public:
+  /// Whose memory this is; null if it is no GPU's. Managed memory is a GPU's: the CPU might read
+  /// it, but the driver moves its pages between the two, and what it copies by itself is right.
+  static Result<const Gpu*> of(const void* memory, std::size_t bytes);
+
+  Gpu(const Driver& driver, Ordinal ordinal, Context context, std::string pci)
+      : driver_(driver), ordinal_(ordinal), context_(context), pci_(std::move(pci)) {}
+
+  const Driver& driver() const noexcept { return driver_; }
+  Ordinal ordinal() const noexcept { return ordinal_; }
+  Context context() const noexcept { return context_; }
+
+  MemoryKind kind() const noexcept override { return MemoryKind::device; }
+  const std::string& pci() const noexcept override { return pci_; }
+  bool direct() const noexcept override { return false; }
+  void copy(void*, const void*, std::size_t) const override {}
+  void hash(Xxh3&, const void*, std::size_t) const override {}
+  Result<std::unique_ptr<CopyQueue>> open_queue() const override;
+  Result<std::unique_ptr<Pinned>> pin(void* host, std::size_t bytes) const override;
+
+ private:
+  const Driver& driver_;
+  const Ordinal ordinal_;
+  const Context context_;
+  const std::string pci_;
+};
+
+/// Makes a context current on this thread, and gives the one back that was before.
+class InContext {
+ public:
+  explicit InContext(const Gpu& gpu)
+      : driver_(gpu.driver()), status_(driver_.context_push(gpu.context())) {}
+  ~InContext() {
+    Context own = nullptr;
+    if (status_ == success) driver_.context_pop(&own);
+  }
+  InContext(const InContext&) = delete;
+  InContext& operator=(const InContext&) = delete;
+  Status status() const noexcept { return status_; }
+
+ private:
+  const Driver& driver_;
+  const Status status_;
+};
+
+}  // namespace weft::core::cuda

@@ -1,0 +1,13 @@
+#include "device/cuda/gpu.hpp"
+#include "device/device.hpp"
+
+namespace weft::core {
+
+// Others (ROCm, Neuron) would be asked here, each by a file of its own like cuda/gpu.cpp.
+Result<const Device*> device_of(const void* memory, std::size_t bytes) {
+  return cuda::Gpu::of(memory, bytes).map([](const Device* gpu) {
+    return gpu != nullptr ? gpu : &host_device();
+  });
+}
+
+}  // namespace weft::core

@@ -1,0 +1,92 @@
+// Copies between devices' memory and bounce buffers that are under way, with what follows each.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <utility>
+#include <weft/error.hpp>
+
+#include "device/device.hpp"
+
+namespace weft::core {
+
+/// `Then` is what is to be done after a copy. Used by one thread at a time.
+template <typename Then>
+class Staging {
+ public:
+  /// Before the first copy of that device's. May block.
+  Result<void> serve(const Device& device) {
+    if (lanes_.contains(&device)) return {};
+    auto out = device.open_queue();
+    if (!out) return fail(std::move(out.error()));
+    auto in = device.open_queue();
+    if (!in) return fail(std::move(in.error()));
+    Lanes& lanes = lanes_[&device];
+    lanes.out.queue = std::move(*out);
+    lanes.in.queue = std::move(*in);
+    return {};
+  }
+
+  /// Out of the device's memory, and into it: each one after the other, and beside each other.
+  Result<void> copy_out(const Device& device, void* to, const void* from, std::size_t bytes,
+                        Then then) {
+    return begin(lanes_.at(&device).out, to, from, bytes, std::move(then));
+  }
+  Result<void> copy_in(const Device& device, void* to, const void* from, std::size_t bytes,
+                       Then then) {
+    return begin(lanes_.at(&device).in, to, from, bytes, std::move(then));
+  }
+
+  /// Calls `next(Then&&, const Error*)` for each copy that has ended: with an error where the
+  /// device has failed, and nobody knows whether the copy has ended. Returns how many.
+  template <typename Next>
+  std::size_t progress(Next&& next) {
+    std::size_t ended = 0;
+    if (under_way_ == 0) return ended;
+    for (auto& [device, lanes] : lanes_)
+      ended += progress(lanes.out, next) + progress(lanes.in, next);
+    return ended;
+  }
+  std::size_t under_way() const noexcept { return under_way_; }
+
+ private:
+  struct Lane {
+    std::unique_ptr<CopyQueue> queue;
+    std::deque<std::pair<std::uint64_t, Then>> copies;  // oldest first
+  };
+  struct Lanes {
+    Lane out, in;
+  };
+
+  Result<void> begin(Lane& lane, void* to, const void* from, std::size_t bytes, Then&& then) {
+    auto number = lane.queue->copy(to, from, bytes);
+    if (!number) return fail(std::move(number.error()));
+    lane.copies.emplace_back(*number, std::move(then));
+    ++under_way_;
+    return {};
+  }
+
+  template <typename Next>
+  std::size_t progress(Lane& lane, Next&& next) {
+    if (lane.copies.empty()) return 0;
+    const auto ended = lane.queue->ended();
+    std::size_t count = 0;
+    // What follows may begin other copies, in this lane as well.
+    while (!lane.copies.empty() && (!ended || lane.copies.front().first <= *ended)) {
+      Then then = std::move(lane.copies.front().second);
+      lane.copies.pop_front();
+      --under_way_;
+      ++count;
+      next(std::move(then), ended ? nullptr : &ended.error());
+    }
+    return count;
+  }
+
+  std::map<const Device*, Lanes> lanes_;
+  std::size_t under_way_ = 0;
+};
+
+}  // namespace weft::core
