@@ -222,6 +222,7 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   Result<std::shared_ptr<Path>> path_between(const SegmentState& local, const RemoteState& remote);
   std::vector<std::size_t> choose_rails(const Path& path, std::uint64_t bytes,
                                         Priority priority) const;
+  Result<void> look_at_event(TransferOptions& options) const;
   Result<TransportKind> transport_for(const PreparedState& prepared,
                                       const TransferOptions& options) const;
   Result<void> check_payload(const PeerState& peer, std::size_t bytes) const;

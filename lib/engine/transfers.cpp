@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "base/callback.hpp"
+#include "device/event.hpp"
 #include "engine/engine_state.hpp"
 #include "peer/pairing.hpp"
 
@@ -148,6 +149,15 @@ std::vector<std::size_t> EngineState::choose_rails(const Path& path, std::uint64
   return rails;
 }
 
+/// What has happened already need not be waited for.
+Result<void> EngineState::look_at_event(TransferOptions& options) const {
+  if (options.after_cuda_event == nullptr) return {};
+  const auto happened = cuda_event_happened(options.after_cuda_event);
+  if (!happened) return fail(happened.error());
+  if (*happened) options.after_cuda_event = nullptr;
+  return {};
+}
+
 Result<TransportKind> EngineState::transport_for(const PreparedState& prepared,
                                                  const TransferOptions& options) const {
   const TransportKind asked =
@@ -180,6 +190,7 @@ Result<std::shared_ptr<TransferState>> EngineState::submit(
       submission.bytes += prepared->pieces[pick].length;
     }
   }
+  if (auto waits = look_at_event(options); !waits) return fail(std::move(waits.error()));
   const auto transport = transport_for(*prepared, options);
   if (!transport) return fail(transport.error());
   submission.transport = *transport;
@@ -214,6 +225,10 @@ Result<std::shared_ptr<TransferState>> EngineState::submit(
   transfer->start(rails);
   // Watched before it is offered: a transfer that nobody watches would outlive its deadline.
   rails_[rails.front()]->worker().watch(transfer);
+  if (transfer->awaited_event() != nullptr) {
+    rails_[rails.front()]->worker().park(transfer);
+    return transfer;
+  }
   for (const std::size_t rail : rails) rails_[rail]->worker().offer(*rails_[rail], transfer);
   return transfer;
 }

@@ -12,6 +12,7 @@
 
 #include "base/completion_slot.hpp"
 #include "base/log.hpp"
+#include "device/event.hpp"
 #include "machine.hpp"
 #include "peer/peer_state.hpp"
 
@@ -89,6 +90,22 @@ void Worker::offer(Rail& rail, std::shared_ptr<TransferState> transfer) {
   put([&](Inbox& inbox) { inbox.offers.emplace_back(&rail, std::move(transfer)); });
 }
 
+void Worker::park(std::shared_ptr<TransferState> transfer) {
+  post([this, transfer = std::move(transfer)] { parked_.push_back(transfer); });
+}
+
+std::size_t Worker::look_at_parked() {
+  const std::size_t before = parked_.size();
+  std::erase_if(parked_, [](const auto& transfer) {
+    if (transfer->stopped()) return true;
+    const auto happened = cuda_event_happened(transfer->awaited_event());
+    if (!happened) transfer->end_early(State::failed, happened.error());
+    if (happened && *happened) transfer->begin();
+    return !happened || *happened;
+  });
+  return before - parked_.size();
+}
+
 void Worker::attend(Rail& rail, std::shared_ptr<PeerState> peer) {
   put([&](Inbox& inbox) { inbox.attentions.emplace_back(&rail, std::move(peer)); });
 }
@@ -118,6 +135,7 @@ std::size_t Worker::step() {
   std::size_t done = 0;
   if (inbox_filled_.load(std::memory_order_acquire)) done += empty_inbox();
   for (Rail* rail : rails_) done += progress(*rail);
+  if (!parked_.empty()) done += look_at_parked();
   if (next_deadline_ != never) end_overdue(Clock::now());
   return done;
 }
@@ -235,8 +253,9 @@ void Worker::loop(int numa_node) {
       continue;
     }
     const auto idle = Clock::now() - idle_since;
-    const bool in_flight = served || std::any_of(rails_.begin(), rails_.end(),
-                                                 [](const Rail* rail) { return rail->has_work(); });
+    const bool in_flight = served || !parked_.empty() ||
+                           std::any_of(rails_.begin(), rails_.end(),
+                                       [](const Rail* rail) { return rail->has_work(); });
     if (idle < (in_flight ? std::max<Nanoseconds>(spin_, patience) : spin_)) {
       sched_yield();  // whoever shares the core may be the one waited for
       continue;
@@ -249,6 +268,7 @@ void Worker::loop(int numa_node) {
 Nanoseconds Worker::longest_sleep(Clock::time_point idle_since) const {
   Nanoseconds longest = longest_interval;
   const auto now = Clock::now();
+  if (!parked_.empty()) longest = busy_interval;
   for (Rail* rail : rails_) {
     if (rail->copying()) longest = std::min<Nanoseconds>(longest, busy_interval);
     if (rail->endpoint().wait_fd() >= 0) continue;

@@ -35,6 +35,8 @@ class Worker {
   // From any thread.
   /// Offers a transfer to a rail of this worker's.
   void offer(Rail& rail, std::shared_ptr<TransferState> transfer);
+  /// Keeps a transfer until the event that it waits for has happened, then begins it.
+  void park(std::shared_ptr<TransferState> transfer);
   /// Watches a transfer, from before it is offered: its deadline, and the end of its peer.
   void watch(const std::shared_ptr<TransferState>& transfer);
   /// Ends those whose deadline has passed. The worker does so itself; another thread may in its
@@ -80,6 +82,7 @@ class Worker {
   void wake();
   void loop(int numa_node);
   std::size_t progress(Rail& rail);
+  std::size_t look_at_parked();
   void watch(const std::shared_ptr<TransferState>& transfer, Clock::time_point due);
   std::vector<std::shared_ptr<TransferState>> watched() const;
   void sweep();
@@ -108,7 +111,9 @@ class Worker {
   std::size_t sweep_at_ = 64;
   std::atomic<Clock::rep> next_deadline_{never};
 
-  Inbox taken_;  // of the owning thread
+  // Of the owning thread.
+  Inbox taken_;
+  std::vector<std::shared_ptr<TransferState>> parked_;
 };
 
 }  // namespace weft::core

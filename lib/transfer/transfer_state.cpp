@@ -22,7 +22,16 @@ void TransferState::start(std::vector<std::size_t> rails) {
   lanes_ = rails;
   rails_ = std::move(rails);
   self_ = shared_from_this();
-  if (submission_.bytes == 0) carry_out(next_step(), std::move(lock));
+  const bool waits = awaited_event() != nullptr;
+  if (submission_.bytes == 0 && !waits) carry_out(next_step(), std::move(lock));
+}
+
+void TransferState::begin() {
+  std::unique_lock lock(mutex_);
+  if (ended() || cancel_asked_) return;
+  if (submission_.bytes == 0) return carry_out(next_step(), std::move(lock));
+  lock.unlock();
+  host_.offer_again(shared_from_this());
 }
 
 std::size_t TransferState::take(std::span<Chunk> into, std::uint64_t limit) {

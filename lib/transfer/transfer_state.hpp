@@ -111,6 +111,9 @@ class TransferState : public std::enable_shared_from_this<TransferState> {
   /// Makes the transfer keep itself alive, with the lanes of these rails to carry it. Ends it at
   /// once if it has no bytes.
   void start(std::vector<std::size_t> rails);
+  /// What it waited for has happened: it is offered to its lanes. Only with an event to wait for.
+  void begin();
+  void* awaited_event() const noexcept { return submission_.options.after_cuda_event; }
   /// As given to start().
   const std::vector<std::size_t>& rails() const noexcept { return rails_; }
   /// The rails whose lanes may still carry it.

@@ -132,6 +132,11 @@ struct TransferOptions {
   /// them meanwhile, at either end. `unsupported` at submit() where the local memory can't be
   /// hashed or the peer is of a version that does not check.
   bool verify = false;
+  /// A CUDA event (CUevent or cudaEvent_t) that was recorded before this call: nothing is read or
+  /// written before what it was recorded behind has ended, and nobody has to wait for that. It must
+  /// be neither recorded anew nor destroyed before the transfer has ended. Its failure, and the
+  /// transfer's deadline meanwhile, end the transfer. Null: at once.
+  void* after_cuda_event = nullptr;
 };
 
 /// What a transfer did so far, or in all once it has ended.

@@ -595,6 +595,10 @@ typedef struct weft_transfer_options {
   /// Compare the bytes at both ends, by their XXH3, before the end and before the signal goes out;
   /// if they differ the transfer fails as WEFT_CORRUPT. Nobody may change them meanwhile.
   bool verify;
+  /// A CUDA event (CUevent or cudaEvent_t) that was recorded before this call: nothing is read or
+  /// written before what it was recorded behind has ended. It must be neither recorded anew nor
+  /// destroyed before the transfer has ended. NULL: at once.
+  void* after_cuda_event;
 } weft_transfer_options;
 
 /// Checks ranges and rights once and copies the list, to be submitted any number of times, whole or

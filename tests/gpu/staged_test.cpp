@@ -1,0 +1,465 @@
+// Memory of GPUs that no NIC reaches: every byte through pinned buffers, whatever the GPU's streams
+// do. Both engines are in this process; memory of a GPU can't be touched by the CPU (cuda_sim).
+#include <algorithm>
+#include <cstring>
+#include <optional>
+
+#include "cuda_sim.hpp"
+#include "engines.hpp"
+
+namespace weft::test {
+namespace {
+
+using cuda_sim::Direction;
+using cuda_sim::Phase;
+using cuda_sim::Record;
+
+constexpr std::size_t chunk = 64 << 10;
+constexpr std::size_t credits = 4;
+
+Config gpu_config(const std::string& provider) {
+  Config config = config_for(provider, 1);
+  config.relay_buffer_bytes = chunk;
+  config.relay_buffers = credits;
+  return config;
+}
+
+/// A side's memory: a GPU's, or the CPU's (no ordinal).
+class Store {
+ public:
+  Store(std::optional<int> gpu, std::size_t bytes) : bytes_(bytes) {
+    if (gpu)
+      device_.emplace(*gpu, bytes);
+    else
+      host_.resize(bytes);
+  }
+  Memory memory() {
+    return Memory::adopt(address(), bytes_);
+  }
+  void* address() { return device_ ? device_->data() : static_cast<void*>(host_.data()); }
+  void put(Bytes bytes) {
+    if (device_)
+      device_->write(bytes);
+    else
+      std::copy(bytes.begin(), bytes.end(), host_.begin());
+  }
+  Blob bytes() const { return device_ ? device_->read() : host_; }
+
+ private:
+  std::size_t bytes_;
+  Blob host_;
+  std::optional<cuda_sim::DeviceMemory> device_;
+};
+
+/// Where the two sides' memory is.
+struct Sides {
+  const char* name;
+  std::optional<int> local, remote;
+};
+constexpr Sides all_sides[] = {{"gpu_to_gpu", 0, 1},
+                               {"same_gpu", 0, 0},
+                               {"gpu_to_host", 0, std::nullopt},
+                               {"host_to_gpu", std::nullopt, 1}};
+
+/// Two engines with a segment each, of which the one is granted to the other.
+struct Field {
+  Field(const std::string& provider, const Sides& sides, std::size_t bytes)
+      : here(sides.local, bytes),
+        there(sides.remote, bytes),
+        pair(couple(gpu_config(provider))),
+        local(must(pair.a.add(here.memory()))),
+        remote(must(pair.b.add(there.memory()))),
+        grant(must(remote.grant({}, Rights::read_write))),
+        imported(must(pair.a.import(grant.blob()))) {
+    here.put(pattern(bytes, 1));
+    there.put(pattern(bytes, 2));
+  }
+  Transfer start(weft::Direction direction, std::span<const Pair> pairs,
+                 const TransferOptions& options = {}) {
+    return direction == weft::Direction::write
+               ? must(pair.a.write(local, imported, pairs, options))
+               : must(pair.a.read(local, imported, pairs, options));
+  }
+  /// Moves the pieces, and compares both memories in and around them.
+  void expect_moved(weft::Direction direction, std::span<const Pair> pairs) {
+    const Blob mine = here.bytes(), theirs = there.bytes();
+    Transfer transfer = start(direction, pairs);
+    ASSERT_TRUE(succeeds(transfer.wait_quiescent(soon())));
+    const bool write = direction == weft::Direction::write;
+    const Blob expected = write ? expected_after(theirs, mine, direction, pairs)
+                                : expected_after(mine, theirs, direction, pairs);
+    EXPECT_TRUE(same_bytes(there.bytes(), write ? expected : theirs));
+    EXPECT_TRUE(same_bytes(here.bytes(), write ? mine : expected));
+  }
+
+  Store here, there;  // outlive the engines
+  Couple pair;
+  Segment local, remote;
+  Grant grant;
+  Remote imported;
+};
+
+/// Lets all streams run again, whatever became of the test.
+struct Released {
+  ~Released() {
+    cuda_sim::weft_cuda_sim_release_all();
+    cuda_sim::weft_cuda_sim_delay(0, 0);
+  }
+};
+
+std::vector<Record> records() {
+  std::vector<Record> all(cuda_sim::weft_cuda_sim_log(nullptr, 0));
+  all.resize(std::min(all.size(), cuda_sim::weft_cuda_sim_log(all.data(), all.size())));
+  return all;
+}
+
+std::size_t copies(Direction direction, Phase phase) {
+  const auto all = records();
+  return static_cast<std::size_t>(std::count_if(all.begin(), all.end(), [&](const Record& each) {
+    return each.operation == cuda_sim::Operation::copy && each.direction == direction &&
+           each.phase == phase;
+  }));
+}
+
+/// The stream over which copies went that way.
+cuda_sim::Stream stream_of(Direction direction) {
+  for (const Record& each : records())
+    if (each.direction == direction && each.stream != nullptr) return each.stream;
+  return nullptr;
+}
+
+cuda_sim::Counters counters() {
+  cuda_sim::Counters now{};
+  cuda_sim::weft_cuda_sim_counters(&now);
+  return now;
+}
+
+class Staged : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override { cuda_sim::weft_cuda_sim_clear(); }
+  const Released released;
+};
+
+std::vector<Pair> whole(std::size_t bytes) { return {{0, 0, bytes}}; }
+
+TEST_P(Staged, EveryByteArrivesAndNoOther) {
+  for (const Sides& sides : all_sides) {
+    SCOPED_TRACE(sides.name);
+    constexpr std::size_t bytes = 40 * chunk + 13;
+    Field field(GetParam(), sides, bytes);
+    const std::vector<std::vector<Pair>> shapes = {
+        {{0, 0, 1}},
+        {{bytes - 1, 0, 1}},
+        {{3, 5, chunk - 1}},
+        {{0, 7, chunk + 1}},
+        whole(bytes),
+        {{0, 9 * chunk, 100}, {8 * chunk, 11, 3 * chunk}, {300, 30 * chunk, chunk}}};
+    for (const auto direction : {weft::Direction::write, weft::Direction::read})
+      for (const auto& pairs : shapes) field.expect_moved(direction, pairs);
+  }
+}
+
+TEST_P(Staged, WithStreamsThatRunLate) {
+  constexpr std::size_t bytes = 24 * chunk;
+  for (const std::uint64_t seed : {1U, 2U, 3U}) {
+    Field field(GetParam(), all_sides[0], bytes);
+    cuda_sim::weft_cuda_sim_delay(seed, 300);
+    std::vector<Pair> backwards;
+    for (std::size_t i = 0; i < 24; ++i) backwards.push_back({i * chunk, (23 - i) * chunk, chunk});
+    field.expect_moved(weft::Direction::write, backwards);
+    field.expect_moved(weft::Direction::read, backwards);
+  }
+}
+
+TEST_P(Staged, IsReportedAndOneSidedIsRefused) {
+  Field field(GetParam(), all_sides[0], chunk);
+  Transfer transfer = field.start(weft::Direction::write, whole(chunk));
+  must(transfer.wait(soon()));
+  EXPECT_EQ(transfer.report().transport, TransportKind::relay);
+  EXPECT_THAT(transfer.report().fallback, testing::HasSubstr("GPU memory that no NIC reaches"));
+  EXPECT_EQ(field.local.place().kind, MemoryKind::device);
+  EXPECT_EQ(field.local.data(), nullptr);
+  TransferOptions options;
+  options.transport = TransportKind::one_sided;
+  const auto refused = field.pair.a.write(field.local, field.imported, whole(chunk), options);
+  ASSERT_TRUE(fails_with(refused, Code::unsupported));
+  EXPECT_THAT(refused.error().message(), testing::HasSubstr("the local memory is a GPU's"));
+  options.transport = TransportKind::automatic;
+  options.verify = true;
+  EXPECT_TRUE(fails_with(field.pair.a.write(field.local, field.imported, whole(chunk), options),
+                         Code::unsupported));
+}
+
+TEST_P(Staged, AllCopiesAreOfPinnedMemoryAndCounted) {
+  constexpr std::size_t bytes = 10 * chunk;
+  Field field(GetParam(), all_sides[0], bytes);
+  cuda_sim::weft_cuda_sim_clear();
+  for (int i = 0; i < 3; ++i)
+    must(field.start(weft::Direction::write, whole(bytes)).wait(soon()));
+  const auto counted = counters();
+  EXPECT_EQ(counted.pageable_copies, 0U);
+  EXPECT_EQ(counted.bytes[static_cast<int>(Direction::device_to_host)], 3 * bytes);
+  EXPECT_EQ(counted.bytes[static_cast<int>(Direction::host_to_device)], 3 * bytes);
+}
+
+TEST_P(Staged, LeavesTheCallersContextAlone) {
+  cuda_sim::Context own = nullptr, found = nullptr;
+  ASSERT_EQ(cuda_sim::cuCtxCreate_v2(&own, 0, 0), cuda_sim::success);
+  {
+    Field field(GetParam(), all_sides[0], chunk);
+    const std::size_t depth = cuda_sim::weft_cuda_sim_stack_depth();
+    field.expect_moved(weft::Direction::write, whole(chunk));
+    EXPECT_EQ(cuda_sim::weft_cuda_sim_stack_depth(), depth);
+    ASSERT_EQ(cuda_sim::cuCtxGetCurrent(&found), cuda_sim::success);
+    EXPECT_EQ(found, own);
+  }
+  EXPECT_EQ(cuda_sim::cuCtxDestroy_v2(own), cuda_sim::success);
+}
+
+/// Copies go on while earlier chunks are on the wire; and a receiver that takes nothing is not
+/// overrun: there are as many chunks under way as there are credits.
+TEST_P(Staged, CopiesOverlapWithTheWireWithinTheCredits) {
+  constexpr std::size_t bytes = 16 * chunk;
+  Field field(GetParam(), all_sides[0], bytes);
+  field.expect_moved(weft::Direction::write, whole(chunk));
+  const auto into_remote = stream_of(Direction::host_to_device);
+  ASSERT_NE(into_remote, nullptr);
+  cuda_sim::weft_cuda_sim_clear();
+  cuda_sim::weft_cuda_sim_hold(into_remote);
+  Transfer transfer = field.start(weft::Direction::write, whole(bytes));
+  // The receiver's copies are queued, and none of them ends: no chunk is acknowledged.
+  ASSERT_TRUE(cuda_sim::weft_cuda_sim_await(Phase::queued, 2 * credits, 60'000));
+  EXPECT_EQ(copies(Direction::device_to_host, Phase::ended), credits);
+  EXPECT_EQ(copies(Direction::host_to_device, Phase::queued), credits);
+  EXPECT_EQ(copies(Direction::host_to_device, Phase::ended), 0U);
+  EXPECT_EQ(transfer.state(), State::active);
+  cuda_sim::weft_cuda_sim_step(into_remote, 1);
+  // One credit comes back: one more chunk.
+  ASSERT_TRUE(cuda_sim::weft_cuda_sim_await(Phase::queued, 2 * credits + 2, 60'000));
+  EXPECT_EQ(copies(Direction::device_to_host, Phase::ended), credits + 1);
+  cuda_sim::weft_cuda_sim_release(into_remote);
+  ASSERT_TRUE(succeeds(transfer.wait_quiescent(soon())));
+  EXPECT_TRUE(same_bytes(field.there.bytes(), field.here.bytes()));
+}
+
+TEST_P(Staged, AFailedCopyFailsTheTransferWithTheDriversWords) {
+  for (const bool at_target : {false, true}) {
+    SCOPED_TRACE(at_target);
+    Field field(GetParam(), at_target ? all_sides[3] : all_sides[2], 4 * chunk);
+    cuda_sim::weft_cuda_sim_fail("cuMemcpyAsync", 2, cuda_sim::invalid_value);
+    Transfer transfer = field.start(weft::Direction::write, whole(4 * chunk));
+    const auto ended = transfer.wait_quiescent(soon());
+    ASSERT_TRUE(fails_with(ended, Code::unavailable));
+    EXPECT_THAT(ended.error().to_string(),
+                testing::HasSubstr(at_target ? "the peer refused" : "cuMemcpyAsync failed"));
+    field.expect_moved(weft::Direction::write, whole(4 * chunk));  // it was but one
+  }
+}
+
+TEST_P(Staged, RevokedMemoryIsFreeOnceTheGpuHasEndedItsCopies) {
+  Field field(GetParam(), all_sides[0], 4 * chunk);
+  field.expect_moved(weft::Direction::write, whole(chunk));
+  const auto into_remote = stream_of(Direction::host_to_device);
+  cuda_sim::weft_cuda_sim_clear();
+  cuda_sim::weft_cuda_sim_hold(into_remote);
+  Transfer transfer = field.start(weft::Direction::write, whole(4 * chunk));
+  ASSERT_TRUE(cuda_sim::weft_cuda_sim_await(Phase::queued, 5, 60'000));
+  EXPECT_EQ(must(field.grant.revoke(Deadline::in(100ms))), Revoked::quarantined);
+  EXPECT_TRUE(fails_with(field.remote.release(Deadline::in(100ms)), Code::quarantined));
+  cuda_sim::weft_cuda_sim_release(into_remote);
+  EXPECT_EQ(must(field.grant.revoke(soon())), Revoked::quiescent);
+  const Blob reused = pattern(4 * chunk, 77);
+  field.there.put(reused);
+  EXPECT_FALSE(transfer.wait_quiescent(soon()));
+  EXPECT_TRUE(same_bytes(field.there.bytes(), reused));
+  EXPECT_TRUE(succeeds(field.remote.release(soon())));
+}
+
+TEST_P(Staged, WhatIsReadIsStaleIfTheGrantEndedDuringTheCopy) {
+  Field field(GetParam(), all_sides[0], chunk);
+  field.expect_moved(weft::Direction::read, whole(chunk));
+  const auto out_of_remote = stream_of(Direction::device_to_host);
+  const Blob before = field.here.bytes();
+  cuda_sim::weft_cuda_sim_clear();
+  cuda_sim::weft_cuda_sim_hold(out_of_remote);
+  Transfer transfer = field.start(weft::Direction::read, whole(chunk));
+  ASSERT_TRUE(cuda_sim::weft_cuda_sim_await(Phase::queued, 1, 60'000));
+  EXPECT_EQ(must(field.grant.revoke(Deadline::in(100ms))), Revoked::quarantined);
+  cuda_sim::weft_cuda_sim_release(out_of_remote);
+  EXPECT_TRUE(fails_with(transfer.wait_quiescent(soon()), Code::stale));
+  EXPECT_EQ(must(field.grant.revoke(soon())), Revoked::quiescent);
+  EXPECT_TRUE(same_bytes(field.here.bytes(), before));
+}
+
+TEST_P(Staged, AnOverdueTransferIsQuiescentOnceItsCopiesHaveEnded) {
+  for (const auto direction : {weft::Direction::write, weft::Direction::read}) {
+    Field field(GetParam(), all_sides[2], chunk);
+    cuda_sim::weft_cuda_sim_clear();
+    field.expect_moved(direction, whole(chunk));
+    const bool write = direction == weft::Direction::write;
+    const auto stream =
+        stream_of(write ? Direction::device_to_host : Direction::host_to_device);
+    cuda_sim::weft_cuda_sim_clear();
+    cuda_sim::weft_cuda_sim_hold(stream);
+    TransferOptions options;
+    options.deadline = Deadline::in(200ms);
+    const Blob before = field.there.bytes();
+    Transfer transfer = field.start(direction, whole(chunk), options);
+    ASSERT_TRUE(cuda_sim::weft_cuda_sim_await(Phase::queued, 1, 60'000));
+    EXPECT_TRUE(fails_with(transfer.wait(soon()), Code::timed_out));
+    EXPECT_FALSE(transfer.quiescent());
+    EXPECT_TRUE(fails_with(field.local.release(Deadline::in(50ms)), Code::quarantined));
+    cuda_sim::weft_cuda_sim_release(stream);
+    EXPECT_TRUE(fails_with(transfer.wait_quiescent(soon()), Code::timed_out));
+    EXPECT_TRUE(transfer.quiescent());
+    EXPECT_TRUE(succeeds(field.local.release(soon())));
+    EXPECT_TRUE(same_bytes(field.there.bytes(), before)) << "it was sent after its end";
+  }
+}
+
+TEST_P(Staged, APeerThatDiesWhileTheGpuCopiesEndsTheTransferAfterTheCopy) {
+  Field field(GetParam(), all_sides[2], chunk);
+  field.expect_moved(weft::Direction::write, whole(chunk));
+  const auto out = stream_of(Direction::device_to_host);
+  cuda_sim::weft_cuda_sim_clear();
+  cuda_sim::weft_cuda_sim_hold(out);
+  Transfer transfer = field.start(weft::Direction::write, whole(chunk));
+  ASSERT_TRUE(cuda_sim::weft_cuda_sim_await(Phase::queued, 1, 60'000));
+  must(field.pair.b.close(soon()));
+  EXPECT_TRUE(fails_with(transfer.wait(soon()), Code::peer_down));
+  EXPECT_FALSE(transfer.quiescent());
+  cuda_sim::weft_cuda_sim_release(out);
+  EXPECT_TRUE(fails_with(transfer.wait_quiescent(soon()), Code::peer_down));
+}
+
+TEST_P(Staged, ClosingWaitsForNoGpuThatHangs) {
+  Field field(GetParam(), all_sides[2], chunk);
+  field.expect_moved(weft::Direction::write, whole(chunk));
+  const auto out = stream_of(Direction::device_to_host);
+  cuda_sim::weft_cuda_sim_clear();
+  cuda_sim::weft_cuda_sim_hold(out);
+  Transfer transfer = field.start(weft::Direction::write, whole(chunk));
+  ASSERT_TRUE(cuda_sim::weft_cuda_sim_await(Phase::queued, 1, 60'000));
+  std::ignore = field.pair.a.close(Deadline::in(5s));
+  EXPECT_NE(transfer.state(), State::active);
+  EXPECT_FALSE(transfer.quiescent());
+  cuda_sim::weft_cuda_sim_release(out);  // the GPU writes to what was kept
+  ASSERT_TRUE(cuda_sim::weft_cuda_sim_await(Phase::ended, 1, 60'000));
+}
+
+/// A stream of the application's with work on it that has not ended, and an event behind.
+class Late {
+ public:
+  Late() : memory_(0, 8) {
+    EXPECT_EQ(cuda_sim::cuStreamCreate(&stream_, cuda_sim::stream_non_blocking), 0);
+    EXPECT_EQ(cuda_sim::cuEventCreate(&event_, cuda_sim::event_disable_timing), 0);
+    cuda_sim::weft_cuda_sim_hold(stream_);
+  }
+  /// Work that fills the memory of a store, then the event.
+  void fill(void* target, const Blob& bytes) {
+    EXPECT_EQ(cuda_sim::cuMemcpyHtoDAsync_v2(reinterpret_cast<cuda_sim::Address>(target),
+                                             bytes.data(), bytes.size(), stream_),
+              0);
+    EXPECT_EQ(cuda_sim::cuEventRecord(event_, stream_), 0);
+  }
+  ~Late() {
+    cuda_sim::weft_cuda_sim_release(stream_);
+    cuda_sim::cuStreamSynchronize(stream_);
+    cuda_sim::cuEventDestroy_v2(event_);
+    cuda_sim::cuStreamDestroy_v2(stream_);
+  }
+  void release() { cuda_sim::weft_cuda_sim_release(stream_); }
+  void* event() const { return event_; }
+
+ private:
+  cuda_sim::DeviceMemory memory_;
+  cuda_sim::Stream stream_ = nullptr;
+  cuda_sim::Event event_ = nullptr;
+};
+
+TEST_P(Staged, ATransferWaitsForTheEventBehindTheKernelsThatFillItsMemory) {
+  Field field(GetParam(), all_sides[0], 4 * chunk);
+  field.expect_moved(weft::Direction::write, whole(chunk));
+  const cuda_sim::InPrimary here(0);
+  const Blob computed = pattern(4 * chunk, 5);
+  Late late;
+  late.fill(field.here.address(), computed);
+  cuda_sim::weft_cuda_sim_clear();
+  TransferOptions after;
+  after.after_cuda_event = late.event();
+  after.signal = Signal{9};
+  Transfer waits = field.start(weft::Direction::write, whole(4 * chunk), after);
+  Transfer empty = field.start(weft::Direction::write, {}, after);
+  // Others are not held up by it.
+  must(field.start(weft::Direction::read, std::vector<Pair>{}).wait(soon()));
+  EXPECT_EQ(waits.state(), State::active);
+  EXPECT_EQ(empty.state(), State::active);
+  EXPECT_EQ(copies(Direction::device_to_host, Phase::queued), 0U);
+  late.release();
+  ASSERT_TRUE(succeeds(waits.wait_quiescent(soon())));
+  ASSERT_TRUE(succeeds(empty.wait_quiescent(soon())));
+  EXPECT_TRUE(succeeds(must(field.pair.b.expect(field.pair.to_a, 9, 2)).wait(soon())));
+  EXPECT_TRUE(same_bytes(field.there.bytes(), computed));
+}
+
+TEST_P(Staged, AnEventThatDoesNotComeEndsWithTheDeadlineOrACancel) {
+  Field field(GetParam(), all_sides[0], chunk);
+  const cuda_sim::InPrimary here(0);
+  const Blob before = field.there.bytes();
+  Late late;
+  late.fill(field.here.address(), pattern(chunk, 5));
+  TransferOptions after;
+  after.after_cuda_event = late.event();
+  after.deadline = Deadline::in(100ms);
+  Transfer overdue = field.start(weft::Direction::write, whole(chunk), after);
+  EXPECT_TRUE(fails_with(overdue.wait_quiescent(soon()), Code::timed_out));
+  after.deadline = soon();
+  Transfer unwanted = field.start(weft::Direction::write, whole(chunk), after);
+  unwanted.cancel();
+  EXPECT_TRUE(fails_with(unwanted.wait_quiescent(soon()), Code::cancelled));
+  EXPECT_TRUE(succeeds(field.local.release(soon())));
+  late.release();
+  EXPECT_TRUE(same_bytes(field.there.bytes(), before));
+}
+
+TEST_P(Staged, LeavesNothingOfTheGpusBehind) {
+  { const Field first(GetParam(), all_sides[0], chunk); }  // the GPUs' contexts stay
+  const auto streams = cuda_sim::weft_cuda_sim_streams();
+  const auto events = cuda_sim::weft_cuda_sim_events();
+  const auto regions = cuda_sim::weft_cuda_sim_regions();
+  for (int i = 0; i < 3; ++i) {
+    Field field(GetParam(), all_sides[0], 8 * chunk);
+    field.expect_moved(weft::Direction::write, whole(8 * chunk));
+  }
+  EXPECT_EQ(cuda_sim::weft_cuda_sim_streams(), streams);
+  EXPECT_EQ(cuda_sim::weft_cuda_sim_events(), events);
+  EXPECT_EQ(cuda_sim::weft_cuda_sim_regions(), regions);
+}
+
+TEST_P(Staged, WhatIsNotOneAllocationIsRefused) {
+  Engine engine = must(Engine::open(gpu_config(GetParam())));
+  cuda_sim::DeviceMemory memory(0, chunk);
+  auto* start = static_cast<std::byte*>(memory.data());
+  EXPECT_TRUE(succeeds(engine.add(Memory::adopt(start + 100, chunk - 100))));
+  const auto beyond = engine.add(Memory::adopt(start, 64 * chunk));
+  ASSERT_TRUE(fails_with(beyond, Code::invalid_argument));
+  EXPECT_THAT(beyond.error().message(), testing::HasSubstr("leave the GPU's allocation"));
+}
+
+TEST_P(Staged, AFaultOfTheDriversIsTold) {
+  cuda_sim::DeviceMemory memory(0, chunk);
+  for (const char* name : {"cuStreamCreate", "cuMemHostRegister", "cuCtxPushCurrent"}) {
+    Couple pair = couple(gpu_config(GetParam()));  // with buffers to pin
+    cuda_sim::weft_cuda_sim_fail(name, 1, cuda_sim::out_of_memory);
+    const auto added = pair.a.add(Memory::adopt(memory.data(), chunk));
+    ASSERT_TRUE(fails_with(added, Code::out_of_memory)) << name;
+    EXPECT_THAT(added.error().message(), testing::HasSubstr(name));
+    EXPECT_TRUE(succeeds(pair.a.add(Memory::adopt(memory.data(), chunk))));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Staged, testing::ValuesIn(all_providers()),
+                         [](const auto& info) { return name_of(info.param); });
+
+}  // namespace
+}  // namespace weft::test
