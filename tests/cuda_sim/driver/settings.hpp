@@ -1,0 +1,24 @@
+// What the environment says about the simulated machine; README.md has the table.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace weft::cuda_sim {
+
+struct Settings {
+  std::vector<std::string> pci;  // one for each GPU
+  std::size_t memory;            // bytes of each GPU
+  bool dmabuf, gpudirect, ipc, peer;
+  std::uint64_t delay_seed;
+  unsigned delay_microseconds;
+  std::string failures;  // "cuMemAlloc:1:2,copy:3:700"
+
+  static Settings from_environment();
+};
+
+std::vector<std::string> split(const std::string& text, char separator);
+
+}  // namespace weft::cuda_sim
