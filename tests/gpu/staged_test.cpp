@@ -1,8 +1,10 @@
 // Memory of GPUs that no NIC reaches: every byte through pinned buffers, whatever the GPU's streams
 // do. Both engines are in this process; memory of a GPU can't be touched by the CPU (cuda_sim).
+#include <gmock/gmock.h>
+
 #include <algorithm>
-#include <cstring>
 #include <optional>
+#include <set>
 
 #include "cuda_sim.hpp"
 #include "engines.hpp"
@@ -24,29 +26,51 @@ Config gpu_config(const std::string& provider) {
   return config;
 }
 
+/// A GPU's primary context goes with its last user, and all of its memory with it.
+void keep_primary(int gpu) {
+  static std::set<int> kept;
+  cuda_sim::Context context = nullptr;
+  if (!kept.insert(gpu).second) return;
+  cuda_sim::check(cuda_sim::cuInit(0));
+  cuda_sim::check(cuda_sim::cuDevicePrimaryCtxRetain(&context, gpu));
+}
+
 /// A side's memory: a GPU's, or the CPU's (no ordinal).
 class Store {
  public:
-  Store(std::optional<int> gpu, std::size_t bytes) : bytes_(bytes) {
-    if (gpu)
-      device_.emplace(*gpu, bytes);
-    else
+  Store(std::optional<int> gpu, std::size_t bytes) : gpu_(gpu), bytes_(bytes) {
+    if (gpu_) {
+      keep_primary(*gpu_);
+      const cuda_sim::CurrentContext here(*gpu_);
+      device_.emplace(bytes);
+    } else {
       host_.resize(bytes);
+    }
   }
-  Memory memory() {
-    return Memory::adopt(address(), bytes_);
+  ~Store() {
+    if (!gpu_) return;
+    const cuda_sim::CurrentContext here(*gpu_);
+    device_.reset();
   }
-  void* address() { return device_ ? device_->data() : static_cast<void*>(host_.data()); }
+  void* address() { return device_ ? device_->pointer() : host_.data(); }
+  Memory memory() { return Memory::adopt(address(), bytes_); }
   void put(Bytes bytes) {
-    if (device_)
-      device_->write(bytes);
-    else
+    if (!gpu_) {
       std::copy(bytes.begin(), bytes.end(), host_.begin());
+      return;
+    }
+    const cuda_sim::CurrentContext here(*gpu_);
+    device_->write(bytes);
   }
-  Blob bytes() const { return device_ ? device_->read() : host_; }
+  Blob bytes() const {
+    if (!gpu_) return host_;
+    const cuda_sim::CurrentContext here(*gpu_);
+    return device_->read();
+  }
 
  private:
-  std::size_t bytes_;
+  const std::optional<int> gpu_;
+  const std::size_t bytes_;
   Blob host_;
   std::optional<cuda_sim::DeviceMemory> device_;
 };
@@ -76,9 +100,8 @@ struct Field {
   }
   Transfer start(weft::Direction direction, std::span<const Pair> pairs,
                  const TransferOptions& options = {}) {
-    return direction == weft::Direction::write
-               ? must(pair.a.write(local, imported, pairs, options))
-               : must(pair.a.read(local, imported, pairs, options));
+    return direction == weft::Direction::write ? must(pair.a.write(local, imported, pairs, options))
+                                               : must(pair.a.read(local, imported, pairs, options));
   }
   /// Moves the pieces, and compares both memories in and around them.
   void expect_moved(weft::Direction direction, std::span<const Pair> pairs) {
@@ -99,22 +122,33 @@ struct Field {
   Remote imported;
 };
 
-/// Lets all streams run again, whatever became of the test.
-struct Released {
-  ~Released() {
-    cuda_sim::weft_cuda_sim_release_all();
-    cuda_sim::weft_cuda_sim_delay(0, 0);
+/// Nothing of the stream's runs until it is released, or the test is over: memory is freed once its
+/// GPU's streams have run.
+class Held {
+ public:
+  explicit Held(cuda_sim::Stream stream) : stream_(stream) {
+    cuda_sim::weft_cuda_sim_hold(stream_);
   }
+  ~Held() { release(); }
+  void release() { cuda_sim::weft_cuda_sim_release(stream_); }
+  /// Lets one copy end, with the event behind it.
+  void step() { cuda_sim::weft_cuda_sim_step(stream_, 2); }
+
+ private:
+  const cuda_sim::Stream stream_;
 };
 
-std::vector<Record> records() {
-  std::vector<Record> all(cuda_sim::weft_cuda_sim_log(nullptr, 0));
-  all.resize(std::min(all.size(), cuda_sim::weft_cuda_sim_log(all.data(), all.size())));
-  return all;
-}
+/// The same for all streams, those that are destroyed meanwhile as well.
+class HeldAll {
+ public:
+  HeldAll() { cuda_sim::weft_cuda_sim_hold_all(); }
+  ~HeldAll() { release(); }
+  void release() { cuda_sim::weft_cuda_sim_release_all(); }
+};
 
+/// How many of the copies that way have come so far.
 std::size_t copies(Direction direction, Phase phase) {
-  const auto all = records();
+  const auto all = cuda_sim::records();
   return static_cast<std::size_t>(std::count_if(all.begin(), all.end(), [&](const Record& each) {
     return each.operation == cuda_sim::Operation::copy && each.direction == direction &&
            each.phase == phase;
@@ -123,24 +157,20 @@ std::size_t copies(Direction direction, Phase phase) {
 
 /// The stream over which copies went that way.
 cuda_sim::Stream stream_of(Direction direction) {
-  for (const Record& each : records())
+  for (const Record& each : cuda_sim::records())
     if (each.direction == direction && each.stream != nullptr) return each.stream;
   return nullptr;
-}
-
-cuda_sim::Counters counters() {
-  cuda_sim::Counters now{};
-  cuda_sim::weft_cuda_sim_counters(&now);
-  return now;
 }
 
 class Staged : public testing::TestWithParam<std::string> {
  protected:
   void SetUp() override { cuda_sim::weft_cuda_sim_clear(); }
-  const Released released;
+  void TearDown() override { cuda_sim::weft_cuda_sim_delay(0, 0); }
 };
 
-std::vector<Pair> whole(std::size_t bytes) { return {{0, 0, bytes}}; }
+std::vector<Pair> whole(std::size_t bytes) {
+  return {{0, 0, bytes}};
+}
 
 TEST_P(Staged, EveryByteArrivesAndNoOther) {
   for (const Sides& sides : all_sides) {
@@ -194,9 +224,8 @@ TEST_P(Staged, AllCopiesAreOfPinnedMemoryAndCounted) {
   constexpr std::size_t bytes = 10 * chunk;
   Field field(GetParam(), all_sides[0], bytes);
   cuda_sim::weft_cuda_sim_clear();
-  for (int i = 0; i < 3; ++i)
-    must(field.start(weft::Direction::write, whole(bytes)).wait(soon()));
-  const auto counted = counters();
+  for (int i = 0; i < 3; ++i) must(field.start(weft::Direction::write, whole(bytes)).wait(soon()));
+  const auto counted = cuda_sim::counters();
   EXPECT_EQ(counted.pageable_copies, 0U);
   EXPECT_EQ(counted.bytes[static_cast<int>(Direction::device_to_host)], 3 * bytes);
   EXPECT_EQ(counted.bytes[static_cast<int>(Direction::host_to_device)], 3 * bytes);
@@ -204,13 +233,14 @@ TEST_P(Staged, AllCopiesAreOfPinnedMemoryAndCounted) {
 
 TEST_P(Staged, LeavesTheCallersContextAlone) {
   cuda_sim::Context own = nullptr, found = nullptr;
-  ASSERT_EQ(cuda_sim::cuCtxCreate_v2(&own, 0, 0), cuda_sim::success);
+  cuda_sim::check(cuda_sim::cuInit(0));
+  cuda_sim::check(cuda_sim::cuCtxCreate_v2(&own, 0, 0));
   {
     Field field(GetParam(), all_sides[0], chunk);
     const std::size_t depth = cuda_sim::weft_cuda_sim_stack_depth();
     field.expect_moved(weft::Direction::write, whole(chunk));
     EXPECT_EQ(cuda_sim::weft_cuda_sim_stack_depth(), depth);
-    ASSERT_EQ(cuda_sim::cuCtxGetCurrent(&found), cuda_sim::success);
+    cuda_sim::check(cuda_sim::cuCtxGetCurrent(&found));
     EXPECT_EQ(found, own);
   }
   EXPECT_EQ(cuda_sim::cuCtxDestroy_v2(own), cuda_sim::success);
@@ -225,7 +255,7 @@ TEST_P(Staged, CopiesOverlapWithTheWireWithinTheCredits) {
   const auto into_remote = stream_of(Direction::host_to_device);
   ASSERT_NE(into_remote, nullptr);
   cuda_sim::weft_cuda_sim_clear();
-  cuda_sim::weft_cuda_sim_hold(into_remote);
+  Held held(into_remote);
   Transfer transfer = field.start(weft::Direction::write, whole(bytes));
   // The receiver's copies are queued, and none of them ends: no chunk is acknowledged.
   ASSERT_TRUE(cuda_sim::weft_cuda_sim_await(Phase::queued, 2 * credits, 60'000));
@@ -233,11 +263,11 @@ TEST_P(Staged, CopiesOverlapWithTheWireWithinTheCredits) {
   EXPECT_EQ(copies(Direction::host_to_device, Phase::queued), credits);
   EXPECT_EQ(copies(Direction::host_to_device, Phase::ended), 0U);
   EXPECT_EQ(transfer.state(), State::active);
-  cuda_sim::weft_cuda_sim_step(into_remote, 1);
+  held.step();
   // One credit comes back: one more chunk.
   ASSERT_TRUE(cuda_sim::weft_cuda_sim_await(Phase::queued, 2 * credits + 2, 60'000));
   EXPECT_EQ(copies(Direction::device_to_host, Phase::ended), credits + 1);
-  cuda_sim::weft_cuda_sim_release(into_remote);
+  held.release();
   ASSERT_TRUE(succeeds(transfer.wait_quiescent(soon())));
   EXPECT_TRUE(same_bytes(field.there.bytes(), field.here.bytes()));
 }
@@ -261,12 +291,12 @@ TEST_P(Staged, RevokedMemoryIsFreeOnceTheGpuHasEndedItsCopies) {
   field.expect_moved(weft::Direction::write, whole(chunk));
   const auto into_remote = stream_of(Direction::host_to_device);
   cuda_sim::weft_cuda_sim_clear();
-  cuda_sim::weft_cuda_sim_hold(into_remote);
+  Held held(into_remote);
   Transfer transfer = field.start(weft::Direction::write, whole(4 * chunk));
   ASSERT_TRUE(cuda_sim::weft_cuda_sim_await(Phase::queued, 5, 60'000));
   EXPECT_EQ(must(field.grant.revoke(Deadline::in(100ms))), Revoked::quarantined);
   EXPECT_TRUE(fails_with(field.remote.release(Deadline::in(100ms)), Code::quarantined));
-  cuda_sim::weft_cuda_sim_release(into_remote);
+  held.release();
   EXPECT_EQ(must(field.grant.revoke(soon())), Revoked::quiescent);
   const Blob reused = pattern(4 * chunk, 77);
   field.there.put(reused);
@@ -281,11 +311,11 @@ TEST_P(Staged, WhatIsReadIsStaleIfTheGrantEndedDuringTheCopy) {
   const auto out_of_remote = stream_of(Direction::device_to_host);
   const Blob before = field.here.bytes();
   cuda_sim::weft_cuda_sim_clear();
-  cuda_sim::weft_cuda_sim_hold(out_of_remote);
+  Held held(out_of_remote);
   Transfer transfer = field.start(weft::Direction::read, whole(chunk));
   ASSERT_TRUE(cuda_sim::weft_cuda_sim_await(Phase::queued, 1, 60'000));
   EXPECT_EQ(must(field.grant.revoke(Deadline::in(100ms))), Revoked::quarantined);
-  cuda_sim::weft_cuda_sim_release(out_of_remote);
+  held.release();
   EXPECT_TRUE(fails_with(transfer.wait_quiescent(soon()), Code::stale));
   EXPECT_EQ(must(field.grant.revoke(soon())), Revoked::quiescent);
   EXPECT_TRUE(same_bytes(field.here.bytes(), before));
@@ -297,10 +327,9 @@ TEST_P(Staged, AnOverdueTransferIsQuiescentOnceItsCopiesHaveEnded) {
     cuda_sim::weft_cuda_sim_clear();
     field.expect_moved(direction, whole(chunk));
     const bool write = direction == weft::Direction::write;
-    const auto stream =
-        stream_of(write ? Direction::device_to_host : Direction::host_to_device);
+    const auto stream = stream_of(write ? Direction::device_to_host : Direction::host_to_device);
     cuda_sim::weft_cuda_sim_clear();
-    cuda_sim::weft_cuda_sim_hold(stream);
+    Held held(stream);
     TransferOptions options;
     options.deadline = Deadline::in(200ms);
     const Blob before = field.there.bytes();
@@ -309,7 +338,7 @@ TEST_P(Staged, AnOverdueTransferIsQuiescentOnceItsCopiesHaveEnded) {
     EXPECT_TRUE(fails_with(transfer.wait(soon()), Code::timed_out));
     EXPECT_FALSE(transfer.quiescent());
     EXPECT_TRUE(fails_with(field.local.release(Deadline::in(50ms)), Code::quarantined));
-    cuda_sim::weft_cuda_sim_release(stream);
+    held.release();
     EXPECT_TRUE(fails_with(transfer.wait_quiescent(soon()), Code::timed_out));
     EXPECT_TRUE(transfer.quiescent());
     EXPECT_TRUE(succeeds(field.local.release(soon())));
@@ -322,65 +351,57 @@ TEST_P(Staged, APeerThatDiesWhileTheGpuCopiesEndsTheTransferAfterTheCopy) {
   field.expect_moved(weft::Direction::write, whole(chunk));
   const auto out = stream_of(Direction::device_to_host);
   cuda_sim::weft_cuda_sim_clear();
-  cuda_sim::weft_cuda_sim_hold(out);
+  Held held(out);
   Transfer transfer = field.start(weft::Direction::write, whole(chunk));
   ASSERT_TRUE(cuda_sim::weft_cuda_sim_await(Phase::queued, 1, 60'000));
   must(field.pair.b.close(soon()));
   EXPECT_TRUE(fails_with(transfer.wait(soon()), Code::peer_down));
   EXPECT_FALSE(transfer.quiescent());
-  cuda_sim::weft_cuda_sim_release(out);
+  held.release();
   EXPECT_TRUE(fails_with(transfer.wait_quiescent(soon()), Code::peer_down));
 }
 
 TEST_P(Staged, ClosingWaitsForNoGpuThatHangs) {
   Field field(GetParam(), all_sides[2], chunk);
   field.expect_moved(weft::Direction::write, whole(chunk));
-  const auto out = stream_of(Direction::device_to_host);
   cuda_sim::weft_cuda_sim_clear();
-  cuda_sim::weft_cuda_sim_hold(out);
+  HeldAll held;
   Transfer transfer = field.start(weft::Direction::write, whole(chunk));
   ASSERT_TRUE(cuda_sim::weft_cuda_sim_await(Phase::queued, 1, 60'000));
   std::ignore = field.pair.a.close(Deadline::in(5s));
   EXPECT_NE(transfer.state(), State::active);
   EXPECT_FALSE(transfer.quiescent());
-  cuda_sim::weft_cuda_sim_release(out);  // the GPU writes to what was kept
+  held.release();  // the GPU writes to what was kept
   ASSERT_TRUE(cuda_sim::weft_cuda_sim_await(Phase::ended, 1, 60'000));
 }
 
-/// A stream of the application's with work on it that has not ended, and an event behind.
+/// A stream of the application's with work on it that does not run, and an event behind.
 class Late {
  public:
-  Late() : memory_(0, 8) {
-    EXPECT_EQ(cuda_sim::cuStreamCreate(&stream_, cuda_sim::stream_non_blocking), 0);
-    EXPECT_EQ(cuda_sim::cuEventCreate(&event_, cuda_sim::event_disable_timing), 0);
-    cuda_sim::weft_cuda_sim_hold(stream_);
-  }
-  /// Work that fills the memory of a store, then the event.
-  void fill(void* target, const Blob& bytes) {
-    EXPECT_EQ(cuda_sim::cuMemcpyHtoDAsync_v2(reinterpret_cast<cuda_sim::Address>(target),
-                                             bytes.data(), bytes.size(), stream_),
-              0);
-    EXPECT_EQ(cuda_sim::cuEventRecord(event_, stream_), 0);
-  }
+  Late() { cuda_sim::weft_cuda_sim_hold(stream_); }
   ~Late() {
-    cuda_sim::weft_cuda_sim_release(stream_);
+    release();
     cuda_sim::cuStreamSynchronize(stream_);
-    cuda_sim::cuEventDestroy_v2(event_);
-    cuda_sim::cuStreamDestroy_v2(stream_);
+  }
+  void fill(void* target, const Blob& bytes) {
+    std::copy(bytes.begin(), bytes.end(), source_.data());
+    const auto to = reinterpret_cast<cuda_sim::Address>(target);
+    cuda_sim::check(cuda_sim::cuMemcpyHtoDAsync_v2(to, source_.data(), bytes.size(), stream_));
+    cuda_sim::check(cuda_sim::cuEventRecord(event_, stream_));
   }
   void release() { cuda_sim::weft_cuda_sim_release(stream_); }
-  void* event() const { return event_; }
+  void* event() const { return static_cast<cuda_sim::Event>(event_); }
 
  private:
-  cuda_sim::DeviceMemory memory_;
-  cuda_sim::Stream stream_ = nullptr;
-  cuda_sim::Event event_ = nullptr;
+  const cuda_sim::CurrentContext here_{0};
+  const cuda_sim::PinnedMemory source_{4 * chunk};
+  const cuda_sim::OwnedStream stream_;
+  const cuda_sim::OwnedEvent event_;
 };
 
 TEST_P(Staged, ATransferWaitsForTheEventBehindTheKernelsThatFillItsMemory) {
   Field field(GetParam(), all_sides[0], 4 * chunk);
   field.expect_moved(weft::Direction::write, whole(chunk));
-  const cuda_sim::InPrimary here(0);
   const Blob computed = pattern(4 * chunk, 5);
   Late late;
   late.fill(field.here.address(), computed);
@@ -404,7 +425,6 @@ TEST_P(Staged, ATransferWaitsForTheEventBehindTheKernelsThatFillItsMemory) {
 
 TEST_P(Staged, AnEventThatDoesNotComeEndsWithTheDeadlineOrACancel) {
   Field field(GetParam(), all_sides[0], chunk);
-  const cuda_sim::InPrimary here(0);
   const Blob before = field.there.bytes();
   Late late;
   late.fill(field.here.address(), pattern(chunk, 5));
@@ -438,8 +458,8 @@ TEST_P(Staged, LeavesNothingOfTheGpusBehind) {
 
 TEST_P(Staged, WhatIsNotOneAllocationIsRefused) {
   Engine engine = must(Engine::open(gpu_config(GetParam())));
-  cuda_sim::DeviceMemory memory(0, chunk);
-  auto* start = static_cast<std::byte*>(memory.data());
+  Store store(0, chunk);
+  auto* start = static_cast<std::byte*>(store.address());
   EXPECT_TRUE(succeeds(engine.add(Memory::adopt(start + 100, chunk - 100))));
   const auto beyond = engine.add(Memory::adopt(start, 64 * chunk));
   ASSERT_TRUE(fails_with(beyond, Code::invalid_argument));
@@ -447,14 +467,14 @@ TEST_P(Staged, WhatIsNotOneAllocationIsRefused) {
 }
 
 TEST_P(Staged, AFaultOfTheDriversIsTold) {
-  cuda_sim::DeviceMemory memory(0, chunk);
+  Store store(0, chunk);
   for (const char* name : {"cuStreamCreate", "cuMemHostRegister", "cuCtxPushCurrent"}) {
     Couple pair = couple(gpu_config(GetParam()));  // with buffers to pin
     cuda_sim::weft_cuda_sim_fail(name, 1, cuda_sim::out_of_memory);
-    const auto added = pair.a.add(Memory::adopt(memory.data(), chunk));
+    const auto added = pair.a.add(store.memory());
     ASSERT_TRUE(fails_with(added, Code::out_of_memory)) << name;
     EXPECT_THAT(added.error().message(), testing::HasSubstr(name));
-    EXPECT_TRUE(succeeds(pair.a.add(Memory::adopt(memory.data(), chunk))));
+    EXPECT_TRUE(succeeds(pair.a.add(store.memory())));
   }
 }
 
