@@ -17,6 +17,8 @@ TEST(CudaDriverAbsent, IsFoundOnlyWhenLoaded) {
   EXPECT_GT(count, 0);
   EXPECT_THAT((*loaded)->error("cuMemAlloc", out_of_memory).message(),
               testing::HasSubstr("CUDA_ERROR_OUT_OF_MEMORY"));
+  EXPECT_THAT((*loaded)->error("cuMemAlloc", 12345).message(), testing::HasSubstr("12345"))
+      << "a status that the driver has no name for";
 }
 
 }  // namespace
