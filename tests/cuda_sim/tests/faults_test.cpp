@@ -94,15 +94,12 @@ class CudaSimBrokenContext : public CudaSimFaults {
 };
 
 TEST_F(CudaSimBrokenContext, IsOneInWhichACopyFailed) {
-  weft_cuda_sim_hold(other_);
-  check(copy(other_));
   weft_cuda_sim_fail("copy", 2, ecc_uncorrectable);
-  check(copy(stream_));
-  check(copy(stream_));
-  check(copy(stream_));
-  // Returns for a broken context while streams are held, or wait for values that never come.
-  const Status status = cuStreamSynchronize(stream_);
-  EXPECT_EQ(status, ecc_uncorrectable);
+  for (const Stream each : {stream_, other_}) weft_cuda_sim_hold(each);
+  check(copy(other_));
+  for (int i = 0; i < 3; ++i) check(copy(stream_));
+  weft_cuda_sim_release(stream_);
+  EXPECT_EQ(cuStreamSynchronize(stream_), ecc_uncorrectable);
   expect_broken(ecc_uncorrectable);
   EXPECT_TRUE(weft_cuda_sim_await(Phase::ended, 4, patience_ms)) << "what is held ends, too";
   EXPECT_EQ(copies(Direction::host_to_device), 1u) << "one was done, before";

@@ -248,15 +248,15 @@ TEST(CudaSimEnvironment, GivesDmabufs) {
 
 WEFT_ROLE(cuda_late) {
   const CurrentContext context;
-  const DeviceMemory memory(size);
+  const DeviceMemory first(size), second(size);
   const PinnedMemory pinned(size);
   const OwnedStream a, b;
   // With delays one stream overtakes the other, sooner or later; without, as good as never in the
   // beginning: so the streams are asked until they do.
   for (int i = 0; i < 100'000; ++i) {
     weft_cuda_sim_clear();
-    check(cuMemcpyAsync(memory.address(), pinned.address(), size, a));
-    check(cuMemcpyAsync(memory.address(), pinned.address(), size, b));
+    check(cuMemcpyAsync(first.address(), pinned.address(), size, a));
+    check(cuMemcpyAsync(second.address(), pinned.address(), size, b));
     check(cuCtxSynchronize());
     if (sequence_of(Operation::copy, Phase::ended, a) >
         sequence_of(Operation::copy, Phase::ended, b))
@@ -307,18 +307,19 @@ TEST(CudaSimProcess, IsOutOfTheDriverWhenItWasForkedOff) {
 WEFT_ROLE(cuda_exit) {
   check(cuInit(0));
   Context context = nullptr;
-  Address memory = 0;
+  Address memory = 0, word = 0;
   void* pinned = nullptr;
   Stream held = nullptr, waiting = nullptr, busy = nullptr, called = nullptr;
   check(cuDevicePrimaryCtxRetain(&context, 0));
   check(cuCtxPushCurrent_v2(context));
   check(cuMemAlloc_v2(&memory, size));
+  check(cuMemAlloc_v2(&word, 8));
   check(cuMemAllocHost_v2(&pinned, size));
   for (Stream* each : {&held, &waiting, &busy, &called})
     check(cuStreamCreate(each, stream_non_blocking));
   weft_cuda_sim_hold(held);
   check(cuMemcpyHtoDAsync_v2(memory, pinned, size, held));
-  check(cuStreamWaitValue64_v2(waiting, memory, 4711, wait_equal));
+  check(cuStreamWaitValue64_v2(waiting, word, 4711, wait_equal));
   check(cuLaunchHostFunc(
       called, [](void*) { pause(); }, nullptr));
   for (int i = 0; i < 1000; ++i) check(cuMemcpyHtoDAsync_v2(memory, pinned, size, busy));
