@@ -146,6 +146,17 @@ TEST_F(CudaSimIpc, ShowsThatTheOwnerFreedWhatIsOpen) {
   EXPECT_EQ(cuMemcpyDtoH_v2(bytes.data(), address, size), illegal_address);
 }
 
+TEST_F(CudaSimIpc, IsNotClosedUnderACopy) {
+  const Address address = open();
+  const PinnedMemory pinned(size);
+  const OwnedStream stream;
+  weft_cuda_sim_hold(stream);
+  check(cuMemcpyDtoHAsync_v2(pinned.data(), address, size, stream));
+  check(cuIpcCloseMemHandle(address));
+  weft_cuda_sim_release(stream);
+  EXPECT_EQ(cuStreamSynchronize(stream), illegal_address);
+}
+
 TEST_F(CudaSimIpc, OpensNothingThatIsFreed) {
   EXPECT_EQ(owner_.ask("free"), "0");
   Address address = 0;

@@ -172,6 +172,25 @@ TEST_F(CudaSimStreams, DestroyedOnesEndWhatTheyHave) {
   EXPECT_EQ(copies(Direction::host_to_device), 1u);
 }
 
+TEST_F(CudaSimStreams, WaitForEventsOfAnotherDevice) {
+  const OwnedStream here;
+  const OwnedEvent event;
+  weft_cuda_sim_hold(here);
+  copy(here);
+  check(cuEventRecord(event, here));
+  const CurrentContext other(1);
+  Stream there = nullptr;
+  check(cuStreamCreateWithPriority(&there, stream_non_blocking, -1));
+  check(cuStreamWaitEvent(there, event, 0));
+  check(cuMemcpyAsync(pinned_.address(), memory_.address(), size, there));
+  EXPECT_EQ(cuStreamQuery(there), not_ready);
+  weft_cuda_sim_release(here);
+  check(cuStreamSynchronize(there));
+  EXPECT_LT(sequence_of(Operation::copy, Phase::ended, here),
+            sequence_of(Operation::copy, Phase::begun, there));
+  check(cuStreamDestroy_v2(there));
+}
+
 TEST_F(CudaSimStreams, OverlapWhereNothingOrdersThem) {
   // A function of the program's keeps one stream busy, and the other goes on.
   const OwnedStream busy, other;
