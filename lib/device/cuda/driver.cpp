@@ -38,8 +38,11 @@ Result<const Driver*> find(int flags) {
   const std::lock_guard lock(mutex);
   if (known) return &*known;
   void* handle = dlopen(library, RTLD_NOW | RTLD_LOCAL | flags);
-  if (handle == nullptr)
-    return fail(Code::unavailable, fmt::format("there is no CUDA driver: {}", dlerror()));
+  if (handle == nullptr) {
+    const char* const why = dlerror();  // null where nothing but RTLD_NOLOAD forbids it
+    return fail(Code::unavailable, fmt::format("there is no CUDA driver: {}",
+                                               why != nullptr ? why : "none is loaded"));
+  }
   auto driver = entry_points_of(handle);
   if (!driver) {
     dlclose(handle);
@@ -61,9 +64,10 @@ Result<const Driver*> Driver::load() {
 }
 
 Error Driver::error(const char* symbol, Status status) const {
-  const char *name = "", *text = "";
-  error_name(status, &name);
-  error_text(status, &text);
+  const char *name = nullptr, *text = nullptr;
+  // Both leave null for a status that the driver does not know.
+  if (error_name(status, &name) != success || error_text(status, &text) != success)
+    name = text = "unknown";
   const Code code = status == out_of_memory ? Code::out_of_memory : Code::unavailable;
   return Error(code, fmt::format("{} failed: {} ({} {})", symbol, text, name, status));
 }

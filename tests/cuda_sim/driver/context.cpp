@@ -59,6 +59,7 @@ void destroy(ContextObject& context, Lock& lock) {
     if (stream->context == &context) stream->close();
   context.legacy = nullptr;
   context.per_thread.clear();
+  context.peers.clear();
   std::erase_if(s.events, [&](const auto& each) { return each.second->context == &context; });
   const auto regions = s.memory.regions();
   for (const auto& [base, region] : regions)
