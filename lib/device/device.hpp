@@ -55,7 +55,7 @@ class Device {
 const Device& host_device() noexcept;
 
 /// Whose memory these bytes of the process are; a GPU's only if the process has loaded the GPU's
-/// driver already. An error if they are a GPU's in part, or of more than one allocation.
+/// driver already. An error if they are a GPU's in part.
 Result<const Device*> device_of(const void* memory, std::size_t bytes);
 
 }  // namespace weft::core

@@ -456,14 +456,14 @@ TEST_P(Staged, LeavesNothingOfTheGpusBehind) {
   EXPECT_EQ(cuda_sim::weft_cuda_sim_regions(), regions);
 }
 
-TEST_P(Staged, WhatIsNotOneAllocationIsRefused) {
+TEST_P(Staged, WhatRunsOutOfTheGpusMemoryIsRefused) {
   Engine engine = must(Engine::open(gpu_config(GetParam())));
   Store store(0, chunk);
   auto* start = static_cast<std::byte*>(store.address());
   EXPECT_TRUE(succeeds(engine.add(Memory::adopt(start + 100, chunk - 100))));
   const auto beyond = engine.add(Memory::adopt(start, 64 * chunk));
   ASSERT_TRUE(fails_with(beyond, Code::invalid_argument));
-  EXPECT_THAT(beyond.error().message(), testing::HasSubstr("leave the GPU's allocation"));
+  EXPECT_THAT(beyond.error().message(), testing::HasSubstr("leave the GPU's memory"));
 }
 
 TEST_P(Staged, AFaultOfTheDriversIsTold) {

@@ -82,6 +82,20 @@ Result<Known> look_up(const Driver& driver, Address address) {
   return known;
 }
 
+/// Whether memory of that GPU's goes on from there up to `end`. It may be mapped in several parts
+/// (cuMemMap), as caching allocators do that grow by and by.
+Result<void> covers(const Driver& driver, const Known& from, Address end) {
+  for (Address reached = from.start + from.size; reached < end;) {
+    const auto next = look_up(driver, reached);
+    if (!next) return fail(next.error());
+    if (!next->device || next->ordinal != from.ordinal || next->start + next->size <= reached)
+      return fail(Code::invalid_argument,
+                  fmt::format("{} bytes at the end leave the GPU's memory", end - reached));
+    reached = next->start + next->size;
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<const Gpu*> Gpu::of(const void* memory, std::size_t bytes) {
@@ -98,10 +112,8 @@ Result<const Gpu*> Gpu::of(const void* memory, std::size_t bytes) {
       return fail(Code::invalid_argument, "the memory is the CPU's in part, and a GPU's in part");
     return nullptr;
   }
-  if (bytes > known->size - (first - known->start))
-    return fail(Code::invalid_argument,
-                fmt::format("{} bytes leave the GPU's allocation, which has {} from there", bytes,
-                            known->size - (first - known->start)));
+  if (auto covered = covers(*driver, *known, first + bytes); !covered)
+    return fail(std::move(covered.error()));
   return gpu_of(*driver, known->ordinal);
 }
 

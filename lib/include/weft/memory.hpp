@@ -57,12 +57,12 @@ class WEFT_API Memory {
   /// Memory of the caller's, which must stay mapped until the segment is released (not merely
   /// destroyed: see Segment).
   ///
-  /// May be a GPU's: what cudaMalloc, cuMemAlloc, cudaMallocManaged or a framework gave, within one
-  /// allocation. The CUDA driver that the process has loaded is asked; no CUDA is needed where
-  /// there is none. Memory that no NIC reaches is staged: the relay of each rail copies it through
-  /// pinned bounce buffers, by streams of its own in the GPU's primary context. What was submitted
-  /// is read and written without regard to the application's streams: kernels that fill it must
-  /// have ended.
+  /// May be a GPU's: what cudaMalloc, cuMemAlloc, cudaMallocManaged or a framework gave. The CUDA
+  /// driver that the process has loaded is asked; no CUDA is needed where there is none. Memory
+  /// that no NIC reaches is staged: the relay of each rail copies it through pinned bounce buffers,
+  /// by streams of its own in the GPU's primary context, without regard to the application's
+  /// streams: kernels that fill it must have ended, or TransferOptions::after_cuda_event says when
+  /// they have.
   static Memory adopt(void* address, std::size_t bytes);
 
   /// Memory in this process that is used together with a GPU, such as a staging buffer: it is moved
