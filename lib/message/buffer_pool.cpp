@@ -3,8 +3,9 @@
 #include <fmt/format.h>
 
 #include <new>
-#include <tuple>
 #include <utility>
+
+#include "base/kept.hpp"
 
 namespace weft::core {
 
@@ -50,10 +51,8 @@ Result<void> BufferPool::pin(const Device& device) {
 }
 
 void BufferPool::keep_for_good() {
-  for (Slab& slab : slabs_) {
-    std::ignore = slab.pinned.release();
-    std::ignore = slab.memory.release();
-  }
+  for (Slab& slab : slabs_)
+    core::keep_for_good(std::pair(std::move(slab.memory), std::move(slab.pinned)));
 }
 
 Buffer* BufferPool::take() noexcept {

@@ -1,8 +1,8 @@
 #include "rail/rail.hpp"
 
-#include <tuple>
 #include <utility>
 
+#include "base/kept.hpp"
 #include "peer/peer_state.hpp"
 
 namespace weft::core {
@@ -45,7 +45,7 @@ Rail::~Rail() {
   if (settled) return;
   log(LogLevel::error, "rail {}: a device does not end its copies: their memory is kept", name_);
   // Never given back, and so never quiescent.
-  std::ignore = new Lane::Orphans(std::exchange(orphans_.list, {}));
+  keep_for_good(std::exchange(orphans_.list, {}));
 }
 
 Result<void> Rail::reach(const std::shared_ptr<PeerState>& peer, std::uint32_t theirs) {
