@@ -216,8 +216,9 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
                                 const TransferOptions& options) const;
   Result<void> take_seat(const TransferOptions& options);
   void leave_silent_rails(TransferState& transfer);
-  Result<std::shared_ptr<Path>> path_between(const SegmentState& local, const RemoteState& remote);
-  std::vector<std::size_t> choose_rails(const Path& path, std::uint64_t bytes,
+  Result<std::shared_ptr<RailSet>> rails_between(const SegmentState& local,
+                                                 const RemoteState& remote);
+  std::vector<std::size_t> choose_rails(const RailSet& set, std::uint64_t bytes,
                                         Priority priority) const;
   Result<void> check_payload(const PeerState& peer, std::size_t bytes) const;
   std::function<void(const Error*)> notifier(Event::Kind kind, std::string peer,

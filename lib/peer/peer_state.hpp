@@ -14,7 +14,7 @@
 #include "control/introduction.hpp"
 #include "message/outbox.hpp"
 #include "peer/mailbox.hpp"
-#include "peer/path.hpp"
+#include "peer/rail_set.hpp"
 #include "peer/route.hpp"
 
 namespace weft::core {
@@ -53,7 +53,7 @@ class PeerState {
     return routes.size() == 1 && routes.front()->targets.size() == 1;
   }
 
-  Paths paths;
+  RailSets rail_sets;
   Mailbox mailbox;
   Outbox outbox;
 

@@ -14,7 +14,7 @@
 
 #include "lease/remote_state.hpp"
 #include "memory/segment_state.hpp"
-#include "peer/path.hpp"
+#include "peer/rail_set.hpp"
 #include "transfer/cursor.hpp"
 #include "transfer/outcome.hpp"
 
@@ -27,7 +27,7 @@ class PreparedState {
  public:
   std::shared_ptr<SegmentState> local;
   std::shared_ptr<RemoteState> remote;
-  std::shared_ptr<Path> path;
+  std::shared_ptr<RailSet> path;
   Direction direction = Direction::write;
   PieceList pieces{std::span<const Pair>{}};
   std::uint64_t bytes = 0;
