@@ -128,7 +128,7 @@ weft_rail_info to_c(const RailInfo& rail) {
   c.gbps = rail.capability.gbps;
   c.emulated_write = rail.capability.write == Origin::emulated;
   c.emulated_read = rail.capability.read == Origin::emulated;
-  c.copies = rail.capability.copies;
+  c.copies = rail.capability.write_carriage.copies();
   c.pci = rail.capability.pci.c_str();
   c.numa_node = rail.numa_node;
   return c;
