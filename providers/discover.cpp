@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <functional>
 #include <span>
@@ -53,6 +55,15 @@ std::vector<ProviderName> names_of(std::span<const Known> known) {
   return names;
 }
 
+Wanted without_the_disallowed(Wanted wanted, std::span<const ProviderName> names) {
+  const auto& allowed = wanted.allowed;
+  if (allowed.empty()) return wanted;
+  for (const ProviderName& each : names)
+    if (std::find(allowed.begin(), allowed.end(), each.name) == allowed.end())
+      wanted.providers.push_back(fmt::format("^{}", each.name));
+  return wanted;
+}
+
 /// What nobody looked at, because it can't be taken anyway.
 Seen unseen(std::string_view provider) {
   Seen seen;
@@ -74,8 +85,9 @@ Candidate as_candidate(const Sighting& sighting, const std::string& reason) {
 
 }  // namespace
 
-Result<Found> discover(const Wanted& wanted) {
+Result<Found> discover(const Wanted& given) {
   const auto names = names_of(all_known());
+  const Wanted wanted = without_the_disallowed(given, names);
   const auto choices = choices_of(names, wanted.providers);
   std::vector<Seen> seen;
   for (const Known& each : all_known()) {

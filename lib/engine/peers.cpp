@@ -152,6 +152,7 @@ Result<void> EngineState::make_routes(const std::shared_ptr<PeerState>& met,
   Pairing pairing = pair_rails(self, peer.introduction, peer.same_host, same_host_reason);
   peer.route_reason = std::move(pairing.reason);
   peer.fallback = std::move(pairing.fallback);
+  peer.passed_over = std::move(pairing.passed_over);
   peer.their_rails = pairing.theirs;
   if (pairing.rails.empty())
     return fail(Code::unavailable, fmt::format("{} and {} can't reach each other: {}", self.name,

@@ -37,19 +37,27 @@ Result<std::shared_ptr<const PreparedState>> EngineState::prepare(
   return std::shared_ptr<const PreparedState>(std::move(prepared));
 }
 
+Result<EngineState::RailsBetween> EngineState::rails_for(const SegmentState& local,
+                                                         const RemoteState& remote) const {
+  PeerState& peer = *remote.peer();
+  RailsBetween rails{&peer, local.place(), remote.description().place, {}, {}};
+  for (const auto& route : peer.routes)
+    if (local.served_by(route->rail->index())) rails.ours.push_back(route->rail->index());
+  for (const std::uint32_t rail : peer.their_rails)
+    if (remote.reachable_on(rail)) rails.theirs.push_back(rail);
+  if (!rails.ours.empty() && !rails.theirs.empty()) return rails;
+  return fail(Error(Code::unavailable, fmt::format("no rail to the peer serves the {} memory",
+                                                   rails.ours.empty() ? "local" : "remote"))
+                  .with_peer(peer.introduction.name));
+}
+
 /// Over the rails that serve both, by those of either side that do so.
 Result<std::shared_ptr<RailSet>> EngineState::rails_between(const SegmentState& local,
                                                             const RemoteState& remote) {
-  PeerState& peer = *remote.peer();
-  RailSets::Rails ours, theirs;
-  for (const auto& route : peer.routes)
-    if (local.served_by(route->rail->index())) ours.push_back(route->rail->index());
-  for (const std::uint32_t rail : peer.their_rails)
-    if (remote.reachable_on(rail)) theirs.push_back(rail);
-  if (ours.empty() || theirs.empty())
-    return fail(Error(Code::unavailable, fmt::format("no rail to the peer serves the {} memory",
-                                                     ours.empty() ? "local" : "remote"))
-                    .with_peer(peer.introduction.name));
+  const auto rails = rails_for(local, remote);
+  if (!rails) return fail(rails.error());
+  PeerState& peer = *rails->peer;
+  const RailSets::Rails &ours = rails->ours, &theirs = rails->theirs;
   return peer.rail_sets.between(ours, theirs, [&]() -> Result<std::shared_ptr<RailSet>> {
     auto set = std::make_shared<RailSet>();
     for (const PairedRail& paired : spread(self_, ours, peer.introduction, theirs)) {
@@ -81,7 +89,7 @@ Result<void> EngineState::check_payload(const PeerState& peer, std::size_t bytes
 }
 
 Result<void> EngineState::check_submission(const PreparedState& prepared,
-                                           const TransferOptions& options) const {
+                                           const TransferOptions& options) {
   const PeerState& peer = *prepared.remote->peer();
   if (!prepared.local->belongs_to(*this))
     return fail(Code::invalid_argument, "the list was prepared by another engine");
@@ -91,6 +99,8 @@ Result<void> EngineState::check_submission(const PreparedState& prepared,
     if (auto can = check_verifiable(prepared); !can) return can;
   if (options.priority < Priority::latency || options.priority > Priority::bulk)
     return fail(Code::invalid_argument, "there is no such priority");
+  if (has_policies_ || options.policy)
+    if (auto kept = check_policies(prepared, options); !kept) return kept;
   if (options.event && events_.size() >= config_.max_transfers)
     return fail(Code::queue_full,
                 fmt::format("{} events wait to be polled", config_.max_transfers));

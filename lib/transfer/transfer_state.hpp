@@ -14,6 +14,7 @@
 
 #include "lease/remote_state.hpp"
 #include "memory/segment_state.hpp"
+#include "path/path_memo.hpp"
 #include "peer/rail_set.hpp"
 #include "transfer/cursor.hpp"
 #include "transfer/outcome.hpp"
@@ -31,6 +32,7 @@ class PreparedState {
   Direction direction = Direction::write;
   PieceList pieces{std::span<const Pair>{}};
   std::uint64_t bytes = 0;
+  mutable PathMemo paths;  // for policies
 };
 
 /// What a transfer needs of the engine around it.

@@ -70,8 +70,11 @@ struct Path {
   double gbps = 0;
   std::string limit;  ///< What sets it, or why it is not known: "4 NICs of this engine's".
 
-  /// Why better paths are not taken: "shm: not on one host", "GPUDirect: the rail ...".
+  /// Why better paths are not taken: "shm: another host", "GPUDirect: ...".
   std::vector<std::string> passed_over;
+  /// Which policy does not allow it, and why: submit() would fail with this sentence. Empty: all
+  /// that are in force allow it.
+  std::string refused;
 };
 
 /// "memory of GPU 3", "the peer's host memory on node 1", "NIC rdmap79s0".

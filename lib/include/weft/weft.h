@@ -90,7 +90,8 @@ enum {
   WEFT_CLOSED = 16,             ///< The engine was closed.
   WEFT_FORKED = 17,             ///< Called in a child of the process that opened the engine.
   WEFT_INTERNAL = 18,           ///< A broken invariant of Weft itself: please report it.
-  WEFT_CORRUPT = 19             ///< The bytes at the two ends of a transfer differ.
+  WEFT_CORRUPT = 19,            ///< The bytes at the two ends of a transfer differ.
+  WEFT_POLICY_REFUSED = 20      ///< A policy does not allow the path of a transfer.
 };
 
 /// A code's name in lower case, e.g. "timed_out"; "ok" for 0. Lives as long as the program.
