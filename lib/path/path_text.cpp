@@ -87,20 +87,4 @@ std::string_view to_string(Side side) noexcept {
   return "?";
 }
 
-std::string_view to_string(Direction direction) noexcept {
-  return direction == Direction::write ? "write" : "read";
-}
-
-std::string_view to_string(TransportKind transport) noexcept {
-  switch (transport) {
-    case TransportKind::automatic:
-      return "automatic";
-    case TransportKind::one_sided:
-      return "one_sided";
-    case TransportKind::relay:
-      return "relay";
-  }
-  return "?";
-}
-
 }  // namespace weft

@@ -81,7 +81,5 @@ struct Path {
 WEFT_API std::string to_string(const Stop& stop);
 WEFT_API std::string_view to_string(Stop::Kind kind) noexcept;
 WEFT_API std::string_view to_string(Side side) noexcept;
-WEFT_API std::string_view to_string(Direction direction) noexcept;
-WEFT_API std::string_view to_string(TransportKind transport) noexcept;
 
 }  // namespace weft
