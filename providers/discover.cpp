@@ -55,9 +55,15 @@ std::vector<ProviderName> names_of(std::span<const Known> known) {
   return names;
 }
 
-Wanted without_the_disallowed(Wanted wanted, std::span<const ProviderName> names) {
+/// What is wanted, without the providers that a policy does not allow.
+Result<Wanted> allowed_of(Wanted wanted, std::span<const ProviderName> names) {
   const auto& allowed = wanted.allowed;
   if (allowed.empty()) return wanted;
+  for (const std::string& name : allowed)
+    if (std::none_of(names.begin(), names.end(),
+                     [&](const ProviderName& each) { return each.name == name; }))
+      return fail(Code::not_found,
+                  fmt::format("the policy allows '{}', which is no provider of this build", name));
   for (const ProviderName& each : names)
     if (std::find(allowed.begin(), allowed.end(), each.name) == allowed.end())
       wanted.providers.push_back(fmt::format("^{}", each.name));
@@ -87,7 +93,9 @@ Candidate as_candidate(const Sighting& sighting, const std::string& reason) {
 
 Result<Found> discover(const Wanted& given) {
   const auto names = names_of(all_known());
-  const Wanted wanted = without_the_disallowed(given, names);
+  const auto narrowed = allowed_of(given, names);
+  if (!narrowed) return fail(narrowed.error());
+  const Wanted& wanted = *narrowed;
   const auto choices = choices_of(names, wanted.providers);
   std::vector<Seen> seen;
   for (const Known& each : all_known()) {

@@ -43,14 +43,14 @@ Flow flow_of(const Carriage& carriage, bool from_initiator, const PathFacts& fac
 /// Puts the hops of a path one behind the other.
 class Track {
  public:
-  Track(const PathFacts& facts, Side source)
+  Track(const PathFacts& facts, PathSide source)
       : facts_(facts),
         source_(source),
-        target_(source == Side::local ? Side::remote : Side::local) {}
+        target_(source == PathSide::local ? PathSide::remote : PathSide::local) {}
 
   std::vector<Hop> one_sided(const Carriage& carriage) {
     at_ = memory(source_);
-    carry(flow_of(carriage, source_ == Side::local, facts_), memory(target_));
+    carry(flow_of(carriage, source_ == PathSide::local, facts_), memory(target_));
     return std::move(hops_);
   }
 
@@ -63,24 +63,24 @@ class Track {
   }
 
  private:
-  const PathFacts::End& end(Side side) const {
-    return side == Side::local ? facts_.local : facts_.remote;
+  const PathFacts::End& end(PathSide side) const {
+    return side == PathSide::local ? facts_.local : facts_.remote;
   }
-  Stop memory(Side side) const {
+  Stop memory(PathSide side) const {
     const Place& place = end(side).place;
     const bool device = place.kind == MemoryKind::device;
     return {device ? Stop::Kind::device : Stop::Kind::host, side, place.numa_node, place.device};
   }
-  static Stop buffer(Stop::Kind kind, Side side) { return {.kind = kind, .side = side}; }
-  Stop nic(Side side) const {
+  static Stop buffer(Stop::Kind kind, PathSide side) { return {.kind = kind, .side = side}; }
+  Stop nic(PathSide side) const {
     return {.kind = Stop::Kind::nic, .side = side, .name = end(side).nics};
   }
   /// Who copies between memory and the relay's buffers.
-  Mover stager(Side side) const {
+  Mover stager(PathSide side) const {
     return end(side).place.kind == MemoryKind::device ? Mover::copy_engine : Mover::cpu;
   }
 
-  void step(Stop to, Mover by, Side side) {
+  void step(Stop to, Mover by, PathSide side) {
     hops_.push_back({std::exchange(at_, to), to, by, side});
   }
 
@@ -92,7 +92,7 @@ class Track {
     if (flow.through_nics) {
       step(nic(source_), Mover::nic, source_);
       if (!facts_.same_host)
-        step({.kind = Stop::Kind::wire, .side = Side::between}, Mover::nic, source_);
+        step({.kind = Stop::Kind::wire, .side = PathSide::between}, Mover::nic, source_);
       step(nic(target_), Mover::nic, target_);
       if (flow.target_copies) step(buffer(flow.between, target_), Mover::nic, target_);
     }
@@ -100,7 +100,7 @@ class Track {
   }
 
   const PathFacts& facts_;
-  const Side source_, target_;
+  const PathSide source_, target_;
   Stop at_;
   std::vector<Hop> hops_;
 };
@@ -109,23 +109,23 @@ void count_copies(Path& path) {
   for (const Hop& hop : path.hops) {
     if (!hop.copies()) continue;
     ++path.copies;
-    ++(hop.side == Side::local ? path.copies_local : path.copies_remote);
+    ++(hop.side == PathSide::local ? path.copies_local : path.copies_remote);
     if (hop.busies_cpu()) ++path.cpu_copies;
   }
 }
 
-void note_bounces(const Carriage& carriage, bool from_initiator, Side source, Path& path) {
+void note_bounces(const Carriage& carriage, bool from_initiator, PathSide source, Path& path) {
   path.bounced_below = carriage.bounced_below;
   if (path.bounced_below == 0) return;
-  const bool initiator_is_local = from_initiator == (source == Side::local);
+  const bool initiator_is_local = from_initiator == (source == PathSide::local);
   path.bounces_local = initiator_is_local ? carriage.initiator_bounces : carriage.target_bounces;
   path.bounces_remote = initiator_is_local ? carriage.target_bounces : carriage.initiator_bounces;
 }
 
 /// The links of known speed on one side of a path.
-void add_links(const Path& path, const PathFacts::End& end, Side side,
+void add_links(const Path& path, const PathFacts::End& end, PathSide side,
                std::vector<std::pair<double, std::string>>& links) {
-  const std::string whose = side == Side::remote ? "the peer's " : "";
+  const std::string whose = side == PathSide::remote ? "the peer's " : "";
   const bool through_nic = std::any_of(path.hops.begin(), path.hops.end(), [&](const Hop& hop) {
     return hop.to.kind == Stop::Kind::nic && hop.to.side == side;
   });
@@ -139,8 +139,8 @@ void add_links(const Path& path, const PathFacts::End& end, Side side,
 
 void find_limit(const PathFacts& facts, Path& path) {
   std::vector<std::pair<double, std::string>> links;
-  add_links(path, facts.local, Side::local, links);
-  add_links(path, facts.remote, Side::remote, links);
+  add_links(path, facts.local, PathSide::local, links);
+  add_links(path, facts.remote, PathSide::remote, links);
   const auto slowest = std::min_element(links.begin(), links.end());
   if (slowest != links.end()) {
     path.gbps = slowest->first;
@@ -193,7 +193,7 @@ Result<Path> describe_path(const PathFacts& facts) {
   path.rails = facts.rails;
   path.same_host = facts.same_host;
   const bool write = facts.direction == Direction::write;
-  const Side source = write ? Side::local : Side::remote;
+  const PathSide source = write ? PathSide::local : PathSide::remote;
   const bool relayed = *transport == TransportKind::relay;
   const Carriage& carriage = relayed ? facts.record.message_carriage
                              : write ? facts.record.write_carriage

@@ -88,7 +88,8 @@ std::string objection(const Policy& policy, const Path& path, std::uint64_t smal
   const Hop& first = path.hops.front();
   const Hop& last = path.hops.back();
   for (const Stop& memory : {first.from, last.to}) {
-    const bool direct = memory.side == Side::local ? path.gpudirect_local : path.gpudirect_remote;
+    const bool direct =
+        memory.side == PathSide::local ? path.gpudirect_local : path.gpudirect_remote;
     if (policy.require_gpudirect && memory.kind == Stop::Kind::device && !direct)
       return fmt::format("requires GPUDirect, and {} is staged through host memory; {}",
                          to_string(memory), gpudirect_reason(path));

@@ -3,8 +3,8 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <mutex>
-#include <optional>
 #include <weft/path.hpp>
 
 namespace weft::core {
@@ -23,13 +23,13 @@ class PathMemo {
   const KnownPath& of(TransportKind asked, Make&& make) {
     const std::lock_guard lock(mutex_);
     auto& known = known_[static_cast<std::size_t>(asked)];
-    if (!known) known.emplace(make());
+    if (!known) known = std::make_unique<KnownPath>(make());
     return *known;
   }
 
  private:
   std::mutex mutex_;
-  std::array<std::optional<KnownPath>, 3> known_;
+  std::array<std::unique_ptr<KnownPath>, 3> known_;
 };
 
 }  // namespace weft::core

@@ -38,7 +38,7 @@ std::string own_text(const Stop& stop) {
 }  // namespace
 
 std::string to_string(const Stop& stop) {
-  return stop.side == Side::remote ? "the peer's " + own_text(stop) : own_text(stop);
+  return stop.side == PathSide::remote ? "the peer's " + own_text(stop) : own_text(stop);
 }
 
 std::string_view to_string(Stop::Kind kind) noexcept {
@@ -75,13 +75,13 @@ std::string_view to_string(Mover mover) noexcept {
   return "?";
 }
 
-std::string_view to_string(Side side) noexcept {
+std::string_view to_string(PathSide side) noexcept {
   switch (side) {
-    case Side::local:
+    case PathSide::local:
       return "local";
-    case Side::remote:
+    case PathSide::remote:
       return "remote";
-    case Side::between:
+    case PathSide::between:
       return "between";
   }
   return "?";

@@ -194,6 +194,10 @@ TEST(PathsOfEngines, ProvidersThatThePolicyForbidsAreNotOpened) {
   config.policy.providers = {"tcp"};
   const Engine engine = must(Engine::open(config));
   for (const RailInfo& rail : engine.info().rails) EXPECT_THAT(rail.name, HasSubstr("tcp"));
+  config.policy.providers = {"pigeon"};
+  const auto none = Engine::open(config);
+  ASSERT_TRUE(fails_with(none, Code::not_found));
+  EXPECT_THAT(none.error().message(), HasSubstr("'pigeon', which is no provider"));
 }
 
 TEST(PathsOfEngines, WhatThePeerLacksIsSaid) {

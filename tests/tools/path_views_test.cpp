@@ -14,27 +14,27 @@ namespace {
 
 /// From a GPU over a NIC that can't reach it, to host memory elsewhere.
 Path staged(const std::string& nic = "mlx5_0") {
-  const auto stop = [](Stop::Kind kind, Side side) { return Stop{.kind = kind, .side = side}; };
+  const auto stop = [](Stop::Kind kind, PathSide side) { return Stop{.kind = kind, .side = side}; };
   Path path;
   path.provider = "verbs";
   path.transport = TransportKind::relay;
   path.rails = {"verbs:0"};
-  Stop at = stop(Stop::Kind::device, Side::local);
+  Stop at = stop(Stop::Kind::device, PathSide::local);
   at.device = 3;
-  const auto step = [&](Stop to, Mover by, Side side) {
+  const auto step = [&](Stop to, Mover by, PathSide side) {
     path.hops.push_back({at, to, by, side});
     at = to;
   };
-  step(stop(Stop::Kind::bounce_buffer, Side::local), Mover::copy_engine, Side::local);
-  Stop own_nic = stop(Stop::Kind::nic, Side::local);
+  step(stop(Stop::Kind::bounce_buffer, PathSide::local), Mover::copy_engine, PathSide::local);
+  Stop own_nic = stop(Stop::Kind::nic, PathSide::local);
   own_nic.name = nic;
-  step(own_nic, Mover::nic, Side::local);
-  step(stop(Stop::Kind::wire, Side::between), Mover::nic, Side::local);
-  step(stop(Stop::Kind::nic, Side::remote), Mover::nic, Side::remote);
-  step(stop(Stop::Kind::bounce_buffer, Side::remote), Mover::nic, Side::remote);
-  Stop memory = stop(Stop::Kind::host, Side::remote);
+  step(own_nic, Mover::nic, PathSide::local);
+  step(stop(Stop::Kind::wire, PathSide::between), Mover::nic, PathSide::local);
+  step(stop(Stop::Kind::nic, PathSide::remote), Mover::nic, PathSide::remote);
+  step(stop(Stop::Kind::bounce_buffer, PathSide::remote), Mover::nic, PathSide::remote);
+  Stop memory = stop(Stop::Kind::host, PathSide::remote);
   memory.numa_node = 1;
-  step(memory, Mover::cpu, Side::remote);
+  step(memory, Mover::cpu, PathSide::remote);
   path.copies = 2;
   path.copies_local = path.copies_remote = path.cpu_copies = 1;
   path.gbps = 100;

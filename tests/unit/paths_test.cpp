@@ -95,8 +95,8 @@ Path path_of(const PathFacts& facts) {
 void expect_sound(const Path& path, const PathFacts& facts) {
   ASSERT_FALSE(path.hops.empty());
   const bool write = facts.direction == Direction::write;
-  EXPECT_EQ(path.hops.front().from.side, write ? Side::local : Side::remote);
-  EXPECT_EQ(path.hops.back().to.side, write ? Side::remote : Side::local);
+  EXPECT_EQ(path.hops.front().from.side, write ? PathSide::local : PathSide::remote);
+  EXPECT_EQ(path.hops.back().to.side, write ? PathSide::remote : PathSide::local);
   unsigned copies = 0, by_cpu = 0;
   bool wire = false;
   for (std::size_t i = 0; i < path.hops.size(); ++i) {

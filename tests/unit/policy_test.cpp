@@ -12,7 +12,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-Stop stop(Stop::Kind kind, Side side) {
+Stop stop(Stop::Kind kind, PathSide side) {
   return {.kind = kind, .side = side};
 }
 
@@ -20,14 +20,15 @@ Stop stop(Stop::Kind kind, Side side) {
 Path by_sockets() {
   Path path;
   path.provider = "tcp";
-  path.hops = {{stop(Stop::Kind::host, Side::local), stop(Stop::Kind::socket_buffer, Side::local),
-                Mover::kernel, Side::local},
-               {stop(Stop::Kind::socket_buffer, Side::local), stop(Stop::Kind::nic, Side::local)},
-               {stop(Stop::Kind::nic, Side::local), stop(Stop::Kind::wire, Side::between)},
-               {stop(Stop::Kind::wire, Side::between),
-                stop(Stop::Kind::socket_buffer, Side::remote), Mover::nic, Side::remote},
-               {stop(Stop::Kind::socket_buffer, Side::remote), stop(Stop::Kind::host, Side::remote),
-                Mover::kernel, Side::remote}};
+  path.hops = {
+      {stop(Stop::Kind::host, PathSide::local), stop(Stop::Kind::socket_buffer, PathSide::local),
+       Mover::kernel, PathSide::local},
+      {stop(Stop::Kind::socket_buffer, PathSide::local), stop(Stop::Kind::nic, PathSide::local)},
+      {stop(Stop::Kind::nic, PathSide::local), stop(Stop::Kind::wire, PathSide::between)},
+      {stop(Stop::Kind::wire, PathSide::between), stop(Stop::Kind::socket_buffer, PathSide::remote),
+       Mover::nic, PathSide::remote},
+      {stop(Stop::Kind::socket_buffer, PathSide::remote), stop(Stop::Kind::host, PathSide::remote),
+       Mover::kernel, PathSide::remote}};
   path.copies = path.cpu_copies = 2;
   path.copies_local = path.copies_remote = 1;
   path.bounced_below = 9000;
@@ -43,13 +44,14 @@ Path staged() {
   Path path;
   path.provider = "efa";
   path.transport = TransportKind::relay;
-  Stop memory = stop(Stop::Kind::device, Side::local);
+  Stop memory = stop(Stop::Kind::device, PathSide::local);
   memory.device = 3;
-  path.hops = {
-      {memory, stop(Stop::Kind::bounce_buffer, Side::local), Mover::copy_engine, Side::local},
-      {stop(Stop::Kind::bounce_buffer, Side::local), stop(Stop::Kind::bounce_buffer, Side::remote)},
-      {stop(Stop::Kind::bounce_buffer, Side::remote), stop(Stop::Kind::host, Side::remote),
-       Mover::cpu, Side::remote}};
+  path.hops = {{memory, stop(Stop::Kind::bounce_buffer, PathSide::local), Mover::copy_engine,
+                PathSide::local},
+               {stop(Stop::Kind::bounce_buffer, PathSide::local),
+                stop(Stop::Kind::bounce_buffer, PathSide::remote)},
+               {stop(Stop::Kind::bounce_buffer, PathSide::remote),
+                stop(Stop::Kind::host, PathSide::remote), Mover::cpu, PathSide::remote}};
   path.copies = 2;
   path.cpu_copies = path.copies_local = path.copies_remote = 1;
   path.limit = "not known: no link on it tells its speed";
@@ -60,7 +62,8 @@ Path staged() {
 Path direct() {
   Path path;
   path.provider = "efa";
-  path.hops = {{stop(Stop::Kind::device, Side::local), stop(Stop::Kind::host, Side::remote)}};
+  path.hops = {
+      {stop(Stop::Kind::device, PathSide::local), stop(Stop::Kind::host, PathSide::remote)}};
   path.gpudirect_local = true;
   path.gbps = 400;
   return path;

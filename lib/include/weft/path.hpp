@@ -13,7 +13,7 @@
 namespace weft {
 
 /// Whose a place or a copy is.
-enum class Side : std::uint8_t { local, remote, between };
+enum class PathSide : std::uint8_t { local, remote, between };
 
 /// Something that bytes come to on their way.
 struct Stop {
@@ -27,7 +27,7 @@ struct Stop {
     wire,
   };
   Kind kind = Kind::host;
-  Side side = Side::local;
+  PathSide side = PathSide::local;
   int numa_node = -1;  ///< Of the memory; -1 where it can't be told.
   int device = -1;     ///< The GPU that the memory is of or near to, in Topology::gpus; -1: none.
   std::string name = {};  ///< Of NICs, where they are known: "rdmap79s0, rdmap80s0".
@@ -37,7 +37,7 @@ struct Stop {
 struct Hop {
   Stop from, to;
   Mover by = Mover::nic;
-  Side side = Side::local;  ///< That it is made on.
+  PathSide side = PathSide::local;  ///< That it is made on.
 
   /// Whether it is a copy from memory to memory. What a NIC takes or brings is none.
   bool copies() const noexcept { return by != Mover::nic; }
@@ -80,6 +80,6 @@ struct Path {
 /// "memory of GPU 3", "the peer's host memory on node 1", "NIC rdmap79s0".
 WEFT_API std::string to_string(const Stop& stop);
 WEFT_API std::string_view to_string(Stop::Kind kind) noexcept;
-WEFT_API std::string_view to_string(Side side) noexcept;
+WEFT_API std::string_view to_string(PathSide side) noexcept;
 
 }  // namespace weft
