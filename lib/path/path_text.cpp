@@ -24,7 +24,7 @@ std::string own_text(const Stop& stop) {
     case Stop::Kind::bounce_buffer:
       return "bounce buffer";
     case Stop::Kind::provider_buffer:
-      return "provider's buffer";
+      return "provider buffer";
     case Stop::Kind::socket_buffer:
       return "socket buffer";
     case Stop::Kind::nic:
