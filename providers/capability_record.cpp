@@ -26,6 +26,7 @@ Capability make_record(const Spec& spec, const fi_info& info) {
   record.progress =
       domain.data_progress == FI_PROGRESS_AUTO ? ProgressMode::automatic : ProgressMode::manual;
   record.gbps = link_gbps(info);
+  record.device_memory_problem = "it was opened for host memory alone";
   record.path_failures = spec.path_failed != nullptr;
   spec.quirks(info, record);
   record.best_chunk = std::min(record.best_chunk, record.max_message);

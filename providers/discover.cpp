@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <functional>
 #include <span>
@@ -53,6 +55,21 @@ std::vector<ProviderName> names_of(std::span<const Known> known) {
   return names;
 }
 
+/// What is wanted, without the providers that a policy does not allow.
+Result<Wanted> allowed_of(Wanted wanted, std::span<const ProviderName> names) {
+  const auto& allowed = wanted.allowed;
+  if (allowed.empty()) return wanted;
+  for (const std::string& name : allowed)
+    if (std::none_of(names.begin(), names.end(),
+                     [&](const ProviderName& each) { return each.name == name; }))
+      return fail(Code::not_found,
+                  fmt::format("the policy allows '{}', which is no provider of this build", name));
+  for (const ProviderName& each : names)
+    if (std::find(allowed.begin(), allowed.end(), each.name) == allowed.end())
+      wanted.providers.push_back(fmt::format("^{}", each.name));
+  return wanted;
+}
+
 /// What nobody looked at, because it can't be taken anyway.
 Seen unseen(std::string_view provider) {
   Seen seen;
@@ -74,8 +91,11 @@ Candidate as_candidate(const Sighting& sighting, const std::string& reason) {
 
 }  // namespace
 
-Result<Found> discover(const Wanted& wanted) {
+Result<Found> discover(const Wanted& given) {
   const auto names = names_of(all_known());
+  const auto narrowed = allowed_of(given, names);
+  if (!narrowed) return fail(narrowed.error());
+  const Wanted& wanted = *narrowed;
   const auto choices = choices_of(names, wanted.providers);
   std::vector<Seen> seen;
   for (const Known& each : all_known()) {

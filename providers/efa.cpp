@@ -33,6 +33,10 @@ enum Status : int {
   unestablished_unresponsive = 4126,
 };
 
+// What comes in packets is copied out of them by the provider. It sends them from where the bytes
+// lie, since that is registered (1.17, rxr_pkt_type_base.c: rxr_pkt_init_data_from_op_entry).
+constexpr Carriage copied_at_arrival = {.target_copies = true, .by = Mover::cpu};
+
 void efa_hints(fi_info& hints) {
   hints.domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
   hints.addr_format = FI_ADDR_EFA;
@@ -48,6 +52,10 @@ void efa_quirks(const fi_info& info, Capability& record) {
   record.ordered_messages = false;
   // 4 bytes travel with a write, whatever the attribute says (libfabric 1.17: 8).
   record.completion_data = std::min<std::size_t>(record.completion_data, 4);
+  // The NICs read and write memory; messages come into receive buffers of "efa", which copies them
+  // out (1.17, prov/efa/src/rxr/rxr_pkt_type_base.c: rxr_pkt_copy_data_to_op_entry), and with
+  // "efa-direct" into the engine's.
+  if (info.fabric_attr->name != direct) record.message_carriage = copied_at_arrival;
   record.fills_alone = true;
   // Not measured on EFA hardware: 16 MiB under way are 1.3 ms of a 100 Gb/s link.
   record.best_chunk = std::uint64_t{1} << 20;
@@ -96,12 +104,8 @@ void examine([[maybe_unused]] fid_ep& endpoint, Capability& record) {
   record.max_send = size_option(endpoint, FI_OPT_MAX_MSG_SIZE, record.max_send);
   record.max_message = size_option(endpoint, FI_OPT_MAX_RMA_SIZE, record.max_message);
 #endif
-  if (record.write == Origin::emulated) {
-    // The target's provider copies out of its receive buffers, and under FI_DELIVERY_COMPLETE tells
-    // when it has done so.
-    record.proof = CompletionProof::visible;
-    record.copies = 1;
-  }
+  if (record.write == Origin::emulated) emulate_writes(record);
+  if (record.read == Origin::emulated) emulate_reads(record);
   // A packet for a key that was closed ends the target's process.
   if (record.write == Origin::emulated || record.read == Origin::emulated)
     record.fence = FenceScope::rail;
@@ -141,6 +145,19 @@ bool path_failed(int provider_code) {
 }
 
 }  // namespace
+
+void emulate_writes(Capability& record) {
+  record.write = Origin::emulated;
+  // The target's provider copies out of its receive buffers, and under FI_DELIVERY_COMPLETE tells
+  // when it has done so.
+  record.proof = CompletionProof::visible;
+  record.write_carriage = copied_at_arrival;
+}
+
+void emulate_reads(Capability& record) {
+  record.read = Origin::emulated;
+  record.read_carriage = {.initiator_copies = true, .by = Mover::cpu};
+}
 
 const Spec efa = {
     .name = "efa",

@@ -23,6 +23,16 @@ constexpr Way fi_shm_ways[] = {{"shm"}};
 
 void fi_shm_hints(fi_info&) {}
 
+// The target copies, by process_vm_readv or process_vm_writev (1.17, prov/shm/src/smr_progress.c:
+// smr_progress_iov). Small writes under FI_DELIVERY_COMPLETE, and small messages, are copied into
+// the region by the initiator and out of it by the target (smr_ep.c: smr_select_proto).
+constexpr Carriage fetched = {
+    .target_copies = true,
+    .by = Mover::kernel,
+    .bounced_below = 4096 + 1,  // smr.h: SMR_INJECT_SIZE
+    .initiator_bounces = true,
+};
+
 void fi_shm_quirks(const fi_info&, Capability& record) {
   record.same_host_only = true;
   // Zero-based addresses and FI_DELIVERY_COMPLETE: without both, 1.17 lets writes with a wrong key
@@ -32,7 +42,10 @@ void fi_shm_quirks(const fi_info&, Capability& record) {
   record.fence = FenceScope::rail;
   record.proof = CompletionProof::visible;
   record.ordered_messages = true;
-  record.copies = 1;
+  record.write_carriage = record.message_carriage = fetched;
+  record.read_carriage = fetched;
+  record.read_carriage.bounced_below = 0;
+  record.device_memory_problem = "the kernel copies between address spaces, of host memory alone";
   record.best_chunk = std::uint64_t{512} << 10;
   record.best_window = 4;
   record.best_share = std::uint64_t{1} << 20;

@@ -39,6 +39,7 @@ struct ProviderName {
 /// What the engine's configuration asks for (see Config).
 struct Wanted {
   std::vector<std::string> providers;
+  std::vector<std::string> allowed;  // by Weft's names; empty: all
   std::vector<std::string> nics;
   unsigned max_nics = 4;
   std::string rail_address;

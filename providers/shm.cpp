@@ -49,7 +49,12 @@ Capability capability() {
   record.ordered_messages = true;
   record.wait_descriptor = true;
   record.progress = ProgressMode::manual;
-  record.copies = 1;
+  // One copy, within the initiator's system call (Neighbour::copy). Messages are copied into the
+  // ring and out of it.
+  record.write_carriage = {.initiator_copies = true, .by = Mover::kernel};
+  record.read_carriage = record.write_carriage;
+  record.message_carriage = {.initiator_copies = true, .target_copies = true, .by = Mover::cpu};
+  record.device_memory_problem = "the kernel copies between address spaces, of host memory alone";
   record.best_chunk = std::uint64_t{512} << 10;
   record.best_window = 4;
   record.best_share = std::uint64_t{32} << 10;  // each rail copies by itself, without the target

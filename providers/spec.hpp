@@ -77,4 +77,8 @@ extern const Spec fi_shm;
 extern const Spec tcp;
 extern const Spec verbs;
 
+/// What EFA's records say where the provider builds operations out of messages.
+void emulate_writes(Capability& record);
+void emulate_reads(Capability& record);
+
 }  // namespace weft::providers

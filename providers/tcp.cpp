@@ -12,6 +12,24 @@ constexpr Way tcp_ways[] = {{"net"}, {"tcp"}, {by_rxm}};
 // of address.
 constexpr std::uint32_t rxm_protocol = 0x74727877;  // "trxw"
 
+// The kernel copies into the socket on one side and out of it on the other (tcp_sendmsg,
+// tcp_recvmsg); zero-copy sending is off (prov/net/src/xnet_init.c: xnet_zerocopy_size). Fewer
+// bytes than libfabric has staging buffers for are collected in these first, on both sides (there:
+// xnet_staging_sbuf_size and xnet_prefetch_rbuf_size; prov/tcp of older ones has the same).
+constexpr Carriage by_sockets = {
+    .initiator_copies = true,
+    .target_copies = true,
+    .by = Mover::kernel,
+    .between = Carriage::Between::socket_buffer,
+    .bounced_below = 9000,
+    .initiator_bounces = true,
+    .target_bounces = true,
+};
+
+// ofi_rxm sends messages up to this size out of buffers of its own, and larger ones it lets the
+// receiver read; reads and writes it hands on (prov/rxm/src/rxm_rma.c).
+constexpr std::uint64_t rxm_eager = 16 * 1024 + 1;  // rxm.h: rxm_buffer_size
+
 void tcp_hints(fi_info& hints) {
   hints.addr_format = FI_FORMAT_UNSPEC;
 }
@@ -25,8 +43,9 @@ void tcp_quirks(const fi_info& info, Capability& record) {
   record.fence = FenceScope::rail;
   record.proof = CompletionProof::visible;
   record.ordered_messages = true;
-  // Into the socket on one side and out of it on the other.
-  record.copies = 2;
+  record.write_carriage = record.read_carriage = record.message_carriage = by_sockets;
+  if (info.fabric_attr->prov_name == by_rxm) record.message_carriage.bounced_below = rxm_eager;
+  record.device_memory_problem = "sockets are filled and emptied by the kernel, out of host memory";
   record.best_chunk = std::uint64_t{512} << 10;
   record.best_window = 4;
   record.best_share = std::uint64_t{128} << 10;

@@ -26,7 +26,10 @@ void verbs_quirks(const fi_info&, Capability& record) {
   // the same connection, it writes behind them.
   record.proof = CompletionProof::received;
   record.ordered_messages = true;
-  record.copies = 0;
+  // The NICs read and write the memory itself; but messages up to the size of ofi_rxm's buffers go
+  // through these on both sides (prov/rxm/src/rxm_msg.c: rxm_send_eager; rxm.h: rxm_buffer_size).
+  record.message_carriage.bounced_below = 16 * 1024 + 1;
+  record.message_carriage.initiator_bounces = record.message_carriage.target_bounces = true;
   record.fills_alone = true;
   // Of one connection; ofi_rxm promises more for all together (RXM_MSG_RXTX_SIZE in rxm.h, times
   // the part that the engine gives to one peer).

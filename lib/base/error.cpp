@@ -44,6 +44,8 @@ std::string_view to_string(Code code) noexcept {
       return "internal";
     case Code::corrupt:
       return "corrupt";
+    case Code::policy_refused:
+      return "policy_refused";
   }
   return "unknown";
 }

@@ -71,6 +71,13 @@ Result<void> check_unknown(const char* name, std::span<const std::byte> unknown)
       fmt::format("{} sets something that this version of the library does not know", name));
 }
 
+Result<Policy> policy_of(const char* name, const char* text) {
+  if (text == nullptr) return Policy{};
+  return parse_policy(text).map_error([&](const Error& error) {
+    return Error(error.code(), fmt::format("{}: {}", name, error.message()));
+  });
+}
+
 }  // namespace weft::capi
 
 using weft::capi::exhausted;

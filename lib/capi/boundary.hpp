@@ -104,6 +104,9 @@ template <>
 inline constexpr std::size_t oldest_size<weft_transfer_options> = offsetof(weft_transfer_options,
                                                                            wait_for_room_ns);
 
+template <>
+inline constexpr std::size_t oldest_size<weft_config> = offsetof(weft_config, policy);
+
 /// Refuses what is not the size of any version's struct, such as a member never set.
 Result<void> check_size(const char* name, std::size_t size, std::size_t oldest);
 /// Whether a newer caller has set something here that this library does not know.
@@ -139,6 +142,11 @@ Result<void> fill(const char* name, Struct* out, Struct value) {
   std::memcpy(out, &value, std::min(size, sizeof value));
   return {};
 }
+
+/// A policy as text; NULL for none.
+Result<Policy> policy_of(const char* name, const char* text);
+/// As the caller sees them in both structs with options.
+Result<TransferOptions> from_c(const weft_transfer_options& options);
 
 inline weft_place to_c(const Place& place) {
   return {static_cast<std::int32_t>(place.kind), place.numa_node, place.device};

@@ -1,5 +1,6 @@
 // The C API: engines, what they are made of, and their peers.
 #include "capi/boundary.hpp"
+#include "engine/setting_text.hpp"
 
 using namespace weft;
 using namespace weft::capi;
@@ -65,7 +66,20 @@ Result<Config> from_c(const weft_config& c) {
   auto gpus = strings("config->gpus", c.gpus, c.gpu_count);
   if (!gpus) return fail(std::move(gpus.error()));
 
+  auto policy = policy_of("config->policy", c.policy);
+  if (!policy) return fail(std::move(policy.error()));
+  auto latency_policy = policy_of("config->latency_policy", c.latency_policy);
+  if (!latency_policy) return fail(std::move(latency_policy.error()));
+  auto bulk_policy = policy_of("config->bulk_policy", c.bulk_policy);
+  if (!bulk_policy) return fail(std::move(bulk_policy.error()));
+
   Config config;
+  config.policy = std::move(*policy);
+  config.latency_policy = std::move(*latency_policy);
+  config.bulk_policy = std::move(*bulk_policy);
+  if (auto read = core::from_text(or_default(c.peer_policies, ""), config.peer_policies);
+      !read.empty())
+    return fail(Code::invalid_argument, fmt::format("config->peer_policies must be {}", read));
   config.config_file = or_default(c.config_file, config.config_file);
   config.name = or_default(c.name, config.name);
   config.listen = or_default(c.listen, config.listen);
@@ -128,7 +142,7 @@ weft_rail_info to_c(const RailInfo& rail) {
   c.gbps = rail.capability.gbps;
   c.emulated_write = rail.capability.write == Origin::emulated;
   c.emulated_read = rail.capability.read == Origin::emulated;
-  c.copies = rail.capability.copies;
+  c.copies = rail.capability.write_carriage.copies();
   c.pci = rail.capability.pci.c_str();
   c.numa_node = rail.numa_node;
   return c;

@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 #include <weft/engine.hpp>
 #include <weft/kv.hpp>
@@ -42,6 +43,15 @@ struct weft_remote {
 
 struct weft_prepared {
   weft::Prepared value;
+};
+
+struct weft_path {
+  explicit weft_path(weft::Path path) : value(std::move(path)) {
+    stops.push_back(to_string(value.hops.front().from));
+    for (const weft::Hop& hop : value.hops) stops.push_back(to_string(hop.to));
+  }
+  weft::Path value;
+  std::vector<std::string> stops;  // as text, one more than there are hops
 };
 
 struct weft_transfer {

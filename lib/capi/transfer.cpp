@@ -35,32 +35,6 @@ Result<Paged> from_c(const weft_paged& pieces) {
       });
 }
 
-Result<TransferOptions> from_c(const weft_transfer_options& c) {
-  auto transport =
-      enumerator("options->transport", c.transport, TransportKind::automatic, TransportKind::relay);
-  if (!transport) return fail(transport.error());
-  auto priority = enumerator("options->priority", c.priority, Priority::latency, Priority::bulk);
-  if (!priority) return fail(priority.error());
-  if (auto checked = check({list("options->signal_data", c.signal_data, c.signal_bytes)}); !checked)
-    return fail(checked.error());
-  TransferOptions options;
-  if (c.timeout_ns != 0) options.deadline = in(c.timeout_ns);
-  if (c.signal) options.signal = Signal{c.signal_id, bytes_of(c.signal_data, c.signal_bytes)};
-  options.cookie = c.cookie;
-  options.event = c.event;
-  options.transport = *transport;
-  options.priority = *priority;
-  options.verify = c.verify;
-  options.after_cuda_event = c.after_cuda_event;
-  if (c.wait_for_room_ns != 0) options.wait_for_room = in(c.wait_for_room_ns);
-  if (c.on_end != nullptr)
-    options.on_end = [on_end = c.on_end, context = c.context](const Ended& ended) {
-      on_end(context, ended.cookie, static_cast<std::int32_t>(ended.state),
-             make_error(ended.error).get());
-    };
-  return options;
-}
-
 /// Prepares what `pieces()` gives: a Result of any form of pieces.
 template <typename Pieces>
 weft_code prepare(weft_engine* engine, const weft_segment* local, const weft_remote* remote,
@@ -87,13 +61,46 @@ weft_code submit(std::initializer_list<Argument> arguments, const weft_transfer_
   return call(error, arguments, [&] {
     return check({{"transfer", transfer}})
         .and_then([&] { return read_optional("options", given); })
-        .and_then([](const weft_transfer_options& options) { return from_c(options); })
+        .and_then([](const weft_transfer_options& options) { return weft::capi::from_c(options); })
         .and_then(
             [&](TransferOptions&& options) { return give(transfer, start(std::move(options))); });
   });
 }
 
 }  // namespace
+
+namespace weft::capi {
+
+Result<TransferOptions> from_c(const weft_transfer_options& c) {
+  auto transport =
+      enumerator("options->transport", c.transport, TransportKind::automatic, TransportKind::relay);
+  if (!transport) return fail(transport.error());
+  auto priority = enumerator("options->priority", c.priority, Priority::latency, Priority::bulk);
+  if (!priority) return fail(priority.error());
+  if (auto checked = check({list("options->signal_data", c.signal_data, c.signal_bytes)}); !checked)
+    return fail(checked.error());
+  auto policy = policy_of("options->policy", c.policy);
+  if (!policy) return fail(std::move(policy.error()));
+  TransferOptions options;
+  if (c.policy != nullptr) options.policy = std::move(*policy);
+  if (c.timeout_ns != 0) options.deadline = in(c.timeout_ns);
+  if (c.signal) options.signal = Signal{c.signal_id, bytes_of(c.signal_data, c.signal_bytes)};
+  options.cookie = c.cookie;
+  options.event = c.event;
+  options.transport = *transport;
+  options.priority = *priority;
+  options.verify = c.verify;
+  options.after_cuda_event = c.after_cuda_event;
+  if (c.wait_for_room_ns != 0) options.wait_for_room = in(c.wait_for_room_ns);
+  if (c.on_end != nullptr)
+    options.on_end = [on_end = c.on_end, context = c.context](const Ended& ended) {
+      on_end(context, ended.cookie, static_cast<std::int32_t>(ended.state),
+             make_error(ended.error).get());
+    };
+  return options;
+}
+
+}  // namespace weft::capi
 
 weft_code weft_engine_prepare_pairs(weft_engine* engine, const weft_segment* local,
                                     const weft_remote* remote, int32_t direction,

@@ -12,6 +12,7 @@
 #include <toml++/toml.h>
 #pragma pop_macro("NDEBUG")
 
+#include <algorithm>
 #include <optional>
 
 namespace weft::core {
@@ -33,6 +34,72 @@ std::optional<std::string> text_of(const toml::node& node) {
   return joined;
 }
 
+std::string place_of(const std::string& path, const toml::node& node) {
+  return fmt::format("{}:{}", path, node.source().begin.line);
+}
+
+/// "max_copies=0,providers=efa+verbs": the values of a policy's table, but for tables in it.
+Result<std::string> policy_text(const toml::table& table, const std::string& path) {
+  std::string terms;
+  for (const auto& [key, node] : table) {
+    if (node.is_table()) continue;
+    auto text = text_of(node);
+    if (const auto* number = node.as_floating_point()) text = fmt::format("{}", number->get());
+    if (!text)
+      return fail(Code::invalid_argument,
+                  fmt::format("{}: '{}' says nothing that a policy can say", place_of(path, node),
+                              std::string_view(key.str())));
+    std::replace(text->begin(), text->end(), ',', '+');
+    terms += fmt::format("{}{}={}", terms.empty() ? "" : ",", std::string_view(key.str()), *text);
+  }
+  return terms;
+}
+
+/// The tables in [policy.peers], as text: "NAME: POLICY; NAME: POLICY".
+Result<std::string> peer_policies_text(const toml::table& table, const std::string& path) {
+  std::string policies;
+  for (const auto& [name, node] : table) {
+    if (!node.is_table())
+      return fail(Code::invalid_argument,
+                  fmt::format("{}: '{}' must be a table, [policy.peers.\"NAME\"]",
+                              place_of(path, node), std::string_view(name.str())));
+    auto policy = policy_text(*node.as_table(), path);
+    if (!policy) return policy;
+    policies += fmt::format("{}{}: {}", policies.empty() ? "" : "; ", std::string_view(name.str()),
+                            *policy);
+  }
+  return policies;
+}
+
+/// [policy] and the tables in it, each an option of its own.
+Result<void> read_policies(const toml::table& table, const std::string& path, FileText& file) {
+  const auto add = [&](const char* option, Result<std::string> text,
+                       const toml::table& where) -> Result<void> {
+    if (!text) return fail(std::move(text.error()));
+    file.emplace(option, FileEntry{std::move(*text), place_of(path, where)});
+    return {};
+  };
+  if (auto added = add("policy", policy_text(table, path), table); !added) return added;
+  for (const auto& [key, node] : table) {
+    if (!node.is_table()) continue;
+    const toml::table& inner = *node.as_table();
+    const std::string_view name = key.str();
+    Result<void> added;
+    if (name == "latency" || name == "bulk")
+      added =
+          add(name == "bulk" ? "bulk_policy" : "latency_policy", policy_text(inner, path), inner);
+    else if (name == "peers")
+      added = add("peer_policies", peer_policies_text(inner, path), inner);
+    else
+      added =
+          fail(Code::invalid_argument,
+               fmt::format("{}: there is no class '{}'; policies are of latency, bulk and peers",
+                           place_of(path, node), name));
+    if (!added) return added;
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<FileText> read_config_file(const std::string& path) {
@@ -45,7 +112,12 @@ Result<FileText> read_config_file(const std::string& path) {
   }
   FileText file;
   for (const auto& [key, node] : parsed.table()) {
-    const std::string place = fmt::format("{}:{}", path, node.source().begin.line);
+    if (key.str() == "policy" && node.is_table()) {
+      if (auto read = read_policies(*node.as_table(), path, file); !read)
+        return fail(std::move(read.error()));
+      continue;
+    }
+    const std::string place = place_of(path, node);
     const auto text = text_of(node);
     if (!text)
       return fail(

@@ -177,6 +177,19 @@ Result<Transfer> Engine::read(const Segment& local, const Remote& remote,
   });
 }
 
+Result<Path> Engine::explain(const Segment& local, const Remote& remote, Direction direction,
+                             const TransferOptions& options) const {
+  if (!local.state_) return fail(moved_from());
+  return call(state_,
+              [&] { return state_->explain(*local.state_, *remote.state_, direction, options); });
+}
+
+Result<Path> Engine::explain(const Place& local, const Peer& peer, const Place& remote,
+                             Direction direction, const TransferOptions& options) const {
+  return call(state_,
+              [&] { return state_->explain(local, peer.state_, remote, direction, options); });
+}
+
 Result<void> Engine::signal(const Peer& peer, const Signal& signal, Deadline deadline) {
   return call(state_, [&] {
     return state_->send(peer.state_, core::MessageKind::signal, signal.id, signal.bytes, deadline);

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -37,6 +38,9 @@
 #include "transfer/transfer_state.hpp"
 
 namespace weft::core {
+
+/// Whether it refuses any path.
+bool has_policies(const Config& config);
 
 class EngineState final : public std::enable_shared_from_this<EngineState>,
                           public ControlHandler,
@@ -135,6 +139,12 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
                                                 std::optional<std::vector<std::uint32_t>> picks,
                                                 TransferOptions options);
 
+  // explain.cpp
+  Result<Path> explain(const SegmentState& local, const RemoteState& remote, Direction direction,
+                       const TransferOptions& options);
+  Result<Path> explain(const Place& local, const std::shared_ptr<PeerState>& peer,
+                       const Place& remote, Direction direction, const TransferOptions& options);
+
   // checks.cpp
   Result<void> check_verifiable(const PreparedState& prepared) const;
   Result<Hasher::Job> job_for(const std::shared_ptr<PeerState>& peer, const CheckRequest& notice);
@@ -215,21 +225,38 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   void transfer_ended(TransferState& transfer) override;
   void memory_let_go(TransferState& transfer) override;
   void transfer_quiescent(TransferState& transfer) override;
-  Result<void> check_submission(const PreparedState& prepared,
-                                const TransferOptions& options) const;
+  Result<void> check_submission(const PreparedState& prepared, const TransferOptions& options);
   Result<void> take_seat(const TransferOptions& options);
   void leave_silent_rails(TransferState& transfer);
-  Result<std::shared_ptr<Path>> path_between(const SegmentState& local, const RemoteState& remote);
-  std::vector<std::size_t> choose_rails(const Path& path, std::uint64_t bytes,
+  /// Which rails serve two memories, by index on either side.
+  struct RailsBetween {
+    PeerState* peer = nullptr;
+    Place local, remote;
+    RailSets::Rails ours, theirs;  // not empty
+  };
+  Result<RailsBetween> rails_for(const SegmentState& local, const RemoteState& remote) const;
+  Result<std::shared_ptr<RailSet>> rails_between(const SegmentState& local,
+                                                 const RemoteState& remote);
+  std::vector<std::size_t> choose_rails(const RailSet& set, std::uint64_t bytes,
                                         Priority priority) const;
   Result<void> look_at_event(TransferOptions& options) const;
   Result<TransportKind> transport_for(const PreparedState& prepared,
                                       const TransferOptions& options) const;
   Result<void> check_payload(const PeerState& peer, std::size_t bytes) const;
+
+  // explain.cpp
+  Result<Path> explain(const RailsBetween& rails, Direction direction, TransportKind asked) const;
+  std::vector<std::string> not_had_before(const Capability& record) const;
+  TransportKind transport_asked(const TransferOptions& options) const;
+  std::string refusal(
+      const Path& path, const PeerState& peer, const TransferOptions& options,
+      std::uint64_t smallest_piece = std::numeric_limits<std::uint64_t>::max()) const;
+  Result<void> check_policies(const PreparedState& prepared, const TransferOptions& options);
   std::function<void(const Error*)> notifier(Event::Kind kind, std::string peer,
                                              NotifyOptions options);
 
   const Config config_;
+  const bool has_policies_ = has_policies(config_);
   const EngineHooks hooks_;
   const std::uint64_t fork_generation_ = core::fork_generation();
   Introduction self_;

@@ -35,6 +35,7 @@ unsigned best_rails(const Capability& record) {
 providers::Wanted wanted_of(const Config& config, const Whereabouts& here) {
   providers::Wanted wanted;
   wanted.providers = config.providers;
+  wanted.allowed = config.policy.providers;
   wanted.nics = config.nics;
   wanted.max_nics = config.max_nics * std::max(1U, here.gpus());
   wanted.rail_address = config.rail_address;

@@ -19,8 +19,8 @@ constexpr auto drain_time = std::chrono::milliseconds(200);
 constexpr auto meeting_time = std::chrono::seconds(5);
 
 /// How many of the peer's rails a rail keeps the relay's buffers for. Those that it is paired with,
-/// and of NICs some more: memory near other NICs is paired with it by itself (see Path). If still
-/// more come at once, what they send waits in libfabric.
+/// and of NICs some more: memory near other NICs is paired with it by itself (see RailSet). If
+/// still more come at once, what they send waits in libfabric.
 std::size_t senders_at_a_time(const Route& route, const PairedRail& paired, std::size_t theirs) {
   constexpr std::size_t some = 4;  // Config::max_nics
   const std::size_t own = paired.targets.size();
@@ -152,6 +152,7 @@ Result<void> EngineState::make_routes(const std::shared_ptr<PeerState>& met,
   Pairing pairing = pair_rails(self, peer.introduction, peer.same_host, same_host_reason);
   peer.route_reason = std::move(pairing.reason);
   peer.fallback = std::move(pairing.fallback);
+  peer.passed_over = std::move(pairing.passed_over);
   peer.their_rails = pairing.theirs;
   if (pairing.rails.empty())
     return fail(Code::unavailable, fmt::format("{} and {} can't reach each other: {}", self.name,

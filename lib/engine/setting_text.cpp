@@ -129,6 +129,29 @@ std::string from_text(std::string_view text, TransportKind& value) {
   return choose<TransportKind>(transport_names, text, value);
 }
 
+std::string from_text(std::string_view text, Policy& value) {
+  auto policy = parse_policy(text);
+  if (!policy) return fmt::format("a policy ({})", policy.error().message());
+  value = std::move(*policy);
+  return {};
+}
+
+std::string from_text(std::string_view text, std::map<std::string, Policy>& value) {
+  value.clear();
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(';'), text.size());
+    const std::string_view item = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    const std::size_t colon = item.rfind(':');
+    const std::string_view name = trimmed(item.substr(0, colon));
+    if (colon == item.npos || name.empty())
+      return "policies of peers, as \"NAME: POLICY; NAME: POLICY\"";
+    if (auto wrong = from_text(item.substr(colon + 1), value[std::string(name)]); !wrong.empty())
+      return wrong;
+  }
+  return {};
+}
+
 std::string to_text(const std::string& value) {
   return value;
 }
@@ -164,6 +187,17 @@ std::string to_text(Progress value) {
 
 std::string to_text(TransportKind value) {
   return std::string(name_of<TransportKind>(transport_names, value));
+}
+
+std::string to_text(const Policy& value) {
+  return to_string(value);
+}
+
+std::string to_text(const std::map<std::string, Policy>& value) {
+  std::string text;
+  for (const auto& [name, policy] : value)
+    text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", name, to_string(policy));
+  return text;
 }
 
 }  // namespace weft::core

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,6 +20,8 @@ std::string from_text(std::string_view text, Nanoseconds& value);
 std::string from_text(std::string_view text, std::vector<std::string>& value);
 std::string from_text(std::string_view text, Progress& value);
 std::string from_text(std::string_view text, TransportKind& value);
+std::string from_text(std::string_view text, Policy& value);
+std::string from_text(std::string_view text, std::map<std::string, Policy>& value);
 
 std::string to_text(const std::string& value);
 std::string to_text(bool value);
@@ -28,5 +31,7 @@ std::string to_text(Nanoseconds value);
 std::string to_text(const std::vector<std::string>& value);
 std::string to_text(Progress value);
 std::string to_text(TransportKind value);
+std::string to_text(const Policy& value);
+std::string to_text(const std::map<std::string, Policy>& value);
 
 }  // namespace weft::core

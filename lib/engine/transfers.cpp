@@ -26,10 +26,10 @@ Result<std::shared_ptr<const PreparedState>> EngineState::prepare(
   if (auto own = check_own(*remote->peer()); !own) return fail(std::move(own.error()));
   auto bytes = check_pieces(pieces, {local->size(), grant.ranges});
   if (!bytes) return fail(std::move(bytes.error()));
-  auto path = path_between(*local, *remote);
-  if (!path) return fail(std::move(path.error()));
+  auto rails = rails_between(*local, *remote);
+  if (!rails) return fail(std::move(rails.error()));
   auto prepared = std::make_shared<PreparedState>();
-  prepared->path = std::move(*path);
+  prepared->path = std::move(*rails);
   prepared->local = local;
   prepared->remote = remote;
   prepared->direction = direction;
@@ -38,35 +38,43 @@ Result<std::shared_ptr<const PreparedState>> EngineState::prepare(
   return std::shared_ptr<const PreparedState>(std::move(prepared));
 }
 
-/// Over the rails that serve both, by those of either side that do so.
-Result<std::shared_ptr<Path>> EngineState::path_between(const SegmentState& local,
-                                                        const RemoteState& remote) {
+Result<EngineState::RailsBetween> EngineState::rails_for(const SegmentState& local,
+                                                         const RemoteState& remote) const {
   PeerState& peer = *remote.peer();
-  Paths::Rails ours, theirs;
+  RailsBetween rails{&peer, local.place(), remote.description().place, {}, {}};
   for (const auto& route : peer.routes)
-    if (local.served_by(route->rail->index())) ours.push_back(route->rail->index());
+    if (local.served_by(route->rail->index())) rails.ours.push_back(route->rail->index());
   for (const std::uint32_t rail : peer.their_rails)
-    if (remote.carried_by(rail)) theirs.push_back(rail);
-  if (ours.empty() || theirs.empty())
-    return fail(Error(Code::unavailable, fmt::format("no rail to the peer serves the {} memory",
-                                                     ours.empty() ? "local" : "remote"))
-                    .with_peer(peer.introduction.name));
-  return peer.paths.between(ours, theirs, [&]() -> Result<std::shared_ptr<Path>> {
-    auto path = std::make_shared<Path>();
+    if (remote.carried_by(rail)) rails.theirs.push_back(rail);
+  if (!rails.ours.empty() && !rails.theirs.empty()) return rails;
+  return fail(Error(Code::unavailable, fmt::format("no rail to the peer serves the {} memory",
+                                                   rails.ours.empty() ? "local" : "remote"))
+                  .with_peer(peer.introduction.name));
+}
+
+/// Over the rails that serve both, by those of either side that do so.
+Result<std::shared_ptr<RailSet>> EngineState::rails_between(const SegmentState& local,
+                                                            const RemoteState& remote) {
+  const auto rails = rails_for(local, remote);
+  if (!rails) return fail(rails.error());
+  PeerState& peer = *rails->peer;
+  const RailSets::Rails &ours = rails->ours, &theirs = rails->theirs;
+  return peer.rail_sets.between(ours, theirs, [&]() -> Result<std::shared_ptr<RailSet>> {
+    auto set = std::make_shared<RailSet>();
     for (const PairedRail& paired : spread(self_, ours, peer.introduction, theirs)) {
       Route& route = *peer.route_by_rail[paired.own];
-      PathRail way{&route, {}};
+      RailUse use{&route, {}};
       for (const auto& [target, weight] : paired.targets) {
         const auto address = route.addresses.find(target);
         if (address == route.addresses.end())
           return fail(
               Error(Code::unavailable, "the grant lacks keys for rails that have to be reached")
                   .with_peer(peer.introduction.name));
-        way.targets.add({target, &address->second}, weight);
+        use.targets.add({target, &address->second}, weight);
       }
-      path->add(paired.own, std::move(way));
+      set->add(paired.own, std::move(use));
     }
-    return path;
+    return set;
   });
 }
 
@@ -82,7 +90,7 @@ Result<void> EngineState::check_payload(const PeerState& peer, std::size_t bytes
 }
 
 Result<void> EngineState::check_submission(const PreparedState& prepared,
-                                           const TransferOptions& options) const {
+                                           const TransferOptions& options) {
   const PeerState& peer = *prepared.remote->peer();
   if (!prepared.local->belongs_to(*this))
     return fail(Code::invalid_argument, "the list was prepared by another engine");
@@ -92,6 +100,8 @@ Result<void> EngineState::check_submission(const PreparedState& prepared,
     if (auto can = check_verifiable(prepared); !can) return can;
   if (options.priority < Priority::latency || options.priority > Priority::bulk)
     return fail(Code::invalid_argument, "there is no such priority");
+  if (has_policies_ || options.policy)
+    if (auto kept = check_policies(prepared, options); !kept) return kept;
   if (options.event && events_.size() >= config_.max_transfers)
     return fail(Code::queue_full,
                 fmt::format("{} events wait to be polled", config_.max_transfers));
@@ -121,19 +131,19 @@ Result<void> EngineState::take_seat(const TransferOptions& options) {
 /// The rails that shall carry so many bytes: one for each chunk's worth, those with the least to
 /// do. Small transfers keep to one rail until it has enough, since each rail in use takes a
 /// core on both sides; unless somebody waits for them.
-std::vector<std::size_t> EngineState::choose_rails(const Path& path, std::uint64_t bytes,
+std::vector<std::size_t> EngineState::choose_rails(const RailSet& set, std::uint64_t bytes,
                                                    Priority priority) const {
-  Rail& first = *rails_[path.rails().front()];
+  Rail& first = *rails_[set.rails().front()];
   const std::uint64_t stripe = first.chunk_limit();
   const std::uint64_t share = std::max<std::uint64_t>(1, first.endpoint().capability().best_share);
   // Those that were set aside only if there is nothing else; by what they have to do, in steps of
   // what is worth another rail; what is urgent by what is in flight, which it can't overtake.
   std::vector<std::tuple<bool, std::uint64_t, std::uint64_t, std::size_t>> load;
-  load.reserve(path.rails().size());
+  load.reserve(set.rails().size());
   std::size_t usable = 0;
   const auto now = Clock::now();
-  for (const std::size_t rail : path.rails()) {
-    const bool aside = path.of(rail)->route->is_aside(now) || rails_[rail]->away();
+  for (const std::size_t rail : set.rails()) {
+    const bool aside = set.of(rail)->route->is_aside(now) || rails_[rail]->away();
     const std::uint64_t ahead =
         priority == Priority::latency ? rails_[rail]->counters().in_flight.load() : 0;
     load.emplace_back(aside, rails_[rail]->queued_before(priority) / share, ahead, rail);
@@ -160,8 +170,7 @@ Result<void> EngineState::look_at_event(TransferOptions& options) const {
 
 Result<TransportKind> EngineState::transport_for(const PreparedState& prepared,
                                                  const TransferOptions& options) const {
-  const TransportKind asked =
-      options.transport != TransportKind::automatic ? options.transport : config_.transport;
+  const TransportKind asked = transport_asked(options);
   const char* whose = prepared.local->staged() ? "the local memory is a GPU's, which no NIC here"
                       : prepared.remote->staged()
                           ? "the peer's memory is a GPU's, which no NIC there"

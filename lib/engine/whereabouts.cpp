@@ -136,6 +136,14 @@ double Whereabouts::gbps_of(std::size_t rail) const {
   return rails_[rail].gbps;
 }
 
+double Whereabouts::gbps_between(std::size_t rail, const Place& place) const {
+  const double gbps = gbps_of(rail);
+  const auto& nic = rails_[rail].nic;
+  if (!nic || gbps <= 0) return gbps;
+  const std::size_t only[] = {*nic};
+  return std::min(gbps, affinity(topology_, place, only).order.front().gbps);
+}
+
 /// The NICs that a rail might also have been on.
 std::vector<std::size_t> Whereabouts::alike(std::size_t nic) const {
   const auto is_network = [&](std::size_t i) { return topology_.nics[i].kind == NicKind::network; };

@@ -37,6 +37,9 @@ class Whereabouts {
   int numa_node_of(std::size_t rail) const;
   /// Its speed in Gb/s; 0 where it can't be told.
   double gbps_of(std::size_t rail) const;
+  /// What the narrowest part of the way from memory there over the rail's NIC to the network
+  /// carries, in Gb/s; 0 where the NIC's speed can't be told.
+  double gbps_between(std::size_t rail, const Place& place) const;
 
   /// Indices of the rails that serve memory there, ascending: of each kind those whose NICs do. A
   /// rail whose place is unknown serves all.

@@ -37,6 +37,24 @@ void add_missed(const Introduction& engine, const Introduction& other, const Rai
   }
 }
 
+/// Adds what `engine` prefers to the chosen kind, each with the reason why it is not taken.
+void add_passed_over(const Introduction& engine, const Introduction& own, const Introduction& peer,
+                     const RailKind& chosen, bool same_host, const std::string& same_host_reason,
+                     std::vector<std::string>& passed_over) {
+  for (const RailAddress& rail : engine.rails) {
+    const RailKind kind = kind_of(rail);
+    if (kind == chosen) return;
+    const bool too_far = rail.same_host_only && !same_host;
+    const char* why = too_far                        ? same_host_reason.c_str()
+                      : rails_of(own, kind).empty()  ? "this engine has none"
+                      : rails_of(peer, kind).empty() ? "the peer has none"
+                                                     : "the other engine prefers another";
+    std::string sentence = fmt::format("{}: {}", rail.provider, why);
+    if (std::find(passed_over.begin(), passed_over.end(), sentence) == passed_over.end())
+      passed_over.push_back(std::move(sentence));
+  }
+}
+
 }  // namespace
 
 RailKind kind_of(const RailAddress& rail) {
@@ -85,6 +103,8 @@ Pairing pair_rails(const Introduction& own, const Introduction& peer, bool same_
       add_missed(peer, own, kind, "this engine", missed);
     }
     pairing.fallback = fmt::format("{}", fmt::join(missed, "; "));
+    add_passed_over(own, own, peer, kind, same_host, same_host_reason, pairing.passed_over);
+    add_passed_over(peer, own, peer, kind, same_host, same_host_reason, pairing.passed_over);
     break;
   }
   if (pairing.rails.empty()) pairing.reason = "no kind of rail is shared";

@@ -30,6 +30,8 @@ struct Pairing {
   /// missed.
   std::string fallback;
   std::string reason;  // why these, as a sentence
+  /// The kinds that one of the two prefers, each with the reason why not: "shm: other hosts".
+  std::vector<std::string> passed_over;
 };
 
 /// Picks the kind of rail that both have, in the order of preference of the engine whose name comes

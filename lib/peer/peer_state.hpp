@@ -14,7 +14,7 @@
 #include "control/introduction.hpp"
 #include "message/outbox.hpp"
 #include "peer/mailbox.hpp"
-#include "peer/path.hpp"
+#include "peer/rail_set.hpp"
 #include "peer/route.hpp"
 
 namespace weft::core {
@@ -44,7 +44,8 @@ class PeerState {
   std::vector<Route*> route_by_rail;           // by our rail index; null where there is none
   std::vector<std::uint32_t> their_rails;      // indices of the peer's that can be reached
   std::string route_reason;
-  std::string fallback;  // Peer::fallback
+  std::string fallback;                  // Peer::fallback
+  std::vector<std::string> passed_over;  // kinds of rails, with reasons
 
   // Messages go by the first route's rail.
   Rail& message_rail() const noexcept { return *routes.front()->rail; }
@@ -53,7 +54,7 @@ class PeerState {
     return routes.size() == 1 && routes.front()->targets.size() == 1;
   }
 
-  Paths paths;
+  RailSets rail_sets;
   Mailbox mailbox;
   Outbox outbox;
 

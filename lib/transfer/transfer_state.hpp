@@ -14,7 +14,8 @@
 
 #include "lease/remote_state.hpp"
 #include "memory/segment_state.hpp"
-#include "peer/path.hpp"
+#include "path/path_memo.hpp"
+#include "peer/rail_set.hpp"
 #include "transfer/cursor.hpp"
 #include "transfer/outcome.hpp"
 
@@ -27,10 +28,11 @@ class PreparedState {
  public:
   std::shared_ptr<SegmentState> local;
   std::shared_ptr<RemoteState> remote;
-  std::shared_ptr<Path> path;
+  std::shared_ptr<RailSet> path;
   Direction direction = Direction::write;
   PieceList pieces{std::span<const Pair>{}};
   std::uint64_t bytes = 0;
+  mutable PathMemo paths;  // for policies
 
   /// No NIC reaches the memory on one of the sides.
   bool staged() const noexcept { return local->staged() || remote->staged(); }

@@ -1,5 +1,6 @@
 /* NULL, strange numbers, wrong sizes and hopeless wishes: a status each time, and never a crash. */
 #include <stdatomic.h>
+#include <stddef.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -197,6 +198,27 @@ static void transfers_refuse_null(void) {
   INVALID(weft_engine_submit_all(engine, prepared, &options, &transfer, &error));
   CHECK(made == NULL && transfer == NULL);
 
+  weft_path* path = NULL;
+  weft_path_summary summary = {.size = sizeof summary};
+  weft_hop hop = {.size = sizeof hop};
+  INVALID(weft_engine_explain(NULL, segment, remote, WEFT_WRITE, NULL, &path, &error));
+  INVALID(weft_engine_explain(engine, NULL, remote, WEFT_WRITE, NULL, &path, &error));
+  INVALID(weft_engine_explain(engine, segment, NULL, WEFT_WRITE, NULL, &path, &error));
+  INVALID(weft_engine_explain(engine, segment, remote, 2, NULL, &path, &error));
+  INVALID(weft_engine_explain(engine, segment, remote, WEFT_WRITE, &options, &path, &error));
+  INVALID(weft_engine_explain(engine, segment, remote, WEFT_WRITE, NULL, NULL, &error));
+  INVALID(weft_path_get(NULL, &summary, &error));
+  INVALID(weft_path_hop(NULL, 0, &hop, &error));
+  CHECK(path == NULL && weft_path_passed_over(NULL, 0) == NULL);
+  OK(weft_engine_explain(engine, segment, remote, WEFT_WRITE, NULL, &path, &error));
+  INVALID(weft_path_get(path, NULL, &error));
+  INVALID(weft_path_hop(path, 0, NULL, &error));
+  summary.size = hop.size = 0;
+  INVALID(weft_path_get(path, &summary, &error));
+  INVALID(weft_path_hop(path, 0, &hop, &error));
+  weft_path_free(path);
+  weft_path_free(NULL);
+
   weft_report report = {.size = sizeof report};
   weft_rail_share share;
   INVALID(weft_transfer_wait(NULL, 0, &error));
@@ -310,6 +332,23 @@ static void configurations(void) {
   config.tls_authorities = "/nowhere/authorities";
   INVALID(weft_engine_open(&config, &no_engine, &error));
   weft_config_init(&config, sizeof config);
+  config.policy = "most_copies=1";
+  INVALID(weft_engine_open(&config, &no_engine, &error));
+  weft_config_init(&config, sizeof config);
+  config.latency_policy = "max_copies=few";
+  INVALID(weft_engine_open(&config, &no_engine, &error));
+  weft_config_init(&config, sizeof config);
+  config.bulk_policy = "min_gbps=fast";
+  INVALID(weft_engine_open(&config, &no_engine, &error));
+  weft_config_init(&config, sizeof config);
+  config.peer_policies = "max_copies=1";
+  INVALID(weft_engine_open(&config, &no_engine, &error));
+  /* A program built against the version before policies. */
+  weft_config_init(&config, offsetof(weft_config, policy));
+  weft_engine* older = NULL;
+  OK(weft_engine_open(&config, &older, &error));
+  weft_engine_free(older);
+  weft_config_init(&config, sizeof config);
   config.config_file = "/nowhere/weft.toml";
   INVALID(weft_engine_open(&config, &no_engine, &error));
   weft_config_init(&config, sizeof config);
@@ -383,6 +422,7 @@ static void names(void) {
   CHECK(strcmp(weft_code_name(WEFT_TIMED_OUT), "timed_out") == 0);
   CHECK(strcmp(weft_code_name(WEFT_INTERNAL), "internal") == 0);
   CHECK(strcmp(weft_code_name(WEFT_CORRUPT), "corrupt") == 0);
+  CHECK(strcmp(weft_code_name(WEFT_POLICY_REFUSED), "policy_refused") == 0);
   CHECK(strcmp(weft_code_name(99), "unknown") == 0 && strcmp(weft_code_name(-1), "unknown") == 0);
   CHECK(strcmp(weft_state_name(WEFT_STATE_DONE), "done") == 0);
   CHECK(strcmp(weft_state_name(256), "unknown") == 0);

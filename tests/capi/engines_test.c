@@ -460,6 +460,60 @@ static void goodbye(struct pair_of_engines* both) {
   free(both->memory);
 }
 
+static void paths_and_policies(struct pair_of_engines* both, const char* provider,
+                               int32_t transport) {
+  weft_path* path = NULL;
+  OK(weft_engine_explain(both->writer, both->source, both->remote, WEFT_WRITE, NULL, &path,
+                         &error));
+  weft_path_summary summary = {.size = sizeof summary};
+  OK(weft_path_get(path, &summary, &error));
+  CHECK(strcmp(summary.provider, provider) == 0 && summary.same_host);
+  CHECK((summary.transport == WEFT_TRANSPORT_RELAY) == (transport == WEFT_TRANSPORT_RELAY));
+  CHECK(summary.copies > 0 && summary.copies == summary.copies_local + summary.copies_remote);
+  CHECK(summary.cpu_copies == summary.copies && !summary.gpudirect_local);
+  CHECK(strlen(summary.limit) > 0 && strlen(summary.refused) == 0);
+  CHECK(summary.hop_count > 0);
+  for (size_t i = 0; i < summary.passed_over_count; ++i)
+    CHECK(strlen(weft_path_passed_over(path, i)) > 0);
+  CHECK(weft_path_passed_over(path, summary.passed_over_count) == NULL);
+  unsigned copies = 0;
+  for (size_t i = 0; i < summary.hop_count; ++i) {
+    weft_hop hop = {.size = sizeof hop};
+    OK(weft_path_hop(path, i, &hop, &error));
+    CHECK(strlen(hop.from_text) > 0 && strlen(hop.to_text) > 0);
+    CHECK(hop.copies == (hop.by != WEFT_MOVER_NIC));
+    if (i == 0) CHECK(hop.from == WEFT_STOP_HOST && hop.from_side == WEFT_SIDE_LOCAL);
+    if (i + 1 == summary.hop_count)
+      CHECK(hop.to == WEFT_STOP_HOST && hop.to_side == WEFT_SIDE_REMOTE);
+    copies += hop.copies;
+  }
+  CHECK(copies == summary.copies);
+  weft_hop none = {.size = sizeof none};
+  REFUSED(WEFT_INVALID_ARGUMENT, weft_path_hop(path, summary.hop_count, &none, &error));
+  weft_path_free(path);
+
+  weft_transfer_options options = {.size = sizeof options, .policy = "forbid_cpu_copies"};
+  OK(weft_engine_explain(both->writer, both->source, both->remote, WEFT_READ, &options, &path,
+                         &error));
+  OK(weft_path_get(path, &summary, &error));
+  CHECK(strstr(summary.refused, "forbids copies by the CPU") != NULL);
+  weft_path_free(path);
+
+  const weft_pair pair = {.local = 0, .remote = 0, .length = page};
+  weft_transfer* transfer = NULL;
+  REFUSED(WEFT_POLICY_REFUSED, weft_engine_write(both->writer, both->source, both->remote, &pair, 1,
+                                                 &options, &transfer, &error));
+  CHECK(transfer == NULL);
+  options.policy = "max_copies=few";
+  REFUSED(WEFT_INVALID_ARGUMENT, weft_engine_write(both->writer, both->source, both->remote, &pair,
+                                                   1, &options, &transfer, &error));
+  options.policy = "max_copies=20";
+  OK(weft_engine_write(both->writer, both->source, both->remote, &pair, 1, &options, &transfer,
+                       &error));
+  OK(weft_transfer_wait(transfer, patience, &error));
+  weft_transfer_free(transfer);
+}
+
 /* The same thread drives both engines, so it may wait for neither alone. */
 static void manual_progress(const char* provider, int32_t transport) {
   struct pair_of_engines both = {
@@ -503,6 +557,7 @@ int main(int argc, char** argv) {
   read_back(&both);
   other_forms(&both);
   signals_and_messages(&both);
+  paths_and_policies(&both, provider, transport);
   refusals(&both);
   goodbye(&both);
   manual_progress(provider, transport);

@@ -423,11 +423,87 @@ class Info(Case):
         self.assertIn("not among", reasons["tcp (net)"])
 
     def test_help(self):
-        for arguments in ([], ["info"], ["topo"], ["decode"], ["prefill"], ["demo"]):
+        for arguments in ([], ["info"], ["topo"], ["explain"], ["decode"], ["prefill"], ["demo"]):
             result = weft(*arguments, "--help")
             self.assertEqual(result.returncode, 0)
             self.assertIn("Exit codes:", result.stdout)
             self.assertIn("Examples:", result.stdout)
+
+
+class Explain(Case):
+    def report(self, *arguments, code=0):
+        result = weft("explain", "--json", *arguments)
+        self.assertEqual(result.returncode, code, result.stderr + result.stdout)
+        return json.loads(result.stdout)
+
+    def test_text(self):
+        result = weft("explain", "--providers", "tcp")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        for word in ("write over tcp: 2 copies", "the kernel copies", "socket buffer", "limit"):
+            self.assertIn(word, result.stdout)
+
+    def test_two_engines_of_one_process(self):
+        path = self.report("--providers", "tcp", "--direction", "read")
+        self.assertEqual((path["provider"], path["direction"], path["copies"]), ("tcp", "read", 2))
+        self.assertEqual(path["hops"][0]["from"]["side"], "remote")
+        self.assertIsNone(path["refused"])
+        path = self.report("--providers", "shm", "--to", "local")
+        self.assertEqual((path["provider"], path["copies"]), ("shm", 1))
+
+    def test_memory_of_a_gpu_at_the_peer(self):
+        path = self.report("--providers", "tcp", "--to", "local:gpu:1")
+        self.assertEqual((path["transport"], path["copies"]), ("relay", 4))
+        self.assertEqual(path["hops"][-1]["to"]["gpu"], 1)
+        self.assertTrue(any(each.startswith("GPUDirect at the peer: ")
+                            for each in path["passed_over"]))
+
+    def test_a_running_decode_is_not_disturbed(self):
+        with decode("--providers", "tcp", *SMALL[:2]) as (process, address):
+            for _ in range(2):
+                path = self.report("--providers", "tcp", "--to", address)
+                self.assertEqual((path["provider"], path["copies"]), ("tcp", 2))
+            done = weft("prefill", "--providers", "tcp", "--peer", address, *SMALL)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(process.wait(PATIENCE), 0)
+
+    def test_policies(self):
+        kept = self.report("--providers", "tcp", "--policy", "max-copies=2,providers=tcp")
+        self.assertIsNone(kept["refused"])
+        refused = self.report("--providers", "tcp", "--policy", "forbid-cpu-copies", code=1)
+        self.assertIn("the transfer's policy forbids copies by the CPU", refused["refused"])
+        self.fails(weft("explain", "--providers", "tcp", "--policy", "max-copies=1"), 1,
+                   "refused: the transfer's policy allows 1 copy of each byte")
+
+    def test_class_of_the_config_file(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
+            file.write('providers = ["tcp"]\n[policy.latency]\nmax_copies = 0\n')
+            file.flush()
+            environment = {**os.environ, "WEFT_CONFIG_FILE": file.name}
+            for priority, code in (("normal", 0), ("bulk", 0), ("latency", 1)):
+                result = subprocess.run([WEFT, "explain", "--priority", priority],
+                                        capture_output=True, text=True, timeout=PATIENCE,
+                                        env=environment)
+                self.assertEqual(result.returncode, code, result.stderr)
+        self.assertIn("the policy of class latency allows no copies", result.stderr)
+
+    @unittest.skipUnless(shutil.which("dot"), "Graphviz is not installed")
+    def test_picture(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = os.path.join(folder, "path.svg")
+            self.assertEqual(weft("explain", "--providers", "tcp", "--svg", file).returncode, 0)
+            with open(file, encoding="utf-8") as picture:
+                self.assertIn("socket buffer", picture.read())
+
+    def test_what_is_not_there(self):
+        self.fails(weft("explain", "--from", "gpu:4096"), 1, "no GPU 4096")
+        self.fails(weft("explain", "--from", "node:4096"), 1, "no NUMA node 4096")
+        self.fails(weft("explain", "--to", "127.0.0.1:1", "--timeout", "10"), 1, "127.0.0.1:1")
+
+    def test_wrong_command_lines(self):
+        self.fails(weft("explain", "--from", "disk"), 2, "'disk' is no memory")
+        self.fails(weft("explain", "--to", "127.0.0.1:1:gpu:x"), 2, "'gpu:x' is no memory")
+        self.fails(weft("explain", "--policy", "max-copies=few"), 2, "a number of copies")
+        self.fails(weft("explain", "--policy", "fast"), 2, "a policy has no 'fast'")
 
 
 class Topo(Case):

@@ -48,6 +48,33 @@ TEST(Whereabouts, AnInterfaceOfAnRdmaNicIsWhereTheNicIs) {
       << "it is all there is";
 }
 
+TEST(Whereabouts, TheNarrowestPartOfTheWayCounts) {
+  Whereabouts here = look("p5", {});
+  const auto& topology = here.topology();
+  Capability record;
+  record.domain = topology.nics[preferred_nics(topology).front()].name;
+  here.add_rail(record, RailKind());
+  const double nic = here.gbps_of(0);
+  ASSERT_GT(nic, 0);
+  double least = nic;
+  for (int gpu = 0; gpu < static_cast<int>(topology.gpus.size()); ++gpu) {
+    const Place place{MemoryKind::device, -1, gpu};
+    const std::size_t only[] = {preferred_nics(topology).front()};
+    const double way = here.gbps_between(0, place);
+    EXPECT_EQ(way, std::min(nic, affinity(topology, place, only).order.front().gbps));
+    least = std::min(least, way);
+  }
+  EXPECT_GT(least, 0);
+
+  record.domain = "elsewhere";
+  record.gbps = 25;
+  here.add_rail(record, RailKind());
+  EXPECT_EQ(here.gbps_between(1, Place{}), 25) << "a NIC without a place has no way";
+  record.gbps = 0;
+  here.add_rail(record, RailKind());
+  EXPECT_EQ(here.gbps_between(2, Place{}), 0);
+}
+
 TEST(Whereabouts, AGpuCountsOnce) {
   const Whereabouts here = look("p4d", {"0000:a0:1d.0", "a0:1D.0"});
   EXPECT_EQ(here.gpus(), 1U);

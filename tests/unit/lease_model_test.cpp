@@ -207,7 +207,7 @@ class World final : public TransferHost {
     std::memset(prepared->local->address(), static_cast<int>(written), cells * cell);
     prepared->local->add_rail(0, nullptr);
     prepared->remote = remote_;
-    prepared->path = make_path(*owner_);
+    prepared->path = make_rail_set(*owner_);
     prepared->direction = setting_.direction;
     prepared->bytes = setting_.operations * cell;
     const Pair all[] = {{0, 0, prepared->bytes}};

@@ -11,7 +11,9 @@
 namespace weft::core {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 
 enum Kind : std::uint32_t { shm = 1, tcp = 2, efa = 3 };
 
@@ -157,6 +159,18 @@ TEST(Pairing, NothingSharedIsSaidWithTheReasons) {
   EXPECT_THAT(none.reason, HasSubstr("shm: far"));
   EXPECT_THAT(none.reason, HasSubstr("efa: only one side has it"));
   EXPECT_TRUE(pair_rails(engine("a", {}), engine("b", {tcp}), false, "").rails.empty());
+}
+
+TEST(Pairing, WhatEitherPrefersIsPassedOverForAReason) {
+  const Introduction both = engine("a", {shm, efa, efa, tcp}), less = engine("b", {shm, tcp});
+  EXPECT_THAT(pair_rails(both, less, false, "far").passed_over,
+              ElementsAre("shm: far", "efa: the peer has none"));
+  EXPECT_THAT(pair_rails(less, both, false, "far").passed_over,
+              ElementsAre("shm: far", "efa: this engine has none"));
+  EXPECT_THAT(pair_rails(both, less, true, "").passed_over, IsEmpty());
+  const Introduction backward = engine("z", {efa, tcp}), forward = engine("a", {tcp, efa});
+  EXPECT_THAT(pair_rails(backward, forward, false, "").passed_over,
+              ElementsAre("efa: the other engine prefers another"));
 }
 
 TEST(Pairing, ABetterWayThatOnlyOneHasIsMissed) {

@@ -74,11 +74,11 @@ inline std::shared_ptr<RemoteState> make_remote(const std::shared_ptr<PeerState>
 }
 
 /// Over all routes.
-inline std::shared_ptr<Path> make_path(const PeerState& peer) {
-  auto path = std::make_shared<Path>();
+inline std::shared_ptr<RailSet> make_rail_set(const PeerState& peer) {
+  auto set = std::make_shared<RailSet>();
   for (std::size_t rail = 0; rail < peer.route_by_rail.size(); ++rail)
-    if (Route* route = peer.route_by_rail[rail]) path->add(rail, {route, route->targets});
-  return path;
+    if (Route* route = peer.route_by_rail[rail]) set->add(rail, {route, route->targets});
+  return set;
 }
 
 inline std::shared_ptr<PreparedState> make_prepared(const std::shared_ptr<PeerState>& peer,
@@ -87,7 +87,7 @@ inline std::shared_ptr<PreparedState> make_prepared(const std::shared_ptr<PeerSt
   auto prepared = std::make_shared<PreparedState>();
   prepared->local = make_segment();
   prepared->remote = make_remote(peer);
-  prepared->path = make_path(*peer);
+  prepared->path = make_rail_set(*peer);
   prepared->direction = direction;
   prepared->pieces = std::move(pieces);
   for (std::size_t i = 0; i < prepared->pieces.size(); ++i)

@@ -56,7 +56,7 @@ std::string refusal(const Config& call, std::map<std::string, std::string> varia
 TEST(Settings, DefaultsWhereNobodySaysAnything) {
   const auto settings = resolve_settings({}, environment_of({}));
   ASSERT_TRUE(settings);
-  EXPECT_EQ(settings->list.size(), 37U);
+  EXPECT_EQ(settings->list.size(), 41U);
   for (const Setting& each : settings->list) {
     EXPECT_EQ(each.source, Source::standard) << each.name;
     EXPECT_EQ(each.place, "") << each.name;
@@ -176,6 +176,58 @@ TEST(Settings, FilesThatAreWrongAreRefusedWithTheLine) {
   EXPECT_THAT(said("config_file = 'other'\n"), HasSubstr("no option"));
   EXPECT_THAT(said("rails = -2\n"), HasSubstr("'-2'"));
   EXPECT_THAT(refusal({}, {{"WEFT_CONFIG_FILE", "/nowhere/weft.toml"}}), HasSubstr("/nowhere/"));
+}
+
+TEST(Settings, PoliciesAreTablesOfTheFile) {
+  const File file(
+      "[policy]\n"
+      "max_copies = 2\n"
+      "providers = [\"efa\", \"tcp\"]\n"
+      "[policy.latency]\n"
+      "forbid_cpu_copies = true\n"
+      "min_gbps = 12.5\n"
+      "[policy.bulk]\n"
+      "max_copies = 4\n"
+      "[policy.peers.\"decode-1\"]\n"
+      "require_gpudirect = true\n");
+  const auto settings = resolve_settings({}, environment_of({{"WEFT_CONFIG_FILE", file.path()}}));
+  ASSERT_TRUE(settings) << settings.error().to_string();
+  const Config& config = settings->config;
+  EXPECT_EQ(config.policy, (Policy{.max_copies = 2, .providers = {"efa", "tcp"}}));
+  EXPECT_EQ(config.latency_policy, (Policy{.forbid_cpu_copies = true, .min_gbps = 12.5}));
+  EXPECT_EQ(config.bulk_policy, Policy{.max_copies = 4});
+  ASSERT_EQ(config.peer_policies.size(), 1U);
+  EXPECT_EQ(config.peer_policies.at("decode-1"), Policy{.require_gpudirect = true});
+  EXPECT_EQ(setting(*settings, "policy").value, "max_copies=2,providers=efa+tcp");
+  EXPECT_EQ(setting(*settings, "policy").place, file.path() + ":1");
+  EXPECT_EQ(setting(*settings, "latency_policy").place, file.path() + ":4");
+}
+
+TEST(Settings, PoliciesAreTextInTheEnvironment) {
+  const auto settings = resolve_settings(
+      {}, environment_of({{"WEFT_POLICY", "max-copies=0"},
+                          {"WEFT_BULK_POLICY", "forbid_cpu_copies"},
+                          {"WEFT_PEER_POLICIES", "a: max_copies=1; b: providers=efa+tcp"}}));
+  ASSERT_TRUE(settings) << settings.error().to_string();
+  EXPECT_EQ(settings->config.policy, Policy{.max_copies = 0});
+  EXPECT_EQ(settings->config.bulk_policy, Policy{.forbid_cpu_copies = true});
+  EXPECT_EQ(settings->config.peer_policies,
+            (std::map<std::string, Policy>{{"a", {.max_copies = 1}},
+                                           {"b", {.providers = {"efa", "tcp"}}}}));
+  EXPECT_EQ(setting(*settings, "peer_policies").value, "a: max_copies=1; b: providers=efa+tcp");
+}
+
+TEST(Settings, PoliciesThatCantBeReadAreRefused) {
+  const auto of_file = [](const std::string& text) {
+    const File file(text);
+    return refusal({}, {{"WEFT_CONFIG_FILE", file.path()}});
+  };
+  EXPECT_THAT(of_file("[policy]\nmost_copies = 1\n"), HasSubstr("a policy has no 'most_copies'"));
+  EXPECT_THAT(of_file("[policy.urgent]\nmax_copies = 1\n"), HasSubstr("no class 'urgent'"));
+  EXPECT_THAT(of_file("[policy]\nmax_copies = 1979-05-27\n"), HasSubstr("'max_copies'"));
+  EXPECT_THAT(of_file("[policy.peers]\nmax_copies = 1\n"), HasSubstr("must be a table"));
+  EXPECT_THAT(refusal({}, {{"WEFT_PEER_POLICIES", "max_copies=1"}}), HasSubstr("NAME: POLICY"));
+  EXPECT_THAT(refusal({}, {{"WEFT_POLICY", "max_copies=few"}}), HasSubstr("a number of copies"));
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "commands.hpp"
 #include "crew.hpp"
 #include "exchange.hpp"
+#include "explainer.hpp"
 #include "progress_bar.hpp"
 #include "run_engine.hpp"
 
@@ -270,7 +271,9 @@ Result<RunReport> decode(const DecodeOptions& options, Engine& engine) {
   if (auto announced = announce(options, engine); !announced)
     return fail(std::move(announced.error()));
   const Nanoseconds timeout = timeout_of(options.timeout);
-  auto peer = engine.accept(Deadline::in(timeout));
+  const Deadline patience = Deadline::in(timeout);
+  auto peer = engine.accept(patience);
+  while (peer && peer->name().starts_with(explainer_prefix)) peer = engine.accept(patience);
   if (!peer) return fail(std::move(peer.error()));
   Exchange exchange(engine, std::move(*peer), timeout);
   return serve(options, exchange);

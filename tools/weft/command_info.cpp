@@ -51,6 +51,15 @@ const char* source_name(Setting::Source source) {
   return "?";
 }
 
+nlohmann::ordered_json to_json(const Carriage& carriage) {
+  return {{"initiator_copies", carriage.initiator_copies},
+          {"target_copies", carriage.target_copies},
+          {"by", to_string(carriage.by)},
+          {"bounced_below", carriage.bounced_below},
+          {"initiator_bounces", carriage.initiator_bounces},
+          {"target_bounces", carriage.target_bounces}};
+}
+
 /// The whole record, in the order of its declaration.
 nlohmann::ordered_json to_json(const Capability& record) {
   return {{"provider", record.provider},
@@ -80,7 +89,10 @@ nlohmann::ordered_json to_json(const Capability& record) {
           {"dmabuf", record.dmabuf},
           {"cancels", record.cancels},
           {"gbps", record.gbps},
-          {"copies", record.copies},
+          {"device_memory_problem", record.device_memory_problem},
+          {"write_carriage", to_json(record.write_carriage)},
+          {"read_carriage", to_json(record.read_carriage)},
+          {"message_carriage", to_json(record.message_carriage)},
           {"fills_alone", record.fills_alone},
           {"best_chunk", record.best_chunk},
           {"best_window", record.best_window},

@@ -5,11 +5,9 @@
 #include <optional>
 #include <weft/engine.hpp>
 
-#include "child.hpp"
 #include "commands.hpp"
 #include "console.hpp"
 #include "graphviz.hpp"
-#include "interrupt.hpp"
 #include "nic_pairing.hpp"
 #include "printable.hpp"
 #include "replace_file.hpp"
@@ -69,13 +67,6 @@ std::string text(const Machine& machine, const std::optional<Machine>& peer) {
   return text;
 }
 
-/// No picture: for a reason, or for a signal that came meanwhile.
-int end_without_picture(const TopoOptions& options, const Error& error) {
-  if (error.code() != Code::cancelled) return end_with("topo", options.console, error);
-  const Descriptor signals(open_signal_descriptor());
-  return end_with_signal("topo", options.console, read_signal(signals.get()));
-}
-
 int show(const TopoOptions& options) {
   auto machine = load(chosen_file(options));
   if (!machine) return end_with("topo", options.console, machine.error());
@@ -86,7 +77,7 @@ int show(const TopoOptions& options) {
     peer = std::move(*loaded);
   }
   if (auto drawn = draw(*machine, options); !drawn)
-    return end_without_picture(options, drawn.error());
+    return end_without_picture("topo", options.console, drawn.error());
   print(options.console.json ? json(*machine, peer) : text(*machine, peer));
   return exit_success;
 }

@@ -6,6 +6,7 @@
 namespace weft::tool {
 
 int run_info(const InfoOptions& options);
+int run_explain(const ExplainOptions& options);
 int run_topo(const TopoOptions& options);
 int run_decode(const DecodeOptions& options);
 int run_prefill(const PrefillOptions& options);

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "child.hpp"
 #include "interrupt.hpp"
 #include "printable.hpp"
 
@@ -41,6 +42,13 @@ int end_with(std::string_view command, const ConsoleOptions& console, const Erro
 
 int end_with_signal(std::string_view command, const ConsoleOptions& console, int signal) {
   return end_with(command, console, "cancelled", signal_sentence(signal), signal_exit_code(signal));
+}
+
+int end_without_picture(std::string_view command, const ConsoleOptions& console,
+                        const Error& error) {
+  if (error.code() != Code::cancelled) return end_with(command, console, error);
+  const Descriptor signals(open_signal_descriptor());
+  return end_with_signal(command, console, read_signal(signals.get()));
 }
 
 }  // namespace weft::tool

@@ -27,32 +27,6 @@ const Colour plain = {"#ffffff", "#000000"};
 const Colour hub = {"#f4f4f4", "#000000"};
 const Colour faint = {"#eeeeee", "#666666"};
 
-/// As text of a label between < and >, where dot takes no empty text and expands \N and its like.
-std::string html(std::string_view text) {
-  if (text.empty()) return "?";
-  std::string out;
-  for (const char each : printable(text)) switch (each) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      case '\\':
-        out += "\\\\";
-        break;
-      default:
-        out += each;
-    }
-  return out;
-}
-
 /// `more` are its attributes.
 std::string cell(const Colour& colour, const std::string& more, const std::string& content) {
   return fmt::format(R"(<TD BGCOLOR="{}" {}><FONT COLOR="{}">{}</FONT></TD>)", colour.fill, more,
@@ -83,6 +57,31 @@ std::string badges(const std::vector<std::size_t>& gpus) {
 }
 
 }  // namespace
+
+std::string html(std::string_view text) {
+  if (text.empty()) return "?";
+  std::string out;
+  for (const char each : printable(text)) switch (each) {
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      case '\\':
+        out += "\\\\";
+        break;
+      default:
+        out += each;
+    }
+  return out;
+}
 
 std::string node_label(const NumaNode& node) {
   std::string text = fmt::format("<B>NUMA node {}</B>", node.id);

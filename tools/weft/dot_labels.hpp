@@ -3,10 +3,14 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 #include <vector>
 #include <weft/topology.hpp>
 
 namespace weft::tool {
+
+/// As text of a label between < and >, where dot takes no empty text and expands \N and its like.
+std::string html(std::string_view text);
 
 std::string node_label(const NumaNode& node);
 std::string unknown_node_label();

@@ -25,6 +25,7 @@ constexpr const char* exit_codes =
 struct Options {
   InfoOptions info;
   TopoOptions topo;
+  ExplainOptions explain;
   DecodeOptions decode;
   PrefillOptions prefill;
   DemoOptions demo;
@@ -47,6 +48,7 @@ void describe(CLI::App& app, Options& options) {
                          "  weft demo                    two processes on this machine\n"
                          "  weft info                    what this machine has\n"
                          "  weft topo                    where it lies, and who serves whom\n"
+                         "  weft explain                 which path a transfer would take\n"
                          "  weft decode --help           all about one command\n\n") +
              exit_codes);
   add_command(app, "info",
@@ -64,6 +66,15 @@ void describe(CLI::App& app, Options& options) {
               "  weft topo --xml there.xml --svg there.svg\n"
               "  weft topo --xml here.xml --peer-xml there.xml\n",
               options.topo);
+  add_command(app, "explain",
+              "Shows the path that a transfer would take: each hop, who moves the bytes on it, how "
+              "often they are copied on either side, and why better paths are passed over. What is "
+              "shown is declared by the providers, and nothing is moved.",
+              "  weft explain\n"
+              "  weft explain --from gpu:0 --to 10.0.0.2:7000:gpu:1 --json\n"
+              "  weft explain --from node:1 --to 10.0.0.2:7000 --svg path.svg\n"
+              "  weft explain --policy max-copies=0,forbid-cpu-copies\n",
+              options.explain);
   add_command(app, "decode",
               "Waits for one prefill process, grants it blocks of a paged KV cache request by "
               "request, checks every byte that arrives and that nothing else was written, and "
@@ -92,6 +103,7 @@ void describe(CLI::App& app, Options& options) {
 int dispatch(const CLI::App& app, const Options& options) {
   if (app.got_subcommand("info")) return run_info(options.info);
   if (app.got_subcommand("topo")) return run_topo(options.topo);
+  if (app.got_subcommand("explain")) return run_explain(options.explain);
   if (app.got_subcommand("decode")) return run_decode(options.decode);
   if (app.got_subcommand("prefill")) return run_prefill(options.prefill);
   return run_demo(options.demo);

@@ -23,6 +23,11 @@ inline const Names<TransportKind> transport_names = {{"automatic", TransportKind
                                                      {"one-sided", TransportKind::one_sided},
                                                      {"relay", TransportKind::relay}};
 
+inline const Names<Direction> direction_names = {{"write", Direction::write},
+                                                 {"read", Direction::read}};
+inline const Names<Priority> priority_names = {
+    {"latency", Priority::latency}, {"normal", Priority::normal}, {"bulk", Priority::bulk}};
+
 /// "?" for a value that has no name.
 template <typename Enum>
 std::string name_of(const Names<Enum>& names, Enum value) {

@@ -136,6 +136,20 @@ void add_fabric(CLI::App& command, FabricOptions& options) {
   add_credentials(command, options);
 }
 
+/// An option whose text `parse` turns into the target, or complains about.
+template <typename Target, typename Parse>
+CLI::Option* add_parsed(CLI::App& command, const std::string& name, Target& target, Parse parse,
+                        const std::string& text) {
+  return command.add_option_function<std::string>(
+      name,
+      [&target, parse, name](const std::string& given) {
+        auto parsed = parse(given);
+        if (!parsed) throw CLI::ValidationError(name, parsed.error().message());
+        target = std::move(*parsed);
+      },
+      text);
+}
+
 void add_model(CLI::App& command, CacheOptions& options, bool required) {
   const std::string group = "Model";
   const std::string otherwise = required ? "" : "; without it, whatever prefill has";
@@ -290,6 +304,36 @@ void add_options(CLI::App& command, TopoOptions& options) {
            "serial numbers, addresses of NICs, or names of hosts")
       ->excludes(xml, peer, svg, png)
       ->group(files);
+  add_console(command, options.console, false);
+}
+
+void add_options(CLI::App& command, ExplainOptions& options) {
+  const std::string group = "Transfer";
+  add_parsed(command, "--from", options.from, parse_place,
+             "The memory on this side; without it, host memory")
+      ->type_name("host|node:N|gpu:N")
+      ->group(group);
+  add_parsed(command, "--to", options.to, parse_destination,
+             "An engine that listens, such as weft decode's, and its memory; without it, or with "
+             "'local', a second engine in this process")
+      ->type_name("HOST:PORT[:node:N|:gpu:N]")
+      ->group(group);
+  add_choice(command, "--direction", options.direction, direction_names,
+             "Into the other engine's memory, or out of it")
+      ->group(group);
+  add_choice(command, "--priority", options.priority, priority_names,
+             "The transfer's class, which may have a policy of its own")
+      ->group(group);
+  add_parsed(command, "--policy", options.policy, parse_policy,
+             "What the path must be like, as max-copies=0,forbid-cpu-copies,require-gpudirect,"
+             "min-gbps=100,providers=efa+verbs; if it is not, that is said, and the command fails")
+      ->type_name("POLICY")
+      ->group(group);
+  command.add_option("--svg", options.svg, "Draw the path too; needs Graphviz")
+      ->type_name("FILE")
+      ->group("Files");
+  add_timeout(command, options.timeout);
+  add_fabric(command, options.fabric);
   add_console(command, options.console, false);
 }
 

@@ -9,6 +9,7 @@
 #include <weft/engine.hpp>
 
 #include "cache.hpp"
+#include "memory_place.hpp"
 #include "names.hpp"
 
 namespace weft::tool {
@@ -67,6 +68,18 @@ struct TopoOptions {
   std::string svg, png, capture;
 };
 
+struct ExplainOptions {
+  ConsoleOptions console;
+  FabricOptions fabric;
+  Place from;
+  Destination to;
+  Direction direction = Direction::write;
+  Priority priority = Priority::normal;
+  std::optional<Policy> policy;
+  std::string svg;
+  double timeout = 60;
+};
+
 struct DecodeOptions {
   ConsoleOptions console;
   FabricOptions fabric;
@@ -104,6 +117,7 @@ struct DemoOptions {
 
 void add_options(CLI::App& command, InfoOptions& options);
 void add_options(CLI::App& command, TopoOptions& options);
+void add_options(CLI::App& command, ExplainOptions& options);
 void add_options(CLI::App& command, DecodeOptions& options);
 void add_options(CLI::App& command, PrefillOptions& options);
 void add_options(CLI::App& command, DemoOptions& options);

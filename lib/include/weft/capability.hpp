@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 #include <weft/export.hpp>
 
@@ -26,6 +27,38 @@ enum class ProgressMode : std::uint8_t { automatic, manual };
 
 /// Whether the provider moves the bytes itself or builds the operation out of messages.
 enum class Origin : std::uint8_t { native, emulated };
+
+/// What moves bytes from one place to the next.
+enum class Mover : std::uint8_t {
+  nic,          ///< A NIC, by DMA.
+  copy_engine,  ///< Of a GPU.
+  cpu,          ///< A process itself, Weft or a provider in it.
+  kernel,       ///< Into and out of sockets, or from process to process; on a CPU too.
+};
+
+WEFT_API std::string_view to_string(Mover mover) noexcept;
+
+/// How a provider carries the bytes of one kind of operation: whether it copies them from memory to
+/// memory on the way, or lets a NIC read and write the memory itself. Bytes that are copied on both
+/// sides stop between the two in `between`; those that are copied on one, if it is a NIC that
+/// brings or takes them.
+struct Carriage {
+  /// What is between two copies, or between a copy and a NIC.
+  enum class Between : std::uint8_t { provider_buffer, socket_buffer };
+
+  bool initiator_copies = false;  ///< On the side that began it; of a message, the sender.
+  bool target_copies = false;     ///< On the other side.
+  Mover by = Mover::nic;          ///< Who makes the copies.
+  Between between = Between::provider_buffer;
+  /// Operations of fewer bytes than this take one copy more, by the CPU, through a buffer of the
+  /// provider's on the sides named below.
+  std::uint64_t bounced_below = 0;
+  bool initiator_bounces = false, target_bounces = false;
+
+  unsigned copies() const noexcept {
+    return static_cast<unsigned>(initiator_copies) + static_cast<unsigned>(target_copies);
+  }
+};
 
 struct Capability {
   /// libfabric's name, e.g. "net"; "shm" for Weft's own. For people, never for decisions.
@@ -59,13 +92,14 @@ struct Capability {
   bool wait_descriptor = false;  ///< A thread can sleep until something happens.
   ProgressMode progress = ProgressMode::manual;
   bool device_memory = false;  ///< Can register GPU memory (FI_HMEM).
+  /// Why it can't, as a part of a sentence; empty where it can.
+  std::string device_memory_problem;
   bool dmabuf = false;
   bool cancels = false;  ///< fi_cancel has an effect on RMA.
   double gbps = 0;       ///< Link speed in Gb/s; 0 where unknown.
 
-  /// Copies of each byte that the provider makes on both sides together, as far as known;
-  /// 0 for a NIC that reads and writes the memory itself.
-  unsigned copies = 0;
+  /// What it does with the bytes of each kind of operation.
+  Carriage write_carriage, read_carriage, message_carriage;
 
   /// Whether one endpoint makes full use of it: a NIC, where the cores are not what limits it.
   bool fills_alone = false;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -15,6 +16,8 @@
 #include <weft/export.hpp>
 #include <weft/memory.hpp>
 #include <weft/message.hpp>
+#include <weft/path.hpp>
+#include <weft/policy.hpp>
 #include <weft/topology.hpp>
 #include <weft/transfer.hpp>
 
@@ -139,6 +142,22 @@ struct Config {
   /// Priority::latency may have an eighth of it on top, at least one operation.
   std::size_t window = 0;
   TransportKind transport = TransportKind::automatic;
+
+  /// @name Policies
+  /// What the paths of transfers must be like: see Policy. All that concern a transfer must hold.
+  /// In the environment they are text (WEFT_POLICY=max_copies=0,forbid_cpu_copies), in the file
+  /// tables: [policy], [policy.latency], [policy.bulk], [policy.peers."NAME"].
+  /// @{
+
+  /// Of all transfers. Providers that it does not allow are not even opened.
+  Policy policy = {};
+  /// Of those of class latency, and of class bulk (Priority).
+  Policy latency_policy = {};
+  Policy bulk_policy = {};
+  /// Of those with the peer of a name. As text: "NAME: POLICY; NAME: POLICY".
+  std::map<std::string, Policy> peer_policies = {};
+  /// @}
+
   /// The relay's bounce buffers: size of one, and how many a rail keeps for each peer and way.
   std::size_t relay_buffer_bytes = 256 * 1024;
   std::size_t relay_buffers = 4;
@@ -329,6 +348,18 @@ class WEFT_API Engine {
                          TransferOptions options = {});
   Result<Transfer> read(const Segment& local, const Remote& remote, std::span<const Pair> pairs,
                         TransferOptions options = {});
+  /// @}
+
+  /// @name Paths
+  /// @{
+  /// The path that a transfer between them would take now, and whether policies allow it
+  /// (Path::refused). Nothing is moved.
+  Result<Path> explain(const Segment& local, const Remote& remote, Direction direction,
+                       const TransferOptions& options = {}) const;
+  /// The same between memory at two places, where there are no segments yet. Of the peer's machine
+  /// nothing is known: all rails that lead there count.
+  Result<Path> explain(const Place& local, const Peer& peer, const Place& remote,
+                       Direction direction, const TransferOptions& options = {}) const;
   /// @}
 
   /// @name Signals and messages

@@ -32,6 +32,7 @@ enum class Code : std::uint8_t {
   forked,                ///< Called in a child of the process that opened the engine.
   internal,              ///< A broken invariant of Weft itself: please report it.
   corrupt,               ///< The bytes at the two ends of a transfer differ.
+  policy_refused,        ///< A policy does not allow the path that a transfer would take.
 };
 
 /// The name of a code as written above, e.g. "timed_out".

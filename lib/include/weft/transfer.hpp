@@ -13,6 +13,7 @@
 #include <weft/error.hpp>
 #include <weft/export.hpp>
 #include <weft/memory.hpp>
+#include <weft/policy.hpp>
 
 namespace weft {
 
@@ -122,6 +123,8 @@ struct TransferOptions {
   std::function<void(const Ended&)> on_end = {};
   TransportKind transport = TransportKind::automatic;
   Priority priority = Priority::normal;
+  /// What the path must be like, besides what Config asks for.
+  std::optional<Policy> policy = {};
   /// Where Config::max_transfers are under way already, how long submit() waits until one of them
   /// has ended (making progress meanwhile, if that is the caller's to do); empty: it does not wait.
   /// In a callback it never waits.

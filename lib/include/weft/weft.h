@@ -90,7 +90,8 @@ enum {
   WEFT_CLOSED = 16,             ///< The engine was closed.
   WEFT_FORKED = 17,             ///< Called in a child of the process that opened the engine.
   WEFT_INTERNAL = 18,           ///< A broken invariant of Weft itself: please report it.
-  WEFT_CORRUPT = 19             ///< The bytes at the two ends of a transfer differ.
+  WEFT_CORRUPT = 19,            ///< The bytes at the two ends of a transfer differ.
+  WEFT_POLICY_REFUSED = 20      ///< A policy does not allow the path of a transfer.
 };
 
 /// A code's name in lower case, e.g. "timed_out"; "ok" for 0. Lives as long as the program.
@@ -247,6 +248,15 @@ typedef struct weft_config {
   const char* tls_key;
   const char* tls_authorities;
   bool tls_check_host;  ///< The other's certificate must name the host that is connected to.
+  /// What the paths of transfers must be like, as text: "max_copies=0,forbid_cpu_copies,
+  /// require_gpudirect,min_gbps=100,providers=efa+verbs", any of these. Of all transfers; providers
+  /// that it does not allow are not opened.
+  const char* policy;
+  /// The same of those of class latency, and of class bulk (the WEFT_PRIORITY_ values).
+  const char* latency_policy;
+  const char* bulk_policy;
+  /// The same by the names of peers: "NAME: POLICY; NAME: POLICY".
+  const char* peer_policies;
 } weft_config;
 
 /// Fills in the defaults. `size` is sizeof(weft_config) as the caller's header has it. Does nothing
@@ -595,6 +605,9 @@ typedef struct weft_transfer_options {
   /// Compare the bytes at both ends, by their XXH3, before the end and before the signal goes out;
   /// if they differ the transfer fails as WEFT_CORRUPT. Nobody may change them meanwhile.
   bool verify;
+  /// What the path must be like, as weft_config::policy, besides what that asks for; else it fails
+  /// at the call as WEFT_POLICY_REFUSED. NULL: anything.
+  const char* policy;
   /// A CUDA event (CUevent or cudaEvent_t) that was recorded before this call: nothing is read or
   /// written before what it was recorded behind has ended. It must be neither recorded anew nor
   /// destroyed before the transfer has ended. NULL: at once.
@@ -631,6 +644,80 @@ WEFT_API weft_code weft_engine_submit(weft_engine* engine, const weft_prepared* 
 WEFT_API weft_code weft_engine_submit_all(weft_engine* engine, const weft_prepared* prepared,
                                           const weft_transfer_options* options,
                                           weft_transfer** transfer, weft_error** error);
+/// What moves bytes from one place to the next.
+enum {
+  WEFT_MOVER_NIC = 0,          ///< By DMA; not a copy from memory to memory, as the others are.
+  WEFT_MOVER_COPY_ENGINE = 1,  ///< Of a GPU.
+  WEFT_MOVER_CPU = 2,          ///< A process itself.
+  WEFT_MOVER_KERNEL = 3        ///< Into and out of sockets, or between processes; a CPU too.
+};
+
+/// Something that bytes come to on their way.
+enum {
+  WEFT_STOP_HOST = 0,    ///< Host memory of a segment.
+  WEFT_STOP_DEVICE = 1,  ///< A GPU's memory.
+  WEFT_STOP_BOUNCE_BUFFER = 2,
+  WEFT_STOP_PROVIDER_BUFFER = 3,
+  WEFT_STOP_SOCKET_BUFFER = 4,
+  WEFT_STOP_NIC = 5,
+  WEFT_STOP_WIRE = 6
+};
+
+/// Whose a place or a copy is.
+enum { WEFT_SIDE_LOCAL = 0, WEFT_SIDE_REMOTE = 1, WEFT_SIDE_BETWEEN = 2 };
+
+/// The way that a transfer's bytes would take, as the providers declare it; not measured.
+typedef struct weft_path weft_path;
+
+typedef struct weft_path_summary {
+  size_t size;
+  int32_t transport;     ///< WEFT_TRANSPORT_ONE_SIDED or WEFT_TRANSPORT_RELAY.
+  const char* provider;  ///< This and the other texts live as long as the path.
+  bool same_host;        ///< Both sides were proven to be on one machine.
+  bool gpudirect_local;  ///< The memory is a GPU's, and a NIC reads or writes it itself.
+  bool gpudirect_remote;
+  uint32_t copies;  ///< Of each byte, from memory to memory, on both sides in sum.
+  uint32_t copies_local;
+  uint32_t copies_remote;
+  uint32_t cpu_copies;  ///< Those of them that a CPU makes.
+  /// Pieces of fewer bytes are copied so often on top, by the CPU. 0: none are.
+  uint64_t bounced_below;
+  uint32_t bounces_local;
+  uint32_t bounces_remote;
+  double gbps;          ///< Of the slowest link on the way; 0: not known.
+  const char* limit;    ///< What sets it, or why it is not known.
+  const char* refused;  ///< Which policy does not allow the path, and why; "": all do.
+  size_t hop_count;
+  size_t passed_over_count;
+} weft_path_summary;
+
+/// One step of the way.
+typedef struct weft_hop {
+  size_t size;
+  int32_t from;  ///< A WEFT_STOP_ value.
+  int32_t from_side;
+  const char* from_text;  ///< "memory of GPU 3".
+  int32_t to;
+  int32_t to_side;
+  const char* to_text;
+  int32_t by;    ///< A WEFT_MOVER_ value.
+  int32_t side;  ///< That it is made on, a WEFT_SIDE_ value.
+  bool copies;   ///< It is a copy from memory to memory.
+} weft_hop;
+
+/// The path that a transfer would take now, and whether policies allow it. Nothing is moved.
+WEFT_API weft_code weft_engine_explain(const weft_engine* engine, const weft_segment* local,
+                                       const weft_remote* remote, int32_t direction,
+                                       const weft_transfer_options* options, weft_path** path,
+                                       weft_error** error);
+WEFT_API void weft_path_free(weft_path* path);
+WEFT_API weft_code weft_path_get(const weft_path* path, weft_path_summary* summary,
+                                 weft_error** error);
+WEFT_API weft_code weft_path_hop(const weft_path* path, size_t index, weft_hop* hop,
+                                 weft_error** error);
+/// Why a better path is not taken; NULL where there is no such index. Lives as long as the path.
+WEFT_API const char* weft_path_passed_over(const weft_path* path, size_t index);
+
 /// Prepares and submits in one.
 WEFT_API weft_code weft_engine_write(weft_engine* engine, const weft_segment* local,
                                      const weft_remote* remote, const weft_pair* pairs,

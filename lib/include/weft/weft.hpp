@@ -11,6 +11,8 @@
 #include <weft/log.hpp>
 #include <weft/memory.hpp>
 #include <weft/message.hpp>
+#include <weft/path.hpp>
+#include <weft/policy.hpp>
 #include <weft/topology.hpp>
 #include <weft/transfer.hpp>
 #include <weft/version.hpp>

@@ -1,0 +1,17 @@
+// Whether a path keeps to a policy.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <weft/path.hpp>
+#include <weft/policy.hpp>
+
+namespace weft::core {
+
+/// What speaks against the path, to be read behind "the policy "; empty if nothing does.
+/// `smallest_piece`: bytes of the smallest piece to be moved.
+std::string objection(const Policy& policy, const Path& path,
+                      std::uint64_t smallest_piece = std::numeric_limits<std::uint64_t>::max());
+
+}  // namespace weft::core

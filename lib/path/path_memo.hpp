@@ -1,0 +1,35 @@
+// The paths of a list of pieces, made when somebody asks.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <weft/path.hpp>
+
+namespace weft::core {
+
+/// What submitting the list would do.
+struct KnownPath {
+  Result<Path> path;
+  std::uint64_t smallest_piece = 0;  // in bytes
+};
+
+/// One for each transport that may be asked for; from any thread.
+class PathMemo {
+ public:
+  /// `make` is called the first time. The reference stays valid.
+  template <typename Make>
+  const KnownPath& of(TransportKind asked, Make&& make) {
+    const std::lock_guard lock(mutex_);
+    auto& known = known_[static_cast<std::size_t>(asked)];
+    if (!known) known = std::make_unique<KnownPath>(make());
+    return *known;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::array<std::unique_ptr<KnownPath>, 3> known_;
+};
+
+}  // namespace weft::core
