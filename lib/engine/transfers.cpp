@@ -8,6 +8,7 @@
 #include "base/callback.hpp"
 #include "device/event.hpp"
 #include "engine/engine_state.hpp"
+#include "path/describe.hpp"
 #include "peer/pairing.hpp"
 
 namespace weft::core {
@@ -170,16 +171,13 @@ Result<void> EngineState::look_at_event(TransferOptions& options) const {
 
 Result<TransportKind> EngineState::transport_for(const PreparedState& prepared,
                                                  const TransferOptions& options) const {
-  const TransportKind asked = transport_asked(options);
-  const char* whose = prepared.local->staged() ? "the local memory is a GPU's, which no NIC here"
-                      : prepared.remote->staged()
-                          ? "the peer's memory is a GPU's, which no NIC there"
-                          : nullptr;
-  if (whose == nullptr) return asked == TransportKind::relay ? asked : TransportKind::one_sided;
-  if (asked != TransportKind::one_sided) return TransportKind::relay;
-  return fail(Error(Code::unsupported,
-                    fmt::format("{} reaches: it can't go one-sided, only by the relay", whose))
-                  .with_peer(prepared.remote->peer()->introduction.name));
+  const RemoteState& remote = *prepared.remote;
+  const Capability& record = rails_[prepared.path->rails().front()]->endpoint().capability();
+  auto transport = transport_between(transport_asked(options), prepared.local->place(),
+                                     remote.description().place, record);
+  if (!transport) return fail(std::move(transport.error().with_peer(remote.description().engine)));
+  // Whatever the peer says of its memory: there are no keys for it.
+  return prepared.staged() ? TransportKind::relay : *transport;
 }
 
 Result<std::shared_ptr<TransferState>> EngineState::submit(
