@@ -236,7 +236,10 @@ TEST_F(CudaSimStreams, BlockingOnesAndTheDefaultStreamWaitForEachOther) {
   EXPECT_EQ(cuStreamQuery(stream_legacy), not_ready);
   weft_cuda_sim_release(blocking);
   check(cuStreamSynchronize(nullptr));
+  EXPECT_GT(sequence_of(Operation::copy, Phase::begun, nullptr),
+            sequence_of(Operation::copy, Phase::ended, blocking));
 
+  weft_cuda_sim_clear();
   weft_cuda_sim_hold(nullptr);
   copy(nullptr);
   copy(blocking);
@@ -245,6 +248,8 @@ TEST_F(CudaSimStreams, BlockingOnesAndTheDefaultStreamWaitForEachOther) {
   EXPECT_EQ(cuStreamQuery(blocking), not_ready) << "it waits for the default stream";
   weft_cuda_sim_release(nullptr);
   check(cuStreamSynchronize(blocking));
+  EXPECT_GT(sequence_of(Operation::copy, Phase::begun, blocking),
+            sequence_of(Operation::copy, Phase::ended, nullptr));
 }
 
 TEST_F(CudaSimStreams, EachThreadMayHaveADefaultStreamOfItsOwn) {
