@@ -6,9 +6,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <optional>
 #include <span>
+#include <string>
 
 #include "cuda_sim.hpp"
 #include "pattern.hpp"

@@ -1,8 +1,11 @@
 // Streams run late, each in its order and all out of order, and what waits for what is kept.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
+#include <memory>
 #include <thread>
+#include <vector>
 
 #include "cuda_sim.hpp"
 #include "pattern.hpp"
