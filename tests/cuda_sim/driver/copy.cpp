@@ -46,6 +46,25 @@ void move_backwards(std::byte* target, const std::byte* source, std::size_t byte
   }
 }
 
+/// The process's end waits for those that there are; none begins after.
+class Touching {
+ public:
+  Touching() { ++simulator().touching; }
+  ~Touching() {
+    if (--simulator().touching == 0) simulator().touching.notify_all();
+  }
+  Touching(const Touching&) = delete;
+  Touching& operator=(const Touching&) = delete;
+};
+
+template <typename Touch>
+bool run_unless_leaving(const Touch& run) {
+  const Touching touching;
+  if (simulator().leaving) return false;
+  run();
+  return true;
+}
+
 /// Runs what touches memory, without the lock.
 template <typename Touch>
 Status touch(Lock& lock, const Side& target, const Side& source, const Touch& run) {
@@ -54,11 +73,11 @@ Status touch(Lock& lock, const Side& target, const Side& source, const Touch& ru
   target.begin();
   source.begin();
   lock.unlock();
-  run();
+  const bool ran = run_unless_leaving(run);
   lock.lock();
   target.end();
   source.end();
-  return success;
+  return ran ? success : deinitialized;
 }
 
 Side word_at(Address address) {

@@ -14,15 +14,11 @@ void create(Stream* stream, unsigned flags, Lock& lock) {
 
 /// Runs the program's function on the stream's thread.
 Status call(HostFunction function, void* argument, Lock& lock) {
-  Simulator& s = simulator();
-  --s.workers;
-  s.progress.notify_all();
   lock.unlock();
   in_host_function() = true;
   function(argument);
   in_host_function() = false;
   lock.lock();
-  ++s.workers;
   return success;
 }
 

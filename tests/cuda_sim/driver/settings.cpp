@@ -1,5 +1,6 @@
 #include "driver/settings.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>

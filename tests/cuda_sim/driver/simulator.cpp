@@ -7,15 +7,13 @@
 namespace weft::cuda_sim {
 namespace {
 
-// Leaves no thread at work while the process's memory is taken down. One that is in a function of
-// the program's is not waited for: it may wait for something that comes no more.
+// Leaves no thread in the middle of memory while the process is taken down; all others may sleep
+// on. Takes no lock: a signal's handler may end the process inside of a call.
 __attribute__((destructor)) void leave() {
   Simulator& s = simulator();
   if (s.process.load() != getpid()) return;
-  Lock lock(s.mutex);
   s.leaving = true;
-  s.changed();
-  s.progress.wait(lock, [&] { return s.workers == 0; });
+  while (const unsigned touching = s.touching) s.touching.wait(touching);
 }
 
 }  // namespace

@@ -37,9 +37,9 @@ struct Simulator {
   std::mutex mutex;  // guards all that follows, unless it is atomic
   std::condition_variable progress;
   const Settings settings;
-  std::atomic<pid_t> process{0};  // that called cuInit
-  bool leaving = false;           // the process ends
-  unsigned workers = 0;           // threads that may still run something of the simulator's
+  std::atomic<pid_t> process{0};      // that called cuInit
+  std::atomic<bool> leaving{false};   // the process ends
+  std::atomic<unsigned> touching{0};  // threads that are in the middle of memory
   bool hold_all = false;
   Delay delay;
   Log log;

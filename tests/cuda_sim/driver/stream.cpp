@@ -41,7 +41,6 @@ void StreamObject::start() {
     throw;
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  ++simulator().workers;
 }
 
 MarkerPtr StreamObject::queue(Work work) {
@@ -82,7 +81,7 @@ void StreamObject::step(unsigned count) {
 }
 
 void StreamObject::nudge() {
-  if (!queue_.empty() || simulator().leaving) wake_.notify_one();
+  if (!queue_.empty()) wake_.notify_one();
 }
 
 void StreamObject::work() {
@@ -94,8 +93,6 @@ void StreamObject::work() {
     run(std::move(work), lock);
   }
   std::erase(s.streams, shared_from_this());
-  --s.workers;
-  s.progress.notify_all();
 }
 
 /// Sleeps until the first piece of work may run; false: there will be none.

@@ -1,6 +1,8 @@
 // A device that falls off the bus, in a process of its own: it does not come back.
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include "cuda_sim.hpp"
 #include "pattern.hpp"
 #include "process.hpp"

@@ -43,6 +43,16 @@ TEST_F(CudaSimMemoryDeathTest, OfADeviceKillsTheCpuThatTouchesIt) {
   EXPECT_EXIT(touch(memory.pointer() + 9'999), testing::KilledBySignal(SIGSEGV), "");
 }
 
+TEST_F(CudaSimMemoryDeathTest, ThatIsManagedKillsTheCpuOnceItIsFreed) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  Address address = 0;
+  check(cuMemAllocManaged(&address, 10'000, attach_global));
+  const auto* const bytes = reinterpret_cast<std::byte*>(address);
+  EXPECT_EQ(bytes[9'999], std::byte{});
+  check(cuMemFree_v2(address));
+  EXPECT_EXIT(touch(bytes), testing::KilledBySignal(SIGSEGV), "");
+}
+
 TEST_F(CudaSimMemory, OfADeviceIsOutOfReachForTheKernel) {
   const DeviceMemory memory(10'000);
   memory.fill(1);

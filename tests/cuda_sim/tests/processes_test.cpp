@@ -1,13 +1,16 @@
 // Memory of another process, the environment of a child, forks, and the end of a process.
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <optional>
 #include <span>
+#include <string>
 
 #include "cuda_sim.hpp"
 #include "pattern.hpp"
@@ -314,7 +317,8 @@ TEST(CudaSimProcess, IsOutOfTheDriverWhenItWasForkedOff) {
   EXPECT_EQ(status, 0);
 }
 
-/// Ends with work held, streams waiting and copies under way, by `exit` or by returning.
+/// Ends with work held, streams waiting and copies under way: by returning, by `exit`, or by a
+/// signal's handler while it waits in the driver.
 WEFT_ROLE(cuda_exit) {
   check(cuInit(0));
   Context context = nullptr;
@@ -335,12 +339,29 @@ WEFT_ROLE(cuda_exit) {
       called, [](void*) { pause(); }, nullptr));
   for (int i = 0; i < 1000; ++i) check(cuMemcpyHtoDAsync_v2(memory, pinned, size, busy));
   if (arguments.at(0) == "exit") std::exit(0);
+  if (arguments.at(0) == "signal") {
+    signal(SIGTERM, [](int) { std::exit(0); });
+    parent.say("waiting");
+    cuStreamSynchronize(held);
+    return 1;
+  }
   return 0;
 }
 
 TEST(CudaSimProcess, EndsWithWorkHeldAndUnderWay) {
   EXPECT_EQ(Child("cuda_exit", {"exit"}).join(), 0);
   EXPECT_EQ(Child("cuda_exit", {"return"}).join(), 0);
+}
+
+// As libraries below libfabric do.
+TEST(CudaSimProcess, EndsFromTheHandlerOfASignal) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "the thread sanitizer reports every exit(3) from a handler";
+#endif
+  Child waiting("cuda_exit", {"signal"});
+  EXPECT_EQ(waiting.hear(), "waiting");
+  waiting.signal(SIGTERM);
+  EXPECT_EQ(waiting.join(), 0);
 }
 
 }  // namespace

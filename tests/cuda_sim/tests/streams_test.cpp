@@ -1,8 +1,11 @@
 // Streams run late, each in its order and all out of order, and what waits for what is kept.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
+#include <memory>
 #include <thread>
+#include <vector>
 
 #include "cuda_sim.hpp"
 #include "pattern.hpp"
@@ -236,7 +239,10 @@ TEST_F(CudaSimStreams, BlockingOnesAndTheDefaultStreamWaitForEachOther) {
   EXPECT_EQ(cuStreamQuery(stream_legacy), not_ready);
   weft_cuda_sim_release(blocking);
   check(cuStreamSynchronize(nullptr));
+  EXPECT_GT(sequence_of(Operation::copy, Phase::begun, nullptr),
+            sequence_of(Operation::copy, Phase::ended, blocking));
 
+  weft_cuda_sim_clear();
   weft_cuda_sim_hold(nullptr);
   copy(nullptr);
   copy(blocking);
@@ -245,6 +251,8 @@ TEST_F(CudaSimStreams, BlockingOnesAndTheDefaultStreamWaitForEachOther) {
   EXPECT_EQ(cuStreamQuery(blocking), not_ready) << "it waits for the default stream";
   weft_cuda_sim_release(nullptr);
   check(cuStreamSynchronize(blocking));
+  EXPECT_GT(sequence_of(Operation::copy, Phase::begun, blocking),
+            sequence_of(Operation::copy, Phase::ended, nullptr));
 }
 
 TEST_F(CudaSimStreams, EachThreadMayHaveADefaultStreamOfItsOwn) {
