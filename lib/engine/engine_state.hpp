@@ -225,6 +225,7 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   void transfer_ended(TransferState& transfer) override;
   void memory_let_go(TransferState& transfer) override;
   void transfer_quiescent(TransferState& transfer) override;
+  void enter_copies(const TransferState& transfer, Report& report) override;  // in explain.cpp
   Result<void> check_submission(const PreparedState& prepared, const TransferOptions& options);
   Result<void> take_seat(const TransferOptions& options);
   void leave_silent_rails(TransferState& transfer);
@@ -251,6 +252,7 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   std::string refusal(
       const Path& path, const PeerState& peer, const TransferOptions& options,
       std::uint64_t smallest_piece = std::numeric_limits<std::uint64_t>::max()) const;
+  const KnownPath& known_path(const PreparedState& prepared, const TransferOptions& options) const;
   Result<void> check_policies(const PreparedState& prepared, const TransferOptions& options);
   std::function<void(const Error*)> notifier(Event::Kind kind, std::string peer,
                                              NotifyOptions options);

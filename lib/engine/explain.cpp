@@ -178,16 +178,54 @@ std::string EngineState::refusal(const Path& path, const PeerState& peer,
   return why;
 }
 
-Result<void> EngineState::check_policies(const PreparedState& prepared,
-                                         const TransferOptions& options) {
+const KnownPath& EngineState::known_path(const PreparedState& prepared,
+                                         const TransferOptions& options) const {
   const TransportKind asked = transport_asked(options);
-  const KnownPath& known = prepared.paths.of(asked, [&] {
+  return prepared.paths.of(asked, [&] {
     return KnownPath{
         rails_for(*prepared.local, *prepared.remote).and_then([&](const RailsBetween& rails) {
           return explain(rails, prepared.direction, asked);
         }),
         smallest_of(prepared.pieces)};
   });
+}
+
+namespace {
+
+/// Between a segment's memory and the relay's buffer on this side: the engine sees to it.
+bool is_own_copy(const Hop& hop) {
+  const auto ends = {hop.from.kind, hop.to.kind};
+  return hop.side == PathSide::local &&
+         std::find(ends.begin(), ends.end(), Stop::Kind::bounce_buffer) != ends.end() &&
+         std::any_of(ends.begin(), ends.end(), [](Stop::Kind kind) {
+           return kind == Stop::Kind::host || kind == Stop::Kind::device;
+         });
+}
+
+}  // namespace
+
+void EngineState::enter_copies(const TransferState& transfer, Report& report) {
+  using Known = Report::Copied::Known;
+  const Call call(*this);  // rails stay
+  if (call.refused()) return report.copied.push_back({});
+  const auto& known = known_path(transfer.prepared(), transfer.submission().options).path;
+  if (!known) return report.copied.push_back({});
+  for (const Hop& hop : known->hops) {
+    if (!hop.copies()) continue;
+    const bool own = is_own_copy(hop);
+    report.copied.push_back({own ? Known::counted : Known::declared, hop.by,
+                             hop.side == PathSide::remote,
+                             own ? transfer.copied() : report.bytes_done});
+  }
+  if (known->bounced_below == 0) return;
+  for (const auto& [count, at_peer] :
+       {std::pair(known->bounces_local, false), std::pair(known->bounces_remote, true)})
+    if (count > 0) report.copied.push_back({Known::unknown, Mover::cpu, at_peer, 0});
+}
+
+Result<void> EngineState::check_policies(const PreparedState& prepared,
+                                         const TransferOptions& options) {
+  const KnownPath& known = known_path(prepared, options);
   if (!known.path) return fail(known.path.error());
   const PeerState& peer = *prepared.remote->peer();
   std::string why = refusal(*known.path, peer, options, known.smallest_piece);

@@ -294,7 +294,7 @@ void EngineState::transfer_ended(TransferState& transfer) {
 /// providers never say so (efa in libfabric 1.17).
 void EngineState::leave_silent_rails(TransferState& transfer) {
   constexpr auto long_enough = std::chrono::seconds(1);
-  if (!transfer.peer().up() || transfer.report().elapsed < long_enough) return;
+  if (!transfer.peer().up() || transfer.elapsed() < long_enough) return;
   for (const std::size_t rail : transfer.lanes()) {
     if (!rails_[rail]->endpoint().capability().path_failures) continue;
     rails_[rail]->worker().post(

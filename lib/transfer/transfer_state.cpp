@@ -48,6 +48,7 @@ std::size_t TransferState::take(std::span<Chunk> into, std::uint64_t limit) {
     into[count++] = *chunk;
   }
   operations_ += count;
+  if (count > 0 && !first_out_) first_out_ = Clock::now();
   for (Chunk& chunk : into.first(count)) went_out(chunk);
   return count;
 }
@@ -107,6 +108,7 @@ std::optional<Chunk> TransferState::completed(std::size_t rail, const Chunk& chu
     shares_[rail].operations += 1;
     shares_[rail].bytes += chunk.length;
   }
+  if (!chunk.proof() && outstanding_ == 0) last_home_ = Clock::now();
   const Next next = next_step();
   if (next == Next::prove)
     if (const auto owed = find_proof(rail);
@@ -130,6 +132,7 @@ void TransferState::give_back(const Chunk& chunk) {
     proofs_.push_back(chunk);
   } else {
     --operations_;
+    ++retries_;
     returned_.push_back(chunk);
   }
   if (ended() || cancel_asked_) return carry_out(next_step(), std::move(lock));
@@ -371,6 +374,20 @@ std::vector<Placed> TransferState::placed() const {
 }
 
 Report TransferState::report() const {
+  Report report = own_report();
+  if (const auto engine = submission_.engine.lock()) host_.enter_copies(*this, report);
+  double copied = 0;
+  for (const Report::Copied& each : report.copied) copied += static_cast<double>(each.bytes);
+  if (report.bytes_done > 0) report.amplification = copied / static_cast<double>(report.bytes_done);
+  return report;
+}
+
+Nanoseconds TransferState::elapsed() const {
+  const std::lock_guard lock(mutex_);
+  return (ended() ? ended_at_ : Clock::now()) - started_;
+}
+
+Report TransferState::own_report() const {
   const std::lock_guard lock(mutex_);
   Report report;
   report.state = state();
@@ -391,7 +408,11 @@ Report TransferState::report() const {
     if (!report.fallback.empty()) report.fallback += "; ";
     report.fallback += "GPU memory that no NIC reaches is copied through the hosts' memory";
   }
-  report.elapsed = (ended() ? ended_at_ : Clock::now()) - started_;
+  report.retries = retries_;
+  const auto until = ended() ? ended_at_ : Clock::now();
+  report.elapsed = until - started_;
+  report.queued = first_out_.value_or(until) - started_;
+  if (first_out_) report.carried = last_home_.value_or(until) - *first_out_;
   return report;
 }
 

@@ -56,6 +56,8 @@ class TransferHost {
                                                   const std::vector<std::size_t>&) const {
     return std::nullopt;
   }
+  /// What copies were made of the bytes that it carried, this engine's among them.
+  virtual void enter_copies(const TransferState&, Report&) {}
   /// It has reached its end; called once, before waiters wake.
   virtual void transfer_ended(TransferState& transfer) = 0;
   /// Nothing touches memory on its behalf any more, at either side; called once. It may still wait
@@ -115,6 +117,11 @@ class TransferState : public std::enable_shared_from_this<TransferState> {
   void start(std::vector<std::size_t> rails);
   /// What it waited for has happened: it is offered to its lanes. Only with an event to wait for.
   void begin();
+  /// The engine has copied bytes of it, or had them copied. From any thread.
+  void count_copied(std::uint64_t bytes) noexcept {
+    copied_.fetch_add(bytes, std::memory_order_relaxed);
+  }
+  std::uint64_t copied() const noexcept { return copied_.load(std::memory_order_relaxed); }
   void* awaited_event() const noexcept { return submission_.options.after_cuda_event; }
   /// As given to start().
   const std::vector<std::size_t>& rails() const noexcept { return rails_; }
@@ -145,6 +152,8 @@ class TransferState : public std::enable_shared_from_this<TransferState> {
   bool quiescent() const;
   void cancel();
   Report report() const;
+  /// From the submission to the end, or to now.
+  Nanoseconds elapsed() const;
   std::vector<Placed> placed() const;
   std::optional<Error> error() const;
   /// False if the deadline passed first.
@@ -164,6 +173,7 @@ class TransferState : public std::enable_shared_from_this<TransferState> {
   bool proven() const {
     return proofs_planned_ && proofs_.empty() && proofs_out_ == 0 && !disproven_;
   }
+  Report own_report() const;
   void plan_proofs();
   bool needs_no_proof() const;
   std::vector<Chunk>::const_iterator find_proof(std::size_t rail) const;
@@ -207,7 +217,9 @@ class TransferState : public std::enable_shared_from_this<TransferState> {
   bool settled_ = false;     // quiescent and let go
   std::optional<Error> error_;
   Clock::time_point ended_at_{};
-  std::uint64_t operations_ = 0, bytes_done_ = 0;
+  std::uint64_t operations_ = 0, bytes_done_ = 0, retries_ = 0;
+  std::atomic<std::uint64_t> copied_{0};
+  std::optional<Clock::time_point> first_out_, last_home_;
   std::vector<Report::RailShare> shares_;
   std::shared_ptr<TransferState> self_;
 };

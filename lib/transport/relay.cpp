@@ -89,6 +89,7 @@ providers::Post Relay::post(Op& op) {
       return {providers::PostStatus::posted, 0};
     }
     device.copy(buffer->data + sizeof head, from, op.chunk.length);
+    op.transfer->count_copied(op.chunk.length);
   }
   const providers::Post post = send(ready, op);
   if (post.status == providers::PostStatus::posted) {
@@ -110,7 +111,7 @@ void Relay::stage(Op& op, const Ready& ready, const std::byte* from) {
   const auto begun =
       staging_.copy_out(op.transfer->prepared().local->device(),
                         ready.buffer->data + sizeof(RelayHead), from, ready.payload, then);
-  if (begun) return;
+  if (begun) return op.transfer->count_copied(ready.payload);
   sends_.put_back(*ready.buffer);
   copied_.erase(ready.number);
   finish(ready.number, begun.error());
@@ -460,6 +461,7 @@ Relay::Received Relay::answered(const Link& link, Buffer& buffer, std::uint64_t 
     const Device& device = prepared.local->device();
     std::byte* to = prepared.local->address() + op.chunk.local;
     const std::byte* from = buffer.data + sizeof(RelayHead);
+    op.transfer->count_copied(length);
     if (!device.direct()) return read_in(device, to, from, {&buffer, operation, {}, length});
     device.copy(to, from, length);
   }

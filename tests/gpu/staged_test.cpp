@@ -213,7 +213,8 @@ TEST_P(Staged, IsReportedAndOneSidedIsRefused) {
   options.transport = TransportKind::one_sided;
   const auto refused = field.pair.a.write(field.local, field.imported, whole(chunk), options);
   ASSERT_TRUE(fails_with(refused, Code::unsupported));
-  EXPECT_THAT(refused.error().message(), testing::HasSubstr("one-sided transfers were asked for, and"));
+  EXPECT_THAT(refused.error().message(),
+              testing::HasSubstr("one-sided transfers were asked for, and"));
   options.transport = TransportKind::automatic;
   options.verify = true;
   EXPECT_TRUE(fails_with(field.pair.a.write(field.local, field.imported, whole(chunk), options),
@@ -229,6 +230,56 @@ TEST_P(Staged, AllCopiesAreOfPinnedMemoryAndCounted) {
   EXPECT_EQ(counted.pageable_copies, 0U);
   EXPECT_EQ(counted.bytes[static_cast<int>(Direction::device_to_host)], 3 * bytes);
   EXPECT_EQ(counted.bytes[static_cast<int>(Direction::host_to_device)], 3 * bytes);
+}
+
+/// The ledger, what explain() declares, and what the driver has counted are one.
+TEST_P(Staged, TheLedgerIsWhatTheDriverCounted) {
+  constexpr std::size_t bytes = 10 * chunk;
+  Field field(GetParam(), all_sides[0], bytes);
+  const Path path = must(field.pair.a.explain(field.local, field.imported, weft::Direction::write));
+  EXPECT_EQ(path.transport, TransportKind::relay);
+  EXPECT_FALSE(path.gpudirect_local || path.gpudirect_remote);
+  EXPECT_EQ(path.hops.front().by, Mover::copy_engine);
+  EXPECT_EQ(path.hops.front().from.kind, Stop::Kind::device);
+  EXPECT_EQ(path.hops.back().by, Mover::copy_engine);
+  EXPECT_EQ(path.hops.back().to.kind, Stop::Kind::device);
+
+  cuda_sim::weft_cuda_sim_clear();
+  Transfer transfer = field.start(weft::Direction::write, whole(bytes));
+  must(transfer.wait(soon()));
+  const Report report = transfer.report();
+  using Known = Report::Copied::Known;
+  const auto engine_copies = [&](bool at_peer) {
+    std::uint64_t sum = 0;
+    for (const auto& each : report.copied) {
+      if (each.by != Mover::copy_engine || each.at_peer != at_peer) continue;
+      EXPECT_EQ(each.known, at_peer ? Known::declared : Known::counted);
+      sum += each.bytes;
+    }
+    return sum;
+  };
+  EXPECT_EQ(engine_copies(false), cuda_sim::bytes_copied(Direction::device_to_host));
+  EXPECT_EQ(engine_copies(true), cuda_sim::bytes_copied(Direction::host_to_device));
+  EXPECT_EQ(static_cast<std::size_t>(
+                std::count_if(report.copied.begin(), report.copied.end(),
+                              [](const auto& each) { return each.known != Known::unknown; })),
+            path.copies);
+  EXPECT_DOUBLE_EQ(report.amplification, path.copies);
+  EXPECT_EQ(report.retries, 0U);
+  EXPECT_GT(report.carried, Nanoseconds::zero());
+  EXPECT_LE(report.queued + report.carried, report.elapsed);
+}
+
+TEST_P(Staged, PoliciesJudgeWhatIsStaged) {
+  Field field(GetParam(), all_sides[0], chunk);
+  TransferOptions options;
+  options.policy.emplace().require_gpudirect = true;
+  const auto refused = field.pair.a.write(field.local, field.imported, whole(chunk), options);
+  ASSERT_TRUE(fails_with(refused, Code::policy_refused));
+  EXPECT_THAT(refused.error().message(), testing::HasSubstr("GPUDirect"));
+  options.policy->require_gpudirect = false;
+  EXPECT_TRUE(succeeds(
+      must(field.pair.a.write(field.local, field.imported, whole(chunk), options)).wait(soon())));
 }
 
 TEST_P(Staged, LeavesTheCallersContextAlone) {

@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <vector>
+#include <weft/capability.hpp>
 #include <weft/deadline.hpp>
 #include <weft/error.hpp>
 #include <weft/export.hpp>
@@ -159,8 +160,28 @@ struct Report {
     std::uint64_t bytes = 0;
   };
   std::vector<RailShare> rails;
-  std::string fallback;   ///< Why slower ways were taken (Peer::fallback); empty if none was.
-  Nanoseconds elapsed{};  ///< From submission to the end, or to now.
+  /// A copy of its bytes from memory to memory: one that a NIC makes by reading or writing is none.
+  struct Copied {
+    enum class Known : std::uint8_t {
+      counted,   ///< By this engine, which made it or had it made.
+      declared,  ///< By what the provider says of itself, times the bytes that were carried.
+      unknown,   ///< It may have been made; nobody tells how often. `bytes` is 0.
+    };
+    Known known = Known::unknown;
+    Mover by = Mover::cpu;
+    bool at_peer = false;  ///< On the peer's side; else on this one, or between the two.
+    std::uint64_t bytes = 0;
+  };
+  std::vector<Copied> copied;
+  /// Bytes that were copied, on both sides, for each that was carried, as far as known; 0 if none
+  /// was carried.
+  double amplification = 0;
+  std::uint64_t retries = 0;  ///< Chunks that came back, and were offered once more.
+  Nanoseconds queued{};       ///< From submission until the first chunk was taken.
+  Nanoseconds carried{};      ///< From then until the last one was home, as far as it got; then
+                              ///< come proofs, the check and the signal, until the end.
+  std::string fallback;       ///< Why slower ways were taken (Peer::fallback); empty if none was.
+  Nanoseconds elapsed{};      ///< From submission to the end, or to now.
 };
 
 /// What became of one piece.
