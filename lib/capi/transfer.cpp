@@ -224,6 +224,11 @@ weft_code weft_transfer_report(const weft_transfer* transfer, weft_report* repor
     c.elapsed_ns = known.elapsed.count();
     c.rail_count = known.rails.size();
     known.fallback.copy(c.fallback, sizeof c.fallback - 1);
+    c.retries = known.retries;
+    c.queued_ns = known.queued.count();
+    c.carried_ns = known.carried.count();
+    c.copied_count = known.copied.size();
+    c.amplification = known.amplification;
     return fill("report", report, c);
   });
 }
@@ -251,6 +256,17 @@ weft_code weft_transfer_rail_share(const weft_transfer* transfer, size_t index,
       found->rail.copy(share->rail, sizeof share->rail - 1);
       share->operations = found->operations;
       share->bytes = found->bytes;
+    });
+  });
+}
+
+weft_code weft_transfer_copied(const weft_transfer* transfer, size_t index, weft_copied* copied,
+                               weft_error** error) {
+  return call(error, {{"transfer", transfer}, {"copied", copied}}, [&] {
+    const Report report = transfer->value.report();
+    return at("copy", report.copied, index).map([&](const Report::Copied* found) {
+      *copied = {static_cast<std::int32_t>(found->known), static_cast<std::int32_t>(found->by),
+                 found->at_peer, found->bytes};
     });
   });
 }

@@ -226,10 +226,13 @@ static void transfers_refuse_null(void) {
   INVALID(weft_transfer_cancel(NULL, &error));
   INVALID(weft_transfer_report(NULL, &report, &error));
   INVALID(weft_transfer_rail_share(NULL, 0, &share, &error));
+  weft_copied copied;
+  INVALID(weft_transfer_copied(NULL, 0, &copied, &error));
   OK(weft_engine_submit_all(engine, prepared, NULL, &transfer, &error));
   OK(weft_transfer_wait(transfer, patience, &error));
   INVALID(weft_transfer_report(transfer, NULL, &error));
   INVALID(weft_transfer_rail_share(transfer, 0, NULL, &error));
+  INVALID(weft_transfer_copied(transfer, 0, NULL, &error));
   report.size = 8;
   INVALID(weft_transfer_report(transfer, &report, &error));
   weft_transfer_free(transfer);

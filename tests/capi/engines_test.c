@@ -214,6 +214,16 @@ static void prepared_writes(struct pair_of_engines* both) {
   weft_rail_share share;
   REFUSED(WEFT_INVALID_ARGUMENT,
           weft_transfer_rail_share(transfer, report.rail_count, &share, &error));
+  CHECK(report.copied_count >= 1 && report.amplification >= 1 && report.retries == 0);
+  CHECK(report.queued_ns >= 0 && report.carried_ns > 0);
+  weft_copied copied;
+  for (size_t i = 0; i < report.copied_count; ++i) {
+    OK(weft_transfer_copied(transfer, i, &copied, &error));
+    CHECK(copied.known == WEFT_COPIED_UNKNOWN || copied.bytes == report.bytes);
+    CHECK(copied.by != WEFT_MOVER_NIC);
+  }
+  REFUSED(WEFT_INVALID_ARGUMENT,
+          weft_transfer_copied(transfer, report.copied_count, &copied, &error));
   weft_transfer_free(transfer);
 
   OK(weft_engine_submit_all(both->writer, prepared, NULL, &transfer, &error));

@@ -759,7 +759,28 @@ typedef struct weft_report {
   int64_t elapsed_ns;   ///< From submission to the end, or to now.
   size_t rail_count;    ///< Rails that carried it: weft_transfer_rail_share().
   char fallback[256];   ///< The beginning of weft_peer_fallback(); "" if it is empty.
+  uint64_t retries;     ///< Chunks that came back, and were offered once more.
+  int64_t queued_ns;    ///< From submission until the first chunk was taken.
+  int64_t carried_ns;   ///< From then until the last one was home, as far as it got.
+  size_t copied_count;  ///< Copies from memory to memory: weft_transfer_copied().
+  /// Bytes that were copied, on both sides, for each that was carried, as far as known; 0 if none
+  /// was carried.
+  double amplification;
 } weft_report;
+
+/// How it is known that bytes were copied.
+enum {
+  WEFT_COPIED_COUNTED = 0,   ///< By this engine, which made the copy or had it made.
+  WEFT_COPIED_DECLARED = 1,  ///< By what the provider says of itself, times the bytes carried.
+  WEFT_COPIED_UNKNOWN = 2    ///< It may have been made; nobody tells how often.
+};
+/// A copy of a transfer's bytes from memory to memory.
+typedef struct weft_copied {
+  int32_t known;   ///< A WEFT_COPIED_ value.
+  int32_t by;      ///< A WEFT_MOVER_ value.
+  bool at_peer;    ///< On the peer's side; else on this one, or between the two.
+  uint64_t bytes;  ///< 0 where unknown.
+} weft_copied;
 
 /// What one rail carried of a transfer.
 typedef struct weft_rail_share {
@@ -784,6 +805,9 @@ WEFT_API weft_code weft_transfer_placed(const weft_transfer* transfer, uint8_t* 
 /// The share of one of the rails counted by weft_report::rail_count.
 WEFT_API weft_code weft_transfer_rail_share(const weft_transfer* transfer, size_t index,
                                             weft_rail_share* share, weft_error** error);
+/// One of the copies counted by weft_report::copied_count.
+WEFT_API weft_code weft_transfer_copied(const weft_transfer* transfer, size_t index,
+                                        weft_copied* copied, weft_error** error);
 /// @}
 
 /// @name Signals and messages
