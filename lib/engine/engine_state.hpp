@@ -252,7 +252,7 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   std::string refusal(
       const Path& path, const PeerState& peer, const TransferOptions& options,
       std::uint64_t smallest_piece = std::numeric_limits<std::uint64_t>::max()) const;
-  const KnownPath& known_path(const PreparedState& prepared, const TransferOptions& options) const;
+  const KnownPath& known_path(const PreparedState& prepared, TransportKind asked) const;
   Result<void> check_policies(const PreparedState& prepared, const TransferOptions& options);
   std::function<void(const Error*)> notifier(Event::Kind kind, std::string peer,
                                              NotifyOptions options);

@@ -178,9 +178,7 @@ std::string EngineState::refusal(const Path& path, const PeerState& peer,
   return why;
 }
 
-const KnownPath& EngineState::known_path(const PreparedState& prepared,
-                                         const TransferOptions& options) const {
-  const TransportKind asked = transport_asked(options);
+const KnownPath& EngineState::known_path(const PreparedState& prepared, TransportKind asked) const {
   return prepared.paths.of(asked, [&] {
     return KnownPath{
         rails_for(*prepared.local, *prepared.remote).and_then([&](const RailsBetween& rails) {
@@ -208,7 +206,7 @@ void EngineState::enter_copies(const TransferState& transfer, Report& report) {
   using Known = Report::Copied::Known;
   const Call call(*this);  // rails stay
   if (call.refused()) return report.copied.push_back({});
-  const auto& known = known_path(transfer.prepared(), transfer.submission().options).path;
+  const auto& known = known_path(transfer.prepared(), transfer.submission().transport).path;
   if (!known) return report.copied.push_back({});
   for (const Hop& hop : known->hops) {
     if (!hop.copies()) continue;
@@ -225,7 +223,7 @@ void EngineState::enter_copies(const TransferState& transfer, Report& report) {
 
 Result<void> EngineState::check_policies(const PreparedState& prepared,
                                          const TransferOptions& options) {
-  const KnownPath& known = known_path(prepared, options);
+  const KnownPath& known = known_path(prepared, transport_asked(options));
   if (!known.path) return fail(known.path.error());
   const PeerState& peer = *prepared.remote->peer();
   std::string why = refusal(*known.path, peer, options, known.smallest_piece);

@@ -205,14 +205,10 @@ Result<std::shared_ptr<TransferState>> EngineState::submit(
   Seat seat(transfer_seats_);
   submission.deadline = options.deadline.value_or(Deadline::in(config_.default_timeout)).when();
   submission.lease_end = prepared->remote->expires();
-  if (options.signal) {
-    submission.signal_bytes.assign(options.signal->bytes.begin(), options.signal->bytes.end());
-    options.signal->bytes = {};
-  }
   submission.trusted = hooks_.trusts_reads;
   submission.rail_names = rail_names_;
   submission.picks = std::move(picks);
-  submission.options = std::move(options);
+  submission.take(std::move(options));
 
   const auto peer = prepared->remote->peer();
   Entered local(prepared->local->users()), remote(prepared->remote->users()),
@@ -223,7 +219,7 @@ Result<std::shared_ptr<TransferState>> EngineState::submit(
   for (Entered* each : {&local, &remote, &unsettled})
     each->keep();  // memory_let_go() and transfer_quiescent() leave
   seat.keep();
-  const Priority priority = submission.options.priority;
+  const Priority priority = submission.priority;
   const auto rails = choose_rails(*prepared->path, submission.bytes, priority);
   submission.prepared = std::move(prepared);
   auto transfer = std::make_shared<TransferState>(std::move(submission), *this);
@@ -249,8 +245,8 @@ std::size_t EngineState::proofs_of(const TransferState& transfer, std::size_t ra
   if (rails_[rail]->endpoint().capability().proof == CompletionProof::visible) return 0;
   const PeerState& peer = transfer.peer();
   // A signal is such an event itself, where it takes the only way that the bytes have taken.
-  const TransferOptions& options = transfer.submission().options;
-  if (peer.one_way() && options.signal && !options.verify) return 0;
+  const Submission& submission = transfer.submission();
+  if (peer.one_way() && submission.signal && !submission.verify) return 0;
   return transfer.prepared().path->of(rail)->targets.size();
 }
 
@@ -266,7 +262,7 @@ void EngineState::raise_signal(const std::shared_ptr<TransferState>& transfer) {
   const Submission& submission = transfer->submission();
   const auto& peer = transfer->prepared().remote->peer();
   if (!peer->outbox.push_unbounded(
-          {MessageKind::signal, submission.options.signal->id, submission.signal_bytes, transfer}))
+          {MessageKind::signal, *submission.signal, submission.signal_bytes, transfer}))
     return transfer->signal_ended(peer->down_error());
   peer->message_rail().worker().attend(peer->message_rail(), peer);
 }
@@ -275,18 +271,17 @@ void EngineState::transfer_ended(TransferState& transfer) {
   transfer_seats_.leave();
   const Submission& submission = transfer.submission();
   for (const std::size_t rail : transfer.rails())
-    rails_[rail]->queued_bytes(submission.options.priority) -=
-        submission.bytes / transfer.rails().size();
-  if (submission.options.verify) checks_.end(transfer);
+    rails_[rail]->queued_bytes(submission.priority) -= submission.bytes / transfer.rails().size();
+  if (submission.verify) checks_.end(transfer);
   if (transfer.state() == State::timed_out) leave_silent_rails(transfer);
   // Whoever expects the signal must not wait for what won't come.
   if (transfer.signal_withheld() && transfer.peer().up()) {
     const auto error = transfer.error();
     control_->send(transfer.peer().link,
-                   SignalFailed{submission.options.signal->id, error->code(), error->message()});
+                   SignalFailed{*submission.signal, error->code(), error->message()});
   }
-  if (submission.options.event)
-    events_.push({Event::Kind::transfer_ended, submission.options.cookie, transfer.state(),
+  if (submission.event)
+    events_.push({Event::Kind::transfer_ended, submission.cookie, transfer.state(),
                   transfer.peer().introduction.name, transfer.error()});
 }
 

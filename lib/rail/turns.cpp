@@ -15,7 +15,7 @@ bool Turns::empty() const noexcept {
 
 void Turns::add(std::shared_ptr<TransferState> transfer) {
   sweep();
-  Class& its = of(transfer->submission().options.priority);
+  Class& its = of(transfer->submission().priority);
   const Clock::time_point deadline = transfer->due();
   its.waiting.push_back({std::move(transfer), deadline, turns_++});
   its.by_deadline.insert(its.by_deadline.end(), std::prev(its.waiting.end()));
@@ -54,7 +54,7 @@ Turns::Turn Turns::Class::take() {
 }
 
 void Turns::end(Turn&& turn, bool more) {
-  Class& its = of(turn.transfer().submission().options.priority);
+  Class& its = of(turn.transfer().submission().priority);
   for (Class& each : classes_)
     if (&each != &its && !each.waiting.empty() && !turn.spare_) each.owed += turn.cost_;
   if (turn.for_its_share_) its.owed -= (share - 1) * turn.cost_;
@@ -71,7 +71,7 @@ void Turns::Class::erase(List::iterator which) {
 }
 
 void Turns::erase(const TransferState& transfer) {
-  Class& its = of(transfer.submission().options.priority);
+  Class& its = of(transfer.submission().priority);
   for (auto each = its.waiting.begin(); each != its.waiting.end();) {
     const auto which = each++;
     if (which->transfer.get() == &transfer) its.erase(which);

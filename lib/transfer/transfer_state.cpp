@@ -8,13 +8,25 @@
 
 namespace weft::core {
 
+void Submission::take(TransferOptions&& options) {
+  on_end = std::move(options.on_end);
+  cookie = options.cookie;
+  after_cuda_event = options.after_cuda_event;
+  priority = options.priority;
+  event = options.event;
+  verify = options.verify;
+  if (!options.signal) return;
+  signal = options.signal->id;
+  signal_bytes.assign(options.signal->bytes.begin(), options.signal->bytes.end());
+}
+
 TransferState::TransferState(Submission submission, TransferHost& host)
-    : on_end_(std::exchange(submission.options.on_end, nullptr)),
+    : on_end_(std::exchange(submission.on_end, nullptr)),
       submission_(std::move(submission)),
       host_(host),
       started_(Clock::now()),
       cursor_(submission_.prepared->pieces, submission_.picks ? &*submission_.picks : nullptr),
-      check_(submission_.options.verify && submission_.bytes > 0 ? Check::owed : Check::passed),
+      check_(submission_.verify && submission_.bytes > 0 ? Check::owed : Check::passed),
       shares_(submission_.rail_names->size()) {}
 
 void TransferState::start(std::vector<std::size_t> rails) {
@@ -48,7 +60,7 @@ std::size_t TransferState::take(std::span<Chunk> into, std::uint64_t limit) {
     into[count++] = *chunk;
   }
   operations_ += count;
-  if (count > 0 && !first_out_) first_out_ = Clock::now();
+  if (count > 0 && first_out_ == never) first_out_ = Clock::now();
   for (Chunk& chunk : into.first(count)) went_out(chunk);
   return count;
 }
@@ -108,8 +120,9 @@ std::optional<Chunk> TransferState::completed(std::size_t rail, const Chunk& chu
     shares_[rail].operations += 1;
     shares_[rail].bytes += chunk.length;
   }
-  if (!chunk.proof() && outstanding_ == 0) last_home_ = Clock::now();
   const Next next = next_step();
+  // Where nothing follows, the end is when the last chunk came home.
+  if (!chunk.proof() && outstanding_ == 0 && next != Next::end) last_home_ = Clock::now();
   if (next == Next::prove)
     if (const auto owed = find_proof(rail);
         owed != proofs_.end() && owed->kind == Chunk::Kind::epoch)
@@ -249,7 +262,7 @@ TransferState::Next TransferState::next_step() {
   if (check_ != Check::passed && cancel_asked_) return Next::end;
   if (check_ == Check::owed) return Next::verify;
   if (check_ == Check::under_way) return Next::nothing;
-  if (submission_.options.signal && !cancel_asked_) return Next::raise_signal;
+  if (submission_.signal && !cancel_asked_) return Next::raise_signal;
   return Next::end;
 }
 
@@ -282,7 +295,7 @@ void TransferState::carry_out(Next next, std::unique_lock<std::mutex> lock) {
   // A cancel that came when nothing was left to stop stops nothing; but a signal that it caught
   // before it went out stays unsent, and that is a cancelled transfer.
   const bool all_done = carried() && proven() && check_ == Check::passed;
-  const bool stopped = cancel_asked_ && (!all_done || submission_.options.signal.has_value());
+  const bool stopped = cancel_asked_ && (!all_done || submission_.signal.has_value());
   if (!stopped) return end_locked(State::done, std::nullopt, std::move(lock));
   end_locked(State::cancelled, Error(Code::cancelled, "the transfer was cancelled"),
              std::move(lock));
@@ -298,7 +311,7 @@ void TransferState::end_locked(State state, std::optional<Error> error,
   lock.unlock();
   host_.transfer_ended(*this);
   if (const auto on_end = std::exchange(on_end_, nullptr)) {
-    const Ended ended{state, submission_.options.cookie, error_ ? &*error_ : nullptr};
+    const Ended ended{state, submission_.cookie, error_ ? &*error_ : nullptr};
     const InCallback here;
     on_end(ended);
   }
@@ -331,7 +344,7 @@ bool TransferState::stopped() const {
 
 bool TransferState::signal_withheld() const {
   const std::lock_guard lock(mutex_);
-  return ended() && submission_.options.signal.has_value() && !signal_raised_;
+  return ended() && submission_.signal.has_value() && !signal_raised_;
 }
 
 std::optional<Error> TransferState::error() const {
@@ -411,8 +424,8 @@ Report TransferState::own_report() const {
   report.retries = retries_;
   const auto until = ended() ? ended_at_ : Clock::now();
   report.elapsed = until - started_;
-  report.queued = first_out_.value_or(until) - started_;
-  if (first_out_) report.carried = last_home_.value_or(until) - *first_out_;
+  report.queued = (first_out_ == never ? until : first_out_) - started_;
+  if (first_out_ != never) report.carried = (last_home_ == never ? until : last_home_) - first_out_;
   return report;
 }
 

@@ -75,8 +75,16 @@ struct Submission {
   std::shared_ptr<const PreparedState> prepared;
   std::optional<std::vector<std::uint32_t>> picks;  // empty: all pieces
   std::uint64_t bytes = 0;
-  TransferOptions options;
+  // Of the options what is needed later: there may be very many of these.
+  void take(TransferOptions&& options);
+  std::function<void(const Ended&)> on_end;
+  std::uint64_t cookie = 0;
+  void* after_cuda_event = nullptr;
+  std::optional<std::uint64_t> signal;  // its number
   Blob signal_bytes;
+  Priority priority = Priority::normal;
+  bool event = false;
+  bool verify = false;
   Clock::time_point deadline;
   Clock::time_point lease_end = Clock::time_point::max();  // of the grant's time
   bool trusted = false;  // a read that needs no proof of its lease: for measurements only
@@ -122,7 +130,7 @@ class TransferState : public std::enable_shared_from_this<TransferState> {
     copied_.fetch_add(bytes, std::memory_order_relaxed);
   }
   std::uint64_t copied() const noexcept { return copied_.load(std::memory_order_relaxed); }
-  void* awaited_event() const noexcept { return submission_.options.after_cuda_event; }
+  void* awaited_event() const noexcept { return submission_.after_cuda_event; }
   /// As given to start().
   const std::vector<std::size_t>& rails() const noexcept { return rails_; }
   /// The rails whose lanes may still carry it.
@@ -219,7 +227,8 @@ class TransferState : public std::enable_shared_from_this<TransferState> {
   Clock::time_point ended_at_{};
   std::uint64_t operations_ = 0, bytes_done_ = 0, retries_ = 0;
   std::atomic<std::uint64_t> copied_{0};
-  std::optional<Clock::time_point> first_out_, last_home_;
+  static constexpr Clock::time_point never{};
+  Clock::time_point first_out_ = never, last_home_ = never;
   std::vector<Report::RailShare> shares_;
   std::shared_ptr<TransferState> self_;
 };

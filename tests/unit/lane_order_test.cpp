@@ -52,7 +52,7 @@ class LaneOrder : public testing::Test {
     Submission submission;
     submission.bytes = prepared->bytes;
     submission.prepared = prepared;
-    submission.options.priority = priority;
+    submission.priority = priority;
     submission.deadline = deadline.when();
     submission.rail_names = names_;
     auto transfer = std::make_shared<TransferState>(std::move(submission), host_);

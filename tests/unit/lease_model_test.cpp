@@ -306,7 +306,7 @@ class World final : public TransferHost {
     submitted_ = true;
     if (!owner_->up() || !remote_->users().enter()) return;
     Submission submission = make_submission(prepared_);
-    submission.options.on_end = [this](const Ended&) { ++ends_; };
+    submission.on_end = [this](const Ended&) { ++ends_; };
     transfer_ = std::make_shared<TransferState>(std::move(submission), *this);
     transfer_->start({0});
     lane_.add(transfer_);

@@ -112,7 +112,7 @@ inline Submission make_submission(std::shared_ptr<const PreparedState> prepared,
   Submission submission;
   submission.bytes = prepared->bytes;
   submission.prepared = std::move(prepared);
-  submission.options = std::move(options);
+  submission.take(std::move(options));
   submission.deadline = soon().when();
   submission.rail_names = std::move(names);
   return submission;

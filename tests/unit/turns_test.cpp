@@ -28,7 +28,7 @@ class TurnsTest : public testing::Test {
   /// A transfer that waits, and whose deadline is so far away.
   Transfer add(Priority priority, Nanoseconds left = 1h) {
     Submission submission = make_submission(prepared);
-    submission.options.priority = priority;
+    submission.priority = priority;
     submission.deadline = start + left;
     auto transfer = std::make_shared<TransferState>(std::move(submission), host);
     turns.add(transfer);
