@@ -50,20 +50,15 @@ struct Way {
   Address from = 0, pinned = 0, to = 0;
 };
 
-Result<Way> open_way(const PlainCopies& copies, std::vector<std::byte>& host) {
+/// `pinned`: room for a copy.
+Result<Way> open_way(const PlainCopies& copies, std::byte* pinned) {
   const auto from = allocate(copies.from, copies.size), to = allocate(copies.to, copies.size);
   if (!from || !to) return fail(from ? to.error() : from.error());
   const auto driver = enter(copies.from);
   if (!driver) return fail(driver.error());
-  host.resize(copies.size);
-  Way way{nullptr, *from, reinterpret_cast<Address>(host.data()), *to};
-  return check(
-             **driver, "cuMemHostRegister",
-             (*driver)->host_register(host.data(), host.size(), core::cuda::host_register_portable))
-      .and_then([&] {
-        return check(**driver, "cuStreamCreate",
-                     (*driver)->stream_create(&way.stream, core::cuda::stream_non_blocking));
-      })
+  Way way{nullptr, *from, reinterpret_cast<Address>(pinned), *to};
+  return check(**driver, "cuStreamCreate",
+               (*driver)->stream_create(&way.stream, core::cuda::stream_non_blocking))
       .map([&] { return way; });
 }
 
@@ -114,10 +109,16 @@ Result<Memory> gpu_memory(int gpu, std::size_t bytes) {
 Result<double> copy_plainly(const PlainCopies& copies) {
   const auto driver = enter(copies.from);
   if (!driver) return fail(driver.error());
-  std::vector<std::vector<std::byte>> host(copies.window);
+  // In one piece: what is pinned is pages, of which no two pieces may have one in common.
+  std::vector<std::byte> host(copies.window * copies.size);
+  if (auto pinned = check(
+          **driver, "cuMemHostRegister",
+          (*driver)->host_register(host.data(), host.size(), core::cuda::host_register_portable));
+      !pinned)
+    return fail(pinned.error());
   std::vector<Way> ways;
-  for (auto& each : host) {
-    auto way = open_way(copies, each);
+  for (unsigned i = 0; i < copies.window; ++i) {
+    auto way = open_way(copies, host.data() + i * copies.size);
     if (!way) return fail(way.error());
     ways.push_back(*way);
   }
@@ -127,7 +128,7 @@ Result<double> copy_plainly(const PlainCopies& copies) {
   const auto count = stream(**driver, copies, ways, Deadline::in(copies.time));
   if (!count) return fail(count.error());
   const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
-  for (auto& each : host) (*driver)->host_unregister(each.data());
+  (*driver)->host_unregister(host.data());
   return static_cast<double>(*count * copies.size) / seconds / 1e9;
 }
 

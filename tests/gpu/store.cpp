@@ -61,12 +61,16 @@ Store::Store(std::optional<int> gpu, std::size_t bytes) : bytes_(bytes) {
 }
 
 void Store::fill(std::uint64_t seed) {
-  if (!device_)
+  if (!device_) {
     test::fill(host_, seed);
-  else if (kernels().fill != nullptr)
+  } else if (kernels().fill != nullptr) {
     check(kernels().fill(device_->pointer(), bytes_, seed, 0));
-  else
+  } else {
     device_->fill(seed);
+    // What comes out of pageable memory may still be on its way into the GPU, and Weft's streams
+    // wait for no other.
+    cuda_sim::check(cuda_sim::cuStreamSynchronize(nullptr));
+  }
 }
 
 testing::AssertionResult Store::holds_at(std::uint64_t at, std::uint64_t length, std::uint64_t seed,
