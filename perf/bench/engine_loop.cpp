@@ -21,6 +21,7 @@ Config engine_config(const EngineConfig& config) {
   made.rails = config.rails;
   made.chunk_bytes = config.chunk;
   made.window = config.rail_window;
+  made.transport = config.transport;
   return made;
 }
 
@@ -31,18 +32,23 @@ Strided pieces_of(const EngineConfig& config) {
   return {{0, 0, piece}, std::uint64_t{config.window} * config.pieces, stride, stride};
 }
 
-Memory memory_for(const EngineConfig& config) {
+/// A segment with room for them, of which no page is new any more.
+Result<Segment> add_memory(Engine& engine, const EngineConfig& config,
+                           const std::function<Result<Memory>(std::size_t)>& memory) {
   const Strided pieces = pieces_of(config);
-  return Memory::own(pieces.count * pieces.local_stride);
+  auto segment = memory(pieces.count * pieces.local_stride).and_then([&](const Memory& made) {
+    return engine.add(made);
+  });
+  if (segment && segment->data() != nullptr) std::memset(segment->data(), 1, segment->size());
+  return segment;
 }
 
 /// Grants its memory, tells where, and lives until `life` is closed.
 Result<void> target(const EngineConfig& config, int answer, int life) {
   auto engine = Engine::open(engine_config(config));
   if (!engine) return fail(std::move(engine.error()));
-  auto segment = engine->add(memory_for(config));
+  auto segment = add_memory(*engine, config, config.target_memory);
   if (!segment) return fail(std::move(segment.error()));
-  std::memset(segment->data(), 1, segment->size());
   return segment->grant({}, Rights::read_write, config.ttl)
       .and_then([&](const Grant& grant) { return engine->publish("target", grant); })
       .map([&] {
@@ -87,16 +93,14 @@ Result<EngineResult> initiate(const EngineConfig& config, const std::string& add
   settings.progress = config.manual ? Progress::manual : Progress::threads;
   auto engine = config.open(settings);
   if (!engine) return fail(std::move(engine.error()));
-  auto segment = engine->add(memory_for(config));
+  auto segment = add_memory(*engine, config, config.initiator_memory);
   if (!segment) return fail(std::move(segment.error()));
-  std::memset(segment->data(), 2, segment->size());
   auto remote = engine->connect(address, deadline).and_then([&](const Peer& peer) {
     return engine->lookup(peer, "target", deadline);
   });
   if (!remote) return fail(std::move(remote.error()));
-  auto parts =
-      engine->prepare(*segment, *remote, config.read ? Direction::read : Direction::write,
-                      pieces_of(config));
+  auto parts = engine->prepare(*segment, *remote, config.read ? Direction::read : Direction::write,
+                               pieces_of(config));
   if (!parts) return fail(std::move(parts.error()));
   const auto time = std::chrono::milliseconds(config.max_ms);
   if (auto warm = stream(*engine, *parts, config, Deadline::in(time / 5)); !warm)

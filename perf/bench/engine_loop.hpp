@@ -26,6 +26,10 @@ struct EngineConfig {
   std::chrono::milliseconds::rep max_ms = 500;  ///< Time measured; a fifth of it warms up before.
   std::chrono::milliseconds::rep timeout_ms = 30'000;
   Nanoseconds ttl = unlimited;  ///< Of the target's grant.
+  TransportKind transport = TransportKind::automatic;
+  /// The memory of each side, of so many bytes; called in that side's process.
+  std::function<Result<Memory>(std::size_t)> target_memory = Memory::own;
+  std::function<Result<Memory>(std::size_t)> initiator_memory = Memory::own;
   /// How the initiator's engine is opened.
   std::function<Result<Engine>(const Config&)> open = Engine::open;
 };

@@ -107,6 +107,8 @@ std::string Line::hear(Deadline deadline) {
 }
 
 void Line::say(const std::string& text) {
+  // And what the other process does after it, by messages to this one, comes after what is done.
+  providers::handing_over(&providers::every_endpoint);
   const std::string line = text + '\n';
   for (std::size_t done = 0; done < line.size();) {
     const ssize_t written = write(out_, line.data() + done, line.size() - done);

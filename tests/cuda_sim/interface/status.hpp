@@ -6,6 +6,7 @@
 namespace weft::cuda_sim {
 
 using namespace weft::core::cuda;
+using weft::core::cuda::Event;  // not weft::Event, whichever header comes first
 
 inline constexpr Status deinitialized = 4;
 inline constexpr Status invalid_device = 101;

@@ -1,0 +1,79 @@
+#include "owner.hpp"
+
+#include <sstream>
+
+namespace weft::test {
+namespace {
+
+/// "check SIGNALS SEED [SEED TO FROM LENGTH]..."
+std::string check(std::istringstream& words, Engine& engine, const Peer& peer, const Store& store) {
+  std::uint64_t signals = 0, seed = 0;
+  words >> signals >> seed;
+  std::vector<Landed> pieces;
+  for (Landed each; words >> each.seed >> each.to >> each.from >> each.length;)
+    pieces.push_back(each);
+  if (signals != 0) must(must(engine.expect(peer, arrival, signals)).wait(soon()));
+  const auto holds = store.holds(seed, std::move(pieces));
+  return holds ? "yes" : holds.message();
+}
+
+/// PROVIDER gpu|host BYTES
+WEFT_ROLE(gpu_owner) {
+  std::optional<int> gpu;
+  if (arguments.at(1) == "gpu") gpu = gpus() > 1 ? 1 : 0;
+  Store store(gpu, std::stoul(arguments.at(2)));
+  Engine engine = must(Engine::open(config_for(arguments.at(0))));
+  Segment segment = must(engine.add(store.memory()));
+  Grant grant = must(segment.grant({}, Rights::read_write));
+  must(engine.publish("memory", grant));
+  parent.say(engine.address());
+  const Peer peer = must(engine.accept(soon()));
+  while (true) {
+    std::istringstream words(parent.hear(Deadline::in(120s)));
+    std::string verb;
+    words >> verb;
+    if (verb == "check") parent.say(check(words, engine, peer, store));
+    if (verb == "fill") {
+      std::uint64_t seed = 0;
+      words >> seed;
+      store.fill(seed);
+      parent.say("filled");
+    }
+    if (verb == "end") {
+      must(segment.release(soon()));  // or the GPU's memory would be freed under the engine
+      return 0;
+    }
+  }
+}
+
+}  // namespace
+
+Owner::Owner(const std::string& provider, bool gpu, std::size_t bytes)
+    : child_("gpu_owner", {provider, gpu ? "gpu" : "host", std::to_string(bytes)}) {}
+
+Remote Owner::meet(Engine& engine) {
+  const Peer peer = must(engine.connect(child_.hear(), soon()));
+  return must(engine.lookup(peer, "memory", soon()));
+}
+
+void Owner::fill(std::uint64_t seed) {
+  EXPECT_EQ(child_.ask("fill " + std::to_string(seed)), "filled");
+}
+
+testing::AssertionResult Owner::holds(std::uint64_t seed, const std::vector<Landed>& pieces,
+                                      std::uint64_t signals) {
+  std::ostringstream question;
+  question << "check " << signals << ' ' << seed;
+  for (const Landed& each : pieces)
+    question << ' ' << each.seed << ' ' << each.to << ' ' << each.from << ' ' << each.length;
+  const std::string answer = child_.ask(question.str());
+  if (answer == "yes") return testing::AssertionSuccess();
+  return testing::AssertionFailure() << "in the other process: " << answer;
+}
+
+void Owner::end() {
+  child_.say("end");
+  EXPECT_EQ(child_.join(), 0);
+}
+
+}  // namespace weft::test

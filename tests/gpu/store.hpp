@@ -1,0 +1,48 @@
+// A side's memory in the tests on GPUs, and what it should hold.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <span>
+#include <weft/transfer.hpp>
+
+#include "support/owned.hpp"
+
+namespace weft::test {
+
+/// `length` bytes of stream `seed`, from its byte `from` on, that lie at `to`.
+struct Landed {
+  std::uint64_t seed = 0, to = 0, from = 0, length = 0;
+};
+/// What pieces are for the side that is written, from one that is stream `seed`.
+std::vector<Landed> landed(Direction direction, std::span<const Pair> pairs, std::uint64_t seed);
+
+/// Memory that is filled and checked by kernels where there are some (WEFT_GPU_KERNELS), else by
+/// copies. To be ended by the thread that made it.
+class Store {
+ public:
+  /// Of a GPU, or of the CPU (no ordinal).
+  Store(std::optional<int> gpu, std::size_t bytes);
+  Memory memory() { return Memory::adopt(address(), bytes_); }
+  std::size_t size() const { return bytes_; }
+  cuda_sim::Address device_address() const { return device_->address(); }
+
+  void fill(std::uint64_t seed);
+  /// All of it is stream `seed`, but where pieces have landed.
+  testing::AssertionResult holds(std::uint64_t seed, std::vector<Landed> pieces = {}) const;
+
+ private:
+  void* address() { return device_ ? device_->pointer() : host_.data(); }
+  testing::AssertionResult holds_at(std::uint64_t at, std::uint64_t length, std::uint64_t seed,
+                                    std::uint64_t offset) const;
+  const std::size_t bytes_;
+  Blob host_;
+  std::optional<cuda_sim::CurrentContext> context_;
+  std::optional<cuda_sim::DeviceMemory> device_;
+};
+
+/// How many GPUs there are; an error where there is no driver, or none.
+int gpus();
+
+}  // namespace weft::test
