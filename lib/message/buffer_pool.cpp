@@ -1,8 +1,8 @@
 #include "message/buffer_pool.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
-#include <new>
 #include <utility>
 
 #include "base/kept.hpp"
@@ -12,9 +12,10 @@ namespace weft::core {
 Result<void> BufferPool::grow(std::size_t count) {
   if (count == 0) return {};
   Slab slab;
-  const std::size_t bytes = count * buffer_bytes_;
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  const std::size_t bytes = (count * buffer_bytes_ + page - 1) / page * page;
   slab.bytes = bytes;
-  slab.memory.reset(new (std::nothrow) std::byte[bytes]);
+  slab.memory.reset(static_cast<std::byte*>(std::aligned_alloc(page, bytes)));
   if (!slab.memory)
     return fail(Code::out_of_memory,
                 fmt::format("no memory for {} buffers of {} bytes", count, buffer_bytes_));

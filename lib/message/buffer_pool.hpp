@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdlib>
 #include <deque>
 #include <memory>
 #include <vector>
@@ -40,7 +41,10 @@ class BufferPool {
 
  private:
   struct Slab {
-    std::unique_ptr<std::byte[]> memory;
+    struct Free {
+      void operator()(std::byte* memory) const { std::free(memory); }
+    };
+    std::unique_ptr<std::byte[], Free> memory;  // whole pages: a device pins no less
     std::size_t bytes = 0;
     std::unique_ptr<providers::Registration> registration;
     std::unique_ptr<Device::Pinned> pinned;
