@@ -86,8 +86,9 @@ struct CheckReply {
   std::uint64_t hash = 0;
 };
 
-using Notice = std::variant<LookupRequest, LookupAbandoned, LookupReply, SignalFailed,
-                            RevokeRequest, RevokeConfirmed, GrantQuery, GrantStatus,
-                            DetouredMessage, DetourTaken, CheckRequest, CheckReply, RailMoved, RailFollowed>;
+using Notice =
+    std::variant<LookupRequest, LookupAbandoned, LookupReply, SignalFailed, RevokeRequest,
+                 RevokeConfirmed, GrantQuery, GrantStatus, DetouredMessage, DetourTaken,
+                 CheckRequest, CheckReply, RailMoved, RailFollowed>;
 
 }  // namespace weft::core
