@@ -31,7 +31,7 @@ class Host final : public Device {
 }  // namespace
 
 const Device& host_device() noexcept {
-  static const Host host;
+  static const Host& host = *new Host;  // as long as the process
   return host;
 }
 

@@ -129,7 +129,7 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
 
   // reopening.cpp
   Result<void> reopen(std::string_view rail, Deadline deadline);
-  Result<void> reopen(Rail& rail, Deadline deadline);
+  Result<void> close_and_open(Rail& rail, Deadline deadline);
 
   // transfers.cpp
   Result<std::shared_ptr<const PreparedState>> prepare(const std::shared_ptr<SegmentState>& local,
@@ -179,7 +179,7 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   void stop_transfers(RemoteState& remote, const Error& why);
   void flush(Deadline deadline);
   void give_grants_back(const PeerState* peer);
-  void tear_down();
+  bool tear_down();
 
   // ControlHandler, in peers.cpp
   Result<void> meet(LinkId link, const Introduction& self, const Introduction& peer, bool same_host,

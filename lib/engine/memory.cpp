@@ -36,6 +36,12 @@ providers::Access access_of(Rights rights) {
   return providers::Access::remote_read_write;
 }
 
+/// What waits for progress threads would wait for itself there.
+Result<void> check_outside_callbacks() {
+  if (!InCallback::now()) return {};
+  return fail(Code::invalid_argument, "this can't be called from a callback: it waits");
+}
+
 }  // namespace
 
 std::vector<std::size_t> EngineState::serving(const Place& place) const {
@@ -81,6 +87,7 @@ Result<Place> EngineState::place_on(const Device& gpu, const Memory& memory) con
 
 /// Memory that no NIC reaches goes through the relay of those rails that would reach it.
 Result<void> EngineState::prepare_staging(const Device& device, Rail& rail) {
+  if (auto outside = check_outside_callbacks(); !outside) return outside;
   const auto served = std::make_shared<Result<void>>();  // a call that hangs may come back
   const auto serve = [served, &rail, &device] { *served = rail.serve(device); };
   if (!run_on(rail.worker(), serve, Deadline::in(longest_pinning)))
@@ -204,16 +211,6 @@ void EngineState::settle_ended() {
     if (!copied || settle(grant) != Revoked::quiescent) owned_.note_if_settleable(grant);
 }
 
-namespace {
-
-/// What waits for progress threads would wait for itself there.
-Result<void> check_outside_callbacks() {
-  if (!InCallback::now()) return {};
-  return fail(Code::invalid_argument, "this can't be called from a callback: it waits");
-}
-
-}  // namespace
-
 Result<Revoked> EngineState::revoke(const std::shared_ptr<GrantState>& grant, Deadline deadline) {
   if (auto outside = check_outside_callbacks(); !outside) return fail(std::move(outside.error()));
   // From here on the relay refuses it, nobody finds it by name, and who holds it is asked to stop.
@@ -261,7 +258,7 @@ Result<Revoked> EngineState::fence(const std::shared_ptr<GrantState>& grant, Dea
                       .with_rail(rails_[rail]->name()));
   owned_.end(*grant);
   for (const std::uint32_t rail : unfenced)
-    if (auto reopened = reopen(*rails_[rail], deadline); !reopened && !grant->keys_fence())
+    if (auto reopened = close_and_open(*rails_[rail], deadline); !reopened && !grant->keys_fence())
       return fail(std::move(reopened.error()));
   // False if a peer is within a copy that this did not end: settle() finds it unconfirmed.
   std::ignore = grant->fence();

@@ -56,6 +56,9 @@ Result<void> check_message_size(const Config& config, const Capability& record) 
 }
 
 // What closing gets even if its deadline has passed: the usual case takes a few milliseconds.
+// Far longer than devices take to copy all bounce buffers.
+constexpr auto longest_copies = std::chrono::seconds(2);
+
 constexpr auto shortest_close = std::chrono::milliseconds(200);
 
 Error closed_error() {
@@ -431,8 +434,10 @@ Result<void> EngineState::close(Deadline deadline) {
   // kept alive by it alone if it is overdue.
   const auto done = std::make_shared<CompletionSlot>();
   std::thread aside([self = shared_from_this(), done] {
-    self->tear_down();
-    done->complete(std::nullopt);
+    if (self->tear_down()) return done->complete(std::nullopt);
+    done->complete(Error(Code::quarantined,
+                         "a device does not end its copies: what they touch is kept, and must not "
+                         "be reused"));
   });
   if (!done->wait(Deadline::at(std::max(deadline.when(), Clock::now() + shortest_close)))) {
     aside.detach();
@@ -440,10 +445,12 @@ Result<void> EngineState::close(Deadline deadline) {
                 "a rail did not close in time; it is abandoned with its memory still registered");
   }
   aside.join();
+  if (const auto& error = done->error()) return fail(*error);
   return stopped;
 }
 
-void EngineState::tear_down() {
+/// False if memory is still being copied.
+bool EngineState::tear_down() {
   // Calls under way end soon: what they wait for has been told that the engine closes.
   for (std::uint32_t calls = calls_; calls > 0; calls = calls_) calls_.wait(calls);
   const std::lock_guard lock(progress_mutex_);
@@ -455,6 +462,9 @@ void EngineState::tear_down() {
     worker->end_all(closed_error());
   }
   for (const auto& rail : rails_) rail->shut();
+  const Deadline copies = Deadline::in(longest_copies);
+  bool settled = true;
+  for (const auto& rail : rails_) settled = rail->settle(copies) && settled;
   owned_.clear();
   epoch_words_->close();
   {
@@ -463,6 +473,7 @@ void EngineState::tear_down() {
       if (const auto segment = weak.lock()) segment->unregister();
   }
   rails_.clear();
+  return settled;
 }
 
 EngineState::~EngineState() = default;

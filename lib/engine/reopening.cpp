@@ -18,11 +18,16 @@ Result<void> EngineState::reopen(std::string_view name, Deadline deadline) {
                                  [&](const auto& each) { return each->name() == name; });
   if (rail == rails_.end())
     return fail(Code::invalid_argument, fmt::format("the engine has no rail '{}'", name));
-  return reopen(**rail, deadline);
+  if (auto reopened = close_and_open(**rail, deadline); !reopened) return reopened;
+  // A peer that does not answer within this time is about to be found dead.
+  const Deadline patience = Deadline::in(std::min(deadline.left(), config_.death_after));
+  for (const auto& followed : reopening_.followers((*rail)->index()))
+    wait([&](Deadline until) { return followed->wait(until); }, patience);
+  return {};
 }
 
 /// One at a time: whoever comes meanwhile does not know what was posted when it began.
-Result<void> EngineState::reopen(Rail& rail, Deadline deadline) {
+Result<void> EngineState::close_and_open(Rail& rail, Deadline deadline) {
   if (InCallback::now())
     return fail(Code::invalid_argument, "this can't be called from a callback: it waits");
   if (!rail.endpoint().reopens())
@@ -45,10 +50,6 @@ Result<void> EngineState::reopen(Rail& rail, Deadline deadline) {
                       "still be out")
                     .with_rail(rail.name()));
   if (const auto& error = done->error()) return fail(*error);
-  // A peer that does not answer within this time is about to be found dead.
-  const Deadline patience = Deadline::in(std::min(deadline.left(), config_.death_after));
-  for (const auto& followed : reopening_.followers(rail.index()))
-    wait([&](Deadline until) { return followed->wait(until); }, patience);
   return {};
 }
 

@@ -228,7 +228,7 @@ Result<std::shared_ptr<TransferState>> EngineState::submit(
   transfer->start(rails);
   // Watched before it is offered: a transfer that nobody watches would outlive its deadline.
   rails_[rails.front()]->worker().watch(transfer);
-  if (transfer->awaited_event() != nullptr) {
+  if (transfer->waits()) {
     rails_[rails.front()]->worker().park(transfer);
     return transfer;
   }

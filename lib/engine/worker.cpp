@@ -12,7 +12,6 @@
 
 #include "base/completion_slot.hpp"
 #include "base/log.hpp"
-#include "device/event.hpp"
 #include "machine.hpp"
 #include "peer/peer_state.hpp"
 
@@ -95,15 +94,12 @@ void Worker::park(std::shared_ptr<TransferState> transfer) {
 }
 
 std::size_t Worker::look_at_parked() {
-  const std::size_t before = parked_.size();
-  std::erase_if(parked_, [](const auto& transfer) {
-    if (transfer->stopped()) return true;
-    const auto happened = cuda_event_happened(transfer->awaited_event());
-    if (!happened) transfer->end_early(State::failed, happened.error());
-    if (happened && *happened) transfer->begin();
-    return !happened || *happened;
-  });
-  return before - parked_.size();
+  const auto now = Clock::now();
+  if (now < look_again_at_) return 0;
+  // Drivers take a lock for it that launches of kernels need as well.
+  look_again_at_ =
+      now + std::min<Nanoseconds>(busy_interval, microseconds(static_cast<long>(parked_.size())));
+  return std::erase_if(parked_, [](const auto& transfer) { return transfer->look_at_event(); });
 }
 
 void Worker::attend(Rail& rail, std::shared_ptr<PeerState> peer) {

@@ -114,6 +114,7 @@ class Worker {
   // Of the owning thread.
   Inbox taken_;
   std::vector<std::shared_ptr<TransferState>> parked_;
+  Clock::time_point look_again_at_{};
 };
 
 }  // namespace weft::core

@@ -45,8 +45,10 @@ Result<void> BufferPool::pin(const Device& device, Slab& slab) {
 /// What one device pins is pinned for all (Device::pin).
 Result<void> BufferPool::pin(const Device& device) {
   if (device_ != nullptr) return {};
-  for (Slab& slab : slabs_)
+  for (Slab& slab : slabs_) {
+    if (slab.pinned) continue;  // by an attempt that failed later
     if (auto pinned = pin(device, slab); !pinned) return pinned;
+  }
   device_ = &device;
   return {};
 }

@@ -38,12 +38,11 @@ Rail::Rail(std::uint32_t index, std::string name, std::unique_ptr<providers::End
 Rail::~Rail() {
   // A NIC may write to posted buffers until then; they are unregistered and freed below.
   shut();
-  // Far longer than copying all buffers takes.
-  constexpr auto longest_copies = std::chrono::seconds(2);
-  const bool settled = relay_->settle(Deadline::in(longest_copies));
+  const bool settled = settle(Deadline::now());
   orphans_.list = lane_.take_orphans();
   if (settled) return;
   log(LogLevel::error, "rail {}: a device does not end its copies: their memory is kept", name_);
+  relay_->keep_buffers();
   // Never given back, and so never quiescent.
   keep_for_good(std::exchange(orphans_.list, {}));
 }

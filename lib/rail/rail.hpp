@@ -44,6 +44,8 @@ class Rail {
   /// Stops the endpoint, before memory that was registered with it is let go. Nothing but the
   /// destructor may be called afterwards.
   void shut() { endpoint_->shut(); }
+  /// After shut(): waits until no device copies for it any more; false if that is not so in time.
+  bool settle(Deadline deadline) { return relay_->settle(deadline); }
 
   std::uint32_t index() const noexcept { return index_; }
   const std::string& name() const noexcept { return name_; }

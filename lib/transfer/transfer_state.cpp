@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/callback.hpp"
+#include "device/event.hpp"
 #include "peer/peer_state.hpp"
 
 namespace weft::core {
@@ -34,16 +35,24 @@ void TransferState::start(std::vector<std::size_t> rails) {
   lanes_ = rails;
   rails_ = std::move(rails);
   self_ = shared_from_this();
-  const bool waits = awaited_event() != nullptr;
-  if (submission_.bytes == 0 && !waits) carry_out(next_step(), std::move(lock));
+  if (submission_.bytes == 0 && !waits()) carry_out(next_step(), std::move(lock));
 }
 
-void TransferState::begin() {
+/// The application may destroy the event as soon as the transfer has ended, which takes the lock.
+bool TransferState::look_at_event() {
   std::unique_lock lock(mutex_);
-  if (ended() || cancel_asked_) return;
-  if (submission_.bytes == 0) return carry_out(next_step(), std::move(lock));
-  lock.unlock();
-  host_.offer_again(shared_from_this());
+  if (ended() || cancel_asked_) return true;
+  const auto happened = cuda_event_happened(submission_.after_cuda_event);
+  if (happened && !*happened) return false;
+  if (!happened) {
+    end_locked(State::failed, happened.error(), std::move(lock));
+  } else if (submission_.bytes == 0) {
+    carry_out(next_step(), std::move(lock));
+  } else {
+    lock.unlock();
+    host_.offer_again(shared_from_this());
+  }
+  return true;
 }
 
 std::size_t TransferState::take(std::span<Chunk> into, std::uint64_t limit) {

@@ -123,14 +123,15 @@ class TransferState : public std::enable_shared_from_this<TransferState> {
   /// Makes the transfer keep itself alive, with the lanes of these rails to carry it. Ends it at
   /// once if it has no bytes.
   void start(std::vector<std::size_t> rails);
-  /// What it waited for has happened: it is offered to its lanes. Only with an event to wait for.
-  void begin();
+  /// Whether there is an event to wait for.
+  bool waits() const noexcept { return submission_.after_cuda_event != nullptr; }
+  /// Begins if the event has happened. False if it has to be looked at again.
+  bool look_at_event();
   /// The engine has copied bytes of it, or had them copied. From any thread.
   void count_copied(std::uint64_t bytes) noexcept {
     copied_.fetch_add(bytes, std::memory_order_relaxed);
   }
   std::uint64_t copied() const noexcept { return copied_.load(std::memory_order_relaxed); }
-  void* awaited_event() const noexcept { return submission_.after_cuda_event; }
   /// As given to start().
   const std::vector<std::size_t>& rails() const noexcept { return rails_; }
   /// The rails whose lanes may still carry it.

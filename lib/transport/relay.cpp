@@ -150,17 +150,27 @@ void Relay::send_when_room(const Ready& ready) {
   if (!unsent_.empty() || !send_ready(ready)) unsent_.push_back(ready);
 }
 
-/// What follows the copy of a device's. With an error nobody knows whether it has ended: a buffer
-/// that the device may still write to is not used again.
-void Relay::copied(Staged&& staged, const Error* error) {
+/// A device has failed during the copy, and nobody knows whether that has ended: chunk, grant and
+/// buffer are held from here on. Whoever waits for it learns that nothing comes.
+void Relay::lost(const Staged& staged, const Error& error) {
+  if (staged.ready.answer) {
+    answers_.push_back(*staged.ready.answer);
+    answers_.back().status = Code::unavailable;
+    return;
+  }
+  if (const auto entry = pending_.find(staged.ready.number); entry != pending_.end())
+    entry->second->transfer->end_early(State::failed, error);
+}
+
+/// What follows the copy of a device's.
+void Relay::copied(Staged&& staged) {
   if (staged.grant) staged.grant->copying().leave();
   switch (staged.step) {
     case Staged::Step::send_request:
-      return request_copied(staged.ready, error);
+      return request_copied(staged.ready);
     case Staged::Step::send_answer:
-      return answer_copied(staged.ready, error);
+      return answer_copied(staged.ready);
     case Staged::Step::write_in:
-      if (error != nullptr) staged.ready.answer->status = Code::unavailable;
       answers_.push_back(*staged.ready.answer);
       return post_receive(*staged.ready.buffer);
     case Staged::Step::read_in:
@@ -168,26 +178,20 @@ void Relay::copied(Staged&& staged, const Error* error) {
       copied_.erase(staged.ready.number);
       if (const auto doomed = doomed_.extract(staged.ready.number))
         return finish(staged.ready.number, doomed.mapped());
-      if (error != nullptr) return finish(staged.ready.number, *error);
       return finish(staged.ready.number, providers::Completion{});
   }
 }
 
-void Relay::request_copied(const Ready& ready, const Error* error) {
+void Relay::request_copied(const Ready& ready) {
   copied_.erase(ready.number);
   const auto doomed = doomed_.extract(ready.number);
-  if (error != nullptr) return finish(ready.number, *error);
   if (!doomed) return send_when_room(ready);
   sends_.put_back(*ready.buffer);
   finish(ready.number, doomed.mapped());
 }
 
-void Relay::answer_copied(Ready ready, const Error* error) {
+void Relay::answer_copied(Ready ready) {
   Answer& answer = *ready.answer;
-  if (error != nullptr) {
-    answer.status = Code::unavailable;
-    return answers_.push_back(answer);  // by another buffer
-  }
   // The bytes count only if the grant held until they had been read.
   if (!find_grant_(answer.lease)) {
     answer.status = Code::stale;
@@ -200,8 +204,9 @@ std::size_t Relay::progress() {
   if (!unposted_.empty())
     for (Buffer* buffer : std::exchange(unposted_, {})) post_receive(*buffer);
   if (!missed_.empty()) answer_again();
-  std::size_t count = staging_.progress(
-      [this](Staged&& staged, const Error* error) { copied(std::move(staged), error); });
+  std::size_t count =
+      staging_.progress([this](Staged&& staged) { copied(std::move(staged)); },
+                        [this](const Staged& staged, const Error& error) { lost(staged, error); });
   for (; !unsent_.empty() && send_ready(unsent_.front()); ++count) unsent_.pop_front();
   for (; !answers_.empty() && answer(answers_.front()); ++count) answers_.pop_front();
   return count;
@@ -209,20 +214,23 @@ std::size_t Relay::progress() {
 
 bool Relay::settle(Deadline deadline) {
   const auto look = [this] {
-    staging_.progress([](Staged&& staged, const Error*) {
-      if (staged.grant) staged.grant->copying().leave();
-    });
+    staging_.progress(
+        [](Staged&& staged) {
+          if (staged.grant) staged.grant->copying().leave();
+        },
+        [](const Staged&, const Error&) {});
     return !copying();
   };
   // Drivers can't be waited for until a deadline.
   constexpr auto pause = std::chrono::microseconds(50);
-  for (; !look(); std::this_thread::sleep_for(pause)) {
-    if (!deadline.passed()) continue;
-    receives_.keep_for_good();
-    sends_.keep_for_good();
-    return false;
-  }
+  for (; !look(); std::this_thread::sleep_for(pause))
+    if (deadline.passed()) return false;
   return true;
+}
+
+void Relay::keep_buffers() {
+  receives_.keep_for_good();
+  sends_.keep_for_good();
 }
 
 void Relay::peer_died(Route& route) {
@@ -331,7 +339,7 @@ std::shared_ptr<GrantState> Relay::allowed(Answer& answer, Rights rights, std::s
   auto grant = find_grant_(answer.lease);
   if (!grant)
     answer.status = Code::stale;
-  else if (!grant->allows(rights, answer.offset, bytes))
+  else if (!grant->allows(rights, answer.offset, bytes) || !grant->segment().served_by(rail_))
     answer.status = Code::permission_denied;
   else if (grant->segment().device().direct() || grant->copying().enter())
     return grant;

@@ -64,9 +64,11 @@ class Relay final : public Transport, private providers::CompletionHandler {
   }
   /// A device copies to or from the buffers.
   bool copying() const noexcept { return staging_.under_way() > 0; }
-  /// The endpoint is closed: waits until no device copies any more. False if one does not end by
-  /// the deadline: then the buffers, and whatever else it may touch, are kept for good.
+  /// The endpoint is closed: waits until no device copies any more. False if one has not ended by
+  /// the deadline.
   bool settle(Deadline deadline);
+  /// It never will: the buffers stay for ever. Afterwards only the destructor.
+  void keep_buffers();
 
  private:
   struct Link {
@@ -110,9 +112,10 @@ class Relay final : public Transport, private providers::CompletionHandler {
   bool send_ready(const Ready& ready);
   void send_when_room(const Ready& ready);
 
-  void copied(Staged&& staged, const Error* error);
-  void request_copied(const Ready& ready, const Error* error);
-  void answer_copied(Ready ready, const Error* error);
+  void copied(Staged&& staged);
+  void lost(const Staged& staged, const Error& error);
+  void request_copied(const Ready& ready);
+  void answer_copied(Ready ready);
   void could_not_copy(GrantState& grant, Answer& answer, const Error& error);
 
   Received arrived(Buffer& buffer, std::size_t length);

@@ -33,21 +33,22 @@ class Staging {
   /// Out of the device's memory, and into it: each one after the other, and beside each other.
   Result<void> copy_out(const Device& device, void* to, const void* from, std::size_t bytes,
                         Then then) {
-    return begin(lanes_.at(&device).out, to, from, bytes, std::move(then));
+    return begin(device, &Lanes::out, to, from, bytes, std::move(then));
   }
   Result<void> copy_in(const Device& device, void* to, const void* from, std::size_t bytes,
                        Then then) {
-    return begin(lanes_.at(&device).in, to, from, bytes, std::move(then));
+    return begin(device, &Lanes::in, to, from, bytes, std::move(then));
   }
 
-  /// Calls `next(Then&&, const Error*)` for each copy that has ended: with an error where the
-  /// device has failed, and nobody knows whether the copy has ended. Returns how many.
-  template <typename Next>
-  std::size_t progress(Next&& next) {
+  /// Calls `next(Then&&)` for each copy that has ended; returns how many. Where a device has failed
+  /// nobody knows whether its copies have ended: `lost(const Then&, const Error&)` is called for
+  /// each of them once, and they are under way for ever.
+  template <typename Next, typename Lost>
+  std::size_t progress(Next&& next, Lost&& lost) {
     std::size_t ended = 0;
     if (under_way_ == 0) return ended;
     for (auto& [device, lanes] : lanes_)
-      ended += progress(lanes.out, next) + progress(lanes.in, next);
+      ended += progress(lanes.out, next, lost) + progress(lanes.in, next, lost);
     return ended;
   }
   std::size_t under_way() const noexcept { return under_way_; }
@@ -56,12 +57,17 @@ class Staging {
   struct Lane {
     std::unique_ptr<CopyQueue> queue;
     std::deque<std::pair<std::uint64_t, Then>> copies;  // oldest first
+    bool failed = false;
   };
   struct Lanes {
     Lane out, in;
   };
 
-  Result<void> begin(Lane& lane, void* to, const void* from, std::size_t bytes, Then&& then) {
+  Result<void> begin(const Device& device, Lane Lanes::*way, void* to, const void* from,
+                     std::size_t bytes, Then&& then) {
+    const auto lanes = lanes_.find(&device);
+    if (lanes == lanes_.end()) return fail(Code::internal, "the device is not served");
+    Lane& lane = lanes->second.*way;
     auto number = lane.queue->copy(to, from, bytes);
     if (!number) return fail(std::move(number.error()));
     lane.copies.emplace_back(*number, std::move(then));
@@ -69,18 +75,23 @@ class Staging {
     return {};
   }
 
-  template <typename Next>
-  std::size_t progress(Lane& lane, Next&& next) {
-    if (lane.copies.empty()) return 0;
+  template <typename Next, typename Lost>
+  std::size_t progress(Lane& lane, Next& next, Lost& lost) {
+    if (lane.copies.empty() || lane.failed) return 0;
     const auto ended = lane.queue->ended();
+    if (!ended) {
+      lane.failed = true;  // and no other copy begins
+      for (const auto& [number, then] : lane.copies) lost(then, ended.error());
+      return 0;
+    }
     std::size_t count = 0;
     // What follows may begin other copies, in this lane as well.
-    while (!lane.copies.empty() && (!ended || lane.copies.front().first <= *ended)) {
+    while (!lane.copies.empty() && lane.copies.front().first <= *ended) {
       Then then = std::move(lane.copies.front().second);
       lane.copies.pop_front();
       --under_way_;
       ++count;
-      next(std::move(then), ended ? nullptr : &ended.error());
+      next(std::move(then));
     }
     return count;
   }

@@ -115,6 +115,8 @@ Result<GrantDescription> decode_grant(Bytes bytes) {
       !read_keys(*wire.lease()->epoch_keys(), grant.epoch_keys) ||
       !read_relayed(wire.relayed(), grant.relayed))
     return no_grant("it lists more rails than any machine has, or they lie askew");
+  if (!grant.relayed.empty() && grant.place.kind == MemoryKind::host)
+    return no_grant("rails reach the CPU's memory");
   if (!ranges_hold(grant.ranges, grant.segment_size))
     return no_grant("its ranges overlap or leave the segment");
   return grant;

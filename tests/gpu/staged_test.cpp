@@ -426,6 +426,26 @@ TEST_P(Staged, ClosingWaitsForNoGpuThatHangs) {
   ASSERT_TRUE(cuda_sim::weft_cuda_sim_await(Phase::ended, 1, 60'000));
 }
 
+/// Nobody knows what a GPU that fell off the bus still does: what it was copying is kept. In a
+/// process of its own, whose GPU is gone afterwards.
+TEST_P(Staged, AGpuThatFailsForGoodHoldsWhatItWasCopying) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  const auto lose = [&] {
+    Field field(GetParam(), all_sides[2], 4 * chunk);
+    must(field.start(weft::Direction::write, whole(chunk)).wait(soon()));
+    constexpr cuda_sim::Status uncorrectable = 214;  // CUDA_ERROR_ECC_UNCORRECTABLE
+    cuda_sim::weft_cuda_sim_fail("copy", 2, uncorrectable);
+    Transfer transfer = field.start(weft::Direction::write, whole(4 * chunk));
+    const bool failed = bool(fails_with(transfer.wait(soon()), Code::unavailable));
+    const bool held = !transfer.quiescent();
+    const bool kept = bool(fails_with(field.local.release(Deadline::in(50ms)), Code::quarantined));
+    const bool told = bool(fails_with(field.pair.a.close(soon()), Code::quarantined));
+    std::fprintf(stderr, "failed %d held %d kept %d told %d", failed, held, kept, told);
+    std::quick_exit(0);
+  };
+  EXPECT_EXIT(lose(), testing::ExitedWithCode(0), "failed 1 held 1 kept 1 told 1");
+}
+
 /// A stream of the application's with work on it that does not run, and an event behind.
 class Late {
  public:

@@ -42,7 +42,7 @@ Result<std::unique_ptr<Gpu>> open_gpu(const Driver& driver, Ordinal ordinal) {
 /// Opened when it is first met.
 Result<const Gpu*> gpu_of(const Driver& driver, Ordinal ordinal) {
   static std::mutex mutex;
-  static std::map<Ordinal, std::unique_ptr<Gpu>> known;
+  static auto& known = *new std::map<Ordinal, std::unique_ptr<Gpu>>;  // as long as the process
   const std::lock_guard lock(mutex);
   auto& gpu = known[ordinal];
   if (!gpu) {

@@ -317,6 +317,7 @@ class WEFT_API Engine {
 
   /// @name Memory
   /// @{
+  /// May wait. A GPU's memory can't be added in callbacks.
   Result<Segment> add(const Memory& memory);
   /// Reads a grant made by a connected peer, and asks it whether the grant still holds, which may
   /// take up to Config::default_timeout: not for callbacks. `stale` if it was revoked, or that
