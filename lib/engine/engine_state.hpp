@@ -290,7 +290,7 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   std::map<std::uint32_t, RailWatch> rail_watches_;  // control thread
   std::atomic<std::uint64_t> next_segment_{1};
   std::mutex segments_mutex_;
-  std::vector<std::weak_ptr<SegmentState>> segments_;
+  std::vector<std::shared_ptr<LocalKeys>> segments_;  // of those that are there
 
   Seats transfer_seats_{config_.max_transfers};
   UseCount unsettled_transfers_;  // not yet quiescent

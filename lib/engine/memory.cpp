@@ -122,8 +122,8 @@ Result<std::shared_ptr<SegmentState>> EngineState::add(const Memory& memory) {
     segment->add_rail(index, std::move(registration));
   }
   const std::lock_guard lock(segments_mutex_);
-  std::erase_if(segments_, [](const auto& each) { return each.expired(); });
-  segments_.push_back(segment);
+  std::erase_if(segments_, [](const auto& keys) { return keys->closed(); });
+  segments_.push_back(segment->keys());
   return segment;
 }
 
@@ -239,7 +239,8 @@ bool EngineState::copies_finished(std::span<const std::shared_ptr<GrantState>> e
 /// How a grant stands that was ended, once copies_finished().
 Revoked EngineState::settle(const std::shared_ptr<GrantState>& grant) {
   const Revoked revoked = grant->settle();
-  if (revoked == Revoked::quiescent && grant->over()) owned_.forget(*grant);
+  // A reader's word may have come since: then its keys are still open, and it is settled again.
+  if (grant->spent()) owned_.forget(*grant);
   return revoked;
 }
 
@@ -288,7 +289,6 @@ Result<void> EngineState::release(SegmentState& segment, Deadline deadline) {
     return fail(Code::quarantined,
                 "a peer did not confirm that it stopped using the segment: the memory stays "
                 "registered and must not be reused");
-  const std::lock_guard lock(segments_mutex_);
   segment.unregister();
   return {};
 }

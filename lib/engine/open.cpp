@@ -409,7 +409,7 @@ Info EngineState::info() {
                           whereabouts_.numa_node_of(rail->index())});
   }
   const std::lock_guard lock(segments_mutex_);
-  for (const auto& segment : segments_) info.segments += segment.expired() ? 0 : 1;
+  for (const auto& keys : segments_) info.segments += keys->closed() ? 0 : 1;
   return info;
 }
 
@@ -469,8 +469,7 @@ bool EngineState::tear_down() {
   epoch_words_->close();
   {
     const std::lock_guard lock(segments_mutex_);
-    for (const auto& weak : segments_)
-      if (const auto segment = weak.lock()) segment->unregister();
+    for (const auto& keys : segments_) keys->close();
   }
   rails_.clear();
   return settled;

@@ -59,6 +59,11 @@ bool GrantState::over() const {
   return lease_.over();
 }
 
+bool GrantState::spent() const {
+  const std::lock_guard keys(keys_mutex_);
+  return parts_.registrations.empty() && over();
+}
+
 /// Either nobody is left, or only those who are gone, and closing the keys keeps them out.
 bool GrantState::settleable() const {
   const std::lock_guard lock(mutex_);

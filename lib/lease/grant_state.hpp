@@ -66,6 +66,8 @@ class GrantState {
   bool confirmed(OwnedLease::Holder holder);
   void lost(OwnedLease::Holder holder);
   bool over() const;
+  /// It is over, and its keys are closed: nothing is left to be done.
+  bool spent() const;
   /// settle() would find it quiescent, and nothing more is to come.
   bool settleable() const;
   /// Waits until no holder is left that may still confirm. False if the deadline passed first.

@@ -1,6 +1,7 @@
 // What a Segment handle stands for.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -16,6 +17,30 @@ namespace weft::core {
 
 class EngineState;
 
+/// The registrations of a segment's memory by rail; null where a rail needs none. Whoever comes
+/// first closes them: the segment that goes, or the engine, whose rails they must not outlive.
+class LocalKeys {
+ public:
+  /// Before anybody else sees the segment.
+  void add(std::size_t rail, std::unique_ptr<providers::Registration> registration) {
+    if (rail >= by_rail_.size()) by_rail_.resize(rail + 1);
+    by_rail_[rail] = std::move(registration);
+  }
+  const providers::Registration* operator[](std::size_t rail) const { return by_rail_[rail].get(); }
+  /// May block. They are closed when it returns, whoever has closed them.
+  void close() {
+    const std::lock_guard lock(mutex_);
+    by_rail_.clear();
+    closed_ = true;
+  }
+  bool closed() const noexcept { return closed_; }
+
+ private:
+  std::mutex mutex_;  // for closing: those who use them have to be gone by then
+  std::vector<std::unique_ptr<providers::Registration>> by_rail_;
+  std::atomic<bool> closed_{false};
+};
+
 /// Memory with its registrations, one for each rail that serves it and needs local buffers
 /// registered. Transfers count as users; the memory goes when the last owner has left.
 class SegmentState {
@@ -28,6 +53,7 @@ class SegmentState {
         allocation_(std::move(allocation)),
         place_(place),
         device_(device) {}
+  ~SegmentState() { keys_->close(); }
 
   std::uint64_t id() const noexcept { return id_; }
   std::byte* address() const noexcept { return allocation_.address(); }
@@ -44,32 +70,27 @@ class SegmentState {
   /// Lets one of the engine's rails serve the memory; null where it needs no registration. Before
   /// anybody else sees the segment.
   void add_rail(std::size_t rail, std::unique_ptr<providers::Registration> registration) {
-    if (rail >= served_.size()) {
-      served_.resize(rail + 1);
-      registrations_.resize(rail + 1);
-    }
+    if (rail >= served_.size()) served_.resize(rail + 1);
     served_[rail] = true;
-    registrations_[rail] = std::move(registration);
+    keys_->add(rail, std::move(registration));
   }
   bool served_by(std::size_t rail) const noexcept { return rail < served_.size() && served_[rail]; }
   /// With that rail; null where it needs none. Not after unregister().
-  const providers::Registration* registration(std::size_t rail) const {
-    return registrations_[rail].get();
-  }
+  const providers::Registration* registration(std::size_t rail) const { return (*keys_)[rail]; }
   /// Nobody may use it any more: users() is closed and idle, or the rails are going.
-  void unregister() { registrations_.clear(); }
+  void unregister() { keys_->close(); }
+  const std::shared_ptr<LocalKeys>& keys() const noexcept { return keys_; }
 
  private:
   const std::uint64_t id_;
   const std::weak_ptr<EngineState> engine_;
   const EngineState* const owner_;  // to compare only
-  // Declared before the registrations, so that those are closed first.
   Allocation allocation_;
   const Place place_;
   const Device& device_;
   UseCount users_;
   std::vector<bool> served_;
-  std::vector<std::unique_ptr<providers::Registration>> registrations_;
+  const std::shared_ptr<LocalKeys> keys_ = std::make_shared<LocalKeys>();
 };
 
 }  // namespace weft::core

@@ -84,6 +84,20 @@ TEST_P(Leases, WhoeverHearsOfTheEndStopsReadingAtOnce) {
   board.expect_untouched();
 }
 
+// What a sanitizer sees: a key that outlives its rail because nobody was left to close it.
+TEST_P(Leases, AReadersWordThatComesDuringARevokeLeavesNoKeyOpen) {
+  Couple pair = couple(config, config);
+  Segment cache = must(pair.b.add(Memory::own(bytes)));
+  std::vector<Grant> kept;
+  for (int round = 0; round < 300; ++round) {
+    kept.push_back(must(cache.grant({}, Rights::read)));
+    const Remote there = must(pair.a.import(kept.back().blob()));
+    EXPECT_EQ(must(kept.back().revoke(soon())), Revoked::quiescent);
+  }
+  must(pair.b.close(soon()));
+  kept.clear();
+}
+
 TEST_P(Leases, AWriterStopsInTheMiddleAndTheMemoryIsFree) {
   config.chunk_bytes = config.relay_buffer_bytes = 4096;
   Couple pair = couple(config);

@@ -125,11 +125,11 @@ class OwnedGrantsOfARail : public OwnedGrantsTest {
   static constexpr std::uint32_t rail = 3;
   std::uint64_t key = 100;
 
-  std::shared_ptr<GrantState> grant_with_key() {
+  std::shared_ptr<GrantState> grant_with_key(Rights rights = Rights::write) {
     GrantState::Parts parts;
     parts.segment = segment;
     parts.description.lease = 1;
-    parts.description.rights = Rights::write;
+    parts.description.rights = rights;
     parts.description.keys = {{rail, 0, key}};
     parts.registrations.push_back(std::make_unique<Key>(key));
     parts.unfenced = {rail};
@@ -171,6 +171,20 @@ TEST_F(OwnedGrantsOfARail, AreFreeOnceItWasClosedAfterTheirEnd) {
   EXPECT_TRUE(reopen(300).empty());
   EXPECT_THAT(owned.take_settleable(), ElementsAre(grant));
   EXPECT_EQ(grant->settle(), Revoked::quiescent);
+}
+
+TEST_F(OwnedGrantsOfARail, AreSpentOnceTheirKeysAreClosedAsWell) {
+  const auto grant = grant_with_key(Rights::read);
+  ask(1);
+  owned.end(*grant);
+  EXPECT_EQ(grant->settle(), Revoked::quiescent);
+  EXPECT_FALSE(grant->spent()) << "somebody may still read";
+  owned.take(1, RevokeConfirmed{1});
+  EXPECT_TRUE(grant->over());
+  EXPECT_FALSE(grant->spent()) << "nobody has closed the key yet";
+  EXPECT_THAT(owned.take_settleable(), ElementsAre(grant));
+  EXPECT_EQ(grant->settle(), Revoked::quiescent);
+  EXPECT_TRUE(grant->spent());
 }
 
 TEST_F(OwnedGrantsOfARail, AreFreeAlsoIfItCanNotBeOpened) {
