@@ -50,6 +50,7 @@ static_assert(same(WEFT_PROGRESS_MANUAL, Progress::manual));
 static_assert(same(WEFT_TRANSPORT_AUTOMATIC, TransportKind::automatic));
 static_assert(same(WEFT_TRANSPORT_ONE_SIDED, TransportKind::one_sided));
 static_assert(same(WEFT_TRANSPORT_RELAY, TransportKind::relay));
+static_assert(same(WEFT_TRANSPORT_DEVICE_COPY, TransportKind::device_copy));
 static_assert(same(WEFT_PRIORITY_LATENCY, Priority::latency));
 static_assert(same(WEFT_PRIORITY_NORMAL, Priority::normal));
 static_assert(same(WEFT_PRIORITY_BULK, Priority::bulk));

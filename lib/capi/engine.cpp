@@ -38,6 +38,7 @@ weft_config to_c(const Config& config) {
   c.register_everywhere = config.register_everywhere;
   c.place_threads = config.place_threads;
   c.tls_check_host = config.tls_check_host;
+  c.share_gpu_memory = config.share_gpu_memory;
   return c;
 }
 
@@ -56,8 +57,8 @@ Result<Config> from_c(const weft_config& c) {
   const auto progress =
       enumerator("config->progress", c.progress, Progress::threads, Progress::manual);
   if (!progress) return fail(progress.error());
-  const auto transport =
-      enumerator("config->transport", c.transport, TransportKind::automatic, TransportKind::relay);
+  const auto transport = enumerator("config->transport", c.transport, TransportKind::automatic,
+                                    TransportKind::device_copy);
   if (!transport) return fail(transport.error());
   auto providers = strings("config->providers", c.providers, c.provider_count);
   if (!providers) return fail(std::move(providers.error()));
@@ -117,6 +118,7 @@ Result<Config> from_c(const weft_config& c) {
   config.tls_key = or_default(c.tls_key, config.tls_key);
   config.tls_authorities = or_default(c.tls_authorities, config.tls_authorities);
   config.tls_check_host = c.tls_check_host;
+  config.share_gpu_memory = c.share_gpu_memory;
   return config;
 }
 

@@ -72,8 +72,8 @@ weft_code submit(std::initializer_list<Argument> arguments, const weft_transfer_
 namespace weft::capi {
 
 Result<TransferOptions> from_c(const weft_transfer_options& c) {
-  auto transport =
-      enumerator("options->transport", c.transport, TransportKind::automatic, TransportKind::relay);
+  auto transport = enumerator("options->transport", c.transport, TransportKind::automatic,
+                              TransportKind::device_copy);
   if (!transport) return fail(transport.error());
   auto priority = enumerator("options->priority", c.priority, Priority::latency, Priority::bulk);
   if (!priority) return fail(priority.error());

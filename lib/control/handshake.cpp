@@ -157,6 +157,7 @@ void Connection::take(const Hello& hello) {
                      Goodbye{"an engine does not connect to itself"});
   stage = Stage::proving;
   proof_ = prove_same_host(hello.host, peer.incarnation);
+  if (proof_.proven) peer.pid = static_cast<std::int32_t>(hello.host.pid);
   tell(proof_);
 }
 

@@ -31,6 +31,8 @@ struct Introduction {
   std::uint32_t relay_buffers = 0;
   std::uint64_t relay_buffer_bytes = 0;
   bool checks = false;  // it answers CheckRequest
+  // Of its process, once it is proven that this number means the same here; else 0.
+  std::int32_t pid = 0;
 };
 
 }  // namespace weft::core

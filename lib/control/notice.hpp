@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -9,6 +10,7 @@
 #include <weft/error.hpp>
 #include <weft/memory.hpp>
 
+#include "device/lent.hpp"
 #include "wire/grant_codec.hpp"
 
 namespace weft::core {
@@ -52,6 +54,9 @@ struct GrantStatus {
   bool held = false;
   Nanoseconds left = unlimited;  // of its time
   std::vector<RenewedKey> renewed = {};
+  /// A GPU's memory, for the asker to map, who holds it until it confirms; or why it is not lent.
+  std::optional<Lent> lent = {};
+  std::string not_lent = {};
 };
 
 /// A rail of the sender's was closed and opened again: it has another address, and grants other

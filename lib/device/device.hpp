@@ -7,6 +7,8 @@
 #include <string>
 #include <weft/memory.hpp>
 
+#include "device/lent.hpp"
+
 namespace weft::core {
 
 class Xxh3;
@@ -49,6 +51,18 @@ class Device {
     virtual ~Pinned() = default;
   };
   virtual Result<std::unique_ptr<Pinned>> pin(void* host, std::size_t bytes) const = 0;
+
+  /// Memory of this device's for another process to map, for as long as both are there.
+  /// `unsupported` where the driver can't.
+  virtual Result<Lent> lend(const void* memory, std::size_t bytes) const = 0;
+  /// What another process lends, for this device's queues to copy to and from, for as long as it is
+  /// kept. May block.
+  class Mapped {
+   public:
+    virtual ~Mapped() = default;
+    virtual std::byte* address() const noexcept = 0;
+  };
+  virtual Result<std::unique_ptr<Mapped>> map(const Lent& lent, std::size_t bytes) const = 0;
 };
 
 /// The CPU's memory.

@@ -23,6 +23,12 @@ class Host final : public Device {
   Result<std::unique_ptr<Pinned>> pin(void*, std::size_t) const override {
     return std::make_unique<Pinned>();
   }
+  Result<Lent> lend(const void*, std::size_t) const override {
+    return fail(Code::unsupported, "the CPU's memory is lent by descriptors");
+  }
+  Result<std::unique_ptr<Mapped>> map(const Lent&, std::size_t) const override {
+    return fail(Code::unsupported, "a device's memory is mapped for devices");
+  }
 
  private:
   const std::string none_;

@@ -176,6 +176,8 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   void tell(LinkId link, Notice notice);
   bool progress_alive();
   void stand_in();
+  void run_aside(std::function<void()> task);
+  Result<Process> borrower(LinkId link) const;
   void stop_transfers(RemoteState& remote, const Error& why);
   void flush(Deadline deadline);
   void give_grants_back(const PeerState* peer);
@@ -234,7 +236,9 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
     PeerState* peer = nullptr;
     Place local, remote;
     RailSets::Rails ours, theirs;  // not empty
+    Lending lending;
   };
+  Result<std::byte*> borrow(const SegmentState& local, const RemoteState& remote) const;
   Result<RailsBetween> rails_for(const SegmentState& local, const RemoteState& remote) const;
   Result<std::shared_ptr<RailSet>> rails_between(const SegmentState& local,
                                                  const RemoteState& remote);

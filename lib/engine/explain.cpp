@@ -93,6 +93,7 @@ Result<Path> EngineState::explain(const RailsBetween& rails, Direction direction
   facts.provider = provider_of(rails_[worst]->name());
   facts.local.place = rails.local;
   facts.remote.place = rails.remote;
+  facts.lending = rails.lending;
 
   std::set<std::string> domains;
   std::vector<std::string> nics;
@@ -131,7 +132,9 @@ Result<Path> EngineState::explain(const SegmentState& local, const RemoteState& 
   if (!local.belongs_to(*this))
     return fail(Code::invalid_argument, "the local segment is another engine's");
   if (auto own = check_own(*remote.peer()); !own) return fail(std::move(own.error()));
-  return rails_for(local, remote).and_then([&](const RailsBetween& rails) {
+  return rails_for(local, remote).and_then([&](RailsBetween rails) {
+    const auto lent = borrow(local, remote);
+    rails.lending = {lent.has_value(), lent ? "" : lent.error().message()};
     return explain(rails, direction, transport_asked(options)).map([&](Path path) {
       path.refused = refusal(path, *rails.peer, options);
       return path;
@@ -145,7 +148,8 @@ Result<Path> EngineState::explain(const Place& local, const std::shared_ptr<Peer
   if (auto own = check_own(*peer); !own) return fail(std::move(own.error()));
   if (auto there = check_place(local, whereabouts_.topology()); !there)
     return fail(std::move(there.error()));
-  RailsBetween rails{peer.get(), local, remote, {}, peer->their_rails};
+  RailsBetween rails{peer.get(), local, remote, {}, peer->their_rails, {}};
+  rails.lending.reason = peer->same_host ? "known once there is a grant" : "another host";
   for (const std::size_t rail : serving(local))
     if (peer->route_by_rail[rail] != nullptr)
       rails.ours.push_back(static_cast<std::uint32_t>(rail));
@@ -180,18 +184,20 @@ std::string EngineState::refusal(const Path& path, const PeerState& peer,
 
 const KnownPath& EngineState::known_path(const PreparedState& prepared, TransportKind asked) const {
   return prepared.paths.of(asked, [&] {
-    return KnownPath{
-        rails_for(*prepared.local, *prepared.remote).and_then([&](const RailsBetween& rails) {
-          return explain(rails, prepared.direction, asked);
-        }),
-        smallest_of(prepared.pieces)};
+    return KnownPath{rails_for(*prepared.local, *prepared.remote).and_then([&](RailsBetween rails) {
+                       rails.lending = lending_of(prepared);
+                       return explain(rails, prepared.direction, asked);
+                     }),
+                     smallest_of(prepared.pieces)};
   });
 }
 
 namespace {
 
-/// Between a segment's memory and the relay's buffer on this side: the engine sees to it.
+/// Between a segment's memory and the relay's buffer on this side, or from GPU to GPU: the engine
+/// sees to it.
 bool is_own_copy(const Hop& hop) {
+  if (hop.from.kind == Stop::Kind::device && hop.to.kind == Stop::Kind::device) return true;
   const auto ends = {hop.from.kind, hop.to.kind};
   return hop.side == PathSide::local &&
          std::find(ends.begin(), ends.end(), Stop::Kind::bounce_buffer) != ends.end() &&

@@ -121,6 +121,7 @@ Result<std::shared_ptr<SegmentState>> EngineState::add(const Memory& memory) {
     }
     segment->add_rail(index, std::move(registration));
   }
+  if (segment->staged()) segment->set_lent((*device)->lend(segment->address(), segment->size()));
   const std::lock_guard lock(segments_mutex_);
   std::erase_if(segments_, [](const auto& keys) { return keys->closed(); });
   segments_.push_back(segment->keys());
@@ -215,8 +216,10 @@ Result<Revoked> EngineState::revoke(const std::shared_ptr<GrantState>& grant, De
   if (auto outside = check_outside_callbacks(); !outside) return fail(std::move(outside.error()));
   // From here on the relay refuses it, nobody finds it by name, and who holds it is asked to stop.
   owned_.end(*grant);
-  if (grant->writable())
+  if (grant->binding()) {
     wait([&](Deadline until) { return grant->wait_confirmed(until); }, deadline);
+    wait([&](Deadline until) { return grant->wait_borrowers_ended(until); }, deadline);
+  }
   // What was abandoned in the relay is as good as a writer who does not answer.
   return copies_finished({&grant, 1}, deadline) ? settle(grant) : Revoked::quarantined;
 }

@@ -93,9 +93,11 @@ EngineState::EngineState(const Config& config, const EngineHooks& hooks)
     : config_(config),
       hooks_(hooks),
       owned_([this](LinkId link, Notice notice) { tell(link, std::move(notice)); },
-             [this](std::uint64_t lease) { directory_.withdraw(lease); }),
+             [this](std::uint64_t lease) { directory_.withdraw(lease); },
+             [this](LinkId link) { return borrower(link); }),
       imported_([this](LinkId link, Notice notice) { tell(link, std::move(notice)); },
-                [this](RemoteState& remote, const Error& why) { stop_transfers(remote, why); }),
+                [this](RemoteState& remote, const Error& why) { stop_transfers(remote, why); },
+                [this](std::function<void()> task) { run_aside(std::move(task)); }),
       checks_(
           hasher_,
           [this](LinkId link, CheckRequest request) { control_->send(link, std::move(request)); },

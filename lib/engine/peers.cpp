@@ -93,6 +93,24 @@ void EngineState::give_grants_back(const PeerState* peer) {
   imported_.give_back(peer);
 }
 
+/// For what may block where it would hold up others. The task may outlast the engine's closing.
+void EngineState::run_aside(std::function<void()> task) {
+  try {
+    std::thread([self = shared_from_this(), task] { task(); }).detach();
+  } catch (const std::system_error&) {
+    task();  // no thread to be had
+  }
+}
+
+/// Whom memory may be lent to over that link.
+Result<Process> EngineState::borrower(LinkId link) const {
+  if (!config_.share_gpu_memory)
+    return fail(Code::unsupported, "the owner shares no GPU memory (share_gpu_memory)");
+  const auto peer = peers_.find(link);
+  if (!peer || !peer->same_host) return fail(Code::unsupported, "another host");
+  return Process::of(peer->introduction.pid);
+}
+
 /// Runs a task between two steps of the worker, whoever makes its steps.
 bool EngineState::run_on(Worker& worker, const std::function<void()>& task, Deadline deadline) {
   if (config_.progress == Progress::threads) return worker.run(task, deadline);

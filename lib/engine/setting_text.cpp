@@ -18,9 +18,11 @@ using Named = std::pair<std::string_view, Value>;
 
 constexpr std::array progress_names = {Named<Progress>{"threads", Progress::threads},
                                        Named<Progress>{"manual", Progress::manual}};
-constexpr std::array transport_names = {Named<TransportKind>{"automatic", TransportKind::automatic},
-                                        Named<TransportKind>{"one_sided", TransportKind::one_sided},
-                                        Named<TransportKind>{"relay", TransportKind::relay}};
+constexpr std::array transport_names = {
+    Named<TransportKind>{"automatic", TransportKind::automatic},
+    Named<TransportKind>{"one_sided", TransportKind::one_sided},
+    Named<TransportKind>{"relay", TransportKind::relay},
+    Named<TransportKind>{"device_copy", TransportKind::device_copy}};
 constexpr std::array truths = {Named<bool>{"true", true}, Named<bool>{"false", false},
                                Named<bool>{"1", true}, Named<bool>{"0", false}};
 // Best for printing first.

@@ -50,6 +50,7 @@ constexpr std::array options = {
     option<&Config::gpus>("gpus"),
     option<&Config::topo_xml>("topo_xml"),
     option<&Config::register_everywhere>("register_everywhere"),
+    option<&Config::share_gpu_memory>("share_gpu_memory"),
     option<&Config::place_threads>("place_threads"),
     option<&Config::allow_emulation>("allow_emulation"),
     option<&Config::rails>("rails"),

@@ -36,13 +36,28 @@ Result<std::shared_ptr<const PreparedState>> EngineState::prepare(
   prepared->direction = direction;
   prepared->pieces = std::move(pieces);
   prepared->bytes = *bytes;
+  if (auto lent = borrow(*local, *remote))
+    prepared->lent = *lent;
+  else
+    prepared->not_lent = lent.error().message();
   return std::shared_ptr<const PreparedState>(std::move(prepared));
+}
+
+/// Where the remote memory lies for copies by the local memory's device. May block the first time.
+Result<std::byte*> EngineState::borrow(const SegmentState& local, const RemoteState& remote) const {
+  const GrantDescription& grant = remote.description();
+  if (local.place().kind != MemoryKind::device || grant.place.kind != MemoryKind::device)
+    return fail(Code::unsupported, "one of the memories is no GPU's");
+  if (!remote.peer()->same_host) return fail(Code::unsupported, "another host");
+  if (!config_.share_gpu_memory)
+    return fail(Code::unsupported, "this engine shares no GPU memory (share_gpu_memory)");
+  return remote.borrowed()->map(local.device(), grant.segment_size);
 }
 
 Result<EngineState::RailsBetween> EngineState::rails_for(const SegmentState& local,
                                                          const RemoteState& remote) const {
   PeerState& peer = *remote.peer();
-  RailsBetween rails{&peer, local.place(), remote.description().place, {}, {}};
+  RailsBetween rails{&peer, local.place(), remote.description().place, {}, {}, {}};
   for (const auto& route : peer.routes)
     if (local.served_by(route->rail->index())) rails.ours.push_back(route->rail->index());
   for (const std::uint32_t rail : peer.their_rails)
@@ -174,8 +189,9 @@ Result<TransportKind> EngineState::transport_for(const PreparedState& prepared,
   const RemoteState& remote = *prepared.remote;
   const Capability& record = rails_[prepared.path->rails().front()]->endpoint().capability();
   auto transport = transport_between(transport_asked(options), prepared.local->place(),
-                                     remote.description().place, record);
+                                     remote.description().place, record, lending_of(prepared));
   if (!transport) return fail(std::move(transport.error().with_peer(remote.description().engine)));
+  if (*transport == TransportKind::device_copy) return *transport;
   // Whatever the peer says of its memory: there are no keys for it.
   return prepared.staged() ? TransportKind::relay : *transport;
 }
@@ -242,6 +258,8 @@ void EngineState::offer_again(const std::shared_ptr<TransferState>& transfer) {
 }
 
 std::size_t EngineState::proofs_of(const TransferState& transfer, std::size_t rail) const {
+  // A copy that has ended is visible to whatever begins afterwards.
+  if (transfer.submission().transport == TransportKind::device_copy) return 0;
   if (rails_[rail]->endpoint().capability().proof == CompletionProof::visible) return 0;
   const PeerState& peer = transfer.peer();
   // A signal is such an event itself, where it takes the only way that the bytes have taken.

@@ -44,6 +44,7 @@ std::vector<OwnedLease::Holder> GrantState::end() {
 bool GrantState::confirmed(OwnedLease::Holder holder) {
   const std::lock_guard lock(mutex_);
   const bool was_holder = lease_.confirmed(holder);
+  borrowers_.erase(holder);
   changed_.notify_all();
   return was_holder;
 }
@@ -52,6 +53,37 @@ void GrantState::lost(OwnedLease::Holder holder) {
   const std::lock_guard lock(mutex_);
   lease_.lost(holder);
   changed_.notify_all();
+}
+
+bool GrantState::binding() const {
+  if (writable()) return true;
+  const std::lock_guard lock(mutex_);
+  return !borrowers_.empty();
+}
+
+void GrantState::lend_to(OwnedLease::Holder holder, Process process) {
+  const std::lock_guard lock(mutex_);
+  borrowers_.emplace(holder, std::make_shared<const Process>(std::move(process)));
+}
+
+bool GrantState::bereft() const {
+  const std::lock_guard lock(mutex_);
+  return !borrowers_.empty() && lease_.lost_holders() > 0;
+}
+
+/// With mutex_.
+bool GrantState::borrowers_ended() const {
+  return std::all_of(borrowers_.begin(), borrowers_.end(),
+                     [](const auto& each) { return each.second->ended(); });
+}
+
+bool GrantState::wait_borrowers_ended(Deadline deadline) const {
+  const auto borrowers = [&] {
+    const std::lock_guard lock(mutex_);
+    return borrowers_;
+  }();
+  return std::all_of(borrowers.begin(), borrowers.end(),
+                     [&](const auto& each) { return each.second->wait_ended(deadline); });
 }
 
 bool GrantState::over() const {
@@ -67,7 +99,8 @@ bool GrantState::spent() const {
 /// Either nobody is left, or only those who are gone, and closing the keys keeps them out.
 bool GrantState::settleable() const {
   const std::lock_guard lock(mutex_);
-  return lease_.over() || (!lease_.held() && !lease_.awaited() && parts_.unfenced.empty());
+  return lease_.over() ||
+         (!lease_.held() && !lease_.awaited() && parts_.unfenced.empty() && borrowers_ended());
 }
 
 bool GrantState::wait_confirmed(Deadline deadline) const {
@@ -75,18 +108,18 @@ bool GrantState::wait_confirmed(Deadline deadline) const {
   return changed_.wait_until(lock, deadline.when(), [&] { return !lease_.awaited(); });
 }
 
-/// Who reads learns from the epoch word what his bytes are worth; only writers have to have
-/// stopped.
 Revoked GrantState::settle() {
   // The keys are closed even so: a NIC may repeat a payload that it has delivered.
   if (over()) return close_keys() ? Revoked::quiescent : Revoked::quarantined;
   if (settleable() && fence()) return Revoked::quiescent;
-  return writable() ? Revoked::quarantined : Revoked::quiescent;
+  return binding() ? Revoked::quarantined : Revoked::quiescent;
 }
 
 bool GrantState::fence() {
   if (!keys_fence() || !close_keys()) return false;
   const std::lock_guard lock(mutex_);
+  if (!borrowers_ended()) return false;
+  borrowers_.clear();
   lease_.fenced();
   changed_.notify_all();
   return true;

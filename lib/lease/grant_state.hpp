@@ -10,6 +10,7 @@
 #include <vector>
 #include <weft/deadline.hpp>
 
+#include "base/process.hpp"
 #include "lease/epoch_words.hpp"
 #include "lease/owned_lease.hpp"
 #include "memory/segment_state.hpp"
@@ -40,6 +41,16 @@ class GrantState {
   SegmentState& segment() const noexcept { return *parts_.segment; }
   const GrantDescription& description() const noexcept { return parts_.description; }
   bool writable() const noexcept { return includes(description().rights, Rights::write); }
+  /// Whether its holders have to have stopped before the memory is free: those who may write, and
+  /// those who have mapped it. Who reads by a NIC learns from the epoch word that he is late.
+  bool binding() const;
+  /// A holder may map the memory, from his process: he may use it until he has confirmed, or that
+  /// process has ended, whatever becomes of the keys.
+  void lend_to(OwnedLease::Holder holder, Process process);
+  /// Some of those who have gone without a word may still use what was lent to them.
+  bool bereft() const;
+  /// Waits until none of those is left. False if the deadline passed first.
+  bool wait_borrowers_ended(Deadline deadline) const;
   /// Closing the keys keeps out whatever a peer has posted.
   bool keys_fence() const { return unfenced_rails().empty(); }
   std::set<std::uint32_t> unfenced_rails() const;
@@ -94,6 +105,7 @@ class GrantState {
   void close();
 
  private:
+  bool borrowers_ended() const;
   bool close_keys();
   providers::Registration* registration_with(std::uint32_t rail) const;
   std::uint64_t epoch_key(std::uint32_t rail) const;
@@ -105,6 +117,8 @@ class GrantState {
   mutable std::condition_variable changed_;
   OwnedLease lease_;
   UseCount copying_;
+  // With mutex_: those who may map the memory, and have not confirmed.
+  std::map<OwnedLease::Holder, std::shared_ptr<const Process>> borrowers_;
   std::set<std::uint32_t> retired_;           // with mutex_: the key of that rail won't come back
   std::map<std::uint32_t, RenewedKey> keys_;  // with mutex_: by rail
   mutable std::mutex keys_mutex_;             // closing them may take long

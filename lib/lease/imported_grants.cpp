@@ -1,5 +1,7 @@
 #include "lease/imported_grants.hpp"
 
+#include <unistd.h>
+
 #include <utility>
 #include <vector>
 
@@ -27,21 +29,37 @@ ImportedGrants::Key ImportedGrants::key_of(const RemoteState& remote) {
 ImportedGrants::RemotePtr ImportedGrants::find(std::uint64_t lease, const PeerState& peer) const {
   const std::lock_guard lock(mutex_);
   const auto entry = imports_.find({peer.link, lease});
-  return entry == imports_.end() ? nullptr : entry->second.lock();
+  return entry == imports_.end() ? nullptr : entry->second.remote.lock();
+}
+
+/// An earlier import that is going closes what it has mapped by itself, but nobody knows when.
+void ImportedGrants::close_left_over(const Key& key) {
+  std::shared_ptr<Borrowed> left_over;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto entry = imports_.find(key);
+    if (entry != imports_.end() && entry->second.remote.expired())
+      left_over = entry->second.borrowed;
+  }
+  if (left_over) left_over->close();
 }
 
 /// What is told about a lease is told in the order in which the table changes: the owner must not
 /// hear of a question before it hears that an earlier import was given back.
 ImportedGrants::Added ImportedGrants::add(const RemotePtr& remote) {
   const PeerState& owner = *remote->peer();
+  close_left_over(key_of(*remote));
   const auto answer = std::make_shared<CompletionSlot>();
   RemotePtr known;
   {
     const std::lock_guard lock(mutex_);
-    std::weak_ptr<RemoteState>& entry = imports_[key_of(*remote)];
-    known = entry.lock();
+    Import& entry = imports_[key_of(*remote)];
+    known = entry.remote.lock();
     // One that is gone has no transfers any more: they would keep it.
-    if (!known) entry = known = remote;
+    if (!known) {
+      entry = {remote, remote->borrowed()};
+      known = remote;
+    }
     const std::uint64_t request = next_request_++;
     queries_[request] = {known, answer, Clock::now()};
     tell_(owner.link, GrantQuery{request, known->description().lease});
@@ -50,28 +68,52 @@ ImportedGrants::Added ImportedGrants::add(const RemotePtr& remote) {
   return {known, answer};
 }
 
+std::vector<ImportedGrants::Import> ImportedGrants::imports_of(const PeerState* peer) const {
+  std::vector<Import> found;
+  const std::lock_guard lock(mutex_);
+  for (const auto& [key, import] : imports_)
+    if (!peer || key.first == peer->link) found.push_back(import);
+  return found;
+}
+
 std::vector<ImportedGrants::RemotePtr> ImportedGrants::of(const PeerState* peer) const {
   std::vector<RemotePtr> found;
-  const std::lock_guard lock(mutex_);
-  for (const auto& [key, weak] : imports_)
-    if (auto remote = weak.lock(); remote && (!peer || key.first == peer->link))
-      found.push_back(std::move(remote));
+  for (const Import& import : imports_of(peer))
+    if (auto remote = import.remote.lock()) found.push_back(std::move(remote));
   return found;
 }
 
 void ImportedGrants::give_back(const PeerState* peer) {
+  for (const Import& import : imports_of(peer)) {
+    const RemotePtr remote = import.remote.lock();
+    if (remote) remote->users().close();
+    if (!remote || remote->users().idle()) import.borrowed->close();
+  }
   std::vector<RemotePtr> alive;  // until the lock is gone
   const std::lock_guard lock(mutex_);
   std::erase_if(imports_, [&](const auto& each) {
-    const auto& [key, weak] = each;
+    const auto& [key, import] = each;
     if (peer && key.first != peer->link) return false;
-    if (const RemotePtr remote = weak.lock()) {
+    if (const RemotePtr remote = import.remote.lock()) {
       alive.push_back(remote);
       remote->users().close();
       if (!remote->users().idle()) return false;
     }
+    if (import.borrowed->mapped()) return false;  // imported since: it is lost, and not confirmed
     tell_(key.first, RevokeConfirmed{key.second});
     return true;
+  });
+}
+
+/// The owner may free the memory once it hears: before that nothing of it may be mapped.
+void ImportedGrants::close_and_confirm(const Key& key, const std::shared_ptr<Borrowed>& borrowed) {
+  if (!borrowed->mapped()) {
+    borrowed->close();  // so that nothing is mapped from here on
+    return confirm(key);
+  }
+  aside_([this, key, borrowed] {
+    borrowed->close();
+    confirm(key);
   });
 }
 
@@ -94,6 +136,10 @@ void ImportedGrants::take(const PeerState& from, const GrantStatus& status) {
   if (status.held) {
     for (const RenewedKey& key : status.renewed) remote.renew(key);
     remote.set_expires(end_of(query.asked, status.left));
+    if (status.lent)
+      remote.borrowed()->offer(*status.lent, from.introduction.pid == getpid());
+    else if (!status.not_lent.empty())
+      remote.borrowed()->refuse(status.not_lent);
     return query.answer->complete(std::nullopt);
   }
   remote.users().close();
@@ -106,8 +152,18 @@ void ImportedGrants::take(const PeerState& from, const GrantStatus& status) {
 
 /// The confirmation goes out when the last operation under the grant has ended.
 void ImportedGrants::take(const PeerState& from, const RevokeRequest& request) {
-  const auto confirmed = [this, key = Key(from.link, request.lease)] { confirm(key); };
-  const RemotePtr remote = find(request.lease, from);
+  const Key key(from.link, request.lease);
+  Import import;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto entry = imports_.find(key);
+    if (entry != imports_.end()) import = entry->second;
+  }
+  if (!import.borrowed) return confirm(key);
+  const auto confirmed = [this, key, borrowed = import.borrowed] {
+    close_and_confirm(key, borrowed);
+  };
+  const RemotePtr remote = import.remote.lock();
   if (!remote) return confirmed();
   remote->users().close();
   stop_(*remote, remote->ended_error());

@@ -24,7 +24,10 @@ class ImportedGrants {
   using Tell = std::function<void(LinkId, Notice)>;
   /// Ends the transfers that use it, with this error: nothing more of them goes out.
   using Stop = std::function<void(RemoteState&, const Error&)>;
-  ImportedGrants(Tell tell, Stop stop) : tell_(std::move(tell)), stop_(std::move(stop)) {}
+  /// Runs what may block, on another thread than those that must not.
+  using Aside = std::function<void(std::function<void()>)>;
+  ImportedGrants(Tell tell, Stop stop, Aside aside)
+      : tell_(std::move(tell)), stop_(std::move(stop)), aside_(std::move(aside)) {}
 
   RemotePtr find(std::uint64_t lease, const PeerState& peer) const;
   /// The same grant has one state, whoever imports it first. Its owner is asked whether it (still)
@@ -56,13 +59,21 @@ class ImportedGrants {
   /// By the link to the owner and the number of the lease.
   using Key = std::pair<LinkId, std::uint64_t>;
   static Key key_of(const RemoteState& remote);
+  /// One that this engine holds as far as its owner knows, in use or not.
+  struct Import {
+    std::weak_ptr<RemoteState> remote;
+    std::shared_ptr<Borrowed> borrowed;
+  };
+  void close_left_over(const Key& key);
   void confirm(const Key& key);
+  void close_and_confirm(const Key& key, const std::shared_ptr<Borrowed>& borrowed);
+  std::vector<Import> imports_of(const PeerState* peer) const;
 
   const Tell tell_;
   const Stop stop_;
+  const Aside aside_;
   mutable std::mutex mutex_;
-  // All that this engine holds as far as their owners know, in use or not.
-  std::map<Key, std::weak_ptr<RemoteState>> imports_;
+  std::map<Key, Import> imports_;
   std::unordered_map<std::uint64_t, Query> queries_;  // by the number of the request
   std::uint64_t next_request_ = 1;
 };

@@ -43,6 +43,8 @@ void OwnedGrants::end(GrantState& grant) {
 }
 
 void OwnedGrants::end_expired(Clock::time_point now) {
+  for (const GrantPtr& grant : all())
+    if (grant->bereft()) note_if_settleable(grant);
   {
     const std::lock_guard lock(mutex_);
     if (now < next_expiry_) return;
@@ -111,9 +113,24 @@ void OwnedGrants::take(LinkId from, const GrantQuery& query) {
   Nanoseconds left = unlimited;
   if (held && grant->expires() != Clock::time_point::max())
     left = std::max<Nanoseconds>(Nanoseconds(1), grant->expires() - Clock::now());
-  // After it holds the grant: of what is renewed from then on it is told.
-  tell_(from, GrantStatus{query.request, held, left,
-                          held ? grant->renewed() : std::vector<RenewedKey>()});
+  GrantStatus status{query.request, held, left};
+  if (held) {
+    // After it holds the grant: of what is renewed from then on it is told.
+    status.renewed = grant->renewed();
+    if (grant->segment().place().kind == MemoryKind::device) lend(*grant, from, status);
+  }
+  tell_(from, std::move(status));
+}
+
+void OwnedGrants::lend(GrantState& grant, LinkId to, GrantStatus& status) const {
+  const Result<Lent>& lent = grant.segment().lent();
+  auto process = lent ? borrower_(to) : fail(lent.error());
+  if (!process) {
+    status.not_lent = process.error().message();
+    return;
+  }
+  grant.lend_to(to, std::move(*process));
+  status.lent = *lent;
 }
 
 void OwnedGrants::take(LinkId from, const RevokeConfirmed& confirmed) {

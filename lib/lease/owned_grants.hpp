@@ -23,7 +23,10 @@ class OwnedGrants {
   using Tell = std::function<void(LinkId, Notice)>;
   /// Hears of each grant that has ended, by itself too.
   using Ended = std::function<void(std::uint64_t lease)>;
-  OwnedGrants(Tell tell, Ended ended) : tell_(std::move(tell)), ended_(std::move(ended)) {}
+  /// The process at the other end of a link, where memory may be lent to it; else why not.
+  using Borrower = std::function<Result<Process>(LinkId)>;
+  OwnedGrants(Tell tell, Ended ended, Borrower borrower)
+      : tell_(std::move(tell)), ended_(std::move(ended)), borrower_(std::move(borrower)) {}
 
   void add(const GrantPtr& grant);
   /// Null if it does not hold (any more).
@@ -32,7 +35,7 @@ class OwnedGrants {
   std::vector<GrantPtr> of_segment(const SegmentState& segment) const;
   /// Takes its word down, and asks all who hold it to stop.
   void end(GrantState& grant);
-  /// Ends those whose time is over.
+  /// Ends those whose time is over, and looks after those whose borrowers may have ended.
   void end_expired(Clock::time_point now);
   /// It is settled: nothing more is to be known of it.
   void forget(const GrantState& grant);
@@ -53,10 +56,12 @@ class OwnedGrants {
 
  private:
   GrantPtr known(std::uint64_t lease) const;
+  void lend(GrantState& grant, LinkId to, GrantStatus& status) const;
   std::vector<GrantPtr> all() const;
 
   const Tell tell_;
   const Ended ended_;
+  const Borrower borrower_;
   mutable std::mutex mutex_;
   std::unordered_map<std::uint64_t, GrantPtr> grants_;
   std::vector<GrantPtr> settleable_;  // since they were looked for

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "lease/borrowed.hpp"
 #include "memory/use_count.hpp"
 #include "wire/grant_codec.hpp"
 
@@ -21,11 +22,14 @@ class RemoteState {
         description_(std::move(description)),
         keys_(by_rail(description_.keys)),
         epoch_keys_(by_rail(description_.epoch_keys)) {}
+  ~RemoteState() { borrowed_->close(); }
 
   const std::shared_ptr<PeerState>& peer() const noexcept { return peer_; }
   const GrantDescription& description() const noexcept { return description_; }
   /// Transfers that use it. Closed when the owner ends the grant.
   UseCount& users() noexcept { return users_; }
+  /// Its memory, where this process may map it. Closed once users() is closed and idle.
+  const std::shared_ptr<Borrowed>& borrowed() const noexcept { return borrowed_; }
 
   /// Why it can't be used, once its owner has ended it, or its time is over.
   Error ended_error() const { return stale("the owner ended the grant"); }
@@ -95,6 +99,7 @@ class RemoteState {
   ByRail keys_, epoch_keys_;
   std::atomic<Clock::time_point> expires_{Clock::time_point::max()};
   UseCount users_;
+  const std::shared_ptr<Borrowed> borrowed_ = std::make_shared<Borrowed>();
 };
 
 }  // namespace weft::core

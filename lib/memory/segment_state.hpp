@@ -63,6 +63,9 @@ class SegmentState {
   const Device& device() const noexcept { return device_; }
   /// No rail reaches the memory itself: it goes through the relay.
   bool staged() const noexcept { return !device_.direct(); }
+  /// What processes of this host need to map it, or why they can't. Before anybody else sees it.
+  void set_lent(Result<Lent> lent) { lent_ = std::move(lent); }
+  const Result<Lent>& lent() const noexcept { return lent_; }
   std::shared_ptr<EngineState> engine() const { return engine_.lock(); }
   bool belongs_to(const EngineState& engine) const noexcept { return &engine == owner_; }
   UseCount& users() noexcept { return users_; }
@@ -89,6 +92,7 @@ class SegmentState {
   const Place place_;
   const Device& device_;
   UseCount users_;
+  Result<Lent> lent_ = fail(Code::unsupported, "");
   std::vector<bool> served_;
   const std::shared_ptr<LocalKeys> keys_ = std::make_shared<LocalKeys>();
 };

@@ -54,6 +54,12 @@ class Track {
     return std::move(hops_);
   }
 
+  std::vector<Hop> device_copy() {
+    at_ = memory(source_);
+    step(memory(target_), Mover::copy_engine, PathSide::local);
+    return std::move(hops_);
+  }
+
   std::vector<Hop> relay(const Carriage& message) {
     at_ = memory(source_);
     step(buffer(Stop::Kind::bounce_buffer, source_), stager(source_), source_);
@@ -138,6 +144,10 @@ void add_links(const Path& path, const PathFacts::End& end, PathSide side,
 }
 
 void find_limit(const PathFacts& facts, Path& path) {
+  if (path.transport == TransportKind::device_copy) {
+    path.limit = "not known: what is between the two GPUs, NVLink or PCIe, is not looked up";
+    return;
+  }
   std::vector<std::pair<double, std::string>> links;
   add_links(path, facts.local, PathSide::local, links);
   add_links(path, facts.remote, PathSide::remote, links);
@@ -155,6 +165,7 @@ void find_limit(const PathFacts& facts, Path& path) {
 
 void pass_over(const PathFacts& facts, Path& path) {
   path.passed_over = facts.passed_over;
+  if (path.transport == TransportKind::device_copy) return;
   const bool asked = facts.asked == TransportKind::relay;
   if (asked) path.passed_over.push_back("one-sided: the relay was asked for");
   const auto staged = [&](const PathFacts::End& end, bool direct, const char* where) {
@@ -164,16 +175,21 @@ void pass_over(const PathFacts& facts, Path& path) {
   };
   staged(facts.local, path.gpudirect_local, "");
   staged(facts.remote, path.gpudirect_remote, " at the peer");
-  if (facts.same_host && facts.local.place.kind == MemoryKind::device &&
-      facts.remote.place.kind == MemoryKind::device)
-    path.passed_over.push_back(
-        "from GPU to GPU: Weft does not copy between the GPUs of two processes by itself");
+  const bool gpus =
+      facts.local.place.kind == MemoryKind::device && facts.remote.place.kind == MemoryKind::device;
+  if (gpus && !facts.lending.lent && !facts.lending.reason.empty())
+    path.passed_over.push_back(fmt::format("from GPU to GPU: {}", facts.lending.reason));
 }
 
 }  // namespace
 
 Result<TransportKind> transport_between(TransportKind asked, const Place& local,
-                                        const Place& remote, const Capability& record) {
+                                        const Place& remote, const Capability& record,
+                                        const Lending& lending) {
+  if (asked == TransportKind::device_copy && !lending.lent)
+    return fail(Code::unsupported,
+                fmt::format("copies from GPU to GPU were asked for: {}", lending.reason));
+  if (asked == TransportKind::automatic && lending.lent) return TransportKind::device_copy;
   const bool reached = !out_of_reach(local, record) && !out_of_reach(remote, record);
   if (asked == TransportKind::one_sided && !reached)
     return fail(Code::unsupported, fmt::format("one-sided transfers were asked for, and {}",
@@ -183,8 +199,8 @@ Result<TransportKind> transport_between(TransportKind asked, const Place& local,
 }
 
 Result<Path> describe_path(const PathFacts& facts) {
-  const auto transport =
-      transport_between(facts.asked, facts.local.place, facts.remote.place, facts.record);
+  const auto transport = transport_between(facts.asked, facts.local.place, facts.remote.place,
+                                           facts.record, facts.lending);
   if (!transport) return fail(transport.error());
   Path path;
   path.direction = facts.direction;
@@ -195,16 +211,19 @@ Result<Path> describe_path(const PathFacts& facts) {
   const bool write = facts.direction == Direction::write;
   const PathSide source = write ? PathSide::local : PathSide::remote;
   const bool relayed = *transport == TransportKind::relay;
+  const bool copied = *transport == TransportKind::device_copy;
   const Carriage& carriage = relayed ? facts.record.message_carriage
                              : write ? facts.record.write_carriage
                                      : facts.record.read_carriage;
   Track track(facts, source);
-  path.hops = relayed ? track.relay(carriage) : track.one_sided(carriage);
+  path.hops = copied    ? track.device_copy()
+              : relayed ? track.relay(carriage)
+                        : track.one_sided(carriage);
   count_copies(path);
   // A message's initiator is who sends it: of what is read by the relay, the peer.
-  note_bounces(carriage, relayed || write, source, path);
+  if (!copied) note_bounces(carriage, relayed || write, source, path);
   const auto direct = [&](const PathFacts::End& end) {
-    return end.place.kind == MemoryKind::device && !relayed;
+    return end.place.kind == MemoryKind::device && !relayed && !copied;
   };
   path.gpudirect_local = direct(facts.local);
   path.gpudirect_remote = direct(facts.remote);

@@ -8,6 +8,12 @@
 
 namespace weft::core {
 
+/// Whether the remote memory can be copied to and from by the local memory's GPU.
+struct Lending {
+  bool lent = false;
+  std::string reason = {};  // why not
+};
+
 /// What a path depends on.
 struct PathFacts {
   /// One side of it.
@@ -25,13 +31,15 @@ struct PathFacts {
   std::string provider;
   std::vector<std::string> rails;
   Capability record;  // of these rails
+  Lending lending;
   std::vector<std::string> passed_over;
 };
 
 /// Which transport carries bytes between such memory. `unsupported` if one-sided transfers were
-/// asked for and the rail can't reach one of them.
+/// asked for and the rail can't reach one of them, or copies by a GPU where there can be none.
 Result<TransportKind> transport_between(TransportKind asked, const Place& local,
-                                        const Place& remote, const Capability& record);
+                                        const Place& remote, const Capability& record,
+                                        const Lending& lending);
 
 Result<Path> describe_path(const PathFacts& facts);
 

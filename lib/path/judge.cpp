@@ -45,6 +45,7 @@ std::string otherwise_text(const Path& path) {
 }
 
 std::string way_text(const Path& path) {
+  if (path.transport == TransportKind::device_copy) return "the GPU's copy engine";
   return fmt::format("{}{}", path.provider,
                      path.transport == TransportKind::relay ? " by the relay" : "");
 }
@@ -90,7 +91,8 @@ std::string objection(const Policy& policy, const Path& path, std::uint64_t smal
   for (const Stop& memory : {first.from, last.to}) {
     const bool direct =
         memory.side == PathSide::local ? path.gpudirect_local : path.gpudirect_remote;
-    if (policy.require_gpudirect && memory.kind == Stop::Kind::device && !direct)
+    const bool staged = !direct && path.transport != TransportKind::device_copy;
+    if (policy.require_gpudirect && memory.kind == Stop::Kind::device && staged)
       return fmt::format("requires GPUDirect, and {} is staged through host memory; {}",
                          to_string(memory), gpudirect_reason(path));
   }

@@ -29,7 +29,7 @@ class PathMemo {
 
  private:
   std::mutex mutex_;
-  std::array<std::unique_ptr<KnownPath>, 3> known_;
+  std::array<std::unique_ptr<KnownPath>, 4> known_;  // by transport
 };
 
 }  // namespace weft::core

@@ -17,22 +17,39 @@ constexpr std::size_t batch = 8;
 }  // namespace
 
 Lane::Lane(std::size_t rail, std::string rail_name, Window window, Transport& one_sided,
-           Transport& relay)
+           Transport& relay, Transport& device_copies)
     : rail_(rail),
       rail_name_(std::move(rail_name)),
       window_(window),
       one_sided_(one_sided),
-      relay_(relay) {
-  one_sided_.set_sink(*this);
-  relay_.set_sink(*this);
+      relay_(relay),
+      device_copies_(device_copies) {
+  for (Transport* transport : {&one_sided_, &relay_, &device_copies_}) transport->set_sink(*this);
+}
+
+Lane::Way Lane::way_of(const TransferState& transfer) {
+  switch (transfer.submission().transport) {
+    case TransportKind::relay:
+      return Way::relay;
+    case TransportKind::device_copy:
+      return Way::device_copy;
+    case TransportKind::automatic:
+    case TransportKind::one_sided:
+      break;
+  }
+  return Way::one_sided;
+}
+
+Transport& Lane::transport_of(Way way) const {
+  return way == Way::one_sided ? one_sided_ : way == Way::relay ? relay_ : device_copies_;
 }
 
 Lane::Queue& Lane::queue_to(Route& route, Way way) {
   const auto [known, first] = queues_to_.try_emplace(&route);
   if (first)
-    for (const Way each : {Way::one_sided, Way::relay})
+    for (const Way each : {Way::one_sided, Way::relay, Way::device_copy})
       known->second[index(each)] =
-          resting_.emplace(resting_.end(), route, each == Way::relay ? relay_ : one_sided_, each);
+          resting_.emplace(resting_.end(), route, transport_of(each), each);
   return *known->second[index(way)];
 }
 
@@ -45,8 +62,8 @@ void Lane::add_to(Queue& queue, std::shared_ptr<TransferState> transfer) {
 void Lane::add(std::shared_ptr<TransferState> transfer) {
   Route* route = transfer->peer().route_by_rail[rail_];
   if (route == nullptr || route->dead) return;
-  const bool relayed = transfer->submission().transport == TransportKind::relay;
-  add_to(queue_to(*route, relayed ? Way::relay : Way::one_sided), std::move(transfer));
+  const Way way = way_of(*transfer);
+  add_to(queue_to(*route, way), std::move(transfer));
 }
 
 /// The lane carries nothing more of it.
@@ -136,8 +153,7 @@ std::size_t Lane::spare_room(const Transport& transport, const Route& route) con
 
 Lane::Pulled Lane::pull(const Queue& queue, Turns::Turn& turn, Room room) {
   TransferState& transfer = turn.transfer();
-  const bool relayed = transfer.submission().transport == TransportKind::relay;
-  if (!relayed && queue.way == Way::relay) return pull_proof(queue, transfer, room);
+  if (queue.way != way_of(transfer)) return pull_proof(queue, transfer, room);
   std::array<Chunk, batch> chunks;
   const std::size_t wanted = turn.chunks(room.chunks);
   const std::size_t count =
@@ -317,8 +333,7 @@ void Lane::peer_died(Route& route) {
   in_flight_ -= route.operations;
   spare_in_flight_ -= route.spare_operations;
   lost_ += route.operations;
-  one_sided_.peer_died(route);
-  relay_.peer_died(route);
+  for (Transport* transport : {&one_sided_, &relay_, &device_copies_}) transport->peer_died(route);
   retry_held();
   forget(route);
 }

@@ -35,7 +35,7 @@ class Lane final : private ChunkSink {
     std::uint64_t spare_bytes = 0;
   };
   Lane(std::size_t rail, std::string rail_name, Window window, Transport& one_sided,
-       Transport& relay);
+       Transport& relay, Transport& device_copies);
 
   /// Starts to pull from a transfer that counts on this lane (TransferState::start), or comes back
   /// to one whose chunks were returned.
@@ -61,8 +61,11 @@ class Lane final : private ChunkSink {
   std::uint64_t lost() const noexcept { return lost_; }
 
  private:
-  enum class Way { one_sided, relay };
+  enum class Way { one_sided, relay, device_copy };
+  static constexpr std::size_t ways = 3;
   static constexpr std::size_t index(Way way) { return static_cast<std::size_t>(way); }
+  static Way way_of(const TransferState& transfer);
+  Transport& transport_of(Way way) const;
   /// What waits to go one way to one peer.
   struct Queue {
     Queue(Route& route, Transport& transport, Way way)
@@ -113,10 +116,11 @@ class Lane final : private ChunkSink {
   const Window window_;
   Transport& one_sided_;
   Transport& relay_;
+  Transport& device_copies_;
 
   Queues queues_;   // those with transfers, in the order of their turns
   Queues resting_;  // those without
-  std::unordered_map<const Route*, std::array<Queues::iterator, 2>> queues_to_;  // by Way
+  std::unordered_map<const Route*, std::array<Queues::iterator, ways>> queues_to_;  // by Way
   std::deque<Op*> held_;  // taken, and refused by the provider for want of room
   std::uint64_t in_flight_ = 0, spare_in_flight_ = 0;
   std::deque<Op> ops_;  // grows to the window, and by what dead peers hold

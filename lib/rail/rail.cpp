@@ -32,7 +32,7 @@ Rail::Rail(std::uint32_t index, std::string name, std::unique_ptr<providers::End
       relay_transport_(
           decorated(std::make_unique<Relay>(*endpoint_, index, settings.relay, hooks.find_grant),
                     relay_, hooks.decorate)),
-      lane_(index, name_, settings.window, *one_sided_, *relay_transport_),
+      lane_(index, name_, settings.window, *one_sided_, *relay_transport_, device_copies_),
       channel_(*endpoint_, name_, settings.messages, hooks.on_broken, hooks.tell) {}
 
 Rail::~Rail() {
@@ -201,6 +201,7 @@ void Rail::bury(const Route& route) {
 std::size_t Rail::progress() {
   std::size_t done = endpoint_->poll();
   done += relay_transport_->progress();
+  done += device_copies_.progress();
   done += lane_.pump();
   done += one_sided_->progress();  // at once what the lane has just handed to it
   done += channel_.pump();
@@ -212,7 +213,7 @@ std::size_t Rail::progress() {
 }
 
 bool Rail::has_work() const noexcept {
-  return lane_.has_work() || channel_.has_work() || relay_->has_work();
+  return lane_.has_work() || channel_.has_work() || relay_->has_work() || copying();
 }
 
 void Rail::count() {

@@ -12,6 +12,7 @@
 #include "endpoint.hpp"
 #include "message/channel.hpp"
 #include "rail/lane.hpp"
+#include "transport/device_copies.hpp"
 #include "transport/one_sided.hpp"
 #include "transport/relay.hpp"
 
@@ -45,7 +46,9 @@ class Rail {
   /// destructor may be called afterwards.
   void shut() { endpoint_->shut(); }
   /// After shut(): waits until no device copies for it any more; false if that is not so in time.
-  bool settle(Deadline deadline) { return relay_->settle(deadline); }
+  bool settle(Deadline deadline) {
+    return relay_->settle(deadline) && device_copies_.settle(deadline);
+  }
 
   std::uint32_t index() const noexcept { return index_; }
   const std::string& name() const noexcept { return name_; }
@@ -89,7 +92,9 @@ class Rail {
   bool away() const noexcept { return suspended_ || closed_; }
 
   /// Before a segment of that device's is seen by others. May block.
-  Result<void> serve(const Device& device) { return relay_->serve(device); }
+  Result<void> serve(const Device& device) {
+    return relay_->serve(device).and_then([&] { return device_copies_.serve(device); });
+  }
   /// Posts receives for a peer that is being met.
   Result<void> add_peer(const std::shared_ptr<PeerState>& peer, std::uint64_t own_token);
   void peer_died(const std::shared_ptr<PeerState>& peer);
@@ -102,7 +107,7 @@ class Rail {
     return peers_ == 0 && lane_.lost() == 0 && channel_.idle() && !copying();
   }
   /// Something ends without waking anybody: a device's copy.
-  bool copying() const noexcept { return relay_->copying(); }
+  bool copying() const noexcept { return relay_->copying() || device_copies_.copying(); }
   std::size_t peers() const noexcept { return peers_; }
 
   /// From any thread, for reports.
@@ -135,6 +140,7 @@ class Rail {
   OneSided* rma_ = nullptr;
   Relay* relay_ = nullptr;
   const std::unique_ptr<Transport> one_sided_, relay_transport_;
+  DeviceCopies device_copies_;
   Lane lane_;
   Channel channel_;
   std::size_t peers_ = 0;

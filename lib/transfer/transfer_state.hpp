@@ -14,6 +14,7 @@
 
 #include "lease/remote_state.hpp"
 #include "memory/segment_state.hpp"
+#include "path/describe.hpp"
 #include "path/path_memo.hpp"
 #include "peer/rail_set.hpp"
 #include "transfer/cursor.hpp"
@@ -32,11 +33,18 @@ class PreparedState {
   Direction direction = Direction::write;
   PieceList pieces{std::span<const Pair>{}};
   std::uint64_t bytes = 0;
+  // Where the remote segment lies for copies of the local memory's device, or why it does not.
+  std::byte* lent = nullptr;
+  std::string not_lent;
   mutable PathMemo paths;  // for policies
 
   /// No NIC reaches the memory on one of the sides.
   bool staged() const noexcept { return local->staged() || remote->staged(); }
 };
+
+inline Lending lending_of(const PreparedState& prepared) {
+  return {prepared.lent != nullptr, prepared.not_lent};
+}
 
 /// What a transfer needs of the engine around it.
 class TransferHost {

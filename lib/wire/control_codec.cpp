@@ -124,8 +124,12 @@ struct Encoder {
     return body(fb::CreateGrantQuery(to, query.request, query.lease));
   }
   Body operator()(const GrantStatus& status) const {
+    const auto lent = status.lent ? fb::CreateLent(to, bytes_of(to, status.lent->handle),
+                                                   status.lent->offset, status.lent->address)
+                                  : flatbuffers::Offset<fb::Lent>();
     return body(fb::CreateGrantStatus(to, status.request, status.held, ttl_to(status.left),
-                                      keys_of(to, status.renewed)));
+                                      keys_of(to, status.renewed), lent,
+                                      sentence_of(to, status.not_lent)));
   }
   Body operator()(const DetouredMessage& detoured) const {
     return body(fb::CreateDetouredMessage(to, bytes_of(to, detoured.bytes)));
@@ -317,10 +321,20 @@ Result<std::vector<RenewedKey>> from(const flatbuffers::Vector<const fb::Renewed
   return out;
 }
 
+Result<std::optional<Lent>> from(const fb::Lent* lent) {
+  if (lent == nullptr) return std::nullopt;
+  if (lent->handle()->size() > limits::handle)
+    return malformed("a handle of {} bytes", lent->handle()->size());
+  return Lent{blob_from(*lent->handle()), lent->offset(), lent->address()};
+}
+
 Result<ControlMessage> from(const fb::GrantStatus& status) {
+  auto lent = from(status.lent());
+  if (!lent) return fail(std::move(lent.error()));
   return from(status.renewed()).map([&](std::vector<RenewedKey>&& renewed) -> ControlMessage {
     return Notice(GrantStatus{status.request(), status.held(), ttl_from(status.left_ns()),
-                              std::move(renewed)});
+                              std::move(renewed), std::move(*lent),
+                              sentence_from(status.not_lent())});
   });
 }
 

@@ -88,8 +88,8 @@ struct Bench {
   std::shared_ptr<const std::vector<std::string>> names =
       std::make_shared<const std::vector<std::string>>(1, "null:0");
   Host host;
-  NullTransport null, relay;
-  Lane lane{0, "null:0", {128, std::uint64_t{2} << 20}, null, relay};
+  NullTransport null, relay, copies;
+  Lane lane{0, "null:0", {128, std::uint64_t{2} << 20}, null, relay, copies};
 };
 
 std::vector<Pair> scattered(std::size_t count) {

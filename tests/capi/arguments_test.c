@@ -321,7 +321,7 @@ static void configurations(void) {
   config.gpus = unknown;
   REFUSED(WEFT_NOT_FOUND, weft_engine_open(&config, &no_engine, &error));
   weft_config_init(&config, sizeof config);
-  CHECK(!config.register_everywhere && config.place_threads);
+  CHECK(!config.register_everywhere && config.place_threads && config.share_gpu_memory);
   config.topo_xml = "/nowhere/machine.xml";
   REFUSED(WEFT_NOT_FOUND, weft_engine_open(&config, &no_engine, &error));
   weft_config_init(&config, sizeof config);

@@ -10,6 +10,7 @@ namespace weft::core::test {
 namespace {
 
 std::vector<Blob> all_frames() {
+  const Lent lent{Blob(64), 1, 2};
   const ControlMessage messages[] = {Hello{introduce("name", 3), {4, 5}},
                                      Proof{.proven = true},
                                      Proof{.reason = "no"},
@@ -28,6 +29,7 @@ std::vector<Blob> all_frames() {
                                      Notice(RevokeConfirmed{1}),
                                      Notice(GrantQuery{2, 3}),
                                      Notice(GrantStatus{4, true, unlimited, {{1, 2, 3, 4}}}),
+                                     Notice(GrantStatus{4, true, unlimited, {}, lent, ""}),
                                      Notice(DetouredMessage{Blob(100)}),
                                      Notice(DetourTaken{}),
                                      Notice(CheckRequest{5, 6, {{1, 2}, {3, 4}}}),
@@ -50,7 +52,7 @@ void set_size(Blob& frame) {
 }
 
 TEST(Codec, EveryMessageIsReadBack) {
-  EXPECT_EQ(all_frames().size(), 24u);
+  EXPECT_EQ(all_frames().size(), 25u);
 }
 
 TEST(Codec, TruncationsAreRefused) {

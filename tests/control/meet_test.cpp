@@ -110,9 +110,20 @@ void expect_all_notices(Engine& from, LinkId link, Engine& to) {
     EXPECT_EQ(got.request, 9u);
     EXPECT_TRUE(got.held);
     EXPECT_EQ(got.left, 3s);
+    EXPECT_FALSE(got.lent);
+  });
+  GrantStatus lends{9, true};
+  lends.lent = {some_bytes(64), 1, 2};
+  lends.not_lent = "or not";
+  expect_round_trip<GrantStatus>(from, link, to, 8, lends, [](auto& got) {
+    ASSERT_TRUE(got.lent);
+    EXPECT_EQ(got.lent->handle, some_bytes(64));
+    EXPECT_EQ(got.lent->offset, 1u);
+    EXPECT_EQ(got.lent->address, 2u);
+    EXPECT_EQ(got.not_lent, "or not");
   });
   expect_round_trip<DetouredMessage>(
-      from, link, to, 8, {some_bytes(limits::message)},
+      from, link, to, 9, {some_bytes(limits::message)},
       [](auto& got) { EXPECT_EQ(got.bytes, some_bytes(limits::message)); });
 }
 

@@ -75,6 +75,7 @@ std::vector<Named> notices() {
           {"followed", Notice(RailFollowed{1})},
           {"check", Notice(CheckRequest{1, 2, {{0, 4096}, {8192, 1}}})},
           {"checked", Notice(CheckReply{1, Code{}, 3})},
+          {"lent", Notice(GrantStatus{1, true, unlimited, {}, Lent{Blob(64), 5, 6}, ""})},
           {"renewed", Notice(GrantStatus{1, true, unlimited, {{2, 0, 3, 4}}})},
           {"moved", Notice(RailMoved{1, Blob(32), {{2, 1, 3, 4}, {5, 1, 6, 7}}})}};
 }

@@ -11,12 +11,15 @@
 
 namespace weft::test {
 
-/// What the two sides have their memory in.
+/// What the two sides have their memory in, and how it is moved.
 struct Sides {
   const char* name;
   bool local_gpu, remote_gpu;
+  TransportKind transport = TransportKind::relay;
 };
 inline constexpr Sides gpu_to_gpu{"gpu_to_gpu", true, true};
+/// The one's GPU copies from and to the other's memory.
+inline constexpr Sides gpu_lent{"gpu_lent", true, true, TransportKind::device_copy};
 inline constexpr Sides gpu_to_host{"gpu_to_host", true, false};
 inline constexpr Sides host_to_gpu{"host_to_gpu", false, true};
 

@@ -32,7 +32,7 @@ class Processes : public testing::TestWithParam<Where> {
     ASSERT_TRUE(succeeds(transfer.wait_quiescent(soon())));
     const Report report = transfer.report();
     EXPECT_EQ(report.bytes_done, report.bytes);
-    EXPECT_EQ(report.transport, TransportKind::relay);
+    EXPECT_EQ(report.transport, sides().transport);
     const bool write = direction == Direction::write;
     const auto pieces = landed(direction, pairs, write ? ours : theirs);
     const std::vector<Landed> none;
@@ -41,15 +41,15 @@ class Processes : public testing::TestWithParam<Where> {
   }
   void move(Direction direction, std::span<const Pair> pairs) {
     paint();
-    expect_moved(
-        must(direction == Direction::write ? engine_.write(segment_, remote_, pairs, staged())
-                                           : engine_.read(segment_, remote_, pairs, staged())),
-        direction, pairs);
+    expect_moved(must(direction == Direction::write
+                          ? engine_.write(segment_, remote_, pairs, by_transport())
+                          : engine_.read(segment_, remote_, pairs, by_transport())),
+                 direction, pairs);
   }
-  /// Over the relay, whatever better way there may be.
-  static TransferOptions staged() {
+  /// By no other way, whatever better one there may be.
+  static TransferOptions by_transport() {
     TransferOptions options;
-    options.transport = TransportKind::relay;
+    options.transport = sides().transport;
     return options;
   }
 
@@ -100,7 +100,7 @@ TEST_P(Processes, PagesInAnyOrder) {
   for (const Direction direction : both) {
     paint();
     const Prepared prepared = must(engine_.prepare(segment_, remote_, direction, list));
-    expect_moved(must(engine_.submit(prepared, staged())), direction, pairs);
+    expect_moved(must(engine_.submit(prepared, by_transport())), direction, pairs);
   }
 }
 
@@ -108,7 +108,7 @@ TEST_P(Processes, ASignalComesOnceTheBytesAreThere) {
   const Pair all[] = {{0, 0, size}};
   for (int round = 0; round < 5; ++round) {
     paint();
-    TransferOptions options = staged();
+    TransferOptions options = by_transport();
     options.signal = Signal{arrival};
     Transfer transfer = must(engine_.write(segment_, remote_, all, options));
     // Looks as soon as the signal is there, which this side does not wait for.
@@ -131,7 +131,7 @@ TEST_P(Streams, WhatTheyStillDoIsWaitedFor) {
     cuda_sim::check(
         cuda_sim::cuMemcpyAsync(store_.device_address(), fresh.address(), size, stream));
     cuda_sim::check(cuda_sim::cuEventRecord(event, stream));
-    TransferOptions options = staged();
+    TransferOptions options = by_transport();
     options.after_cuda_event = cuda_sim::Event(event);
     Transfer transfer = must(engine_.write(segment_, remote_, all, options));
     EXPECT_TRUE(succeeds(transfer.wait_quiescent(soon())));
@@ -145,11 +145,12 @@ std::string name_of_where(const testing::TestParamInfo<Where>& which) {
 
 INSTANTIATE_TEST_SUITE_P(Gpu, Processes,
                          testing::Combine(testing::ValuesIn(all_providers()),
-                                          testing::Values(gpu_to_gpu, gpu_to_host, host_to_gpu)),
+                                          testing::Values(gpu_to_gpu, gpu_lent, gpu_to_host,
+                                                          host_to_gpu)),
                          name_of_where);
 INSTANTIATE_TEST_SUITE_P(Gpu, Streams,
                          testing::Combine(testing::ValuesIn(all_providers()),
-                                          testing::Values(gpu_to_gpu, gpu_to_host)),
+                                          testing::Values(gpu_to_gpu, gpu_lent, gpu_to_host)),
                          name_of_where);
 
 }  // namespace

@@ -2,164 +2,16 @@
 // do. Both engines are in this process; memory of a GPU can't be touched by the CPU (cuda_sim).
 #include <gmock/gmock.h>
 
-#include <algorithm>
-#include <optional>
-#include <set>
-
-#include "cuda_sim.hpp"
-#include "engines.hpp"
+#include "field.hpp"
 
 namespace weft::test {
 namespace {
 
-using cuda_sim::Direction;
-using cuda_sim::Phase;
-using cuda_sim::Record;
-
-constexpr std::size_t chunk = 64 << 10;
-constexpr std::size_t credits = 4;
-
-Config gpu_config(const std::string& provider) {
-  Config config = config_for(provider, 1);
-  config.relay_buffer_bytes = chunk;
-  config.relay_buffers = credits;
+/// From GPU to GPU of one host nothing would be staged otherwise.
+Config staging_config(const std::string& provider) {
+  Config config = gpu_config(provider);
+  config.share_gpu_memory = false;
   return config;
-}
-
-/// A GPU's primary context goes with its last user, and all of its memory with it.
-void keep_primary(int gpu) {
-  static std::set<int> kept;
-  cuda_sim::Context context = nullptr;
-  if (!kept.insert(gpu).second) return;
-  cuda_sim::check(cuda_sim::cuInit(0));
-  cuda_sim::check(cuda_sim::cuDevicePrimaryCtxRetain(&context, gpu));
-}
-
-/// A side's memory: a GPU's, or the CPU's (no ordinal).
-class Store {
- public:
-  Store(std::optional<int> gpu, std::size_t bytes) : gpu_(gpu), bytes_(bytes) {
-    if (gpu_) {
-      keep_primary(*gpu_);
-      const cuda_sim::CurrentContext here(*gpu_);
-      device_.emplace(bytes);
-    } else {
-      host_.resize(bytes);
-    }
-  }
-  ~Store() {
-    if (!gpu_) return;
-    const cuda_sim::CurrentContext here(*gpu_);
-    device_.reset();
-  }
-  void* address() { return device_ ? device_->pointer() : host_.data(); }
-  Memory memory() { return Memory::adopt(address(), bytes_); }
-  void put(Bytes bytes) {
-    if (!gpu_) {
-      std::copy(bytes.begin(), bytes.end(), host_.begin());
-      return;
-    }
-    const cuda_sim::CurrentContext here(*gpu_);
-    device_->write(bytes);
-  }
-  Blob bytes() const {
-    if (!gpu_) return host_;
-    const cuda_sim::CurrentContext here(*gpu_);
-    return device_->read();
-  }
-
- private:
-  const std::optional<int> gpu_;
-  const std::size_t bytes_;
-  Blob host_;
-  std::optional<cuda_sim::DeviceMemory> device_;
-};
-
-/// Where the two sides' memory is.
-struct Sides {
-  const char* name;
-  std::optional<int> local, remote;
-};
-constexpr Sides all_sides[] = {{"gpu_to_gpu", 0, 1},
-                               {"same_gpu", 0, 0},
-                               {"gpu_to_host", 0, std::nullopt},
-                               {"host_to_gpu", std::nullopt, 1}};
-
-/// Two engines with a segment each, of which the one is granted to the other.
-struct Field {
-  Field(const std::string& provider, const Sides& sides, std::size_t bytes)
-      : here(sides.local, bytes),
-        there(sides.remote, bytes),
-        pair(couple(gpu_config(provider))),
-        local(must(pair.a.add(here.memory()))),
-        remote(must(pair.b.add(there.memory()))),
-        grant(must(remote.grant({}, Rights::read_write))),
-        imported(must(pair.a.import(grant.blob()))) {
-    here.put(pattern(bytes, 1));
-    there.put(pattern(bytes, 2));
-  }
-  Transfer start(weft::Direction direction, std::span<const Pair> pairs,
-                 const TransferOptions& options = {}) {
-    return direction == weft::Direction::write ? must(pair.a.write(local, imported, pairs, options))
-                                               : must(pair.a.read(local, imported, pairs, options));
-  }
-  /// Moves the pieces, and compares both memories in and around them.
-  void expect_moved(weft::Direction direction, std::span<const Pair> pairs) {
-    const Blob mine = here.bytes(), theirs = there.bytes();
-    Transfer transfer = start(direction, pairs);
-    ASSERT_TRUE(succeeds(transfer.wait_quiescent(soon())));
-    const bool write = direction == weft::Direction::write;
-    const Blob expected = write ? expected_after(theirs, mine, direction, pairs)
-                                : expected_after(mine, theirs, direction, pairs);
-    EXPECT_TRUE(same_bytes(there.bytes(), write ? expected : theirs));
-    EXPECT_TRUE(same_bytes(here.bytes(), write ? mine : expected));
-  }
-
-  Store here, there;  // outlive the engines
-  Couple pair;
-  Segment local, remote;
-  Grant grant;
-  Remote imported;
-};
-
-/// Nothing of the stream's runs until it is released, or the test is over: memory is freed once its
-/// GPU's streams have run.
-class Held {
- public:
-  explicit Held(cuda_sim::Stream stream) : stream_(stream) {
-    cuda_sim::weft_cuda_sim_hold(stream_);
-  }
-  ~Held() { release(); }
-  void release() { cuda_sim::weft_cuda_sim_release(stream_); }
-  /// Lets one copy end, with the event behind it.
-  void step() { cuda_sim::weft_cuda_sim_step(stream_, 2); }
-
- private:
-  const cuda_sim::Stream stream_;
-};
-
-/// The same for all streams, those that are destroyed meanwhile as well.
-class HeldAll {
- public:
-  HeldAll() { cuda_sim::weft_cuda_sim_hold_all(); }
-  ~HeldAll() { release(); }
-  void release() { cuda_sim::weft_cuda_sim_release_all(); }
-};
-
-/// How many of the copies that way have come so far.
-std::size_t copies(Direction direction, Phase phase) {
-  const auto all = cuda_sim::records();
-  return static_cast<std::size_t>(std::count_if(all.begin(), all.end(), [&](const Record& each) {
-    return each.operation == cuda_sim::Operation::copy && each.direction == direction &&
-           each.phase == phase;
-  }));
-}
-
-/// The stream over which copies went that way.
-cuda_sim::Stream stream_of(Direction direction) {
-  for (const Record& each : cuda_sim::records())
-    if (each.direction == direction && each.stream != nullptr) return each.stream;
-  return nullptr;
 }
 
 class Staged : public testing::TestWithParam<std::string> {
@@ -168,15 +20,11 @@ class Staged : public testing::TestWithParam<std::string> {
   void TearDown() override { cuda_sim::weft_cuda_sim_delay(0, 0); }
 };
 
-std::vector<Pair> whole(std::size_t bytes) {
-  return {{0, 0, bytes}};
-}
-
 TEST_P(Staged, EveryByteArrivesAndNoOther) {
   for (const Sides& sides : all_sides) {
     SCOPED_TRACE(sides.name);
     constexpr std::size_t bytes = 40 * chunk + 13;
-    Field field(GetParam(), sides, bytes);
+    Field field(staging_config(GetParam()), sides, bytes);
     const std::vector<std::vector<Pair>> shapes = {
         {{0, 0, 1}},
         {{bytes - 1, 0, 1}},
@@ -192,7 +40,7 @@ TEST_P(Staged, EveryByteArrivesAndNoOther) {
 TEST_P(Staged, WithStreamsThatRunLate) {
   constexpr std::size_t bytes = 24 * chunk;
   for (const std::uint64_t seed : {1U, 2U, 3U}) {
-    Field field(GetParam(), all_sides[0], bytes);
+    Field field(staging_config(GetParam()), all_sides[0], bytes);
     cuda_sim::weft_cuda_sim_delay(seed, 300);
     std::vector<Pair> backwards;
     for (std::size_t i = 0; i < 24; ++i) backwards.push_back({i * chunk, (23 - i) * chunk, chunk});
@@ -202,7 +50,7 @@ TEST_P(Staged, WithStreamsThatRunLate) {
 }
 
 TEST_P(Staged, IsReportedAndOneSidedIsRefused) {
-  Field field(GetParam(), all_sides[0], chunk);
+  Field field(staging_config(GetParam()), all_sides[0], chunk);
   Transfer transfer = field.start(weft::Direction::write, whole(chunk));
   must(transfer.wait(soon()));
   EXPECT_EQ(transfer.report().transport, TransportKind::relay);
@@ -223,7 +71,7 @@ TEST_P(Staged, IsReportedAndOneSidedIsRefused) {
 
 TEST_P(Staged, AllCopiesAreOfPinnedMemoryAndCounted) {
   constexpr std::size_t bytes = 10 * chunk;
-  Field field(GetParam(), all_sides[0], bytes);
+  Field field(staging_config(GetParam()), all_sides[0], bytes);
   cuda_sim::weft_cuda_sim_clear();
   for (int i = 0; i < 3; ++i) must(field.start(weft::Direction::write, whole(bytes)).wait(soon()));
   const auto counted = cuda_sim::counters();
@@ -235,7 +83,7 @@ TEST_P(Staged, AllCopiesAreOfPinnedMemoryAndCounted) {
 /// The ledger, what explain() declares, and what the driver has counted are one.
 TEST_P(Staged, TheLedgerIsWhatTheDriverCounted) {
   constexpr std::size_t bytes = 10 * chunk;
-  Field field(GetParam(), all_sides[0], bytes);
+  Field field(staging_config(GetParam()), all_sides[0], bytes);
   const Path path = must(field.pair.a.explain(field.local, field.imported, weft::Direction::write));
   EXPECT_EQ(path.transport, TransportKind::relay);
   EXPECT_FALSE(path.gpudirect_local || path.gpudirect_remote);
@@ -271,7 +119,7 @@ TEST_P(Staged, TheLedgerIsWhatTheDriverCounted) {
 }
 
 TEST_P(Staged, PoliciesJudgeWhatIsStaged) {
-  Field field(GetParam(), all_sides[0], chunk);
+  Field field(staging_config(GetParam()), all_sides[0], chunk);
   TransferOptions options;
   options.policy.emplace().require_gpudirect = true;
   const auto refused = field.pair.a.write(field.local, field.imported, whole(chunk), options);
@@ -287,7 +135,7 @@ TEST_P(Staged, LeavesTheCallersContextAlone) {
   cuda_sim::check(cuda_sim::cuInit(0));
   cuda_sim::check(cuda_sim::cuCtxCreate_v2(&own, 0, 0));
   {
-    Field field(GetParam(), all_sides[0], chunk);
+    Field field(staging_config(GetParam()), all_sides[0], chunk);
     const std::size_t depth = cuda_sim::weft_cuda_sim_stack_depth();
     field.expect_moved(weft::Direction::write, whole(chunk));
     EXPECT_EQ(cuda_sim::weft_cuda_sim_stack_depth(), depth);
@@ -301,7 +149,7 @@ TEST_P(Staged, LeavesTheCallersContextAlone) {
 /// overrun: there are as many chunks under way as there are credits.
 TEST_P(Staged, CopiesOverlapWithTheWireWithinTheCredits) {
   constexpr std::size_t bytes = 16 * chunk;
-  Field field(GetParam(), all_sides[0], bytes);
+  Field field(staging_config(GetParam()), all_sides[0], bytes);
   field.expect_moved(weft::Direction::write, whole(chunk));
   const auto into_remote = stream_of(Direction::host_to_device);
   ASSERT_NE(into_remote, nullptr);
@@ -326,7 +174,7 @@ TEST_P(Staged, CopiesOverlapWithTheWireWithinTheCredits) {
 TEST_P(Staged, AFailedCopyFailsTheTransferWithTheDriversWords) {
   for (const bool at_target : {false, true}) {
     SCOPED_TRACE(at_target);
-    Field field(GetParam(), at_target ? all_sides[3] : all_sides[2], 4 * chunk);
+    Field field(staging_config(GetParam()), at_target ? all_sides[3] : all_sides[2], 4 * chunk);
     cuda_sim::weft_cuda_sim_fail("cuMemcpyAsync", 2, cuda_sim::invalid_value);
     Transfer transfer = field.start(weft::Direction::write, whole(4 * chunk));
     const auto ended = transfer.wait_quiescent(soon());
@@ -338,7 +186,7 @@ TEST_P(Staged, AFailedCopyFailsTheTransferWithTheDriversWords) {
 }
 
 TEST_P(Staged, RevokedMemoryIsFreeOnceTheGpuHasEndedItsCopies) {
-  Field field(GetParam(), all_sides[0], 4 * chunk);
+  Field field(staging_config(GetParam()), all_sides[0], 4 * chunk);
   field.expect_moved(weft::Direction::write, whole(chunk));
   const auto into_remote = stream_of(Direction::host_to_device);
   cuda_sim::weft_cuda_sim_clear();
@@ -357,7 +205,7 @@ TEST_P(Staged, RevokedMemoryIsFreeOnceTheGpuHasEndedItsCopies) {
 }
 
 TEST_P(Staged, WhatIsReadIsStaleIfTheGrantEndedDuringTheCopy) {
-  Field field(GetParam(), all_sides[0], chunk);
+  Field field(staging_config(GetParam()), all_sides[0], chunk);
   field.expect_moved(weft::Direction::read, whole(chunk));
   const auto out_of_remote = stream_of(Direction::device_to_host);
   const Blob before = field.here.bytes();
@@ -374,7 +222,7 @@ TEST_P(Staged, WhatIsReadIsStaleIfTheGrantEndedDuringTheCopy) {
 
 TEST_P(Staged, AnOverdueTransferIsQuiescentOnceItsCopiesHaveEnded) {
   for (const auto direction : {weft::Direction::write, weft::Direction::read}) {
-    Field field(GetParam(), all_sides[2], chunk);
+    Field field(staging_config(GetParam()), all_sides[2], chunk);
     cuda_sim::weft_cuda_sim_clear();
     field.expect_moved(direction, whole(chunk));
     const bool write = direction == weft::Direction::write;
@@ -398,7 +246,7 @@ TEST_P(Staged, AnOverdueTransferIsQuiescentOnceItsCopiesHaveEnded) {
 }
 
 TEST_P(Staged, APeerThatDiesWhileTheGpuCopiesEndsTheTransferAfterTheCopy) {
-  Field field(GetParam(), all_sides[2], chunk);
+  Field field(staging_config(GetParam()), all_sides[2], chunk);
   field.expect_moved(weft::Direction::write, whole(chunk));
   const auto out = stream_of(Direction::device_to_host);
   cuda_sim::weft_cuda_sim_clear();
@@ -413,7 +261,7 @@ TEST_P(Staged, APeerThatDiesWhileTheGpuCopiesEndsTheTransferAfterTheCopy) {
 }
 
 TEST_P(Staged, ClosingWaitsForNoGpuThatHangs) {
-  Field field(GetParam(), all_sides[2], chunk);
+  Field field(staging_config(GetParam()), all_sides[2], chunk);
   field.expect_moved(weft::Direction::write, whole(chunk));
   cuda_sim::weft_cuda_sim_clear();
   HeldAll held;
@@ -431,7 +279,7 @@ TEST_P(Staged, ClosingWaitsForNoGpuThatHangs) {
 TEST_P(Staged, AGpuThatFailsForGoodHoldsWhatItWasCopying) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   const auto lose = [&] {
-    Field field(GetParam(), all_sides[2], 4 * chunk);
+    Field field(staging_config(GetParam()), all_sides[2], 4 * chunk);
     must(field.start(weft::Direction::write, whole(chunk)).wait(soon()));
     constexpr cuda_sim::Status uncorrectable = 214;  // CUDA_ERROR_ECC_UNCORRECTABLE
     cuda_sim::weft_cuda_sim_fail("copy", 2, uncorrectable);
@@ -471,7 +319,7 @@ class Late {
 };
 
 TEST_P(Staged, ATransferWaitsForTheEventBehindTheKernelsThatFillItsMemory) {
-  Field field(GetParam(), all_sides[0], 4 * chunk);
+  Field field(staging_config(GetParam()), all_sides[0], 4 * chunk);
   field.expect_moved(weft::Direction::write, whole(chunk));
   const Blob computed = pattern(4 * chunk, 5);
   Late late;
@@ -495,7 +343,7 @@ TEST_P(Staged, ATransferWaitsForTheEventBehindTheKernelsThatFillItsMemory) {
 }
 
 TEST_P(Staged, AnEventThatDoesNotComeEndsWithTheDeadlineOrACancel) {
-  Field field(GetParam(), all_sides[0], chunk);
+  Field field(staging_config(GetParam()), all_sides[0], chunk);
   const Blob before = field.there.bytes();
   Late late;
   late.fill(field.here.address(), pattern(chunk, 5));
@@ -514,12 +362,14 @@ TEST_P(Staged, AnEventThatDoesNotComeEndsWithTheDeadlineOrACancel) {
 }
 
 TEST_P(Staged, LeavesNothingOfTheGpusBehind) {
-  { const Field first(GetParam(), all_sides[0], chunk); }  // the GPUs' contexts stay
+  {
+    const Field first(staging_config(GetParam()), all_sides[0], chunk);
+  }  // the GPUs' contexts stay
   const auto streams = cuda_sim::weft_cuda_sim_streams();
   const auto events = cuda_sim::weft_cuda_sim_events();
   const auto regions = cuda_sim::weft_cuda_sim_regions();
   for (int i = 0; i < 3; ++i) {
-    Field field(GetParam(), all_sides[0], 8 * chunk);
+    Field field(staging_config(GetParam()), all_sides[0], 8 * chunk);
     field.expect_moved(weft::Direction::write, whole(8 * chunk));
   }
   EXPECT_EQ(cuda_sim::weft_cuda_sim_streams(), streams);

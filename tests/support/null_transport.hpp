@@ -17,7 +17,8 @@ class NullTransport final : public core::Transport {
  public:
   enum class Completes { at_once, on_progress };
 
-  explicit NullTransport(Completes when, std::uint64_t chunk_limit = std::uint64_t{1} << 20)
+  explicit NullTransport(Completes when = Completes::at_once,
+                         std::uint64_t chunk_limit = std::uint64_t{1} << 20)
       : when_(when), chunk_limit_(chunk_limit) {}
 
   std::uint64_t chunk_limit(const core::Route&) const override { return chunk_limit_; }

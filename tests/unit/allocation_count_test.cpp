@@ -89,8 +89,8 @@ class QuietHost final : public TransferHost {
 /// One rail over a null transport.
 struct Line {
   explicit Line(Completes when) : one_sided(when), relay(when) {}
-  weft::test::NullTransport one_sided, relay;
-  Lane lane{0, "null:0", {64, std::uint64_t{1} << 30}, one_sided, relay};
+  weft::test::NullTransport one_sided, relay, copies;
+  Lane lane{0, "null:0", {64, std::uint64_t{1} << 30}, one_sided, relay, copies};
 };
 
 struct Spent {

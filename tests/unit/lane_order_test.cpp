@@ -76,10 +76,10 @@ class LaneOrder : public testing::Test {
 
   const Deadline deadline = soon();
   NullTransport null{NullTransport::Completes::on_progress, 10};
-  NullTransport relay{NullTransport::Completes::on_progress, 10};
+  NullTransport relay{NullTransport::Completes::on_progress, 10}, copies;
   // Sixteen operations to one peer, two more for what is urgent, and so much for all together.
   static constexpr std::size_t window = 16, spare = 2, all = 64;
-  Lane lane{0, "null:0", {window, 1000000, all, spare, 1000000}, null, relay};
+  Lane lane{0, "null:0", {window, 1000000, all, spare, 1000000}, null, relay, copies};
 
  private:
   OneLane host_{lane};

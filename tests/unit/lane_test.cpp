@@ -74,10 +74,10 @@ class Host final : public TransferHost {
 /// A rail: two transports, of which the tests use the one-sided one unless they say otherwise.
 struct Line {
   Line(Host& host, std::size_t rail, Lane::Window window)
-      : lane(rail, "rail:" + std::to_string(rail), window, one_sided, relay) {
+      : lane(rail, "rail:" + std::to_string(rail), window, one_sided, relay, copies) {
     host.lanes[rail] = &lane;
   }
-  Scripted one_sided, relay;
+  Scripted one_sided, relay, copies;
   Lane lane;
 };
 

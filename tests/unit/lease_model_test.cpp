@@ -371,7 +371,8 @@ class World final : public TransferHost {
   OwnedGrants owned_{[this](LinkId, Notice notice) {
                        if (!cut_) to_holder_.push_back(std::move(notice));
                      },
-                     [](std::uint64_t) {}};
+                     [](std::uint64_t) {},
+                     [](LinkId) -> Result<Process> { return fail(Code::unsupported, "nobody"); }};
   std::shared_ptr<GrantState> grant_;
   bool ended_ = false, fenced_ = false, reused_ = false, cut_ = false;
   enum class Rail { open, closing, opened } rail_ = Rail::open;
@@ -384,13 +385,14 @@ class World final : public TransferHost {
                            },
                            [this](RemoteState&, const Error& why) {
                              if (transfer_) transfer_->end_early(State::failed, why);
-                           }};
+                           },
+                           [](const std::function<void()>& task) { task(); }};
   std::shared_ptr<RemoteState> remote_;
   std::shared_ptr<CompletionSlot> answer_;
   std::shared_ptr<const PreparedState> prepared_;
   OneSided rma_{wire_, 0, cell};
-  weft::test::NullTransport relay_{weft::test::NullTransport::Completes::at_once};
-  Lane lane_{0, "rail:0", {.operations = 2, .bytes = cells * cell}, rma_, relay_};
+  weft::test::NullTransport relay_{weft::test::NullTransport::Completes::at_once}, copies_;
+  Lane lane_{0, "rail:0", {.operations = 2, .bytes = cells * cell}, rma_, relay_, copies_};
   std::shared_ptr<TransferState> transfer_;
   bool submitted_ = false, mourned_ = false;
   int ends_ = 0;

@@ -3,6 +3,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
 
 #include "parts.hpp"
 
@@ -34,7 +38,8 @@ class OwnedGrantsTest : public testing::Test {
   Nanoseconds left{};
   OwnedGrants owned{
       [this](LinkId link, Notice notice) { told.emplace_back(link, std::move(notice)); },
-      [this](std::uint64_t lease) { ended.push_back(lease); }};
+      [this](std::uint64_t lease) { ended.push_back(lease); },
+      [](LinkId) -> Result<Process> { return fail(Code::unsupported, "nobody"); }};
   std::vector<std::uint64_t> ended;
   const std::shared_ptr<SegmentState> segment = make_segment();
 };
@@ -109,6 +114,62 @@ TEST_F(OwnedGrantsTest, ForReadingNeedNoConfirmation) {
   owned.end(*grant);
   EXPECT_EQ(grant->settle(), Revoked::quiescent);
   EXPECT_FALSE(grant->over()) << "its keys stay open for who reads";
+}
+
+/// A process that does nothing until it is killed.
+class Idler {
+ public:
+  Idler() : pid_(fork()) {
+    while (pid_ == 0) pause();
+  }
+  ~Idler() { kill(); }
+  Process process() const { return Process::of(pid_).value(); }
+  void kill() {
+    if (pid_ <= 0) return;
+    ::kill(pid_, SIGKILL);
+    waitpid(std::exchange(pid_, -1), nullptr, 0);
+  }
+
+ private:
+  pid_t pid_;
+};
+
+TEST_F(OwnedGrantsTest, ThatAreLentForReadingNeedConfirmationAllTheSame) {
+  const Idler idler;
+  const auto grant = make_grant(segment, 1, Rights::read);
+  owned.add(grant);
+  ask(1);
+  EXPECT_FALSE(grant->binding());
+  grant->lend_to(1, idler.process());
+  EXPECT_TRUE(grant->binding());
+  owned.end(*grant);
+  EXPECT_EQ(grant->settle(), Revoked::quarantined);
+  owned.take(1, RevokeConfirmed{1});
+  EXPECT_FALSE(grant->binding());
+  EXPECT_EQ(grant->settle(), Revoked::quiescent);
+}
+
+TEST_F(OwnedGrantsTest, ThatAreLentAreFreeOnceALostBorrowersProcessHasEnded) {
+  Idler idler;
+  GrantState::Parts parts;
+  parts.segment = segment;
+  parts.description.lease = 1;
+  parts.description.rights = Rights::write;
+  const auto grant = std::make_shared<GrantState>(std::move(parts));
+  owned.add(grant);
+  ask(1);
+  grant->lend_to(1, idler.process());
+  owned.end(*grant);
+  owned.link_down(1);
+  EXPECT_FALSE(grant->settleable()) << "he has it mapped, though his keys are closed";
+  EXPECT_FALSE(grant->fence());
+  EXPECT_FALSE(grant->wait_borrowers_ended(Deadline::now()));
+  idler.kill();
+  EXPECT_TRUE(grant->wait_borrowers_ended(soon()));
+  owned.end_expired(Clock::now());
+  EXPECT_THAT(owned.take_settleable(), ElementsAre(grant)) << "though nobody asks";
+  EXPECT_EQ(grant->settle(), Revoked::quiescent);
+  EXPECT_TRUE(grant->spent());
 }
 
 /// Of a rail whose provider chooses the keys.

@@ -354,9 +354,35 @@ TEST(Paths, OneSidedTransfersOfMemoryOutOfReachAreRefused) {
             "dmabuf from the driver");
 }
 
-TEST(Paths, TwoGpusOfOneHostAreSaidToHaveABetterWay) {
-  const Path path = path_of(facts_of(memory_provider(), Direction::write, gpu, gpu, true));
-  EXPECT_THAT(path.passed_over, Contains(HasSubstr("from GPU to GPU")));
+TEST(Paths, AGpuCopiesToTheOtherOneWhereItsMemoryIsLent) {
+  for (const Direction direction : {Direction::write, Direction::read}) {
+    PathFacts facts = facts_of(memory_provider(), direction, gpu, gpu, true);
+    facts.lending = {false, "no handle"};
+    EXPECT_THAT(path_of(facts).passed_over, Contains("from GPU to GPU: no handle"));
+    facts.lending = {true};
+    const Path path = path_of(facts);
+    EXPECT_EQ(path.transport, TransportKind::device_copy);
+    ASSERT_EQ(path.hops.size(), 1U);
+    const bool write = direction == Direction::write;
+    EXPECT_EQ(path.hops.front().from.side, write ? PathSide::local : PathSide::remote);
+    EXPECT_EQ(path.hops.front().side, PathSide::local) << "this side's GPU does it";
+    EXPECT_EQ(path.copies, 1U);
+    EXPECT_EQ(path.copies_local, 1U);
+    EXPECT_EQ(path.bounced_below, 0U);
+    EXPECT_THAT(path.passed_over, IsEmpty());
+    facts.asked = TransportKind::relay;
+    EXPECT_EQ(path_of(facts).transport, TransportKind::relay);
+  }
+}
+
+TEST(Paths, CopiesFromGpuToGpuAreRefusedWhereNothingIsLent) {
+  PathFacts facts = facts_of(memory_provider(), Direction::write, gpu, gpu, true);
+  facts.asked = TransportKind::device_copy;
+  facts.lending = {false, "another host"};
+  const auto path = describe_path(facts);
+  ASSERT_FALSE(path);
+  EXPECT_EQ(path.error().code(), Code::unsupported);
+  EXPECT_EQ(path.error().message(), "copies from GPU to GPU were asked for: another host");
 }
 
 TEST(PathLimits, TheSlowestLinkSetsIt) {

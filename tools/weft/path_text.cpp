@@ -56,7 +56,9 @@ std::string mover_text(const Hop& hop) {
 std::string path_headline(const Path& path) {
   std::string text = fmt::format("{} over {}{}: {} of each byte",
                                  name_of(direction_names, path.direction), printable(path.provider),
-                                 path.transport == TransportKind::relay ? " by the relay" : "",
+                                 path.transport == TransportKind::relay         ? " by the relay"
+                                 : path.transport == TransportKind::device_copy ? " from GPU to GPU"
+                                                                                : "",
                                  copies_text(path.copies));
   if (path.copies > 0)
     text += fmt::format(", {} here and {} at the peer, {} by a CPU", path.copies_local,

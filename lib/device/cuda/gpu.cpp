@@ -53,15 +53,8 @@ Result<const Gpu*> gpu_of(const Driver& driver, Ordinal ordinal) {
   return gpu.get();
 }
 
-/// What the driver knows of the allocation around an address.
-struct Known {
-  bool device = false;
-  Ordinal ordinal = 0;
-  Address start = 0;
-  std::size_t size = 0;
-};
+}  // namespace
 
-/// Nothing: it knows no such address, which is then the CPU's.
 Result<Known> look_up(const Driver& driver, Address address) {
   unsigned type = 0, managed = 0;
   Known known;
@@ -81,6 +74,8 @@ Result<Known> look_up(const Driver& driver, Address address) {
     if (answer != success) return fail(driver.error("cuPointerGetAttribute", answer));
   return known;
 }
+
+namespace {
 
 /// Whether memory of that GPU's goes on from there up to `end`. It may be mapped in several parts
 /// (cuMemMap), as caching allocators do that grow by and by.

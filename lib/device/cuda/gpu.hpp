@@ -30,6 +30,8 @@ class Gpu final : public Device {
   void hash(Xxh3&, const void*, std::size_t) const override {}
   Result<std::unique_ptr<CopyQueue>> open_queue() const override;
   Result<std::unique_ptr<Pinned>> pin(void* host, std::size_t bytes) const override;
+  Result<Lent> lend(const void* memory, std::size_t bytes) const override;
+  Result<std::unique_ptr<Mapped>> map(const Lent& lent, std::size_t bytes) const override;
 
  private:
   const Driver& driver_;
@@ -37,6 +39,16 @@ class Gpu final : public Device {
   const Context context_;
   const std::string pci_;
 };
+
+/// What the driver knows of the allocation around an address.
+struct Known {
+  bool device = false;
+  Ordinal ordinal = 0;
+  Address start = 0;
+  std::size_t size = 0;
+};
+/// No device: the driver knows no such address, which is then the CPU's.
+Result<Known> look_up(const Driver& driver, Address address);
 
 /// Makes a context current on this thread, and gives the one back that was before.
 class InContext {

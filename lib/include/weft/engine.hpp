@@ -121,6 +121,11 @@ struct Config {
   /// Memory is registered with the rails that serve the place where it lies (see affinity), and
   /// moved by them alone. True: with all rails, and moved by all.
   bool register_everywhere = false;
+  /// Processes of this host, of engines that this one has met, may map the GPU memory that they are
+  /// granted, and this process maps theirs: bytes go from GPU to GPU in one copy (CUDA IPC). What
+  /// is mapped is the whole allocation that the memory is in; who has it keeps to the grant by
+  /// himself.
+  bool share_gpu_memory = true;
   /// Progress threads keep to the cores near their NICs, of those that the process may use. Without
   /// effect on a machine with one NUMA node.
   bool place_threads = true;

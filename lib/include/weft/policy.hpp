@@ -20,7 +20,8 @@ struct Policy {
   std::optional<unsigned> max_copies = {};
   /// No copy that a CPU makes, be it in the kernel; those of a GPU's copy engine may be.
   bool forbid_cpu_copies = false;
-  /// Memory of a GPU's is read and written by the NIC itself. Host memory is not concerned.
+  /// Memory of a GPU's is read and written by the NIC itself, or copied straight to the other
+  /// side's GPU; never staged in host memory. Host memory is not concerned.
   bool require_gpudirect = false;
   /// The path's limit in Gb/s (Path::gbps) is at least this; a path whose limit is not known is
   /// refused. 0: any.

@@ -87,9 +87,12 @@ WEFT_API std::string_view to_string(State state) noexcept;
 
 /// Which kind of transport carries the bytes.
 enum class TransportKind : std::uint8_t {
-  automatic,  ///< One-sided where both sides' memory can be reached by a NIC, else the relay.
-  one_sided,  ///< RMA straight between the two segments.
-  relay,      ///< Messages through bounce buffers: two more copies, for memory no NIC can reach.
+  automatic,    ///< By a GPU's copies where that can be done, one-sided where both sides' memory
+                ///< can be reached by a NIC, else the relay.
+  one_sided,    ///< RMA straight between the two segments.
+  relay,        ///< Messages through bounce buffers: two more copies, for memory no NIC can reach.
+  device_copy,  ///< By the copy engine of this side's GPU from or to the GPU memory of another
+                ///< process of the host, which lends it (Config::share_gpu_memory).
 };
 
 /// Which transfers to a peer go before which others. Within one class whoever has the earliest

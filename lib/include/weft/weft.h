@@ -163,9 +163,10 @@ enum {
 
 /// Which kind of transport carries the bytes.
 enum {
-  WEFT_TRANSPORT_AUTOMATIC = 0,  ///< One-sided where a NIC reaches both memories, else the relay.
-  WEFT_TRANSPORT_ONE_SIDED = 1,  ///< RMA straight between the two segments.
-  WEFT_TRANSPORT_RELAY = 2       ///< Messages through bounce buffers: two more copies.
+  WEFT_TRANSPORT_AUTOMATIC = 0,   ///< One-sided where a NIC reaches both memories, else the relay.
+  WEFT_TRANSPORT_ONE_SIDED = 1,   ///< RMA straight between the two segments.
+  WEFT_TRANSPORT_RELAY = 2,       ///< Messages through bounce buffers: two more copies.
+  WEFT_TRANSPORT_DEVICE_COPY = 3  ///< A GPU's copy engine, from GPU to GPU of one host.
 };
 
 /// Which transfers to a peer go before which others. Within one class whoever has the earliest
@@ -257,6 +258,9 @@ typedef struct weft_config {
   const char* bulk_policy;
   /// The same by the names of peers: "NAME: POLICY; NAME: POLICY".
   const char* peer_policies;
+  /// Processes of this host may map the GPU memory that they are granted, and this process maps
+  /// theirs: see weft::Config::share_gpu_memory.
+  bool share_gpu_memory;
 } weft_config;
 
 /// Fills in the defaults. `size` is sizeof(weft_config) as the caller's header has it. Does nothing
@@ -671,7 +675,7 @@ typedef struct weft_path weft_path;
 
 typedef struct weft_path_summary {
   size_t size;
-  int32_t transport;     ///< WEFT_TRANSPORT_ONE_SIDED or WEFT_TRANSPORT_RELAY.
+  int32_t transport;     ///< WEFT_TRANSPORT_*, but not WEFT_TRANSPORT_AUTOMATIC.
   const char* provider;  ///< This and the other texts live as long as the path.
   bool same_host;        ///< Both sides were proven to be on one machine.
   bool gpudirect_local;  ///< The memory is a GPU's, and a NIC reads or writes it itself.

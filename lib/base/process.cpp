@@ -1,0 +1,38 @@
+#include "base/process.hpp"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <system_error>
+
+namespace weft::core {
+
+Result<Process> Process::of(std::int32_t pid) {
+  Descriptor descriptor(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+  if (descriptor.get() >= 0) return Process(std::move(descriptor));
+  return fail(Code::unavailable, fmt::format("process {} can't be watched: {}", pid,
+                                             std::generic_category().message(errno)));
+}
+
+bool Process::ended() const noexcept {
+  pollfd ended{descriptor_.get(), POLLIN, 0};
+  // Negative if a signal came: that says nothing about the process.
+  return ::poll(&ended, 1, 0) > 0;
+}
+
+bool Process::wait_ended(Deadline deadline) const noexcept {
+  constexpr std::chrono::milliseconds longest_look(1000);
+  while (!ended()) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline.when() - Clock::now());
+    if (left.count() <= 0) return false;
+    pollfd ending{descriptor_.get(), POLLIN, 0};
+    ::poll(&ending, 1, static_cast<int>(std::min(left, longest_look).count()));
+  }
+  return true;
+}
+
+}  // namespace weft::core

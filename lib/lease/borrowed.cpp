@@ -1,0 +1,42 @@
+#include "lease/borrowed.hpp"
+
+#include <utility>
+
+namespace weft::core {
+
+void Borrowed::offer(Lent lent, bool own) {
+  const std::lock_guard lock(mutex_);
+  lent_ = std::move(lent);
+  own_ = own;
+}
+
+void Borrowed::refuse(std::string why) {
+  const std::lock_guard lock(mutex_);
+  why_not_ = Error(Code::unsupported, std::move(why));
+}
+
+Result<std::byte*> Borrowed::map(const Device& device, std::uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  if (!lent_) return fail(why_not_);
+  // A handle can't be opened in the process that it is of, whose GPUs share one address space.
+  if (own_) return reinterpret_cast<std::byte*>(lent_->address);
+  auto mapping = mappings_.find(&device);
+  if (mapping == mappings_.end())
+    mapping = mappings_.emplace(&device, device.map(*lent_, bytes)).first;
+  if (!mapping->second) return fail(mapping->second.error());
+  return (*mapping->second)->address();
+}
+
+bool Borrowed::mapped() const {
+  const std::lock_guard lock(mutex_);
+  return !mappings_.empty();
+}
+
+void Borrowed::close() {
+  const std::lock_guard lock(mutex_);
+  mappings_.clear();
+  lent_.reset();
+  why_not_ = Error(Code::stale, "the grant is used no more");
+}
+
+}  // namespace weft::core

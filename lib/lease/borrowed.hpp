@@ -1,0 +1,43 @@
+// Memory that the owner of a grant has lent to this process, and where this process has mapped it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <weft/error.hpp>
+
+#include "device/device.hpp"
+
+namespace weft::core {
+
+/// From any thread. It must be closed before the owner hears that the grant is used no more: he may
+/// free the memory then.
+class Borrowed {
+ public:
+  /// What the owner says of it. `own`: it is memory of this very process.
+  void offer(Lent lent, bool own);
+  void refuse(std::string why);
+
+  /// Where the `bytes` of the segment lie for that device's queues. Maps them the first time, which
+  /// may block; what failed once is not tried again.
+  Result<std::byte*> map(const Device& device, std::uint64_t bytes);
+  /// Something is mapped, so that close() may block.
+  bool mapped() const;
+  /// Nobody may use it any more. The mappings are gone when it returns, whoever has closed them.
+  void close();
+
+ private:
+  using Mapping = Result<std::unique_ptr<Device::Mapped>>;
+
+  mutable std::mutex mutex_;
+  std::optional<Lent> lent_;
+  bool own_ = false;
+  Error why_not_ = Error(Code::unsupported, "the owner did not say whether it lends the memory");
+  std::map<const Device*, Mapping> mappings_;
+};
+
+}  // namespace weft::core
