@@ -12,6 +12,8 @@ NotifyOptions from_c(const weft_notify_options& c) {
   NotifyOptions options;
   options.cookie = c.cookie;
   options.event = c.event;
+  if (c.timeout_ns != 0) options.deadline = in(c.timeout_ns);
+  if (c.on_stream) options.cuda_stream = c.cuda_stream;
   if (c.on_end != nullptr)
     options.on_end = [on_end = c.on_end, context = c.context](std::uint64_t cookie,
                                                               const Error* error) {

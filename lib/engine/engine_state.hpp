@@ -16,6 +16,7 @@
 
 #include "base/fork_guard.hpp"
 #include "control/control.hpp"
+#include "engine/dated_waits.hpp"
 #include "engine/event_queue.hpp"
 #include "engine/hooks.hpp"
 #include "engine/peer_table.hpp"
@@ -258,8 +259,12 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
       std::uint64_t smallest_piece = std::numeric_limits<std::uint64_t>::max()) const;
   const KnownPath& known_path(const PreparedState& prepared, TransportKind asked) const;
   Result<void> check_policies(const PreparedState& prepared, const TransferOptions& options);
-  std::function<void(const Error*)> notifier(Event::Kind kind, std::string peer,
-                                             NotifyOptions options);
+
+  // messages.cpp
+  Result<std::function<void(const Error*)>> notifier(Event::Kind kind, std::string peer,
+                                                     NotifyOptions options);
+  template <typename Wait>
+  Result<void> set_end(const std::shared_ptr<Wait>& waits, Event::Kind kind, NotifyOptions options);
 
   const Config config_;
   const bool has_policies_ = has_policies(config_);
@@ -300,6 +305,7 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   UseCount unsettled_transfers_;  // not yet quiescent
   std::atomic<std::uint64_t> next_request_{1};
 
+  DatedWaits dated_waits_;
   Checks checks_;
   Hasher hasher_;
 

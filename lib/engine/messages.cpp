@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "base/callback.hpp"
+#include "device/stream_gate.hpp"
 #include "engine/engine_state.hpp"
 
 namespace weft::core {
@@ -23,9 +24,19 @@ Result<void> EngineState::send(const std::shared_ptr<PeerState>& peer, MessageKi
   return {};
 }
 
-std::function<void(const Error*)> EngineState::notifier(Event::Kind kind, std::string peer,
-                                                        NotifyOptions options) {
-  return [this, kind, peer = std::move(peer), options = std::move(options)](const Error* error) {
+/// What is to be done when it ends. A stream that waits for it goes on once the result is let go,
+/// too.
+Result<std::function<void(const Error*)>> EngineState::notifier(Event::Kind kind, std::string peer,
+                                                                NotifyOptions options) {
+  std::shared_ptr<StreamGate> gate;
+  if (options.cuda_stream) {
+    auto closed = close_cuda_stream(*options.cuda_stream);
+    if (!closed) return fail(std::move(closed.error()));
+    gate = std::move(*closed);
+  }
+  return [this, kind, peer = std::move(peer), options = std::move(options),
+          gate = std::move(gate)](const Error* error) {
+    if (gate) gate->open();
     if (options.on_end) {
       const InCallback here;
       options.on_end(options.cookie, error);
@@ -36,16 +47,33 @@ std::function<void(const Error*)> EngineState::notifier(Event::Kind kind, std::s
   };
 }
 
+/// Before the mailbox has it.
+template <typename Wait>
+Result<void> EngineState::set_end(const std::shared_ptr<Wait>& waits, Event::Kind kind,
+                                  NotifyOptions options) {
+  if (options.cuda_stream && !options.deadline)
+    options.deadline = Deadline::in(config_.default_timeout);
+  const auto deadline = options.deadline;
+  return notifier(kind, waits->peer->introduction.name, std::move(options)).map([&](auto&& call) {
+    waits->on_complete(std::forward<decltype(call)>(call));
+    if (deadline)
+      dated_waits_.add(deadline->when(), waits, [weak = std::weak_ptr(waits)] {
+        const auto alive = weak.lock();
+        return alive && alive->peer->mailbox.give_up(alive);
+      });
+  });
+}
+
 Result<std::shared_ptr<ExpectState>> EngineState::expect(const std::shared_ptr<PeerState>& peer,
                                                          std::uint64_t id, std::uint64_t count,
                                                          NotifyOptions options) {
   if (auto own = check_own(*peer); !own) return fail(std::move(own.error()));
   if (count == 0) return fail(Code::invalid_argument, "an expectation needs at least one signal");
   auto expectation = std::make_shared<ExpectState>(weak_from_this(), peer, id, count);
-  expectation->on_complete(
-      notifier(Event::Kind::signals_arrived, peer->introduction.name, std::move(options)));
-  peer->mailbox.expect(expectation);
-  return expectation;
+  return set_end(expectation, Event::Kind::signals_arrived, std::move(options)).map([&] {
+    peer->mailbox.expect(expectation);
+    return expectation;
+  });
 }
 
 Result<std::shared_ptr<ReceiveState>> EngineState::receive(const std::shared_ptr<PeerState>& peer,
@@ -53,10 +81,10 @@ Result<std::shared_ptr<ReceiveState>> EngineState::receive(const std::shared_ptr
                                                            NotifyOptions options) {
   if (auto own = check_own(*peer); !own) return fail(std::move(own.error()));
   auto receive = std::make_shared<ReceiveState>(weak_from_this(), peer, tag, mask);
-  receive->on_complete(
-      notifier(Event::Kind::message_arrived, peer->introduction.name, std::move(options)));
-  peer->mailbox.receive(receive);
-  return receive;
+  return set_end(receive, Event::Kind::message_arrived, std::move(options)).map([&] {
+    peer->mailbox.receive(receive);
+    return receive;
+  });
 }
 
 void EngineState::handle(PeerState& peer, SignalFailed&& notice) {

@@ -374,6 +374,7 @@ bool EngineState::progress_alive() {
 /// memory is not free before it is revoked.
 void EngineState::stand_in() {
   owned_.end_expired(Clock::now());
+  dated_waits_.end_overdue(Clock::now());
   for (const auto& worker : workers_) worker->end_overdue(Clock::now());
   for (const auto& peer : std::exchange(mourned_, {})) peer->mailbox.close(peer->down_error());
   watch_rails();

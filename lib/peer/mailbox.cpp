@@ -157,12 +157,13 @@ void Mailbox::receive(const std::shared_ptr<ReceiveState>& receive) {
   finish(std::move(lock), was_full, endings);
 }
 
-void Mailbox::give_up(const std::shared_ptr<ExpectState>& expectation) {
+bool Mailbox::give_up(const std::shared_ptr<ExpectState>& expectation) {
   const std::lock_guard lock(mutex_);
   const auto entry = counters_.find(expectation->id);
-  if (entry == counters_.end()) return;
-  std::erase(entry->second.waiting, expectation);
+  if (entry == counters_.end()) return false;
+  const bool waited = std::erase(entry->second.waiting, expectation) > 0;
   account(entry);
+  return waited;
 }
 
 bool Mailbox::give_up(const std::shared_ptr<ReceiveState>& receive) {

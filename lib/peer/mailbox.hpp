@@ -63,8 +63,8 @@ class Mailbox {
 
   void expect(const std::shared_ptr<ExpectState>& expectation);
   void receive(const std::shared_ptr<ReceiveState>& receive);
-  void give_up(const std::shared_ptr<ExpectState>& expectation);
-  /// False if it has a message or an error already, or is about to.
+  /// False if it has ended already, or is about to.
+  bool give_up(const std::shared_ptr<ExpectState>& expectation);
   bool give_up(const std::shared_ptr<ReceiveState>& receive);
 
   /// Whether the sender should be held back.

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 namespace weft::core::cuda {
 
@@ -52,46 +53,52 @@ inline constexpr unsigned memory_device = 2;
 inline constexpr int device_gpudirect_supported = 116;
 inline constexpr int device_dmabuf_supported = 124;
 
-inline constexpr unsigned host_register_portable = 1;  // CU_MEMHOSTREGISTER_PORTABLE
-inline constexpr unsigned stream_non_blocking = 1;     // CU_STREAM_NON_BLOCKING
-inline constexpr unsigned event_disable_timing = 2;    // CU_EVENT_DISABLE_TIMING
-inline constexpr int handle_dmabuf = 1;                // CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD
-inline constexpr unsigned ipc_lazy_peer_access = 1;    // CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS
+inline constexpr unsigned host_register_portable = 1;    // CU_MEMHOSTREGISTER_PORTABLE
+inline constexpr unsigned host_register_device_map = 2;  // CU_MEMHOSTREGISTER_DEVICEMAP
+inline constexpr unsigned stream_wait_value_geq = 0;     // CU_STREAM_WAIT_VALUE_GEQ
+inline constexpr unsigned stream_non_blocking = 1;       // CU_STREAM_NON_BLOCKING
+inline constexpr unsigned event_disable_timing = 2;      // CU_EVENT_DISABLE_TIMING
+inline constexpr int handle_dmabuf = 1;                  // CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD
+inline constexpr unsigned ipc_lazy_peer_access = 1;      // CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS
 
 // Each entry point as X(name here, symbol in the driver, result and parameters).
-#define WEFT_CUDA_ENTRY_POINTS(X)                                                      \
-  X(init, "cuInit", Status(unsigned))                                                  \
-  X(driver_version, "cuDriverGetVersion", Status(int*))                                \
-  X(error_name, "cuGetErrorName", Status(Status, const char**))                        \
-  X(error_text, "cuGetErrorString", Status(Status, const char**))                      \
-  X(device_count, "cuDeviceGetCount", Status(int*))                                    \
-  X(device_get, "cuDeviceGet", Status(Ordinal*, int))                                  \
-  X(device_attribute, "cuDeviceGetAttribute", Status(int*, int, Ordinal))              \
-  X(device_pci, "cuDeviceGetPCIBusId", Status(char*, int, Ordinal))                    \
-  X(primary_retain, "cuDevicePrimaryCtxRetain", Status(Context*, Ordinal))             \
-  X(primary_release, "cuDevicePrimaryCtxRelease_v2", Status(Ordinal))                  \
-  X(context_push, "cuCtxPushCurrent_v2", Status(Context))                              \
-  X(context_pop, "cuCtxPopCurrent_v2", Status(Context*))                               \
-  X(pointer_attribute, "cuPointerGetAttribute", Status(void*, int, Address))           \
-  X(set_pointer_attribute, "cuPointerSetAttribute", Status(const void*, int, Address)) \
-  X(copy_async, "cuMemcpyAsync", Status(Address, Address, std::size_t, Stream))        \
-  X(host_register, "cuMemHostRegister_v2", Status(void*, std::size_t, unsigned))       \
-  X(host_unregister, "cuMemHostUnregister", Status(void*))                             \
-  X(stream_create, "cuStreamCreate", Status(Stream*, unsigned))                        \
-  X(stream_destroy, "cuStreamDestroy_v2", Status(Stream))                              \
-  X(stream_synchronize, "cuStreamSynchronize", Status(Stream))                         \
-  X(stream_wait_event, "cuStreamWaitEvent", Status(Stream, Event, unsigned))           \
-  X(event_create, "cuEventCreate", Status(Event*, unsigned))                           \
-  X(event_destroy, "cuEventDestroy_v2", Status(Event))                                 \
-  X(event_record, "cuEventRecord", Status(Event, Stream))                              \
-  X(event_query, "cuEventQuery", Status(Event))                                        \
-  X(ipc_get_handle, "cuIpcGetMemHandle", Status(IpcHandle*, Address))                  \
-  X(ipc_open_handle, "cuIpcOpenMemHandle_v2", Status(Address*, IpcHandle, unsigned))   \
+#define WEFT_CUDA_ENTRY_POINTS(X)                                                           \
+  X(init, "cuInit", Status(unsigned))                                                       \
+  X(driver_version, "cuDriverGetVersion", Status(int*))                                     \
+  X(error_name, "cuGetErrorName", Status(Status, const char**))                             \
+  X(error_text, "cuGetErrorString", Status(Status, const char**))                           \
+  X(device_count, "cuDeviceGetCount", Status(int*))                                         \
+  X(device_get, "cuDeviceGet", Status(Ordinal*, int))                                       \
+  X(device_attribute, "cuDeviceGetAttribute", Status(int*, int, Ordinal))                   \
+  X(device_pci, "cuDeviceGetPCIBusId", Status(char*, int, Ordinal))                         \
+  X(primary_retain, "cuDevicePrimaryCtxRetain", Status(Context*, Ordinal))                  \
+  X(primary_release, "cuDevicePrimaryCtxRelease_v2", Status(Ordinal))                       \
+  X(context_push, "cuCtxPushCurrent_v2", Status(Context))                                   \
+  X(context_pop, "cuCtxPopCurrent_v2", Status(Context*))                                    \
+  X(pointer_attribute, "cuPointerGetAttribute", Status(void*, int, Address))                \
+  X(set_pointer_attribute, "cuPointerSetAttribute", Status(const void*, int, Address))      \
+  X(copy_async, "cuMemcpyAsync", Status(Address, Address, std::size_t, Stream))             \
+  X(host_register, "cuMemHostRegister_v2", Status(void*, std::size_t, unsigned))            \
+  X(host_unregister, "cuMemHostUnregister", Status(void*))                                  \
+  X(host_device_pointer, "cuMemHostGetDevicePointer_v2", Status(Address*, void*, unsigned)) \
+  X(stream_context, "cuStreamGetCtx", Status(Stream, Context*))                             \
+  X(launch_host_function, "cuLaunchHostFunc", Status(Stream, HostFunction, void*))          \
+  X(stream_create, "cuStreamCreate", Status(Stream*, unsigned))                             \
+  X(stream_destroy, "cuStreamDestroy_v2", Status(Stream))                                   \
+  X(stream_synchronize, "cuStreamSynchronize", Status(Stream))                              \
+  X(stream_wait_event, "cuStreamWaitEvent", Status(Stream, Event, unsigned))                \
+  X(event_create, "cuEventCreate", Status(Event*, unsigned))                                \
+  X(event_destroy, "cuEventDestroy_v2", Status(Event))                                      \
+  X(event_record, "cuEventRecord", Status(Event, Stream))                                   \
+  X(event_query, "cuEventQuery", Status(Event))                                             \
+  X(ipc_get_handle, "cuIpcGetMemHandle", Status(IpcHandle*, Address))                       \
+  X(ipc_open_handle, "cuIpcOpenMemHandle_v2", Status(Address*, IpcHandle, unsigned))        \
   X(ipc_close_handle, "cuIpcCloseMemHandle", Status(Address))
 
 // What older drivers lack (before 11.7).
-#define WEFT_CUDA_LATER_ENTRY_POINTS(X)            \
-  X(range_handle, "cuMemGetHandleForAddressRange", \
+#define WEFT_CUDA_LATER_ENTRY_POINTS(X)                                                            \
+  X(stream_wait_value, "cuStreamWaitValue64_v2", Status(Stream, Address, std::uint64_t, unsigned)) \
+  X(range_handle, "cuMemGetHandleForAddressRange",                                                 \
     Status(void*, Address, std::size_t, int, unsigned long long))
 
 }  // namespace weft::core::cuda

@@ -53,8 +53,9 @@ Result<Known> look_up(const Driver& driver, Address address);
 /// Makes a context current on this thread, and gives the one back that was before.
 class InContext {
  public:
-  explicit InContext(const Gpu& gpu)
-      : driver_(gpu.driver()), status_(driver_.context_push(gpu.context())) {}
+  explicit InContext(const Gpu& gpu) : InContext(gpu.driver(), gpu.context()) {}
+  InContext(const Driver& driver, Context context)
+      : driver_(driver), status_(driver.context_push(context)) {}
   ~InContext() {
     Context own = nullptr;
     if (status_ == success) driver_.context_pop(&own);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 #include <weft/deadline.hpp>
@@ -26,6 +27,14 @@ struct NotifyOptions {
   /// Called once, on a progress thread: short, and without waiting. Null error: it arrived.
   /// Then it is let go, with all that it holds.
   std::function<void(std::uint64_t cookie, const Error* error)> on_end = {};
+  /// When it ends as `timed_out` for good, if it has not ended before; up to a heartbeat later.
+  /// Empty: never by itself, but with `cuda_stream` after Config::default_timeout.
+  std::optional<Deadline> deadline = {};
+  /// A CUDA stream (CUstream or cudaStream_t; null: the legacy default one of the current context).
+  /// What is put on it after this call begins once this has ended, and nobody has to wait for that.
+  /// It begins as well if this ended with an error, or was given up: look at how it ended before
+  /// what the stream computes is used.
+  std::optional<void*> cuda_stream = {};
 };
 
 /// Signals that were expected and have arrived.

@@ -828,6 +828,14 @@ typedef struct weft_notify_options {
   bool event;              ///< Put an event into the engine's queue.
   weft_on_arrival on_end;  ///< May be NULL.
   void* context;           ///< Passed to `on_end`.
+  /// When it ends as WEFT_TIMED_OUT for good, from the call; 0: never by itself, but with a stream
+  /// after weft_config's default_timeout_ns.
+  int64_t timeout_ns;
+  /// What is put on this CUDA stream after the call begins once this has ended, with an error or
+  /// without (see weft::NotifyOptions::cuda_stream). Where `on_stream` is false it is not looked
+  /// at.
+  bool on_stream;
+  void* cuda_stream;
 } weft_notify_options;
 
 /// Raises a signal at the peer without moving data. `data` may be NULL where `bytes` is 0.

@@ -101,6 +101,18 @@ WEFT_CUDA_EXPORT Status cuMemHostRegister_v2(void* memory, std::size_t bytes, un
   });
 }
 
+/// All memory has one address, for the CPU and for GPUs.
+WEFT_CUDA_EXPORT Status cuMemHostGetDevicePointer_v2(Address* address, void* memory,
+                                                     unsigned flags) {
+  return enter("cuMemHostGetDevicePointer_v2", [&](Lock& lock) {
+    current(lock);
+    require(address != nullptr && flags == 0);
+    const RegionPtr region = simulator().memory.find(reinterpret_cast<Address>(memory));
+    require(region && (region->kind == Kind::pinned || region->kind == Kind::registered));
+    *address = reinterpret_cast<Address>(memory);
+  });
+}
+
 WEFT_CUDA_EXPORT Status cuMemHostUnregister(void* memory) {
   return enter("cuMemHostUnregister", [&](Lock& lock) {
     current(lock);

@@ -40,6 +40,13 @@ WEFT_CUDA_EXPORT Status cuStreamDestroy_v2(Stream handle) {
   });
 }
 
+WEFT_CUDA_EXPORT Status cuStreamGetCtx(Stream handle, Context* context) {
+  return enter("cuStreamGetCtx", [&](Lock& lock) {
+    require(context != nullptr);
+    *context = handle == nullptr ? &current(lock) : context_of(handle);
+  });
+}
+
 WEFT_CUDA_EXPORT Status cuStreamQuery(Stream handle) {
   return enter("cuStreamQuery",
                [&](Lock& lock) { require(stream_of(handle, lock).idle(), not_ready); });

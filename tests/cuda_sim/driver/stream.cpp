@@ -191,6 +191,13 @@ StreamObject& stream_of(Stream handle, Lock& lock) {
   fail(invalid_handle);
 }
 
+Context context_of(Stream handle) {
+  for (const StreamPtr& stream : simulator().streams)
+    if (stream.get() == handle && stream->role == Role::created && !stream->closed())
+      return stream->context;
+  fail(invalid_handle);
+}
+
 StreamPtr make_stream(Context context, unsigned flags, Role role) {
   Simulator& s = simulator();
   auto stream = std::make_shared<StreamObject>(context, flags, role, ++s.last_stream);

@@ -63,6 +63,8 @@ using StreamPtr = std::shared_ptr<StreamObject>;
 /// The stream that a handle stands for, which may be a default one of the current context. Throws
 /// Failure when it is none of the current context's.
 StreamObject& stream_of(Stream handle, Lock& lock);
+/// Of any context's. Throws Failure when there is no such stream.
+Context context_of(Stream handle);
 StreamPtr make_stream(Context context, unsigned flags, Role role = Role::created);
 /// Blocks until the work has ended. Throws Failure when the process ends meanwhile.
 void wait_for(const MarkerPtr& marker, Lock& lock);

@@ -1,0 +1,158 @@
+#include "device/stream_gate.hpp"
+
+#include <sys/mman.h>
+
+#include <array>
+#include <atomic>
+#include <latch>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "device/cuda/gpu.hpp"
+
+namespace weft::core {
+namespace cuda {
+namespace {
+
+/// A word that a GPU looks at. Its value only grows, so that it can be used anew while streams have
+/// not yet looked at what it was before.
+struct GateWord {
+  alignas(64) std::atomic<std::uint64_t> value{0};
+  std::uint64_t last = 0;  // that somebody waits for, or has waited for
+};
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+
+/// The words of this process, pinned for all of its GPUs, and kept for as long as it lives: streams
+/// outlive engines.
+class GateWords {
+ public:
+  static GateWords& all() {
+    static auto& words = *new GateWords;
+    return words;
+  }
+  /// In the stream's context.
+  Result<GateWord*> take(const Driver& driver) {
+    const std::lock_guard lock(mutex_);
+    if (free_.empty())
+      if (auto grown = grow(driver); !grown) return fail(std::move(grown.error()));
+    GateWord* word = free_.back();
+    free_.pop_back();
+    ++word->last;
+    return word;
+  }
+  void put_back(GateWord& word) {
+    const std::lock_guard lock(mutex_);
+    free_.push_back(&word);
+  }
+
+ private:
+  static constexpr std::size_t words_at_a_time = 256;
+
+  Result<void> grow(const Driver& driver) {
+    constexpr std::size_t bytes = words_at_a_time * sizeof(GateWord);
+    void* pages = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (pages == MAP_FAILED) return fail(Code::out_of_memory, "no memory for a stream to wait on");
+    const Status status =
+        driver.host_register(pages, bytes, host_register_portable | host_register_device_map);
+    if (status != success) {
+      munmap(pages, bytes);
+      return fail(driver.error("cuMemHostRegister", status));
+    }
+    for (std::size_t i = 0; i < words_at_a_time; ++i)
+      free_.push_back(new (static_cast<GateWord*>(pages) + i) GateWord);
+    return {};
+  }
+
+  std::mutex mutex_;
+  std::vector<GateWord*> free_;
+};
+
+class WordGate final : public StreamGate {
+ public:
+  WordGate(GateWord& word) : word_(&word), value_(word.last) {}
+  ~WordGate() override { WordGate::open(); }
+  void open() override {
+    GateWord* const word = word_.exchange(nullptr);
+    if (word == nullptr) return;
+    word->value.store(value_, std::memory_order_seq_cst);
+    GateWords::all().put_back(*word);
+  }
+  std::uint64_t value() const noexcept { return value_; }
+
+ private:
+  std::atomic<GateWord*> word_;
+  const std::uint64_t value_;
+};
+
+/// Where streams can't wait for words: a thread of the driver's waits for the stream.
+class HostGate final : public StreamGate {
+ public:
+  ~HostGate() override { HostGate::open(); }
+  void open() override {
+    if (!opened_.exchange(true)) latch_->count_down();
+  }
+  Status put_on(const Driver& driver, Stream stream) {
+    auto* const held = new std::shared_ptr<std::latch>(latch_);
+    const Status status = driver.launch_host_function(
+        stream,
+        [](void* argument) {
+          const std::unique_ptr<std::shared_ptr<std::latch>> latch(
+              static_cast<std::shared_ptr<std::latch>*>(argument));
+          (*latch)->wait();
+        },
+        held);
+    if (status != success) delete held;
+    return status;
+  }
+
+ private:
+  const std::shared_ptr<std::latch> latch_ = std::make_shared<std::latch>(1);
+  std::atomic<bool> opened_{false};
+};
+
+/// `unsupported` where words can't be waited for.
+Result<std::unique_ptr<StreamGate>> close_by_word(const Driver& driver, Stream stream) {
+  if (driver.stream_wait_value == nullptr)
+    return fail(Code::unsupported, "the driver has no cuStreamWaitValue64");
+  const auto word = GateWords::all().take(driver);
+  if (!word) return fail(word.error());
+  auto gate = std::make_unique<WordGate>(**word);
+  Address address = 0;
+  if (const Status status = driver.host_device_pointer(&address, &(*word)->value, 0);
+      status != success)
+    return fail(driver.error("cuMemHostGetDevicePointer", status));
+  const Status status =
+      driver.stream_wait_value(stream, address, gate->value(), stream_wait_value_geq);
+  if (status == success) return gate;
+  Error error = driver.error("cuStreamWaitValue64", status);
+  if (status == not_supported) error = Error(Code::unsupported, error.message());
+  return fail(std::move(error));
+}
+
+Result<std::unique_ptr<StreamGate>> close_by_function(const Driver& driver, Stream stream) {
+  auto gate = std::make_unique<HostGate>();
+  if (const Status status = gate->put_on(driver, stream); status != success)
+    return fail(driver.error("cuLaunchHostFunc", status));
+  return gate;
+}
+
+}  // namespace
+}  // namespace cuda
+
+Result<std::unique_ptr<StreamGate>> close_cuda_stream(void* handle) {
+  const cuda::Driver* driver = cuda::Driver::present();
+  if (driver == nullptr)
+    return fail(Code::unavailable, "this process has loaded no CUDA driver, and has no streams");
+  const auto stream = static_cast<cuda::Stream>(handle);
+  cuda::Context context = nullptr;
+  if (const cuda::Status status = driver->stream_context(stream, &context); status != cuda::success)
+    return fail(driver->error("cuStreamGetCtx", status));
+  const cuda::InContext here(*driver, context);
+  if (here.status() != cuda::success) return fail(driver->error("cuCtxPushCurrent", here.status()));
+  auto gate = cuda::close_by_word(*driver, stream);
+  if (gate || gate.error().code() != Code::unsupported) return gate;
+  return cuda::close_by_function(*driver, stream);
+}
+
+}  // namespace weft::core

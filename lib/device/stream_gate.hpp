@@ -1,0 +1,23 @@
+// Points in a GPU's work that wait for something of the engine's.
+#pragma once
+
+#include <memory>
+#include <weft/error.hpp>
+
+namespace weft::core {
+
+/// What was put on a stream behind it begins once it is open.
+class StreamGate {
+ public:
+  /// Opens it, if nobody has.
+  virtual ~StreamGate() = default;
+  /// From any thread, without waiting; the second time without effect. What the CPU wrote before is
+  /// seen behind it.
+  virtual void open() = 0;
+};
+
+/// Puts one on a CUDA stream (CUstream; null: the legacy default one of the current context). An
+/// error if there is no CUDA in this process, or no such stream.
+Result<std::unique_ptr<StreamGate>> close_cuda_stream(void* stream);
+
+}  // namespace weft::core

@@ -1,0 +1,50 @@
+// Expectations and receives that end by themselves if nothing comes.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "base/completion_slot.hpp"
+
+namespace weft::core {
+
+/// From any thread.
+class DatedWaits {
+ public:
+  /// False if it has ended, or is about to.
+  using GiveUp = std::function<bool()>;
+
+  void add(Clock::time_point when, const std::shared_ptr<CompletionSlot>& slot, GiveUp give_up) {
+    const std::lock_guard lock(mutex_);
+    waits_.push_back({when, slot, std::move(give_up)});
+  }
+  void end_overdue(Clock::time_point now) {
+    std::vector<Wait> overdue;
+    {
+      const std::lock_guard lock(mutex_);
+      std::erase_if(waits_, [&](Wait& wait) {
+        const auto slot = wait.slot.lock();
+        if (slot && !slot->done() && wait.when > now) return false;
+        overdue.push_back(std::move(wait));
+        return true;
+      });
+    }
+    for (const Wait& wait : overdue)
+      if (const auto slot = wait.slot.lock(); slot && wait.give_up())
+        slot->complete(Error(Code::timed_out, "what was waited for has not come in time"));
+  }
+
+ private:
+  struct Wait {
+    Clock::time_point when;
+    std::weak_ptr<CompletionSlot> slot;
+    GiveUp give_up;
+  };
+  std::mutex mutex_;
+  std::vector<Wait> waits_;
+};
+
+}  // namespace weft::core

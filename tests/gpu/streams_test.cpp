@@ -1,0 +1,154 @@
+// Streams of the application's that wait for what comes from a peer, without anybody's help.
+#include <gmock/gmock.h>
+
+#include "field.hpp"
+
+namespace weft::test {
+namespace {
+
+using Move = weft::Direction;
+using testing::HasSubstr;
+
+constexpr std::uint64_t layer = 7;
+
+/// A stream of the receiver's, on which what has come is copied to somewhere else.
+class Consumer {
+ public:
+  explicit Consumer(Store& from) : from_(from) {}
+  ~Consumer() { cuda_sim::cuStreamSynchronize(stream_); }
+  NotifyOptions after() const {
+    NotifyOptions options;
+    options.cuda_stream = static_cast<cuda_sim::Stream>(stream_);
+    return options;
+  }
+  void consume() {
+    cuda_sim::check(cuda_sim::cuMemcpyAsync(
+        result_.address(), reinterpret_cast<cuda_sim::Address>(from_.address()), chunk, stream_));
+  }
+  bool idle() const { return cuda_sim::cuStreamQuery(stream_) == cuda_sim::success; }
+  Blob result() {
+    cuda_sim::check(cuda_sim::cuStreamSynchronize(stream_));
+    return result_.read();
+  }
+
+ private:
+  Store& from_;
+  const cuda_sim::CurrentContext here_{1};
+  const cuda_sim::OwnedStream stream_;
+  const cuda_sim::DeviceMemory result_{chunk};
+};
+
+class WaitingStreams : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override { cuda_sim::weft_cuda_sim_clear(); }
+  void write_with_signal(Field& field) {
+    TransferOptions options;
+    options.signal = Signal{layer};
+    EXPECT_TRUE(succeeds(field.start(Move::write, whole(chunk), options).wait(soon())));
+  }
+  Config config = gpu_config(GetParam());
+};
+
+TEST_P(WaitingStreams, GoOnWhenTheSignalHasCome) {
+  Field field(config, all_sides[0], chunk);
+  Consumer consumer(field.there);
+  for (int round = 0; round < 300; ++round) {  // more than there are words at a time
+    const Blob fresh = pattern(chunk, 100 + static_cast<std::uint64_t>(round));
+    field.here.put(fresh);
+    Expectation expected = must(field.pair.b.expect(field.pair.to_a, layer, 1, consumer.after()));
+    consumer.consume();
+    EXPECT_FALSE(consumer.idle());
+    write_with_signal(field);
+    ASSERT_TRUE(same_bytes(consumer.result(), fresh));
+    ASSERT_TRUE(succeeds(expected.wait(soon())));
+  }
+}
+
+TEST_P(WaitingStreams, WaitForSeveralSignalsEach) {
+  Field field(config, all_sides[0], chunk);
+  Consumer first(field.there), second(field.there);
+  Expectation one = must(field.pair.b.expect(field.pair.to_a, 1, 2, first.after()));
+  Expectation other = must(field.pair.b.expect(field.pair.to_a, 2, 1, second.after()));
+  first.consume();
+  second.consume();
+  must(field.pair.a.signal(field.pair.to_b, {2}, soon()));
+  must(other.wait(soon()));
+  second.result();
+  must(field.pair.a.signal(field.pair.to_b, {1}, soon()));
+  EXPECT_FALSE(first.idle());
+  must(field.pair.a.signal(field.pair.to_b, {1}, soon()));
+  must(one.wait(soon()));
+  first.result();
+}
+
+TEST_P(WaitingStreams, WaitByAFunctionWhereTheyCanNotByAWord) {
+  Field field(config, all_sides[0], chunk);
+  Consumer consumer(field.there);
+  cuda_sim::weft_cuda_sim_fail("cuStreamWaitValue64_v2", 1, cuda_sim::not_supported);
+  Expectation expected = must(field.pair.b.expect(field.pair.to_a, layer, 1, consumer.after()));
+  consumer.consume();
+  EXPECT_FALSE(consumer.idle());
+  write_with_signal(field);
+  EXPECT_TRUE(same_bytes(consumer.result(), field.here.bytes()));
+  must(expected.wait(soon()));
+}
+
+TEST_P(WaitingStreams, GoOnThoughNothingComes) {
+  Field field(config, all_sides[0], chunk);
+  const auto expect = [&](const NotifyOptions& options) {
+    return must(field.pair.b.expect(field.pair.to_a, layer, 1, options));
+  };
+  {
+    Consumer overdue(field.there);
+    NotifyOptions options = overdue.after();
+    options.deadline = Deadline::in(50ms);
+    Expectation expected = expect(options);
+    overdue.consume();
+    overdue.result();
+    EXPECT_TRUE(fails_with(expected.wait(soon()), Code::timed_out));
+    // What comes too late is for the next one.
+    must(field.pair.a.signal(field.pair.to_b, {layer}, soon()));
+    must(must(field.pair.b.expect(field.pair.to_a, layer, 1)).wait(soon()));
+    EXPECT_TRUE(fails_with(expected.wait(soon()), Code::timed_out));
+  }
+  {
+    Consumer unwanted(field.there);
+    {
+      const Expectation expected = expect(unwanted.after());
+      unwanted.consume();
+    }
+    unwanted.result();
+  }
+  Consumer bereft(field.there);
+  Expectation expected = expect(bereft.after());
+  bereft.consume();
+  must(field.pair.a.close(soon()));
+  bereft.result();
+  EXPECT_TRUE(fails_with(expected.wait(soon()), Code::peer_down));
+}
+
+TEST_P(WaitingStreams, GoOnWhenTheirEngineCloses) {
+  Field field(config, all_sides[0], chunk);
+  Consumer consumer(field.there);
+  Expectation expected = must(field.pair.b.expect(field.pair.to_a, layer, 1, consumer.after()));
+  consumer.consume();
+  must(field.pair.b.close(soon()));
+  consumer.result();
+  EXPECT_FALSE(expected.wait(soon()));
+}
+
+TEST_P(WaitingStreams, OfNobodyAreRefused) {
+  Field field(config, all_sides[0], chunk);
+  int nothing = 0;
+  NotifyOptions options;
+  options.cuda_stream = &nothing;
+  const auto refused = field.pair.b.expect(field.pair.to_a, layer, 1, options);
+  ASSERT_TRUE(fails_with(refused, Code::unavailable));
+  EXPECT_THAT(refused.error().message(), HasSubstr("cuStreamGetCtx failed"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Gpu, WaitingStreams, testing::ValuesIn(all_providers()),
+                         [](const auto& which) { return name_of(which.param); });
+
+}  // namespace
+}  // namespace weft::test
