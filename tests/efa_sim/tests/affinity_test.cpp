@@ -3,6 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+
 #include "carriers.hpp"
 
 namespace weft::test {
@@ -82,6 +87,31 @@ TEST(Affinity, OneNicTalksToAllThatServeTheOtherSide) {
   Couple pair = couple(config(1), config(4));
   const auto bytes = moved(pair, Memory::own(size), Memory::own(size));
   EXPECT_EQ(bytes.size(), 1U);
+}
+
+/// In the kernel's place, whose files the software device does not write.
+void put_counter(const std::string& nic, const std::string& name, const std::string& text) {
+  namespace fs = std::filesystem;
+  const fs::path folder =
+      fs::path(std::getenv("SYSFS_PATH")) / "class/infiniband" / nic / "ports/1/hw_counters";
+  fs::create_directories(folder);
+  std::ofstream(folder / name) << text << '\n';
+}
+
+TEST(Affinity, EachNicTellsWhatItHasCountedOnce) {
+  put_counter("rdmap16s27", "rdma_write_bytes", "17");
+  put_counter("rdmap32s27", "tx_bytes", "18");
+  Config two_rails = config(2);
+  two_rails.rails = 2;
+  const Engine engine = must(Engine::open(two_rails));
+  std::map<std::string, NicCounters> nics;
+  for (const NicCounters& each : engine.nic_counters())
+    EXPECT_TRUE(nics.emplace(each.nic, each).second);
+  ASSERT_EQ(nics.size(), 2U);
+  EXPECT_EQ(nics["rdmap16s27"].written, 17U);
+  EXPECT_FALSE(nics["rdmap16s27"].sent);
+  EXPECT_EQ(nics["rdmap32s27"].sent, 18U);
+  for (const auto& [name, each] : nics) EXPECT_EQ(each.rails.size(), 2U) << name;
 }
 
 TEST(Affinity, AnUnknownGpuIsAnError) {
