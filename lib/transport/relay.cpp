@@ -133,14 +133,12 @@ void Relay::stage(Op& op, const Ready& ready, const std::byte* from) {
 }
 
 providers::Post Relay::send(const Ready& ready, const Op& op) {
-  const PreparedState& prepared = op.transfer->prepared();
-  const providers::FabricAddress address =
-      op.chunk.proof() ? prepared.path->of(rail_)->targets[op.chunk.remote].address()
-                       : op.route->targets.take_turn().address();
+  Targets& targets = op.transfer->prepared().path->of(rail_)->targets;
+  const RemoteRail& target = op.chunk.proof() ? targets[op.chunk.remote] : targets.take_turn();
   Buffer& buffer = *ready.buffer;
   return endpoint_.send(buffer,
                         {buffer.data, sizeof(RelayHead) + ready.payload, buffer.registration},
-                        address, providers::MessageClass::relay);
+                        target.address(), providers::MessageClass::relay);
 }
 
 /// False if the provider has no room for it.

@@ -3,12 +3,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <set>
+#include <utility>
 
 #include "carriers.hpp"
+#include "forwarding.hpp"
 
 namespace weft::test {
 namespace {
@@ -57,6 +62,66 @@ TEST(Affinity, AGpusSegmentUsesItsOwnNicAndNoOther) {
   // The far side's NICs don't change the near side's.
   EXPECT_THAT(moved(pair, own.near_gpu(gpu_of_node_1), own),
               ElementsAre(Pair("rdmap160s27", 2 * size)));
+}
+
+TEST(Affinity, TheRelayGoesToTheNicsThatServeTheOtherSide) {
+  Config relayed = config();
+  relayed.transport = TransportKind::relay;
+  Couple pair = couple(relayed);
+  const Memory own = Memory::own(size);
+  for (const char* theirs : {gpu_of_node_0, gpu_of_node_1})
+    EXPECT_THAT(moved(pair, own.near_gpu(gpu_of_node_0), own.near_gpu(theirs)),
+                ElementsAre(Pair("rdmap16s27", 2 * size)));
+}
+
+/// Sends what is to be relayed to another of the peer's NICs than it should.
+class Astray final : public ForwardingEndpoint {
+ public:
+  using ForwardingEndpoint::ForwardingEndpoint;
+  static inline std::atomic<bool> on{false};
+
+  Result<providers::FabricAddress> insert(Bytes address) override {
+    return ForwardingEndpoint::insert(address).map([this](providers::FabricAddress known) {
+      known_.insert(known);
+      return known;
+    });
+  }
+  providers::Post send(providers::Posted& posted, const providers::Local& local,
+                       providers::FabricAddress peer, providers::MessageClass type) override {
+    const auto other = std::find_if(known_.begin(), known_.end(),
+                                    [&](providers::FabricAddress each) { return each != peer; });
+    const bool strays = on && type == providers::MessageClass::relay && other != known_.end();
+    return ForwardingEndpoint::send(posted, local, strays ? *other : peer, type);
+  }
+
+ private:
+  std::set<providers::FabricAddress> known_;
+};
+
+Engine open_astray(const Config& config) {
+  auto before = std::exchange(core::endpoint_decorator(),
+                              [](auto real) { return std::make_unique<Astray>(std::move(real)); });
+  auto engine = Engine::open(config);
+  core::endpoint_decorator() = std::move(before);
+  return must(std::move(engine));
+}
+
+TEST(Affinity, WhatIsRelayedToANicThatDoesNotServeTheMemoryIsRefused) {
+  Config hostile = config(1);
+  hostile.transport = TransportKind::relay;
+  Engine a = open_astray(hostile), b = must(Engine::open(config()));
+  auto [to_b, to_a] = acquaint(a, b);
+  Couple pair{std::move(a), std::move(b), std::move(to_b), std::move(to_a)};
+  Board board(pair, Memory::own(size), Memory::own(size).near_gpu(gpu_of_node_0));
+  const weft::Pair all[] = {{0, 0, size}};
+  Astray::on = true;
+  EXPECT_TRUE(fails_with(must(pair.a.write(board.local, board.there, all)).wait(soon()),
+                         Code::permission_denied));
+  EXPECT_TRUE(fails_with(must(pair.a.read(board.local, board.there, all)).wait(soon()),
+                         Code::permission_denied));
+  board.expect_untouched();
+  Astray::on = false;
+  board.expect_moved(Direction::write, all);
 }
 
 TEST(Affinity, HostMemoryUsesTheNicsOfItsNode) {
