@@ -448,6 +448,7 @@ class Info(Case):
         self.assertEqual([rail["name"] for rail in report["rails"]], ["tcp:0", "tcp:1", "tcp:2"])
         self.assertTrue(all("proof" in rail["capability"] for rail in report["rails"]))
         self.assertTrue(all(each["reason"] for each in report["candidates"]))
+        self.assertEqual(report["nic_counters"], [], "tcp has no RDMA NIC below it")
 
     def test_provider_by_the_name_that_libfabric_has_for_it(self):
         result = weft("info", "--json", "--providers", "tcp;ofi_rxm")
