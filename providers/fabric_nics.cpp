@@ -11,6 +11,7 @@
 #include "capability_record.hpp"
 #include "environment.hpp"
 #include "fabric_endpoint.hpp"
+#include "kernel.hpp"
 #include "provider.hpp"
 #include "spec.hpp"
 
@@ -68,17 +69,10 @@ std::string source_ip(const fi_info& info) {
   return text;
 }
 
-/// Where the kernel tells of devices. rdma-core, which finds the NICs, takes another place from the
-/// same variable.
-std::string sysfs() {
-  const char* place = secure_getenv("SYSFS_PATH");
-  return place != nullptr ? place : "/sys";
-}
-
 /// As the kernel has it for a PCI function; -1 where it has none.
 int numa_node_of(const std::string& pci) {
   if (pci.empty()) return -1;
-  std::ifstream file(fmt::format("{}/bus/pci/devices/{}/numa_node", sysfs(), pci));
+  std::ifstream file(fmt::format("{}/bus/pci/devices/{}/numa_node", topo::sysfs(), pci));
   int node = -1;
   file >> node;
   return file ? node : -1;

@@ -25,13 +25,23 @@ void fi_shm_hints(fi_info&) {}
 
 // The target copies, by process_vm_readv or process_vm_writev (1.17, prov/shm/src/smr_progress.c:
 // smr_progress_iov). Small writes under FI_DELIVERY_COMPLETE, and small messages, are copied into
-// the region by the initiator and out of it by the target (smr_ep.c: smr_select_proto).
+// the region by the initiator and out of it by the target (smr_ep.c: smr_select_proto): the same
+// number of copies as with a bounce, but the target's is the CPU's too.
 constexpr Carriage fetched = {
     .target_copies = true,
     .by = Mover::kernel,
     .bounced_below = 4096 + 1,  // smr.h: SMR_INJECT_SIZE
     .initiator_bounces = true,
 };
+
+// For reads 1.17 asks `cma_avail && FI_HMEM_SYSTEM`, which is 0, and takes the region for all of
+// them (there; tests/witness has seen it). 2.x asks for the kind of memory; in which version that
+// began was not looked for.
+bool reads_through_the_region() {
+  return FI_VERSION_LT(fi_version(), FI_VERSION(2, 0));
+}
+constexpr Carriage through_the_region = {
+    .initiator_copies = true, .target_copies = true, .by = Mover::cpu};
 
 void fi_shm_quirks(const fi_info&, Capability& record) {
   record.same_host_only = true;
@@ -43,7 +53,7 @@ void fi_shm_quirks(const fi_info&, Capability& record) {
   record.proof = CompletionProof::visible;
   record.ordered_messages = true;
   record.write_carriage = record.message_carriage = fetched;
-  record.read_carriage = fetched;
+  record.read_carriage = reads_through_the_region() ? through_the_region : fetched;
   record.read_carriage.bounced_below = 0;
   record.device_memory_problem = "the kernel copies between address spaces, of host memory alone";
   record.best_chunk = std::uint64_t{512} << 10;

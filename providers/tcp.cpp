@@ -15,7 +15,9 @@ constexpr std::uint32_t rxm_protocol = 0x74727877;  // "trxw"
 // The kernel copies into the socket on one side and out of it on the other (tcp_sendmsg,
 // tcp_recvmsg); zero-copy sending is off (prov/net/src/xnet_init.c: xnet_zerocopy_size). Fewer
 // bytes than libfabric has staging buffers for are collected in these first, on both sides (there:
-// xnet_staging_sbuf_size and xnet_prefetch_rbuf_size; prov/tcp of older ones has the same).
+// xnet_staging_sbuf_size and xnet_prefetch_rbuf_size; prov/tcp of older ones has the same): always
+// where they come to, along with the first of larger ones, and where they leave only while the
+// socket is full (tests/witness has seen both).
 constexpr Carriage by_sockets = {
     .initiator_copies = true,
     .target_copies = true,

@@ -1,6 +1,7 @@
 #include "kernel.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
@@ -23,6 +24,11 @@ std::string word_in(const fs::path& path) {
 }
 
 }  // namespace
+
+std::string sysfs() {
+  const char* place = secure_getenv("SYSFS_PATH");
+  return place != nullptr ? place : "/sys";
+}
 
 double rdma_gbps(const std::string& device) {
   // "100 Gb/sec (4X EDR)"

@@ -6,6 +6,10 @@
 
 namespace weft::topo {
 
+/// Where the kernel tells of devices. rdma-core, which finds RDMA NICs, takes another place from
+/// the same variable (SYSFS_PATH).
+std::string sysfs();
+
 /// Of the first port of an RDMA device, else of a network interface, in Gb/s; 0 if it is not told.
 double rdma_gbps(const std::string& device);
 double interface_gbps(const std::string& interface);

@@ -49,6 +49,9 @@ const std::string& Engine::address() const noexcept {
 Info Engine::info() const {
   return state_->info();
 }
+std::vector<NicCounters> Engine::nic_counters() const {
+  return state_->nic_counters();
+}
 int Engine::event_fd() const noexcept {
   return state_->events().fd();
 }

@@ -81,6 +81,7 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   const std::string& name() const noexcept { return self_.name; }
   const std::string& address() const noexcept { return address_; }
   Info info();
+  std::vector<NicCounters> nic_counters();
   EventQueue& events() noexcept { return events_; }
   std::size_t progress();
   /// Waits for `ended(deadline)`, making progress meanwhile if that is the caller's to do.

@@ -13,7 +13,9 @@
 #include "engine/config_check.hpp"
 #include "engine/engine_state.hpp"
 #include "engine/settings.hpp"
+#include "kernel.hpp"
 #include "machine.hpp"
+#include "nic_counters.hpp"
 #include "peer/pairing.hpp"
 #include "provider.hpp"
 
@@ -414,6 +416,24 @@ Info EngineState::info() {
   const std::lock_guard lock(segments_mutex_);
   for (const auto& keys : segments_) info.segments += keys->closed() ? 0 : 1;
   return info;
+}
+
+std::vector<NicCounters> EngineState::nic_counters() {
+  std::vector<NicCounters> all;
+  const Call call(*this);
+  if (call.refused()) return all;
+  for (const auto& rail : rails_) {
+    const std::string& nic = rail->endpoint().capability().domain;
+    auto known =
+        std::find_if(all.begin(), all.end(), [&](const auto& each) { return each.nic == nic; });
+    if (known == all.end()) {
+      auto counters = topo::read_nic_counters(topo::sysfs(), nic);
+      if (!counters) continue;
+      known = all.insert(all.end(), std::move(*counters));
+    }
+    known->rails.push_back(rail->name());
+  }
+  return all;
 }
 
 /// Gives messages that wait to be sent a chance to go.

@@ -20,7 +20,7 @@ class Rail;
 struct Route {
   Rail* rail = nullptr;
   std::string rail_name;    // outlives the rail, for reports
-  Targets targets;          // of messages and relayed chunks; not empty
+  Targets targets;          // of messages; not empty
   std::size_t sources = 0;  // how many of the peer's rails may send to this rail at a time
   // Of all rails of the peer's that it can talk to. Only Rail::reach() writes to it.
   std::unordered_map<std::uint32_t, Whereto> addresses;

@@ -234,6 +234,7 @@ std::size_t Lane::retry_held() {
     if (!wanted) {
       TransferState& transfer = *op.transfer;
       const Chunk chunk = op.chunk;
+      op.transport->give_up(op);
       free_op(op);
       transfer.give_back(chunk);
       continue;

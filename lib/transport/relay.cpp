@@ -67,6 +67,8 @@ std::size_t Relay::room(const Route& route) const {
 }
 
 providers::Post Relay::post(Op& op) {
+  if (op.filled != nullptr)
+    return post_filled(op, {op.filled, op.filled->number, std::nullopt, op.chunk.length});
   Buffer* buffer = sends_.take();
   if (buffer == nullptr) return {providers::PostStatus::again, 0};
   const PreparedState& prepared = op.transfer->prepared();
@@ -90,15 +92,28 @@ providers::Post Relay::post(Op& op) {
     }
     device.copy(buffer->data + sizeof head, from, op.chunk.length);
     op.transfer->count_copied(op.chunk.length);
+    op.filled = buffer;
   }
+  return post_filled(op, ready);
+}
+
+/// What was copied into the buffer stays there until the provider has room for it: it would be
+/// copied once more for each time that there is none.
+providers::Post Relay::post_filled(Op& op, const Ready& ready) {
   const providers::Post post = send(ready, op);
+  if (post.status == providers::PostStatus::again && op.filled != nullptr) return post;
+  op.filled = nullptr;
   if (post.status == providers::PostStatus::posted) {
-    pending_.emplace(number, &op);
+    pending_.emplace(ready.number, &op);
     ++op.route->relayed;
   } else {
-    sends_.put_back(*buffer);
+    sends_.put_back(*ready.buffer);
   }
   return post;
+}
+
+void Relay::give_up(Op& op) {
+  if (Buffer* buffer = std::exchange(op.filled, nullptr)) sends_.put_back(*buffer);
 }
 
 /// A chunk that is under way from here on, though nothing of it was sent yet.
@@ -118,14 +133,12 @@ void Relay::stage(Op& op, const Ready& ready, const std::byte* from) {
 }
 
 providers::Post Relay::send(const Ready& ready, const Op& op) {
-  const PreparedState& prepared = op.transfer->prepared();
-  const providers::FabricAddress address =
-      op.chunk.proof() ? prepared.path->of(rail_)->targets[op.chunk.remote].address()
-                       : op.route->targets.take_turn().address();
+  Targets& targets = op.transfer->prepared().path->of(rail_)->targets;
+  const RemoteRail& target = op.chunk.proof() ? targets[op.chunk.remote] : targets.take_turn();
   Buffer& buffer = *ready.buffer;
   return endpoint_.send(buffer,
                         {buffer.data, sizeof(RelayHead) + ready.payload, buffer.registration},
-                        address, providers::MessageClass::relay);
+                        target.address(), providers::MessageClass::relay);
 }
 
 /// False if the provider has no room for it.

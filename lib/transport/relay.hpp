@@ -52,6 +52,7 @@ class Relay final : public Transport, private providers::CompletionHandler {
   std::uint64_t chunk_limit(const Route& route) const override;
   std::size_t room(const Route& route) const override;
   providers::Post post(Op& op) override;
+  void give_up(Op& op) override;
   std::size_t progress() override;
   /// Bounce buffers stand between the NIC and the application's memory: chunks end at once, or with
   /// the copy of theirs that is under way.
@@ -107,6 +108,7 @@ class Relay final : public Transport, private providers::CompletionHandler {
 
   void completed(providers::Posted& posted, const providers::Completion& completion) override;
   std::vector<std::uint64_t> pending_on(const Route& route) const;
+  providers::Post post_filled(Op& op, const Ready& ready);
   void stage(Op& op, const Ready& ready, const std::byte* from);
   providers::Post send(const Ready& ready, const Op& op);
   bool send_ready(const Ready& ready);

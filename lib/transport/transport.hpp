@@ -12,6 +12,7 @@ namespace weft::core {
 
 class TransferState;
 class Transport;
+struct Buffer;
 
 /// One chunk on its way. Its first part is what libfabric sees.
 struct Op : providers::Posted {
@@ -19,8 +20,9 @@ struct Op : providers::Posted {
   Route* route = nullptr;
   Transport* transport = nullptr;
   Chunk chunk;
-  bool out = false;    // posted, and not ended
-  bool spare = false;  // in the room that is kept for class latency
+  bool out = false;          // posted, and not ended
+  bool spare = false;        // in the room that is kept for class latency
+  Buffer* filled = nullptr;  // the relay's, with its bytes: the provider had no room for it yet
 };
 
 /// Learns how a chunk ended, exactly once for each that was posted.
@@ -42,6 +44,8 @@ class Transport {
   virtual std::size_t room(const Route& route) const = 0;
   /// Never waits. After `posted` the sink hears of the end; otherwise it does not.
   virtual providers::Post post(Op& op) = 0;
+  /// The provider had no room for the chunk, and it is not posted again.
+  virtual void give_up(Op&) {}
   /// Work of its own besides the endpoint's completions; returns how much was done.
   virtual std::size_t progress() { return 0; }
   /// The peer is dead: end those of its chunks that certainly touch no memory of the application's.

@@ -45,6 +45,7 @@ Post FaultTransport::post_copy(Flight& flight, unsigned copy) {
   ++flight.outstanding;
   const Post post = inner_->post(op);
   if (post.status == PostStatus::posted) return post;
+  inner_->give_up(op);
   --flight.outstanding;
   return post;
 }

@@ -64,6 +64,24 @@ TEST_P(Paths, AreThoseThatReportsTell) {
   for (const auto& share : report.rails) EXPECT_THAT(path.rails, Contains(share.rail));
 }
 
+/// However often the provider has no room for a chunk.
+TEST_P(Paths, TheEngineMakesItsOwnCopiesOnce) {
+  Couple pair = couple(config_for(GetParam()));
+  constexpr std::size_t large = 16 << 20;
+  Board board(pair, large, large);
+  const Pair all[] = {{0, 0, large}};
+  for (const Direction direction : {Direction::write, Direction::read}) {
+    Transfer transfer =
+        must(direction == Direction::write ? pair.a.write(board.local, board.there, all)
+                                           : pair.a.read(board.local, board.there, all));
+    must(transfer.wait(soon()));
+    std::uint64_t counted = 0;
+    for (const auto& each : transfer.report().copied)
+      counted += each.known == Report::Copied::Known::counted ? each.bytes : 0;
+    EXPECT_EQ(counted, GetParam().transport == TransportKind::relay ? large : 0);
+  }
+}
+
 TEST_P(Paths, CanBeToldOfPlacesAlone) {
   Couple pair = couple(config_for(GetParam()));
   Board board(pair, size, size);

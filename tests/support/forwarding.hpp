@@ -19,6 +19,7 @@ class ForwardingTransport : public core::Transport {
   }
   std::size_t room(const core::Route& route) const override { return inner_->room(route); }
   providers::Post post(core::Op& op) override { return inner_->post(op); }
+  void give_up(core::Op& op) override { inner_->give_up(op); }
   std::size_t progress() override { return inner_->progress(); }
   void peer_died(core::Route& route) override { inner_->peer_died(route); }
 

@@ -126,6 +126,41 @@ class Demo(Case):
         report = self.hands_over(*SMALL, "--transport", "relay", "--providers", "tcp")
         self.assertEqual(report["path"], "tcp, relay")
 
+    def explained(self, *arguments):
+        result = weft("demo", "--explain", "--json", *SMALL, *arguments)
+        self.assertEqual(result.returncode, 0, result.stderr + result.stdout)
+        report = json.loads(result.stdout)
+        self.assertNotIn("explained", report["decode"])
+        return report["prefill"]["bytes"], report["prefill"]["explained"]
+
+    def test_explained_over_shm(self):
+        size, explained = self.explained("--providers", "shm")
+        hop, = explained["hops"]
+        self.assertEqual((hop["by"], hop["side"], hop["known"]), ("kernel", "here", "declared"))
+        self.assertEqual((hop["declared"], hop["ledger"]), (size, size))
+        self.assertEqual(explained["copies_in_ledger"], 1)
+        self.assertEqual(explained["differences"], [])
+        self.assertTrue(set(explained["rails_used"]) <= set(explained["rails_declared"]))
+
+    def test_explained_relay(self):
+        size, explained = self.explained("--transport", "relay", "--providers", "tcp")
+        self.assertEqual([(hop["by"], hop["side"], hop["known"]) for hop in explained["hops"][:4]],
+                         [("cpu", "here", "counted"), ("kernel", "here", "declared"),
+                          ("kernel", "at the peer", "declared"), ("cpu", "at the peer", "declared")])
+        self.assertTrue(all(hop["declared"] == hop["ledger"] == size
+                            for hop in explained["hops"][:4]))
+        # What the provider bounces nobody counts.
+        self.assertEqual({hop["known"] for hop in explained["hops"][4:]}, {"unknown"})
+        self.assertTrue(all("below" in each for each in explained["differences"]))
+
+    def test_explained_text(self):
+        result = weft("demo", "--explain", *SMALL, "--providers", "shm")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        for word in ("declared, and carried: write over shm: 1 copy of each byte",
+                     "the peer's host memory", "1.00 declared, 1.00 in the ledger", "queued",
+                     "none: the ledger has each copy that the path declares"):
+            self.assertIn(word, result.stdout)
+
     def test_fp8(self):
         report = self.hands_over("--model", "Llama-3.1-8B", "--tokens", "64", "--dtype", "fp8")
         self.assertEqual(report["bytes"], 8 * 64 * 32 * 2 * 8 * 128)
@@ -413,6 +448,7 @@ class Info(Case):
         self.assertEqual([rail["name"] for rail in report["rails"]], ["tcp:0", "tcp:1", "tcp:2"])
         self.assertTrue(all("proof" in rail["capability"] for rail in report["rails"]))
         self.assertTrue(all(each["reason"] for each in report["candidates"]))
+        self.assertEqual(report["nic_counters"], [], "tcp has no RDMA NIC below it")
 
     def test_provider_by_the_name_that_libfabric_has_for_it(self):
         result = weft("info", "--json", "--providers", "tcp;ofi_rxm")

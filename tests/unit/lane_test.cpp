@@ -31,6 +31,7 @@ class Scripted final : public Transport {
     most_bytes = std::max(most_bytes, bytes);
     return post;
   }
+  void give_up(Op& op) override { given_up.push_back(&op); }
   void end(std::size_t index, bool ok = true) {
     Op& op = *posted[index];
     posted.erase(posted.begin() + static_cast<std::ptrdiff_t>(index));
@@ -50,6 +51,7 @@ class Scripted final : public Transport {
   std::size_t room_left = 1000;
   std::function<Post(const Op&)> answer;
   std::vector<Op*> posted;
+  std::vector<const Op*> given_up;
   std::uint64_t bytes = 0, most_bytes = 0;
   std::size_t attempts = 0, most_operations = 0;
 };
@@ -230,6 +232,7 @@ TEST_F(LaneTest, RefusedChunksAreHeldAndRetriedInOrder) {
   line.one_sided.end_all();
   EXPECT_EQ(transfer->state(), State::done);
   EXPECT_EQ(transfer->report().operations, 12U);
+  EXPECT_TRUE(line.one_sided.given_up.empty());
 }
 
 TEST_F(LaneTest, HeldChunksOfATransferThatEndedAreGivenBack) {
@@ -243,6 +246,7 @@ TEST_F(LaneTest, HeldChunksOfATransferThatEndedAreGivenBack) {
   EXPECT_TRUE(transfer->quiescent());
   EXPECT_EQ(host.quiescent, 1);
   EXPECT_EQ(line.lane.in_flight(), 0U);
+  EXPECT_EQ(line.one_sided.given_up.size(), 4U) << "the transport may keep something for each";
 }
 
 TEST_F(LaneTest, AfterARefusalOtherTransfersStillEnd) {
@@ -455,6 +459,7 @@ TEST_F(LaneTest, ADeadPeersHeldChunksComeBackAtOnce) {
   EXPECT_TRUE(dying->quiescent());
   EXPECT_EQ(line.lane.in_flight(), 0U);
   EXPECT_EQ(line.lane.lost(), 0U);
+  EXPECT_EQ(line.one_sided.given_up.size(), 8U);
   line.lane.pump();
   EXPECT_FALSE(line.lane.has_work());
 }

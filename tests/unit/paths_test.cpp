@@ -3,9 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
-#include <set>
 #include <sstream>
 
 #include "capability_record.hpp"
@@ -202,10 +202,14 @@ std::vector<std::string> rows(const Provider& provider) {
 
 TEST(Paths, AreThoseOfReadmesTable) {
   std::ifstream readme(WEFT_README);
-  std::set<std::string> lines;
-  for (std::string line; std::getline(readme, line);) lines.insert(line);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(readme, line);) lines.push_back(line);
+  // What follows tells how it was checked.
   for (const Provider& provider : all_providers())
-    for (const std::string& row : rows(provider)) EXPECT_TRUE(lines.contains(row)) << row;
+    for (const std::string& row : rows(provider))
+      EXPECT_TRUE(std::any_of(lines.begin(), lines.end(), [&](const std::string& line) {
+        return line.starts_with(row);
+      })) << row;
 }
 
 /// Where bytes stop, and who brings them on.

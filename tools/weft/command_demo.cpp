@@ -175,6 +175,7 @@ Result<void> Demo::start_prefill(const std::string& address) {
   for (const auto& more :
        {common_arguments(options_), arguments(options_.cache.layout), arguments(options_.work)})
     words.insert(words.end(), more.begin(), more.end());
+  if (options_.explain) words.emplace_back("--explain");
   auto child = Child::start("prefill", words, Descriptor());
   if (!child) return fail(std::move(child.error()));
   prefill_.emplace(Side{std::move(*child)});

@@ -6,6 +6,7 @@
 
 #include "commands.hpp"
 #include "console.hpp"
+#include "nic_counters_json.hpp"
 #include "units.hpp"
 
 namespace weft::tool {
@@ -105,7 +106,7 @@ std::string libfabric_version(const Info& info) {
   return "not in use";
 }
 
-nlohmann::ordered_json to_json(const Info& info) {
+nlohmann::ordered_json to_json(const Info& info, const std::vector<NicCounters>& nics) {
   nlohmann::ordered_json candidates = json::array();
   for (const Candidate& each : info.candidates)
     candidates.push_back({{"provider", each.provider},
@@ -129,7 +130,8 @@ nlohmann::ordered_json to_json(const Info& info) {
           {"candidates", std::move(candidates)},
           {"fallback", info.fallback},
           {"settings", std::move(settings)},
-          {"rails", std::move(rails)}};
+          {"rails", std::move(rails)},
+          {"nic_counters", tool::to_json(nics)}};
 }
 
 std::string text(const Setting& setting) {
@@ -139,7 +141,16 @@ std::string text(const Setting& setting) {
                      place);
 }
 
-std::string text(const Info& info) {
+/// What one NIC has counted, a line each.
+std::string text(const nlohmann::ordered_json& nic) {
+  std::string out =
+      fmt::format("\nNIC {}, bytes of all processes\n", nic["nic"].get<std::string>());
+  for (const auto& [name, count] : nic.items())
+    if (count.is_number()) out += fmt::format("  {:<22} {}\n", name, grouped(count));
+  return out;
+}
+
+std::string text(const Info& info, const std::vector<NicCounters>& nics) {
   std::string out =
       fmt::format("Weft {}, libfabric {}\n\nLooked at\n", WEFT_VERSION, libfabric_version(info));
   for (const Candidate& each : info.candidates)
@@ -155,6 +166,7 @@ std::string text(const Info& info) {
       out += fmt::format("  {:<20} {}\n", name,
                          value.is_string() ? value.get<std::string>() : value.dump());
   }
+  for (const auto& nic : tool::to_json(nics)) out += text(nic);
   return out;
 }
 
@@ -164,7 +176,7 @@ int without_rails(const InfoOptions& options, const Config& config, const Error&
     if (const auto found = discover(config)) {
       Info info;
       info.candidates = *found;
-      print(text(info));
+      print(text(info, {}));
     }
   return end_with("info", options.console, error);
 }
@@ -176,7 +188,8 @@ int run_info(const InfoOptions& options) {
   auto engine = Engine::open(config);
   if (!engine) return without_rails(options, config, engine.error());
   const Info info = engine->info();
-  print(options.console.json ? to_json(info).dump(2) + "\n" : text(info));
+  const std::vector<NicCounters> nics = engine->nic_counters();
+  print(options.console.json ? to_json(info, nics).dump(2) + "\n" : text(info, nics));
   return exit_success;
 }
 

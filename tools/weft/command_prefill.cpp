@@ -1,6 +1,7 @@
 // weft prefill: fills requests' blocks in its own cache and writes them into decode's.
 #include <fmt/format.h>
 
+#include <mutex>
 #include <optional>
 
 #include "commands.hpp"
@@ -31,6 +32,9 @@ class Prefill {
         bar_(request_bytes_ * options.work.requests, options.console.progress) {}
 
   Result<void> hand_over(std::uint64_t number);
+  /// What was declared before the first transfer, beside what became of all; `nics`: what these had
+  /// counted then. Fails as explaining did.
+  Result<Comparison> compare(const std::vector<NicCounters>& nics) const;
   std::uint64_t bytes() const noexcept { return request_bytes_ * options_.work.requests; }
   std::uint32_t groups() const noexcept { return static_cast<std::uint32_t>(layers_.size()); }
   const Measurement& measurement() const noexcept { return measurement_; }
@@ -39,6 +43,7 @@ class Prefill {
   Result<void> check(const Granted& granted) const;
   Result<void> move(const BlockTable& blocks, const Granted& granted);
   Result<Prepared> prepare(const BlockTable& blocks, const Granted& granted, std::size_t group);
+  void explain(const Remote& remote);
   Result<void> await_acknowledgement(Expectation& expected, std::uint64_t number);
 
   Exchange& exchange_;
@@ -50,6 +55,8 @@ class Prefill {
   const Expected what_;
   const std::uint64_t request_bytes_;
   Measurement measurement_;
+  std::once_flag explained_;
+  std::optional<Result<Path>> path_;
   ProgressBar bar_;
 };
 
@@ -92,6 +99,7 @@ Result<Prepared> Prefill::prepare(const BlockTable& blocks, const Granted& grant
   auto remote =
       exchange_.engine().lookup(exchange_.peer(), granted.grants[group], exchange_.deadline());
   if (!remote) return fail(std::move(remote.error()));
+  if (options_.explain) std::call_once(explained_, [&] { explain(*remote); });
   auto plan = kv::plan(own_.cache(), theirs_,
                        blocks_of(blocks, granted.blocks, options_.work.tokens), layers_[group]);
   if (!plan) return fail(std::move(plan.error()));
@@ -101,6 +109,22 @@ Result<Prepared> Prefill::prepare(const BlockTable& blocks, const Granted& grant
     pairs.push_back({copy.src_offset, copy.dst_offset, copy.length});
   measurement_.pieces(plan->pieces);
   return exchange_.engine().prepare(own_.segment(), *remote, Direction::write, pairs);
+}
+
+/// The first transfer's path. The others go between the same two caches.
+void Prefill::explain(const Remote& remote) {
+  TransferOptions how;
+  how.transport = options_.fabric.transport;
+  path_ = exchange_.engine().explain(own_.segment(), remote, Direction::write, how);
+}
+
+Result<Comparison> Prefill::compare(const std::vector<NicCounters>& nics) const {
+  if (!*path_) return fail(path_->error());
+  std::vector<NicCounters> grown;
+  for (const NicCounters& now : exchange_.engine().nic_counters())
+    for (const NicCounters& then : nics)
+      if (then.nic == now.nic) grown.push_back(growth(then, now));
+  return tool::compare(**path_, measurement_.ledger(), grown);
 }
 
 /// One layer group after the other, as the engine gives transfers that run at the same time equal
@@ -187,6 +211,7 @@ Result<RunReport> prefill(const PrefillOptions& options, Engine& engine) {
   auto own = PagedCache::create(engine, shape, options.cache.seed);
   if (!own) return fail(std::move(own.error()));
 
+  const std::vector<NicCounters> nics = engine.nic_counters();
   const auto started = Clock::now();
   Prefill run(exchange, options, shape, std::move(*own), std::move(*theirs));
   auto done = in_parallel(
@@ -205,6 +230,11 @@ Result<RunReport> prefill(const PrefillOptions& options, Engine& engine) {
   report.total_seconds = std::chrono::duration<double>(Clock::now() - started).count();
   report.movement.route = peer->route_reason();
   run.measurement().into(report);
+  if (options.explain) {
+    auto comparison = run.compare(nics);
+    if (!comparison) return fail(std::move(comparison.error()));
+    report.comparison = std::move(*comparison);
+  }
   if (auto compared = compare(exchange, report); !compared)
     return fail(std::move(compared.error()));
   return report;

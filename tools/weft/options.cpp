@@ -246,6 +246,14 @@ void add_work(CLI::App& command, WorkOptions& options) {
       ->group(group);
 }
 
+void add_explain(CLI::App& command, bool& explain) {
+  command
+      .add_flag("--explain", explain,
+                "Also show the path that was declared before the first transfer beside what the "
+                "transfers' ledgers say, and where the two differ")
+      ->group("Output");
+}
+
 void add_timeout(CLI::App& command, double& timeout) {
   command.add_option("--timeout", timeout, "Longest wait for any one step, in seconds")
       ->type_name("SECONDS")
@@ -385,6 +393,7 @@ void add_options(CLI::App& command, PrefillOptions& options) {
   add_work(command, options.work);
   add_timeout(command, options.timeout);
   add_fabric(command, options.fabric);
+  add_explain(command, options.explain);
   add_console(command, options.console, true);
 }
 
@@ -402,6 +411,7 @@ void add_options(CLI::App& command, DemoOptions& options) {
   add_work(command, options.work);
   add_timeout(command, options.timeout);
   add_fabric(command, options.fabric);
+  add_explain(command, options.explain);
   add_console(command, options.console, true);
 }
 

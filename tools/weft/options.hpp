@@ -98,6 +98,7 @@ struct PrefillOptions {
   CacheOptions cache;
   WorkOptions work;
   std::string peer;
+  bool explain = false;
   double timeout = 60;
 };
 
@@ -112,6 +113,7 @@ struct DemoOptions {
 
   kv::LayoutOptions decode_layout() const;
   WorkOptions work;
+  bool explain = false;
   double timeout = 60;
 };
 

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "comparison_json.hpp"
+#include "comparison_text.hpp"
 #include "names.hpp"
 #include "units.hpp"
 
@@ -18,15 +20,6 @@ double per_second(std::uint64_t bytes, double seconds) {
 
 double ratio(std::uint64_t a, std::uint64_t b) {
   return b > 0 ? static_cast<double>(a) / static_cast<double>(b) : 0;
-}
-
-Json spread_to_json(const Spread& spread) {
-  return {{"min", spread.min}, {"median", spread.median}, {"max", spread.max}};
-}
-
-Spread spread_from_json(const Json& json) {
-  return {json.at("min").get<double>(), json.at("median").get<double>(),
-          json.at("max").get<double>()};
 }
 
 /// The provider that carried the bytes: "shm" of "shm:0".
@@ -44,11 +37,6 @@ std::string rail_shares(const Movement& movement, std::uint64_t bytes) {
   for (const auto& share : movement.rails)
     shares.push_back(fmt::format("{} {:.0f} %", share.rail, 100 * ratio(share.bytes, bytes)));
   return fmt::format("{}", fmt::join(shares, ", "));
-}
-
-std::string spread_text(const Spread& spread) {
-  return fmt::format("{} / {} / {}", duration(spread.min), duration(spread.median),
-                     duration(spread.max));
 }
 
 RunReport read_report(const Json& json) {
@@ -75,19 +63,11 @@ RunReport read_report(const Json& json) {
   report.bytes_checked = json.at("bytes_checked").get<std::uint64_t>();
   report.bytes_wrong = json.at("bytes_wrong").get<std::uint64_t>();
   report.problem = json.at("problem").get<std::string>();
+  if (json.contains("explained")) report.comparison = comparison_from_json(json["explained"]);
   return report;
 }
 
 }  // namespace
-
-Spread spread_of(std::vector<double> values) {
-  if (values.empty()) return {};
-  std::sort(values.begin(), values.end());
-  const std::size_t middle = values.size() / 2;
-  const double median =
-      values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
-  return {values.front(), median, values.back()};
-}
 
 Json to_json(const RunReport& report) {
   const Movement& movement = report.movement;
@@ -97,30 +77,32 @@ Json to_json(const RunReport& report) {
                      {"operations", share.operations},
                      {"bytes", share.bytes},
                      {"share", ratio(share.bytes, report.bytes)}});
-  return {{"command", report.command},
-          {"ok", report.problem.empty()},
-          {"model", report.model},
-          {"dtype", report.dtype},
-          {"tokens", report.tokens},
-          {"requests", report.requests},
-          {"layer_groups", report.layer_groups},
-          {"bytes", report.bytes},
-          {"seconds_to_first_layers", spread_to_json(report.first_group)},
-          {"seconds_per_request", spread_to_json(report.request)},
-          {"seconds_moving", report.moving_seconds},
-          {"seconds_total", report.total_seconds},
-          {"gigabytes_per_second_moving", per_second(report.bytes, report.moving_seconds)},
-          {"gigabytes_per_second_total", per_second(report.bytes, report.total_seconds)},
-          {"pieces", movement.pieces},
-          {"operations", movement.operations},
-          {"coalescing_ratio", ratio(movement.pieces, movement.operations)},
-          {"path", path_of(movement)},
-          {"transport", movement.transport},
-          {"route", movement.route},
-          {"rails", std::move(rails)},
-          {"bytes_checked", report.bytes_checked},
-          {"bytes_wrong", report.bytes_wrong},
-          {"problem", report.problem}};
+  Json json = {{"command", report.command},
+               {"ok", report.problem.empty()},
+               {"model", report.model},
+               {"dtype", report.dtype},
+               {"tokens", report.tokens},
+               {"requests", report.requests},
+               {"layer_groups", report.layer_groups},
+               {"bytes", report.bytes},
+               {"seconds_to_first_layers", to_json(report.first_group)},
+               {"seconds_per_request", to_json(report.request)},
+               {"seconds_moving", report.moving_seconds},
+               {"seconds_total", report.total_seconds},
+               {"gigabytes_per_second_moving", per_second(report.bytes, report.moving_seconds)},
+               {"gigabytes_per_second_total", per_second(report.bytes, report.total_seconds)},
+               {"pieces", movement.pieces},
+               {"operations", movement.operations},
+               {"coalescing_ratio", ratio(movement.pieces, movement.operations)},
+               {"path", path_of(movement)},
+               {"transport", movement.transport},
+               {"route", movement.route},
+               {"rails", std::move(rails)},
+               {"bytes_checked", report.bytes_checked},
+               {"bytes_wrong", report.bytes_wrong},
+               {"problem", report.problem}};
+  if (report.comparison) json["explained"] = to_json(*report.comparison);
+  return json;
 }
 
 template <>
@@ -162,6 +144,7 @@ std::string table(const RunReport& report) {
   else
     row("WRONG", fmt::format("{} of {} bytes; first: {}", grouped(report.bytes_wrong),
                              grouped(report.bytes_checked), report.problem));
+  if (report.comparison) out += "\n" + table(*report.comparison);
   return out;
 }
 
@@ -174,6 +157,7 @@ void Measurement::request(Clock::time_point start, Clock::time_point first, Cloc
 
 void Measurement::transfer(const weft::Report& report) {
   const std::lock_guard lock(mutex_);
+  ledger_.add(report);
   movement_.operations += report.operations;
   movement_.transport = name_of(transport_names, report.transport);
   for (const auto& share : report.rails) {
@@ -230,6 +214,11 @@ void Measurement::into(RunReport& report) const {
   report.bytes_checked = findings_.bytes_checked;
   report.bytes_wrong = findings_.bytes_wrong;
   report.problem = findings_.first;
+}
+
+Ledger Measurement::ledger() const {
+  const std::lock_guard lock(mutex_);
+  return ledger_;
 }
 
 }  // namespace weft::tool

@@ -3,20 +3,18 @@
 
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 #include <weft/deadline.hpp>
 #include <weft/transfer.hpp>
 
+#include "comparison.hpp"
+#include "ledger.hpp"
 #include "protocol.hpp"
+#include "spread.hpp"
 
 namespace weft::tool {
-
-/// In seconds.
-struct Spread {
-  double min = 0, median = 0, max = 0;
-};
-Spread spread_of(std::vector<double> values);
 
 /// How the bytes went; known to prefill, which posts the operations, and told to decode.
 struct Movement {
@@ -38,7 +36,8 @@ struct RunReport {
   Movement movement;
   std::uint64_t bytes_checked = 0;
   std::uint64_t bytes_wrong = 0;
-  std::string problem;  ///< The first wrong byte; empty if all is right.
+  std::string problem;                   ///< The first wrong byte; empty if all is right.
+  std::optional<Comparison> comparison;  ///< Prefill's, if it was asked to explain.
 };
 
 Json to_json(const RunReport& report);
@@ -60,6 +59,8 @@ class Measurement {
 
   /// Puts what was collected into a report.
   void into(RunReport& report) const;
+  /// Of all transfers.
+  Ledger ledger() const;
 
  private:
   struct Interval {
@@ -71,6 +72,7 @@ class Measurement {
   std::vector<double> first_, whole_;
   std::vector<Interval> intervals_;
   Movement movement_;
+  Ledger ledger_;
   Findings findings_;
 };
 

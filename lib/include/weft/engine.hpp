@@ -16,6 +16,7 @@
 #include <weft/export.hpp>
 #include <weft/memory.hpp>
 #include <weft/message.hpp>
+#include <weft/nic_counters.hpp>
 #include <weft/path.hpp>
 #include <weft/policy.hpp>
 #include <weft/topology.hpp>
@@ -288,6 +289,10 @@ class WEFT_API Engine {
   /// What peers pass to connect(); empty if the engine does not listen.
   const std::string& address() const noexcept;
   Info info() const;
+  /// What the RDMA NICs below the rails have counted: one for each, in the order of their first
+  /// rails; empty if there are none, or a container hides them. Reads files, for which a driver may
+  /// ask its device: not for callbacks.
+  std::vector<NicCounters> nic_counters() const;
 
   /// @name Peers
   /// @{

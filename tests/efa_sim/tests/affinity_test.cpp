@@ -3,7 +3,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+#include <utility>
+
 #include "carriers.hpp"
+#include "forwarding.hpp"
 
 namespace weft::test {
 namespace {
@@ -54,6 +64,66 @@ TEST(Affinity, AGpusSegmentUsesItsOwnNicAndNoOther) {
               ElementsAre(Pair("rdmap160s27", 2 * size)));
 }
 
+TEST(Affinity, TheRelayGoesToTheNicsThatServeTheOtherSide) {
+  Config relayed = config();
+  relayed.transport = TransportKind::relay;
+  Couple pair = couple(relayed);
+  const Memory own = Memory::own(size);
+  for (const char* theirs : {gpu_of_node_0, gpu_of_node_1})
+    EXPECT_THAT(moved(pair, own.near_gpu(gpu_of_node_0), own.near_gpu(theirs)),
+                ElementsAre(Pair("rdmap16s27", 2 * size)));
+}
+
+/// Sends what is to be relayed to another of the peer's NICs than it should.
+class Astray final : public ForwardingEndpoint {
+ public:
+  using ForwardingEndpoint::ForwardingEndpoint;
+  static inline std::atomic<bool> on{false};
+
+  Result<providers::FabricAddress> insert(Bytes address) override {
+    return ForwardingEndpoint::insert(address).map([this](providers::FabricAddress known) {
+      known_.insert(known);
+      return known;
+    });
+  }
+  providers::Post send(providers::Posted& posted, const providers::Local& local,
+                       providers::FabricAddress peer, providers::MessageClass type) override {
+    const auto other = std::find_if(known_.begin(), known_.end(),
+                                    [&](providers::FabricAddress each) { return each != peer; });
+    const bool strays = on && type == providers::MessageClass::relay && other != known_.end();
+    return ForwardingEndpoint::send(posted, local, strays ? *other : peer, type);
+  }
+
+ private:
+  std::set<providers::FabricAddress> known_;
+};
+
+Engine open_astray(const Config& config) {
+  auto before = std::exchange(core::endpoint_decorator(),
+                              [](auto real) { return std::make_unique<Astray>(std::move(real)); });
+  auto engine = Engine::open(config);
+  core::endpoint_decorator() = std::move(before);
+  return must(std::move(engine));
+}
+
+TEST(Affinity, WhatIsRelayedToANicThatDoesNotServeTheMemoryIsRefused) {
+  Config hostile = config(1);
+  hostile.transport = TransportKind::relay;
+  Engine a = open_astray(hostile), b = must(Engine::open(config()));
+  auto [to_b, to_a] = acquaint(a, b);
+  Couple pair{std::move(a), std::move(b), std::move(to_b), std::move(to_a)};
+  Board board(pair, Memory::own(size), Memory::own(size).near_gpu(gpu_of_node_0));
+  const weft::Pair all[] = {{0, 0, size}};
+  Astray::on = true;
+  EXPECT_TRUE(fails_with(must(pair.a.write(board.local, board.there, all)).wait(soon()),
+                         Code::permission_denied));
+  EXPECT_TRUE(fails_with(must(pair.a.read(board.local, board.there, all)).wait(soon()),
+                         Code::permission_denied));
+  board.expect_untouched();
+  Astray::on = false;
+  board.expect_moved(Direction::write, all);
+}
+
 TEST(Affinity, HostMemoryUsesTheNicsOfItsNode) {
   Couple pair = couple(config());
   Blob touched(size, std::byte{1});
@@ -82,6 +152,31 @@ TEST(Affinity, OneNicTalksToAllThatServeTheOtherSide) {
   Couple pair = couple(config(1), config(4));
   const auto bytes = moved(pair, Memory::own(size), Memory::own(size));
   EXPECT_EQ(bytes.size(), 1U);
+}
+
+/// In the kernel's place, whose files the software device does not write.
+void put_counter(const std::string& nic, const std::string& name, const std::string& text) {
+  namespace fs = std::filesystem;
+  const fs::path folder =
+      fs::path(std::getenv("SYSFS_PATH")) / "class/infiniband" / nic / "ports/1/hw_counters";
+  fs::create_directories(folder);
+  std::ofstream(folder / name) << text << '\n';
+}
+
+TEST(Affinity, EachNicTellsWhatItHasCountedOnce) {
+  put_counter("rdmap16s27", "rdma_write_bytes", "17");
+  put_counter("rdmap32s27", "tx_bytes", "18");
+  Config two_rails = config(2);
+  two_rails.rails = 2;
+  const Engine engine = must(Engine::open(two_rails));
+  std::map<std::string, NicCounters> nics;
+  for (const NicCounters& each : engine.nic_counters())
+    EXPECT_TRUE(nics.emplace(each.nic, each).second);
+  ASSERT_EQ(nics.size(), 2U);
+  EXPECT_EQ(nics["rdmap16s27"].written, 17U);
+  EXPECT_FALSE(nics["rdmap16s27"].sent);
+  EXPECT_EQ(nics["rdmap32s27"].sent, 18U);
+  for (const auto& [name, each] : nics) EXPECT_EQ(each.rails.size(), 2U) << name;
 }
 
 TEST(Affinity, AnUnknownGpuIsAnError) {
