@@ -148,17 +148,18 @@ void add_rails(const std::vector<MetricsReading::Rail>& rails, MetricFamilies& f
                 static_cast<std::uint64_t>(value(rail)));
   };
   using Rail = MetricsReading::Rail;
-  add("weft_rail_operations_total", "Operations completed.", MetricType::Counter,
+  add("weft_rail_operations_total", "Operations that the rail has completed.", MetricType::Counter,
       [](const Rail& rail) { return rail.operations; });
-  add("weft_rail_bytes_total", "Bytes of them.", MetricType::Counter,
+  add("weft_rail_bytes_total", "Bytes of these operations.", MetricType::Counter,
       [](const Rail& rail) { return rail.bytes; });
   add("weft_rail_lost_operations_total", "Operations whose peer died and that never came back.",
       MetricType::Counter, [](const Rail& rail) { return rail.lost; });
-  add("weft_rail_reopenings_total", "How often it was closed and opened again.",
+  add("weft_rail_reopenings_total", "How often the rail was closed and opened again.",
       MetricType::Counter, [](const Rail& rail) { return rail.reopenings; });
-  add("weft_rail_in_flight", "Operations in flight.", MetricType::Gauge,
+  add("weft_rail_in_flight", "Operations in flight on the rail.", MetricType::Gauge,
       [](const Rail& rail) { return rail.in_flight; });
-  add("weft_rail_away", "1 while it carries nothing: it is being opened again, or could not be.",
+  add("weft_rail_away",
+      "1 while the rail carries nothing: it is being opened again, or could not be.",
       MetricType::Gauge, [](const Rail& rail) { return rail.away; });
 }
 
