@@ -38,6 +38,7 @@ weft_config to_c(const Config& config) {
   c.register_everywhere = config.register_everywhere;
   c.place_threads = config.place_threads;
   c.tls_check_host = config.tls_check_host;
+  c.metrics_off = !config.metrics;
   return c;
 }
 
@@ -117,6 +118,8 @@ Result<Config> from_c(const weft_config& c) {
   config.tls_key = or_default(c.tls_key, config.tls_key);
   config.tls_authorities = or_default(c.tls_authorities, config.tls_authorities);
   config.tls_check_host = c.tls_check_host;
+  config.metrics = !c.metrics_off;
+  config.metrics_listen = or_default(c.metrics_listen, config.metrics_listen);
   return config;
 }
 
