@@ -87,6 +87,7 @@ struct DecodeOptions {
   std::string listen = "127.0.0.1:0";
   std::string advertise;
   bool allow_unauthenticated_network = false;
+  std::string metrics;  ///< Where to listen; empty: nowhere.
   std::optional<std::uint64_t> requests;
   double timeout = 60;
   int ready_fd = -1;
@@ -98,6 +99,7 @@ struct PrefillOptions {
   CacheOptions cache;
   WorkOptions work;
   std::string peer;
+  std::string metrics;  ///< As decode's.
   double timeout = 60;
 };
 
