@@ -19,8 +19,6 @@ using prometheus::MetricFamily;
 using prometheus::MetricType;
 using Labels = std::vector<ClientMetric::Label>;
 
-constexpr std::array<const char*, 3> known_labels = {"counted", "declared", "unknown"};
-
 constexpr double nanoseconds_per_second = 1e9;
 
 /// The inverse of index_of().
@@ -127,17 +125,25 @@ void add_shapes(const TransferTotals& totals, MetricFamilies& families) {
 
 void add_copies(const std::vector<Report::Copied>& copied, MetricFamilies& families) {
   MetricFamily copies{"weft_copied_bytes_total",
-                      "Bytes copied from memory to memory for this engine's transfers; unknown: "
-                      "bytes of which small pieces may have been copied.",
+                      "Bytes copied from memory to memory for this engine's transfers.",
                       MetricType::Counter,
                       {}};
-  for (const Report::Copied& each : copied)
-    add_value(copies,
-              {{"by", std::string(to_string(each.by))},
-               {"known", known_labels[static_cast<std::size_t>(each.known)]},
-               {"side", each.at_peer ? "remote" : "local"}},
-              each.bytes);
+  MetricFamily maybe{"weft_maybe_copied_bytes_total",
+                     "Bytes carried on paths where small pieces are copied once more, and nobody "
+                     "tells which.",
+                     MetricType::Counter,
+                     {}};
+  for (const Report::Copied& each : copied) {
+    const bool known = each.known != Report::Copied::Known::unknown;
+    Labels labels{{"by", std::string(to_string(each.by))},
+                  {"side", each.at_peer ? "remote" : "local"}};
+    if (known)
+      labels.push_back(
+          {"known", each.known == Report::Copied::Known::counted ? "counted" : "declared"});
+    add_value(known ? copies : maybe, std::move(labels), each.bytes);
+  }
   families.push_back(std::move(copies));
+  families.push_back(std::move(maybe));
 }
 
 void add_rails(const std::vector<MetricsReading::Rail>& rails, MetricFamilies& families) {

@@ -1,12 +1,15 @@
 #include "metrics/local_listener.hpp"
 
 #include <fmt/format.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
 
+#include "base/descriptor.hpp"
 #include "control/sockets.hpp"
 
 namespace weft::core {
@@ -21,11 +24,10 @@ constexpr std::chrono::seconds resolving_time{5};
 bool is_left_behind(const std::string& file) {
   struct stat status {};
   if (::lstat(file.c_str(), &status) != 0 || !S_ISSOCK(status.st_mode)) return false;
-  asio::io_context context;
-  asio::local::stream_protocol::socket socket(context);
-  std::error_code error;
-  socket.connect(UnixEndpoint(file), error);
-  return error == asio::error::connection_refused;
+  const Descriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const UnixEndpoint there(file);
+  return ::connect(socket.get(), there.data(), static_cast<socklen_t>(there.size())) != 0 &&
+         errno == ECONNREFUSED;
 }
 
 }  // namespace
@@ -45,10 +47,13 @@ LocalListener::~LocalListener() {
   if (!file_.empty()) ::unlink(file_.c_str());
 }
 
-std::error_code LocalListener::listen_on(const Protocol::endpoint& endpoint) {
+/// `file`: of a Unix socket, for this user alone from before anybody can connect.
+std::error_code LocalListener::listen_on(const Protocol::endpoint& endpoint, const char* file) {
   std::error_code error = open_socket(acceptor_, endpoint.protocol());
   if (!error) acceptor_.set_option(asio::socket_base::reuse_address(true), error);
   if (!error) acceptor_.bind(endpoint, error);
+  if (!error && file != nullptr && ::chmod(file, S_IRUSR | S_IWUSR) != 0)
+    error = {errno, std::system_category()};
   if (!error) acceptor_.listen(asio::socket_base::max_listen_connections, error);
   if (!error) acceptor_.non_blocking(true, error);
   if (!error) return {};
@@ -82,10 +87,10 @@ Result<void> LocalListener::open_unix(const std::string& file) {
     return fail(Code::invalid_argument,
                 fmt::format("'{}' is no path for a Unix socket: it must have from 1 to {} bytes",
                             file, sizeof(sockaddr_un::sun_path) - 1));
-  auto error = listen_on(UnixEndpoint(file));
+  auto error = listen_on(UnixEndpoint(file), file.c_str());
   if (error == asio::error::address_in_use && is_left_behind(file)) {
     ::unlink(file.c_str());
-    error = listen_on(UnixEndpoint(file));
+    error = listen_on(UnixEndpoint(file), file.c_str());
   }
   if (error == asio::error::address_in_use)
     return fail(Code::unavailable,

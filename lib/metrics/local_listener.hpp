@@ -30,7 +30,7 @@ class LocalListener {
   explicit LocalListener(asio::io_context& context) : acceptor_(context) {}
   Result<void> open_tcp(std::string_view address, bool anywhere);
   Result<void> open_unix(const std::string& file);
-  std::error_code listen_on(const Protocol::endpoint& endpoint);
+  std::error_code listen_on(const Protocol::endpoint& endpoint, const char* file = nullptr);
 
   Acceptor acceptor_;
   std::string address_;

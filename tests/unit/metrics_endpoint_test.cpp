@@ -214,6 +214,8 @@ TEST(MetricsEndpoint, ListensOnAUnixSocketAndRemovesIt) {
   const std::string file = folder.at("weft.sock");
   auto endpoint = open_endpoint({}, some_pages(), "unix:" + file);
   EXPECT_EQ(endpoint->address(), "unix:" + file);
+  EXPECT_EQ(std::filesystem::status(file).permissions(),
+            std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
   EXPECT_EQ(body_of(http_get(endpoint->address(), "/metrics")), "weft_answers 42\n");
   EXPECT_EQ(refusal_of("unix:" + file).code(), Code::unavailable);
   EXPECT_EQ(body_of(http_get(endpoint->address(), "/metrics")), "weft_answers 42\n");

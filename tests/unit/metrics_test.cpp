@@ -46,7 +46,8 @@ MetricsReading full_reading() {
   reading.peers_up = 5;
   reading.transfers.add(ended(State::done));
   reading.transfers.add(ended(State::failed, Direction::read, Priority::latency));
-  reading.copied = {{Report::Copied::Known::declared, Mover::kernel, true, 15000}};
+  reading.copied = {{Report::Copied::Known::declared, Mover::kernel, true, 15000},
+                    {Report::Copied::Known::unknown, Mover::cpu, false, 14000}};
   reading.rails = {{"tcp:0", "net", "lo", 11, 12, 13, 14, 15, true}};
   return reading;
 }
@@ -174,7 +175,8 @@ TEST(PrometheusText, SaysWhatWasCounted) {
   EXPECT_EQ(value(R"(weft_transfer_size_bytes_bucket{direction="write",le="16384"})"), 0);
   EXPECT_EQ(value(R"(weft_transfer_size_bytes_bucket{direction="write",le="65536"})"), 1);
   EXPECT_EQ(value(R"(weft_transfer_size_bytes_bucket{direction="write",le="+Inf"})"), 1);
-  EXPECT_EQ(value(R"(weft_copied_bytes_total{by="kernel",known="declared",side="remote"})"), 15000);
+  EXPECT_EQ(value(R"(weft_copied_bytes_total{by="kernel",side="remote",known="declared"})"), 15000);
+  EXPECT_EQ(value(R"(weft_maybe_copied_bytes_total{by="cpu",side="local"})"), 14000);
   EXPECT_EQ(value(R"(weft_rail_in_flight{rail="tcp:0",provider="net",domain="lo"})"), 15);
   EXPECT_EQ(value("weft_peers_up"), 5);
 }

@@ -182,7 +182,7 @@ struct Config {
   bool metrics = true;
   /// Where the metrics can also be read over HTTP, without authentication and encryption:
   /// "127.0.0.1:9400" (port 0 lets the system choose: Engine::metrics_address tells), or a Unix
-  /// socket that the processes of this user may connect to, "unix:/run/user/1000/weft.sock". There
+  /// socket that the processes of this user alone can connect to, "unix:/run/weft.sock". There
   /// are /metrics in Prometheus's text format and /snapshot in JSON. Beyond loopback only with
   /// allow_unauthenticated_network. Empty: nowhere.
   std::string metrics_listen = {};
