@@ -3,7 +3,9 @@
 #include <time.h>
 
 #include <CLI/CLI.hpp>
+#include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine_loop.hpp"
@@ -15,30 +17,50 @@ namespace {
 using weft::Result;
 using weft::perf::EngineConfig;
 using weft::perf::Initiator;
-using weft::perf::median_interval_of;
 using weft::perf::NullLane;
+using weft::perf::spread_of;
 
 struct Options {
   std::vector<std::string> providers{"tcp", "shm"};
   std::vector<std::size_t> sizes{4 << 10, 64 << 10, 1 << 20};
   std::vector<unsigned> windows{1, 16};
-  unsigned rounds = 200;
+  unsigned lives = 12, rounds = 20;
   std::chrono::milliseconds::rep ms = 20;
 };
 
 /// Figures of both, by round.
 struct Pairs {
-  std::vector<double> with, without, ratios;
+  std::vector<double> with, without;
 
   void add(double on, double off) {
     with.push_back(on);
     without.push_back(off);
-    ratios.push_back(on / off);
   }
-  std::string row() const {
-    const auto ratio = median_interval_of(ratios);
-    return fmt::format("{:>9.3f} {:>9.3f}  {:.3f} ({:.3f}-{:.3f})", median_interval_of(with).median,
-                       median_interval_of(without).median, ratio.median, ratio.low, ratio.high);
+  /// The median of the rounds' ratios.
+  double ratio() const {
+    std::vector<double> ratios;
+    for (std::size_t i = 0; i < with.size(); ++i) ratios.push_back(with[i] / without[i]);
+    return spread_of(ratios).median;
+  }
+};
+
+/// What was measured with some engines, and again with others: some are faster than others for as
+/// long as they live.
+struct Comparison {
+  std::vector<double> with, without, ratios;
+
+  void add(const Pairs& pairs) {
+    with.push_back(spread_of(pairs.with).median);
+    without.push_back(spread_of(pairs.without).median);
+    ratios.push_back(pairs.ratio());
+  }
+  void print(std::string_view provider, std::size_t size, unsigned window,
+             std::string_view unit) const {
+    const auto ratio = spread_of(ratios);
+    fmt::print("{:<6} {:>9} {:>3}  {:>9.3f} {:>9.3f}  {:.3f} ({:.3f}-{:.3f})  {}\n", provider, size,
+               window, spread_of(with).median, spread_of(without).median, ratio.median, ratio.least,
+               ratio.greatest, unit);
+    std::fflush(stdout);
   }
 };
 
@@ -64,26 +86,25 @@ double null_rate(NullLane& lane, const std::shared_ptr<const weft::core::Prepare
 
 void compare_over_nothing(const Options& options) {
   constexpr std::uint64_t block = 4096;
-  weft::core::Ledger ledger(1);
-  NullLane with(&ledger), without;
   const weft::Pair piece{0, 0, block};
   const weft::core::PieceList pieces{std::span(&piece, 1)};
-  const auto counted = with.prepare(pieces, block), uncounted = without.prepare(pieces, block);
   const std::chrono::milliseconds time(options.ms);
-  Pairs pairs;
-  for (unsigned round = 0; round < options.rounds; ++round) {
-    // Who goes first changes from round to round.
-    double off = round % 2 == 0 ? 0 : null_rate(without, uncounted, time);
-    const double on = null_rate(with, counted, time);
-    if (round % 2 == 0) off = null_rate(without, uncounted, time);
-    pairs.add(on, off);
+  Comparison comparison;
+  for (unsigned life = 0; life < options.lives; ++life) {
+    weft::core::Ledger ledger(1);
+    NullLane with(&ledger), without;
+    const auto counted = with.prepare(pieces, block), uncounted = without.prepare(pieces, block);
+    Pairs pairs;
+    for (unsigned round = 0; round < options.rounds; ++round)
+      pairs.add(null_rate(with, counted, time), null_rate(without, uncounted, time));
+    comparison.add(pairs);
   }
-  fmt::print("{:<6} {:>9} {:>3}  {}  million transfers/s\n", "null", block, 1, pairs.row());
-  std::fflush(stdout);
+  comparison.print("null", block, 1, "million transfers/s of CPU time");
 }
 
+/// Both engines, and then slices of time in turn. As text, by round: with, without.
 Result<std::string> take_turns(const EngineConfig& config, const std::string& address,
-                               const Options& options) {
+                               const Options& options, bool with_first) {
   const auto open = [&](bool metrics) {
     EngineConfig own = config;
     own.open = [metrics](weft::Config settings) {
@@ -92,30 +113,37 @@ Result<std::string> take_turns(const EngineConfig& config, const std::string& ad
     };
     return Initiator::open(own, address);
   };
-  auto with = open(true), without = open(false);
-  if (!with || !without) return weft::fail(with ? without.error() : with.error());
+  auto one = open(with_first), other = open(!with_first);
+  if (!one || !other) return weft::fail(one ? other.error() : one.error());
   const std::chrono::milliseconds time(options.ms);
-  for (Initiator* each : {&*with, &*without})
+  for (Initiator* each : {&*one, &*other})
     if (auto warm = each->run(5 * time); !warm) return weft::fail(warm.error());
-  Pairs pairs;
+  std::string figures;
   for (unsigned round = 0; round < options.rounds; ++round) {
-    const bool first = round % 2 == 0;
-    const auto one = (first ? with : without)->run(time),
-               other = (first ? without : with)->run(time);
-    if (!one || !other) return weft::fail(one ? other.error() : one.error());
-    pairs.add((first ? one : other)->gigabytes_per_second,
-              (first ? other : one)->gigabytes_per_second);
+    const auto first = one->run(time), second = other->run(time);
+    if (!first || !second) return weft::fail(first ? second.error() : first.error());
+    figures += fmt::format("{} {} ", (with_first ? first : second)->gigabytes_per_second,
+                           (with_first ? second : first)->gigabytes_per_second);
   }
-  return pairs.row();
+  return figures;
 }
 
 Result<void> compare(const Options& options, EngineConfig config) {
-  config.timeout_ms += 3 * static_cast<std::chrono::milliseconds::rep>(options.rounds) * options.ms;
-  const auto row = weft::perf::run_against_target(
-      config, [&](const std::string& address) { return take_turns(config, address, options); });
-  if (!row) return weft::fail(row.error());
-  fmt::print("{:<6} {:>9} {:>3}  {}  GB/s\n", config.provider, config.size, config.window, *row);
-  std::fflush(stdout);
+  config.timeout_ms +=
+      10 * static_cast<std::chrono::milliseconds::rep>(options.rounds) * options.ms;
+  Comparison comparison;
+  for (unsigned life = 0; life < options.lives; ++life) {
+    // Who is opened first, and goes first, changes.
+    const auto figures = weft::perf::run_against_target(config, [&](const std::string& address) {
+      return take_turns(config, address, options, life % 2 == 0);
+    });
+    if (!figures) return weft::fail(figures.error());
+    Pairs pairs;
+    std::istringstream numbers(*figures);
+    for (double on = 0, off = 0; numbers >> on >> off;) pairs.add(on, off);
+    comparison.add(pairs);
+  }
+  comparison.print(config.provider, config.size, config.window, "GB/s");
   return {};
 }
 
@@ -142,18 +170,19 @@ Result<void> compare_all(const Options& options) {
 int main(int argc, char** argv) {
   Options options;
   CLI::App app{
-      "Writes with Config::metrics and without, medians of rounds in turn, and the median of their "
-      "ratios by round (with bounds that hold the true one in 19 of 20 cases). The two engines are "
-      "in one process, and write to one target."};
+      "Writes with Config::metrics and without: two engines in one process write to one target in "
+      "turn. Medians, and the ratio as median (least-greatest) of pairs of engines, for each of "
+      "which it is the median of the rounds' ratios."};
   const CLI::AsSizeValue bytes(false);
   app.add_option("--provider", options.providers,
                  "tcp, shm; null: small transfers over a transport that does nothing")
       ->delimiter(',');
   app.add_option("--size", options.sizes, "Bytes of a transfer")->delimiter(',')->transform(bytes);
   app.add_option("--window", options.windows, "Transfers in flight")->delimiter(',');
-  app.add_option("--rounds", options.rounds, "Times that each point is measured")
-      ->check(CLI::Range(1, 100000));
-  app.add_option("--ms", options.ms, "Time measured for one point in one round");
+  app.add_option("--engines", options.lives, "Pairs of engines, one after another")
+      ->check(CLI::Range(1, 1000));
+  app.add_option("--rounds", options.rounds, "Turns of each of them")->check(CLI::Range(1, 50));
+  app.add_option("--ms", options.ms, "Time of a turn");
   CLI11_PARSE(app, argc, argv);
   fmt::print("{:<6} {:>9} {:>3}  {:>9} {:>9}  ratio\n", "", "bytes", "", "with", "without");
   if (auto compared = compare_all(options); !compared) {
