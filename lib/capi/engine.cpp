@@ -39,6 +39,7 @@ weft_config to_c(const Config& config) {
   c.place_threads = config.place_threads;
   c.tls_check_host = config.tls_check_host;
   c.share_gpu_memory = config.share_gpu_memory;
+  c.metrics_off = !config.metrics;
   return c;
 }
 
@@ -119,6 +120,8 @@ Result<Config> from_c(const weft_config& c) {
   config.tls_authorities = or_default(c.tls_authorities, config.tls_authorities);
   config.tls_check_host = c.tls_check_host;
   config.share_gpu_memory = c.share_gpu_memory;
+  config.metrics = !c.metrics_off;
+  config.metrics_listen = or_default(c.metrics_listen, config.metrics_listen);
   return config;
 }
 

@@ -23,6 +23,10 @@ struct weft_info {
   weft::Info value;
 };
 
+struct weft_text {
+  std::string value;
+};
+
 struct weft_peer {
   weft::Peer value;
   std::vector<std::string> rails = value.rails();

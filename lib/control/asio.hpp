@@ -13,9 +13,12 @@
 #define ASIO_NO_DEPRECATED
 #endif
 #include <asio/buffer.hpp>
+#include <asio/basic_socket_acceptor.hpp>
 #include <asio/executor_work_guard.hpp>
+#include <asio/generic/stream_protocol.hpp>
 #include <asio/io_context.hpp>
 #include <asio/ip/tcp.hpp>
+#include <asio/local/stream_protocol.hpp>
 #include <asio/post.hpp>
 #include <asio/steady_timer.hpp>
 #include <asio/write.hpp>

@@ -2,8 +2,6 @@
 
 #include <fmt/core.h>
 
-#include <cerrno>
-
 #include "control/address.hpp"
 #include "control/sockets.hpp"
 
@@ -41,20 +39,6 @@ Result<std::string> advertised(const ControlConfig& config, const tcp::endpoint&
   return format_address(parsed->host, port == 0 ? bound.port() : port);
 }
 
-Error bind_error(const tcp::endpoint& endpoint, const std::error_code& error) {
-  const std::string where = to_string(endpoint);
-  if (error == asio::error::address_in_use)
-    return Error(Code::unavailable,
-                 fmt::format("can't listen on {}: the port is in use already", where));
-  if (error.value() == EADDRNOTAVAIL)
-    return Error(
-        Code::invalid_argument,
-        fmt::format("can't listen on {}: no interface of this machine has that address", where));
-  const bool denied = error == asio::error::access_denied;
-  return Error(denied ? Code::permission_denied : Code::unavailable,
-               fmt::format("can't listen on {}: {}", where, error.message()));
-}
-
 }  // namespace
 
 Result<std::unique_ptr<Listener>> Listener::open(asio::io_context& context,
@@ -82,7 +66,7 @@ Result<void> Listener::bind(const tcp::endpoint& endpoint) {
   if (!error) acceptor_.bind(endpoint, error);
   if (!error) acceptor_.listen(asio::socket_base::max_listen_connections, error);
   if (!error) acceptor_.non_blocking(true, error);
-  if (error) return fail(bind_error(endpoint, error));
+  if (error) return fail(bind_error(to_string(endpoint), error));
   return {};
 }
 
@@ -108,9 +92,7 @@ bool Listener::accept_one() {
   tcp::socket socket(acceptor_.get_executor());
   const std::error_code error = accept_from(acceptor_, socket);
   if (!error) accepted_(std::move(socket));
-  return error != std::errc::too_many_files_open &&
-         error != std::errc::too_many_files_open_in_system &&
-         error != std::errc::not_enough_memory && error != std::errc::no_buffer_space;
+  return !is_shortage(error);
 }
 
 void Listener::close() {

@@ -2,11 +2,11 @@
 #include <pthread.h>
 
 #include <algorithm>
-#include <csignal>
 #include <utility>
 #include <vector>
 
 #include "base/random.hpp"
+#include "base/signals_blocked.hpp"
 #include "control/core.hpp"
 
 namespace weft::core {
@@ -15,22 +15,6 @@ namespace {
 /// Bounds how long stop() may take beyond its deadline: for threads to run to their end.
 constexpr std::chrono::milliseconds grace{100};
 constexpr std::chrono::seconds destructor_time{1};
-
-/// Threads started in its scope leave all signals to the application's threads.
-class SignalsBlocked {
- public:
-  SignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-
- private:
-  sigset_t before_;
-};
 
 Result<void> check(const ControlConfig& config, const Introduction& self) {
   const auto bad = [](const char* why) { return fail(Code::invalid_argument, why); };

@@ -16,6 +16,8 @@
 namespace weft::core {
 namespace {
 
+using AnyStream = asio::generic::stream_protocol;
+
 Result<Endpoints> look_up(const HostPort& where) {
   asio::io_context context;
   asio::ip::tcp::resolver resolver(context);
@@ -64,7 +66,7 @@ Result<Endpoints> resolve(const HostPort& where, Deadline deadline) {
 }
 
 template <typename Socket>
-std::error_code open_socket(Socket& socket, const asio::ip::tcp& protocol) {
+std::error_code open_socket(Socket& socket, const typename Socket::protocol_type& protocol) {
   const int descriptor = ::socket(protocol.family(), SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (descriptor < 0) return {errno, std::system_category()};
   std::error_code error;
@@ -75,14 +77,38 @@ std::error_code open_socket(Socket& socket, const asio::ip::tcp& protocol) {
 
 template std::error_code open_socket(asio::ip::tcp::socket&, const asio::ip::tcp&);
 template std::error_code open_socket(asio::ip::tcp::acceptor&, const asio::ip::tcp&);
+template std::error_code open_socket(asio::basic_socket_acceptor<AnyStream>&, const AnyStream&);
 
-std::error_code accept_from(asio::ip::tcp::acceptor& acceptor, asio::ip::tcp::socket& socket) {
+template <typename Acceptor, typename Socket>
+std::error_code accept_from(Acceptor& acceptor, Socket& socket) {
   const int descriptor = ::accept4(acceptor.native_handle(), nullptr, nullptr, SOCK_CLOEXEC);
   if (descriptor < 0) return {errno, std::system_category()};
   std::error_code error;
   socket.assign(acceptor.local_endpoint(error).protocol(), descriptor, error);
   if (error) ::close(descriptor);
   return error;
+}
+
+template std::error_code accept_from(asio::ip::tcp::acceptor&, asio::ip::tcp::socket&);
+template std::error_code accept_from(asio::basic_socket_acceptor<AnyStream>&, AnyStream::socket&);
+
+bool is_shortage(const std::error_code& error) {
+  return error == std::errc::too_many_files_open ||
+         error == std::errc::too_many_files_open_in_system ||
+         error == std::errc::not_enough_memory || error == std::errc::no_buffer_space;
+}
+
+Error bind_error(const std::string& where, const std::error_code& error) {
+  if (error == asio::error::address_in_use)
+    return Error(Code::unavailable,
+                 fmt::format("can't listen on {}: the port is in use already", where));
+  if (error.value() == EADDRNOTAVAIL)
+    return Error(
+        Code::invalid_argument,
+        fmt::format("can't listen on {}: no interface of this machine has that address", where));
+  const bool denied = error == asio::error::access_denied;
+  return Error(denied ? Code::permission_denied : Code::unavailable,
+               fmt::format("can't listen on {}: {}", where, error.message()));
 }
 
 void set_options(asio::ip::tcp::socket& socket, Nanoseconds death_after) {

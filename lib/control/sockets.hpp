@@ -22,10 +22,18 @@ Result<Endpoints> resolve(const HostPort& where, Deadline deadline);
 
 /// A new socket, closed on exec, for `Socket` a socket or an acceptor.
 template <typename Socket>
-std::error_code open_socket(Socket& socket, const asio::ip::tcp& protocol);
+std::error_code open_socket(Socket& socket, const typename Socket::protocol_type& protocol);
 
-/// Accepts a waiting connection, closed on exec.
-std::error_code accept_from(asio::ip::tcp::acceptor& acceptor, asio::ip::tcp::socket& socket);
+/// Accepts a waiting connection, closed on exec; of tcp, or of any stream.
+template <typename Acceptor, typename Socket>
+std::error_code accept_from(Acceptor& acceptor, Socket& socket);
+
+/// Whether accepting failed because the process or the system has run out of something, which it
+/// may have again later.
+bool is_shortage(const std::error_code& error);
+
+/// Why nobody can listen there.
+Error bind_error(const std::string& where, const std::error_code& error);
 
 /// No delay, keep alive, and what was sent must be acknowledged within `death_after`.
 void set_options(asio::ip::tcp::socket& socket, Nanoseconds death_after);

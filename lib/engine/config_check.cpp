@@ -103,6 +103,9 @@ Result<Config> checked_config(Config config) {
   if (config.max_transfers == 0 || config.send_queue == 0)
     return fail(Code::invalid_argument,
                 "Config::max_transfers and Config::send_queue must not be 0");
+  if (!config.metrics && !config.metrics_listen.empty())
+    return fail(Code::invalid_argument,
+                "Config::metrics_listen needs Config::metrics: there would be nothing to tell");
   if (config.default_timeout <= zero || config.spin < zero)
     return fail(Code::invalid_argument,
                 "Config::default_timeout must be positive, and Config::spin not negative");

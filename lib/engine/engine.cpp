@@ -193,6 +193,22 @@ Result<Path> Engine::explain(const Place& local, const Peer& peer, const Place& 
               [&] { return state_->explain(local, peer.state_, remote, direction, options); });
 }
 
+Result<std::string> Engine::metrics_text() const {
+  return call(state_, [&] { return state_->metrics_text(); });
+}
+
+Result<std::string> Engine::snapshot() const {
+  return call(state_, [&] { return state_->snapshot(); });
+}
+
+Result<std::vector<SlowTransfer>> Engine::slowest_transfers() const {
+  return call(state_, [&] { return state_->slowest_transfers(); });
+}
+
+const std::string& Engine::metrics_address() const noexcept {
+  return state_->metrics_address();
+}
+
 Result<void> Engine::signal(const Peer& peer, const Signal& signal, Deadline deadline) {
   return call(state_, [&] {
     return state_->send(peer.state_, core::MessageKind::signal, signal.id, signal.bytes, deadline);

@@ -33,6 +33,9 @@
 #include "lease/owned_grants.hpp"
 #include "lease/remote_state.hpp"
 #include "memory/segment_state.hpp"
+#include "metrics/endpoint.hpp"
+#include "metrics/families.hpp"
+#include "metrics/ledger.hpp"
 #include "peer/peer_state.hpp"
 #include "provider.hpp"
 #include "rail/rail.hpp"
@@ -147,6 +150,12 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   Result<Path> explain(const Place& local, const std::shared_ptr<PeerState>& peer,
                        const Place& remote, Direction direction, const TransferOptions& options);
 
+  // metrics.cpp
+  Result<std::string> metrics_text();
+  Result<std::string> snapshot();
+  Result<std::vector<SlowTransfer>> slowest_transfers();
+  const std::string& metrics_address() const noexcept { return metrics_address_; }
+
   // checks.cpp
   Result<void> check_verifiable(const PreparedState& prepared) const;
   Result<Hasher::Job> job_for(const std::shared_ptr<PeerState>& peer, const CheckRequest& notice);
@@ -174,6 +183,7 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   void introduce_rails();
   Result<void> start_workers();
   int node_of(const Worker& worker) const;
+  Result<void> start_metrics();
   Result<void> start_control();
   void tell(LinkId link, Notice notice);
   bool progress_alive();
@@ -181,6 +191,9 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   void run_aside(std::function<void()> task);
   Result<Process> borrower(LinkId link) const;
   void stop_transfers(RemoteState& remote, const Error& why);
+  std::uint64_t segments();
+  MetricsReading read_metrics();
+  std::string make_snapshot();
   void flush(Deadline deadline);
   void give_grants_back(const PeerState* peer);
   bool tear_down();
@@ -310,8 +323,12 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   Checks checks_;
   Hasher hasher_;
 
-  // Last: its threads call into everything above.
+  std::unique_ptr<Ledger> ledger_;  // null where nothing is to be counted
+  std::string metrics_address_;
+
+  // Last: their threads call into everything above.
   std::unique_ptr<ControlPlane> control_;
+  std::unique_ptr<MetricsEndpoint> metrics_endpoint_;  // null without an address
 };
 
 inline Error moved_from() {

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "engine/engine_state.hpp"
+#include "path/copies.hpp"
 #include "path/describe.hpp"
 #include "path/judge.hpp"
 
@@ -192,39 +193,12 @@ const KnownPath& EngineState::known_path(const PreparedState& prepared, Transpor
   });
 }
 
-namespace {
-
-/// Between a segment's memory and the relay's buffer on this side, or from GPU to GPU: the engine
-/// sees to it.
-bool is_own_copy(const Hop& hop) {
-  if (hop.from.kind == Stop::Kind::device && hop.to.kind == Stop::Kind::device) return true;
-  const auto ends = {hop.from.kind, hop.to.kind};
-  return hop.side == PathSide::local &&
-         std::find(ends.begin(), ends.end(), Stop::Kind::bounce_buffer) != ends.end() &&
-         std::any_of(ends.begin(), ends.end(), [](Stop::Kind kind) {
-           return kind == Stop::Kind::host || kind == Stop::Kind::device;
-         });
-}
-
-}  // namespace
-
 void EngineState::enter_copies(const TransferState& transfer, Report& report) {
-  using Known = Report::Copied::Known;
   const Call call(*this);  // rails stay
   if (call.refused()) return report.copied.push_back({});
   const auto& known = known_path(transfer.prepared(), transfer.submission().transport).path;
   if (!known) return report.copied.push_back({});
-  for (const Hop& hop : known->hops) {
-    if (!hop.copies()) continue;
-    const bool own = is_own_copy(hop);
-    report.copied.push_back({own ? Known::counted : Known::declared, hop.by,
-                             hop.side == PathSide::remote,
-                             own ? transfer.copied() : report.bytes_done});
-  }
-  if (known->bounced_below == 0) return;
-  for (const auto& [count, at_peer] :
-       {std::pair(known->bounces_local, false), std::pair(known->bounces_remote, true)})
-    if (count > 0) report.copied.push_back({Known::unknown, Mover::cpu, at_peer, 0});
+  report.copied = copies_on(*known, report.bytes_done, transfer.copied());
 }
 
 Result<void> EngineState::check_policies(const PreparedState& prepared,

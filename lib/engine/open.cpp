@@ -126,8 +126,12 @@ Result<std::shared_ptr<EngineState>> EngineState::open(const Config& call,
   if (engine->events_.fd() < 0)
     return fail(Code::unavailable, "no descriptor left for the event queue (ulimit -n)");
   if (auto opened = engine->open_rails(); !opened) return fail(std::move(opened.error()));
-  auto started = engine->start_workers().and_then([&] { return engine->start_control(); });
+  auto started =
+      engine->start_workers().and_then([&] { return engine->start_metrics(); }).and_then([&] {
+        return engine->start_control();
+      });
   if (!started) {
+    engine->metrics_endpoint_.reset();
     for (const auto& worker : engine->workers_) worker->stop();
     return fail(std::move(started.error()));
   }
@@ -413,8 +417,7 @@ Info EngineState::info() {
                           counters.bytes, counters.in_flight, counters.lost,
                           whereabouts_.numa_node_of(rail->index())});
   }
-  const std::lock_guard lock(segments_mutex_);
-  for (const auto& keys : segments_) info.segments += keys->closed() ? 0 : 1;
+  info.segments = segments();
   return info;
 }
 
@@ -436,6 +439,13 @@ std::vector<NicCounters> EngineState::nic_counters() {
   return all;
 }
 
+std::uint64_t EngineState::segments() {
+  const std::lock_guard lock(segments_mutex_);
+  return static_cast<std::uint64_t>(
+      std::count_if(segments_.begin(), segments_.end(),
+                    [](const std::shared_ptr<LocalKeys>& keys) { return !keys->closed(); }));
+}
+
 /// Gives messages that wait to be sent a chance to go.
 void EngineState::flush(Deadline deadline) {
   for (const auto& peer : peers_.all_up())
@@ -445,6 +455,7 @@ void EngineState::flush(Deadline deadline) {
 Result<void> EngineState::close(Deadline deadline) {
   if (forked()) return fail(forked_error());
   if (closing_.exchange(true)) return {};
+  metrics_endpoint_.reset();
   transfer_seats_.close();
   flush(deadline);
   peers_.close();

@@ -72,6 +72,8 @@ constexpr std::array options = {
     option<&Config::send_queue>("send_queue"),
     option<&Config::max_transfers>("max_transfers"),
     option<&Config::peer_events>("peer_events"),
+    option<&Config::metrics>("metrics"),
+    option<&Config::metrics_listen>("metrics_listen"),
     option<&Config::default_timeout>("default_timeout"),
     option<&Config::heartbeat>("heartbeat"),
     option<&Config::death_after>("death_after"),

@@ -286,6 +286,7 @@ void EngineState::raise_signal(const std::shared_ptr<TransferState>& transfer) {
 }
 
 void EngineState::transfer_ended(TransferState& transfer) {
+  if (ledger_) ledger_->enter(transfer);
   transfer_seats_.leave();
   const Submission& submission = transfer.submission();
   for (const std::size_t rail : transfer.rails())

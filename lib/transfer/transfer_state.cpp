@@ -406,7 +406,13 @@ Report TransferState::report() const {
 
 Nanoseconds TransferState::elapsed() const {
   const std::lock_guard lock(mutex_);
-  return (ended() ? ended_at_ : Clock::now()) - started_;
+  return end_or_now() - started_;
+}
+
+TransferState::Tally TransferState::tally() const {
+  const std::lock_guard lock(mutex_);
+  return {ended_at_,   ended_at_ - started_, queued_until(ended_at_),
+          bytes_done_, cursor_.runs(),       retries_};
 }
 
 Report TransferState::own_report() const {
@@ -416,7 +422,7 @@ Report TransferState::own_report() const {
   report.error = error_;
   report.bytes = submission_.bytes;
   report.bytes_done = bytes_done_;
-  report.ranges = submission_.picks ? submission_.picks->size() : prepared().pieces.size();
+  report.ranges = ranges();
   report.runs = cursor_.runs();
   report.operations = operations_;
   report.transport = submission_.transport;
@@ -431,9 +437,9 @@ Report TransferState::own_report() const {
     report.fallback += "GPU memory that no NIC reaches is copied through the hosts' memory";
   }
   report.retries = retries_;
-  const auto until = ended() ? ended_at_ : Clock::now();
+  const auto until = end_or_now();
   report.elapsed = until - started_;
-  report.queued = (first_out_ == never ? until : first_out_) - started_;
+  report.queued = queued_until(until);
   if (first_out_ != never) report.carried = (last_home_ == never ? until : last_home_) - first_out_;
   return report;
 }

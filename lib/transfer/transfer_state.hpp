@@ -169,6 +169,18 @@ class TransferState : public std::enable_shared_from_this<TransferState> {
   bool quiescent() const;
   void cancel();
   Report report() const;
+  /// The same but for what only the engine knows: copies, and amplification.
+  Report own_report() const;
+  /// What is counted of each transfer, without an allocation. Once it has ended.
+  struct Tally {
+    Clock::time_point ended_at;
+    Nanoseconds elapsed{}, queued{};
+    std::uint64_t bytes_done = 0, runs = 0, retries = 0;
+  };
+  Tally tally() const;
+  std::uint64_t ranges() const noexcept {
+    return submission_.picks ? submission_.picks->size() : prepared().pieces.size();
+  }
   /// From the submission to the end, or to now.
   Nanoseconds elapsed() const;
   std::vector<Placed> placed() const;
@@ -190,7 +202,11 @@ class TransferState : public std::enable_shared_from_this<TransferState> {
   bool proven() const {
     return proofs_planned_ && proofs_.empty() && proofs_out_ == 0 && !disproven_;
   }
-  Report own_report() const;
+  /// With the lock held.
+  Clock::time_point end_or_now() const { return ended() ? ended_at_ : Clock::now(); }
+  Nanoseconds queued_until(Clock::time_point end) const {
+    return (first_out_ == never ? end : first_out_) - started_;
+  }
   void plan_proofs();
   bool needs_no_proof() const;
   std::vector<Chunk>::const_iterator find_proof(std::size_t rail) const;

@@ -5,92 +5,12 @@
 #include <numeric>
 #include <random>
 
-#include "peer/peer_state.hpp"
-#include "rail/lane.hpp"
-#include "transfer/transfer_state.hpp"
+#include "null_lane.hpp"
 
 namespace weft::core {
 namespace {
 
 constexpr std::uint64_t block = 4096;
-
-class NullTransport final : public Transport {
- public:
-  std::uint64_t chunk_limit(const Route&) const override { return std::uint64_t{512} << 10; }
-  std::size_t room(const Route&) const override { return 128; }
-  providers::Post post(Op& op) override {
-    posted_.push_back(&op);
-    return {};
-  }
-  std::size_t progress() override {
-    finishing_.swap(posted_);
-    for (Op* op : finishing_) sink().chunk_ended(*op, {});
-    const std::size_t count = finishing_.size();
-    finishing_.clear();
-    return count;
-  }
-
- private:
-  std::vector<Op*> posted_, finishing_;
-};
-
-class Host final : public TransferHost {
- public:
-  void raise_signal(const std::shared_ptr<TransferState>&) override {}
-  void offer_again(const std::shared_ptr<TransferState>&) override {}
-  void transfer_ended(TransferState&) override {}
-  void transfer_quiescent(TransferState&) override {}
-};
-
-/// A lane to a peer over nothing.
-struct Bench {
-  Bench() {
-    Introduction introduction;
-    introduction.name = "nobody";
-    peer =
-        std::make_shared<PeerState>(nullptr, 1, introduction, true, PeerState::Limits{1 << 20, 16});
-    peer->routes.push_back(std::make_unique<Route>());
-    peer->route_by_rail = {peer->routes.front().get()};
-    peer->set_up();
-  }
-
-  std::shared_ptr<const PreparedState> prepare(PieceList pieces, std::uint64_t bytes) {
-    GrantDescription grant;
-    grant.ranges = {{0, std::uint64_t{1} << 40}};
-    auto prepared = std::make_shared<PreparedState>();
-    prepared->remote = std::make_shared<RemoteState>(peer, grant);
-    prepared->pieces = std::move(pieces);
-    prepared->bytes = bytes;
-    return prepared;
-  }
-
-  std::shared_ptr<TransferState> submit(std::shared_ptr<const PreparedState> prepared,
-                                        Deadline deadline = Deadline::in(std::chrono::minutes(1))) {
-    Submission submission;
-    submission.bytes = prepared->bytes;
-    submission.prepared = std::move(prepared);
-    submission.deadline = deadline.when();
-    submission.rail_names = names;
-    auto transfer = std::make_shared<TransferState>(std::move(submission), host);
-    transfer->start({0});
-    lane.add(transfer);
-    return transfer;
-  }
-
-  void run(const TransferState& transfer) {
-    while (!transfer.ended()) {
-      lane.pump();
-      null.progress();
-    }
-  }
-
-  std::shared_ptr<PeerState> peer;
-  std::shared_ptr<const std::vector<std::string>> names =
-      std::make_shared<const std::vector<std::string>>(1, "null:0");
-  Host host;
-  NullTransport null, relay, copies;
-  Lane lane{0, "null:0", {128, std::uint64_t{2} << 20}, null, relay, copies};
-};
 
 std::vector<Pair> scattered(std::size_t count) {
   std::vector<Pair> pairs(count);
@@ -101,7 +21,7 @@ std::vector<Pair> scattered(std::size_t count) {
 }
 
 void posted_operation(benchmark::State& state) {
-  Bench bench;
+  perf::NullLane bench;
   const auto count = static_cast<std::size_t>(state.range(0));
   const auto prepared = bench.prepare(PieceList(scattered(count)), count * block);
   for (auto _ : state) bench.run(*bench.submit(prepared));
@@ -152,7 +72,7 @@ BENCHMARK(check)->Arg(100'000)->Name("check_pieces");
 /// Posting while so many transfers, none of which ever ends, wait for their turns: with one
 /// deadline for all, so that they take turns, or each with its own.
 void queued(benchmark::State& state, bool one_deadline) {
-  Bench bench;
+  perf::NullLane bench;
   const Strided endless{{0, 0, block}, std::uint64_t{1} << 30, 2 * block, 2 * block};
   const auto prepared = bench.prepare(PieceList(endless), std::uint64_t{1} << 42);
   const Deadline deadline = Deadline::in(std::chrono::hours(1));
@@ -174,7 +94,7 @@ BENCHMARK_CAPTURE(queued, own_deadlines, false)->Arg(1)->Arg(1'000)->Arg(50'000)
 
 /// Transfers of one block each: queued all at once, then carried.
 void drained(benchmark::State& state) {
-  Bench bench;
+  perf::NullLane bench;
   const Pair whole{0, 0, block};
   const auto prepared = bench.prepare(PieceList(std::span(&whole, 1)), block);
   for (auto _ : state) {
@@ -191,7 +111,7 @@ BENCHMARK(drained)->Arg(1)->Arg(1'000)->Arg(50'000)->Name("queue_and_carry");
 
 /// Looking once at a lane whose peer takes nothing any more, with so many transfers for it.
 void frozen(benchmark::State& state) {
-  Bench bench;
+  perf::NullLane bench;
   const Strided endless{{0, 0, block}, std::uint64_t{1} << 30, 2 * block, 2 * block};
   const auto prepared = bench.prepare(PieceList(endless), std::uint64_t{1} << 42);
   std::vector<std::shared_ptr<TransferState>> transfers;

@@ -86,7 +86,9 @@ Result<std::uint64_t> stream(Engine& engine, const Prepared& parts, const Engine
   return count;
 }
 
-Result<EngineResult> initiate(const EngineConfig& config, const std::string& address) {
+}  // namespace
+
+Result<Initiator> Initiator::open(const EngineConfig& config, const std::string& address) {
   const Deadline deadline = Deadline::in(std::chrono::milliseconds(config.timeout_ms));
   Config settings = engine_config(config);
   settings.listen = "";
@@ -102,22 +104,23 @@ Result<EngineResult> initiate(const EngineConfig& config, const std::string& add
   auto parts = engine->prepare(*segment, *remote, config.read ? Direction::read : Direction::write,
                                pieces_of(config));
   if (!parts) return fail(std::move(parts.error()));
-  const auto time = std::chrono::milliseconds(config.max_ms);
-  if (auto warm = stream(*engine, *parts, config, Deadline::in(time / 5)); !warm)
-    return fail(std::move(warm.error()));
+  return Initiator(config, std::move(*engine), std::move(*segment), std::move(*parts));
+}
+
+Result<EngineResult> Initiator::run(Nanoseconds time) {
   const auto begin = Clock::now();
-  auto count = stream(*engine, *parts, config, Deadline::in(time));
+  auto count = stream(engine_, parts_, config_, Deadline::in(time));
   if (!count) return fail(std::move(count.error()));
   EngineResult result;
-  result.bytes = *count * config.size;
+  result.bytes = *count * config_.size;
   result.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   result.gigabytes_per_second = static_cast<double>(result.bytes) / result.seconds / 1e9;
   return result;
 }
 
-}  // namespace
-
-Result<EngineResult> run_engine(const EngineConfig& config) {
+Result<std::string> run_against_target(
+    const EngineConfig& config,
+    const std::function<Result<std::string>(const std::string& address)>& initiator) {
   const Deadline deadline = Deadline::in(std::chrono::milliseconds(config.timeout_ms));
   Pipe answer, life, result;
   const Side serving([&] {
@@ -126,14 +129,26 @@ Result<EngineResult> run_engine(const EngineConfig& config) {
       write_line(answer.write_end(), "error " + ended.error().to_string());
   });
   auto address = read_line(answer.read_end(), deadline);
-  if (!address) return fail(std::move(address.error()));
+  if (!address) return address;
   const Side asking([&] {
-    const auto made = initiate(config, *address);
-    write_line(result.write_end(), made ? fmt::format("{} {}", made->bytes, made->seconds)
-                                        : "error " + made.error().to_string());
+    const auto made = initiator(*address);
+    write_line(result.write_end(), made ? *made : "error " + made.error().to_string());
   });
-  auto line = read_line(result.read_end(), deadline);
-  if (!line) return fail(std::move(line.error()));
+  return read_line(result.read_end(), deadline);
+}
+
+Result<EngineResult> run_engine(const EngineConfig& config) {
+  const auto line = run_against_target(config, [&](const std::string& address) {
+    return Initiator::open(config, address).and_then([&](Initiator initiator) {
+      const auto time = std::chrono::milliseconds(config.max_ms);
+      return initiator.run(time / 5)
+          .and_then([&](const EngineResult&) { return initiator.run(time); })
+          .map([](const EngineResult& made) {
+            return fmt::format("{} {}", made.bytes, made.seconds);
+          });
+    });
+  });
+  if (!line) return fail(line.error());
   EngineResult made;
   unsigned long long bytes = 0;
   if (std::sscanf(line->c_str(), "%llu %lf", &bytes, &made.seconds) != 2)

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 #include <weft/engine.hpp>
 #include <weft/error.hpp>
 
@@ -43,5 +44,32 @@ struct EngineResult {
 /// Runs the target in a child process and the initiator in another. The calling process must not
 /// have threads or open engines: it forks.
 Result<EngineResult> run_engine(const EngineConfig& config);
+
+/// The initiator's side of it: an engine with everything that it takes to move.
+class Initiator {
+ public:
+  /// To the target at that address.
+  static Result<Initiator> open(const EngineConfig& config, const std::string& address);
+  /// Keeps transfers in flight for that long.
+  Result<EngineResult> run(Nanoseconds time);
+
+ private:
+  Initiator(EngineConfig config, Engine engine, Segment segment, Prepared parts)
+      : config_(std::move(config)),
+        engine_(std::move(engine)),
+        segment_(std::move(segment)),
+        parts_(std::move(parts)) {}
+
+  EngineConfig config_;
+  Engine engine_;
+  Segment segment_;
+  Prepared parts_;
+};
+
+/// Runs the target in a child process and `initiator` in another, with the target's address; what
+/// that returns must fit a line. The calling process must not have threads or open engines.
+Result<std::string> run_against_target(
+    const EngineConfig& config,
+    const std::function<Result<std::string>(const std::string& address)>& initiator);
 
 }  // namespace weft::perf

@@ -18,6 +18,7 @@ static void frees_take_null(void) {
   weft_error_free(NULL);
   weft_engine_free(NULL);
   weft_info_free(NULL);
+  weft_text_free(NULL);
   weft_peer_free(NULL);
   weft_segment_free(NULL);
   weft_grant_free(NULL);
@@ -40,6 +41,7 @@ static void getters_take_null(void) {
   CHECK(weft_info_incarnation(NULL) == 0 && weft_info_transfers_active(NULL) == 0);
   CHECK(weft_info_segments(NULL) == 0 && weft_info_rail_count(NULL) == 0);
   CHECK(weft_info_candidate_count(NULL) == 0);
+  CHECK(!weft_engine_metrics_address(NULL) && !weft_text_get(NULL));
   CHECK(!weft_peer_name(NULL) && !weft_peer_address(NULL) && !weft_peer_route_reason(NULL));
   CHECK(!weft_peer_fallback(NULL));
   CHECK(weft_peer_incarnation(NULL) == 0 && !weft_peer_up(NULL) && !weft_peer_same_host(NULL));
@@ -74,6 +76,11 @@ static void engines_refuse_null(void) {
   INVALID(weft_engine_info(NULL, &info, &error));
   INVALID(weft_engine_info(engine, NULL, &error));
   INVALID(weft_discover(NULL, NULL, &error));
+  weft_text* text = NULL;
+  INVALID(weft_engine_metrics_text(NULL, &text, &error));
+  INVALID(weft_engine_metrics_text(engine, NULL, &error));
+  INVALID(weft_engine_snapshot(NULL, &text, &error));
+  INVALID(weft_engine_snapshot(engine, NULL, &error));
   INVALID(weft_info_rail(NULL, 0, &rail, &error));
   INVALID(weft_info_candidate(NULL, 0, &candidate, &error));
   INVALID(weft_engine_connect(NULL, "127.0.0.1:1", 0, &made, &error));
@@ -350,6 +357,9 @@ static void configurations(void) {
   weft_config_init(&config, offsetof(weft_config, policy));
   weft_engine* older = NULL;
   OK(weft_engine_open(&config, &older, &error));
+  weft_text* text = NULL;
+  OK(weft_engine_metrics_text(older, &text, &error));
+  weft_text_free(text);
   weft_engine_free(older);
   weft_config_init(&config, sizeof config);
   config.config_file = "/nowhere/weft.toml";
@@ -419,6 +429,33 @@ static void descriptions(void) {
   weft_info_free(info);
 }
 
+static void metrics(void) {
+  weft_text* text = NULL;
+  OK(weft_engine_metrics_text(engine, &text, &error));
+  CHECK(strstr(weft_text_get(text), "\nweft_peers_up ") != NULL);
+  weft_text_free(text);
+  OK(weft_engine_snapshot(engine, &text, &error));
+  CHECK(weft_text_get(text)[0] == '{');
+  weft_text_free(text);
+  CHECK(strcmp(weft_engine_metrics_address(engine), "") == 0);
+
+  weft_config config;
+  weft_config_init(&config, sizeof config);
+  config.metrics_listen = "127.0.0.1:0";
+  weft_engine* serving = NULL;
+  OK(weft_engine_open(&config, &serving, &error));
+  CHECK(strncmp(weft_engine_metrics_address(serving), "127.0.0.1:", 10) == 0);
+  weft_engine_free(serving);
+  config.metrics_off = true;
+  INVALID(weft_engine_open(&config, &no_engine, &error));
+  config.metrics_listen = NULL;
+  weft_engine* silent = NULL;
+  OK(weft_engine_open(&config, &silent, &error));
+  REFUSED(WEFT_UNAVAILABLE, weft_engine_metrics_text(silent, &text, &error));
+  REFUSED(WEFT_UNAVAILABLE, weft_engine_snapshot(silent, &text, &error));
+  weft_engine_free(silent);
+}
+
 static void names(void) {
   CHECK(weft_version()[0] >= '0' && weft_version()[0] <= '9');
   CHECK(strcmp(weft_code_name(WEFT_OK), "ok") == 0);
@@ -479,6 +516,7 @@ int main(void) {
   messages_refuse_null();
   hopeless_wishes();
   descriptions();
+  metrics();
   weft_remote_free(remote);
   weft_grant_free(grant);
   weft_segment_free(segment);

@@ -22,6 +22,7 @@ import tempfile
 import threading
 import time
 import unittest
+import urllib.request
 
 WEFT = sys.argv.pop(1)
 MACHINES = sys.argv.pop(1)
@@ -262,6 +263,16 @@ class Pair(Case):
             output, _ = other.communicate(timeout=PATIENCE)
         self.assertEqual(other.returncode, 0)
         self.assertTrue(json.loads(output)["ok"])
+
+    def test_metrics(self):
+        with decode("--metrics", "127.0.0.1:0") as (process, _):
+            told = re.fullmatch(r"weft decode: metrics at (\S+)\n", process.stderr.readline())
+            with urllib.request.urlopen(f"http://{told[1]}/metrics", timeout=PATIENCE) as response:
+                self.assertEqual(response.headers.get_content_type(), "text/plain")
+                self.assertIn("\nweft_peers_up 0\n", response.read().decode())
+            with urllib.request.urlopen(f"http://{told[1]}/snapshot", timeout=PATIENCE) as response:
+                self.assertEqual(json.load(response)["slowest_transfers"], [])
+            self.fails(weft("decode", "--metrics", told[1]), 1, "the port is in use already")
 
     def test_secrets(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -285,6 +285,7 @@ int run_decode(const DecodeOptions& options) {
   Config config = engine_config(options.fabric);
   config.listen = options.listen;
   config.advertise = options.advertise;
+  config.metrics_listen = options.metrics;
   config.allow_unauthenticated_network = options.allow_unauthenticated_network;
   return run_with_engine("decode", options.console, config,
                          [&](Engine& engine) { return decode(options, engine); });

@@ -245,6 +245,7 @@ Result<RunReport> prefill(const PrefillOptions& options, Engine& engine) {
 int run_prefill(const PrefillOptions& options) {
   Config config = engine_config(options.fabric);
   config.listen.clear();
+  config.metrics_listen = options.metrics;
   if (config.rail_address.empty()) config.rail_address = local_address_towards(options.peer);
   return run_with_engine("prefill", options.console, config,
                          [&](Engine& engine) { return prefill(options, engine); });

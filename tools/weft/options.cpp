@@ -254,6 +254,16 @@ void add_explain(CLI::App& command, bool& explain) {
       ->group("Output");
 }
 
+void add_metrics(CLI::App& command, std::string& address) {
+  command
+      .add_option(
+          "--metrics", address,
+          "Hand out metrics over HTTP at this local address, as /metrics for Prometheus and "
+          "/snapshot in JSON; port 0: the system chooses, and standard error tells")
+      ->type_name("HOST:PORT|unix:PATH")
+      ->group("Address");
+}
+
 void add_timeout(CLI::App& command, double& timeout) {
   command.add_option("--timeout", timeout, "Longest wait for any one step, in seconds")
       ->type_name("SECONDS")
@@ -369,6 +379,7 @@ void add_options(CLI::App& command, DecodeOptions& options) {
       ->type_name("FD")
       ->check(CLI::NonNegativeNumber.description(""))
       ->group(group);
+  add_metrics(command, options.metrics);
   add_model(command, options.cache, false);
   add_layout(command, options.cache);
   add_tensor_parallel(command, options.cache.layout.tp);
@@ -387,6 +398,7 @@ void add_options(CLI::App& command, PrefillOptions& options) {
       ->type_name("HOST:PORT")
       ->required()
       ->group("Address");
+  add_metrics(command, options.metrics);
   add_model(command, options.cache, true);
   add_layout(command, options.cache);
   add_tensor_parallel(command, options.cache.layout.tp);

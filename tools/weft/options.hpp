@@ -87,6 +87,7 @@ struct DecodeOptions {
   std::string listen = "127.0.0.1:0";
   std::string advertise;
   bool allow_unauthenticated_network = false;
+  std::string metrics;  ///< Where to listen; empty: nowhere.
   std::optional<std::uint64_t> requests;
   double timeout = 60;
   int ready_fd = -1;
@@ -99,6 +100,7 @@ struct PrefillOptions {
   WorkOptions work;
   std::string peer;
   bool explain = false;
+  std::string metrics;  ///< As decode's.
   double timeout = 60;
 };
 

@@ -12,6 +12,8 @@ int run_with_engine(std::string_view command, const ConsoleOptions& console, con
   if (!engine) return end_with(command, console, engine.error());
   const Interrupt interrupt([&] { (void)engine->close(Deadline::in(closing_time)); });
 
+  if (!engine->metrics_address().empty())
+    fmt::print(stderr, "weft {}: metrics at {}\n", command, engine->metrics_address());
   const auto report = work(*engine);
   if (interrupt.signal() != 0) return end_with_signal(command, console, interrupt.signal());
   if (!report) return end_with(command, console, report.error());

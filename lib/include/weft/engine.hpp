@@ -16,6 +16,7 @@
 #include <weft/export.hpp>
 #include <weft/memory.hpp>
 #include <weft/message.hpp>
+#include <weft/metrics.hpp>
 #include <weft/nic_counters.hpp>
 #include <weft/path.hpp>
 #include <weft/policy.hpp>
@@ -182,6 +183,15 @@ struct Config {
   std::size_t max_transfers = 1 << 16;
   /// Put an Event into the queue when a peer comes up or goes down.
   bool peer_events = false;
+
+  /// Whether ended transfers are counted: Engine::metrics_text(), snapshot(), slowest_transfers().
+  bool metrics = true;
+  /// Where the metrics can also be read over HTTP, without authentication and encryption:
+  /// "127.0.0.1:9400" (port 0 lets the system choose: Engine::metrics_address tells), or a Unix
+  /// socket that the processes of this user alone can connect to, "unix:/run/weft.sock". There
+  /// are /metrics in Prometheus's text format and /snapshot in JSON. Beyond loopback only with
+  /// allow_unauthenticated_network. Empty: nowhere.
+  std::string metrics_listen = {};
 
   /// Deadline of a transfer that names none.
   Nanoseconds default_timeout = std::chrono::seconds(30);
@@ -371,6 +381,21 @@ class WEFT_API Engine {
   /// nothing is known: all rails that lead there count.
   Result<Path> explain(const Place& local, const Peer& peer, const Place& remote,
                        Direction direction, const TransferOptions& options = {}) const;
+  /// @}
+
+  /// @name Metrics
+  /// What ended transfers came to since the engine was opened, and how its rails and peers stand
+  /// now. Each transfer is counted before its end is told. `unavailable` without Config::metrics.
+  /// @{
+
+  /// In Prometheus's text format, version 0.0.4. README lists the metrics.
+  Result<std::string> metrics_text() const;
+  /// The same and the slowest transfers, as one JSON document.
+  Result<std::string> snapshot() const;
+  /// At most 16 of those that ended within one to two minutes, the slowest first.
+  Result<std::vector<SlowTransfer>> slowest_transfers() const;
+  /// Where Config::metrics_listen came to listen; empty if it is nowhere.
+  const std::string& metrics_address() const noexcept;
   /// @}
 
   /// @name Signals and messages

@@ -142,6 +142,7 @@ WEFT_API weft_code weft_set_log_level(int32_t level, weft_error** error);
 /// @{
 typedef struct weft_engine weft_engine;            ///< Rails, threads and peers of a process.
 typedef struct weft_info weft_info;                ///< A snapshot of an engine or of a discovery.
+typedef struct weft_text weft_text;                ///< Text that the library has made.
 typedef struct weft_peer weft_peer;                ///< Another engine, once met.
 typedef struct weft_segment weft_segment;          ///< Registered local memory.
 typedef struct weft_grant weft_grant;              ///< The right of peers to a segment's ranges.
@@ -261,6 +262,11 @@ typedef struct weft_config {
   /// Processes of this host may map the GPU memory that they are granted, and this process maps
   /// theirs: see weft::Config::share_gpu_memory.
   bool share_gpu_memory;
+  /// Where the metrics can also be read over HTTP, without authentication: "127.0.0.1:9400" (port 0
+  /// lets the system choose: weft_engine_metrics_address() tells), "unix:PATH"; /metrics and
+  /// /snapshot. Beyond loopback only with allow_unauthenticated_network. Default: nowhere.
+  const char* metrics_listen;
+  bool metrics_off;  ///< Ended transfers are not counted, and there are no metrics to read.
 } weft_config;
 
 /// Fills in the defaults. `size` is sizeof(weft_config) as the caller's header has it. Does nothing
@@ -360,6 +366,23 @@ WEFT_API const char* weft_info_fallback(const weft_info* info);
 /// Fills `candidate`, whose `size` must be set. Its strings belong to `info`.
 WEFT_API weft_code weft_info_candidate(const weft_info* info, size_t index,
                                        weft_candidate* candidate, weft_error** error);
+/// @}
+
+/// @name Metrics
+/// @{
+
+/// What ended transfers came to since the engine was opened, and how its rails and peers stand now,
+/// in Prometheus's text format, version 0.0.4. WEFT_UNAVAILABLE where metrics are off.
+WEFT_API weft_code weft_engine_metrics_text(const weft_engine* engine, weft_text** text,
+                                            weft_error** error);
+/// The same, and the slowest transfers of the last one to two minutes, as one JSON document.
+WEFT_API weft_code weft_engine_snapshot(const weft_engine* engine, weft_text** text,
+                                        weft_error** error);
+/// Where `metrics_listen` came to listen; "" if it is nowhere.
+WEFT_API const char* weft_engine_metrics_address(const weft_engine* engine);
+/// Its bytes, with a zero behind them. Belongs to `text`.
+WEFT_API const char* weft_text_get(const weft_text* text);
+WEFT_API void weft_text_free(weft_text* text);
 /// @}
 
 /// @name Peers

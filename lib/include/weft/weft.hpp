@@ -11,6 +11,7 @@
 #include <weft/log.hpp>
 #include <weft/memory.hpp>
 #include <weft/message.hpp>
+#include <weft/metrics.hpp>
 #include <weft/nic_counters.hpp>
 #include <weft/path.hpp>
 #include <weft/policy.hpp>

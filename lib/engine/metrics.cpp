@@ -1,0 +1,109 @@
+// Engine: what it has done in all, as text and over its endpoint.
+#include <algorithm>
+#include <utility>
+
+#include "engine/engine_state.hpp"
+#include "metrics/families.hpp"
+#include "metrics/snapshot.hpp"
+#include "path/copies.hpp"
+#include "path/describe.hpp"
+
+namespace weft::core {
+namespace {
+
+/// What was copied of the bytes that this kind of rail has carried in this way.
+std::vector<Report::Copied> copied_in(const Capability& record, const PathKind& kind,
+                                      const TransferTotals::Carried& carried) {
+  PathFacts facts;
+  facts.record = record;
+  facts.direction = kind.direction;
+  facts.asked = kind.transport;
+  facts.lending.lent = kind.transport == TransportKind::device_copy;
+  facts.same_host = kind.same_host;
+  facts.local.place.kind = kind.from_device ? MemoryKind::device : MemoryKind::host;
+  facts.remote.place.kind = kind.to_device ? MemoryKind::device : MemoryKind::host;
+  const auto path = describe_path(facts);
+  if (!path) return {};
+  auto copies = copies_on(*path, carried.bytes, carried.copied);
+  for (Report::Copied& each : copies)
+    if (each.known == Report::Copied::Known::unknown) each.bytes = carried.bytes;
+  return copies;
+}
+
+void add_up(std::vector<Report::Copied>& sums, const Report::Copied& copied) {
+  const auto same = std::find_if(sums.begin(), sums.end(), [&](const Report::Copied& each) {
+    return each.known == copied.known && each.by == copied.by && each.at_peer == copied.at_peer;
+  });
+  if (same == sums.end())
+    sums.push_back(copied);
+  else
+    same->bytes += copied.bytes;
+}
+
+Error not_counted() {
+  return Error(Code::unavailable, "Config::metrics is off: nothing is counted");
+}
+
+}  // namespace
+
+Result<void> EngineState::start_metrics() {
+  if (!config_.metrics) return {};
+  ledger_ = std::make_unique<Ledger>(rails_.size());
+  if (config_.metrics_listen.empty()) return {};
+  // Without a Call: the endpoint goes before the rails do.
+  std::vector<HttpPage> pages;
+  pages.push_back({"/metrics", "text/plain; version=0.0.4; charset=utf-8",
+                   [this] { return prometheus_text(families_of(read_metrics())); }});
+  pages.push_back({"/snapshot", "application/json", [this] { return make_snapshot(); }});
+  auto endpoint = MetricsEndpoint::open(config_.metrics_listen,
+                                        config_.allow_unauthenticated_network, std::move(pages));
+  if (!endpoint) return fail(std::move(endpoint.error()));
+  metrics_endpoint_ = std::move(*endpoint);
+  metrics_address_ = metrics_endpoint_->address();
+  return {};
+}
+
+MetricsReading EngineState::read_metrics() {
+  MetricsReading reading;
+  reading.engine = self_.name;
+  reading.transfers_active = transfer_seats_.taken();
+  reading.segments = segments();
+  reading.peers_up = peers_.all_up().size();
+  const auto by_rail = ledger_->counters().read();
+  for (const auto& rail : rails_) {
+    const Capability& record = rail->endpoint().capability();
+    const TransferTotals& totals = by_rail[rail->index()];
+    reading.transfers += totals;
+    for (std::size_t i = 0; i < PathKind::count; ++i)
+      if (totals.carried[i].bytes > 0)
+        for (const auto& each : copied_in(record, PathKind::at(i), totals.carried[i]))
+          add_up(reading.copied, each);
+    const Rail::Counters& counters = rail->counters();
+    reading.rails.push_back({rail->name(), record.provider, record.domain, counters.operations,
+                             counters.bytes, counters.lost, rail->openings(), counters.in_flight,
+                             rail->away()});
+  }
+  return reading;
+}
+
+std::string EngineState::make_snapshot() {
+  const auto now = Clock::now();
+  return snapshot_json(self_.name, families_of(read_metrics()), ledger_->slowest().list(now), now);
+}
+
+Result<std::string> EngineState::metrics_text() {
+  if (!ledger_) return fail(not_counted());
+  return prometheus_text(families_of(read_metrics()));
+}
+
+Result<std::string> EngineState::snapshot() {
+  if (!ledger_) return fail(not_counted());
+  return make_snapshot();
+}
+
+Result<std::vector<SlowTransfer>> EngineState::slowest_transfers() {
+  if (!ledger_) return fail(not_counted());
+  return ledger_->slowest().list(Clock::now());
+}
+
+}  // namespace weft::core

@@ -1,0 +1,26 @@
+// What an engine remembers of the transfers that have ended.
+#pragma once
+
+#include "metrics/slowest.hpp"
+#include "metrics/totals.hpp"
+
+namespace weft::core {
+
+class TransferState;
+
+/// From any thread.
+class Ledger {
+ public:
+  explicit Ledger(std::size_t rails) : counters_(rails) {}
+  /// Of each transfer once, when it has ended.
+  void enter(const TransferState& transfer);
+
+  const TransferCounters& counters() const noexcept { return counters_; }
+  const SlowestTransfers& slowest() const noexcept { return slowest_; }
+
+ private:
+  TransferCounters counters_;
+  SlowestTransfers slowest_;
+};
+
+}  // namespace weft::core

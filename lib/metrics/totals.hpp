@@ -1,0 +1,127 @@
+// What the transfers of an engine came to in all. Counted at the end of each, once, and added up
+// when somebody asks.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+#include <weft/deadline.hpp>
+#include <weft/transfer.hpp>
+
+#include "rail/turns.hpp"
+
+namespace weft::core {
+
+// Upper bounds of the histograms' buckets, inclusive; above the last one is one bucket more.
+inline constexpr std::array<std::uint64_t, 21> nanosecond_bounds = {
+    5'000,         10'000,         20'000,        50'000,      100'000,       200'000,
+    500'000,       1'000'000,      2'000'000,     5'000'000,   10'000'000,    20'000'000,
+    50'000'000,    100'000'000,    200'000'000,   500'000'000, 1'000'000'000, 2'000'000'000,
+    5'000'000'000, 10'000'000'000, 30'000'000'000};
+inline constexpr std::array<std::uint64_t, 11> byte_bounds = {
+    std::uint64_t{4} << 10,   std::uint64_t{16} << 10, std::uint64_t{64} << 10,
+    std::uint64_t{256} << 10, std::uint64_t{1} << 20,  std::uint64_t{4} << 20,
+    std::uint64_t{16} << 20,  std::uint64_t{64} << 20, std::uint64_t{256} << 20,
+    std::uint64_t{1} << 30,   std::uint64_t{4} << 30};
+
+template <const auto& Bounds>
+struct Histogram {
+  std::array<std::uint64_t, Bounds.size() + 1> counts{};  // by bucket
+  std::uint64_t sum = 0;
+
+  void add(std::uint64_t value) {
+    std::size_t bucket = 0;
+    while (bucket < Bounds.size() && value > Bounds[bucket]) ++bucket;
+    ++counts[bucket];
+    sum += value;
+  }
+  Histogram& operator+=(const Histogram& other) {
+    for (std::size_t i = 0; i < counts.size(); ++i) counts[i] += other.counts[i];
+    sum += other.sum;
+    return *this;
+  }
+};
+using TimeHistogram = Histogram<nanosecond_bounds>;
+using SizeHistogram = Histogram<byte_bounds>;
+
+inline constexpr std::size_t directions = 2, final_states = 4;
+
+/// What the copies of a transfer's bytes depend on, besides the rails.
+struct PathKind {
+  Direction direction = Direction::write;
+  TransportKind transport = TransportKind::one_sided;
+  bool from_device = false;  // the local memory is a GPU's
+  bool to_device = false;    // the peer's is
+  bool same_host = false;
+
+  static constexpr std::size_t count = 64;
+  std::size_t index() const noexcept {
+    return static_cast<std::size_t>(transport) << 4 |
+           static_cast<std::size_t>(direction == Direction::read) << 3 |
+           std::size_t{from_device} << 2 | std::size_t{to_device} << 1 | std::size_t{same_host};
+  }
+  static PathKind at(std::size_t index) noexcept {
+    return {(index & 8) != 0 ? Direction::read : Direction::write,
+            static_cast<TransportKind>(index >> 4), (index & 4) != 0, (index & 2) != 0,
+            (index & 1) != 0};
+  }
+};
+}
+}
+;
+
+/// A transfer that has ended.
+struct EndedTransfer {
+  State state = State::done;
+  Priority priority = Priority::normal;
+  PathKind path;
+  Nanoseconds elapsed{}, queued{};
+  std::uint64_t bytes = 0, bytes_done = 0, copied = 0, ranges = 0, runs = 0, retries = 0;
+};
+
+struct TransferTotals {
+  struct Class {
+    std::array<std::uint64_t, final_states> ended{};  // by State, from `done` on
+    std::uint64_t bytes_done = 0;
+    TimeHistogram elapsed;  // of those that are done
+  };
+  struct Carried {
+    std::uint64_t bytes = 0, copied = 0;  // by this engine
+  };
+  std::array<std::array<Class, priorities>, directions> classes{};
+  std::array<TimeHistogram, priorities> queued{};  // likewise
+  std::array<SizeHistogram, directions> sizes{};   // likewise
+  std::array<std::uint64_t, directions> ranges{}, runs{};
+  std::uint64_t retries = 0;
+  std::array<Carried, PathKind::count> carried{};
+
+  void add(const EndedTransfer& transfer);
+  TransferTotals& operator+=(const TransferTotals& other);
+};
+
+/// Totals by rail, so that the threads of two rails seldom meet. From any thread.
+class TransferCounters {
+ public:
+  explicit TransferCounters(std::size_t rails);
+  /// `rail`: the first that carried it.
+  void add(std::size_t rail, const EndedTransfer& transfer) {
+    Shard& shard = shards_[rail];
+    const std::lock_guard lock(shard.mutex);
+    shard.totals.add(transfer);
+  }
+  /// By rail. What stands in one of them belongs together.
+  std::vector<TransferTotals> read() const;
+
+ private:
+  struct alignas(64) Shard {
+    mutable std::mutex mutex;
+    TransferTotals totals;
+  };
+  const std::size_t rails_;
+  const std::unique_ptr<Shard[]> shards_;
+};
+
+}  // namespace weft::core

@@ -1,0 +1,192 @@
+// What it costs to count transfers: the engine with Config::metrics and without, in turn.
+#include <fmt/format.h>
+#include <time.h>
+
+#include <CLI/CLI.hpp>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine_loop.hpp"
+#include "null_lane.hpp"
+#include "spread.hpp"
+
+namespace {
+
+using weft::Result;
+using weft::perf::EngineConfig;
+using weft::perf::Initiator;
+using weft::perf::NullLane;
+using weft::perf::spread_of;
+
+struct Options {
+  std::vector<std::string> providers{"tcp", "shm"};
+  std::vector<std::size_t> sizes{4 << 10, 64 << 10, 1 << 20};
+  std::vector<unsigned> windows{1, 16};
+  unsigned lives = 12, rounds = 20;
+  std::chrono::milliseconds::rep ms = 20;
+};
+
+/// Figures of both, by round.
+struct Pairs {
+  std::vector<double> with, without;
+
+  void add(double on, double off) {
+    with.push_back(on);
+    without.push_back(off);
+  }
+  /// The median of the rounds' ratios.
+  double ratio() const {
+    std::vector<double> ratios;
+    for (std::size_t i = 0; i < with.size(); ++i) ratios.push_back(with[i] / without[i]);
+    return spread_of(ratios).median;
+  }
+};
+
+/// What was measured with some engines, and again with others: some are faster than others for as
+/// long as they live.
+struct Comparison {
+  std::vector<double> with, without, ratios;
+
+  void add(const Pairs& pairs) {
+    with.push_back(spread_of(pairs.with).median);
+    without.push_back(spread_of(pairs.without).median);
+    ratios.push_back(pairs.ratio());
+  }
+  void print(std::string_view provider, std::size_t size, unsigned window,
+             std::string_view unit) const {
+    const auto ratio = spread_of(ratios);
+    fmt::print("{:<6} {:>9} {:>3}  {:>9.3f} {:>9.3f}  {:.3f} ({:.3f}-{:.3f})  {}\n", provider, size,
+               window, spread_of(with).median, spread_of(without).median, ratio.median, ratio.least,
+               ratio.greatest, unit);
+    std::fflush(stdout);
+  }
+};
+
+/// Of this thread, which other work on the machine does not lengthen.
+double cpu_microseconds() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) * 1e6 + static_cast<double>(time.tv_nsec) / 1e3;
+}
+
+/// Million transfers of one block in each second of CPU time, over a transport that does nothing.
+double null_rate(NullLane& lane, const std::shared_ptr<const weft::core::PreparedState>& block,
+                 std::chrono::milliseconds time) {
+  constexpr int batch = 100;
+  const double longest = std::chrono::duration<double, std::micro>(time).count();
+  const double begin = cpu_microseconds();
+  double spent = 0;
+  std::uint64_t count = 0;
+  for (; spent < longest; spent = cpu_microseconds() - begin, count += batch)
+    for (int i = 0; i < batch; ++i) lane.run(*lane.submit(block));
+  return static_cast<double>(count) / spent;
+}
+
+void compare_over_nothing(const Options& options) {
+  constexpr std::uint64_t block = 4096;
+  const weft::Pair piece{0, 0, block};
+  const weft::core::PieceList pieces{std::span(&piece, 1)};
+  const std::chrono::milliseconds time(options.ms);
+  Comparison comparison;
+  for (unsigned life = 0; life < options.lives; ++life) {
+    weft::core::Ledger ledger(1);
+    NullLane with(&ledger), without;
+    const auto counted = with.prepare(pieces, block), uncounted = without.prepare(pieces, block);
+    Pairs pairs;
+    for (unsigned round = 0; round < options.rounds; ++round)
+      pairs.add(null_rate(with, counted, time), null_rate(without, uncounted, time));
+    comparison.add(pairs);
+  }
+  comparison.print("null", block, 1, "million transfers/s of CPU time");
+}
+
+/// Both engines, and then slices of time in turn. As text, by round: with, without.
+Result<std::string> take_turns(const EngineConfig& config, const std::string& address,
+                               const Options& options, bool with_first) {
+  const auto open = [&](bool metrics) {
+    EngineConfig own = config;
+    own.open = [metrics](weft::Config settings) {
+      settings.metrics = metrics;
+      return weft::Engine::open(settings);
+    };
+    return Initiator::open(own, address);
+  };
+  auto one = open(with_first), other = open(!with_first);
+  if (!one || !other) return weft::fail(one ? other.error() : one.error());
+  const std::chrono::milliseconds time(options.ms);
+  for (Initiator* each : {&*one, &*other})
+    if (auto warm = each->run(5 * time); !warm) return weft::fail(warm.error());
+  std::string figures;
+  for (unsigned round = 0; round < options.rounds; ++round) {
+    const auto first = one->run(time), second = other->run(time);
+    if (!first || !second) return weft::fail(first ? second.error() : first.error());
+    figures += fmt::format("{} {} ", (with_first ? first : second)->gigabytes_per_second,
+                           (with_first ? second : first)->gigabytes_per_second);
+  }
+  return figures;
+}
+
+Result<void> compare(const Options& options, EngineConfig config) {
+  config.timeout_ms +=
+      10 * static_cast<std::chrono::milliseconds::rep>(options.rounds) * options.ms;
+  Comparison comparison;
+  for (unsigned life = 0; life < options.lives; ++life) {
+    // Who is opened first, and goes first, changes.
+    const auto figures = weft::perf::run_against_target(config, [&](const std::string& address) {
+      return take_turns(config, address, options, life % 2 == 0);
+    });
+    if (!figures) return weft::fail(figures.error());
+    Pairs pairs;
+    std::istringstream numbers(*figures);
+    for (double on = 0, off = 0; numbers >> on >> off;) pairs.add(on, off);
+    comparison.add(pairs);
+  }
+  comparison.print(config.provider, config.size, config.window, "GB/s");
+  return {};
+}
+
+Result<void> compare_all(const Options& options) {
+  for (const std::string& provider : options.providers) {
+    if (provider == "null") {
+      compare_over_nothing(options);
+      continue;
+    }
+    for (const std::size_t size : options.sizes)
+      for (const unsigned window : options.windows) {
+        EngineConfig config;
+        config.provider = provider;
+        config.size = size;
+        config.window = window;
+        if (auto compared = compare(options, config); !compared) return compared;
+      }
+  }
+  return {};
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  CLI::App app{
+      "Writes with Config::metrics and without: two engines in one process write to one target in "
+      "turn. Medians, and the ratio as median (least-greatest) of pairs of engines, for each of "
+      "which it is the median of the rounds' ratios."};
+  const CLI::AsSizeValue bytes(false);
+  app.add_option("--provider", options.providers,
+                 "tcp, shm; null: small transfers over a transport that does nothing")
+      ->delimiter(',');
+  app.add_option("--size", options.sizes, "Bytes of a transfer")->delimiter(',')->transform(bytes);
+  app.add_option("--window", options.windows, "Transfers in flight")->delimiter(',');
+  app.add_option("--engines", options.lives, "Pairs of engines, one after another")
+      ->check(CLI::Range(1, 1000));
+  app.add_option("--rounds", options.rounds, "Turns of each of them")->check(CLI::Range(1, 50));
+  app.add_option("--ms", options.ms, "Time of a turn");
+  CLI11_PARSE(app, argc, argv);
+  fmt::print("{:<6} {:>9} {:>3}  {:>9} {:>9}  ratio\n", "", "bytes", "", "with", "without");
+  if (auto compared = compare_all(options); !compared) {
+    fmt::print(stderr, "weft-ledger-cost: {}\n", compared.error().to_string());
+    return 1;
+  }
+}
