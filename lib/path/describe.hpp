@@ -2,6 +2,7 @@
 // hosts, whether they are at hand or not.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 #include <weft/path.hpp>
@@ -13,10 +14,13 @@ struct PathFacts {
   /// One side of it.
   struct End {
     Place place;
-    std::string nics;       // names, for people; empty: not known
-    double nics_gbps = 0;   // of all together, on the way from the memory; 0: not known
-    bool far_nics = false;  // the way to them is narrower than they are
-    double gpu_gbps = 0;    // of the GPU's own link; 0: not known
+    /// Whether NICs reach the memory: as the record says, or as has been seen with a segment's.
+    enum class Reach : std::uint8_t { as_recorded, direct, staged } reach = Reach::as_recorded;
+    std::string why_staged;  // of Reach::staged, as a part of a sentence
+    std::string nics;        // names, for people; empty: not known
+    double nics_gbps = 0;    // of all together, on the way from the memory; 0: not known
+    bool far_nics = false;   // the way to them is narrower than they are
+    double gpu_gbps = 0;     // of the GPU's own link; 0: not known
   };
   End local, remote;
   Direction direction = Direction::write;
@@ -30,8 +34,8 @@ struct PathFacts {
 
 /// Which transport carries bytes between such memory. `unsupported` if one-sided transfers were
 /// asked for and the rail can't reach one of them.
-Result<TransportKind> transport_between(TransportKind asked, const Place& local,
-                                        const Place& remote, const Capability& record);
+Result<TransportKind> transport_between(TransportKind asked, const PathFacts::End& local,
+                                        const PathFacts::End& remote, const Capability& record);
 
 Result<Path> describe_path(const PathFacts& facts);
 
