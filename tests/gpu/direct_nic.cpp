@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <utility>
 
 #include "forwarding.hpp"
@@ -145,6 +146,14 @@ DirectNics::DirectNics(std::vector<std::shared_ptr<DirectNic>> nics) : nics_(std
 
 DirectNics::~DirectNics() {
   core::endpoint_decorator() = nullptr;
+}
+
+void use_direct_nics_if_asked() {
+  const char* const asked = std::getenv("WEFT_TEST_DIRECT_NICS");
+  if (asked == nullptr || *asked == '\0') return;
+  core::endpoint_decorator() = [](std::unique_ptr<Endpoint> endpoint) {
+    return std::make_unique<DirectEndpoint>(std::move(endpoint), std::make_shared<DirectNic>());
+  };
 }
 
 }  // namespace weft::test

@@ -37,4 +37,8 @@ class DirectNics {
   std::size_t opened_ = 0;
 };
 
+/// From here on all rails of this process are such NICs, if the environment variable
+/// WEFT_TEST_DIRECT_NICS is set and is not empty.
+void use_direct_nics_if_asked();
+
 }  // namespace weft::test
