@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <vector>
 #include <weft/memory.hpp>
@@ -76,25 +75,24 @@ class SegmentState {
   /// Lets one of the engine's rails serve the memory; null where it needs no registration. Before
   /// anybody else sees the segment.
   void add_rail(std::size_t rail, std::unique_ptr<providers::Registration> registration) {
-    add_staging_rail(rail, {});
+    serve(rail, {.by = Served::By::nic});
     keys_->add(rail, std::move(registration));
   }
   /// The same, but its NIC does not reach the memory, for that reason: what it carries goes through
   /// the relay.
   void add_staging_rail(std::size_t rail, std::string why) {
-    if (rail >= served_.size()) served_.resize(rail + 1);
-    served_[rail] = std::move(why);
+    serve(rail, {Served::By::relay, std::move(why)});
     keys_->add(rail, nullptr);
   }
   bool served_by(std::size_t rail) const noexcept {
-    return rail < served_.size() && served_[rail].has_value();
+    return rail < served_.size() && served_[rail].by != Served::By::nobody;
   }
   /// That rail serves it, and its NIC reads and writes the memory itself.
   bool reached_by(std::size_t rail) const noexcept {
-    return served_by(rail) && served_[rail]->empty();
+    return rail < served_.size() && served_[rail].by == Served::By::nic;
   }
-  /// Why a rail that serves it does not reach it; empty if it does.
-  const std::string& why_staged(std::size_t rail) const { return *served_[rail]; }
+  /// Why a rail that serves it does not reach it.
+  const std::string& why_staged(std::size_t rail) const { return served_[rail].why_staged; }
   /// With that rail; null where it needs none. Not after unregister().
   const providers::Registration* registration(std::size_t rail) const { return (*keys_)[rail]; }
   /// Nobody may use it any more: users() is closed and idle, or the rails are going.
@@ -105,6 +103,15 @@ class SegmentState {
   const std::shared_ptr<LocalKeys>& keys() const noexcept { return keys_; }
 
  private:
+  struct Served {
+    enum class By : std::uint8_t { nobody, nic, relay } by = By::nobody;
+    std::string why_staged = {};
+  };
+  void serve(std::size_t rail, Served served) {
+    if (rail >= served_.size()) served_.resize(rail + 1);
+    served_[rail] = std::move(served);
+  }
+
   const std::uint64_t id_;
   const std::weak_ptr<EngineState> engine_;
   const EngineState* const owner_;  // to compare only
@@ -113,7 +120,7 @@ class SegmentState {
   const Device& device_;
   NicAccess nics_;
   UseCount users_;
-  std::vector<std::optional<std::string>> served_;  // by rail: why it is staged
+  std::vector<Served> served_;  // by rail
   const std::shared_ptr<LocalKeys> keys_ = std::make_shared<LocalKeys>();
 };
 

@@ -178,8 +178,6 @@ void pass_over(const PathFacts& facts, Path& path) {
         "from GPU to GPU: Weft does not copy between the GPUs of two processes by itself");
 }
 
-}  // namespace
-
 Result<TransportKind> transport_between(TransportKind asked, const PathFacts::End& local,
                                         const PathFacts::End& remote, const Capability& record) {
   const bool local_beyond = out_of_reach(local, record);
@@ -191,6 +189,8 @@ Result<TransportKind> transport_between(TransportKind asked, const PathFacts::En
   if (asked != TransportKind::automatic) return asked;
   return reached ? TransportKind::one_sided : TransportKind::relay;
 }
+
+}  // namespace
 
 Result<Path> describe_path(const PathFacts& facts) {
   const auto transport = transport_between(facts.asked, facts.local, facts.remote, facts.record);

@@ -32,11 +32,7 @@ struct PathFacts {
   std::vector<std::string> passed_over;
 };
 
-/// Which transport carries bytes between such memory. `unsupported` if one-sided transfers were
-/// asked for and the rail can't reach one of them.
-Result<TransportKind> transport_between(TransportKind asked, const PathFacts::End& local,
-                                        const PathFacts::End& remote, const Capability& record);
-
+/// `unsupported` if one-sided transfers were asked for and NICs can't reach one of the memories.
 Result<Path> describe_path(const PathFacts& facts);
 
 }  // namespace weft::core
