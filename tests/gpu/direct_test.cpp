@@ -218,6 +218,19 @@ TEST_P(Direct, WithoutTheFlushThereIsNoSignal) {
       << "its signal was delivered to the engine";
 }
 
+/// The peer proves that the bytes have arrived (CompletionProof::received).
+TEST_P(Direct, AWriteIsDoneBehindTheFlushOfThePeers) {
+  for (const int gpu : {0, 1}) {
+    Field field(GetParam(), {"", std::nullopt, gpu});
+    field.expect_moved(Direction::write, whole());
+    EXPECT_EQ(field.flushed, gpu == 0 ? 1U : 0U);
+  }
+  Field field(GetParam(), {"", std::nullopt, 0});
+  cuda_sim::weft_cuda_sim_fail("cuFlushGPUDirectRDMAWrites", 1, cuda_sim::unknown_error);
+  Transfer transfer = must(field.submit(Direction::write, whole()));
+  EXPECT_TRUE(fails_with(transfer.wait_quiescent(soon()), Code::unavailable));
+}
+
 TEST_P(Direct, AMessageComesBehindTheFlushToo) {
   Field field(GetParam(), {"", std::nullopt, 0});
   must(must(field.submit(Direction::write, whole())).wait(soon()));
