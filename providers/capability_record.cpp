@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "registration_request.hpp"
+
 namespace weft::providers {
 
 Capability make_record(const Spec& spec, const fi_info& info) {
@@ -26,7 +28,11 @@ Capability make_record(const Spec& spec, const fi_info& info) {
   record.progress =
       domain.data_progress == FI_PROGRESS_AUTO ? ProgressMode::automatic : ProgressMode::manual;
   record.gbps = link_gbps(info);
-  record.device_memory_problem = "it was opened for host memory alone";
+  record.device_memory = (info.caps & FI_HMEM) != 0;
+  record.dmabuf = record.device_memory && takes_dmabufs();
+  if (!record.device_memory)
+    record.device_memory_problem =
+        "it was opened for host memory alone, since the process had loaded no GPU's driver";
   record.path_failures = spec.path_failed != nullptr;
   spec.quirks(info, record);
   record.best_chunk = std::min(record.best_chunk, record.max_message);

@@ -15,13 +15,14 @@ namespace {
 struct Known {
   ProviderName name;
   /// Adds what it finds in some of its ways.
-  std::function<void(std::span<const unsigned> ways, std::vector<Seen>& seen)> look;
+  using Look = void(std::span<const unsigned> ways, bool device_memory, std::vector<Seen>& seen);
+  std::function<Look> look;
 };
 
 [[maybe_unused]] Known through_libfabric(const Spec& spec, bool by_itself = true) {
   Known known{{spec.name, by_itself, {}},
-              [&spec](std::span<const unsigned> ways, std::vector<Seen>& seen) {
-                look_at(spec, ways, seen);
+              [&spec](std::span<const unsigned> ways, bool device_memory, std::vector<Seen>& seen) {
+                look_at(spec, ways, device_memory, seen);
               }};
   for (const Way& way : spec.ways) known.name.ways.push_back(way.name());
   return known;
@@ -31,7 +32,7 @@ struct Known {
 std::span<const Known> all_known() {
   static const std::vector<Known> known = {
 #ifdef WEFT_PROVIDER_SHM
-      {{"shm", true, {"shm"}}, [](auto, std::vector<Seen>& seen) { shm::look(seen); }},
+      {{"shm", true, {"shm"}}, [](auto, bool, std::vector<Seen>& seen) { shm::look(seen); }},
 #endif
 #ifdef WEFT_PROVIDER_EFA
       through_libfabric(efa),
@@ -103,7 +104,7 @@ Result<Found> discover(const Wanted& given) {
       return any.provider == each.name.name;
     });
     if (choice != choices.end())
-      each.look(choice->ways, seen);
+      each.look(choice->ways, wanted.device_memory, seen);
     else
       seen.push_back(unseen(each.name.name));
   }

@@ -63,8 +63,22 @@ void efa_quirks(const fi_info& info, Capability& record) {
   record.best_share = std::uint64_t{256} << 10;
 }
 
+/// libfabric's calls of CUDA would come from the rail's thread, and may wait for the application's
+/// kernels (fi_provider(7), "CUDA deadlock"). 0, or why it goes on to make them:
+/// FI_EOPNOTSUPP if it has to copy the GPUs' memory, FI_EINVAL if there is no CUDA anyway.
+int forbid_cuda([[maybe_unused]] fid_ep& endpoint) {
+#ifdef WEFT_HAVE_FI_OPT_CUDA_API_PERMITTED
+  const bool permitted = false;
+  return -fi_setopt(&endpoint.fid, FI_OPT_ENDPOINT, FI_OPT_CUDA_API_PERMITTED, &permitted,
+                    sizeof permitted);
+#else
+  return FI_EOPNOTSUPP;
+#endif
+}
+
 /// No shared memory inside the provider: peers on this machine go by shm (environment.cpp).
-Result<void> configure([[maybe_unused]] fid_ep& endpoint) {
+Result<void> configure(fid_ep& endpoint) {
+  forbid_cuda(endpoint);  // examine() looks whether it took
 #ifdef WEFT_HAVE_FI_OPT_SHARED_MEMORY_PERMITTED
   const bool permitted = false;
   const int result = fi_setopt(&endpoint.fid, FI_OPT_ENDPOINT, FI_OPT_SHARED_MEMORY_PERMITTED,
@@ -92,6 +106,17 @@ std::uint64_t size_option(fid_ep& endpoint, int option, std::uint64_t otherwise)
 }
 #endif
 
+/// Whatever the provider copies it would copy by the CPU, or by calls of CUDA in the rail's thread.
+void judge_device_memory(fid_ep& endpoint, Capability& record) {
+  if (!record.device_memory) return;
+  if (record.write == Origin::emulated || record.read == Origin::emulated)
+    record.device_memory_problem = "without RDMA write and read the provider copies the bytes";
+  else if (forbid_cuda(endpoint) == FI_EOPNOTSUPP)
+    record.device_memory_problem = "the provider would copy a GPU's memory by calls of CUDA";
+  record.device_memory = record.device_memory_problem.empty();
+  record.dmabuf = record.dmabuf && record.device_memory;
+}
+
 void examine([[maybe_unused]] fid_ep& endpoint, Capability& record) {
   // Unless the library says otherwise: before it had the question (1.18) it had no device write at
   // all, and a device read only where the peer agreed.
@@ -109,6 +134,7 @@ void examine([[maybe_unused]] fid_ep& endpoint, Capability& record) {
   // A packet for a key that was closed ends the target's process.
   if (record.write == Origin::emulated || record.read == Origin::emulated)
     record.fence = FenceScope::rail;
+  judge_device_memory(endpoint, record);
 }
 
 std::string_view advice(int provider_code) {
@@ -163,6 +189,7 @@ const Spec efa = {
     .name = "efa",
     .ways = efa_ways,
     .ways_by_nic = true,
+    .device_memory = true,
     .hints = efa_hints,
     .quirks = efa_quirks,
     .merit = "its NIC moves the bytes",

@@ -12,6 +12,8 @@
 #include <weft/error.hpp>
 #include <weft/memory.hpp>
 
+#include "extent.hpp"
+
 namespace weft::providers {
 
 struct Posted;
@@ -106,7 +108,7 @@ class Endpoint {
   /// From any thread; may block.
   virtual Result<FabricAddress> insert(Bytes address) = 0;
   virtual void remove(FabricAddress peer) = 0;
-  virtual Result<std::unique_ptr<Registration>> register_memory(void* address, std::size_t length,
+  virtual Result<std::unique_ptr<Registration>> register_memory(const Extent& memory,
                                                                 Access access) = 0;
 
   /// By the owning thread only, and without waiting.

@@ -23,6 +23,7 @@
 #include "capability_record.hpp"
 #include "endpoint_gate.hpp"
 #include "operation_names.hpp"
+#include "registration_request.hpp"
 #include "sanitizer.hpp"
 #include "shared_endpoints.hpp"
 #include "signal_handlers.hpp"
@@ -101,12 +102,11 @@ struct OpenHandles {
 
 /// What is registered, and how.
 struct Region {
-  void* address = nullptr;
-  std::size_t length = 0;
+  Extent memory;
   Access access = Access::local;
   // Another one when it is registered again, if the provider chooses.
   std::atomic<std::uint64_t> key{0};
-  FidPtr<fid_mr> memory = nullptr;
+  FidPtr<fid_mr> registered = nullptr;
   std::atomic<bool> retired{false};
 };
 
@@ -115,14 +115,14 @@ class FabricEndpoint final : public Endpoint {
   ~FabricEndpoint() override {
     if (shared_) shared_->leave_behind(std::make_shared<OpenHandles>(std::move(handles_)));
   }
-  Result<void> open(const Spec& spec, const Way& way, const fi_info& nic);
+  Result<void> open(const Spec& spec, const Way& way, const fi_info& nic, bool device_memory);
 
   const Capability& capability() const noexcept override { return record_; }
   const Blob& address() const noexcept override { return address_; }
 
   Result<FabricAddress> insert(Bytes address) override;
   void remove(FabricAddress peer) override;
-  Result<std::unique_ptr<Registration>> register_memory(void* address, std::size_t length,
+  Result<std::unique_ptr<Registration>> register_memory(const Extent& memory,
                                                         Access access) override;
 
   Post write(Posted& posted, const Local& local, const Target& target) override {
@@ -244,7 +244,7 @@ class FabricRegistration final : public Registration {
   ~FabricRegistration() override {
     if (!FabricRegistration::close()) endpoint_.forget(*region_);
   }
-  void* descriptor() const noexcept override { return fi_mr_desc(region_->memory.get()); }
+  void* descriptor() const noexcept override { return fi_mr_desc(region_->registered.get()); }
   std::uint64_t key() const noexcept override { return region_->key; }
   bool close() override;
   void retire() noexcept override { region_->retired = true; }
@@ -258,28 +258,28 @@ bool FabricRegistration::close() {
   retire();
   const EndpointGate::Pass pass(endpoint_.gate());
   if (!pass) return false;
-  if (!region_->memory) {
+  if (!region_->registered) {
     endpoint_.forget(*region_);
     return true;
   }
   // A NIC's registration belongs to the kernel's device, and closing it here would close it there.
   if (endpoint_.inherited()) {
-    static_cast<void>(region_->memory.release());
+    static_cast<void>(region_->registered.release());
     return false;
   }
   {
     const auto lock = endpoint_.guard();
-    if (fi_close(&region_->memory->fid) != 0) return false;
-    static_cast<void>(region_->memory.release());
+    if (fi_close(&region_->registered->fid) != 0) return false;
+    static_cast<void>(region_->registered.release());
   }
   endpoint_.forget(*region_);
   return true;
 }
 
 Error cant_register(std::size_t length, int result) {
-  const Error error = fabric_error("fi_mr_reg", result);
+  const Error error = fabric_error("fi_mr_regattr", result);
   return Error(error.code(), fmt::format("can't register {} bytes: {}", length, error.message()))
-      .with_operation("fi_mr_reg")
+      .with_operation("fi_mr_regattr")
       .with_fabric_code(error.fabric_code());
 }
 
@@ -295,7 +295,8 @@ Result<void> open_object(FidPtr<Object>& into, std::string_view operation, Open&
   return {};
 }
 
-Result<void> FabricEndpoint::open(const Spec& spec, const Way& way, const fi_info& nic) {
+Result<void> FabricEndpoint::open(const Spec& spec, const Way& way, const fi_info& nic,
+                                  bool device_memory) {
   spec_ = &spec;
   way_ = way;
   info_.reset(fi_dupinfo(&nic));
@@ -309,6 +310,9 @@ Result<void> FabricEndpoint::open(const Spec& spec, const Way& way, const fi_inf
     info_->src_addrlen = name.size() + 1;
   }
   record_ = make_record(spec, *info_);
+  if (device_memory && spec.device_memory && !record_.device_memory)
+    record_.device_memory_problem = fmt::format(
+        "libfabric {} offers no access to device memory by it (FI_HMEM)", library_version());
   return open_handles().and_then([&] { return check_keys(); }).map([&] {
     record_.wait_descriptor = wait_fd_ >= 0;
     if (spec.examine != nullptr) spec.examine(*handles_.endpoint, record_);
@@ -360,7 +364,7 @@ void FabricEndpoint::close_handles() {
   handles_.relay_endpoint.reset();
   handles_.endpoint.reset();
   const std::lock_guard lock(regions_mutex_);
-  for (const auto& region : regions_) region->memory.reset();
+  for (const auto& region : regions_) region->registered.reset();
   std::erase_if(regions_, [](const auto& region) { return region->retired.load(); });
   const OpenHandles closed = std::move(handles_);
 }
@@ -484,9 +488,9 @@ Result<void> FabricEndpoint::read_address(fid_ep& endpoint) {
 Result<void> FabricEndpoint::check_keys() {
   if (record_.application_keys) return {};
   std::vector<std::byte> place(4096);
-  auto one = register_memory(place.data(), place.size(), Access::remote_read);
+  auto one = register_memory({place.data(), place.size()}, Access::remote_read);
   if (!one) return fail(std::move(one.error()));
-  auto other = register_memory(place.data(), place.size(), Access::remote_write);
+  auto other = register_memory({place.data(), place.size()}, Access::remote_write);
   if (!other) return fail(std::move(other.error()));
   if ((*one)->key() != (*other)->key()) return {};
   return fail(Code::unavailable,
@@ -562,14 +566,12 @@ fi_addr_t FabricEndpoint::relay_of(FabricAddress peer) {
   return entry != inserted_.end() ? entry->second.relay : FI_ADDR_UNSPEC;
 }
 
-Result<std::unique_ptr<Registration>> FabricEndpoint::register_memory(void* address,
-                                                                      std::size_t length,
+Result<std::unique_ptr<Registration>> FabricEndpoint::register_memory(const Extent& memory,
                                                                       Access access) {
   const EndpointGate::Pass pass(gate_);
   if (!pass) return fail(not_open());
   const auto region = std::make_shared<Region>();
-  region->address = address;
-  region->length = length;
+  region->memory = memory;
   region->access = access;
   // Where the engine chooses the keys they can't be guessed; a clash is drawn again.
   constexpr int draws = 16;
@@ -583,7 +585,7 @@ Result<std::unique_ptr<Registration>> FabricEndpoint::register_memory(void* addr
     region->key = key;
     result = open_region(*region);
   }
-  if (result != 0) return fail(cant_register(length, result));
+  if (result != 0) return fail(cant_register(memory.length, result));
   const std::lock_guard lock(regions_mutex_);
   regions_.push_back(region);
   return std::make_unique<FabricRegistration>(*this, region);
@@ -592,12 +594,13 @@ Result<std::unique_ptr<Registration>> FabricEndpoint::register_memory(void* addr
 int FabricEndpoint::open_region(Region& region) {
   if (!handles_.domain) return -FI_ENODEV;
   const auto lock = guard();
-  fid_mr* memory = nullptr;
-  const int result = fi_mr_reg(handles_.domain.get(), region.address, region.length,
-                               fabric_access(region.access), 0, region.key, 0, &memory, nullptr);
+  fid_mr* made = nullptr;
+  const RegistrationRequest request(region.memory, fabric_access(region.access), region.key);
+  const int result =
+      fi_mr_regattr(handles_.domain.get(), &request.attributes(), request.flags(), &made);
   if (result != 0) return result;
-  region.memory.reset(memory);
-  region.key = fi_mr_key(memory);
+  region.registered.reset(made);
+  region.key = fi_mr_key(made);
   return 0;
 }
 
@@ -607,7 +610,7 @@ Result<void> FabricEndpoint::open_regions() {
   for (const auto& region : regions_) {
     if (region->retired) continue;
     if (const int result = open_region(*region); result != 0)
-      return fail(cant_register(region->length, result));
+      return fail(cant_register(region->memory.length, result));
   }
   return {};
 }
@@ -768,9 +771,10 @@ std::size_t FabricEndpoint::report_errors() {
 }  // namespace
 
 Result<std::unique_ptr<Endpoint>> open_endpoint(const Spec& spec, const Way& way,
-                                                const fi_info& nic) {
+                                                const fi_info& nic, bool device_memory) {
   auto endpoint = std::make_unique<FabricEndpoint>();
-  if (auto opened = endpoint->open(spec, way, nic); !opened) return fail(std::move(opened.error()));
+  if (auto opened = endpoint->open(spec, way, nic, device_memory); !opened)
+    return fail(std::move(opened.error()));
   return std::unique_ptr<Endpoint>(std::move(endpoint));
 }
 

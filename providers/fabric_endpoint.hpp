@@ -8,7 +8,8 @@
 
 namespace weft::providers {
 
+/// `device_memory`: whether `nic` was asked for as one that reaches it.
 Result<std::unique_ptr<Endpoint>> open_endpoint(const Spec& spec, const Way& way,
-                                                const fi_info& nic);
+                                                const fi_info& nic, bool device_memory);
 
 }  // namespace weft::providers

@@ -20,20 +20,21 @@ namespace {
 
 class FabricNic final : public Nic {
  public:
-  FabricNic(const Spec& spec, const Way& way, InfoPtr info)
-      : spec_(spec), way_(way), info_(std::move(info)) {}
+  FabricNic(const Spec& spec, const Way& way, InfoPtr info, bool device_memory)
+      : spec_(spec), way_(way), info_(std::move(info)), device_memory_(device_memory) {}
   std::string_view provider() const noexcept override { return spec_.name; }
   Result<std::unique_ptr<Endpoint>> open() const override {
-    return open_endpoint(spec_, way_, *info_);
+    return open_endpoint(spec_, way_, *info_, device_memory_);
   }
 
  private:
   const Spec& spec_;
   const Way& way_;
   InfoPtr info_;
+  const bool device_memory_;
 };
 
-InfoPtr make_hints(const Spec& spec, const Way& way) {
+InfoPtr make_hints(const Spec& spec, const Way& way, bool device_memory) {
   InfoPtr hints(fi_allocinfo());
   if (!hints) return hints;
   hints->caps = FI_MSG | FI_RMA | FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ |
@@ -47,14 +48,25 @@ InfoPtr make_hints(const Spec& spec, const Way& way) {
   hints->fabric_attr->prov_name = strdup(std::string(way.provider).c_str());
   if (!way.fabric.empty()) hints->fabric_attr->name = strdup(std::string(way.fabric).c_str());
   spec.hints(*hints);
+  if (device_memory) {
+    hints->caps |= FI_HMEM;
+    hints->domain_attr->mr_mode |= FI_MR_HMEM;
+  }
   return hints;
 }
 
-InfoPtr query(const Spec& spec, const Way& way, long& result) {
-  const InfoPtr hints = make_hints(spec, way);
+InfoPtr ask(const Spec& spec, const Way& way, bool device_memory, long& result) {
+  const InfoPtr hints = make_hints(spec, way, device_memory);
   fi_info* list = nullptr;
   result = hints ? fi_getinfo(api_version(), nullptr, nullptr, 0, hints.get(), &list) : -FI_ENOMEM;
   return InfoPtr(result == 0 ? list : nullptr);
+}
+
+/// Those that reach device memory, if that is wanted and libfabric has any.
+InfoPtr query(const Spec& spec, const Way& way, bool device_memory, long& result) {
+  if (device_memory && spec.device_memory)
+    if (InfoPtr list = ask(spec, way, true, result)) return list;
+  return ask(spec, way, false, result);
 }
 
 /// Empty if it is reached by another kind of address.
@@ -117,10 +129,10 @@ bool same_place(const Sighting& one, const Sighting& other) {
 }
 
 /// Adds the NICs that are reached in one way; returns libfabric's result if there are none.
-long look_by(const Spec& spec, unsigned index, std::vector<Seen>& seen) {
+long look_by(const Spec& spec, unsigned index, bool device_memory, std::vector<Seen>& seen) {
   const Way& way = spec.ways[index];
   long result = -FI_ENODATA;
-  const InfoPtr list = query(spec, way, result);
+  const InfoPtr list = query(spec, way, device_memory, result);
   const std::size_t before = seen.size();
   for (const fi_info* info = list.get(); info != nullptr; info = info->next) {
     // "net" brings "net;ofi_rxm" along.
@@ -133,8 +145,8 @@ long look_by(const Spec& spec, unsigned index, std::vector<Seen>& seen) {
         std::any_of(seen.begin() + static_cast<std::ptrdiff_t>(before), seen.end(),
                     [&](const Seen& each) { return same_place(each.sighting, sighting); });
     if (again) continue;
-    seen.push_back(
-        {std::move(sighting), std::make_shared<FabricNic>(spec, way, InfoPtr(fi_dupinfo(info)))});
+    seen.push_back({std::move(sighting), std::make_shared<FabricNic>(
+                                             spec, way, InfoPtr(fi_dupinfo(info)), device_memory)});
   }
   if (seen.size() > before) return 0;
   return result != 0 ? result : -FI_ENODATA;
@@ -142,7 +154,8 @@ long look_by(const Spec& spec, unsigned index, std::vector<Seen>& seen) {
 
 }  // namespace
 
-void look_at(const Spec& spec, std::span<const unsigned> ways, std::vector<Seen>& seen) {
+void look_at(const Spec& spec, std::span<const unsigned> ways, bool device_memory,
+             std::vector<Seen>& seen) {
   static std::mutex environment;
   const std::lock_guard lock(environment);
   settle_environment();
@@ -151,7 +164,7 @@ void look_at(const Spec& spec, std::span<const unsigned> ways, std::vector<Seen>
   bool found = false;
   std::vector<std::pair<unsigned, long>> without;
   for (const unsigned way : ways) {
-    if (const long result = look_by(spec, way, seen); result != 0)
+    if (const long result = look_by(spec, way, device_memory, seen); result != 0)
       without.emplace_back(way, result);
     else
       found = true;

@@ -48,6 +48,9 @@ struct Wanted {
   std::vector<std::string> near_nics;
   std::vector<int> near_nodes;  // the NUMA nodes of this process's cores
   bool allow_emulation = true;
+  /// NICs shall reach the memory of devices, where libfabric has such. It may start the devices'
+  /// drivers in the process for that.
+  bool device_memory = false;
 };
 
 /// A provider that NICs are taken from.

@@ -36,6 +36,8 @@ struct Spec {
   /// Whether one lock must guard registering, inserting, posting and polling, because the provider
   /// does not do so itself.
   bool serialise = false;
+  /// Whether its NICs can reach the memory of devices, so that libfabric is asked for such.
+  bool device_memory = false;
   /// Fills in the hints that differ from the common ones.
   void (*hints)(fi_info& hints);
   /// Folds what was measured of the provider into the record made from its fi_info.
@@ -69,8 +71,10 @@ struct Spec {
 };
 
 /// Adds what libfabric finds for a provider in some of its ways, best first, and what nobody looked
-/// for, because it is in none of these.
-void look_at(const Spec& spec, std::span<const unsigned> ways, std::vector<Seen>& seen);
+/// for, because it is in none of these. `device_memory`: NICs that reach it are wanted, where there
+/// are any.
+void look_at(const Spec& spec, std::span<const unsigned> ways, bool device_memory,
+             std::vector<Seen>& seen);
 
 extern const Spec efa;
 extern const Spec fi_shm;

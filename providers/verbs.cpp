@@ -46,6 +46,7 @@ const Spec verbs = {
     .name = "verbs",
     .ways = verbs_ways,
     .needs_ip = true,
+    .device_memory = true,
     .hints = verbs_hints,
     .quirks = verbs_quirks,
     .merit = "its NIC moves the bytes",

@@ -8,6 +8,7 @@
 #include <weft/memory.hpp>
 
 #include "device/lent.hpp"
+#include "extent.hpp"
 
 namespace weft::core {
 
@@ -63,6 +64,24 @@ class Device {
     virtual std::byte* address() const noexcept = 0;
   };
   virtual Result<std::unique_ptr<Mapped>> map(const Lent& lent, std::size_t bytes) const = 0;
+
+  // For NICs that read and write the memory themselves (GPUDirect).
+  /// As which libfabric knows the device; none: its memory needs nothing of what follows.
+  virtual providers::Hmem hmem() const noexcept { return providers::Hmem::none; }
+  /// Of the device, as its driver counts.
+  virtual int ordinal() const noexcept { return 0; }
+  /// An error says why no NIC may have the device's memory.
+  virtual Result<void> check_gpudirect() const { return {}; }
+  /// The pages that hold these bytes. May block. An error where the driver gives none.
+  virtual Result<std::shared_ptr<const providers::DmaBuf>> export_dmabuf(void* memory,
+                                                                         std::size_t bytes) const;
+  /// From here on copies that the driver calls synchronous have ended when they return, whatever
+  /// NICs do meanwhile: for all allocations that hold these bytes, for as long as they live.
+  virtual Result<void> sync_memops(void*, std::size_t) const { return {}; }
+  /// Whether what NICs have written is seen by the device only behind a flush().
+  virtual bool needs_flush() const { return false; }
+  /// What has arrived before is seen by the device afterwards. Blocks for some microseconds.
+  virtual Result<void> flush() const { return {}; }
 };
 
 /// The CPU's memory.
@@ -71,5 +90,8 @@ const Device& host_device() noexcept;
 /// Whose memory these bytes of the process are; a GPU's only if the process has loaded the GPU's
 /// driver already. An error if they are a GPU's in part.
 Result<const Device*> device_of(const void* memory, std::size_t bytes);
+
+/// Whether this process has loaded a driver of devices with memory of their own; does not start it.
+bool device_driver_loaded() noexcept;
 
 }  // namespace weft::core

@@ -10,4 +10,12 @@ Result<const Device*> device_of(const void* memory, std::size_t bytes) {
   });
 }
 
+bool device_driver_loaded() noexcept {
+  return cuda::Driver::loaded();
+}
+
+Result<std::shared_ptr<const providers::DmaBuf>> Device::export_dmabuf(void*, std::size_t) const {
+  return fail(Code::unsupported, "memory of this kind is no DMA buffer");
+}
+
 }  // namespace weft::core

@@ -31,7 +31,9 @@
 #include "lease/epoch_words.hpp"
 #include "lease/imported_grants.hpp"
 #include "lease/owned_grants.hpp"
+#include "lease/peer_key.hpp"
 #include "lease/remote_state.hpp"
+#include "memory/arrival_flush.hpp"
 #include "memory/segment_state.hpp"
 #include "metrics/endpoint.hpp"
 #include "metrics/families.hpp"
@@ -114,6 +116,7 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
                          const Device& device) const;
   Result<Place> place_on(const Device& gpu, const Memory& memory) const;
   Result<void> prepare_staging(const Device& device, Rail& rail);
+  Result<void> let_serve(Rail& rail, SegmentState& segment);
   Result<std::shared_ptr<GrantState>> grant(const std::shared_ptr<SegmentState>& segment,
                                             std::span<const Range> ranges, Rights rights,
                                             Nanoseconds ttl);
@@ -123,7 +126,9 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   Result<void> release(SegmentState& segment, Deadline deadline);
   Result<std::shared_ptr<RemoteState>> import(Bytes blob);
   Result<std::shared_ptr<RemoteState>> confirmed(const ImportedGrants::Added& added);
-  Result<void> describe_keys(GrantState::Parts& grant, Rights rights) const;
+  Result<void> describe_keys(GrantState::Parts& grant, Rights rights);
+  Result<PeerKey> key_for_peers(const SegmentState& segment, const Range& hull, Rail& rail,
+                                Rights rights);
   Result<void> describe_epoch(GrantState::Parts& grant);
   void settle_ended();
   Revoked settle(const std::shared_ptr<GrantState>& grant);
@@ -243,6 +248,7 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   void memory_let_go(TransferState& transfer) override;
   void transfer_quiescent(TransferState& transfer) override;
   void enter_copies(const TransferState& transfer, Report& report) override;  // in explain.cpp
+  Result<void> make_visible(const TransferState& transfer) override;
   Result<void> check_submission(const PreparedState& prepared, const TransferOptions& options);
   Result<void> take_seat(const TransferOptions& options);
   void leave_silent_rails(TransferState& transfer);
@@ -252,11 +258,14 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
     Place local, remote;
     RailSets::Rails ours, theirs;  // not empty
     Lending lending;
+    // Between segments: whether the NICs of all of them reach the memory of their side by
+    // themselves, and where one side has none that does, why.
+    bool seen = false, direct = false;
+    std::string why_local_staged = {}, why_remote_staged = {};
   };
   Result<std::byte*> borrow(const SegmentState& local, const RemoteState& remote) const;
   Result<RailsBetween> rails_for(const SegmentState& local, const RemoteState& remote) const;
-  Result<std::shared_ptr<RailSet>> rails_between(const SegmentState& local,
-                                                 const RemoteState& remote);
+  Result<std::shared_ptr<RailSet>> rails_between(const RailsBetween& rails);
   std::vector<std::size_t> choose_rails(const RailSet& set, std::uint64_t bytes,
                                         Priority priority) const;
   Result<void> look_at_event(TransferOptions& options) const;
@@ -294,6 +303,7 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   std::atomic<std::uint32_t> calls_{0};
 
   EventQueue events_;
+  ArrivalFlush arrivals_;
   // Rails before the workers that drive them.
   std::vector<std::unique_ptr<Rail>> rails_;
   std::shared_ptr<const std::vector<std::string>> rail_names_;

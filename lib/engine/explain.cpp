@@ -43,6 +43,13 @@ std::uint64_t smallest_of(const PieceList& pieces) {
   return smallest;
 }
 
+/// As has been seen with a segment's memory.
+void tell_reach(const std::string& why_staged, PathFacts::End& end) {
+  using Reach = PathFacts::End::Reach;
+  end.reach = why_staged.empty() ? Reach::direct : Reach::staged;
+  end.why_staged = why_staged;
+}
+
 Result<void> check_place(const Place& place, const Topology& topology) {
   if (place.device < -1 || place.device >= static_cast<int>(topology.gpus.size()))
     return fail(Code::not_found, fmt::format("there is no GPU {}: this machine has {}",
@@ -95,6 +102,10 @@ Result<Path> EngineState::explain(const RailsBetween& rails, Direction direction
   facts.local.place = rails.local;
   facts.remote.place = rails.remote;
   facts.lending = rails.lending;
+  if (rails.seen) {
+    tell_reach(rails.why_local_staged, facts.local);
+    tell_reach(rails.why_remote_staged, facts.remote);
+  }
 
   std::set<std::string> domains;
   std::vector<std::string> nics;
@@ -149,7 +160,11 @@ Result<Path> EngineState::explain(const Place& local, const std::shared_ptr<Peer
   if (auto own = check_own(*peer); !own) return fail(std::move(own.error()));
   if (auto there = check_place(local, whereabouts_.topology()); !there)
     return fail(std::move(there.error()));
-  RailsBetween rails{peer.get(), local, remote, {}, peer->their_rails, {}};
+  RailsBetween rails{.peer = peer.get(),
+                     .local = local,
+                     .remote = remote,
+                     .ours = {},
+                     .theirs = peer->their_rails};
   rails.lending.reason = peer->same_host ? "known once there is a grant" : "another host";
   for (const std::size_t rail : serving(local))
     if (peer->route_by_rail[rail] != nullptr)

@@ -9,7 +9,6 @@
 #include "base/log.hpp"
 #include "base/random.hpp"
 #include "engine/engine_state.hpp"
-#include "lease/peer_key.hpp"
 #include "machine.hpp"
 
 namespace weft::core {
@@ -95,6 +94,28 @@ Result<void> EngineState::prepare_staging(const Device& device, Rail& rail) {
   return *served;
 }
 
+/// What a NIC does not reach goes through the relay; and so may what it reaches, where the peer's
+/// does not.
+Result<void> EngineState::let_serve(Rail& rail, SegmentState& segment) {
+  const Device& device = segment.device();
+  const Capability& record = rail.endpoint().capability();
+  if (!device.direct())
+    if (auto ready = prepare_staging(device, rail); !ready) return ready;
+  if (device.direct() && !record.local_registration) {
+    segment.add_rail(rail.index(), nullptr);
+    return {};
+  }
+  segment.nics().prepare(record);
+  auto made = segment.nics().open(rail.endpoint(), 0, segment.size(), providers::Access::local);
+  if (made)
+    segment.add_rail(rail.index(), std::move(*made));
+  else if (device.direct())
+    return fail(std::move(made.error()));
+  else
+    segment.add_staging_rail(rail.index(), made.error().message());
+  return {};
+}
+
 Result<std::shared_ptr<SegmentState>> EngineState::add(const Memory& memory) {
   auto allocation = Allocation::make(memory);
   if (!allocation) return fail(std::move(allocation.error()));
@@ -107,21 +128,12 @@ Result<std::shared_ptr<SegmentState>> EngineState::add(const Memory& memory) {
   auto segment = std::make_shared<SegmentState>(next_segment_++, shared_from_this(),
                                                 std::move(*allocation), *place, **device);
   for (const std::size_t index : serving(*place)) {
-    const auto& rail = rails_[index];
-    if (rail->closed()) continue;  // its NIC is gone
-    std::unique_ptr<providers::Registration> registration;
-    if (segment->staged()) {
-      if (auto ready = prepare_staging(**device, *rail); !ready)
-        return fail(std::move(ready.error().with_rail(rail->name())));
-    } else if (rail->endpoint().capability().local_registration) {
-      auto made = rail->endpoint().register_memory(segment->address(), segment->size(),
-                                                   providers::Access::local);
-      if (!made) return fail(std::move(made.error().with_rail(rail->name())));
-      registration = std::move(*made);
-    }
-    segment->add_rail(index, std::move(registration));
+    Rail& rail = *rails_[index];
+    if (rail.closed()) continue;  // its NIC is gone
+    if (auto serves = let_serve(rail, *segment); !serves)
+      return fail(std::move(serves.error().with_rail(rail.name())));
   }
-  if (segment->staged()) segment->set_lent((*device)->lend(segment->address(), segment->size()));
+  if (!(*device)->direct()) segment->set_lent((*device)->lend(segment->address(), segment->size()));
   const std::lock_guard lock(segments_mutex_);
   std::erase_if(segments_, [](const auto& keys) { return keys->closed(); });
   segments_.push_back(segment->keys());
@@ -170,26 +182,44 @@ Result<std::shared_ptr<GrantState>> EngineState::grant(const std::shared_ptr<Seg
 }
 
 /// Registers the hull of the ranges anew, with exactly these rights.
-Result<void> EngineState::describe_keys(GrantState::Parts& grant, Rights rights) const {
+Result<void> EngineState::describe_keys(GrantState::Parts& grant, Rights rights) {
+  const SegmentState& segment = *grant.segment;
   const std::vector<Range>& ranges = grant.description.ranges;
   const std::uint64_t begin = ranges.front().offset;
-  const std::uint64_t end = ranges.back().offset + ranges.back().length;
-  std::byte* hull = grant.segment->address() + begin;
+  const Range hull{begin, ranges.back().offset + ranges.back().length - begin};
   for (const auto& rail : rails_) {
-    if (!grant.segment->served_by(rail->index())) continue;
-    if (grant.segment->staged()) {
+    if (!segment.served_by(rail->index())) continue;
+    if (!segment.reached_by(rail->index())) {
       grant.description.relayed.push_back(rail->index());
       continue;
     }
     if (rail->closed()) continue;
-    providers::Endpoint& endpoint = rail->endpoint();
-    auto made = register_for_peers(endpoint, rail->index(), hull, end - begin, access_of(rights));
-    if (!made) return fail(std::move(made.error().with_rail(rail->name())));
+    auto made = key_for_peers(segment, hull, *rail, rights);
+    if (!made && segment.device().direct())
+      return fail(std::move(made.error().with_rail(rail->name())));
+    if (!made) {
+      log(LogLevel::warning, "rail {}: a grant of a GPU's memory is staged: {}", rail->name(),
+          made.error().message());
+      grant.description.relayed.push_back(rail->index());
+      continue;
+    }
     grant.description.keys.push_back(made->key);
     grant.registrations.push_back(std::move(made->registration));
-    if (endpoint.capability().fence != FenceScope::grant) grant.unfenced.insert(rail->index());
+    if (rail->endpoint().capability().fence != FenceScope::grant)
+      grant.unfenced.insert(rail->index());
   }
   return {};
+}
+
+Result<PeerKey> EngineState::key_for_peers(const SegmentState& segment, const Range& hull,
+                                           Rail& rail, Rights rights) {
+  if (includes(rights, Rights::write)) arrivals_.add(segment.device());
+  return segment.nics()
+      .open(rail.endpoint(), hull.offset, hull.length, access_of(rights))
+      .map([&](std::unique_ptr<providers::Registration>&& made) {
+        return peer_key(rail.endpoint(), rail.index(), segment.address() + hull.offset,
+                        std::move(made));
+      });
 }
 
 Result<void> EngineState::describe_epoch(GrantState::Parts& grant) {

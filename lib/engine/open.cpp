@@ -10,6 +10,7 @@
 #include "base/completion_slot.hpp"
 #include "base/log.hpp"
 #include "base/random.hpp"
+#include "device/device.hpp"
 #include "engine/config_check.hpp"
 #include "engine/engine_state.hpp"
 #include "engine/settings.hpp"
@@ -44,6 +45,8 @@ providers::Wanted wanted_of(const Config& config, const Whereabouts& here) {
   wanted.near_nics = here.near_nics();
   wanted.near_nodes = topo::usable_nodes();
   wanted.allow_emulation = config.allow_emulation;
+  // libfabric may start the driver for it, which is nothing to do to a program without GPUs.
+  wanted.device_memory = !config.gpus.empty() || device_driver_loaded();
   return wanted;
 }
 
@@ -277,6 +280,7 @@ Result<void> EngineState::open_nic(const providers::Nic& nic, unsigned& count,
   hooks.tell = [this](const PeerState& peer, Notice notice) {
     control_->send(peer.link, std::move(notice));
   };
+  hooks.flush = [this] { return arrivals_.flush(); };
   hooks.decorate = hooks_.decorate;
   std::vector<std::unique_ptr<Rail>> opened;
   std::size_t wanted_rails = 1;

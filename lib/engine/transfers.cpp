@@ -27,10 +27,13 @@ Result<std::shared_ptr<const PreparedState>> EngineState::prepare(
   if (auto own = check_own(*remote->peer()); !own) return fail(std::move(own.error()));
   auto bytes = check_pieces(pieces, {local->size(), grant.ranges});
   if (!bytes) return fail(std::move(bytes.error()));
-  auto rails = rails_between(*local, *remote);
-  if (!rails) return fail(std::move(rails.error()));
+  const auto rails = rails_for(*local, *remote);
+  if (!rails) return fail(rails.error());
+  auto set = rails_between(*rails);
+  if (!set) return fail(std::move(set.error()));
   auto prepared = std::make_shared<PreparedState>();
-  prepared->path = std::move(*rails);
+  prepared->path = std::move(*set);
+  prepared->staged = !rails->direct;
   prepared->local = local;
   prepared->remote = remote;
   prepared->direction = direction;
@@ -54,27 +57,45 @@ Result<std::byte*> EngineState::borrow(const SegmentState& local, const RemoteSt
   return remote.borrowed()->map(local.device(), grant.segment_size);
 }
 
+/// Those that serve both sides; only those whose NICs reach the memory by themselves, if either
+/// side has some.
 Result<EngineState::RailsBetween> EngineState::rails_for(const SegmentState& local,
                                                          const RemoteState& remote) const {
   PeerState& peer = *remote.peer();
-  RailsBetween rails{&peer, local.place(), remote.description().place, {}, {}, {}};
-  for (const auto& route : peer.routes)
-    if (local.served_by(route->rail->index())) rails.ours.push_back(route->rail->index());
-  for (const std::uint32_t rail : peer.their_rails)
+  RailsBetween rails{.peer = &peer,
+                     .local = local.place(),
+                     .remote = remote.description().place,
+                     .ours = {},
+                     .theirs = {},
+                     .seen = true};
+  RailSets::Rails our_direct, their_direct;
+  for (const auto& route : peer.routes) {
+    const std::uint32_t rail = route->rail->index();
+    if (local.served_by(rail)) rails.ours.push_back(rail);
+    if (local.reached_by(rail)) our_direct.push_back(rail);
+  }
+  for (const std::uint32_t rail : peer.their_rails) {
     if (remote.carried_by(rail)) rails.theirs.push_back(rail);
-  if (!rails.ours.empty() && !rails.theirs.empty()) return rails;
-  return fail(Error(Code::unavailable, fmt::format("no rail to the peer serves the {} memory",
-                                                   rails.ours.empty() ? "local" : "remote"))
-                  .with_peer(peer.introduction.name));
+    if (remote.reachable_on(rail)) their_direct.push_back(rail);
+  }
+  if (rails.ours.empty() || rails.theirs.empty())
+    return fail(Error(Code::unavailable, fmt::format("no rail to the peer serves the {} memory",
+                                                     rails.ours.empty() ? "local" : "remote"))
+                    .with_peer(peer.introduction.name));
+  rails.direct = !our_direct.empty() && !their_direct.empty();
+  if (our_direct.empty()) rails.why_local_staged = local.why_staged(rails.ours.front());
+  if (their_direct.empty()) rails.why_remote_staged = "none of the peer's rails has a key for it";
+  if (rails.direct) {
+    rails.ours = std::move(our_direct);
+    rails.theirs = std::move(their_direct);
+  }
+  return rails;
 }
 
-/// Over the rails that serve both, by those of either side that do so.
-Result<std::shared_ptr<RailSet>> EngineState::rails_between(const SegmentState& local,
-                                                            const RemoteState& remote) {
-  const auto rails = rails_for(local, remote);
-  if (!rails) return fail(rails.error());
-  PeerState& peer = *rails->peer;
-  const RailSets::Rails &ours = rails->ours, &theirs = rails->theirs;
+/// Over these, each by those of the other side's that it is paired with.
+Result<std::shared_ptr<RailSet>> EngineState::rails_between(const RailsBetween& rails) {
+  PeerState& peer = *rails.peer;
+  const RailSets::Rails &ours = rails.ours, &theirs = rails.theirs;
   return peer.rail_sets.between(ours, theirs, [&]() -> Result<std::shared_ptr<RailSet>> {
     auto set = std::make_shared<RailSet>();
     for (const PairedRail& paired : spread(self_, ours, peer.introduction, theirs)) {
@@ -186,14 +207,18 @@ Result<void> EngineState::look_at_event(TransferOptions& options) const {
 
 Result<TransportKind> EngineState::transport_for(const PreparedState& prepared,
                                                  const TransferOptions& options) const {
-  const RemoteState& remote = *prepared.remote;
-  const Capability& record = rails_[prepared.path->rails().front()]->endpoint().capability();
-  auto transport = transport_between(transport_asked(options), prepared.local->place(),
-                                     remote.description().place, record, lending_of(prepared));
-  if (!transport) return fail(std::move(transport.error().with_peer(remote.description().engine)));
-  if (*transport == TransportKind::device_copy) return *transport;
-  // Whatever the peer says of its memory: there are no keys for it.
-  return prepared.staged() ? TransportKind::relay : *transport;
+  const TransportKind asked = transport_asked(options);
+  const bool refused = asked == TransportKind::device_copy
+                           ? prepared.lent == nullptr
+                           : asked == TransportKind::one_sided && prepared.staged;
+  if (refused) {
+    const auto& path = known_path(prepared, asked).path;
+    if (!path) return fail(Error(path.error()).with_peer(prepared.remote->description().engine));
+  }
+  const bool copies = asked == TransportKind::automatic && prepared.lent != nullptr;
+  if (copies || asked == TransportKind::device_copy) return TransportKind::device_copy;
+  if (prepared.staged) return TransportKind::relay;
+  return asked == TransportKind::automatic ? TransportKind::one_sided : asked;
 }
 
 Result<std::shared_ptr<TransferState>> EngineState::submit(
@@ -316,6 +341,15 @@ void EngineState::leave_silent_rails(TransferState& transfer) {
           rail->lane().timed_out(*transfer);
         });
   }
+}
+
+/// What NICs have brought into a device's memory here.
+Result<void> EngineState::make_visible(const TransferState& transfer) {
+  const PreparedState& prepared = transfer.prepared();
+  const bool by_nic = transfer.submission().transport == TransportKind::one_sided;
+  const Device& device = prepared.local->device();
+  if (!by_nic || prepared.direction != Direction::read || !device.needs_flush()) return {};
+  return device.flush();
 }
 
 void EngineState::memory_let_go(TransferState& transfer) {

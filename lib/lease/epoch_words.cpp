@@ -44,7 +44,7 @@ Result<void> EpochWords::grow() {
   added.page = std::make_unique<Page>();
   for (const Reader& reader : readers_) {
     if (reader.closed()) continue;
-    auto made = register_for_peers(*reader.endpoint, reader.rail, added.page.get(), sizeof(Page),
+    auto made = register_for_peers(*reader.endpoint, reader.rail, {added.page.get(), sizeof(Page)},
                                    providers::Access::remote_read);
     if (!made) return fail(std::move(made.error()));
     added.keys.push_back(made->key);

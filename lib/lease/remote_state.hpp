@@ -45,8 +45,6 @@ class RemoteState {
     return reachable_on(owner_rail) ||
            std::find(relayed.begin(), relayed.end(), owner_rail) != relayed.end();
   }
-  /// No rail of the owner's reaches the memory itself.
-  bool staged() const noexcept { return !description_.relayed.empty(); }
   bool reachable_on(std::uint32_t owner_rail) const noexcept {
     return owner_rail < keys_.size() && keys_[owner_rail].known &&
            owner_rail < epoch_keys_.size() && epoch_keys_[owner_rail].known;

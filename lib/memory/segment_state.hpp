@@ -5,12 +5,14 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 #include <weft/memory.hpp>
 
 #include "device/device.hpp"
 #include "endpoint.hpp"
 #include "memory/allocation.hpp"
+#include "memory/nic_access.hpp"
 #include "memory/use_count.hpp"
 
 namespace weft::core {
@@ -52,7 +54,8 @@ class SegmentState {
         owner_(engine.get()),
         allocation_(std::move(allocation)),
         place_(place),
-        device_(device) {}
+        device_(device),
+        nics_(device, allocation_.address(), allocation_.size()) {}
   ~SegmentState() { keys_->close(); }
 
   std::uint64_t id() const noexcept { return id_; }
@@ -61,8 +64,6 @@ class SegmentState {
   int fd() const noexcept { return allocation_.fd(); }
   const Place& place() const noexcept { return place_; }
   const Device& device() const noexcept { return device_; }
-  /// No rail reaches the memory itself: it goes through the relay.
-  bool staged() const noexcept { return !device_.direct(); }
   /// What processes of this host need to map it, or why they can't. Before anybody else sees it.
   void set_lent(Result<Lent> lent) { lent_ = std::move(lent); }
   const Result<Lent>& lent() const noexcept { return lent_; }
@@ -70,30 +71,60 @@ class SegmentState {
   bool belongs_to(const EngineState& engine) const noexcept { return &engine == owner_; }
   UseCount& users() noexcept { return users_; }
 
+  /// What NICs need to know of the memory.
+  NicAccess& nics() noexcept { return nics_; }
+  const NicAccess& nics() const noexcept { return nics_; }
+
   /// Lets one of the engine's rails serve the memory; null where it needs no registration. Before
   /// anybody else sees the segment.
   void add_rail(std::size_t rail, std::unique_ptr<providers::Registration> registration) {
-    if (rail >= served_.size()) served_.resize(rail + 1);
-    served_[rail] = true;
+    serve(rail, {.by = Served::By::nic});
     keys_->add(rail, std::move(registration));
   }
-  bool served_by(std::size_t rail) const noexcept { return rail < served_.size() && served_[rail]; }
+  /// The same, but its NIC does not reach the memory, for that reason: what it carries goes through
+  /// the relay.
+  void add_staging_rail(std::size_t rail, std::string why) {
+    serve(rail, {Served::By::relay, std::move(why)});
+    keys_->add(rail, nullptr);
+  }
+  bool served_by(std::size_t rail) const noexcept {
+    return rail < served_.size() && served_[rail].by != Served::By::nobody;
+  }
+  /// That rail serves it, and its NIC reads and writes the memory itself.
+  bool reached_by(std::size_t rail) const noexcept {
+    return rail < served_.size() && served_[rail].by == Served::By::nic;
+  }
+  /// Why a rail that serves it does not reach it.
+  const std::string& why_staged(std::size_t rail) const { return served_[rail].why_staged; }
   /// With that rail; null where it needs none. Not after unregister().
   const providers::Registration* registration(std::size_t rail) const { return (*keys_)[rail]; }
   /// Nobody may use it any more: users() is closed and idle, or the rails are going.
-  void unregister() { keys_->close(); }
+  void unregister() {
+    keys_->close();
+    nics_.let_go();
+  }
   const std::shared_ptr<LocalKeys>& keys() const noexcept { return keys_; }
 
  private:
+  struct Served {
+    enum class By : std::uint8_t { nobody, nic, relay } by = By::nobody;
+    std::string why_staged = {};
+  };
+  void serve(std::size_t rail, Served served) {
+    if (rail >= served_.size()) served_.resize(rail + 1);
+    served_[rail] = std::move(served);
+  }
+
   const std::uint64_t id_;
   const std::weak_ptr<EngineState> engine_;
   const EngineState* const owner_;  // to compare only
   Allocation allocation_;
   const Place place_;
   const Device& device_;
+  NicAccess nics_;
   UseCount users_;
   Result<Lent> lent_ = fail(Code::unsupported, "");
-  std::vector<bool> served_;
+  std::vector<Served> served_;  // by rail
   const std::shared_ptr<LocalKeys> keys_ = std::make_shared<LocalKeys>();
 };
 

@@ -21,7 +21,7 @@ Result<void> BufferPool::grow(std::size_t count) {
                 fmt::format("no memory for {} buffers of {} bytes", count, buffer_bytes_));
   if (endpoint_.capability().local_registration) {
     auto registration =
-        endpoint_.register_memory(slab.memory.get(), bytes, providers::Access::messages);
+        endpoint_.register_memory({slab.memory.get(), bytes}, providers::Access::messages);
     if (!registration) return fail(std::move(registration.error()));
     slab.registration = std::move(*registration);
   }

@@ -39,12 +39,13 @@ std::size_t Channel::message_bytes(std::size_t payload) {
 }
 
 Channel::Channel(providers::Endpoint& endpoint, std::string rail_name, Limits limits,
-                 OnBroken on_broken, Tell tell)
+                 OnBroken on_broken, Tell tell, FlushArrived flush)
     : endpoint_(endpoint),
       rail_name_(std::move(rail_name)),
       limits_(limits),
       on_broken_(std::move(on_broken)),
       tell_(std::move(tell)),
+      flush_(std::move(flush)),
       receives_(endpoint, message_bytes(limits.max_message)),
       sends_(endpoint, message_bytes(limits.max_message)) {}
 
@@ -436,8 +437,13 @@ void Channel::take_credits(Link& link, std::uint64_t returned) {
   attend(link);
 }
 
+/// What was written before the message has arrived before it, and is to be seen by whom it reaches.
 void Channel::hand_on(Link& link, Arrived&& message) {
-  if (message.kind == MessageKind::signal)
+  const auto visible = flush_();
+  if (!visible) log(LogLevel::error, "rail {}: {}", rail_name_, visible.error().to_string());
+  if (message.kind == MessageKind::signal && !visible)
+    link.peer->mailbox.signal_failed(message.tag, visible.error());
+  else if (message.kind == MessageKind::signal)
     link.peer->mailbox.signal_arrived(message.tag, std::move(message.bytes));
   else if (message.kind == MessageKind::tagged)
     link.peer->mailbox.message_arrived(message.tag, std::move(message.bytes));

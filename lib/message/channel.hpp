@@ -16,6 +16,7 @@
 
 #include "control/notice.hpp"
 #include "endpoint.hpp"
+#include "memory/arrival_flush.hpp"
 #include "message/buffer_pool.hpp"
 #include "message/detour.hpp"
 #include "message/outbox.hpp"
@@ -40,7 +41,7 @@ class Channel final : private providers::CompletionHandler {
   static std::size_t message_bytes(std::size_t payload);
 
   Channel(providers::Endpoint& endpoint, std::string rail_name, Limits limits, OnBroken on_broken,
-          Tell tell);
+          Tell tell, FlushArrived flush);
 
   /// Posts receives for a peer. `own_token` is what the peer will put at the head of its messages.
   Result<void> add_peer(const std::shared_ptr<PeerState>& peer, std::uint64_t own_token);
@@ -134,6 +135,7 @@ class Channel final : private providers::CompletionHandler {
   const Limits limits_;
   const OnBroken on_broken_;
   const Tell tell_;
+  const FlushArrived flush_;
   BufferPool receives_, sends_;
   std::size_t spare_receives_ = 0;                 // posted for peers that are gone
   std::vector<Buffer*> unposted_;                  // receives that the provider had no room for

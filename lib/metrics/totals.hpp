@@ -69,9 +69,6 @@ struct PathKind {
             (index & 1) != 0};
   }
 };
-}
-}
-;
 
 /// A transfer that has ended.
 struct EndedTransfer {

@@ -8,11 +8,18 @@
 namespace weft::core {
 namespace {
 
-bool out_of_reach(const Place& place, const Capability& record) {
-  return place.kind == MemoryKind::device && !record.device_memory;
+using Reach = PathFacts::End::Reach;
+
+bool out_of_reach(const PathFacts::End& end, const Capability& record) {
+  if (end.place.kind != MemoryKind::device) return false;
+  return end.reach == Reach::as_recorded ? !record.device_memory : end.reach == Reach::staged;
 }
 
-std::string why_out_of_reach(const Capability& record) {
+/// Of memory that is out of reach, or whose other side's is.
+std::string why_not_direct(const PathFacts::End& end, const Capability& record) {
+  if (end.reach == Reach::staged) return end.why_staged;
+  if (end.reach == Reach::direct || record.device_memory)
+    return "NICs reach this side's memory, and not the other's";
   const std::string what =
       fmt::format("{} {} can't reach a GPU's memory", record.provider, record.domain);
   return record.device_memory_problem.empty()
@@ -169,9 +176,10 @@ void pass_over(const PathFacts& facts, Path& path) {
   const bool asked = facts.asked == TransportKind::relay;
   if (asked) path.passed_over.push_back("one-sided: the relay was asked for");
   const auto staged = [&](const PathFacts::End& end, bool direct, const char* where) {
-    if (end.place.kind == MemoryKind::device && !direct && (!asked || !facts.record.device_memory))
+    if (end.place.kind == MemoryKind::device && !direct &&
+        (!asked || out_of_reach(end, facts.record)))
       path.passed_over.push_back(
-          fmt::format("GPUDirect{}: {}", where, why_out_of_reach(facts.record)));
+          fmt::format("GPUDirect{}: {}", where, why_not_direct(end, facts.record)));
   };
   staged(facts.local, path.gpudirect_local, "");
   staged(facts.remote, path.gpudirect_remote, " at the peer");
@@ -181,26 +189,28 @@ void pass_over(const PathFacts& facts, Path& path) {
     path.passed_over.push_back(fmt::format("from GPU to GPU: {}", facts.lending.reason));
 }
 
-}  // namespace
-
-Result<TransportKind> transport_between(TransportKind asked, const Place& local,
-                                        const Place& remote, const Capability& record,
-                                        const Lending& lending) {
+Result<TransportKind> transport_between(const PathFacts& facts) {
+  const TransportKind asked = facts.asked;
+  const Lending& lending = facts.lending;
   if (asked == TransportKind::device_copy && !lending.lent)
     return fail(Code::unsupported,
                 fmt::format("copies from GPU to GPU were asked for: {}", lending.reason));
   if (asked == TransportKind::automatic && lending.lent) return TransportKind::device_copy;
-  const bool reached = !out_of_reach(local, record) && !out_of_reach(remote, record);
+  const bool local_beyond = out_of_reach(facts.local, facts.record);
+  const bool reached = !local_beyond && !out_of_reach(facts.remote, facts.record);
   if (asked == TransportKind::one_sided && !reached)
-    return fail(Code::unsupported, fmt::format("one-sided transfers were asked for, and {}",
-                                               why_out_of_reach(record)));
+    return fail(
+        Code::unsupported,
+        fmt::format("one-sided transfers were asked for, and {}",
+                    why_not_direct(local_beyond ? facts.local : facts.remote, facts.record)));
   if (asked != TransportKind::automatic) return asked;
   return reached ? TransportKind::one_sided : TransportKind::relay;
 }
 
+}  // namespace
+
 Result<Path> describe_path(const PathFacts& facts) {
-  const auto transport = transport_between(facts.asked, facts.local.place, facts.remote.place,
-                                           facts.record, facts.lending);
+  const auto transport = transport_between(facts);
   if (!transport) return fail(transport.error());
   Path path;
   path.direction = facts.direction;

@@ -2,6 +2,7 @@
 // hosts, whether they are at hand or not.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 #include <weft/path.hpp>
@@ -19,10 +20,13 @@ struct PathFacts {
   /// One side of it.
   struct End {
     Place place;
-    std::string nics;       // names, for people; empty: not known
-    double nics_gbps = 0;   // of all together, on the way from the memory; 0: not known
-    bool far_nics = false;  // the way to them is narrower than they are
-    double gpu_gbps = 0;    // of the GPU's own link; 0: not known
+    /// Whether NICs reach the memory: as the record says, or as has been seen with a segment's.
+    enum class Reach : std::uint8_t { as_recorded, direct, staged } reach = Reach::as_recorded;
+    std::string why_staged;  // of Reach::staged, as a part of a sentence
+    std::string nics;        // names, for people; empty: not known
+    double nics_gbps = 0;    // of all together, on the way from the memory; 0: not known
+    bool far_nics = false;   // the way to them is narrower than they are
+    double gpu_gbps = 0;     // of the GPU's own link; 0: not known
   };
   End local, remote;
   Direction direction = Direction::write;
@@ -35,12 +39,8 @@ struct PathFacts {
   std::vector<std::string> passed_over;
 };
 
-/// Which transport carries bytes between such memory. `unsupported` if one-sided transfers were
-/// asked for and the rail can't reach one of them, or copies by a GPU where there can be none.
-Result<TransportKind> transport_between(TransportKind asked, const Place& local,
-                                        const Place& remote, const Capability& record,
-                                        const Lending& lending);
-
+/// `unsupported` if one-sided transfers were asked for and NICs can't reach one of the memories, or
+/// copies by a GPU where there can be none.
 Result<Path> describe_path(const PathFacts& facts);
 
 }  // namespace weft::core

@@ -29,11 +29,11 @@ Rail::Rail(std::uint32_t index, std::string name, std::unique_ptr<providers::End
       endpoint_(std::move(endpoint)),
       one_sided_(decorated(std::make_unique<OneSided>(*endpoint_, index, settings.chunk_limit),
                            rma_, hooks.decorate)),
-      relay_transport_(
-          decorated(std::make_unique<Relay>(*endpoint_, index, settings.relay, hooks.find_grant),
-                    relay_, hooks.decorate)),
+      relay_transport_(decorated(
+          std::make_unique<Relay>(*endpoint_, index, settings.relay, hooks.find_grant, hooks.flush),
+          relay_, hooks.decorate)),
       lane_(index, name_, settings.window, *one_sided_, *relay_transport_, device_copies_),
-      channel_(*endpoint_, name_, settings.messages, hooks.on_broken, hooks.tell) {}
+      channel_(*endpoint_, name_, settings.messages, hooks.on_broken, hooks.tell, hooks.flush) {}
 
 Rail::~Rail() {
   // A NIC may write to posted buffers until then; they are unregistered and freed below.

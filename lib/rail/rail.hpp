@@ -36,6 +36,7 @@ class Rail {
     Relay::FindGrant find_grant;
     Channel::OnBroken on_broken;
     Channel::Tell tell;
+    FlushArrived flush;
     TransportDecorator decorate;
   };
   Rail(std::uint32_t index, std::string name, std::unique_ptr<providers::Endpoint> endpoint,

@@ -313,6 +313,11 @@ void TransferState::carry_out(Next next, std::unique_lock<std::mutex> lock) {
 void TransferState::end_locked(State state, std::optional<Error> error,
                                std::unique_lock<std::mutex> lock) {
   const auto alive = shared_from_this();
+  if (state == State::done)
+    if (auto visible = host_.make_visible(*this); !visible) {
+      state = State::failed;
+      error = std::move(visible.error());
+    }
   error_ = std::move(error);
   ended_at_ = Clock::now();
   arrived_is_placed_ = needs_no_proof();
@@ -432,7 +437,7 @@ Report TransferState::own_report() const {
     report.rails.back().rail = (*submission_.rail_names)[rail];
   }
   report.fallback = peer().fallback;
-  if (prepared().staged()) {
+  if (prepared().staged && submission_.transport == TransportKind::relay) {
     if (!report.fallback.empty()) report.fallback += "; ";
     report.fallback += "GPU memory that no NIC reaches is copied through the hosts' memory";
   }

@@ -36,10 +36,8 @@ class PreparedState {
   // Where the remote segment lies for copies of the local memory's device, or why it does not.
   std::byte* lent = nullptr;
   std::string not_lent;
+  bool staged = false;     // no NICs reach the memory on both sides
   mutable PathMemo paths;  // for policies
-
-  /// No NIC reaches the memory on one of the sides.
-  bool staged() const noexcept { return local->staged() || remote->staged(); }
 };
 
 inline Lending lending_of(const PreparedState& prepared) {
@@ -66,6 +64,9 @@ class TransferHost {
   }
   /// What copies were made of the bytes that it carried, this engine's among them.
   virtual void enter_copies(const TransferState&, Report&) {}
+  /// All its bytes have come: whoever is told that it is done must see them. Costs microseconds at
+  /// most.
+  virtual Result<void> make_visible(const TransferState&) { return {}; }
   /// It has reached its end; called once, before waiters wake.
   virtual void transfer_ended(TransferState& transfer) = 0;
   /// Nothing touches memory on its behalf any more, at either side; called once. It may still wait

@@ -27,11 +27,13 @@ std::uint64_t Relay::payload_bytes(std::uint64_t message) {
   return message - std::min<std::uint64_t>(message, sizeof(RelayHead));
 }
 
-Relay::Relay(providers::Endpoint& endpoint, std::uint32_t rail, Limits limits, FindGrant find_grant)
+Relay::Relay(providers::Endpoint& endpoint, std::uint32_t rail, Limits limits, FindGrant find_grant,
+             FlushArrived flush)
     : endpoint_(endpoint),
       rail_(rail),
       limits_(limits),
       find_grant_(std::move(find_grant)),
+      flush_(std::move(flush)),
       receives_(endpoint, sizeof(RelayHead) + limits.buffer_bytes),
       sends_(endpoint, sizeof(RelayHead) + limits.buffer_bytes) {}
 
@@ -334,7 +336,11 @@ Relay::Received Relay::arrived(Buffer& buffer, std::size_t length) {
         answer.status = Code::invalid_argument;
       break;
     case Kind::proof:
-      // That it has arrived, behind the bytes in question, is all there is to say.
+      // It has arrived behind the bytes in question: all that is left is that they be seen.
+      if (const auto visible = flush_(); !visible) {
+        log(LogLevel::error, "relay: {}", visible.error().to_string());
+        answer.status = Code::unavailable;
+      }
       break;
     case Kind::answer:
       return answered(link->second, buffer, head.operation(), static_cast<Code>(head.status()),

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "lease/grant_state.hpp"
+#include "memory/arrival_flush.hpp"
 #include "message/buffer_pool.hpp"
 #include "transport/staging.hpp"
 #include "transport/transport.hpp"
@@ -40,7 +41,8 @@ class Relay final : public Transport, private providers::CompletionHandler {
   /// The payload that fits a message of so many bytes.
   static std::uint64_t payload_bytes(std::uint64_t message);
 
-  Relay(providers::Endpoint& endpoint, std::uint32_t rail, Limits limits, FindGrant find_grant);
+  Relay(providers::Endpoint& endpoint, std::uint32_t rail, Limits limits, FindGrant find_grant,
+        FlushArrived flush);
 
   /// Posts receives for a peer. `own_token` is what the peer will put at the head of its messages.
   Result<void> add_peer(const std::shared_ptr<PeerState>& peer, Route& route,
@@ -141,6 +143,7 @@ class Relay final : public Transport, private providers::CompletionHandler {
   const std::uint32_t rail_;
   const Limits limits_;
   const FindGrant find_grant_;
+  const FlushArrived flush_;
   BufferPool receives_, sends_;
   Staging<Staged> staging_;
   std::size_t spare_receives_ = 0;                  // posted for peers that are gone

@@ -31,9 +31,9 @@ class ShmEndpoint final : public Endpoint {
 
   Result<FabricAddress> insert(Bytes address) override;
   void remove(FabricAddress peer) override;
-  Result<std::unique_ptr<Registration>> register_memory(void* address, std::size_t length,
+  Result<std::unique_ptr<Registration>> register_memory(const Extent& memory,
                                                         Access access) override {
-    return registrations_->add(address, length, access);
+    return registrations_->add(memory.address, memory.length, access);
   }
 
   Post write(Posted& posted, const Local& local, const Target& target) override {

@@ -42,9 +42,9 @@ class WatchedEndpoint final : private Repeat,
  public:
   using ForwardingEndpoint::ForwardingEndpoint;
 
-  Result<std::unique_ptr<Registration>> register_memory(void* address, std::size_t length,
+  Result<std::unique_ptr<Registration>> register_memory(const Extent& memory,
                                                         Access access) override {
-    return ForwardingEndpoint::register_memory(address, length, access)
+    return ForwardingEndpoint::register_memory(memory, access)
         .map([](std::unique_ptr<Registration>&& made) -> std::unique_ptr<Registration> {
           return std::make_unique<CountedRegistration>(std::move(made));
         });

@@ -39,6 +39,9 @@ Function entry_point(const char* symbol) {
   X(cuMemFree_v2, (Address address), (address))                                                  \
   X(cuMemAllocHost_v2, (void** memory, std::size_t bytes), (memory, bytes))                      \
   X(cuMemFreeHost, (void* memory), (memory))                                                     \
+  X(cuMemGetHandleForAddressRange,                                                               \
+    (void* handle, Address address, std::size_t bytes, int type, unsigned long long flags),      \
+    (handle, address, bytes, type, flags))                                                       \
   X(cuMemcpyHtoD_v2, (Address target, const void* source, std::size_t bytes),                    \
     (target, source, bytes))                                                                     \
   X(cuMemcpyDtoH_v2, (void* target, Address source, std::size_t bytes), (target, source, bytes)) \

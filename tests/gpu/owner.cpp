@@ -2,6 +2,8 @@
 
 #include <sstream>
 
+#include "direct_nic.hpp"
+
 namespace weft::test {
 namespace {
 
@@ -21,6 +23,7 @@ std::string check(std::istringstream& words, Engine& engine, const Peer& peer, c
 WEFT_ROLE(gpu_owner) {
   std::optional<int> gpu;
   if (arguments.at(1) == "gpu") gpu = gpus() > 1 ? 1 : 0;
+  use_direct_nics_if_asked();
   Store store(gpu, std::stoul(arguments.at(2)));
   Engine engine = must(Engine::open(config_for(arguments.at(0))));
   Segment segment = must(engine.add(store.memory()));

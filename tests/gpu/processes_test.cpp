@@ -1,9 +1,11 @@
 // Two processes, one or both with its memory in a GPU: every byte that moves, and those around it.
-// Over NVIDIA's driver or the stand-in, whichever the loader finds.
+// Over NVIDIA's driver or the stand-in, whichever the loader finds; staged, or by NICs.
 #include <algorithm>
+#include <cstdlib>
 #include <numeric>
 #include <random>
 
+#include "direct_nic.hpp"
 #include "owner.hpp"
 
 namespace weft::test {
@@ -16,6 +18,7 @@ using Where = std::tuple<std::string, Sides>;
 
 class Processes : public testing::TestWithParam<Where> {
  protected:
+  static void SetUpTestSuite() { use_direct_nics_if_asked(); }
   void TearDown() override {
     EXPECT_TRUE(succeeds(segment_.release(soon())));
     owner_.end();
@@ -32,7 +35,7 @@ class Processes : public testing::TestWithParam<Where> {
     ASSERT_TRUE(succeeds(transfer.wait_quiescent(soon())));
     const Report report = transfer.report();
     EXPECT_EQ(report.bytes_done, report.bytes);
-    EXPECT_EQ(report.transport, sides().transport);
+    EXPECT_EQ(report.transport, transport());
     const bool write = direction == Direction::write;
     const auto pieces = landed(direction, pairs, write ? ours : theirs);
     const std::vector<Landed> none;
@@ -41,15 +44,22 @@ class Processes : public testing::TestWithParam<Where> {
   }
   void move(Direction direction, std::span<const Pair> pairs) {
     paint();
-    expect_moved(must(direction == Direction::write
-                          ? engine_.write(segment_, remote_, pairs, by_transport())
-                          : engine_.read(segment_, remote_, pairs, by_transport())),
-                 direction, pairs);
+    expect_moved(
+        must(direction == Direction::write ? engine_.write(segment_, remote_, pairs, way())
+                                           : engine_.read(segment_, remote_, pairs, way())),
+        direction, pairs);
   }
-  /// By no other way, whatever better one there may be.
-  static TransferOptions by_transport() {
+  /// By NICs that reach the GPUs' memory instead of the relay, if the environment variable
+  /// WEFT_TEST_GPUDIRECT is set; never by a better way than this.
+  static TransportKind transport() {
+    const char* const asked = std::getenv("WEFT_TEST_GPUDIRECT");
+    const bool by_nics = asked != nullptr && *asked != '\0';
+    const TransportKind transport = sides().transport;
+    return by_nics && transport == TransportKind::relay ? TransportKind::one_sided : transport;
+  }
+  static TransferOptions way() {
     TransferOptions options;
-    options.transport = sides().transport;
+    options.transport = transport();
     return options;
   }
 
@@ -100,7 +110,7 @@ TEST_P(Processes, PagesInAnyOrder) {
   for (const Direction direction : both) {
     paint();
     const Prepared prepared = must(engine_.prepare(segment_, remote_, direction, list));
-    expect_moved(must(engine_.submit(prepared, by_transport())), direction, pairs);
+    expect_moved(must(engine_.submit(prepared, way())), direction, pairs);
   }
 }
 
@@ -108,7 +118,7 @@ TEST_P(Processes, ASignalComesOnceTheBytesAreThere) {
   const Pair all[] = {{0, 0, size}};
   for (int round = 0; round < 5; ++round) {
     paint();
-    TransferOptions options = by_transport();
+    TransferOptions options = way();
     options.signal = Signal{arrival};
     Transfer transfer = must(engine_.write(segment_, remote_, all, options));
     // Looks as soon as the signal is there, which this side does not wait for.
@@ -131,7 +141,7 @@ TEST_P(Streams, WhatTheyStillDoIsWaitedFor) {
     cuda_sim::check(
         cuda_sim::cuMemcpyAsync(store_.device_address(), fresh.address(), size, stream));
     cuda_sim::check(cuda_sim::cuEventRecord(event, stream));
-    TransferOptions options = by_transport();
+    TransferOptions options = way();
     options.after_cuda_event = cuda_sim::Event(event);
     Transfer transfer = must(engine_.write(segment_, remote_, all, options));
     EXPECT_TRUE(succeeds(transfer.wait_quiescent(soon())));

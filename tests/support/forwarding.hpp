@@ -51,8 +51,8 @@ class ForwardingEndpoint : public providers::Endpoint {
   }
   void remove(providers::FabricAddress peer) override { inner_->remove(peer); }
   Result<std::unique_ptr<providers::Registration>> register_memory(
-      void* address, std::size_t length, providers::Access access) override {
-    return inner_->register_memory(address, length, access);
+      const providers::Extent& memory, providers::Access access) override {
+    return inner_->register_memory(memory, access);
   }
   providers::Post write(providers::Posted& posted, const providers::Local& local,
                         const providers::Target& target) override {

@@ -29,7 +29,7 @@ class Scripted final : public providers::Endpoint {
   const Blob& address() const noexcept override { return nowhere; }
   Result<providers::FabricAddress> insert(Bytes) override { return 0; }
   void remove(providers::FabricAddress) override {}
-  Result<std::unique_ptr<providers::Registration>> register_memory(void*, std::size_t,
+  Result<std::unique_ptr<providers::Registration>> register_memory(const providers::Extent&,
                                                                    providers::Access) override {
     return fail(Code::internal, "nothing needs to be registered here");
   }
@@ -100,7 +100,8 @@ struct Side {
         channel(
             endpoint, "nic", {1024, credits},
             [this](PeerState&, const Error& error) { broken.push_back(error.message()); },
-            [this](const PeerState&, Notice notice) { told.push_back(std::move(notice)); }) {
+            [this](const PeerState&, Notice notice) { told.push_back(std::move(notice)); },
+            [this] { return flush(); }) {
     endpoint.record = record;
     EXPECT_TRUE(channel.add_peer(other, own_token));
   }
@@ -108,6 +109,26 @@ struct Side {
     ASSERT_TRUE(other->outbox.push({MessageKind::tagged, tag, Blob(100), nullptr}, soon()));
     channel.attend(*other);
     channel.pump();
+  }
+  void signal(std::uint64_t id) {
+    ASSERT_TRUE(other->outbox.push({MessageKind::signal, id, {}, nullptr}, soon()));
+    channel.attend(*other);
+    channel.pump();
+  }
+  Result<void> flush() {
+    ++flushes;
+    if (cant_flush) return fail(*cant_flush);
+    return {};
+  }
+  /// How the wait for one signal has ended; empty: it has not.
+  std::optional<Code> expected(std::uint64_t id) {
+    const auto next = std::make_shared<ExpectState>(std::weak_ptr<EngineState>(), other, id, 1);
+    other->mailbox.expect(next);
+    if (!next->done()) {
+      other->mailbox.give_up(next);
+      return std::nullopt;
+    }
+    return next->error() ? next->error()->code() : Code{};
   }
   /// Until it has something for the control connection.
   void pump_until_it_tells() {
@@ -135,6 +156,8 @@ struct Side {
   std::shared_ptr<PeerState> other;
   std::deque<Notice> told;
   std::vector<std::string> broken;
+  std::size_t flushes = 0;
+  std::optional<Error> cant_flush;
   Channel channel;
 };
 
@@ -198,6 +221,29 @@ TEST_F(ChannelTest, OvertakingChangesNothing) {
   end(carry(0));
   EXPECT_THAT(b->received(), ElementsAre(1, 2, 3));
   EXPECT_TRUE(all_settled());
+}
+
+TEST_F(ChannelTest, WhatArrivedBeforeIsMadeVisibleOnceForEachMessage) {
+  a->signal(7);
+  a->send(1);
+  EXPECT_EQ(b->flushes, 0U);
+  end(carry());
+  EXPECT_EQ(b->flushes, 1U);
+  EXPECT_EQ(b->expected(7), Code{});
+  end(carry());
+  EXPECT_EQ(b->flushes, 2U);
+  EXPECT_THAT(b->received(), ElementsAre(1));
+}
+
+TEST_F(ChannelTest, ASignalForWhatCantBeMadeVisibleFails) {
+  b->cant_flush = Error(Code::unavailable, "the device is gone");
+  a->signal(7);
+  end(carry());
+  EXPECT_EQ(b->expected(7), Code::unavailable);
+  b->cant_flush.reset();
+  a->signal(7);
+  end(carry());
+  EXPECT_EQ(b->expected(7), Code{});
 }
 
 TEST_F(ChannelTest, WhatTheWayLosesGoesByTheControlConnection) {

@@ -34,6 +34,12 @@ WEFT_SAME(pointer_gpudirect_capable, CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAP
 WEFT_SAME(memory_host, CU_MEMORYTYPE_HOST);
 WEFT_SAME(memory_device, CU_MEMORYTYPE_DEVICE);
 WEFT_SAME(device_gpudirect_supported, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED);
+WEFT_SAME(device_flush_options, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS);
+WEFT_SAME(device_writes_ordering, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING);
+WEFT_SAME(flush_option_host, CU_FLUSH_GPU_DIRECT_RDMA_WRITES_OPTION_HOST);
+WEFT_SAME(ordering_owner, CU_GPU_DIRECT_RDMA_WRITES_ORDERING_OWNER);
+WEFT_SAME(flush_current_context, CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX);
+WEFT_SAME(flush_to_owner, CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER);
 WEFT_SAME(device_dmabuf_supported, CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED);
 WEFT_SAME(host_register_portable, CU_MEMHOSTREGISTER_PORTABLE);
 WEFT_SAME(host_register_device_map, CU_MEMHOSTREGISTER_DEVICEMAP);
@@ -106,6 +112,7 @@ WEFT_SAME_CALL(event_query, cuEventQuery);
 WEFT_SAME_CALL(ipc_get_handle, cuIpcGetMemHandle);
 WEFT_SAME_CALL(ipc_open_handle, cuIpcOpenMemHandle);
 WEFT_SAME_CALL(ipc_close_handle, cuIpcCloseMemHandle);
+WEFT_SAME_CALL(flush_writes, cuFlushGPUDirectRDMAWrites);
 WEFT_SAME_CALL(range_handle, cuMemGetHandleForAddressRange);
 #undef WEFT_SAME_CALL
 

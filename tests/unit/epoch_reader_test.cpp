@@ -31,7 +31,7 @@ class Words final : public providers::Endpoint {
   const Blob& address() const noexcept override { return nowhere_; }
   Result<providers::FabricAddress> insert(Bytes) override { return 0; }
   void remove(providers::FabricAddress) override {}
-  Result<std::unique_ptr<providers::Registration>> register_memory(void*, std::size_t,
+  Result<std::unique_ptr<providers::Registration>> register_memory(const providers::Extent&,
                                                                    providers::Access) override {
     return std::make_unique<Registered>();
   }

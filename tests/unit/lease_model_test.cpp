@@ -52,7 +52,7 @@ class Wire final : public providers::Endpoint {
   const Blob& address() const noexcept override { return nowhere_; }
   Result<providers::FabricAddress> insert(Bytes) override { return 0; }
   void remove(providers::FabricAddress) override {}
-  Result<std::unique_ptr<providers::Registration>> register_memory(void*, std::size_t,
+  Result<std::unique_ptr<providers::Registration>> register_memory(const providers::Extent&,
                                                                    Access) override {
     open_keys_.insert(++last_key_);
     return std::make_unique<Registered>(*this, last_key_);
@@ -179,7 +179,7 @@ class World final : public TransferHost {
     GrantState::Parts parts;
     parts.segment = segment_;
     parts.description = describe();
-    auto registered = wire_.register_memory(segment_->address(), cells * cell, Access::local);
+    auto registered = wire_.register_memory({segment_->address(), cells * cell}, Access::local);
     parts.description.keys = {
         {0, reinterpret_cast<std::uintptr_t>(segment_->address()), (*registered)->key()}};
     parts.registrations.push_back(std::move(*registered));

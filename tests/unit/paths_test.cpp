@@ -312,6 +312,41 @@ TEST(Paths, GpuDirectNeedsNoCopy) {
   EXPECT_TRUE(path.gpudirect_local && path.gpudirect_remote);
 }
 
+/// A segment's registrations know better than the record.
+TEST(Paths, WhatWasSeenOfASegmentCountsMoreThanTheRecord) {
+  using Reach = PathFacts::End::Reach;
+  PathFacts facts = facts_of(nic_provider(), Direction::write, gpu, gpu, false);
+  facts.local.reach = facts.remote.reach = Reach::direct;
+  EXPECT_EQ(path_of(facts).transport, TransportKind::one_sided);
+
+  facts.record.device_memory = true;
+  facts.local.reach = Reach::staged;
+  facts.local.why_staged = "the NIC has no room for it";
+  Path path = path_of(facts);
+  EXPECT_EQ(path.transport, TransportKind::relay);
+  EXPECT_FALSE(path.gpudirect_local || path.gpudirect_remote);
+  EXPECT_THAT(path.passed_over,
+              ElementsAre("GPUDirect: the NIC has no room for it",
+                          "GPUDirect at the peer: NICs reach this side's memory, and not the "
+                          "other's"));
+  facts.asked = TransportKind::one_sided;
+  const auto refused = describe_path(facts);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message(),
+            "one-sided transfers were asked for, and the NIC has no room for it");
+}
+
+TEST(Paths, WhoAsksForTheRelayHearsOnlyOfMemoryThatIsOutOfReach) {
+  using Reach = PathFacts::End::Reach;
+  PathFacts facts = facts_of(nic_provider(), Direction::write, gpu, gpu, false);
+  facts.asked = TransportKind::relay;
+  facts.local.reach = Reach::direct;
+  facts.remote.reach = Reach::staged;
+  facts.remote.why_staged = "it has no key";
+  EXPECT_THAT(path_of(facts).passed_over, ElementsAre("one-sided: the relay was asked for",
+                                                      "GPUDirect at the peer: it has no key"));
+}
+
 TEST(Paths, HostMemoryIsNeverGpuDirect) {
   PathFacts facts = facts_of(nic_provider(), Direction::write, host, gpu, false);
   facts.record.device_memory = true;

@@ -171,7 +171,7 @@ class ShmPair : public testing::Test {
 
 TEST_F(ShmPair, WritesAndReadsWhereARegistrationLets) {
   const auto both =
-      b->register_memory(there.data(), there.size(), Access::remote_read_write).value();
+      b->register_memory({there.data(), there.size()}, Access::remote_read_write).value();
   EXPECT_TRUE(write(0, 10'000, both->key()).ok);
   EXPECT_EQ(there, here);
   Blob back(100);
@@ -183,8 +183,8 @@ TEST_F(ShmPair, WritesAndReadsWhereARegistrationLets) {
 }
 
 TEST_F(ShmPair, RefusesWhatARegistrationDoesNotLet) {
-  const auto readable = b->register_memory(there.data(), 100, Access::remote_read).value();
-  auto writable = b->register_memory(there.data(), 100, Access::remote_write).value();
+  const auto readable = b->register_memory({there.data(), 100}, Access::remote_read).value();
+  auto writable = b->register_memory({there.data(), 100}, Access::remote_write).value();
   const std::uint64_t key = writable->key();
   EXPECT_EQ(write(0, 100, readable->key()).error, EACCES);
   EXPECT_EQ(write(1, 100, key).error, EACCES);
@@ -196,13 +196,13 @@ TEST_F(ShmPair, RefusesWhatARegistrationDoesNotLet) {
   EXPECT_TRUE(write(0, 100, key).ok);
   writable.reset();
   EXPECT_EQ(write(0, 1, key).error, EKEYREJECTED);
-  const auto again = b->register_memory(there.data(), 100, Access::remote_write).value();
+  const auto again = b->register_memory({there.data(), 100}, Access::remote_write).value();
   EXPECT_NE(again->key(), key) << "a key is never used twice";
 }
 
 TEST_F(ShmPair, MemoryThatIsNotThereIsAnError) {
   void* page = mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  const auto hole = b->register_memory(page, 4096, Access::remote_write).value();
+  const auto hole = b->register_memory({page, 4096}, Access::remote_write).value();
   EXPECT_EQ(write(0, 100, hole->key()).error, EFAULT);
   munmap(page, 4096);
 }
@@ -241,7 +241,7 @@ TEST_F(ShmPair, AMessageLargerThanItsBufferIsAnErrorAndTheNextOneArrives) {
 }
 
 TEST_F(ShmPair, AClosedEndpointTakesNothingAndSendersHearOfIt) {
-  auto memory = b->register_memory(there.data(), 100, Access::remote_write).value();
+  auto memory = b->register_memory({there.data(), 100}, Access::remote_write).value();
   const std::uint64_t key = memory->key();
   Operation sent;
   a->send(sent, {here.data(), 10, nullptr}, to_b, MessageClass::message);
@@ -265,7 +265,7 @@ TEST_F(ShmPair, WhatIsUnderWayToARemovedPeerEnds) {
 }
 
 TEST_F(ShmPair, SignalsDoNotLookLikeDeath) {
-  const auto both = b->register_memory(there.data(), there.size(), Access::remote_write).value();
+  const auto both = b->register_memory({there.data(), there.size()}, Access::remote_write).value();
   struct sigaction counting {};
   struct sigaction before {};
   static volatile std::sig_atomic_t signals = 0;

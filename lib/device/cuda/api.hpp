@@ -51,7 +51,15 @@ inline constexpr unsigned memory_device = 2;
 
 // CUdevice_attribute
 inline constexpr int device_gpudirect_supported = 116;
+inline constexpr int device_flush_options = 117;
+inline constexpr int device_writes_ordering = 118;
 inline constexpr int device_dmabuf_supported = 124;
+
+inline constexpr int flush_option_host = 1;  // CU_FLUSH_GPU_DIRECT_RDMA_WRITES_OPTION_HOST
+inline constexpr int ordering_owner = 100;   // CU_GPU_DIRECT_RDMA_WRITES_ORDERING_OWNER
+inline constexpr int flush_current_context =
+    0;                                      // CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX
+inline constexpr int flush_to_owner = 100;  // CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER
 
 inline constexpr unsigned host_register_portable = 1;    // CU_MEMHOSTREGISTER_PORTABLE
 inline constexpr unsigned host_register_device_map = 2;  // CU_MEMHOSTREGISTER_DEVICEMAP
@@ -95,8 +103,9 @@ inline constexpr unsigned ipc_lazy_peer_access = 1;      // CU_IPC_MEM_LAZY_ENAB
   X(ipc_open_handle, "cuIpcOpenMemHandle_v2", Status(Address*, IpcHandle, unsigned))        \
   X(ipc_close_handle, "cuIpcCloseMemHandle", Status(Address))
 
-// What older drivers lack (before 11.7).
+// What older drivers lack (before 11.3, and before 11.7).
 #define WEFT_CUDA_LATER_ENTRY_POINTS(X)                                                            \
+  X(flush_writes, "cuFlushGPUDirectRDMAWrites", Status(int, int))                                  \
   X(stream_wait_value, "cuStreamWaitValue64_v2", Status(Stream, Address, std::uint64_t, unsigned)) \
   X(range_handle, "cuMemGetHandleForAddressRange",                                                 \
     Status(void*, Address, std::size_t, int, unsigned long long))

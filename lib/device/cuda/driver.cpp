@@ -54,6 +54,12 @@ Result<const Driver*> find(int flags) {
 
 }  // namespace
 
+bool Driver::loaded() noexcept {
+  void* const handle = dlopen(library, RTLD_LAZY | RTLD_LOCAL | RTLD_NOLOAD);
+  if (handle != nullptr) dlclose(handle);  // others have it open
+  return handle != nullptr;
+}
+
 const Driver* Driver::present() {
   const auto driver = find(RTLD_NOLOAD);
   return driver ? *driver : nullptr;

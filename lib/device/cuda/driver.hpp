@@ -16,6 +16,8 @@ struct Driver {
   WEFT_CUDA_LATER_ENTRY_POINTS(WEFT_MEMBER)  // null where the driver is older
 #undef WEFT_MEMBER
 
+  /// Whether this process has its library, started or not.
+  static bool loaded() noexcept;
   /// The driver that this process has loaded already; null if there is none, and then no pointer
   /// in it leads to a GPU's memory.
   static const Driver* present();

@@ -20,7 +20,6 @@ class Gpu final : public Device {
       : driver_(driver), ordinal_(ordinal), context_(context), pci_(std::move(pci)) {}
 
   const Driver& driver() const noexcept { return driver_; }
-  Ordinal ordinal() const noexcept { return ordinal_; }
   Context context() const noexcept { return context_; }
 
   MemoryKind kind() const noexcept override { return MemoryKind::device; }
@@ -33,7 +32,19 @@ class Gpu final : public Device {
   Result<Lent> lend(const void* memory, std::size_t bytes) const override;
   Result<std::unique_ptr<Mapped>> map(const Lent& lent, std::size_t bytes) const override;
 
+  // gpudirect.cpp
+  providers::Hmem hmem() const noexcept override { return providers::Hmem::cuda; }
+  Ordinal ordinal() const noexcept override { return ordinal_; }
+  Result<void> check_gpudirect() const override;
+  Result<std::shared_ptr<const providers::DmaBuf>> export_dmabuf(void* memory,
+                                                                 std::size_t bytes) const override;
+  Result<void> sync_memops(void* memory, std::size_t bytes) const override;
+  bool needs_flush() const override;
+  Result<void> flush() const override;
+
  private:
+  int attribute(int which) const;
+
   const Driver& driver_;
   const Ordinal ordinal_;
   const Context context_;

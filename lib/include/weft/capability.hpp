@@ -94,7 +94,7 @@ struct Capability {
   bool device_memory = false;  ///< Can register GPU memory (FI_HMEM).
   /// Why it can't, as a part of a sentence; empty where it can.
   std::string device_memory_problem;
-  bool dmabuf = false;
+  bool dmabuf = false;   ///< Such memory is registered by the kernel's DMA buffers, where it can.
   bool cancels = false;  ///< fi_cancel has an effect on RMA.
   double gbps = 0;       ///< Link speed in Gb/s; 0 where unknown.
 

@@ -58,8 +58,10 @@ class WEFT_API Memory {
   /// destroyed: see Segment).
   ///
   /// May be a GPU's: what cudaMalloc, cuMemAlloc, cudaMallocManaged or a framework gave. The CUDA
-  /// driver that the process has loaded is asked; no CUDA is needed where there is none. Memory
-  /// that no NIC reaches is staged: the relay of each rail copies it through pinned bounce buffers,
+  /// driver that the process has loaded is asked; no CUDA is needed where there is none. NICs that
+  /// can (Capability::device_memory) read and write it themselves, and copies of the application's
+  /// that are synchronous really are from then on (CU_POINTER_ATTRIBUTE_SYNC_MEMOPS). Memory that
+  /// no NIC reaches is staged: the relay of each rail copies it through pinned bounce buffers,
   /// by streams of its own in the GPU's primary context, without regard to the application's
   /// streams: kernels and copies that fill it must have ended (cudaMemcpy from pageable memory may
   /// return before), or TransferOptions::after_cuda_event says when they have.

@@ -35,6 +35,10 @@ int attribute_of(const Device& device, int attribute, const Settings& settings) 
       return settings.dmabuf;
     case device_gpudirect_supported:
       return settings.gpudirect;
+    case device_flush_options:
+      return settings.of(device.ordinal).flushes ? flush_option_host : 0;
+    case device_writes_ordering:
+      return settings.of(device.ordinal).writes_ordering;
     case device_pci_domain:
       return static_cast<int>(pci_of(device).domain);
     case device_pci_bus:

@@ -1,8 +1,10 @@
 // Device memory for other processes and other devices: IPC handles and dmabuf.
 #include <fcntl.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
+#include <string>
 
 #include "driver/entry.hpp"
 #include "driver/ipc.hpp"
@@ -29,6 +31,25 @@ RegionPtr opened_before(std::uint64_t tag, const ContextObject& context) {
     if (region->kind == Kind::opened && region->tag == tag && region->context == &context)
       return region;
   return nullptr;
+}
+
+/// The region with whole pages that begin at an address; its last one may be begun only.
+RegionPtr region_of_pages(Address address, std::size_t bytes) {
+  const RegionPtr region = simulator().memory.find(address);
+  require(region != nullptr && bytes > 0);
+  const std::size_t rest = region->base + region->bytes - address;
+  require(bytes <= (rest + host_page - 1) / host_page * host_page);
+  return region;
+}
+
+/// The memory's file with a position of its own, which says where in it the range begins: a file
+/// can't be cut.
+int export_from(const Region& region, Address address) {
+  const std::string path = "/proc/self/fd/" + std::to_string(region.backing.descriptor());
+  const int descriptor = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  require(descriptor >= 0, operating_system);
+  lseek(descriptor, static_cast<off_t>(address - region.base), SEEK_SET);
+  return descriptor;
 }
 
 RegionPtr open_exported(const Exported& exported, ContextObject& context) {
@@ -87,11 +108,18 @@ WEFT_CUDA_EXPORT Status cuMemGetHandleForAddressRange(void* handle, Address addr
     require(s.settings.dmabuf && flags == 0, not_supported);
     require(handle != nullptr && type == handle_dmabuf);
     require(bytes > 0 && address % host_page == 0 && bytes % host_page == 0);
-    const RegionPtr region = s.memory.find(address, bytes);
-    require(region && region->kind == Kind::device);
-    const int duplicate = fcntl(region->backing.descriptor(), F_DUPFD_CLOEXEC, 0);
-    require(duplicate >= 0, operating_system);
-    *static_cast<int*>(handle) = duplicate;
+    const RegionPtr region = region_of_pages(address, bytes);
+    require(region->kind == Kind::device);
+    *static_cast<int*>(handle) = export_from(*region, address);
+  });
+}
+
+WEFT_CUDA_EXPORT Status cuFlushGPUDirectRDMAWrites(int target, int scope) {
+  return enter("cuFlushGPUDirectRDMAWrites", [&](Lock& lock) {
+    Simulator& s = simulator();
+    require(s.settings.of(current(lock).device).flushes, not_supported);
+    require(target == flush_current_context && scope == flush_to_owner);
+    ++s.log.counters().flushes;
   });
 }
 

@@ -18,6 +18,18 @@ std::uint64_t number_in(const char* name, std::uint64_t otherwise) {
   return text.empty() ? otherwise : std::strtoull(text.c_str(), nullptr, 0);
 }
 
+/// The list has as many as are named; the others are as usual.
+std::vector<GpuSettings> gpus_in(std::size_t count) {
+  std::vector<GpuSettings> gpus(count);
+  const auto orderings = split(text_in("WEFT_CUDA_SIM_ORDERING"), ',');
+  const auto flushes = split(text_in("WEFT_CUDA_SIM_FLUSH"), ',');
+  for (std::size_t gpu = 0; gpu < count; ++gpu) {
+    if (gpu < orderings.size()) gpus[gpu].writes_ordering = std::stoi(orderings[gpu]);
+    if (gpu < flushes.size()) gpus[gpu].flushes = flushes[gpu] != "0";
+  }
+  return gpus;
+}
+
 std::string pci_of(std::size_t gpu) {
   std::array<char, 32> text;
   std::snprintf(text.data(), text.size(), "0000:%02zx:00.0", (0x53 + 0x11 * gpu) % 0x100);
@@ -39,6 +51,7 @@ std::vector<std::string> split(const std::string& text, char separator) {
 Settings Settings::from_environment() {
   Settings settings{
       .pci = split(text_in("WEFT_CUDA_SIM_PCI"), ','),
+      .gpus = {},
       .memory = number_in("WEFT_CUDA_SIM_MEMORY", std::size_t{16} << 30),
       .dmabuf = number_in("WEFT_CUDA_SIM_DMABUF", 0) != 0,
       .gpudirect = number_in("WEFT_CUDA_SIM_GPUDIRECT", 0) != 0,
@@ -49,6 +62,7 @@ Settings Settings::from_environment() {
       .failures = text_in("WEFT_CUDA_SIM_FAIL"),
   };
   settings.pci.resize(number_in("WEFT_CUDA_SIM_GPUS", 2));
+  settings.gpus = gpus_in(settings.pci.size());
   for (std::size_t gpu = 0; gpu < settings.pci.size(); ++gpu)
     if (settings.pci[gpu].empty()) settings.pci[gpu] = pci_of(gpu);
   return settings;

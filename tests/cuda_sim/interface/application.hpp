@@ -78,6 +78,7 @@ Status cuMemGetInfo_v2(std::size_t* free, std::size_t* total);
 Status cuMemGetAddressRange_v2(Address* base, std::size_t* bytes, Address address);
 Status cuMemGetHandleForAddressRange(void* handle, Address address, std::size_t bytes, int type,
                                      unsigned long long flags);
+Status cuFlushGPUDirectRDMAWrites(int target, int scope);
 Status cuPointerGetAttribute(void* value, int attribute, Address address);
 Status cuPointerGetAttributes(unsigned count, int* attributes, void** values, Address address);
 Status cuPointerSetAttribute(const void* value, int attribute, Address address);

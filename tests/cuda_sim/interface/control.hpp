@@ -42,6 +42,7 @@ struct Counters {
   std::uint64_t pageable_copies, pageable_bytes;        // of these, with memory that is not pinned
   std::uint64_t records_lost;                           // the log was full
   std::uint64_t freed_while_open;  // cuMemFree of memory that another process had open
+  std::uint64_t flushes;           // cuFlushGPUDirectRDMAWrites
 };
 
 extern "C" {

@@ -260,6 +260,48 @@ TEST(CudaSimEnvironment, GivesDmabufs) {
   EXPECT_EQ(Child("cuda_dmabuf").join(), 0);
 }
 
+/// Of a part that begins and ends within pages: the file's position tells where.
+WEFT_ROLE(cuda_part_of_dmabuf) {
+  const CurrentContext context;
+  const DeviceMemory memory(12'000);
+  memory.fill(owners);
+  int descriptor = -1;
+  check(cuMemGetHandleForAddressRange(&descriptor, memory.address(4096), 8192, handle_dmabuf, 0));
+  const Status beyond =
+      cuMemGetHandleForAddressRange(&descriptor, memory.address(4096), 12'288, handle_dmabuf, 0);
+  const off_t begin = lseek(descriptor, 0, SEEK_CUR);
+  void* const bytes = mmap(nullptr, 7904, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, begin);
+  auto* const data = static_cast<std::byte*>(bytes);
+  const bool there = test::holds(Blob(data, data + 7904), owners, 4096);
+  data[7] = ~data[7];
+  const bool writes = memory.read(4096 + 7, 1)[0] == data[7];
+  close(descriptor);
+  return beyond == invalid_value && there && writes ? 0 : 1;
+}
+
+TEST(CudaSimEnvironment, GivesDmabufsOfParts) {
+  const Environment given("WEFT_CUDA_SIM_DMABUF", "1");
+  EXPECT_EQ(Child("cuda_part_of_dmabuf").join(), 0);
+}
+
+WEFT_ROLE(cuda_flushing) {
+  int ordering = -1, options = -1;
+  const CurrentContext context(0);
+  check(cuFlushGPUDirectRDMAWrites(flush_current_context, flush_to_owner));
+  const bool flushed = counters().flushes == 1;
+  check(cuDeviceGetAttribute(&ordering, device_writes_ordering, 1));
+  check(cuDeviceGetAttribute(&options, device_flush_options, 1));
+  const CurrentContext other(1);
+  const Status refused = cuFlushGPUDirectRDMAWrites(flush_current_context, flush_to_owner);
+  return flushed && ordering == 100 && options == 0 && refused == not_supported ? 0 : 1;
+}
+
+TEST(CudaSimEnvironment, SaysHowGpusOrderWhatNicsWrite) {
+  const Environment ordering("WEFT_CUDA_SIM_ORDERING", "0,100");
+  const Environment flush("WEFT_CUDA_SIM_FLUSH", "1,0");
+  EXPECT_EQ(Child("cuda_flushing").join(), 0);
+}
+
 WEFT_ROLE(cuda_late) {
   const CurrentContext context;
   const DeviceMemory first(size), second(size);

@@ -1,0 +1,42 @@
+// Memory as it is registered, whosever it is.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "base/descriptor.hpp"
+
+namespace weft::providers {
+
+/// Whose drivers libfabric has to ask about memory: one for one its FI_HMEM_* (none:
+/// FI_HMEM_SYSTEM). Weft makes segments of the first two only.
+enum class Hmem : std::uint8_t { none, cuda, rocr, neuron };
+
+/// Device memory as the kernel hands it to other drivers: a DMA buffer, which begins at `base`.
+/// While its descriptor is open the memory stays where it is.
+struct DmaBuf {
+  core::Descriptor descriptor;
+  std::byte* base = nullptr;
+};
+
+struct Extent {
+  void* address = nullptr;
+  std::size_t length = 0;  // in bytes
+  Hmem hmem = Hmem::none;
+  int ordinal = 0;                            // of the device, as its driver counts
+  std::shared_ptr<const DmaBuf> dmabuf = {};  // null: by pointer
+
+  std::byte* data() const noexcept { return static_cast<std::byte*>(address); }
+  /// Of the first byte in the DMA buffer.
+  std::uint64_t dmabuf_offset() const noexcept {
+    return static_cast<std::uint64_t>(data() - dmabuf->base);
+  }
+  Extent part(std::size_t offset, std::size_t bytes) const {
+    return {data() + offset, bytes, hmem, ordinal, dmabuf};
+  }
+  Extent by_pointer() const { return {address, length, hmem, ordinal, nullptr}; }
+};
+
+}  // namespace weft::providers

@@ -1,0 +1,121 @@
+// NICs that libfabric says to reach device memory: how they are asked for, and what is registered
+// with them (hmem_fabric.hpp).
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "hmem_fabric.hpp"
+#include "spec.hpp"
+
+namespace weft::providers {
+namespace {
+
+using test::Asked;
+using test::hmem_fabric;
+using testing::HasSubstr;
+
+constexpr Way ways[] = {{"net"}, {"tcp"}};
+
+void any_address(fi_info& hints) {
+  hints.addr_format = FI_FORMAT_UNSPEC;
+}
+
+const Spec spec = {
+    .name = "hmem",
+    .ways = ways,
+    .device_memory = true,
+    .hints = any_address,
+    .quirks = [](const fi_info&, Capability&) {},
+    .merit = "it is a test's",
+};
+
+class HmemNics : public testing::Test {
+ protected:
+  void SetUp() override { hmem_fabric() = {}; }
+
+  std::unique_ptr<Endpoint> open(bool device_memory) {
+    constexpr std::array<unsigned, 2> all = {0, 1};
+    std::vector<Seen> seen;
+    look_at(spec, all, device_memory, seen);
+    if (seen.empty() || !seen.front().nic) throw std::runtime_error("there are no sockets");
+    auto endpoint = seen.front().nic->open();
+    if (!endpoint) throw std::runtime_error(endpoint.error().to_string());
+    hmem_fabric().asked.clear();
+    return std::move(*endpoint);
+  }
+  Extent of_gpu(int ordinal) {
+    return {memory_.data(), memory_.size(), Hmem::cuda, ordinal, nullptr};
+  }
+  std::array<std::byte, 8192> memory_{};
+};
+
+TEST_F(HmemNics, AreAskedForFirstWhereTheyAreWanted) {
+  const auto endpoint = open(true);
+  EXPECT_NE(hmem_fabric().hinted.front() & FI_HMEM, 0U);
+  EXPECT_NE(hmem_fabric().modes.front() & FI_MR_HMEM, 0);
+  EXPECT_TRUE(endpoint->capability().device_memory);
+  EXPECT_EQ(endpoint->capability().device_memory_problem, "");
+}
+
+TEST_F(HmemNics, AreNotAskedForWhereTheyAreNot) {
+  const auto endpoint = open(false);
+  for (const std::uint64_t capabilities : hmem_fabric().hinted)
+    EXPECT_EQ(capabilities & FI_HMEM, 0U) << "it may start a GPU's driver";
+  EXPECT_FALSE(endpoint->capability().device_memory);
+  EXPECT_FALSE(endpoint->capability().dmabuf);
+  EXPECT_THAT(endpoint->capability().device_memory_problem, HasSubstr("no GPU's driver"));
+}
+
+TEST_F(HmemNics, ThatThereAreNoneOfAreOpenedForHostMemory) {
+  hmem_fabric().offers = false;
+  const auto endpoint = open(true);
+  EXPECT_FALSE(endpoint->capability().device_memory);
+  EXPECT_THAT(endpoint->capability().device_memory_problem,
+              HasSubstr("offers no access to device memory by it (FI_HMEM)"));
+}
+
+TEST_F(HmemNics, AreToldWhoseMemoryTheyGet) {
+  const auto endpoint = open(true);
+  const auto gpus = endpoint->register_memory(of_gpu(3).part(100, 50), Access::remote_write);
+  ASSERT_TRUE(gpus) << gpus.error().to_string();
+  const auto hosts = endpoint->register_memory({memory_.data(), 10}, Access::local);
+  ASSERT_TRUE(hosts) << hosts.error().to_string();
+  const auto& asked = hmem_fabric().asked;
+  ASSERT_EQ(asked.size(), 2U);
+  EXPECT_EQ(asked[0].iface, FI_HMEM_CUDA);
+  EXPECT_EQ(asked[0].device, 3U);
+  EXPECT_EQ(asked[0].address, memory_.data() + 100);
+  EXPECT_EQ(asked[0].length, 50U);
+  EXPECT_EQ(asked[0].access, FI_REMOTE_WRITE);
+  EXPECT_EQ(asked[0].flags, 0U);
+  EXPECT_EQ(asked[1].iface, FI_HMEM_SYSTEM);
+  EXPECT_EQ(asked[1].device, 0U);
+}
+
+TEST_F(HmemNics, AreToldSoAgainWhenTheyAreOpenedAgain) {
+  const auto endpoint = open(true);
+  const auto gpus = endpoint->register_memory(of_gpu(1), Access::remote_read);
+  ASSERT_TRUE(gpus);
+  hmem_fabric().asked.clear();
+  endpoint->suspend();
+  ASSERT_TRUE(endpoint->reopen());
+  endpoint->resume();
+  ASSERT_EQ(hmem_fabric().asked.size(), 1U);
+  EXPECT_EQ(hmem_fabric().asked[0].iface, FI_HMEM_CUDA);
+  EXPECT_EQ(hmem_fabric().asked[0].device, 1U);
+}
+
+TEST_F(HmemNics, ThatRefuseDeviceMemorySayWhy) {
+  const auto endpoint = open(true);
+  hmem_fabric().refusal = FI_EOPNOTSUPP;
+  const auto refused = endpoint->register_memory(of_gpu(0), Access::local);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().operation(), "fi_mr_regattr");
+  EXPECT_EQ(refused.error().fabric_code(), FI_EOPNOTSUPP);
+  EXPECT_THAT(refused.error().message(), HasSubstr("can't register 8192 bytes"));
+  EXPECT_TRUE(endpoint->register_memory({memory_.data(), 10}, Access::local));
+}
+
+}  // namespace
+}  // namespace weft::providers
