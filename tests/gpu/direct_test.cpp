@@ -265,7 +265,7 @@ TEST_P(Direct, AGpuThatCantBeFlushedIsStaged) {
 }
 
 TEST_P(Direct, WhereOneSideIsStagedTheOtherIsToo) {
-  for (const std::size_t old : {0, 1}) {
+  for (const std::size_t old : {0U, 1U}) {
     SCOPED_TRACE(old);
     Nics nics = some_nics(2);
     nics[old]->device_memory = false;
