@@ -41,6 +41,7 @@ std::vector<Pair> whole() {
 
 Config direct_config(const std::string& provider, unsigned rails) {
   Config config = config_for(provider, rails);
+  config.share_gpu_memory = false;  // else the GPU copies from GPU to GPU by itself
   config.relay_buffer_bytes = 64 << 10;
   config.relay_buffers = 4;
   return config;
