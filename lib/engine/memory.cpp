@@ -242,14 +242,26 @@ void EngineState::settle_ended() {
     if (!copied || settle(grant) != Revoked::quiescent) owned_.note_if_settleable(grant);
 }
 
+/// Until its holders have confirmed, or can't any more. False if the deadline passed first.
+bool EngineState::wait_stopped(const GrantState& grant, Deadline deadline) {
+  return wait([&](Deadline until) { return grant.wait_confirmed(until); }, deadline) &&
+         wait([&](Deadline until) { return grant.wait_borrowers_ended(until); }, deadline);
+}
+
+/// What was lent to other processes is not closed with the rails.
+bool EngineState::take_back_what_was_lent(Deadline deadline) {
+  const auto lent = owned_.lent();
+  for (const auto& grant : lent) owned_.end(*grant);
+  bool all = true;
+  for (const auto& grant : lent) all = wait_stopped(*grant, deadline) && all;
+  return all;
+}
+
 Result<Revoked> EngineState::revoke(const std::shared_ptr<GrantState>& grant, Deadline deadline) {
   if (auto outside = check_outside_callbacks(); !outside) return fail(std::move(outside.error()));
   // From here on the relay refuses it, nobody finds it by name, and who holds it is asked to stop.
   owned_.end(*grant);
-  if (grant->binding()) {
-    wait([&](Deadline until) { return grant->wait_confirmed(until); }, deadline);
-    wait([&](Deadline until) { return grant->wait_borrowers_ended(until); }, deadline);
-  }
+  if (grant->binding()) wait_stopped(*grant, deadline);
   // What was abandoned in the relay is as good as a writer who does not answer.
   return copies_finished({&grant, 1}, deadline) ? settle(grant) : Revoked::quarantined;
 }
@@ -308,7 +320,7 @@ Result<void> EngineState::release(SegmentState& segment, Deadline deadline) {
   // With those that were made while the segment was being closed.
   for (const auto& grant : owned_.of_segment(segment)) {
     owned_.end(*grant);
-    wait([&](Deadline until) { return grant->wait_confirmed(until); }, deadline);
+    wait_stopped(*grant, deadline);
   }
   const auto grants = owned_.of_segment(segment);
   const bool copied = copies_finished(grants, deadline);

@@ -466,6 +466,7 @@ Result<void> EngineState::close(Deadline deadline) {
   unsettled_transfers_.close();
   for (const auto& worker : workers_) worker->end_all(closed_error());
   give_grants_back(nullptr);
+  const bool returned = take_back_what_was_lent(deadline);
   auto stopped = control_->stop(deadline);
 
   // Closing endpoints may block for ever in some providers, so it runs aside; what it works on is
@@ -484,6 +485,9 @@ Result<void> EngineState::close(Deadline deadline) {
   }
   aside.join();
   if (const auto& error = done->error()) return fail(*error);
+  if (!returned)
+    return fail(Code::quarantined,
+                "a process still has GPU memory mapped that was lent to it: it must not be reused");
   return stopped;
 }
 

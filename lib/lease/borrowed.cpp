@@ -6,37 +6,46 @@ namespace weft::core {
 
 void Borrowed::offer(Lent lent, bool own) {
   const std::lock_guard lock(mutex_);
+  if (stopped_) return;
   lent_ = std::move(lent);
   own_ = own;
 }
 
 void Borrowed::refuse(std::string why) {
   const std::lock_guard lock(mutex_);
-  why_not_ = Error(Code::unsupported, std::move(why));
+  if (!stopped_) why_not_ = Error(Code::unsupported, std::move(why));
 }
 
 Result<std::byte*> Borrowed::map(const Device& device, std::uint64_t bytes) {
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard driver(driver_mutex_);
+  std::unique_lock lock(mutex_);
   if (!lent_) return fail(why_not_);
   // A handle can't be opened in the process that it is of, whose GPUs share one address space.
   if (own_) return reinterpret_cast<std::byte*>(lent_->address);
+  mapped_ = true;
+  const Lent lent = *lent_;
+  lock.unlock();
   auto mapping = mappings_.find(&device);
   if (mapping == mappings_.end())
-    mapping = mappings_.emplace(&device, device.map(*lent_, bytes)).first;
+    mapping = mappings_.emplace(&device, device.map(lent, bytes)).first;
   if (!mapping->second) return fail(mapping->second.error());
   return (*mapping->second)->address();
 }
 
-bool Borrowed::mapped() const {
+bool Borrowed::stop() {
   const std::lock_guard lock(mutex_);
-  return !mappings_.empty();
+  stopped_ = true;
+  lent_.reset();
+  why_not_ = Error(Code::stale, "the grant is used no more");
+  return mapped_;
 }
 
 void Borrowed::close() {
-  const std::lock_guard lock(mutex_);
+  if (!stop()) return;
+  const std::lock_guard driver(driver_mutex_);
   mappings_.clear();
-  lent_.reset();
-  why_not_ = Error(Code::stale, "the grant is used no more");
+  const std::lock_guard lock(mutex_);
+  mapped_ = false;
 }
 
 }  // namespace weft::core

@@ -25,19 +25,22 @@ class Borrowed {
   /// Where the `bytes` of the segment lie for that device's queues. Maps them the first time, which
   /// may block; what failed once is not tried again.
   Result<std::byte*> map(const Device& device, std::uint64_t bytes);
-  /// Something is mapped, so that close() may block.
-  bool mapped() const;
+  /// From here on nothing more is mapped. Whether something is, so that close() may block.
+  bool stop();
   /// Nobody may use it any more. The mappings are gone when it returns, whoever has closed them.
   void close();
 
  private:
   using Mapping = Result<std::unique_ptr<Device::Mapped>>;
 
-  mutable std::mutex mutex_;
+  std::mutex mutex_;  // never held while the driver works
   std::optional<Lent> lent_;
   bool own_ = false;
+  bool mapped_ = false;  // or about to be
+  bool stopped_ = false;
   Error why_not_ = Error(Code::unsupported, "the owner did not say whether it lends the memory");
-  std::map<const Device*, Mapping> mappings_;
+  std::mutex driver_mutex_;
+  std::map<const Device*, Mapping> mappings_;  // with driver_mutex_
 };
 
 }  // namespace weft::core

@@ -56,7 +56,10 @@ void GrantState::lost(OwnedLease::Holder holder) {
 }
 
 bool GrantState::binding() const {
-  if (writable()) return true;
+  return writable() || lent();
+}
+
+bool GrantState::lent() const {
   const std::lock_guard lock(mutex_);
   return !borrowers_.empty();
 }

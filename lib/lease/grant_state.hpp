@@ -47,6 +47,8 @@ class GrantState {
   /// A holder may map the memory, from his process: he may use it until he has confirmed, or that
   /// process has ended, whatever becomes of the keys.
   void lend_to(OwnedLease::Holder holder, Process process);
+  /// Somebody may still use what was lent to him.
+  bool lent() const;
   /// Some of those who have gone without a word may still use what was lent to them.
   bool bereft() const;
   /// Waits until none of those is left. False if the deadline passed first.

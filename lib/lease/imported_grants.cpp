@@ -99,7 +99,7 @@ void ImportedGrants::give_back(const PeerState* peer) {
       remote->users().close();
       if (!remote->users().idle()) return false;
     }
-    if (import.borrowed->mapped()) return false;  // imported since: it is lost, and not confirmed
+    if (import.borrowed->stop()) return false;  // imported since: it is lost, and not confirmed
     tell_(key.first, RevokeConfirmed{key.second});
     return true;
   });
@@ -107,10 +107,7 @@ void ImportedGrants::give_back(const PeerState* peer) {
 
 /// The owner may free the memory once it hears: before that nothing of it may be mapped.
 void ImportedGrants::close_and_confirm(const Key& key, const std::shared_ptr<Borrowed>& borrowed) {
-  if (!borrowed->mapped()) {
-    borrowed->close();  // so that nothing is mapped from here on
-    return confirm(key);
-  }
+  if (!borrowed->stop()) return confirm(key);
   aside_([this, key, borrowed] {
     borrowed->close();
     confirm(key);
@@ -175,11 +172,28 @@ void ImportedGrants::take(const PeerState& from, const std::vector<RenewedKey>& 
     if (const RemotePtr remote = find(key.lease, from)) remote->renew(key);
 }
 
+/// The owner is gone, or out of reach: what it has lent is not kept longer than it is used.
+void ImportedGrants::let_go(const Import& import) {
+  if (!import.borrowed->stop()) return;
+  const auto close = [this, borrowed = import.borrowed] {
+    aside_([borrowed] { borrowed->close(); });
+  };
+  const RemotePtr remote = import.remote.lock();
+  if (!remote) return close();
+  remote->users().close();
+  remote->users().when_idle(close);
+}
+
 void ImportedGrants::link_down(LinkId link, const Error& why) {
   std::vector<std::shared_ptr<CompletionSlot>> unanswered;
+  std::vector<Import> cut_off;
   {
     const std::lock_guard lock(mutex_);
-    std::erase_if(imports_, [&](const auto& each) { return each.first.first == link; });
+    std::erase_if(imports_, [&](const auto& each) {
+      if (each.first.first != link) return false;
+      cut_off.push_back(each.second);
+      return true;
+    });
     std::erase_if(queries_, [&](const auto& each) {
       if (each.second.remote->peer()->link != link) return false;
       unanswered.push_back(each.second.answer);
@@ -187,6 +201,7 @@ void ImportedGrants::link_down(LinkId link, const Error& why) {
     });
   }
   for (const auto& answer : unanswered) answer->complete(why);
+  for (const Import& import : cut_off) let_go(import);
 }
 
 }  // namespace weft::core

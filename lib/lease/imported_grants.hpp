@@ -66,6 +66,7 @@ class ImportedGrants {
   };
   void close_left_over(const Key& key);
   void confirm(const Key& key);
+  void let_go(const Import& import);
   void close_and_confirm(const Key& key, const std::shared_ptr<Borrowed>& borrowed);
   std::vector<Import> imports_of(const PeerState* peer) const;
 

@@ -36,6 +36,12 @@ std::vector<OwnedGrants::GrantPtr> OwnedGrants::of_segment(const SegmentState& s
   return found;
 }
 
+std::vector<OwnedGrants::GrantPtr> OwnedGrants::lent() const {
+  auto found = all();
+  std::erase_if(found, [](const GrantPtr& grant) { return !grant->lent(); });
+  return found;
+}
+
 void OwnedGrants::end(GrantState& grant) {
   const std::uint64_t lease = grant.description().lease;
   for (const LinkId holder : grant.end()) tell_(holder, RevokeRequest{lease});

@@ -33,6 +33,8 @@ class OwnedGrants {
   GrantPtr find(std::uint64_t lease) const;
   /// Those of a segment that somebody may still use.
   std::vector<GrantPtr> of_segment(const SegmentState& segment) const;
+  /// Those of which somebody may still use what was lent to him.
+  std::vector<GrantPtr> lent() const;
   /// Takes its word down, and asks all who hold it to stop.
   void end(GrantState& grant);
   /// Ends those whose time is over, and looks after those whose borrowers may have ended.

@@ -33,6 +33,10 @@ WEFT_ROLE(gpu_borrower) {
   while (true) {
     const std::string order = parent.hear(Deadline::in(120s));
     if (order == "end") return 0;
+    if (order == "regions") {
+      parent.say(std::to_string(cuda_sim::weft_cuda_sim_regions()));
+      continue;
+    }
     store.put(pattern(bytes, borrowers_seed));
     parent.say(moved(engine, own, there, order));
   }
@@ -78,6 +82,28 @@ TEST_P(Lending, EndsBeforeTheMemoryIsFreed) {
   EXPECT_EQ(borrower->ask("write"), "stale");
   borrower->say("end");
   EXPECT_EQ(borrower->join(), 0);
+}
+
+TEST_P(Lending, EndsBeforeTheEngineIsClosed) {
+  EXPECT_TRUE(succeeds(engine.close(soon())));
+  store.reset();
+  EXPECT_EQ(cuda_sim::counters().freed_while_open, 0U);
+  EXPECT_EQ(borrower->ask("write"), "peer_down");
+}
+
+TEST_P(Lending, ToOneWhoIsFrozenOutlivesTheEngine) {
+  borrower->signal(SIGSTOP);
+  EXPECT_TRUE(fails_with(engine.close(Deadline::in(1s)), Code::quarantined));
+}
+
+TEST_P(Lending, IsNotKeptByABorrowerWhoIsCutOff) {
+  const auto mapped = std::stoul(borrower->ask("regions"));
+  must(engine.disconnect(engine.peers().front()));
+  const Deadline deadline = soon();
+  while (std::stoul(borrower->ask("regions")) == mapped && !deadline.passed())
+    std::this_thread::yield();
+  EXPECT_EQ(std::stoul(borrower->ask("regions")), mapped - 1);
+  EXPECT_EQ(borrower->ask("write"), "peer_down");
 }
 
 TEST_P(Lending, ToOneWhoIsDeadIsOver) {
