@@ -36,12 +36,13 @@ class Device {
   /// Of the device, "0000:53:00.0"; empty for the CPU's memory.
   virtual const std::string& pci() const noexcept = 0;
 
-  /// Whether copy() and hash() may be called.
+  /// Whether copy() may be called.
   virtual bool direct() const noexcept = 0;
   /// Takes as long as it takes.
   virtual void copy(void* to, const void* from, std::size_t bytes) const = 0;
-  /// Adds memory to the hash. May take as long as reading the bytes does.
-  virtual void hash(Xxh3& hash, const void* memory, std::size_t bytes) const = 0;
+  /// Adds memory to the hash. May take as long as reading the bytes does. An error: the device
+  /// failed, and what was added to the hash is worth nothing.
+  virtual Result<void> hash(Xxh3& hash, const void* memory, std::size_t bytes) const = 0;
 
   /// For memory that is not direct(). May block.
   virtual Result<std::unique_ptr<CopyQueue>> open_queue() const = 0;

@@ -14,8 +14,9 @@ class Host final : public Device {
   void copy(void* to, const void* from, std::size_t bytes) const override {
     std::memcpy(to, from, bytes);
   }
-  void hash(Xxh3& hash, const void* memory, std::size_t bytes) const override {
+  Result<void> hash(Xxh3& hash, const void* memory, std::size_t bytes) const override {
     hash.add(memory, bytes);
+    return {};
   }
   Result<std::unique_ptr<CopyQueue>> open_queue() const override {
     return fail(Code::unsupported, "the CPU's memory needs no queue of copies");

@@ -12,8 +12,6 @@ constexpr std::size_t most_parts = 64;
 
 Result<void> EngineState::check_verifiable(const PreparedState& prepared) const {
   const PeerState& peer = *prepared.remote->peer();
-  if (!prepared.local->device().direct())
-    return fail(Code::unsupported, "the local memory is of a kind that can't be verified");
   if (!peer.introduction.checks)
     return fail(
         Error(Code::unsupported, "the peer's version of the library does not verify transfers")
@@ -36,8 +34,6 @@ Result<Hasher::Job> EngineState::job_for(const std::shared_ptr<PeerState>& peer,
   const auto grant = owned_.find(notice.lease);
   if (!grant) return fail(Code::stale, "the grant was revoked");
   const SegmentState& segment = grant->segment();
-  if (!segment.device().direct())
-    return fail(Code::unsupported, "the memory is of a kind that can't be hashed");
   if (auto may = answerable(notice, grant->description().ranges); !may)
     return fail(std::move(may.error()));
   Hasher::Job job;
@@ -46,9 +42,10 @@ Result<Hasher::Job> EngineState::job_for(const std::shared_ptr<PeerState>& peer,
   job.ranges = notice.ranges;
   // While it holds the memory does too: revoke() waits for a slice under way.
   job.wanted = [peer, grant] { return peer->up() && grant->held(); };
-  job.done = [this, peer, request = notice.request](std::optional<std::uint64_t> hash) {
+  job.done = [this, peer, request = notice.request](const Result<std::uint64_t>& hash) {
     --peer->checked_parts;
-    control_->send(peer->link, CheckReply{request, hash ? Code{} : Code::stale, hash.value_or(0)});
+    control_->send(peer->link,
+                   CheckReply{request, hash ? Code{} : hash.error().code(), hash.value_or(0)});
   };
   return job;
 }

@@ -64,8 +64,8 @@ void Checks::next_part(Check& check) {
   job.base = prepared.local->address();
   job.ranges = std::move(ours);
   job.wanted = [transfer] { return !transfer->stopped(); };
-  job.done = [this, transfer, request = check.request](std::optional<std::uint64_t> hash) {
-    if (hash) hashed(transfer, request, *hash);
+  job.done = [this, transfer, request = check.request](const Result<std::uint64_t>& hash) {
+    hashed(transfer, request, hash);
     post_(*transfer, [transfer] { transfer->let_go(); });
   };
   if (auto added = hasher_.add(std::move(job)); !added) {
@@ -100,11 +100,17 @@ void Checks::finish(const Check& check, std::optional<Error> error) {
 // Without the lock.
 
 void Checks::hashed(const std::shared_ptr<TransferState>& transfer, std::uint64_t request,
-                    std::uint64_t hash) {
+                    const Result<std::uint64_t>& hash) {
+  // Whoever does not want it any more has ended the transfer.
+  if (!hash && hash.error().code() == Code::stale) return;
   const std::lock_guard lock(mutex_);
   const auto check = checks_.find(transfer.get());
   if (check == checks_.end() || check->second.request != request) return;
-  check->second.ours = hash;
+  if (!hash) {
+    requests_.erase(request);
+    return finish(check->second, hash.error());
+  }
+  check->second.ours = *hash;
   compare(check->second);
 }
 

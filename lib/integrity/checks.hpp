@@ -62,7 +62,7 @@ class Checks {
   void begin(const std::shared_ptr<TransferState>& transfer);
   void next_part(Check& check);
   void hashed(const std::shared_ptr<TransferState>& transfer, std::uint64_t request,
-              std::uint64_t hash);
+              const Result<std::uint64_t>& hash);
   void compare(Check& check);
   void finish(const Check& check, std::optional<Error> error);
 

@@ -7,6 +7,13 @@
 #include <utility>
 
 namespace weft::core {
+namespace {
+
+Error not_wanted() {
+  return Error(Code::stale, "the hash was not wanted any more");
+}
+
+}  // namespace
 
 Result<void> Hasher::add(Job job) {
   const std::lock_guard lock(mutex_);
@@ -52,33 +59,34 @@ void Hasher::loop() {
     lock.unlock();
     // Asked within the slice: whoever settles after it is unwanted finds no slice that began
     // before.
-    const bool wanted = work->job.wanted();
-    const bool more = wanted && do_slice(*work);
+    const Result<bool> more = work->job.wanted() ? do_slice(*work) : fail(not_wanted());
     lock.lock();
     slicing_ = false;
     changed_.notify_all();
-    if (more) {
+    if (more && *more) {
       waiting_.push_back(std::move(work));
       continue;
     }
     lock.unlock();
-    work->job.done(wanted ? std::optional(work->hash.digest()) : std::nullopt);
+    work->job.done(more.map([&](bool) { return work->hash.digest(); }));
     work.reset();
     lock.lock();
   }
   const Works left = std::exchange(waiting_, {});
   lock.unlock();
-  for (const auto& work : left) work->job.done(std::nullopt);
+  for (const auto& work : left) work->job.done(fail(not_wanted()));
 }
 
 /// Whether there is more to do.
-bool Hasher::do_slice(Work& work) {
+Result<bool> Hasher::do_slice(Work& work) {
   const std::vector<Range>& ranges = work.job.ranges;
   std::uint64_t left = slice;
   while (left > 0 && work.next < ranges.size()) {
     const Range& range = ranges[work.next];
     const std::uint64_t length = std::min(left, range.length - work.begun);
-    work.job.device->hash(work.hash, work.job.base + range.offset + work.begun, length);
+    const std::byte* const from = work.job.base + range.offset + work.begun;
+    if (auto hashed = work.job.device->hash(work.hash, from, length); !hashed)
+      return fail(std::move(hashed.error()));
     left -= length;
     work.begun += length;
     if (work.begun < range.length) break;

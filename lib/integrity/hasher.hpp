@@ -32,9 +32,9 @@ class Hasher {
     std::vector<Range> ranges;  // from `base`, hashed as if they were one
     /// Asked before each slice, which is the only time when memory is touched.
     std::function<bool()> wanted;
-    /// Called once, on the hasher's thread: the hash, or nothing if it was not wanted any more, or
-    /// the hasher stops.
-    std::function<void(std::optional<std::uint64_t>)> done;
+    /// Called once, on the hasher's thread: the hash, or why there is none. `stale`: it was not
+    /// wanted any more, or the hasher stops.
+    std::function<void(const Result<std::uint64_t>&)> done;
   };
   /// The most bytes that are touched between two questions: a fraction of a millisecond's work.
   static constexpr std::size_t slice = std::size_t{4} << 20;
@@ -62,7 +62,7 @@ class Hasher {
   using Works = std::deque<std::unique_ptr<Work>>;
 
   void loop();
-  static bool do_slice(Work& work);
+  static Result<bool> do_slice(Work& work);
 
   std::mutex mutex_;
   std::condition_variable changed_;

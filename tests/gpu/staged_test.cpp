@@ -63,10 +63,55 @@ TEST_P(Staged, IsReportedAndOneSidedIsRefused) {
   ASSERT_TRUE(fails_with(refused, Code::unsupported));
   EXPECT_THAT(refused.error().message(),
               testing::HasSubstr("one-sided transfers were asked for, and"));
-  options.transport = TransportKind::automatic;
+}
+
+TEST_P(Staged, IsVerifiedAtBothEnds) {
+  for (const Sides& sides : all_sides) {
+    SCOPED_TRACE(sides.name);
+    constexpr std::size_t bytes = (9 << 20) + 5;  // more than is hashed at a time
+    Field field(staging_config(GetParam()), sides, bytes);
+    TransferOptions options;
+    options.verify = true;
+    for (const auto direction : {weft::Direction::write, weft::Direction::read})
+      ASSERT_TRUE(succeeds(field.start(direction, whole(bytes), options).wait_quiescent(soon())));
+    EXPECT_TRUE(same_bytes(field.there.bytes(), field.here.bytes()));
+  }
+}
+
+TEST_P(Staged, WhatIsNotAsItWasSentIsCorrupt) {
+  Field field(staging_config(GetParam()), all_sides[0], chunk);
+  field.expect_moved(weft::Direction::write, whole(chunk));
+  const auto out = stream_of(Direction::device_to_host), in = stream_of(Direction::host_to_device);
+  cuda_sim::weft_cuda_sim_clear();
+  HeldAll hashing;
+  for (const auto stream : {out, in}) cuda_sim::weft_cuda_sim_release(stream);
+  TransferOptions options;
   options.verify = true;
-  EXPECT_TRUE(fails_with(field.pair.a.write(field.local, field.imported, whole(chunk), options),
-                         Code::unsupported));
+  options.signal = Signal{9};
+  Transfer transfer = field.start(weft::Direction::write, whole(chunk), options);
+  // One copy at either end for the transfer, and one for the hash, which does not run yet.
+  ASSERT_TRUE(cuda_sim::weft_cuda_sim_await(Phase::queued, 4, 60'000));
+  Blob other = field.there.bytes();
+  other[chunk - 1] ^= std::byte{1};
+  field.there.put(other);
+  hashing.release();
+  EXPECT_TRUE(fails_with(transfer.wait_quiescent(soon()), Code::corrupt));
+  EXPECT_TRUE(fails_with(must(field.pair.b.expect(field.pair.to_a, 9, 1)).wait(soon()),
+                         Code::remote_failed));
+}
+
+TEST_P(Staged, AGpuThatCanNotBeHashedFailsTheTransfer) {
+  Field field(staging_config(GetParam()), all_sides[2], chunk);
+  field.expect_moved(weft::Direction::write, whole(chunk));
+  TransferOptions options;
+  options.verify = true;
+  cuda_sim::weft_cuda_sim_fail("cuMemcpyAsync", 2, cuda_sim::invalid_value);
+  Transfer transfer = field.start(weft::Direction::write, whole(chunk), options);
+  const auto failed = transfer.wait_quiescent(soon());
+  ASSERT_TRUE(fails_with(failed, Code::unavailable));
+  EXPECT_THAT(failed.error().to_string(), testing::HasSubstr("cuMemcpyAsync failed"));
+  ASSERT_TRUE(
+      succeeds(field.start(weft::Direction::write, whole(chunk), options).wait_quiescent(soon())));
 }
 
 TEST_P(Staged, AllCopiesAreOfPinnedMemoryAndCounted) {

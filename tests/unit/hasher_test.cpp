@@ -25,7 +25,9 @@ class HasherTest : public testing::Test {
     job.base = memory.data();
     job.ranges = std::move(ranges);
     job.wanted = std::move(wanted);
-    job.done = [promise](Hash hash) { promise->set_value(hash); };
+    job.done = [promise](const Result<std::uint64_t>& hash) {
+      promise->set_value(hash ? Hash(*hash) : std::nullopt);
+    };
     EXPECT_TRUE(hasher.add(std::move(job)));
     return future;
   }

@@ -1,9 +1,12 @@
 // A GPU behind the CUDA driver.
 #pragma once
 
+#include <memory>
+#include <mutex>
 #include <string>
 
 #include "device/cuda/driver.hpp"
+#include "device/cuda/hash_stage.hpp"
 #include "device/device.hpp"
 
 namespace weft::core::cuda {
@@ -18,6 +21,7 @@ class Gpu final : public Device {
 
   Gpu(const Driver& driver, Ordinal ordinal, Context context, std::string pci)
       : driver_(driver), ordinal_(ordinal), context_(context), pci_(std::move(pci)) {}
+  ~Gpu() override;
 
   const Driver& driver() const noexcept { return driver_; }
   Context context() const noexcept { return context_; }
@@ -26,7 +30,7 @@ class Gpu final : public Device {
   const std::string& pci() const noexcept override { return pci_; }
   bool direct() const noexcept override { return false; }
   void copy(void*, const void*, std::size_t) const override {}
-  void hash(Xxh3&, const void*, std::size_t) const override {}
+  Result<void> hash(Xxh3& hash, const void* memory, std::size_t bytes) const override;
   Result<std::unique_ptr<CopyQueue>> open_queue() const override;
   Result<std::unique_ptr<Pinned>> pin(void* host, std::size_t bytes) const override;
   Result<Lent> lend(const void* memory, std::size_t bytes) const override;
@@ -49,6 +53,8 @@ class Gpu final : public Device {
   const Ordinal ordinal_;
   const Context context_;
   const std::string pci_;
+  mutable std::mutex hash_mutex_;
+  mutable std::unique_ptr<HashStage> hash_stage_;
 };
 
 /// What the driver knows of the allocation around an address.

@@ -136,8 +136,8 @@ struct TransferOptions {
   /// Compare the bytes at both ends once they are placed, before the transfer ends and before its
   /// signal goes out: source and target compute their XXH3 (64 bits), each out of its own memory.
   /// If they differ the transfer fails as `corrupt` and the signal is withheld. Nobody may change
-  /// them meanwhile, at either end. `unsupported` at submit() where the local memory can't be
-  /// hashed or the peer is of a version that does not check.
+  /// them meanwhile, at either end. A GPU's memory is copied to its host for that. `unsupported` at
+  /// submit() where the peer is of a version that does not check.
   bool verify = false;
   /// A CUDA event (CUevent or cudaEvent_t) that was recorded before this call: nothing is read or
   /// written before what it was recorded behind has ended, and nobody has to wait for that. It must

@@ -1,0 +1,84 @@
+#include "device/cuda/hash_stage.hpp"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <thread>
+#include <weft/deadline.hpp>
+
+#include "base/kept.hpp"
+#include "device/cuda/gpu.hpp"
+#include "integrity/xxh3.hpp"
+
+namespace weft::core::cuda {
+namespace {
+
+// As much as is hashed between two looks at whether it is still wanted (Hasher::slice).
+constexpr std::size_t stage_bytes = std::size_t{4} << 20;
+// Of one such copy: far more than any GPU takes that is alive.
+constexpr auto longest_fetch = std::chrono::seconds(5);
+
+}  // namespace
+
+Result<std::unique_ptr<HashStage>> HashStage::open(const Gpu& gpu) {
+  void* buffer =
+      mmap(nullptr, stage_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (buffer == MAP_FAILED) return fail(Code::out_of_memory, "no memory to hash a GPU's through");
+  std::unique_ptr<HashStage> stage(new HashStage(static_cast<std::byte*>(buffer)));
+  auto pinned = gpu.pin(buffer, stage_bytes);
+  if (!pinned) return fail(std::move(pinned.error()));
+  stage->pinned_ = std::move(*pinned);
+  return gpu.open_queue().map([&](std::unique_ptr<CopyQueue>&& queue) {
+    stage->queue_ = std::move(queue);
+    return std::move(stage);
+  });
+}
+
+HashStage::~HashStage() {
+  queue_.reset();
+  pinned_.reset();
+  munmap(buffer_, stage_bytes);
+}
+
+Result<void> HashStage::add(Xxh3& hash, const std::byte* memory, std::size_t bytes) {
+  while (bytes > 0) {
+    const std::size_t length = std::min(bytes, stage_bytes);
+    if (auto fetched = fetch(memory, length); !fetched) return fetched;
+    hash.add(buffer_, length);
+    memory += length;
+    bytes -= length;
+  }
+  return {};
+}
+
+Result<void> HashStage::fetch(const std::byte* memory, std::size_t bytes) {
+  const auto number = queue_->copy(buffer_, memory, bytes);
+  if (!number) return fail(number.error());
+  const Deadline deadline = Deadline::in(longest_fetch);
+  // Drivers can't be waited for until a deadline.
+  constexpr auto pause = std::chrono::microseconds(20);
+  for (;; std::this_thread::sleep_for(pause)) {
+    const auto ended = queue_->ended();
+    if (!ended) return fail(ended.error());
+    if (*ended >= *number) return {};
+    if (deadline.passed())
+      return fail(Code::unavailable, "a GPU does not end a copy of what is to be hashed");
+  }
+}
+
+/// The stage is made when it is first needed.
+Result<void> Gpu::hash(Xxh3& hash, const void* memory, std::size_t bytes) const {
+  const std::lock_guard lock(hash_mutex_);
+  if (!hash_stage_) {
+    auto opened = HashStage::open(*this);
+    if (!opened) return fail(std::move(opened.error()));
+    hash_stage_ = std::move(*opened);
+  }
+  auto added = hash_stage_->add(hash, static_cast<const std::byte*>(memory), bytes);
+  if (!added) keep_for_good(std::move(hash_stage_));
+  return added;
+}
+
+Gpu::~Gpu() = default;
+
+}  // namespace weft::core::cuda
