@@ -1,5 +1,5 @@
-// Memory of GPUs, staged between two processes; in turn with plain copies of the same bytes by the
-// CUDA driver, and with the same transfer between host memories.
+// Memory of GPUs, staged between two processes or copied from GPU to GPU; in turn with plain copies
+// of the same bytes by the CUDA driver, and with the same transfer between host memories.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -35,8 +35,10 @@ struct Options {
 struct Way {
   const char* name;
   bool out, in;
+  bool lent = false;  // the one GPU copies into what the other process has lent (CUDA IPC)
 };
-constexpr Way ways[] = {{"D2D", true, true}, {"D2H", true, false}, {"H2D", false, true}};
+constexpr Way ways[] = {
+    {"D2D", true, true}, {"D2H", true, false}, {"H2D", false, true}, {"IPC", true, true, true}};
 
 /// What a process says that was started for it.
 Result<std::string> ask_a_process(const std::function<std::string()>& body) {
@@ -70,6 +72,7 @@ Result<double> run_plain(const Options& options, const Gpus& gpus, std::size_t s
   copies.window = options.window;
   copies.out = way.out;
   copies.in = way.in;
+  copies.straight = way.lent;
   copies.to = gpus.second();
   copies.time = std::chrono::milliseconds(options.ms);
   return ask_a_process([&] {
@@ -94,8 +97,8 @@ EngineConfig between_host_memories(const Options& options, const std::string& pr
   return config;
 }
 
-EngineConfig staged(EngineConfig config, const Gpus& gpus, Way way) {
-  config.transport = weft::TransportKind::relay;
+EngineConfig between_gpus(EngineConfig config, const Gpus& gpus, Way way) {
+  config.transport = way.lent ? weft::TransportKind::device_copy : weft::TransportKind::relay;
   if (way.out)
     config.initiator_memory = [](std::size_t bytes) { return weft::perf::gpu_memory(0, bytes); };
   if (way.in)
@@ -107,7 +110,7 @@ EngineConfig staged(EngineConfig config, const Gpus& gpus, Way way) {
 
 /// GB/s of one way, round by round.
 struct Series {
-  std::vector<double> staged, host, plain;
+  std::vector<double> moved, host, plain;
 };
 using Point = std::array<Series, std::size(ways)>;
 
@@ -117,11 +120,11 @@ Result<void> one_round(const Options& options, const Gpus& gpus, const EngineCon
   if (!host) return weft::fail(host.error());
   for (std::size_t i = 0; i < point.size(); ++i) {
     const auto plain = run_plain(options, gpus, config.size, ways[i]);
-    const auto moved = run(staged(config, gpus, ways[i]));
+    const auto moved = run(between_gpus(config, gpus, ways[i]));
     if (!plain || !moved) return weft::fail(plain ? moved.error() : plain.error());
     point[i].host.push_back(*host);
     point[i].plain.push_back(*plain);
-    point[i].staged.push_back(*moved);
+    point[i].moved.push_back(*moved);
   }
   return {};
 }
@@ -141,10 +144,10 @@ std::vector<double> ratios(const std::vector<double>& values, const std::vector<
 constexpr const char* row = "{:<4} {:>9} {:<3}  {:>22}  {:>22}  {:>22}  {:>18}  {:>18}\n";
 
 void print(const EngineConfig& config, Way way, const Series& series) {
-  fmt::print(fmt::runtime(row), config.provider, config.size, way.name, text_of(series.staged),
+  fmt::print(fmt::runtime(row), config.provider, config.size, way.name, text_of(series.moved),
              text_of(series.plain), text_of(series.host),
-             text_of(ratios(series.staged, series.plain)),
-             text_of(ratios(series.staged, series.host)));
+             text_of(ratios(series.moved, series.plain)),
+             text_of(ratios(series.moved, series.host)));
   std::fflush(stdout);
 }
 
@@ -166,9 +169,11 @@ int main(int argc, char** argv) {
   Options options;
   CLI::App app{
       "Writes between two processes with memory in GPUs (the second one's in the second GPU where "
-      "there is one), staged: GB/s (10^9 bytes) as median (least-greatest) of interleaved rounds. "
+      "there is one), staged, and by CUDA IPC (IPC): GB/s (10^9 bytes) as median (least-greatest) "
+      "of interleaved rounds. "
       "Beside it plain copies of the same bytes to and from pinned memory (for D2D out and in "
-      "again), and the same transfer between host memories, with the ratios round by round. Exits "
+      "again, for IPC from GPU to GPU), and the same transfer between host memories, with the "
+      "ratios round by round. Exits "
       "with 77 where there is no GPU."};
   const CLI::AsSizeValue bytes(false);
   app.add_option("--provider", options.providers, "tcp, shm")->delimiter(',');
@@ -189,7 +194,7 @@ int main(int argc, char** argv) {
     return no_gpu;
   }
   if (gpus)
-    fmt::print(fmt::runtime(row), "", "bytes", "", "staged", "plain copy", "host to host",
+    fmt::print(fmt::runtime(row), "", "bytes", "", "Weft", "plain copy", "host to host",
                "to plain copy", "to host to host");
   if (const auto ran = gpus ? compare(options, *gpus) : Result<void>(weft::fail(gpus.error()));
       !ran) {

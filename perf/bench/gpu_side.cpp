@@ -64,6 +64,9 @@ Result<Way> open_way(const PlainCopies& copies, std::byte* pinned) {
 
 Result<void> begin(const Driver& driver, const PlainCopies& copies, const Way& way) {
   Status status = core::cuda::success;
+  if (copies.straight)
+    return check(driver, "cuMemcpyAsync",
+                 driver.copy_async(way.to, way.from, copies.size, way.stream));
   if (copies.out) status = driver.copy_async(way.pinned, way.from, copies.size, way.stream);
   if (status == core::cuda::success && copies.in)
     status = driver.copy_async(way.to, way.pinned, copies.size, way.stream);

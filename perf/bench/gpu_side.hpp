@@ -16,12 +16,13 @@ Result<int> count_gpus();
 /// Fresh memory of a GPU, until the process ends.
 Result<Memory> gpu_memory(int gpu, std::size_t bytes);
 
-/// Copies without an engine, between a GPU and pinned memory.
+/// Copies without an engine, between a GPU and pinned memory, or from GPU to GPU.
 struct PlainCopies {
-  std::size_t size = 0;  ///< Bytes of a copy.
-  unsigned window = 1;   ///< Copies in flight, each over a stream and pinned memory of its own.
-  bool out = true;       ///< From the GPU `from` into the pinned memory ...
-  bool in = true;        ///< ... and from that into the GPU `to`.
+  std::size_t size = 0;   ///< Bytes of a copy.
+  unsigned window = 1;    ///< Copies in flight, each over a stream and pinned memory of its own.
+  bool out = true;        ///< From the GPU `from` into the pinned memory ...
+  bool in = true;         ///< ... and from that into the GPU `to`.
+  bool straight = false;  ///< From the one GPU into the other instead.
   int from = 0, to = 0;
   std::chrono::milliseconds time{100};  ///< Measured; a fifth of it warms up before.
 };
