@@ -48,6 +48,7 @@ struct RevokeConfirmed {
 struct GrantQuery {
   std::uint64_t request = 0;
   std::uint64_t lease = 0;
+  bool maps = false;  // it would map memory of a GPU's that is lent to it
 };
 struct GrantStatus {
   std::uint64_t request = 0;

@@ -88,6 +88,9 @@ class Device {
 /// The CPU's memory.
 const Device& host_device() noexcept;
 
+/// Whether there may be memory in this process that is not the CPU's.
+bool has_devices() noexcept;
+
 /// Whose memory these bytes of the process are; a GPU's only if the process has loaded the GPU's
 /// driver already. An error if they are a GPU's in part.
 Result<const Device*> device_of(const void* memory, std::size_t bytes);

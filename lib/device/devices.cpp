@@ -3,6 +3,10 @@
 
 namespace weft::core {
 
+bool has_devices() noexcept {
+  return cuda::Driver::present() != nullptr;
+}
+
 // Others (ROCm, Neuron) would be asked here, each by a file of its own like cuda/gpu.cpp.
 Result<const Device*> device_of(const void* memory, std::size_t bytes) {
   return cuda::Gpu::of(memory, bytes).map([](const Device* gpu) {

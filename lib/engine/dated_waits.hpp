@@ -23,10 +23,11 @@ class DatedWaits {
   }
   void end_overdue(Clock::time_point now) {
     std::vector<Wait> overdue;
+    std::vector<std::shared_ptr<CompletionSlot>> seen;  // until the lock is gone
     {
       const std::lock_guard lock(mutex_);
       std::erase_if(waits_, [&](Wait& wait) {
-        const auto slot = wait.slot.lock();
+        const auto& slot = seen.emplace_back(wait.slot.lock());
         if (slot && !slot->done() && wait.when > now) return false;
         overdue.push_back(std::move(wait));
         return true;

@@ -250,6 +250,7 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   void memory_let_go(TransferState& transfer) override;
   void transfer_quiescent(TransferState& transfer) override;
   void enter_copies(const TransferState& transfer, Report& report) override;  // in explain.cpp
+  bool hides_arrivals(const TransferState& transfer) const override;
   Result<void> make_visible(const TransferState& transfer) override;
   Result<void> check_submission(const PreparedState& prepared, const TransferOptions& options);
   Result<void> take_seat(const TransferOptions& options);
@@ -288,8 +289,9 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   // messages.cpp
   Result<std::function<void(const Error*)>> notifier(Event::Kind kind, std::string peer,
                                                      NotifyOptions options);
-  template <typename Wait>
-  Result<void> set_end(const std::shared_ptr<Wait>& waits, Event::Kind kind, NotifyOptions options);
+  template <typename Wait, typename Post>
+  Result<std::shared_ptr<Wait>> begin(std::shared_ptr<Wait> waits, Event::Kind kind,
+                                      NotifyOptions options, Post&& post);
 
   const Config config_;
   const bool has_policies_ = has_policies(config_);

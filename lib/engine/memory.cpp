@@ -250,10 +250,12 @@ bool EngineState::wait_stopped(const GrantState& grant, Deadline deadline) {
 
 /// What was lent to other processes is not closed with the rails.
 bool EngineState::take_back_what_was_lent(Deadline deadline) {
-  const auto lent = owned_.lent();
-  for (const auto& grant : lent) owned_.end(*grant);
   bool all = true;
-  for (const auto& grant : lent) all = wait_stopped(*grant, deadline) && all;
+  // Once more, for who had asked just before the engine began to close.
+  for (auto lent = owned_.lent(); all && !lent.empty(); lent = owned_.lent()) {
+    for (const auto& grant : lent) owned_.end(*grant);
+    for (const auto& grant : lent) all = wait_stopped(*grant, deadline) && all;
+  }
   return all;
 }
 

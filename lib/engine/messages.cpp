@@ -47,21 +47,23 @@ Result<std::function<void(const Error*)>> EngineState::notifier(Event::Kind kind
   };
 }
 
-/// Before the mailbox has it.
-template <typename Wait>
-Result<void> EngineState::set_end(const std::shared_ptr<Wait>& waits, Event::Kind kind,
-                                  NotifyOptions options) {
+/// `post` puts it into the mailbox; before that it has no end, and afterwards it may be over.
+template <typename Wait, typename Post>
+Result<std::shared_ptr<Wait>> EngineState::begin(std::shared_ptr<Wait> waits, Event::Kind kind,
+                                                 NotifyOptions options, Post&& post) {
   if (options.cuda_stream && !options.deadline)
     options.deadline = Deadline::in(config_.default_timeout);
   const auto deadline = options.deadline;
-  return notifier(kind, waits->peer->introduction.name, std::move(options)).map([&](auto&& call) {
-    waits->on_complete(std::forward<decltype(call)>(call));
-    if (deadline)
-      dated_waits_.add(deadline->when(), waits, [weak = std::weak_ptr(waits)] {
-        const auto alive = weak.lock();
-        return alive && alive->peer->mailbox.give_up(alive);
-      });
-  });
+  auto call = notifier(kind, waits->peer->introduction.name, std::move(options));
+  if (!call) return fail(std::move(call.error()));
+  waits->on_complete(std::move(*call));
+  post(waits);
+  if (deadline)
+    dated_waits_.add(deadline->when(), waits, [weak = std::weak_ptr(waits)] {
+      const auto alive = weak.lock();
+      return alive && alive->peer->mailbox.give_up(alive);
+    });
+  return waits;
 }
 
 Result<std::shared_ptr<ExpectState>> EngineState::expect(const std::shared_ptr<PeerState>& peer,
@@ -70,10 +72,8 @@ Result<std::shared_ptr<ExpectState>> EngineState::expect(const std::shared_ptr<P
   if (auto own = check_own(*peer); !own) return fail(std::move(own.error()));
   if (count == 0) return fail(Code::invalid_argument, "an expectation needs at least one signal");
   auto expectation = std::make_shared<ExpectState>(weak_from_this(), peer, id, count);
-  return set_end(expectation, Event::Kind::signals_arrived, std::move(options)).map([&] {
-    peer->mailbox.expect(expectation);
-    return expectation;
-  });
+  return begin(std::move(expectation), Event::Kind::signals_arrived, std::move(options),
+               [&](const auto& waits) { peer->mailbox.expect(waits); });
 }
 
 Result<std::shared_ptr<ReceiveState>> EngineState::receive(const std::shared_ptr<PeerState>& peer,
@@ -81,10 +81,8 @@ Result<std::shared_ptr<ReceiveState>> EngineState::receive(const std::shared_ptr
                                                            NotifyOptions options) {
   if (auto own = check_own(*peer); !own) return fail(std::move(own.error()));
   auto receive = std::make_shared<ReceiveState>(weak_from_this(), peer, tag, mask);
-  return set_end(receive, Event::Kind::message_arrived, std::move(options)).map([&] {
-    peer->mailbox.receive(receive);
-    return receive;
-  });
+  return begin(std::move(receive), Event::Kind::message_arrived, std::move(options),
+               [&](const auto& waits) { peer->mailbox.receive(waits); });
 }
 
 void EngineState::handle(PeerState& peer, SignalFailed&& notice) {

@@ -102,7 +102,8 @@ EngineState::EngineState(const Config& config, const EngineHooks& hooks)
              [this](LinkId link) { return borrower(link); }),
       imported_([this](LinkId link, Notice notice) { tell(link, std::move(notice)); },
                 [this](RemoteState& remote, const Error& why) { stop_transfers(remote, why); },
-                [this](std::function<void()> task) { run_aside(std::move(task)); }),
+                [this](std::function<void()> task) { run_aside(std::move(task)); },
+                [this] { return config_.share_gpu_memory && has_devices(); }),
       checks_(
           hasher_,
           [this](LinkId link, CheckRequest request) { control_->send(link, std::move(request)); },
@@ -468,6 +469,9 @@ Result<void> EngineState::close(Deadline deadline) {
   give_grants_back(nullptr);
   const bool returned = take_back_what_was_lent(deadline);
   auto stopped = control_->stop(deadline);
+  // The control thread did this while there was one.
+  if (stopped)
+    for (const auto& peer : std::exchange(mourned_, {})) peer->mailbox.close(peer->down_error());
 
   // Closing endpoints may block for ever in some providers, so it runs aside; what it works on is
   // kept alive by it alone if it is overdue.

@@ -77,6 +77,9 @@ Result<void> EngineState::disconnect(PeerState& peer) {
                         .with_peer(peer.introduction.name);
   for (const auto& worker : workers_) worker->end_those_of(peer, why);
   give_grants_back(&peer);
+  const auto deadline = Deadline::in(drain_time);
+  for (const auto& grant : owned_.take_back(peer.link))
+    wait([&](Deadline until) { return grant->wait_returned(peer.link, until); }, deadline);
   control_->let_go(peer.introduction.name);
   control_->hang_up(peer.link, "it disconnected");
   return {};
@@ -104,6 +107,7 @@ void EngineState::run_aside(std::function<void()> task) {
 
 /// Whom memory may be lent to over that link.
 Result<Process> EngineState::borrower(LinkId link) const {
+  if (closing_) return fail(Code::unsupported, "the owner is closing");
   if (!config_.share_gpu_memory)
     return fail(Code::unsupported, "the owner shares no GPU memory (share_gpu_memory)");
   const auto peer = peers_.find(link);

@@ -54,6 +54,10 @@ Result<std::byte*> EngineState::borrow(const SegmentState& local, const RemoteSt
   if (!remote.peer()->same_host) return fail(Code::unsupported, "another host");
   if (!config_.share_gpu_memory)
     return fail(Code::unsupported, "this engine shares no GPU memory (share_gpu_memory)");
+  // By the word of the lease, over any of these, what is read is proven.
+  for (const std::uint32_t rail : remote.peer()->their_rails)
+    if (remote.carried_by(rail) && !remote.has_epoch_word(rail))
+      return fail(Code::unsupported, "the grant lacks the word of its lease for a rail");
   return remote.borrowed()->map(local.device(), grant.segment_size);
 }
 
@@ -344,12 +348,14 @@ void EngineState::leave_silent_rails(TransferState& transfer) {
 }
 
 /// What NICs have brought into a device's memory here.
-Result<void> EngineState::make_visible(const TransferState& transfer) {
+bool EngineState::hides_arrivals(const TransferState& transfer) const {
   const PreparedState& prepared = transfer.prepared();
   const bool by_nic = transfer.submission().transport == TransportKind::one_sided;
-  const Device& device = prepared.local->device();
-  if (!by_nic || prepared.direction != Direction::read || !device.needs_flush()) return {};
-  return device.flush();
+  return by_nic && prepared.direction == Direction::read && prepared.local->device().needs_flush();
+}
+
+Result<void> EngineState::make_visible(const TransferState& transfer) {
+  return transfer.prepared().local->device().flush();
 }
 
 void EngineState::memory_let_go(TransferState& transfer) {

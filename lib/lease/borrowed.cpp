@@ -1,5 +1,7 @@
 #include "lease/borrowed.hpp"
 
+#include <system_error>
+#include <thread>
 #include <utility>
 
 namespace weft::core {
@@ -46,6 +48,15 @@ void Borrowed::close() {
   mappings_.clear();
   const std::lock_guard lock(mutex_);
   mapped_ = false;
+}
+
+void Borrowed::close_aside(const std::shared_ptr<Borrowed>& borrowed) {
+  if (!borrowed->stop()) return;
+  try {
+    std::thread([borrowed] { borrowed->close(); }).detach();
+  } catch (const std::system_error&) {
+    borrowed->close();  // no thread to be had
+  }
 }
 
 }  // namespace weft::core

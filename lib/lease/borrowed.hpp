@@ -29,6 +29,8 @@ class Borrowed {
   bool stop();
   /// Nobody may use it any more. The mappings are gone when it returns, whoever has closed them.
   void close();
+  /// The same for threads that must not block: what is to be closed is so in time.
+  static void close_aside(const std::shared_ptr<Borrowed>& borrowed);
 
  private:
   using Mapping = Result<std::unique_ptr<Device::Mapped>>;

@@ -29,9 +29,11 @@ bool GrantState::held() const {
   return lease_.held() && Clock::now() < expires_;
 }
 
-bool GrantState::hold(OwnedLease::Holder holder) {
+bool GrantState::hold(OwnedLease::Holder holder, std::shared_ptr<const Process> borrower) {
   const std::lock_guard lock(mutex_);
-  return Clock::now() < expires_ && lease_.hold(holder);
+  if (Clock::now() >= expires_ || !lease_.hold(holder)) return false;
+  if (borrower) borrowers_.emplace(holder, std::move(borrower));
+  return true;
 }
 
 std::vector<OwnedLease::Holder> GrantState::end() {
@@ -61,12 +63,12 @@ bool GrantState::binding() const {
 
 bool GrantState::lent() const {
   const std::lock_guard lock(mutex_);
-  return !borrowers_.empty();
+  return !borrowers_ended();
 }
 
-void GrantState::lend_to(OwnedLease::Holder holder, Process process) {
-  const std::lock_guard lock(mutex_);
-  borrowers_.emplace(holder, std::make_shared<const Process>(std::move(process)));
+bool GrantState::wait_returned(OwnedLease::Holder holder, Deadline deadline) const {
+  std::unique_lock lock(mutex_);
+  return changed_.wait_until(lock, deadline.when(), [&] { return !borrowers_.contains(holder); });
 }
 
 bool GrantState::bereft() const {

@@ -44,15 +44,14 @@ class GrantState {
   /// Whether its holders have to have stopped before the memory is free: those who may write, and
   /// those who have mapped it. Who reads by a NIC learns from the epoch word that he is late.
   bool binding() const;
-  /// A holder may map the memory, from his process: he may use it until he has confirmed, or that
-  /// process has ended, whatever becomes of the keys.
-  void lend_to(OwnedLease::Holder holder, Process process);
   /// Somebody may still use what was lent to him.
   bool lent() const;
   /// Some of those who have gone without a word may still use what was lent to them.
   bool bereft() const;
   /// Waits until none of those is left. False if the deadline passed first.
   bool wait_borrowers_ended(Deadline deadline) const;
+  /// Waits until that one has confirmed. False if the deadline passed first.
+  bool wait_returned(OwnedLease::Holder holder, Deadline deadline) const;
   /// Closing the keys keeps out whatever a peer has posted.
   bool keys_fence() const { return unfenced_rails().empty(); }
   std::set<std::uint32_t> unfenced_rails() const;
@@ -73,7 +72,9 @@ class GrantState {
   Clock::time_point expires() const noexcept { return expires_; }
 
   // As OwnedLease.
-  bool hold(OwnedLease::Holder holder);
+  /// A holder who has a process may map the memory: he may use it until he has confirmed, or that
+  /// process has ended, whatever becomes of the keys.
+  bool hold(OwnedLease::Holder holder, std::shared_ptr<const Process> borrower = nullptr);
   /// Also takes the epoch word down, before it returns.
   std::vector<OwnedLease::Holder> end();
   bool confirmed(OwnedLease::Holder holder);

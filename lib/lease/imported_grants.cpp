@@ -32,37 +32,36 @@ ImportedGrants::RemotePtr ImportedGrants::find(std::uint64_t lease, const PeerSt
   return entry == imports_.end() ? nullptr : entry->second.remote.lock();
 }
 
-/// An earlier import that is going closes what it has mapped by itself, but nobody knows when.
-void ImportedGrants::close_left_over(const Key& key) {
-  std::shared_ptr<Borrowed> left_over;
-  {
-    const std::lock_guard lock(mutex_);
-    const auto entry = imports_.find(key);
-    if (entry != imports_.end() && entry->second.remote.expired())
-      left_over = entry->second.borrowed;
-  }
-  if (left_over) left_over->close();
+/// What an import that is gone has mapped, and perhaps not closed yet. With mutex_.
+std::shared_ptr<Borrowed> ImportedGrants::left_over(const Key& key) const {
+  const auto entry = imports_.find(key);
+  const bool gone = entry != imports_.end() && entry->second.remote.expired();
+  return gone && entry->second.borrowed->stop() ? entry->second.borrowed : nullptr;
 }
 
 /// What is told about a lease is told in the order in which the table changes: the owner must not
 /// hear of a question before it hears that an earlier import was given back.
 ImportedGrants::Added ImportedGrants::add(const RemotePtr& remote) {
   const PeerState& owner = *remote->peer();
-  close_left_over(key_of(*remote));
   const auto answer = std::make_shared<CompletionSlot>();
   RemotePtr known;
   {
-    const std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
+    while (const auto borrowed = left_over(key_of(*remote))) {
+      lock.unlock();
+      borrowed->close();
+      lock.lock();
+    }
     Import& entry = imports_[key_of(*remote)];
     known = entry.remote.lock();
     // One that is gone has no transfers any more: they would keep it.
     if (!known) {
-      entry = {remote, remote->borrowed()};
+      entry = {remote, remote->borrowed(), entry.held};
       known = remote;
     }
     const std::uint64_t request = next_request_++;
     queries_[request] = {known, answer, Clock::now()};
-    tell_(owner.link, GrantQuery{request, known->description().lease});
+    tell_(owner.link, GrantQuery{request, known->description().lease, maps_()});
   }
   if (!owner.up()) link_down(owner.link, owner.down_error());
   return {known, answer};
@@ -128,6 +127,7 @@ void ImportedGrants::take(const PeerState& from, const GrantStatus& status) {
     if (entry == queries_.end() || entry->second.remote->peer().get() != &from) return;
     query = std::move(entry->second);
     queries_.erase(entry);
+    if (status.held) imports_[key_of(*query.remote)].held = true;
   }
   RemoteState& remote = *query.remote;
   if (status.held) {
@@ -141,8 +141,10 @@ void ImportedGrants::take(const PeerState& from, const GrantStatus& status) {
   }
   remote.users().close();
   {
+    // Whoever has held it may still use it: its owner asks him to stop, and waits for the word.
     const std::lock_guard lock(mutex_);
-    imports_.erase(key_of(remote));
+    const auto entry = imports_.find(key_of(remote));
+    if (entry != imports_.end() && !entry->second.held) imports_.erase(entry);
   }
   query.answer->complete(Error(Code::stale, "the grant holds no more: its owner ended it"));
 }
@@ -175,9 +177,7 @@ void ImportedGrants::take(const PeerState& from, const std::vector<RenewedKey>& 
 /// The owner is gone, or out of reach: what it has lent is not kept longer than it is used.
 void ImportedGrants::let_go(const Import& import) {
   if (!import.borrowed->stop()) return;
-  const auto close = [this, borrowed = import.borrowed] {
-    aside_([borrowed] { borrowed->close(); });
-  };
+  const auto close = [borrowed = import.borrowed] { Borrowed::close_aside(borrowed); };
   const RemotePtr remote = import.remote.lock();
   if (!remote) return close();
   remote->users().close();
@@ -187,6 +187,7 @@ void ImportedGrants::let_go(const Import& import) {
 void ImportedGrants::link_down(LinkId link, const Error& why) {
   std::vector<std::shared_ptr<CompletionSlot>> unanswered;
   std::vector<Import> cut_off;
+  std::vector<Query> unasked;  // until the lock is gone: the last to hold what was imported
   {
     const std::lock_guard lock(mutex_);
     std::erase_if(imports_, [&](const auto& each) {
@@ -197,6 +198,7 @@ void ImportedGrants::link_down(LinkId link, const Error& why) {
     std::erase_if(queries_, [&](const auto& each) {
       if (each.second.remote->peer()->link != link) return false;
       unanswered.push_back(each.second.answer);
+      unasked.push_back(each.second);
       return true;
     });
   }

@@ -26,8 +26,13 @@ class ImportedGrants {
   using Stop = std::function<void(RemoteState&, const Error&)>;
   /// Runs what may block, on another thread than those that must not.
   using Aside = std::function<void(std::function<void()>)>;
-  ImportedGrants(Tell tell, Stop stop, Aside aside)
-      : tell_(std::move(tell)), stop_(std::move(stop)), aside_(std::move(aside)) {}
+  /// Whether this process would map what is lent to it.
+  using Maps = std::function<bool()>;
+  ImportedGrants(Tell tell, Stop stop, Aside aside, Maps maps)
+      : tell_(std::move(tell)),
+        stop_(std::move(stop)),
+        aside_(std::move(aside)),
+        maps_(std::move(maps)) {}
 
   RemotePtr find(std::uint64_t lease, const PeerState& peer) const;
   /// The same grant has one state, whoever imports it first. Its owner is asked whether it (still)
@@ -63,8 +68,9 @@ class ImportedGrants {
   struct Import {
     std::weak_ptr<RemoteState> remote;
     std::shared_ptr<Borrowed> borrowed;
+    bool held = false;  // its owner has said so once, and will ask for a confirmation
   };
-  void close_left_over(const Key& key);
+  std::shared_ptr<Borrowed> left_over(const Key& key) const;
   void confirm(const Key& key);
   void let_go(const Import& import);
   void close_and_confirm(const Key& key, const std::shared_ptr<Borrowed>& borrowed);
@@ -73,6 +79,7 @@ class ImportedGrants {
   const Tell tell_;
   const Stop stop_;
   const Aside aside_;
+  const Maps maps_;
   mutable std::mutex mutex_;
   std::map<Key, Import> imports_;
   std::unordered_map<std::uint64_t, Query> queries_;  // by the number of the request

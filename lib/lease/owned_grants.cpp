@@ -42,6 +42,14 @@ std::vector<OwnedGrants::GrantPtr> OwnedGrants::lent() const {
   return found;
 }
 
+std::vector<OwnedGrants::GrantPtr> OwnedGrants::take_back(LinkId from) {
+  auto found = lent();
+  std::erase_if(found,
+                [&](const GrantPtr& grant) { return grant->wait_returned(from, Deadline::now()); });
+  for (const GrantPtr& grant : found) tell_(from, RevokeRequest{grant->description().lease});
+  return found;
+}
+
 void OwnedGrants::end(GrantState& grant) {
   const std::uint64_t lease = grant.description().lease;
   for (const LinkId holder : grant.end()) tell_(holder, RevokeRequest{lease});
@@ -115,28 +123,34 @@ void OwnedGrants::clear() {
 
 void OwnedGrants::take(LinkId from, const GrantQuery& query) {
   const auto grant = known(query.lease);
-  const bool held = grant && grant->hold(from);
-  Nanoseconds left = unlimited;
-  if (held && grant->expires() != Clock::time_point::max())
-    left = std::max<Nanoseconds>(Nanoseconds(1), grant->expires() - Clock::now());
-  GrantStatus status{query.request, held, left};
-  if (held) {
+  GrantStatus status{query.request};
+  if (grant) {
+    auto borrower = borrower_of(*grant, from, query);
+    status.held = grant->hold(
+        from, borrower ? std::make_shared<const Process>(std::move(*borrower)) : nullptr);
+    if (borrower)
+      status.lent = *grant->segment().lent();
+    else
+      status.not_lent = borrower.error().message();
+  }
+  if (status.held) {
     // After it holds the grant: of what is renewed from then on it is told.
     status.renewed = grant->renewed();
-    if (grant->segment().place().kind == MemoryKind::device) lend(*grant, from, status);
+    if (grant->expires() != Clock::time_point::max())
+      status.left = std::max<Nanoseconds>(Nanoseconds(1), grant->expires() - Clock::now());
   }
   tell_(from, std::move(status));
 }
 
-void OwnedGrants::lend(GrantState& grant, LinkId to, GrantStatus& status) const {
-  const Result<Lent>& lent = grant.segment().lent();
-  auto process = lent ? borrower_(to) : fail(lent.error());
-  if (!process) {
-    status.not_lent = process.error().message();
-    return;
-  }
-  grant.lend_to(to, std::move(*process));
-  status.lent = *lent;
+/// The process that the memory may be lent to, or why it is not.
+Result<Process> OwnedGrants::borrower_of(const GrantState& grant, LinkId link,
+                                         const GrantQuery& query) const {
+  const SegmentState& segment = grant.segment();
+  if (segment.place().kind != MemoryKind::device)
+    return fail(Code::unsupported, "the memory is no GPU's");
+  if (!query.maps) return fail(Code::unsupported, "this process maps no GPU memory");
+  if (!segment.lent()) return fail(segment.lent().error());
+  return borrower_(link);
 }
 
 void OwnedGrants::take(LinkId from, const RevokeConfirmed& confirmed) {

@@ -35,6 +35,8 @@ class OwnedGrants {
   std::vector<GrantPtr> of_segment(const SegmentState& segment) const;
   /// Those of which somebody may still use what was lent to him.
   std::vector<GrantPtr> lent() const;
+  /// Asks one of the holders to stop; returns what was lent to him.
+  std::vector<GrantPtr> take_back(LinkId from);
   /// Takes its word down, and asks all who hold it to stop.
   void end(GrantState& grant);
   /// Ends those whose time is over, and looks after those whose borrowers may have ended.
@@ -58,7 +60,7 @@ class OwnedGrants {
 
  private:
   GrantPtr known(std::uint64_t lease) const;
-  void lend(GrantState& grant, LinkId to, GrantStatus& status) const;
+  Result<Process> borrower_of(const GrantState& grant, LinkId link, const GrantQuery& query) const;
   std::vector<GrantPtr> all() const;
 
   const Tell tell_;

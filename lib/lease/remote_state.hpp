@@ -22,7 +22,7 @@ class RemoteState {
         description_(std::move(description)),
         keys_(by_rail(description_.keys)),
         epoch_keys_(by_rail(description_.epoch_keys)) {}
-  ~RemoteState() { borrowed_->close(); }
+  ~RemoteState() { Borrowed::close_aside(borrowed_); }
 
   const std::shared_ptr<PeerState>& peer() const noexcept { return peer_; }
   const GrantDescription& description() const noexcept { return description_; }
@@ -46,8 +46,10 @@ class RemoteState {
            std::find(relayed.begin(), relayed.end(), owner_rail) != relayed.end();
   }
   bool reachable_on(std::uint32_t owner_rail) const noexcept {
-    return owner_rail < keys_.size() && keys_[owner_rail].known &&
-           owner_rail < epoch_keys_.size() && epoch_keys_[owner_rail].known;
+    return owner_rail < keys_.size() && keys_[owner_rail].known && has_epoch_word(owner_rail);
+  }
+  bool has_epoch_word(std::uint32_t owner_rail) const noexcept {
+    return owner_rail < epoch_keys_.size() && epoch_keys_[owner_rail].known;
   }
   std::uint64_t key(std::uint32_t owner_rail) const {
     return keys_[owner_rail].key.load(std::memory_order_relaxed);
@@ -58,6 +60,7 @@ class RemoteState {
   }
   /// The word that holds description().epoch while the grant holds, on a rail of the owner's.
   RailKey epoch_word(std::uint32_t owner_rail) const {
+    if (!has_epoch_word(owner_rail)) return {owner_rail, 0, 0};
     const Key& word = epoch_keys_[owner_rail];
     return {owner_rail, word.base, word.key.load(std::memory_order_relaxed)};
   }

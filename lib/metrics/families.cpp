@@ -158,8 +158,8 @@ void add_rails(const std::vector<MetricsReading::Rail>& rails, MetricFamilies& f
       [](const Rail& rail) { return rail.operations; });
   add("weft_rail_bytes_total", "Bytes of these operations.", MetricType::Counter,
       [](const Rail& rail) { return rail.bytes; });
-  add("weft_rail_lost_operations_total", "Operations whose peer died and that never came back.",
-      MetricType::Counter, [](const Rail& rail) { return rail.lost; });
+  add("weft_rail_lost_operations", "Operations whose peer died and that did not come back yet.",
+      MetricType::Gauge, [](const Rail& rail) { return rail.lost; });
   add("weft_rail_reopenings_total", "How often the rail was closed and opened again.",
       MetricType::Counter, [](const Rail& rail) { return rail.reopenings; });
   add("weft_rail_in_flight", "Operations in flight on the rail.", MetricType::Gauge,

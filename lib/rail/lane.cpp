@@ -290,14 +290,15 @@ void Lane::cut(TransferState& transfer, Route& route, const Chunk& chunk, const 
 
 void Lane::went_silent() {
   for (const Op& op : ops_)
-    if (op.out && !op.route->dead)
+    if (op.out && !op.route->dead && op.transport != &device_copies_)
       set_aside(*op.route, op.transfer->peer(),
                 Error(Code::timed_out, "operations neither end nor fail"));
 }
 
 void Lane::timed_out(const TransferState& transfer) {
-  const auto out = std::find_if(ops_.begin(), ops_.end(),
-                                [&](const Op& op) { return op.transfer == &transfer && op.out; });
+  const auto out = std::find_if(ops_.begin(), ops_.end(), [&](const Op& op) {
+    return op.transfer == &transfer && op.out && op.transport != &device_copies_;
+  });
   if (out == ops_.end() || out->route->dead) return;
   set_aside(*out->route, transfer.peer(),
             Error(Code::timed_out, "operations neither ended nor failed in their time"));
@@ -320,8 +321,10 @@ void Lane::chunk_ended(Op& op, const providers::Completion& completion) {
   Route& route = *op.route;
   const bool spare = op.spare;
   route.works();
-  ++operations_done_;
-  bytes_done_ += chunk.length;
+  if (op.transport != &device_copies_) {  // which are not the rail's
+    ++operations_done_;
+    bytes_done_ += chunk.length;
+  }
   free_op(op);
   const auto proof = transfer.completed(rail_, chunk);
   if (!proof) return;

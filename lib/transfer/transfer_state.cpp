@@ -28,7 +28,9 @@ TransferState::TransferState(Submission submission, TransferHost& host)
       started_(Clock::now()),
       cursor_(submission_.prepared->pieces, submission_.picks ? &*submission_.picks : nullptr),
       check_(submission_.verify && submission_.bytes > 0 ? Check::owed : Check::passed),
-      shares_(submission_.rail_names->size()) {}
+      shares_(submission_.rail_names->size()) {
+  visible_ = !host_.hides_arrivals(*this);
+}
 
 void TransferState::start(std::vector<std::size_t> rails) {
   std::unique_lock lock(mutex_);
@@ -269,6 +271,7 @@ TransferState::Next TransferState::next_step() {
   if (!proofs_planned_) plan_proofs();
   if (!proven()) return cancel_asked_ ? Next::end : Next::prove;
   if (check_ != Check::passed && cancel_asked_) return Next::end;
+  if (!visible_) return revealing_ ? Next::nothing : Next::make_visible;
   if (check_ == Check::owed) return Next::verify;
   if (check_ == Check::under_way) return Next::nothing;
   if (submission_.signal && !cancel_asked_) return Next::raise_signal;
@@ -284,6 +287,8 @@ void TransferState::carry_out(Next next, std::unique_lock<std::mutex> lock) {
       lock.unlock();
       return host_.offer_again(self);
     }
+    case Next::make_visible:
+      return reveal(std::move(lock));
     case Next::verify: {
       check_ = Check::under_way;
       const auto self = shared_from_this();
@@ -310,14 +315,24 @@ void TransferState::carry_out(Next next, std::unique_lock<std::mutex> lock) {
              std::move(lock));
 }
 
+/// Without the lock: it is a call of a driver's.
+void TransferState::reveal(std::unique_lock<std::mutex> lock) {
+  const auto alive = shared_from_this();
+  revealing_ = true;
+  lock.unlock();
+  auto visible = host_.make_visible(*this);
+  lock.lock();
+  revealing_ = false;
+  visible_ = true;
+  if (ended()) return;
+  if (visible) return carry_out(next_step(), std::move(lock));
+  disproven_ = true;
+  end_locked(State::failed, std::move(visible.error()), std::move(lock));
+}
+
 void TransferState::end_locked(State state, std::optional<Error> error,
                                std::unique_lock<std::mutex> lock) {
   const auto alive = shared_from_this();
-  if (state == State::done)
-    if (auto visible = host_.make_visible(*this); !visible) {
-      state = State::failed;
-      error = std::move(visible.error());
-    }
   error_ = std::move(error);
   ended_at_ = Clock::now();
   arrived_is_placed_ = needs_no_proof();

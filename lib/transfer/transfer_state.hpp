@@ -64,8 +64,10 @@ class TransferHost {
   }
   /// What copies were made of the bytes that it carried, this engine's among them.
   virtual void enter_copies(const TransferState&, Report&) {}
-  /// All its bytes have come: whoever is told that it is done must see them. Costs microseconds at
-  /// most.
+  /// What it reads has to be made visible before anybody is told of it.
+  virtual bool hides_arrivals(const TransferState&) const { return false; }
+  /// All bytes of such a transfer have come: whoever is told so from here on sees them. Takes
+  /// microseconds, unless a device hangs.
   virtual Result<void> make_visible(const TransferState&) { return {}; }
   /// It has reached its end; called once, before waiters wake.
   virtual void transfer_ended(TransferState& transfer) = 0;
@@ -198,7 +200,7 @@ class TransferState : public std::enable_shared_from_this<TransferState> {
   PeerState& peer() const noexcept { return *submission_.prepared->remote->peer(); }
 
  private:
-  enum class Next { nothing, prove, verify, raise_signal, end };
+  enum class Next { nothing, prove, make_visible, verify, raise_signal, end };
   bool carried() const { return cursor_.exhausted() && returned_.empty(); }
   bool proven() const {
     return proofs_planned_ && proofs_.empty() && proofs_out_ == 0 && !disproven_;
@@ -217,6 +219,7 @@ class TransferState : public std::enable_shared_from_this<TransferState> {
   /// What follows when chunks have come home. With the lock held.
   Next next_step();
   void carry_out(Next next, std::unique_lock<std::mutex> lock);
+  void reveal(std::unique_lock<std::mutex> lock);
   void end_locked(State state, std::optional<Error> error, std::unique_lock<std::mutex> lock);
   void settle(std::unique_lock<std::mutex> lock);
 
@@ -243,6 +246,8 @@ class TransferState : public std::enable_shared_from_this<TransferState> {
   std::vector<std::size_t> lanes_;
   std::vector<std::size_t> left_;  // lanes that could not carry it
   enum class Check { owed, under_way, passed } check_;
+  bool visible_ = true;     // what was read, to whoever is told of it
+  bool revealing_ = false;  // just now
   bool cancel_asked_ = false;
   bool signal_raised_ = false;
   bool signalling_ = false;  // raised, and not known to be delivered

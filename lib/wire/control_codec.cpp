@@ -121,7 +121,7 @@ struct Encoder {
     return body(fb::CreateRevokeConfirmed(to, revoked.lease));
   }
   Body operator()(const GrantQuery& query) const {
-    return body(fb::CreateGrantQuery(to, query.request, query.lease));
+    return body(fb::CreateGrantQuery(to, query.request, query.lease, query.maps));
   }
   Body operator()(const GrantStatus& status) const {
     const auto lent = status.lent ? fb::CreateLent(to, bytes_of(to, status.lent->handle),
@@ -389,7 +389,8 @@ Result<ControlMessage> from(const fb::Envelope& envelope) {
       return Notice(RevokeConfirmed{envelope.body_as_RevokeConfirmed()->lease()});
     case fb::Body::GrantQuery:
       return Notice(GrantQuery{envelope.body_as_GrantQuery()->request(),
-                               envelope.body_as_GrantQuery()->lease()});
+                               envelope.body_as_GrantQuery()->lease(),
+                               envelope.body_as_GrantQuery()->maps()});
     case fb::Body::GrantStatus:
       return from(*envelope.body_as_GrantStatus());
     case fb::Body::DetouredMessage:

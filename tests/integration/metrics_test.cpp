@@ -114,7 +114,7 @@ TEST_P(Metrics, OfRailsAreTheEnginesOwn) {
     operations += rail.operations;
   }
   EXPECT_EQ(samples.sum("weft_rail_operations_total"), operations);
-  EXPECT_EQ(samples.sum("weft_rail_lost_operations_total"), 0U);
+  EXPECT_EQ(samples.sum("weft_rail_lost_operations"), 0U);
   EXPECT_EQ(samples.sum("weft_rail_away"), 0U);
 }
 

@@ -98,6 +98,7 @@ WEFT_SAME_CALL(copy_async, cuMemcpyAsync);
 WEFT_SAME_CALL(host_register, cuMemHostRegister);
 WEFT_SAME_CALL(host_unregister, cuMemHostUnregister);
 WEFT_SAME_CALL(host_device_pointer, cuMemHostGetDevicePointer);
+WEFT_SAME_CALL(stream_is_capturing, cuStreamIsCapturing);
 WEFT_SAME_CALL(stream_context, cuStreamGetCtx);
 WEFT_SAME_CALL(launch_host_function, cuLaunchHostFunc);
 WEFT_SAME_CALL(stream_wait_value, cuStreamWaitValue64);

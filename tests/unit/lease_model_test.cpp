@@ -386,7 +386,7 @@ class World final : public TransferHost {
                            [this](RemoteState&, const Error& why) {
                              if (transfer_) transfer_->end_early(State::failed, why);
                            },
-                           [](const std::function<void()>& task) { task(); }};
+                           [](const std::function<void()>& task) { task(); }, [] { return false; }};
   std::shared_ptr<RemoteState> remote_;
   std::shared_ptr<CompletionSlot> answer_;
   std::shared_ptr<const PreparedState> prepared_;

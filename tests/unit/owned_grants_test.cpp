@@ -123,7 +123,9 @@ class Idler {
     while (pid_ == 0) pause();
   }
   ~Idler() { kill(); }
-  Process process() const { return Process::of(pid_).value(); }
+  std::shared_ptr<const Process> process() const {
+    return std::make_shared<const Process>(Process::of(pid_).value());
+  }
   void kill() {
     if (pid_ <= 0) return;
     ::kill(pid_, SIGKILL);
@@ -138,13 +140,14 @@ TEST_F(OwnedGrantsTest, ThatAreLentForReadingNeedConfirmationAllTheSame) {
   const Idler idler;
   const auto grant = make_grant(segment, 1, Rights::read);
   owned.add(grant);
-  ask(1);
   EXPECT_FALSE(grant->binding());
-  grant->lend_to(1, idler.process());
+  EXPECT_TRUE(grant->hold(1, idler.process()));
   EXPECT_TRUE(grant->binding());
   owned.end(*grant);
   EXPECT_EQ(grant->settle(), Revoked::quarantined);
+  EXPECT_THAT(owned.lent(), ElementsAre(grant));
   owned.take(1, RevokeConfirmed{1});
+  EXPECT_THAT(owned.lent(), IsEmpty());
   EXPECT_FALSE(grant->binding());
   EXPECT_EQ(grant->settle(), Revoked::quiescent);
 }
@@ -157,8 +160,7 @@ TEST_F(OwnedGrantsTest, ThatAreLentAreFreeOnceALostBorrowersProcessHasEnded) {
   parts.description.rights = Rights::write;
   const auto grant = std::make_shared<GrantState>(std::move(parts));
   owned.add(grant);
-  ask(1);
-  grant->lend_to(1, idler.process());
+  EXPECT_TRUE(grant->hold(1, idler.process()));
   owned.end(*grant);
   owned.link_down(1);
   EXPECT_FALSE(grant->settleable()) << "he has it mapped, though his keys are closed";

@@ -89,6 +89,7 @@ inline constexpr unsigned ipc_lazy_peer_access = 1;      // CU_IPC_MEM_LAZY_ENAB
   X(host_register, "cuMemHostRegister_v2", Status(void*, std::size_t, unsigned))            \
   X(host_unregister, "cuMemHostUnregister", Status(void*))                                  \
   X(host_device_pointer, "cuMemHostGetDevicePointer_v2", Status(Address*, void*, unsigned)) \
+  X(stream_is_capturing, "cuStreamIsCapturing", Status(Stream, int*))                       \
   X(stream_context, "cuStreamGetCtx", Status(Stream, Context*))                             \
   X(launch_host_function, "cuLaunchHostFunc", Status(Stream, HostFunction, void*))          \
   X(stream_create, "cuStreamCreate", Status(Stream*, unsigned))                             \

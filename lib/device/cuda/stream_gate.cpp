@@ -150,6 +150,12 @@ Result<std::unique_ptr<StreamGate>> close_cuda_stream(void* handle) {
     return fail(driver->error("cuStreamGetCtx", status));
   const cuda::InContext here(*driver, context);
   if (here.status() != cuda::success) return fail(driver->error("cuCtxPushCurrent", here.status()));
+  int capturing = 0;
+  if (const cuda::Status status = driver->stream_is_capturing(stream, &capturing);
+      status != cuda::success)
+    return fail(driver->error("cuStreamIsCapturing", status));
+  if (capturing != 0)
+    return fail(Code::unsupported, "the stream is being captured: a graph would wait but once");
   auto gate = cuda::close_by_word(*driver, stream);
   if (gate || gate.error().code() != Code::unsupported) return gate;
   return cuda::close_by_function(*driver, stream);

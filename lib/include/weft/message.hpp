@@ -28,12 +28,14 @@ struct NotifyOptions {
   /// Then it is let go, with all that it holds.
   std::function<void(std::uint64_t cookie, const Error* error)> on_end = {};
   /// When it ends as `timed_out` for good, if it has not ended before; up to a heartbeat later.
+  /// Signals that an expectation had collected by then are dropped, as when it is given up.
   /// Empty: never by itself, but with `cuda_stream` after Config::default_timeout.
   std::optional<Deadline> deadline = {};
   /// A CUDA stream (CUstream or cudaStream_t; null: the legacy default one of the current context).
   /// What is put on it after this call begins once this has ended, and nobody has to wait for that.
   /// It begins as well if this ended with an error, or was given up: look at how it ended before
-  /// what the stream computes is used.
+  /// what the stream computes is used. Not for a stream that is being captured: a graph would wait
+  /// once only. Where the driver lacks cuStreamWaitValue64 a thread of its own waits.
   std::optional<void*> cuda_stream = {};
 };
 

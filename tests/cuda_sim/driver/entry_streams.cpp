@@ -47,6 +47,15 @@ WEFT_CUDA_EXPORT Status cuStreamGetCtx(Stream handle, Context* context) {
   });
 }
 
+/// There are no graphs here.
+WEFT_CUDA_EXPORT Status cuStreamIsCapturing(Stream handle, int* capturing) {
+  return enter("cuStreamIsCapturing", [&](Lock& lock) {
+    stream_of(handle, lock);
+    require(capturing != nullptr);
+    *capturing = 0;
+  });
+}
+
 WEFT_CUDA_EXPORT Status cuStreamQuery(Stream handle) {
   return enter("cuStreamQuery",
                [&](Lock& lock) { require(stream_of(handle, lock).idle(), not_ready); });
