@@ -96,10 +96,18 @@ TEST_P(Lending, ToOneWhoIsFrozenOutlivesTheEngine) {
   EXPECT_TRUE(fails_with(engine.close(Deadline::in(1s)), Code::quarantined));
 }
 
+TEST_P(Lending, IsOverWhenItsOwnerHasDisconnected) {
+  must(engine.disconnect(engine.peers().front()));
+  EXPECT_NE(borrower->ask("write"), "copied");
+  expect_free();
+}
+
 TEST_P(Lending, IsNotKeptByABorrowerWhoIsCutOff) {
   const auto mapped = std::stoul(borrower->ask("regions"));
-  must(engine.disconnect(engine.peers().front()));
+  borrower->signal(SIGSTOP);
   const Deadline deadline = soon();
+  while (!engine.peers().empty() && !deadline.passed()) std::this_thread::yield();
+  borrower->signal(SIGCONT);
   while (std::stoul(borrower->ask("regions")) == mapped && !deadline.passed())
     std::this_thread::yield();
   EXPECT_EQ(std::stoul(borrower->ask("regions")), mapped - 1);
