@@ -56,9 +56,18 @@ void OwnedGrants::end(GrantState& grant) {
   ended_(lease);
 }
 
+/// Nobody tells when the process of a borrower has ended who is gone without a word.
+void OwnedGrants::look_after_the_bereft() {
+  if (!bereft_.exchange(false)) return;
+  for (const GrantPtr& grant : all()) {
+    if (!grant->bereft()) continue;
+    note_if_settleable(grant);
+    if (grant->lent()) bereft_ = true;
+  }
+}
+
 void OwnedGrants::end_expired(Clock::time_point now) {
-  for (const GrantPtr& grant : all())
-    if (grant->bereft()) note_if_settleable(grant);
+  look_after_the_bereft();
   {
     const std::lock_guard lock(mutex_);
     if (now < next_expiry_) return;
@@ -163,6 +172,7 @@ void OwnedGrants::link_down(LinkId link) {
   for (const GrantPtr& grant : all()) {
     grant->lost(link);
     note_if_settleable(grant);
+    if (grant->bereft()) bereft_ = true;
   }
 }
 

@@ -2,6 +2,7 @@
 // stopped yet.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -59,6 +60,7 @@ class OwnedGrants {
   void link_down(LinkId link);
 
  private:
+  void look_after_the_bereft();
   GrantPtr known(std::uint64_t lease) const;
   Result<Process> borrower_of(const GrantState& grant, LinkId link, const GrantQuery& query) const;
   std::vector<GrantPtr> all() const;
@@ -66,6 +68,7 @@ class OwnedGrants {
   const Tell tell_;
   const Ended ended_;
   const Borrower borrower_;
+  std::atomic<bool> bereft_{false};  // there may be some
   mutable std::mutex mutex_;
   std::unordered_map<std::uint64_t, GrantPtr> grants_;
   std::vector<GrantPtr> settleable_;  // since they were looked for
