@@ -1,9 +1,9 @@
 #include "shm/shm.hpp"
 
-#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "base/process.hpp"
 #include "shm/region.hpp"
 
 namespace weft::providers::shm {
@@ -20,7 +20,7 @@ class ShmNic final : public Nic {
 
 /// Whether the kernel has what it takes. What another process allows is seen when it is met.
 Result<void> usable() {
-  const Descriptor self(static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0)));
+  const Descriptor self = core::open_process(getpid());
   if (self.get() < 0) return fail(system_error("pidfd_open (Linux 5.3)"));
   char from = 0, to = 0;
   const iovec here{&to, 1}, there{&from, 1};

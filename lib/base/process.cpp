@@ -11,17 +11,26 @@
 
 namespace weft::core {
 
+Descriptor open_process(std::int32_t pid) noexcept {
+  return Descriptor(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+}
+
+bool has_ended(const Descriptor& process) noexcept {
+  pollfd ended{process.get(), POLLIN, 0};
+  // Negative if a signal came: that says nothing about the process.
+  return ::poll(&ended, 1, 0) > 0;
+}
+
+bool has_ended(std::int32_t pid) noexcept {
+  const Descriptor process = open_process(pid);
+  return process.get() >= 0 ? has_ended(process) : errno == ESRCH;
+}
+
 Result<Process> Process::of(std::int32_t pid) {
-  Descriptor descriptor(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+  Descriptor descriptor = open_process(pid);
   if (descriptor.get() >= 0) return Process(std::move(descriptor));
   return fail(Code::unavailable, fmt::format("process {} can't be watched: {}", pid,
                                              std::generic_category().message(errno)));
-}
-
-bool Process::ended() const noexcept {
-  pollfd ended{descriptor_.get(), POLLIN, 0};
-  // Negative if a signal came: that says nothing about the process.
-  return ::poll(&ended, 1, 0) > 0;
 }
 
 bool Process::wait_ended(Deadline deadline) const noexcept {

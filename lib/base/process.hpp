@@ -9,20 +9,26 @@
 
 namespace weft::core {
 
+/// A descriptor of the process that has this number now (pidfd_open(2)); -1, with errno, if there
+/// is none, or Linux is older than 5.3.
+Descriptor open_process(std::int32_t pid) noexcept;
+/// Whether a process has ended, be it reaped or not. By then its files are closed.
+bool has_ended(const Descriptor& process) noexcept;
+bool has_ended(std::int32_t pid) noexcept;
+
 /// One process, whatever becomes of its number. From any thread.
 class Process {
  public:
   /// The one that has this number now; `unavailable` if there is none, or Linux is older than 5.3.
   static Result<Process> of(std::int32_t pid);
 
-  /// Whether it has ended, be it reaped or not. By then its files are closed.
-  bool ended() const noexcept;
+  bool ended() const noexcept { return has_ended(descriptor_); }
   /// False if the deadline passed first.
   bool wait_ended(Deadline deadline) const noexcept;
 
  private:
   explicit Process(Descriptor descriptor) : descriptor_(std::move(descriptor)) {}
-  Descriptor descriptor_;  // pidfd_open(2)
+  Descriptor descriptor_;
 };
 
 }  // namespace weft::core

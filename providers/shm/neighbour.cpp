@@ -2,8 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <poll.h>
-#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -43,7 +41,7 @@ Result<std::shared_ptr<Neighbour>> Neighbour::meet(const Address& address,
                                                    std::uint64_t own_nonce) {
   std::shared_ptr<Neighbour> neighbour(new Neighbour(address));
   // The process first: if it is alive when the nonce has been read, the nonce is its own.
-  neighbour->process_ = Descriptor(static_cast<int>(syscall(SYS_pidfd_open, address.pid, 0)));
+  neighbour->process_ = core::open_process(address.pid);
   if (neighbour->process_.get() < 0) return fail(system_error("pidfd_open"));
   auto region = open_of(address.pid, address.region, "/memfd:weft-shm");
   if (!region) return fail(std::move(region.error()));
@@ -78,17 +76,6 @@ Neighbour::~Neighbour() {
   if (!head_ || index_ == slot_count) return;
   head_->claims[index_].owner.store(left);
   announce();
-}
-
-bool has_ended(const Descriptor& process) noexcept {
-  pollfd ended{process.get(), POLLIN, 0};
-  // Negative if a signal came: that says nothing about the process.
-  return ::poll(&ended, 1, 0) > 0;
-}
-
-bool has_ended(std::int32_t pid) noexcept {
-  const Descriptor process(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-  return process.get() >= 0 ? has_ended(process) : errno == ESRCH;
 }
 
 Outcome Neighbour::copy(bool writes, const Local& local, const Target& target) const noexcept {

@@ -8,6 +8,7 @@
 #include <weft/error.hpp>
 #include <weft/memory.hpp>
 
+#include "base/process.hpp"
 #include "endpoint.hpp"
 #include "shm/region.hpp"
 
@@ -29,10 +30,6 @@ struct Outcome {
   const char* text = "";
 };
 
-/// Whether a process has ended, be it reaped or not.
-bool has_ended(const Descriptor& process) noexcept;
-bool has_ended(std::int32_t pid) noexcept;
-
 class Neighbour {
  public:
   /// Opens the region and takes a slot in it. Fails if the process is not there or not ours to
@@ -45,7 +42,7 @@ class Neighbour {
 
   std::uint64_t nonce() const noexcept { return address_.nonce; }
   Slot& slot() const noexcept { return *slot_; }
-  bool gone() const noexcept { return has_ended(process_); }
+  bool gone() const noexcept { return core::has_ended(process_); }
   /// Whether its endpoint takes nothing any more.
   bool closed() const noexcept { return head_->closed.load(std::memory_order_acquire) != 0; }
 

@@ -159,7 +159,7 @@ bool ShmEndpoint::gone(const Claim& claim) const {
       if (each->nonce() == nonce) return each->gone();
   }
   const auto pid = static_cast<std::int32_t>(claim.pid.load());
-  return pid > 0 && has_ended(pid);
+  return pid > 0 && core::has_ended(pid);
 }
 
 Post ShmEndpoint::copy(bool writes, Posted& posted, const Local& local, const Target& target) {
