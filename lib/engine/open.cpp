@@ -60,10 +60,10 @@ Result<void> check_message_size(const Config& config, const Capability& record) 
                           record.provider, record.domain, record.max_send, needed));
 }
 
-// What closing gets even if its deadline has passed: the usual case takes a few milliseconds.
 // Far longer than devices take to copy all bounce buffers.
 constexpr auto longest_copies = std::chrono::seconds(2);
 
+// What closing gets even if its deadline has passed: the usual case takes a few milliseconds.
 constexpr auto shortest_close = std::chrono::milliseconds(200);
 
 Error closed_error() {

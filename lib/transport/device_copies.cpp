@@ -1,6 +1,6 @@
 #include "transport/device_copies.hpp"
 
-#include <thread>
+#include <algorithm>
 
 #include "transfer/transfer_state.hpp"
 
@@ -44,18 +44,6 @@ std::size_t DeviceCopies::progress() {
       [this](Op* op) { sink().chunk_ended(*op, {}); },
       // Its memory is held from here on: nobody knows whether it has ended.
       [](Op* op, const Error& error) { op->transfer->end_early(State::failed, error); });
-}
-
-bool DeviceCopies::settle(Deadline deadline) {
-  const auto look = [this] {
-    staging_.progress([](Op*) {}, [](Op*, const Error&) {});
-    return !copying();
-  };
-  // Drivers can't be waited for until a deadline.
-  constexpr auto pause = std::chrono::microseconds(50);
-  for (; !look(); std::this_thread::sleep_for(pause))
-    if (deadline.passed()) return false;
-  return true;
 }
 
 void DeviceCopies::failed(Op& op, const Error& error) {

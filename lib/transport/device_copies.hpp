@@ -21,7 +21,9 @@ class DeviceCopies final : public Transport {
   bool copying() const noexcept { return staging_.under_way() > 0; }
   /// Waits until no device copies any more, and tells nobody. False if one has not ended by the
   /// deadline.
-  bool settle(Deadline deadline);
+  bool settle(Deadline deadline) {
+    return staging_.settle(deadline, [](Op*) {});
+  }
 
  private:
   void failed(Op& op, const Error& error);

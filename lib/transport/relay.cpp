@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <thread>
 #include <utility>
 
 #include "base/log.hpp"
@@ -228,19 +227,9 @@ std::size_t Relay::progress() {
 }
 
 bool Relay::settle(Deadline deadline) {
-  const auto look = [this] {
-    staging_.progress(
-        [](Staged&& staged) {
-          if (staged.grant) staged.grant->copying().leave();
-        },
-        [](const Staged&, const Error&) {});
-    return !copying();
-  };
-  // Drivers can't be waited for until a deadline.
-  constexpr auto pause = std::chrono::microseconds(50);
-  for (; !look(); std::this_thread::sleep_for(pause))
-    if (deadline.passed()) return false;
-  return true;
+  return staging_.settle(deadline, [](Staged&& staged) {
+    if (staged.grant) staged.grant->copying().leave();
+  });
 }
 
 void Relay::keep_buffers() {

@@ -6,7 +6,9 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <thread>
 #include <utility>
+#include <weft/deadline.hpp>
 #include <weft/error.hpp>
 
 #include "device/device.hpp"
@@ -52,6 +54,19 @@ class Staging {
     return ended;
   }
   std::size_t under_way() const noexcept { return under_way_; }
+  /// Waits until no copy is under way any more, with progress() meanwhile. False if one has not
+  /// ended by the deadline.
+  template <typename Next>
+  bool settle(Deadline deadline, Next&& next) {
+    // Drivers can't be waited for until a deadline.
+    constexpr auto pause = std::chrono::microseconds(50);
+    while (true) {
+      progress(next, [](const Then&, const Error&) {});
+      if (under_way_ == 0) return true;
+      if (deadline.passed()) return false;
+      std::this_thread::sleep_for(pause);
+    }
+  }
 
  private:
   struct Lane {
