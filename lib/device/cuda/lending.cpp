@@ -19,7 +19,6 @@ class MappedByIpc final : public Device::Mapped {
   std::byte* address() const noexcept override {
     return reinterpret_cast<std::byte*>(base_ + offset_);
   }
-  Address base() const noexcept { return base_; }
 
  private:
   const Gpu& gpu_;

@@ -2,7 +2,6 @@
 
 #include <sys/mman.h>
 
-#include <array>
 #include <atomic>
 #include <latch>
 #include <mutex>
