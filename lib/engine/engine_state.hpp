@@ -266,6 +266,7 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
     bool seen = false, direct = false;
     std::string why_local_staged = {}, why_remote_staged = {};
   };
+  static bool between_gpus(const SegmentState& local, const RemoteState& remote);
   Result<std::byte*> borrow(const SegmentState& local, const RemoteState& remote) const;
   Result<RailsBetween> rails_for(const SegmentState& local, const RemoteState& remote) const;
   Result<std::shared_ptr<RailSet>> rails_between(const RailsBetween& rails);

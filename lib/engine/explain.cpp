@@ -145,8 +145,10 @@ Result<Path> EngineState::explain(const SegmentState& local, const RemoteState& 
     return fail(Code::invalid_argument, "the local segment is another engine's");
   if (auto own = check_own(*remote.peer()); !own) return fail(std::move(own.error()));
   return rails_for(local, remote).and_then([&](RailsBetween rails) {
-    const auto lent = borrow(local, remote);
-    rails.lending = {lent.has_value(), lent ? "" : lent.error().message()};
+    if (between_gpus(local, remote)) {
+      const auto lent = borrow(local, remote);
+      rails.lending = {lent.has_value(), lent ? "" : lent.error().message()};
+    }
     return explain(rails, direction, transport_asked(options)).map([&](Path path) {
       path.refused = refusal(path, *rails.peer, options);
       return path;

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 #include <tuple>
 
@@ -39,18 +40,24 @@ Result<std::shared_ptr<const PreparedState>> EngineState::prepare(
   prepared->direction = direction;
   prepared->pieces = std::move(pieces);
   prepared->bytes = *bytes;
-  if (auto lent = borrow(*local, *remote))
-    prepared->lent = *lent;
-  else
-    prepared->not_lent = lent.error().message();
+  if (between_gpus(*local, *remote)) {
+    if (auto lent = borrow(*local, *remote))
+      prepared->lent = *lent;
+    else
+      prepared->not_lent = lent.error().message();
+  }
   return std::shared_ptr<const PreparedState>(std::move(prepared));
 }
 
-/// Where the remote memory lies for copies by the local memory's device. May block the first time.
+bool EngineState::between_gpus(const SegmentState& local, const RemoteState& remote) {
+  return local.place().kind == MemoryKind::device &&
+         remote.description().place.kind == MemoryKind::device;
+}
+
+/// Between GPUs: where the remote memory lies for copies by the local one. May block the first
+/// time.
 Result<std::byte*> EngineState::borrow(const SegmentState& local, const RemoteState& remote) const {
   const GrantDescription& grant = remote.description();
-  if (local.place().kind != MemoryKind::device || grant.place.kind != MemoryKind::device)
-    return fail(Code::unsupported, "one of the memories is no GPU's");
   if (!remote.peer()->same_host) return fail(Code::unsupported, "another host");
   if (!config_.share_gpu_memory)
     return fail(Code::unsupported, "this engine shares no GPU memory (share_gpu_memory)");
@@ -72,26 +79,24 @@ Result<EngineState::RailsBetween> EngineState::rails_for(const SegmentState& loc
                      .ours = {},
                      .theirs = {},
                      .seen = true};
-  RailSets::Rails our_direct, their_direct;
-  for (const auto& route : peer.routes) {
-    const std::uint32_t rail = route->rail->index();
-    if (local.served_by(rail)) rails.ours.push_back(rail);
-    if (local.reached_by(rail)) our_direct.push_back(rail);
-  }
-  for (const std::uint32_t rail : peer.their_rails) {
+  const auto reached = [&](std::uint32_t rail) { return local.reached_by(rail); };
+  const auto reachable = [&](std::uint32_t rail) { return remote.reachable_on(rail); };
+  for (const auto& route : peer.routes)
+    if (local.served_by(route->rail->index())) rails.ours.push_back(route->rail->index());
+  for (const std::uint32_t rail : peer.their_rails)
     if (remote.carried_by(rail)) rails.theirs.push_back(rail);
-    if (remote.reachable_on(rail)) their_direct.push_back(rail);
-  }
   if (rails.ours.empty() || rails.theirs.empty())
     return fail(Error(Code::unavailable, fmt::format("no rail to the peer serves the {} memory",
                                                      rails.ours.empty() ? "local" : "remote"))
                     .with_peer(peer.introduction.name));
-  rails.direct = !our_direct.empty() && !their_direct.empty();
-  if (our_direct.empty()) rails.why_local_staged = local.why_staged(rails.ours.front());
-  if (their_direct.empty()) rails.why_remote_staged = "none of the peer's rails has a key for it";
+  const bool ours = std::any_of(rails.ours.begin(), rails.ours.end(), reached);
+  const bool theirs = std::any_of(rails.theirs.begin(), rails.theirs.end(), reachable);
+  rails.direct = ours && theirs;
+  if (!ours) rails.why_local_staged = local.why_staged(rails.ours.front());
+  if (!theirs) rails.why_remote_staged = "none of the peer's rails has a key for it";
   if (rails.direct) {
-    rails.ours = std::move(our_direct);
-    rails.theirs = std::move(their_direct);
+    std::erase_if(rails.ours, std::not_fn(reached));
+    std::erase_if(rails.theirs, std::not_fn(reachable));
   }
   return rails;
 }

@@ -193,8 +193,10 @@ Result<TransportKind> transport_between(const PathFacts& facts) {
   const TransportKind asked = facts.asked;
   const Lending& lending = facts.lending;
   if (asked == TransportKind::device_copy && !lending.lent)
-    return fail(Code::unsupported,
-                fmt::format("copies from GPU to GPU were asked for: {}", lending.reason));
+    return fail(
+        Code::unsupported,
+        fmt::format("copies from GPU to GPU were asked for: {}",
+                    lending.reason.empty() ? "one of the memories is no GPU's" : lending.reason));
   if (asked == TransportKind::automatic && lending.lent) return TransportKind::device_copy;
   const bool local_beyond = out_of_reach(facts.local, facts.record);
   const bool reached = !local_beyond && !out_of_reach(facts.remote, facts.record);

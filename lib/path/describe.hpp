@@ -12,7 +12,7 @@ namespace weft::core {
 /// Whether the remote memory can be copied to and from by the local memory's GPU.
 struct Lending {
   bool lent = false;
-  std::string reason = {};  // why not
+  std::string reason = {};  // why not; empty where one of the memories is no GPU's
 };
 
 /// What a path depends on.

@@ -20,7 +20,11 @@ class Gpu final : public Device {
   static Result<const Gpu*> of(const void* memory, std::size_t bytes);
 
   Gpu(const Driver& driver, Ordinal ordinal, Context context, std::string pci)
-      : driver_(driver), ordinal_(ordinal), context_(context), pci_(std::move(pci)) {}
+      : driver_(driver),
+        ordinal_(ordinal),
+        context_(context),
+        pci_(std::move(pci)),
+        needs_flush_(attribute(device_writes_ordering) < ordering_owner) {}
   ~Gpu() override;
 
   const Driver& driver() const noexcept { return driver_; }
@@ -43,7 +47,7 @@ class Gpu final : public Device {
   Result<std::shared_ptr<const providers::DmaBuf>> export_dmabuf(void* memory,
                                                                  std::size_t bytes) const override;
   Result<void> sync_memops(void* memory, std::size_t bytes) const override;
-  bool needs_flush() const override;
+  bool needs_flush() const override { return needs_flush_; }
   Result<void> flush() const override;
 
  private:
@@ -53,6 +57,7 @@ class Gpu final : public Device {
   const Ordinal ordinal_;
   const Context context_;
   const std::string pci_;
+  const bool needs_flush_;
   mutable std::mutex hash_mutex_;
   mutable std::unique_ptr<HashStage> hash_stage_;
 };

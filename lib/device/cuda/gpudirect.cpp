@@ -43,10 +43,6 @@ int Gpu::attribute(int which) const {
   return driver_.device_attribute(&value, which, ordinal_) == success ? value : 0;
 }
 
-bool Gpu::needs_flush() const {
-  return attribute(device_writes_ordering) < ordering_owner;
-}
-
 Result<void> Gpu::check_gpudirect() const {
   if (attribute(device_gpudirect_supported) == 0 && attribute(device_dmabuf_supported) == 0)
     return fail(Code::unsupported,
