@@ -121,16 +121,19 @@ void ImportedGrants::confirm(const Key& key) {
 
 void ImportedGrants::take(const PeerState& from, const GrantStatus& status) {
   Query query;
+  bool given_back = false;  // since the question
   {
     const std::lock_guard lock(mutex_);
     const auto entry = queries_.find(status.request);
     if (entry == queries_.end() || entry->second.remote->peer().get() != &from) return;
     query = std::move(entry->second);
     queries_.erase(entry);
-    if (status.held) imports_[key_of(*query.remote)].held = true;
+    const auto import = imports_.find(key_of(*query.remote));
+    given_back = import == imports_.end();
+    if (!given_back && status.held) import->second.held = true;
   }
   RemoteState& remote = *query.remote;
-  if (status.held) {
+  if (status.held && !given_back) {
     for (const RenewedKey& key : status.renewed) remote.renew(key);
     remote.set_expires(end_of(query.asked, status.left));
     if (status.lent)
@@ -146,7 +149,9 @@ void ImportedGrants::take(const PeerState& from, const GrantStatus& status) {
     const auto entry = imports_.find(key_of(remote));
     if (entry != imports_.end() && !entry->second.held) imports_.erase(entry);
   }
-  query.answer->complete(Error(Code::stale, "the grant holds no more: its owner ended it"));
+  query.answer->complete(Error(Code::stale, status.held
+                                                ? "the grant was given back meanwhile"
+                                                : "the grant holds no more: its owner ended it"));
 }
 
 /// The confirmation goes out when the last operation under the grant has ended.

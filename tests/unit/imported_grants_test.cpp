@@ -63,6 +63,20 @@ TEST_F(ImportedGrantsTest, ThatNeverHeldAreForgotten) {
   EXPECT_FALSE(remote->users().enter());
 }
 
+TEST_F(ImportedGrantsTest, ThatAreGivenBackWhileTheirOwnerIsAskedStayGivenBack) {
+  imported.take(*owner, GrantStatus{import(), true});
+  const auto added = imported.add(remote);
+  const auto query = std::get<GrantQuery>(told.back());
+  imported.give_back(nullptr);
+  imported.take(*owner, GrantStatus{query.request, true});
+  ASSERT_TRUE(added.answer->done());
+  ASSERT_TRUE(added.answer->error());
+  EXPECT_EQ(added.answer->error()->code(), Code::stale);
+  EXPECT_THAT(imported.of(nullptr), IsEmpty());
+  EXPECT_THAT(confirmed(), ElementsAre(lease)) << "once, as its owner counts";
+  imported.link_down(owner->link, Error(Code::peer_down, "gone"));
+}
+
 TEST_F(ImportedGrantsTest, WhatIsLentIsNotMappedOnceTheOwnerAsksForIt) {
   GrantStatus status{import(), true};
   status.lent = Lent{Blob(64), 0, 0};
