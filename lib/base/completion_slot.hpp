@@ -10,6 +10,8 @@
 #include <weft/deadline.hpp>
 #include <weft/error.hpp>
 
+#include "base/wait_on.hpp"
+
 namespace weft::core {
 
 class CompletionSlot {
@@ -34,7 +36,7 @@ class CompletionSlot {
   bool done() const noexcept { return done_.load(std::memory_order_acquire); }
   bool wait(Deadline deadline) const {
     std::unique_lock lock(mutex_);
-    return changed_.wait_until(lock, deadline.when(), [&] { return done(); });
+    return wait_on(changed_, lock, deadline, [&] { return done(); });
   }
   /// Only after done().
   const std::optional<Error>& error() const noexcept { return error_; }

@@ -2,11 +2,13 @@
 
 #include <fmt/core.h>
 
+#include "base/wait_on.hpp"
+
 namespace weft::core {
 
 Result<LinkId> Attempt::wait() {
   std::unique_lock lock(mutex_);
-  if (!changed_.wait_until(lock, deadline.when(), [this] { return result_.has_value(); }))
+  if (!wait_on(changed_, lock, deadline, [this] { return result_.has_value(); }))
     result_ =
         fail(Code::timed_out,
              fmt::format("no link with {} when the deadline passed, while {}", address, doing_));

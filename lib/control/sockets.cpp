@@ -13,6 +13,8 @@
 #include <optional>
 #include <thread>
 
+#include "base/wait_on.hpp"
+
 namespace weft::core {
 namespace {
 
@@ -58,8 +60,7 @@ Result<Endpoints> resolve(const HostPort& where, Deadline deadline) {
     answer->changed.notify_all();
   });
   std::unique_lock lock(answer->mutex);
-  if (!answer->changed.wait_until(lock, deadline.when(),
-                                  [&] { return answer->result.has_value(); }))
+  if (!wait_on(answer->changed, lock, deadline, [&] { return answer->result.has_value(); }))
     return fail(Code::timed_out,
                 fmt::format("the host name '{}' was not resolved in time", where.host));
   return std::move(*answer->result);

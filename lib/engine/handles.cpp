@@ -30,8 +30,10 @@ bool wait_with(const std::weak_ptr<core::EngineState>& weak, Done&& done, Wait&&
                Deadline deadline) {
   const auto engine = weak.lock();
   if (!engine) return ended(deadline);
-  if (engine->config().progress == Progress::threads) spin(*engine, done, deadline);
-  return engine->wait(std::forward<Wait>(ended), deadline);
+  if (engine->config().progress == Progress::manual)
+    return engine->wait([&](Deadline until) { return done() && ended(until); }, deadline);
+  spin(*engine, done, deadline);
+  return ended(deadline);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/wait_on.hpp"
 #include "peer/peer_state.hpp"
 
 namespace weft::core {
@@ -49,7 +50,7 @@ class PeerTable {
   std::shared_ptr<PeerState> wait_up(const std::string& name, Deadline deadline) {
     std::unique_lock lock(mutex_);
     std::shared_ptr<PeerState> peer;
-    came_.wait_until(lock, deadline.when(), [&] { return closed_ || (peer = up_as(name)); });
+    wait_on(came_, lock, deadline, [&] { return closed_ || (peer = up_as(name)); });
     return peer;
   }
   std::vector<std::shared_ptr<PeerState>> all_up() const {
@@ -62,7 +63,7 @@ class PeerTable {
   /// The oldest arrival not yet returned; null if there was none by the deadline, or ever will be.
   std::shared_ptr<PeerState> next_arrival(Deadline deadline) {
     std::unique_lock lock(mutex_);
-    came_.wait_until(lock, deadline.when(), [&] { return closed_ || !arrivals_.empty(); });
+    wait_on(came_, lock, deadline, [&] { return closed_ || !arrivals_.empty(); });
     if (arrivals_.empty()) return nullptr;
     auto peer = std::move(arrivals_.front());
     arrivals_.pop_front();

@@ -7,6 +7,8 @@
 #include <mutex>
 #include <weft/deadline.hpp>
 
+#include "base/wait_on.hpp"
+
 namespace weft::core {
 
 /// From any thread. Entering and leaving take no lock while nobody waits.
@@ -27,7 +29,7 @@ class Seats {
     // Before the next look: who leaves after it sees that somebody waits.
     ++waiting_;
     bool entered = false;
-    left_.wait_until(lock, deadline.when(), [&] { return (entered = enter()) || closed_; });
+    wait_on(left_, lock, deadline, [&] { return (entered = enter()) || closed_; });
     --waiting_;
     return entered;
   }

@@ -6,6 +6,8 @@
 #include <system_error>
 #include <utility>
 
+#include "base/wait_on.hpp"
+
 namespace weft::core {
 namespace {
 
@@ -35,7 +37,7 @@ Result<void> Hasher::add(Job job) {
 bool Hasher::settle(Deadline deadline) {
   std::unique_lock lock(mutex_);
   const std::uint64_t now = slices_;
-  return changed_.wait_until(lock, deadline.when(), [&] { return !slicing_ || slices_ != now; });
+  return wait_on(changed_, lock, deadline, [&] { return !slicing_ || slices_ != now; });
 }
 
 void Hasher::stop() {

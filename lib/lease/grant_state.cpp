@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/later.hpp"
+#include "base/wait_on.hpp"
 
 namespace weft::core {
 
@@ -68,7 +69,7 @@ bool GrantState::lent() const {
 
 bool GrantState::wait_returned(OwnedLease::Holder holder, Deadline deadline) const {
   std::unique_lock lock(mutex_);
-  return changed_.wait_until(lock, deadline.when(), [&] { return !borrowers_.contains(holder); });
+  return wait_on(changed_, lock, deadline, [&] { return !borrowers_.contains(holder); });
 }
 
 bool GrantState::bereft() const {
@@ -110,7 +111,7 @@ bool GrantState::settleable() const {
 
 bool GrantState::wait_confirmed(Deadline deadline) const {
   std::unique_lock lock(mutex_);
-  return changed_.wait_until(lock, deadline.when(), [&] { return !lease_.awaited(); });
+  return wait_on(changed_, lock, deadline, [&] { return !lease_.awaited(); });
 }
 
 Revoked GrantState::settle() {

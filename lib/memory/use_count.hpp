@@ -9,6 +9,8 @@
 #include <vector>
 #include <weft/deadline.hpp>
 
+#include "base/wait_on.hpp"
+
 namespace weft::core {
 
 class UseCount {
@@ -55,7 +57,7 @@ class UseCount {
   }
   bool wait_idle(Deadline deadline) {
     std::unique_lock lock(mutex_);
-    return idle_.wait_until(lock, deadline.when(), [&] { return count_ == 0; });
+    return wait_on(idle_, lock, deadline, [&] { return count_ == 0; });
   }
 
  private:

@@ -11,6 +11,8 @@
 #include <weft/deadline.hpp>
 #include <weft/memory.hpp>
 
+#include "base/wait_on.hpp"
+
 namespace weft::core {
 
 class TransferState;
@@ -32,8 +34,7 @@ class Outbox {
   /// Waits for room until the deadline. False if there was none, or the outbox is closed.
   bool push(Outgoing message, Deadline deadline) {
     std::unique_lock lock(mutex_);
-    changed_.wait_until(lock, deadline.when(),
-                        [&] { return closed_ || messages_.size() < limit_; });
+    wait_on(changed_, lock, deadline, [&] { return closed_ || messages_.size() < limit_; });
     if (closed_ || messages_.size() >= limit_) return false;
     messages_.push_back(std::move(message));
     return true;
@@ -63,8 +64,8 @@ class Outbox {
   /// Waits until nothing waits or is under way. False if the deadline passed first.
   bool wait_idle(Deadline deadline) {
     std::unique_lock lock(mutex_);
-    return changed_.wait_until(lock, deadline.when(),
-                               [&] { return closed_ || (messages_.empty() && under_way_ == 0); });
+    return wait_on(changed_, lock, deadline,
+                   [&] { return closed_ || (messages_.empty() && under_way_ == 0); });
   }
   /// Nothing more goes in; returns what was still waiting.
   std::deque<Outgoing> close() {

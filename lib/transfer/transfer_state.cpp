@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/callback.hpp"
+#include "base/wait_on.hpp"
 #include "device/event.hpp"
 #include "peer/peer_state.hpp"
 
@@ -383,13 +384,12 @@ std::optional<Error> TransferState::error() const {
 
 bool TransferState::wait_ended(Deadline deadline) const {
   std::unique_lock lock(mutex_);
-  return changed_.wait_until(lock, deadline.when(), [&] { return announced_; });
+  return wait_on(changed_, lock, deadline, [&] { return announced_; });
 }
 
 bool TransferState::wait_quiescent(Deadline deadline) const {
   std::unique_lock lock(mutex_);
-  return changed_.wait_until(lock, deadline.when(),
-                             [&] { return announced_ && outstanding_ == 0; });
+  return wait_on(changed_, lock, deadline, [&] { return announced_ && outstanding_ == 0; });
 }
 
 /// Whether chunks that have come home are placed for sure.
