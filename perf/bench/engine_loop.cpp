@@ -1,6 +1,7 @@
 #include "engine_loop.hpp"
 
 #include <fmt/format.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <array>
@@ -86,6 +87,12 @@ Result<std::uint64_t> stream(Engine& engine, const Prepared& parts, const Engine
   return count;
 }
 
+double cpu_seconds_of_process() {
+  timespec time{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) / 1e9;
+}
+
 }  // namespace
 
 Result<Initiator> Initiator::open(const EngineConfig& config, const std::string& address) {
@@ -109,10 +116,12 @@ Result<Initiator> Initiator::open(const EngineConfig& config, const std::string&
 
 Result<EngineResult> Initiator::run(Nanoseconds time) {
   const auto begin = Clock::now();
+  const double spent = cpu_seconds_of_process();
   auto count = stream(engine_, parts_, config_, Deadline::in(time));
   if (!count) return fail(std::move(count.error()));
   EngineResult result;
   result.bytes = *count * config_.size;
+  result.cpu_seconds = cpu_seconds_of_process() - spent;
   result.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   result.gigabytes_per_second = static_cast<double>(result.bytes) / result.seconds / 1e9;
   return result;

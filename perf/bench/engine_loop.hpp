@@ -39,6 +39,8 @@ struct EngineResult {
   std::uint64_t bytes = 0;
   double seconds = 0;
   double gigabytes_per_second = 0;  ///< 10^9 bytes.
+  /// CPU time of the initiator's process. What the other side spent is not in it.
+  double cpu_seconds = 0;
 };
 
 /// Runs the target in a child process and the initiator in another. The calling process must not

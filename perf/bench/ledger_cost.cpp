@@ -26,6 +26,7 @@ struct Options {
   std::vector<unsigned> windows{1, 16};
   unsigned lives = 12, rounds = 20;
   std::chrono::milliseconds::rep ms = 20;
+  bool manual = false;
 };
 
 /// Figures of both, by round.
@@ -42,6 +43,12 @@ struct Pairs {
     for (std::size_t i = 0; i < with.size(); ++i) ratios.push_back(with[i] / without[i]);
     return spread_of(ratios).median;
   }
+};
+
+/// What a turn came to.
+struct Turn {
+  double rate = 0;  // GB/s
+  double cpu = 0;   // the initiator's, in microseconds for each transfer
 };
 
 /// What was measured with some engines, and again with others: some are faster than others for as
@@ -102,7 +109,13 @@ void compare_over_nothing(const Options& options) {
   comparison.print("null", block, 1, "million transfers/s of CPU time");
 }
 
-/// Both engines, and then slices of time in turn. As text, by round: with, without.
+Turn turn_of(const weft::perf::EngineResult& result, std::size_t size) {
+  return {result.gigabytes_per_second,
+          result.cpu_seconds * 1e6 * static_cast<double>(size) / static_cast<double>(result.bytes)};
+}
+
+/// Both engines, and then slices of time in turn. As text, by round: the rates with and without,
+/// and the CPU times.
 Result<std::string> take_turns(const EngineConfig& config, const std::string& address,
                                const Options& options, bool with_first) {
   const auto open = [&](bool metrics) {
@@ -122,8 +135,10 @@ Result<std::string> take_turns(const EngineConfig& config, const std::string& ad
   for (unsigned round = 0; round < options.rounds; ++round) {
     const auto first = one->run(time), second = other->run(time);
     if (!first || !second) return weft::fail(first ? second.error() : first.error());
-    figures += fmt::format("{} {} ", (with_first ? first : second)->gigabytes_per_second,
-                           (with_first ? second : first)->gigabytes_per_second);
+    const Turn with = turn_of(*(with_first ? first : second), config.size);
+    const Turn without = turn_of(*(with_first ? second : first), config.size);
+    figures +=
+        fmt::format("{:.5g} {:.5g} {:.5g} {:.5g} ", with.rate, without.rate, with.cpu, without.cpu);
   }
   return figures;
 }
@@ -131,19 +146,24 @@ Result<std::string> take_turns(const EngineConfig& config, const std::string& ad
 Result<void> compare(const Options& options, EngineConfig config) {
   config.timeout_ms +=
       10 * static_cast<std::chrono::milliseconds::rep>(options.rounds) * options.ms;
-  Comparison comparison;
+  Comparison rates, times;
   for (unsigned life = 0; life < options.lives; ++life) {
     // Who is opened first, and goes first, changes.
     const auto figures = weft::perf::run_against_target(config, [&](const std::string& address) {
       return take_turns(config, address, options, life % 2 == 0);
     });
     if (!figures) return weft::fail(figures.error());
-    Pairs pairs;
+    Pairs rate, cpu;
     std::istringstream numbers(*figures);
-    for (double on = 0, off = 0; numbers >> on >> off;) pairs.add(on, off);
-    comparison.add(pairs);
+    for (Turn on, off; numbers >> on.rate >> off.rate >> on.cpu >> off.cpu;) {
+      rate.add(on.rate, off.rate);
+      cpu.add(on.cpu, off.cpu);
+    }
+    rates.add(rate);
+    times.add(cpu);
   }
-  comparison.print(config.provider, config.size, config.window, "GB/s");
+  rates.print(config.provider, config.size, config.window, "GB/s");
+  times.print(config.provider, config.size, config.window, "us of the initiator's CPU");
   return {};
 }
 
@@ -159,6 +179,7 @@ Result<void> compare_all(const Options& options) {
         config.provider = provider;
         config.size = size;
         config.window = window;
+        config.manual = options.manual;
         if (auto compared = compare(options, config); !compared) return compared;
       }
   }
@@ -183,6 +204,8 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(1, 1000));
   app.add_option("--rounds", options.rounds, "Turns of each of them")->check(CLI::Range(1, 50));
   app.add_option("--ms", options.ms, "Time of a turn");
+  app.add_flag("--manual", options.manual,
+               "The initiator polls by itself: no other thread's turns in its time");
   CLI11_PARSE(app, argc, argv);
   fmt::print("{:<6} {:>9} {:>3}  {:>9} {:>9}  ratio\n", "", "bytes", "", "with", "without");
   if (auto compared = compare_all(options); !compared) {
