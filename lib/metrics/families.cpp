@@ -96,7 +96,7 @@ void add_shapes(const TransferTotals& totals, MetricFamilies& families) {
                       MetricType::Histogram,
                       {}};
   for (std::size_t i = 0; i < priorities; ++i)
-    add_histogram(queued, {{"priority", label_of(priority_at(i))}}, totals.queued[i],
+    add_histogram(queued, {{"priority", label_of(priority_at(i))}}, totals.of_priority(i).queued,
                   nanoseconds_per_second);
   MetricFamily sizes{"weft_transfer_size_bytes",
                      "Bytes asked for, of transfers that are done.",
@@ -108,17 +108,20 @@ void add_shapes(const TransferTotals& totals, MetricFamilies& families) {
                     "Pieces that were left after coalescing neighbours.",
                     MetricType::Counter,
                     {}};
+  std::uint64_t all_retries = 0;
   for (std::size_t i = 0; i < directions; ++i) {
+    const TransferTotals::Class sum = totals.of(Direction(i));
     const Labels labels{{"direction", label_of(Direction(i))}};
-    add_histogram(sizes, labels, totals.sizes[i], 1);
-    add_value(ranges, labels, totals.ranges[i]);
-    add_value(runs, labels, totals.runs[i]);
+    add_histogram(sizes, labels, sum.sizes, 1);
+    add_value(ranges, labels, sum.ranges);
+    add_value(runs, labels, sum.runs);
+    all_retries += sum.retries;
   }
   MetricFamily retries{"weft_retries_total",
                        "Chunks that came back and were offered once more.",
                        MetricType::Counter,
                        {}};
-  add_value(retries, {}, totals.retries);
+  add_value(retries, {}, all_retries);
   families.insert(families.end(), {std::move(queued), std::move(sizes), std::move(ranges),
                                    std::move(runs), std::move(retries)});
 }

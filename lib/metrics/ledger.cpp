@@ -17,7 +17,7 @@ PathKind path_kind_of(const TransferState& transfer) {
 }  // namespace
 
 void Ledger::enter(const TransferState& transfer) {
-  const TransferState::Tally tally = transfer.tally();
+  const TransferState::Tally& tally = transfer.tally();
   const Submission& submission = transfer.submission();
   EndedTransfer ended;
   ended.state = transfer.state();

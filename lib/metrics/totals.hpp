@@ -27,10 +27,13 @@ inline constexpr std::array<std::uint64_t, 11> byte_bounds = {
     std::uint64_t{16} << 20,  std::uint64_t{64} << 20, std::uint64_t{256} << 20,
     std::uint64_t{1} << 30,   std::uint64_t{4} << 30};
 
+constexpr std::size_t cache_line = 64;
+
+/// The sum and the buckets of what is small or fast lie in one cache line.
 template <const auto& Bounds>
-struct Histogram {
-  std::array<std::uint64_t, Bounds.size() + 1> counts{};  // by bucket
+struct alignas(cache_line) Histogram {
   std::uint64_t sum = 0;
+  std::array<std::uint64_t, Bounds.size() + 1> counts{};  // by bucket
 
   void add(std::uint64_t value) {
     std::size_t bucket = 0;
@@ -80,20 +83,24 @@ struct EndedTransfer {
 };
 
 struct TransferTotals {
-  struct Class {
+  /// What one transfer adds to lies together: the lines are seldom in the nearest cache when it
+  /// ends, since its bytes have gone through there.
+  struct alignas(cache_line) Class {
     std::array<std::uint64_t, final_states> ended{};  // by State, from `done` on
-    std::uint64_t bytes_done = 0;
-    TimeHistogram elapsed;  // of those that are done
+    std::uint64_t bytes_done = 0, ranges = 0, runs = 0, retries = 0;
+    TimeHistogram elapsed, queued;  // of those that are done
+    SizeHistogram sizes;            // likewise
+
+    Class& operator+=(const Class& other);
   };
   struct Carried {
     std::uint64_t bytes = 0, copied = 0;  // by this engine
   };
   std::array<std::array<Class, priorities>, directions> classes{};
-  std::array<TimeHistogram, priorities> queued{};  // likewise
-  std::array<SizeHistogram, directions> sizes{};   // likewise
-  std::array<std::uint64_t, directions> ranges{}, runs{};
-  std::uint64_t retries = 0;
   std::array<Carried, PathKind::count> carried{};
+
+  Class of(Direction direction) const;
+  Class of_priority(std::size_t priority) const;
 
   void add(const EndedTransfer& transfer);
   TransferTotals& operator+=(const TransferTotals& other);
@@ -113,7 +120,7 @@ class TransferCounters {
   std::vector<TransferTotals> read() const;
 
  private:
-  struct alignas(64) Shard {
+  struct alignas(cache_line) Shard {
     mutable std::mutex mutex;
     TransferTotals totals;
   };

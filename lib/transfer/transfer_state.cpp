@@ -335,7 +335,8 @@ void TransferState::end_locked(State state, std::optional<Error> error,
                                std::unique_lock<std::mutex> lock) {
   const auto alive = shared_from_this();
   error_ = std::move(error);
-  ended_at_ = Clock::now();
+  const auto now = Clock::now();
+  tally_ = {now, now - started_, queued_until(now), bytes_done_, cursor_.runs(), retries_};
   arrived_is_placed_ = needs_no_proof();
   state_.store(state, std::memory_order_release);
   lock.unlock();
@@ -427,12 +428,6 @@ Report TransferState::report() const {
 Nanoseconds TransferState::elapsed() const {
   const std::lock_guard lock(mutex_);
   return end_or_now() - started_;
-}
-
-TransferState::Tally TransferState::tally() const {
-  const std::lock_guard lock(mutex_);
-  return {ended_at_,   ended_at_ - started_, queued_until(ended_at_),
-          bytes_done_, cursor_.runs(),       retries_};
 }
 
 Report TransferState::own_report() const {

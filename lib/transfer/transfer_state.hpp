@@ -174,13 +174,14 @@ class TransferState : public std::enable_shared_from_this<TransferState> {
   Report report() const;
   /// The same but for what only the engine knows: copies, and amplification.
   Report own_report() const;
-  /// What is counted of each transfer, without an allocation. Once it has ended.
+  /// What is counted of each transfer: as it was when it ended.
   struct Tally {
     Clock::time_point ended_at;
     Nanoseconds elapsed{}, queued{};
     std::uint64_t bytes_done = 0, runs = 0, retries = 0;
   };
-  Tally tally() const;
+  /// Once it has ended.
+  const Tally& tally() const noexcept { return tally_; }
   std::uint64_t ranges() const noexcept {
     return submission_.picks ? submission_.picks->size() : prepared().pieces.size();
   }
@@ -206,7 +207,7 @@ class TransferState : public std::enable_shared_from_this<TransferState> {
     return proofs_planned_ && proofs_.empty() && proofs_out_ == 0 && !disproven_;
   }
   /// With the lock held.
-  Clock::time_point end_or_now() const { return ended() ? ended_at_ : Clock::now(); }
+  Clock::time_point end_or_now() const { return ended() ? tally_.ended_at : Clock::now(); }
   Nanoseconds queued_until(Clock::time_point end) const {
     return (first_out_ == never ? end : first_out_) - started_;
   }
@@ -255,7 +256,7 @@ class TransferState : public std::enable_shared_from_this<TransferState> {
   bool let_go_ = false;      // memory_let_go() was called
   bool settled_ = false;     // quiescent and let go
   std::optional<Error> error_;
-  Clock::time_point ended_at_{};
+  Tally tally_;
   std::uint64_t operations_ = 0, bytes_done_ = 0, retries_ = 0;
   std::atomic<std::uint64_t> copied_{0};
   static constexpr Clock::time_point never{};

@@ -95,8 +95,9 @@ TEST(TransferTotals, CountEachTransferInItsClass) {
   EXPECT_EQ(writes.bytes_done, 4 * 15000U);
   const auto& reads = totals.classes[1][index_of(Priority::bulk)];
   EXPECT_THAT(reads.ended, testing::ElementsAre(0, 0, 0, 1));
-  EXPECT_EQ(totals.ranges[0], 20U);
-  EXPECT_EQ(totals.runs[1], 2U);
+  EXPECT_EQ(totals.of(Direction::write).ranges, 20U);
+  EXPECT_EQ(totals.of(Direction::read).runs, 2U);
+  EXPECT_EQ(totals.of_priority(index_of(Priority::bulk)).ended[3], 1U);
 }
 
 TEST(TransferTotals, TimesAreThoseOfTransfersThatAreDone) {
@@ -106,8 +107,8 @@ TEST(TransferTotals, TimesAreThoseOfTransfersThatAreDone) {
   const TimeHistogram& elapsed = totals.classes[0][index_of(Priority::normal)].elapsed;
   EXPECT_EQ(elapsed.sum, 30'000U);
   EXPECT_EQ(elapsed.counts[3], 1U);  // above 20, up to 50 us
-  EXPECT_EQ(totals.queued[index_of(Priority::normal)].sum, 7'000U);
-  EXPECT_EQ(totals.sizes[0].sum, 20000U);
+  EXPECT_EQ(totals.of_priority(index_of(Priority::normal)).queued.sum, 7'000U);
+  EXPECT_EQ(totals.of(Direction::write).sizes.sum, 20000U);
 }
 
 TEST(TransferCounters, LoseNothingBetweenThreadsAndWhatIsReadFitsTogether) {
@@ -131,7 +132,7 @@ TEST(TransferCounters, LoseNothingBetweenThreadsAndWhatIsReadFitsTogether) {
   TransferTotals sum;
   for (const TransferTotals& totals : counters.read()) sum += totals;
   EXPECT_EQ(writes_of(sum).ended[0], threads * each);
-  EXPECT_EQ(sum.retries, 0U);
+  EXPECT_EQ(writes_of(sum).retries, 0U);
   EXPECT_EQ(sum.carried[PathKind{}.index()].bytes, threads * each * 15000);
 }
 
