@@ -252,7 +252,8 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   void enter_copies(const TransferState& transfer, Report& report) override;  // in explain.cpp
   bool hides_arrivals(const TransferState& transfer) const override;
   Result<void> make_visible(const TransferState& transfer) override;
-  Result<void> check_submission(const PreparedState& prepared, const TransferOptions& options);
+  Result<void> check_submission(const PreparedState& prepared, const TransferOptions& options,
+                                Clock::time_point now);
   Result<void> take_seat(const TransferOptions& options);
   void leave_silent_rails(TransferState& transfer);
   /// Which rails serve two memories, by index on either side.
@@ -362,7 +363,8 @@ auto call(const std::shared_ptr<EngineState>& engine, Body&& body) -> decltype(b
 template <typename Wait>
 bool EngineState::wait(Wait&& ended, Deadline deadline) {
   if (config_.progress == Progress::threads) return ended(deadline);
-  while (!ended(Deadline::now())) {
+  const Deadline passed = Deadline::now();
+  while (!ended(passed)) {
     if (deadline.passed()) return false;
     if (progress() == 0) sched_yield();
   }

@@ -136,12 +136,12 @@ Result<void> EngineState::check_payload(const PeerState& peer, std::size_t bytes
 }
 
 Result<void> EngineState::check_submission(const PreparedState& prepared,
-                                           const TransferOptions& options) {
+                                           const TransferOptions& options, Clock::time_point now) {
   const PeerState& peer = *prepared.remote->peer();
   if (!prepared.local->belongs_to(*this))
     return fail(Code::invalid_argument, "the list was prepared by another engine");
   if (!peer.up()) return fail(peer.down_error());
-  if (Clock::now() >= prepared.remote->expires()) return fail(prepared.remote->expired_error());
+  if (now >= prepared.remote->expires()) return fail(prepared.remote->expired_error());
   if (options.verify)
     if (auto can = check_verifiable(prepared); !can) return can;
   if (options.priority < Priority::latency || options.priority > Priority::bulk)
@@ -179,6 +179,8 @@ Result<void> EngineState::take_seat(const TransferOptions& options) {
 /// core on both sides; unless somebody waits for them.
 std::vector<std::size_t> EngineState::choose_rails(const RailSet& set, std::uint64_t bytes,
                                                    Priority priority) const {
+  if (set.rails().size() == 1) return set.rails();
+  const auto now = Clock::now();
   Rail& first = *rails_[set.rails().front()];
   const std::uint64_t stripe = first.chunk_limit();
   const std::uint64_t share = std::max<std::uint64_t>(1, first.endpoint().capability().best_share);
@@ -187,7 +189,6 @@ std::vector<std::size_t> EngineState::choose_rails(const RailSet& set, std::uint
   std::vector<std::tuple<bool, std::uint64_t, std::uint64_t, std::size_t>> load;
   load.reserve(set.rails().size());
   std::size_t usable = 0;
-  const auto now = Clock::now();
   for (const std::size_t rail : set.rails()) {
     const bool aside = set.of(rail)->route->is_aside(now) || rails_[rail]->away();
     const std::uint64_t ahead =
@@ -233,9 +234,9 @@ Result<TransportKind> EngineState::transport_for(const PreparedState& prepared,
 Result<std::shared_ptr<TransferState>> EngineState::submit(
     std::shared_ptr<const PreparedState> prepared, std::optional<std::vector<std::uint32_t>> picks,
     TransferOptions options) {
-  if (auto checked = check_submission(*prepared, options); !checked)
-    return fail(std::move(checked.error()));
   Submission submission;
+  if (auto checked = check_submission(*prepared, options, submission.submitted); !checked)
+    return fail(std::move(checked.error()));
   submission.engine = weak_from_this();
   submission.bytes = prepared->bytes;
   if (picks) {

@@ -26,7 +26,6 @@ TransferState::TransferState(Submission submission, TransferHost& host)
     : on_end_(std::exchange(submission.on_end, nullptr)),
       submission_(std::move(submission)),
       host_(host),
-      started_(Clock::now()),
       cursor_(submission_.prepared->pieces, submission_.picks ? &*submission_.picks : nullptr),
       check_(submission_.verify && submission_.bytes > 0 ? Check::owed : Check::passed),
       shares_(submission_.rail_names->size()) {
@@ -336,7 +335,8 @@ void TransferState::end_locked(State state, std::optional<Error> error,
   const auto alive = shared_from_this();
   error_ = std::move(error);
   const auto now = Clock::now();
-  tally_ = {now, now - started_, queued_until(now), bytes_done_, cursor_.runs(), retries_};
+  tally_ = {now,     now - submission_.submitted, queued_until(now), bytes_done_, cursor_.runs(),
+            retries_};
   arrived_is_placed_ = needs_no_proof();
   state_.store(state, std::memory_order_release);
   lock.unlock();
@@ -427,7 +427,7 @@ Report TransferState::report() const {
 
 Nanoseconds TransferState::elapsed() const {
   const std::lock_guard lock(mutex_);
-  return end_or_now() - started_;
+  return end_or_now() - submission_.submitted;
 }
 
 Report TransferState::own_report() const {
@@ -453,7 +453,7 @@ Report TransferState::own_report() const {
   }
   report.retries = retries_;
   const auto until = end_or_now();
-  report.elapsed = until - started_;
+  report.elapsed = until - submission_.submitted;
   report.queued = queued_until(until);
   if (first_out_ != never) report.carried = (last_home_ == never ? until : last_home_) - first_out_;
   return report;

@@ -96,6 +96,7 @@ struct Submission {
   Priority priority = Priority::normal;
   bool event = false;
   bool verify = false;
+  Clock::time_point submitted = Clock::now();
   Clock::time_point deadline;
   Clock::time_point lease_end = Clock::time_point::max();  // of the grant's time
   bool trusted = false;  // a read that needs no proof of its lease: for measurements only
@@ -209,7 +210,7 @@ class TransferState : public std::enable_shared_from_this<TransferState> {
   /// With the lock held.
   Clock::time_point end_or_now() const { return ended() ? tally_.ended_at : Clock::now(); }
   Nanoseconds queued_until(Clock::time_point end) const {
-    return (first_out_ == never ? end : first_out_) - started_;
+    return (first_out_ == never ? end : first_out_) - submission_.submitted;
   }
   void plan_proofs();
   bool needs_no_proof() const;
@@ -227,7 +228,6 @@ class TransferState : public std::enable_shared_from_this<TransferState> {
   std::function<void(const Ended&)> on_end_;  // of the options; may hold what holds this
   const Submission submission_;
   TransferHost& host_;
-  const Clock::time_point started_;
 
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
