@@ -118,6 +118,10 @@ class Endpoint {
   virtual Post receive(Posted& posted, const Local& local, MessageClass type) = 0;
   /// Hands up to some dozen completions to their handlers; returns how many.
   virtual std::size_t poll() = 0;
+  /// Where this process carries out what peers ask for: does so with all that has arrived by now.
+  /// Their operations may have ended for them, and still need keys here. By the owning thread, and
+  /// without waiting; polls meanwhile.
+  virtual void take_in_arrivals() {}
   /// A descriptor that becomes readable when poll() has something to do; -1 where there is none.
   virtual int wait_fd() const noexcept = 0;
   /// True if it is safe to sleep on wait_fd() now.

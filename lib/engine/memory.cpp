@@ -269,7 +269,8 @@ Result<Revoked> EngineState::revoke(const std::shared_ptr<GrantState>& grant, De
 }
 
 /// The relay copies on the progress threads, and the hasher reads: a step of each and a slice
-/// later, what had begun has ended, but for what devices copy.
+/// later, what had begun has ended, but for what devices copy. And what peers had sent by now has
+/// been carried out: no key is closed before.
 bool EngineState::copies_finished(std::span<const std::shared_ptr<GrantState>> ended,
                                   Deadline latest) {
   const auto deadline = Deadline::at(std::max(latest.when(), Clock::now() + shortest_wait));
@@ -278,8 +279,10 @@ bool EngineState::copies_finished(std::span<const std::shared_ptr<GrantState>> e
       return false;
   return hasher_.settle(deadline) &&
          std::all_of(workers_.begin(), workers_.end(), [&](const auto& worker) {
-           return run_on(
-               *worker, [] {}, deadline);
+           const auto take_in = [&rails = worker->rails()] {
+             for (Rail* rail : rails) rail->endpoint().take_in_arrivals();
+           };
+           return run_on(*worker, take_in, deadline);
          });
 }
 

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "engines.hpp"
+#include "forwarding.hpp"
 #include "support/efa_fabric.hpp"
 
 namespace weft::test {
@@ -239,6 +240,49 @@ TEST_P(EngineFaults, ANicThatCannotBeOpenedIsSaidAndDoneWithout) {
   EXPECT_NE(failed->reason, "");
   asked.nics = {"efa_1"};
   EXPECT_FALSE(Engine::open(asked));
+}
+
+/// Of an engine that does not come to look at what arrives, until it has to.
+class Deaf : public ForwardingEndpoint {
+ public:
+  inline static std::atomic<bool> on{false};
+  using ForwardingEndpoint::ForwardingEndpoint;
+  std::size_t poll() override { return on ? 0 : ForwardingEndpoint::poll(); }
+};
+
+Engine open_deaf(const Config& config) {
+  auto before = std::exchange(core::endpoint_decorator(),
+                              [](auto real) { return std::make_unique<Deaf>(std::move(real)); });
+  auto engine = Engine::open(config);
+  core::endpoint_decorator() = std::move(before);
+  return must(std::move(engine));
+}
+
+// Whoever asked has closed his endpoint, and says that nothing of his is out; but what he asked for
+// waits to be taken in. libfabric 1.17 ends the process if the key is closed by then.
+TEST_P(EngineFaults, WhatHasArrivedIsTakenInBeforeItsKeyIsClosed) {
+  Config one = config_for(GetParam(), 1);
+  one.rails = 1;
+  Engine a = must(Engine::open(one));
+  Engine b = open_deaf(one);
+  auto [to_b, to_a] = acquaint(a, b);
+  Couple pair{std::move(a), std::move(b), std::move(to_b), std::move(to_a)};
+  Board board(pair, size, size);
+  board.expect_moved(Direction::read, all_);
+
+  Deaf::on = true;
+  Transfer transfer = must(pair.a.read(board.local, board.there, all_));
+  EXPECT_TRUE(fails_with(transfer.wait(Deadline::in(50ms)), Code::timed_out));
+  transfer.cancel();
+  Grant own = must(board.local.grant({}, Rights::read));
+  // The way to close a's endpoint, and to open it again.
+  EXPECT_TRUE(succeeds(own.fence(soon(), FenceScope::rail)));
+  EXPECT_TRUE(fails_with(transfer.wait_quiescent(soon()), Code::cancelled));
+  EXPECT_TRUE(succeeds(board.grant.revoke(soon())));
+  Deaf::on = false;
+
+  Board after(pair, size, size);
+  after.expect_moved(Direction::read, all_);
 }
 
 std::vector<Variant> over_efa() {
