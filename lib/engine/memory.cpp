@@ -190,7 +190,7 @@ Result<void> EngineState::describe_keys(GrantState::Parts& grant, Rights rights)
   for (const auto& rail : rails_) {
     if (!segment.served_by(rail->index())) continue;
     if (!segment.reached_by(rail->index())) {
-      grant.description.relayed.push_back(rail->index());
+      grant.description.relayed.push_back({rail->index(), segment.why_staged(rail->index())});
       continue;
     }
     if (rail->closed()) continue;
@@ -200,7 +200,7 @@ Result<void> EngineState::describe_keys(GrantState::Parts& grant, Rights rights)
     if (!made) {
       log(LogLevel::warning, "rail {}: a grant of a GPU's memory is staged: {}", rail->name(),
           made.error().message());
-      grant.description.relayed.push_back(rail->index());
+      grant.description.relayed.push_back({rail->index(), made.error().message()});
       continue;
     }
     grant.description.keys.push_back(made->key);

@@ -13,6 +13,15 @@
 #include "peer/pairing.hpp"
 
 namespace weft::core {
+namespace {
+
+std::string why_no_key(const std::string& in_the_owners_words) {
+  const std::string none = "none of the peer's rails has a key for it";
+  return in_the_owners_words.empty() ? none : fmt::format("{}: {}", none, in_the_owners_words);
+}
+
+}  // namespace
+
 Result<std::shared_ptr<const PreparedState>> EngineState::prepare(
     const std::shared_ptr<SegmentState>& local, const std::shared_ptr<RemoteState>& remote,
     Direction direction, PieceList pieces) {
@@ -93,7 +102,7 @@ Result<EngineState::RailsBetween> EngineState::rails_for(const SegmentState& loc
   const bool theirs = std::any_of(rails.theirs.begin(), rails.theirs.end(), reachable);
   rails.direct = ours && theirs;
   if (!ours) rails.why_local_staged = local.why_staged(rails.ours.front());
-  if (!theirs) rails.why_remote_staged = "none of the peer's rails has a key for it";
+  if (!theirs) rails.why_remote_staged = why_no_key(remote.why_relayed(rails.theirs.front()));
   if (rails.direct) {
     std::erase_if(rails.ours, std::not_fn(reached));
     std::erase_if(rails.theirs, std::not_fn(reachable));

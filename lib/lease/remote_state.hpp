@@ -41,9 +41,12 @@ class RemoteState {
 
   /// That rail of the owner's carries it, through the relay at least.
   bool carried_by(std::uint32_t owner_rail) const noexcept {
-    const auto& relayed = description_.relayed;
-    return reachable_on(owner_rail) ||
-           std::find(relayed.begin(), relayed.end(), owner_rail) != relayed.end();
+    return reachable_on(owner_rail) || relay_on(owner_rail) != nullptr;
+  }
+  /// Why that rail has no key for it, in the owner's words; empty if he does not say.
+  std::string why_relayed(std::uint32_t owner_rail) const {
+    const RelayedRail* relayed = relay_on(owner_rail);
+    return relayed != nullptr ? relayed->why : "";
   }
   bool reachable_on(std::uint32_t owner_rail) const noexcept {
     return owner_rail < keys_.size() && keys_[owner_rail].known && has_epoch_word(owner_rail);
@@ -73,6 +76,13 @@ class RemoteState {
   }
 
  private:
+  const RelayedRail* relay_on(std::uint32_t owner_rail) const noexcept {
+    const auto& relayed = description_.relayed;
+    const auto found = std::find_if(relayed.begin(), relayed.end(), [&](const RelayedRail& each) {
+      return each.rail == owner_rail;
+    });
+    return found != relayed.end() ? &*found : nullptr;
+  }
   Error stale(const char* why) const {
     return Error(Code::stale, why).with_peer(description_.engine);
   }

@@ -9,6 +9,7 @@
 
 #include "control_generated.h"
 #include "wire/aligned.hpp"
+#include "wire/sentence.hpp"
 #include "wire/ttl.hpp"
 
 namespace weft::core {
@@ -21,10 +22,6 @@ using flatbuffers::Offset;
 /// Depth: envelope, hello, rail. Tables: one for each rail, and some.
 constexpr flatbuffers::uoffset_t max_depth = 8;
 constexpr flatbuffers::uoffset_t max_tables = limits::rails + 16;
-
-bool is_control_character(char c) {
-  return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
-}
 
 bool is_name(std::string_view name) {
   return !name.empty() && name.size() <= limits::name &&
@@ -46,7 +43,7 @@ Offset<flatbuffers::Vector<std::uint8_t>> bytes_of(FlatBufferBuilder& to, Bytes 
 }
 
 Offset<flatbuffers::String> sentence_of(FlatBufferBuilder& to, std::string_view text) {
-  return to.CreateString(text.substr(0, limits::sentence));
+  return to.CreateString(sentence_to(text));
 }
 
 template <typename... Args>
@@ -204,14 +201,6 @@ Result<void> check_outgoing(const ControlMessage& message) {
     return fail(Code::invalid_argument, fmt::format("{} renewed keys, more than {}",
                                                     moved->renewed.size(), limits::renewed_keys));
   return {};
-}
-
-/// Text for people. What could play tricks on a terminal is replaced.
-std::string sentence_from(const flatbuffers::String* text) {
-  if (text == nullptr) return {};
-  std::string out(text->string_view().substr(0, limits::sentence));
-  std::replace_if(out.begin(), out.end(), is_control_character, '?');
-  return out;
 }
 
 Blob blob_from(const flatbuffers::Vector<std::uint8_t>& bytes) {

@@ -180,8 +180,10 @@ void write_grants(const Seeds& seeds) {
   grant.ttl = std::chrono::seconds(30);
   grant.keys.push_back({3, 1ULL << 40, ~0ULL});
   grant.epoch_keys.push_back({3, 1ULL << 41, 4});
-  grant.relayed = {1, 2};
+  grant.relayed = {{1}, {2}};
   seeds.add("three-ranges", encode_grant(grant));
+  grant.relayed = {{1, "no room for keys"}, {2, "no room for keys"}};
+  seeds.add("why-relayed", encode_grant(grant));
 }
 
 void write_settings(const Seeds& seeds) {

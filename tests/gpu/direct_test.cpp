@@ -18,6 +18,7 @@ namespace {
 using testing::Contains;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::StartsWith;
 
 constexpr std::size_t page = 4096;
 constexpr std::size_t size = 600'000;
@@ -274,9 +275,11 @@ TEST_P(Direct, WhereOneSideIsStagedTheOtherIsToo) {
     const Path path = field.path();
     EXPECT_EQ(path.transport, TransportKind::relay);
     EXPECT_FALSE(path.gpudirect_local || path.gpudirect_remote);
+    const std::string whose =
+        old == 0 ? "GPUDirect: "
+                 : "GPUDirect at the peer: none of the peer's rails has a key for it: ";
     EXPECT_THAT(path.passed_over,
-                Contains(old == 0 ? HasSubstr("can't reach a GPU's memory: it is an old one")
-                                  : HasSubstr("GPUDirect at the peer: none of the peer's rails")));
+                Contains(testing::AllOf(StartsWith(whose), HasSubstr("it is an old one"))));
     EXPECT_THAT(path.passed_over,
                 Contains(HasSubstr("NICs reach this side's memory, and not the other's")));
     for (const Direction direction : both) {
@@ -324,7 +327,17 @@ TEST_P(Direct, AGrantWithoutAKeyIsStaged) {
   Nics nics = some_nics(2);
   nics[1]->refuses_peers = true;
   Field field(GetParam(), all_sides[0], nics);
-  EXPECT_FALSE(field.path().gpudirect_remote);
+  const std::string why =
+      "none of the peer's rails has a key for it: by DMA buffer this NIC has no room for keys; by "
+      "pointer this NIC has no room for keys";
+  const Path path = field.path();
+  EXPECT_FALSE(path.gpudirect_remote);
+  EXPECT_THAT(path.passed_over, Contains("GPUDirect at the peer: " + why));
+  TransferOptions strict;
+  strict.policy = Policy{.require_gpudirect = true};
+  const auto refused = field.submit(Direction::write, whole(), strict);
+  ASSERT_TRUE(fails_with(refused, Code::policy_refused));
+  EXPECT_THAT(refused.error().message(), HasSubstr(why));
   for (const Direction direction : both)
     EXPECT_EQ(field.expect_moved(direction, whole()).transport, TransportKind::relay);
   field.nics[1]->refuses_peers = false;
