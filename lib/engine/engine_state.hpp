@@ -216,6 +216,7 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   Result<void> add_to_rails(const std::shared_ptr<PeerState>& peer, std::uint64_t own_token);
   void hand_to(Worker& worker, const std::function<void()>& task);
   void begin_reopening(Rail& rail, const Reopenings::Done& done);
+  void stage_what_was_lost(const Rail& rail);
   void reopen_aside(std::uint32_t index, const Reopenings::Done& done);
   void watch_rails();
   void tell_moved(Rail& rail, OwnedGrants::Renewed renewed);

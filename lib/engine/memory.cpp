@@ -137,6 +137,9 @@ Result<std::shared_ptr<SegmentState>> EngineState::add(const Memory& memory) {
   const std::lock_guard lock(segments_mutex_);
   std::erase_if(segments_, [](const auto& keys) { return keys->closed(); });
   segments_.push_back(segment->keys());
+  // One that was opened again since it was asked to serve did not know of the segment.
+  for (const auto& rail : rails_)
+    if (rail->openings() > 0) segment->keys()->rail_opened(rail->index());
   return segment;
 }
 

@@ -37,6 +37,7 @@ Result<std::shared_ptr<const PreparedState>> EngineState::prepare(
   if (auto own = check_own(*remote->peer()); !own) return fail(std::move(own.error()));
   auto bytes = check_pieces(pieces, {local->size(), grant.ranges});
   if (!bytes) return fail(std::move(bytes.error()));
+  const std::uint32_t losses = losses_of(*local, *remote);  // before it is seen what is lost
   const auto rails = rails_for(*local, *remote);
   if (!rails) return fail(rails.error());
   auto set = rails_between(*rails);
@@ -44,6 +45,7 @@ Result<std::shared_ptr<const PreparedState>> EngineState::prepare(
   auto prepared = std::make_shared<PreparedState>();
   prepared->path = std::move(*set);
   prepared->staged = !rails->direct;
+  prepared->losses = losses;
   prepared->local = local;
   prepared->remote = remote;
   prepared->direction = direction;
@@ -242,6 +244,11 @@ Result<TransportKind> EngineState::transport_for(const PreparedState& prepared,
 Result<std::shared_ptr<TransferState>> EngineState::submit(
     std::shared_ptr<const PreparedState> prepared, std::optional<std::vector<std::uint32_t>> picks,
     TransferOptions options) {
+  if (prepared->losses != losses_of(*prepared->local, *prepared->remote)) {
+    auto anew = prepare(prepared->local, prepared->remote, prepared->direction, prepared->pieces);
+    if (!anew) return fail(std::move(anew.error()));
+    prepared = std::move(*anew);
+  }
   if (auto checked = check_submission(*prepared, options); !checked)
     return fail(std::move(checked.error()));
   Submission submission;

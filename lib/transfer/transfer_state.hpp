@@ -36,9 +36,15 @@ class PreparedState {
   // Where the remote segment lies for copies of the local memory's device, or why it does not.
   std::byte* lent = nullptr;
   std::string not_lent;
-  bool staged = false;     // no NICs reach the memory on both sides
-  mutable PathMemo paths;  // for policies
+  bool staged = false;       // no NICs reach the memory on both sides
+  std::uint32_t losses = 0;  // of either memory by rails, when it was prepared
+  mutable PathMemo paths;    // for policies
 };
+
+/// Of either memory by rails that were opened again.
+inline std::uint32_t losses_of(const SegmentState& local, const RemoteState& remote) {
+  return local.losses() + remote.losses();
+}
 
 inline Lending lending_of(const PreparedState& prepared) {
   return {prepared.lent != nullptr, prepared.not_lent};

@@ -65,6 +65,7 @@ inline constexpr std::size_t message = (std::size_t{1} << 20) + 64;
 inline constexpr std::size_t frame = grant + 4096;
 inline constexpr std::size_t checked_ranges = 1024;  // in one request
 inline constexpr std::size_t renewed_keys = 16384;   // in one notice
+inline constexpr std::size_t lost_keys = rails;      // lost ones among these
 inline constexpr std::size_t handle = 1024;          // of memory that is lent
 /// All that a stranger may send before the two have met.
 inline constexpr std::size_t stranger = std::size_t{64} << 10;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 #include <weft/memory.hpp>
@@ -19,6 +20,9 @@ struct RenewedKey {
   std::uint64_t lease = 0;
   std::uint32_t rail = 0;
   std::uint64_t key = 0, epoch_key = 0;
+  /// The rail could not register the memory again, for that reason: it has no key for it any more,
+  /// and carries it through the relay.
+  std::optional<std::string> why_lost = {};
 };
 
 /// A rail of the owner's that has no key for the memory: it carries it through the relay, which

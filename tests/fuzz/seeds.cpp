@@ -77,6 +77,7 @@ std::vector<Named> notices() {
           {"checked", Notice(CheckReply{1, Code{}, 3})},
           {"lent", Notice(GrantStatus{1, true, unlimited, {}, Lent{Blob(64), 5, 6}, ""})},
           {"renewed", Notice(GrantStatus{1, true, unlimited, {{2, 0, 3, 4}}})},
+          {"lost-key", Notice(RailMoved{1, Blob(32), {{2, 1, 3, 4}, {5, 1, 0, 7, "no room"}}})},
           {"moved", Notice(RailMoved{1, Blob(32), {{2, 1, 3, 4}, {5, 1, 6, 7}}})}};
 }
 

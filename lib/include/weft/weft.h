@@ -415,7 +415,8 @@ WEFT_API weft_code weft_engine_disconnect(weft_engine* engine, const weft_peer* 
 /// by either side touches memory any more: for a NIC that neither completes nor fails what it was
 /// given, or to fence off a peer that is gone. What this engine had out over it is carried out
 /// anew; what peers had, fails. WEFT_TIMED_OUT if that did not come to an end in time: the rail is
-/// out of use until it does. WEFT_UNSUPPORTED over shared memory.
+/// out of use until it does. WEFT_UNSUPPORTED over shared memory. A GPU's memory that the rail
+/// can't register any more is staged on it from then on.
 WEFT_API weft_code weft_engine_reopen(weft_engine* engine, const char* rail, int64_t timeout_ns,
                                       weft_error** error);
 
