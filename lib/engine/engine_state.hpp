@@ -195,7 +195,6 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   void stand_in();
   bool wait_stopped(const GrantState& grant, Deadline deadline);
   bool take_back_what_was_lent(Deadline deadline);
-  void run_aside(std::function<void()> task);
   Result<Process> borrower(LinkId link) const;
   void stop_transfers(RemoteState& remote, const Error& why);
   std::uint64_t segments();

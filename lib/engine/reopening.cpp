@@ -2,10 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <system_error>
-#include <thread>
 #include <utility>
 
+#include "base/aside.hpp"
 #include "base/callback.hpp"
 #include "base/log.hpp"
 #include "engine/engine_state.hpp"
@@ -63,14 +62,12 @@ void EngineState::hand_to(Worker& worker, const std::function<void()>& task) {
 void EngineState::begin_reopening(Rail& rail, const Reopenings::Done& done) {
   const auto begin = [self = shared_from_this(), &rail, done] {
     rail.suspend();
-    try {
-      std::thread([self, index = rail.index(), done] { self->reopen_aside(index, done); }).detach();
-    } catch (const std::system_error& error) {
-      rail.resume();
-      self->reopening_.end(rail.index());
-      done->complete(
-          Error(Code::unavailable, fmt::format("no thread to be had: {}", error.what())));
-    }
+    const auto started =
+        start_aside([self, index = rail.index(), done] { self->reopen_aside(index, done); });
+    if (started) return;
+    rail.resume();
+    self->reopening_.end(rail.index());
+    done->complete(started.error());
   };
   hand_to(rail.worker(), begin);
 }
