@@ -397,6 +397,23 @@ TEST_P(Direct, MemoryThatCantBeMadeSynchronousIsStaged) {
   EXPECT_EQ(field.nics[0]->by_dmabuf, 0U);
 }
 
+TEST_P(Direct, ManagedMemoryIsStaged) {
+  Field field(GetParam(), all_sides[2]);
+  const cuda_sim::CurrentContext here(0);
+  const cuda_sim::ManagedMemory managed(size);
+  fill(managed.bytes(), ours);
+  Segment local = must(field.pair.a.add(Memory::adopt(managed.bytes().data(), size)));
+  EXPECT_EQ(local.place().kind, MemoryKind::device);
+  const Path path = must(field.pair.a.explain(local, field.imported, Direction::write));
+  EXPECT_EQ(path.transport, TransportKind::relay);
+  EXPECT_THAT(path.passed_over,
+              Contains(AllOf(StartsWith("GPUDirect: "), HasSubstr("SYNC_MEMOPS"))));
+  field.there.fill(theirs);
+  must(must(field.pair.a.write(local, field.imported, whole())).wait_quiescent(soon()));
+  EXPECT_TRUE(field.there.holds(theirs, landed(Direction::write, whole(), ours)));
+  must(local.release(soon()));
+}
+
 TEST_P(Direct, TheRelayCarriesTheSameMemoryWhereItIsAskedFor) {
   Field field(GetParam(), all_sides[0]);
   TransferOptions relay;
