@@ -9,6 +9,7 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 #include <weft/transfer.hpp>
 
@@ -255,6 +256,8 @@ class TransferState : public std::enable_shared_from_this<TransferState> {
   bool visible_ = true;     // what was read, to whoever is told of it
   bool revealing_ = false;  // just now
   bool cancel_asked_ = false;
+  bool looking_ = false;                                             // at its event, just now
+  std::optional<std::pair<State, std::optional<Error>>> ends_with_;  // once that is over
   bool signal_raised_ = false;
   bool signalling_ = false;  // raised, and not known to be delivered
   bool announced_ = false;   // callback and event are out

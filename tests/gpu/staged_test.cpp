@@ -406,6 +406,41 @@ TEST_P(Staged, AnEventThatDoesNotComeEndsWithTheDeadlineOrACancel) {
   EXPECT_TRUE(same_bytes(field.there.bytes(), before));
 }
 
+/// Calls of one entry point don't return for as long as it is there.
+class BlockedDriver {
+ public:
+  explicit BlockedDriver(const char* name) : name_(name) {
+    cuda_sim::weft_cuda_sim_block(name_, true);
+  }
+  ~BlockedDriver() { cuda_sim::weft_cuda_sim_block(name_, false); }
+  /// Until somebody has called it.
+  bool await_call() const {
+    const Deadline deadline = soon();
+    while (cuda_sim::weft_cuda_sim_blocked() == 0 && !deadline.passed()) std::this_thread::yield();
+    return cuda_sim::weft_cuda_sim_blocked() > 0;
+  }
+
+ private:
+  const char* const name_;
+};
+
+TEST_P(Staged, WhileTheDriverLooksAtAnEventATransferCanBeAskedAfter) {
+  Field field(staging_config(GetParam()), all_sides[0], chunk);
+  Late late;
+  late.fill(field.here.address(), pattern(chunk, 5));
+  TransferOptions after;
+  after.after_cuda_event = late.event();
+  Transfer transfer = field.start(weft::Direction::write, whole(chunk), after);
+  {
+    const BlockedDriver blocked("cuEventQuery");
+    ASSERT_TRUE(blocked.await_call());
+    EXPECT_TRUE(fails_with(transfer.wait(Deadline::in(10ms)), Code::timed_out));
+    transfer.cancel();
+    EXPECT_EQ(transfer.state(), State::active) << "the event must stay until it was looked at";
+  }
+  EXPECT_TRUE(fails_with(transfer.wait_quiescent(soon()), Code::cancelled));
+}
+
 TEST_P(Staged, LeavesNothingOfTheGpusBehind) {
   {
     const Field first(staging_config(GetParam()), all_sides[0], chunk);
