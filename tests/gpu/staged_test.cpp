@@ -195,11 +195,7 @@ TEST_P(Staged, LeavesTheCallersContextAlone) {
 TEST_P(Staged, CopiesOverlapWithTheWireWithinTheCredits) {
   constexpr std::size_t bytes = 16 * chunk;
   Field field(staging_config(GetParam()), all_sides[0], bytes);
-  field.expect_moved(weft::Direction::write, whole(chunk));
-  const auto into_remote = stream_of(Direction::host_to_device);
-  ASSERT_NE(into_remote, nullptr);
-  cuda_sim::weft_cuda_sim_clear();
-  Held held(into_remote);
+  Held held(stream_used(field, weft::Direction::write, Direction::host_to_device));
   Transfer transfer = field.start(weft::Direction::write, whole(bytes));
   // The receiver's copies are queued, and none of them ends: no chunk is acknowledged.
   ASSERT_TRUE(cuda_sim::weft_cuda_sim_await(Phase::queued, 2 * credits, 60'000));
@@ -232,10 +228,7 @@ TEST_P(Staged, AFailedCopyFailsTheTransferWithTheDriversWords) {
 
 TEST_P(Staged, RevokedMemoryIsFreeOnceTheGpuHasEndedItsCopies) {
   Field field(staging_config(GetParam()), all_sides[0], 4 * chunk);
-  field.expect_moved(weft::Direction::write, whole(chunk));
-  const auto into_remote = stream_of(Direction::host_to_device);
-  cuda_sim::weft_cuda_sim_clear();
-  Held held(into_remote);
+  Held held(stream_used(field, weft::Direction::write, Direction::host_to_device));
   Transfer transfer = field.start(weft::Direction::write, whole(4 * chunk));
   ASSERT_TRUE(cuda_sim::weft_cuda_sim_await(Phase::queued, 5, 60'000));
   EXPECT_EQ(must(field.grant.revoke(Deadline::in(100ms))), Revoked::quarantined);
@@ -268,12 +261,9 @@ TEST_P(Staged, WhatIsReadIsStaleIfTheGrantEndedDuringTheCopy) {
 TEST_P(Staged, AnOverdueTransferIsQuiescentOnceItsCopiesHaveEnded) {
   for (const auto direction : {weft::Direction::write, weft::Direction::read}) {
     Field field(staging_config(GetParam()), all_sides[2], chunk);
-    cuda_sim::weft_cuda_sim_clear();
-    field.expect_moved(direction, whole(chunk));
     const bool write = direction == weft::Direction::write;
-    const auto stream = stream_of(write ? Direction::device_to_host : Direction::host_to_device);
-    cuda_sim::weft_cuda_sim_clear();
-    Held held(stream);
+    Held held(stream_used(field, direction,
+                          write ? Direction::device_to_host : Direction::host_to_device));
     TransferOptions options;
     options.deadline = Deadline::in(200ms);
     const Blob before = field.there.bytes();
@@ -292,10 +282,7 @@ TEST_P(Staged, AnOverdueTransferIsQuiescentOnceItsCopiesHaveEnded) {
 
 TEST_P(Staged, APeerThatDiesWhileTheGpuCopiesEndsTheTransferAfterTheCopy) {
   Field field(staging_config(GetParam()), all_sides[2], chunk);
-  field.expect_moved(weft::Direction::write, whole(chunk));
-  const auto out = stream_of(Direction::device_to_host);
-  cuda_sim::weft_cuda_sim_clear();
-  Held held(out);
+  Held held(stream_used(field, weft::Direction::write, Direction::device_to_host));
   Transfer transfer = field.start(weft::Direction::write, whole(chunk));
   ASSERT_TRUE(cuda_sim::weft_cuda_sim_await(Phase::queued, 1, 60'000));
   must(field.pair.b.close(soon()));
