@@ -92,6 +92,9 @@ class Registration {
   virtual bool close() = 0;
   /// From here on it is not registered again when its endpoint is opened again. From any thread.
   virtual void retire() noexcept {}
+  /// Why it could not be registered again when its endpoint was opened again: nothing can be posted
+  /// with it, and its key is gone, for good. Null: that has not happened. From any thread.
+  virtual const Error* lost() const noexcept { return nullptr; }
 };
 
 /// Messages come in classes with their own receive buffers, so that a small one is never received
@@ -130,8 +133,9 @@ class Endpoint {
   /// Whether it can be closed and opened again: nothing that was posted with it before, by either
   /// side, touches memory after that. In this order: suspend() by the owning thread, reopen() by
   /// any, which may block, and resume() by the owning thread. What was posted ends as `cut` in
-  /// resume(). Registrations are registered again, with other keys where the provider chooses them.
-  /// The address is another one, and the peers' addresses are forgotten.
+  /// resume(). Registrations are registered again, with other keys where the provider chooses them;
+  /// those of devices' memory may be lost. The address is another one, and the peers' addresses are
+  /// forgotten.
   virtual bool reopens() const noexcept { return false; }
   /// Hands out what has ended by now. Nothing is posted (PostStatus::again) or polled from then on.
   virtual void suspend() {}

@@ -108,6 +108,8 @@ struct Region {
   std::atomic<std::uint64_t> key{0};
   FidPtr<fid_mr> registered = nullptr;
   std::atomic<bool> retired{false};
+  std::atomic<bool> lost{false};
+  std::optional<Error> why_lost = {};  // once `lost`
 };
 
 class FabricEndpoint final : public Endpoint {
@@ -249,6 +251,9 @@ class FabricRegistration final : public Registration {
   std::uint64_t key() const noexcept override { return region_->key; }
   bool close() override;
   void retire() noexcept override { region_->retired = true; }
+  const Error* lost() const noexcept override {
+    return region_->lost ? &*region_->why_lost : nullptr;
+  }
 
  private:
   FabricEndpoint& endpoint_;
@@ -605,13 +610,19 @@ int FabricEndpoint::open_region(Region& region) {
   return 0;
 }
 
-/// Those that were registered with it before it was closed.
+/// Those that were registered with it before it was closed. Without a device's memory the rail
+/// still serves: such memory is staged.
 Result<void> FabricEndpoint::open_regions() {
   const std::lock_guard lock(regions_mutex_);
   for (const auto& region : regions_) {
     if (region->retired) continue;
-    if (const int result = open_region(*region); result != 0)
-      return fail(cant_register(region->memory.length, result));
+    const int result = open_region(*region);
+    if (result == 0) continue;
+    Error error = cant_register(region->memory.length, result);
+    if (region->memory.hmem == Hmem::none) return fail(std::move(error));
+    region->retired = true;
+    region->why_lost = std::move(error);
+    region->lost = true;
   }
   return {};
 }

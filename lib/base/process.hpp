@@ -21,13 +21,14 @@ class Process {
  public:
   /// The one that has this number now; `unavailable` if there is none, or Linux is older than 5.3.
   static Result<Process> of(std::int32_t pid);
+  /// `descriptor` becomes readable when it ends.
+  explicit Process(Descriptor descriptor) : descriptor_(std::move(descriptor)) {}
 
   bool ended() const noexcept { return has_ended(descriptor_); }
   /// False if the deadline passed first.
   bool wait_ended(Deadline deadline) const noexcept;
 
  private:
-  explicit Process(Descriptor descriptor) : descriptor_(std::move(descriptor)) {}
   Descriptor descriptor_;
 };
 

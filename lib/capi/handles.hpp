@@ -27,6 +27,10 @@ struct weft_text {
   std::string value;
 };
 
+struct weft_nics {
+  std::vector<weft::NicCounters> value;
+};
+
 struct weft_peer {
   weft::Peer value;
   std::vector<std::string> rails = value.rails();

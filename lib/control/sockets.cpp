@@ -11,7 +11,8 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <thread>
+
+#include "base/aside.hpp"
 
 #include "base/wait_on.hpp"
 
@@ -39,12 +40,10 @@ void resolve(const HostPort& where, std::function<void(Result<Endpoints>)> done)
   std::error_code not_a_number;
   const asio::ip::address number = asio::ip::make_address(where.host, not_a_number);
   if (!not_a_number) return done(Endpoints{{number, where.port.value_or(0)}});
-  try {
-    std::thread([where, done] { done(look_up(where)); }).detach();
-  } catch (const std::system_error& error) {
-    done(fail(Code::unavailable,
-              fmt::format("no thread to resolve '{}': {}", where.host, error.what())));
-  }
+  const auto started = start_aside([where, done] { done(look_up(where)); });
+  if (!started)
+    done(fail(Code::unavailable, fmt::format("the host name '{}' can't be resolved: {}", where.host,
+                                             started.error().message())));
 }
 
 Result<Endpoints> resolve(const HostPort& where, Deadline deadline) {

@@ -195,7 +195,6 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   void stand_in();
   bool wait_stopped(const GrantState& grant, Deadline deadline);
   bool take_back_what_was_lent(Deadline deadline);
-  void run_aside(std::function<void()> task);
   Result<Process> borrower(LinkId link) const;
   void stop_transfers(RemoteState& remote, const Error& why);
   std::uint64_t segments();
@@ -216,6 +215,7 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   Result<void> add_to_rails(const std::shared_ptr<PeerState>& peer, std::uint64_t own_token);
   void hand_to(Worker& worker, const std::function<void()>& task);
   void begin_reopening(Rail& rail, const Reopenings::Done& done);
+  void stage_what_was_lost(const Rail& rail);
   void reopen_aside(std::uint32_t index, const Reopenings::Done& done);
   void watch_rails();
   void tell_moved(Rail& rail, OwnedGrants::Renewed renewed);

@@ -137,6 +137,9 @@ Result<std::shared_ptr<SegmentState>> EngineState::add(const Memory& memory) {
   const std::lock_guard lock(segments_mutex_);
   std::erase_if(segments_, [](const auto& keys) { return keys->closed(); });
   segments_.push_back(segment->keys());
+  // One that was opened again since it was asked to serve did not know of the segment.
+  for (const auto& rail : rails_)
+    if (rail->openings() > 0) segment->keys()->rail_opened(rail->index());
   return segment;
 }
 
@@ -190,7 +193,7 @@ Result<void> EngineState::describe_keys(GrantState::Parts& grant, Rights rights)
   for (const auto& rail : rails_) {
     if (!segment.served_by(rail->index())) continue;
     if (!segment.reached_by(rail->index())) {
-      grant.description.relayed.push_back(rail->index());
+      grant.description.relayed.push_back({rail->index(), segment.why_staged(rail->index())});
       continue;
     }
     if (rail->closed()) continue;
@@ -200,7 +203,7 @@ Result<void> EngineState::describe_keys(GrantState::Parts& grant, Rights rights)
     if (!made) {
       log(LogLevel::warning, "rail {}: a grant of a GPU's memory is staged: {}", rail->name(),
           made.error().message());
-      grant.description.relayed.push_back(rail->index());
+      grant.description.relayed.push_back({rail->index(), made.error().message()});
       continue;
     }
     grant.description.keys.push_back(made->key);

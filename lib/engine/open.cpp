@@ -7,6 +7,7 @@
 #include <set>
 #include <thread>
 
+#include "base/aside.hpp"
 #include "base/completion_slot.hpp"
 #include "base/log.hpp"
 #include "base/random.hpp"
@@ -102,7 +103,9 @@ EngineState::EngineState(const Config& config, const EngineHooks& hooks)
              [this](LinkId link) { return borrower(link); }),
       imported_([this](LinkId link, Notice notice) { tell(link, std::move(notice)); },
                 [this](RemoteState& remote, const Error& why) { stop_transfers(remote, why); },
-                [this](std::function<void()> task) { run_aside(std::move(task)); },
+                [this](std::function<void()> task) {
+                  run_aside([self = shared_from_this(), task = std::move(task)] { task(); });
+                },
                 [this] { return config_.share_gpu_memory && has_devices(); }),
       checks_(
           hasher_,

@@ -96,15 +96,6 @@ void EngineState::give_grants_back(const PeerState* peer) {
   imported_.give_back(peer);
 }
 
-/// For what may block where it would hold up others. The task may outlast the engine's closing.
-void EngineState::run_aside(std::function<void()> task) {
-  try {
-    std::thread([self = shared_from_this(), task] { task(); }).detach();
-  } catch (const std::system_error&) {
-    task();  // no thread to be had
-  }
-}
-
 /// Whom memory may be lent to over that link.
 Result<Process> EngineState::borrower(LinkId link) const {
   if (closing_) return fail(Code::unsupported, "the owner is closing");

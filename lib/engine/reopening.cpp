@@ -2,10 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <system_error>
-#include <thread>
 #include <utility>
 
+#include "base/aside.hpp"
 #include "base/callback.hpp"
 #include "base/log.hpp"
 #include "engine/engine_state.hpp"
@@ -63,16 +62,23 @@ void EngineState::hand_to(Worker& worker, const std::function<void()>& task) {
 void EngineState::begin_reopening(Rail& rail, const Reopenings::Done& done) {
   const auto begin = [self = shared_from_this(), &rail, done] {
     rail.suspend();
-    try {
-      std::thread([self, index = rail.index(), done] { self->reopen_aside(index, done); }).detach();
-    } catch (const std::system_error& error) {
-      rail.resume();
-      self->reopening_.end(rail.index());
-      done->complete(
-          Error(Code::unavailable, fmt::format("no thread to be had: {}", error.what())));
-    }
+    const auto started =
+        start_aside([self, index = rail.index(), done] { self->reopen_aside(index, done); });
+    if (started) return;
+    rail.resume();
+    self->reopening_.end(rail.index());
+    done->complete(started.error());
   };
   hand_to(rail.worker(), begin);
+}
+
+/// Memory of GPUs' that the rail can't register any more goes through its relay from now on.
+void EngineState::stage_what_was_lost(const Rail& rail) {
+  const std::lock_guard lock(segments_mutex_);
+  for (const auto& keys : segments_)
+    if (keys->rail_opened(rail.index()))
+      log(LogLevel::warning, "rail {}: a GPU's memory is staged since it was opened again: {}",
+          rail.name(), keys->why_staged(rail.index()));
 }
 
 /// Closing an endpoint may block for ever in some providers: by a thread of its own.
@@ -85,7 +91,10 @@ void EngineState::reopen_aside(std::uint32_t index, const Reopenings::Done& done
   Rail& rail = *rails_[index];
   owned_.rail_closes(index);
   const auto opened = rail.reopen();
-  if (opened) epoch_words_->rail_opened(index);
+  if (opened) {
+    stage_what_was_lost(rail);
+    epoch_words_->rail_opened(index);
+  }
   // Where it could not even be closed nothing has changed.
   if (opened || rail.closed()) {
     auto renewed = owned_.rail_opened(index, opened.has_value());
@@ -129,9 +138,9 @@ void EngineState::tell_moved(Rail& rail, OwnedGrants::Renewed renewed) {
   control_->rail_moved(rail.index(), address);
   reopening_.has_moved(rail.index(), address);  // before it is seen who is up
   for (auto& [link, keys] : renewed)
-    for (std::size_t from = 0; from < keys.size(); from += limits::renewed_keys) {
+    for (std::size_t from = 0; from < keys.size(); from += limits::lost_keys) {
       const auto begin = keys.begin() + static_cast<std::ptrdiff_t>(from);
-      const auto count = std::min(keys.size() - from, limits::renewed_keys);
+      const auto count = std::min(keys.size() - from, limits::lost_keys);
       control_->send(
           link, RailMoved{rail.index(), {}, {begin, begin + static_cast<std::ptrdiff_t>(count)}});
     }

@@ -13,6 +13,15 @@
 #include "peer/pairing.hpp"
 
 namespace weft::core {
+namespace {
+
+std::string why_no_key(const std::string& in_the_owners_words) {
+  const std::string none = "none of the peer's rails has a key for it";
+  return in_the_owners_words.empty() ? none : fmt::format("{}: {}", none, in_the_owners_words);
+}
+
+}  // namespace
+
 Result<std::shared_ptr<const PreparedState>> EngineState::prepare(
     const std::shared_ptr<SegmentState>& local, const std::shared_ptr<RemoteState>& remote,
     Direction direction, PieceList pieces) {
@@ -28,6 +37,7 @@ Result<std::shared_ptr<const PreparedState>> EngineState::prepare(
   if (auto own = check_own(*remote->peer()); !own) return fail(std::move(own.error()));
   auto bytes = check_pieces(pieces, {local->size(), grant.ranges});
   if (!bytes) return fail(std::move(bytes.error()));
+  const std::uint32_t losses = losses_of(*local, *remote);  // before it is seen what is lost
   const auto rails = rails_for(*local, *remote);
   if (!rails) return fail(rails.error());
   auto set = rails_between(*rails);
@@ -35,6 +45,7 @@ Result<std::shared_ptr<const PreparedState>> EngineState::prepare(
   auto prepared = std::make_shared<PreparedState>();
   prepared->path = std::move(*set);
   prepared->staged = !rails->direct;
+  prepared->losses = losses;
   prepared->local = local;
   prepared->remote = remote;
   prepared->direction = direction;
@@ -93,7 +104,7 @@ Result<EngineState::RailsBetween> EngineState::rails_for(const SegmentState& loc
   const bool theirs = std::any_of(rails.theirs.begin(), rails.theirs.end(), reachable);
   rails.direct = ours && theirs;
   if (!ours) rails.why_local_staged = local.why_staged(rails.ours.front());
-  if (!theirs) rails.why_remote_staged = "none of the peer's rails has a key for it";
+  if (!theirs) rails.why_remote_staged = why_no_key(remote.why_relayed(rails.theirs.front()));
   if (rails.direct) {
     std::erase_if(rails.ours, std::not_fn(reached));
     std::erase_if(rails.theirs, std::not_fn(reachable));
@@ -234,6 +245,11 @@ Result<TransportKind> EngineState::transport_for(const PreparedState& prepared,
 Result<std::shared_ptr<TransferState>> EngineState::submit(
     std::shared_ptr<const PreparedState> prepared, std::optional<std::vector<std::uint32_t>> picks,
     TransferOptions options) {
+  if (prepared->losses != losses_of(*prepared->local, *prepared->remote)) {
+    auto anew = prepare(prepared->local, prepared->remote, prepared->direction, prepared->pieces);
+    if (!anew) return fail(std::move(anew.error()));
+    prepared = std::move(*anew);
+  }
   Submission submission;
   if (auto checked = check_submission(*prepared, options, submission.submitted); !checked)
     return fail(std::move(checked.error()));

@@ -1,8 +1,8 @@
 #include "lease/borrowed.hpp"
 
-#include <system_error>
-#include <thread>
 #include <utility>
+
+#include "base/aside.hpp"
 
 namespace weft::core {
 
@@ -51,12 +51,7 @@ void Borrowed::close() {
 }
 
 void Borrowed::close_aside(const std::shared_ptr<Borrowed>& borrowed) {
-  if (!borrowed->stop()) return;
-  try {
-    std::thread([borrowed] { borrowed->close(); }).detach();
-  } catch (const std::system_error&) {
-    borrowed->close();  // no thread to be had
-  }
+  if (borrowed->stop()) run_aside([borrowed] { borrowed->close(); });
 }
 
 }  // namespace weft::core

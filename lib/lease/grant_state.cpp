@@ -146,6 +146,10 @@ std::vector<RenewedKey> GrantState::renewed() const {
 GrantDescription GrantState::current() const {
   GrantDescription described = description();
   for (const RenewedKey& renewed : renewed()) {
+    if (renewed.why_lost) {  // it is staged as others are
+      std::erase_if(described.keys, [&](const RailKey& key) { return key.rail == renewed.rail; });
+      described.relayed.push_back({renewed.rail, *renewed.why_lost});
+    }
     for (RailKey& key : described.keys)
       if (key.rail == renewed.rail) key.key = renewed.key;
     for (RailKey& key : described.epoch_keys)
@@ -182,9 +186,12 @@ GrantState::Reopened GrantState::rail_opened(std::uint32_t rail, bool opened) {
   const providers::Registration* registration = opened ? registration_with(rail) : nullptr;
   const std::uint64_t word = opened ? epoch_key(rail) : 0;
   const std::lock_guard lock(mutex_);
-  if (retired_.contains(rail)) parts_.unfenced.erase(rail);
+  const Error* lost = registration != nullptr ? registration->lost() : nullptr;
+  // What was posted with its key went with the rail, and the key does not come back.
+  if (retired_.contains(rail) || lost != nullptr) parts_.unfenced.erase(rail);
   if (!lease_.held() || registration == nullptr) return {};
-  const RenewedKey key{parts_.description.lease, rail, registration->key(), word};
+  RenewedKey key{parts_.description.lease, rail, registration->key(), word};
+  if (lost != nullptr) key.why_lost = lost->message();
   keys_[rail] = key;
   return {key, lease_.holders()};
 }

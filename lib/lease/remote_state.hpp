@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "lease/borrowed.hpp"
@@ -41,13 +43,20 @@ class RemoteState {
 
   /// That rail of the owner's carries it, through the relay at least.
   bool carried_by(std::uint32_t owner_rail) const noexcept {
-    const auto& relayed = description_.relayed;
-    return reachable_on(owner_rail) ||
-           std::find(relayed.begin(), relayed.end(), owner_rail) != relayed.end();
+    return reachable_on(owner_rail) || lost_by(owner_rail) || relay_on(owner_rail) != nullptr;
+  }
+  /// Why that rail has no key for it, in the owner's words; empty if he does not say.
+  std::string why_relayed(std::uint32_t owner_rail) const {
+    if (lost_by(owner_rail)) return keys_[owner_rail].why_lost;
+    const RelayedRail* relayed = relay_on(owner_rail);
+    return relayed != nullptr ? relayed->why : "";
   }
   bool reachable_on(std::uint32_t owner_rail) const noexcept {
-    return owner_rail < keys_.size() && keys_[owner_rail].known && has_epoch_word(owner_rail);
+    return owner_rail < keys_.size() && keys_[owner_rail].known && !keys_[owner_rail].lost &&
+           has_epoch_word(owner_rail);
   }
+  /// How many of the owner's rails have lost their key for it.
+  std::uint32_t losses() const noexcept { return losses_; }
   bool has_epoch_word(std::uint32_t owner_rail) const noexcept {
     return owner_rail < epoch_keys_.size() && epoch_keys_[owner_rail].known;
   }
@@ -67,21 +76,41 @@ class RemoteState {
   /// The owner has registered its memory anew with one of its rails. From any thread; what is
   /// posted with the old key meanwhile fails.
   void renew(const RenewedKey& renewed) {
+    const std::lock_guard lock(renewing_);
     if (!reachable_on(renewed.rail)) return;
-    keys_[renewed.rail].key = renewed.key;
     epoch_keys_[renewed.rail].key = renewed.epoch_key;
+    if (renewed.why_lost) return lose(keys_[renewed.rail], *renewed.why_lost);
+    keys_[renewed.rail].key = renewed.key;
   }
 
  private:
+  const RelayedRail* relay_on(std::uint32_t owner_rail) const noexcept {
+    const auto& relayed = description_.relayed;
+    const auto found = std::find_if(relayed.begin(), relayed.end(), [&](const RelayedRail& each) {
+      return each.rail == owner_rail;
+    });
+    return found != relayed.end() ? &*found : nullptr;
+  }
   Error stale(const char* why) const {
     return Error(Code::stale, why).with_peer(description_.engine);
+  }
+
+  bool lost_by(std::uint32_t owner_rail) const noexcept {
+    return owner_rail < keys_.size() && keys_[owner_rail].lost;
   }
 
   struct Key {
     bool known = false;
     std::uint64_t base = 0;
     std::atomic<std::uint64_t> key{0};
+    std::atomic<bool> lost{false};  // for good
+    std::string why_lost = {};      // once it is
   };
+  void lose(Key& key, const std::string& why) {
+    key.why_lost = why;
+    key.lost = true;
+    ++losses_;
+  }
   using ByRail = std::vector<Key>;
   static ByRail by_rail(const std::vector<RailKey>& keys) {
     std::uint32_t rails = 0;
@@ -97,7 +126,9 @@ class RemoteState {
 
   const std::shared_ptr<PeerState> peer_;
   const GrantDescription description_;
+  std::mutex renewing_;
   ByRail keys_, epoch_keys_;
+  std::atomic<std::uint32_t> losses_{0};
   std::atomic<Clock::time_point> expires_{Clock::time_point::max()};
   UseCount users_;
   const std::shared_ptr<Borrowed> borrowed_ = std::make_shared<Borrowed>();

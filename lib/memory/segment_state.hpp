@@ -3,10 +3,10 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <string>
-#include <vector>
 #include <weft/memory.hpp>
 
 #include "device/device.hpp"
@@ -19,27 +19,74 @@ namespace weft::core {
 
 class EngineState;
 
-/// The registrations of a segment's memory by rail; null where a rail needs none. Whoever comes
-/// first closes them: the segment that goes, or the engine, whose rails they must not outlive.
+/// How rails serve a segment's memory, with its registrations. Whoever comes first closes those:
+/// the segment that goes, or the engine, whose rails they must not outlive.
 class LocalKeys {
  public:
-  /// Before anybody else sees the segment.
+  // Before anybody else sees the segment.
+  /// The rail's NIC reaches the memory; null where it needs no registration.
   void add(std::size_t rail, std::unique_ptr<providers::Registration> registration) {
-    if (rail >= by_rail_.size()) by_rail_.resize(rail + 1);
-    by_rail_[rail] = std::move(registration);
+    Served& served = at(rail);
+    served.registration = std::move(registration);
+    served.by = Served::By::nic;
   }
-  const providers::Registration* operator[](std::size_t rail) const { return by_rail_[rail].get(); }
+  /// It does not, for that reason: what it carries goes through the relay.
+  void add_staging(std::size_t rail, std::string why) {
+    Served& served = at(rail);
+    served.why_staged = std::move(why);
+    served.by = Served::By::relay;
+  }
+
+  bool served_by(std::size_t rail) const noexcept {
+    return rail < by_rail_.size() && by_rail_[rail].by != Served::By::nobody;
+  }
+  bool reached_by(std::size_t rail) const noexcept {
+    return rail < by_rail_.size() && by_rail_[rail].by == Served::By::nic;
+  }
+  /// Of a rail that serves it and does not reach it.
+  const std::string& why_staged(std::size_t rail) const { return by_rail_[rail].why_staged; }
+  /// Null where it needs none.
+  const providers::Registration* registration(std::size_t rail) const {
+    return by_rail_[rail].registration.get();
+  }
+  /// The rail was opened again: whether it has lost the memory, which is staged from here on.
+  bool rail_opened(std::size_t rail) {
+    const std::lock_guard lock(mutex_);
+    if (!reached_by(rail) || by_rail_[rail].registration == nullptr) return false;
+    Served& served = by_rail_[rail];
+    const Error* lost = served.registration->lost();
+    if (lost == nullptr) return false;
+    served.why_staged = lost->message();
+    served.by = Served::By::relay;
+    ++losses_;
+    return true;
+  }
+  /// How many rails have lost it.
+  std::uint32_t losses() const noexcept { return losses_; }
+
   /// May block. They are closed when it returns, whoever has closed them.
   void close() {
     const std::lock_guard lock(mutex_);
-    by_rail_.clear();
+    for (Served& each : by_rail_) each.registration.reset();
     closed_ = true;
   }
   bool closed() const noexcept { return closed_; }
 
  private:
+  struct Served {
+    enum class By : std::uint8_t { nobody, nic, relay };
+    std::atomic<By> by{By::nobody};  // written last: it never becomes better than it was
+    std::string why_staged = {};
+    std::unique_ptr<providers::Registration> registration = {};
+  };
+  Served& at(std::size_t rail) {
+    while (by_rail_.size() <= rail) by_rail_.emplace_back();
+    return by_rail_[rail];
+  }
+
   std::mutex mutex_;  // for closing: those who use them have to be gone by then
-  std::vector<std::unique_ptr<providers::Registration>> by_rail_;
+  std::deque<Served> by_rail_;
+  std::atomic<std::uint32_t> losses_{0};
   std::atomic<bool> closed_{false};
 };
 
@@ -78,26 +125,25 @@ class SegmentState {
   /// Lets one of the engine's rails serve the memory; null where it needs no registration. Before
   /// anybody else sees the segment.
   void add_rail(std::size_t rail, std::unique_ptr<providers::Registration> registration) {
-    serve(rail, {.by = Served::By::nic});
     keys_->add(rail, std::move(registration));
   }
   /// The same, but its NIC does not reach the memory, for that reason: what it carries goes through
   /// the relay.
   void add_staging_rail(std::size_t rail, std::string why) {
-    serve(rail, {Served::By::relay, std::move(why)});
-    keys_->add(rail, nullptr);
+    keys_->add_staging(rail, std::move(why));
   }
-  bool served_by(std::size_t rail) const noexcept {
-    return rail < served_.size() && served_[rail].by != Served::By::nobody;
-  }
-  /// That rail serves it, and its NIC reads and writes the memory itself.
-  bool reached_by(std::size_t rail) const noexcept {
-    return rail < served_.size() && served_[rail].by == Served::By::nic;
-  }
+  bool served_by(std::size_t rail) const noexcept { return keys_->served_by(rail); }
+  /// That rail serves it, and its NIC reads and writes the memory itself. Not for ever: a rail that
+  /// is opened again may lose it.
+  bool reached_by(std::size_t rail) const noexcept { return keys_->reached_by(rail); }
   /// Why a rail that serves it does not reach it.
-  const std::string& why_staged(std::size_t rail) const { return served_[rail].why_staged; }
+  const std::string& why_staged(std::size_t rail) const { return keys_->why_staged(rail); }
+  /// How many rails have lost it.
+  std::uint32_t losses() const noexcept { return keys_->losses(); }
   /// With that rail; null where it needs none. Not after unregister().
-  const providers::Registration* registration(std::size_t rail) const { return (*keys_)[rail]; }
+  const providers::Registration* registration(std::size_t rail) const {
+    return keys_->registration(rail);
+  }
   /// Nobody may use it any more: users() is closed and idle, or the rails are going.
   void unregister() {
     keys_->close();
@@ -106,15 +152,6 @@ class SegmentState {
   const std::shared_ptr<LocalKeys>& keys() const noexcept { return keys_; }
 
  private:
-  struct Served {
-    enum class By : std::uint8_t { nobody, nic, relay } by = By::nobody;
-    std::string why_staged = {};
-  };
-  void serve(std::size_t rail, Served served) {
-    if (rail >= served_.size()) served_.resize(rail + 1);
-    served_[rail] = std::move(served);
-  }
-
   const std::uint64_t id_;
   const std::weak_ptr<EngineState> engine_;
   const EngineState* const owner_;  // to compare only
@@ -124,7 +161,6 @@ class SegmentState {
   NicAccess nics_;
   UseCount users_;
   Result<Lent> lent_ = fail(Code::unsupported, "");
-  std::vector<Served> served_;  // by rail
   const std::shared_ptr<LocalKeys> keys_ = std::make_shared<LocalKeys>();
 };
 

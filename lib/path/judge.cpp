@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <string_view>
 #include <vector>
 
 namespace weft::core {
@@ -61,10 +62,12 @@ std::string made_text(const Path& path, unsigned made, unsigned bounces,
   return text;
 }
 
-std::string gpudirect_reason(const Path& path) {
+/// Of both sides: what speaks against it may be the other's.
+std::string gpudirect_reasons(const Path& path) {
+  std::vector<std::string_view> reasons;
   for (const std::string& each : path.passed_over)
-    if (each.starts_with("GPUDirect")) return each;
-  return "the relay was asked for";
+    if (each.starts_with("GPUDirect")) reasons.push_back(each);
+  return reasons.empty() ? "the relay was asked for" : fmt::format("{}", fmt::join(reasons, "; "));
 }
 
 }  // namespace
@@ -94,7 +97,7 @@ std::string objection(const Policy& policy, const Path& path, std::uint64_t smal
     const bool staged = !direct && path.transport != TransportKind::device_copy;
     if (policy.require_gpudirect && memory.kind == Stop::Kind::device && staged)
       return fmt::format("requires GPUDirect, and {} is staged through host memory; {}",
-                         to_string(memory), gpudirect_reason(path));
+                         to_string(memory), gpudirect_reasons(path));
   }
 
   if (policy.min_gbps > 0 && path.gbps <= 0)

@@ -40,11 +40,20 @@ void TransferState::start(std::vector<std::size_t> rails) {
   if (submission_.bytes == 0 && !waits()) carry_out(next_step(), std::move(lock));
 }
 
-/// The application may destroy the event as soon as the transfer has ended, which takes the lock.
+/// Without the lock: a driver may block, and others ask after the transfer. But the application may
+/// destroy the event as soon as the transfer has ended, so it does not end meanwhile.
 bool TransferState::look_at_event() {
   std::unique_lock lock(mutex_);
   if (ended() || cancel_asked_) return true;
+  looking_ = true;
+  lock.unlock();
   const auto happened = cuda_event_happened(submission_.after_cuda_event);
+  lock.lock();
+  looking_ = false;
+  if (auto ending = std::exchange(ends_with_, std::nullopt)) {
+    end_locked(ending->first, std::move(ending->second), std::move(lock));
+    return true;
+  }
   if (happened && !*happened) return false;
   if (!happened) {
     end_locked(State::failed, happened.error(), std::move(lock));
@@ -332,6 +341,10 @@ void TransferState::reveal(std::unique_lock<std::mutex> lock) {
 
 void TransferState::end_locked(State state, std::optional<Error> error,
                                std::unique_lock<std::mutex> lock) {
+  if (looking_) {
+    if (!ends_with_) ends_with_.emplace(state, std::move(error));
+    return;
+  }
   const auto alive = shared_from_this();
   error_ = std::move(error);
   const auto now = Clock::now();

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 #include <weft/transfer.hpp>
 
@@ -36,9 +37,15 @@ class PreparedState {
   // Where the remote segment lies for copies of the local memory's device, or why it does not.
   std::byte* lent = nullptr;
   std::string not_lent;
-  bool staged = false;     // no NICs reach the memory on both sides
-  mutable PathMemo paths;  // for policies
+  bool staged = false;       // no NICs reach the memory on both sides
+  std::uint32_t losses = 0;  // of either memory by rails, when it was prepared
+  mutable PathMemo paths;    // for policies
 };
+
+/// Of either memory by rails that were opened again.
+inline std::uint32_t losses_of(const SegmentState& local, const RemoteState& remote) {
+  return local.losses() + remote.losses();
+}
 
 inline Lending lending_of(const PreparedState& prepared) {
   return {prepared.lent != nullptr, prepared.not_lent};
@@ -250,6 +257,8 @@ class TransferState : public std::enable_shared_from_this<TransferState> {
   bool visible_ = true;     // what was read, to whoever is told of it
   bool revealing_ = false;  // just now
   bool cancel_asked_ = false;
+  bool looking_ = false;                                             // at its event, just now
+  std::optional<std::pair<State, std::optional<Error>>> ends_with_;  // once that is over
   bool signal_raised_ = false;
   bool signalling_ = false;  // raised, and not known to be delivered
   bool announced_ = false;   // callback and event are out

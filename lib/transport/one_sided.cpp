@@ -1,5 +1,7 @@
 #include "transport/one_sided.hpp"
 
+#include <cerrno>
+
 #include "transfer/transfer_state.hpp"
 
 namespace weft::core {
@@ -14,6 +16,10 @@ providers::Post OneSided::post(Op& op) {
   const SegmentState& segment = *prepared.local;
   const RemoteState& remote = *prepared.remote;
   const RemoteRail& target = prepared.path->of(rail_)->targets.take_turn();
+  // Lost since it was submitted, when a rail was opened again.
+  if (prepared.losses != losses_of(segment, remote) &&
+      !(segment.reached_by(rail_) && remote.reachable_on(target.index)))
+    return {providers::PostStatus::failed, ENOKEY};
   const providers::Local local{segment.address() + op.chunk.local, op.chunk.length,
                                segment.registration(rail_)};
   const providers::FabricAddress address = target.address();  // before the key

@@ -9,6 +9,7 @@
 
 #include "control_generated.h"
 #include "wire/aligned.hpp"
+#include "wire/sentence.hpp"
 #include "wire/ttl.hpp"
 
 namespace weft::core {
@@ -21,10 +22,6 @@ using flatbuffers::Offset;
 /// Depth: envelope, hello, rail. Tables: one for each rail, and some.
 constexpr flatbuffers::uoffset_t max_depth = 8;
 constexpr flatbuffers::uoffset_t max_tables = limits::rails + 16;
-
-bool is_control_character(char c) {
-  return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
-}
 
 bool is_name(std::string_view name) {
   return !name.empty() && name.size() <= limits::name &&
@@ -46,7 +43,7 @@ Offset<flatbuffers::Vector<std::uint8_t>> bytes_of(FlatBufferBuilder& to, Bytes 
 }
 
 Offset<flatbuffers::String> sentence_of(FlatBufferBuilder& to, std::string_view text) {
-  return to.CreateString(text.substr(0, limits::sentence));
+  return to.CreateString(sentence_to(text));
 }
 
 template <typename... Args>
@@ -60,8 +57,24 @@ Offset<flatbuffers::Vector<const fb::RenewedKey*>> keys_of(FlatBufferBuilder& to
   std::vector<fb::RenewedKey> out;
   out.reserve(keys.size());
   for (const RenewedKey& each : keys)
-    out.emplace_back(each.lease, each.key, each.epoch_key, each.rail);
+    if (!each.why_lost) out.emplace_back(each.lease, each.key, each.epoch_key, each.rail);
   return to.CreateVectorOfStructs(out);
+}
+
+Offset<flatbuffers::Vector<Offset<fb::LostKey>>> lost_of(FlatBufferBuilder& to,
+                                                         const std::vector<RenewedKey>& keys) {
+  std::vector<Offset<fb::LostKey>> out;
+  for (const RenewedKey& each : keys)
+    if (each.why_lost)
+      out.push_back(fb::CreateLostKey(to, each.lease, each.epoch_key, each.rail,
+                                      to.CreateSharedString(sentence_to(*each.why_lost))));
+  if (out.empty()) return 0;
+  return to.CreateVector(out);
+}
+
+std::size_t count_lost(const std::vector<RenewedKey>& keys) {
+  return static_cast<std::size_t>(std::count_if(
+      keys.begin(), keys.end(), [](const RenewedKey& each) { return each.why_lost.has_value(); }));
 }
 
 struct Encoder {
@@ -127,9 +140,9 @@ struct Encoder {
     const auto lent = status.lent ? fb::CreateLent(to, bytes_of(to, status.lent->handle),
                                                    status.lent->offset, status.lent->address)
                                   : flatbuffers::Offset<fb::Lent>();
-    return body(fb::CreateGrantStatus(to, status.request, status.held, ttl_to(status.left),
-                                      keys_of(to, status.renewed), lent,
-                                      sentence_of(to, status.not_lent)));
+    return body(fb::CreateGrantStatus(
+        to, status.request, status.held, ttl_to(status.left), keys_of(to, status.renewed), lent,
+        sentence_of(to, status.not_lent), lost_of(to, status.renewed)));
   }
   Body operator()(const DetouredMessage& detoured) const {
     return body(fb::CreateDetouredMessage(to, bytes_of(to, detoured.bytes)));
@@ -151,7 +164,7 @@ struct Encoder {
   }
   Body operator()(const RailMoved& moved) const {
     return body(fb::CreateRailMoved(to, moved.rail, bytes_of(to, moved.address),
-                                    keys_of(to, moved.renewed)));
+                                    keys_of(to, moved.renewed), lost_of(to, moved.renewed)));
   }
   Body operator()(const UnknownMessage&) const { return {fb::Body::NONE, 0}; }
 };
@@ -203,15 +216,11 @@ Result<void> check_outgoing(const ControlMessage& message) {
       moved != nullptr && moved->renewed.size() > limits::renewed_keys)
     return fail(Code::invalid_argument, fmt::format("{} renewed keys, more than {}",
                                                     moved->renewed.size(), limits::renewed_keys));
+  if (const auto* moved = std::get_if<RailMoved>(notice);
+      moved != nullptr && count_lost(moved->renewed) > limits::lost_keys)
+    return fail(Code::invalid_argument, fmt::format("{} lost keys, more than {}",
+                                                    count_lost(moved->renewed), limits::lost_keys));
   return {};
-}
-
-/// Text for people. What could play tricks on a terminal is replaced.
-std::string sentence_from(const flatbuffers::String* text) {
-  if (text == nullptr) return {};
-  std::string out(text->string_view().substr(0, limits::sentence));
-  std::replace_if(out.begin(), out.end(), is_control_character, '?');
-  return out;
 }
 
 Blob blob_from(const flatbuffers::Vector<std::uint8_t>& bytes) {
@@ -308,15 +317,30 @@ Result<ControlMessage> from(const fb::CheckRequest& check) {
   return Notice(std::move(out));
 }
 
-Result<std::vector<RenewedKey>> from(const flatbuffers::Vector<const fb::RenewedKey*>* keys) {
+using WireLost = flatbuffers::Vector<Offset<fb::LostKey>>;
+
+Result<void> add_lost(const WireLost* lost, std::vector<RenewedKey>& out) {
+  if (lost == nullptr) return {};
+  if (lost->size() > limits::lost_keys) return malformed("{} lost keys", lost->size());
+  for (const fb::LostKey* key : *lost) {
+    if (key->rail() >= limits::rails) return malformed("a lost key of rail {}", key->rail());
+    out.push_back({key->lease(), key->rail(), 0, key->epoch_key(), sentence_from(key->why())});
+  }
+  return {};
+}
+
+Result<std::vector<RenewedKey>> from(const flatbuffers::Vector<const fb::RenewedKey*>* keys,
+                                     const WireLost* lost) {
   std::vector<RenewedKey> out;
+  if (auto added = add_lost(lost, out); !added) return fail(std::move(added.error()));
   if (keys == nullptr) return out;
-  if (keys->size() > limits::renewed_keys) return malformed("{} renewed keys", keys->size());
+  if (out.size() + keys->size() > limits::renewed_keys)
+    return malformed("{} renewed keys", out.size() + keys->size());
   if (!is_aligned(*keys)) return malformed("renewed keys lie askew");
-  out.reserve(keys->size());
+  out.reserve(out.size() + keys->size());
   for (const fb::RenewedKey* key : *keys) {
     if (key->rail() >= limits::rails) return malformed("a key of rail {}", key->rail());
-    out.push_back({key->lease(), key->rail(), key->key(), key->epoch_key()});
+    out.push_back({key->lease(), key->rail(), key->key(), key->epoch_key(), std::nullopt});
   }
   return out;
 }
@@ -331,21 +355,24 @@ Result<std::optional<Lent>> from(const fb::Lent* lent) {
 Result<ControlMessage> from(const fb::GrantStatus& status) {
   auto lent = from(status.lent());
   if (!lent) return fail(std::move(lent.error()));
-  return from(status.renewed()).map([&](std::vector<RenewedKey>&& renewed) -> ControlMessage {
-    return Notice(GrantStatus{status.request(), status.held(), ttl_from(status.left_ns()),
-                              std::move(renewed), std::move(*lent),
-                              sentence_from(status.not_lent())});
-  });
+  return from(status.renewed(), status.lost())
+      .map([&](std::vector<RenewedKey>&& renewed) -> ControlMessage {
+        return Notice(GrantStatus{status.request(), status.held(), ttl_from(status.left_ns()),
+                                  std::move(renewed), std::move(*lent),
+                                  sentence_from(status.not_lent())});
+      });
 }
 
 Result<ControlMessage> from(const fb::RailMoved& moved) {
   if (moved.rail() >= limits::rails) return malformed("a move of rail {}", moved.rail());
   if (moved.address() != nullptr && moved.address()->size() > limits::address)
     return malformed("a rail address of {} bytes", moved.address()->size());
-  return from(moved.renewed()).map([&](std::vector<RenewedKey>&& renewed) -> ControlMessage {
-    return Notice(RailMoved{moved.rail(), moved.address() ? blob_from(*moved.address()) : Blob(),
-                            std::move(renewed)});
-  });
+  return from(moved.renewed(), moved.lost())
+      .map([&](std::vector<RenewedKey>&& renewed) -> ControlMessage {
+        return Notice(RailMoved{moved.rail(),
+                                moved.address() ? blob_from(*moved.address()) : Blob(),
+                                std::move(renewed)});
+      });
 }
 
 Result<ControlMessage> from(const fb::Envelope& envelope) {

@@ -52,19 +52,20 @@ struct UnknownMessage {};
 using ControlMessage = std::variant<Hello, Proof, Choice, Duplicate, Lost, Ready, Refusal,
                                     Heartbeat, Goodbye, Notice, UnknownMessage>;
 
-/// Bounds on what is sent and accepted, in bytes unless they say otherwise.
+/// Bounds on what is sent and accepted, in bytes unless they say otherwise; `sentence` is another
+/// (sentence.hpp).
 namespace limits {
 inline constexpr std::size_t frame_header = 4;  // little-endian count of the bytes that follow
 inline constexpr std::size_t name = 255;
 inline constexpr std::size_t address = 512;
 inline constexpr std::size_t rails = 256;  // rails
-inline constexpr std::size_t sentence = 1024;
 inline constexpr std::size_t grant = std::size_t{1} << 20;
 /// A message with its head; weft::Config::max_message is 1 MiB at most.
 inline constexpr std::size_t message = (std::size_t{1} << 20) + 64;
 inline constexpr std::size_t frame = grant + 4096;
 inline constexpr std::size_t checked_ranges = 1024;  // in one request
 inline constexpr std::size_t renewed_keys = 16384;   // in one notice
+inline constexpr std::size_t lost_keys = rails;      // lost ones among these
 inline constexpr std::size_t handle = 1024;          // of memory that is lent
 /// All that a stranger may send before the two have met.
 inline constexpr std::size_t stranger = std::size_t{64} << 10;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 #include <weft/memory.hpp>
@@ -19,6 +20,16 @@ struct RenewedKey {
   std::uint64_t lease = 0;
   std::uint32_t rail = 0;
   std::uint64_t key = 0, epoch_key = 0;
+  /// The rail could not register the memory again, for that reason: it has no key for it any more,
+  /// and carries it through the relay.
+  std::optional<std::string> why_lost = {};
+};
+
+/// A rail of the owner's that has no key for the memory: it carries it through the relay, which
+/// asks the owner each time.
+struct RelayedRail {
+  std::uint32_t rail = 0;
+  std::string why = {};  // as a part of a sentence; empty: not known
 };
 
 struct GrantDescription {
@@ -35,8 +46,7 @@ struct GrantDescription {
   std::vector<Range> ranges;    // sorted, not empty, inside the segment, not overlapping
   std::vector<RailKey> keys;
   std::vector<RailKey> epoch_keys;  // of the lease's word
-  // Rails that have no key: they carry it through the relay, which asks the owner each time.
-  std::vector<std::uint32_t> relayed = {};
+  std::vector<RelayedRail> relayed = {};
 };
 
 /// Most ranges of one grant: a bound against made-up blobs.

@@ -1,7 +1,9 @@
 /* NULL, strange numbers, wrong sizes and hopeless wishes: a status each time, and never a crash. */
+#include <ftw.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "check.h"
@@ -19,6 +21,7 @@ static void frees_take_null(void) {
   weft_engine_free(NULL);
   weft_info_free(NULL);
   weft_text_free(NULL);
+  weft_nics_free(NULL);
   weft_peer_free(NULL);
   weft_segment_free(NULL);
   weft_grant_free(NULL);
@@ -42,6 +45,7 @@ static void getters_take_null(void) {
   CHECK(weft_info_segments(NULL) == 0 && weft_info_rail_count(NULL) == 0);
   CHECK(weft_info_candidate_count(NULL) == 0);
   CHECK(!weft_engine_metrics_address(NULL) && !weft_text_get(NULL));
+  CHECK(weft_nics_count(NULL) == 0 && !weft_nics_rail(NULL, 0, 0));
   CHECK(!weft_peer_name(NULL) && !weft_peer_address(NULL) && !weft_peer_route_reason(NULL));
   CHECK(!weft_peer_fallback(NULL));
   CHECK(weft_peer_incarnation(NULL) == 0 && !weft_peer_up(NULL) && !weft_peer_same_host(NULL));
@@ -81,6 +85,11 @@ static void engines_refuse_null(void) {
   INVALID(weft_engine_metrics_text(engine, NULL, &error));
   INVALID(weft_engine_snapshot(NULL, &text, &error));
   INVALID(weft_engine_snapshot(engine, NULL, &error));
+  weft_nics* nics = NULL;
+  weft_nic_counters counters = {.size = sizeof counters};
+  INVALID(weft_engine_nic_counters(NULL, &nics, &error));
+  INVALID(weft_engine_nic_counters(engine, NULL, &error));
+  INVALID(weft_nics_counters(NULL, 0, &counters, &error));
   INVALID(weft_info_rail(NULL, 0, &rail, &error));
   INVALID(weft_info_candidate(NULL, 0, &candidate, &error));
   INVALID(weft_engine_connect(NULL, "127.0.0.1:1", 0, &made, &error));
@@ -504,6 +513,72 @@ static weft_engine* set_up(void) {
   return other;
 }
 
+/* In the kernel's place, for a NIC of that name. */
+static void put_counters(const char* folder, const char* nic) {
+  char path[512];
+  const char* const levels[] = {"class", "infiniband", nic, "ports", "1", "hw_counters"};
+  size_t length = (size_t)snprintf(path, sizeof path, "%s", folder);
+  for (size_t i = 0; i < COUNT_OF(levels); ++i) {
+    length += (size_t)snprintf(path + length, sizeof path - length, "/%s", levels[i]);
+    CHECK(mkdir(path, 0700) == 0);
+  }
+  const char* const files[] = {"tx_bytes 1\n", "rdma_write_bytes 3\n", "rdma_read_resp_bytes 6\n"};
+  for (size_t i = 0; i < COUNT_OF(files); ++i) {
+    const char* value = strchr(files[i], ' ') + 1;
+    snprintf(path + length, sizeof path - length, "/%.*s", (int)(value - 1 - files[i]), files[i]);
+    FILE* file = fopen(path, "w");
+    CHECK(file != NULL && fputs(value, file) >= 0 && fclose(file) == 0);
+  }
+}
+
+static int remove_it(const char* path, const struct stat* about, int kind, struct FTW* walk) {
+  (void)about, (void)kind, (void)walk;
+  return remove(path);
+}
+
+static void nic_counters(void) {
+  weft_info* info = NULL;
+  weft_rail_info rail = {.size = sizeof rail};
+  OK(weft_engine_info(engine, &info, &error));
+  OK(weft_info_rail(info, 0, &rail, &error));
+  weft_nics* nics = NULL;
+  OK(weft_engine_nic_counters(engine, &nics, &error));
+  CHECK(weft_nics_count(nics) == 0);
+  weft_nic_counters counters = {.size = sizeof counters};
+  INVALID(weft_nics_counters(nics, 0, &counters, &error));
+  weft_nics_free(nics);
+
+  char folder[] = "/tmp/weft-capi-XXXXXX";
+  CHECK(mkdtemp(folder) != NULL);
+  put_counters(folder, rail.domain);
+  CHECK(setenv("SYSFS_PATH", folder, 1) == 0);
+  OK(weft_engine_nic_counters(engine, &nics, &error));
+  CHECK(unsetenv("SYSFS_PATH") == 0);
+  CHECK(nftw(folder, remove_it, 8, FTW_DEPTH | FTW_PHYS) == 0);
+  CHECK(weft_nics_count(nics) == 1);
+  OK(weft_nics_counters(nics, 0, &counters, &error));
+  CHECK(counters.size == sizeof counters && strcmp(counters.nic, rail.domain) == 0);
+  CHECK(counters.sent == 1 && counters.written == 3 && counters.read_by_peers == 6);
+  CHECK(counters.received == WEFT_NOT_COUNTED && counters.read == WEFT_NOT_COUNTED);
+  CHECK(counters.written_by_peers == WEFT_NOT_COUNTED);
+  CHECK(counters.messages_sent == WEFT_NOT_COUNTED);
+  CHECK(counters.messages_received == WEFT_NOT_COUNTED);
+  CHECK(strcmp(weft_nics_rail(nics, 0, 0), rail.name) == 0);
+  size_t over_it = 0;
+  for (size_t i = 0; i < weft_info_rail_count(info); ++i) {
+    OK(weft_info_rail(info, i, &rail, &error));
+    over_it += strcmp(rail.domain, counters.nic) == 0 ? 1 : 0;
+  }
+  CHECK(counters.rail_count == over_it);
+  CHECK(!weft_nics_rail(nics, 0, counters.rail_count) && !weft_nics_rail(nics, 1, 0));
+  INVALID(weft_nics_counters(nics, 1, &counters, &error));
+  INVALID(weft_nics_counters(nics, 0, NULL, &error));
+  counters.size = 0;
+  INVALID(weft_nics_counters(nics, 0, &counters, &error));
+  weft_nics_free(nics);
+  weft_info_free(info);
+}
+
 int main(void) {
   frees_take_null();
   getters_take_null();
@@ -517,6 +592,7 @@ int main(void) {
   hopeless_wishes();
   descriptions();
   metrics();
+  nic_counters();
   weft_remote_free(remote);
   weft_grant_free(grant);
   weft_segment_free(segment);

@@ -23,6 +23,7 @@ class CountedRegistration final : public Registration {
   std::uint64_t key() const noexcept override { return real_->key(); }
   bool close() override { return real_->close(); }
   void retire() noexcept override { real_->retire(); }
+  const Error* lost() const noexcept override { return real_->lost(); }
 
  private:
   const std::unique_ptr<Registration> real_;

@@ -35,6 +35,7 @@ std::vector<Blob> all_frames() {
                                      Notice(CheckRequest{5, 6, {{1, 2}, {3, 4}}}),
                                      Notice(CheckReply{5, Code{}, 7}),
                                      Notice(RailMoved{1, Blob(16), {{1, 2, 3, 4}, {5, 6, 7, 8}}}),
+                                     Notice(RailMoved{1, {}, {{1, 2, 0, 4, "no room for keys"}}}),
                                      Notice(RailFollowed{1})};
   std::vector<Blob> frames;
   for (const ControlMessage& message : messages) {
@@ -52,7 +53,7 @@ void set_size(Blob& frame) {
 }
 
 TEST(Codec, EveryMessageIsReadBack) {
-  EXPECT_EQ(all_frames().size(), 25u);
+  EXPECT_EQ(all_frames().size(), 26u);
 }
 
 TEST(Codec, TruncationsAreRefused) {
@@ -101,6 +102,33 @@ TEST(Codec, StringsFromOutsideAreHarmlessInLogs) {
   const Result<ControlMessage> read = decode(encode(Goodbye{"\x1b[31mred\r\n"}).value());
   ASSERT_TRUE(read);
   EXPECT_EQ(std::get<Goodbye>(*read).reason, "?[31mred??");
+}
+
+TEST(Codec, LostKeysArriveBesideRenewedOnes) {
+  const std::vector<RenewedKey> keys = {{1, 2, 3, 4}, {5, 6, 0, 8, "no\nroom"}};
+  const auto expect_both = [](const std::vector<RenewedKey>& got) {
+    ASSERT_EQ(got.size(), 2U);
+    EXPECT_EQ(std::tie(got[0].lease, got[0].rail, got[0].epoch_key), std::tuple(5U, 6U, 8U));
+    EXPECT_EQ(got[0].why_lost, "no?room");
+    EXPECT_EQ(std::tie(got[1].lease, got[1].rail, got[1].key, got[1].epoch_key),
+              std::tuple(1U, 2U, 3U, 4U));
+    EXPECT_FALSE(got[1].why_lost);
+  };
+  const auto moved = decode(encode(Notice(RailMoved{1, {}, keys})).value());
+  ASSERT_TRUE(moved);
+  expect_both(std::get<RailMoved>(std::get<Notice>(*moved)).renewed);
+  const auto status = decode(encode(Notice(GrantStatus{1, true, unlimited, keys})).value());
+  ASSERT_TRUE(status);
+  expect_both(std::get<GrantStatus>(std::get<Notice>(*status)).renewed);
+}
+
+TEST(Codec, OneNoticeTellsOfSoManyLostKeysAndNoMore) {
+  std::vector<RenewedKey> keys(limits::lost_keys, {1, 2, 0, 0, "no room"});
+  const auto most = encode(Notice(RailMoved{1, {}, keys}));
+  ASSERT_TRUE(most);
+  EXPECT_TRUE(decode(*most));
+  keys.push_back(keys.back());
+  EXPECT_FALSE(encode(Notice(RailMoved{1, {}, keys})));
 }
 
 TEST(Codec, AChecksRangesArriveInTheirOrder) {

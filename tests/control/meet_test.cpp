@@ -7,6 +7,7 @@
 
 #include "control/same_host.hpp"
 #include "fixture.hpp"
+#include "wire/sentence.hpp"
 
 namespace weft::core::test {
 namespace {

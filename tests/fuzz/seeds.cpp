@@ -77,6 +77,7 @@ std::vector<Named> notices() {
           {"checked", Notice(CheckReply{1, Code{}, 3})},
           {"lent", Notice(GrantStatus{1, true, unlimited, {}, Lent{Blob(64), 5, 6}, ""})},
           {"renewed", Notice(GrantStatus{1, true, unlimited, {{2, 0, 3, 4}}})},
+          {"lost-key", Notice(RailMoved{1, Blob(32), {{2, 1, 3, 4}, {5, 1, 0, 7, "no room"}}})},
           {"moved", Notice(RailMoved{1, Blob(32), {{2, 1, 3, 4}, {5, 1, 6, 7}}})}};
 }
 
@@ -180,8 +181,10 @@ void write_grants(const Seeds& seeds) {
   grant.ttl = std::chrono::seconds(30);
   grant.keys.push_back({3, 1ULL << 40, ~0ULL});
   grant.epoch_keys.push_back({3, 1ULL << 41, 4});
-  grant.relayed = {1, 2};
+  grant.relayed = {{1}, {2}};
   seeds.add("three-ranges", encode_grant(grant));
+  grant.relayed = {{1, "no room for keys"}, {2, "no room for keys"}};
+  seeds.add("why-relayed", encode_grant(grant));
 }
 
 void write_settings(const Seeds& seeds) {

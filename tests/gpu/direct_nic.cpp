@@ -4,6 +4,9 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <mutex>
+#include <optional>
+#include <set>
 #include <utility>
 
 #include "forwarding.hpp"
@@ -56,18 +59,29 @@ DmaBuf pages_behind(const Extent& extent) {
   return {core::Descriptor(descriptor), reinterpret_cast<std::byte*>(begin)};
 }
 
+/// Those of one NIC that are there.
+struct Registered;
+
 class ViewRegistration final : public Registration {
  public:
   /// `inner`: null where a local buffer needs none.
-  ViewRegistration(const Extent& extent, std::unique_ptr<View> view,
-                   std::unique_ptr<Registration> inner)
-      : extent_(extent), view_(std::move(view)), inner_(std::move(inner)) {}
+  ViewRegistration(const Extent& extent, Access access, std::unique_ptr<View> view,
+                   std::unique_ptr<Registration> inner, std::shared_ptr<Registered> all);
+  ~ViewRegistration() override;
   void* descriptor() const noexcept override { return inner_ ? inner_->descriptor() : nullptr; }
   std::uint64_t key() const noexcept override { return inner_ ? inner_->key() : 0; }
   bool close() override { return inner_ == nullptr || inner_->close(); }
   void retire() noexcept override {
     if (inner_) inner_->retire();
   }
+  const Error* lost() const noexcept override { return lost_ ? &*why_lost_ : nullptr; }
+  void lose(Error why) {
+    if (inner_) inner_->close();
+    why_lost_ = std::move(why);
+    lost_ = true;
+  }
+  const Extent& extent() const { return extent_; }
+  Access access() const { return access_; }
   Local local(const Local& local) const {
     const auto at = static_cast<std::byte*>(local.address) - extent_.data();
     return {view_->data() + at, local.length, inner_.get()};
@@ -75,9 +89,35 @@ class ViewRegistration final : public Registration {
 
  private:
   const Extent extent_;
+  const Access access_;
   const std::unique_ptr<View> view_;  // outlives what is registered of it
   const std::unique_ptr<Registration> inner_;
+  std::atomic<bool> lost_{false};
+  std::optional<Error> why_lost_;
+  const std::shared_ptr<Registered> all_;
 };
+
+struct Registered {
+  std::mutex mutex;
+  std::set<ViewRegistration*> there;
+};
+
+ViewRegistration::ViewRegistration(const Extent& extent, Access access, std::unique_ptr<View> view,
+                                   std::unique_ptr<Registration> inner,
+                                   std::shared_ptr<Registered> all)
+    : extent_(extent),
+      access_(access),
+      view_(std::move(view)),
+      inner_(std::move(inner)),
+      all_(std::move(all)) {
+  const std::lock_guard lock(all_->mutex);
+  all_->there.insert(this);
+}
+
+ViewRegistration::~ViewRegistration() {
+  const std::lock_guard lock(all_->mutex);
+  all_->there.erase(this);
+}
 
 class DirectEndpoint final : public ForwardingEndpoint {
  public:
@@ -89,22 +129,28 @@ class DirectEndpoint final : public ForwardingEndpoint {
                                                         Access access) override {
     if (memory.hmem == Hmem::none) return inner().register_memory(memory, access);
     const bool by_dmabuf = memory.dmabuf != nullptr;
-    if (by_dmabuf ? nic_->refuses_dmabufs : nic_->refuses_pointers)
-      return fail(Code::fabric_failed,
-                  by_dmabuf ? "this NIC wants pointers" : "this NIC wants DMA buffers");
-    if (nic_->refuses_peers && access != Access::local)
-      return fail(Code::fabric_failed, "this NIC has no room for keys");
+    if (auto refused = refusal(memory, access)) return fail(std::move(*refused));
     ++(by_dmabuf ? nic_->by_dmabuf : nic_->by_pointer);
     auto view = by_dmabuf ? std::make_unique<View>(*memory.dmabuf, memory)
                           : std::make_unique<View>(pages_behind(memory), memory);
     if (!view->mapped()) return fail(Code::fabric_failed, "a DMA buffer can't be mapped");
     if (access == Access::local && !inner().capability().local_registration)
-      return std::make_unique<ViewRegistration>(memory, std::move(view), nullptr);
+      return std::make_unique<ViewRegistration>(memory, access, std::move(view), nullptr, all_);
     return inner()
         .register_memory({view->data(), memory.length}, access)
         .map([&](std::unique_ptr<Registration>&& made) -> std::unique_ptr<Registration> {
-          return std::make_unique<ViewRegistration>(memory, std::move(view), std::move(made));
+          return std::make_unique<ViewRegistration>(memory, access, std::move(view),
+                                                    std::move(made), all_);
         });
+  }
+  /// What it would refuse now it has lost.
+  Result<void> reopen() override {
+    auto opened = inner().reopen();
+    const std::lock_guard lock(all_->mutex);
+    for (ViewRegistration* each : all_->there)
+      if (auto refused = refusal(each->extent(), each->access()); opened && refused)
+        each->lose(std::move(*refused));
+    return opened;
   }
   // Targets are offsets, which are the same in a view.
   Post write(Posted& posted, const Local& local, const Target& target) override {
@@ -115,6 +161,15 @@ class DirectEndpoint final : public ForwardingEndpoint {
   }
 
  private:
+  std::optional<Error> refusal(const Extent& memory, Access access) const {
+    const bool by_dmabuf = memory.dmabuf != nullptr;
+    if (by_dmabuf ? nic_->refuses_dmabufs : nic_->refuses_pointers)
+      return Error(Code::fabric_failed,
+                   by_dmabuf ? "this NIC wants pointers" : "this NIC wants DMA buffers");
+    if (nic_->refuses_peers && access != Access::local)
+      return Error(Code::fabric_failed, "this NIC has no room for keys");
+    return std::nullopt;
+  }
   /// What NICs are: nobody copies, and a completion proves arrival at the other NIC alone.
   Capability as_nic(const DirectNic& nic) const {
     Capability record = inner().capability();
@@ -131,6 +186,7 @@ class DirectEndpoint final : public ForwardingEndpoint {
   }
 
   const std::shared_ptr<DirectNic> nic_;
+  const std::shared_ptr<Registered> all_ = std::make_shared<Registered>();
   const Capability record_;
 };
 

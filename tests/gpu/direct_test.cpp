@@ -15,9 +15,11 @@
 namespace weft::test {
 namespace {
 
+using testing::AllOf;
 using testing::Contains;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::StartsWith;
 
 constexpr std::size_t page = 4096;
 constexpr std::size_t size = 600'000;
@@ -274,9 +276,11 @@ TEST_P(Direct, WhereOneSideIsStagedTheOtherIsToo) {
     const Path path = field.path();
     EXPECT_EQ(path.transport, TransportKind::relay);
     EXPECT_FALSE(path.gpudirect_local || path.gpudirect_remote);
+    const std::string whose =
+        old == 0 ? "GPUDirect: "
+                 : "GPUDirect at the peer: none of the peer's rails has a key for it: ";
     EXPECT_THAT(path.passed_over,
-                Contains(old == 0 ? HasSubstr("can't reach a GPU's memory: it is an old one")
-                                  : HasSubstr("GPUDirect at the peer: none of the peer's rails")));
+                Contains(AllOf(StartsWith(whose), HasSubstr("it is an old one"))));
     EXPECT_THAT(path.passed_over,
                 Contains(HasSubstr("NICs reach this side's memory, and not the other's")));
     for (const Direction direction : both) {
@@ -324,7 +328,17 @@ TEST_P(Direct, AGrantWithoutAKeyIsStaged) {
   Nics nics = some_nics(2);
   nics[1]->refuses_peers = true;
   Field field(GetParam(), all_sides[0], nics);
-  EXPECT_FALSE(field.path().gpudirect_remote);
+  const std::string why =
+      "none of the peer's rails has a key for it: by DMA buffer this NIC has no room for keys; by "
+      "pointer this NIC has no room for keys";
+  const Path path = field.path();
+  EXPECT_FALSE(path.gpudirect_remote);
+  EXPECT_THAT(path.passed_over, Contains("GPUDirect at the peer: " + why));
+  TransferOptions strict;
+  strict.policy = Policy{.require_gpudirect = true};
+  const auto refused = field.submit(Direction::write, whole(), strict);
+  ASSERT_TRUE(fails_with(refused, Code::policy_refused));
+  EXPECT_THAT(refused.error().message(), HasSubstr(why));
   for (const Direction direction : both)
     EXPECT_EQ(field.expect_moved(direction, whole()).transport, TransportKind::relay);
   field.nics[1]->refuses_peers = false;
@@ -370,8 +384,8 @@ TEST_P(Direct, NothingToRegisterByIsSaid) {
   cuda_sim::weft_cuda_sim_fail("cuMemGetHandleForAddressRange", 1, cuda_sim::not_supported);
   Field field(GetParam(), all_sides[2], nics);
   EXPECT_THAT(field.path().passed_over,
-              Contains(testing::AllOf(HasSubstr("cuMemGetHandleForAddressRange failed"),
-                                      HasSubstr("by pointer this NIC wants DMA buffers"))));
+              Contains(AllOf(HasSubstr("cuMemGetHandleForAddressRange failed"),
+                             HasSubstr("by pointer this NIC wants DMA buffers"))));
   field.expect_moved(Direction::write, whole());
 }
 
@@ -381,6 +395,23 @@ TEST_P(Direct, MemoryThatCantBeMadeSynchronousIsStaged) {
   EXPECT_THAT(field.path().passed_over, Contains(HasSubstr("SYNC_MEMOPS")));
   field.expect_moved(Direction::write, whole());
   EXPECT_EQ(field.nics[0]->by_dmabuf, 0U);
+}
+
+TEST_P(Direct, ManagedMemoryIsStaged) {
+  Field field(GetParam(), all_sides[2]);
+  const cuda_sim::CurrentContext here(0);
+  const cuda_sim::ManagedMemory managed(size);
+  fill(managed.bytes(), ours);
+  Segment local = must(field.pair.a.add(Memory::adopt(managed.bytes().data(), size)));
+  EXPECT_EQ(local.place().kind, MemoryKind::device);
+  const Path path = must(field.pair.a.explain(local, field.imported, Direction::write));
+  EXPECT_EQ(path.transport, TransportKind::relay);
+  EXPECT_THAT(path.passed_over,
+              Contains(AllOf(StartsWith("GPUDirect: "), HasSubstr("SYNC_MEMOPS"))));
+  field.there.fill(theirs);
+  must(must(field.pair.a.write(local, field.imported, whole())).wait_quiescent(soon()));
+  EXPECT_TRUE(field.there.holds(theirs, landed(Direction::write, whole(), ours)));
+  must(local.release(soon()));
 }
 
 TEST_P(Direct, TheRelayCarriesTheSameMemoryWhereItIsAskedFor) {
@@ -463,6 +494,112 @@ TEST_P(Direct, LeavesNothingBehind) {
   }
   EXPECT_EQ(cuda_sim::weft_cuda_sim_regions(), regions);
   EXPECT_EQ(descriptors(), open);
+}
+
+/// The rails of one of the engines, each of which has another address then.
+Result<void> reopen(Engine& engine) {
+  for (const auto& rail : engine.info().rails)
+    if (auto reopened = engine.reopen(rail.name, soon()); !reopened) return reopened;
+  return {};
+}
+
+constexpr auto pointers_wanted = "this NIC wants pointers";
+
+TEST_P(Direct, ARailThatIsOpenedAgainStillReachesTheMemory) {
+  Field field(GetParam(), all_sides[0]);
+  for (Engine* engine : {&field.pair.a, &field.pair.b}) {
+    if (const auto reopened = reopen(*engine); !reopened) {
+      EXPECT_TRUE(fails_with(reopened, Code::unsupported));
+      return;
+    }
+    for (const Direction direction : both) {
+      EXPECT_EQ(field.expect_moved(direction, whole()).transport, TransportKind::one_sided);
+      EXPECT_EQ(field.copied, 0U);
+    }
+  }
+}
+
+TEST_P(Direct, ARailThatLosesTheMemoryWhenItIsOpenedAgainStagesIt) {
+  Field field(GetParam(), all_sides[0]);
+  const Prepared before =
+      must(field.pair.a.prepare(field.local, field.imported, Direction::write, whole()));
+  field.expect_moved(Direction::write, whole());
+  field.nics[0]->refuses_dmabufs = true;
+  if (!reopen(field.pair.a)) GTEST_SKIP() << "it does not reopen";
+  const Path path = field.path();
+  EXPECT_EQ(path.transport, TransportKind::relay);
+  EXPECT_THAT(path.passed_over,
+              Contains(AllOf(StartsWith("GPUDirect: "), HasSubstr(pointers_wanted))));
+  for (const Direction direction : both)
+    EXPECT_EQ(field.expect_moved(direction, whole()).transport, TransportKind::relay);
+  // A list of before goes the same way.
+  field.paint();
+  Transfer transfer = must(field.pair.a.submit(before));
+  must(transfer.wait_quiescent(soon()));
+  EXPECT_EQ(transfer.report().transport, TransportKind::relay);
+  EXPECT_TRUE(field.there.holds(theirs, landed(Direction::write, whole(), ours)));
+  // It stays staged, as the grants of it are; other memory is not.
+  field.nics[0]->refuses_dmabufs = false;
+  must(reopen(field.pair.a));
+  EXPECT_EQ(field.expect_moved(Direction::read, whole()).transport, TransportKind::relay);
+  must(field.local.release(soon()));
+  field.local = must(field.pair.a.add(field.here.memory()));
+  EXPECT_EQ(field.expect_moved(Direction::read, whole()).transport, TransportKind::one_sided);
+}
+
+/// They end, whatever comes of them, and the next one gets through.
+TEST_P(Direct, TransfersUnderWayWhenTheMemoryIsLostEnd) {
+  for (const std::size_t loser : {0U, 1U}) {
+    SCOPED_TRACE(loser);
+    Field field(GetParam(), all_sides[0]);
+    std::vector<Transfer> transfers;
+    for (int i = 0; i < 20; ++i) transfers.push_back(must(field.submit(Direction::write, whole())));
+    field.nics[loser]->refuses_dmabufs = true;
+    if (!reopen(loser == 0 ? field.pair.a : field.pair.b)) GTEST_SKIP() << "it does not reopen";
+    for (Transfer& each : transfers) {
+      const auto ended = each.wait_quiescent(soon());
+      EXPECT_TRUE(each.quiescent());
+      EXPECT_TRUE(ended || ended.error().code() == Code::fabric_failed);
+    }
+    for (const Direction direction : both)
+      EXPECT_EQ(field.expect_moved(direction, whole()).transport, TransportKind::relay);
+    EXPECT_EQ(must(field.grant.revoke(soon())), Revoked::quiescent);
+  }
+}
+
+TEST_P(Direct, AGrantThatLosesItsKeyIsStagedWithoutBeingImportedAgain) {
+  Field field(GetParam(), all_sides[0]);
+  const Blob blob_before = field.grant.blob();
+  const Prepared before =
+      must(field.pair.a.prepare(field.local, field.imported, Direction::write, whole()));
+  field.expect_moved(Direction::write, whole());
+  field.nics[1]->refuses_peers = true;
+  if (!reopen(field.pair.b)) GTEST_SKIP() << "it does not reopen";
+  const std::string why = "GPUDirect at the peer: none of the peer's rails has a key for it: ";
+  EXPECT_THAT(field.path().passed_over,
+              Contains(AllOf(StartsWith(why), HasSubstr("this NIC has no room for keys"))));
+  for (const Direction direction : both)
+    EXPECT_EQ(field.expect_moved(direction, whole()).transport, TransportKind::relay);
+  field.paint();
+  Transfer transfer = must(field.pair.a.submit(before));
+  must(transfer.wait_quiescent(soon()));
+  EXPECT_EQ(transfer.report().transport, TransportKind::relay);
+  EXPECT_TRUE(field.there.holds(theirs, landed(Direction::write, whole(), ours)));
+  // Whoever imports it only now hears it too, whether the blob is of before or not.
+  Engine later = must(Engine::open(direct_config(GetParam(), 1)));
+  acquaint(later, field.pair.b);
+  Store stored(std::nullopt, size);
+  const Segment local = must(later.add(stored.memory()));
+  for (const Blob& blob : {blob_before, field.grant.blob()}) {
+    const Remote imported = must(later.import(blob));
+    const Path path = must(later.explain(local, imported, Direction::read));
+    EXPECT_EQ(path.transport, TransportKind::relay);
+    EXPECT_THAT(path.passed_over, Contains(HasSubstr("this NIC has no room for keys")));
+    must(must(later.read(local, imported, whole())).wait_quiescent(soon()));
+  }
+  EXPECT_TRUE(stored.holds(0, landed(Direction::read, whole(), ours)));
+  EXPECT_EQ(must(field.grant.revoke(soon())), Revoked::quiescent);
+  EXPECT_TRUE(succeeds(field.remote.release(soon())));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Direct, testing::ValuesIn(all_providers()),

@@ -166,4 +166,15 @@ inline std::vector<Pair> whole(std::size_t bytes) {
   return {{0, 0, bytes}};
 }
 
+/// The stream over which the field's transfers are copied that way, as one of them shows; of which
+/// there are no records afterwards.
+inline cuda_sim::Stream stream_used(Field& field, weft::Direction direction, Direction way) {
+  cuda_sim::weft_cuda_sim_clear();
+  field.expect_moved(direction, whole(chunk));
+  const auto stream = stream_of(way);
+  EXPECT_NE(stream, nullptr);
+  cuda_sim::weft_cuda_sim_clear();
+  return stream;
+}
+
 }  // namespace weft::test

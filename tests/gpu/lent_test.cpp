@@ -118,12 +118,7 @@ TEST_P(Lent, IsPassedOverWhereItIsNotWantedAndSaysWhy) {
 TEST_P(Lent, RevokedMemoryIsFreeOnceTheBorrowersCopiesHaveEnded) {
   for (const Move direction : {Move::write, Move::read}) {
     Field field(config, all_sides[0], 4 * chunk);
-    cuda_sim::weft_cuda_sim_clear();
-    field.expect_moved(direction, whole(chunk));
-    const auto stream = stream_of(Direction::peer);
-    ASSERT_NE(stream, nullptr);
-    cuda_sim::weft_cuda_sim_clear();
-    Held held(stream);
+    Held held(stream_used(field, direction, Direction::peer));
     Transfer transfer = field.start(direction, whole(4 * chunk));
     ASSERT_TRUE(cuda_sim::weft_cuda_sim_await(Phase::queued, 1, 60'000));
     EXPECT_EQ(must(field.grant.revoke(Deadline::in(100ms))), Revoked::quarantined);
@@ -164,11 +159,7 @@ TEST_P(Lent, AFailedCopyFailsTheTransferWithTheDriversWords) {
 
 TEST_P(Lent, AnOverdueTransferIsQuiescentOnceItsCopiesHaveEnded) {
   Field field(config, all_sides[0], chunk);
-  cuda_sim::weft_cuda_sim_clear();
-  field.expect_moved(Move::write, whole(chunk));
-  const auto stream = stream_of(Direction::peer);
-  cuda_sim::weft_cuda_sim_clear();
-  Held held(stream);
+  Held held(stream_used(field, Move::write, Direction::peer));
   TransferOptions options;
   options.deadline = Deadline::in(200ms);
   Transfer transfer = field.start(Move::write, whole(chunk), options);
@@ -183,11 +174,7 @@ TEST_P(Lent, AnOverdueTransferIsQuiescentOnceItsCopiesHaveEnded) {
 
 TEST_P(Lent, APeerThatClosesWhileTheGpuCopiesIsToldThatItDoes) {
   Field field(config, all_sides[0], chunk);
-  cuda_sim::weft_cuda_sim_clear();
-  field.expect_moved(Move::write, whole(chunk));
-  const auto stream = stream_of(Direction::peer);
-  cuda_sim::weft_cuda_sim_clear();
-  Held held(stream);
+  Held held(stream_used(field, Move::write, Direction::peer));
   Transfer transfer = field.start(Move::write, whole(chunk));
   ASSERT_TRUE(cuda_sim::weft_cuda_sim_await(Phase::queued, 1, 60'000));
   EXPECT_TRUE(fails_with(field.pair.b.close(Deadline::in(300ms)), Code::quarantined));

@@ -195,11 +195,7 @@ TEST_P(Staged, LeavesTheCallersContextAlone) {
 TEST_P(Staged, CopiesOverlapWithTheWireWithinTheCredits) {
   constexpr std::size_t bytes = 16 * chunk;
   Field field(staging_config(GetParam()), all_sides[0], bytes);
-  field.expect_moved(weft::Direction::write, whole(chunk));
-  const auto into_remote = stream_of(Direction::host_to_device);
-  ASSERT_NE(into_remote, nullptr);
-  cuda_sim::weft_cuda_sim_clear();
-  Held held(into_remote);
+  Held held(stream_used(field, weft::Direction::write, Direction::host_to_device));
   Transfer transfer = field.start(weft::Direction::write, whole(bytes));
   // The receiver's copies are queued, and none of them ends: no chunk is acknowledged.
   ASSERT_TRUE(cuda_sim::weft_cuda_sim_await(Phase::queued, 2 * credits, 60'000));
@@ -232,10 +228,7 @@ TEST_P(Staged, AFailedCopyFailsTheTransferWithTheDriversWords) {
 
 TEST_P(Staged, RevokedMemoryIsFreeOnceTheGpuHasEndedItsCopies) {
   Field field(staging_config(GetParam()), all_sides[0], 4 * chunk);
-  field.expect_moved(weft::Direction::write, whole(chunk));
-  const auto into_remote = stream_of(Direction::host_to_device);
-  cuda_sim::weft_cuda_sim_clear();
-  Held held(into_remote);
+  Held held(stream_used(field, weft::Direction::write, Direction::host_to_device));
   Transfer transfer = field.start(weft::Direction::write, whole(4 * chunk));
   ASSERT_TRUE(cuda_sim::weft_cuda_sim_await(Phase::queued, 5, 60'000));
   EXPECT_EQ(must(field.grant.revoke(Deadline::in(100ms))), Revoked::quarantined);
@@ -268,12 +261,9 @@ TEST_P(Staged, WhatIsReadIsStaleIfTheGrantEndedDuringTheCopy) {
 TEST_P(Staged, AnOverdueTransferIsQuiescentOnceItsCopiesHaveEnded) {
   for (const auto direction : {weft::Direction::write, weft::Direction::read}) {
     Field field(staging_config(GetParam()), all_sides[2], chunk);
-    cuda_sim::weft_cuda_sim_clear();
-    field.expect_moved(direction, whole(chunk));
     const bool write = direction == weft::Direction::write;
-    const auto stream = stream_of(write ? Direction::device_to_host : Direction::host_to_device);
-    cuda_sim::weft_cuda_sim_clear();
-    Held held(stream);
+    Held held(stream_used(field, direction,
+                          write ? Direction::device_to_host : Direction::host_to_device));
     TransferOptions options;
     options.deadline = Deadline::in(200ms);
     const Blob before = field.there.bytes();
@@ -292,10 +282,7 @@ TEST_P(Staged, AnOverdueTransferIsQuiescentOnceItsCopiesHaveEnded) {
 
 TEST_P(Staged, APeerThatDiesWhileTheGpuCopiesEndsTheTransferAfterTheCopy) {
   Field field(staging_config(GetParam()), all_sides[2], chunk);
-  field.expect_moved(weft::Direction::write, whole(chunk));
-  const auto out = stream_of(Direction::device_to_host);
-  cuda_sim::weft_cuda_sim_clear();
-  Held held(out);
+  Held held(stream_used(field, weft::Direction::write, Direction::device_to_host));
   Transfer transfer = field.start(weft::Direction::write, whole(chunk));
   ASSERT_TRUE(cuda_sim::weft_cuda_sim_await(Phase::queued, 1, 60'000));
   must(field.pair.b.close(soon()));
@@ -404,6 +391,41 @@ TEST_P(Staged, AnEventThatDoesNotComeEndsWithTheDeadlineOrACancel) {
   EXPECT_TRUE(succeeds(field.local.release(soon())));
   late.release();
   EXPECT_TRUE(same_bytes(field.there.bytes(), before));
+}
+
+/// Calls of one entry point don't return for as long as it is there.
+class BlockedDriver {
+ public:
+  explicit BlockedDriver(const char* name) : name_(name) {
+    cuda_sim::weft_cuda_sim_block(name_, true);
+  }
+  ~BlockedDriver() { cuda_sim::weft_cuda_sim_block(name_, false); }
+  /// Until somebody has called it.
+  bool await_call() const {
+    const Deadline deadline = soon();
+    while (cuda_sim::weft_cuda_sim_blocked() == 0 && !deadline.passed()) std::this_thread::yield();
+    return cuda_sim::weft_cuda_sim_blocked() > 0;
+  }
+
+ private:
+  const char* const name_;
+};
+
+TEST_P(Staged, WhileTheDriverLooksAtAnEventATransferCanBeAskedAfter) {
+  Field field(staging_config(GetParam()), all_sides[0], chunk);
+  Late late;
+  late.fill(field.here.address(), pattern(chunk, 5));
+  TransferOptions after;
+  after.after_cuda_event = late.event();
+  Transfer transfer = field.start(weft::Direction::write, whole(chunk), after);
+  {
+    const BlockedDriver blocked("cuEventQuery");
+    ASSERT_TRUE(blocked.await_call());
+    EXPECT_TRUE(fails_with(transfer.wait(Deadline::in(10ms)), Code::timed_out));
+    transfer.cancel();
+    EXPECT_EQ(transfer.state(), State::active) << "the event must stay until it was looked at";
+  }
+  EXPECT_TRUE(fails_with(transfer.wait_quiescent(soon()), Code::cancelled));
 }
 
 TEST_P(Staged, LeavesNothingOfTheGpusBehind) {

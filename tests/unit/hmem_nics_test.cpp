@@ -106,6 +106,33 @@ TEST_F(HmemNics, AreToldSoAgainWhenTheyAreOpenedAgain) {
   EXPECT_EQ(hmem_fabric().asked[0].device, 1U);
 }
 
+TEST_F(HmemNics, AreKeptWhereTheyLoseDeviceMemoryAsTheyAreOpenedAgain) {
+  const auto endpoint = open(true);
+  const auto gpus = endpoint->register_memory(of_gpu(1), Access::remote_read);
+  const auto hosts = endpoint->register_memory({memory_.data(), 10}, Access::remote_read);
+  ASSERT_TRUE(gpus && hosts);
+  EXPECT_EQ((*gpus)->lost(), nullptr);
+  const auto reopen = [&] {
+    endpoint->suspend();
+    EXPECT_TRUE(endpoint->reopen());
+    endpoint->resume();
+  };
+  hmem_fabric().refusal = FI_EOPNOTSUPP;
+  reopen();
+  ASSERT_NE((*gpus)->lost(), nullptr);
+  EXPECT_EQ((*gpus)->lost()->fabric_code(), FI_EOPNOTSUPP);
+  EXPECT_THAT((*gpus)->lost()->message(), HasSubstr("can't register 8192 bytes"));
+  EXPECT_EQ((*hosts)->lost(), nullptr);
+  hmem_fabric().refusal = 0;
+  hmem_fabric().asked.clear();
+  reopen();
+  EXPECT_NE((*gpus)->lost(), nullptr) << "whoever has it was told";
+  ASSERT_EQ(hmem_fabric().asked.size(), 1U);
+  EXPECT_EQ(hmem_fabric().asked[0].iface, FI_HMEM_SYSTEM);
+  EXPECT_TRUE((*gpus)->close());
+  EXPECT_TRUE((*hosts)->close());
+}
+
 TEST_F(HmemNics, ThatRefuseDeviceMemorySayWhy) {
   const auto endpoint = open(true);
   hmem_fabric().refusal = FI_EOPNOTSUPP;

@@ -180,13 +180,16 @@ struct Key final : providers::Registration {
   void* descriptor() const noexcept override { return nullptr; }
   std::uint64_t key() const noexcept override { return now; }
   bool close() override { return true; }
+  const Error* lost() const noexcept override { return why_lost ? &*why_lost : nullptr; }
   std::uint64_t& now;
+  std::optional<Error> why_lost;
 };
 
 class OwnedGrantsOfARail : public OwnedGrantsTest {
  protected:
   static constexpr std::uint32_t rail = 3;
   std::uint64_t key = 100;
+  Key* registered = nullptr;  // the last
 
   std::shared_ptr<GrantState> grant_with_key(Rights rights = Rights::write) {
     GrantState::Parts parts;
@@ -194,7 +197,9 @@ class OwnedGrantsOfARail : public OwnedGrantsTest {
     parts.description.lease = 1;
     parts.description.rights = rights;
     parts.description.keys = {{rail, 0, key}};
-    parts.registrations.push_back(std::make_unique<Key>(key));
+    auto registration = std::make_unique<Key>(key);
+    registered = registration.get();
+    parts.registrations.push_back(std::move(registration));
     parts.unfenced = {rail};
     auto grant = std::make_shared<GrantState>(std::move(parts));
     owned.add(grant);
@@ -222,6 +227,33 @@ TEST_F(OwnedGrantsOfARail, TellTheirHoldersOfNewKeysAndThoseWhoComeLater) {
   ASSERT_EQ(std::get<GrantStatus>(told.back().second).renewed.size(), 1U);
   EXPECT_EQ(std::get<GrantStatus>(told.back().second).renewed.front().key, 200U);
   EXPECT_TRUE(reopen(300, false).empty()) << "there are none until it can be opened";
+}
+
+TEST_F(OwnedGrantsOfARail, TellThatItHasLostTheMemory) {
+  const auto grant = grant_with_key();
+  EXPECT_TRUE(ask(1));
+  registered->why_lost = Error(Code::fabric_failed, "no room");
+  const auto renewed = reopen(200);
+  ASSERT_EQ(renewed.at(1).size(), 1U);
+  EXPECT_EQ(renewed.at(1).front().why_lost, "no room");
+  EXPECT_THAT(grant->current().keys, IsEmpty());
+  ASSERT_EQ(grant->current().relayed.size(), 1U);
+  EXPECT_EQ(grant->current().relayed.front().rail, rail);
+  EXPECT_EQ(grant->current().relayed.front().why, "no room");
+  owned.take(2, GrantQuery{7, 1});
+  ASSERT_EQ(std::get<GrantStatus>(told.back().second).renewed.size(), 1U);
+  EXPECT_EQ(std::get<GrantStatus>(told.back().second).renewed.front().why_lost, "no room");
+}
+
+/// Whatever was posted with the key went with the rail, and the key has not come back.
+TEST_F(OwnedGrantsOfARail, ThatHasLostTheMemoryAreFreeWithoutAWord) {
+  const auto grant = grant_with_key();
+  ask(1);
+  registered->why_lost = Error(Code::fabric_failed, "no room");
+  reopen(200);
+  owned.link_down(1);
+  owned.end(*grant);
+  EXPECT_EQ(grant->settle(), Revoked::quiescent);
 }
 
 TEST_F(OwnedGrantsOfARail, AreFreeOnceItWasClosedAfterTheirEnd) {

@@ -23,10 +23,12 @@ inline Deadline soon() {
   return Deadline::in(30s);
 }
 
-inline std::shared_ptr<SegmentState> make_segment(std::size_t bytes = 4096) {
+inline std::shared_ptr<SegmentState> make_segment(std::size_t bytes = 4096,
+                                                  const Device& device = host_device()) {
   auto allocation = Allocation::make(Memory::own(bytes));
   EXPECT_TRUE(allocation.has_value());
-  return std::make_shared<SegmentState>(1, nullptr, std::move(*allocation), Place{}, host_device());
+  return std::make_shared<SegmentState>(1, nullptr, std::move(*allocation), Place{device.kind()},
+                                        device);
 }
 
 inline std::shared_ptr<GrantState> make_grant(const std::shared_ptr<SegmentState>& segment,

@@ -13,10 +13,6 @@
 namespace weft::core::cuda {
 namespace {
 
-Address address_of(const void* memory) {
-  return reinterpret_cast<Address>(memory);
-}
-
 /// As the kernel writes it: lower case.
 Result<std::string> pci_of(const Driver& driver, Ordinal ordinal) {
   std::array<char, 32> text{};

@@ -62,6 +62,10 @@ class Gpu final : public Device {
   mutable std::unique_ptr<HashStage> hash_stage_;
 };
 
+inline Address address_of(const void* memory) {
+  return reinterpret_cast<Address>(memory);
+}
+
 /// What the driver knows of the allocation around an address.
 struct Known {
   bool device = false;

@@ -8,10 +8,6 @@
 namespace weft::core::cuda {
 namespace {
 
-Address nic_address_of(const void* memory) {
-  return reinterpret_cast<Address>(memory);
-}
-
 /// Descriptors are of whole pages of the host's.
 struct Pages {
   Address begin = 0;
@@ -20,19 +16,9 @@ struct Pages {
 
 Pages pages_around(const void* memory, std::size_t bytes) {
   const auto page = static_cast<Address>(sysconf(_SC_PAGESIZE));
-  const Address begin = nic_address_of(memory) / page * page;
-  const Address end = (nic_address_of(memory) + bytes + page - 1) / page * page;
+  const Address begin = address_of(memory) / page * page;
+  const Address end = (address_of(memory) + bytes + page - 1) / page * page;
   return {begin, end - begin};
-}
-
-/// Where the allocation around an address ends; nothing is an error.
-Result<Address> end_of_allocation(const Driver& driver, Address address) {
-  Address start = 0;
-  std::size_t size = 0;
-  for (const Status status : {driver.pointer_attribute(&start, pointer_range_start, address),
-                              driver.pointer_attribute(&size, pointer_range_size, address)})
-    if (status != success) return fail(driver.error("cuPointerGetAttribute", status));
-  return start + size;
 }
 
 }  // namespace
@@ -75,15 +61,16 @@ Result<std::shared_ptr<const providers::DmaBuf>> Gpu::export_dmabuf(void* memory
 Result<void> Gpu::sync_memops(void* memory, std::size_t bytes) const {
   const InContext here(*this);
   if (here.status() != success) return fail(driver_.error("cuCtxPushCurrent", here.status()));
-  const Address end = nic_address_of(memory) + bytes;
-  for (Address at = nic_address_of(memory); at < end;) {
+  const Address end = address_of(memory) + bytes;
+  for (Address at = address_of(memory); at < end;) {
     const unsigned on = 1;
     if (const Status status = driver_.set_pointer_attribute(&on, pointer_sync_memops, at);
         status != success)
       return fail(driver_.error("cuPointerSetAttribute(SYNC_MEMOPS)", status));
-    const auto next = end_of_allocation(driver_, at);
-    if (!next) return fail(next.error());
-    at = *next;
+    const auto known = look_up(driver_, at);
+    if (!known) return fail(known.error());
+    if (!known->device) return fail(Code::unavailable, "the GPU's memory was freed");
+    at = known->start + known->size;
   }
   return {};
 }

@@ -1,7 +1,5 @@
 #include "device/cuda/hash_stage.hpp"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <thread>
 #include <weft/deadline.hpp>
@@ -21,30 +19,21 @@ constexpr auto longest_fetch = std::chrono::seconds(5);
 }  // namespace
 
 Result<std::unique_ptr<HashStage>> HashStage::open(const Gpu& gpu) {
-  void* buffer =
-      mmap(nullptr, stage_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (buffer == MAP_FAILED) return fail(Code::out_of_memory, "no memory to hash a GPU's through");
-  std::unique_ptr<HashStage> stage(new HashStage(static_cast<std::byte*>(buffer)));
-  auto pinned = gpu.pin(buffer, stage_bytes);
+  auto buffer = Allocation::make(Memory::own(stage_bytes));
+  if (!buffer) return fail(std::move(buffer.error()));
+  auto pinned = gpu.pin(buffer->address(), stage_bytes);
   if (!pinned) return fail(std::move(pinned.error()));
-  stage->pinned_ = std::move(*pinned);
   return gpu.open_queue().map([&](std::unique_ptr<CopyQueue>&& queue) {
-    stage->queue_ = std::move(queue);
-    return std::move(stage);
+    return std::unique_ptr<HashStage>(
+        new HashStage(std::move(*buffer), std::move(*pinned), std::move(queue)));
   });
-}
-
-HashStage::~HashStage() {
-  queue_.reset();
-  pinned_.reset();
-  munmap(buffer_, stage_bytes);
 }
 
 Result<void> HashStage::add(Xxh3& hash, const std::byte* memory, std::size_t bytes) {
   while (bytes > 0) {
     const std::size_t length = std::min(bytes, stage_bytes);
     if (auto fetched = fetch(memory, length); !fetched) return fetched;
-    hash.add(buffer_, length);
+    hash.add(buffer_.address(), length);
     memory += length;
     bytes -= length;
   }
@@ -52,7 +41,7 @@ Result<void> HashStage::add(Xxh3& hash, const std::byte* memory, std::size_t byt
 }
 
 Result<void> HashStage::fetch(const std::byte* memory, std::size_t bytes) {
-  const auto number = queue_->copy(buffer_, memory, bytes);
+  const auto number = queue_->copy(buffer_.address(), memory, bytes);
   if (!number) return fail(number.error());
   const Deadline deadline = Deadline::in(longest_fetch);
   // Drivers can't be waited for until a deadline.

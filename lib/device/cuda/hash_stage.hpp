@@ -3,9 +3,11 @@
 
 #include <cstddef>
 #include <memory>
+#include <utility>
 #include <weft/error.hpp>
 
 #include "device/device.hpp"
+#include "memory/allocation.hpp"
 
 namespace weft::core::cuda {
 
@@ -15,21 +17,20 @@ class Gpu;
 class HashStage {
  public:
   static Result<std::unique_ptr<HashStage>> open(const Gpu& gpu);
-  ~HashStage();
-  HashStage(const HashStage&) = delete;
-  HashStage& operator=(const HashStage&) = delete;
 
   /// Waits for the GPU's copies, but not for ever. After an error one of them may still be under
   /// way: the stage has to be kept.
   Result<void> add(Xxh3& hash, const std::byte* memory, std::size_t bytes);
 
  private:
-  explicit HashStage(std::byte* buffer) : buffer_(buffer) {}
+  HashStage(Allocation buffer, std::unique_ptr<Device::Pinned> pinned,
+            std::unique_ptr<CopyQueue> queue)
+      : buffer_(std::move(buffer)), pinned_(std::move(pinned)), queue_(std::move(queue)) {}
   Result<void> fetch(const std::byte* memory, std::size_t bytes);
 
-  std::byte* const buffer_;
-  std::unique_ptr<Device::Pinned> pinned_;
-  std::unique_ptr<CopyQueue> queue_;
+  const Allocation buffer_;
+  const std::unique_ptr<Device::Pinned> pinned_;
+  const std::unique_ptr<CopyQueue> queue_;
 };
 
 }  // namespace weft::core::cuda

@@ -31,7 +31,7 @@ class MappedByIpc final : public Device::Mapped {
 /// A handle stands for the allocation that the memory is in: a piece of one, for handles have no
 /// bounds of their own (CUDA driver API, cuIpcGetMemHandle).
 Result<Lent> Gpu::lend(const void* memory, std::size_t bytes) const {
-  const auto address = reinterpret_cast<Address>(memory);
+  const Address address = address_of(memory);
   const auto known = look_up(driver_, address);
   if (!known) return fail(known.error());
   if (!known->device || address + bytes > known->start + known->size)

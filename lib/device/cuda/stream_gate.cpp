@@ -1,7 +1,5 @@
 #include "device/stream_gate.hpp"
 
-#include <sys/mman.h>
-
 #include <atomic>
 #include <latch>
 #include <mutex>
@@ -9,6 +7,7 @@
 #include <vector>
 
 #include "device/cuda/gpu.hpp"
+#include "memory/allocation.hpp"
 
 namespace weft::core {
 namespace cuda {
@@ -49,21 +48,19 @@ class GateWords {
   static constexpr std::size_t words_at_a_time = 256;
 
   Result<void> grow(const Driver& driver) {
-    constexpr std::size_t bytes = words_at_a_time * sizeof(GateWord);
-    void* pages = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (pages == MAP_FAILED) return fail(Code::out_of_memory, "no memory for a stream to wait on");
-    const Status status =
-        driver.host_register(pages, bytes, host_register_portable | host_register_device_map);
-    if (status != success) {
-      munmap(pages, bytes);
-      return fail(driver.error("cuMemHostRegister", status));
-    }
-    for (std::size_t i = 0; i < words_at_a_time; ++i)
-      free_.push_back(new (static_cast<GateWord*>(pages) + i) GateWord);
+    auto pages = Allocation::make(Memory::own(words_at_a_time * sizeof(GateWord)));
+    if (!pages) return fail(std::move(pages.error()));
+    const Status status = driver.host_register(pages->address(), pages->size(),
+                                               host_register_portable | host_register_device_map);
+    if (status != success) return fail(driver.error("cuMemHostRegister", status));
+    auto* const words = reinterpret_cast<GateWord*>(pages->address());
+    for (std::size_t i = 0; i < words_at_a_time; ++i) free_.push_back(new (words + i) GateWord);
+    pages_.push_back(std::move(*pages));
     return {};
   }
 
   std::mutex mutex_;
+  std::vector<Allocation> pages_;
   std::vector<GateWord*> free_;
 };
 

@@ -329,6 +329,9 @@ class WEFT_API Engine {
   /// peers know where the rail is now: what they begin from then on is not touched by it. (One that
   /// does not answer is waited for until the deadline, or for Config::death_after.)
   ///
+  /// A GPU's memory that the rail can't register any more is staged on it from then on, until it is
+  /// added, or granted, anew; explain() says why.
+  ///
   /// `timed_out` if it did not come to an end by the deadline: a provider may block in closing, and
   /// the rail is out of use until that returns. Other errors: it is closed, and could not be
   /// opened; it may be tried again. `unsupported` over shared memory.

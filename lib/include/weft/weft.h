@@ -143,6 +143,7 @@ WEFT_API weft_code weft_set_log_level(int32_t level, weft_error** error);
 typedef struct weft_engine weft_engine;            ///< Rails, threads and peers of a process.
 typedef struct weft_info weft_info;                ///< A snapshot of an engine or of a discovery.
 typedef struct weft_text weft_text;                ///< Text that the library has made.
+typedef struct weft_nics weft_nics;                ///< What an engine's NICs have counted.
 typedef struct weft_peer weft_peer;                ///< Another engine, once met.
 typedef struct weft_segment weft_segment;          ///< Registered local memory.
 typedef struct weft_grant weft_grant;              ///< The right of peers to a segment's ranges.
@@ -383,6 +384,38 @@ WEFT_API const char* weft_engine_metrics_address(const weft_engine* engine);
 /// Its bytes, with a zero behind them. Belongs to `text`.
 WEFT_API const char* weft_text_get(const weft_text* text);
 WEFT_API void weft_text_free(weft_text* text);
+
+/// A count that a NIC's driver does not tell.
+#define WEFT_NOT_COUNTED UINT64_MAX
+
+/// Bytes that went over an RDMA NIC since its driver was started, for all processes together.
+/// WEFT_NOT_COUNTED: its driver does not tell, or the kernel not now. EFA tells all of them;
+/// InfiniBand and RoCE, as a rule, `sent` and `received` alone.
+typedef struct weft_nic_counters {
+  size_t size;
+  const char* nic;            ///< As weft_rail_info::domain: "rdmap79s0".
+  size_t rail_count;          ///< This engine's rails over it: weft_nics_rail().
+  uint64_t sent, received;    ///< Of whatever kind.
+  uint64_t written;           ///< By RDMA: what it wrote at its peers,
+  uint64_t written_by_peers;  ///< and they at it;
+  uint64_t read;              ///< what it read at its peers,
+  uint64_t read_by_peers;     ///< and they at it.
+  uint64_t messages_sent;     ///< Of send and receive.
+  uint64_t messages_received;
+} weft_nic_counters;
+
+/// What the RDMA NICs below the rails have counted: one for each, in the order of their first
+/// rails; none if there are none, or a container hides them. Reads files, for which a driver may
+/// ask its device: not for callbacks.
+WEFT_API weft_code weft_engine_nic_counters(const weft_engine* engine, weft_nics** nics,
+                                            weft_error** error);
+WEFT_API void weft_nics_free(weft_nics* nics);
+WEFT_API size_t weft_nics_count(const weft_nics* nics);
+/// Fills `counters`, whose `size` must be set. Its strings belong to `nics`.
+WEFT_API weft_code weft_nics_counters(const weft_nics* nics, size_t index,
+                                      weft_nic_counters* counters, weft_error** error);
+/// The name of one of the rails over one of the NICs; NULL if there is no such. Belongs to `nics`.
+WEFT_API const char* weft_nics_rail(const weft_nics* nics, size_t index, size_t rail);
 /// @}
 
 /// @name Peers
@@ -415,7 +448,8 @@ WEFT_API weft_code weft_engine_disconnect(weft_engine* engine, const weft_peer* 
 /// by either side touches memory any more: for a NIC that neither completes nor fails what it was
 /// given, or to fence off a peer that is gone. What this engine had out over it is carried out
 /// anew; what peers had, fails. WEFT_TIMED_OUT if that did not come to an end in time: the rail is
-/// out of use until it does. WEFT_UNSUPPORTED over shared memory.
+/// out of use until it does. WEFT_UNSUPPORTED over shared memory. A GPU's memory that the rail
+/// can't register any more is staged on it from then on.
 WEFT_API weft_code weft_engine_reopen(weft_engine* engine, const char* rail, int64_t timeout_ns,
                                       weft_error** error);
 

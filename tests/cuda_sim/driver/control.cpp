@@ -65,6 +65,17 @@ WEFT_CUDA_EXPORT void weft_cuda_sim_fail(const char* name, unsigned nth, Status 
   simulator().faults.plan(name, nth, status);
 }
 
+WEFT_CUDA_EXPORT void weft_cuda_sim_block(const char* name, bool block) {
+  const Lock lock(simulator().mutex);
+  simulator().faults.block(name, block);
+  simulator().changed();
+}
+
+WEFT_CUDA_EXPORT unsigned weft_cuda_sim_blocked() {
+  const Lock lock(simulator().mutex);
+  return simulator().blocked;
+}
+
 WEFT_CUDA_EXPORT void weft_cuda_sim_lose_device(Ordinal device, Status status) {
   Simulator& s = simulator();
   Lock lock(s.mutex);

@@ -18,6 +18,11 @@ void admit(Simulator& s, const char* symbol, Lock& lock) {
   require(s.process.load() == getpid(), not_initialized);
   require(!in_host_function(), not_permitted);
   lock.lock();
+  if (s.faults.blocks(symbol)) {
+    ++s.blocked;
+    s.progress.wait(lock, [&] { return !s.faults.blocks(symbol) || s.leaving; });
+    --s.blocked;
+  }
   require(!s.leaving, deinitialized);
   if (const Status planned = s.faults.strike(symbol); planned != success) fail(planned);
 }

@@ -1,6 +1,7 @@
 #include "driver/faults.hpp"
 
 #include <cstdlib>
+#include <utility>
 
 #include "driver/settings.hpp"
 
@@ -19,10 +20,29 @@ void Faults::plan(const std::string& text) {
   }
 }
 
+namespace {
+
+std::string without_version(std::string name) {
+  if (name.ends_with("_v2")) name.resize(name.size() - 3);
+  return name;
+}
+
+}  // namespace
+
+void Faults::block(const std::string& name, bool block) {
+  if (block)
+    blocked_.insert(name);
+  else
+    blocked_.erase(name);
+}
+
+bool Faults::blocks(const std::string& name) const {
+  return !blocked_.empty() && blocked_.contains(without_version(name));
+}
+
 Status Faults::strike(std::string name) {
   if (plans_.empty()) return success;
-  if (name.ends_with("_v2")) name.resize(name.size() - 3);
-  const auto planned = plans_.find(name);
+  const auto planned = plans_.find(without_version(std::move(name)));
   if (planned == plans_.end() || --planned->second.left > 0) return success;
   const Status status = planned->second.status;
   plans_.erase(planned);

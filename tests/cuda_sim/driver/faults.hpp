@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 
 #include "interface/status.hpp"
@@ -16,6 +17,9 @@ class Faults {
   void plan(const std::string& text);
   /// Called for each of that name: what it must give, `success` if nothing is planned.
   Status strike(std::string name);
+  /// From here on, or no longer, calls of that entry point block.
+  void block(const std::string& name, bool block);
+  bool blocks(const std::string& name) const;
 
  private:
   struct Plan {
@@ -23,6 +27,7 @@ class Faults {
     Status status;
   };
   std::map<std::string, Plan> plans_;
+  std::set<std::string> blocked_;
 };
 
 }  // namespace weft::cuda_sim

@@ -41,6 +41,7 @@ struct Simulator {
   std::atomic<bool> leaving{false};   // the process ends
   std::atomic<unsigned> touching{0};  // threads that are in the middle of memory
   bool hold_all = false;
+  unsigned blocked = 0;  // calls, see weft_cuda_sim_block
   Delay delay;
   Log log;
   Faults faults;

@@ -64,6 +64,11 @@ void weft_cuda_sim_delay(std::uint64_t seed, unsigned microseconds);
 /// name is without "_v2"; "copy" is no entry point but a copy that runs: it ends in the error, and
 /// so does all that follows in its context.
 void weft_cuda_sim_fail(const char* name, unsigned nth, Status status);
+/// Calls of the entry point do not return until it is called again with false. The name is without
+/// "_v2".
+void weft_cuda_sim_block(const char* name, bool block);
+/// How many calls are blocked at the time.
+unsigned weft_cuda_sim_blocked();
 /// The device is gone: what is under way ends in `status`, and so does every call.
 void weft_cuda_sim_lose_device(Ordinal device, Status status);
 

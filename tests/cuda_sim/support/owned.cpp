@@ -51,6 +51,14 @@ void DeviceMemory::write(Bytes bytes, std::size_t offset) const {
   check(cuMemcpyHtoD_v2(address(offset), bytes.data(), bytes.size()));
 }
 
+ManagedMemory::ManagedMemory(std::size_t bytes) : bytes_(bytes) {
+  check(cuMemAllocManaged(&address_, bytes, attach_global));
+}
+
+ManagedMemory::~ManagedMemory() {
+  cuMemFree_v2(address_);
+}
+
 PinnedMemory::PinnedMemory(std::size_t bytes) : bytes_(bytes) {
   check(cuMemAllocHost_v2(&data_, bytes));
 }

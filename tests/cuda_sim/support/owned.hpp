@@ -56,6 +56,21 @@ class DeviceMemory {
   Address address_ = 0;
 };
 
+/// Memory of a device's in the context that is current, which the CPU gets at too.
+class ManagedMemory {
+ public:
+  explicit ManagedMemory(std::size_t bytes);
+  ~ManagedMemory();
+  ManagedMemory(const ManagedMemory&) = delete;
+  ManagedMemory& operator=(const ManagedMemory&) = delete;
+
+  std::span<std::byte> bytes() const { return {reinterpret_cast<std::byte*>(address_), bytes_}; }
+
+ private:
+  const std::size_t bytes_;
+  Address address_ = 0;
+};
+
 /// Pinned host memory from the driver.
 class PinnedMemory {
  public:

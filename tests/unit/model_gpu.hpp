@@ -1,0 +1,102 @@
+// A GPU that copies nothing before it is told to. The CPU can follow its pointers, for the test.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <string>
+
+#include "device/device.hpp"
+
+namespace weft::core::test {
+
+class ModelGpu final : public Device {
+ public:
+  MemoryKind kind() const noexcept override { return MemoryKind::device; }
+  const std::string& pci() const noexcept override { return pci_; }
+  bool direct() const noexcept override { return false; }
+  void copy(void*, const void*, std::size_t) const override {}
+  Result<void> hash(Xxh3&, const void*, std::size_t) const override {
+    return fail(Code::unsupported, "nobody hashes here");
+  }
+  Result<std::unique_ptr<CopyQueue>> open_queue() const override {
+    return std::make_unique<Queue>(*this);
+  }
+  Result<std::unique_ptr<Pinned>> pin(void*, std::size_t) const override {
+    return std::make_unique<Pinned>();
+  }
+  Result<Lent> lend(const void* memory, std::size_t) const override {
+    return Lent{Blob(1), 0, reinterpret_cast<std::uintptr_t>(memory)};
+  }
+  Result<std::unique_ptr<Mapped>> map(const Lent& lent, std::size_t) const override {
+    return std::make_unique<Mapping>(*this, lent.address);
+  }
+
+  // One copy after the other. What has run is known to whoever asked for it when he looks.
+  bool has_copies() const { return !waiting_.empty(); }
+  void run_copy() {
+    const Copy& next = waiting_.front();
+    std::memcpy(next.to, next.from, next.bytes);
+    ++*next.ended;
+    ++unseen_;
+    waiting_.pop_front();
+  }
+  bool has_unseen() const { return unseen_ > 0; }
+  bool mapped() const { return mappings_ > 0; }
+  /// At once, whatever is under way: not what a driver does.
+  void unmap() { mappings_ = 0; }
+  /// The process that uses it has ended: the driver has stopped its copies and closed its mappings.
+  void stop() {
+    waiting_.clear();
+    mappings_ = 0;
+  }
+
+ private:
+  struct Copy {
+    void* to;
+    const void* from;
+    std::size_t bytes;
+    std::shared_ptr<std::uint64_t> ended;  // of its queue
+  };
+  class Queue final : public CopyQueue {
+   public:
+    explicit Queue(const ModelGpu& gpu) : gpu_(gpu) {}
+    Result<std::uint64_t> copy(void* to, const void* from, std::size_t bytes) override {
+      gpu_.waiting_.push_back({to, from, bytes, ended_});
+      return ++asked_;
+    }
+    Result<std::uint64_t> ended() override {
+      gpu_.unseen_ = 0;
+      return *ended_;
+    }
+
+   private:
+    const ModelGpu& gpu_;
+    std::uint64_t asked_ = 0;
+    const std::shared_ptr<std::uint64_t> ended_ = std::make_shared<std::uint64_t>(0);
+  };
+  class Mapping final : public Mapped {
+   public:
+    Mapping(const ModelGpu& gpu, std::uint64_t address) : gpu_(gpu), address_(address) {
+      ++gpu_.mappings_;
+    }
+    ~Mapping() override {
+      if (gpu_.mappings_ > 0) --gpu_.mappings_;
+    }
+    std::byte* address() const noexcept override {
+      return reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(address_));
+    }
+
+   private:
+    const ModelGpu& gpu_;
+    const std::uint64_t address_;
+  };
+
+  const std::string pci_ = "model";
+  // Whoever uses a device has it const.
+  mutable std::deque<Copy> waiting_;
+  mutable std::size_t unseen_ = 0, mappings_ = 0;
+};
+
+}  // namespace weft::core::test
