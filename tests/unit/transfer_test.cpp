@@ -270,15 +270,21 @@ TEST_F(TransferTest, ReturnedChunksAreOfferedAndTakenAgain) {
 }
 
 TEST_F(TransferTest, WhatIsTakenTogetherKeepsToTheSum) {
-  begin(scattered(5, 60));
+  begin(scattered(4, 60));
   std::vector<Chunk> chunks(8);
-  ASSERT_EQ(transfer->take(chunks, 100, 150), 3U);
-  EXPECT_EQ(chunks[2].length, 30U) << "the third is cut";
-  ASSERT_EQ(transfer->take(chunks, 100, 30), 1U);
-  EXPECT_EQ(chunks[0].length, 30U);
-  EXPECT_EQ(chunks[0].at, 150U);
-  ASSERT_EQ(transfer->take(std::span(chunks).first(1), 100, 1000), 1U);
-  EXPECT_EQ(chunks[0].at, 180U);
+  const auto carry = [&](std::uint64_t all) {
+    std::vector<std::uint64_t> lengths;
+    for (const Chunk& each : std::span(chunks).first(transfer->take(chunks, 100, all))) {
+      lengths.push_back(each.length);
+      transfer->completed(0, each);
+    }
+    return lengths;
+  };
+  EXPECT_THAT(carry(150), testing::ElementsAre(60, 60, 30)) << "the third is cut";
+  EXPECT_THAT(carry(30), testing::ElementsAre(30));
+  EXPECT_THAT(carry(1000), testing::ElementsAre(60));
+  EXPECT_EQ(transfer->state(), State::done);
+  EXPECT_EQ(transfer->report().bytes_done, 240U);
 }
 
 TEST_F(TransferTest, WhatComesBackIsCutForWhoeverTakesLess) {
