@@ -611,8 +611,8 @@ TEST_F(RelayWithTwoPeers, OneThatTakesNoRequestsHoldsUpNoOther) {
 
 TEST_F(RelayWithTwoPeers, WhatWaitsForRoomEndsWithItsTransferOrItsPeer) {
   asker.endpoint.full = {0};
-  const auto unwanted = asker.start(Direction::write, blocks(2 * most_pieces, 500));
   const auto other = asker.start(Direction::write, blocks(2 * most_pieces, 500));
+  const auto unwanted = asker.start(Direction::write, blocks(2 * most_pieces, 500));
   for (int i = 0; i < 3; ++i) asker.turn();
   EXPECT_EQ(here.lists, credits);
   unwanted->cancel();
