@@ -2,7 +2,7 @@
 // memory copies them in or out. For memory that no NIC can reach; slower than RMA by two copies.
 //
 // A request carries as many chunks of a transfer as fit its buffer: behind the head comes a list of
-// pieces, and behind that their bytes. It is carried out as a whole or refused as a whole. Peers
+// pieces, and behind that their bytes. All pieces are checked before a byte of any moves. Peers
 // that do not know lists are sent one chunk at a time.
 //
 // The CPU's memory is copied at once. A device's is copied beside this thread (Staging): while one
