@@ -27,6 +27,7 @@ struct Completion {
   std::string_view text;  // the provider's words; valid during the call
   // Set by those above the provider, with `text`, where the other side did not allow it.
   Code refusal{};
+  bool unsent = false;       // likewise: nothing of it went out
   bool path_failed = false;  // the way to the peer is at fault: another NIC may do better
   bool too_long = false;     // a receive's buffer was too small for what was sent
   // The endpoint that it was posted with is closed: it is over, though nobody knows what came of

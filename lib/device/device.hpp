@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <weft/memory.hpp>
 
@@ -14,15 +16,25 @@ namespace weft::core {
 
 class Xxh3;
 
+struct Copy {
+  void* to = nullptr;
+  const void* from = nullptr;
+  std::size_t bytes = 0;
+};
+
 /// Copies between a device's memory and host memory, one after the other and beside the thread that
 /// asks for them. Used by one thread at a time.
 class CopyQueue {
  public:
+  struct Begun {
+    std::size_t copies = 0;        // so many of the first are under way
+    std::uint64_t number = 0;      // of these together: one more than the last one's
+    std::optional<Error> error{};  // why not the others
+  };
   /// Does not wait: what is under way goes on, and its memory has to stay.
   virtual ~CopyQueue() = default;
-  /// Begins to copy, and does not wait for it. The number of the copy: one more than the last
-  /// one's.
-  virtual Result<std::uint64_t> copy(void* to, const void* from, std::size_t bytes) = 0;
+  /// Begins the copies, and does not wait for them.
+  virtual Begun copy(std::span<const Copy> copies) = 0;
   /// All copies up to that number have ended. An error: the device has failed for good, and whether
   /// what was under way has ended can't be told.
   virtual Result<std::uint64_t> ended() = 0;

@@ -71,7 +71,7 @@ Error closed_error() {
   return Error(Code::closed, "the engine was closed");
 }
 
-Rail::Settings rail_settings(const Config& config, const Capability& record) {
+Rail::Settings rail_settings(const Config& config, const Capability& record, bool lists) {
   Rail::Settings settings;
   settings.chunk_limit =
       config.chunk_bytes > 0 ? std::min(config.chunk_bytes, record.max_message) : record.best_chunk;
@@ -87,9 +87,10 @@ Rail::Settings rail_settings(const Config& config, const Capability& record) {
   settings.window.spare_operations = std::max<std::size_t>(1, settings.window.operations / 8);
   settings.window.spare_bytes = std::max<std::size_t>(1, chunks / 8) * settings.chunk_limit;
   settings.messages = {config.max_message, config.message_credits};
-  settings.relay = {
-      std::min<std::size_t>(config.relay_buffer_bytes, Relay::payload_bytes(record.max_send)),
-      config.relay_buffers};
+  settings.relay.buffer_bytes =
+      std::min<std::size_t>(config.relay_buffer_bytes, Relay::payload_bytes(record.max_send));
+  settings.relay.buffers = config.relay_buffers;
+  if (lists) settings.relay.pieces = Relay::pieces_of(settings.relay.buffer_bytes);
   return settings;
 }
 
@@ -130,6 +131,9 @@ Result<std::shared_ptr<EngineState>> EngineState::open(const Config& call,
   engine->self_.relay_buffers = static_cast<std::uint32_t>(config.relay_buffers);
   engine->self_.relay_buffer_bytes = config.relay_buffer_bytes;
   engine->self_.checks = !hooks.without_checks;
+  if (!hooks.without_lists)
+    engine->self_.relay_pieces =
+        static_cast<std::uint32_t>(Relay::pieces_of(config.relay_buffer_bytes));
   if (engine->events_.fd() < 0)
     return fail(Code::unavailable, "no descriptor left for the event queue (ulimit -n)");
   if (auto opened = engine->open_rails(); !opened) return fail(std::move(opened.error()));
@@ -297,7 +301,7 @@ Result<void> EngineState::open_nic(const providers::Nic& nic, unsigned& count,
       return fail(Code::unavailable, why);
     if (auto fits = check_message_size(config_, record); !fits) return fits;
     wanted_rails = config_.rails > 0 ? config_.rails : best_rails(record);
-    const auto settings = rail_settings(config_, record);
+    const auto settings = rail_settings(config_, record, !hooks_.without_lists);
     const auto index = static_cast<std::uint32_t>(rails_.size() + opened.size());
     opened.push_back(
         std::make_unique<Rail>(index, fmt::format("{}:{}", nic.provider(), count + opened.size()),

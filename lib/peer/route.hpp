@@ -31,11 +31,12 @@ struct Route {
   std::size_t operations = 0, spare_operations = 0;
   std::uint64_t bytes = 0, spare_bytes = 0;
   std::size_t held = 0;
-  // The relay's credits: chunks under way through it, the most that both sides keep buffers for,
-  // and the most bytes that fit one.
+  // The relay's credits: requests under way through it, the most that both sides keep buffers for,
+  // and the most bytes and pieces that fit one.
   std::size_t relayed = 0;
   std::size_t relay_buffers = 0;
   std::uint64_t relay_bytes = 0;
+  std::size_t relay_pieces = 1;
   /// The way to the peer broke: it is tried again after a second, then less often. Further failures
   /// in that time tell nothing new; false for those.
   bool set_aside() {

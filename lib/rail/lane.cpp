@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <vector>
 
 #include "peer/peer_state.hpp"
 
@@ -13,6 +14,19 @@ namespace {
 // Chunks taken from one transfer before the next one has its turn. Few, so that lanes share a
 // transfer evenly; more than one, so that small chunks do not pay for a lock each.
 constexpr std::size_t batch = 8;
+
+std::vector<Chunk> chunks_of(const Op& op) {
+  std::vector<Chunk> chunks;
+  op.each_chunk([&](const Chunk& chunk) { chunks.push_back(chunk); });
+  return chunks;
+}
+
+/// The same, of which some bytes may have been moved.
+std::vector<Chunk> touched(std::span<const Chunk> chunks) {
+  std::vector<Chunk> made(chunks.begin(), chunks.end());
+  for (Chunk& chunk : made) chunk.touched = true;
+  return made;
+}
 
 }  // namespace
 
@@ -154,19 +168,45 @@ std::size_t Lane::spare_room(const Transport& transport, const Route& route) con
 Lane::Pulled Lane::pull(const Queue& queue, Turns::Turn& turn, Room room) {
   TransferState& transfer = turn.transfer();
   if (queue.way != way_of(transfer)) return pull_proof(queue, transfer, room);
-  std::array<Chunk, batch> chunks;
   const std::size_t wanted = turn.chunks(room.chunks);
-  const std::size_t count =
-      transfer.take(std::span(chunks).first(wanted), queue.transport.chunk_limit(queue.route));
-  bool left = false;
-  for (std::size_t i = 0; i < count; ++i) {
-    turn.sent(chunks[i].length);
-    left = !send_off(transfer, queue.route, queue.transport, chunks[i], room.spare) || left;
-  }
+  const bool together = queue.transport.most_chunks(queue.route) > 1;
+  const Sent sent = together ? send_together(queue, turn, wanted, room.spare)
+                             : send_singly(queue, turn, wanted, room.spare);
   // What comes back of a transfer, and the proofs that it will owe, are offered anew.
-  if (left || (count > 0 && count < wanted)) return Pulled::all;
-  if (count > 0) return Pulled::some;
+  if (sent.left || (sent.posts > 0 && sent.posts < wanted)) return Pulled::all;
+  if (sent.posts > 0) return Pulled::some;
   return pull_proof(queue, transfer, room);
+}
+
+Lane::Sent Lane::send_singly(const Queue& queue, Turns::Turn& turn, std::size_t posts, bool spare) {
+  TransferState& transfer = turn.transfer();
+  std::array<Chunk, batch> chunks;
+  Sent sent;
+  sent.posts =
+      transfer.take(std::span(chunks).first(posts), queue.transport.chunk_limit(queue.route));
+  for (const Chunk& chunk : std::span(chunks).first(sent.posts)) {
+    turn.sent(chunk.length);
+    sent.left = !send_off(transfer, queue.route, queue.transport, {&chunk, 1}, spare) || sent.left;
+  }
+  return sent;
+}
+
+/// Each post as full as it may be: small chunks share what one costs.
+Lane::Sent Lane::send_together(const Queue& queue, Turns::Turn& turn, std::size_t posts,
+                               bool spare) {
+  TransferState& transfer = turn.transfer();
+  const std::uint64_t limit = queue.transport.chunk_limit(queue.route);
+  together_.resize(queue.transport.most_chunks(queue.route));
+  Sent sent;
+  for (; sent.posts < posts && !sent.left; ++sent.posts) {
+    const Chunks chunks(together_.data(), transfer.take(together_, limit, limit));
+    if (chunks.empty()) break;
+    std::uint64_t bytes = 0;
+    for (const Chunk& each : chunks) bytes += each.length;
+    turn.sent(bytes);
+    sent.left = !send_off(transfer, queue.route, queue.transport, chunks, spare);
+  }
+  return sent;
 }
 
 /// What proves that chunks are visible goes through the relay, since the target has to answer; the
@@ -180,24 +220,25 @@ Lane::Pulled Lane::pull_proof(const Queue& queue, TransferState& transfer, Room 
   Chunk proof;
   if (!transfer.take_proof(rail_, *kind, proof)) return Pulled::some;  // another may be owed
   Transport& transport = answered ? relay_ : one_sided_;
-  return send_off(transfer, queue.route, transport, proof, room.spare) ? Pulled::some : Pulled::all;
+  const bool sent = send_off(transfer, queue.route, transport, {&proof, 1}, room.spare);
+  return sent ? Pulled::some : Pulled::all;
 }
 
 /// False if this lane can't carry the transfer any more.
-bool Lane::send_off(TransferState& transfer, Route& route, Transport& transport, const Chunk& chunk,
+bool Lane::send_off(TransferState& transfer, Route& route, Transport& transport, Chunks chunks,
                     bool spare) {
-  Op& op = make_op(transfer, route, transport, chunk, spare);
+  Op& op = make_op(transfer, route, transport, chunks, spare);
   const Fate fate = route.held == 0 ? try_post(op) : Fate::held;
   if (fate == Fate::held) hold(op);
   return fate != Fate::failed;
 }
 
-/// Hands a chunk back that this lane can't carry, and nothing else of the transfer.
-void Lane::leave(TransferState& transfer, const Chunk& chunk, const Error& why) {
+/// Hands chunks back that this lane can't carry, and nothing else of the transfer.
+void Lane::leave(TransferState& transfer, Chunks chunks, const Error& why) {
   const auto alive = transfer.shared_from_this();
   forget(transfer);
   transfer.lane_leaves(rail_, why);
-  transfer.give_back(chunk);
+  for (const Chunk& chunk : chunks) transfer.give_back(chunk);
 }
 
 Lane::Fate Lane::try_post(Op& op) {
@@ -233,10 +274,10 @@ std::size_t Lane::retry_held() {
     const bool wanted = !op.transfer->stopped() && !op.route->dead;
     if (!wanted) {
       TransferState& transfer = *op.transfer;
-      const Chunk chunk = op.chunk;
+      const std::vector<Chunk> chunks = chunks_of(op);
       op.transport->give_up(op);
       free_op(op);
-      transfer.give_back(chunk);
+      for (const Chunk& chunk : chunks) transfer.give_back(chunk);
       continue;
     }
     const Fate fate = op.route->held == 0 ? try_post(op) : Fate::held;
@@ -246,28 +287,25 @@ std::size_t Lane::retry_held() {
   return posted;
 }
 
-/// A refused post was certainly not carried out: other lanes may take the chunk, this one leaves
+/// A refused post was certainly not carried out: other lanes may take the chunks, this one leaves
 /// the transfer.
 void Lane::post_failed(Op& op, const providers::Post& post) {
   const auto transfer = op.transfer->shared_from_this();
   providers::Completion refused;
   refused.fabric_code = post.fabric_code;
   const Error error = error_of(op, refused);
-  const Chunk chunk = op.chunk;
+  const std::vector<Chunk> chunks = chunks_of(op);
   free_op(op);
-  if (chunk.kind != Chunk::Kind::arrival) return leave(*transfer, chunk, error);
+  if (chunks.front().kind != Chunk::Kind::arrival) return leave(*transfer, chunks, error);
   forget(*transfer);
-  transfer->failed(chunk, error);
+  transfer->failed(chunks.front(), error);
 }
 
 /// The way to the peer broke: nothing more of the operation is sent, and what has arrived are bytes
 /// that another NIC may write once more. This one is left alone for a while.
-void Lane::path_failed(TransferState& transfer, Route& route, const Chunk& chunk,
-                       const Error& error) {
+void Lane::path_failed(TransferState& transfer, Route& route, Chunks chunks, const Error& error) {
   set_aside(route, transfer.peer(), error);
-  Chunk again = chunk;
-  again.touched = true;
-  leave(transfer, again, error);
+  leave(transfer, touched(chunks), error);
 }
 
 /// Whether a chunk that came to nothing may be carried once more: what has arrived of it are bytes
@@ -279,13 +317,11 @@ bool Lane::may_repeat(const Op& op) const {
 }
 
 /// The endpoint was closed under it, and nothing more of it will be sent.
-void Lane::cut(TransferState& transfer, Route& route, const Chunk& chunk, const Error& error) {
+void Lane::cut(TransferState& transfer, Route& route, Chunks chunks, const Error& error) {
   // Only this rail can prove what it has carried.
-  const bool leaves = chunk.kind != Chunk::Kind::arrival && route.is_aside(Clock::now());
-  if (leaves) return path_failed(transfer, route, chunk, error);
-  Chunk again = chunk;
-  again.touched = true;
-  transfer.give_back(again);
+  const bool leaves = chunks.front().kind != Chunk::Kind::arrival && route.is_aside(Clock::now());
+  if (leaves) return path_failed(transfer, route, chunks, error);
+  for (const Chunk& chunk : touched(chunks)) transfer.give_back(chunk);
 }
 
 void Lane::went_silent() {
@@ -305,31 +341,43 @@ void Lane::timed_out(const TransferState& transfer) {
 }
 
 void Lane::chunk_ended(Op& op, const providers::Completion& completion) {
+  if (!completion.ok) return failed(op, completion);
   TransferState& transfer = *op.transfer;
   const Chunk chunk = op.chunk;
-  if (!completion.ok) {
-    Error error = error_of(op, completion);
-    Route& route = *op.route;
-    const bool again = !route.dead && !transfer.ended() && may_repeat(op);
-    free_op(op);
-    if (again && completion.cut) return cut(transfer, route, chunk, error);
-    const bool leaves = completion.path_failed && chunk.kind != Chunk::Kind::arrival;
-    if (again && leaves) return path_failed(transfer, route, chunk, error);
-    if (leaves && !route.dead) set_aside(route, transfer.peer(), error);
-    return transfer.failed(chunk, std::move(error));
-  }
+  const std::vector<Chunk> others = op.others;
   Route& route = *op.route;
   const bool spare = op.spare;
   route.works();
   if (op.transport != &device_copies_) {  // which are not the rail's
-    ++operations_done_;
-    bytes_done_ += chunk.length;
+    operations_done_ += op.chunks();
+    bytes_done_ += op.bytes();
   }
   free_op(op);
+  for (const Chunk& other : others) transfer.completed(rail_, other);
   const auto proof = transfer.completed(rail_, chunk);
   if (!proof) return;
   if (route.dead) return transfer.give_back(*proof);
-  send_off(transfer, route, one_sided_, *proof, spare);  // in the place that has just become free
+  // In the place that has just become free.
+  send_off(transfer, route, one_sided_, {&*proof, 1}, spare);
+}
+
+void Lane::failed(Op& op, const providers::Completion& completion) {
+  TransferState& transfer = *op.transfer;
+  Route& route = *op.route;
+  const Error error = error_of(op, completion);
+  const std::vector<Chunk> chunks = chunks_of(op);
+  const bool again = !route.dead && !transfer.ended() && may_repeat(op);
+  free_op(op);
+  if (completion.unsent && !route.dead) {
+    if (!transfer.stopped()) return leave(transfer, chunks, error);
+    for (const Chunk& chunk : chunks) transfer.give_back(chunk);
+    return;
+  }
+  if (again && completion.cut) return cut(transfer, route, chunks, error);
+  const bool leaves = completion.path_failed && chunks.front().kind != Chunk::Kind::arrival;
+  if (again && leaves) return path_failed(transfer, route, chunks, error);
+  if (leaves && !route.dead) set_aside(route, transfer.peer(), error);
+  for (const Chunk& chunk : chunks) transfer.failed(chunk, error);
 }
 
 void Lane::peer_died(Route& route) {
@@ -346,13 +394,13 @@ Lane::Orphans Lane::take_orphans() {
   Orphans orphans;
   for (Op& op : ops_) {
     if (op.transfer == nullptr) continue;
-    orphans.emplace_back(op.transfer->shared_from_this(), op.chunk);
-    orphans.back().second.touched = true;
+    for (const Chunk& chunk : touched(chunks_of(op)))
+      orphans.emplace_back(op.transfer->shared_from_this(), chunk);
   }
   return orphans;
 }
 
-Op& Lane::make_op(TransferState& transfer, Route& route, Transport& transport, const Chunk& chunk,
+Op& Lane::make_op(TransferState& transfer, Route& route, Transport& transport, Chunks chunks,
                   bool spare) {
   if (free_ops_.empty()) free_ops_.push_back(&ops_.emplace_back());
   Op& op = *free_ops_.back();
@@ -360,25 +408,28 @@ Op& Lane::make_op(TransferState& transfer, Route& route, Transport& transport, c
   op.transfer = &transfer;
   op.route = &route;
   op.transport = &transport;
-  op.chunk = chunk;
+  op.chunk = chunks.front();
+  op.others.assign(chunks.begin() + 1, chunks.end());
   op.spare = spare;
   ++in_flight_;
   ++route.operations;
-  route.bytes += chunk.length;
+  const std::uint64_t bytes = op.bytes();
+  route.bytes += bytes;
   if (spare) {
     ++spare_in_flight_;
     ++route.spare_operations;
-    route.spare_bytes += chunk.length;
+    route.spare_bytes += bytes;
   }
   return op;
 }
 
 void Lane::free_op(Op& op) {
+  const std::uint64_t bytes = op.bytes();
   --op.route->operations;
-  op.route->bytes -= op.chunk.length;
+  op.route->bytes -= bytes;
   if (op.spare) {
     --op.route->spare_operations;
-    op.route->spare_bytes -= op.chunk.length;
+    op.route->spare_bytes -= bytes;
   }
   if (op.route->dead) {
     --lost_;
@@ -387,6 +438,7 @@ void Lane::free_op(Op& op) {
     if (op.spare) --spare_in_flight_;
   }
   op.transfer = nullptr;
+  op.others.clear();
   op.out = false;
   free_ops_.push_back(&op);
 }
@@ -407,7 +459,7 @@ Error Lane::error_of(const Op& op, const providers::Completion& completion) cons
     reason += fmt::format(" ({})", completion.text);
   }
   std::string what = op.chunk.proof() ? fmt::format("proving that a {} counts", operation)
-                                      : fmt::format("a {} of {} bytes", operation, op.chunk.length);
+                                      : fmt::format("a {} of {} bytes", operation, op.bytes());
   return Error(code, fmt::format("{} failed: {}", what, reason))
       .with_peer(peer.introduction.name)
       .with_rail(rail_name_)

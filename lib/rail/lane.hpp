@@ -8,6 +8,7 @@
 #include <limits>
 #include <list>
 #include <memory>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -91,13 +92,21 @@ class Lane final : private ChunkSink {
   void forget(const Route& route);
   bool take_turn(Queue& queue);
   Pulled pull(const Queue& queue, Turns::Turn& turn, Room room);
+  struct Sent {
+    std::size_t posts = 0;
+    bool left = false;  // the lane can't carry the transfer any more
+  };
+  Sent send_singly(const Queue& queue, Turns::Turn& turn, std::size_t posts, bool spare);
+  Sent send_together(const Queue& queue, Turns::Turn& turn, std::size_t posts, bool spare);
   Pulled pull_proof(const Queue& queue, TransferState& transfer, Room room);
-  bool send_off(TransferState& transfer, Route& route, Transport& transport, const Chunk& chunk,
+  using Chunks = std::span<const Chunk>;
+  bool send_off(TransferState& transfer, Route& route, Transport& transport, Chunks chunks,
                 bool spare);
-  void leave(TransferState& transfer, const Chunk& chunk, const Error& why);
-  void path_failed(TransferState& transfer, Route& route, const Chunk& chunk, const Error& error);
+  void leave(TransferState& transfer, Chunks chunks, const Error& why);
+  void path_failed(TransferState& transfer, Route& route, Chunks chunks, const Error& error);
   bool may_repeat(const Op& op) const;
-  void cut(TransferState& transfer, Route& route, const Chunk& chunk, const Error& error);
+  void cut(TransferState& transfer, Route& route, Chunks chunks, const Error& error);
+  void failed(Op& op, const providers::Completion& completion);
   Room room(const Queue& queue) const;
   std::size_t room(const Transport& transport, const Route& route) const;
   std::size_t spare_room(const Transport& transport, const Route& route) const;
@@ -106,7 +115,7 @@ class Lane final : private ChunkSink {
   void hold(Op& op);
   std::size_t retry_held();
   void post_failed(Op& op, const providers::Post& post);
-  Op& make_op(TransferState& transfer, Route& route, Transport& transport, const Chunk& chunk,
+  Op& make_op(TransferState& transfer, Route& route, Transport& transport, Chunks chunks,
               bool spare);
   void free_op(Op& op);
   Error error_of(const Op& op, const providers::Completion& completion) const;
@@ -125,6 +134,7 @@ class Lane final : private ChunkSink {
   std::uint64_t in_flight_ = 0, spare_in_flight_ = 0;
   std::deque<Op> ops_;  // grows to the window, and by what dead peers hold
   std::vector<Op*> free_ops_;
+  std::vector<Chunk> together_;  // what is about to go in one post
   std::uint64_t operations_done_ = 0, bytes_done_ = 0, lost_ = 0;
 };
 

@@ -66,23 +66,37 @@ bool TransferState::look_at_event() {
   return true;
 }
 
-std::size_t TransferState::take(std::span<Chunk> into, std::uint64_t limit) {
+std::size_t TransferState::take(std::span<Chunk> into, std::uint64_t limit, std::uint64_t all) {
   const std::lock_guard lock(mutex_);
   if (ended() || cancel_asked_) return 0;
   std::size_t count = 0;
-  while (count < into.size() && !returned_.empty()) {
-    into[count++] = returned_.back();
-    returned_.pop_back();
-  }
-  while (count < into.size()) {
-    const auto chunk = cursor_.next(limit);
+  while (count < into.size() && all > 0) {
+    const auto chunk = next_chunk(std::min(limit, all));
     if (!chunk) break;
     into[count++] = *chunk;
+    all -= chunk->length;
   }
   operations_ += count;
   if (count > 0 && first_out_ == never) first_out_ = Clock::now();
   for (Chunk& chunk : into.first(count)) went_out(chunk);
   return count;
+}
+
+/// What came back goes first; whoever it was cut for may have taken more at a time.
+std::optional<Chunk> TransferState::next_chunk(std::uint64_t limit) {
+  if (returned_.empty()) return cursor_.next(limit);
+  Chunk& last = returned_.back();
+  Chunk chunk = last;
+  if (chunk.length <= limit) {
+    returned_.pop_back();
+    return chunk;
+  }
+  chunk.length = limit;
+  last.local += limit;
+  last.remote += limit;
+  last.at += limit;
+  last.length -= limit;
+  return chunk;
 }
 
 std::vector<Chunk>::const_iterator TransferState::find_proof(std::size_t rail) const {

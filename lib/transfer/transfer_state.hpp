@@ -5,6 +5,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -119,8 +120,10 @@ class TransferState : public std::enable_shared_from_this<TransferState> {
   TransferState(Submission submission, TransferHost& host);
 
   // For lanes.
-  /// Takes up to `into.size()` chunks of at most `limit` bytes. 0: nothing to take now.
-  std::size_t take(std::span<Chunk> into, std::uint64_t limit);
+  /// Takes up to `into.size()` chunks of at most `limit` bytes, and `all` bytes together. 0:
+  /// nothing to take now.
+  std::size_t take(std::span<Chunk> into, std::uint64_t limit,
+                   std::uint64_t all = std::numeric_limits<std::uint64_t>::max());
   /// The kind of proof that this rail may carry now; empty if there is none.
   std::optional<Chunk::Kind> owed_proof(std::size_t rail) const;
   /// Takes one of that kind; false if somebody else was faster.
@@ -223,6 +226,7 @@ class TransferState : public std::enable_shared_from_this<TransferState> {
   bool needs_no_proof() const;
   std::vector<Chunk>::const_iterator find_proof(std::size_t rail) const;
   Chunk take_proof(std::vector<Chunk>::const_iterator owed);
+  std::optional<Chunk> next_chunk(std::uint64_t limit);
   void went_out(Chunk& chunk);
   void came_home(const Chunk& chunk);
   /// What follows when chunks have come home. With the lock held.

@@ -29,9 +29,10 @@ providers::Post DeviceCopies::post(Op& op) {
   const Device& device = prepared.local->device();
   std::byte* const own = prepared.local->address() + op.chunk.local;
   std::byte* const theirs = prepared.lent + op.chunk.remote;
-  const auto begun = prepared.direction == Direction::write
-                         ? staging_.copy_out(device, theirs, own, op.chunk.length, &op)
-                         : staging_.copy_in(device, own, theirs, op.chunk.length, &op);
+  const bool write = prepared.direction == Direction::write;
+  const Copy copy{write ? theirs : own, write ? own : theirs, op.chunk.length};
+  const auto begun = write ? staging_.copy_out(device, {&copy, 1}, &op)
+                           : staging_.copy_in(device, {&copy, 1}, &op);
   if (begun)
     op.transfer->count_copied(op.chunk.length);
   else
@@ -41,7 +42,7 @@ providers::Post DeviceCopies::post(Op& op) {
 
 std::size_t DeviceCopies::progress() {
   return staging_.progress(
-      [this](Op* op) { sink().chunk_ended(*op, {}); },
+      [this](Op* op, const auto&) { sink().chunk_ended(*op, {}); },
       // Its memory is held from here on: nobody knows whether it has ended.
       [](Op* op, const Error& error) { op->transfer->end_early(State::failed, error); });
 }

@@ -22,7 +22,7 @@ class DeviceCopies final : public Transport {
   /// Waits until no device copies any more, and tells nobody. False if one has not ended by the
   /// deadline.
   bool settle(Deadline deadline) {
-    return staging_.settle(deadline, [](Op*) {});
+    return staging_.settle(deadline, [](Op*, const auto&) {});
   }
 
  private:

@@ -15,15 +15,39 @@ namespace weft::core {
 namespace {
 
 using wire::RelayHead;
+using wire::RelayPiece;
 
 enum class Kind : std::uint8_t { write = 1, read, answer, proof };
 
 constexpr std::uint64_t for_receives = 0;
 
+// A list takes a small part of a message, also where all pieces are as short as this. And nobody
+// shall look for a long time at a list of very many that are shorter still.
+constexpr std::uint64_t short_piece = 1024;
+constexpr std::size_t longest_list = 1024;
+
+providers::Completion failure(const Error& error) {
+  providers::Completion failed;
+  failed.ok = false;
+  failed.refusal = error.code();
+  failed.text = error.message();
+  return failed;
+}
+
+void copy_at_once(const Device& device, std::span<const Copy> copies) {
+  for (const Copy& each : copies) device.copy(each.to, each.from, each.bytes);
+}
+
 }  // namespace
 
 std::uint64_t Relay::payload_bytes(std::uint64_t message) {
-  return message - std::min<std::uint64_t>(message, sizeof(RelayHead));
+  const std::uint64_t room = message - std::min<std::uint64_t>(message, sizeof(RelayHead));
+  const std::uint64_t list = (room / (short_piece + sizeof(RelayPiece)) + 1) * sizeof(RelayPiece);
+  return room - std::min(room, list);
+}
+
+std::size_t Relay::pieces_of(std::uint64_t payload) {
+  return std::clamp<std::size_t>(payload / short_piece, 1, longest_list);
 }
 
 Relay::Relay(providers::Endpoint& endpoint, std::uint32_t rail, Limits limits, FindGrant find_grant,
@@ -33,8 +57,8 @@ Relay::Relay(providers::Endpoint& endpoint, std::uint32_t rail, Limits limits, F
       limits_(limits),
       find_grant_(std::move(find_grant)),
       flush_(std::move(flush)),
-      receives_(endpoint, sizeof(RelayHead) + limits.buffer_bytes),
-      sends_(endpoint, sizeof(RelayHead) + limits.buffer_bytes) {}
+      receives_(endpoint, sizeof(RelayHead) + list_bytes(limits.pieces) + limits.buffer_bytes),
+      sends_(endpoint, receives_.buffer_bytes()) {}
 
 Result<void> Relay::serve(const Device& device) {
   return staging_.serve(device).and_then([&] { return receives_.pin(device); }).and_then([&] {
@@ -47,6 +71,7 @@ Result<void> Relay::add_peer(const std::shared_ptr<PeerState>& peer, Route& rout
   const Introduction& theirs = peer->introduction;
   route.relay_buffers = std::min<std::size_t>(limits_.buffers, theirs.relay_buffers);
   route.relay_bytes = std::min<std::uint64_t>(limits_.buffer_bytes, theirs.relay_buffer_bytes);
+  route.relay_pieces = std::clamp<std::size_t>(theirs.relay_pieces, 1, limits_.pieces);
   // Requests from each of the peer's rails that send here, and answers to our own.
   const std::size_t wanted = (route.sources + 1) * limits_.buffers;
   const std::size_t missing = wanted - std::min(wanted, spare_receives_);
@@ -63,13 +88,59 @@ std::uint64_t Relay::chunk_limit(const Route& route) const {
   return std::max<std::uint64_t>(1, route.relay_bytes);
 }
 
+std::size_t Relay::most_chunks(const Route& route) const {
+  return route.relay_pieces;
+}
+
 std::size_t Relay::room(const Route& route) const {
   return route.relay_buffers - std::min(route.relay_buffers, route.relayed);
 }
 
+/// A head names the only piece by itself.
+std::size_t Relay::list_bytes(std::size_t pieces) {
+  return pieces > 1 ? pieces * sizeof(RelayPiece) : 0;
+}
+
+void Relay::write_list(std::byte* to, const Op& op) {
+  if (op.chunks() == 1) return;
+  op.each_chunk([&](const Chunk& chunk) {
+    const RelayPiece piece(chunk.remote, chunk.length);
+    std::memcpy(to, &piece, sizeof piece);
+    to += sizeof piece;
+  });
+}
+
+/// Between its chunks, one after the other in a buffer, and this side's memory.
+std::span<const Copy> Relay::copies_of(const Op& op, std::byte* buffer, Way way) {
+  std::byte* const memory = op.transfer->prepared().local->address();
+  copies_.clear();
+  op.each_chunk([&](const Chunk& chunk) {
+    std::byte* const place = memory + chunk.local;
+    copies_.push_back(way == Way::out ? Copy{buffer, place, chunk.length}
+                                      : Copy{place, buffer, chunk.length});
+    buffer += chunk.length;
+  });
+  return copies_;
+}
+
+/// The same between pieces that a peer has asked for and the granted memory.
+std::span<const Copy> Relay::copies_of(std::span<const Range> pieces, const GrantState& grant,
+                                       std::byte* buffer, Way way) {
+  copies_.clear();
+  for (const Range& piece : pieces) {
+    std::byte* const place = grant.segment().address() + piece.offset;
+    copies_.push_back(way == Way::out ? Copy{buffer, place, piece.length}
+                                      : Copy{place, buffer, piece.length});
+    buffer += piece.length;
+  }
+  return copies_;
+}
+
 providers::Post Relay::post(Op& op) {
+  const std::size_t list = list_bytes(op.chunks());
+  const std::uint64_t bytes = op.bytes();
   if (op.filled != nullptr)
-    return post_filled(op, {op.filled, op.filled->number, std::nullopt, op.chunk.length});
+    return post_filled(op, {op.filled, op.filled->number, std::nullopt, list + bytes});
   Buffer* buffer = sends_.take();
   if (buffer == nullptr) return {providers::PostStatus::again, 0};
   const PreparedState& prepared = op.transfer->prepared();
@@ -78,21 +149,23 @@ providers::Post Relay::post(Op& op) {
   const Kind kind = proof ? Kind::proof : (write ? Kind::write : Kind::read);
   const std::uint64_t number = next_number_++;
   const RelayHead head(op.transfer->peer().introduction.token, number,
-                       prepared.remote->description().lease, op.chunk.remote, op.chunk.length,
-                       rail_, static_cast<std::uint8_t>(kind), 0);
+                       prepared.remote->description().lease, op.chunk.remote, bytes, rail_,
+                       static_cast<std::uint8_t>(kind), 0,
+                       static_cast<std::uint16_t>(list / sizeof(RelayPiece)));
   std::memcpy(buffer->data, &head, sizeof head);
+  write_list(buffer->data + sizeof head, op);
   buffer->handler = this;
   buffer->number = number;
-  const Ready ready{buffer, number, std::nullopt, write ? op.chunk.length : 0};
+  const Ready ready{buffer, number, std::nullopt, list + (write ? bytes : 0)};
   if (write) {
     const Device& device = prepared.local->device();
-    const std::byte* from = prepared.local->address() + op.chunk.local;
+    const auto copies = copies_of(op, buffer->data + sizeof head + list, Way::out);
     if (!device.direct()) {
-      stage(op, ready, from);
+      stage(op, ready, copies);
       return {providers::PostStatus::posted, 0};
     }
-    device.copy(buffer->data + sizeof head, from, op.chunk.length);
-    op.transfer->count_copied(op.chunk.length);
+    copy_at_once(device, copies);
+    op.transfer->count_copied(bytes);
     op.filled = buffer;
   }
   return post_filled(op, ready);
@@ -117,17 +190,15 @@ void Relay::give_up(Op& op) {
   if (Buffer* buffer = std::exchange(op.filled, nullptr)) sends_.put_back(*buffer);
 }
 
-/// A chunk that is under way from here on, though nothing of it was sent yet.
-void Relay::stage(Op& op, const Ready& ready, const std::byte* from) {
+/// It is under way from here on, though nothing of it was sent yet.
+void Relay::stage(Op& op, const Ready& ready, std::span<const Copy> copies) {
   pending_.emplace(ready.number, &op);
   ++op.route->relayed;
   copied_.insert(ready.number);
-  Staged then;
-  then.ready = ready;
+  const Device& device = op.transfer->prepared().local->device();
   const auto begun =
-      staging_.copy_out(op.transfer->prepared().local->device(),
-                        ready.buffer->data + sizeof(RelayHead), from, ready.payload, then);
-  if (begun) return op.transfer->count_copied(ready.payload);
+      staging_.copy_out(device, copies, {Staged::Step::send_request, ready, nullptr});
+  if (begun) return op.transfer->count_copied(op.bytes());
   sends_.put_back(*ready.buffer);
   copied_.erase(ready.number);
   finish(ready.number, begun.error());
@@ -137,31 +208,63 @@ providers::Post Relay::send(const Ready& ready, const Op& op) {
   Targets& targets = op.transfer->prepared().path->of(rail_)->targets;
   const RemoteRail& target = op.chunk.proof() ? targets[op.chunk.remote] : targets.take_turn();
   Buffer& buffer = *ready.buffer;
-  return endpoint_.send(buffer,
-                        {buffer.data, sizeof(RelayHead) + ready.payload, buffer.registration},
+  return endpoint_.send(buffer, {buffer.data, sizeof(RelayHead) + ready.bytes, buffer.registration},
                         target.address(), providers::MessageClass::relay);
 }
 
 /// False if the provider has no room for it.
 bool Relay::send_ready(const Ready& ready) {
-  if (ready.answer) return send_answer(ready, *ready.answer);
-  const auto entry = pending_.find(ready.number);
-  // It has ended meanwhile, or its transfer has: nothing of it goes out any more.
-  const bool over = entry == pending_.end() || entry->second->transfer->ended();
-  const providers::Post post =
-      over ? providers::Post{providers::PostStatus::failed, 0} : send(ready, *entry->second);
+  if (ready.answer) return send_answer(ready);
+  if (given_up(ready)) return true;
+  const providers::Post post = send(ready, *pending_.find(ready.number)->second);
   if (post.status != providers::PostStatus::failed)
     return post.status == providers::PostStatus::posted;
-  sends_.put_back(*ready.buffer);
-  providers::Completion failed;
-  failed.ok = false;
-  failed.fabric_code = post.fabric_code;
-  finish(ready.number, failed);
+  drop(ready, post.fabric_code);
   return true;
 }
 
-void Relay::send_when_room(const Ready& ready) {
-  if (!unsent_.empty() || !send_ready(ready)) unsent_.push_back(ready);
+/// A request that nothing was sent of, and never will be.
+void Relay::drop(const Ready& ready, int fabric_code) {
+  sends_.put_back(*ready.buffer);
+  providers::Completion unsent;
+  unsent.ok = false;
+  unsent.unsent = true;
+  unsent.fabric_code = fabric_code;
+  finish(ready.number, unsent);
+}
+
+/// Whether it is a request that was dropped: its transfer is over, or a peer has answered what it
+/// was not asked.
+bool Relay::given_up(const Ready& ready) {
+  if (ready.answer) return false;
+  const auto entry = pending_.find(ready.number);
+  if (entry != pending_.end() && !entry->second->transfer->stopped()) return false;
+  drop(ready, 0);
+  return true;
+}
+
+/// None if the peer is gone.
+const Route* Relay::route_of(const Ready& ready) const {
+  if (!ready.answer) return pending_.find(ready.number)->second->route;
+  const auto link = links_.find(ready.answer->own_token);
+  return link == links_.end() ? nullptr : link->second.route;
+}
+
+void Relay::send_when_room(Ready ready) {
+  const Route* route = route_of(ready);
+  if (route == nullptr) return sends_.put_back(*ready.buffer);
+  if (unsent_.contains(route) || !send_ready(ready)) unsent_[route].push_back(std::move(ready));
+}
+
+std::size_t Relay::send_waiting() {
+  std::size_t count = 0;
+  for (auto each = unsent_.begin(); each != unsent_.end();) {
+    std::deque<Ready>& waiting = each->second;
+    count += std::erase_if(waiting, [this](const Ready& ready) { return given_up(ready); });
+    for (; !waiting.empty() && send_ready(waiting.front()); ++count) waiting.pop_front();
+    each = waiting.empty() ? unsent_.erase(each) : std::next(each);
+  }
+  return count;
 }
 
 /// A device has failed during the copy, and nobody knows whether that has ended: chunk, grant and
@@ -176,58 +279,65 @@ void Relay::lost(const Staged& staged, const Error& error) {
     entry->second->transfer->end_early(State::failed, error);
 }
 
-/// What follows the copy of a device's.
-void Relay::copied(Staged&& staged) {
+/// What follows the copies of a device's; with an error if some could not begin.
+void Relay::copied(Staged&& staged, const std::optional<Error>& error) {
   if (staged.grant) staged.grant->copying().leave();
+  Ready& ready = staged.ready;
   switch (staged.step) {
     case Staged::Step::send_request:
-      return request_copied(staged.ready);
+      return request_copied(ready, error);
     case Staged::Step::send_answer:
-      return answer_copied(staged.ready);
+      return answer_copied(std::move(ready), error);
     case Staged::Step::write_in:
-      answers_.push_back(*staged.ready.answer);
-      return post_receive(*staged.ready.buffer);
+      if (error) ready.answer->status = could_not_copy(*error);
+      answers_.push_back(std::move(*ready.answer));
+      return post_receive(*ready.buffer);
     case Staged::Step::read_in:
-      post_receive(*staged.ready.buffer);
-      copied_.erase(staged.ready.number);
-      if (const auto doomed = doomed_.extract(staged.ready.number))
-        return finish(staged.ready.number, doomed.mapped());
-      return finish(staged.ready.number, providers::Completion{});
+      post_receive(*ready.buffer);
+      return finish_copied(ready.number, error);
   }
 }
 
-void Relay::request_copied(const Ready& ready) {
+/// Unless it has come to another end meanwhile.
+void Relay::finish_copied(std::uint64_t operation, const std::optional<Error>& error) {
+  copied_.erase(operation);
+  if (const auto doomed = doomed_.extract(operation)) return finish(operation, doomed.mapped());
+  finish(operation, error ? failure(*error) : providers::Completion{});
+}
+
+void Relay::request_copied(const Ready& ready, const std::optional<Error>& error) {
+  if (error || doomed_.contains(ready.number)) {
+    sends_.put_back(*ready.buffer);
+    return finish_copied(ready.number, error);
+  }
   copied_.erase(ready.number);
-  const auto doomed = doomed_.extract(ready.number);
-  if (!doomed) return send_when_room(ready);
-  sends_.put_back(*ready.buffer);
-  finish(ready.number, doomed.mapped());
+  send_when_room(ready);
 }
 
-void Relay::answer_copied(Ready ready) {
+void Relay::answer_copied(Ready ready, const std::optional<Error>& error) {
   Answer& answer = *ready.answer;
+  if (error) answer.status = could_not_copy(*error);
   // The bytes count only if the grant held until they had been read.
-  if (!find_grant_(answer.lease)) {
+  else if (!find_grant_(answer.lease))
     answer.status = Code::stale;
-    ready.payload = 0;
-  }
-  send_when_room(ready);
+  if (answer.status != Code{}) ready.bytes = 0;
+  send_when_room(std::move(ready));
 }
 
 std::size_t Relay::progress() {
   if (!unposted_.empty())
     for (Buffer* buffer : std::exchange(unposted_, {})) post_receive(*buffer);
   if (!missed_.empty()) answer_again();
-  std::size_t count =
-      staging_.progress([this](Staged&& staged) { copied(std::move(staged)); },
-                        [this](const Staged& staged, const Error& error) { lost(staged, error); });
-  for (; !unsent_.empty() && send_ready(unsent_.front()); ++count) unsent_.pop_front();
+  std::size_t count = staging_.progress(
+      [this](Staged&& staged, const auto& error) { copied(std::move(staged), error); },
+      [this](const Staged& staged, const Error& error) { lost(staged, error); });
+  if (!unsent_.empty()) count += send_waiting();
   for (; !answers_.empty() && answer(answers_.front()); ++count) answers_.pop_front();
   return count;
 }
 
 bool Relay::settle(Deadline deadline) {
-  return staging_.settle(deadline, [](Staged&& staged) {
+  return staging_.settle(deadline, [](Staged&& staged, const auto&) {
     if (staged.grant) staged.grant->copying().leave();
   });
 }
@@ -246,6 +356,8 @@ void Relay::peer_died(Route& route) {
     spare_receives_ += link->second.receives;
     links_.erase(link);
   }
+  if (const auto unsent = unsent_.extract(&route))
+    for (const Ready& ready : unsent.mapped()) sends_.put_back(*ready.buffer);
   providers::Completion failed;
   failed.ok = false;
   failed.refusal = Code::peer_down;
@@ -263,8 +375,10 @@ void Relay::cut(const Route& route) {
   cut.ok = false;
   cut.cut = true;
   cut.text = "a rail was closed and opened again";
-  const auto unsent = [this](std::uint64_t number) {
-    return std::any_of(unsent_.begin(), unsent_.end(),
+  const auto waiting = unsent_.find(&route);
+  const auto unsent = [&](std::uint64_t number) {
+    return waiting != unsent_.end() &&
+           std::any_of(waiting->second.begin(), waiting->second.end(),
                        [&](const Ready& ready) { return !ready.answer && ready.number == number; });
   };
   for (const std::uint64_t number : pending_on(route))
@@ -309,20 +423,18 @@ Relay::Received Relay::arrived(Buffer& buffer, std::size_t length) {
   const auto link = links_.find(head.token());
   // A peer that is gone, or somebody who has no business here.
   if (link == links_.end()) return Received::free;
-  const std::size_t payload = length - sizeof head;
-  Answer answer{
-      head.token(), head.rail(), head.operation(), Code{}, head.lease(), head.offset(), 0, {}};
-  switch (static_cast<Kind>(head.kind())) {
+  const std::span behind(buffer.data + sizeof head, length - sizeof head);
+  Answer answer{head.token(), head.rail(), head.operation(), Code{}, head.lease()};
+  const auto kind = static_cast<Kind>(head.kind());
+  switch (kind) {
     case Kind::write:
-      if (head.length() != payload)
-        answer.status = Code::invalid_argument;
-      else if (write_in(buffer, payload, answer) == Received::kept)
-        return Received::kept;
-      break;
     case Kind::read:
-      answer.length = head.length();
-      if (head.length() == 0 || head.length() > limits_.buffer_bytes)
+      if (!read_list(head, behind))
         answer.status = Code::invalid_argument;
+      else if (kind == Kind::read)
+        answer.reads = asked_;
+      else if (write_in(buffer, behind.last(head.length()).data(), answer) == Received::kept)
+        return Received::kept;
       break;
     case Kind::proof:
       // It has arrived behind the bytes in question: all that is left is that they be seen.
@@ -333,21 +445,46 @@ Relay::Received Relay::arrived(Buffer& buffer, std::size_t length) {
       break;
     case Kind::answer:
       return answered(link->second, buffer, head.operation(), static_cast<Code>(head.status()),
-                      payload);
+                      behind.size());
     default:
       return Received::free;
   }
-  answers_.push_back(answer);
+  answers_.push_back(std::move(answer));
   progress();
   return Received::free;
 }
 
-/// The grant, if what is asked for may be done now.
-std::shared_ptr<GrantState> Relay::allowed(Answer& answer, Rights rights, std::size_t bytes) const {
+/// Takes the pieces that a request is for into asked_. False unless they are as the head says: of
+/// so many bytes, which are there if they are to be written, and nothing else.
+bool Relay::read_list(const RelayHead& head, std::span<const std::byte> behind) {
+  const std::size_t pieces = head.pieces(), list = pieces * sizeof(RelayPiece);
+  const bool write = static_cast<Kind>(head.kind()) == Kind::write;
+  if (pieces > limits_.pieces || head.length() > limits_.buffer_bytes) return false;
+  if (behind.size() != list + (write ? head.length() : 0)) return false;
+  asked_.assign(1, {head.offset(), head.length()});
+  if (pieces == 0) return write || head.length() > 0;
+  asked_.clear();
+  std::uint64_t sum = 0;
+  for (; asked_.size() < pieces; behind = behind.subspan(sizeof(RelayPiece))) {
+    RelayPiece piece;
+    std::memcpy(&piece, behind.data(), sizeof piece);
+    if (piece.length() == 0 || piece.length() > head.length() - sum) return false;
+    sum += piece.length();
+    asked_.push_back({piece.offset(), piece.length()});
+  }
+  return sum == head.length();
+}
+
+/// The grant, if what is asked for may be done now: all of it.
+std::shared_ptr<GrantState> Relay::allowed(Answer& answer, Rights rights,
+                                           std::span<const Range> pieces) const {
   auto grant = find_grant_(answer.lease);
+  const auto within = [&](const Range& piece) {
+    return grant->allows(rights, piece.offset, piece.length);
+  };
   if (!grant)
     answer.status = Code::stale;
-  else if (!grant->allows(rights, answer.offset, bytes) || !grant->segment().served_by(rail_))
+  else if (!std::all_of(pieces.begin(), pieces.end(), within) || !grant->segment().served_by(rail_))
     answer.status = Code::permission_denied;
   else if (grant->segment().device().direct() || grant->copying().enter())
     return grant;
@@ -356,27 +493,27 @@ std::shared_ptr<GrantState> Relay::allowed(Answer& answer, Rights rights, std::s
   return nullptr;
 }
 
-Relay::Received Relay::write_in(Buffer& buffer, std::size_t payload, Answer& answer) {
-  const auto grant = allowed(answer, Rights::write, payload);
+Relay::Received Relay::write_in(Buffer& buffer, std::byte* from, Answer& answer) {
+  const auto grant = allowed(answer, Rights::write, asked_);
   if (!grant) return Received::free;
   const Device& device = grant->segment().device();
-  std::byte* to = grant->segment().address() + answer.offset;
-  const std::byte* from = buffer.data + sizeof(RelayHead);
+  const auto copies = copies_of(asked_, *grant, from, Way::in);
   if (device.direct()) {
-    device.copy(to, from, payload);
+    copy_at_once(device, copies);
     return Received::free;
   }
-  const auto begun = staging_.copy_in(
-      device, to, from, payload, {Staged::Step::write_in, {&buffer, 0, answer, payload}, grant});
+  const auto begun =
+      staging_.copy_in(device, copies, {Staged::Step::write_in, {&buffer, 0, answer, 0}, grant});
   if (begun) return Received::kept;
-  could_not_copy(*grant, answer, begun.error());
+  grant->copying().leave();
+  answer.status = could_not_copy(begun.error());
   return Received::free;
 }
 
-void Relay::could_not_copy(GrantState& grant, Answer& answer, const Error& error) {
+/// What the peer is told of it.
+Code Relay::could_not_copy(const Error& error) {
   log(LogLevel::error, "relay: {}", error.to_string());
-  answer.status = Code::unavailable;
-  grant.copying().leave();
+  return Code::unavailable;
 }
 
 /// The asker's credit comes back with the answer, so it is sent until it arrives or the peer goes.
@@ -396,41 +533,40 @@ void Relay::answer_again() {
   });
 }
 
-/// False if there is no room for it.
-bool Relay::answer(Answer answer) {
-  if (!links_.contains(answer.own_token)) return true;
+/// False if there is no buffer for it.
+bool Relay::answer(const Answer& asked) {
+  if (!links_.contains(asked.own_token)) return true;
   Buffer* buffer = sends_.take();
   if (buffer == nullptr) return false;
-  Ready ready{buffer, 0, std::nullopt, 0};
-  if (answer.status == Code{} && answer.length > 0 && read_out(ready, answer) == Copied::later)
-    return true;
-  if (send_answer(ready, answer)) return true;
-  sends_.put_back(*buffer);
-  return false;
+  Ready ready{buffer, 0, asked, 0};
+  const bool reads = asked.status == Code{} && !asked.reads.empty();
+  if (!reads || read_out(ready) == Copied::now) send_when_room(std::move(ready));
+  return true;
 }
 
-Relay::Copied Relay::read_out(Ready& ready, Answer& answer) {
-  const auto grant = allowed(answer, Rights::read, answer.length);
+Relay::Copied Relay::read_out(Ready& ready) {
+  Answer& answer = *ready.answer;
+  const auto grant = allowed(answer, Rights::read, answer.reads);
   if (!grant) return Copied::now;
   const Device& device = grant->segment().device();
-  std::byte* to = ready.buffer->data + sizeof(RelayHead);
-  const std::byte* from = grant->segment().address() + answer.offset;
-  ready.payload = answer.length;
+  const auto copies =
+      copies_of(answer.reads, *grant, ready.buffer->data + sizeof(RelayHead), Way::out);
+  for (const Copy& each : copies) ready.bytes += each.bytes;
   if (device.direct()) {
-    device.copy(to, from, answer.length);
+    copy_at_once(device, copies);
     return Copied::now;
   }
-  ready.answer = answer;
-  const auto begun =
-      staging_.copy_out(device, to, from, answer.length, {Staged::Step::send_answer, ready, grant});
+  const auto begun = staging_.copy_out(device, copies, {Staged::Step::send_answer, ready, grant});
   if (begun) return Copied::later;
-  ready.payload = 0;
-  could_not_copy(*grant, answer, begun.error());
+  grant->copying().leave();
+  ready.bytes = 0;
+  answer.status = could_not_copy(begun.error());
   return Copied::now;
 }
 
 /// False if the provider has no room for it.
-bool Relay::send_answer(const Ready& ready, const Answer& answer) {
+bool Relay::send_answer(const Ready& ready) {
+  const Answer& answer = *ready.answer;
   Buffer& buffer = *ready.buffer;
   const auto link = links_.find(answer.own_token);
   const std::atomic<providers::FabricAddress>* address = nullptr;
@@ -443,14 +579,14 @@ bool Relay::send_answer(const Ready& ready, const Answer& answer) {
     sends_.put_back(buffer);
     return true;
   }
-  const RelayHead head(link->second.peer->introduction.token, answer.operation, 0, 0, ready.payload,
+  const RelayHead head(link->second.peer->introduction.token, answer.operation, 0, 0, ready.bytes,
                        rail_, static_cast<std::uint8_t>(Kind::answer),
-                       static_cast<std::uint8_t>(answer.status));
+                       static_cast<std::uint8_t>(answer.status), 0);
   std::memcpy(buffer.data, &head, sizeof head);
   buffer.handler = this;
   buffer.number = next_number_++;
   const providers::Post post =
-      endpoint_.send(buffer, {buffer.data, sizeof head + ready.payload, buffer.registration},
+      endpoint_.send(buffer, {buffer.data, sizeof head + ready.bytes, buffer.registration},
                      address->load(), providers::MessageClass::relay);
   if (post.status == providers::PostStatus::again) return false;
   if (post.status == providers::PostStatus::posted)
@@ -468,28 +604,26 @@ Relay::Received Relay::answered(const Link& link, Buffer& buffer, std::uint64_t 
   Op& op = *entry->second;
   const PreparedState& prepared = op.transfer->prepared();
   const bool read = prepared.direction == Direction::read && !op.chunk.proof();
-  if (status == Code{} && length != (read ? op.chunk.length : 0)) status = Code::protocol_mismatch;
+  if (status == Code{} && length != (read ? op.bytes() : 0)) status = Code::protocol_mismatch;
   if (status != Code{}) {
     finish(operation, Error(status, fmt::format("the peer refused: {}", to_string(status))));
     return Received::free;
   }
   if (read) {
     const Device& device = prepared.local->device();
-    std::byte* to = prepared.local->address() + op.chunk.local;
-    const std::byte* from = buffer.data + sizeof(RelayHead);
+    const auto copies = copies_of(op, buffer.data + sizeof(RelayHead), Way::in);
     op.transfer->count_copied(length);
-    if (!device.direct()) return read_in(device, to, from, {&buffer, operation, {}, length});
-    device.copy(to, from, length);
+    if (!device.direct()) return read_in(device, copies, {&buffer, operation, {}, 0});
+    copy_at_once(device, copies);
   }
   finish(operation, providers::Completion{});
   return Received::free;
 }
 
-Relay::Received Relay::read_in(const Device& device, std::byte* to, const std::byte* from,
+Relay::Received Relay::read_in(const Device& device, std::span<const Copy> copies,
                                const Ready& ready) {
   copied_.insert(ready.number);
-  const auto begun =
-      staging_.copy_in(device, to, from, ready.payload, {Staged::Step::read_in, ready, nullptr});
+  const auto begun = staging_.copy_in(device, copies, {Staged::Step::read_in, ready, nullptr});
   if (begun) return Received::kept;
   copied_.erase(ready.number);
   finish(ready.number, begun.error());
@@ -497,11 +631,7 @@ Relay::Received Relay::read_in(const Device& device, std::byte* to, const std::b
 }
 
 void Relay::finish(std::uint64_t operation, const Error& error) {
-  providers::Completion failed;
-  failed.ok = false;
-  failed.refusal = error.code();
-  failed.text = error.message();
-  finish(operation, failed);
+  finish(operation, failure(error));
 }
 
 void Relay::finish(std::uint64_t operation, const providers::Completion& completion) {

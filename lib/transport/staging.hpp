@@ -6,6 +6,8 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
+#include <span>
 #include <thread>
 #include <utility>
 #include <weft/deadline.hpp>
@@ -32,19 +34,20 @@ class Staging {
     return {};
   }
 
+  using Copies = std::span<const Copy>;  // one at least
   /// Out of the device's memory, and into it: each one after the other, and beside each other.
-  Result<void> copy_out(const Device& device, void* to, const void* from, std::size_t bytes,
-                        Then then) {
-    return begin(device, &Lanes::out, to, from, bytes, std::move(then));
+  /// `then` follows the last of the copies. An error: none of them is under way.
+  Result<void> copy_out(const Device& device, Copies copies, Then then) {
+    return begin(device, &Lanes::out, copies, std::move(then));
   }
-  Result<void> copy_in(const Device& device, void* to, const void* from, std::size_t bytes,
-                       Then then) {
-    return begin(device, &Lanes::in, to, from, bytes, std::move(then));
+  Result<void> copy_in(const Device& device, Copies copies, Then then) {
+    return begin(device, &Lanes::in, copies, std::move(then));
   }
 
-  /// Calls `next(Then&&)` for each copy that has ended; returns how many. Where a device has failed
-  /// nobody knows whether its copies have ended: `lost(const Then&, const Error&)` is called for
-  /// each of them once, and they are under way for ever.
+  /// Calls `next(Then&&, const std::optional<Error>&)` for each that has ended, with the error if
+  /// some of its copies could not even begin; returns how many. Where a device has failed nobody
+  /// knows whether its copies have ended: `lost(const Then&, const Error&)` is called for each of
+  /// them once, and they are under way for ever.
   template <typename Next, typename Lost>
   std::size_t progress(Next&& next, Lost&& lost) {
     std::size_t ended = 0;
@@ -69,23 +72,27 @@ class Staging {
   }
 
  private:
+  struct UnderWay {
+    std::uint64_t number = 0;
+    Then then;
+    std::optional<Error> error;
+  };
   struct Lane {
     std::unique_ptr<CopyQueue> queue;
-    std::deque<std::pair<std::uint64_t, Then>> copies;  // oldest first
+    std::deque<UnderWay> copies;  // oldest first
     bool failed = false;
   };
   struct Lanes {
     Lane out, in;
   };
 
-  Result<void> begin(const Device& device, Lane Lanes::*way, void* to, const void* from,
-                     std::size_t bytes, Then&& then) {
+  Result<void> begin(const Device& device, Lane Lanes::*way, Copies copies, Then&& then) {
     const auto lanes = lanes_.find(&device);
     if (lanes == lanes_.end()) return fail(Code::internal, "the device is not served");
     Lane& lane = lanes->second.*way;
-    auto number = lane.queue->copy(to, from, bytes);
-    if (!number) return fail(std::move(number.error()));
-    lane.copies.emplace_back(*number, std::move(then));
+    auto begun = lane.queue->copy(copies);
+    if (begun.copies == 0) return fail(std::move(*begun.error));
+    lane.copies.push_back({begun.number, std::move(then), std::move(begun.error)});
     ++under_way_;
     return {};
   }
@@ -96,17 +103,17 @@ class Staging {
     const auto ended = lane.queue->ended();
     if (!ended) {
       lane.failed = true;  // and no other copy begins
-      for (const auto& [number, then] : lane.copies) lost(then, ended.error());
+      for (const UnderWay& each : lane.copies) lost(each.then, ended.error());
       return 0;
     }
     std::size_t count = 0;
     // What follows may begin other copies, in this lane as well.
-    while (!lane.copies.empty() && lane.copies.front().first <= *ended) {
-      Then then = std::move(lane.copies.front().second);
+    while (!lane.copies.empty() && lane.copies.front().number <= *ended) {
+      UnderWay over = std::move(lane.copies.front());
       lane.copies.pop_front();
       --under_way_;
       ++count;
-      next(std::move(then));
+      next(std::move(over.then), over.error);
     }
     return count;
   }

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "endpoint.hpp"
 #include "peer/route.hpp"
@@ -14,18 +15,33 @@ class TransferState;
 class Transport;
 struct Buffer;
 
-/// One chunk on its way. Its first part is what libfabric sees.
+/// One chunk on its way, or several of a transfer that go together. Its first part is what
+/// libfabric sees.
 struct Op : providers::Posted {
   TransferState* transfer = nullptr;
   Route* route = nullptr;
   Transport* transport = nullptr;
-  Chunk chunk;
-  bool out = false;          // posted, and not ended
-  bool spare = false;        // in the room that is kept for class latency
-  Buffer* filled = nullptr;  // the relay's, with its bytes: the provider had no room for it yet
+  Chunk chunk;                // the first, or the only one
+  std::vector<Chunk> others;  // those that go with it
+  bool out = false;           // posted, and not ended
+  bool spare = false;         // in the room that is kept for class latency
+  Buffer* filled = nullptr;   // the relay's, with its bytes: the provider had no room for it yet
+
+  std::size_t chunks() const noexcept { return 1 + others.size(); }
+  std::uint64_t bytes() const noexcept {
+    std::uint64_t sum = chunk.length;
+    for (const Chunk& each : others) sum += each.length;
+    return sum;
+  }
+  /// In their order.
+  template <typename Visit>
+  void each_chunk(Visit&& visit) const {
+    visit(chunk);
+    for (const Chunk& each : others) visit(each);
+  }
 };
 
-/// Learns how a chunk ended, exactly once for each that was posted.
+/// Learns how what was posted ended, exactly once for each post.
 class ChunkSink {
  public:
   virtual void chunk_ended(Op& op, const providers::Completion& completion) = 0;
@@ -38,17 +54,19 @@ class Transport {
  public:
   virtual ~Transport() = default;
 
-  /// Most bytes of a chunk to that peer.
+  /// Most bytes of a post to that peer.
   virtual std::uint64_t chunk_limit(const Route& route) const = 0;
-  /// How many chunks to that peer it would take now, apart from what the provider has room for.
+  /// Most chunks of a transfer in one post to that peer.
+  virtual std::size_t most_chunks(const Route&) const { return 1; }
+  /// How many posts to that peer it would take now, apart from what the provider has room for.
   virtual std::size_t room(const Route& route) const = 0;
   /// Never waits. After `posted` the sink hears of the end; otherwise it does not.
   virtual providers::Post post(Op& op) = 0;
-  /// The provider had no room for the chunk, and it is not posted again.
+  /// The provider had no room for it, and it is not posted again.
   virtual void give_up(Op&) {}
   /// Work of its own besides the endpoint's completions; returns how much was done.
   virtual std::size_t progress() { return 0; }
-  /// The peer is dead: end those of its chunks that certainly touch no memory of the application's.
+  /// The peer is dead: end those of its posts that certainly touch no memory of the application's.
   virtual void peer_died(Route&) {}
 
   void set_sink(ChunkSink& sink) noexcept { sink_ = &sink; }

@@ -88,10 +88,11 @@ struct Encoder {
       rails.push_back(fb::CreateRail(to, to.CreateString(rail.provider), rail.protocol,
                                      rail.address_format, rail.same_host_only,
                                      bytes_of(to, rail.address), rail.mbps));
-    return body(fb::CreateHello(
-        to, to.CreateString(who.name), who.incarnation, to.CreateString(who.address),
-        to.CreateVector(rails), who.token, who.max_message, who.message_credits, who.relay_buffers,
-        who.relay_buffer_bytes, hello.host.pid, hello.host.descriptor, who.checks));
+    return body(fb::CreateHello(to, to.CreateString(who.name), who.incarnation,
+                                to.CreateString(who.address), to.CreateVector(rails), who.token,
+                                who.max_message, who.message_credits, who.relay_buffers,
+                                who.relay_buffer_bytes, hello.host.pid, hello.host.descriptor,
+                                who.checks, who.relay_pieces));
   }
   Body operator()(const Proof& proof) const {
     if (proof.proven) return body(fb::CreateProof(to, bytes_of(to, proof.nonce)));
@@ -274,6 +275,7 @@ Result<ControlMessage> from(const fb::Hello& hello) {
   who.relay_buffers = hello.relay_buffers();
   who.relay_buffer_bytes = hello.relay_buffer_bytes();
   who.checks = hello.checks();
+  who.relay_pieces = hello.relay_pieces();
   out.host = {hello.pid(), hello.descriptor()};
   return out;
 }

@@ -28,6 +28,7 @@ struct Options {
   std::vector<std::string> providers{"tcp", "shm"};
   std::vector<std::size_t> sizes;
   unsigned rounds = 5, window = 4;
+  std::uint32_t pieces = 1;
   std::chrono::milliseconds::rep ms = 200;
 };
 
@@ -92,6 +93,7 @@ EngineConfig between_host_memories(const Options& options, const std::string& pr
   EngineConfig config;
   config.provider = provider;
   config.size = size;
+  config.pieces = options.pieces;
   config.window = options.window;
   config.max_ms = options.ms;
   return config;
@@ -181,6 +183,10 @@ int main(int argc, char** argv) {
       ->delimiter(',')
       ->transform(bytes);
   app.add_option("--rounds", options.rounds, "Times that each point is measured")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--pieces", options.pieces,
+                 "Of a transfer, as long as each other and apart from each other; plain copies are "
+                 "of one piece")
       ->check(CLI::PositiveNumber);
   app.add_option("--ms", options.ms, "Time measured for one point");
   app.add_option("--window", options.window, "Transfers in flight")->check(CLI::PositiveNumber);

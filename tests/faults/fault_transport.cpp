@@ -31,6 +31,10 @@ std::uint64_t FaultTransport::chunk_limit(const Route& route) const {
   return inner_->chunk_limit(route);
 }
 
+std::size_t FaultTransport::most_chunks(const Route& route) const {
+  return inner_->most_chunks(route);
+}
+
 std::size_t FaultTransport::room(const Route& route) const {
   const std::size_t room = inner_->room(route);
   return plan_.duplicate > 0 ? room / 2 : room;
@@ -42,6 +46,7 @@ Post FaultTransport::post_copy(Flight& flight, unsigned copy) {
   op.route = flight.original->route;
   op.transport = inner_.get();
   op.chunk = flight.original->chunk;
+  op.others = flight.original->others;
   ++flight.outstanding;
   const Post post = inner_->post(op);
   if (post.status == PostStatus::posted) return post;

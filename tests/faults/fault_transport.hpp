@@ -43,6 +43,7 @@ class FaultTransport final : public core::Transport, private core::ChunkSink {
                  std::shared_ptr<FaultCounts> counts);
 
   std::uint64_t chunk_limit(const core::Route& route) const override;
+  std::size_t most_chunks(const core::Route& route) const override;
   /// Half as much if chunks may be posted twice.
   std::size_t room(const core::Route& route) const override;
   providers::Post post(core::Op& op) override;

@@ -53,6 +53,7 @@ Introduction introduction(std::string name) {
   self.message_credits = 32;
   self.relay_buffers = 4;
   self.relay_buffer_bytes = 1 << 18;
+  self.relay_pieces = 256;
   return self;
 }
 

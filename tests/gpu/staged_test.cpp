@@ -49,6 +49,56 @@ TEST_P(Staged, WithStreamsThatRunLate) {
   }
 }
 
+/// Blocks of a paged cache, in another order on each side.
+std::vector<Pair> pages(std::size_t count, std::size_t page) {
+  std::vector<Pair> pairs;
+  for (std::size_t i = 0; i < count; ++i)
+    pairs.push_back({2 * i * page, 2 * ((i * 7 + 3) % count) * page, page});
+  return pairs;
+}
+
+TEST_P(Staged, SmallPagesShareBuffers) {
+  constexpr std::size_t page = 4096, count = 100, bytes = 2 * count * page;
+  constexpr std::size_t messages = (count * page + chunk - 1) / chunk;
+  for (const Sides& sides : all_sides) {
+    SCOPED_TRACE(sides.name);
+    Field field(staging_config(GetParam()), sides, bytes);
+    const auto pairs = pages(count, page);
+    for (const auto direction : {weft::Direction::write, weft::Direction::read}) {
+      cuda_sim::weft_cuda_sim_clear();
+      Transfer transfer = field.start(direction, pairs);
+      ASSERT_TRUE(succeeds(transfer.wait_quiescent(soon())));
+      const Report report = transfer.report();
+      EXPECT_EQ(report.bytes_done, count * page);
+      // Those that a buffer's end cuts are two.
+      EXPECT_EQ(report.operations, count);
+      EXPECT_EQ(cuda_sim::bytes_copied(Direction::device_to_host) +
+                    cuda_sim::bytes_copied(Direction::host_to_device),
+                (sides.local && sides.remote ? 2U : 1U) * count * page);
+      // An event behind each message's copies, not behind each page's.
+      const auto all = cuda_sim::records();
+      const auto events = std::count_if(all.begin(), all.end(), [](const Record& each) {
+        return each.operation == cuda_sim::Operation::record_event && each.phase == Phase::ended;
+      });
+      EXPECT_EQ(static_cast<std::size_t>(events), (sides.local && sides.remote ? 2 : 1) * messages);
+      field.expect_moved(direction, pairs);
+    }
+  }
+}
+
+TEST_P(Staged, PeersOfTheVersionBeforeAreSentOnePageAtATime) {
+  constexpr std::size_t page = 1000, count = 40, bytes = 2 * count * page;
+  core::EngineHooks old;
+  old.without_lists = true;
+  for (const bool asker : {true, false}) {
+    SCOPED_TRACE(asker);
+    Field field(staging_config(GetParam()), all_sides[0], bytes, asker ? old : core::EngineHooks{},
+                nullptr, asker ? core::EngineHooks{} : old);
+    for (const auto direction : {weft::Direction::write, weft::Direction::read})
+      field.expect_moved(direction, pages(count, page));
+  }
+}
+
 TEST_P(Staged, IsReportedAndOneSidedIsRefused) {
   Field field(staging_config(GetParam()), all_sides[0], chunk);
   Transfer transfer = field.start(weft::Direction::write, whole(chunk));

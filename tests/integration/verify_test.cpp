@@ -153,7 +153,7 @@ TEST_P(Verify, WhatDiffersIsFoundInEveryPart) {
   std::mutex mutex;
   Couple pair = couple_with([&](const core::Op& op) {
     const std::lock_guard lock(mutex);
-    carried += op.chunk.length;
+    carried += op.bytes();
     if (carried == size && change && !op.chunk.proof()) *memory ^= std::byte{1};
   });
   Board board(pair, size, size);

@@ -17,6 +17,9 @@ class ForwardingTransport : public core::Transport {
   std::uint64_t chunk_limit(const core::Route& route) const override {
     return inner_->chunk_limit(route);
   }
+  std::size_t most_chunks(const core::Route& route) const override {
+    return inner_->most_chunks(route);
+  }
   std::size_t room(const core::Route& route) const override { return inner_->room(route); }
   providers::Post post(core::Op& op) override { return inner_->post(op); }
   void give_up(core::Op& op) override { inner_->give_up(op); }

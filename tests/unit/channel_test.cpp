@@ -9,68 +9,14 @@
 #include <thread>
 
 #include "parts.hpp"
+#include "scripted_endpoint.hpp"
 
 namespace weft::core::test {
 namespace {
 
-using providers::Post;
 using providers::PostStatus;
 using testing::ElementsAre;
 using testing::IsEmpty;
-
-class Scripted final : public providers::Endpoint {
- public:
-  struct Sent {
-    providers::Posted* posted;
-    Blob message;
-  };
-
-  const Capability& capability() const noexcept override { return record; }
-  const Blob& address() const noexcept override { return nowhere; }
-  Result<providers::FabricAddress> insert(Bytes) override { return 0; }
-  void remove(providers::FabricAddress) override {}
-  Result<std::unique_ptr<providers::Registration>> register_memory(const providers::Extent&,
-                                                                   providers::Access) override {
-    return fail(Code::internal, "nothing needs to be registered here");
-  }
-  Post write(providers::Posted&, const providers::Local&, const providers::Target&) override {
-    return {PostStatus::failed, 1};
-  }
-  Post read(providers::Posted&, const providers::Local&, const providers::Target&) override {
-    return {PostStatus::failed, 1};
-  }
-  Post send(providers::Posted& posted, const providers::Local& local, providers::FabricAddress,
-            providers::MessageClass) override {
-    if (answer.status != PostStatus::posted) return answer;
-    const auto* bytes = static_cast<const std::byte*>(local.address);
-    sent.push_back({&posted, Blob(bytes, bytes + local.length)});
-    return answer;
-  }
-  Post receive(providers::Posted& posted, const providers::Local& local,
-               providers::MessageClass) override {
-    receives.emplace_back(&posted, local);
-    return {};
-  }
-  std::size_t poll() override { return 0; }
-  int wait_fd() const noexcept override { return -1; }
-  bool may_sleep() override { return true; }
-
-  void arrive(Bytes message) {
-    ASSERT_FALSE(receives.empty()) << "a message found no receive";
-    const auto [posted, local] = receives.front();
-    receives.pop_front();
-    std::copy(message.begin(), message.end(), static_cast<std::byte*>(local.address));
-    providers::Completion completion;
-    completion.length = message.size();
-    posted->handler->completed(*posted, completion);
-  }
-
-  Capability record;
-  Blob nowhere;
-  Post answer;
-  std::deque<Sent> sent;
-  std::deque<std::pair<providers::Posted*, providers::Local>> receives;
-};
 
 constexpr std::size_t credits = 8;
 
@@ -152,7 +98,7 @@ struct Side {
     }
   }
 
-  Scripted endpoint;
+  ScriptedEndpoint endpoint;
   std::shared_ptr<PeerState> other;
   std::deque<Notice> told;
   std::vector<std::string> broken;
@@ -175,13 +121,13 @@ class ChannelTest : public testing::Test {
   void SetUp() override { open(with_path_failures()); }
 
   /// Takes one that `a` has sent to `b`, leaving its end open.
-  Scripted::Sent carry(std::size_t index = 0) {
-    Scripted::Sent sent = std::move(a->endpoint.sent.at(index));
+  ScriptedEndpoint::Sent carry(std::size_t index = 0) {
+    ScriptedEndpoint::Sent sent = std::move(a->endpoint.sent.at(index));
     a->endpoint.sent.erase(a->endpoint.sent.begin() + static_cast<std::ptrdiff_t>(index));
     b->endpoint.arrive(sent.message);
     return sent;
   }
-  static void end(const Scripted::Sent& sent, bool ok = true, bool path_failed = true) {
+  static void end(const ScriptedEndpoint::Sent& sent, bool ok = true, bool path_failed = true) {
     providers::Completion completion;
     completion.ok = ok;
     completion.fabric_code = ok ? 0 : 5;
@@ -189,7 +135,7 @@ class ChannelTest : public testing::Test {
     sent.posted->handler->completed(*sent.posted, completion);
   }
   void lose_first(bool path_failed = true) {
-    const Scripted::Sent sent = std::move(a->endpoint.sent.front());
+    const ScriptedEndpoint::Sent sent = std::move(a->endpoint.sent.front());
     a->endpoint.sent.pop_front();
     end(sent, false, path_failed);
   }

@@ -16,17 +16,19 @@ namespace {
 
 using providers::Post;
 using providers::PostStatus;
+using testing::ElementsAre;
 
 class Scripted final : public Transport {
  public:
   std::uint64_t chunk_limit(const Route&) const override { return limit; }
+  std::size_t most_chunks(const Route&) const override { return together; }
   std::size_t room(const Route&) const override { return room_left; }
   Post post(Op& op) override {
     ++attempts;
     const Post post = answer ? answer(op) : Post{};
     if (post.status != PostStatus::posted) return post;
     posted.push_back(&op);
-    bytes += op.chunk.length;
+    bytes += op.bytes();
     most_operations = std::max(most_operations, posted.size());
     most_bytes = std::max(most_bytes, bytes);
     return post;
@@ -35,9 +37,10 @@ class Scripted final : public Transport {
   void end(std::size_t index, bool ok = true) {
     Op& op = *posted[index];
     posted.erase(posted.begin() + static_cast<std::ptrdiff_t>(index));
-    bytes -= op.chunk.length;
+    bytes -= op.bytes();
     providers::Completion completion;
     completion.ok = ok;
+    completion.unsent = !ok && unsent;
     completion.fabric_code = ok ? 0 : 5;
     completion.text = ok ? "" : "in other words";
     sink().chunk_ended(op, completion);
@@ -48,7 +51,8 @@ class Scripted final : public Transport {
   ChunkSink& sink_of_lane() { return sink(); }
 
   std::uint64_t limit = 100;
-  std::size_t room_left = 1000;
+  std::size_t room_left = 1000, together = 1;
+  bool unsent = false;  // what fails
   std::function<Post(const Op&)> answer;
   std::vector<Op*> posted;
   std::vector<const Op*> given_up;
@@ -208,6 +212,130 @@ TEST_F(LaneTest, AProofWithoutRoomWaitsAndHoldsUpNobody) {
   EXPECT_EQ(other->state(), State::done);
   line.lane.pump();
   EXPECT_FALSE(line.lane.has_work());
+}
+
+/// Lanes over transports that take several chunks in one post.
+class LaneOfLists : public LaneTest {
+ protected:
+  static void prepare(Line& line) {
+    line.relay.limit = 1000;
+    line.relay.together = 8;
+  }
+  std::shared_ptr<TransferState> submit(PieceList pieces, const std::vector<std::size_t>& rails) {
+    return LaneTest::submit(std::move(pieces), rails, nullptr, TransportKind::relay);
+  }
+  std::vector<std::size_t> posted(const Line& line) {
+    std::vector<std::size_t> chunks;
+    for (const Op* op : line.relay.posted) chunks.push_back(op->chunks());
+    return chunks;
+  }
+};
+
+TEST_F(LaneOfLists, ChunksOfATransferGoTogether) {
+  Line line(host, 0, {3, 100000});
+  prepare(line);
+  const auto small = submit(scattered(28, 10), {0});
+  line.lane.pump();
+  EXPECT_THAT(posted(line), ElementsAre(8, 8, 8)) << "a post is one operation of the window";
+  EXPECT_EQ(line.lane.in_flight(), 3U);
+  line.relay.end(1);
+  EXPECT_EQ(small->report().bytes_done, 80U);
+  line.lane.pump();
+  EXPECT_THAT(posted(line), ElementsAre(8, 8, 4)) << "it does not wait for more";
+  line.relay.end_all();
+  EXPECT_EQ(small->state(), State::done);
+  EXPECT_EQ(small->report().operations, 28U);
+  EXPECT_EQ(line.lane.operations_done(), 28U);
+  EXPECT_EQ(line.lane.bytes_done(), 280U);
+  EXPECT_EQ(line.lane.in_flight(), 0U);
+}
+
+TEST_F(LaneOfLists, APostIsFullWhenItsBytesAre) {
+  Line line(host, 0, {10, 100000});
+  prepare(line);
+  const auto transfer = submit(scattered(4, 700), {0});
+  line.lane.pump();
+  EXPECT_THAT(posted(line), ElementsAre(2, 2, 2)) << "700 + 300, 400 + 600, 100 + 700";
+  EXPECT_EQ(line.relay.bytes, 2800U);
+  line.relay.end_all();
+  EXPECT_EQ(transfer->state(), State::done);
+  EXPECT_EQ(transfer->report().bytes_done, 2800U);
+}
+
+TEST_F(LaneOfLists, AFailureIsEveryChunks) {
+  Line line(host, 0, {10, 100000});
+  prepare(line);
+  const auto transfer = submit(scattered(16, 10), {0});
+  line.lane.pump();
+  line.relay.end(0, false);
+  EXPECT_EQ(transfer->state(), State::failed);
+  EXPECT_THAT(transfer->error()->message(), testing::HasSubstr("a write of 80 bytes"));
+  EXPECT_FALSE(transfer->quiescent());
+  line.relay.end(0);
+  EXPECT_TRUE(transfer->quiescent());
+  const auto placed = transfer->placed();
+  EXPECT_EQ(std::count(placed.begin(), placed.end(), Placed::unknown), 8);
+  EXPECT_EQ(std::count(placed.begin(), placed.end(), Placed::all), 8);
+}
+
+TEST_F(LaneOfLists, WhatIsRefusedOrWasNotSentIsLeftToOthers) {
+  for (const bool at_once : {true, false}) {
+    Line first(host, 0, {10, 100000}), second(host, 1, {10, 100000});
+    prepare(first);
+    prepare(second);
+    if (at_once) first.relay.answer = [](const Op&) { return Post{PostStatus::failed, 5}; };
+    first.relay.unsent = true;
+    const auto transfer = submit(scattered(16, 10), {0, 1});
+    first.lane.pump();
+    while (!first.relay.posted.empty()) first.relay.end(0, false);
+    EXPECT_EQ(transfer->state(), State::active);
+    EXPECT_THAT(transfer->lanes(), ElementsAre(1));
+    second.lane.pump();
+    EXPECT_THAT(posted(second), ElementsAre(8, 8));
+    second.relay.end_all();
+    EXPECT_EQ(transfer->state(), State::done);
+    EXPECT_EQ(transfer->report().bytes_done, 160U);
+  }
+}
+
+TEST_F(LaneOfLists, WhatWasNotSentOfACancelledTransferComesHome) {
+  Line line(host, 0, {10, 100000});
+  prepare(line);
+  line.relay.unsent = true;
+  const auto transfer = submit(scattered(16, 10), {0});
+  line.lane.pump();
+  transfer->cancel();
+  line.relay.end(0, false);
+  line.relay.end(0, false);
+  EXPECT_EQ(transfer->state(), State::cancelled);
+  EXPECT_TRUE(transfer->quiescent());
+  EXPECT_THAT(transfer->placed(), testing::Each(Placed::none));
+}
+
+TEST_F(LaneOfLists, WhatIsHeldOfACancelledTransferComesHome) {
+  Line line(host, 0, {10, 100000});
+  prepare(line);
+  line.relay.answer = [](const Op&) { return Post{PostStatus::again, 0}; };
+  const auto transfer = submit(scattered(16, 10), {0});
+  line.lane.pump();
+  EXPECT_FALSE(transfer->quiescent());
+  transfer->cancel();
+  line.lane.pump();
+  EXPECT_EQ(transfer->state(), State::cancelled);
+  EXPECT_TRUE(transfer->quiescent());
+  EXPECT_EQ(line.lane.in_flight(), 0U);
+}
+
+TEST_F(LaneOfLists, OrphansAreAllChunks) {
+  Line line(host, 0, {10, 100000});
+  prepare(line);
+  const auto transfer = submit(scattered(12, 10), {0});
+  line.lane.pump();
+  const auto orphans = line.lane.take_orphans();
+  EXPECT_EQ(orphans.size(), 12U);
+  transfer->cancel();
+  for (const auto& [owner, chunk] : orphans) owner->give_back(chunk);
+  EXPECT_TRUE(transfer->quiescent());
 }
 
 TEST_F(LaneTest, RefusedChunksAreHeldAndRetriedInOrder) {

@@ -269,6 +269,47 @@ TEST_F(TransferTest, ReturnedChunksAreOfferedAndTakenAgain) {
   expect_over(State::done);
 }
 
+TEST_F(TransferTest, WhatIsTakenTogetherKeepsToTheSum) {
+  begin(scattered(4, 60));
+  std::vector<Chunk> chunks(8);
+  const auto carry = [&](std::uint64_t all) {
+    std::vector<std::uint64_t> lengths;
+    for (const Chunk& each : std::span(chunks).first(transfer->take(chunks, 100, all))) {
+      lengths.push_back(each.length);
+      transfer->completed(0, each);
+    }
+    return lengths;
+  };
+  EXPECT_THAT(carry(150), testing::ElementsAre(60, 60, 30)) << "the third is cut";
+  EXPECT_THAT(carry(30), testing::ElementsAre(30));
+  EXPECT_THAT(carry(1000), testing::ElementsAre(60));
+  EXPECT_EQ(transfer->state(), State::done);
+  EXPECT_EQ(transfer->report().bytes_done, 240U);
+}
+
+TEST_F(TransferTest, WhatComesBackIsCutForWhoeverTakesLess) {
+  begin(scattered(1, 100));
+  const auto whole = take(1);
+  transfer->give_back(whole[0]);
+  std::vector<Chunk> parts;
+  for (int i = 0; i < 3; ++i) {
+    const auto part = take(1, 40);
+    ASSERT_EQ(part.size(), 1U);
+    parts.push_back(part[0]);
+  }
+  EXPECT_TRUE(take(1).empty());
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(parts[i].local, whole[0].local + i * 40);
+    EXPECT_EQ(parts[i].remote, whole[0].remote + i * 40);
+    EXPECT_EQ(parts[i].at, i * 40);
+    EXPECT_EQ(parts[i].length, i < 2 ? 40U : 20U);
+    EXPECT_FALSE(transfer->ended());
+    transfer->completed(0, parts[i]);
+  }
+  EXPECT_EQ(transfer->state(), State::done);
+  EXPECT_EQ(transfer->report().bytes_done, 100U);
+}
+
 TEST_F(TransferTest, FailsWhenItsLastLaneLeaves) {
   begin(scattered(2, 10), false, {2, 3});
   transfer->lane_leaves(2, broken());

@@ -42,23 +42,40 @@ Result<Event> CopyStream::take_event() {
   return event;
 }
 
-Result<std::uint64_t> CopyStream::copy(void* to, const void* from, std::size_t bytes) {
-  if (broken_) return fail(*broken_);
+CopyQueue::Begun CopyStream::copy(std::span<const Copy> copies) {
+  Begun begun;
+  begun.error = broken_;
+  if (broken_) return begun;
   const Driver& driver = gpu_.driver();
   const InContext here(gpu_);
-  if (here.status() != success) return broken("cuCtxPushCurrent", here.status());
+  if (here.status() != success) {
+    begun.error = broken("cuCtxPushCurrent", here.status()).value();
+    return begun;
+  }
   auto mark = take_event();
-  if (!mark) return fail(std::move(mark.error()));
-  const auto target = reinterpret_cast<Address>(to), source = reinterpret_cast<Address>(from);
-  if (const Status status = driver.copy_async(target, source, bytes, stream_); status != success) {
+  if (!mark) {
+    begun.error = std::move(mark.error());
+    return begun;
+  }
+  for (const auto& [to, from, bytes] : copies) {
+    const auto target = reinterpret_cast<Address>(to), source = reinterpret_cast<Address>(from);
+    if (const Status status = driver.copy_async(target, source, bytes, stream_);
+        status != success) {
+      begun.error = driver.error("cuMemcpyAsync", status);
+      break;
+    }
+    ++begun.copies;
+  }
+  if (begun.copies == 0) {
     free_.push_back(*mark);
-    return fail(driver.error("cuMemcpyAsync", status));
+    return begun;
   }
   marks_.push_back(*mark);
-  // The copy is under way, and without its mark nobody will know when it has ended.
+  // The copies are under way, and without their mark nobody will know when they have ended.
   if (const Status status = driver.event_record(*mark, stream_); status != success)
     std::ignore = broken("cuEventRecord", status);
-  return ++begun_;
+  begun.number = ++begun_;
+  return begun;
 }
 
 Result<std::uint64_t> CopyStream::ended() {

@@ -14,7 +14,7 @@ class CopyStream final : public CopyQueue {
   static Result<std::unique_ptr<CopyQueue>> open(const Gpu& gpu);
   ~CopyStream() override;
 
-  Result<std::uint64_t> copy(void* to, const void* from, std::size_t bytes) override;
+  Begun copy(std::span<const Copy> copies) override;
   Result<std::uint64_t> ended() override;
 
  private:
@@ -24,7 +24,7 @@ class CopyStream final : public CopyQueue {
 
   const Gpu& gpu_;
   const Stream stream_;
-  std::deque<Event> marks_;  // behind each copy that is under way, oldest first
+  std::deque<Event> marks_;  // behind what is under way, oldest first
   std::vector<Event> free_;
   std::uint64_t begun_ = 0;
   std::optional<Error> broken_;

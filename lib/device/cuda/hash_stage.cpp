@@ -41,15 +41,16 @@ Result<void> HashStage::add(Xxh3& hash, const std::byte* memory, std::size_t byt
 }
 
 Result<void> HashStage::fetch(const std::byte* memory, std::size_t bytes) {
-  const auto number = queue_->copy(buffer_.address(), memory, bytes);
-  if (!number) return fail(number.error());
+  const Copy copy{buffer_.address(), memory, bytes};
+  const auto begun = queue_->copy({&copy, 1});
+  if (begun.error) return fail(*begun.error);
   const Deadline deadline = Deadline::in(longest_fetch);
   // Drivers can't be waited for until a deadline.
   constexpr auto pause = std::chrono::microseconds(20);
   for (;; std::this_thread::sleep_for(pause)) {
     const auto ended = queue_->ended();
     if (!ended) return fail(ended.error());
-    if (*ended >= *number) return {};
+    if (*ended >= begun.number) return {};
     if (deadline.passed())
       return fail(Code::unavailable, "a GPU does not end a copy of what is to be hashed");
   }

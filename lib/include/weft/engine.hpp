@@ -166,6 +166,7 @@ struct Config {
   /// @}
 
   /// The relay's bounce buffers: size of one, and how many a rail keeps for each peer and way.
+  /// Small pieces of a transfer share one.
   std::size_t relay_buffer_bytes = 256 * 1024;
   std::size_t relay_buffers = 4;
 
