@@ -90,12 +90,13 @@ class ShmRegistrations : public testing::Test {
     head->claims[0].owner = 99;
   }
   std::unique_ptr<Registration> add() {
-    return table.add(&memory, 1, Access::remote_write).value();
+    return table.add({&memory, 1}, Access::remote_write).value();
   }
   Entry& entry_of(std::uint64_t key) { return head->entries[key % entry_count]; }
   Mapped<Head> head = map_head(create_region().value()).value();
   std::atomic<bool> gone{false};
-  Registrations table{*head, [this](const Claim& claim) { return claim.owner == 99 && gone; }};
+  Registrations table{*head, [this](const Claim& claim) { return claim.owner == 99 && gone; },
+                      [](const Claim&) {}};
   std::byte memory{};
 };
 
