@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/log.hpp"
+#include "base/process.hpp"
 #include "endpoint.hpp"
 #include "shm/open_of.hpp"
 
@@ -77,6 +78,7 @@ std::shared_ptr<const View> Mappings::of(std::uint64_t key) {
   auto view = std::make_shared<const View>(make(entry));
   // While the entry is open its owner keeps the descriptor.
   if (!is_open()) return nullptr;
+  tell_why_not(entry, *view);
   if (views_.size() >= views_before_tidying) forget_closed();
   views_.emplace(key, view);
   if (view->file != nullptr) keep(view->file);
@@ -88,20 +90,24 @@ void Mappings::keep(const std::shared_ptr<const MappedFile>& file) {
   if (std::none_of(files_.begin(), files_.end(), same)) files_.push_back({file});
 }
 
-View Mappings::make(const Entry& entry) {
+View Mappings::make(const Entry& entry) const {
   auto opened = open(entry);
   if (opened) return std::move(*opened);
   View none;
   none.why_not = opened.error().message();
-  // What the owner has ruled out is told by the owner.
-  if (entry.backing.why_not == Unmappable::no && !std::exchange(told_, true))
-    core::log(LogLevel::warning,
-              "memory of process {} is copied through the kernel, not mapped: {}", pid_,
-              none.why_not);
   return none;
 }
 
-Result<View> Mappings::open(const Entry& entry) {
+/// Once. What the owner has ruled out is told by the owner, and who is gone has nothing to map.
+void Mappings::tell_why_not(const Entry& entry, const View& view) {
+  if (view.file != nullptr || entry.backing.why_not != Unmappable::no || told_) return;
+  if (core::has_ended(pid_)) return;
+  told_ = true;
+  core::log(LogLevel::warning, "memory of process {} is copied through the kernel, not mapped: {}",
+            pid_, view.why_not);
+}
+
+Result<View> Mappings::open(const Entry& entry) const {
   const Backing backing = entry.backing;
   if (backing.why_not != Unmappable::no) return fail(Code::unsupported, to_text(backing.why_not));
   const bool writable = may_write(entry);

@@ -90,10 +90,11 @@ class Mappings {
     Clock::time_point unused_since = {};  // the clock's start: it is used
     std::uint64_t given_back = 0;         // bytes of an unused one
   };
-  View make(const Entry& entry);
+  View make(const Entry& entry) const;
+  void tell_why_not(const Entry& entry, const View& view);
   void keep(const std::shared_ptr<const MappedFile>& file);
   static Untidy let_go(Kept& kept, Clock::time_point now);
-  Result<View> open(const Entry& entry);
+  Result<View> open(const Entry& entry) const;
   void forget_closed();
 
   const Head& head_;
