@@ -23,9 +23,6 @@ constexpr std::size_t most_files = 4096;
 constexpr auto kept_unused = std::chrono::seconds(1);
 // About a millisecond's worth of pages.
 constexpr std::uint64_t given_back_at_once = std::uint64_t{64} << 20;
-// Views of entries that were closed meanwhile; the next copies let go of them.
-constexpr std::size_t views_before_tidying = 4096;
-
 struct Registry {
   std::mutex mutex;
   std::vector<std::weak_ptr<const MappedFile>> files;
@@ -79,7 +76,10 @@ std::shared_ptr<const View> Mappings::of(std::uint64_t key) {
   // While the entry is open its owner keeps the descriptor.
   if (!is_open()) return nullptr;
   tell_why_not(entry, *view);
-  if (views_.size() >= views_before_tidying) forget_closed();
+  if (views_.size() >= tidy_at_) {
+    forget_closed();
+    tidy_at_ = std::max(views_before_tidying, 2 * views_.size());
+  }
   views_.emplace(key, view);
   if (view->file != nullptr) keep(view->file);
   return view;

@@ -104,6 +104,9 @@ class Mappings {
   std::mutex mutex_;
   std::unordered_map<std::uint64_t, std::shared_ptr<const View>> views_;  // by key
   std::vector<Kept> files_;
+  // Views from which on those of closed entries go without being told.
+  static constexpr std::size_t views_before_tidying = 4096;
+  std::size_t tidy_at_ = views_before_tidying;
   bool told_ = false;  // the log, of a file that could not be mapped
 };
 

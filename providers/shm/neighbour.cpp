@@ -110,7 +110,8 @@ Outcome Neighbour::copy_checked(bool writes, const Local& local,
 }
 
 Result<void> Neighbour::check_mapped(std::uint64_t key) const {
-  const auto view = key != 0 ? mappings_->of(key) : nullptr;
+  const bool open = key != 0 && head_->entries[key % entry_count].key.load() == key;
+  const auto view = open ? mappings_->of(key) : nullptr;
   if (view == nullptr) return fail(Code::stale, "the key is not, or no longer, valid");
   if (view->file == nullptr) return fail(Code::unsupported, view->why_not);
   return {};
