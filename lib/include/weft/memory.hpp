@@ -54,8 +54,8 @@ class WEFT_API Memory {
   ///
   /// The fastest memory to share with peers on one host: over rails that can
   /// (Capability::maps_memory) a peer that was granted some of it maps the file, and copies to and
-  /// from it without the kernel. It keeps that mapping, and with it the pages, for about two seconds
-  /// after the last grant has ended.
+  /// from it without the kernel. It keeps that mapping, and with it the pages, for about two
+  /// seconds after the last grant has ended.
   static Memory shared(std::size_t bytes);
   /// Maps `bytes` of a file descriptor that supports mmap, from a page-aligned `offset`. The
   /// descriptor is duplicated; the caller keeps its own. Peers map a memfd as they do that of
