@@ -30,6 +30,9 @@ struct Completion {
   bool unsent = false;       // likewise: nothing of it went out
   bool path_failed = false;  // the way to the peer is at fault: another NIC may do better
   bool too_long = false;     // a receive's buffer was too small for what was sent
+  // The bytes were copied by this process through a mapping of the peer's memory, where they are
+  // else copied as the record says.
+  bool mapped = false;
   // The endpoint that it was posted with is closed: it is over, though nobody knows what came of
   // it.
   bool cut = false;
@@ -114,6 +117,12 @@ class Endpoint {
   virtual void remove(FabricAddress peer) = 0;
   virtual Result<std::unique_ptr<Registration>> register_memory(const Extent& memory,
                                                                 Access access) = 0;
+
+  /// Whether reads and writes by that key go through a mapping of the peer's memory
+  /// (Completion::mapped), or why they don't, as a part of a sentence. From any thread; may block.
+  virtual Result<void> check_mapped(FabricAddress, std::uint64_t /*key*/) {
+    return fail(Code::unsupported, "the provider maps no memory");
+  }
 
   /// By the owning thread only, and without waiting.
   virtual Post write(Posted& posted, const Local& local, const Target& target) = 0;

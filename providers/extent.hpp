@@ -21,12 +21,21 @@ struct DmaBuf {
   std::byte* base = nullptr;
 };
 
+/// Where memory lies in the file that it is mapped from, shared with whoever else maps that.
+struct FilePlace {
+  int descriptor = -1;       // open while the memory is registered; -1: there is no file
+  std::uint64_t offset = 0;  // of the first byte
+
+  FilePlace behind(std::size_t bytes) const noexcept { return {descriptor, offset + bytes}; }
+};
+
 struct Extent {
   void* address = nullptr;
   std::size_t length = 0;  // in bytes
   Hmem hmem = Hmem::none;
   int ordinal = 0;                            // of the device, as its driver counts
   std::shared_ptr<const DmaBuf> dmabuf = {};  // null: by pointer
+  FilePlace file = {};
 
   std::byte* data() const noexcept { return static_cast<std::byte*>(address); }
   /// Of the first byte in the DMA buffer.
@@ -34,9 +43,9 @@ struct Extent {
     return static_cast<std::uint64_t>(data() - dmabuf->base);
   }
   Extent part(std::size_t offset, std::size_t bytes) const {
-    return {data() + offset, bytes, hmem, ordinal, dmabuf};
+    return {data() + offset, bytes, hmem, ordinal, dmabuf, file.behind(offset)};
   }
-  Extent by_pointer() const { return {address, length, hmem, ordinal, nullptr}; }
+  Extent by_pointer() const { return {address, length, hmem, ordinal, nullptr, file}; }
 };
 
 }  // namespace weft::providers

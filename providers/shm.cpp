@@ -49,8 +49,10 @@ Capability capability() {
   record.ordered_messages = true;
   record.wait_descriptor = true;
   record.progress = ProgressMode::manual;
-  // One copy, within the initiator's system call (Neighbour::copy). Messages are copied into the
+  // One copy by the initiator (Neighbour::copy): its own, where the memory lies behind a memfd that
+  // it can map, else within its system call. Messages are copied into the
   // ring and out of it.
+  record.maps_memory = true;
   record.write_carriage = {.initiator_copies = true, .by = Mover::kernel};
   record.read_carriage = record.write_carriage;
   record.message_carriage = {.initiator_copies = true, .target_copies = true, .by = Mover::cpu};

@@ -82,6 +82,18 @@ std::vector<std::string> EngineState::not_had_before(const Capability& record) c
   return reasons;
 }
 
+/// What one rail maps the others do too: it is the same file.
+Mapping EngineState::mapping_of(const RailsBetween& rails, const RemoteState& remote) const {
+  providers::Endpoint& endpoint = rails_[rails.ours.front()]->endpoint();
+  if (!endpoint.capability().maps_memory || !rails.direct) return {};
+  const auto& addresses = rails.peer->route_by_rail[rails.ours.front()]->addresses;
+  const std::uint32_t theirs = rails.theirs.front();
+  const auto address = addresses.find(theirs);
+  if (address == addresses.end()) return {false, "the rails are not paired"};
+  const auto mapped = endpoint.check_mapped(address->second.load(), remote.key(theirs));
+  return {mapped.has_value(), mapped ? "" : mapped.error().message()};
+}
+
 Result<Path> EngineState::explain(const RailsBetween& rails, Direction direction,
                                   TransportKind asked) const {
   const PeerState& peer = *rails.peer;
@@ -102,6 +114,7 @@ Result<Path> EngineState::explain(const RailsBetween& rails, Direction direction
   facts.local.place = rails.local;
   facts.remote.place = rails.remote;
   facts.lending = rails.lending;
+  facts.mapping = rails.mapping;
   if (rails.seen) {
     tell_reach(rails.why_local_staged, facts.local);
     tell_reach(rails.why_remote_staged, facts.remote);
@@ -145,6 +158,7 @@ Result<Path> EngineState::explain(const SegmentState& local, const RemoteState& 
     return fail(Code::invalid_argument, "the local segment is another engine's");
   if (auto own = check_own(*remote.peer()); !own) return fail(std::move(own.error()));
   return rails_for(local, remote).and_then([&](RailsBetween rails) {
+    rails.mapping = mapping_of(rails, remote);
     if (between_gpus(local, remote)) {
       const auto lent = borrow(local, remote);
       rails.lending = {lent.has_value(), lent ? "" : lent.error().message()};
@@ -174,6 +188,8 @@ Result<Path> EngineState::explain(const Place& local, const std::shared_ptr<Peer
   if (rails.ours.empty())
     return fail(Error(Code::unavailable, "no rail to the peer serves the local memory")
                     .with_peer(peer->introduction.name));
+  if (rails_[rails.ours.front()]->endpoint().capability().maps_memory)
+    rails.mapping.reason = "known once there is a grant";
   return explain(rails, direction, transport_asked(options)).map([&](Path path) {
     path.refused = refusal(path, *peer, options);
     return path;
@@ -204,6 +220,7 @@ const KnownPath& EngineState::known_path(const PreparedState& prepared, Transpor
   return prepared.paths.of(asked, [&] {
     return KnownPath{rails_for(*prepared.local, *prepared.remote).and_then([&](RailsBetween rails) {
                        rails.lending = lending_of(prepared);
+                       rails.mapping = mapping_of(rails, *prepared.remote);
                        return explain(rails, prepared.direction, asked);
                      }),
                      smallest_of(prepared.pieces)};

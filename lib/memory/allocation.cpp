@@ -58,11 +58,12 @@ Result<Allocation> Allocation::make(const Memory& memory) {
     }
     case Memory::Source::shared: {
       if (auto enough = within_free_memory(bytes); !enough) return fail(std::move(enough.error()));
-      const int fd = memfd_create("weft-segment", MFD_CLOEXEC);
+      const int fd = memfd_create("weft-segment", MFD_CLOEXEC | MFD_ALLOW_SEALING);
       if (fd < 0) return no_memory(bytes, "shared memory", errno);
-      void* address = ftruncate(fd, static_cast<off_t>(bytes)) == 0
-                          ? mmap(nullptr, bytes, protection, MAP_SHARED, fd, 0)
-                          : MAP_FAILED;
+      // Peers map it: it must not be cut off under them.
+      const bool ready = ftruncate(fd, static_cast<off_t>(bytes)) == 0 &&
+                         fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_SEAL) == 0;
+      void* address = ready ? mmap(nullptr, bytes, protection, MAP_SHARED, fd, 0) : MAP_FAILED;
       if (address == MAP_FAILED) {
         const int error = errno;
         close(fd);
@@ -94,7 +95,7 @@ Result<Allocation> Allocation::make(const Memory& memory) {
         close(fd);
         return no_memory(bytes, "a file", error);
       }
-      return Allocation(address, bytes, true, fd);
+      return Allocation(address, bytes, true, fd, memory.offset());
     }
     case Memory::Source::adopt:
       if (memory.address() == nullptr)
@@ -111,7 +112,8 @@ Allocation::Allocation(Allocation&& other) noexcept
     : address_(std::exchange(other.address_, nullptr)),
       size_(other.size_),
       owned_(std::exchange(other.owned_, false)),
-      fd_(std::exchange(other.fd_, -1)) {}
+      fd_(std::exchange(other.fd_, -1)),
+      file_offset_(other.file_offset_) {}
 
 Allocation::~Allocation() {
   if (owned_) munmap(address_, size_);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <weft/memory.hpp>
 
 namespace weft::core {
@@ -17,14 +18,16 @@ class Allocation {
   std::byte* address() const noexcept { return static_cast<std::byte*>(address_); }
   std::size_t size() const noexcept { return size_; }
   int fd() const noexcept { return fd_; }
+  std::uint64_t file_offset() const noexcept { return file_offset_; }
 
  private:
-  Allocation(void* address, std::size_t size, bool owned, int fd)
-      : address_(address), size_(size), owned_(owned), fd_(fd) {}
+  Allocation(void* address, std::size_t size, bool owned, int fd, std::uint64_t file_offset = 0)
+      : address_(address), size_(size), owned_(owned), fd_(fd), file_offset_(file_offset) {}
   void* address_;
   std::size_t size_;
   bool owned_;
   int fd_;
+  std::uint64_t file_offset_;  // of the first byte
 };
 
 }  // namespace weft::core

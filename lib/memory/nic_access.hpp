@@ -14,8 +14,9 @@ namespace weft::core {
 
 class NicAccess {
  public:
-  NicAccess(const Device& device, void* memory, std::size_t bytes) noexcept
-      : device_(device), all_{memory, bytes, device.hmem(), device.ordinal()} {}
+  NicAccess(const Device& device, void* memory, std::size_t bytes,
+            providers::FilePlace file = {}) noexcept
+      : device_(device), all_{memory, bytes, device.hmem(), device.ordinal(), {}, file} {}
 
   /// Registers a part of the memory with a rail. A device's goes by DMA buffer where rail and
   /// driver have such, else by pointer; the error names what speaks against either. May block.

@@ -102,7 +102,8 @@ class SegmentState {
         allocation_(std::move(allocation)),
         place_(place),
         device_(device),
-        nics_(device, allocation_.address(), allocation_.size()) {}
+        nics_(device, allocation_.address(), allocation_.size(),
+              {allocation_.fd(), allocation_.file_offset()}) {}
   ~SegmentState() { keys_->close(); }
 
   std::uint64_t id() const noexcept { return id_; }

@@ -19,6 +19,13 @@ bool is_own_copy(const Hop& hop) {
          });
 }
 
+/// From the one process's memory to the other's, on this side: this engine does so itself where it
+/// has mapped the other's, else the kernel.
+bool is_between_processes(const Hop& hop) {
+  return hop.side == PathSide::local && hop.busies_cpu() && hop.from.kind == Stop::Kind::host &&
+         hop.to.kind == Stop::Kind::host;
+}
+
 }  // namespace
 
 std::vector<Report::Copied> copies_on(const Path& path, std::uint64_t carried, std::uint64_t own) {
@@ -26,6 +33,12 @@ std::vector<Report::Copied> copies_on(const Path& path, std::uint64_t carried, s
   std::vector<Report::Copied> copies;
   for (const Hop& hop : path.hops) {
     if (!hop.copies()) continue;
+    if (is_between_processes(hop)) {
+      const std::uint64_t rest = carried - std::min(own, carried);
+      if (own > 0) copies.push_back({Known::counted, Mover::cpu, false, own});
+      if (rest > 0 || own == 0) copies.push_back({Known::declared, Mover::kernel, false, rest});
+      continue;
+    }
     const bool counted = is_own_copy(hop);
     copies.push_back({counted ? Known::counted : Known::declared, hop.by,
                       hop.side == PathSide::remote, counted ? own : carried});

@@ -183,6 +183,9 @@ void pass_over(const PathFacts& facts, Path& path) {
   };
   staged(facts.local, path.gpudirect_local, "");
   staged(facts.remote, path.gpudirect_remote, " at the peer");
+  if (path.transport == TransportKind::one_sided && !facts.mapping.mapped &&
+      !facts.mapping.reason.empty())
+    path.passed_over.push_back(fmt::format("mapped: {}", facts.mapping.reason));
   const bool gpus =
       facts.local.place.kind == MemoryKind::device && facts.remote.place.kind == MemoryKind::device;
   if (gpus && !facts.lending.lent && !facts.lending.reason.empty())
@@ -224,9 +227,10 @@ Result<Path> describe_path(const PathFacts& facts) {
   const PathSide source = write ? PathSide::local : PathSide::remote;
   const bool relayed = *transport == TransportKind::relay;
   const bool copied = *transport == TransportKind::device_copy;
-  const Carriage& carriage = relayed ? facts.record.message_carriage
-                             : write ? facts.record.write_carriage
-                                     : facts.record.read_carriage;
+  Carriage carriage = relayed ? facts.record.message_carriage
+                      : write ? facts.record.write_carriage
+                              : facts.record.read_carriage;
+  if (!relayed && facts.mapping.mapped) carriage.by = Mover::cpu;
   Track track(facts, source);
   path.hops = copied    ? track.device_copy()
               : relayed ? track.relay(carriage)

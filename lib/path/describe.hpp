@@ -15,6 +15,12 @@ struct Lending {
   std::string reason = {};  // why not; empty where one of the memories is no GPU's
 };
 
+/// Whether the remote memory is mapped, and copied to and from by this process itself.
+struct Mapping {
+  bool mapped = false;
+  std::string reason = {};  // why not, where the rails can (Capability::maps_memory)
+};
+
 /// What a path depends on.
 struct PathFacts {
   /// One side of it.
@@ -36,6 +42,7 @@ struct PathFacts {
   std::vector<std::string> rails;
   Capability record;  // of these rails
   Lending lending;
+  Mapping mapping;
   std::vector<std::string> passed_over;
 };
 

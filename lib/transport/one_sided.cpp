@@ -30,7 +30,9 @@ providers::Post OneSided::post(Op& op) {
 }
 
 void OneSided::completed(providers::Posted& posted, const providers::Completion& completion) {
-  sink().chunk_ended(static_cast<Op&>(posted), completion);
+  Op& op = static_cast<Op&>(posted);
+  if (completion.ok && completion.mapped) op.transfer->count_copied(op.chunk.length);
+  sink().chunk_ended(op, completion);
 }
 
 }  // namespace weft::core

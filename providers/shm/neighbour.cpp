@@ -5,28 +5,13 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
-#include <string>
-#include <string_view>
+#include <cstring>
+
+#include "shm/open_of.hpp"
 
 namespace weft::providers::shm {
 namespace {
-
-/// Opens another process's descriptor anew, if it is of the kind expected: the number came from
-/// outside, and opening a device could have effects.
-Result<Descriptor> open_of(std::int32_t pid, std::int32_t descriptor, std::string_view kind) {
-  const std::string path = fmt::format("/proc/{}/fd/{}", pid, descriptor);
-  std::array<char, 64> target{};
-  const ssize_t length = readlink(path.c_str(), target.data(), target.size());
-  if (length < 0) return fail(system_error(path));
-  if (!std::string_view(target.data(), static_cast<std::size_t>(length)).starts_with(kind))
-    return fail(Code::invalid_argument, fmt::format("{} is no {} of Weft's", path, kind));
-  // Reading too: a pipe that its owner has closed must not raise SIGPIPE here.
-  Descriptor opened(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-  if (opened.get() < 0) return fail(system_error(path));
-  return opened;
-}
 
 /// Raises the number of slots ever used to `count`.
 void raise(std::atomic<std::uint32_t>& claimed, std::uint32_t count) {
@@ -43,9 +28,10 @@ Result<std::shared_ptr<Neighbour>> Neighbour::meet(const Address& address,
   // The process first: if it is alive when the nonce has been read, the nonce is its own.
   neighbour->process_ = core::open_process(address.pid);
   if (neighbour->process_.get() < 0) return fail(system_error("pidfd_open"));
-  auto region = open_of(address.pid, address.region, "/memfd:weft-shm");
+  auto region = open_of(address.pid, address.region, "/memfd:weft-shm", O_RDWR);
   if (!region) return fail(std::move(region.error()));
-  auto bell = open_of(address.pid, address.bell, "pipe:");
+  // For reading too: a pipe that its owner has closed must not raise SIGPIPE here.
+  auto bell = open_of(address.pid, address.bell, "pipe:", O_RDWR);
   if (!bell) return fail(std::move(bell.error()));
   neighbour->bell_ = std::move(*bell);
   return check_region(*region)
@@ -67,6 +53,7 @@ Result<void> Neighbour::claim_slot(const Descriptor& region, std::uint64_t own_n
     claim.pid.store(static_cast<std::uint32_t>(getpid()));
     raise(head_->claimed, static_cast<std::uint32_t>(index + 1));
     index_ = index;
+    mappings_ = std::make_unique<Mappings>(*head_, claim, address_.pid);
     return map_slot(region, index).map([&](Mapped<Slot> slot) { slot_ = std::move(slot); });
   }
   return fail(Code::unavailable, fmt::format("{} peers send to the endpoint already", slot_count));
@@ -74,6 +61,7 @@ Result<void> Neighbour::claim_slot(const Descriptor& region, std::uint64_t own_n
 
 Neighbour::~Neighbour() {
   if (!head_ || index_ == slot_count) return;
+  mappings_.reset();
   head_->claims[index_].owner.store(left);
   announce();
 }
@@ -103,6 +91,12 @@ Outcome Neighbour::copy_checked(bool writes, const Local& local,
   // go to addresses that mean nothing there.)
   if (gone()) return {ECONNRESET, "the peer's process has ended"};
 
+  const auto view = mappings_->of(target.key);
+  if (view != nullptr && view->lets(writes, target.address, local.length)) {
+    std::byte* const there = view->start + target.address;
+    std::memcpy(writes ? there : local.address, writes ? local.address : there, local.length);
+    return {.mapped = true};
+  }
   const iovec here{local.address, local.length};
   const iovec there{
       reinterpret_cast<void*>(static_cast<std::uintptr_t>(entry.address + target.address)),
@@ -113,6 +107,14 @@ Outcome Neighbour::copy_checked(bool writes, const Local& local,
   if (copied >= 0) return {EFAULT, "the memory ends before the range does"};
   if (errno == ESRCH) return {ECONNRESET, "the peer's process has ended"};
   return {errno, "process_vm_writev or process_vm_readv refused"};
+}
+
+Result<void> Neighbour::check_mapped(std::uint64_t key) const {
+  const bool open = key != 0 && head_->entries[key % entry_count].key.load() == key;
+  const auto view = open ? mappings_->of(key) : nullptr;
+  if (view == nullptr) return fail(Code::stale, "the key is not, or no longer, valid");
+  if (view->file == nullptr) return fail(Code::unsupported, view->why_not);
+  return {};
 }
 
 void Neighbour::announce() const noexcept {

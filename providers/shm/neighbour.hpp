@@ -10,6 +10,7 @@
 
 #include "base/process.hpp"
 #include "endpoint.hpp"
+#include "shm/mappings.hpp"
 #include "shm/region.hpp"
 
 namespace weft::providers::shm {
@@ -28,6 +29,7 @@ struct Address {
 struct Outcome {
   int error = 0;
   const char* text = "";
+  bool mapped = false;  // copied by this process itself, and not by the kernel
 };
 
 class Neighbour {
@@ -48,6 +50,9 @@ class Neighbour {
 
   /// Copies between this process's memory and a registration of the neighbour's, here and now.
   Outcome copy(bool writes, const Local& local, const Target& target) const noexcept;
+  /// Whether copies by the key are made through a mapping, or why they are not.
+  Result<void> check_mapped(std::uint64_t key) const;
+  Mappings& mappings() const noexcept { return *mappings_; }
   /// Tells it that something new is in our slot.
   void announce() const noexcept;
   /// Wakes it if it sleeps.
@@ -63,6 +68,7 @@ class Neighbour {
   Descriptor process_, bell_;
   Mapped<Head> head_;
   Mapped<Slot> slot_;
+  std::unique_ptr<Mappings> mappings_;
   std::size_t index_ = slot_count;  // of the slot
 };
 

@@ -9,12 +9,13 @@
 #include <memory>
 #include <weft/error.hpp>
 
+#include "shm/backing.hpp"
 #include "shm/descriptor.hpp"
 
 namespace weft::providers::shm {
 
 /// Changes whenever the layout below does: rails of different layouts do not pair.
-constexpr std::uint32_t layout_version = 1;
+constexpr std::uint32_t layout_version = 2;
 
 /// Peers that can send to one endpoint at a time. Slots are sparse: one that nobody uses costs
 /// address space only.
@@ -33,6 +34,7 @@ struct Entry {
   std::uint64_t address;
   std::uint64_t length;
   std::uint64_t access;  // providers::Access
+  Backing backing;
 };
 
 /// What the peer that has a slot says of itself.
@@ -41,6 +43,8 @@ struct alignas(cache_line) Claim {
   std::atomic<std::uint32_t> pid;
   /// The key of the entry that it copies to or from just now. Closing an entry waits for that.
   std::atomic<std::uint64_t> copying;
+  /// Not 0: it maps files that entries lie in, and wants to hear when such an entry was closed.
+  std::atomic<std::uint32_t> maps;
 };
 /// The sender is gone for good; the owner of the region frees the slot once it has seen this.
 constexpr std::uint64_t left = 1;
@@ -48,7 +52,8 @@ constexpr std::uint64_t left = 1;
 struct Head {
   std::uint64_t nonce;  // who this is, and never anybody else
   std::atomic<std::uint32_t> closed;
-  std::atomic<std::uint32_t> claimed;  // slots that were ever used: those below this number
+  std::atomic<std::uint32_t> claimed;   // slots that were ever used: those below this number
+  std::atomic<std::uint64_t> closings;  // of entries that peers may have mapped, so far
   /// Set by the owner while it sleeps: whoever has something for it rings.
   alignas(cache_line) std::atomic<std::uint32_t> asleep;
   /// A bit for each slot that has something new.

@@ -39,14 +39,14 @@ class ShmRegistration final : public Registration {
 
 }  // namespace
 
-Result<std::unique_ptr<Registration>> Registrations::add(void* address, std::size_t length,
-                                                         Access access) {
+Result<std::unique_ptr<Registration>> Registrations::add(const Extent& memory, Access access) {
   if (access == Access::local) return std::make_unique<ShmRegistration>(*this, 0);
   return take_index().map([&](std::size_t index) -> std::unique_ptr<Registration> {
     Entry& entry = head_.entries[index];
-    entry.address = reinterpret_cast<std::uintptr_t>(address);
-    entry.length = length;
+    entry.address = reinterpret_cast<std::uintptr_t>(memory.address);
+    entry.length = memory.length;
     entry.access = static_cast<std::uint64_t>(access);
+    entry.backing = backing_of(memory.file);
     std::uint64_t key = 0;
     while (key < entry_count) key = core::random_u64() / entry_count * entry_count + index;
     entry.key.store(key, std::memory_order_seq_cst);
@@ -76,9 +76,17 @@ bool Registrations::close(std::uint64_t key) {
               "the memory may still change");
     return false;  // the entry stays out of use
   }
+  if (head_.entries[index].backing.why_not == Unmappable::no) tell_those_who_map();
   const std::lock_guard lock(mutex_);
   free_.push_back(index);
   return true;
+}
+
+void Registrations::tell_those_who_map() {
+  head_.closings.fetch_add(1, std::memory_order_seq_cst);
+  const std::uint32_t claimed = head_.claimed.load();
+  for (std::uint32_t slot = 0; slot < std::min<std::uint32_t>(claimed, slot_count); ++slot)
+    if (head_.claims[slot].maps.load(std::memory_order_seq_cst) != 0) tell_(head_.claims[slot]);
 }
 
 bool Registrations::wait_for_copies(std::uint64_t key) const {

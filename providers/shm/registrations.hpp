@@ -17,19 +17,24 @@ class Registrations {
  public:
   /// Whether the process that has a slot has ended.
   using Gone = std::function<bool(const Claim&)>;
-  Registrations(Head& head, Gone gone) : head_(head), gone_(std::move(gone)) {}
+  /// Whoever has a slot is to look which of the entries whose files it maps are closed.
+  using Tell = std::function<void(const Claim&)>;
+  Registrations(Head& head, Gone gone, Tell tell)
+      : head_(head), gone_(std::move(gone)), tell_(std::move(tell)) {}
 
   /// From any thread, both.
-  Result<std::unique_ptr<Registration>> add(void* address, std::size_t length, Access access);
+  Result<std::unique_ptr<Registration>> add(const Extent& memory, Access access);
   /// Returns when nobody copies by the key any more, or after a while: then it is false.
   bool close(std::uint64_t key);
 
  private:
   Result<std::size_t> take_index();
   bool wait_for_copies(std::uint64_t key) const;
+  void tell_those_who_map();
 
   Head& head_;
   const Gone gone_;
+  const Tell tell_;
   std::mutex mutex_;
   std::vector<std::size_t> free_;
   std::size_t fresh_ = 0;  // entries from here on were never used

@@ -21,6 +21,9 @@
 namespace weft::providers::shm {
 namespace {
 
+// A peer may close thousands of entries, one by one.
+constexpr auto tidying_interval = std::chrono::milliseconds(100);
+
 class ShmEndpoint final : public Endpoint {
  public:
   ~ShmEndpoint() override;
@@ -33,8 +36,9 @@ class ShmEndpoint final : public Endpoint {
   void remove(FabricAddress peer) override;
   Result<std::unique_ptr<Registration>> register_memory(const Extent& memory,
                                                         Access access) override {
-    return registrations_->add(memory.address, memory.length, access);
+    return registrations_->add(memory, access);
   }
+  Result<void> check_mapped(FabricAddress peer, std::uint64_t key) override;
 
   Post write(Posted& posted, const Local& local, const Target& target) override {
     return copy(true, posted, local, target);
@@ -59,6 +63,8 @@ class ShmEndpoint final : public Endpoint {
   bool gone(const Claim& claim) const;
   bool wake_up();
   void collect(bool slept);
+  void tell_of_closing(const Claim& claim) const;
+  void tidy_mappings();
   void look_into(std::size_t slot);
   void free_slots_of_the_gone();
   void free_slot(std::size_t slot);
@@ -84,6 +90,9 @@ class ShmEndpoint final : public Endpoint {
   Receives receives_;
   std::vector<Ended> ended_, telling_;
   bool asleep_ = false;
+  std::vector<std::shared_ptr<Neighbour>> untidy_;  // entries of theirs were closed
+  Clock::time_point next_tidying_ = {};
+  bool tidying_ = false;  // there is more to do at once
 };
 
 Result<void> ShmEndpoint::open() {
@@ -94,8 +103,9 @@ Result<void> ShmEndpoint::open() {
   if (!head) return fail(std::move(head.error()));
   head_ = std::move(*head);
   head_->nonce = core::random_u64();
-  registrations_ =
-      std::make_unique<Registrations>(*head_, [this](const Claim& claim) { return gone(claim); });
+  registrations_ = std::make_unique<Registrations>(
+      *head_, [this](const Claim& claim) { return gone(claim); },
+      [this](const Claim& claim) { tell_of_closing(claim); });
   Address address{head_->nonce, getpid(), region_.get(), -1, 0};
   return open_bell(address).map([&] {
     address_.resize(sizeof address);
@@ -162,6 +172,17 @@ bool ShmEndpoint::gone(const Claim& claim) const {
   return pid > 0 && core::has_ended(pid);
 }
 
+Result<void> ShmEndpoint::check_mapped(FabricAddress peer, std::uint64_t key) {
+  const auto known = neighbour(peer);
+  if (!known) return fail(Code::unavailable, "the peer is not known");
+  return known->check_mapped(key);
+}
+
+/// From any thread.
+void ShmEndpoint::tell_of_closing(const Claim& claim) const {
+  if (const auto known = neighbour(claim.owner.load())) known->announce();
+}
+
 Post ShmEndpoint::copy(bool writes, Posted& posted, const Local& local, const Target& target) {
   const auto peer = neighbour(target.peer);
   if (!peer) return {PostStatus::failed, EHOSTUNREACH};
@@ -197,6 +218,7 @@ std::size_t ShmEndpoint::poll() {
   const bool slept = wake_up();
   if (somebody_left_.exchange(false)) free_slots_of_the_gone();
   collect(slept);
+  if (!untidy_.empty()) tidy_mappings();
   return tell();
 }
 
@@ -221,6 +243,18 @@ void ShmEndpoint::collect(bool slept) {
   }
 }
 
+void ShmEndpoint::tidy_mappings() {
+  const auto now = Clock::now();
+  if (!tidying_ && now < next_tidying_) return;
+  next_tidying_ = now + tidying_interval;
+  tidying_ = false;
+  std::erase_if(untidy_, [&](const auto& each) {
+    const auto left = each->mappings().tidy(now);
+    tidying_ = tidying_ || left == Mappings::Untidy::at_once;
+    return left == Mappings::Untidy::nothing;
+  });
+}
+
 void ShmEndpoint::look_into(std::size_t slot) {
   const std::uint64_t owner = head_->claims[slot].owner.load();
   auto entry = inbound_.find(slot);
@@ -233,8 +267,11 @@ void ShmEndpoint::look_into(std::size_t slot) {
     entry = inbound_.try_emplace(slot, std::move(*mapped), owner).first;
   }
   Inbound& inbound = entry->second;
-  if (inbound.take(receives_, ended_))
-    if (const auto from = neighbour(inbound.sender())) from->ring();
+  const auto from = neighbour(inbound.sender());
+  if (inbound.take(receives_, ended_) && from) from->ring();
+  if (from && from->mappings().news() &&
+      std::find(untidy_.begin(), untidy_.end(), from) == untidy_.end())
+    untidy_.push_back(from);
   if (owner == left) return free_slot(slot);
   if (inbound.waiting() && std::find(waiting_.begin(), waiting_.end(), slot) == waiting_.end())
     waiting_.push_back(slot);
@@ -246,6 +283,7 @@ void ShmEndpoint::free_slots_of_the_gone() {
   {
     const std::lock_guard lock(mutex_);
     left_now = leaving_.size();
+    std::erase_if(untidy_, [&](const auto& each) { return !met_.contains(each->nonce()); });
     for (auto entry = outbound_.begin(); entry != outbound_.end();) {
       if (met_.contains(entry->first)) {
         ++entry;
@@ -293,6 +331,7 @@ std::size_t ShmEndpoint::tell() {
     completion.fabric_code = each.outcome.error;
     completion.text = each.outcome.text;
     completion.too_long = each.outcome.error == EMSGSIZE;
+    completion.mapped = each.outcome.mapped;
     each.posted->handler->completed(*each.posted, completion);
   }
   const std::size_t count = telling_.size();
@@ -304,7 +343,7 @@ bool ShmEndpoint::may_sleep() {
   asleep_ = true;
   head_->asleep.store(1, std::memory_order_seq_cst);
   const bool news =
-      !ended_.empty() || somebody_left_ ||
+      !ended_.empty() || somebody_left_ || tidying_ ||
       std::any_of(head_->pending.begin(), head_->pending.end(),
                   [](const auto& word) { return word.load(std::memory_order_seq_cst) != 0; }) ||
       std::any_of(sending_.begin(), sending_.end(),

@@ -17,8 +17,10 @@ namespace {
 
 }  // namespace
 
-Arena::Arena(std::uint64_t bytes) : bytes_(bytes), fd_(memfd_create("weft-chaos", MFD_CLOEXEC)) {
+Arena::Arena(std::uint64_t bytes)
+    : bytes_(bytes), fd_(memfd_create("weft-chaos", MFD_CLOEXEC | MFD_ALLOW_SEALING)) {
   if (fd_ < 0 || ftruncate(fd_, static_cast<off_t>(bytes)) != 0) give_up("memfd_create");
+  if (fcntl(fd_, F_ADD_SEALS, F_SEAL_SHRINK) != 0) give_up("sealing a memfd");
   map();
 }
 

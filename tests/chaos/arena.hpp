@@ -20,6 +20,8 @@ class Arena {
 
   std::byte* data() const noexcept { return data_; }
   std::uint64_t bytes() const noexcept { return bytes_; }
+  /// Of the memory, which can't shrink.
+  int fd() const noexcept { return fd_; }
   /// Under which other processes of this user find it.
   std::string path() const;
 

@@ -80,8 +80,7 @@ Life::Life(const Json& order, Line& director, Stalls& stalls)
   engine_.emplace(std::move(*opened));
   segments_.resize(layout().segments.size());
   for (std::size_t i = 0; i < segments_.size(); ++i) {
-    const Range& whole = layout().segments[i].whole;
-    auto segment = engine_->add(Memory::adopt(arena_.data() + whole.offset, whole.length));
+    auto segment = engine_->add(memory_of(i));
     if (!segment) throw std::runtime_error(segment.error().to_string());
     segments_[i] = std::make_shared<Segment>(std::move(*segment));
   }
@@ -95,6 +94,13 @@ Life::~Life() {
   }
   stop_.notify_all();
   watch_.join();
+}
+
+/// Every other segment lies behind a descriptor, so that peers on the host may map it.
+Memory Life::memory_of(std::size_t segment) const {
+  const Range& whole = layout().segments.at(segment).whole;
+  if (segment % 2 == 0) return Memory::map(arena_.fd(), whole.offset, whole.length);
+  return Memory::adopt(arena_.data() + whole.offset, whole.length);
 }
 
 Json Life::introduction() const {
@@ -228,8 +234,7 @@ void Life::release(const Json& order) {
 
 void Life::add(const Json& order) {
   const auto index = order.at("segment").get<std::size_t>();
-  const Range& whole = layout().segments.at(index).whole;
-  auto segment = engine_->add(Memory::adopt(arena_.data() + whole.offset, whole.length));
+  auto segment = engine_->add(memory_of(index));
   if (!segment) return answer(order, {{"ok", false}, {"error", segment.error()}});
   segments_[index] = std::make_shared<Segment>(std::move(*segment));
   answer(order, {{"ok", true}});

@@ -86,6 +86,7 @@ class Life {
   void fence(const Json& order);
   void end_grant(const Json& order, const std::function<Result<Revoked>(Grant&, Deadline)>& end);
   void release(const Json& order);
+  Memory memory_of(std::size_t segment) const;
   void add(const Json& order);
 
   void answer(const Json& order, Json words);

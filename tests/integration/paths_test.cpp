@@ -206,6 +206,53 @@ TEST_P(Paths, PiecesThatAreBouncedCountThatCopy) {
   EXPECT_THAT(refused.error().message(), HasSubstr("bounced"));
 }
 
+Report moved(Couple& pair, const Board& board, Direction direction) {
+  Transfer transfer =
+      must(direction == Direction::write ? pair.a.write(board.local, board.there, piece)
+                                         : pair.a.read(board.local, board.there, piece));
+  must(transfer.wait(soon()));
+  return transfer.report();
+}
+
+TEST(PathsOfSharedMemory, AreCopiedByThisProcessAndCounted) {
+  Couple pair = couple(config_for(Variant{"shm", TransportKind::one_sided}));
+  Board board(pair, Memory::own(size), Memory::shared(size));
+  for (const Direction direction : {Direction::write, Direction::read}) {
+    const Path path = must(pair.a.explain(board.local, board.there, direction));
+    ASSERT_EQ(path.hops.size(), 1U);
+    EXPECT_EQ(path.hops.front().by, Mover::cpu);
+    EXPECT_EQ(path.copies, 1U);
+    EXPECT_EQ(path.copies_local, 1U);
+    EXPECT_THAT(path.passed_over, Not(Contains(HasSubstr("mapped"))));
+    board.repaint();
+    board.expect_moved(direction, piece);
+    const Report report = moved(pair, board, direction);
+    ASSERT_EQ(report.copied.size(), 1U);
+    EXPECT_EQ(report.copied.front().known, Report::Copied::Known::counted);
+    EXPECT_EQ(report.copied.front().by, Mover::cpu);
+    EXPECT_FALSE(report.copied.front().at_peer);
+    EXPECT_EQ(report.copied.front().bytes, size);
+  }
+  EXPECT_THAT(must(pair.a.metrics_text()), Not(HasSubstr("weft_copied_bytes_total{by=\"kernel\"")));
+}
+
+TEST(PathsOfSharedMemory, WhatIsNotMappedIsSaidToBeTheKernels) {
+  Couple pair = couple(config_for(Variant{"shm", TransportKind::one_sided}));
+  Board board(pair, size, size);
+  for (const Direction direction : {Direction::write, Direction::read}) {
+    const Path path = must(pair.a.explain(board.local, board.there, direction));
+    EXPECT_EQ(path.hops.front().by, Mover::kernel);
+    EXPECT_THAT(path.passed_over, Contains("mapped: the memory lies behind no memfd"));
+    const Report report = moved(pair, board, direction);
+    ASSERT_EQ(report.copied.size(), 1U);
+    EXPECT_EQ(report.copied.front().known, Report::Copied::Known::declared);
+    EXPECT_EQ(report.copied.front().by, Mover::kernel);
+    EXPECT_EQ(report.copied.front().bytes, size);
+  }
+  const Path places = must(pair.a.explain(Place{}, pair.to_b, Place{}, Direction::write));
+  EXPECT_THAT(places.passed_over, Contains("mapped: known once there is a grant"));
+}
+
 TEST(PathsOfEngines, ProvidersThatThePolicyForbidsAreNotOpened) {
   Config config = config_for("tcp");
   config.providers = {};

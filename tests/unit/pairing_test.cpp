@@ -152,6 +152,17 @@ TEST(Pairing, OfEqualNamesTheSmallerIncarnationCounts) {
   EXPECT_THAT(pair_rails(second, first, false, "").reason, HasSubstr("tcp with"));
 }
 
+TEST(Pairing, RailsOfAnotherLayoutAreNone) {
+  const Introduction now = engine("a", {shm, tcp});
+  Introduction before = engine("b", {shm, tcp});
+  before.rails.front().address_format -= 1;
+  for (const auto& pairing :
+       {pair_rails(now, before, true, ""), pair_rails(before, now, true, "")}) {
+    EXPECT_THAT(pairing.reason, HasSubstr("tcp with"));
+    EXPECT_THAT(pairing.reason, HasSubstr("shm: only one side has it"));
+  }
+}
+
 TEST(Pairing, NothingSharedIsSaidWithTheReasons) {
   const Pairing none = pair_rails(engine("a", {shm, efa}), engine("b", {shm, tcp}), false, "far");
   EXPECT_TRUE(none.rails.empty());

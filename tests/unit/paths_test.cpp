@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "capability_record.hpp"
+#include "path/copies.hpp"
 #include "path/describe.hpp"
 #include "shm/shm.hpp"
 
@@ -38,12 +39,14 @@ const Place gpu{MemoryKind::device, 0, 3};
 struct Provider {
   std::string name, title;
   Capability record;
+  bool mapped = false;  // the remote memory is
 };
 
 std::vector<Provider> all_providers() {
   std::vector<Provider> all;
 #ifdef WEFT_PROVIDER_SHM
   all.push_back({"shm", "shm", providers::shm::capability()});
+  all.push_back({"shm", "shm, behind a memfd", providers::shm::capability(), true});
 #endif
 #ifdef WEFT_PROVIDER_FI_SHM
   all.push_back({"fi_shm", "fi_shm", record_of(providers::fi_shm, "shm")});
@@ -82,6 +85,7 @@ PathFacts facts_of(const Provider& provider, Direction direction, Place local, P
   facts.rails = {provider.name + ":0"};
   facts.record = provider.record;
   facts.record.gbps = 0;
+  facts.mapping.mapped = provider.mapped;
   return facts;
 }
 
@@ -286,6 +290,29 @@ TEST(Paths, TheSingleCopyBetweenProcessesIsTheInitiators) {
     EXPECT_EQ(path.copies_remote, 0U);
     EXPECT_EQ(path.cpu_copies, 1U);
   }
+}
+
+TEST(Paths, WhatIsMappedIsCopiedByTheInitiatorItselfAndCounted) {
+  PathFacts facts = facts_of(memory_provider(), Direction::write, host, host, true);
+  using Known = Report::Copied::Known;
+  const auto told = [&](std::uint64_t carried, std::uint64_t own) {
+    std::vector<std::tuple<Known, Mover, std::uint64_t>> told;
+    for (const auto& each : copies_on(path_of(facts), carried, own))
+      told.emplace_back(each.known, each.by, each.bytes);
+    return told;
+  };
+  const std::tuple kernel{Known::declared, Mover::kernel, std::uint64_t{30}};
+  const std::tuple mapped{Known::counted, Mover::cpu, std::uint64_t{70}};
+  for (const bool expected : {false, true}) {
+    facts.mapping.mapped = expected;
+    EXPECT_EQ(path_of(facts).hops.front().by, expected ? Mover::cpu : Mover::kernel);
+    // What was done counts, whatever was expected.
+    EXPECT_THAT(told(30, 0), ElementsAre(kernel));
+    EXPECT_THAT(told(70, 70), ElementsAre(mapped));
+    EXPECT_THAT(told(100, 70), ElementsAre(mapped, kernel));
+  }
+  facts.mapping = {false, "no room"};
+  EXPECT_THAT(path_of(facts).passed_over, ElementsAre("mapped: no room"));
 }
 
 TEST(Paths, GpuMemoryThatTheNicCantReachIsStaged) {

@@ -1,6 +1,4 @@
 // The shm provider's own parts, within one process: rings, registrations, and an endpoint's ends.
-#include "shm/shm.hpp"
-
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/mman.h>
@@ -19,18 +17,13 @@
 #include "shm/neighbour.hpp"
 #include "shm/registrations.hpp"
 #include "shm/ring.hpp"
+#include "shm_pair.hpp"
 
 namespace weft::providers::shm {
 namespace {
 
 Result<Mapped<Slot>> fresh_slot() {
   return create_region().and_then([](const Descriptor& region) { return map_slot(region, 3); });
-}
-
-Blob numbers(std::size_t count, unsigned from = 0) {
-  Blob bytes(count);
-  for (std::size_t i = 0; i < count; ++i) bytes[i] = static_cast<std::byte>((from + i) % 251);
-  return bytes;
 }
 
 TEST(ShmRing, CarriesAStreamInPiecesOfAllSizes) {
@@ -90,12 +83,13 @@ class ShmRegistrations : public testing::Test {
     head->claims[0].owner = 99;
   }
   std::unique_ptr<Registration> add() {
-    return table.add(&memory, 1, Access::remote_write).value();
+    return table.add({&memory, 1}, Access::remote_write).value();
   }
   Entry& entry_of(std::uint64_t key) { return head->entries[key % entry_count]; }
   Mapped<Head> head = map_head(create_region().value()).value();
   std::atomic<bool> gone{false};
-  Registrations table{*head, [this](const Claim& claim) { return claim.owner == 99 && gone; }};
+  Registrations table{*head, [this](const Claim& claim) { return claim.owner == 99 && gone; },
+                      [](const Claim&) {}};
   std::byte memory{};
 };
 
@@ -132,42 +126,6 @@ TEST_F(ShmRegistrations, WhereSomebodyNeverComesOutStayOutOfUse) {
   registration.reset();  // gives up in the end
   EXPECT_NE(&entry_of(add()->key()), &entry_of(key));
 }
-
-/// Counts how operations end.
-struct Operation final : Posted, CompletionHandler {
-  Operation() { handler = this; }
-  void completed(Posted&, const Completion& completion) override {
-    ++ended;
-    ok = completion.ok;
-    error = completion.fabric_code;
-    length = completion.length;
-  }
-  int ended = 0, error = 0;
-  bool ok = false;
-  std::size_t length = 0;
-};
-
-/// Two endpoints that know each other.
-class ShmPair : public testing::Test {
- protected:
-  void SetUp() override {
-    to_b = a->insert(b->address()).value();
-    to_a = b->insert(a->address()).value();
-  }
-  std::unique_ptr<Endpoint> a = open_endpoint().value(), b = open_endpoint().value();
-  FabricAddress to_a = 0, to_b = 0;
-  Blob here = numbers(10'000), there = Blob(10'000);
-
-  Operation write(std::uint64_t offset, std::size_t length, std::uint64_t key) {
-    Operation operation;
-    const Post post = a->write(operation, {here.data(), length, nullptr}, {to_b, offset, key});
-    EXPECT_EQ(post.status, PostStatus::posted);
-    EXPECT_EQ(operation.ended, 0) << "never within the post";
-    EXPECT_EQ(a->poll(), 1U);
-    EXPECT_EQ(operation.ended, 1);
-    return operation;
-  }
-};
 
 TEST_F(ShmPair, WritesAndReadsWhereARegistrationLets) {
   const auto both =

@@ -21,6 +21,7 @@ struct Options {
   std::uint64_t pieces = 32;
   bool relay = false;
   bool read = false;
+  bool shared = false;
 };
 
 Deadline soon() {
@@ -36,6 +37,11 @@ T must(Result<T> result) {
 /// Twice as large as what is moved, since no two pieces touch.
 std::uint64_t segment_bytes(const Options& options) {
   return 2 * options.piece * options.pieces;
+}
+
+Memory memory_of(const Options& options) {
+  const std::uint64_t bytes = segment_bytes(options);
+  return options.shared ? Memory::shared(bytes) : Memory::own(bytes);
 }
 
 Engine open(const Options& options) {
@@ -55,7 +61,7 @@ void wait_for_end_of_input() {
 
 int own(const Options& options) {
   Engine engine = open(options);
-  Segment segment = must(engine.add(Memory::own(segment_bytes(options))));
+  Segment segment = must(engine.add(memory_of(options)));
   Grant grant = must(segment.grant({}, Rights::read_write));
   must(engine.publish("memory", grant));
   std::cout << engine.address() << std::endl;
@@ -77,7 +83,7 @@ const char* name_of(Report::Copied::Known known) {
 
 int move(const Options& options) {
   Engine engine = open(options);
-  Segment segment = must(engine.add(Memory::own(segment_bytes(options))));
+  Segment segment = must(engine.add(memory_of(options)));
   Peer peer = must(engine.connect(options.address, soon()));
   Remote remote = must(engine.lookup(peer, "memory", soon()));
   std::vector<Pair> pairs;
@@ -103,6 +109,7 @@ int main(int count, char** values) {
   app.add_option("--to", options.address, "the owner's address; without it, this is the owner");
   app.add_flag("--relay", options.relay);
   app.add_flag("--read", options.read);
+  app.add_flag("--shared", options.shared, "memory that other processes may map");
   CLI11_PARSE(app, count, values);
   return options.address.empty() ? own(options) : move(options);
 }

@@ -146,6 +146,12 @@ class Copies(unittest.TestCase):
         for provider in PROVIDERS:
             self.compare(provider, "--read")
 
+    def test_memory_that_can_be_mapped(self):
+        for provider in PROVIDERS:
+            self.compare(provider, "--shared")
+            self.compare(provider, "--shared", "--read")
+            self.compare(provider, "--shared", "--piece", "4096", "--pieces", "2048")
+
     def test_the_relay(self):
         for provider in PROVIDERS:
             self.compare(provider, "--relay")

@@ -90,6 +90,7 @@ nlohmann::ordered_json to_json(const Capability& record) {
           {"dmabuf", record.dmabuf},
           {"cancels", record.cancels},
           {"gbps", record.gbps},
+          {"maps_memory", record.maps_memory},
           {"device_memory_problem", record.device_memory_problem},
           {"write_carriage", to_json(record.write_carriage)},
           {"read_carriage", to_json(record.read_carriage)},

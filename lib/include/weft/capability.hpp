@@ -98,6 +98,9 @@ struct Capability {
   bool cancels = false;  ///< fi_cancel has an effect on RMA.
   double gbps = 0;       ///< Link speed in Gb/s; 0 where unknown.
 
+  /// Memory that lies behind a memfd is mapped by the peers on the host, which then copy to and
+  /// from it by themselves, and not as the carriages below say (see Memory::shared).
+  bool maps_memory = false;
   /// What it does with the bytes of each kind of operation.
   Carriage write_carriage, read_carriage, message_carriage;
 

@@ -49,10 +49,17 @@ class WEFT_API Memory {
   /// Fresh zeroed huge pages (2 MiB) that the segment owns; `bytes` is rounded up to whole pages.
   /// Fails with out_of_memory where the system has none reserved: there is no silent fallback.
   static Memory huge(std::size_t bytes);
-  /// Fresh zeroed pages behind a memfd, which other processes may map (Segment::fd).
+  /// Fresh zeroed pages behind a memfd, which other processes may map (Segment::fd). It can't be
+  /// made smaller.
+  ///
+  /// The fastest memory to share with peers on one host: over rails that can
+  /// (Capability::maps_memory) a peer that was granted some of it maps the file, and copies to and
+  /// from it without the kernel. It keeps that mapping, and with it the pages, for about two
+  /// seconds after the last grant has ended.
   static Memory shared(std::size_t bytes);
   /// Maps `bytes` of a file descriptor that supports mmap, from a page-aligned `offset`. The
-  /// descriptor is duplicated; the caller keeps its own.
+  /// descriptor is duplicated; the caller keeps its own. Peers map a memfd as they do that of
+  /// shared(), if it is sealed by F_SEAL_SHRINK and not of huge pages.
   static Memory map(int fd, std::uint64_t offset, std::size_t bytes);
   /// Memory of the caller's, which must stay mapped until the segment is released (not merely
   /// destroyed: see Segment).

@@ -1,0 +1,134 @@
+// What it brings to map a peer's memory: writes and reads over shm of memory behind a memfd, beside
+// those of memory that the kernel has to copy, and beside memcpy by one thread, in turn.
+#include <fmt/format.h>
+#include <sys/mman.h>
+
+#include <CLI/CLI.hpp>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "engine_loop.hpp"
+#include "spread.hpp"
+
+namespace {
+
+using weft::Clock;
+using weft::Memory;
+using weft::Result;
+using weft::perf::EngineConfig;
+
+struct Options {
+  std::vector<std::size_t> sizes{4 << 10, 16 << 10, 64 << 10, 256 << 10,
+                                 1 << 20, 4 << 20,  16 << 20, 64 << 20};
+  std::vector<unsigned> windows{1, 16};
+  unsigned rails = 0;
+  unsigned rounds = 7;
+  std::chrono::milliseconds::rep ms = 200;
+};
+
+/// Pages that are there, as those of the transfers are.
+class Pages {
+ public:
+  explicit Pages(std::size_t bytes)
+      : bytes_(bytes),
+        data_(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {
+    if (data_ != MAP_FAILED) std::memset(data_, 1, bytes_);
+  }
+  ~Pages() {
+    if (data_ != MAP_FAILED) munmap(data_, bytes_);
+  }
+  Pages(const Pages&) = delete;
+  Pages& operator=(const Pages&) = delete;
+  char* data() const { return data_ == MAP_FAILED ? nullptr : static_cast<char*>(data_); }
+
+ private:
+  const std::size_t bytes_;
+  void* const data_;
+};
+
+/// GB/s of copying as much memory as the transfers of a window touch, by one thread.
+Result<double> copy_by_one_thread(const EngineConfig& config) {
+  const std::size_t all = config.size * config.window;
+  const Pages from(all), to(all);
+  if (from.data() == nullptr || to.data() == nullptr)
+    return weft::fail(weft::Code::out_of_memory, "no memory to copy");
+  const auto begin = Clock::now();
+  const auto end = begin + std::chrono::milliseconds(config.max_ms);
+  double bytes = 0;
+  for (std::size_t at = 0; Clock::now() < end; at = (at + config.size) % all) {
+    std::memcpy(to.data() + at, from.data() + at, config.size);
+    asm volatile("" : : "r"(to.data()) : "memory");  // it is not left out
+    bytes += static_cast<double>(config.size);
+  }
+  return bytes / std::chrono::duration<double>(Clock::now() - begin).count() / 1e9;
+}
+
+Result<double> move(EngineConfig config, Result<Memory> (*target_memory)(std::size_t)) {
+  config.target_memory = target_memory;
+  return weft::perf::run_engine(config).map(
+      [](const auto& result) { return result.gigabytes_per_second; });
+}
+
+std::string text(const std::vector<double>& values) {
+  const auto spread = weft::perf::spread_of(values);
+  return fmt::format("{:5.2f} ({:.2f}-{:.2f})", spread.median, spread.least, spread.greatest);
+}
+
+Result<void> compare(const Options& options, const EngineConfig& config) {
+  std::vector<double> mapped, kernel, copied, to_kernel, to_copied;
+  for (unsigned round = 0; round < options.rounds; ++round) {
+    const auto one =
+        move(config, [](std::size_t bytes) -> Result<Memory> { return Memory::shared(bytes); });
+    const auto other =
+        move(config, [](std::size_t bytes) -> Result<Memory> { return Memory::own(bytes); });
+    const auto plain = copy_by_one_thread(config);
+    for (const auto* each : {&one, &other, &plain})
+      if (!*each) return weft::fail(each->error());
+    mapped.push_back(*one);
+    kernel.push_back(*other);
+    copied.push_back(*plain);
+    to_kernel.push_back(*one / *other);
+    to_copied.push_back(*one / *plain);
+  }
+  fmt::print("{:<5} {:>8} {:>3}  {:>19} {:>19} {:>19}  {:>18} {:>18}\n",
+             config.read ? "read" : "write", config.size, config.window, text(mapped), text(kernel),
+             text(copied), text(to_kernel), text(to_copied));
+  std::fflush(stdout);
+  return {};
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  CLI::App app{
+      "GB/s (10^9 bytes) over shm into memory that is mapped, into memory that the kernel copies "
+      "to, "
+      "and of memcpy by one thread; then the ratio of the first to the others. Median "
+      "(least-greatest) of rounds in turn."};
+  const CLI::AsSizeValue bytes(false);
+  app.add_option("--size", options.sizes, "Bytes of a transfer")->delimiter(',')->transform(bytes);
+  app.add_option("--window", options.windows, "Transfers in flight")->delimiter(',');
+  app.add_option("--rails", options.rails, "0: the engine's own choice");
+  app.add_option("--rounds", options.rounds, "Times that each point is measured");
+  app.add_option("--ms", options.ms, "Time measured for one point");
+  CLI11_PARSE(app, argc, argv);
+  fmt::print("{:<5} {:>8} {:>3}  {:>19} {:>19} {:>19}  {:>18} {:>18}\n", "", "bytes", "", "mapped",
+             "kernel", "memcpy", "to kernel", "to memcpy");
+  for (const bool read : {false, true})
+    for (const std::size_t size : options.sizes)
+      for (const unsigned window : options.windows) {
+        EngineConfig config;
+        config.provider = "shm";
+        config.read = read;
+        config.size = size;
+        config.window = window;
+        config.rails = options.rails;
+        config.max_ms = options.ms;
+        if (auto compared = compare(options, config); !compared) {
+          fmt::print(stderr, "weft-mapped-copies: {}\n", compared.error().to_string());
+          return 1;
+        }
+      }
+}

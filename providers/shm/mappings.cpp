@@ -1,0 +1,167 @@
+#include "shm/mappings.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <unordered_set>
+#include <utility>
+
+#include "base/log.hpp"
+#include "base/process.hpp"
+#include "endpoint.hpp"
+#include "shm/open_of.hpp"
+
+namespace weft::providers::shm {
+namespace {
+
+// Each takes one of the process's mappings, of which there are 65,530 by default.
+constexpr std::size_t most_files = 4096;
+// Mapping anew costs a page fault for every page that is touched again.
+constexpr auto kept_unused = std::chrono::seconds(1);
+// About a millisecond's worth of pages.
+constexpr std::uint64_t given_back_at_once = std::uint64_t{64} << 20;
+struct Registry {
+  std::mutex mutex;
+  std::vector<std::weak_ptr<const MappedFile>> files;
+};
+
+Registry& registry() {
+  static Registry all;
+  return all;
+}
+
+bool may_write(const Entry& entry) noexcept {
+  const auto access = static_cast<Access>(entry.access);
+  return access == Access::remote_write || access == Access::remote_read_write;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const MappedFile>> MappedFile::of(const Descriptor& file,
+                                                         const FileIdentity& identity,
+                                                         std::uint64_t bytes) {
+  Registry& all = registry();
+  const std::lock_guard lock(all.mutex);
+  std::erase_if(all.files, [](const auto& each) { return each.expired(); });
+  for (const auto& each : all.files)
+    if (auto known = each.lock(); known && known->identity() == identity && known->size() >= bytes)
+      return known;
+  if (all.files.size() >= most_files)
+    return fail(Code::unavailable, fmt::format("{} files of peers are mapped already", most_files));
+  const int protection = identity.writable ? PROT_READ | PROT_WRITE : PROT_READ;
+  void* data = mmap(nullptr, bytes, protection, MAP_SHARED, file.get(), 0);
+  if (data == MAP_FAILED) return fail(system_error("mmap of a peer's memory"));
+  std::shared_ptr<const MappedFile> mapped(
+      new MappedFile(identity, static_cast<std::byte*>(data), bytes));
+  all.files.push_back(mapped);
+  return mapped;
+}
+
+MappedFile::~MappedFile() {
+  munmap(data_, size_);
+}
+
+std::shared_ptr<const View> Mappings::of(std::uint64_t key) {
+  const Entry& entry = head_.entries[key % entry_count];
+  const std::lock_guard lock(mutex_);
+  if (const auto known = views_.find(key); known != views_.end()) return known->second;
+  // Before the key is looked at: whoever closes the entry looks here after that.
+  claim_.maps.store(1, std::memory_order_seq_cst);
+  const auto is_open = [&] { return entry.key.load(std::memory_order_seq_cst) == key; };
+  if (!is_open()) return nullptr;
+  auto view = std::make_shared<const View>(make(entry));
+  // While the entry is open its owner keeps the descriptor.
+  if (!is_open()) return nullptr;
+  tell_why_not(entry, *view);
+  if (views_.size() >= tidy_at_) {
+    forget_closed();
+    tidy_at_ = std::max(views_before_tidying, 2 * views_.size());
+  }
+  views_.emplace(key, view);
+  if (view->file != nullptr) keep(view->file);
+  return view;
+}
+
+void Mappings::keep(const std::shared_ptr<const MappedFile>& file) {
+  const auto same = [&](const Kept& kept) { return kept.file == file; };
+  if (std::none_of(files_.begin(), files_.end(), same)) files_.push_back({file});
+}
+
+View Mappings::make(const Entry& entry) const {
+  auto opened = open(entry);
+  if (opened) return std::move(*opened);
+  View none;
+  none.why_not = opened.error().message();
+  return none;
+}
+
+/// Once. What the owner has ruled out is told by the owner, and who is gone has nothing to map.
+void Mappings::tell_why_not(const Entry& entry, const View& view) {
+  if (view.file != nullptr || entry.backing.why_not != Unmappable::no || told_) return;
+  if (core::has_ended(pid_)) return;
+  told_ = true;
+  core::log(LogLevel::warning, "memory of process {} is copied through the kernel, not mapped: {}",
+            pid_, view.why_not);
+}
+
+Result<View> Mappings::open(const Entry& entry) const {
+  const Backing backing = entry.backing;
+  if (backing.why_not != Unmappable::no) return fail(Code::unsupported, to_text(backing.why_not));
+  const bool writable = may_write(entry);
+  auto file = open_of(pid_, backing.descriptor, "/memfd:", writable ? O_RDWR : O_RDONLY);
+  if (!file) return fail(std::move(file.error()));
+  if (const Unmappable why_not = check_file(file->get()); why_not != Unmappable::no)
+    return fail(Code::unsupported, to_text(why_not));
+  struct stat status {};
+  if (fstat(file->get(), &status) != 0) return fail(system_error("fstat of a peer's memory"));
+  if (status.st_ino != backing.inode)
+    return fail(Code::invalid_argument, "the peer's descriptor is of another file");
+  const auto size = static_cast<std::uint64_t>(status.st_size);
+  const std::uint64_t length = entry.length;
+  if (backing.offset > size || length > size - backing.offset)
+    return fail(Code::invalid_argument, "the registration leaves the peer's file");
+  return MappedFile::of(*file, {status.st_dev, status.st_ino, writable}, size)
+      .map([&](std::shared_ptr<const MappedFile> mapped) {
+        std::byte* start = mapped->data() + backing.offset;
+        return View{std::move(mapped), start, length, writable};
+      });
+}
+
+void Mappings::forget_closed() {
+  std::erase_if(views_, [&](const auto& each) {
+    return head_.entries[each.first % entry_count].key.load() != each.first;
+  });
+}
+
+Mappings::Untidy Mappings::tidy(Clock::time_point now) {
+  const std::lock_guard lock(mutex_);
+  forget_closed();
+  std::unordered_set<const MappedFile*> used;
+  for (const auto& [key, view] : views_) used.insert(view->file.get());
+  Untidy untidy = Untidy::nothing;
+  std::erase_if(files_, [&](Kept& kept) {
+    if (used.contains(kept.file.get())) {
+      kept = {std::move(kept.file)};
+      return false;
+    }
+    const Untidy left = let_go(kept, now);
+    untidy = std::max(untidy, left);
+    return left == Untidy::nothing;
+  });
+  return untidy;
+}
+
+Mappings::Untidy Mappings::let_go(Kept& kept, Clock::time_point now) {
+  if (kept.unused_since == Clock::time_point{}) kept.unused_since = now;
+  if (now - kept.unused_since < kept_unused) return Untidy::later;
+  // Whoever else uses the mapping finds the pages again.
+  const std::uint64_t bytes = std::min(given_back_at_once, kept.file->size() - kept.given_back);
+  madvise(kept.file->data() + kept.given_back, bytes, MADV_DONTNEED);
+  kept.given_back += bytes;
+  return kept.given_back < kept.file->size() ? Untidy::at_once : Untidy::nothing;
+}
+
+}  // namespace weft::providers::shm

@@ -1,0 +1,113 @@
+// Memory of a neighbour's that this process has mapped, to copy straight to and from it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+#include <weft/deadline.hpp>
+#include <weft/error.hpp>
+
+#include "shm/region.hpp"
+
+namespace weft::providers::shm {
+
+/// A file, by what stays the same however it is opened.
+struct FileIdentity {
+  dev_t device = 0;
+  ino_t inode = 0;
+  bool writable = false;  // what is only read is mapped for reading only
+  bool operator==(const FileIdentity&) const = default;
+};
+
+/// All of a file, mapped. It can't shrink. The endpoints of this process share one mapping.
+class MappedFile {
+ public:
+  /// As large as the file is by now. Fails where no room is left, for more files or for addresses.
+  static Result<std::shared_ptr<const MappedFile>> of(const Descriptor& file,
+                                                      const FileIdentity& identity,
+                                                      std::uint64_t bytes);
+  ~MappedFile();
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+
+  const FileIdentity& identity() const noexcept { return identity_; }
+  std::byte* data() const noexcept { return data_; }
+  std::uint64_t size() const noexcept { return size_; }
+
+ private:
+  MappedFile(const FileIdentity& identity, std::byte* data, std::uint64_t size)
+      : identity_(identity), data_(data), size_(size) {}
+  const FileIdentity identity_;
+  std::byte* const data_;
+  const std::uint64_t size_;
+};
+
+/// An entry's memory as this process sees it. Its bounds are this process's own: what the neighbour
+/// writes into the entry later changes nothing.
+struct View {
+  std::shared_ptr<const MappedFile> file;  // null: the kernel copies, `why_not`
+  std::byte* start = nullptr;
+  std::uint64_t length = 0;
+  bool writable = false;
+  std::string why_not = {};
+
+  bool lets(bool writes, std::uint64_t offset, std::size_t bytes) const noexcept {
+    return file != nullptr && (writable || !writes) && offset <= length && bytes <= length - offset;
+  }
+};
+
+/// What one neighbour's entries come to. From any thread.
+class Mappings {
+ public:
+  /// The neighbour's entries, our claim with it, and its process.
+  Mappings(const Head& head, Claim& claim, std::int32_t pid)
+      : head_(head), claim_(claim), pid_(pid) {}
+
+  /// Maps the file of an open entry the first time. Null if the entry is closed.
+  std::shared_ptr<const View> of(std::uint64_t key);
+  /// Whether entries were closed since it was asked last. By one thread.
+  bool news() noexcept {
+    const std::uint64_t closings = head_.closings.load(std::memory_order_seq_cst);
+    return std::exchange(seen_closings_, closings) != closings;
+  }
+  /// What is left to tidy.
+  enum class Untidy : std::uint8_t { nothing, later, at_once };
+  /// Lets go of entries that are closed, and of files that none has lain in for a while: a segment
+  /// whose grants come and go stays mapped. In small steps: giving back the pages of a large one
+  /// takes long.
+  Untidy tidy(Clock::time_point now);
+
+ private:
+  struct Kept {
+    std::shared_ptr<const MappedFile> file;
+    Clock::time_point unused_since = {};  // the clock's start: it is used
+    std::uint64_t given_back = 0;         // bytes of an unused one
+  };
+  View make(const Entry& entry) const;
+  void tell_why_not(const Entry& entry, const View& view);
+  void keep(const std::shared_ptr<const MappedFile>& file);
+  static Untidy let_go(Kept& kept, Clock::time_point now);
+  Result<View> open(const Entry& entry) const;
+  void forget_closed();
+
+  const Head& head_;
+  Claim& claim_;
+  const std::int32_t pid_;
+  std::uint64_t seen_closings_ = 0;
+  std::mutex mutex_;
+  std::unordered_map<std::uint64_t, std::shared_ptr<const View>> views_;  // by key
+  std::vector<Kept> files_;
+  // Views from which on those of closed entries go without being told.
+  static constexpr std::size_t views_before_tidying = 4096;
+  std::size_t tidy_at_ = views_before_tidying;
+  bool told_ = false;  // the log, of a file that could not be mapped
+};
+
+}  // namespace weft::providers::shm
