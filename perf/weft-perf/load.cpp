@@ -14,6 +14,8 @@ namespace {
 constexpr auto attention = std::chrono::milliseconds(50);
 /// What waits for room in an open loop may come to that much time's arrivals.
 constexpr double longest_queue_seconds = 1;
+/// Of all that came, what may still wait at the end of the arrivals beyond one window.
+constexpr double greatest_share_left = 0.05;
 /// What is due sooner is waited for without sleep.
 constexpr auto spinning = std::chrono::microseconds(200);
 
@@ -164,16 +166,23 @@ Result<Load> open_loop(Operations& operations, const Work& work, Length length, 
   const auto more = [&] {
     return quota.left() > 0 && arrivals.next() < quota.end() && waiting.size() < most_waiting;
   };
-  bool arriving = more();
+  bool arriving = more(), ended = false;
+  double arrived = 0;
   while (arriving || !waiting.empty() || !window.idle()) {
     for (; arriving && arrivals.next() <= Clock::now(); arriving = more()) {
       quota.take();
       waiting.push_back(arrivals.next());
       arrivals.advance();
+      arrived += 1;
     }
     for (; window.room() > 0 && !waiting.empty(); waiting.pop_front())
       if (auto begun = window.begin(waiting.front()); !begun) return fail(begun.error());
-    if (waiting.size() >= most_waiting) window.load().overloaded = true;
+    // Whatever is left then has come faster than it could be served.
+    if (!arriving && !ended) {
+      ended = true;
+      window.load().overloaded =
+          static_cast<double>(waiting.size()) > work.window + arrived * greatest_share_left;
+    }
     const Time next = arriving ? arrivals.next() : Time::max();
     if (!arriving && window.idle()) continue;
     if (auto waited = await(window, next); !waited) return fail(waited.error());

@@ -159,7 +159,9 @@ class Command {
   int run();
 
  private:
-  Result<void> sweep(Control& control);
+  Result<void> sweep(std::vector<Control>& controls);
+  Json machines_of(std::vector<Control>& controls);
+  Error cause_of(Error failure, std::vector<Control>& controls);
   int conclude(const Result<void>& swept, int signal);
   void show(const PointResult& result);
 
@@ -178,12 +180,25 @@ void Command::show(const PointResult& result) {
   std::fflush(stdout);
 }
 
-Result<void> Command::sweep(Control& control) {
-  auto theirs = control.ask("facts");
-  if (!theirs) return fail(std::move(theirs.error()));
-  machines_ = {{"initiator", machine_facts()}, {"target", theirs->value("machine", Json())}};
+Json Command::machines_of(std::vector<Control>& controls) {
+  Json machines{{"initiator", machine_facts()}, {"targets", Json::array()}};
+  for (Control& control : controls)
+    if (const auto theirs = control.ask("facts"))
+      machines["targets"].push_back(theirs->value("machine", Json()));
+  return machines;
+}
+
+/// The end of a target, where that is behind a failure.
+Error Command::cause_of(Error failure, std::vector<Control>& controls) {
+  for (Control& control : controls)
+    if (failure.code() != Code::peer_down) failure = control.cause_of(std::move(failure));
+  return failure;
+}
+
+Result<void> Command::sweep(std::vector<Control>& controls) {
+  machines_ = machines_of(controls);
   Progress progress(options_.progress);
-  Sweep all(control, options_.site, options_.sweep, points_);
+  Sweep all(controls, options_.site, options_.sweep, points_);
   all.before_run = [&](const weft::perf::Step& step) { progress.show(step); };
   all.point_done = [&](const PointResult& result) {
     progress.wipe();
@@ -196,7 +211,7 @@ Result<void> Command::sweep(Control& control) {
   for (std::size_t i = shown_; i < results_.size(); ++i)
     if (!results_[i].runs.empty()) show(results_[i]);
   if (stop_) return swept;
-  return fail(control.cause_of(std::move(swept.error())));
+  return fail(cause_of(std::move(swept.error()), controls));
 }
 
 int Command::conclude(const Result<void>& swept, int signal) {
@@ -224,22 +239,32 @@ int Command::conclude(const Result<void>& swept, int signal) {
 }
 
 int Command::run() {
-  std::optional<Started> target;
-  if (options_.local) {
+  std::vector<Started> targets;
+  std::vector<std::string> addresses = options_.peers;
+  for (unsigned i = 0; options_.local && i < options_.targets; ++i) {
     auto started = start_target(options_);
     if (!started) return end_with(started.error());
-    target.emplace(std::move(*started));
+    addresses.push_back(started->address);
+    targets.push_back(std::move(*started));
   }
-  auto control = Control::connect(options_.site, target ? target->address : options_.peer);
-  if (!control) return end_with(control.error());
+  std::vector<Control> controls;
+  for (const std::string& address : addresses) {
+    auto control = Control::connect(options_.site, address);
+    if (!control) return end_with(control.error());
+    controls.push_back(std::move(*control));
+  }
   const tool::Interrupt interrupt([&] { stop_ = true; });
-  return conclude(sweep(*control), interrupt.signal());
+  const auto swept = sweep(controls);
+  return conclude(swept, interrupt.signal());
 }
 
 /// What no single option can tell.
 std::optional<std::string> complaint(const Options& options) {
-  if (!options.listen && !options.local && options.peer.empty())
+  if (!options.listen && !options.local && options.peers.empty())
     return "one of --local, --listen and --peer is needed";
+  const std::string host = options.site.listen.substr(0, options.site.listen.rfind(':'));
+  if (options.listen && (host == "0.0.0.0" || host == "[::]" || host.empty()))
+    return "--listen needs the address that peers use, and not every interface's";
   if (!options.local)
     for (const Baseline& baseline : options.sweep.baselines)
       if (baseline.kind == Baseline::Kind::raw)

@@ -20,6 +20,29 @@ Clock::time_point at(Clock::rep count) {
 
 }  // namespace
 
+Result<void> Fanned::begin(std::uint32_t operation) {
+  ++begun_[operation % windows_.size()];
+  return of(operation).begin(within(operation));
+}
+
+Result<std::optional<Clock::time_point>> Fanned::end_of(std::uint32_t operation) {
+  return of(operation).end_of(within(operation));
+}
+
+void Fanned::wait(std::uint32_t operation, Deadline deadline) {
+  of(operation).wait(within(operation), deadline);
+}
+
+Copies Fanned::copies() const {
+  Copies mean;
+  for (const auto& window : windows_) {
+    const Copies copies = window->copies();
+    mean.per_byte += copies.per_byte / static_cast<double>(windows_.size());
+    mean.known = mean.known && copies.known;
+  }
+  return mean;
+}
+
 /// One operation's transfers, each of which notes when it ended.
 struct Transfers::Slot {
   std::vector<Transfer> transfers;

@@ -11,6 +11,12 @@
 
 namespace weft::perf {
 
+/// What the ledgers of transfers say.
+struct Copies {
+  double per_byte = 0;  ///< On both sides together, as far as known.
+  bool known = true;    ///< Whether that is all.
+};
+
 /// Operation i is under way from begin() until end_of() tells a time. For one thread.
 class Operations {
  public:
@@ -20,12 +26,32 @@ class Operations {
   virtual Result<std::optional<Clock::time_point>> end_of(std::uint32_t operation) = 0;
   /// Returns once it may have ended, and at the deadline.
   virtual void wait(std::uint32_t operation, Deadline deadline) = 0;
+  /// Of the last operations.
+  virtual Copies copies() const { return {}; }
 };
 
-/// What the ledgers of transfers say.
-struct Copies {
-  double per_byte = 0;  ///< On both sides together, as far as known.
-  bool known = true;    ///< Whether that is all.
+/// Those of several windows as one of their sum: operations go to the windows in turn.
+class Fanned final : public Operations {
+ public:
+  /// All windows are as large as each other.
+  explicit Fanned(std::vector<std::unique_ptr<Operations>> windows)
+      : windows_(std::move(windows)), begun_(windows_.size()) {}
+
+  Result<void> begin(std::uint32_t operation) override;
+  Result<std::optional<Clock::time_point>> end_of(std::uint32_t operation) override;
+  void wait(std::uint32_t operation, Deadline deadline) override;
+
+  /// How many operations of a window have begun.
+  std::uint64_t begun(std::size_t window) const { return begun_[window]; }
+  Copies copies() const override;
+
+ private:
+  Operations& of(std::uint32_t operation) { return *windows_[operation % windows_.size()]; }
+  std::uint32_t within(std::uint32_t operation) const {
+    return static_cast<std::uint32_t>(operation / windows_.size());
+  }
+  std::vector<std::unique_ptr<Operations>> windows_;
+  std::vector<std::uint64_t> begun_;
 };
 
 /// Writes and reads. Ends are taken when they happen, on the engine's threads.
@@ -43,8 +69,7 @@ class Transfers final : public Operations {
   Result<std::optional<Clock::time_point>> end_of(std::uint32_t operation) override;
   void wait(std::uint32_t operation, Deadline deadline) override;
 
-  /// Of the last operations.
-  Copies copies() const;
+  Copies copies() const override;
 
  private:
   struct Slot;

@@ -9,6 +9,7 @@ namespace weft::perf {
 namespace {
 
 constexpr std::size_t most_points = 100'000;
+constexpr unsigned most_peers = 64;
 constexpr double longest_time = 24 * 60 * 60;
 
 void add_grid(CLI::App& app, const char* group, const std::string& name,
@@ -76,12 +77,20 @@ void add_sides(CLI::App& app, Options& options) {
                              "engines of points listen at ports that the system chooses")
                           ->type_name("HOST:PORT")
                           ->group(group);
-  const auto peer = app.add_option("--peer", options.peer, "Measure against the target there")
-                        ->type_name("HOST:PORT")
+  const auto peer = app.add_option("--peer", options.peers,
+                                   "Measure against the target there; several: each gets a window "
+                                   "of its own, from one engine")
+                        ->type_name("HOST:PORT,...")
+                        ->delimiter(',')
                         ->group(group);
   const auto local =
       app.add_flag("--local", options.local, "Measure against a target that this process starts")
           ->group(group);
+  app.add_option("--targets", options.targets, "With --local: so many (1)")
+      ->type_name("N")
+      ->needs(local)
+      ->check(CLI::Range(1U, most_peers).description(""))
+      ->group(group);
   listen->excludes(peer, local);
   peer->excludes(local);
   app.add_flag("--once", options.once, "With --listen: end after one peer")

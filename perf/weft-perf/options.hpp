@@ -24,7 +24,8 @@ struct Grid {
 
 struct Options {
   bool listen = false, local = false, once = false;
-  std::string peer;
+  std::vector<std::string> peers;
+  unsigned targets = 1;  ///< With `local`.
   int ready_fd = -1;
   Site site;
   Grid grid;

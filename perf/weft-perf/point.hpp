@@ -81,10 +81,11 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Work, operation, size, pieces, pattern, windo
 struct Point {
   Fabric fabric;
   Work work;
+  std::uint32_t peers = 1;  ///< Targets, each with a window of its own.
 
   bool operator==(const Point&) const = default;
 };
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Point, fabric, work)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Point, fabric, work, peers)
 
 /// Why it can't be measured, whatever the machine is like. Also for points that come from outside.
 Result<void> check(const Point& point);

@@ -122,9 +122,10 @@ Result<Json> read_document(const std::string& path) {
   std::ifstream file(path);
   if (!file) return fail(Code::not_found, fmt::format("{} can't be read", path));
   Json json = Json::parse(file, nullptr, false);
-  if (!json.is_object() || json.value("format", "") != "weft-perf" || !json.contains("points"))
+  if (!json.is_object() || !json.contains("format") || json["format"] != "weft-perf" ||
+      !json.contains("points"))
     return fail(Code::protocol_mismatch, fmt::format("{} holds no results of weft-perf", path));
-  if (json.value("version", 0) != document_version)
+  if (!json.contains("version") || json["version"] != document_version)
     return fail(Code::protocol_mismatch,
                 fmt::format("{} is of another version of weft-perf", path));
   return json;
@@ -135,6 +136,7 @@ std::string title(const Point& point) {
   std::string text = fmt::format("{} {}", what(work), tool::binary_bytes(work.size));
   if (work.pieces > 1) text += fmt::format(" x{} {}", work.pieces, name_of(work.pattern));
   text += fmt::format(", window {}", work.window);
+  if (point.peers > 1) text += fmt::format(", {} peers", point.peers);
   if (work.rate > 0) text += fmt::format(", {:.0f}/s", work.rate);
   return text;
 }
@@ -145,7 +147,8 @@ std::string csv(const std::vector<PointResult>& results) {
     for (const auto& [name, values] : result.baselines)
       if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
   std::string text =
-      "operation,model,tokens,size,pieces,pattern,window,batch,rate,provider,rails,nics,threads,"
+      "operation,peers,model,tokens,size,pieces,pattern,window,batch,rate,provider,rails,nics,"
+      "threads,"
       "chunk,rail_window,memory,peer_memory,runs,gigabytes_per_second,gigabytes_per_second_least,"
       "gigabytes_per_second_greatest,gigabits_per_second,operations_per_second,p50_ns,p90_ns,"
       "p99_ns,p99.9_ns,max_ns,cpu_seconds_per_gigabyte,peer_cpu_seconds_per_gigabyte,"
@@ -157,9 +160,9 @@ std::string csv(const std::vector<PointResult>& results) {
     const Summary sum = summarize(result);
     const Fabric& fabric = result.point.fabric;
     const Work& work = result.point.work;
-    text += fmt::format("{},{},{},{},{},{},{},{},{}", name_of(work.operation), work.kv.model,
-                        work.kv.tokens, work.size, work.pieces, name_of(work.pattern), work.window,
-                        work.batch, work.rate);
+    text += fmt::format("{},{},{},{},{},{},{},{},{},{}", name_of(work.operation),
+                        result.point.peers, work.kv.model, work.kv.tokens, work.size, work.pieces,
+                        name_of(work.pattern), work.window, work.batch, work.rate);
     text += fmt::format(",{},{},{},{},{},{},{},{},{}", result.provider, fabric.rails, fabric.nics,
                         fabric.threads, fabric.chunk, fabric.rail_window, work.memory,
                         work.peer_memory, result.runs.size());

@@ -14,24 +14,11 @@ Config initiator_config(const Site& site, const Point& point, const std::string&
   return config;
 }
 
-/// Operations begun so far, counting those that it passes on.
-class Counted final : public Operations {
- public:
-  explicit Counted(Operations& of) : of_(of) {}
-  Result<void> begin(std::uint32_t operation) override {
-    ++begun;
-    return of_.begin(operation);
-  }
-  Result<std::optional<Clock::time_point>> end_of(std::uint32_t operation) override {
-    return of_.end_of(operation);
-  }
-  void wait(std::uint32_t operation, Deadline deadline) override { of_.wait(operation, deadline); }
-
-  std::uint64_t begun = 0;
-
- private:
-  Operations& of_;
-};
+void add(const Findings& found, const char* where, Findings& sum) {
+  sum.checked += found.checked;
+  sum.wrong += found.wrong;
+  if (sum.first.empty() && !found.first.empty()) sum.first = where + found.first;
+}
 
 }  // namespace
 
@@ -43,20 +30,29 @@ double Run::operations_per_second() const {
   return seconds > 0 ? static_cast<double>(operations) / seconds : 0;
 }
 
-Result<Session> Session::open(Control& control, const Site& site, const Point& point) {
-  const auto opened = control.ask("open", {{"point", point}});
-  if (!opened) return fail(opened.error());
-  const auto address = value_of<std::string>(*opened, "address");
-  if (!address) return fail(address.error());
-  auto engine = Engine::open(initiator_config(site, point, *address));
+Result<Session> Session::open(std::vector<Control>& controls, const Site& site,
+                              const Point& point) {
+  std::vector<std::string> addresses;
+  for (Control& control : controls) {
+    const auto opened = control.ask("open", {{"point", point}});
+    if (!opened) return fail(opened.error());
+    const auto address = value_of<std::string>(*opened, "address");
+    if (!address) return fail(address.error());
+    addresses.push_back(*address);
+  }
+  auto engine = Engine::open(initiator_config(site, point, addresses.front()));
   if (!engine) return fail(std::move(engine.error()));
-  auto peer = engine->connect(*address, Deadline::in(site.timeout));
-  if (!peer) return fail(std::move(peer.error()));
-  return Session(control, site, point, std::move(*engine), std::move(*peer));
+  Session session(controls, site, point, std::move(*engine));
+  for (const std::string& address : addresses) {
+    auto peer = session.engine_.connect(address, Deadline::in(site.timeout));
+    if (!peer) return fail(std::move(peer.error()));
+    session.peers_.push_back(std::move(*peer));
+  }
+  return session;
 }
 
 std::string Session::provider() const {
-  const auto names = peer_.rails();
+  const auto names = peers_.front().rails();
   for (const RailInfo& rail : engine_.info().rails)
     if (!names.empty() && rail.name == names.front()) return rail.capability.provider;
   return {};
@@ -75,9 +71,16 @@ std::map<std::string, std::uint64_t> Session::rail_bytes() const {
   return bytes;
 }
 
+Result<void> Session::mark() {
+  for (Control& control : controls_)
+    if (auto marked = control.ask("mark"); !marked) return fail(std::move(marked.error()));
+  return {};
+}
+
 /// Warms up, and measures.
-Result<Run> Session::load(Operations& operations, const Work& work, const RunOptions& options,
+Result<Run> Session::load(Fanned& operations, Work work, const RunOptions& options,
                           const std::atomic<bool>& stop) {
+  work.window *= static_cast<std::uint32_t>(controls_.size());
   const auto once = [&](Length length, std::uint64_t seed) {
     return work.rate > 0 ? open_loop(operations, work, length, site_.timeout, seed, stop)
                          : closed_loop(operations, work, length, site_.timeout, stop);
@@ -89,7 +92,7 @@ Result<Run> Session::load(Operations& operations, const Work& work, const RunOpt
       return fail(all.error());
   if (options.warm_up.count() > 0)
     if (auto warm = once({options.warm_up, 0}, options.seed); !warm) return fail(warm.error());
-  if (auto marked = control_.ask("mark"); !marked) return fail(marked.error());
+  if (auto marked = mark(); !marked) return fail(std::move(marked.error()));
   const auto rails = rail_bytes();
   const double cpu = cpu_seconds();
   auto measured = once(options.length, options.seed + 1);
@@ -106,19 +109,20 @@ Result<Run> Session::load(Operations& operations, const Work& work, const RunOpt
   return run;
 }
 
-Result<void> Session::end(Run& run, std::uint64_t signals) {
-  const auto ended = control_.ask("end", {{"signals", signals}});
-  if (!ended) return fail(ended.error());
-  const auto cpu = value_of<double>(*ended, "cpu_seconds");
-  const auto checked = value_of<std::uint64_t>(*ended, "checked");
-  const auto wrong = value_of<std::uint64_t>(*ended, "wrong");
-  const auto first = value_of<std::string>(*ended, "first");
-  if (!cpu || !checked || !wrong || !first)
-    return fail(Code::protocol_mismatch, "the target did not say what it found");
-  run.peer_cpu_seconds = *cpu;
-  run.findings.checked += *checked;
-  run.findings.wrong += *wrong;
-  if (!first->empty()) run.findings.first = "at the target, " + *first;
+/// What the targets found.
+Result<void> Session::end(Run& run, const Fanned& operations, std::uint32_t parts) {
+  for (std::size_t i = 0; i < controls_.size(); ++i) {
+    const auto ended = controls_[i].ask("end", {{"signals", operations.begun(i) * parts}});
+    if (!ended) return fail(ended.error());
+    const auto cpu = value_of<double>(*ended, "cpu_seconds");
+    const auto checked = value_of<std::uint64_t>(*ended, "checked");
+    const auto wrong = value_of<std::uint64_t>(*ended, "wrong");
+    const auto first = value_of<std::string>(*ended, "first");
+    if (!cpu || !checked || !wrong || !first)
+      return fail(Code::protocol_mismatch, "the target did not say what it found");
+    run.peer_cpu_seconds += *cpu;
+    add({*checked, *wrong, *first}, "at the target, ", run.findings);
+  }
   return {};
 }
 
@@ -127,49 +131,57 @@ Result<Run> Session::move(const Point& point, const RunOptions& options,
   const Work& work = point.work;
   const auto layout = lay_out(work);
   if (!layout) return fail(layout.error());
-  auto region = Region::make(engine_, work.memory, layout->initiator_bytes);
-  if (!region) return fail(std::move(region.error()));
-  fill(region->bytes(), options.verify ? before(work, *layout, Side::initiator, options.seed)
-                                       : std::vector<Stretch>());
-  auto remote = engine_.lookup(peer_, memory_name, Deadline::in(site_.timeout));
-  if (!remote) return fail(std::move(remote.error()));
-  auto transfers = Transfers::make(engine_, work, *layout, region->segment(), *remote, options.seed,
-                                   site_.timeout);
-  if (!transfers) return fail(std::move(transfers.error()));
-  Counted counted(**transfers);
-  auto run = load(counted, work, options, stop);
+  std::vector<Region> regions;
+  std::vector<std::unique_ptr<Operations>> windows;
+  for (const Peer& peer : peers_) {
+    auto region = Region::make(engine_, work.memory, layout->initiator_bytes);
+    if (!region) return fail(std::move(region.error()));
+    fill(region->bytes(), options.verify ? before(work, *layout, Side::initiator, options.seed)
+                                         : std::vector<Stretch>());
+    auto remote = engine_.lookup(peer, memory_name, Deadline::in(site_.timeout));
+    if (!remote) return fail(std::move(remote.error()));
+    auto transfers = Transfers::make(engine_, work, *layout, region->segment(), *remote,
+                                     options.seed, site_.timeout);
+    if (!transfers) return fail(std::move(transfers.error()));
+    regions.push_back(std::move(*region));
+    windows.push_back(std::move(*transfers));
+  }
+  Fanned all(std::move(windows));
+  auto run = load(all, work, options, stop);
   if (!run) return run;
   run->bytes = run->operations * layout->operation_bytes;
-  run->copies = (*transfers)->copies();
-  const std::uint64_t signals =
-      work.operation == Operation::signal ? counted.begun * layout->parts : 0;
-  if (auto ended = end(*run, signals); !ended) return fail(std::move(ended.error()));
+  run->copies = all.copies();
+  if (auto ended = end(*run, all, layout->parts); !ended) return fail(std::move(ended.error()));
   if (!options.verify) return run;
-  const Findings here = check(region->bytes(), after(work, *layout, Side::initiator, options.seed));
-  run->findings.checked += here.checked;
-  run->findings.wrong += here.wrong;
-  if (run->findings.first.empty() && !here.first.empty())
-    run->findings.first = "at this side, " + here.first;
+  const auto wanted = after(work, *layout, Side::initiator, options.seed);
+  for (const Region& region : regions)
+    add(check(region.bytes(), wanted), "at this side, ", run->findings);
   return run;
 }
 
 Result<Run> Session::talk(const Point& point, const RunOptions& options,
                           const std::atomic<bool>& stop) {
-  Messages messages(engine_, peer_, point.work, options.seed, site_.timeout);
-  auto run = load(messages, point.work, options, stop);
+  std::vector<std::unique_ptr<Operations>> windows;
+  for (const Peer& peer : peers_)
+    windows.push_back(
+        std::make_unique<Messages>(engine_, peer, point.work, options.seed, site_.timeout));
+  Fanned all(std::move(windows));
+  auto run = load(all, point.work, options, stop);
   if (!run) return run;
   run->bytes = run->operations * point.work.size;
-  if (auto last = engine_.send(peer_, last_tag, {}, Deadline::in(site_.timeout)); !last)
-    return fail(std::move(last.error()));
-  if (auto ended = end(*run, 0); !ended) return fail(std::move(ended.error()));
+  for (const Peer& peer : peers_)
+    if (auto last = engine_.send(peer, last_tag, {}, Deadline::in(site_.timeout)); !last)
+      return fail(std::move(last.error()));
+  if (auto ended = end(*run, all, 1); !ended) return fail(std::move(ended.error()));
   return run;
 }
 
 Result<Run> Session::measure(const Point& point, const RunOptions& options,
                              const std::atomic<bool>& stop) {
-  const auto prepared = control_.ask(
-      "prepare", {{"point", point}, {"seed", options.seed}, {"verify", options.verify}});
-  if (!prepared) return fail(prepared.error());
+  const Json question{{"point", point}, {"seed", options.seed}, {"verify", options.verify}};
+  for (Control& control : controls_)
+    if (auto prepared = control.ask("prepare", question); !prepared)
+      return fail(std::move(prepared.error()));
   return point.work.operation == Operation::message ? talk(point, options, stop)
                                                     : move(point, options, stop);
 }

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 #include <weft/engine.hpp>
 
 #include "control.hpp"
@@ -33,37 +34,35 @@ struct RunOptions {
   std::uint64_t seed = 1;
 };
 
-/// Two engines, of this side and of the target, that were opened for points of one Fabric.
+/// An engine of this side, and one of each target, that were opened for points of one Fabric.
 class Session {
  public:
-  static Result<Session> open(Control& control, const Site& site, const Point& point);
+  /// One target for each control.
+  static Result<Session> open(std::vector<Control>& controls, const Site& site, const Point& point);
 
   /// Whether a point can be measured with these engines.
   bool serves(const Point& point) const;
   Result<Run> measure(const Point& point, const RunOptions& options, const std::atomic<bool>& stop);
-  /// libfabric's name of what the rails to the target are of: "net", "shm".
+  /// libfabric's name of what the rails to the first target are of: "net", "shm".
   std::string provider() const;
 
  private:
-  Session(Control& control, const Site& site, const Point& point, Engine engine, Peer peer)
-      : control_(control),
-        site_(site),
-        point_(point),
-        engine_(std::move(engine)),
-        peer_(std::move(peer)) {}
+  Session(std::vector<Control>& controls, const Site& site, const Point& point, Engine engine)
+      : controls_(controls), site_(site), point_(point), engine_(std::move(engine)) {}
 
   Result<Run> move(const Point& point, const RunOptions& options, const std::atomic<bool>& stop);
   Result<Run> talk(const Point& point, const RunOptions& options, const std::atomic<bool>& stop);
-  Result<Run> load(Operations& operations, const Work& work, const RunOptions& options,
+  Result<Run> load(Fanned& operations, Work work, const RunOptions& options,
                    const std::atomic<bool>& stop);
-  Result<void> end(Run& run, std::uint64_t signals);
+  Result<void> mark();
+  Result<void> end(Run& run, const Fanned& operations, std::uint32_t parts);
   std::map<std::string, std::uint64_t> rail_bytes() const;
 
-  Control& control_;
+  std::vector<Control>& controls_;
   const Site& site_;
   Point point_;
   Engine engine_;
-  Peer peer_;
+  std::vector<Peer> peers_;  // In the order of `controls_`.
 };
 
 }  // namespace weft::perf

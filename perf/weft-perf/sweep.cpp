@@ -2,9 +2,10 @@
 
 namespace weft::perf {
 
-Sweep::Sweep(Control& control, const Site& site, const SweepOptions& options,
+Sweep::Sweep(std::vector<Control>& controls, const Site& site, const SweepOptions& options,
              std::vector<Point> points)
-    : control_(control), site_(site), options_(options) {
+    : controls_(controls), site_(site), options_(options) {
+  for (Point& point : points) point.peers = static_cast<std::uint32_t>(controls.size());
   for (Point& point : points) results_.push_back({std::move(point), {}, {}, {}});
 }
 
@@ -27,7 +28,9 @@ Result<void> Sweep::run(const std::atomic<bool>& stop) {
     }
   }
   session_.reset();
-  return control_.ask("close").map([](const Json&) {});
+  for (Control& control : controls_)
+    if (auto closed = control.ask("close"); !closed) return fail(std::move(closed.error()));
+  return {};
 }
 
 Result<void> Sweep::measure(PointResult& result, std::uint64_t seed,
@@ -35,15 +38,15 @@ Result<void> Sweep::measure(PointResult& result, std::uint64_t seed,
   if (stop) return fail(Code::cancelled, "interrupted");
   if (!session_ || !session_->serves(result.point)) {
     session_.reset();
-    auto opened = Session::open(control_, site_, result.point);
+    auto opened = Session::open(controls_, site_, result.point);
     if (!opened) return fail(std::move(opened.error()));
     session_.emplace(std::move(*opened));
   }
   if (result.provider.empty()) result.provider = session_->provider();
   std::map<std::string, double> baselines;
   for (const Baseline& baseline : options_.baselines) {
-    auto speed = perf::measure(baseline, control_, site_, result.point.work, result.provider,
-                               options_.run.length.time);
+    auto speed = perf::measure(baseline, controls_.front(), site_, result.point.work,
+                               result.provider, options_.run.length.time);
     if (!speed) return fail(std::move(speed.error()));
     baselines[baseline.name()] = *speed;
     if (stop) return fail(Code::cancelled, "interrupted");

@@ -27,7 +27,8 @@ struct Step {
 /// hits all alike. What was measured before an error stays in `results`.
 class Sweep {
  public:
-  Sweep(Control& control, const Site& site, const SweepOptions& options, std::vector<Point> points);
+  Sweep(std::vector<Control>& controls, const Site& site, const SweepOptions& options,
+        std::vector<Point> points);
 
   std::function<void(const Step&)> before_run = [](const Step&) {};
   /// Once for each point, when it has had its last run.
@@ -39,7 +40,7 @@ class Sweep {
  private:
   Result<void> measure(PointResult& result, std::uint64_t seed, const std::atomic<bool>& stop);
 
-  Control& control_;
+  std::vector<Control>& controls_;
   const Site& site_;
   const SweepOptions& options_;
   std::vector<PointResult> results_;
