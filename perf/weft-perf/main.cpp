@@ -12,6 +12,7 @@
 #include "interrupt.hpp"
 #include "machine_facts.hpp"
 #include "options.hpp"
+#include "plot.hpp"
 #include "printable.hpp"
 #include "progress.hpp"
 #include "raw_loop.hpp"
@@ -139,7 +140,15 @@ Result<void> write_results(const Options& options, const Json& results,
     if (auto written = tool::replace_file(options.json, results.dump(2) + "\n"); !written)
       return written;
   }
-  return options.csv.empty() ? Result<void>() : tool::replace_file(options.csv, csv(points));
+  if (!options.csv.empty())
+    if (auto written = tool::replace_file(options.csv, csv(points)); !written) return written;
+  if (options.plot.empty() && options.html.empty()) return {};
+  const auto picture = plot(points);
+  if (!picture) return fail(picture.error());
+  if (!options.plot.empty())
+    if (auto written = tool::replace_file(options.plot, *picture); !written) return written;
+  if (options.html.empty()) return {};
+  return tool::replace_file(options.html, html(points, *picture, results));
 }
 
 std::vector<std::string> names_of(const std::vector<Baseline>& baselines) {

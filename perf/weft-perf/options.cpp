@@ -234,6 +234,13 @@ void add_output(CLI::App& app, Options& options) {
   app.add_option("--csv", options.csv, "Write a line for each point there")
       ->type_name("FILE")
       ->group(group);
+  app.add_option("--plot", options.plot,
+                 "Draw bandwidth and latency against size there, as SVG; needs gnuplot")
+      ->type_name("FILE")
+      ->group(group);
+  app.add_option("--html", options.html, "Write a report there that is one file; needs gnuplot")
+      ->type_name("FILE")
+      ->group(group);
   app.add_option("--compare", options.compare,
                  "Say what differs from the results in this file (--json) beyond noise; exit code "
                  "3 if anything got worse")

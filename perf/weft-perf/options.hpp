@@ -30,7 +30,7 @@ struct Options {
   Site site;
   Grid grid;
   SweepOptions sweep;
-  std::string json, csv, compare;
+  std::string json, csv, compare, plot, html;
   double threshold = 0.03;
   std::string progress = "auto";
 };

@@ -46,6 +46,7 @@ Json point_json(const PointResult& result) {
   const Summary sum = summarize(result);
   Json json{{"point", result.point},
             {"provider", result.provider},
+            {"ceiling_gbps", result.runs.back().ceiling_gbps},
             {"gigabytes_per_second", range_json(sum.gigabytes)},
             {"operations_per_second", range_json(sum.operations)},
             {"latency_ns", latency_json(sum.latency)},
@@ -73,6 +74,29 @@ std::string what(const Work& work) {
   const std::string operation = name_of(work.operation);
   if (work.kv.model.empty()) return operation;
   return fmt::format("{} {} {} tokens", operation, work.kv.model, work.kv.tokens);
+}
+
+/// How it is moved, as far as that differs from what is usual.
+std::string manner(const Point& point) {
+  const Work& work = point.work;
+  std::string text;
+  if (work.pieces > 1) text += fmt::format(" x{} {}", work.pieces, name_of(work.pattern));
+  text += fmt::format(", window {}", work.window);
+  if (point.peers > 1) text += fmt::format(", {} peers", point.peers);
+  if (work.rate > 0) text += fmt::format(", {:.0f}/s", work.rate);
+  const auto add = [&](const char* name, std::uint64_t value, std::uint64_t standard) {
+    if (value != standard) text += fmt::format(" {} {}", name, value);
+  };
+  const Fabric& fabric = point.fabric;
+  add("batch", work.batch, 1);
+  add("rails", fabric.rails, 0);
+  add("nics", fabric.nics, Fabric().nics);
+  add("threads", fabric.threads, 0);
+  add("chunk", fabric.chunk, 0);
+  add("rail-window", fabric.rail_window, 0);
+  for (const std::string& memory : {work.memory, work.peer_memory})
+    if (memory != "host") text += " " + memory;
+  return text;
 }
 
 }  // namespace
@@ -132,13 +156,14 @@ Result<Json> read_document(const std::string& path) {
 }
 
 std::string title(const Point& point) {
-  const Work& work = point.work;
-  std::string text = fmt::format("{} {}", what(work), tool::binary_bytes(work.size));
-  if (work.pieces > 1) text += fmt::format(" x{} {}", work.pieces, name_of(work.pattern));
-  text += fmt::format(", window {}", work.window);
-  if (point.peers > 1) text += fmt::format(", {} peers", point.peers);
-  if (work.rate > 0) text += fmt::format(", {:.0f}/s", work.rate);
-  return text;
+  return fmt::format("{} {}{}", what(point.work), tool::binary_bytes(point.work.size),
+                     manner(point));
+}
+
+std::string series_title(const Point& point) {
+  const std::string& model = point.work.kv.model;
+  return fmt::format("{}{}{}", name_of(point.work.operation), model.empty() ? "" : " " + model,
+                     manner(point));
 }
 
 std::string csv(const std::vector<PointResult>& results) {

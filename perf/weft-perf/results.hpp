@@ -65,5 +65,7 @@ std::string table_foot(const std::vector<PointResult>& results);
 
 /// "write 64.00 KiB x16 random, window 4".
 std::string title(const Point& point);
+/// The same without the size, for what is shown against it.
+std::string series_title(const Point& point);
 
 }  // namespace weft::perf

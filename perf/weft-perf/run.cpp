@@ -131,6 +131,8 @@ Result<Run> Session::move(const Point& point, const RunOptions& options,
   const Work& work = point.work;
   const auto layout = lay_out(work);
   if (!layout) return fail(layout.error());
+  const Direction direction = reads(work, 0) ? Direction::read : Direction::write;
+  double ceiling = 0;
   std::vector<Region> regions;
   std::vector<std::unique_ptr<Operations>> windows;
   for (const Peer& peer : peers_) {
@@ -143,12 +145,15 @@ Result<Run> Session::move(const Point& point, const RunOptions& options,
     auto transfers = Transfers::make(engine_, work, *layout, region->segment(), *remote,
                                      options.seed, site_.timeout);
     if (!transfers) return fail(std::move(transfers.error()));
+    if (const auto path = engine_.explain(region->segment(), *remote, direction))
+      ceiling = path->gbps;
     regions.push_back(std::move(*region));
     windows.push_back(std::move(*transfers));
   }
   Fanned all(std::move(windows));
   auto run = load(all, work, options, stop);
   if (!run) return run;
+  run->ceiling_gbps = ceiling;
   run->bytes = run->operations * layout->operation_bytes;
   run->copies = all.copies();
   if (auto ended = end(*run, all, layout->parts); !ended) return fail(std::move(ended.error()));

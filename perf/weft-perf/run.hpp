@@ -22,6 +22,7 @@ struct Run {
   Copies copies;
   std::map<std::string, std::uint64_t> rails;  ///< Bytes that each carried.
   Findings findings;                           ///< Of both sides.
+  double ceiling_gbps = 0;                     ///< Path::gbps; 0: not known.
 
   double gigabytes_per_second() const;
   double operations_per_second() const;

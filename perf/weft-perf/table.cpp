@@ -23,24 +23,6 @@ std::string rails_text(const Summary& sum) {
   return text;
 }
 
-/// What of the setting of engines and memory was asked for.
-std::string setting_text(const Point& point) {
-  const Fabric& fabric = point.fabric;
-  std::string text;
-  const auto add = [&](const char* name, std::uint64_t value, std::uint64_t standard) {
-    if (value != standard) text += fmt::format(" {} {}", name, value);
-  };
-  add("batch", point.work.batch, 1);
-  add("rails", fabric.rails, 0);
-  add("nics", fabric.nics, Fabric().nics);
-  add("threads", fabric.threads, 0);
-  add("chunk", fabric.chunk, 0);
-  add("rail-window", fabric.rail_window, 0);
-  for (const std::string& memory : {point.work.memory, point.work.peer_memory})
-    if (memory != "host") text += " " + memory;
-  return text;
-}
-
 }  // namespace
 
 std::string table_head(const std::vector<std::string>& baselines) {
@@ -54,10 +36,10 @@ std::string table_head(const std::vector<std::string>& baselines) {
 std::string table_row(const PointResult& result) {
   const Summary sum = summarize(result);
   const Range3& speed = sum.gigabytes;
-  std::string text = fmt::format(
-      "{:<44} {:>21} {:>7.2f} {:>9.0f}", title(result.point) + setting_text(result.point),
-      fmt::format("{:.3f} ({:.3f}-{:.3f})", speed.median, speed.least, speed.greatest),
-      8 * speed.median, sum.operations.median);
+  std::string text =
+      fmt::format("{:<44} {:>21} {:>7.2f} {:>9.0f}", title(result.point),
+                  fmt::format("{:.3f} ({:.3f}-{:.3f})", speed.median, speed.least, speed.greatest),
+                  8 * speed.median, sum.operations.median);
   for (const double share : {0.5, 0.9, 0.99, 0.999})
     text += fmt::format(" {:>8}", microseconds(sum.latency.quantile(share)));
   text +=

@@ -8,6 +8,7 @@ import csv
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -15,6 +16,7 @@ import sys
 import tempfile
 import time
 import unittest
+from xml.etree import ElementTree
 
 WEFT_PERF = sys.argv.pop(1)
 PATIENCE = 60  # Seconds after which a process that should have ended counts as hanging.
@@ -141,6 +143,32 @@ class Local(Case):
         point = json.loads(result.stdout)["points"][0]
         self.assertEqual(point["point"]["work"]["size"], 64 * 24 * 2 * 8 * 64 * 2)
         self.assertEqual(point["bytes_wrong"], 0)
+
+    @unittest.skipUnless(shutil.which("gnuplot"), "gnuplot is not installed")
+    def test_plot_and_report(self):
+        self.succeeds("--local", *SHORT, "--size", "1K:16K", "--provider", "tcp,shm", "--baseline",
+                      "memcpy", "--time", "0.05", "--plot", self.path("svg"), "--html",
+                      self.path("html"))
+        with open(self.path("svg"), encoding="utf-8") as file:
+            picture = file.read()
+        ElementTree.fromstring(picture)
+        for text in ("GB/s", "latency, us", "shm write, window 4 p99", "memcpy for shm write"):
+            self.assertIn(text, picture)
+        with open(self.path("html"), encoding="utf-8") as file:
+            report = file.read()
+        self.assertIn("<svg", report)
+        self.assertNotRegex(report, r"(src|href)=.https?:")
+        data = re.search(r'id="results">(.*)</script>', report, re.S).group(1)
+        self.assertEqual(len(json.loads(data)["points"]), 10)
+
+    def test_no_gnuplot(self):
+        environment = {**os.environ, "PATH": self.folder.name}
+        result = subprocess.run([WEFT_PERF, "--local", *SHORT, "--plot", self.path("svg"), "--json",
+                                 self.path("json")], capture_output=True, text=True,
+                                timeout=PATIENCE, env=environment, check=False)
+        self.fails(result, 1, "gnuplot is not installed")
+        self.assertTrue(os.path.exists(self.path("json")))
+        self.assertFalse(os.path.exists(self.path("svg")))
 
     def test_progress_is_on_standard_error(self):
         result = self.succeeds("--local", *SHORT, "--progress", "always")
