@@ -41,6 +41,7 @@ constexpr const char* footer =
     "  weft-perf --peer 10.0.0.2:7000 --secret-file weft.secret --rails 1:8 --chunk 64K:4M:x4\n"
     "  weft-perf --local --rate 1000:64K --size 64K                        latency under load\n"
     "  weft-perf --local --model Llama-3.1-8B --tokens 1K:32K --window 1\n"
+    "  weft-perf plan --model Llama-3.1-8B --tokens 32K --prefill-seconds 2 --fabric results.json\n"
     "\n"
     "Exit codes:\n"
     "  0    done, and every byte that was compared was right\n"
@@ -267,6 +268,16 @@ int Command::run() {
   return conclude(swept, interrupt.signal());
 }
 
+int run_plan(const PlanOptions& options) {
+  const auto results = read_document(options.fabric);
+  if (!results) return end_with(results.error());
+  const auto predictions = predict(*results, options);
+  if (!predictions) return end_with(predictions.error());
+  fmt::print("{}", options.json ? json_of(*predictions, options).dump(2) + "\n"
+                                : text_of(*predictions, options));
+  return 0;
+}
+
 /// What no single option can tell.
 std::optional<std::string> complaint(const Options& options) {
   if (!options.listen && !options.local && options.peers.empty())
@@ -304,12 +315,17 @@ int main(int count, char** words) {
       "weft-perf");
   Options options;
   add_options(app, options);
+  PlanOptions plan;
+  add_options(*app.add_subcommand("plan",
+                                  "Predicts how long the KV cache of a request takes, and its "
+                                  "share of the time to the first token, by what was measured."),
+              plan);
   app.set_version_flag("--version", WEFT_VERSION);
   app.get_formatter()->column_width(34);
   app.footer(footer);
   try {
     app.parse(count, words);
-    return run(options);
+    return app.got_subcommand("plan") ? run_plan(plan) : run(options);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);
     return end_with(fmt::format("{} (see weft-perf --help)", error.what()), exit_usage);

@@ -353,6 +353,48 @@ void add_options(CLI::App& app, Options& options) {
   add_credentials(app, options.site);
 }
 
+void add_options(CLI::App& app, PlanOptions& options) {
+  KvShape& kv = options.kv;
+  kv.layer_groups = 8;
+  const char* group = "Request";
+  app.add_option("--model", kv.model, "A name such as Llama-3.1-8B")
+      ->type_name("NAME")
+      ->required()
+      ->group(group);
+  app.add_option_function<std::string>(
+         "--tokens",
+         [&kv](const std::string& given) {
+           auto parsed = parse_number(given, Multiples::binary);
+           if (!parsed) throw CLI::ValidationError("--tokens", parsed.error().message());
+           kv.tokens = *parsed;
+         },
+         "Of its prompt: 4096, 32K")
+      ->type_name("N")
+      ->required()
+      ->group(group);
+  app.add_option("--prefill-seconds", options.prefill_seconds, "TTFT without the transfer")
+      ->type_name("SECONDS")
+      ->required()
+      ->check(CLI::Range(0.000001, longest_time).description(""))
+      ->group(group);
+  app.add_option("--dtype", kv.dtype, "bf16 (the default), fp8")->type_name("NAME")->group(group);
+  app.add_option("--block-tokens", kv.block_tokens, "Tokens of a block (16)")
+      ->type_name("N")
+      ->group(group);
+  app.add_option("--layer-groups", kv.layer_groups, "Transfers that it is cut into (8)")
+      ->type_name("N")
+      ->group(group);
+  app.add_option("--tp", kv.tp, "Tensor-parallel ranks of the prefill side (1)")
+      ->type_name("N")
+      ->group(group);
+  app.add_option("--peer-tp", kv.peer_tp, "Of the decode side (1)")->type_name("N")->group(group);
+  app.add_option("--fabric", options.fabric, "What was measured (weft-perf --json)")
+      ->type_name("FILE")
+      ->required()
+      ->group(group);
+  app.add_flag("--json", options.json, "Print JSON instead of a table")->group("Output");
+}
+
 Result<std::vector<Point>> points_of(const Grid& grid) {
   const auto fabrics = fabrics_of(grid);
   if (!fabrics) return fail(fabrics.error());

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "plan.hpp"
 #include "sweep.hpp"
 
 namespace weft::perf {
@@ -37,6 +38,9 @@ struct Options {
 
 /// Options that are wrong by themselves end the parsing as CLI11 does it.
 void add_options(CLI::App& app, Options& options);
+
+/// Those of `weft-perf plan`.
+void add_options(CLI::App& app, PlanOptions& options);
 
 /// All points of the grid, those of one Fabric together. `invalid_argument` for any that can't be
 /// measured.

@@ -170,6 +170,19 @@ class Local(Case):
         self.assertTrue(os.path.exists(self.path("json")))
         self.assertFalse(os.path.exists(self.path("svg")))
 
+    def test_plan(self):
+        self.succeeds("--local", *SHORT, "--size", "64K:1M:x4", "--json", self.path("fabric"))
+        arguments = ["plan", "--model", "Llama-3.1-8B", "--tokens", "4K", "--prefill-seconds", "0.5",
+                     "--fabric", self.path("fabric")]
+        result = self.succeeds(*arguments)
+        self.assertIn("512.00 MiB from rank 0", result.stdout)
+        self.assertIn("beyond what was measured", result.stdout)
+        plan = json.loads(self.succeeds(*arguments, "--json").stdout)
+        self.assertGreater(plan["predictions"][0]["seconds"], 0)
+        self.fails(weft_perf("plan", "--model", "Llama-3.1-8B"), 2, "--tokens|--fabric|--prefill")
+        arguments[2] = "nobody"
+        self.fails(weft_perf(*arguments), 1, "nobody")
+
     def test_progress_is_on_standard_error(self):
         result = self.succeeds("--local", *SHORT, "--progress", "always")
         self.assertRegex(result.stderr, r"\[1 of 2\] repeat 1: write 64.00 KiB, window 4")
