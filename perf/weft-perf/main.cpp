@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <new>
 #include <weft/version.hpp>
@@ -169,6 +170,8 @@ class Command {
   int run();
 
  private:
+  /// Against the targets there.
+  int measure(const std::vector<std::string>& addresses);
   Result<void> sweep(std::vector<Control>& controls);
   Json machines_of(std::vector<Control>& controls);
   Error cause_of(Error failure, std::vector<Control>& controls);
@@ -248,6 +251,34 @@ int Command::conclude(const Result<void>& swept, int signal) {
   return compared->regressed() ? exit_regression : 0;
 }
 
+/// What is still to be done with the targets when the sweep is over: each ends when its peer
+/// leaves, and leaves nothing behind then.
+void let_end(std::vector<Started>& targets) {
+  constexpr auto closing_time = std::chrono::seconds(10);
+  const Deadline deadline = Deadline::in(closing_time);
+  for (Started& target : targets) {
+    pollfd end{target.child.output().get(), POLLIN, 0};
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline.left());
+    // One that does not end by itself is killed with its object.
+    if (::poll(&end, 1, static_cast<int>(left.count())) == 1) target.child.reap();
+  }
+}
+
+int Command::measure(const std::vector<std::string>& addresses) {
+  std::vector<Control> controls;
+  for (const std::string& address : addresses) {
+    auto control = Control::connect(options_.site, address);
+    if (!control) return end_with(control.error());
+    controls.push_back(std::move(*control));
+  }
+  const tool::Interrupt interrupt([&] {
+    stop_ = true;
+    for (Control& control : controls) control.interrupt();
+  });
+  const auto swept = sweep(controls);
+  return conclude(swept, interrupt.signal());
+}
+
 int Command::run() {
   std::vector<Started> targets;
   std::vector<std::string> addresses = options_.peers;
@@ -257,15 +288,9 @@ int Command::run() {
     addresses.push_back(started->address);
     targets.push_back(std::move(*started));
   }
-  std::vector<Control> controls;
-  for (const std::string& address : addresses) {
-    auto control = Control::connect(options_.site, address);
-    if (!control) return end_with(control.error());
-    controls.push_back(std::move(*control));
-  }
-  const tool::Interrupt interrupt([&] { stop_ = true; });
-  const auto swept = sweep(controls);
-  return conclude(swept, interrupt.signal());
+  const int code = measure(addresses);
+  let_end(targets);
+  return code;
 }
 
 int run_plan(const PlanOptions& options) {

@@ -63,6 +63,12 @@ Result<Region> Region::make(Engine& engine, const std::string& place, std::uint6
   return Region(std::move(mapping), std::move(*segment));
 }
 
+Region::~Region() {
+  // Memory that a segment has adopted must outlive it.
+  constexpr auto closing_time = std::chrono::seconds(5);
+  if (mapping_) (void)release(Deadline::in(closing_time));
+}
+
 Result<void> Region::release(Deadline deadline) {
   auto released = segment_.release(deadline);
   if (!released) (void)mapping_.release();

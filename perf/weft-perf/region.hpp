@@ -14,6 +14,10 @@ class Region {
   /// `place`: "host", "node:1". `out_of_memory` where the machine has less free.
   static Result<Region> make(Engine& engine, const std::string& place, std::uint64_t bytes);
 
+  Region(Region&&) = default;
+  Region& operator=(Region&&) = delete;
+  ~Region();
+
   Segment& segment() noexcept { return segment_; }
   std::span<std::byte> bytes() const noexcept { return {segment_.data(), segment_.size()}; }
   /// Nobody uses it any more, or it is `quarantined`, and its memory stays.
