@@ -49,6 +49,17 @@ std::string stream_address(const Site& site) {
   return host.starts_with('[') ? host.substr(1, host.size() - 2) : host;
 }
 
+/// One run, as this side sees it.
+struct TargetRun {
+  Work work;
+  Workload load;
+  std::uint64_t seed = 0;
+  bool verify = false;
+  std::optional<Region> region;
+  std::future<Result<Findings>> messages;
+  double cpu_before = 0;
+};
+
 /// What one initiator has asked for so far.
 class Service {
  public:
@@ -59,16 +70,6 @@ class Service {
   Result<Json> answer(const Json& question);
 
  private:
-  struct Run {
-    Work work;
-    Workload load;
-    std::uint64_t seed = 0;
-    bool verify = false;
-    std::optional<Region> region;
-    std::future<Result<Findings>> messages;
-    double cpu_before = 0;
-  };
-
   Result<Json> open(const Json& question);
   Result<Json> prepare(const Json& question);
   Result<Json> grant_memory();
@@ -85,7 +86,7 @@ class Service {
   Point point_;
   std::optional<Engine> engine_;
   std::optional<Peer> peer_;
-  std::optional<Run> run_;
+  std::optional<TargetRun> run_;
   std::optional<StreamSink> stream_;
 };
 
