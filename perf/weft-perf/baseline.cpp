@@ -1,0 +1,102 @@
+#include "baseline.hpp"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "grid.hpp"
+#include "raw_loop.hpp"
+#include "socket_stream.hpp"
+
+namespace weft::perf {
+namespace {
+
+constexpr unsigned most_threads = 256;
+constexpr std::uint64_t greatest_write = 1 << 20;  // of a plain stream, at a time
+
+/// Each thread copies between buffers of its own, as many as the window has.
+double copy_memory(const Work& work, unsigned threads, Nanoseconds time) {
+  std::atomic<std::uint64_t> copies{0};
+  std::atomic<unsigned> ready{0};
+  std::atomic<Clock::rep> begin{0};
+  const auto copy = [&] {
+    std::vector<std::byte> from(work.size * work.window, std::byte{1}), to(from.size());
+    if (++ready == threads) begin = Clock::now().time_since_epoch().count(), begin.notify_all();
+    begin.wait(0);
+    const auto end = Clock::time_point(Clock::duration(begin)) + time;
+    std::uint64_t count = 0;
+    for (; Clock::now() < end; ++count) {
+      const std::size_t at = count % work.window * work.size;
+      std::memcpy(to.data() + at, from.data() + at, work.size);
+    }
+    copies += count;
+  };
+  std::vector<std::thread> pool;
+  for (unsigned i = 0; i < threads; ++i) pool.emplace_back(copy);
+  for (std::thread& thread : pool) thread.join();
+  const double seconds =
+      std::chrono::duration<double>(Clock::now() - Clock::time_point(Clock::duration(begin)))
+          .count();
+  return static_cast<double>(copies * work.size) / seconds / 1e9;
+}
+
+Result<double> run_raw_loop(const Work& work, const std::string& provider, Nanoseconds time) {
+  RawConfig config;
+  config.provider = provider;
+  config.read = work.operation == Operation::read;
+  config.size = work.size;
+  config.window = config.endpoint_window = work.window;
+  config.max_bytes = std::uint64_t{1} << 50;
+  config.max_ms = std::chrono::ceil<std::chrono::milliseconds>(time).count();
+  config.timeout_ms += 2 * config.max_ms;
+  return run_raw(config).map([](const RawResult& made) { return made.gigabytes_per_second; });
+}
+
+Result<double> stream(Control& control, const Site& site, const Work& work, Nanoseconds time) {
+  const std::uint64_t bytes = std::min(work.size, greatest_write);
+  const auto begun = control.ask("begin stream", {{"bytes", bytes}});
+  if (!begun) return fail(begun.error());
+  const auto address = value_of<std::string>(*begun, "address");
+  const auto port = value_of<std::uint16_t>(*begun, "port");
+  if (!address || !port) return fail(address ? port.error() : address.error());
+  const auto made = stream_to(*address, *port, bytes, time, site.timeout);
+  if (!made) return fail(made.error());
+  const auto ended = control.ask("end stream");
+  if (!ended) return fail(ended.error());
+  const auto arrived = value_of<std::uint64_t>(*ended, "bytes");
+  if (!arrived || *arrived != made->bytes)
+    return fail(Code::internal, "the plain TCP stream lost bytes");
+  return static_cast<double>(made->bytes) / made->seconds / 1e9;
+}
+
+}  // namespace
+
+std::string Baseline::name() const {
+  if (kind == Kind::raw) return "raw";
+  if (kind == Kind::socket) return "socket";
+  return threads == 1 ? "memcpy" : fmt::format("memcpy:{}", threads);
+}
+
+Result<Baseline> parse_baseline(std::string_view text) {
+  if (text == "raw") return Baseline{Baseline::Kind::raw};
+  if (text == "socket") return Baseline{Baseline::Kind::socket};
+  if (text == "memcpy") return Baseline{Baseline::Kind::memcpy};
+  if (text.starts_with("memcpy:"))
+    if (const auto threads = parse_number(text.substr(7), Multiples::decimal);
+        threads && *threads >= 1 && *threads <= most_threads)
+      return Baseline{Baseline::Kind::memcpy, static_cast<unsigned>(*threads)};
+  return fail(Code::invalid_argument,
+              fmt::format("'{}' is no baseline: it is raw, memcpy, memcpy:N or socket", text));
+}
+
+Result<double> measure(const Baseline& baseline, Control& control, const Site& site,
+                       const Work& work, const std::string& provider, Nanoseconds time) {
+  if (baseline.kind == Baseline::Kind::memcpy) return copy_memory(work, baseline.threads, time);
+  if (baseline.kind == Baseline::Kind::raw) return run_raw_loop(work, provider, time);
+  return stream(control, site, work, time);
+}
+
+}  // namespace weft::perf

@@ -1,0 +1,34 @@
+// What the engine is compared with, measured right before it.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <weft/error.hpp>
+
+#include "control.hpp"
+#include "load.hpp"
+
+namespace weft::perf {
+
+struct Baseline {
+  enum class Kind : std::uint8_t {
+    raw,     ///< A plain libfabric loop over one endpoint; both its sides on this machine.
+    memcpy,  ///< Copies from memory to memory of this machine.
+    socket,  ///< A plain TCP stream to the target.
+  };
+  Kind kind = Kind::raw;
+  unsigned threads = 1;  ///< Of memcpy.
+
+  /// As it was given: "memcpy:4".
+  std::string name() const;
+};
+
+/// "raw", "memcpy", "memcpy:4", "socket".
+Result<Baseline> parse_baseline(std::string_view text);
+
+/// In GB/s (10^9 bytes), with the size and the window of `work`. `provider`: libfabric's name of
+/// what the point uses.
+Result<double> measure(const Baseline& baseline, Control& control, const Site& site,
+                       const Work& work, const std::string& provider, Nanoseconds time);
+
+}  // namespace weft::perf

@@ -1,0 +1,80 @@
+#include "control.hpp"
+
+#include <fmt/format.h>
+
+#include "local_address.hpp"
+
+namespace weft::perf {
+namespace {
+
+Config site_config(const Site& site) {
+  Config config;
+  config.listen = site.listen;
+  config.allow_unauthenticated_network = site.allow_unauthenticated_network;
+  config.rail_address = site.rail_address;
+  config.secret_file = site.secret_file;
+  config.tls_certificate = site.tls_certificate;
+  config.tls_key = site.tls_key;
+  config.tls_authorities = site.tls_authorities;
+  config.tls_check_host = site.tls_check_host;
+  return config;
+}
+
+std::string at_any_port(const std::string& address) {
+  return address.empty() ? address : address.substr(0, address.rfind(':')) + ":0";
+}
+
+}  // namespace
+
+Config control_config(const Site& site) {
+  Config config = site_config(site);
+  config.providers = {"tcp"};
+  config.rails = 1;
+  config.threads = 1;
+  config.metrics = false;
+  return config;
+}
+
+Config data_config(const Site& site, const Point& point) {
+  Config config = site_config(site);
+  config.listen = at_any_port(site.listen);
+  config.nics = site.nics;
+  config.default_timeout = site.timeout;
+  apply(point.fabric, config);
+  if (point.work.operation == Operation::message)
+    config.max_message = std::max<std::size_t>(config.max_message, point.work.size);
+  return config;
+}
+
+Json failure_document(const Error& error) {
+  return {{"error", error.to_string()}, {"code", error.code()}};
+}
+
+Result<Control> Control::connect(const Site& site, const std::string& address) {
+  Site here = site;
+  here.listen.clear();
+  if (here.rail_address.empty()) here.rail_address = tool::local_address_towards(address);
+  auto opened = Engine::open(control_config(here));
+  if (!opened) return fail(std::move(opened.error()));
+  auto engine = std::make_unique<Engine>(std::move(*opened));
+  auto peer = engine->connect(address, Deadline::in(site.timeout));
+  if (!peer) return fail(std::move(peer.error()));
+  tool::Exchange exchange(*engine, std::move(*peer), site.timeout);
+  return Control(std::move(engine), std::move(exchange));
+}
+
+Result<Json> Control::ask(const std::string& task, Json details) {
+  details["task"] = task;
+  details["version"] = control_version;
+  if (auto told = exchange_.tell(question_tag, details); !told) return fail(told.error());
+  auto answer = exchange_.hear(response_tag);
+  if (!answer || !answer->contains("error")) return answer;
+  const auto sentence = value_of<std::string>(*answer, "error");
+  return fail(Code::remote_failed, "the target: " + sentence.value_or("failed"));
+}
+
+void Control::interrupt() {
+  (void)engine_->disconnect(exchange_.peer());
+}
+
+}  // namespace weft::perf

@@ -1,0 +1,193 @@
+#include "load.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <deque>
+#include <random>
+#include <thread>
+
+namespace weft::perf {
+namespace {
+
+/// In which an interrupt is noticed.
+constexpr auto attention = std::chrono::milliseconds(50);
+/// What waits for room in an open loop may come to that much time's arrivals.
+constexpr double longest_queue_seconds = 1;
+/// Of all that came, what may still wait at the end of the arrivals beyond one window.
+constexpr double greatest_share_left = 0.05;
+/// What is due sooner is waited for without sleep.
+constexpr auto spinning = std::chrono::microseconds(200);
+
+using Time = Clock::time_point;
+
+/// The window: which operations are under way, and since when.
+class Window {
+ public:
+  Window(Operations& operations, const Work& work, Nanoseconds timeout,
+         const std::atomic<bool>& stop)
+      : operations_(operations), timeout_(timeout), stop_(stop) {
+    for (std::uint32_t i = 0; i < work.window; ++i) free_.push_back(i);
+  }
+
+  std::size_t room() const noexcept { return free_.size(); }
+  bool idle() const noexcept { return flying_.empty(); }
+
+  /// Begins one, whose latency counts from `due`.
+  Result<void> begin(Time due) {
+    const std::uint32_t operation = free_.front();
+    free_.pop_front();
+    flying_.push_back({operation, due, Clock::now()});
+    return operations_.begin(operation);
+  }
+
+  /// Notes all that have ended.
+  Result<void> collect() {
+    if (stop_) return fail(Code::cancelled, "interrupted");
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < flying_.size(); ++i) {
+      auto end = operations_.end_of(flying_[i].operation);
+      if (!end) return fail(std::move(end.error()));
+      if (!*end) {
+        flying_[kept++] = flying_[i];
+        continue;
+      }
+      load_.latency.add(**end - flying_[i].due);
+      ++load_.operations;
+      last_end_ = std::max(last_end_, **end);
+      free_.push_back(flying_[i].operation);
+    }
+    flying_.resize(kept);
+    if (!idle() && Clock::now() > flying_.front().begun + timeout_)
+      return fail(Code::timed_out, "an operation did not end in time");
+    return {};
+  }
+
+  /// Until the oldest may have ended; no longer than until `latest`.
+  Result<void> wait(Time latest) {
+    const Time soon = Clock::now() + attention;
+    operations_.wait(flying_.front().operation, Deadline::at(std::min(soon, latest)));
+    return collect();
+  }
+
+  Load result(Time start) {
+    if (load_.operations > 0)
+      load_.seconds = std::chrono::duration<double>(last_end_ - start).count();
+    return std::move(load_);
+  }
+  Load& load() noexcept { return load_; }
+
+ private:
+  struct Flying {
+    std::uint32_t operation;
+    Time due, begun;
+  };
+  Operations& operations_;
+  const Nanoseconds timeout_;
+  const std::atomic<bool>& stop_;
+  std::deque<std::uint32_t> free_;  // The longest free first: all take part.
+  std::deque<Flying> flying_;
+  Load load_;
+  Time last_end_{};
+};
+
+/// How many more may begin.
+class Quota {
+ public:
+  Quota(Length length, Time start)
+      : end_(start + length.time), left_(length.operations == 0 ? ~0ULL : length.operations) {}
+  bool over() const { return left_ == 0 || Clock::now() >= end_; }
+  Time end() const noexcept { return end_; }
+  std::uint64_t left() const noexcept { return left_; }
+  void take() noexcept { --left_; }
+
+ private:
+  const Time end_;
+  std::uint64_t left_;
+};
+
+/// When operations are due.
+class Arrivals {
+ public:
+  Arrivals(double rate, std::uint64_t seed, Time start) : random_(seed), gap_(rate), next_(start) {
+    advance();
+  }
+  Time next() const noexcept { return next_; }
+  void advance() {
+    next_ += std::chrono::duration_cast<Nanoseconds>(std::chrono::duration<double>(gap_(random_)));
+  }
+
+ private:
+  std::mt19937_64 random_;
+  std::exponential_distribution<double> gap_;  // in seconds
+  Time next_;
+};
+
+/// Until something ends, or the next one is due.
+Result<void> await(Window& window, Time next) {
+  const Time now = Clock::now();
+  if (next - now < spinning) {
+    std::this_thread::yield();
+    return window.collect();
+  }
+  if (!window.idle()) return window.wait(next - spinning);
+  std::this_thread::sleep_until(std::min(next - spinning, now + attention));
+  return window.collect();
+}
+
+}  // namespace
+
+Result<Load> closed_loop(Operations& operations, const Work& work, Length length,
+                         Nanoseconds timeout, const std::atomic<bool>& stop) {
+  Window window(operations, work, timeout, stop);
+  const Time start = Clock::now();
+  Quota quota(length, start);
+  for (;;) {
+    while (window.room() >= work.batch && !quota.over()) {
+      for (std::uint64_t i = std::min<std::uint64_t>(work.batch, quota.left()); i > 0; --i) {
+        quota.take();
+        if (auto begun = window.begin(Clock::now()); !begun) return fail(begun.error());
+      }
+    }
+    if (window.idle()) return window.result(start);
+    if (auto waited = window.wait(Time::max()); !waited) return fail(waited.error());
+  }
+}
+
+Result<Load> open_loop(Operations& operations, const Work& work, Length length, Nanoseconds timeout,
+                       std::uint64_t seed, const std::atomic<bool>& stop) {
+  Window window(operations, work, timeout, stop);
+  const Time start = Clock::now();
+  Quota quota(length, start);
+  Arrivals arrivals(work.rate, seed, start);
+  std::deque<Time> waiting;
+  const auto most_waiting =
+      static_cast<std::size_t>(work.rate * longest_queue_seconds) + work.window;
+  const auto more = [&] {
+    return quota.left() > 0 && arrivals.next() < quota.end() && waiting.size() < most_waiting;
+  };
+  bool arriving = more(), ended = false;
+  double arrived = 0;
+  while (arriving || !waiting.empty() || !window.idle()) {
+    for (; arriving && arrivals.next() <= Clock::now(); arriving = more()) {
+      quota.take();
+      waiting.push_back(arrivals.next());
+      arrivals.advance();
+      arrived += 1;
+    }
+    for (; window.room() > 0 && !waiting.empty(); waiting.pop_front())
+      if (auto begun = window.begin(waiting.front()); !begun) return fail(begun.error());
+    // Whatever is left then has come faster than it could be served.
+    if (!arriving && !ended) {
+      ended = true;
+      window.load().overloaded =
+          static_cast<double>(waiting.size()) > work.window + arrived * greatest_share_left;
+    }
+    const Time next = arriving ? arrivals.next() : Time::max();
+    if (!arriving && window.idle()) continue;
+    if (auto waited = await(window, next); !waited) return fail(waited.error());
+  }
+  return window.result(start);
+}
+
+}  // namespace weft::perf

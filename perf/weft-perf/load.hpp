@@ -1,0 +1,38 @@
+// Keeps operations coming, and notes how long each takes.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <weft/deadline.hpp>
+#include <weft/error.hpp>
+
+#include "histogram.hpp"
+#include "operations.hpp"
+
+namespace weft::perf {
+
+/// When a run is long enough: as soon as either is reached.
+struct Length {
+  Nanoseconds time = std::chrono::seconds(1);
+  std::uint64_t operations = 0;  ///< 0: as many as there is time for.
+};
+
+struct Load {
+  std::uint64_t operations = 0;
+  double seconds = 0;  ///< From the first begin to the last end.
+  Histogram latency;
+  bool overloaded = false;  ///< More came by the rate than could be served.
+};
+
+/// The window is kept full: as soon as there is room for `batch` operations, as many are begun.
+/// Latency counts from an operation's own beginning. `cancelled` soon after `stop` was set.
+Result<Load> closed_loop(Operations& operations, const Work& work, Length length,
+                         Nanoseconds timeout, const std::atomic<bool>& stop);
+
+/// Operations come at `Work::rate` a second on average, independent of each other (a Poisson
+/// process), and wait where the window is full. Latency counts from when one was due to begin, so
+/// that what it waited for is in it. Keeps a core busy.
+Result<Load> open_loop(Operations& operations, const Work& work, Length length, Nanoseconds timeout,
+                       std::uint64_t seed, const std::atomic<bool>& stop);
+
+}  // namespace weft::perf

@@ -1,0 +1,11 @@
+// On what machine something was measured, and with which versions.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+namespace weft::perf {
+
+/// Of this one: host, CPU, cores, memory, nodes, kernel; and of Weft.
+nlohmann::json machine_facts();
+
+}  // namespace weft::perf

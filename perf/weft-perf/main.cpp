@@ -1,0 +1,362 @@
+// The weft-perf command.
+#include <fmt/format.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <new>
+#include <weft/version.hpp>
+
+#include "child.hpp"
+#include "compare.hpp"
+#include "interrupt.hpp"
+#include "machine_facts.hpp"
+#include "options.hpp"
+#include "plot.hpp"
+#include "printable.hpp"
+#include "progress.hpp"
+#include "raw_loop.hpp"
+#include "replace_file.hpp"
+#include "target.hpp"
+
+namespace {
+
+using namespace weft::perf;
+using weft::Code;
+using weft::Deadline;
+using weft::Error;
+using weft::fail;
+using weft::Result;
+namespace tool = weft::tool;
+
+constexpr int exit_failure = 1, exit_usage = 2, exit_regression = 3;
+
+constexpr const char* footer =
+    "A GRID is a list of numbers and ranges: 4K:64M:x2 (times 2), 1:16:+5 (plus 5), 1,2,8.\n"
+    "\n"
+    "Examples:\n"
+    "  weft-perf --local --size 4K:64M:x4 --baseline raw,memcpy\n"
+    "  weft-perf --local --provider tcp,shm --operation write,read --verify --json results.json\n"
+    "  weft-perf --listen 10.0.0.2:7000 --secret-file weft.secret          on one machine\n"
+    "  weft-perf --peer 10.0.0.2:7000 --secret-file weft.secret --rails 1:8 --chunk 64K:4M:x4\n"
+    "  weft-perf --local --rate 1000:64K --size 64K                        latency under load\n"
+    "  weft-perf --local --model Llama-3.1-8B --tokens 1K:32K --window 1\n"
+    "  weft-perf plan --model Llama-3.1-8B --tokens 32K --prefill-seconds 2 --fabric results.json\n"
+    "\n"
+    "Exit codes:\n"
+    "  0    done, and every byte that was compared was right\n"
+    "  1    failed; one sentence on standard error says why\n"
+    "  2    the command line is wrong\n"
+    "  3    something got worse (--compare)\n"
+    "  130  interrupted by Ctrl-C (143: terminated); what was measured is written\n";
+
+int end_with(const std::string& sentence, int code) {
+  fmt::print(stderr, "weft-perf: {}\n", tool::printable(sentence));
+  return code;
+}
+
+int end_with(const Error& error) {
+  return end_with(error.to_string(), exit_failure);
+}
+
+Result<void> announce(int fd, const std::string& address) {
+  const std::string line = address + "\n";
+  if (::write(fd, line.data(), line.size()) != static_cast<ssize_t>(line.size()))
+    return fail(Code::invalid_argument, fmt::format("can't write to descriptor {}", fd));
+  ::close(fd);
+  return {};
+}
+
+int run_target(const Options& options) {
+  auto target = Target::open(options.site);
+  if (!target) return end_with(target.error());
+  if (options.ready_fd >= 0) {
+    if (auto said = announce(options.ready_fd, target->address()); !said)
+      return end_with(said.error());
+  } else {
+    fmt::print("weft-perf: listening at {}\n", target->address());
+    std::fflush(stdout);
+  }
+  const tool::Interrupt interrupt([&] { target->interrupt(); });
+  for (;;) {
+    const auto served =
+        target->serve(Deadline::in(options.once ? options.site.timeout : Deadline::furthest));
+    if (interrupt.signal() != 0)
+      return end_with(tool::signal_sentence(interrupt.signal()),
+                      tool::signal_exit_code(interrupt.signal()));
+    if (options.once) return served ? 0 : end_with(served.error());
+    if (!served && served.error().code() == Code::closed) return end_with(served.error());
+    // One peer's failure does not concern the next.
+    if (!served && served.error().code() != Code::timed_out) end_with(served.error());
+  }
+}
+
+/// A target of this process's, and where it listens.
+struct Started {
+  tool::Child child;
+  std::string address;
+};
+
+Result<std::string> read_address(int fd, Deadline deadline) {
+  std::string line;
+  while (!line.ends_with('\n')) {
+    pollfd waited{fd, POLLIN, 0};
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline.left());
+    if (::poll(&waited, 1, static_cast<int>(left.count())) == 0)
+      return fail(Code::timed_out, "the target did not begin to listen in time");
+    char buffer[256];
+    const ssize_t got = ::read(fd, buffer, sizeof buffer);
+    if (got <= 0) return fail(Code::unavailable, "the target ended before it listened");
+    line.append(buffer, static_cast<std::size_t>(got));
+  }
+  line.pop_back();
+  return line;
+}
+
+Result<Started> start_target(const Options& options) {
+  auto ready = tool::Pipe::make();
+  if (!ready) return fail(std::move(ready.error()));
+  std::vector<std::string> words{
+      "--listen",
+      "127.0.0.1:0",
+      "--once",
+      "--ready-fd",
+      std::to_string(ready->write.get()),
+      "--timeout",
+      fmt::format("{}", std::chrono::duration<double>(options.site.timeout).count())};
+  for (const std::string& nic : options.site.nics) words.insert(words.end(), {"--nic", nic});
+  auto child = tool::Child::start("target", words, ready->write);
+  if (!child) return fail(std::move(child.error()));
+  ready->write.close();
+  auto address = read_address(ready->read.get(), Deadline::in(options.site.timeout));
+  if (!address) return fail(std::move(address.error()));
+  return Started{std::move(*child), std::move(*address)};
+}
+
+Result<void> write_results(const Options& options, const Json& results,
+                           const std::vector<PointResult>& points) {
+  if (options.json == "-") {
+    fmt::print("{}\n", results.dump(2));
+  } else if (!options.json.empty()) {
+    if (auto written = tool::replace_file(options.json, results.dump(2) + "\n"); !written)
+      return written;
+  }
+  if (!options.csv.empty())
+    if (auto written = tool::replace_file(options.csv, csv(points)); !written) return written;
+  if (options.plot.empty() && options.html.empty()) return {};
+  const auto picture = plot(points);
+  if (!picture) return fail(picture.error());
+  if (!options.plot.empty())
+    if (auto written = tool::replace_file(options.plot, *picture); !written) return written;
+  if (options.html.empty()) return {};
+  return tool::replace_file(options.html, html(points, *picture, results));
+}
+
+std::vector<std::string> names_of(const std::vector<Baseline>& baselines) {
+  std::vector<std::string> names;
+  for (const Baseline& baseline : baselines) names.push_back(baseline.name());
+  std::sort(names.begin(), names.end());  // As in a row.
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  return names;
+}
+
+/// A sweep with all that is said about it.
+class Command {
+ public:
+  Command(const Options& options, std::vector<Point> points)
+      : options_(options), points_(std::move(points)) {}
+
+  int run();
+
+ private:
+  /// Against the targets there.
+  int measure(const std::vector<std::string>& addresses);
+  Result<void> sweep(std::vector<Control>& controls);
+  Json machines_of(std::vector<Control>& controls);
+  Error cause_of(Error failure, std::vector<Control>& controls);
+  int conclude(const Result<void>& swept, int signal);
+  void show(const PointResult& result);
+
+  const Options& options_;
+  std::vector<Point> points_;
+  std::vector<PointResult> results_;
+  std::atomic<bool> stop_{false};
+  Json machines_;
+  std::size_t shown_ = 0;
+};
+
+void Command::show(const PointResult& result) {
+  if (options_.json == "-") return;
+  if (shown_++ == 0) fmt::print("{}", table_head(names_of(options_.sweep.baselines)));
+  fmt::print("{}", table_row(result));
+  std::fflush(stdout);
+}
+
+Json Command::machines_of(std::vector<Control>& controls) {
+  Json machines{{"initiator", machine_facts()}, {"targets", Json::array()}};
+  for (Control& control : controls)
+    if (const auto theirs = control.ask("facts"))
+      machines["targets"].push_back(theirs->value("machine", Json()));
+  return machines;
+}
+
+/// The end of a target, where that is behind a failure.
+Error Command::cause_of(Error failure, std::vector<Control>& controls) {
+  for (Control& control : controls)
+    if (failure.code() != Code::peer_down) failure = control.cause_of(std::move(failure));
+  return failure;
+}
+
+Result<void> Command::sweep(std::vector<Control>& controls) {
+  machines_ = machines_of(controls);
+  Progress progress(options_.progress);
+  Sweep all(controls, options_.site, options_.sweep, points_);
+  all.before_run = [&](const weft::perf::Step& step) { progress.show(step); };
+  all.point_done = [&](const PointResult& result) {
+    progress.wipe();
+    show(result);
+  };
+  auto swept = all.run(stop_);
+  progress.wipe();
+  results_ = all.results();
+  if (swept) return swept;
+  for (std::size_t i = shown_; i < results_.size(); ++i)
+    if (!results_[i].runs.empty()) show(results_[i]);
+  if (stop_) return swept;
+  return fail(cause_of(std::move(swept.error()), controls));
+}
+
+int Command::conclude(const Result<void>& swept, int signal) {
+  Ending ending;
+  if (signal != 0) ending = {"interrupted", tool::signal_sentence(signal)};
+  if (!swept && signal == 0) ending = {"failed", swept.error().to_string()};
+  const Json results = document(results_, settings_json(options_), machines_, ending);
+  if (shown_ > 0) fmt::print("{}", table_foot(results_));
+  if (auto written = write_results(options_, results, results_); !written)
+    return end_with(written.error());
+  if (signal != 0) return end_with(ending.why, tool::signal_exit_code(signal));
+  if (!swept) return end_with(swept.error());
+  for (const PointResult& result : results_)
+    if (const Findings found = summarize(result).findings; found.wrong > 0)
+      return end_with(
+          fmt::format("{}: {} bytes are wrong: {}", title(result.point), found.wrong, found.first),
+          exit_failure);
+  if (options_.compare.empty()) return 0;
+  const auto old = read_document(options_.compare);
+  if (!old) return end_with(old.error());
+  const auto compared = compare(*old, results, options_.threshold);
+  if (!compared) return end_with(compared.error());
+  fmt::print(options_.json == "-" ? stderr : stdout, "{}", text_of(*compared));
+  return compared->regressed() ? exit_regression : 0;
+}
+
+/// What is still to be done with the targets when the sweep is over: each ends when its peer
+/// leaves, and leaves nothing behind then.
+void let_end(std::vector<Started>& targets) {
+  constexpr auto closing_time = std::chrono::seconds(10);
+  const Deadline deadline = Deadline::in(closing_time);
+  for (Started& target : targets) {
+    pollfd end{target.child.output().get(), POLLIN, 0};
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline.left());
+    // One that does not end by itself is killed with its object.
+    if (::poll(&end, 1, static_cast<int>(left.count())) == 1) target.child.reap();
+  }
+}
+
+int Command::measure(const std::vector<std::string>& addresses) {
+  std::vector<Control> controls;
+  for (const std::string& address : addresses) {
+    auto control = Control::connect(options_.site, address);
+    if (!control) return end_with(control.error());
+    controls.push_back(std::move(*control));
+  }
+  const tool::Interrupt interrupt([&] {
+    stop_ = true;
+    for (Control& control : controls) control.interrupt();
+  });
+  const auto swept = sweep(controls);
+  return conclude(swept, interrupt.signal());
+}
+
+int Command::run() {
+  std::vector<Started> targets;
+  std::vector<std::string> addresses = options_.peers;
+  for (unsigned i = 0; options_.local && i < options_.targets; ++i) {
+    auto started = start_target(options_);
+    if (!started) return end_with(started.error());
+    addresses.push_back(started->address);
+    targets.push_back(std::move(*started));
+  }
+  const int code = measure(addresses);
+  let_end(targets);
+  return code;
+}
+
+int run_plan(const PlanOptions& options) {
+  const auto results = read_document(options.fabric);
+  if (!results) return end_with(results.error());
+  const auto predictions = predict(*results, options);
+  if (!predictions) return end_with(predictions.error());
+  fmt::print("{}", options.json ? json_of(*predictions, options).dump(2) + "\n"
+                                : text_of(*predictions, options));
+  return 0;
+}
+
+/// What no single option can tell.
+std::optional<std::string> complaint(const Options& options) {
+  if (!options.listen && !options.local && options.peers.empty())
+    return "one of --local, --listen and --peer is needed";
+  const std::string host = options.site.listen.substr(0, options.site.listen.rfind(':'));
+  if (options.listen && (host == "0.0.0.0" || host == "[::]" || host.empty()))
+    return "--listen needs the address that peers use, and not every interface's";
+  if (!options.local)
+    for (const Baseline& baseline : options.sweep.baselines)
+      if (baseline.kind == Baseline::Kind::raw)
+        return "the baseline 'raw' has both its sides on this machine: it needs --local";
+  return std::nullopt;
+}
+
+int run(const Options& options) {
+  if (const auto wrong = complaint(options)) return end_with(*wrong, exit_usage);
+  if (options.listen) return run_target(options);
+  auto points = points_of(options.grid);
+  if (!points) return end_with(points.error().message(), exit_usage);
+  // Before hours are spent on measuring.
+  if (!options.compare.empty())
+    if (const auto old = read_document(options.compare); !old) return end_with(old.error());
+  return Command(options, std::move(*points)).run();
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+  if (const auto status = serve_raw_side(count, words)) return *status;
+  tool::take_signals();
+  CLI::App app(
+      "Measures what transfers between two processes get out of a fabric: bandwidth, latencies "
+      "with "
+      "their tail, CPU time and copies, over a grid of settings.",
+      "weft-perf");
+  Options options;
+  add_options(app, options);
+  PlanOptions plan;
+  add_options(*app.add_subcommand("plan",
+                                  "Predicts how long the KV cache of a request takes, and its "
+                                  "share of the time to the first token, by what was measured."),
+              plan);
+  app.set_version_flag("--version", WEFT_VERSION);
+  app.get_formatter()->column_width(34);
+  app.footer(footer);
+  try {
+    app.parse(count, words);
+    return app.got_subcommand("plan") ? run_plan(plan) : run(options);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);
+    return end_with(fmt::format("{} (see weft-perf --help)", error.what()), exit_usage);
+  } catch (const std::bad_alloc&) {
+    return end_with("this process may not take more memory", exit_failure);
+  } catch (const std::exception& error) {
+    return end_with(error.what(), exit_failure);
+  }
+}

@@ -1,0 +1,194 @@
+#include "operations.hpp"
+
+#include <atomic>
+#include <numeric>
+#include <thread>
+
+namespace weft::perf {
+namespace {
+
+/// How long what was cancelled is waited for.
+constexpr auto draining_time = std::chrono::seconds(5);
+
+Clock::rep now() {
+  return Clock::now().time_since_epoch().count();
+}
+
+Clock::time_point at(Clock::rep count) {
+  return Clock::time_point(Clock::duration(count));
+}
+
+}  // namespace
+
+Result<void> Fanned::begin(std::uint32_t operation) {
+  ++begun_[operation % windows_.size()];
+  return of(operation).begin(within(operation));
+}
+
+Result<std::optional<Clock::time_point>> Fanned::end_of(std::uint32_t operation) {
+  return of(operation).end_of(within(operation));
+}
+
+void Fanned::wait(std::uint32_t operation, Deadline deadline) {
+  of(operation).wait(within(operation), deadline);
+}
+
+Copies Fanned::copies() const {
+  Copies mean;
+  for (const auto& window : windows_) {
+    const Copies copies = window->copies();
+    mean.per_byte += copies.per_byte / static_cast<double>(windows_.size());
+    mean.known = mean.known && copies.known;
+  }
+  return mean;
+}
+
+/// One operation's transfers, each of which notes when it ended.
+struct Transfers::Slot {
+  std::vector<Transfer> transfers;
+  std::atomic<std::uint32_t> left{0};
+  std::atomic<Clock::rep> ended{0};
+
+  void one_ended() {
+    ended.store(now(), std::memory_order_relaxed);
+    left.fetch_sub(1, std::memory_order_release);
+  }
+};
+
+Result<std::unique_ptr<Transfers>> Transfers::make(Engine& engine, const Work& work,
+                                                   const Workload& load, const Segment& local,
+                                                   const Remote& remote, std::uint64_t signal,
+                                                   Nanoseconds timeout) {
+  auto writes = engine.prepare(local, remote, Direction::write, load.pairs);
+  if (!writes) return fail(std::move(writes.error()));
+  auto reads = engine.prepare(local, remote, Direction::read, load.pairs);
+  if (!reads) return fail(std::move(reads.error()));
+  return std::unique_ptr<Transfers>(
+      new Transfers(engine, work, load, std::move(*writes), std::move(*reads), signal, timeout));
+}
+
+Transfers::Transfers(Engine& engine, const Work& work, const Workload& load, Prepared writes,
+                     Prepared reads, std::uint64_t signal, Nanoseconds timeout)
+    : engine_(engine),
+      work_(work),
+      load_(load),
+      writes_(std::move(writes)),
+      reads_(std::move(reads)),
+      signal_(signal),
+      timeout_(timeout),
+      picks_(load.pairs.size()),
+      slots_(new Slot[work.window]) {
+  std::iota(picks_.begin(), picks_.end(), 0);
+}
+
+Transfers::~Transfers() {
+  const Deadline deadline = Deadline::in(draining_time);
+  bool all_ended = true;
+  for (std::uint32_t i = 0; i < work_.window; ++i) {
+    for (Transfer& transfer : slots_[i].transfers) {
+      transfer.cancel();
+      (void)transfer.wait_quiescent(deadline);
+    }
+    while (slots_[i].left != 0 && !deadline.passed()) std::this_thread::yield();
+    all_ended = all_ended && slots_[i].left == 0;
+  }
+  // What may still be told of an end must find where to note it.
+  if (!all_ended) (void)slots_.release();
+}
+
+Result<void> Transfers::begin(std::uint32_t operation) {
+  Slot& slot = slots_[operation];
+  slot.transfers.clear();
+  slot.left = load_.parts;
+  TransferOptions options;
+  options.deadline = Deadline::in(timeout_);
+  if (work_.operation == Operation::signal) options.signal = Signal{signal_, {}};
+  options.on_end = [&slot](const Ended&) { slot.one_ended(); };
+  const Prepared& pieces = reads(work_, operation) ? reads_ : writes_;
+  for (std::uint32_t part = 0; part < load_.parts; ++part) {
+    const std::size_t index = std::size_t{operation} * load_.parts + part;
+    const auto picks = std::span<const std::uint32_t>(picks_).subspan(
+        load_.first[index], load_.first[index + 1] - load_.first[index]);
+    auto transfer = engine_.submit(pieces, picks, options);
+    if (!transfer) {
+      slot.left -= load_.parts - part;
+      return fail(std::move(transfer.error()));
+    }
+    slot.transfers.push_back(std::move(*transfer));
+  }
+  return {};
+}
+
+Result<std::optional<Clock::time_point>> Transfers::end_of(std::uint32_t operation) {
+  Slot& slot = slots_[operation];
+  if (slot.left.load(std::memory_order_acquire) != 0) return std::nullopt;
+  for (Transfer& transfer : slot.transfers)
+    if (transfer.state() != State::done)
+      if (auto ended = transfer.wait(Deadline::now()); !ended)
+        return fail(std::move(ended.error()));
+  return at(slot.ended);
+}
+
+void Transfers::wait(std::uint32_t operation, Deadline deadline) {
+  for (Transfer& transfer : slots_[operation].transfers) (void)transfer.wait(deadline);
+}
+
+Copies Transfers::copies() const {
+  Copies copies;
+  double copied = 0, bytes = 0;
+  for (std::uint32_t i = 0; i < work_.window; ++i) {
+    for (const Transfer& transfer : slots_[i].transfers) {
+      const Report report = transfer.report();
+      copied += report.amplification * static_cast<double>(report.bytes_done);
+      bytes += static_cast<double>(report.bytes_done);
+      for (const Report::Copied& each : report.copied)
+        if (each.known == Report::Copied::Known::unknown) copies.known = false;
+    }
+  }
+  if (bytes > 0) copies.per_byte = copied / bytes;
+  return copies;
+}
+
+/// Where the end of an answer is noted, on the engine's threads.
+struct Messages::Slot {
+  std::atomic<Clock::rep> ended{0};
+  std::optional<Error> error;  ///< Written before `ended`.
+};
+
+Messages::Messages(Engine& engine, Peer peer, const Work& work, std::uint64_t seed,
+                   Nanoseconds timeout)
+    : engine_(engine),
+      peer_(std::move(peer)),
+      timeout_(timeout),
+      bytes_(work.window, Blob(work.size)),
+      answers_(work.window),
+      slots_(new Slot[work.window]) {
+  for (std::uint32_t i = 0; i < work.window; ++i) pattern(seed, i * work.size, bytes_[i]);
+}
+
+Result<void> Messages::begin(std::uint32_t operation) {
+  slots_[operation].ended = 0;
+  slots_[operation].error.reset();
+  NotifyOptions options;
+  options.on_end = [slots = slots_, operation](std::uint64_t, const Error* error) {
+    if (error != nullptr) slots[operation].error = *error;
+    slots[operation].ended.store(now(), std::memory_order_release);
+  };
+  auto answer = engine_.receive(peer_, answer_tag | operation, whole_tag, std::move(options));
+  if (!answer) return fail(std::move(answer.error()));
+  answers_[operation].emplace(std::move(*answer));
+  return engine_.send(peer_, operation, bytes_[operation], Deadline::in(timeout_));
+}
+
+Result<std::optional<Clock::time_point>> Messages::end_of(std::uint32_t operation) {
+  const Clock::rep ended = slots_[operation].ended.load(std::memory_order_acquire);
+  if (ended == 0) return std::nullopt;
+  if (slots_[operation].error) return fail(*slots_[operation].error);
+  return at(ended);
+}
+
+void Messages::wait(std::uint32_t operation, Deadline deadline) {
+  (void)answers_[operation]->wait(deadline);
+}
+
+}  // namespace weft::perf

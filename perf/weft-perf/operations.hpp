@@ -1,0 +1,114 @@
+// The operations of a window: how one is begun, and when it has ended.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <weft/deadline.hpp>
+#include <weft/engine.hpp>
+
+#include "workload.hpp"
+
+namespace weft::perf {
+
+/// What the ledgers of transfers say.
+struct Copies {
+  double per_byte = 0;  ///< On both sides together, as far as known.
+  bool known = true;    ///< Whether that is all.
+};
+
+/// Operation i is under way from begin() until end_of() tells a time. For one thread.
+class Operations {
+ public:
+  virtual ~Operations() = default;
+  virtual Result<void> begin(std::uint32_t operation) = 0;
+  /// Nothing while it is under way; the error that ended it.
+  virtual Result<std::optional<Clock::time_point>> end_of(std::uint32_t operation) = 0;
+  /// Returns once it may have ended, and at the deadline.
+  virtual void wait(std::uint32_t operation, Deadline deadline) = 0;
+  /// Of the last operations.
+  virtual Copies copies() const { return {}; }
+};
+
+/// Those of several windows as one of their sum: operations go to the windows in turn.
+class Fanned final : public Operations {
+ public:
+  /// All windows are as large as each other.
+  explicit Fanned(std::vector<std::unique_ptr<Operations>> windows)
+      : windows_(std::move(windows)), begun_(windows_.size()) {}
+
+  Result<void> begin(std::uint32_t operation) override;
+  Result<std::optional<Clock::time_point>> end_of(std::uint32_t operation) override;
+  void wait(std::uint32_t operation, Deadline deadline) override;
+
+  /// How many operations of a window have begun.
+  std::uint64_t begun(std::size_t window) const { return begun_[window]; }
+  Copies copies() const override;
+
+ private:
+  Operations& of(std::uint32_t operation) { return *windows_[operation % windows_.size()]; }
+  std::uint32_t within(std::uint32_t operation) const {
+    return static_cast<std::uint32_t>(operation / windows_.size());
+  }
+  std::vector<std::unique_ptr<Operations>> windows_;
+  std::vector<std::uint64_t> begun_;
+};
+
+/// Writes and reads. Ends are taken when they happen, on the engine's threads.
+class Transfers final : public Operations {
+ public:
+  /// `signal`: raised by every transfer of operations that signal.
+  static Result<std::unique_ptr<Transfers>> make(Engine& engine, const Work& work,
+                                                 const Workload& load, const Segment& local,
+                                                 const Remote& remote, std::uint64_t signal,
+                                                 Nanoseconds timeout);
+  /// Cancels what is under way.
+  ~Transfers() override;
+
+  Result<void> begin(std::uint32_t operation) override;
+  Result<std::optional<Clock::time_point>> end_of(std::uint32_t operation) override;
+  void wait(std::uint32_t operation, Deadline deadline) override;
+
+  Copies copies() const override;
+
+ private:
+  struct Slot;
+  Transfers(Engine& engine, const Work& work, const Workload& load, Prepared writes, Prepared reads,
+            std::uint64_t signal, Nanoseconds timeout);
+
+  Engine& engine_;
+  const Work& work_;
+  const Workload& load_;
+  const Prepared writes_, reads_;
+  const std::uint64_t signal_;
+  const Nanoseconds timeout_;
+  std::vector<std::uint32_t> picks_;
+  std::unique_ptr<Slot[]> slots_;
+};
+
+/// Tags of messages: the operation's number, and of answers with this bit.
+constexpr std::uint64_t answer_tag = std::uint64_t{1} << 62;
+/// Tells the target that there are no more.
+constexpr std::uint64_t last_tag = std::uint64_t{1} << 63;
+constexpr std::uint64_t whole_tag = ~std::uint64_t{0};
+
+/// Tagged messages. An end is when the answer is here.
+class Messages final : public Operations {
+ public:
+  Messages(Engine& engine, Peer peer, const Work& work, std::uint64_t seed, Nanoseconds timeout);
+
+  Result<void> begin(std::uint32_t operation) override;
+  Result<std::optional<Clock::time_point>> end_of(std::uint32_t operation) override;
+  void wait(std::uint32_t operation, Deadline deadline) override;
+
+ private:
+  struct Slot;
+  Engine& engine_;
+  const Peer peer_;
+  const Nanoseconds timeout_;
+  std::vector<Blob> bytes_;
+  std::vector<std::optional<Receive>> answers_;
+  std::shared_ptr<Slot[]> slots_;
+};
+
+}  // namespace weft::perf

@@ -1,0 +1,423 @@
+#include "options.hpp"
+
+#include <fmt/format.h>
+
+#include "grid.hpp"
+#include "workload.hpp"
+
+namespace weft::perf {
+namespace {
+
+constexpr std::size_t most_points = 100'000;
+constexpr unsigned most_peers = 64;
+constexpr double longest_time = 24 * 60 * 60;
+
+void add_grid(CLI::App& app, const char* group, const std::string& name,
+              std::vector<std::uint64_t>& numbers, Multiples multiples, const std::string& text) {
+  app.add_option_function<std::string>(
+         name,
+         [&numbers, multiples, name](const std::string& given) {
+           auto parsed = parse_grid(given, multiples);
+           if (!parsed) throw CLI::ValidationError(name, parsed.error().message());
+           numbers = std::move(*parsed);
+         },
+         text)
+      ->type_name("GRID")
+      ->group(group);
+}
+
+/// Enumerators by the names that JSON has for them.
+template <typename Enum>
+void add_names(CLI::App& app, const char* group, const std::string& name, std::vector<Enum>& values,
+               const std::string& text) {
+  app.add_option_function<std::vector<std::string>>(
+         name,
+         [&values, name](const std::vector<std::string>& given) {
+           values.clear();
+           for (const std::string& word : given) {
+             const auto value = Json(word).get<Enum>();
+             if (name_of(value) != word)
+               throw CLI::ValidationError(name, fmt::format("'{}' is none that is known", word));
+             values.push_back(value);
+           }
+         },
+         text)
+      ->delimiter(',')
+      ->type_name("LIST")
+      ->group(group);
+}
+
+void add_words(CLI::App& app, const char* group, const std::string& name,
+               std::vector<std::string>& words, const std::string& text) {
+  app.add_option(name, words, text)->delimiter(',')->type_name("LIST")->group(group);
+}
+
+void add_seconds(CLI::App& app, const char* group, const std::string& name, Nanoseconds& time,
+                 double least, const std::string& text) {
+  app.add_option_function<double>(
+         name,
+         [&time](double seconds) {
+           time = std::chrono::duration_cast<Nanoseconds>(std::chrono::duration<double>(seconds));
+         },
+         text)
+      ->type_name("SECONDS")
+      ->check(CLI::Range(least, longest_time).description(""))
+      ->group(group);
+}
+
+void add_sides(CLI::App& app, Options& options) {
+  const char* group = "Sides (one of the first three)";
+  const auto listen = app.add_option_function<std::string>(
+                             "--listen",
+                             [&options](const std::string& address) {
+                               options.listen = true;
+                               options.site.listen = address;
+                             },
+                             "Be the target, for one peer after the other, until Ctrl-C. The "
+                             "engines of points listen at ports that the system chooses")
+                          ->type_name("HOST:PORT")
+                          ->group(group);
+  const auto peer = app.add_option("--peer", options.peers,
+                                   "Measure against the target there; several: each gets a window "
+                                   "of its own, from one engine")
+                        ->type_name("HOST:PORT,...")
+                        ->delimiter(',')
+                        ->group(group);
+  const auto local =
+      app.add_flag("--local", options.local, "Measure against a target that this process starts")
+          ->group(group);
+  app.add_option("--targets", options.targets, "With --local: so many (1)")
+      ->type_name("N")
+      ->needs(local)
+      ->check(CLI::Range(1U, most_peers).description(""))
+      ->group(group);
+  listen->excludes(peer, local);
+  peer->excludes(local);
+  app.add_flag("--once", options.once, "With --listen: end after one peer")
+      ->needs(listen)
+      ->group(group);
+  app.add_option("--ready-fd", options.ready_fd,
+                 "With --listen: write the address and a newline to this open descriptor")
+      ->type_name("FD")
+      ->needs(listen)
+      ->check(CLI::NonNegativeNumber.description(""))
+      ->group(group);
+  app.add_flag("--allow-unauthenticated-network", options.site.allow_unauthenticated_network,
+               "Listen beyond loopback although anyone who reaches the port may write to the "
+               "memory")
+      ->group(group);
+  app.add_option("--rail-address", options.site.rail_address,
+                 "Local IP address whose interface carries the tcp rails")
+      ->type_name("IP")
+      ->group(group);
+  add_words(app, group, "--nic", options.site.nics,
+            "NICs of this side, by name or pattern, best first; ^NAME forbids one");
+  add_seconds(app, group, "--timeout", options.site.timeout, 0.1,
+              "Longest wait for any one step (60)");
+}
+
+void add_credentials(CLI::App& app, Site& site) {
+  const auto add_file = [&](const char* name, std::string& file, const char* text) {
+    return app.add_option(name, file, text)->type_name("FILE")->group("Credentials");
+  };
+  add_file("--secret-file", site.secret_file, "Both sides prove that they have this secret");
+  const auto certificate = add_file("--tls-certificate", site.tls_certificate,
+                                    "Or prove themselves by certificates: this side's, as PEM");
+  certificate->needs(add_file("--tls-key", site.tls_key, "Its key"),
+                     add_file("--tls-authorities", site.tls_authorities,
+                              "The authorities whose certificates are taken"));
+  app.add_flag("--tls-check-host", site.tls_check_host,
+               "The other side's certificate must name the host that is connected to")
+      ->needs(certificate)
+      ->group("Credentials");
+}
+
+void add_work(CLI::App& app, Grid& grid) {
+  const char* group = "Points: all combinations of";
+  add_names(app, group, "--operation", grid.operations,
+            "write (the default), read, signal (a write that raises one), message (until its empty "
+            "answer is here), mixed (half of the window writes, half reads)");
+  add_grid(app, group, "--size", grid.sizes, Multiples::binary,
+           "Bytes of an operation, in all its pieces together (64K)");
+  add_grid(app, group, "--pieces", grid.pieces, Multiples::decimal,
+           "Pieces of an operation, as long as each other (1)");
+  add_names(app, group, "--pattern", grid.patterns,
+            "How pieces lie: contiguous (the default), strided, random");
+  add_grid(app, group, "--window", grid.windows, Multiples::decimal,
+           "Operations in flight, each with memory of its own (4)");
+  add_grid(app, group, "--batch", grid.batches, Multiples::decimal,
+           "Operations begun one after the other once there is room for all (1)");
+  add_grid(app, group, "--rate", grid.rates, Multiples::decimal,
+           "Operations per second that come by themselves, at random times; latency counts from "
+           "when one was due. 0: as fast as the window allows (0)");
+  add_words(app, group, "--memory", grid.memories, "This side's: host (the default), node:N");
+  add_words(app, group, "--peer-memory", grid.peer_memories, "The target's");
+}
+
+void add_kv(CLI::App& app, Grid& grid) {
+  const char* group = "KV caches, instead of pieces of one size";
+  const auto model =
+      app.add_option("--model", grid.kv.model,
+                     "An operation is one request's blocks, of a model such as Llama-3.1-8B")
+          ->type_name("NAME")
+          ->group(group);
+  const auto add = [&](CLI::Option* option, const char* type) {
+    option->type_name(type)->needs(model)->group(group);
+  };
+  add_grid(app, group, "--tokens", grid.tokens, Multiples::binary, "Of a request (4K)");
+  add_grid(app, group, "--layer-groups", grid.layer_groups, Multiples::decimal,
+           "Transfers that a request is cut into (8)");
+  app.get_option("--tokens")->needs(model);
+  app.get_option("--layer-groups")->needs(model);
+  add(app.add_option("--dtype", grid.kv.dtype, "bf16 (the default), fp8"), "NAME");
+  add(app.add_option("--block-tokens", grid.kv.block_tokens, "Tokens of a block (16)"), "N");
+  add(app.add_option(
+          "--tp", grid.kv.tp,
+          "Tensor-parallel ranks of the side that has the cache; its rank 0 is measured"),
+      "N");
+  add(app.add_option("--peer-tp", grid.kv.peer_tp, "Of the side that gets it, likewise"), "N");
+}
+
+void add_fabric(CLI::App& app, Grid& grid) {
+  const char* group = "Engines, for both sides: all combinations of";
+  add_words(app, group, "--provider", grid.providers,
+            "auto (the default), shm, efa, verbs, tcp, or libfabric's own names");
+  add_grid(app, group, "--rails", grid.rails, Multiples::decimal, "For each NIC; 0: their choice");
+  add_grid(app, group, "--nics", grid.nics, Multiples::decimal, "NICs, at most (4)");
+  add_grid(app, group, "--threads", grid.threads, Multiples::decimal,
+           "Threads that own the rails; 0: their choice");
+  add_grid(app, group, "--chunk", grid.chunks, Multiples::binary,
+           "Most bytes in one operation of a rail; 0: its own best");
+  add_grid(app, group, "--rail-window", grid.rail_windows, Multiples::decimal,
+           "Operations in flight on a rail; 0: its own best");
+}
+
+void add_measuring(CLI::App& app, Options& options) {
+  const char* group = "Measuring";
+  SweepOptions& sweep = options.sweep;
+  add_seconds(app, group, "--time", sweep.run.length.time, 0.001, "Of one run (1)");
+  app.add_option("--count", sweep.run.length.operations,
+                 "Operations of one run, if they come before its time is over")
+      ->type_name("N")
+      ->group(group);
+  add_seconds(app, group, "--warm-up", sweep.run.warm_up, 0, "Before each run (0.2)");
+  app.add_option("--repeats", sweep.repeats,
+                 "Runs of each point; all points are run once before any is run again (5)")
+      ->type_name("N")
+      ->check(CLI::Range(1U, 1000U).description(""))
+      ->group(group);
+  app.add_flag("--verify", sweep.run.verify,
+               "After each run compare every byte that was moved, and those around it, with a "
+               "pattern that depends on each position")
+      ->group(group);
+  app.add_option_function<std::vector<std::string>>(
+         "--baseline",
+         [&sweep](const std::vector<std::string>& names) {
+           for (const std::string& name : names) {
+             auto baseline = parse_baseline(name);
+             if (!baseline) throw CLI::ValidationError("--baseline", baseline.error().message());
+             sweep.baselines.push_back(*baseline);
+           }
+         },
+         "Measure before each run: raw (a plain libfabric loop, with --local only), memcpy, "
+         "memcpy:N (N threads), socket (a plain TCP stream)")
+      ->delimiter(',')
+      ->type_name("LIST")
+      ->group(group);
+}
+
+void add_output(CLI::App& app, Options& options) {
+  const char* group = "Output";
+  app.add_option("--json", options.json, "Write all results there; -: to standard output, alone")
+      ->type_name("FILE")
+      ->group(group);
+  app.add_option("--csv", options.csv, "Write a line for each point there")
+      ->type_name("FILE")
+      ->group(group);
+  app.add_option("--plot", options.plot,
+                 "Draw bandwidth and latency against size there, as SVG; needs gnuplot")
+      ->type_name("FILE")
+      ->group(group);
+  app.add_option("--html", options.html, "Write a report there that is one file; needs gnuplot")
+      ->type_name("FILE")
+      ->group(group);
+  app.add_option("--compare", options.compare,
+                 "Say what differs from the results in this file (--json) beyond noise; exit code "
+                 "3 if anything got worse")
+      ->type_name("FILE")
+      ->group(group);
+  app.add_option_function<double>(
+         "--threshold", [&options](double percent) { options.threshold = percent / 100; },
+         "With --compare: smaller changes do not count (3)")
+      ->type_name("PERCENT")
+      ->check(CLI::Range(0.0, 100.0).description(""))
+      ->group(group);
+  app.add_option("--progress", options.progress, "A line on standard error: auto, always, never")
+      ->check(CLI::IsMember({"auto", "always", "never"}).description(""))
+      ->group(group);
+}
+
+template <typename To>
+Result<To> narrowed(std::uint64_t value, const char* name) {
+  if (value > std::numeric_limits<To>::max())
+    return fail(Code::invalid_argument, fmt::format("{} of {} is too large", name, value));
+  return static_cast<To>(value);
+}
+
+/// Calls `each` with every combination of one value of each list, the first list's varying slowest.
+template <typename Each>
+Result<void> combine(Each&& each) {
+  return each();
+}
+template <typename Each, typename Value, typename... Lists>
+Result<void> combine(Each&& each, const std::vector<Value>& first, const Lists&... rest) {
+  for (const Value& value : first)
+    if (auto done = combine([&](const auto&... values) { return each(value, values...); }, rest...);
+        !done)
+      return done;
+  return {};
+}
+
+Result<std::vector<Fabric>> fabrics_of(const Grid& grid) {
+  std::vector<Fabric> fabrics;
+  auto done = combine(
+      [&](const std::string& provider, std::uint64_t rails, std::uint64_t nics,
+          std::uint64_t threads, std::uint64_t chunk, std::uint64_t rail_window) -> Result<void> {
+        const auto narrow_rails = narrowed<unsigned>(rails, "--rails");
+        const auto narrow_nics = narrowed<unsigned>(nics, "--nics");
+        const auto narrow_threads = narrowed<unsigned>(threads, "--threads");
+        for (const auto* number : {&narrow_rails, &narrow_nics, &narrow_threads})
+          if (!*number) return fail(number->error());
+        fabrics.push_back({provider == "auto" ? "" : provider, *narrow_rails, *narrow_nics,
+                           *narrow_threads, chunk, static_cast<std::size_t>(rail_window)});
+        return {};
+      },
+      grid.providers, grid.rails, grid.nics, grid.threads, grid.chunks, grid.rail_windows);
+  if (!done) return fail(std::move(done.error()));
+  return fabrics;
+}
+
+/// The bytes of one request.
+Result<std::uint64_t> request_bytes(Work work) {
+  work.window = 1;
+  work.size = 1;
+  if (auto checked = check({{}, work}); !checked) return fail(std::move(checked.error()));
+  return lay_out(work).map([](const Workload& load) { return load.operation_bytes; });
+}
+
+Result<void> append_works(const Grid& grid, const Fabric& fabric, std::vector<Point>& points) {
+  const bool kv = !grid.kv.model.empty();
+  const std::vector<std::uint64_t> one{1};
+  return combine(
+      [&](Operation operation, std::uint64_t tokens, std::uint64_t groups, std::uint64_t size,
+          std::uint64_t pieces, Pattern pattern, std::uint64_t window, std::uint64_t batch,
+          std::uint64_t rate, const std::string& memory,
+          const std::string& peer_memory) -> Result<void> {
+        Work work{operation, size,        1,      pattern, 1, 1, static_cast<double>(rate),
+                  memory,    peer_memory, grid.kv};
+        const auto narrow_pieces = narrowed<std::uint32_t>(pieces, "--pieces");
+        const auto narrow_window = narrowed<std::uint32_t>(window, "--window");
+        const auto narrow_batch = narrowed<std::uint32_t>(batch, "--batch");
+        const auto narrow_groups = narrowed<std::uint32_t>(groups, "--layer-groups");
+        for (const auto* number : {&narrow_pieces, &narrow_window, &narrow_batch, &narrow_groups})
+          if (!*number) return fail(number->error());
+        work.pieces = *narrow_pieces;
+        work.window = *narrow_window;
+        work.batch = *narrow_batch;
+        if (kv) {
+          work.kv.tokens = tokens;
+          work.kv.layer_groups = *narrow_groups;
+          const auto bytes = request_bytes(work);
+          if (!bytes) return fail(bytes.error());
+          work.size = *bytes;
+        }
+        points.push_back({fabric, work});
+        if (points.size() > most_points)
+          return fail(Code::invalid_argument, fmt::format("more than {} points", most_points));
+        return check(points.back());
+      },
+      grid.operations, kv ? grid.tokens : one, kv ? grid.layer_groups : one, kv ? one : grid.sizes,
+      kv ? one : grid.pieces, grid.patterns, grid.windows, grid.batches, grid.rates, grid.memories,
+      grid.peer_memories);
+}
+
+}  // namespace
+
+void add_options(CLI::App& app, Options& options) {
+  add_sides(app, options);
+  add_work(app, options.grid);
+  add_kv(app, options.grid);
+  add_fabric(app, options.grid);
+  add_measuring(app, options);
+  add_output(app, options);
+  add_credentials(app, options.site);
+}
+
+void add_options(CLI::App& app, PlanOptions& options) {
+  KvShape& kv = options.kv;
+  kv.layer_groups = 8;
+  const char* group = "Request";
+  app.add_option("--model", kv.model, "A name such as Llama-3.1-8B")
+      ->type_name("NAME")
+      ->required()
+      ->group(group);
+  app.add_option_function<std::string>(
+         "--tokens",
+         [&kv](const std::string& given) {
+           auto parsed = parse_number(given, Multiples::binary);
+           if (!parsed) throw CLI::ValidationError("--tokens", parsed.error().message());
+           kv.tokens = *parsed;
+         },
+         "Of its prompt: 4096, 32K")
+      ->type_name("N")
+      ->required()
+      ->group(group);
+  app.add_option("--prefill-seconds", options.prefill_seconds, "TTFT without the transfer")
+      ->type_name("SECONDS")
+      ->required()
+      ->check(CLI::Range(0.000001, longest_time).description(""))
+      ->group(group);
+  app.add_option("--dtype", kv.dtype, "bf16 (the default), fp8")->type_name("NAME")->group(group);
+  app.add_option("--block-tokens", kv.block_tokens, "Tokens of a block (16)")
+      ->type_name("N")
+      ->group(group);
+  app.add_option("--layer-groups", kv.layer_groups, "Transfers that it is cut into (8)")
+      ->type_name("N")
+      ->group(group);
+  app.add_option("--tp", kv.tp, "Tensor-parallel ranks of the prefill side (1)")
+      ->type_name("N")
+      ->group(group);
+  app.add_option("--peer-tp", kv.peer_tp, "Of the decode side (1)")->type_name("N")->group(group);
+  app.add_option("--fabric", options.fabric, "What was measured (weft-perf --json)")
+      ->type_name("FILE")
+      ->required()
+      ->group(group);
+  app.add_flag("--json", options.json, "Print JSON instead of a table")->group("Output");
+}
+
+Result<std::vector<Point>> points_of(const Grid& grid) {
+  const auto fabrics = fabrics_of(grid);
+  if (!fabrics) return fail(fabrics.error());
+  std::vector<Point> points;
+  for (const Fabric& fabric : *fabrics)
+    if (auto appended = append_works(grid, fabric, points); !appended)
+      return fail(std::move(appended.error()));
+  return points;
+}
+
+Json settings_json(const Options& options) {
+  const RunOptions& run = options.sweep.run;
+  const auto seconds = [](Nanoseconds time) { return std::chrono::duration<double>(time).count(); };
+  Json json{{"local", options.local},
+            {"repeats", options.sweep.repeats},
+            {"seconds", seconds(run.length.time)},
+            {"count", run.length.operations},
+            {"warm_up_seconds", seconds(run.warm_up)},
+            {"verify", run.verify},
+            {"baselines", Json::array()}};
+  for (const Baseline& baseline : options.sweep.baselines)
+    json["baselines"].push_back(baseline.name());
+  return json;
+}
+
+}  // namespace weft::perf

@@ -1,0 +1,52 @@
+// The command line.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plan.hpp"
+#include "sweep.hpp"
+
+namespace weft::perf {
+
+/// One list for each setting: all their combinations are points.
+struct Grid {
+  std::vector<Operation> operations{Operation::write};
+  std::vector<std::uint64_t> sizes{64 << 10}, pieces{1}, windows{4}, batches{1}, rates{0};
+  std::vector<Pattern> patterns{Pattern::contiguous};
+  std::vector<std::string> memories{"host"}, peer_memories{"host"};
+  std::vector<std::string> providers{"auto"};
+  std::vector<std::uint64_t> rails{0}, nics{4}, threads{0}, chunks{0}, rail_windows{0};
+  KvShape kv;
+  std::vector<std::uint64_t> tokens{4096}, layer_groups{8};
+};
+
+struct Options {
+  bool listen = false, local = false, once = false;
+  std::vector<std::string> peers;
+  unsigned targets = 1;  ///< With `local`.
+  int ready_fd = -1;
+  Site site;
+  Grid grid;
+  SweepOptions sweep;
+  std::string json, csv, compare, plot, html;
+  double threshold = 0.03;
+  std::string progress = "auto";
+};
+
+/// Options that are wrong by themselves end the parsing as CLI11 does it.
+void add_options(CLI::App& app, Options& options);
+
+/// Those of `weft-perf plan`.
+void add_options(CLI::App& app, PlanOptions& options);
+
+/// All points of the grid, those of one Fabric together. `invalid_argument` for any that can't be
+/// measured.
+Result<std::vector<Point>> points_of(const Grid& grid);
+
+/// For the results: as the sweep was asked for.
+Json settings_json(const Options& options);
+
+}  // namespace weft::perf

@@ -1,0 +1,126 @@
+#include "plot.hpp"
+
+#include <fmt/format.h>
+
+#include "drawing_program.hpp"
+#include "printable.hpp"
+
+namespace weft::perf {
+namespace {
+
+/// Figures by size. Names of series are quoted as gnuplot wants it.
+struct Series {
+  std::string name;
+  std::string lines;
+};
+
+std::string in_quotes(std::string_view text) {
+  std::string quote = "'";
+  for (const char each : tool::printable(text))
+    quote += each == '\'' ? std::string("''") : std::string(1, each);
+  return quote + "'";
+}
+
+/// Keeps the order in which names come first.
+void add(std::vector<Series>& all, const std::string& name, const std::string& line) {
+  for (Series& series : all)
+    if (series.name == name) return void(series.lines += line);
+  all.push_back({name, line});
+}
+
+std::string blocks_of(const std::vector<Series>& all, char prefix) {
+  std::string text;
+  for (std::size_t i = 0; i < all.size(); ++i)
+    text += fmt::format("${}{} << EOD\n{}EOD\n", prefix, i, all[i].lines);
+  return text;
+}
+
+std::string drawn(const std::vector<Series>& all, char prefix, std::string_view how) {
+  std::string text;
+  for (std::size_t i = 0; i < all.size(); ++i)
+    text += fmt::format("{}${}{} {} title {} noenhanced", i == 0 ? "plot " : ", ", prefix, i, how,
+                        in_quotes(all[i].name));
+  return text + "\n";
+}
+
+std::string escaped(std::string_view text) {
+  std::string safe;
+  for (const char each : text) {
+    if (each == '<')
+      safe += "&lt;";
+    else if (each == '&')
+      safe += "&amp;";
+    else
+      safe += each;
+  }
+  return safe;
+}
+
+}  // namespace
+
+std::string plot_script(const std::vector<PointResult>& results) {
+  std::vector<Series> speeds, latencies;
+  for (const PointResult& result : results) {
+    if (result.runs.empty()) continue;
+    const Summary sum = summarize(result);
+    const std::uint64_t size = result.point.work.size;
+    const std::string name = result.provider + " " + series_title(result.point);
+    add(speeds, name,
+        fmt::format("{} {} {} {}\n", size, sum.gigabytes.median, sum.gigabytes.least,
+                    sum.gigabytes.greatest));
+    for (const auto& [baseline, values] : result.baselines) {
+      const double middle = median(values);
+      add(speeds, baseline + " for " + name, fmt::format("{0} {1} {1} {1}\n", size, middle));
+    }
+    if (const double ceiling = result.runs.back().ceiling_gbps / 8; ceiling > 0)
+      add(speeds, "ceiling of " + result.provider, fmt::format("{0} {1} {1} {1}\n", size, ceiling));
+    for (const auto& [share, label] : {std::pair(0.5, " p50"), std::pair(0.99, " p99")})
+      add(latencies, name + label,
+          fmt::format("{} {}\n", size,
+                      static_cast<double>(sum.latency.quantile(share).count()) / 1e3));
+  }
+  return fmt::format(
+      "set terminal svg size 1400,600 background rgb 'white'\n"
+      "{}{}"
+      "set logscale x 2\nset logscale y\nset format x '%.0b %BB'\nset grid\n"
+      "set key outside below\nset xlabel 'bytes of an operation'\n"
+      "set multiplot layout 1,2\n"
+      "set ylabel 'GB/s (10^9 bytes)'\n{}"
+      "set ylabel 'latency, us'\n{}"
+      "unset multiplot\n",
+      blocks_of(speeds, 's'), blocks_of(latencies, 'l'),
+      drawn(speeds, 's', "using 1:2:3:4 with yerrorlines"),
+      drawn(latencies, 'l', "using 1:2 with linespoints"));
+}
+
+Result<std::string> plot(const std::vector<PointResult>& results) {
+  return tool::draw({"gnuplot", "", "gnuplot is not installed: the package gnuplot-nox has it"},
+                    plot_script(results));
+}
+
+std::string html(const std::vector<PointResult>& results, const std::string& picture,
+                 const Json& document) {
+  std::vector<std::string> names;
+  std::string rows;
+  for (const PointResult& result : results) {
+    if (result.runs.empty()) continue;
+    if (names.empty())
+      for (const auto& [name, values] : result.baselines) names.push_back(name);
+    rows += table_row(result);
+  }
+  // "</script>" must not come up within.
+  std::string data = document.dump(2);
+  for (std::size_t at = 0; (at = data.find("</", at)) != data.npos; at += 3)
+    data.replace(at, 2, "<\\/");
+  const std::size_t svg = picture.find("<svg");
+  return fmt::format(
+      "<!DOCTYPE html>\n<html lang=\"en\">\n<head><meta charset=\"utf-8\">"
+      "<title>weft-perf</title></head>\n<body>\n<h1>weft-perf</h1>\n{}\n<pre>{}{}{}</pre>\n"
+      "<h2>Machines and settings</h2>\n<pre>{}\n{}</pre>\n"
+      "<script type=\"application/json\" id=\"results\">\n{}\n</script>\n</body>\n</html>\n",
+      svg == picture.npos ? "" : picture.substr(svg), escaped(table_head(names)), escaped(rows),
+      escaped(table_foot(results)), escaped(document.at("machines").dump(2)),
+      escaped(document.at("settings").dump(2)), data);
+}
+
+}  // namespace weft::perf

@@ -1,0 +1,21 @@
+// Bandwidth and latency against size, drawn by gnuplot.
+#pragma once
+
+#include <string>
+
+#include "results.hpp"
+
+namespace weft::perf {
+
+/// What gnuplot draws: a line for each series of points that differ in size alone, one for each
+/// baseline and each ceiling, over logarithmic axes.
+std::string plot_script(const std::vector<PointResult>& results);
+
+/// As SVG. `not_found` without gnuplot.
+Result<std::string> plot(const std::vector<PointResult>& results);
+
+/// A report that is one file: the picture, the table, the machines, and the whole document.
+std::string html(const std::vector<PointResult>& results, const std::string& picture,
+                 const Json& document);
+
+}  // namespace weft::perf

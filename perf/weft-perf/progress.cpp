@@ -1,0 +1,30 @@
+#include "progress.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "units.hpp"
+
+namespace weft::perf {
+
+Progress::Progress(const std::string& when)
+    : on_(when == "always" || (when == "auto" && isatty(STDERR_FILENO) == 1)) {}
+
+void Progress::show(const Step& step) {
+  if (!on_) return;
+  const std::string left =
+      step.seconds_left > 0 ? ", " + tool::duration(step.seconds_left) + " left" : "";
+  fmt::print(stderr, "\r[{} of {}{}] repeat {}: {}\x1b[K", step.done + 1, step.total, left,
+             step.repeat + 1, title(*step.point));
+  std::fflush(stderr);
+  shown_ = true;
+}
+
+void Progress::wipe() {
+  if (shown_) fmt::print(stderr, "\r\x1b[K");
+  shown_ = false;
+}
+
+}  // namespace weft::perf

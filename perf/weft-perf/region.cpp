@@ -1,0 +1,78 @@
+#include "region.hpp"
+
+#include <fmt/format.h>
+#include <linux/mempolicy.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <cstring>
+
+#include "free_memory.hpp"
+#include "memory_place.hpp"
+#include "units.hpp"
+
+namespace weft::perf {
+namespace {
+
+constexpr std::size_t most_nodes = 1024;
+
+}  // namespace
+
+void Region::Unmap::operator()(std::byte* start) const {
+  ::munmap(start, bytes);
+}
+
+Result<Region::Mapping> Region::map_on(int node, std::size_t bytes) {
+  if (static_cast<std::size_t>(node) >= most_nodes)
+    return fail(Code::invalid_argument, fmt::format("there is no node {}", node));
+  void* start = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (start == MAP_FAILED)
+    return fail(Code::out_of_memory, fmt::format("no memory: {}", std::strerror(errno)));
+  Mapping mapping(static_cast<std::byte*>(start), Unmap{bytes});
+  constexpr std::size_t word_bits = sizeof(unsigned long) * CHAR_BIT;
+  std::array<unsigned long, most_nodes / word_bits> nodes{};
+  const auto number = static_cast<std::size_t>(node);
+  nodes[number / word_bits] = 1UL << (number % word_bits);
+  if (::syscall(SYS_mbind, start, bytes, MPOL_BIND, nodes.data(), most_nodes, 0) != 0)
+    return fail(Code::unavailable,
+                fmt::format("no memory on node {}: {}", node, std::strerror(errno)));
+  return mapping;
+}
+
+Result<Region> Region::make(Engine& engine, const std::string& place, std::uint64_t bytes) {
+  const auto where = tool::parse_place(place);
+  if (!where) return fail(where.error());
+  if (where->kind == MemoryKind::device)
+    return fail(Code::unsupported, "weft-perf measures host memory only");
+  if (const auto left = tool::free_memory(); left && bytes > *left)
+    return fail(Code::out_of_memory,
+                fmt::format("the window needs {} and the machine has {} left",
+                            tool::binary_bytes(bytes), tool::binary_bytes(*left)));
+  Mapping mapping;
+  if (where->numa_node >= 0) {
+    auto mapped = map_on(where->numa_node, bytes);
+    if (!mapped) return fail(std::move(mapped.error()));
+    mapping = std::move(*mapped);
+  }
+  auto segment = engine.add(mapping ? Memory::adopt(mapping.get(), bytes) : Memory::own(bytes));
+  if (!segment) return fail(std::move(segment.error()));
+  return Region(std::move(mapping), std::move(*segment));
+}
+
+Region::~Region() {
+  // Memory that a segment has adopted must outlive it.
+  constexpr auto closing_time = std::chrono::seconds(5);
+  if (mapping_) (void)release(Deadline::in(closing_time));
+}
+
+Result<void> Region::release(Deadline deadline) {
+  auto released = segment_.release(deadline);
+  if (!released) (void)mapping_.release();
+  return released;
+}
+
+}  // namespace weft::perf

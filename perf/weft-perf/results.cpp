@@ -1,0 +1,211 @@
+#include "results.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "units.hpp"
+
+namespace weft::perf {
+namespace {
+
+template <typename Figure>
+Range3 range_of(const std::vector<Run>& runs, Figure&& figure) {
+  std::vector<double> values;
+  for (const Run& run : runs) values.push_back(figure(run));
+  if (values.empty()) return {};
+  const auto [least, greatest] = std::minmax_element(values.begin(), values.end());
+  return {median(values), *least, *greatest};
+}
+
+Json range_json(const Range3& range) {
+  return {{"median", range.median}, {"least", range.least}, {"greatest", range.greatest}};
+}
+
+Json latency_json(const Histogram& latency) {
+  return {{"p50", latency.quantile(0.5).count()},  {"p90", latency.quantile(0.9).count()},
+          {"p99", latency.quantile(0.99).count()}, {"p99.9", latency.quantile(0.999).count()},
+          {"max", latency.greatest().count()},     {"mean", latency.mean()},
+          {"error_bound", Histogram::error_bound}};
+}
+
+Json run_json(const Run& run) {
+  return {{"operations", run.operations},
+          {"bytes", run.bytes},
+          {"seconds", run.seconds},
+          {"gigabytes_per_second", run.gigabytes_per_second()},
+          {"operations_per_second", run.operations_per_second()},
+          {"cpu_seconds", run.cpu_seconds},
+          {"peer_cpu_seconds", run.peer_cpu_seconds},
+          {"overloaded", run.overloaded},
+          {"latency_ns", latency_json(run.latency)}};
+}
+
+Json point_json(const PointResult& result) {
+  const Summary sum = summarize(result);
+  Json json{{"point", result.point},
+            {"provider", result.provider},
+            {"ceiling_gbps", result.runs.back().ceiling_gbps},
+            {"gigabytes_per_second", range_json(sum.gigabytes)},
+            {"operations_per_second", range_json(sum.operations)},
+            {"latency_ns", latency_json(sum.latency)},
+            {"histogram_ns", sum.latency.buckets()},
+            {"cpu_seconds_per_gigabyte", sum.cpu},
+            {"peer_cpu_seconds_per_gigabyte", sum.peer_cpu},
+            {"copies_per_byte", sum.copies.per_byte},
+            {"all_copies_known", sum.copies.known},
+            {"rails", sum.rails},
+            {"bytes_checked", sum.findings.checked},
+            {"bytes_wrong", sum.findings.wrong},
+            {"overloaded", sum.overloaded}};
+  for (const Run& run : result.runs) json["runs"].push_back(run_json(run));
+  for (const auto& [name, values] : result.baselines) {
+    const Interval ratio = sum.ratios.at(name);
+    json["baselines"][name] = {
+        {"gigabytes_per_second", values},
+        {"ratio", {{"low", ratio.low}, {"middle", ratio.middle}, {"high", ratio.high}}}};
+  }
+  return json;
+}
+
+/// "write", or whose cache.
+std::string what(const Work& work) {
+  const std::string operation = name_of(work.operation);
+  if (work.kv.model.empty()) return operation;
+  return fmt::format("{} {} {} tokens", operation, work.kv.model, work.kv.tokens);
+}
+
+/// How it is moved, as far as that differs from what is usual.
+std::string manner(const Point& point) {
+  const Work& work = point.work;
+  std::string text;
+  if (work.pieces > 1) text += fmt::format(" x{} {}", work.pieces, name_of(work.pattern));
+  text += fmt::format(", window {}", work.window);
+  if (point.peers > 1) text += fmt::format(", {} peers", point.peers);
+  if (work.rate > 0) text += fmt::format(", {:.0f}/s", work.rate);
+  const auto add = [&](const char* name, std::uint64_t value, std::uint64_t standard) {
+    if (value != standard) text += fmt::format(" {} {}", name, value);
+  };
+  const Fabric& fabric = point.fabric;
+  add("batch", work.batch, 1);
+  add("rails", fabric.rails, 0);
+  add("nics", fabric.nics, Fabric().nics);
+  add("threads", fabric.threads, 0);
+  add("chunk", fabric.chunk, 0);
+  add("rail-window", fabric.rail_window, 0);
+  for (const std::string& memory : {work.memory, work.peer_memory})
+    if (memory != "host") text += " " + memory;
+  return text;
+}
+
+}  // namespace
+
+Summary summarize(const PointResult& result) {
+  Summary sum;
+  sum.gigabytes = range_of(result.runs, [](const Run& run) { return run.gigabytes_per_second(); });
+  sum.operations =
+      range_of(result.runs, [](const Run& run) { return run.operations_per_second(); });
+  double bytes = 0, on_rails = 0;
+  for (const Run& run : result.runs) {
+    sum.latency.add(run.latency);
+    bytes += static_cast<double>(run.bytes);
+    sum.cpu += run.cpu_seconds;
+    sum.peer_cpu += run.peer_cpu_seconds;
+    sum.copies.per_byte += run.copies.per_byte / static_cast<double>(result.runs.size());
+    sum.copies.known = sum.copies.known && run.copies.known;
+    sum.overloaded = sum.overloaded || run.overloaded;
+    sum.findings.checked += run.findings.checked;
+    sum.findings.wrong += run.findings.wrong;
+    if (sum.findings.first.empty()) sum.findings.first = run.findings.first;
+    for (const auto& [rail, carried] : run.rails) {
+      sum.rails[rail] += static_cast<double>(carried);
+      on_rails += static_cast<double>(carried);
+    }
+  }
+  for (auto& [rail, share] : sum.rails) share /= on_rails;
+  if (bytes > 0) sum.cpu /= bytes / 1e9, sum.peer_cpu /= bytes / 1e9;
+  std::vector<double> own;
+  for (const Run& run : result.runs) own.push_back(run.gigabytes_per_second());
+  for (const auto& [name, values] : result.baselines) sum.ratios[name] = paired_ratio(own, values);
+  return sum;
+}
+
+Json document(const std::vector<PointResult>& results, const Json& settings, const Json& machines,
+              const Ending& ending) {
+  Json points = Json::array();
+  for (const PointResult& result : results)
+    if (!result.runs.empty()) points.push_back(point_json(result));
+  Json json{{"format", "weft-perf"}, {"version", document_version}, {"ended", ending.how},
+            {"machines", machines},  {"settings", settings},        {"points", points}};
+  if (!ending.why.empty()) json["error"] = ending.why;
+  return json;
+}
+
+Result<Json> read_document(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) return fail(Code::not_found, fmt::format("{} can't be read", path));
+  Json json = Json::parse(file, nullptr, false);
+  if (!json.is_object() || !json.contains("format") || json["format"] != "weft-perf" ||
+      !json.contains("points"))
+    return fail(Code::protocol_mismatch, fmt::format("{} holds no results of weft-perf", path));
+  if (!json.contains("version") || json["version"] != document_version)
+    return fail(Code::protocol_mismatch,
+                fmt::format("{} is of another version of weft-perf", path));
+  return json;
+}
+
+std::string title(const Point& point) {
+  return fmt::format("{} {}{}", what(point.work), tool::binary_bytes(point.work.size),
+                     manner(point));
+}
+
+std::string series_title(const Point& point) {
+  const std::string& model = point.work.kv.model;
+  return fmt::format("{}{}{}", name_of(point.work.operation), model.empty() ? "" : " " + model,
+                     manner(point));
+}
+
+std::string csv(const std::vector<PointResult>& results) {
+  std::vector<std::string> names;
+  for (const PointResult& result : results)
+    for (const auto& [name, values] : result.baselines)
+      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  std::string text =
+      "operation,peers,model,tokens,size,pieces,pattern,window,batch,rate,provider,rails,nics,"
+      "threads,"
+      "chunk,rail_window,memory,peer_memory,runs,gigabytes_per_second,gigabytes_per_second_least,"
+      "gigabytes_per_second_greatest,gigabits_per_second,operations_per_second,p50_ns,p90_ns,"
+      "p99_ns,p99.9_ns,max_ns,cpu_seconds_per_gigabyte,peer_cpu_seconds_per_gigabyte,"
+      "copies_per_byte,bytes_checked,bytes_wrong,overloaded";
+  for (const std::string& name : names) text += fmt::format(",{0}_ratio,{0}_low,{0}_high", name);
+  text += '\n';
+  for (const PointResult& result : results) {
+    if (result.runs.empty()) continue;
+    const Summary sum = summarize(result);
+    const Fabric& fabric = result.point.fabric;
+    const Work& work = result.point.work;
+    text += fmt::format("{},{},{},{},{},{},{},{},{},{}", name_of(work.operation),
+                        result.point.peers, work.kv.model, work.kv.tokens, work.size, work.pieces,
+                        name_of(work.pattern), work.window, work.batch, work.rate);
+    text += fmt::format(",{},{},{},{},{},{},{},{},{}", result.provider, fabric.rails, fabric.nics,
+                        fabric.threads, fabric.chunk, fabric.rail_window, work.memory,
+                        work.peer_memory, result.runs.size());
+    text += fmt::format(",{},{},{},{},{}", sum.gigabytes.median, sum.gigabytes.least,
+                        sum.gigabytes.greatest, 8 * sum.gigabytes.median, sum.operations.median);
+    for (const double share : {0.5, 0.9, 0.99, 0.999})
+      text += fmt::format(",{}", sum.latency.quantile(share).count());
+    text += fmt::format(",{},{},{},{},{},{},{}", sum.latency.greatest().count(), sum.cpu,
+                        sum.peer_cpu, sum.copies.per_byte, sum.findings.checked, sum.findings.wrong,
+                        sum.overloaded ? 1 : 0);
+    for (const std::string& name : names) {
+      const auto found = sum.ratios.find(name);
+      const Interval ratio = found == sum.ratios.end() ? Interval{} : found->second;
+      text += fmt::format(",{},{},{}", ratio.middle, ratio.low, ratio.high);
+    }
+    text += '\n';
+  }
+  return text;
+}
+
+}  // namespace weft::perf

@@ -1,0 +1,71 @@
+// What a sweep has measured so far.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "run.hpp"
+#include "statistics.hpp"
+
+namespace weft::perf {
+
+struct PointResult {
+  Point point;
+  std::string provider;   ///< libfabric's name of what it went by.
+  std::vector<Run> runs;  ///< One for each repeat.
+  /// GB/s by name, one for each run.
+  std::map<std::string, std::vector<double>> baselines;
+};
+
+/// Median, least and greatest of several runs.
+struct Range3 {
+  double median = 0, least = 0, greatest = 0;
+};
+
+/// What one point's runs come to.
+struct Summary {
+  Range3 gigabytes;              ///< Per second, of 10^9 bytes.
+  Range3 operations;             ///< Per second.
+  Histogram latency;             ///< Of all runs.
+  double cpu = 0, peer_cpu = 0;  ///< Seconds for each GB.
+  Copies copies;
+  std::map<std::string, double> rails;  ///< The share of the bytes that each carried.
+  Findings findings;
+  bool overloaded = false;
+  std::map<std::string, Interval> ratios;  ///< To the baselines.
+};
+
+Summary summarize(const PointResult& result);
+
+/// How a sweep came to its end.
+struct Ending {
+  std::string how = "complete";  ///< Or "interrupted", "failed".
+  std::string why;
+};
+
+/// The whole as one document, which says what was measured where and how.
+Json document(const std::vector<PointResult>& results, const Json& settings, const Json& machines,
+              const Ending& ending);
+
+/// The version of that document; readers refuse others.
+constexpr int document_version = 1;
+
+/// A document out of a file. `not_found`, or `protocol_mismatch` if it is none.
+Result<Json> read_document(const std::string& path);
+
+/// A line for each point, below one with the columns' names.
+std::string csv(const std::vector<PointResult>& results);
+
+/// The lines of a table for people.
+std::string table_head(const std::vector<std::string>& baselines);
+std::string table_row(const PointResult& result);
+/// What the columns mean, for below a table.
+std::string table_foot(const std::vector<PointResult>& results);
+
+/// "write 64.00 KiB x16 random, window 4".
+std::string title(const Point& point);
+/// The same without the size, for what is shown against it.
+std::string series_title(const Point& point);
+
+}  // namespace weft::perf

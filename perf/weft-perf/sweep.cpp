@@ -1,0 +1,63 @@
+#include "sweep.hpp"
+
+namespace weft::perf {
+
+Sweep::Sweep(std::vector<Control>& controls, const Site& site, const SweepOptions& options,
+             std::vector<Point> points)
+    : controls_(controls), site_(site), options_(options) {
+  for (Point& point : points) point.peers = static_cast<std::uint32_t>(controls.size());
+  for (Point& point : points) results_.push_back({std::move(point), {}, {}, {}});
+}
+
+Result<void> Sweep::run(const std::atomic<bool>& stop) {
+  const auto start = Clock::now();
+  Step step;
+  step.total = results_.size() * options_.repeats;
+  for (; step.repeat < options_.repeats; ++step.repeat) {
+    for (PointResult& result : results_) {
+      step.point = &result.point;
+      const double passed = std::chrono::duration<double>(Clock::now() - start).count();
+      if (step.done > 0)
+        step.seconds_left =
+            passed / static_cast<double>(step.done) * static_cast<double>(step.total - step.done);
+      before_run(step);
+      if (auto measured = measure(result, options_.run.seed + step.done, stop); !measured)
+        return measured;
+      ++step.done;
+      if (step.repeat + 1 == options_.repeats) point_done(result);
+    }
+  }
+  session_.reset();
+  for (Control& control : controls_)
+    if (auto closed = control.ask("close"); !closed) return fail(std::move(closed.error()));
+  return {};
+}
+
+Result<void> Sweep::measure(PointResult& result, std::uint64_t seed,
+                            const std::atomic<bool>& stop) {
+  if (stop) return fail(Code::cancelled, "interrupted");
+  if (!session_ || !session_->serves(result.point)) {
+    session_.reset();
+    auto opened = Session::open(controls_, site_, result.point);
+    if (!opened) return fail(std::move(opened.error()));
+    session_.emplace(std::move(*opened));
+  }
+  if (result.provider.empty()) result.provider = session_->provider();
+  std::map<std::string, double> baselines;
+  for (const Baseline& baseline : options_.baselines) {
+    auto speed = perf::measure(baseline, controls_.front(), site_, result.point.work,
+                               result.provider, options_.run.length.time);
+    if (!speed) return fail(std::move(speed.error()));
+    baselines[baseline.name()] = *speed;
+    if (stop) return fail(Code::cancelled, "interrupted");
+  }
+  RunOptions options = options_.run;
+  options.seed = seed;
+  auto run = session_->measure(result.point, options, stop);
+  if (!run) return fail(std::move(run.error()));
+  result.runs.push_back(std::move(*run));
+  for (const auto& [name, speed] : baselines) result.baselines[name].push_back(speed);
+  return {};
+}
+
+}  // namespace weft::perf

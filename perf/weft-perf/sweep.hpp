@@ -1,0 +1,50 @@
+// Measures all points, again and again.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "baseline.hpp"
+#include "results.hpp"
+
+namespace weft::perf {
+
+struct SweepOptions {
+  RunOptions run;
+  unsigned repeats = 5;
+  std::vector<Baseline> baselines;
+};
+
+/// Where a sweep is.
+struct Step {
+  std::size_t done = 0, total = 0;  ///< Runs.
+  unsigned repeat = 0;              ///< From 0 on.
+  const Point* point = nullptr;
+  double seconds_left = 0;  ///< If the rest takes as long as what is done; 0: not known yet.
+};
+
+/// Each repeat measures every point once, right after its baselines, so that drift of the machine
+/// hits all alike. What was measured before an error stays in `results`.
+class Sweep {
+ public:
+  Sweep(std::vector<Control>& controls, const Site& site, const SweepOptions& options,
+        std::vector<Point> points);
+
+  std::function<void(const Step&)> before_run = [](const Step&) {};
+  /// Once for each point, when it has had its last run.
+  std::function<void(const PointResult&)> point_done = [](const PointResult&) {};
+
+  Result<void> run(const std::atomic<bool>& stop);
+  const std::vector<PointResult>& results() const noexcept { return results_; }
+
+ private:
+  Result<void> measure(PointResult& result, std::uint64_t seed, const std::atomic<bool>& stop);
+
+  std::vector<Control>& controls_;
+  const Site& site_;
+  const SweepOptions& options_;
+  std::vector<PointResult> results_;
+  std::optional<Session> session_;
+};
+
+}  // namespace weft::perf

@@ -1,0 +1,84 @@
+// The table for people, a line for each point.
+#include <fmt/format.h>
+
+#include "results.hpp"
+#include "units.hpp"
+
+namespace weft::perf {
+namespace {
+
+std::string microseconds(Nanoseconds time) {
+  const double value = static_cast<double>(time.count()) / 1e3;
+  return value < 100 ? fmt::format("{:.1f}", value) : fmt::format("{:.0f}", value);
+}
+
+std::string ratio_text(const Interval& ratio) {
+  return fmt::format("{:.2f} ({:.2f}-{:.2f})", ratio.middle, ratio.low, ratio.high);
+}
+
+std::string rails_text(const Summary& sum) {
+  std::string text;
+  for (const auto& [rail, share] : sum.rails)
+    text += fmt::format("{}{} {:.0f} %", text.empty() ? ": " : ", ", rail, 100 * share);
+  return text;
+}
+
+}  // namespace
+
+std::string table_head(const std::vector<std::string>& baselines) {
+  std::string text = fmt::format(
+      "{:<44} {:>21} {:>7} {:>9} {:>8} {:>8} {:>8} {:>8} {:>8} {:>12} {:>6}", "", "GB/s", "Gb/s",
+      "op/s", "p50 us", "p90", "p99", "p99.9", "max", "CPU s/GB", "copies");
+  for (const std::string& name : baselines) text += fmt::format(" {:>18}", "to " + name);
+  return text + "  by\n";
+}
+
+std::string table_row(const PointResult& result) {
+  const Summary sum = summarize(result);
+  const Range3& speed = sum.gigabytes;
+  std::string text =
+      fmt::format("{:<44} {:>21} {:>7.2f} {:>9.0f}", title(result.point),
+                  fmt::format("{:.3f} ({:.3f}-{:.3f})", speed.median, speed.least, speed.greatest),
+                  8 * speed.median, sum.operations.median);
+  for (const double share : {0.5, 0.9, 0.99, 0.999})
+    text += fmt::format(" {:>8}", microseconds(sum.latency.quantile(share)));
+  text +=
+      fmt::format(" {:>8} {:>12} {:>6}", microseconds(sum.latency.greatest()),
+                  fmt::format("{:.2f}+{:.2f}", sum.cpu, sum.peer_cpu),
+                  result.point.work.operation == Operation::message
+                      ? "-"
+                      : fmt::format("{:.2f}{}", sum.copies.per_byte, sum.copies.known ? "" : "+"));
+  for (const auto& [name, ratio] : sum.ratios) text += fmt::format(" {:>18}", ratio_text(ratio));
+  text += fmt::format("  {}{}", result.provider, rails_text(sum));
+  if (sum.overloaded) text += "  OVERLOADED";
+  if (sum.findings.wrong > 0)
+    text += fmt::format("  {} BYTES WRONG: {}", sum.findings.wrong, sum.findings.first);
+  return text + "\n";
+}
+
+std::string table_foot(const std::vector<PointResult>& results) {
+  std::uint64_t checked = 0;
+  bool ratios = false, overloaded = false;
+  for (const PointResult& result : results) {
+    ratios = ratios || !result.baselines.empty();
+    for (const Run& run : result.runs) {
+      checked += run.findings.checked;
+      overloaded = overloaded || run.overloaded;
+    }
+  }
+  std::string text = fmt::format(
+      "GB/s (10^9 bytes): median (least-greatest) of the repeats. Latencies: of all operations of "
+      "all repeats,\nat most {:.1f} % above what they stand for; max is exact. CPU: this side + "
+      "the "
+      "target. Copies: of each byte, on both\nsides together{}.\n",
+      100 * Histogram::error_bound, ", by the transfers' ledgers; + means that there may be more");
+  if (ratios) text += "Ratios: median of the repeats' (bootstrap, 95 % confidence).\n";
+  if (overloaded)
+    text +=
+        "OVERLOADED: operations came faster than they could be served; the latencies are those "
+        "of a queue that grew.\n";
+  if (checked > 0) text += fmt::format("{} were compared.\n", tool::binary_bytes(checked));
+  return text;
+}
+
+}  // namespace weft::perf

@@ -1,0 +1,42 @@
+// Where the bytes of all operations lie, on both sides. Both work it out for themselves.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+#include <weft/transfer.hpp>
+
+#include "pattern.hpp"
+#include "point.hpp"
+
+namespace weft::perf {
+
+/// Whose memory. The initiator begins all transfers; the target grants what they name.
+enum class Side : std::uint8_t { initiator, target };
+
+/// Operation i of the window always moves the same pieces, by `parts` transfers. What an operation
+/// moves has memory that nobody may write to around it.
+struct Workload {
+  std::vector<Pair> pairs;           ///< Of all transfers, one after the other.
+  std::vector<std::uint32_t> first;  ///< Of each transfer in `pairs`, and the end of the last.
+  std::uint32_t parts = 1;
+  std::uint64_t operation_bytes = 0;
+  std::uint64_t initiator_bytes = 0, target_bytes = 0;  ///< Memory needed.
+
+  std::uint64_t bytes_on(Side side) const {
+    return side == Side::initiator ? initiator_bytes : target_bytes;
+  }
+};
+
+/// Fails where the point's KV shape does not exist. The point was checked.
+Result<Workload> lay_out(const Work& work);
+
+/// Whether operation i of the window reads.
+bool reads(const Work& work, std::uint32_t operation);
+
+/// What one side's memory holds before the first transfer, and after the last; sorted. In both
+/// cases all the rest holds canaries.
+std::vector<Stretch> before(const Work& work, const Workload& load, Side side, std::uint64_t seed);
+std::vector<Stretch> after(const Work& work, const Workload& load, Side side, std::uint64_t seed);
+
+}  // namespace weft::perf

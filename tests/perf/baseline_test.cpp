@@ -1,0 +1,44 @@
+#include "baseline.hpp"
+
+#include <gtest/gtest.h>
+
+#include "socket_stream.hpp"
+
+namespace weft::perf {
+namespace {
+
+constexpr auto patience = std::chrono::seconds(20);
+
+TEST(Baseline, Names) {
+  for (const char* name : {"raw", "memcpy", "memcpy:4", "socket"})
+    EXPECT_EQ(parse_baseline(name).value().name(), name);
+  for (const char* name : {"", "memcpy:", "memcpy:0", "memcpy:9999", "memcpy:x", "tcp"})
+    EXPECT_EQ(parse_baseline(name).error().code(), Code::invalid_argument) << name;
+}
+
+TEST(SocketStream, CountsWhatArrives) {
+  for (const char* address : {"127.0.0.1", "::1"}) {
+    auto sink = StreamSink::open(address, 10'000, patience);
+    if (!sink && std::string_view(address) == "::1") continue;  // No IPv6 here.
+    ASSERT_TRUE(sink) << sink.error().to_string();
+    const auto sent =
+        stream_to(address, sink->port(), 4096, std::chrono::milliseconds(20), patience);
+    ASSERT_TRUE(sent) << sent.error().to_string();
+    EXPECT_GT(sent->bytes, 0U);
+    EXPECT_GE(sent->seconds, 0.02);
+    const auto received = sink->finish();
+    ASSERT_TRUE(received) << received.error().to_string();
+    EXPECT_EQ(*received, sent->bytes);
+  }
+}
+
+TEST(SocketStream, WaitsNoLongerThanItMay) {
+  auto sink = StreamSink::open("127.0.0.1", 100, std::chrono::milliseconds(50));
+  ASSERT_TRUE(sink);
+  EXPECT_EQ(sink->finish().error().code(), Code::timed_out);
+  EXPECT_FALSE(stream_to("127.0.0.1", 1, 100, std::chrono::milliseconds(10), patience));
+  EXPECT_FALSE(StreamSink::open("192.0.2.1", 100, patience));
+}
+
+}  // namespace
+}  // namespace weft::perf

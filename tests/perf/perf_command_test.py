@@ -1,0 +1,345 @@
+"""The weft-perf command from outside: real processes, their output, exit codes and ends.
+
+Usage: perf_command_test.py WEFT-PERF [unittest arguments]
+"""
+
+import contextlib
+import csv
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from xml.etree import ElementTree
+
+WEFT_PERF = sys.argv.pop(1)
+PATIENCE = 60  # Seconds after which a process that should have ended counts as hanging.
+SHORT = ["--count", "20", "--repeats", "2", "--warm-up", "0"]
+
+
+def weft_perf(*arguments):
+    return subprocess.run([WEFT_PERF, *arguments], capture_output=True, text=True, timeout=PATIENCE)
+
+
+@contextlib.contextmanager
+def started(*arguments, **more):
+    process = subprocess.Popen([WEFT_PERF, *arguments], stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True, **more)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@contextlib.contextmanager
+def target(*arguments):
+    """A target that listens, and its address."""
+    ready, its_end = os.pipe()
+    with started("--listen", "127.0.0.1:0", "--ready-fd", str(its_end), *arguments,
+                 pass_fds=[its_end]) as process:
+        os.close(its_end)
+        with os.fdopen(ready) as lines:
+            yield process, lines.readline().strip()
+
+
+def children_of(pid):
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+        return [int(child) for child in file.read().split()]
+
+
+def until(condition):
+    """Waits for something that another process does, and nothing tells of."""
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        if time.monotonic() > deadline:
+            raise TimeoutError
+        time.sleep(0.01)
+
+
+def gone(pid):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+
+    def path(self, name):
+        return os.path.join(self.folder.name, name)
+
+    def one_sentence(self, text):
+        lines = [line for line in text.splitlines() if line]
+        self.assertEqual(len(lines), 1, text)
+        self.assertRegex(lines[0], r"^weft-perf: .")
+
+    def fails(self, result, code, pattern):
+        self.assertEqual(result.returncode, code, result.stderr + result.stdout)
+        self.one_sentence(result.stderr)
+        self.assertRegex(result.stderr, pattern)
+
+    def succeeds(self, *arguments):
+        result = weft_perf(*arguments)
+        self.assertEqual(result.returncode, 0, result.stderr + result.stdout)
+        return result
+
+
+class Local(Case):
+    def test_json_alone_on_standard_output(self):
+        result = self.succeeds("--local", *SHORT, "--size", "1K,64K", "--provider", "tcp,shm",
+                               "--operation", "write,read", "--verify", "--json", "-")
+        report = json.loads(result.stdout)
+        self.assertEqual(report["ended"], "complete")
+        self.assertEqual(len(report["points"]), 8)
+        self.assertEqual({point["provider"] for point in report["points"]}, {"net", "shm"} if any(
+            point["provider"] == "net" for point in report["points"]) else {"tcp", "shm"})
+        for point in report["points"]:
+            self.assertEqual(point["bytes_wrong"], 0)
+            self.assertGreater(point["bytes_checked"], 0)
+            self.assertEqual([run["operations"] for run in point["runs"]], [20, 20])
+            latency = point["latency_ns"]
+            quantiles = [latency[name] for name in ("p50", "p90", "p99", "p99.9", "max")]
+            self.assertEqual(quantiles, sorted(quantiles))
+            self.assertEqual(sum(count for _, count in point["histogram_ns"]), 40)
+        for machine in (report["machines"]["initiator"], *report["machines"]["targets"]):
+            self.assertGreater(machine["cores"], 0)
+        self.assertEqual(report["settings"]["repeats"], 2)
+
+    def test_table_and_csv(self):
+        result = self.succeeds("--local", *SHORT, "--size", "4K:16K", "--csv", self.path("csv"),
+                               "--baseline", "memcpy,memcpy:2,socket", "--time", "0.05")
+        self.assertEqual(len(re.findall(r"^write ", result.stdout, re.M)), 3)
+        self.assertRegex(result.stdout, r"to memcpy +to memcpy:2 +to socket")
+        with open(self.path("csv"), encoding="ascii", newline="") as file:
+            rows = list(csv.DictReader(file))
+        self.assertEqual([row["size"] for row in rows], ["4096", "8192", "16384"])
+        for row in rows:
+            self.assertGreater(float(row["gigabytes_per_second"]), 0)
+            self.assertGreater(float(row["socket_ratio"]), 0)
+            self.assertLessEqual(float(row["memcpy:2_low"]), float(row["memcpy:2_high"]))
+
+    def test_raw_baseline(self):
+        for provider in ("tcp", "shm"):
+            result = self.succeeds("--local", *SHORT, "--provider", provider, "--baseline", "raw",
+                                   "--time", "0.05", "--json", "-")
+            raw = json.loads(result.stdout)["points"][0]["baselines"]["raw"]
+            self.assertEqual(len(raw["gigabytes_per_second"]), 2)
+            self.assertGreater(raw["ratio"]["middle"], 0)
+
+    def test_kv_cache_and_rate(self):
+        result = self.succeeds("--local", *SHORT, "--model", "gpt-oss-20b", "--tokens", "64",
+                               "--operation", "signal", "--verify", "--rate", "500", "--json", "-")
+        point = json.loads(result.stdout)["points"][0]
+        self.assertEqual(point["point"]["work"]["size"], 64 * 24 * 2 * 8 * 64 * 2)
+        self.assertEqual(point["bytes_wrong"], 0)
+
+    @unittest.skipUnless(shutil.which("gnuplot"), "gnuplot is not installed")
+    def test_plot_and_report(self):
+        self.succeeds("--local", *SHORT, "--size", "1K:16K", "--provider", "tcp,shm", "--baseline",
+                      "memcpy", "--time", "0.05", "--plot", self.path("svg"), "--html",
+                      self.path("html"))
+        with open(self.path("svg"), encoding="utf-8") as file:
+            picture = file.read()
+        ElementTree.fromstring(picture)
+        for text in ("GB/s", "latency, us", "shm write, window 4 p99", "memcpy for shm write"):
+            self.assertIn(text, picture)
+        with open(self.path("html"), encoding="utf-8") as file:
+            report = file.read()
+        self.assertIn("<svg", report)
+        self.assertNotRegex(report, r"(src|href)=.https?:")
+        data = re.search(r'id="results">(.*)</script>', report, re.S).group(1)
+        self.assertEqual(len(json.loads(data)["points"]), 10)
+
+    def test_no_gnuplot(self):
+        environment = {**os.environ, "PATH": self.folder.name}
+        result = subprocess.run([WEFT_PERF, "--local", *SHORT, "--plot", self.path("svg"), "--json",
+                                 self.path("json")], capture_output=True, text=True,
+                                timeout=PATIENCE, env=environment, check=False)
+        self.fails(result, 1, "gnuplot is not installed")
+        self.assertTrue(os.path.exists(self.path("json")))
+        self.assertFalse(os.path.exists(self.path("svg")))
+
+    def test_plan(self):
+        self.succeeds("--local", *SHORT, "--size", "64K:1M:x4", "--json", self.path("fabric"))
+        arguments = ["plan", "--model", "Llama-3.1-8B", "--tokens", "4K", "--prefill-seconds", "0.5",
+                     "--fabric", self.path("fabric")]
+        result = self.succeeds(*arguments)
+        self.assertIn("512.00 MiB from rank 0", result.stdout)
+        self.assertIn("beyond what was measured", result.stdout)
+        plan = json.loads(self.succeeds(*arguments, "--json").stdout)
+        self.assertGreater(plan["predictions"][0]["seconds"], 0)
+        self.fails(weft_perf("plan", "--model", "Llama-3.1-8B"), 2, "--tokens|--fabric|--prefill")
+        arguments[2] = "nobody"
+        self.fails(weft_perf(*arguments), 1, "nobody")
+
+    def test_progress_is_on_standard_error(self):
+        result = self.succeeds("--local", *SHORT, "--progress", "always")
+        self.assertRegex(result.stderr, r"\[1 of 2\] repeat 1: write 64.00 KiB, window 4")
+        self.assertRegex(result.stderr, r"\[2 of 2, .* left\] repeat 2")
+        self.assertNotIn("\r", result.stdout)
+
+    def test_compare(self):
+        short = ["--local", "--count", "20", "--repeats", "5", "--warm-up", "0"]
+        self.succeeds(*short, "--json", self.path("now"))
+        with open(self.path("now"), encoding="utf-8") as file:
+            old = json.load(file)
+        # As if everything had been a thousand times faster.
+        for run in old["points"][0]["runs"]:
+            run["gigabytes_per_second"] *= 1000
+        with open(self.path("old"), "w", encoding="utf-8") as file:
+            json.dump(old, file)
+        result = weft_perf(*short, "--compare", self.path("old"))
+        self.assertEqual(result.returncode, 3, result.stderr + result.stdout)
+        self.assertRegex(result.stdout, r"GB/s +0\.00\d .* WORSE")
+        self.succeeds(*short, "--size", "1K", "--compare", self.path("old"))
+
+
+class Wrong(Case):
+    def test_command_lines(self):
+        for arguments, pattern in (
+                ([], "one of --local, --listen and --peer"),
+                (["--local", "--peer", "x:1"], "excludes"),
+                (["--local", "--size", "4X"], "no number"),
+                (["--local", "--size", "8K:4K"], "backwards"),
+                (["--local", "--operation", "wrote"], "none that is known"),
+                (["--local", "--window", "0"], "window"),
+                (["--local", "--window", "4294967297"], "too large"),
+                (["--local", "--pieces", "7"], "can't be cut"),
+                (["--local", "--operation", "mixed", "--window", "3"], "even"),
+                (["--local", "--rate", "-5"], "no number"),
+                (["--local", "--rate", "1000000000"], "rate"),
+                (["--local", "--rate", "10", "--batch", "2"], "one by one"),
+                (["--local", "--batch", "9"], "batch"),
+                (["--local", "--model", "no-such-model"], "no-such-model"),
+                (["--local", "--tokens", "5"], "--model"),
+                (["--local", "--repeats", "0"], "--repeats"),
+                (["--local", "--time", "0"], "--time"),
+                (["--local", "--baseline", "fast"], "no baseline"),
+                (["--peer", "127.0.0.1:1", "--baseline", "raw"], "--local"),
+                (["--listen", "0.0.0.0:7000"], "address that peers use"),
+                (["--local", "--targets", "0"], "--targets"),
+                (["--peer", "127.0.0.1:1", "--targets", "2"], "--local"),
+                (["--bogus"], "bogus")):
+            with self.subTest(arguments):
+                self.fails(weft_perf(*arguments), 2, pattern)
+
+    def test_files(self):
+        with open(self.path("none"), "w", encoding="ascii") as file:
+            file.write("{}")
+        self.fails(weft_perf("--local", "--compare", self.path("none")), 1, "holds no results")
+        self.fails(weft_perf("--local", "--compare", self.path("nowhere")), 1, "can't be read")
+        result = weft_perf("--local", *SHORT, "--json", self.path("no/folder"))
+        self.fails(result, 1, "no/folder")
+
+    def test_nobody_listens(self):
+        self.fails(weft_perf("--peer", "127.0.0.1:1"), 1, "unavailable")
+
+    def test_another_program_listens(self):
+        with subprocess.Popen([sys.executable, "-c", "import socket, time\n"
+                               "s = socket.create_server(('127.0.0.1', 0))\n"
+                               "print(s.getsockname()[1], flush=True)\n"
+                               "s.accept()[0].sendall(b'HTTP/1.1 400 Bad Request\\r\\n' * 9)\n"],
+                              stdout=subprocess.PIPE, text=True) as other:
+            port = other.stdout.readline().strip()
+            result = weft_perf("--peer", f"127.0.0.1:{port}", "--timeout", "20")
+            other.kill()
+        self.fails(result, 1, "protocol_mismatch|peer_down|unavailable")
+
+    def test_beyond_loopback_needs_credentials(self):
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            try:
+                probe.connect(("192.0.2.1", 9))
+            except OSError:
+                self.skipTest("this machine has no other address")
+            address = probe.getsockname()[0]
+        self.fails(weft_perf("--listen", f"{address}:0"), 1, "secret|credential|authenti")
+
+
+class Ends(Case):
+    def test_target_serves_one_after_the_other(self):
+        with target() as (process, address):
+            for _ in range(2):
+                self.succeeds("--peer", address, *SHORT, "--verify")
+            process.send_signal(signal.SIGTERM)
+            self.assertEqual(process.wait(PATIENCE), 143)
+
+    def test_several_targets(self):
+        with target() as (_, first), target() as (_, second):
+            result = self.succeeds("--peer", f"{first},{second}", *SHORT, "--verify", "--json", "-")
+            report = json.loads(result.stdout)
+            self.assertEqual(report["points"][0]["point"]["peers"], 2)
+            self.assertEqual(len(report["machines"]["targets"]), 2)
+        result = self.succeeds("--local", "--targets", "3", *SHORT, "--operation", "read")
+        self.assertIn("window 4, 3 peers", result.stdout)
+
+    def test_secret(self):
+        secret = self.path("secret")
+        with open(os.open(secret, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="ascii") as file:
+            file.write("0123456789abcdef\n")
+        with target("--secret-file", secret) as (_, address):
+            self.succeeds("--peer", address, *SHORT, "--secret-file", secret)
+            self.assertEqual(weft_perf("--peer", address, *SHORT).returncode, 1)
+
+    def test_dead_target(self):
+        for provider in ("tcp", "shm"):
+            with target() as (process, address):
+                with started("--peer", address, "--provider", provider, "--time", "50",
+                             "--json", self.path("dead")) as peer:
+                    # Both have two engines once they are at it.
+                    until(lambda pid=peer.pid: len(os.listdir(f"/proc/{pid}/task")) > 5)
+                    process.kill()
+                    _, errors = peer.communicate(timeout=PATIENCE)
+                self.assertEqual(peer.returncode, 1, errors)
+                self.one_sentence(errors)
+                with open(self.path("dead"), encoding="utf-8") as file:
+                    self.assertEqual(json.load(file)["ended"], "failed")
+
+    def test_dead_local_target(self):
+        with started("--local", "--time", "50") as process:
+            until(lambda: children_of(process.pid))
+            child = children_of(process.pid)[0]
+            until(lambda: len(os.listdir(f"/proc/{process.pid}/task")) > 5)
+            os.kill(child, signal.SIGKILL)
+            _, errors = process.communicate(timeout=PATIENCE)
+            self.assertEqual(process.returncode, 1, errors)
+            self.one_sentence(errors)
+
+    def test_interrupt_keeps_what_was_measured(self):
+        with started("--local", "--size", "1K,2K", "--time", "0.1", "--repeats", "1000",
+                     "--progress", "always", "--json", self.path("part")) as process:
+            said = ""
+            while "[4 of" not in said:
+                said += process.stderr.read(1)
+            child = children_of(process.pid)[0]
+            process.send_signal(signal.SIGINT)
+            output, _ = process.communicate(timeout=PATIENCE)
+            self.assertEqual(process.returncode, 130)
+        self.assertEqual(len(re.findall(r"^write ", output, re.M)), 2)
+        with open(self.path("part"), encoding="utf-8") as file:
+            report = json.load(file)
+        self.assertEqual(report["ended"], "interrupted")
+        self.assertGreaterEqual(len(report["points"][0]["runs"]), 2)
+        until(lambda: gone(child))
+
+    def test_killed_initiator_leaves_no_target(self):
+        with started("--local", "--time", "50") as process:
+            until(lambda: children_of(process.pid))
+            child = children_of(process.pid)[0]
+            process.kill()
+            process.wait(PATIENCE)
+        until(lambda: gone(child))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,140 @@
+// Results as documents and tables.
+#include "results.hpp"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <sstream>
+
+namespace weft::perf {
+namespace {
+
+using testing::HasSubstr;
+
+Run run_of(double gigabytes, Nanoseconds latency) {
+  Run run;
+  run.operations = 1000;
+  run.bytes = static_cast<std::uint64_t>(gigabytes * 1e9);
+  run.seconds = 1;
+  run.cpu_seconds = 2;
+  run.peer_cpu_seconds = 1;
+  for (int i = 0; i < 1000; ++i) run.latency.add(latency);
+  run.copies = {1, true};
+  run.rails = {{"tcp:0", 3000}, {"tcp:1", 1000}};
+  run.findings = {100, 0, ""};
+  return run;
+}
+
+PointResult measured() {
+  PointResult result;
+  result.point.work.size = 65536;
+  result.point.work.pieces = 16;
+  result.point.work.pattern = Pattern::random;
+  result.point.fabric.provider = "tcp";
+  result.provider = "net";
+  for (const double gigabytes : {1.0, 2.0, 4.0})
+    result.runs.push_back(run_of(gigabytes, std::chrono::microseconds(10)));
+  result.baselines["raw"] = {2, 4, 8};
+  return result;
+}
+
+TEST(Results, Summary) {
+  const Summary sum = summarize(measured());
+  EXPECT_EQ(sum.gigabytes.median, 2);
+  EXPECT_EQ(sum.gigabytes.least, 1);
+  EXPECT_EQ(sum.gigabytes.greatest, 4);
+  EXPECT_EQ(sum.latency.count(), 3000U);
+  EXPECT_DOUBLE_EQ(sum.cpu, 6.0 / 7);
+  EXPECT_DOUBLE_EQ(sum.peer_cpu, 3.0 / 7);
+  EXPECT_DOUBLE_EQ(sum.rails.at("tcp:0"), 0.75);
+  EXPECT_EQ(sum.findings.checked, 300U);
+  EXPECT_EQ(sum.ratios.at("raw").middle, 0.5);
+  EXPECT_DOUBLE_EQ(sum.copies.per_byte, 1);
+}
+
+TEST(Results, PointsSurviveJson) {
+  Point point = measured().point;
+  point.fabric.chunk = 1 << 20;
+  point.work.operation = Operation::mixed;
+  point.work.rate = 12.5;
+  point.work.memory = "node:1";
+  point.work.kv.model = "DeepSeek-V3";
+  point.work.kv.tokens = 77;
+  const Json json = Json::parse(Json(point).dump());
+  EXPECT_EQ(json.get<Point>(), point);
+  EXPECT_EQ(json["work"]["operation"], "mixed");
+  EXPECT_EQ(json["work"]["pattern"], "random");
+}
+
+TEST(Results, DocumentSurvivesAFile) {
+  const Json made = document({measured(), PointResult{}}, {{"repeats", 3}}, {{"cores", 4}},
+                             {"interrupted", "by the test"});
+  const std::string path = testing::TempDir() + "weft-perf-results.json";
+  std::ofstream(path) << made.dump();
+  const auto read = read_document(path);
+  std::remove(path.c_str());
+  ASSERT_TRUE(read) << read.error().to_string();
+  EXPECT_EQ(*read, made);
+  EXPECT_EQ(made["ended"], "interrupted");
+  EXPECT_EQ(made["error"], "by the test");
+  ASSERT_EQ(made["points"].size(), 1U);  // One that was never run says nothing.
+  const Json& point = made["points"][0];
+  EXPECT_EQ(point["runs"].size(), 3U);
+  EXPECT_EQ(point["gigabytes_per_second"]["median"], 2);
+  EXPECT_EQ(point["latency_ns"]["p99.9"], 10'000);
+  EXPECT_EQ(point["baselines"]["raw"]["ratio"]["middle"], 0.5);
+  EXPECT_EQ(point["histogram_ns"][0][1], 3000);
+}
+
+TEST(Results, OtherFilesAreRefused) {
+  const std::string path = testing::TempDir() + "weft-perf-other.json";
+  for (const char* text : {"", "{", "[]", "{}", R"({"format": 5, "points": []})",
+                           R"({"format": "weft-perf", "version": 99, "points": []})",
+                           R"({"format": "weft-perf", "version": 1})"}) {
+    std::ofstream(path) << text;
+    const auto read = read_document(path);
+    ASSERT_FALSE(read) << text;
+    EXPECT_EQ(read.error().code(), Code::protocol_mismatch) << text;
+  }
+  std::remove(path.c_str());
+  EXPECT_EQ(read_document(path).error().code(), Code::not_found);
+}
+
+TEST(Results, CsvHasAValueForEachColumn) {
+  PointResult plain = measured();
+  plain.baselines.clear();
+  std::istringstream lines(csv({measured(), PointResult{}, plain}));
+  std::vector<std::string> all;
+  for (std::string line; std::getline(lines, line);) all.push_back(line);
+  ASSERT_EQ(all.size(), 3U);
+  const auto columns = [](const std::string& line) {
+    return std::count(line.begin(), line.end(), ',');
+  };
+  EXPECT_EQ(columns(all[1]), columns(all[0]));
+  EXPECT_EQ(columns(all[2]), columns(all[0]));
+  EXPECT_THAT(all[0], HasSubstr("operation,peers,model,tokens,size,pieces,pattern,window"));
+  EXPECT_THAT(all[0], HasSubstr("raw_ratio,raw_low,raw_high"));
+  EXPECT_THAT(all[1], HasSubstr("write,1,,0,65536,16,random,1,1,0,net,0,4,"));
+  EXPECT_THAT(all[1], HasSubstr(",3,2,1,4,16,1000,10000,10000,10000,10000,10000,"));
+}
+
+TEST(Results, TableSaysWhatWentWrong) {
+  PointResult result = measured();
+  result.runs[1].findings = {100, 3, "at the target, byte 17 is 0x00 and should be 0xc5"};
+  result.runs[2].overloaded = true;
+  result.runs[0].copies.known = false;
+  const std::string row = table_row(result);
+  EXPECT_THAT(row, HasSubstr("write 64.00 KiB x16 random, window 1"));
+  EXPECT_THAT(row, HasSubstr("2.000 (1.000-4.000)"));
+  EXPECT_THAT(row, HasSubstr("1.00+"));
+  EXPECT_THAT(row, HasSubstr("0.50 (0.50-0.50)"));
+  EXPECT_THAT(row, HasSubstr("net: tcp:0 75 %, tcp:1 25 %"));
+  EXPECT_THAT(row, HasSubstr("3 BYTES WRONG: at the target, byte 17"));
+  EXPECT_THAT(row, HasSubstr("OVERLOADED"));
+  EXPECT_THAT(table_foot({result}), HasSubstr("300 B were compared"));
+}
+
+}  // namespace
+}  // namespace weft::perf

@@ -1,0 +1,231 @@
+// Both sides in one process, over real rails.
+#include <gmock/gmock.h>
+
+#include <deque>
+#include <thread>
+
+#include "sweep.hpp"
+#include "target.hpp"
+
+namespace weft::perf {
+namespace {
+
+using testing::HasSubstr;
+
+using Meddle = std::function<void(std::span<std::byte>)>;
+
+Site short_of_patience() {
+  Site site;
+  site.listen = "127.0.0.1:0";
+  site.timeout = std::chrono::seconds(30);
+  return site;
+}
+
+Point point_of(const std::string& provider, Operation operation) {
+  Point point;
+  point.fabric.provider = provider;
+  point.work.operation = operation;
+  point.work.size = 6000;
+  point.work.window = 4;
+  return point;
+}
+
+SweepOptions counted(std::uint64_t operations) {
+  SweepOptions options;
+  options.run.length = {std::chrono::seconds(20), operations};
+  options.run.warm_up = Nanoseconds::zero();
+  options.run.verify = true;
+  options.repeats = 2;
+  return options;
+}
+
+/// Targets on threads of their own, until the test is over.
+class PerfSides : public testing::TestWithParam<std::string> {
+ protected:
+  void start(Meddle meddle = {}) {
+    auto opened = Target::open(site_, std::move(meddle));
+    ASSERT_TRUE(opened) << opened.error().to_string();
+    Target& target = targets_.emplace_back(std::move(*opened));
+    serving_.emplace_back([&] {
+      const auto served = target.serve(Deadline::in(site_.timeout));
+      if (!served) ++failed_;
+    });
+    auto control = Control::connect(site_, target.address());
+    ASSERT_TRUE(control) << control.error().to_string();
+    controls_.push_back(std::move(*control));
+  }
+  /// The other sides see this one leave.
+  void finish() {
+    controls_.clear();
+    serving_.clear();
+    targets_.clear();
+  }
+  void TearDown() override {
+    for (Target& target : targets_) target.interrupt();
+    finish();
+  }
+
+  Result<std::vector<PointResult>> sweep(std::vector<Point> points, const SweepOptions& options) {
+    Sweep all(controls_, site_, options, std::move(points));
+    if (auto swept = all.run(stop_); !swept) return fail(std::move(swept.error()));
+    return all.results();
+  }
+
+  Site site_ = short_of_patience();
+  std::deque<Target> targets_;
+  std::vector<Control> controls_;
+  std::vector<std::jthread> serving_;
+  std::atomic<int> failed_{0};
+  std::atomic<bool> stop_{false};
+};
+
+TEST_P(PerfSides, EveryOperationIsVerified) {
+  start();
+  std::vector<Point> points;
+  for (const Operation operation :
+       {Operation::write, Operation::read, Operation::signal, Operation::message, Operation::mixed})
+    points.push_back(point_of(GetParam(), operation));
+  Point scattered = point_of(GetParam(), Operation::write);
+  scattered.work.pieces = 100;
+  scattered.work.pattern = Pattern::random;
+  points.push_back(scattered);
+  Point kv = point_of(GetParam(), Operation::signal);
+  kv.work.kv = {"gpt-oss-20b", "bf16", 40, 16, 5, 2, 1};
+  points.push_back(kv);
+  Point open = point_of(GetParam(), Operation::write);
+  open.work.rate = 2000;
+  points.push_back(open);
+  const auto results = sweep(points, counted(20));
+  ASSERT_TRUE(results) << results.error().to_string();
+  ASSERT_EQ(results->size(), points.size());
+  for (const PointResult& result : *results) {
+    ASSERT_EQ(result.runs.size(), 2U);
+    for (const perf::Run& run : result.runs) {
+      EXPECT_EQ(run.operations, 20U) << title(result.point);
+      EXPECT_EQ(run.latency.count(), 20U);
+      EXPECT_GT(run.seconds, 0);
+      EXPECT_GE(run.findings.checked, 4 * 6000U) << title(result.point);
+      EXPECT_EQ(run.findings.wrong, 0U) << title(result.point) << ": " << run.findings.first;
+      if (result.point.work.operation == Operation::message) continue;
+      std::uint64_t carried = 0;
+      for (const auto& [rail, bytes] : run.rails) carried += bytes;
+      // Rails may count a chunk a moment after its transfer has ended.
+      EXPECT_NEAR(static_cast<double>(carried), static_cast<double>(run.bytes),
+                  static_cast<double>(run.bytes) / 20 * result.point.work.window)
+          << title(result.point);
+      EXPECT_GE(run.copies.per_byte, 1) << title(result.point);
+    }
+  }
+  finish();
+  EXPECT_EQ(failed_, 0);
+}
+
+/// One engine and three targets: each gets its share, and its bytes are its own.
+TEST_P(PerfSides, SeveralTargetsAtOnce) {
+  for (int i = 0; i < 3; ++i) start();
+  std::vector<Point> points;
+  for (const Operation operation :
+       {Operation::write, Operation::read, Operation::signal, Operation::message})
+    points.push_back(point_of(GetParam(), operation));
+  const auto results = sweep(points, counted(60));
+  ASSERT_TRUE(results) << results.error().to_string();
+  for (const PointResult& result : *results) {
+    EXPECT_EQ(result.point.peers, 3U);
+    EXPECT_THAT(title(result.point), HasSubstr("3 peers"));
+    for (const perf::Run& run : result.runs) {
+      EXPECT_EQ(run.operations, 60U);
+      EXPECT_EQ(run.findings.wrong, 0U) << run.findings.first;
+      EXPECT_GE(run.findings.checked, 3 * 4 * 6000U);
+    }
+  }
+  finish();
+  EXPECT_EQ(failed_, 0);
+}
+
+/// One bit, in a piece or next to it.
+TEST_P(PerfSides, AWrongByteAtTheTargetIsFound) {
+  std::atomic<std::size_t> at{0};
+  start([&](std::span<std::byte> memory) { memory[at % memory.size()] ^= std::byte{1}; });
+  for (const std::size_t where : {std::size_t{0}, std::size_t{5999}, std::size_t{6000}}) {
+    at = where;
+    const auto results = sweep({point_of(GetParam(), Operation::write)}, counted(10));
+    ASSERT_TRUE(results) << results.error().to_string();
+    const Findings found = summarize(results->front()).findings;
+    EXPECT_EQ(found.wrong, 2U);  // One in each run.
+    EXPECT_THAT(found.first, HasSubstr("at the target, byte " + std::to_string(where) + " is"));
+  }
+}
+
+TEST_P(PerfSides, EnginesAreOpenedAsThePointSays) {
+  start();
+  std::vector<Point> points(2, point_of(GetParam(), Operation::write));
+  points[0].fabric.rails = 1;
+  points[1].fabric.rails = 2;
+  points[1].fabric.chunk = 1000;
+  for (Point& point : points) point.work.size = 4 << 20;
+  const auto results = sweep(points, counted(50));
+  ASSERT_TRUE(results) << results.error().to_string();
+  EXPECT_EQ((*results)[0].runs[0].rails.size(), 1U);
+  EXPECT_EQ((*results)[1].runs[0].rails.size(), 2U);
+}
+
+TEST_P(PerfSides, WhatCantBeDoneIsSaid) {
+  start();
+  Point unknown = point_of("no-such-provider", Operation::write);
+  EXPECT_THAT(sweep({unknown}, counted(1)).error().to_string(), HasSubstr("no-such-provider"));
+  Point huge = point_of(GetParam(), Operation::write);
+  huge.work.size = std::uint64_t{1} << 40;
+  EXPECT_THAT(sweep({huge}, counted(1)).error().to_string(), HasSubstr("the machine has"));
+  Point nowhere = point_of(GetParam(), Operation::write);
+  nowhere.work.peer_memory = "node:700";
+  EXPECT_THAT(sweep({nowhere}, counted(1)).error().to_string(), HasSubstr("node 700"));
+  nowhere.work.peer_memory = "moon";
+  EXPECT_THAT(sweep({nowhere}, counted(1)).error().to_string(), HasSubstr("'moon' is no memory"));
+  // And the target still serves.
+  EXPECT_TRUE(sweep({point_of(GetParam(), Operation::write)}, counted(1)));
+}
+
+TEST_P(PerfSides, NonsenseIsRefused) {
+  start();
+  EXPECT_FALSE(controls_[0].ask("dance"));
+  EXPECT_FALSE(controls_[0].ask("open"));
+  EXPECT_FALSE(controls_[0].ask("open", {{"point", 5}}));
+  EXPECT_FALSE(controls_[0].ask("prepare", {{"point", Point{}}, {"seed", 1}, {"verify", true}}));
+  EXPECT_FALSE(controls_[0].ask("end"));
+  EXPECT_FALSE(controls_[0].ask("begin stream", {{"bytes", 0}}));
+  EXPECT_TRUE(controls_[0].ask("facts"));
+}
+
+TEST_P(PerfSides, AnInterruptKeepsWhatWasMeasured) {
+  start();
+  SweepOptions options = counted(5);
+  options.repeats = 1;
+  std::vector<Point> points(3, point_of(GetParam(), Operation::write));
+  points[2].work.size = 12'000;
+  Sweep all(controls_, site_, options, points);
+  all.point_done = [&](const PointResult&) { stop_ = true; };
+  const auto swept = all.run(stop_);
+  ASSERT_FALSE(swept);
+  EXPECT_EQ(swept.error().code(), Code::cancelled);
+  EXPECT_EQ(all.results()[0].runs.size(), 1U);
+  EXPECT_TRUE(all.results()[1].runs.empty());
+}
+
+TEST_P(PerfSides, ATargetThatLeavesIsAnError) {
+  start();
+  SweepOptions options = counted(0);
+  Sweep all(controls_, site_, options, {point_of(GetParam(), Operation::write)});
+  std::jthread leaving;
+  all.before_run = [&](const Step&) {
+    if (!leaving.joinable()) leaving = std::jthread([&] { targets_[0].interrupt(); });
+  };
+  const auto swept = all.run(stop_);
+  ASSERT_FALSE(swept);
+  EXPECT_NE(swept.error().code(), Code::timed_out) << swept.error().to_string();
+}
+
+INSTANTIATE_TEST_SUITE_P(, PerfSides, testing::Values("tcp", "shm"),
+                         [](const auto& test) { return test.param; });
+
+}  // namespace
+}  // namespace weft::perf
