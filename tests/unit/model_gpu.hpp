@@ -5,6 +5,7 @@
 #include <cstring>
 #include <deque>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "device/device.hpp"
@@ -36,9 +37,9 @@ class ModelGpu final : public Device {
   // One copy after the other. What has run is known to whoever asked for it when he looks.
   bool has_copies() const { return !waiting_.empty(); }
   void run_copy() {
-    const Copy& next = waiting_.front();
-    std::memcpy(next.to, next.from, next.bytes);
-    ++*next.ended;
+    const Waiting& next = waiting_.front();
+    std::memcpy(next.copy.to, next.copy.from, next.copy.bytes);
+    if (next.last) ++*next.ended;
     ++unseen_;
     waiting_.pop_front();
   }
@@ -53,18 +54,18 @@ class ModelGpu final : public Device {
   }
 
  private:
-  struct Copy {
-    void* to;
-    const void* from;
-    std::size_t bytes;
+  struct Waiting {
+    Copy copy;
+    bool last;                             // of those that were begun together
     std::shared_ptr<std::uint64_t> ended;  // of its queue
   };
   class Queue final : public CopyQueue {
    public:
     explicit Queue(const ModelGpu& gpu) : gpu_(gpu) {}
-    Result<std::uint64_t> copy(void* to, const void* from, std::size_t bytes) override {
-      gpu_.waiting_.push_back({to, from, bytes, ended_});
-      return ++asked_;
+    Begun copy(std::span<const Copy> copies) override {
+      for (const Copy& each : copies)
+        gpu_.waiting_.push_back({each, &each == &copies.back(), ended_});
+      return {copies.size(), ++asked_};
     }
     Result<std::uint64_t> ended() override {
       gpu_.unseen_ = 0;
@@ -95,7 +96,7 @@ class ModelGpu final : public Device {
 
   const std::string pci_ = "model";
   // Whoever uses a device has it const.
-  mutable std::deque<Copy> waiting_;
+  mutable std::deque<Waiting> waiting_;
   mutable std::size_t unseen_ = 0, mappings_ = 0;
 };
 
