@@ -36,6 +36,8 @@ Function entry_point(const char* symbol) {
   X(cuCtxPushCurrent_v2, (Context context), (context))                                           \
   X(cuCtxPopCurrent_v2, (Context * context), (context))                                          \
   X(cuMemAlloc_v2, (Address * address, std::size_t bytes), (address, bytes))                     \
+  X(cuMemAllocManaged, (Address * address, std::size_t bytes, unsigned flags),                   \
+    (address, bytes, flags))                                                                     \
   X(cuMemFree_v2, (Address address), (address))                                                  \
   X(cuMemAllocHost_v2, (void** memory, std::size_t bytes), (memory, bytes))                      \
   X(cuMemFreeHost, (void* memory), (memory))                                                     \
