@@ -182,8 +182,8 @@ void ImportedGrants::take(const PeerState& from, const std::vector<RenewedKey>& 
 /// The owner is gone, or out of reach: what it has lent is not kept longer than it is used.
 void ImportedGrants::let_go(const Import& import) {
   if (!import.borrowed->stop()) return;
-  const auto close = [this, borrowed = import.borrowed] {
-    aside_([borrowed] { borrowed->close(); });
+  const auto close = [aside = outliving_, borrowed = import.borrowed] {
+    aside([borrowed] { borrowed->close(); });
   };
   const RemotePtr remote = import.remote.lock();
   if (!remote) return close();

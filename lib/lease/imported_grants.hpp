@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/aside.hpp"
 #include "base/completion_slot.hpp"
 #include "control/control.hpp"
 #include "lease/remote_state.hpp"
@@ -28,10 +29,14 @@ class ImportedGrants {
   using Aside = std::function<void(std::function<void()>)>;
   /// Whether this process would map what is lent to it.
   using Maps = std::function<bool()>;
-  ImportedGrants(Tell tell, Stop stop, Aside aside, Maps maps)
+  /// `outliving`: likewise, for what may still be begun when this is gone.
+  ImportedGrants(
+      Tell tell, Stop stop, Aside aside, Maps maps,
+      Aside outliving = [](const std::function<void()>& task) { run_aside(task); })
       : tell_(std::move(tell)),
         stop_(std::move(stop)),
         aside_(std::move(aside)),
+        outliving_(std::move(outliving)),
         maps_(std::move(maps)) {}
 
   RemotePtr find(std::uint64_t lease, const PeerState& peer) const;
@@ -78,7 +83,7 @@ class ImportedGrants {
 
   const Tell tell_;
   const Stop stop_;
-  const Aside aside_;
+  const Aside aside_, outliving_;
   const Maps maps_;
   mutable std::mutex mutex_;
   std::map<Key, Import> imports_;

@@ -472,21 +472,23 @@ class World final : public TransferHost {
 
   // The holder.
   const std::shared_ptr<PeerState> owner_ = make_peer(1, "owner");
-  ImportedGrants imported_{[this](LinkId, Notice notice) {
-                             // What it does next, it does when the owner may have heard.
-                             const bool confirms = std::holds_alternative<RevokeConfirmed>(notice);
-                             if (confirms && (gpu_.mapped() || gpu_.has_copies()))
-                               wrong = "a borrower confirmed before it was done";
-                             if (!cut_) to_owner_.push_back(std::move(notice));
-                           },
-                           [this](RemoteState&, const Error& why) {
-                             if (transfer_) transfer_->end_early(State::failed, why);
-                           },
-                           [this](std::function<void()> task) {
-                             if (setting_.confirms_mapped) confirm();
-                             aside_.push_back(std::move(task));
-                           },
-                           [this] { return setting_.lent; }};
+  ImportedGrants imported_{
+      [this](LinkId, Notice notice) {
+        // What it does next, it does when the owner may have heard.
+        const bool confirms = std::holds_alternative<RevokeConfirmed>(notice);
+        if (confirms && (gpu_.mapped() || gpu_.has_copies()))
+          wrong = "a borrower confirmed before it was done";
+        if (!cut_) to_owner_.push_back(std::move(notice));
+      },
+      [this](RemoteState&, const Error& why) {
+        if (transfer_) transfer_->end_early(State::failed, why);
+      },
+      [this](std::function<void()> task) {
+        if (setting_.confirms_mapped) confirm();
+        aside_.push_back(std::move(task));
+      },
+      [this] { return setting_.lent; },
+      [this](std::function<void()> task) { aside_.push_back(std::move(task)); }};
   std::deque<std::function<void()>> aside_;  // closes mappings, which may take long
   bool tried_to_map_ = false;
   std::shared_ptr<RemoteState> remote_;
