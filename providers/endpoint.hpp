@@ -65,6 +65,8 @@ struct Local {
   void* address = nullptr;
   std::size_t length = 0;
   const Registration* registration = nullptr;  // where the provider needs one
+  /// Behind a file that can be made smaller: a process that touches it itself may die of SIGBUS.
+  bool may_fault = false;
 };
 
 /// Remote memory: `address` is an offset or a pointer as the capability record says.

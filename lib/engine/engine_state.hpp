@@ -270,7 +270,8 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   };
   static bool between_gpus(const SegmentState& local, const RemoteState& remote);
   Result<std::byte*> borrow(const SegmentState& local, const RemoteState& remote) const;
-  Mapping mapping_of(const RailsBetween& rails, const RemoteState& remote) const;
+  Mapping mapping_of(const RailsBetween& rails, const SegmentState& local,
+                     const RemoteState& remote) const;
   Result<RailsBetween> rails_for(const SegmentState& local, const RemoteState& remote) const;
   Result<std::shared_ptr<RailSet>> rails_between(const RailsBetween& rails);
   std::vector<std::size_t> choose_rails(const RailSet& set, std::uint64_t bytes,

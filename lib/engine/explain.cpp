@@ -83,13 +83,15 @@ std::vector<std::string> EngineState::not_had_before(const Capability& record) c
 }
 
 /// What one rail maps the others do too: it is the same file.
-Mapping EngineState::mapping_of(const RailsBetween& rails, const RemoteState& remote) const {
+Mapping EngineState::mapping_of(const RailsBetween& rails, const SegmentState& local,
+                                const RemoteState& remote) const {
   providers::Endpoint& endpoint = rails_[rails.ours.front()]->endpoint();
   if (!endpoint.capability().maps_memory || !rails.direct) return {};
   const auto& addresses = rails.peer->route_by_rail[rails.ours.front()]->addresses;
   const std::uint32_t theirs = rails.theirs.front();
   const auto address = addresses.find(theirs);
   if (address == addresses.end()) return {false, "the rails are not paired"};
+  if (local.may_fault()) return {false, "the local memory's file may be made smaller"};
   const auto mapped = endpoint.check_mapped(address->second.load(), remote.key(theirs));
   return {mapped.has_value(), mapped ? "" : mapped.error().message()};
 }
@@ -158,7 +160,7 @@ Result<Path> EngineState::explain(const SegmentState& local, const RemoteState& 
     return fail(Code::invalid_argument, "the local segment is another engine's");
   if (auto own = check_own(*remote.peer()); !own) return fail(std::move(own.error()));
   return rails_for(local, remote).and_then([&](RailsBetween rails) {
-    rails.mapping = mapping_of(rails, remote);
+    rails.mapping = mapping_of(rails, local, remote);
     if (between_gpus(local, remote)) {
       const auto lent = borrow(local, remote);
       rails.lending = {lent.has_value(), lent ? "" : lent.error().message()};
@@ -220,7 +222,7 @@ const KnownPath& EngineState::known_path(const PreparedState& prepared, Transpor
   return prepared.paths.of(asked, [&] {
     return KnownPath{rails_for(*prepared.local, *prepared.remote).and_then([&](RailsBetween rails) {
                        rails.lending = lending_of(prepared);
-                       rails.mapping = mapping_of(rails, *prepared.remote);
+                       rails.mapping = mapping_of(rails, *prepared.local, *prepared.remote);
                        return explain(rails, prepared.direction, asked);
                      }),
                      smallest_of(prepared.pieces)};

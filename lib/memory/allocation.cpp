@@ -115,6 +115,12 @@ Allocation::Allocation(Allocation&& other) noexcept
       fd_(std::exchange(other.fd_, -1)),
       file_offset_(other.file_offset_) {}
 
+bool Allocation::may_fault() const noexcept {
+  if (fd_ < 0) return false;
+  const int seals = fcntl(fd_, F_GET_SEALS);
+  return seals < 0 || (seals & F_SEAL_SHRINK) == 0;
+}
+
 Allocation::~Allocation() {
   if (owned_) munmap(address_, size_);
   if (fd_ >= 0) close(fd_);

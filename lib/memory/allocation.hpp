@@ -19,6 +19,8 @@ class Allocation {
   std::size_t size() const noexcept { return size_; }
   int fd() const noexcept { return fd_; }
   std::uint64_t file_offset() const noexcept { return file_offset_; }
+  /// Somebody can make its file smaller: pages behind the end kill whoever touches them.
+  bool may_fault() const noexcept;
 
  private:
   Allocation(void* address, std::size_t size, bool owned, int fd, std::uint64_t file_offset = 0)

@@ -110,6 +110,7 @@ class SegmentState {
   std::byte* address() const noexcept { return allocation_.address(); }
   std::uint64_t size() const noexcept { return allocation_.size(); }
   int fd() const noexcept { return allocation_.fd(); }
+  bool may_fault() const noexcept { return may_fault_; }
   const Place& place() const noexcept { return place_; }
   const Device& device() const noexcept { return device_; }
   /// What processes of this host need to map it, or why they can't. Before anybody else sees it.
@@ -157,6 +158,7 @@ class SegmentState {
   const std::weak_ptr<EngineState> engine_;
   const EngineState* const owner_;  // to compare only
   Allocation allocation_;
+  const bool may_fault_ = allocation_.may_fault();
   const Place place_;
   const Device& device_;
   NicAccess nics_;

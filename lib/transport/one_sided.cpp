@@ -21,7 +21,7 @@ providers::Post OneSided::post(Op& op) {
       !(segment.reached_by(rail_) && remote.reachable_on(target.index)))
     return {providers::PostStatus::failed, ENOKEY};
   const providers::Local local{segment.address() + op.chunk.local, op.chunk.length,
-                               segment.registration(rail_)};
+                               segment.registration(rail_), segment.may_fault()};
   const providers::FabricAddress address = target.address();  // before the key
   const providers::Target place{address, remote.rma_address(target.index, op.chunk.remote),
                                 remote.key(target.index)};

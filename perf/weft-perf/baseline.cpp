@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "free_memory.hpp"
 #include "grid.hpp"
 #include "raw_loop.hpp"
 #include "socket_stream.hpp"
@@ -18,7 +19,13 @@ constexpr unsigned most_threads = 256;
 constexpr std::uint64_t greatest_write = 1 << 20;  // of a plain stream, at a time
 
 /// Each thread copies between buffers of its own, as many as the window has.
-double copy_memory(const Work& work, unsigned threads, Nanoseconds time) {
+Result<double> copy_memory(const Work& work, unsigned threads, Nanoseconds time) {
+  const std::uint64_t needed = 2 * work.size * work.window * threads;
+  if (const auto free = tool::free_memory(); free && needed > *free)
+    return fail(Code::unavailable,
+                fmt::format("the baseline 'memcpy' needs {} bytes of memory for {} threads, and {} "
+                            "are free",
+                            needed, threads, *free));
   std::atomic<std::uint64_t> copies{0};
   std::atomic<unsigned> ready{0};
   std::atomic<Clock::rep> begin{0};

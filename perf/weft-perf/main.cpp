@@ -164,8 +164,9 @@ std::vector<std::string> names_of(const std::vector<Baseline>& baselines) {
 /// A sweep with all that is said about it.
 class Command {
  public:
-  Command(const Options& options, std::vector<Point> points)
-      : options_(options), points_(std::move(points)) {}
+  /// `old`: what the results are compared with, if anything.
+  Command(const Options& options, std::vector<Point> points, std::optional<Json> old)
+      : options_(options), points_(std::move(points)), old_(std::move(old)) {}
 
   int run();
 
@@ -180,6 +181,7 @@ class Command {
 
   const Options& options_;
   std::vector<Point> points_;
+  const std::optional<Json> old_;
   std::vector<PointResult> results_;
   std::atomic<bool> stop_{false};
   Json machines_;
@@ -242,10 +244,8 @@ int Command::conclude(const Result<void>& swept, int signal) {
       return end_with(
           fmt::format("{}: {} bytes are wrong: {}", title(result.point), found.wrong, found.first),
           exit_failure);
-  if (options_.compare.empty()) return 0;
-  const auto old = read_document(options_.compare);
-  if (!old) return end_with(old.error());
-  const auto compared = compare(*old, results, options_.threshold);
+  if (!old_) return 0;
+  const auto compared = compare(*old_, results, options_.threshold);
   if (!compared) return end_with(compared.error());
   fmt::print(options_.json == "-" ? stderr : stdout, "{}", text_of(*compared));
   return compared->regressed() ? exit_regression : 0;
@@ -322,10 +322,14 @@ int run(const Options& options) {
   if (options.listen) return run_target(options);
   auto points = points_of(options.grid);
   if (!points) return end_with(points.error().message(), exit_usage);
-  // Before hours are spent on measuring.
-  if (!options.compare.empty())
-    if (const auto old = read_document(options.compare); !old) return end_with(old.error());
-  return Command(options, std::move(*points)).run();
+  // Before hours are spent on measuring, and before results may take its place.
+  std::optional<Json> old;
+  if (!options.compare.empty()) {
+    auto read = read_document(options.compare);
+    if (!read) return end_with(read.error());
+    old = std::move(*read);
+  }
+  return Command(options, std::move(*points), std::move(old)).run();
 }
 
 }  // namespace

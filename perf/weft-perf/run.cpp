@@ -86,10 +86,13 @@ Result<Run> Session::load(Fanned& operations, Work work, const RunOptions& optio
                          : closed_loop(operations, work, length, site_.timeout, stop);
   };
   // Every operation's bytes are looked at in the end, so each has to have been carried out.
-  if (options.verify)
-    if (auto all = closed_loop(operations, work, {site_.timeout, work.window}, site_.timeout, stop);
-        !all)
-      return fail(all.error());
+  if (options.verify) {
+    const auto all =
+        closed_loop(operations, work, {site_.timeout, work.window}, site_.timeout, stop);
+    if (!all) return fail(all.error());
+    if (all->operations < work.window && !stop)
+      return fail(Code::timed_out, "not every operation of the window was carried out in time");
+  }
   if (options.warm_up.count() > 0)
     if (auto warm = once({options.warm_up, 0}, options.seed); !warm) return fail(warm.error());
   if (auto marked = mark(); !marked) return fail(std::move(marked.error()));

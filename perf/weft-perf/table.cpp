@@ -1,6 +1,7 @@
 // The table for people, a line for each point.
 #include <fmt/format.h>
 
+#include "printable.hpp"
 #include "results.hpp"
 #include "units.hpp"
 
@@ -52,7 +53,8 @@ std::string table_row(const PointResult& result) {
   text += fmt::format("  {}{}", result.provider, rails_text(sum));
   if (sum.overloaded) text += "  OVERLOADED";
   if (sum.findings.wrong > 0)
-    text += fmt::format("  {} BYTES WRONG: {}", sum.findings.wrong, sum.findings.first);
+    text += fmt::format("  {} BYTES WRONG: {}", sum.findings.wrong,
+                        tool::printable(sum.findings.first));
   return text + "\n";
 }
 

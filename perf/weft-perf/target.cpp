@@ -123,7 +123,7 @@ Result<Json> Service::prepare(const Json& question) {
   auto point = value_of<Point>(question, "point");
   const auto seed = value_of<std::uint64_t>(question, "seed");
   const auto verify = value_of<bool>(question, "verify");
-  if (!point || !seed || !verify || !engine_)
+  if (!point || !seed || !verify || !engine_ || run_)
     return fail(Code::protocol_mismatch, "it was asked for something else");
   if (auto checked = check(*point); !checked) return fail(std::move(checked.error()));
   if (!peer_) {

@@ -9,6 +9,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "base/aside.hpp"
 #include "base/log.hpp"
 #include "base/process.hpp"
 #include "endpoint.hpp"
@@ -21,8 +22,7 @@ namespace {
 constexpr std::size_t most_files = 4096;
 // Mapping anew costs a page fault for every page that is touched again.
 constexpr auto kept_unused = std::chrono::seconds(1);
-// About a millisecond's worth of pages.
-constexpr std::uint64_t given_back_at_once = std::uint64_t{64} << 20;
+
 struct Registry {
   std::mutex mutex;
   std::vector<std::weak_ptr<const MappedFile>> files;
@@ -42,12 +42,13 @@ bool may_write(const Entry& entry) noexcept {
 
 Result<std::shared_ptr<const MappedFile>> MappedFile::of(const Descriptor& file,
                                                          const FileIdentity& identity,
-                                                         std::uint64_t bytes) {
+                                                         std::uint64_t bytes,
+                                                         std::uint64_t needed) {
   Registry& all = registry();
   const std::lock_guard lock(all.mutex);
   std::erase_if(all.files, [](const auto& each) { return each.expired(); });
   for (const auto& each : all.files)
-    if (auto known = each.lock(); known && known->identity() == identity && known->size() >= bytes)
+    if (auto known = each.lock(); known && known->identity() == identity && known->size() >= needed)
       return known;
   if (all.files.size() >= most_files)
     return fail(Code::unavailable, fmt::format("{} files of peers are mapped already", most_files));
@@ -55,7 +56,8 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::of(const Descriptor& file,
   void* data = mmap(nullptr, bytes, protection, MAP_SHARED, file.get(), 0);
   if (data == MAP_FAILED) return fail(system_error("mmap of a peer's memory"));
   std::shared_ptr<const MappedFile> mapped(
-      new MappedFile(identity, static_cast<std::byte*>(data), bytes));
+      new MappedFile(identity, static_cast<std::byte*>(data), bytes),
+      [](const MappedFile* last) { core::run_aside([last] { delete last; }); });
   all.files.push_back(mapped);
   return mapped;
 }
@@ -123,7 +125,8 @@ Result<View> Mappings::open(const Entry& entry) const {
   const std::uint64_t length = entry.length;
   if (backing.offset > size || length > size - backing.offset)
     return fail(Code::invalid_argument, "the registration leaves the peer's file");
-  return MappedFile::of(*file, {status.st_dev, status.st_ino, writable}, size)
+  return MappedFile::of(*file, {status.st_dev, status.st_ino, writable}, size,
+                        backing.offset + length)
       .map([&](std::shared_ptr<const MappedFile> mapped) {
         std::byte* start = mapped->data() + backing.offset;
         return View{std::move(mapped), start, length, writable};
@@ -136,32 +139,23 @@ void Mappings::forget_closed() {
   });
 }
 
-Mappings::Untidy Mappings::tidy(Clock::time_point now) {
+bool Mappings::tidy(Clock::time_point now) {
   const std::lock_guard lock(mutex_);
   forget_closed();
   std::unordered_set<const MappedFile*> used;
   for (const auto& [key, view] : views_) used.insert(view->file.get());
-  Untidy untidy = Untidy::nothing;
+  bool tidy = true;
   std::erase_if(files_, [&](Kept& kept) {
     if (used.contains(kept.file.get())) {
-      kept = {std::move(kept.file)};
+      kept.unused_since = {};
       return false;
     }
-    const Untidy left = let_go(kept, now);
-    untidy = std::max(untidy, left);
-    return left == Untidy::nothing;
+    if (kept.unused_since == Clock::time_point{}) kept.unused_since = now;
+    const bool over = now - kept.unused_since >= kept_unused;
+    tidy = tidy && over;
+    return over;
   });
-  return untidy;
-}
-
-Mappings::Untidy Mappings::let_go(Kept& kept, Clock::time_point now) {
-  if (kept.unused_since == Clock::time_point{}) kept.unused_since = now;
-  if (now - kept.unused_since < kept_unused) return Untidy::later;
-  // Whoever else uses the mapping finds the pages again.
-  const std::uint64_t bytes = std::min(given_back_at_once, kept.file->size() - kept.given_back);
-  madvise(kept.file->data() + kept.given_back, bytes, MADV_DONTNEED);
-  kept.given_back += bytes;
-  return kept.given_back < kept.file->size() ? Untidy::at_once : Untidy::nothing;
+  return tidy;
 }
 
 }  // namespace weft::providers::shm

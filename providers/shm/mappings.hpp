@@ -26,13 +26,16 @@ struct FileIdentity {
   bool operator==(const FileIdentity&) const = default;
 };
 
-/// All of a file, mapped. It can't shrink. The endpoints of this process share one mapping.
+/// All of a file, mapped. It can't shrink. The endpoints of this process share one mapping. The
+/// last of them lets go of it on another thread: whoever is the last to have a file mapped gives
+/// back its pages, which takes long.
 class MappedFile {
  public:
-  /// As large as the file is by now. Fails where no room is left, for more files or for addresses.
+  /// As large as the file is by now, and `needed` bytes at least. Fails where no room is left, for
+  /// more files or for addresses.
   static Result<std::shared_ptr<const MappedFile>> of(const Descriptor& file,
                                                       const FileIdentity& identity,
-                                                      std::uint64_t bytes);
+                                                      std::uint64_t bytes, std::uint64_t needed);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;
@@ -77,23 +80,18 @@ class Mappings {
     const std::uint64_t closings = head_.closings.load(std::memory_order_seq_cst);
     return std::exchange(seen_closings_, closings) != closings;
   }
-  /// What is left to tidy.
-  enum class Untidy : std::uint8_t { nothing, later, at_once };
   /// Lets go of entries that are closed, and of files that none has lain in for a while: a segment
-  /// whose grants come and go stays mapped. In small steps: giving back the pages of a large one
-  /// takes long.
-  Untidy tidy(Clock::time_point now);
+  /// whose grants come and go stays mapped. False if files are kept that none lies in.
+  bool tidy(Clock::time_point now);
 
  private:
   struct Kept {
     std::shared_ptr<const MappedFile> file;
     Clock::time_point unused_since = {};  // the clock's start: it is used
-    std::uint64_t given_back = 0;         // bytes of an unused one
   };
   View make(const Entry& entry) const;
   void tell_why_not(const Entry& entry, const View& view);
   void keep(const std::shared_ptr<const MappedFile>& file);
-  static Untidy let_go(Kept& kept, Clock::time_point now);
   Result<View> open(const Entry& entry) const;
   void forget_closed();
 

@@ -91,7 +91,8 @@ Outcome Neighbour::copy_checked(bool writes, const Local& local,
   // go to addresses that mean nothing there.)
   if (gone()) return {ECONNRESET, "the peer's process has ended"};
 
-  const auto view = mappings_->of(target.key);
+  // The kernel finds pages that are gone without harm.
+  const auto view = local.may_fault ? nullptr : mappings_->of(target.key);
   if (view != nullptr && view->lets(writes, target.address, local.length)) {
     std::byte* const there = view->start + target.address;
     std::memcpy(writes ? there : local.address, writes ? local.address : there, local.length);

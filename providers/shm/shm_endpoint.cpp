@@ -92,7 +92,6 @@ class ShmEndpoint final : public Endpoint {
   bool asleep_ = false;
   std::vector<std::shared_ptr<Neighbour>> untidy_;  // entries of theirs were closed
   Clock::time_point next_tidying_ = {};
-  bool tidying_ = false;  // there is more to do at once
 };
 
 Result<void> ShmEndpoint::open() {
@@ -245,14 +244,9 @@ void ShmEndpoint::collect(bool slept) {
 
 void ShmEndpoint::tidy_mappings() {
   const auto now = Clock::now();
-  if (!tidying_ && now < next_tidying_) return;
+  if (now < next_tidying_) return;
   next_tidying_ = now + tidying_interval;
-  tidying_ = false;
-  std::erase_if(untidy_, [&](const auto& each) {
-    const auto left = each->mappings().tidy(now);
-    tidying_ = tidying_ || left == Mappings::Untidy::at_once;
-    return left == Mappings::Untidy::nothing;
-  });
+  std::erase_if(untidy_, [&](const auto& each) { return each->mappings().tidy(now); });
 }
 
 void ShmEndpoint::look_into(std::size_t slot) {
@@ -343,7 +337,7 @@ bool ShmEndpoint::may_sleep() {
   asleep_ = true;
   head_->asleep.store(1, std::memory_order_seq_cst);
   const bool news =
-      !ended_.empty() || somebody_left_ || tidying_ ||
+      !ended_.empty() || somebody_left_ ||
       std::any_of(head_->pending.begin(), head_->pending.end(),
                   [](const auto& word) { return word.load(std::memory_order_seq_cst) != 0; }) ||
       std::any_of(sending_.begin(), sending_.end(),

@@ -1,5 +1,7 @@
 // What engines say of the paths of their transfers, and what policies make of it.
 #include <gmock/gmock.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "engines.hpp"
 
@@ -251,6 +253,25 @@ TEST(PathsOfSharedMemory, WhatIsNotMappedIsSaidToBeTheKernels) {
   }
   const Path places = must(pair.a.explain(Place{}, pair.to_b, Place{}, Direction::write));
   EXPECT_THAT(places.passed_over, Contains("mapped: known once there is a grant"));
+}
+
+TEST(PathsOfSharedMemory, AFileThatIsCutOffUnderATransferIsAnErrorAndNobodysEnd) {
+  Couple pair = couple(config_for(Variant{"shm", TransportKind::one_sided}));
+  const int file = memfd_create("test", MFD_CLOEXEC);
+  ASSERT_EQ(ftruncate(file, size), 0);
+  Board board(pair, Memory::map(file, 0, size), Memory::shared(size));
+  for (const Direction direction : {Direction::write, Direction::read}) {
+    const Path path = must(pair.a.explain(board.local, board.there, direction));
+    EXPECT_EQ(path.hops.front().by, Mover::kernel);
+    EXPECT_THAT(path.passed_over, Contains(HasSubstr("mapped: the local memory's file")));
+    board.repaint();
+    board.expect_moved(direction, piece);
+  }
+  ASSERT_EQ(ftruncate(file, 0), 0);
+  ::close(file);
+  Transfer transfer = must(pair.a.write(board.local, board.there, piece));
+  EXPECT_TRUE(fails_with(transfer.wait(soon()), Code::fabric_failed));
+  ASSERT_EQ(ftruncate(board.local.fd(), size), 0);  // or to compare it would be this process's end
 }
 
 TEST(PathsOfEngines, ProvidersThatThePolicyForbidsAreNotOpened) {
