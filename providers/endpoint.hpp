@@ -135,8 +135,8 @@ class Endpoint {
   virtual std::size_t poll() = 0;
   /// Where this process carries out what peers ask for: does so with all that has arrived by now.
   /// Their operations may have ended for them, and still need keys here. By the owning thread, and
-  /// without waiting; polls meanwhile.
-  virtual void take_in_arrivals() {}
+  /// without waiting; polls meanwhile. Gives up at the deadline, should there be no end of them.
+  virtual void take_in_arrivals(Deadline) {}
   /// A descriptor that becomes readable when poll() has something to do; -1 where there is none.
   virtual int wait_fd() const noexcept = 0;
   /// True if it is safe to sleep on wait_fd() now.

@@ -136,7 +136,7 @@ class FabricEndpoint final : public Endpoint {
   Post send(Posted& posted, const Local& local, FabricAddress peer, MessageClass type) override;
   Post receive(Posted& posted, const Local& local, MessageClass type) override;
   std::size_t poll() override;
-  void take_in_arrivals() override;
+  void take_in_arrivals(Deadline deadline) override;
   int wait_fd() const noexcept override { return state_ == State::open ? wait_fd_ : -1; }
   bool may_sleep() override {
     if (state_ != State::open) return true;
@@ -753,14 +753,12 @@ std::size_t FabricEndpoint::poll() {
   return static_cast<std::size_t>(count);
 }
 
-void FabricEndpoint::take_in_arrivals() {
+void FabricEndpoint::take_in_arrivals(Deadline deadline) {
   const Capability& record = capability();
   if (record.write != Origin::emulated && record.read != Origin::emulated) return;
   // Nothing tells that no packet is left, so there are enough polls for as many as a NIC has
   // receives for. efa takes 50 at each (1.17, rxr_env.c: efa_cq_read_size).
   constexpr std::size_t packets = 32;
-  constexpr auto longest = std::chrono::milliseconds(100);
-  const Deadline deadline = Deadline::in(longest);
   for (std::size_t left = info_->rx_attr->size / packets + 1; left > 0 && !deadline.passed();)
     if (poll() == 0) --left;
 }

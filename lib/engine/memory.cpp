@@ -18,7 +18,10 @@ constexpr std::size_t max_published_name = 255;
 
 // What a step of the progress threads gets even if the caller's deadline has passed: it takes
 // microseconds, and without it nothing can be said of the memory.
-constexpr auto shortest_wait = std::chrono::milliseconds(20);
+constexpr auto shortest_wait = std::chrono::milliseconds(100);
+
+// Of the rails of one progress thread, while peers never stop sending.
+constexpr auto longest_take_in = std::chrono::milliseconds(10);
 
 // For pinning a rail's bounce buffers, some megabytes: far more than any driver takes.
 constexpr auto longest_pinning = std::chrono::seconds(10);
@@ -283,7 +286,8 @@ bool EngineState::copies_finished(std::span<const std::shared_ptr<GrantState>> e
   return hasher_.settle(deadline) &&
          std::all_of(workers_.begin(), workers_.end(), [&](const auto& worker) {
            const auto take_in = [&rails = worker->rails()] {
-             for (Rail* rail : rails) rail->endpoint().take_in_arrivals();
+             const Deadline until = Deadline::in(longest_take_in);
+             for (Rail* rail : rails) rail->endpoint().take_in_arrivals(until);
            };
            return run_on(*worker, take_in, deadline);
          });

@@ -89,6 +89,8 @@ Rail::Settings rail_settings(const Config& config, const Capability& record, boo
   settings.messages = {config.max_message, config.message_credits};
   settings.relay.buffer_bytes =
       std::min<std::size_t>(config.relay_buffer_bytes, Relay::payload_bytes(record.max_send));
+  settings.relay.longest_message =
+      std::min<std::uint64_t>(record.max_send, Relay::message_bytes(config.relay_buffer_bytes));
   settings.relay.buffers = config.relay_buffers;
   if (lists) settings.relay.pieces = Relay::pieces_of(settings.relay.buffer_bytes);
   return settings;

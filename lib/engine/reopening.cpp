@@ -74,8 +74,13 @@ void EngineState::begin_reopening(Rail& rail, const Reopenings::Done& done) {
 
 /// Memory of GPUs' that the rail can't register any more goes through its relay from now on.
 void EngineState::stage_what_was_lost(const Rail& rail) {
-  const std::lock_guard lock(segments_mutex_);
-  for (const auto& keys : segments_)
+  // Whoever adds a segment later sees that the rail was opened again. Not under the lock: another
+  // thread may be closing registrations, which takes long.
+  const auto all = [&] {
+    const std::lock_guard lock(segments_mutex_);
+    return segments_;
+  }();
+  for (const auto& keys : all)
     if (keys->rail_opened(rail.index()))
       log(LogLevel::warning, "rail {}: a GPU's memory is staged since it was opened again: {}",
           rail.name(), keys->why_staged(rail.index()));

@@ -90,8 +90,6 @@ Result<EngineState::RailsBetween> EngineState::rails_for(const SegmentState& loc
                      .ours = {},
                      .theirs = {},
                      .seen = true};
-  const auto reached = [&](std::uint32_t rail) { return local.reached_by(rail); };
-  const auto reachable = [&](std::uint32_t rail) { return remote.reachable_on(rail); };
   for (const auto& route : peer.routes)
     if (local.served_by(route->rail->index())) rails.ours.push_back(route->rail->index());
   for (const std::uint32_t rail : peer.their_rails)
@@ -100,14 +98,19 @@ Result<EngineState::RailsBetween> EngineState::rails_for(const SegmentState& loc
     return fail(Error(Code::unavailable, fmt::format("no rail to the peer serves the {} memory",
                                                      rails.ours.empty() ? "local" : "remote"))
                     .with_peer(peer.introduction.name));
-  const bool ours = std::any_of(rails.ours.begin(), rails.ours.end(), reached);
-  const bool theirs = std::any_of(rails.theirs.begin(), rails.theirs.end(), reachable);
+  // Each is looked at once: a rail may lose the memory meanwhile.
+  const auto beyond = std::stable_partition(rails.ours.begin(), rails.ours.end(),
+                                            [&](auto rail) { return local.reached_by(rail); });
+  const auto their_beyond =
+      std::stable_partition(rails.theirs.begin(), rails.theirs.end(),
+                            [&](auto rail) { return remote.reachable_on(rail); });
+  const bool ours = beyond != rails.ours.begin(), theirs = their_beyond != rails.theirs.begin();
   rails.direct = ours && theirs;
   if (!ours) rails.why_local_staged = local.why_staged(rails.ours.front());
   if (!theirs) rails.why_remote_staged = why_no_key(remote.why_relayed(rails.theirs.front()));
   if (rails.direct) {
-    std::erase_if(rails.ours, std::not_fn(reached));
-    std::erase_if(rails.theirs, std::not_fn(reachable));
+    rails.ours.erase(beyond, rails.ours.end());
+    rails.theirs.erase(their_beyond, rails.theirs.end());
   }
   return rails;
 }

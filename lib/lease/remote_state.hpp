@@ -77,8 +77,10 @@ class RemoteState {
   /// posted with the old key meanwhile fails.
   void renew(const RenewedKey& renewed) {
     const std::lock_guard lock(renewing_);
-    if (!reachable_on(renewed.rail)) return;
+    if (!has_epoch_word(renewed.rail)) return;
+    // Reads of what is lent are proven by it, on rails that have lost their keys too.
     epoch_keys_[renewed.rail].key = renewed.epoch_key;
+    if (!reachable_on(renewed.rail)) return;
     if (renewed.why_lost) return lose(keys_[renewed.rail], *renewed.why_lost);
     keys_[renewed.rail].key = renewed.key;
   }

@@ -16,13 +16,13 @@ providers::Post OneSided::post(Op& op) {
   const SegmentState& segment = *prepared.local;
   const RemoteState& remote = *prepared.remote;
   const RemoteRail& target = prepared.path->of(rail_)->targets.take_turn();
+  const providers::FabricAddress address = target.address();  // before the keys
   // Lost since it was submitted, when a rail was opened again.
   if (prepared.losses != losses_of(segment, remote) &&
       !(segment.reached_by(rail_) && remote.reachable_on(target.index)))
     return {providers::PostStatus::failed, ENOKEY};
   const providers::Local local{segment.address() + op.chunk.local, op.chunk.length,
                                segment.registration(rail_), segment.may_fault()};
-  const providers::FabricAddress address = target.address();  // before the key
   const providers::Target place{address, remote.rma_address(target.index, op.chunk.remote),
                                 remote.key(target.index)};
   return prepared.direction == Direction::write ? endpoint_.write(op, local, place)

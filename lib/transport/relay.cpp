@@ -40,6 +40,10 @@ void copy_at_once(const Device& device, std::span<const Copy> copies) {
 
 }  // namespace
 
+std::uint64_t Relay::message_bytes(std::uint64_t payload) {
+  return sizeof(RelayHead) + payload;
+}
+
 std::uint64_t Relay::payload_bytes(std::uint64_t message) {
   const std::uint64_t room = message - std::min<std::uint64_t>(message, sizeof(RelayHead));
   const std::uint64_t list = (room / (short_piece + sizeof(RelayPiece)) + 1) * sizeof(RelayPiece);
@@ -57,7 +61,8 @@ Relay::Relay(providers::Endpoint& endpoint, std::uint32_t rail, Limits limits, F
       limits_(limits),
       find_grant_(std::move(find_grant)),
       flush_(std::move(flush)),
-      receives_(endpoint, sizeof(RelayHead) + list_bytes(limits.pieces) + limits.buffer_bytes),
+      receives_(endpoint, std::max(message_bytes(limits.buffer_bytes) + list_bytes(limits.pieces),
+                                   limits.longest_message)),
       sends_(endpoint, receives_.buffer_bytes()) {}
 
 Result<void> Relay::serve(const Device& device) {
@@ -459,7 +464,10 @@ Relay::Received Relay::arrived(Buffer& buffer, std::size_t length) {
 bool Relay::read_list(const RelayHead& head, std::span<const std::byte> behind) {
   const std::size_t pieces = head.pieces(), list = pieces * sizeof(RelayPiece);
   const bool write = static_cast<Kind>(head.kind()) == Kind::write;
-  if (pieces > limits_.pieces || head.length() > limits_.buffer_bytes) return false;
+  // Who knows no lists leaves no room for them, and fills a message with his piece.
+  const std::uint64_t most =
+      pieces > 0 ? limits_.buffer_bytes : receives_.buffer_bytes() - sizeof(RelayHead);
+  if (pieces > limits_.pieces || head.length() > most) return false;
   if (behind.size() != list + (write ? head.length() : 0)) return false;
   asked_.assign(1, {head.offset(), head.length()});
   if (pieces == 0) return write || head.length() > 0;

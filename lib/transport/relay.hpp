@@ -44,10 +44,14 @@ class Relay final : public Transport, private providers::CompletionHandler {
     std::size_t buffer_bytes = 0;  // payload of one message
     std::size_t buffers = 0;       // requests under way on one route
     std::size_t pieces = 1;        // of a request
+    // What a peer may send who knows no lists, and takes their room for his only piece.
+    std::uint64_t longest_message = 0;
   };
   /// Finds a grant of this engine by its lease; null if there is none (any more).
   using FindGrant = std::function<std::shared_ptr<GrantState>(std::uint64_t lease)>;
 
+  /// A message with a payload of so many bytes, and no list.
+  static std::uint64_t message_bytes(std::uint64_t payload);
   /// The payload that fits a message of so many bytes, behind a list of pieces.
   static std::uint64_t payload_bytes(std::uint64_t message);
   /// The pieces that a request of so much payload may have.

@@ -74,7 +74,7 @@ class ForwardingEndpoint : public providers::Endpoint {
     return inner_->receive(posted, local, type);
   }
   std::size_t poll() override { return inner_->poll(); }
-  void take_in_arrivals() override { inner_->take_in_arrivals(); }
+  void take_in_arrivals(Deadline deadline) override { inner_->take_in_arrivals(deadline); }
   int wait_fd() const noexcept override { return inner_->wait_fd(); }
   bool may_sleep() override { return inner_->may_sleep(); }
   bool reopens() const noexcept override { return inner_->reopens(); }

@@ -389,6 +389,20 @@ Code answer_to(Owner& owner, const Blob& message) {
   return static_cast<Code>(head_of(sent).status());
 }
 
+TEST(Relay, WhoKnowsNoListsMayFillAMessageWithHisPiece) {
+  Owner owner;
+  const Asker asker(owner, 1, host_device(), 0);
+  const std::size_t longest = owner.endpoint.receives.front().second.length - sizeof(RelayHead);
+  ASSERT_GT(longest, buffer_bytes);
+  const auto answer = [&](std::uint8_t kind, std::size_t bytes) {
+    return answer_to(owner, Request{kind, {}, bytes, kind == write_kind ? bytes : 0}.message());
+  };
+  // It begins before the grant: nothing else is wrong with it.
+  EXPECT_EQ(answer(write_kind, longest), Code::permission_denied);
+  EXPECT_EQ(answer(read_kind, longest), Code::permission_denied);
+  EXPECT_EQ(answer(read_kind, longest + 1), Code::invalid_argument);
+}
+
 TEST(Relay, WrongListsAreRefusedAndNothingIsTouched) {
   const Accelerator accelerator;
   for (const Device* device : {&host_device(), static_cast<const Device*>(&accelerator)}) {
