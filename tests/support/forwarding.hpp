@@ -75,6 +75,9 @@ class ForwardingEndpoint : public providers::Endpoint {
   }
   std::size_t poll() override { return inner_->poll(); }
   void take_in_arrivals(Deadline deadline) override { inner_->take_in_arrivals(deadline); }
+  Result<void> check_mapped(providers::FabricAddress peer, std::uint64_t key) override {
+    return inner_->check_mapped(peer, key);
+  }
   int wait_fd() const noexcept override { return inner_->wait_fd(); }
   bool may_sleep() override { return inner_->may_sleep(); }
   bool reopens() const noexcept override { return inner_->reopens(); }
