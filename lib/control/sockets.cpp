@@ -13,7 +13,6 @@
 #include <optional>
 
 #include "base/aside.hpp"
-
 #include "base/wait_on.hpp"
 
 namespace weft::core {
