@@ -12,11 +12,7 @@ Config site_config(const Site& site) {
   config.listen = site.listen;
   config.allow_unauthenticated_network = site.allow_unauthenticated_network;
   config.rail_address = site.rail_address;
-  config.secret_file = site.secret_file;
-  config.tls_certificate = site.tls_certificate;
-  config.tls_key = site.tls_key;
-  config.tls_authorities = site.tls_authorities;
-  config.tls_check_host = site.tls_check_host;
+  tool::apply(site.credentials, config);
   return config;
 }
 

@@ -17,6 +17,7 @@
 #include <string>
 #include <weft/engine.hpp>
 
+#include "credentials.hpp"
 #include "exchange.hpp"
 #include "pattern.hpp"
 #include "point.hpp"
@@ -35,8 +36,7 @@ struct Site {
   bool allow_unauthenticated_network = false;
   std::string rail_address;
   std::vector<std::string> nics;
-  std::string secret_file, tls_certificate, tls_key, tls_authorities;
-  bool tls_check_host = false;
+  tool::Credentials credentials;
   Nanoseconds timeout = std::chrono::seconds(60);  ///< Of any one step.
 };
 

@@ -116,22 +116,6 @@ void add_sides(CLI::App& app, Options& options) {
               "Longest wait for any one step (60)");
 }
 
-void add_credentials(CLI::App& app, Site& site) {
-  const auto add_file = [&](const char* name, std::string& file, const char* text) {
-    return app.add_option(name, file, text)->type_name("FILE")->group("Credentials");
-  };
-  add_file("--secret-file", site.secret_file, "Both sides prove that they have this secret");
-  const auto certificate = add_file("--tls-certificate", site.tls_certificate,
-                                    "Or prove themselves by certificates: this side's, as PEM");
-  certificate->needs(add_file("--tls-key", site.tls_key, "Its key"),
-                     add_file("--tls-authorities", site.tls_authorities,
-                              "The authorities whose certificates are taken"));
-  app.add_flag("--tls-check-host", site.tls_check_host,
-               "The other side's certificate must name the host that is connected to")
-      ->needs(certificate)
-      ->group("Credentials");
-}
-
 void add_work(CLI::App& app, Grid& grid) {
   const char* group = "Points: all combinations of";
   add_names(app, group, "--operation", grid.operations,
@@ -350,7 +334,7 @@ void add_options(CLI::App& app, Options& options) {
   add_fabric(app, options.grid);
   add_measuring(app, options);
   add_output(app, options);
-  add_credentials(app, options.site);
+  tool::add_credentials(app, options.site.credentials);
 }
 
 void add_options(CLI::App& app, PlanOptions& options) {

@@ -69,29 +69,6 @@ void add_console(CLI::App& command, ConsoleOptions& options, bool progress) {
         ->group(group);
 }
 
-void add_credentials(CLI::App& command, FabricOptions& options) {
-  const auto add_file = [&](const char* name, std::string& file, const char* text) {
-    return command.add_option(name, file, text)->type_name("FILE")->group("Credentials");
-  };
-  add_file("--secret-file", options.secret_file,
-           "Both sides prove that they have the secret in this file, 16 bytes at least; then "
-           "--listen may lie beyond loopback");
-  CLI::Option* certificate =
-      add_file("--tls-certificate", options.tls_certificate,
-               "Both sides prove themselves by certificates instead: this side's, as PEM");
-  CLI::Option* key = add_file("--tls-key", options.tls_key, "Its key");
-  CLI::Option* authorities = add_file("--tls-authorities", options.tls_authorities,
-                                      "The authorities whose certificates are taken");
-  certificate->needs(key, authorities);
-  key->needs(certificate);
-  authorities->needs(certificate);
-  command
-      .add_flag("--tls-check-host", options.tls_check_host,
-                "The other side's certificate must name the host that is connected to")
-      ->needs(certificate)
-      ->group("Credentials");
-}
-
 void add_fabric(CLI::App& command, FabricOptions& options) {
   const std::string group = "Fabric";
   command
@@ -133,7 +110,7 @@ void add_fabric(CLI::App& command, FabricOptions& options) {
                   "that leads to the other side")
       ->type_name("IP")
       ->group(group);
-  add_credentials(command, options);
+  add_credentials(command, options.credentials);
 }
 
 /// An option whose text `parse` turns into the target, or complains about.
@@ -437,11 +414,7 @@ Config engine_config(const FabricOptions& options) {
   config.window = options.window;
   config.transport = options.transport;
   config.rail_address = options.rail_address;
-  config.secret_file = options.secret_file;
-  config.tls_certificate = options.tls_certificate;
-  config.tls_key = options.tls_key;
-  config.tls_authorities = options.tls_authorities;
-  config.tls_check_host = options.tls_check_host;
+  apply(options.credentials, config);
   return config;
 }
 
@@ -460,15 +433,10 @@ std::vector<std::string> arguments(const FabricOptions& options) {
   }
   if (!options.nics.empty())
     list.insert(list.end(), {"--nics", fmt::format("{}", fmt::join(options.nics, ","))});
-  const auto add_given = [&](const char* name, const std::string& value) {
-    if (!value.empty()) list.insert(list.end(), {name, value});
-  };
-  add_given("--rail-address", options.rail_address);
-  add_given("--secret-file", options.secret_file);
-  add_given("--tls-certificate", options.tls_certificate);
-  add_given("--tls-key", options.tls_key);
-  add_given("--tls-authorities", options.tls_authorities);
-  if (options.tls_check_host) list.emplace_back("--tls-check-host");
+  if (!options.rail_address.empty())
+    list.insert(list.end(), {"--rail-address", options.rail_address});
+  const auto credentials = arguments(options.credentials);
+  list.insert(list.end(), credentials.begin(), credentials.end());
   return list;
 }
 

@@ -9,6 +9,7 @@
 #include <weft/engine.hpp>
 
 #include "cache.hpp"
+#include "credentials.hpp"
 #include "memory_place.hpp"
 #include "names.hpp"
 
@@ -31,9 +32,7 @@ struct FabricOptions {
   std::size_t window = 0;
   TransportKind transport = TransportKind::automatic;
   std::string rail_address;
-  std::string secret_file;
-  std::string tls_certificate, tls_key, tls_authorities;
-  bool tls_check_host = false;
+  Credentials credentials;
 };
 
 /// One side's cache, as far as the command line says.
