@@ -238,7 +238,7 @@ void Lane::leave(TransferState& transfer, Chunks chunks, const Error& why) {
   const auto alive = transfer.shared_from_this();
   forget(transfer);
   transfer.lane_leaves(rail_, why);
-  for (const Chunk& chunk : chunks) transfer.give_back(chunk);
+  transfer.give_back(chunks);
 }
 
 Lane::Fate Lane::try_post(Op& op) {
@@ -277,7 +277,7 @@ std::size_t Lane::retry_held() {
       const std::vector<Chunk> chunks = chunks_of(op);
       op.transport->give_up(op);
       free_op(op);
-      for (const Chunk& chunk : chunks) transfer.give_back(chunk);
+      transfer.give_back(chunks);
       continue;
     }
     const Fate fate = op.route->held == 0 ? try_post(op) : Fate::held;
@@ -321,7 +321,7 @@ void Lane::cut(TransferState& transfer, Route& route, Chunks chunks, const Error
   // Only this rail can prove what it has carried.
   const bool leaves = chunks.front().kind != Chunk::Kind::arrival && route.is_aside(Clock::now());
   if (leaves) return path_failed(transfer, route, chunks, error);
-  for (const Chunk& chunk : touched(chunks)) transfer.give_back(chunk);
+  transfer.give_back(touched(chunks));
 }
 
 void Lane::went_silent() {
@@ -369,9 +369,7 @@ void Lane::failed(Op& op, const providers::Completion& completion) {
   const bool again = !route.dead && !transfer.ended() && may_repeat(op);
   free_op(op);
   if (completion.unsent && !route.dead) {
-    if (!transfer.stopped()) return leave(transfer, chunks, error);
-    for (const Chunk& chunk : chunks) transfer.give_back(chunk);
-    return;
+    return transfer.stopped() ? transfer.give_back(chunks) : leave(transfer, chunks, error);
   }
   if (again && completion.cut) return cut(transfer, route, chunks, error);
   const bool leaves = completion.path_failed && chunks.front().kind != Chunk::Kind::arrival;

@@ -172,15 +172,17 @@ Chunk TransferState::take_proof(std::vector<Chunk>::const_iterator owed) {
   return proof;
 }
 
-void TransferState::give_back(const Chunk& chunk) {
+void TransferState::give_back(std::span<const Chunk> chunks) {
   std::unique_lock lock(mutex_);
-  came_home(chunk);
-  if (chunk.proof()) {
-    proofs_.push_back(chunk);
-  } else {
-    --operations_;
-    ++retries_;
-    returned_.push_back(chunk);
+  for (const Chunk& chunk : chunks) {
+    came_home(chunk);
+    if (chunk.proof()) {
+      proofs_.push_back(chunk);
+    } else {
+      --operations_;
+      ++retries_;
+      returned_.push_back(chunk);
+    }
   }
   if (ended() || cancel_asked_) return carry_out(next_step(), std::move(lock));
   lock.unlock();

@@ -130,9 +130,10 @@ class TransferState : public std::enable_shared_from_this<TransferState> {
   bool take_proof(std::size_t rail, Chunk::Kind kind, Chunk& into);
   /// What this rail is to carry next, without a turn: the proof that a read counts.
   std::optional<Chunk> completed(std::size_t rail, const Chunk& chunk);
-  /// The chunk was certainly not carried out, or may be carried out again: somebody else may; in
+  /// The chunks were certainly not carried out, or may be carried out again: somebody else may; in
   /// the case of a proof, its rail.
-  void give_back(const Chunk& chunk);
+  void give_back(std::span<const Chunk> chunks);
+  void give_back(const Chunk& chunk) { give_back({&chunk, 1}); }
   /// It has ended, or was asked to: nothing of it shall go out any more.
   bool stopped() const;
   /// The chunk failed, and with it the transfer.
