@@ -1,6 +1,7 @@
 // A file descriptor with an owner.
 #pragma once
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <utility>
@@ -24,5 +25,11 @@ class Descriptor {
  private:
   int fd_ = -1;
 };
+
+/// Whether somebody can make its file smaller: pages behind the end kill whoever touches them.
+inline bool may_shrink(int descriptor) noexcept {
+  const int seals = fcntl(descriptor, F_GET_SEALS);
+  return seals < 0 || (seals & F_SEAL_SHRINK) == 0;
+}
 
 }  // namespace weft::core

@@ -116,9 +116,7 @@ Allocation::Allocation(Allocation&& other) noexcept
       file_offset_(other.file_offset_) {}
 
 bool Allocation::may_fault() const noexcept {
-  if (fd_ < 0) return false;
-  const int seals = fcntl(fd_, F_GET_SEALS);
-  return seals < 0 || (seals & F_SEAL_SHRINK) == 0;
+  return fd_ >= 0 && may_shrink(fd_);
 }
 
 Allocation::~Allocation() {

@@ -50,9 +50,7 @@ Result<Descriptor> create_region() {
 Result<void> check_region(const Descriptor& region) {
   struct stat status {};
   if (fstat(region.get(), &status) != 0) return fail(system_error("fstat of a shared region"));
-  const int seals = fcntl(region.get(), F_GET_SEALS);
-  if (seals < 0 || (seals & F_SEAL_SHRINK) == 0 ||
-      status.st_size != static_cast<off_t>(region_bytes))
+  if (core::may_shrink(region.get()) || status.st_size != static_cast<off_t>(region_bytes))
     return fail(Code::invalid_argument, "the peer's shared region is none of this version");
   return {};
 }
