@@ -3,7 +3,6 @@
 Usage: perf_command_test.py WEFT-PERF [unittest arguments]
 """
 
-import contextlib
 import csv
 import json
 import os
@@ -18,40 +17,18 @@ import time
 import unittest
 from xml.etree import ElementTree
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from programs import PATIENCE, Program, children_of, is_running  # noqa: E402
+
 WEFT_PERF = sys.argv.pop(1)
-PATIENCE = 60  # Seconds after which a process that should have ended counts as hanging.
 SHORT = ["--count", "20", "--repeats", "2", "--warm-up", "0"]
+PROGRAM = Program(WEFT_PERF)
+weft_perf, started = PROGRAM.run, PROGRAM.started
 
 
-def weft_perf(*arguments):
-    return subprocess.run([WEFT_PERF, *arguments], capture_output=True, text=True, timeout=PATIENCE)
-
-
-@contextlib.contextmanager
-def started(*arguments, **more):
-    process = subprocess.Popen([WEFT_PERF, *arguments], stdout=subprocess.PIPE,
-                               stderr=subprocess.PIPE, text=True, **more)
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
-
-
-@contextlib.contextmanager
 def target(*arguments):
     """A target that listens, and its address."""
-    ready, its_end = os.pipe()
-    with started("--listen", "127.0.0.1:0", "--ready-fd", str(its_end), *arguments,
-                 pass_fds=[its_end]) as process:
-        os.close(its_end)
-        with os.fdopen(ready) as lines:
-            yield process, lines.readline().strip()
-
-
-def children_of(pid):
-    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
-        return [int(child) for child in file.read().split()]
+    return PROGRAM.listening("--listen", "127.0.0.1:0", *arguments)
 
 
 def until(condition):
@@ -61,14 +38,6 @@ def until(condition):
         if time.monotonic() > deadline:
             raise TimeoutError
         time.sleep(0.01)
-
-
-def gone(pid):
-    try:
-        with open(f"/proc/{pid}/stat", encoding="ascii") as file:
-            return file.read().rsplit(")", 1)[1].split()[0] == "Z"
-    except FileNotFoundError:
-        return True
 
 
 class Case(unittest.TestCase):
@@ -330,7 +299,7 @@ class Ends(Case):
             report = json.load(file)
         self.assertEqual(report["ended"], "interrupted")
         self.assertGreaterEqual(len(report["points"][0]["runs"]), 2)
-        until(lambda: gone(child))
+        until(lambda: not is_running(child))
 
     def test_killed_initiator_leaves_no_target(self):
         with started("--local", "--time", "50") as process:
@@ -338,7 +307,7 @@ class Ends(Case):
             child = children_of(process.pid)[0]
             process.kill()
             process.wait(PATIENCE)
-        until(lambda: gone(child))
+        until(lambda: not is_running(child))
 
 
 if __name__ == "__main__":

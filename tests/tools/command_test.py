@@ -24,35 +24,19 @@ import time
 import unittest
 import urllib.request
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from programs import PATIENCE, Program, children_of, is_running  # noqa: E402
+
 WEFT = sys.argv.pop(1)
 MACHINES = sys.argv.pop(1)
-PATIENCE = 60  # Seconds after which a process that should have ended counts as hanging.
 SMALL = ["--model", "gpt-oss-20b", "--tokens", "100", "--requests", "3"]
+PROGRAM = Program(WEFT)
+weft, started = PROGRAM.run, PROGRAM.started
 
 
-def weft(*arguments):
-    return subprocess.run([WEFT, *arguments], capture_output=True, text=True, timeout=PATIENCE)
-
-
-@contextlib.contextmanager
-def started(*arguments, **more):
-    process = subprocess.Popen([WEFT, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                               text=True, **more)
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
-
-
-@contextlib.contextmanager
 def decode(*arguments):
     """A decode process that listens, and its address."""
-    ready, its_end = os.pipe()
-    with started("decode", "--ready-fd", str(its_end), *arguments, pass_fds=[its_end]) as process:
-        os.close(its_end)
-        with os.fdopen(ready) as lines:
-            yield process, lines.readline().strip()
+    return PROGRAM.listening("decode", *arguments)
 
 
 def secret_file(folder, text):
@@ -60,19 +44,6 @@ def secret_file(folder, text):
     with open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="ascii") as file:
         file.write(text * 8 + "\n")
     return path
-
-
-def children_of(pid):
-    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
-        return [int(child) for child in file.read().split()]
-
-
-def is_running(pid):
-    try:
-        with open(f"/proc/{pid}/stat", encoding="ascii") as file:
-            return file.read().rsplit(")", 1)[1].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
 
 
 def shared_memory_of(*pids):
