@@ -519,6 +519,17 @@ TEST_P(Direct, ARailThatIsOpenedAgainStillReachesTheMemory) {
   }
 }
 
+/// What is moved goes through the relay, as does a list to write all that was prepared before.
+void expect_staged(Field& field, const Prepared& before) {
+  for (const Direction direction : both)
+    EXPECT_EQ(field.expect_moved(direction, whole()).transport, TransportKind::relay);
+  field.paint();
+  Transfer transfer = must(field.pair.a.submit(before));
+  must(transfer.wait_quiescent(soon()));
+  EXPECT_EQ(transfer.report().transport, TransportKind::relay);
+  EXPECT_TRUE(field.there.holds(theirs, landed(Direction::write, whole(), ours)));
+}
+
 TEST_P(Direct, ARailThatLosesTheMemoryWhenItIsOpenedAgainStagesIt) {
   Field field(GetParam(), all_sides[0]);
   const Prepared before =
@@ -530,14 +541,7 @@ TEST_P(Direct, ARailThatLosesTheMemoryWhenItIsOpenedAgainStagesIt) {
   EXPECT_EQ(path.transport, TransportKind::relay);
   EXPECT_THAT(path.passed_over,
               Contains(AllOf(StartsWith("GPUDirect: "), HasSubstr(pointers_wanted))));
-  for (const Direction direction : both)
-    EXPECT_EQ(field.expect_moved(direction, whole()).transport, TransportKind::relay);
-  // A list of before goes the same way.
-  field.paint();
-  Transfer transfer = must(field.pair.a.submit(before));
-  must(transfer.wait_quiescent(soon()));
-  EXPECT_EQ(transfer.report().transport, TransportKind::relay);
-  EXPECT_TRUE(field.there.holds(theirs, landed(Direction::write, whole(), ours)));
+  expect_staged(field, before);
   // It stays staged, as the grants of it are; other memory is not.
   field.nics[0]->refuses_dmabufs = false;
   must(reopen(field.pair.a));
@@ -578,13 +582,7 @@ TEST_P(Direct, AGrantThatLosesItsKeyIsStagedWithoutBeingImportedAgain) {
   const std::string why = "GPUDirect at the peer: none of the peer's rails has a key for it: ";
   EXPECT_THAT(field.path().passed_over,
               Contains(AllOf(StartsWith(why), HasSubstr("this NIC has no room for keys"))));
-  for (const Direction direction : both)
-    EXPECT_EQ(field.expect_moved(direction, whole()).transport, TransportKind::relay);
-  field.paint();
-  Transfer transfer = must(field.pair.a.submit(before));
-  must(transfer.wait_quiescent(soon()));
-  EXPECT_EQ(transfer.report().transport, TransportKind::relay);
-  EXPECT_TRUE(field.there.holds(theirs, landed(Direction::write, whole(), ours)));
+  expect_staged(field, before);
   // Whoever imports it only now hears it too, whether the blob is of before or not.
   Engine later = must(Engine::open(direct_config(GetParam(), 1)));
   acquaint(later, field.pair.b);

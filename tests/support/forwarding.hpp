@@ -93,4 +93,14 @@ class ForwardingEndpoint : public providers::Endpoint {
   const std::unique_ptr<providers::Endpoint> inner_;
 };
 
+/// An engine with each of its endpoints in a Wrapper. Not beside others that are being opened.
+template <typename Wrapper>
+Result<Engine> open_wrapped(const Config& config) {
+  auto before = std::exchange(core::endpoint_decorator(),
+                              [](auto real) { return std::make_unique<Wrapper>(std::move(real)); });
+  auto engine = Engine::open(config);
+  core::endpoint_decorator() = std::move(before);
+  return engine;
+}
+
 }  // namespace weft::test

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "parts.hpp"
+#include "scripted_endpoint.hpp"
 
 namespace weft::core::test {
 namespace {
@@ -20,38 +21,21 @@ using providers::Posted;
 using providers::PostStatus;
 
 /// Its reads end when the test says so.
-class Words final : public providers::Endpoint {
+class Words final : public ScriptedEndpoint {
  public:
   struct Read {
     Posted* posted = nullptr;
     providers::Local into;
     providers::Target from;
   };
-  const Capability& capability() const noexcept override { return record_; }
-  const Blob& address() const noexcept override { return nowhere_; }
-  Result<providers::FabricAddress> insert(Bytes) override { return 0; }
-  void remove(providers::FabricAddress) override {}
   Result<std::unique_ptr<providers::Registration>> register_memory(const providers::Extent&,
                                                                    providers::Access) override {
     return std::make_unique<Registered>();
-  }
-  Post write(Posted&, const providers::Local&, const providers::Target&) override {
-    return {PostStatus::failed, 1};
   }
   Post read(Posted& posted, const providers::Local& into, const providers::Target& from) override {
     if (answer.status == PostStatus::posted) reads.push_back({&posted, into, from});
     return answer;
   }
-  Post send(Posted&, const providers::Local&, providers::FabricAddress,
-            providers::MessageClass) override {
-    return {PostStatus::failed, 1};
-  }
-  Post receive(Posted&, const providers::Local&, providers::MessageClass) override {
-    return {PostStatus::failed, 1};
-  }
-  std::size_t poll() override { return 0; }
-  int wait_fd() const noexcept override { return -1; }
-  bool may_sleep() override { return true; }
 
   /// The oldest read ends, with that word if it went well.
   Read end(std::optional<std::uint64_t> word) {
@@ -69,7 +53,6 @@ class Words final : public providers::Endpoint {
   }
 
   std::deque<Read> reads;
-  Post answer{PostStatus::posted, 0};
 
  private:
   class Registered final : public providers::Registration {
@@ -78,8 +61,6 @@ class Words final : public providers::Endpoint {
     std::uint64_t key() const noexcept override { return 0; }
     bool close() override { return true; }
   };
-  Capability record_;
-  Blob nowhere_;
 };
 
 class EpochReading : public testing::Test {

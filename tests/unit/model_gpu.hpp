@@ -8,24 +8,14 @@
 #include <span>
 #include <string>
 
-#include "device/device.hpp"
+#include "staged_device.hpp"
 
 namespace weft::core::test {
 
-class ModelGpu final : public Device {
+class ModelGpu final : public StagedDevice {
  public:
-  MemoryKind kind() const noexcept override { return MemoryKind::device; }
-  const std::string& pci() const noexcept override { return pci_; }
-  bool direct() const noexcept override { return false; }
-  void copy(void*, const void*, std::size_t) const override {}
-  Result<void> hash(Xxh3&, const void*, std::size_t) const override {
-    return fail(Code::unsupported, "nobody hashes here");
-  }
   Result<std::unique_ptr<CopyQueue>> open_queue() const override {
     return std::make_unique<Queue>(*this);
-  }
-  Result<std::unique_ptr<Pinned>> pin(void*, std::size_t) const override {
-    return std::make_unique<Pinned>();
   }
   Result<Lent> lend(const void* memory, std::size_t) const override {
     return Lent{Blob(1), 0, reinterpret_cast<std::uintptr_t>(memory)};
@@ -94,7 +84,6 @@ class ModelGpu final : public Device {
     const std::uint64_t address_;
   };
 
-  const std::string pci_ = "model";
   // Whoever uses a device has it const.
   mutable std::deque<Waiting> waiting_;
   mutable std::size_t unseen_ = 0, mappings_ = 0;

@@ -15,6 +15,7 @@
 #include "pattern.hpp"
 #include "rail/lane.hpp"
 #include "scripted_endpoint.hpp"
+#include "staged_device.hpp"
 
 namespace weft::core::test {
 namespace {
@@ -36,26 +37,10 @@ constexpr std::size_t kind_at = 44;  // in a head
 
 /// Memory that the CPU may not touch for as long as the test looks at it as a device's. Copies run
 /// when they are looked at, unless they are held.
-class Accelerator final : public Device {
+class Accelerator final : public StagedDevice {
  public:
-  MemoryKind kind() const noexcept override { return MemoryKind::device; }
-  const std::string& pci() const noexcept override { return pci_; }
-  bool direct() const noexcept override { return false; }
-  void copy(void*, const void*, std::size_t) const override { ADD_FAILURE() << "by the CPU"; }
-  Result<void> hash(Xxh3&, const void*, std::size_t) const override {
-    return fail(Code::unsupported, "no hashes here");
-  }
   Result<std::unique_ptr<CopyQueue>> open_queue() const override {
     return std::make_unique<Queue>(*this);
-  }
-  Result<std::unique_ptr<Pinned>> pin(void*, std::size_t) const override {
-    return std::make_unique<Pinned>();
-  }
-  Result<Lent> lend(const void*, std::size_t) const override {
-    return fail(Code::unsupported, "nothing is lent here");
-  }
-  Result<std::unique_ptr<Mapped>> map(const Lent&, std::size_t) const override {
-    return fail(Code::unsupported, "nothing is mapped here");
   }
 
   bool held = false;
@@ -93,7 +78,6 @@ class Accelerator final : public Device {
     std::vector<Copy> waiting_;
     std::uint64_t begun_ = 0, ended_ = 0;
   };
-  const std::string pci_ = "0000:00:00.0";
 };
 
 std::shared_ptr<SegmentState> make_memory(const Device& device, std::uint64_t seed) {

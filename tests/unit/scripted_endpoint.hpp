@@ -13,7 +13,7 @@
 
 namespace weft::core::test {
 
-class ScriptedEndpoint final : public providers::Endpoint {
+class ScriptedEndpoint : public providers::Endpoint {
  public:
   struct Sent {
     providers::Posted* posted;
@@ -67,7 +67,7 @@ class ScriptedEndpoint final : public providers::Endpoint {
 
   Capability record;
   Blob nowhere;
-  providers::Post answer;
+  providers::Post answer;                   // to whoever sends
   std::set<providers::FabricAddress> full;  // there is no room for what goes there
   std::deque<Sent> sent;
   std::deque<std::pair<providers::Posted*, providers::Local>> receives;

@@ -98,18 +98,10 @@ class Astray final : public ForwardingEndpoint {
   std::set<providers::FabricAddress> known_;
 };
 
-Engine open_astray(const Config& config) {
-  auto before = std::exchange(core::endpoint_decorator(),
-                              [](auto real) { return std::make_unique<Astray>(std::move(real)); });
-  auto engine = Engine::open(config);
-  core::endpoint_decorator() = std::move(before);
-  return must(std::move(engine));
-}
-
 TEST(Affinity, WhatIsRelayedToANicThatDoesNotServeTheMemoryIsRefused) {
   Config hostile = config(1);
   hostile.transport = TransportKind::relay;
-  Engine a = open_astray(hostile), b = must(Engine::open(config()));
+  Engine a = must(open_wrapped<Astray>(hostile)), b = must(Engine::open(config()));
   auto [to_b, to_a] = acquaint(a, b);
   Couple pair{std::move(a), std::move(b), std::move(to_b), std::move(to_a)};
   Board board(pair, Memory::own(size), Memory::own(size).near_gpu(gpu_of_node_0));

@@ -250,21 +250,13 @@ class Deaf : public ForwardingEndpoint {
   std::size_t poll() override { return on ? 0 : ForwardingEndpoint::poll(); }
 };
 
-Engine open_deaf(const Config& config) {
-  auto before = std::exchange(core::endpoint_decorator(),
-                              [](auto real) { return std::make_unique<Deaf>(std::move(real)); });
-  auto engine = Engine::open(config);
-  core::endpoint_decorator() = std::move(before);
-  return must(std::move(engine));
-}
-
 // Whoever asked has closed his endpoint, and says that nothing of his is out; but what he asked for
 // waits to be taken in. libfabric 1.17 ends the process if the key is closed by then.
 TEST_P(EngineFaults, WhatHasArrivedIsTakenInBeforeItsKeyIsClosed) {
   Config one = config_for(GetParam(), 1);
   one.rails = 1;
   Engine a = must(Engine::open(one));
-  Engine b = open_deaf(one);
+  Engine b = must(open_wrapped<Deaf>(one));
   auto [to_b, to_a] = acquaint(a, b);
   Couple pair{std::move(a), std::move(b), std::move(to_b), std::move(to_a)};
   Board board(pair, size, size);
