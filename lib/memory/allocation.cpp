@@ -11,6 +11,8 @@
 #include <limits>
 #include <utility>
 
+#include "base/descriptor.hpp"
+
 namespace weft::core {
 namespace {
 
