@@ -4,6 +4,16 @@
 #include "lease/peer_key.hpp"
 
 namespace weft::core {
+namespace {
+
+/// Of a file, so that peers of this host map it: the kernel would take longer to fetch a word than
+/// to copy a block. Without a descriptor left it does.
+Result<Allocation> memory_for_peers(std::size_t bytes) {
+  auto shared = Allocation::make(Memory::shared(bytes));
+  return shared ? std::move(shared) : Allocation::make(Memory::own(bytes));
+}
+
+}  // namespace
 
 Epoch::Epoch(std::shared_ptr<EpochWords> words, std::size_t index, std::atomic<std::uint64_t>& word,
              std::uint64_t value)
@@ -40,19 +50,28 @@ Result<std::unique_ptr<Epoch>> EpochWords::take() {
 }
 
 Result<void> EpochWords::grow() {
-  Registered added;
-  added.page = std::make_unique<Page>();
+  auto memory = memory_for_peers(sizeof(Page));
+  if (!memory) return fail(std::move(memory.error()));
+  void* const start = memory->address();
+  Registered added{std::move(*memory), new (start) Page{}, {}, {}};
+  if (auto made = register_with_rails(added); !made) return made;
+  const std::size_t first = pages_.size() * words_per_page;
+  pages_.push_back(std::move(added));
+  for (std::size_t i = words_per_page; i > 0; --i) free_.push_back(first + i - 1);
+  return {};
+}
+
+Result<void> EpochWords::register_with_rails(Registered& added) const {
+  providers::Extent extent{added.page, sizeof(Page)};
+  extent.file = {added.memory.fd(), added.memory.file_offset()};
   for (const Reader& reader : readers_) {
     if (reader.closed()) continue;
-    auto made = register_for_peers(*reader.endpoint, reader.rail, {added.page.get(), sizeof(Page)},
-                                   providers::Access::remote_read);
+    auto made =
+        register_for_peers(*reader.endpoint, reader.rail, extent, providers::Access::remote_read);
     if (!made) return fail(std::move(made.error()));
     added.keys.push_back(made->key);
     added.registrations.push_back(std::move(made->registration));
   }
-  const std::size_t first = pages_.size() * words_per_page;
-  pages_.push_back(std::move(added));
-  for (std::size_t i = words_per_page; i > 0; --i) free_.push_back(first + i - 1);
   return {};
 }
 

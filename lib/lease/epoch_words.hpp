@@ -11,6 +11,7 @@
 #include <weft/error.hpp>
 
 #include "endpoint.hpp"
+#include "memory/allocation.hpp"
 #include "wire/grant_codec.hpp"
 
 namespace weft::core {
@@ -68,11 +69,13 @@ class EpochWords : public std::enable_shared_from_this<EpochWords> {
     std::atomic<std::uint64_t> words[words_per_page];
   };
   struct Registered {
-    std::unique_ptr<Page> page;
+    Allocation memory;
+    Page* page = nullptr;  // in it
     std::vector<std::unique_ptr<providers::Registration>> registrations;
     std::vector<RailKey> keys;  // of the page's start
   };
   Result<void> grow();
+  Result<void> register_with_rails(Registered& added) const;
   std::atomic<std::uint64_t>& word(std::size_t index) const;
 
   const std::vector<Reader> readers_;
