@@ -23,6 +23,7 @@ struct Options {
                                  1 << 20, 4 << 20,  16 << 20, 64 << 20};
   std::vector<unsigned> windows{1, 16};
   unsigned rails = 0;
+  bool manual = false;
   unsigned rounds = 7;
   std::chrono::milliseconds::rep ms = 200;
 };
@@ -111,6 +112,7 @@ int main(int argc, char** argv) {
   app.add_option("--size", options.sizes, "Bytes of a transfer")->delimiter(',')->transform(bytes);
   app.add_option("--window", options.windows, "Transfers in flight")->delimiter(',');
   app.add_option("--rails", options.rails, "0: the engine's own choice");
+  app.add_flag("--manual", options.manual, "The initiator copies in the thread that submits");
   app.add_option("--rounds", options.rounds, "Times that each point is measured");
   app.add_option("--ms", options.ms, "Time measured for one point");
   CLI11_PARSE(app, argc, argv);
@@ -125,6 +127,7 @@ int main(int argc, char** argv) {
         config.size = size;
         config.window = window;
         config.rails = options.rails;
+        config.manual = options.manual;
         config.max_ms = options.ms;
         if (auto compared = compare(options, config); !compared) {
           fmt::print(stderr, "weft-mapped-copies: {}\n", compared.error().to_string());

@@ -66,7 +66,7 @@ Neighbour::~Neighbour() {
   announce();
 }
 
-Outcome Neighbour::copy(bool writes, const Local& local, const Target& target) const noexcept {
+Outcome Neighbour::copy(bool writes, const Local& local, const Target& target) noexcept {
   std::atomic<std::uint64_t>& copying = head_->claims[index_].copying;
   // Before the key is looked at: whoever closes it looks here after that.
   copying.store(target.key, std::memory_order_seq_cst);
@@ -75,8 +75,7 @@ Outcome Neighbour::copy(bool writes, const Local& local, const Target& target) c
   return outcome;
 }
 
-Outcome Neighbour::copy_checked(bool writes, const Local& local,
-                                const Target& target) const noexcept {
+Outcome Neighbour::copy_checked(bool writes, const Local& local, const Target& target) noexcept {
   const Entry& entry = head_->entries[target.key % entry_count];
   if (target.key == 0 || entry.key.load(std::memory_order_seq_cst) != target.key)
     return {EKEYREJECTED, "the key is not, or no longer, valid"};
@@ -86,18 +85,18 @@ Outcome Neighbour::copy_checked(bool writes, const Local& local,
     return {EACCES, "the registration lacks the right"};
   if (target.address > entry.length || local.length > entry.length - target.address)
     return {EACCES, "outside the registration"};
-  // A number that has been given to another process would be a disaster. (A process that becomes
-  // another program by exec keeps its number: until the control connection tells of its end, copies
-  // go to addresses that mean nothing there.)
-  if (gone()) return {ECONNRESET, "the peer's process has ended"};
-
   // The kernel finds pages that are gone without harm.
-  const auto view = local.may_fault ? nullptr : mappings_->of(target.key);
+  const View* const view = local.may_fault ? nullptr : mappings_->for_copy(target.key);
   if (view != nullptr && view->lets(writes, target.address, local.length)) {
+    if (gone_by_now()) return {ECONNRESET, "the peer's process has ended"};
     std::byte* const there = view->start + target.address;
     std::memcpy(writes ? there : local.address, writes ? local.address : there, local.length);
     return {.mapped = true};
   }
+  // A number that has been given to another process would be a disaster. (A process that becomes
+  // another program by exec keeps its number: until the control connection tells of its end, copies
+  // go to addresses that mean nothing there.)
+  if (gone()) return {ECONNRESET, "the peer's process has ended"};
   const iovec here{local.address, local.length};
   const iovec there{
       reinterpret_cast<void*>(static_cast<std::uintptr_t>(entry.address + target.address)),
@@ -108,6 +107,18 @@ Outcome Neighbour::copy_checked(bool writes, const Local& local,
   if (copied >= 0) return {EFAULT, "the memory ends before the range does"};
   if (errno == ESRCH) return {ECONNRESET, "the peer's process has ended"};
   return {errno, "process_vm_writev or process_vm_readv refused"};
+}
+
+/// Memory that is mapped stays what it was, so now and then is enough: a system call costs as much
+/// as copying a small block.
+bool Neighbour::gone_by_now() noexcept {
+  constexpr unsigned copies_a_look = 16;
+  if (copies_until_look_ == 0) {
+    copies_until_look_ = copies_a_look;
+    ended_ = gone();
+  }
+  --copies_until_look_;
+  return ended_;
 }
 
 Result<void> Neighbour::check_mapped(std::uint64_t key) const {

@@ -49,7 +49,8 @@ class Neighbour {
   bool closed() const noexcept { return head_->closed.load(std::memory_order_acquire) != 0; }
 
   /// Copies between this process's memory and a registration of the neighbour's, here and now.
-  Outcome copy(bool writes, const Local& local, const Target& target) const noexcept;
+  /// By one thread. Through a mapping, the first copies after its process has ended may succeed.
+  Outcome copy(bool writes, const Local& local, const Target& target) noexcept;
   /// Whether copies by the key are made through a mapping, or why they are not.
   Result<void> check_mapped(std::uint64_t key) const;
   Mappings& mappings() const noexcept { return *mappings_; }
@@ -62,7 +63,8 @@ class Neighbour {
   explicit Neighbour(const Address& address) : address_(address) {}
   Result<void> open();
   Result<void> claim_slot(const Descriptor& region, std::uint64_t own_nonce);
-  Outcome copy_checked(bool writes, const Local& local, const Target& target) const noexcept;
+  Outcome copy_checked(bool writes, const Local& local, const Target& target) noexcept;
+  bool gone_by_now() noexcept;
 
   const Address address_;
   Descriptor process_, bell_;
@@ -70,6 +72,8 @@ class Neighbour {
   Mapped<Slot> slot_;
   std::unique_ptr<Mappings> mappings_;
   std::size_t index_ = slot_count;  // of the slot
+  unsigned copies_until_look_ = 0;  // at its process
+  bool ended_ = false;              // seen at a look
 };
 
 }  // namespace weft::providers::shm

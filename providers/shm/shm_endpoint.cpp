@@ -60,6 +60,7 @@ class ShmEndpoint final : public Endpoint {
   Result<void> open_bell(Address& address);
   Post copy(bool writes, Posted& posted, const Local& local, const Target& target);
   std::shared_ptr<Neighbour> neighbour(FabricAddress peer) const;
+  Neighbour* copied_with(FabricAddress peer);
   bool gone(const Claim& claim) const;
   bool wake_up();
   void collect(bool slept);
@@ -83,6 +84,7 @@ class ShmEndpoint final : public Endpoint {
   std::atomic<bool> somebody_left_{false};
 
   // By the owning thread.
+  std::shared_ptr<Neighbour> last_copied_;
   std::map<FabricAddress, Outbound> outbound_;
   std::vector<Outbound*> sending_;          // those that are not idle
   std::map<std::size_t, Inbound> inbound_;  // by slot
@@ -183,11 +185,18 @@ void ShmEndpoint::tell_of_closing(const Claim& claim) const {
 }
 
 Post ShmEndpoint::copy(bool writes, Posted& posted, const Local& local, const Target& target) {
-  const auto peer = neighbour(target.peer);
-  if (!peer) return {PostStatus::failed, EHOSTUNREACH};
+  Neighbour* const peer = copied_with(target.peer);
+  if (peer == nullptr) return {PostStatus::failed, EHOSTUNREACH};
   handing_over(&every_endpoint);
   ended_.push_back({&posted, local.length, peer->copy(writes, local, target)});
   return {};
+}
+
+/// The one asked for last is at hand.
+Neighbour* ShmEndpoint::copied_with(FabricAddress peer) {
+  if (last_copied_ == nullptr || last_copied_->nonce() != peer || somebody_left_)
+    last_copied_ = neighbour(peer);
+  return last_copied_.get();
 }
 
 Post ShmEndpoint::send(Posted& posted, const Local& local, FabricAddress peer, MessageClass type) {
@@ -273,6 +282,7 @@ void ShmEndpoint::look_into(std::size_t slot) {
 
 /// Frees the slots of those who could not do so themselves, and lets go of those who were removed.
 void ShmEndpoint::free_slots_of_the_gone() {
+  last_copied_.reset();
   std::size_t left_now = 0;
   {
     const std::lock_guard lock(mutex_);
