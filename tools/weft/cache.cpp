@@ -68,7 +68,8 @@ Result<PagedCache> PagedCache::create(Engine& engine, const CacheShape& shape, s
   const std::size_t groups = layout->groups().size();
   auto cache = kv::Cache::contiguous(std::move(*layout));
   if (!cache) return fail(std::move(cache.error()));
-  auto segment = engine.add(Memory::own(bytes));
+  // Peers of this host map it, and copy without the kernel.
+  auto segment = engine.add(Memory::shared(bytes));
   if (!segment) return fail(std::move(segment.error()));
   std::memset(segment->data(), std::to_integer<int>(canary), segment->size());
   return PagedCache(std::move(*cache), std::move(*segment),
