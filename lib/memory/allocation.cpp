@@ -34,6 +34,12 @@ Result<void> within_free_memory(std::size_t bytes) {
               fmt::format("{} bytes were asked for and the machine has {}", bytes, total));
 }
 
+/// The kernel looks up each page that it copies to or from, and a NIC each that it translates. A
+/// wish: the system may not give them, or give those of files to nobody.
+void ask_for_huge_pages(void* address, std::size_t bytes) {
+  if (bytes >= huge_page) madvise(address, bytes, MADV_HUGEPAGE);
+}
+
 }  // namespace
 
 Result<Allocation> Allocation::make(const Memory& memory) {
@@ -49,6 +55,7 @@ Result<Allocation> Allocation::make(const Memory& memory) {
       if (auto enough = within_free_memory(bytes); !enough) return fail(std::move(enough.error()));
       void* address = mmap(nullptr, bytes, protection, anonymous, -1, 0);
       if (address == MAP_FAILED) return no_memory(bytes, "memory", errno);
+      ask_for_huge_pages(address, bytes);
       return Allocation(address, bytes, true, -1);
     }
     case Memory::Source::huge: {
@@ -71,6 +78,7 @@ Result<Allocation> Allocation::make(const Memory& memory) {
         close(fd);
         return no_memory(bytes, "shared memory", error);
       }
+      ask_for_huge_pages(address, bytes);
       return Allocation(address, bytes, true, fd);
     }
     case Memory::Source::map: {

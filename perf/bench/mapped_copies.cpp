@@ -34,7 +34,9 @@ class Pages {
   explicit Pages(std::size_t bytes)
       : bytes_(bytes),
         data_(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {
-    if (data_ != MAP_FAILED) std::memset(data_, 1, bytes_);
+    if (data_ == MAP_FAILED) return;
+    madvise(data_, bytes_, MADV_HUGEPAGE);  // as Weft asks for its own
+    std::memset(data_, 1, bytes_);
   }
   ~Pages() {
     if (data_ != MAP_FAILED) munmap(data_, bytes_);

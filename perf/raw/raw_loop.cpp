@@ -96,6 +96,7 @@ class Memory {
     void* start =
         ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (start == MAP_FAILED) throw system_error("mmap");
+    ::madvise(start, bytes, MADV_HUGEPAGE);  // as Weft asks for its own: the same pages for both
     span = {static_cast<std::byte*>(start), bytes};
   }
   Memory(const Memory&) = delete;

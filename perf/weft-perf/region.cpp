@@ -33,6 +33,7 @@ Result<Region::Mapping> Region::map_on(int node, std::size_t bytes) {
   if (start == MAP_FAILED)
     return fail(Code::out_of_memory, fmt::format("no memory: {}", std::strerror(errno)));
   Mapping mapping(static_cast<std::byte*>(start), Unmap{bytes});
+  ::madvise(start, bytes, MADV_HUGEPAGE);  // as Memory::own
   constexpr std::size_t word_bits = sizeof(unsigned long) * CHAR_BIT;
   std::array<unsigned long, most_nodes / word_bits> nodes{};
   const auto number = static_cast<std::size_t>(node);
