@@ -15,6 +15,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -218,7 +219,7 @@ class FabricEndpoint final : public Endpoint {
   UnderWay under_way_;
   EndpointGate gate_;
   std::mutex regions_mutex_;
-  std::vector<std::shared_ptr<Region>> regions_;
+  std::unordered_map<const Region*, std::shared_ptr<Region>> regions_;  // not forgotten
   std::optional<OperationNames> names_;     // where an end may be reported more than once
   std::unique_ptr<SharedEndpoint> shared_;  // where endpoints of one process share memory
   Capability record_;
@@ -370,8 +371,8 @@ void FabricEndpoint::close_handles() {
   handles_.relay_endpoint.reset();
   handles_.endpoint.reset();
   const std::lock_guard lock(regions_mutex_);
-  for (const auto& region : regions_) region->registered.reset();
-  std::erase_if(regions_, [](const auto& region) { return region->retired.load(); });
+  for (const auto& [key, region] : regions_) region->registered.reset();
+  std::erase_if(regions_, [](const auto& each) { return each.second->retired.load(); });
   const OpenHandles closed = std::move(handles_);
 }
 
@@ -593,7 +594,7 @@ Result<std::unique_ptr<Registration>> FabricEndpoint::register_memory(const Exte
   }
   if (result != 0) return fail(cant_register(memory.length, result));
   const std::lock_guard lock(regions_mutex_);
-  regions_.push_back(region);
+  regions_.emplace(region.get(), region);
   return std::make_unique<FabricRegistration>(*this, region);
 }
 
@@ -614,7 +615,7 @@ int FabricEndpoint::open_region(Region& region) {
 /// still serves: such memory is staged.
 Result<void> FabricEndpoint::open_regions() {
   const std::lock_guard lock(regions_mutex_);
-  for (const auto& region : regions_) {
+  for (const auto& [key, region] : regions_) {
     if (region->retired) continue;
     const int result = open_region(*region);
     if (result == 0) continue;
@@ -629,7 +630,7 @@ Result<void> FabricEndpoint::open_regions() {
 
 void FabricEndpoint::forget(const Region& region) {
   const std::lock_guard lock(regions_mutex_);
-  std::erase_if(regions_, [&](const auto& each) { return each.get() == &region; });
+  regions_.erase(&region);
 }
 
 Post FabricEndpoint::posted_as(Posted& posted, void* name, ssize_t result) {
