@@ -17,6 +17,11 @@ class Costs:
     def total(self):
         return sum(self.own.values())
 
+    def within(self, function):
+        """With all that it calls."""
+        return self.own[function] + sum(
+            cost for (caller, _), cost in self.calls.items() if caller == function)
+
 
 # "fn=(12) name" the first time, "fn=(12)" later; likewise "cfn" for who is called. In a line of
 # costs the last number counts; the one after "calls" is what the call came to.
@@ -50,7 +55,8 @@ def read(lines):
 
 
 def count(program, *arguments, within, timeout):
-    """What the program's thread does while it is in that function."""
+    """What the program's thread does while it is in that function (or those, as "scope::*"), and
+    what the program says."""
     with tempfile.TemporaryDirectory() as folder:
         out = os.path.join(folder, "costs")
         result = subprocess.run(
@@ -60,7 +66,7 @@ def count(program, *arguments, within, timeout):
         if result.returncode != 0:
             raise RuntimeError(result.stderr.strip())
         with open(out, encoding="utf-8", errors="replace") as file:
-            return read(file)
+            return read(file), result.stdout
 
 
 def by_stage(costs, stage_of):

@@ -64,8 +64,8 @@ def stage_of(function):
 def measure(loop, pieces):
     """Instructions of an operation by stage."""
     transfers = TRANSFERS[pieces]
-    costs = callgrind.count(loop, "--pieces", str(pieces), "--transfers", str(transfers),
-                            within="measured_loop", timeout=PATIENCE)
+    costs, _ = callgrind.count(loop, "--pieces", str(pieces), "--transfers", str(transfers),
+                               within="measured_loop", timeout=PATIENCE)
     stages = callgrind.by_stage(costs, stage_of)
     # main() and what is above it: a few instructions.
     stages["ask"] += stages.pop(None, 0)

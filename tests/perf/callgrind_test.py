@@ -58,6 +58,8 @@ class Callgrind(unittest.TestCase):
         self.assertEqual(self.costs.calls["main", "submit()"], 130)
         self.assertEqual(self.costs.calls["look()", "allocate()"], 10)
         self.assertEqual(self.costs.total(), 205)
+        self.assertEqual(self.costs.within("submit()"), 130)
+        self.assertEqual(self.costs.within("nobody()"), 0)
 
     def test_shares_what_several_call_by_what_their_calls_came_to(self):
         stages = callgrind.by_stage(self.costs, stage_of)
