@@ -10,6 +10,7 @@
 #include <weft/engine.hpp>
 
 #include "heap.hpp"
+#include "holdings.hpp"
 #include "null_endpoint.hpp"
 #include "sides.hpp"
 #include "work.hpp"
@@ -26,18 +27,20 @@ constexpr std::size_t carried = 2000, looks = 20'000;
 /// What `work` costs, for each of so many units.
 template <typename Work>
 Result<void> measure(Costs& costs, const std::string& what, std::size_t units, Work&& work) {
+  const std::size_t pages = holdings().resident;
   const Heap before = heap();
   const auto begin = Clock::now();
   Result<void> done = work();
   const auto time = Clock::now() - begin;
   const Heap after = heap();
+  const std::size_t pages_after = holdings().resident;
   if (!done) return done;
-  const auto of_unit = [&](auto sum) {
-    return static_cast<double>(sum) / static_cast<double>(units);
+  const auto of_unit = [&](auto now, auto then) {
+    return (static_cast<double>(now) - static_cast<double>(then)) / static_cast<double>(units);
   };
-  costs[what] = {of_unit(std::chrono::nanoseconds(time).count()),
-                 of_unit(after.bytes - before.bytes),
-                 of_unit(after.allocations - before.allocations)};
+  costs[what] = {of_unit(std::chrono::nanoseconds(time).count(), 0),
+                 of_unit(after.bytes, before.bytes), of_unit(pages_after, pages),
+                 of_unit(after.allocations, before.allocations)};
   return {};
 }
 

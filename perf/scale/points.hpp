@@ -16,6 +16,7 @@ namespace weft::perf {
 struct Cost {
   double ns = 0;
   double bytes = 0;        ///< That stay allocated.
+  double resident = 0;     ///< Bytes of pages that were touched and are kept.
   double allocations = 0;  ///< By operator new.
 };
 

@@ -44,14 +44,15 @@ using Results = std::vector<std::pair<const Dimension*, Points>>;
 
 nlohmann::json as_json(const Costs& costs) {
   nlohmann::json all;
-  for (const auto& [what, cost] : costs) all[what] = {cost.ns, cost.bytes, cost.allocations};
+  for (const auto& [what, cost] : costs)
+    all[what] = {cost.ns, cost.bytes, cost.resident, cost.allocations};
   return all;
 }
 
 Costs from_json(const std::string& line) {
   Costs costs;
   const auto all = nlohmann::json::parse(line);
-  for (const auto& [what, cost] : all.items()) costs[what] = {cost[0], cost[1], cost[2]};
+  for (const auto& [what, cost] : all.items()) costs[what] = {cost[0], cost[1], cost[2], cost[3]};
   return costs;
 }
 
@@ -106,8 +107,9 @@ std::string in_unit(double ns) {
 
 std::string cell(const Measured& measured) {
   const auto [median, least, greatest] = weft::perf::spread_of(measured.ns);
-  return fmt::format("{} ({}-{}), {:.0f} B, {:.1f} a", in_unit(median), in_unit(least),
-                     in_unit(greatest), measured.last.bytes, measured.last.allocations);
+  return fmt::format("{} ({}-{}), {:.0f} B, {:.0f} r, {:.1f} a", in_unit(median), in_unit(least),
+                     in_unit(greatest), measured.last.bytes, measured.last.resident,
+                     measured.last.allocations);
 }
 
 void print(const Dimension& dimension, const Points& points) {
@@ -132,6 +134,7 @@ nlohmann::json as_json(const Results& results) {
                         {"what", what},
                         {"ns", {spread.median, spread.least, spread.greatest}},
                         {"bytes", measured.last.bytes},
+                        {"resident", measured.last.resident},
                         {"allocations", measured.last.allocations}});
       }
   return rows;
@@ -196,7 +199,8 @@ int main(int argc, char** argv) {
   CLI::App app{
       "What a unit costs the engine, by the number of peers, segments, blocks of a transfer, "
       "transfers and rails. Time is the median (least-greatest) of rounds in fresh processes; B "
-      "are bytes that stay allocated, a allocations. Rails are tcp's and move nothing: what is "
+      "are bytes that stay allocated, r those of them that became resident, a allocations. Rails "
+      "are tcp's and move nothing: what is "
       "left "
       "is the engine's own cost. Each round of progress is driven by the caller."};
   app.option_defaults()->always_capture_default();
