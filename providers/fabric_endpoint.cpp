@@ -15,12 +15,14 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "base/fork_guard.hpp"
 #include "base/log.hpp"
 #include "capability_record.hpp"
+#include "edges.hpp"
 #include "endpoint_gate.hpp"
 #include "operation_names.hpp"
 #include "registration_request.hpp"
@@ -137,12 +139,16 @@ class FabricEndpoint final : public Endpoint {
   Post receive(Posted& posted, const Local& local, MessageClass type) override;
   std::size_t poll() override;
   void take_in_arrivals(Deadline deadline) override;
-  int wait_fd() const noexcept override { return state_ == State::open ? wait_fd_ : -1; }
+  int wait_fd() const noexcept override {
+    if (state_ != State::open) return -1;
+    return edges_ ? edges_->fd() : wait_fd_;
+  }
   bool may_sleep() override {
     if (state_ != State::open) return true;
-    const auto lock = guard();
-    fid* waited[] = {&handles_.queue->fid};
-    return fi_trywait(handles_.fabric.get(), waited, 1) == FI_SUCCESS;
+    if (!queue_lets_sleep()) return false;
+    if (!edges_) return true;
+    edges_->forget();
+    return poll() == 0;
   }
 
   void shut() override {
@@ -193,6 +199,11 @@ class FabricEndpoint final : public Endpoint {
   Result<void> open_regions();
   Result<void> open_events();
   Result<void> open_queue();
+  bool queue_lets_sleep() {
+    const auto lock = guard();
+    fid* waited[] = {&handles_.queue->fid};
+    return fi_trywait(handles_.fabric.get(), waited, 1) == FI_SUCCESS;
+  }
   Result<void> open_addresses(FidPtr<fid_av>& addresses);
   Result<void> enable(FidPtr<fid_ep>& endpoint, fid_av& addresses);
   Result<void> open_relay_endpoint();
@@ -218,7 +229,7 @@ class FabricEndpoint final : public Endpoint {
   UnderWay under_way_;
   EndpointGate gate_;
   std::mutex regions_mutex_;
-  std::vector<std::shared_ptr<Region>> regions_;
+  std::unordered_map<const Region*, std::shared_ptr<Region>> regions_;  // not forgotten
   std::optional<OperationNames> names_;     // where an end may be reported more than once
   std::unique_ptr<SharedEndpoint> shared_;  // where endpoints of one process share memory
   Capability record_;
@@ -226,6 +237,7 @@ class FabricEndpoint final : public Endpoint {
   std::uint64_t completion_flags_ = 0;
   unsigned polls_ = 0;
   int wait_fd_ = -1;
+  std::optional<Edges> edges_;  // of wait_fd_, where that stays readable
   bool serialise_ = false;
   const std::uint64_t generation_ = core::fork_generation();
   std::mutex mutex_;
@@ -320,7 +332,7 @@ Result<void> FabricEndpoint::open(const Spec& spec, const Way& way, const fi_inf
     record_.device_memory_problem = fmt::format(
         "libfabric {} offers no access to device memory by it (FI_HMEM)", library_version());
   return open_handles().and_then([&] { return check_keys(); }).map([&] {
-    record_.wait_descriptor = wait_fd_ >= 0;
+    record_.wait_descriptor = wait_fd() >= 0;
     if (spec.examine != nullptr) spec.examine(*handles_.endpoint, record_);
     completion_flags_ = completion_flags(record_.proof);
     if (spec.shared_in_process) shared_ = std::make_unique<SharedEndpoint>(as_text(address_));
@@ -370,8 +382,8 @@ void FabricEndpoint::close_handles() {
   handles_.relay_endpoint.reset();
   handles_.endpoint.reset();
   const std::lock_guard lock(regions_mutex_);
-  for (const auto& region : regions_) region->registered.reset();
-  std::erase_if(regions_, [](const auto& region) { return region->retired.load(); });
+  for (const auto& [key, region] : regions_) region->registered.reset();
+  std::erase_if(regions_, [](const auto& each) { return each.second->retired.load(); });
   const OpenHandles closed = std::move(handles_);
 }
 
@@ -388,6 +400,7 @@ Result<void> FabricEndpoint::reopen() {
     inserted_.clear();
   }
   if (names_) names_.emplace();
+  edges_.reset();
   wait_fd_ = -1;
   was_closed_ = true;
   auto opened = open_handles().and_then([&] { return open_regions(); });
@@ -442,7 +455,10 @@ Result<void> FabricEndpoint::open_queue() {
     return fi_cq_open(handles_.domain.get(), &attributes, out, nullptr);
   };
   if (open_object(handles_.queue, "fi_cq_open", open)) {
-    if (fi_control(&handles_.queue->fid, FI_GETWAIT, &wait_fd_) == 0) return {};
+    if (fi_control(&handles_.queue->fid, FI_GETWAIT, &wait_fd_) == 0) {
+      if (way_.stays_readable) edges_.emplace(wait_fd_);
+      return {};
+    }
     handles_.queue.reset();
   }
   attributes.wait_obj = FI_WAIT_NONE;
@@ -593,7 +609,7 @@ Result<std::unique_ptr<Registration>> FabricEndpoint::register_memory(const Exte
   }
   if (result != 0) return fail(cant_register(memory.length, result));
   const std::lock_guard lock(regions_mutex_);
-  regions_.push_back(region);
+  regions_.emplace(region.get(), region);
   return std::make_unique<FabricRegistration>(*this, region);
 }
 
@@ -614,7 +630,7 @@ int FabricEndpoint::open_region(Region& region) {
 /// still serves: such memory is staged.
 Result<void> FabricEndpoint::open_regions() {
   const std::lock_guard lock(regions_mutex_);
-  for (const auto& region : regions_) {
+  for (const auto& [key, region] : regions_) {
     if (region->retired) continue;
     const int result = open_region(*region);
     if (result == 0) continue;
@@ -629,7 +645,7 @@ Result<void> FabricEndpoint::open_regions() {
 
 void FabricEndpoint::forget(const Region& region) {
   const std::lock_guard lock(regions_mutex_);
-  std::erase_if(regions_, [&](const auto& each) { return each.get() == &region; });
+  regions_.erase(&region);
 }
 
 Post FabricEndpoint::posted_as(Posted& posted, void* name, ssize_t result) {

@@ -17,6 +17,7 @@ struct Way {
   std::string_view provider;
   std::string_view fabric = {};  // where a provider has several; empty: whichever
   bool tagged = true;            // it has tagged messages
+  bool stays_readable = false;   // its wait descriptor, from the first completion on (Edges)
 
   /// libfabric's name for it, which is also how users name it.
   constexpr std::string_view name() const { return fabric.empty() ? provider : fabric; }

@@ -6,7 +6,10 @@ namespace weft::providers {
 namespace {
 
 constexpr std::string_view by_rxm = "tcp;ofi_rxm";
-constexpr Way tcp_ways[] = {{"net"}, {"tcp"}, {by_rxm}};
+// In "net" nothing takes back the signal that a completion has set, so that its descriptor is
+// readable for ever (1.17, prov/net/src/xnet_progress.c: xnet_trywait; in "tcp" of 1.18.0 too, but
+// not of later ones).
+constexpr Way tcp_ways[] = {{.provider = "net", .stays_readable = true}, {"tcp"}, {by_rxm}};
 
 // libfabric has FI_PROTO_RXM for all that ofi_rxm makes, over verbs too, where it has the same kind
 // of address.

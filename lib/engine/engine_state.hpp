@@ -332,7 +332,8 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   std::map<std::uint32_t, RailWatch> rail_watches_;  // control thread
   std::atomic<std::uint64_t> next_segment_{1};
   std::mutex segments_mutex_;
-  std::vector<std::shared_ptr<LocalKeys>> segments_;  // of those that are there
+  std::vector<std::shared_ptr<LocalKeys>> segments_;  // those that are there, and some that went
+  std::size_t sweep_segments_at_ = 64;                // with segments_mutex_
 
   Seats transfer_seats_{config_.max_transfers};
   UseCount unsettled_transfers_;  // not yet quiescent

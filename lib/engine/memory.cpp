@@ -138,7 +138,10 @@ Result<std::shared_ptr<SegmentState>> EngineState::add(const Memory& memory) {
   }
   if (!(*device)->direct()) segment->set_lent((*device)->lend(segment->address(), segment->size()));
   const std::lock_guard lock(segments_mutex_);
-  std::erase_if(segments_, [](const auto& keys) { return keys->closed(); });
+  if (segments_.size() >= sweep_segments_at_) {
+    std::erase_if(segments_, [](const auto& keys) { return keys->closed(); });
+    sweep_segments_at_ = std::max<std::size_t>(64, 2 * segments_.size());
+  }
   segments_.push_back(segment->keys());
   // One that was opened again since it was asked to serve did not know of the segment.
   for (const auto& rail : rails_)

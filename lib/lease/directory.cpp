@@ -15,6 +15,7 @@ std::vector<Directory::Asker> Directory::publish(const std::string& name, Blob g
                                                  std::uint64_t lease) {
   const std::lock_guard lock(mutex_);
   published_[name] = {std::move(grant), lease};
+  names_[lease].insert(name);
   const auto waiting = askers_.find(name);
   if (waiting == askers_.end()) return {};
   std::vector<Asker> askers = std::move(waiting->second);
@@ -24,7 +25,12 @@ std::vector<Directory::Asker> Directory::publish(const std::string& name, Blob g
 
 void Directory::withdraw(std::uint64_t lease) {
   const std::lock_guard lock(mutex_);
-  std::erase_if(published_, [&](const auto& each) { return each.second.lease == lease; });
+  const auto names = names_.extract(lease);
+  if (!names) return;
+  for (const std::string& name : names.mapped())
+    if (const auto entry = published_.find(name);
+        entry != published_.end() && entry->second.lease == lease)
+      published_.erase(entry);
 }
 
 Result<std::optional<Blob>> Directory::ask(const std::string& name, Asker asker) {

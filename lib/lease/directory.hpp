@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -52,6 +53,8 @@ class Directory {
   };
   mutable std::mutex mutex_;
   std::map<std::string, Published> published_;
+  // The names that each lease was published under: of another grant's by now, perhaps.
+  std::map<std::uint64_t, std::set<std::string>> names_;
   std::map<std::string, std::vector<Asker>> askers_;
   std::unordered_map<std::uint64_t, std::shared_ptr<LookupState>> lookups_;
 };

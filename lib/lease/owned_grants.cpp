@@ -7,7 +7,9 @@ namespace weft::core {
 
 void OwnedGrants::add(const GrantPtr& grant) {
   const std::lock_guard lock(mutex_);
-  grants_[grant->description().lease] = grant;
+  const std::uint64_t lease = grant->description().lease;
+  grants_[lease] = grant;
+  by_segment_[{&grant->segment(), lease}] = grant;
   next_expiry_ = std::min(next_expiry_, grant->expires());
 }
 
@@ -31,8 +33,11 @@ std::vector<OwnedGrants::GrantPtr> OwnedGrants::all() const {
 }
 
 std::vector<OwnedGrants::GrantPtr> OwnedGrants::of_segment(const SegmentState& segment) const {
-  auto found = all();
-  std::erase_if(found, [&](const GrantPtr& grant) { return &grant->segment() != &segment; });
+  std::vector<GrantPtr> found;
+  const std::lock_guard lock(mutex_);
+  for (auto each = by_segment_.lower_bound({&segment, 0});
+       each != by_segment_.end() && each->first.first == &segment; ++each)
+    found.push_back(each->second);
   return found;
 }
 
@@ -84,10 +89,13 @@ void OwnedGrants::end_expired(Clock::time_point now) {
 }
 
 void OwnedGrants::forget(const GrantState& grant) {
+  const std::uint64_t lease = grant.description().lease;
   const std::lock_guard lock(mutex_);
-  const auto entry = grants_.find(grant.description().lease);
-  if (entry != grants_.end() && entry->second.get() == &grant) grants_.erase(entry);
-  std::erase_if(settleable_, [&](const GrantPtr& each) { return each.get() == &grant; });
+  const auto entry = grants_.find(lease);
+  if (entry == grants_.end() || entry->second.get() != &grant) return;
+  grants_.erase(entry);
+  by_segment_.erase({&grant.segment(), lease});
+  settleable_.erase(lease);
 }
 
 /// Whoever waited for it may have settled and forgotten it by now.
@@ -95,13 +103,15 @@ void OwnedGrants::note_if_settleable(const GrantPtr& grant) {
   if (!grant->settleable()) return;
   const std::lock_guard lock(mutex_);
   const auto entry = grants_.find(grant->description().lease);
-  const bool noted = std::find(settleable_.begin(), settleable_.end(), grant) != settleable_.end();
-  if (entry != grants_.end() && entry->second == grant && !noted) settleable_.push_back(grant);
+  if (entry != grants_.end() && entry->second == grant) settleable_.insert(*entry);
 }
 
 std::vector<OwnedGrants::GrantPtr> OwnedGrants::take_settleable() {
+  std::vector<GrantPtr> taken;
   const std::lock_guard lock(mutex_);
-  return std::exchange(settleable_, {});
+  taken.reserve(settleable_.size());
+  for (const auto& [lease, grant] : std::exchange(settleable_, {})) taken.push_back(grant);
+  return taken;
 }
 
 void OwnedGrants::rail_closes(std::uint32_t rail) {
@@ -127,6 +137,7 @@ void OwnedGrants::clear() {
   }
   const std::lock_guard lock(mutex_);
   grants_.clear();
+  by_segment_.clear();
   settleable_.clear();
 }
 

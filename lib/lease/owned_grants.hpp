@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "control/control.hpp"
@@ -70,8 +71,10 @@ class OwnedGrants {
   const Borrower borrower_;
   std::atomic<bool> bereft_{false};  // there may be some
   mutable std::mutex mutex_;
-  std::unordered_map<std::uint64_t, GrantPtr> grants_;
-  std::vector<GrantPtr> settleable_;  // since they were looked for
+  std::unordered_map<std::uint64_t, GrantPtr> grants_;  // by lease
+  // The same by segment, and lease: one may have few of many grants, or nearly all.
+  std::map<std::pair<const SegmentState*, std::uint64_t>, GrantPtr> by_segment_;
+  std::unordered_map<std::uint64_t, GrantPtr> settleable_;  // by lease, since they were looked for
   Clock::time_point next_expiry_ = Clock::time_point::max();
 };
 

@@ -2,46 +2,10 @@
 
 #include <fmt/format.h>
 
-#include "drawing_program.hpp"
-#include "printable.hpp"
+#include "curves.hpp"
 
 namespace weft::perf {
 namespace {
-
-/// Figures by size. Names of series are quoted as gnuplot wants it.
-struct Series {
-  std::string name;
-  std::string lines;
-};
-
-std::string in_quotes(std::string_view text) {
-  std::string quote = "'";
-  for (const char each : tool::printable(text))
-    quote += each == '\'' ? std::string("''") : std::string(1, each);
-  return quote + "'";
-}
-
-/// Keeps the order in which names come first.
-void add(std::vector<Series>& all, const std::string& name, const std::string& line) {
-  for (Series& series : all)
-    if (series.name == name) return void(series.lines += line);
-  all.push_back({name, line});
-}
-
-std::string blocks_of(const std::vector<Series>& all, char prefix) {
-  std::string text;
-  for (std::size_t i = 0; i < all.size(); ++i)
-    text += fmt::format("${}{} << EOD\n{}EOD\n", prefix, i, all[i].lines);
-  return text;
-}
-
-std::string drawn(const std::vector<Series>& all, char prefix, std::string_view how) {
-  std::string text;
-  for (std::size_t i = 0; i < all.size(); ++i)
-    text += fmt::format("{}${}{} {} title {} noenhanced", i == 0 ? "plot " : ", ", prefix, i, how,
-                        in_quotes(all[i].name));
-  return text + "\n";
-}
 
 std::string escaped(std::string_view text) {
   std::string safe;
@@ -59,25 +23,24 @@ std::string escaped(std::string_view text) {
 }  // namespace
 
 std::string plot_script(const std::vector<PointResult>& results) {
-  std::vector<Series> speeds, latencies;
+  Curves speeds, latencies;
   for (const PointResult& result : results) {
     if (result.runs.empty()) continue;
     const Summary sum = summarize(result);
     const std::uint64_t size = result.point.work.size;
     const std::string name = result.provider + " " + series_title(result.point);
-    add(speeds, name,
-        fmt::format("{} {} {} {}\n", size, sum.gigabytes.median, sum.gigabytes.least,
-                    sum.gigabytes.greatest));
+    speeds.add(name, fmt::format("{} {} {} {}\n", size, sum.gigabytes.median, sum.gigabytes.least,
+                                 sum.gigabytes.greatest));
     for (const auto& [baseline, values] : result.baselines) {
       const double middle = median(values);
-      add(speeds, baseline + " for " + name, fmt::format("{0} {1} {1} {1}\n", size, middle));
+      speeds.add(baseline + " for " + name, fmt::format("{0} {1} {1} {1}\n", size, middle));
     }
     if (const double ceiling = result.runs.back().ceiling_gbps / 8; ceiling > 0)
-      add(speeds, "ceiling of " + result.provider, fmt::format("{0} {1} {1} {1}\n", size, ceiling));
+      speeds.add("ceiling of " + result.provider, fmt::format("{0} {1} {1} {1}\n", size, ceiling));
     for (const auto& [share, label] : {std::pair(0.5, " p50"), std::pair(0.99, " p99")})
-      add(latencies, name + label,
-          fmt::format("{} {}\n", size,
-                      static_cast<double>(sum.latency.quantile(share).count()) / 1e3));
+      latencies.add(name + label,
+                    fmt::format("{} {}\n", size,
+                                static_cast<double>(sum.latency.quantile(share).count()) / 1e3));
   }
   return fmt::format(
       "set terminal svg size 1400,600 background rgb 'white'\n"
@@ -88,14 +51,12 @@ std::string plot_script(const std::vector<PointResult>& results) {
       "set ylabel 'GB/s (10^9 bytes)'\n{}"
       "set ylabel 'latency, us'\n{}"
       "unset multiplot\n",
-      blocks_of(speeds, 's'), blocks_of(latencies, 'l'),
-      drawn(speeds, 's', "using 1:2:3:4 with yerrorlines"),
-      drawn(latencies, 'l', "using 1:2 with linespoints"));
+      speeds.data('s'), latencies.data('l'), speeds.plot('s', "using 1:2:3:4 with yerrorlines"),
+      latencies.plot('l', "using 1:2 with linespoints"));
 }
 
 Result<std::string> plot(const std::vector<PointResult>& results) {
-  return tool::draw({"gnuplot", "", "gnuplot is not installed: the package gnuplot-nox has it"},
-                    plot_script(results));
+  return drawn_by_gnuplot(plot_script(results));
 }
 
 std::string html(const std::vector<PointResult>& results, const std::string& picture,

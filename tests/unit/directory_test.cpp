@@ -22,6 +22,23 @@ TEST(Directory, LookupsBeforeAndAfterPublishing) {
   EXPECT_FALSE(directory.ask("name", {3, 32}).value()) << "revoked, so no longer published";
 }
 
+TEST(Directory, WithdrawsAllNamesOfAGrantAndNoOthers) {
+  Directory directory;
+  const Blob first(1), second(2);
+  for (const char* name : {"a", "b", "c", "a"}) directory.publish(name, first, 5);
+  directory.publish("b", second, 6);
+  directory.publish("d", second, 6);
+  directory.withdraw(5);
+  EXPECT_FALSE(directory.ask("a", {1, 10}).value());
+  EXPECT_FALSE(directory.ask("c", {1, 11}).value());
+  EXPECT_EQ(directory.ask("b", {1, 12}).value(), second) << "it is another grant's since";
+  EXPECT_EQ(directory.ask("d", {1, 13}).value(), second);
+  directory.withdraw(5);
+  directory.withdraw(6);
+  EXPECT_FALSE(directory.ask("b", {1, 14}).value());
+  EXPECT_FALSE(directory.ask("d", {1, 15}).value());
+}
+
 TEST(Directory, ForgetsAskersWhoGaveUpOrWent) {
   Directory directory;
   directory.ask("name", {1, 10}).value();

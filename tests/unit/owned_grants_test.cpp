@@ -15,6 +15,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
+using testing::UnorderedElementsAre;
 
 class OwnedGrantsTest : public testing::Test {
  protected:
@@ -56,6 +57,20 @@ TEST_F(OwnedGrantsTest, AreFoundWhileTheyHold) {
   EXPECT_THAT(owned.of_segment(*segment), ElementsAre(grant)) << "somebody may still use it";
   owned.forget(*grant);
   EXPECT_THAT(owned.of_segment(*segment), IsEmpty());
+}
+
+TEST_F(OwnedGrantsTest, AreFoundBySegment) {
+  const auto other = make_segment();
+  const auto one = make_grant(segment, 1), two = make_grant(other, 2),
+             three = make_grant(segment, 3);
+  for (const auto& grant : {one, two, three}) owned.add(grant);
+  EXPECT_THAT(owned.of_segment(*segment), UnorderedElementsAre(one, three));
+  EXPECT_THAT(owned.of_segment(*other), ElementsAre(two));
+  owned.forget(*one);
+  EXPECT_THAT(owned.of_segment(*segment), ElementsAre(three));
+  owned.clear();
+  EXPECT_THAT(owned.of_segment(*segment), IsEmpty());
+  EXPECT_THAT(owned.of_segment(*other), IsEmpty());
 }
 
 TEST_F(OwnedGrantsTest, AskThoseWhoHoldThem) {
