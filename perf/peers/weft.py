@@ -1,0 +1,95 @@
+"""Weft, by its own weft-perf, and the ceilings that weft-perf measures."""
+
+import json
+import os
+import re
+import subprocess
+
+from children import Failed, output_of
+
+WARM_UP = "0.05"
+CEILING_SECONDS = "0.1"
+PROVIDERS = {"tcp": "tcp", "shm": "shm"}
+
+
+class WeftPerf:
+    def __init__(self, build):
+        self.path = os.path.join(build, "perf", "weft-perf", "weft-perf")
+        if not os.access(self.path, os.X_OK):
+            raise Failed(f"there is no {self.path}: ninja -C {build} perf/weft-perf/weft-perf")
+        self.help = output_of([self.path, "--help"], limit=10)
+
+    def point(self, fabric, cell, limit, *options):
+        """What the JSON of a run says of its only point, and of the machine."""
+        said = json.loads(output_of(
+            [self.path, "--local", "--provider", PROVIDERS[fabric], "--operation", "write",
+             "--size", str(cell.size), "--window", str(cell.window), "--repeats", "1",
+             "--timeout", str(limit), "--progress", "never", "--json", "-", *options], 3 * limit))
+        return said["points"][0]
+
+    def shares_memory(self):
+        return re.search(r"--memory\b[^-]*\bshared\b", self.help) is not None
+
+
+class Weft:
+    """Writes between memories of a kind: "own", which only the kernel reaches, or "shared"."""
+
+    def __init__(self, perf, fabric, memory="own"):
+        self.perf, self.fabric, self.memory = perf, fabric, memory
+        self.name = "weft" if fabric == "tcp" else f"weft-{memory}"
+        self.software = "weft"
+        self.checks = "every byte"
+        self.options = [] if memory == "own" else ["--memory", memory, "--peer-memory", memory]
+
+    def start(self, memory_bytes):
+        del memory_bytes
+        if self.memory != "own" and not self.perf.shares_memory():
+            raise Failed(f"this weft-perf has no --memory {self.memory}")
+
+    def version(self):
+        root = os.path.dirname(os.path.abspath(__file__))
+        asked = subprocess.run(["git", "-C", root, "describe", "--always", "--dirty"],
+                               capture_output=True, text=True, timeout=10, check=False)
+        return asked.stdout.strip() or "unknown"
+
+    def measure(self, cell, limit):
+        point = self.perf.point(self.fabric, cell, limit, *self.options, "--warm-up", WARM_UP,
+                                "--count", str(cell.count), "--time", str(limit))
+        return point["runs"][0]["seconds"] * cell.bytes / point["runs"][0]["bytes"]
+
+    def check(self, cell, limit):
+        point = self.perf.point(self.fabric, cell, limit, *self.options, "--verify", "--warm-up",
+                                "0", "--count", str(cell.window), "--time", str(limit))
+        if point["bytes_wrong"] != 0 or point["bytes_checked"] < cell.size * cell.window:
+            raise Failed(f"{point['bytes_wrong']} bytes of {point['bytes_checked']} are wrong")
+
+    def latency(self, cell, limit):
+        """Microseconds from the begin of a write until it is done: p50, p99."""
+        found = self.perf.point(self.fabric, cell, limit, *self.options, "--warm-up", WARM_UP,
+                                "--count", str(cell.count), "--time", str(limit))["latency_ns"]
+        return found["p50"] / 1e3, found["p99"] / 1e3
+
+    def end(self):
+        pass
+
+
+class Ceiling:
+    """What the machine gives without a library: memcpy, or a plain TCP stream."""
+
+    checks = None
+    software = None
+
+    def __init__(self, perf, fabric, baseline):
+        self.perf, self.fabric, self.name = perf, fabric, baseline
+
+    def start(self, memory_bytes):
+        pass
+
+    def measure(self, cell, limit):
+        point = self.perf.point(self.fabric, cell, limit, "--baseline", self.name, "--warm-up", "0",
+                                "--count", "1", "--time", CEILING_SECONDS)
+        speed = point["baselines"][self.name]["gigabytes_per_second"][0]
+        return cell.bytes / speed / 1e9
+
+    def end(self):
+        pass
