@@ -117,6 +117,15 @@ def started(arguments, environment=None):
         child.end()
 
 
+def said_by(*arguments):
+    """What a command prints that may be missing, or fail: nothing then."""
+    try:
+        return subprocess.run(arguments, capture_output=True, text=True, timeout=10,
+                              check=False).stdout.strip()
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+
+
 def output_of(arguments, limit, environment=None):
     with started(arguments, environment) as child:
         return child.output(time.monotonic() + limit)

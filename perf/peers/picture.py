@@ -17,7 +17,7 @@ def panel(samples, fabric, window):
         for size in sorted({s["size"] for s in samples}):
             values = by_round(samples, fabric, name, size, window)
             if values:
-                points.append(f"{size} {statistics.median(values.values())}")
+                points.append(f"{size} {statistics.median(values.values()):.4f}")
         lines.append(f"'-' using 1:2 with linespoints title \"{name}\"")
         data += [*points, "e"]
     return [f'set title "{fabric}, {window} in flight"', "plot " + ", ".join(lines), *data]
@@ -29,7 +29,7 @@ def script(samples, path):
     lines = [f'set terminal svg size 1200,{420 * rows} dynamic font "sans,12" background "white"',
              f'set output "{path}"', f"set multiplot layout {rows},2",
              "set logscale x 2", 'set format x "%.0b %BB"', 'set xlabel "bytes of a write"',
-             'set ylabel "GB/s"', "set yrange [0:*]", "set key outside noenhanced", "set grid"]
+             'set ylabel "GB/s"', "set logscale y", "set key outside noenhanced", "set grid"]
     for fabric, window in panels:
         lines += panel(samples, fabric, window)
     return "\n".join([*lines, "unset multiplot", ""])

@@ -131,8 +131,10 @@ def checked_line(results):
     return "Every byte compared, at each point once: " + (", ".join(peers) or "none") + "."
 
 
-def in_one_line(text, most=300):
-    return " ".join(text.split())[:most]
+def in_one_line(text):
+    """Where it begins, and where it ends: what a program says last is why."""
+    lines = [line.strip() for line in text.splitlines()]
+    return lines[0] if len(lines) == 1 else f"{lines[0]} {lines[-1]}"
 
 
 def markdown(results, machine, found):

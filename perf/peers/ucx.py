@@ -3,10 +3,9 @@
 import re
 import shutil
 import socket
-import subprocess
 import time
 
-from children import Failed, output_of, started
+from children import Failed, output_of, said_by, started
 
 # Puts go straight into memory that UCX allocates and maps (posix); cma carries what is not mapped.
 TRANSPORTS = {"tcp": {"UCX_TLS": "tcp", "UCX_NET_DEVICES": "lo"},
@@ -61,9 +60,7 @@ class Ucx:
                 raise Failed(f"there is no {program}; the package ucx-utils (coreutils) has it")
 
     def version(self):
-        said = subprocess.run(["ucx_info", "-v"], capture_output=True, text=True, timeout=10,
-                              check=False)
-        return parse_version(said.stdout)
+        return parse_version(said_by("ucx_info", "-v"))
 
     def run(self, test, size, count, limit, *options):
         # Its own line says when the server listens; unbuffered, since that is waited for.

@@ -3,9 +3,8 @@
 import json
 import os
 import re
-import subprocess
 
-from children import Failed, output_of
+from children import Failed, output_of, said_by
 
 WARM_UP = "0.05"
 CEILING_SECONDS = "0.1"
@@ -48,9 +47,7 @@ class Weft:
 
     def version(self):
         root = os.path.dirname(os.path.abspath(__file__))
-        asked = subprocess.run(["git", "-C", root, "describe", "--always", "--dirty"],
-                               capture_output=True, text=True, timeout=10, check=False)
-        return asked.stdout.strip() or "unknown"
+        return said_by("git", "-C", root, "describe", "--always", "--dirty") or "unknown"
 
     def measure(self, cell, limit):
         point = self.perf.point(self.fabric, cell, limit, *self.options, "--warm-up", WARM_UP,
