@@ -5,9 +5,12 @@ import statistics
 from cell import Cell, show_bytes
 from spread import ratio, spread
 
-OURS = ("weft", "weft-own", "weft-shared")
 CEILINGS = ("socket", "memcpy")
 FAMILIES = ("ucx",)  # Whose ways count by the best at each size.
+
+
+def is_ours(name):
+    return name.split("-")[0] == "weft"
 
 
 def by_round(samples, fabric, peer, size, window):
@@ -19,14 +22,14 @@ def by_round(samples, fabric, peer, size, window):
 def names_of(samples, fabric):
     """In the order in which they first came, ours first and the ceilings last."""
     names = dict.fromkeys(each["peer"] for each in samples if each["fabric"] == fabric)
-    return sorted(names, key=lambda name: (name.startswith(CEILINGS), name not in OURS, name))
+    return sorted(names, key=lambda name: (name.startswith(CEILINGS), not is_ours(name), name))
 
 
 def rivals_of(names):
     """Names by what they are compared as: the ways of a family are one."""
     rivals = {}
     for name in names:
-        if name in OURS:
+        if is_ours(name):
             continue
         family = name.split("-")[0]
         rivals.setdefault(family if family in FAMILIES else name, []).append(name)
@@ -49,7 +52,7 @@ def ratios(samples):
     points = dict.fromkeys((s["fabric"], s["window"], s["size"]) for s in samples)
     for fabric, window, size in points:
         names = names_of(samples, fabric)
-        for mine in (name for name in names if name in OURS):
+        for mine in (name for name in names if is_ours(name)):
             ours = by_round(samples, fabric, mine, size, window)
             for rival, ways in rivals_of(names).items():
                 best = best_of(ways, samples, fabric, size, window)
@@ -91,7 +94,7 @@ def bandwidth_tables(samples, found, fabric, window):
     here = {(r["weft"], r["peer"], r["size"]): r for r in found
             if (r["fabric"], r["window"]) == (fabric, window)}
     rivals = list(rivals_of(names))
-    for mine in (name for name in names if name in OURS):
+    for mine in (name for name in names if is_ours(name)):
         yield f"{mine} to each:"
         yield ""
         yield from table(["bytes", *rivals], [
@@ -111,7 +114,7 @@ def latency_table(latencies, fabric):
     yield from table(["", "p50", "p99"], [
         [name, *(show_spread([e[part] for e in here if e["peer"] == name])
                  for part in ("p50_us", "p99_us"))]
-        for name in sorted(names, key=lambda name: (name not in OURS, name))])
+        for name in sorted(names, key=lambda name: (not is_ours(name), name))])
     yield ""
 
 

@@ -33,12 +33,14 @@ class WeftPerf:
 class Weft:
     """Writes between memories of a kind: "own", which only the kernel reaches, or "shared"."""
 
-    def __init__(self, perf, fabric, memory="own"):
-        self.perf, self.fabric, self.memory = perf, fabric, memory
-        self.name = "weft" if fabric == "tcp" else f"weft-{memory}"
-        self.software = "weft"
-        self.checks = "every byte"
-        self.options = [] if memory == "own" else ["--memory", memory, "--peer-memory", memory]
+    software = "weft"
+    checks = "every byte"
+
+    def __init__(self, perf, fabric, memory, name, options):
+        self.perf, self.fabric, self.memory, self.name = perf, fabric, memory, name
+        self.options = list(options)
+        if memory != "own":
+            self.options += ["--memory", memory, "--peer-memory", memory]
 
     def start(self, memory_bytes):
         del memory_bytes
