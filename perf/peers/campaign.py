@@ -79,7 +79,7 @@ class Campaign:
         self.tell(f"{self.fabric}: {peer.name} is left out from here on")
 
     def _check_all(self):
-        for peer in (each for each in self.peers if each.checks):
+        for peer in (each for each in self.peers if each.checks and not each.only_latency):
             self.tell(f"{self.fabric}: comparing what {peer.name} moves")
             for cell in self.cells:
                 def check(peer=peer, cell=cell):
@@ -90,8 +90,9 @@ class Campaign:
 
     def _measure_all(self):
         started = time.monotonic()
-        order = list(turns(self.cells, self.peers, self.settings.rounds, self.settings.seed))
-        each_round = len(self.cells) * len(self.peers)
+        peers = [peer for peer in self.peers if not peer.only_latency]
+        order = list(turns(self.cells, peers, self.settings.rounds, self.settings.seed))
+        each_round = len(self.cells) * len(peers)
         for done, (number, cell, peer) in enumerate(order):
             if done and done % each_round == 0:
                 used = time.monotonic() - started

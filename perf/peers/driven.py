@@ -15,6 +15,7 @@ class Driven:
     """Both sides are frozen while it is not their turn: some of them poll all the time."""
 
     checks = "every byte"
+    only_latency = False
 
     def __init__(self, name, venv, software, backend, environment):
         self.name, self.software, self.backend = name, software, backend

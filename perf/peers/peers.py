@@ -9,15 +9,22 @@ from weft import Ceiling, Weft
 FABRICS = ("tcp", "shm")
 
 
-def wefts(perf, fabric, variants):
+# By what it is called: who moves the bytes over shm depends on whose memory it is.
+MEMORIES = {"tcp": {"weft": []}, "shm": {"weft-own": [], "weft-shared": ["--memory", "shared"]}}
+MANUAL = ["--engine-progress", "manual"]
+
+
+def wefts(fabric, perf, variants):
     """As it comes, and with further options for weft-perf, by name."""
-    memories = {"tcp": {"": "own"}, "shm": {"-own": "own", "-shared": "shared"}}[fabric]
-    return [Weft(perf, fabric, memory, f"weft{kind}{'-' if variant else ''}{variant}", options)
-            for variant, options in [("", []), *variants] for kind, memory in memories.items()]
+    for name, needs in MEMORIES[fabric].items():
+        yield Weft(perf, fabric, name, needs, [])
+        for variant, options in variants:
+            yield Weft(perf, fabric, f"{name}-{variant}", needs, options)
+        yield Weft(perf, fabric, f"{name}-manual", needs + MANUAL, [], only_latency=True)
 
 
 def peers_of(fabric, perf, venv, variants):
-    ours = wefts(perf, fabric, variants)
+    ours = wefts(fabric, perf, variants)
     nixl = Driven("nixl-ucx", venv, "nixl", "UCX", TRANSPORTS[fabric])
     if fabric == "tcp":
         return [*ours, Ucx(fabric, "put"), Ucx(fabric, "tag"), nixl,

@@ -124,6 +124,8 @@ GB/s are 10^9 bytes: median (least-greatest) of the rounds. Ratios: median of th
 Each operation in flight has memory of its own on both sides, but ucx_perftest keeps one buffer on
 each side: with 16 in flight it touches a sixteenth of the memory, and stays in the CPU's caches for
 longer. It compares no contents. memcpy:N: N threads, which share the memory of the window.
+"-manual": whoever waits for an operation makes the progress, where threads of the engine do
+otherwise.
 Latency: Weft's, NIXL's and Mooncake's from the begin of a write until its initiator knows that it
 is done, a whole round trip over tcp; UCX's is half of a ping-pong's, in which each side looks at its
 own memory and no one waits for a completion. NIXL and Mooncake are driven from Python."""

@@ -45,8 +45,8 @@ def free_port():
 class Ucx:
     """ucx_perftest keeps one buffer on each side, however many operations are in flight."""
 
-    checks = None
-    software = "ucx"
+    software, checks = "ucx", None
+    only_latency = False
 
     def __init__(self, fabric, way):
         self.fabric, self.way = fabric, way

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+from dataclasses import replace
 
 from children import Failed, output_of, said_by
 
@@ -26,26 +27,27 @@ class WeftPerf:
              "--timeout", str(limit), "--progress", "never", "--json", "-", *options], 3 * limit))
         return said["points"][0]
 
-    def shares_memory(self):
-        return re.search(r"--memory\b[^-]*\bshared\b", self.help) is not None
+    def knows(self, options):
+        """Whether its help has each option, with the word that is given to it."""
+        return all(re.search(rf"^ *{name} [^\n]*\b{re.escape(word)}\b", self.help, re.MULTILINE)
+                   for name, word in zip(options[::2], options[1::2]))
 
 
 class Weft:
-    """Writes between memories of a kind: "own", which only the kernel reaches, or "shared"."""
+    """Writes with options that this weft-perf needs to know, and others."""
 
     software = "weft"
     checks = "every byte"
 
-    def __init__(self, perf, fabric, memory, name, options):
-        self.perf, self.fabric, self.memory, self.name = perf, fabric, memory, name
-        self.options = list(options)
-        if memory != "own":
-            self.options += ["--memory", memory, "--peer-memory", memory]
+    def __init__(self, perf, fabric, name, needs, options, only_latency=False):
+        self.perf, self.fabric, self.name, self.needs = perf, fabric, name, needs
+        self.options = [*needs, *options]
+        self.only_latency = only_latency
 
     def start(self, memory_bytes):
         del memory_bytes
-        if self.memory != "own" and not self.perf.shares_memory():
-            raise Failed(f"this weft-perf has no --memory {self.memory}")
+        if not self.perf.knows(self.needs):
+            raise Failed(f"this weft-perf does not know {' '.join(self.needs)}")
 
     def version(self):
         root = os.path.dirname(os.path.abspath(__file__))
@@ -75,8 +77,8 @@ class Weft:
 class Ceiling:
     """What the machine gives without a library: memcpy, or a plain TCP stream."""
 
-    checks = None
-    software = None
+    software = checks = None
+    only_latency = False
 
     def __init__(self, perf, fabric, baseline):
         self.perf, self.fabric, self.name = perf, fabric, baseline
@@ -85,6 +87,9 @@ class Ceiling:
         pass
 
     def measure(self, cell, limit):
+        # Each thread copies memory of its own: together they touch as much as a transfer does.
+        threads = int(self.name.partition(":")[2] or 1)
+        cell = replace(cell, window=max(1, cell.window // threads))
         point = self.perf.point(self.fabric, cell, limit, "--baseline", self.name, "--warm-up", "0",
                                 "--count", "1", "--time", CEILING_SECONDS)
         speed = point["baselines"][self.name]["gigabytes_per_second"][0]

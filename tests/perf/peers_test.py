@@ -28,6 +28,7 @@ from side import TILE_BYTES, Memory, Side  # noqa: E402
 from spread import quantile, ratio, spread  # noqa: E402
 from turns import turns  # noqa: E402
 from ucx import parse_csv, parse_version  # noqa: E402
+from weft import Weft, WeftPerf  # noqa: E402
 
 # As ucx_perftest 1.13.1 prints them.
 BANDWIDTH = """\
@@ -130,6 +131,23 @@ class Cells(unittest.TestCase):
         self.assertEqual(cells_of([1 << 20, 64 << 20], [1, 16], 512 << 20),
                          [Cell(1 << 20, 1, 512), Cell(64 << 20, 1, 8), Cell(1 << 20, 16, 512),
                           Cell(64 << 20, 16, 32)])
+
+
+class Options(unittest.TestCase):
+    def test_options_are_looked_up_in_the_help(self):
+        perf = WeftPerf.__new__(WeftPerf)
+        perf.help = "  --memory LIST ...    host (the default), shared\n  --peer-memory LIST   node:N\n"
+        self.assertTrue(perf.knows([]))
+        self.assertTrue(perf.knows(["--memory", "shared"]))
+        for unknown in (["--memory", "node:N"], ["--memory", "share"], ["--progress", "manual"],
+                        ["--memory", "shared", "--engine-progress", "manual"]):
+            self.assertFalse(perf.knows(unknown), unknown)
+
+    def test_who_needs_an_option_that_is_unknown_does_not_start(self):
+        perf = WeftPerf.__new__(WeftPerf)
+        perf.help = "  --memory LIST    host\n"
+        with self.assertRaisesRegex(Failed, "does not know --memory shared"):
+            Weft(perf, "shm", "weft-shared", ["--memory", "shared"], []).start(1)
 
 
 class Patterns(unittest.TestCase):
@@ -239,7 +257,7 @@ class Children(unittest.TestCase):
 class Fake:
     """A peer that fails so often before it works."""
 
-    software, checks = "fake", "every byte"
+    software, checks, only_latency = "fake", "every byte", False
 
     def __init__(self, name, speed, failures=0, starts=True):
         self.name, self.speed, self.failures, self.starts = name, speed, failures, starts
