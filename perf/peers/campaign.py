@@ -3,7 +3,7 @@
 import time
 from dataclasses import asdict, dataclass, field
 
-from cell import Cell
+from cell import BANDWIDTH, LATENCY, Cell
 from children import Failed
 from turns import turns
 
@@ -21,9 +21,12 @@ class Results:
 
 
 class Campaign:
-    def __init__(self, fabric, peers, cells, settings, results, tell):
+    """No round begins that would not end by `until`."""
+
+    def __init__(self, fabric, peers, cells, settings, results, tell, until):
         self.fabric, self.peers, self.cells = fabric, peers, cells
         self.settings, self.results, self.tell = settings, results, tell
+        self.until = until
         self.memory_bytes = max(cell.size * cell.window for cell in cells)
         self.failed = {}  # So often, by peer.
 
@@ -79,7 +82,7 @@ class Campaign:
         self.tell(f"{self.fabric}: {peer.name} is left out from here on")
 
     def _check_all(self):
-        for peer in (each for each in self.peers if each.checks and not each.only_latency):
+        for peer in (each for each in self.peers if each.checks and BANDWIDTH in each.figures):
             self.tell(f"{self.fabric}: comparing what {peer.name} moves")
             for cell in self.cells:
                 def check(peer=peer, cell=cell):
@@ -90,7 +93,7 @@ class Campaign:
 
     def _measure_all(self):
         started = time.monotonic()
-        peers = [peer for peer in self.peers if not peer.only_latency]
+        peers = [peer for peer in self.peers if BANDWIDTH in peer.figures]
         order = list(turns(self.cells, peers, self.settings.rounds, self.settings.seed))
         each_round = len(self.cells) * len(peers)
         for done, (number, cell, peer) in enumerate(order):
@@ -98,6 +101,9 @@ class Campaign:
                 used = time.monotonic() - started
                 self.tell(f"{self.fabric}: round {number} of {self.settings.rounds} done, about "
                           f"{used / done * (len(order) - done):.0f} s to go")
+                if time.monotonic() + used / number > self.until:
+                    self.tell(f"{self.fabric}: no time for more rounds")
+                    break
             seconds = self._attempt(peer, cell, "a measurement",
                                     lambda p=peer, c=cell: p.measure(c, self.settings.limit))
             if seconds is not None:
@@ -107,7 +113,7 @@ class Campaign:
 
     def _measure_latencies(self):
         cell = Cell(self.settings.latency_size, 1, self.settings.latency_count)
-        peers = [peer for peer in self.peers if hasattr(peer, "latency")]
+        peers = [peer for peer in self.peers if LATENCY in peer.figures]
         self.tell(f"{self.fabric}: latency")
         for number, _, peer in turns([cell], peers, self.settings.rounds, self.settings.seed):
             found = self._attempt(peer, cell, "a latency",

@@ -6,6 +6,10 @@ from dataclasses import dataclass
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 NAMES = {"K": "KiB", "M": "MiB", "G": "GiB"}
 
+# What a peer is measured for.
+BANDWIDTH, LATENCY = "bandwidth", "latency"
+BOTH = (BANDWIDTH, LATENCY)
+
 
 def parse_bytes(text):
     match = re.fullmatch(r"([1-9][0-9]*)([KMG]?)", text)

@@ -2,6 +2,7 @@
 
 import os
 
+from cell import BOTH
 from children import Child, Failed
 from spread import quantile
 
@@ -15,7 +16,7 @@ class Driven:
     """Both sides are frozen while it is not their turn: some of them poll all the time."""
 
     checks = "every byte"
-    only_latency = False
+    figures = BOTH
 
     def __init__(self, name, venv, software, backend, environment):
         self.name, self.software, self.backend = name, software, backend

@@ -2,6 +2,7 @@
 
 import os
 
+from cell import BANDWIDTH, LATENCY
 from driven import Driven
 from ucx import TRANSPORTS, Ucx
 from weft import Ceiling, Weft
@@ -20,14 +21,16 @@ def wefts(fabric, perf, variants):
         yield Weft(perf, fabric, name, needs, [])
         for variant, options in variants:
             yield Weft(perf, fabric, f"{name}-{variant}", needs, options)
-        yield Weft(perf, fabric, f"{name}-manual", needs + MANUAL, [], only_latency=True)
+        yield Weft(perf, fabric, f"{name}-manual", needs + MANUAL, [], (LATENCY,))
 
 
 def peers_of(fabric, perf, venv, variants):
     ours = wefts(fabric, perf, variants)
     nixl = Driven("nixl-ucx", venv, "nixl", "UCX", TRANSPORTS[fabric])
     if fabric == "tcp":
-        return [*ours, Ucx(fabric, "put"), Ucx(fabric, "tag"), nixl,
+        # Puts over tcp UCX makes of small messages: those are the slowest of its ways.
+        return [*ours, Ucx(fabric, "put", (LATENCY,)), Ucx(fabric, "tag"),
+                Ucx(fabric, "tag-put", (BANDWIDTH,)), nixl,
                 Driven("nixl-libfabric", venv, "nixl", "LIBFABRIC", {"FI_PROVIDER": "tcp"}),
                 Driven("mooncake", venv, "mooncake", "tcp",
                        {"MC_TCP_ENABLE_CONNECTION_POOL": "1"}),

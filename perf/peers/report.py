@@ -120,7 +120,8 @@ def latency_table(latencies, fabric):
 
 NOTES = """\
 GB/s are 10^9 bytes: median (least-greatest) of the rounds. Ratios: median of the rounds' ratios
-(95 % bootstrap interval); of UCX's ways the one that is better at that size, which is named.
+(95 % bootstrap interval); of UCX's ways the one that is best at that size, which is named (tag-put:
+tag with UCX_RNDV_SCHEME=put_zcopy).
 Each operation in flight has memory of its own on both sides, but ucx_perftest keeps one buffer on
 each side: with 16 in flight it touches a sixteenth of the memory, and stays in the CPU's caches for
 longer. It compares no contents. memcpy:N: N threads, which share the memory of the window.

@@ -5,12 +5,15 @@ import shutil
 import socket
 import time
 
+from cell import BOTH
 from children import Failed, output_of, said_by, started
 
 # Puts go straight into memory that UCX allocates and maps (posix); cma carries what is not mapped.
 TRANSPORTS = {"tcp": {"UCX_TLS": "tcp", "UCX_NET_DEVICES": "lo"},
               "shm": {"UCX_TLS": "posix,sysv,cma,self"}}
-TESTS = {"put": ("ucp_put_bw", "ucp_put_lat"), "tag": ("tag_bw", "tag_lat")}
+# Bandwidth, latency, and what is set for them. Large messages are fetched by the receiver, or put.
+WAYS = {"put": ("ucp_put_bw", "ucp_put_lat", {}), "tag": ("tag_bw", "tag_lat", {}),
+        "tag-put": ("tag_bw", "tag_lat", {"UCX_RNDV_SCHEME": "put_zcopy"})}
 QUIET = {"UCX_WARN_UNUSED_ENV_VARS": "n", "UCX_LOG_LEVEL": "error"}
 PERCENTILES = (50, 99)
 MEBIBYTE = 1 << 20  # UCX's "MB".
@@ -46,12 +49,11 @@ class Ucx:
     """ucx_perftest keeps one buffer on each side, however many operations are in flight."""
 
     software, checks = "ucx", None
-    only_latency = False
 
-    def __init__(self, fabric, way):
-        self.fabric, self.way = fabric, way
-        self.name = f"ucx-{way}"
-        self.environment = {**TRANSPORTS[fabric], **QUIET}
+    def __init__(self, fabric, way, figures=BOTH):
+        self.name, self.figures = f"ucx-{way}", figures
+        self.bandwidth_test, self.latency_test, settings = WAYS[way]
+        self.environment = {**TRANSPORTS[fabric], **settings, **QUIET}
 
     def start(self, memory_bytes):
         del memory_bytes
@@ -74,13 +76,13 @@ class Ucx:
             return parse_csv(output_of(client, limit, self.environment))
 
     def measure(self, cell, limit):
-        figures = self.run(TESTS[self.way][0], cell.size, cell.count, limit, "-O", str(cell.window))
+        figures = self.run(self.bandwidth_test, cell.size, cell.count, limit, "-O", str(cell.window))
         return cell.bytes / (figures["overall_bw"] * MEBIBYTE)
 
     def latency(self, cell, limit):
         """Microseconds of half a round trip: p50, p99."""
         return tuple(
-            self.run(TESTS[self.way][1], cell.size, cell.count, limit, "-R", str(rank))
+            self.run(self.latency_test, cell.size, cell.count, limit, "-R", str(rank))
             [f"{rank}.0_percentile_lat"] for rank in PERCENTILES)
 
     def end(self):

@@ -5,6 +5,7 @@ import os
 import re
 from dataclasses import replace
 
+from cell import BANDWIDTH, BOTH
 from children import Failed, output_of, said_by
 
 WARM_UP = "0.05"
@@ -39,10 +40,10 @@ class Weft:
     software = "weft"
     checks = "every byte"
 
-    def __init__(self, perf, fabric, name, needs, options, only_latency=False):
+    def __init__(self, perf, fabric, name, needs, options, figures=BOTH):
         self.perf, self.fabric, self.name, self.needs = perf, fabric, name, needs
         self.options = [*needs, *options]
-        self.only_latency = only_latency
+        self.figures = figures
 
     def start(self, memory_bytes):
         del memory_bytes
@@ -78,7 +79,7 @@ class Ceiling:
     """What the machine gives without a library: memcpy, or a plain TCP stream."""
 
     software = checks = None
-    only_latency = False
+    figures = (BANDWIDTH,)
 
     def __init__(self, perf, fabric, baseline):
         self.perf, self.fabric, self.name = perf, fabric, baseline

@@ -19,7 +19,7 @@ from programs import PATIENCE, is_running  # noqa: E402
 PEERS, BUILD = sys.argv.pop(1), sys.argv.pop(1)
 sys.path.insert(0, PEERS)
 from campaign import MOST_FAILURES, Campaign, Results  # noqa: E402
-from cell import Cell, cells_of, parse_bytes, show_bytes  # noqa: E402
+from cell import BANDWIDTH, BOTH, LATENCY, Cell, cells_of, parse_bytes, show_bytes  # noqa: E402
 from children import Child, Failed, output_of, started  # noqa: E402
 from machine import facts  # noqa: E402
 from picture import script  # noqa: E402
@@ -31,12 +31,12 @@ from ucx import parse_csv, parse_version  # noqa: E402
 from weft import Weft, WeftPerf  # noqa: E402
 
 # As ucx_perftest 1.13.1 prints them.
-BANDWIDTH = """\
+BANDWIDTH_TEXT = """\
 [1795363668.545675] [vm:17799:0]        perftest.c:900  UCX  WARN  CPU affinity is not set (bound to 4 cpus). Performance may be impacted.
 iterations,50.0_percentile_lat,avg_lat,overall_lat,avg_bw,overall_bw,avg_mr,overall_mr
 2000,5.583,32.658,32.658,1913.77,1913.77,30620,30620
 """
-LATENCY = """\
+LATENCY_TEXT = """\
 iterations,99.0_percentile_lat,avg_lat,overall_lat,avg_bw,overall_bw,avg_mr,overall_mr
 2000,134.652,18.879,18.879,206.90,206.90,52968,52968
 """
@@ -47,14 +47,14 @@ REFUSED = """\
 
 class UcxPerftest(unittest.TestCase):
     def test_figures_go_by_the_names_above_them(self):
-        self.assertEqual(parse_csv(BANDWIDTH)["overall_bw"], 1913.77)
-        self.assertEqual(parse_csv(LATENCY)["99.0_percentile_lat"], 134.652)
+        self.assertEqual(parse_csv(BANDWIDTH_TEXT)["overall_bw"], 1913.77)
+        self.assertEqual(parse_csv(LATENCY_TEXT)["99.0_percentile_lat"], 134.652)
 
     def test_the_last_figures_count(self):
-        self.assertEqual(parse_csv(BANDWIDTH + LATENCY)["overall_bw"], 206.90)
+        self.assertEqual(parse_csv(BANDWIDTH_TEXT + LATENCY_TEXT)["overall_bw"], 206.90)
 
     def test_no_figures_are_a_failure(self):
-        heading = BANDWIDTH.splitlines()[1]
+        heading = BANDWIDTH_TEXT.splitlines()[1]
         for text in ("", REFUSED, heading, heading + "\n2000,5.5\n",
                      heading + "\n2000,5.583,32.658,32.658,1913.77,much,30620,30620\n"):
             with self.subTest(text), self.assertRaises(Failed):
@@ -257,7 +257,7 @@ class Children(unittest.TestCase):
 class Fake:
     """A peer that fails so often before it works."""
 
-    software, checks, only_latency = "fake", "every byte", False
+    software, checks, figures = "fake", "every byte", BOTH
 
     def __init__(self, name, speed, failures=0, starts=True):
         self.name, self.speed, self.failures, self.starts = name, speed, failures, starts
@@ -291,10 +291,10 @@ SETTINGS = types.SimpleNamespace(limit=1, rounds=4, seed=1, latency_size=4096, l
 
 
 class Campaigns(unittest.TestCase):
-    def run_with(self, *peers):
+    def run_with(self, *peers, until=float("inf")):
         results, told = Results(), []
         Campaign("tcp", list(peers), [Cell(65536, 1, 4), Cell(65536, 16, 32)], SETTINGS, results,
-                 told.append).run()
+                 told.append, until).run()
         self.assertEqual([peer.running for peer in peers], [0] * len(peers))
         return results, "\n".join(told)
 
@@ -330,6 +330,18 @@ class Campaigns(unittest.TestCase):
         self.assertEqual(len(results.failures), MOST_FAILURES)
         self.assertEqual({each["peer"] for each in results.latencies}, {"weft"})
         self.assertIn("mooncake is left out from here on", told)
+
+    def test_each_is_measured_for_what_it_is_there_for(self):
+        fast, slow = Fake("weft", 6), Fake("ucx-put", 2)
+        fast.figures, slow.figures = (BANDWIDTH,), (LATENCY,)
+        results, _ = self.run_with(fast, slow)
+        self.assertEqual({each["peer"] for each in results.samples + results.checked}, {"weft"})
+        self.assertEqual({each["peer"] for each in results.latencies}, {"ucx-put"})
+
+    def test_when_the_time_is_over_the_round_is_the_last(self):
+        results, told = self.run_with(Fake("weft", 6), Fake("mooncake", 2), until=time.monotonic())
+        self.assertEqual(len(results.samples), 2 * 2)
+        self.assertIn("no time for more rounds", told)
 
     def test_picture_has_a_line_for_each_peer(self):
         results, _ = self.run_with(Fake("weft", 6), Fake("mooncake", 2))
