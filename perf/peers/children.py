@@ -93,15 +93,18 @@ class Child:
             raise self.failed("says " + reply["error"])
         return reply["answer"]
 
+    def _signal(self, number):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, number)
+
     def freeze(self):
-        os.killpg(self.process.pid, signal.SIGSTOP)
+        self._signal(signal.SIGSTOP)
 
     def thaw(self):
-        os.killpg(self.process.pid, signal.SIGCONT)
+        self._signal(signal.SIGCONT)
 
     def end(self):
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)
+        self._signal(signal.SIGKILL)
         self.process.wait()
         for stream in (self.process.stdin, self.process.stdout, self.complaints):
             with contextlib.suppress(OSError):

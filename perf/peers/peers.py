@@ -8,8 +8,6 @@ from ucx import TRANSPORTS, Ucx
 from weft import Ceiling, Weft
 
 FABRICS = ("tcp", "shm")
-
-
 # By what it is called: who moves the bytes over shm depends on whose memory it is.
 MEMORIES = {"tcp": {"weft": []}, "shm": {"weft-own": [], "weft-shared": ["--memory", "shared"]}}
 MANUAL = ["--engine-progress", "manual"]

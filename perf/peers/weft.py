@@ -10,7 +10,6 @@ from children import Failed, output_of, said_by
 
 WARM_UP = "0.05"
 CEILING_SECONDS = "0.1"
-PROVIDERS = {"tcp": "tcp", "shm": "shm"}
 
 
 class WeftPerf:
@@ -21,9 +20,9 @@ class WeftPerf:
         self.help = output_of([self.path, "--help"], limit=10)
 
     def point(self, fabric, cell, limit, *options):
-        """What the JSON of a run says of its only point, and of the machine."""
+        """What the JSON of a run says of its only point."""
         said = json.loads(output_of(
-            [self.path, "--local", "--provider", PROVIDERS[fabric], "--operation", "write",
+            [self.path, "--local", "--provider", fabric, "--operation", "write",
              "--size", str(cell.size), "--window", str(cell.window), "--repeats", "1",
              "--timeout", str(limit), "--progress", "never", "--json", "-", *options], 3 * limit))
         return said["points"][0]

@@ -358,7 +358,7 @@ class Command(unittest.TestCase):
     def run_it(self, *arguments):
         with tempfile.TemporaryDirectory() as nothing:  # So that there is no ucx_perftest.
             return subprocess.run([sys.executable, os.path.join(PEERS, "run"), *arguments],
-                                  capture_output=True, text=True, timeout=2 * PATIENCE,
+                                  capture_output=True, text=True, timeout=4 * PATIENCE,
                                   env={**os.environ, "PATH": nothing})
 
     def test_without_peers_weft_and_the_ceilings_are_measured(self):
