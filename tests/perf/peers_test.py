@@ -14,7 +14,7 @@ import types
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from programs import PATIENCE, is_running  # noqa: E402
+from programs import PATIENCE, Program, children_of, is_running  # noqa: E402
 
 PEERS, BUILD = sys.argv.pop(1), sys.argv.pop(1)
 sys.path.insert(0, PEERS)
@@ -381,6 +381,20 @@ class Command(unittest.TestCase):
         self.assertLessEqual({("tcp", "weft"), ("shm", "weft-own")},
                              {(each["fabric"], each["peer"]) for each in results["checked"]})
         self.assertIn("### shm, 4 in flight: GB/s", done.stdout)
+
+    def test_an_interrupted_run_tells_what_it_has_and_leaves_nothing(self):
+        command = Program(sys.executable).started(
+            os.path.join(PEERS, "run"), "--build", BUILD, "--fabrics", "shm", "--sizes", "64K",
+            "--rounds", "1000", "--shm-bytes", "1M")
+        with command as process:
+            while "round 1 of 1000 done" not in (line := process.stderr.readline()):
+                self.assertTrue(line, "it ended by itself")
+            begun = children_of(process.pid)
+            process.terminate()
+            out, _ = process.communicate(timeout=PATIENCE)
+        self.assertEqual(process.returncode, 130)
+        self.assertIn("### shm, 16 in flight: GB/s", out)
+        self.assertEqual([child for child in begun if is_running(child)], [])
 
     def test_without_weft_it_fails_with_a_sentence(self):
         done = self.run_it("--build", "/nowhere")
