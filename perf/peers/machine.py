@@ -1,0 +1,19 @@
+"""What was measured on."""
+
+import os
+import platform
+
+
+def field_of(path, name):
+    with open(path, encoding="utf-8") as file:
+        for line in file:
+            key, _, value = line.partition(":")
+            if key.strip() == name:
+                return value.strip()
+    return "unknown"
+
+
+def facts():
+    return {"cpu": field_of("/proc/cpuinfo", "model name"), "cores": os.cpu_count(),
+            "memory": field_of("/proc/meminfo", "MemTotal"), "kernel": platform.release(),
+            "load_before": os.getloadavg()}

@@ -1,0 +1,37 @@
+"""All that is measured on each fabric."""
+
+import os
+
+from cell import BANDWIDTH, LATENCY
+from driven import Driven
+from ucx import TRANSPORTS, Ucx
+from weft import Ceiling, Weft
+
+FABRICS = ("tcp", "shm")
+# By what it is called: who moves the bytes over shm depends on whose memory it is.
+MEMORIES = {"tcp": {"weft": []}, "shm": {"weft-own": [], "weft-shared": ["--memory", "shared"]}}
+MANUAL = ["--engine-progress", "manual"]
+
+
+def wefts(fabric, perf, variants):
+    """As it comes, and with further options for weft-perf, by name."""
+    for name, needs in MEMORIES[fabric].items():
+        yield Weft(perf, fabric, name, needs, [])
+        for variant, options in variants:
+            yield Weft(perf, fabric, f"{name}-{variant}", needs, options)
+        yield Weft(perf, fabric, f"{name}-manual", needs + MANUAL, [], (LATENCY,))
+
+
+def peers_of(fabric, perf, venv, variants):
+    ours = wefts(fabric, perf, variants)
+    nixl = Driven("nixl-ucx", venv, "nixl", "UCX", TRANSPORTS[fabric])
+    if fabric == "tcp":
+        # Puts over tcp UCX makes of small messages: those are the slowest of its ways.
+        return [*ours, Ucx(fabric, "put", (LATENCY,)), Ucx(fabric, "tag"),
+                Ucx(fabric, "tag-put", (BANDWIDTH,)), nixl,
+                Driven("nixl-libfabric", venv, "nixl", "LIBFABRIC", {"FI_PROVIDER": "tcp"}),
+                Driven("mooncake", venv, "mooncake", "tcp",
+                       {"MC_TCP_ENABLE_CONNECTION_POOL": "1"}),
+                Ceiling(perf, fabric, "socket")]
+    return [*ours, Ucx(fabric, "put"), Ucx(fabric, "tag"), nixl, Ceiling(perf, fabric, "memcpy"),
+            Ceiling(perf, fabric, f"memcpy:{os.cpu_count()}")]

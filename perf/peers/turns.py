@@ -1,0 +1,12 @@
+"""Who is measured when: all peers of a cell one after the other, in another order each time."""
+
+import random
+
+
+def turns(cells, peers, rounds, seed):
+    """(round, cell, peer) of all measurements. In each round each cell meets each peer once."""
+    dice = random.Random(seed)
+    for number in range(rounds):
+        for cell in dice.sample(cells, len(cells)):
+            for peer in dice.sample(peers, len(peers)):
+                yield number, cell, peer
