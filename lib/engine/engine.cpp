@@ -60,7 +60,7 @@ std::size_t Engine::poll(std::span<Event> events) {
 }
 
 Result<std::size_t> Engine::progress() {
-  return call(state_, [&]() -> Result<std::size_t> { return state_->progress(); });
+  return call(state_, [&]() -> Result<std::size_t> { return state_->progress(Clock::now()); });
 }
 
 Result<Peer> Engine::connect(std::string_view address, Deadline deadline) {

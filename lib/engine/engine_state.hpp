@@ -88,7 +88,7 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   Info info();
   std::vector<NicCounters> nic_counters();
   EventQueue& events() noexcept { return events_; }
-  std::size_t progress();
+  std::size_t progress(Clock::time_point now);
   /// Waits for `ended(deadline)`, making progress meanwhile if that is the caller's to do.
   template <typename Wait>
   bool wait(Wait&& ended, Deadline deadline);
@@ -274,8 +274,8 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
                      const RemoteState& remote) const;
   Result<RailsBetween> rails_for(const SegmentState& local, const RemoteState& remote) const;
   Result<std::shared_ptr<RailSet>> rails_between(const RailsBetween& rails);
-  std::vector<std::size_t> choose_rails(const RailSet& set, std::uint64_t bytes,
-                                        Priority priority) const;
+  std::vector<std::size_t> choose_rails(const RailSet& set, std::uint64_t bytes, Priority priority,
+                                        Clock::time_point now) const;
   Result<void> look_at_event(TransferOptions& options) const;
   Result<TransportKind> transport_for(const PreparedState& prepared,
                                       const TransferOptions& options) const;
@@ -367,10 +367,11 @@ auto call(const std::shared_ptr<EngineState>& engine, Body&& body) -> decltype(b
 template <typename Wait>
 bool EngineState::wait(Wait&& ended, Deadline deadline) {
   if (config_.progress == Progress::threads) return ended(deadline);
-  const Deadline passed = Deadline::now();
-  while (!ended(passed)) {
-    if (deadline.passed()) return false;
-    if (progress() == 0) sched_yield();
+  const Deadline long_past = Deadline::at({});
+  while (!ended(long_past)) {
+    const auto now = Clock::now();
+    if (now >= deadline.when()) return false;
+    if (progress(now) == 0) sched_yield();
   }
   return true;
 }

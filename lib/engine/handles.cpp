@@ -7,14 +7,6 @@
 namespace weft {
 namespace {
 
-/// Why a handle can't be waited for: it was moved from (null), or this is a forked child.
-std::optional<Error> unwaitable(const std::weak_ptr<core::EngineState>* weak) {
-  if (weak == nullptr) return core::moved_from();
-  const auto engine = weak->lock();
-  if (engine && engine->forked()) return core::forked_error();
-  return std::nullopt;
-}
-
 /// Looks for as long as a progress thread would before it sleeps: what is about to end is not worth
 /// two changes of threads.
 template <typename Done>
@@ -24,12 +16,15 @@ void spin(const core::EngineState& engine, Done&& done, Deadline deadline) {
 }
 
 /// Waits for something of an engine's, which makes progress meanwhile if that is the caller's job.
-/// What outlives its engine has ended. `done` is a cheap look, `ended` the wait itself.
+/// What outlives its engine has ended. `done` is a cheap look, `ended` the wait itself. An error:
+/// the handle was moved from (`weak` is null), or this is a forked child.
 template <typename Done, typename Wait>
-bool wait_with(const std::weak_ptr<core::EngineState>& weak, Done&& done, Wait&& ended,
-               Deadline deadline) {
-  const auto engine = weak.lock();
+Result<bool> wait_with(const std::weak_ptr<core::EngineState>* weak, Done&& done, Wait&& ended,
+                       Deadline deadline) {
+  if (weak == nullptr) return fail(core::moved_from());
+  const auto engine = weak->lock();
   if (!engine) return ended(deadline);
+  if (engine->forked()) return fail(core::forked_error());
   if (engine->config().progress == Progress::manual)
     return engine->wait([&](Deadline until) { return done() && ended(until); }, deadline);
   spin(*engine, done, deadline);
@@ -202,22 +197,20 @@ std::vector<Placed> Transfer::placed() const {
   return state_->placed();
 }
 Result<void> Transfer::wait(Deadline deadline) {
-  if (auto error = unwaitable(state_ ? &state_->submission().engine : nullptr))
-    return fail(std::move(*error));
-  if (!wait_with(
-          state_->submission().engine, [&] { return state_->ended(); },
-          [&](Deadline until) { return state_->wait_ended(until); }, deadline))
-    return fail(Code::timed_out, "the transfer has not ended yet");
+  const auto waited = wait_with(
+      state_ ? &state_->submission().engine : nullptr, [&] { return state_->ended(); },
+      [&](Deadline until) { return state_->wait_ended(until); }, deadline);
+  if (!waited) return fail(waited.error());
+  if (!*waited) return fail(Code::timed_out, "the transfer has not ended yet");
   if (auto error = state_->error()) return fail(std::move(*error));
   return {};
 }
 Result<void> Transfer::wait_quiescent(Deadline deadline) {
-  if (auto error = unwaitable(state_ ? &state_->submission().engine : nullptr))
-    return fail(std::move(*error));
-  if (!wait_with(
-          state_->submission().engine, [&] { return state_->ended(); },
-          [&](Deadline until) { return state_->wait_quiescent(until); }, deadline))
-    return fail(Code::timed_out, "operations of the transfer are still in flight");
+  const auto waited = wait_with(
+      state_ ? &state_->submission().engine : nullptr, [&] { return state_->ended(); },
+      [&](Deadline until) { return state_->wait_quiescent(until); }, deadline);
+  if (!waited) return fail(waited.error());
+  if (!*waited) return fail(Code::timed_out, "operations of the transfer are still in flight");
   return wait(deadline);
 }
 
@@ -234,11 +227,11 @@ bool Expectation::ready() const noexcept {
   return state_->done();
 }
 Result<Signals> Expectation::wait(Deadline deadline) {
-  if (auto error = unwaitable(state_ ? &state_->engine : nullptr)) return fail(std::move(*error));
-  if (!wait_with(
-          state_->engine, [&] { return state_->done(); },
-          [&](Deadline until) { return state_->wait(until); }, deadline))
-    return fail(Code::timed_out, "not all expected signals have arrived");
+  const auto waited = wait_with(
+      state_ ? &state_->engine : nullptr, [&] { return state_->done(); },
+      [&](Deadline until) { return state_->wait(until); }, deadline);
+  if (!waited) return fail(waited.error());
+  if (!*waited) return fail(Code::timed_out, "not all expected signals have arrived");
   if (const auto& error = state_->error()) return fail(*error);
   return std::move(state_->arrived);
 }
@@ -256,11 +249,11 @@ bool Receive::ready() const noexcept {
   return state_->done();
 }
 Result<Message> Receive::wait(Deadline deadline) {
-  if (auto error = unwaitable(state_ ? &state_->engine : nullptr)) return fail(std::move(*error));
-  if (!wait_with(
-          state_->engine, [&] { return state_->done(); },
-          [&](Deadline until) { return state_->wait(until); }, deadline))
-    return fail(Code::timed_out, "no message has arrived");
+  const auto waited = wait_with(
+      state_ ? &state_->engine : nullptr, [&] { return state_->done(); },
+      [&](Deadline until) { return state_->wait(until); }, deadline);
+  if (!waited) return fail(waited.error());
+  if (!*waited) return fail(Code::timed_out, "no message has arrived");
   if (const auto& error = state_->error()) return fail(*error);
   return std::move(state_->message);
 }

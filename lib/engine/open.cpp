@@ -400,13 +400,13 @@ void EngineState::stand_in() {
   watch_rails();
 }
 
-std::size_t EngineState::progress() {
+std::size_t EngineState::progress(Clock::time_point now) {
   // The rails are their threads' alone.
   if (config_.progress == Progress::threads) return 0;
   const std::unique_lock lock(progress_mutex_, std::try_to_lock);
   if (!lock || closed_) return 0;
   std::size_t done = 0;
-  for (const auto& worker : workers_) done += worker->step();
+  for (const auto& worker : workers_) done += worker->step(now);
   return done;
 }
 

@@ -191,9 +191,8 @@ Result<void> EngineState::take_seat(const TransferOptions& options) {
 /// do. Small transfers keep to one rail until it has enough, since each rail in use takes a
 /// core on both sides; unless somebody waits for them.
 std::vector<std::size_t> EngineState::choose_rails(const RailSet& set, std::uint64_t bytes,
-                                                   Priority priority) const {
+                                                   Priority priority, Clock::time_point now) const {
   if (set.rails().size() == 1) return set.rails();
-  const auto now = Clock::now();
   Rail& first = *rails_[set.rails().front()];
   const std::uint64_t stripe = first.chunk_limit();
   const std::uint64_t share = std::max<std::uint64_t>(1, first.endpoint().capability().best_share);
@@ -272,7 +271,8 @@ Result<std::shared_ptr<TransferState>> EngineState::submit(
   submission.transport = *transport;
   if (auto taken = take_seat(options); !taken) return fail(std::move(taken.error()));
   Seat seat(transfer_seats_);
-  submission.deadline = options.deadline.value_or(Deadline::in(config_.default_timeout)).when();
+  submission.deadline =
+      (options.deadline ? *options.deadline : Deadline::in(config_.default_timeout)).when();
   submission.lease_end = prepared->remote->expires();
   submission.trusted = hooks_.trusts_reads;
   submission.rail_names = rail_names_;
@@ -289,7 +289,8 @@ Result<std::shared_ptr<TransferState>> EngineState::submit(
     each->keep();  // memory_let_go() and transfer_quiescent() leave
   seat.keep();
   const Priority priority = submission.priority;
-  const auto rails = choose_rails(*prepared->path, submission.bytes, priority);
+  const auto rails =
+      choose_rails(*prepared->path, submission.bytes, priority, submission.submitted);
   submission.prepared = std::move(prepared);
   auto transfer = std::make_shared<TransferState>(std::move(submission), *this);
   for (const std::size_t rail : rails)

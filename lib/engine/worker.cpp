@@ -126,21 +126,21 @@ bool Worker::run(std::function<void()> task, Deadline deadline) {
   return claim->wait(Deadline::in(std::chrono::seconds(10)));
 }
 
-std::size_t Worker::step() {
+std::size_t Worker::step(Clock::time_point now) {
   ticks_.fetch_add(1, std::memory_order_relaxed);
   std::size_t done = 0;
   if (inbox_filled_.load(std::memory_order_acquire)) done += empty_inbox();
-  for (Rail* rail : rails_) done += progress(*rail);
+  for (Rail* rail : rails_) done += progress(*rail, now);
   if (!parked_.empty()) done += look_at_parked();
-  if (next_deadline_ != never) end_overdue(Clock::now());
+  end_overdue(now);
   return done;
 }
 
-std::size_t Worker::progress(Rail& rail) {
+std::size_t Worker::progress(Rail& rail, Clock::time_point now) {
   if (rail.resting()) return 0;
-  if (rail.endpoint().wait_fd() >= 0) return rail.progress();
+  if (rail.endpoint().wait_fd() >= 0) return rail.progress(now);
   const auto before = Clock::now();
-  const std::size_t done = rail.progress();
+  const std::size_t done = rail.progress(now);
   return done > 0 ? done : (Clock::now() - before > idle_poll ? 1 : 0);
 }
 
@@ -240,15 +240,18 @@ void Worker::peer_died(const std::shared_ptr<PeerState>& peer) {
 
 void Worker::loop(int numa_node) {
   const topo::NearNode near(numa_node);
-  auto idle_since = Clock::now();
+  Clock::time_point idle_since;
+  bool worked = true;
   // A target sees no completions: that a rail woke it is all it knows of the work it does.
   bool served = false;
   while (!stopping_.load(std::memory_order_relaxed)) {
-    if (step() > 0) {
-      idle_since = Clock::now();
+    const auto now = Clock::now();
+    if (std::exchange(worked, false)) idle_since = now;
+    if (step(now) > 0) {
+      worked = true;
       continue;
     }
-    const auto idle = Clock::now() - idle_since;
+    const auto idle = now - idle_since;
     const bool in_flight = served || !parked_.empty() ||
                            std::any_of(rails_.begin(), rails_.end(),
                                        [](const Rail* rail) { return rail->has_work(); });
@@ -256,8 +259,7 @@ void Worker::loop(int numa_node) {
       sched_yield();  // whoever shares the core may be the one waited for
       continue;
     }
-    served = sleep(idle_since);
-    if (served) idle_since = Clock::now();
+    worked = served = sleep(idle_since);
   }
 }
 

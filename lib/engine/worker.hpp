@@ -57,7 +57,7 @@ class Worker {
   std::uint64_t ticks() const noexcept { return ticks_.load(std::memory_order_relaxed); }
 
   /// One round of everything: for the thread, and for manual progress by one caller at a time.
-  std::size_t step();
+  std::size_t step(Clock::time_point now);
   /// Tells the rails of a peer that went down. On the owning thread.
   void peer_died(const std::shared_ptr<PeerState>& peer);
   /// Does what was posted but not done. After stop(), by whoever stopped it.
@@ -81,7 +81,7 @@ class Worker {
   void put(Put&& put);
   void wake();
   void loop(int numa_node);
-  std::size_t progress(Rail& rail);
+  std::size_t progress(Rail& rail, Clock::time_point now);
   std::size_t look_at_parked();
   void watch(const std::shared_ptr<TransferState>& transfer, Clock::time_point due);
   std::vector<std::shared_ptr<TransferState>> watched() const;

@@ -1,6 +1,7 @@
 // Counts who still uses something, and lets others wait until nobody does.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -13,58 +14,59 @@
 
 namespace weft::core {
 
+/// Entering and leaving take no lock until it is closed.
 class UseCount {
  public:
   /// False once closed: nobody new may use it.
-  bool enter() {
-    const std::lock_guard lock(mutex_);
-    if (closed_) return false;
-    ++count_;
-    return true;
+  bool enter() noexcept {
+    for (std::uint64_t users = users_; (users & closed_bit) == 0;)
+      if (users_.compare_exchange_weak(users, users + 1)) return true;
+    return false;
   }
   void leave() {
-    std::vector<std::function<void()>> last;
-    {
-      const std::lock_guard lock(mutex_);
-      if (--count_ > 0 || !closed_) return;
-      last = std::exchange(when_idle_, {});
-      idle_.notify_all();
-    }
-    for (const auto& then : last) then();
+    for (std::uint64_t users = users_; (users & closed_bit) == 0;)
+      if (users_.compare_exchange_weak(users, users - 1)) return;
+    leave_closed();
   }
-  void close() {
-    const std::lock_guard lock(mutex_);
-    closed_ = true;
-  }
-  bool closed() const {
-    const std::lock_guard lock(mutex_);
-    return closed_;
-  }
-  bool idle() const {
-    const std::lock_guard lock(mutex_);
-    return count_ == 0;
-  }
+  void close() noexcept { users_ |= closed_bit; }
+  bool closed() const noexcept { return (users_ & closed_bit) != 0; }
+  bool idle() const noexcept { return (users_ & ~closed_bit) == 0; }
   /// After close(): calls `then` when the last user has left, at once if there is none.
   void when_idle(std::function<void()> then) {
     {
       const std::lock_guard lock(mutex_);
-      if (count_ > 0) {
+      if (!idle()) {
         when_idle_.push_back(std::move(then));
         return;
       }
     }
     then();
   }
+  /// After close().
   bool wait_idle(Deadline deadline) {
     std::unique_lock lock(mutex_);
-    return wait_on(idle_, lock, deadline, [&] { return count_ == 0; });
+    return wait_on(now_idle_, lock, deadline, [&] { return idle(); });
   }
 
  private:
-  mutable std::mutex mutex_;
-  std::condition_variable idle_;
-  std::uint64_t count_ = 0;
-  bool closed_ = false;
+  /// Under the lock to the last: whoever waited may destroy this as soon as nobody is left.
+  void leave_closed() {
+    std::vector<std::function<void()>> last;
+    {
+      const std::lock_guard lock(mutex_);
+      --users_;
+      if (!idle()) return;
+      last = std::exchange(when_idle_, {});
+      now_idle_.notify_all();
+    }
+    for (const auto& then : last) then();
+  }
+
+  static constexpr std::uint64_t closed_bit = std::uint64_t{1} << 63;
+
+  std::atomic<std::uint64_t> users_{0};  // how many, and closed_bit
+  std::mutex mutex_;
+  std::condition_variable now_idle_;
   std::vector<std::function<void()>> when_idle_;
 };
 

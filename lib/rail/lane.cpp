@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
+#include <limits>
 #include <vector>
 
 #include "peer/peer_state.hpp"
@@ -11,9 +11,7 @@
 namespace weft::core {
 namespace {
 
-// Chunks taken from one transfer before the next one has its turn. Few, so that lanes share a
-// transfer evenly; more than one, so that small chunks do not pay for a lock each.
-constexpr std::size_t batch = 8;
+constexpr std::uint64_t unlimited_bytes = std::numeric_limits<std::uint64_t>::max();
 
 std::vector<Chunk> chunks_of(const Op& op) {
   std::vector<Chunk> chunks;
@@ -58,19 +56,19 @@ Transport& Lane::transport_of(Way way) const {
   return way == Way::one_sided ? one_sided_ : way == Way::relay ? relay_ : device_copies_;
 }
 
-Lane::Queue& Lane::queue_to(Route& route, Way way) {
+Lane::Queues::iterator Lane::queue_to(Route& route, Way way) {
   const auto [known, first] = queues_to_.try_emplace(&route);
   if (first)
     for (const Way each : {Way::one_sided, Way::relay, Way::device_copy})
       known->second[index(each)] =
           resting_.emplace(resting_.end(), route, transport_of(each), each);
-  return *known->second[index(way)];
+  return known->second[index(way)];
 }
 
-void Lane::add_to(Queue& queue, std::shared_ptr<TransferState> transfer) {
-  queue.turns.add(std::move(transfer));
-  if (std::exchange(queue.listed, true)) return;
-  queues_.splice(queues_.end(), resting_, queues_to_.at(&queue.route)[index(queue.way)]);
+void Lane::add_to(Queues::iterator queue, std::shared_ptr<TransferState> transfer) {
+  queue->turns.add(std::move(transfer));
+  if (std::exchange(queue->listed, true)) return;
+  queues_.splice(queues_.end(), resting_, queue);
 }
 
 void Lane::add(std::shared_ptr<TransferState> transfer) {
@@ -95,7 +93,8 @@ void Lane::forget(const Route& route) {
   queues_to_.erase(queues);
 }
 
-std::size_t Lane::pump() {
+std::size_t Lane::pump(Clock::time_point now) {
+  now_ = now;
   std::size_t posted = retry_held();
   Queues passed_over;
   while (!queues_.empty()) {
@@ -180,11 +179,10 @@ Lane::Pulled Lane::pull(const Queue& queue, Turns::Turn& turn, Room room) {
 
 Lane::Sent Lane::send_singly(const Queue& queue, Turns::Turn& turn, std::size_t posts, bool spare) {
   TransferState& transfer = turn.transfer();
-  std::array<Chunk, batch> chunks;
   Sent sent;
-  sent.posts =
-      transfer.take(std::span(chunks).first(posts), queue.transport.chunk_limit(queue.route));
-  for (const Chunk& chunk : std::span(chunks).first(sent.posts)) {
+  sent.posts = transfer.take(std::span(singly_).first(posts),
+                             queue.transport.chunk_limit(queue.route), unlimited_bytes, now_);
+  for (const Chunk& chunk : std::span(singly_).first(sent.posts)) {
     turn.sent(chunk.length);
     sent.left = !send_off(transfer, queue.route, queue.transport, {&chunk, 1}, spare) || sent.left;
   }
@@ -199,7 +197,7 @@ Lane::Sent Lane::send_together(const Queue& queue, Turns::Turn& turn, std::size_
   together_.resize(queue.transport.most_chunks(queue.route));
   Sent sent;
   for (; sent.posts < posts && !sent.left; ++sent.posts) {
-    const Chunks chunks(together_.data(), transfer.take(together_, limit, limit));
+    const Chunks chunks(together_.data(), transfer.take(together_, limit, limit, now_));
     if (chunks.empty()) break;
     std::uint64_t bytes = 0;
     for (const Chunk& each : chunks) bytes += each.length;

@@ -42,7 +42,7 @@ class Lane final : private ChunkSink {
   /// to one whose chunks were returned.
   void add(std::shared_ptr<TransferState> transfer);
   /// Posts what there is room for; returns how many chunks.
-  std::size_t pump();
+  std::size_t pump(Clock::time_point now = Clock::now());
   /// Sets the way aside to a peer if chunks of a transfer are out on it, whose time is over.
   void timed_out(const TransferState& transfer);
   /// Sets the ways aside on which chunks are out: none of them ends.
@@ -86,8 +86,8 @@ class Lane final : private ChunkSink {
   enum class Pulled { some, all, proof_later };
 
   void chunk_ended(Op& op, const providers::Completion& completion) override;
-  Queue& queue_to(Route& route, Way way);
-  void add_to(Queue& queue, std::shared_ptr<TransferState> transfer);
+  Queues::iterator queue_to(Route& route, Way way);
+  void add_to(Queues::iterator queue, std::shared_ptr<TransferState> transfer);
   void forget(const TransferState& transfer);
   void forget(const Route& route);
   bool take_turn(Queue& queue);
@@ -134,7 +134,12 @@ class Lane final : private ChunkSink {
   std::uint64_t in_flight_ = 0, spare_in_flight_ = 0;
   std::deque<Op> ops_;  // grows to the window, and by what dead peers hold
   std::vector<Op*> free_ops_;
-  std::vector<Chunk> together_;  // what is about to go in one post
+  // Chunks taken from one transfer before the next one has its turn. Few, so that lanes share a
+  // transfer evenly; more than one, so that small chunks do not pay for a lock each.
+  static constexpr std::size_t batch = 8;
+  std::array<Chunk, batch> singly_;  // what is about to go, each in a post of its own
+  std::vector<Chunk> together_;      // what is about to go in one post
+  Clock::time_point now_{};          // when pump() was called
   std::uint64_t operations_done_ = 0, bytes_done_ = 0, lost_ = 0;
 };
 

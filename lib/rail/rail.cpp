@@ -198,12 +198,13 @@ void Rail::bury(const Route& route) {
     for (const providers::FabricAddress address : graveyard_.front()) endpoint_->remove(address);
 }
 
-std::size_t Rail::progress() {
-  std::size_t done = endpoint_->poll();
+std::size_t Rail::progress(Clock::time_point now) {
+  // Posts first: what ends at once is told of by the same round.
+  std::size_t done = lane_.pump(now);
+  done += endpoint_->poll();
   done += relay_transport_->progress();
   done += device_copies_.progress();
-  done += lane_.pump();
-  done += one_sided_->progress();  // at once what the lane has just handed to it
+  done += one_sided_->progress();  // at once what lane and completions have handed to it
   done += channel_.pump();
   if (done > 0) {
     if (!dying_.empty()) bury_the_dead();

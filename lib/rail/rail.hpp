@@ -99,8 +99,8 @@ class Rail {
   /// Posts receives for a peer that is being met.
   Result<void> add_peer(const std::shared_ptr<PeerState>& peer, std::uint64_t own_token);
   void peer_died(const std::shared_ptr<PeerState>& peer);
-  /// Polls, pulls and posts once; returns how much happened.
-  std::size_t progress();
+  /// Pulls, posts and polls once; returns how much happened.
+  std::size_t progress(Clock::time_point now);
   /// Whether something may end without anybody's call.
   bool has_work() const noexcept;
   /// Nobody is met and nothing is out: there is no need to look at it.

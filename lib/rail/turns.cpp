@@ -17,8 +17,17 @@ void Turns::add(std::shared_ptr<TransferState> transfer) {
   sweep();
   Class& its = of(transfer->submission().priority);
   const Clock::time_point deadline = transfer->due();
-  its.waiting.push_back({std::move(transfer), deadline, turns_++});
-  its.by_deadline.insert(its.by_deadline.end(), std::prev(its.waiting.end()));
+  Waiting waiting{std::move(transfer), deadline, turns_++};
+  if (spare_.empty()) {
+    its.waiting.push_back(std::move(waiting));
+    its.by_deadline.insert(its.by_deadline.end(), std::prev(its.waiting.end()));
+    return;
+  }
+  Turn spare = std::move(spare_.back());
+  spare_.pop_back();
+  spare.entry_.front() = std::move(waiting);
+  its.waiting.splice(its.waiting.end(), spare.entry_);
+  its.by_deadline.insert(its.by_deadline.end(), std::move(spare.place_));
 }
 
 Turns::Turn Turns::next() {
@@ -58,7 +67,11 @@ void Turns::end(Turn&& turn, bool more) {
   for (Class& each : classes_)
     if (&each != &its && !each.waiting.empty() && !turn.spare_) each.owed += turn.cost_;
   if (turn.for_its_share_) its.owed -= (share - 1) * turn.cost_;
-  if (!more) return;
+  if (!more) {
+    turn.entry_.front().transfer.reset();
+    if (spare_.size() < most_spare) spare_.push_back(std::move(turn));
+    return;
+  }
   turn.entry_.front().since = turns_++;
   its.waiting.splice(its.waiting.end(), turn.entry_);
   // Most often it is still the earliest.

@@ -8,6 +8,7 @@
 #include <list>
 #include <memory>
 #include <set>
+#include <vector>
 #include <weft/deadline.hpp>
 #include <weft/transfer.hpp>
 
@@ -111,7 +112,10 @@ class Turns {
   const Class& of(Priority priority) const { return classes_[index_of(priority)]; }
   void sweep();
 
+  static constexpr std::size_t most_spare = 64;
+
   std::array<Class, priorities> classes_;  // by index_of()
+  std::vector<Turn> spare_;                // of nobody's: their memory is used again
   std::uint64_t turns_ = 0;
   std::size_t sweep_at_ = 64;
 };

@@ -23,21 +23,20 @@ void Submission::take(TransferOptions&& options) {
 }
 
 TransferState::TransferState(Submission submission, TransferHost& host)
-    : on_end_(std::exchange(submission.on_end, nullptr)),
-      submission_(std::move(submission)),
+    : submission_(std::move(submission)),
       host_(host),
       cursor_(submission_.prepared->pieces, submission_.picks ? &*submission_.picks : nullptr),
       check_(submission_.verify && submission_.bytes > 0 ? Check::owed : Check::passed),
-      shares_(submission_.rail_names->size()) {
+      shares_(submission_.rail_names->size(), &lists_) {
   visible_ = !host_.hides_arrivals(*this);
 }
 
+/// Nobody else knows of it yet.
 void TransferState::start(std::vector<std::size_t> rails) {
-  std::unique_lock lock(mutex_);
-  lanes_ = rails;
+  lanes_.assign(rails.begin(), rails.end());
   rails_ = std::move(rails);
   self_ = shared_from_this();
-  if (submission_.bytes == 0 && !waits()) carry_out(next_step(), std::move(lock));
+  if (submission_.bytes == 0 && !waits()) carry_out(next_step(), std::unique_lock(mutex_));
 }
 
 /// Without the lock: a driver may block, and others ask after the transfer. But the application may
@@ -50,8 +49,8 @@ bool TransferState::look_at_event() {
   const auto happened = cuda_event_happened(submission_.after_cuda_event);
   lock.lock();
   looking_ = false;
-  if (auto ending = std::exchange(ends_with_, std::nullopt)) {
-    end_locked(ending->first, std::move(ending->second), std::move(lock));
+  if (const auto ending = std::exchange(ends_with_, nullptr)) {
+    end_locked(ending->state, std::move(ending->error), std::move(lock));
     return true;
   }
   if (happened && !*happened) return false;
@@ -66,7 +65,8 @@ bool TransferState::look_at_event() {
   return true;
 }
 
-std::size_t TransferState::take(std::span<Chunk> into, std::uint64_t limit, std::uint64_t all) {
+std::size_t TransferState::take(std::span<Chunk> into, std::uint64_t limit, std::uint64_t all,
+                                Clock::time_point now) {
   const std::lock_guard lock(mutex_);
   if (ended() || cancel_asked_) return 0;
   std::size_t count = 0;
@@ -77,7 +77,8 @@ std::size_t TransferState::take(std::span<Chunk> into, std::uint64_t limit, std:
     all -= chunk->length;
   }
   operations_ += count;
-  if (count > 0 && first_out_ == never) first_out_ = Clock::now();
+  // It may have come after the lane looked at the clock.
+  if (count > 0 && first_out_ == never) first_out_ = std::max(now, submission_.submitted);
   for (Chunk& chunk : into.first(count)) went_out(chunk);
   return count;
 }
@@ -99,7 +100,7 @@ std::optional<Chunk> TransferState::next_chunk(std::uint64_t limit) {
   return chunk;
 }
 
-std::vector<Chunk>::const_iterator TransferState::find_proof(std::size_t rail) const {
+TransferState::Proofs::const_iterator TransferState::find_proof(std::size_t rail) const {
   return std::find_if(proofs_.begin(), proofs_.end(), [&](const Chunk& each) {
     return each.kind == Chunk::Kind::epoch || each.local == rail;
   });
@@ -127,12 +128,13 @@ void TransferState::went_out(Chunk& chunk) {
     ++proofs_out_;
     return;
   }
-  if (free_slots_.empty()) {
-    free_slots_.push_back(static_cast<std::uint32_t>(out_.size()));
-    out_.emplace_back();
+  if (free_slot_ == no_slot) {
+    chunk.slot = static_cast<std::uint32_t>(out_.size());
+    out_.push_back({chunk.at, chunk.length});
+    return;
   }
-  chunk.slot = free_slots_.back();
-  free_slots_.pop_back();
+  chunk.slot = free_slot_;
+  free_slot_ = static_cast<std::uint32_t>(out_[chunk.slot].at);
   out_[chunk.slot] = {chunk.at, chunk.length};
 }
 
@@ -142,8 +144,8 @@ void TransferState::came_home(const Chunk& chunk) {
     --proofs_out_;
     return;
   }
-  out_[chunk.slot].length = 0;
-  free_slots_.push_back(chunk.slot);
+  out_[chunk.slot] = {free_slot_, 0};
+  free_slot_ = chunk.slot;
 }
 
 std::optional<Chunk> TransferState::completed(std::size_t rail, const Chunk& chunk) {
@@ -165,7 +167,7 @@ std::optional<Chunk> TransferState::completed(std::size_t rail, const Chunk& chu
   return std::nullopt;
 }
 
-Chunk TransferState::take_proof(std::vector<Chunk>::const_iterator owed) {
+Chunk TransferState::take_proof(Proofs::const_iterator owed) {
   Chunk proof = *owed;
   proofs_.erase(owed);
   went_out(proof);
@@ -211,7 +213,7 @@ void TransferState::lane_leaves(std::size_t rail, const Error& why) {
 
 std::vector<std::size_t> TransferState::lanes() const {
   const std::lock_guard lock(mutex_);
-  return lanes_;
+  return {lanes_.begin(), lanes_.end()};
 }
 
 void TransferState::end_early(State state, Error error) {
@@ -355,14 +357,14 @@ void TransferState::reveal(std::unique_lock<std::mutex> lock) {
   end_locked(State::failed, std::move(visible.error()), std::move(lock));
 }
 
+/// It keeps itself alive until it is settled, which it can't be before it is announced.
 void TransferState::end_locked(State state, std::optional<Error> error,
                                std::unique_lock<std::mutex> lock) {
   if (looking_) {
-    if (!ends_with_) ends_with_.emplace(state, std::move(error));
+    if (!ends_with_) ends_with_ = std::make_unique<Ending>(Ending{state, std::move(error)});
     return;
   }
-  const auto alive = shared_from_this();
-  error_ = std::move(error);
+  if (error) error_ = std::make_unique<const Error>(std::move(*error));
   const auto now = Clock::now();
   tally_ = {now,     now - submission_.submitted, queued_until(now), bytes_done_, cursor_.runs(),
             retries_};
@@ -370,8 +372,8 @@ void TransferState::end_locked(State state, std::optional<Error> error,
   state_.store(state, std::memory_order_release);
   lock.unlock();
   host_.transfer_ended(*this);
-  if (const auto on_end = std::exchange(on_end_, nullptr)) {
-    const Ended ended{state, submission_.cookie, error_ ? &*error_ : nullptr};
+  if (const auto on_end = std::exchange(submission_.on_end, nullptr)) {
+    const Ended ended{state, submission_.cookie, error_.get()};
     const InCallback here;
     on_end(ended);
   }
@@ -403,13 +405,15 @@ bool TransferState::stopped() const {
 }
 
 bool TransferState::signal_withheld() const {
+  if (!submission_.signal) return false;
   const std::lock_guard lock(mutex_);
-  return ended() && submission_.signal.has_value() && !signal_raised_;
+  return ended() && !signal_raised_;
 }
 
 std::optional<Error> TransferState::error() const {
+  if (state() == State::done) return std::nullopt;
   const std::lock_guard lock(mutex_);
-  return error_;
+  return error_ ? std::optional(*error_) : std::nullopt;
 }
 
 bool TransferState::wait_ended(Deadline deadline) const {
@@ -463,7 +467,7 @@ Report TransferState::own_report() const {
   const std::lock_guard lock(mutex_);
   Report report;
   report.state = state();
-  report.error = error_;
+  if (error_) report.error = *error_;
   report.bytes = submission_.bytes;
   report.bytes_done = bytes_done_;
   report.ranges = ranges();
@@ -472,8 +476,8 @@ Report TransferState::own_report() const {
   report.transport = submission_.transport;
   for (std::size_t rail = 0; rail < shares_.size(); ++rail) {
     if (shares_[rail].operations == 0) continue;
-    report.rails.push_back(shares_[rail]);
-    report.rails.back().rail = (*submission_.rail_names)[rail];
+    report.rails.push_back(
+        {(*submission_.rail_names)[rail], shares_[rail].operations, shares_[rail].bytes});
   }
   report.fallback = peer().fallback;
   if (prepared().staged && submission_.transport == TransportKind::relay) {

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <condition_variable>
 #include <functional>
 #include <limits>
 #include <memory>
+#include <memory_resource>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -123,7 +125,8 @@ class TransferState : public std::enable_shared_from_this<TransferState> {
   /// Takes up to `into.size()` chunks of at most `limit` bytes, and `all` bytes together. 0:
   /// nothing to take now.
   std::size_t take(std::span<Chunk> into, std::uint64_t limit,
-                   std::uint64_t all = std::numeric_limits<std::uint64_t>::max());
+                   std::uint64_t all = std::numeric_limits<std::uint64_t>::max(),
+                   Clock::time_point now = Clock::now());
   /// The kind of proof that this rail may carry now; empty if there is none.
   std::optional<Chunk::Kind> owed_proof(std::size_t rail) const;
   /// Takes one of that kind; false if somebody else was faster.
@@ -225,8 +228,9 @@ class TransferState : public std::enable_shared_from_this<TransferState> {
   }
   void plan_proofs();
   bool needs_no_proof() const;
-  std::vector<Chunk>::const_iterator find_proof(std::size_t rail) const;
-  Chunk take_proof(std::vector<Chunk>::const_iterator owed);
+  using Proofs = std::pmr::vector<Chunk>;
+  Proofs::const_iterator find_proof(std::size_t rail) const;
+  Chunk take_proof(Proofs::const_iterator owed);
   std::optional<Chunk> next_chunk(std::uint64_t limit);
   void went_out(Chunk& chunk);
   void came_home(const Chunk& chunk);
@@ -237,45 +241,58 @@ class TransferState : public std::enable_shared_from_this<TransferState> {
   void end_locked(State state, std::optional<Error> error, std::unique_lock<std::mutex> lock);
   void settle(std::unique_lock<std::mutex> lock);
 
-  std::function<void(const Ended&)> on_end_;  // of the options; may hold what holds this
-  const Submission submission_;
+  struct Share {
+    std::uint64_t operations = 0, bytes = 0;
+  };
+  struct Ending {
+    State state;
+    std::optional<Error> error;
+  };
+
+  Submission submission_;  // const but for on_end, which may hold what holds this
   TransferHost& host_;
+
+  // The lists of a small transfer lie in here, so that it is one allocation; of less than 1 KiB,
+  // which allocators serve fastest.
+  std::array<std::byte, 96> room_;
+  std::pmr::monotonic_buffer_resource lists_{room_.data(), room_.size()};
 
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
   std::atomic<State> state_{State::active};
   Cursor cursor_;
   std::vector<Chunk> returned_;
-  std::vector<Chunk> proofs_;  // owed once all chunks are home, and not taken
+  Proofs proofs_{&lists_};  // owed once all chunks are home, and not taken
   bool proofs_planned_ = false;
   std::uint64_t proofs_out_ = 0;
   bool disproven_ = false;  // one has failed
   std::uint64_t outstanding_ = 0;
-  std::vector<Span> out_;  // by slot; of length 0 where it is free
-  std::vector<std::uint32_t> free_slots_;
-  std::vector<Span> doubtful_;      // failed, and carried by nobody
-  bool arrived_is_placed_ = false;  // known from the end on
-  std::vector<std::size_t> rails_;  // fixed at the start
-  std::vector<std::size_t> lanes_;
+  std::pmr::vector<Span> out_{&lists_};  // by slot; of length 0 where it is free
+  static constexpr std::uint32_t no_slot = std::numeric_limits<std::uint32_t>::max();
+  std::uint32_t free_slot_ = no_slot;  // its span begins at the next free one
+  std::vector<Span> doubtful_;         // failed, and carried by nobody
+  bool arrived_is_placed_ = false;     // known from the end on
+  std::vector<std::size_t> rails_;     // fixed at the start
+  std::pmr::vector<std::size_t> lanes_{&lists_};
   std::vector<std::size_t> left_;  // lanes that could not carry it
   enum class Check { owed, under_way, passed } check_;
   bool visible_ = true;     // what was read, to whoever is told of it
   bool revealing_ = false;  // just now
   bool cancel_asked_ = false;
-  bool looking_ = false;                                             // at its event, just now
-  std::optional<std::pair<State, std::optional<Error>>> ends_with_;  // once that is over
+  bool looking_ = false;               // at its event, just now
+  std::unique_ptr<Ending> ends_with_;  // once that is over
   bool signal_raised_ = false;
-  bool signalling_ = false;  // raised, and not known to be delivered
-  bool announced_ = false;   // callback and event are out
-  bool let_go_ = false;      // memory_let_go() was called
-  bool settled_ = false;     // quiescent and let go
-  std::optional<Error> error_;
+  bool signalling_ = false;             // raised, and not known to be delivered
+  bool announced_ = false;              // callback and event are out
+  bool let_go_ = false;                 // memory_let_go() was called
+  bool settled_ = false;                // quiescent and let go
+  std::unique_ptr<const Error> error_;  // null: none
   Tally tally_;
   std::uint64_t operations_ = 0, bytes_done_ = 0, retries_ = 0;
   std::atomic<std::uint64_t> copied_{0};
   static constexpr Clock::time_point never{};
   Clock::time_point first_out_ = never, last_home_ = never;
-  std::vector<Report::RailShare> shares_;
+  std::pmr::vector<Share> shares_;  // by rail
   std::shared_ptr<TransferState> self_;
 };
 

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -74,13 +75,13 @@ struct NullLane {
     return prepared;
   }
 
-  std::shared_ptr<core::TransferState> submit(
-      std::shared_ptr<const core::PreparedState> prepared,
-      Deadline deadline = Deadline::in(std::chrono::minutes(1))) {
+  std::shared_ptr<core::TransferState> submit(std::shared_ptr<const core::PreparedState> prepared,
+                                              std::optional<Deadline> deadline = std::nullopt) {
     core::Submission submission;
     submission.bytes = prepared->bytes;
     submission.prepared = std::move(prepared);
-    submission.deadline = deadline.when();
+    submission.deadline =
+        deadline ? deadline->when() : submission.submitted + std::chrono::minutes(1);
     submission.rail_names = names;
     auto transfer = std::make_shared<core::TransferState>(std::move(submission), host);
     transfer->start({0});

@@ -27,6 +27,7 @@
 #include <weft/deadline.hpp>
 
 #include "endpoint.hpp"
+#include "histogram.hpp"
 
 namespace weft::perf {
 namespace {
@@ -269,36 +270,56 @@ class Side {
     workers.start(endpoints_, [&](Endpoint& endpoint) { drive(endpoint, stream, workers.failed); });
     workers.join();
     const std::chrono::duration<double> took = Clock::now() - start;
+    const Histogram latency = std::exchange(latency_, Histogram());
     covered_ = std::min<std::size_t>(stream.transfers(), positions(config_)) * config_.size;
     const std::uint64_t bytes = stream.transfers() * config_.size;
     return {.bytes = bytes,
             .operations = stream.chunks(),
             .seconds = took.count(),
             .initiator_cpu_seconds = cpu_seconds() - cpu_before,
-            .gigabytes_per_second = double(bytes) / took.count() * 1e-9};
+            .gigabytes_per_second = double(bytes) / took.count() * 1e-9,
+            .p50_ns = std::uint64_t(latency.quantile(0.5).count()),
+            .p99_ns = std::uint64_t(latency.quantile(0.99).count())};
   }
 
+  /// An operation that is under way.
+  struct Flying {
+    Stream::Counter* counter = nullptr;
+    Clock::time_point posted = {};
+  };
+
   void drive(Endpoint& endpoint, Stream& stream, const std::atomic<bool>& failed) {
-    std::uint64_t in_flight = 0;
+    const auto now = [&] { return config_.latencies ? Clock::now() : Clock::time_point(); };
+    std::vector<Flying> operations(config_.endpoint_window);
+    std::vector<Flying*> free;
+    for (Flying& each : operations) free.push_back(&each);
+    Histogram latency;
     auto chunk = stream.take();
-    while (chunk || in_flight > 0) {
-      while (chunk && in_flight < config_.endpoint_window && stream.open(*chunk) &&
-             endpoint.post(chunk->offset, chunk->length, &stream.counter(*chunk))) {
-        ++in_flight;
+    while (chunk || free.size() < operations.size()) {
+      while (chunk && !free.empty() && stream.open(*chunk)) {
+        *free.back() = {&stream.counter(*chunk), now()};
+        if (!endpoint.post(chunk->offset, chunk->length, free.back())) break;
+        free.pop_back();
         chunk = stream.take();
       }
-      const auto count = endpoint.reap(
-          [](void* counter) { static_cast<Stream::Counter*>(counter)->fetch_add(1); });
-      in_flight -= count;
+      const auto count = endpoint.reap([&](void* context) {
+        auto& ended = *static_cast<Flying*>(context);
+        if (config_.latencies) latency.add(Clock::now() - ended.posted);
+        ended.counter->fetch_add(1);
+        free.push_back(&ended);
+      });
       if (count > 0) continue;
       if (failed) return;
       if (deadline_.passed()) {
         throw std::runtime_error(
-            fmt::format("{} operations of an endpoint did not complete in time", in_flight));
+            fmt::format("{} operations of an endpoint did not complete in time",
+                        operations.size() - free.size()));
       }
       // A chunk that waits for completions of other endpoints has nothing here to sleep for.
-      in_flight > 0 ? endpoint.idle(deadline_) : std::this_thread::yield();
+      free.size() < operations.size() ? endpoint.idle(deadline_) : std::this_thread::yield();
     }
+    const std::lock_guard lock(latency_mutex_);
+    latency_.add(latency);
   }
 
   const RawConfig config_;
@@ -306,6 +327,8 @@ class Side {
   Memory memory_;
   std::vector<std::unique_ptr<Endpoint>> endpoints_;
   std::size_t covered_ = 0;  // Bytes from the start of the memory that the last pass moved.
+  std::mutex latency_mutex_;
+  Histogram latency_;  // Of the pass under way.
 };
 
 /// A side that runs as a process of its own; killed when this object goes.

@@ -48,12 +48,13 @@ struct RawConfig {
   std::chrono::microseconds::rep spin_us = 0;      ///< With `Waiting::sleep`.
   bool yield = false;                              ///< Give the core away after an empty read.
   bool verify = false;                             ///< Compare every byte moved at the end.
+  bool latencies = false;                          ///< Note how long each operation takes.
   std::map<std::string, std::string> environment;  ///< Set on both sides before libfabric starts.
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RawConfig, provider, bind, read, size, chunk, window, endpoints,
                                    endpoint_window, buffer_bytes, max_bytes, max_ms, timeout_ms,
                                    delivery_complete, virtual_addresses, initiator, target, spin_us,
-                                   yield, verify, environment)
+                                   yield, verify, latencies, environment)
 
 struct RawResult {
   std::uint64_t bytes = 0;
@@ -62,9 +63,11 @@ struct RawResult {
   double initiator_cpu_seconds = 0;
   double target_cpu_seconds = 0;    ///< With the warm-up, a sixth more.
   double gigabytes_per_second = 0;  ///< 10^9 bytes.
+  /// Of an operation, from before it is posted until its completion was read; 0 if none was noted.
+  std::uint64_t p50_ns = 0, p99_ns = 0;
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RawResult, bytes, operations, seconds, initiator_cpu_seconds,
-                                   target_cpu_seconds, gigabytes_per_second)
+                                   target_cpu_seconds, gigabytes_per_second, p50_ns, p99_ns)
 
 /// Runs both sides as new processes of this executable, so that neither meets the libfabric state,
 /// environment or threads of the caller. Needs `serve_raw_side` at the start of `main`.

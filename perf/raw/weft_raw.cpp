@@ -44,6 +44,7 @@ int main(int argc, char** argv) {
   app.add_flag("--no-prefetch", no_prefetch, "Receive straight into the target's memory");
   app.add_option("--env", environment, "NAME=VALUE for both sides, before libfabric starts");
   app.add_flag("--verify", config.verify, "Compare every byte moved at the end");
+  app.add_flag("--latencies", config.latencies, "Note how long each operation takes");
   app.add_flag("--json", json, "Print the settings and the result as JSON");
   CLI11_PARSE(app, argc, argv);
 
@@ -73,5 +74,8 @@ int main(int argc, char** argv) {
     fmt::print("{:.2f} GB/s ({} bytes by {} operations in {:.3f} s, CPU {:.2f} + {:.2f} s)\n",
                result->gigabytes_per_second, result->bytes, result->operations, result->seconds,
                result->initiator_cpu_seconds, result->target_cpu_seconds);
+    if (config.latencies)
+      fmt::print("p50 {:.2f} us, p99 {:.2f} us\n", double(result->p50_ns) / 1e3,
+                 double(result->p99_ns) / 1e3);
   }
 }

@@ -50,7 +50,7 @@ Result<double> copy_memory(const Work& work, unsigned threads, Nanoseconds time)
   return static_cast<double>(copies * work.size) / seconds / 1e9;
 }
 
-Result<double> run_raw_loop(const Work& work, const std::string& provider, Nanoseconds time) {
+Result<Measured> run_raw_loop(const Work& work, const std::string& provider, Nanoseconds time) {
   RawConfig config;
   config.provider = provider;
   config.read = work.operation == Operation::read;
@@ -59,7 +59,10 @@ Result<double> run_raw_loop(const Work& work, const std::string& provider, Nanos
   config.max_bytes = std::uint64_t{1} << 50;
   config.max_ms = std::chrono::ceil<std::chrono::milliseconds>(time).count();
   config.timeout_ms += 2 * config.max_ms;
-  return run_raw(config).map([](const RawResult& made) { return made.gigabytes_per_second; });
+  config.latencies = true;
+  return run_raw(config).map([](const RawResult& made) {
+    return Measured{made.gigabytes_per_second, Nanoseconds(made.p50_ns), Nanoseconds(made.p99_ns)};
+  });
 }
 
 Result<double> stream(Control& control, const Site& site, const Work& work, Nanoseconds time) {
@@ -99,11 +102,17 @@ Result<Baseline> parse_baseline(std::string_view text) {
               fmt::format("'{}' is no baseline: it is raw, memcpy, memcpy:N or socket", text));
 }
 
-Result<double> measure(const Baseline& baseline, Control& control, const Site& site,
-                       const Work& work, const std::string& provider, Nanoseconds time) {
-  if (baseline.kind == Baseline::Kind::memcpy) return copy_memory(work, baseline.threads, time);
+bool notes_latency(std::string_view name) {
+  return name == "raw";
+}
+
+Result<Measured> measure(const Baseline& baseline, Control& control, const Site& site,
+                         const Work& work, const std::string& provider, Nanoseconds time) {
   if (baseline.kind == Baseline::Kind::raw) return run_raw_loop(work, provider, time);
-  return stream(control, site, work, time);
+  const auto speed = baseline.kind == Baseline::Kind::memcpy
+                         ? copy_memory(work, baseline.threads, time)
+                         : stream(control, site, work, time);
+  return speed.map([](double gigabytes) { return Measured{gigabytes, {}, {}}; });
 }
 
 }  // namespace weft::perf

@@ -26,9 +26,16 @@ struct Baseline {
 /// "raw", "memcpy", "memcpy:4", "socket".
 Result<Baseline> parse_baseline(std::string_view text);
 
-/// In GB/s (10^9 bytes), with the size and the window of `work`. `provider`: libfabric's name of
-/// what the point uses.
-Result<double> measure(const Baseline& baseline, Control& control, const Site& site,
-                       const Work& work, const std::string& provider, Nanoseconds time);
+/// Whether a baseline of that name tells how long its operations take.
+bool notes_latency(std::string_view name);
+
+struct Measured {
+  double gigabytes_per_second = 0;  ///< 10^9 bytes.
+  Nanoseconds p50{}, p99{};         ///< Of an operation, if notes_latency().
+};
+
+/// With the size and the window of `work`. `provider`: libfabric's name of what the point uses.
+Result<Measured> measure(const Baseline& baseline, Control& control, const Site& site,
+                         const Work& work, const std::string& provider, Nanoseconds time);
 
 }  // namespace weft::perf

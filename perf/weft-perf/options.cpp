@@ -174,6 +174,8 @@ void add_fabric(CLI::App& app, Grid& grid) {
            "Most bytes in one operation of a rail; 0: its own best");
   add_grid(app, group, "--rail-window", grid.rail_windows, Multiples::decimal,
            "Operations in flight on a rail; 0: its own best");
+  add_names(app, group, "--engine-progress", grid.progress,
+            "threads (the default), manual: whoever waits for an operation polls. Of this side");
 }
 
 void add_measuring(CLI::App& app, Options& options) {
@@ -266,27 +268,32 @@ Result<std::vector<Fabric>> fabrics_of(const Grid& grid) {
   std::vector<Fabric> fabrics;
   auto done = combine(
       [&](const std::string& provider, std::uint64_t rails, std::uint64_t nics,
-          std::uint64_t threads, std::uint64_t chunk, std::uint64_t rail_window) -> Result<void> {
+          std::uint64_t threads, std::uint64_t chunk, std::uint64_t rail_window,
+          weft::Progress progress) -> Result<void> {
         const auto narrow_rails = narrowed<unsigned>(rails, "--rails");
         const auto narrow_nics = narrowed<unsigned>(nics, "--nics");
         const auto narrow_threads = narrowed<unsigned>(threads, "--threads");
         for (const auto* number : {&narrow_rails, &narrow_nics, &narrow_threads})
           if (!*number) return fail(number->error());
         fabrics.push_back({provider == "auto" ? "" : provider, *narrow_rails, *narrow_nics,
-                           *narrow_threads, chunk, static_cast<std::size_t>(rail_window)});
+                           *narrow_threads, chunk, static_cast<std::size_t>(rail_window),
+                           progress});
         return {};
       },
-      grid.providers, grid.rails, grid.nics, grid.threads, grid.chunks, grid.rail_windows);
+      grid.providers, grid.rails, grid.nics, grid.threads, grid.chunks, grid.rail_windows,
+      grid.progress);
   if (!done) return fail(std::move(done.error()));
   return fabrics;
 }
 
 /// The bytes of one request.
-Result<std::uint64_t> request_bytes(Work work) {
-  work.window = 1;
-  work.size = 1;
-  if (auto checked = check({{}, work}); !checked) return fail(std::move(checked.error()));
-  return lay_out(work).map([](const Workload& load) { return load.operation_bytes; });
+Result<std::uint64_t> request_bytes(const Work& work) {
+  Point point;
+  point.work = work;
+  point.work.window = 1;
+  point.work.size = 1;
+  if (auto checked = check(point); !checked) return fail(std::move(checked.error()));
+  return lay_out(point.work).map([](const Workload& load) { return load.operation_bytes; });
 }
 
 Result<void> append_works(const Grid& grid, const Fabric& fabric, std::vector<Point>& points) {

@@ -19,6 +19,7 @@ struct Grid {
   std::vector<std::string> memories{"host"}, peer_memories{"host"};
   std::vector<std::string> providers{"auto"};
   std::vector<std::uint64_t> rails{0}, nics{4}, threads{0}, chunks{0}, rail_windows{0};
+  std::vector<weft::Progress> progress{weft::Progress::threads};
   KvShape kv;
   std::vector<std::uint64_t> tokens{4096}, layer_groups{8};
 };

@@ -45,11 +45,11 @@ std::map<std::string, Curve> curves_of(const Json& results) {
 
 /// Between rank 0 of both sides.
 Result<std::uint64_t> bytes_of_request(const KvShape& shape) {
-  Work work;
-  work.size = 1;
-  work.kv = shape;
-  if (auto checked = check({{}, work}); !checked) return fail(std::move(checked.error()));
-  return lay_out(work).map([](const Workload& load) { return load.operation_bytes; });
+  Point point;
+  point.work.size = 1;
+  point.work.kv = shape;
+  if (auto checked = check(point); !checked) return fail(std::move(checked.error()));
+  return lay_out(point.work).map([](const Workload& load) { return load.operation_bytes; });
 }
 
 double between(double at, double low, double high, double from, double to) {

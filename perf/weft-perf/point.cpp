@@ -60,6 +60,9 @@ Result<void> check(const Point& point) {
     return wrong("half of the window writes and half of it reads: it must be even");
   if (!std::isfinite(work.rate) || work.rate < 0 || work.rate > greatest_rate)
     return wrong(fmt::format("a rate is 0 to {:.0f} operations a second", greatest_rate));
+  if (point.fabric.progress == weft::Progress::manual &&
+      (work.rate > 0 || work.operation == Operation::message))
+    return wrong("with manual progress neither a rate nor messages can be measured");
   if (work.rate > 0 && work.batch != 1) return wrong("what comes by a rate comes one by one");
   if (auto pieces = check_pieces(work); !pieces) return pieces;
   return check_kv(work);

@@ -6,7 +6,12 @@
 #include <string>
 #include <weft/engine.hpp>
 
-namespace weft::perf {
+namespace weft {
+
+NLOHMANN_JSON_SERIALIZE_ENUM(Progress,
+                             {{Progress::threads, "threads"}, {Progress::manual, "manual"}})
+
+namespace perf {
 
 using Json = nlohmann::json;
 
@@ -41,10 +46,12 @@ struct Fabric {
   unsigned threads = 0;
   std::uint64_t chunk = 0;
   std::size_t rail_window = 0;
+  weft::Progress progress = weft::Progress::threads;  ///< Of this side's engine.
 
   bool operator==(const Fabric&) const = default;
 };
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Fabric, provider, rails, nics, threads, chunk, rail_window)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Fabric, provider, rails, nics, threads, chunk,
+                                                rail_window, progress)
 
 /// The KV cache of one request, from a rank of one serving engine to a rank of another.
 struct KvShape {
@@ -99,4 +106,5 @@ std::string name_of(Enum value) {
   return Json(value).get<std::string>();
 }
 
-}  // namespace weft::perf
+}  // namespace perf
+}  // namespace weft

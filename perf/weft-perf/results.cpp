@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <fstream>
 
+#include "baseline.hpp"
 #include "units.hpp"
 
 namespace weft::perf {
@@ -23,11 +24,23 @@ Json range_json(const Range3& range) {
   return {{"median", range.median}, {"least", range.least}, {"greatest", range.greatest}};
 }
 
+/// In ns, one for each run.
+std::vector<double> quantiles_of(const std::vector<Run>& runs, double share) {
+  std::vector<double> values;
+  for (const Run& run : runs)
+    values.push_back(static_cast<double>(run.latency.quantile(share).count()));
+  return values;
+}
+
 Json latency_json(const Histogram& latency) {
   return {{"p50", latency.quantile(0.5).count()},  {"p90", latency.quantile(0.9).count()},
           {"p99", latency.quantile(0.99).count()}, {"p99.9", latency.quantile(0.999).count()},
           {"max", latency.greatest().count()},     {"mean", latency.mean()},
           {"error_bound", Histogram::error_bound}};
+}
+
+Json interval_json(const Interval& interval) {
+  return {{"low", interval.low}, {"middle", interval.middle}, {"high", interval.high}};
 }
 
 Json run_json(const Run& run) {
@@ -61,10 +74,15 @@ Json point_json(const PointResult& result) {
             {"overloaded", sum.overloaded}};
   for (const Run& run : result.runs) json["runs"].push_back(run_json(run));
   for (const auto& [name, values] : result.baselines) {
-    const Interval ratio = sum.ratios.at(name);
-    json["baselines"][name] = {
-        {"gigabytes_per_second", values},
-        {"ratio", {{"low", ratio.low}, {"middle", ratio.middle}, {"high", ratio.high}}}};
+    json["baselines"][name] = {{"gigabytes_per_second", values},
+                               {"ratio", interval_json(sum.ratios.at(name))}};
+  }
+  for (const auto& [name, latencies] : result.latencies) {
+    const LatencyRatios& ratios = sum.latency_ratios.at(name);
+    Json& baseline = json["baselines"][name];
+    baseline["latency_ns"] = {{"p50", latencies.p50}, {"p99", latencies.p99}};
+    baseline["p50_ratio"] = interval_json(ratios.p50);
+    baseline["p99_ratio"] = interval_json(ratios.p99);
   }
   return json;
 }
@@ -94,6 +112,7 @@ std::string manner(const Point& point) {
   add("threads", fabric.threads, 0);
   add("chunk", fabric.chunk, 0);
   add("rail-window", fabric.rail_window, 0);
+  if (fabric.progress != Fabric().progress) text += " " + name_of(fabric.progress) + " progress";
   for (const std::string& memory : {work.memory, work.peer_memory})
     if (memory != "host") text += " " + memory;
   return text;
@@ -128,6 +147,9 @@ Summary summarize(const PointResult& result) {
   std::vector<double> own;
   for (const Run& run : result.runs) own.push_back(run.gigabytes_per_second());
   for (const auto& [name, values] : result.baselines) sum.ratios[name] = paired_ratio(own, values);
+  for (const auto& [name, latencies] : result.latencies)
+    sum.latency_ratios[name] = {paired_ratio(quantiles_of(result.runs, 0.5), latencies.p50),
+                                paired_ratio(quantiles_of(result.runs, 0.99), latencies.p99)};
   return sum;
 }
 
@@ -174,23 +196,30 @@ std::string csv(const std::vector<PointResult>& results) {
   std::string text =
       "operation,peers,model,tokens,size,pieces,pattern,window,batch,rate,provider,rails,nics,"
       "threads,"
-      "chunk,rail_window,memory,peer_memory,runs,gigabytes_per_second,gigabytes_per_second_least,"
+      "chunk,rail_window,progress,memory,peer_memory,runs,gigabytes_per_second,gigabytes_per_"
+      "second_least,"
       "gigabytes_per_second_greatest,gigabits_per_second,operations_per_second,p50_ns,p90_ns,"
       "p99_ns,p99.9_ns,max_ns,cpu_seconds_per_gigabyte,peer_cpu_seconds_per_gigabyte,"
       "copies_per_byte,bytes_checked,bytes_wrong,overloaded";
-  for (const std::string& name : names) text += fmt::format(",{0}_ratio,{0}_low,{0}_high", name);
+  for (const std::string& name : names) {
+    text += fmt::format(",{0}_ratio,{0}_low,{0}_high", name);
+    if (notes_latency(name))
+      for (const char* share : {"p50", "p99"})
+        text += fmt::format(",{0}_{1}_ratio,{0}_{1}_low,{0}_{1}_high", name, share);
+  }
   text += '\n';
   for (const PointResult& result : results) {
     if (result.runs.empty()) continue;
-    const Summary sum = summarize(result);
+    Summary sum = summarize(result);
     const Fabric& fabric = result.point.fabric;
     const Work& work = result.point.work;
     text += fmt::format("{},{},{},{},{},{},{},{},{},{}", name_of(work.operation),
                         result.point.peers, work.kv.model, work.kv.tokens, work.size, work.pieces,
                         name_of(work.pattern), work.window, work.batch, work.rate);
-    text += fmt::format(",{},{},{},{},{},{},{},{},{}", result.provider, fabric.rails, fabric.nics,
-                        fabric.threads, fabric.chunk, fabric.rail_window, work.memory,
-                        work.peer_memory, result.runs.size());
+    text +=
+        fmt::format(",{},{},{},{},{},{},{},{},{},{}", result.provider, fabric.rails, fabric.nics,
+                    fabric.threads, fabric.chunk, fabric.rail_window, name_of(fabric.progress),
+                    work.memory, work.peer_memory, result.runs.size());
     text += fmt::format(",{},{},{},{},{}", sum.gigabytes.median, sum.gigabytes.least,
                         sum.gigabytes.greatest, 8 * sum.gigabytes.median, sum.operations.median);
     for (const double share : {0.5, 0.9, 0.99, 0.999})
@@ -198,10 +227,14 @@ std::string csv(const std::vector<PointResult>& results) {
     text += fmt::format(",{},{},{},{},{},{},{}", sum.latency.greatest().count(), sum.cpu,
                         sum.peer_cpu, sum.copies.per_byte, sum.findings.checked, sum.findings.wrong,
                         sum.overloaded ? 1 : 0);
-    for (const std::string& name : names) {
-      const auto found = sum.ratios.find(name);
-      const Interval ratio = found == sum.ratios.end() ? Interval{} : found->second;
+    const auto add = [&](const Interval& ratio) {
       text += fmt::format(",{},{},{}", ratio.middle, ratio.low, ratio.high);
+    };
+    for (const std::string& name : names) {
+      add(sum.ratios[name]);
+      if (!notes_latency(name)) continue;
+      add(sum.latency_ratios[name].p50);
+      add(sum.latency_ratios[name].p99);
     }
     text += '\n';
   }

@@ -10,17 +10,28 @@
 
 namespace weft::perf {
 
+/// Of a baseline's operations, in ns, one for each run.
+struct Latencies {
+  std::vector<double> p50, p99;
+};
+
 struct PointResult {
   Point point;
   std::string provider;   ///< libfabric's name of what it went by.
   std::vector<Run> runs;  ///< One for each repeat.
   /// GB/s by name, one for each run.
   std::map<std::string, std::vector<double>> baselines;
+  std::map<std::string, Latencies> latencies;  ///< Of those that note them.
 };
 
 /// Median, least and greatest of several runs.
 struct Range3 {
   double median = 0, least = 0, greatest = 0;
+};
+
+/// Of the runs' latencies to a baseline's: less is better.
+struct LatencyRatios {
+  Interval p50, p99;
 };
 
 /// What one point's runs come to.
@@ -34,6 +45,7 @@ struct Summary {
   Findings findings;
   bool overloaded = false;
   std::map<std::string, Interval> ratios;  ///< To the baselines.
+  std::map<std::string, LatencyRatios> latency_ratios;
 };
 
 Summary summarize(const PointResult& result);

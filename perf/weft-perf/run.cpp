@@ -10,6 +10,7 @@ namespace {
 Config initiator_config(const Site& site, const Point& point, const std::string& address) {
   Config config = data_config(site, point);
   config.listen.clear();
+  config.progress = point.fabric.progress;
   if (config.rail_address.empty()) config.rail_address = tool::local_address_towards(address);
   return config;
 }

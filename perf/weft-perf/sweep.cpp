@@ -43,7 +43,7 @@ Result<void> Sweep::measure(PointResult& result, std::uint64_t seed,
     session_.emplace(std::move(*opened));
   }
   if (result.provider.empty()) result.provider = session_->provider();
-  std::map<std::string, double> baselines;
+  std::map<std::string, Measured> baselines;
   for (const Baseline& baseline : options_.baselines) {
     auto speed = perf::measure(baseline, controls_.front(), site_, result.point.work,
                                result.provider, options_.run.length.time);
@@ -56,7 +56,12 @@ Result<void> Sweep::measure(PointResult& result, std::uint64_t seed,
   auto run = session_->measure(result.point, options, stop);
   if (!run) return fail(std::move(run.error()));
   result.runs.push_back(std::move(*run));
-  for (const auto& [name, speed] : baselines) result.baselines[name].push_back(speed);
+  for (const auto& [name, measured] : baselines) {
+    result.baselines[name].push_back(measured.gigabytes_per_second);
+    if (!notes_latency(name)) continue;
+    result.latencies[name].p50.push_back(static_cast<double>(measured.p50.count()));
+    result.latencies[name].p99.push_back(static_cast<double>(measured.p99.count()));
+  }
   return {};
 }
 

@@ -1,6 +1,7 @@
 // The table for people, a line for each point.
 #include <fmt/format.h>
 
+#include "baseline.hpp"
 #include "printable.hpp"
 #include "results.hpp"
 #include "units.hpp"
@@ -30,7 +31,11 @@ std::string table_head(const std::vector<std::string>& baselines) {
   std::string text = fmt::format(
       "{:<44} {:>21} {:>7} {:>9} {:>8} {:>8} {:>8} {:>8} {:>8} {:>12} {:>6}", "", "GB/s", "Gb/s",
       "op/s", "p50 us", "p90", "p99", "p99.9", "max", "CPU s/GB", "copies");
-  for (const std::string& name : baselines) text += fmt::format(" {:>18}", "to " + name);
+  for (const std::string& name : baselines) {
+    text += fmt::format(" {:>18}", "to " + name);
+    if (notes_latency(name))
+      text += fmt::format(" {:>18} {:>18}", "p50 to " + name, "p99 to " + name);
+  }
   return text + "  by\n";
 }
 
@@ -49,7 +54,12 @@ std::string table_row(const PointResult& result) {
                   result.point.work.operation == Operation::message
                       ? "-"
                       : fmt::format("{:.2f}{}", sum.copies.per_byte, sum.copies.known ? "" : "+"));
-  for (const auto& [name, ratio] : sum.ratios) text += fmt::format(" {:>18}", ratio_text(ratio));
+  for (const auto& [name, ratio] : sum.ratios) {
+    text += fmt::format(" {:>18}", ratio_text(ratio));
+    if (const auto latency = sum.latency_ratios.find(name); latency != sum.latency_ratios.end())
+      text += fmt::format(" {:>18} {:>18}", ratio_text(latency->second.p50),
+                          ratio_text(latency->second.p99));
+  }
   text += fmt::format("  {}{}", result.provider, rails_text(sum));
   if (sum.overloaded) text += "  OVERLOADED";
   if (sum.findings.wrong > 0)

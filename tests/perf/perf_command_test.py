@@ -105,6 +105,26 @@ class Local(Case):
             raw = json.loads(result.stdout)["points"][0]["baselines"]["raw"]
             self.assertEqual(len(raw["gigabytes_per_second"]), 2)
             self.assertGreater(raw["ratio"]["middle"], 0)
+            for share in ("p50", "p99"):
+                self.assertEqual(len(raw["latency_ns"][share]), 2)
+                self.assertGreater(min(raw["latency_ns"][share]), 0)
+                self.assertGreater(raw[share + "_ratio"]["middle"], 0)
+            for fast, slow in zip(raw["latency_ns"]["p50"], raw["latency_ns"]["p99"]):
+                self.assertLessEqual(fast, slow)
+
+    def test_manual_progress(self):
+        result = self.succeeds("--local", *SHORT, "--provider", "tcp,shm", "--operation",
+                               "write,read,signal", "--engine-progress", "manual,threads",
+                               "--verify", "--json", "-")
+        points = json.loads(result.stdout)["points"]
+        self.assertEqual([point["point"]["fabric"]["progress"] for point in points],
+                         ["manual"] * 3 + ["threads"] * 3 + ["manual"] * 3 + ["threads"] * 3)
+        for point in points:
+            self.assertEqual(point["bytes_wrong"], 0)
+            self.assertGreater(point["bytes_checked"], 0)
+        for wrong in (("--rate", "10"), ("--operation", "message")):
+            self.fails(weft_perf("--local", "--engine-progress", "manual", *wrong), 2,
+                       "manual progress")
 
     def test_kv_cache_and_rate(self):
         result = self.succeeds("--local", *SHORT, "--model", "gpt-oss-20b", "--tokens", "64",

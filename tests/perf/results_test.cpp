@@ -37,6 +37,7 @@ PointResult measured() {
   for (const double gigabytes : {1.0, 2.0, 4.0})
     result.runs.push_back(run_of(gigabytes, std::chrono::microseconds(10)));
   result.baselines["raw"] = {2, 4, 8};
+  result.latencies["raw"] = {{20'000, 10'000, 5'000}, {40'000, 40'000, 40'000}};
   return result;
 }
 
@@ -51,12 +52,17 @@ TEST(Results, Summary) {
   EXPECT_DOUBLE_EQ(sum.rails.at("tcp:0"), 0.75);
   EXPECT_EQ(sum.findings.checked, 300U);
   EXPECT_EQ(sum.ratios.at("raw").middle, 0.5);
+  EXPECT_DOUBLE_EQ(sum.latency_ratios.at("raw").p50.middle, 1);
+  EXPECT_DOUBLE_EQ(sum.latency_ratios.at("raw").p50.low, 0.5);
+  EXPECT_DOUBLE_EQ(sum.latency_ratios.at("raw").p50.high, 2);
+  EXPECT_DOUBLE_EQ(sum.latency_ratios.at("raw").p99.middle, 0.25);
   EXPECT_DOUBLE_EQ(sum.copies.per_byte, 1);
 }
 
 TEST(Results, PointsSurviveJson) {
   Point point = measured().point;
   point.fabric.chunk = 1 << 20;
+  point.fabric.progress = weft::Progress::manual;
   point.work.operation = Operation::mixed;
   point.work.rate = 12.5;
   point.work.memory = "node:1";
@@ -66,6 +72,14 @@ TEST(Results, PointsSurviveJson) {
   EXPECT_EQ(json.get<Point>(), point);
   EXPECT_EQ(json["work"]["operation"], "mixed");
   EXPECT_EQ(json["work"]["pattern"], "random");
+  EXPECT_EQ(json["fabric"]["progress"], "manual");
+}
+
+// Documents from before it could be chosen.
+TEST(Results, PointsWithoutProgressHaveThreads) {
+  Json json(measured().point);
+  json["fabric"].erase("progress");
+  EXPECT_EQ(json.get<Point>(), measured().point);
 }
 
 TEST(Results, DocumentSurvivesAFile) {
@@ -85,6 +99,9 @@ TEST(Results, DocumentSurvivesAFile) {
   EXPECT_EQ(point["gigabytes_per_second"]["median"], 2);
   EXPECT_EQ(point["latency_ns"]["p99.9"], 10'000);
   EXPECT_EQ(point["baselines"]["raw"]["ratio"]["middle"], 0.5);
+  EXPECT_EQ(point["baselines"]["raw"]["p50_ratio"]["middle"], 1);
+  EXPECT_EQ(point["baselines"]["raw"]["p99_ratio"]["high"], 0.25);
+  EXPECT_EQ(point["baselines"]["raw"]["latency_ns"]["p50"][0], 20'000);
   EXPECT_EQ(point["histogram_ns"][0][1], 3000);
 }
 
@@ -105,6 +122,7 @@ TEST(Results, OtherFilesAreRefused) {
 TEST(Results, CsvHasAValueForEachColumn) {
   PointResult plain = measured();
   plain.baselines.clear();
+  plain.latencies.clear();
   std::istringstream lines(csv({measured(), PointResult{}, plain}));
   std::vector<std::string> all;
   for (std::string line; std::getline(lines, line);) all.push_back(line);
@@ -115,7 +133,8 @@ TEST(Results, CsvHasAValueForEachColumn) {
   EXPECT_EQ(columns(all[1]), columns(all[0]));
   EXPECT_EQ(columns(all[2]), columns(all[0]));
   EXPECT_THAT(all[0], HasSubstr("operation,peers,model,tokens,size,pieces,pattern,window"));
-  EXPECT_THAT(all[0], HasSubstr("raw_ratio,raw_low,raw_high"));
+  EXPECT_THAT(all[0], HasSubstr("raw_ratio,raw_low,raw_high,raw_p50_ratio,raw_p50_low,raw_p50_high,"
+                                "raw_p99_ratio,raw_p99_low,raw_p99_high"));
   EXPECT_THAT(all[1], HasSubstr("write,1,,0,65536,16,random,1,1,0,net,0,4,"));
   EXPECT_THAT(all[1], HasSubstr(",3,2,1,4,16,1000,10000,10000,10000,10000,10000,"));
 }

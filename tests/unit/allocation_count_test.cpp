@@ -158,7 +158,8 @@ TEST_P(AllocationCount, AMillionSmallTransfersLeaveNothing) {
   const std::int64_t live = count.live, made = count.made;
   carry(1000000);
   EXPECT_LE(count.live - live, 2);
-  EXPECT_LT((count.made - made) / 1000000, 20) << "allocations per transfer";
+  // The transfer, the list of its rails, and what its three chunks take beyond the transfer's room.
+  EXPECT_LE((count.made - made) / 1000000, 3) << "allocations per transfer";
   EXPECT_EQ(line.lane.in_flight(), 0U);
 }
 

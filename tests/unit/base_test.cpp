@@ -1,7 +1,9 @@
 // Things that complete once, and things that are counted.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <thread>
+#include <vector>
 
 #include "base/completion_slot.hpp"
 #include "base/random.hpp"
@@ -94,6 +96,35 @@ TEST(UseCount, WakesThoseWhoWait) {
   std::thread leaver([&] { count.leave(); });
   EXPECT_TRUE(count.wait_idle(soon()));
   leaver.join();
+}
+
+// Closed while others come and go: when it is idle nobody is in, nor comes in any more.
+TEST(UseCount, IsIdleWhenNobodyIsLeft) {
+  for (int round = 0; round < 100; ++round) {
+    UseCount count;
+    std::atomic<int> inside{0};
+    std::atomic<bool> begun{false};
+    std::vector<std::thread> users;
+    for (int i = 0; i < 3; ++i)
+      users.emplace_back([&] {
+        while (count.enter()) {
+          ++inside;
+          begun = true;
+          begun.notify_one();
+          --inside;
+          count.leave();
+        }
+      });
+    begun.wait(false);
+    count.close();
+    std::atomic<int> told{0};
+    count.when_idle([&] { told += inside == 0 ? 1 : 100; });
+    EXPECT_TRUE(count.wait_idle(soon()));
+    EXPECT_EQ(inside, 0);
+    for (std::thread& user : users) user.join();
+    EXPECT_EQ(told, 1);
+    EXPECT_TRUE(count.idle());
+  }
 }
 
 TEST(Random, IsNeverZeroNorTheSame) {
