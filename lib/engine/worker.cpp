@@ -28,6 +28,8 @@ constexpr auto patience = milliseconds(1);
 // Beyond this a poll of a rail that has no descriptor did something, although nothing completed
 // here: over libfabric's shm it is the target that copies.
 constexpr auto idle_poll = std::chrono::nanoseconds(800);
+// The first poll after a sleep takes that long by itself: nothing of it lies in a cache any more.
+constexpr auto cold_idle_poll = microseconds(5);
 
 // How long a thread sleeps at most when it has nothing that wakes it: rails without a descriptor
 // are looked at every so often (a stated polling budget), often at first and less when nothing has
@@ -141,7 +143,8 @@ std::size_t Worker::progress(Rail& rail, Clock::time_point now) {
   if (rail.endpoint().wait_fd() >= 0) return rail.progress(now);
   const auto before = Clock::now();
   const std::size_t done = rail.progress(now);
-  return done > 0 ? done : (Clock::now() - before > idle_poll ? 1 : 0);
+  const Nanoseconds nothing = cold_ ? cold_idle_poll : idle_poll;
+  return done > 0 ? done : (Clock::now() - before > nothing ? 1 : 0);
 }
 
 std::size_t Worker::empty_inbox() {
@@ -246,11 +249,10 @@ void Worker::loop(int numa_node) {
   bool served = false;
   while (!stopping_.load(std::memory_order_relaxed)) {
     const auto now = Clock::now();
-    if (std::exchange(worked, false)) idle_since = now;
-    if (step(now) > 0) {
-      worked = true;
-      continue;
-    }
+    if (worked) idle_since = now;
+    worked = step(now) > 0;
+    cold_ = false;
+    if (worked) continue;
     const auto idle = now - idle_since;
     const bool in_flight = served || !parked_.empty() ||
                            std::any_of(rails_.begin(), rails_.end(),
@@ -260,6 +262,7 @@ void Worker::loop(int numa_node) {
       continue;
     }
     worked = served = sleep(idle_since);
+    cold_ = true;
   }
 }
 

@@ -92,6 +92,7 @@ class Worker {
   const Nanoseconds spin_;
   std::vector<Rail*> rails_;
   std::thread thread_;
+  bool cold_ = false;  // its thread has just slept
   std::atomic<bool> stopping_{false};
   std::atomic<bool> asleep_{false};
   std::atomic<std::uint64_t> ticks_{0};
