@@ -18,6 +18,7 @@
 #include <weft/engine.hpp>
 
 #include "credentials.hpp"
+#include "driver.hpp"
 #include "exchange.hpp"
 #include "pattern.hpp"
 #include "point.hpp"
@@ -70,8 +71,9 @@ class Control {
 
  private:
   Control(std::unique_ptr<Engine> engine, tool::Exchange exchange)
-      : engine_(std::move(engine)), exchange_(std::move(exchange)) {}
+      : engine_(std::move(engine)), driver_(*engine_), exchange_(std::move(exchange)) {}
   std::unique_ptr<Engine> engine_;
+  Driver driver_;
   tool::Exchange exchange_;
 };
 

@@ -24,8 +24,9 @@ struct Load {
   bool overloaded = false;  ///< More came by the rate than could be served.
 };
 
-/// The window is kept full: as soon as there is room for `batch` operations, as many are begun.
-/// Latency counts from an operation's own beginning. `cancelled` soon after `stop` was set.
+/// The window is kept full: as soon as there is room for `batch` operations, as many are begun,
+/// whichever of them have ended. Latency counts from right before an operation's submission to when
+/// the engine tells of its end, on the engine's thread. `cancelled` soon after `stop` was set.
 Result<Load> closed_loop(Operations& operations, const Work& work, Length length,
                          Nanoseconds timeout, const std::atomic<bool>& stop);
 

@@ -1,5 +1,6 @@
 #include "run.hpp"
 
+#include "driver.hpp"
 #include "local_address.hpp"
 #include "region.hpp"
 #include "usage.hpp"
@@ -114,6 +115,7 @@ Result<Run> Session::load(Fanned& operations, Work work, const RunOptions& optio
 
 /// What the targets found.
 Result<void> Session::end(Run& run, const Fanned& operations, std::uint32_t parts) {
+  const Driver driver(engine_);  // What is still on its way to them.
   for (std::size_t i = 0; i < controls_.size(); ++i) {
     const auto ended = controls_[i].ask("end", {{"signals", operations.begun(i) * parts}});
     if (!ended) return fail(ended.error());

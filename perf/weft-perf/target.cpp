@@ -85,6 +85,7 @@ class Service {
   const std::function<void(std::span<std::byte>)>& before_check_;
   Point point_;
   std::optional<Engine> engine_;
+  Driver driver_;
   std::optional<Peer> peer_;
   std::optional<TargetRun> run_;
   std::optional<StreamSink> stream_;
@@ -116,6 +117,7 @@ Result<Json> Service::open(const Json& question) {
   if (!engine) return fail(std::move(engine.error()));
   point_ = std::move(*point);
   engine_.emplace(std::move(*engine));
+  driver_ = Driver(*engine_);
   return Json{{"address", engine_->address()}};
 }
 
@@ -216,6 +218,7 @@ void Service::close() {
   if (run_ && run_->region) (void)run_->region->release(Deadline::in(closing_time));
   run_.reset();
   peer_.reset();
+  driver_ = {};
   engine_.reset();
 }
 
@@ -225,6 +228,7 @@ Target::Target(const Site& site, Engine engine,
                std::function<void(std::span<std::byte>)> before_check)
     : site_(site),
       engine_(std::make_unique<Engine>(std::move(engine))),
+      driver_(*engine_),
       before_check_(std::move(before_check)) {}
 
 Result<Target> Target::open(const Site& site,

@@ -7,6 +7,7 @@
 #include <weft/engine.hpp>
 
 #include "control.hpp"
+#include "driver.hpp"
 
 namespace weft::perf {
 
@@ -29,6 +30,7 @@ class Target {
 
   Site site_;
   std::unique_ptr<Engine> engine_;
+  Driver driver_;
   std::function<void(std::span<std::byte>)> before_check_;
 };
 

@@ -120,6 +120,26 @@ TEST_P(PerfSides, EveryOperationIsVerified) {
   EXPECT_EQ(failed_, 0);
 }
 
+/// As the environment may have it: nobody but this process's loops drives the rails.
+TEST_P(PerfSides, ManualProgress) {
+  ::setenv("WEFT_PROGRESS", "manual", 1);
+  start();
+  std::vector<Point> points;
+  for (const Operation operation : {Operation::write, Operation::signal, Operation::message})
+    points.push_back(point_of(GetParam(), operation));
+  Point open = point_of(GetParam(), Operation::write);
+  open.work.rate = 2000;
+  points.push_back(open);
+  const auto results = sweep(points, counted(20));
+  ::unsetenv("WEFT_PROGRESS");
+  ASSERT_TRUE(results) << results.error().to_string();
+  for (const PointResult& result : *results)
+    for (const perf::Run& run : result.runs) {
+      EXPECT_EQ(run.operations, 20U) << title(result.point);
+      EXPECT_EQ(run.findings.wrong, 0U) << run.findings.first;
+    }
+}
+
 /// One engine and three targets: each gets its share, and its bytes are its own.
 TEST_P(PerfSides, SeveralTargetsAtOnce) {
   for (int i = 0; i < 3; ++i) start();
