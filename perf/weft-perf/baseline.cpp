@@ -82,12 +82,14 @@ Result<double> stream(Control& control, const Site& site, const Work& work, Nano
 }  // namespace
 
 std::string Baseline::name() const {
+  if (kind == Kind::contiguous) return "contiguous";
   if (kind == Kind::raw) return "raw";
   if (kind == Kind::socket) return "socket";
   return threads == 1 ? "memcpy" : fmt::format("memcpy:{}", threads);
 }
 
 Result<Baseline> parse_baseline(std::string_view text) {
+  if (text == "contiguous") return Baseline{Baseline::Kind::contiguous};
   if (text == "raw") return Baseline{Baseline::Kind::raw};
   if (text == "socket") return Baseline{Baseline::Kind::socket};
   if (text == "memcpy") return Baseline{Baseline::Kind::memcpy};
@@ -95,8 +97,17 @@ Result<Baseline> parse_baseline(std::string_view text) {
     if (const auto threads = parse_number(text.substr(7), Multiples::decimal);
         threads && *threads >= 1 && *threads <= most_threads)
       return Baseline{Baseline::Kind::memcpy, static_cast<unsigned>(*threads)};
-  return fail(Code::invalid_argument,
-              fmt::format("'{}' is no baseline: it is raw, memcpy, memcpy:N or socket", text));
+  return fail(
+      Code::invalid_argument,
+      fmt::format("'{}' is no baseline: it is contiguous, raw, memcpy, memcpy:N or socket", text));
+}
+
+Point contiguous(Point point) {
+  point.work.kv = {};
+  point.work.pieces = 1;
+  point.work.pattern = Pattern::contiguous;
+  point.work.rate = 0;
+  return point;
 }
 
 Result<double> measure(const Baseline& baseline, Control& control, const Site& site,

@@ -12,9 +12,10 @@ namespace weft::perf {
 
 struct Baseline {
   enum class Kind : std::uint8_t {
-    raw,     ///< A plain libfabric loop over one endpoint; both its sides on this machine.
-    memcpy,  ///< Copies from memory to memory of this machine.
-    socket,  ///< A plain TCP stream to the target.
+    contiguous,  ///< By the same engines, each operation's bytes in one piece.
+    raw,         ///< A plain libfabric loop over one endpoint; both its sides on this machine.
+    memcpy,      ///< Copies from memory to memory of this machine.
+    socket,      ///< A plain TCP stream to the target.
   };
   Kind kind = Kind::raw;
   unsigned threads = 1;  ///< Of memcpy.
@@ -23,11 +24,15 @@ struct Baseline {
   std::string name() const;
 };
 
-/// "raw", "memcpy", "memcpy:4", "socket".
+/// "contiguous", "raw", "memcpy", "memcpy:4", "socket".
 Result<Baseline> parse_baseline(std::string_view text);
 
-/// In GB/s (10^9 bytes), with the size and the window of `work`. `provider`: libfabric's name of
-/// what the point uses.
+/// What `contiguous` measures beside a point: as many bytes in flight, one piece for each
+/// operation, and no rate.
+Point contiguous(Point point);
+
+/// Of the others, in GB/s (10^9 bytes), with the size and the window of `work`. `provider`:
+/// libfabric's name of what the point uses.
 Result<double> measure(const Baseline& baseline, Control& control, const Site& site,
                        const Work& work, const std::string& provider, Nanoseconds time);
 

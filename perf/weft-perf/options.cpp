@@ -154,7 +154,13 @@ void add_kv(CLI::App& app, Grid& grid) {
   app.get_option("--tokens")->needs(model);
   app.get_option("--layer-groups")->needs(model);
   add(app.add_option("--dtype", grid.kv.dtype, "bf16 (the default), fp8"), "NAME");
-  add(app.add_option("--block-tokens", grid.kv.block_tokens, "Tokens of a block (16)"), "N");
+  const auto tokens =
+      app.add_option("--block-tokens", grid.kv.block_tokens, "Tokens of a block (16)");
+  add(tokens, "N");
+  add_grid(app, group, "--block-bytes", grid.block_bytes, Multiples::binary,
+           "Instead: so many tokens that what a layer keeps of a block in one piece has as many "
+           "bytes, or as few less as can be");
+  app.get_option("--block-bytes")->needs(model)->excludes(tokens);
   add(app.add_option(
           "--tp", grid.kv.tp,
           "Tensor-parallel ranks of the side that has the cache; its rank 0 is measured"),
@@ -203,8 +209,9 @@ void add_measuring(CLI::App& app, Options& options) {
              sweep.baselines.push_back(*baseline);
            }
          },
-         "Measure before each run: raw (a plain libfabric loop, with --local only), memcpy, "
-         "memcpy:N (N threads), socket (a plain TCP stream)")
+         "Measure before each run: contiguous (by the same engines, each operation's bytes in one "
+         "piece), raw (a plain libfabric loop, with --local only), memcpy, memcpy:N (N threads), "
+         "socket (a plain TCP stream)")
       ->delimiter(',')
       ->type_name("LIST")
       ->group(group);
@@ -281,21 +288,13 @@ Result<std::vector<Fabric>> fabrics_of(const Grid& grid) {
   return fabrics;
 }
 
-/// The bytes of one request.
-Result<std::uint64_t> request_bytes(Work work) {
-  work.window = 1;
-  work.size = 1;
-  if (auto checked = check({{}, work}); !checked) return fail(std::move(checked.error()));
-  return lay_out(work).map([](const Workload& load) { return load.operation_bytes; });
-}
-
 Result<void> append_works(const Grid& grid, const Fabric& fabric, std::vector<Point>& points) {
   const bool kv = !grid.kv.model.empty();
   const std::vector<std::uint64_t> one{1};
   return combine(
-      [&](Operation operation, std::uint64_t tokens, std::uint64_t groups, std::uint64_t size,
-          std::uint64_t pieces, Pattern pattern, std::uint64_t window, std::uint64_t batch,
-          std::uint64_t rate, const std::string& memory,
+      [&](Operation operation, std::uint64_t tokens, std::uint64_t block_bytes,
+          std::uint64_t groups, std::uint64_t size, std::uint64_t pieces, Pattern pattern,
+          std::uint64_t window, std::uint64_t batch, std::uint64_t rate, const std::string& memory,
           const std::string& peer_memory) -> Result<void> {
         Work work{operation, size,        1,      pattern, 1, 1, static_cast<double>(rate),
                   memory,    peer_memory, grid.kv};
@@ -309,9 +308,14 @@ Result<void> append_works(const Grid& grid, const Fabric& fabric, std::vector<Po
         work.window = *narrow_window;
         work.batch = *narrow_batch;
         if (kv) {
+          if (block_bytes > 0) {
+            const auto block_tokens = tokens_of_block(work.kv, block_bytes);
+            if (!block_tokens) return fail(block_tokens.error());
+            work.kv.block_tokens = *block_tokens;
+          }
           work.kv.tokens = tokens;
           work.kv.layer_groups = *narrow_groups;
-          const auto bytes = request_bytes(work);
+          const auto bytes = bytes_of_request(work.kv);
           if (!bytes) return fail(bytes.error());
           work.size = *bytes;
         }
@@ -320,9 +324,9 @@ Result<void> append_works(const Grid& grid, const Fabric& fabric, std::vector<Po
           return fail(Code::invalid_argument, fmt::format("more than {} points", most_points));
         return check(points.back());
       },
-      grid.operations, kv ? grid.tokens : one, kv ? grid.layer_groups : one, kv ? one : grid.sizes,
-      kv ? one : grid.pieces, grid.patterns, grid.windows, grid.batches, grid.rates, grid.memories,
-      grid.peer_memories);
+      grid.operations, kv ? grid.tokens : one, grid.block_bytes, kv ? grid.layer_groups : one,
+      kv ? one : grid.sizes, kv ? one : grid.pieces, grid.patterns, grid.windows, grid.batches,
+      grid.rates, grid.memories, grid.peer_memories);
 }
 
 }  // namespace

@@ -45,8 +45,7 @@ Result<void> Sweep::measure(PointResult& result, std::uint64_t seed,
   if (result.provider.empty()) result.provider = session_->provider();
   std::map<std::string, double> baselines;
   for (const Baseline& baseline : options_.baselines) {
-    auto speed = perf::measure(baseline, controls_.front(), site_, result.point.work,
-                               result.provider, options_.run.length.time);
+    auto speed = measure(baseline, result, stop);
     if (!speed) return fail(std::move(speed.error()));
     baselines[baseline.name()] = *speed;
     if (stop) return fail(Code::cancelled, "interrupted");
@@ -58,6 +57,18 @@ Result<void> Sweep::measure(PointResult& result, std::uint64_t seed,
   result.runs.push_back(std::move(*run));
   for (const auto& [name, speed] : baselines) result.baselines[name].push_back(speed);
   return {};
+}
+
+Result<double> Sweep::measure(const Baseline& baseline, const PointResult& result,
+                              const std::atomic<bool>& stop) {
+  if (baseline.kind != Baseline::Kind::contiguous)
+    return perf::measure(baseline, controls_.front(), site_, result.point.work, result.provider,
+                         options_.run.length.time);
+  RunOptions options = options_.run;
+  options.verify = false;
+  return session_->measure(contiguous(result.point), options, stop).map([](const Run& run) {
+    return run.gigabytes_per_second();
+  });
 }
 
 }  // namespace weft::perf

@@ -39,6 +39,8 @@ class Sweep {
 
  private:
   Result<void> measure(PointResult& result, std::uint64_t seed, const std::atomic<bool>& stop);
+  Result<double> measure(const Baseline& baseline, const PointResult& result,
+                         const std::atomic<bool>& stop);
 
   std::vector<Control>& controls_;
   const Site& site_;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <random>
 #include <weft/kv.hpp>
@@ -47,10 +48,14 @@ Workload lay_out_pieces(const Work& work) {
   return load;
 }
 
+kv::DType dtype_of(const KvShape& shape) {
+  return shape.dtype == "fp8" ? kv::DType::fp8 : kv::DType::bf16;
+}
+
 /// One rank's cache that has room for one request.
 Result<kv::Cache> cache_of(const KvShape& shape, const kv::Model& model, std::uint32_t tp) {
   kv::LayoutOptions options;
-  options.dtype = shape.dtype == "fp8" ? kv::DType::fp8 : kv::DType::bf16;
+  options.dtype = dtype_of(shape);
   options.tokens_per_block = shape.block_tokens;
   options.tp = {tp, 0};
   options.blocks =
@@ -145,6 +150,32 @@ std::vector<Stretch> stretches(const Work& work, const Workload& load, Side side
 }
 
 }  // namespace
+
+Result<std::uint64_t> bytes_of_request(const KvShape& shape) {
+  Point point;
+  point.work.size = 1;
+  point.work.kv = shape;
+  if (auto checked = check(point); !checked) return fail(std::move(checked.error()));
+  return lay_out(point.work).map([](const Workload& load) { return load.operation_bytes; });
+}
+
+Result<std::uint32_t> tokens_of_block(const KvShape& shape, std::uint64_t bytes) {
+  const auto model = kv::find_model(shape.model);
+  if (!model) return fail(model.error());
+  kv::LayoutOptions options;
+  options.dtype = dtype_of(shape);
+  options.tokens_per_block = options.blocks = 1;
+  options.tp = {shape.tp, 0};
+  const auto layout = model->layout(options);
+  if (!layout) return fail(layout.error());
+  const std::uint64_t parts = model->attention == kv::Attention::latent ? 1 : 2;
+  const std::uint64_t token = layout->bytes() / (parts * model->layers);
+  if (bytes < token)
+    return fail(Code::invalid_argument,
+                fmt::format("a block of {} bytes has no room for a token's {}", bytes, token));
+  return static_cast<std::uint32_t>(
+      std::min<std::uint64_t>(bytes / token, std::numeric_limits<std::uint32_t>::max()));
+}
 
 bool reads(const Work& work, std::uint32_t operation) {
   return work.operation == Operation::read ||

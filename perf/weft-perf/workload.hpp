@@ -31,6 +31,13 @@ struct Workload {
 /// Fails where the point's KV shape does not exist. The point was checked.
 Result<Workload> lay_out(const Work& work);
 
+/// Of one operation that moves such a cache.
+Result<std::uint64_t> bytes_of_request(const KvShape& shape);
+
+/// As many tokens as a block may have, if what a layer keeps of it in one piece (its keys, its
+/// values, or its latents) is to have `bytes` at most. `invalid_argument` if not even one fits.
+Result<std::uint32_t> tokens_of_block(const KvShape& shape, std::uint64_t bytes);
+
 /// Whether operation i of the window reads.
 bool reads(const Work& work, std::uint32_t operation);
 

@@ -120,6 +120,24 @@ TEST_P(PerfSides, EveryOperationIsVerified) {
   EXPECT_EQ(failed_, 0);
 }
 
+TEST_P(PerfSides, ContiguousIsMeasuredBesideEachRun) {
+  start();
+  Point kv = point_of(GetParam(), Operation::read);
+  kv.work.kv = {"GPT-OSS-20B", "bf16", 40, 16, 5, 1, 1};
+  kv.work.size = bytes_of_request(kv.work.kv).value();
+  SweepOptions options = counted(20);
+  options.baselines = {Baseline{Baseline::Kind::contiguous}};
+  const auto results = sweep({kv}, options);
+  ASSERT_TRUE(results) << results.error().to_string();
+  const PointResult& result = results->front();
+  ASSERT_EQ(result.runs.size(), 2U);
+  EXPECT_EQ(result.runs[0].findings.wrong, 0U);
+  const auto& beside = result.baselines.at("contiguous");
+  ASSERT_EQ(beside.size(), 2U);
+  EXPECT_GT(beside[0], 0);
+  EXPECT_GT(summarize(result).ratios.at("contiguous").low, 0);
+}
+
 /// As the environment may have it: nobody but this process's loops drives the rails.
 TEST_P(PerfSides, ManualProgress) {
   ::setenv("WEFT_PROGRESS", "manual", 1);
