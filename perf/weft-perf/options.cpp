@@ -134,8 +134,10 @@ void add_work(CLI::App& app, Grid& grid) {
   add_grid(app, group, "--rate", grid.rates, Multiples::decimal,
            "Operations per second that come by themselves, at random times; latency counts from "
            "when one was due. 0: as fast as the window allows (0)");
-  add_words(app, group, "--memory", grid.memories, "This side's: host (the default), node:N");
-  add_words(app, group, "--peer-memory", grid.peer_memories, "The target's");
+  add_words(app, group, "--memory", grid.memories,
+            "Both sides': host (the default: pages of their own), shared (a file in memory, which "
+            "peers of one host map), node:N, gpu:N (as CUDA counts)");
+  add_words(app, group, "--peer-memory", grid.peer_memories, "The target's, where it differs");
 }
 
 void add_kv(CLI::App& app, Grid& grid) {
@@ -319,6 +321,7 @@ Result<void> append_works(const Grid& grid, const Fabric& fabric, std::vector<Po
           if (!bytes) return fail(bytes.error());
           work.size = *bytes;
         }
+        if (grid.peer_memories.empty()) work.peer_memory = memory;
         points.push_back({fabric, work});
         if (points.size() > most_points)
           return fail(Code::invalid_argument, fmt::format("more than {} points", most_points));
@@ -326,7 +329,8 @@ Result<void> append_works(const Grid& grid, const Fabric& fabric, std::vector<Po
       },
       grid.operations, kv ? grid.tokens : one, grid.block_bytes, kv ? grid.layer_groups : one,
       kv ? one : grid.sizes, kv ? one : grid.pieces, grid.patterns, grid.windows, grid.batches,
-      grid.rates, grid.memories, grid.peer_memories);
+      grid.rates, grid.memories,
+      grid.peer_memories.empty() ? std::vector<std::string>{""} : grid.peer_memories);
 }
 
 }  // namespace

@@ -143,8 +143,9 @@ Result<Run> Session::move(const Point& point, const RunOptions& options,
   for (const Peer& peer : peers_) {
     auto region = Region::make(engine_, work.memory, layout->initiator_bytes);
     if (!region) return fail(std::move(region.error()));
-    fill(region->bytes(), options.verify ? before(work, *layout, Side::initiator, options.seed)
-                                         : std::vector<Stretch>());
+    const auto stretches = options.verify ? before(work, *layout, Side::initiator, options.seed)
+                                          : std::vector<Stretch>();
+    if (auto filled = region->fill(stretches); !filled) return fail(std::move(filled.error()));
     auto remote = engine_.lookup(peer, memory_name, Deadline::in(site_.timeout));
     if (!remote) return fail(std::move(remote.error()));
     auto transfers = Transfers::make(engine_, work, *layout, region->segment(), *remote,
@@ -164,8 +165,11 @@ Result<Run> Session::move(const Point& point, const RunOptions& options,
   if (auto ended = end(*run, all, layout->parts); !ended) return fail(std::move(ended.error()));
   if (!options.verify) return run;
   const auto wanted = after(work, *layout, Side::initiator, options.seed);
-  for (const Region& region : regions)
-    add(check(region.bytes(), wanted), "at this side, ", run->findings);
+  for (const Region& region : regions) {
+    const auto found = region.check(wanted);
+    if (!found) return fail(found.error());
+    add(*found, "at this side, ", run->findings);
+  }
   return run;
 }
 

@@ -151,10 +151,9 @@ Result<Json> Service::grant_memory() {
   auto region = Region::make(*engine_, run_->work.peer_memory, run_->load.target_bytes);
   if (!region) return fail(std::move(region.error()));
   run_->region.emplace(std::move(*region));
-  // Also makes its pages come into being.
-  fill(run_->region->bytes(), run_->verify
-                                  ? before(run_->work, run_->load, Side::target, run_->seed)
-                                  : std::vector<Stretch>());
+  const auto stretches = run_->verify ? before(run_->work, run_->load, Side::target, run_->seed)
+                                      : std::vector<Stretch>();
+  if (auto filled = run_->region->fill(stretches); !filled) return fail(std::move(filled.error()));
   return run_->region->segment()
       .grant({}, Rights::read_write)
       .and_then([&](const Grant& grant) { return engine_->publish(memory_name, grant); })
@@ -176,8 +175,8 @@ Result<Findings> Service::look(const Json& question) {
     if (!signals) return fail(std::move(signals.error()));
   }
   if (!run_->verify) return Findings{};
-  if (before_check_) before_check_(run_->region->bytes());
-  return check(run_->region->bytes(), after(run_->work, run_->load, Side::target, run_->seed));
+  return run_->region->check(after(run_->work, run_->load, Side::target, run_->seed),
+                             before_check_);
 }
 
 Result<Json> Service::end(const Json& question) {

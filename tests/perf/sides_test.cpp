@@ -120,6 +120,31 @@ TEST_P(PerfSides, EveryOperationIsVerified) {
   EXPECT_EQ(failed_, 0);
 }
 
+/// Each side with its own kind, so that no two are taken for each other.
+TEST_P(PerfSides, EveryMemoryIsVerified) {
+  std::atomic<std::size_t> flipped{0};
+  std::atomic<bool> meddle{false};
+  start([&](std::span<std::byte> memory) {
+    if (meddle) memory[4000] ^= std::byte{1}, ++flipped;
+  });
+  std::vector<Point> points;
+  for (const char* memory : {"host", "shared"})
+    for (const char* peer_memory : {"shared", "host"})
+      for (const Operation operation : {Operation::write, Operation::mixed}) {
+        points.push_back(point_of(GetParam(), operation));
+        points.back().work.memory = memory;
+        points.back().work.peer_memory = peer_memory;
+      }
+  const auto results = sweep(points, counted(20));
+  ASSERT_TRUE(results) << results.error().to_string();
+  for (const PointResult& result : *results)
+    EXPECT_EQ(summarize(result).findings.wrong, 0U) << title(result.point);
+  meddle = true;
+  const auto wrong = sweep({points.front()}, counted(20));
+  ASSERT_TRUE(wrong) << wrong.error().to_string();
+  EXPECT_EQ(summarize(wrong->front()).findings.wrong, flipped);
+}
+
 TEST_P(PerfSides, ContiguousIsMeasuredBesideEachRun) {
   start();
   Point kv = point_of(GetParam(), Operation::read);
