@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstring>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -19,7 +20,8 @@ constexpr unsigned most_threads = 256;
 constexpr std::uint64_t greatest_write = 1 << 20;  // of a plain stream, at a time
 
 /// Each thread copies between buffers of its own, as many as the window has.
-Result<double> copy_memory(const Work& work, unsigned threads, Nanoseconds time) {
+Result<double> copy_memory(const Work& work, unsigned threads, Nanoseconds time,
+                           const std::stop_token& stop) {
   const std::uint64_t needed = 2 * work.size * work.window * threads;
   if (const auto free = tool::free_memory(); free && needed > *free)
     return fail(Code::unavailable,
@@ -30,27 +32,32 @@ Result<double> copy_memory(const Work& work, unsigned threads, Nanoseconds time)
   std::atomic<unsigned> ready{0};
   std::atomic<Clock::rep> begin{0};
   const auto copy = [&] {
-    std::vector<std::byte> from(work.size * work.window, std::byte{1}), to(from.size());
+    const std::size_t bytes = work.size * work.window;
+    const auto from = std::make_unique_for_overwrite<std::byte[]>(bytes);
+    const auto to = std::make_unique_for_overwrite<std::byte[]>(bytes);
+    for (const auto& each : {from.get(), to.get()}) fill({each, bytes}, {}, stop);
     if (++ready == threads) begin = Clock::now().time_since_epoch().count(), begin.notify_all();
     begin.wait(0);
     const auto end = Clock::time_point(Clock::duration(begin)) + time;
     std::uint64_t count = 0;
-    for (; Clock::now() < end; ++count) {
+    for (; Clock::now() < end && !stop.stop_requested(); ++count) {
       const std::size_t at = count % work.window * work.size;
-      std::memcpy(to.data() + at, from.data() + at, work.size);
+      std::memcpy(to.get() + at, from.get() + at, work.size);
     }
     copies += count;
   };
   std::vector<std::thread> pool;
   for (unsigned i = 0; i < threads; ++i) pool.emplace_back(copy);
   for (std::thread& thread : pool) thread.join();
+  if (stop.stop_requested()) return fail(Code::cancelled, "interrupted");
   const double seconds =
       std::chrono::duration<double>(Clock::now() - Clock::time_point(Clock::duration(begin)))
           .count();
   return static_cast<double>(copies * work.size) / seconds / 1e9;
 }
 
-Result<double> run_raw_loop(const Work& work, const std::string& provider, Nanoseconds time) {
+Result<double> run_raw_loop(const Work& work, const std::string& provider, Nanoseconds time,
+                            const std::stop_token& stop) {
   RawConfig config;
   config.provider = provider;
   config.read = work.operation == Operation::read;
@@ -59,17 +66,18 @@ Result<double> run_raw_loop(const Work& work, const std::string& provider, Nanos
   config.max_bytes = std::uint64_t{1} << 50;
   config.max_ms = std::chrono::ceil<std::chrono::milliseconds>(time).count();
   config.timeout_ms += 2 * config.max_ms;
-  return run_raw(config).map([](const RawResult& made) { return made.gigabytes_per_second; });
+  return run_raw(config, stop).map([](const RawResult& made) { return made.gigabytes_per_second; });
 }
 
-Result<double> stream(Control& control, const Site& site, const Work& work, Nanoseconds time) {
+Result<double> stream(Control& control, const Site& site, const Work& work, Nanoseconds time,
+                      const std::stop_token& stop) {
   const std::uint64_t bytes = std::min(work.size, greatest_write);
   const auto begun = control.ask("begin stream", {{"bytes", bytes}});
   if (!begun) return fail(begun.error());
   const auto address = value_of<std::string>(*begun, "address");
   const auto port = value_of<std::uint16_t>(*begun, "port");
   if (!address || !port) return fail(address ? port.error() : address.error());
-  const auto made = stream_to(*address, *port, bytes, time, site.timeout);
+  const auto made = stream_to(*address, *port, bytes, time, site.timeout, stop);
   if (!made) return fail(made.error());
   const auto ended = control.ask("end stream");
   if (!ended) return fail(ended.error());
@@ -111,10 +119,12 @@ Point contiguous(Point point) {
 }
 
 Result<double> measure(const Baseline& baseline, Control& control, const Site& site,
-                       const Work& work, const std::string& provider, Nanoseconds time) {
-  if (baseline.kind == Baseline::Kind::memcpy) return copy_memory(work, baseline.threads, time);
-  if (baseline.kind == Baseline::Kind::raw) return run_raw_loop(work, provider, time);
-  return stream(control, site, work, time);
+                       const Work& work, const std::string& provider, Nanoseconds time,
+                       const std::stop_token& stop) {
+  if (baseline.kind == Baseline::Kind::memcpy)
+    return copy_memory(work, baseline.threads, time, stop);
+  if (baseline.kind == Baseline::Kind::raw) return run_raw_loop(work, provider, time, stop);
+  return stream(control, site, work, time, stop);
 }
 
 }  // namespace weft::perf

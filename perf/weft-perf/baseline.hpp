@@ -1,6 +1,7 @@
 // What the engine is compared with, measured right before it.
 #pragma once
 
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <weft/error.hpp>
@@ -32,8 +33,9 @@ Result<Baseline> parse_baseline(std::string_view text);
 Point contiguous(Point point);
 
 /// Of the others, in GB/s (10^9 bytes), with the size and the window of `work`. `provider`:
-/// libfabric's name of what the point uses.
+/// libfabric's name of what the point uses. A stop ends it soon, as an error.
 Result<double> measure(const Baseline& baseline, Control& control, const Site& site,
-                       const Work& work, const std::string& provider, Nanoseconds time);
+                       const Work& work, const std::string& provider, Nanoseconds time,
+                       const std::stop_token& stop);
 
 }  // namespace weft::perf

@@ -46,14 +46,26 @@ Json failure_document(const Error& error) {
   return {{"error", error.to_string()}, {"code", error.code()}};
 }
 
-Result<Control> Control::connect(const Site& site, const std::string& address) {
+void close_now(Engine& engine) {
+  constexpr auto closing_time = std::chrono::milliseconds(200);
+  (void)engine.close(Deadline::in(closing_time));
+}
+
+Result<Peer> connect_until(const std::stop_token& stop, Engine& engine, const std::string& address,
+                           Deadline deadline) {
+  const std::stop_callback interrupt(stop, [&] { close_now(engine); });
+  return engine.connect(address, deadline);
+}
+
+Result<Control> Control::connect(const Site& site, const std::string& address,
+                                 const std::stop_token& stop) {
   Site here = site;
   here.listen.clear();
   if (here.rail_address.empty()) here.rail_address = tool::local_address_towards(address);
   auto opened = Engine::open(control_config(here));
   if (!opened) return fail(std::move(opened.error()));
   auto engine = std::make_unique<Engine>(std::move(*opened));
-  auto peer = engine->connect(address, Deadline::in(site.timeout));
+  auto peer = connect_until(stop, *engine, address, Deadline::in(site.timeout));
   if (!peer) return fail(std::move(peer.error()));
   tool::Exchange exchange(*engine, std::move(*peer), site.timeout);
   return Control(std::move(engine), std::move(exchange));

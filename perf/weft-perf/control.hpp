@@ -14,6 +14,7 @@
 // Each is answered by a document, with "error" and "code" where it failed.
 #pragma once
 
+#include <stop_token>
 #include <string>
 #include <weft/engine.hpp>
 
@@ -46,6 +47,13 @@ Config control_config(const Site& site);
 /// Of one that moves bytes as a point says. A side that listens does it at a port of the system's.
 Config data_config(const Site& site, const Point& point);
 
+/// Ends all that waits for the engine, from any thread.
+void close_now(Engine& engine);
+
+/// Engine::connect; a stop closes the engine.
+Result<Peer> connect_until(const std::stop_token& stop, Engine& engine, const std::string& address,
+                           Deadline deadline);
+
 /// A value out of a document from outside; `protocol_mismatch` if it is not there.
 template <typename Value>
 Result<Value> value_of(const Json& document, const char* name) {
@@ -59,7 +67,9 @@ Result<Value> value_of(const Json& document, const char* name) {
 /// The initiator's end.
 class Control {
  public:
-  static Result<Control> connect(const Site& site, const std::string& address);
+  /// A stop ends the attempt.
+  static Result<Control> connect(const Site& site, const std::string& address,
+                                 const std::stop_token& stop = {});
 
   /// Its answer, or the error that it tells.
   Result<Json> ask(const std::string& task, Json details = Json::object());

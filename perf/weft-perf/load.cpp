@@ -27,8 +27,7 @@ using Time = Clock::time_point;
 /// place and no other.
 class Window {
  public:
-  Window(Operations& operations, const Work& work, Nanoseconds timeout,
-         const std::atomic<bool>& stop)
+  Window(Operations& operations, const Work& work, Nanoseconds timeout, const std::stop_token& stop)
       : operations_(operations), timeout_(timeout), stop_(stop), flying_(work.window) {
     for (std::uint32_t i = 0; i < work.window; ++i) free_.push_back(i);
   }
@@ -46,7 +45,7 @@ class Window {
 
   /// Until any may have ended, no longer than until `latest`; notes all that have.
   Result<void> wait(Time latest) {
-    if (stop_) return fail(Code::cancelled, "interrupted");
+    if (stop_.stop_requested()) return fail(Code::cancelled, "interrupted");
     const Time now = Clock::now();
     operations_.wait(*ends_, Deadline::at(std::min(now + attention, latest)));
     for (const End& end : ends_->take())
@@ -86,7 +85,7 @@ class Window {
 
   Operations& operations_;
   const Nanoseconds timeout_;
-  const std::atomic<bool>& stop_;
+  const std::stop_token& stop_;
   const std::shared_ptr<Ends> ends_ = std::make_shared<Ends>();
   std::deque<std::uint32_t> free_;  // The longest free first: all take part.
   std::vector<std::optional<Flying>> flying_;
@@ -136,7 +135,7 @@ Result<void> await(Window& window, Time next) {
 }  // namespace
 
 Result<Load> closed_loop(Operations& operations, const Work& work, Length length,
-                         Nanoseconds timeout, const std::atomic<bool>& stop) {
+                         Nanoseconds timeout, const std::stop_token& stop) {
   Window window(operations, work, timeout, stop);
   const Time start = Clock::now();
   Quota quota(length, start);
@@ -153,7 +152,7 @@ Result<Load> closed_loop(Operations& operations, const Work& work, Length length
 }
 
 Result<Load> open_loop(Operations& operations, const Work& work, Length length, Nanoseconds timeout,
-                       std::uint64_t seed, const std::atomic<bool>& stop) {
+                       std::uint64_t seed, const std::stop_token& stop) {
   Window window(operations, work, timeout, stop);
   const Time start = Clock::now();
   Quota quota(length, start);

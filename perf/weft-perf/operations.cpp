@@ -10,7 +10,7 @@ namespace weft::perf {
 namespace {
 
 /// How long what was cancelled is waited for.
-constexpr auto draining_time = std::chrono::seconds(5);
+constexpr auto draining_time = std::chrono::milliseconds(200);
 
 /// `manual`: is_manual(engine).
 void wait_for_end(Engine& engine, bool manual, Ends& ends, Deadline deadline) {

@@ -56,6 +56,10 @@ std::string escaped(std::string_view text) {
   return safe;
 }
 
+tool::DrawingProgram gnuplot() {
+  return {"gnuplot", "", "gnuplot is not installed: the package gnuplot-nox has it"};
+}
+
 }  // namespace
 
 std::string plot_script(const std::vector<PointResult>& results) {
@@ -93,9 +97,12 @@ std::string plot_script(const std::vector<PointResult>& results) {
       drawn(latencies, 'l', "using 1:2 with linespoints"));
 }
 
+Result<void> check_plotter() {
+  return tool::check_installed(gnuplot());
+}
+
 Result<std::string> plot(const std::vector<PointResult>& results) {
-  return tool::draw({"gnuplot", "", "gnuplot is not installed: the package gnuplot-nox has it"},
-                    plot_script(results));
+  return tool::draw(gnuplot(), plot_script(results));
 }
 
 std::string html(const std::vector<PointResult>& results, const std::string& picture,

@@ -11,6 +11,9 @@ namespace weft::perf {
 /// baseline and each ceiling, over logarithmic axes.
 std::string plot_script(const std::vector<PointResult>& results);
 
+/// `not_found` without gnuplot.
+Result<void> check_plotter();
+
 /// As SVG. `not_found` without gnuplot.
 Result<std::string> plot(const std::vector<PointResult>& results);
 

@@ -72,14 +72,14 @@ Result<Region> Region::make(Engine& engine, const std::string& place, std::uint6
 
 Region::~Region() {
   // Memory that a segment has adopted must outlive it.
-  constexpr auto closing_time = std::chrono::seconds(5);
+  constexpr auto closing_time = std::chrono::milliseconds(200);
   if (adopted()) (void)release(Deadline::in(closing_time));
 }
 
-Result<void> Region::fill(std::span<const Stretch> stretches) {
-  if (!gpu_) return perf::fill({segment_.data(), segment_.size()}, stretches), Result<void>();
+Result<void> Region::fill(std::span<const Stretch> stretches, const std::stop_token& stop) {
+  if (!gpu_) return perf::fill({segment_.data(), segment_.size()}, stretches, stop), Result<void>();
   Blob bytes(gpu_->size());
-  perf::fill(bytes, stretches);
+  perf::fill(bytes, stretches, stop);
   return gpu_->write(bytes);
 }
 

@@ -25,7 +25,8 @@ class Region {
 
   Segment& segment() noexcept { return segment_; }
   /// Writes the stretches, and canaries everywhere else, so that no page is new any more.
-  Result<void> fill(std::span<const Stretch> stretches);
+  /// A stop ends it early.
+  Result<void> fill(std::span<const Stretch> stretches, const std::stop_token& stop = {});
   /// Compares every byte. `before`: what is done first to the bytes that are compared.
   Result<Findings> check(std::span<const Stretch> stretches,
                          const std::function<void(std::span<std::byte>)>& before = {}) const;

@@ -31,8 +31,8 @@ double Run::operations_per_second() const {
   return seconds > 0 ? static_cast<double>(operations) / seconds : 0;
 }
 
-Result<Session> Session::open(std::vector<Control>& controls, const Site& site,
-                              const Point& point) {
+Result<Session> Session::open(std::vector<Control>& controls, const Site& site, const Point& point,
+                              const std::stop_token& stop) {
   std::vector<std::string> addresses;
   for (Control& control : controls) {
     const auto opened = control.ask("open", {{"point", point}});
@@ -45,7 +45,7 @@ Result<Session> Session::open(std::vector<Control>& controls, const Site& site,
   if (!engine) return fail(std::move(engine.error()));
   Session session(controls, site, point, std::move(*engine));
   for (const std::string& address : addresses) {
-    auto peer = session.engine_.connect(address, Deadline::in(site.timeout));
+    auto peer = connect_until(stop, session.engine_, address, Deadline::in(site.timeout));
     if (!peer) return fail(std::move(peer.error()));
     session.peers_.push_back(std::move(*peer));
   }
@@ -80,7 +80,7 @@ Result<void> Session::mark() {
 
 /// Warms up, and measures.
 Result<Run> Session::load(Fanned& operations, Work work, const RunOptions& options,
-                          const std::atomic<bool>& stop) {
+                          const std::stop_token& stop) {
   work.window *= static_cast<std::uint32_t>(controls_.size());
   const auto once = [&](Length length, std::uint64_t seed) {
     return work.rate > 0 ? open_loop(operations, work, length, site_.timeout, seed, stop)
@@ -91,7 +91,7 @@ Result<Run> Session::load(Fanned& operations, Work work, const RunOptions& optio
     const auto all =
         closed_loop(operations, work, {site_.timeout, work.window}, site_.timeout, stop);
     if (!all) return fail(all.error());
-    if (all->operations < work.window && !stop)
+    if (all->operations < work.window && !stop.stop_requested())
       return fail(Code::timed_out, "not every operation of the window was carried out in time");
   }
   if (options.warm_up.count() > 0)
@@ -132,7 +132,7 @@ Result<void> Session::end(Run& run, const Fanned& operations, std::uint32_t part
 }
 
 Result<Run> Session::move(const Point& point, const RunOptions& options,
-                          const std::atomic<bool>& stop) {
+                          const std::stop_token& stop) {
   const Work& work = point.work;
   const auto layout = lay_out(work);
   if (!layout) return fail(layout.error());
@@ -145,7 +145,8 @@ Result<Run> Session::move(const Point& point, const RunOptions& options,
     if (!region) return fail(std::move(region.error()));
     const auto stretches = options.verify ? before(work, *layout, Side::initiator, options.seed)
                                           : std::vector<Stretch>();
-    if (auto filled = region->fill(stretches); !filled) return fail(std::move(filled.error()));
+    if (auto filled = region->fill(stretches, stop); !filled)
+      return fail(std::move(filled.error()));
     auto remote = engine_.lookup(peer, memory_name, Deadline::in(site_.timeout));
     if (!remote) return fail(std::move(remote.error()));
     auto transfers = Transfers::make(engine_, work, *layout, region->segment(), *remote,
@@ -174,7 +175,7 @@ Result<Run> Session::move(const Point& point, const RunOptions& options,
 }
 
 Result<Run> Session::talk(const Point& point, const RunOptions& options,
-                          const std::atomic<bool>& stop) {
+                          const std::stop_token& stop) {
   std::vector<std::unique_ptr<Operations>> windows;
   for (const Peer& peer : peers_)
     windows.push_back(
@@ -191,7 +192,8 @@ Result<Run> Session::talk(const Point& point, const RunOptions& options,
 }
 
 Result<Run> Session::measure(const Point& point, const RunOptions& options,
-                             const std::atomic<bool>& stop) {
+                             const std::stop_token& stop) {
+  const std::stop_callback interrupt(stop, [this] { close_now(engine_); });
   const Json question{{"point", point}, {"seed", options.seed}, {"verify", options.verify}};
   for (Control& control : controls_)
     if (auto prepared = control.ask("prepare", question); !prepared)

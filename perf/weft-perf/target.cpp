@@ -63,8 +63,9 @@ struct TargetRun {
 /// What one initiator has asked for so far.
 class Service {
  public:
-  Service(const Site& site, const std::function<void(std::span<std::byte>)>& before_check)
-      : site_(site), before_check_(before_check) {}
+  Service(const Site& site, const std::function<void(std::span<std::byte>)>& before_check,
+          std::stop_token stop)
+      : site_(site), before_check_(before_check), stop_(std::move(stop)) {}
   ~Service() { close(); }
 
   Result<Json> answer(const Json& question);
@@ -83,8 +84,10 @@ class Service {
 
   const Site& site_;
   const std::function<void(std::span<std::byte>)>& before_check_;
+  const std::stop_token stop_;
   Point point_;
   std::optional<Engine> engine_;
+  std::optional<std::stop_callback<std::function<void()>>> interrupt_;
   Driver driver_;
   std::optional<Peer> peer_;
   std::optional<TargetRun> run_;
@@ -117,6 +120,7 @@ Result<Json> Service::open(const Json& question) {
   if (!engine) return fail(std::move(engine.error()));
   point_ = std::move(*point);
   engine_.emplace(std::move(*engine));
+  interrupt_.emplace(stop_, [this] { close_now(*engine_); });
   driver_ = Driver(*engine_);
   return Json{{"address", engine_->address()}};
 }
@@ -153,7 +157,8 @@ Result<Json> Service::grant_memory() {
   run_->region.emplace(std::move(*region));
   const auto stretches = run_->verify ? before(run_->work, run_->load, Side::target, run_->seed)
                                       : std::vector<Stretch>();
-  if (auto filled = run_->region->fill(stretches); !filled) return fail(std::move(filled.error()));
+  if (auto filled = run_->region->fill(stretches, stop_); !filled)
+    return fail(std::move(filled.error()));
   return run_->region->segment()
       .grant({}, Rights::read_write)
       .and_then([&](const Grant& grant) { return engine_->publish(memory_name, grant); })
@@ -218,6 +223,7 @@ void Service::close() {
   run_.reset();
   peer_.reset();
   driver_ = {};
+  interrupt_.reset();
   engine_.reset();
 }
 
@@ -241,7 +247,7 @@ Result<void> Target::serve(Deadline deadline) {
   auto peer = engine_->accept(deadline);
   if (!peer) return fail(std::move(peer.error()));
   tool::Exchange exchange(*engine_, std::move(*peer), site_.timeout);
-  Service service(site_, before_check_);
+  Service service(site_, before_check_, stop_.get_token());
   for (;;) {
     auto question = exchange.hear(question_tag);
     // A run may be longer than any wait. Silence is not its end, but the peer's is.
@@ -257,6 +263,7 @@ Result<void> Target::serve(Deadline deadline) {
 }
 
 void Target::interrupt() {
+  stop_.request_stop();
   (void)engine_->close(Deadline::in(closing_time));
 }
 

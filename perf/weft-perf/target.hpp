@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <stop_token>
 #include <weft/engine.hpp>
 
 #include "control.hpp"
@@ -31,6 +32,7 @@ class Target {
   Site site_;
   std::unique_ptr<Engine> engine_;
   Driver driver_;
+  std::stop_source stop_;
   std::function<void(std::span<std::byte>)> before_check_;
 };
 

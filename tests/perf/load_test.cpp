@@ -94,7 +94,7 @@ Work windowed(std::uint32_t window, std::uint32_t batch = 1, double rate = 0) {
   return work;
 }
 
-const std::atomic<bool> go_on{false};
+const std::stop_token go_on;
 
 TEST(Fanned, GoesToEachWindowInTurn) {
   const Work work = windowed(2);
@@ -230,7 +230,9 @@ TEST(ClosedLoop, StopsSoon) {
   const Work work = windowed(2);
   Served served(work, {});
   served.never = true;
-  const std::atomic<bool> stop{true};
+  std::stop_source source;
+  source.request_stop();
+  const auto stop = source.get_token();
   const auto load = closed_loop(served, work, {patience, 0}, patience, stop);
   ASSERT_FALSE(load);
   EXPECT_EQ(load.error().code(), Code::cancelled);
@@ -274,7 +276,9 @@ TEST(OpenLoop, StopsTakingWhatCantBeServed) {
 TEST(OpenLoop, StopsSoon) {
   const Work work = windowed(1, 1, 1);
   Served served(work, {});
-  const std::atomic<bool> stop{true};
+  std::stop_source source;
+  source.request_stop();
+  const auto stop = source.get_token();
   const auto load = open_loop(served, work, {patience, 0}, patience, 1, stop);
   ASSERT_FALSE(load);
   EXPECT_EQ(load.error().code(), Code::cancelled);

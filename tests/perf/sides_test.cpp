@@ -67,7 +67,7 @@ class PerfSides : public testing::TestWithParam<std::string> {
 
   Result<std::vector<PointResult>> sweep(std::vector<Point> points, const SweepOptions& options) {
     Sweep all(controls_, site_, options, std::move(points));
-    if (auto swept = all.run(stop_); !swept) return fail(std::move(swept.error()));
+    if (auto swept = all.run(stop_.get_token()); !swept) return fail(std::move(swept.error()));
     return all.results();
   }
 
@@ -76,7 +76,7 @@ class PerfSides : public testing::TestWithParam<std::string> {
   std::vector<Control> controls_;
   std::vector<std::jthread> serving_;
   std::atomic<int> failed_{0};
-  std::atomic<bool> stop_{false};
+  std::stop_source stop_;
 };
 
 TEST_P(PerfSides, EveryOperationIsVerified) {
@@ -266,8 +266,8 @@ TEST_P(PerfSides, AnInterruptKeepsWhatWasMeasured) {
   std::vector<Point> points(3, point_of(GetParam(), Operation::write));
   points[2].work.size = 12'000;
   Sweep all(controls_, site_, options, points);
-  all.point_done = [&](const PointResult&) { stop_ = true; };
-  const auto swept = all.run(stop_);
+  all.point_done = [&](const PointResult&) { stop_.request_stop(); };
+  const auto swept = all.run(stop_.get_token());
   ASSERT_FALSE(swept);
   EXPECT_EQ(swept.error().code(), Code::cancelled);
   EXPECT_EQ(all.results()[0].runs.size(), 1U);
@@ -282,7 +282,7 @@ TEST_P(PerfSides, ATargetThatLeavesIsAnError) {
   all.before_run = [&](const Step&) {
     if (!leaving.joinable()) leaving = std::jthread([&] { targets_[0].interrupt(); });
   };
-  const auto swept = all.run(stop_);
+  const auto swept = all.run(stop_.get_token());
   ASSERT_FALSE(swept);
   EXPECT_NE(swept.error().code(), Code::timed_out) << swept.error().to_string();
 }
