@@ -53,8 +53,12 @@ constexpr const char* footer =
     "  3    something got worse (--compare)\n"
     "  130  interrupted by Ctrl-C (143: terminated); what was measured is written\n";
 
-int end_with(const std::string& sentence, int code) {
+void say(const std::string& sentence) {
   fmt::print(stderr, "weft-perf: {}\n", tool::printable(sentence));
+}
+
+int end_with(const std::string& sentence, int code) {
+  say(sentence);
   return code;
 }
 
@@ -340,6 +344,16 @@ std::optional<std::string> complaint(const Options& options) {
   return std::nullopt;
 }
 
+/// Before the time is spent.
+void warn_of_few_repeats(const Options& options, std::size_t points) {
+  const std::size_t needed = runs_needed(figures_of_a_point * points);
+  if (options.sweep.repeats < needed)
+    say(
+        fmt::format("{} repeats can't tell whether any of {} points has changed: {} are needed "
+                    "(--repeats), on both sides",
+                    options.sweep.repeats, points, needed));
+}
+
 int run(const Options& options) {
   if (const auto wrong = complaint(options)) return end_with(*wrong, exit_usage);
   if (options.listen) return run_target(options);
@@ -353,6 +367,7 @@ int run(const Options& options) {
     if (!read) return end_with(read.error());
     old = std::move(*read);
   }
+  if (old) warn_of_few_repeats(options, points->size());
   return Command(options, std::move(*points), std::move(old)).run();
 }
 

@@ -236,7 +236,8 @@ void add_output(CLI::App& app, Options& options) {
       ->group(group);
   app.add_option("--compare", options.compare,
                  "Say what differs from the results in this file (--json) beyond noise; exit code "
-                 "3 if anything got worse")
+                 "3 if anything got worse. It needs more repeats the more points there are: 6 for "
+                 "one, 8 for twenty")
       ->type_name("FILE")
       ->group(group);
   app.add_option_function<double>(

@@ -167,7 +167,7 @@ class Local(Case):
         self.assertNotIn("\r", result.stdout)
 
     def test_compare(self):
-        short = ["--local", "--count", "20", "--repeats", "5", "--warm-up", "0"]
+        short = ["--local", "--count", "20", "--repeats", "6", "--warm-up", "0"]
         self.succeeds(*short, "--json", self.path("now"))
         with open(self.path("now"), encoding="utf-8") as file:
             old = json.load(file)
@@ -179,7 +179,12 @@ class Local(Case):
         result = weft_perf(*short, "--compare", self.path("old"))
         self.assertEqual(result.returncode, 3, result.stderr + result.stdout)
         self.assertRegex(result.stdout, r"GB/s +0\.00\d .* WORSE")
+        self.assertEqual(result.stderr, "")
         self.succeeds(*short, "--size", "1K", "--compare", self.path("old"))
+        result = self.succeeds("--local", *SHORT, "--compare", self.path("old"))
+        self.one_sentence(result.stderr)
+        self.assertRegex(result.stderr, "2 repeats can't tell .* 6 are needed")
+        self.assertIn("can't tell of 3: 2 repeats", result.stdout)
 
 
 class Wrong(Case):
