@@ -34,13 +34,17 @@ constexpr const char* memory_name = "weft-perf";
 
 /// How the engines of a side are reached and proven, besides what a point says.
 struct Site {
-  std::string listen;  ///< Empty: nowhere.
+  std::string listen;     ///< Empty: nowhere.
+  std::string advertise;  ///< Where peers reach that, if it is not there; a port may be in it.
   bool allow_unauthenticated_network = false;
   std::string rail_address;
   std::vector<std::string> nics;
   tool::Credentials credentials;
   Nanoseconds timeout = std::chrono::seconds(60);  ///< Of any one step.
 };
+
+/// "10.0.0.2" of "10.0.0.2:7000", "[::1]" of "[::1]:7000".
+std::string host_of(const std::string& address);
 
 /// Of an engine for control.
 Config control_config(const Site& site);

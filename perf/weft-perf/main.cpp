@@ -334,9 +334,10 @@ int run_plan(const PlanOptions& options) {
 std::optional<std::string> complaint(const Options& options) {
   if (!options.listen && !options.local && options.peers.empty())
     return "one of --local, --listen and --peer is needed";
-  const std::string host = options.site.listen.substr(0, options.site.listen.rfind(':'));
-  if (options.listen && (host == "0.0.0.0" || host == "[::]" || host.empty()))
-    return "--listen needs the address that peers use, and not every interface's";
+  const std::string host = host_of(options.site.listen);
+  const bool everywhere = host == "0.0.0.0" || host == "[::]" || host.empty();
+  if (options.listen && everywhere && options.site.advertise.empty())
+    return "--listen with every interface's address needs --advertise, the one that peers use";
   if (!options.local)
     for (const Baseline& baseline : options.sweep.baselines)
       if (baseline.kind == Baseline::Kind::raw)

@@ -77,6 +77,12 @@ void add_sides(CLI::App& app, Options& options) {
                              "engines of points listen at ports that the system chooses")
                           ->type_name("HOST:PORT")
                           ->group(group);
+  app.add_option("--advertise", options.site.advertise,
+                 "With --listen: the address that peers use, where it is another, such as with "
+                 "0.0.0.0. Rails are there too, unless --rail-address says where")
+      ->type_name("HOST[:PORT]")
+      ->needs(listen)
+      ->group(group);
   const auto peer = app.add_option("--peer", options.peers,
                                    "Measure against the target there; several: each gets a window "
                                    "of its own, from one engine")

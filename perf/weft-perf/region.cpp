@@ -23,6 +23,14 @@ constexpr std::size_t most_nodes = 1024;
 
 }  // namespace
 
+Result<void> check_room(std::uint64_t bytes) {
+  const auto left = tool::free_memory();
+  if (!left || bytes <= *left) return {};
+  return fail(Code::out_of_memory,
+              fmt::format("the window needs {} and the machine has {} left",
+                          tool::binary_bytes(bytes), tool::binary_bytes(*left)));
+}
+
 void Region::Unmap::operator()(std::byte* start) const {
   ::munmap(start, bytes);
 }
@@ -46,10 +54,7 @@ Result<Region::Mapping> Region::map_on(int node, std::size_t bytes) {
 
 Result<Region> Region::make(Engine& engine, const std::string& place, std::uint64_t bytes) {
   if (auto checked = check_memory(place); !checked) return fail(std::move(checked.error()));
-  if (const auto left = tool::free_memory(); left && bytes > *left)
-    return fail(Code::out_of_memory,
-                fmt::format("the window needs {} and the machine has {} left",
-                            tool::binary_bytes(bytes), tool::binary_bytes(*left)));
+  if (auto room = check_room(bytes); !room) return fail(std::move(room.error()));
   Mapping mapping;
   std::optional<GpuMemory> gpu;
   Memory memory = place == shared_memory ? Memory::shared(bytes) : Memory::own(bytes);

@@ -13,10 +13,13 @@
 
 namespace weft::perf {
 
+/// `out_of_memory` where the machine has less free.
+Result<void> check_room(std::uint64_t bytes);
+
 /// A segment whose memory goes with it.
 class Region {
  public:
-  /// `place`: as check_memory() has it. `out_of_memory` where the machine has less free.
+  /// `place`: as check_memory() has it. Fails as check_room() does.
   static Result<Region> make(Engine& engine, const std::string& place, std::uint64_t bytes);
 
   Region(Region&&) = default;

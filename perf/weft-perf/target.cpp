@@ -42,11 +42,18 @@ Result<Findings> answer_messages(Engine& engine, const Peer& peer, const Work& w
   }
 }
 
+std::string without_brackets(const std::string& host) {
+  return host.starts_with('[') ? host.substr(1, host.size() - 2) : host;
+}
+
 /// Where a plain TCP stream comes in: where the rails are.
 std::string stream_address(const Site& site) {
-  if (!site.rail_address.empty()) return site.rail_address;
-  std::string host = site.listen.substr(0, site.listen.rfind(':'));
-  return host.starts_with('[') ? host.substr(1, host.size() - 2) : host;
+  return site.rail_address.empty() ? without_brackets(host_of(site.listen)) : site.rail_address;
+}
+
+/// Where peers reach that.
+std::string advertised_stream_address(const Site& site) {
+  return site.advertise.empty() ? stream_address(site) : without_brackets(host_of(site.advertise));
 }
 
 /// One run, as this side sees it.
@@ -132,6 +139,11 @@ Result<Json> Service::prepare(const Json& question) {
   if (!point || !seed || !verify || !engine_ || run_)
     return fail(Code::protocol_mismatch, "it was asked for something else");
   if (auto checked = check(*point); !checked) return fail(std::move(checked.error()));
+  // Sizes come from outside: they are looked at before anything is waited for, or taken.
+  const bool moves = point->work.operation != Operation::message;
+  auto load = moves ? lay_out(point->work) : Workload();
+  if (!load) return fail(std::move(load.error()));
+  if (auto room = check_room(load->target_bytes); !room) return fail(std::move(room.error()));
   if (!peer_) {
     auto peer = engine_->accept(deadline());
     if (!peer) return fail(std::move(peer.error()));
@@ -141,7 +153,8 @@ Result<Json> Service::prepare(const Json& question) {
   run_->work = point->work;
   run_->seed = *seed;
   run_->verify = *verify;
-  if (run_->work.operation != Operation::message) return grant_memory();
+  run_->load = std::move(*load);
+  if (moves) return grant_memory();
   run_->messages = std::async(std::launch::async, [this] {
     return answer_messages(*engine_, *peer_, run_->work, run_->seed, run_->verify);
   });
@@ -149,9 +162,6 @@ Result<Json> Service::prepare(const Json& question) {
 }
 
 Result<Json> Service::grant_memory() {
-  auto load = lay_out(run_->work);
-  if (!load) return fail(std::move(load.error()));
-  run_->load = std::move(*load);
   auto region = Region::make(*engine_, run_->work.peer_memory, run_->load.target_bytes);
   if (!region) return fail(std::move(region.error()));
   run_->region.emplace(std::move(*region));
@@ -200,12 +210,12 @@ Result<Json> Service::end(const Json& question) {
 
 Result<Json> Service::begin_stream(const Json& question) {
   const auto bytes = value_of<std::uint64_t>(question, "bytes");
-  if (!bytes || *bytes < 1 || *bytes > (1 << 30))
-    return fail(Code::invalid_argument, "it reads 1 byte to 1 GiB at a time");
+  if (!bytes || *bytes < 1 || *bytes > (16 << 20))
+    return fail(Code::invalid_argument, "it reads 1 byte to 16 MiB at a time");
   auto sink = StreamSink::open(stream_address(site_), *bytes, site_.timeout);
   if (!sink) return fail(std::move(sink.error()));
   stream_.emplace(std::move(*sink));
-  return Json{{"address", stream_address(site_)}, {"port", stream_->port()}};
+  return Json{{"address", advertised_stream_address(site_)}, {"port", stream_->port()}};
 }
 
 Result<Json> Service::end_stream() {

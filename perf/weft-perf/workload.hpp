@@ -28,7 +28,13 @@ struct Workload {
   }
 };
 
-/// Fails where the point's KV shape does not exist. The point was checked.
+/// A side takes no more for one window, however much the machine has.
+constexpr std::uint64_t most_bytes = std::uint64_t{1} << 44;
+/// Nor are operations in flight cut into more pieces.
+constexpr std::uint64_t most_pairs = 1 << 24;
+
+/// Fails where the point's KV shape does not exist, or takes more than the above: that is found
+/// before anything is laid out. The point was checked.
 Result<Workload> lay_out(const Work& work);
 
 /// Of one operation that moves such a cache.

@@ -212,7 +212,9 @@ class Wrong(Case):
                 (["--local", "--peer-memory", "gpu:x"], "'gpu:x' is no memory"),
                 (["--local", "--model", "Llama-3.1-8B", "--block-bytes", "1K"], "no room"),
                 (["--peer", "127.0.0.1:1", "--baseline", "raw"], "--local"),
-                (["--listen", "0.0.0.0:7000"], "address that peers use"),
+                (["--listen", "0.0.0.0:7000"], "--advertise"),
+                (["--listen", "[::]:7000"], "--advertise"),
+                (["--local", "--advertise", "127.0.0.1"], "--listen"),
                 (["--local", "--targets", "0"], "--targets"),
                 (["--peer", "127.0.0.1:1", "--targets", "2"], "--local"),
                 (["--bogus"], "bogus")):
@@ -271,6 +273,14 @@ class Ends(Case):
             self.assertEqual(len(report["machines"]["targets"]), 2)
         result = self.succeeds("--local", "--targets", "3", *SHORT, "--operation", "read")
         self.assertIn("window 4, 3 peers", result.stdout)
+
+    def test_target_at_every_interface(self):
+        listening = ["--listen", "0.0.0.0:0", "--allow-unauthenticated-network"]
+        for advertised in ("127.0.0.1", "127.0.0.1:0"):
+            with PROGRAM.listening(*listening, "--advertise", advertised) as (_, address):
+                self.assertRegex(address, r"^127\.0\.0\.1:[1-9]")
+                self.succeeds("--peer", address, *SHORT, "--verify", "--baseline", "socket",
+                              "--time", "0.05", "--provider", "tcp")
 
     def test_secret(self):
         secret = self.path("secret")

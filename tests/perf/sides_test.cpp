@@ -248,6 +248,37 @@ TEST_P(PerfSides, WhatCantBeDoneIsSaid) {
   EXPECT_TRUE(sweep({point_of(GetParam(), Operation::write)}, counted(1)));
 }
 
+/// Sizes out of another process's message, each of which would take the target's memory, or the
+/// next century.
+TEST_P(PerfSides, SizesBeyondAllBoundsAreRefused) {
+  start();
+  const Point good = point_of(GetParam(), Operation::write);
+  ASSERT_TRUE(controls_[0].ask("open", {{"point", good}}));
+  const auto refused = [&](const KvShape& kv, std::uint64_t size, std::uint32_t window) {
+    Point point = good;
+    point.work.kv = kv;
+    point.work.size = size;
+    point.work.window = window;
+    const auto answer =
+        controls_[0].ask("prepare", {{"point", point}, {"seed", 1}, {"verify", true}});
+    return answer ? std::string("taken") : answer.error().to_string();
+  };
+  // 16 Mi blocks of 126 layers' keys and values.
+  const KvShape tiny_blocks{"Llama-3.1-405B", "bf16", 1 << 24, 1, 1, 1, 1};
+  EXPECT_THAT(refused(tiny_blocks, 1, 1), HasSubstr("more than 16777216 pieces"));
+  EXPECT_THAT(refused(tiny_blocks, 1, 1 << 16), HasSubstr("more than 16777216 pieces"));
+  const KvShape tokens{"Llama-3.1-405B", "bf16", 1 << 24, 1 << 16, 1, 2, 1};
+  EXPECT_THAT(refused(tokens, 1, 1), HasSubstr("more than 16777216 pieces"));
+  const KvShape large{"Llama-3.1-405B", "bf16", 1 << 24, 1 << 16, 1, 1, 1};
+  EXPECT_THAT(refused(large, 1, 64), HasSubstr("more than 17592186044416 bytes"));
+  EXPECT_THAT(refused(large, 1, 1), HasSubstr("the machine has"));
+  EXPECT_THAT(refused({}, std::uint64_t{1} << 40, 1 << 16),
+              HasSubstr("more than 17592186044416 bytes"));
+  EXPECT_THAT(refused({}, std::uint64_t{1} << 40, 1), HasSubstr("the machine has"));
+  // And the target still serves.
+  EXPECT_TRUE(sweep({good}, counted(1)));
+}
+
 TEST_P(PerfSides, NonsenseIsRefused) {
   start();
   EXPECT_FALSE(controls_[0].ask("dance"));
@@ -256,6 +287,7 @@ TEST_P(PerfSides, NonsenseIsRefused) {
   EXPECT_FALSE(controls_[0].ask("prepare", {{"point", Point{}}, {"seed", 1}, {"verify", true}}));
   EXPECT_FALSE(controls_[0].ask("end"));
   EXPECT_FALSE(controls_[0].ask("begin stream", {{"bytes", 0}}));
+  EXPECT_FALSE(controls_[0].ask("begin stream", {{"bytes", 1 << 30}}));
   EXPECT_TRUE(controls_[0].ask("facts"));
 }
 
