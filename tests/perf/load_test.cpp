@@ -158,7 +158,6 @@ TEST(OpenLoop, ASlowOperationHoldsUpNoOther) {
                               patience, 1, go_on);
   ASSERT_TRUE(load) << load.error().to_string();
   EXPECT_EQ(load->operations, others + 1);
-  EXPECT_FALSE(load->overloaded);
   EXPECT_FALSE(slow.again);
 }
 
