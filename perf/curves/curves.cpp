@@ -16,6 +16,10 @@ std::string in_quotes(std::string_view text) {
   return quote + "'";
 }
 
+tool::DrawingProgram gnuplot() {
+  return {"gnuplot", "", "gnuplot is not installed: the package gnuplot-nox has it"};
+}
+
 }  // namespace
 
 void Curves::add(const std::string& name, const std::string& line) {
@@ -39,9 +43,12 @@ std::string Curves::plot(char prefix, std::string_view how) const {
   return text + "\n";
 }
 
+Result<void> check_gnuplot() {
+  return tool::check_installed(gnuplot());
+}
+
 Result<std::string> drawn_by_gnuplot(const std::string& script) {
-  return tool::draw({"gnuplot", "", "gnuplot is not installed: the package gnuplot-nox has it"},
-                    script);
+  return tool::draw(gnuplot(), script);
 }
 
 }  // namespace weft::perf

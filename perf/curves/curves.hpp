@@ -29,6 +29,9 @@ class Curves {
   std::vector<Curve> all_;
 };
 
+/// `not_found` without gnuplot.
+Result<void> check_gnuplot();
+
 /// What gnuplot makes of a script. `not_found` without gnuplot.
 Result<std::string> drawn_by_gnuplot(const std::string& script);
 

@@ -356,6 +356,8 @@ class Child {
   }
 
   Json result(Deadline deadline) const { return receive(sockets_.fds[0], deadline); }
+  /// From any thread: who waits for the result gets none.
+  void give_up() const { ::shutdown(sockets_.fds[0], SHUT_RDWR); }
 
  private:
   Sockets sockets_;
@@ -392,7 +394,7 @@ std::optional<int> serve_raw_side(int argc, char** argv) {
   }
 }
 
-Result<RawResult> run_raw(const RawConfig& config) {
+Result<RawResult> run_raw(const RawConfig& config, const std::stop_token& stop) {
   if (config.size == 0 || config.window == 0 || config.endpoint_window == 0 ||
       config.endpoints == 0 || config.endpoints > max_endpoints) {
     return fail(
@@ -407,6 +409,7 @@ Result<RawResult> run_raw(const RawConfig& config) {
     const Child target("target", text, between.fds[1]);
     const Child initiator("initiator", text, between.fds[0]);
     between.close(0), between.close(1);
+    const std::stop_callback interrupt(stop, [&] { target.give_up(), initiator.give_up(); });
     const Json result = initiator.result(deadline), served = target.result(deadline);
     std::string reason;  // That of the side that failed by itself, if one did.
     for (const auto& [side, report] : {std::pair{"target", served}, {"initiator", result}}) {
@@ -419,6 +422,7 @@ Result<RawResult> run_raw(const RawConfig& config) {
     if (!reason.empty()) return fail(Code::fabric_failed, reason);
     return result.get<RawResult>();
   } catch (const std::exception& error) {
+    if (stop.stop_requested()) return fail(Code::cancelled, "interrupted");
     return fail(Code::fabric_failed, error.what());
   }
 }

@@ -8,6 +8,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <weft/error.hpp>
 
@@ -70,8 +71,9 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RawResult, bytes, operations, seconds, initia
                                    target_cpu_seconds, gigabytes_per_second, p50_ns, p99_ns)
 
 /// Runs both sides as new processes of this executable, so that neither meets the libfabric state,
-/// environment or threads of the caller. Needs `serve_raw_side` at the start of `main`.
-Result<RawResult> run_raw(const RawConfig& config);
+/// environment or threads of the caller. Needs `serve_raw_side` at the start of `main`. A stop ends
+/// both and is `cancelled`.
+Result<RawResult> run_raw(const RawConfig& config, const std::stop_token& stop = {});
 
 /// The exit status, if this process was started by `run_raw` as one of the two sides.
 std::optional<int> serve_raw_side(int argc, char** argv);

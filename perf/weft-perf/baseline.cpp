@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstring>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -19,7 +20,8 @@ constexpr unsigned most_threads = 256;
 constexpr std::uint64_t greatest_write = 1 << 20;  // of a plain stream, at a time
 
 /// Each thread copies between buffers of its own, as many as the window has.
-Result<double> copy_memory(const Work& work, unsigned threads, Nanoseconds time) {
+Result<double> copy_memory(const Work& work, unsigned threads, Nanoseconds time,
+                           const std::stop_token& stop) {
   const std::uint64_t needed = 2 * work.size * work.window * threads;
   if (const auto free = tool::free_memory(); free && needed > *free)
     return fail(Code::unavailable,
@@ -30,27 +32,32 @@ Result<double> copy_memory(const Work& work, unsigned threads, Nanoseconds time)
   std::atomic<unsigned> ready{0};
   std::atomic<Clock::rep> begin{0};
   const auto copy = [&] {
-    std::vector<std::byte> from(work.size * work.window, std::byte{1}), to(from.size());
+    const std::size_t bytes = work.size * work.window;
+    const auto from = std::make_unique_for_overwrite<std::byte[]>(bytes);
+    const auto to = std::make_unique_for_overwrite<std::byte[]>(bytes);
+    for (const auto& each : {from.get(), to.get()}) fill({each, bytes}, {}, stop);
     if (++ready == threads) begin = Clock::now().time_since_epoch().count(), begin.notify_all();
     begin.wait(0);
     const auto end = Clock::time_point(Clock::duration(begin)) + time;
     std::uint64_t count = 0;
-    for (; Clock::now() < end; ++count) {
+    for (; Clock::now() < end && !stop.stop_requested(); ++count) {
       const std::size_t at = count % work.window * work.size;
-      std::memcpy(to.data() + at, from.data() + at, work.size);
+      std::memcpy(to.get() + at, from.get() + at, work.size);
     }
     copies += count;
   };
   std::vector<std::thread> pool;
   for (unsigned i = 0; i < threads; ++i) pool.emplace_back(copy);
   for (std::thread& thread : pool) thread.join();
+  if (stop.stop_requested()) return fail(Code::cancelled, "interrupted");
   const double seconds =
       std::chrono::duration<double>(Clock::now() - Clock::time_point(Clock::duration(begin)))
           .count();
   return static_cast<double>(copies * work.size) / seconds / 1e9;
 }
 
-Result<Measured> run_raw_loop(const Work& work, const std::string& provider, Nanoseconds time) {
+Result<Measured> run_raw_loop(const Work& work, const std::string& provider, Nanoseconds time,
+                              const std::stop_token& stop) {
   RawConfig config;
   config.provider = provider;
   config.read = work.operation == Operation::read;
@@ -60,19 +67,20 @@ Result<Measured> run_raw_loop(const Work& work, const std::string& provider, Nan
   config.max_ms = std::chrono::ceil<std::chrono::milliseconds>(time).count();
   config.timeout_ms += 2 * config.max_ms;
   config.latencies = true;
-  return run_raw(config).map([](const RawResult& made) {
+  return run_raw(config, stop).map([](const RawResult& made) {
     return Measured{made.gigabytes_per_second, Nanoseconds(made.p50_ns), Nanoseconds(made.p99_ns)};
   });
 }
 
-Result<double> stream(Control& control, const Site& site, const Work& work, Nanoseconds time) {
+Result<double> stream(Control& control, const Site& site, const Work& work, Nanoseconds time,
+                      const std::stop_token& stop) {
   const std::uint64_t bytes = std::min(work.size, greatest_write);
   const auto begun = control.ask("begin stream", {{"bytes", bytes}});
   if (!begun) return fail(begun.error());
   const auto address = value_of<std::string>(*begun, "address");
   const auto port = value_of<std::uint16_t>(*begun, "port");
   if (!address || !port) return fail(address ? port.error() : address.error());
-  const auto made = stream_to(*address, *port, bytes, time, site.timeout);
+  const auto made = stream_to(*address, *port, bytes, time, site.timeout, stop);
   if (!made) return fail(made.error());
   const auto ended = control.ask("end stream");
   if (!ended) return fail(ended.error());
@@ -85,12 +93,14 @@ Result<double> stream(Control& control, const Site& site, const Work& work, Nano
 }  // namespace
 
 std::string Baseline::name() const {
+  if (kind == Kind::contiguous) return "contiguous";
   if (kind == Kind::raw) return "raw";
   if (kind == Kind::socket) return "socket";
   return threads == 1 ? "memcpy" : fmt::format("memcpy:{}", threads);
 }
 
 Result<Baseline> parse_baseline(std::string_view text) {
+  if (text == "contiguous") return Baseline{Baseline::Kind::contiguous};
   if (text == "raw") return Baseline{Baseline::Kind::raw};
   if (text == "socket") return Baseline{Baseline::Kind::socket};
   if (text == "memcpy") return Baseline{Baseline::Kind::memcpy};
@@ -98,8 +108,17 @@ Result<Baseline> parse_baseline(std::string_view text) {
     if (const auto threads = parse_number(text.substr(7), Multiples::decimal);
         threads && *threads >= 1 && *threads <= most_threads)
       return Baseline{Baseline::Kind::memcpy, static_cast<unsigned>(*threads)};
-  return fail(Code::invalid_argument,
-              fmt::format("'{}' is no baseline: it is raw, memcpy, memcpy:N or socket", text));
+  return fail(
+      Code::invalid_argument,
+      fmt::format("'{}' is no baseline: it is contiguous, raw, memcpy, memcpy:N or socket", text));
+}
+
+Point contiguous(Point point) {
+  point.work.kv = {};
+  point.work.pieces = 1;
+  point.work.pattern = Pattern::contiguous;
+  point.work.rate = 0;
+  return point;
 }
 
 bool notes_latency(std::string_view name) {
@@ -107,11 +126,12 @@ bool notes_latency(std::string_view name) {
 }
 
 Result<Measured> measure(const Baseline& baseline, Control& control, const Site& site,
-                         const Work& work, const std::string& provider, Nanoseconds time) {
-  if (baseline.kind == Baseline::Kind::raw) return run_raw_loop(work, provider, time);
+                         const Work& work, const std::string& provider, Nanoseconds time,
+                         const std::stop_token& stop) {
+  if (baseline.kind == Baseline::Kind::raw) return run_raw_loop(work, provider, time, stop);
   const auto speed = baseline.kind == Baseline::Kind::memcpy
-                         ? copy_memory(work, baseline.threads, time)
-                         : stream(control, site, work, time);
+                         ? copy_memory(work, baseline.threads, time, stop)
+                         : stream(control, site, work, time, stop);
   return speed.map([](double gigabytes) { return Measured{gigabytes, {}, {}}; });
 }
 

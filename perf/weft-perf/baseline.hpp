@@ -1,6 +1,7 @@
 // What the engine is compared with, measured right before it.
 #pragma once
 
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <weft/error.hpp>
@@ -12,9 +13,10 @@ namespace weft::perf {
 
 struct Baseline {
   enum class Kind : std::uint8_t {
-    raw,     ///< A plain libfabric loop over one endpoint; both its sides on this machine.
-    memcpy,  ///< Copies from memory to memory of this machine.
-    socket,  ///< A plain TCP stream to the target.
+    contiguous,  ///< By the same engines, each operation's bytes in one piece.
+    raw,         ///< A plain libfabric loop over one endpoint; both its sides on this machine.
+    memcpy,      ///< Copies from memory to memory of this machine.
+    socket,      ///< A plain TCP stream to the target.
   };
   Kind kind = Kind::raw;
   unsigned threads = 1;  ///< Of memcpy.
@@ -23,19 +25,25 @@ struct Baseline {
   std::string name() const;
 };
 
-/// "raw", "memcpy", "memcpy:4", "socket".
+/// "contiguous", "raw", "memcpy", "memcpy:4", "socket".
 Result<Baseline> parse_baseline(std::string_view text);
 
 /// Whether a baseline of that name tells how long its operations take.
 bool notes_latency(std::string_view name);
+
+/// What `contiguous` measures beside a point: as many bytes in flight, one piece for each
+/// operation, and no rate.
+Point contiguous(Point point);
 
 struct Measured {
   double gigabytes_per_second = 0;  ///< 10^9 bytes.
   Nanoseconds p50{}, p99{};         ///< Of an operation, if notes_latency().
 };
 
-/// With the size and the window of `work`. `provider`: libfabric's name of what the point uses.
+/// Of the others, with the size and the window of `work`. `provider`: libfabric's name of what the
+/// point uses. A stop ends it soon, as an error.
 Result<Measured> measure(const Baseline& baseline, Control& control, const Site& site,
-                         const Work& work, const std::string& provider, Nanoseconds time);
+                         const Work& work, const std::string& provider, Nanoseconds time,
+                         const std::stop_token& stop);
 
 }  // namespace weft::perf

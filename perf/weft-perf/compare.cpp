@@ -3,12 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace weft::perf {
 namespace {
 
-constexpr std::size_t least_runs = 4;
-constexpr double confidence = 0.99;
+/// Of naming a change where there is none, for all figures together.
+constexpr double risk = 0.01;
 
 struct Figure {
   const char* name;
@@ -16,7 +17,7 @@ struct Figure {
   double (*of)(const Json& run);
 };
 
-constexpr Figure figures[] = {
+constexpr Figure figures[figures_of_a_point] = {
     {"GB/s", true, [](const Json& run) { return run.at("gigabytes_per_second").get<double>(); }},
     {"p50", false, [](const Json& run) { return run.at("latency_ns").at("p50").get<double>(); }},
     {"p99", false, [](const Json& run) { return run.at("latency_ns").at("p99").get<double>(); }}};
@@ -27,24 +28,38 @@ std::vector<double> values_of(const Json& point, const Figure& figure) {
   return values;
 }
 
-Verdict judge(const Interval& ratio, bool more_is_better, double threshold) {
-  const bool more = ratio.low > 1 && ratio.middle > 1 + threshold;
-  const bool less = ratio.high < 1 && ratio.middle < 1 - threshold;
-  if (!more && !less) return Verdict::same;
-  return more == more_is_better ? Verdict::better : Verdict::worse;
-}
-
-Change change_of(const Json& before, const Json& now, const Figure& figure, double threshold) {
-  Change change{title(now.at("point").get<Point>()), figure.name, Verdict::unknown, {}};
+Change change_of(const Json& before, const Json& now, const Figure& figure) {
+  Change change{title(now.at("point").get<Point>()), figure.name, figure.more_is_better};
   const auto old_values = values_of(before, figure), new_values = values_of(now, figure);
-  change.ratio = unpaired_ratio(new_values, old_values, confidence);
-  if (std::min(old_values.size(), new_values.size()) >= least_runs)
-    change.verdict = judge(change.ratio, figure.more_is_better, threshold);
+  const double middle = median(old_values);
+  change.ratio = middle > 0 ? median(new_values) / middle : 0;
+  change.chance = rank_test(new_values, old_values);
+  change.least_chance = least_rank_test(new_values.size(), old_values.size());
   return change;
 }
 
+/// The rarest by chance first, each against its share of the risk; the first that is not rare
+/// enough ends it (Holm).
+void judge(std::vector<Change>& changes, double threshold) {
+  std::vector<Change*> order;
+  const auto count = static_cast<double>(changes.size());
+  for (Change& change : changes) {
+    if (change.least_chance > risk / count) continue;
+    change.verdict = Verdict::same;
+    order.push_back(&change);
+  }
+  std::sort(order.begin(), order.end(),
+            [](const Change* a, const Change* b) { return a->chance < b->chance; });
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    Change& change = *order[i];
+    if (change.chance > risk / static_cast<double>(order.size() - i)) return;
+    if (std::abs(change.ratio - 1) <= threshold) continue;
+    change.verdict = (change.ratio > 1) == change.more_is_better ? Verdict::better : Verdict::worse;
+  }
+}
+
 const char* word(Verdict verdict) {
-  constexpr const char* words[] = {"same", "better", "WORSE", "too few runs to tell"};
+  constexpr const char* words[] = {"same", "better", "WORSE", "unknown"};
   return words[static_cast<std::size_t>(verdict)];
 }
 
@@ -69,26 +84,39 @@ Result<Comparison> compare(const Json& old_results, const Json& new_results, dou
         continue;
       }
       for (const Figure& figure : figures)
-        comparison.changes.push_back(change_of(*before, now, figure, threshold));
+        comparison.changes.push_back(change_of(*before, now, figure));
+      comparison.fewest_runs =
+          std::min({comparison.fewest_runs, before->at("runs").size(), now.at("runs").size()});
     }
+    judge(comparison.changes, threshold);
     return comparison;
   } catch (const Json::exception& error) {
     return fail(Code::protocol_mismatch, fmt::format("these are no results: {}", error.what()));
   }
 }
 
+std::size_t runs_needed(std::size_t figures) {
+  std::size_t runs = 1;
+  while (least_rank_test(runs, runs) > risk / static_cast<double>(figures)) ++runs;
+  return runs;
+}
+
 std::string text_of(const Comparison& comparison) {
   std::string text;
-  std::size_t same = 0;
+  std::size_t same = 0, unknown = 0;
   for (const Change& change : comparison.changes) {
     same += change.verdict == Verdict::same ? 1 : 0;
-    if (change.verdict == Verdict::same) continue;
-    text +=
-        fmt::format("{:<44} {:>5}  {:.3f} ({:.3f}-{:.3f})  {}\n", change.point, change.figure,
-                    change.ratio.middle, change.ratio.low, change.ratio.high, word(change.verdict));
+    unknown += change.verdict == Verdict::unknown ? 1 : 0;
+    if (change.verdict == Verdict::better || change.verdict == Verdict::worse)
+      text += fmt::format("{:<44} {:>5}  {:.3f} (by chance: {:.2g})  {}\n", change.point,
+                          change.figure, change.ratio, change.chance, word(change.verdict));
   }
-  text += fmt::format("{} of {} figures are as before (new by old, 99 % confidence)", same,
-                      comparison.changes.size());
+  const std::size_t figures = comparison.changes.size();
+  text += fmt::format("{} of {} figures are as before (new by old, 99 % confidence for all)", same,
+                      figures);
+  if (unknown > 0)
+    text += fmt::format("; can't tell of {}: {} repeats, and {} are needed on both sides", unknown,
+                        comparison.fewest_runs, runs_needed(figures));
   if (comparison.unmatched > 0)
     text += fmt::format("; {} points were not measured before", comparison.unmatched);
   if (comparison.other_machine) text += "; the machines or versions differ";

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "local_address.hpp"
 
 namespace weft::perf {
@@ -10,6 +12,7 @@ namespace {
 Config site_config(const Site& site) {
   Config config;
   config.listen = site.listen;
+  config.advertise = site.listen.empty() ? "" : site.advertise;
   config.allow_unauthenticated_network = site.allow_unauthenticated_network;
   config.rail_address = site.rail_address;
   tool::apply(site.credentials, config);
@@ -17,10 +20,16 @@ Config site_config(const Site& site) {
 }
 
 std::string at_any_port(const std::string& address) {
-  return address.empty() ? address : address.substr(0, address.rfind(':')) + ":0";
+  return address.empty() ? address : host_of(address) + ":0";
 }
 
 }  // namespace
+
+std::string host_of(const std::string& address) {
+  if (address.starts_with('[')) return address.substr(0, address.find(']') + 1);
+  const bool bare_ipv6 = std::count(address.begin(), address.end(), ':') > 1;
+  return bare_ipv6 ? address : address.substr(0, address.find(':'));
+}
 
 Config control_config(const Site& site) {
   Config config = site_config(site);
@@ -34,6 +43,7 @@ Config control_config(const Site& site) {
 Config data_config(const Site& site, const Point& point) {
   Config config = site_config(site);
   config.listen = at_any_port(site.listen);
+  config.advertise = site.listen.empty() ? "" : host_of(site.advertise);
   config.nics = site.nics;
   config.default_timeout = site.timeout;
   apply(point.fabric, config);
@@ -46,14 +56,26 @@ Json failure_document(const Error& error) {
   return {{"error", error.to_string()}, {"code", error.code()}};
 }
 
-Result<Control> Control::connect(const Site& site, const std::string& address) {
+void close_now(Engine& engine) {
+  constexpr auto closing_time = std::chrono::milliseconds(200);
+  (void)engine.close(Deadline::in(closing_time));
+}
+
+Result<Peer> connect_until(const std::stop_token& stop, Engine& engine, const std::string& address,
+                           Deadline deadline) {
+  const std::stop_callback interrupt(stop, [&] { close_now(engine); });
+  return engine.connect(address, deadline);
+}
+
+Result<Control> Control::connect(const Site& site, const std::string& address,
+                                 const std::stop_token& stop) {
   Site here = site;
   here.listen.clear();
   if (here.rail_address.empty()) here.rail_address = tool::local_address_towards(address);
   auto opened = Engine::open(control_config(here));
   if (!opened) return fail(std::move(opened.error()));
   auto engine = std::make_unique<Engine>(std::move(*opened));
-  auto peer = engine->connect(address, Deadline::in(site.timeout));
+  auto peer = connect_until(stop, *engine, address, Deadline::in(site.timeout));
   if (!peer) return fail(std::move(peer.error()));
   tool::Exchange exchange(*engine, std::move(*peer), site.timeout);
   return Control(std::move(engine), std::move(exchange));

@@ -14,10 +14,12 @@
 // Each is answered by a document, with "error" and "code" where it failed.
 #pragma once
 
+#include <stop_token>
 #include <string>
 #include <weft/engine.hpp>
 
 #include "credentials.hpp"
+#include "driver.hpp"
 #include "exchange.hpp"
 #include "pattern.hpp"
 #include "point.hpp"
@@ -32,7 +34,8 @@ constexpr const char* memory_name = "weft-perf";
 
 /// How the engines of a side are reached and proven, besides what a point says.
 struct Site {
-  std::string listen;  ///< Empty: nowhere.
+  std::string listen;     ///< Empty: nowhere.
+  std::string advertise;  ///< Where peers reach that, if it is not there; a port may be in it.
   bool allow_unauthenticated_network = false;
   std::string rail_address;
   std::vector<std::string> nics;
@@ -40,10 +43,20 @@ struct Site {
   Nanoseconds timeout = std::chrono::seconds(60);  ///< Of any one step.
 };
 
+/// "10.0.0.2" of "10.0.0.2:7000", "[::1]" of "[::1]:7000".
+std::string host_of(const std::string& address);
+
 /// Of an engine for control.
 Config control_config(const Site& site);
 /// Of one that moves bytes as a point says. A side that listens does it at a port of the system's.
 Config data_config(const Site& site, const Point& point);
+
+/// Ends all that waits for the engine, from any thread.
+void close_now(Engine& engine);
+
+/// Engine::connect; a stop closes the engine.
+Result<Peer> connect_until(const std::stop_token& stop, Engine& engine, const std::string& address,
+                           Deadline deadline);
 
 /// A value out of a document from outside; `protocol_mismatch` if it is not there.
 template <typename Value>
@@ -58,7 +71,9 @@ Result<Value> value_of(const Json& document, const char* name) {
 /// The initiator's end.
 class Control {
  public:
-  static Result<Control> connect(const Site& site, const std::string& address);
+  /// A stop ends the attempt.
+  static Result<Control> connect(const Site& site, const std::string& address,
+                                 const std::stop_token& stop = {});
 
   /// Its answer, or the error that it tells.
   Result<Json> ask(const std::string& task, Json details = Json::object());
@@ -70,8 +85,9 @@ class Control {
 
  private:
   Control(std::unique_ptr<Engine> engine, tool::Exchange exchange)
-      : engine_(std::move(engine)), exchange_(std::move(exchange)) {}
+      : engine_(std::move(engine)), driver_(*engine_), exchange_(std::move(exchange)) {}
   std::unique_ptr<Engine> engine_;
+  Driver driver_;
   tool::Exchange exchange_;
 };
 

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <deque>
+#include <optional>
 #include <random>
 #include <thread>
+#include <vector>
 
 namespace weft::perf {
 namespace {
@@ -21,53 +23,34 @@ constexpr auto spinning = std::chrono::microseconds(200);
 
 using Time = Clock::time_point;
 
-/// The window: which operations are under way, and since when.
+/// The window: which operations are under way, and since when. One that takes long holds up its own
+/// place and no other.
 class Window {
  public:
-  Window(Operations& operations, const Work& work, Nanoseconds timeout,
-         const std::atomic<bool>& stop)
-      : operations_(operations), timeout_(timeout), stop_(stop) {
+  Window(Operations& operations, const Work& work, Nanoseconds timeout, const std::stop_token& stop)
+      : operations_(operations), timeout_(timeout), stop_(stop), flying_(work.window) {
     for (std::uint32_t i = 0; i < work.window; ++i) free_.push_back(i);
   }
 
   std::size_t room() const noexcept { return free_.size(); }
-  bool idle() const noexcept { return flying_.empty(); }
+  bool idle() const noexcept { return free_.size() == flying_.size(); }
 
   /// Begins one, whose latency counts from `due`.
   Result<void> begin(Time due) {
     const std::uint32_t operation = free_.front();
     free_.pop_front();
-    flying_.push_back({operation, due, Clock::now()});
-    return operations_.begin(operation);
+    flying_[operation] = Flying{due, Clock::now()};
+    return operations_.begin(operation, {ends_, operation});
   }
 
-  /// Notes all that have ended.
-  Result<void> collect() {
-    if (stop_) return fail(Code::cancelled, "interrupted");
-    std::size_t kept = 0;
-    for (std::size_t i = 0; i < flying_.size(); ++i) {
-      auto end = operations_.end_of(flying_[i].operation);
-      if (!end) return fail(std::move(end.error()));
-      if (!*end) {
-        flying_[kept++] = flying_[i];
-        continue;
-      }
-      load_.latency.add(**end - flying_[i].due);
-      ++load_.operations;
-      last_end_ = std::max(last_end_, **end);
-      free_.push_back(flying_[i].operation);
-    }
-    flying_.resize(kept);
-    if (!idle() && Clock::now() > flying_.front().begun + timeout_)
-      return fail(Code::timed_out, "an operation did not end in time");
-    return {};
-  }
-
-  /// Until the oldest may have ended; no longer than until `latest`.
+  /// Until any may have ended, no longer than until `latest`; notes all that have.
   Result<void> wait(Time latest) {
-    const Time soon = Clock::now() + attention;
-    operations_.wait(flying_.front().operation, Deadline::at(std::min(soon, latest)));
-    return collect();
+    if (stop_.stop_requested()) return fail(Code::cancelled, "interrupted");
+    const Time now = Clock::now();
+    operations_.wait(*ends_, Deadline::at(std::min(now + attention, latest)));
+    for (const End& end : ends_->take())
+      if (auto noted = note(end); !noted) return noted;
+    return now < next_look_ ? Result<void>() : look_for_overdue(now);
   }
 
   Load result(Time start) {
@@ -79,16 +62,35 @@ class Window {
 
  private:
   struct Flying {
-    std::uint32_t operation;
     Time due, begun;
   };
+
+  Result<void> note(const End& end) {
+    if (auto outcome = operations_.outcome(end.operation); !outcome) return outcome;
+    load_.latency.add(end.when - flying_[end.operation]->due);
+    ++load_.operations;
+    last_end_ = std::max(last_end_, end.when);
+    flying_[end.operation].reset();
+    free_.push_back(end.operation);
+    return {};
+  }
+
+  Result<void> look_for_overdue(Time now) {
+    next_look_ = now + attention;
+    for (const auto& each : flying_)
+      if (each && now > each->begun + timeout_)
+        return fail(Code::timed_out, "an operation did not end in time");
+    return {};
+  }
+
   Operations& operations_;
   const Nanoseconds timeout_;
-  const std::atomic<bool>& stop_;
+  const std::stop_token& stop_;
+  const std::shared_ptr<Ends> ends_ = std::make_shared<Ends>();
   std::deque<std::uint32_t> free_;  // The longest free first: all take part.
-  std::deque<Flying> flying_;
+  std::vector<std::optional<Flying>> flying_;
   Load load_;
-  Time last_end_{};
+  Time last_end_{}, next_look_{};
 };
 
 /// How many more may begin.
@@ -125,20 +127,15 @@ class Arrivals {
 
 /// Until something ends, or the next one is due.
 Result<void> await(Window& window, Time next) {
-  const Time now = Clock::now();
-  if (next - now < spinning) {
-    std::this_thread::yield();
-    return window.collect();
-  }
-  if (!window.idle()) return window.wait(next - spinning);
-  std::this_thread::sleep_until(std::min(next - spinning, now + attention));
-  return window.collect();
+  if (next - Clock::now() >= spinning) return window.wait(next - spinning);
+  std::this_thread::yield();
+  return window.wait(Time::min());
 }
 
 }  // namespace
 
 Result<Load> closed_loop(Operations& operations, const Work& work, Length length,
-                         Nanoseconds timeout, const std::atomic<bool>& stop) {
+                         Nanoseconds timeout, const std::stop_token& stop) {
   Window window(operations, work, timeout, stop);
   const Time start = Clock::now();
   Quota quota(length, start);
@@ -155,7 +152,7 @@ Result<Load> closed_loop(Operations& operations, const Work& work, Length length
 }
 
 Result<Load> open_loop(Operations& operations, const Work& work, Length length, Nanoseconds timeout,
-                       std::uint64_t seed, const std::atomic<bool>& stop) {
+                       std::uint64_t seed, const std::stop_token& stop) {
   Window window(operations, work, timeout, stop);
   const Time start = Clock::now();
   Quota quota(length, start);

@@ -1,8 +1,8 @@
 // Keeps operations coming, and notes how long each takes.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
+#include <stop_token>
 #include <weft/deadline.hpp>
 #include <weft/error.hpp>
 
@@ -24,15 +24,17 @@ struct Load {
   bool overloaded = false;  ///< More came by the rate than could be served.
 };
 
-/// The window is kept full: as soon as there is room for `batch` operations, as many are begun.
-/// Latency counts from an operation's own beginning. `cancelled` soon after `stop` was set.
+/// The window is kept full: as soon as there is room for `batch` operations, as many are begun,
+/// whichever of them have ended. Latency counts from right before an operation's submission to when
+/// the engine tells of its end, on the engine's thread. `cancelled` soon after a stop was
+/// requested.
 Result<Load> closed_loop(Operations& operations, const Work& work, Length length,
-                         Nanoseconds timeout, const std::atomic<bool>& stop);
+                         Nanoseconds timeout, const std::stop_token& stop);
 
 /// Operations come at `Work::rate` a second on average, independent of each other (a Poisson
 /// process), and wait where the window is full. Latency counts from when one was due to begin, so
 /// that what it waited for is in it. Keeps a core busy.
 Result<Load> open_loop(Operations& operations, const Work& work, Length length, Nanoseconds timeout,
-                       std::uint64_t seed, const std::atomic<bool>& stop);
+                       std::uint64_t seed, const std::stop_token& stop);
 
 }  // namespace weft::perf

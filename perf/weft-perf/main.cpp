@@ -4,12 +4,14 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
+#include <csignal>
 #include <new>
+#include <stop_token>
 #include <weft/version.hpp>
 
 #include "child.hpp"
 #include "compare.hpp"
+#include "curves.hpp"
 #include "interrupt.hpp"
 #include "machine_facts.hpp"
 #include "options.hpp"
@@ -27,6 +29,7 @@ using weft::Code;
 using weft::Deadline;
 using weft::Error;
 using weft::fail;
+using weft::Nanoseconds;
 using weft::Result;
 namespace tool = weft::tool;
 
@@ -51,8 +54,12 @@ constexpr const char* footer =
     "  3    something got worse (--compare)\n"
     "  130  interrupted by Ctrl-C (143: terminated); what was measured is written\n";
 
-int end_with(const std::string& sentence, int code) {
+void say(const std::string& sentence) {
   fmt::print(stderr, "weft-perf: {}\n", tool::printable(sentence));
+}
+
+int end_with(const std::string& sentence, int code) {
+  say(sentence);
   return code;
 }
 
@@ -114,7 +121,7 @@ Result<std::string> read_address(int fd, Deadline deadline) {
   return line;
 }
 
-Result<Started> start_target(const Options& options) {
+Result<Started> start_target(const Options& options, const std::stop_token& stop) {
   auto ready = tool::Pipe::make();
   if (!ready) return fail(std::move(ready.error()));
   std::vector<std::string> words{
@@ -129,9 +136,18 @@ Result<Started> start_target(const Options& options) {
   auto child = tool::Child::start("target", words, ready->write);
   if (!child) return fail(std::move(child.error()));
   ready->write.close();
+  const std::stop_callback interrupt(stop, [&] { child->signal(SIGKILL); });
   auto address = read_address(ready->read.get(), Deadline::in(options.site.timeout));
   if (!address) return fail(std::move(address.error()));
   return Started{std::move(*child), std::move(*address)};
+}
+
+/// Whether write_results() will find its way.
+Result<void> check_outputs(const Options& options) {
+  for (const std::string& path : {options.json, options.csv, options.plot, options.html})
+    if (!path.empty() && path != "-")
+      if (auto checked = tool::check_replaceable(path); !checked) return checked;
+  return options.plot.empty() && options.html.empty() ? Result<void>() : check_gnuplot();
 }
 
 Result<void> write_results(const Options& options, const Json& results,
@@ -171,8 +187,8 @@ class Command {
   int run();
 
  private:
-  /// Against the targets there.
-  int measure(const std::vector<std::string>& addresses);
+  /// Against targets that are there, or that it starts.
+  Result<void> measure(std::vector<Started>& targets);
   Result<void> sweep(std::vector<Control>& controls);
   Json machines_of(std::vector<Control>& controls);
   Error cause_of(Error failure, std::vector<Control>& controls);
@@ -183,7 +199,8 @@ class Command {
   std::vector<Point> points_;
   const std::optional<Json> old_;
   std::vector<PointResult> results_;
-  std::atomic<bool> stop_{false};
+  std::stop_source stop_;
+  bool begun_ = false;  // There is something to be said about results.
   Json machines_;
   std::size_t shown_ = 0;
 };
@@ -211,6 +228,7 @@ Error Command::cause_of(Error failure, std::vector<Control>& controls) {
 }
 
 Result<void> Command::sweep(std::vector<Control>& controls) {
+  begun_ = true;
   machines_ = machines_of(controls);
   Progress progress(options_.progress);
   Sweep all(controls, options_.site, options_.sweep, points_);
@@ -219,17 +237,19 @@ Result<void> Command::sweep(std::vector<Control>& controls) {
     progress.wipe();
     show(result);
   };
-  auto swept = all.run(stop_);
+  auto swept = all.run(stop_.get_token());
   progress.wipe();
   results_ = all.results();
   if (swept) return swept;
   for (std::size_t i = shown_; i < results_.size(); ++i)
     if (!results_[i].runs.empty()) show(results_[i]);
-  if (stop_) return swept;
+  if (stop_.stop_requested()) return swept;
   return fail(cause_of(std::move(swept.error()), controls));
 }
 
 int Command::conclude(const Result<void>& swept, int signal) {
+  if (!begun_ && signal == 0) return end_with(swept.error());
+  if (!begun_) return end_with(tool::signal_sentence(signal), tool::signal_exit_code(signal));
   Ending ending;
   if (signal != 0) ending = {"interrupted", tool::signal_sentence(signal)};
   if (!swept && signal == 0) ending = {"failed", swept.error().to_string()};
@@ -252,44 +272,52 @@ int Command::conclude(const Result<void>& swept, int signal) {
 }
 
 /// What is still to be done with the targets when the sweep is over: each ends when its peer
-/// leaves, and leaves nothing behind then.
-void let_end(std::vector<Started>& targets) {
-  constexpr auto closing_time = std::chrono::seconds(10);
-  const Deadline deadline = Deadline::in(closing_time);
+/// leaves, and leaves nothing behind then. One that does not in time is killed with its object.
+void let_end(std::vector<Started>& targets, Nanoseconds time) {
+  const Deadline deadline = Deadline::in(time);
   for (Started& target : targets) {
     pollfd end{target.child.output().get(), POLLIN, 0};
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline.left());
-    // One that does not end by itself is killed with its object.
     if (::poll(&end, 1, static_cast<int>(left.count())) == 1) target.child.reap();
   }
 }
 
-int Command::measure(const std::vector<std::string>& addresses) {
-  std::vector<Control> controls;
-  for (const std::string& address : addresses) {
-    auto control = Control::connect(options_.site, address);
-    if (!control) return end_with(control.error());
-    controls.push_back(std::move(*control));
-  }
-  const tool::Interrupt interrupt([&] {
-    stop_ = true;
-    for (Control& control : controls) control.interrupt();
-  });
-  const auto swept = sweep(controls);
-  return conclude(swept, interrupt.signal());
-}
-
-int Command::run() {
-  std::vector<Started> targets;
+Result<void> Command::measure(std::vector<Started>& targets) {
+  const std::stop_token stop = stop_.get_token();
   std::vector<std::string> addresses = options_.peers;
   for (unsigned i = 0; options_.local && i < options_.targets; ++i) {
-    auto started = start_target(options_);
-    if (!started) return end_with(started.error());
+    auto started = start_target(options_, stop);
+    if (!started) return fail(std::move(started.error()));
     addresses.push_back(started->address);
     targets.push_back(std::move(*started));
   }
-  const int code = measure(addresses);
-  let_end(targets);
+  std::vector<Control> controls;
+  for (const std::string& address : addresses) {
+    auto control = Control::connect(options_.site, address, stop);
+    if (!control) return fail(std::move(control.error()));
+    controls.push_back(std::move(*control));
+  }
+  const std::stop_callback interrupt(stop, [&] {
+    for (Control& control : controls) control.interrupt();
+  });
+  return sweep(controls);
+}
+
+int Command::run() {
+  constexpr auto closing_time = std::chrono::seconds(10);
+  constexpr auto interrupted_closing_time = std::chrono::milliseconds(200);
+  std::vector<Started> targets;
+  Result<void> swept;
+  int signal = 0;
+  {
+    const tool::Interrupt interrupt([&] { stop_.request_stop(); });
+    swept = measure(targets);
+    signal = interrupt.signal();
+  }
+  const int code = conclude(swept, signal);
+  if (signal != 0)
+    for (Started& target : targets) target.child.signal(SIGTERM);
+  let_end(targets, signal != 0 ? Nanoseconds(interrupted_closing_time) : closing_time);
   return code;
 }
 
@@ -307,14 +335,25 @@ int run_plan(const PlanOptions& options) {
 std::optional<std::string> complaint(const Options& options) {
   if (!options.listen && !options.local && options.peers.empty())
     return "one of --local, --listen and --peer is needed";
-  const std::string host = options.site.listen.substr(0, options.site.listen.rfind(':'));
-  if (options.listen && (host == "0.0.0.0" || host == "[::]" || host.empty()))
-    return "--listen needs the address that peers use, and not every interface's";
+  const std::string host = host_of(options.site.listen);
+  const bool everywhere = host == "0.0.0.0" || host == "[::]" || host.empty();
+  if (options.listen && everywhere && options.site.advertise.empty())
+    return "--listen with every interface's address needs --advertise, the one that peers use";
   if (!options.local)
     for (const Baseline& baseline : options.sweep.baselines)
       if (baseline.kind == Baseline::Kind::raw)
         return "the baseline 'raw' has both its sides on this machine: it needs --local";
   return std::nullopt;
+}
+
+/// Before the time is spent.
+void warn_of_few_repeats(const Options& options, std::size_t points) {
+  const std::size_t needed = runs_needed(figures_of_a_point * points);
+  if (options.sweep.repeats < needed)
+    say(
+        fmt::format("{} repeats can't tell whether any of {} points has changed: {} are needed "
+                    "(--repeats), on both sides",
+                    options.sweep.repeats, points, needed));
 }
 
 int run(const Options& options) {
@@ -323,12 +362,14 @@ int run(const Options& options) {
   auto points = points_of(options.grid);
   if (!points) return end_with(points.error().message(), exit_usage);
   // Before hours are spent on measuring, and before results may take its place.
+  if (auto checked = check_outputs(options); !checked) return end_with(checked.error());
   std::optional<Json> old;
   if (!options.compare.empty()) {
     auto read = read_document(options.compare);
     if (!read) return end_with(read.error());
     old = std::move(*read);
   }
+  if (old) warn_of_few_repeats(options, points->size());
   return Command(options, std::move(*points), std::move(old)).run();
 }
 

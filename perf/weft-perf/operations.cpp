@@ -4,33 +4,36 @@
 #include <numeric>
 #include <thread>
 
+#include "driver.hpp"
+
 namespace weft::perf {
 namespace {
 
 /// How long what was cancelled is waited for.
-constexpr auto draining_time = std::chrono::seconds(5);
+constexpr auto draining_time = std::chrono::milliseconds(200);
 
-Clock::rep now() {
-  return Clock::now().time_since_epoch().count();
-}
-
-Clock::time_point at(Clock::rep count) {
-  return Clock::time_point(Clock::duration(count));
+/// `manual`: is_manual(engine).
+void wait_for_end(Engine& engine, bool manual, Ends& ends, Deadline deadline) {
+  if (!manual) return ends.wait(deadline);
+  do {
+    const auto moved = engine.progress();
+    if (moved.value_or(0) == 0) std::this_thread::yield();
+  } while (!ends.any() && !deadline.passed());
 }
 
 }  // namespace
 
-Result<void> Fanned::begin(std::uint32_t operation) {
+Result<void> Fanned::begin(std::uint32_t operation, const Ticket& ticket) {
   ++begun_[operation % windows_.size()];
-  return of(operation).begin(within(operation));
+  return of(operation).begin(within(operation), ticket);
 }
 
-Result<std::optional<Clock::time_point>> Fanned::end_of(std::uint32_t operation) {
-  return of(operation).end_of(within(operation));
+Result<void> Fanned::outcome(std::uint32_t operation) {
+  return of(operation).outcome(within(operation));
 }
 
-void Fanned::wait(std::uint32_t operation, Deadline deadline) {
-  of(operation).wait(within(operation), deadline);
+void Fanned::wait(Ends& ends, Deadline deadline) {
+  windows_.front()->wait(ends, deadline);
 }
 
 Copies Fanned::copies() const {
@@ -43,15 +46,16 @@ Copies Fanned::copies() const {
   return mean;
 }
 
-/// One operation's transfers, each of which notes when it ended.
+/// One operation's transfers, of which the last that ends tells.
 struct Transfers::Slot {
   std::vector<Transfer> transfers;
+  Ticket ticket;
   std::atomic<std::uint32_t> left{0};
-  std::atomic<Clock::rep> ended{0};
 
   void one_ended() {
-    ended.store(now(), std::memory_order_relaxed);
-    left.fetch_sub(1, std::memory_order_release);
+    // Once none is left the slot may be used again, or gone.
+    const Ticket last = ticket;
+    if (left.fetch_sub(1, std::memory_order_acq_rel) == 1) last.tell();
   }
 };
 
@@ -70,6 +74,7 @@ Result<std::unique_ptr<Transfers>> Transfers::make(Engine& engine, const Work& w
 Transfers::Transfers(Engine& engine, const Work& work, const Workload& load, Prepared writes,
                      Prepared reads, std::uint64_t signal, Nanoseconds timeout)
     : engine_(engine),
+      manual_(is_manual(engine)),
       work_(work),
       load_(load),
       writes_(std::move(writes)),
@@ -96,9 +101,10 @@ Transfers::~Transfers() {
   if (!all_ended) (void)slots_.release();
 }
 
-Result<void> Transfers::begin(std::uint32_t operation) {
+Result<void> Transfers::begin(std::uint32_t operation, const Ticket& ticket) {
   Slot& slot = slots_[operation];
   slot.transfers.clear();
+  slot.ticket = ticket;
   slot.left = load_.parts;
   TransferOptions options;
   options.deadline = Deadline::in(timeout_);
@@ -119,18 +125,15 @@ Result<void> Transfers::begin(std::uint32_t operation) {
   return {};
 }
 
-Result<std::optional<Clock::time_point>> Transfers::end_of(std::uint32_t operation) {
-  Slot& slot = slots_[operation];
-  if (slot.left.load(std::memory_order_acquire) != 0) return std::nullopt;
-  for (Transfer& transfer : slot.transfers)
+Result<void> Transfers::outcome(std::uint32_t operation) {
+  for (Transfer& transfer : slots_[operation].transfers)
     if (transfer.state() != State::done)
-      if (auto ended = transfer.wait(Deadline::now()); !ended)
-        return fail(std::move(ended.error()));
-  return at(slot.ended);
+      if (auto ended = transfer.wait(Deadline::now()); !ended) return ended;
+  return {};
 }
 
-void Transfers::wait(std::uint32_t operation, Deadline deadline) {
-  for (Transfer& transfer : slots_[operation].transfers) (void)transfer.wait(deadline);
+void Transfers::wait(Ends& ends, Deadline deadline) {
+  wait_for_end(engine_, manual_, ends, deadline);
 }
 
 Copies Transfers::copies() const {
@@ -149,15 +152,16 @@ Copies Transfers::copies() const {
   return copies;
 }
 
-/// Where the end of an answer is noted, on the engine's threads.
+/// How an answer ended, written on the engine's threads before the ticket tells.
 struct Messages::Slot {
-  std::atomic<Clock::rep> ended{0};
-  std::optional<Error> error;  ///< Written before `ended`.
+  Ticket ticket;
+  std::optional<Error> error;
 };
 
 Messages::Messages(Engine& engine, Peer peer, const Work& work, std::uint64_t seed,
                    Nanoseconds timeout)
     : engine_(engine),
+      manual_(is_manual(engine)),
       peer_(std::move(peer)),
       timeout_(timeout),
       bytes_(work.window, Blob(work.size)),
@@ -166,13 +170,14 @@ Messages::Messages(Engine& engine, Peer peer, const Work& work, std::uint64_t se
   for (std::uint32_t i = 0; i < work.window; ++i) pattern(seed, i * work.size, bytes_[i]);
 }
 
-Result<void> Messages::begin(std::uint32_t operation) {
-  slots_[operation].ended = 0;
+Result<void> Messages::begin(std::uint32_t operation, const Ticket& ticket) {
+  slots_[operation].ticket = ticket;
   slots_[operation].error.reset();
   NotifyOptions options;
   options.on_end = [slots = slots_, operation](std::uint64_t, const Error* error) {
     if (error != nullptr) slots[operation].error = *error;
-    slots[operation].ended.store(now(), std::memory_order_release);
+    const Ticket told = slots[operation].ticket;  // The slot may be used again at once.
+    told.tell();
   };
   auto answer = engine_.receive(peer_, answer_tag | operation, whole_tag, std::move(options));
   if (!answer) return fail(std::move(answer.error()));
@@ -180,15 +185,13 @@ Result<void> Messages::begin(std::uint32_t operation) {
   return engine_.send(peer_, operation, bytes_[operation], Deadline::in(timeout_));
 }
 
-Result<std::optional<Clock::time_point>> Messages::end_of(std::uint32_t operation) {
-  const Clock::rep ended = slots_[operation].ended.load(std::memory_order_acquire);
-  if (ended == 0) return std::nullopt;
+Result<void> Messages::outcome(std::uint32_t operation) {
   if (slots_[operation].error) return fail(*slots_[operation].error);
-  return at(ended);
+  return {};
 }
 
-void Messages::wait(std::uint32_t operation, Deadline deadline) {
-  (void)answers_[operation]->wait(deadline);
+void Messages::wait(Ends& ends, Deadline deadline) {
+  wait_for_end(engine_, manual_, ends, deadline);
 }
 
 }  // namespace weft::perf

@@ -7,6 +7,7 @@
 #include <weft/deadline.hpp>
 #include <weft/engine.hpp>
 
+#include "ends.hpp"
 #include "workload.hpp"
 
 namespace weft::perf {
@@ -17,15 +18,17 @@ struct Copies {
   bool known = true;    ///< Whether that is all.
 };
 
-/// Operation i is under way from begin() until end_of() tells a time. For one thread.
+/// Operation i is under way from begin() until its ticket has told. They may end in any order. For
+/// one thread.
 class Operations {
  public:
   virtual ~Operations() = default;
-  virtual Result<void> begin(std::uint32_t operation) = 0;
-  /// Nothing while it is under way; the error that ended it.
-  virtual Result<std::optional<Clock::time_point>> end_of(std::uint32_t operation) = 0;
-  /// Returns once it may have ended, and at the deadline.
-  virtual void wait(std::uint32_t operation, Deadline deadline) = 0;
+  /// The ticket tells once, in this call or later, on any thread. After an error it may still tell.
+  virtual Result<void> begin(std::uint32_t operation, const Ticket& ticket) = 0;
+  /// Of one that has told: the error that ended it.
+  virtual Result<void> outcome(std::uint32_t operation) = 0;
+  /// Until any has told, or the deadline, making progress if that is the caller's to do.
+  virtual void wait(Ends& ends, Deadline deadline) { ends.wait(deadline); }
   /// Of the last operations.
   virtual Copies copies() const { return {}; }
 };
@@ -33,13 +36,13 @@ class Operations {
 /// Those of several windows as one of their sum: operations go to the windows in turn.
 class Fanned final : public Operations {
  public:
-  /// All windows are as large as each other.
+  /// All windows are as large as each other, and of one engine.
   explicit Fanned(std::vector<std::unique_ptr<Operations>> windows)
       : windows_(std::move(windows)), begun_(windows_.size()) {}
 
-  Result<void> begin(std::uint32_t operation) override;
-  Result<std::optional<Clock::time_point>> end_of(std::uint32_t operation) override;
-  void wait(std::uint32_t operation, Deadline deadline) override;
+  Result<void> begin(std::uint32_t operation, const Ticket& ticket) override;
+  Result<void> outcome(std::uint32_t operation) override;
+  void wait(Ends& ends, Deadline deadline) override;
 
   /// How many operations of a window have begun.
   std::uint64_t begun(std::size_t window) const { return begun_[window]; }
@@ -65,9 +68,9 @@ class Transfers final : public Operations {
   /// Cancels what is under way.
   ~Transfers() override;
 
-  Result<void> begin(std::uint32_t operation) override;
-  Result<std::optional<Clock::time_point>> end_of(std::uint32_t operation) override;
-  void wait(std::uint32_t operation, Deadline deadline) override;
+  Result<void> begin(std::uint32_t operation, const Ticket& ticket) override;
+  Result<void> outcome(std::uint32_t operation) override;
+  void wait(Ends& ends, Deadline deadline) override;
 
   Copies copies() const override;
 
@@ -77,6 +80,7 @@ class Transfers final : public Operations {
             std::uint64_t signal, Nanoseconds timeout);
 
   Engine& engine_;
+  const bool manual_;
   const Work& work_;
   const Workload& load_;
   const Prepared writes_, reads_;
@@ -97,13 +101,14 @@ class Messages final : public Operations {
  public:
   Messages(Engine& engine, Peer peer, const Work& work, std::uint64_t seed, Nanoseconds timeout);
 
-  Result<void> begin(std::uint32_t operation) override;
-  Result<std::optional<Clock::time_point>> end_of(std::uint32_t operation) override;
-  void wait(std::uint32_t operation, Deadline deadline) override;
+  Result<void> begin(std::uint32_t operation, const Ticket& ticket) override;
+  Result<void> outcome(std::uint32_t operation) override;
+  void wait(Ends& ends, Deadline deadline) override;
 
  private:
   struct Slot;
   Engine& engine_;
+  const bool manual_;
   const Peer peer_;
   const Nanoseconds timeout_;
   std::vector<Blob> bytes_;

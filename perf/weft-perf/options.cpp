@@ -77,6 +77,12 @@ void add_sides(CLI::App& app, Options& options) {
                              "engines of points listen at ports that the system chooses")
                           ->type_name("HOST:PORT")
                           ->group(group);
+  app.add_option("--advertise", options.site.advertise,
+                 "With --listen: the address that peers use, where it is another, such as with "
+                 "0.0.0.0. Rails are there too, unless --rail-address says where")
+      ->type_name("HOST[:PORT]")
+      ->needs(listen)
+      ->group(group);
   const auto peer = app.add_option("--peer", options.peers,
                                    "Measure against the target there; several: each gets a window "
                                    "of its own, from one engine")
@@ -134,8 +140,10 @@ void add_work(CLI::App& app, Grid& grid) {
   add_grid(app, group, "--rate", grid.rates, Multiples::decimal,
            "Operations per second that come by themselves, at random times; latency counts from "
            "when one was due. 0: as fast as the window allows (0)");
-  add_words(app, group, "--memory", grid.memories, "This side's: host (the default), node:N");
-  add_words(app, group, "--peer-memory", grid.peer_memories, "The target's");
+  add_words(app, group, "--memory", grid.memories,
+            "Both sides': host (the default: pages of their own), shared (a file in memory, which "
+            "peers of one host map), node:N, gpu:N (as CUDA counts)");
+  add_words(app, group, "--peer-memory", grid.peer_memories, "The target's, where it differs");
 }
 
 void add_kv(CLI::App& app, Grid& grid) {
@@ -154,7 +162,13 @@ void add_kv(CLI::App& app, Grid& grid) {
   app.get_option("--tokens")->needs(model);
   app.get_option("--layer-groups")->needs(model);
   add(app.add_option("--dtype", grid.kv.dtype, "bf16 (the default), fp8"), "NAME");
-  add(app.add_option("--block-tokens", grid.kv.block_tokens, "Tokens of a block (16)"), "N");
+  const auto tokens =
+      app.add_option("--block-tokens", grid.kv.block_tokens, "Tokens of a block (16)");
+  add(tokens, "N");
+  add_grid(app, group, "--block-bytes", grid.block_bytes, Multiples::binary,
+           "Instead: so many tokens that what a layer keeps of a block in one piece has as many "
+           "bytes, or as few less as can be");
+  app.get_option("--block-bytes")->needs(model)->excludes(tokens);
   add(app.add_option(
           "--tp", grid.kv.tp,
           "Tensor-parallel ranks of the side that has the cache; its rank 0 is measured"),
@@ -205,8 +219,9 @@ void add_measuring(CLI::App& app, Options& options) {
              sweep.baselines.push_back(*baseline);
            }
          },
-         "Measure before each run: raw (a plain libfabric loop, with --local only), memcpy, "
-         "memcpy:N (N threads), socket (a plain TCP stream)")
+         "Measure before each run: contiguous (by the same engines, each operation's bytes in one "
+         "piece), raw (a plain libfabric loop, with --local only), memcpy, memcpy:N (N threads), "
+         "socket (a plain TCP stream)")
       ->delimiter(',')
       ->type_name("LIST")
       ->group(group);
@@ -229,7 +244,8 @@ void add_output(CLI::App& app, Options& options) {
       ->group(group);
   app.add_option("--compare", options.compare,
                  "Say what differs from the results in this file (--json) beyond noise; exit code "
-                 "3 if anything got worse")
+                 "3 if anything got worse. It needs more repeats the more points there are: 6 for "
+                 "one, 8 for twenty")
       ->type_name("FILE")
       ->group(group);
   app.add_option_function<double>(
@@ -286,23 +302,13 @@ Result<std::vector<Fabric>> fabrics_of(const Grid& grid) {
   return fabrics;
 }
 
-/// The bytes of one request.
-Result<std::uint64_t> request_bytes(const Work& work) {
-  Point point;
-  point.work = work;
-  point.work.window = 1;
-  point.work.size = 1;
-  if (auto checked = check(point); !checked) return fail(std::move(checked.error()));
-  return lay_out(point.work).map([](const Workload& load) { return load.operation_bytes; });
-}
-
 Result<void> append_works(const Grid& grid, const Fabric& fabric, std::vector<Point>& points) {
   const bool kv = !grid.kv.model.empty();
   const std::vector<std::uint64_t> one{1};
   return combine(
-      [&](Operation operation, std::uint64_t tokens, std::uint64_t groups, std::uint64_t size,
-          std::uint64_t pieces, Pattern pattern, std::uint64_t window, std::uint64_t batch,
-          std::uint64_t rate, const std::string& memory,
+      [&](Operation operation, std::uint64_t tokens, std::uint64_t block_bytes,
+          std::uint64_t groups, std::uint64_t size, std::uint64_t pieces, Pattern pattern,
+          std::uint64_t window, std::uint64_t batch, std::uint64_t rate, const std::string& memory,
           const std::string& peer_memory) -> Result<void> {
         Work work{operation, size,        1,      pattern, 1, 1, static_cast<double>(rate),
                   memory,    peer_memory, grid.kv};
@@ -316,20 +322,27 @@ Result<void> append_works(const Grid& grid, const Fabric& fabric, std::vector<Po
         work.window = *narrow_window;
         work.batch = *narrow_batch;
         if (kv) {
+          if (block_bytes > 0) {
+            const auto block_tokens = tokens_of_block(work.kv, block_bytes);
+            if (!block_tokens) return fail(block_tokens.error());
+            work.kv.block_tokens = *block_tokens;
+          }
           work.kv.tokens = tokens;
           work.kv.layer_groups = *narrow_groups;
-          const auto bytes = request_bytes(work);
+          const auto bytes = bytes_of_request(work.kv);
           if (!bytes) return fail(bytes.error());
           work.size = *bytes;
         }
+        if (grid.peer_memories.empty()) work.peer_memory = memory;
         points.push_back({fabric, work});
         if (points.size() > most_points)
           return fail(Code::invalid_argument, fmt::format("more than {} points", most_points));
         return check(points.back());
       },
-      grid.operations, kv ? grid.tokens : one, kv ? grid.layer_groups : one, kv ? one : grid.sizes,
-      kv ? one : grid.pieces, grid.patterns, grid.windows, grid.batches, grid.rates, grid.memories,
-      grid.peer_memories);
+      grid.operations, kv ? grid.tokens : one, grid.block_bytes, kv ? grid.layer_groups : one,
+      kv ? one : grid.sizes, kv ? one : grid.pieces, grid.patterns, grid.windows, grid.batches,
+      grid.rates, grid.memories,
+      grid.peer_memories.empty() ? std::vector<std::string>{""} : grid.peer_memories);
 }
 
 }  // namespace

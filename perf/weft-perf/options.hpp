@@ -16,12 +16,14 @@ struct Grid {
   std::vector<Operation> operations{Operation::write};
   std::vector<std::uint64_t> sizes{64 << 10}, pieces{1}, windows{4}, batches{1}, rates{0};
   std::vector<Pattern> patterns{Pattern::contiguous};
-  std::vector<std::string> memories{"host"}, peer_memories{"host"};
+  std::vector<std::string> memories{"host"};
+  std::vector<std::string> peer_memories;  ///< Empty: each time as this side's.
   std::vector<std::string> providers{"auto"};
   std::vector<std::uint64_t> rails{0}, nics{4}, threads{0}, chunks{0}, rail_windows{0};
   std::vector<weft::Progress> progress{weft::Progress::threads};
   KvShape kv;
   std::vector<std::uint64_t> tokens{4096}, layer_groups{8};
+  std::vector<std::uint64_t> block_bytes{0};  ///< 0: as many as `kv.block_tokens` take.
 };
 
 struct Options {

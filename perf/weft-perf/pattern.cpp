@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::size_t word = sizeof(std::uint64_t);
 constexpr std::size_t block = 4096;  // compared at a time
+constexpr std::uint64_t filled_at_once = 16 << 20;
 
 /// Neighbouring numbers have nothing in common (the finaliser of SplitMix64).
 std::uint64_t mixed(std::uint64_t number) {
@@ -70,16 +71,25 @@ void pattern(std::uint64_t seed, std::uint64_t from, std::span<std::byte> bytes)
   }
 }
 
-void fill(std::span<std::byte> memory, std::span<const Stretch> stretches) {
+void fill(std::span<std::byte> memory, std::span<const Stretch> stretches,
+          const std::stop_token& stop) {
   std::uint64_t next = 0;
+  // A gigabyte takes a second: a piece at a time, not to be deaf meanwhile.
+  const auto fill_until = [&](std::uint64_t end, const auto& fill_piece) {
+    while (next < end && !stop.stop_requested()) {
+      const std::uint64_t length = std::min(filled_at_once, end - next);
+      fill_piece(memory.subspan(next, length));
+      next += length;
+    }
+  };
   const auto fill_gap = [&](std::uint64_t end) {
-    std::fill(memory.begin() + static_cast<std::ptrdiff_t>(next),
-              memory.begin() + static_cast<std::ptrdiff_t>(end), canary);
+    fill_until(end, [](std::span<std::byte> gap) { std::fill(gap.begin(), gap.end(), canary); });
   };
   for (const Stretch& stretch : stretches) {
     fill_gap(stretch.at);
-    pattern(stretch.seed, stretch.from, memory.subspan(stretch.at, stretch.length));
-    next = stretch.at + stretch.length;
+    fill_until(stretch.at + stretch.length, [&](std::span<std::byte> piece) {
+      pattern(stretch.seed, stretch.from + (next - stretch.at), piece);
+    });
   }
   fill_gap(memory.size());
 }

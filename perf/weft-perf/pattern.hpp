@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -23,8 +24,9 @@ constexpr std::byte canary{0xc5};
 /// The bytes of a stream: each depends on the seed and on its position, which may be any.
 void pattern(std::uint64_t seed, std::uint64_t from, std::span<std::byte> bytes);
 
-/// Writes the stretches, and canaries everywhere else.
-void fill(std::span<std::byte> memory, std::span<const Stretch> stretches);
+/// Writes the stretches, and canaries everywhere else. A stop ends it early.
+void fill(std::span<std::byte> memory, std::span<const Stretch> stretches,
+          const std::stop_token& stop = {});
 
 struct Findings {
   std::uint64_t checked = 0;  ///< Bytes.

@@ -43,15 +43,6 @@ std::map<std::string, Curve> curves_of(const Json& results) {
   return curves;
 }
 
-/// Between rank 0 of both sides.
-Result<std::uint64_t> bytes_of_request(const KvShape& shape) {
-  Point point;
-  point.work.size = 1;
-  point.work.kv = shape;
-  if (auto checked = check(point); !checked) return fail(std::move(checked.error()));
-  return lay_out(point.work).map([](const Workload& load) { return load.operation_bytes; });
-}
-
 double between(double at, double low, double high, double from, double to) {
   const double share = (std::log(at) - std::log(low)) / (std::log(high) - std::log(low));
   return std::exp(std::log(from) + share * (std::log(to) - std::log(from)));

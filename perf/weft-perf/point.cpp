@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "memory_place.hpp"
+
 namespace weft::perf {
 namespace {
 
@@ -47,6 +49,11 @@ Result<void> check_kv(const Work& work) {
 
 }  // namespace
 
+Result<void> check_memory(const std::string& memory) {
+  if (memory == shared_memory || tool::parse_place(memory)) return {};
+  return wrong(fmt::format("'{}' is no memory: it is host, shared, node:N or gpu:N", memory));
+}
+
 Result<void> check(const Point& point) {
   const Work& work = point.work;
   if (work.size < 1 || work.size > greatest_size)
@@ -64,6 +71,8 @@ Result<void> check(const Point& point) {
       (work.rate > 0 || work.operation == Operation::message))
     return wrong("with manual progress neither a rate nor messages can be measured");
   if (work.rate > 0 && work.batch != 1) return wrong("what comes by a rate comes one by one");
+  for (const std::string& memory : {work.memory, work.peer_memory})
+    if (auto checked = check_memory(memory); !checked) return checked;
   if (auto pieces = check_pieces(work); !pieces) return pieces;
   return check_kv(work);
 }

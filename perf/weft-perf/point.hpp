@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <weft/engine.hpp>
 
 namespace weft {
@@ -77,7 +78,7 @@ struct Work {
   std::uint32_t window = 1;  ///< Operations in flight, each with memory of its own.
   std::uint32_t batch = 1;   ///< Operations begun one after the other once there is room for all.
   double rate = 0;           ///< Operations per second that come by themselves; 0: as they can.
-  std::string memory = "host", peer_memory = "host";  ///< "host", "node:1".
+  std::string memory = "host", peer_memory = "host";  ///< See check_memory().
   KvShape kv;
 
   bool operator==(const Work&) const = default;
@@ -93,6 +94,12 @@ struct Point {
   bool operator==(const Point&) const = default;
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Point, fabric, work, peers)
+
+/// Memory that peers of one host map, and copy to and from without the kernel (Memory::shared).
+constexpr std::string_view shared_memory = "shared";
+
+/// `invalid_argument` unless it is "host", "shared", "node:1", "gpu:0" or of that kind.
+Result<void> check_memory(const std::string& memory);
 
 /// Why it can't be measured, whatever the machine is like. Also for points that come from outside.
 Result<void> check(const Point& point);

@@ -13,6 +13,7 @@
 
 #include "free_memory.hpp"
 #include "memory_place.hpp"
+#include "point.hpp"
 #include "units.hpp"
 
 namespace weft::perf {
@@ -21,6 +22,14 @@ namespace {
 constexpr std::size_t most_nodes = 1024;
 
 }  // namespace
+
+Result<void> check_room(std::uint64_t bytes) {
+  const auto left = tool::free_memory();
+  if (!left || bytes <= *left) return {};
+  return fail(Code::out_of_memory,
+              fmt::format("the window needs {} and the machine has {} left",
+                          tool::binary_bytes(bytes), tool::binary_bytes(*left)));
+}
 
 void Region::Unmap::operator()(std::byte* start) const {
   ::munmap(start, bytes);
@@ -45,34 +54,58 @@ Result<Region::Mapping> Region::map_on(int node, std::size_t bytes) {
 }
 
 Result<Region> Region::make(Engine& engine, const std::string& place, std::uint64_t bytes) {
-  const auto where = tool::parse_place(place);
-  if (!where) return fail(where.error());
-  if (where->kind == MemoryKind::device)
-    return fail(Code::unsupported, "weft-perf measures host memory only");
-  if (const auto left = tool::free_memory(); left && bytes > *left)
-    return fail(Code::out_of_memory,
-                fmt::format("the window needs {} and the machine has {} left",
-                            tool::binary_bytes(bytes), tool::binary_bytes(*left)));
+  if (auto checked = check_memory(place); !checked) return fail(std::move(checked.error()));
+  if (auto room = check_room(bytes); !room) return fail(std::move(room.error()));
   Mapping mapping;
-  if (where->numa_node >= 0) {
-    auto mapped = map_on(where->numa_node, bytes);
+  std::optional<GpuMemory> gpu;
+  Memory memory = place == shared_memory ? Memory::shared(bytes) : Memory::own(bytes);
+  const Place where = tool::parse_place(place).value_or(Place{});
+  if (where.kind == MemoryKind::device) {
+    auto allocated = GpuMemory::allocate(where.device, bytes);
+    if (!allocated) return fail(std::move(allocated.error()));
+    gpu.emplace(std::move(*allocated));
+    memory = Memory::adopt(gpu->address(), bytes);
+  } else if (where.numa_node >= 0) {
+    auto mapped = map_on(where.numa_node, bytes);
     if (!mapped) return fail(std::move(mapped.error()));
     mapping = std::move(*mapped);
+    memory = Memory::adopt(mapping.get(), bytes);
   }
-  auto segment = engine.add(mapping ? Memory::adopt(mapping.get(), bytes) : Memory::own(bytes));
+  auto segment = engine.add(memory);
   if (!segment) return fail(std::move(segment.error()));
-  return Region(std::move(mapping), std::move(*segment));
+  return Region(std::move(mapping), std::move(gpu), std::move(*segment));
 }
 
 Region::~Region() {
   // Memory that a segment has adopted must outlive it.
-  constexpr auto closing_time = std::chrono::seconds(5);
-  if (mapping_) (void)release(Deadline::in(closing_time));
+  constexpr auto closing_time = std::chrono::milliseconds(200);
+  if (adopted()) (void)release(Deadline::in(closing_time));
+}
+
+Result<void> Region::fill(std::span<const Stretch> stretches, const std::stop_token& stop) {
+  if (!gpu_) return perf::fill({segment_.data(), segment_.size()}, stretches, stop), Result<void>();
+  Blob bytes(gpu_->size());
+  perf::fill(bytes, stretches, stop);
+  return gpu_->write(bytes);
+}
+
+Result<Findings> Region::check(std::span<const Stretch> stretches,
+                               const std::function<void(std::span<std::byte>)>& before) const {
+  Blob copy;
+  if (gpu_) {
+    copy.resize(gpu_->size());
+    if (auto read = gpu_->read(copy); !read) return fail(std::move(read.error()));
+  }
+  const std::span bytes = gpu_ ? std::span(copy) : std::span(segment_.data(), segment_.size());
+  if (before) before(bytes);
+  return perf::check(bytes, stretches);
 }
 
 Result<void> Region::release(Deadline deadline) {
   auto released = segment_.release(deadline);
-  if (!released) (void)mapping_.release();
+  if (released) return released;
+  (void)mapping_.release();
+  if (gpu_) gpu_->abandon();
   return released;
 }
 

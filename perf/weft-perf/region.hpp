@@ -1,17 +1,25 @@
-// Memory of a side, at the place that was asked for.
+// Memory of a side, of the kind and at the place that was asked for.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <weft/engine.hpp>
 
+#include "gpu_memory.hpp"
+#include "pattern.hpp"
+
 namespace weft::perf {
+
+/// `out_of_memory` where the machine has less free.
+Result<void> check_room(std::uint64_t bytes);
 
 /// A segment whose memory goes with it.
 class Region {
  public:
-  /// `place`: "host", "node:1". `out_of_memory` where the machine has less free.
+  /// `place`: as check_memory() has it. Fails as check_room() does.
   static Result<Region> make(Engine& engine, const std::string& place, std::uint64_t bytes);
 
   Region(Region&&) = default;
@@ -19,7 +27,12 @@ class Region {
   ~Region();
 
   Segment& segment() noexcept { return segment_; }
-  std::span<std::byte> bytes() const noexcept { return {segment_.data(), segment_.size()}; }
+  /// Writes the stretches, and canaries everywhere else, so that no page is new any more.
+  /// A stop ends it early.
+  Result<void> fill(std::span<const Stretch> stretches, const std::stop_token& stop = {});
+  /// Compares every byte. `before`: what is done first to the bytes that are compared.
+  Result<Findings> check(std::span<const Stretch> stretches,
+                         const std::function<void(std::span<std::byte>)>& before = {}) const;
   /// Nobody uses it any more, or it is `quarantined`, and its memory stays.
   Result<void> release(Deadline deadline);
 
@@ -31,9 +44,12 @@ class Region {
   using Mapping = std::unique_ptr<std::byte, Unmap>;
   static Result<Mapping> map_on(int node, std::size_t bytes);
 
-  Region(Mapping mapping, Segment segment)
-      : mapping_(std::move(mapping)), segment_(std::move(segment)) {}
-  Mapping mapping_;  // Null where the segment owns its memory.
+  Region(Mapping mapping, std::optional<GpuMemory> gpu, Segment segment)
+      : mapping_(std::move(mapping)), gpu_(std::move(gpu)), segment_(std::move(segment)) {}
+  bool adopted() const noexcept { return mapping_ || gpu_; }
+
+  Mapping mapping_;  // One of these two, or the segment owns its memory.
+  std::optional<GpuMemory> gpu_;
   Segment segment_;
 };
 

@@ -112,9 +112,11 @@ std::string manner(const Point& point) {
   add("threads", fabric.threads, 0);
   add("chunk", fabric.chunk, 0);
   add("rail-window", fabric.rail_window, 0);
-  if (fabric.progress != Fabric().progress) text += " " + name_of(fabric.progress) + " progress";
-  for (const std::string& memory : {work.memory, work.peer_memory})
-    if (memory != "host") text += " " + memory;
+  if (fabric.progress != Fabric().progress) text += ", " + name_of(fabric.progress) + " progress";
+  if (work.memory != work.peer_memory)
+    text += fmt::format(", {} and {} memory", work.memory, work.peer_memory);
+  else if (work.memory != Work().memory)
+    text += fmt::format(", {} memory", work.memory);
   return text;
 }
 

@@ -1,5 +1,6 @@
 #include "run.hpp"
 
+#include "driver.hpp"
 #include "local_address.hpp"
 #include "region.hpp"
 #include "usage.hpp"
@@ -31,8 +32,8 @@ double Run::operations_per_second() const {
   return seconds > 0 ? static_cast<double>(operations) / seconds : 0;
 }
 
-Result<Session> Session::open(std::vector<Control>& controls, const Site& site,
-                              const Point& point) {
+Result<Session> Session::open(std::vector<Control>& controls, const Site& site, const Point& point,
+                              const std::stop_token& stop) {
   std::vector<std::string> addresses;
   for (Control& control : controls) {
     const auto opened = control.ask("open", {{"point", point}});
@@ -45,7 +46,7 @@ Result<Session> Session::open(std::vector<Control>& controls, const Site& site,
   if (!engine) return fail(std::move(engine.error()));
   Session session(controls, site, point, std::move(*engine));
   for (const std::string& address : addresses) {
-    auto peer = session.engine_.connect(address, Deadline::in(site.timeout));
+    auto peer = connect_until(stop, session.engine_, address, Deadline::in(site.timeout));
     if (!peer) return fail(std::move(peer.error()));
     session.peers_.push_back(std::move(*peer));
   }
@@ -80,7 +81,7 @@ Result<void> Session::mark() {
 
 /// Warms up, and measures.
 Result<Run> Session::load(Fanned& operations, Work work, const RunOptions& options,
-                          const std::atomic<bool>& stop) {
+                          const std::stop_token& stop) {
   work.window *= static_cast<std::uint32_t>(controls_.size());
   const auto once = [&](Length length, std::uint64_t seed) {
     return work.rate > 0 ? open_loop(operations, work, length, site_.timeout, seed, stop)
@@ -91,7 +92,7 @@ Result<Run> Session::load(Fanned& operations, Work work, const RunOptions& optio
     const auto all =
         closed_loop(operations, work, {site_.timeout, work.window}, site_.timeout, stop);
     if (!all) return fail(all.error());
-    if (all->operations < work.window && !stop)
+    if (all->operations < work.window && !stop.stop_requested())
       return fail(Code::timed_out, "not every operation of the window was carried out in time");
   }
   if (options.warm_up.count() > 0)
@@ -115,6 +116,7 @@ Result<Run> Session::load(Fanned& operations, Work work, const RunOptions& optio
 
 /// What the targets found.
 Result<void> Session::end(Run& run, const Fanned& operations, std::uint32_t parts) {
+  const Driver driver(engine_);  // What is still on its way to them.
   for (std::size_t i = 0; i < controls_.size(); ++i) {
     const auto ended = controls_[i].ask("end", {{"signals", operations.begun(i) * parts}});
     if (!ended) return fail(ended.error());
@@ -131,7 +133,7 @@ Result<void> Session::end(Run& run, const Fanned& operations, std::uint32_t part
 }
 
 Result<Run> Session::move(const Point& point, const RunOptions& options,
-                          const std::atomic<bool>& stop) {
+                          const std::stop_token& stop) {
   const Work& work = point.work;
   const auto layout = lay_out(work);
   if (!layout) return fail(layout.error());
@@ -142,8 +144,10 @@ Result<Run> Session::move(const Point& point, const RunOptions& options,
   for (const Peer& peer : peers_) {
     auto region = Region::make(engine_, work.memory, layout->initiator_bytes);
     if (!region) return fail(std::move(region.error()));
-    fill(region->bytes(), options.verify ? before(work, *layout, Side::initiator, options.seed)
-                                         : std::vector<Stretch>());
+    const auto stretches = options.verify ? before(work, *layout, Side::initiator, options.seed)
+                                          : std::vector<Stretch>();
+    if (auto filled = region->fill(stretches, stop); !filled)
+      return fail(std::move(filled.error()));
     auto remote = engine_.lookup(peer, memory_name, Deadline::in(site_.timeout));
     if (!remote) return fail(std::move(remote.error()));
     auto transfers = Transfers::make(engine_, work, *layout, region->segment(), *remote,
@@ -163,13 +167,16 @@ Result<Run> Session::move(const Point& point, const RunOptions& options,
   if (auto ended = end(*run, all, layout->parts); !ended) return fail(std::move(ended.error()));
   if (!options.verify) return run;
   const auto wanted = after(work, *layout, Side::initiator, options.seed);
-  for (const Region& region : regions)
-    add(check(region.bytes(), wanted), "at this side, ", run->findings);
+  for (const Region& region : regions) {
+    const auto found = region.check(wanted);
+    if (!found) return fail(found.error());
+    add(*found, "at this side, ", run->findings);
+  }
   return run;
 }
 
 Result<Run> Session::talk(const Point& point, const RunOptions& options,
-                          const std::atomic<bool>& stop) {
+                          const std::stop_token& stop) {
   std::vector<std::unique_ptr<Operations>> windows;
   for (const Peer& peer : peers_)
     windows.push_back(
@@ -186,7 +193,8 @@ Result<Run> Session::talk(const Point& point, const RunOptions& options,
 }
 
 Result<Run> Session::measure(const Point& point, const RunOptions& options,
-                             const std::atomic<bool>& stop) {
+                             const std::stop_token& stop) {
+  const std::stop_callback interrupt(stop, [this] { close_now(engine_); });
   const Json question{{"point", point}, {"seed", options.seed}, {"verify", options.verify}};
   for (Control& control : controls_)
     if (auto prepared = control.ask("prepare", question); !prepared)

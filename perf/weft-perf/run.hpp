@@ -1,9 +1,9 @@
 // One point measured once.
 #pragma once
 
-#include <atomic>
 #include <map>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 #include <weft/engine.hpp>
@@ -39,11 +39,12 @@ struct RunOptions {
 class Session {
  public:
   /// One target for each control.
-  static Result<Session> open(std::vector<Control>& controls, const Site& site, const Point& point);
+  static Result<Session> open(std::vector<Control>& controls, const Site& site, const Point& point,
+                              const std::stop_token& stop);
 
   /// Whether a point can be measured with these engines.
   bool serves(const Point& point) const;
-  Result<Run> measure(const Point& point, const RunOptions& options, const std::atomic<bool>& stop);
+  Result<Run> measure(const Point& point, const RunOptions& options, const std::stop_token& stop);
   /// libfabric's name of what the rails to the first target are of: "net", "shm".
   std::string provider() const;
 
@@ -51,10 +52,10 @@ class Session {
   Session(std::vector<Control>& controls, const Site& site, const Point& point, Engine engine)
       : controls_(controls), site_(site), point_(point), engine_(std::move(engine)) {}
 
-  Result<Run> move(const Point& point, const RunOptions& options, const std::atomic<bool>& stop);
-  Result<Run> talk(const Point& point, const RunOptions& options, const std::atomic<bool>& stop);
+  Result<Run> move(const Point& point, const RunOptions& options, const std::stop_token& stop);
+  Result<Run> talk(const Point& point, const RunOptions& options, const std::stop_token& stop);
   Result<Run> load(Fanned& operations, Work work, const RunOptions& options,
-                   const std::atomic<bool>& stop);
+                   const std::stop_token& stop);
   Result<void> mark();
   Result<void> end(Run& run, const Fanned& operations, std::uint32_t parts);
   std::map<std::string, std::uint64_t> rail_bytes() const;

@@ -132,14 +132,16 @@ Result<std::uint64_t> StreamSink::finish() {
 }
 
 Result<StreamResult> stream_to(const std::string& address, std::uint16_t port, std::size_t bytes,
-                               Nanoseconds time, Nanoseconds timeout) {
+                               Nanoseconds time, Nanoseconds timeout, const std::stop_token& stop) {
   std::error_code error;
   const auto host = asio::ip::make_address(address, error);
   if (error) return failed("no address", error);
   asio::io_context context{1};
   Source source(context, bytes, time);
   source.start({host, port});
+  const std::stop_callback interrupt(stop, [&] { context.stop(); });
   context.run_for(time + timeout);
+  if (stop.stop_requested()) return fail(Code::cancelled, "interrupted");
   if (source.error()) return failed("it broke", source.error());
   if (!source.done()) return fail(Code::timed_out, "the plain TCP stream did not end in time");
   return source.result();

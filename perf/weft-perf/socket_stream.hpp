@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <weft/deadline.hpp>
 #include <weft/error.hpp>
@@ -34,8 +35,9 @@ struct StreamResult {
   double seconds = 0;  ///< Until the other side has read the last of them.
 };
 
-/// Writes `bytes` at a time, for as long as `time`.
+/// Writes `bytes` at a time, for as long as `time`. `cancelled` by a stop.
 Result<StreamResult> stream_to(const std::string& address, std::uint16_t port, std::size_t bytes,
-                               Nanoseconds time, Nanoseconds timeout);
+                               Nanoseconds time, Nanoseconds timeout,
+                               const std::stop_token& stop = {});
 
 }  // namespace weft::perf

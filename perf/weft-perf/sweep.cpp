@@ -9,7 +9,7 @@ Sweep::Sweep(std::vector<Control>& controls, const Site& site, const SweepOption
   for (Point& point : points) results_.push_back({std::move(point), {}, {}, {}});
 }
 
-Result<void> Sweep::run(const std::atomic<bool>& stop) {
+Result<void> Sweep::run(const std::stop_token& stop) {
   const auto start = Clock::now();
   Step step;
   step.total = results_.size() * options_.repeats;
@@ -33,23 +33,21 @@ Result<void> Sweep::run(const std::atomic<bool>& stop) {
   return {};
 }
 
-Result<void> Sweep::measure(PointResult& result, std::uint64_t seed,
-                            const std::atomic<bool>& stop) {
-  if (stop) return fail(Code::cancelled, "interrupted");
+Result<void> Sweep::measure(PointResult& result, std::uint64_t seed, const std::stop_token& stop) {
+  if (stop.stop_requested()) return fail(Code::cancelled, "interrupted");
   if (!session_ || !session_->serves(result.point)) {
     session_.reset();
-    auto opened = Session::open(controls_, site_, result.point);
+    auto opened = Session::open(controls_, site_, result.point, stop);
     if (!opened) return fail(std::move(opened.error()));
     session_.emplace(std::move(*opened));
   }
   if (result.provider.empty()) result.provider = session_->provider();
   std::map<std::string, Measured> baselines;
   for (const Baseline& baseline : options_.baselines) {
-    auto speed = perf::measure(baseline, controls_.front(), site_, result.point.work,
-                               result.provider, options_.run.length.time);
+    auto speed = measure(baseline, result, stop);
     if (!speed) return fail(std::move(speed.error()));
     baselines[baseline.name()] = *speed;
-    if (stop) return fail(Code::cancelled, "interrupted");
+    if (stop.stop_requested()) return fail(Code::cancelled, "interrupted");
   }
   RunOptions options = options_.run;
   options.seed = seed;
@@ -63,6 +61,18 @@ Result<void> Sweep::measure(PointResult& result, std::uint64_t seed,
     result.latencies[name].p99.push_back(static_cast<double>(measured.p99.count()));
   }
   return {};
+}
+
+Result<Measured> Sweep::measure(const Baseline& baseline, const PointResult& result,
+                                const std::stop_token& stop) {
+  if (baseline.kind != Baseline::Kind::contiguous)
+    return perf::measure(baseline, controls_.front(), site_, result.point.work, result.provider,
+                         options_.run.length.time, stop);
+  RunOptions options = options_.run;
+  options.verify = false;
+  return session_->measure(contiguous(result.point), options, stop).map([](const Run& run) {
+    return Measured{run.gigabytes_per_second(), {}, {}};
+  });
 }
 
 }  // namespace weft::perf

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <stop_token>
 #include <vector>
 
 #include "baseline.hpp"
@@ -25,6 +26,7 @@ struct Step {
 
 /// Each repeat measures every point once, right after its baselines, so that drift of the machine
 /// hits all alike. What was measured before an error stays in `results`.
+/// A stop ends all within a second, as `cancelled`, if the controls are interrupted as well.
 class Sweep {
  public:
   Sweep(std::vector<Control>& controls, const Site& site, const SweepOptions& options,
@@ -34,11 +36,13 @@ class Sweep {
   /// Once for each point, when it has had its last run.
   std::function<void(const PointResult&)> point_done = [](const PointResult&) {};
 
-  Result<void> run(const std::atomic<bool>& stop);
+  Result<void> run(const std::stop_token& stop);
   const std::vector<PointResult>& results() const noexcept { return results_; }
 
  private:
-  Result<void> measure(PointResult& result, std::uint64_t seed, const std::atomic<bool>& stop);
+  Result<void> measure(PointResult& result, std::uint64_t seed, const std::stop_token& stop);
+  Result<Measured> measure(const Baseline& baseline, const PointResult& result,
+                           const std::stop_token& stop);
 
   std::vector<Control>& controls_;
   const Site& site_;

@@ -42,11 +42,18 @@ Result<Findings> answer_messages(Engine& engine, const Peer& peer, const Work& w
   }
 }
 
+std::string without_brackets(const std::string& host) {
+  return host.starts_with('[') ? host.substr(1, host.size() - 2) : host;
+}
+
 /// Where a plain TCP stream comes in: where the rails are.
 std::string stream_address(const Site& site) {
-  if (!site.rail_address.empty()) return site.rail_address;
-  std::string host = site.listen.substr(0, site.listen.rfind(':'));
-  return host.starts_with('[') ? host.substr(1, host.size() - 2) : host;
+  return site.rail_address.empty() ? without_brackets(host_of(site.listen)) : site.rail_address;
+}
+
+/// Where peers reach that.
+std::string advertised_stream_address(const Site& site) {
+  return site.advertise.empty() ? stream_address(site) : without_brackets(host_of(site.advertise));
 }
 
 /// One run, as this side sees it.
@@ -63,8 +70,9 @@ struct TargetRun {
 /// What one initiator has asked for so far.
 class Service {
  public:
-  Service(const Site& site, const std::function<void(std::span<std::byte>)>& before_check)
-      : site_(site), before_check_(before_check) {}
+  Service(const Site& site, const std::function<void(std::span<std::byte>)>& before_check,
+          std::stop_token stop)
+      : site_(site), before_check_(before_check), stop_(std::move(stop)) {}
   ~Service() { close(); }
 
   Result<Json> answer(const Json& question);
@@ -83,8 +91,11 @@ class Service {
 
   const Site& site_;
   const std::function<void(std::span<std::byte>)>& before_check_;
+  const std::stop_token stop_;
   Point point_;
   std::optional<Engine> engine_;
+  std::optional<std::stop_callback<std::function<void()>>> interrupt_;
+  Driver driver_;
   std::optional<Peer> peer_;
   std::optional<TargetRun> run_;
   std::optional<StreamSink> stream_;
@@ -116,6 +127,8 @@ Result<Json> Service::open(const Json& question) {
   if (!engine) return fail(std::move(engine.error()));
   point_ = std::move(*point);
   engine_.emplace(std::move(*engine));
+  interrupt_.emplace(stop_, [this] { close_now(*engine_); });
+  driver_ = Driver(*engine_);
   return Json{{"address", engine_->address()}};
 }
 
@@ -126,6 +139,11 @@ Result<Json> Service::prepare(const Json& question) {
   if (!point || !seed || !verify || !engine_ || run_)
     return fail(Code::protocol_mismatch, "it was asked for something else");
   if (auto checked = check(*point); !checked) return fail(std::move(checked.error()));
+  // Sizes come from outside: they are looked at before anything is waited for, or taken.
+  const bool moves = point->work.operation != Operation::message;
+  auto load = moves ? lay_out(point->work) : Workload();
+  if (!load) return fail(std::move(load.error()));
+  if (auto room = check_room(load->target_bytes); !room) return fail(std::move(room.error()));
   if (!peer_) {
     auto peer = engine_->accept(deadline());
     if (!peer) return fail(std::move(peer.error()));
@@ -135,7 +153,8 @@ Result<Json> Service::prepare(const Json& question) {
   run_->work = point->work;
   run_->seed = *seed;
   run_->verify = *verify;
-  if (run_->work.operation != Operation::message) return grant_memory();
+  run_->load = std::move(*load);
+  if (moves) return grant_memory();
   run_->messages = std::async(std::launch::async, [this] {
     return answer_messages(*engine_, *peer_, run_->work, run_->seed, run_->verify);
   });
@@ -143,16 +162,13 @@ Result<Json> Service::prepare(const Json& question) {
 }
 
 Result<Json> Service::grant_memory() {
-  auto load = lay_out(run_->work);
-  if (!load) return fail(std::move(load.error()));
-  run_->load = std::move(*load);
   auto region = Region::make(*engine_, run_->work.peer_memory, run_->load.target_bytes);
   if (!region) return fail(std::move(region.error()));
   run_->region.emplace(std::move(*region));
-  // Also makes its pages come into being.
-  fill(run_->region->bytes(), run_->verify
-                                  ? before(run_->work, run_->load, Side::target, run_->seed)
-                                  : std::vector<Stretch>());
+  const auto stretches = run_->verify ? before(run_->work, run_->load, Side::target, run_->seed)
+                                      : std::vector<Stretch>();
+  if (auto filled = run_->region->fill(stretches, stop_); !filled)
+    return fail(std::move(filled.error()));
   return run_->region->segment()
       .grant({}, Rights::read_write)
       .and_then([&](const Grant& grant) { return engine_->publish(memory_name, grant); })
@@ -174,8 +190,8 @@ Result<Findings> Service::look(const Json& question) {
     if (!signals) return fail(std::move(signals.error()));
   }
   if (!run_->verify) return Findings{};
-  if (before_check_) before_check_(run_->region->bytes());
-  return check(run_->region->bytes(), after(run_->work, run_->load, Side::target, run_->seed));
+  return run_->region->check(after(run_->work, run_->load, Side::target, run_->seed),
+                             before_check_);
 }
 
 Result<Json> Service::end(const Json& question) {
@@ -194,12 +210,12 @@ Result<Json> Service::end(const Json& question) {
 
 Result<Json> Service::begin_stream(const Json& question) {
   const auto bytes = value_of<std::uint64_t>(question, "bytes");
-  if (!bytes || *bytes < 1 || *bytes > (1 << 30))
-    return fail(Code::invalid_argument, "it reads 1 byte to 1 GiB at a time");
+  if (!bytes || *bytes < 1 || *bytes > (16 << 20))
+    return fail(Code::invalid_argument, "it reads 1 byte to 16 MiB at a time");
   auto sink = StreamSink::open(stream_address(site_), *bytes, site_.timeout);
   if (!sink) return fail(std::move(sink.error()));
   stream_.emplace(std::move(*sink));
-  return Json{{"address", stream_address(site_)}, {"port", stream_->port()}};
+  return Json{{"address", advertised_stream_address(site_)}, {"port", stream_->port()}};
 }
 
 Result<Json> Service::end_stream() {
@@ -216,6 +232,8 @@ void Service::close() {
   if (run_ && run_->region) (void)run_->region->release(Deadline::in(closing_time));
   run_.reset();
   peer_.reset();
+  driver_ = {};
+  interrupt_.reset();
   engine_.reset();
 }
 
@@ -225,6 +243,7 @@ Target::Target(const Site& site, Engine engine,
                std::function<void(std::span<std::byte>)> before_check)
     : site_(site),
       engine_(std::make_unique<Engine>(std::move(engine))),
+      driver_(*engine_),
       before_check_(std::move(before_check)) {}
 
 Result<Target> Target::open(const Site& site,
@@ -238,7 +257,7 @@ Result<void> Target::serve(Deadline deadline) {
   auto peer = engine_->accept(deadline);
   if (!peer) return fail(std::move(peer.error()));
   tool::Exchange exchange(*engine_, std::move(*peer), site_.timeout);
-  Service service(site_, before_check_);
+  Service service(site_, before_check_, stop_.get_token());
   for (;;) {
     auto question = exchange.hear(question_tag);
     // A run may be longer than any wait. Silence is not its end, but the peer's is.
@@ -254,6 +273,7 @@ Result<void> Target::serve(Deadline deadline) {
 }
 
 void Target::interrupt() {
+  stop_.request_stop();
   (void)engine_->close(Deadline::in(closing_time));
 }
 

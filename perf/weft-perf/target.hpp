@@ -4,9 +4,11 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <stop_token>
 #include <weft/engine.hpp>
 
 #include "control.hpp"
+#include "driver.hpp"
 
 namespace weft::perf {
 
@@ -29,6 +31,8 @@ class Target {
 
   Site site_;
   std::unique_ptr<Engine> engine_;
+  Driver driver_;
+  std::stop_source stop_;
   std::function<void(std::span<std::byte>)> before_check_;
 };
 

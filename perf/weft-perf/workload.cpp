@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <random>
 #include <weft/kv.hpp>
@@ -14,7 +15,6 @@ namespace {
 // Operations start on pages of their own, and end before them.
 constexpr std::uint64_t page = 4096;
 constexpr std::uint64_t least_gap = 64;
-constexpr std::size_t most_pairs = 1 << 24;
 
 std::uint64_t room_for(std::uint64_t bytes) {
   return (bytes + least_gap + page - 1) / page * page;
@@ -47,14 +47,21 @@ Workload lay_out_pieces(const Work& work) {
   return load;
 }
 
+kv::DType dtype_of(const KvShape& shape) {
+  return shape.dtype == "fp8" ? kv::DType::fp8 : kv::DType::bf16;
+}
+
+std::uint32_t blocks_of(const KvShape& shape) {
+  return static_cast<std::uint32_t>((shape.tokens + shape.block_tokens - 1) / shape.block_tokens);
+}
+
 /// One rank's cache that has room for one request.
 Result<kv::Cache> cache_of(const KvShape& shape, const kv::Model& model, std::uint32_t tp) {
   kv::LayoutOptions options;
-  options.dtype = shape.dtype == "fp8" ? kv::DType::fp8 : kv::DType::bf16;
+  options.dtype = dtype_of(shape);
   options.tokens_per_block = shape.block_tokens;
   options.tp = {tp, 0};
-  options.blocks =
-      static_cast<std::uint32_t>((shape.tokens + shape.block_tokens - 1) / shape.block_tokens);
+  options.blocks = blocks_of(shape);
   return model.layout(options).and_then(
       [](const kv::Layout& layout) { return kv::Cache::contiguous(layout); });
 }
@@ -88,6 +95,29 @@ Pair as_pair(const kv::Copy& copy, bool reads, std::uint64_t local, std::uint64_
   return {local + here, remote + there, copy.length};
 }
 
+tl::unexpected<Error> too_much(const Work& work, std::uint64_t limit, const char* of_what) {
+  return fail(Code::invalid_argument, fmt::format("{} operations in flight have more than {} {}",
+                                                  work.window, limit, of_what));
+}
+
+/// Both factors are at most 2^44, so that nothing is lost.
+Result<void> check_bytes(const Work& work, std::uint64_t operation_bytes) {
+  if (operation_bytes > most_bytes / work.window) return too_much(work, most_bytes, "bytes");
+  return {};
+}
+
+/// Where ranks of both sides have the same heads, a piece is what a layer keeps of a block, else
+/// what it keeps of a token.
+Result<void> check_pairs(const Work& work, const kv::Model& model) {
+  const KvShape& shape = work.kv;
+  const bool same_heads = shape.tp == shape.peer_tp || model.attention == kv::Attention::latent;
+  const std::uint64_t runs = same_heads ? blocks_of(shape) : shape.tokens;
+  const std::uint64_t parts = model.attention == kv::Attention::latent ? 1 : 2;
+  if (runs * model.layers * parts > most_pairs / work.window)
+    return too_much(work, most_pairs, "pieces");
+  return {};
+}
+
 Result<Workload> lay_out_kv(const Work& work) {
   const KvShape& shape = work.kv;
   const auto model = kv::find_model(shape.model);
@@ -96,6 +126,10 @@ Result<Workload> lay_out_kv(const Work& work) {
   if (!src) return fail(src.error());
   const auto dst = cache_of(shape, *model, shape.peer_tp);
   if (!dst) return fail(dst.error());
+  auto checked = check_pairs(work, *model)
+                     .and_then([&] { return check_bytes(work, src->layout().bytes()); })
+                     .and_then([&] { return check_bytes(work, dst->layout().bytes()); });
+  if (!checked) return fail(std::move(checked.error()));
   Workload load;
   const std::uint64_t src_room = room_for(src->layout().bytes());
   const std::uint64_t dst_room = room_for(dst->layout().bytes());
@@ -113,10 +147,6 @@ Result<Workload> lay_out_kv(const Work& work) {
     }
     load.initiator_bytes += read ? dst_room : src_room;
     load.target_bytes += read ? src_room : dst_room;
-    if (load.pairs.size() > most_pairs)
-      return fail(Code::invalid_argument,
-                  fmt::format("{} such requests in flight have more than {} pieces", work.window,
-                              most_pairs));
   }
   if (load.operation_bytes == 0)
     return fail(Code::invalid_argument,
@@ -146,12 +176,39 @@ std::vector<Stretch> stretches(const Work& work, const Workload& load, Side side
 
 }  // namespace
 
+Result<std::uint64_t> bytes_of_request(const KvShape& shape) {
+  Point point;
+  point.work.size = 1;
+  point.work.kv = shape;
+  if (auto checked = check(point); !checked) return fail(std::move(checked.error()));
+  return lay_out(point.work).map([](const Workload& load) { return load.operation_bytes; });
+}
+
+Result<std::uint32_t> tokens_of_block(const KvShape& shape, std::uint64_t bytes) {
+  const auto model = kv::find_model(shape.model);
+  if (!model) return fail(model.error());
+  kv::LayoutOptions options;
+  options.dtype = dtype_of(shape);
+  options.tokens_per_block = options.blocks = 1;
+  options.tp = {shape.tp, 0};
+  const auto layout = model->layout(options);
+  if (!layout) return fail(layout.error());
+  const std::uint64_t parts = model->attention == kv::Attention::latent ? 1 : 2;
+  const std::uint64_t token = layout->bytes() / (parts * model->layers);
+  if (bytes < token)
+    return fail(Code::invalid_argument,
+                fmt::format("a block of {} bytes has no room for a token's {}", bytes, token));
+  return static_cast<std::uint32_t>(
+      std::min<std::uint64_t>(bytes / token, std::numeric_limits<std::uint32_t>::max()));
+}
+
 bool reads(const Work& work, std::uint32_t operation) {
   return work.operation == Operation::read ||
          (work.operation == Operation::mixed && operation % 2 == 1);
 }
 
 Result<Workload> lay_out(const Work& work) {
+  if (auto checked = check_bytes(work, work.size); !checked) return fail(checked.error());
   auto load = work.kv.model.empty() ? lay_out_pieces(work) : lay_out_kv(work);
   if (!load) return load;
   load->first.push_back(static_cast<std::uint32_t>(load->pairs.size()));

@@ -28,8 +28,21 @@ struct Workload {
   }
 };
 
-/// Fails where the point's KV shape does not exist. The point was checked.
+/// A side takes no more for one window, however much the machine has.
+constexpr std::uint64_t most_bytes = std::uint64_t{1} << 44;
+/// Nor are operations in flight cut into more pieces.
+constexpr std::uint64_t most_pairs = 1 << 24;
+
+/// Fails where the point's KV shape does not exist, or takes more than the above: that is found
+/// before anything is laid out. The point was checked.
 Result<Workload> lay_out(const Work& work);
+
+/// Of one operation that moves such a cache.
+Result<std::uint64_t> bytes_of_request(const KvShape& shape);
+
+/// As many tokens as a block may have, if what a layer keeps of it in one piece (its keys, its
+/// values, or its latents) is to have `bytes` at most. `invalid_argument` if not even one fits.
+Result<std::uint32_t> tokens_of_block(const KvShape& shape, std::uint64_t bytes);
 
 /// Whether operation i of the window reads.
 bool reads(const Work& work, std::uint32_t operation);

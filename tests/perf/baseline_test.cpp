@@ -10,10 +10,25 @@ namespace {
 constexpr auto patience = std::chrono::seconds(20);
 
 TEST(Baseline, Names) {
-  for (const char* name : {"raw", "memcpy", "memcpy:4", "socket"})
+  for (const char* name : {"contiguous", "raw", "memcpy", "memcpy:4", "socket"})
     EXPECT_EQ(parse_baseline(name).value().name(), name);
   for (const char* name : {"", "memcpy:", "memcpy:0", "memcpy:9999", "memcpy:x", "tcp"})
     EXPECT_EQ(parse_baseline(name).error().code(), Code::invalid_argument) << name;
+}
+
+/// The same bytes by the same engines, and nothing but their pieces differs.
+TEST(Baseline, ContiguousIsOnePieceForEachOperation) {
+  Point point;
+  point.work.kv = {"Llama-3.1-8B", "bf16", 64, 16, 8, 1, 1};
+  point.work.size = bytes_of_request(point.work.kv).value();
+  point.work.window = 3;
+  const Point beside = contiguous(point);
+  ASSERT_TRUE(check(beside));
+  EXPECT_EQ(beside.fabric, point.fabric);
+  const auto load = lay_out(beside.work).value();
+  EXPECT_EQ(load.operation_bytes, lay_out(point.work).value().operation_bytes);
+  EXPECT_EQ(load.pairs.size(), 3U);
+  EXPECT_EQ(load.parts, 1U);
 }
 
 TEST(SocketStream, CountsWhatArrives) {

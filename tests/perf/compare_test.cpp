@@ -2,21 +2,27 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <random>
+
 namespace weft::perf {
 namespace {
 
 using testing::HasSubstr;
 
 /// One point whose runs have these speeds, with latencies that go with them.
-Json results(const std::vector<double>& speeds, std::uint64_t size = 4096, double p99 = 50'000) {
+Json point_with(const std::vector<double>& speeds, std::uint64_t size = 4096, double p99 = 50'000) {
   Json runs = Json::array();
   for (const double speed : speeds)
     runs.push_back({{"gigabytes_per_second", speed},
                     {"latency_ns", {{"p50", 1e4 / speed}, {"p99", p99 / speed}}}});
   Point point;
   point.work.size = size;
-  return {{"machines", {{"cores", 4}}},
-          {"points", {{{"point", point}, {"provider", "net"}, {"runs", runs}}}}};
+  return {{"point", point}, {"provider", "net"}, {"runs", runs}};
+}
+
+Json results(const std::vector<double>& speeds, std::uint64_t size = 4096, double p99 = 50'000) {
+  return {{"machines", {{"cores", 4}}}, {"points", {point_with(speeds, size, p99)}}};
 }
 
 Verdict verdict(const std::vector<double>& before, const std::vector<double>& now) {
@@ -32,31 +38,86 @@ Verdict verdict(const std::vector<double>& before, const std::vector<double>& no
 }
 
 TEST(Compare, Verdicts) {
-  const std::vector<double> before{10, 10.2, 9.9, 10.1, 10};
+  const std::vector<double> before{10, 10.2, 9.9, 10.1, 10, 9.8};
   EXPECT_EQ(verdict(before, before), Verdict::same);
-  EXPECT_EQ(verdict(before, {8, 8.1, 7.9, 8, 8.2}), Verdict::worse);
-  EXPECT_EQ(verdict(before, {12, 12.1, 11.9, 12, 12.2}), Verdict::better);
+  EXPECT_EQ(verdict(before, {8, 8.1, 7.9, 8, 8.2, 8.3}), Verdict::worse);
+  EXPECT_EQ(verdict(before, {12, 12.1, 11.9, 12, 12.2, 12.3}), Verdict::better);
 }
 
 TEST(Compare, NoiseIsNoChange) {
-  EXPECT_EQ(verdict({10, 14, 6, 11, 9}, {8, 13, 5, 10, 7}), Verdict::same);
+  EXPECT_EQ(verdict({10, 14, 6, 11, 9, 8}, {8, 13, 5, 10, 7, 9.5}), Verdict::same);
 }
 
 TEST(Compare, LessThanTheThresholdIsNoChange) {
-  const std::vector<double> before{10, 10.01, 10.02, 10.01, 10};
-  EXPECT_EQ(verdict(before, {9.8, 9.81, 9.8, 9.82, 9.8}), Verdict::same);
-  const auto strict = compare(results(before), results({9.8, 9.81, 9.8, 9.82, 9.8}), 0.01);
+  const std::vector<double> before{10, 10.01, 10.02, 10.01, 10, 10.03};
+  const std::vector<double> now{9.8, 9.81, 9.8, 9.82, 9.8, 9.81};
+  EXPECT_EQ(verdict(before, now), Verdict::same);
+  const auto strict = compare(results(before), results(now), 0.01);
   EXPECT_TRUE(strict->regressed());
 }
 
+/// Five runs that are all slower are as rare as 1 in 126: not rare enough for three figures.
 TEST(Compare, FewRunsTellNothing) {
   EXPECT_EQ(verdict({10, 10, 10}, {5, 5, 5, 5, 5}), Verdict::unknown);
-  EXPECT_EQ(verdict({10, 10, 10, 10, 10}, {5, 5, 5}), Verdict::unknown);
+  const std::vector<double> fast{10, 11, 12, 13, 14}, slow{1, 2, 3, 4, 5};
+  EXPECT_EQ(verdict(fast, slow), Verdict::unknown);
+  const auto compared = compare(results(fast), results(slow), 0.03);
+  EXPECT_THAT(text_of(*compared), HasSubstr("can't tell of 3: 5 repeats, and 6 are needed"));
+  EXPECT_THAT(text_of(*compared), HasSubstr("0 of 3 figures are as before"));
+}
+
+TEST(Compare, MoreFiguresNeedMoreRuns) {
+  EXPECT_EQ(runs_needed(3), 6U);
+  EXPECT_EQ(runs_needed(30), 8U);
+  EXPECT_EQ(runs_needed(300), 10U);
+}
+
+/// Sweeps of as many points and repeats, whose speeds have a tail and are `slowdown` times less at
+/// the last point.
+Json noisy_sweep(std::mt19937_64& random, std::size_t points, std::size_t repeats,
+                 double slowdown = 1) {
+  std::lognormal_distribution<double> noise(0, 0.03);
+  std::bernoulli_distribution disturbed(0.05);
+  Json list = Json::array();
+  for (std::size_t i = 0; i < points; ++i) {
+    std::vector<double> speeds(repeats);
+    for (double& speed : speeds)
+      speed = 10 * noise(random) * (disturbed(random) ? 0.6 : 1) / (i + 1 == points ? slowdown : 1);
+    list.push_back(point_with(speeds, 4096 << i));
+  }
+  return {{"machines", Json::object()}, {"points", list}};
+}
+
+/// Nothing has changed: in 1 of 100 comparisons at most any of the 30 figures may be named.
+TEST(Compare, FalseAlarmsAreAsRareAsItSays) {
+  std::mt19937_64 random(11);
+  int alarms = 0;
+  constexpr int trials = 1000;
+  for (int trial = 0; trial < trials; ++trial) {
+    const auto compared = compare(noisy_sweep(random, 10, 8), noisy_sweep(random, 10, 8), 0);
+    ASSERT_TRUE(compared);
+    alarms += std::any_of(compared->changes.begin(), compared->changes.end(),
+                          [](const Change& change) { return change.verdict != Verdict::same; });
+  }
+  EXPECT_LE(alarms, trials * 0.015);
+}
+
+TEST(Compare, FindsARegressionAmongMany) {
+  std::mt19937_64 random(13);
+  int found = 0;
+  constexpr int trials = 200;
+  for (int trial = 0; trial < trials; ++trial) {
+    const auto compared =
+        compare(noisy_sweep(random, 10, 12), noisy_sweep(random, 10, 12, 1.2), 0.03);
+    ASSERT_TRUE(compared);
+    found += compared->changes[27].verdict == Verdict::worse;
+  }
+  EXPECT_GE(found, trials * 0.8);
 }
 
 /// As fast as before on average, but with a longer tail.
 TEST(Compare, TheTailCounts) {
-  const std::vector<double> speeds{10, 10.1, 9.9, 10, 10};
+  const std::vector<double> speeds{10, 10.1, 9.9, 10, 10, 10.2};
   const auto compared = compare(results(speeds), results(speeds, 4096, 80'000), 0.03);
   ASSERT_TRUE(compared);
   EXPECT_EQ(compared->changes[0].verdict, Verdict::same);

@@ -3,6 +3,9 @@
 
 #include <gmock/gmock.h>
 
+#include <condition_variable>
+#include <deque>
+#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -11,34 +14,75 @@ namespace {
 
 constexpr auto patience = std::chrono::seconds(30);
 
-/// Served one after the other, each for as long as it is told.
+/// Served one after the other, each for as long as it is told, by a thread of its own.
 class Served : public Operations {
  public:
-  Served(const Work& work, Nanoseconds time) : time_(time), ends_(work.window) {}
+  Served(const Work&, Nanoseconds time) : time_(time) {}
 
-  Result<void> begin(std::uint32_t operation) override {
+  Result<void> begin(std::uint32_t operation, const Ticket& ticket) override {
     begun.push_back(operation);
+    if (never) return {};
     free_at_ = std::max(free_at_, Clock::now()) + time_;
-    ends_[operation] = free_at_;
+    const std::lock_guard lock(mutex_);
+    waiting_.push_back({free_at_, ticket});
+    changed_.notify_one();
     return {};
   }
-  Result<std::optional<Clock::time_point>> end_of(std::uint32_t operation) override {
+  Result<void> outcome(std::uint32_t) override {
     if (failing && begun.size() >= 3) return fail(Code::corrupt, "as the test wants it");
-    if (never || Clock::now() < ends_[operation]) return std::nullopt;
-    return ends_[operation];
-  }
-  void wait(std::uint32_t operation, Deadline deadline) override {
-    std::this_thread::sleep_until(never ? deadline.when()
-                                        : std::min(deadline.when(), ends_[operation]));
+    return {};
   }
 
   std::vector<std::uint32_t> begun;
   bool failing = false, never = false;
 
  private:
+  struct Due {
+    Clock::time_point when;
+    Ticket ticket;
+  };
+  void serve(const std::stop_token& stop) {
+    std::unique_lock lock(mutex_);
+    while (changed_.wait(lock, stop, [&] { return !waiting_.empty(); })) {
+      const Due next = waiting_.front();
+      waiting_.pop_front();
+      changed_.wait_until(lock, stop, next.when, [] { return false; });
+      if (stop.stop_requested()) return;
+      next.ticket.tell();
+    }
+  }
+
   const Nanoseconds time_;
   Clock::time_point free_at_{};
-  std::vector<Clock::time_point> ends_;
+  std::mutex mutex_;
+  std::condition_variable_any changed_;
+  std::deque<Due> waiting_;
+  std::jthread server_{[this](const std::stop_token& stop) { serve(stop); }};
+};
+
+/// All end at once, but for the first, which ends when so many others have begun.
+class FirstIsSlow final : public Operations {
+ public:
+  explicit FirstIsSlow(std::uint64_t others) : others_(others) {}
+
+  Result<void> begin(std::uint32_t operation, const Ticket& ticket) override {
+    if (begun_++ == 0) {
+      slow_ = ticket;
+      return {};
+    }
+    again = again || (operation == slow_.operation && begun_ <= others_);
+    ticket.tell();
+    if (begun_ == others_ + 1) slow_.tell();
+    return {};
+  }
+  Result<void> outcome(std::uint32_t) override { return {}; }
+
+  bool again = false;  // The slow one's place was used while it was under way.
+
+ private:
+  const std::uint64_t others_;
+  std::uint64_t begun_ = 0;
+  Ticket slow_;
 };
 
 Work windowed(std::uint32_t window, std::uint32_t batch = 1, double rate = 0) {
@@ -50,7 +94,7 @@ Work windowed(std::uint32_t window, std::uint32_t batch = 1, double rate = 0) {
   return work;
 }
 
-const std::atomic<bool> go_on{false};
+const std::stop_token go_on;
 
 TEST(Fanned, GoesToEachWindowInTurn) {
   const Work work = windowed(2);
@@ -93,6 +137,62 @@ TEST(ClosedLoop, AWindowfulIsEveryOperationOnce) {
   }
 }
 
+/// The others go on in the places that are left. If each waited for the slow one as long as the
+/// loop waits before it looks for an interrupt, they would not be done in time.
+TEST(ClosedLoop, ASlowOperationHoldsUpNoOther) {
+  constexpr std::uint64_t others = 3000;
+  for (const std::uint32_t batch : {1U, 3U}) {
+    FirstIsSlow slow(others);
+    const auto load = closed_loop(slow, windowed(4, batch), {std::chrono::seconds(20), others + 1},
+                                  patience, go_on);
+    ASSERT_TRUE(load) << load.error().to_string();
+    EXPECT_EQ(load->operations, others + 1) << batch;
+    EXPECT_FALSE(slow.again);
+  }
+}
+
+TEST(OpenLoop, ASlowOperationHoldsUpNoOther) {
+  constexpr std::uint64_t others = 3000;
+  FirstIsSlow slow(others);
+  const auto load = open_loop(slow, windowed(2, 1, 10'000), {std::chrono::seconds(20), others + 1},
+                              patience, 1, go_on);
+  ASSERT_TRUE(load) << load.error().to_string();
+  EXPECT_EQ(load->operations, others + 1);
+  EXPECT_FALSE(slow.again);
+}
+
+TEST(Ends, AreToldOnceAndInOrder) {
+  Ends ends;
+  EXPECT_TRUE(ends.take().empty());
+  for (const std::uint32_t operation : {3U, 1U, 2U}) ends.tell(operation);
+  ends.wait(Deadline::in(patience));  // Comes back at once, or the test takes too long.
+  const auto& taken = ends.take();
+  ASSERT_EQ(taken.size(), 3U);
+  EXPECT_EQ(taken[0].operation, 3U);
+  EXPECT_EQ(taken[2].operation, 2U);
+  EXPECT_LE(taken[0].when, taken[2].when);
+  EXPECT_FALSE(ends.any());
+  EXPECT_TRUE(ends.take().empty());
+}
+
+/// One that sleeps for the next is woken by it.
+TEST(Ends, WakeWhoWaits) {
+  Ends ends;
+  for (std::uint32_t i = 0; i < 100; ++i) {
+    const std::jthread telling([&] {
+      // Later than it looks before it sleeps.
+      if (i % 2 == 0) std::this_thread::sleep_for(std::chrono::microseconds(300));
+      ends.tell(i);
+    });
+    const Deadline deadline = Deadline::in(patience);
+    ends.wait(deadline);
+    ASSERT_FALSE(deadline.passed());
+    ASSERT_EQ(ends.take().size(), 1U);
+  }
+  ends.wait(Deadline::in(std::chrono::milliseconds(1)));
+  EXPECT_FALSE(ends.any());
+}
+
 TEST(ClosedLoop, EndsWhenItsTimeIsOver) {
   const Work work = windowed(2);
   Served served(work, std::chrono::microseconds(100));
@@ -129,7 +229,9 @@ TEST(ClosedLoop, StopsSoon) {
   const Work work = windowed(2);
   Served served(work, {});
   served.never = true;
-  const std::atomic<bool> stop{true};
+  std::stop_source source;
+  source.request_stop();
+  const auto stop = source.get_token();
   const auto load = closed_loop(served, work, {patience, 0}, patience, stop);
   ASSERT_FALSE(load);
   EXPECT_EQ(load.error().code(), Code::cancelled);
@@ -173,7 +275,9 @@ TEST(OpenLoop, StopsTakingWhatCantBeServed) {
 TEST(OpenLoop, StopsSoon) {
   const Work work = windowed(1, 1, 1);
   Served served(work, {});
-  const std::atomic<bool> stop{true};
+  std::stop_source source;
+  source.request_stop();
+  const auto stop = source.get_token();
   const auto load = open_loop(served, work, {patience, 0}, patience, 1, stop);
   ASSERT_FALSE(load);
   EXPECT_EQ(load.error().code(), Code::cancelled);

@@ -40,6 +40,13 @@ def until(condition):
         time.sleep(0.01)
 
 
+def cpu_ticks(pid):
+    """The time that a process has computed for."""
+    with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+        fields = file.read().rsplit(")", 1)[1].split()
+    return int(fields[11]) + int(fields[12])
+
+
 class Case(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
@@ -156,8 +163,9 @@ class Local(Case):
                                  self.path("json")], capture_output=True, text=True,
                                 timeout=PATIENCE, env=environment, check=False)
         self.fails(result, 1, "gnuplot is not installed")
-        self.assertTrue(os.path.exists(self.path("json")))
-        self.assertFalse(os.path.exists(self.path("svg")))
+        # Nothing was measured.
+        self.assertEqual(result.stdout, "")
+        self.assertEqual(os.listdir(self.folder.name), [])
 
     def test_plan(self):
         self.succeeds("--local", *SHORT, "--size", "64K:1M:x4", "--json", self.path("fabric"))
@@ -179,7 +187,7 @@ class Local(Case):
         self.assertNotIn("\r", result.stdout)
 
     def test_compare(self):
-        short = ["--local", "--count", "20", "--repeats", "5", "--warm-up", "0"]
+        short = ["--local", "--count", "20", "--repeats", "6", "--warm-up", "0"]
         self.succeeds(*short, "--json", self.path("now"))
         with open(self.path("now"), encoding="utf-8") as file:
             old = json.load(file)
@@ -191,7 +199,12 @@ class Local(Case):
         result = weft_perf(*short, "--compare", self.path("old"))
         self.assertEqual(result.returncode, 3, result.stderr + result.stdout)
         self.assertRegex(result.stdout, r"GB/s +0\.00\d .* WORSE")
+        self.assertEqual(result.stderr, "")
         self.succeeds(*short, "--size", "1K", "--compare", self.path("old"))
+        result = self.succeeds("--local", *SHORT, "--compare", self.path("old"))
+        self.one_sentence(result.stderr)
+        self.assertRegex(result.stderr, "2 repeats can't tell .* 6 are needed")
+        self.assertIn("can't tell of 3: 2 repeats", result.stdout)
 
 
 class Wrong(Case):
@@ -215,8 +228,13 @@ class Wrong(Case):
                 (["--local", "--repeats", "0"], "--repeats"),
                 (["--local", "--time", "0"], "--time"),
                 (["--local", "--baseline", "fast"], "no baseline"),
+                (["--local", "--memory", "moon"], "'moon' is no memory"),
+                (["--local", "--peer-memory", "gpu:x"], "'gpu:x' is no memory"),
+                (["--local", "--model", "Llama-3.1-8B", "--block-bytes", "1K"], "no room"),
                 (["--peer", "127.0.0.1:1", "--baseline", "raw"], "--local"),
-                (["--listen", "0.0.0.0:7000"], "address that peers use"),
+                (["--listen", "0.0.0.0:7000"], "--advertise"),
+                (["--listen", "[::]:7000"], "--advertise"),
+                (["--local", "--advertise", "127.0.0.1"], "--listen"),
                 (["--local", "--targets", "0"], "--targets"),
                 (["--peer", "127.0.0.1:1", "--targets", "2"], "--local"),
                 (["--bogus"], "bogus")):
@@ -228,8 +246,12 @@ class Wrong(Case):
             file.write("{}")
         self.fails(weft_perf("--local", "--compare", self.path("none")), 1, "holds no results")
         self.fails(weft_perf("--local", "--compare", self.path("nowhere")), 1, "can't be read")
-        result = weft_perf("--local", *SHORT, "--json", self.path("no/folder"))
-        self.fails(result, 1, "no/folder")
+        for option in ("--json", "--csv", "--plot", "--html"):
+            for path in (self.path("no/folder"), self.folder.name):
+                result = weft_perf("--local", "--time", "3000", option, path)
+                self.fails(result, 1, f"could not write '{path}'")
+                self.assertEqual(result.stdout, "")
+        self.assertEqual(os.listdir(self.folder.name), ["none"])
 
     def test_nobody_listens(self):
         self.fails(weft_perf("--peer", "127.0.0.1:1"), 1, "unavailable")
@@ -271,6 +293,14 @@ class Ends(Case):
             self.assertEqual(len(report["machines"]["targets"]), 2)
         result = self.succeeds("--local", "--targets", "3", *SHORT, "--operation", "read")
         self.assertIn("window 4, 3 peers", result.stdout)
+
+    def test_target_at_every_interface(self):
+        listening = ["--listen", "0.0.0.0:0", "--allow-unauthenticated-network"]
+        for advertised in ("127.0.0.1", "127.0.0.1:0"):
+            with PROGRAM.listening(*listening, "--advertise", advertised) as (_, address):
+                self.assertRegex(address, r"^127\.0\.0\.1:[1-9]")
+                self.succeeds("--peer", address, *SHORT, "--verify", "--baseline", "socket",
+                              "--time", "0.05", "--provider", "tcp")
 
     def test_secret(self):
         secret = self.path("secret")
@@ -320,6 +350,59 @@ class Ends(Case):
         self.assertEqual(report["ended"], "interrupted")
         self.assertGreaterEqual(len(report["points"][0]["runs"]), 2)
         until(lambda: not is_running(child))
+
+    def is_interrupted(self, process):
+        """Ctrl-C ends it, though it would go on for an hour, with all that it has started."""
+        started_by_it = children_of(process.pid)
+        process.send_signal(signal.SIGINT)
+        output, errors = process.communicate(timeout=PATIENCE)
+        self.assertEqual(process.returncode, 130, errors)
+        self.assertIn("interrupted by Ctrl-C", errors)
+        until(lambda: not any(is_running(child) for child in started_by_it))
+        for pid in (process.pid, *started_by_it):
+            left = [name for name in os.listdir("/dev/shm") if str(pid) in re.split(r"\D+", name)]
+            self.assertEqual(left, [])
+        return output
+
+    def test_interrupt_while_it_measures_something_else(self):
+        for arguments, children in ((["--baseline", "memcpy"], 1), (["--baseline", "memcpy:2"], 1),
+                                    (["--baseline", "raw", "--provider", "shm"], 3),
+                                    (["--baseline", "raw", "--provider", "tcp"], 3),
+                                    (["--baseline", "socket"], 1), (["--baseline", "contiguous"], 1),
+                                    (["--warm-up", "3600", "--provider", "tcp"], 1),
+                                    (["--warm-up", "3600", "--operation", "message"], 1),
+                                    (["--warm-up", "3600", "--rate", "10", "--targets", "2"], 2)):
+            with self.subTest(arguments), started(
+                    "--local", "--time", "3600", "--timeout", "3600", "--progress", "always",
+                    "--json", self.path("part"), *arguments) as process:
+                said = ""
+                while "[1 of" not in said:
+                    said += process.stderr.read(1)
+                until(lambda: len(children_of(process.pid)) == children)
+                begun = cpu_ticks(process.pid)
+                if "raw" not in arguments:
+                    until(lambda: cpu_ticks(process.pid) > begun + 3)
+                self.is_interrupted(process)
+                with open(self.path("part"), encoding="utf-8") as file:
+                    self.assertEqual(json.load(file)["ended"], "interrupted")
+
+    def test_interrupt_while_it_connects(self):
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            with started("--peer", f"127.0.0.1:{silent.getsockname()[1]}", "--timeout", "3600",
+                         "--json", self.path("kept")) as process:
+                connection, _ = silent.accept()
+                with connection:
+                    self.assertEqual(self.is_interrupted(process), "")
+        self.assertFalse(os.path.exists(self.path("kept")))
+
+    def test_interrupt_of_a_frozen_target(self):
+        with started("--local", "--time", "3600", "--timeout", "3600", "--progress",
+                     "always") as process:
+            said = ""
+            while "[1 of" not in said:
+                said += process.stderr.read(1)
+            os.kill(children_of(process.pid)[0], signal.SIGSTOP)
+            self.is_interrupted(process)
 
     def test_killed_initiator_leaves_no_target(self):
         with started("--local", "--time", "50") as process:

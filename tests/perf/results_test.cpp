@@ -155,5 +155,15 @@ TEST(Results, TableSaysWhatWentWrong) {
   EXPECT_THAT(table_foot({result}), HasSubstr("300 B were compared"));
 }
 
+TEST(Title, NamesMemoryThatIsUnusual) {
+  Point point;
+  point.work.size = 4096;
+  EXPECT_EQ(title(point), "write 4.00 KiB, window 1");
+  point.work.peer_memory = "gpu:1";
+  EXPECT_EQ(title(point), "write 4.00 KiB, window 1, host and gpu:1 memory");
+  point.work.memory = "gpu:1";
+  EXPECT_EQ(title(point), "write 4.00 KiB, window 1, gpu:1 memory");
+}
+
 }  // namespace
 }  // namespace weft::perf

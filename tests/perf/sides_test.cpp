@@ -67,7 +67,7 @@ class PerfSides : public testing::TestWithParam<std::string> {
 
   Result<std::vector<PointResult>> sweep(std::vector<Point> points, const SweepOptions& options) {
     Sweep all(controls_, site_, options, std::move(points));
-    if (auto swept = all.run(stop_); !swept) return fail(std::move(swept.error()));
+    if (auto swept = all.run(stop_.get_token()); !swept) return fail(std::move(swept.error()));
     return all.results();
   }
 
@@ -76,7 +76,7 @@ class PerfSides : public testing::TestWithParam<std::string> {
   std::vector<Control> controls_;
   std::vector<std::jthread> serving_;
   std::atomic<int> failed_{0};
-  std::atomic<bool> stop_{false};
+  std::stop_source stop_;
 };
 
 TEST_P(PerfSides, EveryOperationIsVerified) {
@@ -118,6 +118,69 @@ TEST_P(PerfSides, EveryOperationIsVerified) {
   }
   finish();
   EXPECT_EQ(failed_, 0);
+}
+
+/// Each side with its own kind, so that no two are taken for each other.
+TEST_P(PerfSides, EveryMemoryIsVerified) {
+  std::atomic<std::size_t> flipped{0};
+  std::atomic<bool> meddle{false};
+  start([&](std::span<std::byte> memory) {
+    if (meddle) memory[4000] ^= std::byte{1}, ++flipped;
+  });
+  std::vector<Point> points;
+  for (const char* memory : {"host", "shared"})
+    for (const char* peer_memory : {"shared", "host"})
+      for (const Operation operation : {Operation::write, Operation::mixed}) {
+        points.push_back(point_of(GetParam(), operation));
+        points.back().work.memory = memory;
+        points.back().work.peer_memory = peer_memory;
+      }
+  const auto results = sweep(points, counted(20));
+  ASSERT_TRUE(results) << results.error().to_string();
+  for (const PointResult& result : *results)
+    EXPECT_EQ(summarize(result).findings.wrong, 0U) << title(result.point);
+  meddle = true;
+  const auto wrong = sweep({points.front()}, counted(20));
+  ASSERT_TRUE(wrong) << wrong.error().to_string();
+  EXPECT_EQ(summarize(wrong->front()).findings.wrong, flipped);
+}
+
+TEST_P(PerfSides, ContiguousIsMeasuredBesideEachRun) {
+  start();
+  Point kv = point_of(GetParam(), Operation::read);
+  kv.work.kv = {"GPT-OSS-20B", "bf16", 40, 16, 5, 1, 1};
+  kv.work.size = bytes_of_request(kv.work.kv).value();
+  SweepOptions options = counted(20);
+  options.baselines = {Baseline{Baseline::Kind::contiguous}};
+  const auto results = sweep({kv}, options);
+  ASSERT_TRUE(results) << results.error().to_string();
+  const PointResult& result = results->front();
+  ASSERT_EQ(result.runs.size(), 2U);
+  EXPECT_EQ(result.runs[0].findings.wrong, 0U);
+  const auto& beside = result.baselines.at("contiguous");
+  ASSERT_EQ(beside.size(), 2U);
+  EXPECT_GT(beside[0], 0);
+  EXPECT_GT(summarize(result).ratios.at("contiguous").low, 0);
+}
+
+/// As the environment may have it: nobody but this process's loops drives the rails.
+TEST_P(PerfSides, ManualProgress) {
+  ::setenv("WEFT_PROGRESS", "manual", 1);
+  start();
+  std::vector<Point> points;
+  for (const Operation operation : {Operation::write, Operation::signal, Operation::message})
+    points.push_back(point_of(GetParam(), operation));
+  Point open = point_of(GetParam(), Operation::write);
+  open.work.rate = 2000;
+  points.push_back(open);
+  const auto results = sweep(points, counted(20));
+  ::unsetenv("WEFT_PROGRESS");
+  ASSERT_TRUE(results) << results.error().to_string();
+  for (const PointResult& result : *results)
+    for (const perf::Run& run : result.runs) {
+      EXPECT_EQ(run.operations, 20U) << title(result.point);
+      EXPECT_EQ(run.findings.wrong, 0U) << run.findings.first;
+    }
 }
 
 /// One engine and three targets: each gets its share, and its bytes are its own.
@@ -185,6 +248,37 @@ TEST_P(PerfSides, WhatCantBeDoneIsSaid) {
   EXPECT_TRUE(sweep({point_of(GetParam(), Operation::write)}, counted(1)));
 }
 
+/// Sizes out of another process's message, each of which would take the target's memory, or the
+/// next century.
+TEST_P(PerfSides, SizesBeyondAllBoundsAreRefused) {
+  start();
+  const Point good = point_of(GetParam(), Operation::write);
+  ASSERT_TRUE(controls_[0].ask("open", {{"point", good}}));
+  const auto refused = [&](const KvShape& kv, std::uint64_t size, std::uint32_t window) {
+    Point point = good;
+    point.work.kv = kv;
+    point.work.size = size;
+    point.work.window = window;
+    const auto answer =
+        controls_[0].ask("prepare", {{"point", point}, {"seed", 1}, {"verify", true}});
+    return answer ? std::string("taken") : answer.error().to_string();
+  };
+  // 16 Mi blocks of 126 layers' keys and values.
+  const KvShape tiny_blocks{"Llama-3.1-405B", "bf16", 1 << 24, 1, 1, 1, 1};
+  EXPECT_THAT(refused(tiny_blocks, 1, 1), HasSubstr("more than 16777216 pieces"));
+  EXPECT_THAT(refused(tiny_blocks, 1, 1 << 16), HasSubstr("more than 16777216 pieces"));
+  const KvShape tokens{"Llama-3.1-405B", "bf16", 1 << 24, 1 << 16, 1, 2, 1};
+  EXPECT_THAT(refused(tokens, 1, 1), HasSubstr("more than 16777216 pieces"));
+  const KvShape large{"Llama-3.1-405B", "bf16", 1 << 24, 1 << 16, 1, 1, 1};
+  EXPECT_THAT(refused(large, 1, 64), HasSubstr("more than 17592186044416 bytes"));
+  EXPECT_THAT(refused(large, 1, 1), HasSubstr("the machine has"));
+  EXPECT_THAT(refused({}, std::uint64_t{1} << 40, 1 << 16),
+              HasSubstr("more than 17592186044416 bytes"));
+  EXPECT_THAT(refused({}, std::uint64_t{1} << 40, 1), HasSubstr("the machine has"));
+  // And the target still serves.
+  EXPECT_TRUE(sweep({good}, counted(1)));
+}
+
 TEST_P(PerfSides, NonsenseIsRefused) {
   start();
   EXPECT_FALSE(controls_[0].ask("dance"));
@@ -193,6 +287,7 @@ TEST_P(PerfSides, NonsenseIsRefused) {
   EXPECT_FALSE(controls_[0].ask("prepare", {{"point", Point{}}, {"seed", 1}, {"verify", true}}));
   EXPECT_FALSE(controls_[0].ask("end"));
   EXPECT_FALSE(controls_[0].ask("begin stream", {{"bytes", 0}}));
+  EXPECT_FALSE(controls_[0].ask("begin stream", {{"bytes", 1 << 30}}));
   EXPECT_TRUE(controls_[0].ask("facts"));
 }
 
@@ -203,8 +298,8 @@ TEST_P(PerfSides, AnInterruptKeepsWhatWasMeasured) {
   std::vector<Point> points(3, point_of(GetParam(), Operation::write));
   points[2].work.size = 12'000;
   Sweep all(controls_, site_, options, points);
-  all.point_done = [&](const PointResult&) { stop_ = true; };
-  const auto swept = all.run(stop_);
+  all.point_done = [&](const PointResult&) { stop_.request_stop(); };
+  const auto swept = all.run(stop_.get_token());
   ASSERT_FALSE(swept);
   EXPECT_EQ(swept.error().code(), Code::cancelled);
   EXPECT_EQ(all.results()[0].runs.size(), 1U);
@@ -219,7 +314,7 @@ TEST_P(PerfSides, ATargetThatLeavesIsAnError) {
   all.before_run = [&](const Step&) {
     if (!leaving.joinable()) leaving = std::jthread([&] { targets_[0].interrupt(); });
   };
-  const auto swept = all.run(stop_);
+  const auto swept = all.run(stop_.get_token());
   ASSERT_FALSE(swept);
   EXPECT_NE(swept.error().code(), Code::timed_out) << swept.error().to_string();
 }

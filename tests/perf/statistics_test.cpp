@@ -47,20 +47,53 @@ TEST(Statistics, IntervalOfNineValues) {
   EXPECT_GE(wider.high, 8);
 }
 
-TEST(Statistics, UnpairedRatio) {
-  const std::vector<double> fast{10, 11, 12, 13, 14}, slow{5, 5.5, 6, 6.5, 7};
-  const Interval ratio = unpaired_ratio(fast, slow, 0.99);
-  EXPECT_EQ(ratio.middle, 2);
-  EXPECT_GT(ratio.low, 1.4);
-  EXPECT_LT(ratio.high, 2.8);
-  EXPECT_GT(ratio.high, ratio.low);
-  const Interval again = unpaired_ratio(fast, slow, 0.99);
-  EXPECT_EQ(again.low, ratio.low);  // The random numbers are the same every time.
+/// By the tables of Mann and Whitney.
+TEST(RankTest, KnownChances) {
+  using List = std::vector<double>;
+  EXPECT_DOUBLE_EQ(rank_test(List{1, 2, 3, 4, 5}, List{6, 7, 8, 9, 10}), 2.0 / 252);
+  EXPECT_DOUBLE_EQ(rank_test(List{6, 7, 8, 9, 10}, List{1, 2, 3, 4, 5}), 2.0 / 252);
+  EXPECT_DOUBLE_EQ(rank_test(List{1, 2, 3, 5}, List{4, 6, 7, 8}), 4.0 / 70);
+  EXPECT_DOUBLE_EQ(rank_test(List{1, 4}, List{2, 3}), 1);
+  EXPECT_DOUBLE_EQ(rank_test(List{7, 7, 7}, List{7, 7, 7, 7}), 1);
+  // Of the 10 choices of 2 of the ranks 2, 2, 2, 4.5, 4.5, 3 have the sum 4 and 1 has 9; the rest
+  // is nearer to the mean of 6.
+  EXPECT_DOUBLE_EQ(rank_test(List{5, 5}, List{1, 1, 1}), 1.0 / 10);
+  EXPECT_DOUBLE_EQ(rank_test(List{1, 1}, List{1, 5, 5}), 4.0 / 10);
+  EXPECT_EQ(rank_test(List{}, List{1}), 1);
+}
+
+TEST(RankTest, TheLeastChanceIsThatOfNoOverlap) {
+  for (const std::size_t runs : {1U, 2U, 5U, 8U, 20U}) {
+    std::vector<double> low, high;
+    for (std::size_t i = 0; i < runs; ++i)
+      low.push_back(double(i)), high.push_back(double(100 + i));
+    EXPECT_NEAR(rank_test(low, high) / least_rank_test(runs, runs), 1, 1e-9) << runs;
+  }
+  EXPECT_DOUBLE_EQ(least_rank_test(5, 5), 2.0 / 252);
+  EXPECT_DOUBLE_EQ(least_rank_test(3, 4), least_rank_test(4, 3));
+  EXPECT_EQ(least_rank_test(0, 9), 1);
+}
+
+/// With many values as well, where the normal distribution takes the place of the exact test.
+TEST(RankTest, FalseAlarmsAreAsRareAsItSays) {
+  std::mt19937_64 random(7);
+  std::lognormal_distribution<double> noise(0, 0.5);
+  constexpr int trials = 20'000;
+  for (const std::size_t runs : {6U, 30U}) {
+    int alarms = 0;
+    for (int trial = 0; trial < trials; ++trial) {
+      std::vector<double> a(runs), b(runs);
+      for (double& value : a) value = noise(random);
+      for (double& value : b) value = noise(random);
+      alarms += rank_test(a, b) <= 0.05 ? 1 : 0;
+    }
+    EXPECT_LE(alarms, trials * 0.055) << runs;
+    EXPECT_GE(alarms, trials * 0.03) << runs;
+  }
 }
 
 TEST(Statistics, NothingIsNoRatio) {
   EXPECT_EQ(paired_ratio({}, {}).middle, 0);
-  EXPECT_EQ(unpaired_ratio({}, std::vector<double>{1}).middle, 0);
   EXPECT_EQ(paired_ratio(std::vector<double>{1}, std::vector<double>{0}).middle, 0);
 }
 

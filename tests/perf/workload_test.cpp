@@ -120,6 +120,40 @@ TEST(Workload, KvRequestHasAllOfTheCache) {
   EXPECT_EQ(load.first.size(), 8U * work.window + 1);
 }
 
+/// A piece of a shuffled block is a page: none is longer, and all but the last block's are whole.
+TEST(Workload, PagesOfAModelHaveTheBytesThatWereAskedFor) {
+  struct Case {
+    const char* model;
+    std::uint32_t tokens;
+    std::uint64_t page;
+  };
+  for (const Case each :
+       {Case{"Llama-3.1-8B", 128, 256 << 10}, Case{"Qwen3-235B-A22B", 256, 256 << 10},
+        Case{"DeepSeek-V3", 227, 227 * 576 * 2}}) {
+    Work work;
+    work.size = 1;
+    work.kv = {each.model, "bf16", 0, 16, 8, 1, 1};
+    work.kv.block_tokens = tokens_of_block(work.kv, 256 << 10).value();
+    EXPECT_EQ(work.kv.block_tokens, each.tokens) << each.model;
+    work.kv.tokens = 32 * each.tokens;
+    const auto load = lay_out(work).value();
+    std::uint64_t pages = 0;
+    for (const Pair& pair : load.pairs) {
+      EXPECT_EQ(pair.length % each.page, 0U);  // Two blocks may be neighbours on both sides.
+      pages += pair.length / each.page;
+    }
+    EXPECT_EQ(pages * each.page, load.operation_bytes);
+    EXPECT_GT(load.pairs.size(), pages * 9 / 10) << each.model;
+  }
+}
+
+TEST(Workload, ABlockHasRoomForAToken) {
+  const KvShape shape{"Llama-3.1-8B", "bf16", 1, 16, 1, 2, 1};
+  EXPECT_EQ(tokens_of_block(shape, 1024).value(), 1U);  // 4 heads of 128 elements.
+  EXPECT_EQ(tokens_of_block(shape, 1023).error().code(), Code::invalid_argument);
+  EXPECT_FALSE(tokens_of_block({"nobody"}, 1 << 20));
+}
+
 /// Neighbours swapped, a shift by one, and another request's bytes are all wrong.
 TEST(Pattern, DependsOnPositionAndSeed) {
   std::vector<std::byte> whole(4096), part(100);

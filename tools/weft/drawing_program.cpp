@@ -11,7 +11,9 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
+#include <sstream>
 #include <string_view>
 #include <thread>
 #include <utility>
@@ -171,6 +173,15 @@ Result<std::string> read_all(const std::string& name, const Descriptor& output) 
 }
 
 }  // namespace
+
+Result<void> check_installed(const DrawingProgram& program) {
+  const char* const path = std::getenv("PATH");
+  std::istringstream folders(path != nullptr ? path : "");
+  for (std::string folder; std::getline(folders, folder, ':');)
+    if (access((folder.empty() ? program.name : folder + "/" + program.name).c_str(), X_OK) == 0)
+      return {};
+  return fail(Code::not_found, program.absence);
+}
 
 Result<std::string> draw(const DrawingProgram& program, const std::string& text) {
   auto input = file_with(text), errors = file_with("");

@@ -12,6 +12,9 @@ struct DrawingProgram {
   std::string absence;  ///< What to say where it is not installed.
 };
 
+/// `not_found` if it is not installed.
+Result<void> check_installed(const DrawingProgram& program);
+
 /// What it writes to its standard output for `text` on its standard input. `not_found` if it is not
 /// installed, `unavailable` if it fails, `timed_out` after a minute, `cancelled` by a signal that
 /// can then still be read (take_signals must have been called).

@@ -42,6 +42,15 @@ int write_into(const std::string& path, std::string_view bytes) {
   return file.open() ? write_all(file, bytes) : errno;
 }
 
+/// 0, or an error number.
+int try_beside(const std::string& path) {
+  struct stat status {};
+  if (stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode)) return EISDIR;
+  std::string beside = path + ".XXXXXX";
+  const Descriptor file(mkostemp(beside.data(), O_CLOEXEC));
+  return file.open() && unlink(beside.c_str()) == 0 ? 0 : errno;
+}
+
 /// What a new file may be: mkstemp makes files that are the owner's alone.
 mode_t usual_mode() {
   const mode_t mask = umask(0);
@@ -73,6 +82,13 @@ int replace(const std::string& path, std::string_view bytes) {
 
 Result<void> replace_file(const std::string& path, std::string_view bytes) {
   const int error = is_special(path) ? write_into(path, bytes) : replace(target_of(path), bytes);
+  if (error != 0) return fail(not_written(path, error));
+  return {};
+}
+
+Result<void> check_replaceable(const std::string& path) {
+  const auto try_special = [&] { return access(path.c_str(), W_OK) == 0 ? 0 : errno; };
+  const int error = is_special(path) ? try_special() : try_beside(target_of(path));
   if (error != 0) return fail(not_written(path, error));
   return {};
 }

@@ -12,4 +12,7 @@ namespace weft::tool {
 /// is.
 Result<void> replace_file(const std::string& path, std::string_view bytes);
 
+/// Whether replace_file() could do it now, without a trace.
+Result<void> check_replaceable(const std::string& path);
+
 }  // namespace weft::tool

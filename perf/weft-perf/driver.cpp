@@ -1,0 +1,22 @@
+#include "driver.hpp"
+
+#include <algorithm>
+
+namespace weft::perf {
+
+bool is_manual(const Engine& engine) {
+  const auto settings = engine.info().settings;
+  return std::any_of(settings.begin(), settings.end(), [](const Setting& setting) {
+    return setting.name == "progress" && setting.value == "manual";
+  });
+}
+
+Driver::Driver(Engine& engine) {
+  if (!is_manual(engine)) return;
+  thread_ = std::jthread([&engine](const std::stop_token& stop) {
+    while (!stop.stop_requested())
+      if (engine.progress().value_or(0) == 0) std::this_thread::yield();
+  });
+}
+
+}  // namespace weft::perf

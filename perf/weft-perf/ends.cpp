@@ -1,0 +1,39 @@
+#include "ends.hpp"
+
+#include <algorithm>
+#include <thread>
+
+namespace weft::perf {
+namespace {
+
+/// Config::spin's default.
+constexpr auto spinning = std::chrono::microseconds(100);
+
+}  // namespace
+
+void Ends::tell(std::uint32_t operation) {
+  const auto now = Clock::now();
+  const std::lock_guard lock(mutex_);
+  ended_.push_back({operation, now});
+  any_.store(true, std::memory_order_release);
+  told_.notify_one();
+}
+
+void Ends::wait(Deadline deadline) {
+  const auto until = std::min(deadline.when(), Clock::now() + spinning);
+  while (!any() && Clock::now() < until) std::this_thread::yield();
+  if (any() || deadline.passed()) return;
+  std::unique_lock lock(mutex_);
+  told_.wait_until(lock, deadline.when(), [&] { return any(); });
+}
+
+const std::vector<End>& Ends::take() {
+  taken_.clear();
+  if (!any()) return taken_;
+  const std::lock_guard lock(mutex_);
+  std::swap(ended_, taken_);
+  any_.store(false, std::memory_order_relaxed);
+  return taken_;
+}
+
+}  // namespace weft::perf

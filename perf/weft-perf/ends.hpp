@@ -1,0 +1,46 @@
+// Where operations tell that they are over, and a loop waits for the next that does.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+#include <weft/deadline.hpp>
+
+namespace weft::perf {
+
+/// An operation is over since then, well or not.
+struct End {
+  std::uint32_t operation = 0;
+  Clock::time_point when{};
+};
+
+class Ends {
+ public:
+  /// From any thread.
+  void tell(std::uint32_t operation);
+  /// Until some have ended that were not taken yet, or the deadline. Looks for a while before it
+  /// sleeps, as the engine's own waits do.
+  void wait(Deadline deadline);
+  bool any() const noexcept { return any_.load(std::memory_order_acquire); }
+  /// Those that have ended since the last call, in that order. Valid until the next call.
+  const std::vector<End>& take();
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable told_;
+  std::vector<End> ended_, taken_;
+  std::atomic<bool> any_{false};
+};
+
+/// What one operation tells its end with. Its copies keep what is told alive.
+struct Ticket {
+  std::shared_ptr<Ends> ends;
+  std::uint32_t operation = 0;
+
+  void tell() const { ends->tell(operation); }
+};
+
+}  // namespace weft::perf

@@ -1,0 +1,38 @@
+// Memory of a GPU, by the CUDA driver that the loader finds. The driver does not outlive a fork:
+// child processes have to be new programs.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <weft/error.hpp>
+
+namespace weft::perf {
+
+/// Freed with its owner.
+class GpuMemory {
+ public:
+  /// `gpu`: as the driver counts. `unavailable` where there is no driver or no such GPU.
+  static Result<GpuMemory> allocate(int gpu, std::size_t bytes);
+  GpuMemory(GpuMemory&& other) noexcept;
+  GpuMemory& operator=(GpuMemory&&) = delete;
+  ~GpuMemory();
+
+  /// Not for the CPU to follow.
+  void* address() const noexcept { return reinterpret_cast<void*>(address_); }
+  std::size_t size() const noexcept { return bytes_; }
+  /// All of it. What was written is there when the call returns.
+  Result<void> write(std::span<const std::byte> bytes);
+  Result<void> read(std::span<std::byte> bytes) const;
+  /// It stays for as long as the process lives: something may still touch it.
+  void abandon() noexcept { address_ = 0; }
+
+ private:
+  GpuMemory(int gpu, unsigned long long address, std::size_t bytes)
+      : gpu_(gpu), address_(address), bytes_(bytes) {}
+
+  int gpu_;
+  unsigned long long address_;  // 0: none.
+  std::size_t bytes_;
+};
+
+}  // namespace weft::perf
