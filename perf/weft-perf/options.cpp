@@ -202,7 +202,7 @@ void add_measuring(CLI::App& app, Options& options) {
       ->group(group);
   add_seconds(app, group, "--warm-up", sweep.run.warm_up, 0, "Before each run (0.2)");
   app.add_option("--repeats", sweep.repeats,
-                 "Runs of each point; all points are run once before any is run again (5)")
+                 "Runs of each point; all points are run once before any is run again (8)")
       ->type_name("N")
       ->check(CLI::Range(1U, 1000U).description(""))
       ->group(group);

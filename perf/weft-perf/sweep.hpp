@@ -12,7 +12,7 @@ namespace weft::perf {
 
 struct SweepOptions {
   RunOptions run;
-  unsigned repeats = 5;
+  unsigned repeats = 8;  ///< What compare() needs for some twenty points.
   std::vector<Baseline> baselines;
 };
 
