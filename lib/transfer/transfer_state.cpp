@@ -68,7 +68,8 @@ bool TransferState::look_at_event() {
 std::size_t TransferState::take(std::span<Chunk> into, std::uint64_t limit, std::uint64_t all,
                                 Clock::time_point now) {
   const std::lock_guard lock(mutex_);
-  if (ended() || cancel_asked_) return 0;
+  // Whose time is over ends with this round, and not by luck.
+  if (ended() || cancel_asked_ || now >= due()) return 0;
   std::size_t count = 0;
   while (count < into.size() && all > 0) {
     const auto chunk = next_chunk(std::min(limit, all));

@@ -360,7 +360,7 @@ class Ends(Case):
         self.assertIn("interrupted by Ctrl-C", errors)
         until(lambda: not any(is_running(child) for child in started_by_it))
         for pid in (process.pid, *started_by_it):
-            left = [name for name in os.listdir("/dev/shm") if str(pid) in re.split(r"\D+", name)]
+            left = [name for name in os.listdir("/dev/shm") if str(pid) in re.split(r"\W|_", name)]
             self.assertEqual(left, [])
         return output
 

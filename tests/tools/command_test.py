@@ -108,7 +108,7 @@ class Demo(Case):
     def test_explained_over_shm(self):
         size, explained = self.explained("--providers", "shm")
         hop, = explained["hops"]
-        self.assertEqual((hop["by"], hop["side"], hop["known"]), ("kernel", "here", "declared"))
+        self.assertEqual((hop["by"], hop["side"], hop["known"]), ("cpu", "here", "counted"))
         self.assertEqual((hop["declared"], hop["ledger"]), (size, size))
         self.assertEqual(explained["copies_in_ledger"], 1)
         self.assertEqual(explained["differences"], [])
