@@ -10,6 +10,7 @@
 #include <vector>
 #include <weft/error.hpp>
 
+#include "base/fork_guard.hpp"
 #include "endpoint.hpp"
 #include "memory/allocation.hpp"
 #include "wire/grant_codec.hpp"
@@ -79,6 +80,7 @@ class EpochWords : public std::enable_shared_from_this<EpochWords> {
   std::atomic<std::uint64_t>& word(std::size_t index) const;
 
   const std::vector<Reader> readers_;
+  const std::uint64_t generation_ = fork_generation();
   mutable std::mutex mutex_;
   std::vector<Registered> pages_;
   std::vector<std::size_t> free_;
