@@ -22,10 +22,11 @@ class Edges {
     if (epoll_.get() >= 0 && ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, of, &event) != 0) epoll_ = {};
   }
   int fd() const noexcept { return epoll_.get(); }
-  /// Forgets what has happened by now: to be called before it is looked at, not after.
-  void forget() const noexcept {
+  /// Forgets what has happened by now: to be called before it is looked at, not after. False if
+  /// nothing has.
+  bool forget() const noexcept {
     std::array<epoll_event, 1> events;
-    ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), 0);
+    return ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), 0) > 0;
   }
 
  private:

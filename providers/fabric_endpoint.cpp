@@ -39,6 +39,10 @@ static_assert(sizeof(FabricAddress) == sizeof(fi_addr_t));
 
 // An event queue is for failures that no operation can be blamed for: one look in so many polls.
 constexpr unsigned polls_per_event_look = 256;
+// A poll takes in one message of each connection, of 4500 bytes at least if there are more behind
+// it (prov/net, xnet_progress_rx), and tells nothing of those that end elsewhere. So many take in
+// what a socket's buffer holds (tcp_rmem: 6 MiB at most, by default).
+constexpr unsigned polls_to_take_all_in = 2048;
 
 /// With FI_DELIVERY_COMPLETE a completion says that the bytes are visible at the target, and a
 /// refused operation is an error; without it tcp and shm report both as success (libfabric 1.17 and
@@ -147,8 +151,8 @@ class FabricEndpoint final : public Endpoint {
     if (state_ != State::open) return true;
     if (!queue_lets_sleep()) return false;
     if (!edges_) return true;
-    edges_->forget();
-    return poll() == 0;
+    if (edges_->forget()) polls_since_edge_ = 0;
+    return poll() == 0 && polls_since_edge_ >= polls_to_take_all_in;
   }
 
   void shut() override {
@@ -238,6 +242,7 @@ class FabricEndpoint final : public Endpoint {
   unsigned polls_ = 0;
   int wait_fd_ = -1;
   std::optional<Edges> edges_;  // of wait_fd_, where that stays readable
+  std::uint64_t polls_since_edge_ = 0;
   bool serialise_ = false;
   const std::uint64_t generation_ = core::fork_generation();
   std::mutex mutex_;
@@ -751,6 +756,7 @@ void FabricEndpoint::look_at_events() {
 
 std::size_t FabricEndpoint::poll() {
   if (state_ != State::open) return 0;
+  ++polls_since_edge_;
   if (handles_.events && ++polls_ % polls_per_event_look == 0) look_at_events();
   std::array<fi_cq_msg_entry, 32> entries;
   const ssize_t count = read_queue(entries);
