@@ -56,6 +56,8 @@ class Lane final : private ChunkSink {
   Orphans take_orphans();
 
   bool has_work() const noexcept { return in_flight_ > 0 || !queues_.empty(); }
+  /// Posts that the provider had no room for. Nothing tells when it has.
+  bool holds_posts() const noexcept { return !held_.empty(); }
   std::uint64_t in_flight() const noexcept { return in_flight_; }
   std::uint64_t operations_done() const noexcept { return operations_done_; }
   std::uint64_t bytes_done() const noexcept { return bytes_done_; }

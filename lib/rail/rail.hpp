@@ -109,6 +109,8 @@ class Rail {
   }
   /// Something ends without waking anybody: a device's copy.
   bool copying() const noexcept { return relay_->copying() || device_copies_.copying(); }
+  /// See Lane.
+  bool holds_posts() const noexcept { return lane_.holds_posts(); }
   std::size_t peers() const noexcept { return peers_; }
 
   /// From any thread, for reports.
