@@ -255,7 +255,8 @@ class TransferState : public std::enable_shared_from_this<TransferState> {
   // The lists of a small transfer lie in here, so that it is one allocation; of less than 1 KiB,
   // which allocators serve fastest.
   std::array<std::byte, 96> room_;
-  std::pmr::monotonic_buffer_resource lists_{room_.data(), room_.size()};
+  std::pmr::monotonic_buffer_resource lists_{room_.data(), room_.size(),
+                                             std::pmr::new_delete_resource()};
 
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
