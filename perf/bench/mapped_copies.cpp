@@ -1,7 +1,6 @@
 // What it brings to map a peer's memory: writes and reads over shm of memory behind a memfd, beside
 // those of memory that the kernel has to copy, and beside memcpy by one thread, in turn.
 #include <fmt/format.h>
-#include <sys/mman.h>
 
 #include <CLI/CLI.hpp>
 #include <cstring>
@@ -9,6 +8,7 @@
 #include <vector>
 
 #include "engine_loop.hpp"
+#include "pages.hpp"
 #include "spread.hpp"
 
 namespace {
@@ -17,6 +17,7 @@ using weft::Clock;
 using weft::Memory;
 using weft::Result;
 using weft::perf::EngineConfig;
+using weft::perf::Pages;
 
 struct Options {
   std::vector<std::size_t> sizes{4 << 10, 16 << 10, 64 << 10, 256 << 10,
@@ -28,34 +29,12 @@ struct Options {
   std::chrono::milliseconds::rep ms = 200;
 };
 
-/// Pages that are there, as those of the transfers are.
-class Pages {
- public:
-  explicit Pages(std::size_t bytes)
-      : bytes_(bytes),
-        data_(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {
-    if (data_ == MAP_FAILED) return;
-    madvise(data_, bytes_, MADV_HUGEPAGE);  // as Weft asks for its own
-    std::memset(data_, 1, bytes_);
-  }
-  ~Pages() {
-    if (data_ != MAP_FAILED) munmap(data_, bytes_);
-  }
-  Pages(const Pages&) = delete;
-  Pages& operator=(const Pages&) = delete;
-  char* data() const { return data_ == MAP_FAILED ? nullptr : static_cast<char*>(data_); }
-
- private:
-  const std::size_t bytes_;
-  void* const data_;
-};
-
 /// GB/s of copying as much memory as the transfers of a window touch, by one thread.
 Result<double> copy_by_one_thread(const EngineConfig& config) {
   const std::size_t all = config.size * config.window;
   const Pages from(all), to(all);
-  if (from.data() == nullptr || to.data() == nullptr)
-    return weft::fail(weft::Code::out_of_memory, "no memory to copy");
+  if (from.empty() || to.empty()) return weft::fail(weft::Code::out_of_memory, "no memory to copy");
+  for (const Pages* each : {&from, &to}) std::memset(each->data(), 1, all);
   const auto begin = Clock::now();
   const auto end = begin + std::chrono::milliseconds(config.max_ms);
   double bytes = 0;

@@ -19,6 +19,8 @@ class Memory:
 
     def __init__(self, length):
         self._pages = mmap.mmap(-1, length, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        if hasattr(mmap, "MADV_HUGEPAGE"):
+            self._pages.madvise(mmap.MADV_HUGEPAGE)  # Weft asks for them too.
         self.address = ctypes.addressof(ctypes.c_char.from_buffer(self._pages))
         self.fill(length, seed=0)
 

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <spawn.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -28,6 +27,7 @@
 
 #include "endpoint.hpp"
 #include "histogram.hpp"
+#include "pages.hpp"
 
 namespace weft::perf {
 namespace {
@@ -93,38 +93,33 @@ double cpu_seconds() {
 
 class Memory {
  public:
-  explicit Memory(std::size_t bytes) {
-    void* start =
-        ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (start == MAP_FAILED) throw system_error("mmap");
-    ::madvise(start, bytes, MADV_HUGEPAGE);  // as Weft asks for its own: the same pages for both
-    span = {static_cast<std::byte*>(start), bytes};
+  explicit Memory(std::size_t bytes) : pages_(bytes) {
+    if (pages_.empty()) throw system_error("mmap");
   }
-  Memory(const Memory&) = delete;
-  Memory& operator=(const Memory&) = delete;
-  ~Memory() { ::munmap(span.data(), span.size()); }
 
   /// The pattern depends on the position; without `patterned` the pages are only touched.
   void fill(bool patterned) {
-    for (std::size_t i = 0; i + 8 <= span.size(); i += 8) {
+    for (std::size_t i = 0; i + 8 <= span().size(); i += 8) {
       const std::uint64_t word = patterned ? pattern(i) : 0;
-      std::memcpy(span.data() + i, &word, 8);
+      std::memcpy(span().data() + i, &word, 8);
     }
   }
   void expect_pattern(std::size_t bytes) const {
     for (std::size_t i = 0; i + 8 <= bytes; i += 8) {
       std::uint64_t word = 0;
-      std::memcpy(&word, span.data() + i, 8);
+      std::memcpy(&word, span().data() + i, 8);
       if (word != pattern(i)) {
         throw std::runtime_error(fmt::format("wrong bytes at offset {} of {}", i, bytes));
       }
     }
   }
 
-  std::span<std::byte> span;
+  std::span<std::byte> span() const noexcept { return pages_.span(); }
 
  private:
   static std::uint64_t pattern(std::size_t offset) { return (offset + 1) * 0x9E37'79B9'7F4A'7C15u; }
+
+  const Pages pages_;
 };
 
 std::size_t positions(const RawConfig& c) {
@@ -217,7 +212,7 @@ class Side {
     for (unsigned i = 0; i < config.endpoints; ++i) {
       endpoints_.push_back(std::make_unique<Endpoint>(config,
                                                       initiator ? config.initiator : config.target,
-                                                      shm_name(::getpid(), i), memory_.span));
+                                                      shm_name(::getpid(), i), memory_.span()));
       mine.push_back(endpoints_.back()->describe());
     }
     send(peer_fd, mine);

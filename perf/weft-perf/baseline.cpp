@@ -4,12 +4,14 @@
 
 #include <atomic>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <thread>
 #include <vector>
 
 #include "free_memory.hpp"
 #include "grid.hpp"
+#include "pages.hpp"
 #include "raw_loop.hpp"
 #include "socket_stream.hpp"
 
@@ -28,26 +30,33 @@ Result<double> copy_memory(const Work& work, unsigned threads, Nanoseconds time,
                 fmt::format("the baseline 'memcpy' needs {} bytes of memory for {} threads, and {} "
                             "are free",
                             needed, threads, *free));
+  struct Buffers {
+    Pages from, to;
+  };
+  std::vector<Buffers> buffers;
+  for (unsigned i = 0; i < threads; ++i) {
+    const std::size_t bytes = work.size * work.window;
+    buffers.push_back({Pages(bytes), Pages(bytes)});
+    if (buffers.back().from.empty() || buffers.back().to.empty())
+      return fail(Code::out_of_memory, "no memory for the baseline 'memcpy'");
+  }
   std::atomic<std::uint64_t> copies{0};
   std::atomic<unsigned> ready{0};
   std::atomic<Clock::rep> begin{0};
-  const auto copy = [&] {
-    const std::size_t bytes = work.size * work.window;
-    const auto from = std::make_unique_for_overwrite<std::byte[]>(bytes);
-    const auto to = std::make_unique_for_overwrite<std::byte[]>(bytes);
-    for (const auto& each : {from.get(), to.get()}) fill({each, bytes}, {}, stop);
+  const auto copy = [&](const Buffers& of) {
+    for (const Pages* each : {&of.from, &of.to}) fill(each->span(), {}, stop);
     if (++ready == threads) begin = Clock::now().time_since_epoch().count(), begin.notify_all();
     begin.wait(0);
     const auto end = Clock::time_point(Clock::duration(begin)) + time;
     std::uint64_t count = 0;
     for (; Clock::now() < end && !stop.stop_requested(); ++count) {
       const std::size_t at = count % work.window * work.size;
-      std::memcpy(to.get() + at, from.get() + at, work.size);
+      std::memcpy(of.to.data() + at, of.from.data() + at, work.size);
     }
     copies += count;
   };
   std::vector<std::thread> pool;
-  for (unsigned i = 0; i < threads; ++i) pool.emplace_back(copy);
+  for (const Buffers& each : buffers) pool.emplace_back(copy, std::cref(each));
   for (std::thread& thread : pool) thread.join();
   if (stop.stop_requested()) return fail(Code::cancelled, "interrupted");
   const double seconds =

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <linux/mempolicy.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -21,6 +20,22 @@ namespace {
 
 constexpr std::size_t most_nodes = 1024;
 
+Result<Pages> pages_on(int node, std::size_t bytes) {
+  if (static_cast<std::size_t>(node) >= most_nodes)
+    return fail(Code::invalid_argument, fmt::format("there is no node {}", node));
+  Pages pages(bytes);
+  if (pages.empty())
+    return fail(Code::out_of_memory, fmt::format("no memory: {}", std::strerror(errno)));
+  constexpr std::size_t word_bits = sizeof(unsigned long) * CHAR_BIT;
+  std::array<unsigned long, most_nodes / word_bits> nodes{};
+  const auto number = static_cast<std::size_t>(node);
+  nodes[number / word_bits] = 1UL << (number % word_bits);
+  if (::syscall(SYS_mbind, pages.data(), bytes, MPOL_BIND, nodes.data(), most_nodes, 0) != 0)
+    return fail(Code::unavailable,
+                fmt::format("no memory on node {}: {}", node, std::strerror(errno)));
+  return pages;
+}
+
 }  // namespace
 
 Result<void> check_room(std::uint64_t bytes) {
@@ -31,32 +46,10 @@ Result<void> check_room(std::uint64_t bytes) {
                           tool::binary_bytes(bytes), tool::binary_bytes(*left)));
 }
 
-void Region::Unmap::operator()(std::byte* start) const {
-  ::munmap(start, bytes);
-}
-
-Result<Region::Mapping> Region::map_on(int node, std::size_t bytes) {
-  if (static_cast<std::size_t>(node) >= most_nodes)
-    return fail(Code::invalid_argument, fmt::format("there is no node {}", node));
-  void* start = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (start == MAP_FAILED)
-    return fail(Code::out_of_memory, fmt::format("no memory: {}", std::strerror(errno)));
-  Mapping mapping(static_cast<std::byte*>(start), Unmap{bytes});
-  ::madvise(start, bytes, MADV_HUGEPAGE);  // as Memory::own
-  constexpr std::size_t word_bits = sizeof(unsigned long) * CHAR_BIT;
-  std::array<unsigned long, most_nodes / word_bits> nodes{};
-  const auto number = static_cast<std::size_t>(node);
-  nodes[number / word_bits] = 1UL << (number % word_bits);
-  if (::syscall(SYS_mbind, start, bytes, MPOL_BIND, nodes.data(), most_nodes, 0) != 0)
-    return fail(Code::unavailable,
-                fmt::format("no memory on node {}: {}", node, std::strerror(errno)));
-  return mapping;
-}
-
 Result<Region> Region::make(Engine& engine, const std::string& place, std::uint64_t bytes) {
   if (auto checked = check_memory(place); !checked) return fail(std::move(checked.error()));
   if (auto room = check_room(bytes); !room) return fail(std::move(room.error()));
-  Mapping mapping;
+  std::optional<Pages> pages;
   std::optional<GpuMemory> gpu;
   Memory memory = place == shared_memory ? Memory::shared(bytes) : Memory::own(bytes);
   const Place where = tool::parse_place(place).value_or(Place{});
@@ -66,14 +59,14 @@ Result<Region> Region::make(Engine& engine, const std::string& place, std::uint6
     gpu.emplace(std::move(*allocated));
     memory = Memory::adopt(gpu->address(), bytes);
   } else if (where.numa_node >= 0) {
-    auto mapped = map_on(where.numa_node, bytes);
-    if (!mapped) return fail(std::move(mapped.error()));
-    mapping = std::move(*mapped);
-    memory = Memory::adopt(mapping.get(), bytes);
+    auto placed = pages_on(where.numa_node, bytes);
+    if (!placed) return fail(std::move(placed.error()));
+    pages.emplace(std::move(*placed));
+    memory = Memory::adopt(pages->data(), bytes);
   }
   auto segment = engine.add(memory);
   if (!segment) return fail(std::move(segment.error()));
-  return Region(std::move(mapping), std::move(gpu), std::move(*segment));
+  return Region(std::move(pages), std::move(gpu), std::move(*segment));
 }
 
 Region::~Region() {
@@ -104,7 +97,7 @@ Result<Findings> Region::check(std::span<const Stretch> stretches,
 Result<void> Region::release(Deadline deadline) {
   auto released = segment_.release(deadline);
   if (released) return released;
-  (void)mapping_.release();
+  if (pages_) pages_->abandon();
   if (gpu_) gpu_->abandon();
   return released;
 }

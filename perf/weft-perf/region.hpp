@@ -9,6 +9,7 @@
 #include <weft/engine.hpp>
 
 #include "gpu_memory.hpp"
+#include "pages.hpp"
 #include "pattern.hpp"
 
 namespace weft::perf {
@@ -37,18 +38,11 @@ class Region {
   Result<void> release(Deadline deadline);
 
  private:
-  struct Unmap {
-    std::size_t bytes;
-    void operator()(std::byte* start) const;
-  };
-  using Mapping = std::unique_ptr<std::byte, Unmap>;
-  static Result<Mapping> map_on(int node, std::size_t bytes);
+  Region(std::optional<Pages> pages, std::optional<GpuMemory> gpu, Segment segment)
+      : pages_(std::move(pages)), gpu_(std::move(gpu)), segment_(std::move(segment)) {}
+  bool adopted() const noexcept { return pages_ || gpu_; }
 
-  Region(Mapping mapping, std::optional<GpuMemory> gpu, Segment segment)
-      : mapping_(std::move(mapping)), gpu_(std::move(gpu)), segment_(std::move(segment)) {}
-  bool adopted() const noexcept { return mapping_ || gpu_; }
-
-  Mapping mapping_;  // One of these two, or the segment owns its memory.
+  std::optional<Pages> pages_;  // One of these two, or the segment owns its memory.
   std::optional<GpuMemory> gpu_;
   Segment segment_;
 };
