@@ -359,7 +359,7 @@ void add_options(CLI::App& app, Options& options) {
 
 void add_options(CLI::App& app, PlanOptions& options) {
   KvShape& kv = options.kv;
-  kv.layer_groups = 8;
+  kv.layer_groups = usual_layer_groups;
   const char* group = "Request";
   app.add_option("--model", kv.model, "A name such as Llama-3.1-8B")
       ->type_name("NAME")
