@@ -27,6 +27,8 @@ constexpr auto patience = 60s;
 // By then an engine has done all that follows a meeting, and no longer looks as often as it does
 // right after something came.
 constexpr auto settled_after = 200ms;
+/// After each idleness, however long it is.
+constexpr std::size_t fewest_writes = 5;
 
 struct Options {
   std::vector<std::string> providers{"tcp", "shm"};
@@ -101,10 +103,9 @@ Latency summary(std::vector<double> times) {
 
 /// Writes again and again, with nothing under way for so long before each.
 Latency latency_after(Engine& engine, const Prepared& whole, milliseconds gap, milliseconds time) {
-  constexpr std::size_t fewest = 5;
   std::vector<double> times;
   const auto until = Clock::now() + time;
-  while (Clock::now() < until || times.size() < fewest) {
+  while (Clock::now() < until || times.size() < fewest_writes) {
     if (gap.count() > 0) std::this_thread::sleep_for(gap);
     const auto begin = Clock::now();
     must(must(engine.submit(whole)).wait(soon()));
@@ -162,9 +163,11 @@ Measured measure(const Options& options, const Case& what) {
   measured.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
 
   write_line(go.write_end(), "go");
-  const auto rounds = static_cast<milliseconds::rep>(options.gaps.size());
-  const auto line = must(read_line(
-      answer.read_end(), Deadline::in(milliseconds(rounds * options.latency_ms) + patience)));
+  milliseconds longest{0};
+  for (const milliseconds::rep gap : options.gaps)
+    longest += std::max(milliseconds(options.latency_ms),
+                        milliseconds(gap * milliseconds::rep{fewest_writes}));
+  const auto line = must(read_line(answer.read_end(), Deadline::in(longest + patience)));
   const auto latencies = nlohmann::json::parse(line);
   for (const auto& each : latencies)
     measured.latencies.push_back({each[0], {each[1], each[2], each[3], each[4]}});

@@ -16,13 +16,16 @@ import tempfile
 
 PATIENCE = 120  # Seconds that one of perf's commands may take.
 
-# By the shared object that a sample is in, then by the function. The first that fits counts.
+KERNEL = r"\[kernel|\[guest"
+
+# By the shared object that a sample is in, then by a word that the function has: one that is at its
+# begin or behind an underscore. The first that fits counts.
 PARTS = [
-    ("kernel: copying", r"\[kernel|\[guest", r"copy|rep_movs|_movs|memcpy|clear_page"),
-    ("kernel: memory of others", r"\[kernel|\[guest", r"process_vm|pin_user|gup|get_user_pages|follow_page"),
-    ("kernel: sockets", r"\[kernel|\[guest", r"tcp|sock|skb|inet|ip_|__ip|net_|dev_|loopback|eth_|qdisc|nf_"),
-    ("kernel: polling, yielding", r"\[kernel|\[guest", r"epoll|ep_|sched|yield|schedule|switch|pick_next|fdget"),
-    ("kernel: the rest", r"\[kernel|\[guest", r""),
+    ("kernel: copying", KERNEL, r"copy|rep_movs|memcpy|clear_page"),
+    ("kernel: memory of others", KERNEL, r"process_vm|pin_user|gup|get_user_pages|follow_page"),
+    ("kernel: sockets", KERNEL, r"tcp|sock|skb|inet|ip_|net_|netdev|dev_|loopback|eth_|qdisc|nf_"),
+    ("kernel: polling, yielding", KERNEL, r"epoll|ep_|sched|resched|yield|switch|pick_next|fdget"),
+    ("kernel: the rest", KERNEL, r""),
     ("libfabric", r"libfabric", r""),
     ("Weft's provider code", r"weft", r"weft::providers::"),
     ("engine", r"weft", r""),
@@ -31,8 +34,9 @@ PARTS = [
 
 
 def part_of(place, function):
-    for name, place_pattern, function_pattern in PARTS:
-        if re.search(place_pattern, place) and re.search(function_pattern, function):
+    for name, place_pattern, words in PARTS:
+        begin = r"(^|_)" if place_pattern == KERNEL else ""
+        if re.search(place_pattern, place) and re.search(f"{begin}({words})", function):
             return name
     return None
 

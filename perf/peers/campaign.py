@@ -8,6 +8,12 @@ from children import Failed
 from turns import turns
 
 MOST_FAILURES = 3
+# What a peer's program prints, or does not, may be read wrongly too.
+FAILURES = (Failed, ArithmeticError, LookupError, ValueError)
+
+
+def why(failure):
+    return str(failure) if isinstance(failure, Failed) else f"{type(failure).__name__}: {failure}"
 
 
 @dataclass
@@ -27,7 +33,8 @@ class Campaign:
         self.fabric, self.peers, self.cells = fabric, peers, cells
         self.settings, self.results, self.tell = settings, results, tell
         self.until = until
-        self.memory_bytes = max(cell.size * cell.window for cell in cells)
+        self.memory_bytes = max(settings.latency_size,
+                                *(cell.size * cell.window for cell in cells))
         self.failed = {}  # So often, by peer.
 
     def run(self):
@@ -45,11 +52,11 @@ class Campaign:
         for peer in self.peers:
             try:
                 peer.start(self.memory_bytes)
-            except Failed as failure:
+            except FAILURES as failure:
                 peer.end()
-                self.tell(f"{self.fabric}: without {peer.name}: {failure}")
+                self.tell(f"{self.fabric}: without {peer.name}: {why(failure)}")
                 self.results.skipped.append(
-                    {"fabric": self.fabric, "peer": peer.name, "why": str(failure)})
+                    {"fabric": self.fabric, "peer": peer.name, "why": why(failure)})
                 continue
             present.append(peer)
             if peer.software:
@@ -62,10 +69,11 @@ class Campaign:
             return None
         try:
             return work()
-        except Failed as failure:
-            self.tell(f"{self.fabric}, {cell.title}: {what} of {peer.name} has failed: {failure}")
+        except FAILURES as failure:
+            self.tell(f"{self.fabric}, {cell.title}: {what} of {peer.name} has failed: "
+                      f"{why(failure)}")
             self.results.failures.append({"fabric": self.fabric, "peer": peer.name, **asdict(cell),
-                                          "what": what, "why": str(failure)})
+                                          "what": what, "why": why(failure)})
         self.failed[peer.name] = self.failed.get(peer.name, 0) + 1
         self._restart(peer)
         return None
@@ -76,7 +84,7 @@ class Campaign:
             if self.failed[peer.name] < MOST_FAILURES:
                 peer.start(self.memory_bytes)
                 return
-        except Failed:
+        except FAILURES:
             peer.end()
             self.failed[peer.name] = MOST_FAILURES
         self.tell(f"{self.fabric}: {peer.name} is left out from here on")

@@ -35,10 +35,13 @@ def script(samples, path):
     return "\n".join([*lines, "unset multiplot", ""])
 
 
-def draw(samples, path, scratch):
-    """scratch: a path for gnuplot's script."""
+def check_gnuplot():
     if shutil.which("gnuplot") is None:
         raise Failed("there is no gnuplot to draw with")
+
+
+def draw(samples, path, scratch):
+    """scratch: a path for gnuplot's script."""
     with open(scratch, "w", encoding="utf-8") as file:
         file.write(script(samples, path))
     output_of(["gnuplot", scratch], LIMIT)

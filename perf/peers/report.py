@@ -124,7 +124,8 @@ GB/s are 10^9 bytes: median (least-greatest) of the rounds. Ratios: median of th
 tag with UCX_RNDV_SCHEME=put_zcopy).
 Each operation in flight has memory of its own on both sides, but ucx_perftest keeps one buffer on
 each side: with 16 in flight it touches a sixteenth of the memory, and stays in the CPU's caches for
-longer. It compares no contents. memcpy:N: N threads, which share the memory of the window.
+longer. It compares no contents. memcpy:N: N threads, which share the memory of the window;
+where fewer than N are in flight, each has as much as one of them, and together they touch more.
 "-manual": whoever waits for an operation makes the progress, where threads of the engine do
 otherwise.
 Latency: Weft's, NIXL's and Mooncake's from the begin of a write until its initiator knows that it

@@ -19,6 +19,7 @@
 #include <exception>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <stdexcept>
 #include <thread>
 #include <utility>
@@ -280,7 +281,7 @@ class Side {
   /// An operation that is under way.
   struct Flying {
     Stream::Counter* counter = nullptr;
-    Clock::time_point posted = {};
+    Clock::time_point begun = {};
   };
 
   void drive(Endpoint& endpoint, Stream& stream, const std::atomic<bool>& failed) {
@@ -290,16 +291,19 @@ class Side {
     for (Flying& each : operations) free.push_back(&each);
     Histogram latency;
     auto chunk = stream.take();
+    std::optional<Clock::time_point> begun;  // When `chunk` was first to be posted.
     while (chunk || free.size() < operations.size()) {
       while (chunk && !free.empty() && stream.open(*chunk)) {
-        *free.back() = {&stream.counter(*chunk), now()};
+        if (!begun) begun = now();
+        *free.back() = {&stream.counter(*chunk), *begun};
         if (!endpoint.post(chunk->offset, chunk->length, free.back())) break;
         free.pop_back();
         chunk = stream.take();
+        begun.reset();
       }
       const auto count = endpoint.reap([&](void* context) {
         auto& ended = *static_cast<Flying*>(context);
-        if (config_.latencies) latency.add(Clock::now() - ended.posted);
+        if (config_.latencies) latency.add(Clock::now() - ended.begun);
         ended.counter->fetch_add(1);
         free.push_back(&ended);
       });

@@ -143,6 +143,7 @@ Result<Costs> of_peers(std::size_t count, Deadline deadline) {
   auto segment = engine->add(Memory::own(page));
   if (!segment) return fail(std::move(segment.error()));
   const Pair whole{0, 0, page};
+  const std::size_t writes = std::max(carried, count);  // All have their turn.
   std::vector<Peer> peers;
   std::vector<Remote> remotes;
   std::vector<Prepared> prepared;
@@ -165,8 +166,8 @@ Result<Costs> of_peers(std::size_t count, Deadline deadline) {
                        [&] { return work::carry(*engine, std::span(prepared).first(1), carried); });
       })
       .and_then([&] {
-        return measure(costs, "write to each in turn", carried,
-                       [&] { return work::carry(*engine, prepared, carried); });
+        return measure(costs, "write to each in turn", writes,
+                       [&] { return work::carry(*engine, prepared, writes); });
       })
       .and_then(
           [&] { return measure(costs, "look", looks, [&] { return work::look(*engine, looks); }); })
@@ -181,6 +182,7 @@ Result<Costs> of_segments(std::size_t count, Deadline deadline) {
   auto local = user->add(Memory::own(page));
   if (!local) return fail(std::move(local.error()));
   const Pair whole{0, 0, page};
+  const std::size_t writes = std::max(carried, count);  // All have their turn.
   std::vector<Segment> segments;
   std::vector<Grant> grants;
   std::vector<Remote> remotes;
@@ -205,10 +207,10 @@ Result<Costs> of_segments(std::size_t count, Deadline deadline) {
               return work::prepare(*user, {&*local, 1}, remotes, {&whole, 1}, prepared);
             });
           })
-          .and_then([&] { return work::carry(*user, prepared, carried / 2); })
+          .and_then([&] { return work::carry(*user, prepared, writes); })
           .and_then([&] {
-            return measure(costs, "write to each in turn", carried,
-                           [&] { return work::carry(*user, prepared, carried); });
+            return measure(costs, "write to each in turn", writes,
+                           [&] { return work::carry(*user, prepared, writes); });
           });
   if (!done) return fail(std::move(done.error()));
   prepared.clear();
@@ -253,6 +255,7 @@ Result<Costs> of_blocks(std::size_t count, Deadline deadline) {
   Costs costs;
   return measure(costs, "prepare", count, [&] { return prepare(apart); })
       .and_then([&] { return prepare(neighbours); })
+      .and_then([&] { return work::carry(*user, lists, lists.size()); })
       .and_then(
           [&] { return measure(costs, "write", count * transfers, [&] { return carry(0); }); })
       .and_then([&] {

@@ -3,7 +3,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -12,6 +11,7 @@
 
 #include "curves.hpp"
 #include "points.hpp"
+#include "replace_file.hpp"
 #include "sides.hpp"
 #include "spread.hpp"
 
@@ -143,6 +143,7 @@ nlohmann::json as_json(const Results& results) {
 /// A picture for each dimension, side by side.
 std::string plot_script(const Results& results) {
   std::string data, drawn;
+  std::size_t pictures = 0;
   char prefix = 'a';
   for (const auto& [dimension, points] : results) {
     weft::perf::Curves curves;
@@ -155,36 +156,49 @@ std::string plot_script(const Results& results) {
     data += curves.data(prefix);
     drawn += fmt::format("set xlabel '{}'\n{}", dimension->name,
                          curves.plot(prefix, "using 1:2:3:4 with yerrorlines"));
-    ++prefix;
+    ++prefix, ++pictures;
   }
   return fmt::format(
       "set terminal svg size {},500 background rgb 'white'\n{}"
       "set logscale xy\nset grid\nset key outside below\nset ylabel 'ns of a unit'\n"
       "set multiplot layout 1,{}\n{}unset multiplot\n",
-      450 * results.size(), data, results.size(), drawn);
+      450 * pictures, data, pictures, drawn);
 }
 
 Result<void> write_plot(const Results& results, const std::string& path) {
   return weft::perf::drawn_by_gnuplot(plot_script(results))
-      .and_then([&](const std::string& picture) -> Result<void> {
-        std::ofstream file(path);
-        file << picture;
-        file.close();
-        if (file) return {};
-        return weft::fail(weft::Code::unavailable, fmt::format("{} can't be written", path));
-      });
+      .and_then(
+          [&](const std::string& picture) { return weft::tool::replace_file(path, picture); });
+}
+
+/// Before minutes are spent on measuring.
+Result<void> check_plot(const std::string& path) {
+  if (path.empty()) return {};
+  return weft::tool::check_replaceable(path).and_then(weft::perf::check_gnuplot);
+}
+
+/// Counts that a dimension does not go to.
+void tell_left_out(const Dimension& dimension, const Options& options) {
+  for (const std::size_t count : options.counts)
+    if (count > dimension.most)
+      fmt::print(stderr, "weft-scale: {} {} are left out: {} are the most\n", count, dimension.name,
+                 dimension.most);
 }
 
 Result<void> run(const Options& options) {
+  if (auto checked = check_plot(options.plot); !checked) return checked;
   Results results;
   for (const Dimension& dimension : weft::perf::dimensions()) {
     if (!wanted(dimension, options)) continue;
+    tell_left_out(dimension, options);
     auto points = measure_all(dimension, options);
     if (!points) return weft::fail(std::move(points.error()));
     if (!options.json) print(dimension, *points);
     std::fflush(stdout);
-    results.emplace_back(&dimension, std::move(*points));
+    if (!points->empty()) results.emplace_back(&dimension, std::move(*points));
   }
+  if (results.empty())
+    return weft::fail(weft::Code::invalid_argument, "no count is left to be measured");
   if (options.json) fmt::print("{}\n", as_json(results).dump(2));
   if (options.plot.empty()) return {};
   return write_plot(results, options.plot);

@@ -32,7 +32,7 @@ Change change_of(const Json& before, const Json& now, const Figure& figure) {
   Change change{title(now.at("point").get<Point>()), figure.name, figure.more_is_better};
   const auto old_values = values_of(before, figure), new_values = values_of(now, figure);
   const double middle = median(old_values);
-  change.ratio = middle > 0 ? median(new_values) / middle : 0;
+  if (middle > 0) change.ratio = median(new_values) / middle;
   change.chance = rank_test(new_values, old_values);
   change.least_chance = least_rank_test(new_values.size(), old_values.size());
   return change;
@@ -44,7 +44,7 @@ void judge(std::vector<Change>& changes, double threshold) {
   std::vector<Change*> order;
   const auto count = static_cast<double>(changes.size());
   for (Change& change : changes) {
-    if (change.least_chance > risk / count) continue;
+    if (!change.ratio || change.least_chance > risk / count) continue;
     change.verdict = Verdict::same;
     order.push_back(&change);
   }
@@ -53,9 +53,20 @@ void judge(std::vector<Change>& changes, double threshold) {
   for (std::size_t i = 0; i < order.size(); ++i) {
     Change& change = *order[i];
     if (change.chance > risk / static_cast<double>(order.size() - i)) return;
-    if (std::abs(change.ratio - 1) <= threshold) continue;
-    change.verdict = (change.ratio > 1) == change.more_is_better ? Verdict::better : Verdict::worse;
+    if (std::abs(*change.ratio - 1) <= threshold) continue;
+    change.verdict =
+        (*change.ratio > 1) == change.more_is_better ? Verdict::better : Verdict::worse;
   }
+}
+
+/// What a run is like with them.
+bool differ_in_runs(const Json& old_results, const Json& new_results) {
+  const Json before = old_results.value("settings", Json::object());
+  const Json now = new_results.value("settings", Json::object());
+  constexpr const char* names[] = {"seconds", "count", "warm_up_seconds", "verify"};
+  return std::any_of(std::begin(names), std::end(names), [&](const char* name) {
+    return before.value(name, Json()) != now.value(name, Json());
+  });
 }
 
 const char* word(Verdict verdict) {
@@ -74,6 +85,7 @@ Result<Comparison> compare(const Json& old_results, const Json& new_results, dou
   try {
     Comparison comparison;
     comparison.other_machine = old_results.at("machines") != new_results.at("machines");
+    comparison.other_settings = differ_in_runs(old_results, new_results);
     for (const Json& now : new_results.at("points")) {
       const auto& old_points = old_results.at("points");
       const auto before = std::find_if(old_points.begin(), old_points.end(), [&](const Json& each) {
@@ -103,23 +115,26 @@ std::size_t runs_needed(std::size_t figures) {
 
 std::string text_of(const Comparison& comparison) {
   std::string text;
-  std::size_t same = 0, unknown = 0;
+  std::size_t same = 0, few = 0, zero = 0;
   for (const Change& change : comparison.changes) {
     same += change.verdict == Verdict::same ? 1 : 0;
-    unknown += change.verdict == Verdict::unknown ? 1 : 0;
+    zero += change.ratio ? 0 : 1;
+    few += change.verdict == Verdict::unknown && change.ratio ? 1 : 0;
     if (change.verdict == Verdict::better || change.verdict == Verdict::worse)
       text += fmt::format("{:<44} {:>5}  {:.3f} (by chance: {:.2g})  {}\n", change.point,
-                          change.figure, change.ratio, change.chance, word(change.verdict));
+                          change.figure, *change.ratio, change.chance, word(change.verdict));
   }
   const std::size_t figures = comparison.changes.size();
   text += fmt::format("{} of {} figures are as before (new by old, 99 % confidence for all)", same,
                       figures);
-  if (unknown > 0)
-    text += fmt::format("; can't tell of {}: {} repeats, and {} are needed on both sides", unknown,
+  if (few > 0)
+    text += fmt::format("; can't tell of {}: {} repeats, and {} are needed on both sides", few,
                         comparison.fewest_runs, runs_needed(figures));
+  if (zero > 0) text += fmt::format("; can't tell of {}: they were 0 before", zero);
   if (comparison.unmatched > 0)
     text += fmt::format("; {} points were not measured before", comparison.unmatched);
   if (comparison.other_machine) text += "; the machines or versions differ";
+  if (comparison.other_settings) text += "; --time, --count, --warm-up or --verify differ";
   return text + ".\n";
 }
 

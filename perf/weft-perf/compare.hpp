@@ -1,6 +1,7 @@
 // What has changed between two documents of results, beyond noise.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,7 +13,7 @@ enum class Verdict : std::uint8_t {
   same,  ///< Within noise, or by less than the threshold.
   better,
   worse,
-  unknown,  ///< Too few runs to tell, whatever they are.
+  unknown,  ///< Too few runs to tell, whatever they are, or no ratio.
 };
 
 /// GB/s, and the runs' p50 and p99.
@@ -23,9 +24,9 @@ struct Change {
   std::string point, figure;
   bool more_is_better = true;
   Verdict verdict = Verdict::unknown;
-  double ratio = 0;         ///< Of the medians, new by old.
-  double chance = 1;        ///< rank_test() of the runs.
-  double least_chance = 1;  ///< What that can come to for as many runs.
+  std::optional<double> ratio;  ///< Of the medians, new by old; none if the old one is 0.
+  double chance = 1;            ///< rank_test() of the runs.
+  double least_chance = 1;      ///< What that can come to for as many runs.
 };
 
 struct Comparison {
@@ -33,6 +34,7 @@ struct Comparison {
   std::size_t unmatched = 0;                  ///< New points that the old document lacks.
   std::size_t fewest_runs = ~std::size_t{0};  ///< Of a point, on either side.
   bool other_machine = false;
+  bool other_settings = false;  ///< Of the runs: how long, after what warm-up, verified or not.
   bool regressed() const;
 };
 

@@ -14,8 +14,6 @@ namespace {
 
 /// In which an interrupt is noticed.
 constexpr auto attention = std::chrono::milliseconds(50);
-/// What waits for room in an open loop may come to that much time's arrivals.
-constexpr double longest_queue_seconds = 1;
 /// Of all that came, what may still wait at the end of the arrivals beyond one window.
 constexpr double greatest_share_left = 0.05;
 /// What is due sooner is waited for without sleep.
@@ -152,17 +150,17 @@ Result<Load> closed_loop(Operations& operations, const Work& work, Length length
 }
 
 Result<Load> open_loop(Operations& operations, const Work& work, Length length, Nanoseconds timeout,
-                       std::uint64_t seed, const std::stop_token& stop) {
+                       std::uint64_t seed, const std::stop_token& stop,
+                       std::chrono::duration<double> longest_queue) {
   Window window(operations, work, timeout, stop);
   const Time start = Clock::now();
   Quota quota(length, start);
   Arrivals arrivals(work.rate, seed, start);
   std::deque<Time> waiting;
   const auto most_waiting =
-      static_cast<std::size_t>(work.rate * longest_queue_seconds) + work.window;
-  const auto more = [&] {
-    return quota.left() > 0 && arrivals.next() < quota.end() && waiting.size() < most_waiting;
-  };
+      static_cast<std::size_t>(work.rate * longest_queue.count()) + work.window;
+  const auto full = [&] { return waiting.size() >= most_waiting; };
+  const auto more = [&] { return quota.left() > 0 && arrivals.next() < quota.end() && !full(); };
   bool arriving = more(), ended = false;
   double arrived = 0;
   while (arriving || !waiting.empty() || !window.idle()) {
@@ -172,13 +170,15 @@ Result<Load> open_loop(Operations& operations, const Work& work, Length length, 
       arrivals.advance();
       arrived += 1;
     }
+    // However much was served before: the arrivals have ended there.
+    if (full()) window.load().overloaded = true;
     for (; window.room() > 0 && !waiting.empty(); waiting.pop_front())
       if (auto begun = window.begin(waiting.front()); !begun) return fail(begun.error());
     // Whatever is left then has come faster than it could be served.
     if (!arriving && !ended) {
       ended = true;
-      window.load().overloaded =
-          static_cast<double>(waiting.size()) > work.window + arrived * greatest_share_left;
+      if (static_cast<double>(waiting.size()) > work.window + arrived * greatest_share_left)
+        window.load().overloaded = true;
     }
     const Time next = arriving ? arrivals.next() : Time::max();
     if (!arriving && window.idle()) continue;

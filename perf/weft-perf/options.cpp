@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cstdlib>
+
 #include "grid.hpp"
 #include "workload.hpp"
 
@@ -52,6 +54,17 @@ void add_words(CLI::App& app, const char* group, const std::string& name,
   app.add_option(name, words, text)->delimiter(',')->type_name("LIST")->group(group);
 }
 
+/// CLI::Range would take NaN, which is neither less nor greater than anything.
+CLI::Validator between(double least, double greatest) {
+  return CLI::Validator(
+      [=](const std::string& given) -> std::string {
+        const double value = std::strtod(given.c_str(), nullptr);
+        if (value >= least && value <= greatest) return {};
+        return fmt::format("Value {} not in range {} to {}", given, least, greatest);
+      },
+      "");
+}
+
 void add_seconds(CLI::App& app, const char* group, const std::string& name, Nanoseconds& time,
                  double least, const std::string& text) {
   app.add_option_function<double>(
@@ -61,7 +74,7 @@ void add_seconds(CLI::App& app, const char* group, const std::string& name, Nano
          },
          text)
       ->type_name("SECONDS")
-      ->check(CLI::Range(least, longest_time).description(""))
+      ->check(between(least, longest_time))
       ->group(group);
 }
 
@@ -252,7 +265,7 @@ void add_output(CLI::App& app, Options& options) {
          "--threshold", [&options](double percent) { options.threshold = percent / 100; },
          "With --compare: smaller changes do not count (3)")
       ->type_name("PERCENT")
-      ->check(CLI::Range(0.0, 100.0).description(""))
+      ->check(between(0, 100))
       ->group(group);
   app.add_option("--progress", options.progress, "A line on standard error: auto, always, never")
       ->check(CLI::IsMember({"auto", "always", "never"}).description(""))
@@ -359,7 +372,7 @@ void add_options(CLI::App& app, Options& options) {
 
 void add_options(CLI::App& app, PlanOptions& options) {
   KvShape& kv = options.kv;
-  kv.layer_groups = 8;
+  kv.layer_groups = usual_layer_groups;
   const char* group = "Request";
   app.add_option("--model", kv.model, "A name such as Llama-3.1-8B")
       ->type_name("NAME")
@@ -379,7 +392,7 @@ void add_options(CLI::App& app, PlanOptions& options) {
   app.add_option("--prefill-seconds", options.prefill_seconds, "TTFT without the transfer")
       ->type_name("SECONDS")
       ->required()
-      ->check(CLI::Range(0.000001, longest_time).description(""))
+      ->check(between(0.000001, longest_time))
       ->group(group);
   app.add_option("--dtype", kv.dtype, "bf16 (the default), fp8")->type_name("NAME")->group(group);
   app.add_option("--block-tokens", kv.block_tokens, "Tokens of a block (16)")

@@ -22,7 +22,7 @@ struct Grid {
   std::vector<std::uint64_t> rails{0}, nics{4}, threads{0}, chunks{0}, rail_windows{0};
   std::vector<weft::Progress> progress{weft::Progress::threads};
   KvShape kv;
-  std::vector<std::uint64_t> tokens{4096}, layer_groups{8};
+  std::vector<std::uint64_t> tokens{4096}, layer_groups{usual_layer_groups};
   std::vector<std::uint64_t> block_bytes{0};  ///< 0: as many as `kv.block_tokens` take.
 };
 

@@ -69,6 +69,9 @@ struct KvShape {
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(KvShape, model, dtype, tokens, block_tokens, layer_groups, tp,
                                    peer_tp)
 
+/// Of a request, unless it is said otherwise.
+constexpr std::uint32_t usual_layer_groups = 8;
+
 /// What is moved, and how much of it at a time.
 struct Work {
   Operation operation = Operation::write;

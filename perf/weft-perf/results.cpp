@@ -105,6 +105,13 @@ std::string manner(const Point& point) {
   const auto add = [&](const char* name, std::uint64_t value, std::uint64_t standard) {
     if (value != standard) text += fmt::format(" {} {}", name, value);
   };
+  if (const KvShape& kv = work.kv, usual; !kv.model.empty()) {
+    if (kv.dtype != usual.dtype) text += " " + kv.dtype;
+    add("block-tokens", kv.block_tokens, usual.block_tokens);
+    add("layer-groups", kv.layer_groups, usual_layer_groups);
+    add("tp", kv.tp, usual.tp);
+    add("peer-tp", kv.peer_tp, usual.peer_tp);
+  }
   const Fabric& fabric = point.fabric;
   add("batch", work.batch, 1);
   add("rails", fabric.rails, 0);
@@ -196,7 +203,8 @@ std::string csv(const std::vector<PointResult>& results) {
     for (const auto& [name, values] : result.baselines)
       if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
   std::string text =
-      "operation,peers,model,tokens,size,pieces,pattern,window,batch,rate,provider,rails,nics,"
+      "operation,peers,model,dtype,tokens,block_tokens,layer_groups,tp,peer_tp,size,pieces,pattern,"
+      "window,batch,rate,provider,rails,nics,"
       "threads,"
       "chunk,rail_window,progress,memory,peer_memory,runs,gigabytes_per_second,gigabytes_per_"
       "second_least,"
@@ -215,9 +223,12 @@ std::string csv(const std::vector<PointResult>& results) {
     Summary sum = summarize(result);
     const Fabric& fabric = result.point.fabric;
     const Work& work = result.point.work;
-    text += fmt::format("{},{},{},{},{},{},{},{},{},{}", name_of(work.operation),
-                        result.point.peers, work.kv.model, work.kv.tokens, work.size, work.pieces,
-                        name_of(work.pattern), work.window, work.batch, work.rate);
+    const KvShape& kv = work.kv;
+    text += fmt::format("{},{},{},{},{},{},{},{},{}", name_of(work.operation), result.point.peers,
+                        kv.model, kv.dtype, kv.tokens, kv.block_tokens, kv.layer_groups, kv.tp,
+                        kv.peer_tp);
+    text += fmt::format(",{},{},{},{},{},{}", work.size, work.pieces, name_of(work.pattern),
+                        work.window, work.batch, work.rate);
     text +=
         fmt::format(",{},{},{},{},{},{},{},{},{},{}", result.provider, fabric.rails, fabric.nics,
                     fabric.threads, fabric.chunk, fabric.rail_window, name_of(fabric.progress),

@@ -84,13 +84,6 @@ double nearly(const std::vector<std::size_t>& ranks, std::size_t count, double d
 
 }  // namespace
 
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  const std::size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
-
 Interval paired_ratio(std::span<const double> a, std::span<const double> b, double confidence) {
   std::vector<double> ratios;
   for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i)

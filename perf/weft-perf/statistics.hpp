@@ -5,10 +5,9 @@
 #include <span>
 #include <vector>
 
-namespace weft::perf {
+#include "spread.hpp"
 
-/// Of an even number of values, the mean of the middle two. 0 of none.
-double median(std::vector<double> values);
+namespace weft::perf {
 
 /// Where a figure lies, with a confidence.
 struct Interval {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <map>
 #include <random>
 
 namespace weft::perf {
@@ -140,6 +141,39 @@ TEST(Compare, OtherPointsAndMachinesAreNamed) {
   EXPECT_FALSE(compared->regressed());
   EXPECT_THAT(text_of(*compared), HasSubstr("1 points were not measured before"));
   EXPECT_THAT(text_of(*compared), HasSubstr("the machines or versions differ"));
+}
+
+TEST(Compare, OtherSettingsOfRunsAreNamed) {
+  const std::vector<double> speeds{10, 10, 10, 10};
+  const Json settings{
+      {"seconds", 1.0}, {"count", 0}, {"warm_up_seconds", 0.2}, {"verify", false}, {"repeats", 4}};
+  Json before = results(speeds), now = results(speeds);
+  before["settings"] = settings;
+  for (const auto& [name, value] : std::map<std::string, Json>{
+           {"seconds", 2.0}, {"count", 5}, {"warm_up_seconds", 0}, {"verify", true}}) {
+    now["settings"] = settings;
+    now["settings"][name] = value;
+    const auto compared = compare(before, now, 0.03);
+    ASSERT_TRUE(compared);
+    EXPECT_TRUE(compared->other_settings) << name;
+    EXPECT_THAT(text_of(*compared), HasSubstr("--time, --count, --warm-up or --verify differ"));
+  }
+  now["settings"] = settings;
+  now["settings"]["repeats"] = 8;
+  EXPECT_FALSE(compare(before, now, 0.03)->other_settings);
+}
+
+/// Nothing can be said of what has no ratio, least that it got worse when it rose.
+TEST(Compare, WhatWasNothingIsNotJudged) {
+  Json before = results({10, 10, 10, 10, 10, 10});
+  for (Json& run : before["points"][0]["runs"]) run["gigabytes_per_second"] = 0;
+  const auto compared = compare(before, results({10, 10, 10, 10, 10, 10}), 0.03);
+  ASSERT_TRUE(compared);
+  EXPECT_EQ(compared->changes[0].verdict, Verdict::unknown);
+  EXPECT_FALSE(compared->changes[0].ratio);
+  EXPECT_EQ(compared->changes[1].verdict, Verdict::same);
+  EXPECT_FALSE(compared->regressed());
+  EXPECT_THAT(text_of(*compared), HasSubstr("can't tell of 1: they were 0 before"));
 }
 
 TEST(Compare, RefusesWhatIsNoResult) {

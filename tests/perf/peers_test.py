@@ -4,6 +4,7 @@ Usage: peers_test.py PERF-PEERS-FOLDER BUILD-FOLDER [unittest arguments]
 """
 
 import collections
+import contextlib
 import json
 import os
 import subprocess
@@ -254,16 +255,26 @@ class Children(unittest.TestCase):
                 child.ask(PATIENCE, "write", size=1)
 
 
+def descendants_of(pid):
+    """Those that are there at a look."""
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        children = children_of(pid)
+        return children + [each for child in children for each in descendants_of(child)]
+    return []
+
+
 class Fake:
     """A peer that fails so often before it works."""
 
     software, checks, figures = "fake", "every byte", BOTH
 
-    def __init__(self, name, speed, failures=0, starts=True):
+    def __init__(self, name, speed, failures=0, starts=True, failure=None):
         self.name, self.speed, self.failures, self.starts = name, speed, failures, starts
+        self.failure = failure or Failed(f"{name} broke:\n    first\n    at last")
         self.running = 0
 
     def start(self, memory_bytes):
+        self.memory_bytes = memory_bytes
         if not self.starts:
             raise Failed(f"there is no {self.name}; get it")
         self.running += 1
@@ -280,7 +291,7 @@ class Fake:
     def measure(self, cell, limit):
         if self.failures:
             self.failures -= 1
-            raise Failed(f"{self.name} broke:\n    first\n    at last")
+            raise self.failure
         return cell.bytes / self.speed / 1e9
 
     def latency(self, cell, limit):
@@ -324,6 +335,23 @@ class Campaigns(unittest.TestCase):
         self.assertIn("mooncake has failed: mooncake broke:\n    first\n    at last", told)
         self.assertIn("failed: mooncake broke: at last",
                       markdown(results, facts(), ratios(results.samples)))
+
+    def test_what_cant_be_read_is_a_failure_too(self):
+        for failure in (KeyError("overall_bw"), IndexError("runs"), ZeroDivisionError("speed"),
+                        json.JSONDecodeError("no value", "{", 1)):
+            with self.subTest(failure):
+                results, told = self.run_with(Fake("weft", 6),
+                                              Fake("ucx-put", 2, failures=1, failure=failure))
+                self.assertEqual(len(results.samples), 4 * 2 * 2 - 1)
+                self.assertIn(f"ucx-put has failed: {type(failure).__name__}: {failure}", told)
+
+    def test_memory_is_for_the_largest(self):
+        for latency_size, memory in ((4096, 16 * 65536), (16 * 65536 + 1, 16 * 65536 + 1)):
+            peer = Fake("weft", 6)
+            settings = types.SimpleNamespace(**{**vars(SETTINGS), "latency_size": latency_size})
+            Campaign("tcp", [peer], [Cell(65536, 1, 4), Cell(65536, 16, 32)], settings, Results(),
+                     lambda _: None, float("inf")).run()
+            self.assertEqual(peer.memory_bytes, memory)
 
     def test_who_fails_again_and_again_is_left_out(self):
         results, told = self.run_with(Fake("weft", 6), Fake("mooncake", 2, failures=100))
@@ -389,22 +417,53 @@ class Command(unittest.TestCase):
         with command as process:
             while "round 1 of 1000 done" not in (line := process.stderr.readline()):
                 self.assertTrue(line, "it ended by itself")
-            begun = children_of(process.pid)
+            until = time.monotonic() + PATIENCE
+            while len(begun := descendants_of(process.pid)) < 2:  # weft-perf, and its target.
+                self.assertLess(time.monotonic(), until)
             process.terminate()
             out, _ = process.communicate(timeout=PATIENCE)
         self.assertEqual(process.returncode, 130)
         self.assertIn("### shm, 16 in flight: GB/s", out)
-        self.assertEqual([child for child in begun if is_running(child)], [])
+        until = time.monotonic() + PATIENCE
+        while any(map(is_running, begun)):  # Until the kernel has seen to it.
+            self.assertLess(time.monotonic(), until)
+            time.sleep(0.01)
 
     def test_without_weft_it_fails_with_a_sentence(self):
         done = self.run_it("--build", "/nowhere")
         self.assertEqual(done.returncode, 1)
         self.assertRegex(done.stderr, "perf/peers/run: there is no /nowhere/perf/weft-perf")
 
+    def test_outputs_are_tried_before_anything_is_measured(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for option, path in (("--json", "/nowhere/x.json"), ("--markdown", folder),
+                                 ("--plot", "/nowhere/x.svg")):
+                with self.subTest(option):
+                    done = self.run_it("--build", BUILD, option, path, *self.SHORT)
+                    self.assertEqual((done.returncode, done.stdout), (1, ""))
+                    self.assertEqual(done.stderr, f"perf/peers/run: {path} can't be written\n")
+            path = os.path.join(folder, "x.svg")
+            done = self.run_it("--build", BUILD, "--plot", path, *self.SHORT)
+            self.assertEqual(done.returncode, 1)
+            self.assertEqual(done.stderr, "perf/peers/run: there is no gnuplot to draw with\n")
+            self.assertEqual(os.listdir(folder), [])
+
     def test_bad_arguments_are_refused(self):
         for bad in (["--sizes", "64k"], ["--fabrics", "efa"], ["--rounds", "0"]):
             with self.subTest(bad):
                 self.assertEqual(self.run_it(*bad).returncode, 2)
+
+    def test_names_that_mean_nothing_or_two_are_refused(self):
+        for bad, why in ((["--without", "ucx"], "'ucx' is none of .*ucx-put"),
+                         (["--also", "manual=--rails 1"], "there is a weft-manual already"),
+                         (["--also", "a=--rails 1", "--also", "a=--rails 2"],
+                          "there is a weft-a already")):
+            with self.subTest(bad):
+                done = self.run_it("--build", "/nowhere", *bad)
+                self.assertEqual(done.returncode, 2)
+                self.assertRegex(done.stderr, why)
+        done = self.run_it("--build", "/nowhere", "--also", "a=--rails 1", "--without", "weft-a")
+        self.assertEqual(done.returncode, 1)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
+#include <set>
 #include <sstream>
 
 namespace weft::perf {
@@ -132,10 +133,11 @@ TEST(Results, CsvHasAValueForEachColumn) {
   };
   EXPECT_EQ(columns(all[1]), columns(all[0]));
   EXPECT_EQ(columns(all[2]), columns(all[0]));
-  EXPECT_THAT(all[0], HasSubstr("operation,peers,model,tokens,size,pieces,pattern,window"));
+  EXPECT_THAT(all[0], HasSubstr("operation,peers,model,dtype,tokens,block_tokens,layer_groups,tp,"
+                                "peer_tp,size,pieces,pattern,window"));
   EXPECT_THAT(all[0], HasSubstr("raw_ratio,raw_low,raw_high,raw_p50_ratio,raw_p50_low,raw_p50_high,"
                                 "raw_p99_ratio,raw_p99_low,raw_p99_high"));
-  EXPECT_THAT(all[1], HasSubstr("write,1,,0,65536,16,random,1,1,0,net,0,4,"));
+  EXPECT_THAT(all[1], HasSubstr("write,1,,bf16,0,16,1,1,1,65536,16,random,1,1,0,net,0,4,"));
   EXPECT_THAT(all[1], HasSubstr(",3,2,1,4,16,1000,10000,10000,10000,10000,10000,"));
 }
 
@@ -153,6 +155,33 @@ TEST(Results, TableSaysWhatWentWrong) {
   EXPECT_THAT(row, HasSubstr("3 BYTES WRONG: at the target, byte 17"));
   EXPECT_THAT(row, HasSubstr("OVERLOADED"));
   EXPECT_THAT(table_foot({result}), HasSubstr("300 B were compared"));
+}
+
+TEST(Title, TellsCachesOfOtherShapesApart) {
+  Point usual;
+  usual.work.size = 1 << 20;
+  usual.work.kv.model = "DeepSeek-V3";
+  usual.work.kv.tokens = 77;
+  usual.work.kv.layer_groups = 8;
+  EXPECT_EQ(title(usual), "write DeepSeek-V3 77 tokens 1.00 MiB, window 1");
+  std::vector<Point> points(6, usual);
+  points[1].work.kv.dtype = "fp8";
+  points[2].work.kv.block_tokens = 32;
+  points[3].work.kv.layer_groups = 1;
+  points[4].work.kv.tp = 2;
+  points[5].work.kv.peer_tp = 2;
+  std::set<std::string> titles, series, lines;
+  for (const Point& point : points) {
+    PointResult result = measured();
+    result.point = point;
+    titles.insert(title(point));
+    series.insert(series_title(point));
+    lines.insert(csv({result}));
+  }
+  EXPECT_EQ(titles.size(), points.size());
+  EXPECT_EQ(series.size(), points.size());
+  EXPECT_EQ(lines.size(), points.size());
+  EXPECT_EQ(series_title(points[3]), "write DeepSeek-V3, window 1 layer-groups 1");
 }
 
 TEST(Title, NamesMemoryThatIsUnusual) {

@@ -8,6 +8,7 @@ Ends with 77 (skipped) without valgrind.
 import json
 import re
 import shutil
+import subprocess
 import sys
 import unittest
 
@@ -72,6 +73,26 @@ class Scale(unittest.TestCase):
 
     def test_rails(self):
         self.grows("rails", 2, 16, {"connect": 8, "add": 8, "look": 8, "carry": 2})
+
+
+class Command(unittest.TestCase):
+    def run_it(self, *arguments):
+        return subprocess.run([WEFT_SCALE, *arguments], capture_output=True, text=True,
+                              timeout=PATIENCE)
+
+    def test_a_plot_is_tried_before_anything_is_measured(self):
+        done = self.run_it("--plot", "/nowhere/x.svg")
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn("could not write '/nowhere/x.svg'", done.stderr)
+
+    def test_counts_that_are_left_out_are_told(self):
+        done = self.run_it("--of", "rails", "--counts", "1,65", "--rounds", "1", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("65 rails are left out: 64 are the most", done.stderr)
+        self.assertEqual({row["count"] for row in json.loads(done.stdout)}, {1})
+        done = self.run_it("--of", "rails", "--counts", "65")
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn("no count is left", done.stderr)
 
 
 if __name__ == "__main__":
