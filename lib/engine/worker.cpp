@@ -271,7 +271,8 @@ Nanoseconds Worker::longest_sleep(Clock::time_point idle_since) const {
   const auto now = Clock::now();
   if (!parked_.empty()) longest = busy_interval;
   for (Rail* rail : rails_) {
-    if (rail->copying() || rail->holds_posts()) longest = std::min<Nanoseconds>(longest, busy_interval);
+    if (rail->copying() || rail->holds_posts())
+      longest = std::min<Nanoseconds>(longest, busy_interval);
     if (rail->endpoint().wait_fd() >= 0) continue;
     if (rail->peers() == 0) continue;
     const bool busy = rail->has_work() || now - idle_since < busy_time;

@@ -291,15 +291,15 @@ class Side {
     for (Flying& each : operations) free.push_back(&each);
     Histogram latency;
     auto chunk = stream.take();
-    std::optional<Clock::time_point> begun;  // When `chunk` was first to be posted.
+    Clock::time_point begun{};  // When `chunk` was first to be posted; the clock's start: never.
     while (chunk || free.size() < operations.size()) {
       while (chunk && !free.empty() && stream.open(*chunk)) {
-        if (!begun) begun = now();
-        *free.back() = {&stream.counter(*chunk), *begun};
+        if (begun == Clock::time_point{}) begun = now();
+        *free.back() = {&stream.counter(*chunk), begun};
         if (!endpoint.post(chunk->offset, chunk->length, free.back())) break;
         free.pop_back();
         chunk = stream.take();
-        begun.reset();
+        begun = {};
       }
       const auto count = endpoint.reap([&](void* context) {
         auto& ended = *static_cast<Flying*>(context);
