@@ -86,6 +86,7 @@ Rail::Settings rail_settings(const Config& config, const Capability& record, boo
   // A little on top rather than taken away: without anything urgent the others lose nothing.
   settings.window.spare_operations = std::max<std::size_t>(1, settings.window.operations / 8);
   settings.window.spare_bytes = std::max<std::size_t>(1, chunks / 8) * settings.chunk_limit;
+  settings.window.patience = config.death_after;  // that the peer is dead is found out before
   settings.messages = {config.max_message, config.message_credits};
   settings.relay.buffer_bytes =
       std::min<std::size_t>(config.relay_buffer_bytes, Relay::payload_bytes(record.max_send));

@@ -31,6 +31,7 @@ struct Route {
   std::size_t operations = 0, spare_operations = 0;
   std::uint64_t bytes = 0, spare_bytes = 0;
   std::size_t held = 0;
+  Clock::time_point moved_at{};  // when an operation ended, or one of those went out
   // The relay's credits: requests under way through it, the most that both sides keep buffers for,
   // and the most bytes and pieces that fit one.
   std::size_t relayed = 0;
@@ -49,7 +50,7 @@ struct Route {
   }
   /// Something came through.
   void works() {
-    if (aside_for == Nanoseconds::zero()) return;
+    if (!in_doubt()) return;
     aside_for = Nanoseconds::zero();
     aside_until = 0;
   }
@@ -57,6 +58,8 @@ struct Route {
   bool is_aside(Clock::time_point now) const {
     return now.time_since_epoch().count() < aside_until.load(std::memory_order_relaxed);
   }
+  /// It was set aside, and nothing has come through since.
+  bool in_doubt() const { return aside_for != Nanoseconds::zero(); }
   Nanoseconds aside_for{};
   std::atomic<Clock::rep> aside_until{0};
 

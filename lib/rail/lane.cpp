@@ -227,7 +227,10 @@ bool Lane::send_off(TransferState& transfer, Route& route, Transport& transport,
                     bool spare) {
   Op& op = make_op(transfer, route, transport, chunks, spare);
   const Fate fate = route.held == 0 ? try_post(op) : Fate::held;
-  if (fate == Fate::held) hold(op);
+  if (fate == Fate::held) {
+    op.held_since = now_;
+    hold(op);
+  }
   return fate != Fate::failed;
 }
 
@@ -279,10 +282,30 @@ std::size_t Lane::retry_held() {
       continue;
     }
     const Fate fate = op.route->held == 0 ? try_post(op) : Fate::held;
-    if (fate == Fate::held) hold(op);
-    posted += fate == Fate::posted ? 1 : 0;
+    if (fate == Fate::held && !passed_on(op)) hold(op);
+    if (fate != Fate::posted) continue;
+    op.route->moved_at = now_;
+    ++posted;
   }
   return posted;
+}
+
+/// Whether other rails carry what this one has had no room for, in all its patience: efa (1.17) has
+/// none, and tells nothing else, while a peer does not answer its first packets.
+bool Lane::passed_on(Op& op) {
+  Route& route = *op.route;
+  if (now_ - std::max(op.held_since, route.moved_at) < window_.patience) return false;
+  if (op.transport == &device_copies_ || op.chunk.kind == Chunk::Kind::arrival) return false;
+  TransferState& transfer = *op.transfer;
+  if (!transfer.lane_steps_back(rail_)) return false;
+  set_aside(route, transfer.peer(), Error(Code::timed_out, "it has had no room for operations"));
+  const auto alive = transfer.shared_from_this();
+  forget(transfer);
+  const std::vector<Chunk> chunks = chunks_of(op);
+  op.transport->give_up(op);
+  free_op(op);
+  transfer.give_back(chunks);
+  return true;
 }
 
 /// A refused post was certainly not carried out: other lanes may take the chunks, this one leaves
@@ -314,11 +337,16 @@ bool Lane::may_repeat(const Op& op) const {
   return op.transport != &relay_ || !write || op.chunk.proof();
 }
 
-/// The endpoint was closed under it, and nothing more of it will be sent.
+/// The endpoint was closed under it, and nothing more of it will be sent. Where that was done
+/// because nothing came through, others had better carry it.
 void Lane::cut(TransferState& transfer, Route& route, Chunks chunks, const Error& error) {
   // Only this rail can prove what it has carried.
-  const bool leaves = chunks.front().kind != Chunk::Kind::arrival && route.is_aside(Clock::now());
-  if (leaves) return path_failed(transfer, route, chunks, error);
+  const bool bound = chunks.front().kind == Chunk::Kind::arrival;
+  const auto alive = transfer.shared_from_this();
+  if (!bound && route.in_doubt() && transfer.lane_steps_back(rail_)) {
+    set_aside(route, transfer.peer(), error);
+    forget(transfer);
+  }
   transfer.give_back(touched(chunks));
 }
 
@@ -346,6 +374,7 @@ void Lane::chunk_ended(Op& op, const providers::Completion& completion) {
   Route& route = *op.route;
   const bool spare = op.spare;
   route.works();
+  route.moved_at = now_;
   if (op.transport != &device_copies_) {  // which are not the rail's
     operations_done_ += op.chunks();
     bytes_done_ += op.bytes();

@@ -34,6 +34,9 @@ class Lane final : private ChunkSink {
     // On top, to one peer, for class latency when the above is full: the others never take all.
     std::size_t spare_operations = 0;
     std::uint64_t spare_bytes = 0;
+    // The provider may have no room at all for so long, before other rails are asked to carry what
+    // waits for it.
+    Nanoseconds patience = Nanoseconds::max();
   };
   Lane(std::size_t rail, std::string rail_name, Window window, Transport& one_sided,
        Transport& relay, Transport& device_copies);
@@ -116,6 +119,7 @@ class Lane final : private ChunkSink {
   Fate try_post(Op& op);
   void hold(Op& op);
   std::size_t retry_held();
+  bool passed_on(Op& op);
   void post_failed(Op& op, const providers::Post& post);
   Op& make_op(TransferState& transfer, Route& route, Transport& transport, Chunks chunks,
               bool spare);

@@ -205,11 +205,31 @@ void TransferState::failed(const Chunk& chunk, Error error) {
 
 void TransferState::lane_leaves(std::size_t rail, const Error& why) {
   std::unique_lock lock(mutex_);
-  if (std::erase(lanes_, rail) == 0) return;
-  left_.push_back(rail);
-  if (!lanes_.empty() || ended()) return;
-  if (const auto another = host_.another_rail(*this, left_)) return lanes_.push_back(*another);
+  if (hand_on(rail) || ended()) return;
+  std::erase(lanes_, rail);
   end_locked(State::failed, why, std::move(lock));
+}
+
+bool TransferState::lane_steps_back(std::size_t rail) {
+  const std::lock_guard lock(mutex_);
+  return hand_on(rail);
+}
+
+/// To its other lanes, or to one of another rail.
+bool TransferState::hand_on(std::size_t rail) {
+  const auto lane = std::find(lanes_.begin(), lanes_.end(), rail);
+  if (lane == lanes_.end()) return true;
+  std::vector<std::size_t> left = left_;
+  left.push_back(rail);
+  if (lanes_.size() > 1) {
+    lanes_.erase(lane);
+  } else if (const auto another = host_.another_rail(*this, left)) {
+    *lane = *another;
+  } else {
+    return false;
+  }
+  left_ = std::move(left);
+  return true;
 }
 
 std::vector<std::size_t> TransferState::lanes() const {

@@ -144,6 +144,8 @@ class TransferState : public std::enable_shared_from_this<TransferState> {
   /// A rail's lane can't carry it: another rail is looked for when the last one has left, and the
   /// transfer fails if there is none.
   void lane_leaves(std::size_t rail, const Error& why);
+  /// It could, but others may be faster: false if there is no other rail.
+  bool lane_steps_back(std::size_t rail);
 
   // For the engine.
   /// Makes the transfer keep itself alive, with the lanes of these rails to carry it. Ends it at
@@ -229,6 +231,7 @@ class TransferState : public std::enable_shared_from_this<TransferState> {
   void plan_proofs();
   bool needs_no_proof() const;
   using Proofs = std::pmr::vector<Chunk>;
+  bool hand_on(std::size_t rail);
   Proofs::const_iterator find_proof(std::size_t rail) const;
   Chunk take_proof(Proofs::const_iterator owed);
   std::optional<Chunk> next_chunk(std::uint64_t limit);

@@ -21,11 +21,12 @@ struct Op : providers::Posted {
   TransferState* transfer = nullptr;
   Route* route = nullptr;
   Transport* transport = nullptr;
-  Chunk chunk;                // the first, or the only one
-  std::vector<Chunk> others;  // those that go with it
-  bool out = false;           // posted, and not ended
-  bool spare = false;         // in the room that is kept for class latency
-  Buffer* filled = nullptr;   // the relay's, with its bytes: the provider had no room for it yet
+  Chunk chunk;                     // the first, or the only one
+  std::vector<Chunk> others;       // those that go with it
+  bool out = false;                // posted, and not ended
+  bool spare = false;              // in the room that is kept for class latency
+  Clock::time_point held_since{};  // where the provider had no room for it
+  Buffer* filled = nullptr;  // the relay's, with its bytes: the provider had no room for it yet
 
   std::size_t chunks() const noexcept { return 1 + others.size(); }
   std::uint64_t bytes() const noexcept {

@@ -41,6 +41,7 @@ class Scripted final : public Transport {
     providers::Completion completion;
     completion.ok = ok;
     completion.unsent = !ok && unsent;
+    completion.cut = !ok && cut;
     completion.fabric_code = ok ? 0 : 5;
     completion.text = ok ? "" : "in other words";
     sink().chunk_ended(op, completion);
@@ -52,7 +53,7 @@ class Scripted final : public Transport {
 
   std::uint64_t limit = 100;
   std::size_t room_left = 1000, together = 1;
-  bool unsent = false;  // what fails
+  bool unsent = false, cut = false;  // what fails
   std::function<Post(const Op&)> answer;
   std::vector<Op*> posted;
   std::vector<const Op*> given_up;
@@ -391,6 +392,98 @@ TEST_F(LaneTest, AfterARefusalOtherTransfersStillEnd) {
   line.one_sided.end_all();
   EXPECT_EQ(first->state(), State::done);
   EXPECT_EQ(second->state(), State::done);
+}
+
+TEST_F(LaneTest, WhatThereIsNoRoomForInAllItsPatienceIsCarriedByTheOthers) {
+  Lane::Window window{4, 100000};
+  window.patience = 2s;
+  Line full(host, 0, window), free(host, 1, window);
+  full.one_sided.answer = [](const Op&) { return Post{PostStatus::again, 0}; };
+  const auto transfer = submit(scattered(8, 10), {0, 1});
+  const auto start = Clock::now();
+  full.lane.pump(start);
+  free.lane.pump(start);
+  free.one_sided.end_all();
+  full.lane.pump(start + 1s);
+  free.lane.pump(start + 1s);
+  EXPECT_TRUE(free.one_sided.posted.empty()) << "not before its time";
+  EXPECT_FALSE(peer->route_by_rail[0]->is_aside(Clock::now()));
+  full.lane.pump(start + 2s);
+  EXPECT_EQ(full.lane.in_flight(), 0U);
+  EXPECT_EQ(full.one_sided.given_up.size(), 4U);
+  EXPECT_TRUE(peer->route_by_rail[0]->is_aside(Clock::now()));
+  free.lane.pump(start + 2s);
+  free.one_sided.end_all();
+  EXPECT_EQ(transfer->state(), State::done);
+  EXPECT_EQ(free.lane.bytes_done(), 80U);
+}
+
+TEST_F(LaneTest, WhereThereIsNoOtherLaneRoomIsWaitedFor) {
+  Lane::Window window{4, 100000};
+  window.patience = 2s;
+  Line line(host, 0, window);
+  bool full = true;
+  line.one_sided.answer = [&](const Op&) {
+    return Post{full ? PostStatus::again : PostStatus::posted, 0};
+  };
+  const auto transfer = submit(scattered(4, 10), {0});
+  const auto start = Clock::now();
+  line.lane.pump(start);
+  line.lane.pump(start + 3s);
+  EXPECT_FALSE(transfer->ended());
+  EXPECT_EQ(line.lane.in_flight(), 4U);
+  full = false;
+  line.lane.pump(start + 4s);
+  line.one_sided.end_all();
+  EXPECT_EQ(transfer->state(), State::done);
+}
+
+TEST_F(LaneTest, ARailThatIsSlowButMovesKeepsWhatItHolds) {
+  Lane::Window window{4, 100000};
+  window.patience = 2s;
+  Line slow(host, 0, window), other(host, 1, window);
+  int room = 2;
+  slow.one_sided.answer = [&](const Op&) {
+    return Post{room-- > 0 ? PostStatus::posted : PostStatus::again, 0};
+  };
+  const auto transfer = submit(scattered(4, 10), {0, 1});
+  const auto start = Clock::now();
+  slow.lane.pump(start);
+  slow.lane.pump(start + 1500ms);
+  slow.one_sided.end(0);
+  slow.lane.pump(start + 3s);
+  EXPECT_EQ(slow.lane.in_flight(), 3U);
+  EXPECT_TRUE(slow.one_sided.given_up.empty());
+  slow.lane.pump(start + 4s);
+  EXPECT_EQ(slow.lane.in_flight(), 1U) << "what is out";
+}
+
+TEST_F(LaneTest, WhatWasCutFromARailInDoubtIsCarriedByTheOthers) {
+  Line silent(host, 0, {8, 100000}), other(host, 1, {8, 100000});
+  silent.one_sided.cut = true;
+  const auto transfer = submit(scattered(4, 10), {0, 1});
+  silent.lane.pump();
+  silent.lane.went_silent();
+  silent.one_sided.end(0, false);
+  EXPECT_THAT(transfer->lanes(), ElementsAre(1U));
+  while (!silent.one_sided.posted.empty()) silent.one_sided.end(0, false);
+  silent.lane.pump();
+  EXPECT_TRUE(silent.one_sided.posted.empty());
+  other.lane.pump();
+  other.one_sided.end_all();
+  EXPECT_EQ(transfer->state(), State::done);
+}
+
+TEST_F(LaneTest, WhatWasCutFromTheOnlyRailIsCarriedByItOnceMore) {
+  Line silent(host, 0, {8, 100000});
+  silent.one_sided.cut = true;
+  const auto transfer = submit(scattered(4, 10), {0});
+  silent.lane.pump();
+  silent.lane.went_silent();
+  for (int each = 0; each < 4; ++each) silent.one_sided.end(0, false);
+  silent.lane.pump();
+  silent.one_sided.end_all();
+  EXPECT_EQ(transfer->state(), State::done);
 }
 
 TEST_F(LaneTest, APostThatFailsMovesTheTransferToTheOtherLane) {
