@@ -13,6 +13,7 @@
 #include <vector>
 #include <weft/engine.hpp>
 
+#include "must.hpp"
 #include "sides.hpp"
 #include "spread.hpp"
 
@@ -31,12 +32,6 @@ Config config_for(const std::string& provider) {
   Config config;
   config.providers = {provider};
   return config;
-}
-
-template <typename T>
-T must(Result<T> result) {
-  if (!result) throw std::runtime_error(result.error().to_string());
-  if constexpr (!std::is_void_v<T>) return std::move(*result);
 }
 
 Deadline soon() {

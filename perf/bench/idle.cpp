@@ -12,6 +12,7 @@
 #include <vector>
 #include <weft/engine.hpp>
 
+#include "must.hpp"
 #include "sides.hpp"
 #include "upkeep.hpp"
 
@@ -55,12 +56,6 @@ struct Measured {
   Upkeep initiator, target;
   std::vector<std::pair<milliseconds::rep, Latency>> latencies;  ///< By gap.
 };
-
-template <typename T>
-T must(Result<T> result) {
-  if (!result) throw std::runtime_error(result.error().to_string());
-  if constexpr (!std::is_void_v<T>) return std::move(*result);
-}
 
 Deadline soon() {
   return Deadline::in(patience);
