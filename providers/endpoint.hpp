@@ -126,6 +126,10 @@ class Endpoint {
     return fail(Code::unsupported, "the provider maps no memory");
   }
 
+  /// Copies through such a mapping, here and now. False: that can't be done, or not at the moment,
+  /// and nothing has been touched. From any thread.
+  virtual bool copy_at_once(bool /*writes*/, const Local&, const Target&) { return false; }
+
   /// By the owning thread only, and without waiting.
   virtual Post write(Posted& posted, const Local& local, const Target& target) = 0;
   virtual Post read(Posted& posted, const Local& local, const Target& target) = 0;

@@ -23,6 +23,7 @@ weft_config to_c(const Config& config) {
   c.rails = config.rails;
   c.threads = config.threads;
   c.spin_ns = config.spin.count();
+  c.copy_at_once_bytes = config.copy_at_once_bytes;
   c.chunk_bytes = config.chunk_bytes;
   c.window = config.window;
   c.relay_buffer_bytes = config.relay_buffer_bytes;
@@ -120,6 +121,7 @@ Result<Config> from_c(const weft_config& c) {
   config.tls_authorities = or_default(c.tls_authorities, config.tls_authorities);
   config.tls_check_host = c.tls_check_host;
   config.share_gpu_memory = c.share_gpu_memory;
+  config.copy_at_once_bytes = c.copy_at_once_bytes;
   config.metrics = !c.metrics_off;
   config.metrics_listen = or_default(c.metrics_listen, config.metrics_listen);
   return config;

@@ -274,6 +274,8 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
                      const RemoteState& remote) const;
   Result<RailsBetween> rails_for(const SegmentState& local, const RemoteState& remote) const;
   Result<std::shared_ptr<RailSet>> rails_between(const RailsBetween& rails);
+  std::uint64_t most_at_once(Priority priority) const;
+  bool at_once(const TransferState& transfer) const;
   std::vector<std::size_t> choose_rails(const RailSet& set, std::uint64_t bytes, Priority priority,
                                         Clock::time_point now) const;
   Result<void> look_at_event(TransferOptions& options) const;

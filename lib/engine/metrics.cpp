@@ -79,9 +79,9 @@ MetricsReading EngineState::read_metrics() {
         for (const auto& each : copied_in(record, PathKind::at(i), totals.carried[i]))
           add_up(reading.copied, each);
     const Rail::Counters& counters = rail->counters();
-    reading.rails.push_back({rail->name(), record.provider, record.domain, counters.operations,
-                             counters.bytes, counters.lost, rail->openings(), counters.in_flight,
-                             rail->away()});
+    reading.rails.push_back({rail->name(), record.provider, record.domain,
+                             counters.all_operations(), counters.all_bytes(), counters.lost,
+                             rail->openings(), counters.in_flight, rail->away()});
   }
   return reading;
 }

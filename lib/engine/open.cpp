@@ -428,9 +428,9 @@ Info EngineState::info() {
     });
     const Rail::Counters& counters = rail->counters();
     info.rails.push_back({rail->name(), rail->endpoint().capability(),
-                          static_cast<unsigned>(owner - workers_.begin()), counters.operations,
-                          counters.bytes, counters.in_flight, counters.lost,
-                          whereabouts_.numa_node_of(rail->index())});
+                          static_cast<unsigned>(owner - workers_.begin()),
+                          counters.all_operations(), counters.all_bytes(), counters.in_flight,
+                          counters.lost, whereabouts_.numa_node_of(rail->index())});
   }
   info.segments = segments();
   return info;

@@ -58,6 +58,7 @@ constexpr std::array options = {
     option<&Config::progress>("progress"),
     option<&Config::spin>("spin"),
     option<&Config::chunk_bytes>("chunk_bytes"),
+    option<&Config::copy_at_once_bytes>("copy_at_once_bytes"),
     option<&Config::window>("window"),
     option<&Config::transport>("transport"),
     option<&Config::policy>("policy"),

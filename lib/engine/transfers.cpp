@@ -296,6 +296,10 @@ Result<std::shared_ptr<TransferState>> EngineState::submit(
   for (const std::size_t rail : rails)
     rails_[rail]->queued_bytes(priority) += transfer->submission().bytes / rails.size();
   transfer->start(rails);
+  if (at_once(*transfer)) {
+    rails_[rails.front()]->carry_at_once(*transfer);
+    if (transfer->ended()) return transfer;
+  }
   // Watched before it is offered: a transfer that nobody watches would outlive its deadline.
   rails_[rails.front()]->worker().watch(transfer);
   if (transfer->waits()) {
@@ -304,6 +308,28 @@ Result<std::shared_ptr<TransferState>> EngineState::submit(
   }
   for (const std::size_t rail : rails) rails_[rail]->worker().offer(*rails_[rail], transfer);
   return transfer;
+}
+
+std::uint64_t EngineState::most_at_once(Priority priority) const {
+  switch (priority) {
+    case Priority::latency:
+      return config_.copy_at_once_bytes;
+    case Priority::normal:
+      return config_.copy_at_once_bytes / 16;
+    case Priority::bulk:
+      break;
+  }
+  return 0;
+}
+
+/// Whether the caller copies it, if that is how it is moved. A callback must not wait, and may be
+/// called by such a transfer itself.
+bool EngineState::at_once(const TransferState& transfer) const {
+  const Submission& submission = transfer.submission();
+  return submission.bytes <= most_at_once(submission.priority) && transfer.rails().size() == 1 &&
+         submission.transport == TransportKind::one_sided && !transfer.waits() &&
+         !InCallback::now() &&
+         rails_[transfer.rails().front()]->endpoint().capability().maps_memory;
 }
 
 void EngineState::offer_again(const std::shared_ptr<TransferState>& transfer) {

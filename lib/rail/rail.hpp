@@ -99,6 +99,9 @@ class Rail {
   /// Posts receives for a peer that is being met.
   Result<void> add_peer(const std::shared_ptr<PeerState>& peer, std::uint64_t own_token);
   void peer_died(const std::shared_ptr<PeerState>& peer);
+  /// Carries what can be copied by the calling thread, of a transfer that was not offered yet.
+  /// From any thread.
+  void carry_at_once(TransferState& transfer);
   /// Pulls, posts and polls once; returns how much happened.
   std::size_t progress(Clock::time_point now);
   /// Whether something may end without anybody's call.
@@ -116,6 +119,10 @@ class Rail {
   /// From any thread, for reports.
   struct Counters {
     std::atomic<std::uint64_t> operations{0}, bytes{0}, in_flight{0}, lost{0};
+    std::atomic<std::uint64_t> operations_at_once{0}, bytes_at_once{0};  // on top
+
+    std::uint64_t all_operations() const noexcept { return operations + operations_at_once; }
+    std::uint64_t all_bytes() const noexcept { return bytes + bytes_at_once; }
   };
   const Counters& counters() const noexcept { return counters_; }
 

@@ -192,6 +192,18 @@ void TransferState::give_back(std::span<const Chunk> chunks) {
   host_.offer_again(shared_from_this());
 }
 
+void TransferState::put_back(const Chunk& chunk) {
+  std::unique_lock lock(mutex_);
+  came_home(chunk);
+  if (chunk.proof()) {
+    proofs_.push_back(chunk);
+  } else {
+    --operations_;
+    returned_.push_back(chunk);
+  }
+  if (ended() || cancel_asked_) carry_out(next_step(), std::move(lock));
+}
+
 void TransferState::failed(const Chunk& chunk, Error error) {
   std::unique_lock lock(mutex_);
   came_home(chunk);

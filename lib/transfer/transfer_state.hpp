@@ -137,6 +137,8 @@ class TransferState : public std::enable_shared_from_this<TransferState> {
   /// the case of a proof, its rail.
   void give_back(std::span<const Chunk> chunks);
   void give_back(const Chunk& chunk) { give_back({&chunk, 1}); }
+  /// As if it had not been taken, by whoever offers the transfer next.
+  void put_back(const Chunk& chunk);
   /// It has ended, or was asked to: nothing of it shall go out any more.
   bool stopped() const;
   /// The chunk failed, and with it the transfer.

@@ -29,6 +29,35 @@ providers::Post OneSided::post(Op& op) {
                                                 : endpoint_.read(op, local, place);
 }
 
+bool OneSided::copy_at_once(TransferState& transfer, const Chunk& chunk) {
+  const PreparedState& prepared = transfer.prepared();
+  const Targets& targets = prepared.path->of(rail_)->targets;
+  if (targets.size() != 1 || prepared.losses != losses_of(*prepared.local, *prepared.remote))
+    return false;
+  const RemoteRail& target = targets.front();
+  if (chunk.kind == Chunk::Kind::epoch) return holds_at_once(transfer, target);
+  const SegmentState& segment = *prepared.local;
+  const providers::FabricAddress address = target.address();  // before the key
+  const bool copied =
+      endpoint_.copy_at_once(prepared.direction == Direction::write,
+                             {segment.address() + chunk.local, chunk.length,
+                              segment.registration(rail_), segment.may_fault()},
+                             {address, prepared.remote->rma_address(target.index, chunk.remote),
+                              prepared.remote->key(target.index)});
+  if (copied) transfer.count_copied(chunk.length);
+  return copied;
+}
+
+bool OneSided::holds_at_once(const TransferState& transfer, const RemoteRail& target) {
+  const RemoteState& lease = *transfer.prepared().remote;
+  const providers::FabricAddress address = target.address();  // before the key
+  const RailKey word = lease.epoch_word(target.index);
+  std::uint64_t epoch = 0;
+  const bool read =
+      endpoint_.copy_at_once(false, {&epoch, sizeof epoch}, {address, word.base, word.key});
+  return read && epoch == lease.description().epoch;
+}
+
 void OneSided::completed(providers::Posted& posted, const providers::Completion& completion) {
   Op& op = static_cast<Op&>(posted);
   if (completion.ok && completion.mapped) op.transfer->count_copied(op.chunk.length);

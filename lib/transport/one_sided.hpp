@@ -18,6 +18,10 @@ class OneSided final : public Transport, private providers::CompletionHandler {
           sink().chunk_ended(op, completion);
         }) {}
 
+  /// A chunk, or the word of a lease that still holds, by the calling thread; from any thread.
+  /// False: it has to be posted.
+  bool copy_at_once(TransferState& transfer, const Chunk& chunk);
+
   /// May block; before the first peer is met.
   Result<void> prepare() { return epochs_.prepare(); }
 
@@ -28,6 +32,7 @@ class OneSided final : public Transport, private providers::CompletionHandler {
   void peer_died(Route& route) override { epochs_.peer_died(route); }
 
  private:
+  bool holds_at_once(const TransferState& transfer, const RemoteRail& target);
   void completed(providers::Posted& posted, const providers::Completion& completion) override;
 
   providers::Endpoint& endpoint_;

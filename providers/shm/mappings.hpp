@@ -75,7 +75,7 @@ class Mappings {
 
   /// Maps the file of an open entry the first time. Null if the entry is closed.
   std::shared_ptr<const View> of(std::uint64_t key);
-  /// The same, at hand if it is the one asked for last. By the thread that copies; until tidy().
+  /// The same, at hand if it is the one asked for last; until tidy(). By one thread at a time.
   const View* for_copy(std::uint64_t key) {
     if (key != copied_key_ || copied_ == nullptr) {
       copied_ = of(key);
@@ -89,8 +89,8 @@ class Mappings {
     return std::exchange(seen_closings_, closings) != closings;
   }
   /// Lets go of entries that are closed, and of files that none has lain in for a while: a segment
-  /// whose grants come and go stays mapped. False if files are kept that none lies in. By the
-  /// thread that copies.
+  /// whose grants come and go stays mapped. False if files are kept that none lies in. Not while
+  /// for_copy() is called.
   bool tidy(Clock::time_point now);
 
  private:
@@ -107,8 +107,8 @@ class Mappings {
   const Head& head_;
   Claim& claim_;
   const std::int32_t pid_;
-  // By the thread that copies.
   std::uint64_t seen_closings_ = 0;
+  // Of for_copy().
   std::uint64_t copied_key_ = 0;
   std::shared_ptr<const View> copied_;
 

@@ -66,17 +66,49 @@ Neighbour::~Neighbour() {
   announce();
 }
 
+namespace {
+
+/// Tells the neighbour what is being copied to or from. Before the key is looked at: whoever closes
+/// it looks here after that.
+class Copying {
+ public:
+  Copying(std::atomic<std::uint64_t>& place, std::uint64_t key) : place_(place) {
+    place_.store(key, std::memory_order_seq_cst);
+  }
+  ~Copying() { place_.store(0, std::memory_order_release); }
+  Copying(const Copying&) = delete;
+  Copying& operator=(const Copying&) = delete;
+
+ private:
+  std::atomic<std::uint64_t>& place_;
+};
+
+}  // namespace
+
 Outcome Neighbour::copy(bool writes, const Local& local, const Target& target) noexcept {
-  std::atomic<std::uint64_t>& copying = head_->claims[index_].copying;
-  // Before the key is looked at: whoever closes it looks here after that.
-  copying.store(target.key, std::memory_order_seq_cst);
-  const Outcome outcome = copy_checked(writes, local, target);
-  copying.store(0, std::memory_order_release);
-  return outcome;
+  const std::lock_guard lock(copying_);
+  const Copying copying(head_->claims[index_].copying, target.key);
+  if (const Outcome refused = refusal(writes, local, target); refused.error != 0) return refused;
+  if (const View* view = view_for(writes, local, target))
+    return copy_through(*view, writes, local, target);
+  return copy_by_kernel(writes, local, target);
 }
 
-Outcome Neighbour::copy_checked(bool writes, const Local& local, const Target& target) noexcept {
-  const Entry& entry = head_->entries[target.key % entry_count];
+bool Neighbour::copy_mapped(bool writes, const Local& local, const Target& target) noexcept {
+  const std::unique_lock lock(copying_, std::try_to_lock);
+  if (!lock) return false;
+  const Copying copying(head_->claims[index_].copying, target.key);
+  if (refusal(writes, local, target).error != 0) return false;
+  const View* const view = view_for(writes, local, target);
+  return view != nullptr && copy_through(*view, writes, local, target).error == 0;
+}
+
+const Entry& Neighbour::entry_of(std::uint64_t key) const noexcept {
+  return head_->entries[key % entry_count];
+}
+
+Outcome Neighbour::refusal(bool writes, const Local& local, const Target& target) const noexcept {
+  const Entry& entry = entry_of(target.key);
   if (target.key == 0 || entry.key.load(std::memory_order_seq_cst) != target.key)
     return {EKEYREJECTED, "the key is not, or no longer, valid"};
   const auto access = static_cast<Access>(entry.access);
@@ -85,28 +117,44 @@ Outcome Neighbour::copy_checked(bool writes, const Local& local, const Target& t
     return {EACCES, "the registration lacks the right"};
   if (target.address > entry.length || local.length > entry.length - target.address)
     return {EACCES, "outside the registration"};
-  // The kernel finds pages that are gone without harm.
+  return {};
+}
+
+/// Null: the kernel has to copy, which finds pages that are gone without harm.
+const View* Neighbour::view_for(bool writes, const Local& local, const Target& target) {
   const View* const view = local.may_fault ? nullptr : mappings_->for_copy(target.key);
-  if (view != nullptr && view->lets(writes, target.address, local.length)) {
-    if (gone_by_now()) return {ECONNRESET, "the peer's process has ended"};
-    std::byte* const there = view->start + target.address;
-    std::memcpy(writes ? there : local.address, writes ? local.address : there, local.length);
-    return {.mapped = true};
-  }
-  // A number that has been given to another process would be a disaster. (A process that becomes
-  // another program by exec keeps its number: until the control connection tells of its end, copies
-  // go to addresses that mean nothing there.)
+  return view != nullptr && view->lets(writes, target.address, local.length) ? view : nullptr;
+}
+
+Outcome Neighbour::copy_through(const View& view, bool writes, const Local& local,
+                                const Target& target) noexcept {
+  if (gone_by_now()) return {ECONNRESET, "the peer's process has ended"};
+  std::byte* const there = view.start + target.address;
+  std::memcpy(writes ? there : local.address, writes ? local.address : there, local.length);
+  return {.mapped = true};
+}
+
+/// A number that has been given to another process would be a disaster. (A process that becomes
+/// another program by exec keeps its number: until the control connection tells of its end, copies
+/// go to addresses that mean nothing there.)
+Outcome Neighbour::copy_by_kernel(bool writes, const Local& local,
+                                  const Target& target) const noexcept {
   if (gone()) return {ECONNRESET, "the peer's process has ended"};
+  const std::uint64_t start = entry_of(target.key).address;
   const iovec here{local.address, local.length};
-  const iovec there{
-      reinterpret_cast<void*>(static_cast<std::uintptr_t>(entry.address + target.address)),
-      local.length};
+  const iovec there{reinterpret_cast<void*>(static_cast<std::uintptr_t>(start + target.address)),
+                    local.length};
   const ssize_t copied = writes ? process_vm_writev(address_.pid, &here, 1, &there, 1, 0)
                                 : process_vm_readv(address_.pid, &here, 1, &there, 1, 0);
   if (copied == static_cast<ssize_t>(local.length)) return {};
   if (copied >= 0) return {EFAULT, "the memory ends before the range does"};
   if (errno == ESRCH) return {ECONNRESET, "the peer's process has ended"};
   return {errno, "process_vm_writev or process_vm_readv refused"};
+}
+
+bool Neighbour::tidy(Clock::time_point now) {
+  const std::lock_guard lock(copying_);
+  return mappings_->tidy(now);
 }
 
 /// Memory that is mapped stays what it was, so now and then is enough: a system call costs as much

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <weft/error.hpp>
 #include <weft/memory.hpp>
 
@@ -49,11 +50,16 @@ class Neighbour {
   bool closed() const noexcept { return head_->closed.load(std::memory_order_acquire) != 0; }
 
   /// Copies between this process's memory and a registration of the neighbour's, here and now.
-  /// By one thread. Through a mapping, the first copies after its process has ended may succeed.
+  /// From any thread, one after another. Through a mapping, the first copies after its process has
+  /// ended may succeed.
   Outcome copy(bool writes, const Local& local, const Target& target) noexcept;
+  /// The same, through a mapping only, and only if nobody else is copying. False: nothing was done.
+  bool copy_mapped(bool writes, const Local& local, const Target& target) noexcept;
   /// Whether copies by the key are made through a mapping, or why they are not.
   Result<void> check_mapped(std::uint64_t key) const;
-  Mappings& mappings() const noexcept { return *mappings_; }
+  /// Whether its mappings are due to be tidied, and to do so (Mappings). By the owning thread.
+  bool has_news() const noexcept { return mappings_->news(); }
+  bool tidy(Clock::time_point now);
   /// Tells it that something new is in our slot.
   void announce() const noexcept;
   /// Wakes it if it sleeps.
@@ -63,7 +69,13 @@ class Neighbour {
   explicit Neighbour(const Address& address) : address_(address) {}
   Result<void> open();
   Result<void> claim_slot(const Descriptor& region, std::uint64_t own_nonce);
-  Outcome copy_checked(bool writes, const Local& local, const Target& target) noexcept;
+  const Entry& entry_of(std::uint64_t key) const noexcept;
+  Outcome refusal(bool writes, const Local& local, const Target& target) const noexcept;
+  // With copying_.
+  const View* view_for(bool writes, const Local& local, const Target& target);
+  Outcome copy_through(const View& view, bool writes, const Local& local,
+                       const Target& target) noexcept;
+  Outcome copy_by_kernel(bool writes, const Local& local, const Target& target) const noexcept;
   bool gone_by_now() noexcept;
 
   const Address address_;
@@ -72,8 +84,9 @@ class Neighbour {
   Mapped<Slot> slot_;
   std::unique_ptr<Mappings> mappings_;
   std::size_t index_ = slot_count;  // of the slot
-  unsigned copies_until_look_ = 0;  // at its process
-  bool ended_ = false;              // seen at a look
+  std::mutex copying_;              // the key is told to the neighbour, one at a time
+  unsigned copies_until_look_ = 0;  // at its process; with copying_
+  bool ended_ = false;              // seen at a look; likewise
 };
 
 }  // namespace weft::providers::shm

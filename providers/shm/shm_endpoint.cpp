@@ -39,6 +39,7 @@ class ShmEndpoint final : public Endpoint {
     return registrations_->add(memory, access);
   }
   Result<void> check_mapped(FabricAddress peer, std::uint64_t key) override;
+  bool copy_at_once(bool writes, const Local& local, const Target& target) override;
 
   Post write(Posted& posted, const Local& local, const Target& target) override {
     return copy(true, posted, local, target);
@@ -179,6 +180,13 @@ Result<void> ShmEndpoint::check_mapped(FabricAddress peer, std::uint64_t key) {
   return known->check_mapped(key);
 }
 
+bool ShmEndpoint::copy_at_once(bool writes, const Local& local, const Target& target) {
+  const auto peer = neighbour(target.peer);
+  if (!peer) return false;
+  handing_over(&every_endpoint);
+  return peer->copy_mapped(writes, local, target);
+}
+
 /// From any thread.
 void ShmEndpoint::tell_of_closing(const Claim& claim) const {
   if (const auto known = neighbour(claim.owner.load())) known->announce();
@@ -255,7 +263,7 @@ void ShmEndpoint::tidy_mappings() {
   const auto now = Clock::now();
   if (now < next_tidying_) return;
   next_tidying_ = now + tidying_interval;
-  std::erase_if(untidy_, [&](const auto& each) { return each->mappings().tidy(now); });
+  std::erase_if(untidy_, [&](const auto& each) { return each->tidy(now); });
 }
 
 void ShmEndpoint::look_into(std::size_t slot) {
@@ -272,8 +280,7 @@ void ShmEndpoint::look_into(std::size_t slot) {
   Inbound& inbound = entry->second;
   const auto from = neighbour(inbound.sender());
   if (inbound.take(receives_, ended_) && from) from->ring();
-  if (from && from->mappings().news() &&
-      std::find(untidy_.begin(), untidy_.end(), from) == untidy_.end())
+  if (from && from->has_news() && std::find(untidy_.begin(), untidy_.end(), from) == untidy_.end())
     untidy_.push_back(from);
   if (owner == left) return free_slot(slot);
   if (inbound.waiting() && std::find(waiting_.begin(), waiting_.end(), slot) == waiting_.end())

@@ -56,7 +56,7 @@ std::string refusal(const Config& call, std::map<std::string, std::string> varia
 TEST(Settings, DefaultsWhereNobodySaysAnything) {
   const auto settings = resolve_settings({}, environment_of({}));
   ASSERT_TRUE(settings);
-  EXPECT_EQ(settings->list.size(), 44U);
+  EXPECT_EQ(settings->list.size(), 45U);
   for (const Setting& each : settings->list) {
     EXPECT_EQ(each.source, Source::standard) << each.name;
     EXPECT_EQ(each.place, "") << each.name;

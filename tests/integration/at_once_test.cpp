@@ -1,0 +1,215 @@
+// Transfers that the submitting thread carries itself, where memory is mapped.
+#include <array>
+#include <atomic>
+#include <latch>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "engines.hpp"
+
+namespace weft::test {
+namespace {
+
+constexpr std::size_t size = 16 << 10;
+
+/// Memory that the other side maps, on both sides.
+class AtOnce : public testing::Test {
+ protected:
+  static Config config(std::uint64_t limit = 256 << 10) {
+    Config config = config_for("shm");
+    config.copy_at_once_bytes = limit;
+    return config;
+  }
+  static Memory shared(std::size_t bytes = size) { return Memory::shared(bytes); }
+  /// Who calls back, of a transfer with these options.
+  std::thread::id who_ends(Couple& pair, Board& board, TransferOptions options,
+                           std::uint64_t bytes = size) {
+    std::atomic<bool> called{false};
+    std::thread::id by;
+    options.on_end = [&](const Ended& ended) {
+      EXPECT_EQ(ended.state, State::done);
+      by = std::this_thread::get_id();
+      called = true;
+    };
+    const Pair all[] = {{0, 0, bytes}};
+    Transfer transfer = must(pair.a.write(board.local, board.there, all, options));
+    EXPECT_TRUE(succeeds(transfer.wait(soon())));
+    EXPECT_TRUE(called);
+    return by;
+  }
+  static TransferOptions of(Priority priority) {
+    TransferOptions options;
+    options.priority = priority;
+    return options;
+  }
+
+  const std::thread::id self_ = std::this_thread::get_id();
+};
+
+TEST_F(AtOnce, IsDoneWhenItIsSubmitted) {
+  Couple pair = couple(config());
+  Board board(pair, shared(), shared());
+  const Pair pieces[] = {{0, 100, 1000}, {5000, 7000, 3}, {size - 1, 0, 1}};
+  for (const Direction direction : {Direction::write, Direction::read}) {
+    board.repaint();
+    Transfer transfer =
+        must(direction == Direction::write ? pair.a.write(board.local, board.there, pieces)
+                                           : pair.a.read(board.local, board.there, pieces));
+    EXPECT_EQ(transfer.state(), State::done);
+    board.expect_pieces(direction, pieces);
+    const Report report = transfer.report();
+    EXPECT_EQ(report.bytes_done, 1004U);
+    EXPECT_EQ(report.operations, 3U);
+    EXPECT_EQ(report.retries, 0U);
+    ASSERT_EQ(report.rails.size(), 1U);
+    EXPECT_EQ(report.rails.front().bytes, 1004U);
+    EXPECT_EQ(report.amplification, 1.0);
+  }
+  std::uint64_t operations = 0;
+  for (const auto& rail : pair.a.info().rails) operations += rail.operations;
+  EXPECT_GE(operations, 6U) << "the rails count it";
+}
+
+TEST_F(AtOnce, GoesByClassAndSize) {
+  Couple pair = couple(config());
+  Board board(pair, shared(256 << 10), shared(256 << 10));
+  EXPECT_EQ(who_ends(pair, board, of(Priority::normal)), self_);
+  EXPECT_NE(who_ends(pair, board, of(Priority::normal), size + 1), self_);
+  EXPECT_EQ(who_ends(pair, board, of(Priority::latency), 256 << 10), self_);
+  EXPECT_NE(who_ends(pair, board, of(Priority::bulk)), self_);
+}
+
+TEST_F(AtOnce, IsSwitchedOff) {
+  Couple pair = couple(config(0));
+  Board board(pair, shared(), shared());
+  EXPECT_NE(who_ends(pair, board, of(Priority::latency)), self_);
+}
+
+TEST_F(AtOnce, WhatIsNotMappedGoesItsWay) {
+  Couple pair = couple(config());
+  Blob remote(size);
+  Board board(pair, shared(), Memory::adopt(remote.data(), remote.size()));
+  EXPECT_NE(who_ends(pair, board, of(Priority::latency)), self_);
+  board.repaint();
+  const Pair all[] = {{0, 0, size}};
+  Transfer transfer = must(pair.a.write(board.local, board.there, all));
+  ASSERT_TRUE(succeeds(transfer.wait(soon())));
+  EXPECT_EQ(transfer.report().retries, 0U);
+  EXPECT_EQ(transfer.report().operations, 1U);
+  board.expect_pieces(Direction::write, all);
+}
+
+TEST_F(AtOnce, ASignalFollowsTheBytes) {
+  Couple pair = couple(config());
+  Board board(pair, shared(), shared());
+  const Pair all[] = {{0, 0, size}};
+  for (int round = 0; round < 100; ++round) {
+    board.repaint();
+    Expectation expectation = must(pair.b.expect(pair.to_a, 7, 1));
+    TransferOptions options;
+    options.signal = Signal{7};
+    Transfer transfer = must(pair.a.write(board.local, board.there, all, options));
+    ASSERT_TRUE(succeeds(expectation.wait(soon())));
+    board.expect_pieces(Direction::write, all);
+    EXPECT_TRUE(succeeds(transfer.wait(soon())));
+  }
+}
+
+TEST_F(AtOnce, IsCheckedLikeOthers) {
+  Couple pair = couple(config());
+  Board board(pair, shared(), shared());
+  TransferOptions options;
+  options.verify = true;
+  const Pair all[] = {{0, 0, size}};
+  board.expect_moved(Direction::write, all, options);
+}
+
+TEST_F(AtOnce, WhoSubmitsInACallbackHasNoneInIt) {
+  Couple pair = couple(config());
+  Board board(pair, shared(), shared());
+  const Pair all[] = {{0, 0, size}};
+  constexpr int most = 20'000;  // each within the last would overflow the stack
+  std::atomic<int> left{most};
+  std::latch over(1);
+  std::function<void(const Ended&)> again = [&](const Ended& ended) {
+    EXPECT_EQ(ended.state, State::done);
+    if (--left == 0) return over.count_down();
+    TransferOptions options;
+    options.on_end = again;
+    must(pair.a.write(board.local, board.there, all, options));
+  };
+  TransferOptions options;
+  options.on_end = again;
+  must(pair.a.write(board.local, board.there, all, options));
+  over.wait();
+  EXPECT_EQ(left, 0);
+}
+
+TEST_F(AtOnce, AReadUnderALeaseThatHasEndedIsStale) {
+  Couple pair = couple(config());
+  Board board(pair, shared(), shared());
+  const Pair all[] = {{0, 0, size}};
+  board.expect_moved(Direction::read, all);
+  EXPECT_EQ(must(board.grant.revoke(soon())), Revoked::quiescent);
+  const Blob before(board.local.data(), board.local.data() + size);
+  auto read = pair.a.read(board.local, board.there, all);
+  if (read) {
+    EXPECT_TRUE(fails_with(read->wait(soon()), Code::stale));
+  } else {
+    EXPECT_EQ(read.error().code(), Code::stale);
+  }
+}
+
+TEST_F(AtOnce, AfterTheEndOfALeaseNothingIsWritten) {
+  Couple pair = couple(config());
+  for (int round = 0; round < 50; ++round) {
+    Board board(pair, shared(), shared());
+    const Pair all[] = {{0, 0, size}};
+    std::atomic<bool> stop{false};
+    std::atomic<unsigned> attempts{0};
+    std::latch begun(1);
+    std::thread writer([&] {
+      for (bool first = true; !stop; first = false) {
+        auto transfer = pair.a.write(board.local, board.there, all);
+        if (transfer) static_cast<void>(transfer->wait(soon()));
+        ++attempts;
+        if (first) begun.count_down();
+      }
+    });
+    begun.wait();
+    EXPECT_EQ(must(board.grant.revoke(soon())), Revoked::quiescent);
+    fill(bytes_of(board.remote), 4711);
+    const Blob mine(board.remote.data(), board.remote.data() + size);
+    for (const unsigned enough = attempts + 20; attempts < enough;) std::this_thread::yield();
+    EXPECT_TRUE(same_bytes(bytes_of(board.remote), mine));
+    stop = true;
+    writer.join();
+  }
+}
+
+TEST_F(AtOnce, ManyThreadsBesideTransfersOfTheEngines) {
+  constexpr std::size_t threads = 4, rounds = 300, large = 4 << 20;
+  Couple pair = couple(config());
+  Board board(pair, shared(threads * size + large), shared(threads * size + large));
+  std::vector<std::jthread> running;
+  for (std::size_t mine = 0; mine < threads; ++mine)
+    running.emplace_back([&, mine] {
+      const Pair part[] = {{mine * size, mine * size, size}};
+      for (std::size_t round = 0; round < rounds; ++round) {
+        const bool write = round % 2 == 0;
+        Transfer transfer = must(write ? pair.a.write(board.local, board.there, part)
+                                       : pair.a.read(board.local, board.there, part));
+        EXPECT_TRUE(succeeds(transfer.wait(soon())));
+      }
+    });
+  const Pair rest[] = {{threads * size, threads * size, large}};
+  for (int round = 0; round < 20; ++round)
+    EXPECT_TRUE(succeeds(must(pair.a.write(board.local, board.there, rest)).wait(soon())));
+  running.clear();
+  const Pair all[] = {{0, 0, threads * size + large}};
+  board.expect_pieces(Direction::write, all);
+}
+
+}  // namespace
+}  // namespace weft::test
