@@ -11,6 +11,7 @@ namespace {
 /// two changes of threads.
 template <typename Done>
 void spin(const core::EngineState& engine, Done&& done, Deadline deadline) {
+  if (done()) return;
   const auto until = std::min(deadline.when(), Clock::now() + engine.config().spin);
   while (!done() && Clock::now() < until) sched_yield();
 }

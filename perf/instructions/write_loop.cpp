@@ -19,7 +19,13 @@ int main(int argc, char** argv) {
   app.add_option("--provider", config.provider, "tcp, shm");
   app.add_option("--size", config.size, "Bytes of a write")->transform(bytes);
   app.add_option("--ms", config.max_ms, "For how long")->check(CLI::Range(10, 60'000));
+  bool shared = false;
+  app.add_flag("--shared", shared, "Memory that the other process maps, where the provider does");
   CLI11_PARSE(app, argc, argv);
+  if (shared)
+    config.initiator_memory = config.target_memory = [](std::size_t size) {
+      return weft::Memory::shared(size);
+    };
 
   const auto line = weft::perf::run_against_target(config, [&](const std::string& address) {
     ::prctl(PR_SET_NAME, "initiator");
