@@ -2,6 +2,7 @@
 // of. The only place through which the core reaches libfabric.
 #pragma once
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -76,6 +77,15 @@ struct Target {
   std::uint64_t key = 0;
 };
 
+/// Most that any provider gets in one operation.
+inline constexpr std::size_t most_rma_pieces = 4;
+
+/// A part of a read or write: as many bytes on either side.
+struct RmaPiece {
+  Local local;
+  Target target;
+};
+
 /// What became of a post: 0 posted, `again` no room now, else a libfabric error.
 enum class PostStatus : std::uint8_t { posted, again, failed };
 struct Post {
@@ -133,6 +143,13 @@ class Endpoint {
   /// By the owning thread only, and without waiting.
   virtual Post write(Posted& posted, const Local& local, const Target& target) = 0;
   virtual Post read(Posted& posted, const Local& local, const Target& target) = 0;
+  /// Up to Capability::rma_pieces at a time, all at one peer, which end together.
+  virtual Post write_list(Posted&, std::span<const RmaPiece>) {
+    return {PostStatus::failed, ENOSYS};
+  }
+  virtual Post read_list(Posted&, std::span<const RmaPiece>) {
+    return {PostStatus::failed, ENOSYS};
+  }
   virtual Post send(Posted& posted, const Local& local, FabricAddress peer, MessageClass type) = 0;
   virtual Post receive(Posted& posted, const Local& local, MessageClass type) = 0;
   /// Hands up to some dozen completions to their handlers; returns how many.

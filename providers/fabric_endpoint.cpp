@@ -134,10 +134,16 @@ class FabricEndpoint final : public Endpoint {
                                                         Access access) override;
 
   Post write(Posted& posted, const Local& local, const Target& target) override {
-    return rma(fi_writemsg, posted, local, target);
+    return write_list(posted, std::array{RmaPiece{local, target}});
   }
   Post read(Posted& posted, const Local& local, const Target& target) override {
-    return rma(fi_readmsg, posted, local, target);
+    return read_list(posted, std::array{RmaPiece{local, target}});
+  }
+  Post write_list(Posted& posted, std::span<const RmaPiece> pieces) override {
+    return rma(fi_writemsg, posted, pieces);
+  }
+  Post read_list(Posted& posted, std::span<const RmaPiece> pieces) override {
+    return rma(fi_readmsg, posted, pieces);
   }
   Post send(Posted& posted, const Local& local, FabricAddress peer, MessageClass type) override;
   Post receive(Posted& posted, const Local& local, MessageClass type) override;
@@ -193,7 +199,7 @@ class FabricEndpoint final : public Endpoint {
     return {PostStatus::failed, FI_ENODEV};
   }
   using RmaCall = ssize_t (*)(fid_ep*, const fi_msg_rma*, std::uint64_t);
-  Post rma(RmaCall call, Posted& posted, const Local& local, const Target& target);
+  Post rma(RmaCall call, Posted& posted, std::span<const RmaPiece> pieces);
   Post send_untagged(Posted& posted, const iovec& vector, void* descriptor, FabricAddress peer,
                      MessageClass type);
   Result<void> open_handles();
@@ -661,19 +667,24 @@ Post FabricEndpoint::posted_as(Posted& posted, void* name, ssize_t result) {
   return as_post(result);
 }
 
-Post FabricEndpoint::rma(RmaCall call, Posted& posted, const Local& local, const Target& target) {
+Post FabricEndpoint::rma(RmaCall call, Posted& posted, std::span<const RmaPiece> pieces) {
   if (state_ != State::open) return refusal();
-  if (target.peer == FI_ADDR_UNSPEC) return {PostStatus::failed, FI_EHOSTUNREACH};
-  iovec vector{local.address, local.length};
-  void* descriptor = descriptor_of(local);
-  fi_rma_iov remote{target.address, local.length, target.key};
+  if (pieces.front().target.peer == FI_ADDR_UNSPEC) return {PostStatus::failed, FI_EHOSTUNREACH};
+  std::array<iovec, most_rma_pieces> vectors;
+  std::array<void*, most_rma_pieces> descriptors;
+  std::array<fi_rma_iov, most_rma_pieces> remotes;
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    const auto& [local, target] = pieces[i];
+    vectors[i] = {local.address, local.length};
+    descriptors[i] = descriptor_of(local);
+    remotes[i] = {target.address, local.length, target.key};
+  }
   fi_msg_rma message{};
-  message.msg_iov = &vector;
-  message.desc = &descriptor;
-  message.iov_count = 1;
-  message.addr = target.peer;
-  message.rma_iov = &remote;
-  message.rma_iov_count = 1;
+  message.msg_iov = vectors.data();
+  message.desc = descriptors.data();
+  message.iov_count = message.rma_iov_count = pieces.size();
+  message.addr = pieces.front().target.peer;
+  message.rma_iov = remotes.data();
   message.context = name(posted);
   handing_over(&every_endpoint);
   const auto lock = guard();

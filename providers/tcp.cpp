@@ -1,5 +1,8 @@
 // Sockets, everywhere. libfabric 1.17 has native reliable datagrams in "net", 2.x in "tcp"; older
 // and stripped builds in "tcp;ofi_rxm".
+#include <algorithm>
+
+#include "endpoint.hpp"
 #include "spec.hpp"
 
 namespace weft::providers {
@@ -39,6 +42,12 @@ void tcp_hints(fi_info& hints) {
   hints.addr_format = FI_FORMAT_UNSPEC;
 }
 
+/// net has four on either side (prov/net/src/xnet.h: XNET_IOV_LIMIT).
+std::size_t pieces_of(const fi_info& info) {
+  const std::size_t both = std::min(info.tx_attr->iov_limit, info.tx_attr->rma_iov_limit);
+  return std::clamp<std::size_t>(both, 1, most_rma_pieces);
+}
+
 void tcp_quirks(const fi_info& info, Capability& record) {
   if (info.fabric_attr->prov_name == by_rxm) record.protocol = rxm_protocol;
   // Keys and ranges are checked by the target's provider; under FI_DELIVERY_COMPLETE, which is
@@ -53,6 +62,7 @@ void tcp_quirks(const fi_info& info, Capability& record) {
   record.device_memory_problem = "sockets are filled and emptied by the kernel, out of host memory";
   record.best_chunk = std::uint64_t{512} << 10;
   record.best_window = 4;
+  if (info.fabric_attr->prov_name != by_rxm) record.rma_pieces = pieces_of(info);
   record.best_share = std::uint64_t{128} << 10;
 }
 

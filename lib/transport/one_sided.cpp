@@ -21,12 +21,18 @@ providers::Post OneSided::post(Op& op) {
   if (prepared.losses != losses_of(segment, remote) &&
       !(segment.reached_by(rail_) && remote.reachable_on(target.index)))
     return {providers::PostStatus::failed, ENOKEY};
-  const providers::Local local{segment.address() + op.chunk.local, op.chunk.length,
-                               segment.registration(rail_), segment.may_fault()};
-  const providers::Target place{address, remote.rma_address(target.index, op.chunk.remote),
-                                remote.key(target.index)};
-  return prepared.direction == Direction::write ? endpoint_.write(op, local, place)
-                                                : endpoint_.read(op, local, place);
+  pieces_.clear();
+  op.each_chunk([&](const Chunk& chunk) {
+    pieces_.push_back(
+        {{segment.address() + chunk.local, chunk.length, segment.registration(rail_),
+          segment.may_fault()},
+         {address, remote.rma_address(target.index, chunk.remote), remote.key(target.index)}});
+  });
+  const bool writes = prepared.direction == Direction::write;
+  if (pieces_.size() > 1)
+    return writes ? endpoint_.write_list(op, pieces_) : endpoint_.read_list(op, pieces_);
+  const auto& [local, place] = pieces_.front();
+  return writes ? endpoint_.write(op, local, place) : endpoint_.read(op, local, place);
 }
 
 bool OneSided::copy_at_once(TransferState& transfer, const Chunk& chunk) {
@@ -60,7 +66,7 @@ bool OneSided::holds_at_once(const TransferState& transfer, const RemoteRail& ta
 
 void OneSided::completed(providers::Posted& posted, const providers::Completion& completion) {
   Op& op = static_cast<Op&>(posted);
-  if (completion.ok && completion.mapped) op.transfer->count_copied(op.chunk.length);
+  if (completion.ok && completion.mapped) op.transfer->count_copied(op.bytes());
   sink().chunk_ended(op, completion);
 }
 

@@ -14,6 +14,7 @@ class OneSided final : public Transport, private providers::CompletionHandler {
       : endpoint_(endpoint),
         rail_(rail),
         chunk_limit_(chunk_limit),
+        most_chunks_(endpoint.capability().rma_pieces),
         epochs_(endpoint, rail, [this](Op& op, const providers::Completion& completion) {
           sink().chunk_ended(op, completion);
         }) {}
@@ -26,6 +27,7 @@ class OneSided final : public Transport, private providers::CompletionHandler {
   Result<void> prepare() { return epochs_.prepare(); }
 
   std::uint64_t chunk_limit(const Route&) const override { return chunk_limit_; }
+  std::size_t most_chunks(const Route&) const override { return most_chunks_; }
   std::size_t room(const Route&) const override { return std::numeric_limits<std::size_t>::max(); }
   providers::Post post(Op& op) override;
   std::size_t progress() override { return epochs_.progress(); }
@@ -38,6 +40,8 @@ class OneSided final : public Transport, private providers::CompletionHandler {
   providers::Endpoint& endpoint_;
   const std::size_t rail_;
   const std::uint64_t chunk_limit_;
+  const std::size_t most_chunks_;
+  std::vector<providers::RmaPiece> pieces_;  // about to be posted
   EpochReader epochs_;
 };
 

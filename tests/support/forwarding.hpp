@@ -65,6 +65,14 @@ class ForwardingEndpoint : public providers::Endpoint {
                        const providers::Target& target) override {
     return inner_->read(posted, local, target);
   }
+  providers::Post write_list(providers::Posted& posted,
+                             std::span<const providers::RmaPiece> pieces) override {
+    return inner_->write_list(posted, pieces);
+  }
+  providers::Post read_list(providers::Posted& posted,
+                            std::span<const providers::RmaPiece> pieces) override {
+    return inner_->read_list(posted, pieces);
+  }
   providers::Post send(providers::Posted& posted, const providers::Local& local,
                        providers::FabricAddress peer, providers::MessageClass type) override {
     return inner_->send(posted, local, peer, type);

@@ -77,6 +77,7 @@ nlohmann::ordered_json to_json(const Capability& record) {
           {"max_send", record.max_send},
           {"window", record.window},
           {"iov_limit", record.iov_limit},
+          {"rma_pieces", record.rma_pieces},
           {"inject", record.inject},
           {"completion_data", record.completion_data},
           {"write", origin_name(record.write)},

@@ -81,6 +81,9 @@ struct Capability {
   std::uint64_t max_send = 0;     ///< Most bytes in one message.
   std::size_t window = 0;         ///< Most operations that the provider takes at a time.
   std::size_t iov_limit = 1;
+  /// Most pieces, apart on either side, that one read or write takes, where that is worth it: what
+  /// an operation costs is shared by them.
+  std::size_t rma_pieces = 1;
   std::size_t inject = 0;           ///< Bytes that can be sent without keeping the buffer.
   std::size_t completion_data = 0;  ///< Usable bytes of remote completion data.
   Origin write = Origin::native;
