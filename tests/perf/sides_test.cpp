@@ -232,31 +232,37 @@ std::vector<Point> points_of_initiators(const std::string& provider, std::uint32
 }
 
 /// Each has its own memory at each target, and streams of its own in it.
+void expect_equal_shares(const PointResult& result, const perf::Run& run) {
+  const std::uint32_t initiators = result.point.initiators;
+  EXPECT_EQ(run.operations, 60U) << title(result.point);
+  EXPECT_EQ(run.latency.count(), 60U);
+  EXPECT_EQ(run.findings.wrong, 0U) << title(result.point) << ": " << run.findings.first;
+  EXPECT_GE(run.findings.checked, initiators * result.point.peers * 4 * 6000U)
+      << title(result.point);
+  ASSERT_EQ(run.shares.size(), initiators);
+  for (const perf::Share& share : run.shares) {
+    EXPECT_EQ(share.operations, 60 / initiators);
+    EXPECT_EQ(share.bytes, run.bytes / initiators);
+    EXPECT_GE(run.seconds, share.begun + share.seconds);
+  }
+}
+
 TEST_P(PerfSides, SeveralInitiatorsAtOnce) {
   start();
   start_initiators(3);
-  for (const std::uint64_t targets : {1U, 2U}) {
-    if (targets == 2) start();
-    for (const std::uint32_t initiators : {3U, 1U, 2U}) {
-      const auto results = sweep(points_of_initiators(GetParam(), initiators), counted(60));
-      ASSERT_TRUE(results) << results.error().to_string();
-      for (const PointResult& result : *results) {
-        EXPECT_EQ(result.point.peers, targets);
-        for (const perf::Run& run : result.runs) {
-          EXPECT_EQ(run.operations, 60U) << title(result.point);
-          EXPECT_EQ(run.latency.count(), 60U);
-          EXPECT_EQ(run.findings.wrong, 0U) << title(result.point) << ": " << run.findings.first;
-          EXPECT_GE(run.findings.checked, initiators * targets * 4 * 6000) << title(result.point);
-          ASSERT_EQ(run.shares.size(), initiators);
-          for (const perf::Share& share : run.shares) {
-            EXPECT_EQ(share.operations, 60 / initiators);
-            EXPECT_EQ(share.bytes, run.bytes / initiators);
-            EXPECT_GE(run.seconds, share.begun + share.seconds);
-          }
-        }
-      }
+  SweepOptions options = counted(60);
+  options.repeats = 1;
+  const auto hold = [&](std::uint32_t initiators) {
+    const auto results = sweep(points_of_initiators(GetParam(), initiators), options);
+    ASSERT_TRUE(results) << results.error().to_string();
+    for (const PointResult& result : *results) {
+      EXPECT_EQ(result.point.peers, targets_.size() - 3);
+      expect_equal_shares(result, result.runs.at(0));
     }
-  }
+  };
+  hold(3);
+  start();
+  for (const std::uint32_t initiators : {2U, 1U, 3U}) hold(initiators);
   finish();
   EXPECT_EQ(failed_, 0);
 }
