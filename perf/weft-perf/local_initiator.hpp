@@ -11,6 +11,15 @@
 
 namespace weft::perf {
 
+/// One task of an initiator, under way.
+struct Round {
+  Task task;
+  Workload layout;
+  double ceiling_gbps = 0;
+  std::vector<Region> regions;  ///< One for each target.
+  std::optional<Fanned> operations;
+};
+
 class LocalInitiator final : public Initiator {
  public:
   /// Meets the targets there. A stop closes its engine, so that whatever is under way ends soon.
@@ -26,15 +35,6 @@ class LocalInitiator final : public Initiator {
   Result<Findings> finish() override;
 
  private:
-  /// One task under way.
-  struct Round {
-    Task task;
-    Workload layout;
-    double ceiling_gbps = 0;
-    std::vector<Region> regions;  // One for each target.
-    std::optional<Fanned> operations;
-  };
-
   LocalInitiator(const Site& site, Engine engine, std::stop_token stop);
   Result<void> meet(const std::vector<std::string>& addresses);
   Result<void> prepare_transfers();
