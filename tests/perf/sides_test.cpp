@@ -7,6 +7,7 @@
 
 #include "sweep.hpp"
 #include "target.hpp"
+#include "usage.hpp"
 
 namespace weft::perf {
 namespace {
@@ -61,6 +62,9 @@ class PerfSides : public testing::TestWithParam<std::string> {
     });
     auto control = Control::connect(site_, target.address());
     if (!control) throw std::runtime_error(control.error().to_string());
+    // Once it has answered, it serves.
+    if (auto facts = control->ask("facts"); !facts)
+      throw std::runtime_error(facts.error().to_string());
     return std::move(*control);
   }
   /// The other sides see this one leave.
@@ -338,7 +342,11 @@ TEST_P(PerfSides, AnInitiatorStopsWhenNobodyMeasures) {
   Sweep all(sides_, site_, options, {point});
   std::jthread leaving;
   all.before_run = [&](const Step&) {
-    leaving = std::jthread([&] {
+    leaving = std::jthread([&](const std::stop_token& stop) {
+      // Nothing tells that they warm up, but what they spend on it.
+      const double begun = cpu_seconds();
+      while (!stop.stop_requested() && cpu_seconds() < begun + 0.5)
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
       for (Control& initiator : sides_.initiators) initiator.interrupt();
     });
   };
