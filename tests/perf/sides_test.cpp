@@ -351,6 +351,8 @@ TEST_P(PerfSides, AnInitiatorStopsWhenNobodyMeasures) {
     });
   };
   EXPECT_FALSE(all.run(stop_.get_token()));
+  // The target is still there: what they do would not end by itself.
+  for (const std::size_t initiator : {1U, 2U}) serving_[initiator].join();
   finish();
   EXPECT_EQ(failed_, 0);
 }
