@@ -6,6 +6,16 @@
 
 namespace weft::perf {
 
+Histogram::Histogram(const std::vector<std::pair<std::uint64_t, std::uint64_t>>& buckets,
+                     Nanoseconds greatest, double mean)
+    : greatest_(static_cast<std::uint64_t>(greatest.count())) {
+  for (const auto& [value, count] : buckets) {
+    counts_[bucket_of(value)] += count;
+    count_ += count;
+  }
+  sum_ = mean * static_cast<double>(count_);
+}
+
 std::size_t Histogram::bucket_of(std::uint64_t value) {
   if (value < per_power) return value;
   const auto power = static_cast<unsigned>(std::bit_width(value)) - bits - 1;

@@ -16,6 +16,11 @@ class Histogram {
   /// A quantile is never less than the value it stands for, and greater by at most this share.
   static constexpr double error_bound = 1.0 / 128;
 
+  Histogram() = default;
+  /// As one was that had these buckets(), greatest() and mean().
+  Histogram(const std::vector<std::pair<std::uint64_t, std::uint64_t>>& buckets,
+            Nanoseconds greatest, double mean);
+
   void add(Nanoseconds value);
   void add(const Histogram& other);
 

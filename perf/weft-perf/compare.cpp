@@ -89,7 +89,9 @@ Result<Comparison> compare(const Json& old_results, const Json& new_results, dou
     for (const Json& now : new_results.at("points")) {
       const auto& old_points = old_results.at("points");
       const auto before = std::find_if(old_points.begin(), old_points.end(), [&](const Json& each) {
-        return each.at("point") == now.at("point") && each.at("provider") == now.at("provider");
+        // As points, since older documents lack what is younger than they are.
+        return each.at("point").get<Point>() == now.at("point").get<Point>() &&
+               each.at("provider") == now.at("provider");
       });
       if (before == old_points.end()) {
         ++comparison.unmatched;

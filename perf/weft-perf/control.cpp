@@ -56,6 +56,10 @@ Json failure_document(const Error& error) {
   return {{"error", error.to_string()}, {"code", error.code()}};
 }
 
+std::string memory_name(std::uint32_t initiator) {
+  return fmt::format("weft-perf {}", initiator);
+}
+
 void close_now(Engine& engine) {
   constexpr auto closing_time = std::chrono::milliseconds(200);
   (void)engine.close(Deadline::in(closing_time));
@@ -68,7 +72,7 @@ Result<Peer> connect_until(const std::stop_token& stop, Engine& engine, const st
 }
 
 Result<Control> Control::connect(const Site& site, const std::string& address,
-                                 const std::stop_token& stop) {
+                                 const std::stop_token& stop, std::string side) {
   Site here = site;
   here.listen.clear();
   if (here.rail_address.empty()) here.rail_address = tool::local_address_towards(address);
@@ -78,17 +82,23 @@ Result<Control> Control::connect(const Site& site, const std::string& address,
   auto peer = connect_until(stop, *engine, address, Deadline::in(site.timeout));
   if (!peer) return fail(std::move(peer.error()));
   tool::Exchange exchange(*engine, std::move(*peer), site.timeout);
-  return Control(std::move(engine), std::move(exchange));
+  return Control(std::move(engine), std::move(exchange), std::move(side));
 }
 
-Result<Json> Control::ask(const std::string& task, Json details) {
+Result<Json> Control::ask(const std::string& task, Json details, Nanoseconds longer) {
   details["task"] = task;
   details["version"] = control_version;
-  if (auto told = exchange_.tell(question_tag, details); !told) return fail(told.error());
-  auto answer = exchange_.hear(response_tag);
-  if (!answer || !answer->contains("error")) return answer;
+  tool::Exchange exchange(*engine_, exchange_.peer(), exchange_.timeout() + longer);
+  if (auto told = exchange.tell(question_tag, details); !told) return fail(named(told.error()));
+  auto answer = exchange.hear(response_tag);
+  if (!answer) return fail(named(answer.error()));
+  if (!answer->contains("error")) return answer;
   const auto sentence = value_of<std::string>(*answer, "error");
-  return fail(Code::remote_failed, "the target: " + sentence.value_or("failed"));
+  return fail(named({Code::remote_failed, sentence.value_or("failed")}));
+}
+
+Error Control::named(const Error& error) const {
+  return Error(error.code(), side_ + ": " + error.message()).with_peer(error.peer());
 }
 
 void Control::interrupt() {

@@ -3,7 +3,8 @@
 //   initiator                             target
 //     open (Fabric)                  ->   opens an engine
 //                                   <-    its address
-//     prepare (Work, seed, verify)   ->   grants memory, answers messages
+//     prepare (Work, seed, verify,   ->   grants memory to each initiator, answers messages
+//              initiators' names)
 //     [warm-up]
 //     mark                           ->   notes its CPU time
 //     [the measured load]
@@ -11,11 +12,15 @@
 //                                   <-    CPU time, findings
 //     close                          ->   closes that engine
 //
-// Each is answered by a document, with "error" and "code" where it failed.
+// Each is answered by a document, with "error" and "code" where it failed. Where there are several
+// initiators, each is a process of its own that listens as a target does, and is asked by the one
+// that measures to `initiate`, step by step (see InitiatorService). What begins together is asked
+// of all at once, when all have answered what was before.
 #pragma once
 
 #include <stop_token>
 #include <string>
+#include <vector>
 #include <weft/engine.hpp>
 
 #include "credentials.hpp"
@@ -27,10 +32,15 @@
 namespace weft::perf {
 
 /// Of these documents; both sides must have the same.
-constexpr int control_version = 1;
+constexpr int control_version = 2;
 
-/// Under which the memory of a run is published.
-constexpr const char* memory_name = "weft-perf";
+/// Under which an initiator's memory of a run is published.
+std::string memory_name(std::uint32_t initiator);
+/// Of an initiator's bytes and signals in a run.
+constexpr std::uint64_t seed_of(std::uint64_t run_seed, std::uint32_t initiator) {
+  return run_seed * most_initiators + initiator;
+}
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Findings, checked, wrong, first)
 
 /// How the engines of a side are reached and proven, besides what a point says.
 struct Site {
@@ -68,15 +78,15 @@ Result<Value> value_of(const Json& document, const char* name) {
   }
 }
 
-/// The initiator's end.
+/// The end of the one that measures.
 class Control {
  public:
-  /// A stop ends the attempt.
+  /// A stop ends the attempt. `side`: how the other one is called where it fails.
   static Result<Control> connect(const Site& site, const std::string& address,
-                                 const std::stop_token& stop = {});
+                                 const std::stop_token& stop = {}, std::string side = "the target");
 
-  /// Its answer, or the error that it tells.
-  Result<Json> ask(const std::string& task, Json details = Json::object());
+  /// Its answer, or the error that it tells. `longer`: what it may take beyond the site's timeout.
+  Result<Json> ask(const std::string& task, Json details = Json::object(), Nanoseconds longer = {});
   /// The end of the other process where that is behind a failure.
   Error cause_of(Error failure) { return exchange_.end_after(std::move(failure)); }
   /// From any thread: what waits comes back early.
@@ -84,11 +94,17 @@ class Control {
   const Peer& peer() const noexcept { return exchange_.peer(); }
 
  private:
-  Control(std::unique_ptr<Engine> engine, tool::Exchange exchange)
-      : engine_(std::move(engine)), driver_(*engine_), exchange_(std::move(exchange)) {}
+  Control(std::unique_ptr<Engine> engine, tool::Exchange exchange, std::string side)
+      : engine_(std::move(engine)),
+        driver_(*engine_),
+        exchange_(std::move(exchange)),
+        side_(std::move(side)) {}
   std::unique_ptr<Engine> engine_;
   Driver driver_;
+  /// Whose failure it is.
+  Error named(const Error& error) const;
   tool::Exchange exchange_;
+  std::string side_;
 };
 
 /// Tags of the two directions.

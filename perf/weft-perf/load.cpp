@@ -52,6 +52,7 @@ class Window {
   }
 
   Load result(Time start) {
+    load_.start = start;
     if (load_.operations > 0)
       load_.seconds = std::chrono::duration<double>(last_end_ - start).count();
     return std::move(load_);

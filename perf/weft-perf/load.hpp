@@ -20,7 +20,8 @@ struct Length {
 
 struct Load {
   std::uint64_t operations = 0;
-  double seconds = 0;  ///< From the first begin to the last end.
+  Clock::time_point start{};
+  double seconds = 0;  ///< From then to the last end.
   Histogram latency;
   bool overloaded = false;  ///< More came by the rate than could be served.
 };

@@ -44,6 +44,7 @@ constexpr const char* footer =
     "  weft-perf --listen 10.0.0.2:7000 --secret-file weft.secret          on one machine\n"
     "  weft-perf --peer 10.0.0.2:7000 --secret-file weft.secret --rails 1:8 --chunk 64K:4M:x4\n"
     "  weft-perf --local --rate 1000:64K --size 64K                        latency under load\n"
+    "  weft-perf --local --initiators 1,2,4,8 --size 1M                    incast\n"
     "  weft-perf --local --model Llama-3.1-8B --tokens 1K:32K --window 1\n"
     "  weft-perf plan --model Llama-3.1-8B --tokens 32K --prefill-seconds 2 --fabric results.json\n"
     "\n"
@@ -99,7 +100,7 @@ int run_target(const Options& options) {
   }
 }
 
-/// A target of this process's, and where it listens.
+/// Another side that this process has started, and where it listens.
 struct Started {
   tool::Child child;
   std::string address;
@@ -111,17 +112,18 @@ Result<std::string> read_address(int fd, Deadline deadline) {
     pollfd waited{fd, POLLIN, 0};
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline.left());
     if (::poll(&waited, 1, static_cast<int>(left.count())) == 0)
-      return fail(Code::timed_out, "the target did not begin to listen in time");
+      return fail(Code::timed_out, "it did not begin to listen in time");
     char buffer[256];
     const ssize_t got = ::read(fd, buffer, sizeof buffer);
-    if (got <= 0) return fail(Code::unavailable, "the target ended before it listened");
+    if (got <= 0) return fail(Code::unavailable, "it ended before it listened");
     line.append(buffer, static_cast<std::size_t>(got));
   }
   line.pop_back();
   return line;
 }
 
-Result<Started> start_target(const Options& options, const std::stop_token& stop) {
+Result<Started> start_side(const std::string& name, const Options& options,
+                           const std::stop_token& stop) {
   auto ready = tool::Pipe::make();
   if (!ready) return fail(std::move(ready.error()));
   std::vector<std::string> words{
@@ -133,12 +135,17 @@ Result<Started> start_target(const Options& options, const std::stop_token& stop
       "--timeout",
       fmt::format("{}", std::chrono::duration<double>(options.site.timeout).count())};
   for (const std::string& nic : options.site.nics) words.insert(words.end(), {"--nic", nic});
-  auto child = tool::Child::start("target", words, ready->write);
+  if (!options.site.rail_address.empty())
+    words.insert(words.end(), {"--rail-address", options.site.rail_address});
+  const auto credentials = tool::arguments(options.site.credentials);
+  words.insert(words.end(), credentials.begin(), credentials.end());
+  auto child = tool::Child::start(name, words, ready->write);
   if (!child) return fail(std::move(child.error()));
   ready->write.close();
   const std::stop_callback interrupt(stop, [&] { child->signal(SIGKILL); });
   auto address = read_address(ready->read.get(), Deadline::in(options.site.timeout));
-  if (!address) return fail(std::move(address.error()));
+  if (!address)
+    return fail(address.error().code(), fmt::format("{}: {}", name, address.error().message()));
   return Started{std::move(*child), std::move(*address)};
 }
 
@@ -187,11 +194,13 @@ class Command {
   int run();
 
  private:
-  /// Against targets that are there, or that it starts.
-  Result<void> measure(std::vector<Started>& targets);
-  Result<void> sweep(std::vector<Control>& controls);
-  Json machines_of(std::vector<Control>& controls);
-  Error cause_of(Error failure, std::vector<Control>& controls);
+  /// Against targets that are there, or that it starts as it does other initiators.
+  Result<void> measure(std::vector<Started>& started);
+  Result<std::vector<Control>> targets(std::vector<Started>& started);
+  Result<std::vector<Control>> initiators(std::vector<Started>& started);
+  Result<void> sweep(Sides& sides);
+  Json machines_of(std::vector<Control>& targets);
+  Error cause_of(Error failure, Sides& sides);
   int conclude(const Result<void>& swept, int signal);
   void show(const PointResult& result);
 
@@ -212,26 +221,26 @@ void Command::show(const PointResult& result) {
   std::fflush(stdout);
 }
 
-Json Command::machines_of(std::vector<Control>& controls) {
+Json Command::machines_of(std::vector<Control>& targets) {
   Json machines{{"initiator", machine_facts()}, {"targets", Json::array()}};
-  for (Control& control : controls)
-    if (const auto theirs = control.ask("facts"))
+  for (Control& target : targets)
+    if (const auto theirs = target.ask("facts"))
       machines["targets"].push_back(theirs->value("machine", Json()));
   return machines;
 }
 
 /// The end of a target, where that is behind a failure.
-Error Command::cause_of(Error failure, std::vector<Control>& controls) {
-  for (Control& control : controls)
-    if (failure.code() != Code::peer_down) failure = control.cause_of(std::move(failure));
+Error Command::cause_of(Error failure, Sides& sides) {
+  for (Control& target : sides.targets)
+    if (failure.code() != Code::peer_down) failure = target.cause_of(std::move(failure));
   return failure;
 }
 
-Result<void> Command::sweep(std::vector<Control>& controls) {
+Result<void> Command::sweep(Sides& sides) {
   begun_ = true;
-  machines_ = machines_of(controls);
+  machines_ = machines_of(sides.targets);
   Progress progress(options_.progress);
-  Sweep all(controls, options_.site, options_.sweep, points_);
+  Sweep all(sides, options_.site, options_.sweep, points_);
   all.before_run = [&](const weft::perf::Step& step) { progress.show(step); };
   all.point_done = [&](const PointResult& result) {
     progress.wipe();
@@ -244,7 +253,7 @@ Result<void> Command::sweep(std::vector<Control>& controls) {
   for (std::size_t i = shown_; i < results_.size(); ++i)
     if (!results_[i].runs.empty()) show(results_[i]);
   if (stop_.stop_requested()) return swept;
-  return fail(cause_of(std::move(swept.error()), controls));
+  return fail(cause_of(std::move(swept.error()), sides));
 }
 
 int Command::conclude(const Result<void>& swept, int signal) {
@@ -271,25 +280,25 @@ int Command::conclude(const Result<void>& swept, int signal) {
   return compared->regressed() ? exit_regression : 0;
 }
 
-/// What is still to be done with the targets when the sweep is over: each ends when its peer
+/// What is still to be done with the other sides when the sweep is over: each ends when its peer
 /// leaves, and leaves nothing behind then. One that does not in time is killed with its object.
-void let_end(std::vector<Started>& targets, Nanoseconds time) {
+void let_end(std::vector<Started>& started, Nanoseconds time) {
   const Deadline deadline = Deadline::in(time);
-  for (Started& target : targets) {
-    pollfd end{target.child.output().get(), POLLIN, 0};
+  for (Started& side : started) {
+    pollfd end{side.child.output().get(), POLLIN, 0};
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline.left());
-    if (::poll(&end, 1, static_cast<int>(left.count())) == 1) target.child.reap();
+    if (::poll(&end, 1, static_cast<int>(left.count())) == 1) side.child.reap();
   }
 }
 
-Result<void> Command::measure(std::vector<Started>& targets) {
+Result<std::vector<Control>> Command::targets(std::vector<Started>& started) {
   const std::stop_token stop = stop_.get_token();
   std::vector<std::string> addresses = options_.peers;
   for (unsigned i = 0; options_.local && i < options_.targets; ++i) {
-    auto started = start_target(options_, stop);
-    if (!started) return fail(std::move(started.error()));
-    addresses.push_back(started->address);
-    targets.push_back(std::move(*started));
+    auto target = start_side("target", options_, stop);
+    if (!target) return fail(std::move(target.error()));
+    addresses.push_back(target->address);
+    started.push_back(std::move(*target));
   }
   std::vector<Control> controls;
   for (const std::string& address : addresses) {
@@ -297,27 +306,56 @@ Result<void> Command::measure(std::vector<Started>& targets) {
     if (!control) return fail(std::move(control.error()));
     controls.push_back(std::move(*control));
   }
-  const std::stop_callback interrupt(stop, [&] {
-    for (Control& control : controls) control.interrupt();
+  return controls;
+}
+
+/// None where no point has more than one, which is this process.
+Result<std::vector<Control>> Command::initiators(std::vector<Started>& started) {
+  const std::stop_token stop = stop_.get_token();
+  const std::uint64_t most = most_initiators_of(options_.grid);
+  Site site = options_.site;
+  site.credentials.tls_check_host = false;  // They are at loopback, where no certificate is for.
+  std::vector<Control> controls;
+  for (std::uint64_t i = 0; most > 1 && i < most; ++i) {
+    const std::string name = fmt::format("initiator {}", i);
+    auto side = start_side(name, options_, stop);
+    if (!side) return fail(std::move(side.error()));
+    started.push_back(std::move(*side));
+    auto control = Control::connect(site, started.back().address, stop, name);
+    if (!control) return fail(std::move(control.error()));
+    controls.push_back(std::move(*control));
+  }
+  return controls;
+}
+
+Result<void> Command::measure(std::vector<Started>& started) {
+  auto targets_there = targets(started);
+  if (!targets_there) return fail(std::move(targets_there.error()));
+  auto initiators_there = initiators(started);
+  if (!initiators_there) return fail(std::move(initiators_there.error()));
+  Sides sides{std::move(*targets_there), std::move(*initiators_there)};
+  const std::stop_callback interrupt(stop_.get_token(), [&] {
+    for (auto* controls : {&sides.targets, &sides.initiators})
+      for (Control& control : *controls) control.interrupt();
   });
-  return sweep(controls);
+  return sweep(sides);
 }
 
 int Command::run() {
   constexpr auto closing_time = std::chrono::seconds(10);
   constexpr auto interrupted_closing_time = std::chrono::milliseconds(200);
-  std::vector<Started> targets;
+  std::vector<Started> started;
   Result<void> swept;
   int signal = 0;
   {
     const tool::Interrupt interrupt([&] { stop_.request_stop(); });
-    swept = measure(targets);
+    swept = measure(started);
     signal = interrupt.signal();
   }
   const int code = conclude(swept, signal);
   if (signal != 0)
-    for (Started& target : targets) target.child.signal(SIGTERM);
-  let_end(targets, signal != 0 ? Nanoseconds(interrupted_closing_time) : closing_time);
+    for (Started& side : started) side.child.signal(SIGTERM);
+  let_end(started, signal != 0 ? Nanoseconds(interrupted_closing_time) : closing_time);
   return code;
 }
 
@@ -339,6 +377,9 @@ std::optional<std::string> complaint(const Options& options) {
   const bool everywhere = host == "0.0.0.0" || host == "[::]" || host.empty();
   if (options.listen && everywhere && options.site.advertise.empty())
     return "--listen with every interface's address needs --advertise, the one that peers use";
+  const std::uint64_t count = options.sweep.run.length.operations;
+  if (count > 0 && count < most_initiators_of(options.grid))
+    return "each initiator needs an operation of --count at least";
   if (!options.local)
     for (const Baseline& baseline : options.sweep.baselines)
       if (baseline.kind == Baseline::Kind::raw)

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "grid.hpp"
@@ -137,6 +138,9 @@ void add_sides(CLI::App& app, Options& options) {
 
 void add_work(CLI::App& app, Grid& grid) {
   const char* group = "Points: all combinations of";
+  add_grid(app, group, "--initiators", grid.initiators, Multiples::decimal,
+           "Sides that begin operations at once, each with a window of its own for every target; "
+           "several are processes of their own on this machine (1)");
   add_names(app, group, "--operation", grid.operations,
             "write (the default), read, signal (a write that raises one), message (until its empty "
             "answer is here), mixed (half of the window writes, half reads)");
@@ -151,8 +155,8 @@ void add_work(CLI::App& app, Grid& grid) {
   add_grid(app, group, "--batch", grid.batches, Multiples::decimal,
            "Operations begun one after the other once there is room for all (1)");
   add_grid(app, group, "--rate", grid.rates, Multiples::decimal,
-           "Operations per second that come by themselves, at random times; latency counts from "
-           "when one was due. 0: as fast as the window allows (0)");
+           "Operations per second that come by themselves, at random times, to all initiators "
+           "together; latency counts from when one was due. 0: as fast as the window allows (0)");
   add_words(app, group, "--memory", grid.memories,
             "Both sides': host (the default: pages of their own), shared (a file in memory, which "
             "peers of one host map), node:N, gpu:N (as CUDA counts)");
@@ -209,8 +213,10 @@ void add_measuring(CLI::App& app, Options& options) {
   const char* group = "Measuring";
   SweepOptions& sweep = options.sweep;
   add_seconds(app, group, "--time", sweep.run.length.time, 0.001, "Of one run (1)");
-  app.add_option("--count", sweep.run.length.operations,
-                 "Operations of one run, if they come before its time is over")
+  app.add_option(
+         "--count", sweep.run.length.operations,
+         "Operations of one run, of all initiators together, if they come before its time is "
+         "over")
       ->type_name("N")
       ->group(group);
   add_seconds(app, group, "--warm-up", sweep.run.warm_up, 0, "Before each run (0.2)");
@@ -315,7 +321,8 @@ Result<std::vector<Fabric>> fabrics_of(const Grid& grid) {
   return fabrics;
 }
 
-Result<void> append_works(const Grid& grid, const Fabric& fabric, std::vector<Point>& points) {
+Result<void> append_works(const Grid& grid, const Fabric& fabric, std::uint32_t initiators,
+                          std::vector<Point>& points) {
   const bool kv = !grid.kv.model.empty();
   const std::vector<std::uint64_t> one{1};
   return combine(
@@ -347,7 +354,7 @@ Result<void> append_works(const Grid& grid, const Fabric& fabric, std::vector<Po
           work.size = *bytes;
         }
         if (grid.peer_memories.empty()) work.peer_memory = memory;
-        points.push_back({fabric, work});
+        points.push_back({fabric, work, 1, initiators});
         if (points.size() > most_points)
           return fail(Code::invalid_argument, fmt::format("more than {} points", most_points));
         return check(points.back());
@@ -416,10 +423,19 @@ Result<std::vector<Point>> points_of(const Grid& grid) {
   const auto fabrics = fabrics_of(grid);
   if (!fabrics) return fail(fabrics.error());
   std::vector<Point> points;
-  for (const Fabric& fabric : *fabrics)
-    if (auto appended = append_works(grid, fabric, points); !appended)
-      return fail(std::move(appended.error()));
+  auto done = combine(
+      [&](const Fabric& fabric, std::uint64_t initiators) -> Result<void> {
+        return narrowed<std::uint32_t>(initiators, "--initiators").and_then([&](auto narrow) {
+          return append_works(grid, fabric, narrow, points);
+        });
+      },
+      *fabrics, grid.initiators);
+  if (!done) return fail(std::move(done.error()));
   return points;
+}
+
+std::uint64_t most_initiators_of(const Grid& grid) {
+  return *std::max_element(grid.initiators.begin(), grid.initiators.end());
 }
 
 Json settings_json(const Options& options) {

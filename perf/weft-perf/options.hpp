@@ -13,6 +13,7 @@ namespace weft::perf {
 
 /// One list for each setting: all their combinations are points.
 struct Grid {
+  std::vector<std::uint64_t> initiators{1};
   std::vector<Operation> operations{Operation::write};
   std::vector<std::uint64_t> sizes{64 << 10}, pieces{1}, windows{4}, batches{1}, rates{0};
   std::vector<Pattern> patterns{Pattern::contiguous};
@@ -45,9 +46,12 @@ void add_options(CLI::App& app, Options& options);
 /// Those of `weft-perf plan`.
 void add_options(CLI::App& app, PlanOptions& options);
 
-/// All points of the grid, those of one Fabric together. `invalid_argument` for any that can't be
-/// measured.
+/// All points of the grid, those of one Fabric and of as many initiators together.
+/// `invalid_argument` for any that can't be measured.
 Result<std::vector<Point>> points_of(const Grid& grid);
+
+/// The most at once that any point of the grid has.
+std::uint64_t most_initiators_of(const Grid& grid);
 
 /// For the results: as the sweep was asked for.
 Json settings_json(const Options& options);

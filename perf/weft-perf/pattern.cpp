@@ -109,4 +109,10 @@ Findings check(std::span<const std::byte> memory, std::span<const Stretch> stret
   return findings;
 }
 
+void add(const Findings& found, const std::string& where, Findings& sum) {
+  sum.checked += found.checked;
+  sum.wrong += found.wrong;
+  if (sum.first.empty() && !found.first.empty()) sum.first = where + found.first;
+}
+
 }  // namespace weft::perf

@@ -34,6 +34,9 @@ struct Findings {
   std::string first;  ///< Where and what the first wrong byte is; empty if none.
 };
 
+/// `where`: what is said before what was found first.
+void add(const Findings& found, const std::string& where, Findings& sum);
+
 /// Compares every byte of `memory`. The stretches are sorted by `at` and do not overlap.
 Findings check(std::span<const std::byte> memory, std::span<const Stretch> stretches);
 

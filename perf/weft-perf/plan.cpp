@@ -25,7 +25,7 @@ using Curve = std::map<std::uint64_t, Measured>;
 bool counts(const Json& point_result, const Point& point) {
   const Work& work = point.work;
   return (work.operation == Operation::write || work.operation == Operation::read) &&
-         work.kv.model.empty() && point.peers == 1 && work.rate == 0 &&
+         work.kv.model.empty() && point.peers == 1 && point.initiators == 1 && work.rate == 0 &&
          point_result.at("bytes_wrong") == 0;
 }
 

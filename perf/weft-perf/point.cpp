@@ -56,6 +56,9 @@ Result<void> check_memory(const std::string& memory) {
 
 Result<void> check(const Point& point) {
   const Work& work = point.work;
+  if (point.initiators < 1 || point.initiators > most_initiators)
+    return wrong(
+        fmt::format("there are 1 to {} initiators, and not {}", most_initiators, point.initiators));
   if (work.size < 1 || work.size > greatest_size)
     return wrong(fmt::format("an operation of {} bytes can't be measured", work.size));
   if (work.window < 1 || work.window > greatest_window)

@@ -92,11 +92,14 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Work, operation, size, pieces, pattern, windo
 struct Point {
   Fabric fabric;
   Work work;
-  std::uint32_t peers = 1;  ///< Targets, each with a window of its own.
+  std::uint32_t peers = 1;       ///< Targets, each with a window of its own.
+  std::uint32_t initiators = 1;  ///< At once, each with an engine and windows of its own.
 
   bool operator==(const Point&) const = default;
 };
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Point, fabric, work, peers)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Point, fabric, work, peers, initiators)
+
+constexpr std::uint32_t most_initiators = 64;
 
 /// Memory that peers of one host map, and copy to and from without the kernel (Memory::shared).
 constexpr std::string_view shared_memory = "shared";

@@ -43,16 +43,39 @@ Json interval_json(const Interval& interval) {
   return {{"low", interval.low}, {"middle", interval.middle}, {"high", interval.high}};
 }
 
+Json share_json(const Share& share) {
+  return {{"operations", share.operations},
+          {"bytes", share.bytes},
+          {"begun_seconds", share.begun},
+          {"seconds", share.seconds},
+          {"gigabytes_per_second", share.gigabytes_per_second()}};
+}
+
 Json run_json(const Run& run) {
-  return {{"operations", run.operations},
-          {"bytes", run.bytes},
-          {"seconds", run.seconds},
-          {"gigabytes_per_second", run.gigabytes_per_second()},
-          {"operations_per_second", run.operations_per_second()},
-          {"cpu_seconds", run.cpu_seconds},
-          {"peer_cpu_seconds", run.peer_cpu_seconds},
-          {"overloaded", run.overloaded},
-          {"latency_ns", latency_json(run.latency)}};
+  Json json{{"operations", run.operations},
+            {"bytes", run.bytes},
+            {"seconds", run.seconds},
+            {"gigabytes_per_second", run.gigabytes_per_second()},
+            {"operations_per_second", run.operations_per_second()},
+            {"cpu_seconds", run.cpu_seconds},
+            {"peer_cpu_seconds", run.peer_cpu_seconds},
+            {"overloaded", run.overloaded},
+            {"latency_ns", latency_json(run.latency)}};
+  for (const Share& share : run.shares)
+    if (run.shares.size() > 1) json["initiators"].push_back(share_json(share));
+  return json;
+}
+
+/// Of all initiators' speeds, in ascending order.
+std::vector<double> shares_of(const Run& run) {
+  std::vector<double> shares;
+  double all = 0;
+  for (const Share& share : run.shares) all += share.gigabytes_per_second();
+  for (const Share& share : run.shares)
+    shares.push_back(all > 0 ? share.gigabytes_per_second() / all : 0);
+  if (shares.empty()) shares.push_back(1);
+  std::sort(shares.begin(), shares.end());
+  return shares;
 }
 
 Json point_json(const PointResult& result) {
@@ -72,6 +95,8 @@ Json point_json(const PointResult& result) {
             {"bytes_checked", sum.findings.checked},
             {"bytes_wrong", sum.findings.wrong},
             {"overloaded", sum.overloaded}};
+  if (result.point.initiators > 1)
+    json["shares"] = {{"least", sum.least_share}, {"greatest", sum.greatest_share}};
   for (const Run& run : result.runs) json["runs"].push_back(run_json(run));
   for (const auto& [name, values] : result.baselines) {
     json["baselines"][name] = {{"gigabytes_per_second", values},
@@ -100,6 +125,7 @@ std::string manner(const Point& point) {
   std::string text;
   if (work.pieces > 1) text += fmt::format(" x{} {}", work.pieces, name_of(work.pattern));
   text += fmt::format(", window {}", work.window);
+  if (point.initiators > 1) text += fmt::format(", {} initiators", point.initiators);
   if (point.peers > 1) text += fmt::format(", {} peers", point.peers);
   if (work.rate > 0) text += fmt::format(", {:.0f}/s", work.rate);
   const auto add = [&](const char* name, std::uint64_t value, std::uint64_t standard) {
@@ -134,6 +160,10 @@ Summary summarize(const PointResult& result) {
   sum.gigabytes = range_of(result.runs, [](const Run& run) { return run.gigabytes_per_second(); });
   sum.operations =
       range_of(result.runs, [](const Run& run) { return run.operations_per_second(); });
+  sum.least_share =
+      range_of(result.runs, [](const Run& run) { return shares_of(run).front(); }).median;
+  sum.greatest_share =
+      range_of(result.runs, [](const Run& run) { return shares_of(run).back(); }).median;
   double bytes = 0, on_rails = 0;
   for (const Run& run : result.runs) {
     sum.latency.add(run.latency);
@@ -210,7 +240,7 @@ std::string csv(const std::vector<PointResult>& results) {
       "second_least,"
       "gigabytes_per_second_greatest,gigabits_per_second,operations_per_second,p50_ns,p90_ns,"
       "p99_ns,p99.9_ns,max_ns,cpu_seconds_per_gigabyte,peer_cpu_seconds_per_gigabyte,"
-      "copies_per_byte,bytes_checked,bytes_wrong,overloaded";
+      "copies_per_byte,bytes_checked,bytes_wrong,overloaded,initiators,least_share,greatest_share";
   for (const std::string& name : names) {
     text += fmt::format(",{0}_ratio,{0}_low,{0}_high", name);
     if (notes_latency(name))
@@ -240,6 +270,7 @@ std::string csv(const std::vector<PointResult>& results) {
     text += fmt::format(",{},{},{},{},{},{},{}", sum.latency.greatest().count(), sum.cpu,
                         sum.peer_cpu, sum.copies.per_byte, sum.findings.checked, sum.findings.wrong,
                         sum.overloaded ? 1 : 0);
+    text += fmt::format(",{},{},{}", result.point.initiators, sum.least_share, sum.greatest_share);
     const auto add = [&](const Interval& ratio) {
       text += fmt::format(",{},{},{}", ratio.middle, ratio.low, ratio.high);
     };

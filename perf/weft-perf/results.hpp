@@ -44,6 +44,8 @@ struct Summary {
   std::map<std::string, double> rails;  ///< The share of the bytes that each carried.
   Findings findings;
   bool overloaded = false;
+  /// What the slowest and the fastest initiator had of all initiators' speeds: medians of the runs.
+  double least_share = 1, greatest_share = 1;
   std::map<std::string, Interval> ratios;  ///< To the baselines.
   std::map<std::string, LatencyRatios> latency_ratios;
 };

@@ -2,69 +2,92 @@
 #pragma once
 
 #include <map>
-#include <optional>
+#include <memory>
 #include <stop_token>
 #include <string>
 #include <vector>
-#include <weft/engine.hpp>
 
 #include "control.hpp"
-#include "load.hpp"
+#include "initiator.hpp"
 
 namespace weft::perf {
 
+/// What one of several initiators had of a run.
+struct Share {
+  std::uint64_t operations = 0, bytes = 0;
+  double begun = 0;  ///< Seconds after the first of them.
+  double seconds = 0;
+
+  double gigabytes_per_second() const;
+};
+
 struct Run {
   std::uint64_t operations = 0, bytes = 0;
-  double seconds = 0;
+  double seconds = 0;  ///< From the first begin of any initiator to the last end of any.
   double cpu_seconds = 0, peer_cpu_seconds = 0;
   Histogram latency;
   bool overloaded = false;
   Copies copies;
   std::map<std::string, std::uint64_t> rails;  ///< Bytes that each carried.
-  Findings findings;                           ///< Of both sides.
-  double ceiling_gbps = 0;                     ///< Path::gbps; 0: not known.
+  Findings findings;                           ///< Of all sides.
+  double ceiling_gbps = 0;                     ///< Path::gbps of the first; 0: not known.
+  std::vector<Share> shares;                   ///< One for each initiator.
 
   double gigabytes_per_second() const;
   double operations_per_second() const;
 };
 
+/// Nothing is empty; what the targets know is not in it.
+Run run_of(const std::vector<Part>& parts);
+
 struct RunOptions {
-  Length length;
+  Length length;  ///< Its operations are those of all initiators together.
   Nanoseconds warm_up = std::chrono::milliseconds(200);
   bool verify = false;
   std::uint64_t seed = 1;
 };
 
-/// An engine of this side, and one of each target, that were opened for points of one Fabric.
+/// What one of so many initiators has to do: its share of the operations and of the rate.
+Length length_of(Length all, std::uint32_t initiator, std::uint32_t initiators);
+Task task_of(Point point, const RunOptions& options, std::uint32_t initiator);
+
+/// The processes that take part besides this one. More than one initiator at a time are others.
+struct Sides {
+  std::vector<Control> targets;
+  std::vector<Control> initiators;
+};
+
+/// An engine of each initiator, and one of each target, that were opened for points of one Fabric.
 class Session {
  public:
-  /// One target for each control.
-  static Result<Session> open(std::vector<Control>& controls, const Site& site, const Point& point,
+  /// With the first of the other initiators, or this process as the only one.
+  static Result<Session> open(Sides& sides, const Site& site, const Point& point,
                               const std::stop_token& stop);
 
   /// Whether a point can be measured with these engines.
   bool serves(const Point& point) const;
-  Result<Run> measure(const Point& point, const RunOptions& options, const std::stop_token& stop);
-  /// libfabric's name of what the rails to the first target are of: "net", "shm".
-  std::string provider() const;
+  Result<Run> measure(const Point& point, const RunOptions& options);
+  /// libfabric's name of what the first initiator's rails to the first target are of.
+  const std::string& provider() const { return initiators_.front()->provider(); }
 
  private:
-  Session(std::vector<Control>& controls, const Site& site, const Point& point, Engine engine)
-      : controls_(controls), site_(site), point_(point), engine_(std::move(engine)) {}
+  using Step = std::function<Result<void>(std::uint32_t)>;
 
-  Result<Run> move(const Point& point, const RunOptions& options, const std::stop_token& stop);
-  Result<Run> talk(const Point& point, const RunOptions& options, const std::stop_token& stop);
-  Result<Run> load(Fanned& operations, Work work, const RunOptions& options,
-                   const std::stop_token& stop);
+  Session(Sides& sides, Point point) : sides_(sides), point_(std::move(point)) {}
+
+  Result<std::vector<std::string>> open_targets();
+  Result<void> open_initiators(const Site& site, const std::vector<std::string>& addresses,
+                               const std::stop_token& stop);
+  Result<void> all_at_once(const Step& step);
+  Result<void> prepare(const Point& point, const RunOptions& options);
+  Result<std::vector<Part>> load(const RunOptions& options);
   Result<void> mark();
-  Result<void> end(Run& run, const Fanned& operations, std::uint32_t parts);
-  std::map<std::string, std::uint64_t> rail_bytes() const;
+  Result<void> end(const std::vector<Part>& parts, Run& run);
+  Result<void> finish(Run& run);
 
-  std::vector<Control>& controls_;
-  const Site& site_;
+  Sides& sides_;
   Point point_;
-  Engine engine_;
-  std::vector<Peer> peers_;  // In the order of `controls_`.
+  std::vector<std::unique_ptr<Initiator>> initiators_;
 };
 
 }  // namespace weft::perf

@@ -2,10 +2,9 @@
 
 namespace weft::perf {
 
-Sweep::Sweep(std::vector<Control>& controls, const Site& site, const SweepOptions& options,
-             std::vector<Point> points)
-    : controls_(controls), site_(site), options_(options) {
-  for (Point& point : points) point.peers = static_cast<std::uint32_t>(controls.size());
+Sweep::Sweep(Sides& sides, const Site& site, const SweepOptions& options, std::vector<Point> points)
+    : sides_(sides), site_(site), options_(options) {
+  for (Point& point : points) point.peers = static_cast<std::uint32_t>(sides.targets.size());
   for (Point& point : points) results_.push_back({std::move(point), {}, {}, {}});
 }
 
@@ -28,8 +27,8 @@ Result<void> Sweep::run(const std::stop_token& stop) {
     }
   }
   session_.reset();
-  for (Control& control : controls_)
-    if (auto closed = control.ask("close"); !closed) return fail(std::move(closed.error()));
+  for (Control& target : sides_.targets)
+    if (auto closed = target.ask("close"); !closed) return fail(std::move(closed.error()));
   return {};
 }
 
@@ -37,7 +36,7 @@ Result<void> Sweep::measure(PointResult& result, std::uint64_t seed, const std::
   if (stop.stop_requested()) return fail(Code::cancelled, "interrupted");
   if (!session_ || !session_->serves(result.point)) {
     session_.reset();
-    auto opened = Session::open(controls_, site_, result.point, stop);
+    auto opened = Session::open(sides_, site_, result.point, stop);
     if (!opened) return fail(std::move(opened.error()));
     session_.emplace(std::move(*opened));
   }
@@ -51,7 +50,7 @@ Result<void> Sweep::measure(PointResult& result, std::uint64_t seed, const std::
   }
   RunOptions options = options_.run;
   options.seed = seed;
-  auto run = session_->measure(result.point, options, stop);
+  auto run = session_->measure(result.point, options);
   if (!run) return fail(std::move(run.error()));
   result.runs.push_back(std::move(*run));
   for (const auto& [name, measured] : baselines) {
@@ -66,11 +65,11 @@ Result<void> Sweep::measure(PointResult& result, std::uint64_t seed, const std::
 Result<Measured> Sweep::measure(const Baseline& baseline, const PointResult& result,
                                 const std::stop_token& stop) {
   if (baseline.kind != Baseline::Kind::contiguous)
-    return perf::measure(baseline, controls_.front(), site_, result.point.work, result.provider,
-                         options_.run.length.time, stop);
+    return perf::measure(baseline, sides_.targets.front(), site_, result.point.work,
+                         result.provider, options_.run.length.time, stop);
   RunOptions options = options_.run;
   options.verify = false;
-  return session_->measure(contiguous(result.point), options, stop).map([](const Run& run) {
+  return session_->measure(contiguous(result.point), options).map([](const Run& run) {
     return Measured{run.gigabytes_per_second(), {}, {}};
   });
 }

@@ -29,8 +29,7 @@ struct Step {
 /// A stop ends all within a second, as `cancelled`, if the controls are interrupted as well.
 class Sweep {
  public:
-  Sweep(std::vector<Control>& controls, const Site& site, const SweepOptions& options,
-        std::vector<Point> points);
+  Sweep(Sides& sides, const Site& site, const SweepOptions& options, std::vector<Point> points);
 
   std::function<void(const Step&)> before_run = [](const Step&) {};
   /// Once for each point, when it has had its last run.
@@ -44,7 +43,7 @@ class Sweep {
   Result<Measured> measure(const Baseline& baseline, const PointResult& result,
                            const std::stop_token& stop);
 
-  std::vector<Control>& controls_;
+  Sides& sides_;
   const Site& site_;
   const SweepOptions& options_;
   std::vector<PointResult> results_;

@@ -61,6 +61,8 @@ std::string table_row(const PointResult& result) {
                           ratio_text(latency->second.p99));
   }
   text += fmt::format("  {}{}", result.provider, rails_text(sum));
+  if (result.point.initiators > 1)
+    text += fmt::format("  each {:.1f}-{:.1f} %", 100 * sum.least_share, 100 * sum.greatest_share);
   if (sum.overloaded) text += "  OVERLOADED";
   if (sum.findings.wrong > 0)
     text += fmt::format("  {} BYTES WRONG: {}", sum.findings.wrong,
@@ -70,9 +72,10 @@ std::string table_row(const PointResult& result) {
 
 std::string table_foot(const std::vector<PointResult>& results) {
   std::uint64_t checked = 0;
-  bool ratios = false, overloaded = false;
+  bool ratios = false, overloaded = false, shared = false;
   for (const PointResult& result : results) {
     ratios = ratios || !result.baselines.empty();
+    shared = shared || result.point.initiators > 1;
     for (const Run& run : result.runs) {
       checked += run.findings.checked;
       overloaded = overloaded || run.overloaded;
@@ -85,6 +88,11 @@ std::string table_foot(const std::vector<PointResult>& results) {
       "target. Copies: of each byte, on both\nsides together{}.\n",
       100 * Histogram::error_bound, ", by the transfers' ledgers; + means that there may be more");
   if (ratios) text += "Ratios: median of the repeats' (bootstrap, 95 % confidence).\n";
+  if (shared)
+    text +=
+        "Several initiators: their bytes from the first begin of any to the last end of any; each: "
+        "what the slowest and the\nfastest had of all their speeds. CPU: all initiators + all "
+        "targets.\n";
   if (overloaded)
     text +=
         "OVERLOADED: operations came faster than they could be served; the latencies are those "

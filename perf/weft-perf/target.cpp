@@ -4,10 +4,12 @@
 
 #include <future>
 #include <optional>
+#include <thread>
 
 #include "machine_facts.hpp"
 #include "operations.hpp"
 #include "region.hpp"
+#include "remote_initiator.hpp"
 #include "socket_stream.hpp"
 #include "usage.hpp"
 #include "workload.hpp"
@@ -16,6 +18,31 @@ namespace weft::perf {
 namespace {
 
 constexpr auto closing_time = std::chrono::seconds(5);
+/// Never raised: waiting for it is waiting for the peer's end.
+constexpr std::uint64_t no_signal = ~std::uint64_t{0};
+
+/// Stops what is under way for a peer when that has gone, as it may take an hour.
+class Watch {
+ public:
+  Watch(Engine& engine, const Peer& peer)
+      : engine_(engine), peer_(peer), thread_([this] {
+          if (auto never = engine_.expect(peer_, no_signal, 1))
+            (void)never->wait(Deadline::in(Deadline::furthest));
+          end();
+        }) {}
+  ~Watch() { (void)engine_.disconnect(peer_); }
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+
+  void end() const { stop_.request_stop(); }
+  std::stop_token token() const { return stop_.get_token(); }
+
+ private:
+  Engine& engine_;
+  const Peer peer_;
+  mutable std::stop_source stop_;
+  std::jthread thread_;
+};
 
 /// Answers messages until the last one, and compares them with what they should be.
 Result<Findings> answer_messages(Engine& engine, const Peer& peer, const Work& work,
@@ -33,9 +60,7 @@ Result<Findings> answer_messages(Engine& engine, const Peer& peer, const Work& w
           message->bytes.size() == work.size
               ? check(message->bytes, std::span(&whole, 1))
               : Findings{0, work.size, fmt::format("a message of {} bytes", message->bytes.size())};
-      findings.checked += found.checked;
-      findings.wrong += found.wrong;
-      if (findings.first.empty()) findings.first = found.first;
+      add(found, "", findings);
     }
     if (auto sent = engine.send(peer, answer_tag | message->tag, {}, Deadline::in(patience)); !sent)
       return fail(sent.error());
@@ -56,23 +81,32 @@ std::string advertised_stream_address(const Site& site) {
   return site.advertise.empty() ? stream_address(site) : without_brackets(host_of(site.advertise));
 }
 
+/// What one initiator has here during a run.
+struct Guest {
+  Peer peer;
+  std::uint64_t seed = 0;
+  std::optional<Region> region = {};
+  std::future<Result<Findings>> messages = {};
+};
+
 /// One run, as this side sees it.
 struct TargetRun {
   Work work;
   Workload load;
-  std::uint64_t seed = 0;
   bool verify = false;
-  std::optional<Region> region;
-  std::future<Result<Findings>> messages;
+  std::vector<Guest> guests;  // One for each initiator.
   double cpu_before = 0;
 };
 
-/// What one initiator has asked for so far.
+/// What has been asked for so far by the one that measures.
 class Service {
  public:
   Service(const Site& site, const std::function<void(std::span<std::byte>)>& before_check,
           std::stop_token stop)
-      : site_(site), before_check_(before_check), stop_(std::move(stop)) {}
+      : site_(site),
+        before_check_(before_check),
+        stop_(std::move(stop)),
+        initiator_(site_, stop_) {}
   ~Service() { close(); }
 
   Result<Json> answer(const Json& question);
@@ -80,9 +114,13 @@ class Service {
  private:
   Result<Json> open(const Json& question);
   Result<Json> prepare(const Json& question);
-  Result<Json> grant_memory();
+  Result<std::vector<Guest>> guests_of(const std::vector<std::string>& initiators,
+                                       std::uint64_t seed);
+  Result<void> grant_memory(std::uint32_t initiator);
+  void answer_messages_of(Guest& guest);
   Result<Json> end(const Json& question);
-  Result<Findings> look(const Json& question);
+  Result<Findings> look(Guest& guest, std::uint64_t transfers);
+  Result<Findings> look(const std::vector<std::uint64_t>& transfers);
   Result<Json> begin_stream(const Json& question);
   Result<Json> end_stream();
   void close();
@@ -96,9 +134,9 @@ class Service {
   std::optional<Engine> engine_;
   std::optional<std::stop_callback<std::function<void()>>> interrupt_;
   Driver driver_;
-  std::optional<Peer> peer_;
   std::optional<TargetRun> run_;
   std::optional<StreamSink> stream_;
+  InitiatorService initiator_;
 };
 
 Result<Json> Service::answer(const Json& question) {
@@ -114,6 +152,7 @@ Result<Json> Service::answer(const Json& question) {
   if (*task == "facts") return Json{{"machine", machine_facts()}};
   if (*task == "begin stream") return begin_stream(question);
   if (*task == "end stream" && stream_) return end_stream();
+  if (*task == "initiate") return initiator_.answer(question);
   if (*task == "close") return close(), Json::object();
   return fail(Code::protocol_mismatch, fmt::format("it can't do '{}' now", *task));
 }
@@ -136,76 +175,102 @@ Result<Json> Service::prepare(const Json& question) {
   auto point = value_of<Point>(question, "point");
   const auto seed = value_of<std::uint64_t>(question, "seed");
   const auto verify = value_of<bool>(question, "verify");
-  if (!point || !seed || !verify || !engine_ || run_)
+  const auto initiators = value_of<std::vector<std::string>>(question, "initiators");
+  if (!point || !seed || !verify || !initiators || !engine_ || run_)
     return fail(Code::protocol_mismatch, "it was asked for something else");
   if (auto checked = check(*point); !checked) return fail(std::move(checked.error()));
+  if (initiators->size() != point->initiators)
+    return fail(Code::protocol_mismatch, "it was not told of every initiator");
   // Sizes come from outside: they are looked at before anything is waited for, or taken.
   const bool moves = point->work.operation != Operation::message;
   auto load = moves ? lay_out(point->work) : Workload();
   if (!load) return fail(std::move(load.error()));
-  if (auto room = check_room(load->target_bytes); !room) return fail(std::move(room.error()));
-  if (!peer_) {
-    auto peer = engine_->accept(deadline());
-    if (!peer) return fail(std::move(peer.error()));
-    peer_.emplace(std::move(*peer));
+  if (auto room = check_room(load->target_bytes * point->initiators); !room)
+    return fail(std::move(room.error()));
+  auto guests = guests_of(*initiators, *seed);
+  if (!guests) return fail(std::move(guests.error()));
+  run_.emplace(TargetRun{std::move(point->work), std::move(*load), *verify, std::move(*guests), 0});
+  for (std::uint32_t i = 0; i < point->initiators; ++i) {
+    if (!moves)
+      answer_messages_of(run_->guests[i]);
+    else if (auto granted = grant_memory(i); !granted)
+      return fail(std::move(granted.error()));
   }
-  run_.emplace();
-  run_->work = point->work;
-  run_->seed = *seed;
-  run_->verify = *verify;
-  run_->load = std::move(*load);
-  if (moves) return grant_memory();
-  run_->messages = std::async(std::launch::async, [this] {
-    return answer_messages(*engine_, *peer_, run_->work, run_->seed, run_->verify);
-  });
   return Json::object();
 }
 
-Result<Json> Service::grant_memory() {
-  auto region = Region::make(*engine_, run_->work.peer_memory, run_->load.target_bytes);
-  if (!region) return fail(std::move(region.error()));
-  run_->region.emplace(std::move(*region));
-  const auto stretches = run_->verify ? before(run_->work, run_->load, Side::target, run_->seed)
-                                      : std::vector<Stretch>();
-  if (auto filled = run_->region->fill(stretches, stop_); !filled)
-    return fail(std::move(filled.error()));
-  return run_->region->segment()
-      .grant({}, Rights::read_write)
-      .and_then([&](const Grant& grant) { return engine_->publish(memory_name, grant); })
-      .map([] { return Json::object(); });
+/// All have met this side's engine, in any order.
+Result<std::vector<Guest>> Service::guests_of(const std::vector<std::string>& initiators,
+                                              std::uint64_t seed) {
+  std::vector<Guest> guests;
+  for (const std::string& name : initiators) {
+    const auto peer = engine_->peer(name, deadline());
+    if (!peer) return fail(peer.error());
+    guests.push_back({*peer, seed_of(seed, static_cast<std::uint32_t>(guests.size()))});
+  }
+  return guests;
 }
 
-/// At what came.
-Result<Findings> Service::look(const Json& question) {
+Result<void> Service::grant_memory(std::uint32_t initiator) {
+  Guest& guest = run_->guests[initiator];
+  auto region = Region::make(*engine_, run_->work.peer_memory, run_->load.target_bytes);
+  if (!region) return fail(std::move(region.error()));
+  guest.region.emplace(std::move(*region));
+  const auto stretches = run_->verify ? before(run_->work, run_->load, Side::target, guest.seed)
+                                      : std::vector<Stretch>();
+  if (auto filled = guest.region->fill(stretches, stop_); !filled)
+    return fail(std::move(filled.error()));
+  return guest.region->segment().grant({}, Rights::read_write).and_then([&](const Grant& grant) {
+    return engine_->publish(memory_name(initiator), grant);
+  });
+}
+
+void Service::answer_messages_of(Guest& guest) {
+  guest.messages = std::async(std::launch::async, [this, &guest] {
+    return answer_messages(*engine_, guest.peer, run_->work, guest.seed, run_->verify);
+  });
+}
+
+/// At what came from one initiator.
+Result<Findings> Service::look(Guest& guest, std::uint64_t transfers) {
   if (run_->work.operation == Operation::message) {
-    if (run_->messages.wait_for(site_.timeout) != std::future_status::ready)
+    if (guest.messages.wait_for(site_.timeout) != std::future_status::ready)
       return fail(Code::timed_out, "the last message has not come");
-    return run_->messages.get();
+    return guest.messages.get();
   }
   if (run_->work.operation == Operation::signal) {
-    const auto count = value_of<std::uint64_t>(question, "signals");
-    if (!count) return fail(count.error());
-    auto signals = engine_->expect(*peer_, run_->seed, std::max<std::uint64_t>(*count, 1))
+    auto signals = engine_->expect(guest.peer, guest.seed, std::max<std::uint64_t>(transfers, 1))
                        .and_then([&](Expectation all) { return all.wait(deadline()); });
     if (!signals) return fail(std::move(signals.error()));
   }
   if (!run_->verify) return Findings{};
-  return run_->region->check(after(run_->work, run_->load, Side::target, run_->seed),
+  return guest.region->check(after(run_->work, run_->load, Side::target, guest.seed),
                              before_check_);
+}
+
+Result<Findings> Service::look(const std::vector<std::uint64_t>& transfers) {
+  Findings all;
+  for (std::size_t i = 0; i < run_->guests.size(); ++i) {
+    const auto found = look(run_->guests[i], transfers[i]);
+    if (!found) return fail(found.error());
+    add(*found, run_->guests.size() > 1 ? fmt::format("initiator {}'s ", i) : "", all);
+  }
+  return all;
 }
 
 Result<Json> Service::end(const Json& question) {
   const double cpu = cpu_seconds() - run_->cpu_before;
-  const auto found = look(question);
+  const auto transfers = value_of<std::vector<std::uint64_t>>(question, "transfers");
+  if (!transfers || transfers->size() != run_->guests.size())
+    return fail(Code::protocol_mismatch, "it was not told how much was to come");
+  const auto found = look(*transfers);
   if (!found) return fail(found.error());
-  if (run_->region)
-    if (auto released = run_->region->release(deadline()); !released)
-      return fail(std::move(released.error()));
+  for (Guest& guest : run_->guests)
+    if (guest.region)
+      if (auto released = guest.region->release(deadline()); !released)
+        return fail(std::move(released.error()));
   run_.reset();
-  return Json{{"cpu_seconds", cpu},
-              {"checked", found->checked},
-              {"wrong", found->wrong},
-              {"first", found->first}};
+  return Json{{"cpu_seconds", cpu}, {"findings", *found}};
 }
 
 Result<Json> Service::begin_stream(const Json& question) {
@@ -228,10 +293,12 @@ Result<Json> Service::end_stream() {
 void Service::close() {
   // Ends what waits for messages.
   if (engine_) (void)engine_->close(Deadline::in(closing_time));
-  if (run_ && run_->messages.valid()) run_->messages.wait();
-  if (run_ && run_->region) (void)run_->region->release(Deadline::in(closing_time));
+  const Deadline deadline = Deadline::in(closing_time);
+  for (Guest& guest : run_ ? std::span(run_->guests) : std::span<Guest>()) {
+    if (guest.messages.valid()) guest.messages.wait();
+    if (guest.region) (void)guest.region->release(deadline);
+  }
   run_.reset();
-  peer_.reset();
   driver_ = {};
   interrupt_.reset();
   engine_.reset();
@@ -256,8 +323,10 @@ Result<Target> Target::open(const Site& site,
 Result<void> Target::serve(Deadline deadline) {
   auto peer = engine_->accept(deadline);
   if (!peer) return fail(std::move(peer.error()));
+  const Watch watch(*engine_, *peer);
+  const std::stop_callback interrupted(stop_.get_token(), [&] { watch.end(); });
   tool::Exchange exchange(*engine_, std::move(*peer), site_.timeout);
-  Service service(site_, before_check_, stop_.get_token());
+  Service service(site_, before_check_, watch.token());
   for (;;) {
     auto question = exchange.hear(question_tag);
     // A run may be longer than any wait. Silence is not its end, but the peer's is.

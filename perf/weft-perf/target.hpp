@@ -1,4 +1,4 @@
-// The side that grants memory, and does what the other one asks.
+// A side that does what the one that measures asks: it grants memory, or initiates too.
 #pragma once
 
 #include <functional>
@@ -12,7 +12,7 @@
 
 namespace weft::perf {
 
-/// Serves one initiator after the other.
+/// Serves one that measures after the other.
 class Target {
  public:
   /// `before_check`: what a test does to the memory before it is looked at.

@@ -143,6 +143,17 @@ TEST(Compare, OtherPointsAndMachinesAreNamed) {
   EXPECT_THAT(text_of(*compared), HasSubstr("the machines or versions differ"));
 }
 
+TEST(Compare, OtherNumbersOfInitiatorsAreOtherPoints) {
+  const std::vector<double> speeds{10, 10.2, 9.9, 10.1, 10, 9.8};
+  Json before = results(speeds), now = before;
+  now["points"][0]["point"]["initiators"] = 2;
+  EXPECT_EQ(compare(before, now, 0.03)->unmatched, 1U);
+  // One from before there could be several had one.
+  before["points"][0]["point"].erase("initiators");
+  EXPECT_EQ(compare(before, now, 0.03)->unmatched, 1U);
+  EXPECT_EQ(compare(before, results(speeds), 0.03)->unmatched, 0U);
+}
+
 TEST(Compare, OtherSettingsOfRunsAreNamed) {
   const std::vector<double> speeds{10, 10, 10, 10};
   const Json settings{

@@ -70,5 +70,20 @@ TEST(Histogram, NeverExceedsTheGreatest) {
   EXPECT_EQ(histogram.quantile(0.5).count(), 0);
 }
 
+TEST(Histogram, IsMadeAgainOfWhatItTells) {
+  Histogram histogram;
+  std::uint64_t value = 1;
+  for (int i = 0; i < 1000; ++i, value = value * 37 % 1'000'003)
+    histogram.add(Nanoseconds(static_cast<Nanoseconds::rep>(value * value)));
+  const Histogram again(histogram.buckets(), histogram.greatest(), histogram.mean());
+  EXPECT_EQ(again.buckets(), histogram.buckets());
+  EXPECT_EQ(again.count(), 1000U);
+  EXPECT_EQ(again.greatest(), histogram.greatest());
+  EXPECT_DOUBLE_EQ(again.mean(), histogram.mean());
+  for (const double share : {0.01, 0.5, 0.99, 1.0})
+    EXPECT_EQ(again.quantile(share), histogram.quantile(share));
+  EXPECT_EQ(Histogram({}, Nanoseconds(0), 0).count(), 0U);
+}
+
 }  // namespace
 }  // namespace weft::perf

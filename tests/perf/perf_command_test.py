@@ -3,6 +3,7 @@
 Usage: perf_command_test.py WEFT-PERF [unittest arguments]
 """
 
+import contextlib
 import csv
 import json
 import os
@@ -207,6 +208,155 @@ class Local(Case):
         self.assertIn("can't tell of 3: 2 repeats", result.stdout)
 
 
+class SeveralInitiators(Case):
+    def measured(self, initiators, *arguments):
+        """The points of a sweep, which hold together."""
+        result = self.succeeds("--local", "--initiators", initiators, "--count", "60", "--repeats",
+                               "2", "--warm-up", "0", "--verify", "--json", "-", *arguments)
+        report = json.loads(result.stdout)
+        self.assertEqual(report["ended"], "complete")
+        for point in report["points"]:
+            self.assertEqual(point["bytes_wrong"], 0)
+            self.assertEqual(sum(count for _, count in point["histogram_ns"]), 120)
+            number = point["point"]["initiators"]
+            work = point["point"]["work"]
+            memory = number * point["point"]["peers"] * work["window"] * work["size"]
+            self.assertGreaterEqual(point["bytes_checked"], 2 * memory)
+            for run in point["runs"]:
+                self.assertEqual(run["operations"], 60)
+                self.hold_together(run, run.get("initiators", [run | {"begun_seconds": 0}]), number)
+            if number > 1:
+                self.assertGreater(point["shares"]["least"], 0)
+                self.assertLessEqual(point["shares"]["least"], 1 / number)
+                self.assertGreaterEqual(point["shares"]["greatest"], 1 / number)
+        return report["points"]
+
+    def hold_together(self, run, shares, number):
+        """A run is what its initiators did, over the interval that they did it in."""
+        self.assertEqual(len(shares), number)
+        for name in ("operations", "bytes"):
+            self.assertEqual(sum(share[name] for share in shares), run[name])
+        self.assertEqual(min(share["begun_seconds"] for share in shares), 0)
+        self.assertAlmostEqual(max(share["begun_seconds"] + share["seconds"] for share in shares),
+                               run["seconds"])
+        self.assertAlmostEqual(run["bytes"] / run["seconds"] / 1e9, run["gigabytes_per_second"])
+
+    def test_many_to_one(self):
+        points = self.measured("1:3:+1", "--provider", "tcp,shm", "--operation", "write,signal")
+        self.assertEqual([point["point"]["initiators"] for point in points],
+                         2 * [1, 1, 2, 2, 3, 3])
+        self.assertEqual({point["point"]["peers"] for point in points}, {1})
+
+    def test_many_to_many(self):
+        points = self.measured("3", "--targets", "2", "--provider", "tcp,shm", "--operation",
+                               "write,read,message,mixed")
+        self.assertEqual({point["point"]["peers"] for point in points}, {2})
+        self.assertEqual(len(points), 8)
+
+    def test_kv_cache_rate_and_manual_progress(self):
+        self.measured("2", "--model", "gpt-oss-20b", "--tokens", "64", "--operation", "signal",
+                      "--rate", "500")
+        self.measured("2", "--engine-progress", "manual", "--operation", "write,signal")
+
+    def test_rate_is_that_of_all(self):
+        """600 operations a second, of which 300 take half a second on average, whoever begins."""
+        result = self.succeeds("--local", "--initiators", "1,3", "--rate", "600", "--count", "300",
+                               "--time", "50", "--repeats", "1", "--warm-up", "0", "--size", "1K",
+                               "--json", "-")
+        for point in json.loads(result.stdout)["points"]:
+            # Of 100 and of 300 intervals at least: six standard deviations or more.
+            self.assertGreater(point["runs"][0]["seconds"], 0.2)
+            self.assertLess(point["runs"][0]["operations_per_second"], 1500)
+
+    def test_table_csv_and_compare(self):
+        arguments = ["--local", "--count", "20", "--repeats", "6", "--warm-up", "0"]
+        result = self.succeeds(*arguments, "--initiators", "1,2", "--csv", self.path("csv"),
+                               "--json", self.path("old"), "--baseline", "contiguous")
+        self.assertRegex(result.stdout, r"window 4, 2 initiators .* each [\d.]+-[\d.]+ %")
+        with open(self.path("csv"), encoding="ascii", newline="") as file:
+            rows = list(csv.DictReader(file))
+        self.assertEqual([row["initiators"] for row in rows], ["1", "2"])
+        self.assertEqual(float(rows[0]["least_share"]), 1)
+        self.assertLessEqual(float(rows[1]["least_share"]), 0.5)
+        result = weft_perf(*arguments, "--initiators", "3", "--compare", self.path("old"))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("1 points were not measured before", result.stdout)
+
+    def test_against_targets_that_listen(self):
+        secret = self.path("secret")
+        with open(os.open(secret, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="ascii") as file:
+            file.write("0123456789abcdef\n")
+        with target("--secret-file", secret) as (_, first), \
+                target("--secret-file", secret) as (_, second):
+            for peers in (first, f"{first},{second}"):
+                self.succeeds("--peer", peers, "--initiators", "2", *SHORT, "--verify",
+                              "--secret-file", secret)
+
+    @contextlib.contextmanager
+    def measuring(self, *arguments):
+        """Three initiators that measure for an hour, and their processes after the target's."""
+        with started("--local", "--initiators", "3", "--time", "3600", "--warm-up", "0",
+                     "--progress", "always", "--json", self.path("part"), *arguments) as process:
+            said = ""
+            while "[1 of" not in said:
+                said += process.stderr.read(1)
+            children = children_of(process.pid)
+            self.assertEqual(len(children), 4)
+            begun = [cpu_ticks(child) for child in children[1:]]
+            until(lambda: all(cpu_ticks(child) > ticks + 3
+                              for child, ticks in zip(children[1:], begun)))
+            yield process, children
+
+    def has_failed(self, process, children, pattern):
+        _, errors = process.communicate(timeout=PATIENCE)
+        self.assertEqual(process.returncode, 1, errors)
+        self.assertRegex(errors, pattern)
+        with open(self.path("part"), encoding="utf-8") as file:
+            self.assertEqual(json.load(file)["ended"], "failed")
+        until(lambda: not any(is_running(child) for child in children))
+        self.nothing_is_left(children)
+
+    def nothing_is_left(self, pids):
+        for pid in pids:
+            left = [name for name in os.listdir("/dev/shm") if str(pid) in re.split(r"\W|_", name)]
+            self.assertEqual(left, [])
+
+    def test_killed_initiator(self):
+        for provider in ("tcp", "shm"):
+            with self.measuring("--provider", provider) as (process, children):
+                os.kill(children[2], signal.SIGKILL)
+                self.has_failed(process, children, "peer_down: initiator 1: ")
+
+    def test_frozen_initiator(self):
+        with self.measuring("--timeout", "10") as (process, children):
+            os.kill(children[3], signal.SIGSTOP)
+            self.has_failed(process, children, "initiator 2: ")
+
+    def test_killed_target(self):
+        with self.measuring("--timeout", "10") as (process, children):
+            os.kill(children[0], signal.SIGKILL)
+            self.has_failed(process, children, "peer_down|initiator")
+
+    def test_interrupt(self):
+        for provider in ("tcp", "shm"):
+            with self.measuring("--provider", provider) as (process, children):
+                process.send_signal(signal.SIGINT)
+                _, errors = process.communicate(timeout=PATIENCE)
+                self.assertEqual(process.returncode, 130, errors)
+                until(lambda: not any(is_running(child) for child in children))
+                self.nothing_is_left([process.pid, *children])
+
+    def test_killed_measurer_leaves_nobody(self):
+        with self.measuring() as (process, children):
+            process.kill()
+            process.wait(PATIENCE)
+            until(lambda: not any(is_running(child) for child in children))
+
+    def test_none_that_can_start(self):
+        result = weft_perf("--local", "--initiators", "2", "--nic", "no-such-nic", *SHORT)
+        self.fails(result, 1, "no-such-nic")
+
+
 class Wrong(Case):
     def test_command_lines(self):
         for arguments, pattern in (
@@ -240,6 +390,10 @@ class Wrong(Case):
                 (["--listen", "[::]:7000"], "--advertise"),
                 (["--local", "--advertise", "127.0.0.1"], "--listen"),
                 (["--local", "--targets", "0"], "--targets"),
+                (["--local", "--initiators", "0"], "1 to 64 initiators"),
+                (["--local", "--initiators", "65"], "1 to 64 initiators"),
+                (["--local", "--initiators", "many"], "no number"),
+                (["--local", "--initiators", "4", "--count", "3"], "each initiator"),
                 (["--peer", "127.0.0.1:1", "--targets", "2"], "--local"),
                 (["--bogus"], "bogus")):
             with self.subTest(arguments):

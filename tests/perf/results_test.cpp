@@ -184,6 +184,44 @@ TEST(Title, TellsCachesOfOtherShapesApart) {
   EXPECT_EQ(series_title(points[3]), "write DeepSeek-V3, window 1 layer-groups 1");
 }
 
+/// As if the second initiator had been three times as fast.
+PointResult measured_by_two() {
+  PointResult result = measured();
+  result.point.initiators = 2;
+  for (Run& run : result.runs)
+    run.shares = {{250, run.bytes / 4, 0, 1}, {750, run.bytes / 4 * 3, 0.001, 1}};
+  return result;
+}
+
+TEST(Results, SeveralInitiatorsHaveShares) {
+  const PointResult result = measured_by_two();
+  EXPECT_DOUBLE_EQ(summarize(result).least_share, 0.25);
+  EXPECT_DOUBLE_EQ(summarize(result).greatest_share, 0.75);
+  EXPECT_EQ(summarize(measured()).least_share, 1);
+  const Json both = document({measured(), result}, {}, {}, {});
+  EXPECT_FALSE(both["points"][0].contains("shares"));
+  EXPECT_FALSE(both["points"][0]["runs"][0].contains("initiators"));
+  const Json& point = both["points"][1];
+  EXPECT_EQ(point["point"]["initiators"], 2);
+  EXPECT_EQ(point["shares"], Json({{"least", 0.25}, {"greatest", 0.75}}));
+  ASSERT_EQ(point["runs"][0]["initiators"].size(), 2U);
+  EXPECT_EQ(point["runs"][0]["initiators"][1]["operations"], 750);
+  EXPECT_EQ(point["runs"][0]["initiators"][1]["begun_seconds"], 0.001);
+  EXPECT_THAT(table_row(result), HasSubstr("window 1, 2 initiators"));
+  EXPECT_THAT(table_row(result), HasSubstr("each 25.0-75.0 %"));
+  EXPECT_THAT(table_foot({result}), HasSubstr("Several initiators"));
+  EXPECT_THAT(table_foot({measured()}), testing::Not(HasSubstr("initiators")));
+  EXPECT_THAT(csv({result}), HasSubstr(",overloaded,initiators,least_share,greatest_share"));
+  EXPECT_THAT(csv({result}), HasSubstr(",0,2,0.25,0.75"));
+}
+
+// Documents from before there could be several.
+TEST(Results, PointsWithoutInitiatorsHaveOne) {
+  Json json(measured_by_two().point);
+  json.erase("initiators");
+  EXPECT_EQ(json.get<Point>(), measured().point);
+}
+
 TEST(Title, NamesMemoryThatIsUnusual) {
   Point point;
   point.work.size = 4096;

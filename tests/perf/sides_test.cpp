@@ -2,10 +2,12 @@
 #include <gmock/gmock.h>
 
 #include <deque>
+#include <stdexcept>
 #include <thread>
 
 #include "sweep.hpp"
 #include "target.hpp"
+#include "usage.hpp"
 
 namespace weft::perf {
 namespace {
@@ -30,6 +32,10 @@ Point point_of(const std::string& provider, Operation operation) {
   return point;
 }
 
+Json prepare_question(const Point& point) {
+  return {{"point", point}, {"seed", 1}, {"verify", true}, {"initiators", Json::array({"nobody"})}};
+}
+
 SweepOptions counted(std::uint64_t operations) {
   SweepOptions options;
   options.run.length = {std::chrono::seconds(20), operations};
@@ -39,24 +45,32 @@ SweepOptions counted(std::uint64_t operations) {
   return options;
 }
 
-/// Targets on threads of their own, until the test is over.
+/// Other sides on threads of their own, until the test is over.
 class PerfSides : public testing::TestWithParam<std::string> {
  protected:
-  void start(Meddle meddle = {}) {
+  void start(Meddle meddle = {}) { sides_.targets.push_back(started(std::move(meddle))); }
+  void start_initiators(int count) {
+    for (int i = 0; i < count; ++i) sides_.initiators.push_back(started());
+  }
+  Control started(Meddle meddle = {}) {
     auto opened = Target::open(site_, std::move(meddle));
-    ASSERT_TRUE(opened) << opened.error().to_string();
+    if (!opened) throw std::runtime_error(opened.error().to_string());
     Target& target = targets_.emplace_back(std::move(*opened));
     serving_.emplace_back([&] {
       const auto served = target.serve(Deadline::in(site_.timeout));
       if (!served) ++failed_;
     });
     auto control = Control::connect(site_, target.address());
-    ASSERT_TRUE(control) << control.error().to_string();
-    controls_.push_back(std::move(*control));
+    if (!control) throw std::runtime_error(control.error().to_string());
+    // Once it has answered, it serves.
+    if (auto facts = control->ask("facts"); !facts)
+      throw std::runtime_error(facts.error().to_string());
+    return std::move(*control);
   }
   /// The other sides see this one leave.
   void finish() {
-    controls_.clear();
+    sides_.targets.clear();
+    sides_.initiators.clear();
     serving_.clear();
     targets_.clear();
   }
@@ -66,14 +80,14 @@ class PerfSides : public testing::TestWithParam<std::string> {
   }
 
   Result<std::vector<PointResult>> sweep(std::vector<Point> points, const SweepOptions& options) {
-    Sweep all(controls_, site_, options, std::move(points));
+    Sweep all(sides_, site_, options, std::move(points));
     if (auto swept = all.run(stop_.get_token()); !swept) return fail(std::move(swept.error()));
     return all.results();
   }
 
   Site site_ = short_of_patience();
   std::deque<Target> targets_;
-  std::vector<Control> controls_;
+  Sides sides_;
   std::vector<std::jthread> serving_;
   std::atomic<int> failed_{0};
   std::stop_source stop_;
@@ -205,6 +219,144 @@ TEST_P(PerfSides, SeveralTargetsAtOnce) {
   EXPECT_EQ(failed_, 0);
 }
 
+std::vector<Point> points_of_initiators(const std::string& provider, std::uint32_t initiators) {
+  std::vector<Point> points;
+  for (const Operation operation : {Operation::write, Operation::read, Operation::signal,
+                                    Operation::message, Operation::mixed}) {
+    points.push_back(point_of(provider, operation));
+    points.back().initiators = initiators;
+  }
+  Point kv = points[2];
+  kv.work.kv = {"gpt-oss-20b", "bf16", 40, 16, 5, 2, 1};
+  points.push_back(kv);
+  Point open = points[0];
+  open.work.rate = 2000;
+  points.push_back(open);
+  return points;
+}
+
+/// Each has its own memory at each target, and streams of its own in it.
+void expect_equal_shares(const PointResult& result, const perf::Run& run) {
+  const std::uint32_t initiators = result.point.initiators;
+  EXPECT_EQ(run.operations, 60U) << title(result.point);
+  EXPECT_EQ(run.latency.count(), 60U);
+  EXPECT_EQ(run.findings.wrong, 0U) << title(result.point) << ": " << run.findings.first;
+  EXPECT_GE(run.findings.checked, initiators * result.point.peers * 4 * 6000U)
+      << title(result.point);
+  ASSERT_EQ(run.shares.size(), initiators);
+  for (const perf::Share& share : run.shares) {
+    EXPECT_EQ(share.operations, 60 / initiators);
+    EXPECT_EQ(share.bytes, run.bytes / initiators);
+    EXPECT_GE(run.seconds, share.begun + share.seconds);
+  }
+}
+
+TEST_P(PerfSides, SeveralInitiatorsAtOnce) {
+  start();
+  start_initiators(3);
+  SweepOptions options = counted(60);
+  options.repeats = 1;
+  const auto hold = [&](std::uint32_t initiators) {
+    const auto results = sweep(points_of_initiators(GetParam(), initiators), options);
+    ASSERT_TRUE(results) << results.error().to_string();
+    for (const PointResult& result : *results) {
+      EXPECT_EQ(result.point.peers, targets_.size() - 3);
+      expect_equal_shares(result, result.runs.at(0));
+    }
+  };
+  hold(3);
+  start();
+  for (const std::uint32_t initiators : {2U, 1U, 3U}) hold(initiators);
+  finish();
+  EXPECT_EQ(failed_, 0);
+}
+
+TEST_P(PerfSides, AWrongByteIsItsInitiators) {
+  std::atomic<unsigned> looked{0};
+  start([&](std::span<std::byte> memory) {
+    if (looked++ == 1) memory[17] ^= std::byte{1};
+  });
+  start_initiators(3);
+  Point point = point_of(GetParam(), Operation::write);
+  point.initiators = 3;
+  const auto results = sweep({point}, counted(30));
+  ASSERT_TRUE(results) << results.error().to_string();
+  const Findings found = summarize(results->front()).findings;
+  EXPECT_EQ(found.wrong, 1U);
+  EXPECT_THAT(found.first, HasSubstr("at the target, initiator 1's byte 17 is"));
+  EXPECT_EQ(looked, 6U);  // Each initiator's memory in each run.
+}
+
+TEST_P(PerfSides, SeveralInitiatorsNeedWhatTheyNeed) {
+  start();
+  start_initiators(2);
+  Point point = point_of(GetParam(), Operation::write);
+  point.initiators = 3;
+  EXPECT_THAT(sweep({point}, counted(30)).error().to_string(), HasSubstr("no 3 initiators"));
+  point.initiators = 2;
+  EXPECT_THAT(sweep({point}, counted(1)).error().to_string(), HasSubstr("fewer operations"));
+  point.fabric.provider = "no-such-provider";
+  EXPECT_THAT(sweep({point}, counted(2)).error().to_string(), HasSubstr("no-such-provider"));
+}
+
+/// Where it can tell before it waits for anyone.
+TEST_P(PerfSides, NonsenseIsRefusedByAnInitiator) {
+  start_initiators(1);
+  Control& initiator = sides_.initiators.front();
+  EXPECT_FALSE(initiator.ask("initiate"));
+  for (const char* step : {"dance", "prepare", "warm up", "measure", "finish"})
+    EXPECT_FALSE(initiator.ask("initiate", {{"step", step}})) << step;
+  const Json addresses = Json::array();
+  EXPECT_FALSE(initiator.ask("initiate", {{"step", "open"}, {"point", 5}}));
+  const auto alone = initiator.ask("initiate", {{"step", "open"},
+                                                {"point", point_of(GetParam(), Operation::write)},
+                                                {"addresses", addresses}});
+  ASSERT_FALSE(alone);
+  EXPECT_THAT(alone.error().to_string(), HasSubstr("no target"));
+}
+
+TEST_P(PerfSides, AnInitiatorThatLeavesIsAnError) {
+  start();
+  start_initiators(3);
+  SweepOptions options = counted(0);
+  Point point = point_of(GetParam(), Operation::write);
+  point.initiators = 3;
+  Sweep all(sides_, site_, options, {point});
+  std::jthread leaving;
+  all.before_run = [&](const Step&) {
+    if (!leaving.joinable()) leaving = std::jthread([&] { targets_[2].interrupt(); });
+  };
+  const auto swept = all.run(stop_.get_token());
+  ASSERT_FALSE(swept);
+  EXPECT_NE(swept.error().code(), Code::timed_out) << swept.error().to_string();
+}
+
+/// It would go on for an hour.
+TEST_P(PerfSides, AnInitiatorStopsWhenNobodyMeasures) {
+  start();
+  start_initiators(2);
+  SweepOptions options = counted(0);
+  options.run.warm_up = std::chrono::hours(1);
+  Point point = point_of(GetParam(), Operation::write);
+  point.initiators = 2;
+  Sweep all(sides_, site_, options, {point});
+  std::jthread leaving;
+  all.before_run = [&](const Step&) {
+    leaving = std::jthread([&](const std::stop_token& stop) {
+      // Nothing tells that they warm up, but what they spend on it.
+      const double begun = cpu_seconds();
+      while (!stop.stop_requested() && cpu_seconds() < begun + 0.5)
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      for (Control& initiator : sides_.initiators) initiator.interrupt();
+    });
+  };
+  EXPECT_FALSE(all.run(stop_.get_token()));
+  // The target is still there: what they do would not end by itself.
+  for (const std::size_t initiator : {1U, 2U}) serving_[initiator].join();
+  finish();
+  EXPECT_EQ(failed_, 0);
+}
+
 /// One bit, in a piece or next to it.
 TEST_P(PerfSides, AWrongByteAtTheTargetIsFound) {
   std::atomic<std::size_t> at{0};
@@ -253,14 +405,13 @@ TEST_P(PerfSides, WhatCantBeDoneIsSaid) {
 TEST_P(PerfSides, SizesBeyondAllBoundsAreRefused) {
   start();
   const Point good = point_of(GetParam(), Operation::write);
-  ASSERT_TRUE(controls_[0].ask("open", {{"point", good}}));
+  ASSERT_TRUE(sides_.targets[0].ask("open", {{"point", good}}));
   const auto refused = [&](const KvShape& kv, std::uint64_t size, std::uint32_t window) {
     Point point = good;
     point.work.kv = kv;
     point.work.size = size;
     point.work.window = window;
-    const auto answer =
-        controls_[0].ask("prepare", {{"point", point}, {"seed", 1}, {"verify", true}});
+    const auto answer = sides_.targets[0].ask("prepare", prepare_question(point));
     return answer ? std::string("taken") : answer.error().to_string();
   };
   // 16 Mi blocks of 126 layers' keys and values.
@@ -281,14 +432,14 @@ TEST_P(PerfSides, SizesBeyondAllBoundsAreRefused) {
 
 TEST_P(PerfSides, NonsenseIsRefused) {
   start();
-  EXPECT_FALSE(controls_[0].ask("dance"));
-  EXPECT_FALSE(controls_[0].ask("open"));
-  EXPECT_FALSE(controls_[0].ask("open", {{"point", 5}}));
-  EXPECT_FALSE(controls_[0].ask("prepare", {{"point", Point{}}, {"seed", 1}, {"verify", true}}));
-  EXPECT_FALSE(controls_[0].ask("end"));
-  EXPECT_FALSE(controls_[0].ask("begin stream", {{"bytes", 0}}));
-  EXPECT_FALSE(controls_[0].ask("begin stream", {{"bytes", 1 << 30}}));
-  EXPECT_TRUE(controls_[0].ask("facts"));
+  EXPECT_FALSE(sides_.targets[0].ask("dance"));
+  EXPECT_FALSE(sides_.targets[0].ask("open"));
+  EXPECT_FALSE(sides_.targets[0].ask("open", {{"point", 5}}));
+  EXPECT_FALSE(sides_.targets[0].ask("prepare", prepare_question(Point{})));
+  EXPECT_FALSE(sides_.targets[0].ask("end"));
+  EXPECT_FALSE(sides_.targets[0].ask("begin stream", {{"bytes", 0}}));
+  EXPECT_FALSE(sides_.targets[0].ask("begin stream", {{"bytes", 1 << 30}}));
+  EXPECT_TRUE(sides_.targets[0].ask("facts"));
 }
 
 TEST_P(PerfSides, AnInterruptKeepsWhatWasMeasured) {
@@ -297,7 +448,7 @@ TEST_P(PerfSides, AnInterruptKeepsWhatWasMeasured) {
   options.repeats = 1;
   std::vector<Point> points(3, point_of(GetParam(), Operation::write));
   points[2].work.size = 12'000;
-  Sweep all(controls_, site_, options, points);
+  Sweep all(sides_, site_, options, points);
   all.point_done = [&](const PointResult&) { stop_.request_stop(); };
   const auto swept = all.run(stop_.get_token());
   ASSERT_FALSE(swept);
@@ -309,7 +460,7 @@ TEST_P(PerfSides, AnInterruptKeepsWhatWasMeasured) {
 TEST_P(PerfSides, ATargetThatLeavesIsAnError) {
   start();
   SweepOptions options = counted(0);
-  Sweep all(controls_, site_, options, {point_of(GetParam(), Operation::write)});
+  Sweep all(sides_, site_, options, {point_of(GetParam(), Operation::write)});
   std::jthread leaving;
   all.before_run = [&](const Step&) {
     if (!leaving.joinable()) leaving = std::jthread([&] { targets_[0].interrupt(); });
