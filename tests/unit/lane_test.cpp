@@ -456,6 +456,10 @@ TEST_F(LaneTest, ARailThatIsSlowButMovesKeepsWhatItHolds) {
   EXPECT_TRUE(slow.one_sided.given_up.empty());
   slow.lane.pump(start + 4s);
   EXPECT_EQ(slow.lane.in_flight(), 1U) << "what is out";
+  slow.one_sided.end_all();
+  other.lane.pump();
+  other.one_sided.end_all();
+  EXPECT_EQ(transfer->state(), State::done);
 }
 
 TEST_F(LaneTest, WhatWasCutFromARailInDoubtIsCarriedByTheOthers) {
