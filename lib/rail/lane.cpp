@@ -164,10 +164,20 @@ std::size_t Lane::spare_room(const Transport& transport, const Route& route) con
   return std::min({batch, chunks, transport.room(route)});
 }
 
+/// At a time: no lane takes more than its part, or the first one awake would leave the others
+/// nothing of a transfer of few chunks.
+std::size_t Lane::most_at_once(const TransferState& transfer, const Queue& queue) const {
+  const std::size_t lanes = transfer.rails().size();
+  if (lanes == 1) return batch;
+  const std::uint64_t part = transfer.submission().bytes / lanes;
+  const std::uint64_t chunks = part / queue.transport.chunk_limit(queue.route);
+  return static_cast<std::size_t>(std::clamp<std::uint64_t>(chunks, 1, batch));
+}
+
 Lane::Pulled Lane::pull(const Queue& queue, Turns::Turn& turn, Room room) {
   TransferState& transfer = turn.transfer();
   if (queue.way != way_of(transfer)) return pull_proof(queue, transfer, room);
-  const std::size_t wanted = turn.chunks(room.chunks);
+  const std::size_t wanted = std::min(turn.chunks(room.chunks), most_at_once(transfer, queue));
   const bool together = queue.transport.most_chunks(queue.route) > 1;
   const Sent sent = together ? send_together(queue, turn, wanted, room.spare)
                              : send_singly(queue, turn, wanted, room.spare);

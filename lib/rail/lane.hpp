@@ -96,6 +96,7 @@ class Lane final : private ChunkSink {
   void forget(const TransferState& transfer);
   void forget(const Route& route);
   bool take_turn(Queue& queue);
+  std::size_t most_at_once(const TransferState& transfer, const Queue& queue) const;
   Pulled pull(const Queue& queue, Turns::Turn& turn, Room room);
   struct Sent {
     std::size_t posts = 0;

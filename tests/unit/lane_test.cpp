@@ -399,7 +399,7 @@ TEST_F(LaneTest, WhatThereIsNoRoomForInAllItsPatienceIsCarriedByTheOthers) {
   window.patience = 2s;
   Line full(host, 0, window), free(host, 1, window);
   full.one_sided.answer = [](const Op&) { return Post{PostStatus::again, 0}; };
-  const auto transfer = submit(scattered(8, 10), {0, 1});
+  const auto transfer = submit(scattered(8, 100), {0, 1});
   const auto start = Clock::now();
   full.lane.pump(start);
   free.lane.pump(start);
@@ -415,7 +415,7 @@ TEST_F(LaneTest, WhatThereIsNoRoomForInAllItsPatienceIsCarriedByTheOthers) {
   free.lane.pump(start + 2s);
   free.one_sided.end_all();
   EXPECT_EQ(transfer->state(), State::done);
-  EXPECT_EQ(free.lane.bytes_done(), 80U);
+  EXPECT_EQ(free.lane.bytes_done(), 800U);
 }
 
 TEST_F(LaneTest, WhereThereIsNoOtherLaneRoomIsWaitedFor) {
@@ -446,7 +446,7 @@ TEST_F(LaneTest, ARailThatIsSlowButMovesKeepsWhatItHolds) {
   slow.one_sided.answer = [&](const Op&) {
     return Post{room-- > 0 ? PostStatus::posted : PostStatus::again, 0};
   };
-  const auto transfer = submit(scattered(4, 10), {0, 1});
+  const auto transfer = submit(scattered(4, 100), {0, 1});
   const auto start = Clock::now();
   slow.lane.pump(start);
   slow.lane.pump(start + 1500ms);
@@ -456,6 +456,10 @@ TEST_F(LaneTest, ARailThatIsSlowButMovesKeepsWhatItHolds) {
   EXPECT_TRUE(slow.one_sided.given_up.empty());
   slow.lane.pump(start + 4s);
   EXPECT_EQ(slow.lane.in_flight(), 1U) << "what is out";
+  slow.one_sided.end_all();
+  other.lane.pump();
+  other.one_sided.end_all();
+  EXPECT_EQ(transfer->state(), State::done);
 }
 
 TEST_F(LaneTest, WhatWasCutFromARailInDoubtIsCarriedByTheOthers) {
@@ -712,6 +716,33 @@ TEST_F(LaneTest, TransfersThatEndedWhileTheWindowIsStuckAreLetGo) {
       std::count_if(ended.begin(), ended.end(), [](const auto& each) { return !each.expired(); });
   EXPECT_LT(kept, 200) << "a rail that does not move must not collect what has ended";
   line.one_sided.end_all();
+}
+
+TEST_F(LaneTest, ALaneThatIsAwakeFirstLeavesTheOthersTheirParts) {
+  for (const std::size_t chunks : {2U, 4U, 8U}) {
+    Line first(host, 0, {8, 800}), second(host, 1, {8, 800});
+    const auto transfer = submit(scattered(chunks, 100), {0, 1});
+    // The other one's thread comes while the first post of this one takes its time.
+    first.one_sided.answer = [&](const Op&) {
+      if (second.one_sided.attempts == 0) second.lane.pump();
+      return Post{};
+    };
+    first.lane.pump();
+    EXPECT_EQ(first.one_sided.posted.size(), chunks / 2);
+    EXPECT_EQ(second.one_sided.posted.size(), chunks / 2);
+    first.one_sided.end_all();
+    second.one_sided.end_all();
+    EXPECT_EQ(transfer->state(), State::done);
+    EXPECT_EQ(transfer->report().bytes_done, chunks * 100);
+  }
+}
+
+TEST_F(LaneTest, ALaneTakesTheWholeTransferWhileTheOthersSleep) {
+  Line awake(host, 0, {8, 800}), asleep(host, 1, {8, 800});
+  const auto transfer = submit(scattered(4, 100), {0, 1});
+  EXPECT_EQ(awake.lane.pump(), 4U);
+  awake.one_sided.end_all();
+  EXPECT_EQ(transfer->state(), State::done);
 }
 
 TEST_F(LaneTest, LanesShareATransferAndEveryByteGoesOnce) {
