@@ -23,9 +23,8 @@ int main(int argc, char** argv) {
   app.add_flag("--shared", shared, "Memory that the other process maps, where the provider does");
   CLI11_PARSE(app, argc, argv);
   if (shared)
-    config.initiator_memory = config.target_memory = [](std::size_t size) {
-      return weft::Memory::shared(size);
-    };
+    config.initiator_memory =
+        config.target_memory = [](std::size_t size) { return weft::Memory::shared(size); };
 
   const auto line = weft::perf::run_against_target(config, [&](const std::string& address) {
     ::prctl(PR_SET_NAME, "initiator");
