@@ -21,18 +21,19 @@ providers::Post OneSided::post(Op& op) {
   if (prepared.losses != losses_of(segment, remote) &&
       !(segment.reached_by(rail_) && remote.reachable_on(target.index)))
     return {providers::PostStatus::failed, ENOKEY};
-  pieces_.clear();
-  op.each_chunk([&](const Chunk& chunk) {
-    pieces_.push_back(
-        {{segment.address() + chunk.local, chunk.length, segment.registration(rail_),
-          segment.may_fault()},
-         {address, remote.rma_address(target.index, chunk.remote), remote.key(target.index)}});
-  });
   const bool writes = prepared.direction == Direction::write;
-  if (pieces_.size() > 1)
-    return writes ? endpoint_.write_list(op, pieces_) : endpoint_.read_list(op, pieces_);
-  const auto& [local, place] = pieces_.front();
-  return writes ? endpoint_.write(op, local, place) : endpoint_.read(op, local, place);
+  const auto piece = [&](const Chunk& chunk) -> providers::RmaPiece {
+    return {{segment.address() + chunk.local, chunk.length, segment.registration(rail_),
+             segment.may_fault()},
+            {address, remote.rma_address(target.index, chunk.remote), remote.key(target.index)}};
+  };
+  if (op.others.empty()) {
+    const auto& [local, place] = piece(op.chunk);
+    return writes ? endpoint_.write(op, local, place) : endpoint_.read(op, local, place);
+  }
+  pieces_.clear();
+  op.each_chunk([&](const Chunk& chunk) { pieces_.push_back(piece(chunk)); });
+  return writes ? endpoint_.write_list(op, pieces_) : endpoint_.read_list(op, pieces_);
 }
 
 bool OneSided::copy_at_once(TransferState& transfer, const Chunk& chunk) {

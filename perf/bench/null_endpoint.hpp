@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "forwarding.hpp"
@@ -12,7 +14,11 @@ namespace weft::perf {
 /// The real endpoint registers memory and knows the peers' addresses, and is never polled.
 class NullEndpoint final : public test::ForwardingEndpoint {
  public:
-  using ForwardingEndpoint::ForwardingEndpoint;
+  explicit NullEndpoint(std::unique_ptr<providers::Endpoint> inner)
+      : ForwardingEndpoint(std::move(inner)), record_(ForwardingEndpoint::capability()) {
+    record_.rma_pieces = 1;  // each piece is an operation, of which the cost is told
+  }
+  const Capability& capability() const noexcept override { return record_; }
 
   providers::Post write(providers::Posted& posted, const providers::Local& local,
                         const providers::Target&) override {
@@ -37,6 +43,7 @@ class NullEndpoint final : public test::ForwardingEndpoint {
     providers::Posted* posted;
     std::size_t length;
   };
+  Capability record_;
   std::vector<Sent> posted_, ending_;
 };
 

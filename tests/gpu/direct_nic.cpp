@@ -178,6 +178,7 @@ class DirectEndpoint final : public ForwardingEndpoint {
     record.device_memory_problem = nic.device_memory ? "" : "it is an old one";
     record.proof = CompletionProof::received;
     record.write_carriage = record.read_carriage = {};
+    record.rma_pieces = 1;
     return record;
   }
   static Local seen(const Local& local) {

@@ -1,8 +1,10 @@
 // Transfers of many pieces: shuffled, strided, paged, prepared and picked.
 #include <algorithm>
+#include <atomic>
 #include <numeric>
 #include <random>
 
+#include "after_each.hpp"
 #include "engines.hpp"
 
 namespace weft::test {
@@ -51,6 +53,28 @@ TEST_P(Ranges, ScatteredPieces) {
   for (const std::size_t count : {1, 2, 10, 100, 1000}) {
     SCOPED_TRACE(count);
     expect_both_ways(scattered(count, 1, 5000));
+  }
+}
+
+TEST_P(Ranges, PiecesShareOperationsWhereTheProviderTakesSeveral) {
+  constexpr std::size_t count = 64;
+  std::atomic<std::size_t> operations{0}, chunks{0};
+  pair = couple(config_for(GetParam(), 1), config_for(GetParam(), 1),
+                after_each([&](const core::Op& op) {
+                  if (op.chunk.proof()) return;
+                  ++operations;
+                  chunks += op.chunks();
+                }));
+  const std::size_t together = pair.a.info().rails.front().capability.rma_pieces;
+  const auto pieces = scattered(count, 1000, 2000);
+  Board board(pair, local_bytes, remote_bytes);
+  for (const Direction direction : {Direction::write, Direction::read}) {
+    operations = chunks = 0;
+    board.repaint();
+    board.expect_moved(direction, pieces);
+    if (GetParam().transport != TransportKind::one_sided) continue;
+    EXPECT_GE(chunks, count - 1) << "neighbours on both sides are one";
+    EXPECT_EQ(operations, (chunks + together - 1) / together);
   }
 }
 
