@@ -322,11 +322,14 @@ std::uint64_t EngineState::most_at_once(Priority priority) const {
   return 0;
 }
 
-/// Whether the caller copies it, if that is how it is moved. A callback must not wait, and may be
-/// called by such a transfer itself.
+/// Whether the caller copies it, if that is how it is moved: not what is in many pieces, whose
+/// deadline would pass unseen. A callback must not wait, and may be called by such a transfer
+/// itself.
 bool EngineState::at_once(const TransferState& transfer) const {
   const Submission& submission = transfer.submission();
-  return submission.bytes <= most_at_once(submission.priority) && transfer.rails().size() == 1 &&
+  constexpr std::size_t most_pieces = 16;
+  return submission.bytes <= most_at_once(submission.priority) &&
+         transfer.ranges() <= most_pieces && transfer.rails().size() == 1 &&
          submission.transport == TransportKind::one_sided && !transfer.waits() &&
          !InCallback::now() &&
          rails_[transfer.rails().front()]->endpoint().capability().maps_memory;

@@ -94,6 +94,9 @@ void Lane::forget(const Route& route) {
 }
 
 std::size_t Lane::pump(Clock::time_point now) {
+  // Time in which nobody came here says nothing about the provider.
+  if (now - now_ > window_.patience / 4)
+    for (Op* op : held_) op->held_since = now;
   now_ = now;
   std::size_t posted = retry_held();
   Queues passed_over;
@@ -164,8 +167,9 @@ std::size_t Lane::spare_room(const Transport& transport, const Route& route) con
   return std::min({batch, chunks, transport.room(route)});
 }
 
-/// At a time: no lane takes more than its part, or the first one awake would leave the others
-/// nothing of a transfer of few chunks.
+/// In a turn no lane takes more than its part: where posting takes as long as the others take to
+/// wake up, as over sockets, the first one awake would leave them nothing of a transfer of few
+/// chunks.
 std::size_t Lane::most_at_once(const TransferState& transfer, const Queue& queue) const {
   const std::size_t lanes = transfer.rails().size();
   if (lanes == 1) return batch;
@@ -304,7 +308,8 @@ std::size_t Lane::retry_held() {
 /// none, and tells nothing else, while a peer does not answer its first packets.
 bool Lane::passed_on(Op& op) {
   Route& route = *op.route;
-  if (now_ - std::max(op.held_since, route.moved_at) < window_.patience) return false;
+  const Nanoseconds waited = now_ - std::max(op.held_since, route.moved_at);
+  if (!route.in_doubt() && waited < window_.patience) return false;
   if (op.transport == &device_copies_ || op.chunk.kind == Chunk::Kind::arrival) return false;
   TransferState& transfer = *op.transfer;
   if (!transfer.lane_steps_back(rail_)) return false;

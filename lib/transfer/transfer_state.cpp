@@ -246,7 +246,12 @@ bool TransferState::hand_on(std::size_t rail) {
 
 std::vector<std::size_t> TransferState::lanes() const {
   const std::lock_guard lock(mutex_);
-  return {lanes_.begin(), lanes_.end()};
+  std::vector<std::size_t> lanes(lanes_.begin(), lanes_.end());
+  for (const Chunk& proof : proofs_)
+    if (proof.kind == Chunk::Kind::arrival &&
+        std::find(lanes.begin(), lanes.end(), proof.local) == lanes.end())
+      lanes.push_back(proof.local);
+  return lanes;
 }
 
 void TransferState::end_early(State state, Error error) {

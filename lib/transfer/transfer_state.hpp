@@ -164,7 +164,8 @@ class TransferState : public std::enable_shared_from_this<TransferState> {
   std::uint64_t copied() const noexcept { return copied_.load(std::memory_order_relaxed); }
   /// As given to start().
   const std::vector<std::size_t>& rails() const noexcept { return rails_; }
-  /// The rails whose lanes may still carry it.
+  /// The rails whose lanes may still carry it, and those that others were faster than, for what
+  /// they alone can prove.
   std::vector<std::size_t> lanes() const;
   /// Ends it early; without effect after its end. Chunks that are out stay outstanding.
   void end_early(State state, Error error);

@@ -85,8 +85,10 @@ class Copying {
 
 }  // namespace
 
-Outcome Neighbour::copy(bool writes, const Local& local, const Target& target) noexcept {
-  const std::lock_guard lock(copying_);
+std::optional<Outcome> Neighbour::copy(bool writes, const Local& local,
+                                       const Target& target) noexcept {
+  const std::unique_lock lock(copying_, std::try_to_lock);
+  if (!lock) return std::nullopt;
   const Copying copying(head_->claims[index_].copying, target.key);
   if (const Outcome refused = refusal(writes, local, target); refused.error != 0) return refused;
   if (const View* view = view_for(writes, local, target))
@@ -153,8 +155,8 @@ Outcome Neighbour::copy_by_kernel(bool writes, const Local& local,
 }
 
 bool Neighbour::tidy(Clock::time_point now) {
-  const std::lock_guard lock(copying_);
-  return mappings_->tidy(now);
+  const std::unique_lock lock(copying_, std::try_to_lock);
+  return lock && mappings_->tidy(now);
 }
 
 /// Memory that is mapped stays what it was, so now and then is enough: a system call costs as much

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <weft/error.hpp>
 #include <weft/memory.hpp>
 
@@ -50,10 +51,10 @@ class Neighbour {
   bool closed() const noexcept { return head_->closed.load(std::memory_order_acquire) != 0; }
 
   /// Copies between this process's memory and a registration of the neighbour's, here and now.
-  /// From any thread, one after another. Through a mapping, the first copies after its process has
-  /// ended may succeed.
-  Outcome copy(bool writes, const Local& local, const Target& target) noexcept;
-  /// The same, through a mapping only, and only if nobody else is copying. False: nothing was done.
+  /// From any thread; nothing if another one is copying. Through a mapping, the first copies after
+  /// its process has ended may succeed.
+  std::optional<Outcome> copy(bool writes, const Local& local, const Target& target) noexcept;
+  /// The same, through a mapping only. False: nothing was done.
   bool copy_mapped(bool writes, const Local& local, const Target& target) noexcept;
   /// Whether copies by the key are made through a mapping, or why they are not.
   Result<void> check_mapped(std::uint64_t key) const;

@@ -196,7 +196,9 @@ Post ShmEndpoint::copy(bool writes, Posted& posted, const Local& local, const Ta
   Neighbour* const peer = copied_with(target.peer);
   if (peer == nullptr) return {PostStatus::failed, EHOSTUNREACH};
   handing_over(&every_endpoint);
-  ended_.push_back({&posted, local.length, peer->copy(writes, local, target)});
+  const auto outcome = peer->copy(writes, local, target);
+  if (!outcome) return {PostStatus::again, 0};  // by a thread of the application's, for a moment
+  ended_.push_back({&posted, local.length, *outcome});
   return {};
 }
 

@@ -153,6 +153,9 @@ class DirectEndpoint final : public ForwardingEndpoint {
     return opened;
   }
   // Targets are offsets, which are the same in a view.
+  bool copy_at_once(bool writes, const Local& local, const Target& target) override {
+    return inner().copy_at_once(writes, seen(local), target);
+  }
   Post write(Posted& posted, const Local& local, const Target& target) override {
     return inner().write(posted, seen(local), target);
   }

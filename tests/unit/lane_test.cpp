@@ -73,7 +73,14 @@ class Host final : public TransferHost {
   std::size_t proofs_of(const TransferState&, std::size_t) const override { return proofs; }
   void transfer_ended(TransferState&) override {}
   void transfer_quiescent(TransferState&) override { ++quiescent; }
+  std::optional<std::size_t> another_rail(const TransferState&,
+                                          const std::vector<std::size_t>& left) const override {
+    for (const std::size_t rail : spare)
+      if (std::find(left.begin(), left.end(), rail) == left.end()) return rail;
+    return std::nullopt;
+  }
   std::size_t proofs = 0;
+  std::vector<std::size_t> spare;  // rails that may take over
   std::map<std::size_t, Lane*> lanes;
   int quiescent = 0;
 };
@@ -404,8 +411,10 @@ TEST_F(LaneTest, WhatThereIsNoRoomForInAllItsPatienceIsCarriedByTheOthers) {
   full.lane.pump(start);
   free.lane.pump(start);
   free.one_sided.end_all();
-  full.lane.pump(start + 1s);
-  free.lane.pump(start + 1s);
+  for (auto at = start; at < start + 1900ms; at += 400ms) {
+    full.lane.pump(at);
+    free.lane.pump(at);
+  }
   EXPECT_TRUE(free.one_sided.posted.empty()) << "not before its time";
   EXPECT_FALSE(peer->route_by_rail[0]->is_aside(Clock::now()));
   full.lane.pump(start + 2s);
@@ -428,8 +437,7 @@ TEST_F(LaneTest, WhereThereIsNoOtherLaneRoomIsWaitedFor) {
   };
   const auto transfer = submit(scattered(4, 10), {0});
   const auto start = Clock::now();
-  line.lane.pump(start);
-  line.lane.pump(start + 3s);
+  for (auto at = start; at < start + 4s; at += 400ms) line.lane.pump(at);
   EXPECT_FALSE(transfer->ended());
   EXPECT_EQ(line.lane.in_flight(), 4U);
   full = false;
@@ -448,17 +456,68 @@ TEST_F(LaneTest, ARailThatIsSlowButMovesKeepsWhatItHolds) {
   };
   const auto transfer = submit(scattered(4, 100), {0, 1});
   const auto start = Clock::now();
-  slow.lane.pump(start);
-  slow.lane.pump(start + 1500ms);
+  for (auto at = start; at < start + 1600ms; at += 400ms) slow.lane.pump(at);
   slow.one_sided.end(0);
-  slow.lane.pump(start + 3s);
+  for (auto at = start + 1600ms; at < start + 3200ms; at += 400ms) slow.lane.pump(at);
   EXPECT_EQ(slow.lane.in_flight(), 3U);
   EXPECT_TRUE(slow.one_sided.given_up.empty());
-  slow.lane.pump(start + 4s);
+  slow.lane.pump(start + 3200ms);
+  slow.lane.pump(start + 3600ms);
   EXPECT_EQ(slow.lane.in_flight(), 1U) << "what is out";
   slow.one_sided.end_all();
   other.lane.pump();
   other.one_sided.end_all();
+  EXPECT_EQ(transfer->state(), State::done);
+}
+
+TEST_F(LaneTest, TimeInWhichNobodyPumpedIsNotTheProviders) {
+  Lane::Window window{4, 100000};
+  window.patience = 2s;
+  Line full(host, 0, window), other(host, 1, window);
+  full.one_sided.answer = [](const Op&) { return Post{PostStatus::again, 0}; };
+  const auto transfer = submit(scattered(4, 10), {0, 1});
+  const auto start = Clock::now();
+  full.lane.pump(start);
+  full.lane.pump(start + 10s);
+  full.lane.pump(start + 10400ms);
+  EXPECT_EQ(full.lane.in_flight(), 1U);
+  EXPECT_TRUE(full.one_sided.given_up.empty());
+}
+
+TEST_F(LaneTest, WhatComesToARailInDoubtThatHasNoRoomDoesNotWaitAsLong) {
+  Lane::Window window{4, 100000};
+  window.patience = 2s;
+  Line full(host, 0, window), free(host, 1, window);
+  full.one_sided.answer = [](const Op&) { return Post{PostStatus::again, 0}; };
+  std::vector<std::shared_ptr<TransferState>> transfers;
+  for (int i = 0; i < 20; ++i) transfers.push_back(submit(scattered(1, 10), {0}));
+  host.spare = {1};
+  const auto start = Clock::now();
+  for (auto at = start; at < start + 2s; at += 400ms) full.lane.pump(at);
+  for (auto at = start + 2s; at < start + 2s + 25ms; at += 1ms) full.lane.pump(at);
+  EXPECT_EQ(full.lane.in_flight(), 0U);
+  for (const auto& each : transfers) EXPECT_THAT(each->lanes(), ElementsAre(1U));
+  while (free.lane.pump() > 0) free.one_sided.end_all();
+  for (const auto& each : transfers) EXPECT_EQ(each->state(), State::done);
+}
+
+TEST_F(LaneTest, WhatARailHasCarriedItProvesThoughOthersCarryTheRest) {
+  host.proofs = 1;
+  Line silent(host, 0, {8, 100000}), other(host, 1, {8, 100000});
+  silent.one_sided.cut = true;
+  const auto transfer = submit(scattered(4, 10), {0, 1});
+  silent.lane.pump();
+  silent.one_sided.end(0);
+  silent.lane.went_silent();
+  while (!silent.one_sided.posted.empty()) silent.one_sided.end(0, false);
+  EXPECT_THAT(transfer->lanes(), ElementsAre(1U));
+  other.lane.pump();
+  other.one_sided.end_all();
+  EXPECT_THAT(transfer->lanes(), testing::UnorderedElementsAre(0U, 1U));
+  for (Line* line : {&silent, &other}) {
+    line->lane.pump();
+    line->relay.end_all();
+  }
   EXPECT_EQ(transfer->state(), State::done);
 }
 

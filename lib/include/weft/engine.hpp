@@ -145,11 +145,12 @@ struct Config {
 
   /// Most bytes per operation; 0: the rail's own best. Larger pieces are cut.
   std::uint64_t chunk_bytes = 0;
-  /// Most bytes of a transfer of class latency that is copied before the call that submits it
-  /// returns, where the peer's memory is mapped (shm) and nothing has to be waited for: to hand it
-  /// to a progress thread takes as long. Of class normal a sixteenth of that: beyond, transfers
-  /// that are many at a time get on faster by several threads (measured by weft-perf, window 16: as
-  /// fast at 16 KiB, 0.85 times at 32, 0.6 at 64). Not of class bulk, and not in callbacks.
+  /// Most bytes of a transfer of class latency, in up to 16 pieces, that is copied before the call
+  /// that submits it returns, where the peer's memory is mapped (shm) and nothing has to be waited
+  /// for: to hand it to a progress thread takes about as long. Of class normal a sixteenth of that:
+  /// beyond, transfers that are many at a time get on faster by several threads (measured by
+  /// weft-perf, window 16: as fast at 16 KiB, 0.85 times at 32, 0.6 at 64). Not of class bulk, and
+  /// not in callbacks.
   std::uint64_t copy_at_once_bytes = 256 * 1024;
   /// Operations in flight per rail and peer; 0: the rail's own best. When it is full, transfers of
   /// Priority::latency may have an eighth of it on top, at least one operation.
