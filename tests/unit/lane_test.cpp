@@ -482,6 +482,12 @@ TEST_F(LaneTest, TimeInWhichNobodyPumpedIsNotTheProviders) {
   full.lane.pump(start + 10400ms);
   EXPECT_EQ(full.lane.in_flight(), 1U);
   EXPECT_TRUE(full.one_sided.given_up.empty());
+  full.one_sided.answer = nullptr;
+  while (!transfer->ended()) {
+    full.lane.pump();
+    full.one_sided.end_all();
+  }
+  EXPECT_EQ(transfer->state(), State::done);
 }
 
 TEST_F(LaneTest, WhatComesToARailInDoubtThatHasNoRoomDoesNotWaitAsLong) {
