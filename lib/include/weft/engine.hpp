@@ -149,8 +149,8 @@ struct Config {
   /// that submits it returns, where the peer's memory is mapped (shm) and nothing has to be waited
   /// for: to hand it to a progress thread takes about as long. Of class normal a sixteenth of that:
   /// beyond, transfers that are many at a time get on faster by several threads (measured by
-  /// weft-perf, window 16: as fast at 16 KiB, 0.57 to 0.95 times at 64, 0.6 at 256). Not of class bulk, and
-  /// not in callbacks.
+  /// weft-perf, window 16: as fast at 16 KiB, 0.57 to 0.95 times at 64, 0.6 at 256). Not of class
+  /// bulk, and not in callbacks.
   std::uint64_t copy_at_once_bytes = 256 * 1024;
   /// Operations in flight per rail and peer; 0: the rail's own best. When it is full, transfers of
   /// Priority::latency may have an eighth of it on top, at least one operation.
