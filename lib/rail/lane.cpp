@@ -288,11 +288,7 @@ std::size_t Lane::retry_held() {
     Op& op = *each;
     const bool wanted = !op.transfer->stopped() && !op.route->dead;
     if (!wanted) {
-      TransferState& transfer = *op.transfer;
-      const std::vector<Chunk> chunks = chunks_of(op);
-      op.transport->give_up(op);
-      free_op(op);
-      transfer.give_back(chunks);
+      return_unsent(op);
       continue;
     }
     const Fate fate = op.route->held == 0 ? try_post(op) : Fate::held;
@@ -316,11 +312,17 @@ bool Lane::passed_on(Op& op) {
   set_aside(route, transfer.peer(), Error(Code::timed_out, "it has had no room for operations"));
   const auto alive = transfer.shared_from_this();
   forget(transfer);
+  return_unsent(op);
+  return true;
+}
+
+/// What is held: the provider has never had it.
+void Lane::return_unsent(Op& op) {
+  TransferState& transfer = *op.transfer;
   const std::vector<Chunk> chunks = chunks_of(op);
   op.transport->give_up(op);
   free_op(op);
   transfer.give_back(chunks);
-  return true;
 }
 
 /// A refused post was certainly not carried out: other lanes may take the chunks, this one leaves

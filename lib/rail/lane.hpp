@@ -121,6 +121,7 @@ class Lane final : private ChunkSink {
   void hold(Op& op);
   std::size_t retry_held();
   bool passed_on(Op& op);
+  void return_unsent(Op& op);
   void post_failed(Op& op, const providers::Post& post);
   Op& make_op(TransferState& transfer, Route& route, Transport& transport, Chunks chunks,
               bool spare);

@@ -110,6 +110,12 @@ class LaneTest : public testing::Test {
     return transfer;
   }
 
+  static Lane::Window patient() {
+    Lane::Window window{4, 100000};
+    window.patience = 2s;
+    return window;
+  }
+
   const Deadline deadline = soon();  // one for all: they take turns
   const std::shared_ptr<PeerState> peer = make_peer(3);
   Host host;
@@ -402,8 +408,7 @@ TEST_F(LaneTest, AfterARefusalOtherTransfersStillEnd) {
 }
 
 TEST_F(LaneTest, WhatThereIsNoRoomForInAllItsPatienceIsCarriedByTheOthers) {
-  Lane::Window window{4, 100000};
-  window.patience = 2s;
+  const Lane::Window window = patient();
   Line full(host, 0, window), free(host, 1, window);
   full.one_sided.answer = [](const Op&) { return Post{PostStatus::again, 0}; };
   const auto transfer = submit(scattered(8, 100), {0, 1});
@@ -428,8 +433,7 @@ TEST_F(LaneTest, WhatThereIsNoRoomForInAllItsPatienceIsCarriedByTheOthers) {
 }
 
 TEST_F(LaneTest, WhereThereIsNoOtherLaneRoomIsWaitedFor) {
-  Lane::Window window{4, 100000};
-  window.patience = 2s;
+  const Lane::Window window = patient();
   Line line(host, 0, window);
   bool full = true;
   line.one_sided.answer = [&](const Op&) {
@@ -447,8 +451,7 @@ TEST_F(LaneTest, WhereThereIsNoOtherLaneRoomIsWaitedFor) {
 }
 
 TEST_F(LaneTest, ARailThatIsSlowButMovesKeepsWhatItHolds) {
-  Lane::Window window{4, 100000};
-  window.patience = 2s;
+  const Lane::Window window = patient();
   Line slow(host, 0, window), other(host, 1, window);
   int room = 2;
   slow.one_sided.answer = [&](const Op&) {
@@ -471,8 +474,7 @@ TEST_F(LaneTest, ARailThatIsSlowButMovesKeepsWhatItHolds) {
 }
 
 TEST_F(LaneTest, TimeInWhichNobodyPumpedIsNotTheProviders) {
-  Lane::Window window{4, 100000};
-  window.patience = 2s;
+  const Lane::Window window = patient();
   Line full(host, 0, window), other(host, 1, window);
   full.one_sided.answer = [](const Op&) { return Post{PostStatus::again, 0}; };
   const auto transfer = submit(scattered(4, 10), {0, 1});
@@ -491,8 +493,7 @@ TEST_F(LaneTest, TimeInWhichNobodyPumpedIsNotTheProviders) {
 }
 
 TEST_F(LaneTest, WhatComesToARailInDoubtThatHasNoRoomDoesNotWaitAsLong) {
-  Lane::Window window{4, 100000};
-  window.patience = 2s;
+  const Lane::Window window = patient();
   Line full(host, 0, window), free(host, 1, window);
   full.one_sided.answer = [](const Op&) { return Post{PostStatus::again, 0}; };
   std::vector<std::shared_ptr<TransferState>> transfers;
