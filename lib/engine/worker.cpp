@@ -25,6 +25,11 @@ using std::chrono::milliseconds;
 // With operations in flight a thread goes on polling this long before it sleeps: waking up costs
 // about as much as a chunk takes (64 KiB over tcp: a quarter of the throughput).
 constexpr auto patience = milliseconds(1);
+// A target sees nothing of what it serves but that a rail ends its sleep, so that it would sleep
+// through the begin of one operation in each millisecond of traffic. Sleeps as short as that say
+// that there is traffic, and make it go on for longer, up to this.
+constexpr auto longest_patience = milliseconds(16);
+constexpr auto short_sleep = microseconds(100);
 // Beyond this a poll of a rail that has no descriptor did something, although nothing completed
 // here: over libfabric's shm it is the target that copies.
 constexpr auto idle_poll = std::chrono::nanoseconds(800);
@@ -247,6 +252,7 @@ void Worker::loop(int numa_node) {
   bool worked = true;
   // A target sees no completions: that a rail woke it is all it knows of the work it does.
   bool served = false;
+  Nanoseconds keen = patience;
   while (!stopping_.load(std::memory_order_relaxed)) {
     const auto now = Clock::now();
     if (worked) idle_since = now;
@@ -257,11 +263,14 @@ void Worker::loop(int numa_node) {
     const bool in_flight = served || !parked_.empty() ||
                            std::any_of(rails_.begin(), rails_.end(),
                                        [](const Rail* rail) { return rail->has_work(); });
-    if (idle < (in_flight ? std::max<Nanoseconds>(spin_, patience) : spin_)) {
+    if (idle < (in_flight ? std::max<Nanoseconds>(spin_, keen) : spin_)) {
       sched_yield();  // whoever shares the core may be the one waited for
       continue;
     }
+    const auto slept_at = Clock::now();
     worked = served = sleep(idle_since);
+    const bool traffic = served && Clock::now() - slept_at < short_sleep;
+    keen = traffic ? std::min<Nanoseconds>(2 * keen, longest_patience) : patience;
     cold_ = true;
   }
 }
