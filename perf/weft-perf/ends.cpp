@@ -15,11 +15,12 @@ void Ends::tell(std::uint32_t operation) {
   const auto now = Clock::now();
   const std::lock_guard lock(mutex_);
   ended_.push_back({operation, now});
-  any_.store(true, std::memory_order_release);
+  count_.store(ended_.size(), std::memory_order_release);
   told_.notify_one();
 }
 
 void Ends::wait(Deadline deadline) {
+  if (any()) return;
   const auto until = std::min(deadline.when(), Clock::now() + spinning);
   while (!any() && Clock::now() < until) std::this_thread::yield();
   if (any() || deadline.passed()) return;
@@ -32,7 +33,7 @@ const std::vector<End>& Ends::take() {
   if (!any()) return taken_;
   const std::lock_guard lock(mutex_);
   std::swap(ended_, taken_);
-  any_.store(false, std::memory_order_relaxed);
+  count_.store(0, std::memory_order_relaxed);
   return taken_;
 }
 

@@ -24,7 +24,9 @@ class Ends {
   /// Until some have ended that were not taken yet, or the deadline. Looks for a while before it
   /// sleeps, as the engine's own waits do.
   void wait(Deadline deadline);
-  bool any() const noexcept { return any_.load(std::memory_order_acquire); }
+  bool any() const noexcept { return count() > 0; }
+  /// How many were told and not taken.
+  std::size_t count() const noexcept { return count_.load(std::memory_order_acquire); }
   /// Those that have ended since the last call, in that order. Valid until the next call.
   const std::vector<End>& take();
 
@@ -32,13 +34,14 @@ class Ends {
   std::mutex mutex_;
   std::condition_variable told_;
   std::vector<End> ended_, taken_;
-  std::atomic<bool> any_{false};
+  std::atomic<std::size_t> count_{0};
 };
 
 /// What one operation tells its end with. Its copies keep what is told alive.
 struct Ticket {
   std::shared_ptr<Ends> ends;
   std::uint32_t operation = 0;
+  Clock::time_point begun{};  ///< When it begins: to read the clock takes as long as small copies.
 
   void tell() const { ends->tell(operation); }
 };

@@ -34,21 +34,22 @@ class Window {
   bool idle() const noexcept { return free_.size() == flying_.size(); }
 
   /// Begins one, whose latency counts from `due`.
-  Result<void> begin(Time due) {
+  Result<void> begin(Time due, Time now) {
     const std::uint32_t operation = free_.front();
     free_.pop_front();
-    flying_[operation] = Flying{due, Clock::now()};
-    return operations_.begin(operation, {ends_, operation});
+    flying_[operation] = Flying{due, now};
+    return operations_.begin(operation, {ends_, operation, now});
   }
 
   /// Until any may have ended, no longer than until `latest`; notes all that have.
   Result<void> wait(Time latest) {
     if (stop_.stop_requested()) return fail(Code::cancelled, "interrupted");
+    // Most often the only one that is under way has ended when it was begun.
+    if (const auto ended = ends_->count(); ended > 0 && ended == flying_.size() - free_.size())
+      return note_all(last_end_);
     const Time now = Clock::now();
     operations_.wait(*ends_, Deadline::at(std::min(now + attention, latest)));
-    for (const End& end : ends_->take())
-      if (auto noted = note(end); !noted) return noted;
-    return now < next_look_ ? Result<void>() : look_for_overdue(now);
+    return note_all(now);
   }
 
   Load result(Time start) {
@@ -63,6 +64,12 @@ class Window {
   struct Flying {
     Time due, begun;
   };
+
+  Result<void> note_all(Time now) {
+    for (const End& end : ends_->take())
+      if (auto noted = note(end); !noted) return noted;
+    return now < next_look_ ? Result<void>() : look_for_overdue(now);
+  }
 
   Result<void> note(const End& end) {
     if (auto outcome = operations_.outcome(end.operation); !outcome) return outcome;
@@ -97,7 +104,7 @@ class Quota {
  public:
   Quota(Length length, Time start)
       : end_(start + length.time), left_(length.operations == 0 ? ~0ULL : length.operations) {}
-  bool over() const { return left_ == 0 || Clock::now() >= end_; }
+  bool over(Time now) const { return left_ == 0 || now >= end_; }
   Time end() const noexcept { return end_; }
   std::uint64_t left() const noexcept { return left_; }
   void take() noexcept { --left_; }
@@ -139,10 +146,13 @@ Result<Load> closed_loop(Operations& operations, const Work& work, Length length
   const Time start = Clock::now();
   Quota quota(length, start);
   for (;;) {
-    while (window.room() >= work.batch && !quota.over()) {
+    while (window.room() >= work.batch) {
+      Time now = Clock::now();
+      if (quota.over(now)) break;
       for (std::uint64_t i = std::min<std::uint64_t>(work.batch, quota.left()); i > 0; --i) {
         quota.take();
-        if (auto begun = window.begin(Clock::now()); !begun) return fail(begun.error());
+        if (auto begun = window.begin(now, now); !begun) return fail(begun.error());
+        if (i > 1) now = Clock::now();
       }
     }
     if (window.idle()) return window.result(start);
@@ -174,7 +184,8 @@ Result<Load> open_loop(Operations& operations, const Work& work, Length length, 
     // However much was served before: the arrivals have ended there.
     if (full()) window.load().overloaded = true;
     for (; window.room() > 0 && !waiting.empty(); waiting.pop_front())
-      if (auto begun = window.begin(waiting.front()); !begun) return fail(begun.error());
+      if (auto begun = window.begin(waiting.front(), Clock::now()); !begun)
+        return fail(begun.error());
     // Whatever is left then has come faster than it could be served.
     if (!arriving && !ended) {
       ended = true;

@@ -107,7 +107,7 @@ Result<void> Transfers::begin(std::uint32_t operation, const Ticket& ticket) {
   slot.ticket = ticket;
   slot.left = load_.parts;
   TransferOptions options;
-  options.deadline = Deadline::in(timeout_);
+  options.deadline = Deadline::at(ticket.begun + timeout_);
   if (work_.operation == Operation::signal) options.signal = Signal{signal_, {}};
   options.on_end = [&slot](const Ended&) { slot.one_ended(); };
   const Prepared& pieces = reads(work_, operation) ? reads_ : writes_;
@@ -182,7 +182,7 @@ Result<void> Messages::begin(std::uint32_t operation, const Ticket& ticket) {
   auto answer = engine_.receive(peer_, answer_tag | operation, whole_tag, std::move(options));
   if (!answer) return fail(std::move(answer.error()));
   answers_[operation].emplace(std::move(*answer));
-  return engine_.send(peer_, operation, bytes_[operation], Deadline::in(timeout_));
+  return engine_.send(peer_, operation, bytes_[operation], Deadline::at(ticket.begun + timeout_));
 }
 
 Result<void> Messages::outcome(std::uint32_t operation) {
