@@ -274,7 +274,8 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
                      const RemoteState& remote) const;
   Result<RailsBetween> rails_for(const SegmentState& local, const RemoteState& remote) const;
   Result<std::shared_ptr<RailSet>> rails_between(const RailsBetween& rails);
-  std::uint64_t most_at_once(Priority priority) const;
+  std::uint64_t always_at_once(Priority priority) const;
+  bool waits_for_each(const Submission& submission) const;
   bool at_once(const TransferState& transfer) const;
   std::vector<std::size_t> choose_rails(const RailSet& set, std::uint64_t bytes, Priority priority,
                                         Clock::time_point now) const;
@@ -339,6 +340,7 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
 
   Seats transfer_seats_{config_.max_transfers};
   UseCount unsettled_transfers_;  // not yet quiescent
+  const std::shared_ptr<UnseenEnds> unseen_ends_ = std::make_shared<UnseenEnds>();
   std::atomic<std::uint64_t> next_request_{1};
 
   DatedWaits dated_waits_;

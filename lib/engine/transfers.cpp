@@ -298,7 +298,10 @@ Result<std::shared_ptr<TransferState>> EngineState::submit(
   transfer->start(rails);
   if (at_once(*transfer)) {
     rails_[rails.front()]->carry_at_once(*transfer);
-    if (transfer->ended()) return transfer;
+    if (transfer->ended()) {
+      transfer->ended_unseen(unseen_ends_);
+      return transfer;
+    }
   }
   // Watched before it is offered: a transfer that nobody watches would outlive its deadline.
   rails_[rails.front()]->worker().watch(transfer);
@@ -310,7 +313,8 @@ Result<std::shared_ptr<TransferState>> EngineState::submit(
   return transfer;
 }
 
-std::uint64_t EngineState::most_at_once(Priority priority) const {
+/// Most bytes that its caller copies, whatever else is under way.
+std::uint64_t EngineState::always_at_once(Priority priority) const {
   switch (priority) {
     case Priority::latency:
       return config_.copy_at_once_bytes;
@@ -322,17 +326,26 @@ std::uint64_t EngineState::most_at_once(Priority priority) const {
   return 0;
 }
 
+/// Whether the application has nothing else under way, and has looked at the end of what it had: so
+/// it waits for this one, and no other thread would get on with anything meanwhile. Who asks for
+/// events may never look at a transfer.
+bool EngineState::waits_for_each(const Submission& submission) const {
+  if (submission.priority != Priority::normal) return false;
+  if (config_.progress == Progress::manual) return true;
+  return !submission.event && transfer_seats_.taken() == 1 && *unseen_ends_ == 0;
+}
+
 /// Whether the caller copies it, if that is how it is moved: not what is in many pieces, whose
 /// deadline would pass unseen. A callback must not wait, and may be called by such a transfer
 /// itself.
 bool EngineState::at_once(const TransferState& transfer) const {
   const Submission& submission = transfer.submission();
   constexpr std::size_t most_pieces = 16;
-  return submission.bytes <= most_at_once(submission.priority) &&
-         transfer.ranges() <= most_pieces && transfer.rails().size() == 1 &&
-         submission.transport == TransportKind::one_sided && !transfer.waits() &&
-         !InCallback::now() &&
-         rails_[transfer.rails().front()]->endpoint().capability().maps_memory;
+  return submission.bytes <= config_.copy_at_once_bytes && transfer.ranges() <= most_pieces &&
+         transfer.rails().size() == 1 && submission.transport == TransportKind::one_sided &&
+         !transfer.waits() && !InCallback::now() &&
+         rails_[transfer.rails().front()]->endpoint().capability().maps_memory &&
+         (submission.bytes <= always_at_once(submission.priority) || waits_for_each(submission));
 }
 
 void EngineState::offer_again(const std::shared_ptr<TransferState>& transfer) {

@@ -23,6 +23,7 @@
 #include "peer/rail_set.hpp"
 #include "transfer/cursor.hpp"
 #include "transfer/outcome.hpp"
+#include "transfer/unseen.hpp"
 
 namespace weft::core {
 
@@ -186,8 +187,14 @@ class TransferState : public std::enable_shared_from_this<TransferState> {
   /// Its grant has ended; without effect once it needs it no more.
   void end_with_lease(Error error);
 
+  /// It has ended before the application has it.
+  void ended_unseen(std::shared_ptr<UnseenEnds> all) { unseen_.count_in(std::move(all)); }
+
   // For the application.
-  State state() const noexcept { return state_.load(std::memory_order_acquire); }
+  State state() const noexcept {
+    unseen_.see();
+    return state_.load(std::memory_order_acquire);
+  }
   bool ended() const noexcept { return state() != State::active; }
   bool quiescent() const;
   void cancel();
@@ -255,6 +262,7 @@ class TransferState : public std::enable_shared_from_this<TransferState> {
     std::optional<Error> error;
   };
 
+  mutable UnseenEnd unseen_;
   Submission submission_;  // const but for on_end, which may hold what holds this
   TransferHost& host_;
 

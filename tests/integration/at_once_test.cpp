@@ -11,12 +11,12 @@
 namespace weft::test {
 namespace {
 
-constexpr std::size_t size = 16 << 10;
+constexpr std::size_t size = 16 << 10, large = 16 * size;
 
 /// Memory that the other side maps, on both sides.
 class AtOnce : public testing::Test {
  protected:
-  static Config config(std::uint64_t limit = 256 << 10) {
+  static Config config(std::uint64_t limit = large) {
     Config config = config_for("shm");
     config.copy_at_once_bytes = limit;
     return config;
@@ -73,11 +73,63 @@ TEST_F(AtOnce, IsDoneWhenItIsSubmitted) {
 
 TEST_F(AtOnce, GoesByClassAndSize) {
   Couple pair = couple(config());
-  Board board(pair, shared(256 << 10), shared(256 << 10));
+  Board board(pair, shared(large + 1), shared(large + 1));
   EXPECT_EQ(who_ends(pair, board, of(Priority::normal)), self_);
-  EXPECT_NE(who_ends(pair, board, of(Priority::normal), size + 1), self_);
-  EXPECT_EQ(who_ends(pair, board, of(Priority::latency), 256 << 10), self_);
+  EXPECT_EQ(who_ends(pair, board, of(Priority::latency), large), self_);
+  EXPECT_NE(who_ends(pair, board, of(Priority::latency), large + 1), self_);
   EXPECT_NE(who_ends(pair, board, of(Priority::bulk)), self_);
+}
+
+TEST_F(AtOnce, LargeOnesOfClassNormalWhereEachIsWaitedFor) {
+  Couple pair = couple(config());
+  Board board(pair, shared(large + 1), shared(large + 1));
+  const Pair all[] = {{0, 0, large}};
+  for (int round = 0; round < 3; ++round)
+    EXPECT_EQ(who_ends(pair, board, of(Priority::normal), large), self_);
+  EXPECT_NE(who_ends(pair, board, of(Priority::normal), large + 1), self_);
+  {
+    std::optional<Transfer> unseen = must(pair.a.write(board.local, board.there, all));
+    EXPECT_NE(who_ends(pair, board, of(Priority::normal), large), self_);
+    EXPECT_EQ(who_ends(pair, board, of(Priority::normal)), self_) << "small";
+    EXPECT_EQ(who_ends(pair, board, of(Priority::latency), large), self_);
+    EXPECT_EQ(unseen->state(), State::done);
+    EXPECT_EQ(who_ends(pair, board, of(Priority::normal), large), self_) << "it was looked at";
+    EXPECT_EQ(unseen->state(), State::done);
+  }
+  static_cast<void>(must(pair.a.write(board.local, board.there, all)));
+  EXPECT_EQ(who_ends(pair, board, of(Priority::normal), large), self_) << "it was let go";
+  TransferOptions tells = of(Priority::normal);
+  tells.event = true;
+  EXPECT_NE(who_ends(pair, board, tells, large), self_);
+}
+
+TEST_F(AtOnce, LargeOnesOfClassNormalNotBesideOthers) {
+  Config idle = config();
+  idle.progress = Progress::manual;
+  Couple pair = couple(config(), idle);
+  Board board(pair, shared(large), shared(large));
+  TransferOptions relayed;  // which ends when the other side has copied it
+  relayed.transport = TransportKind::relay;
+  const Pair some[] = {{0, 0, size}};
+  Transfer other = must(pair.a.write(board.local, board.there, some, relayed));
+  EXPECT_NE(who_ends(pair, board, of(Priority::normal), large), self_);
+  EXPECT_EQ(who_ends(pair, board, of(Priority::normal)), self_) << "small";
+  const Deadline deadline = soon();
+  while (other.state() == State::active && !deadline.passed()) must(pair.b.progress());
+  EXPECT_EQ(other.state(), State::done);
+  EXPECT_EQ(who_ends(pair, board, of(Priority::normal), large), self_);
+}
+
+TEST_F(AtOnce, LargeOnesUnderManualProgress) {
+  Config manual = config();
+  manual.progress = Progress::manual;
+  Couple pair = couple(manual);
+  Board board(pair, shared(large), shared(large));
+  const Pair all[] = {{0, 0, large}};
+  const Transfer first = must(pair.a.write(board.local, board.there, all));
+  const Transfer second = must(pair.a.write(board.local, board.there, all));
+  EXPECT_EQ(second.state(), State::done);
+  EXPECT_EQ(first.state(), State::done);
 }
 
 TEST_F(AtOnce, IsSwitchedOff) {

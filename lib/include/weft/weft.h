@@ -268,9 +268,8 @@ typedef struct weft_config {
   /// /snapshot. Beyond loopback only with allow_unauthenticated_network. Default: nowhere.
   const char* metrics_listen;
   bool metrics_off;  ///< Ended transfers are not counted, and there are no metrics to read.
-  /// Most bytes of a transfer of class latency, in up to 16 pieces, that is copied before the call
-  /// that submits it returns, where the peer's memory is mapped (shm) and nothing has to be waited
-  /// for. Of class normal a sixteenth of that; not of class bulk, and not in callbacks.
+  /// Most bytes of a transfer, in up to 16 pieces, that may be copied before the call that submits
+  /// it returns: see weft::Config::copy_at_once_bytes.
   uint64_t copy_at_once_bytes;
 } weft_config;
 
