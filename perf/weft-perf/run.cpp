@@ -121,8 +121,12 @@ bool Session::serves(const Point& point) const {
   const auto message = [](const Point& of) {
     return of.work.operation == Operation::message ? of.work.size : 0;
   };
+  // Engines are near to the GPUs that they were opened for.
+  const auto gpus = [](const Point& of) {
+    return std::pair(gpu_of(of.work.memory), gpu_of(of.work.peer_memory));
+  };
   return point.fabric == point_.fabric && point.initiators == point_.initiators &&
-         message(point) == message(point_);
+         message(point) == message(point_) && gpus(point) == gpus(point_);
 }
 
 /// The targets first, as what they grant is what initiators look for.
