@@ -159,7 +159,7 @@ void add_work(CLI::App& app, Grid& grid) {
            "together; latency counts from when one was due. 0: as fast as the window allows (0)");
   add_words(app, group, "--memory", grid.memories,
             "Both sides': host (the default: pages of their own), shared (a file in memory, which "
-            "peers of one host map), node:N, gpu:N (as CUDA counts)");
+            "peers of one host map), node:N, gpu:N (as CUDA counts; its nearest NICs are opened)");
   add_words(app, group, "--peer-memory", grid.peer_memories, "The target's, where it differs");
   add_names(app, group, "--priority", grid.priorities,
             "Class of each transfer: normal (the default), latency, bulk");
