@@ -3,7 +3,7 @@
 import time
 from dataclasses import asdict, dataclass, field
 
-from cell import BANDWIDTH, LATENCY, Cell
+from cell import LATENCY, Cell
 from children import Failed
 from turns import turns
 
@@ -90,9 +90,11 @@ class Campaign:
         self.tell(f"{self.fabric}: {peer.name} is left out from here on")
 
     def _check_all(self):
-        for peer in (each for each in self.peers if each.checks and BANDWIDTH in each.figures):
-            self.tell(f"{self.fabric}: comparing what {peer.name} moves")
-            for cell in self.cells:
+        for peer in (each for each in self.peers if each.checks):
+            cells = [cell for cell in self.cells if cell.figure in peer.figures]
+            if cells:
+                self.tell(f"{self.fabric}: comparing what {peer.name} moves")
+            for cell in cells:
                 def check(peer=peer, cell=cell):
                     peer.check(cell, self.settings.limit)
                     self.results.checked.append(
@@ -101,9 +103,10 @@ class Campaign:
 
     def _measure_all(self):
         started = time.monotonic()
-        peers = [peer for peer in self.peers if BANDWIDTH in peer.figures]
-        order = list(turns(self.cells, peers, self.settings.rounds, self.settings.seed))
-        each_round = len(self.cells) * len(peers)
+        order = [(number, cell, peer) for number, cell, peer
+                 in turns(self.cells, self.peers, self.settings.rounds, self.settings.seed)
+                 if cell.figure in peer.figures]
+        each_round = len(order) // self.settings.rounds
         for done, (number, cell, peer) in enumerate(order):
             if done and done % each_round == 0:
                 used = time.monotonic() - started

@@ -7,8 +7,10 @@ UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 NAMES = {"K": "KiB", "M": "MiB", "G": "GiB"}
 
 # What a peer is measured for.
-BANDWIDTH, LATENCY = "bandwidth", "latency"
-BOTH = (BANDWIDTH, LATENCY)
+ALONE, TOGETHER = "bandwidth of one in flight", "bandwidth of several in flight"
+BANDWIDTH = (ALONE, TOGETHER)
+LATENCY = "latency"
+ALL = (*BANDWIDTH, LATENCY)
 
 
 def parse_bytes(text):
@@ -36,6 +38,11 @@ class Cell:
     @property
     def bytes(self):
         return self.size * self.count
+
+    @property
+    def figure(self):
+        """What peers are measured for in it."""
+        return ALONE if self.window == 1 else TOGETHER
 
     @property
     def title(self):

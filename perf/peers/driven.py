@@ -2,7 +2,7 @@
 
 import os
 
-from cell import BOTH
+from cell import ALL
 from children import Child, Failed
 from spread import quantile
 
@@ -16,7 +16,7 @@ class Driven:
     """Both sides are frozen while it is not their turn: some of them poll all the time."""
 
     checks = "every byte"
-    figures = BOTH
+    figures = ALL
 
     def __init__(self, name, venv, software, backend, environment):
         self.name, self.software, self.backend = name, software, backend

@@ -2,14 +2,15 @@
 
 import os
 
-from cell import BANDWIDTH, LATENCY
+from cell import ALONE, BANDWIDTH, LATENCY, TOGETHER
 from driven import Driven
 from ucx import TRANSPORTS, Ucx
-from weft import Ceiling, Weft
+from weft import ONE_BUFFER, Ceiling, Weft
 
 FABRICS = ("tcp", "shm")
 # By what it is called: who moves the bytes over shm depends on whose memory it is.
-MEMORIES = {"tcp": {"weft": []}, "shm": {"weft-own": [], "weft-shared": ["--memory", "shared"]}}
+SHARED = ["--memory", "shared"]
+MEMORIES = {"tcp": {"weft": []}, "shm": {"weft-own": [], "weft-shared": SHARED}}
 MANUAL = ["--engine-progress", "manual"]
 
 
@@ -28,10 +29,13 @@ def peers_of(fabric, perf, venv, variants):
     if fabric == "tcp":
         # Puts over tcp UCX makes of small messages: those are the slowest of its ways.
         return [*ours, Ucx(fabric, "put", (LATENCY,)), Ucx(fabric, "tag"),
-                Ucx(fabric, "tag-put", (BANDWIDTH,)), nixl,
+                Ucx(fabric, "tag-put", BANDWIDTH), nixl,
                 Driven("nixl-libfabric", venv, "nixl", "LIBFABRIC", {"FI_PROVIDER": "tcp"}),
                 Driven("mooncake", venv, "mooncake", "tcp",
                        {"MC_TCP_ENABLE_CONNECTION_POOL": "1"}),
                 Ceiling(perf, fabric, "socket")]
-    return [*ours, Ucx(fabric, "put"), Ucx(fabric, "tag"), nixl, Ceiling(perf, fabric, "memcpy"),
-            Ceiling(perf, fabric, f"memcpy:{os.cpu_count()}")]
+    like_ucx = Weft(perf, fabric, "weft-shared-one-buffer", [*SHARED, ONE_BUFFER], [], (TOGETHER,))
+    first = Weft(perf, fabric, "weft-shared-latency", [*SHARED, "--priority", "latency"], [],
+                 (ALONE, LATENCY))
+    return [*ours, like_ucx, first, Ucx(fabric, "put"), Ucx(fabric, "tag"), nixl,
+            Ceiling(perf, fabric, "memcpy"), Ceiling(perf, fabric, f"memcpy:{os.cpu_count()}")]

@@ -10,7 +10,7 @@ LIMIT = 30
 
 
 def panel(samples, fabric, window):
-    names = names_of(samples, fabric)
+    names = names_of(samples, fabric, window)
     lines, data = [], []
     for name in names:
         points = []

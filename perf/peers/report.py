@@ -19,9 +19,9 @@ def by_round(samples, fabric, peer, size, window):
             (fabric, peer, size, window)}
 
 
-def names_of(samples, fabric):
-    """In the order in which they first came, ours first and the ceilings last."""
-    names = dict.fromkeys(each["peer"] for each in samples if each["fabric"] == fabric)
+def names_of(samples, fabric, window):
+    """Ours first and the ceilings last."""
+    names = {s["peer"] for s in samples if (s["fabric"], s["window"]) == (fabric, window)}
     return sorted(names, key=lambda name: (name.startswith(CEILINGS), not is_ours(name), name))
 
 
@@ -51,7 +51,7 @@ def ratios(samples):
     result = []
     points = dict.fromkeys((s["fabric"], s["window"], s["size"]) for s in samples)
     for fabric, window, size in points:
-        names = names_of(samples, fabric)
+        names = names_of(samples, fabric, window)
         for mine in (name for name in names if is_ours(name)):
             ours = by_round(samples, fabric, mine, size, window)
             for rival, ways in rivals_of(names).items():
@@ -83,7 +83,7 @@ def table(heading, rows):
 
 
 def bandwidth_tables(samples, found, fabric, window):
-    names = names_of(samples, fabric)
+    names = names_of(samples, fabric, window)
     sizes = sorted({s["size"] for s in samples if (s["fabric"], s["window"]) == (fabric, window)})
     yield f"### {fabric}, {window} in flight: GB/s"
     yield ""
@@ -122,12 +122,14 @@ NOTES = """\
 GB/s are 10^9 bytes: median (least-greatest) of the rounds. Ratios: median of the rounds' ratios
 (95 % bootstrap interval); of UCX's ways the one that is best at that size, which is named (tag-put:
 tag with UCX_RNDV_SCHEME=put_zcopy).
-Each operation in flight has memory of its own on both sides, but ucx_perftest keeps one buffer on
-each side: with 16 in flight it touches a sixteenth of the memory, and stays in the CPU's caches for
-longer. It compares no contents. memcpy:N: N threads, which share the memory of the window;
-where fewer than N are in flight, each has as much as one of them, and together they touch more.
-"-manual": whoever waits for an operation makes the progress, where threads of the engine do
-otherwise.
+Each operation in flight has memory of its own on both sides, but ucx_perftest and
+weft-shared-one-buffer keep one buffer on each side: with 16 in flight they touch a sixteenth of the
+memory, and stay in the CPU's caches for longer. Compare these two with each other, and the others
+likewise. ucx_perftest compares no contents. memcpy:N: N threads, which share the memory of the
+window; where fewer than N are in flight, each has as much as one of them, and together they touch
+more. "-manual": whoever waits for an operation makes the progress, where threads of the engine do
+otherwise. "-latency": transfers of class latency, which the thread that begins them copies up to
+256 KiB, where others are handed to threads of the engine above 16 KiB.
 Latency: Weft's, NIXL's and Mooncake's from the begin of a write until its initiator knows that it
 is done, a whole round trip over tcp; UCX's is half of a ping-pong's, in which each side looks at its
 own memory and no one waits for a completion. NIXL and Mooncake are driven from Python."""

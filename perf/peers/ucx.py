@@ -5,7 +5,7 @@ import shutil
 import socket
 import time
 
-from cell import BOTH
+from cell import ALL
 from children import Failed, output_of, said_by, started
 
 # Puts go straight into memory that UCX allocates and maps (posix); cma carries what is not mapped.
@@ -50,7 +50,7 @@ class Ucx:
 
     software, checks = "ucx", None
 
-    def __init__(self, fabric, way, figures=BOTH):
+    def __init__(self, fabric, way, figures=ALL):
         self.name, self.figures = f"ucx-{way}", figures
         self.bandwidth_test, self.latency_test, settings = WAYS[way]
         self.environment = {**TRANSPORTS[fabric], **settings, **QUIET}

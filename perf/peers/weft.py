@@ -5,11 +5,12 @@ import os
 import re
 from dataclasses import replace
 
-from cell import BANDWIDTH, BOTH
+from cell import ALL, BANDWIDTH
 from children import Failed, output_of, said_by
 
 WARM_UP = "0.05"
 CEILING_SECONDS = "0.1"
+ONE_BUFFER = "--one-buffer"
 
 
 class WeftPerf:
@@ -28,9 +29,10 @@ class WeftPerf:
         return said["points"][0]
 
     def knows(self, options):
-        """Whether its help has each option, with the word that is given to it."""
+        """Whether its help has each option, with the word that is given to it, if any is."""
+        given = re.findall(r"(--\S+)(?: (?!--)(\S+))?", " ".join(options))
         return all(re.search(rf"^ *{name} [^\n]*\b{re.escape(word)}\b", self.help, re.MULTILINE)
-                   for name, word in zip(options[::2], options[1::2]))
+                   for name, word in given)
 
 
 class Weft:
@@ -39,7 +41,7 @@ class Weft:
     software = "weft"
     checks = "every byte"
 
-    def __init__(self, perf, fabric, name, needs, options, figures=BOTH):
+    def __init__(self, perf, fabric, name, needs, options, figures=ALL):
         self.perf, self.fabric, self.name, self.needs = perf, fabric, name, needs
         self.options = [*needs, *options]
         self.figures = figures
@@ -61,7 +63,8 @@ class Weft:
     def check(self, cell, limit):
         point = self.perf.point(self.fabric, cell, limit, *self.options, "--verify", "--warm-up",
                                 "0", "--count", str(cell.window), "--time", str(limit))
-        if point["bytes_wrong"] != 0 or point["bytes_checked"] < cell.size * cell.window:
+        buffers = 1 if ONE_BUFFER in self.options else cell.window
+        if point["bytes_wrong"] != 0 or point["bytes_checked"] < cell.size * buffers:
             raise Failed(f"{point['bytes_wrong']} bytes of {point['bytes_checked']} are wrong")
 
     def latency(self, cell, limit):
@@ -78,7 +81,7 @@ class Ceiling:
     """What the machine gives without a library: memcpy, or a plain TCP stream."""
 
     software = checks = None
-    figures = (BANDWIDTH,)
+    figures = BANDWIDTH
 
     def __init__(self, perf, fabric, baseline):
         self.perf, self.fabric, self.name = perf, fabric, baseline

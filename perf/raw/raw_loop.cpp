@@ -124,7 +124,8 @@ class Memory {
 };
 
 std::size_t positions(const RawConfig& c) {
-  return std::max<std::size_t>(c.window, c.buffer_bytes / c.size);
+  if (c.buffer_bytes == 0) return c.window;
+  return std::max<std::size_t>(1, c.buffer_bytes / c.size);
 }
 
 /// The stream of chunks that the endpoints share; it ends with a whole transfer.

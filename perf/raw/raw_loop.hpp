@@ -36,8 +36,8 @@ struct RawConfig {
   std::uint64_t window = 4;
   unsigned endpoints = 1;  ///< On each side, each with fabric, domain, queue and thread of its own.
   std::uint64_t endpoint_window = 16;
-  /// Memory walked on each side, rounded to whole transfers; 0: `window` transfers, which stay in
-  /// the cache where they fit.
+  /// Memory walked on each side, rounded down to whole transfers, one at least; 0: `window`
+  /// transfers, which stay in the cache where they fit.
   std::size_t buffer_bytes = 0;
   std::uint64_t max_bytes = std::uint64_t{4} << 30;
   std::chrono::milliseconds::rep max_ms = 500;  ///< Time measured; a fifth of it warms up before.

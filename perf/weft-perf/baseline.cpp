@@ -21,10 +21,11 @@ namespace {
 constexpr unsigned most_threads = 256;
 constexpr std::uint64_t greatest_write = 1 << 20;  // of a plain stream, at a time
 
-/// Each thread copies between buffers of its own, as many as the window has.
+/// Each thread copies between buffers of its own, as many as the operations in flight have.
 Result<double> copy_memory(const Work& work, unsigned threads, Nanoseconds time,
                            const std::stop_token& stop) {
-  const std::uint64_t needed = 2 * work.size * work.window * threads;
+  const std::uint32_t slots = work.one_buffer ? 1 : work.window;
+  const std::uint64_t needed = 2 * work.size * slots * threads;
   if (const auto free = tool::free_memory(); free && needed > *free)
     return fail(Code::unavailable,
                 fmt::format("the baseline 'memcpy' needs {} bytes of memory for {} threads, and {} "
@@ -35,7 +36,7 @@ Result<double> copy_memory(const Work& work, unsigned threads, Nanoseconds time,
   };
   std::vector<Buffers> buffers;
   for (unsigned i = 0; i < threads; ++i) {
-    const std::size_t bytes = work.size * work.window;
+    const std::size_t bytes = work.size * slots;
     buffers.push_back({Pages(bytes), Pages(bytes)});
     if (buffers.back().from.empty() || buffers.back().to.empty())
       return fail(Code::out_of_memory, "no memory for the baseline 'memcpy'");
@@ -50,7 +51,7 @@ Result<double> copy_memory(const Work& work, unsigned threads, Nanoseconds time,
     const auto end = Clock::time_point(Clock::duration(begin)) + time;
     std::uint64_t count = 0;
     for (; Clock::now() < end && !stop.stop_requested(); ++count) {
-      const std::size_t at = count % work.window * work.size;
+      const std::size_t at = count % slots * work.size;
       std::memcpy(of.to.data() + at, of.from.data() + at, work.size);
     }
     copies += count;
@@ -72,6 +73,7 @@ Result<Measured> run_raw_loop(const Work& work, const std::string& provider, Nan
   config.read = work.operation == Operation::read;
   config.size = work.size;
   config.window = config.endpoint_window = work.window;
+  if (work.one_buffer) config.buffer_bytes = work.size;
   config.max_bytes = std::uint64_t{1} << 50;
   config.max_ms = std::chrono::ceil<std::chrono::milliseconds>(time).count();
   config.timeout_ms += 2 * config.max_ms;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "gpu_memory.hpp"
 #include "local_address.hpp"
 
 namespace weft::perf {
@@ -17,6 +18,18 @@ Config site_config(const Site& site) {
   config.rail_address = site.rail_address;
   tool::apply(site.credentials, config);
   return config;
+}
+
+/// For Config::gpus.
+Result<std::vector<std::string>> gpus_near(const Config& config, const std::string& memory) {
+  const int gpu = gpu_of(memory);
+  if (gpu < 0) return std::vector<std::string>{};
+  auto pci = gpu_pci(gpu);
+  if (!pci) return fail(std::move(pci.error()));
+  // A virtual machine may hide where a GPU is plugged in: then no NIC is nearer than another.
+  const auto machine = machine_topology(config);
+  if (!machine || !find_gpu(*machine, *pci)) return std::vector<std::string>{};
+  return std::vector{std::move(*pci)};
 }
 
 std::string at_any_port(const std::string& address) {
@@ -40,7 +53,7 @@ Config control_config(const Site& site) {
   return config;
 }
 
-Config data_config(const Site& site, const Point& point) {
+Result<Config> data_config(const Site& site, const Point& point, const std::string& memory) {
   Config config = site_config(site);
   config.listen = at_any_port(site.listen);
   config.advertise = site.listen.empty() ? "" : host_of(site.advertise);
@@ -49,7 +62,10 @@ Config data_config(const Site& site, const Point& point) {
   apply(point.fabric, config);
   if (point.work.operation == Operation::message)
     config.max_message = std::max<std::size_t>(config.max_message, point.work.size);
-  return config;
+  return gpus_near(config, memory).map([&](std::vector<std::string>&& gpus) {
+    config.gpus = std::move(gpus);
+    return config;
+  });
 }
 
 Json failure_document(const Error& error) {

@@ -32,7 +32,7 @@
 namespace weft::perf {
 
 /// Of these documents; both sides must have the same.
-constexpr int control_version = 2;
+constexpr int control_version = 3;
 
 /// Under which an initiator's memory of a run is published.
 std::string memory_name(std::uint32_t initiator);
@@ -58,8 +58,10 @@ std::string host_of(const std::string& address);
 
 /// Of an engine for control.
 Config control_config(const Site& site);
-/// Of one that moves bytes as a point says. A side that listens does it at a port of the system's.
-Config data_config(const Site& site, const Point& point);
+/// Of one that moves bytes as a point says, to and from the `memory` of this side: a GPU's has the
+/// NICs that serve it, where the machine's topology has that GPU. A side that listens does it at a
+/// port of the system's. Fails as gpu_pci() does.
+Result<Config> data_config(const Site& site, const Point& point, const std::string& memory);
 
 /// Ends all that waits for the engine, from any thread.
 void close_now(Engine& engine);

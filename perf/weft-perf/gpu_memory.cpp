@@ -18,6 +18,7 @@ struct Calls {
   Status (*cuInit)(unsigned) = nullptr;
   Status (*cuGetErrorName)(Status, const char**) = nullptr;
   Status (*cuDeviceGetCount)(int*) = nullptr;
+  Status (*cuDeviceGetPCIBusId)(char*, int, int) = nullptr;
   Status (*cuDevicePrimaryCtxRetain)(Context*, int) = nullptr;
   Status (*cuCtxPushCurrent_v2)(Context) = nullptr;
   Status (*cuCtxPopCurrent_v2)(Context*) = nullptr;
@@ -49,6 +50,7 @@ Result<Calls> load() {
   WEFT_FIND(cuInit);
   WEFT_FIND(cuGetErrorName);
   WEFT_FIND(cuDeviceGetCount);
+  WEFT_FIND(cuDeviceGetPCIBusId);
   WEFT_FIND(cuDevicePrimaryCtxRetain);
   WEFT_FIND(cuCtxPushCurrent_v2);
   WEFT_FIND(cuCtxPopCurrent_v2);
@@ -66,6 +68,18 @@ Result<Calls> load() {
 const Result<Calls>& driver() {
   static const Result<Calls> loaded = load();
   return loaded;
+}
+
+/// The driver, if it has so many GPUs.
+Result<Calls> driver_with(int gpu) {
+  const auto& calls = driver();
+  if (!calls) return fail(calls.error());
+  int count = 0;
+  if (auto counted = calls->check("cuDeviceGetCount", calls->cuDeviceGetCount(&count)); !counted)
+    return fail(std::move(counted.error()));
+  if (gpu >= count)
+    return fail(Code::unavailable, fmt::format("there is no GPU {}: there are {}", gpu, count));
+  return calls;
 }
 
 /// Calls `work` with the GPU's primary context, which is kept for good, current on this thread.
@@ -86,14 +100,18 @@ Result<void> on_gpu(int gpu, Work&& work) {
 
 }  // namespace
 
-Result<GpuMemory> GpuMemory::allocate(int gpu, std::size_t bytes) {
-  const auto& calls = driver();
+Result<std::string> gpu_pci(int gpu) {
+  const auto calls = driver_with(gpu);
   if (!calls) return fail(calls.error());
-  int count = 0;
-  if (auto counted = calls->check("cuDeviceGetCount", calls->cuDeviceGetCount(&count)); !counted)
-    return fail(std::move(counted.error()));
-  if (gpu >= count)
-    return fail(Code::unavailable, fmt::format("there is no GPU {}: there are {}", gpu, count));
+  char address[32] = {};
+  return calls
+      ->check("cuDeviceGetPCIBusId", calls->cuDeviceGetPCIBusId(address, sizeof address, gpu))
+      .map([&] { return std::string(address); });
+}
+
+Result<GpuMemory> GpuMemory::allocate(int gpu, std::size_t bytes) {
+  const auto calls = driver_with(gpu);
+  if (!calls) return fail(calls.error());
   Address address = 0;
   return on_gpu(gpu,
                 [&](const Calls& of) {

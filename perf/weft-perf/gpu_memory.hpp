@@ -4,9 +4,14 @@
 
 #include <cstddef>
 #include <span>
+#include <string>
 #include <weft/error.hpp>
 
 namespace weft::perf {
+
+/// The PCI address of a GPU as the driver counts, as Config::gpus takes it. `unavailable` where
+/// there is no driver or no such GPU.
+Result<std::string> gpu_pci(int gpu);
 
 /// Freed with its owner.
 class GpuMemory {

@@ -6,12 +6,13 @@
 namespace weft::perf {
 namespace {
 
-Config initiator_config(const Site& site, const Point& point, const std::string& address) {
-  Config config = data_config(site, point);
-  config.listen.clear();
-  config.advertise.clear();
-  config.progress = point.fabric.progress;
-  if (config.rail_address.empty()) config.rail_address = tool::local_address_towards(address);
+Result<Config> initiator_config(const Site& site, const Point& point, const std::string& address) {
+  auto config = data_config(site, point, point.work.memory);
+  if (!config) return config;
+  config->listen.clear();
+  config->advertise.clear();
+  config->progress = point.fabric.progress;
+  if (config->rail_address.empty()) config->rail_address = tool::local_address_towards(address);
   return config;
 }
 
@@ -26,7 +27,9 @@ LocalInitiator::LocalInitiator(const Site& site, Engine engine, std::stop_token 
 Result<std::unique_ptr<Initiator>> LocalInitiator::open(const Site& site, const Point& point,
                                                         const std::vector<std::string>& addresses,
                                                         const std::stop_token& stop) {
-  auto engine = Engine::open(initiator_config(site, point, addresses.front()));
+  const auto config = initiator_config(site, point, addresses.front());
+  if (!config) return fail(config.error());
+  auto engine = Engine::open(*config);
   if (!engine) return fail(std::move(engine.error()));
   std::unique_ptr<LocalInitiator> initiator(new LocalInitiator(site, std::move(*engine), stop));
   if (auto met = initiator->meet(addresses); !met) return fail(std::move(met.error()));

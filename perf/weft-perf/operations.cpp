@@ -108,11 +108,13 @@ Result<void> Transfers::begin(std::uint32_t operation, const Ticket& ticket) {
   slot.left = load_.parts;
   TransferOptions options;
   options.deadline = Deadline::at(ticket.begun + timeout_);
+  options.priority = work_.priority;
   if (work_.operation == Operation::signal) options.signal = Signal{signal_, {}};
   options.on_end = [&slot](const Ended&) { slot.one_ended(); };
   const Prepared& pieces = reads(work_, operation) ? reads_ : writes_;
+  const std::size_t first = first_transfer(work_, load_, operation);
   for (std::uint32_t part = 0; part < load_.parts; ++part) {
-    const std::size_t index = std::size_t{operation} * load_.parts + part;
+    const std::size_t index = first + part;
     const auto picks = std::span<const std::uint32_t>(picks_).subspan(
         load_.first[index], load_.first[index + 1] - load_.first[index]);
     auto transfer = engine_.submit(pieces, picks, options);

@@ -159,8 +159,14 @@ void add_work(CLI::App& app, Grid& grid) {
            "together; latency counts from when one was due. 0: as fast as the window allows (0)");
   add_words(app, group, "--memory", grid.memories,
             "Both sides': host (the default: pages of their own), shared (a file in memory, which "
-            "peers of one host map), node:N, gpu:N (as CUDA counts)");
+            "peers of one host map), node:N, gpu:N (as CUDA counts; its nearest NICs are opened)");
   add_words(app, group, "--peer-memory", grid.peer_memories, "The target's, where it differs");
+  add_names(app, group, "--priority", grid.priorities,
+            "Class of each transfer: normal (the default), latency, bulk");
+  app.add_flag("--one-buffer", grid.one_buffer,
+               "All operations in flight use the same memory on both sides, which stays in the "
+               "CPU's caches for longer than one each; --verify compares it once")
+      ->group(group);
 }
 
 void add_kv(CLI::App& app, Grid& grid) {
@@ -329,7 +335,7 @@ Result<void> append_works(const Grid& grid, const Fabric& fabric, std::uint32_t 
       [&](Operation operation, std::uint64_t tokens, std::uint64_t block_bytes,
           std::uint64_t groups, std::uint64_t size, std::uint64_t pieces, Pattern pattern,
           std::uint64_t window, std::uint64_t batch, std::uint64_t rate, const std::string& memory,
-          const std::string& peer_memory) -> Result<void> {
+          const std::string& peer_memory, Priority priority) -> Result<void> {
         Work work{operation, size,        1,      pattern, 1, 1, static_cast<double>(rate),
                   memory,    peer_memory, grid.kv};
         const auto narrow_pieces = narrowed<std::uint32_t>(pieces, "--pieces");
@@ -341,6 +347,8 @@ Result<void> append_works(const Grid& grid, const Fabric& fabric, std::uint32_t 
         work.pieces = *narrow_pieces;
         work.window = *narrow_window;
         work.batch = *narrow_batch;
+        work.priority = priority;
+        work.one_buffer = grid.one_buffer;
         if (kv) {
           if (block_bytes > 0) {
             const auto block_tokens = tokens_of_block(work.kv, block_bytes);
@@ -362,7 +370,8 @@ Result<void> append_works(const Grid& grid, const Fabric& fabric, std::uint32_t 
       grid.operations, kv ? grid.tokens : one, grid.block_bytes, kv ? grid.layer_groups : one,
       kv ? one : grid.sizes, kv ? one : grid.pieces, grid.patterns, grid.windows, grid.batches,
       grid.rates, grid.memories,
-      grid.peer_memories.empty() ? std::vector<std::string>{""} : grid.peer_memories);
+      grid.peer_memories.empty() ? std::vector<std::string>{""} : grid.peer_memories,
+      grid.priorities);
 }
 
 }  // namespace

@@ -19,6 +19,8 @@ struct Grid {
   std::vector<Pattern> patterns{Pattern::contiguous};
   std::vector<std::string> memories{"host"};
   std::vector<std::string> peer_memories;  ///< Empty: each time as this side's.
+  std::vector<Priority> priorities{Priority::normal};
+  bool one_buffer = false;
   std::vector<std::string> providers{"auto"};
   std::vector<std::uint64_t> rails{0}, nics{4}, threads{0}, chunks{0}, rail_windows{0};
   std::vector<weft::Progress> progress{weft::Progress::threads};

@@ -54,6 +54,10 @@ Result<void> check_memory(const std::string& memory) {
   return wrong(fmt::format("'{}' is no memory: it is host, shared, node:N or gpu:N", memory));
 }
 
+int gpu_of(const std::string& memory) {
+  return tool::parse_place(memory).value_or(Place{}).device;
+}
+
 Result<void> check(const Point& point) {
   const Work& work = point.work;
   if (point.initiators < 1 || point.initiators > most_initiators)
@@ -74,6 +78,11 @@ Result<void> check(const Point& point) {
       (work.rate > 0 || work.operation == Operation::message))
     return wrong("with manual progress neither a rate nor messages can be measured");
   if (work.rate > 0 && work.batch != 1) return wrong("what comes by a rate comes one by one");
+  if (work.operation == Operation::message && work.priority != Priority::normal)
+    return wrong("messages have no priority");
+  if (work.one_buffer &&
+      (work.operation == Operation::message || work.operation == Operation::mixed))
+    return wrong("one buffer is for operations that all write, or all read");
   for (const std::string& memory : {work.memory, work.peer_memory})
     if (auto checked = check_memory(memory); !checked) return checked;
   if (auto pieces = check_pieces(work); !pieces) return pieces;

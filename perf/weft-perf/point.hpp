@@ -11,6 +11,9 @@ namespace weft {
 
 NLOHMANN_JSON_SERIALIZE_ENUM(Progress,
                              {{Progress::threads, "threads"}, {Progress::manual, "manual"}})
+NLOHMANN_JSON_SERIALIZE_ENUM(Priority, {{Priority::normal, "normal"},
+                                        {Priority::latency, "latency"},
+                                        {Priority::bulk, "bulk"}})
 
 namespace perf {
 
@@ -83,11 +86,15 @@ struct Work {
   double rate = 0;           ///< Operations per second that come by themselves; 0: as they can.
   std::string memory = "host", peer_memory = "host";  ///< See check_memory().
   KvShape kv;
+  Priority priority = Priority::normal;  ///< Of each transfer.
+  /// All operations in flight between two sides use the same memory, as if there were one.
+  bool one_buffer = false;
 
   bool operator==(const Work&) const = default;
 };
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Work, operation, size, pieces, pattern, window, batch, rate,
-                                   memory, peer_memory, kv)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Work, operation, size, pieces, pattern, window,
+                                                batch, rate, memory, peer_memory, kv, priority,
+                                                one_buffer)
 
 struct Point {
   Fabric fabric;
@@ -106,6 +113,9 @@ constexpr std::string_view shared_memory = "shared";
 
 /// `invalid_argument` unless it is "host", "shared", "node:1", "gpu:0" or of that kind.
 Result<void> check_memory(const std::string& memory);
+
+/// The GPU that it is of, as CUDA counts; -1: none.
+int gpu_of(const std::string& memory);
 
 /// Why it can't be measured, whatever the machine is like. Also for points that come from outside.
 Result<void> check(const Point& point);

@@ -150,6 +150,8 @@ std::string manner(const Point& point) {
     text += fmt::format(", {} and {} memory", work.memory, work.peer_memory);
   else if (work.memory != Work().memory)
     text += fmt::format(", {} memory", work.memory);
+  if (work.priority != Work().priority) text += ", " + name_of(work.priority) + " priority";
+  if (work.one_buffer) text += ", one buffer";
   return text;
 }
 
@@ -240,7 +242,9 @@ std::string csv(const std::vector<PointResult>& results) {
       "second_least,"
       "gigabytes_per_second_greatest,gigabits_per_second,operations_per_second,p50_ns,p90_ns,"
       "p99_ns,p99.9_ns,max_ns,cpu_seconds_per_gigabyte,peer_cpu_seconds_per_gigabyte,"
-      "copies_per_byte,bytes_checked,bytes_wrong,overloaded,initiators,least_share,greatest_share";
+      "copies_per_byte,bytes_checked,bytes_wrong,overloaded,initiators,least_share,greatest_share,"
+      "priority,"
+      "one_buffer";
   for (const std::string& name : names) {
     text += fmt::format(",{0}_ratio,{0}_low,{0}_high", name);
     if (notes_latency(name))
@@ -271,6 +275,7 @@ std::string csv(const std::vector<PointResult>& results) {
                         sum.peer_cpu, sum.copies.per_byte, sum.findings.checked, sum.findings.wrong,
                         sum.overloaded ? 1 : 0);
     text += fmt::format(",{},{},{}", result.point.initiators, sum.least_share, sum.greatest_share);
+    text += fmt::format(",{},{}", name_of(work.priority), work.one_buffer ? 1 : 0);
     const auto add = [&](const Interval& ratio) {
       text += fmt::format(",{},{},{}", ratio.middle, ratio.low, ratio.high);
     };

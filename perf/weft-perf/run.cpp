@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <tuple>
+
 #include "crew.hpp"
 #include "local_initiator.hpp"
 #include "remote_initiator.hpp"
@@ -67,6 +69,15 @@ Task task_of(Point point, const RunOptions& options, std::uint32_t initiator) {
   return {std::move(point), initiator, seed_of(options.seed, initiator), options.verify};
 }
 
+bool same_engines(const Point& one, const Point& other) {
+  const auto opened_for = [](const Point& of) {
+    const bool messages = of.work.operation == Operation::message;
+    return std::tuple(of.initiators, messages ? of.work.size : 0, gpu_of(of.work.memory),
+                      gpu_of(of.work.peer_memory));
+  };
+  return one.fabric == other.fabric && opened_for(one) == opened_for(other);
+}
+
 Result<Session> Session::open(Sides& sides, const Site& site, const Point& point,
                               const std::stop_token& stop) {
   if (point.initiators > 1 && point.initiators > sides.initiators.size())
@@ -115,14 +126,6 @@ Result<void> Session::all_at_once(const Step& step) {
         for (Control& control : sides_.initiators) control.interrupt();
         return failure;
       });
-}
-
-bool Session::serves(const Point& point) const {
-  const auto message = [](const Point& of) {
-    return of.work.operation == Operation::message ? of.work.size : 0;
-  };
-  return point.fabric == point_.fabric && point.initiators == point_.initiators &&
-         message(point) == message(point_);
 }
 
 /// The targets first, as what they grant is what initiators look for.

@@ -57,7 +57,11 @@ struct Sides {
   std::vector<Control> initiators;
 };
 
-/// An engine of each initiator, and one of each target, that were opened for points of one Fabric.
+/// Whether engines that were opened for one point can measure the other: they have the Fabric, room
+/// for its messages, and the NICs near to its GPUs.
+bool same_engines(const Point& one, const Point& other);
+
+/// An engine of each initiator, and one of each target, that were opened for a point.
 class Session {
  public:
   /// With the first of the other initiators, or this process as the only one.
@@ -65,7 +69,7 @@ class Session {
                               const std::stop_token& stop);
 
   /// Whether a point can be measured with these engines.
-  bool serves(const Point& point) const;
+  bool serves(const Point& point) const { return same_engines(point, point_); }
   Result<Run> measure(const Point& point, const RunOptions& options);
   /// libfabric's name of what the first initiator's rails to the first target are of.
   const std::string& provider() const { return initiators_.front()->provider(); }

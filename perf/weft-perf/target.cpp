@@ -162,7 +162,9 @@ Result<Json> Service::open(const Json& question) {
   auto point = value_of<Point>(question, "point");
   if (!point) return fail(std::move(point.error()));
   if (auto checked = check(*point); !checked) return fail(std::move(checked.error()));
-  auto engine = Engine::open(data_config(site_, *point));
+  const auto config = data_config(site_, *point, point->work.peer_memory);
+  if (!config) return fail(config.error());
+  auto engine = Engine::open(*config);
   if (!engine) return fail(std::move(engine.error()));
   point_ = std::move(*point);
   engine_.emplace(std::move(*engine));

@@ -207,7 +207,13 @@ bool reads(const Work& work, std::uint32_t operation) {
          (work.operation == Operation::mixed && operation % 2 == 1);
 }
 
-Result<Workload> lay_out(const Work& work) {
+std::size_t first_transfer(const Work& work, const Workload& load, std::uint32_t operation) {
+  return work.one_buffer ? 0 : std::size_t{operation} * load.parts;
+}
+
+Result<Workload> lay_out(const Work& asked) {
+  Work work = asked;
+  if (work.one_buffer) work.window = 1;
   if (auto checked = check_bytes(work, work.size); !checked) return fail(checked.error());
   auto load = work.kv.model.empty() ? lay_out_pieces(work) : lay_out_kv(work);
   if (!load) return load;

@@ -14,7 +14,8 @@ namespace weft::perf {
 /// Whose memory. The initiator begins all transfers; the target grants what they name.
 enum class Side : std::uint8_t { initiator, target };
 
-/// Operation i of the window always moves the same pieces, by `parts` transfers. What an operation
+/// Operation i of the window always moves the same pieces, by `parts` transfers, and with
+/// Work::one_buffer all move those of operation 0, the only one that is laid out. What an operation
 /// moves has memory that nobody may write to around it.
 struct Workload {
   std::vector<Pair> pairs;           ///< Of all transfers, one after the other.
@@ -43,6 +44,9 @@ Result<std::uint64_t> bytes_of_request(const KvShape& shape);
 /// As many tokens as a block may have, if what a layer keeps of it in one piece (its keys, its
 /// values, or its latents) is to have `bytes` at most. `invalid_argument` if not even one fits.
 Result<std::uint32_t> tokens_of_block(const KvShape& shape, std::uint64_t bytes);
+
+/// Where the transfers of operation i of the window begin in Workload::first.
+std::size_t first_transfer(const Work& work, const Workload& load, std::uint32_t operation);
 
 /// Whether operation i of the window reads.
 bool reads(const Work& work, std::uint32_t operation);

@@ -154,6 +154,23 @@ TEST(Compare, OtherNumbersOfInitiatorsAreOtherPoints) {
   EXPECT_EQ(compare(before, results(speeds), 0.03)->unmatched, 0U);
 }
 
+TEST(Compare, OtherPrioritiesAndBuffersAreOtherPoints) {
+  const std::vector<double> speeds{10, 10.2, 9.9, 10.1, 10, 9.8};
+  Json before = results(speeds);
+  for (const auto& [name, value] :
+       std::map<std::string, Json>{{"priority", "latency"}, {"one_buffer", true}}) {
+    Json now = before;
+    now["points"][0]["point"]["work"][name] = value;
+    EXPECT_EQ(compare(before, now, 0.03)->unmatched, 1U) << name;
+    EXPECT_EQ(compare(now, now, 0.03)->unmatched, 0U) << name;
+    // One from before it could be chosen had the usual.
+    Json older = before;
+    older["points"][0]["point"]["work"].erase(name);
+    EXPECT_EQ(compare(older, now, 0.03)->unmatched, 1U) << name;
+    EXPECT_EQ(compare(older, before, 0.03)->unmatched, 0U) << name;
+  }
+}
+
 TEST(Compare, OtherSettingsOfRunsAreNamed) {
   const std::vector<double> speeds{10, 10, 10, 10};
   const Json settings{

@@ -20,7 +20,7 @@ from programs import PATIENCE, Program, children_of, is_running  # noqa: E402
 PEERS, BUILD = sys.argv.pop(1), sys.argv.pop(1)
 sys.path.insert(0, PEERS)
 from campaign import MOST_FAILURES, Campaign, Results  # noqa: E402
-from cell import BANDWIDTH, BOTH, LATENCY, Cell, cells_of, parse_bytes, show_bytes  # noqa: E402
+from cell import ALL, ALONE, BANDWIDTH, LATENCY, TOGETHER, Cell, cells_of, parse_bytes, show_bytes  # noqa: E402
 from children import Child, Failed, output_of, started  # noqa: E402
 from machine import facts  # noqa: E402
 from picture import script  # noqa: E402
@@ -141,8 +141,27 @@ class Options(unittest.TestCase):
         self.assertTrue(perf.knows([]))
         self.assertTrue(perf.knows(["--memory", "shared"]))
         for unknown in (["--memory", "node:N"], ["--memory", "share"], ["--progress", "manual"],
-                        ["--memory", "shared", "--engine-progress", "manual"]):
+                        ["--memory", "shared", "--engine-progress", "manual"],
+                        ["--memory", "shared", "--one-buffer"], ["--one-buffer"]):
             self.assertFalse(perf.knows(unknown), unknown)
+        perf.help += "  --one-buffer    All operations\n"
+        self.assertTrue(perf.knows(["--one-buffer"]))
+        self.assertTrue(perf.knows(["--one-buffer", "--memory", "shared"]))
+        self.assertFalse(perf.knows(["--one-buffer", "--memory", "share"]))
+
+    def test_all_buffers_that_there_are_have_to_be_compared(self):
+        cell = Cell(4096, 16, 16)
+        perf = WeftPerf.__new__(WeftPerf)
+        for options, buffers in (([], 16), (["--one-buffer"], 1)):
+            peer = Weft(perf, "shm", "weft", options, [])
+            for missing, wrong in ((0, 0), (1, 0), (0, 1)):
+                perf.point = lambda *_, c=buffers * cell.size - missing, w=wrong: {
+                    "bytes_checked": c, "bytes_wrong": w}
+                if missing or wrong:
+                    with self.assertRaisesRegex(Failed, "are wrong"):
+                        peer.check(cell, PATIENCE)
+                else:
+                    peer.check(cell, PATIENCE)
 
     def test_who_needs_an_option_that_is_unknown_does_not_start(self):
         perf = WeftPerf.__new__(WeftPerf)
@@ -266,7 +285,7 @@ def descendants_of(pid):
 class Fake:
     """A peer that fails so often before it works."""
 
-    software, checks, figures = "fake", "every byte", BOTH
+    software, checks, figures = "fake", "every byte", ALL
 
     def __init__(self, name, speed, failures=0, starts=True, failure=None):
         self.name, self.speed, self.failures, self.starts = name, speed, failures, starts
@@ -361,10 +380,28 @@ class Campaigns(unittest.TestCase):
 
     def test_each_is_measured_for_what_it_is_there_for(self):
         fast, slow = Fake("weft", 6), Fake("ucx-put", 2)
-        fast.figures, slow.figures = (BANDWIDTH,), (LATENCY,)
+        fast.figures, slow.figures = BANDWIDTH, (LATENCY,)
         results, _ = self.run_with(fast, slow)
         self.assertEqual({each["peer"] for each in results.samples + results.checked}, {"weft"})
         self.assertEqual({each["peer"] for each in results.latencies}, {"ucx-put"})
+
+    def test_who_is_there_for_some_windows_is_measured_and_shown_in_those(self):
+        alone, together = Fake("weft-alone", 6), Fake("weft-together", 3)
+        alone.figures, together.figures = (ALONE,), (TOGETHER, LATENCY)
+        results, _ = self.run_with(Fake("ucx-put", 2), alone, together)
+        for found in (results.samples, results.checked):
+            self.assertEqual({(each["peer"], each["window"]) for each in found},
+                             {("ucx-put", 1), ("ucx-put", 16), ("weft-alone", 1),
+                              ("weft-together", 16)})
+        self.assertEqual(len(results.samples), 4 * 4)
+        self.assertEqual({each["peer"] for each in results.latencies},
+                         {"ucx-put", "weft-together"})
+        self.assertEqual({(each["weft"], each["window"]) for each in ratios(results.samples)},
+                         {("weft-alone", 1), ("weft-together", 16)})
+        text = markdown(results, facts(), ratios(results.samples))
+        self.assertIn("| bytes | weft-alone | ucx-put |", text)
+        self.assertIn("| bytes | weft-together | ucx-put |", text)
+        self.assertEqual(script(results.samples, "out.svg").count('title "weft-'), 2)
 
     def test_when_the_time_is_over_the_round_is_the_last(self):
         results, told = self.run_with(Fake("weft", 6), Fake("mooncake", 2), until=time.monotonic())
@@ -408,6 +445,11 @@ class Command(unittest.TestCase):
                 self.assertGreater(each["gigabytes_per_second"], 0)
         self.assertLessEqual({("tcp", "weft"), ("shm", "weft-own")},
                              {(each["fabric"], each["peer"]) for each in results["checked"]})
+        for peer, window in (("weft-shared-one-buffer", 4), ("weft-shared-latency", 1)):
+            for found in (results["samples"], results["checked"]):
+                self.assertEqual({each["window"] for each in found if each["peer"] == peer},
+                                 {window})
+        self.assertIn("weft-shared-latency", {each["peer"] for each in results["latencies"]})
         self.assertIn("### shm, 4 in flight: GB/s", done.stdout)
 
     def test_an_interrupted_run_tells_what_it_has_and_leaves_nothing(self):

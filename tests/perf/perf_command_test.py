@@ -134,6 +134,42 @@ class Local(Case):
             self.fails(weft_perf("--local", "--engine-progress", "manual", *wrong), 2,
                        "manual progress")
 
+    def test_priorities(self):
+        result = self.succeeds("--local", *SHORT, "--provider", "tcp,shm", "--memory", "shared",
+                               "--priority", "latency,normal,bulk", "--verify", "--json", "-",
+                               "--csv", self.path("csv"))
+        points = json.loads(result.stdout)["points"]
+        names = 2 * ["latency", "normal", "bulk"]
+        self.assertEqual([point["point"]["work"]["priority"] for point in points], names)
+        self.assertEqual({point["bytes_wrong"] for point in points}, {0})
+        with open(self.path("csv"), encoding="ascii", newline="") as file:
+            self.assertEqual([row["priority"] for row in csv.DictReader(file)], names)
+        result = self.succeeds("--local", *SHORT, "--initiators", "2", "--model", "gpt-oss-20b",
+                               "--tokens", "64", "--tp", "2", "--priority", "bulk", "--verify")
+        self.assertRegex(result.stdout, r"(?m)^write gpt-oss-20b .*, bulk priority")
+
+    def test_one_buffer(self):
+        # One thread on each side: several that write the same bytes at once are a race to a
+        # sanitizer.
+        local = ["--local", *SHORT, "--rails", "1", "--verify"]
+        arguments = [*local, "--provider", "tcp,shm", "--operation", "write,read,signal",
+                     "--window", "16", "--json", "-"]
+        checked = {}
+        for options in ((), ("--one-buffer",)):
+            points = json.loads(self.succeeds(*arguments, *options).stdout)["points"]
+            for point in points:
+                self.assertEqual(point["point"]["work"]["one_buffer"], bool(options))
+                self.assertEqual(point["bytes_wrong"], 0)
+                self.assertEqual([run["operations"] for run in point["runs"]], [20, 20])
+            checked[options] = {point["bytes_checked"] for point in points}
+        # Two sides' memory in two runs, with what nobody writes to around it.
+        self.assertEqual(checked[("--one-buffer",)], {2 * 2 * (65536 + 4096)})
+        self.assertEqual(checked[()], {16 * 2 * 2 * (65536 + 4096)})
+        result = self.succeeds(*local, "--one-buffer", "--window", "8", "--time", "0.05",
+                               "--baseline", "raw,memcpy,contiguous", "--initiators", "1,2",
+                               "--targets", "2")
+        self.assertRegex(result.stdout, "(?m)^write .* window 8, 2 peers rails 1, one buffer")
+
     def test_kv_cache_and_rate(self):
         result = self.succeeds("--local", *SHORT, "--model", "gpt-oss-20b", "--tokens", "64",
                                "--operation", "signal", "--verify", "--rate", "500", "--json", "-")
@@ -369,6 +405,10 @@ class Wrong(Case):
                 (["--local", "--window", "4294967297"], "too large"),
                 (["--local", "--pieces", "7"], "can't be cut"),
                 (["--local", "--operation", "mixed", "--window", "3"], "even"),
+                (["--local", "--operation", "mixed", "--one-buffer"], "all write, or all read"),
+                (["--local", "--operation", "message", "--one-buffer"], "all write, or all read"),
+                (["--local", "--operation", "message", "--priority", "bulk"], "no priority"),
+                (["--local", "--priority", "urgent"], "none that is known"),
                 (["--local", "--rate", "-5"], "no number"),
                 (["--local", "--rate", "1000000000"], "rate"),
                 (["--local", "--rate", "10", "--batch", "2"], "one by one"),

@@ -67,12 +67,15 @@ TEST(Results, PointsSurviveJson) {
   point.work.operation = Operation::mixed;
   point.work.rate = 12.5;
   point.work.memory = "node:1";
+  point.work.priority = Priority::latency;
+  point.work.one_buffer = true;
   point.work.kv.model = "DeepSeek-V3";
   point.work.kv.tokens = 77;
   const Json json = Json::parse(Json(point).dump());
   EXPECT_EQ(json.get<Point>(), point);
   EXPECT_EQ(json["work"]["operation"], "mixed");
   EXPECT_EQ(json["work"]["pattern"], "random");
+  EXPECT_EQ(json["work"]["priority"], "latency");
   EXPECT_EQ(json["fabric"]["progress"], "manual");
 }
 
@@ -80,6 +83,13 @@ TEST(Results, PointsSurviveJson) {
 TEST(Results, PointsWithoutProgressHaveThreads) {
   Json json(measured().point);
   json["fabric"].erase("progress");
+  EXPECT_EQ(json.get<Point>(), measured().point);
+}
+
+TEST(Results, PointsWithoutPriorityAreNormal) {
+  Json json(measured().point);
+  json["work"].erase("priority");
+  json["work"].erase("one_buffer");
   EXPECT_EQ(json.get<Point>(), measured().point);
 }
 
@@ -220,6 +230,24 @@ TEST(Results, PointsWithoutInitiatorsHaveOne) {
   Json json(measured_by_two().point);
   json.erase("initiators");
   EXPECT_EQ(json.get<Point>(), measured().point);
+}
+
+TEST(Results, CsvSaysPriorityAndBuffers) {
+  PointResult result = measured();
+  EXPECT_THAT(csv({result}), HasSubstr(",1,1,1,normal,0,"));
+  result.point.work.priority = Priority::bulk;
+  result.point.work.one_buffer = true;
+  EXPECT_THAT(csv({result}), HasSubstr(",greatest_share,priority,one_buffer,"));
+  EXPECT_THAT(csv({result}), HasSubstr(",1,1,1,bulk,1,"));
+}
+
+TEST(Title, NamesPrioritiesAndBuffersThatAreUnusual) {
+  Point point;
+  point.work.size = 4096;
+  point.work.priority = Priority::latency;
+  EXPECT_EQ(title(point), "write 4.00 KiB, window 1, latency priority");
+  point.work.one_buffer = true;
+  EXPECT_EQ(series_title(point), "write, window 1, latency priority, one buffer");
 }
 
 TEST(Title, NamesMemoryThatIsUnusual) {

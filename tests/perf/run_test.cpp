@@ -73,6 +73,23 @@ TEST(Run, PartsSurviveJson) {
   }
 }
 
+TEST(Engines, AreOpenedForSomeOfAPoint) {
+  const auto changed = [](const char* change) {
+    Json json = Point{};
+    json.merge_patch(Json::parse(change));
+    return same_engines(Point{}, json.get<Point>());
+  };
+  for (const char* same :
+       {"{}", R"({"work": {"size": 5, "window": 7, "operation": "read", "priority": "bulk"}})",
+        R"({"work": {"memory": "shared", "peer_memory": "node:1", "one_buffer": true}})"})
+    EXPECT_TRUE(changed(same)) << same;
+  for (const char* other :
+       {R"({"fabric": {"rails": 3}})", R"({"initiators": 2})", R"({"work": {"memory": "gpu:0"}})",
+        R"({"work": {"peer_memory": "gpu:1"}})",
+        R"({"work": {"operation": "message", "size": 5}})"})
+    EXPECT_FALSE(changed(other)) << other;
+}
+
 TEST(Task, IsAShareOfAll) {
   Point point;
   point.work.rate = 900;

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include <deque>
+#include <map>
 #include <stdexcept>
 #include <thread>
 
@@ -109,6 +110,10 @@ TEST_P(PerfSides, EveryOperationIsVerified) {
   Point open = point_of(GetParam(), Operation::write);
   open.work.rate = 2000;
   points.push_back(open);
+  for (const Priority priority : {Priority::latency, Priority::bulk}) {
+    points.push_back(point_of(GetParam(), Operation::write));
+    points.back().work.priority = priority;
+  }
   const auto results = sweep(points, counted(20));
   ASSERT_TRUE(results) << results.error().to_string();
   ASSERT_EQ(results->size(), points.size());
@@ -355,6 +360,57 @@ TEST_P(PerfSides, AnInitiatorStopsWhenNobodyMeasures) {
   for (const std::size_t initiator : {1U, 2U}) serving_[initiator].join();
   finish();
   EXPECT_EQ(failed_, 0);
+}
+
+/// No transfer of class latency may be copied here, and each is.
+TEST_P(PerfSides, TransfersHaveThePriorityOfTheirPoint) {
+  start();
+  ::setenv("WEFT_LATENCY_POLICY", "max_copies=0", 1);
+  std::map<Priority, Result<std::vector<PointResult>>> results;
+  for (const Priority priority : {Priority::normal, Priority::bulk, Priority::latency}) {
+    Point point = point_of(GetParam(), Operation::write);
+    point.work.priority = priority;
+    results.emplace(priority, sweep({point}, counted(20)));
+  }
+  ::unsetenv("WEFT_LATENCY_POLICY");
+  EXPECT_TRUE(results.at(Priority::normal));
+  EXPECT_TRUE(results.at(Priority::bulk));
+  ASSERT_FALSE(results.at(Priority::latency));
+  EXPECT_EQ(results.at(Priority::latency).error().code(), Code::policy_refused);
+}
+
+/// The operations in flight at a time write the same bytes, or read them.
+TEST_P(PerfSides, OneBufferIsVerified) {
+  std::atomic<std::size_t> size{0}, flipped{0};
+  std::atomic<bool> meddle{false};
+  start([&](std::span<std::byte> memory) {
+    size = memory.size();
+    if (meddle) memory[5999] ^= std::byte{1}, ++flipped;
+  });
+  std::vector<Point> points;
+  for (const Operation operation : {Operation::write, Operation::read, Operation::signal}) {
+    points.push_back(point_of(GetParam(), operation));
+    // One thread on each side: several that write the same bytes at once are a race to a sanitizer.
+    points.back().fabric.rails = 1;
+    points.back().work.window = 16;
+    points.back().work.one_buffer = true;
+  }
+  points.push_back(points.front());
+  points.back().work.kv = {"gpt-oss-20b", "bf16", 40, 16, 5, 2, 1};
+  const auto results = sweep(points, counted(40));
+  ASSERT_TRUE(results) << results.error().to_string();
+  for (const PointResult& result : *results)
+    for (const perf::Run& run : result.runs) {
+      EXPECT_EQ(run.operations, 40U) << title(result.point);
+      EXPECT_GT(run.findings.checked, 2 * 6000U) << title(result.point);
+      EXPECT_EQ(run.findings.wrong, 0U) << title(result.point) << ": " << run.findings.first;
+    }
+  meddle = true;
+  const auto wrong = sweep({points.front()}, counted(40));
+  ASSERT_TRUE(wrong) << wrong.error().to_string();
+  EXPECT_EQ(size, 8192U);
+  EXPECT_EQ(summarize(wrong->front()).findings.wrong, flipped);
+  EXPECT_EQ(flipped, 2U);
 }
 
 /// One bit, in a piece or next to it.

@@ -64,6 +64,11 @@ std::vector<Work> all_kinds() {
     kv.kv = {"gpt-oss-20b", "bf16", 40, 16, 5, 2, 1};
     kinds.push_back(kv);
   }
+  const std::vector<Work> apart = kinds;
+  for (Work work : apart) {
+    work.one_buffer = true;
+    if (work.operation != Operation::mixed) kinds.push_back(work);
+  }
   return kinds;
 }
 
@@ -97,6 +102,25 @@ TEST(Workload, AWrongByteIsFoundAnywhere) {
       sides.target[at] ^= std::byte{0x10};
     }
   }
+}
+
+/// However many are in flight: as much memory as one takes, and the same pieces for each.
+TEST(Workload, OneBufferIsThatOfOneOperation) {
+  for (Work work : all_kinds()) {
+    if (!work.one_buffer) continue;
+    const auto load = lay_out(work).value();
+    for (std::uint32_t i = 0; i < work.window; ++i) EXPECT_EQ(first_transfer(work, load, i), 0U);
+    EXPECT_EQ(load.first.size(), load.parts + 1U);
+    work.window = 1;
+    work.one_buffer = false;
+    const auto alone = lay_out(work).value();
+    EXPECT_EQ(load.target_bytes, alone.target_bytes) << Json(work);
+    EXPECT_EQ(load.initiator_bytes, alone.initiator_bytes) << Json(work);
+    EXPECT_EQ(load.pairs.size(), alone.pairs.size()) << Json(work);
+    EXPECT_EQ(load.operation_bytes, alone.operation_bytes) << Json(work);
+  }
+  const Work work = work_of(Operation::write, Pattern::contiguous, 1);
+  EXPECT_EQ(first_transfer(work, lay_out(work).value(), 3), 3U);
 }
 
 TEST(Workload, PatternsDifferInTheirPieces) {
@@ -189,6 +213,9 @@ TEST(Point, RefusesWhatCantBeMeasured) {
   refused(R"({"operation": "mixed"})");
   refused(R"({"operation": "message", "size": 2000000})");
   refused(R"({"operation": "message", "pieces": 2})");
+  refused(R"({"operation": "message", "priority": "latency"})");
+  refused(R"({"operation": "message", "one_buffer": true})");
+  refused(R"({"operation": "mixed", "window": 2, "one_buffer": true})");
   refused(R"({"rate": -1})");
   refused(R"({"rate": 1e9})");
   refused(R"({"kv": {"model": "x", "dtype": "int4", "tokens": 1, "block_tokens": 16,
