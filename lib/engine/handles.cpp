@@ -199,7 +199,7 @@ std::vector<Placed> Transfer::placed() const {
 }
 Result<void> Transfer::wait(Deadline deadline) {
   const auto waited = wait_with(
-      state_ ? &state_->submission().engine : nullptr, [&] { return state_->ended(); },
+      state_ ? &state_->prepared().engine : nullptr, [&] { return state_->ended(); },
       [&](Deadline until) { return state_->wait_ended(until); }, deadline);
   if (!waited) return fail(waited.error());
   if (!*waited) return fail(Code::timed_out, "the transfer has not ended yet");
@@ -208,7 +208,7 @@ Result<void> Transfer::wait(Deadline deadline) {
 }
 Result<void> Transfer::wait_quiescent(Deadline deadline) {
   const auto waited = wait_with(
-      state_ ? &state_->submission().engine : nullptr, [&] { return state_->ended(); },
+      state_ ? &state_->prepared().engine : nullptr, [&] { return state_->ended(); },
       [&](Deadline until) { return state_->wait_quiescent(until); }, deadline);
   if (!waited) return fail(waited.error());
   if (!*waited) return fail(Code::timed_out, "operations of the transfer are still in flight");

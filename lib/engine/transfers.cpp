@@ -42,6 +42,8 @@ Result<std::shared_ptr<const PreparedState>> EngineState::prepare(
   auto set = rails_between(*rails);
   if (!set) return fail(std::move(set.error()));
   auto prepared = std::make_shared<PreparedState>();
+  prepared->engine = weak_from_this();
+  prepared->rail_names = rail_names_;
   prepared->path = std::move(*set);
   prepared->staged = !rails->direct;
   prepared->losses = losses;
@@ -254,7 +256,6 @@ Result<std::shared_ptr<TransferState>> EngineState::submit(
   Submission submission;
   if (auto checked = check_submission(*prepared, options, submission.submitted); !checked)
     return fail(std::move(checked.error()));
-  submission.engine = weak_from_this();
   submission.bytes = prepared->bytes;
   if (picks) {
     submission.bytes = 0;
@@ -272,14 +273,12 @@ Result<std::shared_ptr<TransferState>> EngineState::submit(
   if (auto taken = take_seat(options); !taken) return fail(std::move(taken.error()));
   Seat seat(transfer_seats_);
   submission.deadline =
-      (options.deadline ? *options.deadline : Deadline::in(config_.default_timeout)).when();
+      options.deadline.value_or(Deadline::in(config_.default_timeout, submission.submitted)).when();
   submission.lease_end = prepared->remote->expires();
   submission.trusted = hooks_.trusts_reads;
-  submission.rail_names = rail_names_;
   submission.picks = std::move(picks);
   submission.take(std::move(options));
 
-  const auto peer = prepared->remote->peer();
   Entered local(prepared->local->users()), remote(prepared->remote->users()),
       unsettled(unsettled_transfers_);
   if (!unsettled) return fail(Code::closed, "the engine is closed");
@@ -299,7 +298,9 @@ Result<std::shared_ptr<TransferState>> EngineState::submit(
   if (at_once(*transfer)) {
     rails_[rails.front()]->carry_at_once(*transfer);
     if (transfer->ended()) {
-      transfer->ended_unseen(unseen_ends_);
+      // Small ones ask nobody whether they are waited for.
+      if (transfer->submission().bytes > always_at_once(Priority::normal))
+        transfer->ended_unseen(unseen_ends_);
       return transfer;
     }
   }

@@ -27,7 +27,7 @@ TransferState::TransferState(Submission submission, TransferHost& host)
       host_(host),
       cursor_(submission_.prepared->pieces, submission_.picks ? &*submission_.picks : nullptr),
       check_(submission_.verify && submission_.bytes > 0 ? Check::owed : Check::passed),
-      shares_(submission_.rail_names->size(), &lists_) {
+      shares_(submission_.prepared->rail_names->size(), &lists_) {
   visible_ = !host_.hides_arrivals(*this);
 }
 
@@ -455,8 +455,9 @@ std::optional<Error> TransferState::error() const {
 }
 
 bool TransferState::wait_ended(Deadline deadline) const {
+  if (announced_) return true;
   std::unique_lock lock(mutex_);
-  return wait_on(changed_, lock, deadline, [&] { return announced_; });
+  return wait_on(changed_, lock, deadline, [&] { return announced_.load(); });
 }
 
 bool TransferState::wait_quiescent(Deadline deadline) const {
@@ -489,7 +490,7 @@ std::vector<Placed> TransferState::placed() const {
 
 Report TransferState::report() const {
   Report report = own_report();
-  if (const auto engine = submission_.engine.lock()) host_.enter_copies(*this, report);
+  if (const auto engine = prepared().engine.lock()) host_.enter_copies(*this, report);
   double copied = 0;
   for (const Report::Copied& each : report.copied) copied += static_cast<double>(each.bytes);
   if (report.bytes_done > 0) report.amplification = copied / static_cast<double>(report.bytes_done);
@@ -515,7 +516,7 @@ Report TransferState::own_report() const {
   for (std::size_t rail = 0; rail < shares_.size(); ++rail) {
     if (shares_[rail].operations == 0) continue;
     report.rails.push_back(
-        {(*submission_.rail_names)[rail], shares_[rail].operations, shares_[rail].bytes});
+        {(*prepared().rail_names)[rail], shares_[rail].operations, shares_[rail].bytes});
   }
   report.fallback = peer().fallback;
   if (prepared().staged && submission_.transport == TransportKind::relay) {

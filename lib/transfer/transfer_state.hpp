@@ -32,6 +32,8 @@ class TransferState;
 
 class PreparedState {
  public:
+  std::weak_ptr<EngineState> engine;
+  std::shared_ptr<const std::vector<std::string>> rail_names;  // of the engine, for reports
   std::shared_ptr<SegmentState> local;
   std::shared_ptr<RemoteState> remote;
   std::shared_ptr<RailSet> path;
@@ -93,7 +95,6 @@ class TransferHost {
 };
 
 struct Submission {
-  std::weak_ptr<EngineState> engine;
   std::shared_ptr<const PreparedState> prepared;
   std::optional<std::vector<std::uint32_t>> picks;  // empty: all pieces
   std::uint64_t bytes = 0;
@@ -112,7 +113,6 @@ struct Submission {
   Clock::time_point lease_end = Clock::time_point::max();  // of the grant's time
   bool trusted = false;  // a read that needs no proof of its lease: for measurements only
   TransportKind transport = TransportKind::one_sided;
-  std::shared_ptr<const std::vector<std::string>> rail_names;  // of the engine, for the report
 };
 
 /// Shared by the lanes that carry it and the application that waits for it. Chunks that lanes have
@@ -298,7 +298,7 @@ class TransferState : public std::enable_shared_from_this<TransferState> {
   std::unique_ptr<Ending> ends_with_;  // once that is over
   bool signal_raised_ = false;
   bool signalling_ = false;             // raised, and not known to be delivered
-  bool announced_ = false;              // callback and event are out
+  std::atomic<bool> announced_{false};  // callback and event are out; written with the lock
   bool let_go_ = false;                 // memory_let_go() was called
   bool settled_ = false;                // quiescent and let go
   std::unique_ptr<const Error> error_;  // null: none

@@ -68,6 +68,7 @@ struct NullLane {
     core::GrantDescription grant;
     grant.ranges = {{0, std::uint64_t{1} << 40}};
     auto prepared = std::make_shared<core::PreparedState>();
+    prepared->rail_names = names;
     prepared->local = segment;
     prepared->remote = std::make_shared<core::RemoteState>(peer, grant);
     prepared->pieces = std::move(pieces);
@@ -82,7 +83,6 @@ struct NullLane {
     submission.prepared = std::move(prepared);
     submission.deadline =
         deadline ? deadline->when() : submission.submitted + std::chrono::minutes(1);
-    submission.rail_names = names;
     auto transfer = std::make_shared<core::TransferState>(std::move(submission), host);
     transfer->start({0});
     lane.add(transfer);

@@ -85,24 +85,16 @@ class Copying {
 
 }  // namespace
 
-std::optional<Outcome> Neighbour::copy(bool writes, const Local& local,
-                                       const Target& target) noexcept {
+std::optional<Outcome> Neighbour::copy(bool writes, const Local& local, const Target& target,
+                                       Means means) noexcept {
   const std::unique_lock lock(copying_, std::try_to_lock);
   if (!lock) return std::nullopt;
   const Copying copying(head_->claims[index_].copying, target.key);
   if (const Outcome refused = refusal(writes, local, target); refused.error != 0) return refused;
   if (const View* view = view_for(writes, local, target))
     return copy_through(*view, writes, local, target);
+  if (means == Means::mapping) return std::nullopt;
   return copy_by_kernel(writes, local, target);
-}
-
-bool Neighbour::copy_mapped(bool writes, const Local& local, const Target& target) noexcept {
-  const std::unique_lock lock(copying_, std::try_to_lock);
-  if (!lock) return false;
-  const Copying copying(head_->claims[index_].copying, target.key);
-  if (refusal(writes, local, target).error != 0) return false;
-  const View* const view = view_for(writes, local, target);
-  return view != nullptr && copy_through(*view, writes, local, target).error == 0;
 }
 
 const Entry& Neighbour::entry_of(std::uint64_t key) const noexcept {

@@ -51,11 +51,11 @@ class Neighbour {
   bool closed() const noexcept { return head_->closed.load(std::memory_order_acquire) != 0; }
 
   /// Copies between this process's memory and a registration of the neighbour's, here and now.
-  /// From any thread; nothing if another one is copying. Through a mapping, the first copies after
-  /// its process has ended may succeed.
-  std::optional<Outcome> copy(bool writes, const Local& local, const Target& target) noexcept;
-  /// The same, through a mapping only. False: nothing was done.
-  bool copy_mapped(bool writes, const Local& local, const Target& target) noexcept;
+  /// From any thread; nothing if another one is copying, or the means at hand are not enough.
+  /// Through a mapping, the first copies after its process has ended may succeed.
+  enum class Means { all, mapping };
+  std::optional<Outcome> copy(bool writes, const Local& local, const Target& target,
+                              Means means = Means::all) noexcept;
   /// Whether copies by the key are made through a mapping, or why they are not.
   Result<void> check_mapped(std::uint64_t key) const;
   /// Whether its mappings are due to be tidied, and to do so (Mappings). By the owning thread.

@@ -184,7 +184,8 @@ bool ShmEndpoint::copy_at_once(bool writes, const Local& local, const Target& ta
   const auto peer = neighbour(target.peer);
   if (!peer) return false;
   handing_over(&every_endpoint);
-  return peer->copy_mapped(writes, local, target);
+  const auto outcome = peer->copy(writes, local, target, Neighbour::Means::mapping);
+  return outcome && outcome->error == 0;
 }
 
 /// From any thread.

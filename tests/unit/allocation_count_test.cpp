@@ -135,14 +135,12 @@ TEST_P(AllocationCount, AMillionSmallTransfersLeaveNothing) {
   Line line(GetParam());
   QuietHost host;
   const auto prepared = make_prepared(peer, scattered(3, 64));
-  const auto names = make_submission(prepared).rail_names;
   const auto carry = [&](int transfers) {
     for (int i = 0; i < transfers; ++i) {
       Submission submission;
       submission.bytes = prepared->bytes;
       submission.prepared = prepared;
       submission.deadline = Clock::now() + 1h;
-      submission.rail_names = names;
       const auto transfer = std::make_shared<TransferState>(std::move(submission), host);
       transfer->start({0});
       line.lane.add(transfer);

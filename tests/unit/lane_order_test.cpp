@@ -54,7 +54,6 @@ class LaneOrder : public testing::Test {
     submission.prepared = prepared;
     submission.priority = priority;
     submission.deadline = deadline.when();
-    submission.rail_names = names_;
     auto transfer = std::make_shared<TransferState>(std::move(submission), host_);
     transfer->start({0});
     lane.add(transfer);
@@ -85,8 +84,6 @@ class LaneOrder : public testing::Test {
   OneLane host_{lane};
   std::vector<std::weak_ptr<TransferState>> submitted_;
   std::map<std::pair<const PeerState*, std::size_t>, std::shared_ptr<PreparedState>> prepared_;
-  const std::shared_ptr<const std::vector<std::string>> names_ =
-      std::make_shared<const std::vector<std::string>>(1, "null:0");
 };
 
 TEST_F(LaneOrder, WhatIsUrgentGoesOutWithTheNextCompletion) {

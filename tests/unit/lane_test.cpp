@@ -101,7 +101,8 @@ class LaneTest : public testing::Test {
                                         std::shared_ptr<PeerState> to = nullptr,
                                         TransportKind kind = TransportKind::one_sided) {
     if (!to) to = peer;
-    Submission submission = make_submission(make_prepared(to, std::move(pieces)), {}, 3);
+    Submission submission =
+        make_submission(make_prepared(to, std::move(pieces), Direction::write, 3));
     submission.transport = kind;
     submission.deadline = deadline.when();
     auto transfer = std::make_shared<TransferState>(std::move(submission), host);

@@ -229,6 +229,7 @@ class World final : public TransferHost {
   void make_remote() {
     remote_ = std::make_shared<RemoteState>(owner_, grant_->description());
     auto prepared = std::make_shared<PreparedState>();
+    prepared->rail_names = make_rail_names(1);
     prepared->local = setting_.lent ? make_segment(cells * cell, gpu_) : make_segment(cells * cell);
     std::memset(prepared->local->address(), static_cast<int>(written), cells * cell);
     prepared->local->add_rail(0, nullptr);

@@ -83,10 +83,18 @@ inline std::shared_ptr<RailSet> make_rail_set(const PeerState& peer) {
   return set;
 }
 
+inline std::shared_ptr<const std::vector<std::string>> make_rail_names(std::size_t rails) {
+  auto names = std::make_shared<std::vector<std::string>>();
+  for (std::size_t i = 0; i < rails; ++i) names->push_back("rail:" + std::to_string(i));
+  return names;
+}
+
 inline std::shared_ptr<PreparedState> make_prepared(const std::shared_ptr<PeerState>& peer,
                                                     PieceList pieces,
-                                                    Direction direction = Direction::write) {
+                                                    Direction direction = Direction::write,
+                                                    std::size_t rails = 1) {
   auto prepared = std::make_shared<PreparedState>();
+  prepared->rail_names = make_rail_names(rails);
   prepared->local = make_segment();
   prepared->remote = make_remote(peer);
   prepared->path = make_rail_set(*peer);
@@ -108,15 +116,12 @@ inline PieceList scattered(std::size_t count, std::uint64_t length) {
 }
 
 inline Submission make_submission(std::shared_ptr<const PreparedState> prepared,
-                                  TransferOptions options = {}, std::size_t rails = 1) {
-  auto names = std::make_shared<std::vector<std::string>>();
-  for (std::size_t i = 0; i < rails; ++i) names->push_back("rail:" + std::to_string(i));
+                                  TransferOptions options = {}) {
   Submission submission;
   submission.bytes = prepared->bytes;
   submission.prepared = std::move(prepared);
   submission.take(std::move(options));
   submission.deadline = soon().when();
-  submission.rail_names = std::move(names);
   return submission;
 }
 

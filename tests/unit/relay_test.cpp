@@ -158,6 +158,7 @@ struct Asker : Side, TransferHost {
   }
   std::shared_ptr<TransferState> start(Direction direction, std::span<const Pair> pairs) {
     auto prepared = std::make_shared<PreparedState>();
+    prepared->rail_names = make_rail_names(1);
     prepared->local = segment;
     prepared->remote = make_remote(known, memory_bytes);
     prepared->path = make_rail_set(*known);

@@ -60,7 +60,7 @@ class TransferTest : public testing::Test {
       final_state = ended.state;
     };
     transfer = std::make_shared<TransferState>(
-        make_submission(make_prepared(peer, std::move(pieces), direction), std::move(options), 4),
+        make_submission(make_prepared(peer, std::move(pieces), direction, 4), std::move(options)),
         host);
     alive = transfer;
     transfer->start(std::move(rails));
@@ -674,7 +674,9 @@ TEST(TransferThreads, EndsOnceWithLanesAndWaitersInThreads) {
     if (round % 2 == 0) options.signal = Signal{1, {}};
     options.on_end = [&](const Ended&) { ++callbacks; };
     auto transfer = std::make_shared<TransferState>(
-        make_submission(make_prepared(peer, scattered(50, 10)), std::move(options), 2), host);
+        make_submission(make_prepared(peer, scattered(50, 10), Direction::write, 2),
+                        std::move(options)),
+        host);
     transfer->start({0, 1});
     std::vector<std::thread> threads;
     for (std::size_t lane = 0; lane < 2; ++lane)

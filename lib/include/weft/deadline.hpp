@@ -18,8 +18,8 @@ inline constexpr Nanoseconds unlimited = Nanoseconds::max();
 class Deadline {
  public:
   /// `timeout` from now, cut to the range from zero to one day.
-  static Deadline in(Nanoseconds timeout) {
-    return Deadline(Clock::now() + std::clamp(timeout, Nanoseconds::zero(), Nanoseconds(furthest)));
+  static Deadline in(Nanoseconds timeout, Clock::time_point now = Clock::now()) {
+    return Deadline(now + std::clamp(timeout, Nanoseconds::zero(), Nanoseconds(furthest)));
   }
   static Deadline at(Clock::time_point when) { return Deadline(when); }
   /// Already passed: look once, do not wait.
