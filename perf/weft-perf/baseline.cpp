@@ -65,13 +65,16 @@ Result<double> copy_memory(const Work& work, unsigned threads, Nanoseconds time,
   return static_cast<double>(copies * work.size) / seconds / 1e9;
 }
 
-Result<Measured> run_raw_loop(const Work& work, const std::string& provider, Nanoseconds time,
+Result<Measured> run_raw_loop(const Point& point, const std::string& provider, Nanoseconds time,
                               const std::stop_token& stop) {
+  const Work& work = point.work;
   RawConfig config;
   config.provider = provider;
   config.read = work.operation == Operation::read;
   config.size = work.size;
-  config.window = config.endpoint_window = work.window;
+  config.endpoints = point.initiators;
+  config.endpoint_window = work.window;
+  config.window = std::uint64_t{work.window} * point.initiators;
   config.max_bytes = std::uint64_t{1} << 50;
   config.max_ms = std::chrono::ceil<std::chrono::milliseconds>(time).count();
   config.timeout_ms += 2 * config.max_ms;
@@ -130,17 +133,34 @@ Point contiguous(Point point) {
   return point;
 }
 
+Result<void> check(const Baseline& baseline, std::uint64_t initiators, bool elsewhere) {
+  const auto wrong = [&](const std::string& why) {
+    return fail(Code::invalid_argument, fmt::format("the baseline '{}' {}", baseline.name(), why));
+  };
+  if (baseline.kind == Baseline::Kind::contiguous) return {};
+  if (elsewhere)
+    return wrong("is measured from this machine, where not all initiators of --from are");
+  if (baseline.kind == Baseline::Kind::socket && initiators > 1)
+    return wrong("is one stream, which several initiators can't be compared with");
+  if (baseline.kind == Baseline::Kind::raw && initiators > max_endpoints)
+    return wrong(fmt::format("is of {} initiators at most", max_endpoints));
+  if (baseline.kind == Baseline::Kind::memcpy && baseline.threads * initiators > most_threads)
+    return wrong(fmt::format("would have {} threads, and has {} at most",
+                             baseline.threads * initiators, most_threads));
+  return {};
+}
+
 bool notes_latency(std::string_view name) {
   return name == "raw";
 }
 
 Result<Measured> measure(const Baseline& baseline, Control& control, const Site& site,
-                         const Work& work, const std::string& provider, Nanoseconds time,
+                         const Point& point, const std::string& provider, Nanoseconds time,
                          const std::stop_token& stop) {
-  if (baseline.kind == Baseline::Kind::raw) return run_raw_loop(work, provider, time, stop);
+  if (baseline.kind == Baseline::Kind::raw) return run_raw_loop(point, provider, time, stop);
   const auto speed = baseline.kind == Baseline::Kind::memcpy
-                         ? copy_memory(work, baseline.threads, time, stop)
-                         : stream(control, site, work, time, stop);
+                         ? copy_memory(point.work, baseline.threads * point.initiators, time, stop)
+                         : stream(control, site, point.work, time, stop);
   return speed.map([](double gigabytes) { return Measured{gigabytes, {}, {}}; });
 }
 

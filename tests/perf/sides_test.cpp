@@ -50,7 +50,7 @@ class PerfSides : public testing::TestWithParam<std::string> {
  protected:
   void start(Meddle meddle = {}) { sides_.targets.push_back(started(std::move(meddle))); }
   void start_initiators(int count) {
-    for (int i = 0; i < count; ++i) sides_.initiators.push_back(started());
+    for (int i = 0; i < count; ++i) sides_.initiators.push_back({started()});
   }
   Control started(Meddle meddle = {}) {
     auto opened = Target::open(site_, std::move(meddle));
@@ -302,7 +302,7 @@ TEST_P(PerfSides, SeveralInitiatorsNeedWhatTheyNeed) {
 /// Where it can tell before it waits for anyone.
 TEST_P(PerfSides, NonsenseIsRefusedByAnInitiator) {
   start_initiators(1);
-  Control& initiator = sides_.initiators.front();
+  Control& initiator = sides_.initiators.front().control;
   EXPECT_FALSE(initiator.ask("initiate"));
   for (const char* step : {"dance", "prepare", "warm up", "measure", "finish"})
     EXPECT_FALSE(initiator.ask("initiate", {{"step", step}})) << step;
@@ -347,7 +347,7 @@ TEST_P(PerfSides, AnInitiatorStopsWhenNobodyMeasures) {
       const double begun = cpu_seconds();
       while (!stop.stop_requested() && cpu_seconds() < begun + 0.5)
         std::this_thread::sleep_for(std::chrono::milliseconds(5));
-      for (Control& initiator : sides_.initiators) initiator.interrupt();
+      for (OtherInitiator& other : sides_.initiators) other.control.interrupt();
     });
   };
   EXPECT_FALSE(all.run(stop_.get_token()));
