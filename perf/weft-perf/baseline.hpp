@@ -28,9 +28,11 @@ struct Baseline {
 /// "contiguous", "raw", "memcpy", "memcpy:4", "socket".
 Result<Baseline> parse_baseline(std::string_view text);
 
-/// Why it would not say anything about points of so many initiators, if so: it moves as much at a
-/// time as they do, from where they are. `elsewhere`: they are not on this machine.
-Result<void> check(const Baseline& baseline, std::uint64_t initiators, bool elsewhere);
+/// Why its ratio would mean nothing for points of so many initiators, if so: a baseline moves as
+/// much at a time as they do, from where they are. `elsewhere`: not all are on this machine, which
+/// has so many `cores`.
+Result<void> check(const Baseline& baseline, std::uint64_t initiators, bool elsewhere,
+                   unsigned cores);
 
 /// Whether a baseline of that name tells how long its operations take.
 bool notes_latency(std::string_view name);
