@@ -86,8 +86,9 @@ void add_sides(CLI::App& app, Options& options) {
                                options.listen = true;
                                options.site.listen = address;
                              },
-                             "Be the target, for one peer after the other, until Ctrl-C. The "
-                             "engines of points listen at ports that the system chooses")
+                             "Be the target, or an initiator of --from, for one that "
+                             "measures after the other, until Ctrl-C. The engines of points listen "
+                             "at ports that the system chooses")
                           ->type_name("HOST:PORT")
                           ->group(group);
   app.add_option("--advertise", options.site.advertise,
