@@ -278,7 +278,10 @@ TEST_P(PerfSides, InitiatorsElsewhere) {
   for (const std::size_t i : {0U, 2U}) sides_.initiators[i].at = "host" + std::to_string(i) + ":7";
   sides_.one_is_this = false;
   for (const std::uint32_t initiators : {1U, 3U}) {
-    const auto results = sweep(points_of_initiators(GetParam(), initiators), counted(60));
+    std::vector<Point> points{point_of(GetParam(), Operation::write),
+                              point_of(GetParam(), Operation::message)};
+    for (Point& point : points) point.initiators = initiators;
+    const auto results = sweep(points, counted(60));
     ASSERT_TRUE(results) << results.error().to_string();
     for (const PointResult& result : *results) {
       const perf::Run& run = result.runs.at(0);
