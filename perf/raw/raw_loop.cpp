@@ -38,7 +38,6 @@ using Json = nlohmann::json;
 constexpr const char* side_argument = "weft-raw-side";
 // Where a side finds its sockets: high enough not to collide with those that are copied there.
 constexpr int peer_fd = 200, caller_fd = 201;
-constexpr unsigned max_endpoints = 16;
 
 std::string shm_name(pid_t pid, unsigned endpoint) {
   return fmt::format("weft_raw_{}_{}", pid, endpoint);

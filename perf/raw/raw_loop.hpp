@@ -14,6 +14,9 @@
 
 namespace weft::perf {
 
+/// Of one loop.
+constexpr unsigned max_endpoints = 16;
+
 /// How a thread waits for its completion queue.
 enum class Waiting : std::uint8_t {
   poll,     ///< FI_WAIT_NONE, read without pause.

@@ -66,14 +66,18 @@ Result<double> copy_memory(const Work& work, unsigned threads, Nanoseconds time,
   return static_cast<double>(copies * work.size) / seconds / 1e9;
 }
 
-Result<Measured> run_raw_loop(const Work& work, const std::string& provider, Nanoseconds time,
+Result<Measured> run_raw_loop(const Point& point, const std::string& provider, Nanoseconds time,
                               const std::stop_token& stop) {
+  const Work& work = point.work;
   RawConfig config;
   config.provider = provider;
   config.read = work.operation == Operation::read;
   config.size = work.size;
-  config.window = config.endpoint_window = work.window;
-  if (work.one_buffer) config.buffer_bytes = work.size;
+  config.endpoints = point.initiators;
+  config.yield = point.initiators > 1;  // Who else needs a core would hold up all of them.
+  config.endpoint_window = work.window;
+  config.window = std::uint64_t{work.window} * point.initiators;
+  if (work.one_buffer) config.buffer_bytes = work.size * point.initiators;
   config.max_bytes = std::uint64_t{1} << 50;
   config.max_ms = std::chrono::ceil<std::chrono::milliseconds>(time).count();
   config.timeout_ms += 2 * config.max_ms;
@@ -132,17 +136,40 @@ Point contiguous(Point point) {
   return point;
 }
 
+Result<void> check(const Baseline& baseline, std::uint64_t initiators, bool elsewhere,
+                   unsigned cores) {
+  const auto wrong = [&](const std::string& why) {
+    return fail(Code::invalid_argument, fmt::format("the baseline '{}' {}", baseline.name(), why));
+  };
+  if (baseline.kind == Baseline::Kind::contiguous) return {};
+  if (elsewhere)
+    return wrong("is measured on this machine, where not all initiators of --from are");
+  if (initiators == 1) return {};
+  if (baseline.kind == Baseline::Kind::socket)
+    return wrong("is one stream, which several initiators can't be compared with");
+  if (baseline.kind == Baseline::Kind::raw && initiators > max_endpoints)
+    return wrong(fmt::format("is of {} initiators at most", max_endpoints));
+  // Pollers that share a core wait for each other, which makes whatever is compared look good.
+  if (baseline.kind == Baseline::Kind::raw && 2 * initiators > cores)
+    return wrong(fmt::format("polls on {} cores for {} initiators, and this machine has {}",
+                             2 * initiators, initiators, cores));
+  if (baseline.kind == Baseline::Kind::memcpy && baseline.threads * initiators > most_threads)
+    return wrong(fmt::format("would have {} threads, and has {} at most",
+                             baseline.threads * initiators, most_threads));
+  return {};
+}
+
 bool notes_latency(std::string_view name) {
   return name == "raw";
 }
 
 Result<Measured> measure(const Baseline& baseline, Control& control, const Site& site,
-                         const Work& work, const std::string& provider, Nanoseconds time,
+                         const Point& point, const std::string& provider, Nanoseconds time,
                          const std::stop_token& stop) {
-  if (baseline.kind == Baseline::Kind::raw) return run_raw_loop(work, provider, time, stop);
+  if (baseline.kind == Baseline::Kind::raw) return run_raw_loop(point, provider, time, stop);
   const auto speed = baseline.kind == Baseline::Kind::memcpy
-                         ? copy_memory(work, baseline.threads, time, stop)
-                         : stream(control, site, work, time, stop);
+                         ? copy_memory(point.work, baseline.threads * point.initiators, time, stop)
+                         : stream(control, site, point.work, time, stop);
   return speed.map([](double gigabytes) { return Measured{gigabytes, {}, {}}; });
 }
 

@@ -14,12 +14,12 @@ namespace weft::perf {
 struct Baseline {
   enum class Kind : std::uint8_t {
     contiguous,  ///< By the same engines, each operation's bytes in one piece.
-    raw,         ///< A plain libfabric loop over one endpoint; both its sides on this machine.
+    raw,         ///< A plain libfabric loop; both its sides on this machine.
     memcpy,      ///< Copies from memory to memory of this machine.
-    socket,      ///< A plain TCP stream to the target.
+    socket,      ///< A plain TCP stream to the target, of one initiator.
   };
   Kind kind = Kind::raw;
-  unsigned threads = 1;  ///< Of memcpy.
+  unsigned threads = 1;  ///< Of memcpy, for each initiator.
 
   /// As it was given: "memcpy:4".
   std::string name() const;
@@ -27,6 +27,12 @@ struct Baseline {
 
 /// "contiguous", "raw", "memcpy", "memcpy:4", "socket".
 Result<Baseline> parse_baseline(std::string_view text);
+
+/// Why its ratio would mean nothing for points of so many initiators, if so: a baseline moves as
+/// much at a time as they do, from where they are. `elsewhere`: not all are on this machine, which
+/// has so many `cores`.
+Result<void> check(const Baseline& baseline, std::uint64_t initiators, bool elsewhere,
+                   unsigned cores);
 
 /// Whether a baseline of that name tells how long its operations take.
 bool notes_latency(std::string_view name);
@@ -40,10 +46,11 @@ struct Measured {
   Nanoseconds p50{}, p99{};         ///< Of an operation, if notes_latency().
 };
 
-/// Of the others, with the size and the window of `work`. `provider`: libfabric's name of what the
-/// point uses. A stop ends it soon, as an error.
+/// Of the others, with the size and the window of `point`: raw has an endpoint and a window for
+/// each of its initiators, memcpy threads. Those passed check(). `provider`: libfabric's name of
+/// what the point uses. A stop ends it soon, as an error.
 Result<Measured> measure(const Baseline& baseline, Control& control, const Site& site,
-                         const Work& work, const std::string& provider, Nanoseconds time,
+                         const Point& point, const std::string& provider, Nanoseconds time,
                          const std::stop_token& stop);
 
 }  // namespace weft::perf

@@ -63,6 +63,9 @@ Result<void> LocalInitiator::prepare_transfers() {
   auto layout = lay_out(round_->task.point.work);
   if (!layout) return fail(std::move(layout.error()));
   round_->layout = std::move(*layout);
+  // All at once: one after the other each might find room.
+  if (auto room = check_room(round_->layout.initiator_bytes * targets_.size()); !room)
+    return fail(std::move(room.error()));
   std::vector<std::unique_ptr<Operations>> windows;
   for (const Peer& target : targets_) {
     auto transfers = transfers_to(target);

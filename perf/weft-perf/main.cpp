@@ -5,14 +5,17 @@
 
 #include <algorithm>
 #include <csignal>
+#include <map>
 #include <new>
 #include <stop_token>
+#include <thread>
 #include <weft/version.hpp>
 
 #include "child.hpp"
 #include "compare.hpp"
 #include "curves.hpp"
 #include "interrupt.hpp"
+#include "local_address.hpp"
 #include "machine_facts.hpp"
 #include "options.hpp"
 #include "plot.hpp"
@@ -45,6 +48,8 @@ constexpr const char* footer =
     "  weft-perf --peer 10.0.0.2:7000 --secret-file weft.secret --rails 1:8 --chunk 64K:4M:x4\n"
     "  weft-perf --local --rate 1000:64K --size 64K                        latency under load\n"
     "  weft-perf --local --initiators 1,2,4,8 --size 1M                    incast\n"
+    "  weft-perf --local --from 10.0.0.3:7000,10.0.0.4:7000 --secret-file weft.secret\n"
+    "      incast here, from two machines with weft-perf --listen\n"
     "  weft-perf --local --model Llama-3.1-8B --tokens 1K:32K --window 1\n"
     "  weft-perf plan --model Llama-3.1-8B --tokens 32K --prefill-seconds 2 --fabric results.json\n"
     "\n"
@@ -122,18 +127,21 @@ Result<std::string> read_address(int fd, Deadline deadline) {
   return line;
 }
 
-Result<Started> start_side(const std::string& name, const Options& options,
+/// `host`: where it listens.
+Result<Started> start_side(const std::string& name, const std::string& host, const Options& options,
                            const std::stop_token& stop) {
   auto ready = tool::Pipe::make();
   if (!ready) return fail(std::move(ready.error()));
   std::vector<std::string> words{
       "--listen",
-      "127.0.0.1:0",
+      host + ":0",
       "--once",
       "--ready-fd",
       std::to_string(ready->write.get()),
       "--timeout",
       fmt::format("{}", std::chrono::duration<double>(options.site.timeout).count())};
+  if (options.site.allow_unauthenticated_network)
+    words.push_back("--allow-unauthenticated-network");
   for (const std::string& nic : options.site.nics) words.insert(words.end(), {"--nic", nic});
   if (!options.site.rail_address.empty())
     words.insert(words.end(), {"--rail-address", options.site.rail_address});
@@ -197,9 +205,11 @@ class Command {
   /// Against targets that are there, or that it starts as it does other initiators.
   Result<void> measure(std::vector<Started>& started);
   Result<std::vector<Control>> targets(std::vector<Started>& started);
-  Result<std::vector<Control>> initiators(std::vector<Started>& started);
+  Result<std::vector<OtherInitiator>> initiators(std::vector<Started>& started);
   Result<void> sweep(Sides& sides);
-  Json machines_of(std::vector<Control>& targets);
+  Result<Control> initiator(std::uint64_t number, const std::string& at,
+                            std::vector<Started>& started);
+  Json machines_of(Sides& sides);
   Error cause_of(Error failure, Sides& sides);
   int conclude(const Result<void>& swept, int signal);
   void show(const PointResult& result);
@@ -221,11 +231,19 @@ void Command::show(const PointResult& result) {
   std::fflush(stdout);
 }
 
-Json Command::machines_of(std::vector<Control>& targets) {
+/// "initiator": this one, which measures; "initiators": those elsewhere.
+Json Command::machines_of(Sides& sides) {
   Json machines{{"initiator", machine_facts()}, {"targets", Json::array()}};
-  for (Control& target : targets)
+  for (Control& target : sides.targets)
     if (const auto theirs = target.ask("facts"))
       machines["targets"].push_back(theirs->value("machine", Json()));
+  for (OtherInitiator& other : sides.initiators) {
+    if (other.at.empty()) continue;
+    if (auto theirs = other.control.ask("facts")) {
+      (*theirs)["at"] = other.at;
+      machines["initiators"].push_back(std::move(*theirs));
+    }
+  }
   return machines;
 }
 
@@ -238,7 +256,7 @@ Error Command::cause_of(Error failure, Sides& sides) {
 
 Result<void> Command::sweep(Sides& sides) {
   begun_ = true;
-  machines_ = machines_of(sides.targets);
+  machines_ = machines_of(sides);
   Progress progress(options_.progress);
   Sweep all(sides, options_.site, options_.sweep, points_);
   all.before_run = [&](const weft::perf::Step& step) { progress.show(step); };
@@ -291,11 +309,44 @@ void let_end(std::vector<Started>& started, Nanoseconds time) {
   }
 }
 
+constexpr const char* loopback = "127.0.0.1";
+
+/// One of --from.
+bool is_elsewhere(const std::string& initiator) {
+  return initiator != "here";
+}
+
+/// Where targets of this machine listen: what the first initiator that is elsewhere can reach.
+std::string host_of_targets(const std::vector<std::string>& from) {
+  const auto other = std::find_if(from.begin(), from.end(), is_elsewhere);
+  if (other == from.end()) return loopback;
+  const std::string address = tool::local_address_towards(*other);
+  if (address.empty()) return loopback;
+  return address.find(':') == address.npos ? address : "[" + address + "]";
+}
+
+/// That each of --from is a process of its own, and no target.
+Result<void> check_apart(const Sides& sides) {
+  std::map<std::string, std::string> seen;
+  for (const Control& target : sides.targets) seen[target.peer().name()] = "a target";
+  for (std::size_t i = 0; i < sides.initiators.size(); ++i) {
+    const OtherInitiator& other = sides.initiators[i];
+    if (other.at.empty()) continue;
+    const auto [before, is_new] = seen.emplace(other.control.peer().name(), other.at);
+    if (!is_new)
+      return fail(Code::invalid_argument,
+                  fmt::format("initiator {} at {} is {} already: each side is a process of its own",
+                              i, other.at, before->second));
+  }
+  return {};
+}
+
 Result<std::vector<Control>> Command::targets(std::vector<Started>& started) {
   const std::stop_token stop = stop_.get_token();
+  const std::string host = host_of_targets(options_.from);
   std::vector<std::string> addresses = options_.peers;
   for (unsigned i = 0; options_.local && i < options_.targets; ++i) {
-    auto target = start_side("target", options_, stop);
+    auto target = start_side("target", host, options_, stop);
     if (!target) return fail(std::move(target.error()));
     addresses.push_back(target->address);
     started.push_back(std::move(*target));
@@ -309,23 +360,38 @@ Result<std::vector<Control>> Command::targets(std::vector<Started>& started) {
   return controls;
 }
 
-/// None where no point has more than one, which is this process.
-Result<std::vector<Control>> Command::initiators(std::vector<Started>& started) {
+/// Where it is: an address, or empty for a process that this one starts.
+Result<Control> Command::initiator(std::uint64_t number, const std::string& at,
+                                   std::vector<Started>& started) {
   const std::stop_token stop = stop_.get_token();
-  const std::uint64_t most = most_initiators_of(options_.grid);
-  Site site = options_.site;
-  site.credentials.tls_check_host = false;  // They are at loopback, where no certificate is for.
-  std::vector<Control> controls;
-  for (std::uint64_t i = 0; most > 1 && i < most; ++i) {
-    const std::string name = fmt::format("initiator {}", i);
-    auto side = start_side(name, options_, stop);
-    if (!side) return fail(std::move(side.error()));
-    started.push_back(std::move(*side));
-    auto control = Control::connect(site, started.back().address, stop, name);
-    if (!control) return fail(std::move(control.error()));
-    controls.push_back(std::move(*control));
+  if (!at.empty()) {
+    const std::string name = fmt::format("initiator {} at {}", number, at);
+    auto control = Control::connect(options_.site, at, stop, name);
+    if (!control)
+      return fail(control.error().code(), fmt::format("{}: {}", name, control.error().message()));
+    return control;
   }
-  return controls;
+  const std::string name = fmt::format("initiator {}", number);
+  auto side = start_side(name, loopback, options_, stop);
+  if (!side) return fail(std::move(side.error()));
+  started.push_back(std::move(*side));
+  Site site = options_.site;
+  site.credentials.tls_check_host = false;  // It is at loopback, where no certificate is for.
+  return Control::connect(site, started.back().address, stop, name);
+}
+
+/// None where no point has more than one, which is this process.
+Result<std::vector<OtherInitiator>> Command::initiators(std::vector<Started>& started) {
+  const std::uint64_t most = most_initiators_of(options_.grid);
+  std::vector<OtherInitiator> others;
+  for (std::uint64_t i = 0; i < most && (most > 1 || !options_.from.empty()); ++i) {
+    const bool elsewhere = !options_.from.empty() && is_elsewhere(options_.from[i]);
+    const std::string at = elsewhere ? options_.from[i] : "";
+    auto control = initiator(i, at, started);
+    if (!control) return fail(std::move(control.error()));
+    others.push_back({std::move(*control), at});
+  }
+  return others;
 }
 
 Result<void> Command::measure(std::vector<Started>& started) {
@@ -333,10 +399,11 @@ Result<void> Command::measure(std::vector<Started>& started) {
   if (!targets_there) return fail(std::move(targets_there.error()));
   auto initiators_there = initiators(started);
   if (!initiators_there) return fail(std::move(initiators_there.error()));
-  Sides sides{std::move(*targets_there), std::move(*initiators_there)};
+  Sides sides{std::move(*targets_there), std::move(*initiators_there), options_.from.empty()};
+  if (auto apart = check_apart(sides); !apart) return apart;
   const std::stop_callback interrupt(stop_.get_token(), [&] {
-    for (auto* controls : {&sides.targets, &sides.initiators})
-      for (Control& control : *controls) control.interrupt();
+    for (Control& target : sides.targets) target.interrupt();
+    for (OtherInitiator& other : sides.initiators) other.control.interrupt();
   });
   return sweep(sides);
 }
@@ -369,6 +436,28 @@ int run_plan(const PlanOptions& options) {
   return 0;
 }
 
+std::optional<std::string> complaint_of_from(const Options& options) {
+  const std::uint64_t there = options.from.size(), most = most_initiators_of(options.grid);
+  if (there > most_initiators)
+    return fmt::format("--from takes {} initiators at most", most_initiators);
+  if (there > 0 && most > there)
+    return fmt::format("--initiators asks for {} at once, and --from has {}", most, there);
+  return std::nullopt;
+}
+
+std::optional<std::string> complaint_of_baselines(const Options& options) {
+  const bool elsewhere = std::any_of(options.from.begin(), options.from.end(), is_elsewhere);
+  for (const Baseline& baseline : options.sweep.baselines) {
+    if (baseline.kind == Baseline::Kind::raw && !options.local)
+      return "the baseline 'raw' has both its sides on this machine: it needs --local";
+    if (auto fits = check(baseline, most_initiators_of(options.grid), elsewhere,
+                          std::thread::hardware_concurrency());
+        !fits)
+      return fits.error().message();
+  }
+  return std::nullopt;
+}
+
 /// What no single option can tell.
 std::optional<std::string> complaint(const Options& options) {
   if (!options.listen && !options.local && options.peers.empty())
@@ -380,11 +469,10 @@ std::optional<std::string> complaint(const Options& options) {
   const std::uint64_t count = options.sweep.run.length.operations;
   if (count > 0 && count < most_initiators_of(options.grid))
     return "each initiator needs an operation of --count at least";
-  if (!options.local)
-    for (const Baseline& baseline : options.sweep.baselines)
-      if (baseline.kind == Baseline::Kind::raw)
-        return "the baseline 'raw' has both its sides on this machine: it needs --local";
-  return std::nullopt;
+  if (options.peers.size() > most_targets)
+    return fmt::format("--peer takes {} targets at most", most_targets);
+  if (const auto wrong = complaint_of_from(options)) return wrong;
+  return complaint_of_baselines(options);
 }
 
 /// Before the time is spent.

@@ -12,8 +12,7 @@ namespace weft::perf {
 namespace {
 
 constexpr std::size_t most_points = 100'000;
-constexpr unsigned most_peers = 64;
-constexpr double longest_time = 24 * 60 * 60;
+constexpr double longest_time = std::chrono::duration<double>(longest_run).count();
 
 void add_grid(CLI::App& app, const char* group, const std::string& name,
               std::vector<std::uint64_t>& numbers, Multiples multiples, const std::string& text) {
@@ -87,8 +86,9 @@ void add_sides(CLI::App& app, Options& options) {
                                options.listen = true;
                                options.site.listen = address;
                              },
-                             "Be the target, for one peer after the other, until Ctrl-C. The "
-                             "engines of points listen at ports that the system chooses")
+                             "Be the target, or an initiator of --from, for one that "
+                             "measures after the other, until Ctrl-C. The engines of points listen "
+                             "at ports that the system chooses")
                           ->type_name("HOST:PORT")
                           ->group(group);
   app.add_option("--advertise", options.site.advertise,
@@ -99,19 +99,29 @@ void add_sides(CLI::App& app, Options& options) {
       ->group(group);
   const auto peer = app.add_option("--peer", options.peers,
                                    "Measure against the target there; several: each gets a window "
-                                   "of its own, from one engine")
+                                   "of its own, from each initiator's one engine")
                         ->type_name("HOST:PORT,...")
                         ->delimiter(',')
                         ->group(group);
   const auto local =
-      app.add_flag("--local", options.local, "Measure against a target that this process starts")
+      app.add_flag("--local", options.local,
+                   "Measure against a target that this process starts; with --from, where the "
+                   "first of those that are elsewhere reaches this machine")
           ->group(group);
   app.add_option("--targets", options.targets, "With --local: so many (1)")
       ->type_name("N")
       ->needs(local)
-      ->check(CLI::Range(1U, most_peers).description(""))
+      ->check(CLI::Range(1U, most_targets).description(""))
       ->group(group);
-  listen->excludes(peer, local);
+  const auto from =
+      app.add_option("--from", options.from,
+                     "Initiators, instead of processes on this machine: each is a weft-perf "
+                     "--listen, or 'here' for one that this process starts. They must reach the "
+                     "targets' ports. --initiators takes the first of them (all)")
+          ->type_name("HOST:PORT|here,...")
+          ->delimiter(',')
+          ->group(group);
+  listen->excludes(peer, local, from);
   peer->excludes(local);
   app.add_flag("--once", options.once, "With --listen: end after one peer")
       ->needs(listen)
@@ -138,9 +148,11 @@ void add_sides(CLI::App& app, Options& options) {
 
 void add_work(CLI::App& app, Grid& grid) {
   const char* group = "Points: all combinations of";
-  add_grid(app, group, "--initiators", grid.initiators, Multiples::decimal,
-           "Sides that begin operations at once, each with a window of its own for every target; "
-           "several are processes of their own on this machine (1)");
+  add_grid(
+      app, group, "--initiators", grid.initiators, Multiples::decimal,
+      "Sides that begin operations at once, each with a window of its own for every target; "
+      "several are processes of their own, on this machine unless --from says where (1, or all of "
+      "--from)");
   add_names(app, group, "--operation", grid.operations,
             "write (the default), read, signal (a write that raises one), message (until its empty "
             "answer is here), mixed (half of the window writes, half reads)");
@@ -245,8 +257,9 @@ void add_measuring(CLI::App& app, Options& options) {
            }
          },
          "Measure before each run: contiguous (by the same engines, each operation's bytes in one "
-         "piece), raw (a plain libfabric loop, with --local only), memcpy, memcpy:N (N threads), "
-         "socket (a plain TCP stream)")
+         "piece), raw (a plain libfabric loop, with --local only, of an endpoint for each "
+         "initiator), memcpy, memcpy:N (N threads for each initiator), socket (a plain TCP stream: "
+         "for one initiator). With --from elsewhere: contiguous only")
       ->delimiter(',')
       ->type_name("LIST")
       ->group(group);
@@ -384,6 +397,10 @@ void add_options(CLI::App& app, Options& options) {
   add_measuring(app, options);
   add_output(app, options);
   tool::add_credentials(app, options.site.credentials);
+  app.parse_complete_callback([&] {
+    if (!options.from.empty() && app.count("--initiators") == 0)
+      options.grid.initiators = {options.from.size()};
+  });
 }
 
 void add_options(CLI::App& app, PlanOptions& options) {
@@ -457,6 +474,7 @@ Json settings_json(const Options& options) {
             {"warm_up_seconds", seconds(run.warm_up)},
             {"verify", run.verify},
             {"baselines", Json::array()}};
+  if (!options.from.empty()) json["from"] = options.from;
   for (const Baseline& baseline : options.sweep.baselines)
     json["baselines"].push_back(baseline.name());
   return json;

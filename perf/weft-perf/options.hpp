@@ -32,7 +32,8 @@ struct Grid {
 struct Options {
   bool listen = false, local = false, once = false;
   std::vector<std::string> peers;
-  unsigned targets = 1;  ///< With `local`.
+  std::vector<std::string> from;  ///< Initiators; empty: as many as are asked for, on this machine.
+  unsigned targets = 1;           ///< With `local`.
   int ready_fd = -1;
   Site site;
   Grid grid;

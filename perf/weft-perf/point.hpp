@@ -106,7 +106,9 @@ struct Point {
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Point, fabric, work, peers, initiators)
 
-constexpr std::uint32_t most_initiators = 64;
+constexpr std::uint32_t most_initiators = 64, most_targets = 64;
+/// Of the warm-up, and of the measured load.
+constexpr auto longest_run = std::chrono::hours(24);
 
 /// Memory that peers of one host map, and copy to and from without the kernel (Memory::shared).
 constexpr std::string_view shared_memory = "shared";

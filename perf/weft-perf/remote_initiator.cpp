@@ -2,14 +2,33 @@
 
 #include <fmt/format.h>
 
+#include <limits>
+#include <optional>
+
 #include "local_initiator.hpp"
 #include "workload.hpp"
 
 namespace weft::perf {
+namespace {
 
-Result<std::unique_ptr<Initiator>> RemoteInitiator::open(
-    Control& control, const Point& point, const std::vector<std::string>& addresses) {
-  std::unique_ptr<RemoteInitiator> initiator(new RemoteInitiator(control));
+/// Far from where adding times overflows.
+constexpr Nanoseconds::rep latest_clock = std::numeric_limits<Nanoseconds::rep>::max() / 4;
+
+/// How long it shall go on, out of a document from outside.
+Result<Nanoseconds> time_of(const Json& question) {
+  const auto time = value_of<Nanoseconds::rep>(question, "time_ns");
+  if (!time) return fail(time.error());
+  if (*time < 0 || Nanoseconds(*time) > longest_run)
+    return fail(Code::invalid_argument, "it goes on for 24 hours at most");
+  return Nanoseconds(*time);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Initiator>> RemoteInitiator::open(Control& control, const Point& point,
+                                                         const std::vector<std::string>& addresses,
+                                                         bool own_clock) {
+  std::unique_ptr<RemoteInitiator> initiator(new RemoteInitiator(control, own_clock));
   const auto opened = initiator->ask("open", {{"point", point}, {"addresses", addresses}});
   if (!opened) return fail(opened.error());
   const auto name = value_of<std::string>(*opened, "name");
@@ -33,7 +52,30 @@ Result<Value> RemoteInitiator::ask_for(const char* what, const std::string& step
   });
 }
 
+/// Its clock was read somewhere between question and answer: the shortest look knows best.
+Result<ClockOffset> RemoteInitiator::look_at_clock() {
+  constexpr int looks = 16;
+  std::optional<ClockOffset> best;
+  for (int i = 0; i < looks; ++i) {
+    const auto asked = Clock::now();
+    const auto read = ask_for<Nanoseconds::rep>("now_ns", "clock", Json::object());
+    const Nanoseconds half = (Clock::now() - asked) / 2;
+    if (!read) return fail(read.error());
+    if (*read < 0 || *read > latest_clock)
+      return fail(Code::protocol_mismatch, "an initiator's clock shows no time");
+    if (!best || half < best->error)
+      best = {Nanoseconds(*read) - (asked.time_since_epoch() + half), half};
+  }
+  return *best;
+}
+
 Result<void> RemoteInitiator::prepare(const Task& task) {
+  // Anew for each run, as clocks drift apart.
+  if (own_clock_) {
+    const auto looked = look_at_clock();
+    if (!looked) return fail(looked.error());
+    clock_ = *looked;
+  }
   return ask("prepare", {{"of", task}}).map([](const Json&) {});
 }
 
@@ -42,9 +84,28 @@ Result<void> RemoteInitiator::warm_up(Nanoseconds time) {
 }
 
 Result<Part> RemoteInitiator::measure(Length length) {
+  const auto asked = Clock::now();
   return ask_for<Part>("part", "measure",
                        {{"time_ns", length.time.count()}, {"operations", length.operations}},
-                       length.time);
+                       length.time)
+      .and_then([&](Part part) -> Result<Part> {
+        if (own_clock_)
+          if (auto translated = translate(part, asked); !translated)
+            return fail(std::move(translated.error()));
+        return part;
+      });
+}
+
+/// Its beginning, to this machine's clock.
+Result<void> RemoteInitiator::translate(Part& part, Clock::time_point asked) const {
+  const auto drift = std::chrono::milliseconds(1) + (Clock::now() - asked) / 1000;
+  const auto earliest = asked + clock_.ahead - clock_.error - drift;
+  const auto latest = Clock::now() + clock_.ahead + clock_.error + drift;
+  if (part.load.start < earliest || part.load.start > latest)
+    return fail(Code::protocol_mismatch, "an initiator's clock does not run as this one's");
+  part.load.start -= clock_.ahead;
+  part.clock_error = clock_.error;
+  return {};
 }
 
 Result<Findings> RemoteInitiator::finish() {
@@ -54,6 +115,7 @@ Result<Findings> RemoteInitiator::finish() {
 Result<Json> InitiatorService::answer(const Json& question) {
   const auto step = value_of<std::string>(question, "step");
   if (!step) return fail(step.error());
+  if (*step == "clock") return Json{{"now_ns", Clock::now().time_since_epoch().count()}};
   if (*step == "open") return open(question);
   if (*step == "prepare" && initiator_) return prepare(question);
   if (*step == "warm up" && prepared_) return warm_up(question);
@@ -69,6 +131,10 @@ Result<Json> InitiatorService::open(const Json& question) {
   const auto addresses = value_of<std::vector<std::string>>(question, "addresses");
   if (!point || !addresses) return fail(point ? addresses.error() : point.error());
   if (addresses->empty()) return fail(Code::invalid_argument, "it was told of no target");
+  if (addresses->size() > most_targets)
+    return fail(Code::invalid_argument,
+                fmt::format("it was told of {} targets, and meets {} at most", addresses->size(),
+                            most_targets));
   if (auto checked = check(*point); !checked) return fail(std::move(checked.error()));
   auto opened = LocalInitiator::open(site_, *point, *addresses, stop_);
   if (!opened) return fail(std::move(opened.error()));
@@ -88,16 +154,16 @@ Result<Json> InitiatorService::prepare(const Json& question) {
 }
 
 Result<Json> InitiatorService::warm_up(const Json& question) {
-  const auto time = value_of<Nanoseconds::rep>(question, "time_ns");
+  const auto time = time_of(question);
   if (!time) return fail(time.error());
-  return initiator_->warm_up(Nanoseconds(*time)).map([] { return Json::object(); });
+  return initiator_->warm_up(*time).map([] { return Json::object(); });
 }
 
 Result<Json> InitiatorService::measure(const Json& question) {
-  const auto time = value_of<Nanoseconds::rep>(question, "time_ns");
+  const auto time = time_of(question);
   const auto operations = value_of<std::uint64_t>(question, "operations");
   if (!time || !operations) return fail(time ? operations.error() : time.error());
-  return initiator_->measure({Nanoseconds(*time), *operations}).map([](const Part& part) {
+  return initiator_->measure({*time, *operations}).map([](const Part& part) {
     return Json{{"part", part}};
   });
 }

@@ -9,11 +9,18 @@
 
 namespace weft::perf {
 
+/// How another machine's clock differs from this one's.
+struct ClockOffset {
+  Nanoseconds ahead{}, error{};
+};
+
 /// This end: each step is a question and its answer.
 class RemoteInitiator final : public Initiator {
  public:
+  /// `own_clock`: whether its clock is another than this process's.
   static Result<std::unique_ptr<Initiator>> open(Control& control, const Point& point,
-                                                 const std::vector<std::string>& addresses);
+                                                 const std::vector<std::string>& addresses,
+                                                 bool own_clock = false);
 
   const std::string& name() const override { return name_; }
   const std::string& provider() const override { return provider_; }
@@ -23,13 +30,17 @@ class RemoteInitiator final : public Initiator {
   Result<Findings> finish() override;
 
  private:
-  explicit RemoteInitiator(Control& control) : control_(control) {}
+  RemoteInitiator(Control& control, bool own_clock) : control_(control), own_clock_(own_clock) {}
   Result<Json> ask(const std::string& step, Json details, Nanoseconds longer = {});
   template <typename Value>
   Result<Value> ask_for(const char* what, const std::string& step, Json details,
                         Nanoseconds longer = {});
+  Result<ClockOffset> look_at_clock();
+  Result<void> translate(Part& part, Clock::time_point asked) const;
 
   Control& control_;
+  const bool own_clock_;
+  ClockOffset clock_;
   std::string name_, provider_;
 };
 

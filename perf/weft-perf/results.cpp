@@ -44,9 +44,11 @@ Json interval_json(const Interval& interval) {
 }
 
 Json share_json(const Share& share) {
-  return {{"operations", share.operations},
+  return {{"at", place_of(share)},
+          {"operations", share.operations},
           {"bytes", share.bytes},
           {"begun_seconds", share.begun},
+          {"clock_error_seconds", share.clock_error},
           {"seconds", share.seconds},
           {"gigabytes_per_second", share.gigabytes_per_second()}};
 }
@@ -62,11 +64,11 @@ Json run_json(const Run& run) {
             {"overloaded", run.overloaded},
             {"latency_ns", latency_json(run.latency)}};
   for (const Share& share : run.shares)
-    if (run.shares.size() > 1) json["initiators"].push_back(share_json(share));
+    if (run.shares.size() > 1 || !share.at.empty()) json["initiators"].push_back(share_json(share));
   return json;
 }
 
-/// Of all initiators' speeds, in ascending order.
+/// What each initiator had of all their speeds.
 std::vector<double> shares_of(const Run& run) {
   std::vector<double> shares;
   double all = 0;
@@ -74,8 +76,15 @@ std::vector<double> shares_of(const Run& run) {
   for (const Share& share : run.shares)
     shares.push_back(all > 0 ? share.gigabytes_per_second() / all : 0);
   if (shares.empty()) shares.push_back(1);
-  std::sort(shares.begin(), shares.end());
   return shares;
+}
+
+Json shares_json(const PointResult& result, const Summary& sum) {
+  Json json{{"least", sum.least_share}, {"greatest", sum.greatest_share}};
+  for (std::size_t i = 0; i < sum.shares.size(); ++i)
+    json["each"].push_back(
+        {{"at", place_of(result.runs.back().shares[i])}, {"share", sum.shares[i]}});
+  return json;
 }
 
 Json point_json(const PointResult& result) {
@@ -95,8 +104,7 @@ Json point_json(const PointResult& result) {
             {"bytes_checked", sum.findings.checked},
             {"bytes_wrong", sum.findings.wrong},
             {"overloaded", sum.overloaded}};
-  if (result.point.initiators > 1)
-    json["shares"] = {{"least", sum.least_share}, {"greatest", sum.greatest_share}};
+  if (result.point.initiators > 1) json["shares"] = shares_json(result, sum);
   for (const Run& run : result.runs) json["runs"].push_back(run_json(run));
   for (const auto& [name, values] : result.baselines) {
     json["baselines"][name] = {{"gigabytes_per_second", values},
@@ -157,15 +165,29 @@ std::string manner(const Point& point) {
 
 }  // namespace
 
+std::string place_of(const Share& share) {
+  return share.at.empty() ? "here" : share.at;
+}
+
+bool is_spread(const PointResult& result) {
+  return !result.runs.empty() &&
+         std::ranges::any_of(result.runs.back().shares,
+                             [](const Share& share) { return !share.at.empty(); });
+}
+
 Summary summarize(const PointResult& result) {
   Summary sum;
   sum.gigabytes = range_of(result.runs, [](const Run& run) { return run.gigabytes_per_second(); });
   sum.operations =
       range_of(result.runs, [](const Run& run) { return run.operations_per_second(); });
   sum.least_share =
-      range_of(result.runs, [](const Run& run) { return shares_of(run).front(); }).median;
+      range_of(result.runs, [](const Run& run) { return std::ranges::min(shares_of(run)); }).median;
   sum.greatest_share =
-      range_of(result.runs, [](const Run& run) { return shares_of(run).back(); }).median;
+      range_of(result.runs, [](const Run& run) { return std::ranges::max(shares_of(run)); }).median;
+  const std::size_t initiators = result.runs.empty() ? 0 : result.runs.back().shares.size();
+  for (std::size_t i = 0; i < initiators; ++i)
+    sum.shares.push_back(
+        range_of(result.runs, [&](const Run& run) { return shares_of(run).at(i); }).median);
   double bytes = 0, on_rails = 0;
   for (const Run& run : result.runs) {
     sum.latency.add(run.latency);

@@ -34,6 +34,11 @@ struct LatencyRatios {
   Interval p50, p99;
 };
 
+/// "10.0.0.3:7000", or "here".
+std::string place_of(const Share& share);
+/// Whether any initiator is on another machine.
+bool is_spread(const PointResult& result);
+
 /// What one point's runs come to.
 struct Summary {
   Range3 gigabytes;              ///< Per second, of 10^9 bytes.
@@ -46,6 +51,7 @@ struct Summary {
   bool overloaded = false;
   /// What the slowest and the fastest initiator had of all initiators' speeds: medians of the runs.
   double least_share = 1, greatest_share = 1;
+  std::vector<double> shares;              ///< What each had, likewise.
   std::map<std::string, Interval> ratios;  ///< To the baselines.
   std::map<std::string, LatencyRatios> latency_ratios;
 };

@@ -45,7 +45,11 @@ Run run_of(const std::vector<Part>& parts) {
   run.ceiling_gbps = parts.front().ceiling_gbps;
   for (const Part& part : parts) {
     const double begun = seconds_between(start, part.load.start);
-    run.shares.push_back({part.load.operations, part.bytes, begun, part.load.seconds});
+    run.shares.push_back({.operations = part.load.operations,
+                          .bytes = part.bytes,
+                          .begun = begun,
+                          .seconds = part.load.seconds,
+                          .clock_error = std::chrono::duration<double>(part.clock_error).count()});
     run.operations += part.load.operations;
     run.bytes += part.bytes;
     run.seconds = std::max(run.seconds, begun + part.load.seconds);
@@ -80,10 +84,10 @@ bool same_engines(const Point& one, const Point& other) {
 
 Result<Session> Session::open(Sides& sides, const Site& site, const Point& point,
                               const std::stop_token& stop) {
-  if (point.initiators > 1 && point.initiators > sides.initiators.size())
+  Session session(sides, point);
+  if (!session.is_this_process() && point.initiators > sides.initiators.size())
     return fail(Code::invalid_argument, fmt::format("there are no {} initiators, but {}",
                                                     point.initiators, sides.initiators.size()));
-  Session session(sides, point);
   const auto addresses = session.open_targets();
   if (!addresses) return fail(addresses.error());
   if (auto opened = session.open_initiators(site, *addresses, stop); !opened)
@@ -107,9 +111,10 @@ Result<void> Session::open_initiators(const Site& site, const std::vector<std::s
                                       const std::stop_token& stop) {
   initiators_.resize(point_.initiators);
   return all_at_once([&](std::uint32_t i) -> Result<void> {
-    auto opened = point_.initiators == 1
+    auto opened = is_this_process()
                       ? LocalInitiator::open(site, point_, addresses, stop)
-                      : RemoteInitiator::open(sides_.initiators[i], point_, addresses);
+                      : RemoteInitiator::open(sides_.initiators[i].control, point_, addresses,
+                                              !sides_.initiators[i].at.empty());
     if (!opened) return fail(std::move(opened.error()));
     initiators_[i] = std::move(*opened);
     return {};
@@ -118,12 +123,12 @@ Result<void> Session::open_initiators(const Site& site, const std::vector<std::s
 
 /// Each initiator has a thread that waits for its answer; the first failure ends all waits.
 Result<void> Session::all_at_once(const Step& step) {
-  if (point_.initiators == 1) return step(0);
+  if (is_this_process()) return step(0);
   return tool::in_parallel(
       point_.initiators, point_.initiators,
       [&](std::uint64_t i) { return step(static_cast<std::uint32_t>(i)); },
       [&](Error failure) {
-        for (Control& control : sides_.initiators) control.interrupt();
+        for (OtherInitiator& other : sides_.initiators) other.control.interrupt();
         return failure;
       });
 }
@@ -207,6 +212,8 @@ Result<Run> Session::measure(const Point& point, const RunOptions& options) {
   const auto parts = load(options);
   if (!parts) return fail(parts.error());
   Run run = run_of(*parts);
+  for (std::size_t i = 0; i < run.shares.size() && !is_this_process(); ++i)
+    run.shares[i].at = sides_.initiators[i].at;
   if (auto ended = end(*parts, run); !ended) return fail(std::move(ended.error()));
   if (auto finished = finish(run); !finished) return fail(std::move(finished.error()));
   return run;

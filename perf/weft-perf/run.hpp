@@ -17,6 +17,8 @@ struct Share {
   std::uint64_t operations = 0, bytes = 0;
   double begun = 0;  ///< Seconds after the first of them.
   double seconds = 0;
+  double clock_error = 0;  ///< By which `begun` may be wrong, as its clock is another machine's.
+  std::string at = {};     ///< Where it is; empty: on this machine.
 
   double gigabytes_per_second() const;
 };
@@ -51,10 +53,17 @@ struct RunOptions {
 Length length_of(Length all, std::uint32_t initiator, std::uint32_t initiators);
 Task task_of(Point point, const RunOptions& options, std::uint32_t initiator);
 
+/// Another process that initiates.
+struct OtherInitiator {
+  Control control;
+  std::string at = {};  ///< Its address; empty: this process has started it, on this machine.
+};
+
 /// The processes that take part besides this one. More than one initiator at a time are others.
 struct Sides {
   std::vector<Control> targets;
-  std::vector<Control> initiators;
+  std::vector<OtherInitiator> initiators;
+  bool one_is_this = true;  ///< A single initiator is this process, not the first of the others.
 };
 
 /// Whether engines that were opened for one point can measure the other: they have the Fabric, room
@@ -64,7 +73,7 @@ bool same_engines(const Point& one, const Point& other);
 /// An engine of each initiator, and one of each target, that were opened for a point.
 class Session {
  public:
-  /// With the first of the other initiators, or this process as the only one.
+  /// With the first of the other initiators, or with this process.
   static Result<Session> open(Sides& sides, const Site& site, const Point& point,
                               const std::stop_token& stop);
 
@@ -78,6 +87,8 @@ class Session {
   using Step = std::function<Result<void>(std::uint32_t)>;
 
   Session(Sides& sides, Point point) : sides_(sides), point_(std::move(point)) {}
+
+  bool is_this_process() const { return point_.initiators == 1 && sides_.one_is_this; }
 
   Result<std::vector<std::string>> open_targets();
   Result<void> open_initiators(const Site& site, const std::vector<std::string>& addresses,

@@ -65,8 +65,8 @@ Result<void> Sweep::measure(PointResult& result, std::uint64_t seed, const std::
 Result<Measured> Sweep::measure(const Baseline& baseline, const PointResult& result,
                                 const std::stop_token& stop) {
   if (baseline.kind != Baseline::Kind::contiguous)
-    return perf::measure(baseline, sides_.targets.front(), site_, result.point.work,
-                         result.provider, options_.run.length.time, stop);
+    return perf::measure(baseline, sides_.targets.front(), site_, result.point, result.provider,
+                         options_.run.length.time, stop);
   RunOptions options = options_.run;
   options.verify = false;
   return session_->measure(contiguous(result.point), options).map([](const Run& run) {

@@ -1,6 +1,8 @@
 // The table for people, a line for each point.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "baseline.hpp"
 #include "printable.hpp"
 #include "results.hpp"
@@ -22,6 +24,16 @@ std::string rails_text(const Summary& sum) {
   std::string text;
   for (const auto& [rail, share] : sum.rails)
     text += fmt::format("{}{} {:.0f} %", text.empty() ? ": " : ", ", rail, 100 * share);
+  return text;
+}
+
+/// Of initiators that are not all on this machine.
+std::string places_text(const PointResult& result, const Summary& sum) {
+  std::string text;
+  for (std::size_t i = 0; i < sum.shares.size(); ++i)
+    text +=
+        fmt::format("{}{} {:.1f} %", i == 0 ? "  from " : ", ",
+                    tool::printable(place_of(result.runs.back().shares[i])), 100 * sum.shares[i]);
   return text;
 }
 
@@ -61,7 +73,9 @@ std::string table_row(const PointResult& result) {
                           ratio_text(latency->second.p99));
   }
   text += fmt::format("  {}{}", result.provider, rails_text(sum));
-  if (result.point.initiators > 1)
+  if (is_spread(result))
+    text += places_text(result, sum);
+  else if (result.point.initiators > 1)
     text += fmt::format("  each {:.1f}-{:.1f} %", 100 * sum.least_share, 100 * sum.greatest_share);
   if (sum.overloaded) text += "  OVERLOADED";
   if (sum.findings.wrong > 0)
@@ -72,11 +86,14 @@ std::string table_row(const PointResult& result) {
 
 std::string table_foot(const std::vector<PointResult>& results) {
   std::uint64_t checked = 0;
-  bool ratios = false, overloaded = false, shared = false;
+  bool ratios = false, overloaded = false, shared = false, spread = false;
+  double clock_error = 0;
   for (const PointResult& result : results) {
     ratios = ratios || !result.baselines.empty();
     shared = shared || result.point.initiators > 1;
+    spread = spread || is_spread(result);
     for (const Run& run : result.runs) {
+      for (const Share& share : run.shares) clock_error = std::max(clock_error, share.clock_error);
       checked += run.findings.checked;
       overloaded = overloaded || run.overloaded;
     }
@@ -93,6 +110,11 @@ std::string table_foot(const std::vector<PointResult>& results) {
         "Several initiators: their bytes from the first begin of any to the last end of any; each: "
         "what the slowest and the\nfastest had of all their speeds. CPU: all initiators + all "
         "targets.\n";
+  if (spread)
+    text += fmt::format(
+        "From: where each initiator is, and what it had of all their speeds (median). Clocks of "
+        "others are set against this\nmachine's before each run, {:.3f} ms off at most.\n",
+        1e3 * clock_error);
   if (overloaded)
     text +=
         "OVERLOADED: operations came faster than they could be served; the latencies are those "

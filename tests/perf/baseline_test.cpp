@@ -1,11 +1,13 @@
 #include "baseline.hpp"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include "socket_stream.hpp"
 
 namespace weft::perf {
 namespace {
+
+using testing::HasSubstr;
 
 constexpr auto patience = std::chrono::seconds(20);
 
@@ -14,6 +16,26 @@ TEST(Baseline, Names) {
     EXPECT_EQ(parse_baseline(name).value().name(), name);
   for (const char* name : {"", "memcpy:", "memcpy:0", "memcpy:9999", "memcpy:x", "tcp"})
     EXPECT_EQ(parse_baseline(name).error().code(), Code::invalid_argument) << name;
+}
+
+TEST(Baseline, IsOfAsManyInitiatorsAsItCanBe) {
+  const auto refusal = [](const char* name, std::uint64_t initiators, bool elsewhere,
+                          unsigned cores = 64) {
+    const auto fits = check(parse_baseline(name).value(), initiators, elsewhere, cores);
+    return fits ? std::string("fits") : fits.error().message();
+  };
+  for (const char* name : {"contiguous", "raw", "memcpy", "memcpy:4", "socket"})
+    EXPECT_EQ(refusal(name, 1, false, 1), "fits") << name;
+  for (const char* name : {"contiguous", "raw", "memcpy", "memcpy:4"})
+    EXPECT_EQ(refusal(name, 16, false), "fits") << name;
+  EXPECT_THAT(refusal("socket", 2, false), HasSubstr("one stream"));
+  EXPECT_THAT(refusal("raw", 17, false), HasSubstr("16 initiators at most"));
+  EXPECT_THAT(refusal("raw", 16, false, 31), HasSubstr("polls on 32 cores"));
+  EXPECT_EQ(refusal("memcpy:4", 64, false), "fits");
+  EXPECT_THAT(refusal("memcpy:5", 64, false), HasSubstr("would have 320 threads"));
+  EXPECT_EQ(refusal("contiguous", 64, true), "fits");
+  for (const char* name : {"raw", "memcpy", "socket"})
+    EXPECT_THAT(refusal(name, 1, true), HasSubstr("on this machine")) << name;
 }
 
 /// The same bytes by the same engines, and nothing but their pieces differs.

@@ -318,6 +318,19 @@ class SeveralInitiators(Case):
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIn("1 points were not measured before", result.stdout)
 
+    def test_baselines_are_of_as_many(self):
+        names = ["contiguous", "memcpy", "memcpy:2"]
+        if os.cpu_count() >= 4:
+            names.append("raw")
+        result = self.succeeds("--local", "--initiators", "1,2", *SHORT, "--baseline",
+                               ",".join(names), "--time", "0.05", "--provider", "tcp,shm",
+                               "--json", "-")
+        for point in json.loads(result.stdout)["points"]:
+            self.assertEqual(sorted(point["baselines"]), sorted(names))
+            for baseline in point["baselines"].values():
+                self.assertGreater(min(baseline["gigabytes_per_second"]), 0)
+                self.assertGreater(baseline["ratio"]["middle"], 0)
+
     def test_against_targets_that_listen(self):
         secret = self.path("secret")
         with open(os.open(secret, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="ascii") as file:
@@ -393,6 +406,140 @@ class SeveralInitiators(Case):
         self.fails(result, 1, "no-such-nic")
 
 
+class InitiatorsElsewhere(Case):
+    """As far as one machine can show: processes that were started before, by others."""
+
+    def setUp(self):
+        super().setUp()
+        self.sides = contextlib.ExitStack()
+        self.addCleanup(self.sides.close)
+
+    def listening(self, count, *arguments):
+        """Processes, and their addresses."""
+        return zip(*(self.sides.enter_context(target(*arguments)) for _ in range(count)))
+
+    def measured(self, *arguments):
+        result = self.succeeds(*SHORT, "--verify", "--json", "-", *arguments)
+        report = json.loads(result.stdout)
+        for point in report["points"]:
+            self.assertEqual(point["bytes_wrong"], 0)
+            work, number = point["point"]["work"], point["point"]["initiators"]
+            memory = number * point["point"]["peers"] * work["window"] * work["size"]
+            self.assertGreaterEqual(point["bytes_checked"], 2 * memory)
+        return report
+
+    def test_many_to_many(self):
+        _, addresses = self.listening(5)
+        first, second, *targets = addresses
+        report = self.measured("--peer", ",".join(targets), "--from", f"{first},here,{second}",
+                               "--initiators", "1:3:+1", "--provider", "tcp,shm", "--operation",
+                               "write,read,signal,message", "--baseline", "contiguous")
+        places = [first, "here", second]
+        self.assertEqual([machine["at"] for machine in report["machines"]["initiators"]],
+                         [first, second])
+        self.assertEqual(report["settings"]["from"], places)
+        self.assertEqual(len(report["points"]), 2 * 3 * 4)
+        for point in report["points"]:
+            number = point["point"]["initiators"]
+            self.assertEqual(point["point"]["peers"], 3)
+            for run in point["runs"]:
+                self.assertEqual(run["operations"], 20)
+                shares = run["initiators"]
+                self.assertEqual([share["at"] for share in shares], places[:number])
+                self.assertEqual(sum(share["bytes"] for share in shares), run["bytes"])
+                for share in shares:
+                    self.assertEqual(share["clock_error_seconds"] > 0, share["at"] != "here")
+            if number > 1:
+                self.assertEqual([each["at"] for each in point["shares"]["each"]], places[:number])
+
+    def test_local_target_with_credentials(self):
+        secret = self.path("secret")
+        with open(os.open(secret, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="ascii") as file:
+            file.write("0123456789abcdef\n")
+        _, (first, second) = self.listening(2, "--secret-file", secret)
+        arguments = ["--local", "--from", f"{first},{second}", *SHORT, "--verify"]
+        result = self.succeeds(*arguments, "--secret-file", secret)
+        self.assertRegex(result.stdout, rf"2 initiators .*from {first} [\d.]+ %, {second} [\d.]+ %")
+        self.assertRegex(result.stdout, r"[\d.]+ ms off at most")
+        self.fails(weft_perf(*arguments), 1, f"initiator 0 at {first}: ")
+
+    def test_local_target_where_the_others_reach_it(self):
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            try:
+                probe.connect(("192.0.2.1", 9))
+            except OSError:
+                self.skipTest("this machine has no other address")
+            address = probe.getsockname()[0]
+        openly = "--allow-unauthenticated-network"
+        with PROGRAM.listening("--listen", f"{address}:0", openly) as (_, other):
+            self.succeeds("--local", "--from", other, *SHORT, "--verify", openly)
+            refused = weft_perf("--local", "--from", other, *SHORT)
+            self.assertEqual(refused.returncode, 1, refused.stdout)
+            self.assertRegex(refused.stderr, "without authentication(?s:.*)target: it ended before")
+
+    def test_each_is_a_process_of_its_own(self):
+        _, (first, second) = self.listening(2)
+        again = first.replace("127.0.0.1", "localhost")
+        for sides, pattern in (
+                (["--peer", second, "--from", f"{first},{second}"], "1 at .* is a target already"),
+                (["--local", "--from", f"{first},{first}"], f"1 at {first} is {first} already"),
+                (["--peer", first, "--from", again], f"0 at {again} is a target already"),
+                (["--local", "--from", f"{first},127.0.0.1:1"], "initiator 1 at 127.0.0.1:1: ")):
+            with self.subTest(sides):
+                self.fails(weft_perf(*sides, *SHORT, "--timeout", "20"), 1, pattern)
+        # And they still serve.
+        self.measured("--peer", second, "--from", first)
+
+    @contextlib.contextmanager
+    def measuring(self, *arguments):
+        """Two initiators elsewhere that are at it for an hour, and who measures."""
+        processes, addresses = self.listening(2)
+        with started("--local", "--from", ",".join(addresses), "--time", "3600", "--warm-up", "0",
+                     "--progress", "always", "--json", self.path("part"), *arguments) as process:
+            begun = [cpu_ticks(each.pid) for each in processes]
+            until(lambda: all(cpu_ticks(each.pid) > ticks + 20
+                              for each, ticks in zip(processes, begun)))
+            yield process, processes, addresses
+
+    def still_serves(self, address):
+        self.measured("--local", "--from", address)
+
+    def test_killed_initiator(self):
+        for provider in ("tcp", "shm"):
+            with self.measuring("--provider", provider) as (process, others, addresses):
+                others[1].kill()
+                _, errors = process.communicate(timeout=PATIENCE)
+                self.assertEqual(process.returncode, 1, errors)
+                self.assertIn(f"peer_down: initiator 1 at {addresses[1]}: ", errors)
+                with open(self.path("part"), encoding="utf-8") as file:
+                    self.assertEqual(json.load(file)["ended"], "failed")
+                self.still_serves(addresses[0])
+
+    def test_interrupted_initiator(self):
+        with self.measuring() as (process, others, addresses):
+            others[0].send_signal(signal.SIGINT)
+            self.assertEqual(others[0].wait(PATIENCE), 130)
+            _, errors = process.communicate(timeout=PATIENCE)
+            self.assertEqual(process.returncode, 1, errors)
+            self.assertIn(f"initiator 0 at {addresses[0]}: ", errors)
+            self.still_serves(addresses[1])
+
+    def test_interrupt(self):
+        with self.measuring() as (process, _, addresses):
+            process.send_signal(signal.SIGINT)
+            _, errors = process.communicate(timeout=PATIENCE)
+            self.assertEqual(process.returncode, 130, errors)
+            for address in addresses:
+                self.still_serves(address)
+
+    def test_killed_measurer(self):
+        with self.measuring() as (process, _, addresses):
+            process.kill()
+            process.wait(PATIENCE)
+            for address in addresses:
+                self.still_serves(address)
+
+
 class Wrong(Case):
     def test_command_lines(self):
         for arguments, pattern in (
@@ -435,6 +582,14 @@ class Wrong(Case):
                 (["--local", "--initiators", "many"], "no number"),
                 (["--local", "--initiators", "4", "--count", "3"], "each initiator"),
                 (["--peer", "127.0.0.1:1", "--targets", "2"], "--local"),
+                (["--local", "--from", "a:1,b:1", "--initiators", "2,3"], "--from has 2"),
+                (["--local", "--from", ",".join(65 * ["here"])], "64 initiators at most"),
+                (["--listen", "127.0.0.1:0", "--from", "here"], "excludes"),
+                (["--from", "here"], "one of --local, --listen and --peer"),
+                (["--local", "--from", "a:1", "--baseline", "memcpy"], "on this machine"),
+                (["--local", "--from", "a:1", "--baseline", "contiguous,raw"], "on this machine"),
+                (["--local", "--initiators", "1,2", "--baseline", "socket"], "one stream"),
+                (["--local", "--initiators", "64", "--baseline", "raw"], "16 initiators at most"),
                 (["--bogus"], "bogus")):
             with self.subTest(arguments):
                 self.fails(weft_perf(*arguments), 2, pattern)

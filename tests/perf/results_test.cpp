@@ -213,7 +213,8 @@ TEST(Results, SeveralInitiatorsHaveShares) {
   EXPECT_FALSE(both["points"][0]["runs"][0].contains("initiators"));
   const Json& point = both["points"][1];
   EXPECT_EQ(point["point"]["initiators"], 2);
-  EXPECT_EQ(point["shares"], Json({{"least", 0.25}, {"greatest", 0.75}}));
+  EXPECT_EQ(point["shares"], Json::parse(R"({"least": 0.25, "greatest": 0.75, "each": [
+                {"at": "here", "share": 0.25}, {"at": "here", "share": 0.75}]})"));
   ASSERT_EQ(point["runs"][0]["initiators"].size(), 2U);
   EXPECT_EQ(point["runs"][0]["initiators"][1]["operations"], 750);
   EXPECT_EQ(point["runs"][0]["initiators"][1]["begun_seconds"], 0.001);
@@ -223,6 +224,22 @@ TEST(Results, SeveralInitiatorsHaveShares) {
   EXPECT_THAT(table_foot({measured()}), testing::Not(HasSubstr("initiators")));
   EXPECT_THAT(csv({result}), HasSubstr(",overloaded,initiators,least_share,greatest_share"));
   EXPECT_THAT(csv({result}), HasSubstr(",0,2,0.25,0.75"));
+}
+
+TEST(Results, InitiatorsElsewhereAreNamed) {
+  PointResult result = measured_by_two();
+  for (perf::Run& run : result.runs) {
+    run.shares[1].at = "10.0.0.3:7000";
+    run.shares[1].clock_error = 0.000125;
+  }
+  const Json point = document({result}, {}, {}, {})["points"][0];
+  EXPECT_EQ(point["shares"]["each"][1], Json({{"at", "10.0.0.3:7000"}, {"share", 0.75}}));
+  EXPECT_EQ(point["runs"][0]["initiators"][0]["at"], "here");
+  EXPECT_EQ(point["runs"][0]["initiators"][1]["at"], "10.0.0.3:7000");
+  EXPECT_EQ(point["runs"][0]["initiators"][1]["clock_error_seconds"], 0.000125);
+  EXPECT_THAT(table_row(result), HasSubstr("from here 25.0 %, 10.0.0.3:7000 75.0 %"));
+  EXPECT_THAT(table_foot({result}), HasSubstr("0.125 ms off at most"));
+  EXPECT_THAT(table_foot({measured_by_two()}), testing::Not(HasSubstr("Clocks")));
 }
 
 // Documents from before there could be several.

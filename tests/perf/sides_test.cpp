@@ -51,7 +51,7 @@ class PerfSides : public testing::TestWithParam<std::string> {
  protected:
   void start(Meddle meddle = {}) { sides_.targets.push_back(started(std::move(meddle))); }
   void start_initiators(int count) {
-    for (int i = 0; i < count; ++i) sides_.initiators.push_back(started());
+    for (int i = 0; i < count; ++i) sides_.initiators.push_back({started()});
   }
   Control started(Meddle meddle = {}) {
     auto opened = Target::open(site_, std::move(meddle));
@@ -276,6 +276,31 @@ TEST_P(PerfSides, SeveralInitiatorsAtOnce) {
   EXPECT_EQ(failed_, 0);
 }
 
+/// Whose clocks are set against this one's. The first of them measures where there is one.
+TEST_P(PerfSides, InitiatorsElsewhere) {
+  start();
+  start_initiators(3);
+  for (const std::size_t i : {0U, 2U}) sides_.initiators[i].at = "host" + std::to_string(i) + ":7";
+  sides_.one_is_this = false;
+  for (const std::uint32_t initiators : {1U, 3U}) {
+    std::vector<Point> points{point_of(GetParam(), Operation::write),
+                              point_of(GetParam(), Operation::message)};
+    for (Point& point : points) point.initiators = initiators;
+    const auto results = sweep(points, counted(60));
+    ASSERT_TRUE(results) << results.error().to_string();
+    for (const PointResult& result : *results) {
+      const perf::Run& run = result.runs.at(0);
+      expect_equal_shares(result, run);
+      for (std::uint32_t i = 0; i < initiators; ++i) {
+        EXPECT_EQ(run.shares[i].at, sides_.initiators[i].at);
+        EXPECT_EQ(run.shares[i].clock_error > 0, i != 1);
+      }
+    }
+  }
+  finish();
+  EXPECT_EQ(failed_, 0);
+}
+
 TEST_P(PerfSides, AWrongByteIsItsInitiators) {
   std::atomic<unsigned> looked{0};
   start([&](std::span<std::byte> memory) {
@@ -307,7 +332,7 @@ TEST_P(PerfSides, SeveralInitiatorsNeedWhatTheyNeed) {
 /// Where it can tell before it waits for anyone.
 TEST_P(PerfSides, NonsenseIsRefusedByAnInitiator) {
   start_initiators(1);
-  Control& initiator = sides_.initiators.front();
+  Control& initiator = sides_.initiators.front().control;
   EXPECT_FALSE(initiator.ask("initiate"));
   for (const char* step : {"dance", "prepare", "warm up", "measure", "finish"})
     EXPECT_FALSE(initiator.ask("initiate", {{"step", step}})) << step;
@@ -318,22 +343,54 @@ TEST_P(PerfSides, NonsenseIsRefusedByAnInitiator) {
                                                 {"addresses", addresses}});
   ASSERT_FALSE(alone);
   EXPECT_THAT(alone.error().to_string(), HasSubstr("no target"));
+  const auto crowd = initiator.ask("initiate", {{"step", "open"},
+                                                {"point", point_of(GetParam(), Operation::write)},
+                                                {"addresses", Json(65, "127.0.0.1:1")}});
+  ASSERT_FALSE(crowd);
+  EXPECT_THAT(crowd.error().to_string(), HasSubstr("64 at most"));
 }
 
-TEST_P(PerfSides, AnInitiatorThatLeavesIsAnError) {
+/// From who has come as far as to be ready.
+TEST_P(PerfSides, TimesBeyondAllBoundsAreRefusedByAnInitiator) {
   start();
-  start_initiators(3);
-  SweepOptions options = counted(0);
-  Point point = point_of(GetParam(), Operation::write);
-  point.initiators = 3;
-  Sweep all(sides_, site_, options, {point});
-  std::jthread leaving;
-  all.before_run = [&](const Step&) {
-    if (!leaving.joinable()) leaving = std::jthread([&] { targets_[2].interrupt(); });
+  start_initiators(1);
+  const Point point = point_of(GetParam(), Operation::message);
+  const auto initiate = [&](const char* step, Json details) {
+    details["step"] = step;
+    return sides_.initiators.front().control.ask("initiate", details);
   };
-  const auto swept = all.run(stop_.get_token());
-  ASSERT_FALSE(swept);
-  EXPECT_NE(swept.error().code(), Code::timed_out) << swept.error().to_string();
+  const auto target = sides_.targets[0].ask("open", {{"point", point}});
+  ASSERT_TRUE(target) << target.error().to_string();
+  ASSERT_TRUE(initiate("open", {{"point", point}, {"addresses", {target->at("address")}}}));
+  ASSERT_TRUE(initiate("prepare", {{"of", Task{point, 0, 1, false}}}));
+  const Nanoseconds::rep day = Nanoseconds(std::chrono::hours(24)).count();
+  for (const Nanoseconds::rep time : {Nanoseconds::rep{-1}, day + 1}) {
+    EXPECT_THAT(initiate("warm up", {{"time_ns", time}}).error().to_string(),
+                HasSubstr("24 hours"));
+    EXPECT_THAT(initiate("measure", {{"time_ns", time}, {"operations", 1}}).error().to_string(),
+                HasSubstr("24 hours"));
+  }
+}
+
+/// The target of a single initiator, or the last of several initiators.
+TEST_P(PerfSides, ASideThatLeavesIsAnError) {
+  for (const std::uint32_t initiators : {1U, 3U}) {
+    start();
+    if (initiators > 1) start_initiators(static_cast<int>(initiators));
+    SweepOptions options = counted(0);
+    Point point = point_of(GetParam(), Operation::write);
+    point.initiators = initiators;
+    Sweep all(sides_, site_, options, {point});
+    std::jthread leaving;
+    all.before_run = [&](const Step&) {
+      if (!leaving.joinable()) leaving = std::jthread([&] { targets_.back().interrupt(); });
+    };
+    const auto swept = all.run(stop_.get_token());
+    ASSERT_FALSE(swept);
+    EXPECT_NE(swept.error().code(), Code::timed_out) << swept.error().to_string();
+    leaving.join();
+    finish();
+  }
 }
 
 /// It would go on for an hour.
@@ -352,7 +409,7 @@ TEST_P(PerfSides, AnInitiatorStopsWhenNobodyMeasures) {
       const double begun = cpu_seconds();
       while (!stop.stop_requested() && cpu_seconds() < begun + 0.5)
         std::this_thread::sleep_for(std::chrono::milliseconds(5));
-      for (Control& initiator : sides_.initiators) initiator.interrupt();
+      for (OtherInitiator& other : sides_.initiators) other.control.interrupt();
     });
   };
   EXPECT_FALSE(all.run(stop_.get_token()));
@@ -511,19 +568,6 @@ TEST_P(PerfSides, AnInterruptKeepsWhatWasMeasured) {
   EXPECT_EQ(swept.error().code(), Code::cancelled);
   EXPECT_EQ(all.results()[0].runs.size(), 1U);
   EXPECT_TRUE(all.results()[1].runs.empty());
-}
-
-TEST_P(PerfSides, ATargetThatLeavesIsAnError) {
-  start();
-  SweepOptions options = counted(0);
-  Sweep all(sides_, site_, options, {point_of(GetParam(), Operation::write)});
-  std::jthread leaving;
-  all.before_run = [&](const Step&) {
-    if (!leaving.joinable()) leaving = std::jthread([&] { targets_[0].interrupt(); });
-  };
-  const auto swept = all.run(stop_.get_token());
-  ASSERT_FALSE(swept);
-  EXPECT_NE(swept.error().code(), Code::timed_out) << swept.error().to_string();
 }
 
 INSTANTIATE_TEST_SUITE_P(, PerfSides, testing::Values("tcp", "shm"),
