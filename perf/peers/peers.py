@@ -2,14 +2,14 @@
 
 import os
 
-from cell import ALONE, BANDWIDTH, LATENCY, TOGETHER
+from cell import BANDWIDTH, LATENCY, TOGETHER
 from driven import Driven
 from ucx import TRANSPORTS, Ucx
 from weft import ONE_BUFFER, Ceiling, Weft
 
 FABRICS = ("tcp", "shm")
-# By what it is called: who moves the bytes over shm depends on whose memory it is.
 SHARED = ["--memory", "shared"]
+# By what it is called: who moves the bytes over shm depends on whose memory it is.
 MEMORIES = {"tcp": {"weft": []}, "shm": {"weft-own": [], "weft-shared": SHARED}}
 MANUAL = ["--engine-progress", "manual"]
 
@@ -35,7 +35,5 @@ def peers_of(fabric, perf, venv, variants):
                        {"MC_TCP_ENABLE_CONNECTION_POOL": "1"}),
                 Ceiling(perf, fabric, "socket")]
     like_ucx = Weft(perf, fabric, "weft-shared-one-buffer", [*SHARED, ONE_BUFFER], [], (TOGETHER,))
-    first = Weft(perf, fabric, "weft-shared-latency", [*SHARED, "--priority", "latency"], [],
-                 (ALONE, LATENCY))
-    return [*ours, like_ucx, first, Ucx(fabric, "put"), Ucx(fabric, "tag"), nixl,
+    return [*ours, like_ucx, Ucx(fabric, "put"), Ucx(fabric, "tag"), nixl,
             Ceiling(perf, fabric, "memcpy"), Ceiling(perf, fabric, f"memcpy:{os.cpu_count()}")]

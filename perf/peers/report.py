@@ -128,8 +128,7 @@ memory, and stay in the CPU's caches for longer. Compare these two with each oth
 likewise. ucx_perftest compares no contents. memcpy:N: N threads, which share the memory of the
 window; where fewer than N are in flight, each has as much as one of them, and together they touch
 more. "-manual": whoever waits for an operation makes the progress, where threads of the engine do
-otherwise. "-latency": transfers of class latency, which the thread that begins them copies up to
-256 KiB, where others are handed to threads of the engine above 16 KiB.
+otherwise.
 Latency: Weft's, NIXL's and Mooncake's from the begin of a write until its initiator knows that it
 is done, a whole round trip over tcp; UCX's is half of a ping-pong's, in which each side looks at its
 own memory and no one waits for a completion. NIXL and Mooncake are driven from Python."""
