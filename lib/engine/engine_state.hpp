@@ -371,11 +371,14 @@ auto call(const std::shared_ptr<EngineState>& engine, Body&& body) -> decltype(b
 template <typename Wait>
 bool EngineState::wait(Wait&& ended, Deadline deadline) {
   if (config_.progress == Progress::threads) return ended(deadline);
+  // Whoever shares the core may be the one waited for; but to give it away takes as long as a look,
+  // in which something may end.
+  constexpr unsigned looks_a_yield = 8;
   const Deadline long_past = Deadline::at({});
-  while (!ended(long_past)) {
+  for (unsigned looks = 1; !ended(long_past); ++looks) {
     const auto now = Clock::now();
     if (now >= deadline.when()) return false;
-    if (progress(now) == 0) sched_yield();
+    if (progress(now) == 0 && looks % looks_a_yield == 0) sched_yield();
   }
   return true;
 }
