@@ -183,6 +183,7 @@ Transfer::Transfer(Transfer&&) noexcept = default;
 Transfer& Transfer::operator=(Transfer&&) noexcept = default;
 Transfer::~Transfer() = default;
 State Transfer::state() const noexcept {
+  state_->see();
   return state_->state();
 }
 bool Transfer::quiescent() const noexcept {
@@ -192,12 +193,14 @@ void Transfer::cancel() {
   state_->cancel();
 }
 Report Transfer::report() const {
+  state_->see();
   return state_->report();
 }
 std::vector<Placed> Transfer::placed() const {
   return state_->placed();
 }
 Result<void> Transfer::wait(Deadline deadline) {
+  if (state_) state_->see();
   const auto waited = wait_with(
       state_ ? &state_->prepared().engine : nullptr, [&] { return state_->ended(); },
       [&](Deadline until) { return state_->wait_ended(until); }, deadline);
@@ -207,6 +210,7 @@ Result<void> Transfer::wait(Deadline deadline) {
   return {};
 }
 Result<void> Transfer::wait_quiescent(Deadline deadline) {
+  if (state_) state_->see();
   const auto waited = wait_with(
       state_ ? &state_->prepared().engine : nullptr, [&] { return state_->ended(); },
       [&](Deadline until) { return state_->wait_quiescent(until); }, deadline);

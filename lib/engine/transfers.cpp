@@ -272,8 +272,10 @@ Result<std::shared_ptr<TransferState>> EngineState::submit(
   submission.transport = *transport;
   if (auto taken = take_seat(options); !taken) return fail(std::move(taken.error()));
   Seat seat(transfer_seats_);
+  // The time for which it waited for room is not its own.
+  const auto begun = options.wait_for_room ? Clock::now() : submission.submitted;
   submission.deadline =
-      options.deadline.value_or(Deadline::in(config_.default_timeout, submission.submitted)).when();
+      options.deadline.value_or(Deadline::in(config_.default_timeout, begun)).when();
   submission.lease_end = prepared->remote->expires();
   submission.trusted = hooks_.trusts_reads;
   submission.picks = std::move(picks);
@@ -327,9 +329,9 @@ std::uint64_t EngineState::always_at_once(Priority priority) const {
   return 0;
 }
 
-/// Whether the application has nothing else under way, and has looked at the end of what it had: so
-/// it waits for this one, and no other thread would get on with anything meanwhile. Who asks for
-/// events may never look at a transfer.
+/// Whether the application has nothing else under way, and has looked at the end of what it had, or
+/// let go of it: as far as can be told it waits for this one, and no other thread would get on with
+/// anything meanwhile. Who asks for events may never look at a transfer.
 bool EngineState::waits_for_each(const Submission& submission) const {
   if (submission.priority != Priority::normal) return false;
   if (config_.progress == Progress::manual) return true;

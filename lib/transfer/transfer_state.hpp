@@ -191,10 +191,9 @@ class TransferState : public std::enable_shared_from_this<TransferState> {
   void ended_unseen(std::shared_ptr<UnseenEnds> all) { unseen_.count_in(std::move(all)); }
 
   // For the application.
-  State state() const noexcept {
-    unseen_.see();
-    return state_.load(std::memory_order_acquire);
-  }
+  State state() const noexcept { return state_.load(std::memory_order_acquire); }
+  /// The application looks at it.
+  void see() noexcept { unseen_.see(); }
   bool ended() const noexcept { return state() != State::active; }
   bool quiescent() const;
   void cancel();
@@ -262,7 +261,7 @@ class TransferState : public std::enable_shared_from_this<TransferState> {
     std::optional<Error> error;
   };
 
-  mutable UnseenEnd unseen_;
+  UnseenEnd unseen_;
   Submission submission_;  // const but for on_end, which may hold what holds this
   TransferHost& host_;
 

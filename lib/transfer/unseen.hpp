@@ -20,7 +20,7 @@ class UnseenEnd {
   UnseenEnd(const UnseenEnd&) = delete;
   UnseenEnd& operator=(const UnseenEnd&) = delete;
 
-  /// Before anybody else has the transfer.
+  /// Before the application has the transfer.
   void count_in(std::shared_ptr<UnseenEnds> all) {
     ++*all;
     all_ = std::move(all);

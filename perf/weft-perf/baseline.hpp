@@ -30,7 +30,7 @@ Result<Baseline> parse_baseline(std::string_view text);
 
 /// Why its ratio would mean nothing for points of so many initiators, if so: a baseline moves as
 /// much at a time as they do, from where they are. `elsewhere`: not all are on this machine, which
-/// has so many `cores`.
+/// has so many `cores` (0: not known).
 Result<void> check(const Baseline& baseline, std::uint64_t initiators, bool elsewhere,
                    unsigned cores);
 

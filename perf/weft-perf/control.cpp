@@ -108,6 +108,8 @@ Result<Json> Control::ask(const std::string& task, Json details, Nanoseconds lon
   if (auto told = exchange.tell(question_tag, details); !told) return fail(named(told.error()));
   auto answer = exchange.hear(response_tag);
   if (!answer) return fail(named(answer.error()));
+  if (!answer->is_object())
+    return fail(named({Code::protocol_mismatch, "its answer is none of weft-perf's"}));
   if (!answer->contains("error")) return answer;
   const auto sentence = value_of<std::string>(*answer, "error");
   return fail(named({Code::remote_failed, sentence.value_or("failed")}));

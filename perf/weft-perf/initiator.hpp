@@ -51,6 +51,7 @@ class Initiator {
   /// Once the targets have granted memory. Where bytes are verified, each operation of the window
   /// is carried out once.
   virtual Result<void> prepare(const Task& task) = 0;
+  /// For so long, which may be no time.
   virtual Result<void> warm_up(Nanoseconds time) = 0;
   virtual Result<Part> measure(Length length) = 0;
   /// At its own memory, once the targets have looked at theirs. The task is over.

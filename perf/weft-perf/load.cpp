@@ -44,8 +44,10 @@ class Window {
   /// Until any may have ended, no longer than until `latest`; notes all that have.
   Result<void> wait(Time latest) {
     if (stop_.stop_requested()) return fail(Code::cancelled, "interrupted");
-    // Most often the only one that is under way has ended when it was begun.
-    if (const auto ended = ends_->count(); ended > 0 && ended == flying_.size() - free_.size())
+    // Most often the only one that is under way has ended when it was begun. But an engine that its
+    // caller drives has to be asked for progress now and then.
+    const auto ended = ends_->count();
+    if (ended > 0 && ended == flying_.size() - free_.size() && last_end_ < next_look_)
       return note_all(last_end_);
     const Time now = Clock::now();
     operations_.wait(*ends_, Deadline::at(std::min(now + attention, latest)));

@@ -132,6 +132,7 @@ Result<Load> LocalInitiator::load(Length length, std::uint64_t seed) {
 }
 
 Result<void> LocalInitiator::warm_up(Nanoseconds time) {
+  if (time == Nanoseconds::zero()) return {};
   return load({time, 0}, round_->task.seed).map([](const Load&) {});
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <limits>
 #include <optional>
 
@@ -13,6 +14,15 @@ namespace {
 
 /// Far from where adding times overflows.
 constexpr Nanoseconds::rep latest_clock = std::numeric_limits<Nanoseconds::rep>::max() / 4;
+
+/// Whether its figures can be those of a run in that time, by a clock that may be a bit slow.
+bool plausible(const Part& part, Nanoseconds time) {
+  const double most = std::chrono::duration<double>(time).count() * 1.001 + 0.001;
+  const auto is_amount = [](double amount) { return std::isfinite(amount) && amount >= 0; };
+  return is_amount(part.load.seconds) && part.load.seconds <= most && is_amount(part.cpu_seconds) &&
+         is_amount(part.copies.per_byte) && is_amount(part.ceiling_gbps) &&
+         part.load.latency.count() == part.load.operations;
+}
 
 /// How long it shall go on, out of a document from outside.
 Result<Nanoseconds> time_of(const Json& question) {
@@ -70,17 +80,15 @@ Result<ClockOffset> RemoteInitiator::look_at_clock() {
 }
 
 Result<void> RemoteInitiator::prepare(const Task& task) {
-  // Anew for each run, as clocks drift apart.
-  if (own_clock_) {
-    const auto looked = look_at_clock();
-    if (!looked) return fail(looked.error());
-    clock_ = *looked;
-  }
   return ask("prepare", {{"of", task}}).map([](const Json&) {});
 }
 
+/// Clocks drift apart: they are compared last before each run.
 Result<void> RemoteInitiator::warm_up(Nanoseconds time) {
-  return ask("warm up", {{"time_ns", time.count()}}, time).map([](const Json&) {});
+  if (const auto warm = ask("warm up", {{"time_ns", time.count()}}, time); !warm)
+    return fail(warm.error());
+  if (!own_clock_) return {};
+  return look_at_clock().map([&](const ClockOffset& offset) { clock_ = offset; });
 }
 
 Result<Part> RemoteInitiator::measure(Length length) {
@@ -89,6 +97,8 @@ Result<Part> RemoteInitiator::measure(Length length) {
                        {{"time_ns", length.time.count()}, {"operations", length.operations}},
                        length.time)
       .and_then([&](Part part) -> Result<Part> {
+        if (!plausible(part, Clock::now() - asked))
+          return fail(Code::protocol_mismatch, "an initiator tells of what can't have been");
         if (own_clock_)
           if (auto translated = translate(part, asked); !translated)
             return fail(std::move(translated.error()));

@@ -148,11 +148,9 @@ Result<void> Session::prepare(const Point& point, const RunOptions& options) {
 
 /// Warms up, and measures.
 Result<std::vector<Part>> Session::load(const RunOptions& options) {
-  if (options.warm_up.count() > 0)
-    if (auto warm =
-            all_at_once([&](std::uint32_t i) { return initiators_[i]->warm_up(options.warm_up); });
-        !warm)
-      return fail(std::move(warm.error()));
+  auto warm =
+      all_at_once([&](std::uint32_t i) { return initiators_[i]->warm_up(options.warm_up); });
+  if (!warm) return fail(std::move(warm.error()));
   if (auto marked = mark(); !marked) return fail(std::move(marked.error()));
   std::vector<Part> parts(initiators_.size());
   const std::size_t targets = sides_.targets.size();
@@ -200,7 +198,7 @@ Result<void> Session::finish(Run& run) {
     return initiators_[i]->finish().map([&](const Findings& findings) { found[i] = findings; });
   });
   for (std::size_t i = 0; i < found.size(); ++i)
-    add(found[i], found.size() > 1 ? fmt::format("at initiator {}, ", i) : "at this side, ",
+    add(found[i], is_this_process() ? "at this side, " : fmt::format("at initiator {}, ", i),
         run.findings);
   return finished;
 }

@@ -168,6 +168,22 @@ TEST_F(AtOnce, ASignalFollowsTheBytes) {
   }
 }
 
+/// While another thread sends the signal the one that submits returns.
+TEST_F(AtOnce, LargeOnesWithSignals) {
+  Couple pair = couple(config());
+  Board board(pair, shared(large), shared(large));
+  const Pair all[] = {{0, 0, large}};
+  for (int round = 0; round < 200; ++round) {
+    Expectation expectation = must(pair.b.expect(pair.to_a, 7, 1));
+    TransferOptions options = of(round % 2 == 0 ? Priority::normal : Priority::latency);
+    options.signal = Signal{7};
+    Transfer transfer = must(pair.a.write(board.local, board.there, all, options));
+    ASSERT_TRUE(succeeds(expectation.wait(soon())));
+    ASSERT_TRUE(succeeds(transfer.wait(soon())));
+  }
+  board.expect_pieces(Direction::write, all);
+}
+
 TEST_F(AtOnce, IsCheckedLikeOthers) {
   Couple pair = couple(config());
   Board board(pair, shared(), shared());

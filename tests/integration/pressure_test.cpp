@@ -164,6 +164,19 @@ TEST_P(Pressure, WhoWaitsForRoomHasItWhenATransferEnds) {
   });
 }
 
+TEST_P(Pressure, TimeSpentWaitingForRoomIsNotTheTransfersOwn) {
+  config.default_timeout = 1s;
+  with_full_queues([&](FullQueue& queue) {
+    // Room comes as the others time out, at about the time at which this one was submitted.
+    auto transfer = queue.submit(soon());
+    const auto begun = Clock::now();
+    ASSERT_TRUE(succeeds(transfer));
+    EXPECT_TRUE(fails_with(transfer->wait(soon()), Code::timed_out));
+    EXPECT_GT(Clock::now() - begun, 500ms);
+    gate.open();
+  });
+}
+
 TEST_P(Pressure, ACallbackDoesNotWaitForRoom) {
   with_full_queues([&](FullQueue& queue) {
     queue.transfers[0].cancel();

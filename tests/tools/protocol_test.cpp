@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <span>
+#include <string>
 
 #include "exchange.hpp"
 #include "report.hpp"
@@ -34,6 +36,19 @@ TEST(Protocol, OtherDocumentsComeBackAsTheyWere) {
             to_json(acknowledgement));
   EXPECT_EQ(from_json<Welcome>(to_json(Welcome{"no", {}})).value().refusal, "no");
   EXPECT_EQ(from_json<Request>(to_json(Request{5})).value().number, 5U);
+}
+
+TEST(Protocol, WhatIsNestedTooDeeplyIsRefused) {
+  const auto read = [](std::size_t depth) {
+    const std::string text = std::string(depth, '[') + std::string(depth, ']');
+    return parse(std::as_bytes(std::span(text)));
+  };
+  EXPECT_TRUE(read(30));
+  for (const std::size_t depth : {100U, 1'000'000U}) {
+    const auto deep = read(depth);
+    ASSERT_FALSE(deep);
+    EXPECT_EQ(deep.error().code(), Code::protocol_mismatch);
+  }
 }
 
 TEST(Protocol, AnotherVersionIsSaidSo) {

@@ -33,7 +33,16 @@ Blob to_bytes(const Json& json) {
 
 Result<Json> parse(Bytes bytes) {
   const auto* begin = reinterpret_cast<const char*>(bytes.data());
-  Json json = Json::parse(begin, begin + bytes.size(), nullptr, false);
+  // What is nested deeper could not be printed: that takes the stack.
+  constexpr int most_depth = 64;
+  bool too_deep = false;
+  const auto is_shallow = [&](int depth, Json::parse_event_t, const Json&) {
+    too_deep = too_deep || depth > most_depth;
+    return !too_deep;
+  };
+  Json json = Json::parse(begin, begin + bytes.size(), is_shallow, false);
+  if (too_deep)
+    return fail(Code::protocol_mismatch, "the other side's message is nested too deeply");
   if (json.is_discarded())
     return fail(Code::protocol_mismatch,
                 fmt::format("the other side's message of {} bytes is no JSON", bytes.size()));
