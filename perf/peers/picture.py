@@ -27,7 +27,7 @@ def panel(samples, fabric, window):
             values = by_round(samples, fabric, name, size, window)
             if values:
                 points.append(f"{size} {statistics.median(values.values()):.4f}")
-        lines.append(f"'-' using 1:2 with linespoints "
+        lines.append("'-' using 1:2 with linespoints "
                      f"linetype {style[name]} title \"{name}\"")
         data += [*points, "e"]
     return [f'set title "{fabric}, {window} in flight"', "plot " + ", ".join(lines), *data]

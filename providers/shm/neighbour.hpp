@@ -50,10 +50,10 @@ class Neighbour {
   /// Whether its endpoint takes nothing any more.
   bool closed() const noexcept { return head_->closed.load(std::memory_order_acquire) != 0; }
 
-  /// Copies between this process's memory and a registration of the neighbour's, here and now.
-  /// From any thread; nothing if another one is copying, or the means at hand are not enough.
-  /// Through a mapping, the first copies after its process has ended may succeed.
   enum class Means { all, mapping };
+  /// Copies between this process's memory and a registration of the neighbour's, here and now.
+  /// From any thread; nothing if another one is copying, or the means are not enough. Through a
+  /// mapping, the first copies after its process has ended may succeed.
   std::optional<Outcome> copy(bool writes, const Local& local, const Target& target,
                               Means means = Means::all) noexcept;
   /// Whether copies by the key are made through a mapping, or why they are not.

@@ -61,6 +61,14 @@ class Case(unittest.TestCase):
         self.assertEqual(len(lines), 1, text)
         self.assertRegex(lines[0], r"^weft-perf: .")
 
+    def address_beyond_loopback(self):
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            try:
+                probe.connect(("192.0.2.1", 9))
+            except OSError:
+                self.skipTest("this machine has no other address")
+            return probe.getsockname()[0]
+
     def fails(self, result, code, pattern):
         self.assertEqual(result.returncode, code, result.stderr + result.stdout)
         self.one_sentence(result.stderr)
@@ -464,12 +472,7 @@ class InitiatorsElsewhere(Case):
         self.fails(weft_perf(*arguments), 1, f"initiator 0 at {first}: ")
 
     def test_local_target_where_the_others_reach_it(self):
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-            try:
-                probe.connect(("192.0.2.1", 9))
-            except OSError:
-                self.skipTest("this machine has no other address")
-            address = probe.getsockname()[0]
+        address = self.address_beyond_loopback()
         openly = "--allow-unauthenticated-network"
         with PROGRAM.listening("--listen", f"{address}:0", openly) as (_, other):
             self.succeeds("--local", "--from", other, *SHORT, "--verify", openly)
@@ -621,12 +624,7 @@ class Wrong(Case):
         self.fails(result, 1, "protocol_mismatch|peer_down|unavailable")
 
     def test_beyond_loopback_needs_credentials(self):
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-            try:
-                probe.connect(("192.0.2.1", 9))
-            except OSError:
-                self.skipTest("this machine has no other address")
-            address = probe.getsockname()[0]
+        address = self.address_beyond_loopback()
         self.fails(weft_perf("--listen", f"{address}:0"), 1, "secret|credential|authenti")
 
 
