@@ -265,8 +265,7 @@ std::string csv(const std::vector<PointResult>& results) {
       "gigabytes_per_second_greatest,gigabits_per_second,operations_per_second,p50_ns,p90_ns,"
       "p99_ns,p99.9_ns,max_ns,cpu_seconds_per_gigabyte,peer_cpu_seconds_per_gigabyte,"
       "copies_per_byte,bytes_checked,bytes_wrong,overloaded,initiators,least_share,greatest_share,"
-      "priority,"
-      "one_buffer";
+      "priority,one_buffer";
   for (const std::string& name : names) {
     text += fmt::format(",{0}_ratio,{0}_low,{0}_high", name);
     if (notes_latency(name))
