@@ -13,6 +13,7 @@ constexpr auto spinning = std::chrono::microseconds(100);
 
 void Ends::tell(std::uint32_t operation) {
   const auto now = Clock::now();
+  if (std::this_thread::get_id() == owner_) return own_.push_back({operation, now});
   const std::lock_guard lock(mutex_);
   ended_.push_back({operation, now});
   count_.store(ended_.size(), std::memory_order_release);
@@ -30,9 +31,11 @@ void Ends::wait(Deadline deadline) {
 
 const std::vector<End>& Ends::take() {
   taken_.clear();
-  if (!any()) return taken_;
+  std::swap(own_, taken_);
+  if (count_.load(std::memory_order_acquire) == 0) return taken_;
   const std::lock_guard lock(mutex_);
-  std::swap(ended_, taken_);
+  taken_.insert(taken_.end(), ended_.begin(), ended_.end());
+  ended_.clear();
   count_.store(0, std::memory_order_relaxed);
   return taken_;
 }

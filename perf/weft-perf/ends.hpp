@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <thread>
 #include <vector>
 #include <weft/deadline.hpp>
 
@@ -17,6 +18,7 @@ struct End {
   Clock::time_point when{};
 };
 
+/// Waited for, and taken, by the thread that has made it.
 class Ends {
  public:
   /// From any thread.
@@ -26,11 +28,17 @@ class Ends {
   void wait(Deadline deadline);
   bool any() const noexcept { return count() > 0; }
   /// How many were told and not taken.
-  std::size_t count() const noexcept { return count_.load(std::memory_order_acquire); }
-  /// Those that have ended since the last call, in that order. Valid until the next call.
+  std::size_t count() const noexcept {
+    return own_.size() + count_.load(std::memory_order_acquire);
+  }
+  /// Those that have ended since the last call; those that one thread has told of in that order.
+  /// Valid until the next call.
   const std::vector<End>& take();
 
  private:
+  const std::thread::id owner_ = std::this_thread::get_id();
+  std::vector<End> own_;  // told by the owner, as of what ends in the call that begins it
+
   std::mutex mutex_;
   std::condition_variable told_;
   std::vector<End> ended_, taken_;

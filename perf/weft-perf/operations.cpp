@@ -3,6 +3,7 @@
 #include <atomic>
 #include <numeric>
 #include <thread>
+#include <utility>
 
 #include "driver.hpp"
 
@@ -25,9 +26,9 @@ void wait_for_end(Engine& engine, bool manual, Ends& ends, Deadline deadline) {
 
 }  // namespace
 
-Result<void> Fanned::begin(std::uint32_t operation, const Ticket& ticket) {
+Result<void> Fanned::begin(std::uint32_t operation, Ticket ticket) {
   ++begun_[operation % windows_.size()];
-  return of(operation).begin(within(operation), ticket);
+  return of(operation).begin(within(operation), std::move(ticket));
 }
 
 Result<void> Fanned::outcome(std::uint32_t operation) {
@@ -56,7 +57,8 @@ struct Transfers::Slot {
 
   void one_ended() {
     // Once none is left the slot may be used again, or gone.
-    const Ticket last = ticket;
+    const bool alone = left.load(std::memory_order_acquire) == 1;
+    const Ticket last = alone ? std::move(ticket) : ticket;
     if (left.fetch_sub(1, std::memory_order_acq_rel) == 1) last.tell();
   }
 };
@@ -103,16 +105,16 @@ Transfers::~Transfers() {
   if (!all_ended) (void)slots_.release();
 }
 
-Result<void> Transfers::begin(std::uint32_t operation, const Ticket& ticket) {
+Result<void> Transfers::begin(std::uint32_t operation, Ticket ticket) {
   Slot& slot = slots_[operation];
   slot.transfers.clear();
-  slot.ticket = ticket;
   slot.left = load_.parts;
   TransferOptions options;
   options.deadline = Deadline::at(ticket.begun + timeout_);
   options.priority = work_.priority;
   if (work_.operation == Operation::signal) options.signal = Signal{signal_, {}};
   options.on_end = [&slot](const Ended&) { slot.one_ended(); };
+  slot.ticket = std::move(ticket);
   const Prepared& pieces = reads(work_, operation) ? reads_ : writes_;
   const std::size_t first = first_transfer(work_, load_, operation);
   for (std::uint32_t part = 0; part < load_.parts; ++part) {
@@ -174,19 +176,20 @@ Messages::Messages(Engine& engine, Peer peer, const Work& work, std::uint64_t se
   for (std::uint32_t i = 0; i < work.window; ++i) pattern(seed, i * work.size, bytes_[i]);
 }
 
-Result<void> Messages::begin(std::uint32_t operation, const Ticket& ticket) {
-  slots_[operation].ticket = ticket;
+Result<void> Messages::begin(std::uint32_t operation, Ticket ticket) {
+  const Deadline deadline = Deadline::at(ticket.begun + timeout_);
+  slots_[operation].ticket = std::move(ticket);
   slots_[operation].error.reset();
   NotifyOptions options;
   options.on_end = [slots = slots_, operation](std::uint64_t, const Error* error) {
     if (error != nullptr) slots[operation].error = *error;
-    const Ticket told = slots[operation].ticket;  // The slot may be used again at once.
+    const Ticket told = std::move(slots[operation].ticket);  // The slot may be used again at once.
     told.tell();
   };
   auto answer = engine_.receive(peer_, answer_tag | operation, whole_tag, std::move(options));
   if (!answer) return fail(std::move(answer.error()));
   answers_[operation].emplace(std::move(*answer));
-  return engine_.send(peer_, operation, bytes_[operation], Deadline::at(ticket.begun + timeout_));
+  return engine_.send(peer_, operation, bytes_[operation], deadline);
 }
 
 Result<void> Messages::outcome(std::uint32_t operation) {

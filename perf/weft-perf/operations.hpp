@@ -24,7 +24,7 @@ class Operations {
  public:
   virtual ~Operations() = default;
   /// The ticket tells once, in this call or later, on any thread. After an error it may still tell.
-  virtual Result<void> begin(std::uint32_t operation, const Ticket& ticket) = 0;
+  virtual Result<void> begin(std::uint32_t operation, Ticket ticket) = 0;
   /// Of one that has told: the error that ended it.
   virtual Result<void> outcome(std::uint32_t operation) = 0;
   /// Until any has told, or the deadline, making progress if that is the caller's to do.
@@ -40,7 +40,7 @@ class Fanned final : public Operations {
   explicit Fanned(std::vector<std::unique_ptr<Operations>> windows)
       : windows_(std::move(windows)), begun_(windows_.size()) {}
 
-  Result<void> begin(std::uint32_t operation, const Ticket& ticket) override;
+  Result<void> begin(std::uint32_t operation, Ticket ticket) override;
   Result<void> outcome(std::uint32_t operation) override;
   void wait(Ends& ends, Deadline deadline) override;
 
@@ -68,7 +68,7 @@ class Transfers final : public Operations {
   /// Cancels what is under way.
   ~Transfers() override;
 
-  Result<void> begin(std::uint32_t operation, const Ticket& ticket) override;
+  Result<void> begin(std::uint32_t operation, Ticket ticket) override;
   Result<void> outcome(std::uint32_t operation) override;
   void wait(Ends& ends, Deadline deadline) override;
 
@@ -101,7 +101,7 @@ class Messages final : public Operations {
  public:
   Messages(Engine& engine, Peer peer, const Work& work, std::uint64_t seed, Nanoseconds timeout);
 
-  Result<void> begin(std::uint32_t operation, const Ticket& ticket) override;
+  Result<void> begin(std::uint32_t operation, Ticket ticket) override;
   Result<void> outcome(std::uint32_t operation) override;
   void wait(Ends& ends, Deadline deadline) override;
 

@@ -19,12 +19,12 @@ class Served : public Operations {
  public:
   Served(const Work&, Nanoseconds time) : time_(time) {}
 
-  Result<void> begin(std::uint32_t operation, const Ticket& ticket) override {
+  Result<void> begin(std::uint32_t operation, Ticket ticket) override {
     begun.push_back(operation);
     if (never) return {};
     free_at_ = std::max(free_at_, Clock::now()) + (begun.size() > quick ? time_ : Nanoseconds());
     const std::lock_guard lock(mutex_);
-    waiting_.push_back({free_at_, ticket});
+    waiting_.push_back({free_at_, std::move(ticket)});
     changed_.notify_one();
     return {};
   }
@@ -66,9 +66,9 @@ class FirstIsSlow final : public Operations {
  public:
   explicit FirstIsSlow(std::uint64_t others) : others_(others) {}
 
-  Result<void> begin(std::uint32_t operation, const Ticket& ticket) override {
+  Result<void> begin(std::uint32_t operation, Ticket ticket) override {
     if (begun_++ == 0) {
-      slow_ = ticket;
+      slow_ = std::move(ticket);
       return {};
     }
     again = again || (operation == slow_.operation && begun_ <= others_);
