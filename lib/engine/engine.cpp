@@ -151,12 +151,7 @@ Result<Prepared> Engine::prepare(const Segment& local, const Remote& remote, Dir
 
 Result<Transfer> Engine::submit(const Prepared& prepared, std::span<const std::uint32_t> picks,
                                 TransferOptions options) {
-  return call(state_,
-              [&] {
-                return state_->submit(prepared.state_,
-                                      std::vector<std::uint32_t>(picks.begin(), picks.end()),
-                                      std::move(options));
-              })
+  return call(state_, [&] { return state_->submit(prepared.state_, picks, std::move(options)); })
       .map([](auto&& transfer) { return Transfer(std::move(transfer)); });
 }
 

@@ -145,9 +145,8 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   Result<std::shared_ptr<const PreparedState>> prepare(const std::shared_ptr<SegmentState>& local,
                                                        const std::shared_ptr<RemoteState>& remote,
                                                        Direction direction, PieceList pieces);
-  Result<std::shared_ptr<TransferState>> submit(std::shared_ptr<const PreparedState> prepared,
-                                                std::optional<std::vector<std::uint32_t>> picks,
-                                                TransferOptions options);
+  Result<std::shared_ptr<Submitted>> submit(std::shared_ptr<const PreparedState> prepared,
+                                            const Picks& picks, TransferOptions&& options);
 
   // explain.cpp
   Result<Path> explain(const SegmentState& local, const RemoteState& remote, Direction direction,
@@ -249,7 +248,8 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   void transfer_ended(TransferState& transfer) override;
   void memory_let_go(TransferState& transfer) override;
   void transfer_quiescent(TransferState& transfer) override;
-  void enter_copies(const TransferState& transfer, Report& report) override;  // in explain.cpp
+  void enter_copies(const PreparedState& prepared, std::uint64_t own,
+                    Report& report) override;  // in explain.cpp
   bool hides_arrivals(const TransferState& transfer) const override;
   Result<void> make_visible(const TransferState& transfer) override;
   Result<void> check_submission(const PreparedState& prepared, const TransferOptions& options,
@@ -274,15 +274,35 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
                      const RemoteState& remote) const;
   Result<RailsBetween> rails_for(const SegmentState& local, const RemoteState& remote) const;
   Result<std::shared_ptr<RailSet>> rails_between(const RailsBetween& rails);
-  std::uint64_t always_at_once(Priority priority) const;
-  bool waits_for_each(const Submission& submission) const;
-  bool at_once(const TransferState& transfer) const;
   std::vector<std::size_t> choose_rails(const RailSet& set, std::uint64_t bytes, Priority priority,
                                         Clock::time_point now) const;
   Result<void> look_at_event(TransferOptions& options) const;
   Result<TransportKind> transport_for(const PreparedState& prepared,
                                       const TransferOptions& options) const;
   Result<void> check_payload(const PeerState& peer, std::size_t bytes) const;
+
+  // at_once.cpp
+  /// What is asked for, with all that has been found out about it.
+  struct Asked {
+    const std::shared_ptr<const PreparedState>& prepared;
+    const Picks& picks;
+    const TransferOptions& options;
+    TransportKind transport;
+    std::uint64_t bytes;
+    Clock::time_point submitted, deadline;
+    std::size_t ranges() const { return picks ? picks->size() : prepared->pieces.size(); }
+  };
+  struct AtOnce {
+    std::size_t rail = 0;
+    CopiedAtOnce copied = {};
+  };
+  std::uint64_t always_at_once(Priority priority) const;
+  bool waits_for_each(const TransferOptions& options) const;
+  bool at_once(const Asked& asked) const;
+  static bool ends_with_its_bytes(const Asked& asked);
+  AtOnce copy_at_once(const Asked& asked);
+  std::shared_ptr<Submitted> ended_at_once(const Asked& asked, const AtOnce& done);
+  void ended_unseen(Clock::time_point submitted, std::uint64_t bytes);
 
   // explain.cpp
   Result<Path> explain(const RailsBetween& rails, Direction direction, TransportKind asked) const;
@@ -340,7 +360,7 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
 
   Seats transfer_seats_{config_.max_transfers};
   UseCount unsettled_transfers_;  // not yet quiescent
-  const std::shared_ptr<UnseenEnds> unseen_ends_ = std::make_shared<UnseenEnds>();
+  const std::shared_ptr<UnseenEnd> unseen_ = std::make_shared<UnseenEnd>();
   std::atomic<std::uint64_t> next_request_{1};
 
   DatedWaits dated_waits_;

@@ -229,12 +229,12 @@ const KnownPath& EngineState::known_path(const PreparedState& prepared, Transpor
   });
 }
 
-void EngineState::enter_copies(const TransferState& transfer, Report& report) {
+void EngineState::enter_copies(const PreparedState& prepared, std::uint64_t own, Report& report) {
   const Call call(*this);  // rails stay
   if (call.refused()) return report.copied.push_back({});
-  const auto& known = known_path(transfer.prepared(), transfer.submission().transport).path;
+  const auto& known = known_path(prepared, report.transport).path;
   if (!known) return report.copied.push_back({});
-  report.copied = copies_on(*known, report.bytes_done, transfer.copied());
+  report.copied = copies_on(*known, report.bytes_done, own);
 }
 
 Result<void> EngineState::check_policies(const PreparedState& prepared,

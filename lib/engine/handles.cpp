@@ -178,7 +178,7 @@ std::uint64_t Prepared::bytes() const noexcept {
   return state_->bytes;
 }
 
-Transfer::Transfer(std::shared_ptr<core::TransferState> state) : state_(std::move(state)) {}
+Transfer::Transfer(std::shared_ptr<core::Submitted> state) : state_(std::move(state)) {}
 Transfer::Transfer(Transfer&&) noexcept = default;
 Transfer& Transfer::operator=(Transfer&&) noexcept = default;
 Transfer::~Transfer() = default;

@@ -46,6 +46,7 @@ class Seats {
     left_.notify_all();
   }
   std::size_t taken() const noexcept { return taken_; }
+  bool full() const noexcept { return taken_ >= most_; }
 
  private:
   const std::size_t most_;

@@ -44,6 +44,7 @@ Result<std::shared_ptr<const PreparedState>> EngineState::prepare(
   auto prepared = std::make_shared<PreparedState>();
   prepared->engine = weak_from_this();
   prepared->rail_names = rail_names_;
+  prepared->unseen = unseen_;
   prepared->path = std::move(*set);
   prepared->staged = !rails->direct;
   prepared->losses = losses;
@@ -222,7 +223,6 @@ std::vector<std::size_t> EngineState::choose_rails(const RailSet& set, std::uint
 
 /// What has happened already need not be waited for.
 Result<void> EngineState::look_at_event(TransferOptions& options) const {
-  if (options.after_cuda_event == nullptr) return {};
   const auto happened = cuda_event_happened(options.after_cuda_event);
   if (!happened) return fail(happened.error());
   if (*happened) options.after_cuda_event = nullptr;
@@ -245,66 +245,81 @@ Result<TransportKind> EngineState::transport_for(const PreparedState& prepared,
   return asked == TransportKind::automatic ? TransportKind::one_sided : asked;
 }
 
-Result<std::shared_ptr<TransferState>> EngineState::submit(
-    std::shared_ptr<const PreparedState> prepared, std::optional<std::vector<std::uint32_t>> picks,
-    TransferOptions options) {
+namespace {
+
+Result<std::uint64_t> bytes_of(const PreparedState& prepared, const Picks& picks) {
+  if (!picks) return prepared.bytes;
+  std::uint64_t bytes = 0;
+  for (const std::uint32_t pick : *picks) {
+    if (pick >= prepared.pieces.size())
+      return fail(Code::invalid_argument,
+                  fmt::format("piece {} was picked of a list of {}", pick, prepared.pieces.size()));
+    bytes += prepared.pieces[pick].length;
+  }
+  return bytes;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Submitted>> EngineState::submit(
+    std::shared_ptr<const PreparedState> prepared, const Picks& picks, TransferOptions&& options) {
   if (prepared->losses != losses_of(*prepared->local, *prepared->remote)) {
     auto anew = prepare(prepared->local, prepared->remote, prepared->direction, prepared->pieces);
     if (!anew) return fail(std::move(anew.error()));
     prepared = std::move(*anew);
   }
-  Submission submission;
-  if (auto checked = check_submission(*prepared, options, submission.submitted); !checked)
+  const auto now = Clock::now();
+  if (auto checked = check_submission(*prepared, options, now); !checked)
     return fail(std::move(checked.error()));
-  submission.bytes = prepared->bytes;
-  if (picks) {
-    submission.bytes = 0;
-    for (const std::uint32_t pick : *picks) {
-      if (pick >= prepared->pieces.size())
-        return fail(Code::invalid_argument, fmt::format("piece {} was picked of a list of {}", pick,
-                                                        prepared->pieces.size()));
-      submission.bytes += prepared->pieces[pick].length;
-    }
-  }
-  if (auto waits = look_at_event(options); !waits) return fail(std::move(waits.error()));
+  const auto bytes = bytes_of(*prepared, picks);
+  if (!bytes) return fail(bytes.error());
+  if (options.after_cuda_event != nullptr)
+    if (auto waits = look_at_event(options); !waits) return fail(std::move(waits.error()));
   const auto transport = transport_for(*prepared, options);
   if (!transport) return fail(transport.error());
-  submission.transport = *transport;
+  const auto deadline_from = [&](Clock::time_point begun) {
+    return options.deadline.value_or(Deadline::in(config_.default_timeout, begun)).when();
+  };
+  const Asked asked{prepared, picks, options, *transport, *bytes, now, deadline_from(now)};
+  const bool at_once = this->at_once(asked);
+  std::optional<AtOnce> copied;
+  if (at_once && ends_with_its_bytes(asked)) {
+    copied = copy_at_once(asked);
+    if (copied->copied.all) return ended_at_once(asked, *copied);
+  }
   if (auto taken = take_seat(options); !taken) return fail(std::move(taken.error()));
   Seat seat(transfer_seats_);
-  // The time for which it waited for room is not its own.
-  const auto begun = options.wait_for_room ? Clock::now() : submission.submitted;
-  submission.deadline =
-      options.deadline.value_or(Deadline::in(config_.default_timeout, begun)).when();
-  submission.lease_end = prepared->remote->expires();
-  submission.trusted = hooks_.trusts_reads;
-  submission.picks = std::move(picks);
-  submission.take(std::move(options));
-
   Entered local(prepared->local->users()), remote(prepared->remote->users()),
       unsettled(unsettled_transfers_);
   if (!unsettled) return fail(Code::closed, "the engine is closed");
   if (!local) return fail(Code::closed, "the local segment is being released");
   if (!remote) return fail(prepared->remote->ended_error());
+  if (at_once && !copied) copied = copy_at_once(asked);
+
+  Submission submission;
+  submission.submitted = now;
+  submission.bytes = *bytes;
+  submission.transport = *transport;
+  // The time for which it waited for room is not its own.
+  submission.deadline = options.wait_for_room ? deadline_from(Clock::now()) : asked.deadline;
+  submission.lease_end = prepared->remote->expires();
+  submission.trusted = hooks_.trusts_reads;
+  if (picks) submission.picks.emplace(picks->begin(), picks->end());
+  submission.take(std::move(options));
   for (Entered* each : {&local, &remote, &unsettled})
     each->keep();  // memory_let_go() and transfer_quiescent() leave
   seat.keep();
   const Priority priority = submission.priority;
-  const auto rails =
-      choose_rails(*prepared->path, submission.bytes, priority, submission.submitted);
+  const auto rails = choose_rails(*prepared->path, *bytes, priority, now);
   submission.prepared = std::move(prepared);
   auto transfer = std::make_shared<TransferState>(std::move(submission), *this);
   for (const std::size_t rail : rails)
-    rails_[rail]->queued_bytes(priority) += transfer->submission().bytes / rails.size();
+    rails_[rail]->queued_bytes(priority) += *bytes / rails.size();
   transfer->start(rails);
-  if (at_once(*transfer)) {
-    rails_[rails.front()]->carry_at_once(*transfer);
-    if (transfer->ended()) {
-      // Small ones ask nobody whether they are waited for.
-      if (transfer->submission().bytes > always_at_once(Priority::normal))
-        transfer->ended_unseen(unseen_ends_);
-      return transfer;
-    }
+  if (copied) transfer->copied_at_once(copied->rail, copied->copied);
+  if (copied && transfer->ended()) {
+    ended_unseen(now, *bytes);
+    return transfer;
   }
   // Watched before it is offered: a transfer that nobody watches would outlive its deadline.
   rails_[rails.front()]->worker().watch(transfer);
@@ -314,41 +329,6 @@ Result<std::shared_ptr<TransferState>> EngineState::submit(
   }
   for (const std::size_t rail : rails) rails_[rail]->worker().offer(*rails_[rail], transfer);
   return transfer;
-}
-
-/// Most bytes that its caller copies, whatever else is under way.
-std::uint64_t EngineState::always_at_once(Priority priority) const {
-  switch (priority) {
-    case Priority::latency:
-      return config_.copy_at_once_bytes;
-    case Priority::normal:
-      return config_.copy_at_once_bytes / 16;
-    case Priority::bulk:
-      break;
-  }
-  return 0;
-}
-
-/// Whether the application has nothing else under way, and has looked at the end of what it had, or
-/// let go of it: as far as can be told it waits for this one, and no other thread would get on with
-/// anything meanwhile. Who asks for events may never look at a transfer.
-bool EngineState::waits_for_each(const Submission& submission) const {
-  if (submission.priority != Priority::normal) return false;
-  if (config_.progress == Progress::manual) return true;
-  return !submission.event && transfer_seats_.taken() == 1 && *unseen_ends_ == 0;
-}
-
-/// Whether the caller copies it, if that is how it is moved: not what is in many pieces, whose
-/// deadline would pass unseen. A callback must not wait, and may be called by such a transfer
-/// itself.
-bool EngineState::at_once(const TransferState& transfer) const {
-  const Submission& submission = transfer.submission();
-  constexpr std::size_t most_pieces = 16;
-  return submission.bytes <= config_.copy_at_once_bytes && transfer.ranges() <= most_pieces &&
-         transfer.rails().size() == 1 && submission.transport == TransportKind::one_sided &&
-         !transfer.waits() && !InCallback::now() &&
-         rails_[transfer.rails().front()]->endpoint().capability().maps_memory &&
-         (submission.bytes <= always_at_once(submission.priority) || waits_for_each(submission));
 }
 
 void EngineState::offer_again(const std::shared_ptr<TransferState>& transfer) {

@@ -34,8 +34,7 @@ void Checks::start(const std::shared_ptr<TransferState>& transfer) {
 
 void Checks::begin(const std::shared_ptr<TransferState>& transfer) {
   const Submission& submission = transfer->submission();
-  Check check{transfer,
-              Cursor(transfer->prepared().pieces, submission.picks ? &*submission.picks : nullptr)};
+  Check check{transfer, Cursor(transfer->prepared().pieces, submission.picked())};
   next_part(checks_.insert_or_assign(transfer.get(), std::move(check)).first->second);
 }
 

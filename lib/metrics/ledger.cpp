@@ -6,12 +6,10 @@
 namespace weft::core {
 namespace {
 
-PathKind path_kind_of(const TransferState& transfer) {
-  const PreparedState& prepared = transfer.prepared();
-  return {prepared.direction, transfer.submission().transport,
-          prepared.local->place().kind == MemoryKind::device,
+PathKind path_kind_of(const PreparedState& prepared, TransportKind transport) {
+  return {prepared.direction, transport, prepared.local->place().kind == MemoryKind::device,
           prepared.remote->description().place.kind == MemoryKind::device,
-          transfer.peer().same_host};
+          prepared.remote->peer()->same_host};
 }
 
 }  // namespace
@@ -22,7 +20,7 @@ void Ledger::enter(const TransferState& transfer) {
   EndedTransfer ended;
   ended.state = transfer.state();
   ended.priority = submission.priority;
-  ended.path = path_kind_of(transfer);
+  ended.path = path_kind_of(transfer.prepared(), submission.transport);
   ended.elapsed = tally.elapsed;
   ended.queued = tally.queued;
   ended.bytes = submission.bytes;
@@ -31,10 +29,28 @@ void Ledger::enter(const TransferState& transfer) {
   ended.ranges = transfer.ranges();
   ended.runs = tally.runs;
   ended.retries = tally.retries;
-  counters_.add(transfer.rails().front(), ended);
-  if (!slowest_.wants(tally.elapsed, tally.ended_at)) return;
-  slowest_.add({transfer.peer().introduction.name, ended.path.direction, ended.priority,
-                tally.ended_at, transfer.own_report()});
+  enter(transfer, transfer.rails().front(), ended, tally.ended_at);
+}
+
+void Ledger::enter(const CopiedTransfer& transfer) {
+  const CopiedTransfer::Facts& facts = transfer.facts();
+  EndedTransfer ended;
+  ended.priority = facts.priority;
+  ended.path = path_kind_of(*facts.prepared, TransportKind::one_sided);
+  ended.elapsed = facts.ended - facts.submitted;
+  ended.bytes = ended.bytes_done = ended.copied = facts.copied.bytes;
+  ended.ranges = facts.ranges;
+  ended.runs = facts.copied.runs;
+  enter(transfer, facts.rail, ended, facts.ended);
+}
+
+template <typename Transfer>
+void Ledger::enter(const Transfer& transfer, std::size_t rail, const EndedTransfer& ended,
+                   Clock::time_point when) {
+  counters_.add(rail, ended);
+  if (!slowest_.wants(ended.elapsed, when)) return;
+  slowest_.add({transfer.prepared().remote->peer()->introduction.name, ended.path.direction,
+                ended.priority, when, transfer.own_report()});
 }
 
 }  // namespace weft::core

@@ -198,18 +198,13 @@ void Rail::bury(const Route& route) {
     for (const providers::FabricAddress address : graveyard_.front()) endpoint_->remove(address);
 }
 
-void Rail::carry_at_once(TransferState& transfer) {
+CopiedAtOnce Rail::copy_at_once(const PreparedState& prepared, const Picks& picks, bool trusted) {
   // Whoever wraps the transport is to see everything.
-  if (one_sided_.get() != rma_) return;
-  Chunk chunk;
-  while (transfer.take({&chunk, 1}, chunk_limit_, chunk_limit_, transfer.submission().submitted) >
-         0) {
-    for (std::optional<Chunk> next = chunk; next; next = transfer.completed(index_, *next)) {
-      if (!rma_->copy_at_once(transfer, *next)) return transfer.put_back(*next);
-      counters_.operations_at_once.fetch_add(1, std::memory_order_relaxed);
-      counters_.bytes_at_once.fetch_add(next->length, std::memory_order_relaxed);
-    }
-  }
+  if (one_sided_.get() != rma_) return {};
+  const CopiedAtOnce copied = rma_->copy_at_once(prepared, picks, trusted);
+  counters_.operations_at_once.fetch_add(copied.operations, std::memory_order_relaxed);
+  counters_.bytes_at_once.fetch_add(copied.bytes, std::memory_order_relaxed);
+  return copied;
 }
 
 std::size_t Rail::progress(Clock::time_point now) {

@@ -99,9 +99,8 @@ class Rail {
   /// Posts receives for a peer that is being met.
   Result<void> add_peer(const std::shared_ptr<PeerState>& peer, std::uint64_t own_token);
   void peer_died(const std::shared_ptr<PeerState>& peer);
-  /// Carries what can be copied by the calling thread, of a transfer that was not offered yet.
-  /// From any thread.
-  void carry_at_once(TransferState& transfer);
+  /// As OneSided, by which it is done if it can be. From any thread.
+  CopiedAtOnce copy_at_once(const PreparedState& prepared, const Picks& picks, bool trusted);
   /// Pulls, posts and polls once; returns how much happened.
   std::size_t progress(Clock::time_point now);
   /// Whether something may end without anybody's call.

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <vector>
 
 #include "transfer/piece_list.hpp"
 
@@ -36,9 +35,8 @@ struct Chunk {
 /// each other on both sides form one run.
 class Cursor {
  public:
-  /// Walks the pieces picked, in the order of `picks`; all of them if there are no picks. Both
-  /// lists must outlive the cursor.
-  Cursor(const PieceList& pieces, const std::vector<std::uint32_t>* picks)
+  /// Both lists must outlive the cursor.
+  Cursor(const PieceList& pieces, Picks picks)
       : pieces_(&pieces), picks_(picks), count_(picks ? picks->size() : pieces.size()) {
     skip_empty();
   }
@@ -61,7 +59,7 @@ class Cursor {
   }
 
   const PieceList* pieces_;
-  const std::vector<std::uint32_t>* picks_;
+  Picks picks_;
   std::size_t count_;
   std::size_t position_ = 0;  // of the next piece not yet in run_
   Pair run_;                  // what is left of the current run, as far as it was looked at

@@ -29,15 +29,15 @@ class Sweep {
 
 }  // namespace
 
-std::vector<Placed> outcome_of(const PieceList& pieces, const std::vector<std::uint32_t>* picks,
+std::vector<Placed> outcome_of(const PieceList& pieces, const Picks& picks,
                                std::vector<Span> unknown, std::vector<Span> untouched) {
   Sweep doubtful(std::move(unknown)), left(std::move(untouched));
-  const std::size_t count = picks != nullptr ? picks->size() : pieces.size();
+  const std::size_t count = picks ? picks->size() : pieces.size();
   std::vector<Placed> outcome;
   outcome.reserve(count);
   std::uint64_t at = 0;
   for (std::size_t i = 0; i < count; ++i) {
-    const std::uint64_t length = pieces[picks != nullptr ? (*picks)[i] : i].length;
+    const std::uint64_t length = pieces[picks ? (*picks)[i] : i].length;
     const std::uint64_t missing = left.within(at, length);
     if (length > 0 && missing == length)
       outcome.push_back(Placed::none);

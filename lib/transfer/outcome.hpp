@@ -16,7 +16,7 @@ struct Span {
 
 /// Spans may lie in any order; those of one list do not overlap. What is in neither list is placed,
 /// and what is in both untouched.
-std::vector<Placed> outcome_of(const PieceList& pieces, const std::vector<std::uint32_t>* picks,
+std::vector<Placed> outcome_of(const PieceList& pieces, const Picks& picks,
                                std::vector<Span> unknown, std::vector<Span> untouched);
 
 }  // namespace weft::core

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <variant>
 #include <vector>
 #include <weft/transfer.hpp>
@@ -28,6 +30,9 @@ class PieceList {
   std::variant<std::vector<Pair>, Strided, Pages> pieces_;
   std::size_t size_;
 };
+
+/// Which pieces of a list, in this order; empty: all.
+using Picks = std::optional<std::span<const std::uint32_t>>;
 
 /// Checks that no offset of the form overflows, before the list is read.
 Result<void> check_form(const Strided& strided);

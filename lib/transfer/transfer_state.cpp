@@ -7,6 +7,7 @@
 #include "base/wait_on.hpp"
 #include "device/event.hpp"
 #include "peer/peer_state.hpp"
+#include "transfer/report.hpp"
 
 namespace weft::core {
 
@@ -25,7 +26,7 @@ void Submission::take(TransferOptions&& options) {
 TransferState::TransferState(Submission submission, TransferHost& host)
     : submission_(std::move(submission)),
       host_(host),
-      cursor_(submission_.prepared->pieces, submission_.picks ? &*submission_.picks : nullptr),
+      cursor_(submission_.prepared->pieces, submission_.picked()),
       check_(submission_.verify && submission_.bytes > 0 ? Check::owed : Check::passed),
       shares_(submission_.prepared->rail_names->size(), &lists_) {
   visible_ = !host_.hides_arrivals(*this);
@@ -37,6 +38,24 @@ void TransferState::start(std::vector<std::size_t> rails) {
   rails_ = std::move(rails);
   self_ = shared_from_this();
   if (submission_.bytes == 0 && !waits()) carry_out(next_step(), std::unique_lock(mutex_));
+}
+
+void TransferState::copied_at_once(std::size_t rail, const CopiedAtOnce& copied) {
+  count_copied(copied.bytes);
+  std::unique_lock lock(mutex_);
+  if (!copied.all) {
+    touched_ = copied.bytes > 0;
+    return;
+  }
+  while (cursor_.next(std::numeric_limits<std::uint64_t>::max())) {
+  }
+  operations_ = copied.operations;
+  bytes_done_ = copied.bytes;
+  shares_[rail] = {copied.operations, copied.bytes};
+  first_out_ = submission_.submitted;
+  last_home_ = Clock::now();
+  proofs_planned_ = true;
+  carry_out(next_step(), std::move(lock));
 }
 
 /// Without the lock: a driver may block, and others ask after the transfer. But the application may
@@ -190,18 +209,6 @@ void TransferState::give_back(std::span<const Chunk> chunks) {
   if (ended() || cancel_asked_) return carry_out(next_step(), std::move(lock));
   lock.unlock();
   host_.offer_again(shared_from_this());
-}
-
-void TransferState::put_back(const Chunk& chunk) {
-  std::unique_lock lock(mutex_);
-  came_home(chunk);
-  if (chunk.proof()) {
-    proofs_.push_back(chunk);
-  } else {
-    --operations_;
-    returned_.push_back(chunk);
-  }
-  if (ended() || cancel_asked_) carry_out(next_step(), std::move(lock));
 }
 
 void TransferState::failed(const Chunk& chunk, Error error) {
@@ -477,23 +484,24 @@ bool TransferState::needs_no_proof() const {
 
 std::vector<Placed> TransferState::placed() const {
   const std::lock_guard lock(mutex_);
-  const auto* picks = submission_.picks ? &*submission_.picks : nullptr;
   std::vector<Span> untouched{{cursor_.walked(), submission_.bytes - cursor_.walked()}};
   std::vector<Span> unknown = doubtful_;
   for (const Chunk& chunk : returned_)
     (chunk.touched ? unknown : untouched).push_back({chunk.at, chunk.length});
+  if (touched_) {
+    unknown.insert(unknown.end(), untouched.begin(), untouched.end());
+    untouched.clear();
+  }
   for (const Span& out : out_)
     if (out.length > 0) unknown.push_back(out);
   if (!arrived_is_placed_) unknown = {{0, submission_.bytes}};
-  return outcome_of(prepared().pieces, picks, std::move(unknown), std::move(untouched));
+  return outcome_of(prepared().pieces, submission_.picked(), std::move(unknown),
+                    std::move(untouched));
 }
 
 Report TransferState::report() const {
   Report report = own_report();
-  if (const auto engine = prepared().engine.lock()) host_.enter_copies(*this, report);
-  double copied = 0;
-  for (const Report::Copied& each : report.copied) copied += static_cast<double>(each.bytes);
-  if (report.bytes_done > 0) report.amplification = copied / static_cast<double>(report.bytes_done);
+  enter_copies(prepared(), host_, copied(), report);
   return report;
 }
 

@@ -16,87 +16,19 @@
 #include <vector>
 #include <weft/transfer.hpp>
 
-#include "lease/remote_state.hpp"
-#include "memory/segment_state.hpp"
-#include "path/describe.hpp"
-#include "path/path_memo.hpp"
-#include "peer/rail_set.hpp"
+#include "transfer/copied_transfer.hpp"
 #include "transfer/cursor.hpp"
+#include "transfer/host.hpp"
 #include "transfer/outcome.hpp"
-#include "transfer/unseen.hpp"
+#include "transfer/prepared.hpp"
+#include "transfer/submitted.hpp"
 
 namespace weft::core {
 
-class EngineState;
-class TransferState;
-
-class PreparedState {
- public:
-  std::weak_ptr<EngineState> engine;
-  std::shared_ptr<const std::vector<std::string>> rail_names;  // of the engine, for reports
-  std::shared_ptr<SegmentState> local;
-  std::shared_ptr<RemoteState> remote;
-  std::shared_ptr<RailSet> path;
-  Direction direction = Direction::write;
-  PieceList pieces{std::span<const Pair>{}};
-  std::uint64_t bytes = 0;
-  // Where the remote segment lies for copies of the local memory's device, or why it does not.
-  std::byte* lent = nullptr;
-  std::string not_lent;
-  bool staged = false;       // no NICs reach the memory on both sides
-  std::uint32_t losses = 0;  // of either memory by rails, when it was prepared
-  mutable PathMemo paths;    // for policies
-};
-
-/// Of either memory by rails that were opened again.
-inline std::uint32_t losses_of(const SegmentState& local, const RemoteState& remote) {
-  return local.losses() + remote.losses();
-}
-
-inline Lending lending_of(const PreparedState& prepared) {
-  return {prepared.lent != nullptr, prepared.not_lent};
-}
-
-/// What a transfer needs of the engine around it.
-class TransferHost {
- public:
-  /// All bytes are visible: compare them at both ends, then call verified(). Only for transfers
-  /// that ask for it.
-  virtual void verify(const std::shared_ptr<TransferState>&) {}
-  /// All bytes are visible: raise the transfer's signal, then call signal_ended().
-  virtual void raise_signal(const std::shared_ptr<TransferState>& transfer) = 0;
-  /// There is something to take again, or only now: offer the transfer to its lanes.
-  virtual void offer_again(const std::shared_ptr<TransferState>& transfer) = 0;
-  /// Over how many of the peer's rails the chunks of this rail went, if their completions do not
-  /// prove that the bytes are visible there; else 0.
-  virtual std::size_t proofs_of(const TransferState&, std::size_t) const { return 0; }
-  /// A rail to carry what none of those that `left` can carry; empty if there is none.
-  virtual std::optional<std::size_t> another_rail(const TransferState&,
-                                                  const std::vector<std::size_t>&) const {
-    return std::nullopt;
-  }
-  /// What copies were made of the bytes that it carried, this engine's among them.
-  virtual void enter_copies(const TransferState&, Report&) {}
-  /// What it reads has to be made visible before anybody is told of it.
-  virtual bool hides_arrivals(const TransferState&) const { return false; }
-  /// All bytes of such a transfer have come: whoever is told so from here on sees them. Takes
-  /// microseconds, unless a device hangs.
-  virtual Result<void> make_visible(const TransferState&) { return {}; }
-  /// It has reached its end; called once, before waiters wake.
-  virtual void transfer_ended(TransferState& transfer) = 0;
-  /// Nothing touches memory on its behalf any more, at either side; called once. It may still wait
-  /// for its signal to be delivered.
-  virtual void memory_let_go(TransferState&) {}
-  /// It has ended, let go of its memory, and nobody works on it; called once, last.
-  virtual void transfer_quiescent(TransferState& transfer) = 0;
-
- protected:
-  ~TransferHost() = default;
-};
-
 struct Submission {
   std::shared_ptr<const PreparedState> prepared;
-  std::optional<std::vector<std::uint32_t>> picks;  // empty: all pieces
+  std::optional<std::vector<std::uint32_t>> picks;  // as Picks
+  Picks picked() const { return picks ? Picks(*picks) : std::nullopt; }
   std::uint64_t bytes = 0;
   // Of the options what is needed later: there may be very many of these.
   void take(TransferOptions&& options);
@@ -118,9 +50,10 @@ struct Submission {
 /// Shared by the lanes that carry it and the application that waits for it. Chunks that lanes have
 /// taken are outstanding until they are completed, failed or given back; the transfer keeps itself
 /// alive while there are any.
-class TransferState : public std::enable_shared_from_this<TransferState> {
+class TransferState final : public Submitted, public std::enable_shared_from_this<TransferState> {
  public:
   TransferState(Submission submission, TransferHost& host);
+  ~TransferState() override { TransferState::see(); }
 
   // For lanes.
   /// Takes up to `into.size()` chunks of at most `limit` bytes, and `all` bytes together. 0:
@@ -138,8 +71,6 @@ class TransferState : public std::enable_shared_from_this<TransferState> {
   /// the case of a proof, its rail.
   void give_back(std::span<const Chunk> chunks);
   void give_back(const Chunk& chunk) { give_back({&chunk, 1}); }
-  /// As if it had not been taken, by whoever offers the transfer next.
-  void put_back(const Chunk& chunk);
   /// It has ended, or was asked to: nothing of it shall go out any more.
   bool stopped() const;
   /// The chunk failed, and with it the transfer.
@@ -154,6 +85,9 @@ class TransferState : public std::enable_shared_from_this<TransferState> {
   /// Makes the transfer keep itself alive, with the lanes of these rails to carry it. Ends it at
   /// once if it has no bytes.
   void start(std::vector<std::size_t> rails);
+  /// Before it is offered to lanes: what the thread that submits it has copied by one of its rails.
+  /// If that is all, what follows the bytes begins.
+  void copied_at_once(std::size_t rail, const CopiedAtOnce& copied);
   /// Whether there is an event to wait for.
   bool waits() const noexcept { return submission_.after_cuda_event != nullptr; }
   /// Begins if the event has happened. False if it has to be looked at again.
@@ -187,17 +121,14 @@ class TransferState : public std::enable_shared_from_this<TransferState> {
   /// Its grant has ended; without effect once it needs it no more.
   void end_with_lease(Error error);
 
-  /// It has ended before the application has it.
-  void ended_unseen(std::shared_ptr<UnseenEnds> all) { unseen_.count_in(std::move(all)); }
-
   // For the application.
-  State state() const noexcept { return state_.load(std::memory_order_acquire); }
-  /// The application looks at it.
-  void see() noexcept { unseen_.see(); }
-  bool ended() const noexcept { return state() != State::active; }
-  bool quiescent() const;
-  void cancel();
-  Report report() const;
+  State state() const noexcept override { return state_.load(std::memory_order_acquire); }
+  void see() noexcept override {
+    if (prepared().unseen) prepared().unseen->see(submission_.submitted);
+  }
+  bool quiescent() const override;
+  void cancel() override;
+  Report report() const override;
   /// The same but for what only the engine knows: copies, and amplification.
   Report own_report() const;
   /// What is counted of each transfer: as it was when it ended.
@@ -213,17 +144,16 @@ class TransferState : public std::enable_shared_from_this<TransferState> {
   }
   /// From the submission to the end, or to now.
   Nanoseconds elapsed() const;
-  std::vector<Placed> placed() const;
-  std::optional<Error> error() const;
-  /// False if the deadline passed first.
-  bool wait_ended(Deadline deadline) const;
-  bool wait_quiescent(Deadline deadline) const;
+  std::vector<Placed> placed() const override;
+  std::optional<Error> error() const override;
+  bool wait_ended(Deadline deadline) const override;
+  bool wait_quiescent(Deadline deadline) const override;
 
   /// It ended, and its signal was not sent nor will be.
   bool signal_withheld() const;
 
   const Submission& submission() const noexcept { return submission_; }
-  const PreparedState& prepared() const noexcept { return *submission_.prepared; }
+  const PreparedState& prepared() const noexcept override { return *submission_.prepared; }
   PeerState& peer() const noexcept { return *submission_.prepared->remote->peer(); }
 
  private:
@@ -261,7 +191,6 @@ class TransferState : public std::enable_shared_from_this<TransferState> {
     std::optional<Error> error;
   };
 
-  UnseenEnd unseen_;
   Submission submission_;  // const but for on_end, which may hold what holds this
   TransferHost& host_;
 
@@ -285,6 +214,7 @@ class TransferState : public std::enable_shared_from_this<TransferState> {
   static constexpr std::uint32_t no_slot = std::numeric_limits<std::uint32_t>::max();
   std::uint32_t free_slot_ = no_slot;  // its span begins at the next free one
   std::vector<Span> doubtful_;         // failed, and carried by nobody
+  bool touched_ = false;               // some of its bytes have been copied in vain
   bool arrived_is_placed_ = false;     // known from the end on
   std::vector<std::size_t> rails_;     // fixed at the start
   std::pmr::vector<std::size_t> lanes_{&lists_};

@@ -1,38 +1,34 @@
-// Ends that the application has not looked at: of transfers that were over before it had them.
+// The end that the application has not looked at yet, of a transfer that was over before the
+// application had it.
 #pragma once
 
 #include <atomic>
-#include <cstddef>
-#include <memory>
-#include <utility>
+#include <weft/deadline.hpp>
 
 namespace weft::core {
 
-/// How many there are, of all transfers of an engine.
-using UnseenEnds = std::atomic<std::size_t>;
-
-/// Of one transfer. The count may outlive its engine.
+/// Of all transfers of an engine, which are told apart by when they were submitted: mistaking one
+/// for another does no harm. Of several, the first counts. From any thread.
 class UnseenEnd {
  public:
-  UnseenEnd() = default;
-  /// What nobody can look at any more is no longer waited for either.
-  ~UnseenEnd() { see(); }
-  UnseenEnd(const UnseenEnd&) = delete;
-  UnseenEnd& operator=(const UnseenEnd&) = delete;
-
+  bool any() const noexcept { return submitted_.load(std::memory_order_relaxed) != none; }
   /// Before the application has the transfer.
-  void count_in(std::shared_ptr<UnseenEnds> all) {
-    ++*all;
-    all_ = std::move(all);
+  void note(Clock::time_point submitted) noexcept {
+    if (!any()) submitted_.store(count(submitted), std::memory_order_relaxed);
   }
-  /// From any thread.
-  void see() noexcept {
-    if (all_ && !seen_.exchange(true, std::memory_order_relaxed)) --*all_;
+  /// The application has looked at it, or let go of it.
+  void see(Clock::time_point submitted) noexcept {
+    if (submitted_.load(std::memory_order_relaxed) == count(submitted))
+      submitted_.store(none, std::memory_order_relaxed);
   }
 
  private:
-  std::shared_ptr<UnseenEnds> all_;
-  std::atomic<bool> seen_{false};
+  static constexpr Clock::rep none = 0;
+  static Clock::rep count(Clock::time_point when) noexcept {
+    return when.time_since_epoch().count();
+  }
+
+  std::atomic<Clock::rep> submitted_{none};
 };
 
 }  // namespace weft::core

@@ -36,27 +36,36 @@ providers::Post OneSided::post(Op& op) {
   return writes ? endpoint_.write_list(op, pieces_) : endpoint_.read_list(op, pieces_);
 }
 
-bool OneSided::copy_at_once(TransferState& transfer, const Chunk& chunk) {
-  const PreparedState& prepared = transfer.prepared();
+CopiedAtOnce OneSided::copy_at_once(const PreparedState& prepared, const Picks& picks,
+                                    bool trusted) {
+  CopiedAtOnce copied;
   const Targets& targets = prepared.path->of(rail_)->targets;
   if (targets.size() != 1 || prepared.losses != losses_of(*prepared.local, *prepared.remote))
-    return false;
-  const RemoteRail& target = targets.front();
-  if (chunk.kind == Chunk::Kind::epoch) return holds_at_once(transfer, target);
-  const SegmentState& segment = *prepared.local;
-  const providers::FabricAddress address = target.address();  // before the key
-  const bool copied =
-      endpoint_.copy_at_once(prepared.direction == Direction::write,
-                             {segment.address() + chunk.local, chunk.length,
-                              segment.registration(rail_), segment.may_fault()},
-                             {address, prepared.remote->rma_address(target.index, chunk.remote),
-                              prepared.remote->key(target.index)});
-  if (copied) transfer.count_copied(chunk.length);
+    return copied;
+  Cursor pieces(prepared.pieces, picks);
+  while (const auto chunk = pieces.next(chunk_limit_)) {
+    if (!copy_at_once(prepared, targets.front(), *chunk)) return copied;
+    ++copied.operations;
+    copied.bytes += chunk->length;
+  }
+  copied.runs = pieces.runs();
+  const bool proof = prepared.direction == Direction::read && !trusted && copied.bytes > 0;
+  copied.all = !proof || holds(*prepared.remote, targets.front());
   return copied;
 }
 
-bool OneSided::holds_at_once(const TransferState& transfer, const RemoteRail& target) {
-  const RemoteState& lease = *transfer.prepared().remote;
+bool OneSided::copy_at_once(const PreparedState& prepared, const RemoteRail& target,
+                            const Chunk& chunk) {
+  const SegmentState& segment = *prepared.local;
+  const providers::FabricAddress address = target.address();  // before the key
+  return endpoint_.copy_at_once(prepared.direction == Direction::write,
+                                {segment.address() + chunk.local, chunk.length,
+                                 segment.registration(rail_), segment.may_fault()},
+                                {address, prepared.remote->rma_address(target.index, chunk.remote),
+                                 prepared.remote->key(target.index)});
+}
+
+bool OneSided::holds(const RemoteState& lease, const RemoteRail& target) {
   const providers::FabricAddress address = target.address();  // before the key
   const RailKey word = lease.epoch_word(target.index);
   std::uint64_t epoch = 0;

@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "transfer/copied_transfer.hpp"
 #include "transport/epoch_reader.hpp"
 #include "transport/transport.hpp"
 
@@ -19,9 +20,9 @@ class OneSided final : public Transport, private providers::CompletionHandler {
           sink().chunk_ended(op, completion);
         }) {}
 
-  /// A chunk, or the word of a lease that still holds, by the calling thread; from any thread.
-  /// False: it has to be posted.
-  bool copy_at_once(TransferState& transfer, const Chunk& chunk);
+  /// Copies the pieces, and proves what it has read unless it is `trusted`, by the calling thread;
+  /// from any thread. What is not all has to be posted.
+  CopiedAtOnce copy_at_once(const PreparedState& prepared, const Picks& picks, bool trusted);
 
   /// May block; before the first peer is met.
   Result<void> prepare() { return epochs_.prepare(); }
@@ -34,7 +35,8 @@ class OneSided final : public Transport, private providers::CompletionHandler {
   void peer_died(Route& route) override { epochs_.peer_died(route); }
 
  private:
-  bool holds_at_once(const TransferState& transfer, const RemoteRail& target);
+  bool copy_at_once(const PreparedState& prepared, const RemoteRail& target, const Chunk& chunk);
+  bool holds(const RemoteState& lease, const RemoteRail& target);
   void completed(providers::Posted& posted, const providers::Completion& completion) override;
 
   providers::Endpoint& endpoint_;

@@ -35,7 +35,7 @@ void coalesce(benchmark::State& state) {
   for (std::size_t i = 0; i < count; ++i) pairs[i] = {i * block, i * block, block};
   const PieceList pieces{std::span<const Pair>(pairs)};
   for (auto _ : state) {
-    Cursor cursor(pieces, nullptr);
+    Cursor cursor(pieces, {});
     while (const auto chunk = cursor.next(std::uint64_t{512} << 10))
       benchmark::DoNotOptimize(chunk->length);
   }
@@ -49,7 +49,7 @@ void cut(benchmark::State& state) {
   const PieceList pieces{std::span(&whole, 1)};
   std::int64_t chunks = 0;
   for (auto _ : state) {
-    Cursor cursor(pieces, nullptr);
+    Cursor cursor(pieces, {});
     while (const auto chunk = cursor.next(std::uint64_t{512} << 10)) {
       benchmark::DoNotOptimize(chunk->length);
       ++chunks;

@@ -71,6 +71,76 @@ TEST_F(AtOnce, IsDoneWhenItIsSubmitted) {
   EXPECT_GE(operations, 6U) << "the rails count it";
 }
 
+TEST_F(AtOnce, IsTheSameHandleAsOthers) {
+  Couple pair = couple(config());
+  Board board(pair, shared(), shared());
+  const Pair pieces[] = {{0, 0, 100}, {100, 100, 50}, {1000, 2000, 7}, {3000, 3000, 9}};
+  const Prepared prepared =
+      must(pair.a.prepare(board.local, board.there, Direction::write, pieces));
+  const std::uint32_t picks[] = {2, 0, 1};
+  TransferOptions options;
+  options.cookie = 5;
+  options.event = true;
+  std::optional<Transfer> transfer = must(pair.a.submit(prepared, picks, options));
+  EXPECT_EQ(transfer->state(), State::done);
+  transfer->cancel();
+  EXPECT_EQ(transfer->state(), State::done);
+  EXPECT_TRUE(transfer->quiescent());
+  EXPECT_TRUE(succeeds(transfer->wait(Deadline::now())));
+  EXPECT_TRUE(succeeds(transfer->wait_quiescent(Deadline::now())));
+  EXPECT_EQ(transfer->placed(), std::vector<Placed>(3, Placed::all));
+  const Pair picked[] = {pieces[2], pieces[0], pieces[1]};
+  board.expect_pieces(Direction::write, picked);
+  std::vector<Event> events(2);
+  ASSERT_EQ(pair.a.poll(events), 1U);
+  EXPECT_EQ(events.front().kind, Event::Kind::transfer_ended);
+  EXPECT_EQ(events.front().cookie, 5U);
+  EXPECT_EQ(events.front().state, State::done);
+  EXPECT_EQ(events.front().peer, pair.to_b.name());
+  const Report report = transfer->report();
+  EXPECT_EQ(report.bytes, 157U);
+  EXPECT_EQ(report.ranges, 3U);
+  EXPECT_EQ(report.runs, 2U);
+  EXPECT_GT(report.elapsed.count(), 0);
+  const auto slowest = must(pair.a.slowest_transfers());
+  ASSERT_EQ(slowest.size(), 1U);
+  EXPECT_EQ(slowest.front().report.bytes_done, 157U);
+  EXPECT_NE(must(pair.a.metrics_text()).find("} 157\n"), std::string::npos);
+
+  // It may outlive its engine, and be moved.
+  ASSERT_TRUE(succeeds(pair.a.close(soon())));
+  Transfer moved = std::move(*transfer);
+  EXPECT_EQ(moved.state(), State::done);
+  EXPECT_TRUE(succeeds(moved.wait(Deadline::now())));
+  EXPECT_EQ(moved.report().bytes_done, 157U);
+  EXPECT_TRUE(fails_with(transfer->wait(Deadline::now()), Code::closed)) << "moved from";
+}
+
+TEST_F(AtOnce, WhatIsRefusedOthersIsRefused) {
+  Config narrow = config();
+  narrow.max_transfers = 1;
+  Config idle = config();
+  idle.progress = Progress::manual;
+  Couple pair = couple(narrow, idle);
+  Board board(pair, shared(), shared());
+  const Pair all[] = {{0, 0, size}};
+  TransferOptions late;
+  late.deadline = Deadline::now();
+  EXPECT_TRUE(fails_with(must(pair.a.write(board.local, board.there, all, late)).wait(soon()),
+                         Code::timed_out));
+  board.expect_untouched();
+  TransferOptions relayed;  // which ends when the other side has copied it
+  relayed.transport = TransportKind::relay;
+  Transfer other = must(pair.a.write(board.local, board.there, all, relayed));
+  EXPECT_TRUE(fails_with(pair.a.write(board.local, board.there, all), Code::queue_full));
+  const Deadline deadline = soon();
+  while (other.state() == State::active && !deadline.passed()) must(pair.b.progress());
+  EXPECT_TRUE(succeeds(other.wait(soon())));
+  must(pair.a.write(board.local, board.there, all));
+  ASSERT_TRUE(succeeds(board.local.release(soon())));
+  EXPECT_TRUE(fails_with(pair.a.write(board.local, board.there, all), Code::closed));
+}
+
 TEST_F(AtOnce, GoesByClassAndSize) {
   Couple pair = couple(config());
   Board board(pair, shared(large + 1), shared(large + 1));

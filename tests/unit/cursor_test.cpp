@@ -29,7 +29,7 @@ struct Walk {
   std::uint64_t runs = 0;
 };
 
-Walk walk(const PieceList& pieces, const std::vector<std::uint32_t>* picks, std::uint64_t limit) {
+Walk walk(const PieceList& pieces, const Picks& picks, std::uint64_t limit) {
   Cursor cursor(pieces, picks);
   Walk walk;
   while (const auto chunk = cursor.next(limit)) walk.chunks.push_back(*chunk);
@@ -40,7 +40,7 @@ Walk walk(const PieceList& pieces, const std::vector<std::uint32_t>* picks, std:
 }
 
 Walk walk(const std::vector<Pair>& pairs, std::uint64_t limit = 1000) {
-  return walk(PieceList(pairs), nullptr, limit);
+  return walk(PieceList(pairs), {}, limit);
 }
 
 TEST(Cursor, NeighboursOnBothSidesBecomeOneRun) {
@@ -76,7 +76,7 @@ TEST(Cursor, ARunThatEndsExactlyAtTheLimitIsStillOneRun) {
 TEST(Cursor, TheLimitMayChangeFromChunkToChunk) {
   const std::vector<Pair> pairs = {{0, 0, 10}, {10, 10, 10}};
   const PieceList pieces(pairs);
-  Cursor cursor(pieces, nullptr);
+  Cursor cursor(pieces, {});
   EXPECT_EQ(cursor.next(3), (Chunk{0, 0, 3}));
   EXPECT_EQ(cursor.next(12), (Chunk{3, 3, 12}));
   EXPECT_EQ(cursor.next(std::numeric_limits<std::uint64_t>::max()), (Chunk{15, 15, 5}));
@@ -92,23 +92,23 @@ TEST(Cursor, EmptyPiecesAreNoWork) {
 TEST(Cursor, AListOfEmptyPiecesIsExhaustedFromTheStart) {
   const std::vector<Pair> pairs = {{5, 5, 0}, {9, 9, 0}};
   const PieceList pieces(pairs);
-  EXPECT_TRUE(Cursor(pieces, nullptr).exhausted());
+  EXPECT_TRUE(Cursor(pieces, {}).exhausted());
 }
 
 TEST(Cursor, AnEmptyListIsExhaustedFromTheStart) {
   const PieceList pieces{std::span<const Pair>{}};
-  EXPECT_TRUE(Cursor(pieces, nullptr).exhausted());
+  EXPECT_TRUE(Cursor(pieces, {}).exhausted());
   const std::vector<Pair> pairs = {{0, 0, 1}};
   const PieceList one(pairs);
   const std::vector<std::uint32_t> none;
-  EXPECT_TRUE(Cursor(one, &none).exhausted());
-  EXPECT_FALSE(Cursor(one, nullptr).exhausted());
+  EXPECT_TRUE(Cursor(one, none).exhausted());
+  EXPECT_FALSE(Cursor(one, {}).exhausted());
 }
 
 TEST(Cursor, PicksAreTakenInTheirOrderAndMayRepeat) {
   const std::vector<Pair> pairs = {{0, 0, 4}, {4, 4, 4}, {8, 8, 4}};
   const std::vector<std::uint32_t> picks = {2, 0, 1, 0};
-  const Walk result = walk(PieceList(pairs), &picks, 100);
+  const Walk result = walk(PieceList(pairs), picks, 100);
   EXPECT_THAT(result.chunks, ElementsAre(Chunk{8, 8, 4}, Chunk{0, 0, 8}, Chunk{0, 0, 4}));
   EXPECT_EQ(result.runs, 3U);
 }
@@ -116,7 +116,7 @@ TEST(Cursor, PicksAreTakenInTheirOrderAndMayRepeat) {
 TEST(Cursor, ARunBeginsAnewOnlyWhenItIsReached) {
   const std::vector<Pair> pairs = {{0, 0, 4}, {100, 100, 4}};
   const PieceList pieces(pairs);
-  Cursor cursor(pieces, nullptr);
+  Cursor cursor(pieces, {});
   EXPECT_EQ(cursor.runs(), 0U);
   cursor.next(100);
   EXPECT_EQ(cursor.runs(), 1U);
@@ -178,7 +178,7 @@ TEST(Cursor, AgreesWithTheModelOnGeneratedLists) {
     else
       meant = pairs;
     const std::uint64_t limit = 1 + pick(50);
-    const Walk result = walk(PieceList(pairs), picked ? &picks : nullptr, limit);
+    const Walk result = walk(PieceList(pairs), picked ? Picks(picks) : std::nullopt, limit);
     const std::vector<Chunk> runs = runs_of(meant);
     ASSERT_EQ(result.chunks, cut(runs, limit)) << "seed " << seed;
     ASSERT_EQ(result.runs, runs.size()) << "seed " << seed;
@@ -199,7 +199,7 @@ TEST(Cursor, EveryByteComesOnceWhateverTheLimits) {
     }
     const PieceList pieces(Paged{page, 0, page, 0, page, local, remote});
     std::vector<std::optional<std::uint64_t>> source(pages * page);
-    Cursor cursor(pieces, nullptr);
+    Cursor cursor(pieces, {});
     while (!cursor.exhausted()) {
       const std::uint64_t limit = 1 + random() % 100;
       const auto chunk = cursor.next(limit);

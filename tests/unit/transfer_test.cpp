@@ -120,6 +120,57 @@ TEST_F(TransferTest, KeepsItselfAliveWhileChunksAreOut) {
   EXPECT_EQ(host.quiescent, 1);
 }
 
+TEST_F(TransferTest, IsDoneWhenItWasCopiedAtOnce) {
+  begin(scattered(3, 10));
+  transfer->copied_at_once(2, {.all = true, .bytes = 30, .operations = 3, .runs = 3});
+  const Report report = transfer->report();
+  EXPECT_EQ(report.bytes_done, 30U);
+  EXPECT_EQ(report.runs, 3U);
+  EXPECT_EQ(report.operations, 3U);
+  ASSERT_EQ(report.rails.size(), 1U);
+  EXPECT_EQ(report.rails.front().bytes, 30U);
+  EXPECT_THAT(transfer->placed(), testing::Each(Placed::all));
+  EXPECT_TRUE(take(1).empty());
+  EXPECT_EQ(transfer->copied(), 30U);
+  expect_over(State::done);
+}
+
+/// A read that was proven when it was copied owes no proof any more.
+TEST_F(TransferTest, ASignalFollowsWhatWasCopiedAtOnce) {
+  for (const Direction direction : {Direction::write, Direction::read}) {
+    host = {};
+    callbacks = 0;
+    begin(scattered(3, 10), true, {0}, direction);
+    transfer->copied_at_once(0, {.all = true, .bytes = 30, .operations = 3, .runs = 3});
+    EXPECT_EQ(transfer->state(), State::active);
+    ASSERT_EQ(host.signals.size(), 1U);
+    transfer->signal_ended(std::nullopt);
+    expect_over(State::done);
+  }
+}
+
+TEST_F(TransferTest, WhatWasCopiedInVainIsCarriedAndMayHaveBeenTouched) {
+  begin(scattered(3, 10));
+  transfer->copied_at_once(0, {.bytes = 10, .operations = 1});
+  const auto chunks = take(2);
+  ASSERT_EQ(chunks.size(), 2U) << "from the first on";
+  EXPECT_EQ(chunks.front().at, 0U);
+  transfer->completed(0, chunks[0]);
+  transfer->failed(chunks[1], broken());
+  EXPECT_THAT(transfer->placed(),
+              testing::ElementsAre(Placed::all, Placed::unknown, Placed::unknown));
+  EXPECT_EQ(transfer->copied(), 10U);
+  expect_over(State::failed);
+}
+
+TEST_F(TransferTest, WhatWasNotCopiedAtOnceIsUntouched) {
+  begin(scattered(2, 10));
+  transfer->copied_at_once(0, {});
+  transfer->end_early(State::failed, broken());
+  EXPECT_THAT(transfer->placed(), testing::Each(Placed::none));
+  expect_over(State::failed);
+}
+
 TEST_F(TransferTest, WithoutPiecesIsDoneAtOnce) {
   begin(scattered(0, 0));
   expect_over(State::done);

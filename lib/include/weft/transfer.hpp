@@ -20,7 +20,7 @@ namespace weft {
 
 namespace core {
 class PreparedState;
-class TransferState;
+class Submitted;
 }  // namespace core
 
 enum class Direction : std::uint8_t {
@@ -222,8 +222,8 @@ class WEFT_API Transfer {
 
  private:
   friend class Engine;
-  explicit Transfer(std::shared_ptr<core::TransferState> state);
-  std::shared_ptr<core::TransferState> state_;
+  explicit Transfer(std::shared_ptr<core::Submitted> state);
+  std::shared_ptr<core::Submitted> state_;
 };
 
 }  // namespace weft

@@ -1,0 +1,33 @@
+#include "transfer/copied_transfer.hpp"
+
+#include "peer/peer_state.hpp"
+#include "transfer/report.hpp"
+
+namespace weft::core {
+
+Report CopiedTransfer::own_report() const {
+  Report report;
+  report.state = state();
+  report.bytes = report.bytes_done = facts_.copied.bytes;
+  report.ranges = facts_.ranges;
+  report.runs = facts_.copied.runs;
+  report.operations = facts_.copied.operations;
+  if (report.operations > 0)
+    report.rails.push_back(
+        {(*prepared().rail_names)[facts_.rail], report.operations, report.bytes_done});
+  report.fallback = prepared().remote->peer()->fallback;
+  report.elapsed = facts_.ended - facts_.submitted;
+  if (report.operations > 0)
+    report.carried = report.elapsed;
+  else
+    report.queued = report.elapsed;
+  return report;
+}
+
+Report CopiedTransfer::report() const {
+  Report report = own_report();
+  enter_copies(prepared(), host_, facts_.copied.bytes, report);
+  return report;
+}
+
+}  // namespace weft::core

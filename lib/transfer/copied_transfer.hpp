@@ -1,0 +1,62 @@
+// A transfer that was over before the application had it: the caller has copied all its bytes, and
+// nothing was to follow.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "transfer/prepared.hpp"
+#include "transfer/submitted.hpp"
+
+namespace weft::core {
+
+class TransferHost;
+
+/// What the calling thread has copied of a transfer.
+struct CopiedAtOnce {
+  bool all = false;  // and what was read is proven
+  std::uint64_t bytes = 0, operations = 0, runs = 0;
+};
+
+class CopiedTransfer final : public Submitted {
+ public:
+  struct Facts {
+    std::shared_ptr<const PreparedState> prepared;
+    std::uint64_t ranges = 0;
+    Priority priority = Priority::normal;
+    Clock::time_point submitted{}, ended{};
+    std::size_t rail = 0;  // by which it was copied
+    CopiedAtOnce copied = {};
+  };
+  /// `host` has to be there as long as the engine is.
+  CopiedTransfer(Facts facts, TransferHost& host) : facts_(std::move(facts)), host_(host) {}
+  ~CopiedTransfer() override { CopiedTransfer::see(); }
+
+  const Facts& facts() const noexcept { return facts_; }
+  /// The same as report(), but for what only the engine knows: copies, and amplification.
+  Report own_report() const;
+
+  const PreparedState& prepared() const noexcept override { return *facts_.prepared; }
+  State state() const noexcept override { return State::done; }
+  std::optional<Error> error() const override { return std::nullopt; }
+  bool quiescent() const override { return true; }
+  void cancel() override {}
+  Report report() const override;
+  std::vector<Placed> placed() const override {
+    return std::vector<Placed>(facts_.ranges, Placed::all);
+  }
+  bool wait_ended(Deadline) const override { return true; }
+  bool wait_quiescent(Deadline) const override { return true; }
+  void see() noexcept override {
+    if (prepared().unseen) prepared().unseen->see(facts_.submitted);
+  }
+
+ private:
+  const Facts facts_;
+  TransferHost& host_;
+};
+
+}  // namespace weft::core

@@ -1,0 +1,51 @@
+// What a Prepared handle stands for.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+#include <weft/transfer.hpp>
+
+#include "lease/remote_state.hpp"
+#include "memory/segment_state.hpp"
+#include "path/describe.hpp"
+#include "path/path_memo.hpp"
+#include "peer/rail_set.hpp"
+#include "transfer/piece_list.hpp"
+#include "transfer/unseen.hpp"
+
+namespace weft::core {
+
+class EngineState;
+
+class PreparedState {
+ public:
+  // Of the engine, which it may outlive.
+  std::weak_ptr<EngineState> engine;
+  std::shared_ptr<const std::vector<std::string>> rail_names;  // for reports
+  std::shared_ptr<UnseenEnd> unseen;                           // null where nobody asks
+  std::shared_ptr<SegmentState> local;
+  std::shared_ptr<RemoteState> remote;
+  std::shared_ptr<RailSet> path;
+  Direction direction = Direction::write;
+  PieceList pieces{std::span<const Pair>{}};
+  std::uint64_t bytes = 0;
+  // Where the remote segment lies for copies of the local memory's device, or why it does not.
+  std::byte* lent = nullptr;
+  std::string not_lent;
+  bool staged = false;       // no NICs reach the memory on both sides
+  std::uint32_t losses = 0;  // of either memory by rails, when it was prepared
+  mutable PathMemo paths;    // for policies
+};
+
+/// Of either memory by rails that were opened again.
+inline std::uint32_t losses_of(const SegmentState& local, const RemoteState& remote) {
+  return local.losses() + remote.losses();
+}
+
+inline Lending lending_of(const PreparedState& prepared) {
+  return {prepared.lent != nullptr, prepared.not_lent};
+}
+
+}  // namespace weft::core

@@ -1,0 +1,32 @@
+// What a Transfer handle stands for.
+#pragma once
+
+#include <optional>
+#include <vector>
+#include <weft/transfer.hpp>
+
+namespace weft::core {
+
+class PreparedState;
+
+/// From any thread.
+class Submitted {
+ public:
+  virtual ~Submitted() = default;
+
+  virtual const PreparedState& prepared() const noexcept = 0;
+  virtual State state() const noexcept = 0;
+  bool ended() const noexcept { return state() != State::active; }
+  virtual std::optional<Error> error() const = 0;
+  virtual bool quiescent() const = 0;
+  virtual void cancel() = 0;
+  virtual Report report() const = 0;
+  virtual std::vector<Placed> placed() const = 0;
+  /// False if the deadline passed first.
+  virtual bool wait_ended(Deadline deadline) const = 0;
+  virtual bool wait_quiescent(Deadline deadline) const = 0;
+  /// The application looks at it.
+  virtual void see() noexcept = 0;
+};
+
+}  // namespace weft::core
