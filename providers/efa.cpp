@@ -5,6 +5,7 @@
 #include <rdma/fi_ext.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "spec.hpp"
 
@@ -42,8 +43,19 @@ void efa_hints(fi_info& hints) {
   hints.addr_format = FI_ADDR_EFA;
 }
 
+/// efa-direct heeds FI_MORE in all versions that have it (2.1 and newer, prov/efa/src/efa_rma.c),
+/// and has room for as many operations as it says. Not so with FI_EFA_TX_SIZE, which makes its
+/// queue shorter than it says, and FI_EFA_TRACK_MR (2.6), which has it refuse a post and leave
+/// those before it lying. "efa" heeds it too for some, but may queue them until a handshake is
+/// over.
+bool shares_doorbell(const fi_info& info) {
+  const auto set = [](const char* name) { return std::getenv(name) != nullptr; };
+  return info.fabric_attr->name == direct && !set("FI_EFA_TX_SIZE") && !set("FI_EFA_TRACK_MR");
+}
+
 void efa_quirks(const fi_info& info, Capability& record) {
   if (info.fabric_attr->name == direct) record.protocol = direct_protocol;
+  record.shared_doorbell = shares_doorbell(info);
   // The target's NIC checks keys, ranges and rights.
   record.keys_enforced = true;
   record.fence = FenceScope::grant;

@@ -54,6 +54,7 @@ struct Posted {
   alignas(8) std::byte fabric_context[64];
   CompletionHandler* handler = nullptr;
   Posted *before = nullptr, *after = nullptr;  // the endpoint's (UnderWay)
+  bool sends = false;                          // likewise
 };
 
 /// fi_addr_t.
@@ -70,8 +71,13 @@ struct Local {
   bool may_fault = false;
 };
 
+/// FI_ADDR_UNSPEC.
+inline constexpr FabricAddress unknown_peer = ~FabricAddress{0};
+
 /// Remote memory: `address` is an offset or a pointer as the capability record says.
 struct Target {
+  bool known() const noexcept { return peer != unknown_peer; }
+
   FabricAddress peer = 0;
   std::uint64_t address = 0;
   std::uint64_t key = 0;
@@ -92,6 +98,30 @@ struct Post {
   PostStatus status = PostStatus::posted;
   int fabric_code = 0;
 };
+
+/// One of several reads or writes that are posted at once.
+struct RmaPost {
+  Posted* posted = nullptr;
+  RmaPiece piece;
+};
+
+/// How many of several were posted, and what became of the one behind them, where there is one.
+struct BatchPost {
+  std::size_t posted = 0;
+  Post refusal;
+};
+
+/// Posts them by `post(each)`, up to the first that is refused.
+template <typename Each, typename Call>
+BatchPost post_in_order(std::span<const Each> all, Call&& post) {
+  BatchPost batch;
+  for (const Each& each : all) {
+    batch.refusal = post(each);
+    if (batch.refusal.status != PostStatus::posted) break;
+    ++batch.posted;
+  }
+  return batch;
+}
 
 /// What memory is registered for: as the near side of reads and writes, as their far side, or for
 /// messages, which some providers (ofi_rxm) let the peer fetch from where they lie.
@@ -149,6 +179,14 @@ class Endpoint {
   }
   virtual Post read_list(Posted&, std::span<const RmaPiece>) {
     return {PostStatus::failed, ENOSYS};
+  }
+  /// Reads or writes in their order, up to the first that is refused. All that were posted have
+  /// started when it returns; with Capability::shared_doorbell none may start before.
+  virtual BatchPost post_all(bool writes, std::span<const RmaPost> posts) {
+    return post_in_order(posts, [&](const RmaPost& each) {
+      const auto& [local, target] = each.piece;
+      return writes ? write(*each.posted, local, target) : read(*each.posted, local, target);
+    });
   }
   virtual Post send(Posted& posted, const Local& local, FabricAddress peer, MessageClass type) = 0;
   virtual Post receive(Posted& posted, const Local& local, MessageClass type) = 0;

@@ -22,6 +22,7 @@
 #include "base/fork_guard.hpp"
 #include "base/log.hpp"
 #include "capability_record.hpp"
+#include "doorbell.hpp"
 #include "edges.hpp"
 #include "endpoint_gate.hpp"
 #include "operation_names.hpp"
@@ -36,6 +37,7 @@ namespace {
 
 static_assert(sizeof(Posted::fabric_context) >= sizeof(fi_context2));
 static_assert(sizeof(FabricAddress) == sizeof(fi_addr_t));
+static_assert(unknown_peer == FI_ADDR_UNSPEC);
 
 // An event queue is for failures that no operation can be blamed for: one look in so many polls.
 constexpr unsigned polls_per_event_look = 256;
@@ -145,6 +147,7 @@ class FabricEndpoint final : public Endpoint {
   Post read_list(Posted& posted, std::span<const RmaPiece> pieces) override {
     return rma(fi_readmsg, posted, pieces);
   }
+  BatchPost post_all(bool writes, std::span<const RmaPost> posts) override;
   Post send(Posted& posted, const Local& local, FabricAddress peer, MessageClass type) override;
   Post receive(Posted& posted, const Local& local, MessageClass type) override;
   std::size_t poll() override;
@@ -191,15 +194,18 @@ class FabricEndpoint final : public Endpoint {
   Posted* named(void* context) {
     return names_ ? names_->take_back(context) : posted_from(context);
   }
+  enum class Queue { send, receive };
   /// The result of a call that was to post the operation of that name.
-  Post posted_as(Posted& posted, void* name, ssize_t result);
+  Post posted_as(Posted& posted, void* name, Queue queue, ssize_t result);
   /// Why nothing can be posted while it is not open.
   Post refusal() const {
     if (state_ == State::suspended) return {PostStatus::again, 0};
     return {PostStatus::failed, FI_ENODEV};
   }
   using RmaCall = ssize_t (*)(fid_ep*, const fi_msg_rma*, std::uint64_t);
-  Post rma(RmaCall call, Posted& posted, std::span<const RmaPiece> pieces);
+  Post rma(RmaCall call, Posted& posted, std::span<const RmaPiece> pieces,
+           bool leave_doorbell = false);
+  std::size_t room() const;
   Post send_untagged(Posted& posted, const iovec& vector, void* descriptor, FabricAddress peer,
                      MessageClass type);
   Result<void> open_handles();
@@ -659,17 +665,33 @@ void FabricEndpoint::forget(const Region& region) {
   regions_.erase(&region);
 }
 
-Post FabricEndpoint::posted_as(Posted& posted, void* name, ssize_t result) {
+Post FabricEndpoint::posted_as(Posted& posted, void* name, Queue queue, ssize_t result) {
   if (result == 0)
-    under_way_.add(posted);
+    under_way_.add(posted, queue == Queue::send);
   else if (names_)
     names_->take_back(name);
   return as_post(result);
 }
 
-Post FabricEndpoint::rma(RmaCall call, Posted& posted, std::span<const RmaPiece> pieces) {
+/// How many more the send queue takes for certain. A relay endpoint has a queue of its own, but
+/// what it sends is counted too.
+std::size_t FabricEndpoint::room() const {
+  const std::size_t size = info_->tx_attr->size;
+  return size - std::min(size, under_way_.sending());
+}
+
+BatchPost FabricEndpoint::post_all(bool writes, std::span<const RmaPost> posts) {
+  const RmaCall call = writes ? fi_writemsg : fi_readmsg;
+  return post_with_one_ring(posts, record_.shared_doorbell ? room() : 0,
+                            [&](const RmaPost& each, bool leave_doorbell) {
+                              return rma(call, *each.posted, {&each.piece, 1}, leave_doorbell);
+                            });
+}
+
+Post FabricEndpoint::rma(RmaCall call, Posted& posted, std::span<const RmaPiece> pieces,
+                         bool leave_doorbell) {
   if (state_ != State::open) return refusal();
-  if (pieces.front().target.peer == FI_ADDR_UNSPEC) return {PostStatus::failed, FI_EHOSTUNREACH};
+  if (!pieces.front().target.known()) return {PostStatus::failed, FI_EHOSTUNREACH};
   std::array<iovec, most_rma_pieces> vectors;
   std::array<void*, most_rma_pieces> descriptors;
   std::array<fi_rma_iov, most_rma_pieces> remotes;
@@ -688,8 +710,9 @@ Post FabricEndpoint::rma(RmaCall call, Posted& posted, std::span<const RmaPiece>
   message.context = name(posted);
   handing_over(&every_endpoint);
   const auto lock = guard();
-  return posted_as(posted, message.context,
-                   call(handles_.endpoint.get(), &message, completion_flags_));
+  const std::uint64_t flags = completion_flags_ | (leave_doorbell ? FI_MORE : 0);
+  return posted_as(posted, message.context, Queue::send,
+                   call(handles_.endpoint.get(), &message, flags));
 }
 
 Post FabricEndpoint::send(Posted& posted, const Local& local, FabricAddress peer,
@@ -708,7 +731,7 @@ Post FabricEndpoint::send(Posted& posted, const Local& local, FabricAddress peer
   message.addr = peer;
   message.tag = static_cast<std::uint64_t>(type);
   message.context = name(posted);
-  return posted_as(posted, message.context,
+  return posted_as(posted, message.context, Queue::send,
                    fi_tsendmsg(handles_.endpoint.get(), &message, completion_flags_));
 }
 
@@ -724,7 +747,8 @@ Post FabricEndpoint::send_untagged(Posted& posted, const iovec& vector, void* de
   if (message.addr == FI_ADDR_UNSPEC) return {PostStatus::failed, FI_EHOSTUNREACH};
   message.context = name(posted);
   fid_ep* endpoint = (relay ? handles_.relay_endpoint : handles_.endpoint).get();
-  return posted_as(posted, message.context, fi_sendmsg(endpoint, &message, completion_flags_));
+  return posted_as(posted, message.context, Queue::send,
+                   fi_sendmsg(endpoint, &message, completion_flags_));
 }
 
 Post FabricEndpoint::receive(Posted& posted, const Local& local, MessageClass type) {
@@ -735,12 +759,12 @@ Post FabricEndpoint::receive(Posted& posted, const Local& local, MessageClass ty
   if (has_relay_endpoint()) {
     const bool relay = type == MessageClass::relay;
     fid_ep* endpoint = (relay ? handles_.relay_endpoint : handles_.endpoint).get();
-    return posted_as(posted, context,
+    return posted_as(posted, context, Queue::receive,
                      fi_recv(endpoint, local.address, local.length, descriptor_of(local),
                              FI_ADDR_UNSPEC, context));
   }
   return posted_as(
-      posted, context,
+      posted, context, Queue::receive,
       fi_trecv(handles_.endpoint.get(), local.address, local.length, descriptor_of(local),
                FI_ADDR_UNSPEC, static_cast<std::uint64_t>(type), 0, context));
 }

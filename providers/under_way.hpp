@@ -12,13 +12,17 @@ class UnderWay {
   UnderWay(const UnderWay&) = delete;
   UnderWay& operator=(const UnderWay&) = delete;
 
-  void add(Posted& posted) noexcept {
+  /// `sends`: it takes a place in the send queue, until it has ended.
+  void add(Posted& posted, bool sends) noexcept {
+    posted.sends = sends;
+    if (sends) ++sending_;
     posted.before = ends_.before;
     posted.after = &ends_;
     ends_.before->after = &posted;
     ends_.before = &posted;
   }
   void remove(Posted& posted) noexcept {
+    if (posted.sends) --sending_;
     posted.before->after = posted.after;
     posted.after->before = posted.before;
   }
@@ -33,8 +37,12 @@ class UnderWay {
     }
   }
 
+  /// How many places of the send queue are taken.
+  std::size_t sending() const noexcept { return sending_; }
+
  private:
   Posted ends_;  // before the first and after the last
+  std::size_t sending_ = 0;
 };
 
 }  // namespace weft::providers

@@ -196,10 +196,12 @@ Lane::Sent Lane::send_singly(const Queue& queue, Turns::Turn& turn, std::size_t 
   Sent sent;
   sent.posts = transfer.take(std::span(singly_).first(posts),
                              queue.transport.chunk_limit(queue.route), unlimited_bytes, now_);
-  for (const Chunk& chunk : std::span(singly_).first(sent.posts)) {
-    turn.sent(chunk.length);
-    sent.left = !send_off(transfer, queue.route, queue.transport, {&chunk, 1}, spare) || sent.left;
+  std::array<Op*, batch> ops;
+  for (std::size_t i = 0; i < sent.posts; ++i) {
+    turn.sent(singly_[i].length);
+    ops[i] = &make_op(transfer, queue.route, queue.transport, {&singly_[i], 1}, spare);
   }
+  sent.left = !send_off(std::span(ops).first(sent.posts));
   return sent;
 }
 
@@ -239,13 +241,28 @@ Lane::Pulled Lane::pull_proof(const Queue& queue, TransferState& transfer, Room 
 /// False if this lane can't carry the transfer any more.
 bool Lane::send_off(TransferState& transfer, Route& route, Transport& transport, Chunks chunks,
                     bool spare) {
-  Op& op = make_op(transfer, route, transport, chunks, spare);
-  const Fate fate = route.held == 0 ? try_post(op) : Fate::held;
-  if (fate == Fate::held) {
-    op.held_since = now_;
-    hold(op);
+  Op* const op = &make_op(transfer, route, transport, chunks, spare);
+  return send_off({&op, 1});
+}
+
+/// Likewise, for posts of one transfer. What there is no room for is held, and all behind it.
+bool Lane::send_off(std::span<Op* const> ops) {
+  bool carries = true;
+  while (!ops.empty() && ops.front()->route->held == 0) {
+    for (Op* op : ops) op->out = true;  // before: some end at once
+    const auto [posted, refusal] = ops.front()->transport->post_all(ops);
+    ops = ops.subspan(posted);
+    for (Op* op : ops) op->out = false;
+    if (ops.empty() || refusal.status == providers::PostStatus::again) break;
+    post_failed(*ops.front(), refusal);
+    ops = ops.subspan(1);
+    carries = false;
   }
-  return fate != Fate::failed;
+  for (Op* op : ops) {
+    op->held_since = now_;
+    hold(*op);
+  }
+  return carries;
 }
 
 /// Hands chunks back that this lane can't carry, and nothing else of the transfer.

@@ -108,6 +108,7 @@ class Lane final : private ChunkSink {
   using Chunks = std::span<const Chunk>;
   bool send_off(TransferState& transfer, Route& route, Transport& transport, Chunks chunks,
                 bool spare);
+  bool send_off(std::span<Op* const> ops);
   void leave(TransferState& transfer, Chunks chunks, const Error& why);
   void path_failed(TransferState& transfer, Route& route, Chunks chunks, const Error& error);
   bool may_repeat(const Op& op) const;

@@ -5,6 +5,11 @@
 #include "transfer/transfer_state.hpp"
 
 namespace weft::core {
+namespace {
+
+constexpr providers::Post keys_lost{providers::PostStatus::failed, ENOKEY};
+
+}  // namespace
 
 providers::Post OneSided::post(Op& op) {
   if (op.chunk.kind == Chunk::Kind::epoch) {
@@ -13,27 +18,55 @@ providers::Post OneSided::post(Op& op) {
   }
   op.handler = this;
   const PreparedState& prepared = op.transfer->prepared();
-  const SegmentState& segment = *prepared.local;
-  const RemoteState& remote = *prepared.remote;
-  const RemoteRail& target = prepared.path->of(rail_)->targets.take_turn();
-  const providers::FabricAddress address = target.address();  // before the keys
-  // Lost since it was submitted, when a rail was opened again.
-  if (prepared.losses != losses_of(segment, remote) &&
-      !(segment.reached_by(rail_) && remote.reachable_on(target.index)))
-    return {providers::PostStatus::failed, ENOKEY};
+  const auto aim = this->aim(prepared);
+  if (!aim) return keys_lost;
   const bool writes = prepared.direction == Direction::write;
-  const auto piece = [&](const Chunk& chunk) -> providers::RmaPiece {
-    return {{segment.address() + chunk.local, chunk.length, segment.registration(rail_),
-             segment.may_fault()},
-            {address, remote.rma_address(target.index, chunk.remote), remote.key(target.index)}};
-  };
   if (op.others.empty()) {
-    const auto& [local, place] = piece(op.chunk);
+    const auto& [local, place] = piece(prepared, *aim, op.chunk);
     return writes ? endpoint_.write(op, local, place) : endpoint_.read(op, local, place);
   }
   pieces_.clear();
-  op.each_chunk([&](const Chunk& chunk) { pieces_.push_back(piece(chunk)); });
+  op.each_chunk([&](const Chunk& chunk) { pieces_.push_back(piece(prepared, *aim, chunk)); });
   return writes ? endpoint_.write_list(op, pieces_) : endpoint_.read_list(op, pieces_);
+}
+
+/// All are aimed before the first is posted: what rings the doorbell for one is certain to follow.
+providers::BatchPost OneSided::post_all(std::span<Op* const> ops) {
+  if (!shared_doorbell_ || ops.size() == 1) return Transport::post_all(ops);
+  const PreparedState& prepared = ops.front()->transfer->prepared();
+  posts_.clear();
+  for (Op* op : ops) {
+    const auto aim = this->aim(prepared);
+    if (!aim) break;
+    op->handler = this;
+    posts_.push_back({op, piece(prepared, *aim, op->chunk)});
+  }
+  auto batch = endpoint_.post_all(prepared.direction == Direction::write, posts_);
+  if (batch.posted == posts_.size()) batch.refusal = keys_lost;
+  return batch;
+}
+
+/// Where the next post goes. Nothing: keys were lost since it was submitted, when a rail was opened
+/// again.
+std::optional<OneSided::Aim> OneSided::aim(const PreparedState& prepared) const {
+  const RemoteRail& target = prepared.path->of(rail_)->targets.take_turn();
+  const Aim aim{target, target.address()};  // before the keys
+  const SegmentState& segment = *prepared.local;
+  const RemoteState& remote = *prepared.remote;
+  if (prepared.losses != losses_of(segment, remote) &&
+      !(segment.reached_by(rail_) && remote.reachable_on(target.index)))
+    return std::nullopt;
+  return aim;
+}
+
+providers::RmaPiece OneSided::piece(const PreparedState& prepared, const Aim& aim,
+                                    const Chunk& chunk) const {
+  const SegmentState& segment = *prepared.local;
+  const RemoteState& remote = *prepared.remote;
+  const std::uint32_t index = aim.target.index;
+  return {{segment.address() + chunk.local, chunk.length, segment.registration(rail_),
+           segment.may_fault()},
+          {aim.address, remote.rma_address(index, chunk.remote), remote.key(index)}};
 }
 
 CopiedAtOnce OneSided::copy_at_once(const PreparedState& prepared, const Picks& picks,
@@ -56,13 +89,8 @@ CopiedAtOnce OneSided::copy_at_once(const PreparedState& prepared, const Picks& 
 
 bool OneSided::copy_at_once(const PreparedState& prepared, const RemoteRail& target,
                             const Chunk& chunk) {
-  const SegmentState& segment = *prepared.local;
-  const providers::FabricAddress address = target.address();  // before the key
-  return endpoint_.copy_at_once(prepared.direction == Direction::write,
-                                {segment.address() + chunk.local, chunk.length,
-                                 segment.registration(rail_), segment.may_fault()},
-                                {address, prepared.remote->rma_address(target.index, chunk.remote),
-                                 prepared.remote->key(target.index)});
+  const auto& [local, place] = piece(prepared, {target, target.address()}, chunk);
+  return endpoint_.copy_at_once(prepared.direction == Direction::write, local, place);
 }
 
 bool OneSided::holds(const RemoteState& lease, const RemoteRail& target) {

@@ -2,6 +2,9 @@
 #pragma once
 
 #include <limits>
+#include <optional>
+#include <span>
+#include <vector>
 
 #include "transfer/copied_transfer.hpp"
 #include "transport/epoch_reader.hpp"
@@ -16,6 +19,7 @@ class OneSided final : public Transport, private providers::CompletionHandler {
         rail_(rail),
         chunk_limit_(chunk_limit),
         most_chunks_(endpoint.capability().rma_pieces),
+        shared_doorbell_(endpoint.capability().shared_doorbell),
         epochs_(endpoint, rail, [this](Op& op, const providers::Completion& completion) {
           sink().chunk_ended(op, completion);
         }) {}
@@ -31,10 +35,18 @@ class OneSided final : public Transport, private providers::CompletionHandler {
   std::size_t most_chunks(const Route&) const override { return most_chunks_; }
   std::size_t room(const Route&) const override { return std::numeric_limits<std::size_t>::max(); }
   providers::Post post(Op& op) override;
+  providers::BatchPost post_all(std::span<Op* const> ops) override;
   std::size_t progress() override { return epochs_.progress(); }
   void peer_died(Route& route) override { epochs_.peer_died(route); }
 
  private:
+  struct Aim {
+    const RemoteRail& target;
+    providers::FabricAddress address;
+  };
+  std::optional<Aim> aim(const PreparedState& prepared) const;
+  providers::RmaPiece piece(const PreparedState& prepared, const Aim& aim,
+                            const Chunk& chunk) const;
   bool copy_at_once(const PreparedState& prepared, const RemoteRail& target, const Chunk& chunk);
   bool holds(const RemoteState& lease, const RemoteRail& target);
   void completed(providers::Posted& posted, const providers::Completion& completion) override;
@@ -43,7 +55,9 @@ class OneSided final : public Transport, private providers::CompletionHandler {
   const std::size_t rail_;
   const std::uint64_t chunk_limit_;
   const std::size_t most_chunks_;
+  const bool shared_doorbell_;
   std::vector<providers::RmaPiece> pieces_;  // about to be posted
+  std::vector<providers::RmaPost> posts_;    // likewise, together
   EpochReader epochs_;
 };
 

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "endpoint.hpp"
@@ -63,6 +64,10 @@ class Transport {
   virtual std::size_t room(const Route& route) const = 0;
   /// Never waits. After `posted` the sink hears of the end; otherwise it does not.
   virtual providers::Post post(Op& op) = 0;
+  /// Posts of data of one transfer, in their order, up to the first that is not posted.
+  virtual providers::BatchPost post_all(std::span<Op* const> ops) {
+    return providers::post_in_order(ops, [this](Op* op) { return post(*op); });
+  }
   /// The provider had no room for it, and it is not posted again.
   virtual void give_up(Op&) {}
   /// Work of its own besides the endpoint's completions; returns how much was done.

@@ -17,6 +17,7 @@ class NullEndpoint final : public test::ForwardingEndpoint {
   explicit NullEndpoint(std::unique_ptr<providers::Endpoint> inner)
       : ForwardingEndpoint(std::move(inner)), record_(ForwardingEndpoint::capability()) {
     record_.rma_pieces = 1;  // each piece is an operation, of which the cost is told
+    record_.shared_doorbell = false;
   }
   const Capability& capability() const noexcept override { return record_; }
 

@@ -182,6 +182,7 @@ class DirectEndpoint final : public ForwardingEndpoint {
     record.proof = CompletionProof::received;
     record.write_carriage = record.read_carriage = {};
     record.rma_pieces = 1;
+    record.shared_doorbell = false;
     return record;
   }
   static Local seen(const Local& local) {

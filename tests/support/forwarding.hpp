@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <utility>
 
 #include "endpoint.hpp"
@@ -22,6 +23,9 @@ class ForwardingTransport : public core::Transport {
   }
   std::size_t room(const core::Route& route) const override { return inner_->room(route); }
   providers::Post post(core::Op& op) override { return inner_->post(op); }
+  providers::BatchPost post_all(std::span<core::Op* const> ops) override {
+    return inner_->post_all(ops);
+  }
   void give_up(core::Op& op) override { inner_->give_up(op); }
   std::size_t progress() override { return inner_->progress(); }
   void peer_died(core::Route& route) override { inner_->peer_died(route); }
@@ -72,6 +76,9 @@ class ForwardingEndpoint : public providers::Endpoint {
   providers::Post read_list(providers::Posted& posted,
                             std::span<const providers::RmaPiece> pieces) override {
     return inner_->read_list(posted, pieces);
+  }
+  providers::BatchPost post_all(bool writes, std::span<const providers::RmaPost> posts) override {
+    return inner_->post_all(writes, posts);
   }
   providers::Post send(providers::Posted& posted, const providers::Local& local,
                        providers::FabricAddress peer, providers::MessageClass type) override {

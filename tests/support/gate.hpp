@@ -30,6 +30,9 @@ class Gate {
       inner().set_sink(sink());
       return inner().post(op);
     }
+    providers::BatchPost post_all(std::span<core::Op* const> ops) override {
+      return Transport::post_all(ops);
+    }
 
    private:
     const std::shared_ptr<State> state_;

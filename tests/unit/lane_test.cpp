@@ -33,6 +33,10 @@ class Scripted final : public Transport {
     most_bytes = std::max(most_bytes, bytes);
     return post;
   }
+  providers::BatchPost post_all(std::span<Op* const> ops) override {
+    batches.push_back(ops.size());
+    return Transport::post_all(ops);
+  }
   void give_up(Op& op) override { given_up.push_back(&op); }
   void end(std::size_t index, bool ok = true) {
     Op& op = *posted[index];
@@ -57,6 +61,7 @@ class Scripted final : public Transport {
   std::function<Post(const Op&)> answer;
   std::vector<Op*> posted;
   std::vector<const Op*> given_up;
+  std::vector<std::size_t> batches;  // how many posts were handed over at once
   std::uint64_t bytes = 0, most_bytes = 0;
   std::size_t attempts = 0, most_operations = 0;
 };
@@ -376,6 +381,56 @@ TEST_F(LaneTest, RefusedChunksAreHeldAndRetriedInOrder) {
   EXPECT_EQ(transfer->state(), State::done);
   EXPECT_EQ(transfer->report().operations, 12U);
   EXPECT_TRUE(line.one_sided.given_up.empty());
+}
+
+TEST_F(LaneTest, WhatATurnTakesIsHandedOverTogether) {
+  Line line(host, 0, {16, 100000});
+  const auto transfer = submit(scattered(12, 10), {0});
+  EXPECT_EQ(line.lane.pump(), 12U);
+  EXPECT_THAT(line.one_sided.batches, ElementsAre(8, 4));
+  line.one_sided.end_all();
+  EXPECT_EQ(transfer->state(), State::done);
+}
+
+TEST_F(LaneTest, BehindARefusalInTheMiddleOfABatchAllAreHeldInOrder) {
+  Line line(host, 0, {16, 100000});
+  line.one_sided.answer = [&](const Op&) {
+    return line.one_sided.attempts == 3 ? Post{PostStatus::again, 0} : Post{};
+  };
+  const auto transfer = submit(scattered(8, 10), {0});
+  EXPECT_EQ(line.lane.pump(), 8U) << "refused counts as in flight";
+  EXPECT_THAT(line.one_sided.batches, ElementsAre(8));
+  EXPECT_EQ(line.one_sided.posted.size(), 2U);
+  EXPECT_EQ(line.one_sided.attempts, 3U);
+  EXPECT_TRUE(line.lane.holds_posts());
+  EXPECT_EQ(line.lane.pump(), 6U);
+  EXPECT_FALSE(line.lane.holds_posts());
+  ASSERT_EQ(line.one_sided.posted.size(), 8U);
+  EXPECT_TRUE(
+      std::is_sorted(line.one_sided.posted.begin(), line.one_sided.posted.end(),
+                     [](const Op* a, const Op* b) { return a->chunk.local < b->chunk.local; }));
+  line.one_sided.end_all();
+  EXPECT_EQ(transfer->state(), State::done);
+  EXPECT_EQ(transfer->report().operations, 8U);
+}
+
+TEST_F(LaneTest, BehindAFailureInTheMiddleOfABatchTheOthersGo) {
+  Line bad(host, 0, {16, 100000}), good(host, 1, {16, 100000});
+  bad.one_sided.limit = 10;  // half of the transfer is a batch
+  bad.one_sided.answer = [&](const Op&) {
+    return bad.one_sided.attempts == 3 ? Post{PostStatus::failed, 5} : Post{};
+  };
+  const auto transfer = submit(scattered(16, 10), {0, 1});
+  bad.lane.pump();
+  EXPECT_THAT(bad.one_sided.batches, ElementsAre(8, 5)) << "the second without the one that failed";
+  EXPECT_EQ(bad.one_sided.posted.size(), 7U);
+  EXPECT_FALSE(bad.lane.holds_posts());
+  good.lane.pump();
+  EXPECT_EQ(good.one_sided.posted.size(), 9U) << "its own half, and what failed";
+  bad.one_sided.end_all();
+  good.one_sided.end_all();
+  EXPECT_EQ(transfer->state(), State::done);
+  EXPECT_EQ(transfer->report().bytes_done, 160U);
 }
 
 TEST_F(LaneTest, HeldChunksOfATransferThatEndedAreGivenBack) {

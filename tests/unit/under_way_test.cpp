@@ -21,7 +21,7 @@ struct Ends final : CompletionHandler {
   void completed(Posted& posted, const Completion& completion) override {
     EXPECT_TRUE(completion.cut);
     ended.push_back(&posted);
-    if (again) under_way->add(posted);
+    if (again) under_way->add(posted, false);
   }
   std::vector<const Posted*> ended;
   UnderWay* under_way = nullptr;
@@ -47,7 +47,7 @@ class UnderWayTest : public testing::Test {
 TEST_F(UnderWayTest, ThoseThatHaveNotEndedAreToldInTheirOrder) {
   end_all();
   EXPECT_THAT(ends.ended, IsEmpty());
-  for (Posted& each : operations) under_way.add(each);
+  for (Posted& each : operations) under_way.add(each, false);
   under_way.remove(operations[1]);
   under_way.remove(operations[3]);
   end_all();
@@ -57,13 +57,26 @@ TEST_F(UnderWayTest, ThoseThatHaveNotEndedAreToldInTheirOrder) {
 }
 
 TEST_F(UnderWayTest, WhatIsPostedAnewMeanwhileIsNotToldOf) {
-  for (Posted& each : operations) under_way.add(each);
+  for (Posted& each : operations) under_way.add(each, false);
   ends.again = true;
   end_all();
   EXPECT_EQ(ends.ended.size(), operations.size());
   ends.again = false;
   end_all();
   EXPECT_EQ(ends.ended.size(), 2 * operations.size());
+}
+
+TEST_F(UnderWayTest, CountsWhatIsInTheSendQueue) {
+  for (std::size_t i = 0; i < operations.size(); ++i) under_way.add(operations[i], i != 1);
+  EXPECT_EQ(under_way.sending(), 3U);
+  under_way.remove(operations[1]);
+  EXPECT_EQ(under_way.sending(), 3U) << "a receive";
+  under_way.remove(operations[2]);
+  EXPECT_EQ(under_way.sending(), 2U);
+  under_way.add(operations[2], false);
+  EXPECT_EQ(under_way.sending(), 2U);
+  end_all();
+  EXPECT_EQ(under_way.sending(), 0U);
 }
 
 TEST(EndpointGateTest, WhoShutsItWaitsForThoseWhoAreIn) {

@@ -78,6 +78,7 @@ nlohmann::ordered_json to_json(const Capability& record) {
           {"window", record.window},
           {"iov_limit", record.iov_limit},
           {"rma_pieces", record.rma_pieces},
+          {"shared_doorbell", record.shared_doorbell},
           {"inject", record.inject},
           {"completion_data", record.completion_data},
           {"write", origin_name(record.write)},

@@ -84,6 +84,9 @@ struct Capability {
   /// Most pieces, apart on either side, that one read or write takes, where that is worth it: what
   /// an operation costs is shared by them.
   std::size_t rma_pieces = 1;
+  /// Reads and writes that are posted together are started by one ring of the NIC's doorbell: the
+  /// provider heeds FI_MORE, and is known to lose nothing of what waits for the ring.
+  bool shared_doorbell = false;
   std::size_t inject = 0;           ///< Bytes that can be sent without keeping the buffer.
   std::size_t completion_data = 0;  ///< Usable bytes of remote completion data.
   Origin write = Origin::native;

@@ -65,10 +65,10 @@ class Server {
       waited.push_back({each.socket(), POLLIN, 0});
       waited.push_back({each.process_end(), POLLIN, 0});
     }
-    device_.asleep().store(time > 0ns ? 1 : 0);
+    device_.seen().asleep.store(time > 0ns ? 1 : 0);
     const timespec limit{0, static_cast<long>(time.count())};
     const int ready = ppoll(waited.data(), waited.size(), &limit, nullptr);
-    device_.asleep().store(0);
+    device_.seen().asleep.store(0);
     if (ready <= 0) return false;
     idle_ = 0;
     if (waited[0].revents != 0) return true;

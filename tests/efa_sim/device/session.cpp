@@ -91,6 +91,7 @@ void Session::handle(const Request& request, Descriptors& files, Reply& reply,
       return device_.fabric.configure(request.text);
     case Verb::counters:
       reply.counters = device_.fabric.counters();
+      reply.counters.doorbells = device_.seen().doorbells;
       return;
     case Verb::list:
       return list(reply);

@@ -18,9 +18,7 @@ struct Device {
   std::uint32_t dealt = 0;
   std::uint32_t last_object = 0;
 
-  std::atomic<std::uint32_t>& asleep() const {
-    return reinterpret_cast<DevicePage*>(page.data())->asleep;
-  }
+  DevicePage& seen() const { return *reinterpret_cast<DevicePage*>(page.data()); }
 };
 
 class Session {

@@ -91,6 +91,8 @@ class CompletionQueueQueues {
 /// from time to time.
 struct DevicePage {
   std::atomic<std::uint32_t> asleep;
+  // How often shims have rung the doorbells of send queues.
+  std::atomic<std::uint64_t> doorbells;
 };
 
 }  // namespace weft::efa_sim

@@ -84,7 +84,8 @@ struct Limits {
 };
 
 struct Counters {
-  std::uint64_t operations, packets, overtakes, duplicates, not_ready, refused, full_queues;
+  std::uint64_t operations, packets, overtakes, duplicates, not_ready, refused, full_queues,
+      doorbells;  // of send queues, but for those of libfabrics that ring them themselves
 };
 
 struct Reply {

@@ -38,9 +38,14 @@ const char* Connection::folder() {
   return connect() ? welcome_.message.welcome.folder : "";
 }
 
+void Connection::rang() {
+  if (page_.data() != nullptr) ++device().doorbells;
+  wake();
+}
+
 void Connection::wake() {
   if (page_.data() == nullptr) return;
-  if (reinterpret_cast<DevicePage*>(page_.data())->asleep.load() == 0) return;
+  if (device().asleep.load() == 0) return;
   const std::uint64_t one = 1;
   [[maybe_unused]] const ssize_t written = write(wake_.get(), &one, sizeof one);
 }

@@ -20,11 +20,14 @@ class Connection {
   Received<Reply> ask(Request request, const std::vector<int>& files = {});
   /// The device's folder; empty without a device.
   const char* folder();
-  /// To be called after a doorbell was rung.
+  /// To be called after a send queue's doorbell was rung.
+  void rang();
+  /// To be called after another was.
   void wake();
 
  private:
   bool connect();
+  DevicePage& device() { return *reinterpret_cast<DevicePage*>(page_.data()); }
 
   std::mutex mutex_;
   pid_t process_ = 0;

@@ -22,7 +22,8 @@ int main(int count, char** values) {
     fmt::print("operations {}\npackets {}\novertakes {}\nduplicates {}\nnot_ready {}\n",
                counters.operations, counters.packets, counters.overtakes, counters.duplicates,
                counters.not_ready);
-    fmt::print("refused {}\nfull_queues {}\n", counters.refused, counters.full_queues);
+    fmt::print("refused {}\nfull_queues {}\ndoorbells {}\n", counters.refused, counters.full_queues,
+               counters.doorbells);
     return 0;
   } catch (const std::exception& error) {
     fmt::print(stderr, "efa-fault: {}\n", error.what());
