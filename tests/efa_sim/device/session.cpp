@@ -11,6 +11,7 @@
 #include <stdexcept>
 #include <system_error>
 
+#include "left_behind.hpp"
 #include "process_memory.hpp"
 
 namespace weft::efa_sim {
@@ -59,7 +60,10 @@ Session::Session(Device& device, Descriptor socket, pid_t process)
       process_end_(static_cast<int>(syscall(SYS_pidfd_open, process, 0))) {}
 
 Session::~Session() {
-  for (auto& [number, queue_pair] : queue_pairs_) queue_pair->nic.destroy(*queue_pair);
+  for (auto& [number, queue_pair] : queue_pairs_) {
+    remove_left_behind(*queue_pair);
+    queue_pair->nic.destroy(*queue_pair);
+  }
   for (auto& [number, own] : completion_queues_) own.nic->destroy(*own.queue);
   for (auto& [number, own] : domains_) destroy_domain(number);
 }

@@ -1,8 +1,13 @@
 // What the software device moves, over the real provider.
+#include <arpa/inet.h>
 #include <fmt/format.h>
 #include <rdma/fi_errno.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cstring>
+#include <filesystem>
 #include <random>
 #include <sstream>
 
@@ -187,6 +192,36 @@ TEST_P(Transfers, KilledTarget) {
   target_->kill();
   ASSERT_EQ(write(2, 0, 4096), 0);
   EXPECT_EQ(finish(2).device_error, 9);
+  node_.reset();
+  target_.reset();
+}
+
+/// By which the other nodes of its host reach the one of that address.
+std::filesystem::path shared_memory_of(const std::string& address) {
+  struct {
+    std::array<unsigned char, 16> gid;
+    std::uint16_t number, padding;
+    std::uint32_t queue_key;
+  } raw;
+  EXPECT_GE(address.size(), sizeof raw);
+  std::memcpy(&raw, address.data(), sizeof raw);
+  std::array<char, INET6_ADDRSTRLEN> gid{};
+  inet_ntop(AF_INET6, raw.gid.data(), gid.data(), gid.size());
+  return fmt::format("/dev/shm/{}_{:04x}_{:08x}_{:04x}", gid.data(), raw.number, raw.queue_key,
+                     getuid());
+}
+
+TEST_P(Transfers, AKilledProcessLeavesNoSharedMemory) {
+  const auto memory = shared_memory_of(there_.address);
+  if (!std::filesystem::exists(memory)) GTEST_SKIP() << "this fabric has no such memory";
+  const auto own = shared_memory_of(node_->reach().address);
+  EXPECT_TRUE(std::filesystem::exists(own));
+  target_->kill();
+  const auto end = std::chrono::steady_clock::now() + 20s;
+  while (std::filesystem::exists(memory) && std::chrono::steady_clock::now() < end)
+    std::this_thread::sleep_for(1ms);
+  EXPECT_FALSE(std::filesystem::exists(memory));
+  EXPECT_TRUE(std::filesystem::exists(own));
   node_.reset();
   target_.reset();
 }
