@@ -57,8 +57,12 @@ struct Transfers::Slot {
 
   void one_ended() {
     // Once none is left the slot may be used again, or gone.
-    const bool alone = left.load(std::memory_order_acquire) == 1;
-    const Ticket last = alone ? std::move(ticket) : ticket;
+    if (left.load(std::memory_order_acquire) == 1) {
+      const Ticket last = std::move(ticket);
+      left.store(0, std::memory_order_release);
+      return last.tell();
+    }
+    const Ticket last = ticket;
     if (left.fetch_sub(1, std::memory_order_acq_rel) == 1) last.tell();
   }
 };
@@ -108,7 +112,7 @@ Transfers::~Transfers() {
 Result<void> Transfers::begin(std::uint32_t operation, Ticket ticket) {
   Slot& slot = slots_[operation];
   slot.transfers.clear();
-  slot.left = load_.parts;
+  slot.left.store(load_.parts, std::memory_order_relaxed);
   TransferOptions options;
   options.deadline = Deadline::at(ticket.begun + timeout_);
   options.priority = work_.priority;
@@ -121,7 +125,8 @@ Result<void> Transfers::begin(std::uint32_t operation, Ticket ticket) {
     const std::size_t index = first + part;
     const auto picks = std::span<const std::uint32_t>(picks_).subspan(
         load_.first[index], load_.first[index + 1] - load_.first[index]);
-    auto transfer = engine_.submit(pieces, picks, options);
+    const bool last = part + 1 == load_.parts;
+    auto transfer = engine_.submit(pieces, picks, last ? std::move(options) : options);
     if (!transfer) {
       slot.left -= load_.parts - part;
       return fail(std::move(transfer.error()));
