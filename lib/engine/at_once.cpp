@@ -3,6 +3,7 @@
 
 #include "base/callback.hpp"
 #include "engine/engine_state.hpp"
+#include "transfer/copied_transfer.hpp"
 
 namespace weft::core {
 namespace {
@@ -35,7 +36,7 @@ std::uint64_t EngineState::always_at_once(Priority priority) const {
 bool EngineState::waits_for_each(const TransferOptions& options) const {
   if (options.priority != Priority::normal) return false;
   if (config_.progress == Progress::manual) return true;
-  return !options.event && transfer_seats_.taken() == 0 && !unseen_->any();
+  return !options.event && transfer_seats_.taken() == 1 && !unseen_->any();
 }
 
 /// Whether the caller copies it, if that is how it is moved: not what is in many pieces, whose
@@ -46,24 +47,23 @@ bool EngineState::at_once(const Asked& asked) const {
   const auto& rails = asked.prepared->path->rails();
   return asked.bytes > 0 && asked.bytes <= config_.copy_at_once_bytes &&
          asked.ranges() <= most_pieces && asked.transport == TransportKind::one_sided &&
-         asked.options.after_cuda_event == nullptr && asked.submitted < asked.deadline &&
+         asked.options.after_cuda_event == nullptr && asked.begun < asked.deadline &&
+         asked.begun < asked.prepared->remote->expires() &&
          rails_[rails.front()]->endpoint().capability().maps_memory && !InCallback::now() &&
-         !transfer_seats_.full() &&
          (asked.bytes <= always_at_once(asked.options.priority) || waits_for_each(asked.options));
 }
 
-/// Whether nothing follows once they are in their place.
-bool EngineState::ends_with_its_bytes(const Asked& asked) {
+/// Whether all its bytes are in their place, for everybody to see, and nothing follows.
+bool EngineState::is_over(const Asked& asked, const AtOnce& done) const {
   const PreparedState& prepared = *asked.prepared;
-  const bool hidden =
-      prepared.direction == Direction::read && prepared.local->device().needs_flush();
-  return !asked.options.signal && !asked.options.verify && !hidden;
+  if (done.copied.bytes < asked.bytes || asked.options.signal || asked.options.verify) return false;
+  if (prepared.direction == Direction::read)
+    return done.copied.proven && !prepared.local->device().needs_flush();
+  return rails_[done.rail]->endpoint().capability().proof == CompletionProof::visible;
 }
 
 EngineState::AtOnce EngineState::copy_at_once(const Asked& asked) {
   const PreparedState& prepared = *asked.prepared;
-  const Entered local(prepared.local->users()), remote(prepared.remote->users());
-  if (!local || !remote) return {};
   const auto& rails = prepared.path->rails();
   for (std::size_t i = 0; i < rails.size(); ++i) {
     const std::size_t rail = rails[(number_of_this_thread() + i) % rails.size()];
@@ -73,14 +73,16 @@ EngineState::AtOnce EngineState::copy_at_once(const Asked& asked) {
   return {};
 }
 
-/// All of it has been copied, and nothing follows.
-std::shared_ptr<Submitted> EngineState::ended_at_once(const Asked& asked, const AtOnce& done) {
+/// One that is over. It leaves its seat before anybody is told.
+std::shared_ptr<Submitted> EngineState::ended_at_once(const Asked& asked, const AtOnce& done,
+                                                      Seat& seat) {
   const TransferOptions& options = asked.options;
   auto transfer = std::make_shared<CopiedTransfer>(
       CopiedTransfer::Facts{asked.prepared, asked.ranges(), options.priority, asked.submitted,
                             Clock::now(), done.rail, done.copied},
       *this);
   if (ledger_) ledger_->enter(*transfer);
+  seat.leave();
   ended_unseen(asked.submitted, asked.bytes);
   if (options.event)
     events_.push({Event::Kind::transfer_ended, options.cookie, State::done,

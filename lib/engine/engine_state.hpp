@@ -289,7 +289,7 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
     const TransferOptions& options;
     TransportKind transport;
     std::uint64_t bytes;
-    Clock::time_point submitted, deadline;
+    Clock::time_point submitted, begun, deadline;  // waits for room lie between the first two
     std::size_t ranges() const { return picks ? picks->size() : prepared->pieces.size(); }
   };
   struct AtOnce {
@@ -299,9 +299,9 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   std::uint64_t always_at_once(Priority priority) const;
   bool waits_for_each(const TransferOptions& options) const;
   bool at_once(const Asked& asked) const;
-  static bool ends_with_its_bytes(const Asked& asked);
   AtOnce copy_at_once(const Asked& asked);
-  std::shared_ptr<Submitted> ended_at_once(const Asked& asked, const AtOnce& done);
+  bool is_over(const Asked& asked, const AtOnce& done) const;
+  std::shared_ptr<Submitted> ended_at_once(const Asked& asked, const AtOnce& done, Seat& seat);
   void ended_unseen(Clock::time_point submitted, std::uint64_t bytes);
 
   // explain.cpp

@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <cstddef>
 #include <mutex>
+#include <utility>
 #include <weft/deadline.hpp>
 
 #include "base/wait_on.hpp"
@@ -46,7 +47,6 @@ class Seats {
     left_.notify_all();
   }
   std::size_t taken() const noexcept { return taken_; }
-  bool full() const noexcept { return taken_ >= most_; }
 
  private:
   const std::size_t most_;
@@ -60,8 +60,9 @@ class Seats {
 class Seat {
  public:
   explicit Seat(Seats& places) : seats_(&places) {}
-  ~Seat() {
-    if (seats_ != nullptr) seats_->leave();
+  ~Seat() { leave(); }
+  void leave() {
+    if (Seats* const seats = std::exchange(seats_, nullptr)) seats->leave();
   }
   Seat(const Seat&) = delete;
   Seat& operator=(const Seat&) = delete;

@@ -277,16 +277,6 @@ Result<std::shared_ptr<Submitted>> EngineState::submit(
     if (auto waits = look_at_event(options); !waits) return fail(std::move(waits.error()));
   const auto transport = transport_for(*prepared, options);
   if (!transport) return fail(transport.error());
-  const auto deadline_from = [&](Clock::time_point begun) {
-    return options.deadline.value_or(Deadline::in(config_.default_timeout, begun)).when();
-  };
-  const Asked asked{prepared, picks, options, *transport, *bytes, now, deadline_from(now)};
-  const bool at_once = this->at_once(asked);
-  std::optional<AtOnce> copied;
-  if (at_once && ends_with_its_bytes(asked)) {
-    copied = copy_at_once(asked);
-    if (copied->copied.all) return ended_at_once(asked, *copied);
-  }
   if (auto taken = take_seat(options); !taken) return fail(std::move(taken.error()));
   Seat seat(transfer_seats_);
   Entered local(prepared->local->users()), remote(prepared->remote->users()),
@@ -294,14 +284,21 @@ Result<std::shared_ptr<Submitted>> EngineState::submit(
   if (!unsettled) return fail(Code::closed, "the engine is closed");
   if (!local) return fail(Code::closed, "the local segment is being released");
   if (!remote) return fail(prepared->remote->ended_error());
-  if (at_once && !copied) copied = copy_at_once(asked);
+  // The time for which it waited for room is not its own.
+  const auto begun = options.wait_for_room ? Clock::now() : now;
+  const auto deadline = options.deadline.value_or(Deadline::in(config_.default_timeout, begun));
+  const Asked asked{prepared, picks, options, *transport, *bytes, now, begun, deadline.when()};
+  std::optional<AtOnce> copied;
+  if (at_once(asked)) {
+    copied = copy_at_once(asked);
+    if (is_over(asked, *copied)) return ended_at_once(asked, *copied, seat);
+  }
 
   Submission submission;
   submission.submitted = now;
   submission.bytes = *bytes;
   submission.transport = *transport;
-  // The time for which it waited for room is not its own.
-  submission.deadline = options.wait_for_room ? deadline_from(Clock::now()) : asked.deadline;
+  submission.deadline = asked.deadline;
   submission.lease_end = prepared->remote->expires();
   submission.trusted = hooks_.trusts_reads;
   if (picks) submission.picks.emplace(picks->begin(), picks->end());

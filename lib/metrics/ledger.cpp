@@ -1,6 +1,7 @@
 #include "metrics/ledger.hpp"
 
 #include "peer/peer_state.hpp"
+#include "transfer/copied_transfer.hpp"
 #include "transfer/transfer_state.hpp"
 
 namespace weft::core {

@@ -202,7 +202,9 @@ CopiedAtOnce Rail::copy_at_once(const PreparedState& prepared, const Picks& pick
   // Whoever wraps the transport is to see everything.
   if (one_sided_.get() != rma_) return {};
   const CopiedAtOnce copied = rma_->copy_at_once(prepared, picks, trusted);
-  counters_.operations_at_once.fetch_add(copied.operations, std::memory_order_relaxed);
+  // The proof is an operation too.
+  counters_.operations_at_once.fetch_add(copied.operations + (copied.proven ? 1 : 0),
+                                         std::memory_order_relaxed);
   counters_.bytes_at_once.fetch_add(copied.bytes, std::memory_order_relaxed);
   return copied;
 }

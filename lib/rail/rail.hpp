@@ -99,7 +99,7 @@ class Rail {
   /// Posts receives for a peer that is being met.
   Result<void> add_peer(const std::shared_ptr<PeerState>& peer, std::uint64_t own_token);
   void peer_died(const std::shared_ptr<PeerState>& peer);
-  /// As OneSided, by which it is done if it can be. From any thread.
+  /// As OneSided does, by which it is done if that can be. From any thread.
   CopiedAtOnce copy_at_once(const PreparedState& prepared, const Picks& picks, bool trusted);
   /// Pulls, posts and polls once; returns how much happened.
   std::size_t progress(Clock::time_point now);

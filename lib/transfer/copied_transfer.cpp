@@ -12,15 +12,10 @@ Report CopiedTransfer::own_report() const {
   report.ranges = facts_.ranges;
   report.runs = facts_.copied.runs;
   report.operations = facts_.copied.operations;
-  if (report.operations > 0)
-    report.rails.push_back(
-        {(*prepared().rail_names)[facts_.rail], report.operations, report.bytes_done});
+  report.rails.push_back(
+      {(*prepared().rail_names)[facts_.rail], report.operations, report.bytes_done});
   report.fallback = prepared().remote->peer()->fallback;
-  report.elapsed = facts_.ended - facts_.submitted;
-  if (report.operations > 0)
-    report.carried = report.elapsed;
-  else
-    report.queued = report.elapsed;
+  report.elapsed = report.carried = facts_.ended - facts_.submitted;
   return report;
 }
 

@@ -8,18 +8,13 @@
 #include <optional>
 #include <vector>
 
+#include "transfer/copied_at_once.hpp"
 #include "transfer/prepared.hpp"
 #include "transfer/submitted.hpp"
 
 namespace weft::core {
 
 class TransferHost;
-
-/// What the calling thread has copied of a transfer.
-struct CopiedAtOnce {
-  bool all = false;  // and what was read is proven
-  std::uint64_t bytes = 0, operations = 0, runs = 0;
-};
 
 class CopiedTransfer final : public Submitted {
  public:

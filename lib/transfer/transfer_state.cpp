@@ -41,21 +41,18 @@ void TransferState::start(std::vector<std::size_t> rails) {
 }
 
 void TransferState::copied_at_once(std::size_t rail, const CopiedAtOnce& copied) {
+  if (copied.bytes == 0) return;
   count_copied(copied.bytes);
   std::unique_lock lock(mutex_);
-  if (!copied.all) {
-    touched_ = copied.bytes > 0;
-    return;
-  }
-  while (cursor_.next(std::numeric_limits<std::uint64_t>::max())) {
-  }
+  while (cursor_.walked() < copied.bytes) cursor_.next(copied.bytes - cursor_.walked());
   operations_ = copied.operations;
   bytes_done_ = copied.bytes;
   shares_[rail] = {copied.operations, copied.bytes};
   first_out_ = submission_.submitted;
   last_home_ = Clock::now();
-  proofs_planned_ = true;
-  carry_out(next_step(), std::move(lock));
+  if (prepared().direction == Direction::read) proofs_planned_ = copied.proven;
+  // A proof that it owes is carried by whom it is offered to.
+  if (const Next next = next_step(); next != Next::prove) carry_out(next, std::move(lock));
 }
 
 /// Without the lock: a driver may block, and others ask after the transfer. But the application may
@@ -488,10 +485,6 @@ std::vector<Placed> TransferState::placed() const {
   std::vector<Span> unknown = doubtful_;
   for (const Chunk& chunk : returned_)
     (chunk.touched ? unknown : untouched).push_back({chunk.at, chunk.length});
-  if (touched_) {
-    unknown.insert(unknown.end(), untouched.begin(), untouched.end());
-    untouched.clear();
-  }
   for (const Span& out : out_)
     if (out.length > 0) unknown.push_back(out);
   if (!arrived_is_placed_) unknown = {{0, submission_.bytes}};

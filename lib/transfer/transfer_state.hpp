@@ -16,7 +16,7 @@
 #include <vector>
 #include <weft/transfer.hpp>
 
-#include "transfer/copied_transfer.hpp"
+#include "transfer/copied_at_once.hpp"
 #include "transfer/cursor.hpp"
 #include "transfer/host.hpp"
 #include "transfer/outcome.hpp"
@@ -85,8 +85,8 @@ class TransferState final : public Submitted, public std::enable_shared_from_thi
   /// Makes the transfer keep itself alive, with the lanes of these rails to carry it. Ends it at
   /// once if it has no bytes.
   void start(std::vector<std::size_t> rails);
-  /// Before it is offered to lanes: what the thread that submits it has copied by one of its rails.
-  /// If that is all, what follows the bytes begins.
+  /// Before it is offered to lanes: what the thread that submits it has copied by one of its rails
+  /// is carried. Once all is, and a read proven, what follows the bytes begins.
   void copied_at_once(std::size_t rail, const CopiedAtOnce& copied);
   /// Whether there is an event to wait for.
   bool waits() const noexcept { return submission_.after_cuda_event != nullptr; }
@@ -214,7 +214,6 @@ class TransferState final : public Submitted, public std::enable_shared_from_thi
   static constexpr std::uint32_t no_slot = std::numeric_limits<std::uint32_t>::max();
   std::uint32_t free_slot_ = no_slot;  // its span begins at the next free one
   std::vector<Span> doubtful_;         // failed, and carried by nobody
-  bool touched_ = false;               // some of its bytes have been copied in vain
   bool arrived_is_placed_ = false;     // known from the end on
   std::vector<std::size_t> rails_;     // fixed at the start
   std::pmr::vector<std::size_t> lanes_{&lists_};

@@ -80,10 +80,10 @@ CopiedAtOnce OneSided::copy_at_once(const PreparedState& prepared, const Picks& 
     if (!copy_at_once(prepared, targets.front(), *chunk)) return copied;
     ++copied.operations;
     copied.bytes += chunk->length;
+    copied.runs = pieces.runs();
   }
-  copied.runs = pieces.runs();
-  const bool proof = prepared.direction == Direction::read && !trusted && copied.bytes > 0;
-  copied.all = !proof || holds(*prepared.remote, targets.front());
+  if (prepared.direction == Direction::read)
+    copied.proven = trusted || holds(*prepared.remote, targets.front());
   return copied;
 }
 

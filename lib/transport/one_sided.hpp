@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "transfer/copied_transfer.hpp"
+#include "transfer/copied_at_once.hpp"
 #include "transport/epoch_reader.hpp"
 #include "transport/transport.hpp"
 
@@ -25,7 +25,7 @@ class OneSided final : public Transport, private providers::CompletionHandler {
         }) {}
 
   /// Copies the pieces, and proves what it has read unless it is `trusted`, by the calling thread;
-  /// from any thread. What is not all has to be posted.
+  /// from any thread. Stops at the first that can't be copied now: the rest has to be posted.
   CopiedAtOnce copy_at_once(const PreparedState& prepared, const Picks& picks, bool trusted);
 
   /// May block; before the first peer is met.

@@ -284,6 +284,20 @@ TEST_F(AtOnce, WhoSubmitsInACallbackHasNoneInIt) {
   EXPECT_EQ(left, 0);
 }
 
+TEST_F(AtOnce, LeavesItsSeatBeforeItTells) {
+  Config narrow = config();
+  narrow.max_transfers = 1;
+  Couple pair = couple(narrow);
+  Board board(pair, shared(), shared());
+  const Pair all[] = {{0, 0, size}};
+  std::optional<Transfer> next;
+  TransferOptions options;
+  options.on_end = [&](const Ended&) { next = must(pair.a.write(board.local, board.there, all)); };
+  must(pair.a.write(board.local, board.there, all, options));
+  ASSERT_TRUE(next);
+  EXPECT_TRUE(succeeds(next->wait(soon())));
+}
+
 TEST_F(AtOnce, AReadUnderALeaseThatHasEndedIsStale) {
   Couple pair = couple(config());
   Board board(pair, shared(), shared());

@@ -122,7 +122,7 @@ TEST_F(TransferTest, KeepsItselfAliveWhileChunksAreOut) {
 
 TEST_F(TransferTest, IsDoneWhenItWasCopiedAtOnce) {
   begin(scattered(3, 10));
-  transfer->copied_at_once(2, {.all = true, .bytes = 30, .operations = 3, .runs = 3});
+  transfer->copied_at_once(2, {.bytes = 30, .operations = 3, .runs = 3});
   const Report report = transfer->report();
   EXPECT_EQ(report.bytes_done, 30U);
   EXPECT_EQ(report.runs, 3U);
@@ -141,7 +141,7 @@ TEST_F(TransferTest, ASignalFollowsWhatWasCopiedAtOnce) {
     host = {};
     callbacks = 0;
     begin(scattered(3, 10), true, {0}, direction);
-    transfer->copied_at_once(0, {.all = true, .bytes = 30, .operations = 3, .runs = 3});
+    transfer->copied_at_once(0, {.bytes = 30, .operations = 3, .runs = 3, .proven = true});
     EXPECT_EQ(transfer->state(), State::active);
     ASSERT_EQ(host.signals.size(), 1U);
     transfer->signal_ended(std::nullopt);
@@ -149,18 +149,52 @@ TEST_F(TransferTest, ASignalFollowsWhatWasCopiedAtOnce) {
   }
 }
 
-TEST_F(TransferTest, WhatWasCopiedInVainIsCarriedAndMayHaveBeenTouched) {
-  begin(scattered(3, 10));
-  transfer->copied_at_once(0, {.bytes = 10, .operations = 1});
-  const auto chunks = take(2);
-  ASSERT_EQ(chunks.size(), 2U) << "from the first on";
-  EXPECT_EQ(chunks.front().at, 0U);
+TEST_F(TransferTest, WhatWasCopiedAtOnceIsNotCarriedAgain) {
+  begin(scattered(4, 10));
+  transfer->copied_at_once(1, {.bytes = 20, .operations = 2, .runs = 2});
+  EXPECT_EQ(host.offers, 0) << "whoever submits it offers it";
+  EXPECT_EQ(transfer->state(), State::active);
+  const auto chunks = take(8);
+  ASSERT_EQ(chunks.size(), 2U);
+  EXPECT_EQ(chunks.front().at, 20U);
   transfer->completed(0, chunks[0]);
   transfer->failed(chunks[1], broken());
   EXPECT_THAT(transfer->placed(),
-              testing::ElementsAre(Placed::all, Placed::unknown, Placed::unknown));
-  EXPECT_EQ(transfer->copied(), 10U);
+              testing::ElementsAre(Placed::all, Placed::all, Placed::all, Placed::unknown));
+  const Report report = transfer->report();
+  EXPECT_EQ(report.bytes_done, 30U);
+  EXPECT_EQ(report.operations, 4U);
+  EXPECT_EQ(report.runs, 4U);
+  EXPECT_EQ(transfer->copied(), 20U);
   expect_over(State::failed);
+}
+
+/// The word of the lease could not be read, or told of its end.
+TEST_F(TransferTest, AReadThatWasCopiedAtOnceOwesItsProof) {
+  begin(scattered(3, 10), true, {0}, Direction::read);
+  transfer->copied_at_once(0, {.bytes = 30, .operations = 3, .runs = 3});
+  EXPECT_EQ(host.offers, 0) << "whoever submits it offers it";
+  EXPECT_TRUE(host.signals.empty());
+  EXPECT_TRUE(take(1).empty());
+  ASSERT_EQ(transfer->owed_proof(0), Chunk::Kind::epoch);
+  Chunk proof;
+  ASSERT_TRUE(transfer->take_proof(0, Chunk::Kind::epoch, proof));
+  transfer->failed(proof, Error(Code::stale, "the owner ended the grant"));
+  EXPECT_EQ(transfer->error()->code(), Code::stale);
+  EXPECT_THAT(transfer->placed(), testing::Each(Placed::unknown));
+  expect_over(State::failed);
+}
+
+/// The other side may not see it yet.
+TEST_F(TransferTest, AWriteThatWasCopiedAtOnceOwesWhatOthersOwe) {
+  host.proofs = {1};
+  begin(scattered(3, 10));
+  transfer->copied_at_once(0, {.bytes = 30, .operations = 3, .runs = 3});
+  EXPECT_EQ(transfer->owed_proof(0), Chunk::Kind::arrival);
+  Chunk proof;
+  ASSERT_TRUE(transfer->take_proof(0, Chunk::Kind::arrival, proof));
+  transfer->completed(0, proof);
+  expect_over(State::done);
 }
 
 TEST_F(TransferTest, WhatWasNotCopiedAtOnceIsUntouched) {

@@ -150,8 +150,8 @@ struct Config {
   /// Most bytes of a transfer, in up to 16 pieces, that may be copied before the call that submits
   /// it returns, where the peer's memory is mapped (shm) and nothing has to be waited for: to hand
   /// it to a progress thread takes about as long. Class latency always has it; class normal up to a
-  /// sixteenth of it, beyond only if no other transfer is under way and the last that was copied so
-  /// has been looked at (by its state, a wait, its report) or let go: transfers that are many at a
+  /// sixteenth of it, beyond only if no other transfer is under way and none that was copied so is
+  /// still to be looked at (its state, a wait, its report) or let go: transfers that are many at a
   /// time get on faster by several threads (measured by weft-perf, window 16: as fast at 16 KiB,
   /// 0.6 times at 256). Not class bulk, nor of class normal beyond that sixteenth what asks for an
   /// event; never in callbacks. Under Progress::manual class normal always has it too.
