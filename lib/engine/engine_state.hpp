@@ -247,7 +247,6 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
                                           const std::vector<std::size_t>& left) const override;
   void transfer_ended(TransferState& transfer) override;
   void memory_let_go(TransferState& transfer) override;
-  void transfer_quiescent(TransferState& transfer) override;
   void enter_copies(const PreparedState& prepared, std::uint64_t own,
                     Report& report) override;  // in explain.cpp
   bool hides_arrivals(const TransferState& transfer) const override;
@@ -359,7 +358,6 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   std::size_t sweep_segments_at_ = 64;                // with segments_mutex_
 
   Seats transfer_seats_{config_.max_transfers};
-  UseCount unsettled_transfers_;  // not yet quiescent
   const std::shared_ptr<UnseenEnd> unseen_ = std::make_shared<UnseenEnd>();
   std::atomic<std::uint64_t> next_request_{1};
 

@@ -474,7 +474,6 @@ Result<void> EngineState::close(Deadline deadline) {
   transfer_seats_.close();
   flush(deadline);
   peers_.close();
-  unsettled_transfers_.close();
   for (const auto& worker : workers_) worker->end_all(closed_error());
   give_grants_back(nullptr);
   const bool returned = take_back_what_was_lent(deadline);

@@ -279,9 +279,8 @@ Result<std::shared_ptr<Submitted>> EngineState::submit(
   if (!transport) return fail(transport.error());
   if (auto taken = take_seat(options); !taken) return fail(std::move(taken.error()));
   Seat seat(transfer_seats_);
-  Entered local(prepared->local->users()), remote(prepared->remote->users()),
-      unsettled(unsettled_transfers_);
-  if (!unsettled) return fail(Code::closed, "the engine is closed");
+  Entered local(prepared->local->users()), remote(prepared->remote->users());
+  if (closing_) return fail(Code::closed, "the engine is closed");
   if (!local) return fail(Code::closed, "the local segment is being released");
   if (!remote) return fail(prepared->remote->ended_error());
   // The time for which it waited for room is not its own.
@@ -303,8 +302,7 @@ Result<std::shared_ptr<Submitted>> EngineState::submit(
   submission.trusted = hooks_.trusts_reads;
   if (picks) submission.picks.emplace(picks->begin(), picks->end());
   submission.take(std::move(options));
-  for (Entered* each : {&local, &remote, &unsettled})
-    each->keep();  // memory_let_go() and transfer_quiescent() leave
+  for (Entered* each : {&local, &remote}) each->keep();  // memory_let_go() leaves
   seat.keep();
   const Priority priority = submission.priority;
   const auto rails = choose_rails(*prepared->path, *bytes, priority, now);
@@ -408,10 +406,6 @@ Result<void> EngineState::make_visible(const TransferState& transfer) {
 void EngineState::memory_let_go(TransferState& transfer) {
   transfer.prepared().local->users().leave();
   transfer.prepared().remote->users().leave();
-}
-
-void EngineState::transfer_quiescent(TransferState&) {
-  unsettled_transfers_.leave();
 }
 
 }  // namespace weft::core

@@ -44,7 +44,7 @@ class TransferHost {
   /// for its signal to be delivered.
   virtual void memory_let_go(TransferState&) {}
   /// It has ended, let go of its memory, and nobody works on it; called once, last.
-  virtual void transfer_quiescent(TransferState& transfer) = 0;
+  virtual void transfer_quiescent(TransferState&) {}
 
  protected:
   ~TransferHost() = default;
