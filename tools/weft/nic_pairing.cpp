@@ -77,7 +77,7 @@ std::string text(const NicPairing& pairs, const Machine& own, const Machine& pee
                      text(inward(pairs, own, peer), indent + "  "));
 }
 
-OrderedJson json(const NicDirection& direction) {
+OrderedJson direction_json(const NicDirection& direction) {
   OrderedJson list = OrderedJson::array();
   for (std::size_t at = 0; at < direction.shares.size(); ++at) {
     OrderedJson others = OrderedJson::array();
@@ -114,10 +114,10 @@ OrderedJson pairing_json(const MachinePairing& pairing, const Machine& own, cons
   for (std::size_t gpu = 0; gpu < pairing.gpus.size(); ++gpu)
     gpus.push_back({{"own", own.topology.gpus[gpu].pci},
                     {"peer", peer.topology.gpus[gpu].pci},
-                    {"to_peer", json(outward(pairing.gpus[gpu], own, peer))},
-                    {"from_peer", json(inward(pairing.gpus[gpu], own, peer))}});
-  return {{"to_peer", json(outward(pairing.all, own, peer))},
-          {"from_peer", json(inward(pairing.all, own, peer))},
+                    {"to_peer", direction_json(outward(pairing.gpus[gpu], own, peer))},
+                    {"from_peer", direction_json(inward(pairing.gpus[gpu], own, peer))}});
+  return {{"to_peer", direction_json(outward(pairing.all, own, peer))},
+          {"from_peer", direction_json(inward(pairing.all, own, peer))},
           {"gpus", std::move(gpus)}};
 }
 
