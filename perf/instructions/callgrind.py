@@ -60,7 +60,7 @@ def count(program, *arguments, within, timeout):
     with tempfile.TemporaryDirectory() as folder:
         out = os.path.join(folder, "costs")
         result = subprocess.run(
-            ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}",
+            ["valgrind", "--tool=callgrind", "--fair-sched=try", f"--callgrind-out-file={out}",
              f"--toggle-collect={within}", program, *arguments],
             capture_output=True, text=True, timeout=timeout)
         if result.returncode != 0:

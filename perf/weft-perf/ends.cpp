@@ -7,7 +7,7 @@ namespace weft::perf {
 namespace {
 
 /// Config::spin's default.
-constexpr auto spinning = std::chrono::microseconds(100);
+constexpr auto spin_time = std::chrono::microseconds(100);
 
 }  // namespace
 
@@ -22,7 +22,7 @@ void Ends::tell(std::uint32_t operation) {
 
 void Ends::wait(Deadline deadline) {
   if (any()) return;
-  const auto until = std::min(deadline.when(), Clock::now() + spinning);
+  const auto until = std::min(deadline.when(), Clock::now() + spin_time);
   while (!any() && Clock::now() < until) std::this_thread::yield();
   if (any() || deadline.passed()) return;
   std::unique_lock lock(mutex_);

@@ -9,7 +9,7 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr auto patience = std::chrono::seconds(20);
+constexpr auto baseline_patience = std::chrono::seconds(20);
 
 TEST(Baseline, Names) {
   for (const char* name : {"contiguous", "raw", "memcpy", "memcpy:4", "socket"})
@@ -55,11 +55,11 @@ TEST(Baseline, ContiguousIsOnePieceForEachOperation) {
 
 TEST(SocketStream, CountsWhatArrives) {
   for (const char* address : {"127.0.0.1", "::1"}) {
-    auto sink = StreamSink::open(address, 10'000, patience);
+    auto sink = StreamSink::open(address, 10'000, baseline_patience);
     if (!sink && std::string_view(address) == "::1") continue;  // No IPv6 here.
     ASSERT_TRUE(sink) << sink.error().to_string();
     const auto sent =
-        stream_to(address, sink->port(), 4096, std::chrono::milliseconds(20), patience);
+        stream_to(address, sink->port(), 4096, std::chrono::milliseconds(20), baseline_patience);
     ASSERT_TRUE(sent) << sent.error().to_string();
     EXPECT_GT(sent->bytes, 0U);
     EXPECT_GE(sent->seconds, 0.02);
@@ -73,8 +73,8 @@ TEST(SocketStream, WaitsNoLongerThanItMay) {
   auto sink = StreamSink::open("127.0.0.1", 100, std::chrono::milliseconds(50));
   ASSERT_TRUE(sink);
   EXPECT_EQ(sink->finish().error().code(), Code::timed_out);
-  EXPECT_FALSE(stream_to("127.0.0.1", 1, 100, std::chrono::milliseconds(10), patience));
-  EXPECT_FALSE(StreamSink::open("192.0.2.1", 100, patience));
+  EXPECT_FALSE(stream_to("127.0.0.1", 1, 100, std::chrono::milliseconds(10), baseline_patience));
+  EXPECT_FALSE(StreamSink::open("192.0.2.1", 100, baseline_patience));
 }
 
 }  // namespace

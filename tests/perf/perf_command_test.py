@@ -1,6 +1,6 @@
 """The weft-perf command from outside: real processes, their output, exit codes and ends.
 
-Usage: perf_command_test.py WEFT-PERF [unittest arguments]
+Usage: perf_command_test.py WEFT-PERF [--part N/OF] [unittest arguments]
 """
 
 import contextlib
@@ -19,9 +19,10 @@ import unittest
 from xml.etree import ElementTree
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from programs import PATIENCE, Program, children_of, is_running  # noqa: E402
+from programs import PATIENCE, Program, children_of, is_running, part_of_tests  # noqa: E402
 
 WEFT_PERF = sys.argv.pop(1)
+load_tests = part_of_tests()
 SHORT = ["--count", "20", "--repeats", "2", "--warm-up", "0"]
 PROGRAM = Program(WEFT_PERF)
 weft_perf, started = PROGRAM.run, PROGRAM.started

@@ -14,7 +14,7 @@ namespace {
 
 using testing::HasSubstr;
 
-Run run_of(double gigabytes, Nanoseconds latency) {
+Run run_at(double gigabytes, Nanoseconds latency) {
   Run run;
   run.operations = 1000;
   run.bytes = static_cast<std::uint64_t>(gigabytes * 1e9);
@@ -36,7 +36,7 @@ PointResult measured() {
   result.point.fabric.provider = "tcp";
   result.provider = "net";
   for (const double gigabytes : {1.0, 2.0, 4.0})
-    result.runs.push_back(run_of(gigabytes, std::chrono::microseconds(10)));
+    result.runs.push_back(run_at(gigabytes, std::chrono::microseconds(10)));
   result.baselines["raw"] = {2, 4, 8};
   result.latencies["raw"] = {{20'000, 10'000, 5'000}, {40'000, 40'000, 40'000}};
   return result;

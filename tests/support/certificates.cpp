@@ -10,16 +10,17 @@
 #include "control/openssl.hpp"
 
 namespace weft::test {
-namespace {
 
 using core::Owned;
-
-constexpr long day = 24 * 60 * 60;
 
 struct Made {
   Owned<X509, X509_free> certificate;
   Owned<EVP_PKEY, EVP_PKEY_free> key;
 };
+
+namespace {
+
+constexpr long day = 24 * 60 * 60;
 
 void add_extension(X509* certificate, int kind, const std::string& value) {
   const Owned<X509_EXTENSION, X509_EXTENSION_free> extension(

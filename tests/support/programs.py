@@ -3,6 +3,8 @@
 import contextlib
 import os
 import subprocess
+import sys
+import unittest
 
 PATIENCE = 60  # Seconds after which a process that should have ended counts as hanging.
 
@@ -33,6 +35,22 @@ class Program:
             os.close(its_end)
             with os.fdopen(ready) as lines:
                 yield process, lines.readline().strip()
+
+
+def part_of_tests():
+    """Takes "--part N/OF" from the command line. For load_tests: each OF-th test from the N-th on,
+    so that the parts run side by side."""
+    if "--part" not in sys.argv:
+        return lambda loader, tests, pattern: tests
+    at = sys.argv.index("--part")
+    number, of = map(int, sys.argv[at + 1].split("/"))
+    del sys.argv[at:at + 2]
+
+    def load_tests(loader, tests, pattern):
+        every = [test for case in tests for test in case]
+        return unittest.TestSuite(every[number - 1::of])
+
+    return load_tests
 
 
 def children_of(pid):

@@ -1,6 +1,6 @@
 """The weft command from outside: real processes, their output, exit codes and ends.
 
-Usage: command_test.py WEFT MACHINES [unittest arguments]
+Usage: command_test.py WEFT MACHINES [--part N/OF] [unittest arguments]
 
 MACHINES prints the machine of a name as XML.
 """
@@ -25,10 +25,11 @@ import unittest
 import urllib.request
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from programs import PATIENCE, Program, children_of, is_running  # noqa: E402
+from programs import PATIENCE, Program, children_of, is_running, part_of_tests  # noqa: E402
 
 WEFT = sys.argv.pop(1)
 MACHINES = sys.argv.pop(1)
+load_tests = part_of_tests()
 SMALL = ["--model", "gpt-oss-20b", "--tokens", "100", "--requests", "3"]
 PROGRAM = Program(WEFT)
 weft, started = PROGRAM.run, PROGRAM.started

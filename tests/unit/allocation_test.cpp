@@ -18,12 +18,12 @@ namespace {
 
 using testing::HasSubstr;
 
-class Descriptor {
+class MemoryFile {
  public:
-  explicit Descriptor(std::size_t bytes) : fd_(memfd_create("test", MFD_CLOEXEC)) {
+  explicit MemoryFile(std::size_t bytes) : fd_(memfd_create("test", MFD_CLOEXEC)) {
     EXPECT_EQ(ftruncate(fd_, static_cast<off_t>(bytes)), 0);
   }
-  ~Descriptor() { close(fd_); }
+  ~MemoryFile() { close(fd_); }
   int get() const { return fd_; }
 
  private:
@@ -73,7 +73,7 @@ TEST(Allocation, SharedPagesLieBehindTheirDescriptor) {
 }
 
 TEST(Allocation, MapsAnyDescriptorFromAnOffsetAndKeepsItsOwn) {
-  const Descriptor file(3 * 4096);
+  const MemoryFile file(3 * 4096);
   ASSERT_EQ(pwrite(file.get(), "x", 1, 4096), 1);
   auto made = Allocation::make(Memory::map(file.get(), 4096, 5000));
   ASSERT_TRUE(made);
@@ -84,7 +84,7 @@ TEST(Allocation, MapsAnyDescriptorFromAnOffsetAndKeepsItsOwn) {
 }
 
 TEST(Allocation, RefusesToMapWhatIsNotThere) {
-  const Descriptor file(8192);
+  const MemoryFile file(8192);
   EXPECT_EQ(error_of(Memory::map(file.get(), 0, 8193)).code(), Code::invalid_argument);
   EXPECT_THAT(error_of(Memory::map(file.get(), 4096, 4097)).message(),
               HasSubstr("4097 bytes from 4096 leave the file, which has 8192"));
@@ -95,7 +95,7 @@ TEST(Allocation, RefusesToMapWhatIsNotThere) {
 }
 
 TEST(Allocation, AnOffsetThatIsNotOfAPageIsTheCallersMistake) {
-  const Descriptor file(8192);
+  const MemoryFile file(8192);
   EXPECT_EQ(error_of(Memory::map(file.get(), 100, 10)).code(), Code::invalid_argument);
   EXPECT_THAT(error_of(Memory::map(file.get(), 100, 10)).message(), HasSubstr("100"));
 }

@@ -14,9 +14,9 @@
 namespace weft::core::test {
 namespace {
 
-class Host final : public TransferHost {
+class CheckHost final : public TransferHost {
  public:
-  explicit Host(Checks& checks) : checks_(checks) {}
+  explicit CheckHost(Checks& checks) : checks_(checks) {}
   void verify(const std::shared_ptr<TransferState>& transfer) override { checks_.start(transfer); }
   void raise_signal(const std::shared_ptr<TransferState>&) override {}
   void offer_again(const std::shared_ptr<TransferState>&) override {}
@@ -85,7 +85,7 @@ class ChecksTest : public testing::Test {
                   posted.push_back(std::move(task));
                   changed.notify_all();
                 }};
-  Host host{checks};
+  CheckHost host{checks};
   const std::shared_ptr<PeerState> peer = make_peer(1);
 
   void TearDown() override { hasher.stop(); }

@@ -66,7 +66,7 @@ class Scripted final : public Transport {
   std::size_t attempts = 0, most_operations = 0;
 };
 
-class Host final : public TransferHost {
+class LaneHost final : public TransferHost {
  public:
   void raise_signal(const std::shared_ptr<TransferState>& transfer) override {
     transfer->signal_ended(std::nullopt);
@@ -92,7 +92,7 @@ class Host final : public TransferHost {
 
 /// A rail: two transports, of which the tests use the one-sided one unless they say otherwise.
 struct Line {
-  Line(Host& host, std::size_t rail, Lane::Window window)
+  Line(LaneHost& host, std::size_t rail, Lane::Window window)
       : lane(rail, "rail:" + std::to_string(rail), window, one_sided, relay, copies) {
     host.lanes[rail] = &lane;
   }
@@ -124,7 +124,7 @@ class LaneTest : public testing::Test {
 
   const Deadline deadline = soon();  // one for all: they take turns
   const std::shared_ptr<PeerState> peer = make_peer(3);
-  Host host;
+  LaneHost host;
 };
 
 TEST_F(LaneTest, CarriesATransferToItsEnd) {

@@ -13,7 +13,6 @@ namespace weft::core {
 namespace {
 
 using testing::ElementsAre;
-using testing::Pair;
 
 class LogTest : public testing::Test {
  protected:
@@ -33,8 +32,8 @@ TEST_F(LogTest, OnlyWantedLevelsAreMade) {
   log(LogLevel::info, "{}", 1);
   log(LogLevel::warning, "{} and {}", 2, "three");
   log(LogLevel::error, "four");
-  EXPECT_THAT(lines,
-              ElementsAre(Pair(LogLevel::warning, "2 and three"), Pair(LogLevel::error, "four")));
+  EXPECT_THAT(lines, ElementsAre(testing::Pair(LogLevel::warning, "2 and three"),
+                                 testing::Pair(LogLevel::error, "four")));
   set_log_level(LogLevel::debug);
   log(LogLevel::debug, "five");
   EXPECT_EQ(lines.size(), 3U);

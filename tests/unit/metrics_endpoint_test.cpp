@@ -17,13 +17,13 @@ namespace weft::core {
 namespace {
 
 using namespace std::chrono_literals;
-using test::body_of;
-using test::http_get;
-using test::HttpClient;
 using testing::EndsWith;
 using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
+using weft::test::body_of;
+using weft::test::http_get;
+using weft::test::HttpClient;
 
 std::vector<HttpPage> some_pages() {
   return {{"/metrics", "text/plain", [] { return "weft_answers 42\n"; }},
@@ -210,7 +210,7 @@ TEST(MetricsEndpoint, RefusesWhatIsNoAddress) {
 }
 
 TEST(MetricsEndpoint, ListensOnAUnixSocketAndRemovesIt) {
-  const test::Folder folder;
+  const weft::test::Folder folder;
   const std::string file = folder.at("weft.sock");
   auto endpoint = open_endpoint({}, some_pages(), "unix:" + file);
   EXPECT_EQ(endpoint->address(), "unix:" + file);
@@ -224,7 +224,7 @@ TEST(MetricsEndpoint, ListensOnAUnixSocketAndRemovesIt) {
 }
 
 TEST(MetricsEndpoint, ReplacesAUnixSocketThatWasLeftBehind) {
-  const test::Folder folder;
+  const weft::test::Folder folder;
   const std::string file = folder.at("weft.sock");
   {
     const Descriptor dead(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -238,7 +238,7 @@ TEST(MetricsEndpoint, ReplacesAUnixSocketThatWasLeftBehind) {
 }
 
 TEST(MetricsEndpoint, LeavesAFileAloneThatIsNoSocket) {
-  const test::Folder folder;
+  const weft::test::Folder folder;
   const std::string file = folder.write("precious", "text");
   EXPECT_EQ(refusal_of("unix:" + file).code(), Code::unavailable);
   EXPECT_EQ(std::filesystem::file_size(file), 4U);

@@ -51,7 +51,7 @@ class NicCounterFiles : public testing::Test {
   }
 
  private:
-  const test::Folder folder_;
+  const weft::test::Folder folder_;
 };
 
 TEST_F(NicCounterFiles, OfEfaAreAllThere) {

@@ -13,7 +13,6 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::Pair;
 
 const ProviderName known[] = {
     {"shm", true, {"shm"}},
@@ -335,13 +334,14 @@ std::vector<std::pair<std::string_view, Ways>> chosen(const std::vector<std::str
 }
 
 TEST(Choices, AreWhatIsWorthALook) {
-  EXPECT_THAT(chosen({}), ElementsAre(Pair("shm", Ways{0}), Pair("efa", Ways{0, 1}),
-                                      Pair("verbs", Ways{0}), Pair("tcp", Ways{0, 1, 2})));
-  EXPECT_THAT(chosen({"tcp;ofi_rxm"}), ElementsAre(Pair("tcp", Ways{2})));
-  EXPECT_THAT(chosen({"tcp;ofi_rxm", "tcp"}), ElementsAre(Pair("tcp", Ways{2, 0, 1})));
+  EXPECT_THAT(chosen({}),
+              ElementsAre(testing::Pair("shm", Ways{0}), testing::Pair("efa", Ways{0, 1}),
+                          testing::Pair("verbs", Ways{0}), testing::Pair("tcp", Ways{0, 1, 2})));
+  EXPECT_THAT(chosen({"tcp;ofi_rxm"}), ElementsAre(testing::Pair("tcp", Ways{2})));
+  EXPECT_THAT(chosen({"tcp;ofi_rxm", "tcp"}), ElementsAre(testing::Pair("tcp", Ways{2, 0, 1})));
   EXPECT_THAT(chosen({"tcp", "efa", "^net"}),
-              ElementsAre(Pair("tcp", Ways{1, 2}), Pair("efa", Ways{0, 1})));
-  EXPECT_THAT(chosen({"sockets", "net"}), ElementsAre(Pair("tcp", Ways{0})));
+              ElementsAre(testing::Pair("tcp", Ways{1, 2}), testing::Pair("efa", Ways{0, 1})));
+  EXPECT_THAT(chosen({"sockets", "net"}), ElementsAre(testing::Pair("tcp", Ways{0})));
 }
 
 TEST(Objection, EmulationIsRefusedWhereItIsRuledOut) {

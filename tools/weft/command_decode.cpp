@@ -204,7 +204,7 @@ Result<PagedCache> make_cache(const DecodeOptions& options, const Hello& hello,
 }
 
 /// Tells prefill what was found and learns how the bytes came.
-Result<void> compare(Exchange& exchange, RunReport& report) {
+Result<void> answer_report(Exchange& exchange, RunReport& report) {
   auto theirs = exchange.hear_document<RunReport>(tag_of(Topic::prefill_report));
   if (!theirs) return fail(std::move(theirs.error()));
   const std::string route = std::move(report.movement.route);
@@ -249,8 +249,8 @@ Result<RunReport> serve(const DecodeOptions& options, Exchange& exchange) {
   report.total_seconds = std::chrono::duration<double>(Clock::now() - started).count();
   report.movement.route = exchange.peer().route_reason();
   run.measurement().into(report);
-  if (auto compared = compare(exchange, report); !compared)
-    return fail(std::move(compared.error()));
+  if (auto answered = answer_report(exchange, report); !answered)
+    return fail(std::move(answered.error()));
   return report;
 }
 

@@ -181,7 +181,7 @@ Result<Welcome> greet(Exchange& exchange, const PrefillOptions& options, const C
 }
 
 /// Tells decode this side's figures and learns what decode found.
-Result<void> compare(Exchange& exchange, RunReport& report) {
+Result<void> trade_reports(Exchange& exchange, RunReport& report) {
   if (auto told = exchange.tell(tag_of(Topic::prefill_report), to_json(report)); !told) return told;
   auto theirs = exchange.hear_document<RunReport>(tag_of(Topic::decode_report));
   if (!theirs) return fail(std::move(theirs.error()));
@@ -235,8 +235,8 @@ Result<RunReport> prefill(const PrefillOptions& options, Engine& engine) {
     if (!comparison) return fail(std::move(comparison.error()));
     report.comparison = std::move(*comparison);
   }
-  if (auto compared = compare(exchange, report); !compared)
-    return fail(std::move(compared.error()));
+  if (auto traded = trade_reports(exchange, report); !traded)
+    return fail(std::move(traded.error()));
   return report;
 }
 

@@ -55,13 +55,13 @@ Result<void> draw(const Machine& machine, const TopoOptions& options) {
   return drawn ? draw(graph, "png", options.png) : drawn;
 }
 
-std::string json(const Machine& machine, const std::optional<Machine>& peer) {
+std::string as_json(const Machine& machine, const std::optional<Machine>& peer) {
   nlohmann::ordered_json json = to_json(machine);
   if (peer) json["pairing"] = pairing_json(pair_machines(machine, *peer), machine, *peer);
   return dump(json);
 }
 
-std::string text(const Machine& machine, const std::optional<Machine>& peer) {
+std::string as_text(const Machine& machine, const std::optional<Machine>& peer) {
   std::string text = tree_text(machine.topology) + serving_text(machine);
   if (peer) text += pairing_text(pair_machines(machine, *peer), machine, *peer);
   return text;
@@ -78,7 +78,7 @@ int show(const TopoOptions& options) {
   }
   if (auto drawn = draw(*machine, options); !drawn)
     return end_without_picture("topo", options.console, drawn.error());
-  print(options.console.json ? json(*machine, peer) : text(*machine, peer));
+  print(options.console.json ? as_json(*machine, peer) : as_text(*machine, peer));
   return exit_success;
 }
 

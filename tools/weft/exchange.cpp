@@ -17,7 +17,7 @@ constexpr std::byte more_follows{1};
 constexpr std::byte last{0};
 
 // In which the end of a process is noticed at the latest.
-constexpr auto time_to_notice = std::chrono::seconds(3);
+constexpr auto goodbye_patience = std::chrono::seconds(3);
 
 // Never raised: expecting it waits for the end of the connection.
 constexpr std::uint64_t no_signal = ~std::uint64_t{0};
@@ -88,7 +88,7 @@ Error Exchange::end_after(Error failure) {
   const bool may_be_echo = failure.code() == Code::fabric_failed ||
                            failure.code() == Code::remote_failed ||
                            failure.code() == Code::quarantined;
-  if (may_be_echo && peer_.up()) wait_for_goodbye(time_to_notice);
+  if (may_be_echo && peer_.up()) wait_for_goodbye(goodbye_patience);
   if (!peer_.up() && failure.code() != Code::closed) {
     if (auto why = peer_.why_down()) failure = std::move(*why);
   }

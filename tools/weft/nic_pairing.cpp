@@ -11,7 +11,7 @@
 namespace weft::tool {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 std::vector<double> speeds(const Machine& machine, const std::vector<std::size_t>& nics) {
   std::vector<double> gbps;
@@ -33,7 +33,7 @@ double percent(const NicShare& share, const std::vector<NicShare>& all) {
 }
 
 /// One side's NICs and whom they talk to.
-struct Direction {
+struct NicDirection {
   const Machine& from;
   const std::vector<std::size_t>& nics;
   const std::vector<std::vector<NicShare>>& shares;
@@ -46,15 +46,15 @@ struct Direction {
   }
 };
 
-Direction outward(const NicPairing& pairs, const Machine& own, const Machine& peer) {
+NicDirection outward(const NicPairing& pairs, const Machine& own, const Machine& peer) {
   return {own, pairs.own, pairs.to_peer, peer, pairs.peer};
 }
 
-Direction inward(const NicPairing& pairs, const Machine& own, const Machine& peer) {
+NicDirection inward(const NicPairing& pairs, const Machine& own, const Machine& peer) {
   return {peer, pairs.peer, pairs.to_own, own, pairs.own};
 }
 
-std::string text(const Direction& direction, const std::string& indent) {
+std::string text(const NicDirection& direction, const std::string& indent) {
   constexpr std::size_t longest = 72;
   std::string out;
   for (std::size_t at = 0; at < direction.shares.size(); ++at) {
@@ -77,10 +77,10 @@ std::string text(const NicPairing& pairs, const Machine& own, const Machine& pee
                      text(inward(pairs, own, peer), indent + "  "));
 }
 
-Json json(const Direction& direction) {
-  Json list = Json::array();
+OrderedJson direction_json(const NicDirection& direction) {
+  OrderedJson list = OrderedJson::array();
   for (std::size_t at = 0; at < direction.shares.size(); ++at) {
-    Json others = Json::array();
+    OrderedJson others = OrderedJson::array();
     for (const NicShare& share : direction.shares[at])
       others.push_back(
           {{"nic", direction.other(share)}, {"percent", percent(share, direction.shares[at])}});
@@ -109,15 +109,15 @@ std::string pairing_text(const MachinePairing& pairing, const Machine& own, cons
   return out;
 }
 
-Json pairing_json(const MachinePairing& pairing, const Machine& own, const Machine& peer) {
-  Json gpus = Json::array();
+OrderedJson pairing_json(const MachinePairing& pairing, const Machine& own, const Machine& peer) {
+  OrderedJson gpus = OrderedJson::array();
   for (std::size_t gpu = 0; gpu < pairing.gpus.size(); ++gpu)
     gpus.push_back({{"own", own.topology.gpus[gpu].pci},
                     {"peer", peer.topology.gpus[gpu].pci},
-                    {"to_peer", json(outward(pairing.gpus[gpu], own, peer))},
-                    {"from_peer", json(inward(pairing.gpus[gpu], own, peer))}});
-  return {{"to_peer", json(outward(pairing.all, own, peer))},
-          {"from_peer", json(inward(pairing.all, own, peer))},
+                    {"to_peer", direction_json(outward(pairing.gpus[gpu], own, peer))},
+                    {"from_peer", direction_json(inward(pairing.gpus[gpu], own, peer))}});
+  return {{"to_peer", direction_json(outward(pairing.all, own, peer))},
+          {"from_peer", direction_json(inward(pairing.all, own, peer))},
           {"gpus", std::move(gpus)}};
 }
 

@@ -5,18 +5,18 @@
 namespace weft::tool {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
-Json stop_json(const Stop& stop) {
-  const auto known = [](int number) { return number < 0 ? Json() : Json(number); };
+OrderedJson stop_json(const Stop& stop) {
+  const auto known = [](int number) { return number < 0 ? OrderedJson() : OrderedJson(number); };
   return {{"kind", to_string(stop.kind)},
           {"side", to_string(stop.side)},
           {"numa", known(stop.numa_node)},
           {"gpu", known(stop.device)},
-          {"name", stop.name.empty() ? Json() : Json(stop.name)}};
+          {"name", stop.name.empty() ? OrderedJson() : OrderedJson(stop.name)}};
 }
 
-Json hop_json(const Hop& hop) {
+OrderedJson hop_json(const Hop& hop) {
   return {{"from", stop_json(hop.from)},
           {"to", stop_json(hop.to)},
           {"by", to_string(hop.by)},
@@ -26,8 +26,8 @@ Json hop_json(const Hop& hop) {
 
 }  // namespace
 
-Json to_json(const Path& path) {
-  Json hops = Json::array();
+OrderedJson to_json(const Path& path) {
+  OrderedJson hops = OrderedJson::array();
   for (const Hop& hop : path.hops) hops.push_back(hop_json(hop));
   return {{"direction", name_of(direction_names, path.direction)},
           {"transport", name_of(transport_names, path.transport)},
@@ -44,10 +44,10 @@ Json to_json(const Path& path) {
           {"bounces_remote", path.bounces_remote},
           {"gpudirect_local", path.gpudirect_local},
           {"gpudirect_remote", path.gpudirect_remote},
-          {"gbps", path.gbps > 0 ? Json(path.gbps) : Json()},
+          {"gbps", path.gbps > 0 ? OrderedJson(path.gbps) : OrderedJson()},
           {"limit", path.limit},
           {"passed_over", path.passed_over},
-          {"refused", path.refused.empty() ? Json() : Json(path.refused)}};
+          {"refused", path.refused.empty() ? OrderedJson() : OrderedJson(path.refused)}};
 }
 
 }  // namespace weft::tool

@@ -26,7 +26,7 @@ constexpr const char* legend =
     "grey ones are not used by preference.";
 
 /// Of a line, in points.
-double width(double gbps) {
+double pen_width(double gbps) {
   return std::clamp(std::sqrt(gbps / 40), 1.0, 5.0);
 }
 
@@ -135,7 +135,7 @@ class Graph {
     if (child.part == Part::gpu) gbps = topology.gpus[child.index].link_gbps;
     if (child.part == Part::pci_switch) gbps = topology.switches[child.index].uplink_gbps;
     if (!(gbps > 0)) return "";
-    return fmt::format("label=\"{}\", penwidth={:.1f}", bit_rate(gbps), width(gbps));
+    return fmt::format("label=\"{}\", penwidth={:.1f}", bit_rate(gbps), pen_width(gbps));
   }
 
   /// What the nodes have in common.

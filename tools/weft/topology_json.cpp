@@ -6,33 +6,34 @@
 namespace weft::tool {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
-Json known(int number) {
-  return number < 0 ? Json() : Json(number);
+OrderedJson known(int number) {
+  return number < 0 ? OrderedJson() : OrderedJson(number);
 }
 
-Json known(double gbps) {
-  return gbps > 0 ? Json(gbps) : Json();
+OrderedJson known(double gbps) {
+  return gbps > 0 ? OrderedJson(gbps) : OrderedJson();
 }
 
-Json known(const std::string& text) {
-  return text.empty() ? Json() : Json(text);
+OrderedJson known(const std::string& text) {
+  return text.empty() ? OrderedJson() : OrderedJson(text);
 }
 
 /// The switch at an index that may be -1.
-Json switch_at(const Topology& topology, int index) {
-  return index < 0 ? Json() : Json(topology.switches[static_cast<std::size_t>(index)].pci);
+OrderedJson switch_at(const Topology& topology, int index) {
+  return index < 0 ? OrderedJson()
+                   : OrderedJson(topology.switches[static_cast<std::size_t>(index)].pci);
 }
 
-Json names_of(const Topology& topology, const std::vector<std::size_t>& nics) {
-  Json names = Json::array();
+OrderedJson names_of(const Topology& topology, const std::vector<std::size_t>& nics) {
+  OrderedJson names = OrderedJson::array();
   for (const std::size_t nic : nics) names.push_back(topology.nics[nic].name);
   return names;
 }
 
-Json order_of(const Topology& topology, const Affinity& affinity) {
-  Json order = Json::array();
+OrderedJson order_of(const Topology& topology, const Affinity& affinity) {
+  OrderedJson order = OrderedJson::array();
   for (const NicCost& each : affinity.order)
     order.push_back({{"nic", topology.nics[each.nic].name},
                      {"nearness", to_string(each.nearness)},
@@ -41,7 +42,7 @@ Json order_of(const Topology& topology, const Affinity& affinity) {
   return order;
 }
 
-Json node_json(const Machine& machine, std::size_t index) {
+OrderedJson node_json(const Machine& machine, std::size_t index) {
   const NumaNode& node = machine.topology.nodes[index];
   const Affinity& affinity = machine.nodes[index];
   return {{"id", node.id},
@@ -52,7 +53,7 @@ Json node_json(const Machine& machine, std::size_t index) {
           {"reason", affinity.reason}};
 }
 
-Json gpu_json(const Machine& machine, std::size_t index) {
+OrderedJson gpu_json(const Machine& machine, std::size_t index) {
   const Gpu& gpu = machine.topology.gpus[index];
   const Affinity& affinity = machine.gpus[index];
   return {{"pci", gpu.pci},
@@ -65,9 +66,9 @@ Json gpu_json(const Machine& machine, std::size_t index) {
           {"order", order_of(machine.topology, affinity)}};
 }
 
-Json nic_json(const Machine& machine, std::size_t index) {
+OrderedJson nic_json(const Machine& machine, std::size_t index) {
   const Nic& nic = machine.topology.nics[index];
-  Json gpus = Json::array();
+  OrderedJson gpus = OrderedJson::array();
   for (const std::size_t gpu : gpus_of(machine, index))
     gpus.push_back(machine.topology.gpus[gpu].pci);
   return {{"name", nic.name},
@@ -80,14 +81,14 @@ Json nic_json(const Machine& machine, std::size_t index) {
           {"switch", switch_at(machine.topology, nic.pci_switch)}};
 }
 
-Json nic_list(const Machine& machine, std::vector<std::size_t> nics) {
+OrderedJson nic_list(const Machine& machine, std::vector<std::size_t> nics) {
   std::sort(nics.begin(), nics.end());
-  Json list = Json::array();
+  OrderedJson list = OrderedJson::array();
   for (const std::size_t nic : nics) list.push_back(nic_json(machine, nic));
   return list;
 }
 
-Json switch_json(const Topology& topology, const PciSwitch& each) {
+OrderedJson switch_json(const Topology& topology, const PciSwitch& each) {
   return {{"pci", each.pci},
           {"above", switch_at(topology, each.above)},
           {"numa", known(each.numa_node)},
@@ -96,10 +97,11 @@ Json switch_json(const Topology& topology, const PciSwitch& each) {
 
 }  // namespace
 
-Json to_json(const Machine& machine) {
+OrderedJson to_json(const Machine& machine) {
   const Topology& topology = machine.topology;
-  Json numa = Json::array(), gpus = Json::array(), unplaced = Json::array();
-  Json switches = Json::array();
+  OrderedJson numa = OrderedJson::array(), gpus = OrderedJson::array(),
+              unplaced = OrderedJson::array();
+  OrderedJson switches = OrderedJson::array();
   for (std::size_t at = 0; at < topology.nodes.size(); ++at) numa.push_back(node_json(machine, at));
   for (std::size_t at = 0; at < topology.gpus.size(); ++at) gpus.push_back(gpu_json(machine, at));
   for (const Unplaced& each : topology.unplaced)
@@ -113,8 +115,8 @@ Json to_json(const Machine& machine) {
           {"switches", std::move(switches)}};
 }
 
-std::string dump(const Json& json) {
-  return json.dump(2, ' ', true, Json::error_handler_t::replace) + "\n";
+std::string dump(const OrderedJson& json) {
+  return json.dump(2, ' ', true, OrderedJson::error_handler_t::replace) + "\n";
 }
 
 }  // namespace weft::tool

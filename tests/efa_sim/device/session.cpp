@@ -20,14 +20,14 @@ namespace {
 /// Hosts of processes that named none begin here.
 constexpr std::uint32_t first_dealt_host = 0x8000;
 
-[[noreturn]] void fail(int error, const std::string& why) {
+[[noreturn]] void refuse(int error, const std::string& why) {
   throw std::system_error(error, std::generic_category(), why);
 }
 
 template <typename Map>
 auto& get(Map& map, std::uint32_t object) {
   const auto found = map.find(object);
-  if (found == map.end()) fail(EINVAL, "no such object");
+  if (found == map.end()) refuse(EINVAL, "no such object");
   return found->second;
 }
 
@@ -40,7 +40,7 @@ void copy_text(char (&into)[size], std::string_view text) {
 
 /// The size of a ring: a power of two, and not beyond what 16-bit positions can tell apart.
 std::uint32_t ring_size(std::uint32_t wanted) {
-  if (wanted > 0x8000) fail(EINVAL, "the ring is too large");
+  if (wanted > 0x8000) refuse(EINVAL, "the ring is too large");
   return std::bit_ceil(std::max(wanted, 1u));
 }
 
@@ -74,7 +74,7 @@ bool Session::answer() {
   Reply reply{};
   std::vector<int> given;
   try {
-    if (received->message.version != wire_version) fail(EPROTO, "the shim is of another build");
+    if (received->message.version != wire_version) refuse(EPROTO, "the shim is of another build");
     handle(received->message, received->descriptors, reply, given);
   } catch (const std::system_error& error) {
     reply.error = error.code().value();
@@ -114,7 +114,7 @@ void Session::handle(const Request& request, Descriptors& files, Reply& reply,
       return create_region(request, reply);
     case Verb::destroy_region: {
       const OwnDomain& own = get(domains_, request.object);
-      if (!own.nic->regions.remove(request.number, own.domain)) fail(EINVAL, "no such key");
+      if (!own.nic->regions.remove(request.number, own.domain)) refuse(EINVAL, "no such key");
       return;
     }
     case Verb::create_address: {
@@ -142,7 +142,7 @@ void Session::handle(const Request& request, Descriptors& files, Reply& reply,
       return;
     }
   }
-  fail(EINVAL, "no such request");
+  refuse(EINVAL, "no such request");
 }
 
 void Session::hello(const Request& request, Reply& reply, std::vector<int>& given) {
@@ -150,7 +150,7 @@ void Session::hello(const Request& request, Reply& reply, std::vector<int>& give
   const Copied copied = read_from(process_, {{request.hello.cookie, sizeof cookie}},
                                   reinterpret_cast<std::byte*>(&cookie));
   if (copied != Copied::all || cookie != hello_cookie)
-    fail(EPERM, "the device can't reach a process's memory (process_vm_readv)");
+    refuse(EPERM, "the device can't reach a process's memory (process_vm_readv)");
   if (request.hello.host >= 0) {
     host_ = static_cast<std::uint32_t>(request.hello.host);
   } else {
@@ -181,7 +181,7 @@ void Session::open(const Request& request, Reply& reply) {
   for (std::size_t i = 0; i < device_.fabric.nics_per_host(); ++i) {
     Nic& nic = device_.fabric.nic(host_, i);
     if (nic.description.name != name) continue;
-    if (nic.chance(Setting::open_fail)) fail(EIO, "open_fail");
+    if (nic.chance(Setting::open_fail)) refuse(EIO, "open_fail");
     reply.object = next_object();
     contexts_[reply.object] = {&nic};
     reply.limits = {
@@ -192,7 +192,7 @@ void Session::open(const Request& request, Reply& reply) {
         nic.settings.number(Setting::interrupts)};
     return;
   }
-  fail(ENODEV, "no such NIC");
+  refuse(ENODEV, "no such NIC");
 }
 
 void Session::create_domain(const Request& request, Reply& reply) {
@@ -209,7 +209,7 @@ void Session::destroy_domain(std::uint32_t number) {
 
 void Session::create_region(const Request& request, Reply& reply) {
   const OwnDomain& own = get(domains_, request.object);
-  if (own.nic->chance(Setting::register_fail)) fail(ENOMEM, "register_fail");
+  if (own.nic->chance(Setting::register_fail)) refuse(ENOMEM, "register_fail");
   const auto& [address, length, rights] = request.region;
   reply.number = own.nic->regions.add({own.domain, address, length, rights},
                                       own.nic->settings.on(Setting::reuse_keys));
@@ -221,7 +221,7 @@ void Session::create_completion_queue(const Request& request, Descriptors& files
   const auto& wanted = request.completion_queue;
   Descriptor channel;
   if (wanted.has_channel != 0) {
-    if (files.empty()) fail(EINVAL, "no channel");
+    if (files.empty()) refuse(EINVAL, "no channel");
     channel = std::move(files.front());
   }
   const std::uint32_t size = ring_size(wanted.size);
@@ -234,7 +234,7 @@ void Session::create_completion_queue(const Request& request, Descriptors& files
 
 void Session::destroy_completion_queue(const Request& request) {
   const OwnCompletionQueue own = get(completion_queues_, request.object);
-  if (own.nic->uses(*own.queue)) fail(EBUSY, "a queue pair uses the completion queue");
+  if (own.nic->uses(*own.queue)) refuse(EBUSY, "a queue pair uses the completion queue");
   own.nic->destroy(*own.queue);
   completion_queues_.erase(request.object);
 }
@@ -247,7 +247,7 @@ void Session::create_queue_pair(const Request& request, Reply& reply, std::vecto
        get(completion_queues_, wanted.receive_queue).queue,
        QueuePairQueues::Sizes{ring_size(wanted.send_size), ring_size(wanted.receive_size)},
        wanted.unsolicited != 0});
-  if (made == nullptr) fail(ENOSPC, "too many queue pairs");
+  if (made == nullptr) refuse(ENOSPC, "too many queue pairs");
   reply.object = next_object();
   reply.number = made->number;
   queue_pairs_[reply.object] = made;
