@@ -23,7 +23,7 @@ std::uint64_t EngineState::always_at_once(Priority priority) const {
     case Priority::latency:
       return config_.copy_at_once_bytes;
     case Priority::normal:
-      return config_.copy_at_once_bytes / 16;
+      return config_.copy_at_once_bytes / 4;
     case Priority::bulk:
       break;
   }

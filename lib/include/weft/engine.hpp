@@ -150,11 +150,12 @@ struct Config {
   /// Most bytes of a transfer, in up to 16 pieces, that may be copied before the call that submits
   /// it returns, where the peer's memory is mapped (shm) and nothing has to be waited for: to hand
   /// it to a progress thread takes about as long. Class latency always has it; class normal up to a
-  /// sixteenth of it, beyond only if no other transfer is under way and none that was copied so is
+  /// quarter of it, beyond only if no other transfer is under way and none that was copied so is
   /// still to be looked at (its state, a wait, its report) or let go: transfers that are many at a
-  /// time get on faster by several threads (measured by weft-perf, window 16: as fast at 16 KiB,
-  /// 0.6 times at 256). Not class bulk, nor of class normal beyond that sixteenth what asks for an
-  /// event; never in callbacks. Under Progress::manual class normal always has it too.
+  /// time get on faster by several threads (measured by weft-perf, window 16, each in memory of its
+  /// own: 0.8 to 1.0 times as fast at 64 KiB, with a twentieth of the p99; 0.6 times at 256 KiB).
+  /// Not class bulk, nor of class normal beyond that quarter what asks for an event; never in
+  /// callbacks. Under Progress::manual class normal always has it too.
   std::uint64_t copy_at_once_bytes = 256 * 1024;
   /// Operations in flight per rail and peer; 0: the rail's own best. When it is full, transfers of
   /// Priority::latency may have an eighth of it on top, at least one operation.
