@@ -45,9 +45,7 @@ class CopiedTransfer final : public Submitted {
   }
   bool wait_ended(Deadline) const override { return true; }
   bool wait_quiescent(Deadline) const override { return true; }
-  void see() noexcept override {
-    if (prepared().unseen) prepared().unseen->see(facts_.submitted);
-  }
+  void see() noexcept override { prepared().see(facts_.submitted); }
 
  private:
   const Facts facts_;

@@ -37,6 +37,11 @@ class PreparedState {
   bool staged = false;       // no NICs reach the memory on both sides
   std::uint32_t losses = 0;  // of either memory by rails, when it was prepared
   mutable PathMemo paths;    // for policies
+
+  /// The application has looked at its transfer of then, or let go of it.
+  void see(Clock::time_point submitted) const noexcept {
+    if (unseen) unseen->see(submitted);
+  }
 };
 
 /// Of either memory by rails that were opened again.

@@ -123,9 +123,7 @@ class TransferState final : public Submitted, public std::enable_shared_from_thi
 
   // For the application.
   State state() const noexcept override { return state_.load(std::memory_order_acquire); }
-  void see() noexcept override {
-    if (prepared().unseen) prepared().unseen->see(submission_.submitted);
-  }
+  void see() noexcept override { prepared().see(submission_.submitted); }
   bool quiescent() const override;
   void cancel() override;
   Report report() const override;

@@ -108,13 +108,7 @@ class EpochReading : public testing::Test {
   const std::shared_ptr<PeerState> peer = make_peer(1);
 
  private:
-  class Host final : public TransferHost {
-    void raise_signal(const std::shared_ptr<TransferState>&) override {}
-    void offer_again(const std::shared_ptr<TransferState>&) override {}
-    void transfer_ended(TransferState&) override {}
-    void transfer_quiescent(TransferState&) override {}
-  };
-  Host host_;
+  NoHost host_;
   std::deque<Op> ops_;
   std::vector<std::shared_ptr<TransferState>> transfers_;
 };

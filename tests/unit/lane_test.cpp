@@ -100,6 +100,12 @@ struct Line {
   Lane lane;
 };
 
+/// Of one transfer's pieces.
+bool in_order(const std::vector<Op*>& posted) {
+  return std::is_sorted(posted.begin(), posted.end(),
+                        [](const Op* a, const Op* b) { return a->chunk.local < b->chunk.local; });
+}
+
 class LaneTest : public testing::Test {
  protected:
   std::shared_ptr<TransferState> submit(PieceList pieces, const std::vector<std::size_t>& rails,
@@ -374,9 +380,7 @@ TEST_F(LaneTest, RefusedChunksAreHeldAndRetriedInOrder) {
   refusals = 0;
   line.lane.pump();
   ASSERT_EQ(line.one_sided.posted.size(), 12U);
-  EXPECT_TRUE(
-      std::is_sorted(line.one_sided.posted.begin(), line.one_sided.posted.end(),
-                     [](const Op* a, const Op* b) { return a->chunk.local < b->chunk.local; }));
+  EXPECT_TRUE(in_order(line.one_sided.posted));
   line.one_sided.end_all();
   EXPECT_EQ(transfer->state(), State::done);
   EXPECT_EQ(transfer->report().operations, 12U);
@@ -406,9 +410,7 @@ TEST_F(LaneTest, BehindARefusalInTheMiddleOfABatchAllAreHeldInOrder) {
   EXPECT_EQ(line.lane.pump(), 6U);
   EXPECT_FALSE(line.lane.holds_posts());
   ASSERT_EQ(line.one_sided.posted.size(), 8U);
-  EXPECT_TRUE(
-      std::is_sorted(line.one_sided.posted.begin(), line.one_sided.posted.end(),
-                     [](const Op* a, const Op* b) { return a->chunk.local < b->chunk.local; }));
+  EXPECT_TRUE(in_order(line.one_sided.posted));
   line.one_sided.end_all();
   EXPECT_EQ(transfer->state(), State::done);
   EXPECT_EQ(transfer->report().operations, 8U);

@@ -85,13 +85,7 @@ class OneSidedTest : public testing::Test {
   }
   OneSided transport() { return OneSided(endpoint, 0, 4096); }
 
-  class Host final : public TransferHost {
-    void raise_signal(const std::shared_ptr<TransferState>&) override {}
-    void offer_again(const std::shared_ptr<TransferState>&) override {}
-    void transfer_ended(TransferState&) override {}
-    void transfer_quiescent(TransferState&) override {}
-  };
-  Host host;
+  NoHost host;
   Batches endpoint;
   const std::shared_ptr<PeerState> peer = make_peer(1);
   std::shared_ptr<PreparedState> prepared;

@@ -115,6 +115,14 @@ inline PieceList scattered(std::size_t count, std::uint64_t length) {
   return PieceList(pairs);
 }
 
+/// For transfers of which nobody is told.
+class NoHost final : public TransferHost {
+ public:
+  void raise_signal(const std::shared_ptr<TransferState>&) override {}
+  void offer_again(const std::shared_ptr<TransferState>&) override {}
+  void transfer_ended(TransferState&) override {}
+};
+
 inline Submission make_submission(std::shared_ptr<const PreparedState> prepared,
                                   TransferOptions options = {}) {
   Submission submission;

@@ -13,14 +13,6 @@
 namespace weft::core::test {
 namespace {
 
-class NoHost final : public TransferHost {
- public:
-  void raise_signal(const std::shared_ptr<TransferState>&) override {}
-  void offer_again(const std::shared_ptr<TransferState>&) override {}
-  void transfer_ended(TransferState&) override {}
-  void transfer_quiescent(TransferState&) override {}
-};
-
 class TurnsTest : public testing::Test {
  protected:
   using Transfer = std::shared_ptr<TransferState>;
