@@ -7,7 +7,7 @@
 #include "engines.hpp"
 #include "process.hpp"
 
-namespace weft::test {
+namespace weft::test::death_tests {
 namespace {
 
 constexpr std::size_t size = 8 << 20;
@@ -328,4 +328,4 @@ INSTANTIATE_TEST_SUITE_P(All, Death, testing::ValuesIn(all_variants()),
                          [](const auto& info) { return name_of(info.param); });
 
 }  // namespace
-}  // namespace weft::test
+}  // namespace weft::test::death_tests

@@ -10,8 +10,6 @@
 namespace weft::test {
 namespace {
 
-constexpr auto a_while = 100ms;
-
 class Endings : public testing::TestWithParam<Variant> {
  protected:
   Config config = config_for(GetParam());

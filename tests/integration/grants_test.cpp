@@ -2,10 +2,8 @@
 #include "engines.hpp"
 #include "gate.hpp"
 
-namespace weft::test {
+namespace weft::test::grants_tests {
 namespace {
-
-constexpr auto a_while = 100ms;
 
 class Grants : public testing::TestWithParam<Variant> {
  protected:
@@ -188,4 +186,4 @@ INSTANTIATE_TEST_SUITE_P(All, Grants, testing::ValuesIn(all_variants()),
                          [](const auto& info) { return name_of(info.param); });
 
 }  // namespace
-}  // namespace weft::test
+}  // namespace weft::test::grants_tests

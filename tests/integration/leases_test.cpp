@@ -6,10 +6,9 @@
 #include "gate.hpp"
 #include "held_back.hpp"
 
-namespace weft::test {
+namespace weft::test::leases_tests {
 namespace {
 
-constexpr auto a_while = 100ms;
 constexpr std::size_t bytes = 256 << 10;
 constexpr Pair everything[] = {{0, 0, bytes}};
 
@@ -290,4 +289,4 @@ INSTANTIATE_TEST_SUITE_P(All, Leases, testing::ValuesIn(all_variants()),
                          [](const auto& info) { return name_of(info.param); });
 
 }  // namespace
-}  // namespace weft::test
+}  // namespace weft::test::leases_tests

@@ -9,7 +9,7 @@
 #include "engines.hpp"
 #include "process.hpp"
 
-namespace weft::test {
+namespace weft::test::memory_tests {
 namespace {
 
 constexpr std::size_t bytes = 2 << 20;
@@ -227,4 +227,4 @@ TEST(BadMemory, IsAnError) {
 }
 
 }  // namespace
-}  // namespace weft::test
+}  // namespace weft::test::memory_tests

@@ -9,7 +9,7 @@
 #include "gate.hpp"
 #include "http_client.hpp"
 
-namespace weft::test {
+namespace weft::test::metrics_tests {
 namespace {
 
 using nlohmann::json;
@@ -276,4 +276,4 @@ TEST(MetricsThatAreOff, AreNotToBeHad) {
 }
 
 }  // namespace
-}  // namespace weft::test
+}  // namespace weft::test::metrics_tests

@@ -5,7 +5,7 @@
 
 #include "engines.hpp"
 
-namespace weft::test {
+namespace weft::test::paths_tests {
 namespace {
 
 using testing::Contains;
@@ -309,4 +309,4 @@ TEST(PathsOfEngines, AnothersHandlesAreRefused) {
 }
 
 }  // namespace
-}  // namespace weft::test
+}  // namespace weft::test::paths_tests

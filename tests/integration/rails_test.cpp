@@ -4,7 +4,7 @@
 
 #include "engines.hpp"
 
-namespace weft::test {
+namespace weft::test::rails_tests {
 namespace {
 
 struct Shape {
@@ -249,4 +249,4 @@ TEST(Choice, WaysThatLibfabricHasForOneProviderDoNotMix) {
 }
 
 }  // namespace
-}  // namespace weft::test
+}  // namespace weft::test::rails_tests

@@ -3,11 +3,10 @@
 
 #include "engines.hpp"
 
-namespace weft::test {
+namespace weft::test::reopening_tests {
 namespace {
 
 constexpr std::size_t bytes = std::size_t{1} << 20;
-constexpr auto a_while = 300ms;
 const std::vector<Pair> everything = {{0, 0, bytes}};
 
 class Reopening : public testing::TestWithParam<std::string> {
@@ -208,4 +207,4 @@ INSTANTIATE_TEST_SUITE_P(Providers, Reopening, testing::ValuesIn(all_providers()
                          [](const auto& each) { return name_of(each.param); });
 
 }  // namespace
-}  // namespace weft::test
+}  // namespace weft::test::reopening_tests

@@ -4,7 +4,7 @@
 
 #include "engines.hpp"
 
-namespace weft::test {
+namespace weft::test::sizes_tests {
 namespace {
 
 constexpr std::size_t KiB = 1024, MiB = 1024 * KiB, GiB = 1024 * MiB;
@@ -72,4 +72,4 @@ INSTANTIATE_TEST_SUITE_P(All, Sizes, testing::ValuesIn(cases()), [](const auto& 
 });
 
 }  // namespace
-}  // namespace weft::test
+}  // namespace weft::test::sizes_tests

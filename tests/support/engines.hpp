@@ -24,6 +24,9 @@ inline Deadline soon() {
   return Deadline::in(60s);
 }
 
+/// In which something does not happen that is not meant to.
+constexpr auto a_while = 100ms;
+
 /// The value, or an exception that fails the test (or the role) with the error's sentence.
 template <typename T>
 T must(Result<T> result) {

@@ -2,7 +2,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
@@ -54,14 +53,11 @@ std::size_t count_entries(const char* path) {
   return count;
 }
 
-/// After each test: no process, no shared memory left behind.
-class NothingLeft : public testing::EmptyTestEventListener {
-  void OnTestEnd(const testing::TestInfo&) override {
-    EXPECT_TRUE(waitpid(-1, nullptr, WNOHANG) == -1 && errno == ECHILD) << "a child still runs";
-    for (const std::string& region : regions_of(getpid()))
-      ADD_FAILURE() << "/dev/shm/" << region << " was left behind";
-  }
-};
+}  // namespace
+
+bool is_role(int count, char** values) {
+  return count > 2 && std::string_view(values[1]).starts_with(role_option);
+}
 
 int run_role(int count, char** values) {
   // The parent may have died before this was asked for.
@@ -82,8 +78,6 @@ int run_role(int count, char** values) {
     return 1;
   }
 }
-
-}  // namespace
 
 RoleEntry::RoleEntry(const std::string& name, Role role) {
   roles().emplace(name, std::move(role));
@@ -233,13 +227,3 @@ Blob from_hex(const std::string& text) {
 }
 
 }  // namespace weft::test
-
-int main(int count, char** values) {
-  using namespace weft::test;
-  if (count > 2 && std::string_view(values[1]).starts_with(role_option))
-    return run_role(count, values);
-  signal(SIGPIPE, SIG_IGN);
-  testing::InitGoogleTest(&count, values);
-  testing::UnitTest::GetInstance()->listeners().Append(new NothingLeft);
-  return RUN_ALL_TESTS();
-}

@@ -61,6 +61,9 @@ using Role = std::function<int(Line& parent, const std::vector<std::string>& arg
 struct RoleEntry {
   RoleEntry(const std::string& name, Role role);
 };
+/// Of main(): whether it was called to play a role, and to do so. The result is the exit status.
+bool is_role(int count, char** values);
+int run_role(int count, char** values);
 
 /// Names of the shared-memory regions in /dev/shm that Weft made for a process.
 std::vector<std::string> regions_of(pid_t process);

@@ -18,8 +18,10 @@ DEMO = "demo --providers verbs --tokens 256 --requests 2 --concurrency 2 --timeo
 
 
 def commands(arguments):
-    lines = [f"{Path(program).name} --gtest_color=no --gtest_filter={arguments.filter}"
-             for program in arguments.programs]
+    options = f"--gtest_color=no --gtest_filter={arguments.filter}"
+    if arguments.subjects:
+        options += f" --subjects={arguments.subjects}"
+    lines = [f"{Path(program).name} {options}" for program in arguments.programs]
     if arguments.weft:
         lines.append(f"{Path(arguments.weft).name} {DEMO}")
     return "".join(line + "\n" for line in lines)
@@ -46,6 +48,7 @@ if __name__ == "__main__":
     parser.add_argument("--cache", required=True, help="folder for the guest's kernel")
     parser.add_argument("--job", default="tests.sh", help="script of guest/ that runs inside")
     parser.add_argument("--filter", default="*verbs*", help="as --gtest_filter")
+    parser.add_argument("--subjects", help="of the tests, with commas; all where it is left out")
     parser.add_argument("--seconds", type=float, default=540, help="what the machine gets")
     parser.add_argument("--weft", help="the command, for the handover")
     parser.add_argument("programs", nargs="*", help="executables of tests/integration")
