@@ -140,7 +140,6 @@ void Mappings::forget_closed() {
 }
 
 bool Mappings::tidy(Clock::time_point now) {
-  copied_.reset();
   const std::lock_guard lock(mutex_);
   forget_closed();
   std::unordered_set<const MappedFile*> used;

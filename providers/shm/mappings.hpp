@@ -75,22 +75,13 @@ class Mappings {
 
   /// Maps the file of an open entry the first time. Null if the entry is closed.
   std::shared_ptr<const View> of(std::uint64_t key);
-  /// The same, at hand if it is the one asked for last; until tidy(). By one thread at a time.
-  const View* for_copy(std::uint64_t key) {
-    if (key != copied_key_ || copied_ == nullptr) {
-      copied_ = of(key);
-      copied_key_ = key;
-    }
-    return copied_.get();
-  }
   /// Whether entries were closed since it was asked last. By one thread.
   bool news() noexcept {
     const std::uint64_t closings = head_.closings.load(std::memory_order_seq_cst);
     return std::exchange(seen_closings_, closings) != closings;
   }
   /// Lets go of entries that are closed, and of files that none has lain in for a while: a segment
-  /// whose grants come and go stays mapped. False if files are kept that none lies in. Not while
-  /// for_copy() is called.
+  /// whose grants come and go stays mapped. False if files are kept that none lies in.
   bool tidy(Clock::time_point now);
 
  private:
@@ -108,9 +99,6 @@ class Mappings {
   Claim& claim_;
   const std::int32_t pid_;
   std::uint64_t seen_closings_ = 0;
-  // Of for_copy().
-  std::uint64_t copied_key_ = 0;
-  std::shared_ptr<const View> copied_;
 
   std::mutex mutex_;
   std::unordered_map<std::uint64_t, std::shared_ptr<const View>> views_;  // by key

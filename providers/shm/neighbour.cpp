@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/thread_number.hpp"
 #include "shm/open_of.hpp"
 
 namespace weft::providers::shm {
@@ -70,29 +71,39 @@ namespace {
 
 /// Tells the neighbour what is being copied to or from. Before the key is looked at: whoever closes
 /// it looks here after that.
-class Copying {
+class Telling {
  public:
-  Copying(std::atomic<std::uint64_t>& place, std::uint64_t key) : place_(place) {
-    place_.store(key, std::memory_order_seq_cst);
+  Telling(Copying& copying, std::uint64_t key) : copying_(copying) {
+    copying_.key.store(key, std::memory_order_seq_cst);
   }
-  ~Copying() { place_.store(0, std::memory_order_release); }
-  Copying(const Copying&) = delete;
-  Copying& operator=(const Copying&) = delete;
+  ~Telling() { copying_.key.store(0, std::memory_order_release); }
+  Telling(const Telling&) = delete;
+  Telling& operator=(const Telling&) = delete;
 
  private:
-  std::atomic<std::uint64_t>& place_;
+  Copying& copying_;
 };
 
 }  // namespace
 
 std::optional<Outcome> Neighbour::copy(bool writes, const Local& local, const Target& target,
                                        Means means) noexcept {
-  const std::unique_lock lock(copying_, std::try_to_lock);
-  if (!lock) return std::nullopt;
-  const Copying copying(head_->claims[index_].copying, target.key);
+  const std::size_t first = core::thread_number();  // threads begin with different ones
+  for (std::size_t i = 0; i < copier_count; ++i) {
+    const std::size_t copier = (first + i) % copier_count;
+    const std::unique_lock lock(copiers_[copier].mutex, std::try_to_lock);
+    if (lock) return copy(copier, writes, local, target, means);
+  }
+  return std::nullopt;
+}
+
+/// With the copier's lock.
+std::optional<Outcome> Neighbour::copy(std::size_t index, bool writes, const Local& local,
+                                       const Target& target, Means means) noexcept {
+  Copier& copier = copiers_[index];
+  const Telling telling(head_->claims[index_].copying[index], target.key);
   if (const Outcome refused = refusal(writes, local, target); refused.error != 0) return refused;
-  if (const View* view = view_for(writes, local, target))
-    return copy_through(*view, writes, local, target);
+  if (view_for(copier, writes, local, target)) return copy_through(copier, writes, local, target);
   if (means == Means::mapping) return std::nullopt;
   return copy_by_kernel(writes, local, target);
 }
@@ -115,15 +126,22 @@ Outcome Neighbour::refusal(bool writes, const Local& local, const Target& target
 }
 
 /// Null: the kernel has to copy, which finds pages that are gone without harm.
-const View* Neighbour::view_for(bool writes, const Local& local, const Target& target) {
-  const View* const view = local.may_fault ? nullptr : mappings_->for_copy(target.key);
+const View* Neighbour::view_for(Copier& copier, bool writes, const Local& local,
+                                const Target& target) {
+  if (local.may_fault) return nullptr;
+  if (copier.key != target.key || copier.view == nullptr) {
+    copier.view = mappings_->of(target.key);
+    copier.key = target.key;
+  }
+  const View* const view = copier.view.get();
   return view != nullptr && view->lets(writes, target.address, local.length) ? view : nullptr;
 }
 
-Outcome Neighbour::copy_through(const View& view, bool writes, const Local& local,
+/// Through the view at hand.
+Outcome Neighbour::copy_through(Copier& copier, bool writes, const Local& local,
                                 const Target& target) noexcept {
-  if (gone_by_now()) return {ECONNRESET, "the peer's process has ended"};
-  std::byte* const there = view.start + target.address;
+  if (gone_by_now(copier)) return {ECONNRESET, "the peer's process has ended"};
+  std::byte* const there = copier.view->start + target.address;
   std::memcpy(writes ? there : local.address, writes ? local.address : there, local.length);
   return {.mapped = true};
 }
@@ -147,20 +165,27 @@ Outcome Neighbour::copy_by_kernel(bool writes, const Local& local,
 }
 
 bool Neighbour::tidy(Clock::time_point now) {
-  const std::unique_lock lock(copying_, std::try_to_lock);
-  return lock && mappings_->tidy(now);
+  bool let_go = true;
+  for (Copier& copier : copiers_) {
+    const std::unique_lock lock(copier.mutex, std::try_to_lock);
+    if (lock)
+      copier.view.reset();
+    else
+      let_go = false;
+  }
+  return mappings_->tidy(now) && let_go;
 }
 
 /// Memory that is mapped stays what it was, so now and then is enough: a system call costs as much
 /// as copying a small block.
-bool Neighbour::gone_by_now() noexcept {
+bool Neighbour::gone_by_now(Copier& copier) const noexcept {
   constexpr unsigned copies_a_look = 16;
-  if (copies_until_look_ == 0) {
-    copies_until_look_ = copies_a_look;
-    ended_ = gone();
+  if (copier.copies_until_look == 0) {
+    copier.copies_until_look = copies_a_look;
+    copier.ended = gone();
   }
-  --copies_until_look_;
-  return ended_;
+  --copier.copies_until_look;
+  return copier.ended;
 }
 
 Result<void> Neighbour::check_mapped(std::uint64_t key) const {

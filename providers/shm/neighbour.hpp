@@ -3,6 +3,8 @@
 
 #include <sys/types.h>
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -52,13 +54,14 @@ class Neighbour {
 
   enum class Means { all, mapping };
   /// Copies between this process's memory and a registration of the neighbour's, here and now.
-  /// From any thread; nothing if another one is copying, or the means are not enough. Through a
-  /// mapping, the first copies after its process has ended may succeed.
+  /// From any thread; nothing if copier_count others are copying, or the means are not enough.
+  /// Through a mapping, the first copies after its process has ended may succeed.
   std::optional<Outcome> copy(bool writes, const Local& local, const Target& target,
                               Means means = Means::all) noexcept;
   /// Whether copies by the key are made through a mapping, or why they are not.
   Result<void> check_mapped(std::uint64_t key) const;
-  /// Whether its mappings are due to be tidied, and to do so (Mappings). By the owning thread.
+  /// Whether its mappings are due to be tidied, and to do so (Mappings; false, too, where a thread
+  /// copies, which may keep one). By the owning thread.
   bool has_news() const noexcept { return mappings_->news(); }
   bool tidy(Clock::time_point now);
   /// Tells it that something new is in our slot.
@@ -70,14 +73,24 @@ class Neighbour {
   explicit Neighbour(const Address& address) : address_(address) {}
   Result<void> open();
   Result<void> claim_slot(const Descriptor& region, std::uint64_t own_nonce);
+  /// By one thread at a time, which says in the claim what it copies.
+  struct alignas(cache_line) Copier {
+    std::mutex mutex;
+    std::uint64_t key = 0;  // whose view is at hand, until tidy()
+    std::shared_ptr<const View> view;
+    unsigned copies_until_look = 0;  // at the neighbour's process
+    bool ended = false;              // seen at a look
+  };
   const Entry& entry_of(std::uint64_t key) const noexcept;
   Outcome refusal(bool writes, const Local& local, const Target& target) const noexcept;
-  // With copying_.
-  const View* view_for(bool writes, const Local& local, const Target& target);
-  Outcome copy_through(const View& view, bool writes, const Local& local,
+  std::optional<Outcome> copy(std::size_t copier, bool writes, const Local& local,
+                              const Target& target, Means means) noexcept;
+  // With the copier's lock.
+  const View* view_for(Copier& copier, bool writes, const Local& local, const Target& target);
+  Outcome copy_through(Copier& copier, bool writes, const Local& local,
                        const Target& target) noexcept;
+  bool gone_by_now(Copier& copier) const noexcept;
   Outcome copy_by_kernel(bool writes, const Local& local, const Target& target) const noexcept;
-  bool gone_by_now() noexcept;
 
   const Address address_;
   Descriptor process_, bell_;
@@ -85,9 +98,7 @@ class Neighbour {
   Mapped<Slot> slot_;
   std::unique_ptr<Mappings> mappings_;
   std::size_t index_ = slot_count;  // of the slot
-  std::mutex copying_;              // the key is told to the neighbour, one at a time
-  unsigned copies_until_look_ = 0;  // at its process; with copying_
-  bool ended_ = false;              // seen at a look; likewise
+  std::array<Copier, copier_count> copiers_;
 };
 
 }  // namespace weft::providers::shm

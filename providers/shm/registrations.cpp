@@ -94,10 +94,11 @@ bool Registrations::wait_for_copies(std::uint64_t key) const {
   const std::uint32_t claimed = head_.claimed.load();
   for (std::uint32_t slot = 0; slot < std::min<std::uint32_t>(claimed, slot_count); ++slot) {
     const Claim& claim = head_.claims[slot];
-    while (claim.copying.load(std::memory_order_seq_cst) == key && !gone_(claim)) {
-      if (deadline.passed()) return false;
-      sched_yield();
-    }
+    for (const Copying& copying : claim.copying)
+      while (copying.key.load(std::memory_order_seq_cst) == key && !gone_(claim)) {
+        if (deadline.passed()) return false;
+        sched_yield();
+      }
   }
   return true;
 }

@@ -198,7 +198,7 @@ Post ShmEndpoint::copy(bool writes, Posted& posted, const Local& local, const Ta
   if (peer == nullptr) return {PostStatus::failed, EHOSTUNREACH};
   handing_over(&every_endpoint);
   const auto outcome = peer->copy(writes, local, target);
-  if (!outcome) return {PostStatus::again, 0};  // by a thread of the application's, for a moment
+  if (!outcome) return {PostStatus::again, 0};  // by threads of the application's, for a moment
   ended_.push_back({&posted, local.length, *outcome});
   return {};
 }
@@ -329,7 +329,7 @@ void ShmEndpoint::free_slot(std::size_t slot) {
   std::erase(waiting_, slot);
   Claim& claim = head_->claims[slot];
   claim.pid.store(0);
-  claim.copying.store(0);
+  for (Copying& copying : claim.copying) copying.key.store(0);
   claim.owner.store(0);
 }
 

@@ -218,6 +218,36 @@ TEST_F(ShmMappings, GoWhenNothingOfTheFileIsGrantedAnyMore) {
   EXPECT_TRUE(write(0, 10'000, again->key()).mapped);
 }
 
+TEST_F(ShmMappings, SeveralThreadsCopyAtATime) {
+  constexpr std::size_t large = 32 << 20, small = 1000;
+  const File file(large + small);
+  const auto granted = grant(file.part(0, large + small));
+  const Blob source(large);
+  std::atomic<std::uint64_t> begun{0}, ended{0};
+  std::atomic<bool> over{false};
+  std::thread other([&] {
+    while (!over) {
+      ++begun;
+      EXPECT_TRUE(a->copy_at_once(true, {const_cast<std::byte*>(source.data()), large},
+                                  {to_b, 0, granted->key()}));
+      ++ended;
+    }
+  });
+  // While one and the same copy of the other's is under way.
+  int within_another = 0;
+  const Deadline deadline = Deadline::in(std::chrono::seconds(60));
+  while (within_another < 100 && !deadline.passed()) {
+    const std::uint64_t which = begun;
+    const bool under_way = ended + 1 == which;
+    EXPECT_TRUE(a->copy_at_once(true, {here.data(), small}, {to_b, large, granted->key()}));
+    within_another += under_way && ended + 1 == which ? 1 : 0;
+  }
+  over = true;
+  other.join();
+  EXPECT_EQ(within_another, 100);
+  EXPECT_EQ(std::memcmp(file.data() + large, here.data(), small), 0);
+}
+
 TEST_F(ShmMappings, GoWithTheNeighbour) {
   const File file(10'000);
   const auto granted = grant(file.part(0, 10'000));

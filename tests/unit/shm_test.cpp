@@ -96,7 +96,7 @@ class ShmRegistrations : public testing::Test {
 TEST_F(ShmRegistrations, AreClosedWhenNobodyCopiesAnyMore) {
   auto registration = add();
   const std::uint64_t key = registration->key();
-  head->claims[0].copying = key;
+  head->claims[0].copying[1].key = key;
   std::atomic<bool> closed{false};
   std::thread closing([&] {
     registration.reset();
@@ -104,7 +104,7 @@ TEST_F(ShmRegistrations, AreClosedWhenNobodyCopiesAnyMore) {
   });
   while (entry_of(key).key != 0) std::this_thread::yield();
   EXPECT_FALSE(closed) << "somebody is within a copy";
-  head->claims[0].copying = 0;
+  head->claims[0].copying[1].key = 0;
   closing.join();
   EXPECT_EQ(&entry_of(add()->key()), &entry_of(key)) << "the entry serves again";
 }
@@ -112,7 +112,7 @@ TEST_F(ShmRegistrations, AreClosedWhenNobodyCopiesAnyMore) {
 TEST_F(ShmRegistrations, DoNotWaitForOtherKeysOrTheDead) {
   auto one = add(), other = add();
   const std::uint64_t key = other->key();
-  head->claims[0].copying = key;
+  head->claims[0].copying[1].key = key;
   one.reset();
   gone = true;
   other.reset();
@@ -122,7 +122,7 @@ TEST_F(ShmRegistrations, DoNotWaitForOtherKeysOrTheDead) {
 TEST_F(ShmRegistrations, WhereSomebodyNeverComesOutStayOutOfUse) {
   auto registration = add();
   const std::uint64_t key = registration->key();
-  head->claims[0].copying = key;
+  head->claims[0].copying[1].key = key;
   registration.reset();  // gives up in the end
   EXPECT_NE(&entry_of(add()->key()), &entry_of(key));
 }
