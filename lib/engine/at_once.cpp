@@ -1,21 +1,12 @@
 // Engine: transfers that the thread copies which submits them, where memory is mapped.
-#include <atomic>
+#include <algorithm>
 
 #include "base/callback.hpp"
+#include "base/thread_number.hpp"
 #include "engine/engine_state.hpp"
 #include "transfer/copied_transfer.hpp"
 
 namespace weft::core {
-namespace {
-
-/// Threads begin with different rails, each of which copies for one of them at a time.
-std::size_t number_of_this_thread() {
-  static std::atomic<std::size_t> threads{0};
-  static thread_local const std::size_t mine = threads++;
-  return mine;
-}
-
-}  // namespace
 
 /// Most bytes that its caller copies, whatever else is under way.
 std::uint64_t EngineState::always_at_once(Priority priority) const {
@@ -39,18 +30,31 @@ bool EngineState::waits_for_each(const TransferOptions& options) const {
   return !options.event && transfer_seats_.taken() == 1 && !unseen_->any();
 }
 
-/// Whether the caller copies it, if that is how it is moved: not what is in many pieces, whose
-/// deadline would pass unseen. A callback must not wait, and may be called by such a transfer
-/// itself.
-bool EngineState::at_once(const Asked& asked) const {
-  constexpr std::size_t most_pieces = 16;
+/// Whether memory is mapped, and nothing has to be waited for first. A callback must not wait, and
+/// may be called by such a transfer itself.
+bool EngineState::caller_may_copy(const Asked& asked) const {
   const auto& rails = asked.prepared->path->rails();
-  return asked.bytes > 0 && asked.bytes <= config_.copy_at_once_bytes &&
-         asked.ranges() <= most_pieces && asked.transport == TransportKind::one_sided &&
+  return asked.bytes > 0 && asked.transport == TransportKind::one_sided &&
          asked.options.after_cuda_event == nullptr && asked.begun < asked.deadline &&
          asked.begun < asked.prepared->remote->expires() &&
-         rails_[rails.front()]->endpoint().capability().maps_memory && !InCallback::now() &&
+         rails_[rails.front()]->endpoint().capability().maps_memory && !InCallback::now();
+}
+
+/// Whether the caller copies all of it: not what is in many pieces, whose deadline would pass
+/// unseen.
+bool EngineState::at_once(const Asked& asked) const {
+  constexpr std::size_t most_pieces = 16;
+  return asked.bytes <= config_.copy_at_once_bytes && asked.ranges() <= most_pieces &&
+         caller_may_copy(asked) &&
          (asked.bytes <= always_at_once(asked.options.priority) || waits_for_each(asked.options));
+}
+
+/// Whether the caller takes part in what it has handed to a thread, and would wait for else. Beside
+/// several threads one more brings nothing: they need the memory's whole bandwidth.
+bool EngineState::lends_a_hand(const Asked& asked, std::size_t rails) const {
+  return rails == 1 && asked.bytes > config_.copy_at_once_bytes &&
+         config_.progress == Progress::threads && caller_may_copy(asked) &&
+         waits_for_each(asked.options);
 }
 
 /// Whether all its bytes are in their place, for everybody to see, and nothing follows.
@@ -62,15 +66,47 @@ bool EngineState::is_over(const Asked& asked, const AtOnce& done) const {
   return rails_[done.rail]->endpoint().capability().proof == CompletionProof::visible;
 }
 
-EngineState::AtOnce EngineState::copy_at_once(const Asked& asked) {
-  const PreparedState& prepared = *asked.prepared;
+/// By whose endpoint this thread copies: threads begin with different rails, each of which copies
+/// for a few of them at a time.
+std::optional<std::size_t> EngineState::rail_to_copy_by(const PreparedState& prepared,
+                                                        Clock::time_point now) const {
   const auto& rails = prepared.path->rails();
   for (std::size_t i = 0; i < rails.size(); ++i) {
-    const std::size_t rail = rails[(number_of_this_thread() + i) % rails.size()];
-    if (prepared.path->of(rail)->route->is_aside(asked.submitted) || rails_[rail]->away()) continue;
-    return {rail, rails_[rail]->copy_at_once(prepared, asked.picks, hooks_.trusts_reads)};
+    const std::size_t rail = rails[(thread_number() + i) % rails.size()];
+    if (!prepared.path->of(rail)->route->is_aside(now) && !rails_[rail]->away()) return rail;
   }
-  return {};
+  return std::nullopt;
+}
+
+EngineState::AtOnce EngineState::copy_at_once(const Asked& asked) {
+  const PreparedState& prepared = *asked.prepared;
+  const auto rail = rail_to_copy_by(prepared, asked.submitted);
+  if (!rail) return {};
+  return {*rail, rails_[*rail]->copy_at_once(prepared, asked.picks, hooks_.trusts_reads)};
+}
+
+/// In chunks small enough that both end at about the same time.
+void EngineState::share_with_caller(Submission& submission, std::uint64_t bytes) const {
+  submission.caller_takes_part = true;
+  submission.most_per_chunk = std::max(always_at_once(Priority::normal), bytes / 4);
+}
+
+/// Beside the thread that the transfer was offered to; no more than is copied at once.
+void EngineState::lend_a_hand(TransferState& transfer) {
+  constexpr std::size_t most_chunks = 16;
+  const PreparedState& prepared = transfer.prepared();
+  const auto rail = rail_to_copy_by(prepared, transfer.submission().submitted);
+  if (!rail) return;
+  std::uint64_t left = config_.copy_at_once_bytes;
+  for (std::size_t chunks = 0; chunks < most_chunks && left > 0; ++chunks) {
+    Chunk chunk;
+    if (transfer.take({&chunk, 1}, std::min(left, always_at_once(Priority::normal))) == 0) return;
+    if (!rails_[*rail]->copy_at_once(prepared, chunk)) return transfer.give_back(chunk);
+    left -= chunk.length;
+    transfer.count_copied(chunk.length);
+    // A proof is for those who have turns.
+    if (const auto proof = transfer.completed(*rail, chunk)) return transfer.give_back(*proof);
+  }
 }
 
 /// One that is over. It leaves its seat before anybody is told.

@@ -293,7 +293,9 @@ Result<std::shared_ptr<Submitted>> EngineState::submit(
     if (is_over(asked, *copied)) return ended_at_once(asked, *copied, seat);
   }
 
+  const auto rails = choose_rails(*prepared->path, *bytes, options.priority, now);
   Submission submission;
+  if (lends_a_hand(asked, rails.size())) share_with_caller(submission, *bytes);
   submission.submitted = now;
   submission.bytes = *bytes;
   submission.transport = *transport;
@@ -305,7 +307,6 @@ Result<std::shared_ptr<Submitted>> EngineState::submit(
   for (Entered* each : {&local, &remote}) each->keep();  // memory_let_go() leaves
   seat.keep();
   const Priority priority = submission.priority;
-  const auto rails = choose_rails(*prepared->path, *bytes, priority, now);
   submission.prepared = std::move(prepared);
   auto transfer = std::make_shared<TransferState>(std::move(submission), *this);
   for (const std::size_t rail : rails)
@@ -323,6 +324,7 @@ Result<std::shared_ptr<Submitted>> EngineState::submit(
     return transfer;
   }
   for (const std::size_t rail : rails) rails_[rail]->worker().offer(*rails_[rail], transfer);
+  if (transfer->submission().caller_takes_part) lend_a_hand(*transfer);
   return transfer;
 }
 

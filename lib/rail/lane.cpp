@@ -171,11 +171,12 @@ std::size_t Lane::spare_room(const Transport& transport, const Route& route) con
 /// wake up, as over sockets, the first one awake would leave them nothing of a transfer of few
 /// chunks.
 std::size_t Lane::most_at_once(const TransferState& transfer, const Queue& queue) const {
-  const std::size_t lanes = transfer.rails().size();
-  if (lanes == 1) return batch;
-  const std::uint64_t part = transfer.submission().bytes / lanes;
-  const std::uint64_t chunks = part / queue.transport.chunk_limit(queue.route);
-  return static_cast<std::size_t>(std::clamp<std::uint64_t>(chunks, 1, batch));
+  if (transfer.takers() == 1) return batch;
+  const Submission& submission = transfer.submission();
+  const std::uint64_t part = submission.bytes / transfer.takers();
+  const std::uint64_t chunk =
+      std::min(queue.transport.chunk_limit(queue.route), submission.most_per_chunk);
+  return static_cast<std::size_t>(std::clamp<std::uint64_t>(part / chunk, 1, batch));
 }
 
 Lane::Pulled Lane::pull(const Queue& queue, Turns::Turn& turn, Room room) {

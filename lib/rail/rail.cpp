@@ -209,6 +209,13 @@ CopiedAtOnce Rail::copy_at_once(const PreparedState& prepared, const Picks& pick
   return copied;
 }
 
+bool Rail::copy_at_once(const PreparedState& prepared, const Chunk& chunk) {
+  if (one_sided_.get() != rma_ || !rma_->copy_at_once(prepared, chunk)) return false;
+  counters_.operations_at_once.fetch_add(1, std::memory_order_relaxed);
+  counters_.bytes_at_once.fetch_add(chunk.length, std::memory_order_relaxed);
+  return true;
+}
+
 std::size_t Rail::progress(Clock::time_point now) {
   // Posts first: what ends at once is told of by the same round.
   std::size_t done = lane_.pump(now);

@@ -69,22 +69,34 @@ providers::RmaPiece OneSided::piece(const PreparedState& prepared, const Aim& ai
           {aim.address, remote.rma_address(index, chunk.remote), remote.key(index)}};
 }
 
+/// The only one that it may go to; null where it is not mapped any more, or there are several.
+const RemoteRail* OneSided::mapped_target(const PreparedState& prepared) const {
+  const Targets& targets = prepared.path->of(rail_)->targets;
+  if (targets.size() != 1 || prepared.losses != losses_of(*prepared.local, *prepared.remote))
+    return nullptr;
+  return &targets.front();
+}
+
 CopiedAtOnce OneSided::copy_at_once(const PreparedState& prepared, const Picks& picks,
                                     bool trusted) {
   CopiedAtOnce copied;
-  const Targets& targets = prepared.path->of(rail_)->targets;
-  if (targets.size() != 1 || prepared.losses != losses_of(*prepared.local, *prepared.remote))
-    return copied;
+  const RemoteRail* target = mapped_target(prepared);
+  if (target == nullptr) return copied;
   Cursor pieces(prepared.pieces, picks);
   while (const auto chunk = pieces.next(chunk_limit_)) {
-    if (!copy_at_once(prepared, targets.front(), *chunk)) return copied;
+    if (!copy_at_once(prepared, *target, *chunk)) return copied;
     ++copied.operations;
     copied.bytes += chunk->length;
     copied.runs = pieces.runs();
   }
   if (prepared.direction == Direction::read)
-    copied.proven = trusted || holds(*prepared.remote, targets.front());
+    copied.proven = trusted || holds(*prepared.remote, *target);
   return copied;
+}
+
+bool OneSided::copy_at_once(const PreparedState& prepared, const Chunk& chunk) {
+  const RemoteRail* target = mapped_target(prepared);
+  return target != nullptr && copy_at_once(prepared, *target, chunk);
 }
 
 bool OneSided::copy_at_once(const PreparedState& prepared, const RemoteRail& target,

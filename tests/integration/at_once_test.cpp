@@ -2,6 +2,7 @@
 #include <array>
 #include <atomic>
 #include <latch>
+#include <memory>
 #include <optional>
 #include <thread>
 #include <vector>
@@ -152,11 +153,10 @@ TEST_F(AtOnce, GoesByClassAndSize) {
 
 TEST_F(AtOnce, LargeOnesOfClassNormalWhereEachIsWaitedFor) {
   Couple pair = couple(config());
-  Board board(pair, shared(large + 1), shared(large + 1));
+  Board board(pair, shared(large), shared(large));
   const Pair all[] = {{0, 0, large}};
   for (int round = 0; round < 3; ++round)
     EXPECT_EQ(who_ends(pair, board, of(Priority::normal), large), self_);
-  EXPECT_NE(who_ends(pair, board, of(Priority::normal), large + 1), self_);
   {
     std::optional<Transfer> unseen = must(pair.a.write(board.local, board.there, all));
     EXPECT_NE(who_ends(pair, board, of(Priority::normal), large), self_);
@@ -200,6 +200,75 @@ TEST_F(AtOnce, LargeOnesUnderManualProgress) {
   const Transfer second = must(pair.a.write(board.local, board.there, all));
   EXPECT_EQ(second.state(), State::done);
   EXPECT_EQ(first.state(), State::done);
+}
+
+/// Keeps the only progress thread of an engine busy until it goes.
+class Occupied {
+ public:
+  Occupied(Couple& pair, Board& board) {
+    TransferOptions options;
+    options.priority = Priority::bulk;  // which threads carry
+    options.on_end = [latches = latches_](const Ended&) {
+      latches->inside.count_down();
+      latches->over.wait();
+    };
+    const Pair some[] = {{0, 0, 1}};
+    must(pair.a.write(board.local, board.there, some, options));
+    latches_->inside.wait();
+  }
+  ~Occupied() { latches_->over.count_down(); }
+  Occupied(const Occupied&) = delete;
+  Occupied& operator=(const Occupied&) = delete;
+
+ private:
+  struct Latches {
+    std::latch inside{1}, over{1};
+  };
+  const std::shared_ptr<Latches> latches_ = std::make_shared<Latches>();  // the thread's as well
+};
+
+TEST_F(AtOnce, OfLargerOnesTheCallerTakesAPart) {
+  Config one = config();
+  one.rails = one.threads = 1;
+  Couple pair = couple(one);
+  constexpr std::size_t more = large + 5 * size;
+  Board board(pair, shared(more), shared(more));
+  const Pair all[] = {{0, 0, more}};
+  for (const Direction direction : {Direction::write, Direction::read}) {
+    std::optional<Occupied> occupied(std::in_place, pair, board);
+    board.repaint();
+    Transfer transfer =
+        must(direction == Direction::write ? pair.a.write(board.local, board.there, all)
+                                           : pair.a.read(board.local, board.there, all));
+    EXPECT_EQ(transfer.state(), State::active);
+    EXPECT_EQ(transfer.report().bytes_done, large) << "as much as is copied at once";
+    // Beside others, or where nobody waits for it, threads do it alone.
+    for (const Priority priority : {Priority::normal, Priority::bulk}) {
+      Transfer other = must(pair.a.write(board.local, board.there, all, of(priority)));
+      EXPECT_EQ(other.report().bytes_done, 0U);
+      other.cancel();
+      EXPECT_EQ(other.state(), State::cancelled);
+    }
+    occupied.reset();
+    EXPECT_TRUE(succeeds(transfer.wait(soon())));
+    board.expect_pieces(direction, all);
+    const Report report = transfer.report();
+    EXPECT_EQ(report.bytes_done, more);
+    EXPECT_EQ(report.retries, 0U);
+    EXPECT_EQ(report.amplification, 1.0);
+  }
+}
+
+TEST_F(AtOnce, TheCallerMayCopyTheLastOfIt) {
+  Couple pair = couple(config());
+  constexpr std::size_t more = large + 1;
+  Board board(pair, shared(more), shared(more));
+  const Pair all[] = {{0, 0, more}};
+  for (int round = 0; round < 200; ++round)
+    for (const Direction direction : {Direction::write, Direction::read}) {
+      SCOPED_TRACE(round);
+      board.expect_moved(direction, all);
+    }
 }
 
 TEST_F(AtOnce, IsSwitchedOff) {
