@@ -52,9 +52,13 @@ bool EngineState::at_once(const Asked& asked) const {
 /// Whether the caller takes part in what it has handed to a thread, and would wait for else. Beside
 /// several threads one more brings nothing: they need the memory's whole bandwidth.
 bool EngineState::lends_a_hand(const Asked& asked, std::size_t rails) const {
-  return rails == 1 && asked.bytes > config_.copy_at_once_bytes &&
-         config_.progress == Progress::threads && caller_may_copy(asked) &&
-         waits_for_each(asked.options);
+  const std::uint64_t chunk = always_at_once(Priority::normal);
+  if (rails != 1 || chunk == 0 || asked.bytes <= config_.copy_at_once_bytes ||
+      config_.progress != Progress::threads || !caller_may_copy(asked) ||
+      !waits_for_each(asked.options))
+    return false;
+  const auto rail = rail_to_copy_by(*asked.prepared, asked.submitted);
+  return rail && rails_[*rail]->maps(*asked.prepared);
 }
 
 /// Whether all its bytes are in their place, for everybody to see, and nothing follows.
@@ -97,10 +101,12 @@ void EngineState::lend_a_hand(TransferState& transfer) {
   const PreparedState& prepared = transfer.prepared();
   const auto rail = rail_to_copy_by(prepared, transfer.submission().submitted);
   if (!rail) return;
+  const std::uint64_t limit =
+      std::min(always_at_once(Priority::normal), rails_[*rail]->chunk_limit());
   std::uint64_t left = config_.copy_at_once_bytes;
   for (std::size_t chunks = 0; chunks < most_chunks && left > 0; ++chunks) {
     Chunk chunk;
-    if (transfer.take({&chunk, 1}, std::min(left, always_at_once(Priority::normal))) == 0) return;
+    if (transfer.take({&chunk, 1}, std::min(left, limit)) == 0) return;
     if (!rails_[*rail]->copy_at_once(prepared, chunk)) return transfer.give_back(chunk);
     left -= chunk.length;
     transfer.count_copied(chunk.length);

@@ -324,7 +324,10 @@ Result<std::shared_ptr<Submitted>> EngineState::submit(
     return transfer;
   }
   for (const std::size_t rail : rails) rails_[rail]->worker().offer(*rails_[rail], transfer);
-  if (transfer->submission().caller_takes_part) lend_a_hand(*transfer);
+  if (transfer->submission().caller_takes_part) {
+    lend_a_hand(*transfer);
+    if (transfer->ended()) ended_unseen(now, *bytes);
+  }
   return transfer;
 }
 

@@ -102,6 +102,7 @@ class Rail {
   /// As OneSided does, by which it is done if that can be. From any thread.
   CopiedAtOnce copy_at_once(const PreparedState& prepared, const Picks& picks, bool trusted);
   bool copy_at_once(const PreparedState& prepared, const Chunk& chunk);
+  bool maps(const PreparedState& prepared) const;
   /// Pulls, posts and polls once; returns how much happened.
   std::size_t progress(Clock::time_point now);
   /// Whether something may end without anybody's call.

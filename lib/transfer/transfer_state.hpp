@@ -49,15 +49,15 @@ struct Submission {
   TransportKind transport = TransportKind::one_sided;
 };
 
-/// Shared by the lanes that carry it and the application that waits for it. Chunks that lanes have
-/// taken are outstanding until they are completed, failed or given back; the transfer keeps itself
-/// alive while there are any.
+/// Shared by the lanes that carry it (and the thread that submits it, where that takes part) and
+/// the application that waits for it. Chunks that lanes have taken are outstanding until they are
+/// completed, failed or given back; the transfer keeps itself alive while there are any.
 class TransferState final : public Submitted, public std::enable_shared_from_this<TransferState> {
  public:
   TransferState(Submission submission, TransferHost& host);
   ~TransferState() override { TransferState::see(); }
 
-  // For lanes.
+  // For those who carry it.
   /// Takes up to `into.size()` chunks of at most `limit` bytes, and `all` bytes together. 0:
   /// nothing to take now.
   std::size_t take(std::span<Chunk> into, std::uint64_t limit,

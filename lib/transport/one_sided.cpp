@@ -69,7 +69,7 @@ providers::RmaPiece OneSided::piece(const PreparedState& prepared, const Aim& ai
           {aim.address, remote.rma_address(index, chunk.remote), remote.key(index)}};
 }
 
-/// The only one that it may go to; null where it is not mapped any more, or there are several.
+/// The only one that it may go to; null where there are several, or keys were lost.
 const RemoteRail* OneSided::mapped_target(const PreparedState& prepared) const {
   const Targets& targets = prepared.path->of(rail_)->targets;
   if (targets.size() != 1 || prepared.losses != losses_of(*prepared.local, *prepared.remote))
@@ -92,6 +92,12 @@ CopiedAtOnce OneSided::copy_at_once(const PreparedState& prepared, const Picks& 
   if (prepared.direction == Direction::read)
     copied.proven = trusted || holds(*prepared.remote, *target);
   return copied;
+}
+
+bool OneSided::maps(const PreparedState& prepared) const {
+  const RemoteRail* target = mapped_target(prepared);
+  return target != nullptr && !prepared.local->may_fault() &&
+         endpoint_.check_mapped(target->address(), prepared.remote->key(target->index)).has_value();
 }
 
 bool OneSided::copy_at_once(const PreparedState& prepared, const Chunk& chunk) {

@@ -29,6 +29,8 @@ class OneSided final : public Transport, private providers::CompletionHandler {
   CopiedAtOnce copy_at_once(const PreparedState& prepared, const Picks& picks, bool trusted);
   /// A chunk of it, likewise. False: it has to be posted.
   bool copy_at_once(const PreparedState& prepared, const Chunk& chunk);
+  /// Whether both can be done, but for moments. From any thread; may block the first time.
+  bool maps(const PreparedState& prepared) const;
 
   /// May block; before the first peer is met.
   Result<void> prepare() { return epochs_.prepare(); }

@@ -88,7 +88,9 @@ class Telling {
 
 std::optional<Outcome> Neighbour::copy(bool writes, const Local& local, const Target& target,
                                        Means means) noexcept {
-  const std::size_t first = core::thread_number();  // threads begin with different ones
+  // Threads begin with different ones, and so does every second or fourth: those that an endpoint
+  // has to itself.
+  const std::size_t number = core::thread_number(), first = number + number / copier_count;
   for (std::size_t i = 0; i < copier_count; ++i) {
     const std::size_t copier = (first + i) % copier_count;
     const std::unique_lock lock(copiers_[copier].mutex, std::try_to_lock);

@@ -274,21 +274,51 @@ TEST_F(AtOnce, TheCallerMayCopyTheLastOfIt) {
 TEST_F(AtOnce, IsSwitchedOff) {
   Couple pair = couple(config(0));
   Board board(pair, shared(), shared());
-  EXPECT_NE(who_ends(pair, board, of(Priority::latency)), self_);
+  for (const Priority priority : {Priority::latency, Priority::normal})
+    for (const std::uint64_t bytes : {std::uint64_t{1}, std::uint64_t{2}, std::uint64_t{size}})
+      EXPECT_NE(who_ends(pair, board, of(priority), bytes), self_);
+}
+
+TEST_F(AtOnce, WithTheSmallestLimits) {
+  for (std::uint64_t limit = 1; limit < 9; ++limit) {
+    Couple pair = couple(config(limit));
+    Board board(pair, shared(), shared());
+    for (std::uint64_t bytes = 1; bytes < 9; ++bytes) {
+      const Pair some[] = {{0, 0, bytes}};
+      for (const Direction direction : {Direction::write, Direction::read})
+        board.expect_moved(direction, some);
+    }
+  }
+}
+
+TEST_F(AtOnce, LargerOnesKeepToTheRailsChunks) {
+  Config fine = config();
+  fine.rails = 1;
+  fine.chunk_bytes = size / 4;
+  Couple pair = couple(fine);
+  constexpr std::size_t more = large + size;
+  Board board(pair, shared(more), shared(more));
+  const Pair all[] = {{0, 0, more}};
+  Transfer transfer = must(pair.a.write(board.local, board.there, all));
+  ASSERT_TRUE(succeeds(transfer.wait(soon())));
+  EXPECT_EQ(transfer.report().operations, more / fine.chunk_bytes);
 }
 
 TEST_F(AtOnce, WhatIsNotMappedGoesItsWay) {
   Couple pair = couple(config());
-  Blob remote(size);
-  Board board(pair, shared(), Memory::adopt(remote.data(), remote.size()));
+  constexpr std::size_t more = large + size;
+  Blob remote(more);
+  Board board(pair, shared(more), Memory::adopt(remote.data(), remote.size()));
   EXPECT_NE(who_ends(pair, board, of(Priority::latency)), self_);
-  board.repaint();
-  const Pair all[] = {{0, 0, size}};
-  Transfer transfer = must(pair.a.write(board.local, board.there, all));
-  ASSERT_TRUE(succeeds(transfer.wait(soon())));
-  EXPECT_EQ(transfer.report().retries, 0U);
-  EXPECT_EQ(transfer.report().operations, 1U);
-  board.expect_pieces(Direction::write, all);
+  for (const std::size_t bytes : {size, more}) {
+    board.repaint();
+    const Pair some[] = {{0, 0, bytes}};
+    Transfer transfer = must(pair.a.write(board.local, board.there, some));
+    ASSERT_TRUE(succeeds(transfer.wait(soon())));
+    EXPECT_EQ(transfer.report().retries, 0U);
+    EXPECT_EQ(transfer.report().operations, 1U);
+    board.expect_pieces(Direction::write, some);
+  }
 }
 
 TEST_F(AtOnce, ASignalFollowsTheBytes) {
