@@ -201,12 +201,14 @@ void Scene::expect_moved(Direction direction, std::uint64_t offset, std::size_t 
   expect_untouched();
 }
 
-bool Scene::has_moved(Direction direction, std::uint64_t offset, std::size_t length) const {
+std::size_t Scene::count_moved(Direction direction, std::uint64_t offset,
+                               std::size_t length) const {
   const auto there = attacked().subspan(offset, length), here = rogues().first(length);
   const Blob& source = direction == Direction::write ? rogues_picture_ : victims_picture_;
   const auto from = source.begin() + (direction == Direction::write ? 0 : std::ptrdiff_t(offset));
   const auto written = direction == Direction::write ? there : here;
-  return std::equal(written.begin(), written.end(), from);
+  const auto end = std::mismatch(written.begin(), written.end(), from).first;
+  return static_cast<std::size_t>(end - written.begin());
 }
 
 void Scene::expect_friends_served() {

@@ -74,8 +74,8 @@ class Scene {
   void expect_untouched();
   /// The same, after the rogue wrote to (or read from) these bytes of the segment.
   void expect_moved(Direction direction, std::uint64_t offset, std::size_t length);
-  /// Whether these bytes are where such an attack would bring them.
-  bool has_moved(Direction direction, std::uint64_t offset, std::size_t length) const;
+  /// How many of these bytes, from the first on, are where such an attack would bring them.
+  std::size_t count_moved(Direction direction, std::uint64_t offset, std::size_t length) const;
   /// All peers are served as if nothing had been.
   void expect_friends_served();
   /// No signal of that number has come from any of them.
