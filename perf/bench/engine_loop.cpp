@@ -7,6 +7,7 @@
 #include <array>
 #include <cstring>
 #include <deque>
+#include <future>
 #include <numeric>
 #include <vector>
 #include <weft/engine.hpp>
@@ -30,7 +31,8 @@ Config engine_config(const EngineConfig& config) {
 Strided pieces_of(const EngineConfig& config) {
   const std::size_t piece = config.size / config.pieces;
   const std::size_t stride = config.pieces > 1 ? 2 * piece : piece;
-  return {{0, 0, piece}, std::uint64_t{config.window} * config.pieces, stride, stride};
+  const std::uint64_t transfers = std::uint64_t{config.callers} * config.window;
+  return {{0, 0, piece}, transfers * config.pieces, stride, stride};
 }
 
 /// A segment with room for them, of which no page is new any more.
@@ -60,9 +62,9 @@ Result<void> target(const EngineConfig& config, int answer, int life) {
 
 /// Keeps `window` transfers in flight, each over its own part of the memory.
 Result<std::uint64_t> stream(Engine& engine, const Prepared& parts, const EngineConfig& config,
-                             Deadline until) {
+                             unsigned caller, Deadline until) {
   std::vector<std::uint32_t> all(std::size_t{config.window} * config.pieces);
-  std::iota(all.begin(), all.end(), 0);
+  std::iota(all.begin(), all.end(), static_cast<std::uint32_t>(caller * all.size()));
   std::deque<std::pair<std::uint32_t, Transfer>> flying;
   std::uint64_t count = 0;
   const auto launch = [&](std::uint32_t part) -> Result<void> {
@@ -84,6 +86,22 @@ Result<std::uint64_t> stream(Engine& engine, const Prepared& parts, const Engine
     if (until.passed()) continue;
     if (auto launched = launch(part); !launched) return fail(std::move(launched.error()));
   }
+  return count;
+}
+
+/// The same by all callers at a time.
+Result<std::uint64_t> streams(Engine& engine, const Prepared& parts, const EngineConfig& config,
+                              Deadline until) {
+  std::vector<std::future<Result<std::uint64_t>>> others;
+  for (unsigned caller = 1; caller < config.callers; ++caller)
+    others.push_back(std::async(
+        std::launch::async, [&, caller] { return stream(engine, parts, config, caller, until); }));
+  auto count = stream(engine, parts, config, 0, until);
+  for (auto& each : others)
+    if (const auto other = each.get(); !other)
+      count = other;
+    else if (count)
+      *count += *other;
   return count;
 }
 
@@ -117,7 +135,7 @@ Result<Initiator> Initiator::open(const EngineConfig& config, const std::string&
 Result<EngineResult> Initiator::run(Nanoseconds time) {
   const auto begin = Clock::now();
   const double spent = cpu_seconds_of_process();
-  auto count = stream(engine_, parts_, config_, Deadline::in(time));
+  auto count = streams(engine_, parts_, config_, Deadline::in(time));
   if (!count) return fail(std::move(count.error()));
   EngineResult result;
   result.bytes = *count * config_.size;

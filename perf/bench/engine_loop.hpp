@@ -19,7 +19,8 @@ struct EngineConfig {
   bool read = false;
   std::size_t size = 1 << 20;  ///< Bytes of a transfer.
   std::uint32_t pieces = 1;    ///< Of a transfer, as long as each other, and apart from each other.
-  unsigned window = 2;         ///< Transfers in flight.
+  unsigned window = 2;         ///< Transfers in flight, of each caller.
+  unsigned callers = 1;        ///< Threads that submit, each into memory of its own.
   unsigned rails = 0;          ///< 0: the engine's own choice; likewise below.
   std::size_t chunk = 0;
   std::size_t rail_window = 0;
