@@ -49,16 +49,17 @@ bool EngineState::at_once(const Asked& asked) const {
          (asked.bytes <= always_at_once(asked.options.priority) || waits_for_each(asked.options));
 }
 
-/// Whether the caller takes part in what it has handed to a thread, and would wait for else. Beside
-/// several threads one more brings nothing: they need the memory's whole bandwidth.
-bool EngineState::lends_a_hand(const Asked& asked, std::size_t rails) const {
-  const std::uint64_t chunk = always_at_once(Priority::normal);
-  if (rails != 1 || chunk == 0 || asked.bytes <= config_.copy_at_once_bytes ||
-      config_.progress != Progress::threads || !caller_may_copy(asked) ||
-      !waits_for_each(asked.options))
-    return false;
+/// The rail by which the caller takes part in what it hands to a thread, and would wait for else;
+/// empty: it does not. Beside several threads one more brings nothing: they need the memory's whole
+/// bandwidth.
+std::optional<std::size_t> EngineState::rail_to_help_by(const Asked& asked,
+                                                        std::size_t rails) const {
+  if (rails != 1 || always_at_once(Priority::normal) == 0 ||
+      asked.bytes <= config_.copy_at_once_bytes || config_.progress != Progress::threads ||
+      !caller_may_copy(asked) || !waits_for_each(asked.options))
+    return std::nullopt;
   const auto rail = rail_to_copy_by(*asked.prepared, asked.submitted);
-  return rail && rails_[*rail]->maps(*asked.prepared);
+  return rail && rails_[*rail]->maps(*asked.prepared) ? rail : std::nullopt;
 }
 
 /// Whether all its bytes are in their place, for everybody to see, and nothing follows.
@@ -96,22 +97,19 @@ void EngineState::share_with_caller(Submission& submission, std::uint64_t bytes)
 }
 
 /// Beside the thread that the transfer was offered to; no more than is copied at once.
-void EngineState::lend_a_hand(TransferState& transfer) {
+void EngineState::lend_a_hand(TransferState& transfer, std::size_t index) {
   constexpr std::size_t most_chunks = 16;
-  const PreparedState& prepared = transfer.prepared();
-  const auto rail = rail_to_copy_by(prepared, transfer.submission().submitted);
-  if (!rail) return;
-  const std::uint64_t limit =
-      std::min(always_at_once(Priority::normal), rails_[*rail]->chunk_limit());
+  Rail& rail = *rails_[index];
+  const std::uint64_t limit = std::min(always_at_once(Priority::normal), rail.chunk_limit());
   std::uint64_t left = config_.copy_at_once_bytes;
   for (std::size_t chunks = 0; chunks < most_chunks && left > 0; ++chunks) {
     Chunk chunk;
     if (transfer.take({&chunk, 1}, std::min(left, limit)) == 0) return;
-    if (!rails_[*rail]->copy_at_once(prepared, chunk)) return transfer.give_back(chunk);
+    if (!rail.copy_at_once(transfer.prepared(), chunk)) return transfer.give_back(chunk);
     left -= chunk.length;
     transfer.count_copied(chunk.length);
     // A proof is for those who have turns.
-    if (const auto proof = transfer.completed(*rail, chunk)) return transfer.give_back(*proof);
+    if (const auto proof = transfer.completed(index, chunk)) return transfer.give_back(*proof);
   }
 }
 

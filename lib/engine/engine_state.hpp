@@ -300,12 +300,12 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   bool waits_for_each(const TransferOptions& options) const;
   bool caller_may_copy(const Asked& asked) const;
   bool at_once(const Asked& asked) const;
-  bool lends_a_hand(const Asked& asked, std::size_t rails) const;
   std::optional<std::size_t> rail_to_copy_by(const PreparedState& prepared,
                                              Clock::time_point now) const;
+  std::optional<std::size_t> rail_to_help_by(const Asked& asked, std::size_t rails) const;
   AtOnce copy_at_once(const Asked& asked);
   void share_with_caller(Submission& submission, std::uint64_t bytes) const;
-  void lend_a_hand(TransferState& transfer);
+  void lend_a_hand(TransferState& transfer, std::size_t index);
   bool is_over(const Asked& asked, const AtOnce& done) const;
   std::shared_ptr<Submitted> ended_at_once(const Asked& asked, const AtOnce& done, Seat& seat);
   void ended_unseen(Clock::time_point submitted, std::uint64_t bytes);

@@ -294,8 +294,9 @@ Result<std::shared_ptr<Submitted>> EngineState::submit(
   }
 
   const auto rails = choose_rails(*prepared->path, *bytes, options.priority, now);
+  const auto helps_by = rail_to_help_by(asked, rails.size());
   Submission submission;
-  if (lends_a_hand(asked, rails.size())) share_with_caller(submission, *bytes);
+  if (helps_by) share_with_caller(submission, *bytes);
   submission.submitted = now;
   submission.bytes = *bytes;
   submission.transport = *transport;
@@ -324,8 +325,8 @@ Result<std::shared_ptr<Submitted>> EngineState::submit(
     return transfer;
   }
   for (const std::size_t rail : rails) rails_[rail]->worker().offer(*rails_[rail], transfer);
-  if (transfer->submission().caller_takes_part) {
-    lend_a_hand(*transfer);
+  if (helps_by) {
+    lend_a_hand(*transfer, *helps_by);
     if (transfer->ended()) ended_unseen(now, *bytes);
   }
   return transfer;

@@ -105,7 +105,9 @@ std::optional<Outcome> Neighbour::copy(std::size_t index, bool writes, const Loc
   Copier& copier = copiers_[index];
   const Telling telling(head_->claims[index_].copying[index], target.key);
   if (const Outcome refused = refusal(writes, local, target); refused.error != 0) return refused;
-  if (view_for(copier, writes, local, target)) return copy_through(copier, writes, local, target);
+  if (const View* view = view_for(copier, writes, local, target))
+    return gone_by_now(copier) ? Outcome{ECONNRESET, "the peer's process has ended"}
+                               : copy_through(*view, writes, local, target);
   if (means == Means::mapping) return std::nullopt;
   return copy_by_kernel(writes, local, target);
 }
@@ -139,11 +141,9 @@ const View* Neighbour::view_for(Copier& copier, bool writes, const Local& local,
   return view != nullptr && view->lets(writes, target.address, local.length) ? view : nullptr;
 }
 
-/// Through the view at hand.
-Outcome Neighbour::copy_through(Copier& copier, bool writes, const Local& local,
+Outcome Neighbour::copy_through(const View& view, bool writes, const Local& local,
                                 const Target& target) noexcept {
-  if (gone_by_now(copier)) return {ECONNRESET, "the peer's process has ended"};
-  std::byte* const there = copier.view->start + target.address;
+  std::byte* const there = view.start + target.address;
   std::memcpy(writes ? there : local.address, writes ? local.address : there, local.length);
   return {.mapped = true};
 }

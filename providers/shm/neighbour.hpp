@@ -71,7 +71,6 @@ class Neighbour {
 
  private:
   explicit Neighbour(const Address& address) : address_(address) {}
-  Result<void> open();
   Result<void> claim_slot(const Descriptor& region, std::uint64_t own_nonce);
   /// By one thread at a time, which says in the claim what it copies.
   struct alignas(cache_line) Copier {
@@ -87,9 +86,10 @@ class Neighbour {
                               const Target& target, Means means) noexcept;
   // With the copier's lock.
   const View* view_for(Copier& copier, bool writes, const Local& local, const Target& target);
-  Outcome copy_through(Copier& copier, bool writes, const Local& local,
-                       const Target& target) noexcept;
   bool gone_by_now(Copier& copier) const noexcept;
+
+  static Outcome copy_through(const View& view, bool writes, const Local& local,
+                              const Target& target) noexcept;
   Outcome copy_by_kernel(bool writes, const Local& local, const Target& target) const noexcept;
 
   const Address address_;

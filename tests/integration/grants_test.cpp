@@ -2,7 +2,7 @@
 #include "engines.hpp"
 #include "gate.hpp"
 
-namespace weft::test::grants_tests {
+namespace weft::test {
 namespace {
 
 class Grants : public testing::TestWithParam<Variant> {
@@ -186,4 +186,4 @@ INSTANTIATE_TEST_SUITE_P(All, Grants, testing::ValuesIn(all_variants()),
                          [](const auto& info) { return name_of(info.param); });
 
 }  // namespace
-}  // namespace weft::test::grants_tests
+}  // namespace weft::test
