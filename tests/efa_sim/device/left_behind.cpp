@@ -5,6 +5,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "nic.hpp"
+
 namespace weft::efa_sim {
 
 void remove_left_behind(const QueuePair& queue_pair) {
