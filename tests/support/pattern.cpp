@@ -77,7 +77,8 @@ testing::AssertionResult holds(Bytes memory, std::uint64_t seed, std::uint64_t o
 testing::AssertionResult same_bytes(Bytes actual, Bytes expected) {
   if (actual.size() != expected.size())
     return testing::AssertionFailure() << actual.size() << " bytes instead of " << expected.size();
-  if (std::equal(actual.begin(), actual.end(), expected.begin()))
+  // One call: the thread sanitizer looks at each byte that is compared by itself.
+  if (actual.empty() || std::memcmp(actual.data(), expected.data(), actual.size()) == 0)
     return testing::AssertionSuccess();
   const auto wrong = std::mismatch(actual.begin(), actual.end(), expected.begin());
   std::size_t count = 0;
