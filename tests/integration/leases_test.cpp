@@ -278,7 +278,7 @@ TEST_P(Leases, EveryPieceOfACancelledTransferHasItsOutcome) {
     const std::byte* wanted = placed[i] == Placed::all ? board.local.data() + pairs[i].local
                                                        : before.data() + pairs[i].remote;
     if (placed[i] != Placed::unknown) {
-      ASSERT_TRUE(std::equal(now.begin(), now.end(), wanted)) << i;
+      ASSERT_TRUE(same_bytes(now, Bytes(wanted, piece))) << i;
     }
     all += placed[i] == Placed::all ? 1 : 0;
   }
