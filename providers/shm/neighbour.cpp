@@ -5,10 +5,10 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
-#include "base/thread_number.hpp"
 #include "shm/open_of.hpp"
 
 namespace weft::providers::shm {
@@ -86,28 +86,14 @@ class Telling {
 
 }  // namespace
 
-std::optional<Outcome> Neighbour::copy(bool writes, const Local& local, const Target& target,
-                                       Means means) noexcept {
-  // Threads begin with different ones, and so does every second or fourth: those that an endpoint
-  // has to itself.
-  const std::size_t number = core::thread_number(), first = number + number / copier_count;
-  for (std::size_t i = 0; i < copier_count; ++i) {
-    const std::size_t copier = (first + i) % copier_count;
-    const std::unique_lock lock(copiers_[copier].mutex, std::try_to_lock);
-    if (lock) return copy(copier, writes, local, target, means);
-  }
-  return std::nullopt;
-}
-
-/// With the copier's lock.
 std::optional<Outcome> Neighbour::copy(std::size_t index, bool writes, const Local& local,
                                        const Target& target, Means means) noexcept {
   Copier& copier = copiers_[index];
   const Telling telling(head_->claims[index_].copying[index], target.key);
   if (const Outcome refused = refusal(writes, local, target); refused.error != 0) return refused;
   if (const View* view = view_for(copier, writes, local, target))
-    return gone_by_now(copier) ? Outcome{ECONNRESET, "the peer's process has ended"}
-                               : copy_through(*view, writes, local, target);
+    return gone_by_now(copier, local.length) ? Outcome{ECONNRESET, "the peer's process has ended"}
+                                             : copy_through(*view, writes, local, target);
   if (means == Means::mapping) return std::nullopt;
   return copy_by_kernel(writes, local, target);
 }
@@ -166,27 +152,16 @@ Outcome Neighbour::copy_by_kernel(bool writes, const Local& local,
   return {errno, "process_vm_writev or process_vm_readv refused"};
 }
 
-bool Neighbour::tidy(Clock::time_point now) {
-  bool let_go = true;
-  for (Copier& copier : copiers_) {
-    const std::unique_lock lock(copier.mutex, std::try_to_lock);
-    if (lock)
-      copier.view.reset();
-    else
-      let_go = false;
-  }
-  return mappings_->tidy(now) && let_go;
-}
-
 /// Memory that is mapped stays what it was, so now and then is enough: a system call costs as much
-/// as copying a small block.
-bool Neighbour::gone_by_now(Copier& copier) const noexcept {
-  constexpr unsigned copies_a_look = 16;
-  if (copier.copies_until_look == 0) {
-    copier.copies_until_look = copies_a_look;
+/// as copying some ten kilobytes.
+bool Neighbour::gone_by_now(Copier& copier, std::size_t bytes) const noexcept {
+  constexpr std::size_t bytes_a_look = std::size_t{4} << 20,
+                        least_of_a_copy = std::size_t{32} << 10;
+  if (copier.left_until_look == 0) {
+    copier.left_until_look = bytes_a_look;
     copier.ended = gone();
   }
-  --copier.copies_until_look;
+  copier.left_until_look -= std::min(copier.left_until_look, bytes + least_of_a_copy);
   return copier.ended;
 }
 

@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <weft/error.hpp>
 #include <weft/memory.hpp>
@@ -54,16 +53,17 @@ class Neighbour {
 
   enum class Means { all, mapping };
   /// Copies between this process's memory and a registration of the neighbour's, here and now.
-  /// From any thread; nothing if copier_count others are copying, or the means are not enough.
-  /// Through a mapping, the first copies after its process has ended may succeed.
-  std::optional<Outcome> copy(bool writes, const Local& local, const Target& target,
-                              Means means = Means::all) noexcept;
+  /// By whoever has that copier of the endpoint's; nothing if the means are not enough. Through a
+  /// mapping, the first copies after its process has ended may succeed.
+  std::optional<Outcome> copy(std::size_t copier, bool writes, const Local& local,
+                              const Target& target, Means means) noexcept;
+  /// Lets go of the view that the copier has at hand. By whoever has it.
+  void forget_view(std::size_t copier) noexcept { copiers_[copier].view.reset(); }
   /// Whether copies by the key are made through a mapping, or why they are not.
   Result<void> check_mapped(std::uint64_t key) const;
-  /// Whether its mappings are due to be tidied, and to do so (Mappings; false, too, where a thread
-  /// copies, which may keep one). By the owning thread.
+  /// Whether its mappings are due to be tidied, and to do so (Mappings). By the owning thread.
   bool has_news() const noexcept { return mappings_->news(); }
-  bool tidy(Clock::time_point now);
+  bool tidy(Clock::time_point now) { return mappings_->tidy(now); }
   /// Tells it that something new is in our slot.
   void announce() const noexcept;
   /// Wakes it if it sleeps.
@@ -72,21 +72,17 @@ class Neighbour {
  private:
   explicit Neighbour(const Address& address) : address_(address) {}
   Result<void> claim_slot(const Descriptor& region, std::uint64_t own_nonce);
-  /// By one thread at a time, which says in the claim what it copies.
+  /// What one of the endpoint's copiers has at hand of this neighbour.
   struct alignas(cache_line) Copier {
-    std::mutex mutex;
-    std::uint64_t key = 0;  // whose view is at hand, until tidy()
+    std::uint64_t key = 0;  // whose view is at hand
     std::shared_ptr<const View> view;
-    unsigned copies_until_look = 0;  // at the neighbour's process
-    bool ended = false;              // seen at a look
+    std::size_t left_until_look = 0;  // at the neighbour's process
+    bool ended = false;               // seen at a look
   };
   const Entry& entry_of(std::uint64_t key) const noexcept;
   Outcome refusal(bool writes, const Local& local, const Target& target) const noexcept;
-  std::optional<Outcome> copy(std::size_t copier, bool writes, const Local& local,
-                              const Target& target, Means means) noexcept;
-  // With the copier's lock.
   const View* view_for(Copier& copier, bool writes, const Local& local, const Target& target);
-  bool gone_by_now(Copier& copier) const noexcept;
+  bool gone_by_now(Copier& copier, std::size_t bytes) const noexcept;
 
   static Outcome copy_through(const View& view, bool writes, const Local& local,
                               const Target& target) noexcept;

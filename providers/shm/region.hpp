@@ -15,7 +15,7 @@
 namespace weft::providers::shm {
 
 /// Changes whenever the layout below does: rails of different layouts do not pair.
-constexpr std::uint32_t layout_version = 3;
+constexpr std::uint32_t layout_version = 4;
 
 /// Peers that can send to one endpoint at a time. Slots are sparse: one that nobody uses costs
 /// address space only.
@@ -25,8 +25,8 @@ constexpr unsigned index_bits = 18;
 constexpr std::size_t entry_count = std::size_t{1} << index_bits;
 /// Bytes under way from one peer; small enough to stay in a core's cache.
 constexpr std::size_t ring_bytes = std::size_t{64} << 10;
-/// Threads of one peer that copy at a time, to or from what one endpoint has registered.
-constexpr std::size_t copier_count = 4;
+/// Threads that copy by one endpoint at a time.
+constexpr std::size_t copier_count = 8;
 constexpr std::size_t cache_line = 64;
 constexpr std::size_t page_bytes = 4096;  // offsets of mappings are multiples of it
 
@@ -39,7 +39,8 @@ struct Entry {
   Backing backing;
 };
 
-/// The key of the entry that a thread copies to or from just now. Closing an entry waits for that.
+/// The key of the entry that one of the peer's copiers copies to or from just now. Closing an entry
+/// waits for that.
 struct alignas(cache_line) Copying {
   std::atomic<std::uint64_t> key;
 };

@@ -12,6 +12,7 @@
 
 #include "base/random.hpp"
 #include "sanitizer.hpp"
+#include "shm/copiers.hpp"
 #include "shm/mail.hpp"
 #include "shm/neighbour.hpp"
 #include "shm/region.hpp"
@@ -61,7 +62,8 @@ class ShmEndpoint final : public Endpoint {
   Result<void> open_bell(Address& address);
   Post copy(bool writes, Posted& posted, const Local& local, const Target& target);
   std::shared_ptr<Neighbour> neighbour(FabricAddress peer) const;
-  Neighbour* copied_with(FabricAddress peer);
+  Neighbour* neighbour(FabricAddress peer, Copiers::Copier& copier) const;
+  bool forget_the_removed();
   bool gone(const Claim& claim) const;
   bool wake_up();
   void collect(bool slept);
@@ -83,9 +85,10 @@ class ShmEndpoint final : public Endpoint {
   std::map<FabricAddress, Met> met_;
   std::vector<std::shared_ptr<Neighbour>> leaving_;  // removed, and their slots not yet looked at
   std::atomic<bool> somebody_left_{false};
+  std::atomic<std::uint64_t> removals_{0};  // of neighbours, so far
+  Copiers copiers_;
 
   // By the owning thread.
-  std::shared_ptr<Neighbour> last_copied_;
   std::map<FabricAddress, Outbound> outbound_;
   std::vector<Outbound*> sending_;          // those that are not idle
   std::map<std::size_t, Inbound> inbound_;  // by slot
@@ -151,6 +154,7 @@ void ShmEndpoint::remove(FabricAddress peer) {
   if (entry == met_.end() || --entry->second.users > 0) return;
   leaving_.push_back(std::move(entry->second.neighbour));
   met_.erase(entry);
+  ++removals_;
   somebody_left_ = true;
 }
 
@@ -180,11 +184,23 @@ Result<void> ShmEndpoint::check_mapped(FabricAddress peer, std::uint64_t key) {
   return known->check_mapped(key);
 }
 
+/// The one that the copier copied with last is at hand.
+Neighbour* ShmEndpoint::neighbour(FabricAddress peer, Copiers::Copier& copier) const {
+  const std::uint64_t removals = removals_.load(std::memory_order_acquire);
+  const bool at_hand = copier.neighbour != nullptr && copier.neighbour->nonce() == peer;
+  if (!at_hand || copier.removals != removals) {
+    copier.removals = removals;
+    copier.neighbour = neighbour(peer);
+  }
+  return copier.neighbour.get();
+}
+
 bool ShmEndpoint::copy_at_once(bool writes, const Local& local, const Target& target) {
-  const auto peer = neighbour(target.peer);
-  if (!peer) return false;
+  const Copiers::Turn turn = copiers_.take();
+  Neighbour* const peer = turn ? neighbour(target.peer, *turn) : nullptr;
+  if (peer == nullptr) return false;
   handing_over(&every_endpoint);
-  const auto outcome = peer->copy(writes, local, target, Neighbour::Means::mapping);
+  const auto outcome = peer->copy(turn.number(), writes, local, target, Neighbour::Means::mapping);
   return outcome && outcome->error == 0;
 }
 
@@ -194,20 +210,14 @@ void ShmEndpoint::tell_of_closing(const Claim& claim) const {
 }
 
 Post ShmEndpoint::copy(bool writes, Posted& posted, const Local& local, const Target& target) {
-  Neighbour* const peer = copied_with(target.peer);
+  const Copiers::Turn turn = copiers_.take();
+  if (!turn) return {PostStatus::again, 0};  // by threads of the application's, for a moment
+  Neighbour* const peer = neighbour(target.peer, *turn);
   if (peer == nullptr) return {PostStatus::failed, EHOSTUNREACH};
   handing_over(&every_endpoint);
-  const auto outcome = peer->copy(writes, local, target);
-  if (!outcome) return {PostStatus::again, 0};  // by threads of the application's, for a moment
+  const auto outcome = peer->copy(turn.number(), writes, local, target, Neighbour::Means::all);
   ended_.push_back({&posted, local.length, *outcome});
   return {};
-}
-
-/// The one asked for last is at hand.
-Neighbour* ShmEndpoint::copied_with(FabricAddress peer) {
-  if (last_copied_ == nullptr || last_copied_->nonce() != peer || somebody_left_)
-    last_copied_ = neighbour(peer);
-  return last_copied_.get();
 }
 
 Post ShmEndpoint::send(Posted& posted, const Local& local, FabricAddress peer, MessageClass type) {
@@ -266,7 +276,11 @@ void ShmEndpoint::tidy_mappings() {
   const auto now = Clock::now();
   if (now < next_tidying_) return;
   next_tidying_ = now + tidying_interval;
-  std::erase_if(untidy_, [&](const auto& each) { return each->tidy(now); });
+  std::erase_if(untidy_, [&](const auto& each) {
+    const bool forgotten = copiers_.in_turn_of_each(
+        [&](const Copiers::Turn& turn) { each->forget_view(turn.number()); });
+    return each->tidy(now) && forgotten;
+  });
 }
 
 void ShmEndpoint::look_into(std::size_t slot) {
@@ -292,7 +306,7 @@ void ShmEndpoint::look_into(std::size_t slot) {
 
 /// Frees the slots of those who could not do so themselves, and lets go of those who were removed.
 void ShmEndpoint::free_slots_of_the_gone() {
-  last_copied_.reset();
+  if (!forget_the_removed()) somebody_left_ = true;  // once more with the next poll
   std::size_t left_now = 0;
   {
     const std::lock_guard lock(mutex_);
@@ -315,6 +329,13 @@ void ShmEndpoint::free_slots_of_the_gone() {
   }
   const std::lock_guard lock(mutex_);
   leaving_.erase(leaving_.begin(), leaving_.begin() + static_cast<std::ptrdiff_t>(left_now));
+}
+
+/// False: somebody copies just now, perhaps with one of them.
+bool ShmEndpoint::forget_the_removed() {
+  return copiers_.in_turn_of_each([&](const Copiers::Turn& turn) {
+    if ((*turn).removals != removals_) (*turn).neighbour.reset();
+  });
 }
 
 void ShmEndpoint::free_slot(std::size_t slot) {

@@ -259,6 +259,32 @@ TEST_F(ShmMappings, GoWithTheNeighbour) {
   EXPECT_EQ(file.mappings("rw-s"), 1);
 }
 
+TEST_F(ShmMappings, GoWithTheNeighbourThoughAThreadCopiesWithIt) {
+  constexpr std::size_t large = 32 << 20;
+  const File file(large);
+  const auto granted = grant(file.part(0, large));
+  Blob source(large);
+  const Deadline deadline = Deadline::in(std::chrono::seconds(60));
+  for (bool within = false; !within && !deadline.passed();) {
+    to_b = a->insert(b->address()).value();
+    std::atomic<bool> begun{false}, ended{false};
+    std::thread other([&] {
+      a->copy_at_once(true, {source.data(), 1, nullptr}, {to_b, 0, granted->key()});
+      begun = true;
+      a->copy_at_once(true, {source.data(), large, nullptr}, {to_b, 0, granted->key()});
+      ended = true;
+    });
+    while (!begun) std::this_thread::yield();
+    // Both times that it was inserted.
+    for (int i = 0; i < 2; ++i) a->remove(to_b);
+    a->poll();
+    within = !ended;
+    other.join();
+    while (file.mappings("rw-s") > 1 && !deadline.passed()) a->poll();
+    EXPECT_EQ(file.mappings("rw-s"), 1);
+  }
+}
+
 TEST_F(ShmMappings, AFileThatMayShrinkIsCopiedByTheKernelAndTheLogSaysSoOnce) {
   const Listening log;
   const File file(10'000, 0);
