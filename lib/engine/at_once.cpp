@@ -37,7 +37,7 @@ bool EngineState::caller_may_copy(const Asked& asked) const {
   return asked.bytes > 0 && asked.transport == TransportKind::one_sided &&
          asked.options.after_cuda_event == nullptr && asked.begun < asked.deadline &&
          asked.begun < asked.prepared->remote->expires() &&
-         rails_[rails.front()]->endpoint().capability().maps_memory && !InCallback::now();
+         rails_[rails.front()]->capability().maps_memory && !InCallback::now();
 }
 
 /// Whether the caller copies all of it: not what is in many pieces, whose deadline would pass
@@ -68,7 +68,7 @@ bool EngineState::is_over(const Asked& asked, const AtOnce& done) const {
   if (done.copied.bytes < asked.bytes || asked.options.signal || asked.options.verify) return false;
   if (prepared.direction == Direction::read)
     return done.copied.proven && !prepared.local->device().needs_flush();
-  return rails_[done.rail]->endpoint().capability().proof == CompletionProof::visible;
+  return rails_[done.rail]->capability().proof == CompletionProof::visible;
 }
 
 /// By whose endpoint this thread copies: threads begin with different rails, each of which copies
@@ -76,8 +76,9 @@ bool EngineState::is_over(const Asked& asked, const AtOnce& done) const {
 std::optional<std::size_t> EngineState::rail_to_copy_by(const PreparedState& prepared,
                                                         Clock::time_point now) const {
   const auto& rails = prepared.path->rails();
+  const std::size_t first = rails.size() > 1 ? thread_number() % rails.size() : 0;
   for (std::size_t i = 0; i < rails.size(); ++i) {
-    const std::size_t rail = rails[(thread_number() + i) % rails.size()];
+    const std::size_t rail = rails[(first + i) % rails.size()];
     if (!prepared.path->of(rail)->route->is_aside(now) && !rails_[rail]->away()) return rail;
   }
   return std::nullopt;

@@ -146,7 +146,7 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   Result<std::shared_ptr<const PreparedState>> prepare(const std::shared_ptr<SegmentState>& local,
                                                        const std::shared_ptr<RemoteState>& remote,
                                                        Direction direction, PieceList pieces);
-  Result<std::shared_ptr<Submitted>> submit(std::shared_ptr<const PreparedState> prepared,
+  Result<std::shared_ptr<Submitted>> submit(const std::shared_ptr<const PreparedState>& prepared,
                                             const Picks& picks, TransferOptions&& options);
 
   // explain.cpp
@@ -254,6 +254,9 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   Result<void> make_visible(const TransferState& transfer) override;
   Result<void> check_submission(const PreparedState& prepared, const TransferOptions& options,
                                 Clock::time_point now);
+  Result<std::shared_ptr<Submitted>> submit_prepared(
+      const std::shared_ptr<const PreparedState>& prepared, const Picks& picks,
+      TransferOptions&& options);
   Result<void> take_seat(const TransferOptions& options);
   void leave_silent_rails(TransferState& transfer);
   /// Which rails serve two memories, by index on either side.

@@ -100,7 +100,7 @@ Result<Path> EngineState::explain(const RailsBetween& rails, Direction direction
                                   TransportKind asked) const {
   const PeerState& peer = *rails.peer;
   const auto copies = [&](std::uint32_t rail) {
-    const Capability& record = rails_[rail]->endpoint().capability();
+    const Capability& record = rails_[rail]->capability();
     return (direction == Direction::write ? record.write_carriage : record.read_carriage).copies();
   };
   // They are of one kind. Where their NICs differ all the same, the worst of them counts.
@@ -108,7 +108,7 @@ Result<Path> EngineState::explain(const RailsBetween& rails, Direction direction
       *std::max_element(rails.ours.begin(), rails.ours.end(),
                         [&](std::uint32_t a, std::uint32_t b) { return copies(a) < copies(b); });
   PathFacts facts;
-  facts.record = rails_[worst]->endpoint().capability();
+  facts.record = rails_[worst]->capability();
   facts.direction = direction;
   facts.asked = asked;
   facts.same_host = peer.same_host;
@@ -128,7 +128,7 @@ Result<Path> EngineState::explain(const RailsBetween& rails, Direction direction
   bool known = true;
   for (const std::uint32_t rail : rails.ours) {
     facts.rails.push_back(rails_[rail]->name());
-    const Capability& record = rails_[rail]->endpoint().capability();
+    const Capability& record = rails_[rail]->capability();
     if (!domains.insert(record.domain + record.pci).second) continue;
     nics.push_back(record.domain);
     const double way = whereabouts_.gbps_between(rail, rails.local);
@@ -190,7 +190,7 @@ Result<Path> EngineState::explain(const Place& local, const std::shared_ptr<Peer
   if (rails.ours.empty())
     return fail(Error(Code::unavailable, "no rail to the peer serves the local memory")
                     .with_peer(peer->introduction.name));
-  if (rails_[rails.ours.front()]->endpoint().capability().maps_memory)
+  if (rails_[rails.ours.front()]->capability().maps_memory)
     rails.mapping.reason = "known once there is a grant";
   return explain(rails, direction, transport_asked(options)).map([&](Path path) {
     path.refused = refusal(path, *peer, options);

@@ -101,7 +101,7 @@ Result<void> EngineState::prepare_staging(const Device& device, Rail& rail) {
 /// does not.
 Result<void> EngineState::let_serve(Rail& rail, SegmentState& segment) {
   const Device& device = segment.device();
-  const Capability& record = rail.endpoint().capability();
+  const Capability& record = rail.capability();
   if (!device.direct())
     if (auto ready = prepare_staging(device, rail); !ready) return ready;
   if (device.direct() && !record.local_registration) {
@@ -214,8 +214,7 @@ Result<void> EngineState::describe_keys(GrantState::Parts& grant, Rights rights)
     }
     grant.description.keys.push_back(made->key);
     grant.registrations.push_back(std::move(made->registration));
-    if (rail->endpoint().capability().fence != FenceScope::grant)
-      grant.unfenced.insert(rail->index());
+    if (rail->capability().fence != FenceScope::grant) grant.unfenced.insert(rail->index());
   }
   return {};
 }

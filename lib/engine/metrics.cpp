@@ -71,7 +71,7 @@ MetricsReading EngineState::read_metrics() {
   reading.peers_up = peers_.all_up().size();
   const auto by_rail = ledger_->counters().read();
   for (const auto& rail : rails_) {
-    const Capability& record = rail->endpoint().capability();
+    const Capability& record = rail->capability();
     const TransferTotals& totals = by_rail[rail->index()];
     reading.transfers += totals;
     for (std::size_t i = 0; i < PathKind::count; ++i)

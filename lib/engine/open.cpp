@@ -261,7 +261,7 @@ void EngineState::introduce_rails() {
   auto names = std::make_shared<std::vector<std::string>>();
   for (const auto& rail : rails_) {
     names->push_back(rail->name());
-    const Capability& record = rail->endpoint().capability();
+    const Capability& record = rail->capability();
     RailAddress& told = self_.rails.emplace_back(
         RailAddress{record.provider, record.protocol, record.address_format, record.same_host_only,
                     rail->endpoint().address()});
@@ -427,7 +427,7 @@ Info EngineState::info() {
       return worker.get() == &rail->worker();
     });
     const Rail::Counters& counters = rail->counters();
-    info.rails.push_back({rail->name(), rail->endpoint().capability(),
+    info.rails.push_back({rail->name(), rail->capability(),
                           static_cast<unsigned>(owner - workers_.begin()),
                           counters.all_operations(), counters.all_bytes(), counters.in_flight,
                           counters.lost, whereabouts_.numa_node_of(rail->index())});
@@ -441,7 +441,7 @@ std::vector<NicCounters> EngineState::nic_counters() {
   const Call call(*this);
   if (call.refused()) return all;
   for (const auto& rail : rails_) {
-    const std::string& nic = rail->endpoint().capability().domain;
+    const std::string& nic = rail->capability().domain;
     auto known =
         std::find_if(all.begin(), all.end(), [&](const auto& each) { return each.nic == nic; });
     if (known == all.end()) {

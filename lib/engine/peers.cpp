@@ -24,7 +24,7 @@ constexpr auto meeting_time = std::chrono::seconds(5);
 std::size_t senders_at_a_time(const Route& route, const PairedRail& paired, std::size_t theirs) {
   constexpr std::size_t some = 4;  // Config::max_nics
   const std::size_t own = paired.targets.size();
-  if (!route.rail->endpoint().capability().fills_alone) return own;
+  if (!route.rail->capability().fills_alone) return own;
   return std::max(own, std::min(some, theirs));
 }
 
@@ -32,7 +32,7 @@ std::size_t senders_at_a_time(const Route& route, const PairedRail& paired, std:
 /// memory may be any; over shared memory, which has no place, those that it is paired with.
 std::vector<std::uint32_t> reached_by(const Route& route, const PairedRail& paired,
                                       const std::vector<std::uint32_t>& theirs) {
-  if (!route.rail->endpoint().capability().same_host_only) return theirs;
+  if (!route.rail->capability().same_host_only) return theirs;
   std::vector<std::uint32_t> targets;
   for (const PairedRail::Target& target : paired.targets) targets.push_back(target.rail);
   return targets;

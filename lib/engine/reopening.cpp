@@ -125,7 +125,7 @@ void EngineState::watch_rails() {
   const auto now = Clock::now();
   for (const auto& rail : rails_) {
     const Rail::Counters& counters = rail->counters();
-    const bool tells = rail->endpoint().capability().path_failures;
+    const bool tells = rail->capability().path_failures;
     RailWatch& watch =
         rail_watches_.try_emplace(rail->index(), 2 * config_.death_after).first->second;
     if (!watch.due({tells && counters.in_flight > 0, counters.operations, rail->closed()}, now))

@@ -198,7 +198,7 @@ std::vector<std::size_t> EngineState::choose_rails(const RailSet& set, std::uint
   if (set.rails().size() == 1) return set.rails();
   Rail& first = *rails_[set.rails().front()];
   const std::uint64_t stripe = first.chunk_limit();
-  const std::uint64_t share = std::max<std::uint64_t>(1, first.endpoint().capability().best_share);
+  const std::uint64_t share = std::max<std::uint64_t>(1, first.capability().best_share);
   // Those that were set aside only if there is nothing else; by what they have to do, in steps of
   // what is worth another rail; what is urgent by what is in flight, which it can't overtake.
   std::vector<std::tuple<bool, std::uint64_t, std::uint64_t, std::size_t>> load;
@@ -262,12 +262,19 @@ Result<std::uint64_t> bytes_of(const PreparedState& prepared, const Picks& picks
 }  // namespace
 
 Result<std::shared_ptr<Submitted>> EngineState::submit(
-    std::shared_ptr<const PreparedState> prepared, const Picks& picks, TransferOptions&& options) {
-  if (prepared->losses != losses_of(*prepared->local, *prepared->remote)) {
-    auto anew = prepare(prepared->local, prepared->remote, prepared->direction, prepared->pieces);
-    if (!anew) return fail(std::move(anew.error()));
-    prepared = std::move(*anew);
-  }
+    const std::shared_ptr<const PreparedState>& prepared, const Picks& picks,
+    TransferOptions&& options) {
+  if (prepared->losses == losses_of(*prepared->local, *prepared->remote))
+    return submit_prepared(prepared, picks, std::move(options));
+  return prepare(prepared->local, prepared->remote, prepared->direction, prepared->pieces)
+      .and_then([&](const std::shared_ptr<const PreparedState>& anew) {
+        return submit_prepared(anew, picks, std::move(options));
+      });
+}
+
+Result<std::shared_ptr<Submitted>> EngineState::submit_prepared(
+    const std::shared_ptr<const PreparedState>& prepared, const Picks& picks,
+    TransferOptions&& options) {
   const auto now = Clock::now();
   if (auto checked = check_submission(*prepared, options, now); !checked)
     return fail(std::move(checked.error()));
@@ -308,7 +315,7 @@ Result<std::shared_ptr<Submitted>> EngineState::submit(
   for (Entered* each : {&local, &remote}) each->keep();  // memory_let_go() leaves
   seat.keep();
   const Priority priority = submission.priority;
-  submission.prepared = std::move(prepared);
+  submission.prepared = prepared;
   auto transfer = std::make_shared<TransferState>(std::move(submission), *this);
   for (const std::size_t rail : rails)
     rails_[rail]->queued_bytes(priority) += *bytes / rails.size();
@@ -340,7 +347,7 @@ void EngineState::offer_again(const std::shared_ptr<TransferState>& transfer) {
 std::size_t EngineState::proofs_of(const TransferState& transfer, std::size_t rail) const {
   // A copy that has ended is visible to whatever begins afterwards.
   if (transfer.submission().transport == TransportKind::device_copy) return 0;
-  if (rails_[rail]->endpoint().capability().proof == CompletionProof::visible) return 0;
+  if (rails_[rail]->capability().proof == CompletionProof::visible) return 0;
   const PeerState& peer = transfer.peer();
   // A signal is such an event itself, where it takes the only way that the bytes have taken.
   const Submission& submission = transfer.submission();
@@ -390,7 +397,7 @@ void EngineState::leave_silent_rails(TransferState& transfer) {
   constexpr auto long_enough = std::chrono::seconds(1);
   if (!transfer.peer().up() || transfer.elapsed() < long_enough) return;
   for (const std::size_t rail : transfer.lanes()) {
-    if (!rails_[rail]->endpoint().capability().path_failures) continue;
+    if (!rails_[rail]->capability().path_failures) continue;
     rails_[rail]->worker().post(
         [rail = rails_[rail].get(), transfer = transfer.shared_from_this()] {
           rail->lane().timed_out(*transfer);

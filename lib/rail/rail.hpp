@@ -55,6 +55,8 @@ class Rail {
   const std::string& name() const noexcept { return name_; }
   /// Registration and addresses: from any thread.
   providers::Endpoint& endpoint() noexcept { return *endpoint_; }
+  /// Of the endpoint.
+  const Capability& capability() const noexcept { return capability_; }
   /// The thread that owns it; set once, before any peer is met.
   Worker& worker() const noexcept { return *worker_; }
   void set_worker(Worker& worker) noexcept { worker_ = &worker; }
@@ -146,6 +148,7 @@ class Rail {
   const std::uint64_t chunk_limit_;
   // Everything below refers to it.
   const std::unique_ptr<providers::Endpoint> endpoint_;
+  const Capability& capability_ = endpoint_->capability();
   Worker* worker_ = nullptr;
   // What the two transports are, or wrap.
   OneSided* rma_ = nullptr;

@@ -32,17 +32,6 @@ PieceList::PieceList(const Paged& paged)
                     {paged.remote_pages.begin(), paged.remote_pages.end()}}),
       size_(paged.local_pages.size()) {}
 
-Pair PieceList::operator[](std::size_t index) const {
-  if (const auto* pairs = std::get_if<std::vector<Pair>>(&pieces_)) return (*pairs)[index];
-  if (const auto* strided = std::get_if<Strided>(&pieces_))
-    return {strided->first.local + index * strided->local_stride,
-            strided->first.remote + index * strided->remote_stride, strided->first.length};
-  const auto& pages = *std::get_if<Pages>(&pieces_);
-  return {pages.form.local_base + pages.local[index] * pages.form.local_stride,
-          pages.form.remote_base + pages.remote[index] * pages.form.remote_stride,
-          pages.form.page_bytes};
-}
-
 Result<void> check_form(const Strided& strided) {
   const Pair& first = strided.first;
   // Either would allow more pieces than anybody can walk.

@@ -20,7 +20,16 @@ class PieceList {
   explicit PieceList(const Paged& paged);
 
   std::size_t size() const noexcept { return size_; }
-  Pair operator[](std::size_t index) const;
+  Pair operator[](std::size_t index) const {
+    if (const auto* pairs = std::get_if<std::vector<Pair>>(&pieces_)) return (*pairs)[index];
+    if (const auto* strided = std::get_if<Strided>(&pieces_))
+      return {strided->first.local + index * strided->local_stride,
+              strided->first.remote + index * strided->remote_stride, strided->first.length};
+    const auto& pages = *std::get_if<Pages>(&pieces_);
+    return {pages.form.local_base + pages.local[index] * pages.form.local_stride,
+            pages.form.remote_base + pages.remote[index] * pages.form.remote_stride,
+            pages.form.page_bytes};
+  }
 
  private:
   struct Pages {

@@ -82,8 +82,8 @@ CopiedAtOnce OneSided::copy_at_once(const PreparedState& prepared, const Picks& 
   CopiedAtOnce copied;
   const RemoteRail* target = mapped_target(prepared);
   if (target == nullptr) return copied;
-  Cursor pieces(prepared.pieces, picks);
-  while (const auto chunk = pieces.next(chunk_limit_)) {
+  for (Cursor pieces(prepared.pieces, picks); !pieces.exhausted();) {
+    const auto chunk = pieces.next(chunk_limit_);
     if (!copy_at_once(prepared, *target, *chunk)) return copied;
     ++copied.operations;
     copied.bytes += chunk->length;
