@@ -3,6 +3,7 @@
 
 #include <array>
 #include <atomic>
+#include <bitset>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -54,18 +55,16 @@ class Copiers {
     }
     return {};
   }
-  /// Does something in the turn of each that is free; false if one was taken.
+  /// Some of them, by their numbers.
+  using Set = std::bitset<copier_count>;
+  /// Does something in the turn of each of these that is free, and takes it out of the set.
   template <typename Task>
-  bool in_turn_of_each(Task&& task) {
-    bool all = true;
+  void visit(Set& left, Task&& task) {
     for (std::size_t number = 0; number < copier_count; ++number) {
-      if (!take(number)) {
-        all = false;
-        continue;
-      }
+      if (!left[number] || !take(number)) continue;
       task(Turn(copiers_[number], number));
+      left.reset(number);
     }
-    return all;
   }
 
  private:

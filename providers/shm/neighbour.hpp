@@ -54,7 +54,8 @@ class Neighbour {
   enum class Means { all, mapping };
   /// Copies between this process's memory and a registration of the neighbour's, here and now.
   /// By whoever has that copier of the endpoint's; nothing if the means are not enough. Through a
-  /// mapping, the first copies after its process has ended may succeed.
+  /// mapping, the first hundred or so of each copier's may succeed after its process has ended: who
+  /// has to know sooner hears of it from the control connection.
   std::optional<Outcome> copy(std::size_t copier, bool writes, const Local& local,
                               const Target& target, Means means) noexcept;
   /// Lets go of the view that the copier has at hand. By whoever has it.

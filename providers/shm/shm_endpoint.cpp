@@ -63,7 +63,8 @@ class ShmEndpoint final : public Endpoint {
   Post copy(bool writes, Posted& posted, const Local& local, const Target& target);
   std::shared_ptr<Neighbour> neighbour(FabricAddress peer) const;
   Neighbour* neighbour(FabricAddress peer, Copiers::Copier& copier) const;
-  bool forget_the_removed();
+  void forget_the_removed();
+  void note_closings(const std::shared_ptr<Neighbour>& neighbour);
   bool gone(const Claim& claim) const;
   bool wake_up();
   void collect(bool slept);
@@ -96,7 +97,12 @@ class ShmEndpoint final : public Endpoint {
   Receives receives_;
   std::vector<Ended> ended_, telling_;
   bool asleep_ = false;
-  std::vector<std::shared_ptr<Neighbour>> untidy_;  // entries of theirs were closed
+  Copiers::Set to_forget_;  // those that may have a neighbour at hand that was removed
+  struct Untidy {           // entries of the neighbour's were closed
+    std::shared_ptr<Neighbour> neighbour;
+    Copiers::Set views;  // those that may have a view of them at hand
+  };
+  std::vector<Untidy> untidy_;
   Clock::time_point next_tidying_ = {};
 };
 
@@ -245,7 +251,11 @@ Post ShmEndpoint::receive(Posted& posted, const Local& local, MessageClass type)
 
 std::size_t ShmEndpoint::poll() {
   const bool slept = wake_up();
-  if (somebody_left_.exchange(false)) free_slots_of_the_gone();
+  if (somebody_left_.exchange(false)) {
+    to_forget_.set();
+    free_slots_of_the_gone();
+  }
+  if (to_forget_.any()) forget_the_removed();
   collect(slept);
   if (!untidy_.empty()) tidy_mappings();
   return tell();
@@ -276,11 +286,19 @@ void ShmEndpoint::tidy_mappings() {
   const auto now = Clock::now();
   if (now < next_tidying_) return;
   next_tidying_ = now + tidying_interval;
-  std::erase_if(untidy_, [&](const auto& each) {
-    const bool forgotten = copiers_.in_turn_of_each(
-        [&](const Copiers::Turn& turn) { each->forget_view(turn.number()); });
-    return each->tidy(now) && forgotten;
+  std::erase_if(untidy_, [&](Untidy& each) {
+    copiers_.visit(each.views,
+                   [&](const Copiers::Turn& turn) { each.neighbour->forget_view(turn.number()); });
+    return each.neighbour->tidy(now) && each.views.none();
   });
+}
+
+/// What was closed is not taken up again: each copier has to let go of it once.
+void ShmEndpoint::note_closings(const std::shared_ptr<Neighbour>& neighbour) {
+  auto known = std::find_if(untidy_.begin(), untidy_.end(),
+                            [&](const Untidy& each) { return each.neighbour == neighbour; });
+  if (known == untidy_.end()) known = untidy_.insert(known, {neighbour, {}});
+  known->views.set();
 }
 
 void ShmEndpoint::look_into(std::size_t slot) {
@@ -297,8 +315,7 @@ void ShmEndpoint::look_into(std::size_t slot) {
   Inbound& inbound = entry->second;
   const auto from = neighbour(inbound.sender());
   if (inbound.take(receives_, ended_) && from) from->ring();
-  if (from && from->has_news() && std::find(untidy_.begin(), untidy_.end(), from) == untidy_.end())
-    untidy_.push_back(from);
+  if (from && from->has_news()) note_closings(from);
   if (owner == left) return free_slot(slot);
   if (inbound.waiting() && std::find(waiting_.begin(), waiting_.end(), slot) == waiting_.end())
     waiting_.push_back(slot);
@@ -306,12 +323,14 @@ void ShmEndpoint::look_into(std::size_t slot) {
 
 /// Frees the slots of those who could not do so themselves, and lets go of those who were removed.
 void ShmEndpoint::free_slots_of_the_gone() {
-  if (!forget_the_removed()) somebody_left_ = true;  // once more with the next poll
   std::size_t left_now = 0;
   {
     const std::lock_guard lock(mutex_);
     left_now = leaving_.size();
-    std::erase_if(untidy_, [&](const auto& each) { return !met_.contains(each->nonce()); });
+    std::erase_if(untidy_, [&](const Untidy& each) {
+      const auto met = met_.find(each.neighbour->nonce());
+      return met == met_.end() || met->second.neighbour != each.neighbour;
+    });
     for (auto entry = outbound_.begin(); entry != outbound_.end();) {
       if (met_.contains(entry->first)) {
         ++entry;
@@ -331,9 +350,9 @@ void ShmEndpoint::free_slots_of_the_gone() {
   leaving_.erase(leaving_.begin(), leaving_.begin() + static_cast<std::ptrdiff_t>(left_now));
 }
 
-/// False: somebody copies just now, perhaps with one of them.
-bool ShmEndpoint::forget_the_removed() {
-  return copiers_.in_turn_of_each([&](const Copiers::Turn& turn) {
+/// Once is enough: whoever has a turn afterwards does not find them any more.
+void ShmEndpoint::forget_the_removed() {
+  copiers_.visit(to_forget_, [&](const Copiers::Turn& turn) {
     if ((*turn).removals != removals_) (*turn).neighbour.reset();
   });
 }

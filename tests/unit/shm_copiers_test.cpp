@@ -37,23 +37,30 @@ TEST(ShmCopiers, AThreadFindsWhatItHadAtHand) {
   for (int i = 0; i < 10; ++i) EXPECT_EQ(number(), first);
 }
 
-TEST(ShmCopiers, EachHasATurnButThoseThatAreTaken) {
+TEST(ShmCopiers, AreVisitedOnceEachAsSoonAsTheyAreFree) {
   Copiers copiers;
-  std::vector<std::size_t> had;
+  std::vector<std::size_t> visited;
   const auto note = [&](const Copiers::Turn& turn) {
-    had.push_back(turn.number());
+    visited.push_back(turn.number());
     EXPECT_TRUE((*turn).taken) << "nobody else may take it meanwhile";
   };
-  EXPECT_TRUE(copiers.in_turn_of_each(note));
-  EXPECT_EQ(had.size(), copier_count);
+  Copiers::Set left;
+  left.set();
+  std::size_t last = 0;
   {
     const Copiers::Turn busy = copiers.take();
-    had.clear();
-    EXPECT_FALSE(copiers.in_turn_of_each(note));
-    EXPECT_EQ(had.size(), copier_count - 1);
-    EXPECT_EQ(std::count(had.begin(), had.end(), busy.number()), 0);
+    last = busy.number();
+    copiers.visit(left, note);
+    EXPECT_EQ(visited.size(), copier_count - 1);
+    EXPECT_EQ(std::count(visited.begin(), visited.end(), last), 0);
+    visited.clear();
+    copiers.visit(left, note);
+    EXPECT_TRUE(visited.empty()) << "the others were visited";
+    EXPECT_TRUE(left.any());
   }
-  EXPECT_TRUE(copiers.in_turn_of_each(note));
+  copiers.visit(left, note);
+  EXPECT_EQ(visited, std::vector<std::size_t>{last});
+  EXPECT_TRUE(left.none());
 }
 
 TEST_F(ShmPair, WhoWasRemovedIsNotCopiedWithAnyMore) {

@@ -267,21 +267,23 @@ TEST_F(ShmMappings, GoWithTheNeighbourThoughAThreadCopiesWithIt) {
   const Deadline deadline = Deadline::in(std::chrono::seconds(60));
   for (bool within = false; !within && !deadline.passed();) {
     to_b = a->insert(b->address()).value();
-    std::atomic<bool> begun{false}, ended{false};
+    std::atomic<bool> begun{false}, copied{false}, ended{false};
     std::thread other([&] {
       a->copy_at_once(true, {source.data(), 1, nullptr}, {to_b, 0, granted->key()});
       begun = true;
-      a->copy_at_once(true, {source.data(), large, nullptr}, {to_b, 0, granted->key()});
+      copied = a->copy_at_once(true, {source.data(), large, nullptr}, {to_b, 0, granted->key()});
       ended = true;
     });
     while (!begun) std::this_thread::yield();
     // Both times that it was inserted.
     for (int i = 0; i < 2; ++i) a->remove(to_b);
     a->poll();
-    within = !ended;
+    const bool running = !ended;
     other.join();
+    within = running && copied;  // it was found before it was removed
     while (file.mappings("rw-s") > 1 && !deadline.passed()) a->poll();
     EXPECT_EQ(file.mappings("rw-s"), 1);
+    b->poll();
   }
 }
 
@@ -408,16 +410,40 @@ TEST_F(ShmMappings, NoByteChangesOnceTheKeyIsClosed) {
   }
 }
 
-TEST_F(ShmMappings, AnOwnerThatIsKilledEndsCopiesAndNothingElse) {
-  int ends[2];
-  ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
-  const Descriptor hears(ends[0]), says(ends[1]);
-  const pid_t owner = fork();
-  if (owner == 0) {
-    const File file(8 << 20);
+/// A process that grants a file, and says where.
+class Owner {
+ public:
+  explicit Owner(std::size_t bytes) {
+    int ends[2];
+    EXPECT_EQ(pipe2(ends, O_CLOEXEC), 0);
+    const Descriptor hears(ends[0]), says(ends[1]);
+    process_ = fork();
+    if (process_ == 0) serve(bytes, says);
+    EXPECT_EQ(::read(hears.get(), words_.data(), words_.size()),
+              static_cast<ssize_t>(words_.size()));
+    std::memcpy(&key_, words_.data() + sizeof(Address), sizeof key_);
+  }
+  ~Owner() { end(); }
+  Owner(const Owner&) = delete;
+  Owner& operator=(const Owner&) = delete;
+
+  Bytes address() const { return Bytes(words_).first(sizeof(Address)); }
+  std::uint64_t key() const { return key_; }
+  void kill() { EXPECT_EQ(::kill(process_, SIGKILL), 0); }
+  /// Kills it, and waits until it is gone.
+  void end() {
+    if (process_ == 0) return;
+    kill();
+    EXPECT_EQ(waitpid(process_, nullptr, 0), process_);
+    process_ = 0;
+  }
+
+ private:
+  [[noreturn]] static void serve(std::size_t bytes, const Descriptor& says) {
+    const File file(bytes);
     const auto endpoint = open_endpoint().value();
     const auto granted =
-        endpoint->register_memory(file.part(0, 8 << 20), Access::remote_write).value();
+        endpoint->register_memory(file.part(0, bytes), Access::remote_write).value();
     const std::uint64_t key = granted->key();
     Blob words = endpoint->address();
     words.insert(words.end(), reinterpret_cast<const std::byte*>(&key),
@@ -425,30 +451,46 @@ TEST_F(ShmMappings, AnOwnerThatIsKilledEndsCopiesAndNothingElse) {
     [[maybe_unused]] const auto said = ::write(says.get(), words.data(), words.size());
     for (;;) pause();
   }
-  Blob words(sizeof(Address) + sizeof(std::uint64_t));
-  ASSERT_EQ(::read(hears.get(), words.data(), words.size()), static_cast<ssize_t>(words.size()));
-  std::uint64_t key = 0;
-  std::memcpy(&key, words.data() + sizeof(Address), sizeof key);
-  const FabricAddress way = a->insert(Bytes(words).first(sizeof(Address))).value();
-  const Blob source = numbers(8 << 20);
-  const auto copy = [&] {
+
+  pid_t process_ = 0;
+  Blob words_ = Blob(sizeof(Address) + sizeof(std::uint64_t));
+  std::uint64_t key_ = 0;
+};
+
+class ShmOwner : public ShmMappings {
+ protected:
+  Operation copy(std::size_t bytes) {
     Operation operation;
-    a->write(operation, {const_cast<std::byte*>(source.data()), source.size(), nullptr},
-             {way, 0, key});
+    a->write(operation, {source.data(), bytes, nullptr}, {way, 0, owner.key()});
     a->poll();
     return operation;
-  };
-  const Operation first = copy();
+  }
+  Blob source = numbers(8 << 20);
+  Owner owner{source.size()};
+  FabricAddress way = a->insert(owner.address()).value();
+};
+
+TEST_F(ShmOwner, ThatIsKilledEndsCopiesAndNothingElse) {
+  const Operation first = copy(source.size());
   EXPECT_TRUE(first.ok && first.mapped);
-  std::thread killer([&] { kill(owner, SIGKILL); });
+  std::thread killer([&] { owner.kill(); });
   Operation last;
   for (const auto deadline = Deadline::in(std::chrono::seconds(20));
-       !deadline.passed() && (last = copy()).ok;) {
+       !deadline.passed() && (last = copy(source.size())).ok;) {
   }
   killer.join();
   EXPECT_EQ(last.error, ECONNRESET);
-  EXPECT_EQ(waitpid(owner, nullptr, 0), owner);
-  EXPECT_EQ(copy().error, ECONNRESET);
+  owner.end();
+  EXPECT_EQ(copy(1).error, ECONNRESET);
+}
+
+TEST_F(ShmOwner, ThatIsKilledIsNoticedWithinAHundredOrSoSmallCopies) {
+  EXPECT_TRUE(copy(64).ok);
+  owner.end();
+  int unaware = 0;
+  while (unaware < 1000 && copy(64).ok) ++unaware;
+  EXPECT_LE(unaware, 128);
+  EXPECT_EQ(copy(64).error, ECONNRESET);
 }
 
 }  // namespace
