@@ -37,7 +37,9 @@ class Cursor {
  public:
   /// Both lists must outlive the cursor.
   Cursor(const PieceList& pieces, Picks picks)
-      : pieces_(&pieces), picks_(picks), count_(picks ? picks->size() : pieces.size()) {
+      : pieces_(&pieces),
+        picks_(picks ? picks->data() : nullptr),
+        count_(picks ? picks->size() : pieces.size()) {
     skip_empty();
   }
 
@@ -55,11 +57,11 @@ class Cursor {
     while (position_ < count_ && piece(position_).length == 0) ++position_;
   }
   Pair piece(std::size_t position) const {
-    return (*pieces_)[picks_ ? (*picks_)[position] : position];
+    return (*pieces_)[picks_ != nullptr ? picks_[position] : position];
   }
 
   const PieceList* pieces_;
-  Picks picks_;
+  const std::uint32_t* picks_;  // null: all, or none
   std::size_t count_;
   std::size_t position_ = 0;  // of the next piece not yet in run_
   Pair run_;                  // what is left of the current run, as far as it was looked at
