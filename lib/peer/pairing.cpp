@@ -25,13 +25,28 @@ std::vector<double> speeds_of(const Introduction& engine, const std::vector<std:
   return gbps;
 }
 
-/// What `engine` prefers to the chosen kind, and `other` has not.
+/// Both have it, but can't use each other's.
+constexpr const char* formats_differ =
+    "the two sides have it in different formats (versions of Weft, or kinds of addresses)";
+
+bool has_in_another_format(const Introduction& engine, const RailAddress& rail) {
+  return std::any_of(engine.rails.begin(), engine.rails.end(), [&](const RailAddress& each) {
+    return each.protocol == rail.protocol && each.same_host_only == rail.same_host_only &&
+           each.address_format != rail.address_format;
+  });
+}
+
+/// What `engine` prefers to the chosen kind, and `other` has not. Who does without what is for one
+/// host alone means to.
 void add_missed(const Introduction& engine, const Introduction& other, const RailKind& chosen,
-                const std::string& who_lacks, std::vector<std::string>& missed) {
+                bool same_host, const std::string& who_lacks, std::vector<std::string>& missed) {
   for (const RailAddress& rail : engine.rails) {
     if (kind_of(rail) == chosen) return;
-    if (rail.same_host_only || !rails_of(other, kind_of(rail)).empty()) continue;
-    const std::string sentence = fmt::format("{} has no {}", who_lacks, rail.provider);
+    if (!rails_of(other, kind_of(rail)).empty()) continue;
+    const bool differs = has_in_another_format(other, rail);
+    if (rail.same_host_only && !(same_host && differs)) continue;
+    const std::string sentence = differs ? fmt::format("{}: {}", rail.provider, formats_differ)
+                                         : fmt::format("{} has no {}", who_lacks, rail.provider);
     if (std::find(missed.begin(), missed.end(), sentence) == missed.end())
       missed.push_back(sentence);
   }
@@ -45,10 +60,12 @@ void add_passed_over(const Introduction& engine, const Introduction& own, const 
     const RailKind kind = kind_of(rail);
     if (kind == chosen) return;
     const bool too_far = rail.same_host_only && !same_host;
-    const char* why = too_far                        ? same_host_reason.c_str()
-                      : rails_of(own, kind).empty()  ? "this engine has none"
-                      : rails_of(peer, kind).empty() ? "the peer has none"
-                                                     : "the other engine prefers another";
+    const bool ours = !rails_of(own, kind).empty(), theirs = !rails_of(peer, kind).empty();
+    const char* why = too_far          ? same_host_reason.c_str()
+                      : ours && theirs ? "the other engine prefers another"
+                      : has_in_another_format(ours ? peer : own, rail) ? formats_differ
+                      : ours ? "the peer has none"
+                             : "this engine has none";
     std::string sentence = fmt::format("{}: {}", rail.provider, why);
     if (std::find(passed_over.begin(), passed_over.end(), sentence) == passed_over.end())
       passed_over.push_back(std::move(sentence));
@@ -90,7 +107,10 @@ Pairing pair_rails(const Introduction& own, const Introduction& peer, bool same_
     const auto ours = rails_of(own, kind);
     const auto theirs = rails_of(peer, kind);
     if (ours.empty() || theirs.empty()) {
-      passed.push_back(fmt::format("{}: only one side has it", candidate.provider));
+      const Introduction& lacking = ours.empty() ? own : peer;
+      passed.push_back(fmt::format(
+          "{}: {}", candidate.provider,
+          has_in_another_format(lacking, candidate) ? formats_differ : "only one side has it"));
       continue;
     }
     pairing.rails = spread(own, ours, peer, theirs);
@@ -99,8 +119,8 @@ Pairing pair_rails(const Introduction& own, const Introduction& peer, bool same_
                                  ours.size(), theirs.size());
     std::vector<std::string> missed;
     if (!candidate.same_host_only) {
-      add_missed(own, peer, kind, "the peer", missed);
-      add_missed(peer, own, kind, "this engine", missed);
+      add_missed(own, peer, kind, same_host, "the peer", missed);
+      add_missed(peer, own, kind, same_host, "this engine", missed);
     }
     pairing.fallback = fmt::format("{}", fmt::join(missed, "; "));
     add_passed_over(own, own, peer, kind, same_host, same_host_reason, pairing.passed_over);

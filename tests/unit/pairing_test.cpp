@@ -14,6 +14,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::StartsWith;
 
 enum Kind : std::uint32_t { shm = 1, tcp = 2, efa = 3 };
 
@@ -159,8 +160,14 @@ TEST(Pairing, RailsOfAnotherLayoutAreNone) {
   for (const auto& pairing :
        {pair_rails(now, before, true, ""), pair_rails(before, now, true, "")}) {
     EXPECT_THAT(pairing.reason, HasSubstr("tcp with"));
-    EXPECT_THAT(pairing.reason, HasSubstr("shm: only one side has it"));
+    EXPECT_THAT(pairing.reason, HasSubstr("shm: the two sides have it in different formats"));
+    EXPECT_THAT(pairing.passed_over,
+                ElementsAre(HasSubstr("shm: the two sides have it in different formats")));
+    EXPECT_THAT(pairing.fallback, StartsWith("shm: the two sides have it in different formats"))
+        << "it is much slower, and nobody meant to";
   }
+  // Far away nobody misses it.
+  EXPECT_EQ(pair_rails(now, before, false, "far").fallback, "");
 }
 
 TEST(Pairing, NothingSharedIsSaidWithTheReasons) {
