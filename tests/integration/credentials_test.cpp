@@ -64,10 +64,10 @@ TEST_P(Credentials, WhoComesBackHasToProveItselfAgain) {
   Engine engine = must(Engine::open(with_secret("a secret of all of them")));
   Config service = with_secret("a secret of all of them");
   service.name = "service";
+  service.listen = lasting_address();
   std::optional<Peer> before;
   for (int life = 0; life < 3; ++life) {
     Engine serving = must(Engine::open(service));
-    service.listen = serving.address();
     if (!before) must(engine.keep_connected(serving.address(), soon()));
     const Peer peer = must(engine.peer("service", soon()));
     if (before) {

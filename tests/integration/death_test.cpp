@@ -248,13 +248,13 @@ WEFT_ROLE(service) {
 }
 
 TEST_P(Death, AServiceThatComesBackAtItsAddressIsMetAgainAndItsOldGrantsAreStale) {
-  std::string address = "127.0.0.1:0";
+  const std::string address = lasting_address();
   Segment source = must(engine.add(Memory::own(size)));
   std::optional<Remote> old;
   std::optional<Peer> before;
   for (int life = 0; life < 3; ++life) {
     Child service("service", {GetParam().provider, address});
-    address = service.hear();
+    EXPECT_EQ(service.hear(), address);
     if (!before) must(engine.keep_connected(address, soon()));
     const Peer peer = must(engine.peer("service", soon()));
     ASSERT_TRUE(peer.up());

@@ -10,6 +10,7 @@
 #include <sstream>
 #include <utility>
 
+#include "base/descriptor.hpp"
 #include "renamed_endpoint.hpp"
 
 namespace weft::test {
@@ -33,6 +34,23 @@ std::vector<std::string> all_providers() {
   std::vector<std::string> providers;
   for (std::string each; std::getline(list, each, ',');) providers.push_back(each);
   return providers;
+}
+
+std::string lasting_address() {
+  // Below those that Linux gives by itself (ip_local_port_range).
+  constexpr int first = 10'000, count = 20'000;
+  static std::atomic<int> next{getpid()};
+  for (int tries = 0; tries < count; ++tries) {
+    const int port = first + static_cast<int>(static_cast<unsigned>(next++) % count);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<std::uint16_t>(port));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    const core::Descriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0)
+      return "127.0.0.1:" + std::to_string(port);
+  }
+  throw std::runtime_error("no port is free");
 }
 
 std::string name_of(const std::string& provider) {

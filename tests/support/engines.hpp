@@ -68,6 +68,10 @@ bool keys_fence(const Engine& engine);
 Config config_for(const std::string& provider, unsigned rails = 2);
 Config config_for(const Variant& variant, unsigned rails = 2);
 
+/// To listen at, on loopback. Whoever leaves it can come back: the system gives such a port to
+/// nobody by itself, as it does with those of "127.0.0.1:0".
+std::string lasting_address();
+
 /// Two engines that know each other; `a` has connected to `b`.
 struct Couple {
   Engine a, b;
