@@ -8,6 +8,7 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "base/random.hpp"
@@ -85,8 +86,7 @@ class ShmEndpoint final : public Endpoint {
   mutable std::mutex mutex_;
   std::map<FabricAddress, Met> met_;
   std::vector<std::shared_ptr<Neighbour>> leaving_;  // removed, and their slots not yet looked at
-  std::atomic<bool> somebody_left_{false};
-  std::atomic<std::uint64_t> removals_{0};  // of neighbours, so far
+  std::atomic<std::uint64_t> removals_{0};           // of neighbours, so far
   Copiers copiers_;
 
   // By the owning thread.
@@ -97,6 +97,7 @@ class ShmEndpoint final : public Endpoint {
   Receives receives_;
   std::vector<Ended> ended_, telling_;
   bool asleep_ = false;
+  std::uint64_t seen_removals_ = 0;
   Copiers::Set to_forget_;  // those that may have a neighbour at hand that was removed
   struct Untidy {           // entries of the neighbour's were closed
     std::shared_ptr<Neighbour> neighbour;
@@ -161,7 +162,6 @@ void ShmEndpoint::remove(FabricAddress peer) {
   leaving_.push_back(std::move(entry->second.neighbour));
   met_.erase(entry);
   ++removals_;
-  somebody_left_ = true;
 }
 
 std::shared_ptr<Neighbour> ShmEndpoint::neighbour(FabricAddress peer) const {
@@ -251,7 +251,8 @@ Post ShmEndpoint::receive(Posted& posted, const Local& local, MessageClass type)
 
 std::size_t ShmEndpoint::poll() {
   const bool slept = wake_up();
-  if (somebody_left_.exchange(false)) {
+  const std::uint64_t removals = removals_;
+  if (std::exchange(seen_removals_, removals) != removals) {
     to_forget_.set();
     free_slots_of_the_gone();
   }
@@ -328,8 +329,7 @@ void ShmEndpoint::free_slots_of_the_gone() {
     const std::lock_guard lock(mutex_);
     left_now = leaving_.size();
     std::erase_if(untidy_, [&](const Untidy& each) {
-      const auto met = met_.find(each.neighbour->nonce());
-      return met == met_.end() || met->second.neighbour != each.neighbour;
+      return std::find(leaving_.begin(), leaving_.end(), each.neighbour) != leaving_.end();
     });
     for (auto entry = outbound_.begin(); entry != outbound_.end();) {
       if (met_.contains(entry->first)) {
@@ -397,7 +397,7 @@ bool ShmEndpoint::may_sleep() {
   asleep_ = true;
   head_->asleep.store(1, std::memory_order_seq_cst);
   const bool news =
-      !ended_.empty() || somebody_left_ ||
+      !ended_.empty() || removals_ != seen_removals_ ||
       std::any_of(head_->pending.begin(), head_->pending.end(),
                   [](const auto& word) { return word.load(std::memory_order_seq_cst) != 0; }) ||
       std::any_of(sending_.begin(), sending_.end(),
