@@ -36,6 +36,11 @@ bool has_in_another_format(const Introduction& engine, const RailAddress& rail) 
   });
 }
 
+/// Why an engine that has no rails of that kind can't use it.
+const char* why_lacking(const Introduction& engine, const RailAddress& rail, const char* none) {
+  return has_in_another_format(engine, rail) ? formats_differ : none;
+}
+
 /// What `engine` prefers to the chosen kind, and `other` has not. Who does without what is for one
 /// host alone means to.
 void add_missed(const Introduction& engine, const Introduction& other, const RailKind& chosen,
@@ -60,12 +65,10 @@ void add_passed_over(const Introduction& engine, const Introduction& own, const 
     const RailKind kind = kind_of(rail);
     if (kind == chosen) return;
     const bool too_far = rail.same_host_only && !same_host;
-    const bool ours = !rails_of(own, kind).empty(), theirs = !rails_of(peer, kind).empty();
-    const char* why = too_far          ? same_host_reason.c_str()
-                      : ours && theirs ? "the other engine prefers another"
-                      : has_in_another_format(ours ? peer : own, rail) ? formats_differ
-                      : ours ? "the peer has none"
-                             : "this engine has none";
+    const char* why = too_far                       ? same_host_reason.c_str()
+                      : rails_of(own, kind).empty() ? why_lacking(own, rail, "this engine has none")
+                      : rails_of(peer, kind).empty() ? why_lacking(peer, rail, "the peer has none")
+                                                     : "the other engine prefers another";
     std::string sentence = fmt::format("{}: {}", rail.provider, why);
     if (std::find(passed_over.begin(), passed_over.end(), sentence) == passed_over.end())
       passed_over.push_back(std::move(sentence));
@@ -108,9 +111,8 @@ Pairing pair_rails(const Introduction& own, const Introduction& peer, bool same_
     const auto theirs = rails_of(peer, kind);
     if (ours.empty() || theirs.empty()) {
       const Introduction& lacking = ours.empty() ? own : peer;
-      passed.push_back(fmt::format(
-          "{}: {}", candidate.provider,
-          has_in_another_format(lacking, candidate) ? formats_differ : "only one side has it"));
+      passed.push_back(fmt::format("{}: {}", candidate.provider,
+                                   why_lacking(lacking, candidate, "only one side has it")));
       continue;
     }
     pairing.rails = spread(own, ours, peer, theirs);
