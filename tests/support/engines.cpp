@@ -18,6 +18,11 @@ namespace {
 
 std::atomic<std::uint64_t> next_seed{1};
 
+bool can_bind(const sockaddr* address, socklen_t length) {
+  const core::Descriptor made(::socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  return ::bind(made.get(), address, length) == 0;
+}
+
 }  // namespace
 
 std::vector<Variant> all_variants() {
@@ -46,8 +51,7 @@ std::string lasting_address() {
     address.sin_family = AF_INET;
     address.sin_port = htons(static_cast<std::uint16_t>(port));
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    const core::Descriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0)
+    if (can_bind(reinterpret_cast<const sockaddr*>(&address), sizeof address))
       return "127.0.0.1:" + std::to_string(port);
   }
   throw std::runtime_error("no port is free");
@@ -189,15 +193,10 @@ Pump::~Pump() {
 }
 
 bool has_ipv6() {
-  const int descriptor = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (descriptor < 0) return false;
   sockaddr_in6 address{};
   address.sin6_family = AF_INET6;
   address.sin6_addr = in6addr_loopback;
-  const bool bound =
-      bind(descriptor, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
-  close(descriptor);
-  return bound;
+  return can_bind(reinterpret_cast<const sockaddr*>(&address), sizeof address);
 }
 
 }  // namespace weft::test
