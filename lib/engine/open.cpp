@@ -406,8 +406,15 @@ std::size_t EngineState::progress(Clock::time_point now) {
   if (config_.progress == Progress::threads) return 0;
   const std::unique_lock lock(progress_mutex_, std::try_to_lock);
   if (!lock || closed_) return 0;
-  std::size_t done = 0;
-  for (const auto& worker : workers_) done += worker->step(now);
+  std::size_t done = 0, busy = 0;
+  for (const auto& worker : workers_) {
+    if (!worker->has_work()) continue;
+    ++busy;
+    done += worker->step(now);
+  }
+  if (busy == workers_.size()) return done;
+  for (const auto& worker : workers_)
+    if (!worker->has_work()) done += busy > 0 ? worker->glance(now, done == 0) : worker->step(now);
   return done;
 }
 

@@ -45,6 +45,12 @@ constexpr auto quiet_interval = milliseconds(1);
 // With a descriptor for everything, only deadlines end a sleep, and this.
 constexpr auto longest_interval = milliseconds(500);
 
+// Manual progress: how long a worker without work is not looked at while another has some, and
+// what takes longer than an empty look served somebody, who may well have more.
+constexpr auto between_glances = microseconds(5);
+constexpr auto longest_between_glances = microseconds(50);
+constexpr auto empty_glance = microseconds(2);
+
 }  // namespace
 
 Worker::Worker(Nanoseconds spin) : spin_(spin), wake_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
@@ -135,11 +141,26 @@ bool Worker::run(std::function<void()> task, Deadline deadline) {
 
 std::size_t Worker::step(Clock::time_point now) {
   ticks_.fetch_add(1, std::memory_order_relaxed);
+  stepped_at_ = now;
   std::size_t done = 0;
   if (inbox_filled_.load(std::memory_order_acquire)) done += empty_inbox();
   for (Rail* rail : rails_) done += progress(*rail, now);
   if (!parked_.empty()) done += look_at_parked();
   end_overdue(now);
+  return done;
+}
+
+bool Worker::has_work() const noexcept {
+  return inbox_filled_.load(std::memory_order_relaxed) || !parked_.empty() ||
+         std::any_of(rails_.begin(), rails_.end(),
+                     [](const Rail* rail) { return rail->has_work(); });
+}
+
+std::size_t Worker::glance(Clock::time_point now, bool leisure) {
+  if (now - stepped_at_ < (leisure ? between_glances : longest_between_glances)) return 0;
+  const auto before = Clock::now();
+  const std::size_t done = step(before);
+  if (done > 0 || Clock::now() - before > empty_glance) stepped_at_ = {};
   return done;
 }
 
@@ -260,9 +281,7 @@ void Worker::loop(int numa_node) {
     cold_ = false;
     if (worked) continue;
     const auto idle = now - idle_since;
-    const bool in_flight = served || !parked_.empty() ||
-                           std::any_of(rails_.begin(), rails_.end(),
-                                       [](const Rail* rail) { return rail->has_work(); });
+    const bool in_flight = served || has_work();
     if (idle < (in_flight ? std::max<Nanoseconds>(spin_, keen) : spin_)) {
       sched_yield();  // whoever shares the core may be the one waited for
       continue;

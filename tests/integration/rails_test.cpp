@@ -3,6 +3,7 @@
 #include <set>
 
 #include "engines.hpp"
+#include "held_back.hpp"
 
 namespace weft::test::rails_tests {
 namespace {
@@ -171,6 +172,30 @@ TEST_P(Chunks, ManualProgressByCallsOnly) {
   }
   EXPECT_EQ(transfer.state(), State::done);
   board.expect_pieces(Direction::write, piece);
+}
+
+TEST_P(Chunks, ManualProgressServesByRailsWithoutWorkWhileAnotherWaits) {
+  Config ours = config_for(GetParam());
+  ours.progress = Progress::manual;
+  ours.copy_at_once_bytes = 0;
+  HeldBack nic;
+  Couple pair = couple(ours, config_for(GetParam()), nic.hooks());
+  Board board(pair, 4 << 20, 4 << 20);
+  const Pair small[] = {{0, 0, 100}};
+  Transfer waiting = must(pair.a.write(board.local, board.there, small));
+  const Pump pump(pair.a);
+  const Deadline deadline = soon();
+  while (nic.count() == 0 && !deadline.passed()) std::this_thread::yield();
+
+  const Grant grant = must(board.local.grant({}, Rights::read_write));
+  const Remote there = must(pair.b.import(grant.blob()));
+  const Pair back[] = {{4096, 4096, 3 << 20}};
+  const Blob source(board.remote.data() + 4096, board.remote.data() + 4096 + (3 << 20));
+  EXPECT_TRUE(succeeds(must(pair.b.write(board.remote, there, back)).wait(soon())));
+  EXPECT_TRUE(same_bytes(Bytes(board.local.data() + 4096, source.size()), source));
+  EXPECT_EQ(waiting.state(), State::active);
+  nic.let_go();
+  EXPECT_TRUE(succeeds(waiting.wait(soon())));
 }
 
 TEST_P(Chunks, ProgressCallsBesideTheThreadsDoNoHarm) {
