@@ -2,8 +2,6 @@
 // peers, memory, transfers, messages.
 #pragma once
 
-#include <sched.h>
-
 #include <atomic>
 #include <condition_variable>
 #include <limits>
@@ -16,6 +14,7 @@
 #include <weft/engine.hpp>
 
 #include "base/fork_guard.hpp"
+#include "base/yielding.hpp"
 #include "control/control.hpp"
 #include "engine/dated_waits.hpp"
 #include "engine/event_queue.hpp"
@@ -399,14 +398,12 @@ auto call(const std::shared_ptr<EngineState>& engine, Body&& body) -> decltype(b
 template <typename Wait>
 bool EngineState::wait(Wait&& ended, Deadline deadline) {
   if (config_.progress == Progress::threads) return ended(deadline);
-  // Whoever shares the core may be the one waited for; but to give it away takes as long as a look,
-  // in which something may end.
-  constexpr unsigned looks_a_yield = 8;
   const Deadline long_past = Deadline::at({});
-  for (unsigned looks = 1; !ended(long_past); ++looks) {
+  Yielding yielding;
+  while (!ended(long_past)) {
     const auto now = Clock::now();
     if (now >= deadline.when()) return false;
-    if (progress(now) == 0 && looks % looks_a_yield == 0) sched_yield();
+    if (progress(now) == 0) yielding();
   }
   return true;
 }

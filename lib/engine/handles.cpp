@@ -1,4 +1,6 @@
 // The public handles of what an engine makes.
+#include <sched.h>
+
 #include <utility>
 #include <weft/engine.hpp>
 

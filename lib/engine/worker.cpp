@@ -1,7 +1,6 @@
 #include "engine/worker.hpp"
 
 #include <poll.h>
-#include <sched.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -12,6 +11,7 @@
 
 #include "base/completion_slot.hpp"
 #include "base/log.hpp"
+#include "base/yielding.hpp"
 #include "machine.hpp"
 #include "peer/peer_state.hpp"
 
@@ -274,6 +274,7 @@ void Worker::loop(int numa_node) {
   // A target sees no completions: that a rail woke it is all it knows of the work it does.
   bool served = false;
   Nanoseconds keen = patience;
+  Yielding yielding;
   while (!stopping_.load(std::memory_order_relaxed)) {
     const auto now = Clock::now();
     if (worked) idle_since = now;
@@ -283,7 +284,7 @@ void Worker::loop(int numa_node) {
     const auto idle = now - idle_since;
     const bool in_flight = served || has_work();
     if (idle < (in_flight ? std::max<Nanoseconds>(spin_, keen) : spin_)) {
-      sched_yield();  // whoever shares the core may be the one waited for
+      yielding();
       continue;
     }
     const auto slept_at = Clock::now();

@@ -11,11 +11,16 @@ bool is_manual(const Engine& engine) {
   });
 }
 
+void Looks::once() {
+  if (engine_.progress().value_or(0) == 0 && ++in_vain_ % looks_a_yield == 0)
+    std::this_thread::yield();
+}
+
 Driver::Driver(Engine& engine) {
   if (!is_manual(engine)) return;
   thread_ = std::jthread([&engine](const std::stop_token& stop) {
-    while (!stop.stop_requested())
-      if (engine.progress().value_or(0) == 0) std::this_thread::yield();
+    Looks looks(engine);
+    while (!stop.stop_requested()) looks.once();
   });
 }
 

@@ -16,12 +16,9 @@ constexpr auto draining_time = std::chrono::milliseconds(200);
 /// `manual`: is_manual(engine).
 void wait_for_end(Engine& engine, bool manual, Ends& ends, Deadline deadline) {
   if (!manual) return ends.wait(deadline);
-  unsigned looks = 0;
-  do {
-    // As seldom as the engine's own waits.
-    const auto moved = engine.progress();
-    if (moved.value_or(0) == 0 && ++looks % 8 == 0) std::this_thread::yield();
-  } while (!ends.any() && !deadline.passed());
+  Looks looks(engine);
+  do looks.once();
+  while (!ends.any() && !deadline.passed());
 }
 
 }  // namespace
