@@ -399,7 +399,7 @@ template <typename Wait>
 bool EngineState::wait(Wait&& ended, Deadline deadline) {
   if (config_.progress == Progress::threads) return ended(deadline);
   const Deadline long_past = Deadline::at({});
-  Yielding yielding;
+  thread_local Yielding yielding;
   while (!ended(long_past)) {
     const auto now = Clock::now();
     if (now >= deadline.when()) return false;

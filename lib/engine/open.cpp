@@ -412,9 +412,13 @@ std::size_t EngineState::progress(Clock::time_point now) {
     ++busy;
     done += worker->step(now);
   }
-  if (busy == workers_.size()) return done;
-  for (const auto& worker : workers_)
-    if (!worker->has_work()) done += busy > 0 ? worker->glance(now, done == 0) : worker->step(now);
+  const bool leisure = done == 0;
+  for (const auto& worker : workers_) {
+    if (worker->stepped_at() == now) continue;
+    // One that has work has it from those above.
+    const bool wanted = busy == 0 || worker->has_work();
+    done += wanted ? worker->step(now) : worker->glance(now, leisure);
+  }
   return done;
 }
 

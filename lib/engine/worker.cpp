@@ -46,10 +46,12 @@ constexpr auto quiet_interval = milliseconds(1);
 constexpr auto longest_interval = milliseconds(500);
 
 // Manual progress: how long a worker without work is not looked at while another has some, and
-// what takes longer than an empty look served somebody, who may well have more.
+// while the other makes headway.
 constexpr auto between_glances = microseconds(5);
-constexpr auto longest_between_glances = microseconds(50);
-constexpr auto empty_glance = microseconds(2);
+constexpr auto longest_between_glances = microseconds(20);
+// What takes longer than an empty look at a rail served somebody, who asks for more within this.
+constexpr auto empty_look = microseconds(2);
+constexpr auto keenness = microseconds(50);
 
 }  // namespace
 
@@ -157,10 +159,12 @@ bool Worker::has_work() const noexcept {
 }
 
 std::size_t Worker::glance(Clock::time_point now, bool leisure) {
-  if (now - stepped_at_ < (leisure ? between_glances : longest_between_glances)) return 0;
+  const Nanoseconds rest = leisure ? between_glances : longest_between_glances;
+  if (now >= keen_until_ && now - stepped_at_ < rest) return 0;
   const auto before = Clock::now();
   const std::size_t done = step(before);
-  if (done > 0 || Clock::now() - before > empty_glance) stepped_at_ = {};
+  const auto after = Clock::now();
+  if (done > 0 || after - before > empty_look * rails_.size()) keen_until_ = after + keenness;
   return done;
 }
 

@@ -58,13 +58,14 @@ class Worker {
 
   /// One round of everything: for the thread, and for manual progress by one caller at a time.
   std::size_t step(Clock::time_point now);
-  /// Whether it has begun what has not ended. With step().
+  /// Whether something is under way or waits to be. With step().
   bool has_work() const noexcept;
   /// For manual progress, where one caller does the rounds of all, while another worker has work
   /// and this one has none: step() now and then, since what comes for others is not to be seen.
   /// An empty look at a socket is a system call, that adds to all that the other waits for.
   /// `leisure`: nothing came for the other, so that the caller waits anyway.
   std::size_t glance(Clock::time_point now, bool leisure);
+  Clock::time_point stepped_at() const noexcept { return stepped_at_; }
   /// Tells the rails of a peer that went down. On the owning thread.
   void peer_died(const std::shared_ptr<PeerState>& peer);
   /// Does what was posted but not done. After stop(), by whoever stopped it.
@@ -123,7 +124,7 @@ class Worker {
   Inbox taken_;
   std::vector<std::shared_ptr<TransferState>> parked_;
   Clock::time_point look_again_at_{};
-  Clock::time_point stepped_at_{};
+  Clock::time_point stepped_at_{}, keen_until_{};
 };
 
 }  // namespace weft::core

@@ -18,7 +18,7 @@ class Looks {
  private:
   /// Whoever shares the core may be the one waited for; but to give it to nobody takes as long as a
   /// look at a socket (0.6 to 0.9 us in a virtual machine).
-  static constexpr unsigned looks_a_yield = 16;
+  static constexpr unsigned looks_a_yield = 8;
 
   Engine& engine_;
   unsigned in_vain_ = 0;

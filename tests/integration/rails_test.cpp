@@ -186,6 +186,7 @@ TEST_P(Chunks, ManualProgressServesByRailsWithoutWorkWhileAnotherWaits) {
   const Pump pump(pair.a);
   const Deadline deadline = soon();
   while (nic.count() == 0 && !deadline.passed()) std::this_thread::yield();
+  ASSERT_GT(nic.count(), 0U);
 
   const Grant grant = must(board.local.grant({}, Rights::read_write));
   const Remote there = must(pair.b.import(grant.blob()));

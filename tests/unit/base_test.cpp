@@ -35,13 +35,15 @@ TEST(CompletionSlot, CompletesOnce) {
 class OneCore {
  public:
   OneCore() {
-    sched_getaffinity(0, sizeof before_, &before_);
     cpu_set_t one;
     CPU_ZERO(&one);
     CPU_SET(sched_getcpu(), &one);
-    kept_ = sched_setaffinity(0, sizeof one, &one) == 0;
+    kept_ = sched_getaffinity(0, sizeof before_, &before_) == 0 &&
+            sched_setaffinity(0, sizeof one, &one) == 0;
   }
-  ~OneCore() { sched_setaffinity(0, sizeof before_, &before_); }
+  ~OneCore() {
+    if (kept_) sched_setaffinity(0, sizeof before_, &before_);
+  }
   bool kept() const { return kept_; }
 
  private:

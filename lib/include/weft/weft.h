@@ -968,7 +968,7 @@ typedef struct weft_event {
   char peer[256];     ///< Name of the peer concerned.
 } weft_event;
 
-/// Manual progress: advances everything once, without waiting. `operations`, unless NULL, is set to
+/// Manual progress: one round of weft::Engine::progress(). `operations`, unless NULL, is set to
 /// how many ended. One thread at a time does the work; others get 0 at once.
 WEFT_API weft_code weft_engine_progress(weft_engine* engine, size_t* operations,
                                         weft_error** error);
