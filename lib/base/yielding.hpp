@@ -16,15 +16,17 @@ class Yielding {
  public:
   /// After each look that found nothing.
   void operator()() {
-    if (++looks_ < looks_a_yield_) return;
+    const bool last = ++looks_ == looks_alone;
+    if (shared_ || last) sched_yield();
+    if (!last) return;
     looks_ = 0;
-    sched_yield();
     const long taken = std::exchange(taken_, times_taken());
-    looks_a_yield_ = taken_ != taken ? 1 : looks_alone;
+    shared_ = taken_ != taken;
   }
 
  private:
-  // As long as 16 looks at sockets, 10 to 15 us, somebody waits who comes to share the core.
+  // As long as 16 looks at sockets, 10 to 15 us, somebody waits who comes to share the core. To ask
+  // whether he has it is a system call as well, and as rare.
   static constexpr unsigned looks_alone = 16;
 
   /// How often the core was given to somebody while this thread would have gone on.
@@ -35,7 +37,7 @@ class Yielding {
   }
 
   unsigned looks_ = 0;
-  unsigned looks_a_yield_ = looks_alone;
+  bool shared_ = false;
   long taken_ = times_taken();
 };
 
