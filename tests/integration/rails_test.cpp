@@ -17,6 +17,16 @@ struct Case {
   Shape shape;
 };
 
+/// Side `b` writes a piece of its memory into the segment of `a`.
+void expect_written_back(Couple& pair, Board& board, const Pair& piece) {
+  const Grant grant = must(board.local.grant({}, Rights::read_write));
+  const Remote there = must(pair.b.import(grant.blob()));
+  const std::byte* from = board.remote.data() + piece.local;
+  const Blob source(from, from + piece.length);
+  ASSERT_TRUE(succeeds(must(pair.b.write(board.remote, there, std::span(&piece, 1))).wait(soon())));
+  EXPECT_TRUE(same_bytes(Bytes(board.local.data() + piece.remote, piece.length), source));
+}
+
 class Rails : public testing::TestWithParam<Case> {};
 
 TEST_P(Rails, EveryByteBothWays) {
@@ -39,13 +49,8 @@ TEST_P(Rails, EveryByteBothWays) {
   board.expect_moved(Direction::read, pieces);
 
   // And from the other end.
-  Grant grant = must(board.local.grant({}, Rights::read_write));
-  const Remote there = must(pair.b.import(grant.blob()));
-  const Pair back[] = {{3, 5, large}};
   board.repaint();
-  const Blob source(board.remote.data() + 3, board.remote.data() + 3 + large);
-  ASSERT_TRUE(succeeds(must(pair.b.write(board.remote, there, back)).wait(soon())));
-  EXPECT_TRUE(same_bytes(Bytes(board.local.data() + 5, large), source));
+  expect_written_back(pair, board, {3, 5, large});
 }
 
 TEST_P(Rails, SeveralOfOursTakePart) {
@@ -188,12 +193,7 @@ TEST_P(Chunks, ManualProgressServesByRailsWithoutWorkWhileAnotherWaits) {
   while (nic.count() == 0 && !deadline.passed()) std::this_thread::yield();
   ASSERT_GT(nic.count(), 0U);
 
-  const Grant grant = must(board.local.grant({}, Rights::read_write));
-  const Remote there = must(pair.b.import(grant.blob()));
-  const Pair back[] = {{4096, 4096, 3 << 20}};
-  const Blob source(board.remote.data() + 4096, board.remote.data() + 4096 + (3 << 20));
-  EXPECT_TRUE(succeeds(must(pair.b.write(board.remote, there, back)).wait(soon())));
-  EXPECT_TRUE(same_bytes(Bytes(board.local.data() + 4096, source.size()), source));
+  expect_written_back(pair, board, {4096, 4096, 3 << 20});
   EXPECT_EQ(waiting.state(), State::active);
   nic.let_go();
   EXPECT_TRUE(succeeds(waiting.wait(soon())));
