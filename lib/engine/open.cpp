@@ -406,17 +406,18 @@ std::size_t EngineState::progress(Clock::time_point now) {
   if (config_.progress == Progress::threads) return 0;
   const std::unique_lock lock(progress_mutex_, std::try_to_lock);
   if (!lock || closed_) return 0;
-  std::size_t done = 0, busy = 0;
+  std::size_t done = 0;
+  bool busy = false;
   for (const auto& worker : workers_) {
     if (!worker->has_work()) continue;
-    ++busy;
+    busy = true;
     done += worker->step(now);
   }
   const bool leisure = done == 0;
   for (const auto& worker : workers_) {
     if (worker->stepped_at() == now) continue;
     // One that has work has it from those above.
-    const bool wanted = busy == 0 || worker->has_work();
+    const bool wanted = !busy || worker->has_work();
     done += wanted ? worker->step(now) : worker->glance(now, leisure);
   }
   return done;

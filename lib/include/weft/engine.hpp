@@ -436,7 +436,8 @@ class WEFT_API Engine {
   /// @name Progress and events
   /// @{
   /// Manual progress: one round, without waiting. Rails with nothing to do for this engine may be
-  /// left out for 20 us. How many operations ended; one thread at a time works, others get 0.
+  /// left out for 20 us. Returns how many operations ended; of several threads one works, the
+  /// others get 0 at once.
   Result<std::size_t> progress();
   /// Takes up to `events.size()` events without waiting; returns how many.
   std::size_t poll(std::span<Event> events);
