@@ -276,8 +276,10 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
                      const RemoteState& remote) const;
   Result<RailsBetween> rails_for(const SegmentState& local, const RemoteState& remote) const;
   Result<std::shared_ptr<RailSet>> rails_between(const RailsBetween& rails);
-  std::vector<std::size_t> choose_rails(const RailSet& set, std::uint64_t bytes, Priority priority,
-                                        Clock::time_point now) const;
+  std::span<const std::size_t> choose_rails(const RailSet& set, std::uint64_t bytes,
+                                            Priority priority, Clock::time_point now,
+                                            std::vector<std::size_t>& several) const;
+  bool begin_at_once(const std::shared_ptr<TransferState>& transfer, Clock::time_point now);
   Result<void> look_at_event(TransferOptions& options) const;
   Result<TransportKind> transport_for(const PreparedState& prepared,
                                       const TransferOptions& options) const;

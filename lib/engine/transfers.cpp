@@ -192,33 +192,65 @@ Result<void> EngineState::take_seat(const TransferOptions& options) {
 
 /// The rails that shall carry so many bytes: one for each chunk's worth, those with the least to
 /// do. Small transfers keep to one rail until it has enough, since each rail in use takes a
-/// core on both sides; unless somebody waits for them.
-std::vector<std::size_t> EngineState::choose_rails(const RailSet& set, std::uint64_t bytes,
-                                                   Priority priority, Clock::time_point now) const {
-  if (set.rails().size() == 1) return set.rails();
-  Rail& first = *rails_[set.rails().front()];
-  const std::uint64_t stripe = first.chunk_limit();
+/// core on both sides; unless somebody waits for them. `several` holds them where they are more
+/// than one.
+std::span<const std::size_t> EngineState::choose_rails(const RailSet& set, std::uint64_t bytes,
+                                                       Priority priority, Clock::time_point now,
+                                                       std::vector<std::size_t>& several) const {
+  const std::span all(set.rails());
+  if (all.size() == 1) return all;
+  Rail& first = *rails_[all.front()];
   const std::uint64_t share = std::max<std::uint64_t>(1, first.capability().best_share);
   // Those that were set aside only if there is nothing else; by what they have to do, in steps of
   // what is worth another rail; what is urgent by what is in flight, which it can't overtake.
-  std::vector<std::tuple<bool, std::uint64_t, std::uint64_t, std::size_t>> load;
-  load.reserve(set.rails().size());
-  std::size_t usable = 0;
-  for (const std::size_t rail : set.rails()) {
+  struct Load {
+    bool aside;
+    std::uint64_t queued, ahead;
+    std::size_t rail;
+    auto operator<=>(const Load&) const = default;
+  };
+  const auto load_of = [&](std::size_t rail) -> Load {
     const bool aside = set.of(rail)->route->is_aside(now) || rails_[rail]->away();
     const std::uint64_t ahead =
         priority == Priority::latency ? rails_[rail]->counters().in_flight.load() : 0;
-    load.emplace_back(aside, rails_[rail]->queued_before(priority) / share, ahead, rail);
-    usable += aside ? 0 : 1;
+    return {aside, rails_[rail]->queued_before(priority) / share, ahead, rail};
+  };
+  const std::uint64_t wanted = bytes / first.chunk_limit();
+  if (wanted <= 1) {
+    std::size_t best = 0;
+    Load least = load_of(all.front());
+    for (std::size_t i = 1; i < all.size(); ++i)
+      if (const Load load = load_of(all[i]); load < least) {
+        best = i;
+        least = load;
+      }
+    return all.subspan(best, 1);
   }
-  if (usable == 0) usable = load.size();
-  const auto wanted =
-      static_cast<std::size_t>(std::clamp<std::uint64_t>(bytes / stripe, 1, usable));
-  std::partial_sort(load.begin(), load.begin() + static_cast<std::ptrdiff_t>(wanted), load.end());
-  std::vector<std::size_t> rails;
-  rails.reserve(wanted);
-  for (std::size_t i = 0; i < wanted; ++i) rails.push_back(std::get<3>(load[i]));
-  return rails;
+  std::vector<Load> loads;
+  loads.reserve(all.size());
+  for (const std::size_t rail : all) loads.push_back(load_of(rail));
+  std::sort(loads.begin(), loads.end());
+  for (const Load& load : loads)
+    if (several.empty() || (several.size() < wanted && (!load.aside || loads.front().aside)))
+      several.push_back(load.rail);
+  return several;
+}
+
+/// Under manual progress: what is small goes out before submit() returns, and is watched while it
+/// is on its way. False: somebody else makes the steps just now, or others were offered before.
+bool EngineState::begin_at_once(const std::shared_ptr<TransferState>& transfer,
+                                Clock::time_point now) {
+  const Submission& submission = transfer->submission();
+  if (config_.progress != Progress::manual || transfer->rails().size() != 1 || transfer->waits() ||
+      submission.bytes > always_at_once(submission.priority) || InCallback::now())
+    return false;
+  Rail& rail = *rails_[transfer->rails().front()];
+  {
+    const std::unique_lock lock(progress_mutex_, std::try_to_lock);
+    if (!lock || closed_ || !rail.worker().begin(rail, transfer, now)) return false;
+  }
+  if (!transfer->ended()) rail.worker().watch(transfer);
+  return true;
 }
 
 /// What has happened already need not be waited for.
@@ -300,7 +332,8 @@ Result<std::shared_ptr<Submitted>> EngineState::submit_prepared(
     if (is_over(asked, *copied)) return ended_at_once(asked, *copied, seat);
   }
 
-  const auto rails = choose_rails(*prepared->path, *bytes, options.priority, now);
+  std::vector<std::size_t> several;
+  const auto rails = choose_rails(*prepared->path, *bytes, options.priority, now, several);
   const auto helps_by = rail_to_help_by(asked, rails.size());
   Submission submission;
   if (helps_by) share_with_caller(submission, *bytes);
@@ -325,6 +358,7 @@ Result<std::shared_ptr<Submitted>> EngineState::submit_prepared(
     ended_unseen(now, *bytes);
     return transfer;
   }
+  if (begin_at_once(transfer, begun)) return transfer;
   // Watched before it is offered: a transfer that nobody watches would outlive its deadline.
   rails_[rails.front()]->worker().watch(transfer);
   if (transfer->waits()) {

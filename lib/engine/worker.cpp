@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <system_error>
@@ -46,11 +47,13 @@ constexpr auto quiet_interval = milliseconds(1);
 constexpr auto longest_interval = milliseconds(500);
 
 // Manual progress: how long a worker without work is not looked at while another has some, and
-// while the other makes headway.
+// while the other makes headway, which is what the application waits for.
 constexpr auto between_glances = microseconds(5);
 constexpr auto longest_between_glances = microseconds(20);
-// What takes longer than an empty look at a rail served somebody, who asks for more within this.
-constexpr auto empty_look = microseconds(2);
+// A look that takes so many times as long as the shortest of late served somebody, who asks for
+// more within this. Looks at sockets are system calls, which take longer on some machines than
+// serving takes on others.
+constexpr int times_an_empty_look = 3;
 constexpr auto keenness = microseconds(50);
 
 }  // namespace
@@ -102,6 +105,13 @@ void Worker::wake() {
 
 void Worker::offer(Rail& rail, std::shared_ptr<TransferState> transfer) {
   put([&](Inbox& inbox) { inbox.offers.emplace_back(&rail, std::move(transfer)); });
+}
+
+bool Worker::begin(Rail& rail, const std::shared_ptr<TransferState>& transfer,
+                   Clock::time_point now) {
+  if (inbox_filled_.load(std::memory_order_acquire)) return false;
+  rail.begin(transfer, now);
+  return true;
 }
 
 void Worker::park(std::shared_ptr<TransferState> transfer) {
@@ -159,12 +169,16 @@ bool Worker::has_work() const noexcept {
 }
 
 std::size_t Worker::glance(Clock::time_point now, bool leisure) {
-  const Nanoseconds rest = leisure ? between_glances : longest_between_glances;
-  if (now >= keen_until_ && now - stepped_at_ < rest) return 0;
+  const bool keen = now < keen_until_;
+  const Nanoseconds seldom = keen ? between_glances : longest_between_glances;
+  const Nanoseconds often = keen ? Nanoseconds::zero() : between_glances;
+  if (now - stepped_at_ < (leisure ? often : seldom)) return 0;
   const auto before = Clock::now();
   const std::size_t done = step(before);
   const auto after = Clock::now();
-  if (done > 0 || after - before > empty_look * rails_.size()) keen_until_ = after + keenness;
+  const Nanoseconds took = after - before;
+  shortest_look_ = std::min(took, shortest_look_ + shortest_look_ / 64 + Nanoseconds(1));
+  if (done > 0 || took > times_an_empty_look * shortest_look_) keen_until_ = after + keenness;
   return done;
 }
 
@@ -202,7 +216,7 @@ std::vector<std::shared_ptr<TransferState>> Worker::watched() const {
   return all;
 }
 
-/// Forgets those that have ended.
+/// Forgets all that have ended, also behind others.
 void Worker::sweep() {
   std::vector<std::shared_ptr<TransferState>> seen;  // until the lock is gone
   const std::lock_guard lock(watched_mutex_);
@@ -217,8 +231,17 @@ void Worker::sweep() {
 
 void Worker::watch(const std::shared_ptr<TransferState>& transfer, Clock::time_point due) {
   bool full = false;
+  // What is waited for one by one ends in the order of the deadlines.
+  std::array<std::shared_ptr<TransferState>, 2> ended;  // until the lock is gone
   {
     const std::lock_guard lock(watched_mutex_);
+    for (auto& each : ended) {
+      if (watched_.empty()) break;
+      each = watched_.front().transfer.lock();
+      if (each && !each->ended()) break;
+      std::pop_heap(watched_.begin(), watched_.end(), Watched::later);
+      watched_.pop_back();
+    }
     watched_.push_back({due.time_since_epoch().count(), transfer});
     std::push_heap(watched_.begin(), watched_.end(), Watched::later);
     next_deadline_ = watched_.front().deadline;

@@ -35,6 +35,9 @@ class Worker {
   // From any thread.
   /// Offers a transfer to a rail of this worker's.
   void offer(Rail& rail, std::shared_ptr<TransferState> transfer);
+  /// As offer(), by the thread that makes the steps: what there is room for goes out at once.
+  /// False: others were offered before.
+  bool begin(Rail& rail, const std::shared_ptr<TransferState>& transfer, Clock::time_point now);
   /// Keeps a transfer until the event that it waits for has happened, then begins it.
   void park(std::shared_ptr<TransferState> transfer);
   /// Watches a transfer, from before it is offered: its deadline, and the end of its peer.
@@ -62,7 +65,7 @@ class Worker {
   bool has_work() const noexcept;
   /// For manual progress, where one caller does the rounds of all, while another worker has work
   /// and this one has none: step() now and then, since what comes for others is not to be seen.
-  /// An empty look at a socket is a system call, that adds to all that the other waits for.
+  /// An empty look at a socket is a system call, which adds to all that the other waits for.
   /// `leisure`: nothing came for the other, so that the caller waits anyway.
   std::size_t glance(Clock::time_point now, bool leisure);
   Clock::time_point stepped_at() const noexcept { return stepped_at_; }
@@ -125,6 +128,7 @@ class Worker {
   std::vector<std::shared_ptr<TransferState>> parked_;
   Clock::time_point look_again_at_{};
   Clock::time_point stepped_at_{}, keen_until_{};
+  Nanoseconds shortest_look_ = Nanoseconds::max() / 2;  // of late
 };
 
 }  // namespace weft::core

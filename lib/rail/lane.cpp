@@ -78,6 +78,19 @@ void Lane::add(std::shared_ptr<TransferState> transfer) {
   add_to(queue_to(*route, way), std::move(transfer));
 }
 
+void Lane::begin(std::shared_ptr<TransferState> transfer, Clock::time_point now) {
+  Route* route = transfer->peer().route_by_rail[rail_];
+  if (route == nullptr || route->dead) return;
+  const auto queue = queue_to(*route, way_of(*transfer));
+  const bool alone = queues_.empty() && held_.empty();
+  const Room room = alone ? this->room(*queue) : Room{};
+  if (room.chunks == 0) return add_to(queue, std::move(transfer));
+  now_ = now;
+  const Pulled::Rest rest = pull(*queue, *transfer, room).rest;
+  if (rest == Pulled::Rest::none) return;
+  add_to(rest == Pulled::Rest::some ? queue : queue_to(*route, Way::relay), std::move(transfer));
+}
+
 /// The lane carries nothing more of it.
 void Lane::forget(const TransferState& transfer) {
   const auto queues = queues_to_.find(transfer.peer().route_by_rail[rail_]);
@@ -122,10 +135,11 @@ bool Lane::take_turn(Queue& queue) {
     return false;
   }
   Turns::Turn turn = room.spare ? queue.turns.next_urgent() : queue.turns.next();
-  const Pulled pulled = pull(queue, turn, room);
-  if (pulled == Pulled::proof_later)
+  const Pulled pulled = pull(queue, turn.transfer(), {turn.chunks(room.chunks), room.spare});
+  if (pulled.rest == Pulled::Rest::proof_later)
     add_to(queue_to(queue.route, Way::relay), turn.transfer().shared_from_this());
-  queue.turns.end(std::move(turn), pulled == Pulled::some);
+  turn.sent(pulled.cost);
+  queue.turns.end(std::move(turn), pulled.rest == Pulled::Rest::some);
   return true;
 }
 
@@ -179,64 +193,61 @@ std::size_t Lane::most_at_once(const TransferState& transfer, const Queue& queue
   return static_cast<std::size_t>(std::clamp<std::uint64_t>(part / chunk, 1, batch));
 }
 
-Lane::Pulled Lane::pull(const Queue& queue, Turns::Turn& turn, Room room) {
-  TransferState& transfer = turn.transfer();
-  if (queue.way != way_of(transfer)) return pull_proof(queue, transfer, room);
-  const std::size_t wanted = std::min(turn.chunks(room.chunks), most_at_once(transfer, queue));
+Lane::Pulled Lane::pull(const Queue& queue, TransferState& transfer, Room room) {
+  using Rest = Pulled::Rest;
+  if (queue.way != way_of(transfer)) return {pull_proof(queue, transfer, room)};
+  room.chunks = std::min(room.chunks, most_at_once(transfer, queue));
   const bool together = queue.transport.most_chunks(queue.route) > 1;
-  const Sent sent = together ? send_together(queue, turn, wanted, room.spare)
-                             : send_singly(queue, turn, wanted, room.spare);
+  const Sent sent =
+      together ? send_together(queue, transfer, room) : send_singly(queue, transfer, room);
+  if (sent.posts == 0 && !sent.left) return {pull_proof(queue, transfer, room)};
   // What comes back of a transfer, and the proofs that it will owe, are offered anew.
-  if (sent.left || (sent.posts > 0 && sent.posts < wanted)) return Pulled::all;
-  if (sent.posts > 0) return Pulled::some;
-  return pull_proof(queue, transfer, room);
+  return {sent.left || sent.posts < room.chunks ? Rest::none : Rest::some, sent.cost};
 }
 
-Lane::Sent Lane::send_singly(const Queue& queue, Turns::Turn& turn, std::size_t posts, bool spare) {
-  TransferState& transfer = turn.transfer();
+Lane::Sent Lane::send_singly(const Queue& queue, TransferState& transfer, Room room) {
   Sent sent;
-  sent.posts = transfer.take(std::span(singly_).first(posts),
+  sent.posts = transfer.take(std::span(singly_).first(room.chunks),
                              queue.transport.chunk_limit(queue.route), unlimited_bytes, now_);
   std::array<Op*, batch> ops;
   for (std::size_t i = 0; i < sent.posts; ++i) {
-    turn.sent(singly_[i].length);
-    ops[i] = &make_op(transfer, queue.route, queue.transport, {&singly_[i], 1}, spare);
+    sent.cost += Turns::cost_of(singly_[i].length);
+    ops[i] = &make_op(transfer, queue.route, queue.transport, {&singly_[i], 1}, room.spare);
   }
   sent.left = !send_off(std::span(ops).first(sent.posts));
   return sent;
 }
 
 /// Each post as full as it may be: small chunks share what one costs.
-Lane::Sent Lane::send_together(const Queue& queue, Turns::Turn& turn, std::size_t posts,
-                               bool spare) {
-  TransferState& transfer = turn.transfer();
+Lane::Sent Lane::send_together(const Queue& queue, TransferState& transfer, Room room) {
   const std::uint64_t limit = queue.transport.chunk_limit(queue.route);
   together_.resize(queue.transport.most_chunks(queue.route));
   Sent sent;
-  for (; sent.posts < posts && !sent.left; ++sent.posts) {
+  for (; sent.posts < room.chunks && !sent.left; ++sent.posts) {
     const Chunks chunks(together_.data(), transfer.take(together_, limit, limit, now_));
     if (chunks.empty()) break;
     std::uint64_t bytes = 0;
     for (const Chunk& each : chunks) bytes += each.length;
-    turn.sent(bytes);
-    sent.left = !send_off(transfer, queue.route, queue.transport, chunks, spare);
+    sent.cost += Turns::cost_of(bytes);
+    sent.left = !send_off(transfer, queue.route, queue.transport, chunks, room.spare);
   }
   return sent;
 }
 
 /// What proves that chunks are visible goes through the relay, since the target has to answer; the
 /// word of a lease is read like other bytes, in the room that this turn has.
-Lane::Pulled Lane::pull_proof(const Queue& queue, TransferState& transfer, Room room) {
+Lane::Pulled::Rest Lane::pull_proof(const Queue& queue, TransferState& transfer, Room room) {
+  using Rest = Pulled::Rest;
   const auto kind = transfer.owed_proof(rail_);
-  if (!kind) return Pulled::all;
+  if (!kind) return Rest::none;
   const bool answered = *kind == Chunk::Kind::arrival;
   if (answered && queue.way != Way::relay) room = {this->room(relay_, queue.route)};
-  if (room.chunks == 0) return Pulled::proof_later;
+  if (room.chunks == 0) return Rest::proof_later;
   Chunk proof;
-  if (!transfer.take_proof(rail_, *kind, proof)) return Pulled::some;  // another may be owed
+  if (!transfer.take_proof(rail_, *kind, proof)) return Rest::some;  // another may be owed
   Transport& transport = answered ? relay_ : one_sided_;
   const bool sent = send_off(transfer, queue.route, transport, {&proof, 1}, room.spare);
-  return sent ? Pulled::some : Pulled::all;
+  return sent ? Rest::some : Rest::none;
 }
 
 /// False if this lane can't carry the transfer any more.

@@ -44,6 +44,8 @@ class Lane final : private ChunkSink {
   /// Starts to pull from a transfer that counts on this lane (TransferState::start), or comes back
   /// to one whose chunks were returned.
   void add(std::shared_ptr<TransferState> transfer);
+  /// As add(), but what there is room for goes out at once, unless somebody waits for his turn.
+  void begin(std::shared_ptr<TransferState> transfer, Clock::time_point now);
   /// Posts what there is room for; returns how many chunks.
   std::size_t pump(Clock::time_point now = Clock::now());
   /// Sets the way aside to a peer if chunks of a transfer are out on it, whose time is over.
@@ -88,7 +90,10 @@ class Lane final : private ChunkSink {
     std::size_t chunks = 0;
     bool spare = false;  // only class latency may have it
   };
-  enum class Pulled { some, all, proof_later };
+  struct Pulled {
+    enum class Rest { some, none, proof_later } rest;  // what the transfer still has to send
+    std::int64_t cost = 0;                             // of what was sent: Turns::cost_of()
+  };
 
   void chunk_ended(Op& op, const providers::Completion& completion) override;
   Queues::iterator queue_to(Route& route, Way way);
@@ -97,14 +102,15 @@ class Lane final : private ChunkSink {
   void forget(const Route& route);
   bool take_turn(Queue& queue);
   std::size_t most_at_once(const TransferState& transfer, const Queue& queue) const;
-  Pulled pull(const Queue& queue, Turns::Turn& turn, Room room);
+  Pulled pull(const Queue& queue, TransferState& transfer, Room room);
   struct Sent {
     std::size_t posts = 0;
+    std::int64_t cost = 0;
     bool left = false;  // the lane can't carry the transfer any more
   };
-  Sent send_singly(const Queue& queue, Turns::Turn& turn, std::size_t posts, bool spare);
-  Sent send_together(const Queue& queue, Turns::Turn& turn, std::size_t posts, bool spare);
-  Pulled pull_proof(const Queue& queue, TransferState& transfer, Room room);
+  Sent send_singly(const Queue& queue, TransferState& transfer, Room room);
+  Sent send_together(const Queue& queue, TransferState& transfer, Room room);
+  Pulled::Rest pull_proof(const Queue& queue, TransferState& transfer, Room room);
   using Chunks = std::span<const Chunk>;
   bool send_off(TransferState& transfer, Route& route, Transport& transport, Chunks chunks,
                 bool spare);

@@ -220,6 +220,11 @@ bool Rail::copy_at_once(const PreparedState& prepared, const Chunk& chunk) {
   return true;
 }
 
+void Rail::begin(std::shared_ptr<TransferState> transfer, Clock::time_point now) {
+  lane_.begin(std::move(transfer), now);
+  count();
+}
+
 std::size_t Rail::progress(Clock::time_point now) {
   // Posts first: what ends at once is told of by the same round.
   std::size_t done = lane_.pump(now);

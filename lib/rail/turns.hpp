@@ -56,16 +56,19 @@ class Turns {
   using ByDeadline = std::set<List::iterator, Earlier>;
 
  public:
+  /// What an operation of so many bytes counts.
+  static constexpr std::int64_t cost_of(std::uint64_t bytes) {
+    return std::max(static_cast<std::int64_t>(bytes), least_cost);
+  }
+
   /// A transfer that has its turn: it is not among the waiting meanwhile.
   class Turn {
    public:
     TransferState& transfer() const noexcept { return *entry_.front().transfer; }
     /// How many chunks it may be, where there is room for so many.
     std::size_t chunks(std::size_t room) const noexcept { return before_its_time_ ? 1 : room; }
-    /// A chunk of it was sent.
-    void sent(std::uint64_t bytes) noexcept {
-      cost_ += std::max(static_cast<std::int64_t>(bytes), least_cost);
-    }
+    /// An operation of it was sent, or several.
+    void sent(std::int64_t cost) noexcept { cost_ += cost; }
 
    private:
     friend class Turns;

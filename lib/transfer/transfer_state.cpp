@@ -33,9 +33,9 @@ TransferState::TransferState(Submission submission, TransferHost& host)
 }
 
 /// Nobody else knows of it yet.
-void TransferState::start(std::vector<std::size_t> rails) {
+void TransferState::start(std::span<const std::size_t> rails) {
   lanes_.assign(rails.begin(), rails.end());
-  rails_ = std::move(rails);
+  rails_.assign(rails.begin(), rails.end());
   self_ = shared_from_this();
   if (submission_.bytes == 0 && !waits()) carry_out(next_step(), std::unique_lock(mutex_));
 }

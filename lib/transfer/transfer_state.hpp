@@ -6,6 +6,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <functional>
+#include <initializer_list>
 #include <limits>
 #include <memory>
 #include <memory_resource>
@@ -86,7 +87,8 @@ class TransferState final : public Submitted, public std::enable_shared_from_thi
   // For the engine.
   /// Makes the transfer keep itself alive, with the lanes of these rails to carry it. Ends it at
   /// once if it has no bytes.
-  void start(std::vector<std::size_t> rails);
+  void start(std::span<const std::size_t> rails);
+  void start(std::initializer_list<std::size_t> rails) { start(std::span(rails)); }
   /// Before it is offered to lanes: what the thread that submits it has copied by one of its rails
   /// is carried. Once all is, and a read proven, what follows the bytes begins.
   void copied_at_once(std::size_t rail, const CopiedAtOnce& copied);
@@ -100,7 +102,7 @@ class TransferState final : public Submitted, public std::enable_shared_from_thi
   }
   std::uint64_t copied() const noexcept { return copied_.load(std::memory_order_relaxed); }
   /// As given to start().
-  const std::vector<std::size_t>& rails() const noexcept { return rails_; }
+  std::span<const std::size_t> rails() const noexcept { return rails_; }
   /// How many threads take chunks of it.
   std::size_t takers() const noexcept {
     return rails_.size() + (submission_.caller_takes_part ? 1 : 0);
@@ -216,10 +218,10 @@ class TransferState final : public Submitted, public std::enable_shared_from_thi
   std::uint64_t outstanding_ = 0;
   std::pmr::vector<Span> out_{&lists_};  // by slot; of length 0 where it is free
   static constexpr std::uint32_t no_slot = std::numeric_limits<std::uint32_t>::max();
-  std::uint32_t free_slot_ = no_slot;  // its span begins at the next free one
-  std::vector<Span> doubtful_;         // failed, and carried by nobody
-  bool arrived_is_placed_ = false;     // known from the end on
-  std::vector<std::size_t> rails_;     // fixed at the start
+  std::uint32_t free_slot_ = no_slot;             // its span begins at the next free one
+  std::vector<Span> doubtful_;                    // failed, and carried by nobody
+  bool arrived_is_placed_ = false;                // known from the end on
+  std::pmr::vector<std::size_t> rails_{&lists_};  // fixed at the start
   std::pmr::vector<std::size_t> lanes_{&lists_};
   std::vector<std::size_t> left_;  // lanes that could not carry it
   enum class Check { owed, under_way, passed } check_;

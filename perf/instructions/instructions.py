@@ -22,8 +22,8 @@ TRANSFERS = {1: 500, 16: 100, 4096: 3}
 STAGES = {
     "submit": ["Engine::submit"],
     "watch": ["core::Worker::watch"],
-    "hand over": ["core::Worker::offer", "core::Worker::empty_inbox"],
-    "choose": ["core::Lane::pump"],
+    "hand over": ["core::Worker::offer", "core::Worker::begin", "core::Worker::empty_inbox"],
+    "choose": ["core::Lane::begin", "core::Lane::pump"],
     "cut": ["core::TransferState::take"],
     "post": ["core::Lane::send_off", "core::Lane::make_op", "core::OneSided::post"],
     "rail": ["perf::NullEndpoint::"],

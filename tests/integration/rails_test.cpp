@@ -1,9 +1,8 @@
-// Different numbers of rails on the two sides, odd chunks and windows, who drives the rails, IPv6.
+// Different numbers of rails on the two sides, odd chunks and windows, IPv6.
 #include <algorithm>
 #include <set>
 
 #include "engines.hpp"
-#include "held_back.hpp"
 
 namespace weft::test::rails_tests {
 namespace {
@@ -16,16 +15,6 @@ struct Case {
   Variant variant;
   Shape shape;
 };
-
-/// Side `b` writes a piece of its memory into the segment of `a`.
-void expect_written_back(Couple& pair, Board& board, const Pair& piece) {
-  const Grant grant = must(board.local.grant({}, Rights::read_write));
-  const Remote there = must(pair.b.import(grant.blob()));
-  const std::byte* from = board.remote.data() + piece.local;
-  const Blob source(from, from + piece.length);
-  ASSERT_TRUE(succeeds(must(pair.b.write(board.remote, there, std::span(&piece, 1))).wait(soon())));
-  EXPECT_TRUE(same_bytes(Bytes(board.local.data() + piece.remote, piece.length), source));
-}
 
 class Rails : public testing::TestWithParam<Case> {};
 
@@ -50,7 +39,7 @@ TEST_P(Rails, EveryByteBothWays) {
 
   // And from the other end.
   board.repaint();
-  expect_written_back(pair, board, {3, 5, large});
+  board.expect_written_back({3, 5, large});
 }
 
 TEST_P(Rails, SeveralOfOursTakePart) {
@@ -120,94 +109,6 @@ TEST_P(Chunks, OneThreadForAllRails) {
   Board board(pair, 3'000'001, 3'000'001);
   const Pair piece[] = {{0, 0, 3'000'001}};
   board.expect_moved(Direction::write, piece);
-}
-
-enum class Manual { here, there, both };
-
-/// Everything once, whoever makes the progress.
-void exchange(const Variant& variant, Manual manual) {
-  Config ours = config_for(variant), theirs = ours;
-  if (manual != Manual::there) ours.progress = Progress::manual;
-  if (manual != Manual::here) theirs.progress = Progress::manual;
-  Couple pair = couple(ours, theirs);
-  std::optional<Pump> pump;
-  if (manual != Manual::here) pump.emplace(pair.b);
-
-  Board board(pair, 3 << 20, 3 << 20);
-  const Pair pieces[] = {{1, 3, 2 << 20}, {(2 << 20) + 9, (2 << 20) + 4, 77'777}};
-  board.expect_moved(Direction::write, pieces);
-  board.repaint();
-  TransferOptions options;
-  options.signal = Signal{4};
-  board.expect_moved(Direction::read, pieces, options);
-  EXPECT_TRUE(succeeds(must(pair.b.expect(pair.to_a, 4, 1)).wait(soon())));
-
-  // While one side waits, somebody has to make the other's progress.
-  std::optional<Pump> sender;
-  if (manual != Manual::there) sender.emplace(pair.a);
-  const Blob text = pattern(1000, 5);
-  must(pair.a.send(pair.to_b, 8, text, soon()));
-  EXPECT_TRUE(same_bytes(must(pair.b.recv(pair.to_a, 8, ~0ULL, soon())).bytes, text));
-  must(pair.b.send(pair.to_a, 9, text, soon()));
-  EXPECT_TRUE(same_bytes(must(pair.a.recv(pair.to_b, 9, ~0ULL, soon())).bytes, text));
-  EXPECT_EQ(must(board.grant.revoke(soon())), Revoked::quiescent);
-}
-
-TEST_P(Chunks, ManualProgressHere) {
-  exchange(GetParam(), Manual::here);
-}
-TEST_P(Chunks, ManualProgressThere) {
-  exchange(GetParam(), Manual::there);
-}
-TEST_P(Chunks, ManualProgressOnBothSides) {
-  exchange(GetParam(), Manual::both);
-}
-
-TEST_P(Chunks, ManualProgressByCallsOnly) {
-  Config config = config_for(GetParam());
-  config.progress = Progress::manual;
-  Couple pair = couple(config);
-  Board board(pair, 1 << 20, 1 << 20);
-  const Pair piece[] = {{0, 0, 1 << 20}};
-  Transfer transfer = must(pair.a.write(board.local, board.there, piece));
-  const Deadline deadline = soon();
-  while (transfer.state() == State::active && !deadline.passed()) {
-    must(pair.a.progress());
-    must(pair.b.progress());
-  }
-  EXPECT_EQ(transfer.state(), State::done);
-  board.expect_pieces(Direction::write, piece);
-}
-
-TEST_P(Chunks, ManualProgressServesByRailsWithoutWorkWhileAnotherWaits) {
-  Config ours = config_for(GetParam());
-  ours.progress = Progress::manual;
-  ours.copy_at_once_bytes = 0;
-  HeldBack nic;
-  Couple pair = couple(ours, config_for(GetParam()), nic.hooks());
-  Board board(pair, 4 << 20, 4 << 20);
-  const Pair small[] = {{0, 0, 100}};
-  Transfer waiting = must(pair.a.write(board.local, board.there, small));
-  const Pump pump(pair.a);
-  const Deadline deadline = soon();
-  while (nic.count() == 0 && !deadline.passed()) std::this_thread::yield();
-  ASSERT_GT(nic.count(), 0U);
-
-  expect_written_back(pair, board, {4096, 4096, 3 << 20});
-  EXPECT_EQ(waiting.state(), State::active);
-  nic.let_go();
-  EXPECT_TRUE(succeeds(waiting.wait(soon())));
-}
-
-TEST_P(Chunks, ProgressCallsBesideTheThreadsDoNoHarm) {
-  Couple pair = couple(config_for(GetParam()));
-  const Pump ours(pair.a), theirs(pair.b);
-  Board board(pair, 3'000'000, 3'000'000);
-  const Pair piece[] = {{0, 0, 3'000'000}};
-  for (int round = 0; round < 5; ++round) {
-    board.repaint();
-    board.expect_moved(round % 2 == 0 ? Direction::write : Direction::read, piece);
-  }
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Chunks, testing::ValuesIn(all_variants()),

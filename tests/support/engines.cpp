@@ -174,6 +174,15 @@ void Board::expect_pieces(Direction direction, std::span<const Pair> pairs) {
   expect_untouched();
 }
 
+void Board::expect_written_back(const Pair& piece) {
+  const Grant back = must(local.grant({}, Rights::read_write));
+  const Remote here = must(pair_.b.import(back.blob()));
+  const std::byte* from = remote.data() + piece.local;
+  const Blob source(from, from + piece.length);
+  ASSERT_TRUE(succeeds(must(pair_.b.write(remote, here, std::span(&piece, 1))).wait(soon())));
+  EXPECT_TRUE(same_bytes(Bytes(local.data() + piece.remote, piece.length), source));
+}
+
 void Board::expect_untouched() {
   EXPECT_TRUE(same_bytes(bytes_of(local), local_picture_)) << "on the local side";
   EXPECT_TRUE(same_bytes(bytes_of(remote), remote_picture_)) << "on the remote side";

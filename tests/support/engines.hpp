@@ -105,6 +105,8 @@ class Board {
                     const TransferOptions& options = {});
   /// Compares both segments with what the pictures become by `pairs`; these are then the pictures.
   void expect_pieces(Direction direction, std::span<const Pair> pairs);
+  /// The other side writes a piece of the remote segment into the local one.
+  void expect_written_back(const Pair& piece);
   /// Compares both segments with their pictures.
   void expect_untouched();
 

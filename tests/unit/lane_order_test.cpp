@@ -47,17 +47,14 @@ class LaneOrder : public testing::Test {
   /// A transfer of so many chunks.
   Transfer submit(const std::shared_ptr<PeerState>& to, std::size_t chunks,
                   Priority priority = Priority::normal) {
-    auto& prepared = prepared_[{to.get(), chunks}];
-    if (!prepared) prepared = make_prepared(to, scattered(chunks, 10));
-    Submission submission;
-    submission.bytes = prepared->bytes;
-    submission.prepared = prepared;
-    submission.priority = priority;
-    submission.deadline = deadline.when();
-    auto transfer = std::make_shared<TransferState>(std::move(submission), host_);
-    transfer->start({0});
+    const Transfer transfer = start(to, chunks, priority);
     lane.add(transfer);
-    submitted_.push_back(transfer);
+    return transfer;
+  }
+  /// The same, which may go out at once.
+  Transfer begin(const std::shared_ptr<PeerState>& to, std::size_t chunks) {
+    const Transfer transfer = start(to, chunks, Priority::normal);
+    lane.begin(transfer, Clock::now());
     return transfer;
   }
   std::size_t step() {
@@ -81,10 +78,50 @@ class LaneOrder : public testing::Test {
   Lane lane{0, "null:0", {window, 1000000, all, spare, 1000000}, null, relay, copies};
 
  private:
+  Transfer start(const std::shared_ptr<PeerState>& to, std::size_t chunks, Priority priority) {
+    auto& prepared = prepared_[{to.get(), chunks}];
+    if (!prepared) prepared = make_prepared(to, scattered(chunks, 10));
+    Submission submission;
+    submission.bytes = prepared->bytes;
+    submission.prepared = prepared;
+    submission.priority = priority;
+    submission.deadline = deadline.when();
+    auto transfer = std::make_shared<TransferState>(std::move(submission), host_);
+    transfer->start({0});
+    submitted_.push_back(transfer);
+    return transfer;
+  }
+
   OneLane host_{lane};
   std::vector<std::weak_ptr<TransferState>> submitted_;
   std::map<std::pair<const PeerState*, std::size_t>, std::shared_ptr<PreparedState>> prepared_;
 };
+
+TEST_F(LaneOrder, WhatBeginsGoesOutAtOnceAsFarAsThereIsRoom) {
+  const auto peer = make_peer(1), other = make_peer(1, "other");
+  const auto one = begin(peer, 1);
+  EXPECT_EQ(lane.in_flight(), 1U);
+  EXPECT_EQ(lane.pump(), 0U);
+  const auto many = begin(peer, 3 * window);
+  EXPECT_GT(lane.in_flight(), 1U);
+  lane.pump();
+  EXPECT_EQ(lane.in_flight(), window);
+  const auto behind = begin(peer, 1), beside = begin(other, 1);
+  EXPECT_EQ(lane.in_flight(), window) << "somebody waits";
+  carry(100);
+  for (const Transfer& each : {one, many, behind, beside}) EXPECT_EQ(each->state(), State::done);
+}
+
+TEST_F(LaneOrder, WhatBeginsGoesBehindWhatWaits) {
+  const auto peer = make_peer(1);
+  std::vector<const TransferState*> order;
+  null.on_post = [&](const Op& op) { order.push_back(op.transfer); };
+  const auto first = submit(peer, 1);
+  const auto second = begin(peer, 1);
+  EXPECT_EQ(lane.in_flight(), 0U);
+  carry(10);
+  EXPECT_EQ(order, (std::vector<const TransferState*>{first.get(), second.get()}));
+}
 
 TEST_F(LaneOrder, WhatIsUrgentGoesOutWithTheNextCompletion) {
   const auto peer = make_peer(1);

@@ -33,7 +33,7 @@ class TurnsTest : public testing::Test {
     for (std::size_t i = 0; i < count; ++i) {
       Turns::Turn turn = turns.next();
       taken.push_back(&turn.transfer());
-      turn.sent(1);
+      turn.sent(Turns::cost_of(1));
       turns.end(std::move(turn), true);
     }
     return taken;
@@ -86,7 +86,7 @@ TEST_F(TurnsTest, TheShareIsOfBytes) {
     Turns::Turn turn = turns.next();
     const bool is_bulk = &turn.transfer() == bulk.get();
     EXPECT_EQ(turn.chunks(8), is_bulk ? 1U : 8U);
-    turn.sent(is_bulk ? large : small);
+    turn.sent(Turns::cost_of(is_bulk ? large : small));
     (is_bulk ? bulk_bytes : latency_bytes) += is_bulk ? large : small;
     turns.end(std::move(turn), true);
   }
@@ -101,7 +101,7 @@ TEST_F(TurnsTest, WhatOnlyUrgentOnesCouldHaveCountsForNoShare) {
     ASSERT_TRUE(turns.urgent());
     Turns::Turn turn = turns.next_urgent();
     EXPECT_EQ(&turn.transfer(), latency.get());
-    turn.sent(1);
+    turn.sent(Turns::cost_of(1));
     turns.end(std::move(turn), true);
   }
   EXPECT_EQ(count(take(Turns::share), bulk), 1);

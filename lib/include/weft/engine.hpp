@@ -155,7 +155,9 @@ struct Config {
   /// time get on faster by several threads (measured by weft-perf, window 16, each in memory of its
   /// own: 0.8 to 1.0 times as fast at 64 KiB, with a twentieth of the p99; 0.6 times at 256 KiB).
   /// Not class bulk, nor of class normal beyond that quarter what asks for an event; never in
-  /// callbacks. Under Progress::manual class normal always has it too. Of what is larger and
+  /// callbacks. Under Progress::manual class normal always has it too, and what is not mapped but
+  /// small likewise (class normal: a quarter of it) is handed to the provider before the call
+  /// returns, unless another thread makes progress just then. Of what is larger and
   /// carried by one rail, of class normal, and the only one in the same way, the caller copies up
   /// to so much beside the progress thread before the call returns.
   std::uint64_t copy_at_once_bytes = 256 * 1024;
