@@ -123,7 +123,10 @@ Result<void> Transfers::begin(std::uint32_t operation, Ticket ticket) {
     const auto picks = std::span<const std::uint32_t>(picks_).subspan(
         load_.first[index], load_.first[index + 1] - load_.first[index]);
     const bool last = part + 1 == load_.parts;
-    auto transfer = engine_.submit(pieces, picks, last ? std::move(options) : options);
+    TransferOptions its = last ? std::move(options) : options;
+    // All of a list needs no picks, of which the engine would keep a copy.
+    auto transfer = picks.size() == picks_.size() ? engine_.submit(pieces, std::move(its))
+                                                  : engine_.submit(pieces, picks, std::move(its));
     if (!transfer) {
       slot.left -= load_.parts - part;
       return fail(std::move(transfer.error()));
