@@ -351,7 +351,7 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   std::shared_ptr<const std::vector<std::string>> rail_names_;
   std::vector<std::unique_ptr<Worker>> workers_;
   std::vector<std::uint64_t> last_ticks_;
-  std::mutex progress_mutex_;  // manual progress: held by whoever steps the workers
+  std::mutex progress_mutex_;  // manual progress: held by whoever uses the rails
   bool closed_ = false;        // with progress_mutex_: there are no rails any more
 
   PeerTable peers_;

@@ -90,7 +90,7 @@ Result<void> EngineState::disconnect(PeerState& peer) {
 void EngineState::give_grants_back(const PeerState* peer) {
   const auto deadline = Deadline::in(drain_time);
   const auto used = imported_.of(peer);
-  for (const auto& remote : used) remote->users().close();
+  for (const auto& remote : used) remote->give_back();
   for (const auto& remote : used)
     wait([&](Deadline until) { return remote->users().wait_idle(until); }, deadline);
   imported_.give_back(peer);

@@ -230,19 +230,24 @@ std::span<const std::size_t> EngineState::choose_rails(const RailSet& set, std::
   loads.reserve(all.size());
   for (const std::size_t rail : all) loads.push_back(load_of(rail));
   std::sort(loads.begin(), loads.end());
-  for (const Load& load : loads)
-    if (several.empty() || (several.size() < wanted && (!load.aside || loads.front().aside)))
-      several.push_back(load.rail);
+  const auto aside =
+      std::find_if(loads.begin(), loads.end(), [](const Load& load) { return load.aside; });
+  if (aside != loads.begin()) loads.erase(aside, loads.end());
+  for (const Load& load : std::span(loads).first(std::min<std::size_t>(wanted, loads.size())))
+    several.push_back(load.rail);
   return several;
 }
 
 /// Under manual progress: what is small goes out before submit() returns, and is watched while it
-/// is on its way. False: somebody else makes the steps just now, or others were offered before.
+/// is on its way, since no NIC's provider blocks. False: it is to be offered.
 bool EngineState::begin_at_once(const std::shared_ptr<TransferState>& transfer,
                                 Clock::time_point now) {
   const Submission& submission = transfer->submission();
-  if (config_.progress != Progress::manual || transfer->rails().size() != 1 || transfer->waits() ||
-      submission.bytes > always_at_once(submission.priority) || InCallback::now())
+  const bool by_device =
+      transfer->prepared().staged || submission.transport == TransportKind::device_copy;
+  if (config_.progress != Progress::manual || transfer->rails().size() != 1 || by_device ||
+      transfer->waits() || submission.bytes > always_at_once(submission.priority) ||
+      InCallback::now())
     return false;
   Rail& rail = *rails_[transfer->rails().front()];
   {
@@ -359,7 +364,8 @@ Result<std::shared_ptr<Submitted>> EngineState::submit_prepared(
     return transfer;
   }
   if (begin_at_once(transfer, begun)) return transfer;
-  // Watched before it is offered: a transfer that nobody watches would outlive its deadline.
+  // Watched before it is offered: whoever carries it may be stuck, and one that nobody watches
+  // would outlive its deadline.
   rails_[rails.front()]->worker().watch(transfer);
   if (transfer->waits()) {
     rails_[rails.front()]->worker().park(transfer);

@@ -177,8 +177,10 @@ std::size_t Worker::glance(Clock::time_point now, bool leisure) {
   const std::size_t done = step(before);
   const auto after = Clock::now();
   const Nanoseconds took = after - before;
-  shortest_look_ = std::min(took, shortest_look_ + shortest_look_ / 64 + Nanoseconds(1));
-  if (done > 0 || took > times_an_empty_look * shortest_look_) keen_until_ = after + keenness;
+  const bool served = done > 0 || took > times_an_empty_look * shortest_look_;
+  if (served) keen_until_ = after + keenness;
+  // What takes long because it serves says little about empty looks.
+  shortest_look_ = std::min(took, shortest_look_ + shortest_look_ / (served ? 4096 : 64));
   return done;
 }
 
@@ -231,7 +233,7 @@ void Worker::sweep() {
 
 void Worker::watch(const std::shared_ptr<TransferState>& transfer, Clock::time_point due) {
   bool full = false;
-  // What is waited for one by one ends in the order of the deadlines.
+  // Where they are waited for one by one the earliest has ended most often, and no sweep is needed.
   std::array<std::shared_ptr<TransferState>, 2> ended;  // until the lock is gone
   {
     const std::lock_guard lock(watched_mutex_);

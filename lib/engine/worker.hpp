@@ -35,12 +35,13 @@ class Worker {
   // From any thread.
   /// Offers a transfer to a rail of this worker's.
   void offer(Rail& rail, std::shared_ptr<TransferState> transfer);
-  /// As offer(), by the thread that makes the steps: what there is room for goes out at once.
-  /// False: others were offered before.
+  /// As offer(), by whoever may call step(): what there is room for goes out at once. False:
+  /// something waits for the next step, and goes before it.
   bool begin(Rail& rail, const std::shared_ptr<TransferState>& transfer, Clock::time_point now);
   /// Keeps a transfer until the event that it waits for has happened, then begins it.
   void park(std::shared_ptr<TransferState> transfer);
-  /// Watches a transfer, from before it is offered: its deadline, and the end of its peer.
+  /// Watches a transfer: its deadline, and the end of its peer. From before others may carry it,
+  /// who may be stuck in a call to the provider.
   void watch(const std::shared_ptr<TransferState>& transfer);
   /// Ends those whose deadline has passed. The worker does so itself; another thread may in its
   /// stead, should it be stuck in a call to the provider.
@@ -128,7 +129,7 @@ class Worker {
   std::vector<std::shared_ptr<TransferState>> parked_;
   Clock::time_point look_again_at_{};
   Clock::time_point stepped_at_{}, keen_until_{};
-  Nanoseconds shortest_look_ = Nanoseconds::max() / 2;  // of late
+  Nanoseconds shortest_look_ = std::chrono::hours(1);  // of late
 };
 
 }  // namespace weft::core

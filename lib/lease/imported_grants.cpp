@@ -85,7 +85,7 @@ std::vector<ImportedGrants::RemotePtr> ImportedGrants::of(const PeerState* peer)
 void ImportedGrants::give_back(const PeerState* peer) {
   for (const Import& import : imports_of(peer)) {
     const RemotePtr remote = import.remote.lock();
-    if (remote) remote->users().close();
+    if (remote) remote->give_back();
     if (!remote || remote->users().idle()) import.borrowed->close();
   }
   std::vector<RemotePtr> alive;  // until the lock is gone
@@ -95,7 +95,7 @@ void ImportedGrants::give_back(const PeerState* peer) {
     if (peer && key.first != peer->link) return false;
     if (const RemotePtr remote = import.remote.lock()) {
       alive.push_back(remote);
-      remote->users().close();
+      remote->give_back();
       if (!remote->users().idle()) return false;
     }
     if (import.borrowed->stop()) return false;  // imported since: it is lost, and not confirmed

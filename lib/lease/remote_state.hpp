@@ -28,13 +28,22 @@ class RemoteState {
 
   const std::shared_ptr<PeerState>& peer() const noexcept { return peer_; }
   const GrantDescription& description() const noexcept { return description_; }
-  /// Transfers that use it. Closed when the owner ends the grant.
+  /// Transfers that use it. Closed when the owner ends the grant, or this side gives it back.
   UseCount& users() noexcept { return users_; }
   /// Its memory, where this process may map it. Closed once users() is closed and idle.
   const std::shared_ptr<Borrowed>& borrowed() const noexcept { return borrowed_; }
 
-  /// Why it can't be used, once its owner has ended it, or its time is over.
-  Error ended_error() const { return stale("the owner ended the grant"); }
+  /// This side uses it no more, whatever its owner does.
+  void give_back() noexcept {
+    given_back_ = true;
+    users_.close();
+  }
+  /// Why it can't be used, once users() is closed, or its time is over.
+  Error ended_error() const {
+    if (!given_back_) return stale("the owner ended the grant");
+    return Error(Code::closed, "this side has disconnected, or closes")
+        .with_peer(description_.engine);
+  }
   Error expired_error() const { return stale("the time of the grant is over"); }
 
   /// When it must not be used any more, by this machine's clock.
@@ -132,6 +141,7 @@ class RemoteState {
   ByRail keys_, epoch_keys_;
   std::atomic<std::uint32_t> losses_{0};
   std::atomic<Clock::time_point> expires_{Clock::time_point::max()};
+  std::atomic<bool> given_back_{false};  // before users_ is closed
   UseCount users_;
   const std::shared_ptr<Borrowed> borrowed_ = std::make_shared<Borrowed>();
 };

@@ -78,17 +78,20 @@ void Lane::add(std::shared_ptr<TransferState> transfer) {
   add_to(queue_to(*route, way), std::move(transfer));
 }
 
-void Lane::begin(std::shared_ptr<TransferState> transfer, Clock::time_point now) {
+void Lane::begin(const std::shared_ptr<TransferState>& transfer, Clock::time_point now) {
   Route* route = transfer->peer().route_by_rail[rail_];
   if (route == nullptr || route->dead) return;
   const auto queue = queue_to(*route, way_of(*transfer));
   const bool alone = queues_.empty() && held_.empty();
-  const Room room = alone ? this->room(*queue) : Room{};
-  if (room.chunks == 0) return add_to(queue, std::move(transfer));
+  const bool urgent = transfer->submission().priority == Priority::latency;
+  const Room room = alone ? this->room(*queue, urgent) : Room{};
+  if (room.chunks == 0) return add_to(queue, transfer);
   now_ = now;
   const Pulled::Rest rest = pull(*queue, *transfer, room).rest;
   if (rest == Pulled::Rest::none) return;
-  add_to(rest == Pulled::Rest::some ? queue : queue_to(*route, Way::relay), std::move(transfer));
+  // It may have been as many as there was room for.
+  if (rest == Pulled::Rest::some && !transfer->has_more()) return;
+  add_to(rest == Pulled::Rest::some ? queue : queue_to(*route, Way::relay), transfer);
 }
 
 /// The lane carries nothing more of it.
@@ -129,7 +132,7 @@ std::size_t Lane::pump(Clock::time_point now) {
 /// False if there was no room for anybody's.
 bool Lane::take_turn(Queue& queue) {
   if (queue.turns.empty()) return false;  // all that waited has left
-  const Room room = this->room(queue);
+  const Room room = this->room(queue, queue.turns.urgent());
   if (room.chunks == 0) {
     queue.turns.drop_ended();
     return false;
@@ -143,11 +146,12 @@ bool Lane::take_turn(Queue& queue) {
   return true;
 }
 
-Lane::Room Lane::room(const Queue& queue) const {
+/// `urgent`: one of class latency wants it.
+Lane::Room Lane::room(const Queue& queue, bool urgent) const {
   // What was refused goes first.
   if (queue.route.held > 0) return {};
   const std::size_t chunks = room(queue.transport, queue.route);
-  if (chunks > 0 || !queue.turns.urgent()) return {chunks};
+  if (chunks > 0 || !urgent) return {chunks};
   return {spare_room(queue.transport, queue.route), true};
 }
 

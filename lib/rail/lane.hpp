@@ -45,7 +45,7 @@ class Lane final : private ChunkSink {
   /// to one whose chunks were returned.
   void add(std::shared_ptr<TransferState> transfer);
   /// As add(), but what there is room for goes out at once, unless somebody waits for his turn.
-  void begin(std::shared_ptr<TransferState> transfer, Clock::time_point now);
+  void begin(const std::shared_ptr<TransferState>& transfer, Clock::time_point now);
   /// Posts what there is room for; returns how many chunks.
   std::size_t pump(Clock::time_point now = Clock::now());
   /// Sets the way aside to a peer if chunks of a transfer are out on it, whose time is over.
@@ -120,7 +120,7 @@ class Lane final : private ChunkSink {
   bool may_repeat(const Op& op) const;
   void cut(TransferState& transfer, Route& route, Chunks chunks, const Error& error);
   void failed(Op& op, const providers::Completion& completion);
-  Room room(const Queue& queue) const;
+  Room room(const Queue& queue, bool urgent) const;
   std::size_t room(const Transport& transport, const Route& route) const;
   std::size_t spare_room(const Transport& transport, const Route& route) const;
   enum class Fate { posted, held, failed };
@@ -154,7 +154,7 @@ class Lane final : private ChunkSink {
   static constexpr std::size_t batch = 8;
   std::array<Chunk, batch> singly_;  // what is about to go, each in a post of its own
   std::vector<Chunk> together_;      // what is about to go in one post
-  Clock::time_point now_{};          // when pump() was called
+  Clock::time_point now_{};          // when pump() or begin() was called
   std::uint64_t operations_done_ = 0, bytes_done_ = 0, lost_ = 0;
 };
 

@@ -220,8 +220,8 @@ bool Rail::copy_at_once(const PreparedState& prepared, const Chunk& chunk) {
   return true;
 }
 
-void Rail::begin(std::shared_ptr<TransferState> transfer, Clock::time_point now) {
-  lane_.begin(std::move(transfer), now);
+void Rail::begin(const std::shared_ptr<TransferState>& transfer, Clock::time_point now) {
+  lane_.begin(transfer, now);
   count();
 }
 

@@ -106,7 +106,7 @@ class Rail {
   bool copy_at_once(const PreparedState& prepared, const Chunk& chunk);
   bool maps(const PreparedState& prepared) const;
   /// See Lane.
-  void begin(std::shared_ptr<TransferState> transfer, Clock::time_point now);
+  void begin(const std::shared_ptr<TransferState>& transfer, Clock::time_point now);
   /// Pulls, posts and polls once; returns how much happened.
   std::size_t progress(Clock::time_point now);
   /// Whether something may end without anybody's call.

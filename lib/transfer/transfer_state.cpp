@@ -101,6 +101,11 @@ std::size_t TransferState::take(std::span<Chunk> into, std::uint64_t limit, std:
   return count;
 }
 
+bool TransferState::has_more() const {
+  const std::lock_guard lock(mutex_);
+  return !carried() || !proofs_.empty();
+}
+
 /// What came back goes first; whoever it was cut for may have taken more at a time.
 std::optional<Chunk> TransferState::next_chunk(std::uint64_t limit) {
   if (returned_.empty()) return cursor_.next(limit);
@@ -415,10 +420,11 @@ void TransferState::end_locked(State state, std::optional<Error> error,
   state_.store(state, std::memory_order_release);
   lock.unlock();
   host_.transfer_ended(*this);
-  if (const auto on_end = std::exchange(submission_.on_end, nullptr)) {
+  if (auto on_end = std::exchange(submission_.on_end, nullptr)) {
     const Ended ended{state, submission_.cookie, error_.get()};
     const InCallback here;
     on_end(ended);
+    on_end = nullptr;  // What it holds is destroyed in here too.
   }
   lock.lock();
   announced_ = true;

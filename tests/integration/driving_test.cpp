@@ -194,9 +194,10 @@ TEST_P(Drivers, ACallbackSubmitsTheNext) {
   board.expect_pieces(Direction::write, pieces);
 }
 
-TEST_P(Drivers, SeveralThreadsSubmitWhileOneMakesProgress) {
+/// Each by threads of their own, which wait for each of theirs.
+void submit_by_threads(const Variant& variant, const Config& ours, bool pumped) {
   constexpr std::size_t threads = 3, each = 100;
-  Couple pair = couple(by_calls(), config_for(GetParam()));
+  Couple pair = couple(ours, config_for(variant));
   Board board(pair, threads * each * small, threads * each * small);
   std::vector<Pair> pieces;
   for (std::uint64_t i = 0; i < threads * each; ++i)
@@ -204,7 +205,8 @@ TEST_P(Drivers, SeveralThreadsSubmitWhileOneMakesProgress) {
   const Prepared prepared =
       must(pair.a.prepare(board.local, board.there, Direction::write, pieces));
   {
-    const Pump pump(pair.a);
+    std::optional<Pump> pump;
+    if (pumped) pump.emplace(pair.a);
     std::vector<std::jthread> submitters;
     for (std::size_t thread = 0; thread < threads; ++thread)
       submitters.emplace_back([&, thread] {
@@ -215,6 +217,41 @@ TEST_P(Drivers, SeveralThreadsSubmitWhileOneMakesProgress) {
       });
   }
   board.expect_pieces(Direction::write, pieces);
+}
+
+TEST_P(Drivers, SeveralThreadsSubmitAndWait) {
+  submit_by_threads(GetParam(), by_calls(), false);
+}
+
+TEST_P(Drivers, SeveralThreadsSubmitWhileAnotherMakesProgress) {
+  submit_by_threads(GetParam(), by_calls(), true);
+}
+
+TEST_P(Drivers, ClosingWhileOthersSubmit) {
+  Couple pair = couple(by_calls(), config_for(GetParam()));
+  Board board(pair, small, small);
+  const Pair piece[] = {{0, 0, small}};
+  const Prepared prepared = must(pair.a.prepare(board.local, board.there, Direction::write, piece));
+  std::atomic<std::size_t> ended{0};
+  std::vector<std::jthread> submitters;
+  for (int thread = 0; thread < 3; ++thread)
+    submitters.emplace_back([&] {
+      const Deadline deadline = soon();
+      while (!deadline.passed()) {
+        auto transfer = pair.a.submit(prepared);
+        if (!transfer) {
+          EXPECT_TRUE(fails_with(transfer, Code::closed));
+          return;
+        }
+        const auto waited = transfer->wait(soon());
+        EXPECT_TRUE(waited || waited.error().code() == Code::closed) << waited.error().to_string();
+        ++ended;
+      }
+      ADD_FAILURE() << "the engine was not closed";
+    });
+  const Deadline deadline = soon();
+  while (ended < 50 && !deadline.passed()) std::this_thread::yield();
+  must(pair.a.close(soon()));
 }
 
 TEST_P(Drivers, WhatWentOutAtOnceKeepsItsDeadline) {

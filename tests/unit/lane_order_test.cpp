@@ -52,8 +52,9 @@ class LaneOrder : public testing::Test {
     return transfer;
   }
   /// The same, which may go out at once.
-  Transfer begin(const std::shared_ptr<PeerState>& to, std::size_t chunks) {
-    const Transfer transfer = start(to, chunks, Priority::normal);
+  Transfer begin(const std::shared_ptr<PeerState>& to, std::size_t chunks,
+                 Priority priority = Priority::normal) {
+    const Transfer transfer = start(to, chunks, priority);
     lane.begin(transfer, Clock::now());
     return transfer;
   }
@@ -110,6 +111,19 @@ TEST_F(LaneOrder, WhatBeginsGoesOutAtOnceAsFarAsThereIsRoom) {
   EXPECT_EQ(lane.in_flight(), window) << "somebody waits";
   carry(100);
   for (const Transfer& each : {one, many, behind, beside}) EXPECT_EQ(each->state(), State::done);
+}
+
+TEST_F(LaneOrder, WhatIsUrgentBeginsInTheSpareRoom) {
+  const auto peer = make_peer(1);
+  const auto half = begin(peer, window / 2), whole = begin(peer, window / 2);
+  ASSERT_EQ(lane.in_flight(), window);
+  const auto urgent = begin(peer, 1, Priority::latency);
+  EXPECT_EQ(lane.in_flight(), window + 1);
+  const auto other = begin(peer, 1);
+  EXPECT_EQ(lane.in_flight(), window + 1);
+  step();
+  carry(10);
+  for (const Transfer& each : {half, whole, urgent, other}) EXPECT_EQ(each->state(), State::done);
 }
 
 TEST_F(LaneOrder, WhatBeginsGoesBehindWhatWaits) {

@@ -39,7 +39,8 @@ Result<Engine> open_engine(const Config& config, const EngineHooks& hooks);
 /// Who drives the rails.
 enum class Progress : std::uint8_t {
   threads,  ///< The engine's own threads.
-  manual,   ///< The application, by Engine::progress() and inside every wait().
+  manual,   ///< The application, by Engine::progress(), inside every wait(), and for what is
+            ///< small in submit() (Config::copy_at_once_bytes).
 };
 
 /// How an engine is set up. The defaults suit tests and laptops: loopback only, all providers.
@@ -155,11 +156,11 @@ struct Config {
   /// time get on faster by several threads (measured by weft-perf, window 16, each in memory of its
   /// own: 0.8 to 1.0 times as fast at 64 KiB, with a twentieth of the p99; 0.6 times at 256 KiB).
   /// Not class bulk, nor of class normal beyond that quarter what asks for an event; never in
-  /// callbacks. Under Progress::manual class normal always has it too, and what is not mapped but
-  /// small likewise (class normal: a quarter of it) is handed to the provider before the call
-  /// returns, unless another thread makes progress just then. Of what is larger and
-  /// carried by one rail, of class normal, and the only one in the same way, the caller copies up
-  /// to so much beside the progress thread before the call returns.
+  /// callbacks. Under Progress::manual class normal always has it too; and what is not mapped is
+  /// handed to the NIC by the call, up to the same sizes (class normal: a quarter), where nothing
+  /// waits for the rail, nobody makes progress just then and it is no GPU's copy: a few operations
+  /// of it. Of what is larger and carried by one rail, of class normal, and the only one in the
+  /// same way, the caller copies up to so much beside the progress thread before the call returns.
   std::uint64_t copy_at_once_bytes = 256 * 1024;
   /// Operations in flight per rail and peer; 0: the rail's own best. When it is full, transfers of
   /// Priority::latency may have an eighth of it on top, at least one operation.
