@@ -179,8 +179,9 @@ std::size_t Worker::glance(Clock::time_point now, bool leisure) {
   const Nanoseconds took = after - before;
   const bool served = done > 0 || took > times_an_empty_look * shortest_look_;
   if (served) keen_until_ = after + keenness;
-  // What takes long because it serves says little about empty looks.
-  shortest_look_ = std::min(took, shortest_look_ + shortest_look_ / (served ? 4096 : 64));
+  // It is forgotten in time; slowly by looks that serve, for these say little about empty ones.
+  const Nanoseconds forgotten = shortest_look_ / (served ? 4096 : 64) + Nanoseconds(1);
+  shortest_look_ = std::min(took, shortest_look_ + forgotten);
   return done;
 }
 
