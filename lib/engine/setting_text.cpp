@@ -148,8 +148,8 @@ std::string from_text(std::string_view text, std::map<std::string, Policy>& valu
     const std::string_view name = trimmed(item.substr(0, colon));
     if (colon == item.npos || name.empty())
       return "policies of peers, as \"NAME: POLICY; NAME: POLICY\"";
-    if (auto wrong = from_text(item.substr(colon + 1), value[std::string(name)]); !wrong.empty())
-      return wrong;
+    const std::string_view policy = trimmed(item.substr(colon + 1));
+    if (auto wrong = from_text(policy, value[std::string(name)]); !wrong.empty()) return wrong;
   }
   return {};
 }

@@ -217,6 +217,16 @@ TEST(Settings, PoliciesAreTextInTheEnvironment) {
   EXPECT_EQ(setting(*settings, "peer_policies").value, "a: max_copies=1; b: providers=efa+tcp");
 }
 
+TEST(Settings, APeerMayBeNamedWithoutAPolicy) {
+  std::string text = "a:";
+  for (int reading = 0; reading < 2; ++reading) {
+    const auto settings = resolve_settings({}, environment_of({{"WEFT_PEER_POLICIES", text}}));
+    ASSERT_TRUE(settings) << settings.error().to_string();
+    EXPECT_EQ(settings->config.peer_policies, (std::map<std::string, Policy>{{"a", {}}}));
+    text = setting(*settings, "peer_policies").value;
+  }
+}
+
 TEST(Settings, PoliciesThatCantBeReadAreRefused) {
   const auto of_file = [](const std::string& text) {
     const File file(text);
