@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
-#include <tuple>
+#include <compare>
+#include <span>
 
 #include "base/callback.hpp"
 #include "device/event.hpp"

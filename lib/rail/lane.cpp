@@ -71,27 +71,37 @@ void Lane::add_to(Queues::iterator queue, std::shared_ptr<TransferState> transfe
   queues_.splice(queues_.end(), resting_, queue);
 }
 
+/// Null: this lane can't carry it.
+Route* Lane::living_route(const TransferState& transfer) const {
+  Route* route = transfer.peer().route_by_rail[rail_];
+  return route == nullptr || route->dead ? nullptr : route;
+}
+
 void Lane::add(std::shared_ptr<TransferState> transfer) {
-  Route* route = transfer->peer().route_by_rail[rail_];
-  if (route == nullptr || route->dead) return;
+  Route* route = living_route(*transfer);
+  if (route == nullptr) return;
   const Way way = way_of(*transfer);
   add_to(queue_to(*route, way), std::move(transfer));
 }
 
 void Lane::begin(const std::shared_ptr<TransferState>& transfer, Clock::time_point now) {
-  Route* route = transfer->peer().route_by_rail[rail_];
-  if (route == nullptr || route->dead) return;
+  Route* route = living_route(*transfer);
+  if (route == nullptr) return;
   const auto queue = queue_to(*route, way_of(*transfer));
   const bool alone = queues_.empty() && held_.empty();
   const bool urgent = transfer->submission().priority == Priority::latency;
   const Room room = alone ? this->room(*queue, urgent) : Room{};
   if (room.chunks == 0) return add_to(queue, transfer);
   now_ = now;
-  const Pulled::Rest rest = pull(*queue, *transfer, room).rest;
-  if (rest == Pulled::Rest::none) return;
-  // It may have been as many as there was room for.
-  if (rest == Pulled::Rest::some && !transfer->has_more()) return;
-  add_to(rest == Pulled::Rest::some ? queue : queue_to(*route, Way::relay), transfer);
+  switch (pull(*queue, *transfer, room).rest) {
+    case Pulled::Rest::none:
+      return;
+    case Pulled::Rest::proof_later:
+      return add_to(queue_to(*route, Way::relay), transfer);
+    case Pulled::Rest::some:
+      // It may have been as many as there was room for.
+      if (transfer->has_more()) add_to(queue, transfer);
+  }
 }
 
 /// The lane carries nothing more of it.

@@ -96,6 +96,7 @@ class Lane final : private ChunkSink {
   };
 
   void chunk_ended(Op& op, const providers::Completion& completion) override;
+  Route* living_route(const TransferState& transfer) const;
   Queues::iterator queue_to(Route& route, Way way);
   void add_to(Queues::iterator queue, std::shared_ptr<TransferState> transfer);
   void forget(const TransferState& transfer);

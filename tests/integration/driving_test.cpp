@@ -1,6 +1,8 @@
 // Who drives the rails: the application by its calls, or the engine's threads.
 #include <atomic>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -19,6 +21,8 @@ class Drivers : public testing::TestWithParam<Variant> {
     config.progress = Progress::manual;
     return config;
   }
+  /// By threads that wait for each of theirs; `pumped`: another makes progress besides.
+  static void submit_by_threads(bool pumped);
 };
 
 enum class Manual { here, there, both };
@@ -63,9 +67,7 @@ TEST_P(Drivers, ManualOnBothSides) {
 }
 
 TEST_P(Drivers, ByCallsOnly) {
-  Config config = config_for(GetParam());
-  config.progress = Progress::manual;
-  Couple pair = couple(config);
+  Couple pair = couple(by_calls());
   Board board(pair, 1 << 20, 1 << 20);
   const Pair piece[] = {{0, 0, 1 << 20}};
   Transfer transfer = must(pair.a.write(board.local, board.there, piece));
@@ -79,8 +81,7 @@ TEST_P(Drivers, ByCallsOnly) {
 }
 
 TEST_P(Drivers, RailsWithoutWorkServeWhileAnotherWaits) {
-  Config ours = config_for(GetParam());
-  ours.progress = Progress::manual;
+  Config ours = by_calls();
   ours.copy_at_once_bytes = 0;
   HeldBack nic;
   Couple pair = couple(ours, config_for(GetParam()), nic.hooks());
@@ -195,10 +196,9 @@ TEST_P(Drivers, ACallbackSubmitsTheNext) {
   board.expect_pieces(Direction::write, pieces);
 }
 
-/// Each by threads of their own, which wait for each of theirs.
-void submit_by_threads(const Variant& variant, const Config& ours, bool pumped) {
+void Drivers::submit_by_threads(bool pumped) {
   constexpr std::size_t threads = 3, each = 100;
-  Couple pair = couple(ours, config_for(variant));
+  Couple pair = couple(by_calls(), config_for(GetParam()));
   Board board(pair, threads * each * small, threads * each * small);
   std::vector<Pair> pieces;
   for (std::uint64_t i = 0; i < threads * each; ++i)
@@ -221,11 +221,11 @@ void submit_by_threads(const Variant& variant, const Config& ours, bool pumped) 
 }
 
 TEST_P(Drivers, SeveralThreadsSubmitAndWait) {
-  submit_by_threads(GetParam(), by_calls(), false);
+  submit_by_threads(false);
 }
 
 TEST_P(Drivers, SeveralThreadsSubmitWhileAnotherMakesProgress) {
-  submit_by_threads(GetParam(), by_calls(), true);
+  submit_by_threads(true);
 }
 
 TEST_P(Drivers, ClosingWhileOthersSubmit) {
