@@ -9,6 +9,7 @@
 #include <exception>
 #include <string_view>
 
+#include "kernel_symbols.hpp"
 #include "process.hpp"
 #include "subjects.hpp"
 
@@ -29,6 +30,7 @@ class NothingLeft : public testing::EmptyTestEventListener {
 
 int main(int count, char** values) {
   using namespace weft::test;
+  hide_kernel_symbols();
   if (is_role(count, values)) return run_role(count, values);
   signal(SIGPIPE, SIG_IGN);
   testing::InitGoogleTest(&count, values);

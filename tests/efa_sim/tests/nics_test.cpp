@@ -127,14 +127,10 @@ WEFT_ROLE(opener) {
 
 TEST(Nics, MayBeMany) {
   constexpr unsigned count = 32;
-  const EfaFabric fabric(EfaOptions{.nics = count});
+  // At the usual depth the provider takes some 70 MB for each endpoint.
+  const EfaFabric fabric(EfaOptions{.nics = count, .settings = "send_queue=256,receive_queue=256"});
   fabric.set_environment();
-  // The provider's usual depth takes some 70 MB of each endpoint.
-  setenv("FI_EFA_TX_SIZE", "256", 1);
-  setenv("FI_EFA_RX_SIZE", "256", 1);
   Child one("opener", {std::to_string(count)}), other("opener", {std::to_string(count)});
-  unsetenv("FI_EFA_TX_SIZE");
-  unsetenv("FI_EFA_RX_SIZE");
   std::vector<std::string> of_one, of_other;
   for (unsigned i = 0; i < count; ++i) of_one.push_back(one.hear());
   for (unsigned i = 0; i < count; ++i) of_other.push_back(other.hear());
@@ -174,7 +170,8 @@ std::string far_and_near(unsigned count) {
 
 TEST(Nics, NearestFourOfManyAreTaken) {
   if (topo::usable_nodes().empty()) GTEST_SKIP() << "this machine does not tell its NUMA nodes";
-  const EfaFabric fabric(EfaOptions{.nic_list = far_and_near(32)});
+  const EfaFabric fabric(
+      EfaOptions{.nic_list = far_and_near(32), .settings = "send_queue=512,receive_queue=1024"});
   fabric.set_environment();
   Child child("engine", {"efa_31"});
   EXPECT_EQ(child.hear(), "efa_16 efa_17 efa_18 efa_19");

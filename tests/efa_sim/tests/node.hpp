@@ -86,7 +86,8 @@ class Node {
     std::uint64_t operation;
   };
   Context* context_of(std::uint64_t operation);
-  void poll();
+  /// Whether something ended.
+  bool poll();
   void read_completions();
   void read_events();
 
