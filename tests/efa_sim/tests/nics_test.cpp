@@ -93,6 +93,9 @@ TEST(Nics, RefuseUnknownSettings) {
   EXPECT_THROW(fabric.set("what=1"), std::runtime_error);
 }
 
+/// At the usual depths the provider takes some 70 MB for each endpoint.
+constexpr char shallow[] = "send_queue=256,receive_queue=256";
+
 /// Opens all NICs, and writes by each into the peer's memory.
 WEFT_ROLE(opener) {
   const unsigned count = static_cast<unsigned>(std::stoul(arguments.at(0)));
@@ -127,8 +130,7 @@ WEFT_ROLE(opener) {
 
 TEST(Nics, MayBeMany) {
   constexpr unsigned count = 32;
-  // At the usual depth the provider takes some 70 MB for each endpoint.
-  const EfaFabric fabric(EfaOptions{.nics = count, .settings = "send_queue=256,receive_queue=256"});
+  const EfaFabric fabric(EfaOptions{.nics = count, .settings = shallow});
   fabric.set_environment();
   Child one("opener", {std::to_string(count)}), other("opener", {std::to_string(count)});
   std::vector<std::string> of_one, of_other;
@@ -170,8 +172,7 @@ std::string far_and_near(unsigned count) {
 
 TEST(Nics, NearestFourOfManyAreTaken) {
   if (topo::usable_nodes().empty()) GTEST_SKIP() << "this machine does not tell its NUMA nodes";
-  const EfaFabric fabric(
-      EfaOptions{.nic_list = far_and_near(32), .settings = "send_queue=512,receive_queue=1024"});
+  const EfaFabric fabric(EfaOptions{.nic_list = far_and_near(32), .settings = shallow});
   fabric.set_environment();
   Child child("engine", {"efa_31"});
   EXPECT_EQ(child.hear(), "efa_16 efa_17 efa_18 efa_19");
