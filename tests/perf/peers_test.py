@@ -417,7 +417,7 @@ class Campaigns(unittest.TestCase):
 
 
 class Command(unittest.TestCase):
-    SHORT = ["--venv", "/nowhere", "--sizes", "64K", "--windows", "1,4", "--rounds", "2",
+    SHORT = ["--venv", "/nowhere", "--sizes", "64K", "--windows", "1,4", "--rounds", "1",
              "--tcp-bytes", "1M", "--shm-bytes", "1M", "--latency-count", "20"]
 
     def run_it(self, *arguments):
