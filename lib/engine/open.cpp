@@ -31,7 +31,7 @@ std::string default_name() {
 }
 
 // Where one endpoint does not fill the machine (tcp, shm) another helps, but each costs a core on
-// both sides. See README for the measurement.
+// both sides. perf/RESULTS.md has the measurement.
 unsigned best_rails(const Capability& record) {
   return !record.fills_alone && topo::usable_cores() >= 4 ? 2 : 1;
 }

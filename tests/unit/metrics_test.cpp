@@ -1,4 +1,4 @@
-// Totals of transfers, and what is made of them: Prometheus's text, JSON, README's table.
+// Totals of transfers, and what is made of them: Prometheus's text, JSON, the table in the README.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -210,7 +210,7 @@ std::string readme_row(const prometheus::MetricFamily& family) {
 }
 
 TEST(Readme, ListsTheMetricsThatThereAre) {
-  std::ifstream readme(WEFT_README);
+  std::ifstream readme(WEFT_METRICS_README);
   std::set<std::string> listed, rendered;
   for (std::string line; std::getline(readme, line);)
     if (line.starts_with("| `weft_")) listed.insert(line);

@@ -189,7 +189,7 @@ std::string cells(const Provider& provider, Direction direction, bool same_host)
          " | " + direct + " |";
 }
 
-/// README's rows for a provider.
+/// The rows of lib/path/README.md for a provider.
 std::vector<std::string> rows(const Provider& provider) {
   std::vector<std::string> rows;
   const std::string writes = cells(provider, Direction::write, true);
@@ -205,7 +205,7 @@ std::vector<std::string> rows(const Provider& provider) {
 }
 
 TEST(Paths, AreThoseOfReadmesTable) {
-  std::ifstream readme(WEFT_README);
+  std::ifstream readme(WEFT_PATHS_README);
   std::vector<std::string> lines;
   for (std::string line; std::getline(readme, line);) lines.push_back(line);
   // What follows tells how it was checked.

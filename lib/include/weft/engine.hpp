@@ -135,7 +135,7 @@ struct Config {
   /// Whether a NIC may be used whose provider builds reads or writes out of messages (EFA without
   /// RDMA): slower, and the target's CPU copies. The capability record says which do.
   bool allow_emulation = true;
-  /// Rails per NIC. 0: as many as measured best for the NIC and the cores at hand (see README).
+  /// Rails per NIC. 0: as many as measured best for the NIC and the cores (perf/RESULTS.md).
   unsigned rails = 0;
   /// Progress threads, each owning one or more rails. 0: one per rail, at most one per core.
   unsigned threads = 0;
@@ -409,7 +409,7 @@ class WEFT_API Engine {
   /// now. Each transfer is counted before its end is told. `unavailable` without Config::metrics.
   /// @{
 
-  /// In Prometheus's text format, version 0.0.4. README lists the metrics.
+  /// In Prometheus's text format, version 0.0.4. lib/metrics/README.md lists the metrics.
   Result<std::string> metrics_text() const;
   /// The same and the slowest transfers, as one JSON document.
   Result<std::string> snapshot() const;
