@@ -87,6 +87,14 @@ Result<Peer> connect_until(const std::stop_token& stop, Engine& engine, const st
   return engine.connect(address, deadline);
 }
 
+Result<Nanoseconds> time_of(const Json& document) {
+  const auto time = value_of<Nanoseconds::rep>(document, "time_ns");
+  if (!time) return fail(time.error());
+  if (*time < 0 || Nanoseconds(*time) > longest_run)
+    return fail(Code::invalid_argument, "it goes on for 24 hours at most");
+  return Nanoseconds(*time);
+}
+
 Result<Control> Control::connect(const Site& site, const std::string& address,
                                  const std::stop_token& stop, std::string side) {
   Site here = site;

@@ -5,8 +5,8 @@
 //                                   <-    its address
 //     prepare (Work, seed, verify,   ->   grants memory to each initiator, answers messages
 //              initiators' names)
+//     mark (how long the warm-up is) ->   notes its CPU time when that is over
 //     [warm-up]
-//     mark                           ->   notes its CPU time
 //     [the measured load]
 //     end (what to expect)           ->   looks at its memory
 //                                   <-    CPU time, findings
@@ -32,7 +32,7 @@
 namespace weft::perf {
 
 /// Of these documents; both sides must have the same.
-constexpr int control_version = 3;
+constexpr int control_version = 4;
 
 /// Under which an initiator's memory of a run is published.
 std::string memory_name(std::uint32_t initiator);
@@ -79,6 +79,9 @@ Result<Value> value_of(const Json& document, const char* name) {
     return fail(Code::protocol_mismatch, "the other side is no weft-perf of this version");
   }
 }
+
+/// How long something shall go on ("time_ns"), out of a document from outside.
+Result<Nanoseconds> time_of(const Json& document);
 
 /// The end of the one that measures.
 class Control {

@@ -24,15 +24,6 @@ bool plausible(const Part& part, Nanoseconds time) {
          part.load.latency.count() == part.load.operations;
 }
 
-/// How long it shall go on, out of a document from outside.
-Result<Nanoseconds> time_of(const Json& question) {
-  const auto time = value_of<Nanoseconds::rep>(question, "time_ns");
-  if (!time) return fail(time.error());
-  if (*time < 0 || Nanoseconds(*time) > longest_run)
-    return fail(Code::invalid_argument, "it goes on for 24 hours at most");
-  return Nanoseconds(*time);
-}
-
 }  // namespace
 
 Result<std::unique_ptr<Initiator>> RemoteInitiator::open(Control& control, const Point& point,

@@ -148,10 +148,10 @@ Result<void> Session::prepare(const Point& point, const RunOptions& options) {
 
 /// Warms up, and measures.
 Result<std::vector<Part>> Session::load(const RunOptions& options) {
+  if (auto marked = mark(options.warm_up); !marked) return fail(std::move(marked.error()));
   auto warm =
       all_at_once([&](std::uint32_t i) { return initiators_[i]->warm_up(options.warm_up); });
   if (!warm) return fail(std::move(warm.error()));
-  if (auto marked = mark(); !marked) return fail(std::move(marked.error()));
   std::vector<Part> parts(initiators_.size());
   const std::size_t targets = sides_.targets.size();
   auto measured = all_at_once([&](std::uint32_t i) {
@@ -168,9 +168,12 @@ Result<std::vector<Part>> Session::load(const RunOptions& options) {
   return parts;
 }
 
-Result<void> Session::mark() {
+/// Before the warm-up: engines that have just been spoken over go on polling for a while, which
+/// would take cores from what is measured.
+Result<void> Session::mark(Nanoseconds warm_up) {
   for (Control& target : sides_.targets)
-    if (auto marked = target.ask("mark"); !marked) return fail(std::move(marked.error()));
+    if (auto marked = target.ask("mark", {{"time_ns", warm_up.count()}}); !marked)
+      return fail(std::move(marked.error()));
   return {};
 }
 

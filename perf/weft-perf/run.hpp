@@ -96,7 +96,7 @@ class Session {
   Result<void> all_at_once(const Step& step);
   Result<void> prepare(const Point& point, const RunOptions& options);
   Result<std::vector<Part>> load(const RunOptions& options);
-  Result<void> mark();
+  Result<void> mark(Nanoseconds warm_up);
   Result<void> end(const std::vector<Part>& parts, Run& run);
   Result<void> finish(Run& run);
 

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <future>
+#include <memory>
 #include <optional>
 #include <thread>
+#include <utility>
 
 #include "machine_facts.hpp"
 #include "operations.hpp"
@@ -94,8 +96,8 @@ struct TargetRun {
   Work work;
   Workload load;
   bool verify = false;
-  std::vector<Guest> guests;  // One for each initiator.
-  double cpu_before = 0;
+  std::vector<Guest> guests;          // One for each initiator.
+  std::unique_ptr<CpuMark> cpu = {};  // From when the load is measured.
 };
 
 /// What has been asked for so far by the one that measures.
@@ -118,6 +120,7 @@ class Service {
                                        std::uint64_t seed);
   Result<void> grant_memory(std::uint32_t initiator);
   void answer_messages_of(Guest& guest);
+  Result<Json> mark(const Json& question);
   Result<Json> end(const Json& question);
   Result<Findings> look(Guest& guest, std::uint64_t transfers);
   Result<Findings> look(const std::vector<std::uint64_t>& transfers);
@@ -147,7 +150,7 @@ Result<Json> Service::answer(const Json& question) {
                 fmt::format("it speaks version {} of weft-perf's protocol", control_version));
   if (*task == "open") return open(question);
   if (*task == "prepare") return prepare(question);
-  if (*task == "mark" && run_) return run_->cpu_before = cpu_seconds(), Json::object();
+  if (*task == "mark" && run_) return mark(question);
   if (*task == "end" && run_) return end(question);
   if (*task == "facts") return Json{{"machine", machine_facts()}};
   if (*task == "begin stream") return begin_stream(question);
@@ -191,7 +194,7 @@ Result<Json> Service::prepare(const Json& question) {
     return fail(std::move(room.error()));
   auto guests = guests_of(*initiators, *seed);
   if (!guests) return fail(std::move(guests.error()));
-  run_.emplace(TargetRun{std::move(point->work), std::move(*load), *verify, std::move(*guests), 0});
+  run_.emplace(TargetRun{std::move(point->work), std::move(*load), *verify, std::move(*guests)});
   for (std::uint32_t i = 0; i < point->initiators; ++i) {
     if (!moves)
       answer_messages_of(run_->guests[i]);
@@ -260,8 +263,16 @@ Result<Findings> Service::look(const std::vector<std::uint64_t>& transfers) {
   return all;
 }
 
+Result<Json> Service::mark(const Json& question) {
+  const auto time = time_of(question);
+  if (!time) return fail(time.error());
+  run_->cpu = std::make_unique<CpuMark>(Clock::now() + *time);
+  return Json::object();
+}
+
 Result<Json> Service::end(const Json& question) {
-  const double cpu = cpu_seconds() - run_->cpu_before;
+  if (!run_->cpu) return fail(Code::protocol_mismatch, "it was not told when to begin");
+  const double cpu = std::exchange(run_->cpu, nullptr)->taken();
   const auto transfers = value_of<std::vector<std::uint64_t>>(question, "transfers");
   if (!transfers || transfers->size() != run_->guests.size())
     return fail(Code::protocol_mismatch, "it was not told how much was to come");
