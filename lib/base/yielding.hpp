@@ -5,29 +5,36 @@
 #include <sys/resource.h>
 
 #include <utility>
+#include <weft/deadline.hpp>
+
+#include "base/look_length.hpp"
 
 namespace weft::core {
 
-/// Whoever shares the core may be the one that is waited for. But to give it to nobody takes as
-/// long as a look at a socket (0.6 to 0.9 us in a virtual machine), in which what is waited for may
-/// come: a thread that has its core to itself does so seldom, until somebody takes it. Of one
-/// thread.
+/// Whoever shares the core may be the one that is waited for. But to give it to nobody, and to ask
+/// whether it was nobody, takes as long as two looks at a socket (1.2 to 1.8 us in a virtual
+/// machine), in which what is waited for may come: a thread that has its core to itself does so
+/// seldom, until somebody takes it, and if it can right after it was of use, for nothing comes so
+/// soon in answer to that. Of one thread.
 class Yielding {
  public:
-  /// After each look that found nothing.
-  void operator()() {
-    const bool last = ++looks_ == looks_alone;
-    if (shared_ || last) sched_yield();
-    if (!last) return;
+  /// After each look that found nothing; `began`: when that look did.
+  void operator()(Clock::time_point began) {
+    const bool served = look_length_.served(began - std::exchange(looked_at_, began));
+    ++looks_;
+    const bool ask = looks_ >= looks_between && (shared_ || served || looks_ >= most_looks_between);
+    if (shared_ || ask) sched_yield();
+    if (!ask) return;
     looks_ = 0;
     const long taken = std::exchange(taken_, times_taken());
     shared_ = taken_ != taken;
   }
 
  private:
-  // As long as 16 looks at sockets, 10 to 15 us, somebody waits who comes to share the core. To ask
-  // whether he has it is a system call as well, and as rare.
-  static constexpr unsigned looks_alone = 16;
+  // After so many, 10 to 15 us at sockets, it is time to give the core away if the moment is good,
+  // and after the most, 0.1 ms, whatever it is: so long somebody waits who comes to share it.
+  static constexpr unsigned looks_between = 16;
+  static constexpr unsigned most_looks_between = 128;
 
   /// How often the core was given to somebody while this thread would have gone on.
   static long times_taken() {
@@ -36,6 +43,8 @@ class Yielding {
     return usage.ru_nivcsw;
   }
 
+  LookLength look_length_;
+  Clock::time_point looked_at_;
   unsigned looks_ = 0;
   bool shared_ = false;
   long taken_ = times_taken();

@@ -405,7 +405,7 @@ bool EngineState::wait(Wait&& ended, Deadline deadline) {
   while (!ended(long_past)) {
     const auto now = Clock::now();
     if (now >= deadline.when()) return false;
-    if (progress(now) == 0) yielding();
+    if (progress(now) == 0) yielding(now);
   }
   return true;
 }

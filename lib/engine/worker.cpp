@@ -50,10 +50,7 @@ constexpr auto longest_interval = milliseconds(500);
 // while the other makes headway, which is what the application waits for.
 constexpr auto between_glances = microseconds(5);
 constexpr auto longest_between_glances = microseconds(20);
-// A look that takes so many times as long as the shortest of late served somebody, who asks for
-// more within this. Looks at sockets are system calls, which take longer on some machines than
-// serving takes on others.
-constexpr int times_an_empty_look = 3;
+// Who was served asks for more within this.
 constexpr auto keenness = microseconds(50);
 
 }  // namespace
@@ -176,12 +173,7 @@ std::size_t Worker::glance(Clock::time_point now, bool leisure) {
   const auto before = Clock::now();
   const std::size_t done = step(before);
   const auto after = Clock::now();
-  const Nanoseconds took = after - before;
-  const bool served = done > 0 || took > times_an_empty_look * shortest_look_;
-  if (served) keen_until_ = after + keenness;
-  // It is forgotten in time; slowly by looks that serve, for these say little about empty ones.
-  const Nanoseconds forgotten = shortest_look_ / (served ? 4096 : 64) + Nanoseconds(1);
-  shortest_look_ = std::min(took, shortest_look_ + forgotten);
+  if (look_length_.served(after - before, done > 0)) keen_until_ = after + keenness;
   return done;
 }
 
@@ -314,7 +306,7 @@ void Worker::loop(int numa_node) {
     const auto idle = now - idle_since;
     const bool in_flight = served || has_work();
     if (idle < (in_flight ? std::max<Nanoseconds>(spin_, keen) : spin_)) {
-      yielding();
+      yielding(now);
       continue;
     }
     const auto slept_at = Clock::now();

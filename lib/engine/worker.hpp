@@ -11,6 +11,7 @@
 #include <vector>
 #include <weft/deadline.hpp>
 
+#include "base/look_length.hpp"
 #include "rail/rail.hpp"
 #include "transfer/transfer_state.hpp"
 
@@ -129,7 +130,7 @@ class Worker {
   std::vector<std::shared_ptr<TransferState>> parked_;
   Clock::time_point look_again_at_{};
   Clock::time_point stepped_at_{}, keen_until_{};
-  Nanoseconds shortest_look_ = std::chrono::hours(1);  // of late
+  LookLength look_length_;
 };
 
 }  // namespace weft::core

@@ -30,19 +30,31 @@ class OneCore {
   bool kept_ = false;
 };
 
-TEST(Yielding, WhoSharesTheCoreHasItAfterAlmostEachLook) {
-  const OneCore core;
-  if (!core.kept()) GTEST_SKIP() << "threads can't be kept on one core here";
+/// How often another thread on this one's core has its turn during so many looks of this one's,
+/// which has had the core to itself for some others before.
+unsigned turns_of_another(unsigned looks_alone, unsigned looks) {
+  Yielding yielding;
+  for (unsigned i = 0; i < looks_alone; ++i) yielding(Clock::now());
   std::atomic<unsigned> turns{0};
   std::jthread other([&](const std::stop_token& stop) {
     for (; !stop.stop_requested(); ++turns) sched_yield();
   });
   while (turns == 0) sched_yield();
   turns = 0;
-  constexpr unsigned looks = 400;
-  Yielding yielding;
-  for (unsigned i = 0; i < looks; ++i) yielding();
-  EXPECT_GT(turns, looks / 8);
+  for (unsigned i = 0; i < looks; ++i) yielding(Clock::now());
+  return turns;
+}
+
+TEST(Yielding, WhoSharesTheCoreHasItAfterAlmostEachLook) {
+  const OneCore core;
+  if (!core.kept()) GTEST_SKIP() << "threads can't be kept on one core here";
+  EXPECT_GT(turns_of_another(0, 400), 50u);
+}
+
+TEST(Yielding, WhoComesToAThreadThatWasLongAloneHasItSoon) {
+  const OneCore core;
+  if (!core.kept()) GTEST_SKIP() << "threads can't be kept on one core here";
+  EXPECT_GT(turns_of_another(100'000, 4096), 1000u);
 }
 
 }  // namespace
