@@ -100,6 +100,7 @@ class Life {
 
   void watch();
   void look_at_events();
+  void look_at(const Event& event);
   void look_at(Running& running);
   void look_for_echoes();
   void look_at_peers();

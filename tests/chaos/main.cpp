@@ -14,8 +14,13 @@
 namespace weft::chaos {
 namespace {
 
+std::string words(const Director& director, const Violation& violation) {
+  return fmt::format("VIOLATION at step {}: {}: {}\n", director.step(), violation.kind(),
+                     violation.what());
+}
+
 void tell(const Director& director, const Violation& violation) {
-  fmt::print("VIOLATION at step {}: {}: {}\n", director.step(), violation.kind(), violation.what());
+  fmt::print("{}", words(director, violation));
   for (const std::string& line : director.history().about(violation.grant(), violation.transfer()))
     fmt::print("  {}\n", line);
 }
@@ -28,11 +33,13 @@ int run(const Options& options) {
   std::fflush(stdout);
   Director director(options);
   int status = 0;
+  std::string found;
   try {
     director.run();
     status = options.caught_by.empty() ? 0 : 1;
   } catch (const Violation& violation) {
     tell(director, violation);
+    found = words(director, violation);
     const auto& expected = options.caught_by;
     const bool caught =
         std::find(expected.begin(), expected.end(), violation.kind()) != expected.end();
@@ -41,10 +48,10 @@ int run(const Options& options) {
   }
   fmt::print("{}", director.counts().words(Clock::now() - start));
   if (status != 0 && options.caught_by.empty())
-    fmt::print(
-        "again: weft-chaos --seed {} --carrier {} --nodes {} (the same decisions; what they "
+    fmt::print(  // once more, for a log of which only the end is kept
+        "{}again: weft-chaos --seed {} --carrier {} --nodes {} (the same decisions; what they "
         "meet is a matter of time)\n",
-        options.seed, options.carrier, options.nodes);
+        found, options.seed, options.carrier, options.nodes);
   return status;
 }
 
