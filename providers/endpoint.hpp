@@ -71,6 +71,10 @@ struct Local {
   bool may_fault = false;
 };
 
+/// Who copies: the caller alone, or with it whoever polls the endpoint, where that has nothing else
+/// to do.
+enum class Hands { callers, callers_and_pollers };
+
 /// FI_ADDR_UNSPEC.
 inline constexpr FabricAddress unknown_peer = ~FabricAddress{0};
 
@@ -168,7 +172,7 @@ class Endpoint {
 
   /// Copies through such a mapping, here and now. False: that can't be done, or not at the moment,
   /// and nothing has been touched. From any thread.
-  virtual bool copy_at_once(bool /*writes*/, const Local&, const Target&) { return false; }
+  virtual bool copy_at_once(bool /*writes*/, const Local&, const Target&, Hands) { return false; }
 
   /// By the owning thread only, and without waiting.
   virtual Post write(Posted& posted, const Local& local, const Target& target) = 0;

@@ -84,7 +84,8 @@ CopiedAtOnce OneSided::copy_at_once(const PreparedState& prepared, const Picks& 
   if (target == nullptr) return copied;
   for (Cursor pieces(prepared.pieces, picks); !pieces.exhausted();) {
     const auto chunk = pieces.next(chunk_limit_);
-    if (!copy_at_once(prepared, *target, *chunk)) return copied;
+    if (!copy_at_once(prepared, *target, *chunk, providers::Hands::callers_and_pollers))
+      return copied;
     ++copied.operations;
     copied.bytes += chunk->length;
     copied.runs = pieces.runs();
@@ -102,21 +103,21 @@ bool OneSided::maps(const PreparedState& prepared) const {
 
 bool OneSided::copy_at_once(const PreparedState& prepared, const Chunk& chunk) {
   const RemoteRail* target = mapped_target(prepared);
-  return target != nullptr && copy_at_once(prepared, *target, chunk);
+  return target != nullptr && copy_at_once(prepared, *target, chunk, providers::Hands::callers);
 }
 
 bool OneSided::copy_at_once(const PreparedState& prepared, const RemoteRail& target,
-                            const Chunk& chunk) {
+                            const Chunk& chunk, providers::Hands hands) {
   const auto& [local, place] = piece(prepared, {target, target.address()}, chunk);
-  return endpoint_.copy_at_once(prepared.direction == Direction::write, local, place);
+  return endpoint_.copy_at_once(prepared.direction == Direction::write, local, place, hands);
 }
 
 bool OneSided::holds(const RemoteState& lease, const RemoteRail& target) {
   const providers::FabricAddress address = target.address();  // before the key
   const RailKey word = lease.epoch_word(target.index);
   std::uint64_t epoch = 0;
-  const bool read =
-      endpoint_.copy_at_once(false, {&epoch, sizeof epoch}, {address, word.base, word.key});
+  const bool read = endpoint_.copy_at_once(
+      false, {&epoch, sizeof epoch}, {address, word.base, word.key}, providers::Hands::callers);
   return read && epoch == lease.description().epoch;
 }
 

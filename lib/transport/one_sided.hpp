@@ -27,7 +27,7 @@ class OneSided final : public Transport, private providers::CompletionHandler {
   /// Copies the pieces, and proves what it has read unless it is `trusted`, by the calling thread;
   /// from any thread. Stops at the first that can't be copied now: the rest has to be posted.
   CopiedAtOnce copy_at_once(const PreparedState& prepared, const Picks& picks, bool trusted);
-  /// A chunk of it, likewise. False: it has to be posted.
+  /// A chunk of what the rail's thread carries too. False: it has to be posted.
   bool copy_at_once(const PreparedState& prepared, const Chunk& chunk);
   /// Whether both can be done, but for moments. From any thread; may block the first time.
   bool maps(const PreparedState& prepared) const;
@@ -52,7 +52,8 @@ class OneSided final : public Transport, private providers::CompletionHandler {
   providers::RmaPiece piece(const PreparedState& prepared, const Aim& aim,
                             const Chunk& chunk) const;
   const RemoteRail* mapped_target(const PreparedState& prepared) const;
-  bool copy_at_once(const PreparedState& prepared, const RemoteRail& target, const Chunk& chunk);
+  bool copy_at_once(const PreparedState& prepared, const RemoteRail& target, const Chunk& chunk,
+                    providers::Hands hands);
   bool holds(const RemoteState& lease, const RemoteRail& target);
   void completed(providers::Posted& posted, const providers::Completion& completion) override;
 

@@ -87,13 +87,14 @@ class Telling {
 }  // namespace
 
 std::optional<Outcome> Neighbour::copy(std::size_t index, bool writes, const Local& local,
-                                       const Target& target, Means means) noexcept {
+                                       const Target& target, Means means,
+                                       SharedCopy* shared) noexcept {
   Copier& copier = copiers_[index];
   const Telling telling(head_->claims[index_].copying[index], target.key);
   if (const Outcome refused = refusal(writes, local, target); refused.error != 0) return refused;
   if (const View* view = view_for(copier, writes, local, target))
     return gone_by_now(copier, local.length) ? Outcome{ECONNRESET, "the peer's process has ended"}
-                                             : copy_through(*view, writes, local, target);
+                                             : copy_through(*view, writes, local, target, shared);
   if (means == Means::mapping) return std::nullopt;
   return copy_by_kernel(writes, local, target);
 }
@@ -128,9 +129,14 @@ const View* Neighbour::view_for(Copier& copier, bool writes, const Local& local,
 }
 
 Outcome Neighbour::copy_through(const View& view, bool writes, const Local& local,
-                                const Target& target) noexcept {
+                                const Target& target, SharedCopy* shared) noexcept {
   std::byte* const there = view.start + target.address;
-  std::memcpy(writes ? there : local.address, writes ? local.address : there, local.length);
+  std::byte* const here = static_cast<std::byte*>(local.address);
+  std::byte *const to = writes ? there : here, *const from = writes ? here : there;
+  if (shared != nullptr)
+    shared->copy(to, from, local.length);
+  else
+    std::memcpy(to, from, local.length);
   return {.mapped = true};
 }
 

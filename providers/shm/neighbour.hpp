@@ -15,6 +15,7 @@
 #include "endpoint.hpp"
 #include "shm/mappings.hpp"
 #include "shm/region.hpp"
+#include "shm/shared_copy.hpp"
 
 namespace weft::providers::shm {
 
@@ -55,9 +56,10 @@ class Neighbour {
   /// Copies between this process's memory and a registration of the neighbour's, here and now.
   /// By whoever has that copier of the endpoint's; nothing if the means are not enough. Through a
   /// mapping, the first hundred or so of each copier's may succeed after its process has ended: who
-  /// has to know sooner hears of it from the control connection.
+  /// has to know sooner hears of it from the control connection. `shared`: by which others may
+  /// take part in it; null: none.
   std::optional<Outcome> copy(std::size_t copier, bool writes, const Local& local,
-                              const Target& target, Means means) noexcept;
+                              const Target& target, Means means, SharedCopy* shared) noexcept;
   /// Lets go of the view that the copier has at hand. By whoever has it.
   void forget_view(std::size_t copier) noexcept { copiers_[copier].view.reset(); }
   /// Whether copies by the key are made through a mapping, or why they are not.
@@ -86,7 +88,7 @@ class Neighbour {
   bool gone_by_now(Copier& copier, std::size_t bytes) const noexcept;
 
   static Outcome copy_through(const View& view, bool writes, const Local& local,
-                              const Target& target) noexcept;
+                              const Target& target, SharedCopy* shared) noexcept;
   Outcome copy_by_kernel(bool writes, const Local& local, const Target& target) const noexcept;
 
   const Address address_;

@@ -18,6 +18,7 @@
 #include "shm/neighbour.hpp"
 #include "shm/region.hpp"
 #include "shm/registrations.hpp"
+#include "shm/shared_copy.hpp"
 #include "shm/shm.hpp"
 
 namespace weft::providers::shm {
@@ -41,7 +42,7 @@ class ShmEndpoint final : public Endpoint {
     return registrations_->add(memory, access);
   }
   Result<void> check_mapped(FabricAddress peer, std::uint64_t key) override;
-  bool copy_at_once(bool writes, const Local& local, const Target& target) override;
+  bool copy_at_once(bool writes, const Local& local, const Target& target, Hands hands) override;
 
   Post write(Posted& posted, const Local& local, const Target& target) override {
     return copy(true, posted, local, target);
@@ -67,6 +68,7 @@ class ShmEndpoint final : public Endpoint {
   void forget_the_removed();
   void note_closings(const std::shared_ptr<Neighbour>& neighbour);
   bool gone(const Claim& claim) const;
+  void wake_owner() const;
   bool wake_up();
   void collect(bool slept);
   void tell_of_closing(const Claim& claim) const;
@@ -88,6 +90,7 @@ class ShmEndpoint final : public Endpoint {
   std::vector<std::shared_ptr<Neighbour>> leaving_;  // removed, and their slots not yet looked at
   std::atomic<std::uint64_t> removals_{0};           // of neighbours, so far
   Copiers copiers_;
+  SharedCopy shared_copy_;
 
   // By the owning thread.
   std::map<FabricAddress, Outbound> outbound_;
@@ -96,7 +99,7 @@ class ShmEndpoint final : public Endpoint {
   std::vector<std::size_t> waiting_;        // slots whose message waits for a buffer
   Receives receives_;
   std::vector<Ended> ended_, telling_;
-  bool asleep_ = false;
+  bool asleep_ = false, attends_ = false;
   std::uint64_t seen_removals_ = 0;
   Copiers::Set to_forget_;  // those that may have a neighbour at hand that was removed
   struct Untidy {           // entries of the neighbour's were closed
@@ -201,12 +204,15 @@ Neighbour* ShmEndpoint::neighbour(FabricAddress peer, Copiers::Copier& copier) c
   return copier.neighbour.get();
 }
 
-bool ShmEndpoint::copy_at_once(bool writes, const Local& local, const Target& target) {
+bool ShmEndpoint::copy_at_once(bool writes, const Local& local, const Target& target, Hands hands) {
   const Copiers::Turn turn = copiers_.take();
   Neighbour* const peer = turn ? neighbour(target.peer, *turn) : nullptr;
   if (peer == nullptr) return false;
   handing_over(&every_endpoint);
-  const auto outcome = peer->copy(turn.number(), writes, local, target, Neighbour::Means::mapping);
+  SharedCopy* const shared = hands == Hands::callers_and_pollers ? &shared_copy_ : nullptr;
+  if (shared != nullptr && shared->wants_help(local.length)) wake_owner();
+  const auto outcome =
+      peer->copy(turn.number(), writes, local, target, Neighbour::Means::mapping, shared);
   return outcome && outcome->error == 0;
 }
 
@@ -221,7 +227,8 @@ Post ShmEndpoint::copy(bool writes, Posted& posted, const Local& local, const Ta
   Neighbour* const peer = neighbour(target.peer, *turn);
   if (peer == nullptr) return {PostStatus::failed, EHOSTUNREACH};
   handing_over(&every_endpoint);
-  const auto outcome = peer->copy(turn.number(), writes, local, target, Neighbour::Means::all);
+  const auto outcome =
+      peer->copy(turn.number(), writes, local, target, Neighbour::Means::all, nullptr);
   ended_.push_back({&posted, local.length, *outcome});
   return {};
 }
@@ -251,6 +258,8 @@ Post ShmEndpoint::receive(Posted& posted, const Local& local, MessageClass type)
 
 std::size_t ShmEndpoint::poll() {
   const bool slept = wake_up();
+  if (!std::exchange(attends_, true)) shared_copy_.attend(true);
+  const bool helped = shared_copy_.help();
   const std::uint64_t removals = removals_;
   if (std::exchange(seen_removals_, removals) != removals) {
     to_forget_.set();
@@ -259,7 +268,14 @@ std::size_t ShmEndpoint::poll() {
   if (to_forget_.any()) forget_the_removed();
   collect(slept);
   if (!untidy_.empty()) tidy_mappings();
-  return tell();
+  return tell() + (helped ? 1 : 0);
+}
+
+/// From any thread.
+void ShmEndpoint::wake_owner() const {
+  if (head_->asleep.load(std::memory_order_relaxed) == 0) return;
+  // Fails only if the pipe is full, and then it is readable already.
+  [[maybe_unused]] const ssize_t rung = ::write(ringer_.get(), "", 1);
 }
 
 bool ShmEndpoint::wake_up() {
@@ -395,6 +411,7 @@ std::size_t ShmEndpoint::tell() {
 
 bool ShmEndpoint::may_sleep() {
   asleep_ = true;
+  if (std::exchange(attends_, false)) shared_copy_.attend(false);
   head_->asleep.store(1, std::memory_order_seq_cst);
   const bool news =
       !ended_.empty() || removals_ != seen_removals_ ||

@@ -228,7 +228,8 @@ TEST_F(ShmMappings, SeveralThreadsCopyAtATime) {
   std::thread other([&] {
     while (!over) {
       ++begun;
-      EXPECT_TRUE(a->copy_at_once(true, {source.data(), large}, {to_b, 0, granted->key()}));
+      EXPECT_TRUE(
+          a->copy_at_once(true, {source.data(), large}, {to_b, 0, granted->key()}, Hands::callers));
       ++ended;
     }
   });
@@ -238,7 +239,8 @@ TEST_F(ShmMappings, SeveralThreadsCopyAtATime) {
   while (within_another < 100 && !deadline.passed()) {
     const std::uint64_t which = begun;
     const bool under_way = ended + 1 == which;
-    EXPECT_TRUE(a->copy_at_once(true, {here.data(), small}, {to_b, large, granted->key()}));
+    EXPECT_TRUE(
+        a->copy_at_once(true, {here.data(), small}, {to_b, large, granted->key()}, Hands::callers));
     within_another += under_way && ended + 1 == which ? 1 : 0;
   }
   over = true;
@@ -269,9 +271,10 @@ TEST_F(ShmMappings, GoWithTheNeighbourThoughAThreadCopiesWithIt) {
     to_b = a->insert(b->address()).value();
     std::atomic<bool> begun{false}, copied{false}, ended{false};
     std::thread other([&] {
-      a->copy_at_once(true, {source.data(), 1, nullptr}, {to_b, 0, granted->key()});
+      a->copy_at_once(true, {source.data(), 1, nullptr}, {to_b, 0, granted->key()}, Hands::callers);
       begun = true;
-      copied = a->copy_at_once(true, {source.data(), large, nullptr}, {to_b, 0, granted->key()});
+      copied = a->copy_at_once(true, {source.data(), large, nullptr}, {to_b, 0, granted->key()},
+                               Hands::callers);
       ended = true;
     });
     while (!begun) std::this_thread::yield();

@@ -1,0 +1,15 @@
+// What a thread does between two looks at what another is about to write.
+#pragma once
+
+namespace weft::core {
+
+/// Leaves the core's resources to its other thread for some ten nanoseconds.
+inline void relax() noexcept {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+}  // namespace weft::core

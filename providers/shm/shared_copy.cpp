@@ -1,0 +1,147 @@
+#include "shm/shared_copy.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/relax.hpp"
+
+namespace weft::providers::shm {
+namespace {
+
+// Each takes half of a small one, for they agree slowly; of larger ones slices as long as that, so
+// that the slower one holds up the other for no longer.
+constexpr std::size_t most_of_a_slice = std::size_t{64} << 10;
+constexpr std::size_t most_slices = 64;
+
+std::size_t slice_of(std::size_t bytes) noexcept {
+  const auto part = [bytes](std::size_t parts) {
+    const std::size_t exact = (bytes + parts - 1) / parts;
+    return (exact + cache_line - 1) / cache_line * cache_line;  // no line is written by both
+  };
+  return std::max(part(most_slices), std::min(most_of_a_slice, part(2)));
+}
+
+// Copies as close together as this are worth a thread that looks for them: to be woken up takes it
+// some 5 us, and it goes on looking for 100 (Config::spin).
+constexpr auto close_together = std::chrono::microseconds(50);
+constexpr auto between_wakings = std::chrono::milliseconds(1);
+// Who has helped looks for more before it looks at anything else: so often in vain, some 2 us, and
+// for so many slices, some 20 us.
+constexpr int looks_in_vain = 64, slices_at_a_time = 16;
+// A slice that is not there after so many looks, 20 to 50 us, is late: the helper has lost its
+// core.
+constexpr int patience = 1000;
+
+Clock::rep count(Clock::time_point when) noexcept {
+  return when.time_since_epoch().count();
+}
+
+}  // namespace
+
+void SharedCopy::copy(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
+  if (bytes < least || !attended_.load(std::memory_order_relaxed) ||
+      taken_.load(std::memory_order_relaxed) || taken_.exchange(true, std::memory_order_acquire)) {
+    std::memcpy(to, from, bytes);
+    return;
+  }
+  offer(to, from, bytes);
+  copy_from_front(to, from, bytes);
+  await_helper();
+  taken_.store(false, std::memory_order_release);
+}
+
+void SharedCopy::offer(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
+  const std::size_t slice = slice_of(bytes);
+  to_.store(to, std::memory_order_relaxed);
+  from_.store(from, std::memory_order_relaxed);
+  bytes_.store(bytes, std::memory_order_relaxed);
+  slice_.store(slice, std::memory_order_relaxed);
+  copied_from_back_.store(0, std::memory_order_relaxed);
+  const std::uint64_t copies = slices_.load(std::memory_order_relaxed) / one_copy;
+  const std::uint64_t count = (bytes + slice - 1) / slice;
+  slices_.store((copies + 1) * one_copy + count * one_slice, std::memory_order_release);
+}
+
+void SharedCopy::copy_from_front(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
+  const std::size_t slice = slice_.load(std::memory_order_relaxed);
+  while (true) {
+    Slices slices{slices_.load(std::memory_order_relaxed)};
+    while (slices.left() && !slices_.compare_exchange_weak(slices.word, slices.word + one_of_front,
+                                                           std::memory_order_relaxed)) {
+    }
+    if (!slices.left()) return;
+    const std::size_t begin = slices.front() * slice;
+    std::memcpy(to + begin, from + begin, std::min(slice, bytes - begin));
+  }
+}
+
+bool SharedCopy::help_once() noexcept {
+  Slices slices{slices_.load(std::memory_order_acquire)};
+  if (!slices.left()) return false;
+  // They are of this copy if a slice of it can be taken after they were read.
+  std::byte* const to = to_.load(std::memory_order_relaxed);
+  const std::byte* const from = from_.load(std::memory_order_relaxed);
+  const std::size_t bytes = bytes_.load(std::memory_order_relaxed);
+  const std::size_t slice = slice_.load(std::memory_order_relaxed);
+  const std::uint64_t copy = slices.word / one_copy;
+  while (!slices_.compare_exchange_weak(slices.word, slices.word + one_of_back,
+                                        std::memory_order_acq_rel, std::memory_order_acquire))
+    if (!slices.left() || slices.word / one_copy != copy) return true;
+  const std::size_t begin = (slices.all() - 1 - slices.back()) * slice;
+  std::memcpy(to + begin, from + begin, std::min(slice, bytes - begin));
+  copied_from_back_.fetch_add(1, std::memory_order_release);
+  return true;
+}
+
+bool SharedCopy::help() noexcept {
+  if (!help_once()) return false;
+  for (int slices = 1, in_vain = 0; slices < slices_at_a_time && in_vain < looks_in_vain;) {
+    if (help_once()) {
+      ++slices;
+      in_vain = 0;
+    } else {
+      ++in_vain;
+      core::relax();
+    }
+  }
+  return true;
+}
+
+void SharedCopy::await_helper() noexcept {
+  const unsigned slices = Slices{slices_.load(std::memory_order_relaxed)}.back();
+  for (int look = 0; copied_from_back_.load(std::memory_order_acquire) != slices; ++look) {
+    if (look == patience) return await_late_helper(slices);
+    core::relax();
+  }
+  balance_.helped(slices * slice_.load(std::memory_order_relaxed));
+}
+
+/// As bounded as a copy is: whoever has taken a slice does nothing else before it is copied, and
+/// gets the core that is given away here, if there is no other.
+void SharedCopy::await_late_helper(unsigned slices) noexcept {
+  const auto begin = Clock::now();
+  while (copied_from_back_.load(std::memory_order_acquire) != slices) sched_yield();
+  const auto now = Clock::now();
+  const Nanoseconds peace = balance_.held_up(now - begin);
+  if (peace == Nanoseconds::zero()) return;
+  peace_until_.store(count(now + peace), std::memory_order_relaxed);
+  attended_.store(false, std::memory_order_relaxed);
+}
+
+void SharedCopy::attend(bool attends) noexcept {
+  const bool peace = count(Clock::now()) < peace_until_.load(std::memory_order_relaxed);
+  attended_.store(attends && !peace, std::memory_order_relaxed);
+}
+
+bool SharedCopy::is_one_of_many(Clock::time_point now) noexcept {
+  const auto last = last_alone_.exchange(count(now), std::memory_order_relaxed);
+  const auto not_before = std::max(next_waking_.load(std::memory_order_relaxed),
+                                   peace_until_.load(std::memory_order_relaxed));
+  if (count(now - close_together) > last || count(now) < not_before) return false;
+  next_waking_.store(count(now + between_wakings), std::memory_order_relaxed);
+  return true;
+}
+
+}  // namespace weft::providers::shm

@@ -1,0 +1,79 @@
+// A copy that two threads share: whoever needs it, and the thread that polls the endpoint, if that
+// happens to be looking.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <weft/deadline.hpp>
+
+#include "shm/help_balance.hpp"
+#include "shm/region.hpp"
+
+namespace weft::providers::shm {
+
+/// One copy at a time; who finds it taken copies alone. The copier takes slices from the front and
+/// the helper from the back, so that in buffers that are used again and again each finds its half
+/// in its own cache.
+class SharedCopy {
+ public:
+  /// By any thread. Comes back when all has been copied, by whomever.
+  void copy(std::byte* to, const std::byte* from, std::size_t bytes) noexcept;
+
+  /// By the thread that polls: from now on it does, or is about to sleep. Copies are offered only
+  /// where somebody may look.
+  void attend(bool attends) noexcept;
+  /// By the same: takes part in what is being copied just now, and in what follows closely. Whether
+  /// there was something.
+  bool help() noexcept;
+
+  /// By any thread, before a copy: whether so many come, while whoever polls sleeps, that it should
+  /// be woken up for those that follow.
+  bool wants_help(std::size_t bytes) noexcept {
+    return bytes >= least && !attended_.load(std::memory_order_relaxed) &&
+           is_one_of_many(Clock::now());
+  }
+  /// Of a copy at that time. Says so once in a while.
+  bool is_one_of_many(Clock::time_point now) noexcept;
+
+  /// Of smaller ones too little is left when somebody else has seen them: a cache line takes 50 to
+  /// 400 ns from core to core and back.
+  static constexpr std::size_t least = std::size_t{64} << 10;
+
+ private:
+  /// What is left of a copy, in one word: which copy of all it is (the upper 40 bits), how many
+  /// slices it has, and how many were taken from the front and from the back.
+  struct Slices {
+    std::uint64_t word;
+    unsigned all() const noexcept { return word >> 16 & 0xff; }
+    unsigned front() const noexcept { return word >> 8 & 0xff; }
+    unsigned back() const noexcept { return word & 0xff; }
+    bool left() const noexcept { return front() + back() < all(); }
+  };
+  static constexpr std::uint64_t one_copy = 1 << 24, one_slice = 1 << 16, one_of_front = 1 << 8,
+                                 one_of_back = 1;
+
+  void offer(std::byte* to, const std::byte* from, std::size_t bytes) noexcept;
+  void copy_from_front(std::byte* to, const std::byte* from, std::size_t bytes) noexcept;
+  bool help_once() noexcept;
+  void await_helper() noexcept;
+  void await_late_helper(unsigned slices) noexcept;
+
+  std::atomic<bool> attended_{false};
+  using Time = std::atomic<Clock::rep>;
+  Time last_alone_{0};   // a copy that nobody could help with
+  Time next_waking_{0};  // not before
+  Time peace_until_{0};  // nobody attends before
+
+  alignas(cache_line) std::atomic<bool> taken_{false};
+  HelpBalance balance_;  // by who has taken it
+  // What is offered, in one line. All but `slices_` is written before there are slices, and not as
+  // long as there are some.
+  alignas(cache_line) std::atomic<std::uint64_t> slices_{0};
+  std::atomic<std::byte*> to_{nullptr};
+  std::atomic<const std::byte*> from_{nullptr};
+  std::atomic<std::size_t> bytes_{0}, slice_{0};
+  alignas(cache_line) std::atomic<unsigned> copied_from_back_{0};
+};
+
+}  // namespace weft::providers::shm

@@ -1,0 +1,223 @@
+// Copies that two threads share.
+#include <gtest/gtest.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include "base/relax.hpp"
+#include "pattern.hpp"
+#include "shm/shared_copy.hpp"
+
+namespace weft::providers::shm {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::size_t least = SharedCopy::least, most = std::size_t{4} << 20;
+
+/// Looks for copies to help with until it is destroyed.
+class Helper {
+ public:
+  explicit Helper(SharedCopy& copy) : copy_(copy) {
+    copy_.attend(true);
+    thread_ = std::jthread([this](const std::stop_token& stop) {
+      while (!stop.stop_requested())
+        if (copy_.help()) ++helped;
+    });
+  }
+  std::atomic<std::size_t> helped{0};
+
+ private:
+  SharedCopy& copy_;
+  std::jthread thread_;
+};
+
+struct Buffers {
+  Blob from = test::pattern(most, 1), to = Blob(most);
+  /// Whether the copy brought all of its bytes and no others.
+  bool copied(SharedCopy& copy, std::size_t offset, std::size_t bytes, std::size_t source) {
+    std::fill(to.begin(), to.end(), std::byte{0});
+    copy.copy(to.data() + offset, from.data() + source, bytes);
+    Blob expected(most);
+    std::copy_n(from.begin() + static_cast<std::ptrdiff_t>(source), bytes,
+                expected.begin() + static_cast<std::ptrdiff_t>(offset));
+    return to == expected;
+  }
+};
+
+TEST(ShmSharedCopy, CopiesAloneWhereNobodyAttends) {
+  SharedCopy copy;
+  Buffers buffers;
+  for (const std::size_t bytes : {std::size_t{1}, least - 1, least, least + 1, most})
+    EXPECT_TRUE(buffers.copied(copy, 0, bytes, 0)) << bytes;
+  EXPECT_FALSE(copy.help()) << "nothing was offered";
+}
+
+TEST(ShmSharedCopy, IsNotHeldUpByOneWhoAttendsAndDoesNotHelp) {
+  SharedCopy copy;
+  Buffers buffers;
+  copy.attend(true);
+  for (const std::size_t bytes : {least, 2 * least + 1, most})
+    EXPECT_TRUE(buffers.copied(copy, 0, bytes, 0)) << bytes;
+  EXPECT_FALSE(copy.help()) << "all of it was copied";
+}
+
+TEST(ShmSharedCopy, EveryByteIsCopiedWhoeverCopiesIt) {
+  SharedCopy copy;
+  Buffers buffers;
+  const Helper helper(copy);
+  std::size_t odd = 0;
+  // Enough for the helper to come, and then some.
+  const Deadline deadline = Deadline::in(30s);
+  for (std::size_t round = 0; (round < 200 || helper.helped < 20) && !deadline.passed(); ++round) {
+    odd = (odd + 7919) % 4096;
+    const std::size_t bytes = std::min(least + round % 16 * 40'009 + odd, most - 2 * 4096);
+    ASSERT_TRUE(buffers.copied(copy, odd, bytes, 4096 - odd)) << bytes << " from " << odd;
+    copy.attend(true);  // it may have been left in peace
+  }
+  EXPECT_GE(helper.helped, 20U) << "else this has tested nothing";
+}
+
+TEST(ShmSharedCopy, SeveralWhoCopyAtATimeDoNotMeet) {
+  SharedCopy copy;
+  const Helper helper(copy);
+  std::atomic<int> wrong{0};
+  {
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < 3; ++i)
+      threads.emplace_back([&] {
+        Buffers buffers;
+        for (std::size_t round = 0; round < 60; ++round)
+          if (!buffers.copied(copy, round, least + round * 4001, 2 * round)) ++wrong;
+      });
+  }
+  EXPECT_EQ(wrong, 0);
+}
+
+/// The last page of some memory, at which threads other than the one that makes this stand still
+/// until it is released. One at a time.
+class SlowPage {
+ public:
+  SlowPage(std::byte* memory, std::size_t bytes)
+      : page_(memory + bytes - page_bytes), owner_(pthread_self()) {
+    now_ = this;
+    struct sigaction action {};
+    action.sa_sigaction = [](int, siginfo_t* info, void*) { now_->touched(info->si_addr); };
+    action.sa_flags = SA_SIGINFO;
+    sigaction(SIGSEGV, &action, &before_);
+    mprotect(page_, page_bytes, PROT_NONE);
+  }
+  ~SlowPage() {
+    release();
+    open();
+    sigaction(SIGSEGV, &before_, nullptr);
+  }
+  SlowPage(const SlowPage&) = delete;
+  SlowPage& operator=(const SlowPage&) = delete;
+  bool somebody_stands() const { return stands_; }
+  void release() { released_ = true; }
+
+ private:
+  void open() { mprotect(page_, page_bytes, PROT_READ | PROT_WRITE); }
+  void touched(void* address) {
+    const auto* const at = static_cast<std::byte*>(address);
+    if (at < page_ || at >= page_ + page_bytes) {
+      sigaction(SIGSEGV, &before_, nullptr);  // it is somebody else's fault, and happens again
+      return;
+    }
+    if (pthread_equal(pthread_self(), owner_) == 0) {
+      stands_ = true;
+      const auto end = Clock::now() + 20s;
+      while (!released_ && Clock::now() < end) core::relax();
+    }
+    open();
+  }
+
+  static inline SlowPage* now_ = nullptr;
+  std::byte* const page_;
+  const pthread_t owner_;
+  struct sigaction before_ {};
+  std::atomic<bool> stands_{false}, released_{false};
+};
+
+TEST(ShmSharedCopy, DoesNotComeBackBeforeTheLastSliceIsCopied) {
+  SharedCopy copy;
+  const Helper helper(copy);
+  void* const mapped =
+      mmap(nullptr, 2 * most, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(mapped, MAP_FAILED);
+  auto* const from = static_cast<std::byte*>(mapped);
+  std::byte* const to = from + most;
+  test::fill({from, most}, 1);
+  bool stood = false;
+  for (const Deadline deadline = Deadline::in(30s); !stood && !deadline.passed();) {
+    std::fill_n(to, most, std::byte{0});
+    copy.attend(true);
+    SlowPage page(from, most);
+    std::atomic<bool> back{false};
+    std::atomic<bool> early{false};
+    std::jthread watch([&] {
+      while (!page.somebody_stands() && !back && !deadline.passed()) std::this_thread::yield();
+      // Long enough for the rest of it.
+      const auto end = Clock::now() + 50ms;
+      while (!back && Clock::now() < end) std::this_thread::yield();
+      early = back && page.somebody_stands();
+      page.release();
+    });
+    copy.copy(to, from, most);
+    back = true;
+    watch.join();
+    stood = page.somebody_stands();
+    EXPECT_FALSE(early);
+    EXPECT_TRUE(test::holds({to, most}, 1));
+  }
+  EXPECT_TRUE(stood) << "else this has tested nothing";
+  munmap(mapped, 2 * most);
+}
+
+TEST(ShmSharedCopy, WantsHelpWhereCopiesComeCloseTogetherAndOnlyOnceInAWhile) {
+  SharedCopy copy;
+  auto now = Clock::time_point(1h);
+  EXPECT_FALSE(copy.is_one_of_many(now)) << "the first of all";
+  EXPECT_FALSE(copy.is_one_of_many(now += 51us)) << "seldom ones";
+  EXPECT_TRUE(copy.is_one_of_many(now += 50us));
+  for (const auto end = now + 999us; now + 10us < end;)
+    ASSERT_FALSE(copy.is_one_of_many(now += 10us)) << "it has said so just now";
+  now += 10us;
+  EXPECT_TRUE(copy.is_one_of_many(now += 10us));
+}
+
+TEST(ShmSharedCopy, WantsNoHelpWithSmallOnesNorWhereSomebodyAttends) {
+  SharedCopy copy;
+  for (int i = 0; i < 1000; ++i) ASSERT_FALSE(copy.wants_help(least - 1));
+  copy.attend(true);
+  for (int i = 0; i < 1000; ++i) ASSERT_FALSE(copy.wants_help(least));
+}
+
+TEST(ShmHelpBalance, WhoCostsMoreThanItSavesIsLeftInPeaceForLongerAndLonger) {
+  HelpBalance balance;
+  EXPECT_EQ(balance.held_up(90us), 0ns) << "it may have bad luck once";
+  balance.helped(64 * 50'000);
+  EXPECT_EQ(balance.held_up(60us), 0ns) << "50 us were saved";
+  for (Nanoseconds peace = HelpBalance::shortest_peace; peace < HelpBalance::longest_peace;
+       peace *= 2)
+    ASSERT_EQ(balance.held_up(1us), peace);
+  EXPECT_EQ(balance.held_up(1us), HelpBalance::longest_peace);
+  EXPECT_EQ(balance.held_up(1us), HelpBalance::longest_peace);
+}
+
+TEST(ShmHelpBalance, WhatWentWellForLongIsForgivenAndCountsOnlySoMuch) {
+  HelpBalance balance;
+  for (int i = 0; i < 5; ++i) balance.held_up(1ms);
+  balance.helped(std::size_t{1} << 30);
+  EXPECT_EQ(balance.held_up(HelpBalance::most), 0ns);
+  EXPECT_EQ(balance.held_up(1ns), HelpBalance::shortest_peace);
+}
+
+}  // namespace
+}  // namespace weft::providers::shm
