@@ -93,24 +93,52 @@ EngineState::AtOnce EngineState::copy_at_once(const Asked& asked) {
 
 /// In chunks small enough that both end at about the same time.
 void EngineState::share_with_caller(Submission& submission, std::uint64_t bytes) const {
-  submission.caller_takes_part = true;
   submission.most_per_chunk = std::max(always_at_once(Priority::normal), bytes / 4);
 }
 
 /// Beside the thread that the transfer was offered to; no more than is copied at once.
 void EngineState::lend_a_hand(TransferState& transfer, std::size_t index) {
   constexpr std::size_t most_chunks = 16;
-  Rail& rail = *rails_[index];
-  const std::uint64_t limit = std::min(always_at_once(Priority::normal), rail.chunk_limit());
   std::uint64_t left = config_.copy_at_once_bytes;
   for (std::size_t chunks = 0; chunks < most_chunks && left > 0; ++chunks) {
-    Chunk chunk;
-    if (transfer.take({&chunk, 1}, std::min(left, limit)) == 0) return;
-    if (!rail.copy_at_once(transfer.prepared(), chunk)) return transfer.give_back(chunk);
-    left -= chunk.length;
-    transfer.count_copied(chunk.length);
-    // A proof is for those who have turns.
-    if (const auto proof = transfer.completed(index, chunk)) return transfer.give_back(*proof);
+    const std::uint64_t copied =
+        copy_a_chunk(transfer, index, std::min(left, always_at_once(Priority::normal)));
+    if (copied == 0) return;
+    left -= copied;
+  }
+}
+
+/// Of what nobody has begun to copy yet. Returns its bytes; 0: there is none, or it can't.
+std::uint64_t EngineState::copy_a_chunk(TransferState& transfer, std::size_t index,
+                                        std::uint64_t most) {
+  Rail& rail = *rails_[index];
+  Chunk chunk;
+  if (transfer.take({&chunk, 1}, std::min(most, rail.chunk_limit())) == 0) return 0;
+  if (!rail.copy_at_once(transfer.prepared(), chunk)) {
+    transfer.give_back(chunk);
+    return 0;
+  }
+  transfer.count_copied(chunk.length);
+  // A proof is for those who have turns.
+  if (const auto proof = transfer.completed(index, chunk)) transfer.give_back(*proof);
+  return chunk.length;
+}
+
+/// Whether a thread that waits for it could copy of it, beside the one that owns its only rail:
+/// several of those need the memory's whole bandwidth. Of smaller ones too little is left by then.
+bool EngineState::waiter_may_copy(const Submission& submission,
+                                  std::span<const std::size_t> rails) const {
+  return rails.size() == 1 && rails_[rails.front()]->capability().maps_memory &&
+         submission.transport == TransportKind::one_sided &&
+         config_.progress == Progress::threads && config_.copy_at_once_bytes > 0 &&
+         submission.bytes / 4 >= config_.copy_at_once_bytes;
+}
+
+void EngineState::take_part(TransferState& transfer, Deadline deadline) {
+  if (!waiter_may_copy(transfer.submission(), transfer.rails()) || InCallback::now()) return;
+  const auto index = rail_to_copy_by(transfer.prepared(), Clock::now());
+  if (!index || !transfer.has_more() || !rails_[*index]->maps(transfer.prepared())) return;
+  while (!deadline.passed() && copy_a_chunk(transfer, *index, config_.copy_at_once_bytes) > 0) {
   }
 }
 

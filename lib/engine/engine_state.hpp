@@ -310,6 +310,9 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   AtOnce copy_at_once(const Asked& asked);
   void share_with_caller(Submission& submission, std::uint64_t bytes) const;
   void lend_a_hand(TransferState& transfer, std::size_t index);
+  std::uint64_t copy_a_chunk(TransferState& transfer, std::size_t index, std::uint64_t most);
+  bool waiter_may_copy(const Submission& submission, std::span<const std::size_t> rails) const;
+  void take_part(TransferState& transfer, Deadline deadline) override;
   bool is_over(const Asked& asked, const AtOnce& done) const;
   std::shared_ptr<Submitted> ended_at_once(const Asked& asked, const AtOnce& done, Seat& seat);
   void ended_unseen(Clock::time_point submitted, std::uint64_t bytes);

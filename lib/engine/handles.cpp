@@ -19,19 +19,36 @@ void spin(const core::EngineState& engine, Done&& done, Deadline deadline) {
 }
 
 /// Waits for something of an engine's, which makes progress meanwhile if that is the caller's job.
-/// What outlives its engine has ended. `done` is a cheap look, `ended` the wait itself. An error:
-/// the handle was moved from (`weak` is null), or this is a forked child.
-template <typename Done, typename Wait>
+/// What outlives its engine has ended. `done` is a cheap look, `ended` the wait itself, `help` what
+/// the waiting thread can do for it. An error: the handle was moved from (`weak` is null), or this
+/// is a forked child.
+template <typename Done, typename Wait, typename Help>
 Result<bool> wait_with(const std::weak_ptr<core::EngineState>* weak, Done&& done, Wait&& ended,
-                       Deadline deadline) {
+                       Deadline deadline, Help&& help) {
   if (weak == nullptr) return fail(core::moved_from());
   const auto engine = weak->lock();
   if (!engine) return ended(deadline);
   if (engine->forked()) return fail(core::forked_error());
   if (engine->config().progress == Progress::manual)
     return engine->wait([&](Deadline until) { return done() && ended(until); }, deadline);
+  if (!done()) help();
   spin(*engine, done, deadline);
   return ended(deadline);
+}
+
+template <typename Done, typename Wait>
+Result<bool> wait_with(const std::weak_ptr<core::EngineState>* weak, Done&& done, Wait&& ended,
+                       Deadline deadline) {
+  return wait_with(weak, done, ended, deadline, [] {});
+}
+
+/// For the end of a transfer, or for more.
+template <typename Wait>
+Result<bool> wait_for(core::Submitted* transfer, Wait&& ended, Deadline deadline) {
+  if (transfer != nullptr) transfer->see();
+  return wait_with(
+      transfer != nullptr ? &transfer->prepared().engine : nullptr,
+      [&] { return transfer->ended(); }, ended, deadline, [&] { transfer->take_part(deadline); });
 }
 
 }  // namespace
@@ -202,20 +219,16 @@ std::vector<Placed> Transfer::placed() const {
   return state_->placed();
 }
 Result<void> Transfer::wait(Deadline deadline) {
-  if (state_) state_->see();
-  const auto waited = wait_with(
-      state_ ? &state_->prepared().engine : nullptr, [&] { return state_->ended(); },
-      [&](Deadline until) { return state_->wait_ended(until); }, deadline);
+  const auto waited = wait_for(
+      state_.get(), [&](Deadline until) { return state_->wait_ended(until); }, deadline);
   if (!waited) return fail(waited.error());
   if (!*waited) return fail(Code::timed_out, "the transfer has not ended yet");
   if (auto error = state_->error()) return fail(std::move(*error));
   return {};
 }
 Result<void> Transfer::wait_quiescent(Deadline deadline) {
-  if (state_) state_->see();
-  const auto waited = wait_with(
-      state_ ? &state_->prepared().engine : nullptr, [&] { return state_->ended(); },
-      [&](Deadline until) { return state_->wait_quiescent(until); }, deadline);
+  const auto waited = wait_for(
+      state_.get(), [&](Deadline until) { return state_->wait_quiescent(until); }, deadline);
   if (!waited) return fail(waited.error());
   if (!*waited) return fail(Code::timed_out, "operations of the transfer are still in flight");
   return wait(deadline);

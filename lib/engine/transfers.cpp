@@ -345,6 +345,7 @@ Result<std::shared_ptr<Submitted>> EngineState::submit_prepared(
   submission.submitted = now;
   submission.bytes = *bytes;
   submission.transport = *transport;
+  submission.others_take_part = helps_by || waiter_may_copy(submission, rails);
   submission.deadline = asked.deadline;
   submission.lease_end = prepared->remote->expires();
   submission.trusted = hooks_.trusts_reads;

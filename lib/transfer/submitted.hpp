@@ -22,6 +22,8 @@ class Submitted {
   virtual void cancel() = 0;
   virtual Report report() const = 0;
   virtual std::vector<Placed> placed() const = 0;
+  /// By a thread that is about to wait for it: carries of it what it can, until the deadline.
+  virtual void take_part(Deadline) {}
   /// False if the deadline passed first.
   virtual bool wait_ended(Deadline deadline) const = 0;
   virtual bool wait_quiescent(Deadline deadline) const = 0;

@@ -44,8 +44,8 @@ struct Submission {
   Clock::time_point submitted = Clock::now();
   Clock::time_point deadline;
   Clock::time_point lease_end = Clock::time_point::max();  // of the grant's time
-  bool trusted = false;            // a read that needs no proof of its lease: for measurements only
-  bool caller_takes_part = false;  // in copying it, beside the rails
+  bool trusted = false;           // a read that needs no proof of its lease: for measurements only
+  bool others_take_part = false;  // in copying it, beside the rails: who submits or waits for it
   std::uint64_t most_per_chunk = std::numeric_limits<std::uint64_t>::max();  // for all who do
   TransportKind transport = TransportKind::one_sided;
 };
@@ -105,9 +105,9 @@ class TransferState final : public Submitted, public std::enable_shared_from_thi
   std::uint64_t copied() const noexcept { return copied_.load(std::memory_order_relaxed); }
   /// As given to start().
   std::span<const std::size_t> rails() const noexcept { return rails_; }
-  /// How many threads take chunks of it.
+  /// How many threads may take chunks of it.
   std::size_t takers() const noexcept {
-    return rails_.size() + (submission_.caller_takes_part ? 1 : 0);
+    return rails_.size() + (submission_.others_take_part ? 1 : 0);
   }
   /// The rails whose lanes may still carry it, and those that others were faster than, for what
   /// they alone can prove.
@@ -132,6 +132,7 @@ class TransferState final : public Submitted, public std::enable_shared_from_thi
   void end_with_lease(Error error);
 
   // For the application.
+  void take_part(Deadline deadline) override { host_.take_part(*this, deadline); }
   State state() const noexcept override { return state_.load(std::memory_order_acquire); }
   void see() noexcept override { prepared().see(submission_.submitted); }
   bool quiescent() const override;

@@ -143,7 +143,10 @@ Result<void> Transfers::outcome(std::uint32_t operation) {
   return {};
 }
 
+/// One by itself is waited for as applications do: the engine may have the thread that waits copy.
 void Transfers::wait(Ends& ends, Deadline deadline) {
+  const bool alone = work_.window == 1 && slots_[0].transfers.size() == 1;
+  if (alone && !manual_ && !ends.any()) (void)slots_[0].transfers.front().wait(deadline);
   wait_for_end(engine_, manual_, ends, deadline);
 }
 

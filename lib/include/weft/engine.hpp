@@ -161,6 +161,11 @@ struct Config {
   /// waits for the rail, nobody makes progress just then and it is no GPU's copy: a few operations
   /// of it. Of what is larger and carried by one rail, of class normal, and the only one in the
   /// same way, the caller copies up to so much beside the progress thread before the call returns.
+  ///
+  /// From 64 KiB on the rail's progress thread copies about half of what the caller copies at once,
+  /// where it is awake; copies that come within 50 us of each other wake it up. And whoever waits
+  /// for a transfer of four times as much or more that one rail carries, whatever its class, copies
+  /// of it beside the rail's thread until its wait's deadline. 0: callers copy nothing.
   std::uint64_t copy_at_once_bytes = 256 * 1024;
   /// Operations in flight per rail and peer; 0: the rail's own best. When it is full, transfers of
   /// Priority::latency may have an eighth of it on top, at least one operation.
