@@ -40,26 +40,20 @@ bool EngineState::caller_may_copy(const Asked& asked) const {
          rails_[rails.front()]->capability().maps_memory && !InCallback::now();
 }
 
+/// Most bytes that the caller copies where it waits for each: with who polls to help it as many as
+/// two rails' threads would not carry any faster.
+std::uint64_t EngineState::at_once_if_waited_for() const {
+  return config_.progress == Progress::manual ? config_.copy_at_once_bytes
+                                              : 4 * config_.copy_at_once_bytes;
+}
+
 /// Whether the caller copies all of it: not what is in many pieces, whose deadline would pass
 /// unseen.
 bool EngineState::at_once(const Asked& asked) const {
   constexpr std::size_t most_pieces = 16;
-  return asked.bytes <= config_.copy_at_once_bytes && asked.ranges() <= most_pieces &&
+  return asked.bytes <= at_once_if_waited_for() && asked.ranges() <= most_pieces &&
          caller_may_copy(asked) &&
          (asked.bytes <= always_at_once(asked.options.priority) || waits_for_each(asked.options));
-}
-
-/// The rail by which the caller takes part in what it hands to a thread, and would wait for else;
-/// empty: it does not. Beside several threads one more brings nothing: they need the memory's whole
-/// bandwidth.
-std::optional<std::size_t> EngineState::rail_to_help_by(const Asked& asked,
-                                                        std::size_t rails) const {
-  if (rails != 1 || always_at_once(Priority::normal) == 0 ||
-      asked.bytes <= config_.copy_at_once_bytes || config_.progress != Progress::threads ||
-      !caller_may_copy(asked) || !waits_for_each(asked.options))
-    return std::nullopt;
-  const auto rail = rail_to_copy_by(*asked.prepared, asked.submitted);
-  return rail && rails_[*rail]->maps(*asked.prepared) ? rail : std::nullopt;
 }
 
 /// Whether all its bytes are in their place, for everybody to see, and nothing follows.
@@ -91,23 +85,6 @@ EngineState::AtOnce EngineState::copy_at_once(const Asked& asked) {
   return {*rail, rails_[*rail]->copy_at_once(prepared, asked.picks, hooks_.trusts_reads)};
 }
 
-/// In chunks small enough that both end at about the same time.
-void EngineState::share_with_caller(Submission& submission, std::uint64_t bytes) const {
-  submission.most_per_chunk = std::max(always_at_once(Priority::normal), bytes / 4);
-}
-
-/// Beside the thread that the transfer was offered to; no more than is copied at once.
-void EngineState::lend_a_hand(TransferState& transfer, std::size_t index) {
-  constexpr std::size_t most_chunks = 16;
-  std::uint64_t left = config_.copy_at_once_bytes;
-  for (std::size_t chunks = 0; chunks < most_chunks && left > 0; ++chunks) {
-    const std::uint64_t copied =
-        copy_a_chunk(transfer, index, std::min(left, always_at_once(Priority::normal)));
-    if (copied == 0) return;
-    left -= copied;
-  }
-}
-
 /// Of what nobody has begun to copy yet. Returns its bytes; 0: there is none, or it can't.
 std::uint64_t EngineState::copy_a_chunk(TransferState& transfer, std::size_t index,
                                         std::uint64_t most) {
@@ -131,7 +108,7 @@ bool EngineState::waiter_may_copy(const Submission& submission,
   return rails.size() == 1 && rails_[rails.front()]->capability().maps_memory &&
          submission.transport == TransportKind::one_sided &&
          config_.progress == Progress::threads && config_.copy_at_once_bytes > 0 &&
-         submission.bytes / 4 >= config_.copy_at_once_bytes;
+         submission.bytes >= at_once_if_waited_for();
 }
 
 void EngineState::take_part(TransferState& transfer, Deadline deadline) {

@@ -301,15 +301,13 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
     CopiedAtOnce copied = {};
   };
   std::uint64_t always_at_once(Priority priority) const;
+  std::uint64_t at_once_if_waited_for() const;
   bool waits_for_each(const TransferOptions& options) const;
   bool caller_may_copy(const Asked& asked) const;
   bool at_once(const Asked& asked) const;
   std::optional<std::size_t> rail_to_copy_by(const PreparedState& prepared,
                                              Clock::time_point now) const;
-  std::optional<std::size_t> rail_to_help_by(const Asked& asked, std::size_t rails) const;
   AtOnce copy_at_once(const Asked& asked);
-  void share_with_caller(Submission& submission, std::uint64_t bytes) const;
-  void lend_a_hand(TransferState& transfer, std::size_t index);
   std::uint64_t copy_a_chunk(TransferState& transfer, std::size_t index, std::uint64_t most);
   bool waiter_may_copy(const Submission& submission, std::span<const std::size_t> rails) const;
   void take_part(TransferState& transfer, Deadline deadline) override;

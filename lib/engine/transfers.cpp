@@ -339,13 +339,11 @@ Result<std::shared_ptr<Submitted>> EngineState::submit_prepared(
 
   std::vector<std::size_t> several;
   const auto rails = choose_rails(*prepared->path, *bytes, options.priority, now, several);
-  const auto helps_by = rail_to_help_by(asked, rails.size());
   Submission submission;
-  if (helps_by) share_with_caller(submission, *bytes);
   submission.submitted = now;
   submission.bytes = *bytes;
   submission.transport = *transport;
-  submission.others_take_part = helps_by || waiter_may_copy(submission, rails);
+  submission.waiter_takes_part = waiter_may_copy(submission, rails);
   submission.deadline = asked.deadline;
   submission.lease_end = prepared->remote->expires();
   submission.trusted = hooks_.trusts_reads;
@@ -373,10 +371,6 @@ Result<std::shared_ptr<Submitted>> EngineState::submit_prepared(
     return transfer;
   }
   for (const std::size_t rail : rails) rails_[rail]->worker().offer(*rails_[rail], transfer);
-  if (helps_by) {
-    lend_a_hand(*transfer, *helps_by);
-    if (transfer->ended()) ended_unseen(now, *bytes);
-  }
   return transfer;
 }
 

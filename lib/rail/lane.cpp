@@ -200,10 +200,8 @@ std::size_t Lane::spare_room(const Transport& transport, const Route& route) con
 /// chunks.
 std::size_t Lane::most_at_once(const TransferState& transfer, const Queue& queue) const {
   if (transfer.takers() == 1) return batch;
-  const Submission& submission = transfer.submission();
-  const std::uint64_t part = submission.bytes / transfer.takers();
-  const std::uint64_t chunk =
-      std::min(queue.transport.chunk_limit(queue.route), submission.most_per_chunk);
+  const std::uint64_t part = transfer.submission().bytes / transfer.takers();
+  const std::uint64_t chunk = queue.transport.chunk_limit(queue.route);
   return static_cast<std::size_t>(std::clamp<std::uint64_t>(part / chunk, 1, batch));
 }
 

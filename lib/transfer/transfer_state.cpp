@@ -86,7 +86,6 @@ std::size_t TransferState::take(std::span<Chunk> into, std::uint64_t limit, std:
   const std::lock_guard lock(mutex_);
   // Whose time is over ends with this round, and not by luck.
   if (ended() || cancel_asked_ || now >= due()) return 0;
-  limit = std::min(limit, submission_.most_per_chunk);
   std::size_t count = 0;
   while (count < into.size() && all > 0) {
     const auto chunk = next_chunk(std::min(limit, all));

@@ -44,15 +44,15 @@ struct Submission {
   Clock::time_point submitted = Clock::now();
   Clock::time_point deadline;
   Clock::time_point lease_end = Clock::time_point::max();  // of the grant's time
-  bool trusted = false;           // a read that needs no proof of its lease: for measurements only
-  bool others_take_part = false;  // in copying it, beside the rails: who submits or waits for it
-  std::uint64_t most_per_chunk = std::numeric_limits<std::uint64_t>::max();  // for all who do
+  bool trusted = false;            // a read that needs no proof of its lease: for measurements only
+  bool waiter_takes_part = false;  // in copying it, beside its rail
   TransportKind transport = TransportKind::one_sided;
 };
 
 /// Shared by the lanes that carry it (and the thread that submits it, where that takes part) and
-/// the application that waits for it. Chunks that lanes have taken are outstanding until they are
-/// completed, failed or given back; the transfer keeps itself alive while there are any.
+/// Shared by the lanes that carry it and the application, which may do so too while it waits for
+/// it. Chunks that were taken are outstanding until they are completed, failed or given back; the
+/// transfer keeps itself alive while there are any.
 class TransferState final : public Submitted, public std::enable_shared_from_this<TransferState> {
  public:
   TransferState(Submission submission, TransferHost& host);
@@ -107,7 +107,7 @@ class TransferState final : public Submitted, public std::enable_shared_from_thi
   std::span<const std::size_t> rails() const noexcept { return rails_; }
   /// How many threads may take chunks of it.
   std::size_t takers() const noexcept {
-    return rails_.size() + (submission_.others_take_part ? 1 : 0);
+    return rails_.size() + (submission_.waiter_takes_part ? 1 : 0);
   }
   /// The rails whose lanes may still carry it, and those that others were faster than, for what
   /// they alone can prove.

@@ -23,8 +23,10 @@ std::size_t slice_of(std::size_t bytes) noexcept {
   return std::max(part(most_slices), std::min(most_of_a_slice, part(2)));
 }
 
-// Copies as close together as this are worth a thread that looks for them: to be woken up takes it
-// some 5 us, and it goes on looking for 100 (Config::spin).
+// Who is woken up comes some 5 us later, when half of a copy as large as this is still to be made,
+// and goes on looking for 100 us (Config::spin), in which smaller ones come that are as close
+// together as this.
+constexpr std::size_t worth_waking = std::size_t{512} << 10;
 constexpr auto close_together = std::chrono::microseconds(50);
 constexpr auto between_wakings = std::chrono::milliseconds(1);
 // Who has helped looks for more before it looks at anything else: so often in vain, some 2 us, and
@@ -132,15 +134,18 @@ void SharedCopy::await_late_helper(unsigned slices) noexcept {
 
 void SharedCopy::attend(bool attends) noexcept {
   const bool peace = count(Clock::now()) < peace_until_.load(std::memory_order_relaxed);
-  attended_.store(attends && !peace, std::memory_order_relaxed);
+  attended_.store(attends && !peace, std::memory_order_release);
 }
 
-bool SharedCopy::is_one_of_many(Clock::time_point now) noexcept {
+bool SharedCopy::is_worth_waking(std::size_t bytes, Clock::time_point now) noexcept {
   const auto last = last_alone_.exchange(count(now), std::memory_order_relaxed);
-  const auto not_before = std::max(next_waking_.load(std::memory_order_relaxed),
-                                   peace_until_.load(std::memory_order_relaxed));
-  if (count(now - close_together) > last || count(now) < not_before) return false;
-  next_waking_.store(count(now + between_wakings), std::memory_order_relaxed);
+  if (count(now) < peace_until_.load(std::memory_order_relaxed)) return false;
+  if (bytes < worth_waking) {
+    if (count(now - close_together) > last) return false;
+    if (count(now) < next_waking_.load(std::memory_order_relaxed)) return false;
+    next_waking_.store(count(now + between_wakings), std::memory_order_relaxed);
+  }
+  attended_.store(true, std::memory_order_relaxed);  // soon
   return true;
 }
 

@@ -27,14 +27,14 @@ class SharedCopy {
   /// there was something.
   bool help() noexcept;
 
-  /// By any thread, before a copy: whether so many come, while whoever polls sleeps, that it should
-  /// be woken up for those that follow.
+  /// By any thread, before a copy: whether whoever polls, and sleeps, has to be woken up now.
   bool wants_help(std::size_t bytes) noexcept {
-    return bytes >= least && !attended_.load(std::memory_order_relaxed) &&
-           is_one_of_many(Clock::now());
+    return bytes >= least && !attended_.load(std::memory_order_acquire) &&
+           is_worth_waking(bytes, Clock::now());
   }
-  /// Of a copy at that time. Says so once in a while.
-  bool is_one_of_many(Clock::time_point now) noexcept;
+  /// It is for a large copy, and once in a while where several come close together. Of a copy at
+  /// that time.
+  bool is_worth_waking(std::size_t bytes, Clock::time_point now) noexcept;
 
   /// Of smaller ones too little is left when somebody else has seen them: a cache line takes 50 to
   /// 400 ns from core to core and back.

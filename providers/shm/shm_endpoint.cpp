@@ -411,8 +411,9 @@ std::size_t ShmEndpoint::tell() {
 
 bool ShmEndpoint::may_sleep() {
   asleep_ = true;
-  if (std::exchange(attends_, false)) shared_copy_.attend(false);
   head_->asleep.store(1, std::memory_order_seq_cst);
+  // In this order: whoever sees that nobody attends finds whom to wake.
+  if (std::exchange(attends_, false)) shared_copy_.attend(false);
   const bool news =
       !ended_.empty() || removals_ != seen_removals_ ||
       std::any_of(head_->pending.begin(), head_->pending.end(),

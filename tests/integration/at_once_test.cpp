@@ -203,41 +203,40 @@ TEST_F(AtOnce, LargeOnesUnderManualProgress) {
   EXPECT_EQ(first.state(), State::done);
 }
 
-TEST_F(AtOnce, OfLargerOnesTheCallerTakesAPart) {
+TEST_F(AtOnce, WhereEachIsWaitedForUpToFourTimesAsMuch) {
   Config one = config();
   one.rails = one.threads = 1;
   Couple pair = couple(one);
-  constexpr std::size_t more = large + 5 * size;
-  Board board(pair, shared(more), shared(more));
-  const Pair all[] = {{0, 0, more}};
+  constexpr std::size_t most = 4 * large;
+  Board board(pair, shared(most + 1), shared(most + 1));
+  const Pair all[] = {{0, 0, most}}, more[] = {{0, 0, most + 1}};
   for (const Direction direction : {Direction::write, Direction::read}) {
-    std::optional<Occupied> occupied(std::in_place, pair, board);
+    const Occupied occupied(pair, board);
     board.repaint();
-    Transfer transfer =
-        must(direction == Direction::write ? pair.a.write(board.local, board.there, all)
-                                           : pair.a.read(board.local, board.there, all));
-    EXPECT_EQ(transfer.state(), State::active);
-    EXPECT_EQ(transfer.report().bytes_done, large) << "as much as is copied at once";
-    // Beside others, or where nobody waits for it, threads do it alone.
-    for (const Priority priority : {Priority::normal, Priority::bulk}) {
-      Transfer other = must(pair.a.write(board.local, board.there, all, of(priority)));
+    const auto submit = [&](std::span<const Pair> pieces, Priority priority) {
+      return must(direction == Direction::write
+                      ? pair.a.write(board.local, board.there, pieces, of(priority))
+                      : pair.a.read(board.local, board.there, pieces, of(priority)));
+    };
+    {
+      const Transfer transfer = submit(all, Priority::normal);
+      EXPECT_EQ(transfer.state(), State::done);
+      board.expect_pieces(direction, all);
+    }
+    // Larger ones, and those of other classes, threads do alone.
+    const auto expect_not = [](Transfer other) {
       EXPECT_EQ(other.report().bytes_done, 0U);
       other.cancel();
       EXPECT_EQ(other.state(), State::cancelled);
-    }
-    occupied.reset();
-    EXPECT_TRUE(succeeds(transfer.wait(soon())));
-    board.expect_pieces(direction, all);
-    const Report report = transfer.report();
-    EXPECT_EQ(report.bytes_done, more);
-    EXPECT_EQ(report.retries, 0U);
-    EXPECT_EQ(report.amplification, 1.0);
+    };
+    expect_not(submit(more, Priority::normal));
+    expect_not(submit(all, Priority::bulk));
   }
 }
 
-TEST_F(AtOnce, TheCallerMayCopyTheLastOfIt) {
+TEST_F(AtOnce, WhoWaitsMayCopyTheLastOfIt) {
   Couple pair = couple(config());
-  constexpr std::size_t more = large + 1;
+  constexpr std::size_t more = 4 * large + 1;
   Board board(pair, shared(more), shared(more));
   const Pair all[] = {{0, 0, more}};
   for (int round = 0; round < 200; ++round)
@@ -272,7 +271,7 @@ TEST_F(AtOnce, LargerOnesKeepToTheRailsChunks) {
   fine.rails = 1;
   fine.chunk_bytes = size / 4;
   Couple pair = couple(fine);
-  constexpr std::size_t more = large + size;
+  constexpr std::size_t more = 4 * large + size;
   Board board(pair, shared(more), shared(more));
   const Pair all[] = {{0, 0, more}};
   Transfer transfer = must(pair.a.write(board.local, board.there, all));

@@ -180,16 +180,24 @@ TEST(ShmSharedCopy, DoesNotComeBackBeforeTheLastSliceIsCopied) {
   munmap(mapped, 2 * most);
 }
 
-TEST(ShmSharedCopy, WantsHelpWhereCopiesComeCloseTogetherAndOnlyOnceInAWhile) {
+TEST(ShmSharedCopy, WakesWhereCopiesComeCloseTogetherAndOnlyOnceInAWhile) {
   SharedCopy copy;
   auto now = Clock::time_point(1h);
-  EXPECT_FALSE(copy.is_one_of_many(now)) << "the first of all";
-  EXPECT_FALSE(copy.is_one_of_many(now += 51us)) << "seldom ones";
-  EXPECT_TRUE(copy.is_one_of_many(now += 50us));
+  EXPECT_FALSE(copy.is_worth_waking(least, now)) << "the first of all";
+  EXPECT_FALSE(copy.is_worth_waking(least, now += 51us)) << "seldom ones";
+  EXPECT_TRUE(copy.is_worth_waking(least, now += 50us));
   for (const auto end = now + 999us; now + 10us < end;)
-    ASSERT_FALSE(copy.is_one_of_many(now += 10us)) << "it has said so just now";
+    ASSERT_FALSE(copy.is_worth_waking(least, now += 10us)) << "it has said so just now";
   now += 10us;
-  EXPECT_TRUE(copy.is_one_of_many(now += 10us));
+  EXPECT_TRUE(copy.is_worth_waking(least, now += 10us));
+}
+
+TEST(ShmSharedCopy, WakesForEachLargeOne) {
+  SharedCopy copy;
+  auto now = Clock::time_point(1h);
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(copy.is_worth_waking(8 * least, now += 10us));
+  EXPECT_FALSE(copy.is_worth_waking(8 * least - 1, now += 51us));
+  EXPECT_FALSE(copy.wants_help(8 * least)) << "somebody was woken up, and will come";
 }
 
 TEST(ShmSharedCopy, WantsNoHelpWithSmallOnesNorWhereSomebodyAttends) {

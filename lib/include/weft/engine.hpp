@@ -151,21 +151,22 @@ struct Config {
   /// Most bytes of a transfer, in up to 16 pieces, that may be copied before the call that submits
   /// it returns, where the peer's memory is mapped (shm) and nothing has to be waited for: to hand
   /// it to a progress thread takes about as long. Class latency always has it; class normal up to a
-  /// quarter of it, beyond only if no other transfer is under way and none that was copied so is
-  /// still to be looked at (its state, a wait, its report) or let go: transfers that are many at a
-  /// time get on faster by several threads (measured by weft-perf, window 16, each in memory of its
-  /// own: 0.8 to 1.0 times as fast at 64 KiB, with a twentieth of the p99; 0.6 times at 256 KiB).
-  /// Not class bulk, nor of class normal beyond that quarter what asks for an event; never in
-  /// callbacks. Under Progress::manual class normal always has it too; and what is not mapped is
-  /// handed to the NIC by the call, up to the same sizes (class normal: a quarter), where nothing
-  /// waits for the rail, nobody makes progress just then and it is no GPU's copy: a few operations
-  /// of it. Of what is larger and carried by one rail, of class normal, and the only one in the
-  /// same way, the caller copies up to so much beside the progress thread before the call returns.
+  /// quarter of it, and up to four times as much if no other transfer is under way and none that
+  /// was copied so is still to be looked at (its state, a wait, its report) or let go: transfers
+  /// that are many at a time get on faster by several threads (measured by weft-perf, window 16,
+  /// each in memory of its own: 0.8 to 1.0 times as fast at 64 KiB, with a twentieth of the p99;
+  /// 0.6 times at 256 KiB). Not class bulk, nor of class normal beyond that quarter what asks for
+  /// an event; never in callbacks. From 64 KiB on the rail's progress thread copies about half of
+  /// it, where it is awake: copies that come within 50 us of each other wake it, and so does each
+  /// from 512 KiB on.
   ///
-  /// From 64 KiB on the rail's progress thread copies about half of what the caller copies at once,
-  /// where it is awake; copies that come within 50 us of each other wake it up. And whoever waits
-  /// for a transfer of four times as much or more that one rail carries, whatever its class, copies
-  /// of it beside the rail's thread until its wait's deadline. 0: callers copy nothing.
+  /// Under Progress::manual class normal always has it too; and what is not mapped is handed to the
+  /// NIC by the call, up to the same sizes (class normal: a quarter), where nothing waits for the
+  /// rail, nobody makes progress just then and it is no GPU's copy: a few operations of it.
+  ///
+  /// Of what is larger than four times as much and is carried by one rail, of any class, whoever
+  /// waits for it copies beside the rail's thread until the deadline of the wait. 0: callers copy
+  /// nothing.
   std::uint64_t copy_at_once_bytes = 256 * 1024;
   /// Operations in flight per rail and peer; 0: the rail's own best. When it is full, transfers of
   /// Priority::latency may have an eighth of it on top, at least one operation.
