@@ -1,5 +1,6 @@
 // Engine: transfers that the thread copies which submits them, where memory is mapped.
 #include <algorithm>
+#include <limits>
 
 #include "base/callback.hpp"
 #include "base/thread_number.hpp"
@@ -43,8 +44,10 @@ bool EngineState::caller_may_copy(const Asked& asked) const {
 /// Most bytes that the caller copies where it waits for each: with who polls to help it as many as
 /// two rails' threads would not carry any faster.
 std::uint64_t EngineState::at_once_if_waited_for() const {
-  return config_.progress == Progress::manual ? config_.copy_at_once_bytes
-                                              : 4 * config_.copy_at_once_bytes;
+  constexpr std::uint64_t times = 4;
+  const std::uint64_t bytes = config_.copy_at_once_bytes;
+  if (config_.progress == Progress::manual) return bytes;
+  return std::min(bytes, std::numeric_limits<std::uint64_t>::max() / times) * times;
 }
 
 /// Whether the caller copies all of it: not what is in many pieces, whose deadline would pass
@@ -102,17 +105,20 @@ std::uint64_t EngineState::copy_a_chunk(TransferState& transfer, std::size_t ind
 }
 
 /// Whether a thread that waits for it could copy of it, beside the one that owns its only rail:
-/// several of those need the memory's whole bandwidth. Of smaller ones too little is left by then.
-bool EngineState::waiter_may_copy(const Submission& submission,
-                                  std::span<const std::size_t> rails) const {
-  return rails.size() == 1 && rails_[rails.front()]->capability().maps_memory &&
-         submission.transport == TransportKind::one_sided &&
-         config_.progress == Progress::threads && config_.copy_at_once_bytes > 0 &&
-         submission.bytes >= at_once_if_waited_for();
+/// several of those need the memory's whole bandwidth. Of smaller ones too little is left by then;
+/// and of those in small pieces the two would often wait for each other.
+bool EngineState::waiter_may_copy(const Asked& asked, std::span<const std::size_t> rails) const {
+  constexpr std::uint64_t least_pieces = std::uint64_t{64} << 10;
+  return rails.size() == 1 && config_.progress == Progress::threads &&
+         config_.copy_at_once_bytes > 0 && asked.bytes > at_once_if_waited_for() &&
+         asked.bytes / asked.ranges() >= least_pieces && caller_may_copy(asked);
 }
 
+/// A call of the application's, for which closing waits.
 void EngineState::take_part(TransferState& transfer, Deadline deadline) {
-  if (!waiter_may_copy(transfer.submission(), transfer.rails()) || InCallback::now()) return;
+  if (!transfer.submission().waiter_takes_part || InCallback::now()) return;
+  const Call call(*this);
+  if (call.refused()) return;
   const auto index = rail_to_copy_by(transfer.prepared(), Clock::now());
   if (!index || !transfer.has_more() || !rails_[*index]->maps(transfer.prepared())) return;
   while (!deadline.passed() && copy_a_chunk(transfer, *index, config_.copy_at_once_bytes) > 0) {

@@ -309,7 +309,7 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
                                              Clock::time_point now) const;
   AtOnce copy_at_once(const Asked& asked);
   std::uint64_t copy_a_chunk(TransferState& transfer, std::size_t index, std::uint64_t most);
-  bool waiter_may_copy(const Submission& submission, std::span<const std::size_t> rails) const;
+  bool waiter_may_copy(const Asked& asked, std::span<const std::size_t> rails) const;
   void take_part(TransferState& transfer, Deadline deadline) override;
   bool is_over(const Asked& asked, const AtOnce& done) const;
   std::shared_ptr<Submitted> ended_at_once(const Asked& asked, const AtOnce& done, Seat& seat);

@@ -343,7 +343,7 @@ Result<std::shared_ptr<Submitted>> EngineState::submit_prepared(
   submission.submitted = now;
   submission.bytes = *bytes;
   submission.transport = *transport;
-  submission.waiter_takes_part = waiter_may_copy(submission, rails);
+  submission.waiter_takes_part = waiter_may_copy(asked, rails);
   submission.deadline = asked.deadline;
   submission.lease_end = prepared->remote->expires();
   submission.trusted = hooks_.trusts_reads;

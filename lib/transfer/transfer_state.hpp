@@ -49,7 +49,6 @@ struct Submission {
   TransportKind transport = TransportKind::one_sided;
 };
 
-/// Shared by the lanes that carry it (and the thread that submits it, where that takes part) and
 /// Shared by the lanes that carry it and the application, which may do so too while it waits for
 /// it. Chunks that were taken are outstanding until they are completed, failed or given back; the
 /// transfer keeps itself alive while there are any.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <thread>
 
 #include "base/relax.hpp"
 
@@ -30,11 +31,14 @@ constexpr std::size_t worth_waking = std::size_t{512} << 10;
 constexpr auto close_together = std::chrono::microseconds(50);
 constexpr auto between_wakings = std::chrono::milliseconds(1);
 // Who has helped looks for more before it looks at anything else: so often in vain, some 2 us, and
-// for so many slices, some 20 us.
+// for so many slices, some 20 us of the smallest.
 constexpr int looks_in_vain = 64, slices_at_a_time = 16;
-// A slice that is not there after so many looks, 20 to 50 us, is late: the helper has lost its
-// core.
+// A slice that is not there after so many looks (at 5 ns as long as a slice takes, at 50 a helper
+// has lost its core by then) is waited for by the clock;
 constexpr int patience = 1000;
+// after so long without the core, for whoever copies it may have a lower priority.
+constexpr auto long_wait = std::chrono::milliseconds(1);
+constexpr auto rest = std::chrono::microseconds(50);
 
 Clock::rep count(Clock::time_point when) noexcept {
   return when.time_since_epoch().count();
@@ -113,28 +117,41 @@ bool SharedCopy::help() noexcept {
 
 void SharedCopy::await_helper() noexcept {
   const unsigned slices = Slices{slices_.load(std::memory_order_relaxed)}.back();
+  Nanoseconds waited{};
   for (int look = 0; copied_from_back_.load(std::memory_order_acquire) != slices; ++look) {
-    if (look == patience) return await_late_helper(slices);
-    core::relax();
+    if (look < patience) {
+      core::relax();
+    } else {
+      waited = await_late_helper(slices);
+      break;
+    }
   }
   balance_.helped(slices * slice_.load(std::memory_order_relaxed));
+  if (waited > Nanoseconds::zero()) leave_in_peace(balance_.held_up(waited));
 }
 
-/// As bounded as a copy is: whoever has taken a slice does nothing else before it is copied, and
-/// gets the core that is given away here, if there is no other.
-void SharedCopy::await_late_helper(unsigned slices) noexcept {
+/// As bounded as a copy is: whoever has taken a slice does nothing else before it is copied.
+Nanoseconds SharedCopy::await_late_helper(unsigned slices) noexcept {
   const auto begin = Clock::now();
-  while (copied_from_back_.load(std::memory_order_acquire) != slices) sched_yield();
-  const auto now = Clock::now();
-  const Nanoseconds peace = balance_.held_up(now - begin);
-  if (peace == Nanoseconds::zero()) return;
-  peace_until_.store(count(now + peace), std::memory_order_relaxed);
-  attended_.store(false, std::memory_order_relaxed);
+  auto now = begin;
+  for (; copied_from_back_.load(std::memory_order_acquire) != slices; now = Clock::now()) {
+    if (now - begin < long_wait)
+      sched_yield();
+    else
+      std::this_thread::sleep_for(rest);
+  }
+  return now - begin;
+}
+
+void SharedCopy::leave_in_peace(Nanoseconds time) noexcept {
+  if (time == Nanoseconds::zero()) return;
+  peace_until_.store(count(Clock::now() + time), std::memory_order_relaxed);
+  attended_.store(false, std::memory_order_seq_cst);
 }
 
 void SharedCopy::attend(bool attends) noexcept {
   const bool peace = count(Clock::now()) < peace_until_.load(std::memory_order_relaxed);
-  attended_.store(attends && !peace, std::memory_order_release);
+  attended_.store(attends && !peace, std::memory_order_seq_cst);
 }
 
 bool SharedCopy::is_worth_waking(std::size_t bytes, Clock::time_point now) noexcept {
@@ -145,7 +162,7 @@ bool SharedCopy::is_worth_waking(std::size_t bytes, Clock::time_point now) noexc
     if (count(now) < next_waking_.load(std::memory_order_relaxed)) return false;
     next_waking_.store(count(now + between_wakings), std::memory_order_relaxed);
   }
-  attended_.store(true, std::memory_order_relaxed);  // soon
+  attended_.store(true, std::memory_order_seq_cst);  // soon; before it is seen whether it sleeps
   return true;
 }
 

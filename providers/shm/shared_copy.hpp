@@ -57,7 +57,8 @@ class SharedCopy {
   void copy_from_front(std::byte* to, const std::byte* from, std::size_t bytes) noexcept;
   bool help_once() noexcept;
   void await_helper() noexcept;
-  void await_late_helper(unsigned slices) noexcept;
+  Nanoseconds await_late_helper(unsigned slices) noexcept;
+  void leave_in_peace(Nanoseconds time) noexcept;
 
   std::atomic<bool> attended_{false};
   using Time = std::atomic<Clock::rep>;

@@ -273,7 +273,7 @@ std::size_t ShmEndpoint::poll() {
 
 /// From any thread.
 void ShmEndpoint::wake_owner() const {
-  if (head_->asleep.load(std::memory_order_relaxed) == 0) return;
+  if (head_->asleep.load(std::memory_order_seq_cst) == 0) return;
   // Fails only if the pipe is full, and then it is readable already.
   [[maybe_unused]] const ssize_t rung = ::write(ringer_.get(), "", 1);
 }

@@ -424,6 +424,27 @@ TEST_P(Staged, ATransferWaitsForTheEventBehindTheKernelsThatFillItsMemory) {
   EXPECT_TRUE(same_bytes(field.there.bytes(), computed));
 }
 
+TEST_P(Staged, WhoWaitsForHostMemoryCopiesNothingBeforeItsEvent) {
+  constexpr std::size_t size = 4 << 20;  // of so much waiting threads copy
+  Field field(staging_config(GetParam()), all_sides[0], chunk);
+  Config config = config_for("shm");
+  config.rails = config.threads = 1;
+  Couple pair = couple(config);
+  Board board(pair, Memory::shared(size), Memory::shared(size));
+  Late late;
+  late.fill(field.here.address(), pattern(chunk, 5));
+  TransferOptions after;
+  after.after_cuda_event = late.event();
+  const Pair all[] = {{0, 0, size}};
+  Transfer transfer = must(pair.a.write(board.local, board.there, all, after));
+  EXPECT_TRUE(fails_with(transfer.wait(Deadline::in(20ms)), Code::timed_out));
+  EXPECT_EQ(transfer.report().bytes_done, 0U);
+  board.expect_untouched();
+  late.release();
+  ASSERT_TRUE(succeeds(transfer.wait(soon())));
+  board.expect_pieces(weft::Direction::write, all);
+}
+
 TEST_P(Staged, AnEventThatDoesNotComeEndsWithTheDeadlineOrACancel) {
   Field field(staging_config(GetParam()), all_sides[0], chunk);
   const Blob before = field.there.bytes();

@@ -490,7 +490,7 @@ TEST_P(PerfSides, EnginesAreOpenedAsThePointSays) {
   points[0].fabric.rails = 1;
   points[1].fabric.rails = 2;
   points[1].fabric.chunk = 1000;
-  for (Point& point : points) point.work.size = 1 << 20;
+  for (Point& point : points) point.work.size = 2 << 20;  // more than the caller copies itself
   const auto results = sweep(points, counted(10));
   ASSERT_TRUE(results) << results.error().to_string();
   EXPECT_EQ((*results)[0].runs[0].rails.size(), 1U);

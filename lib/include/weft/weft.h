@@ -643,8 +643,8 @@ enum {
 /// A state's name in lower case, e.g. "done". Lives as long as the program.
 WEFT_API const char* weft_state_name(int32_t state);
 
-/// Called once at a transfer's end, on a progress thread or inside the call that makes progress: it
-/// must be short and must not wait for another transfer. `error` is NULL when done, and otherwise
+/// Called once at a transfer's end, on a progress thread or inside the call that makes progress or
+/// waits for it: it must be short and must not wait for another transfer. `error` is NULL when done, and otherwise
 /// valid during the call only: it is not to be freed.
 typedef void (*weft_on_transfer)(void* context, uint64_t cookie, int32_t state,
                                  const weft_error* error);
@@ -800,7 +800,8 @@ WEFT_API int32_t weft_transfer_state(const weft_transfer* transfer);
 /// that has ended may still be not quiescent, for example after its deadline passed.
 WEFT_API bool weft_transfer_quiescent(const weft_transfer* transfer);
 /// Waits for the end. WEFT_OK when done; otherwise the error that ended it, or WEFT_TIMED_OUT if
-/// the timeout passes first, in which case the transfer goes on.
+/// the timeout passes first, in which case the transfer goes on. May carry some of it meanwhile
+/// (weft_config's copy_at_once_bytes), and so call what was to be called at its end.
 WEFT_API weft_code weft_transfer_wait(weft_transfer* transfer, int64_t timeout_ns,
                                       weft_error** error);
 /// As weft_transfer_wait(), then until it is quiescent.
