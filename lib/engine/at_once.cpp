@@ -1,4 +1,5 @@
-// Engine: transfers that the thread copies which submits them, where memory is mapped.
+// Engine: transfers that the thread copies which submits them, or waits for them, where memory is
+// mapped.
 #include <algorithm>
 #include <limits>
 

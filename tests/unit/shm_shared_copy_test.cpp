@@ -211,7 +211,7 @@ TEST(ShmSharedCopy, WantsNoHelpWithSmallOnesNorWhereSomebodyAttends) {
 TEST(ShmHelpBalance, WhoCostsMoreThanItSavesIsLeftInPeaceForLongerAndLonger) {
   HelpBalance balance;
   EXPECT_EQ(balance.held_up(90us), 0ns) << "it may have bad luck once";
-  balance.helped(64 * 50'000);
+  balance.helped(128 * 50'000);
   EXPECT_EQ(balance.held_up(60us), 0ns) << "50 us were saved";
   for (Nanoseconds peace = HelpBalance::shortest_peace; peace < HelpBalance::longest_peace;
        peace *= 2)
