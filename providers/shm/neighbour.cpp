@@ -185,12 +185,4 @@ void Neighbour::announce() const noexcept {
   ring();
 }
 
-/// The sleeper takes its flag down itself: whoever took it down and died before it rang would leave
-/// the others silent.
-void Neighbour::ring() const noexcept {
-  if (head_->asleep.load(std::memory_order_seq_cst) == 0) return;
-  // Fails only if the pipe is full, and then it is readable already.
-  [[maybe_unused]] const ssize_t rung = ::write(bell_.get(), "", 1);
-}
-
 }  // namespace weft::providers::shm

@@ -70,7 +70,7 @@ class Neighbour {
   /// Tells it that something new is in our slot.
   void announce() const noexcept;
   /// Wakes it if it sleeps.
-  void ring() const noexcept;
+  void ring() const noexcept { shm::ring(*head_, bell_); }
 
  private:
   explicit Neighbour(const Address& address) : address_(address) {}

@@ -37,6 +37,12 @@ Result<Mapped<Part>> Mapped<Part>::of(const Descriptor& region, std::size_t offs
 template class Mapped<Head>;
 template class Mapped<Slot>;
 
+void ring(const Head& head, const Descriptor& bell) noexcept {
+  if (head.asleep.load(std::memory_order_seq_cst) == 0) return;
+  // Fails only if the pipe is full, and then it is readable already.
+  [[maybe_unused]] const ssize_t rung = ::write(bell.get(), "", 1);
+}
+
 Result<Descriptor> create_region() {
   Descriptor region(memfd_create("weft-shm", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (region.get() < 0) return fail(system_error("memfd_create"));

@@ -102,6 +102,10 @@ class Mapped {
 extern template class Mapped<Head>;
 extern template class Mapped<Slot>;
 
+/// Wakes the owner of a region if it sleeps. The sleeper takes its flag down itself: whoever took
+/// it down and died before it rang would leave the others silent.
+void ring(const Head& head, const Descriptor& bell) noexcept;
+
 /// A new region, whose size nobody can change.
 Result<Descriptor> create_region();
 /// A descriptor from another process, if it is a region that can't shrink under its readers.

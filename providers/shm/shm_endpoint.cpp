@@ -68,7 +68,6 @@ class ShmEndpoint final : public Endpoint {
   void forget_the_removed();
   void note_closings(const std::shared_ptr<Neighbour>& neighbour);
   bool gone(const Claim& claim) const;
-  void wake_owner() const;
   bool wake_up();
   void collect(bool slept);
   void tell_of_closing(const Claim& claim) const;
@@ -210,7 +209,7 @@ bool ShmEndpoint::copy_at_once(bool writes, const Local& local, const Target& ta
   if (peer == nullptr) return false;
   handing_over(&every_endpoint);
   SharedCopy* const shared = hands == Hands::callers_and_pollers ? &shared_copy_ : nullptr;
-  if (shared != nullptr && shared->wants_help(local.length)) wake_owner();
+  if (shared != nullptr && shared->wants_help(local.length)) ring(*head_, ringer_);
   const auto outcome =
       peer->copy(turn.number(), writes, local, target, Neighbour::Means::mapping, shared);
   return outcome && outcome->error == 0;
@@ -269,13 +268,6 @@ std::size_t ShmEndpoint::poll() {
   collect(slept);
   if (!untidy_.empty()) tidy_mappings();
   return tell() + (helped ? 1 : 0);
-}
-
-/// From any thread.
-void ShmEndpoint::wake_owner() const {
-  if (head_->asleep.load(std::memory_order_seq_cst) == 0) return;
-  // Fails only if the pipe is full, and then it is readable already.
-  [[maybe_unused]] const ssize_t rung = ::write(ringer_.get(), "", 1);
 }
 
 bool ShmEndpoint::wake_up() {

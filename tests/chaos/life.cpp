@@ -414,7 +414,7 @@ void Life::look_at(Running& running) {
 void Life::look_at_events() {
   const std::lock_guard lock(mutex_);
   std::array<Event, 64> events;
-  constexpr int most_rounds = 100;  // more than the queue holds
+  constexpr int most_rounds = 100;  // for far more than a node has transfers
   for (int round = 0; round < most_rounds; ++round) {
     const std::size_t count = engine_->poll(events);
     for (const Event& each : std::span(events).first(count)) look_at(each);
