@@ -105,24 +105,42 @@ std::uint64_t EngineState::copy_a_chunk(TransferState& transfer, std::size_t ind
   return chunk.length;
 }
 
-/// Whether a thread that waits for it could copy of it, beside the one that owns its only rail:
-/// several of those need the memory's whole bandwidth. Of smaller ones too little is left by then;
-/// and of those in small pieces the two would often wait for each other.
+/// Whether threads that wait may copy of it, beside the one that owns its only rail: several of
+/// those need the memory's whole bandwidth. Of those in small pieces two threads would often wait
+/// for each other.
 bool EngineState::waiter_may_copy(const Asked& asked, std::span<const std::size_t> rails) const {
   constexpr std::uint64_t least_pieces = std::uint64_t{64} << 10;
   return rails.size() == 1 && config_.progress == Progress::threads &&
-         config_.copy_at_once_bytes > 0 && asked.bytes > at_once_if_waited_for() &&
+         config_.copy_at_once_bytes > 0 && asked.bytes > least_open_to_waiters(*asked.prepared) &&
          asked.bytes / asked.ranges() >= least_pieces && caller_may_copy(asked);
 }
 
-/// A call of the application's, for which closing waits.
+/// Of smaller ones too little is left once somebody waits for them, but for those that wait in a
+/// row for the only rail.
+std::uint64_t EngineState::least_open_to_waiters(const PreparedState& prepared) const {
+  return prepared.path->rails().size() == 1 ? always_at_once(Priority::normal)
+                                            : at_once_if_waited_for();
+}
+
+/// Returns its bytes; 0: there is none that nobody has begun to copy yet, or not now.
+std::uint64_t EngineState::copy_some(TransferState& transfer) {
+  const auto index = rail_to_copy_by(transfer.prepared(), Clock::now());
+  if (!index || !transfer.has_chunks() || !rails_[*index]->maps(transfer.prepared())) return 0;
+  return copy_a_chunk(transfer, *index, config_.copy_at_once_bytes);
+}
+
+/// A call of the application's, for which closing waits. Once others carry the rest of it, what is
+/// behind it gets on.
 void EngineState::take_part(TransferState& transfer, Deadline deadline) {
   if (!transfer.submission().waiter_takes_part || InCallback::now()) return;
   const Call call(*this);
   if (call.refused()) return;
-  const auto index = rail_to_copy_by(transfer.prepared(), Clock::now());
-  if (!index || !transfer.has_more() || !rails_[*index]->maps(transfer.prepared())) return;
-  while (!deadline.passed() && copy_a_chunk(transfer, *index, config_.copy_at_once_bytes) > 0) {
+  bool others = false;
+  while (!transfer.ended() && !deadline.passed()) {
+    if (!others && copy_some(transfer) > 0) continue;
+    others = true;
+    const auto first = open_to_waiters_.first();
+    if (!first || (copy_some(*first) == 0 && first->has_chunks())) return;
   }
 }
 

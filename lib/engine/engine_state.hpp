@@ -19,6 +19,7 @@
 #include "engine/dated_waits.hpp"
 #include "engine/event_queue.hpp"
 #include "engine/hooks.hpp"
+#include "engine/open_to_waiters.hpp"
 #include "engine/peer_table.hpp"
 #include "engine/rail_watch.hpp"
 #include "engine/reopenings.hpp"
@@ -310,6 +311,8 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   AtOnce copy_at_once(const Asked& asked);
   std::uint64_t copy_a_chunk(TransferState& transfer, std::size_t index, std::uint64_t most);
   bool waiter_may_copy(const Asked& asked, std::span<const std::size_t> rails) const;
+  std::uint64_t least_open_to_waiters(const PreparedState& prepared) const;
+  std::uint64_t copy_some(TransferState& transfer);
   void take_part(TransferState& transfer, Deadline deadline) override;
   bool is_over(const Asked& asked, const AtOnce& done) const;
   std::shared_ptr<Submitted> ended_at_once(const Asked& asked, const AtOnce& done, Seat& seat);
@@ -370,6 +373,7 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   std::size_t sweep_segments_at_ = 64;                // with segments_mutex_
 
   Seats transfer_seats_{config_.max_transfers};
+  OpenToWaiters open_to_waiters_;
   const std::shared_ptr<UnseenEnd> unseen_ = std::make_shared<UnseenEnd>();
   std::atomic<std::uint64_t> next_request_{1};
 

@@ -363,6 +363,7 @@ Result<std::shared_ptr<Submitted>> EngineState::submit_prepared(
     return transfer;
   }
   if (begin_at_once(transfer, begun)) return transfer;
+  if (transfer->submission().waiter_takes_part) open_to_waiters_.add(transfer);
   // Watched before it is offered: whoever carries it may be stuck, and one that nobody watches
   // would outlive its deadline.
   rails_[rails.front()]->worker().watch(transfer);
@@ -413,6 +414,7 @@ void EngineState::transfer_ended(TransferState& transfer) {
   const Submission& submission = transfer.submission();
   for (const std::size_t rail : transfer.rails())
     rails_[rail]->queued_bytes(submission.priority) -= submission.bytes / transfer.rails().size();
+  if (submission.waiter_takes_part) open_to_waiters_.remove(transfer);
   if (submission.verify) checks_.end(transfer);
   if (transfer.state() == State::timed_out) leave_silent_rails(transfer);
   // Whoever expects the signal must not wait for what won't come.

@@ -105,6 +105,11 @@ bool TransferState::has_more() const {
   return !carried() || !proofs_.empty();
 }
 
+bool TransferState::has_chunks() const {
+  const std::lock_guard lock(mutex_);
+  return !ended() && !cancel_asked_ && !carried();
+}
+
 /// What came back goes first; whoever it was cut for may have taken more at a time.
 std::optional<Chunk> TransferState::next_chunk(std::uint64_t limit) {
   if (returned_.empty()) return cursor_.next(limit);

@@ -65,6 +65,8 @@ class TransferState final : public Submitted, public std::enable_shared_from_thi
                    Clock::time_point now = Clock::now());
   /// Whether there are chunks or proofs to be taken, as things are.
   bool has_more() const;
+  /// Whether there are chunks to be taken.
+  bool has_chunks() const;
   /// The kind of proof that this rail may carry now; empty if there is none.
   std::optional<Chunk::Kind> owed_proof(std::size_t rail) const;
   /// Takes one of that kind; false if somebody else was faster.

@@ -1,5 +1,6 @@
 // Mapped memory: threads that copy beside the one that a transfer is for. Who waits for it, and who
 // polls while the caller copies.
+#include <algorithm>
 #include <atomic>
 #include <latch>
 #include <optional>
@@ -23,11 +24,13 @@ class Helping : public testing::Test {
     return config;
   }
   Transfer submit(Direction direction, TransferOptions options = {}) {
+    return submit(direction, {0, 0, size}, std::move(options));
+  }
+  Transfer submit(Direction direction, const Pair& piece, TransferOptions options = {}) {
     options.priority = Priority::bulk;  // of which the caller copies nothing
-    const Pair all[] = {{0, 0, size}};
     return must(direction == Direction::write
-                    ? pair.a.write(board.local, board.there, all, options)
-                    : pair.a.read(board.local, board.there, all, options));
+                    ? pair.a.write(board.local, board.there, {&piece, 1}, options)
+                    : pair.a.read(board.local, board.there, {&piece, 1}, options));
   }
   static bool comes_to(const Transfer& transfer, std::uint64_t bytes) {
     const Deadline deadline = soon();
@@ -68,6 +71,64 @@ TEST_F(Helping, WhoWaitsCopiesWhatTheRailsThreadHasNotBegun) {
     const Report report = transfer.report();
     EXPECT_EQ(report.retries, 0U);
     EXPECT_EQ(report.amplification, 1.0);
+  }
+}
+
+/// Reads, for what it waits for itself has not ended before the rail's thread has proven it.
+TEST_F(Helping, WhoWaitsForOneCopiesOfThoseBehindIt) {
+  std::optional<Occupied> occupied(std::in_place, pair, board);
+  board.repaint();
+  std::vector<Pair> pieces;
+  for (std::uint64_t at = 0; at < size; at += small) pieces.push_back({at, at, small});
+  std::vector<Transfer> transfers;
+  for (const Pair& piece : pieces) transfers.push_back(submit(Direction::read, piece));
+  transfers[1].cancel();  // It ends, since nobody has begun it.
+  EXPECT_TRUE(fails_with(transfers[1].wait(Deadline::now()), Code::cancelled));
+  {
+    std::jthread waiter([&] { EXPECT_TRUE(succeeds(transfers[2].wait(soon()))); });
+    for (std::size_t i = 0; i < transfers.size(); ++i)
+      EXPECT_TRUE(comes_to(transfers[i], i == 1 ? 0 : small)) << i;
+    for (std::size_t i = 2; i < transfers.size(); ++i)
+      EXPECT_EQ(transfers[i].state(), State::active);
+    occupied.reset();
+  }
+  transfers.erase(transfers.begin() + 1);
+  pieces.erase(pieces.begin() + 1);
+  for (Transfer& transfer : transfers) {
+    EXPECT_TRUE(succeeds(transfer.wait(soon())));
+    EXPECT_EQ(transfer.report().retries, 0U);
+  }
+  board.expect_pieces(Direction::read, pieces);
+}
+
+/// Each of its own part, as they please: in the order in which they began them, or the last first.
+TEST_F(Helping, ManyWhoHaveSeveralUnderWay) {
+  constexpr std::size_t threads = 3, window = 4, rounds = 100;
+  const std::size_t each = size / threads / window / 64 * 64;
+  for (const Direction direction : directions) {
+    board.repaint();
+    {
+      std::vector<std::jthread> running;
+      for (std::size_t mine = 0; mine < threads; ++mine)
+        running.emplace_back([&, mine] {
+          for (std::size_t round = 0; round < rounds; ++round) {
+            std::vector<Transfer> transfers;
+            for (std::size_t i = 0; i < window; ++i) {
+              const std::uint64_t at = (mine * window + i) * each;
+              transfers.push_back(submit(direction, {at, at, each}));
+            }
+            if ((mine + round) % 2 == 0) std::reverse(transfers.begin(), transfers.end());
+            if (round % 10 == 3) transfers.front().cancel();
+            for (Transfer& transfer : transfers) {
+              const auto ended = transfer.wait_quiescent(soon());
+              EXPECT_TRUE(ended || ended.error().code() == Code::cancelled)
+                  << ended.error().to_string();
+            }
+          }
+        });
+    }
+    const Pair all[] = {{0, 0, threads * window * each}};
+    board.expect_pieces(direction, all);
   }
 }
 
