@@ -1,6 +1,7 @@
 #include "operations.hpp"
 
 #include <atomic>
+#include <list>
 #include <numeric>
 #include <thread>
 #include <utility>
@@ -49,6 +50,7 @@ Copies Fanned::copies() const {
 /// One operation's transfers, of which the last that ends tells.
 struct Transfers::Slot {
   std::vector<Transfer> transfers;
+  std::list<std::uint32_t>::iterator place{};  // in one of the lists of operations
   Ticket ticket;
   std::atomic<std::uint32_t> left{0};
 
@@ -89,6 +91,7 @@ Transfers::Transfers(Engine& engine, const Work& work, const Workload& load, Pre
       picks_(load.pairs.size()),
       slots_(new Slot[work.window]) {
   std::iota(picks_.begin(), picks_.end(), 0);
+  for (std::uint32_t i = 0; i < work.window; ++i) slots_[i].place = idle_.insert(idle_.end(), i);
 }
 
 Transfers::~Transfers() {
@@ -109,6 +112,7 @@ Transfers::~Transfers() {
 Result<void> Transfers::begin(std::uint32_t operation, Ticket ticket) {
   Slot& slot = slots_[operation];
   slot.transfers.clear();
+  under_way_.splice(under_way_.end(), idle_, slot.place);
   slot.left.store(load_.parts, std::memory_order_relaxed);
   TransferOptions options;
   options.deadline = Deadline::at(ticket.begun + timeout_);
@@ -137,16 +141,18 @@ Result<void> Transfers::begin(std::uint32_t operation, Ticket ticket) {
 }
 
 Result<void> Transfers::outcome(std::uint32_t operation) {
+  idle_.splice(idle_.end(), under_way_, slots_[operation].place);
   for (Transfer& transfer : slots_[operation].transfers)
     if (transfer.state() != State::done)
       if (auto ended = transfer.wait(Deadline::now()); !ended) return ended;
   return {};
 }
 
-/// One by itself is waited for as applications do: the engine may have the thread that waits copy.
+/// As applications do, which need them in the order in which they began them: the engine may have a
+/// thread that waits for a transfer copy. Which others have ended by then is seen afterwards.
 void Transfers::wait(Ends& ends, Deadline deadline) {
-  const bool alone = work_.window == 1 && slots_[0].transfers.size() == 1;
-  if (alone && !manual_ && !ends.any()) (void)slots_[0].transfers.front().wait(deadline);
+  if (!manual_ && !ends.any() && !under_way_.empty())
+    (void)slots_[under_way_.front()].transfers.back().wait(deadline);
   wait_for_end(engine_, manual_, ends, deadline);
 }
 

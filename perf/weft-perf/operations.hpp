@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <list>
 #include <memory>
 #include <optional>
 #include <weft/deadline.hpp>
@@ -88,6 +89,7 @@ class Transfers final : public Operations {
   const Nanoseconds timeout_;
   std::vector<std::uint32_t> picks_;
   std::unique_ptr<Slot[]> slots_;
+  std::list<std::uint32_t> idle_, under_way_;  // operations; these in the order of their begins
 };
 
 /// Tags of messages: the operation's number, and of answers with this bit.
