@@ -23,8 +23,14 @@ def wefts(fabric, perf, variants):
         yield Weft(perf, fabric, f"{name}-manual", needs + MANUAL, [], (LATENCY,))
 
 
+def like_ucx(fabric, perf):
+    """With one buffer on each side, as ucx_perftest has it."""
+    name, needs = list(MEMORIES[fabric].items())[-1]
+    return Weft(perf, fabric, f"{name}-one-buffer", [*needs, ONE_BUFFER], [], (TOGETHER,))
+
+
 def peers_of(fabric, perf, venv, variants):
-    ours = wefts(fabric, perf, variants)
+    ours = [*wefts(fabric, perf, variants), like_ucx(fabric, perf)]
     nixl = Driven("nixl-ucx", venv, "nixl", "UCX", TRANSPORTS[fabric])
     if fabric == "tcp":
         # Puts over tcp UCX makes of small messages: those are the slowest of its ways.
@@ -34,6 +40,5 @@ def peers_of(fabric, perf, venv, variants):
                 Driven("mooncake", venv, "mooncake", "tcp",
                        {"MC_TCP_ENABLE_CONNECTION_POOL": "1"}),
                 Ceiling(perf, fabric, "socket")]
-    like_ucx = Weft(perf, fabric, "weft-shared-one-buffer", [*SHARED, ONE_BUFFER], [], (TOGETHER,))
-    return [*ours, like_ucx, Ucx(fabric, "put"), Ucx(fabric, "tag"), nixl,
+    return [*ours, Ucx(fabric, "put"), Ucx(fabric, "tag"), nixl,
             Ceiling(perf, fabric, "memcpy"), Ceiling(perf, fabric, f"memcpy:{os.cpu_count()}")]

@@ -122,8 +122,8 @@ NOTES = """\
 GB/s are 10^9 bytes: median (least-greatest) of the rounds. Ratios: median of the rounds' ratios
 (95 % bootstrap interval); of UCX's ways the one that is best at that size, which is named (tag-put:
 tag with UCX_RNDV_SCHEME=put_zcopy).
-Each operation in flight has memory of its own on both sides, but ucx_perftest and
-weft-shared-one-buffer keep one buffer on each side: with 16 in flight they touch a sixteenth of the
+Each operation in flight has memory of its own on both sides, but ucx_perftest and Weft where it is
+called "-one-buffer" keep one buffer on each side: with 16 in flight they touch a sixteenth of the
 memory, and stay in the CPU's caches for longer. Compare these two with each other, and the others
 likewise. ucx_perftest compares no contents. memcpy:N: N threads, which share the memory of the
 window; where fewer than N are in flight, each has as much as one of them, and together they touch
