@@ -164,8 +164,10 @@ struct Config {
   /// NIC by the call, up to the same sizes (class normal: a quarter), where nothing waits for the
   /// rail, nobody makes progress just then and it is no GPU's copy: a few operations of it.
   ///
-  /// Of what is larger than four times as much and is carried by one rail, of any class, whoever
-  /// waits for it copies beside the rail's thread until the deadline of the wait. 0: callers copy
+  /// What one rail's thread carries, of any class, is copied by whoever waits for it as well, until
+  /// the deadline of the wait: what is larger than a quarter of this where the path has one rail,
+  /// than four times as much where it has several. Who waits and finds nothing left of it goes on
+  /// with what else the engine has to carry so, until what it waits for has ended. 0: callers copy
   /// nothing.
   std::uint64_t copy_at_once_bytes = 256 * 1024;
   /// Operations in flight per rail and peer; 0: the rail's own best. When it is full, transfers of

@@ -122,7 +122,7 @@ struct TransferOptions {
   /// Also put an Event into the engine's queue at the end.
   bool event = false;
   /// Called once at the end, on a thread of the engine's or inside the call that ends it (one that
-  /// makes progress, a wait for the transfer, submit(), cancel(), disconnect(), close()): it must
+  /// makes progress, a wait for any transfer, submit(), cancel(), disconnect(), close()): it must
   /// be short and must not wait. Afterwards it is let go, with all that it holds.
   std::function<void(const Ended&)> on_end = {};
   TransportKind transport = TransportKind::automatic;
@@ -206,8 +206,8 @@ class WEFT_API Transfer {
   /// that has ended may still be not quiescent, for example after its deadline passed.
   bool quiescent() const noexcept;
   /// Waits for the end. Ok when done; otherwise the error that ended it, or `timed_out` if
-  /// `deadline` passes first, in which case the transfer goes on. May carry some of it meanwhile
-  /// (Config::copy_at_once_bytes), and so call on_end.
+  /// `deadline` passes first, in which case the transfer goes on. May carry some of it and of
+  /// others meanwhile (Config::copy_at_once_bytes), and so call on_end of any.
   Result<void> wait(Deadline deadline);
   /// As wait(), then until quiescent().
   Result<void> wait_quiescent(Deadline deadline);

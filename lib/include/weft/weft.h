@@ -800,8 +800,8 @@ WEFT_API int32_t weft_transfer_state(const weft_transfer* transfer);
 /// that has ended may still be not quiescent, for example after its deadline passed.
 WEFT_API bool weft_transfer_quiescent(const weft_transfer* transfer);
 /// Waits for the end. WEFT_OK when done; otherwise the error that ended it, or WEFT_TIMED_OUT if
-/// the timeout passes first, in which case the transfer goes on. May carry some of it meanwhile
-/// (weft_config's copy_at_once_bytes), and so call what was to be called at its end.
+/// the timeout passes first, in which case the transfer goes on. May carry some of it and of others
+/// meanwhile (weft_config's copy_at_once_bytes), and so call what was to be called at their ends.
 WEFT_API weft_code weft_transfer_wait(weft_transfer* transfer, int64_t timeout_ns,
                                       weft_error** error);
 /// As weft_transfer_wait(), then until it is quiescent.
