@@ -36,6 +36,7 @@ Capability make_record(const Spec& spec, const fi_info& info) {
   record.path_failures = spec.path_failed != nullptr;
   spec.quirks(info, record);
   record.best_chunk = std::min(record.best_chunk, record.max_message);
+  record.best_chunk_alone = std::min(record.best_chunk_alone, record.max_message);
   record.best_window = std::min(record.best_window, record.window);
   return record;
 }

@@ -61,6 +61,7 @@ void tcp_quirks(const fi_info& info, Capability& record) {
   if (info.fabric_attr->prov_name == by_rxm) record.message_carriage.bounced_below = rxm_eager;
   record.device_memory_problem = "sockets are filled and emptied by the kernel, out of host memory";
   record.best_chunk = std::uint64_t{512} << 10;
+  record.best_chunk_alone = std::uint64_t{1} << 20;  // perf/RESULTS.md: "What made a difference"
   record.best_window = 4;
   if (info.fabric_attr->prov_name != by_rxm) record.rma_pieces = pieces_of(info);
   record.best_share = std::uint64_t{128} << 10;

@@ -71,11 +71,24 @@ Error closed_error() {
   return Error(Code::closed, "the engine was closed");
 }
 
-Rail::Settings rail_settings(const Config& config, const Capability& record, bool lists) {
+/// `alone`: its NIC has no other rail.
+std::uint64_t chunk_limit(const Config& config, const Capability& record, bool alone) {
+  if (config.chunk_bytes > 0) return std::min(config.chunk_bytes, record.max_message);
+  return alone && record.best_chunk_alone > 0 ? record.best_chunk_alone : record.best_chunk;
+}
+
+/// As many bytes as were measured to be enough, unless somebody has asked for something else.
+std::size_t chunks_in_flight(const Config& config, const Capability& record, std::uint64_t chunk) {
+  if (config.window > 0) return config.window;
+  if (config.chunk_bytes > 0) return record.best_window;
+  return std::max<std::size_t>(1, record.best_window * record.best_chunk / chunk);
+}
+
+Rail::Settings rail_settings(const Config& config, const Capability& record, bool alone,
+                             bool lists) {
   Rail::Settings settings;
-  settings.chunk_limit =
-      config.chunk_bytes > 0 ? std::min(config.chunk_bytes, record.max_message) : record.best_chunk;
-  const std::size_t chunks = config.window > 0 ? config.window : record.best_window;
+  settings.chunk_limit = chunk_limit(config, record, alone);
+  const std::size_t chunks = chunks_in_flight(config, record, settings.chunk_limit);
   // All peers together may fill the provider's queue, with room left for messages, and one of them
   // a quarter of that; large chunks stop at as many bytes as were measured to be enough.
   settings.window.all_operations = std::max<std::size_t>(1, record.window / 2);
@@ -304,7 +317,7 @@ Result<void> EngineState::open_nic(const providers::Nic& nic, unsigned& count,
       return fail(Code::unavailable, why);
     if (auto fits = check_message_size(config_, record); !fits) return fits;
     wanted_rails = config_.rails > 0 ? config_.rails : best_rails(record);
-    const auto settings = rail_settings(config_, record, !hooks_.without_lists);
+    const auto settings = rail_settings(config_, record, wanted_rails == 1, !hooks_.without_lists);
     const auto index = static_cast<std::uint32_t>(rails_.size() + opened.size());
     opened.push_back(
         std::make_unique<Rail>(index, fmt::format("{}:{}", nic.provider(), count + opened.size()),

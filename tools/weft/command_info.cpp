@@ -99,6 +99,7 @@ nlohmann::ordered_json to_json(const Capability& record) {
           {"message_carriage", to_json(record.message_carriage)},
           {"fills_alone", record.fills_alone},
           {"best_chunk", record.best_chunk},
+          {"best_chunk_alone", record.best_chunk_alone},
           {"best_window", record.best_window},
           {"best_share", record.best_share}};
 }
