@@ -129,8 +129,9 @@ std::uint64_t EngineState::copy_some(TransferState& transfer) {
   return copy_a_chunk(transfer, *index, config_.copy_at_once_bytes);
 }
 
-/// A call of the application's, for which closing waits. Once others carry the rest of it, what is
-/// behind it gets on.
+/// A call of the application's, for which closing waits. Once nothing of it is left to copy, others
+/// get on. What this thread can't copy is left to the rail's: each turn copies something, or there
+/// is one less.
 void EngineState::take_part(TransferState& transfer, Deadline deadline) {
   if (!transfer.submission().waiter_takes_part || InCallback::now()) return;
   const Call call(*this);
@@ -140,7 +141,8 @@ void EngineState::take_part(TransferState& transfer, Deadline deadline) {
     if (!others && copy_some(transfer) > 0) continue;
     others = true;
     const auto first = open_to_waiters_.first();
-    if (!first || (copy_some(*first) == 0 && first->has_chunks())) return;
+    if (!first) return;
+    if (copy_some(*first) == 0) open_to_waiters_.remove(*first);
   }
 }
 

@@ -1,20 +1,23 @@
 // The transfers that whoever waits may carry some of.
 #pragma once
 
-#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "transfer/transfer_state.hpp"
 
 namespace weft::core {
 
-/// From any thread. Each is in here from its submission to its end.
+/// From any thread. Each is in here from its submission until all its chunks are taken, or its end.
 class OpenToWaiters {
  public:
+  /// Of one of which nothing is left nobody else may know any more when it would have to be
+  /// removed.
   void add(std::shared_ptr<TransferState> transfer) {
+    if (!transfer->has_chunks()) return;
     const std::lock_guard lock(mutex_);
     transfers_.insert(std::move(transfer));
   }
@@ -23,25 +26,27 @@ class OpenToWaiters {
     const auto found = transfers_.find(&transfer);
     if (found != transfers_.end()) transfers_.erase(found);
   }
-  /// Of those of which there are chunks to carry, the one that was submitted first. Null: none. In
-  /// front of it are only those whose last chunks are on their way.
-  std::shared_ptr<TransferState> first() const {
+  /// Of those of which there are chunks to carry, the one that comes first by its class, then by
+  /// its deadline, as on a rail. Null: none. Those in front of it leave: what comes back of them is
+  /// the rail's.
+  std::shared_ptr<TransferState> first() {
     const std::lock_guard lock(mutex_);
-    const auto found = std::find_if(transfers_.begin(), transfers_.end(),
-                                    [](const auto& each) { return each->has_chunks(); });
-    return found == transfers_.end() ? nullptr : *found;
+    while (!transfers_.empty() && !(*transfers_.begin())->has_chunks())
+      transfers_.erase(transfers_.begin());
+    return transfers_.empty() ? nullptr : *transfers_.begin();
   }
 
  private:
   struct Earlier {
     using is_transparent = void;
     static auto key(const TransferState* transfer) {
-      return std::pair(transfer->submission().submitted, transfer);
+      const Submission& submission = transfer->submission();
+      return std::tuple(submission.priority, submission.deadline, submission.submitted, transfer);
     }
     static auto key(const std::shared_ptr<TransferState>& transfer) { return key(transfer.get()); }
     bool operator()(const auto& a, const auto& b) const { return key(a) < key(b); }
   };
-  mutable std::mutex mutex_;
+  std::mutex mutex_;
   std::set<std::shared_ptr<TransferState>, Earlier> transfers_;
 };
 

@@ -49,8 +49,8 @@ struct Submission {
   TransportKind transport = TransportKind::one_sided;
 };
 
-/// Shared by the lanes that carry it and the application, which may do so too while it waits for
-/// it. Chunks that were taken are outstanding until they are completed, failed or given back; the
+/// Shared by the lanes that carry it and the application, which may do so too while it waits.
+/// Chunks that were taken are outstanding until they are completed, failed or given back; the
 /// transfer keeps itself alive while there are any.
 class TransferState final : public Submitted, public std::enable_shared_from_this<TransferState> {
  public:

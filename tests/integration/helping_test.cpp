@@ -101,6 +101,30 @@ TEST_F(Helping, WhoWaitsForOneCopiesOfThoseBehindIt) {
   board.expect_pieces(Direction::read, pieces);
 }
 
+/// What is not mapped the kernel copies, for the rail's thread alone.
+TEST_F(Helping, WhoWaitsPassesOverWhatItCanNotCopy) {
+  Board own(pair, Memory::own(size), Memory::own(size));
+  std::optional<Occupied> occupied(std::in_place, pair, board);
+  board.repaint();
+  const Pair all[] = {{0, 0, size}}, first[] = {{0, 0, small}}, second[] = {{small, small, small}};
+  TransferOptions urgent;
+  urgent.deadline = soon();
+  urgent.priority = Priority::bulk;
+  Transfer unmapped = must(pair.a.write(own.local, own.there, all, urgent));
+  Transfer waited = submit(Direction::read, first[0]), behind = submit(Direction::read, second[0]);
+  {
+    std::jthread waiter([&] { EXPECT_TRUE(succeeds(waited.wait(soon()))); });
+    EXPECT_TRUE(comes_to(waited, small));
+    EXPECT_TRUE(comes_to(behind, small));
+    EXPECT_EQ(unmapped.report().bytes_done, 0U);
+    occupied.reset();
+  }
+  for (Transfer* each : {&unmapped, &waited, &behind}) EXPECT_TRUE(succeeds(each->wait(soon())));
+  const Pair both[] = {first[0], second[0]};
+  board.expect_pieces(Direction::read, both);
+  own.expect_pieces(Direction::write, all);
+}
+
 /// Each of its own part, as they please: in the order in which they began them, or the last first.
 TEST_F(Helping, ManyWhoHaveSeveralUnderWay) {
   constexpr std::size_t threads = 3, window = 4, rounds = 100;

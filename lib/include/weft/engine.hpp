@@ -167,8 +167,8 @@ struct Config {
   /// What one rail's thread carries, of any class, is copied by whoever waits for it as well, until
   /// the deadline of the wait: what is larger than a quarter of this where the path has one rail,
   /// than four times as much where it has several. Who waits and finds nothing left of it goes on
-  /// with what else the engine has to carry so, until what it waits for has ended. 0: callers copy
-  /// nothing.
+  /// with what else is there to be carried so, the most urgent first, for as long as there is any
+  /// and what it waits for has not ended. 0: callers copy nothing.
   std::uint64_t copy_at_once_bytes = 256 * 1024;
   /// Operations in flight per rail and peer; 0: the rail's own best. When it is full, transfers of
   /// Priority::latency may have an eighth of it on top, at least one operation.

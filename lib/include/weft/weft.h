@@ -643,8 +643,8 @@ enum {
 /// A state's name in lower case, e.g. "done". Lives as long as the program.
 WEFT_API const char* weft_state_name(int32_t state);
 
-/// Called once at a transfer's end, on a progress thread or inside the call that makes progress or
-/// waits for it: it must be short and must not wait for another transfer. `error` is NULL when
+/// Called once at a transfer's end, on a progress thread or inside a call that makes progress or
+/// waits for any: it must be short and must not wait for another transfer. `error` is NULL when
 /// done, and otherwise valid during the call only: it is not to be freed.
 typedef void (*weft_on_transfer)(void* context, uint64_t cookie, int32_t state,
                                  const weft_error* error);
