@@ -87,8 +87,11 @@ Result<std::unique_ptr<Operations>> LocalInitiator::transfers_to(const Peer& tar
   if (auto filled = region->fill(stretches, stop_); !filled) return fail(std::move(filled.error()));
   auto remote = engine_.lookup(target, memory_name(task.number), deadline());
   if (!remote) return fail(std::move(remote.error()));
-  auto transfers =
-      Transfers::make(engine_, work, layout, region->segment(), *remote, task.seed, site_.timeout);
+  // Of several targets one may be slow.
+  const bool in_order =
+      targets_.size() == 1 && work.memory == shared_memory && work.peer_memory == shared_memory;
+  auto transfers = Transfers::make(engine_, work, layout, region->segment(), *remote, task.seed,
+                                   site_.timeout, in_order);
   if (!transfers) return fail(std::move(transfers.error()));
   const Direction direction = reads(work, 0) ? Direction::read : Direction::write;
   if (const auto path = engine_.explain(region->segment(), *remote, direction))

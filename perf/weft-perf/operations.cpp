@@ -69,17 +69,17 @@ struct Transfers::Slot {
 Result<std::unique_ptr<Transfers>> Transfers::make(Engine& engine, const Work& work,
                                                    const Workload& load, const Segment& local,
                                                    const Remote& remote, std::uint64_t signal,
-                                                   Nanoseconds timeout) {
+                                                   Nanoseconds timeout, bool in_order) {
   auto writes = engine.prepare(local, remote, Direction::write, load.pairs);
   if (!writes) return fail(std::move(writes.error()));
   auto reads = engine.prepare(local, remote, Direction::read, load.pairs);
   if (!reads) return fail(std::move(reads.error()));
-  return std::unique_ptr<Transfers>(
-      new Transfers(engine, work, load, std::move(*writes), std::move(*reads), signal, timeout));
+  return std::unique_ptr<Transfers>(new Transfers(engine, work, load, std::move(*writes),
+                                                  std::move(*reads), signal, timeout, in_order));
 }
 
 Transfers::Transfers(Engine& engine, const Work& work, const Workload& load, Prepared writes,
-                     Prepared reads, std::uint64_t signal, Nanoseconds timeout)
+                     Prepared reads, std::uint64_t signal, Nanoseconds timeout, bool in_order)
     : engine_(engine),
       manual_(is_manual(engine)),
       work_(work),
@@ -88,6 +88,7 @@ Transfers::Transfers(Engine& engine, const Work& work, const Workload& load, Pre
       reads_(std::move(reads)),
       signal_(signal),
       timeout_(timeout),
+      in_order_(in_order && !manual_),
       picks_(load.pairs.size()),
       slots_(new Slot[work.window]) {
   std::iota(picks_.begin(), picks_.end(), 0);
@@ -148,11 +149,12 @@ Result<void> Transfers::outcome(std::uint32_t operation) {
   return {};
 }
 
-/// As applications do, which need them in the order in which they began them: the engine may have a
-/// thread that waits for a transfer copy. Which others have ended by then is seen afterwards.
+/// Which others have ended by the end of the oldest is seen then.
 void Transfers::wait(Ends& ends, Deadline deadline) {
-  if (!manual_ && !ends.any() && !under_way_.empty())
-    (void)slots_[under_way_.front()].transfers.back().wait(deadline);
+  if (in_order_ && !ends.any() && !under_way_.empty()) {
+    std::vector<Transfer>& oldest = slots_[under_way_.front()].transfers;
+    if (!oldest.empty()) (void)oldest.back().wait(deadline);
+  }
   wait_for_end(engine_, manual_, ends, deadline);
 }
 

@@ -61,11 +61,13 @@ class Fanned final : public Operations {
 /// Writes and reads. Ends are taken when they happen, on the engine's threads.
 class Transfers final : public Operations {
  public:
-  /// `signal`: raised by every transfer of operations that signal.
+  /// `signal`: raised by every transfer of operations that signal. `in_order`: who waits does so
+  /// for the oldest, as applications do which need them in order, and the engine may have it copy;
+  /// else for whichever ends first.
   static Result<std::unique_ptr<Transfers>> make(Engine& engine, const Work& work,
                                                  const Workload& load, const Segment& local,
                                                  const Remote& remote, std::uint64_t signal,
-                                                 Nanoseconds timeout);
+                                                 Nanoseconds timeout, bool in_order);
   /// Cancels what is under way.
   ~Transfers() override;
 
@@ -78,7 +80,7 @@ class Transfers final : public Operations {
  private:
   struct Slot;
   Transfers(Engine& engine, const Work& work, const Workload& load, Prepared writes, Prepared reads,
-            std::uint64_t signal, Nanoseconds timeout);
+            std::uint64_t signal, Nanoseconds timeout, bool in_order);
 
   Engine& engine_;
   const bool manual_;
@@ -87,6 +89,7 @@ class Transfers final : public Operations {
   const Prepared writes_, reads_;
   const std::uint64_t signal_;
   const Nanoseconds timeout_;
+  const bool in_order_;
   std::vector<std::uint32_t> picks_;
   std::unique_ptr<Slot[]> slots_;
   std::list<std::uint32_t> idle_, under_way_;  // operations; these in the order of their begins

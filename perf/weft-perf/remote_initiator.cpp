@@ -157,16 +157,18 @@ Result<Json> InitiatorService::prepare(const Json& question) {
 Result<Json> InitiatorService::warm_up(const Json& question) {
   const auto time = time_of(question);
   if (!time) return fail(time.error());
-  return initiator_->warm_up(*time).map([] { return Json::object(); });
+  auto warmed = initiator_->warm_up(*time);
+  prepared_ = warmed.has_value();
+  return warmed.map([] { return Json::object(); });
 }
 
 Result<Json> InitiatorService::measure(const Json& question) {
   const auto time = time_of(question);
   const auto operations = value_of<std::uint64_t>(question, "operations");
   if (!time || !operations) return fail(time ? operations.error() : time.error());
-  return initiator_->measure({*time, *operations}).map([](const Part& part) {
-    return Json{{"part", part}};
-  });
+  auto measured = initiator_->measure({*time, *operations});
+  prepared_ = measured.has_value();
+  return measured.map([](const Part& part) { return Json{{"part", part}}; });
 }
 
 Result<Json> InitiatorService::finish() {
