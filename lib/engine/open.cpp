@@ -77,18 +77,11 @@ std::uint64_t chunk_limit(const Config& config, const Capability& record, bool a
   return alone && record.best_chunk_alone > 0 ? record.best_chunk_alone : record.best_chunk;
 }
 
-/// As many bytes as were measured to be enough, unless somebody has asked for something else.
-std::size_t chunks_in_flight(const Config& config, const Capability& record, std::uint64_t chunk) {
-  if (config.window > 0) return config.window;
-  if (config.chunk_bytes > 0) return record.best_window;
-  return std::max<std::size_t>(1, record.best_window * record.best_chunk / chunk);
-}
-
 Rail::Settings rail_settings(const Config& config, const Capability& record, bool alone,
                              bool lists) {
   Rail::Settings settings;
   settings.chunk_limit = chunk_limit(config, record, alone);
-  const std::size_t chunks = chunks_in_flight(config, record, settings.chunk_limit);
+  const std::size_t chunks = config.window > 0 ? config.window : record.best_window;
   // All peers together may fill the provider's queue, with room left for messages, and one of them
   // a quarter of that; large chunks stop at as many bytes as were measured to be enough.
   settings.window.all_operations = std::max<std::size_t>(1, record.window / 2);

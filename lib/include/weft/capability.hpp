@@ -113,7 +113,7 @@ struct Capability {
   /// Whether one endpoint makes full use of it: a NIC, where the cores are not what limits it.
   bool fills_alone = false;
   std::uint64_t best_chunk = 0;  ///< Chunk size that measured best, in bytes.
-  /// The same where its NIC has no other rail, with as many bytes in flight; 0: no other.
+  /// The same where its NIC has no other rail; 0: no other.
   std::uint64_t best_chunk_alone = 0;
   std::size_t best_window = 0;   ///< Chunks in flight per rail that measured best.
   std::uint64_t best_share = 0;  ///< Bytes queued on one rail from which another one helps.
