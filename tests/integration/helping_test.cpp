@@ -222,7 +222,8 @@ TEST_F(Helping, WhatIsCancelledMeanwhileIsQuiescentWhenItSaysSo) {
       static_cast<void>(transfer.wait(soon()));
     });
     waits.wait();
-    for (int turn = 0; turn < round * 10; ++turn) std::this_thread::yield();
+    const auto then = Clock::now() + round * 4us;
+    while (Clock::now() < then) std::this_thread::yield();
     transfer.cancel();
     const auto ended = transfer.wait_quiescent(soon());
     ASSERT_TRUE(ended || ended.error().code() == Code::cancelled) << ended.error().to_string();
