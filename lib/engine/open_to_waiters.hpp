@@ -14,8 +14,7 @@ namespace weft::core {
 /// From any thread. Each is in here from its submission until all its chunks are taken, or its end.
 class OpenToWaiters {
  public:
-  /// Of one of which nothing is left nobody else may know any more when it would have to be
-  /// removed.
+  /// Not one of which nothing is left: it may have ended already, and nobody would remove it.
   void add(std::shared_ptr<TransferState> transfer) {
     if (!transfer->has_chunks()) return;
     const std::lock_guard lock(mutex_);
