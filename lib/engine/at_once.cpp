@@ -89,22 +89,6 @@ EngineState::AtOnce EngineState::copy_at_once(const Asked& asked) {
   return {*rail, rails_[*rail]->copy_at_once(prepared, asked.picks, hooks_.trusts_reads)};
 }
 
-/// Of what nobody has begun to copy yet. Returns its bytes; 0: there is none, or it can't.
-std::uint64_t EngineState::copy_a_chunk(TransferState& transfer, std::size_t index,
-                                        std::uint64_t most) {
-  Rail& rail = *rails_[index];
-  Chunk chunk;
-  if (transfer.take({&chunk, 1}, std::min(most, rail.chunk_limit())) == 0) return 0;
-  if (!rail.copy_at_once(transfer.prepared(), chunk)) {
-    transfer.give_back(chunk);
-    return 0;
-  }
-  transfer.count_copied(chunk.length);
-  // A proof is for those who have turns.
-  if (const auto proof = transfer.completed(index, chunk)) transfer.give_back(*proof);
-  return chunk.length;
-}
-
 /// Whether threads that wait may copy of it, beside the one that owns its only rail: several of
 /// those need the memory's whole bandwidth. Of those in small pieces two threads would often wait
 /// for each other.
@@ -122,11 +106,22 @@ std::uint64_t EngineState::least_open_to_waiters(const PreparedState& prepared) 
                                             : at_once_if_waited_for();
 }
 
-/// Returns its bytes; 0: there is none that nobody has begun to copy yet, or not now.
+/// Of what nobody has begun to copy yet. Returns its bytes; 0: there is none, or it can't.
 std::uint64_t EngineState::copy_some(TransferState& transfer) {
   const auto index = rail_to_copy_by(transfer.prepared(), Clock::now());
-  if (!index || !transfer.has_chunks() || !rails_[*index]->maps(transfer.prepared())) return 0;
-  return copy_a_chunk(transfer, *index, config_.copy_at_once_bytes);
+  if (!index || !rails_[*index]->maps(transfer.prepared())) return 0;
+  Rail& rail = *rails_[*index];
+  Chunk chunk;
+  if (transfer.take({&chunk, 1}, std::min(config_.copy_at_once_bytes, rail.chunk_limit())) == 0)
+    return 0;
+  if (!rail.copy_at_once(transfer.prepared(), chunk)) {
+    transfer.give_back(chunk);
+    return 0;
+  }
+  transfer.count_copied(chunk.length);
+  // A proof is for those who have turns.
+  if (const auto proof = transfer.completed(*index, chunk)) transfer.give_back(*proof);
+  return chunk.length;
 }
 
 /// A call of the application's, for which closing waits. Once nothing of it is left to copy, others

@@ -309,7 +309,6 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   std::optional<std::size_t> rail_to_copy_by(const PreparedState& prepared,
                                              Clock::time_point now) const;
   AtOnce copy_at_once(const Asked& asked);
-  std::uint64_t copy_a_chunk(TransferState& transfer, std::size_t index, std::uint64_t most);
   bool waiter_may_copy(const Asked& asked, std::span<const std::size_t> rails) const;
   std::uint64_t least_open_to_waiters(const PreparedState& prepared) const;
   std::uint64_t copy_some(TransferState& transfer);
