@@ -146,7 +146,9 @@ class Stream {
   std::optional<Chunk> take() {
     const std::lock_guard lock(mutex_);
     const std::uint64_t transfer = next_ / chunks_, part = next_ % chunks_;
-    if (part == 0 && (transfer * config_.size >= config_.max_bytes || Clock::now() >= end_)) {
+    // The first one in any case: no thread may have got a core in time.
+    if (part == 0 && transfer > 0 &&
+        (transfer * config_.size >= config_.max_bytes || Clock::now() >= end_)) {
       return std::nullopt;
     }
     ++next_;
