@@ -77,10 +77,18 @@ std::uint64_t chunk_limit(const Config& config, const Capability& record, bool a
   return alone && record.best_chunk_alone > 0 ? record.best_chunk_alone : record.best_chunk;
 }
 
+/// Of what its caller copies, with who polls to help it: at the end of each one waits for the
+/// other.
+std::uint64_t at_once_limit(const Config& config, std::uint64_t chunk_limit) {
+  constexpr std::uint64_t best = std::uint64_t{1} << 20;  // perf/RESULTS.md: "On two cores"
+  return config.chunk_bytes > 0 ? chunk_limit : std::max(chunk_limit, best);
+}
+
 Rail::Settings rail_settings(const Config& config, const Capability& record, bool alone,
                              bool lists) {
   Rail::Settings settings;
   settings.chunk_limit = chunk_limit(config, record, alone);
+  settings.at_once_limit = at_once_limit(config, settings.chunk_limit);
   const std::size_t chunks = config.window > 0 ? config.window : record.best_window;
   // All peers together may fill the provider's queue, with room left for messages, and one of them
   // a quarter of that; large chunks stop at as many bytes as were measured to be enough.

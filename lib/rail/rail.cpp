@@ -27,7 +27,8 @@ Rail::Rail(std::uint32_t index, std::string name, std::unique_ptr<providers::End
       name_(std::move(name)),
       chunk_limit_(settings.chunk_limit),
       endpoint_(std::move(endpoint)),
-      one_sided_(decorated(std::make_unique<OneSided>(*endpoint_, index, settings.chunk_limit),
+      one_sided_(decorated(std::make_unique<OneSided>(*endpoint_, index, settings.chunk_limit,
+                                                      settings.at_once_limit),
                            rma_, hooks.decorate)),
       relay_transport_(decorated(
           std::make_unique<Relay>(*endpoint_, index, settings.relay, hooks.find_grant, hooks.flush),

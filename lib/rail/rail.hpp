@@ -29,6 +29,7 @@ class Rail {
   struct Settings {
     Lane::Window window;
     std::uint64_t chunk_limit = 0;
+    std::uint64_t at_once_limit = 0;  // of what a caller copies
     Channel::Limits messages;
     Relay::Limits relay;
   };

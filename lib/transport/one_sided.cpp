@@ -83,7 +83,7 @@ CopiedAtOnce OneSided::copy_at_once(const PreparedState& prepared, const Picks& 
   const RemoteRail* target = mapped_target(prepared);
   if (target == nullptr) return copied;
   for (Cursor pieces(prepared.pieces, picks); !pieces.exhausted();) {
-    const auto chunk = pieces.next(chunk_limit_);
+    const auto chunk = pieces.next(at_once_limit_);
     if (!copy_at_once(prepared, *target, *chunk, providers::Hands::callers_and_pollers))
       return copied;
     ++copied.operations;

@@ -14,10 +14,13 @@ namespace weft::core {
 
 class OneSided final : public Transport, private providers::CompletionHandler {
  public:
-  OneSided(providers::Endpoint& endpoint, std::size_t rail, std::uint64_t chunk_limit)
+  /// `at_once_limit`: most bytes that copy_at_once() hands over at a time.
+  OneSided(providers::Endpoint& endpoint, std::size_t rail, std::uint64_t chunk_limit,
+           std::uint64_t at_once_limit)
       : endpoint_(endpoint),
         rail_(rail),
         chunk_limit_(chunk_limit),
+        at_once_limit_(at_once_limit),
         most_chunks_(endpoint.capability().rma_pieces),
         shared_doorbell_(endpoint.capability().shared_doorbell),
         epochs_(endpoint, rail, [this](Op& op, const providers::Completion& completion) {
@@ -59,7 +62,7 @@ class OneSided final : public Transport, private providers::CompletionHandler {
 
   providers::Endpoint& endpoint_;
   const std::size_t rail_;
-  const std::uint64_t chunk_limit_;
+  const std::uint64_t chunk_limit_, at_once_limit_;
   const std::size_t most_chunks_;
   const bool shared_doorbell_;
   std::vector<providers::RmaPiece> pieces_;  // about to be posted

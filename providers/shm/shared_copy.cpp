@@ -11,8 +11,8 @@
 namespace weft::providers::shm {
 namespace {
 
-// Each takes half of a small one, for they agree slowly; of larger ones slices as long as that, so
-// that the slower one holds up the other for no longer.
+// Each takes half of a small one, for they agree slowly; of larger ones slices as long as that, the
+// last of them one by one, so that in the end the slower one holds up the other for no longer.
 constexpr std::size_t most_of_a_slice = std::size_t{64} << 10;
 constexpr std::size_t most_slices = 64;
 
@@ -24,6 +24,12 @@ std::size_t slice_of(std::size_t bytes) noexcept {
   return std::max(part(most_slices), std::min(most_of_a_slice, part(2)));
 }
 
+// Most that is taken in a row: as much as a core copies in some 20 us.
+unsigned most_in_a_row(std::size_t slice) noexcept {
+  constexpr std::size_t most = std::size_t{512} << 10;
+  return static_cast<unsigned>(std::max(most / slice, std::size_t{1}));
+}
+
 // Who is woken up comes some 5 us later, when half of a copy as large as this is still to be made,
 // and goes on looking for 100 us (Config::spin), in which smaller ones come that are as close
 // together as this.
@@ -31,9 +37,10 @@ constexpr std::size_t worth_waking = std::size_t{512} << 10;
 constexpr auto close_together = std::chrono::microseconds(50);
 constexpr auto between_wakings = std::chrono::milliseconds(1);
 // Who has helped looks for more before it looks at anything else: so often in vain, some 2 us, and
-// for so many slices, some 20 us of the smallest.
-constexpr int looks_in_vain = 64, slices_at_a_time = 16;
-// A slice that is not there after so many looks (at 5 ns as long as a slice takes, at 50 a helper
+// until it has taken so many slices, some 20 us of the smallest. A row is not cut short for that.
+constexpr int looks_in_vain = 64;
+constexpr unsigned slices_at_a_time = 16;
+// What is not there after so many looks (at 5 ns as long as a slice takes, at 50 a helper
 // has lost its core by then) is waited for by the clock;
 constexpr int patience = 1000;
 // after so long without the core, for whoever copies it may have a lower priority.
@@ -72,40 +79,50 @@ void SharedCopy::offer(std::byte* to, const std::byte* from, std::size_t bytes) 
 
 void SharedCopy::copy_from_front(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
   const std::size_t slice = slice_.load(std::memory_order_relaxed);
-  while (true) {
-    Slices slices{slices_.load(std::memory_order_relaxed)};
-    while (slices.left() && !slices_.compare_exchange_weak(slices.word, slices.word + one_of_front,
-                                                           std::memory_order_relaxed)) {
-    }
-    if (!slices.left()) return;
+  const unsigned most = most_in_a_row(slice);
+  Slices slices{slices_.load(std::memory_order_relaxed)};
+  while (slices.left() > 0) {
+    const unsigned taken = slices.portion(most);
+    if (!slices_.compare_exchange_weak(slices.word, slices.word + taken * one_of_front,
+                                       std::memory_order_relaxed))
+      continue;
     const std::size_t begin = slices.front() * slice;
-    std::memcpy(to + begin, from + begin, std::min(slice, bytes - begin));
+    std::memcpy(to + begin, from + begin, std::min(taken * slice, bytes - begin));
+    slices.word = slices_.load(std::memory_order_relaxed);
   }
 }
 
-bool SharedCopy::help_once() noexcept {
+/// How many slices it has copied, which are none where others were faster; nothing: none is left.
+std::optional<unsigned> SharedCopy::help_once() noexcept {
   Slices slices{slices_.load(std::memory_order_acquire)};
-  if (!slices.left()) return false;
+  if (slices.left() == 0) return std::nullopt;
   // They are of this copy if a slice of it can be taken after they were read.
   std::byte* const to = to_.load(std::memory_order_relaxed);
   const std::byte* const from = from_.load(std::memory_order_relaxed);
   const std::size_t bytes = bytes_.load(std::memory_order_relaxed);
   const std::size_t slice = slice_.load(std::memory_order_relaxed);
   const std::uint64_t copy = slices.word / one_copy;
-  while (!slices_.compare_exchange_weak(slices.word, slices.word + one_of_back,
-                                        std::memory_order_acq_rel, std::memory_order_acquire))
-    if (!slices.left() || slices.word / one_copy != copy) return true;
-  const std::size_t begin = (slices.all() - 1 - slices.back()) * slice;
-  std::memcpy(to + begin, from + begin, std::min(slice, bytes - begin));
-  copied_from_back_.fetch_add(1, std::memory_order_release);
-  return true;
+  const unsigned most = most_in_a_row(slice);
+  unsigned taken = slices.portion(most);
+  while (!slices_.compare_exchange_weak(slices.word, slices.word + taken * one_of_back,
+                                        std::memory_order_acq_rel, std::memory_order_acquire)) {
+    if (slices.left() == 0 || slices.word / one_copy != copy) return 0;
+    taken = slices.portion(most);
+  }
+  const std::size_t end = (slices.all() - slices.back()) * slice, begin = end - taken * slice;
+  std::memcpy(to + begin, from + begin, std::min(end, bytes) - begin);
+  copied_from_back_.fetch_add(taken, std::memory_order_release);
+  return taken;
 }
 
 bool SharedCopy::help() noexcept {
-  if (!help_once()) return false;
-  for (int slices = 1, in_vain = 0; slices < slices_at_a_time && in_vain < looks_in_vain;) {
-    if (help_once()) {
-      ++slices;
+  const auto first = help_once();
+  if (!first) return false;
+  // Where others were faster it counts as one, so that this has an end.
+  unsigned slices = std::max(*first, 1U);
+  for (int in_vain = 0; slices < slices_at_a_time && in_vain < looks_in_vain;) {
+    if (const auto more = help_once()) {
+      slices += std::max(*more, 1U);
       in_vain = 0;
     } else {
       ++in_vain;
@@ -130,7 +147,7 @@ void SharedCopy::await_helper() noexcept {
   if (waited > Nanoseconds::zero()) leave_in_peace(balance_.held_up(waited));
 }
 
-/// As bounded as a copy is: whoever has taken a slice does nothing else before it is copied.
+/// As bounded as a copy is: whoever has taken slices does nothing else before they are copied.
 Nanoseconds SharedCopy::await_late_helper(unsigned slices) noexcept {
   const auto begin = Clock::now();
   auto now = begin;

@@ -2,9 +2,11 @@
 // happens to be looking.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <weft/deadline.hpp>
 
 #include "shm/help_balance.hpp"
@@ -48,14 +50,18 @@ class SharedCopy {
     unsigned all() const noexcept { return word >> 16 & 0xff; }
     unsigned front() const noexcept { return word >> 8 & 0xff; }
     unsigned back() const noexcept { return word & 0xff; }
-    bool left() const noexcept { return front() + back() < all(); }
+    unsigned left() const noexcept { return all() - front() - back(); }
+    /// How many whoever comes takes in a row: several as long as there are many, because each time
+    /// this word has to come from the other's core; single ones at the end, where one waits for the
+    /// other.
+    unsigned portion(unsigned most) const noexcept { return std::clamp(left() / 4, 1U, most); }
   };
   static constexpr std::uint64_t one_copy = 1 << 24, one_slice = 1 << 16, one_of_front = 1 << 8,
                                  one_of_back = 1;
 
   void offer(std::byte* to, const std::byte* from, std::size_t bytes) noexcept;
   void copy_from_front(std::byte* to, const std::byte* from, std::size_t bytes) noexcept;
-  bool help_once() noexcept;
+  std::optional<unsigned> help_once() noexcept;
   void await_helper() noexcept;
   Nanoseconds await_late_helper(unsigned slices) noexcept;
   void leave_in_peace(Nanoseconds time) noexcept;

@@ -495,7 +495,7 @@ class World final : public TransferHost {
   std::shared_ptr<RemoteState> remote_;
   std::shared_ptr<CompletionSlot> answer_;
   std::shared_ptr<PreparedState> prepared_;
-  OneSided rma_{wire_, 0, cell};
+  OneSided rma_{wire_, 0, cell, cell};
   weft::test::NullTransport relay_{weft::test::NullTransport::Completes::at_once};
   DeviceCopies copies_;
   Lane lane_{0, "rail:0", {.operations = 2, .bytes = cells * cell}, rma_, relay_, copies_};

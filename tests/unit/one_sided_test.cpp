@@ -83,7 +83,7 @@ class OneSidedTest : public testing::Test {
     lost.why_lost = "the device's memory can't be registered any more";
     prepared->remote->renew(lost);
   }
-  OneSided transport() { return OneSided(endpoint, 0, 4096); }
+  OneSided transport() { return OneSided(endpoint, 0, 4096, 4096); }
 
   NoHost host;
   Batches endpoint;

@@ -147,6 +147,35 @@ class SlowPage {
   std::atomic<bool> stands_{false}, released_{false};
 };
 
+TEST(ShmSharedCopy, AHelperCopiesAllThatTheCopierHasNotTaken) {
+  void* const mapped =
+      mmap(nullptr, 2 * most, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(mapped, MAP_FAILED);
+  auto* const from = static_cast<std::byte*>(mapped);
+  std::byte* const to = from + most;
+  test::fill({from, most}, 1);
+  constexpr std::size_t bytes = most - 1001, first_row = most / 4;
+  {
+    SharedCopy copy;
+    copy.attend(true);
+    SlowPage first(from, page_bytes);
+    std::jthread copier([&] { copy.copy(to, from, bytes); });
+    const Deadline deadline = Deadline::in(10s);
+    while (!first.somebody_stands() && !deadline.passed()) std::this_thread::yield();
+    EXPECT_TRUE(first.somebody_stands());
+    int turns = 0;
+    while (turns < 16 && copy.help()) ++turns;
+    EXPECT_LT(turns, 4) << "some in a row";
+    EXPECT_TRUE(std::equal(from + first_row, from + bytes, to + first_row));
+    EXPECT_EQ(to[0], std::byte{0});
+    first.release();
+  }
+  EXPECT_TRUE(std::equal(from, from + bytes, to));
+  EXPECT_TRUE(
+      std::all_of(to + bytes, to + most, [](std::byte each) { return each == std::byte{0}; }));
+  munmap(mapped, 2 * most);
+}
+
 TEST(ShmSharedCopy, DoesNotComeBackBeforeTheLastSliceIsCopied) {
   void* const mapped =
       mmap(nullptr, 2 * most, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
