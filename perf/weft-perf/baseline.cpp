@@ -50,10 +50,10 @@ Result<double> copy_memory(const Work& work, unsigned threads, Nanoseconds time,
     begin.wait(0);
     const auto end = Clock::time_point(Clock::duration(begin)) + time;
     std::uint64_t count = 0;
-    for (; Clock::now() < end && !stop.stop_requested(); ++count) {
-      const std::size_t at = count % slots * work.size;
+    do {  // once in any case: it may have got no core in time
+      const std::size_t at = count++ % slots * work.size;
       std::memcpy(of.to.data() + at, of.from.data() + at, work.size);
-    }
+    } while (Clock::now() < end && !stop.stop_requested());
     copies += count;
   };
   std::vector<std::thread> pool;
@@ -66,15 +66,15 @@ Result<double> copy_memory(const Work& work, unsigned threads, Nanoseconds time,
   return static_cast<double>(copies * work.size) / seconds / 1e9;
 }
 
-Result<Measured> run_raw_loop(const Point& point, const std::string& provider, Nanoseconds time,
-                              const std::stop_token& stop) {
+Result<Measured> run_raw_loop(const Point& point, unsigned endpoints, const std::string& provider,
+                              Nanoseconds time, const std::stop_token& stop) {
   const Work& work = point.work;
   RawConfig config;
   config.provider = provider;
   config.read = work.operation == Operation::read;
   config.size = work.size;
-  config.endpoints = point.initiators;
-  config.yield = point.initiators > 1;  // Who else needs a core would hold up all of them.
+  config.endpoints = endpoints;
+  config.yield = endpoints > 1;  // Who else needs a core would hold up all of them.
   config.endpoint_window = work.window;
   config.window = std::uint64_t{work.window} * point.initiators;
   if (work.one_buffer) config.buffer_bytes = work.size * point.initiators;
@@ -109,23 +109,27 @@ Result<double> stream(Control& control, const Site& site, const Work& work, Nano
 
 std::string Baseline::name() const {
   if (kind == Kind::contiguous) return "contiguous";
-  if (kind == Kind::raw) return "raw";
   if (kind == Kind::socket) return "socket";
-  return threads == 1 ? "memcpy" : fmt::format("memcpy:{}", threads);
+  const char* const what = kind == Kind::raw ? "raw" : "memcpy";
+  return threads == 1 ? what : fmt::format("{}:{}", what, threads);
 }
 
 Result<Baseline> parse_baseline(std::string_view text) {
   if (text == "contiguous") return Baseline{Baseline::Kind::contiguous};
-  if (text == "raw") return Baseline{Baseline::Kind::raw};
   if (text == "socket") return Baseline{Baseline::Kind::socket};
-  if (text == "memcpy") return Baseline{Baseline::Kind::memcpy};
-  if (text.starts_with("memcpy:"))
-    if (const auto threads = parse_number(text.substr(7), Multiples::decimal);
-        threads && *threads >= 1 && *threads <= most_threads)
+  const std::string_view name = text.substr(0, text.find(':'));
+  const auto threads =
+      name == text ? 1 : parse_number(text.substr(name.size() + 1), Multiples::decimal);
+  if (threads && *threads >= 1) {
+    if (name == "raw" && *threads <= max_endpoints)
+      return Baseline{Baseline::Kind::raw, static_cast<unsigned>(*threads)};
+    if (name == "memcpy" && *threads <= most_threads)
       return Baseline{Baseline::Kind::memcpy, static_cast<unsigned>(*threads)};
-  return fail(
-      Code::invalid_argument,
-      fmt::format("'{}' is no baseline: it is contiguous, raw, memcpy, memcpy:N or socket", text));
+  }
+  return fail(Code::invalid_argument,
+              fmt::format("'{}' is no baseline: it is contiguous, raw, raw:N (up to {}), memcpy, "
+                          "memcpy:N (up to {}) or socket",
+                          text, max_endpoints, most_threads));
 }
 
 Point contiguous(Point point) {
@@ -144,31 +148,34 @@ Result<void> check(const Baseline& baseline, std::uint64_t initiators, bool else
   if (baseline.kind == Baseline::Kind::contiguous) return {};
   if (elsewhere)
     return wrong("is measured on this machine, where not all initiators of --from are");
-  if (initiators == 1) return {};
+  const std::uint64_t threads = baseline.threads * initiators;
+  if (threads == 1) return {};
   if (baseline.kind == Baseline::Kind::socket)
     return wrong("is one stream, which several initiators can't be compared with");
-  if (baseline.kind == Baseline::Kind::raw && initiators > max_endpoints)
-    return wrong(fmt::format("is of {} initiators at most", max_endpoints));
+  if (baseline.kind == Baseline::Kind::raw && threads > max_endpoints)
+    return wrong(
+        fmt::format("would have {} endpoints, and has {} at most", threads, max_endpoints));
   // Pollers that share a core wait for each other, which makes whatever is compared look good.
-  if (baseline.kind == Baseline::Kind::raw && cores > 0 && 2 * initiators > cores)
-    return wrong(fmt::format("polls on {} cores for {} initiators, and this machine has {}",
-                             2 * initiators, initiators, cores));
-  if (baseline.kind == Baseline::Kind::memcpy && baseline.threads * initiators > most_threads)
-    return wrong(fmt::format("would have {} threads, and has {} at most",
-                             baseline.threads * initiators, most_threads));
+  if (baseline.kind == Baseline::Kind::raw && cores > 0 && 2 * threads > cores)
+    return wrong(fmt::format("polls on {} cores for {} endpoints, and this machine has {}",
+                             2 * threads, threads, cores));
+  if (baseline.kind == Baseline::Kind::memcpy && threads > most_threads)
+    return wrong(fmt::format("would have {} threads, and has {} at most", threads, most_threads));
   return {};
 }
 
 bool notes_latency(std::string_view name) {
-  return name == "raw";
+  return name == "raw" || name.starts_with("raw:");
 }
 
 Result<Measured> measure(const Baseline& baseline, Control& control, const Site& site,
                          const Point& point, const std::string& provider, Nanoseconds time,
                          const std::stop_token& stop) {
-  if (baseline.kind == Baseline::Kind::raw) return run_raw_loop(point, provider, time, stop);
+  const unsigned threads = baseline.threads * point.initiators;
+  if (baseline.kind == Baseline::Kind::raw)
+    return run_raw_loop(point, threads, provider, time, stop);
   const auto speed = baseline.kind == Baseline::Kind::memcpy
-                         ? copy_memory(point.work, baseline.threads * point.initiators, time, stop)
+                         ? copy_memory(point.work, threads, time, stop)
                          : stream(control, site, point.work, time, stop);
   return speed.map([](double gigabytes) { return Measured{gigabytes, {}, {}}; });
 }

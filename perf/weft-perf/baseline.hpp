@@ -19,13 +19,13 @@ struct Baseline {
     socket,      ///< A plain TCP stream to the target, of one initiator.
   };
   Kind kind = Kind::raw;
-  unsigned threads = 1;  ///< Of memcpy, for each initiator.
+  unsigned threads = 1;  ///< Of memcpy; endpoints of raw, with a thread each. For each initiator.
 
   /// As it was given: "memcpy:4".
   std::string name() const;
 };
 
-/// "contiguous", "raw", "memcpy", "memcpy:4", "socket".
+/// "contiguous", "raw", "raw:2", "memcpy", "memcpy:4", "socket".
 Result<Baseline> parse_baseline(std::string_view text);
 
 /// Why its ratio would mean nothing for points of so many initiators, if so: a baseline moves as
@@ -46,9 +46,9 @@ struct Measured {
   Nanoseconds p50{}, p99{};         ///< Of an operation, if notes_latency().
 };
 
-/// Of the others, with the size and the window of `point`: raw has an endpoint and a window for
-/// each of its initiators, memcpy threads. Those passed check(). `provider`: libfabric's name of
-/// what the point uses. A stop ends it soon, as an error.
+/// Of the others, with the size and the window of `point`: raw has a window for each of its
+/// initiators, and one endpoint or several that share it; memcpy has threads. Those passed check().
+/// `provider`: libfabric's name of what the point uses. A stop ends it soon, as an error.
 Result<Measured> measure(const Baseline& baseline, Control& control, const Site& site,
                          const Point& point, const std::string& provider, Nanoseconds time,
                          const std::stop_token& stop);

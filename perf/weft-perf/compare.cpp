@@ -69,6 +69,16 @@ bool differ_in_runs(const Json& old_results, const Json& new_results) {
   });
 }
 
+/// The same point in another document; null: it is not there.
+const Json* find_point(const Json& wanted, const Json& results) {
+  // As points, since older documents lack what is younger than they are.
+  const Point point = wanted.at("point").get<Point>();
+  for (const Json& each : results.at("points"))
+    if (each.at("provider") == wanted.at("provider") && each.at("point").get<Point>() == point)
+      return &each;
+  return nullptr;
+}
+
 const char* word(Verdict verdict) {
   constexpr const char* words[] = {"same", "better", "WORSE", "unknown"};
   return words[static_cast<std::size_t>(verdict)];
@@ -87,13 +97,8 @@ Result<Comparison> compare(const Json& old_results, const Json& new_results, dou
     comparison.other_machine = old_results.at("machines") != new_results.at("machines");
     comparison.other_settings = differ_in_runs(old_results, new_results);
     for (const Json& now : new_results.at("points")) {
-      const auto& old_points = old_results.at("points");
-      const auto before = std::find_if(old_points.begin(), old_points.end(), [&](const Json& each) {
-        // As points, since older documents lack what is younger than they are.
-        return each.at("point").get<Point>() == now.at("point").get<Point>() &&
-               each.at("provider") == now.at("provider");
-      });
-      if (before == old_points.end()) {
+      const Json* const before = find_point(now, old_results);
+      if (before == nullptr) {
         ++comparison.unmatched;
         continue;
       }
@@ -102,6 +107,8 @@ Result<Comparison> compare(const Json& old_results, const Json& new_results, dou
       comparison.fewest_runs =
           std::min({comparison.fewest_runs, before->at("runs").size(), now.at("runs").size()});
     }
+    for (const Json& before : old_results.at("points"))
+      if (find_point(before, new_results) == nullptr) ++comparison.gone;
     judge(comparison.changes, threshold);
     return comparison;
   } catch (const Json::exception& error) {
@@ -135,6 +142,8 @@ std::string text_of(const Comparison& comparison) {
   if (zero > 0) text += fmt::format("; can't tell of {}: they were 0 before", zero);
   if (comparison.unmatched > 0)
     text += fmt::format("; {} points were not measured before", comparison.unmatched);
+  if (comparison.gone > 0)
+    text += fmt::format("; {} points were measured before alone", comparison.gone);
   if (comparison.other_machine) text += "; the machines or versions differ";
   if (comparison.other_settings) text += "; --time, --count, --warm-up or --verify differ";
   return text + ".\n";

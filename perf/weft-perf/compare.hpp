@@ -32,6 +32,7 @@ struct Change {
 struct Comparison {
   std::vector<Change> changes;
   std::size_t unmatched = 0;                  ///< New points that the old document lacks.
+  std::size_t gone = 0;                       ///< Old points that the new document lacks.
   std::size_t fewest_runs = ~std::size_t{0};  ///< Of a point, on either side.
   bool other_machine = false;
   bool other_settings = false;  ///< Of the runs: how long, after what warm-up, verified or not.

@@ -1,13 +1,18 @@
 #include "machine_facts.hpp"
 
+#include <fmt/format.h>
+#include <rdma/fabric.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
 #include <fstream>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <weft/topology.hpp>
 #include <weft/version.hpp>
+
+#include "printable.hpp"
 
 namespace weft::perf {
 namespace {
@@ -18,6 +23,24 @@ std::string cpu_model() {
   while (std::getline(file, line))
     if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
   return {};
+}
+
+/// What changes how Weft and libfabric behave, but where secrets lie.
+nlohmann::json environment() {
+  nlohmann::json json = nlohmann::json::object();
+  for (char** each = environ; each != nullptr && *each != nullptr; ++each) {
+    const std::string_view text = *each;
+    const std::string_view name = text.substr(0, text.find('='));
+    if (name.size() == text.size() || name.find("SECRET") != name.npos) continue;
+    if (!name.starts_with("WEFT_") && !name.starts_with("FI_")) continue;
+    json[tool::printable(name)] = tool::printable(text.substr(name.size() + 1));
+  }
+  return json;
+}
+
+/// Of the library in use.
+std::string libfabric_version() {
+  return fmt::format("{}.{}", FI_MAJOR(fi_version()), FI_MINOR(fi_version()));
 }
 
 }  // namespace
@@ -32,7 +55,9 @@ nlohmann::json machine_facts() {
                        {"cores", std::thread::hardware_concurrency()},
                        {"memory_bytes", static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
                                             static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE))},
-                       {"weft", WEFT_VERSION}};
+                       {"weft", WEFT_VERSION},
+                       {"libfabric", libfabric_version()},
+                       {"environment", environment()}};
   if (const auto topology = load_topology()) {
     facts["numa_nodes"] = topology->nodes.size();
     for (const Nic& nic : topology->nics)

@@ -45,7 +45,7 @@ constexpr const char* footer =
     "  weft-perf --local --size 4K:64M:x4 --baseline raw,memcpy\n"
     "  weft-perf --local --provider tcp,shm --operation write,read --verify --json results.json\n"
     "  weft-perf --listen 10.0.0.2:7000 --secret-file weft.secret          on one machine\n"
-    "  weft-perf --peer 10.0.0.2:7000 --secret-file weft.secret --rails 1:8 --chunk 64K:4M:x4\n"
+    "  weft-perf --peer 10.0.0.2:7000 --secret-file weft.secret --size 16M --rails 1:8\n"
     "  weft-perf --local --rate 1000:64K --size 64K                        latency under load\n"
     "  weft-perf --local --initiators 1,2,4,8 --size 1M                    incast\n"
     "  weft-perf --local --from 10.0.0.3:7000,10.0.0.4:7000 --secret-file weft.secret\n"
@@ -174,13 +174,19 @@ Result<void> write_results(const Options& options, const Json& results,
       return written;
   }
   if (!options.csv.empty())
-    if (auto written = tool::replace_file(options.csv, csv(points)); !written) return written;
-  if (options.plot.empty() && options.html.empty()) return {};
-  const auto picture = plot(points);
-  if (!picture) return fail(picture.error());
-  if (!options.plot.empty())
-    if (auto written = tool::replace_file(options.plot, *picture); !written) return written;
+    if (auto written = tool::replace_file(
+            options.csv, csv(points, results.at("settings"), results.at("machines")));
+        !written)
+      return written;
+  if (!options.plot.empty()) {
+    auto written = plot(points, picture_of(options.plot)).and_then([&](const std::string& picture) {
+      return tool::replace_file(options.plot, picture);
+    });
+    if (!written) return written;
+  }
   if (options.html.empty()) return {};
+  const auto picture = plot(points, Picture::svg);
+  if (!picture) return fail(picture.error());
   return tool::replace_file(options.html, html(points, *picture, results));
 }
 

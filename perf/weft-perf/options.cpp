@@ -182,33 +182,26 @@ void add_work(CLI::App& app, Grid& grid) {
 }
 
 void add_kv(CLI::App& app, Grid& grid) {
-  const char* group = "KV caches, instead of pieces of one size";
-  const auto model =
-      app.add_option("--model", grid.kv.model,
-                     "An operation is one request's blocks, of a model such as Llama-3.1-8B")
-          ->type_name("NAME")
-          ->group(group);
-  const auto add = [&](CLI::Option* option, const char* type) {
-    option->type_name(type)->needs(model)->group(group);
-  };
+  const char* group = "KV caches, instead of pieces of one size: all combinations of";
+  add_words(app, group, "--model", grid.models,
+            "An operation is one request's blocks, of a model such as Llama-3.1-8B");
+  add_words(app, group, "--dtype", grid.dtypes, "bf16 (the default), fp8");
   add_grid(app, group, "--tokens", grid.tokens, Multiples::binary, "Of a request (4K)");
   add_grid(app, group, "--layer-groups", grid.layer_groups, Multiples::decimal,
            "Transfers that a request is cut into (8)");
-  app.get_option("--tokens")->needs(model);
-  app.get_option("--layer-groups")->needs(model);
-  add(app.add_option("--dtype", grid.kv.dtype, "bf16 (the default), fp8"), "NAME");
-  const auto tokens =
-      app.add_option("--block-tokens", grid.kv.block_tokens, "Tokens of a block (16)");
-  add(tokens, "N");
+  add_grid(app, group, "--block-tokens", grid.block_tokens, Multiples::decimal,
+           "Tokens of a block (16)");
   add_grid(app, group, "--block-bytes", grid.block_bytes, Multiples::binary,
            "Instead: so many tokens that what a layer keeps of a block in one piece has as many "
            "bytes, or as few less as can be");
-  app.get_option("--block-bytes")->needs(model)->excludes(tokens);
-  add(app.add_option(
-          "--tp", grid.kv.tp,
-          "Tensor-parallel ranks of the side that has the cache; its rank 0 is measured"),
-      "N");
-  add(app.add_option("--peer-tp", grid.kv.peer_tp, "Of the side that gets it, likewise"), "N");
+  add_grid(app, group, "--tp", grid.tp, Multiples::decimal,
+           "Tensor-parallel ranks of the side that has the cache; its rank 0 is measured (1)");
+  add_grid(app, group, "--peer-tp", grid.peer_tp, Multiples::decimal,
+           "Of the side that gets it, likewise (1)");
+  app.get_option("--block-bytes")->excludes(app.get_option("--block-tokens"));
+  for (const char* name : {"--dtype", "--tokens", "--layer-groups", "--block-tokens",
+                           "--block-bytes", "--tp", "--peer-tp"})
+    app.get_option(name)->needs(app.get_option("--model"));
 }
 
 void add_fabric(CLI::App& app, Grid& grid) {
@@ -258,8 +251,8 @@ void add_measuring(CLI::App& app, Options& options) {
          },
          "Measure before each run: contiguous (by the same engines, each operation's bytes in one "
          "piece), raw (a plain libfabric loop, with --local only, of an endpoint for each "
-         "initiator), memcpy, memcpy:N (N threads for each initiator), socket (a plain TCP stream: "
-         "for one initiator). With --from elsewhere: contiguous only")
+         "initiator), raw:N (N endpoints for each), memcpy, memcpy:N (N threads for each), socket "
+         "(a plain TCP stream: for one initiator). With --from elsewhere: contiguous only")
       ->delimiter(',')
       ->type_name("LIST")
       ->group(group);
@@ -274,7 +267,8 @@ void add_output(CLI::App& app, Options& options) {
       ->type_name("FILE")
       ->group(group);
   app.add_option("--plot", options.plot,
-                 "Draw bandwidth and latency against size there, as SVG; needs gnuplot")
+                 "Draw bandwidth and latency against size there, as PNG where the name ends so, "
+                 "else as SVG; needs gnuplot")
       ->type_name("FILE")
       ->group(group);
   app.add_option("--html", options.html, "Write a report there that is one file; needs gnuplot")
@@ -340,22 +334,54 @@ Result<std::vector<Fabric>> fabrics_of(const Grid& grid) {
   return fabrics;
 }
 
-Result<void> append_works(const Grid& grid, const Fabric& fabric, std::uint32_t initiators,
+/// One of no model where there is none.
+Result<std::vector<KvShape>> shapes_of(const Grid& grid) {
+  if (grid.models.empty()) return std::vector<KvShape>{{}};
+  std::vector<KvShape> shapes;
+  auto done = combine(
+      [&](const std::string& model, const std::string& dtype, std::uint64_t tokens,
+          std::uint64_t block_tokens, std::uint64_t block_bytes, std::uint64_t groups,
+          std::uint64_t tp, std::uint64_t peer_tp) -> Result<void> {
+        const auto narrow_block = narrowed<std::uint32_t>(block_tokens, "--block-tokens");
+        const auto narrow_groups = narrowed<std::uint32_t>(groups, "--layer-groups");
+        const auto narrow_tp = narrowed<std::uint32_t>(tp, "--tp");
+        const auto narrow_peer_tp = narrowed<std::uint32_t>(peer_tp, "--peer-tp");
+        for (const auto* number : {&narrow_block, &narrow_groups, &narrow_tp, &narrow_peer_tp})
+          if (!*number) return fail(number->error());
+        KvShape shape{model,          dtype,      tokens,         *narrow_block,
+                      *narrow_groups, *narrow_tp, *narrow_peer_tp};
+        if (block_bytes > 0) {
+          const auto fitting = tokens_of_block(shape, block_bytes);
+          if (!fitting) return fail(fitting.error());
+          shape.block_tokens = *fitting;
+        }
+        shapes.push_back(std::move(shape));
+        if (shapes.size() > most_points)
+          return fail(Code::invalid_argument, fmt::format("more than {} points", most_points));
+        return {};
+      },
+      grid.models, grid.dtypes, grid.tokens, grid.block_tokens, grid.block_bytes, grid.layer_groups,
+      grid.tp, grid.peer_tp);
+  if (!done) return fail(std::move(done.error()));
+  return shapes;
+}
+
+Result<void> append_works(const Grid& grid, const std::vector<KvShape>& shapes,
+                          const Fabric& fabric, std::uint32_t initiators,
                           std::vector<Point>& points) {
-  const bool kv = !grid.kv.model.empty();
+  const bool kv = !grid.models.empty();
   const std::vector<std::uint64_t> one{1};
   return combine(
-      [&](Operation operation, std::uint64_t tokens, std::uint64_t block_bytes,
-          std::uint64_t groups, std::uint64_t size, std::uint64_t pieces, Pattern pattern,
-          std::uint64_t window, std::uint64_t batch, std::uint64_t rate, const std::string& memory,
-          const std::string& peer_memory, Priority priority) -> Result<void> {
-        Work work{operation, size,        1,      pattern, 1, 1, static_cast<double>(rate),
-                  memory,    peer_memory, grid.kv};
+      [&](Operation operation, const KvShape& shape, std::uint64_t size, std::uint64_t pieces,
+          Pattern pattern, std::uint64_t window, std::uint64_t batch, std::uint64_t rate,
+          const std::string& memory, const std::string& peer_memory,
+          Priority priority) -> Result<void> {
+        Work work{operation, size,        1,    pattern, 1, 1, static_cast<double>(rate),
+                  memory,    peer_memory, shape};
         const auto narrow_pieces = narrowed<std::uint32_t>(pieces, "--pieces");
         const auto narrow_window = narrowed<std::uint32_t>(window, "--window");
         const auto narrow_batch = narrowed<std::uint32_t>(batch, "--batch");
-        const auto narrow_groups = narrowed<std::uint32_t>(groups, "--layer-groups");
-        for (const auto* number : {&narrow_pieces, &narrow_window, &narrow_batch, &narrow_groups})
+        for (const auto* number : {&narrow_pieces, &narrow_window, &narrow_batch})
           if (!*number) return fail(number->error());
         work.pieces = *narrow_pieces;
         work.window = *narrow_window;
@@ -363,14 +389,7 @@ Result<void> append_works(const Grid& grid, const Fabric& fabric, std::uint32_t 
         work.priority = priority;
         work.one_buffer = grid.one_buffer;
         if (kv) {
-          if (block_bytes > 0) {
-            const auto block_tokens = tokens_of_block(work.kv, block_bytes);
-            if (!block_tokens) return fail(block_tokens.error());
-            work.kv.block_tokens = *block_tokens;
-          }
-          work.kv.tokens = tokens;
-          work.kv.layer_groups = *narrow_groups;
-          const auto bytes = bytes_of_request(work.kv);
+          const auto bytes = bytes_of_request(shape);
           if (!bytes) return fail(bytes.error());
           work.size = *bytes;
         }
@@ -380,9 +399,8 @@ Result<void> append_works(const Grid& grid, const Fabric& fabric, std::uint32_t 
           return fail(Code::invalid_argument, fmt::format("more than {} points", most_points));
         return check(points.back());
       },
-      grid.operations, kv ? grid.tokens : one, grid.block_bytes, kv ? grid.layer_groups : one,
-      kv ? one : grid.sizes, kv ? one : grid.pieces, grid.patterns, grid.windows, grid.batches,
-      grid.rates, grid.memories,
+      grid.operations, shapes, kv ? one : grid.sizes, kv ? one : grid.pieces, grid.patterns,
+      grid.windows, grid.batches, grid.rates, grid.memories,
       grid.peer_memories.empty() ? std::vector<std::string>{""} : grid.peer_memories,
       grid.priorities);
 }
@@ -448,11 +466,13 @@ void add_options(CLI::App& app, PlanOptions& options) {
 Result<std::vector<Point>> points_of(const Grid& grid) {
   const auto fabrics = fabrics_of(grid);
   if (!fabrics) return fail(fabrics.error());
+  const auto shapes = shapes_of(grid);
+  if (!shapes) return fail(shapes.error());
   std::vector<Point> points;
   auto done = combine(
       [&](const Fabric& fabric, std::uint64_t initiators) -> Result<void> {
         return narrowed<std::uint32_t>(initiators, "--initiators").and_then([&](auto narrow) {
-          return append_works(grid, fabric, narrow, points);
+          return append_works(grid, *shapes, fabric, narrow, points);
         });
       },
       *fabrics, grid.initiators);
@@ -474,7 +494,11 @@ Json settings_json(const Options& options) {
             {"warm_up_seconds", seconds(run.warm_up)},
             {"verify", run.verify},
             {"baselines", Json::array()}};
+  if (!options.peers.empty()) json["peers"] = options.peers;
   if (!options.from.empty()) json["from"] = options.from;
+  if (!options.site.nics.empty()) json["nics"] = options.site.nics;
+  if (!options.site.rail_address.empty()) json["rail_address"] = options.site.rail_address;
+  json["timeout_seconds"] = seconds(options.site.timeout);
   for (const Baseline& baseline : options.sweep.baselines)
     json["baselines"].push_back(baseline.name());
   return json;

@@ -24,9 +24,12 @@ struct Grid {
   std::vector<std::string> providers{"auto"};
   std::vector<std::uint64_t> rails{0}, nics{4}, threads{0}, chunks{0}, rail_windows{0};
   std::vector<weft::Progress> progress{weft::Progress::threads};
-  KvShape kv;
+  std::vector<std::string> models;  ///< Empty: pieces of one size, and none of what follows.
+  std::vector<std::string> dtypes{"bf16"};
   std::vector<std::uint64_t> tokens{4096}, layer_groups{usual_layer_groups};
-  std::vector<std::uint64_t> block_bytes{0};  ///< 0: as many as `kv.block_tokens` take.
+  std::vector<std::uint64_t> block_tokens{16};
+  std::vector<std::uint64_t> block_bytes{0};  ///< 0: as many as `block_tokens` take.
+  std::vector<std::uint64_t> tp{1}, peer_tp{1};
 };
 
 struct Options {

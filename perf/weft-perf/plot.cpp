@@ -22,7 +22,7 @@ std::string escaped(std::string_view text) {
 
 }  // namespace
 
-std::string plot_script(const std::vector<PointResult>& results) {
+std::string plot_script(const std::vector<PointResult>& results, Picture picture) {
   Curves speeds, latencies;
   for (const PointResult& result : results) {
     if (result.runs.empty()) continue;
@@ -43,7 +43,7 @@ std::string plot_script(const std::vector<PointResult>& results) {
                                 static_cast<double>(sum.latency.quantile(share).count()) / 1e3));
   }
   return fmt::format(
-      "set terminal svg size 1400,600 background rgb 'white'\n"
+      "set terminal {} size 1400,600 background rgb 'white'\n"
       "{}{}"
       "set logscale x 2\nset logscale y\nset format x '%.0b %BB'\nset grid\n"
       "set key outside below\nset xlabel 'bytes of an operation'\n"
@@ -51,12 +51,17 @@ std::string plot_script(const std::vector<PointResult>& results) {
       "set ylabel 'GB/s (10^9 bytes)'\n{}"
       "set ylabel 'latency, us'\n{}"
       "unset multiplot\n",
-      speeds.data('s'), latencies.data('l'), speeds.plot('s', "using 1:2:3:4 with yerrorlines"),
+      picture == Picture::png ? "pngcairo" : "svg", speeds.data('s'), latencies.data('l'),
+      speeds.plot('s', "using 1:2:3:4 with yerrorlines"),
       latencies.plot('l', "using 1:2 with linespoints"));
 }
 
-Result<std::string> plot(const std::vector<PointResult>& results) {
-  return drawn_by_gnuplot(plot_script(results));
+Picture picture_of(const std::string& path) {
+  return path.ends_with(".png") ? Picture::png : Picture::svg;
+}
+
+Result<std::string> plot(const std::vector<PointResult>& results, Picture picture) {
+  return drawn_by_gnuplot(plot_script(results, picture));
 }
 
 std::string html(const std::vector<PointResult>& results, const std::string& picture,

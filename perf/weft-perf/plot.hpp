@@ -7,12 +7,17 @@
 
 namespace weft::perf {
 
+enum class Picture : std::uint8_t { svg, png };
+
 /// What gnuplot draws: a line for each series of points that differ in size alone, one for each
 /// baseline and each ceiling, over logarithmic axes.
-std::string plot_script(const std::vector<PointResult>& results);
+std::string plot_script(const std::vector<PointResult>& results, Picture picture);
 
-/// As SVG. `not_found` without gnuplot.
-Result<std::string> plot(const std::vector<PointResult>& results);
+/// What a file of that name should hold: PNG where it ends with .png.
+Picture picture_of(const std::string& path);
+
+/// The file's bytes. `not_found` without gnuplot.
+Result<std::string> plot(const std::vector<PointResult>& results, Picture picture);
 
 /// A report that is one file: the picture, the table, the machines, and the whole document.
 std::string html(const std::vector<PointResult>& results, const std::string& picture,

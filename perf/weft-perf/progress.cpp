@@ -16,8 +16,10 @@ void Progress::show(const Step& step) {
   if (!on_) return;
   const std::string left =
       step.seconds_left > 0 ? ", " + tool::duration(step.seconds_left) + " left" : "";
-  fmt::print(stderr, "\r[{} of {}{}] repeat {}: {}\x1b[K", step.done + 1, step.total, left,
-             step.repeat + 1, title(*step.point));
+  constexpr std::size_t width = 20;
+  const std::size_t full = step.done * width / step.total;
+  fmt::print(stderr, "\r[{:#<{}}{:.<{}}] {} of {}{}, repeat {}: {}\x1b[K", "", full, "",
+             width - full, step.done + 1, step.total, left, step.repeat + 1, title(*step.point));
   std::fflush(stderr);
   shown_ = true;
 }

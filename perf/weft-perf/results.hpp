@@ -74,8 +74,11 @@ constexpr int document_version = 1;
 /// A document out of a file. `not_found`, or `protocol_mismatch` if it is none.
 Result<Json> read_document(const std::string& path);
 
-/// A line for each point, below one with the columns' names.
-std::string csv(const std::vector<PointResult>& results);
+/// A line for each point, below one with the columns' names: what was measured, and with what
+/// settings, on which machines and with which versions. Where several machines are on a side and
+/// differ, a column has what all of them say.
+std::string csv(const std::vector<PointResult>& results, const Json& settings,
+                const Json& machines);
 
 /// The lines of a table for people.
 std::string table_head(const std::vector<std::string>& baselines);

@@ -12,9 +12,10 @@ using testing::HasSubstr;
 constexpr auto baseline_patience = std::chrono::seconds(20);
 
 TEST(Baseline, Names) {
-  for (const char* name : {"contiguous", "raw", "memcpy", "memcpy:4", "socket"})
+  for (const char* name : {"contiguous", "raw", "raw:2", "memcpy", "memcpy:4", "socket"})
     EXPECT_EQ(parse_baseline(name).value().name(), name);
-  for (const char* name : {"", "memcpy:", "memcpy:0", "memcpy:9999", "memcpy:x", "tcp"})
+  for (const char* name : {"", "memcpy:", "memcpy:0", "memcpy:9999", "memcpy:x", "raw:", "raw:0",
+                           "raw:17", "socket:2", "tcp"})
     EXPECT_EQ(parse_baseline(name).error().code(), Code::invalid_argument) << name;
 }
 
@@ -29,7 +30,10 @@ TEST(Baseline, IsOfAsManyInitiatorsAsItCanBe) {
   for (const char* name : {"contiguous", "raw", "memcpy", "memcpy:4"})
     EXPECT_EQ(refusal(name, 16, false), "fits") << name;
   EXPECT_THAT(refusal("socket", 2, false), HasSubstr("one stream"));
-  EXPECT_THAT(refusal("raw", 17, false), HasSubstr("16 initiators at most"));
+  EXPECT_THAT(refusal("raw", 17, false), HasSubstr("17 endpoints, and has 16 at most"));
+  EXPECT_THAT(refusal("raw:4", 5, false), HasSubstr("20 endpoints, and has 16 at most"));
+  EXPECT_EQ(refusal("raw:4", 4, false), "fits");
+  EXPECT_THAT(refusal("raw:2", 1, false, 3), HasSubstr("polls on 4 cores"));
   EXPECT_THAT(refusal("raw", 16, false, 31), HasSubstr("polls on 32 cores"));
   EXPECT_EQ(refusal("memcpy:4", 64, false), "fits");
   EXPECT_THAT(refusal("memcpy:5", 64, false), HasSubstr("would have 320 threads"));

@@ -140,6 +140,8 @@ TEST(Compare, OtherPointsAndMachinesAreNamed) {
   EXPECT_TRUE(compared->other_machine);
   EXPECT_FALSE(compared->regressed());
   EXPECT_THAT(text_of(*compared), HasSubstr("1 points were not measured before"));
+  EXPECT_EQ(compared->gone, 1U);
+  EXPECT_THAT(text_of(*compared), HasSubstr("1 points were measured before alone"));
   EXPECT_THAT(text_of(*compared), HasSubstr("the machines or versions differ"));
 }
 

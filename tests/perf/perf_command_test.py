@@ -5,6 +5,7 @@ Usage: perf_command_test.py WEFT-PERF [--part N/OF] [unittest arguments]
 
 import contextlib
 import csv
+import itertools
 import json
 import os
 import re
@@ -119,6 +120,11 @@ class Local(Case):
             self.assertGreater(float(row["gigabytes_per_second"]), 0)
             self.assertGreater(float(row["socket_ratio"]), 0)
             self.assertLessEqual(float(row["memcpy:2_low"]), float(row["memcpy:2_high"]))
+            self.assertEqual(float(row["seconds"]), 0.05)
+            self.assertEqual(row["kernel"], os.uname().release)
+            for fact in ("host", "cpu", "cores", "kernel", "weft", "libfabric"):
+                self.assertEqual(row[fact], row["peer_" + fact])
+                self.assertTrue(row[fact])
 
     def test_raw_baseline(self):
         for provider in ("tcp", "shm"):
@@ -201,6 +207,9 @@ class Local(Case):
         ElementTree.fromstring(picture)
         for text in ("GB/s", "latency, us", "shm write, window 4 p99", "memcpy for shm write"):
             self.assertIn(text, picture)
+        self.succeeds("--local", *SHORT, "--plot", self.path("picture.png"))
+        with open(self.path("picture.png"), "rb") as file:
+            self.assertEqual(file.read(8), b"\x89PNG\r\n\x1a\n")
         with open(self.path("html"), encoding="utf-8") as file:
             report = file.read()
         self.assertIn("<svg", report)
@@ -218,6 +227,30 @@ class Local(Case):
         self.assertEqual(result.stdout, "")
         self.assertEqual(os.listdir(self.folder.name), [])
 
+    def test_caches_of_several_shapes(self):
+        result = self.succeeds("--local", *SHORT, "--model", "gpt-oss-20b,Qwen3-8B", "--dtype",
+                               "bf16,fp8", "--tokens", "64", "--block-tokens", "16,32", "--tp",
+                               "1,2", "--window", "1", "--verify", "--json", "-")
+        points = json.loads(result.stdout)["points"]
+        shapes = [point["point"]["work"]["kv"] for point in points]
+        self.assertEqual([(kv["model"], kv["dtype"], kv["block_tokens"], kv["tp"]) for kv in shapes],
+                         list(itertools.product(("gpt-oss-20b", "Qwen3-8B"), ("bf16", "fp8"),
+                                                (16, 32), (1, 2))))
+        self.assertEqual({point["bytes_wrong"] for point in points}, {0})
+        self.assertEqual(points[0]["point"]["work"]["size"], 2 * points[1]["point"]["work"]["size"])
+        self.fails(weft_perf("--local", "--tp", "2"), 2, "--model")
+
+    def test_settings_are_with_the_results(self):
+        result = weft_perf(
+            "--local", *SHORT, "--timeout", "50", "--json", "-",
+            env={**os.environ, "WEFT_RAILS": "1", "FI_TEST_SECRET": "told to nobody"})
+        self.assertEqual(result.returncode, 0, result.stderr)
+        document = json.loads(result.stdout)
+        self.assertEqual(document["settings"]["timeout_seconds"], 50)
+        for machine in (document["machines"]["initiator"], *document["machines"]["targets"]):
+            self.assertEqual(machine["environment"]["WEFT_RAILS"], "1")
+        self.assertNotIn("told to nobody", result.stdout)
+
     def test_plan(self):
         self.succeeds("--local", *SHORT, "--size", "64K:1M:x4", "--json", self.path("fabric"))
         arguments = ["plan", "--model", "Llama-3.1-8B", "--tokens", "4K", "--prefill-seconds", "0.5",
@@ -233,8 +266,8 @@ class Local(Case):
 
     def test_progress_is_on_standard_error(self):
         result = self.succeeds("--local", *SHORT, "--progress", "always")
-        self.assertRegex(result.stderr, r"\[1 of 2\] repeat 1: write 64.00 KiB, window 4")
-        self.assertRegex(result.stderr, r"\[2 of 2, .* left\] repeat 2")
+        self.assertRegex(result.stderr, r"\[\.{20}\] 1 of 2, repeat 1: write 64.00 KiB, window 4")
+        self.assertRegex(result.stderr, r"\[#{10}\.{10}\] 2 of 2, .* left, repeat 2")
         self.assertNotIn("\r", result.stdout)
 
     def test_compare(self):

@@ -42,6 +42,22 @@ PointResult measured() {
   return result;
 }
 
+/// What a sweep has noted of where it ran.
+Json machines() {
+  const Json here{{"host", "prefill-1"}, {"cpu", "8 cores, \"fast\""},
+                  {"cores", 8},          {"kernel", "6.1"},
+                  {"weft", "0.1.0"},     {"libfabric", "1.17"}};
+  Json there = here;
+  there["host"] = "decode-1";
+  Json third = there;
+  third["libfabric"] = "2.0";
+  return {{"initiator", here}, {"targets", {there, third}}};
+}
+
+std::string csv_of(const PointResult& result) {
+  return csv({result}, Json::object(), Json::object());
+}
+
 TEST(Results, Summary) {
   const Summary sum = summarize(measured());
   EXPECT_EQ(sum.gigabytes.median, 2);
@@ -134,12 +150,16 @@ TEST(Results, CsvHasAValueForEachColumn) {
   PointResult plain = measured();
   plain.baselines.clear();
   plain.latencies.clear();
-  std::istringstream lines(csv({measured(), PointResult{}, plain}));
+  std::istringstream lines(csv({measured(), PointResult{}, plain}, {{"verify", true}}, machines()));
   std::vector<std::string> all;
   for (std::string line; std::getline(lines, line);) all.push_back(line);
   ASSERT_EQ(all.size(), 3U);
   const auto columns = [](const std::string& line) {
-    return std::count(line.begin(), line.end(), ',');
+    bool inside = false;
+    return std::count_if(line.begin(), line.end(), [&](char letter) {
+      if (letter == '"') inside = !inside;
+      return letter == ',' && !inside;
+    });
   };
   EXPECT_EQ(columns(all[1]), columns(all[0]));
   EXPECT_EQ(columns(all[2]), columns(all[0]));
@@ -149,6 +169,13 @@ TEST(Results, CsvHasAValueForEachColumn) {
                                 "raw_p99_ratio,raw_p99_low,raw_p99_high"));
   EXPECT_THAT(all[1], HasSubstr("write,1,,bf16,0,16,1,1,1,65536,16,random,1,1,0,net,0,4,"));
   EXPECT_THAT(all[1], HasSubstr(",3,2,1,4,16,1000,10000,10000,10000,10000,10000,"));
+  EXPECT_TRUE(
+      all[0].ends_with(",seconds,count,warm_up_seconds,verify,host,cpu,cores,kernel,weft,libfabric,"
+                       "peer_host,peer_cpu,peer_cores,peer_kernel,peer_weft,peer_libfabric"))
+      << all[0];
+  EXPECT_TRUE(all[1].ends_with(R"(,,,,true,prefill-1,"8 cores, ""fast""",8,6.1,0.1.0,1.17,)"
+                               R"(decode-1,"8 cores, ""fast""",8,6.1,0.1.0,1.17 / 2.0)"))
+      << all[1];
 }
 
 TEST(Results, TableSaysWhatWentWrong) {
@@ -186,7 +213,7 @@ TEST(Title, TellsCachesOfOtherShapesApart) {
     result.point = point;
     titles.insert(title(point));
     series.insert(series_title(point));
-    lines.insert(csv({result}));
+    lines.insert(csv_of(result));
   }
   EXPECT_EQ(titles.size(), points.size());
   EXPECT_EQ(series.size(), points.size());
@@ -222,8 +249,8 @@ TEST(Results, SeveralInitiatorsHaveShares) {
   EXPECT_THAT(table_row(result), HasSubstr("each 25.0-75.0 %"));
   EXPECT_THAT(table_foot({result}), HasSubstr("Several initiators"));
   EXPECT_THAT(table_foot({measured()}), testing::Not(HasSubstr("initiators")));
-  EXPECT_THAT(csv({result}), HasSubstr(",overloaded,initiators,least_share,greatest_share"));
-  EXPECT_THAT(csv({result}), HasSubstr(",0,2,0.25,0.75"));
+  EXPECT_THAT(csv_of(result), HasSubstr(",overloaded,initiators,least_share,greatest_share"));
+  EXPECT_THAT(csv_of(result), HasSubstr(",0,2,0.25,0.75"));
 }
 
 TEST(Results, InitiatorsElsewhereAreNamed) {
@@ -251,11 +278,11 @@ TEST(Results, PointsWithoutInitiatorsHaveOne) {
 
 TEST(Results, CsvSaysPriorityAndBuffers) {
   PointResult result = measured();
-  EXPECT_THAT(csv({result}), HasSubstr(",1,1,1,normal,0,"));
+  EXPECT_THAT(csv_of(result), HasSubstr(",1,1,1,normal,0,"));
   result.point.work.priority = Priority::bulk;
   result.point.work.one_buffer = true;
-  EXPECT_THAT(csv({result}), HasSubstr(",greatest_share,priority,one_buffer,"));
-  EXPECT_THAT(csv({result}), HasSubstr(",1,1,1,bulk,1,"));
+  EXPECT_THAT(csv_of(result), HasSubstr(",greatest_share,priority,one_buffer,"));
+  EXPECT_THAT(csv_of(result), HasSubstr(",1,1,1,bulk,1,"));
 }
 
 TEST(Title, NamesPrioritiesAndBuffersThatAreUnusual) {

@@ -13,9 +13,9 @@ class Program:
     def __init__(self, path):
         self.path = path
 
-    def run(self, *arguments):
+    def run(self, *arguments, **more):
         return subprocess.run([self.path, *arguments], capture_output=True, text=True,
-                              timeout=PATIENCE)
+                              timeout=PATIENCE, **more)
 
     @contextlib.contextmanager
     def started(self, *arguments, **more):
