@@ -79,6 +79,31 @@ const Json* find_point(const Json& wanted, const Json& results) {
   return nullptr;
 }
 
+/// Each machine's object among these, as deep as it may lie.
+template <typename Visit>
+void visit_machines(Json& machines, Visit&& visit) {
+  if (machines.is_object() && machines.contains("environment")) visit(machines);
+  if (machines.is_structured())
+    for (Json& each : machines) visit_machines(each, visit);
+}
+
+/// Without what was set for one run.
+Json facts_of(Json machines) {
+  visit_machines(machines, [](Json& machine) { machine.erase("environment"); });
+  return machines;
+}
+
+/// Older documents don't say.
+bool differ_in_environment(Json before, Json now) {
+  const auto environments = [](Json& machines) {
+    std::vector<Json> all;
+    visit_machines(machines, [&](Json& machine) { all.push_back(machine.at("environment")); });
+    return all;
+  };
+  const auto old_ones = environments(before), new_ones = environments(now);
+  return !old_ones.empty() && !new_ones.empty() && old_ones != new_ones;
+}
+
 const char* word(Verdict verdict) {
   constexpr const char* words[] = {"same", "better", "WORSE", "unknown"};
   return words[static_cast<std::size_t>(verdict)];
@@ -94,7 +119,10 @@ bool Comparison::regressed() const {
 Result<Comparison> compare(const Json& old_results, const Json& new_results, double threshold) {
   try {
     Comparison comparison;
-    comparison.other_machine = old_results.at("machines") != new_results.at("machines");
+    const Json &old_machines = old_results.at("machines"),
+               &new_machines = new_results.at("machines");
+    comparison.other_machine = facts_of(old_machines) != facts_of(new_machines);
+    comparison.other_environment = differ_in_environment(old_machines, new_machines);
     comparison.other_settings = differ_in_runs(old_results, new_results);
     for (const Json& now : new_results.at("points")) {
       const Json* const before = find_point(now, old_results);
@@ -145,6 +173,7 @@ std::string text_of(const Comparison& comparison) {
   if (comparison.gone > 0)
     text += fmt::format("; {} points were measured before alone", comparison.gone);
   if (comparison.other_machine) text += "; the machines or versions differ";
+  if (comparison.other_environment) text += "; variables of the environment differ";
   if (comparison.other_settings) text += "; --time, --count, --warm-up or --verify differ";
   return text + ".\n";
 }

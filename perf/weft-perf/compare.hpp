@@ -35,6 +35,7 @@ struct Comparison {
   std::size_t gone = 0;                       ///< Old points that the new document lacks.
   std::size_t fewest_runs = ~std::size_t{0};  ///< Of a point, on either side.
   bool other_machine = false;
+  bool other_environment = false;
   bool other_settings = false;  ///< Of the runs: how long, after what warm-up, verified or not.
   bool regressed() const;
 };

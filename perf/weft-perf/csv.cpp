@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "baseline.hpp"
+#include "printable.hpp"
 #include "results.hpp"
 
 namespace weft::perf {
@@ -21,7 +22,7 @@ std::string quoted(const std::string& text) {
 
 std::string plain(const Json& value) {
   if (value.is_null()) return {};
-  return value.is_string() ? value.get<std::string>() : value.dump();
+  return value.is_string() ? tool::printable(value.get<std::string>()) : value.dump();
 }
 
 /// What each of them says, once.
@@ -35,8 +36,12 @@ std::string said_by(const std::vector<Json>& machines, const char* fact) {
   return fmt::format("{}", fmt::join(all, " / "));
 }
 
-std::vector<Json> initiators_of(const Json& machines) {
-  std::vector<Json> all{machines.value("initiator", Json())};
+/// The one that measures is none of them where all of --from are elsewhere.
+std::vector<Json> initiators_of(const Json& settings, const Json& machines) {
+  const auto from = settings.value("from", std::vector<std::string>());
+  std::vector<Json> all;
+  if (from.empty() || std::find(from.begin(), from.end(), "here") != from.end())
+    all.push_back(machines.value("initiator", Json()));
   for (const Json& other : machines.value("initiators", Json::array()))
     all.push_back(other.value("machine", Json()));
   return all;
@@ -49,7 +54,7 @@ Columns of_all_points(const Json& settings, const Json& machines) {
   for (const char* name : {"seconds", "count", "warm_up_seconds", "verify"})
     columns.emplace_back(name, quoted(plain(settings.value(name, Json()))));
   const std::pair<const char*, std::vector<Json>> sides[] = {
-      {"", initiators_of(machines)},
+      {"", initiators_of(settings, machines)},
       {"peer_", machines.value("targets", std::vector<Json>())},
   };
   for (const auto& [prefix, side] : sides)

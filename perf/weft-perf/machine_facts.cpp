@@ -5,7 +5,10 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cctype>
 #include <fstream>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -25,13 +28,22 @@ std::string cpu_model() {
   return {};
 }
 
-/// What changes how Weft and libfabric behave, but where secrets lie.
+/// Results are shown to others.
+bool may_be_secret(std::string name) {
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](unsigned char letter) { return static_cast<char>(std::toupper(letter)); });
+  constexpr const char* words[] = {"SECRET", "KEY", "TOKEN", "PASS", "AUTH", "CRED"};
+  return std::any_of(std::begin(words), std::end(words),
+                     [&](const char* word) { return name.find(word) != name.npos; });
+}
+
+/// What changes how Weft and libfabric behave.
 nlohmann::json environment() {
   nlohmann::json json = nlohmann::json::object();
   for (char** each = environ; each != nullptr && *each != nullptr; ++each) {
     const std::string_view text = *each;
     const std::string_view name = text.substr(0, text.find('='));
-    if (name.size() == text.size() || name.find("SECRET") != name.npos) continue;
+    if (name.size() == text.size() || may_be_secret(std::string(name))) continue;
     if (!name.starts_with("WEFT_") && !name.starts_with("FI_")) continue;
     json[tool::printable(name)] = tool::printable(text.substr(name.size() + 1));
   }

@@ -337,6 +337,8 @@ Result<std::vector<Fabric>> fabrics_of(const Grid& grid) {
 /// One of no model where there is none.
 Result<std::vector<KvShape>> shapes_of(const Grid& grid) {
   if (grid.models.empty()) return std::vector<KvShape>{{}};
+  if (std::find(grid.models.begin(), grid.models.end(), "") != grid.models.end())
+    return fail(Code::invalid_argument, "--model lacks a name");
   std::vector<KvShape> shapes;
   auto done = combine(
       [&](const std::string& model, const std::string& dtype, std::uint64_t tokens,

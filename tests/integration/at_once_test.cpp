@@ -221,6 +221,7 @@ TEST_F(AtOnce, WhereEachIsWaitedForUpToFourTimesAsMuch) {
     {
       const Transfer transfer = submit(all, Priority::normal);
       EXPECT_EQ(transfer.state(), State::done);
+      EXPECT_EQ(transfer.report().operations, 1U) << "as large as rails' chunks need not be";
       board.expect_pieces(direction, all);
     }
     // Larger ones, and those of other classes, threads do alone.

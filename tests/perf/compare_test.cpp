@@ -145,6 +145,20 @@ TEST(Compare, OtherPointsAndMachinesAreNamed) {
   EXPECT_THAT(text_of(*compared), HasSubstr("the machines or versions differ"));
 }
 
+TEST(Compare, TheEnvironmentIsNotTheMachine) {
+  const std::vector<double> speeds{10, 10, 10, 10};
+  const Json older = results(speeds);
+  Json before = older, now = older;
+  before["machines"] = {{"initiator", {{"cores", 4}, {"environment", {{"WEFT_RAILS", "1"}}}}}};
+  now["machines"] = {{"initiator", {{"cores", 4}, {"environment", {{"WEFT_RAILS", "2"}}}}}};
+  const auto compared = compare(before, now, 0.03);
+  EXPECT_FALSE(compared->other_machine);
+  EXPECT_TRUE(compared->other_environment);
+  EXPECT_THAT(text_of(*compared), HasSubstr("variables of the environment differ"));
+  EXPECT_FALSE(compare(before, before, 0.03)->other_environment);
+  EXPECT_FALSE(compare(older, now, 0.03)->other_environment) << "it does not say";
+}
+
 TEST(Compare, OtherNumbersOfInitiatorsAreOtherPoints) {
   const std::vector<double> speeds{10, 10.2, 9.9, 10.1, 10, 9.8};
   Json before = results(speeds), now = before;

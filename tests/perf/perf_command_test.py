@@ -239,6 +239,7 @@ class Local(Case):
         self.assertEqual({point["bytes_wrong"] for point in points}, {0})
         self.assertEqual(points[0]["point"]["work"]["size"], 2 * points[1]["point"]["work"]["size"])
         self.fails(weft_perf("--local", "--tp", "2"), 2, "--model")
+        self.fails(weft_perf("--local", "--model", ""), 2, "--model")
 
     def test_settings_are_with_the_results(self):
         result = weft_perf(
@@ -392,7 +393,7 @@ class SeveralInitiators(Case):
         with started("--local", "--initiators", "3", "--time", "3600", "--warm-up", "0",
                      "--progress", "always", "--json", self.path("part"), *arguments) as process:
             said = ""
-            while "[1 of" not in said:
+            while "] 1 of" not in said:
                 said += process.stderr.read(1)
             children = children_of(process.pid)
             self.assertEqual(len(children), 4)
@@ -629,7 +630,7 @@ class Wrong(Case):
                 (["--local", "--from", "a:1", "--baseline", "memcpy"], "on this machine"),
                 (["--local", "--from", "a:1", "--baseline", "contiguous,raw"], "on this machine"),
                 (["--local", "--initiators", "1,2", "--baseline", "socket"], "one stream"),
-                (["--local", "--initiators", "64", "--baseline", "raw"], "16 initiators at most"),
+                (["--local", "--initiators", "64", "--baseline", "raw"], "16 at most"),
                 (["--bogus"], "bogus")):
             with self.subTest(arguments):
                 self.fails(weft_perf(*arguments), 2, pattern)
@@ -764,7 +765,7 @@ class Ends(Case):
                     "--local", "--time", "3600", "--timeout", "3600", "--progress", "always",
                     "--json", self.path("part"), *arguments) as process:
                 said = ""
-                while "[1 of" not in said:
+                while "] 1 of" not in said:
                     said += process.stderr.read(1)
                 until(lambda: len(children_of(process.pid)) == children)
                 begun = cpu_ticks(process.pid)
@@ -787,7 +788,7 @@ class Ends(Case):
         with started("--local", "--time", "3600", "--timeout", "3600", "--progress",
                      "always") as process:
             said = ""
-            while "[1 of" not in said:
+            while "] 1 of" not in said:
                 said += process.stderr.read(1)
             os.kill(children_of(process.pid)[0], signal.SIGSTOP)
             self.is_interrupted(process)

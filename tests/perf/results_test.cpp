@@ -221,6 +221,13 @@ TEST(Title, TellsCachesOfOtherShapesApart) {
   EXPECT_EQ(series_title(points[3]), "write DeepSeek-V3, window 1 layer-groups 1");
 }
 
+TEST(Results, CsvNamesTheMachinesThatMoveBytes) {
+  Json all = machines();
+  all["initiators"] = {{{"at", "b:1"}, {"machine", {{"host", "b"}}}}};
+  EXPECT_THAT(csv({measured()}, {{"from", {"b:1"}}}, all), HasSubstr(",b,,,,,,decode-1,"));
+  EXPECT_THAT(csv({measured()}, {{"from", {"here", "b:1"}}}, all), HasSubstr(",prefill-1 / b,"));
+}
+
 /// As if the second initiator had been three times as fast.
 PointResult measured_by_two() {
   PointResult result = measured();
