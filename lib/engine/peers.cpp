@@ -13,6 +13,9 @@ namespace {
 
 // Operations to peers that are alive end in this time; those to dead ones never may.
 constexpr auto drain_time = std::chrono::milliseconds(200);
+// For a borrower's word that it has let go: without it the memory is not free before its process
+// has ended. Drivers take a while to unmap, and a loaded machine to let it answer.
+constexpr auto return_time = std::chrono::seconds(2);
 
 // Posting receives for a new peer is a matter of microseconds; a thread that does not get to it in
 // this time is stuck.
@@ -77,7 +80,7 @@ Result<void> EngineState::disconnect(PeerState& peer) {
                         .with_peer(peer.introduction.name);
   for (const auto& worker : workers_) worker->end_those_of(peer, why);
   give_grants_back(&peer);
-  const auto deadline = Deadline::in(drain_time);
+  const auto deadline = Deadline::in(return_time);
   for (const auto& grant : owned_.take_back(peer.link))
     wait([&](Deadline until) { return grant->wait_returned(peer.link, until); }, deadline);
   control_->let_go(peer.introduction.name);

@@ -64,7 +64,7 @@ class Lending : public testing::TestWithParam<std::string> {
   static Config config() {
     Config config = gpu_config(GetParam());
     config.heartbeat = 100ms;
-    config.death_after = 500ms;
+    config.death_after = 2s;
     return config;
   }
 
@@ -97,6 +97,12 @@ TEST_P(Lending, ToOneWhoIsFrozenOutlivesTheEngine) {
 }
 
 TEST_P(Lending, IsOverWhenItsOwnerHasDisconnected) {
+  // It has no core for longer than operations to a peer get to drain.
+  borrower->signal(SIGSTOP);
+  std::jthread later([&] {
+    std::this_thread::sleep_for(300ms);
+    borrower->signal(SIGCONT);
+  });
   must(engine.disconnect(engine.peers().front()));
   EXPECT_NE(borrower->ask("write"), "copied");
   expect_free();
