@@ -345,7 +345,8 @@ class WEFT_API Engine {
   Result<Peer> accept(Deadline deadline);
   /// All peers that are up.
   std::vector<Peer> peers() const;
-  /// Says goodbye; transfers with the peer fail.
+  /// Says goodbye; transfers with the peer fail. What GPU memory this engine has lent it is waited
+  /// for, for 2 s at most: what does not come back then is not free before its process has ended.
   Result<void> disconnect(const Peer& peer);
   /// Closes a rail (Info::rails) and opens it again, so that nothing that was posted over it by
   /// either side touches memory any more: for a NIC that neither completes nor fails what it was
