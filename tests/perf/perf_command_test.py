@@ -727,7 +727,7 @@ class Ends(Case):
         with started("--local", "--size", "1K,2K", "--time", "0.1", "--repeats", "1000",
                      "--progress", "always", "--json", self.path("part")) as process:
             said = ""
-            while "[4 of" not in said:
+            while "] 4 of" not in said:
                 said += process.stderr.read(1)
             child = children_of(process.pid)[0]
             process.send_signal(signal.SIGINT)
