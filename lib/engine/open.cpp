@@ -80,8 +80,8 @@ std::uint64_t chunk_limit(const Config& config, const Capability& record, bool a
 /// Of what its caller copies, with who polls to help it: at the end of each one waits for the
 /// other.
 std::uint64_t at_once_limit(const Config& config, std::uint64_t chunk_limit) {
-  constexpr std::uint64_t best = std::uint64_t{1}
-                                 << 20;  // perf/RESULTS.md: "What made a difference"
+  // perf/RESULTS.md: "What made a difference"
+  constexpr std::uint64_t best = std::uint64_t{1} << 20;
   return config.chunk_bytes > 0 ? chunk_limit : std::max(chunk_limit, best);
 }
 

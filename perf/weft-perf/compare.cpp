@@ -79,29 +79,24 @@ const Json* find_point(const Json& wanted, const Json& results) {
   return nullptr;
 }
 
-/// Each machine's object among these, as deep as it may lie.
-template <typename Visit>
-void visit_machines(Json& machines, Visit&& visit) {
-  if (machines.is_object() && machines.contains("environment")) visit(machines);
-  if (machines.is_structured())
-    for (Json& each : machines) visit_machines(each, visit);
+/// Takes out of machines what each says of its environment, which is set for one run.
+std::vector<Json> take_environments(Json& machines) {
+  std::vector<Json> taken;
+  if (machines.is_object() && machines.contains("environment")) {
+    taken.push_back(std::move(machines.at("environment")));
+    machines.erase("environment");
+  }
+  if (!machines.is_structured()) return taken;
+  for (Json& each : machines)
+    for (Json& environment : take_environments(each)) taken.push_back(std::move(environment));
+  return taken;
 }
 
-/// Without what was set for one run.
-Json facts_of(Json machines) {
-  visit_machines(machines, [](Json& machine) { machine.erase("environment"); });
-  return machines;
-}
-
-/// Older documents don't say.
-bool differ_in_environment(Json before, Json now) {
-  const auto environments = [](Json& machines) {
-    std::vector<Json> all;
-    visit_machines(machines, [&](Json& machine) { all.push_back(machine.at("environment")); });
-    return all;
-  };
-  const auto old_ones = environments(before), new_ones = environments(now);
-  return !old_ones.empty() && !new_ones.empty() && old_ones != new_ones;
+/// Older documents don't say what the environment was.
+void compare_machines(Json before, Json now, Comparison& comparison) {
+  const auto old_ones = take_environments(before), new_ones = take_environments(now);
+  comparison.other_machine = before != now;
+  comparison.other_environment = !old_ones.empty() && !new_ones.empty() && old_ones != new_ones;
 }
 
 const char* word(Verdict verdict) {
@@ -119,10 +114,7 @@ bool Comparison::regressed() const {
 Result<Comparison> compare(const Json& old_results, const Json& new_results, double threshold) {
   try {
     Comparison comparison;
-    const Json &old_machines = old_results.at("machines"),
-               &new_machines = new_results.at("machines");
-    comparison.other_machine = facts_of(old_machines) != facts_of(new_machines);
-    comparison.other_environment = differ_in_environment(old_machines, new_machines);
+    compare_machines(old_results.at("machines"), new_results.at("machines"), comparison);
     comparison.other_settings = differ_in_runs(old_results, new_results);
     for (const Json& now : new_results.at("points")) {
       const Json* const before = find_point(now, old_results);

@@ -178,14 +178,14 @@ Result<void> write_results(const Options& options, const Json& results,
             options.csv, csv(points, results.at("settings"), results.at("machines")));
         !written)
       return written;
-  if (!options.plot.empty()) {
-    auto written = plot(points, picture_of(options.plot)).and_then([&](const std::string& picture) {
-      return tool::replace_file(options.plot, picture);
-    });
-    if (!written) return written;
-  }
+  if (options.plot.empty() && options.html.empty()) return {};
+  const Picture kind = picture_of(options.plot);
+  auto picture = plot(points, kind);
+  if (!picture) return fail(picture.error());
+  if (!options.plot.empty())
+    if (auto written = tool::replace_file(options.plot, *picture); !written) return written;
   if (options.html.empty()) return {};
-  const auto picture = plot(points, Picture::svg);
+  if (kind != Picture::svg) picture = plot(points, Picture::svg);
   if (!picture) return fail(picture.error());
   return tool::replace_file(options.html, html(points, *picture, results));
 }

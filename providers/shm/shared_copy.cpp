@@ -92,10 +92,11 @@ void SharedCopy::copy_from_front(std::byte* to, const std::byte* from, std::size
   }
 }
 
-/// How many slices it has copied, which are none where others were faster; nothing: none is left.
-std::optional<unsigned> SharedCopy::help_once() noexcept {
+/// How many slices it has copied; 0: none is left. Where others were faster it counts as one, so
+/// that help() has an end.
+unsigned SharedCopy::help_once() noexcept {
   Slices slices{slices_.load(std::memory_order_acquire)};
-  if (slices.left() == 0) return std::nullopt;
+  if (slices.left() == 0) return 0;
   // They are of this copy if a slice of it can be taken after they were read.
   std::byte* const to = to_.load(std::memory_order_relaxed);
   const std::byte* const from = from_.load(std::memory_order_relaxed);
@@ -106,7 +107,7 @@ std::optional<unsigned> SharedCopy::help_once() noexcept {
   unsigned taken = slices.portion(most);
   while (!slices_.compare_exchange_weak(slices.word, slices.word + taken * one_of_back,
                                         std::memory_order_acq_rel, std::memory_order_acquire)) {
-    if (slices.left() == 0 || slices.word / one_copy != copy) return 0;
+    if (slices.left() == 0 || slices.word / one_copy != copy) return 1;
     taken = slices.portion(most);
   }
   const std::size_t end = (slices.all() - slices.back()) * slice, begin = end - taken * slice;
@@ -116,13 +117,11 @@ std::optional<unsigned> SharedCopy::help_once() noexcept {
 }
 
 bool SharedCopy::help() noexcept {
-  const auto first = help_once();
-  if (!first) return false;
-  // Where others were faster it counts as one, so that this has an end.
-  unsigned slices = std::max(*first, 1U);
+  unsigned slices = help_once();
+  if (slices == 0) return false;
   for (int in_vain = 0; slices < slices_at_a_time && in_vain < looks_in_vain;) {
-    if (const auto more = help_once()) {
-      slices += std::max(*more, 1U);
+    if (const unsigned more = help_once()) {
+      slices += more;
       in_vain = 0;
     } else {
       ++in_vain;

@@ -6,7 +6,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <weft/deadline.hpp>
 
 #include "shm/help_balance.hpp"
@@ -61,7 +60,7 @@ class SharedCopy {
 
   void offer(std::byte* to, const std::byte* from, std::size_t bytes) noexcept;
   void copy_from_front(std::byte* to, const std::byte* from, std::size_t bytes) noexcept;
-  std::optional<unsigned> help_once() noexcept;
+  unsigned help_once() noexcept;
   void await_helper() noexcept;
   Nanoseconds await_late_helper(unsigned slices) noexcept;
   void leave_in_peace(Nanoseconds time) noexcept;

@@ -48,6 +48,16 @@ def until(condition):
         time.sleep(0.01)
 
 
+def read_to_step(process, number):
+    """Reads what a program says of its progress as far as that step of its sweep."""
+    said = ""
+    while f"] {number} of" not in said:
+        letter = process.stderr.read(1)
+        if not letter:
+            raise EOFError(said)
+        said += letter
+
+
 def cpu_ticks(pid):
     """The time that a process has computed for."""
     with open(f"/proc/{pid}/stat", encoding="ascii") as file:
@@ -392,9 +402,7 @@ class SeveralInitiators(Case):
         """Three initiators that measure for an hour, and their processes after the target's."""
         with started("--local", "--initiators", "3", "--time", "3600", "--warm-up", "0",
                      "--progress", "always", "--json", self.path("part"), *arguments) as process:
-            said = ""
-            while "] 1 of" not in said:
-                said += process.stderr.read(1)
+            read_to_step(process, 1)
             children = children_of(process.pid)
             self.assertEqual(len(children), 4)
             begun = [cpu_ticks(child) for child in children[1:]]
@@ -726,9 +734,7 @@ class Ends(Case):
     def test_interrupt_keeps_what_was_measured(self):
         with started("--local", "--size", "1K,2K", "--time", "0.1", "--repeats", "1000",
                      "--progress", "always", "--json", self.path("part")) as process:
-            said = ""
-            while "] 4 of" not in said:
-                said += process.stderr.read(1)
+            read_to_step(process, 4)
             child = children_of(process.pid)[0]
             process.send_signal(signal.SIGINT)
             output, _ = process.communicate(timeout=PATIENCE)
@@ -764,9 +770,7 @@ class Ends(Case):
             with self.subTest(arguments), started(
                     "--local", "--time", "3600", "--timeout", "3600", "--progress", "always",
                     "--json", self.path("part"), *arguments) as process:
-                said = ""
-                while "] 1 of" not in said:
-                    said += process.stderr.read(1)
+                read_to_step(process, 1)
                 until(lambda: len(children_of(process.pid)) == children)
                 begun = cpu_ticks(process.pid)
                 if "raw" not in arguments:
@@ -787,9 +791,7 @@ class Ends(Case):
     def test_interrupt_of_a_frozen_target(self):
         with started("--local", "--time", "3600", "--timeout", "3600", "--progress",
                      "always") as process:
-            said = ""
-            while "] 1 of" not in said:
-                said += process.stderr.read(1)
+            read_to_step(process, 1)
             os.kill(children_of(process.pid)[0], signal.SIGSTOP)
             self.is_interrupted(process)
 

@@ -101,6 +101,23 @@ TEST(ShmSharedCopy, SeveralWhoCopyAtATimeDoNotMeet) {
   EXPECT_EQ(wrong, 0);
 }
 
+/// Whole pages to copy from, with a pattern, and to copy to.
+struct Pages {
+  Pages() {
+    if (memory != MAP_FAILED) test::fill({from(), most}, 1);
+  }
+  ~Pages() {
+    if (memory != MAP_FAILED) munmap(memory, 2 * most);
+  }
+  Pages(const Pages&) = delete;
+  Pages& operator=(const Pages&) = delete;
+  std::byte* from() const { return static_cast<std::byte*>(memory); }
+  std::byte* to() const { return from() + most; }
+
+  void* const memory =
+      mmap(nullptr, 2 * most, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+};
+
 /// The last page of some memory, at which threads other than the one that makes this stand still
 /// until it is released. One at a time.
 class SlowPage {
@@ -148,12 +165,9 @@ class SlowPage {
 };
 
 TEST(ShmSharedCopy, AHelperCopiesAllThatTheCopierHasNotTaken) {
-  void* const mapped =
-      mmap(nullptr, 2 * most, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  ASSERT_NE(mapped, MAP_FAILED);
-  auto* const from = static_cast<std::byte*>(mapped);
-  std::byte* const to = from + most;
-  test::fill({from, most}, 1);
+  const Pages pages;
+  ASSERT_NE(pages.memory, MAP_FAILED);
+  std::byte *const from = pages.from(), *const to = pages.to();
   constexpr std::size_t bytes = most - 1001, first_row = most / 4;
   {
     SharedCopy copy;
@@ -175,16 +189,12 @@ TEST(ShmSharedCopy, AHelperCopiesAllThatTheCopierHasNotTaken) {
   EXPECT_TRUE(std::equal(from, from + bytes, to));
   EXPECT_TRUE(
       std::all_of(to + bytes, to + most, [](std::byte each) { return each == std::byte{0}; }));
-  munmap(mapped, 2 * most);
 }
 
 TEST(ShmSharedCopy, DoesNotComeBackBeforeTheLastSliceIsCopied) {
-  void* const mapped =
-      mmap(nullptr, 2 * most, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  ASSERT_NE(mapped, MAP_FAILED);
-  auto* const from = static_cast<std::byte*>(mapped);
-  std::byte* const to = from + most;
-  test::fill({from, most}, 1);
+  const Pages pages;
+  ASSERT_NE(pages.memory, MAP_FAILED);
+  std::byte *const from = pages.from(), *const to = pages.to();
   bool stood = false;
   for (const Deadline deadline = Deadline::in(30s); !stood && !deadline.passed();) {
     std::fill_n(to, most, std::byte{0});
@@ -208,7 +218,6 @@ TEST(ShmSharedCopy, DoesNotComeBackBeforeTheLastSliceIsCopied) {
     EXPECT_FALSE(early);
     EXPECT_TRUE(test::holds({to, most}, 1));
   }
-  munmap(mapped, 2 * most);
   if (!stood) GTEST_SKIP() << "the helper has got no core in time";
 }
 
