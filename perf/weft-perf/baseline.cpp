@@ -21,10 +21,10 @@ namespace {
 constexpr unsigned most_threads = 256;
 constexpr std::uint64_t greatest_write = 1 << 20;  // of a plain stream, at a time
 
-/// Each thread copies between buffers of its own, as many as the operations in flight have.
-Result<double> copy_memory(const Work& work, unsigned threads, Nanoseconds time,
-                           const std::stop_token& stop) {
-  const std::uint32_t slots = work.one_buffer ? 1 : work.window;
+/// Each thread copies between buffers of its own, as many as an initiator's operations in flight.
+Result<double> copy_memory(const Work& work, std::uint32_t targets, unsigned threads,
+                           Nanoseconds time, const std::stop_token& stop) {
+  const std::uint64_t slots = std::uint64_t{work.one_buffer ? 1 : work.window} * targets;
   const std::uint64_t needed = 2 * work.size * slots * threads;
   if (const auto free = tool::free_memory(); free && needed > *free)
     return fail(Code::unavailable,
@@ -75,9 +75,9 @@ Result<Measured> run_raw_loop(const Point& point, unsigned endpoints, const std:
   config.size = work.size;
   config.endpoints = endpoints;
   config.yield = endpoints > 1;  // Who else needs a core would hold up all of them.
-  config.endpoint_window = work.window;
-  config.window = std::uint64_t{work.window} * point.initiators;
-  if (work.one_buffer) config.buffer_bytes = work.size * point.initiators;
+  config.endpoint_window = std::uint64_t{work.window} * point.peers;
+  config.window = config.endpoint_window * point.initiators;
+  if (work.one_buffer) config.buffer_bytes = work.size * point.initiators * point.peers;
   config.max_bytes = std::uint64_t{1} << 50;
   config.max_ms = std::chrono::ceil<std::chrono::milliseconds>(time).count();
   config.timeout_ms += 2 * config.max_ms;
@@ -140,18 +140,18 @@ Point contiguous(Point point) {
   return point;
 }
 
-Result<void> check(const Baseline& baseline, std::uint64_t initiators, bool elsewhere,
-                   unsigned cores) {
+Result<void> check(const Baseline& baseline, std::uint64_t initiators, std::uint64_t targets,
+                   bool elsewhere, unsigned cores) {
   const auto wrong = [&](const std::string& why) {
     return fail(Code::invalid_argument, fmt::format("the baseline '{}' {}", baseline.name(), why));
   };
   if (baseline.kind == Baseline::Kind::contiguous) return {};
   if (elsewhere)
     return wrong("is measured on this machine, where not all initiators of --from are");
+  if (baseline.kind == Baseline::Kind::socket && initiators * targets > 1)
+    return wrong("is one stream, which several initiators or targets can't be compared with");
   const std::uint64_t threads = baseline.threads * initiators;
   if (threads == 1) return {};
-  if (baseline.kind == Baseline::Kind::socket)
-    return wrong("is one stream, which several initiators can't be compared with");
   if (baseline.kind == Baseline::Kind::raw && threads > max_endpoints)
     return wrong(
         fmt::format("would have {} endpoints, and has {} at most", threads, max_endpoints));
@@ -175,7 +175,7 @@ Result<Measured> measure(const Baseline& baseline, Control& control, const Site&
   if (baseline.kind == Baseline::Kind::raw)
     return run_raw_loop(point, threads, provider, time, stop);
   const auto speed = baseline.kind == Baseline::Kind::memcpy
-                         ? copy_memory(point.work, threads, time, stop)
+                         ? copy_memory(point.work, point.peers, threads, time, stop)
                          : stream(control, site, point.work, time, stop);
   return speed.map([](double gigabytes) { return Measured{gigabytes, {}, {}}; });
 }

@@ -28,11 +28,11 @@ struct Baseline {
 /// "contiguous", "raw", "raw:2", "memcpy", "memcpy:4", "socket".
 Result<Baseline> parse_baseline(std::string_view text);
 
-/// Why its ratio would mean nothing for points of so many initiators, if so: a baseline moves as
-/// much at a time as they do, from where they are. `elsewhere`: not all are on this machine, which
+/// Why its ratio would mean nothing for points of so many sides, if so: a baseline moves as much at
+/// a time as they do, from where they are. `elsewhere`: not all are on this machine, which
 /// has so many `cores` (0: not known).
-Result<void> check(const Baseline& baseline, std::uint64_t initiators, bool elsewhere,
-                   unsigned cores);
+Result<void> check(const Baseline& baseline, std::uint64_t initiators, std::uint64_t targets,
+                   bool elsewhere, unsigned cores);
 
 /// Whether a baseline of that name tells how long its operations take.
 bool notes_latency(std::string_view name);
@@ -46,8 +46,9 @@ struct Measured {
   Nanoseconds p50{}, p99{};         ///< Of an operation, if notes_latency().
 };
 
-/// Of the others, with the size and the window of `point`: raw has a window for each of its
-/// initiators, and one endpoint or several that share it; memcpy has threads. Those passed check().
+/// Of the others, with the size of `point` and as many operations in flight as its initiators have
+/// at all targets: over raw's one target, by an endpoint for each initiator, or several; each of
+/// memcpy's threads has as many buffers. Those passed check().
 /// `provider`: libfabric's name of what the point uses. A stop ends it soon, as an error.
 Result<Measured> measure(const Baseline& baseline, Control& control, const Site& site,
                          const Point& point, const std::string& provider, Nanoseconds time,

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <unordered_map>
 
 namespace weft::perf {
 namespace {
@@ -69,15 +70,25 @@ bool differ_in_runs(const Json& old_results, const Json& new_results) {
   });
 }
 
-/// The same point in another document; null: it is not there.
-const Json* find_point(const Json& wanted, const Json& results) {
-  // As points, since older documents lack what is younger than they are.
-  const Point point = wanted.at("point").get<Point>();
-  for (const Json& each : results.at("points"))
-    if (each.at("provider") == wanted.at("provider") && each.at("point").get<Point>() == point)
-      return &each;
-  return nullptr;
-}
+/// The points of a document, the first of those that are alike. As they would be written today,
+/// since older documents lack what is younger than they are.
+class Points {
+ public:
+  explicit Points(const Json& results) {
+    for (const Json& each : results.at("points")) points_.emplace(key(each), &each);
+  }
+  /// The same point; null: it is not there.
+  const Json* find(const Json& wanted) const {
+    const auto found = points_.find(key(wanted));
+    return found == points_.end() ? nullptr : found->second;
+  }
+
+ private:
+  static std::string key(const Json& of) {
+    return of.at("provider").dump() + Json(of.at("point").get<Point>()).dump();
+  }
+  std::unordered_map<std::string, const Json*> points_;
+};
 
 /// Takes out of machines what each says of its environment, which is set for one run.
 std::vector<Json> take_environments(Json& machines) {
@@ -116,8 +127,9 @@ Result<Comparison> compare(const Json& old_results, const Json& new_results, dou
     Comparison comparison;
     compare_machines(old_results.at("machines"), new_results.at("machines"), comparison);
     comparison.other_settings = differ_in_runs(old_results, new_results);
+    const Points old_points(old_results), new_points(new_results);
     for (const Json& now : new_results.at("points")) {
-      const Json* const before = find_point(now, old_results);
+      const Json* const before = old_points.find(now);
       if (before == nullptr) {
         ++comparison.unmatched;
         continue;
@@ -128,7 +140,7 @@ Result<Comparison> compare(const Json& old_results, const Json& new_results, dou
           std::min({comparison.fewest_runs, before->at("runs").size(), now.at("runs").size()});
     }
     for (const Json& before : old_results.at("points"))
-      if (find_point(before, new_results) == nullptr) ++comparison.gone;
+      if (new_points.find(before) == nullptr) ++comparison.gone;
     judge(comparison.changes, threshold);
     return comparison;
   } catch (const Json::exception& error) {

@@ -127,7 +127,10 @@ void add_figures(Columns& columns, const PointResult& result, const Summary& sum
   add(columns, "max_ns", sum.latency.greatest().count());
   add(columns, "cpu_seconds_per_gigabyte", sum.cpu);
   add(columns, "peer_cpu_seconds_per_gigabyte", sum.peer_cpu);
-  add(columns, "copies_per_byte", sum.copies.per_byte);
+  if (in_ledger(result.point.work))
+    add(columns, "copies_per_byte", sum.copies.per_byte);
+  else
+    add(columns, "copies_per_byte", "");
   add(columns, "bytes_checked", sum.findings.checked);
   add(columns, "bytes_wrong", sum.findings.wrong);
   add(columns, "overloaded", sum.overloaded ? 1 : 0);
@@ -136,6 +139,7 @@ void add_figures(Columns& columns, const PointResult& result, const Summary& sum
   add(columns, "greatest_share", sum.greatest_share);
   add(columns, "priority", name_of(result.point.work.priority));
   add(columns, "one_buffer", result.point.work.one_buffer ? 1 : 0);
+  add(columns, "ended_by_time", sum.ended_by_time ? 1 : 0);
 }
 
 Columns columns_of(const PointResult& result, const std::vector<std::string>& baselines) {

@@ -37,7 +37,7 @@ std::optional<std::uint64_t> factor(std::string_view unit, Multiples multiples) 
 }
 
 /// How a range goes from one number to the next.
-struct Step {
+struct Increment {
   bool times = true;
   std::uint64_t by = 2;
 
@@ -47,8 +47,8 @@ struct Step {
   }
 };
 
-Result<Step> parse_step(std::string_view text, Multiples multiples) {
-  Step step;
+Result<Increment> parse_step(std::string_view text, Multiples multiples) {
+  Increment step;
   step.times = text.starts_with('x');
   if (!step.times && !text.starts_with('+'))
     return fail(Code::invalid_argument,
@@ -71,7 +71,7 @@ Result<void> append_range(std::string_view text, Multiples multiples,
   if (parts.size() == 1) return numbers.push_back(*from), Result<void>();
   const auto to = parse_number(parts[1], multiples);
   if (!to) return fail(to.error());
-  const auto step = parts.size() == 3 ? parse_step(parts[2], multiples) : Result<Step>(Step{});
+  const auto step = parts.size() == 3 ? parse_step(parts[2], multiples) : Result<Increment>(Increment{});
   if (!step) return fail(step.error());
   if (*from > *to)
     return fail(Code::invalid_argument, fmt::format("the range '{}' runs backwards", text));

@@ -1,5 +1,6 @@
 #include "local_initiator.hpp"
 
+#include "copies.hpp"
 #include "local_address.hpp"
 #include "usage.hpp"
 
@@ -156,6 +157,7 @@ Result<Part> LocalInitiator::measure(Length length) {
   const Work& work = round_->task.point.work;
   const bool messages = work.operation == Operation::message;
   const auto rails = rail_bytes();
+  const Ledger ledger = Ledger::of(engine_);
   const double cpu = cpu_seconds();
   auto measured = load(length, round_->task.seed + most_initiators);
   if (!measured) return fail(std::move(measured.error()));
@@ -163,7 +165,7 @@ Result<Part> LocalInitiator::measure(Length length) {
   part.cpu_seconds = cpu_seconds() - cpu;
   part.bytes = measured->operations * (messages ? work.size : round_->layout.operation_bytes);
   part.load = std::move(*measured);
-  part.copies = round_->operations->copies();
+  part.copies = Ledger::of(engine_).since(ledger);
   part.transfers = transfers_begun();
   part.ceiling_gbps = round_->ceiling_gbps;
   for (const auto& [name, bytes] : rail_bytes())

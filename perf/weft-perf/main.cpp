@@ -162,7 +162,9 @@ Result<void> check_outputs(const Options& options) {
   for (const std::string& path : {options.json, options.csv, options.plot, options.html})
     if (!path.empty() && path != "-")
       if (auto checked = tool::check_replaceable(path); !checked) return checked;
-  return options.plot.empty() && options.html.empty() ? Result<void>() : check_gnuplot();
+  if (options.plot.empty() && options.html.empty()) return {};
+  if (auto checked = check_drawing(picture_of(options.plot)); !checked) return checked;
+  return options.html.empty() ? Result<void>() : check_drawing(Picture::svg);
 }
 
 Result<void> write_results(const Options& options, const Json& results,
@@ -351,7 +353,7 @@ Result<std::vector<Control>> Command::targets(std::vector<Started>& started) {
   const std::stop_token stop = stop_.get_token();
   const std::string host = host_of_targets(options_.from);
   std::vector<std::string> addresses = options_.peers;
-  for (unsigned i = 0; options_.local && i < options_.targets; ++i) {
+  for (unsigned i = 0; options_.local && i < most_targets_of(options_.grid); ++i) {
     auto target = start_side("target", host, options_, stop);
     if (!target) return fail(std::move(target.error()));
     addresses.push_back(target->address);
@@ -442,6 +444,14 @@ int run_plan(const PlanOptions& options) {
   return 0;
 }
 
+std::optional<std::string> complaint_of_targets(const Options& options) {
+  const std::uint64_t there = options.peers.size(), most = most_targets_of(options.grid);
+  if (there > most_targets) return fmt::format("--peer takes {} targets at most", most_targets);
+  if (there > 0 && most > there)
+    return fmt::format("--targets asks for {} at once, and --peer has {}", most, there);
+  return std::nullopt;
+}
+
 std::optional<std::string> complaint_of_from(const Options& options) {
   const std::uint64_t there = options.from.size(), most = most_initiators_of(options.grid);
   if (there > most_initiators)
@@ -456,8 +466,9 @@ std::optional<std::string> complaint_of_baselines(const Options& options) {
   for (const Baseline& baseline : options.sweep.baselines) {
     if (baseline.kind == Baseline::Kind::raw && !options.local)
       return "the baseline 'raw' has both its sides on this machine: it needs --local";
-    if (auto fits = check(baseline, most_initiators_of(options.grid), elsewhere,
-                          std::thread::hardware_concurrency());
+    if (auto fits =
+            check(baseline, most_initiators_of(options.grid), most_targets_of(options.grid),
+                  elsewhere, std::thread::hardware_concurrency());
         !fits)
       return fits.error().message();
   }
@@ -475,8 +486,7 @@ std::optional<std::string> complaint(const Options& options) {
   const std::uint64_t count = options.sweep.run.length.operations;
   if (count > 0 && count < most_initiators_of(options.grid))
     return "each initiator needs an operation of --count at least";
-  if (options.peers.size() > most_targets)
-    return fmt::format("--peer takes {} targets at most", most_targets);
+  if (const auto wrong = complaint_of_targets(options)) return wrong;
   if (const auto wrong = complaint_of_from(options)) return wrong;
   return complaint_of_baselines(options);
 }

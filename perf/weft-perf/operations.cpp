@@ -37,16 +37,6 @@ void Fanned::wait(Ends& ends, Deadline deadline) {
   windows_.front()->wait(ends, deadline);
 }
 
-Copies Fanned::copies() const {
-  Copies mean;
-  for (const auto& window : windows_) {
-    const Copies copies = window->copies();
-    mean.per_byte += copies.per_byte / static_cast<double>(windows_.size());
-    mean.known = mean.known && copies.known;
-  }
-  return mean;
-}
-
 /// One operation's transfers, of which the last that ends tells.
 struct Transfers::Slot {
   std::vector<Transfer> transfers;
@@ -156,22 +146,6 @@ void Transfers::wait(Ends& ends, Deadline deadline) {
     if (!oldest.empty()) (void)oldest.back().wait(deadline);
   }
   wait_for_end(engine_, manual_, ends, deadline);
-}
-
-Copies Transfers::copies() const {
-  Copies copies;
-  double copied = 0, bytes = 0;
-  for (std::uint32_t i = 0; i < work_.window; ++i) {
-    for (const Transfer& transfer : slots_[i].transfers) {
-      const Report report = transfer.report();
-      copied += report.amplification * static_cast<double>(report.bytes_done);
-      bytes += static_cast<double>(report.bytes_done);
-      for (const Report::Copied& each : report.copied)
-        if (each.known == Report::Copied::Known::unknown) copies.known = false;
-    }
-  }
-  if (bytes > 0) copies.per_byte = copied / bytes;
-  return copies;
 }
 
 /// How an answer ended, written on the engine's threads before the ticket tells.

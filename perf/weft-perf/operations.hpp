@@ -13,12 +13,6 @@
 
 namespace weft::perf {
 
-/// What the ledgers of transfers say.
-struct Copies {
-  double per_byte = 0;  ///< On both sides together, as far as known.
-  bool known = true;    ///< Whether that is all.
-};
-
 /// Operation i is under way from begin() until its ticket has told. They may end in any order. For
 /// one thread.
 class Operations {
@@ -30,8 +24,6 @@ class Operations {
   virtual Result<void> outcome(std::uint32_t operation) = 0;
   /// Until any has told, or the deadline, making progress if that is the caller's to do.
   virtual void wait(Ends& ends, Deadline deadline) { ends.wait(deadline); }
-  /// Of the last operations.
-  virtual Copies copies() const { return {}; }
 };
 
 /// Those of several windows as one of their sum: operations go to the windows in turn.
@@ -47,7 +39,6 @@ class Fanned final : public Operations {
 
   /// How many operations of a window have begun.
   std::uint64_t begun(std::size_t window) const { return begun_[window]; }
-  Copies copies() const override;
 
  private:
   Operations& of(std::uint32_t operation) { return *windows_[operation % windows_.size()]; }
@@ -74,8 +65,6 @@ class Transfers final : public Operations {
   Result<void> begin(std::uint32_t operation, Ticket ticket) override;
   Result<void> outcome(std::uint32_t operation) override;
   void wait(Ends& ends, Deadline deadline) override;
-
-  Copies copies() const override;
 
  private:
   struct Slot;

@@ -105,14 +105,9 @@ void add_sides(CLI::App& app, Options& options) {
                         ->group(group);
   const auto local =
       app.add_flag("--local", options.local,
-                   "Measure against a target that this process starts; with --from, where the "
+                   "Measure against targets that this process starts; with --from, where the "
                    "first of those that are elsewhere reaches this machine")
           ->group(group);
-  app.add_option("--targets", options.targets, "With --local: so many (1)")
-      ->type_name("N")
-      ->needs(local)
-      ->check(CLI::Range(1U, most_targets).description(""))
-      ->group(group);
   const auto from =
       app.add_option("--from", options.from,
                      "Initiators, instead of processes on this machine: each is a weft-perf "
@@ -153,6 +148,9 @@ void add_work(CLI::App& app, Grid& grid) {
       "Sides that begin operations at once, each with a window of its own for every target; "
       "several are processes of their own, on this machine unless --from says where (1, or all of "
       "--from)");
+  add_grid(app, group, "--targets", grid.targets, Multiples::decimal,
+           "Targets of each of them: with --local so many are started, else they are the first of "
+           "--peer (1, or all of --peer)");
   add_names(app, group, "--operation", grid.operations,
             "write (the default), read, signal (a write that raises one), message (until its empty "
             "answer is here), mixed (half of the window writes, half reads)");
@@ -252,7 +250,7 @@ void add_measuring(CLI::App& app, Options& options) {
          "Measure before each run: contiguous (by the same engines, each operation's bytes in one "
          "piece), raw (a plain libfabric loop, with --local only, of an endpoint for each "
          "initiator), raw:N (N endpoints for each), memcpy, memcpy:N (N threads for each), socket "
-         "(a plain TCP stream: for one initiator). With --from elsewhere: contiguous only")
+         "(a plain TCP stream: for one initiator and target). With --from elsewhere: contiguous only")
       ->delimiter(',')
       ->type_name("LIST")
       ->group(group);
@@ -369,7 +367,7 @@ Result<std::vector<KvShape>> shapes_of(const Grid& grid) {
 }
 
 Result<void> append_works(const Grid& grid, const std::vector<KvShape>& shapes,
-                          const Fabric& fabric, std::uint32_t initiators,
+                          const Fabric& fabric, std::uint32_t initiators, std::uint32_t targets,
                           std::vector<Point>& points) {
   const bool kv = !grid.models.empty();
   const std::vector<std::uint64_t> one{1};
@@ -396,7 +394,7 @@ Result<void> append_works(const Grid& grid, const std::vector<KvShape>& shapes,
           work.size = *bytes;
         }
         if (grid.peer_memories.empty()) work.peer_memory = memory;
-        points.push_back({fabric, work, 1, initiators});
+        points.push_back({fabric, work, targets, initiators});
         if (points.size() > most_points)
           return fail(Code::invalid_argument, fmt::format("more than {} points", most_points));
         return check(points.back());
@@ -420,6 +418,8 @@ void add_options(CLI::App& app, Options& options) {
   app.parse_complete_callback([&] {
     if (!options.from.empty() && app.count("--initiators") == 0)
       options.grid.initiators = {options.from.size()};
+    if (!options.peers.empty() && app.count("--targets") == 0)
+      options.grid.targets = {options.peers.size()};
   });
 }
 
@@ -442,9 +442,9 @@ void add_options(CLI::App& app, PlanOptions& options) {
       ->type_name("N")
       ->required()
       ->group(group);
-  app.add_option("--prefill-seconds", options.prefill_seconds, "TTFT without the transfer")
+  app.add_option("--prefill-seconds", options.prefill_seconds,
+                 "TTFT without the transfer; without it, the share of the TTFT is not told")
       ->type_name("SECONDS")
-      ->required()
       ->check(between(0.000001, longest_time))
       ->group(group);
   app.add_option("--dtype", kv.dtype, "bf16 (the default), fp8")->type_name("NAME")->group(group);
@@ -472,18 +472,24 @@ Result<std::vector<Point>> points_of(const Grid& grid) {
   if (!shapes) return fail(shapes.error());
   std::vector<Point> points;
   auto done = combine(
-      [&](const Fabric& fabric, std::uint64_t initiators) -> Result<void> {
-        return narrowed<std::uint32_t>(initiators, "--initiators").and_then([&](auto narrow) {
-          return append_works(grid, *shapes, fabric, narrow, points);
-        });
+      [&](const Fabric& fabric, std::uint64_t initiators, std::uint64_t targets) -> Result<void> {
+        const auto narrow_initiators = narrowed<std::uint32_t>(initiators, "--initiators");
+        const auto narrow_targets = narrowed<std::uint32_t>(targets, "--targets");
+        for (const auto* number : {&narrow_initiators, &narrow_targets})
+          if (!*number) return fail(number->error());
+        return append_works(grid, *shapes, fabric, *narrow_initiators, *narrow_targets, points);
       },
-      *fabrics, grid.initiators);
+      *fabrics, grid.initiators, grid.targets);
   if (!done) return fail(std::move(done.error()));
   return points;
 }
 
 std::uint64_t most_initiators_of(const Grid& grid) {
   return *std::max_element(grid.initiators.begin(), grid.initiators.end());
+}
+
+std::uint64_t most_targets_of(const Grid& grid) {
+  return *std::max_element(grid.targets.begin(), grid.targets.end());
 }
 
 Json settings_json(const Options& options) {

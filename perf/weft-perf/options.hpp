@@ -13,7 +13,7 @@ namespace weft::perf {
 
 /// One list for each setting: all their combinations are points.
 struct Grid {
-  std::vector<std::uint64_t> initiators{1};
+  std::vector<std::uint64_t> initiators{1}, targets{1};
   std::vector<Operation> operations{Operation::write};
   std::vector<std::uint64_t> sizes{64 << 10}, pieces{1}, windows{4}, batches{1}, rates{0};
   std::vector<Pattern> patterns{Pattern::contiguous};
@@ -36,7 +36,6 @@ struct Options {
   bool listen = false, local = false, once = false;
   std::vector<std::string> peers;
   std::vector<std::string> from;  ///< Initiators; empty: as many as are asked for, on this machine.
-  unsigned targets = 1;           ///< With `local`.
   int ready_fd = -1;
   Site site;
   Grid grid;
@@ -52,12 +51,13 @@ void add_options(CLI::App& app, Options& options);
 /// Those of `weft-perf plan`.
 void add_options(CLI::App& app, PlanOptions& options);
 
-/// All points of the grid, those of one Fabric and of as many initiators together.
+/// All points of the grid, those of one Fabric and of as many sides together.
 /// `invalid_argument` for any that can't be measured.
 Result<std::vector<Point>> points_of(const Grid& grid);
 
 /// The most at once that any point of the grid has.
 std::uint64_t most_initiators_of(const Grid& grid);
+std::uint64_t most_targets_of(const Grid& grid);
 
 /// For the results: as the sweep was asked for.
 Json settings_json(const Options& options);

@@ -15,12 +15,12 @@ namespace weft::perf {
 namespace {
 
 /// What was measured at a size.
-struct Measured {
+struct AtSize {
   double bytes_per_second = 0;
   double tail = 1;  ///< p99 by p50.
 };
 
-using Curve = std::map<std::uint64_t, Measured>;
+using Curve = std::map<std::uint64_t, AtSize>;
 
 bool counts(const Json& point_result, const Point& point) {
   const Work& work = point.work;
@@ -49,7 +49,7 @@ double between(double at, double low, double high, double from, double to) {
 }
 
 /// The curve is not empty, and does not begin above `size`.
-Measured at_size(const Curve& curve, std::uint64_t size) {
+AtSize at_size(const Curve& curve, std::uint64_t size) {
   const auto above = curve.lower_bound(size);
   if (above == curve.end()) return curve.rbegin()->second;
   if (above->first == size) return above->second;
@@ -61,24 +61,25 @@ Measured at_size(const Curve& curve, std::uint64_t size) {
           between(x, low, high, below->second.tail, above->second.tail)};
 }
 
+/// The last group goes after the prefill in any case; the others while it lasts, from the end of
+/// the first group on.
+OfTtft of_ttft(double seconds, double groups, double prefill) {
+  const double left = std::max(seconds - prefill * (groups - 1) / groups, seconds / groups);
+  return {seconds / (prefill + seconds), left, left / (prefill + left)};
+}
+
 Prediction predicted(const std::string& name, const Curve& curve, std::uint64_t bytes,
                      const PlanOptions& options) {
   Prediction made;
-  const double groups = options.kv.layer_groups;
   made.series = name;
   made.request_bytes = bytes;
   made.operation_bytes = std::max<std::uint64_t>(bytes / options.kv.layer_groups, 1);
   made.beyond = made.operation_bytes > curve.rbegin()->first;
-  const Measured measured = at_size(curve, made.operation_bytes);
+  const AtSize measured = at_size(curve, made.operation_bytes);
   made.seconds = static_cast<double>(bytes) / measured.bytes_per_second;
   made.tail_seconds = made.seconds * measured.tail;
-  const double prefill = options.prefill_seconds;
-  made.share = made.seconds / (prefill + made.seconds);
-  // The last group goes after the prefill in any case; the others while it lasts, from the end of
-  // the first group on.
-  made.overlapped_seconds =
-      std::max(made.seconds - prefill * (groups - 1) / groups, made.seconds / groups);
-  made.overlapped_share = made.overlapped_seconds / (prefill + made.overlapped_seconds);
+  if (options.prefill_seconds)
+    made.ttft = of_ttft(made.seconds, options.kv.layer_groups, *options.prefill_seconds);
   return made;
 }
 
@@ -112,36 +113,50 @@ std::string text_of(const std::vector<Prediction>& predictions, const PlanOption
   const KvShape& kv = options.kv;
   const Prediction& first = predictions.front();
   std::string text = fmt::format(
-      "{} {}, {} tokens: {} from rank 0 of {} to rank 0 of {}, in {} layer groups of {}.\n"
-      "TTFT without the transfer: {}.\n\n{:<40} {:>10} {:>10} {:>8} {:>11} {:>8}\n",
-      kv.model, kv.dtype, kv.tokens, tool::binary_bytes(first.request_bytes), kv.tp, kv.peer_tp,
-      kv.layer_groups, tool::binary_bytes(first.operation_bytes),
-      tool::duration(options.prefill_seconds), "", "transfer", "at p99", "of TTFT", "overlapped",
-      "of TTFT");
-  for (const Prediction& each : predictions)
-    text +=
-        fmt::format("{:<40} {:>10} {:>10} {:>6.1f} % {:>11} {:>6.1f} %{}\n", each.series,
-                    tool::duration(each.seconds), tool::duration(each.tail_seconds),
-                    100 * each.share, tool::duration(each.overlapped_seconds),
-                    100 * each.overlapped_share, each.beyond ? "  beyond what was measured" : "");
-  return text +
-         "\nPredicted by interpolation, not measured. Pieces: as in the series; weft-perf --model "
-         "measures the model's own.\n";
+      "{} {}, {} tokens: {} from rank 0 of {} to rank 0 of {}, in {} layer groups of {}.\n", kv.model,
+      kv.dtype, kv.tokens, tool::binary_bytes(first.request_bytes), kv.tp, kv.peer_tp,
+      kv.layer_groups, tool::binary_bytes(first.operation_bytes));
+  text += options.prefill_seconds
+              ? fmt::format("TTFT without the transfer: {}.\n\n{:<40} {:>10} {:>10} {:>8} {:>11} "
+                            "{:>8}\n",
+                            tool::duration(*options.prefill_seconds), "", "transfer", "at p99",
+                            "of TTFT", "overlapped", "of TTFT")
+              : fmt::format("\n{:<40} {:>10} {:>10}\n", "", "transfer", "at p99");
+  for (const Prediction& each : predictions) {
+    text += fmt::format("{:<40} {:>10} {:>10}", each.series, tool::duration(each.seconds),
+                        tool::duration(each.tail_seconds));
+    if (const auto& of = each.ttft)
+      text += fmt::format(" {:>6.1f} % {:>11} {:>6.1f} %", 100 * of->share,
+                          tool::duration(of->overlapped_seconds), 100 * of->overlapped_share);
+    text += each.beyond ? "  beyond what was measured\n" : "\n";
+  }
+  text +=
+      "\nPredicted by interpolation, not measured. Pieces: as in the series; weft-perf --model "
+      "measures the model's own.\n";
+  if (!options.prefill_seconds)
+    text += "With --prefill-seconds: also the share of the time to the first token.\n";
+  return text;
 }
 
 Json json_of(const std::vector<Prediction>& predictions, const PlanOptions& options) {
   Json list = Json::array();
-  for (const Prediction& each : predictions)
-    list.push_back({{"series", each.series},
-                    {"request_bytes", each.request_bytes},
-                    {"operation_bytes", each.operation_bytes},
-                    {"seconds", each.seconds},
-                    {"seconds_at_p99", each.tail_seconds},
-                    {"share_of_ttft", each.share},
-                    {"overlapped_seconds", each.overlapped_seconds},
-                    {"overlapped_share_of_ttft", each.overlapped_share},
-                    {"beyond_what_was_measured", each.beyond}});
-  return {{"kv", options.kv}, {"prefill_seconds", options.prefill_seconds}, {"predictions", list}};
+  for (const Prediction& each : predictions) {
+    Json json{{"series", each.series},
+              {"request_bytes", each.request_bytes},
+              {"operation_bytes", each.operation_bytes},
+              {"seconds", each.seconds},
+              {"seconds_at_p99", each.tail_seconds},
+              {"beyond_what_was_measured", each.beyond}};
+    if (each.ttft) {
+      json["share_of_ttft"] = each.ttft->share;
+      json["overlapped_seconds"] = each.ttft->overlapped_seconds;
+      json["overlapped_share_of_ttft"] = each.ttft->overlapped_share;
+    }
+    list.push_back(std::move(json));
+  }
+  Json json{{"kv", options.kv}, {"predictions", std::move(list)}};
+  if (options.prefill_seconds) json["prefill_seconds"] = *options.prefill_seconds;
+  return json;
 }
 
 }  // namespace weft::perf

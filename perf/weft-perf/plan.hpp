@@ -1,18 +1,27 @@
 // How long the KV cache of a request would take, by what was measured.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "results.hpp"
 
 namespace weft::perf {
 
-/// A request, and the time that its first token takes without the transfer.
+/// A request, and the time that its first token takes without the transfer, if that is known.
 struct PlanOptions {
   KvShape kv;
-  double prefill_seconds = 0;
+  std::optional<double> prefill_seconds;
   std::string fabric;  ///< A file of results.
   bool json = false;
+};
+
+/// What a transfer is of the time to the first token.
+struct OfTtft {
+  double share = 0;  ///< If the transfer begins after the prefill.
+  /// What is left of it if each layer group goes as soon as it is computed, all taking equally
+  /// long.
+  double overlapped_seconds = 0, overlapped_share = 0;
 };
 
 /// By one series of points that differ in size alone.
@@ -22,10 +31,7 @@ struct Prediction {
   std::uint64_t operation_bytes = 0;
   double seconds = 0;       ///< Of the transfer.
   double tail_seconds = 0;  ///< If each operation took what 1 of 100 exceeded.
-  double share = 0;         ///< Of the TTFT, if the transfer begins after the prefill.
-  /// What is left of it if each layer group goes as soon as it is computed, all taking equally
-  /// long.
-  double overlapped_seconds = 0, overlapped_share = 0;
+  std::optional<OfTtft> ttft = {};  ///< Where the prefill's time is known.
   bool beyond =
       false;  ///< The operation is larger than any measured; the largest one's speed holds.
 };

@@ -20,6 +20,11 @@ std::string escaped(std::string_view text) {
   return safe;
 }
 
+std::string terminal(Picture picture) {
+  return fmt::format("set terminal {} size 1400,600 background rgb 'white'\n",
+                     picture == Picture::png ? "pngcairo" : "svg");
+}
+
 }  // namespace
 
 std::string plot_script(const std::vector<PointResult>& results, Picture picture) {
@@ -37,27 +42,35 @@ std::string plot_script(const std::vector<PointResult>& results, Picture picture
     }
     if (const double ceiling = result.runs.back().ceiling_gbps / 8; ceiling > 0)
       speeds.add("ceiling of " + result.provider, fmt::format("{0} {1} {1} {1}\n", size, ceiling));
-    for (const auto& [share, label] : {std::pair(0.5, " p50"), std::pair(0.99, " p99")})
-      latencies.add(name + label,
-                    fmt::format("{} {}\n", size,
-                                static_cast<double>(sum.latency.quantile(share).count()) / 1e3));
+    const auto add_latency = [&](const std::string& of, double nanoseconds) {
+      latencies.add(of, fmt::format("{} {}\n", size, nanoseconds / 1e3));
+    };
+    add_latency(name + " p50", static_cast<double>(sum.latency.quantile(0.5).count()));
+    add_latency(name + " p99", static_cast<double>(sum.latency.quantile(0.99).count()));
+    for (const auto& [baseline, its] : result.latencies) {
+      add_latency(baseline + " for " + name + " p50", median(its.p50));
+      add_latency(baseline + " for " + name + " p99", median(its.p99));
+    }
   }
   return fmt::format(
-      "set terminal {} size 1400,600 background rgb 'white'\n"
-      "{}{}"
+      "{}{}{}"
       "set logscale x 2\nset logscale y\nset format x '%.0b %BB'\nset grid\n"
       "set key outside below\nset xlabel 'bytes of an operation'\n"
       "set multiplot layout 1,2\n"
       "set ylabel 'GB/s (10^9 bytes)'\n{}"
       "set ylabel 'latency, us'\n{}"
       "unset multiplot\n",
-      picture == Picture::png ? "pngcairo" : "svg", speeds.data('s'), latencies.data('l'),
+      terminal(picture), speeds.data('s'), latencies.data('l'),
       speeds.plot('s', "using 1:2:3:4 with yerrorlines"),
       latencies.plot('l', "using 1:2 with linespoints"));
 }
 
 Picture picture_of(const std::string& path) {
   return path.ends_with(".png") ? Picture::png : Picture::svg;
+}
+
+Result<void> check_drawing(Picture picture) {
+  return drawn_by_gnuplot(terminal(picture) + "plot 0\n").map([](const std::string&) {});
 }
 
 Result<std::string> plot(const std::vector<PointResult>& results, Picture picture) {

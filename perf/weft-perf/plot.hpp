@@ -16,6 +16,9 @@ std::string plot_script(const std::vector<PointResult>& results, Picture picture
 /// What a file of that name should hold: PNG where it ends with .png.
 Picture picture_of(const std::string& path);
 
+/// Whether pictures of that kind can be drawn. `not_found` without gnuplot.
+Result<void> check_drawing(Picture picture);
+
 /// The file's bytes. `not_found` without gnuplot.
 Result<std::string> plot(const std::vector<PointResult>& results, Picture picture);
 

@@ -63,6 +63,8 @@ Result<void> check(const Point& point) {
   if (point.initiators < 1 || point.initiators > most_initiators)
     return wrong(
         fmt::format("there are 1 to {} initiators, and not {}", most_initiators, point.initiators));
+  if (point.peers < 1 || point.peers > most_targets)
+    return wrong(fmt::format("there are 1 to {} targets, and not {}", most_targets, point.peers));
   if (work.size < 1 || work.size > greatest_size)
     return wrong(fmt::format("an operation of {} bytes can't be measured", work.size));
   if (work.window < 1 || work.window > greatest_window)

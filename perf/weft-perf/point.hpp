@@ -96,6 +96,11 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Work, operation, size, pieces, p
                                                 batch, rate, memory, peer_memory, kv, priority,
                                                 one_buffer)
 
+/// Whether ledgers of engines tell of it: messages are no transfers.
+constexpr bool in_ledger(const Work& work) {
+  return work.operation != Operation::message;
+}
+
 struct Point {
   Fabric fabric;
   Work work;

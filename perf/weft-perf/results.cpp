@@ -98,12 +98,14 @@ Json point_json(const PointResult& result) {
             {"histogram_ns", sum.latency.buckets()},
             {"cpu_seconds_per_gigabyte", sum.cpu},
             {"peer_cpu_seconds_per_gigabyte", sum.peer_cpu},
-            {"copies_per_byte", sum.copies.per_byte},
+            {"copies_per_byte",
+             in_ledger(result.point.work) ? Json(sum.copies.per_byte) : Json()},
             {"all_copies_known", sum.copies.known},
             {"rails", sum.rails},
             {"bytes_checked", sum.findings.checked},
             {"bytes_wrong", sum.findings.wrong},
-            {"overloaded", sum.overloaded}};
+            {"overloaded", sum.overloaded},
+            {"ended_by_time", sum.ended_by_time}};
   if (result.point.initiators > 1) json["shares"] = shares_json(result, sum);
   for (const Run& run : result.runs) json["runs"].push_back(run_json(run));
   for (const auto& [name, values] : result.baselines) {
@@ -197,6 +199,7 @@ Summary summarize(const PointResult& result) {
     sum.copies.per_byte += run.copies.per_byte / static_cast<double>(result.runs.size());
     sum.copies.known = sum.copies.known && run.copies.known;
     sum.overloaded = sum.overloaded || run.overloaded;
+    sum.ended_by_time = sum.ended_by_time || run.ended_by_time;
     sum.findings.checked += run.findings.checked;
     sum.findings.wrong += run.findings.wrong;
     if (sum.findings.first.empty()) sum.findings.first = run.findings.first;

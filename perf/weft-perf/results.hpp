@@ -48,7 +48,7 @@ struct Summary {
   Copies copies;
   std::map<std::string, double> rails;  ///< The share of the bytes that each carried.
   Findings findings;
-  bool overloaded = false;
+  bool overloaded = false, ended_by_time = false;
   /// What the slowest and the fastest initiator had of all initiators' speeds: medians of the runs.
   double least_share = 1, greatest_share = 1;
   std::vector<double> shares;              ///< What each had, likewise.

@@ -56,10 +56,11 @@ Run run_of(const std::vector<Part>& parts) {
     run.cpu_seconds += part.cpu_seconds;
     run.latency.add(part.load.latency);
     run.overloaded = run.overloaded || part.load.overloaded;
-    run.copies.per_byte += part.copies.per_byte / static_cast<double>(parts.size());
+    run.copies.per_byte += part.copies.per_byte * static_cast<double>(part.bytes);
     run.copies.known = run.copies.known && part.copies.known;
     for (const auto& [rail, bytes] : part.rails) run.rails[rail] += bytes;
   }
+  if (run.bytes > 0) run.copies.per_byte /= static_cast<double>(run.bytes);
   return run;
 }
 
@@ -76,7 +77,7 @@ Task task_of(Point point, const RunOptions& options, std::uint32_t initiator) {
 bool same_engines(const Point& one, const Point& other) {
   const auto opened_for = [](const Point& of) {
     const bool messages = of.work.operation == Operation::message;
-    return std::tuple(of.initiators, messages ? of.work.size : 0, gpu_of(of.work.memory),
+    return std::tuple(of.initiators, of.peers, messages ? of.work.size : 0, gpu_of(of.work.memory),
                       gpu_of(of.work.peer_memory));
   };
   return one.fabric == other.fabric && opened_for(one) == opened_for(other);
@@ -88,6 +89,9 @@ Result<Session> Session::open(Sides& sides, const Site& site, const Point& point
   if (!session.is_this_process() && point.initiators > sides.initiators.size())
     return fail(Code::invalid_argument, fmt::format("there are no {} initiators, but {}",
                                                     point.initiators, sides.initiators.size()));
+  if (point.peers > sides.targets.size())
+    return fail(Code::invalid_argument, fmt::format("there are no {} targets, but {}", point.peers,
+                                                    sides.targets.size()));
   const auto addresses = session.open_targets();
   if (!addresses) return fail(addresses.error());
   if (auto opened = session.open_initiators(site, *addresses, stop); !opened)
@@ -97,7 +101,7 @@ Result<Session> Session::open(Sides& sides, const Site& site, const Point& point
 
 Result<std::vector<std::string>> Session::open_targets() {
   std::vector<std::string> addresses;
-  for (Control& target : sides_.targets) {
+  for (Control& target : targets()) {
     const auto opened = target.ask("open", {{"point", point_}});
     if (!opened) return fail(opened.error());
     const auto address = value_of<std::string>(*opened, "address");
@@ -139,7 +143,7 @@ Result<void> Session::prepare(const Point& point, const RunOptions& options) {
   for (const auto& initiator : initiators_) names.push_back(initiator->name());
   const Json question{
       {"point", point}, {"seed", options.seed}, {"verify", options.verify}, {"initiators", names}};
-  for (Control& target : sides_.targets)
+  for (Control& target : targets())
     if (auto prepared = target.ask("prepare", question); !prepared)
       return fail(std::move(prepared.error()));
   return all_at_once(
@@ -153,12 +157,11 @@ Result<std::vector<Part>> Session::load(const RunOptions& options) {
       all_at_once([&](std::uint32_t i) { return initiators_[i]->warm_up(options.warm_up); });
   if (!warm) return fail(std::move(warm.error()));
   std::vector<Part> parts(initiators_.size());
-  const std::size_t targets = sides_.targets.size();
-  auto measured = all_at_once([&](std::uint32_t i) {
+    auto measured = all_at_once([&](std::uint32_t i) {
     return initiators_[i]
         ->measure(length_of(options.length, i, point_.initiators))
         .and_then([&](Part part) -> Result<void> {
-          if (part.transfers.size() != targets)
+          if (part.transfers.size() != point_.peers)
             return fail(Code::protocol_mismatch, "an initiator did not say what it has begun");
           parts[i] = std::move(part);
           return {};
@@ -171,7 +174,7 @@ Result<std::vector<Part>> Session::load(const RunOptions& options) {
 /// Before the warm-up: engines that have just been spoken over go on polling for a while, which
 /// would take cores from what is measured.
 Result<void> Session::mark(Nanoseconds warm_up) {
-  for (Control& target : sides_.targets)
+  for (Control& target : targets())
     if (auto marked = target.ask("mark", {{"time_ns", warm_up.count()}}); !marked)
       return fail(std::move(marked.error()));
   return {};
@@ -179,10 +182,10 @@ Result<void> Session::mark(Nanoseconds warm_up) {
 
 /// What the targets found.
 Result<void> Session::end(const std::vector<Part>& parts, Run& run) {
-  for (std::size_t i = 0; i < sides_.targets.size(); ++i) {
+  for (std::size_t i = 0; i < point_.peers; ++i) {
     std::vector<std::uint64_t> transfers;
     for (const Part& part : parts) transfers.push_back(part.transfers[i]);
-    const auto ended = sides_.targets[i].ask("end", {{"transfers", transfers}});
+    const auto ended = targets()[i].ask("end", {{"transfers", transfers}});
     if (!ended) return fail(ended.error());
     const auto cpu = value_of<double>(*ended, "cpu_seconds");
     const auto found = value_of<Findings>(*ended, "findings");
@@ -213,6 +216,7 @@ Result<Run> Session::measure(const Point& point, const RunOptions& options) {
   const auto parts = load(options);
   if (!parts) return fail(parts.error());
   Run run = run_of(*parts);
+  run.ended_by_time = run.operations < options.length.operations;
   for (std::size_t i = 0; i < run.shares.size() && !is_this_process(); ++i)
     run.shares[i].at = sides_.initiators[i].at;
   if (auto ended = end(*parts, run); !ended) return fail(std::move(ended.error()));

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -29,6 +30,7 @@ struct Run {
   double cpu_seconds = 0, peer_cpu_seconds = 0;
   Histogram latency;
   bool overloaded = false;
+  bool ended_by_time = false;  ///< Before all operations that were asked for had begun.
   Copies copies;
   std::map<std::string, std::uint64_t> rails;  ///< Bytes that each carried.
   Findings findings;                           ///< Of all sides.
@@ -66,14 +68,14 @@ struct Sides {
   bool one_is_this = true;  ///< A single initiator is this process, not the first of the others.
 };
 
-/// Whether engines that were opened for one point can measure the other: they have the Fabric, room
-/// for its messages, and the NICs near to its GPUs.
+/// Whether engines that were opened for one point can measure the other: there are as many of them,
+/// with its Fabric, room for its messages, and the NICs near to its GPUs.
 bool same_engines(const Point& one, const Point& other);
 
 /// An engine of each initiator, and one of each target, that were opened for a point.
 class Session {
  public:
-  /// With the first of the other initiators, or with this process.
+  /// With the first of the targets, and of the other initiators or with this process.
   static Result<Session> open(Sides& sides, const Site& site, const Point& point,
                               const std::stop_token& stop);
 
@@ -89,6 +91,7 @@ class Session {
   Session(Sides& sides, Point point) : sides_(sides), point_(std::move(point)) {}
 
   bool is_this_process() const { return point_.initiators == 1 && sides_.one_is_this; }
+  std::span<Control> targets() { return std::span(sides_.targets).first(point_.peers); }
 
   Result<std::vector<std::string>> open_targets();
   Result<void> open_initiators(const Site& site, const std::vector<std::string>& addresses,

@@ -4,7 +4,6 @@ namespace weft::perf {
 
 Sweep::Sweep(Sides& sides, const Site& site, const SweepOptions& options, std::vector<Point> points)
     : sides_(sides), site_(site), options_(options) {
-  for (Point& point : points) point.peers = static_cast<std::uint32_t>(sides.targets.size());
   for (Point& point : points) results_.push_back({std::move(point), {}, {}, {}});
 }
 
@@ -23,9 +22,16 @@ Result<void> Sweep::run(const std::stop_token& stop) {
       if (auto measured = measure(result, options_.run.seed + step.done, stop); !measured)
         return measured;
       ++step.done;
+      step.gigabytes = result.runs.back().gigabytes_per_second();
       if (step.repeat + 1 == options_.repeats) point_done(result);
     }
   }
+  return close();
+}
+
+/// Of the targets those too that the next session does not need.
+Result<void> Sweep::close() {
+  if (!session_) return {};
   session_.reset();
   for (Control& target : sides_.targets)
     if (auto closed = target.ask("close"); !closed) return fail(std::move(closed.error()));
@@ -35,7 +41,7 @@ Result<void> Sweep::run(const std::stop_token& stop) {
 Result<void> Sweep::measure(PointResult& result, std::uint64_t seed, const std::stop_token& stop) {
   if (stop.stop_requested()) return fail(Code::cancelled, "interrupted");
   if (!session_ || !session_->serves(result.point)) {
-    session_.reset();
+    if (auto closed = close(); !closed) return closed;
     auto opened = Session::open(sides_, site_, result.point, stop);
     if (!opened) return fail(std::move(opened.error()));
     session_.emplace(std::move(*opened));

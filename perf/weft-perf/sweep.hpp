@@ -22,6 +22,7 @@ struct Step {
   unsigned repeat = 0;              ///< From 0 on.
   const Point* point = nullptr;
   double seconds_left = 0;  ///< If the rest takes as long as what is done; 0: not known yet.
+  double gigabytes = 0;     ///< A second, in the run before; 0: there was none.
 };
 
 /// Each repeat measures every point once, right after its baselines, so that drift of the machine
@@ -39,6 +40,7 @@ class Sweep {
   const std::vector<PointResult>& results() const noexcept { return results_; }
 
  private:
+  Result<void> close();
   Result<void> measure(PointResult& result, std::uint64_t seed, const std::stop_token& stop);
   Result<Measured> measure(const Baseline& baseline, const PointResult& result,
                            const std::stop_token& stop);

@@ -63,7 +63,7 @@ std::string table_row(const PointResult& result) {
   text +=
       fmt::format(" {:>8} {:>12} {:>6}", microseconds(sum.latency.greatest()),
                   fmt::format("{:.2f}+{:.2f}", sum.cpu, sum.peer_cpu),
-                  result.point.work.operation == Operation::message
+                  !in_ledger(result.point.work)
                       ? "-"
                       : fmt::format("{:.2f}{}", sum.copies.per_byte, sum.copies.known ? "" : "+"));
   for (const auto& [name, ratio] : sum.ratios) {
@@ -78,6 +78,7 @@ std::string table_row(const PointResult& result) {
   else if (result.point.initiators > 1)
     text += fmt::format("  each {:.1f}-{:.1f} %", 100 * sum.least_share, 100 * sum.greatest_share);
   if (sum.overloaded) text += "  OVERLOADED";
+  if (sum.ended_by_time) text += "  ENDED BY TIME";
   if (sum.findings.wrong > 0)
     text += fmt::format("  {} BYTES WRONG: {}", sum.findings.wrong,
                         tool::printable(sum.findings.first));
@@ -86,7 +87,7 @@ std::string table_row(const PointResult& result) {
 
 std::string table_foot(const std::vector<PointResult>& results) {
   std::uint64_t checked = 0;
-  bool ratios = false, overloaded = false, shared = false, spread = false;
+  bool ratios = false, overloaded = false, ended_by_time = false, shared = false, spread = false;
   double clock_error = 0;
   for (const PointResult& result : results) {
     ratios = ratios || !result.baselines.empty();
@@ -96,6 +97,7 @@ std::string table_foot(const std::vector<PointResult>& results) {
       for (const Share& share : run.shares) clock_error = std::max(clock_error, share.clock_error);
       checked += run.findings.checked;
       overloaded = overloaded || run.overloaded;
+      ended_by_time = ended_by_time || run.ended_by_time;
     }
   }
   std::string text = fmt::format(
@@ -119,6 +121,8 @@ std::string table_foot(const std::vector<PointResult>& results) {
     text +=
         "OVERLOADED: operations came faster than they could be served; the latencies are those "
         "of a queue that grew.\n";
+  if (ended_by_time)
+    text += "ENDED BY TIME: the time (--time) was over before so many operations (--count) had begun.\n";
   if (checked > 0) text += fmt::format("{} were compared.\n", tool::binary_bytes(checked));
   return text;
 }

@@ -22,7 +22,7 @@ TEST(Baseline, Names) {
 TEST(Baseline, IsOfAsManyInitiatorsAsItCanBe) {
   const auto refusal = [](const char* name, std::uint64_t initiators, bool elsewhere,
                           unsigned cores = 64) {
-    const auto fits = check(parse_baseline(name).value(), initiators, elsewhere, cores);
+    const auto fits = check(parse_baseline(name).value(), initiators, 1, elsewhere, cores);
     return fits ? std::string("fits") : fits.error().message();
   };
   for (const char* name : {"contiguous", "raw", "memcpy", "memcpy:4", "socket"})
@@ -40,6 +40,15 @@ TEST(Baseline, IsOfAsManyInitiatorsAsItCanBe) {
   EXPECT_EQ(refusal("contiguous", 64, true), "fits");
   for (const char* name : {"raw", "memcpy", "socket"})
     EXPECT_THAT(refusal(name, 1, true), HasSubstr("on this machine")) << name;
+}
+
+TEST(Baseline, OneStreamIsOfOneTarget) {
+  const auto fits = [](const char* name) {
+    return check(parse_baseline(name).value(), 1, 2, false, 64).has_value();
+  };
+  EXPECT_FALSE(fits("socket"));
+  for (const char* name : {"contiguous", "raw", "raw:2", "memcpy", "memcpy:4"})
+    EXPECT_TRUE(fits(name)) << name;
 }
 
 /// The same bytes by the same engines, and nothing but their pieces differs.

@@ -271,14 +271,18 @@ class Local(Case):
         self.assertIn("beyond what was measured", result.stdout)
         plan = json.loads(self.succeeds(*arguments, "--json").stdout)
         self.assertGreater(plan["predictions"][0]["seconds"], 0)
-        self.fails(weft_perf("plan", "--model", "Llama-3.1-8B"), 2, "--tokens|--fabric|--prefill")
+        self.fails(weft_perf("plan", "--model", "Llama-3.1-8B"), 2, "--tokens|--fabric")
+        without = self.succeeds(*arguments[:5], *arguments[7:])
+        self.assertIn("With --prefill-seconds", without.stdout)
+        self.assertNotIn("of TTFT", without.stdout)
         arguments[2] = "nobody"
         self.fails(weft_perf(*arguments), 1, "nobody")
 
     def test_progress_is_on_standard_error(self):
         result = self.succeeds("--local", *SHORT, "--progress", "always")
         self.assertRegex(result.stderr, r"\[\.{20}\] 1 of 2, repeat 1: write 64.00 KiB, window 4")
-        self.assertRegex(result.stderr, r"\[#{10}\.{10}\] 2 of 2, .* left, repeat 2")
+        self.assertRegex(result.stderr, r"\[#{10}\.{10}\] 2 of 2, .* left, repeat 2: "
+                         r"write 64.00 KiB, window 4 \(before: [\d.]+ GB/s\)")
         self.assertNotIn("\r", result.stdout)
 
     def test_compare(self):
@@ -625,12 +629,15 @@ class Wrong(Case):
                 (["--listen", "0.0.0.0:7000"], "--advertise"),
                 (["--listen", "[::]:7000"], "--advertise"),
                 (["--local", "--advertise", "127.0.0.1"], "--listen"),
-                (["--local", "--targets", "0"], "--targets"),
+                (["--local", "--targets", "0"], "1 to 64 targets"),
+                (["--local", "--targets", "1,65"], "1 to 64 targets"),
+                (["--local", "--targets", "4294967297"], "--targets of 4294967297 is too large"),
+                (["--local", "--targets", "1,2", "--baseline", "socket"], "one stream"),
                 (["--local", "--initiators", "0"], "1 to 64 initiators"),
                 (["--local", "--initiators", "65"], "1 to 64 initiators"),
                 (["--local", "--initiators", "many"], "no number"),
                 (["--local", "--initiators", "4", "--count", "3"], "each initiator"),
-                (["--peer", "127.0.0.1:1", "--targets", "2"], "--local"),
+                (["--peer", "127.0.0.1:1", "--targets", "1,2"], "--peer has 1"),
                 (["--local", "--from", "a:1,b:1", "--initiators", "2,3"], "--from has 2"),
                 (["--local", "--from", ",".join(65 * ["here"])], "64 initiators at most"),
                 (["--listen", "127.0.0.1:0", "--from", "here"], "excludes"),
@@ -690,6 +697,27 @@ class Ends(Case):
             self.assertEqual(len(report["machines"]["targets"]), 2)
         result = self.succeeds("--local", "--targets", "3", *SHORT, "--operation", "read")
         self.assertIn("window 4, 3 peers", result.stdout)
+
+    def test_numbers_of_targets(self):
+        arguments = [*SHORT, "--verify", "--json", "-"]
+        result = self.succeeds("--local", "--targets", "1:3:+2", "--initiators", "1,2",
+                               "--provider", "tcp,shm", "--operation", "write,message",
+                               "--baseline", "memcpy,contiguous", "--time", "0.05", *arguments)
+        points = [each["point"] for each in json.loads(result.stdout)["points"]]
+        self.assertEqual([(each["initiators"], each["peers"]) for each in points[::2]],
+                         2 * [(1, 1), (1, 3), (2, 1), (2, 3)])
+        with target() as (_, first), target() as (_, second):
+            result = self.succeeds("--peer", f"{first},{second}", "--targets", "2,1", *arguments)
+        points = json.loads(result.stdout)["points"]
+        self.assertEqual([each["point"]["peers"] for each in points], [2, 1])
+        for each in points:
+            self.assertEqual(each["bytes_wrong"], 0)
+
+    def test_time_may_end_a_count(self):
+        arguments = ["--local", "--rate", "100", "--repeats", "1", "--warm-up", "0", "--json", "-"]
+        for count, ended in (("3", False), ("1000000", True)):
+            result = self.succeeds(*arguments, "--count", count, "--time", "5" if not ended else "0.1")
+            self.assertEqual(json.loads(result.stdout)["points"][0]["ended_by_time"], ended)
 
     def test_target_at_every_interface(self):
         listening = ["--listen", "0.0.0.0:0", "--allow-unauthenticated-network"]

@@ -41,13 +41,30 @@ TEST(Plan, TakesWhatWasMeasuredAtTheSize) {
   EXPECT_EQ(only.operation_bytes, 1U << 20);
   EXPECT_DOUBLE_EQ(only.seconds, 1);
   EXPECT_DOUBLE_EQ(only.tail_seconds, 2);
-  EXPECT_DOUBLE_EQ(only.share, 0.5);
+  ASSERT_TRUE(only.ttft);
+  EXPECT_DOUBLE_EQ(only.ttft->share, 0.5);
   // Of 1 s, 7/8 fit into the prefill.
-  EXPECT_DOUBLE_EQ(only.overlapped_seconds, 0.125);
-  EXPECT_DOUBLE_EQ(only.overlapped_share, 0.125 / 1.125);
+  EXPECT_DOUBLE_EQ(only.ttft->overlapped_seconds, 0.125);
+  EXPECT_DOUBLE_EQ(only.ttft->overlapped_share, 0.125 / 1.125);
   EXPECT_FALSE(only.beyond);
   EXPECT_THAT(text_of(*made, request()), HasSubstr("50.0 %"));
   EXPECT_EQ(json_of(*made, request())["predictions"][0]["share_of_ttft"], 0.5);
+}
+
+/// What the transfer takes is known all the same.
+TEST(Plan, WithoutThePrefillsTimeThereIsNoShareOfIt) {
+  PlanOptions options = request();
+  options.prefill_seconds.reset();
+  const auto made = predict(measured({point_at(1 << 20, 0.008388608)}), options);
+  ASSERT_TRUE(made) << made.error().to_string();
+  EXPECT_DOUBLE_EQ(made->front().seconds, 1);
+  EXPECT_FALSE(made->front().ttft);
+  EXPECT_THAT(text_of(*made, options), testing::Not(HasSubstr("overlapped")));
+  EXPECT_THAT(text_of(*made, options), HasSubstr("With --prefill-seconds"));
+  const Json json = json_of(*made, options);
+  EXPECT_FALSE(json.contains("prefill_seconds"));
+  EXPECT_FALSE(json["predictions"][0].contains("share_of_ttft"));
+  EXPECT_EQ(json["predictions"][0]["seconds"], 1.0);
 }
 
 /// Half the way on a logarithmic axis is the geometric mean on the other.
@@ -71,7 +88,7 @@ TEST(Plan, WhatDoesNotFitIntoThePrefillIsLeft) {
   const auto made = predict(measured({point_at(1 << 20, 0.0008388608)}), request());
   ASSERT_TRUE(made);
   EXPECT_DOUBLE_EQ(made->front().seconds, 10);
-  EXPECT_DOUBLE_EQ(made->front().overlapped_seconds, 10 - 0.875);
+  EXPECT_DOUBLE_EQ(made->front().ttft->overlapped_seconds, 10 - 0.875);
 }
 
 TEST(Plan, RanksShareARequest) {

@@ -194,6 +194,27 @@ TEST(Results, TableSaysWhatWentWrong) {
   EXPECT_THAT(table_foot({result}), HasSubstr("300 B were compared"));
 }
 
+/// Ledgers tell of transfers alone.
+TEST(Results, NoFigureForTheCopiesOfMessages) {
+  PointResult result = measured();
+  const auto copies = [&] { return document({result}, {}, {}, {})["points"][0]["copies_per_byte"]; };
+  EXPECT_EQ(copies(), 1.0);
+  result.point.work.operation = Operation::message;
+  EXPECT_TRUE(copies().is_null());
+  EXPECT_THAT(csv_of(result), HasSubstr(",0.42857142857142855,,300,"));
+  EXPECT_THAT(table_row(result), HasSubstr("0.86+0.43      -"));
+}
+
+TEST(Results, SayWhenTheTimeWasOverBeforeTheCount) {
+  PointResult result = measured();
+  EXPECT_THAT(table_row(result) + table_foot({result}), testing::Not(HasSubstr("ENDED BY TIME")));
+  EXPECT_EQ(document({result}, {}, {}, {})["points"][0]["ended_by_time"], false);
+  result.runs[1].ended_by_time = true;
+  EXPECT_THAT(table_row(result), HasSubstr("ENDED BY TIME"));
+  EXPECT_THAT(table_foot({result}), HasSubstr("ENDED BY TIME: the time (--time) was over"));
+  EXPECT_EQ(document({result}, {}, {}, {})["points"][0]["ended_by_time"], true);
+}
+
 TEST(Title, TellsCachesOfOtherShapesApart) {
   Point usual;
   usual.work.size = 1 << 20;

@@ -41,7 +41,7 @@ TEST(Run, IsFromTheFirstBeginToTheLastEnd) {
   EXPECT_EQ(run.latency.greatest(), std::chrono::microseconds(30));
   EXPECT_NEAR(run.latency.mean(), (100 * 10e3 + 300 * 30e3 + 200 * 20e3) / 600, 1);
   EXPECT_TRUE(run.overloaded);
-  EXPECT_DOUBLE_EQ(run.copies.per_byte, 2);
+  EXPECT_DOUBLE_EQ(run.copies.per_byte, 2.5);  // for each byte of all
   EXPECT_FALSE(run.copies.known);
   EXPECT_EQ(run.rails, (std::map<std::string, std::uint64_t>{{"tcp:0", 400'000}, {"tcp:1", 7}}));
   ASSERT_EQ(run.shares.size(), 3U);

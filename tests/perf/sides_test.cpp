@@ -133,6 +133,10 @@ TEST_P(PerfSides, EveryOperationIsVerified) {
                   static_cast<double>(run.bytes) / 20 * result.point.work.window)
           << title(result.point);
       EXPECT_GE(run.copies.per_byte, 1) << title(result.point);
+      if (GetParam() == "shm") {
+        EXPECT_DOUBLE_EQ(run.copies.per_byte, 1) << title(result.point);
+        EXPECT_TRUE(run.copies.known);
+      }
     }
   }
   finish();
@@ -208,7 +212,7 @@ TEST_P(PerfSides, SeveralTargetsAtOnce) {
   std::vector<Point> points;
   for (const Operation operation :
        {Operation::write, Operation::read, Operation::signal, Operation::message})
-    points.push_back(point_of(GetParam(), operation));
+    points.push_back(point_of(GetParam(), operation)), points.back().peers = 3;
   const auto results = sweep(points, counted(60));
   ASSERT_TRUE(results) << results.error().to_string();
   for (const PointResult& result : *results) {
@@ -220,6 +224,32 @@ TEST_P(PerfSides, SeveralTargetsAtOnce) {
       EXPECT_GE(run.findings.checked, 3 * 4 * 6000U);
     }
   }
+  finish();
+  EXPECT_EQ(failed_, 0);
+}
+
+/// The first of them, and no more than there are.
+TEST_P(PerfSides, NumbersOfTargetsInOneSweep) {
+  for (int i = 0; i < 3; ++i) start();
+  std::vector<Point> points;
+  for (const std::uint32_t peers : {1U, 3U, 2U}) {
+    points.push_back(point_of(GetParam(), Operation::write));
+    points.back().peers = peers;
+  }
+  const auto results = sweep(points, counted(60));
+  ASSERT_TRUE(results) << results.error().to_string();
+  for (const PointResult& result : *results)
+    for (const perf::Run& run : result.runs) {
+      EXPECT_EQ(run.operations, 60U) << title(result.point);
+      EXPECT_EQ(run.findings.wrong, 0U) << run.findings.first;
+      // 4 operations of 6000 bytes at each of the targets, and those they came from.
+      const std::uint64_t of_one = results->front().runs.front().findings.checked;
+      EXPECT_EQ(run.findings.checked, result.point.peers * of_one) << title(result.point);
+    }
+  points.front().peers = 4;
+  const auto too_many = sweep(points, counted(60));
+  ASSERT_FALSE(too_many);
+  EXPECT_THAT(too_many.error().message(), HasSubstr("there are no 4 targets, but 3"));
   finish();
   EXPECT_EQ(failed_, 0);
 }
@@ -261,17 +291,16 @@ TEST_P(PerfSides, SeveralInitiatorsAtOnce) {
   start_initiators(3);
   SweepOptions options = counted(60);
   options.repeats = 1;
-  const auto hold = [&](std::uint32_t initiators) {
-    const auto results = sweep(points_of_initiators(GetParam(), initiators), options);
+  const auto hold = [&](std::uint32_t initiators, std::uint32_t targets) {
+    auto points = points_of_initiators(GetParam(), initiators);
+    for (Point& point : points) point.peers = targets;
+    const auto results = sweep(std::move(points), options);
     ASSERT_TRUE(results) << results.error().to_string();
-    for (const PointResult& result : *results) {
-      EXPECT_EQ(result.point.peers, targets_.size() - 3);
-      expect_equal_shares(result, result.runs.at(0));
-    }
+    for (const PointResult& result : *results) expect_equal_shares(result, result.runs.at(0));
   };
-  hold(3);
+  hold(3, 1);
   start();
-  for (const std::uint32_t initiators : {2U, 1U, 3U}) hold(initiators);
+  for (const std::uint32_t initiators : {2U, 1U, 3U}) hold(initiators, 2);
   finish();
   EXPECT_EQ(failed_, 0);
 }
