@@ -105,7 +105,7 @@ std::string table_foot(const std::vector<PointResult>& results) {
       "all repeats,\nat most {:.1f} % above what they stand for; max is exact. CPU: this side + "
       "the "
       "target. Copies: of each byte, on both\nsides together{}.\n",
-      100 * Histogram::error_bound, ", by the transfers' ledgers; + means that there may be more");
+      100 * Histogram::error_bound, ", by the engines' ledgers; + means that there may be more");
   if (ratios) text += "Ratios: median of the repeats' (bootstrap, 95 % confidence).\n";
   if (shared)
     text +=
