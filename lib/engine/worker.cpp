@@ -149,7 +149,7 @@ bool Worker::run(std::function<void()> task, Deadline deadline) {
 }
 
 std::size_t Worker::step(Clock::time_point now) {
-  ticks_.fetch_add(1, std::memory_order_relaxed);
+  ticks_.store(ticks_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   stepped_at_ = now;
   std::size_t done = 0;
   if (inbox_filled_.load(std::memory_order_acquire)) done += empty_inbox();
@@ -211,6 +211,12 @@ std::vector<std::shared_ptr<TransferState>> Worker::watched() const {
   return all;
 }
 
+/// With the lock held. Written only where it changes, as the owning thread reads it in every round.
+void Worker::note_next_deadline() {
+  const Clock::rep next = watched_.empty() ? never : watched_.front().deadline;
+  if (next != next_deadline_.load(std::memory_order_relaxed)) next_deadline_ = next;
+}
+
 /// Forgets all that have ended, also behind others.
 void Worker::sweep() {
   std::vector<std::shared_ptr<TransferState>> seen;  // until the lock is gone
@@ -220,7 +226,7 @@ void Worker::sweep() {
     return !transfer || transfer->ended();
   });
   std::make_heap(watched_.begin(), watched_.end(), Watched::later);
-  next_deadline_ = watched_.empty() ? never : watched_.front().deadline;
+  note_next_deadline();
   sweep_at_ = std::max<std::size_t>(64, 2 * watched_.size());
 }
 
@@ -239,7 +245,7 @@ void Worker::watch(const std::shared_ptr<TransferState>& transfer, Clock::time_p
     }
     watched_.push_back({due.time_since_epoch().count(), transfer});
     std::push_heap(watched_.begin(), watched_.end(), Watched::later);
-    next_deadline_ = watched_.front().deadline;
+    note_next_deadline();
     full = watched_.size() >= sweep_at_;
   }
   if (full) sweep();
@@ -265,7 +271,7 @@ void Worker::end_overdue(Clock::time_point now) {
       std::pop_heap(watched_.begin(), watched_.end(), Watched::later);
       watched_.pop_back();
     }
-    next_deadline_ = watched_.empty() ? never : watched_.front().deadline;
+    note_next_deadline();
   }
   for (const auto& each : overdue)
     if (const auto later = each->end_overdue(now)) watch(each, *later);

@@ -11,6 +11,7 @@
 #include <vector>
 #include <weft/deadline.hpp>
 
+#include "base/cache_line.hpp"
 #include "base/look_length.hpp"
 #include "rail/rail.hpp"
 #include "transfer/transfer_state.hpp"
@@ -102,20 +103,23 @@ class Worker {
   bool sleep(Clock::time_point idle_since);
   Nanoseconds longest_sleep(Clock::time_point idle_since) const;
 
+  void note_next_deadline();
+
+  // Groups of what changes together, each with cache lines of its own: what the owning thread
+  // notes in every round must not take from others what they read.
   const Nanoseconds spin_;
   std::vector<Rail*> rails_;
   std::thread thread_;
-  bool cold_ = false;  // its thread has just slept
   std::atomic<bool> stopping_{false};
   std::atomic<bool> asleep_{false};
-  std::atomic<std::uint64_t> ticks_{0};
   int wake_fd_ = -1;
+  std::atomic<Clock::rep> next_deadline_{never};  // written with watched_mutex_
 
-  std::mutex inbox_mutex_;
+  alignas(cache_line) std::mutex inbox_mutex_;
   Inbox inbox_;
   std::atomic<bool> inbox_filled_{false};
 
-  mutable std::mutex watched_mutex_;
+  alignas(cache_line) mutable std::mutex watched_mutex_;
   struct Watched {
     Clock::rep deadline = 0;
     std::weak_ptr<TransferState> transfer;  // they keep themselves alive until they end
@@ -123,9 +127,10 @@ class Worker {
   };
   std::vector<Watched> watched_;  // a heap, the earliest deadline first
   std::size_t sweep_at_ = 64;
-  std::atomic<Clock::rep> next_deadline_{never};
 
   // Of the owning thread.
+  alignas(cache_line) std::atomic<std::uint64_t> ticks_{0};  // read by others seldom
+  bool cold_ = false;                                        // it has just slept
   Inbox taken_;
   std::vector<std::shared_ptr<TransferState>> parked_;
   Clock::time_point look_again_at_{};

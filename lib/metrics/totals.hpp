@@ -11,6 +11,7 @@
 #include <weft/deadline.hpp>
 #include <weft/transfer.hpp>
 
+#include "base/cache_line.hpp"
 #include "rail/turns.hpp"
 
 namespace weft::core {
@@ -26,8 +27,6 @@ inline constexpr std::array<std::uint64_t, 11> byte_bounds = {
     std::uint64_t{256} << 10, std::uint64_t{1} << 20,  std::uint64_t{4} << 20,
     std::uint64_t{16} << 20,  std::uint64_t{64} << 20, std::uint64_t{256} << 20,
     std::uint64_t{1} << 30,   std::uint64_t{4} << 30};
-
-constexpr std::size_t cache_line = 64;
 
 /// The sum and the buckets of what is small or fast lie in one cache line.
 template <const auto& Bounds>

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <string>
 
+#include "base/cache_line.hpp"
 #include "endpoint.hpp"
 #include "message/channel.hpp"
 #include "rail/lane.hpp"
@@ -124,8 +125,12 @@ class Rail {
 
   /// From any thread, for reports.
   struct Counters {
-    std::atomic<std::uint64_t> operations{0}, bytes{0}, in_flight{0}, lost{0};
-    std::atomic<std::uint64_t> operations_at_once{0}, bytes_at_once{0};  // on top
+    // The owning thread's, which writes them in every round.
+    alignas(cache_line) std::atomic<std::uint64_t> operations{0};
+    std::atomic<std::uint64_t> bytes{0}, in_flight{0}, lost{0};
+    // On top; those of the threads that submit.
+    alignas(cache_line) std::atomic<std::uint64_t> operations_at_once{0};
+    std::atomic<std::uint64_t> bytes_at_once{0};
 
     std::uint64_t all_operations() const noexcept { return operations + operations_at_once; }
     std::uint64_t all_bytes() const noexcept { return bytes + bytes_at_once; }
@@ -164,15 +169,17 @@ class Rail {
   std::vector<std::shared_ptr<PeerState>> dying_;  // gone, with operations outstanding
   std::deque<std::vector<providers::FabricAddress>>
       graveyard_;  // addresses of peers that are gone, oldest first
-  std::atomic<bool> suspended_{false};
   std::mutex reaching_;
   bool reopening_ = false;                            // with reaching_
   std::vector<std::weak_ptr<PeerState>> reached_;     // with reaching_
   std::deque<providers::FabricAddress> left_behind_;  // likewise: peers have moved from there
+  // Read by whoever submits, and seldom written.
+  alignas(cache_line) std::atomic<bool> suspended_{false};
   std::atomic<bool> closed_{false};
   std::atomic<std::uint64_t> openings_{0};  // written with reaching_
   Counters counters_;
-  std::array<std::atomic<std::uint64_t>, priorities> queued_bytes_{};  // by index_of()
+  alignas(cache_line) std::array<std::atomic<std::uint64_t>, priorities>
+      queued_bytes_{};  // by index_of()
 };
 
 }  // namespace weft::core
