@@ -38,6 +38,7 @@ Capability make_record(const Spec& spec, const fi_info& info) {
   record.best_chunk = std::min(record.best_chunk, record.max_message);
   record.best_chunk_alone = std::min(record.best_chunk_alone, record.max_message);
   record.best_window = std::min(record.best_window, record.window);
+  record.best_window_on_host = std::min(record.best_window_on_host, record.window);
   return record;
 }
 

@@ -4,6 +4,7 @@
 
 #include "endpoint.hpp"
 #include "spec.hpp"
+#include "machine.hpp"
 
 namespace weft::providers {
 namespace {
@@ -49,6 +50,7 @@ std::size_t pieces_of(const fi_info& info) {
 }
 
 void tcp_quirks(const fi_info& info, Capability& record) {
+  const unsigned cores = topo::usable_cores();
   if (info.fabric_attr->prov_name == by_rxm) record.protocol = rxm_protocol;
   // Keys and ranges are checked by the target's provider; under FI_DELIVERY_COMPLETE, which is
   // always set, a refusal also reaches the initiator (as a cut connection).
@@ -63,6 +65,10 @@ void tcp_quirks(const fi_info& info, Capability& record) {
   record.best_chunk = std::uint64_t{512} << 10;
   record.best_chunk_alone = std::uint64_t{1} << 20;  // perf/RESULTS.md: "What made a difference"
   record.best_window = 4;
+  record.best_rails = cores > 1 ? 2 : 1;
+  // Two streams on less than a core for each of their four ends: the system puts both ends of each
+  // on one core, whose own cache must have room for what is under way.
+  if (cores > 1 && cores < 4) record.best_window_on_host = 1;
   if (info.fabric_attr->prov_name != by_rxm) record.rma_pieces = pieces_of(info);
   record.best_share = std::uint64_t{128} << 10;
 }

@@ -30,12 +30,6 @@ std::string default_name() {
   return fmt::format("{}-{}-{:08x}", host, getpid(), static_cast<std::uint32_t>(random_u64()));
 }
 
-// Where one endpoint does not fill the machine (tcp, shm) another helps, but each costs a core on
-// both sides. perf/RESULTS.md has the measurement.
-unsigned best_rails(const Capability& record) {
-  return !record.fills_alone && topo::usable_cores() >= 4 ? 2 : 1;
-}
-
 providers::Wanted wanted_of(const Config& config, const Whereabouts& here) {
   providers::Wanted wanted;
   wanted.providers = config.providers;
@@ -98,6 +92,8 @@ Rail::Settings rail_settings(const Config& config, const Capability& record, boo
       config.window > 0 ? config.window : std::max<std::size_t>(1, record.window / 8);
   settings.window.operations = std::min(most, settings.window.all_operations);
   settings.window.bytes = chunks * settings.chunk_limit;
+  if (config.window == 0 && record.best_window_on_host > 0)
+    settings.window.bytes_on_host = record.best_window_on_host * settings.chunk_limit;
   // A little on top rather than taken away: without anything urgent the others lose nothing.
   settings.window.spare_operations = std::max<std::size_t>(1, settings.window.operations / 8);
   settings.window.spare_bytes = std::max<std::size_t>(1, chunks / 8) * settings.chunk_limit;
@@ -318,7 +314,7 @@ Result<void> EngineState::open_nic(const providers::Nic& nic, unsigned& count,
     if (const std::string why = providers::objection(record, wanted); !why.empty())
       return fail(Code::unavailable, why);
     if (auto fits = check_message_size(config_, record); !fits) return fits;
-    wanted_rails = config_.rails > 0 ? config_.rails : best_rails(record);
+    wanted_rails = config_.rails > 0 ? config_.rails : record.best_rails;
     const auto settings = rail_settings(config_, record, wanted_rails == 1, !hooks_.without_lists);
     const auto index = static_cast<std::uint32_t>(rails_.size() + opened.size());
     opened.push_back(

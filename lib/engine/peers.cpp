@@ -183,6 +183,7 @@ Result<void> EngineState::make_routes(const std::shared_ptr<PeerState>& met,
     Route* route = peer.routes.emplace_back(std::make_unique<Route>()).get();
     peer.route_by_rail[paired.own] = route;
     route->rail = rails_[paired.own].get();
+    route->same_host = peer.same_host;
     route->rail_name = route->rail->name();
     route->sources = senders_at_a_time(*route, paired, pairing.theirs.size());
     for (const std::uint32_t theirs : reached_by(*route, paired, pairing.theirs)) {

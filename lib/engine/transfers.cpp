@@ -339,8 +339,7 @@ Result<std::shared_ptr<Submitted>> EngineState::submit_prepared(
 
   std::vector<std::size_t> several;
   const auto rails = choose_rails(*prepared->path, *bytes, options.priority, now, several);
-  Submission submission;
-  submission.submitted = now;
+  Submission submission(now);
   submission.bytes = *bytes;
   submission.transport = *transport;
   submission.waiter_takes_part = waiter_may_copy(asked, rails);

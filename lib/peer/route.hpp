@@ -19,6 +19,7 @@ class Rail;
 /// Belongs to the rail's owning thread once the peer is up, but for what says otherwise.
 struct Route {
   Rail* rail = nullptr;
+  bool same_host = false;   // the peer is on this machine
   std::string rail_name;    // outlives the rail, for reports
   Targets targets;          // of messages; not empty
   std::size_t sources = 0;  // how many of the peer's rails may send to this rail at a time

@@ -180,9 +180,9 @@ std::size_t chunks_within(std::size_t operations, std::size_t most_operations, s
 std::size_t Lane::room(const Transport& transport, const Route& route) const {
   const std::uint64_t all = in_flight_ - spare_in_flight_;
   if (route.held > 0 || all >= window_.all_operations) return 0;
-  const std::size_t chunks =
-      chunks_within(route.operations - route.spare_operations, window_.operations,
-                    route.bytes - route.spare_bytes, window_.bytes, transport.chunk_limit(route));
+  const std::size_t chunks = chunks_within(route.operations - route.spare_operations,
+                                           window_.operations, route.bytes - route.spare_bytes,
+                                           window_.bytes_to(route), transport.chunk_limit(route));
   if (chunks == 0) return 0;
   return std::min({batch, chunks, window_.all_operations - all, transport.room(route)});
 }

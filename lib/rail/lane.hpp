@@ -37,6 +37,11 @@ class Lane final : private ChunkSink {
     // The provider may have no room at all for so long, before other rails are asked to carry what
     // waits for it.
     Nanoseconds patience = Nanoseconds::max();
+    std::optional<std::uint64_t> bytes_on_host;  // to a peer of this machine, if it differs
+
+    std::uint64_t bytes_to(const Route& route) const noexcept {
+      return route.same_host ? bytes_on_host.value_or(bytes) : bytes;
+    }
   };
   Lane(std::size_t rail, std::string rail_name, Window window, Transport& one_sided,
        Transport& relay, Transport& device_copies);

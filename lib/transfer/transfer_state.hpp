@@ -27,6 +27,8 @@
 namespace weft::core {
 
 struct Submission {
+  explicit Submission(Clock::time_point now) : submitted(now) {}
+
   std::shared_ptr<const PreparedState> prepared;
   std::optional<std::vector<std::uint32_t>> picks;  // as Picks
   Picks picked() const { return picks ? Picks(*picks) : std::nullopt; }
@@ -41,7 +43,7 @@ struct Submission {
   Priority priority = Priority::normal;
   bool event = false;
   bool verify = false;
-  Clock::time_point submitted = Clock::now();
+  Clock::time_point submitted;
   Clock::time_point deadline;
   Clock::time_point lease_end = Clock::time_point::max();  // of the grant's time
   bool trusted = false;            // a read that needs no proof of its lease: for measurements only

@@ -78,7 +78,7 @@ struct NullLane {
 
   std::shared_ptr<core::TransferState> submit(std::shared_ptr<const core::PreparedState> prepared,
                                               std::optional<Deadline> deadline = std::nullopt) {
-    core::Submission submission;
+    core::Submission submission(Clock::now());
     submission.bytes = prepared->bytes;
     submission.prepared = std::move(prepared);
     submission.deadline =

@@ -137,7 +137,7 @@ TEST_P(AllocationCount, AMillionSmallTransfersLeaveNothing) {
   const auto prepared = make_prepared(peer, scattered(3, 64));
   const auto carry = [&](int transfers) {
     for (int i = 0; i < transfers; ++i) {
-      Submission submission;
+      Submission submission(Clock::now());
       submission.bytes = prepared->bytes;
       submission.prepared = prepared;
       submission.deadline = Clock::now() + 1h;

@@ -82,7 +82,7 @@ class LaneOrder : public testing::Test {
   Transfer start(const std::shared_ptr<PeerState>& to, std::size_t chunks, Priority priority) {
     auto& prepared = prepared_[{to.get(), chunks}];
     if (!prepared) prepared = make_prepared(to, scattered(chunks, 10));
-    Submission submission;
+    Submission submission(Clock::now());
     submission.bytes = prepared->bytes;
     submission.prepared = prepared;
     submission.priority = priority;

@@ -125,7 +125,7 @@ class NoHost final : public TransferHost {
 
 inline Submission make_submission(std::shared_ptr<const PreparedState> prepared,
                                   TransferOptions options = {}) {
-  Submission submission;
+  Submission submission(Clock::now());
   submission.bytes = prepared->bytes;
   submission.prepared = std::move(prepared);
   submission.take(std::move(options));
