@@ -30,6 +30,13 @@ std::string default_name() {
   return fmt::format("{}-{}-{:08x}", host, getpid(), static_cast<std::uint32_t>(random_u64()));
 }
 
+/// A caller who drives them all by one thread gains by a second rail only if the target's threads
+/// have cores of their own. perf/RESULTS.md has the measurements.
+unsigned best_rails(const Config& config, const Capability& record) {
+  if (config.progress == Progress::manual && topo::usable_cores() < 4) return 1;
+  return record.best_rails;
+}
+
 providers::Wanted wanted_of(const Config& config, const Whereabouts& here) {
   providers::Wanted wanted;
   wanted.providers = config.providers;
@@ -92,7 +99,7 @@ Rail::Settings rail_settings(const Config& config, const Capability& record, boo
       config.window > 0 ? config.window : std::max<std::size_t>(1, record.window / 8);
   settings.window.operations = std::min(most, settings.window.all_operations);
   settings.window.bytes = chunks * settings.chunk_limit;
-  if (config.window == 0 && record.best_window_on_host > 0)
+  if (config.window == 0 && !alone && record.best_window_on_host > 0)
     settings.window.bytes_on_host = record.best_window_on_host * settings.chunk_limit;
   // A little on top rather than taken away: without anything urgent the others lose nothing.
   settings.window.spare_operations = std::max<std::size_t>(1, settings.window.operations / 8);
@@ -314,7 +321,7 @@ Result<void> EngineState::open_nic(const providers::Nic& nic, unsigned& count,
     if (const std::string why = providers::objection(record, wanted); !why.empty())
       return fail(Code::unavailable, why);
     if (auto fits = check_message_size(config_, record); !fits) return fits;
-    wanted_rails = config_.rails > 0 ? config_.rails : record.best_rails;
+    wanted_rails = config_.rails > 0 ? config_.rails : best_rails(config_, record);
     const auto settings = rail_settings(config_, record, wanted_rails == 1, !hooks_.without_lists);
     const auto index = static_cast<std::uint32_t>(rails_.size() + opened.size());
     opened.push_back(
