@@ -277,6 +277,7 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
                      const RemoteState& remote) const;
   Result<RailsBetween> rails_for(const SegmentState& local, const RemoteState& remote) const;
   Result<std::shared_ptr<RailSet>> rails_between(const RailsBetween& rails);
+  bool keeps_to_one(const Capability& record) const;
   std::span<const std::size_t> choose_rails(const RailSet& set, std::uint64_t bytes,
                                             Priority priority, Clock::time_point now,
                                             std::vector<std::size_t>& several) const;

@@ -30,13 +30,6 @@ std::string default_name() {
   return fmt::format("{}-{}-{:08x}", host, getpid(), static_cast<std::uint32_t>(random_u64()));
 }
 
-/// A caller who drives them all by one thread gains by a second rail only if the target's threads
-/// have cores of their own. perf/RESULTS.md has the measurements.
-unsigned best_rails(const Config& config, const Capability& record) {
-  if (config.progress == Progress::manual && topo::usable_cores() < 4) return 1;
-  return record.best_rails;
-}
-
 providers::Wanted wanted_of(const Config& config, const Whereabouts& here) {
   providers::Wanted wanted;
   wanted.providers = config.providers;
@@ -321,7 +314,9 @@ Result<void> EngineState::open_nic(const providers::Nic& nic, unsigned& count,
     if (const std::string why = providers::objection(record, wanted); !why.empty())
       return fail(Code::unavailable, why);
     if (auto fits = check_message_size(config_, record); !fits) return fits;
-    wanted_rails = config_.rails > 0 ? config_.rails : best_rails(config_, record);
+    wanted_rails = config_.rails > 0 ? config_.rails
+                   : keeps_to_one(record) ? 1
+                                          : record.best_rails;
     const auto settings = rail_settings(config_, record, wanted_rails == 1, !hooks_.without_lists);
     const auto index = static_cast<std::uint32_t>(rails_.size() + opened.size());
     opened.push_back(
@@ -331,6 +326,13 @@ Result<void> EngineState::open_nic(const providers::Nic& nic, unsigned& count,
   count += static_cast<unsigned>(opened.size());
   std::move(opened.begin(), opened.end(), std::back_inserter(rails_));
   return {};
+}
+
+/// On few cores, a caller who drives all rails by one thread: each more of his rails, and of those
+/// of the peer's that he writes to, would wake a thread there that takes the core he needs.
+/// perf/RESULTS.md has the measurements.
+bool EngineState::keeps_to_one(const Capability& record) const {
+  return config_.progress == Progress::manual && !record.fills_alone && topo::usable_cores() < 4;
 }
 
 /// The rails of one kind go to different threads; those of different kinds share them, since a peer

@@ -133,6 +133,7 @@ Result<std::shared_ptr<RailSet>> EngineState::rails_between(const RailsBetween& 
               Error(Code::unavailable, "the grant lacks keys for rails that have to be reached")
                   .with_peer(peer.introduction.name));
         use.targets.add({target, &address->second}, weight);
+        if (keeps_to_one(route.rail->capability())) break;
       }
       set->add(paired.own, std::move(use));
     }

@@ -173,6 +173,24 @@ TEST_F(LaneTest, KeepsToItsWindowOfBytes) {
   EXPECT_EQ(line.one_sided.most_bytes, 400U);
 }
 
+/// As it is over tcp on few cores; peers elsewhere, whose answers take longer, have the usual one.
+TEST_F(LaneTest, KeepsToAnotherWindowOfBytesToPeersOfThisMachine) {
+  Lane::Window window{1000, 400};
+  window.bytes_on_host = 100;
+  Line line(host, 0, window);
+  for (const bool same_host : {true, false}) {
+    peer->routes.front()->same_host = same_host;
+    line.one_sided.most_bytes = 0;
+    const auto transfer = submit(scattered(50, 100), {0});
+    EXPECT_EQ(line.lane.pump(), same_host ? 1U : 4U);
+    while (!transfer->ended()) {
+      line.one_sided.end(0);
+      line.lane.pump();
+    }
+    EXPECT_EQ(line.one_sided.most_bytes, same_host ? 100U : 400U);
+  }
+}
+
 TEST_F(LaneTest, SmallChunksOverrunTheWindowOfBytesByLessThanOneLargeOne) {
   Line line(host, 0, {1000, 400});
   const auto small = submit(scattered(30, 9), {0});
