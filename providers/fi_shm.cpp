@@ -14,8 +14,8 @@
 #include <cinttypes>
 #include <cstdio>
 
-#include "spec.hpp"
 #include "machine.hpp"
+#include "spec.hpp"
 
 namespace weft::providers {
 namespace {

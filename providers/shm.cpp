@@ -4,8 +4,8 @@
 #include <unistd.h>
 
 #include "base/process.hpp"
-#include "shm/region.hpp"
 #include "machine.hpp"
+#include "shm/region.hpp"
 
 namespace weft::providers::shm {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "endpoint.hpp"
-#include "spec.hpp"
 #include "machine.hpp"
+#include "spec.hpp"
 
 namespace weft::providers {
 namespace {

@@ -314,9 +314,7 @@ Result<void> EngineState::open_nic(const providers::Nic& nic, unsigned& count,
     if (const std::string why = providers::objection(record, wanted); !why.empty())
       return fail(Code::unavailable, why);
     if (auto fits = check_message_size(config_, record); !fits) return fits;
-    wanted_rails = config_.rails > 0 ? config_.rails
-                   : keeps_to_one(record) ? 1
-                                          : record.best_rails;
+    wanted_rails = config_.rails > 0 ? config_.rails : keeps_to_one(record) ? 1 : record.best_rails;
     const auto settings = rail_settings(config_, record, wanted_rails == 1, !hooks_.without_lists);
     const auto index = static_cast<std::uint32_t>(rails_.size() + opened.size());
     opened.push_back(

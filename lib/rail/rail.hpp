@@ -178,8 +178,8 @@ class Rail {
   std::atomic<bool> closed_{false};
   std::atomic<std::uint64_t> openings_{0};  // written with reaching_
   Counters counters_;
-  alignas(cache_line) std::array<std::atomic<std::uint64_t>, priorities>
-      queued_bytes_{};  // by index_of()
+  alignas(cache_line)
+      std::array<std::atomic<std::uint64_t>, priorities> queued_bytes_{};  // by index_of()
 };
 
 }  // namespace weft::core

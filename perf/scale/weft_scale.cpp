@@ -174,10 +174,10 @@ std::string plot_script(const Results& results) {
                                  weft::perf::spread_of(measured.ns);
                              return fmt::format("{} {} {} {}\n", count, median, least, greatest);
                            });
-  const Row bytes = row_of(results, 'A', "using 1:2 with linespoints",
-                           [](std::size_t count, const Measured& measured) {
-                             return fmt::format("{} {}\n", count, std::max(1.0, measured.last.bytes));
-                           });
+  const Row bytes = row_of(
+      results, 'A', "using 1:2 with linespoints", [](std::size_t count, const Measured& measured) {
+        return fmt::format("{} {}\n", count, std::max(1.0, measured.last.bytes));
+      });
   return fmt::format(
       "set terminal svg size {},1000 background rgb 'white'\n{}{}"
       "set logscale xy\nset grid\nset key outside below\n"

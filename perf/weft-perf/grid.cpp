@@ -71,7 +71,8 @@ Result<void> append_range(std::string_view text, Multiples multiples,
   if (parts.size() == 1) return numbers.push_back(*from), Result<void>();
   const auto to = parse_number(parts[1], multiples);
   if (!to) return fail(to.error());
-  const auto step = parts.size() == 3 ? parse_step(parts[2], multiples) : Result<Increment>(Increment{});
+  const auto step =
+      parts.size() == 3 ? parse_step(parts[2], multiples) : Result<Increment>(Increment{});
   if (!step) return fail(step.error());
   if (*from > *to)
     return fail(Code::invalid_argument, fmt::format("the range '{}' runs backwards", text));

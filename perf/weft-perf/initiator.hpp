@@ -29,7 +29,7 @@ struct Part {
   Load load;
   std::uint64_t bytes = 0;
   double cpu_seconds = 0;
-  Copies copies;  ///< Of transfers.
+  Copies copies;                               ///< Of transfers.
   std::map<std::string, std::uint64_t> rails;  ///< Bytes that each carried.
   std::vector<std::uint64_t> transfers;        ///< To each target, since the task was prepared.
   double ceiling_gbps = 0;                     ///< Path::gbps; 0: not known.

@@ -466,9 +466,8 @@ std::optional<std::string> complaint_of_baselines(const Options& options) {
   for (const Baseline& baseline : options.sweep.baselines) {
     if (baseline.kind == Baseline::Kind::raw && !options.local)
       return "the baseline 'raw' has both its sides on this machine: it needs --local";
-    if (auto fits =
-            check(baseline, most_initiators_of(options.grid), most_targets_of(options.grid),
-                  elsewhere, std::thread::hardware_concurrency());
+    if (auto fits = check(baseline, most_initiators_of(options.grid), most_targets_of(options.grid),
+                          elsewhere, std::thread::hardware_concurrency());
         !fits)
       return fits.error().message();
   }

@@ -113,14 +113,15 @@ std::string text_of(const std::vector<Prediction>& predictions, const PlanOption
   const KvShape& kv = options.kv;
   const Prediction& first = predictions.front();
   std::string text = fmt::format(
-      "{} {}, {} tokens: {} from rank 0 of {} to rank 0 of {}, in {} layer groups of {}.\n", kv.model,
-      kv.dtype, kv.tokens, tool::binary_bytes(first.request_bytes), kv.tp, kv.peer_tp,
+      "{} {}, {} tokens: {} from rank 0 of {} to rank 0 of {}, in {} layer groups of {}.\n",
+      kv.model, kv.dtype, kv.tokens, tool::binary_bytes(first.request_bytes), kv.tp, kv.peer_tp,
       kv.layer_groups, tool::binary_bytes(first.operation_bytes));
   text += options.prefill_seconds
-              ? fmt::format("TTFT without the transfer: {}.\n\n{:<40} {:>10} {:>10} {:>8} {:>11} "
-                            "{:>8}\n",
-                            tool::duration(*options.prefill_seconds), "", "transfer", "at p99",
-                            "of TTFT", "overlapped", "of TTFT")
+              ? fmt::format(
+                    "TTFT without the transfer: {}.\n\n{:<40} {:>10} {:>10} {:>8} {:>11} "
+                    "{:>8}\n",
+                    tool::duration(*options.prefill_seconds), "", "transfer", "at p99", "of TTFT",
+                    "overlapped", "of TTFT")
               : fmt::format("\n{:<40} {:>10} {:>10}\n", "", "transfer", "at p99");
   for (const Prediction& each : predictions) {
     text += fmt::format("{:<40} {:>10} {:>10}", each.series, tool::duration(each.seconds),

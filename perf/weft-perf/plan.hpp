@@ -29,8 +29,8 @@ struct Prediction {
   std::string series;
   std::uint64_t request_bytes = 0;  ///< From rank 0 to rank 0; other pairs move theirs meanwhile.
   std::uint64_t operation_bytes = 0;
-  double seconds = 0;       ///< Of the transfer.
-  double tail_seconds = 0;  ///< If each operation took what 1 of 100 exceeded.
+  double seconds = 0;               ///< Of the transfer.
+  double tail_seconds = 0;          ///< If each operation took what 1 of 100 exceeded.
   std::optional<OfTtft> ttft = {};  ///< Where the prefill's time is known.
   bool beyond =
       false;  ///< The operation is larger than any measured; the largest one's speed holds.

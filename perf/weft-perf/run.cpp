@@ -90,8 +90,8 @@ Result<Session> Session::open(Sides& sides, const Site& site, const Point& point
     return fail(Code::invalid_argument, fmt::format("there are no {} initiators, but {}",
                                                     point.initiators, sides.initiators.size()));
   if (point.peers > sides.targets.size())
-    return fail(Code::invalid_argument, fmt::format("there are no {} targets, but {}", point.peers,
-                                                    sides.targets.size()));
+    return fail(Code::invalid_argument,
+                fmt::format("there are no {} targets, but {}", point.peers, sides.targets.size()));
   const auto addresses = session.open_targets();
   if (!addresses) return fail(addresses.error());
   if (auto opened = session.open_initiators(site, *addresses, stop); !opened)
@@ -157,7 +157,7 @@ Result<std::vector<Part>> Session::load(const RunOptions& options) {
       all_at_once([&](std::uint32_t i) { return initiators_[i]->warm_up(options.warm_up); });
   if (!warm) return fail(std::move(warm.error()));
   std::vector<Part> parts(initiators_.size());
-    auto measured = all_at_once([&](std::uint32_t i) {
+  auto measured = all_at_once([&](std::uint32_t i) {
     return initiators_[i]
         ->measure(length_of(options.length, i, point_.initiators))
         .and_then([&](Part part) -> Result<void> {

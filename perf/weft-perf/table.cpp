@@ -60,12 +60,11 @@ std::string table_row(const PointResult& result) {
                   8 * speed.median, sum.operations.median);
   for (const double share : {0.5, 0.9, 0.99, 0.999})
     text += fmt::format(" {:>8}", microseconds(sum.latency.quantile(share)));
-  text +=
-      fmt::format(" {:>8} {:>12} {:>6}", microseconds(sum.latency.greatest()),
-                  fmt::format("{:.2f}+{:.2f}", sum.cpu, sum.peer_cpu),
-                  !in_ledger(result.point.work)
-                      ? "-"
-                      : fmt::format("{:.2f}{}", sum.copies.per_byte, sum.copies.known ? "" : "+"));
+  text += fmt::format(" {:>8} {:>12} {:>6}", microseconds(sum.latency.greatest()),
+                      fmt::format("{:.2f}+{:.2f}", sum.cpu, sum.peer_cpu),
+                      !in_ledger(result.point.work) ? "-"
+                                                    : fmt::format("{:.2f}{}", sum.copies.per_byte,
+                                                                  sum.copies.known ? "" : "+"));
   for (const auto& [name, ratio] : sum.ratios) {
     text += fmt::format(" {:>18}", ratio_text(ratio));
     if (const auto latency = sum.latency_ratios.find(name); latency != sum.latency_ratios.end())
@@ -122,7 +121,9 @@ std::string table_foot(const std::vector<PointResult>& results) {
         "OVERLOADED: operations came faster than they could be served; the latencies are those "
         "of a queue that grew.\n";
   if (ended_by_time)
-    text += "ENDED BY TIME: the time (--time) was over before so many operations (--count) had begun.\n";
+    text +=
+        "ENDED BY TIME: the time (--time) was over before so many operations (--count) had "
+        "begun.\n";
   if (checked > 0) text += fmt::format("{} were compared.\n", tool::binary_bytes(checked));
   return text;
 }

@@ -716,7 +716,7 @@ class Ends(Case):
     def test_time_may_end_a_count(self):
         arguments = ["--local", "--rate", "100", "--repeats", "1", "--warm-up", "0", "--json", "-"]
         for count, ended in (("3", False), ("1000000", True)):
-            result = self.succeeds(*arguments, "--count", count, "--time", "5" if not ended else "0.1")
+            result = self.succeeds(*arguments, "--count", count, "--time", "0.1" if ended else "5")
             self.assertEqual(json.loads(result.stdout)["points"][0]["ended_by_time"], ended)
 
     def test_target_at_every_interface(self):

@@ -197,7 +197,9 @@ TEST(Results, TableSaysWhatWentWrong) {
 /// Ledgers tell of transfers alone.
 TEST(Results, NoFigureForTheCopiesOfMessages) {
   PointResult result = measured();
-  const auto copies = [&] { return document({result}, {}, {}, {})["points"][0]["copies_per_byte"]; };
+  const auto copies = [&] {
+    return document({result}, {}, {}, {})["points"][0]["copies_per_byte"];
+  };
   EXPECT_EQ(copies(), 1.0);
   result.point.work.operation = Operation::message;
   EXPECT_TRUE(copies().is_null());

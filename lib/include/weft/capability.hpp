@@ -115,8 +115,9 @@ struct Capability {
   std::uint64_t best_chunk = 0;  ///< Chunk size that measured best, in bytes.
   /// The same where its NIC has no other rail; 0: no other.
   std::uint64_t best_chunk_alone = 0;
-  std::size_t best_window = 0;   ///< Chunks in flight per rail that measured best.
-  /// The same to peers of this machine where its NIC has other rails, if it differs; 0: it does not.
+  std::size_t best_window = 0;  ///< Chunks in flight per rail that measured best.
+  /// The same to peers of this machine where its NIC has other rails, if it differs; 0: it does
+  /// not.
   std::size_t best_window_on_host = 0;
   unsigned best_rails = 1;       ///< Rails for each NIC that measured best, with a thread each.
   std::uint64_t best_share = 0;  ///< Bytes queued on one rail from which another one helps.
