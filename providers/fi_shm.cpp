@@ -59,7 +59,7 @@ void fi_shm_quirks(const fi_info&, Capability& record) {
   record.device_memory_problem = "the kernel copies between address spaces, of host memory alone";
   record.best_chunk = std::uint64_t{512} << 10;
   record.best_window = 4;
-  record.best_rails = topo::usable_cores() >= 4 ? 2 : 1;  // each takes a core on both sides
+  record.best_rails = topo::cores_for_two_rails() ? 2 : 1;
   record.best_share = std::uint64_t{1} << 20;
 }
 

@@ -11,6 +11,11 @@ namespace weft::topo {
 /// Cores that this process is allowed to run on; at least 1.
 unsigned usable_cores();
 
+/// Whether each of the four ends of two rails on this machine has a core of its own.
+inline bool cores_for_two_rails() {
+  return usable_cores() >= 4;
+}
+
 /// The NUMA nodes of these cores, as the system numbers them; empty where it can't be told.
 std::vector<int> usable_nodes();
 

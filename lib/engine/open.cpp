@@ -330,7 +330,8 @@ Result<void> EngineState::open_nic(const providers::Nic& nic, unsigned& count,
 /// of the peer's that he writes to, would wake a thread there that takes the core he needs.
 /// perf/RESULTS.md has the measurements.
 bool EngineState::keeps_to_one(const Capability& record) const {
-  return config_.progress == Progress::manual && !record.fills_alone && topo::usable_cores() < 4;
+  return config_.progress == Progress::manual && !record.fills_alone &&
+         !topo::cores_for_two_rails();
 }
 
 /// The rails of one kind go to different threads; those of different kinds share them, since a peer

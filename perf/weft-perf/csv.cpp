@@ -127,10 +127,8 @@ void add_figures(Columns& columns, const PointResult& result, const Summary& sum
   add(columns, "max_ns", sum.latency.greatest().count());
   add(columns, "cpu_seconds_per_gigabyte", sum.cpu);
   add(columns, "peer_cpu_seconds_per_gigabyte", sum.peer_cpu);
-  if (in_ledger(result.point.work))
-    add(columns, "copies_per_byte", sum.copies.per_byte);
-  else
-    add(columns, "copies_per_byte", "");
+  add(columns, "copies_per_byte",
+      in_ledger(result.point.work) ? fmt::format("{}", sum.copies.per_byte) : "");
   add(columns, "bytes_checked", sum.findings.checked);
   add(columns, "bytes_wrong", sum.findings.wrong);
   add(columns, "overloaded", sum.overloaded ? 1 : 0);
