@@ -62,7 +62,7 @@ class Scale(unittest.TestCase):
         self.grows("peers", 4, 20, {"connect": 5, "prepare": 5, "carry": 1, "look": 1})
 
     def test_segments(self):
-        self.grows("segments", 100, 1000,
+        self.grows("segments", 50, 500,
                    {"add": 10, "grant": 10, "prepare": 10, "carry": 1, "release": 10})
 
     def test_blocks(self):
