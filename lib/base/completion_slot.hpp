@@ -3,10 +3,8 @@
 
 #include <atomic>
 #include <condition_variable>
-#include <functional>
 #include <mutex>
 #include <optional>
-#include <utility>
 #include <weft/deadline.hpp>
 #include <weft/error.hpp>
 
@@ -16,9 +14,7 @@ namespace weft::core {
 
 class CompletionSlot {
  public:
-  /// Called once, before waiters wake, by the thread that completes, and then let go: what it holds
-  /// may hold this.
-  void on_complete(std::function<void(const Error*)> call) { call_ = std::move(call); }
+  virtual ~CompletionSlot() = default;
 
   /// Without effect the second time.
   void complete(const std::optional<Error>& error) {
@@ -28,7 +24,7 @@ class CompletionSlot {
       claimed_ = true;
       error_ = error;
     }
-    if (const auto call = std::exchange(call_, nullptr)) call(error_ ? &*error_ : nullptr);
+    ended(error_ ? &*error_ : nullptr);
     const std::lock_guard lock(mutex_);
     done_.store(true, std::memory_order_release);
     changed_.notify_all();
@@ -42,9 +38,11 @@ class CompletionSlot {
   const std::optional<Error>& error() const noexcept { return error_; }
 
  private:
+  /// Called once, before waiters wake, by the thread that completes.
+  virtual void ended(const Error*) {}
+
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
-  std::function<void(const Error*)> call_;
   bool claimed_ = false;
   std::atomic<bool> done_{false};
   std::optional<Error> error_;

@@ -1,29 +1,25 @@
 // Expectations and receives that end by themselves if nothing comes.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <utility>
 #include <vector>
 
-#include "base/completion_slot.hpp"
+#include "peer/mailbox.hpp"
 
 namespace weft::core {
 
 /// From any thread.
 class DatedWaits {
  public:
-  /// False if it has ended, or is about to.
-  using GiveUp = std::function<bool()>;
-
-  void add(Clock::time_point when, const std::shared_ptr<CompletionSlot>& slot, GiveUp give_up) {
+  void add(Clock::time_point when, const std::shared_ptr<AwaitedSlot>& slot) {
     const std::lock_guard lock(mutex_);
-    waits_.push_back({when, slot, std::move(give_up)});
+    waits_.push_back({when, slot});
   }
   void end_overdue(Clock::time_point now) {
     std::vector<Wait> overdue;
-    std::vector<std::shared_ptr<CompletionSlot>> seen;  // until the lock is gone
+    std::vector<std::shared_ptr<AwaitedSlot>> seen;  // until the lock is gone
     {
       const std::lock_guard lock(mutex_);
       std::erase_if(waits_, [&](Wait& wait) {
@@ -34,15 +30,14 @@ class DatedWaits {
       });
     }
     for (const Wait& wait : overdue)
-      if (const auto slot = wait.slot.lock(); slot && wait.give_up())
+      if (const auto slot = wait.slot.lock(); slot && slot->give_up())
         slot->complete(Error(Code::timed_out, "what was waited for has not come in time"));
   }
 
  private:
   struct Wait {
     Clock::time_point when;
-    std::weak_ptr<CompletionSlot> slot;
-    GiveUp give_up;
+    std::weak_ptr<AwaitedSlot> slot;
   };
   std::mutex mutex_;
   std::vector<Wait> waits_;

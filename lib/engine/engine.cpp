@@ -233,8 +233,7 @@ Result<Message> Engine::recv(const Peer& peer, std::uint64_t tag, std::uint64_t 
   return receive(peer, tag, mask).and_then([&](Receive&& receive) {
     auto message = receive.wait(deadline);
     // One that came at the last moment must not be lost with the request.
-    if (!message && message.error().code() == Code::timed_out &&
-        !receive.state_->peer->mailbox.give_up(receive.state_))
+    if (!message && message.error().code() == Code::timed_out && !receive.state_->give_up())
       return receive.wait(Deadline::in(std::chrono::seconds(1)));
     return message;
   });

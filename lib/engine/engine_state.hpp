@@ -329,11 +329,11 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   Result<void> check_policies(const PreparedState& prepared, const TransferOptions& options);
 
   // messages.cpp
-  Result<std::function<void(const Error*)>> notifier(Event::Kind kind, std::string peer,
-                                                     NotifyOptions options);
-  template <typename Wait, typename Post>
-  Result<std::shared_ptr<Wait>> begin(std::shared_ptr<Wait> waits, Event::Kind kind,
-                                      NotifyOptions options, Post&& post);
+  template <typename Wait>
+  class Notifying;
+  template <typename Wait, typename... Of>
+  Result<std::shared_ptr<Wait>> begin(const std::shared_ptr<PeerState>& peer, Event::Kind kind,
+                                      NotifyOptions options, Of... what);
 
   const Config config_;
   const bool has_policies_ = has_policies(config_);

@@ -241,7 +241,7 @@ Expectation& Expectation::operator=(Expectation&& other) noexcept {
   return *this;
 }
 Expectation::~Expectation() {
-  if (state_) state_->peer->mailbox.give_up(state_);
+  if (state_) state_->give_up();
 }
 bool Expectation::ready() const noexcept {
   return state_->done();
@@ -263,7 +263,7 @@ Receive& Receive::operator=(Receive&& other) noexcept {
   return *this;
 }
 Receive::~Receive() {
-  if (state_) state_->peer->mailbox.give_up(state_);
+  if (state_) state_->give_up();
 }
 bool Receive::ready() const noexcept {
   return state_->done();

@@ -1,6 +1,9 @@
 // Engine: signals and tagged messages.
 #include <fmt/format.h>
 
+#include <memory>
+#include <utility>
+
 #include "base/callback.hpp"
 #include "device/stream_gate.hpp"
 #include "engine/engine_state.hpp"
@@ -24,45 +27,58 @@ Result<void> EngineState::send(const std::shared_ptr<PeerState>& peer, MessageKi
   return {};
 }
 
-/// What is to be done when it ends. A stream that waits for it goes on once the result is let go,
-/// too.
-Result<std::function<void(const Error*)>> EngineState::notifier(Event::Kind kind, std::string peer,
-                                                                NotifyOptions options) {
-  std::shared_ptr<StreamGate> gate;
+/// `Wait` that tells of its end as its caller asked.
+template <typename Wait>
+class EngineState::Notifying final : public Wait {
+ public:
+  template <typename... Of>
+  Notifying(EngineState& engine, const std::shared_ptr<PeerState>& peer, Event::Kind kind,
+            NotifyOptions&& options, std::unique_ptr<StreamGate> gate, Of... what)
+      : Wait(engine.weak_from_this(), peer, what...),
+        events_(engine.events_),
+        kind_(kind),
+        options_(std::move(options)),
+        gate_(std::move(gate)) {}
+
+ private:
+  void ended(const Error* error) override {
+    // Both are let go: what the call holds may hold this, and a gate is memory of the
+    // driver's.
+    if (const auto gate = std::exchange(gate_, nullptr)) gate->open();
+    if (const auto on_end = std::exchange(options_.on_end, nullptr)) {
+      const InCallback here;
+      on_end(options_.cookie, error);
+    }
+    if (options_.event)
+      events_.push({kind_, options_.cookie, State::active, this->peer->introduction.name,
+                    error != nullptr ? std::optional(*error) : std::nullopt});
+  }
+
+  EventQueue& events_;  // what completes it is the engine's
+  const Event::Kind kind_;
+  NotifyOptions options_;
+  // A stream that waits for it goes on once this is let go, too.
+  std::unique_ptr<StreamGate> gate_;
+};
+
+/// Has no end before it is in the mailbox, and may be over by the time that this returns.
+template <typename Wait, typename... Of>
+Result<std::shared_ptr<Wait>> EngineState::begin(const std::shared_ptr<PeerState>& peer,
+                                                 Event::Kind kind, NotifyOptions options,
+                                                 Of... what) {
+  if (options.cuda_stream && !options.deadline)
+    options.deadline = Deadline::in(config_.default_timeout);
+  const auto deadline = options.deadline;
+  std::unique_ptr<StreamGate> gate;
   if (options.cuda_stream) {
     auto closed = close_cuda_stream(*options.cuda_stream);
     if (!closed) return fail(std::move(closed.error()));
     gate = std::move(*closed);
   }
-  return [this, kind, peer = std::move(peer), options = std::move(options),
-          gate = std::move(gate)](const Error* error) {
-    if (gate) gate->open();
-    if (options.on_end) {
-      const InCallback here;
-      options.on_end(options.cookie, error);
-    }
-    if (options.event)
-      events_.push({kind, options.cookie, State::active, peer,
-                    error != nullptr ? std::optional(*error) : std::nullopt});
-  };
-}
-
-/// `post` puts it into the mailbox; before that it has no end, and afterwards it may be over.
-template <typename Wait, typename Post>
-Result<std::shared_ptr<Wait>> EngineState::begin(std::shared_ptr<Wait> waits, Event::Kind kind,
-                                                 NotifyOptions options, Post&& post) {
-  if (options.cuda_stream && !options.deadline)
-    options.deadline = Deadline::in(config_.default_timeout);
-  const auto deadline = options.deadline;
-  auto call = notifier(kind, waits->peer->introduction.name, std::move(options));
-  if (!call) return fail(std::move(call.error()));
-  waits->on_complete(std::move(*call));
-  post(waits);
-  if (deadline)
-    dated_waits_.add(deadline->when(), waits, [weak = std::weak_ptr(waits)] {
-      const auto alive = weak.lock();
-      return alive && alive->peer->mailbox.give_up(alive);
-    });
+  const std::shared_ptr<Wait> waits = std::make_shared<Notifying<Wait>>(
+      *this, peer, kind, std::move(options), std::move(gate), what...);
+  peer->mailbox.await(waits);
+  if (deadline) dated_waits_.add(deadline->when(), waits);
   return waits;
 }
 
@@ -71,18 +87,14 @@ Result<std::shared_ptr<ExpectState>> EngineState::expect(const std::shared_ptr<P
                                                          NotifyOptions options) {
   if (auto own = check_own(*peer); !own) return fail(std::move(own.error()));
   if (count == 0) return fail(Code::invalid_argument, "an expectation needs at least one signal");
-  auto expectation = std::make_shared<ExpectState>(weak_from_this(), peer, id, count);
-  return begin(std::move(expectation), Event::Kind::signals_arrived, std::move(options),
-               [&](const auto& waits) { peer->mailbox.expect(waits); });
+  return begin<ExpectState>(peer, Event::Kind::signals_arrived, std::move(options), id, count);
 }
 
 Result<std::shared_ptr<ReceiveState>> EngineState::receive(const std::shared_ptr<PeerState>& peer,
                                                            std::uint64_t tag, std::uint64_t mask,
                                                            NotifyOptions options) {
   if (auto own = check_own(*peer); !own) return fail(std::move(own.error()));
-  auto receive = std::make_shared<ReceiveState>(weak_from_this(), peer, tag, mask);
-  return begin(std::move(receive), Event::Kind::message_arrived, std::move(options),
-               [&](const auto& waits) { peer->mailbox.receive(waits); });
+  return begin<ReceiveState>(peer, Event::Kind::message_arrived, std::move(options), tag, mask);
 }
 
 void EngineState::handle(PeerState& peer, SignalFailed&& notice) {

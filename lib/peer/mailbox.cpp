@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "peer/peer_state.hpp"
+
 namespace weft::core {
 namespace {
 
@@ -128,7 +130,7 @@ void Mailbox::close(const Error& error) {
   finish(std::move(lock), false, endings);
 }
 
-void Mailbox::expect(const std::shared_ptr<ExpectState>& expectation) {
+void Mailbox::await(const std::shared_ptr<ExpectState>& expectation) {
   Endings endings;
   std::unique_lock lock(mutex_);
   const bool was_full = unclaimed_ > limit_;
@@ -137,7 +139,7 @@ void Mailbox::expect(const std::shared_ptr<ExpectState>& expectation) {
   finish(std::move(lock), was_full, endings);
 }
 
-void Mailbox::receive(const std::shared_ptr<ReceiveState>& receive) {
+void Mailbox::await(const std::shared_ptr<ReceiveState>& receive) {
   Endings endings;
   std::unique_lock lock(mutex_);
   const bool was_full = unclaimed_ > limit_;
@@ -157,18 +159,28 @@ void Mailbox::receive(const std::shared_ptr<ReceiveState>& receive) {
   finish(std::move(lock), was_full, endings);
 }
 
-bool Mailbox::give_up(const std::shared_ptr<ExpectState>& expectation) {
+bool Mailbox::give_up(const ExpectState& expectation) {
   const std::lock_guard lock(mutex_);
-  const auto entry = counters_.find(expectation->id);
+  const auto entry = counters_.find(expectation.id);
   if (entry == counters_.end()) return false;
-  const bool waited = std::erase(entry->second.waiting, expectation) > 0;
+  const bool waited = std::erase_if(entry->second.waiting, [&](const auto& other) {
+                        return other.get() == &expectation;
+                      }) > 0;
   account(entry);
   return waited;
 }
 
-bool Mailbox::give_up(const std::shared_ptr<ReceiveState>& receive) {
+bool Mailbox::give_up(const ReceiveState& receive) {
   const std::lock_guard lock(mutex_);
-  return std::erase(receives_, receive) > 0;
+  return std::erase_if(receives_, [&](const auto& other) { return other.get() == &receive; }) > 0;
+}
+
+bool ExpectState::give_up() {
+  return peer->mailbox.give_up(*this);
+}
+
+bool ReceiveState::give_up() {
+  return peer->mailbox.give_up(*this);
 }
 
 }  // namespace weft::core

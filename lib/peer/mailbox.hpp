@@ -20,12 +20,21 @@ namespace weft::core {
 class EngineState;
 class PeerState;
 
+/// What an application waits for, with a deadline perhaps.
+class AwaitedSlot : public CompletionSlot {
+ public:
+  /// Nothing will complete it any more; false if it has ended, or is about to.
+  virtual bool give_up() = 0;
+};
+
 /// An expectation: complete when `wanted` signals have been given to it.
-class ExpectState : public CompletionSlot {
+class ExpectState : public AwaitedSlot {
  public:
   ExpectState(std::weak_ptr<EngineState> engine, std::shared_ptr<PeerState> peer, std::uint64_t id,
               std::uint64_t wanted)
       : engine(std::move(engine)), peer(std::move(peer)), id(id), wanted(wanted) {}
+  bool give_up() override;
+
   const std::weak_ptr<EngineState> engine;
   const std::shared_ptr<PeerState> peer;
   const std::uint64_t id;
@@ -34,11 +43,13 @@ class ExpectState : public CompletionSlot {
 };
 
 /// A receive: complete when a message was given to it.
-class ReceiveState : public CompletionSlot {
+class ReceiveState : public AwaitedSlot {
  public:
   ReceiveState(std::weak_ptr<EngineState> engine, std::shared_ptr<PeerState> peer,
                std::uint64_t tag, std::uint64_t mask)
       : engine(std::move(engine)), peer(std::move(peer)), tag(tag), mask(mask) {}
+  bool give_up() override;
+
   const std::weak_ptr<EngineState> engine;
   const std::shared_ptr<PeerState> peer;
   const std::uint64_t tag, mask;
@@ -61,11 +72,11 @@ class Mailbox {
   /// here, gets `error`.
   void close(const Error& error);
 
-  void expect(const std::shared_ptr<ExpectState>& expectation);
-  void receive(const std::shared_ptr<ReceiveState>& receive);
+  void await(const std::shared_ptr<ExpectState>& expectation);
+  void await(const std::shared_ptr<ReceiveState>& receive);
   /// False if it has ended already, or is about to.
-  bool give_up(const std::shared_ptr<ExpectState>& expectation);
-  bool give_up(const std::shared_ptr<ReceiveState>& receive);
+  bool give_up(const ExpectState& expectation);
+  bool give_up(const ReceiveState& receive);
 
   /// Whether the sender should be held back.
   bool full() const {

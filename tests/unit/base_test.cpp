@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -13,36 +14,40 @@
 namespace weft::core::test {
 namespace {
 
-TEST(CompletionSlot, CompletesOnce) {
-  CompletionSlot slot;
-  int calls = 0;
-  slot.on_complete([&](const Error* error) {
+class CountingSlot : public CompletionSlot {
+ public:
+  std::atomic<int> calls{0};
+  std::optional<Code> told;
+
+ private:
+  void ended(const Error* error) override {
+    EXPECT_FALSE(done()) << "called before waiters wake";
+    if (error != nullptr) told = error->code();
     ++calls;
-    EXPECT_EQ(error->code(), Code::stale);
-    EXPECT_FALSE(slot.done()) << "called before waiters wake";
-  });
+  }
+};
+
+TEST(CompletionSlot, CompletesOnce) {
+  CountingSlot slot;
   EXPECT_FALSE(slot.wait(Deadline::now()));
   slot.complete(Error(Code::stale, "first"));
   slot.complete(std::nullopt);
-  EXPECT_EQ(calls, 1);
+  EXPECT_EQ(slot.calls, 1);
+  EXPECT_EQ(slot.told, Code::stale);
   EXPECT_TRUE(slot.wait(Deadline::now()));
   EXPECT_EQ(slot.error()->code(), Code::stale);
 }
 
 TEST(CompletionSlot, WakesWaitersAndCallsOnceFromManyThreads) {
   for (int round = 0; round < 100; ++round) {
-    CompletionSlot slot;
-    std::atomic<int> calls{0};
-    slot.on_complete([&](const Error* error) {
-      EXPECT_EQ(error, nullptr);
-      ++calls;
-    });
+    CountingSlot slot;
     std::vector<std::thread> threads;
     for (int i = 0; i < 3; ++i) {
       threads.emplace_back([&] { slot.complete(std::nullopt); });
       threads.emplace_back([&] {
         EXPECT_TRUE(slot.wait(soon()));
-        EXPECT_EQ(calls, 1);
+        EXPECT_EQ(slot.calls, 1);
+        EXPECT_FALSE(slot.told.has_value());
       });
     }
     for (std::thread& thread : threads) thread.join();

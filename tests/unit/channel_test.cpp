@@ -69,9 +69,9 @@ struct Side {
   /// How the wait for one signal has ended; empty: it has not.
   std::optional<Code> expected(std::uint64_t id) {
     const auto next = std::make_shared<ExpectState>(std::weak_ptr<EngineState>(), other, id, 1);
-    other->mailbox.expect(next);
+    other->mailbox.await(next);
     if (!next->done()) {
-      other->mailbox.give_up(next);
+      other->mailbox.give_up(*next);
       return std::nullopt;
     }
     return next->error() ? next->error()->code() : Code{};
@@ -89,9 +89,9 @@ struct Side {
     std::vector<std::uint64_t> tags;
     for (;;) {
       const auto next = std::make_shared<ReceiveState>(std::weak_ptr<EngineState>(), other, 0, 0);
-      other->mailbox.receive(next);
+      other->mailbox.await(next);
       if (!next->done()) {
-        other->mailbox.give_up(next);
+        other->mailbox.give_up(*next);
         return tags;
       }
       tags.push_back(next->message.tag);

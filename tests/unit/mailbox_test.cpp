@@ -36,13 +36,13 @@ std::shared_ptr<ReceiveState> request(std::uint64_t tag, std::uint64_t mask = ~s
 }
 std::shared_ptr<ExpectState> expected(Mailbox& mailbox, std::uint64_t id, std::uint64_t count) {
   auto made = expectation(id, count);
-  mailbox.expect(made);
+  mailbox.await(made);
   return made;
 }
 std::shared_ptr<ReceiveState> requested(Mailbox& mailbox, std::uint64_t tag,
                                         std::uint64_t mask = ~std::uint64_t{0}) {
   auto made = request(tag, mask);
-  mailbox.receive(made);
+  mailbox.await(made);
   return made;
 }
 testing::AssertionResult ended_well(const CompletionSlot& slot) {
@@ -153,11 +153,11 @@ TEST(MailboxSignals, AnExpectationGivenUpTakesNothingMore) {
   const auto first = expected(mailbox, 1, 2);
   const auto second = expected(mailbox, 1, 1);
   mailbox.signal_arrived(1, {});
-  mailbox.give_up(first);
+  mailbox.give_up(*first);
   mailbox.signal_arrived(1, {});
   EXPECT_TRUE(ended_well(*second));
   EXPECT_FALSE(first->done());
-  mailbox.give_up(second);
+  mailbox.give_up(*second);
 }
 
 TEST(MailboxMessages, MatchTagsUnderMasksInOrder) {
@@ -186,8 +186,8 @@ TEST(MailboxMessages, GoToTheOldestRequestThatMatches) {
   EXPECT_EQ(text(any->message.bytes), "six");
   EXPECT_EQ(text(five->message.bytes), "five");
   EXPECT_FALSE(also_five->done());
-  EXPECT_TRUE(mailbox.give_up(also_five));
-  EXPECT_FALSE(mailbox.give_up(five)) << "it has its message";
+  EXPECT_TRUE(mailbox.give_up(*also_five));
+  EXPECT_FALSE(mailbox.give_up(*five)) << "it has its message";
   mailbox.message_arrived(5, blob("later"));
   EXPECT_FALSE(also_five->done());
   EXPECT_EQ(text(requested(mailbox, 5)->message.bytes), "later");
@@ -247,20 +247,30 @@ TEST(MailboxLimit, DoesNotCountThoseWhoWait) {
   EXPECT_FALSE(mailbox.full());
   for (std::uint64_t id = 0; id < 100; ++id) mailbox.signal_arrived(id, Blob(300));
   EXPECT_FALSE(mailbox.full());
-  for (const auto& each : waiting) mailbox.give_up(each);
+  for (const auto& each : waiting) mailbox.give_up(*each);
   EXPECT_FALSE(mailbox.full());
 }
 
+/// Asks for the next signal where it is told of one.
+class AskingAgain : public ExpectState {
+ public:
+  explicit AskingAgain(Mailbox& mailbox)
+      : ExpectState(std::weak_ptr<EngineState>(), nullptr, 1, 1), mailbox_(mailbox) {}
+  std::shared_ptr<ExpectState> next;
+
+ private:
+  void ended(const Error*) override { next = expected(mailbox_, 1, 1); }
+  Mailbox& mailbox_;
+};
+
 TEST(Mailbox, TheCallbackMayAskAgain) {
   Mailbox mailbox("peer", ample);
-  const auto first = expectation(1, 1);
-  std::shared_ptr<ExpectState> second;
-  first->on_complete([&](const Error*) { second = expected(mailbox, 1, 1); });
-  mailbox.expect(first);
+  const auto first = std::make_shared<AskingAgain>(mailbox);
+  mailbox.await(first);
   mailbox.signal_arrived(1, {});
-  ASSERT_TRUE(second);
+  ASSERT_TRUE(first->next);
   mailbox.signal_arrived(1, {});
-  EXPECT_TRUE(ended_well(*second));
+  EXPECT_TRUE(ended_well(*first->next));
 }
 
 /// Random arrivals and expectations against plain counting.
