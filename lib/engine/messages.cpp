@@ -42,9 +42,8 @@ class EngineState::Notifying final : public Wait {
 
  private:
   void ended(const Error* error) override {
-    // Both are let go: what the call holds may hold this, and a gate is memory of the
-    // driver's.
-    if (const auto gate = std::exchange(gate_, nullptr)) gate->open();
+    if (gate_) gate_->open();
+    // Let go: what it holds may hold this.
     if (const auto on_end = std::exchange(options_.on_end, nullptr)) {
       const InCallback here;
       on_end(options_.cookie, error);
@@ -58,7 +57,7 @@ class EngineState::Notifying final : public Wait {
   const Event::Kind kind_;
   NotifyOptions options_;
   // A stream that waits for it goes on once this is let go, too.
-  std::unique_ptr<StreamGate> gate_;
+  const std::unique_ptr<StreamGate> gate_;
 };
 
 /// Has no end before it is in the mailbox, and may be over by the time that this returns.
@@ -66,15 +65,14 @@ template <typename Wait, typename... Of>
 Result<std::shared_ptr<Wait>> EngineState::begin(const std::shared_ptr<PeerState>& peer,
                                                  Event::Kind kind, NotifyOptions options,
                                                  Of... what) {
-  if (options.cuda_stream && !options.deadline)
-    options.deadline = Deadline::in(config_.default_timeout);
-  const auto deadline = options.deadline;
   std::unique_ptr<StreamGate> gate;
   if (options.cuda_stream) {
+    if (!options.deadline) options.deadline = Deadline::in(config_.default_timeout);
     auto closed = close_cuda_stream(*options.cuda_stream);
     if (!closed) return fail(std::move(closed.error()));
     gate = std::move(*closed);
   }
+  const auto deadline = options.deadline;
   const std::shared_ptr<Wait> waits = std::make_shared<Notifying<Wait>>(
       *this, peer, kind, std::move(options), std::move(gate), what...);
   peer->mailbox.await(waits);
