@@ -12,11 +12,13 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <memory>
 #include <stdexcept>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 #include "sanitizer.hpp"
@@ -200,6 +202,18 @@ std::size_t count_descriptors() {
 
 std::size_t count_threads() {
   return count_entries("/proc/self/task");
+}
+
+std::vector<std::string> threads_down_to(std::size_t expected) {
+  for (const Deadline deadline = Deadline::in(std::chrono::seconds(5));
+       count_threads() > expected && !deadline.passed();)
+    std::this_thread::yield();
+  std::vector<std::string> names;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::ifstream file(task.path() / "comm");
+    std::getline(file, names.emplace_back());
+  }
+  return names;
 }
 
 std::size_t resident_bytes() {

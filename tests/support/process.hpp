@@ -70,6 +70,9 @@ std::vector<std::string> regions_of(pid_t process);
 /// Numbers from /proc/self.
 std::size_t count_descriptors();
 std::size_t count_threads();
+/// Names of the threads, as soon as there are no more than `expected`, or after some seconds: the
+/// kernel lists one that was joined until it is done with it.
+std::vector<std::string> threads_down_to(std::size_t expected);
 std::size_t resident_bytes();
 
 /// For grants that travel as lines.
