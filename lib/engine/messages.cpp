@@ -17,7 +17,8 @@ Result<void> EngineState::send(const std::shared_ptr<PeerState>& peer, MessageKi
   if (auto checked = check_payload(*peer, bytes.size()); !checked) return checked;
   Outgoing message{kind, tag, Blob(bytes.begin(), bytes.end()), nullptr};
   const bool pushed = wait(
-      [&](Deadline until) { return peer->outbox.push(message, until) || !peer->up(); }, deadline);
+      [&](Deadline until) { return peer->outbox.push(std::move(message), until) || !peer->up(); },
+      deadline);
   if (!peer->up()) return fail(peer->down_error());
   if (!pushed)
     return fail(Error(Code::queue_full,

@@ -31,8 +31,9 @@ class Outbox {
  public:
   explicit Outbox(std::size_t limit) : limit_(limit) {}
 
-  /// Waits for room until the deadline. False if there was none, or the outbox is closed.
-  bool push(Outgoing message, Deadline deadline) {
+  /// Waits for room until the deadline. False if there was none, or the outbox is closed: then the
+  /// message is left as it was.
+  bool push(Outgoing&& message, Deadline deadline) {
     std::unique_lock lock(mutex_);
     wait_on(changed_, lock, deadline, [&] { return closed_ || messages_.size() < limit_; });
     if (closed_ || messages_.size() >= limit_) return false;
