@@ -10,6 +10,7 @@
 
 #include "engine_loop.hpp"
 #include "raw_loop.hpp"
+#include "raw_process.hpp"
 #include "spread.hpp"
 
 namespace {
@@ -33,7 +34,7 @@ Result<double> run_raw_once(const Options& options, const std::string& provider,
                             unsigned window) {
   RawConfig config;
   config.provider = provider == "tcp" ? "net" : provider;
-  config.read = options.read;
+  if (options.read) config.operation = weft::perf::RawOperation::read;
   config.size = size;
   config.window = window;
   config.endpoint_window = window;

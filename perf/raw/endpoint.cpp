@@ -5,6 +5,7 @@
 #include <rdma/fi_cm.h>
 #include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>
+#include <rdma/fi_tagged.h>
 #include <sched.h>
 
 #include <algorithm>
@@ -21,6 +22,13 @@ void check(long rc, const char* call) {
   if (rc < 0) throw std::runtime_error(fmt::format("{}: {}", call, fi_strerror(int(-rc))));
 }
 
+/// Whether there was room for it.
+bool taken(ssize_t rc, const char* call) {
+  if (rc == -FI_EAGAIN) return false;
+  check(rc, call);
+  return true;
+}
+
 template <typename Owner, typename Call>
 void open(Owner& owner, const char* name, Call call) {
   typename Owner::pointer raw = nullptr;
@@ -28,30 +36,75 @@ void open(Owner& owner, const char* name, Call call) {
   owner.reset(raw);
 }
 
+bool is_named(const std::string& wanted, const char* name) {
+  return wanted.empty() || (name != nullptr && wanted == name);
+}
+
+bool is_of(const fi_info& info, const RawNic& nic) {
+  const bool has_device = info.nic != nullptr && info.nic->device_attr != nullptr;
+  return is_named(nic.fabric, info.fabric_attr->name) &&
+         (is_named(nic.domain, info.domain_attr->name) ||
+          (has_device && is_named(nic.domain, info.nic->device_attr->name)));
+}
+
+/// EFA's direct fabric has no tagged messages; that of the same NIC which has is another one.
+RawNic nic_of(const RawConfig& config, unsigned number) {
+  if (config.nics.empty()) return {};
+  RawNic nic = config.nics[number % config.nics.size()];
+  if (config.operation == RawOperation::message) nic.fabric.clear();
+  return nic;
+}
+
 }  // namespace
 
-Endpoint::Endpoint(const RawConfig& config, Waiting waiting, const std::string& shm_name,
-                   std::span<std::byte> memory)
-    : config_(config), waiting_(waiting), memory_(memory) {
+/// The first that libfabric has on that NIC.
+Endpoint::Owned<fi_info> Endpoint::look_by(const fi_info& hints) const {
+  const bool by_address = config_.nics.empty() && config_.provider != "shm";
+  fi_info* all = nullptr;
+  const int rc = fi_getinfo(FI_VERSION(1, 17), by_address ? config_.bind.c_str() : nullptr, nullptr,
+                            by_address ? FI_SOURCE : 0, &hints, &all);
+  if (rc == -FI_ENODATA) return {};
+  check(rc, "fi_getinfo");
+  const Owned<fi_info> list(all);
+  for (const fi_info* info = all; info != nullptr; info = info->next)
+    // "net" brings "net;ofi_rxm" along.
+    if (config_.provider == info->fabric_attr->prov_name && is_of(*info, nic_))
+      return Owned<fi_info>(fi_dupinfo(info));
+  return {};
+}
+
+Endpoint::Owned<fi_info> Endpoint::look(const std::string& shm_name) const {
   const Owned<fi_info> hints(fi_allocinfo());
   if (!hints) throw std::runtime_error("fi_allocinfo: out of memory");
-  const bool shm = config.provider == "shm";
-  hints->caps = FI_RMA | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
+  const bool messages = config_.operation == RawOperation::message;
+  hints->caps = messages ? FI_MSG | FI_TAGGED
+                         : FI_RMA | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
+  hints->mode = FI_CONTEXT | FI_CONTEXT2;
   hints->ep_attr->type = FI_EP_RDM;
   hints->domain_attr->threading = FI_THREAD_SAFE;
   hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
-  if (config.virtual_addresses) hints->domain_attr->mr_mode |= FI_MR_VIRT_ADDR;
-  if (config.delivery_complete) hints->tx_attr->op_flags = FI_DELIVERY_COMPLETE;
-  hints->fabric_attr->prov_name = ::strdup(config.provider.c_str());
-  if (shm) {  // A name without "fi_shm://" is taken as it is.
+  if (config_.virtual_addresses) hints->domain_attr->mr_mode |= FI_MR_VIRT_ADDR;
+  if (config_.delivery_complete && !messages) hints->tx_attr->op_flags = FI_DELIVERY_COMPLETE;
+  hints->fabric_attr->prov_name = ::strdup(config_.provider.c_str());
+  if (config_.provider == "shm") {  // A name without "fi_shm://" is taken as it is.
     hints->addr_format = FI_ADDR_STR;
     hints->src_addr = ::strdup(shm_name.c_str());
     hints->src_addrlen = shm_name.size() + 1;
   }
-  open(info_, "fi_getinfo", [&](fi_info** info) {
-    return fi_getinfo(FI_VERSION(1, 17), shm ? nullptr : config.bind.c_str(), nullptr,
-                      shm ? 0 : FI_SOURCE, hints.get(), info);
-  });
+  if (config_.provider.starts_with("verbs")) hints->addr_format = FI_SOCKADDR_IN;
+  if (auto info = look_by(*hints)) return info;
+  hints->domain_attr->mr_mode |= FI_MR_VIRT_ADDR;  // which NICs can't do without
+  if (auto info = look_by(*hints)) return info;
+  throw std::runtime_error(fmt::format(
+      "libfabric's '{}' has no {} on {}", config_.provider,
+      messages ? "tagged messages" : "reads and writes",
+      !nic_.domain.empty() ? nic_.domain : (config_.nics.empty() ? config_.bind : "any NIC")));
+}
+
+Endpoint::Endpoint(const RawConfig& config, unsigned number, Waiting waiting,
+                   const std::string& shm_name, std::span<std::byte> memory)
+    : config_(config), nic_(nic_of(config, number)), waiting_(waiting), memory_(memory) {
+  info_ = look(shm_name);
   open(fabric_, "fi_fabric",
        [&](fid_fabric** fabric) { return fi_fabric(info_->fabric_attr, fabric, nullptr); });
   open(domain_, "fi_domain",
@@ -71,8 +124,10 @@ Endpoint::Endpoint(const RawConfig& config, Waiting waiting, const std::string& 
   });
   open(region_, "fi_mr_reg", [&](fid_mr** region) {
     return fi_mr_reg(domain_.get(), memory.data(), memory.size(),
-                     FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE, 0, region_key, 0,
-                     region, nullptr);
+                     config.operation == RawOperation::message
+                         ? FI_SEND | FI_RECV
+                         : FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE,
+                     0, region_key, 0, region, nullptr);
   });
   open(endpoint_, "fi_endpoint", [&](fid_ep** endpoint) {
     return fi_endpoint(domain_.get(), info_.get(), endpoint, nullptr);
@@ -93,8 +148,19 @@ nlohmann::json Endpoint::describe() const {
           {"base", by_address ? reinterpret_cast<std::uintptr_t>(memory_.data()) : 0}};
 }
 
+/// As long as libfabric will read it. Texts end with a zero, and the others of a kind are as long
+/// as each other.
+bool Endpoint::is_address(const std::vector<std::uint8_t>& address) const {
+  if (info_->addr_format == FI_ADDR_STR) return !address.empty() && address.back() == 0;
+  std::size_t length = 0;
+  (void)fi_getname(&endpoint_->fid, nullptr, &length);
+  return address.size() == length;
+}
+
 void Endpoint::connect(const nlohmann::json& peer) {
   const auto address = peer.at("address").get<std::vector<std::uint8_t>>();
+  if (!is_address(address))
+    throw std::runtime_error("the address of the other side is of another kind");
   if (fi_av_insert(addresses_.get(), address.data(), 1, &peer_, 0, nullptr) != 1) {
     throw std::runtime_error("fi_av_insert: the address of the other side was refused");
   }
@@ -102,7 +168,8 @@ void Endpoint::connect(const nlohmann::json& peer) {
   peer.at("base").get_to(peer_base_);
 }
 
-bool Endpoint::post(std::size_t offset, std::size_t length, void* context) {
+bool Endpoint::move(Posted& posted, std::size_t offset, std::size_t length) {
+  const bool read = config_.operation == RawOperation::read;
   const iovec local{memory_.data() + offset, length};
   const fi_rma_iov remote{peer_base_ + offset, length, peer_key_};
   void* descriptor = fi_mr_desc(region_.get());
@@ -113,15 +180,28 @@ bool Endpoint::post(std::size_t offset, std::size_t length, void* context) {
   message.addr = peer_;
   message.rma_iov = &remote;
   message.rma_iov_count = 1;
-  message.context = context;
+  message.context = &posted;
   // The net provider of 1.17 heeds FI_DELIVERY_COMPLETE only here, not in the endpoint's op_flags.
   const std::uint64_t flags =
-      FI_COMPLETION | (config_.delivery_complete && !config_.read ? FI_DELIVERY_COMPLETE : 0);
-  const ssize_t rc = config_.read ? fi_readmsg(endpoint_.get(), &message, flags)
-                                  : fi_writemsg(endpoint_.get(), &message, flags);
-  if (rc == -FI_EAGAIN) return false;
-  check(rc, config_.read ? "fi_readmsg" : "fi_writemsg");
-  return true;
+      FI_COMPLETION | (config_.delivery_complete && !read ? FI_DELIVERY_COMPLETE : 0);
+  return read ? taken(fi_readmsg(endpoint_.get(), &message, flags), "fi_readmsg")
+              : taken(fi_writemsg(endpoint_.get(), &message, flags), "fi_writemsg");
+}
+
+bool Endpoint::send(Posted& posted, std::size_t offset, std::size_t length, std::uint64_t tag) {
+  return taken(fi_tsend(endpoint_.get(), memory_.data() + offset, length, fi_mr_desc(region_.get()),
+                        peer_, tag, &posted),
+               "fi_tsend");
+}
+
+bool Endpoint::receive(Posted& posted, std::size_t offset, std::size_t length, std::uint64_t tag) {
+  return taken(fi_trecv(endpoint_.get(), memory_.data() + offset, length, fi_mr_desc(region_.get()),
+                        FI_ADDR_UNSPEC, tag, 0, &posted),
+               "fi_trecv");
+}
+
+bool Endpoint::send_empty(std::uint64_t tag) {
+  return taken(fi_tinject(endpoint_.get(), memory_.data(), 0, peer_, tag), "fi_tinject");
 }
 
 std::size_t Endpoint::read(std::span<fi_cq_entry> entries) {

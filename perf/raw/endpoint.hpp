@@ -8,31 +8,46 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 #include <weft/deadline.hpp>
 
-#include "raw_loop.hpp"
+#include "raw_config.hpp"
 
 namespace weft::perf {
+
+/// An operation that is under way: until its completion has been read, libfabric keeps what it
+/// needs for it here.
+struct Posted {
+  fi_context2 room{};
+};
 
 /// One libfabric endpoint with everything below it, used by one thread. Throws
 /// `std::runtime_error`, whose text is one sentence.
 class Endpoint {
  public:
-  Endpoint(const RawConfig& config, Waiting waiting, const std::string& shm_name,
+  /// The `number`th of its side.
+  Endpoint(const RawConfig& config, unsigned number, Waiting waiting, const std::string& shm_name,
            std::span<std::byte> memory);
 
   /// Address, key and base of the memory, for `connect` on the other side.
   nlohmann::json describe() const;
   void connect(const nlohmann::json& peer);
 
-  /// False if the queue is full: read completions first.
-  bool post(std::size_t offset, std::size_t length, void* context);
-  /// Calls `each(context)` for what has completed and returns how many that were.
+  // False if the queue is full: read completions first. Offsets are those of the memory.
+
+  /// Writes to the other side's memory, or reads from it.
+  bool move(Posted& posted, std::size_t offset, std::size_t length);
+  bool send(Posted& posted, std::size_t offset, std::size_t length, std::uint64_t tag);
+  bool receive(Posted& posted, std::size_t offset, std::size_t length, std::uint64_t tag);
+  /// An empty message, whose completion nobody is told of.
+  bool send_empty(std::uint64_t tag);
+
+  /// Calls `each(posted)` for what has completed and returns how many that were.
   template <typename F>
   std::size_t reap(F each) {
     fi_cq_entry entries[32];
     const std::size_t count = read(entries);
-    for (std::size_t i = 0; i < count; ++i) each(entries[i].op_context);
+    for (std::size_t i = 0; i < count; ++i) each(*static_cast<Posted*>(entries[i].op_context));
     return count;
   }
   /// Waits as configured after a `reap` that found nothing.
@@ -49,9 +64,13 @@ class Endpoint {
   template <typename T>
   using Owned = std::unique_ptr<T, Closer>;
 
+  Owned<fi_info> look(const std::string& shm_name) const;
+  Owned<fi_info> look_by(const fi_info& hints) const;
+  bool is_address(const std::vector<std::uint8_t>& address) const;
   std::size_t read(std::span<fi_cq_entry> entries);
 
   const RawConfig& config_;
+  const RawNic nic_;
   Waiting waiting_;
   std::span<std::byte> memory_;
   Clock::time_point spin_until_{};

@@ -6,22 +6,29 @@
 #include <vector>
 
 #include "raw_loop.hpp"
+#include "raw_process.hpp"
 
 int main(int argc, char** argv) {
-  using weft::perf::Waiting;
+  using weft::perf::RawOperation, weft::perf::Waiting;
   if (const auto status = weft::perf::serve_raw_side(argc, argv)) return *status;
 
   weft::perf::RawConfig config;
   bool json = false, no_prefetch = false, no_delivery_complete = false;
-  std::vector<std::string> environment;
+  std::vector<std::string> environment, nics;
   CLI::App app{"Moves bytes between two processes by a plain libfabric loop, without an engine."};
   app.option_defaults()->always_capture_default();
   const CLI::AsSizeValue bytes(false);
+  const std::map<std::string, RawOperation> operations{{"write", RawOperation::write},
+                                                       {"read", RawOperation::read},
+                                                       {"message", RawOperation::message}};
   const std::map<std::string, Waiting> waits{
       {"poll", Waiting::poll}, {"poll_fd", Waiting::poll_fd}, {"sleep", Waiting::sleep}};
-  app.add_option("--provider", config.provider, "net, tcp, tcp;ofi_rxm or shm");
-  app.add_option("--bind", config.bind, "Address both sides bind to (not for shm)");
-  app.add_flag("--read", config.read, "Read from the target instead of writing to it");
+  app.add_option("--provider", config.provider, "net, tcp, tcp;ofi_rxm, verbs;ofi_rxm, efa or shm");
+  app.add_option("--nic", nics, "NICs or interfaces that the endpoints go round on")
+      ->delimiter(',');
+  app.add_option("--bind", config.bind, "Address both sides bind to (without --nic; not for shm)");
+  app.add_option("--operation", config.operation, "write, read or message (until it is answered)")
+      ->transform(CLI::Transformer(operations));
   app.add_option("--size", config.size, "Bytes of a transfer, e.g. 4MiB")->transform(bytes);
   app.add_option("--chunk", config.chunk, "Bytes of an operation; 0: the transfer is one")
       ->transform(bytes);
@@ -48,6 +55,7 @@ int main(int argc, char** argv) {
   app.add_flag("--json", json, "Print the settings and the result as JSON");
   CLI11_PARSE(app, argc, argv);
 
+  for (std::string& nic : nics) config.nics.push_back({std::move(nic)});
   config.delivery_complete = !no_delivery_complete;
   if (no_prefetch) {
     config.environment["FI_NET_PREFETCH_RBUF_SIZE"] = "0";  // libfabric 1.17

@@ -12,7 +12,7 @@
 #include "free_memory.hpp"
 #include "grid.hpp"
 #include "pages.hpp"
-#include "raw_loop.hpp"
+#include "raw_baseline.hpp"
 #include "socket_stream.hpp"
 
 namespace weft::perf {
@@ -66,23 +66,11 @@ Result<double> copy_memory(const Work& work, std::uint32_t targets, unsigned thr
   return static_cast<double>(copies * work.size) / seconds / 1e9;
 }
 
-Result<Measured> run_raw_loop(const Point& point, unsigned endpoints, const std::string& provider,
-                              Nanoseconds time, const std::stop_token& stop) {
-  const Work& work = point.work;
-  RawConfig config;
-  config.provider = provider;
-  config.read = work.operation == Operation::read;
-  config.size = work.size;
-  config.endpoints = endpoints;
-  config.yield = endpoints > 1;  // Who else needs a core would hold up all of them.
-  config.endpoint_window = std::uint64_t{work.window} * point.peers;
-  config.window = config.endpoint_window * point.initiators;
-  if (work.one_buffer) config.buffer_bytes = work.size * point.initiators * point.peers;
-  config.max_bytes = std::uint64_t{1} << 50;
-  config.max_ms = std::chrono::ceil<std::chrono::milliseconds>(time).count();
-  config.timeout_ms += 2 * config.max_ms;
-  config.latencies = true;
-  return run_raw(config, stop).map([](const RawResult& made) {
+Result<Measured> run_raw_loop(Control& control, const Beside& beside, unsigned endpoints,
+                              const std::stop_token& stop) {
+  const RawTask task{beside.point, endpoints, beside.carrier.provider, beside.time.count(),
+                     beside.verify};
+  return run_raw_baseline(control, task, beside.carrier.nics, stop).map([](const RawResult& made) {
     return Measured{made.gigabytes_per_second, Nanoseconds(made.p50_ns), Nanoseconds(made.p99_ns)};
   });
 }
@@ -140,25 +128,25 @@ Point contiguous(Point point) {
   return point;
 }
 
-Result<void> check(const Baseline& baseline, std::uint64_t initiators, std::uint64_t targets,
-                   bool elsewhere, unsigned cores) {
+Result<void> check(const Baseline& baseline, const Sites& sites) {
   const auto wrong = [&](const std::string& why) {
     return fail(Code::invalid_argument, fmt::format("the baseline '{}' {}", baseline.name(), why));
   };
   if (baseline.kind == Baseline::Kind::contiguous) return {};
-  if (elsewhere)
+  if (sites.initiators_elsewhere)
     return wrong("is measured on this machine, where not all initiators of --from are");
-  if (baseline.kind == Baseline::Kind::socket && initiators * targets > 1)
+  if (baseline.kind == Baseline::Kind::socket && sites.initiators * sites.targets > 1)
     return wrong("is one stream, which several initiators or targets can't be compared with");
-  const std::uint64_t threads = baseline.threads * initiators;
+  const std::uint64_t threads = baseline.threads * sites.initiators;
   if (threads == 1) return {};
   if (baseline.kind == Baseline::Kind::raw && threads > max_endpoints)
     return wrong(
         fmt::format("would have {} endpoints, and has {} at most", threads, max_endpoints));
   // Pollers that share a core wait for each other, which makes whatever is compared look good.
-  if (baseline.kind == Baseline::Kind::raw && cores > 0 && 2 * threads > cores)
-    return wrong(fmt::format("polls on {} cores for {} endpoints, and this machine has {}",
-                             2 * threads, threads, cores));
+  const std::uint64_t pollers = sites.target_elsewhere ? threads : 2 * threads;
+  if (baseline.kind == Baseline::Kind::raw && sites.cores > 0 && pollers > sites.cores)
+    return wrong(fmt::format("polls on {} cores for {} endpoints, and this machine has {}", pollers,
+                             threads, sites.cores));
   if (baseline.kind == Baseline::Kind::memcpy && threads > most_threads)
     return wrong(fmt::format("would have {} threads, and has {} at most", threads, most_threads));
   return {};
@@ -169,14 +157,13 @@ bool notes_latency(std::string_view name) {
 }
 
 Result<Measured> measure(const Baseline& baseline, Control& control, const Site& site,
-                         const Point& point, const std::string& provider, Nanoseconds time,
-                         const std::stop_token& stop) {
+                         const Beside& beside, const std::stop_token& stop) {
+  const Point& point = beside.point;
   const unsigned threads = baseline.threads * point.initiators;
-  if (baseline.kind == Baseline::Kind::raw)
-    return run_raw_loop(point, threads, provider, time, stop);
+  if (baseline.kind == Baseline::Kind::raw) return run_raw_loop(control, beside, threads, stop);
   const auto speed = baseline.kind == Baseline::Kind::memcpy
-                         ? copy_memory(point.work, point.peers, threads, time, stop)
-                         : stream(control, site, point.work, time, stop);
+                         ? copy_memory(point.work, point.peers, threads, beside.time, stop)
+                         : stream(control, site, point.work, beside.time, stop);
   return speed.map([](double gigabytes) { return Measured{gigabytes, {}, {}}; });
 }
 

@@ -127,6 +127,12 @@ Error Control::named(const Error& error) const {
   return Error(error.code(), side_ + ": " + error.message()).with_peer(error.peer());
 }
 
+Result<Expectation> Control::watch(std::function<void()> ended) {
+  NotifyOptions options;
+  options.on_end = [ended = std::move(ended)](std::uint64_t, const Error*) { ended(); };
+  return engine_->expect(exchange_.peer(), no_signal, 1, std::move(options));
+}
+
 void Control::interrupt() {
   (void)engine_->disconnect(exchange_.peer());
 }

@@ -12,12 +12,14 @@
 //                                   <-    CPU time, findings
 //     close                          ->   closes that engine
 //
-// Each is answered by a document, with "error" and "code" where it failed. Where there are several
+// Each is answered by a document, with "error" and "code" where it failed. What else is measured
+// for comparison is asked for between runs (see RawService, StreamSink). Where there are several
 // initiators, each is a process of its own that listens as a target does, and is asked by the one
 // that measures to `initiate`, step by step (see InitiatorService). What begins together is asked
 // of all at once, when all have answered what was before.
 #pragma once
 
+#include <functional>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -32,7 +34,7 @@
 namespace weft::perf {
 
 /// Of these documents; both sides must have the same.
-constexpr int control_version = 4;
+constexpr int control_version = 5;
 
 /// Under which an initiator's memory of a run is published.
 std::string memory_name(std::uint32_t initiator);
@@ -96,6 +98,9 @@ class Control {
   Error cause_of(Error failure) { return exchange_.end_after(std::move(failure)); }
   /// From any thread: what waits comes back early.
   void interrupt();
+  /// Calls `ended` on a thread of the engine when the other process has gone, for as long as what
+  /// it returns is kept, or a little longer.
+  Result<Expectation> watch(std::function<void()> ended);
   const Peer& peer() const noexcept { return exchange_.peer(); }
 
  private:
@@ -114,6 +119,8 @@ class Control {
 
 /// Tags of the two directions.
 constexpr std::uint64_t question_tag = 1, response_tag = 2;
+/// Never raised: waiting for it is waiting for the peer's end.
+constexpr std::uint64_t no_signal = ~std::uint64_t{0};
 
 Json failure_document(const Error& error);
 

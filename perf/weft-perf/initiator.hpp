@@ -7,6 +7,7 @@
 #include <vector>
 #include <weft/deadline.hpp>
 
+#include "carrier.hpp"
 #include "copies.hpp"
 #include "load.hpp"
 #include "operations.hpp"
@@ -46,8 +47,8 @@ class Initiator {
 
   /// Its engine's, by which the targets know it.
   virtual const std::string& name() const = 0;
-  /// libfabric's name of what the rails to the first target are of: "net", "shm".
-  virtual const std::string& provider() const = 0;
+  /// Of the rails to the first target.
+  virtual const Carrier& carrier() const = 0;
 
   /// Once the targets have granted memory. Where bytes are verified, each operation of the window
   /// is carried out once.

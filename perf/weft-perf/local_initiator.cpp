@@ -43,9 +43,7 @@ Result<void> LocalInitiator::meet(const std::vector<std::string>& addresses) {
     if (!target) return fail(std::move(target.error()));
     targets_.push_back(std::move(*target));
   }
-  const auto names = targets_.front().rails();
-  for (const RailInfo& rail : engine_.info().rails)
-    if (!names.empty() && rail.name == names.front()) provider_ = rail.capability.provider;
+  carrier_ = carrier_of(engine_.info(), targets_.front().rails());
   return {};
 }
 

@@ -28,7 +28,7 @@ class LocalInitiator final : public Initiator {
                                                  const std::stop_token& stop);
 
   const std::string& name() const override { return engine_.name(); }
-  const std::string& provider() const override { return provider_; }
+  const Carrier& carrier() const override { return carrier_; }
   Result<void> prepare(const Task& task) override;
   Result<void> warm_up(Nanoseconds time) override;
   Result<Part> measure(Length length) override;
@@ -53,7 +53,7 @@ class LocalInitiator final : public Initiator {
   const std::stop_callback<std::function<void()>> interrupt_;
   Driver driver_;  // Of what is still on its way to the targets.
   std::vector<Peer> targets_;
-  std::string provider_;
+  Carrier carrier_;
   std::optional<Round> round_;
 };
 

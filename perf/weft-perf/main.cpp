@@ -21,7 +21,7 @@
 #include "plot.hpp"
 #include "printable.hpp"
 #include "progress.hpp"
-#include "raw_loop.hpp"
+#include "raw_process.hpp"
 #include "replace_file.hpp"
 #include "target.hpp"
 
@@ -462,14 +462,14 @@ std::optional<std::string> complaint_of_from(const Options& options) {
 }
 
 std::optional<std::string> complaint_of_baselines(const Options& options) {
-  const bool elsewhere = std::any_of(options.from.begin(), options.from.end(), is_elsewhere);
+  Sites sites;
+  sites.initiators = most_initiators_of(options.grid);
+  sites.targets = most_targets_of(options.grid);
+  sites.initiators_elsewhere = std::any_of(options.from.begin(), options.from.end(), is_elsewhere);
+  sites.target_elsewhere = !options.peers.empty() && !tool::is_this_machine(options.peers.front());
+  sites.cores = std::thread::hardware_concurrency();
   for (const Baseline& baseline : options.sweep.baselines) {
-    if (baseline.kind == Baseline::Kind::raw && !options.local)
-      return "the baseline 'raw' has both its sides on this machine: it needs --local";
-    if (auto fits = check(baseline, most_initiators_of(options.grid), most_targets_of(options.grid),
-                          elsewhere, std::thread::hardware_concurrency());
-        !fits)
-      return fits.error().message();
+    if (auto fits = check(baseline, sites); !fits) return fits.error().message();
   }
   return std::nullopt;
 }

@@ -248,8 +248,9 @@ void add_measuring(CLI::App& app, Options& options) {
            }
          },
          "Measure before each run: contiguous (by the same engines, each operation's bytes in one "
-         "piece), raw (a plain libfabric loop, with --local only, of an endpoint for each "
-         "initiator), raw:N (N endpoints for each), memcpy, memcpy:N (N threads for each), socket "
+         "piece), raw (a plain libfabric loop to the first target, between host memory, "
+         "with an endpoint for each initiator), raw:N (N endpoints for each), memcpy, memcpy:N (N "
+         "threads for each), socket "
          "(a plain TCP stream: for one initiator and target). With --from elsewhere: contiguous "
          "only")
       ->delimiter(',')

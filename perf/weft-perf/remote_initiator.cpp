@@ -33,10 +33,10 @@ Result<std::unique_ptr<Initiator>> RemoteInitiator::open(Control& control, const
   const auto opened = initiator->ask("open", {{"point", point}, {"addresses", addresses}});
   if (!opened) return fail(opened.error());
   const auto name = value_of<std::string>(*opened, "name");
-  const auto provider = value_of<std::string>(*opened, "provider");
-  if (!name || !provider) return fail(name ? provider.error() : name.error());
+  const auto carrier = value_of<Carrier>(*opened, "carrier");
+  if (!name || !carrier) return fail(name ? carrier.error() : name.error());
   initiator->name_ = *name;
-  initiator->provider_ = *provider;
+  initiator->carrier_ = *carrier;
   return initiator;
 }
 
@@ -140,7 +140,7 @@ Result<Json> InitiatorService::open(const Json& question) {
   auto opened = LocalInitiator::open(site_, *point, *addresses, stop_);
   if (!opened) return fail(std::move(opened.error()));
   initiator_ = std::move(*opened);
-  return Json{{"name", initiator_->name()}, {"provider", initiator_->provider()}};
+  return Json{{"name", initiator_->name()}, {"carrier", initiator_->carrier()}};
 }
 
 Result<Json> InitiatorService::prepare(const Json& question) {

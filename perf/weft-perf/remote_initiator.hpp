@@ -23,7 +23,7 @@ class RemoteInitiator final : public Initiator {
                                                  bool own_clock = false);
 
   const std::string& name() const override { return name_; }
-  const std::string& provider() const override { return provider_; }
+  const Carrier& carrier() const override { return carrier_; }
   Result<void> prepare(const Task& task) override;
   Result<void> warm_up(Nanoseconds time) override;
   Result<Part> measure(Length length) override;
@@ -41,7 +41,8 @@ class RemoteInitiator final : public Initiator {
   Control& control_;
   const bool own_clock_;
   ClockOffset clock_;
-  std::string name_, provider_;
+  std::string name_;
+  Carrier carrier_;
 };
 
 /// The other end.

@@ -82,8 +82,8 @@ class Session {
   /// Whether a point can be measured with these engines.
   bool serves(const Point& point) const { return same_engines(point, point_); }
   Result<Run> measure(const Point& point, const RunOptions& options);
-  /// libfabric's name of what the first initiator's rails to the first target are of.
-  const std::string& provider() const { return initiators_.front()->provider(); }
+  /// Of the first initiator's rails to the first target.
+  const Carrier& carrier() const { return initiators_.front()->carrier(); }
 
  private:
   using Step = std::function<Result<void>(std::uint32_t)>;

@@ -46,7 +46,7 @@ Result<void> Sweep::measure(PointResult& result, std::uint64_t seed, const std::
     if (!opened) return fail(std::move(opened.error()));
     session_.emplace(std::move(*opened));
   }
-  if (result.provider.empty()) result.provider = session_->provider();
+  if (result.provider.empty()) result.provider = session_->carrier().provider;
   std::map<std::string, Measured> baselines;
   for (const Baseline& baseline : options_.baselines) {
     auto speed = measure(baseline, result, stop);
@@ -71,8 +71,9 @@ Result<void> Sweep::measure(PointResult& result, std::uint64_t seed, const std::
 Result<Measured> Sweep::measure(const Baseline& baseline, const PointResult& result,
                                 const std::stop_token& stop) {
   if (baseline.kind != Baseline::Kind::contiguous)
-    return perf::measure(baseline, sides_.targets.front(), site_, result.point, result.provider,
-                         options_.run.length.time, stop);
+    return perf::measure(
+        baseline, sides_.targets.front(), site_,
+        {result.point, session_->carrier(), options_.run.length.time, options_.run.verify}, stop);
   RunOptions options = options_.run;
   options.verify = false;
   return session_->measure(contiguous(result.point), options).map([](const Run& run) {

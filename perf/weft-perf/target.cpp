@@ -10,6 +10,7 @@
 
 #include "machine_facts.hpp"
 #include "operations.hpp"
+#include "raw_baseline.hpp"
 #include "region.hpp"
 #include "remote_initiator.hpp"
 #include "socket_stream.hpp"
@@ -20,8 +21,6 @@ namespace weft::perf {
 namespace {
 
 constexpr auto closing_time = std::chrono::seconds(5);
-/// Never raised: waiting for it is waiting for the peer's end.
-constexpr std::uint64_t no_signal = ~std::uint64_t{0};
 
 /// Stops what is under way for a peer when that has gone, as it may take an hour.
 class Watch {
@@ -108,6 +107,7 @@ class Service {
       : site_(site),
         before_check_(before_check),
         stop_(std::move(stop)),
+        raw_(stop_),
         initiator_(site_, stop_) {}
   ~Service() { close(); }
 
@@ -139,6 +139,7 @@ class Service {
   Driver driver_;
   std::optional<TargetRun> run_;
   std::optional<StreamSink> stream_;
+  RawService raw_;
   InitiatorService initiator_;
 };
 
@@ -155,6 +156,7 @@ Result<Json> Service::answer(const Json& question) {
   if (*task == "facts") return Json{{"machine", machine_facts()}};
   if (*task == "begin stream") return begin_stream(question);
   if (*task == "end stream" && stream_) return end_stream();
+  if (*task == "raw" && engine_) return raw_.answer(question, engine_->info());
   if (*task == "initiate") return initiator_.answer(question);
   if (*task == "close") return close(), Json::object();
   return fail(Code::protocol_mismatch, fmt::format("it can't do '{}' now", *task));

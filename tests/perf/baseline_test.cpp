@@ -22,7 +22,8 @@ TEST(Baseline, Names) {
 TEST(Baseline, IsOfAsManyInitiatorsAsItCanBe) {
   const auto refusal = [](const char* name, std::uint64_t initiators, bool elsewhere,
                           unsigned cores = 64) {
-    const auto fits = check(parse_baseline(name).value(), initiators, 1, elsewhere, cores);
+    const auto fits =
+        check(parse_baseline(name).value(), Sites{initiators, 1, elsewhere, false, cores});
     return fits ? std::string("fits") : fits.error().message();
   };
   for (const char* name : {"contiguous", "raw", "memcpy", "memcpy:4", "socket"})
@@ -42,9 +43,18 @@ TEST(Baseline, IsOfAsManyInitiatorsAsItCanBe) {
     EXPECT_THAT(refusal(name, 1, true), HasSubstr("on this machine")) << name;
 }
 
+TEST(Baseline, RawPollsHereForATargetOnThisMachineToo) {
+  const auto fits = [](bool target_elsewhere) {
+    return check(parse_baseline("raw:4").value(), Sites{1, 1, false, target_elsewhere, 4})
+        .has_value();
+  };
+  EXPECT_FALSE(fits(false));
+  EXPECT_TRUE(fits(true));
+}
+
 TEST(Baseline, OneStreamIsOfOneTarget) {
   const auto fits = [](const char* name) {
-    return check(parse_baseline(name).value(), 1, 2, false, 64).has_value();
+    return check(parse_baseline(name).value(), Sites{1, 2, false, false, 64}).has_value();
   };
   EXPECT_FALSE(fits("socket"));
   for (const char* name : {"contiguous", "raw", "raw:2", "memcpy", "memcpy:4"})

@@ -91,6 +91,12 @@ class Case(unittest.TestCase):
         self.one_sentence(result.stderr)
         self.assertRegex(result.stderr, pattern)
 
+    def nothing_is_left(self, pids):
+        until(lambda: not any(is_running(pid) for pid in pids))
+        for pid in pids:
+            left = [name for name in os.listdir("/dev/shm") if str(pid) in re.split(r"\W|_", name)]
+            self.assertEqual(left, [])
+
     def succeeds(self, *arguments):
         result = weft_perf(*arguments)
         self.assertEqual(result.returncode, 0, result.stderr + result.stdout)
@@ -136,11 +142,11 @@ class Local(Case):
                 self.assertEqual(row[fact], row["peer_" + fact])
                 self.assertTrue(row[fact])
 
-    def test_raw_baseline(self):
-        for provider in ("tcp", "shm"):
-            result = self.succeeds("--local", *SHORT, "--provider", provider, "--baseline", "raw",
-                                   "--time", "0.05", "--json", "-")
-            raw = json.loads(result.stdout)["points"][0]["baselines"]["raw"]
+    def has_raw(self, *arguments):
+        result = self.succeeds(*arguments, *SHORT, "--baseline", "raw", "--time", "0.05",
+                               "--verify", "--json", "-")
+        for point in json.loads(result.stdout)["points"]:
+            raw = point["baselines"]["raw"]
             self.assertEqual(len(raw["gigabytes_per_second"]), 2)
             self.assertGreater(raw["ratio"]["middle"], 0)
             for share in ("p50", "p99"):
@@ -149,6 +155,30 @@ class Local(Case):
                 self.assertGreater(raw[share + "_ratio"]["middle"], 0)
             for fast, slow in zip(raw["latency_ns"]["p50"], raw["latency_ns"]["p99"]):
                 self.assertLessEqual(fast, slow)
+
+    def test_raw_baseline(self):
+        self.has_raw("--local", "--provider", "tcp,shm", "--size", "4099", "--operation",
+                     "write,read,message")
+
+    def test_raw_baseline_to_a_target_that_listens(self):
+        with target() as (_, address):
+            self.has_raw("--peer", address, "--provider", "tcp,shm", "--operation",
+                         "write,message")
+
+    def test_raw_baseline_whose_target_dies(self):
+        for provider in ("tcp", "shm"):
+            with self.subTest(provider), target() as (process, address), \
+                    started("--peer", address, "--provider", provider, "--baseline", "raw",
+                            "--time", "50", "--json", self.path("dead")) as peer:
+                for pid in (process.pid, peer.pid):
+                    until(lambda pid=pid: children_of(pid))
+                sides = [*children_of(process.pid), *children_of(peer.pid)]
+                until(lambda pid=sides[1]: cpu_ticks(pid) > 20)
+                process.kill()
+                _, errors = peer.communicate(timeout=PATIENCE)
+                self.assertEqual(peer.returncode, 1, errors)
+                self.one_sentence(errors)
+                self.nothing_is_left(sides)
 
     def test_manual_progress(self):
         result = self.succeeds("--local", *SHORT, "--provider", "tcp,shm", "--operation",
@@ -420,13 +450,7 @@ class SeveralInitiators(Case):
         self.assertRegex(errors, pattern)
         with open(self.path("part"), encoding="utf-8") as file:
             self.assertEqual(json.load(file)["ended"], "failed")
-        until(lambda: not any(is_running(child) for child in children))
         self.nothing_is_left(children)
-
-    def nothing_is_left(self, pids):
-        for pid in pids:
-            left = [name for name in os.listdir("/dev/shm") if str(pid) in re.split(r"\W|_", name)]
-            self.assertEqual(left, [])
 
     def test_killed_initiator(self):
         for provider in ("tcp", "shm"):
@@ -450,7 +474,6 @@ class SeveralInitiators(Case):
                 process.send_signal(signal.SIGINT)
                 _, errors = process.communicate(timeout=PATIENCE)
                 self.assertEqual(process.returncode, 130, errors)
-                until(lambda: not any(is_running(child) for child in children))
                 self.nothing_is_left([process.pid, *children])
 
     def test_killed_measurer_leaves_nobody(self):
@@ -625,7 +648,7 @@ class Wrong(Case):
                 (["--local", "--memory", "moon"], "'moon' is no memory"),
                 (["--local", "--peer-memory", "gpu:x"], "'gpu:x' is no memory"),
                 (["--local", "--model", "Llama-3.1-8B", "--block-bytes", "1K"], "no room"),
-                (["--peer", "127.0.0.1:1", "--baseline", "raw"], "--local"),
+                (["--peer", "127.0.0.1:1", "--baseline", "raw:16"], "polls on 32 cores"),
                 (["--listen", "0.0.0.0:7000"], "--advertise"),
                 (["--listen", "[::]:7000"], "--advertise"),
                 (["--local", "--advertise", "127.0.0.1"], "--listen"),
@@ -777,20 +800,18 @@ class Ends(Case):
     def is_interrupted(self, process):
         """Ctrl-C ends it, though it would go on for an hour, with all that it has started."""
         started_by_it = children_of(process.pid)
+        started_by_it += [each for child in started_by_it for each in children_of(child)]
         process.send_signal(signal.SIGINT)
         output, errors = process.communicate(timeout=PATIENCE)
         self.assertEqual(process.returncode, 130, errors)
         self.assertIn("interrupted by Ctrl-C", errors)
-        until(lambda: not any(is_running(child) for child in started_by_it))
-        for pid in (process.pid, *started_by_it):
-            left = [name for name in os.listdir("/dev/shm") if str(pid) in re.split(r"\W|_", name)]
-            self.assertEqual(left, [])
+        self.nothing_is_left([process.pid, *started_by_it])
         return output
 
     def test_interrupt_while_it_measures_something_else(self):
         for arguments, children in ((["--baseline", "memcpy"], 1), (["--baseline", "memcpy:2"], 1),
-                                    (["--baseline", "raw", "--provider", "shm"], 3),
-                                    (["--baseline", "raw", "--provider", "tcp"], 3),
+                                    (["--baseline", "raw", "--provider", "shm"], 2),
+                                    (["--baseline", "raw", "--provider", "tcp"], 2),
                                     (["--baseline", "socket"], 1), (["--baseline", "contiguous"], 1),
                                     (["--warm-up", "3600", "--provider", "tcp"], 1),
                                     (["--warm-up", "3600", "--operation", "message"], 1),

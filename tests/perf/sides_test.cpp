@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "raw_baseline.hpp"
 #include "sweep.hpp"
 #include "target.hpp"
 #include "usage.hpp"
@@ -582,6 +583,40 @@ TEST_P(PerfSides, NonsenseIsRefused) {
   EXPECT_FALSE(sides_.targets[0].ask("begin stream", {{"bytes", 0}}));
   EXPECT_FALSE(sides_.targets[0].ask("begin stream", {{"bytes", 1 << 30}}));
   EXPECT_TRUE(sides_.targets[0].ask("facts"));
+}
+
+/// Of which processes, memory and cores would be taken.
+TEST_P(PerfSides, NonsenseIsNoPlainLoop) {
+  start();
+  Point point = point_of(GetParam(), Operation::write);
+  RawTask task{point, 1, "net", 1'000'000, false};
+  const auto refused = [&](const char* step) {
+    const auto answer = sides_.targets[0].ask("raw", {{"step", step}, {"of", task}});
+    return answer ? std::string("taken") : answer.error().to_string();
+  };
+  EXPECT_THAT(refused("open"), HasSubstr("can't do 'raw' now")) << "it has no engine";
+  ASSERT_TRUE(sides_.targets[0].ask("open", {{"point", point}}));
+  EXPECT_FALSE(sides_.targets[0].ask("raw"));
+  EXPECT_FALSE(sides_.targets[0].ask("raw", {{"step", "open"}, {"of", 5}}));
+  for (const char* step : {"connect", "end", "dance"})
+    EXPECT_THAT(refused(step), HasSubstr("can't do")) << step;
+  task.endpoints = 1 << 30;
+  EXPECT_THAT(refused("open"), HasSubstr("cores"));
+  task.endpoints = 0;
+  EXPECT_THAT(refused("open"), HasSubstr("endpoints go from 1"));
+  task.endpoints = 1;
+  task.time_ns = -1;
+  EXPECT_THAT(refused("open"), HasSubstr("24 hours"));
+  task.time_ns = 1'000'000;
+  task.point.work.size = std::uint64_t{1} << 40;
+  task.point.work.window = 1 << 16;
+  EXPECT_THAT(refused("open"), HasSubstr("the machine has"));
+  task.point.initiators = task.point.peers = 64;
+  EXPECT_THAT(refused("open"), HasSubstr("the machine has")) << "more than 2^64";
+  task.point.peers = 0;
+  EXPECT_THAT(refused("open"), HasSubstr("1 to 64 targets"));
+  // And the target still serves.
+  EXPECT_TRUE(sweep({point}, counted(1)));
 }
 
 TEST_P(PerfSides, AnInterruptKeepsWhatWasMeasured) {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs tests over verbs in one virtual machine, and a handover between two of its processes."""
+"""Runs tests over verbs in one virtual machine, a handover between two of its processes, weft-perf."""
 
 import argparse
 import sys
@@ -14,6 +14,8 @@ from machine import Machine
 
 HERE = Path(__file__).resolve().parent
 NO_TESTS = "[  PASSED  ] 0 tests."
+PERF = ("--local --provider verbs --operation write,read,message --size 60001 --count 40 --time 0.2 "
+        "--warm-up 0 --repeats 1 --verify --baseline raw --timeout 60")
 DEMO = "demo --providers verbs --tokens 256 --requests 2 --concurrency 2 --timeout 60"
 
 
@@ -24,11 +26,13 @@ def commands(arguments):
     lines = [f"{Path(program).name} {options}" for program in arguments.programs]
     if arguments.weft:
         lines.append(f"{Path(arguments.weft).name} {DEMO}")
+    if arguments.perf:
+        lines.append(f"{Path(arguments.perf).name} {PERF}")
     return "".join(line + "\n" for line in lines)
 
 
 def main(arguments):
-    programs = arguments.programs + ([arguments.weft] if arguments.weft else [])
+    programs = arguments.programs + [each for each in (arguments.weft, arguments.perf) if each]
     with tempfile.TemporaryDirectory(prefix="weft-vm-") as name:
         folder = Path(name)
         (folder / "commands").write_text(commands(arguments))
@@ -51,5 +55,6 @@ if __name__ == "__main__":
     parser.add_argument("--subjects", help="of the tests, with commas; all where it is left out")
     parser.add_argument("--seconds", type=float, default=540, help="what the machine gets")
     parser.add_argument("--weft", help="the command, for the handover")
+    parser.add_argument("--perf", help="weft-perf, for the plain loop that it compares with")
     parser.add_argument("programs", nargs="*", help="executables of tests/integration")
     sys.exit(outcome.of(main, parser.parse_args()))

@@ -9,4 +9,7 @@ namespace weft::tool {
 /// told, or where the engine's own choice (loopback) is right.
 std::string local_address_towards(const std::string& peer);
 
+/// Whether "host:port" is an address of this machine's own.
+bool is_this_machine(const std::string& peer);
+
 }  // namespace weft::tool

@@ -1,0 +1,49 @@
+// A plain libfabric loop between the two sides, for comparison.
+#pragma once
+
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <weft/error.hpp>
+
+#include "carrier.hpp"
+#include "control.hpp"
+#include "raw_process.hpp"
+
+namespace weft::perf {
+
+/// Of which both sides have to know the same.
+struct RawTask {
+  Point point;
+  unsigned endpoints = 1;  ///< On each side.
+  std::string provider;    ///< libfabric's name.
+  Nanoseconds::rep time_ns = 0;
+  bool verify = false;
+};
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RawTask, point, endpoints, provider, time_ns, verify)
+
+/// Between a process of this machine and one that the target starts on its own, from host memory to
+/// host memory; as many operations in flight as the point's initiators have at all targets. A stop
+/// ends it soon, as an error, and so does the target's end.
+Result<RawResult> run_raw_baseline(Control& target, const RawTask& task,
+                                   const std::vector<RawNic>& nics, const std::stop_token& stop);
+
+/// The target's end.
+class RawService {
+ public:
+  /// A stop ends what is under way.
+  explicit RawService(std::stop_token stop) : stop_(std::move(stop)) {}
+
+  /// With the rails of this side.
+  Result<Json> answer(const Json& question, const Info& info);
+
+ private:
+  Result<Json> open(const Json& question, const Info& info);
+  Result<Json> connect(const Json& question);
+  Result<Json> end(const Json& question);
+
+  const std::stop_token stop_;
+  std::unique_ptr<RawProcess> process_;
+};
+
+}  // namespace weft::perf

@@ -1,0 +1,83 @@
+// What the plain loop is made of.
+#include <gmock/gmock.h>
+
+#include <stdexcept>
+#include <vector>
+
+#include "chunks.hpp"
+#include "raw_loop.hpp"
+#include "side.hpp"
+
+namespace weft::perf {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(PatternedMemory, EveryByteIsCompared) {
+  constexpr std::size_t bytes = 4099;
+  PatternedMemory memory(bytes);
+  memory.fill(true);
+  EXPECT_NO_THROW(memory.expect_pattern(bytes));
+  for (const std::size_t at : {std::size_t{0}, std::size_t{7}, std::size_t{2048}, bytes - 1}) {
+    memory.span()[at] ^= std::byte{1};
+    EXPECT_THROW(memory.expect_pattern(bytes), std::runtime_error) << at;
+    EXPECT_NO_THROW(memory.expect_pattern(at));
+    memory.span()[at] ^= std::byte{1};
+  }
+  EXPECT_THROW(memory.expect_pattern(bytes + 1), std::runtime_error);
+  memory.fill(false);
+  EXPECT_THROW(memory.expect_pattern(1), std::runtime_error);
+}
+
+std::vector<Chunks::Chunk> all_of(Chunks& chunks) {
+  std::vector<Chunks::Chunk> all;
+  while (auto chunk = chunks.take()) all.push_back(*chunk);
+  return all;
+}
+
+TEST(RawChunks, AreWholeTransfersUpToTheirBytes) {
+  RawConfig config;
+  config.size = 10;
+  config.chunk = 4;
+  config.window = 2;
+  config.max_bytes = 21;
+  Chunks chunks(config, std::chrono::hours(1));
+  const auto all = all_of(chunks);
+  ASSERT_EQ(all.size(), 9U);
+  EXPECT_EQ(chunks.transfers(), 3U);
+  EXPECT_EQ(all[2].length, 2U);
+  EXPECT_EQ(all[3].offset, 10U);
+  EXPECT_EQ(all[8].offset, 8U) << "the third is where the first one was";
+  EXPECT_TRUE(chunks.open(all[5]));
+  EXPECT_FALSE(chunks.open(all[6])) << "the first one has not completed";
+  chunks.counter(all[6]) += 3;
+  EXPECT_TRUE(chunks.open(all[6]));
+}
+
+TEST(RawChunks, MessagesAreNotCut) {
+  RawConfig config;
+  config.operation = RawOperation::message;
+  config.size = 10;
+  config.chunk = 4;
+  config.window = 3;
+  config.buffer_bytes = 10;
+  config.max_bytes = 40;
+  EXPECT_EQ(positions_of(config), 3U) << "each of the window has a buffer at the target";
+  Chunks chunks(config, std::chrono::hours(1));
+  const auto all = all_of(chunks);
+  ASSERT_EQ(all.size(), 4U);
+  EXPECT_EQ(all[2].offset, 20U);
+  EXPECT_EQ(all[3].offset, 0U);
+}
+
+TEST(RawLoop, RefusesWhatItCantDo) {
+  RawConfig config;
+  config.size = 0;
+  EXPECT_THAT(run_raw(config).error().message(), HasSubstr("start at 1"));
+  config.size = 1;
+  config.endpoints = max_endpoints + 1;
+  EXPECT_THAT(run_raw(config).error().message(), HasSubstr("endpoints go from 1 to 16"));
+}
+
+}  // namespace
+}  // namespace weft::perf
