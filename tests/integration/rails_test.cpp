@@ -166,7 +166,9 @@ TEST(Choice, ShmOnOneHostByItselfAndTcpOtherwise) {
 TEST(Choice, TheOnlyRailHasLargerChunks) {
   constexpr std::size_t size = 8 << 20;
   for (const auto& [rails, chunk] : {std::pair(1U, 1 << 20), std::pair(2U, 512 << 10)}) {
-    Couple pair = couple(config_for("tcp", rails));
+    Config config = config_for("tcp");
+    config.rails = rails;
+    Couple pair = couple(config);
     Board board(pair, size, size);
     const Pair piece[] = {{0, 0, size}};
     Transfer transfer = must(pair.a.write(board.local, board.there, piece));
