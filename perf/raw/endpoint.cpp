@@ -103,8 +103,16 @@ Endpoint::Owned<fi_info> Endpoint::look(const std::string& shm_name) const {
 
 Endpoint::Endpoint(const RawConfig& config, unsigned number, Waiting waiting,
                    const std::string& shm_name, std::span<std::byte> memory)
-    : config_(config), nic_(nic_of(config, number)), waiting_(waiting), memory_(memory) {
+    : config_(config),
+      number_(number),
+      nic_(nic_of(config, number)),
+      waiting_(waiting),
+      memory_(memory) {
   info_ = look(shm_name);
+  if (config.operation == RawOperation::message && config.endpoint_window > info_->rx_attr->size)
+    throw std::runtime_error(
+        fmt::format("libfabric's '{}' waits for {} messages at a time, and not for a window of {}",
+                    config.provider, info_->rx_attr->size, config.endpoint_window));
   open(fabric_, "fi_fabric",
        [&](fid_fabric** fabric) { return fi_fabric(info_->fabric_attr, fabric, nullptr); });
   open(domain_, "fi_domain",
@@ -218,7 +226,7 @@ std::size_t Endpoint::read(std::span<fi_cq_entry> entries) {
   return std::size_t(rc);
 }
 
-void Endpoint::idle(Deadline deadline) {
+void Endpoint::idle() {
   if (config_.yield) ::sched_yield();
   if (waiting_ != Waiting::sleep) return;
   const auto now = Clock::now();
@@ -228,11 +236,9 @@ void Endpoint::idle(Deadline deadline) {
   if (now < spin_until_) return;
   fid* queue = &queue_->fid;
   if (fi_trywait(fabric_.get(), &queue, 1) != FI_SUCCESS) return;
-  // Cut short now and then, for the caller looks at flags and deadlines that wake nobody.
-  constexpr std::chrono::milliseconds longest{20};
+  constexpr int longest_ms = 20;
   pollfd descriptor{wait_fd_, POLLIN, 0};
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline.left());
-  ::poll(&descriptor, 1, int(std::min(left, longest).count()));
+  ::poll(&descriptor, 1, longest_ms);
   spin_until_ = {};
 }
 

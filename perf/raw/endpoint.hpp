@@ -29,6 +29,7 @@ class Endpoint {
   Endpoint(const RawConfig& config, unsigned number, Waiting waiting, const std::string& shm_name,
            std::span<std::byte> memory);
 
+  unsigned number() const noexcept { return number_; }
   /// Address, key and base of the memory, for `connect` on the other side.
   nlohmann::json describe() const;
   void connect(const nlohmann::json& peer);
@@ -50,8 +51,9 @@ class Endpoint {
     for (std::size_t i = 0; i < count; ++i) each(*static_cast<Posted*>(entries[i].op_context));
     return count;
   }
-  /// Waits as configured after a `reap` that found nothing.
-  void idle(Deadline deadline);
+  /// Waits as configured after a `reap` that found nothing, for some milliseconds at most: flags
+  /// and deadlines of the caller's wake nobody.
+  void idle();
 
  private:
   struct Closer {
@@ -70,6 +72,7 @@ class Endpoint {
   std::size_t read(std::span<fi_cq_entry> entries);
 
   const RawConfig& config_;
+  const unsigned number_;
   const RawNic nic_;
   Waiting waiting_;
   std::span<std::byte> memory_;

@@ -60,12 +60,14 @@ struct RawConfig {
   unsigned endpoints = 1;  ///< On each side, each with fabric, domain, queue and thread of its own.
   std::uint64_t endpoint_window = 16;
   /// Memory walked on each side, rounded down to whole transfers, one at least; 0: `window`
-  /// transfers, which stay in the cache where they fit. Messages walk `window` in any case.
+  /// transfers, which stay in the cache where they fit. Messages take it for all that the endpoints
+  /// can have in flight instead.
   std::size_t buffer_bytes = 0;
   std::uint64_t max_bytes = std::uint64_t{4} << 30;
   std::chrono::milliseconds::rep max_ms = 500;  ///< Time measured; a fifth of it warms up before.
-  std::chrono::milliseconds::rep timeout_ms = 30'000;  ///< For all of it, from start to end.
-  bool delivery_complete = true;                       ///< Of writes.
+  /// Of each step, and while it goes on for the next completion.
+  std::chrono::milliseconds::rep timeout_ms = 30'000;
+  bool delivery_complete = true;  ///< Of writes.
   /// Offer FI_MR_VIRT_ADDR though the provider does without; offsets from zero otherwise.
   bool virtual_addresses = false;
   Waiting initiator = Waiting::poll;
@@ -86,6 +88,9 @@ Result<void> check(const RawConfig& config);
 
 /// Transfers that have a place of their own in the memory, of each side.
 std::size_t positions_of(const RawConfig& config);
+
+/// What a side takes, with what it notes of each operation. At most the largest number.
+std::uint64_t memory_of(const RawConfig& config);
 
 struct RawResult {
   std::uint64_t bytes = 0;

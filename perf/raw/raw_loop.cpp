@@ -1,39 +1,28 @@
 #include "raw_loop.hpp"
 
-#include <fmt/format.h>
-
 #include "raw_process.hpp"
 
 namespace weft::perf {
 namespace {
 
-tl::unexpected<Error> of_side(const char* side, const Error& error) {
-  return fail(error.code(), fmt::format("{}: {}", side, error.message()));
-}
-
 Result<void> connect(RawProcess& initiator, RawTarget& target) {
   const auto there = target.open();
-  if (!there) return of_side("target", there.error());
+  if (!there) return fail(there.error());
   const auto here = initiator.open();
-  if (!here) return of_side("initiator", here.error());
-  if (auto connected = target.connect(*here); !connected)
-    return of_side("target", connected.error());
-  if (auto connected = initiator.connect(*there); !connected)
-    return of_side("initiator", connected.error());
-  return {};
+  if (!here) return fail(here.error());
+  if (auto connected = target.connect(*here); !connected) return connected;
+  return initiator.connect(*there);
 }
 
-/// Where both failed, the target's reason is the better one: the initiator only misses it.
+/// Where both failed, the target's reason is the better one: an initiator only misses it, and gives
+/// up before the target does.
 Result<RawResult> run(RawProcess& initiator, RawTarget& target) {
   if (auto connected = connect(initiator, target); !connected)
     return fail(std::move(connected.error()));
   auto result = initiator.run();
   const auto cpu_seconds = target.end(result ? result->covered : 0);
-  if (!cpu_seconds && cpu_seconds.error().code() != Code::timed_out)
-    return of_side("target", cpu_seconds.error());
-  if (!result) return of_side("initiator", result.error());
-  if (!cpu_seconds) return of_side("target", cpu_seconds.error());
-  result->target_cpu_seconds = *cpu_seconds;
+  if (!cpu_seconds) return fail(cpu_seconds.error());
+  if (result) result->target_cpu_seconds = *cpu_seconds;
   return result;
 }
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <weft/deadline.hpp>
 
 #include "raw_config.hpp"
 #include "raw_loop.hpp"
@@ -13,7 +14,8 @@ namespace weft::perf {
 
 /// A new process of this executable, so that the side does not meet the libfabric state,
 /// environment or threads of the caller. Needs `serve_raw_side` at the start of `main`. Killed when
-/// this object goes. Waits are over a little after the configured timeout.
+/// this object goes. What is asked for may take the configured timeout, besides the time of the
+/// loop. Errors say which side they are of.
 class RawProcess : public RawTarget {
  public:
   enum class Role : bool { target, initiator };
@@ -34,8 +36,9 @@ class RawProcess : public RawTarget {
  private:
   class Child;
   explicit RawProcess(std::unique_ptr<Child> child);
-  Result<nlohmann::json> tell(const nlohmann::json& message);
-  Result<nlohmann::json> hear();
+  Deadline step() const;
+  Result<nlohmann::json> ask(const nlohmann::json& message, Deadline deadline);
+  Result<nlohmann::json> hear(Deadline deadline);
 
   std::unique_ptr<Child> child_;
 };

@@ -15,7 +15,7 @@
 namespace weft::perf {
 namespace {
 
-/// Of answers; the other bits tell which message of the window it is.
+/// Of answers; the other bits tell which message of the endpoint's window it is.
 constexpr std::uint64_t answer_tag = std::uint64_t{1} << 32;
 
 double cpu_seconds() {
@@ -25,29 +25,36 @@ double cpu_seconds() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-std::uint64_t pattern(std::size_t offset) {
-  return (offset + 1) * 0x9E37'79B9'7F4A'7C15u;
+/// Of the 8 bytes with that number.
+std::uint64_t pattern(std::size_t word) {
+  return (word + 1) * 0x9E37'79B9'7F4A'7C15u;
 }
 
-/// Calls `each(offset, length)` for words of 8 bytes, of which the last may be shorter.
+/// Calls `each(at, bytes, length)` for the pattern's bytes of a stretch, 8 at most at a time.
 template <typename Each>
-void for_words(std::size_t bytes, Each each) {
-  for (std::size_t at = 0; at < bytes; at += 8) each(at, std::min<std::size_t>(8, bytes - at));
+void for_pattern(std::size_t offset, std::size_t length, Each each) {
+  for (std::size_t at = offset, end = offset + length; at < end;) {
+    const std::size_t within = at % 8, count = std::min(8 - within, end - at);
+    const std::uint64_t word = pattern(at / 8);
+    each(at, reinterpret_cast<const std::byte*>(&word) + within, count);
+    at += count;
+  }
 }
 
 /// Runs `work(endpoint)` on a thread for each, and throws what the first of them threw.
 class Workers {
  public:
-  void start(std::vector<std::unique_ptr<Endpoint>>& endpoints,
-             const std::function<void(Endpoint&)>& work) {
+  /// `on_failure`: called, on the thread that failed, after the first of them has.
+  void start(
+      std::vector<std::unique_ptr<Endpoint>>& endpoints, const std::function<void(Endpoint&)>& work,
+      const std::function<void()>& on_failure = [] {}) {
     for (auto& endpoint : endpoints) {
-      threads_.emplace_back([this, &endpoint = *endpoint, work] {
+      threads_.emplace_back([this, &endpoint = *endpoint, work, on_failure] {
         try {
           work(endpoint);
         } catch (...) {
-          const std::lock_guard lock(mutex_);
-          if (!error_) error_ = std::current_exception();
-          failed = true;
+          note(std::current_exception());
+          on_failure();
         }
       });
     }
@@ -59,6 +66,12 @@ class Workers {
   std::atomic<bool> failed{false};
 
  private:
+  void note(std::exception_ptr error) {
+    const std::lock_guard lock(mutex_);
+    if (!error_) error_ = std::move(error);
+    failed = true;
+  }
+
   std::mutex mutex_;
   std::exception_ptr error_;
   std::vector<std::jthread> threads_;
@@ -75,18 +88,18 @@ PatternedMemory::PatternedMemory(std::size_t bytes) : pages_(bytes) {
 }
 
 void PatternedMemory::fill(bool patterned) {
-  for_words(span().size(), [&](std::size_t at, std::size_t length) {
-    const std::uint64_t word = patterned ? pattern(at) : 0;
-    std::memcpy(span().data() + at, &word, length);
+  if (!patterned) return void(std::memset(span().data(), 0, span().size()));
+  for_pattern(0, span().size(), [&](std::size_t at, const std::byte* bytes, std::size_t count) {
+    std::memcpy(span().data() + at, bytes, count);
   });
 }
 
-void PatternedMemory::expect_pattern(std::size_t bytes) const {
-  if (bytes > span().size()) throw std::runtime_error("more was moved than there is room for");
-  for_words(bytes, [&](std::size_t at, std::size_t length) {
-    const std::uint64_t word = pattern(at);
-    if (std::memcmp(span().data() + at, &word, length) != 0)
-      throw std::runtime_error(fmt::format("wrong bytes at offset {} of {}", at, bytes));
+void PatternedMemory::expect_pattern(std::size_t offset, std::size_t length) const {
+  if (offset > span().size() || length > span().size() - offset)
+    throw std::runtime_error("more was moved than there is room for");
+  for_pattern(offset, length, [&](std::size_t at, const std::byte* bytes, std::size_t count) {
+    if (std::memcmp(span().data() + at, bytes, count) != 0)
+      throw std::runtime_error(fmt::format("wrong bytes at offset {} of {}", at - offset, length));
   });
 }
 
@@ -96,22 +109,22 @@ struct RawSide::Flying {
     Flying* of = nullptr;
   };
   Part sent, answered;
-  unsigned parts = 0;      // that have not completed
+  std::uint64_t number = 0;  // in the endpoint's window
+  unsigned parts = 0;        // that have not completed
   bool listening = false;  // The answer's receive was posted before there was room for the message.
   Chunks::Counter* counter = nullptr;
   Clock::time_point begun = {};
 };
 
-/// The receive of a message, and which one of the window that is.
+/// The receive of a message, and which one of the endpoint's window that is.
 struct RawSide::Receipt : Posted {
   std::uint64_t number = 0;
   bool listening = false;
+  bool heard = false;  ///< Ever.
 };
 
 RawSide::RawSide(const RawConfig& config, bool initiator)
-    : config_(config),
-      deadline_(Deadline::in(std::chrono::milliseconds(config.timeout_ms))),
-      memory_(positions_of(config) * config.size) {
+    : config_(config), memory_(positions_of(config) * config.size) {
   memory_.fill(initiator != (config.operation == RawOperation::read));
   for (unsigned i = 0; i < config.endpoints; ++i)
     endpoints_.push_back(std::make_unique<Endpoint>(config_, i,
@@ -134,7 +147,7 @@ RawResult RawSide::initiate() {
   pass(time / 5);
   RawResult result = pass(time);
   if (config_.verify && config_.operation == RawOperation::read)
-    memory_.expect_pattern(result.covered);
+    memory_.expect_pattern(0, result.covered);
   return result;
 }
 
@@ -165,11 +178,11 @@ bool RawSide::begin(Endpoint& endpoint, Flying& flying, const Chunks::Chunk& chu
     flying.parts = 1;
     return endpoint.move(flying.sent, chunk.offset, chunk.length);
   }
-  const std::uint64_t number = chunk.transfer % config_.window;
   flying.parts = 2;
   flying.listening =
-      flying.listening || endpoint.receive(flying.answered, 0, 0, answer_tag | number);
-  if (!flying.listening || !endpoint.send(flying.sent, chunk.offset, chunk.length, number))
+      flying.listening || endpoint.receive(flying.answered, 0, 0, answer_tag | flying.number);
+  if (!flying.listening ||
+      !endpoint.send(flying.sent, place_of(endpoint, flying.number), chunk.length, flying.number))
     return false;
   flying.listening = false;
   return true;
@@ -181,6 +194,7 @@ void RawSide::drive(Endpoint& endpoint, Chunks& chunks, const std::atomic<bool>&
   std::vector<Flying*> free;
   for (Flying& each : operations) {
     each.sent.of = each.answered.of = &each;
+    each.number = static_cast<std::uint64_t>(&each - operations.data());
     free.push_back(&each);
   }
   Histogram latency;
@@ -193,6 +207,9 @@ void RawSide::drive(Endpoint& endpoint, Chunks& chunks, const std::atomic<bool>&
     }
     if (--of.parts == 0) free.push_back(&of);
   };
+  const auto patience = std::chrono::milliseconds(config_.timeout_ms);
+  Deadline stalled = Deadline::in(patience);
+  bool waits = false;  // for what it had not when it looked last
   auto chunk = chunks.take();
   Flying* next = nullptr;  // What `chunk` is to be posted as, once that was tried.
   while (chunk || free.size() < operations.size()) {
@@ -207,25 +224,31 @@ void RawSide::drive(Endpoint& endpoint, Chunks& chunks, const std::atomic<bool>&
       next = nullptr;
       chunk = chunks.take();
     }
-    if (endpoint.reap(take_end) > 0) continue;
+    if (endpoint.reap(take_end) > 0) {
+      waits = false;
+      continue;
+    }
     if (failed) return;
-    if (deadline_.passed())
+    if (!std::exchange(waits, true)) stalled = Deadline::in(patience);
+    if (stalled.passed())
       throw std::runtime_error(fmt::format("{} operations of an endpoint did not complete in time",
                                            operations.size() - free.size()));
     // A chunk that waits for completions of other endpoints has nothing here to sleep for.
-    free.size() < operations.size() ? endpoint.idle(deadline_) : std::this_thread::yield();
+    free.size() < operations.size() ? endpoint.idle() : std::this_thread::yield();
   }
   const std::lock_guard lock(latency_mutex_);
   latency_.add(latency);
 }
 
-double RawSide::serve(const std::function<std::size_t()>& wait) {
+double RawSide::serve(const std::function<std::size_t()>& wait,
+                      const std::function<void()>& interrupt) {
   std::atomic<bool> stop{false};
   Workers workers;
   const double cpu_before = cpu_seconds();
-  workers.start(endpoints_, [&](Endpoint& endpoint) {
+  const auto work = [&](Endpoint& endpoint) {
     is_message() ? serve_messages(endpoint, stop) : serve_moves(endpoint, stop);
-  });
+  };
+  workers.start(endpoints_, work, interrupt);
   std::size_t covered = 0;
   try {
     covered = wait();
@@ -237,29 +260,30 @@ double RawSide::serve(const std::function<std::size_t()>& wait) {
   stop = true;
   workers.join();
   const double cpu = cpu_seconds() - cpu_before;
-  if (config_.verify && config_.operation != RawOperation::read) memory_.expect_pattern(covered);
+  if (config_.verify && config_.operation == RawOperation::write)
+    memory_.expect_pattern(0, covered);
   return cpu;
 }
 
-void RawSide::serve_moves(Endpoint& endpoint, const std::atomic<bool>& stop) const {
-  while (!stop && !deadline_.passed())
-    if (endpoint.reap([](Posted&) {}) == 0) endpoint.idle(deadline_);
+void RawSide::serve_moves(Endpoint& endpoint, const std::atomic<bool>& stop) {
+  while (!stop)
+    if (endpoint.reap([](Posted&) {}) == 0) endpoint.idle();
 }
 
-/// Any endpoint may get any message of the window; the next one comes when it has been answered.
+/// Each message of the window comes again once it has been answered.
 void RawSide::serve_messages(Endpoint& endpoint, const std::atomic<bool>& stop) const {
-  std::vector<Receipt> receipts(config_.window);
+  std::vector<Receipt> receipts(config_.endpoint_window);
   std::vector<Receipt*> unheard, unanswered;
   for (Receipt& each : receipts) {
     each.number = static_cast<std::uint64_t>(&each - receipts.data());
     unheard.push_back(&each);
   }
   const auto listen = [&](Receipt& to) {
-    to.listening =
-        to.listening || endpoint.receive(to, to.number * config_.size, config_.size, to.number);
+    to.listening = to.listening ||
+                   endpoint.receive(to, place_of(endpoint, to.number), config_.size, to.number);
     return to.listening;
   };
-  while (!stop && !deadline_.passed()) {
+  while (!stop) {
     while (!unheard.empty() && listen(*unheard.back())) unheard.pop_back();
     while (!unanswered.empty() && listen(*unanswered.back()) &&
            endpoint.send_empty(answer_tag | unanswered.back()->number))
@@ -267,10 +291,18 @@ void RawSide::serve_messages(Endpoint& endpoint, const std::atomic<bool>& stop) 
     const auto count = endpoint.reap([&](Posted& posted) {
       auto& receipt = static_cast<Receipt&>(posted);
       receipt.listening = false;
+      receipt.heard = true;
       unanswered.push_back(&receipt);
     });
-    if (count == 0 && unanswered.empty()) endpoint.idle(deadline_);
+    if (count == 0 && unanswered.empty()) endpoint.idle();
   }
+  if (config_.verify) look_at(endpoint, receipts);
+}
+
+/// What came last for each.
+void RawSide::look_at(const Endpoint& endpoint, const std::vector<Receipt>& receipts) const {
+  for (const Receipt& each : receipts)
+    if (each.heard) memory_.expect_pattern(place_of(endpoint, each.number), config_.size);
 }
 
 }  // namespace weft::perf

@@ -22,15 +22,14 @@ class PatternedMemory {
   explicit PatternedMemory(std::size_t bytes);
   /// Without `patterned` the pages are only touched.
   void fill(bool patterned);
-  void expect_pattern(std::size_t bytes) const;
+  void expect_pattern(std::size_t offset, std::size_t bytes) const;
   std::span<std::byte> span() const noexcept { return pages_.span(); }
 
  private:
   const Pages pages_;
 };
 
-/// Its endpoints and their memory. Throws `std::runtime_error`, whose text is one sentence; nothing
-/// goes on after the configured timeout, which counts from here.
+/// Its endpoints and their memory. Throws `std::runtime_error`, whose text is one sentence.
 class RawSide {
  public:
   RawSide(const RawConfig& config, bool initiator);
@@ -42,10 +41,9 @@ class RawSide {
   /// As the initiator: warms up, and measures.
   RawResult initiate();
   /// As the target: makes progress, and answers messages, until `wait` comes back with what the
-  /// initiator has covered. Returns the CPU time that it took, in seconds.
-  double serve(const std::function<std::size_t()>& wait);
-
-  Deadline deadline() const noexcept { return deadline_; }
+  /// initiator has covered. Returns the CPU time that it took, in seconds. `interrupt` is to end
+  /// `wait` where this side fails before; it is called on another thread.
+  double serve(const std::function<std::size_t()>& wait, const std::function<void()>& interrupt);
 
  private:
   struct Flying;
@@ -54,12 +52,15 @@ class RawSide {
   RawResult pass(std::chrono::milliseconds time);
   void drive(Endpoint& endpoint, Chunks& chunks, const std::atomic<bool>& failed);
   bool begin(Endpoint& endpoint, Flying& flying, const Chunks::Chunk& chunk) const;
-  void serve_moves(Endpoint& endpoint, const std::atomic<bool>& stop) const;
+  static void serve_moves(Endpoint& endpoint, const std::atomic<bool>& stop);
   void serve_messages(Endpoint& endpoint, const std::atomic<bool>& stop) const;
+  void look_at(const Endpoint& endpoint, const std::vector<Receipt>& receipts) const;
   bool is_message() const { return config_.operation == RawOperation::message; }
+  std::size_t place_of(const Endpoint& endpoint, std::uint64_t message) const {
+    return (endpoint.number() * config_.endpoint_window + message) * config_.size;
+  }
 
   const RawConfig config_;
-  const Deadline deadline_;
   PatternedMemory memory_;
   std::vector<std::unique_ptr<Endpoint>> endpoints_;
   std::mutex latency_mutex_;

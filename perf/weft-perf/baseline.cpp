@@ -68,9 +68,9 @@ Result<double> copy_memory(const Work& work, std::uint32_t targets, unsigned thr
 
 Result<Measured> run_raw_loop(Control& control, const Beside& beside, unsigned endpoints,
                               const std::stop_token& stop) {
-  const RawTask task{beside.point, endpoints, beside.carrier.provider, beside.time.count(),
+  const RawTask task{beside.point, endpoints, beside.carrier.kind, beside.time.count(),
                      beside.verify};
-  return run_raw_baseline(control, task, beside.carrier.nics, stop).map([](const RawResult& made) {
+  return run_raw_baseline(control, task, beside.carrier, stop).map([](const RawResult& made) {
     return Measured{made.gigabytes_per_second, Nanoseconds(made.p50_ns), Nanoseconds(made.p99_ns)};
   });
 }

@@ -21,11 +21,21 @@ const Candidate* discovered(const Info& info, const RailInfo& rail) {
   return found == info.candidates.end() ? nullptr : &*found;
 }
 
-void add_nic(const Info& info, const RailInfo& rail, std::vector<RawNic>& nics) {
-  const Candidate* const of = discovered(info, rail);
+RailKind kind_of(const RailInfo& rail) {
+  return {rail.capability.protocol, rail.capability.address_format};
+}
+
+/// Where it is of the kind of those before.
+void add(const Info& info, const RailInfo& rail, Carrier& carrier) {
+  if (carrier.provider.empty()) {
+    carrier.provider = rail.capability.provider;
+    carrier.kind = kind_of(rail);
+  }
+  const Candidate* const of = kind_of(rail) == carrier.kind ? discovered(info, rail) : nullptr;
   if (of == nullptr) return;
   const RawNic nic{of->domain, of->fabric};
-  if (std::find(nics.begin(), nics.end(), nic) == nics.end()) nics.push_back(nic);
+  if (std::find(carrier.nics.begin(), carrier.nics.end(), nic) == carrier.nics.end())
+    carrier.nics.push_back(nic);
 }
 
 }  // namespace
@@ -33,19 +43,16 @@ void add_nic(const Info& info, const RailInfo& rail, std::vector<RawNic>& nics) 
 Carrier carrier_of(const Info& info, const std::vector<std::string>& rails) {
   Carrier carrier;
   for (const std::string& name : rails)
-    for (const RailInfo& rail : info.rails) {
-      if (rail.name != name) continue;
-      if (carrier.provider.empty()) carrier.provider = rail.capability.provider;
-      if (rail.capability.provider == carrier.provider) add_nic(info, rail, carrier.nics);
-    }
+    for (const RailInfo& rail : info.rails)
+      if (rail.name == name) add(info, rail, carrier);
   return carrier;
 }
 
-std::vector<RawNic> nics_of(const Info& info, const std::string& provider) {
-  std::vector<RawNic> nics;
+Carrier carrier_of(const Info& info, const RailKind& kind) {
+  Carrier carrier;
   for (const RailInfo& rail : info.rails)
-    if (rail.capability.provider == provider) add_nic(info, rail, nics);
-  return nics;
+    if (kind_of(rail) == kind) add(info, rail, carrier);
+  return carrier;
 }
 
 }  // namespace weft::perf

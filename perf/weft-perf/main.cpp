@@ -461,12 +461,18 @@ std::optional<std::string> complaint_of_from(const Options& options) {
   return std::nullopt;
 }
 
+bool any_is_raw(const std::vector<Baseline>& baselines) {
+  return std::any_of(baselines.begin(), baselines.end(),
+                     [](const Baseline& each) { return each.kind == Baseline::Kind::raw; });
+}
+
 std::optional<std::string> complaint_of_baselines(const Options& options) {
   Sites sites;
   sites.initiators = most_initiators_of(options.grid);
   sites.targets = most_targets_of(options.grid);
   sites.initiators_elsewhere = std::any_of(options.from.begin(), options.from.end(), is_elsewhere);
-  sites.target_elsewhere = !options.peers.empty() && !tool::is_this_machine(options.peers.front());
+  sites.target_elsewhere = !options.peers.empty() && any_is_raw(options.sweep.baselines) &&
+                           !tool::is_this_machine(options.peers.front());
   sites.cores = std::thread::hardware_concurrency();
   for (const Baseline& baseline : options.sweep.baselines) {
     if (auto fits = check(baseline, sites); !fits) return fits.error().message();

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <limits>
 #include <thread>
 #include <utility>
 
@@ -17,12 +16,12 @@ RawOperation operation_of(Operation operation) {
   return operation == Operation::message ? RawOperation::message : RawOperation::write;
 }
 
-RawConfig config_of(const RawTask& task, std::vector<RawNic> nics) {
+RawConfig config_of(const RawTask& task, const Carrier& carrier) {
   const Point& point = task.point;
   const Work& work = point.work;
   RawConfig config;
-  config.provider = task.provider;
-  config.nics = std::move(nics);
+  config.provider = carrier.provider;
+  config.nics = carrier.nics;
   config.operation = operation_of(work.operation);
   config.size = work.size;
   config.endpoints = task.endpoints;
@@ -38,12 +37,14 @@ RawConfig config_of(const RawTask& task, std::vector<RawNic> nics) {
   return config;
 }
 
-Result<void> check_memory_for(const RawConfig& config) {
-  if (auto checked = check(config); !checked) return checked;
-  std::uint64_t bytes = 0;
-  if (__builtin_mul_overflow(std::uint64_t{positions_of(config)}, config.size, &bytes))
-    bytes = std::numeric_limits<std::uint64_t>::max();
-  return check_room(bytes);
+/// A side's configuration, if it can take part.
+Result<RawConfig> checked_config_of(const RawTask& task, const Carrier& carrier) {
+  if (carrier.nics.empty() && carrier.provider != "shm")
+    return fail(Code::unavailable,
+                "it has no rail of the kind that the plain loop is to be beside");
+  RawConfig config = config_of(task, carrier);
+  if (auto checked = check(config); !checked) return fail(std::move(checked.error()));
+  return check_room(memory_of(config)).map([&] { return std::move(config); });
 }
 
 /// As it is asked for over the link for control.
@@ -77,17 +78,17 @@ class RemoteTarget final : public RawTarget {
 
 }  // namespace
 
-Result<RawResult> run_raw_baseline(Control& target, const RawTask& task,
-                                   const std::vector<RawNic>& nics, const std::stop_token& stop) {
-  const RawConfig config = config_of(task, nics);
-  if (auto room = check_memory_for(config); !room) return fail(std::move(room.error()));
+Result<RawResult> run_raw_baseline(Control& target, const RawTask& task, const Carrier& carrier,
+                                   const std::stop_token& stop) {
+  const auto config = checked_config_of(task, carrier);
+  if (!config) return fail(config.error());
   // A target that has gone would not be missed before the timeout, where libfabric does not tell.
   std::stop_source over;
   const std::stop_callback asked(stop, [&] { over.request_stop(); });
   const auto watch = target.watch([over]() mutable { over.request_stop(); });
   if (!watch) return fail(watch.error());
   RemoteTarget there(target, task);
-  auto result = run_raw(config, there, over.get_token());
+  auto result = run_raw(*config, there, over.get_token());
   if (result || stop.stop_requested() || !over.stop_requested()) return result;
   return fail(target.cause_of(std::move(result.error())));
 }
@@ -113,9 +114,9 @@ Result<Json> RawService::open(const Json& question, const Info& info) {
     return fail(Code::invalid_argument,
                 fmt::format("its plain loop would poll on {} cores, and this machine has {}",
                             task->endpoints, cores));
-  const RawConfig config = config_of(*task, nics_of(info, task->provider));
-  if (auto room = check_memory_for(config); !room) return fail(std::move(room.error()));
-  auto process = RawProcess::start(config, RawProcess::Role::target);
+  const auto config = checked_config_of(*task, carrier_of(info, task->kind));
+  if (!config) return fail(config.error());
+  auto process = RawProcess::start(*config, RawProcess::Role::target);
   if (!process) return fail(std::move(process.error()));
   process_ = std::move(*process);
   const std::stop_callback interrupt(stop_, [this] { process_->give_up(); });
@@ -132,10 +133,9 @@ Result<Json> RawService::connect(const Json& question) {
 Result<Json> RawService::end(const Json& question) {
   const auto covered = value_of<std::uint64_t>(question, "covered");
   if (!covered) return fail(covered.error());
-  const std::stop_callback interrupt(stop_, [this] { process_->give_up(); });
-  auto seconds = process_->end(*covered);
-  process_.reset();
-  return seconds.map([](double cpu) { return Json{{"cpu_seconds", cpu}}; });
+  const auto process = std::exchange(process_, nullptr);  // outlives what may be told to give up
+  const std::stop_callback interrupt(stop_, [&] { process->give_up(); });
+  return process->end(*covered).map([](double cpu) { return Json{{"cpu_seconds", cpu}}; });
 }
 
 }  // namespace weft::perf

@@ -16,17 +16,17 @@ namespace weft::perf {
 struct RawTask {
   Point point;
   unsigned endpoints = 1;  ///< On each side.
-  std::string provider;    ///< libfabric's name.
+  RailKind kind;           ///< Of the rails that it is beside.
   Nanoseconds::rep time_ns = 0;
   bool verify = false;
 };
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RawTask, point, endpoints, provider, time_ns, verify)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RawTask, point, endpoints, kind, time_ns, verify)
 
 /// Between a process of this machine and one that the target starts on its own, from host memory to
 /// host memory; as many operations in flight as the point's initiators have at all targets. A stop
 /// ends it soon, as an error, and so does the target's end.
-Result<RawResult> run_raw_baseline(Control& target, const RawTask& task,
-                                   const std::vector<RawNic>& nics, const std::stop_token& stop);
+Result<RawResult> run_raw_baseline(Control& target, const RawTask& task, const Carrier& carrier,
+                                   const std::stop_token& stop);
 
 /// The target's end.
 class RawService {

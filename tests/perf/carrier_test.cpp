@@ -8,9 +8,14 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-RailInfo rail(const std::string& name, const std::string& provider, const std::string& domain) {
+constexpr RailKind direct{7, 1}, sockets{8, 2}, memory{9, 3};
+
+RailInfo rail(const std::string& name, const std::string& provider, const std::string& domain,
+              const RailKind& kind) {
   RailInfo info;
   info.name = name;
+  info.capability.protocol = kind.protocol;
+  info.capability.address_format = kind.address_format;
   info.capability.provider = provider;
   info.capability.domain = domain;
   return info;
@@ -28,9 +33,9 @@ Candidate taken(const std::string& provider, const std::string& domain, const st
 /// Two EFA NICs, the second with two rails, an interface, and memory.
 Info info_of_two() {
   Info info;
-  info.rails = {rail("efa:0", "efa", "rdmap0"), rail("efa:1", "efa", "rdmap1"),
-                rail("efa:2", "efa", "rdmap1"), rail("tcp:0", "net", "eth0"),
-                rail("shm:0", "shm", "memory")};
+  info.rails = {rail("efa:0", "efa", "rdmap0", direct), rail("efa:1", "efa", "rdmap1", direct),
+                rail("efa:2", "efa", "rdmap1", direct), rail("tcp:0", "net", "eth0", sockets),
+                rail("shm:0", "shm", "memory", memory)};
   info.candidates = {taken("efa (efa-direct)", "rdmap0", "efa-direct"),
                      taken("efa (efa-direct)", "rdmap1", "efa-direct"),
                      taken("verbs (verbs;ofi_rxm)", "rdmap0", "IB"),
@@ -42,29 +47,32 @@ Info info_of_two() {
 }
 
 TEST(Carrier, HasEachNicOnceInTheOrderOfTheRails) {
-  const Carrier carrier = carrier_of(info_of_two(), {"efa:2", "efa:0", "efa:1"});
+  const Carrier carrier =
+      carrier_of(info_of_two(), std::vector<std::string>{"efa:2", "efa:0", "efa:1"});
   EXPECT_EQ(carrier.provider, "efa");
   EXPECT_THAT(carrier.nics, ElementsAre(RawNic{"rdmap1", "efa-direct"}, RawNic{"rdmap0", "efa"}));
 }
 
-TEST(Carrier, IsOfTheFirstRailsProvider) {
-  const Carrier carrier = carrier_of(info_of_two(), {"tcp:0", "efa:0"});
+TEST(Carrier, IsOfTheFirstRailsKind) {
+  const Carrier carrier = carrier_of(info_of_two(), std::vector<std::string>{"tcp:0", "efa:0"});
   EXPECT_EQ(carrier.provider, "net");
   EXPECT_THAT(carrier.nics, ElementsAre(RawNic{"eth0", "10.0.0.0/8"}));
 }
 
 TEST(Carrier, OfMemoryHasNoNics) {
-  const Carrier carrier = carrier_of(info_of_two(), {"shm:0"});
+  const Carrier carrier = carrier_of(info_of_two(), std::vector<std::string>{"shm:0"});
   EXPECT_EQ(carrier.provider, "shm");
   EXPECT_THAT(carrier.nics, IsEmpty());
-  EXPECT_EQ(carrier_of(info_of_two(), {}).provider, "");
+  EXPECT_EQ(carrier_of(info_of_two(), std::vector<std::string>()).provider, "");
 }
 
-TEST(Carrier, TellsTheNicsOfOneProvider) {
-  EXPECT_THAT(nics_of(info_of_two(), "efa"),
-              ElementsAre(RawNic{"rdmap0", "efa"}, RawNic{"rdmap1", "efa-direct"}));
-  EXPECT_THAT(nics_of(info_of_two(), "shm"), IsEmpty());
-  EXPECT_THAT(nics_of(info_of_two(), "verbs;ofi_rxm"), IsEmpty());
+TEST(Carrier, OfAKindHasAllOfThatKind) {
+  const Carrier carrier = carrier_of(info_of_two(), direct);
+  EXPECT_EQ(carrier.provider, "efa");
+  EXPECT_THAT(carrier.nics, ElementsAre(RawNic{"rdmap0", "efa"}, RawNic{"rdmap1", "efa-direct"}));
+  EXPECT_EQ(carrier_of(info_of_two(), memory).provider, "shm");
+  EXPECT_THAT(carrier_of(info_of_two(), memory).nics, IsEmpty());
+  EXPECT_EQ(carrier_of(info_of_two(), RailKind{7, 2}).provider, "") << "another kind of address";
 }
 
 }  // namespace

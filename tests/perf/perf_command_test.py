@@ -648,7 +648,6 @@ class Wrong(Case):
                 (["--local", "--memory", "moon"], "'moon' is no memory"),
                 (["--local", "--peer-memory", "gpu:x"], "'gpu:x' is no memory"),
                 (["--local", "--model", "Llama-3.1-8B", "--block-bytes", "1K"], "no room"),
-                (["--peer", "127.0.0.1:1", "--baseline", "raw:16"], "polls on 32 cores"),
                 (["--listen", "0.0.0.0:7000"], "--advertise"),
                 (["--listen", "[::]:7000"], "--advertise"),
                 (["--local", "--advertise", "127.0.0.1"], "--listen"),

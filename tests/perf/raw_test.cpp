@@ -1,6 +1,7 @@
 // What the plain loop is made of.
 #include <gmock/gmock.h>
 
+#include <limits>
 #include <stdexcept>
 #include <vector>
 
@@ -17,16 +18,20 @@ TEST(PatternedMemory, EveryByteIsCompared) {
   constexpr std::size_t bytes = 4099;
   PatternedMemory memory(bytes);
   memory.fill(true);
-  EXPECT_NO_THROW(memory.expect_pattern(bytes));
+  EXPECT_NO_THROW(memory.expect_pattern(0, bytes));
   for (const std::size_t at : {std::size_t{0}, std::size_t{7}, std::size_t{2048}, bytes - 1}) {
     memory.span()[at] ^= std::byte{1};
-    EXPECT_THROW(memory.expect_pattern(bytes), std::runtime_error) << at;
-    EXPECT_NO_THROW(memory.expect_pattern(at));
+    EXPECT_THROW(memory.expect_pattern(0, bytes), std::runtime_error) << at;
+    EXPECT_THROW(memory.expect_pattern(at, 1), std::runtime_error) << at;
+    EXPECT_NO_THROW(memory.expect_pattern(0, at));
+    EXPECT_NO_THROW(memory.expect_pattern(at + 1, bytes - at - 1));
     memory.span()[at] ^= std::byte{1};
   }
-  EXPECT_THROW(memory.expect_pattern(bytes + 1), std::runtime_error);
+  EXPECT_THROW(memory.expect_pattern(0, bytes + 1), std::runtime_error);
+  EXPECT_THROW(memory.expect_pattern(bytes + 1, 0), std::runtime_error);
+  EXPECT_THROW(memory.expect_pattern(bytes, 1), std::runtime_error);
   memory.fill(false);
-  EXPECT_THROW(memory.expect_pattern(1), std::runtime_error);
+  EXPECT_THROW(memory.expect_pattern(0, 1), std::runtime_error);
 }
 
 std::vector<Chunks::Chunk> all_of(Chunks& chunks) {
@@ -60,14 +65,27 @@ TEST(RawChunks, MessagesAreNotCut) {
   config.size = 10;
   config.chunk = 4;
   config.window = 3;
+  config.endpoints = 2;
+  config.endpoint_window = 3;
   config.buffer_bytes = 10;
   config.max_bytes = 40;
-  EXPECT_EQ(positions_of(config), 3U) << "each of the window has a buffer at the target";
+  EXPECT_EQ(positions_of(config), 6U) << "each endpoint has a buffer for each of its messages";
   Chunks chunks(config, std::chrono::hours(1));
   const auto all = all_of(chunks);
   ASSERT_EQ(all.size(), 4U);
-  EXPECT_EQ(all[2].offset, 20U);
-  EXPECT_EQ(all[3].offset, 0U);
+  for (const auto& chunk : all) EXPECT_EQ(chunk.length, 10U);
+}
+
+TEST(RawConfig, CountsWhatIsNotedOfEachOperation) {
+  RawConfig config;
+  config.size = 1;
+  config.window = 1000;
+  config.endpoint_window = 500;
+  config.endpoints = 2;
+  EXPECT_EQ(memory_of(config), 1000 + 2 * 500 * 1024U);
+  config.size = std::uint64_t{1} << 40;
+  config.window = 1 << 28;
+  EXPECT_EQ(memory_of(config), std::numeric_limits<std::uint64_t>::max());
 }
 
 TEST(RawLoop, RefusesWhatItCantDo) {

@@ -589,13 +589,16 @@ TEST_P(PerfSides, NonsenseIsRefused) {
 TEST_P(PerfSides, NonsenseIsNoPlainLoop) {
   start();
   Point point = point_of(GetParam(), Operation::write);
-  RawTask task{point, 1, "net", 1'000'000, false};
+  RawTask task{point, 1, {}, 1'000'000, false};
   const auto refused = [&](const char* step) {
     const auto answer = sides_.targets[0].ask("raw", {{"step", step}, {"of", task}});
     return answer ? std::string("taken") : answer.error().to_string();
   };
   EXPECT_THAT(refused("open"), HasSubstr("can't do 'raw' now")) << "it has no engine";
-  ASSERT_TRUE(sides_.targets[0].ask("open", {{"point", point}}));
+  auto session = Session::open(sides_, site_, point, {});
+  ASSERT_TRUE(session);
+  EXPECT_THAT(refused("open"), HasSubstr("no rail of the kind"));
+  task.kind = session->carrier().kind;
   EXPECT_FALSE(sides_.targets[0].ask("raw"));
   EXPECT_FALSE(sides_.targets[0].ask("raw", {{"step", "open"}, {"of", 5}}));
   for (const char* step : {"connect", "end", "dance"})
@@ -615,6 +618,7 @@ TEST_P(PerfSides, NonsenseIsNoPlainLoop) {
   EXPECT_THAT(refused("open"), HasSubstr("the machine has")) << "more than 2^64";
   task.point.peers = 0;
   EXPECT_THAT(refused("open"), HasSubstr("1 to 64 targets"));
+  session = fail(Code::closed, "it is over");
   // And the target still serves.
   EXPECT_TRUE(sweep({point}, counted(1)));
 }
