@@ -193,6 +193,7 @@ class Endpoint {
     });
   }
   virtual Post send(Posted& posted, const Local& local, FabricAddress peer, MessageClass type) = 0;
+  /// Which of those posted for a class gets the next message is the provider's choice.
   virtual Post receive(Posted& posted, const Local& local, MessageClass type) = 0;
   /// Hands up to some dozen completions to their handlers; returns how many.
   virtual std::size_t poll() = 0;

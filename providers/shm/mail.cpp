@@ -23,10 +23,10 @@ bool known(std::uint64_t type) {
 }  // namespace
 
 std::optional<Receives::Buffer> Receives::take(MessageClass type) {
-  std::deque<Buffer>& buffers = of(type);
+  std::vector<Buffer>& buffers = of(type);
   if (buffers.empty()) return std::nullopt;
-  const Buffer buffer = buffers.front();
-  buffers.pop_front();
+  const Buffer buffer = buffers.back();
+  buffers.pop_back();
   return buffer;
 }
 
@@ -136,7 +136,7 @@ bool Inbound::take(Receives& receives, std::vector<Ended>& ended) {
 }
 
 void Inbound::reset(Receives& receives) {
-  if (buffer_.posted != nullptr) receives.put_back(static_cast<MessageClass>(head_.type), buffer_);
+  if (buffer_.posted != nullptr) receives.post(static_cast<MessageClass>(head_.type), buffer_);
   buffer_ = {};
   slot_->written.store(0);
   slot_->consumed.store(0);

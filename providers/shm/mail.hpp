@@ -25,7 +25,8 @@ struct MessageHead {
   std::uint64_t length = 0;
 };
 
-/// Buffers posted for messages, by class.
+/// Buffers posted for messages, by class. The last one posted is taken first: it is the likeliest
+/// to be in the cache still.
 class Receives {
  public:
   struct Buffer {
@@ -33,14 +34,13 @@ class Receives {
     Local local;
   };
   void post(MessageClass type, const Buffer& buffer) { of(type).push_back(buffer); }
-  void put_back(MessageClass type, const Buffer& buffer) { of(type).push_front(buffer); }
   std::optional<Buffer> take(MessageClass type);
 
  private:
-  std::deque<Buffer>& of(MessageClass type) {
+  std::vector<Buffer>& of(MessageClass type) {
     return buffers_[type == MessageClass::relay ? 1 : 0];
   }
-  std::array<std::deque<Buffer>, 2> buffers_;
+  std::array<std::vector<Buffer>, 2> buffers_;
 };
 
 /// What one of our endpoints sends to one neighbour.

@@ -188,8 +188,8 @@ TEST_F(ShmPair, LargeMessagesWaitForTheirBufferAndArriveInOrder) {
 TEST_F(ShmPair, AMessageLargerThanItsBufferIsAnErrorAndTheNextOneArrives) {
   Blob buffer(50);
   Operation sent, sent_too, refused, good;
-  b->receive(refused, {buffer.data(), 50, nullptr}, MessageClass::message);
   b->receive(good, {buffer.data(), 50, nullptr}, MessageClass::message);
+  b->receive(refused, {buffer.data(), 50, nullptr}, MessageClass::message);  // the first one taken
   a->send(sent, {here.data(), 51, nullptr}, to_b, MessageClass::message);
   a->send(sent_too, {here.data() + 1, 50, nullptr}, to_b, MessageClass::message);
   for (int i = 0; i < 5; ++i) a->poll(), b->poll();
