@@ -26,6 +26,7 @@ class Chunks {
       : config_(config),
         chunk_bytes_(bytes_of(config)),
         chunks_((config.size + chunk_bytes_ - 1) / chunk_bytes_),
+        positions_(positions_of(config)),
         completed_(config.window),
         end_(Clock::now() + time) {}
 
@@ -38,7 +39,7 @@ class Chunks {
       return std::nullopt;
     ++next_;
     const std::size_t start = part * chunk_bytes_;
-    return Chunk{transfer, transfer % positions_of(config_) * config_.size + start,
+    return Chunk{transfer, transfer % positions_ * config_.size + start,
                  std::min(chunk_bytes_, config_.size - start)};
   }
   /// Whether the transfer `window` before this one has completed.
@@ -59,6 +60,7 @@ class Chunks {
   const RawConfig& config_;
   const std::size_t chunk_bytes_;
   const std::uint64_t chunks_;
+  const std::size_t positions_;
   std::vector<Counter> completed_;
   const Clock::time_point end_;
   std::mutex mutex_;

@@ -1,7 +1,6 @@
 #include "side.hpp"
 
 #include <fmt/format.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,18 +11,13 @@
 #include <thread>
 #include <utility>
 
+#include "usage.hpp"
+
 namespace weft::perf {
 namespace {
 
 /// Of answers; the other bits tell which message of the endpoint's window it is.
 constexpr std::uint64_t answer_tag = std::uint64_t{1} << 32;
-
-double cpu_seconds() {
-  rusage usage{};
-  ::getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](timeval t) { return double(t.tv_sec) + double(t.tv_usec) * 1e-6; };
-  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
-}
 
 /// Of the 8 bytes with that number.
 std::uint64_t pattern(std::size_t word) {
@@ -273,28 +267,25 @@ void RawSide::serve_moves(Endpoint& endpoint, const std::atomic<bool>& stop) {
 /// Each message of the window comes again once it has been answered.
 void RawSide::serve_messages(Endpoint& endpoint, const std::atomic<bool>& stop) const {
   std::vector<Receipt> receipts(config_.endpoint_window);
-  std::vector<Receipt*> unheard, unanswered;
+  std::vector<Receipt*> due;  // to be posted, and those that were heard to be answered then
   for (Receipt& each : receipts) {
     each.number = static_cast<std::uint64_t>(&each - receipts.data());
-    unheard.push_back(&each);
+    due.push_back(&each);
   }
-  const auto listen = [&](Receipt& to) {
+  const auto attend = [&](Receipt& to) {
     to.listening = to.listening ||
                    endpoint.receive(to, place_of(endpoint, to.number), config_.size, to.number);
-    return to.listening;
+    return to.listening && (!to.heard || endpoint.send_empty(answer_tag | to.number));
   };
   while (!stop) {
-    while (!unheard.empty() && listen(*unheard.back())) unheard.pop_back();
-    while (!unanswered.empty() && listen(*unanswered.back()) &&
-           endpoint.send_empty(answer_tag | unanswered.back()->number))
-      unanswered.pop_back();
+    while (!due.empty() && attend(*due.back())) due.pop_back();
     const auto count = endpoint.reap([&](Posted& posted) {
       auto& receipt = static_cast<Receipt&>(posted);
       receipt.listening = false;
       receipt.heard = true;
-      unanswered.push_back(&receipt);
+      due.push_back(&receipt);
     });
-    if (count == 0 && unanswered.empty()) endpoint.idle();
+    if (count == 0 && due.empty()) endpoint.idle();
   }
   if (config_.verify) look_at(endpoint, receipts);
 }

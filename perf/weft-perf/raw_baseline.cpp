@@ -93,17 +93,17 @@ Result<RawResult> run_raw_baseline(Control& target, const RawTask& task, const C
   return fail(target.cause_of(std::move(result.error())));
 }
 
-Result<Json> RawService::answer(const Json& question, const Info& info) {
+Result<Json> RawService::answer(const Json& question, const Engine& engine) {
   const auto step = value_of<std::string>(question, "step");
   if (!step) return fail(step.error());
-  if (*step == "open") return open(question, info);
+  if (*step == "open") return open(question, engine);
   if (*step == "connect" && process_) return connect(question);
   if (*step == "end" && process_) return end(question);
   return fail(Code::protocol_mismatch, fmt::format("it can't do '{}' now", *step));
 }
 
 /// All that is said of it comes from outside.
-Result<Json> RawService::open(const Json& question, const Info& info) {
+Result<Json> RawService::open(const Json& question, const Engine& engine) {
   process_.reset();
   const auto task = value_of<RawTask>(question, "of");
   if (!task) return fail(task.error());
@@ -114,7 +114,7 @@ Result<Json> RawService::open(const Json& question, const Info& info) {
     return fail(Code::invalid_argument,
                 fmt::format("its plain loop would poll on {} cores, and this machine has {}",
                             task->endpoints, cores));
-  const auto config = checked_config_of(*task, carrier_of(info, task->kind));
+  const auto config = checked_config_of(*task, carrier_of(engine.info(), task->kind));
   if (!config) return fail(config.error());
   auto process = RawProcess::start(*config, RawProcess::Role::target);
   if (!process) return fail(std::move(process.error()));

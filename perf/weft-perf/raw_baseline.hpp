@@ -34,11 +34,11 @@ class RawService {
   /// A stop ends what is under way.
   explicit RawService(std::stop_token stop) : stop_(std::move(stop)) {}
 
-  /// With the rails of this side.
-  Result<Json> answer(const Json& question, const Info& info);
+  /// On the NICs of this side's engine.
+  Result<Json> answer(const Json& question, const Engine& engine);
 
  private:
-  Result<Json> open(const Json& question, const Info& info);
+  Result<Json> open(const Json& question, const Engine& engine);
   Result<Json> connect(const Json& question);
   Result<Json> end(const Json& question);
 

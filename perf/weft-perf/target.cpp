@@ -156,7 +156,7 @@ Result<Json> Service::answer(const Json& question) {
   if (*task == "facts") return Json{{"machine", machine_facts()}};
   if (*task == "begin stream") return begin_stream(question);
   if (*task == "end stream" && stream_) return end_stream();
-  if (*task == "raw" && engine_) return raw_.answer(question, engine_->info());
+  if (*task == "raw" && engine_) return raw_.answer(question, *engine_);
   if (*task == "initiate") return initiator_.answer(question);
   if (*task == "close") return close(), Json::object();
   return fail(Code::protocol_mismatch, fmt::format("it can't do '{}' now", *task));

@@ -40,12 +40,18 @@ std::vector<Chunks::Chunk> all_of(Chunks& chunks) {
   return all;
 }
 
-TEST(RawChunks, AreWholeTransfersUpToTheirBytes) {
+/// Transfers of 10 bytes, in chunks of 4 where they are cut.
+RawConfig of_tens(std::uint64_t window, std::uint64_t max_bytes) {
   RawConfig config;
   config.size = 10;
   config.chunk = 4;
-  config.window = 2;
-  config.max_bytes = 21;
+  config.window = window;
+  config.max_bytes = max_bytes;
+  return config;
+}
+
+TEST(RawChunks, AreWholeTransfersUpToTheirBytes) {
+  const RawConfig config = of_tens(2, 21);
   Chunks chunks(config, std::chrono::hours(1));
   const auto all = all_of(chunks);
   ASSERT_EQ(all.size(), 9U);
@@ -60,15 +66,11 @@ TEST(RawChunks, AreWholeTransfersUpToTheirBytes) {
 }
 
 TEST(RawChunks, MessagesAreNotCut) {
-  RawConfig config;
+  RawConfig config = of_tens(3, 40);
   config.operation = RawOperation::message;
-  config.size = 10;
-  config.chunk = 4;
-  config.window = 3;
   config.endpoints = 2;
   config.endpoint_window = 3;
   config.buffer_bytes = 10;
-  config.max_bytes = 40;
   EXPECT_EQ(positions_of(config), 6U) << "each endpoint has a buffer for each of its messages";
   Chunks chunks(config, std::chrono::hours(1));
   const auto all = all_of(chunks);

@@ -27,30 +27,20 @@ Addresses resolve(const std::string& peer) {
   return {found, freeaddrinfo};
 }
 
-bool is_loopback(const sockaddr& address) {
-  if (address.sa_family == AF_INET)
-    return ntohl(reinterpret_cast<const sockaddr_in&>(address).sin_addr.s_addr) >> 24 == 127;
-  return address.sa_family == AF_INET6 &&
-         IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<const sockaddr_in6&>(address).sin6_addr);
+/// Its number, without a port; empty if it is of neither IP.
+std::string text_of(const sockaddr& address) {
+  const socklen_t size = address.sa_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
+  char text[NI_MAXHOST] = "";
+  getnameinfo(&address, size, text, sizeof text, nullptr, 0, NI_NUMERICHOST);
+  return text;
 }
 
-/// Whatever their ports.
-bool are_equal(const sockaddr& one, const sockaddr& other) {
-  if (one.sa_family != other.sa_family) return false;
-  if (one.sa_family == AF_INET)
-    return reinterpret_cast<const sockaddr_in&>(one).sin_addr.s_addr ==
-           reinterpret_cast<const sockaddr_in&>(other).sin_addr.s_addr;
-  return one.sa_family == AF_INET6 &&
-         IN6_ARE_ADDR_EQUAL(&reinterpret_cast<const sockaddr_in6&>(one).sin6_addr,
-                            &reinterpret_cast<const sockaddr_in6&>(other).sin6_addr);
-}
-
-bool is_of_an_interface(const sockaddr& address) {
+bool is_of_an_interface(const std::string& address) {
   ifaddrs* list = nullptr;
   if (getifaddrs(&list) != 0) return false;
   const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owned(list, freeifaddrs);
   for (const ifaddrs* each = list; each != nullptr; each = each->ifa_next)
-    if (each->ifa_addr != nullptr && are_equal(*each->ifa_addr, address)) return true;
+    if (each->ifa_addr != nullptr && text_of(*each->ifa_addr) == address) return true;
   return false;
 }
 
@@ -62,20 +52,23 @@ std::string local_address_towards(const std::string& peer) {
   // Connecting a datagram socket sends nothing, but chooses the route.
   const int socket = ::socket(found->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (socket < 0) return {};
-  sockaddr_storage local{};
-  socklen_t size = sizeof local;
-  char text[NI_MAXHOST] = "";
+  sockaddr_storage storage{};
+  auto& local = reinterpret_cast<sockaddr&>(storage);
+  socklen_t size = sizeof storage;
+  std::string text;
   if (connect(socket, found->ai_addr, found->ai_addrlen) == 0 &&
-      getsockname(socket, reinterpret_cast<sockaddr*>(&local), &size) == 0)
-    getnameinfo(reinterpret_cast<const sockaddr*>(&local), size, text, sizeof text, nullptr, 0,
-                NI_NUMERICHOST);
+      getsockname(socket, &local, &size) == 0)
+    text = text_of(local);
   close(socket);
   return text;
 }
 
 bool is_this_machine(const std::string& peer) {
   const Addresses found = resolve(peer);
-  return found && (is_loopback(*found->ai_addr) || is_of_an_interface(*found->ai_addr));
+  if (!found) return false;
+  const std::string address = text_of(*found->ai_addr);
+  // All of 127.0.0.0/8 is, though the interface has one of them only.
+  return address.starts_with("127.") || is_of_an_interface(address);
 }
 
 }  // namespace weft::tool
