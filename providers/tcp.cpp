@@ -66,9 +66,12 @@ void tcp_quirks(const fi_info& info, Capability& record) {
   record.best_chunk_alone = std::uint64_t{1} << 20;  // perf/RESULTS.md: "What made a difference"
   record.best_window = 4;
   record.best_rails = cores > 1 ? 2 : 1;
-  // Two streams on less than a core for each of their four ends: the system puts both ends of each
-  // on one core, whose own cache must have room for what is under way.
-  if (cores > 1 && !topo::cores_for_two_rails()) record.best_window_on_host = 1;
+  // Two streams on less than a core for each of their four ends: both ends of each are on one core,
+  // whose own cache must have room for what is under way.
+  if (cores > 1 && !topo::cores_for_two_rails()) {
+    record.best_window_on_host = 1;
+    record.best_on_one_core = true;
+  }
   if (info.fabric_attr->prov_name != by_rxm) record.rma_pieces = pieces_of(info);
   record.best_share = std::uint64_t{128} << 10;
 }

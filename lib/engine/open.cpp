@@ -357,8 +357,9 @@ Result<void> EngineState::start_workers() {
   }
   last_ticks_.resize(workers_.size());
   if (config_.progress == Progress::manual) return {};
-  for (const auto& worker : workers_)
-    if (auto started = worker->start(node_of(*worker)); !started) return started;
+  for (std::size_t i = 0; i < workers_.size(); ++i)
+    if (auto started = workers_[i]->start({node_of(*workers_[i]), core_of(i)}); !started)
+      return started;
   return {};
 }
 
@@ -369,6 +370,17 @@ int EngineState::node_of(const Worker& worker) const {
   for (const Rail* rail : worker.rails()) nodes.insert(whereabouts_.numa_node_of(rail->index()));
   nodes.erase(-1);
   return nodes.size() == 1 ? *nodes.begin() : -1;
+}
+
+/// Which of the process's cores a thread is best kept on. Engines that have as many threads take
+/// them alike, so that both ends of what two rails send each other meet.
+std::optional<unsigned> EngineState::core_of(std::size_t worker) const {
+  const auto& rails = workers_[worker]->rails();
+  const bool best = std::any_of(rails.begin(), rails.end(), [](const Rail* rail) {
+    return rail->capability().best_on_one_core;
+  });
+  if (!config_.place_threads || workers_.size() < 2 || !best) return std::nullopt;
+  return static_cast<unsigned>(worker);
 }
 
 Result<void> EngineState::start_control() {

@@ -67,9 +67,9 @@ void Worker::own(Rail& rail) {
   rail.set_worker(*this);
 }
 
-Result<void> Worker::start(int numa_node) {
+Result<void> Worker::start(Place place) {
   try {
-    thread_ = std::thread([this, numa_node] { loop(numa_node); });
+    thread_ = std::thread([this, place] { loop(place); });
     return {};
   } catch (const std::system_error& error) {
     return fail(Code::unavailable, fmt::format("can't start a progress thread: {}", error.what()));
@@ -295,8 +295,20 @@ void Worker::peer_died(const std::shared_ptr<PeerState>& peer) {
   for (Rail* rail : rails_) rail->peer_died(peer);
 }
 
-void Worker::loop(int numa_node) {
-  const topo::NearNode near(numa_node);
+Carried Worker::carried() const {
+  Carried all;
+  for (const Rail* rail : rails_) {
+    all.operations += rail->lane().operations_done();
+    // What goes by others is nothing that a core should be kept for.
+    if (rail->capability().best_on_one_core) all.bytes += rail->lane().bytes_done();
+    all.messages += rail->channel().messages_to_part_for();
+  }
+  return all;
+}
+
+void Worker::loop(Place place) {
+  const topo::NearNode near(place.numa_node);
+  CoreKeeping core(place.core);
   Clock::time_point idle_since;
   bool worked = true;
   // A target sees no completions: that a rail woke it is all it knows of the work it does.
@@ -308,6 +320,7 @@ void Worker::loop(int numa_node) {
     if (worked) idle_since = now;
     worked = step(now) > 0;
     cold_ = false;
+    if (core.wanted()) core(now, carried());
     if (worked) continue;
     const auto idle = now - idle_since;
     const bool in_flight = served || has_work();

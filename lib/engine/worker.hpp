@@ -6,6 +6,7 @@
 #include <limits>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -13,6 +14,7 @@
 
 #include "base/cache_line.hpp"
 #include "base/look_length.hpp"
+#include "engine/core_keeping.hpp"
 #include "rail/rail.hpp"
 #include "transfer/transfer_state.hpp"
 
@@ -28,9 +30,13 @@ class Worker {
   /// Before start().
   void own(Rail& rail);
   const std::vector<Rail*>& rails() const noexcept { return rails_; }
-  /// Starts the thread, on cores near a NUMA node (-1: anywhere). Without it somebody else calls
-  /// step().
-  Result<void> start(int numa_node);
+  /// Where its thread is best.
+  struct Place {
+    int numa_node = -1;            // on cores near it; -1: anywhere
+    std::optional<unsigned> core;  // and there mostly on this one: see CoreKeeping
+  };
+  /// Starts the thread. Without it somebody else calls step().
+  Result<void> start(Place place);
   /// Ends the thread after its current step.
   void stop();
 
@@ -94,7 +100,8 @@ class Worker {
   template <typename Put>
   void put(Put&& put);
   void wake();
-  void loop(int numa_node);
+  void loop(Place place);
+  Carried carried() const;
   std::size_t progress(Rail& rail, Clock::time_point now);
   std::size_t look_at_parked();
   void watch(const std::shared_ptr<TransferState>& transfer, Clock::time_point due);

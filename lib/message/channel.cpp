@@ -213,7 +213,14 @@ bool Channel::send(Link& link, const Outgoing& message) {
   }
   link.refused_since.reset();
   if (counted) ++link.next_sequence;
+  count(link, message.kind);
   return true;
+}
+
+/// The tokens are known to both sides, which so agree whose thread goes.
+void Channel::count(const Link& link, MessageKind kind) {
+  if (kind == MessageKind::tagged && link.own_token > link.peer->introduction.token)
+    ++messages_to_part_for_;
 }
 
 /// False if the provider has no room.
@@ -439,6 +446,7 @@ void Channel::take_credits(Link& link, std::uint64_t returned) {
 
 /// What was written before the message has arrived before it, and is to be seen by whom it reaches.
 void Channel::hand_on(Link& link, Arrived&& message) {
+  count(link, message.kind);
   const auto visible = flush_();
   if (!visible) log(LogLevel::error, "rail {}: {}", rail_name_, visible.error().to_string());
   if (message.kind == MessageKind::signal && !visible)

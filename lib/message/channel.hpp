@@ -61,6 +61,9 @@ class Channel final : private providers::CompletionHandler {
   /// Sends what credits allow to the peers that need attention; returns how many messages.
   std::size_t pump();
   bool has_work() const noexcept { return live_ > 0 || !attended_.empty(); }
+  /// Tagged messages, sent or handed on, in all: with those peers where of the two threads it is
+  /// ours that goes elsewhere, should both be on one core.
+  std::uint64_t messages_to_part_for() const noexcept { return messages_to_part_for_; }
   /// Nothing is under way, not even to peers that are gone.
   bool idle() const noexcept { return in_flight_.empty() && attended_.empty(); }
 
@@ -106,6 +109,7 @@ class Channel final : private providers::CompletionHandler {
   void send_failed(Sending& sending, const providers::Completion& completion);
   void arrived(Buffer& buffer, const providers::Completion& completion);
   Link* link_to(const PeerState& peer);
+  void count(const Link& link, MessageKind kind);
   void deliver(Bytes message, const PeerState* sender);
   void take_credits(Link& link, std::uint64_t returned);
   void hand_on(Link& link, Arrived&& message);
@@ -145,6 +149,7 @@ class Channel final : private providers::CompletionHandler {
   std::map<std::uint64_t, Sending> in_flight_;  // by the send buffer's number: oldest first
   std::size_t live_ = 0;                        // of these, not written off
   std::uint64_t next_number_ = 1;               // 0 marks receives
+  std::uint64_t messages_to_part_for_ = 0;
 };
 
 }  // namespace weft::core

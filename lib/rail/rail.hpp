@@ -75,7 +75,9 @@ class Rail {
     return bytes;
   }
   Lane& lane() noexcept { return lane_; }
+  const Lane& lane() const noexcept { return lane_; }
   Channel& channel() noexcept { return channel_; }
+  const Channel& channel() const noexcept { return channel_; }
 
   /// Finds the way to one of the peer's rails, or finds it anew after that was opened again. From
   /// any thread; may block. The first time before anybody else sees the peer.

@@ -102,6 +102,7 @@ nlohmann::ordered_json to_json(const Capability& record) {
           {"best_chunk_alone", record.best_chunk_alone},
           {"best_window", record.best_window},
           {"best_window_on_host", record.best_window_on_host},
+          {"best_on_one_core", record.best_on_one_core},
           {"best_rails", record.best_rails},
           {"best_share", record.best_share}};
 }

@@ -1,0 +1,73 @@
+// When a progress thread keeps to one core.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <weft/deadline.hpp>
+
+#include "machine.hpp"
+
+namespace weft::core {
+
+/// What a thread has carried since it began, as far as it knows: a target sees nothing of what its
+/// peers write here or read.
+struct Carried {
+  std::uint64_t operations = 0, bytes = 0;  // its own, ended
+  std::uint64_t messages = 0;               // Channel::messages_to_part_for()
+};
+
+/// Whether it was small things, of late.
+class SmallTraffic {
+ public:
+  bool operator()(Clock::time_point now, const Carried& carried) {
+    if (now - since_ < span) return small_;
+    const std::uint64_t operations = carried.operations - before_.operations;
+    const std::uint64_t messages = carried.messages - before_.messages;
+    if (operations > 0) {
+      small_ = carried.bytes - before_.bytes <= small_bytes * operations;
+      seen_at_ = now;
+    } else if (messages >= many) {
+      small_ = true;
+      seen_at_ = now;
+    } else if (now - seen_at_ >= memory) {
+      small_ = false;
+    }
+    since_ = now;
+    before_ = carried;
+    return small_;
+  }
+
+ private:
+  // perf/RESULTS.md: "A core for each rail". 16 KiB are faster on two cores, 64 KiB on one.
+  static constexpr std::uint64_t small_bytes = std::uint64_t{16} << 10;
+  static constexpr Nanoseconds span = std::chrono::milliseconds(1);
+  // Messages in a span; one by one over tcp they are 40 and more.
+  static constexpr std::uint64_t many = 16;
+  static constexpr Nanoseconds memory = std::chrono::milliseconds(20);
+
+  Clock::time_point since_{}, seen_at_{};
+  Carried before_;
+  bool small_ = false;
+};
+
+/// Where both ends of a stream take turns on one core, the bytes under way stay in that core's
+/// cache, and other streams have the other cores. But to take turns costs more than it gives while
+/// a thread carries what is small: then it runs wherever the system has room. Of the thread itself.
+class CoreKeeping {
+ public:
+  /// `core`: which of those that the process may use, counted on beyond the last; none: any.
+  explicit CoreKeeping(std::optional<unsigned> core) {
+    if (core) core_.emplace(*core);
+  }
+  bool wanted() const noexcept { return core_.has_value(); }
+  /// After a round.
+  void operator()(Clock::time_point now, const Carried& carried) {
+    core_->use(small_(now, carried) ? topo::OneCore::Use::others : topo::OneCore::Use::this_one);
+  }
+
+ private:
+  std::optional<topo::OneCore> core_;
+  SmallTraffic small_;
+};
+
+}  // namespace weft::core

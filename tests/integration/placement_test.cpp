@@ -1,0 +1,111 @@
+// On two cores, the threads of rails over sockets: both ends of each on one core while much moves,
+// apart while little does.
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <filesystem>
+#include <map>
+
+#include "engines.hpp"
+#include "machine.hpp"
+
+namespace weft::test {
+namespace {
+
+/// This process has two cores while it lives.
+class TwoCores {
+ public:
+  TwoCores() {
+    sched_getaffinity(0, sizeof before_, &before_);
+    cpu_set_t two;
+    CPU_ZERO(&two);
+    for (std::size_t core = 0; core < CPU_SETSIZE && CPU_COUNT(&two) < 2; ++core)
+      if (CPU_ISSET(core, &before_)) CPU_SET(core, &two);
+    sched_setaffinity(0, sizeof two, &two);
+  }
+  ~TwoCores() { sched_setaffinity(0, sizeof before_, &before_); }
+  TwoCores(const TwoCores&) = delete;
+  TwoCores& operator=(const TwoCores&) = delete;
+
+ private:
+  cpu_set_t before_{};
+};
+
+/// How many of this process's threads are kept on each core; those that have several are left out.
+std::map<std::size_t, int> kept_threads() {
+  std::map<std::size_t, int> kept;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    const pid_t id = std::stoi(task.path().filename());
+    cpu_set_t cores;
+    if (sched_getaffinity(id, sizeof cores, &cores) != 0 || CPU_COUNT(&cores) != 1) continue;
+    for (std::size_t core = 0; core < CPU_SETSIZE; ++core)
+      if (CPU_ISSET(core, &cores)) ++kept[core];
+  }
+  return kept;
+}
+
+class Placement : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (topo::usable_cores() < 2) GTEST_SKIP() << "one core";
+    two_.emplace();
+    if (topo::usable_cores() != 2) GTEST_SKIP() << "two units of one core";
+  }
+
+  static Config sockets() { return config_for("tcp", 0); }
+  static constexpr std::size_t bytes = 8 << 20;
+
+  /// Writes pieces so long one by one, until the threads are kept so.
+  static bool come_to(Couple& pair, Board& board, std::size_t piece, std::vector<int> wanted) {
+    std::vector<int> kept;
+    const Deadline deadline = soon();
+    while (kept != wanted && !deadline.passed()) {
+      const Pair all[] = {{0, 0, piece}};
+      Transfer transfer = must(pair.a.write(board.local, board.there, all));
+      EXPECT_TRUE(succeeds(transfer.wait(soon())));
+      kept.clear();
+      for (const auto& [core, threads] : kept_threads()) kept.push_back(threads);
+    }
+    return kept == wanted;
+  }
+
+ private:
+  std::optional<TwoCores> two_;
+};
+
+TEST_F(Placement, BothEndsOfALargeStreamMeetAndThoseOfASmallOnePart) {
+  Couple pair = couple(sockets());
+  Board board(pair, bytes, bytes);
+  EXPECT_TRUE(come_to(pair, board, bytes, {2, 2}));
+  // One rail carries it, whose thread leaves the first core to the one at the other end.
+  EXPECT_TRUE(come_to(pair, board, 4096, {1, 3}));
+  EXPECT_TRUE(come_to(pair, board, bytes, {2, 2}));
+  const Pair all[] = {{0, 0, bytes}};
+  board.expect_pieces(Direction::write, all);
+}
+
+TEST_F(Placement, ThreadsAreLeftAloneWhereThatIsWanted) {
+  Config config = sockets();
+  config.place_threads = false;
+  Couple pair = couple(config);
+  Board board(pair, bytes, bytes);
+  const Pair all[] = {{0, 0, bytes}};
+  board.expect_moved(Direction::write, all);
+  EXPECT_TRUE(kept_threads().empty());
+}
+
+TEST_F(Placement, AnEngineLeavesItsCallersWhereTheyWere) {
+  cpu_set_t before, after;
+  sched_getaffinity(0, sizeof before, &before);
+  {
+    Couple pair = couple(sockets());
+    Board board(pair, bytes, bytes);
+    EXPECT_TRUE(come_to(pair, board, bytes, {2, 2}));
+    sched_getaffinity(0, sizeof after, &after);
+    EXPECT_TRUE(CPU_EQUAL(&before, &after));
+  }
+  EXPECT_TRUE(kept_threads().empty());
+}
+
+}  // namespace
+}  // namespace weft::test
