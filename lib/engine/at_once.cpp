@@ -111,17 +111,16 @@ std::uint64_t EngineState::copy_some(TransferState& transfer) {
   const auto index = rail_to_copy_by(transfer.prepared(), Clock::now());
   if (!index || !rails_[*index]->maps(transfer.prepared())) return 0;
   Rail& rail = *rails_[*index];
-  Chunk chunk;
-  if (transfer.take({&chunk, 1}, std::min(config_.copy_at_once_bytes, rail.chunk_limit())) == 0)
-    return 0;
-  if (!rail.copy_at_once(transfer.prepared(), chunk)) {
-    transfer.give_back(chunk);
+  const auto chunk = transfer.take_waiting(rail.chunk_limit());
+  if (!chunk) return 0;
+  if (!rail.copy_at_once(transfer.prepared(), *chunk)) {
+    transfer.give_back(*chunk);
     return 0;
   }
-  transfer.count_copied(chunk.length);
+  transfer.count_copied(chunk->length);
   // A proof is for those who have turns.
-  if (const auto proof = transfer.completed(*index, chunk)) transfer.give_back(*proof);
-  return chunk.length;
+  if (const auto proof = transfer.completed(*index, *chunk)) transfer.give_back(*proof);
+  return chunk->length;
 }
 
 /// A call of the application's, for which closing waits. Once nothing of it is left to copy, others

@@ -84,8 +84,7 @@ bool TransferState::look_at_event() {
 std::size_t TransferState::take(std::span<Chunk> into, std::uint64_t limit, std::uint64_t all,
                                 Clock::time_point now) {
   const std::lock_guard lock(mutex_);
-  // Whose time is over ends with this round, and not by luck.
-  if (ended() || cancel_asked_ || now >= due()) return 0;
+  if (is_over(now)) return 0;
   std::size_t count = 0;
   while (count < into.size() && all > 0) {
     const auto chunk = next_chunk(std::min(limit, all));
@@ -93,11 +92,39 @@ std::size_t TransferState::take(std::span<Chunk> into, std::uint64_t limit, std:
     into[count++] = *chunk;
     all -= chunk->length;
   }
-  operations_ += count;
-  // It may have come after the lane looked at the clock.
-  if (count > 0 && first_out_ == never) first_out_ = std::max(now, submission_.submitted);
-  for (Chunk& chunk : into.first(count)) went_out(chunk);
+  taken(into.first(count), now);
   return count;
+}
+
+std::optional<Chunk> TransferState::take_waiting(std::uint64_t limit) {
+  const auto now = Clock::now();
+  const std::lock_guard lock(mutex_);
+  if (is_over(now)) return std::nullopt;
+  auto chunk = cursor_.next(limit);
+  if (!chunk) chunk = next_chunk(limit);
+  if (chunk) taken({&*chunk, 1}, now);
+  return chunk;
+}
+
+/// With the lock. Whose time is over ends with this round, and not by luck.
+bool TransferState::is_over(Clock::time_point now) const {
+  return ended() || cancel_asked_ || now >= due();
+}
+
+/// With the lock.
+void TransferState::taken(std::span<Chunk> chunks, Clock::time_point now) {
+  if (chunks.empty()) return;
+  operations_ += chunks.size();
+  // It may have come after the lane looked at the clock.
+  if (first_out_ == never) first_out_ = std::max(now, submission_.submitted);
+  for (Chunk& chunk : chunks) went_out(chunk);
+}
+
+void TransferState::halve() {
+  const std::lock_guard lock(mutex_);
+  const std::uint64_t half = (submission_.bytes - cursor_.walked()) / 2;
+  if (half == 0) return;
+  if (const auto chunk = cursor_.next(half)) cut_.push_back(*chunk);
 }
 
 bool TransferState::has_more() const {
@@ -110,13 +137,13 @@ bool TransferState::has_chunks() const {
   return !ended() && !cancel_asked_ && !carried();
 }
 
-/// What came back goes first; whoever it was cut for may have taken more at a time.
+/// What is cut goes first; whoever it was cut for may have taken more at a time.
 std::optional<Chunk> TransferState::next_chunk(std::uint64_t limit) {
-  if (returned_.empty()) return cursor_.next(limit);
-  Chunk& last = returned_.back();
+  if (cut_.empty()) return cursor_.next(limit);
+  Chunk& last = cut_.back();
   Chunk chunk = last;
   if (chunk.length <= limit) {
-    returned_.pop_back();
+    cut_.pop_back();
     return chunk;
   }
   chunk.length = limit;
@@ -210,7 +237,7 @@ void TransferState::give_back(std::span<const Chunk> chunks) {
     } else {
       --operations_;
       ++retries_;
-      returned_.push_back(chunk);
+      cut_.push_back(chunk);
     }
   }
   if (ended() || cancel_asked_) return carry_out(next_step(), std::move(lock));
@@ -494,7 +521,7 @@ std::vector<Placed> TransferState::placed() const {
   const std::lock_guard lock(mutex_);
   std::vector<Span> untouched{{cursor_.walked(), submission_.bytes - cursor_.walked()}};
   std::vector<Span> unknown = doubtful_;
-  for (const Chunk& chunk : returned_)
+  for (const Chunk& chunk : cut_)
     (chunk.touched ? unknown : untouched).push_back({chunk.at, chunk.length});
   for (const Span& out : out_)
     if (out.length > 0) unknown.push_back(out);

@@ -65,6 +65,9 @@ class TransferState final : public Submitted, public std::enable_shared_from_thi
   std::size_t take(std::span<Chunk> into, std::uint64_t limit,
                    std::uint64_t all = std::numeric_limits<std::uint64_t>::max(),
                    Clock::time_point now = Clock::now());
+  /// One chunk for somebody who waits: of what was not set aside for the lanes, as long as there is
+  /// some.
+  std::optional<Chunk> take_waiting(std::uint64_t limit);
   /// Whether there are chunks or proofs to be taken, as things are.
   bool has_more() const;
   /// Whether there are chunks to be taken.
@@ -97,6 +100,10 @@ class TransferState final : public Submitted, public std::enable_shared_from_thi
   /// Before it is offered to lanes: what the thread that submits it has copied by one of its rails
   /// is carried. Once all is, and a read proven, what follows the bytes begins.
   void copied_at_once(std::size_t rail, const CopiedAtOnce& copied);
+  /// Before it is offered to a lane, beside which those who wait copy: sets the first half of its
+  /// bytes aside for the lane, so that each finds the same bytes in its own cache when they are
+  /// moved again. Who is done with its half takes of the other's.
+  void halve();
   /// Whether there is an event to wait for.
   bool waits() const noexcept { return submission_.after_cuda_event != nullptr; }
   /// Begins if the event has happened. False if it has to be looked at again.
@@ -170,7 +177,7 @@ class TransferState final : public Submitted, public std::enable_shared_from_thi
 
  private:
   enum class Next { nothing, prove, make_visible, verify, raise_signal, end };
-  bool carried() const { return cursor_.exhausted() && returned_.empty(); }
+  bool carried() const { return cursor_.exhausted() && cut_.empty(); }
   bool proven() const {
     return proofs_planned_ && proofs_.empty() && proofs_out_ == 0 && !disproven_;
   }
@@ -179,6 +186,8 @@ class TransferState final : public Submitted, public std::enable_shared_from_thi
   Nanoseconds queued_until(Clock::time_point end) const {
     return (first_out_ == never ? end : first_out_) - submission_.submitted;
   }
+  bool is_over(Clock::time_point now) const;
+  void taken(std::span<Chunk> chunks, Clock::time_point now);
   void plan_proofs();
   bool needs_no_proof() const;
   using Proofs = std::pmr::vector<Chunk>;
@@ -216,7 +225,7 @@ class TransferState final : public Submitted, public std::enable_shared_from_thi
   mutable std::condition_variable changed_;
   std::atomic<State> state_{State::active};
   Cursor cursor_;
-  std::vector<Chunk> returned_;
+  std::vector<Chunk> cut_;  // and not out: came back, or set aside for the lanes
   Proofs proofs_{&lists_};  // owed once all chunks are home, and not taken
   bool proofs_planned_ = false;
   std::uint64_t proofs_out_ = 0;
