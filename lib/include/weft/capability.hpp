@@ -119,7 +119,8 @@ struct Capability {
   /// The same to peers of this machine where its NIC has other rails, if it differs; 0: it does
   /// not.
   std::size_t best_window_on_host = 0;
-  /// Whether a rail's thread does best on one core, the one of the peer's if that is here.
+  /// Whether a rail's thread does best if it keeps to one core, the same as the one at the other
+  /// end if that is here.
   bool best_on_one_core = false;
   unsigned best_rails = 1;       ///< Rails for each NIC that measured best, with a thread each.
   std::uint64_t best_share = 0;  ///< Bytes queued on one rail from which another one helps.

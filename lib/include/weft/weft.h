@@ -238,7 +238,7 @@ typedef struct weft_config {
   /// A file with the machine's topology in hwloc's XML, for use instead of this machine's.
   const char* topo_xml;
   bool register_everywhere;  ///< Memory is registered with all rails, not only the nearest.
-  bool place_threads;        ///< Progress threads keep to the cores near their NICs.
+  bool place_threads;        ///< Progress threads keep to cores: weft::Config says when.
   /// With a secret or with certificates, of which an engine may have one, control connections are
   /// TLS 1.3, both sides prove themselves before anything else is said, and the engine may listen
   /// beyond loopback. What the rails carry is not encrypted by it.
