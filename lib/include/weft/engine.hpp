@@ -132,7 +132,7 @@ struct Config {
   /// Progress threads keep to the cores near their NICs, of those that the process may use. Without
   /// effect on a machine with one NUMA node, but where the rails over sockets have no core for each
   /// of their ends (Capability::best_on_one_core): there a rail's thread keeps to one core, and
-  /// leaves it while it carries what is small.
+  /// leaves it while it carries what is small. A thread that a callback starts inherits its cores.
   bool place_threads = true;
   /// Whether a NIC may be used whose provider builds reads or writes out of messages (EFA without
   /// RDMA): slower, and the target's CPU copies. The capability record says which do.
