@@ -19,8 +19,10 @@ struct Carried {
 /// Whether it was small things, of late.
 class SmallTraffic {
  public:
+  /// Whether it is time to judge it again.
+  bool due(Clock::time_point now) const noexcept { return now - since_ >= span; }
   bool operator()(Clock::time_point now, const Carried& carried) {
-    if (now - since_ < span) return small_;
+    if (!due(now)) return small_;
     const std::uint64_t operations = carried.operations - before_.operations;
     const std::uint64_t messages = carried.messages - before_.messages;
     if (operations > 0) {
@@ -52,15 +54,16 @@ class SmallTraffic {
 
 /// Where both ends of a stream take turns on one core, the bytes under way stay in that core's
 /// cache, and other streams have the other cores. But to take turns costs more than it gives while
-/// a thread carries what is small: then it runs wherever the system has room. Of the thread itself.
+/// a thread carries what is small: then it goes to the other cores. Of the thread itself.
 class CoreKeeping {
  public:
   /// `core`: which of those that the process may use, counted on beyond the last; none: any.
   explicit CoreKeeping(std::optional<unsigned> core) {
     if (core) core_.emplace(*core);
   }
-  bool wanted() const noexcept { return core_.has_value(); }
-  /// After a round.
+  /// Whether it wants to know, after a round, what was carried.
+  bool due(Clock::time_point now) const noexcept { return core_ && small_.due(now); }
+  /// When that is due.
   void operator()(Clock::time_point now, const Carried& carried) {
     core_->use(small_(now, carried) ? topo::OneCore::Use::others : topo::OneCore::Use::this_one);
   }

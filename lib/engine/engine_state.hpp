@@ -187,8 +187,7 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
                                    const RailCounts& opened) const;
   void introduce_rails();
   Result<void> start_workers();
-  int node_of(const Worker& worker) const;
-  std::optional<unsigned> core_of(std::size_t worker) const;
+  Worker::Place place_of(std::size_t index) const;
   Result<void> start_metrics();
   Result<void> start_control();
   void tell(LinkId link, Notice notice);

@@ -358,29 +358,25 @@ Result<void> EngineState::start_workers() {
   last_ticks_.resize(workers_.size());
   if (config_.progress == Progress::manual) return {};
   for (std::size_t i = 0; i < workers_.size(); ++i)
-    if (auto started = workers_[i]->start({node_of(*workers_[i]), core_of(i)}); !started)
-      return started;
+    if (auto started = workers_[i]->start(place_of(i)); !started) return started;
   return {};
 }
 
-/// Where the thread is best: at the NICs of its rails, if those that have a place are in one.
-int EngineState::node_of(const Worker& worker) const {
-  if (!config_.place_threads) return -1;
+/// At the NICs of its rails, if those that have a place are in one node. Engines that have as many
+/// threads take cores for them alike, so that both ends of what two rails send each other meet.
+Worker::Place EngineState::place_of(std::size_t index) const {
+  Worker::Place place;
+  if (!config_.place_threads) return place;
   std::set<int> nodes;
-  for (const Rail* rail : worker.rails()) nodes.insert(whereabouts_.numa_node_of(rail->index()));
+  bool best_on_one_core = false;
+  for (const Rail* rail : workers_[index]->rails()) {
+    nodes.insert(whereabouts_.numa_node_of(rail->index()));
+    best_on_one_core = best_on_one_core || rail->capability().best_on_one_core;
+  }
   nodes.erase(-1);
-  return nodes.size() == 1 ? *nodes.begin() : -1;
-}
-
-/// Which of the process's cores a thread is best kept on. Engines that have as many threads take
-/// them alike, so that both ends of what two rails send each other meet.
-std::optional<unsigned> EngineState::core_of(std::size_t worker) const {
-  const auto& rails = workers_[worker]->rails();
-  const bool best = std::any_of(rails.begin(), rails.end(), [](const Rail* rail) {
-    return rail->capability().best_on_one_core;
-  });
-  if (!config_.place_threads || workers_.size() < 2 || !best) return std::nullopt;
-  return static_cast<unsigned>(worker);
+  if (nodes.size() == 1) place.numa_node = *nodes.begin();
+  if (best_on_one_core && workers_.size() > 1) place.core = static_cast<unsigned>(index);
+  return place;
 }
 
 Result<void> EngineState::start_control() {

@@ -320,7 +320,7 @@ void Worker::loop(Place place) {
     if (worked) idle_since = now;
     worked = step(now) > 0;
     cold_ = false;
-    if (core.wanted()) core(now, carried());
+    if (core.due(now)) core(now, carried());
     if (worked) continue;
     const auto idle = now - idle_since;
     const bool in_flight = served || has_work();

@@ -1,10 +1,10 @@
 // On two cores, the threads of rails over sockets: both ends of each on one core while much moves,
 // apart while little does.
-#include <fmt/format.h>
 #include <sched.h>
 
 #include <filesystem>
 #include <map>
+#include <optional>
 
 #include "engines.hpp"
 #include "machine.hpp"

@@ -94,7 +94,7 @@ TEST(CoreKeeping, LeavesTheCoreToItsPeerWhileItSendsWhatIsSmall) {
 
 TEST(CoreKeeping, WantsNothingWithoutACore) {
   const cpu_set_t before = cores_of_this_thread();
-  EXPECT_FALSE(CoreKeeping(std::nullopt).wanted());
+  EXPECT_FALSE(CoreKeeping(std::nullopt).due(Clock::now()));
   const cpu_set_t after = cores_of_this_thread();
   EXPECT_TRUE(CPU_EQUAL(&before, &after));
 }
