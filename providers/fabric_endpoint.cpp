@@ -25,6 +25,7 @@
 #include "doorbell.hpp"
 #include "edges.hpp"
 #include "endpoint_gate.hpp"
+#include "inner_epoll.hpp"
 #include "operation_names.hpp"
 #include "registration_request.hpp"
 #include "sanitizer.hpp"
@@ -215,6 +216,7 @@ class FabricEndpoint final : public Endpoint {
   Result<void> open_regions();
   Result<void> open_events();
   Result<void> open_queue();
+  void do_without_signal();
   bool queue_lets_sleep() {
     const auto lock = guard();
     fid* waited[] = {&handles_.queue->fid};
@@ -253,7 +255,7 @@ class FabricEndpoint final : public Endpoint {
   std::uint64_t completion_flags_ = 0;
   unsigned polls_ = 0;
   int wait_fd_ = -1;
-  std::optional<Edges> edges_;  // of wait_fd_, where that stays readable
+  std::optional<Edges> edges_;  // of wait_fd_, where that stays readable; see do_without_signal()
   std::uint64_t polls_since_edge_ = 0;
   bool serialise_ = false;
   const std::uint64_t generation_ = core::fork_generation();
@@ -460,6 +462,15 @@ Result<void> FabricEndpoint::open_relay_endpoint() {
   });
 }
 
+/// Of what the descriptor waits for only the signal, which completions set and nobody takes back,
+/// stays readable: the other one is the sockets'.
+void FabricEndpoint::do_without_signal() {
+  if (const auto sockets = inner_epoll(wait_fd_))
+    wait_fd_ = *sockets;
+  else
+    edges_.emplace(wait_fd_);
+}
+
 Result<void> FabricEndpoint::open_queue() {
   fi_cq_attr attributes{};
   attributes.format = FI_CQ_FORMAT_MSG;
@@ -473,7 +484,7 @@ Result<void> FabricEndpoint::open_queue() {
   };
   if (open_object(handles_.queue, "fi_cq_open", open)) {
     if (fi_control(&handles_.queue->fid, FI_GETWAIT, &wait_fd_) == 0) {
-      if (way_.stays_readable) edges_.emplace(wait_fd_);
+      if (way_.stays_readable) do_without_signal();
       return {};
     }
     handles_.queue.reset();

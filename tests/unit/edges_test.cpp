@@ -7,6 +7,8 @@
 
 #include <memory>
 
+#include "inner_epoll.hpp"
+
 namespace weft::providers {
 namespace {
 
@@ -76,6 +78,26 @@ TEST(Edges, SurviveTheOtherOnesEnd) {
 TEST(Edges, ThereAreNoneOfWhatIsNoDescriptor) {
   EXPECT_LT(Edges(-1).fd(), 0);
   Edges(-1).forget();
+}
+
+TEST(InnerEpoll, IsTheOneAmongTheOthers) {
+  const Nested nested;
+  EXPECT_EQ(inner_epoll(nested.outer.get()), nested.inner.get());
+  happen(nested.signal);
+  EXPECT_TRUE(readable(nested.outer.get()));
+  EXPECT_FALSE(readable(nested.inner.get()));
+  happen(nested.socket);
+  EXPECT_TRUE(readable(nested.inner.get())) << "as long as nobody reads it";
+}
+
+TEST(InnerEpoll, ThereIsNoneOfSeveralOrOfNone) {
+  const Nested nested;
+  EXPECT_EQ(inner_epoll(nested.inner.get()), std::nullopt);
+  EXPECT_EQ(inner_epoll(nested.socket.get()), std::nullopt);
+  EXPECT_EQ(inner_epoll(-1), std::nullopt);
+  const core::Descriptor second(::epoll_create1(0));
+  Nested::add(nested.outer, second);
+  EXPECT_EQ(inner_epoll(nested.outer.get()), std::nullopt);
 }
 
 }  // namespace
