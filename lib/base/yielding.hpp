@@ -3,10 +3,12 @@
 
 #include <sched.h>
 #include <sys/resource.h>
+#include <time.h>
 
 #include <utility>
 #include <weft/deadline.hpp>
 
+#include "base/crowding.hpp"
 #include "base/look_length.hpp"
 
 namespace weft::core {
@@ -20,7 +22,9 @@ class Yielding {
  public:
   /// After each look that found nothing; `began`: when that look did.
   void operator()(Clock::time_point began) {
-    const bool served = look_length_.served(began - std::exchange(looked_at_, began));
+    const Nanoseconds took = began - std::exchange(looked_at_, began);
+    if (took >= Crowding::slice) crowding_.waited(took - (time_run() - run_), began);
+    const bool served = look_length_.served(took);
     ++looks_;
     const bool ask = looks_ >= looks_between && (shared_ || served || looks_ >= most_looks_between);
     if (shared_ || ask) sched_yield();
@@ -28,7 +32,12 @@ class Yielding {
     looks_ = 0;
     const long taken = std::exchange(taken_, times_taken());
     shared_ = taken_ != taken;
+    run_ = time_run();
   }
+  /// The thread slept after its last look, until now.
+  void slept(Clock::time_point now) noexcept { looked_at_ = now; }
+  /// Whether it is better to sleep than to look again.
+  bool crowded(Clock::time_point now) const noexcept { return crowding_.at(now); }
 
  private:
   // After so many, 10 to 15 us at sockets, it is time to give the core away if the moment is good,
@@ -43,11 +52,20 @@ class Yielding {
     return usage.ru_nivcsw;
   }
 
+  /// For how long this thread had a core.
+  static Nanoseconds time_run() {
+    timespec time{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return std::chrono::seconds(time.tv_sec) + Nanoseconds(time.tv_nsec);
+  }
+
+  Crowding crowding_;
   LookLength look_length_;
-  Clock::time_point looked_at_;
+  Clock::time_point looked_at_ = Clock::now();
   unsigned looks_ = 0;
   bool shared_ = false;
   long taken_ = times_taken();
+  Nanoseconds run_ = time_run();
 };
 
 }  // namespace weft::core

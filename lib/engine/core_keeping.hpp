@@ -54,7 +54,8 @@ class SmallTraffic {
 
 /// Where both ends of a stream take turns on one core, the bytes under way stay in that core's
 /// cache, and other streams have the other cores. But to take turns costs more than it gives while
-/// a thread carries what is small: then it goes to the other cores. Of the thread itself.
+/// a thread carries what is small: then it goes to the other cores. Where others compute, each core
+/// that it may have is one more that may be given to it soon. Of the thread itself.
 class CoreKeeping {
  public:
   /// `core`: which of those that the process may use, counted on beyond the last; none: any.
@@ -63,9 +64,11 @@ class CoreKeeping {
   }
   /// Whether it wants to know, after a round, what was carried.
   bool due(Clock::time_point now) const noexcept { return core_ && small_.due(now); }
-  /// When that is due.
-  void operator()(Clock::time_point now, const Carried& carried) {
-    core_->use(small_(now, carried) ? topo::OneCore::Use::others : topo::OneCore::Use::this_one);
+  /// When that is due. `crowded`: others compute on the thread's core.
+  void operator()(Clock::time_point now, const Carried& carried, bool crowded) {
+    using Use = topo::OneCore::Use;
+    const bool small = small_(now, carried);
+    core_->use(crowded ? Use::all : small ? Use::others : Use::this_one);
   }
 
  private:

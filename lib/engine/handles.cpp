@@ -1,22 +1,13 @@
 // The public handles of what an engine makes.
-#include <sched.h>
-
+#include <algorithm>
 #include <utility>
 #include <weft/engine.hpp>
 
+#include "base/spin.hpp"
 #include "engine/engine_state.hpp"
 
 namespace weft {
 namespace {
-
-/// Looks for as long as a progress thread would before it sleeps: what is about to end is not worth
-/// two changes of threads.
-template <typename Done>
-void spin(const core::EngineState& engine, Done&& done, Deadline deadline) {
-  if (done()) return;
-  const auto until = std::min(deadline.when(), Clock::now() + engine.config().spin);
-  while (!done() && Clock::now() < until) sched_yield();
-}
 
 /// Waits for something of an engine's, which makes progress meanwhile if that is the caller's job.
 /// What outlives its engine has ended. `done` is a cheap look, `ended` the wait itself, `help` what
@@ -32,7 +23,8 @@ Result<bool> wait_with(const std::weak_ptr<core::EngineState>* weak, Done&& done
   if (engine->config().progress == Progress::manual)
     return engine->wait([&](Deadline until) { return done() && ended(until); }, deadline);
   if (!done()) help();
-  spin(*engine, done, deadline);
+  // What is about to end is not worth two changes of threads.
+  if (!done()) core::spin(done, std::min(deadline.when(), Clock::now() + engine->config().spin));
   return ended(deadline);
 }
 

@@ -320,17 +320,19 @@ void Worker::loop(Place place) {
     if (worked) idle_since = now;
     worked = step(now) > 0;
     cold_ = false;
-    if (core.due(now)) core(now, carried());
+    if (core.due(now)) core(now, carried(), yielding.crowded(now));
     if (worked) continue;
     const auto idle = now - idle_since;
     const bool in_flight = served || has_work();
-    if (idle < (in_flight ? std::max<Nanoseconds>(spin_, keen) : spin_)) {
+    if (idle < (in_flight ? std::max<Nanoseconds>(spin_, keen) : spin_) && !yielding.crowded(now)) {
       yielding(now);
       continue;
     }
     const auto slept_at = Clock::now();
     worked = served = sleep(idle_since);
-    const bool traffic = served && Clock::now() - slept_at < short_sleep;
+    const auto woke = Clock::now();
+    yielding.slept(woke);
+    const bool traffic = served && woke - slept_at < short_sleep;
     keen = traffic ? std::min<Nanoseconds>(2 * keen, longest_patience) : patience;
     cold_ = true;
   }

@@ -1,7 +1,8 @@
 #include "ends.hpp"
 
 #include <algorithm>
-#include <thread>
+
+#include "base/spin.hpp"
 
 namespace weft::perf {
 namespace {
@@ -22,8 +23,7 @@ void Ends::tell(std::uint32_t operation) {
 
 void Ends::wait(Deadline deadline) {
   if (any()) return;
-  const auto until = std::min(deadline.when(), Clock::now() + spin_time);
-  while (!any() && Clock::now() < until) std::this_thread::yield();
+  core::spin([this] { return any(); }, std::min(deadline.when(), Clock::now() + spin_time));
   if (any() || deadline.passed()) return;
   std::unique_lock lock(mutex_);
   told_.wait_until(lock, deadline.when(), [&] { return any(); });

@@ -76,9 +76,9 @@ TEST(CoreKeeping, LeavesTheCoreToItsPeerWhileItSendsWhatIsSmall) {
     const cpu_set_t all = cores_of_this_thread();
     {
       CoreKeeping core(1);
-      core(Clock::now(), {});
+      core(Clock::now(), {}, false);
       const cpu_set_t kept = cores_of_this_thread();
-      core(Clock::now() + milliseconds(5), {1, 8, 0});
+      core(Clock::now() + milliseconds(5), {1, 8, 0}, false);
       const cpu_set_t away = cores_of_this_thread();
       EXPECT_LT(CPU_COUNT(&kept), CPU_COUNT(&all));
       cpu_set_t both, either;
@@ -89,6 +89,19 @@ TEST(CoreKeeping, LeavesTheCoreToItsPeerWhileItSendsWhatIsSmall) {
     }
     const cpu_set_t afterwards = cores_of_this_thread();
     EXPECT_TRUE(CPU_EQUAL(&afterwards, &all));
+  }).join();
+}
+
+TEST(CoreKeeping, LeavesNoCoreOutWhereOthersCompute) {
+  std::thread([] {
+    const cpu_set_t all = cores_of_this_thread();
+    CoreKeeping core(0);
+    for (const Carried& carried : {Carried{}, Carried{1, 8, 0}}) {
+      core(Clock::now(), carried, false);
+      core(Clock::now(), carried, true);
+      const cpu_set_t crowded = cores_of_this_thread();
+      EXPECT_TRUE(CPU_EQUAL(&crowded, &all));
+    }
   }).join();
 }
 
@@ -105,7 +118,7 @@ TEST(CoreKeeping, CountsOnBeyondTheLast) {
     cpu_set_t kept;
     std::thread([&] {
       CoreKeeping core(index);
-      core(Clock::now(), {});
+      core(Clock::now(), {}, false);
       kept = cores_of_this_thread();
     }).join();
     return kept;

@@ -2,33 +2,16 @@
 #include "base/yielding.hpp"
 
 #include <gtest/gtest.h>
-#include <sched.h>
 
 #include <atomic>
-#include <thread>
+
+#include "one_core.hpp"
 
 namespace weft::core::test {
 namespace {
 
-/// Keeps the calling thread, and those that it starts, on the core that it runs on.
-class OneCore {
- public:
-  OneCore() {
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(sched_getcpu(), &one);
-    kept_ = sched_getaffinity(0, sizeof before_, &before_) == 0 &&
-            sched_setaffinity(0, sizeof one, &one) == 0;
-  }
-  ~OneCore() {
-    if (kept_) sched_setaffinity(0, sizeof before_, &before_);
-  }
-  bool kept() const { return kept_; }
-
- private:
-  cpu_set_t before_;
-  bool kept_ = false;
-};
+using std::chrono::milliseconds;
+using weft::test::OneCore;
 
 /// How often another thread on this one's core has its turn during so many looks of this one's,
 /// which has had the core to itself for some others before.
@@ -54,7 +37,57 @@ TEST(Yielding, WhoSharesTheCoreHasItAfterAlmostEachLook) {
 TEST(Yielding, WhoComesToAThreadThatWasLongAloneHasItSoon) {
   const OneCore core;
   if (!core.kept()) GTEST_SKIP() << "threads can't be kept on one core here";
-  EXPECT_GT(turns_of_another(100'000, 4096), 1000u);
+  EXPECT_GT(turns_of_another(4096, 4096), 1000u);
+}
+
+/// Whether it comes to be so while this thread looks for something, which it never finds.
+bool comes_to_be_crowded(Nanoseconds within) {
+  Yielding yielding;
+  const Deadline deadline = Deadline::in(within);
+  for (auto now = Clock::now(); now < deadline.when(); now = Clock::now()) {
+    yielding(now);
+    if (yielding.crowded(Clock::now())) return true;
+  }
+  return false;
+}
+
+TEST(Yielding, WhoComputesOnTheCoreCrowdsIt) {
+  const OneCore core;
+  if (!core.kept()) GTEST_SKIP() << "threads can't be kept on one core here";
+  const weft::test::Computing other;
+  EXPECT_TRUE(comes_to_be_crowded(std::chrono::seconds(20)));
+}
+
+TEST(Yielding, TimeThatLooksThemselvesTakeIsNobodyElses) {
+  Yielding yielding;
+  for (int i = 0; i < 20; ++i) {
+    timespec before{}, now{};
+    const auto began = Clock::now();
+    yielding(began);
+    // Looks of 2 ms of this thread's own.
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &before);
+    const auto so_long = [&] {
+      clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+      return (now.tv_sec - before.tv_sec) * 1'000'000'000L + now.tv_nsec - before.tv_nsec;
+    };
+    while (so_long() < 2'000'000) {
+    }
+    // Others may have computed beside it.
+    const auto waited = Clock::now() - began - Nanoseconds(so_long());
+    if (waited >= Crowding::slice / 2) yielding = Yielding();
+    EXPECT_FALSE(yielding.crowded(Clock::now()));
+  }
+}
+
+TEST(Yielding, SleepIsNotTakenForWaiting) {
+  Yielding yielding;
+  for (int i = 0; i < 5; ++i) {
+    yielding(Clock::now());
+    std::this_thread::sleep_for(milliseconds(3));
+    yielding.slept(Clock::now());
+    yielding(Clock::now());
+    EXPECT_FALSE(yielding.crowded(Clock::now()));
+  }
 }
 
 }  // namespace
