@@ -13,7 +13,8 @@ def field_of(path, name):
     return "unknown"
 
 
-def facts():
+def facts(busy=0):
+    """`busy`: processes that compute meanwhile."""
     return {"cpu": field_of("/proc/cpuinfo", "model name"), "cores": os.cpu_count(),
             "memory": field_of("/proc/meminfo", "MemTotal"), "kernel": platform.release(),
-            "load_before": os.getloadavg()}
+            "load_before": os.getloadavg(), "busy": busy}

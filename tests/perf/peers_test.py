@@ -450,15 +450,20 @@ class Command(unittest.TestCase):
                               if each["peer"] == "weft-shared-one-buffer"}, {4})
         self.assertIn("### shm, 4 in flight: GB/s", done.stdout)
 
+    def test_others_compute_beside_it(self):
+        done = self.run_it("--build", BUILD, "--busy", "2", *self.SHORT)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("; beside 2 processes that compute; ", done.stdout)
+
     def test_an_interrupted_run_tells_what_it_has_and_leaves_nothing(self):
         command = Program(sys.executable).started(
             os.path.join(PEERS, "run"), "--build", BUILD, "--fabrics", "shm", "--sizes", "64K",
-            "--rounds", "1000", "--shm-bytes", "1M")
+            "--rounds", "1000", "--shm-bytes", "1M", "--busy", "1")
         with command as process:
             while "round 1 of 1000 done" not in (line := process.stderr.readline()):
                 self.assertTrue(line, "it ended by itself")
             until = time.monotonic() + PATIENCE
-            while len(begun := descendants_of(process.pid)) < 2:  # weft-perf, and its target.
+            while len(begun := descendants_of(process.pid)) < 3:  # weft-perf, its target, one computes.
                 self.assertLess(time.monotonic(), until)
             process.terminate()
             out, _ = process.communicate(timeout=PATIENCE)
@@ -489,7 +494,7 @@ class Command(unittest.TestCase):
             self.assertEqual(os.listdir(folder), [])
 
     def test_bad_arguments_are_refused(self):
-        for bad in (["--sizes", "64k"], ["--fabrics", "efa"], ["--rounds", "0"]):
+        for bad in (["--sizes", "64k"], ["--fabrics", "efa"], ["--rounds", "0"], ["--busy", "-1"]):
             with self.subTest(bad):
                 self.assertEqual(self.run_it(*bad).returncode, 2)
 
