@@ -14,14 +14,21 @@ namespace weft::core {
 /// between (perf/RESULTS.md: "Beside threads that compute"). Of one thread.
 class Crowding {
  public:
-  // Who shares the core to move bytes has had enough of it sooner, and Linux's slices are longer:
-  // 0.7 to 3 ms, rounded up to the timer's next tick (1 to 10 ms).
+  // Linux's are 0.7 to 3 ms, rounded up to the timer's next tick (1 to 10 ms).
   static constexpr Nanoseconds slice = std::chrono::milliseconds(1);
 
-  /// The thread was ready and had no core for so long, until `back`.
+  /// The thread was ready and had no core for so long, until `back`. Those with whom it shares the
+  /// core to move bytes may have it for a slice too, but not slice after slice.
   void waited(Nanoseconds time, Clock::time_point back) {
     if (time < slice || at(back)) return;
-    memory_ = back - until_ < memory_ ? std::min(2 * memory_, longest_memory) : shortest_memory;
+    if (back - since_ > span) {
+      since_ = back - time;
+      lost_ = {};
+    }
+    lost_ += time;
+    if (lost_ < least_lost || lost_ < (back - since_) / 2) return;
+    memory_ = back - until_ < memory_ + 2 * span ? std::min(2 * memory_, longest_memory)
+                                                 : shortest_memory;
     until_ = back + memory_;
   }
   /// Whether to sleep instead of looking.
@@ -33,7 +40,12 @@ class Crowding {
   static constexpr Nanoseconds shortest_memory = std::chrono::milliseconds(16);
   static constexpr Nanoseconds longest_memory = std::chrono::milliseconds(512);
 
-  Clock::time_point until_{};
+  // Half of the time, of two slices at least.
+  static constexpr Nanoseconds least_lost = std::chrono::milliseconds(5);
+  static constexpr Nanoseconds span = std::chrono::milliseconds(32);
+
+  Clock::time_point since_{}, until_{};
+  Nanoseconds lost_{};
   Nanoseconds memory_ = shortest_memory;
 };
 

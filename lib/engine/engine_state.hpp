@@ -90,6 +90,9 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   std::vector<NicCounters> nic_counters();
   EventQueue& events() noexcept { return events_; }
   std::size_t progress(Clock::time_point now);
+  /// Manual progress, where others compute on the caller's core: instead of looking again sleeps
+  /// until there is something for progress(), or for a while.
+  void rest();
   /// Waits for `ended(deadline)`, making progress meanwhile if that is the caller's to do.
   template <typename Wait>
   bool wait(Wait&& ended, Deadline deadline);
@@ -407,10 +410,17 @@ bool EngineState::wait(Wait&& ended, Deadline deadline) {
   if (config_.progress == Progress::threads) return ended(deadline);
   const Deadline long_past = Deadline::at({});
   thread_local Yielding yielding;
+  yielding.slept(Clock::now());
   while (!ended(long_past)) {
     const auto now = Clock::now();
     if (now >= deadline.when()) return false;
-    if (progress(now) == 0) yielding(now);
+    if (progress(now) > 0) continue;
+    if (yielding.crowded(now)) {
+      rest();
+      yielding.slept(Clock::now());
+    } else {
+      yielding(now);
+    }
   }
   return true;
 }

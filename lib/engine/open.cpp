@@ -1,6 +1,7 @@
 // Engine: opening and closing.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -448,6 +449,18 @@ std::size_t EngineState::progress(Clock::time_point now) {
     done += wanted ? worker->step(now) : worker->glance(now, leisure);
   }
   return done;
+}
+
+void EngineState::rest() {
+  // What others do with the engine meanwhile, or what comes for rails without a descriptor, is
+  // looked for after this.
+  constexpr timespec longest{0, 50'000};
+  const std::unique_lock lock(progress_mutex_, std::try_to_lock);
+  std::vector<pollfd> waited;
+  if (lock && !closed_)
+    for (const auto& worker : workers_)
+      if (!worker->may_sleep(waited)) return;
+  ppoll(waited.data(), waited.size(), &longest, nullptr);
 }
 
 Info EngineState::info() {

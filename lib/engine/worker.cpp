@@ -357,15 +357,20 @@ Nanoseconds Worker::longest_sleep(Clock::time_point idle_since) const {
   return longest;
 }
 
-/// Returns whether a rail ended the sleep.
-bool Worker::sleep(Clock::time_point idle_since) {
-  std::vector<pollfd> waited{{wake_fd_, POLLIN, 0}};
+bool Worker::may_sleep(std::vector<pollfd>& waited) {
   for (Rail* rail : rails_) {
     providers::Endpoint& endpoint = rail->endpoint();
     if (endpoint.wait_fd() < 0 || rail->resting()) continue;
-    if (!endpoint.may_sleep()) return true;
+    if (!endpoint.may_sleep()) return false;
     waited.push_back({endpoint.wait_fd(), POLLIN, 0});
   }
+  return true;
+}
+
+/// Returns whether a rail ended the sleep.
+bool Worker::sleep(Clock::time_point idle_since) {
+  std::vector<pollfd> waited{{wake_fd_, POLLIN, 0}};
+  if (!may_sleep(waited)) return true;
   const Nanoseconds time = longest_sleep(idle_since);
   asleep_.store(true, std::memory_order_seq_cst);
   if (!inbox_filled_.load(std::memory_order_seq_cst) && !stopping_.load()) {

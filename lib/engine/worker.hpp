@@ -1,6 +1,8 @@
 // A progress thread, or its stand-in under manual progress: owns rails, and watches deadlines.
 #pragma once
 
+#include <poll.h>
+
 #include <atomic>
 #include <functional>
 #include <limits>
@@ -78,6 +80,9 @@ class Worker {
   /// `leisure`: nothing came for the other, so that the caller waits anyway.
   std::size_t glance(Clock::time_point now, bool leisure);
   Clock::time_point stepped_at() const noexcept { return stepped_at_; }
+  /// Adds what tells of its rails' work, where they have descriptors. False: some may have come
+  /// already. With step(), and by whoever sleeps next.
+  bool may_sleep(std::vector<pollfd>& waited);
   /// Tells the rails of a peer that went down. On the owning thread.
   void peer_died(const std::shared_ptr<PeerState>& peer);
   /// Does what was posted but not done. After stop(), by whoever stopped it.

@@ -1,6 +1,7 @@
 // Where others compute on all cores, what an operation waits for is not the end of their time
 // slices.
 #include <algorithm>
+#include <array>
 
 #include "engines.hpp"
 #include "one_core.hpp"
@@ -21,31 +22,56 @@ Nanoseconds median_of(int times, Body&& body) {
   return *middle;
 }
 
-class Crowded : public testing::TestWithParam<std::string> {};
+class Crowded : public testing::TestWithParam<std::string> {
+ protected:
+  static constexpr std::size_t bytes = 65536;
+  static constexpr Pair piece{0, 0, 4096};
+
+  void SetUp() override {
+    if (!core_.kept()) GTEST_SKIP() << "threads can't be kept on one core here";
+  }
+
+  static Nanoseconds write(Couple& pair, const Board& board) {
+    return median_of(400, [&] {
+      Transfer transfer = must(pair.a.write(board.local, board.there, std::array{piece}));
+      EXPECT_TRUE(succeeds(transfer.wait(soon())));
+    });
+  }
+  static Nanoseconds message(Couple& pair) {
+    const std::vector<std::byte> word(64, std::byte{7});
+    return median_of(400, [&] {
+      must(pair.a.send(pair.to_b, 5, word, soon()));
+      EXPECT_EQ(must(pair.b.recv(pair.to_a, 5, ~std::uint64_t{0}, soon())).bytes, word);
+    });
+  }
+
+ private:
+  OneCore core_;
+};
 
 TEST_P(Crowded, MostOperationsDoNotWaitForATimeSlice) {
-  const OneCore core;
-  if (!core.kept()) GTEST_SKIP() << "threads can't be kept on one core here";
-  constexpr std::size_t bytes = 65536;
   Couple pair = couple(config_for(GetParam()));
   Board board(pair, bytes, bytes);
   const Computing other;
   const Nanoseconds slice = longest_away();
   if (slice < 1ms) GTEST_SKIP() << "slices of " << slice.count() << " ns";
-  const Pair all[] = {{0, 0, 4096}};
-  const Nanoseconds write = median_of(400, [&] {
-    Transfer transfer = must(pair.a.write(board.local, board.there, all));
-    EXPECT_TRUE(succeeds(transfer.wait(soon())));
-  });
-  EXPECT_LT(write, slice / 2);
-  const std::vector<std::byte> word(64, std::byte{7});
-  const Nanoseconds message = median_of(400, [&] {
-    must(pair.a.send(pair.to_b, 5, word, soon()));
-    EXPECT_EQ(must(pair.b.recv(pair.to_a, 5, ~std::uint64_t{0}, soon())).bytes, word);
-  });
-  EXPECT_LT(message, slice / 2);
-  board.expect_pieces(Direction::write, all);
-  board.expect_moved(Direction::read, all);
+  EXPECT_LT(write(pair, board), slice / 2);
+  EXPECT_LT(message(pair), slice / 2);
+  board.expect_pieces(Direction::write, std::array{piece});
+  board.expect_moved(Direction::read, std::array{piece});
+}
+
+TEST_P(Crowded, NorDoThoseOfACallerWhoMakesProgressHimself) {
+  Config manual = config_for(GetParam());
+  manual.progress = Progress::manual;
+  Couple pair = couple(manual, config_for(GetParam()));
+  Board board(pair, bytes, bytes);
+  const Computing other;
+  const Nanoseconds slice = longest_away();
+  if (slice < 1ms) GTEST_SKIP() << "slices of " << slice.count() << " ns";
+  EXPECT_LT(write(pair, board), slice / 2);
+  board.expect_pieces(Direction::write, std::array{piece});
+  board.expect_moved(Direction::read, std::array{piece});
 }
 
 INSTANTIATE_TEST_SUITE_P(Providers, Crowded, testing::ValuesIn(all_providers()),

@@ -18,39 +18,61 @@ milliseconds lasts(const Crowding& crowding, Clock::time_point from) {
   return time;
 }
 
-TEST(Crowding, TakesAWaitOfASlice) {
+/// Two slices of somebody else's with nothing between them, the second until `back`.
+void lose_two_slices(Crowding& crowding, Clock::time_point back) {
+  crowding.waited(milliseconds(4), back - milliseconds(4));
+  crowding.waited(milliseconds(4), back);
+}
+
+TEST(Crowding, TakesSliceAfterSlice) {
   Crowding crowding;
   EXPECT_FALSE(crowding.at(start));
-  crowding.waited(microseconds(900), start);
+  crowding.waited(milliseconds(4), start);
   EXPECT_FALSE(crowding.at(start)) << "somebody who moves bytes has the core so long";
-  crowding.waited(milliseconds(1), start);
-  EXPECT_TRUE(crowding.at(start));
-  EXPECT_EQ(lasts(crowding, start), milliseconds(16));
+  crowding.waited(milliseconds(4), start + milliseconds(5));
+  EXPECT_TRUE(crowding.at(start + milliseconds(5)));
+  EXPECT_EQ(lasts(crowding, start + milliseconds(5)), milliseconds(16));
+}
+
+TEST(Crowding, IsNotMadeOfShortWaits) {
+  Crowding crowding;
+  for (int i = 0; i < 100; ++i) {
+    crowding.waited(microseconds(900), start + i * milliseconds(1));
+    EXPECT_FALSE(crowding.at(start + i * milliseconds(1)));
+  }
+}
+
+TEST(Crowding, IsNotMadeOfSlicesNowAndThen) {
+  Crowding crowding;
+  for (int i = 0; i < 100; ++i) {
+    crowding.waited(milliseconds(4), start + i * milliseconds(15));
+    EXPECT_FALSE(crowding.at(start + i * milliseconds(15)));
+  }
 }
 
 TEST(Crowding, LastsTwiceAsLongEachTimeThatItIsFoundAgain) {
   Crowding crowding;
   auto now = start;
   for (const int each : {16, 32, 64, 128, 256, 512, 512, 512}) {
-    crowding.waited(milliseconds(4), now);
+    lose_two_slices(crowding, now);
     EXPECT_EQ(lasts(crowding, now), milliseconds(each));
-    now += milliseconds(each + 5);
+    now += milliseconds(each + 70);
   }
 }
 
-TEST(Crowding, IsForgottenWhereNobodyComputedForAsLong) {
+TEST(Crowding, IsForgottenWhereNobodyComputedForLonger) {
   Crowding crowding;
-  crowding.waited(milliseconds(4), start);
-  crowding.waited(milliseconds(4), start + milliseconds(20));
-  const auto much_later = start + milliseconds(20 + 2 * 32);
-  crowding.waited(milliseconds(4), much_later);
+  lose_two_slices(crowding, start);
+  lose_two_slices(crowding, start + milliseconds(30));
+  const auto much_later = start + milliseconds(30 + 2 * 32 + 2 * 32);
+  lose_two_slices(crowding, much_later);
   EXPECT_EQ(lasts(crowding, much_later), milliseconds(16));
 }
 
 TEST(Crowding, OneWaitIsCountedOnce) {
   Crowding crowding;
-  crowding.waited(milliseconds(4), start);
-  crowding.waited(milliseconds(4), start + milliseconds(8));
+  lose_two_slices(crowding, start);
+  lose_two_slices(crowding, start + milliseconds(8));
   EXPECT_EQ(lasts(crowding, start), milliseconds(16)) << "by whoever waited beside it";
 }
 
