@@ -132,7 +132,8 @@ struct Config {
   /// Progress threads keep to the cores near their NICs, of those that the process may use. Without
   /// effect on a machine with one NUMA node, but where the rails over sockets have no core for each
   /// of their ends (Capability::best_on_one_core): there a rail's thread keeps to one core, and
-  /// leaves it while it carries what is small. A thread that a callback starts inherits its cores.
+  /// leaves it while it carries what is small or others compute there. A thread that a callback
+  /// starts inherits its cores.
   bool place_threads = true;
   /// Whether a NIC may be used whose provider builds reads or writes out of messages (EFA without
   /// RDMA): slower, and the target's CPU copies. The capability record says which do.
@@ -145,7 +146,8 @@ struct Config {
   /// How long an idle progress thread polls before it sleeps, and a waiting thread before it gives
   /// its core away. Five transfers of 64 KiB over loopback tcp take about as long. With something
   /// under way, or while peers' operations come in, a progress thread polls for a millisecond at
-  /// least, and for up to 16 while they come in close together.
+  /// least, and for up to 16 while they come in close together. Where others compute on its core no
+  /// thread polls: each look would wait for the end of their time slices.
   Nanoseconds spin = std::chrono::microseconds(100);
 
   /// Most bytes per operation; 0: the rail's own best. Larger pieces are cut.
