@@ -10,7 +10,7 @@ namespace weft::core {
 /// A core that is given to somebody who computes comes back when his time slice is over, some
 /// milliseconds later. A thread that sleeps until there is something to do has the core at once,
 /// for the system prefers it to those that compute: a 4 KiB write beside a busy loop on each core
-/// takes 20 us so, and 4 ms if its threads look for what they wait for and give the core away in
+/// takes 50 us so, and 4 ms if its threads look for what they wait for and give the core away in
 /// between (perf/RESULTS.md: "Beside threads that compute"). Of one thread.
 class Crowding {
  public:
