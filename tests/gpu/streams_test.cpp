@@ -137,6 +137,32 @@ TEST_P(WaitingStreams, GoOnWhenTheirEngineCloses) {
   EXPECT_FALSE(expected.wait(soon()));
 }
 
+// A GPU takes the work of a process through eight queues, if nothing else is said.
+TEST_P(WaitingStreams, LeaveTheGpuAQueueForAllElse) {
+  Field field(config, all_sides[0], chunk);
+  const auto expect = [&](Consumer& consumer, std::uint64_t id) {
+    return field.pair.b.expect(field.pair.to_a, id, 1, consumer.after());
+  };
+  std::vector<std::unique_ptr<Consumer>> consumers;
+  std::vector<Expectation> expected;
+  for (std::uint64_t i = 0; i < 8; ++i)
+    consumers.push_back(std::make_unique<Consumer>(field.there));
+  for (std::uint64_t i = 0; i < 7; ++i) expected.push_back(must(expect(*consumers[i], i)));
+  const auto refused = expect(*consumers[7], 7);
+  ASSERT_TRUE(fails_with(refused, Code::queue_full));
+  EXPECT_THAT(refused.error().message(), HasSubstr("CUDA_DEVICE_MAX_CONNECTIONS"));
+  // Those that wait already may wait for more.
+  for (std::uint64_t i = 10; i < 30; ++i) expected.push_back(must(expect(*consumers[0], i)));
+  EXPECT_TRUE(fails_with(expect(*consumers[7], 7), Code::queue_full));
+  // Of the streams that wait no more the place is free.
+  must(field.pair.a.signal(field.pair.to_b, {3}, soon()));
+  must(expected[3].wait(soon()));
+  expected.push_back(must(expect(*consumers[7], 7)));
+  EXPECT_TRUE(fails_with(expect(*consumers[3], 3), Code::queue_full));
+  expected.clear();
+  for (std::uint64_t i = 0; i < 7; ++i) expected.push_back(must(expect(*consumers[i], i)));
+}
+
 TEST_P(WaitingStreams, OfNobodyAreRefused) {
   Field field(config, all_sides[0], chunk);
   int nothing = 0;

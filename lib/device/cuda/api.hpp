@@ -44,6 +44,8 @@ inline constexpr int pointer_legacy_ipc_capable = 10;
 inline constexpr int pointer_range_start = 11;
 inline constexpr int pointer_range_size = 12;
 inline constexpr int pointer_gpudirect_capable = 15;
+inline constexpr int pointer_mapping_size = 18;
+inline constexpr int pointer_mapping_start = 19;
 
 // CUmemorytype
 inline constexpr unsigned memory_host = 1;
@@ -61,6 +63,7 @@ inline constexpr int flush_current_context =
     0;                                      // CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX
 inline constexpr int flush_to_owner = 100;  // CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER
 
+inline constexpr unsigned context_sync_memops = 0x80;    // CU_CTX_SYNC_MEMOPS
 inline constexpr unsigned host_register_portable = 1;    // CU_MEMHOSTREGISTER_PORTABLE
 inline constexpr unsigned host_register_device_map = 2;  // CU_MEMHOSTREGISTER_DEVICEMAP
 inline constexpr unsigned stream_wait_value_geq = 0;     // CU_STREAM_WAIT_VALUE_GEQ
@@ -83,6 +86,7 @@ inline constexpr unsigned ipc_lazy_peer_access = 1;      // CU_IPC_MEM_LAZY_ENAB
   X(primary_release, "cuDevicePrimaryCtxRelease_v2", Status(Ordinal))                       \
   X(context_push, "cuCtxPushCurrent_v2", Status(Context))                                   \
   X(context_pop, "cuCtxPopCurrent_v2", Status(Context*))                                    \
+  X(context_flags, "cuCtxGetFlags", Status(unsigned*))                                      \
   X(pointer_attribute, "cuPointerGetAttribute", Status(void*, int, Address))                \
   X(set_pointer_attribute, "cuPointerSetAttribute", Status(const void*, int, Address))      \
   X(copy_async, "cuMemcpyAsync", Status(Address, Address, std::size_t, Stream))             \
@@ -104,11 +108,12 @@ inline constexpr unsigned ipc_lazy_peer_access = 1;      // CU_IPC_MEM_LAZY_ENAB
   X(ipc_open_handle, "cuIpcOpenMemHandle_v2", Status(Address*, IpcHandle, unsigned))        \
   X(ipc_close_handle, "cuIpcCloseMemHandle", Status(Address))
 
-// What older drivers lack (before 11.3, and before 11.7).
+// What older drivers lack (before 11.3, 11.7, and 12.1).
 #define WEFT_CUDA_LATER_ENTRY_POINTS(X)                                                            \
   X(flush_writes, "cuFlushGPUDirectRDMAWrites", Status(int, int))                                  \
   X(stream_wait_value, "cuStreamWaitValue64_v2", Status(Stream, Address, std::uint64_t, unsigned)) \
   X(range_handle, "cuMemGetHandleForAddressRange",                                                 \
-    Status(void*, Address, std::size_t, int, unsigned long long))
+    Status(void*, Address, std::size_t, int, unsigned long long))                                  \
+  X(set_context_flags, "cuCtxSetFlags", Status(unsigned))
 
 }  // namespace weft::core::cuda

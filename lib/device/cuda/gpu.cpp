@@ -68,6 +68,12 @@ Result<Known> look_up(const Driver& driver, Address address) {
        {ask(&known.ordinal, pointer_device_ordinal), ask(&known.start, pointer_range_start),
         ask(&known.size, pointer_range_size)})
     if (answer != success) return fail(driver.error("cuPointerGetAttribute", answer));
+  // The range of what was mapped in parts is all that was reserved for it (seen of driver 580),
+  // also where nothing is mapped. Of what was allocated the mapping is the larger one.
+  Address mapped = 0;
+  std::size_t size = 0;
+  if (ask(&mapped, pointer_mapping_start) == success && ask(&size, pointer_mapping_size) == success)
+    known.keep_to(mapped, size);
   return known;
 }
 

@@ -1,6 +1,7 @@
 // A GPU behind the CUDA driver.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -52,6 +53,9 @@ class Gpu final : public Device {
 
  private:
   int attribute(int which) const;
+  Result<void> check_capable(Address memory) const;
+  Result<void> sync_memops_at(Address memory) const;
+  Result<void> sync_memops_of_context() const;
 
   const Driver& driver_;
   const Ordinal ordinal_;
@@ -66,12 +70,18 @@ inline Address address_of(const void* memory) {
   return reinterpret_cast<Address>(memory);
 }
 
-/// What the driver knows of the allocation around an address.
+/// What the driver knows of the allocation around an address, or of the part of one that is mapped.
 struct Known {
   bool device = false;
   Ordinal ordinal = 0;
   Address start = 0;
   std::size_t size = 0;
+
+  void keep_to(Address other, std::size_t bytes) {
+    const Address end = std::min(start + size, other + bytes);
+    start = std::max(start, other);
+    size = end - std::min(start, end);
+  }
 };
 /// No device: the driver knows no such address, which is then the CPU's.
 Result<Known> look_up(const Driver& driver, Address address);

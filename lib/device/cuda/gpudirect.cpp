@@ -58,15 +58,44 @@ Result<std::shared_ptr<const providers::DmaBuf>> Gpu::export_dmabuf(void* memory
   return dmabuf;
 }
 
+/// Pools' memory and managed memory are not, though the driver hands out DMA buffers of the first.
+Result<void> Gpu::check_capable(Address memory) const {
+  int capable = 1;
+  const Status status = driver_.pointer_attribute(&capable, pointer_gpudirect_capable, memory);
+  if (status != success) return fail(driver_.error("cuPointerGetAttribute", status));
+  if (capable != 0 || attribute(device_gpudirect_supported) == 0) return {};
+  return fail(Code::unsupported,
+              "the driver says that this memory is none for NICs (IS_GPU_DIRECT_RDMA_CAPABLE)");
+}
+
+/// What was mapped in parts has no such attribute (seen of driver 580), but its context has.
+Result<void> Gpu::sync_memops_at(Address memory) const {
+  const unsigned on = 1;
+  const Status status = driver_.set_pointer_attribute(&on, pointer_sync_memops, memory);
+  if (status == success) return {};
+  if (status == not_supported && driver_.set_context_flags != nullptr)
+    return sync_memops_of_context();
+  return fail(driver_.error("cuPointerSetAttribute(SYNC_MEMOPS)", status));
+}
+
+Result<void> Gpu::sync_memops_of_context() const {
+  unsigned flags = 0;
+  if (const Status status = driver_.context_flags(&flags); status != success)
+    return fail(driver_.error("cuCtxGetFlags", status));
+  if ((flags & context_sync_memops) != 0) return {};
+  if (const Status status = driver_.set_context_flags(flags | context_sync_memops);
+      status != success)
+    return fail(driver_.error("cuCtxSetFlags(SYNC_MEMOPS)", status));
+  return {};
+}
+
 Result<void> Gpu::sync_memops(void* memory, std::size_t bytes) const {
   const InContext here(*this);
   if (here.status() != success) return fail(driver_.error("cuCtxPushCurrent", here.status()));
   const Address end = address_of(memory) + bytes;
   for (Address at = address_of(memory); at < end;) {
-    const unsigned on = 1;
-    if (const Status status = driver_.set_pointer_attribute(&on, pointer_sync_memops, at);
-        status != success)
-      return fail(driver_.error("cuPointerSetAttribute(SYNC_MEMOPS)", status));
+    if (auto synced = check_capable(at).and_then([&] { return sync_memops_at(at); }); !synced)
+      return synced;
     const auto known = look_up(driver_, at);
     if (!known) return fail(known.error());
     if (!known->device) return fail(Code::unavailable, "the GPU's memory was freed");

@@ -1,7 +1,12 @@
 #include "device/stream_gate.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <latch>
+#include <map>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -12,6 +17,74 @@
 namespace weft::core {
 namespace cuda {
 namespace {
+
+/// How many queues of work a context has (CUDA C++ Programming Guide, "CUDA Environment
+/// Variables").
+std::size_t queues_of_a_context() {
+  constexpr int usual = 8, most = 32;
+  const char* const set = std::getenv("CUDA_DEVICE_MAX_CONNECTIONS");
+  const int asked = set != nullptr ? std::atoi(set) : 0;
+  return static_cast<std::size_t>(asked > 0 ? std::min(asked, most) : usual);
+}
+
+/// The streams of this process that wait for something of Weft's. A stream that waits keeps one of
+/// its context's queues of work: where they keep all of them nothing else goes on, neither the
+/// application's kernels nor the small copies by which Weft brings what they wait for (seen on an
+/// H200: copies of up to 16 KiB into its memory, and all within it).
+class WaitingStreams {
+ public:
+  static WaitingStreams& all() {
+    static auto& streams = *new WaitingStreams;
+    return streams;
+  }
+  /// One that waits already may wait for as much as it likes: it keeps no other queue.
+  Result<void> enter(Context context, Stream stream) {
+    const std::lock_guard lock(mutex_);
+    auto& waiting = waiting_[context];
+    if (!waiting.contains(stream) && waiting.size() >= most_)
+      return fail(Code::queue_full,
+                  fmt::format("{} streams wait already: one more could keep the GPU from all else "
+                              "(CUDA_DEVICE_MAX_CONNECTIONS)",
+                              waiting.size()));
+    ++waiting[stream];
+    return {};
+  }
+  void leave(Context context, Stream stream) {
+    const std::lock_guard lock(mutex_);
+    auto& waiting = waiting_[context];
+    if (--waiting[stream] == 0) waiting.erase(stream);
+  }
+
+ private:
+  const std::size_t most_ = std::max<std::size_t>(2, queues_of_a_context()) - 1;
+  std::mutex mutex_;
+  std::map<Context, std::map<Stream, std::size_t>> waiting_;  // so often each
+};
+
+/// Counted among them until it is open.
+class CountedGate final : public StreamGate {
+ public:
+  static Result<std::unique_ptr<CountedGate>> enter(Context context, Stream stream) {
+    return WaitingStreams::all().enter(context, stream).map([&] {
+      return std::unique_ptr<CountedGate>(new CountedGate(context, stream));
+    });
+  }
+  ~CountedGate() override { CountedGate::open(); }
+  void open() override {
+    if (opened_.exchange(true)) return;
+    if (gate_) gate_->open();
+    WaitingStreams::all().leave(context_, stream_);
+  }
+  void count(std::unique_ptr<StreamGate> gate) { gate_ = std::move(gate); }
+
+ private:
+  CountedGate(Context context, Stream stream) : context_(context), stream_(stream) {}
+
+  const Context context_;
+  const Stream stream_;
+  std::unique_ptr<StreamGate> gate_;
+  std::atomic<bool> opened_{false};
+};
 
 /// A word that a GPU looks at. Its value only grows, so that it can be used anew while streams have
 /// not yet looked at what it was before.
@@ -133,6 +206,12 @@ Result<std::unique_ptr<StreamGate>> close_by_function(const Driver& driver, Stre
   return gate;
 }
 
+Result<std::unique_ptr<StreamGate>> close_stream(const Driver& driver, Stream stream) {
+  auto gate = close_by_word(driver, stream);
+  if (gate || gate.error().code() != Code::unsupported) return gate;
+  return close_by_function(driver, stream);
+}
+
 }  // namespace
 }  // namespace cuda
 
@@ -152,9 +231,12 @@ Result<std::unique_ptr<StreamGate>> close_cuda_stream(void* handle) {
     return fail(driver->error("cuStreamIsCapturing", status));
   if (capturing != 0)
     return fail(Code::unsupported, "the stream is being captured: a graph would wait but once");
-  auto gate = cuda::close_by_word(*driver, stream);
-  if (gate || gate.error().code() != Code::unsupported) return gate;
-  return cuda::close_by_function(*driver, stream);
+  auto counted = cuda::CountedGate::enter(context, stream);
+  if (!counted) return fail(std::move(counted.error()));
+  auto gate = cuda::close_stream(*driver, stream);
+  if (!gate) return gate;
+  (*counted)->count(std::move(*gate));
+  return std::move(*counted);
 }
 
 }  // namespace weft::core

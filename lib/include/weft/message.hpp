@@ -36,6 +36,11 @@ struct NotifyOptions {
   /// It begins as well if this ended with an error, or was given up: look at how it ended before
   /// what the stream computes is used. Not for a stream that is being captured: a graph would wait
   /// once only. Where the driver lacks cuStreamWaitValue64 a thread of its own waits.
+  ///
+  /// A stream that waits keeps one of the queues through which a GPU gets the work of a process (8,
+  /// or CUDA_DEVICE_MAX_CONNECTIONS): if streams that wait kept all of them, neither kernels nor
+  /// the copies that they wait for would go on. So at most one fewer may wait at once; `queue_full`
+  /// for one more. One stream may wait for many things, one after the other.
   std::optional<void*> cuda_stream = {};
 };
 

@@ -15,7 +15,8 @@ struct ContextObject {
   const bool primary;
   bool destroyed = false;
   Status error = success;  // sticky
-  unsigned running = 0;    // copies that are under way
+  unsigned flags = 0;
+  unsigned running = 0;  // copies that are under way
   weft::cuda_sim::StreamPtr legacy;
   std::map<std::thread::id, weft::cuda_sim::StreamPtr> per_thread;
   std::set<Ordinal> peers;

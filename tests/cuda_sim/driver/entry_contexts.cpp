@@ -96,6 +96,17 @@ WEFT_CUDA_EXPORT Status cuCtxGetDevice(Ordinal* device) {
   });
 }
 
+WEFT_CUDA_EXPORT Status cuCtxGetFlags(unsigned* flags) {
+  return enter("cuCtxGetFlags", [&](Lock& lock) {
+    require(flags != nullptr);
+    *flags = current(lock).flags;
+  });
+}
+
+WEFT_CUDA_EXPORT Status cuCtxSetFlags(unsigned flags) {
+  return enter("cuCtxSetFlags", [&](Lock& lock) { current(lock).flags = flags; });
+}
+
 WEFT_CUDA_EXPORT Status cuCtxSynchronize() {
   return enter("cuCtxSynchronize", [&](Lock& lock) {
     ContextObject& context = current(lock);

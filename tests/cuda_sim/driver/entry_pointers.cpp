@@ -101,7 +101,6 @@ WEFT_CUDA_EXPORT Status cuPointerSetAttribute(const void* value, int attribute, 
     current(lock);
     require(value != nullptr && attribute == pointer_sync_memops);
     const RegionPtr region = region_at(address, invalid_value);
-    require(region->kind == Kind::device || region->kind == Kind::opened);
     region->sync_memops = *static_cast<const unsigned*>(value) != 0;
   });
 }

@@ -64,6 +64,8 @@ Status cuCtxGetCurrent(Context* context);
 Status cuCtxSetCurrent(Context context);
 Status cuCtxGetDevice(Ordinal* device);
 Status cuCtxSynchronize();
+Status cuCtxGetFlags(unsigned* flags);
+Status cuCtxSetFlags(unsigned flags);
 Status cuCtxEnablePeerAccess(Context peer, unsigned flags);
 
 Status cuMemAlloc_v2(Address* address, std::size_t bytes);

@@ -140,8 +140,23 @@ TEST_F(CudaSimMemory, SynchronisesIfTold) {
   check(cuPointerSetAttribute(&on, pointer_sync_memops, memory.address()));
   EXPECT_EQ(attribute<int>(pointer_sync_memops, memory.address(50)), 1);
   EXPECT_EQ(cuPointerSetAttribute(&on, pointer_memory_type, memory.address()), invalid_value);
+  // As of driver 580, which lets it be set of all that it knows.
   const PinnedMemory pinned(100);
-  EXPECT_EQ(cuPointerSetAttribute(&on, pointer_sync_memops, pinned.address()), invalid_value);
+  check(cuPointerSetAttribute(&on, pointer_sync_memops, pinned.address()));
+  const Blob unknown(100);
+  EXPECT_EQ(
+      cuPointerSetAttribute(&on, pointer_sync_memops, reinterpret_cast<Address>(unknown.data())),
+      invalid_value);
+}
+
+TEST_F(CudaSimMemory, ContextsKeepTheirFlags) {
+  unsigned flags = 1;
+  check(cuCtxGetFlags(&flags));
+  EXPECT_EQ(flags, 0u);
+  check(cuCtxSetFlags(context_sync_memops));
+  check(cuCtxGetFlags(&flags));
+  EXPECT_EQ(flags, context_sync_memops);
+  check(cuCtxSetFlags(0));
 }
 
 TEST_F(CudaSimMemory, IsPinnedOnce) {
