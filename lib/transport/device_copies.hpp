@@ -29,6 +29,7 @@ class DeviceCopies final : public Transport {
   void failed(Op& op, const Error& error);
 
   Staging<Op*> staging_;
+  bool second_ = false;  // the stream of the copy before
 };
 
 }  // namespace weft::core

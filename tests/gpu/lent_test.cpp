@@ -12,6 +12,12 @@ using testing::HasSubstr;
 
 constexpr Sides lent_sides[] = {all_sides[0], all_sides[1]};
 
+/// So that all is mapped and open, and of what comes then there are the only records.
+void move_before(Field& field, Move direction) {
+  field.expect_moved(direction, whole(chunk));
+  cuda_sim::weft_cuda_sim_clear();
+}
+
 class Lent : public testing::TestWithParam<std::string> {
  protected:
   void SetUp() override { cuda_sim::weft_cuda_sim_clear(); }
@@ -118,7 +124,8 @@ TEST_P(Lent, IsPassedOverWhereItIsNotWantedAndSaysWhy) {
 TEST_P(Lent, RevokedMemoryIsFreeOnceTheBorrowersCopiesHaveEnded) {
   for (const Move direction : {Move::write, Move::read}) {
     Field field(config, all_sides[0], 4 * chunk);
-    Held held(stream_used(field, direction, Direction::peer));
+    move_before(field, direction);
+    HeldAll held;
     Transfer transfer = field.start(direction, whole(4 * chunk));
     ASSERT_TRUE(cuda_sim::weft_cuda_sim_await(Phase::queued, 1, 60'000));
     EXPECT_EQ(must(field.grant.revoke(Deadline::in(100ms))), Revoked::quarantined);
@@ -159,7 +166,8 @@ TEST_P(Lent, AFailedCopyFailsTheTransferWithTheDriversWords) {
 
 TEST_P(Lent, AnOverdueTransferIsQuiescentOnceItsCopiesHaveEnded) {
   Field field(config, all_sides[0], chunk);
-  Held held(stream_used(field, Move::write, Direction::peer));
+  move_before(field, Move::write);
+  HeldAll held;
   TransferOptions options;
   options.deadline = Deadline::in(200ms);
   Transfer transfer = field.start(Move::write, whole(chunk), options);
@@ -174,7 +182,8 @@ TEST_P(Lent, AnOverdueTransferIsQuiescentOnceItsCopiesHaveEnded) {
 
 TEST_P(Lent, APeerThatClosesWhileTheGpuCopiesIsToldThatItDoes) {
   Field field(config, all_sides[0], chunk);
-  Held held(stream_used(field, Move::write, Direction::peer));
+  move_before(field, Move::write);
+  HeldAll held;
   Transfer transfer = field.start(Move::write, whole(chunk));
   ASSERT_TRUE(cuda_sim::weft_cuda_sim_await(Phase::queued, 1, 60'000));
   EXPECT_TRUE(fails_with(field.pair.b.close(Deadline::in(300ms)), Code::quarantined));
@@ -186,8 +195,7 @@ TEST_P(Lent, APeerThatClosesWhileTheGpuCopiesIsToldThatItDoes) {
 
 TEST_P(Lent, ClosingWaitsForNoGpuThatHangs) {
   Field field(config, all_sides[0], chunk);
-  field.expect_moved(Move::write, whole(chunk));
-  cuda_sim::weft_cuda_sim_clear();
+  move_before(field, Move::write);
   HeldAll held;
   Transfer transfer = field.start(Move::write, whole(chunk));
   ASSERT_TRUE(cuda_sim::weft_cuda_sim_await(Phase::queued, 1, 60'000));
