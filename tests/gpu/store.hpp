@@ -7,6 +7,7 @@
 #include <span>
 #include <weft/transfer.hpp>
 
+#include "mapped_memory.hpp"
 #include "support/owned.hpp"
 
 namespace weft::test {
@@ -24,22 +25,31 @@ class Store {
  public:
   /// Of a GPU, or of the CPU (no ordinal).
   Store(std::optional<int> gpu, std::size_t bytes);
+  /// Of the first GPU, where there are such parts.
+  static Store in_parts(std::size_t bytes) { return {InParts{}, bytes}; }
   Memory memory() { return Memory::adopt(address(), bytes_); }
   std::size_t size() const { return bytes_; }
-  cuda_sim::Address device_address() const { return device_->address(); }
+  cuda_sim::Address device_address() const { return reinterpret_cast<cuda_sim::Address>(on_gpu()); }
 
   void fill(std::uint64_t seed);
   /// All of it is stream `seed`, but where pieces have landed.
   testing::AssertionResult holds(std::uint64_t seed, std::vector<Landed> pieces = {}) const;
 
  private:
-  void* address() { return device_ ? device_->pointer() : host_.data(); }
+  struct InParts {};
+  Store(InParts, std::size_t bytes);
+  void* address() { return on_gpu() != nullptr ? on_gpu() : host_.data(); }
+  /// Null: it is the CPU's.
+  std::byte* on_gpu() const {
+    return device_ ? device_->pointer() : parts_ ? parts_->pointer() : nullptr;
+  }
   testing::AssertionResult holds_at(std::uint64_t at, std::uint64_t length, std::uint64_t seed,
                                     std::uint64_t offset) const;
   const std::size_t bytes_;
   Blob host_;
   std::optional<cuda_sim::CurrentContext> context_;
   std::optional<cuda_sim::DeviceMemory> device_;
+  std::optional<MappedMemory> parts_;
 };
 
 /// How many GPUs there are; an error where there is no driver, or none.
