@@ -108,6 +108,9 @@ void add_settings(Columns& columns, const PointResult& result) {
   add(columns, "threads", fabric.threads);
   add(columns, "chunk", fabric.chunk);
   add(columns, "rail_window", fabric.rail_window);
+  add(columns, "bounce_bytes", fabric.bounce_bytes);
+  add(columns, "bounce_buffers", fabric.bounce_buffers);
+  add(columns, "gpu_path", name_of(fabric.gpu_path));
   add(columns, "progress", name_of(fabric.progress));
   add(columns, "memory", work.memory);
   add(columns, "peer_memory", work.peer_memory);

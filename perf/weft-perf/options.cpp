@@ -214,6 +214,13 @@ void add_fabric(CLI::App& app, Grid& grid) {
            "Most bytes in one operation of a rail; 0: its own best");
   add_grid(app, group, "--rail-window", grid.rail_windows, Multiples::decimal,
            "Operations in flight on a rail; 0: its own best");
+  add_grid(app, group, "--bounce-bytes", grid.bounce_bytes, Multiples::binary,
+           "Of each buffer that what can't go straight is staged in; 0: their own best");
+  add_grid(app, group, "--bounce-buffers", grid.bounce_buffers, Multiples::decimal,
+           "So many for each peer of a rail; 0: their own best");
+  add_names(app, group, "--gpu-path", grid.gpu_paths,
+            "Between GPUs of one host: lent (the default: one of them copies straight, where it "
+            "can), staged (as between hosts)");
   add_names(app, group, "--engine-progress", grid.progress,
             "threads (the default), manual: whoever waits for an operation polls. Of this side");
 }
@@ -317,6 +324,7 @@ Result<std::vector<Fabric>> fabrics_of(const Grid& grid) {
   auto done = combine(
       [&](const std::string& provider, std::uint64_t rails, std::uint64_t nics,
           std::uint64_t threads, std::uint64_t chunk, std::uint64_t rail_window,
+          std::uint64_t bounce_bytes, std::uint64_t bounce_buffers, GpuPath gpu_path,
           weft::Progress progress) -> Result<void> {
         const auto narrow_rails = narrowed<unsigned>(rails, "--rails");
         const auto narrow_nics = narrowed<unsigned>(nics, "--nics");
@@ -325,11 +333,12 @@ Result<std::vector<Fabric>> fabrics_of(const Grid& grid) {
           if (!*number) return fail(number->error());
         fabrics.push_back({provider == "auto" ? "" : provider, *narrow_rails, *narrow_nics,
                            *narrow_threads, chunk, static_cast<std::size_t>(rail_window),
+                           bounce_bytes, static_cast<std::size_t>(bounce_buffers), gpu_path,
                            progress});
         return {};
       },
       grid.providers, grid.rails, grid.nics, grid.threads, grid.chunks, grid.rail_windows,
-      grid.progress);
+      grid.bounce_bytes, grid.bounce_buffers, grid.gpu_paths, grid.progress);
   if (!done) return fail(std::move(done.error()));
   return fabrics;
 }

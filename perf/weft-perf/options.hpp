@@ -23,6 +23,8 @@ struct Grid {
   bool one_buffer = false;
   std::vector<std::string> providers{"auto"};
   std::vector<std::uint64_t> rails{0}, nics{4}, threads{0}, chunks{0}, rail_windows{0};
+  std::vector<std::uint64_t> bounce_bytes{0}, bounce_buffers{0};
+  std::vector<GpuPath> gpu_paths{GpuPath::lent};
   std::vector<weft::Progress> progress{weft::Progress::threads};
   std::vector<std::string> models;  ///< Empty: pieces of one size, and none of what follows.
   std::vector<std::string> dtypes{"bf16"};

@@ -42,6 +42,13 @@ NLOHMANN_JSON_SERIALIZE_ENUM(Pattern, {{Pattern::contiguous, "contiguous"},
                                        {Pattern::strided, "strided"},
                                        {Pattern::random, "random"}})
 
+/// Between GPUs of one host.
+enum class GpuPath : std::uint8_t {
+  lent,    ///< One of them copies straight, where it can.
+  staged,  ///< Through host memory, as between hosts.
+};
+NLOHMANN_JSON_SERIALIZE_ENUM(GpuPath, {{GpuPath::lent, "lent"}, {GpuPath::staged, "staged"}})
+
 /// How the engines of both sides are set up; 0 leaves it to them. See Config.
 struct Fabric {
   std::string provider;  ///< Empty: whatever the engines choose.
@@ -50,12 +57,16 @@ struct Fabric {
   unsigned threads = 0;
   std::uint64_t chunk = 0;
   std::size_t rail_window = 0;
+  std::uint64_t bounce_bytes = 0;  ///< Of a buffer that bytes are staged in ...
+  std::size_t bounce_buffers = 0;  ///< ... and how many there are for each peer of a rail.
+  GpuPath gpu_path = GpuPath::lent;
   weft::Progress progress = weft::Progress::threads;  ///< Of this side's engine.
 
   bool operator==(const Fabric&) const = default;
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Fabric, provider, rails, nics, threads, chunk,
-                                                rail_window, progress)
+                                                rail_window, bounce_bytes, bounce_buffers, gpu_path,
+                                                progress)
 
 /// The KV cache of one request, from a rank of one serving engine to a rank of another.
 struct KvShape {

@@ -154,6 +154,9 @@ std::string manner(const Point& point) {
   add("threads", fabric.threads, 0);
   add("chunk", fabric.chunk, 0);
   add("rail-window", fabric.rail_window, 0);
+  add("bounce-bytes", fabric.bounce_bytes, 0);
+  add("bounce-buffers", fabric.bounce_buffers, 0);
+  if (fabric.gpu_path != Fabric().gpu_path) text += ", " + name_of(fabric.gpu_path);
   if (fabric.progress != Fabric().progress) text += ", " + name_of(fabric.progress) + " progress";
   if (work.memory != work.peer_memory)
     text += fmt::format(", {} and {} memory", work.memory, work.peer_memory);

@@ -79,6 +79,9 @@ TEST(Results, Summary) {
 TEST(Results, PointsSurviveJson) {
   Point point = measured().point;
   point.fabric.chunk = 1 << 20;
+  point.fabric.bounce_bytes = 2 << 20;
+  point.fabric.bounce_buffers = 8;
+  point.fabric.gpu_path = GpuPath::staged;
   point.fabric.progress = weft::Progress::manual;
   point.work.operation = Operation::mixed;
   point.work.rate = 12.5;
@@ -93,6 +96,7 @@ TEST(Results, PointsSurviveJson) {
   EXPECT_EQ(json["work"]["pattern"], "random");
   EXPECT_EQ(json["work"]["priority"], "latency");
   EXPECT_EQ(json["fabric"]["progress"], "manual");
+  EXPECT_EQ(json["fabric"]["gpu_path"], "staged");
 }
 
 // Documents from before it could be chosen.
