@@ -18,8 +18,9 @@ class Driven:
     checks = "every byte"
     figures = ALL
 
-    def __init__(self, name, venv, software, backend, environment):
+    def __init__(self, name, venv, software, backend, environment, memory="host"):
         self.name, self.software, self.backend = name, software, backend
+        self.memory = memory
         self.python = os.path.join(venv, "bin", "python") if venv else ""
         self.environment = environment
         self.children = []
@@ -30,7 +31,7 @@ class Driven:
         for role in ("target", "initiator"):
             self.children.append(Child(
                 [self.python, os.path.join(HERE, SCRIPTS[self.software]), role, self.backend,
-                 str(memory_bytes)], self.environment))
+                 str(memory_bytes), self.memory], self.environment))
         self.target, self.initiator = self.children
         try:
             introduction = self.target.ask(START_SECONDS, "introduce")

@@ -1,6 +1,6 @@
 """One side of writes by NIXL, in a Python that has its wheel.
 
-Usage: nixl_write.py initiator|target BACKEND BYTES
+Usage: nixl_write.py initiator|target BACKEND BYTES host|gpu
 """
 
 import importlib.metadata
@@ -8,14 +8,16 @@ import sys
 
 from side import Side, keep_answers_apart
 
+MEMORY_TYPES = {"host": "DRAM", "gpu": "VRAM"}
 # UCX's shared memory can't tell that a peer has gone, and is not taken if that is asked for.
 PARAMETERS = {"UCX": {"ucx_error_handling_mode": "none"}}
 
 
 class NixlSide(Side):
-    def __init__(self, role, backend, length):
+    def __init__(self, role, backend, length, memory):
         from nixl import nixl_agent, nixl_agent_config  # It prints while it is loaded.
-        super().__init__(length)
+        super().__init__(length, memory)
+        self.memory_type = MEMORY_TYPES[memory]
         # The target's CPU takes part in what tcp brings; the initiator polls by itself.
         config = nixl_agent_config(enable_prog_thread=role == "target", backends=[])
         self.agent = nixl_agent(role, config)
@@ -24,7 +26,8 @@ class NixlSide(Side):
         except Exception as error:  # NIXL's own kinds, which say no more than their names.
             sys.exit(f"this NIXL can't open its backend {backend} here "
                      f"({type(error).__name__}; NIXL_LOG_LEVEL=DEBUG says why)")
-        self.agent.register_memory([(self.memory.address, length, 0, "")], mem_type="DRAM")
+        self.agent.register_memory([(self.memory.address, length, 0, "")],
+                                   mem_type=self.memory_type)
         self.handles, self.shape = [], None
 
     def introduce(self):
@@ -46,8 +49,9 @@ class NixlSide(Side):
         self.shape = size, window
 
     def _handle(self, offset, size):
-        mine, theirs = (self.agent.get_xfer_descs([(start + offset, size, 0)], mem_type="DRAM")
-                        for start in (self.memory.address, self.peer_address))
+        mine, theirs = (
+            self.agent.get_xfer_descs([(start + offset, size, 0)], mem_type=self.memory_type)
+            for start in (self.memory.address, self.peer_address))
         return self.agent.initialize_xfer("WRITE", mine, theirs, self.peer)
 
     def begin(self, slot):
@@ -63,8 +67,8 @@ class NixlSide(Side):
 
 def main():
     answers = keep_answers_apart()
-    role, backend, length = sys.argv[1:]
-    NixlSide(role, backend, int(length)).serve(answers)
+    role, backend, length, memory = sys.argv[1:]
+    NixlSide(role, backend, int(length), memory).serve(answers)
 
 
 main()

@@ -7,10 +7,15 @@ from driven import Driven
 from ucx import TRANSPORTS, Ucx
 from weft import ONE_BUFFER, Ceiling, Weft
 
-FABRICS = ("tcp", "shm")
+# With the provider by which Weft goes. Over gpu-tcp the memory of a GPU goes as it does between hosts
+# whose NICs can't reach it.
+FABRICS = {"tcp": "tcp", "shm": "shm", "gpu": "shm", "gpu-tcp": "tcp"}
+USUAL_FABRICS = ("tcp", "shm")
 SHARED = ["--memory", "shared"]
 # By what it is called: who moves the bytes over shm depends on whose memory it is.
 MEMORIES = {"tcp": {"weft": []}, "shm": {"weft-own": [], "weft-shared": SHARED}}
+GPU = ["--memory", "gpu:0"]
+STAGED = ["--gpu-path", "staged"]
 MANUAL = ["--engine-progress", "manual"]
 
 
@@ -29,7 +34,16 @@ def like_ucx(fabric, perf):
     return Weft(perf, fabric, f"{name}-one-buffer", [*needs, ONE_BUFFER], [], (TOGETHER,))
 
 
+def peers_of_gpu(fabric, perf, venv, variants):
+    needs = STAGED if fabric == "gpu-tcp" else []
+    for name, options in [("weft", []), *((f"weft-{name}", options) for name, options in variants)]:
+        yield Weft(perf, FABRICS[fabric], name, needs, [*GPU, *options])
+    yield Driven("nixl-ucx", venv, "nixl", "UCX", TRANSPORTS[fabric], "gpu")
+
+
 def peers_of(fabric, perf, venv, variants):
+    if fabric.startswith("gpu"):
+        return list(peers_of_gpu(fabric, perf, venv, variants))
     ours = [*wefts(fabric, perf, variants), like_ucx(fabric, perf)]
     nixl = Driven("nixl-ucx", venv, "nixl", "UCX", TRANSPORTS[fabric])
     if fabric == "tcp":

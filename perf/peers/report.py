@@ -148,6 +148,7 @@ def in_one_line(text):
 def markdown(results, machine, found):
     lines = ["## Weft beside its peers", "",
              f"{machine['cpu']}, {machine['cores']} cores, Linux {machine['kernel']}; "
+             + "".join(f"{gpu}; " for gpu in machine["gpus"])
              + (f"beside {machine['busy']} processes that compute; " if machine["busy"] else "")
              + ", ".join(f"{name} {version}" for name, version in results.software.items()), ""]
     for fabric in dict.fromkeys(each["fabric"] for each in results.samples):

@@ -3,42 +3,12 @@
 A side reads commands as lines of JSON and answers each with one. It ends with its input.
 """
 
-import ctypes
 import json
-import mmap
 import os
-import random
 import sys
 import time
 
-TILE_BYTES = 1_048_573  # A prime: bytes that land a power of two too far differ.
-
-
-class Memory:
-    """Private pages that are all there."""
-
-    def __init__(self, length):
-        self._pages = mmap.mmap(-1, length, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-        if hasattr(mmap, "MADV_HUGEPAGE"):
-            self._pages.madvise(mmap.MADV_HUGEPAGE)  # Weft asks for them too.
-        self.address = ctypes.addressof(ctypes.c_char.from_buffer(self._pages))
-        self.fill(length, seed=0)
-
-    def _tiles(self, length, seed):
-        """Each byte depends on its position and on the seed."""
-        tile = random.Random(seed).randbytes(TILE_BYTES)
-        for start in range(0, length, TILE_BYTES):
-            end = min(start + TILE_BYTES, length)
-            yield start, end, tile[:end - start]
-
-    def fill(self, length, seed):
-        for start, end, tile in self._tiles(length, seed):
-            self._pages[start:end] = tile
-
-    def first_wrong(self, length, seed):
-        """The offset of the first tile that differs from the pattern, or None."""
-        return next((start for start, end, tile in self._tiles(length, seed)
-                     if self._pages[start:end] != tile), None)
+from memory import KINDS
 
 
 class Side:
@@ -47,8 +17,8 @@ class Side:
     begin(slot) starts a write, ended(slot) tells without waiting whether it is done.
     """
 
-    def __init__(self, length):
-        self.memory = Memory(length)
+    def __init__(self, length, memory="host"):
+        self.memory = KINDS[memory](length)
 
     def write(self, size, window, count, limit):
         """Keeps the window full until count writes are done; the seconds that they took."""

@@ -10,7 +10,9 @@ from children import Failed, output_of, said_by, started
 
 # Puts go straight into memory that UCX allocates and maps (posix); cma carries what is not mapped.
 TRANSPORTS = {"tcp": {"UCX_TLS": "tcp", "UCX_NET_DEVICES": "lo"},
-              "shm": {"UCX_TLS": "posix,sysv,cma,self"}}
+              "shm": {"UCX_TLS": "posix,sysv,cma,self"},
+              "gpu": {"UCX_TLS": "cuda_copy,cuda_ipc,posix,sysv,self"},
+              "gpu-tcp": {"UCX_TLS": "cuda_copy,tcp", "UCX_NET_DEVICES": "lo"}}
 # Bandwidth, latency, and what is set for them. Large messages are fetched by the receiver, or put.
 WAYS = {"put": ("ucp_put_bw", "ucp_put_lat", {}), "tag": ("tag_bw", "tag_lat", {}),
         "tag-put": ("tag_bw", "tag_lat", {"UCX_RNDV_SCHEME": "put_zcopy"})}

@@ -20,10 +20,10 @@ class WeftPerf:
             raise Failed(f"there is no {self.path}: ninja -C {build} perf/weft-perf/weft-perf")
         self.help = output_of([self.path, "--help"], limit=10)
 
-    def point(self, fabric, cell, limit, *options):
+    def point(self, provider, cell, limit, *options):
         """What the JSON of a run says of its only point."""
         said = json.loads(output_of(
-            [self.path, "--local", "--provider", fabric, "--operation", "write",
+            [self.path, "--local", "--provider", provider, "--operation", "write",
              "--size", str(cell.size), "--window", str(cell.window), "--repeats", "1",
              "--timeout", str(limit), "--progress", "never", "--json", "-", *options], 3 * limit))
         return said["points"][0]
@@ -36,13 +36,13 @@ class WeftPerf:
 
 
 class Weft:
-    """Writes with options that this weft-perf needs to know, and others."""
+    """Writes over a provider, with options that this weft-perf needs to know, and others."""
 
     software = "weft"
     checks = "every byte"
 
-    def __init__(self, perf, fabric, name, needs, options, figures=ALL):
-        self.perf, self.fabric, self.name, self.needs = perf, fabric, name, needs
+    def __init__(self, perf, provider, name, needs, options, figures=ALL):
+        self.perf, self.provider, self.name, self.needs = perf, provider, name, needs
         self.options = [*needs, *options]
         self.figures = figures
 
@@ -56,12 +56,12 @@ class Weft:
         return said_by("git", "-C", root, "describe", "--always", "--dirty") or "unknown"
 
     def measure(self, cell, limit):
-        point = self.perf.point(self.fabric, cell, limit, *self.options, "--warm-up", WARM_UP,
+        point = self.perf.point(self.provider, cell, limit, *self.options, "--warm-up", WARM_UP,
                                 "--count", str(cell.count), "--time", str(limit))
         return point["runs"][0]["seconds"] * cell.bytes / point["runs"][0]["bytes"]
 
     def check(self, cell, limit):
-        point = self.perf.point(self.fabric, cell, limit, *self.options, "--verify", "--warm-up",
+        point = self.perf.point(self.provider, cell, limit, *self.options, "--verify", "--warm-up",
                                 "0", "--count", str(cell.window), "--time", str(limit))
         buffers = 1 if ONE_BUFFER in self.options else cell.window
         if point["bytes_wrong"] != 0 or point["bytes_checked"] < cell.size * buffers:
@@ -69,7 +69,7 @@ class Weft:
 
     def latency(self, cell, limit):
         """Microseconds from the begin of a write until it is done: p50, p99."""
-        found = self.perf.point(self.fabric, cell, limit, *self.options, "--warm-up", WARM_UP,
+        found = self.perf.point(self.provider, cell, limit, *self.options, "--warm-up", WARM_UP,
                                 "--count", str(cell.count), "--time", str(limit))["latency_ns"]
         return found["p50"] / 1e3, found["p99"] / 1e3
 

@@ -25,7 +25,8 @@ from children import Child, Failed, output_of, started  # noqa: E402
 from machine import facts  # noqa: E402
 from picture import script  # noqa: E402
 from report import markdown, ratios  # noqa: E402
-from side import TILE_BYTES, Memory, Side  # noqa: E402
+from memory import TILE_BYTES, HostMemory  # noqa: E402
+from side import Side  # noqa: E402
 from spread import quantile, ratio, spread  # noqa: E402
 from turns import turns  # noqa: E402
 from ucx import parse_csv, parse_version  # noqa: E402
@@ -174,7 +175,7 @@ class Patterns(unittest.TestCase):
     LENGTH = 4 << 20
 
     def setUp(self):
-        self.memory = Memory(self.LENGTH)
+        self.memory = HostMemory(self.LENGTH)
 
     def bytes_at(self, offset, length):
         import ctypes
