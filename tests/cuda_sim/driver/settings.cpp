@@ -57,6 +57,7 @@ Settings Settings::from_environment() {
       .gpudirect = number_in("WEFT_CUDA_SIM_GPUDIRECT", 0) != 0,
       .ipc = number_in("WEFT_CUDA_SIM_IPC", 1) != 0,
       .peer = number_in("WEFT_CUDA_SIM_PEER", 1) != 0,
+      .queues = static_cast<int>(number_in("CUDA_DEVICE_MAX_CONNECTIONS", 8)),
       .delay_seed = number_in("WEFT_CUDA_SIM_SEED", 1),
       .delay_microseconds = static_cast<unsigned>(number_in("WEFT_CUDA_SIM_DELAY_US", 0)),
       .failures = text_in("WEFT_CUDA_SIM_FAIL"),

@@ -19,6 +19,7 @@ struct Settings {
   std::vector<GpuSettings> gpus;
   std::size_t memory;  // bytes of each GPU
   bool dmabuf, gpudirect, ipc, peer;
+  int queues;  // of work, of a context
   std::uint64_t delay_seed;
   unsigned delay_microseconds;
   std::string failures;  // "cuMemAlloc:1:2,copy:3:700"

@@ -20,6 +20,16 @@ namespace {
 // How often work looks for a value in memory that the CPU may write at any time.
 constexpr std::chrono::microseconds glance(100);
 
+// Longer ones go by copy engines of their own (an H200 with driver 580).
+constexpr std::size_t longest_short_copy = 16 << 10;
+
+/// Whether it goes the way that kernels go, through one of its context's queues of work.
+bool needs_queue(const Work& work) {
+  if (work.operation != Operation::copy || work.pageable) return false;
+  return work.direction == Direction::device_to_device ||
+         (work.direction == Direction::host_to_device && work.bytes <= longest_short_copy);
+}
+
 bool is_blocking(const StreamObject& stream) {
   return stream.role != Role::legacy && (stream.flags & stream_non_blocking) == 0;
 }
@@ -47,6 +57,7 @@ MarkerPtr StreamObject::queue(Work work) {
   work.number = ++simulator().last_work;
   work.marker = last = std::make_shared<Marker>();
   put_in_order(work);
+  if (needs_queue(work)) work.ready = [this] { return finds_queue(); };
   record(work, Phase::queued, success);
   queue_.push_back(std::move(work));
   nudge();
@@ -62,6 +73,18 @@ void StreamObject::put_in_order(Work& work) const {
   } else if (is_blocking(*this) && context->legacy && !context->legacy->idle()) {
     work.after.push_back(context->legacy->last);
   }
+}
+
+/// Of a context's queues each stream that waits for a value keeps one.
+bool StreamObject::finds_queue() const {
+  const auto& streams = simulator().streams;
+  return std::ranges::count_if(streams, [this](const StreamPtr& each) {
+           return each->context == context && each->waits_for_value();
+         }) < simulator().settings.queues;
+}
+
+bool StreamObject::waits_for_value() const {
+  return !queue_.empty() && queue_.front().operation == Operation::wait_value && !runnable();
 }
 
 void StreamObject::close() {

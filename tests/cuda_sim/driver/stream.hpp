@@ -41,6 +41,8 @@ struct StreamObject : std::enable_shared_from_this<StreamObject> {
   void work();
   bool next(weft::cuda_sim::Lock& lock);
   bool runnable() const;
+  bool finds_queue() const;
+  bool waits_for_value() const;
   void run(weft::cuda_sim::Work work, weft::cuda_sim::Lock& lock);
   void come_late(weft::cuda_sim::Lock& lock);
   void put_in_order(weft::cuda_sim::Work& work) const;

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <cstring>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -308,6 +310,42 @@ TEST_F(CudaSimStreams, WaitForValuesThatTheCpuWrites) {
   std::uint64_t plain = 0;
   EXPECT_EQ(cuStreamWaitValue64_v2(stream, reinterpret_cast<Address>(&plain), 0, wait_equal),
             invalid_value);
+}
+
+// As many as a context has queues of work.
+TEST_F(CudaSimStreams, EightThatWaitKeepTheGpuFromShortCopies) {
+  constexpr std::size_t queues = 8, long_enough = 17 << 10;
+  const PinnedMemory words(queues * 8), host(long_enough);
+  const DeviceMemory target(long_enough), source(long_enough);
+  const std::vector<OwnedStream> waiting(queues);
+  const OwnedStream stream, other;
+  const auto wait = [&](std::size_t i) {
+    check(cuStreamWaitValue64_v2(waiting[i], words.address() + 8 * i, 1, wait_greater_or_equal));
+  };
+  const auto copy_within = [&] {
+    check(cuMemcpyAsync(target.address(), source.address(), long_enough, stream));
+  };
+  std::memset(words.data(), 0, words.bytes().size());
+  for (std::size_t i = 0; i + 1 < queues; ++i) wait(i);
+  copy_within();
+  copy(stream);
+  check(cuStreamSynchronize(stream));
+  wait(queues - 1);
+  copy_within();
+  check(cuMemcpyAsync(target.address(), host.address(), long_enough, other));
+  check(cuMemcpyAsync(host.address(), target.address(), 1, other));
+  check(cuStreamSynchronize(other));
+  copy(other);
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_EQ(cuStreamQuery(stream), not_ready);
+  EXPECT_EQ(cuStreamQuery(other), not_ready);
+  for (std::size_t i = 0; i < queues; ++i) {
+    std::atomic_ref(reinterpret_cast<std::uint64_t*>(words.data())[i]).store(1);
+    if (i > 0) continue;
+    check(cuStreamSynchronize(stream));
+    check(cuStreamSynchronize(other));
+  }
+  for (const OwnedStream& each : waiting) check(cuStreamSynchronize(each));
 }
 
 // With delays, two streams come in either order, and with the same seed no byte is different.
