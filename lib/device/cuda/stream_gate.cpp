@@ -61,28 +61,22 @@ class WaitingStreams {
   std::map<Context, std::map<Stream, std::size_t>> waiting_;  // so often each
 };
 
-/// Counted among them until it is open.
+/// Whose stream is counted among them until it is open.
 class CountedGate final : public StreamGate {
  public:
-  static Result<std::unique_ptr<CountedGate>> enter(Context context, Stream stream) {
-    return WaitingStreams::all().enter(context, stream).map([&] {
-      return std::unique_ptr<CountedGate>(new CountedGate(context, stream));
-    });
-  }
+  CountedGate(Context context, Stream stream, std::unique_ptr<StreamGate> gate)
+      : context_(context), stream_(stream), gate_(std::move(gate)) {}
   ~CountedGate() override { CountedGate::open(); }
   void open() override {
     if (opened_.exchange(true)) return;
-    if (gate_) gate_->open();
+    gate_->open();
     WaitingStreams::all().leave(context_, stream_);
   }
-  void count(std::unique_ptr<StreamGate> gate) { gate_ = std::move(gate); }
 
  private:
-  CountedGate(Context context, Stream stream) : context_(context), stream_(stream) {}
-
   const Context context_;
   const Stream stream_;
-  std::unique_ptr<StreamGate> gate_;
+  const std::unique_ptr<StreamGate> gate_;
   std::atomic<bool> opened_{false};
 };
 
@@ -231,12 +225,15 @@ Result<std::unique_ptr<StreamGate>> close_cuda_stream(void* handle) {
     return fail(driver->error("cuStreamIsCapturing", status));
   if (capturing != 0)
     return fail(Code::unsupported, "the stream is being captured: a graph would wait but once");
-  auto counted = cuda::CountedGate::enter(context, stream);
-  if (!counted) return fail(std::move(counted.error()));
+  auto& waiting = cuda::WaitingStreams::all();
+  if (auto entered = waiting.enter(context, stream); !entered)
+    return fail(std::move(entered.error()));
   auto gate = cuda::close_stream(*driver, stream);
-  if (!gate) return gate;
-  (*counted)->count(std::move(*gate));
-  return std::move(*counted);
+  if (!gate) {
+    waiting.leave(context, stream);
+    return gate;
+  }
+  return std::make_unique<cuda::CountedGate>(context, stream, std::move(*gate));
 }
 
 }  // namespace weft::core
