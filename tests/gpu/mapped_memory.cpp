@@ -3,9 +3,6 @@
 #include <dlfcn.h>
 
 #include <algorithm>
-#include <stdexcept>
-
-#include "support/owned.hpp"
 
 namespace weft::test {
 namespace {
@@ -71,7 +68,7 @@ bool MappedMemory::offered() {
   return calls() != nullptr;
 }
 
-MappedMemory::MappedMemory(std::size_t bytes) {
+MappedMemory::MappedMemory(std::size_t bytes) : DeviceBytes(bytes) {
   const Calls& driver = *calls();
   const Properties properties;
   cuda_sim::check(driver.granularity(&part_bytes_, &properties, 0));

@@ -5,22 +5,19 @@
 #include <cstddef>
 #include <vector>
 
-#include "interface/application.hpp"
+#include "support/owned.hpp"
 
 namespace weft::test {
 
 /// In the context that is current. Of the first GPU.
-class MappedMemory {
+class MappedMemory : public cuda_sim::DeviceBytes {
  public:
   /// The stand-in has none.
   static bool offered();
   /// Parts as small as the GPU allows, two of them at least.
   explicit MappedMemory(std::size_t bytes);
   ~MappedMemory();
-  MappedMemory(const MappedMemory&) = delete;
-  MappedMemory& operator=(const MappedMemory&) = delete;
 
-  std::byte* pointer() const { return reinterpret_cast<std::byte*>(address_); }
   /// What is mapped in all; behind it the address is reserved, and nothing there.
   std::size_t mapped() const { return parts_.size() * part_bytes_; }
 
@@ -28,7 +25,6 @@ class MappedMemory {
   std::size_t reserved() const { return (parts_.size() + 1) * part_bytes_; }
 
   std::size_t part_bytes_ = 0;
-  cuda_sim::Address address_ = 0;
   std::vector<unsigned long long> parts_;
 };
 

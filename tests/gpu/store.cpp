@@ -69,10 +69,9 @@ void Store::fill(std::uint64_t seed) {
   if (on_gpu() == nullptr) {
     test::fill(host_, seed);
   } else if (kernels().fill != nullptr) {
-    check(kernels().fill(on_gpu(), bytes_, seed, 0));
+    check(kernels().fill(on_gpu()->pointer(), bytes_, seed, 0));
   } else {
-    cuda_sim::check(
-        cuda_sim::cuMemcpyHtoD_v2(device_address(), pattern(bytes_, seed).data(), bytes_));
+    on_gpu()->fill(seed);
     // What comes out of pageable memory may still be on its way into the GPU, and Weft's streams
     // wait for no other.
     cuda_sim::check(cuda_sim::cuStreamSynchronize(nullptr));
@@ -83,13 +82,10 @@ testing::AssertionResult Store::holds_at(std::uint64_t at, std::uint64_t length,
                                          std::uint64_t offset) const {
   if (length == 0) return testing::AssertionSuccess();
   if (on_gpu() == nullptr) return test::holds(Bytes(host_).subspan(at, length), seed, offset);
-  if (kernels().first_wrong == nullptr) {
-    Blob found(length);
-    cuda_sim::check(cuda_sim::cuMemcpyDtoH_v2(found.data(), device_address() + at, length));
-    return test::holds(found, seed, offset);
-  }
+  if (kernels().first_wrong == nullptr)
+    return test::holds(on_gpu()->read(at, length), seed, offset);
   std::uint64_t wrong = 0;
-  check(kernels().first_wrong(on_gpu() + at, length, seed, offset, &wrong));
+  check(kernels().first_wrong(on_gpu()->pointer() + at, length, seed, offset, &wrong));
   if (wrong == length) return testing::AssertionSuccess();
   return testing::AssertionFailure()
          << "byte " << wrong << " of " << length << " is not that of stream " << seed;

@@ -8,7 +8,6 @@
 #include <weft/transfer.hpp>
 
 #include "mapped_memory.hpp"
-#include "support/owned.hpp"
 
 namespace weft::test {
 
@@ -29,7 +28,7 @@ class Store {
   static Store in_parts(std::size_t bytes) { return {InParts{}, bytes}; }
   Memory memory() { return Memory::adopt(address(), bytes_); }
   std::size_t size() const { return bytes_; }
-  cuda_sim::Address device_address() const { return reinterpret_cast<cuda_sim::Address>(on_gpu()); }
+  cuda_sim::Address device_address() const { return on_gpu()->address(); }
 
   void fill(std::uint64_t seed);
   /// All of it is stream `seed`, but where pieces have landed.
@@ -38,10 +37,11 @@ class Store {
  private:
   struct InParts {};
   Store(InParts, std::size_t bytes);
-  void* address() { return on_gpu() != nullptr ? on_gpu() : host_.data(); }
+  void* address() { return on_gpu() != nullptr ? on_gpu()->pointer() : host_.data(); }
   /// Null: it is the CPU's.
-  std::byte* on_gpu() const {
-    return device_ ? device_->pointer() : parts_ ? parts_->pointer() : nullptr;
+  const cuda_sim::DeviceBytes* on_gpu() const {
+    if (device_) return &*device_;
+    return parts_ ? &*parts_ : nullptr;
   }
   testing::AssertionResult holds_at(std::uint64_t at, std::uint64_t length, std::uint64_t seed,
                                     std::uint64_t offset) const;

@@ -25,7 +25,7 @@ CurrentContext::~CurrentContext() {
   cuDevicePrimaryCtxRelease_v2(device_);
 }
 
-DeviceMemory::DeviceMemory(std::size_t bytes) : bytes_(bytes) {
+DeviceMemory::DeviceMemory(std::size_t bytes) : DeviceBytes(bytes) {
   check(cuMemAlloc_v2(&address_, bytes));
 }
 
@@ -33,21 +33,21 @@ DeviceMemory::~DeviceMemory() {
   cuMemFree_v2(address_);
 }
 
-void DeviceMemory::fill(std::uint64_t seed, std::uint64_t offset) const {
+void DeviceBytes::fill(std::uint64_t seed, std::uint64_t offset) const {
   write(test::pattern(bytes_, seed, offset));
 }
 
-testing::AssertionResult DeviceMemory::holds(std::uint64_t seed, std::uint64_t offset) const {
+testing::AssertionResult DeviceBytes::holds(std::uint64_t seed, std::uint64_t offset) const {
   return test::holds(read(), seed, offset);
 }
 
-Blob DeviceMemory::read(std::size_t offset, std::size_t bytes) const {
+Blob DeviceBytes::read(std::size_t offset, std::size_t bytes) const {
   Blob blob(bytes);
   check(cuMemcpyDtoH_v2(blob.data(), address(offset), bytes));
   return blob;
 }
 
-void DeviceMemory::write(Bytes bytes, std::size_t offset) const {
+void DeviceBytes::write(Bytes bytes, std::size_t offset) const {
   check(cuMemcpyHtoD_v2(address(offset), bytes.data(), bytes.size()));
 }
 

@@ -31,14 +31,12 @@ class CurrentContext {
   Context context_ = nullptr;
 };
 
-/// Device memory in the context that is current. Its bytes are read and written by synchronous
-/// copies over the default stream, so not while that is held.
-class DeviceMemory {
+/// Device memory in the context that is current, whoever owns it. Its bytes are read and written by
+/// synchronous copies over the default stream, so not while that is held.
+class DeviceBytes {
  public:
-  explicit DeviceMemory(std::size_t bytes);
-  ~DeviceMemory();
-  DeviceMemory(const DeviceMemory&) = delete;
-  DeviceMemory& operator=(const DeviceMemory&) = delete;
+  DeviceBytes(const DeviceBytes&) = delete;
+  DeviceBytes& operator=(const DeviceBytes&) = delete;
 
   Address address(std::size_t offset = 0) const { return address_ + offset; }
   std::byte* pointer() const { return reinterpret_cast<std::byte*>(address_); }
@@ -51,9 +49,18 @@ class DeviceMemory {
   Blob read() const { return read(0, bytes_); }
   void write(Bytes bytes, std::size_t offset = 0) const;
 
- private:
+ protected:
+  explicit DeviceBytes(std::size_t bytes) : bytes_(bytes) {}
+  ~DeviceBytes() = default;
+
   const std::size_t bytes_;
   Address address_ = 0;
+};
+
+class DeviceMemory : public DeviceBytes {
+ public:
+  explicit DeviceMemory(std::size_t bytes);
+  ~DeviceMemory();
 };
 
 /// Memory of a device's in the context that is current, which the CPU gets at too.
