@@ -11,7 +11,7 @@
 namespace weft::test {
 namespace {
 
-constexpr std::size_t size = 3'000'001;  // more than all buffers of both rails hold
+constexpr std::size_t size = 5'500'001;
 constexpr std::uint64_t ours = 1, theirs = 2;
 
 using Where = std::tuple<std::string, Sides>;
@@ -95,7 +95,7 @@ TEST_P(Processes, PiecesOfAllLengths) {
 
 TEST_P(Processes, PagesInAnyOrder) {
   constexpr std::uint64_t page = 32 << 10, padding = 100;
-  constexpr std::uint32_t pages = 40;
+  constexpr std::uint32_t pages = 80;  // more than the buffers of both rails hold
   std::vector<std::uint32_t> here(2 * pages), there(2 * pages);
   std::iota(here.begin(), here.end(), 0);
   std::iota(there.begin(), there.end(), 0);
