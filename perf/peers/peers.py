@@ -12,20 +12,20 @@ from weft import ONE_BUFFER, Ceiling, Weft
 FABRICS = {"tcp": "tcp", "shm": "shm", "gpu": "shm", "gpu-tcp": "tcp"}
 USUAL_FABRICS = ("tcp", "shm")
 SHARED = ["--memory", "shared"]
-# By what it is called: who moves the bytes over shm depends on whose memory it is.
-MEMORIES = {"tcp": {"weft": []}, "shm": {"weft-own": [], "weft-shared": SHARED}}
 GPU = ["--memory", "gpu:0"]
-STAGED = ["--gpu-path", "staged"]
+# By what it is called: who moves the bytes over shm depends on whose memory it is.
+MEMORIES = {"tcp": {"weft": []}, "shm": {"weft-own": [], "weft-shared": SHARED},
+            "gpu": {"weft": GPU}, "gpu-tcp": {"weft": [*GPU, "--gpu-path", "staged"]}}
 MANUAL = ["--engine-progress", "manual"]
 
 
 def wefts(fabric, perf, variants):
     """As it comes, and with further options for weft-perf, by name."""
     for name, needs in MEMORIES[fabric].items():
-        yield Weft(perf, fabric, name, needs, [])
+        yield Weft(perf, FABRICS[fabric], name, needs, [])
         for variant, options in variants:
-            yield Weft(perf, fabric, f"{name}-{variant}", needs, options)
-        yield Weft(perf, fabric, f"{name}-manual", needs + MANUAL, [], (LATENCY,))
+            yield Weft(perf, FABRICS[fabric], f"{name}-{variant}", needs, options)
+        yield Weft(perf, FABRICS[fabric], f"{name}-manual", needs + MANUAL, [], (LATENCY,))
 
 
 def like_ucx(fabric, perf):
@@ -34,16 +34,10 @@ def like_ucx(fabric, perf):
     return Weft(perf, fabric, f"{name}-one-buffer", [*needs, ONE_BUFFER], [], (TOGETHER,))
 
 
-def peers_of_gpu(fabric, perf, venv, variants):
-    needs = STAGED if fabric == "gpu-tcp" else []
-    for name, options in [("weft", []), *((f"weft-{name}", options) for name, options in variants)]:
-        yield Weft(perf, FABRICS[fabric], name, needs, [*GPU, *options])
-    yield Driven("nixl-ucx", venv, "nixl", "UCX", TRANSPORTS[fabric], "gpu")
-
-
 def peers_of(fabric, perf, venv, variants):
     if fabric.startswith("gpu"):
-        return list(peers_of_gpu(fabric, perf, venv, variants))
+        return [*wefts(fabric, perf, variants),
+                Driven("nixl-ucx", venv, "nixl", "UCX", TRANSPORTS[fabric], "gpu")]
     ours = [*wefts(fabric, perf, variants), like_ucx(fabric, perf)]
     nixl = Driven("nixl-ucx", venv, "nixl", "UCX", TRANSPORTS[fabric])
     if fabric == "tcp":

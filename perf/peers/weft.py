@@ -29,8 +29,11 @@ class WeftPerf:
         return said["points"][0]
 
     def knows(self, options):
-        """Whether its help has each option, with the word that is given to it, if any is."""
-        given = re.findall(r"(--\S+)(?: (?!--)(\S+))?", " ".join(options))
+        """Whether its help has each option, with the word that is given to it, if any is.
+
+        There N stands for the number in a word such as gpu:0."""
+        asked = re.sub(r":\d+\b", ":N", " ".join(options))
+        given = re.findall(r"(--\S+)(?: (?!--)(\S+))?", asked)
         return all(re.search(rf"^ *{name} [^\n]*\b{re.escape(word)}\b", self.help, re.MULTILINE)
                    for name, word in given)
 

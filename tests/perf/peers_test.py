@@ -23,9 +23,9 @@ from campaign import MOST_FAILURES, Campaign, Results  # noqa: E402
 from cell import ALL, ALONE, BANDWIDTH, LATENCY, TOGETHER, Cell, cells_of, parse_bytes, show_bytes  # noqa: E402
 from children import Child, Failed, output_of, started  # noqa: E402
 from machine import facts  # noqa: E402
+from memory import TILE_BYTES, HostMemory  # noqa: E402
 from picture import script  # noqa: E402
 from report import markdown, ratios  # noqa: E402
-from memory import TILE_BYTES, HostMemory  # noqa: E402
 from side import Side  # noqa: E402
 from spread import quantile, ratio, spread  # noqa: E402
 from turns import turns  # noqa: E402
