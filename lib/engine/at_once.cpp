@@ -10,7 +10,7 @@
 
 namespace weft::core {
 
-/// Most bytes that its caller copies, whatever else is under way.
+/// Most bytes that its caller hands over, or copies, whatever else is under way.
 std::uint64_t EngineState::always_at_once(Priority priority) const {
   switch (priority) {
     case Priority::latency:
@@ -23,13 +23,21 @@ std::uint64_t EngineState::always_at_once(Priority priority) const {
   return 0;
 }
 
+/// Of what is mapped: where there is one rail its thread helps the caller, and nobody else would
+/// copy either.
+std::uint64_t EngineState::always_at_once(const Asked& asked) const {
+  const bool alone = asked.prepared->path->rails().size() == 1;
+  const bool waits = asked.options.priority == Priority::normal && !asked.options.event;
+  return always_at_once(alone && waits ? Priority::latency : asked.options.priority);
+}
+
 /// Whether the application has nothing else under way, and has looked at the end of what it had, or
 /// let go of it: as far as can be told it waits for this one, and no other thread would get on with
 /// anything meanwhile. Who asks for events may never look at a transfer.
 bool EngineState::waits_for_each(const TransferOptions& options) const {
   if (options.priority != Priority::normal) return false;
   if (config_.progress == Progress::manual) return true;
-  return !options.event && transfer_seats_.taken() == 1 && !unseen_->any();
+  return !options.event && transfer_seats_.taken() == 1 && !attention_->any_unseen();
 }
 
 /// Whether memory is mapped, and nothing has to be waited for first. A callback must not wait, and
@@ -51,13 +59,25 @@ std::uint64_t EngineState::at_once_if_waited_for() const {
   return std::min(bytes, std::numeric_limits<std::uint64_t>::max() / times) * times;
 }
 
+/// Most where it was also seen to wait as soon as it has submitted something: it loses nothing by a
+/// submit() that takes as long as the wait would.
+std::uint64_t EngineState::at_once_if_promptly_waited_for(const PreparedState& prepared) const {
+  constexpr std::uint64_t times = 16;
+  const std::uint64_t bytes = at_once_if_waited_for();
+  if (config_.progress == Progress::manual || prepared.path->rails().size() > 1) return bytes;
+  return std::min(bytes, std::numeric_limits<std::uint64_t>::max() / times) * times;
+}
+
 /// Whether the caller copies all of it: not what is in many pieces, whose deadline would pass
 /// unseen.
 bool EngineState::at_once(const Asked& asked) const {
   constexpr std::size_t most_pieces = 16;
-  return asked.bytes <= at_once_if_waited_for() && asked.ranges() <= most_pieces &&
-         caller_may_copy(asked) &&
-         (asked.bytes <= always_at_once(asked.options.priority) || waits_for_each(asked.options));
+  if (asked.bytes > at_once_if_promptly_waited_for(*asked.prepared) ||
+      asked.ranges() > most_pieces || !caller_may_copy(asked))
+    return false;
+  if (asked.bytes <= always_at_once(asked)) return true;
+  return waits_for_each(asked.options) &&
+         (asked.bytes <= at_once_if_waited_for() || attention_->waits_promptly());
 }
 
 /// Whether all its bytes are in their place, for everybody to see, and nothing follows.
@@ -86,7 +106,8 @@ EngineState::AtOnce EngineState::copy_at_once(const Asked& asked) {
   const PreparedState& prepared = *asked.prepared;
   const auto rail = rail_to_copy_by(prepared, asked.submitted);
   if (!rail) return {};
-  return {*rail, rails_[*rail]->copy_at_once(prepared, asked.picks, hooks_.trusts_reads)};
+  return {*rail, rails_[*rail]->copy_at_once(prepared, asked.picks, hooks_.trusts_reads,
+                                            asked.deadline)};
 }
 
 /// Whether threads that wait may copy of it, beside the one that owns its only rail: several of
@@ -163,7 +184,7 @@ std::shared_ptr<Submitted> EngineState::ended_at_once(const Asked& asked, const 
 
 /// It has ended before the application has it. Small ones ask nobody whether they are waited for.
 void EngineState::ended_unseen(Clock::time_point submitted, std::uint64_t bytes) {
-  if (bytes > always_at_once(Priority::normal)) unseen_->note(submitted);
+  if (bytes > always_at_once(Priority::normal)) attention_->note_unseen(submitted);
 }
 
 }  // namespace weft::core

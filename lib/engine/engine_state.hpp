@@ -306,7 +306,9 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
     CopiedAtOnce copied = {};
   };
   std::uint64_t always_at_once(Priority priority) const;
+  std::uint64_t always_at_once(const Asked& asked) const;
   std::uint64_t at_once_if_waited_for() const;
+  std::uint64_t at_once_if_promptly_waited_for(const PreparedState& prepared) const;
   bool waits_for_each(const TransferOptions& options) const;
   bool caller_may_copy(const Asked& asked) const;
   bool at_once(const Asked& asked) const;
@@ -377,7 +379,8 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
 
   Seats transfer_seats_{config_.max_transfers};
   OpenToWaiters open_to_waiters_;
-  const std::shared_ptr<UnseenEnd> unseen_ = std::make_shared<UnseenEnd>();
+  const std::shared_ptr<Attention> attention_ =
+      std::make_shared<Attention>(at_once_if_waited_for());
   std::atomic<std::uint64_t> next_request_{1};
 
   DatedWaits dated_waits_;

@@ -37,7 +37,10 @@ Result<bool> wait_with(const std::weak_ptr<core::EngineState>* weak, Done&& done
 /// For the end of a transfer, or for more.
 template <typename Wait>
 Result<bool> wait_for(core::Submitted* transfer, Wait&& ended, Deadline deadline) {
-  if (transfer != nullptr) transfer->see();
+  if (transfer != nullptr) {
+    transfer->see();
+    transfer->await(deadline);
+  }
   return wait_with(
       transfer != nullptr ? &transfer->prepared().engine : nullptr,
       [&] { return transfer->ended(); }, ended, deadline, [&] { transfer->take_part(deadline); });

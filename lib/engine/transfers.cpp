@@ -44,7 +44,7 @@ Result<std::shared_ptr<const PreparedState>> EngineState::prepare(
   auto prepared = std::make_shared<PreparedState>();
   prepared->engine = weak_from_this();
   prepared->rail_names = rail_names_;
-  prepared->unseen = unseen_;
+  prepared->attention = attention_;
   prepared->path = std::move(*set);
   prepared->staged = !rails->direct;
   prepared->losses = losses;
@@ -360,12 +360,13 @@ Result<std::shared_ptr<Submitted>> EngineState::submit_prepared(
   if (copied) transfer->copied_at_once(copied->rail, copied->copied);
   if (copied && transfer->ended()) {
     ended_unseen(now, *bytes);
+    if (*bytes > at_once_if_waited_for()) transfer->at_hand();
     return transfer;
   }
   if (begin_at_once(transfer, begun)) return transfer;
   if (transfer->submission().waiter_takes_part) {
-    // perf/RESULTS.md: "What made a difference"; less is as well shared chunk by chunk.
-    if (*bytes > 2 * rails_[rails.front()]->chunk_limit()) transfer->halve();
+    // perf/RESULTS.md: "What made a difference".
+    transfer->halve();
     open_to_waiters_.add(transfer);
   }
   // Watched before it is offered: whoever carries it may be stuck, and one that nobody watches
@@ -376,6 +377,7 @@ Result<std::shared_ptr<Submitted>> EngineState::submit_prepared(
     return transfer;
   }
   for (const std::size_t rail : rails) rails_[rail]->worker().offer(*rails_[rail], transfer);
+  if (*bytes > at_once_if_waited_for()) transfer->at_hand();
   return transfer;
 }
 

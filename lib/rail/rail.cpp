@@ -199,10 +199,11 @@ void Rail::bury(const Route& route) {
     for (const providers::FabricAddress address : graveyard_.front()) endpoint_->remove(address);
 }
 
-CopiedAtOnce Rail::copy_at_once(const PreparedState& prepared, const Picks& picks, bool trusted) {
+CopiedAtOnce Rail::copy_at_once(const PreparedState& prepared, const Picks& picks, bool trusted,
+                                Clock::time_point deadline) {
   // Whoever wraps the transport is to see everything.
   if (one_sided_.get() != rma_) return {};
-  const CopiedAtOnce copied = rma_->copy_at_once(prepared, picks, trusted);
+  const CopiedAtOnce copied = rma_->copy_at_once(prepared, picks, trusted, deadline);
   // The proof is an operation too.
   counters_.operations_at_once.fetch_add(copied.operations + (copied.proven ? 1 : 0),
                                          std::memory_order_relaxed);

@@ -106,7 +106,8 @@ class Rail {
   Result<void> add_peer(const std::shared_ptr<PeerState>& peer, std::uint64_t own_token);
   void peer_died(const std::shared_ptr<PeerState>& peer);
   /// As OneSided does, by which it is done if that can be. From any thread.
-  CopiedAtOnce copy_at_once(const PreparedState& prepared, const Picks& picks, bool trusted);
+  CopiedAtOnce copy_at_once(const PreparedState& prepared, const Picks& picks, bool trusted,
+                            Clock::time_point deadline);
   bool copy_at_once(const PreparedState& prepared, const Chunk& chunk);
   bool maps(const PreparedState& prepared) const;
   /// See Lane.

@@ -48,6 +48,10 @@ class CopiedTransfer final : public Submitted {
   void see() noexcept override { prepared().see(facts_.submitted); }
 
  private:
+  void await_first(Deadline deadline) noexcept override {
+    prepared().await(facts_.copied.bytes, facts_.ended, deadline);
+  }
+
   const Facts facts_;
   TransferHost& host_;
 };

@@ -12,8 +12,8 @@
 #include "path/describe.hpp"
 #include "path/path_memo.hpp"
 #include "peer/rail_set.hpp"
+#include "transfer/attention.hpp"
 #include "transfer/piece_list.hpp"
-#include "transfer/unseen.hpp"
 
 namespace weft::core {
 
@@ -24,7 +24,7 @@ class PreparedState {
   // Of the engine, which it may outlive.
   std::weak_ptr<EngineState> engine;
   std::shared_ptr<const std::vector<std::string>> rail_names;  // for reports
-  std::shared_ptr<UnseenEnd> unseen;                           // null where nobody asks
+  std::shared_ptr<Attention> attention;                        // null where nobody asks
   std::shared_ptr<SegmentState> local;
   std::shared_ptr<RemoteState> remote;
   std::shared_ptr<RailSet> path;
@@ -40,7 +40,11 @@ class PreparedState {
 
   /// The application has looked at its transfer of then, or let go of it.
   void see(Clock::time_point submitted) const noexcept {
-    if (unseen) unseen->see(submitted);
+    if (attention) attention->see(submitted);
+  }
+  /// It begins to wait for one that it has had since then.
+  void await(std::uint64_t of_bytes, Clock::time_point since, Deadline deadline) const noexcept {
+    if (attention) attention->wait(of_bytes, since, deadline);
   }
 };
 

@@ -1,6 +1,7 @@
 // What a Transfer handle stands for.
 #pragma once
 
+#include <atomic>
 #include <optional>
 #include <vector>
 #include <weft/transfer.hpp>
@@ -29,6 +30,17 @@ class Submitted {
   virtual bool wait_quiescent(Deadline deadline) const = 0;
   /// The application looks at it.
   virtual void see() noexcept = 0;
+  /// It begins to wait for it; only the first time says something.
+  void await(Deadline deadline) noexcept {
+    if (awaited_.load(std::memory_order_relaxed)) return;
+    awaited_.store(true, std::memory_order_relaxed);
+    await_first(deadline);
+  }
+
+ private:
+  virtual void await_first(Deadline deadline) noexcept = 0;
+
+  std::atomic<bool> awaited_{false};
 };
 
 }  // namespace weft::core

@@ -145,6 +145,8 @@ class TransferState final : public Submitted, public std::enable_shared_from_thi
   void take_part(Deadline deadline) override { host_.take_part(*this, deadline); }
   State state() const noexcept override { return state_.load(std::memory_order_acquire); }
   void see() noexcept override { prepared().see(submission_.submitted); }
+  /// From now on it has it.
+  void at_hand() noexcept { at_hand_ = Clock::now(); }
   bool quiescent() const override;
   void cancel() override;
   Report report() const override;
@@ -176,6 +178,10 @@ class TransferState final : public Submitted, public std::enable_shared_from_thi
   PeerState& peer() const noexcept { return *submission_.prepared->remote->peer(); }
 
  private:
+  void await_first(Deadline deadline) noexcept override {
+    prepared().await(submission_.bytes, at_hand_, deadline);
+  }
+
   enum class Next { nothing, prove, make_visible, verify, raise_signal, end };
   bool carried() const { return cursor_.exhausted() && cut_.empty(); }
   bool proven() const {
@@ -224,6 +230,7 @@ class TransferState final : public Submitted, public std::enable_shared_from_thi
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
   std::atomic<State> state_{State::active};
+  Clock::time_point at_hand_{};  // for the application, where it is large
   Cursor cursor_;
   std::vector<Chunk> cut_;  // and not out: came back, or set aside for the lanes
   Proofs proofs_{&lists_};  // owed once all chunks are home, and not taken

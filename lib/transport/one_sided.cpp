@@ -77,8 +77,8 @@ const RemoteRail* OneSided::mapped_target(const PreparedState& prepared) const {
   return &targets.front();
 }
 
-CopiedAtOnce OneSided::copy_at_once(const PreparedState& prepared, const Picks& picks,
-                                    bool trusted) {
+CopiedAtOnce OneSided::copy_at_once(const PreparedState& prepared, const Picks& picks, bool trusted,
+                                    Clock::time_point deadline) {
   CopiedAtOnce copied;
   const RemoteRail* target = mapped_target(prepared);
   if (target == nullptr) return copied;
@@ -89,6 +89,8 @@ CopiedAtOnce OneSided::copy_at_once(const PreparedState& prepared, const Picks& 
     ++copied.operations;
     copied.bytes += chunk->length;
     copied.runs = pieces.runs();
+    // What is small is not worth a look at the clock.
+    if (chunk->length == at_once_limit_ && Clock::now() >= deadline) return copied;
   }
   if (prepared.direction == Direction::read)
     copied.proven = trusted || holds(*prepared.remote, *target);

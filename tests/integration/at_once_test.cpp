@@ -1,6 +1,7 @@
 // Transfers that the submitting thread carries itself, where memory is mapped.
 #include <array>
 #include <atomic>
+#include <functional>
 #include <latch>
 #include <memory>
 #include <optional>
@@ -18,9 +19,10 @@ constexpr std::size_t size = 16 << 10, large = 16 * size;
 /// Memory that the other side maps, on both sides.
 class AtOnce : public testing::Test {
  protected:
-  static Config config(std::uint64_t limit = large) {
+  static Config config(std::uint64_t limit = large, unsigned rails = 2) {
     Config config = config_for("shm");
     config.copy_at_once_bytes = limit;
+    config.rails = rails;
     return config;
   }
   static Memory shared(std::size_t bytes = size) { return Memory::shared(bytes); }
@@ -172,6 +174,118 @@ TEST_F(AtOnce, LargeOnesOfClassNormalWhereEachIsWaitedFor) {
   TransferOptions tells = of(Priority::normal);
   tells.event = true;
   EXPECT_NE(who_ends(pair, board, tells, large), self_);
+}
+
+TEST_F(AtOnce, AllOfClassNormalWhereOneRailsThreadHelps) {
+  Couple pair = couple(config(large, 1), config(large, 1));
+  Board board(pair, shared(large + 1), shared(large + 1));
+  const Pair all[] = {{0, 0, large}};
+  const Occupied occupied(pair, board);
+  const Transfer unseen = must(pair.a.write(board.local, board.there, all));
+  EXPECT_EQ(who_ends(pair, board, of(Priority::normal), large), self_);
+  TransferOptions tells = of(Priority::normal);
+  tells.event = true;
+  EXPECT_EQ(who_ends(pair, board, tells, size), self_);
+  const auto expect_not = [&](const TransferOptions& options, std::uint64_t bytes) {
+    const Pair some[] = {{0, 0, bytes}};
+    Transfer other = must(pair.a.write(board.local, board.there, some, options));
+    EXPECT_EQ(other.report().bytes_done, 0U);
+    other.cancel();
+  };
+  expect_not(tells, large);
+  expect_not(of(Priority::bulk), large);
+  expect_not(of(Priority::normal), large + 1);
+}
+
+/// Larger ones yet, of an application that waits for them as soon as it has submitted them. The only
+/// rail's thread is busy, so that what is over by then was copied by the caller.
+class AtOnceIfAwaited : public AtOnce {
+ protected:
+  static constexpr std::size_t least = 4 * large + 1, most = 64 * large;
+
+  /// Whether it was over when it was submitted.
+  bool submit(std::uint64_t bytes, const std::function<void(Transfer&)>& then) {
+    const Pair all[] = {{0, 0, bytes}};
+    Transfer transfer = must(pair_.a.write(board_.local, board_.there, all));
+    const bool over = transfer.state() == State::done;
+    then(transfer);
+    EXPECT_TRUE(succeeds(transfer.wait(Deadline::now())));
+    return over;
+  }
+  static void wait(Transfer& transfer) { EXPECT_TRUE(succeeds(transfer.wait(soon()))); }
+  /// Whether it comes to that: a thread that loses its core in between does not wait promptly.
+  bool trusts_waits(std::uint64_t bytes) {
+    for (int round = 0; round < 1000; ++round)
+      if (submit(bytes, wait)) return true;
+    return false;
+  }
+
+  Couple pair_ = couple(config(large, 1), config(large, 1));
+  Board board_{pair_, shared(most + 1), shared(most + 1)};
+  const Occupied occupied_{pair_, board_};
+};
+
+TEST_F(AtOnceIfAwaited, AfterOneThatWas) {
+  EXPECT_FALSE(submit(least, wait)) << "nothing is known yet";
+  EXPECT_TRUE(trusts_waits(least));
+  EXPECT_TRUE(trusts_waits(most));
+  for (int round = 0; round < 20; ++round) EXPECT_FALSE(submit(most + 1, wait));
+}
+
+TEST_F(AtOnceIfAwaited, NotWhereSomethingElseIsDoneInBetween) {
+  const auto late = [](Transfer& transfer) {
+    const auto then = Clock::now() + 20us;
+    while (Clock::now() < then) {
+    }
+    wait(transfer);
+  };
+  ASSERT_TRUE(trusts_waits(least));
+  submit(least, late);
+  for (int round = 0; round < 20; ++round) EXPECT_FALSE(submit(least, late));
+}
+
+TEST_F(AtOnceIfAwaited, NotWhereItIsLookedAtFromTimeToTime) {
+  const auto look = [](Transfer& transfer) {
+    const Deadline deadline = soon();
+    while (!transfer.wait(Deadline::in(1ms)) && !deadline.passed()) {
+    }
+  };
+  ASSERT_TRUE(trusts_waits(least));
+  submit(least, look);
+  for (int round = 0; round < 20; ++round) EXPECT_FALSE(submit(least, look));
+}
+
+TEST_F(AtOnceIfAwaited, AFewTimesWhereNobodyWaits) {
+  ASSERT_TRUE(trusts_waits(least));
+  int believed = 0;
+  const auto look = [](Transfer& transfer) { EXPECT_NE(transfer.state(), State::failed); };
+  const Pair all[] = {{0, 0, least}};
+  for (; believed < 100; ++believed) {
+    Transfer transfer = must(pair_.a.write(board_.local, board_.there, all));
+    look(transfer);
+    if (transfer.state() == State::done) continue;
+    transfer.cancel();
+    break;
+  }
+  EXPECT_LE(believed, 16);
+}
+
+TEST_F(AtOnceIfAwaited, StopsAtItsDeadline) {
+  const Pair all[] = {{0, 0, most}};
+  bool cut_short = false;
+  for (int round = 0; round < 200 && !cut_short; ++round) {
+    ASSERT_TRUE(trusts_waits(most));
+    TransferOptions options;
+    options.deadline = Deadline::in((1 + round % 20) * 100us);
+    Transfer transfer = must(pair_.a.write(board_.local, board_.there, all, options));
+    const auto ended = transfer.wait(soon());
+    if (ended) continue;  // quick enough
+    EXPECT_EQ(ended.error().code(), Code::timed_out) << ended.error().to_string();
+    const Report report = transfer.report();
+    EXPECT_LT(report.bytes_done, most);
+    cut_short = report.bytes_done > 0 && report.queued == 0ns;  // by submit()
+  }
+  EXPECT_TRUE(cut_short);
 }
 
 TEST_F(AtOnce, LargeOnesOfClassNormalNotBesideOthers) {

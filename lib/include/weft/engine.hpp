@@ -154,15 +154,18 @@ struct Config {
   std::uint64_t chunk_bytes = 0;
   /// Most bytes of a transfer, in up to 16 pieces, that may be copied before the call that submits
   /// it returns, where the peer's memory is mapped (shm) and nothing has to be waited for: to hand
-  /// it to a progress thread takes about as long. Class latency always has it; class normal up to a
-  /// quarter of it, and up to four times as much if no other transfer is under way and none that
-  /// was copied so is still to be looked at (its state, a wait, its report) or let go: transfers
-  /// that are many at a time get on faster by several threads (measured by weft-perf, window 16,
-  /// each in memory of its own: 0.8 to 1.0 times as fast at 64 KiB, with a twentieth of the p99;
-  /// 0.6 times at 256 KiB). Not class bulk, nor of class normal beyond that quarter what asks for
-  /// an event; never in callbacks. From 64 KiB on the rail's progress thread copies about half of
-  /// it, where it is awake: copies that come within 50 us of each other wake it, and so does each
-  /// from 512 KiB on.
+  /// it to a progress thread takes about as long. Class latency always has it; class normal too
+  /// where the path has one rail, whose thread helps the caller, else up to a quarter of it, for
+  /// transfers that are many at a time get on faster by several threads (measured by weft-perf,
+  /// window 16, each in memory of its own: 0.8 to 1.0 times as fast at 64 KiB, with a twentieth of
+  /// the p99; 0.6 times at 256 KiB). Class normal has four times as much of it if no other transfer
+  /// is under way and none that was copied so is still to be looked at (its state, a wait, its
+  /// report) or let go; and with one rail 64 times as much if moreover the application was seen to
+  /// wait for what is so large within 10 us of having submitted it, for 5 ms or longer: it loses
+  /// nothing by a submit() that takes as long as the wait would, until the deadline at most. Not
+  /// class bulk, nor of class normal beyond that quarter what asks for an event; never in
+  /// callbacks. From 64 KiB on the rail's progress thread copies about half of it, where it is
+  /// awake: copies that come within 50 us of each other wake it, and so does each from 512 KiB on.
   ///
   /// Under Progress::manual class normal always has it too; and what is not mapped is handed to the
   /// NIC by the call, up to the same sizes (class normal: a quarter), where nothing waits for the
