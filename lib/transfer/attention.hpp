@@ -45,8 +45,8 @@ class Attention {
   }
 
  private:
-  // Whoever does something in between takes longer;
-  static constexpr auto promptly = std::chrono::microseconds(10);
+  // Whoever does less than this in between has little to lose: 2 MiB take about as long;
+  static constexpr auto promptly = std::chrono::microseconds(50);
   // a look from time to time is none for so long.
   static constexpr auto patiently = std::chrono::milliseconds(5);
   static constexpr int most_trust = 16;

@@ -161,7 +161,7 @@ struct Config {
   /// the p99; 0.6 times at 256 KiB). Class normal has four times as much of it if no other transfer
   /// is under way and none that was copied so is still to be looked at (its state, a wait, its
   /// report) or let go; and with one rail 64 times as much if moreover the application was seen to
-  /// wait for what is so large within 10 us of having submitted it, for 5 ms or longer: it loses
+  /// wait for what is so large within 50 us of having submitted it, for 5 ms or longer: it loses
   /// nothing by a submit() that takes as long as the wait would, until the deadline at most. Not
   /// class bulk, nor of class normal beyond that quarter what asks for an event; never in
   /// callbacks. From 64 KiB on the rail's progress thread copies about half of it, where it is
