@@ -60,7 +60,7 @@ Capability capability() {
   record.device_memory_problem = "the kernel copies between address spaces, of host memory alone";
   record.best_chunk = std::uint64_t{512} << 10;
   record.best_window = 4;
-  record.best_rails = topo::cores_for_two_rails() ? 2 : 1;
+  record.best_rails = topo::rails_for(topo::usable_cores());
   record.best_share = std::uint64_t{32} << 10;  // each rail copies by itself, without the target
   return record;
 }

@@ -197,8 +197,8 @@ TEST_F(AtOnce, AllOfClassNormalWhereOneRailsThreadHelps) {
   expect_not(of(Priority::normal), large + 1);
 }
 
-/// Larger ones yet, of an application that waits for them as soon as it has submitted them. The only
-/// rail's thread is busy, so that what is over by then was copied by the caller.
+/// Larger ones yet, of an application that waits for them as soon as it has submitted them. The
+/// only rail's thread is busy, so that what is over by then was copied by the caller.
 class AtOnceIfAwaited : public AtOnce {
  protected:
   static constexpr std::size_t least = 4 * large + 1, most = 64 * large;
@@ -286,6 +286,22 @@ TEST_F(AtOnceIfAwaited, StopsAtItsDeadline) {
     cut_short = report.bytes_done > 0 && report.queued == 0ns;  // by submit()
   }
   EXPECT_TRUE(cut_short);
+}
+
+TEST_F(AtOnce, IfAwaitedWithTwoRailsAndNotWithThree) {
+  constexpr std::size_t bytes = 4 * large + 1;
+  for (const unsigned rails : {2U, 3U}) {
+    Couple pair = couple(config(large, rails), config(large, rails));
+    Board board(pair, shared(bytes), shared(bytes));
+    const Pair all[] = {{0, 0, bytes}};
+    bool at_once = false;
+    for (int round = 0; round < (rails == 2 ? 1000 : 20) && !at_once; ++round) {
+      Transfer transfer = must(pair.a.write(board.local, board.there, all));
+      EXPECT_TRUE(succeeds(transfer.wait(soon())));
+      at_once = transfer.report().operations == 2;  // which are as large as rails' chunks are not
+    }
+    EXPECT_EQ(at_once, rails == 2);
+  }
 }
 
 TEST_F(AtOnce, LargeOnesOfClassNormalNotBesideOthers) {

@@ -160,10 +160,10 @@ struct Config {
   /// window 16, each in memory of its own: 0.8 to 1.0 times as fast at 64 KiB, with a twentieth of
   /// the p99; 0.6 times at 256 KiB). Class normal has four times as much of it if no other transfer
   /// is under way and none that was copied so is still to be looked at (its state, a wait, its
-  /// report) or let go; and with one rail 64 times as much if moreover the application was seen to
-  /// wait for what is so large within 50 us of having submitted it, for 5 ms or longer: it loses
-  /// nothing by a submit() that takes as long as the wait would, until the deadline at most. Not
-  /// class bulk, nor of class normal beyond that quarter what asks for an event; never in
+  /// report) or let go; and with one or two rails 64 times as much if moreover the application was
+  /// seen to wait for what is so large within 50 us of having submitted it, for 5 ms or longer: it
+  /// loses nothing by a submit() that takes as long as the wait would, until the deadline at most.
+  /// Not class bulk, nor of class normal beyond that quarter what asks for an event; never in
   /// callbacks. From 64 KiB on the rail's progress thread copies about half of it, where it is
   /// awake: copies that come within 50 us of each other wake it, and so does each from 512 KiB on.
   ///
