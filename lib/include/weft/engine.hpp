@@ -154,18 +154,24 @@ struct Config {
   std::uint64_t chunk_bytes = 0;
   /// Most bytes of a transfer, in up to 16 pieces, that may be copied before the call that submits
   /// it returns, where the peer's memory is mapped (shm) and nothing has to be waited for: to hand
-  /// it to a progress thread takes about as long. Class latency always has it; class normal too
-  /// where the path has one rail, whose thread helps the caller, else up to a quarter of it, for
-  /// transfers that are many at a time get on faster by several threads (measured by weft-perf,
-  /// window 16, each in memory of its own: 0.8 to 1.0 times as fast at 64 KiB, with a twentieth of
-  /// the p99; 0.6 times at 256 KiB). Class normal has four times as much of it if no other transfer
-  /// is under way and none that was copied so is still to be looked at (its state, a wait, its
-  /// report) or let go; and with one or two rails 64 times as much if moreover the application was
-  /// seen to wait for what is so large within 50 us of having submitted it, for 5 ms or longer: it
-  /// loses nothing by a submit() that takes as long as the wait would, until the deadline at most.
-  /// Not class bulk, nor of class normal beyond that quarter what asks for an event; never in
-  /// callbacks. From 64 KiB on the rail's progress thread copies about half of it, where it is
-  /// awake: copies that come within 50 us of each other wake it, and so does each from 512 KiB on.
+  /// it to a progress thread takes about as long. From 64 KiB on the rail's progress thread copies
+  /// about half of it, where it is awake: copies that come within 50 us of each other wake it, and
+  /// so does each from 512 KiB on.
+  ///
+  /// Class latency always has it. Class normal has
+  /// - all of it where the path has one rail, whose thread helps the caller, else a quarter:
+  ///   transfers that are many at a time get on faster by several threads (measured by weft-perf,
+  ///   window 16, each in memory of its own, two rails: 0.8 to 1.0 times as fast at 64 KiB, with a
+  ///   twentieth of the p99; 0.6 times at 256 KiB);
+  /// - four times as much if no other transfer is under way and none that was copied so is still to
+  ///   be looked at (its state, a wait, its report) or let go;
+  /// - 64 times as much under that condition with one rail or two, if moreover the application was
+  ///   seen to wait for what is larger than that as soon as it had it (within 50 us, as long as
+  ///   2 MiB take), for 5 ms or more: it loses nothing by a submit() that takes as long as the wait
+  ///   would, but for cancel(). A deadline is kept to within a MiB.
+  ///
+  /// What asks for an event has no more than the quarter, class bulk nothing, and nobody in
+  /// callbacks.
   ///
   /// Under Progress::manual class normal always has it too; and what is not mapped is handed to the
   /// NIC by the call, up to the same sizes (class normal: a quarter), where nothing waits for the
