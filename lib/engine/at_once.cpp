@@ -107,8 +107,8 @@ EngineState::AtOnce EngineState::copy_at_once(const Asked& asked) {
   const PreparedState& prepared = *asked.prepared;
   const auto rail = rail_to_copy_by(prepared, asked.submitted);
   if (!rail) return {};
-  return {*rail,
-          rails_[*rail]->copy_at_once(prepared, asked.picks, hooks_.trusts_reads, asked.deadline)};
+  const auto until = std::min(asked.deadline, prepared.remote->expires());
+  return {*rail, rails_[*rail]->copy_at_once(prepared, asked.picks, hooks_.trusts_reads, until)};
 }
 
 /// Whether threads that wait may copy of it, beside the one that owns its only rail: several of

@@ -200,10 +200,10 @@ void Rail::bury(const Route& route) {
 }
 
 CopiedAtOnce Rail::copy_at_once(const PreparedState& prepared, const Picks& picks, bool trusted,
-                                Clock::time_point deadline) {
+                                Clock::time_point until) {
   // Whoever wraps the transport is to see everything.
   if (one_sided_.get() != rma_) return {};
-  const CopiedAtOnce copied = rma_->copy_at_once(prepared, picks, trusted, deadline);
+  const CopiedAtOnce copied = rma_->copy_at_once(prepared, picks, trusted, until);
   // The proof is an operation too.
   counters_.operations_at_once.fetch_add(copied.operations + (copied.proven ? 1 : 0),
                                          std::memory_order_relaxed);

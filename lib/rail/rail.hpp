@@ -107,7 +107,7 @@ class Rail {
   void peer_died(const std::shared_ptr<PeerState>& peer);
   /// As OneSided does, by which it is done if that can be. From any thread.
   CopiedAtOnce copy_at_once(const PreparedState& prepared, const Picks& picks, bool trusted,
-                            Clock::time_point deadline);
+                            Clock::time_point until);
   bool copy_at_once(const PreparedState& prepared, const Chunk& chunk);
   bool maps(const PreparedState& prepared) const;
   /// See Lane.

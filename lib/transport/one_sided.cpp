@@ -78,7 +78,7 @@ const RemoteRail* OneSided::mapped_target(const PreparedState& prepared) const {
 }
 
 CopiedAtOnce OneSided::copy_at_once(const PreparedState& prepared, const Picks& picks, bool trusted,
-                                    Clock::time_point deadline) {
+                                    Clock::time_point until) {
   CopiedAtOnce copied;
   const RemoteRail* target = mapped_target(prepared);
   if (target == nullptr) return copied;
@@ -90,7 +90,7 @@ CopiedAtOnce OneSided::copy_at_once(const PreparedState& prepared, const Picks& 
     copied.bytes += chunk->length;
     copied.runs = pieces.runs();
     // What is small is not worth a look at the clock.
-    if (chunk->length == at_once_limit_ && Clock::now() >= deadline) return copied;
+    if (chunk->length == at_once_limit_ && Clock::now() >= until) return copied;
   }
   if (prepared.direction == Direction::read)
     copied.proven = trusted || holds(*prepared.remote, *target);

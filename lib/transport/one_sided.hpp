@@ -28,10 +28,10 @@ class OneSided final : public Transport, private providers::CompletionHandler {
         }) {}
 
   /// Copies the pieces, and proves what it has read unless it is `trusted`, by the calling thread;
-  /// from any thread. Stops at the first that can't be copied now, and soon after the deadline: the
-  /// rest has to be posted.
+  /// from any thread. Stops at the first that can't be copied now, and soon after `until`: the rest
+  /// has to be posted.
   CopiedAtOnce copy_at_once(const PreparedState& prepared, const Picks& picks, bool trusted,
-                            Clock::time_point deadline);
+                            Clock::time_point until);
   /// A chunk of what the rail's thread carries too. False: it has to be posted.
   bool copy_at_once(const PreparedState& prepared, const Chunk& chunk);
   /// Whether both can be done, but for moments. From any thread; may block the first time.
