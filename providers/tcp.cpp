@@ -50,7 +50,7 @@ std::size_t pieces_of(const fi_info& info) {
 }
 
 void tcp_quirks(const fi_info& info, Capability& record) {
-  const unsigned cores = topo::usable_cores();
+  const unsigned cores = topo::usable_cores(), rails = topo::rails_for(cores);
   if (info.fabric_attr->prov_name == by_rxm) record.protocol = rxm_protocol;
   // Keys and ranges are checked by the target's provider; under FI_DELIVERY_COMPLETE, which is
   // always set, a refusal also reaches the initiator (as a cut connection).
@@ -65,10 +65,10 @@ void tcp_quirks(const fi_info& info, Capability& record) {
   record.best_chunk = std::uint64_t{512} << 10;
   record.best_chunk_alone = std::uint64_t{1} << 20;  // perf/RESULTS.md: "What made a difference"
   record.best_window = 4;
-  record.best_rails = std::max(topo::rails_for(cores), std::min(cores, 2U));
+  record.best_rails = std::max(rails, std::min(cores, 2U));
   // Two streams on less than a core for each of their four ends: both ends of each are on one core,
   // whose own cache must have room for what is under way.
-  if (cores > 1 && !topo::cores_for_two_rails()) {
+  if (cores > 1 && rails == 1) {
     record.best_window_on_host = 1;
     record.best_on_one_core = true;
   }

@@ -9,6 +9,13 @@
 #include "transfer/copied_transfer.hpp"
 
 namespace weft::core {
+namespace {
+
+std::uint64_t times(std::uint64_t bytes, std::uint64_t factor) {
+  return std::min(bytes, std::numeric_limits<std::uint64_t>::max() / factor) * factor;
+}
+
+}  // namespace
 
 /// Most bytes that its caller hands over, or copies, whatever else is under way.
 std::uint64_t EngineState::always_at_once(Priority priority) const {
@@ -26,9 +33,11 @@ std::uint64_t EngineState::always_at_once(Priority priority) const {
 /// Of what is mapped: where there is one rail its thread helps the caller, and nobody else would
 /// copy either.
 std::uint64_t EngineState::always_at_once(const Asked& asked) const {
-  const bool alone = asked.prepared->path->rails().size() == 1;
-  const bool waits = asked.options.priority == Priority::normal && !asked.options.event;
-  return always_at_once(alone && waits ? Priority::latency : asked.options.priority);
+  const TransferOptions& options = asked.options;
+  const bool helped = asked.prepared->path->rails().size() == 1;
+  if (helped && options.priority == Priority::normal && !options.event)
+    return config_.copy_at_once_bytes;
+  return always_at_once(options.priority);
 }
 
 /// Whether the application has nothing else under way, and has looked at the end of what it had, or
@@ -53,20 +62,17 @@ bool EngineState::caller_may_copy(const Asked& asked) const {
 /// Most bytes that the caller copies where it waits for each: with who polls to help it as many as
 /// two rails' threads would not carry any faster.
 std::uint64_t EngineState::at_once_if_waited_for() const {
-  constexpr std::uint64_t times = 4;
   const std::uint64_t bytes = config_.copy_at_once_bytes;
-  if (config_.progress == Progress::manual) return bytes;
-  return std::min(bytes, std::numeric_limits<std::uint64_t>::max() / times) * times;
+  return config_.progress == Progress::manual ? bytes : times(bytes, 4);
 }
 
 /// Most where it was also seen to wait as soon as it has submitted something: it loses nothing by a
 /// submit() that takes as long as the wait would. With who polls to help it, it is no slower than
 /// two rails' threads.
 std::uint64_t EngineState::at_once_if_promptly_waited_for(const PreparedState& prepared) const {
-  constexpr std::uint64_t times = 16;
   const std::uint64_t bytes = at_once_if_waited_for();
-  if (config_.progress == Progress::manual || prepared.path->rails().size() > 2) return bytes;
-  return std::min(bytes, std::numeric_limits<std::uint64_t>::max() / times) * times;
+  const bool more = config_.progress == Progress::threads && prepared.path->rails().size() <= 2;
+  return more ? times(bytes, 16) : bytes;
 }
 
 /// Whether the caller copies all of it: not what is in many pieces, whose deadline would pass

@@ -48,6 +48,13 @@ class AtOnce : public testing::Test {
     return options;
   }
 
+  /// Threads are to do all of it.
+  static void expect_not_begun(Transfer transfer) {
+    EXPECT_EQ(transfer.report().bytes_done, 0U);
+    transfer.cancel();
+    EXPECT_EQ(transfer.state(), State::cancelled);
+  }
+
   const std::thread::id self_ = std::this_thread::get_id();
 };
 
@@ -186,15 +193,10 @@ TEST_F(AtOnce, AllOfClassNormalWhereOneRailsThreadHelps) {
   TransferOptions tells = of(Priority::normal);
   tells.event = true;
   EXPECT_EQ(who_ends(pair, board, tells, size), self_);
-  const auto expect_not = [&](const TransferOptions& options, std::uint64_t bytes) {
-    const Pair some[] = {{0, 0, bytes}};
-    Transfer other = must(pair.a.write(board.local, board.there, some, options));
-    EXPECT_EQ(other.report().bytes_done, 0U);
-    other.cancel();
-  };
-  expect_not(tells, large);
-  expect_not(of(Priority::bulk), large);
-  expect_not(of(Priority::normal), large + 1);
+  const Pair more[] = {{0, 0, large + 1}};
+  expect_not_begun(must(pair.a.write(board.local, board.there, all, tells)));
+  expect_not_begun(must(pair.a.write(board.local, board.there, all, of(Priority::bulk))));
+  expect_not_begun(must(pair.a.write(board.local, board.there, more, of(Priority::normal))));
 }
 
 /// Larger ones yet, of an application that waits for them as soon as it has submitted them. The
@@ -220,6 +222,13 @@ class AtOnceIfAwaited : public AtOnce {
     return false;
   }
 
+  /// What it does after submit() costs it the trust that it had.
+  void expect_no_trust_in(const std::function<void(Transfer&)>& then) {
+    ASSERT_TRUE(trusts_waits(least));
+    submit(least, then);
+    for (int round = 0; round < 20; ++round) EXPECT_FALSE(submit(least, then));
+  }
+
   Couple pair_ = couple(config(large, 1), config(large, 1));
   Board board_{pair_, shared(most + 1), shared(most + 1)};
   const Occupied occupied_{pair_, board_};
@@ -233,36 +242,29 @@ TEST_F(AtOnceIfAwaited, AfterOneThatWas) {
 }
 
 TEST_F(AtOnceIfAwaited, NotWhereSomethingElseIsDoneInBetween) {
-  const auto late = [](Transfer& transfer) {
+  expect_no_trust_in([](Transfer& transfer) {
     const auto then = Clock::now() + 60us;
     while (Clock::now() < then) {
     }
     wait(transfer);
-  };
-  ASSERT_TRUE(trusts_waits(least));
-  submit(least, late);
-  for (int round = 0; round < 20; ++round) EXPECT_FALSE(submit(least, late));
+  });
 }
 
 TEST_F(AtOnceIfAwaited, NotWhereItIsLookedAtFromTimeToTime) {
-  const auto look = [](Transfer& transfer) {
+  expect_no_trust_in([](Transfer& transfer) {
     const Deadline deadline = soon();
     while (!transfer.wait(Deadline::in(1ms)) && !deadline.passed()) {
     }
-  };
-  ASSERT_TRUE(trusts_waits(least));
-  submit(least, look);
-  for (int round = 0; round < 20; ++round) EXPECT_FALSE(submit(least, look));
+  });
 }
 
 TEST_F(AtOnceIfAwaited, AFewTimesWhereNobodyWaits) {
   ASSERT_TRUE(trusts_waits(least));
   int believed = 0;
-  const auto look = [](Transfer& transfer) { EXPECT_NE(transfer.state(), State::failed); };
   const Pair all[] = {{0, 0, least}};
   for (; believed < 100; ++believed) {
     Transfer transfer = must(pair_.a.write(board_.local, board_.there, all));
-    look(transfer);
+    EXPECT_NE(transfer.state(), State::failed);
     if (transfer.state() == State::done) continue;
     transfer.cancel();
     break;
@@ -359,13 +361,8 @@ TEST_F(AtOnce, WhereEachIsWaitedForUpToFourTimesAsMuch) {
       board.expect_pieces(direction, all);
     }
     // Larger ones, and those of other classes, threads do alone.
-    const auto expect_not = [](Transfer other) {
-      EXPECT_EQ(other.report().bytes_done, 0U);
-      other.cancel();
-      EXPECT_EQ(other.state(), State::cancelled);
-    };
-    expect_not(submit(more, Priority::normal));
-    expect_not(submit(all, Priority::bulk));
+    expect_not_begun(submit(more, Priority::normal));
+    expect_not_begun(submit(all, Priority::bulk));
   }
 }
 
