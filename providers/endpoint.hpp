@@ -72,8 +72,8 @@ struct Local {
 };
 
 /// Who copies: the caller alone, or with it whoever polls the endpoint, where that has nothing else
-/// to do.
-enum class Hands { callers, callers_and_pollers };
+/// to do; or the kernel in the caller's name, which needs no mapping.
+enum class Hands { callers, callers_and_pollers, kernels };
 
 /// FI_ADDR_UNSPEC.
 inline constexpr FabricAddress unknown_peer = ~FabricAddress{0};
@@ -170,8 +170,9 @@ class Endpoint {
     return fail(Code::unsupported, "the provider maps no memory");
   }
 
-  /// Copies through such a mapping, here and now. False: that can't be done, or not at the moment,
-  /// and nothing has been touched. From any thread.
+  /// Copies through such a mapping, or in a system call, here and now. False: that can't be done,
+  /// or not at the moment, and nothing has been touched; by the kernel it may be half done where it
+  /// can't be done at all. From any thread.
   virtual bool copy_at_once(bool /*writes*/, const Local&, const Target&, Hands) { return false; }
 
   /// By the owning thread only, and without waiting.

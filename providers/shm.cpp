@@ -3,6 +3,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "base/process.hpp"
 #include "machine.hpp"
 #include "shm/region.hpp"
@@ -60,8 +62,14 @@ Capability capability() {
   record.device_memory_problem = "the kernel copies between address spaces, of host memory alone";
   record.best_chunk = std::uint64_t{512} << 10;
   record.best_window = 4;
-  record.best_rails = topo::rails_for(topo::usable_cores());
-  record.best_share = std::uint64_t{32} << 10;  // each rail copies by itself, without the target
+  // Nobody at the other end takes part, so that two rails need two cores. What is mapped its caller
+  // copies, helped by the thread of one.
+  const unsigned cores = topo::usable_cores();
+  const bool few = topo::rails_for(cores) == 1;
+  record.best_rails = few ? std::min(cores, 2U) : topo::rails_for(cores);
+  record.best_mapped_by_one = few;
+  // Where two rails' threads and the caller have no core each, small ones are better off with one.
+  record.best_share = std::uint64_t{few ? 256U : 32U} << 10;
   return record;
 }
 

@@ -49,8 +49,8 @@ bool EngineState::waits_for_each(const TransferOptions& options) const {
   return !options.event && transfer_seats_.taken() == 1 && !attention_->any_unseen();
 }
 
-/// Whether memory is mapped, and nothing has to be waited for first. A callback must not wait, and
-/// may be called by such a transfer itself.
+/// Whether nothing has to be waited for first, and the rails can do what their caller asks for. A
+/// callback must not wait, and may be called by such a transfer itself.
 bool EngineState::caller_may_copy(const Asked& asked) const {
   const auto& rails = asked.prepared->path->rails();
   return asked.bytes > 0 && asked.transport == TransportKind::one_sided &&
@@ -75,6 +75,16 @@ std::uint64_t EngineState::at_once_if_promptly_waited_for(const PreparedState& p
   return more ? times(bytes, 16) : bytes;
 }
 
+/// Whether the caller lets the kernel copy all of it, as the rail's thread would: nobody helps
+/// either of them, so that it saves no more than handing it over, and that only if nothing follows.
+bool EngineState::at_once_by_kernel(const Asked& asked) const {
+  const TransferOptions& options = asked.options;
+  if (options.signal || options.verify) return false;
+  return options.priority == Priority::latency
+             ? asked.bytes <= always_at_once(Priority::latency)
+             : asked.bytes <= at_once_if_waited_for() && waits_for_each(options);
+}
+
 /// Whether the caller copies all of it: not what is in many pieces, whose deadline would pass
 /// unseen.
 bool EngineState::at_once(const Asked& asked) const {
@@ -82,6 +92,7 @@ bool EngineState::at_once(const Asked& asked) const {
   if (asked.bytes > at_once_if_promptly_waited_for(*asked.prepared) ||
       asked.ranges() > most_pieces || !caller_may_copy(asked))
     return false;
+  if (!asked.prepared->mapped) return at_once_by_kernel(asked);
   if (asked.bytes <= always_at_once(asked)) return true;
   return waits_for_each(asked.options) &&
          (asked.bytes <= at_once_if_waited_for() || attention_->waits_promptly());
@@ -122,7 +133,7 @@ EngineState::AtOnce EngineState::copy_at_once(const Asked& asked) {
 /// for each other.
 bool EngineState::waiter_may_copy(const Asked& asked, std::span<const std::size_t> rails) const {
   constexpr std::uint64_t least_pieces = std::uint64_t{64} << 10;
-  return rails.size() == 1 && config_.progress == Progress::threads &&
+  return rails.size() == 1 && config_.progress == Progress::threads && asked.prepared->mapped &&
          config_.copy_at_once_bytes > 0 && asked.bytes > least_open_to_waiters(*asked.prepared) &&
          asked.bytes / asked.ranges() >= least_pieces && caller_may_copy(asked);
 }
@@ -137,7 +148,7 @@ std::uint64_t EngineState::least_open_to_waiters(const PreparedState& prepared) 
 /// Of what nobody has begun to copy yet. Returns its bytes; 0: there is none, or it can't.
 std::uint64_t EngineState::copy_some(TransferState& transfer) {
   const auto index = rail_to_copy_by(transfer.prepared(), Clock::now());
-  if (!index || !rails_[*index]->maps(transfer.prepared())) return 0;
+  if (!index) return 0;
   Rail& rail = *rails_[*index];
   const auto chunk = transfer.take_waiting(rail.chunk_limit());
   if (!chunk) return 0;
@@ -178,7 +189,7 @@ std::shared_ptr<Submitted> EngineState::ended_at_once(const Asked& asked, const 
       *this);
   if (ledger_) ledger_->enter(*transfer);
   seat.leave();
-  ended_unseen(asked.submitted, asked.bytes);
+  ended_unseen(asked);
   if (options.event)
     events_.push({Event::Kind::transfer_ended, options.cookie, State::done,
                   transfer->prepared().remote->peer()->introduction.name, std::nullopt});
@@ -189,9 +200,11 @@ std::shared_ptr<Submitted> EngineState::ended_at_once(const Asked& asked, const 
   return transfer;
 }
 
-/// It has ended before the application has it. Small ones ask nobody whether they are waited for.
-void EngineState::ended_unseen(Clock::time_point submitted, std::uint64_t bytes) {
-  if (bytes > always_at_once(Priority::normal)) attention_->note_unseen(submitted);
+/// It has ended before the application has it. Small ones that are mapped ask nobody whether they
+/// are waited for.
+void EngineState::ended_unseen(const Asked& asked) {
+  if (!asked.prepared->mapped || asked.bytes > always_at_once(Priority::normal))
+    attention_->note_unseen(asked.submitted);
 }
 
 }  // namespace weft::core

@@ -311,6 +311,7 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   std::uint64_t at_once_if_promptly_waited_for(const PreparedState& prepared) const;
   bool waits_for_each(const TransferOptions& options) const;
   bool caller_may_copy(const Asked& asked) const;
+  bool at_once_by_kernel(const Asked& asked) const;
   bool at_once(const Asked& asked) const;
   std::optional<std::size_t> rail_to_copy_by(const PreparedState& prepared,
                                              Clock::time_point now) const;
@@ -321,7 +322,7 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   void take_part(TransferState& transfer, Deadline deadline) override;
   bool is_over(const Asked& asked, const AtOnce& done) const;
   std::shared_ptr<Submitted> ended_at_once(const Asked& asked, const AtOnce& done, Seat& seat);
-  void ended_unseen(Clock::time_point submitted, std::uint64_t bytes);
+  void ended_unseen(const Asked& asked);
 
   // explain.cpp
   Result<Path> explain(const RailsBetween& rails, Direction direction, TransportKind asked) const;

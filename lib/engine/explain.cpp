@@ -160,7 +160,6 @@ Result<Path> EngineState::explain(const SegmentState& local, const RemoteState& 
     return fail(Code::invalid_argument, "the local segment is another engine's");
   if (auto own = check_own(*remote.peer()); !own) return fail(std::move(own.error()));
   return rails_for(local, remote).and_then([&](RailsBetween rails) {
-    rails.mapping = mapping_of(rails, local, remote);
     if (between_gpus(local, remote)) {
       const auto lent = borrow(local, remote);
       rails.lending = {lent.has_value(), lent ? "" : lent.error().message()};
@@ -222,7 +221,6 @@ const KnownPath& EngineState::known_path(const PreparedState& prepared, Transpor
   return prepared.paths.of(asked, [&] {
     return KnownPath{rails_for(*prepared.local, *prepared.remote).and_then([&](RailsBetween rails) {
                        rails.lending = lending_of(prepared);
-                       rails.mapping = mapping_of(rails, *prepared.local, *prepared.remote);
                        return explain(rails, prepared.direction, asked);
                      }),
                      smallest_of(prepared.pieces)};

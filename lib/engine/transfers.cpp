@@ -47,6 +47,7 @@ Result<std::shared_ptr<const PreparedState>> EngineState::prepare(
   prepared->attention = attention_;
   prepared->path = std::move(*set);
   prepared->staged = !rails->direct;
+  prepared->mapped = rails->mapping.mapped;
   prepared->losses = losses;
   prepared->local = local;
   prepared->remote = remote;
@@ -113,6 +114,12 @@ Result<EngineState::RailsBetween> EngineState::rails_for(const SegmentState& loc
   if (rails.direct) {
     rails.ours.erase(beyond, rails.ours.end());
     rails.theirs.erase(their_beyond, rails.theirs.end());
+  }
+  rails.mapping = mapping_of(rails, local, remote);
+  if (rails.mapping.mapped && config_.rails == 0 &&
+      rails_[rails.ours.front()]->capability().best_mapped_by_one) {
+    rails.ours.resize(1);
+    rails.theirs.resize(1);
   }
   return rails;
 }
@@ -359,7 +366,7 @@ Result<std::shared_ptr<Submitted>> EngineState::submit_prepared(
   transfer->start(rails);
   if (copied) transfer->copied_at_once(copied->rail, copied->copied);
   if (copied && transfer->ended()) {
-    ended_unseen(now, *bytes);
+    ended_unseen(asked);
     if (*bytes > at_once_if_waited_for()) transfer->at_hand();
     return transfer;
   }

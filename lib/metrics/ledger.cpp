@@ -39,7 +39,8 @@ void Ledger::enter(const CopiedTransfer& transfer) {
   ended.priority = facts.priority;
   ended.path = path_kind_of(*facts.prepared, TransportKind::one_sided);
   ended.elapsed = facts.ended - facts.submitted;
-  ended.bytes = ended.bytes_done = ended.copied = facts.copied.bytes;
+  ended.bytes = ended.bytes_done = facts.copied.bytes;
+  ended.copied = facts.copied.through_mapping();
   ended.ranges = facts.ranges;
   ended.runs = facts.copied.runs;
   enter(transfer, facts.rail, ended, facts.ended);

@@ -211,10 +211,6 @@ CopiedAtOnce Rail::copy_at_once(const PreparedState& prepared, const Picks& pick
   return copied;
 }
 
-bool Rail::maps(const PreparedState& prepared) const {
-  return one_sided_.get() == rma_ && rma_->maps(prepared);
-}
-
 bool Rail::copy_at_once(const PreparedState& prepared, const Chunk& chunk) {
   if (one_sided_.get() != rma_ || !rma_->copy_at_once(prepared, chunk)) return false;
   counters_.operations_at_once.fetch_add(1, std::memory_order_relaxed);

@@ -109,7 +109,6 @@ class Rail {
   CopiedAtOnce copy_at_once(const PreparedState& prepared, const Picks& picks, bool trusted,
                             Clock::time_point until);
   bool copy_at_once(const PreparedState& prepared, const Chunk& chunk);
-  bool maps(const PreparedState& prepared) const;
   /// See Lane.
   void begin(const std::shared_ptr<TransferState>& transfer, Clock::time_point now);
   /// Pulls, posts and polls once; returns how much happened.

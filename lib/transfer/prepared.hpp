@@ -35,6 +35,7 @@ class PreparedState {
   std::byte* lent = nullptr;
   std::string not_lent;
   bool staged = false;       // no NICs reach the memory on both sides
+  bool mapped = false;       // the remote one is mapped here
   std::uint32_t losses = 0;  // of either memory by rails, when it was prepared
   mutable PathMemo paths;    // for policies
 

@@ -70,7 +70,7 @@ providers::RmaPiece OneSided::piece(const PreparedState& prepared, const Aim& ai
 }
 
 /// The only one that it may go to; null where there are several, or keys were lost.
-const RemoteRail* OneSided::mapped_target(const PreparedState& prepared) const {
+const RemoteRail* OneSided::only_target(const PreparedState& prepared) const {
   const Targets& targets = prepared.path->of(rail_)->targets;
   if (targets.size() != 1 || prepared.losses != losses_of(*prepared.local, *prepared.remote))
     return nullptr;
@@ -80,12 +80,14 @@ const RemoteRail* OneSided::mapped_target(const PreparedState& prepared) const {
 CopiedAtOnce OneSided::copy_at_once(const PreparedState& prepared, const Picks& picks, bool trusted,
                                     Clock::time_point until) {
   CopiedAtOnce copied;
-  const RemoteRail* target = mapped_target(prepared);
+  const RemoteRail* target = only_target(prepared);
   if (target == nullptr) return copied;
+  copied.by_kernel = !prepared.mapped;
+  const auto hands =
+      prepared.mapped ? providers::Hands::callers_and_pollers : providers::Hands::kernels;
   for (Cursor pieces(prepared.pieces, picks); !pieces.exhausted();) {
     const auto chunk = pieces.next(at_once_limit_);
-    if (!copy_at_once(prepared, *target, *chunk, providers::Hands::callers_and_pollers))
-      return copied;
+    if (!copy_at_once(prepared, *target, *chunk, hands)) return copied;
     ++copied.operations;
     copied.bytes += chunk->length;
     copied.runs = pieces.runs();
@@ -97,14 +99,8 @@ CopiedAtOnce OneSided::copy_at_once(const PreparedState& prepared, const Picks& 
   return copied;
 }
 
-bool OneSided::maps(const PreparedState& prepared) const {
-  const RemoteRail* target = mapped_target(prepared);
-  return target != nullptr && !prepared.local->may_fault() &&
-         endpoint_.check_mapped(target->address(), prepared.remote->key(target->index)).has_value();
-}
-
 bool OneSided::copy_at_once(const PreparedState& prepared, const Chunk& chunk) {
-  const RemoteRail* target = mapped_target(prepared);
+  const RemoteRail* target = only_target(prepared);
   return target != nullptr && copy_at_once(prepared, *target, chunk, providers::Hands::callers);
 }
 

@@ -34,8 +34,6 @@ class OneSided final : public Transport, private providers::CompletionHandler {
                             Clock::time_point until);
   /// A chunk of what the rail's thread carries too. False: it has to be posted.
   bool copy_at_once(const PreparedState& prepared, const Chunk& chunk);
-  /// Whether both can be done, but for moments. From any thread; may block the first time.
-  bool maps(const PreparedState& prepared) const;
 
   /// May block; before the first peer is met.
   Result<void> prepare() { return epochs_.prepare(); }
@@ -56,7 +54,7 @@ class OneSided final : public Transport, private providers::CompletionHandler {
   std::optional<Aim> aim(const PreparedState& prepared) const;
   providers::RmaPiece piece(const PreparedState& prepared, const Aim& aim,
                             const Chunk& chunk) const;
-  const RemoteRail* mapped_target(const PreparedState& prepared) const;
+  const RemoteRail* only_target(const PreparedState& prepared) const;
   bool copy_at_once(const PreparedState& prepared, const RemoteRail& target, const Chunk& chunk,
                     providers::Hands hands);
   bool holds(const RemoteState& lease, const RemoteRail& target);

@@ -210,8 +210,8 @@ bool ShmEndpoint::copy_at_once(bool writes, const Local& local, const Target& ta
   handing_over(&every_endpoint);
   SharedCopy* const shared = hands == Hands::callers_and_pollers ? &shared_copy_ : nullptr;
   if (shared != nullptr && shared->wants_help(local.length)) ring(*head_, ringer_);
-  const auto outcome =
-      peer->copy(turn.number(), writes, local, target, Neighbour::Means::mapping, shared);
+  const auto means = hands == Hands::kernels ? Neighbour::Means::all : Neighbour::Means::mapping;
+  const auto outcome = peer->copy(turn.number(), writes, local, target, means, shared);
   return outcome && outcome->error == 0;
 }
 

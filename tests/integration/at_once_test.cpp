@@ -411,21 +411,89 @@ TEST_F(AtOnce, LargerOnesKeepToTheRailsChunks) {
   EXPECT_EQ(transfer.report().operations, more / fine.chunk_bytes);
 }
 
-TEST_F(AtOnce, WhatIsNotMappedGoesItsWay) {
-  Couple pair = couple(config());
-  constexpr std::size_t more = large + size;
-  Blob remote(more);
-  Board board(pair, shared(more), Memory::adopt(remote.data(), remote.size()));
-  EXPECT_NE(who_ends(pair, board, of(Priority::latency)), self_);
-  for (const std::size_t bytes : {size, more}) {
-    board.repaint();
-    const Pair some[] = {{0, 0, bytes}};
-    Transfer transfer = must(pair.a.write(board.local, board.there, some));
-    ASSERT_TRUE(succeeds(transfer.wait(soon())));
-    EXPECT_EQ(transfer.report().retries, 0U);
-    EXPECT_EQ(transfer.report().operations, 1U);
-    board.expect_pieces(Direction::write, some);
+/// Memory that the kernel copies for the thread that submits.
+class AtOnceByKernel : public AtOnce {
+ protected:
+  static constexpr std::size_t most = 4 * large;
+
+  Couple pair_ = couple(config());
+  Blob remote_ = Blob(most + 1);
+  Board board_{pair_, shared(most + 1), Memory::adopt(remote_.data(), remote_.size())};
+  const Pair all_[1] = {{0, 0, large}};
+};
+
+TEST_F(AtOnceByKernel, WhereEachIsWaitedFor) {
+  const Pair pieces[] = {{0, 100, 1000}, {5000, 7000, 3}, {size, 2 * size, large / 2}};
+  for (const Direction direction : {Direction::write, Direction::read}) {
+    board_.repaint();
+    Transfer transfer =
+        must(direction == Direction::write ? pair_.a.write(board_.local, board_.there, pieces)
+                                           : pair_.a.read(board_.local, board_.there, pieces));
+    EXPECT_EQ(transfer.state(), State::done);
+    board_.expect_pieces(direction, pieces);
+    const Report report = transfer.report();
+    EXPECT_EQ(report.operations, 3U);
+    EXPECT_EQ(report.retries, 0U);
+    ASSERT_EQ(report.copied.size(), 1U);
+    EXPECT_EQ(report.copied.front().by, Mover::kernel);
+    EXPECT_EQ(report.copied.front().known, Report::Copied::Known::declared);
+    EXPECT_EQ(report.copied.front().bytes, 1003 + large / 2);
+    EXPECT_EQ(report.amplification, 1.0);
   }
+}
+
+TEST_F(AtOnceByKernel, GoesByClassAndSize) {
+  EXPECT_EQ(who_ends(pair_, board_, of(Priority::normal), most), self_);
+  EXPECT_NE(who_ends(pair_, board_, of(Priority::normal), most + 1), self_);
+  EXPECT_EQ(who_ends(pair_, board_, of(Priority::latency), large), self_);
+  EXPECT_NE(who_ends(pair_, board_, of(Priority::latency), large + 1), self_);
+  EXPECT_NE(who_ends(pair_, board_, of(Priority::bulk)), self_);
+}
+
+TEST_F(AtOnceByKernel, NotTheNextBeforeOneWasLookedAtHoweverSmall) {
+  const Pair small[] = {{0, 0, 1}};
+  {
+    const Transfer unseen = must(pair_.a.write(board_.local, board_.there, small));
+    EXPECT_NE(who_ends(pair_, board_, of(Priority::normal), 1), self_);
+    EXPECT_EQ(unseen.state(), State::done);
+    EXPECT_EQ(who_ends(pair_, board_, of(Priority::normal), 1), self_);
+  }
+  static_cast<void>(must(pair_.a.write(board_.local, board_.there, small)));
+  EXPECT_EQ(who_ends(pair_, board_, of(Priority::normal), 1), self_) << "it was let go";
+}
+
+TEST_F(AtOnceByKernel, NothingThatSomethingFollows) {
+  Config one = config(large, 1);
+  one.threads = 1;
+  Couple pair = couple(one);
+  Board board(pair, shared(most), Memory::adopt(remote_.data(), remote_.size()));
+  const Occupied occupied(pair, board);
+  EXPECT_EQ(must(pair.a.write(board.local, board.there, all_, of(Priority::latency))).state(),
+            State::done);
+  TransferOptions signals = of(Priority::latency), checked = of(Priority::latency);
+  signals.signal = Signal{7};
+  checked.verify = true;
+  expect_not_begun(must(pair.a.write(board.local, board.there, all_, signals)));
+  expect_not_begun(must(pair.a.write(board.local, board.there, all_, checked)));
+}
+
+TEST_F(AtOnceByKernel, OthersMoveWhatIsTooLarge) {
+  const Pair more[] = {{0, 0, most + 1}};
+  for (const Direction direction : {Direction::write, Direction::read})
+    board_.expect_moved(direction, more);
+}
+
+TEST_F(AtOnceByKernel, WhatIsRefusedOthersIsRefused) {
+  board_.expect_moved(Direction::read, all_);
+  EXPECT_EQ(must(board_.grant.revoke(soon())), Revoked::quiescent);
+  const Blob before(board_.local.data(), board_.local.data() + large);
+  auto read = pair_.a.read(board_.local, board_.there, all_);
+  if (read) {
+    EXPECT_TRUE(fails_with(read->wait(soon()), Code::stale));
+  } else {
+    EXPECT_EQ(read.error().code(), Code::stale);
+  }
+  EXPECT_TRUE(std::equal(before.begin(), before.end(), board_.local.data()));
 }
 
 TEST_F(AtOnce, ASignalFollowsTheBytes) {

@@ -1,5 +1,5 @@
-// On two cores, the threads of rails over sockets: both ends of each on one core while much moves,
-// apart while little does.
+// On two cores: which rails carry what, and the threads of those over sockets: both ends of each on
+// one core while much moves, apart while little does.
 #include <sched.h>
 
 #include <filesystem>
@@ -114,6 +114,21 @@ TEST_F(Placement, AnEngineLeavesItsCallersWhereTheyWere) {
     EXPECT_TRUE(CPU_EQUAL(&before, &after));
   }
   EXPECT_TRUE(kept_threads().empty());
+}
+
+TEST_F(Placement, OverShmOneRailCarriesWhatIsMappedAndTwoTheRest) {
+  const auto rails_of = [](Memory memory) {
+    Couple pair = couple(config_for("shm", 0));
+    EXPECT_EQ(pair.a.info().rails.size(), 2U);
+    Board board(pair, Memory::shared(bytes), std::move(memory));
+    const Pair all[] = {{0, 0, bytes}};
+    for (const Direction direction : {Direction::write, Direction::read})
+      board.expect_moved(direction, all);
+    const Path path = must(pair.a.explain(board.local, board.there, Direction::write));
+    return path.rails.size();
+  };
+  EXPECT_EQ(rails_of(Memory::shared(bytes)), 1U);
+  EXPECT_EQ(rails_of(Memory::own(bytes)), 2U);
 }
 
 }  // namespace

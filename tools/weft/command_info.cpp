@@ -104,6 +104,7 @@ nlohmann::ordered_json to_json(const Capability& record) {
           {"best_window_on_host", record.best_window_on_host},
           {"best_on_one_core", record.best_on_one_core},
           {"best_rails", record.best_rails},
+          {"best_mapped_by_one", record.best_mapped_by_one},
           {"best_share", record.best_share}};
 }
 

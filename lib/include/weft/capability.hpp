@@ -122,7 +122,9 @@ struct Capability {
   /// Whether a rail's thread does best if it keeps to one core, the same as the one at the other
   /// end if that is here.
   bool best_on_one_core = false;
-  unsigned best_rails = 1;       ///< Rails for each NIC that measured best, with a thread each.
+  unsigned best_rails = 1;  ///< Rails for each NIC that measured best, with a thread each.
+  /// Whether memory that is mapped (maps_memory) does best over one of them.
+  bool best_mapped_by_one = false;
   std::uint64_t best_share = 0;  ///< Bytes queued on one rail from which another one helps.
 };
 

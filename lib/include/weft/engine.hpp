@@ -138,7 +138,8 @@ struct Config {
   /// Whether a NIC may be used whose provider builds reads or writes out of messages (EFA without
   /// RDMA): slower, and the target's CPU copies. The capability record says which do.
   bool allow_emulation = true;
-  /// Rails per NIC. 0: as many as measured best for the NIC and the cores (perf/RESULTS.md).
+  /// Rails per NIC. 0: as many as measured best for the NIC and the cores (perf/RESULTS.md); then
+  /// memory that is mapped may keep to one of them (Capability::best_mapped_by_one).
   unsigned rails = 0;
   /// Progress threads, each owning one or more rails. 0: one per rail, at most one per core.
   unsigned threads = 0;
@@ -153,10 +154,10 @@ struct Config {
   /// Most bytes per operation; 0: the rail's own best. Larger pieces are cut.
   std::uint64_t chunk_bytes = 0;
   /// Most bytes of a transfer, in up to 16 pieces, that may be copied before the call that submits
-  /// it returns, where the peer's memory is mapped (shm) and nothing has to be waited for: to hand
-  /// it to a progress thread takes about as long. From 64 KiB on the rail's progress thread copies
-  /// about half of it, where it is awake: copies that come within 50 us of each other wake it, and
-  /// so does each from 512 KiB on.
+  /// it returns, over shm, where nothing has to be waited for: to hand it to a progress thread
+  /// takes about as long. Where the peer's memory is mapped, from 64 KiB on the rail's progress
+  /// thread copies about half of it, where it is awake: copies that come within 50 us of each other
+  /// wake it, and so does each from 512 KiB on.
   ///
   /// Class latency always has it. Class normal has
   /// - all of it where the path has one rail, whose thread helps the caller, else a quarter:
@@ -172,6 +173,10 @@ struct Config {
   ///
   /// What asks for an event has no more than the quarter, class bulk nothing, and nobody in
   /// callbacks.
+  ///
+  /// Where memory is not mapped the kernel copies it for the caller: of class latency, and of class
+  /// normal four times as much under the condition above, without an event; unless a signal or a
+  /// check follows.
   ///
   /// Under Progress::manual class normal always has it too; and what is not mapped is handed to the
   /// NIC by the call, up to the same sizes (class normal: a quarter), where nothing waits for the
