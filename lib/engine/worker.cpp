@@ -259,22 +259,28 @@ void Worker::watch(const std::shared_ptr<TransferState>& transfer) {
   if (remote.users().closed()) transfer->end_with_lease(remote.ended_error());
 }
 
+/// The next whose time is over, which is watched no more; null: there is none.
+std::shared_ptr<TransferState> Worker::take_overdue(Clock::rep now) {
+  const std::lock_guard lock(watched_mutex_);
+  std::shared_ptr<TransferState> overdue;
+  while (!overdue && !watched_.empty() && watched_.front().deadline <= now) {
+    overdue = watched_.front().transfer.lock();
+    std::pop_heap(watched_.begin(), watched_.end(), Watched::later);
+    watched_.pop_back();
+  }
+  note_next_deadline();
+  return overdue;
+}
+
+/// One by one: to end one calls the application, and whoever is held up by that must not keep the
+/// others from the thread that stands in for it.
 void Worker::end_overdue(Clock::time_point now) {
   const Clock::rep time = now.time_since_epoch().count();
-  if (time < next_deadline_) return;
-  // One by one: thousands may wait for a peer that takes nothing, and time out one after another.
-  std::vector<std::shared_ptr<TransferState>> overdue;
-  {
-    const std::lock_guard lock(watched_mutex_);
-    while (!watched_.empty() && watched_.front().deadline <= time) {
-      if (auto transfer = watched_.front().transfer.lock()) overdue.push_back(std::move(transfer));
-      std::pop_heap(watched_.begin(), watched_.end(), Watched::later);
-      watched_.pop_back();
-    }
-    note_next_deadline();
+  while (next_deadline_ <= time) {
+    const auto overdue = take_overdue(time);
+    if (!overdue) return;
+    if (const auto later = overdue->end_overdue(now)) watch(overdue, *later);
   }
-  for (const auto& each : overdue)
-    if (const auto later = each->end_overdue(now)) watch(each, *later);
 }
 
 void Worker::end_those_of(const PeerState& peer, const Error& why) {

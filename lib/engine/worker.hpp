@@ -137,6 +137,7 @@ class Worker {
     std::weak_ptr<TransferState> transfer;  // they keep themselves alive until they end
     static bool later(const Watched& a, const Watched& b) { return a.deadline > b.deadline; }
   };
+  std::shared_ptr<TransferState> take_overdue(Clock::rep now);
   std::vector<Watched> watched_;  // a heap, the earliest deadline first
   std::size_t sweep_at_ = 64;
 

@@ -1,6 +1,7 @@
 // How transfers end and who learns of it: callbacks, events, deadlines, cancellation.
 #include <poll.h>
 
+#include <array>
 #include <future>
 #include <set>
 
@@ -177,6 +178,33 @@ TEST_P(Endings, ADeadlineThatHasPassed) {
   options.deadline = Deadline::now();
   Transfer transfer = must(pair.a.write(board.local, board.there, piece, options));
   EXPECT_TRUE(fails_with(transfer.wait(soon()), Code::timed_out));
+}
+
+/// Each of two with the same deadline holds up whoever ends it until the other has ended.
+TEST_P(Endings, WhoIsHeldUpByAnEndLeavesTheOthersToTheThreadThatStandsIn) {
+  config.threads = 1;
+  Couple pair = couple(config, config, gate.hooks());
+  Board board(pair, 1000, 1000);
+  const Pair piece[] = {{0, 0, 1000}};
+  const Deadline deadline = Deadline::in(a_while);
+  std::array<std::promise<void>, 2> ended;
+  std::array<std::future<void>, 2> ends{ended[0].get_future(), ended[1].get_future()};
+  std::array<std::atomic<bool>, 2> in_time{};
+  std::vector<Transfer> transfers;
+  for (std::size_t i = 0; i < 2; ++i) {
+    TransferOptions options;
+    options.deadline = deadline;
+    options.on_end = [&, i](const Ended&) {
+      ended[i].set_value();
+      in_time[i] = ends[1 - i].wait_for(20s) == std::future_status::ready;
+    };
+    transfers.push_back(must(pair.a.write(board.local, board.there, piece, options)));
+  }
+  for (Transfer& transfer : transfers)
+    EXPECT_TRUE(fails_with(transfer.wait_quiescent(Deadline::in(40s)), Code::timed_out));
+  must(pair.a.close(soon()));  // whose threads have left the callbacks
+  EXPECT_TRUE(in_time[0]);
+  EXPECT_TRUE(in_time[1]);
 }
 
 TEST_P(Endings, CancelBeforeAnythingWentOut) {
