@@ -534,7 +534,9 @@ static void manual_progress(const char* provider, int32_t transport) {
   share_memory(&both);
   const weft_pair pair = {.local = 1, .remote = 2, .length = 100000};
   weft_transfer* transfer = NULL;
-  OK(weft_engine_write(both.writer, both.source, both.remote, &pair, 1, NULL, &transfer, &error));
+  /* Of other classes the call may copy it itself. */
+  const weft_transfer_options bulk = {.size = sizeof bulk, .priority = WEFT_PRIORITY_BULK};
+  OK(weft_engine_write(both.writer, both.source, both.remote, &pair, 1, &bulk, &transfer, &error));
   const int64_t end = now_ns() + patience;
   size_t operations = 0;
   while (weft_transfer_state(transfer) == WEFT_STATE_ACTIVE && now_ns() < end) {
