@@ -3,8 +3,6 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include <algorithm>
-
 #include "base/process.hpp"
 #include "machine.hpp"
 #include "shm/region.hpp"
@@ -66,7 +64,7 @@ Capability capability() {
   // copies, helped by the thread of one.
   const unsigned cores = topo::usable_cores();
   const bool few = topo::rails_for(cores) == 1;
-  record.best_rails = few ? std::min(cores, 2U) : topo::rails_for(cores);
+  record.best_rails = topo::rails_sharing(cores);
   record.best_mapped_by_one = few;
   // Where two rails' threads and the caller have no core each, small ones are better off with one.
   record.best_share = std::uint64_t{few ? 256U : 32U} << 10;

@@ -65,7 +65,7 @@ void tcp_quirks(const fi_info& info, Capability& record) {
   record.best_chunk = std::uint64_t{512} << 10;
   record.best_chunk_alone = std::uint64_t{1} << 20;  // perf/RESULTS.md: "What made a difference"
   record.best_window = 4;
-  record.best_rails = std::max(rails, std::min(cores, 2U));
+  record.best_rails = topo::rails_sharing(cores);
   // Two streams on less than a core for each of their four ends: both ends of each are on one core,
   // whose own cache must have room for what is under way.
   if (cores > 1 && rails == 1) {

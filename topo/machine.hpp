@@ -19,6 +19,11 @@ constexpr unsigned rails_for(unsigned cores) {
   return cores < 4 ? 1 : std::clamp(cores / 4, 2U, 4U);
 }
 
+/// The same where two rails carry more than one even if their ends share the cores.
+constexpr unsigned rails_sharing(unsigned cores) {
+  return std::max(rails_for(cores), std::min(cores, 2U));
+}
+
 /// Whether each of the four ends of two rails on this machine has a core of its own.
 inline bool cores_for_two_rails() {
   return rails_for(usable_cores()) > 1;

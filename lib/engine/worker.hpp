@@ -112,6 +112,7 @@ class Worker {
   void watch(const std::shared_ptr<TransferState>& transfer, Clock::time_point due);
   std::vector<std::shared_ptr<TransferState>> watched() const;
   void sweep();
+  std::shared_ptr<TransferState> take_overdue(Clock::rep now);
   bool sleep(Clock::time_point idle_since);
   Nanoseconds longest_sleep(Clock::time_point idle_since) const;
 
@@ -137,7 +138,6 @@ class Worker {
     std::weak_ptr<TransferState> transfer;  // they keep themselves alive until they end
     static bool later(const Watched& a, const Watched& b) { return a.deadline > b.deadline; }
   };
-  std::shared_ptr<TransferState> take_overdue(Clock::rep now);
   std::vector<Watched> watched_;  // a heap, the earliest deadline first
   std::size_t sweep_at_ = 64;
 

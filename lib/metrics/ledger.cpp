@@ -40,7 +40,7 @@ void Ledger::enter(const CopiedTransfer& transfer) {
   ended.path = path_kind_of(*facts.prepared, TransportKind::one_sided);
   ended.elapsed = facts.ended - facts.submitted;
   ended.bytes = ended.bytes_done = facts.copied.bytes;
-  ended.copied = facts.copied.through_mapping();
+  ended.copied = facts.prepared->own_copies(facts.copied.bytes);
   ended.ranges = facts.ranges;
   ended.runs = facts.copied.runs;
   enter(transfer, facts.rail, ended, facts.ended);

@@ -21,7 +21,7 @@ Report CopiedTransfer::own_report() const {
 
 Report CopiedTransfer::report() const {
   Report report = own_report();
-  enter_copies(prepared(), host_, facts_.copied.through_mapping(), report);
+  enter_copies(prepared(), host_, prepared().own_copies(facts_.copied.bytes), report);
   return report;
 }
 

@@ -39,6 +39,8 @@ class PreparedState {
   std::uint32_t losses = 0;  // of either memory by rails, when it was prepared
   mutable PathMemo paths;    // for policies
 
+  /// Of bytes that its caller has copied: those that this engine did itself, and not the kernel.
+  std::uint64_t own_copies(std::uint64_t at_once) const noexcept { return mapped ? at_once : 0; }
   /// The application has looked at its transfer of then, or let go of it.
   void see(Clock::time_point submitted) const noexcept {
     if (attention) attention->see(submitted);

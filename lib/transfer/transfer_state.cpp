@@ -42,7 +42,7 @@ void TransferState::start(std::span<const std::size_t> rails) {
 
 void TransferState::copied_at_once(std::size_t rail, const CopiedAtOnce& copied) {
   if (copied.bytes == 0) return;
-  count_copied(copied.through_mapping());
+  count_copied(prepared().own_copies(copied.bytes));
   std::unique_lock lock(mutex_);
   while (cursor_.walked() < copied.bytes) cursor_.next(copied.bytes - cursor_.walked());
   operations_ = copied.operations;

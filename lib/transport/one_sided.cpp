@@ -82,7 +82,6 @@ CopiedAtOnce OneSided::copy_at_once(const PreparedState& prepared, const Picks& 
   CopiedAtOnce copied;
   const RemoteRail* target = only_target(prepared);
   if (target == nullptr) return copied;
-  copied.by_kernel = !prepared.mapped;
   const auto hands =
       prepared.mapped ? providers::Hands::callers_and_pollers : providers::Hands::kernels;
   for (Cursor pieces(prepared.pieces, picks); !pieces.exhausted();) {

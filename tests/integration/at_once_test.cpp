@@ -55,6 +55,16 @@ class AtOnce : public testing::Test {
     EXPECT_EQ(transfer.state(), State::cancelled);
   }
 
+  /// Refused at once, or by its end.
+  static void expect_stale_read(Board& board, std::span<const Pair> pieces) {
+    auto read = board.submit(Direction::read, pieces);
+    if (read) {
+      EXPECT_TRUE(fails_with(read->wait(soon()), Code::stale));
+    } else {
+      EXPECT_EQ(read.error().code(), Code::stale);
+    }
+  }
+
   const std::thread::id self_ = std::this_thread::get_id();
 };
 
@@ -64,9 +74,7 @@ TEST_F(AtOnce, IsDoneWhenItIsSubmitted) {
   const Pair pieces[] = {{0, 100, 1000}, {5000, 7000, 3}, {size - 1, 0, 1}};
   for (const Direction direction : {Direction::write, Direction::read}) {
     board.repaint();
-    Transfer transfer =
-        must(direction == Direction::write ? pair.a.write(board.local, board.there, pieces)
-                                           : pair.a.read(board.local, board.there, pieces));
+    Transfer transfer = must(board.submit(direction, pieces));
     EXPECT_EQ(transfer.state(), State::done);
     board.expect_pieces(direction, pieces);
     const Report report = transfer.report();
@@ -350,9 +358,7 @@ TEST_F(AtOnce, WhereEachIsWaitedForUpToFourTimesAsMuch) {
     const Occupied occupied(pair, board);
     board.repaint();
     const auto submit = [&](std::span<const Pair> pieces, Priority priority) {
-      return must(direction == Direction::write
-                      ? pair.a.write(board.local, board.there, pieces, of(priority))
-                      : pair.a.read(board.local, board.there, pieces, of(priority)));
+      return must(board.submit(direction, pieces, of(priority)));
     };
     {
       const Transfer transfer = submit(all, Priority::normal);
@@ -426,9 +432,7 @@ TEST_F(AtOnceByKernel, WhereEachIsWaitedFor) {
   const Pair pieces[] = {{0, 100, 1000}, {5000, 7000, 3}, {size, 2 * size, large / 2}};
   for (const Direction direction : {Direction::write, Direction::read}) {
     board_.repaint();
-    Transfer transfer =
-        must(direction == Direction::write ? pair_.a.write(board_.local, board_.there, pieces)
-                                           : pair_.a.read(board_.local, board_.there, pieces));
+    Transfer transfer = must(board_.submit(direction, pieces));
     EXPECT_EQ(transfer.state(), State::done);
     board_.expect_pieces(direction, pieces);
     const Report report = transfer.report();
@@ -478,6 +482,12 @@ TEST_F(AtOnceByKernel, NothingThatSomethingFollows) {
 }
 
 TEST_F(AtOnceByKernel, OthersMoveWhatIsTooLarge) {
+  const Pair some[] = {{0, 0, large + size}};
+  Transfer transfer = must(board_.submit(Direction::write, some, of(Priority::latency)));
+  ASSERT_TRUE(succeeds(transfer.wait(soon())));
+  EXPECT_EQ(transfer.report().retries, 0U);
+  EXPECT_EQ(transfer.report().operations, 1U);
+  board_.expect_pieces(Direction::write, some);
   const Pair more[] = {{0, 0, most + 1}};
   for (const Direction direction : {Direction::write, Direction::read})
     board_.expect_moved(direction, more);
@@ -487,12 +497,7 @@ TEST_F(AtOnceByKernel, WhatIsRefusedOthersIsRefused) {
   board_.expect_moved(Direction::read, all_);
   EXPECT_EQ(must(board_.grant.revoke(soon())), Revoked::quiescent);
   const Blob before(board_.local.data(), board_.local.data() + large);
-  auto read = pair_.a.read(board_.local, board_.there, all_);
-  if (read) {
-    EXPECT_TRUE(fails_with(read->wait(soon()), Code::stale));
-  } else {
-    EXPECT_EQ(read.error().code(), Code::stale);
-  }
+  expect_stale_read(board_, all_);
   EXPECT_TRUE(std::equal(before.begin(), before.end(), board_.local.data()));
 }
 
@@ -579,12 +584,7 @@ TEST_F(AtOnce, AReadUnderALeaseThatHasEndedIsStale) {
   board.expect_moved(Direction::read, all);
   EXPECT_EQ(must(board.grant.revoke(soon())), Revoked::quiescent);
   const Blob before(board.local.data(), board.local.data() + size);
-  auto read = pair.a.read(board.local, board.there, all);
-  if (read) {
-    EXPECT_TRUE(fails_with(read->wait(soon()), Code::stale));
-  } else {
-    EXPECT_EQ(read.error().code(), Code::stale);
-  }
+  expect_stale_read(board, all);
 }
 
 TEST_F(AtOnce, AfterTheEndOfALeaseNothingIsWritten) {

@@ -41,9 +41,7 @@ Carried moved(Couple& pair, const Memory& local, const Memory& remote) {
   const Pair all[] = {{0, 0, size}};
   for (const Direction direction : {Direction::write, Direction::read}) {
     board.repaint();
-    Transfer transfer =
-        must(direction == Direction::write ? pair.a.write(board.local, board.there, all)
-                                           : pair.a.read(board.local, board.there, all));
+    Transfer transfer = must(board.submit(direction, all));
     must(transfer.wait(soon()));
     board.expect_pieces(direction, all);
     for (const auto& [nic, count] : bytes_by_nic(pair.a, transfer)) bytes[nic] += count;

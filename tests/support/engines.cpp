@@ -155,10 +155,15 @@ void Board::repaint() {
   remote_picture_.assign(bytes_of(remote).begin(), bytes_of(remote).end());
 }
 
+Result<Transfer> Board::submit(Direction direction, std::span<const Pair> pairs,
+                               const TransferOptions& options) {
+  return direction == Direction::write ? pair_.a.write(local, there, pairs, options)
+                                       : pair_.a.read(local, there, pairs, options);
+}
+
 void Board::expect_moved(Direction direction, std::span<const Pair> pairs,
                          const TransferOptions& options) {
-  auto transfer = direction == Direction::write ? pair_.a.write(local, there, pairs, options)
-                                                : pair_.a.read(local, there, pairs, options);
+  auto transfer = submit(direction, pairs, options);
   ASSERT_TRUE(succeeds(transfer));
   ASSERT_TRUE(succeeds(transfer->wait_quiescent(soon())));
   EXPECT_EQ(transfer->state(), State::done);

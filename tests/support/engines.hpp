@@ -100,6 +100,9 @@ class Board {
 
   /// New patterns on both sides, and a picture of them.
   void repaint();
+  /// Reads or writes, from the first engine's side.
+  Result<Transfer> submit(Direction direction, std::span<const Pair> pairs,
+                          const TransferOptions& options = {});
   /// Submits the pieces, waits, and compares every byte of both segments.
   void expect_moved(Direction direction, std::span<const Pair> pairs,
                     const TransferOptions& options = {});

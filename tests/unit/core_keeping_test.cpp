@@ -43,6 +43,10 @@ TEST(Cores, AreWorthUpToFourRails) {
   EXPECT_EQ(rails_for(12), 3U);
   EXPECT_EQ(rails_for(16), 4U);
   EXPECT_EQ(rails_for(192), 4U);
+  using topo::rails_sharing;
+  EXPECT_EQ(rails_sharing(1), 1U);
+  EXPECT_EQ(rails_sharing(2), 2U);
+  EXPECT_EQ(rails_sharing(16), 4U);
 }
 
 TEST(SmallTraffic, GoesByTheBytesOfAnOperation) {

@@ -59,9 +59,9 @@ class TransferTest : public testing::Test {
       EXPECT_EQ(ended.error == nullptr, ended.state == State::done);
       final_state = ended.state;
     };
-    transfer = std::make_shared<TransferState>(
-        make_submission(make_prepared(peer, std::move(pieces), direction, 4), std::move(options)),
-        host);
+    const auto prepared = make_prepared(peer, std::move(pieces), direction, 4);
+    prepared->mapped = true;  // for what its caller copies
+    transfer = std::make_shared<TransferState>(make_submission(prepared, std::move(options)), host);
     alive = transfer;
     transfer->start(std::move(rails));
   }
