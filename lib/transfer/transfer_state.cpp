@@ -251,7 +251,7 @@ void TransferState::failed(const Chunk& chunk, Error error) {
   if (chunk.proof())
     disproven_ = true;
   else
-    doubtful_.push_back({chunk.at, chunk.length});
+    losses().doubtful.push_back({chunk.at, chunk.length});
   if (ended()) return carry_out(next_step(), std::move(lock));
   end_locked(State::failed, std::move(error), std::move(lock));
 }
@@ -268,20 +268,25 @@ bool TransferState::lane_steps_back(std::size_t rail) {
   return hand_on(rail);
 }
 
+TransferState::Losses& TransferState::losses() {
+  if (!losses_) losses_ = std::make_unique<Losses>();
+  return *losses_;
+}
+
 /// To its other lanes, or to one of another rail.
 bool TransferState::hand_on(std::size_t rail) {
   const auto lane = std::find(lanes_.begin(), lanes_.end(), rail);
   if (lane == lanes_.end()) return true;
-  std::vector<std::size_t> left = left_;
+  auto& left = losses().left;
   left.push_back(rail);
   if (lanes_.size() > 1) {
     lanes_.erase(lane);
   } else if (const auto another = host_.another_rail(*this, left)) {
-    *lane = *another;
+    *lane = static_cast<std::uint32_t>(*another);
   } else {
+    left.pop_back();
     return false;
   }
-  left_ = std::move(left);
   return true;
 }
 
@@ -520,7 +525,7 @@ bool TransferState::needs_no_proof() const {
 std::vector<Placed> TransferState::placed() const {
   const std::lock_guard lock(mutex_);
   std::vector<Span> untouched{{cursor_.walked(), submission_.bytes - cursor_.walked()}};
-  std::vector<Span> unknown = doubtful_;
+  std::vector<Span> unknown = losses_ ? losses_->doubtful : std::vector<Span>();
   for (const Chunk& chunk : cut_)
     (chunk.touched ? unknown : untouched).push_back({chunk.at, chunk.length});
   for (const Span& out : out_)

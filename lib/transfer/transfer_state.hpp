@@ -114,7 +114,7 @@ class TransferState final : public Submitted, public std::enable_shared_from_thi
   }
   std::uint64_t copied() const noexcept { return copied_.load(std::memory_order_relaxed); }
   /// As given to start().
-  std::span<const std::size_t> rails() const noexcept { return rails_; }
+  std::span<const std::uint32_t> rails() const noexcept { return rails_; }
   /// How many threads may take chunks of it.
   std::size_t takers() const noexcept {
     return rails_.size() + (submission_.waiter_takes_part ? 1 : 0);
@@ -197,6 +197,11 @@ class TransferState final : public Submitted, public std::enable_shared_from_thi
   void plan_proofs();
   bool needs_no_proof() const;
   using Proofs = std::pmr::vector<Chunk>;
+  struct Losses {
+    std::vector<Span> doubtful;     // failed, and carried by nobody
+    std::vector<std::size_t> left;  // lanes that could not carry it
+  };
+  Losses& losses();
   bool hand_on(std::size_t rail);
   Proofs::const_iterator find_proof(std::size_t rail) const;
   Chunk take_proof(Proofs::const_iterator owed);
@@ -221,9 +226,9 @@ class TransferState final : public Submitted, public std::enable_shared_from_thi
   Submission submission_;  // const but for on_end, which may hold what holds this
   TransferHost& host_;
 
-  // The lists of a small transfer lie in here, so that it is one allocation; of less than 1 KiB,
-  // which allocators serve fastest.
-  std::array<std::byte, 96> room_;
+  // The lists of a small transfer over up to four rails lie in here, so that it is one allocation;
+  // of no more than 1 KiB, which allocators serve fastest.
+  std::array<std::byte, 160> room_;
   std::pmr::monotonic_buffer_resource lists_{room_.data(), room_.size(),
                                              std::pmr::new_delete_resource()};
 
@@ -240,12 +245,11 @@ class TransferState final : public Submitted, public std::enable_shared_from_thi
   std::uint64_t outstanding_ = 0;
   std::pmr::vector<Span> out_{&lists_};  // by slot; of length 0 where it is free
   static constexpr std::uint32_t no_slot = std::numeric_limits<std::uint32_t>::max();
-  std::uint32_t free_slot_ = no_slot;             // its span begins at the next free one
-  std::vector<Span> doubtful_;                    // failed, and carried by nobody
-  bool arrived_is_placed_ = false;                // known from the end on
-  std::pmr::vector<std::size_t> rails_{&lists_};  // fixed at the start
-  std::pmr::vector<std::size_t> lanes_{&lists_};
-  std::vector<std::size_t> left_;  // lanes that could not carry it
+  std::uint32_t free_slot_ = no_slot;               // its span begins at the next free one
+  std::unique_ptr<Losses> losses_;                  // null: none
+  bool arrived_is_placed_ = false;                  // known from the end on
+  std::pmr::vector<std::uint32_t> rails_{&lists_};  // fixed at the start
+  std::pmr::vector<std::uint32_t> lanes_{&lists_};
   enum class Check { owed, under_way, passed } check_;
   bool visible_ = true;     // what was read, to whoever is told of it
   bool revealing_ = false;  // just now
