@@ -452,7 +452,7 @@ class Command(unittest.TestCase):
         self.assertIn("### shm, 4 in flight: GB/s", done.stdout)
 
     def test_others_compute_beside_it(self):
-        done = self.run_it("--build", BUILD, "--busy", "2", *self.SHORT)
+        done = self.run_it("--build", BUILD, "--busy", "2", "--fabrics", "tcp", *self.SHORT)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("; beside 2 processes that compute; ", done.stdout)
 
