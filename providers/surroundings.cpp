@@ -92,6 +92,7 @@ Surroundings look_around(const std::string& root) {
   const bool unlimited = geteuid() == 0;  // root, as a rule, has CAP_IPC_LOCK
   if (!unlimited && getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
     around.memlock = limit.rlim_cur;
+  around.congestion_control = first_word(root + "/proc/sys/net/ipv4/tcp_congestion_control");
   return around;
 }
 
@@ -134,6 +135,16 @@ std::string what_is_missed(const Surroundings& around, const std::vector<std::st
   if (!around.efa_nics.empty() && !uses("efa")) return why_no_efa(around);
   if (around.rdma_devices > 0 && !uses("efa") && !uses("verbs")) return why_no_verbs(around);
   return {};
+}
+
+// perf/RESULTS.md: "Two modes over tcp". BBR sends no faster than it thinks that the way carries,
+// and over loopback its thoughts are at a third of that, once in a while and then for long.
+std::string what_holds_streams_back(const Surroundings& around) {
+  if (!around.congestion_control.starts_with("bbr")) return {};
+  return fmt::format(
+      "the kernel's congestion control {} may hold a stream at a third of its speed over loopback "
+      "(sysctl net.ipv4.tcp_congestion_control; cubic and reno do not)",
+      around.congestion_control);
 }
 
 }  // namespace weft::providers

@@ -88,6 +88,7 @@ const Spec tcp = {
     .hints = tcp_hints,
     .quirks = tcp_quirks,
     .merit = "it carries the address that rails were asked for on",
+    .held_back = what_holds_streams_back,
 };
 
 }  // namespace weft::providers

@@ -147,7 +147,8 @@ def in_one_line(text):
 
 def markdown(results, machine, found):
     lines = ["## Weft beside its peers", "",
-             f"{machine['cpu']}, {machine['cores']} cores, Linux {machine['kernel']}; "
+             f"{machine['cpu']}, {machine['cores']} cores, Linux {machine['kernel']} "
+             f"with {machine['congestion_control']}; "
              + "".join(f"{gpu}; " for gpu in machine["gpus"])
              + (f"beside {machine['busy']} processes that compute; " if machine["busy"] else "")
              + ", ".join(f"{name} {version}" for name, version in results.software.items()), ""]

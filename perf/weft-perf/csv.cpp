@@ -58,7 +58,8 @@ Columns of_all_points(const Json& settings, const Json& machines) {
       {"peer_", machines.value("targets", std::vector<Json>())},
   };
   for (const auto& [prefix, side] : sides)
-    for (const char* fact : {"host", "cpu", "cores", "kernel", "weft", "libfabric"})
+    for (const char* fact :
+         {"host", "cpu", "cores", "kernel", "congestion_control", "weft", "libfabric"})
       columns.emplace_back(fmt::format("{}{}", prefix, fact), quoted(said_by(side, fact)));
   return columns;
 }

@@ -28,6 +28,14 @@ std::string cpu_model() {
   return {};
 }
 
+/// Of new sockets.
+std::string congestion_control() {
+  std::ifstream file("/proc/sys/net/ipv4/tcp_congestion_control");
+  std::string name;
+  file >> name;
+  return name;
+}
+
 /// Results are shown to others.
 bool may_be_secret(std::string name) {
   std::transform(name.begin(), name.end(), name.begin(),
@@ -62,6 +70,7 @@ nlohmann::json machine_facts() {
   ::uname(&system);
   nlohmann::json facts{{"host", system.nodename},
                        {"kernel", system.release},
+                       {"congestion_control", congestion_control()},
                        {"architecture", system.machine},
                        {"cpu", cpu_model()},
                        {"cores", std::thread::hardware_concurrency()},

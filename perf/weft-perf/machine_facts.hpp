@@ -5,8 +5,8 @@
 
 namespace weft::perf {
 
-/// Of this one: host, CPU, cores, memory, nodes, kernel; and of Weft and libfabric, with
-/// their environment.
+/// Of this one: host, CPU, cores, memory, nodes, kernel and its congestion control; and of Weft and
+/// libfabric, with their environment.
 nlohmann::json machine_facts();
 
 }  // namespace weft::perf

@@ -289,7 +289,7 @@ int Command::conclude(const Result<void>& swept, int signal) {
   if (signal != 0) ending = {"interrupted", tool::signal_sentence(signal)};
   if (!swept && signal == 0) ending = {"failed", swept.error().to_string()};
   const Json results = document(results_, settings_json(options_), machines_, ending);
-  if (shown_ > 0) fmt::print("{}", table_foot(results_));
+  if (shown_ > 0) fmt::print("{}", table_foot(results_, machines_));
   if (auto written = write_results(options_, results, results_); !written)
     return end_with(written.error());
   if (signal != 0) return end_with(ending.why, tool::signal_exit_code(signal));

@@ -98,8 +98,8 @@ std::string html(const std::vector<PointResult>& results, const std::string& pic
       "<h2>Machines and settings</h2>\n<pre>{}\n{}</pre>\n"
       "<script type=\"application/json\" id=\"results\">\n{}\n</script>\n</body>\n</html>\n",
       svg == picture.npos ? "" : picture.substr(svg), escaped(table_head(names)), escaped(rows),
-      escaped(table_foot(results)), escaped(document.at("machines").dump(2)),
-      escaped(document.at("settings").dump(2)), data);
+      escaped(table_foot(results, document.at("machines"))),
+      escaped(document.at("machines").dump(2)), escaped(document.at("settings").dump(2)), data);
 }
 
 }  // namespace weft::perf

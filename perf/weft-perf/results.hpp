@@ -83,8 +83,8 @@ std::string csv(const std::vector<PointResult>& results, const Json& settings,
 /// The lines of a table for people.
 std::string table_head(const std::vector<std::string>& baselines);
 std::string table_row(const PointResult& result);
-/// What the columns mean, for below a table.
-std::string table_foot(const std::vector<PointResult>& results);
+/// What the columns mean, and what on these machines may have been in the way, for below a table.
+std::string table_foot(const std::vector<PointResult>& results, const Json& machines);
 
 /// "write 64.00 KiB x16 random, window 4".
 std::string title(const Point& point);

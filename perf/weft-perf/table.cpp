@@ -37,6 +37,21 @@ std::string places_text(const PointResult& result, const Summary& sum) {
   return text;
 }
 
+/// Whether the provider's bytes go through sockets of the kernel's; by libfabric's name for it.
+bool by_sockets(const PointResult& result) {
+  return result.provider == "net" || result.provider.starts_with("tcp");
+}
+
+/// The first of those machines' congestion controls that holds streams back; empty: none. See
+/// perf/RESULTS.md: "Two modes over tcp".
+std::string holds_back(const Json& machines) {
+  const Json facts = machines.flatten();
+  for (const auto& [path, value] : facts.items())
+    if (path.ends_with("/congestion_control") && value.is_string())
+      if (auto name = value.get<std::string>(); name.starts_with("bbr")) return name;
+  return {};
+}
+
 }  // namespace
 
 std::string table_head(const std::vector<std::string>& baselines) {
@@ -84,7 +99,7 @@ std::string table_row(const PointResult& result) {
   return text + "\n";
 }
 
-std::string table_foot(const std::vector<PointResult>& results) {
+std::string table_foot(const std::vector<PointResult>& results, const Json& machines) {
   std::uint64_t checked = 0;
   bool ratios = false, overloaded = false, ended_by_time = false, shared = false, spread = false;
   double clock_error = 0;
@@ -124,6 +139,15 @@ std::string table_foot(const std::vector<PointResult>& results) {
     text +=
         "ENDED BY TIME: the time (--time) was over before so many operations (--count) had "
         "begun.\n";
+  if (const std::string name = holds_back(machines);
+      !name.empty() && std::any_of(results.begin(), results.end(), by_sockets))
+    text += fmt::format(
+        "The kernel's congestion control {} may hold a stream at a third of its speed over "
+        "loopback, "
+        "once in a while and then\nfor long (sysctl net.ipv4.tcp_congestion_control; cubic and "
+        "reno "
+        "do not).\n",
+        tool::printable(name));
   if (checked > 0) text += fmt::format("{} were compared.\n", tool::binary_bytes(checked));
   return text;
 }

@@ -138,7 +138,7 @@ class Local(Case):
             self.assertLessEqual(float(row["memcpy:2_low"]), float(row["memcpy:2_high"]))
             self.assertEqual(float(row["seconds"]), 0.05)
             self.assertEqual(row["kernel"], os.uname().release)
-            for fact in ("host", "cpu", "cores", "kernel", "weft", "libfabric"):
+            for fact in ("host", "cpu", "cores", "kernel", "congestion_control", "weft", "libfabric"):
                 self.assertEqual(row[fact], row["peer_" + fact])
                 self.assertTrue(row[fact])
 

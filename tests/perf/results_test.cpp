@@ -44,9 +44,13 @@ PointResult measured() {
 
 /// What a sweep has noted of where it ran.
 Json machines() {
-  const Json here{{"host", "prefill-1"}, {"cpu", "8 cores, \"fast\""},
-                  {"cores", 8},          {"kernel", "6.1"},
-                  {"weft", "0.1.0"},     {"libfabric", "1.17"}};
+  const Json here{{"host", "prefill-1"},
+                  {"cpu", "8 cores, \"fast\""},
+                  {"cores", 8},
+                  {"kernel", "6.1"},
+                  {"weft", "0.1.0"},
+                  {"libfabric", "1.17"},
+                  {"congestion_control", "bbr"}};
   Json there = here;
   there["host"] = "decode-1";
   Json third = there;
@@ -173,12 +177,13 @@ TEST(Results, CsvHasAValueForEachColumn) {
                                 "raw_p99_ratio,raw_p99_low,raw_p99_high"));
   EXPECT_THAT(all[1], HasSubstr("write,1,,bf16,0,16,1,1,1,65536,16,random,1,1,0,net,0,4,"));
   EXPECT_THAT(all[1], HasSubstr(",3,2,1,4,16,1000,10000,10000,10000,10000,10000,"));
-  EXPECT_TRUE(
-      all[0].ends_with(",seconds,count,warm_up_seconds,verify,host,cpu,cores,kernel,weft,libfabric,"
-                       "peer_host,peer_cpu,peer_cores,peer_kernel,peer_weft,peer_libfabric"))
+  EXPECT_TRUE(all[0].ends_with(
+      ",seconds,count,warm_up_seconds,verify,host,cpu,cores,kernel,"
+      "congestion_control,weft,libfabric,peer_host,peer_cpu,peer_cores,peer_kernel,"
+      "peer_congestion_control,peer_weft,peer_libfabric"))
       << all[0];
-  EXPECT_TRUE(all[1].ends_with(R"(,,,,true,prefill-1,"8 cores, ""fast""",8,6.1,0.1.0,1.17,)"
-                               R"(decode-1,"8 cores, ""fast""",8,6.1,0.1.0,1.17 / 2.0)"))
+  EXPECT_TRUE(all[1].ends_with(R"(,,,,true,prefill-1,"8 cores, ""fast""",8,6.1,bbr,0.1.0,1.17,)"
+                               R"(decode-1,"8 cores, ""fast""",8,6.1,bbr,0.1.0,1.17 / 2.0)"))
       << all[1];
 }
 
@@ -195,7 +200,21 @@ TEST(Results, TableSaysWhatWentWrong) {
   EXPECT_THAT(row, HasSubstr("net: tcp:0 75 %, tcp:1 25 %"));
   EXPECT_THAT(row, HasSubstr("3 BYTES WRONG: at the target, byte 17"));
   EXPECT_THAT(row, HasSubstr("OVERLOADED"));
-  EXPECT_THAT(table_foot({result}), HasSubstr("300 B were compared"));
+  EXPECT_THAT(table_foot({result}, Json()), HasSubstr("300 B were compared"));
+}
+
+TEST(Results, TableSaysWhereSocketsMayBeHeldBack) {
+  PointResult result = measured();
+  Json facts = machines();
+  const auto told = HasSubstr("congestion control bbr may hold a stream");
+  EXPECT_THAT(table_foot({result}, facts), told);
+  result.provider = "efa";
+  EXPECT_THAT(table_foot({result}, facts), testing::Not(told));
+  result.provider = "net";
+  facts["initiator"]["congestion_control"] = "cubic";
+  EXPECT_THAT(table_foot({result}, facts), told);  // the targets' does
+  for (Json& target : facts["targets"]) target.erase("congestion_control");
+  EXPECT_THAT(table_foot({result}, facts), testing::Not(told));
 }
 
 /// Ledgers tell of transfers alone.
@@ -213,11 +232,12 @@ TEST(Results, NoFigureForTheCopiesOfMessages) {
 
 TEST(Results, SayWhenTheTimeWasOverBeforeTheCount) {
   PointResult result = measured();
-  EXPECT_THAT(table_row(result) + table_foot({result}), testing::Not(HasSubstr("ENDED BY TIME")));
+  EXPECT_THAT(table_row(result) + table_foot({result}, Json()),
+              testing::Not(HasSubstr("ENDED BY TIME")));
   EXPECT_EQ(document({result}, {}, {}, {})["points"][0]["ended_by_time"], false);
   result.runs[1].ended_by_time = true;
   EXPECT_THAT(table_row(result), HasSubstr("ENDED BY TIME"));
-  EXPECT_THAT(table_foot({result}), HasSubstr("ENDED BY TIME: the time (--time) was over"));
+  EXPECT_THAT(table_foot({result}, Json()), HasSubstr("ENDED BY TIME: the time (--time) was over"));
   EXPECT_EQ(document({result}, {}, {}, {})["points"][0]["ended_by_time"], true);
 }
 
@@ -251,7 +271,7 @@ TEST(Title, TellsCachesOfOtherShapesApart) {
 TEST(Results, CsvNamesTheMachinesThatMoveBytes) {
   Json all = machines();
   all["initiators"] = {{{"at", "b:1"}, {"machine", {{"host", "b"}}}}};
-  EXPECT_THAT(csv({measured()}, {{"from", {"b:1"}}}, all), HasSubstr(",b,,,,,,decode-1,"));
+  EXPECT_THAT(csv({measured()}, {{"from", {"b:1"}}}, all), HasSubstr(",b,,,,,,,decode-1,"));
   EXPECT_THAT(csv({measured()}, {{"from", {"here", "b:1"}}}, all), HasSubstr(",prefill-1 / b,"));
 }
 
@@ -281,8 +301,8 @@ TEST(Results, SeveralInitiatorsHaveShares) {
   EXPECT_EQ(point["runs"][0]["initiators"][1]["begun_seconds"], 0.001);
   EXPECT_THAT(table_row(result), HasSubstr("window 1, 2 initiators"));
   EXPECT_THAT(table_row(result), HasSubstr("each 25.0-75.0 %"));
-  EXPECT_THAT(table_foot({result}), HasSubstr("Several initiators"));
-  EXPECT_THAT(table_foot({measured()}), testing::Not(HasSubstr("initiators")));
+  EXPECT_THAT(table_foot({result}, Json()), HasSubstr("Several initiators"));
+  EXPECT_THAT(table_foot({measured()}, Json()), testing::Not(HasSubstr("initiators")));
   EXPECT_THAT(csv_of(result), HasSubstr(",overloaded,initiators,least_share,greatest_share"));
   EXPECT_THAT(csv_of(result), HasSubstr(",0,2,0.25,0.75"));
 }
@@ -299,8 +319,8 @@ TEST(Results, InitiatorsElsewhereAreNamed) {
   EXPECT_EQ(point["runs"][0]["initiators"][1]["at"], "10.0.0.3:7000");
   EXPECT_EQ(point["runs"][0]["initiators"][1]["clock_error_seconds"], 0.000125);
   EXPECT_THAT(table_row(result), HasSubstr("from here 25.0 %, 10.0.0.3:7000 75.0 %"));
-  EXPECT_THAT(table_foot({result}), HasSubstr("0.125 ms off at most"));
-  EXPECT_THAT(table_foot({measured_by_two()}), testing::Not(HasSubstr("Clocks")));
+  EXPECT_THAT(table_foot({result}, Json()), HasSubstr("0.125 ms off at most"));
+  EXPECT_THAT(table_foot({measured_by_two()}, Json()), testing::Not(HasSubstr("Clocks")));
 }
 
 // Documents from before there could be several.

@@ -46,6 +46,15 @@ TEST_F(Machine, WithNothing) {
   EXPECT_EQ(what_is_missed(around, {"tcp"}), "");
 }
 
+TEST_F(Machine, WithStreamsThatTheKernelHoldsBack) {
+  EXPECT_EQ(what_holds_streams_back(look()), "");
+  put("/proc/sys/net/ipv4/tcp_congestion_control", "cubic\n");
+  EXPECT_EQ(what_holds_streams_back(look()), "");
+  put("/proc/sys/net/ipv4/tcp_congestion_control", "bbr\n");
+  EXPECT_THAT(what_holds_streams_back(look()),
+              HasSubstr("congestion control bbr may hold a stream"));
+}
+
 TEST_F(Machine, WithEfaButNoDeviceInTheContainer) {
   put_function("0000:00:03.0", "0x1d0f", "0xec20");  // an ordinary interface of Amazon's
   put_function("0000:10:1b.0", "0x1d0f", "0xefa1");
