@@ -71,6 +71,7 @@ void tcp_quirks(const fi_info& info, Capability& record) {
   if (cores > 1 && rails == 1) {
     record.best_window_on_host = 1;
     record.best_on_one_core = true;
+    record.best_part = std::uint64_t{128} << 10;
   }
   if (info.fabric_attr->prov_name != by_rxm) record.rma_pieces = pieces_of(info);
   record.best_share = std::uint64_t{128} << 10;

@@ -199,9 +199,9 @@ Result<void> EngineState::take_seat(const TransferOptions& options) {
 }
 
 /// The rails that shall carry so many bytes: one for each chunk's worth, those with the least to
-/// do. Small transfers keep to one rail until it has enough, since each rail in use takes a
-/// core on both sides; unless somebody waits for them. `several` holds them where they are more
-/// than one.
+/// do; for what meets no other transfer, where it is worth it, one for less than a chunk. Small
+/// transfers keep to one rail until it has enough, since each rail in use takes a core on both
+/// sides; unless somebody waits for them. `several` holds them where they are more than one.
 std::span<const std::size_t> EngineState::choose_rails(const RailSet& set, std::uint64_t bytes,
                                                        Priority priority, Clock::time_point now,
                                                        std::vector<std::size_t>& several) const {
@@ -223,7 +223,12 @@ std::span<const std::size_t> EngineState::choose_rails(const RailSet& set, std::
         priority == Priority::latency ? rails_[rail]->counters().in_flight.load() : 0;
     return {aside, rails_[rail]->queued_before(priority) / share, ahead, rail};
   };
-  const std::uint64_t wanted = bytes / first.chunk_limit();
+  std::uint64_t wanted = bytes / first.chunk_limit();
+  const std::uint64_t part = first.capability().best_part;
+  if (wanted <= 1 && part > 0 && bytes / part > 1 &&
+      std::all_of(all.begin(), all.end(),
+                  [&](std::size_t rail) { return rails_[rail]->queued_before(priority) == 0; }))
+    wanted = bytes / part;
   if (wanted <= 1) {
     std::size_t best = 0;
     Load least = load_of(all.front());
@@ -363,7 +368,9 @@ Result<std::shared_ptr<Submitted>> EngineState::submit_prepared(
   auto transfer = std::make_shared<TransferState>(std::move(submission), *this);
   for (const std::size_t rail : rails)
     rails_[rail]->queued_bytes(priority) += *bytes / rails.size();
-  transfer->start(rails);
+  const bool in_parts = *bytes / rails.size() < rails_[rails.front()]->chunk_limit();
+  transfer->start(rails,
+                  in_parts ? (*bytes + rails.size() - 1) / rails.size() : TransferState::all_bytes);
   if (copied) transfer->copied_at_once(copied->rail, copied->copied);
   if (copied && transfer->ended()) {
     ended_unseen(asked);

@@ -33,7 +33,8 @@ TransferState::TransferState(Submission submission, TransferHost& host)
 }
 
 /// Nobody else knows of it yet.
-void TransferState::start(std::span<const std::size_t> rails) {
+void TransferState::start(std::span<const std::size_t> rails, std::uint64_t part) {
+  part_ = part;
   lanes_.assign(rails.begin(), rails.end());
   rails_.assign(rails.begin(), rails.end());
   self_ = shared_from_this();
@@ -85,6 +86,7 @@ std::size_t TransferState::take(std::span<Chunk> into, std::uint64_t limit, std:
                                 Clock::time_point now) {
   const std::lock_guard lock(mutex_);
   if (is_over(now)) return 0;
+  all = std::min(all, part_);
   std::size_t count = 0;
   while (count < into.size() && all > 0) {
     const auto chunk = next_chunk(std::min(limit, all));

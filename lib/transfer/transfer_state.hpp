@@ -62,8 +62,7 @@ class TransferState final : public Submitted, public std::enable_shared_from_thi
   // For those who carry it.
   /// Takes up to `into.size()` chunks of at most `limit` bytes, and `all` bytes together. 0:
   /// nothing to take now.
-  std::size_t take(std::span<Chunk> into, std::uint64_t limit,
-                   std::uint64_t all = std::numeric_limits<std::uint64_t>::max(),
+  std::size_t take(std::span<Chunk> into, std::uint64_t limit, std::uint64_t all = all_bytes,
                    Clock::time_point now = Clock::now());
   /// One chunk for somebody who waits: of what was not set aside for the lanes, as long as there is
   /// some.
@@ -93,9 +92,10 @@ class TransferState final : public Submitted, public std::enable_shared_from_thi
   bool lane_steps_back(std::size_t rail);
 
   // For the engine.
-  /// Makes the transfer keep itself alive, with the lanes of these rails to carry it. Ends it at
-  /// once if it has no bytes.
-  void start(std::span<const std::size_t> rails);
+  static constexpr std::uint64_t all_bytes = std::numeric_limits<std::uint64_t>::max();
+  /// Makes the transfer keep itself alive, with the lanes of these rails to carry it, each no more
+  /// than `part` bytes at a time. Ends it at once if it has no bytes.
+  void start(std::span<const std::size_t> rails, std::uint64_t part = all_bytes);
   void start(std::initializer_list<std::size_t> rails) { start(std::span(rails)); }
   /// Before it is offered to lanes: what the thread that submits it has copied by one of its rails
   /// is carried. Once all is, and a read proven, what follows the bytes begins.
@@ -237,17 +237,18 @@ class TransferState final : public Submitted, public std::enable_shared_from_thi
   std::atomic<State> state_{State::active};
   Clock::time_point at_hand_{};  // for the application, where it is large
   Cursor cursor_;
-  std::vector<Chunk> cut_;  // and not out: came back, or set aside for the lanes
-  Proofs proofs_{&lists_};  // owed once all chunks are home, and not taken
-  bool proofs_planned_ = false;
+  std::vector<Chunk> cut_;          // and not out: came back, or set aside for the lanes
+  std::uint64_t part_ = all_bytes;  // the most that a lane takes at a time
+  Proofs proofs_{&lists_};          // owed once all chunks are home, and not taken
   std::uint64_t proofs_out_ = 0;
-  bool disproven_ = false;  // one has failed
+  bool proofs_planned_ = false;
+  bool disproven_ = false;          // one has failed
+  bool arrived_is_placed_ = false;  // known from the end on
   std::uint64_t outstanding_ = 0;
   std::pmr::vector<Span> out_{&lists_};  // by slot; of length 0 where it is free
   static constexpr std::uint32_t no_slot = std::numeric_limits<std::uint32_t>::max();
   std::uint32_t free_slot_ = no_slot;               // its span begins at the next free one
   std::unique_ptr<Losses> losses_;                  // null: none
-  bool arrived_is_placed_ = false;                  // known from the end on
   std::pmr::vector<std::uint32_t> rails_{&lists_};  // fixed at the start
   std::pmr::vector<std::uint32_t> lanes_{&lists_};
   enum class Check { owed, under_way, passed } check_;

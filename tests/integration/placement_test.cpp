@@ -116,6 +116,48 @@ TEST_F(Placement, AnEngineLeavesItsCallersWhereTheyWere) {
   EXPECT_TRUE(kept_threads().empty());
 }
 
+TEST_F(Placement, OverSocketsBothRailsCarryPartsOfWhatMeetsNoOther) {
+  constexpr std::size_t part = 128 << 10;
+  Couple pair = couple(sockets());
+  Board board(pair, bytes, bytes);
+  const auto write = [&](std::size_t length) {
+    const Pair piece[] = {{0, 0, length}};
+    return must(pair.a.write(board.local, board.there, piece));
+  };
+  const auto operations_of = [&](std::size_t length) {
+    Transfer transfer = write(length);
+    EXPECT_TRUE(succeeds(transfer.wait(soon())));
+    return transfer.report().operations;
+  };
+  // The one before may not be quite over for its rail when it is for who waits.
+  const auto comes_to = [&](std::size_t length, std::uint64_t wanted) {
+    const Deadline deadline = soon();
+    while (operations_of(length) != wanted)
+      if (deadline.passed()) return false;
+    return true;
+  };
+  EXPECT_EQ(operations_of(2 * part - 1), 1U);
+  EXPECT_TRUE(comes_to(2 * part, 2));
+  EXPECT_TRUE(comes_to(4 * part + 7, 2));
+
+  // Beside another.
+  const Deadline deadline = soon();
+  bool met = false;
+  while (!met && !deadline.passed()) {
+    Transfer large = write(bytes), small = write(2 * part);
+    met = large.state() == State::active;
+    EXPECT_TRUE(succeeds(small.wait(soon())));
+    EXPECT_TRUE(!met || small.report().operations == 1);
+    EXPECT_TRUE(succeeds(large.wait(soon())));
+  }
+  EXPECT_TRUE(met);
+
+  board.repaint();
+  for (const Pair& piece : {Pair{0, 0, 2 * part}, Pair{9, 1, 4 * part + 7}})
+    for (const Direction direction : {Direction::write, Direction::read})
+      board.expect_moved(direction, {&piece, 1});
+}
+
 TEST_F(Placement, OverShmOneRailCarriesWhatIsMappedAndTwoTheRest) {
   const auto rails_of = [](Memory memory) {
     Couple pair = couple(config_for("shm", 0));

@@ -554,6 +554,26 @@ TEST_F(TransferTest, ReportCountsRangesRunsAndOperations) {
   expect_over(State::done);
 }
 
+TEST_F(TransferTest, LanesTakeNoMoreThanTheirPartsAtATime) {
+  transfer = std::make_shared<TransferState>(
+      make_submission(make_prepared(peer, scattered(4, 50), Direction::write, 2)), host);
+  alive = transfer;
+  const std::size_t rails[] = {0, 1};
+  transfer->start(rails, 70);
+  std::vector<Chunk> all;
+  const std::vector<std::uint64_t> wanted[] = {{50, 20}, {30, 40}, {10, 50}};
+  for (const auto& lengths : wanted) {
+    const auto part = take(8);
+    ASSERT_EQ(part.size(), lengths.size());
+    for (std::size_t i = 0; i < part.size(); ++i) EXPECT_EQ(part[i].length, lengths[i]);
+    all.insert(all.end(), part.begin(), part.end());
+  }
+  EXPECT_TRUE(take(8).empty());
+  for (const Chunk& chunk : all) transfer->completed(0, chunk);
+  EXPECT_EQ(transfer->report().bytes_done, 200U);
+  EXPECT_EQ(transfer->state(), State::done);
+}
+
 /// All that can happen to a transfer, in random order, against what must hold at every step.
 TEST_F(TransferTest, EndsOnceInEveryInterleaving) {
   for (std::uint32_t seed = 0; seed < 20000; ++seed) {

@@ -105,7 +105,8 @@ nlohmann::ordered_json to_json(const Capability& record) {
           {"best_on_one_core", record.best_on_one_core},
           {"best_rails", record.best_rails},
           {"best_mapped_by_one", record.best_mapped_by_one},
-          {"best_share", record.best_share}};
+          {"best_share", record.best_share},
+          {"best_part", record.best_part}};
 }
 
 std::string libfabric_version(const Info& info) {

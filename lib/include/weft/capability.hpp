@@ -126,6 +126,8 @@ struct Capability {
   /// Whether memory that is mapped (maps_memory) does best over one of them.
   bool best_mapped_by_one = false;
   std::uint64_t best_share = 0;  ///< Bytes queued on one rail from which another one helps.
+  /// Bytes that are worth a rail of their own, of a transfer that meets no other; 0: a chunk's.
+  std::uint64_t best_part = 0;
 };
 
 /// One NIC or interface that discovery looked at.
