@@ -143,7 +143,7 @@ std::string what_holds_streams_back(const Surroundings& around) {
   if (!around.congestion_control.starts_with("bbr")) return {};
   return fmt::format(
       "the kernel's congestion control {} may hold a stream at a third of its speed over loopback "
-      "(sysctl net.ipv4.tcp_congestion_control; cubic and reno do not)",
+      "(sysctl net.ipv4.tcp_congestion_control; reno does not)",
       around.congestion_control);
 }
 

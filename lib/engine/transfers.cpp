@@ -198,10 +198,23 @@ Result<void> EngineState::take_seat(const TransferOptions& options) {
               fmt::format("{} transfers are under way already{}", config_.max_transfers, more));
 }
 
-/// The rails that shall carry so many bytes: one for each chunk's worth, those with the least to
-/// do; for what meets no other transfer, where it is worth it, one for less than a chunk. Small
-/// transfers keep to one rail until it has enough, since each rail in use takes a core on both
-/// sides; unless somebody waits for them. `several` holds them where they are more than one.
+/// How many of those rails so many bytes are worth: one for each chunk's worth, or for less where
+/// they meet no other transfer.
+std::uint64_t EngineState::rails_wanted(std::span<const std::size_t> all, std::uint64_t bytes,
+                                        Priority priority) const {
+  const Rail& first = *rails_[all.front()];
+  const std::uint64_t chunks = bytes / first.chunk_limit();
+  const std::uint64_t part = first.capability().best_part;
+  if (chunks > 1 || part == 0) return chunks;
+  const bool alone = std::all_of(all.begin(), all.end(), [&](std::size_t rail) {
+    return rails_[rail]->queued_before(priority) == 0;
+  });
+  return alone ? bytes / part : chunks;
+}
+
+/// The rails that shall carry so many bytes, those with the least to do. Small transfers keep to
+/// one rail until it has enough, since each rail in use takes a core on both sides; unless somebody
+/// waits for them. `several` holds them where they are more than one.
 std::span<const std::size_t> EngineState::choose_rails(const RailSet& set, std::uint64_t bytes,
                                                        Priority priority, Clock::time_point now,
                                                        std::vector<std::size_t>& several) const {
@@ -223,12 +236,7 @@ std::span<const std::size_t> EngineState::choose_rails(const RailSet& set, std::
         priority == Priority::latency ? rails_[rail]->counters().in_flight.load() : 0;
     return {aside, rails_[rail]->queued_before(priority) / share, ahead, rail};
   };
-  std::uint64_t wanted = bytes / first.chunk_limit();
-  const std::uint64_t part = first.capability().best_part;
-  if (wanted <= 1 && part > 0 && bytes / part > 1 &&
-      std::all_of(all.begin(), all.end(),
-                  [&](std::size_t rail) { return rails_[rail]->queued_before(priority) == 0; }))
-    wanted = bytes / part;
+  const std::uint64_t wanted = rails_wanted(all, bytes, priority);
   if (wanted <= 1) {
     std::size_t best = 0;
     Load least = load_of(all.front());

@@ -143,10 +143,8 @@ std::string table_foot(const std::vector<PointResult>& results, const Json& mach
       !name.empty() && std::any_of(results.begin(), results.end(), by_sockets))
     text += fmt::format(
         "The kernel's congestion control {} may hold a stream at a third of its speed over "
-        "loopback, "
-        "once in a while and then\nfor long (sysctl net.ipv4.tcp_congestion_control; cubic and "
-        "reno "
-        "do not).\n",
+        "loopback, once in a while and then\nfor long (sysctl net.ipv4.tcp_congestion_control; "
+        "reno does not).\n",
         tool::printable(name));
   if (checked > 0) text += fmt::format("{} were compared.\n", tool::binary_bytes(checked));
   return text;
