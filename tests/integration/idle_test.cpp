@@ -19,15 +19,6 @@ class CountingEndpoint final : public ForwardingEndpoint {
   }
 };
 
-Couple couple_that_counts(const std::string& provider) {
-  auto before = std::exchange(core::endpoint_decorator(), [](auto real) {
-    return std::make_unique<CountingEndpoint>(std::move(real));
-  });
-  Couple pair = couple(config_for(provider));
-  core::endpoint_decorator() = std::move(before);
-  return pair;
-}
-
 /// Whether the rails of all engines here come to rest: where there is no descriptor to sleep on
 /// each of the four is looked at a thousand times a second, and by a thread that does not sleep far
 /// more often.
@@ -47,7 +38,7 @@ class Idle : public testing::TestWithParam<std::string> {};
 
 TEST_P(Idle, EnginesSleepWhateverTheyHaveDoneBefore) {
   constexpr std::size_t bytes = 65536;
-  Couple pair = couple_that_counts(GetParam());
+  Couple pair = couple_wrapped<CountingEndpoint>(config_for(GetParam()));
   Board board(pair, bytes, bytes);
   ASSERT_TRUE(come_to_rest()) << "before anything has moved";
   const Pair all[] = {{0, 0, bytes}};
@@ -68,7 +59,7 @@ TEST_P(Idle, EnginesSleepWhateverTheyHaveDoneBefore) {
 
 TEST_P(Idle, WhatComesWhileTheySleepWakesThem) {
   constexpr std::size_t bytes = 4096;
-  Couple pair = couple_that_counts(GetParam());
+  Couple pair = couple_wrapped<CountingEndpoint>(config_for(GetParam()));
   Board board(pair, bytes, bytes);
   const Pair all[] = {{0, 0, bytes}};
   for (int i = 0; i < 5; ++i) {

@@ -8,6 +8,7 @@
 
 #include "base/crowding.hpp"
 #include "engines.hpp"
+#include "forwarding.hpp"
 #include "machine.hpp"
 #include "one_core.hpp"
 
@@ -45,6 +46,21 @@ std::map<std::size_t, int> kept_threads() {
   }
   return kept;
 }
+
+constexpr std::uint64_t part = 128 << 10;
+
+/// A rail that nothing holds back, whatever this machine's kernel does with sockets.
+class UnpacedEndpoint final : public ForwardingEndpoint {
+ public:
+  explicit UnpacedEndpoint(std::unique_ptr<providers::Endpoint> real)
+      : ForwardingEndpoint(std::move(real)), record_(inner().capability()) {
+    record_.best_part = part;
+  }
+  const Capability& capability() const noexcept override { return record_; }
+
+ private:
+  Capability record_;
+};
 
 class Placement : public testing::Test {
  protected:
@@ -117,8 +133,7 @@ TEST_F(Placement, AnEngineLeavesItsCallersWhereTheyWere) {
 }
 
 TEST_F(Placement, OverSocketsBothRailsCarryPartsOfWhatMeetsNoOther) {
-  constexpr std::size_t part = 128 << 10;
-  Couple pair = couple(sockets());
+  Couple pair = couple_wrapped<UnpacedEndpoint>(sockets());
   Board board(pair, bytes, bytes);
   const auto write = [&](std::size_t length) {
     const Pair piece[] = {{0, 0, length}};
