@@ -20,6 +20,7 @@
 #include <stdexcept>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "side.hpp"
 
@@ -87,6 +88,18 @@ void end_with_caller() {
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
 }
 
+/// Debian's libfabric loads a library for Omni-Path NICs whose handlers call exit(), which waits
+/// for itself for ever where another signal, or an exit, is under way: a side would outlive its
+/// caller. It reads this when it is loaded.
+std::vector<char*> environment_of_side() {
+  static char without_handlers[] = "IPATH_NO_BACKTRACE=1";
+  std::vector<char*> all;
+  for (char** each = environ; each != nullptr && *each != nullptr; ++each) all.push_back(*each);
+  all.push_back(without_handlers);
+  all.push_back(nullptr);
+  return all;
+}
+
 /// Of the loop: the time that it is measured, a fifth of that before, and a stall in either.
 Deadline end_of_loop(const RawConfig& config) {
   return Deadline::in(std::chrono::milliseconds(2 * config.max_ms + 3 * config.timeout_ms));
@@ -142,8 +155,9 @@ class RawProcess::Child {
     const char* const side = role == Role::initiator ? "initiator" : "target";
     const std::array<const char*, 5> arguments{"weft-raw", side_argument, side, text.c_str(),
                                                nullptr};
-    const int rc = ::posix_spawn(&pid_, "/proc/self/exe", &actions, nullptr,
-                                 const_cast<char* const*>(arguments.data()), environ);
+    const int rc =
+        ::posix_spawn(&pid_, "/proc/self/exe", &actions, nullptr,
+                      const_cast<char* const*>(arguments.data()), environment_of_side().data());
     ::posix_spawn_file_actions_destroy(&actions);
     ::close(ends[1]);
     if (rc == 0) return;
