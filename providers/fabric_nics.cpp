@@ -106,8 +106,7 @@ Sighting describe(const Spec& spec, unsigned way, const fi_info& info) {
   sighting.gbps = link_gbps(info);
   sighting.numa_node = numa_node_of(sighting.pci);
   sighting.merit = spec.merit;
-  if (const std::string slower = spec.held_back ? spec.held_back(look_around()) : "";
-      !slower.empty())
+  if (const std::string slower = spec.held_back ? spec.held_back({}) : ""; !slower.empty())
     sighting.merit += fmt::format("; but {}", slower);
   sighting.ip = source_ip(info);
   sighting.chosen_by_ip = spec.chosen_by_ip;

@@ -67,7 +67,7 @@ struct Spec {
   std::string (*why_none)(const Surroundings& around) = nullptr;
   /// What may make them slower than they could be, as a sentence, or nothing; null: nothing is
   /// known.
-  std::string (*held_back)(const Surroundings& around) = nullptr;
+  std::string (*held_back)(const std::string& root) = nullptr;
   /// Adds advice to the provider's error number; empty: there is none.
   std::string_view (*advice)(int provider_code) = nullptr;
   /// Whether the error is of the way to the peer, so that another NIC may do better.

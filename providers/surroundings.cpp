@@ -92,7 +92,6 @@ Surroundings look_around(const std::string& root) {
   const bool unlimited = geteuid() == 0;  // root, as a rule, has CAP_IPC_LOCK
   if (!unlimited && getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
     around.memlock = limit.rlim_cur;
-  around.congestion_control = first_word(root + "/proc/sys/net/ipv4/tcp_congestion_control");
   return around;
 }
 
@@ -139,12 +138,13 @@ std::string what_is_missed(const Surroundings& around, const std::vector<std::st
 
 // perf/RESULTS.md: "Two modes over tcp". BBR sends no faster than it thinks that the way carries,
 // and over loopback its thoughts are at a third of that, once in a while and then for long.
-std::string what_holds_streams_back(const Surroundings& around) {
-  if (!around.congestion_control.starts_with("bbr")) return {};
+std::string what_holds_streams_back(const std::string& root) {
+  const std::string control = first_word(root + "/proc/sys/net/ipv4/tcp_congestion_control");
+  if (!control.starts_with("bbr")) return {};
   return fmt::format(
       "the kernel's congestion control {} may hold a stream at a third of its speed over loopback "
       "(sysctl net.ipv4.tcp_congestion_control; reno does not)",
-      around.congestion_control);
+      control);
 }
 
 }  // namespace weft::providers

@@ -16,7 +16,6 @@ struct Surroundings {
   bool rdma_cm = false;                // /dev/infiniband/rdma_cm, which makes verbs connections
   bool rdma_cm_opens = false;          // and this process may open it
   std::uint64_t memlock = UINT64_MAX;  // bytes that this process may pin
-  std::string congestion_control;      // of new sockets; empty where it can't be read
 };
 
 /// Looks under `root`, which is empty but for tests.
@@ -30,6 +29,6 @@ std::string why_no_verbs(const Surroundings& around);
 /// providers in use.
 std::string what_is_missed(const Surroundings& around, const std::vector<std::string>& taken);
 /// What may keep a stream below what the way to its peer carries; empty if nothing is known to.
-std::string what_holds_streams_back(const Surroundings& around);
+std::string what_holds_streams_back(const std::string& root = {});
 
 }  // namespace weft::providers

@@ -73,7 +73,7 @@ void tcp_quirks(const fi_info& info, Capability& record) {
     record.best_on_one_core = true;
     // perf/RESULTS.md: "What made a difference". Half as much in a burst, and a stream that the
     // kernel paces is thought to carry half as much.
-    if (what_holds_streams_back(look_around()).empty()) record.best_part = std::uint64_t{128} << 10;
+    if (what_holds_streams_back().empty()) record.best_part = std::uint64_t{128} << 10;
   }
   if (info.fabric_attr->prov_name != by_rxm) record.rma_pieces = pieces_of(info);
   record.best_share = std::uint64_t{128} << 10;

@@ -376,9 +376,7 @@ Result<std::shared_ptr<Submitted>> EngineState::submit_prepared(
   auto transfer = std::make_shared<TransferState>(std::move(submission), *this);
   for (const std::size_t rail : rails)
     rails_[rail]->queued_bytes(priority) += *bytes / rails.size();
-  const bool in_parts = *bytes / rails.size() < rails_[rails.front()]->chunk_limit();
-  transfer->start(rails,
-                  in_parts ? (*bytes + rails.size() - 1) / rails.size() : TransferState::all_bytes);
+  transfer->start(rails, (*bytes + rails.size() - 1) / rails.size());
   if (copied) transfer->copied_at_once(copied->rail, copied->copied);
   if (copied && transfer->ended()) {
     ended_unseen(asked);

@@ -38,7 +38,7 @@ class Idle : public testing::TestWithParam<std::string> {};
 
 TEST_P(Idle, EnginesSleepWhateverTheyHaveDoneBefore) {
   constexpr std::size_t bytes = 65536;
-  Couple pair = couple_wrapped<CountingEndpoint>(config_for(GetParam()));
+  Couple pair = wrapped<CountingEndpoint>([] { return couple(config_for(GetParam())); });
   Board board(pair, bytes, bytes);
   ASSERT_TRUE(come_to_rest()) << "before anything has moved";
   const Pair all[] = {{0, 0, bytes}};
@@ -59,7 +59,7 @@ TEST_P(Idle, EnginesSleepWhateverTheyHaveDoneBefore) {
 
 TEST_P(Idle, WhatComesWhileTheySleepWakesThem) {
   constexpr std::size_t bytes = 4096;
-  Couple pair = couple_wrapped<CountingEndpoint>(config_for(GetParam()));
+  Couple pair = wrapped<CountingEndpoint>([] { return couple(config_for(GetParam())); });
   Board board(pair, bytes, bytes);
   const Pair all[] = {{0, 0, bytes}};
   for (int i = 0; i < 5; ++i) {

@@ -133,7 +133,7 @@ TEST_F(Placement, AnEngineLeavesItsCallersWhereTheyWere) {
 }
 
 TEST_F(Placement, OverSocketsBothRailsCarryPartsOfWhatMeetsNoOther) {
-  Couple pair = couple_wrapped<UnpacedEndpoint>(sockets());
+  Couple pair = wrapped<UnpacedEndpoint>([] { return couple(sockets()); });
   Board board(pair, bytes, bytes);
   const auto write = [&](std::size_t length) {
     const Pair piece[] = {{0, 0, length}};

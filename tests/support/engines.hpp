@@ -4,13 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <memory>
 #include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 #include <weft/weft.hpp>
 
@@ -82,15 +80,6 @@ struct Couple {
 Couple couple(const Config& a, const Config& b, const core::EngineHooks& hooks_a = {},
               const core::EngineHooks& hooks_b = {});
 Couple couple(const Config& both);
-/// Two with each of their endpoints in a Wrapper. Not beside others that are being opened.
-template <typename Wrapper>
-Couple couple_wrapped(const Config& config) {
-  auto before = std::exchange(core::endpoint_decorator(),
-                              [](auto real) { return std::make_unique<Wrapper>(std::move(real)); });
-  Couple pair = couple(config);
-  core::endpoint_decorator() = std::move(before);
-  return pair;
-}
 /// Connects two engines of this process.
 std::pair<Peer, Peer> acquaint(Engine& a, Engine& b);
 

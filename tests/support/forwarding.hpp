@@ -112,14 +112,19 @@ class ForwardingEndpoint : public providers::Endpoint {
   const std::unique_ptr<providers::Endpoint> inner_;
 };
 
-/// An engine with each of its endpoints in a Wrapper. Not beside others that are being opened.
-template <typename Wrapper>
-Result<Engine> open_wrapped(const Config& config) {
+/// What `open` opens, with each endpoint in a Wrapper. Not beside others that are being opened.
+template <typename Wrapper, typename Open>
+auto wrapped(Open open) {
   auto before = std::exchange(core::endpoint_decorator(),
                               [](auto real) { return std::make_unique<Wrapper>(std::move(real)); });
-  auto engine = Engine::open(config);
+  auto opened = open();
   core::endpoint_decorator() = std::move(before);
-  return engine;
+  return opened;
+}
+
+template <typename Wrapper>
+Result<Engine> open_wrapped(const Config& config) {
+  return wrapped<Wrapper>([&] { return Engine::open(config); });
 }
 
 }  // namespace weft::test

@@ -47,11 +47,11 @@ TEST_F(Machine, WithNothing) {
 }
 
 TEST_F(Machine, WithStreamsThatTheKernelHoldsBack) {
-  EXPECT_EQ(what_holds_streams_back(look()), "");
+  EXPECT_EQ(what_holds_streams_back(root_), "");
   put("/proc/sys/net/ipv4/tcp_congestion_control", "cubic\n");
-  EXPECT_EQ(what_holds_streams_back(look()), "");
+  EXPECT_EQ(what_holds_streams_back(root_), "");
   put("/proc/sys/net/ipv4/tcp_congestion_control", "bbr\n");
-  EXPECT_THAT(what_holds_streams_back(look()),
+  EXPECT_THAT(what_holds_streams_back(root_),
               HasSubstr("congestion control bbr may hold a stream"));
 }
 
