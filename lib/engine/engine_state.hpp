@@ -249,6 +249,7 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   std::size_t proofs_of(const TransferState& transfer, std::size_t rail) const override;
   std::optional<std::size_t> another_rail(const TransferState& transfer,
                                           const std::vector<std::size_t>& left) const override;
+  void transfer_ends(TransferState& transfer) override;
   void transfer_ended(TransferState& transfer) override;
   void memory_let_go(TransferState& transfer) override;
   void enter_copies(const PreparedState& prepared, std::uint64_t own,

@@ -179,7 +179,7 @@ Result<void> EngineState::check_submission(const PreparedState& prepared,
   return {};
 }
 
-/// One of Config::max_transfers, for which the caller may want to wait. transfer_ended() leaves it.
+/// One of Config::max_transfers, for which the caller may want to wait. transfer_ends() leaves it.
 Result<void> EngineState::take_seat(const TransferOptions& options) {
   if (transfer_seats_.enter()) return {};
   // A progress thread can't wait for what it has to do itself.
@@ -434,12 +434,16 @@ void EngineState::raise_signal(const std::shared_ptr<TransferState>& transfer) {
   peer->message_rail().worker().attend(peer->message_rail(), peer);
 }
 
-void EngineState::transfer_ended(TransferState& transfer) {
-  if (ledger_) ledger_->enter(transfer);
+void EngineState::transfer_ends(TransferState& transfer) {
   transfer_seats_.leave();
   const Submission& submission = transfer.submission();
   for (const std::size_t rail : transfer.rails())
     rails_[rail]->queued_bytes(submission.priority) -= submission.bytes / transfer.rails().size();
+}
+
+void EngineState::transfer_ended(TransferState& transfer) {
+  if (ledger_) ledger_->enter(transfer);
+  const Submission& submission = transfer.submission();
   if (submission.waiter_takes_part) open_to_waiters_.remove(transfer);
   if (submission.verify) checks_.end(transfer);
   if (transfer.state() == State::timed_out) leave_silent_rails(transfer);

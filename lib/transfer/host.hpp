@@ -40,6 +40,9 @@ class TransferHost {
   /// All bytes of such a transfer have come: whoever is told so from here on sees them. Takes
   /// microseconds, unless a device hangs.
   virtual Result<void> make_visible(const TransferState&) { return {}; }
+  /// It is about to end: what it took of what there is only so much of has to be free before
+  /// anybody can see that it has. Called once, with its lock held.
+  virtual void transfer_ends(TransferState&) {}
   /// It has reached its end; called once, before waiters wake.
   virtual void transfer_ended(TransferState& transfer) = 0;
   /// Nothing touches memory on its behalf any more, at either side; called once. It may still wait

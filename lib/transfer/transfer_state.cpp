@@ -455,6 +455,7 @@ void TransferState::end_locked(State state, std::optional<Error> error,
   tally_ = {now,     now - submission_.submitted, queued_until(now), bytes_done_, cursor_.runs(),
             retries_};
   arrived_is_placed_ = needs_no_proof();
+  host_.transfer_ends(*this);
   state_.store(state, std::memory_order_release);
   lock.unlock();
   host_.transfer_ended(*this);

@@ -164,6 +164,22 @@ TEST_P(Pressure, WhoWaitsForRoomHasItWhenATransferEnds) {
   });
 }
 
+/// Who looks at state() instead of waiting, on another core, and submits the next at once.
+TEST_P(Pressure, WhoSeesTheEndOfATransferHasItsRoom) {
+  config.max_transfers = 1;
+  config.copy_at_once_bytes = 0;  // else they end before the caller has them
+  Couple pair = couple(config, config);
+  Board board(pair, 1000, 1000);
+  const Pair piece[] = {{0, 0, 1000}};
+  for (int i = 0; i < 1000; ++i) {
+    const auto transfer = pair.a.write(board.local, board.there, piece);
+    ASSERT_TRUE(succeeds(transfer)) << "transfer " << i;
+    const Deadline until = soon();
+    while (transfer->state() == State::active && !until.passed()) std::this_thread::yield();
+    ASSERT_EQ(transfer->state(), State::done);
+  }
+}
+
 TEST_P(Pressure, TimeSpentWaitingForRoomIsNotTheTransfersOwn) {
   config.default_timeout = 1s;
   with_full_queues([&](FullQueue& queue) {

@@ -20,9 +20,14 @@ class Host final : public TransferHost {
     if (refuse_signals) transfer->signal_ended(Error(Code::peer_down, "gone"));
   }
   void offer_again(const std::shared_ptr<TransferState>&) override { ++offers; }
+  void transfer_ends(TransferState& transfer) override {
+    EXPECT_FALSE(transfer.ended()) << "who saw its end would find what it took still taken";
+    ++ending;
+  }
   void transfer_ended(TransferState& transfer) override {
     EXPECT_TRUE(transfer.ended());
     ++ended;
+    EXPECT_EQ(ending, ended);
   }
   void transfer_quiescent(TransferState& transfer) override {
     EXPECT_TRUE(transfer.quiescent());
@@ -42,7 +47,7 @@ class Host final : public TransferHost {
   std::vector<std::size_t> spare;   // rails that may take over
   std::vector<std::shared_ptr<TransferState>> signals;
   bool refuse_signals = false;
-  int checks = 0, offers = 0, ended = 0, quiescent = 0;
+  int checks = 0, offers = 0, ending = 0, ended = 0, quiescent = 0;
 };
 
 class TransferTest : public testing::Test {

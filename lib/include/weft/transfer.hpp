@@ -201,6 +201,7 @@ class WEFT_API Transfer {
   Transfer& operator=(Transfer&&) noexcept;
   ~Transfer();
 
+  /// As soon as it is not active any more there is room for another (Config::max_transfers).
   State state() const noexcept;
   /// True when nothing can touch the local memory on behalf of this transfer any more. A transfer
   /// that has ended may still be not quiescent, for example after its deadline passed.
