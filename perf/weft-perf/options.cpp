@@ -2,26 +2,28 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdlib>
+#include <limits>
 
 #include "grid.hpp"
-#include "workload.hpp"
 
 namespace weft::perf {
 namespace {
 
-constexpr std::size_t most_points = 100'000;
 constexpr double longest_time = std::chrono::duration<double>(longest_run).count();
 
+template <typename Number>
 void add_grid(CLI::App& app, const char* group, const std::string& name,
-              std::vector<std::uint64_t>& numbers, Multiples multiples, const std::string& text) {
+              std::vector<Number>& numbers, Multiples multiples, const std::string& text) {
   app.add_option_function<std::string>(
          name,
          [&numbers, multiples, name](const std::string& given) {
-           auto parsed = parse_grid(given, multiples);
+           const auto parsed = parse_grid(given, multiples);
            if (!parsed) throw CLI::ValidationError(name, parsed.error().message());
-           numbers = std::move(*parsed);
+           for (const std::uint64_t each : *parsed)
+             if (each > std::numeric_limits<Number>::max())
+               throw CLI::ValidationError(name, fmt::format("{} is too large", each));
+           numbers.assign(parsed->begin(), parsed->end());
          },
          text)
       ->type_name("GRID")
@@ -232,7 +234,7 @@ void add_measuring(CLI::App& app, Options& options) {
   app.add_option(
          "--count", sweep.run.length.operations,
          "Operations of one run, of all initiators together, if they come before its time is "
-         "over")
+         "over. Baselines take all of its time")
       ->type_name("N")
       ->group(group);
   add_seconds(app, group, "--warm-up", sweep.run.warm_up, 0, "Before each run (0.2)");
@@ -298,124 +300,6 @@ void add_output(CLI::App& app, Options& options) {
       ->group(group);
 }
 
-template <typename To>
-Result<To> narrowed(std::uint64_t value, const char* name) {
-  if (value > std::numeric_limits<To>::max())
-    return fail(Code::invalid_argument, fmt::format("{} of {} is too large", name, value));
-  return static_cast<To>(value);
-}
-
-/// Calls `each` with every combination of one value of each list, the first list's varying slowest.
-template <typename Each>
-Result<void> combine(Each&& each) {
-  return each();
-}
-template <typename Each, typename Value, typename... Lists>
-Result<void> combine(Each&& each, const std::vector<Value>& first, const Lists&... rest) {
-  for (const Value& value : first)
-    if (auto done = combine([&](const auto&... values) { return each(value, values...); }, rest...);
-        !done)
-      return done;
-  return {};
-}
-
-Result<std::vector<Fabric>> fabrics_of(const Grid& grid) {
-  std::vector<Fabric> fabrics;
-  auto done = combine(
-      [&](const std::string& provider, std::uint64_t rails, std::uint64_t nics,
-          std::uint64_t threads, std::uint64_t chunk, std::uint64_t rail_window,
-          std::uint64_t bounce_bytes, std::uint64_t bounce_buffers, GpuPath gpu_path,
-          weft::Progress progress) -> Result<void> {
-        const auto narrow_rails = narrowed<unsigned>(rails, "--rails");
-        const auto narrow_nics = narrowed<unsigned>(nics, "--nics");
-        const auto narrow_threads = narrowed<unsigned>(threads, "--threads");
-        for (const auto* number : {&narrow_rails, &narrow_nics, &narrow_threads})
-          if (!*number) return fail(number->error());
-        fabrics.push_back({provider == "auto" ? "" : provider, *narrow_rails, *narrow_nics,
-                           *narrow_threads, chunk, static_cast<std::size_t>(rail_window),
-                           bounce_bytes, static_cast<std::size_t>(bounce_buffers), gpu_path,
-                           progress});
-        return {};
-      },
-      grid.providers, grid.rails, grid.nics, grid.threads, grid.chunks, grid.rail_windows,
-      grid.bounce_bytes, grid.bounce_buffers, grid.gpu_paths, grid.progress);
-  if (!done) return fail(std::move(done.error()));
-  return fabrics;
-}
-
-/// One of no model where there is none.
-Result<std::vector<KvShape>> shapes_of(const Grid& grid) {
-  if (grid.models.empty()) return std::vector<KvShape>{{}};
-  if (std::find(grid.models.begin(), grid.models.end(), "") != grid.models.end())
-    return fail(Code::invalid_argument, "--model lacks a name");
-  std::vector<KvShape> shapes;
-  auto done = combine(
-      [&](const std::string& model, const std::string& dtype, std::uint64_t tokens,
-          std::uint64_t block_tokens, std::uint64_t block_bytes, std::uint64_t groups,
-          std::uint64_t tp, std::uint64_t peer_tp) -> Result<void> {
-        const auto narrow_block = narrowed<std::uint32_t>(block_tokens, "--block-tokens");
-        const auto narrow_groups = narrowed<std::uint32_t>(groups, "--layer-groups");
-        const auto narrow_tp = narrowed<std::uint32_t>(tp, "--tp");
-        const auto narrow_peer_tp = narrowed<std::uint32_t>(peer_tp, "--peer-tp");
-        for (const auto* number : {&narrow_block, &narrow_groups, &narrow_tp, &narrow_peer_tp})
-          if (!*number) return fail(number->error());
-        KvShape shape{model,          dtype,      tokens,         *narrow_block,
-                      *narrow_groups, *narrow_tp, *narrow_peer_tp};
-        if (block_bytes > 0) {
-          const auto fitting = tokens_of_block(shape, block_bytes);
-          if (!fitting) return fail(fitting.error());
-          shape.block_tokens = *fitting;
-        }
-        shapes.push_back(std::move(shape));
-        if (shapes.size() > most_points)
-          return fail(Code::invalid_argument, fmt::format("more than {} points", most_points));
-        return {};
-      },
-      grid.models, grid.dtypes, grid.tokens, grid.block_tokens, grid.block_bytes, grid.layer_groups,
-      grid.tp, grid.peer_tp);
-  if (!done) return fail(std::move(done.error()));
-  return shapes;
-}
-
-Result<void> append_works(const Grid& grid, const std::vector<KvShape>& shapes,
-                          const Fabric& fabric, std::uint32_t initiators, std::uint32_t targets,
-                          std::vector<Point>& points) {
-  const bool kv = !grid.models.empty();
-  const std::vector<std::uint64_t> one{1};
-  return combine(
-      [&](Operation operation, const KvShape& shape, std::uint64_t size, std::uint64_t pieces,
-          Pattern pattern, std::uint64_t window, std::uint64_t batch, std::uint64_t rate,
-          const std::string& memory, const std::string& peer_memory,
-          Priority priority) -> Result<void> {
-        Work work{operation, size,        1,    pattern, 1, 1, static_cast<double>(rate),
-                  memory,    peer_memory, shape};
-        const auto narrow_pieces = narrowed<std::uint32_t>(pieces, "--pieces");
-        const auto narrow_window = narrowed<std::uint32_t>(window, "--window");
-        const auto narrow_batch = narrowed<std::uint32_t>(batch, "--batch");
-        for (const auto* number : {&narrow_pieces, &narrow_window, &narrow_batch})
-          if (!*number) return fail(number->error());
-        work.pieces = *narrow_pieces;
-        work.window = *narrow_window;
-        work.batch = *narrow_batch;
-        work.priority = priority;
-        work.one_buffer = grid.one_buffer;
-        if (kv) {
-          const auto bytes = bytes_of_request(shape);
-          if (!bytes) return fail(bytes.error());
-          work.size = *bytes;
-        }
-        if (grid.peer_memories.empty()) work.peer_memory = memory;
-        points.push_back({fabric, work, targets, initiators});
-        if (points.size() > most_points)
-          return fail(Code::invalid_argument, fmt::format("more than {} points", most_points));
-        return check(points.back());
-      },
-      grid.operations, shapes, kv ? one : grid.sizes, kv ? one : grid.pieces, grid.patterns,
-      grid.windows, grid.batches, grid.rates, grid.memories,
-      grid.peer_memories.empty() ? std::vector<std::string>{""} : grid.peer_memories,
-      grid.priorities);
-}
-
 }  // namespace
 
 void add_options(CLI::App& app, Options& options) {
@@ -428,9 +312,9 @@ void add_options(CLI::App& app, Options& options) {
   tool::add_credentials(app, options.site.credentials);
   app.parse_complete_callback([&] {
     if (!options.from.empty() && app.count("--initiators") == 0)
-      options.grid.initiators = {options.from.size()};
+      options.grid.initiators = {static_cast<std::uint32_t>(options.from.size())};
     if (!options.peers.empty() && app.count("--targets") == 0)
-      options.grid.targets = {options.peers.size()};
+      options.grid.targets = {static_cast<std::uint32_t>(options.peers.size())};
   });
 }
 
@@ -474,33 +358,6 @@ void add_options(CLI::App& app, PlanOptions& options) {
       ->required()
       ->group(group);
   app.add_flag("--json", options.json, "Print JSON instead of a table")->group("Output");
-}
-
-Result<std::vector<Point>> points_of(const Grid& grid) {
-  const auto fabrics = fabrics_of(grid);
-  if (!fabrics) return fail(fabrics.error());
-  const auto shapes = shapes_of(grid);
-  if (!shapes) return fail(shapes.error());
-  std::vector<Point> points;
-  auto done = combine(
-      [&](const Fabric& fabric, std::uint64_t initiators, std::uint64_t targets) -> Result<void> {
-        const auto narrow_initiators = narrowed<std::uint32_t>(initiators, "--initiators");
-        const auto narrow_targets = narrowed<std::uint32_t>(targets, "--targets");
-        for (const auto* number : {&narrow_initiators, &narrow_targets})
-          if (!*number) return fail(number->error());
-        return append_works(grid, *shapes, fabric, *narrow_initiators, *narrow_targets, points);
-      },
-      *fabrics, grid.initiators, grid.targets);
-  if (!done) return fail(std::move(done.error()));
-  return points;
-}
-
-std::uint64_t most_initiators_of(const Grid& grid) {
-  return *std::max_element(grid.initiators.begin(), grid.initiators.end());
-}
-
-std::uint64_t most_targets_of(const Grid& grid) {
-  return *std::max_element(grid.targets.begin(), grid.targets.end());
 }
 
 Json settings_json(const Options& options) {
