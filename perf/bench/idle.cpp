@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
@@ -90,8 +91,9 @@ void serve(const Case& what, int answer, int life) {
 
 Latency summary(std::vector<double> times) {
   std::sort(times.begin(), times.end());
-  const auto at = [&](double share) {
-    return times[static_cast<std::size_t>(share * static_cast<double>(times.size() - 1))];
+  const auto at = [&](double share) {  // the nearest rank
+    const double rank = std::ceil(share * static_cast<double>(times.size()));
+    return times[static_cast<std::size_t>(rank) - 1];
   };
   return {times.size(), at(0.5), at(0.99), times.back()};
 }

@@ -20,8 +20,9 @@ struct Spread {
   double median = 0, least = 0, greatest = 0;
 };
 
-/// Of one value at least.
+/// All 0 of none.
 inline Spread spread_of(const std::vector<double>& values) {
+  if (values.empty()) return {};
   const auto [least, greatest] = std::minmax_element(values.begin(), values.end());
   return {median(values), *least, *greatest};
 }

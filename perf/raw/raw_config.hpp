@@ -97,7 +97,7 @@ struct RawResult {
   std::uint64_t operations = 0;
   double seconds = 0;
   double initiator_cpu_seconds = 0;
-  double target_cpu_seconds = 0;    ///< With the warm-up, a sixth more.
+  double target_cpu_seconds = 0;    ///< With the warm-up, a fifth more.
   double gigabytes_per_second = 0;  ///< 10^9 bytes.
   /// Of an operation, from before it is posted until its completion was read; 0 if none was noted.
   std::uint64_t p50_ns = 0, p99_ns = 0;

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -56,9 +57,15 @@ Result<double> copy_memory(const Work& work, std::uint32_t targets, unsigned thr
     } while (Clock::now() < end && !stop.stop_requested());
     copies += count;
   };
-  std::vector<std::thread> pool;
-  for (const Buffers& each : buffers) pool.emplace_back(copy, std::cref(each));
-  for (std::thread& thread : pool) thread.join();
+  std::vector<std::jthread> pool;
+  try {
+    for (const Buffers& each : buffers) pool.emplace_back(copy, std::cref(each));
+  } catch (const std::system_error& error) {
+    begin = 1, begin.notify_all();  // and was over long ago
+    return fail(Code::unavailable, fmt::format("the baseline 'memcpy' can't start {} threads: {}",
+                                               threads, error.what()));
+  }
+  pool.clear();
   if (stop.stop_requested()) return fail(Code::cancelled, "interrupted");
   const double seconds =
       std::chrono::duration<double>(Clock::now() - Clock::time_point(Clock::duration(begin)))
@@ -85,7 +92,7 @@ Result<double> stream(Control& control, const Site& site, const Work& work, Nano
   if (!address || !port) return fail(address ? port.error() : address.error());
   const auto made = stream_to(*address, *port, bytes, time, site.timeout, stop);
   if (!made) return fail(made.error());
-  const auto ended = control.ask("end stream");
+  const auto ended = control.ask("end stream", Json::object(), time_to_tell);
   if (!ended) return fail(ended.error());
   const auto arrived = value_of<std::uint64_t>(*ended, "bytes");
   if (!arrived || *arrived != made->bytes)

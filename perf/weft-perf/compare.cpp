@@ -30,7 +30,9 @@ std::vector<double> values_of(const Json& point, const Figure& figure) {
 }
 
 Change change_of(const Json& before, const Json& now, const Figure& figure) {
-  Change change{title(now.at("point").get<Point>()), figure.name, figure.more_is_better};
+  const auto provider = now.at("provider").get<std::string>();
+  Change change{provider + " " + title(now.at("point").get<Point>()), figure.name,
+                figure.more_is_better};
   const auto old_values = values_of(before, figure), new_values = values_of(now, figure);
   const double middle = median(old_values);
   if (middle > 0) change.ratio = median(new_values) / middle;

@@ -69,7 +69,7 @@ Result<Config> data_config(const Site& site, const Point& point, const std::stri
 }
 
 Json failure_document(const Error& error) {
-  return {{"error", error.to_string()}, {"code", error.code()}};
+  return {{"error", error.to_string()}};
 }
 
 std::string memory_name(std::uint32_t initiator) {

@@ -12,7 +12,7 @@
 //                                   <-    CPU time, findings
 //     close                          ->   closes that engine
 //
-// Each is answered by a document, with "error" and "code" where it failed. What else is measured
+// Each is answered by a document, with "error" where it failed. What else is measured
 // for comparison is asked for between runs (see RawService, StreamSink). Where there are several
 // initiators, each is a process of its own that listens as a target does, and is asked by the one
 // that measures to `initiate`, step by step (see InitiatorService). What begins together is asked
@@ -116,6 +116,10 @@ class Control {
   tool::Exchange exchange_;
   std::string side_;
 };
+
+/// What a step is asked for beyond the timeout in which the other side waits for something itself:
+/// its answer says for what.
+constexpr Nanoseconds time_to_tell = std::chrono::seconds(2);
 
 /// Tags of the two directions.
 constexpr std::uint64_t question_tag = 1, response_tag = 2;

@@ -103,6 +103,7 @@ void add_settings(Columns& columns, const PointResult& result) {
   add(columns, "window", work.window);
   add(columns, "batch", work.batch);
   add(columns, "rate", work.rate);
+  add(columns, "asked_provider", fabric.provider.empty() ? "auto" : fabric.provider);
   add(columns, "provider", result.provider);
   add(columns, "rails", fabric.rails);
   add(columns, "nics", fabric.nics);
@@ -115,6 +116,14 @@ void add_settings(Columns& columns, const PointResult& result) {
   add(columns, "progress", name_of(fabric.progress));
   add(columns, "memory", work.memory);
   add(columns, "peer_memory", work.peer_memory);
+}
+
+/// "tcp:0 0.48 tcp:1 0.52"
+std::string rail_shares(const Summary& sum) {
+  std::string text;
+  for (const auto& [rail, share] : sum.rails)
+    text += fmt::format("{}{} {}", text.empty() ? "" : " ", rail, share);
+  return text;
 }
 
 void add_figures(Columns& columns, const PointResult& result, const Summary& sum) {
@@ -142,6 +151,8 @@ void add_figures(Columns& columns, const PointResult& result, const Summary& sum
   add(columns, "priority", name_of(result.point.work.priority));
   add(columns, "one_buffer", result.point.work.one_buffer ? 1 : 0);
   add(columns, "ended_by_time", sum.ended_by_time ? 1 : 0);
+  add(columns, "ceiling_gbps", result.runs.empty() ? 0 : result.runs.back().ceiling_gbps);
+  add(columns, "rail_shares", rail_shares(sum));
 }
 
 Columns columns_of(const PointResult& result, const std::vector<std::string>& baselines) {

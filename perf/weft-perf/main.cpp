@@ -159,37 +159,39 @@ Result<Started> start_side(const std::string& name, const std::string& host, con
 
 /// Whether write_results() will find its way.
 Result<void> check_outputs(const Options& options) {
-  for (const std::string& path : {options.json, options.csv, options.plot, options.html})
-    if (!path.empty() && path != "-")
+  const std::string json = options.json == "-" ? "" : options.json;
+  for (const std::string& path : {json, options.csv, options.plot, options.html})
+    if (!path.empty())
       if (auto checked = tool::check_replaceable(path); !checked) return checked;
   if (options.plot.empty() && options.html.empty()) return {};
   if (auto checked = check_drawing(picture_of(options.plot)); !checked) return checked;
   return options.html.empty() ? Result<void>() : check_drawing(Picture::svg);
 }
 
-Result<void> write_results(const Options& options, const Json& results,
-                           const std::vector<PointResult>& points) {
-  if (options.json == "-") {
+/// Where something can't be written, says so and goes on. Whether all is written.
+bool write_results(const Options& options, const Json& results,
+                   const std::vector<PointResult>& points) {
+  bool all = true;
+  const auto written = [&](const Result<void>& result) {
+    if (!result) say(result.error().to_string());
+    all = all && result;
+  };
+  if (options.json == "-")
     fmt::print("{}\n", results.dump(2));
-  } else if (!options.json.empty()) {
-    if (auto written = tool::replace_file(options.json, results.dump(2) + "\n"); !written)
-      return written;
-  }
+  else if (!options.json.empty())
+    written(tool::replace_file(options.json, results.dump(2) + "\n"));
   if (!options.csv.empty())
-    if (auto written = tool::replace_file(
-            options.csv, csv(points, results.at("settings"), results.at("machines")));
-        !written)
-      return written;
-  if (options.plot.empty() && options.html.empty()) return {};
-  const Picture kind = picture_of(options.plot);
-  auto picture = plot(points, kind);
-  if (!picture) return fail(picture.error());
+    written(tool::replace_file(options.csv,
+                               csv(points, results.at("settings"), results.at("machines"))));
   if (!options.plot.empty())
-    if (auto written = tool::replace_file(options.plot, *picture); !written) return written;
-  if (options.html.empty()) return {};
-  if (kind != Picture::svg) picture = plot(points, Picture::svg);
-  if (!picture) return fail(picture.error());
-  return tool::replace_file(options.html, html(points, *picture, results));
+    written(plot(points, picture_of(options.plot)).and_then([&](const std::string& picture) {
+      return tool::replace_file(options.plot, picture);
+    }));
+  if (!options.html.empty())
+    written(plot(points, Picture::svg).and_then([&](const std::string& picture) {
+      return tool::replace_file(options.html, html(points, picture, results));
+    }));
+  return all;
 }
 
 std::vector<std::string> names_of(const std::vector<Baseline>& baselines) {
@@ -220,6 +222,7 @@ class Command {
   Json machines_of(Sides& sides);
   Error cause_of(Error failure, Sides& sides);
   int conclude(const Result<void>& swept, int signal);
+  int compare_with(const Json& old, const Json& results);
   void show(const PointResult& result);
 
   const Options& options_;
@@ -290,19 +293,24 @@ int Command::conclude(const Result<void>& swept, int signal) {
   if (!swept && signal == 0) ending = {"failed", swept.error().to_string()};
   const Json results = document(results_, settings_json(options_), machines_, ending);
   if (shown_ > 0) fmt::print("{}", table_foot(results_, machines_));
-  if (auto written = write_results(options_, results, results_); !written)
-    return end_with(written.error());
+  const bool written = write_results(options_, results, results_);
   if (signal != 0) return end_with(ending.why, tool::signal_exit_code(signal));
   if (!swept) return end_with(swept.error());
   for (const PointResult& result : results_)
     if (const Findings found = summarize(result).findings; found.wrong > 0)
-      return end_with(
-          fmt::format("{}: {} bytes are wrong: {}", title(result.point), found.wrong, found.first),
-          exit_failure);
-  if (!old_) return 0;
-  const auto compared = compare(*old_, results, options_.threshold);
+      return end_with(fmt::format("{} {}: {} bytes are wrong: {}", result.provider,
+                                  title(result.point), found.wrong, found.first),
+                      exit_failure);
+  const int code = old_ ? compare_with(*old_, results) : 0;
+  return code == 0 && !written ? exit_failure : code;
+}
+
+int Command::compare_with(const Json& old, const Json& results) {
+  const auto compared = compare(old, results, options_.threshold);
   if (!compared) return end_with(compared.error());
   fmt::print(options_.json == "-" ? stderr : stdout, "{}", text_of(*compared));
+  if (compared->changes.empty())
+    return end_with(fmt::format("{} has none of these points", options_.compare), exit_failure);
   return compared->regressed() ? exit_regression : 0;
 }
 

@@ -34,17 +34,22 @@ std::string plot_script(const std::vector<PointResult>& results, Picture picture
     const Summary sum = summarize(result);
     const std::uint64_t size = result.point.work.size;
     const std::string name = result.provider + " " + series_title(result.point);
-    speeds.add(name, fmt::format("{} {} {} {}\n", size, sum.gigabytes.median, sum.gigabytes.least,
-                                 sum.gigabytes.greatest));
+    // Where nothing was moved there is no place for it: both axes are logarithmic.
+    const auto add_speed = [&](const std::string& of, const Spread& gigabytes) {
+      if (gigabytes.median > 0)
+        speeds.add(of, fmt::format("{} {} {} {}\n", size, gigabytes.median, gigabytes.least,
+                                   gigabytes.greatest));
+    };
+    const auto add_latency = [&](const std::string& of, double nanoseconds) {
+      if (nanoseconds > 0) latencies.add(of, fmt::format("{} {}\n", size, nanoseconds / 1e3));
+    };
+    add_speed(name, sum.gigabytes);
     for (const auto& [baseline, values] : result.baselines) {
       const double middle = median(values);
-      speeds.add(baseline + " for " + name, fmt::format("{0} {1} {1} {1}\n", size, middle));
+      add_speed(baseline + " for " + name, {middle, middle, middle});
     }
-    if (const double ceiling = result.runs.back().ceiling_gbps / 8; ceiling > 0)
-      speeds.add("ceiling of " + result.provider, fmt::format("{0} {1} {1} {1}\n", size, ceiling));
-    const auto add_latency = [&](const std::string& of, double nanoseconds) {
-      latencies.add(of, fmt::format("{} {}\n", size, nanoseconds / 1e3));
-    };
+    const double ceiling = result.runs.back().ceiling_gbps / 8;
+    add_speed("ceiling of " + result.provider, {ceiling, ceiling, ceiling});
     add_latency(name + " p50", static_cast<double>(sum.latency.quantile(0.5).count()));
     add_latency(name + " p99", static_cast<double>(sum.latency.quantile(0.99).count()));
     for (const auto& [baseline, its] : result.latencies) {

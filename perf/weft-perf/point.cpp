@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <weft/kv_models.hpp>
 
 #include "memory_place.hpp"
 
@@ -42,8 +43,11 @@ Result<void> check_kv(const Work& work) {
     return wrong("a block has 1 to 65536 tokens");
   if (work.kv.tokens < 1 || work.kv.tokens > (1 << 24))
     return wrong("a request has 1 to 16 Mi tokens");
-  if (work.kv.layer_groups < 1 || work.kv.layer_groups > 1024)
-    return wrong("a request goes in 1 to 1024 layer groups");
+  const auto model = kv::find_model(work.kv.model);
+  if (!model) return fail(model.error());
+  if (work.kv.layer_groups < 1 || work.kv.layer_groups > model->layers)
+    return wrong(fmt::format("{} layers go in 1 to {} layer groups, and not {}", model->layers,
+                             model->layers, work.kv.layer_groups));
   return {};
 }
 

@@ -1,6 +1,7 @@
 #include "progress.hpp"
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -8,6 +9,16 @@
 #include "units.hpp"
 
 namespace weft::perf {
+namespace {
+
+/// Of a longer line, what went on below would stay.
+std::size_t room_in_line() {
+  winsize terminal{};
+  const bool known = ::ioctl(STDERR_FILENO, TIOCGWINSZ, &terminal) == 0 && terminal.ws_col > 0;
+  return known ? terminal.ws_col - 1U : std::string::npos;
+}
+
+}  // namespace
 
 Progress::Progress(const std::string& when)
     : on_(when == "always" || (when == "auto" && isatty(STDERR_FILENO) == 1)) {}
@@ -20,9 +31,10 @@ void Progress::show(const Step& step) {
       step.gigabytes > 0 ? fmt::format(" (before: {:.3f} GB/s)", step.gigabytes) : "";
   constexpr std::size_t width = 20;
   const std::size_t full = step.done * width / step.total;
-  fmt::print(stderr, "\r[{:#<{}}{:.<{}}] {} of {}{}, repeat {}: {}{}\x1b[K", "", full, "",
-             width - full, step.done + 1, step.total, left, step.repeat + 1, title(*step.point),
-             last);
+  const std::string line =
+      fmt::format("[{:#<{}}{:.<{}}] {} of {}{}, repeat {}: {}{}", "", full, "", width - full,
+                  step.done + 1, step.total, left, step.repeat + 1, title(*step.point), last);
+  fmt::print(stderr, "\r{}\x1b[K", line.substr(0, room_in_line()));
   std::fflush(stderr);
   shown_ = true;
 }

@@ -12,24 +12,21 @@ namespace weft::perf {
 namespace {
 
 template <typename Figure>
-Range3 range_of(const std::vector<Run>& runs, Figure&& figure) {
+std::vector<double> each_of(const std::vector<Run>& runs, Figure&& figure) {
   std::vector<double> values;
   for (const Run& run : runs) values.push_back(figure(run));
-  if (values.empty()) return {};
-  const auto [least, greatest] = std::minmax_element(values.begin(), values.end());
-  return {median(values), *least, *greatest};
+  return values;
 }
 
-Json range_json(const Range3& range) {
-  return {{"median", range.median}, {"least", range.least}, {"greatest", range.greatest}};
+Json spread_json(const Spread& spread) {
+  return {{"median", spread.median}, {"least", spread.least}, {"greatest", spread.greatest}};
 }
 
 /// In ns, one for each run.
 std::vector<double> quantiles_of(const std::vector<Run>& runs, double share) {
-  std::vector<double> values;
-  for (const Run& run : runs)
-    values.push_back(static_cast<double>(run.latency.quantile(share).count()));
-  return values;
+  return each_of(runs, [&](const Run& run) {
+    return static_cast<double>(run.latency.quantile(share).count());
+  });
 }
 
 Json latency_json(const Histogram& latency) {
@@ -92,8 +89,8 @@ Json point_json(const PointResult& result) {
   Json json{{"point", result.point},
             {"provider", result.provider},
             {"ceiling_gbps", result.runs.back().ceiling_gbps},
-            {"gigabytes_per_second", range_json(sum.gigabytes)},
-            {"operations_per_second", range_json(sum.operations)},
+            {"gigabytes_per_second", spread_json(sum.gigabytes)},
+            {"operations_per_second", spread_json(sum.operations)},
             {"latency_ns", latency_json(sum.latency)},
             {"histogram_ns", sum.latency.buckets()},
             {"cpu_seconds_per_gigabyte", sum.cpu},
@@ -167,6 +164,34 @@ std::string manner(const Point& point) {
   return text;
 }
 
+/// What is of all runs together: a run counts for as much as it moved.
+void add_runs(const std::vector<Run>& runs, Summary& sum) {
+  double bytes = 0, on_rails = 0, cpu = 0, peer_cpu = 0, copied = 0;
+  for (const Run& run : runs) {
+    const auto moved = static_cast<double>(run.bytes);
+    sum.latency.add(run.latency);
+    bytes += moved;
+    cpu += run.cpu_seconds;
+    peer_cpu += run.peer_cpu_seconds;
+    copied += run.copies.per_byte * moved;
+    sum.copies.known = sum.copies.known && run.copies.known;
+    sum.overloaded = sum.overloaded || run.overloaded;
+    sum.ended_by_time = sum.ended_by_time || run.ended_by_time;
+    sum.findings.checked += run.findings.checked;
+    sum.findings.wrong += run.findings.wrong;
+    if (sum.findings.first.empty()) sum.findings.first = run.findings.first;
+    for (const auto& [rail, carried] : run.rails) {
+      sum.rails[rail] += static_cast<double>(carried);
+      on_rails += static_cast<double>(carried);
+    }
+  }
+  for (auto& [rail, share] : sum.rails) share /= on_rails;
+  if (bytes == 0) return;
+  sum.cpu = cpu / (bytes / 1e9);
+  sum.peer_cpu = peer_cpu / (bytes / 1e9);
+  sum.copies.per_byte = copied / bytes;
+}
+
 }  // namespace
 
 std::string place_of(const Share& share) {
@@ -181,40 +206,19 @@ bool is_spread(const PointResult& result) {
 
 Summary summarize(const PointResult& result) {
   Summary sum;
-  sum.gigabytes = range_of(result.runs, [](const Run& run) { return run.gigabytes_per_second(); });
-  sum.operations =
-      range_of(result.runs, [](const Run& run) { return run.operations_per_second(); });
-  sum.least_share =
-      range_of(result.runs, [](const Run& run) { return std::ranges::min(shares_of(run)); }).median;
+  const auto each = [&](auto&& figure) { return each_of(result.runs, figure); };
+  const auto speeds = each([](const Run& run) { return run.gigabytes_per_second(); });
+  sum.gigabytes = spread_of(speeds);
+  sum.operations = spread_of(each([](const Run& run) { return run.operations_per_second(); }));
+  sum.least_share = median(each([](const Run& run) { return std::ranges::min(shares_of(run)); }));
   sum.greatest_share =
-      range_of(result.runs, [](const Run& run) { return std::ranges::max(shares_of(run)); }).median;
+      median(each([](const Run& run) { return std::ranges::max(shares_of(run)); }));
   const std::size_t initiators = result.runs.empty() ? 0 : result.runs.back().shares.size();
   for (std::size_t i = 0; i < initiators; ++i)
-    sum.shares.push_back(
-        range_of(result.runs, [&](const Run& run) { return shares_of(run).at(i); }).median);
-  double bytes = 0, on_rails = 0;
-  for (const Run& run : result.runs) {
-    sum.latency.add(run.latency);
-    bytes += static_cast<double>(run.bytes);
-    sum.cpu += run.cpu_seconds;
-    sum.peer_cpu += run.peer_cpu_seconds;
-    sum.copies.per_byte += run.copies.per_byte / static_cast<double>(result.runs.size());
-    sum.copies.known = sum.copies.known && run.copies.known;
-    sum.overloaded = sum.overloaded || run.overloaded;
-    sum.ended_by_time = sum.ended_by_time || run.ended_by_time;
-    sum.findings.checked += run.findings.checked;
-    sum.findings.wrong += run.findings.wrong;
-    if (sum.findings.first.empty()) sum.findings.first = run.findings.first;
-    for (const auto& [rail, carried] : run.rails) {
-      sum.rails[rail] += static_cast<double>(carried);
-      on_rails += static_cast<double>(carried);
-    }
-  }
-  for (auto& [rail, share] : sum.rails) share /= on_rails;
-  if (bytes > 0) sum.cpu /= bytes / 1e9, sum.peer_cpu /= bytes / 1e9;
-  std::vector<double> own;
-  for (const Run& run : result.runs) own.push_back(run.gigabytes_per_second());
-  for (const auto& [name, values] : result.baselines) sum.ratios[name] = paired_ratio(own, values);
+    sum.shares.push_back(median(each([&](const Run& run) { return shares_of(run).at(i); })));
+  add_runs(result.runs, sum);
+  for (const auto& [name, values] : result.baselines)
+    sum.ratios[name] = paired_ratio(speeds, values);
   for (const auto& [name, latencies] : result.latencies)
     sum.latency_ratios[name] = {paired_ratio(quantiles_of(result.runs, 0.5), latencies.p50),
                                 paired_ratio(quantiles_of(result.runs, 0.99), latencies.p99)};

@@ -24,11 +24,6 @@ struct PointResult {
   std::map<std::string, Latencies> latencies;  ///< Of those that note them.
 };
 
-/// Median, least and greatest of several runs.
-struct Range3 {
-  double median = 0, least = 0, greatest = 0;
-};
-
 /// Of the runs' latencies to a baseline's: less is better.
 struct LatencyRatios {
   Interval p50, p99;
@@ -41,8 +36,8 @@ bool is_spread(const PointResult& result);
 
 /// What one point's runs come to.
 struct Summary {
-  Range3 gigabytes;              ///< Per second, of 10^9 bytes.
-  Range3 operations;             ///< Per second.
+  Spread gigabytes;              ///< Per second, of 10^9 bytes.
+  Spread operations;             ///< Per second.
   Histogram latency;             ///< Of all runs.
   double cpu = 0, peer_cpu = 0;  ///< Seconds for each GB.
   Copies copies;

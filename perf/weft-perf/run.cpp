@@ -39,7 +39,7 @@ double Run::operations_per_second() const {
   return seconds > 0 ? static_cast<double>(operations) / seconds : 0;
 }
 
-Run run_of(const std::vector<Part>& parts) {
+Run run_of(const std::vector<Part>& parts, std::uint64_t asked) {
   const auto start = first_start(parts);
   Run run;
   run.ceiling_gbps = parts.front().ceiling_gbps;
@@ -61,6 +61,7 @@ Run run_of(const std::vector<Part>& parts) {
     for (const auto& [rail, bytes] : part.rails) run.rails[rail] += bytes;
   }
   if (run.bytes > 0) run.copies.per_byte /= static_cast<double>(run.bytes);
+  run.ended_by_time = !run.overloaded && run.operations < asked;
   return run;
 }
 
@@ -185,7 +186,7 @@ Result<void> Session::end(const std::vector<Part>& parts, Run& run) {
   for (std::size_t i = 0; i < point_.peers; ++i) {
     std::vector<std::uint64_t> transfers;
     for (const Part& part : parts) transfers.push_back(part.transfers[i]);
-    const auto ended = targets()[i].ask("end", {{"transfers", transfers}});
+    const auto ended = targets()[i].ask("end", {{"transfers", transfers}}, time_to_tell);
     if (!ended) return fail(ended.error());
     const auto cpu = value_of<double>(*ended, "cpu_seconds");
     const auto found = value_of<Findings>(*ended, "findings");
@@ -215,8 +216,7 @@ Result<Run> Session::measure(const Point& point, const RunOptions& options) {
   if (auto prepared = prepare(point, options); !prepared) return fail(std::move(prepared.error()));
   const auto parts = load(options);
   if (!parts) return fail(parts.error());
-  Run run = run_of(*parts);
-  run.ended_by_time = run.operations < options.length.operations;
+  Run run = run_of(*parts, options.length.operations);
   for (std::size_t i = 0; i < run.shares.size() && !is_this_process(); ++i)
     run.shares[i].at = sides_.initiators[i].at;
   if (auto ended = end(*parts, run); !ended) return fail(std::move(ended.error()));

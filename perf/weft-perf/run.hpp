@@ -41,8 +41,8 @@ struct Run {
   double operations_per_second() const;
 };
 
-/// Nothing is empty; what the targets know is not in it.
-Run run_of(const std::vector<Part>& parts);
+/// Nothing is empty; what the targets know is not in it. `asked`: for so many operations.
+Run run_of(const std::vector<Part>& parts, std::uint64_t asked);
 
 struct RunOptions {
   Length length;  ///< Its operations are those of all initiators together.

@@ -68,7 +68,7 @@ std::string table_head(const std::vector<std::string>& baselines) {
 
 std::string table_row(const PointResult& result) {
   const Summary sum = summarize(result);
-  const Range3& speed = sum.gigabytes;
+  const Spread& speed = sum.gigabytes;
   std::string text =
       fmt::format("{:<44} {:>21} {:>7.2f} {:>9.0f}", title(result.point),
                   fmt::format("{:.3f} ({:.3f}-{:.3f})", speed.median, speed.least, speed.greatest),
@@ -118,8 +118,10 @@ std::string table_foot(const std::vector<PointResult>& results, const Json& mach
       "GB/s (10^9 bytes): median (least-greatest) of the repeats. Latencies: of all operations of "
       "all repeats,\nat most {:.1f} % above what they stand for; max is exact. CPU: this side + "
       "the "
-      "target. Copies: of each byte, on both\nsides together{}.\n",
-      100 * Histogram::error_bound, ", by the engines' ledgers; + means that there may be more");
+      "target. Copies: of each byte, on both\nsides together, by the engines' ledgers; + means "
+      "that "
+      "there may be more.\n",
+      100 * Histogram::error_bound);
   if (ratios) text += "Ratios: median of the repeats' (bootstrap, 95 % confidence).\n";
   if (shared)
     text +=

@@ -122,8 +122,8 @@ class Service {
   void answer_messages_of(Guest& guest);
   Result<Json> mark(const Json& question);
   Result<Json> end(const Json& question);
-  Result<Findings> look(Guest& guest, std::uint64_t transfers);
-  Result<Findings> look(const std::vector<std::uint64_t>& transfers);
+  Result<Findings> look(Guest& guest, std::uint64_t transfers, Deadline until);
+  Result<Findings> look(const std::vector<std::uint64_t>& transfers, Deadline until);
   Result<Json> begin_stream(const Json& question);
   Result<Json> end_stream();
   void close();
@@ -239,15 +239,17 @@ void Service::answer_messages_of(Guest& guest) {
 }
 
 /// At what came from one initiator.
-Result<Findings> Service::look(Guest& guest, std::uint64_t transfers) {
+Result<Findings> Service::look(Guest& guest, std::uint64_t transfers, Deadline until) {
   if (run_->work.operation == Operation::message) {
-    if (guest.messages.wait_for(site_.timeout) != std::future_status::ready)
+    if (guest.messages.wait_for(until.left()) != std::future_status::ready)
       return fail(Code::timed_out, "the last message has not come");
     return guest.messages.get();
   }
-  if (run_->work.operation == Operation::signal) {
-    auto signals = engine_->expect(guest.peer, guest.seed, std::max<std::uint64_t>(transfers, 1))
-                       .and_then([&](Expectation all) { return all.wait(deadline()); });
+  if (run_->work.operation == Operation::signal && transfers > 0) {
+    auto signals =
+        engine_->expect(guest.peer, guest.seed, transfers).and_then([&](Expectation all) {
+          return all.wait(until);
+        });
     if (!signals) return fail(std::move(signals.error()));
   }
   if (!run_->verify) return Findings{};
@@ -255,10 +257,10 @@ Result<Findings> Service::look(Guest& guest, std::uint64_t transfers) {
                              before_check_);
 }
 
-Result<Findings> Service::look(const std::vector<std::uint64_t>& transfers) {
+Result<Findings> Service::look(const std::vector<std::uint64_t>& transfers, Deadline until) {
   Findings all;
   for (std::size_t i = 0; i < run_->guests.size(); ++i) {
-    const auto found = look(run_->guests[i], transfers[i]);
+    const auto found = look(run_->guests[i], transfers[i], until);
     if (!found) return fail(found.error());
     add(*found, run_->guests.size() > 1 ? fmt::format("initiator {}'s ", i) : "", all);
   }
@@ -278,11 +280,12 @@ Result<Json> Service::end(const Json& question) {
   const auto transfers = value_of<std::vector<std::uint64_t>>(question, "transfers");
   if (!transfers || transfers->size() != run_->guests.size())
     return fail(Code::protocol_mismatch, "it was not told how much was to come");
-  const auto found = look(*transfers);
+  const Deadline until = deadline();  // of all guests: whoever asks waits a little longer
+  const auto found = look(*transfers, until);
   if (!found) return fail(found.error());
   for (Guest& guest : run_->guests)
     if (guest.region)
-      if (auto released = guest.region->release(deadline()); !released)
+      if (auto released = guest.region->release(until); !released)
         return fail(std::move(released.error()));
   run_.reset();
   return Json{{"cpu_seconds", cpu}, {"findings", *found}};

@@ -78,7 +78,7 @@ Result<std::vector<kv::Plan>> plans_of(const KvShape& shape, const kv::Model& mo
   for (std::size_t i = 0; i < groups.size(); ++i)
     blocks.push_back({tables[2 * i], tables[2 * i + 1], shape.tokens});
   std::vector<kv::Plan> plans;
-  const std::uint32_t count = std::min(shape.layer_groups, model.layers);
+  const std::uint32_t count = shape.layer_groups;
   for (std::uint32_t i = 0; i < count; ++i) {
     const std::uint32_t begin = model.layers * i / count, end = model.layers * (i + 1) / count;
     auto plan = kv::plan(src, dst, blocks, kv::LayerRange{begin, end - begin});

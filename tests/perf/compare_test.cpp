@@ -67,6 +67,14 @@ TEST(Compare, FewRunsTellNothing) {
   EXPECT_THAT(text_of(*compared), HasSubstr("0 of 3 figures are as before"));
 }
 
+/// Points of two providers are told apart.
+TEST(Compare, SaysByWhatAPointWent) {
+  const auto compared =
+      compare(results({10, 10.2, 9.9, 10.1, 10, 9.8}), results({8, 8.1, 7.9, 8, 8.2, 8.3}), 0.03);
+  ASSERT_TRUE(compared);
+  EXPECT_EQ(compared->changes[0].point, "net write 4.00 KiB, window 1");
+}
+
 TEST(Compare, MoreFiguresNeedMoreRuns) {
   EXPECT_EQ(runs_needed(3), 6U);
   EXPECT_EQ(runs_needed(30), 8U);

@@ -5,16 +5,20 @@ Usage: perf_command_test.py WEFT-PERF [--part N/OF] [unittest arguments]
 
 import contextlib
 import csv
+import fcntl
 import itertools
 import json
 import os
+import pty
 import re
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 import unittest
 from xml.etree import ElementTree
@@ -267,6 +271,31 @@ class Local(Case):
         self.assertEqual(result.stdout, "")
         self.assertEqual(os.listdir(self.folder.name), [])
 
+    @unittest.skipUnless(shutil.which("gnuplot"), "gnuplot is not installed")
+    def test_a_picture_of_what_moved_nothing(self):
+        self.succeeds("--local", "--provider", "tcp", "--rate", "1", "--time", "0.001", "--repeats",
+                      "1", "--warm-up", "0", "--plot", self.path("svg"))
+        ElementTree.parse(self.path("svg"))
+
+    def test_what_can_not_be_written_hides_nothing(self):
+        gnuplot = self.path("gnuplot")
+        with open(gnuplot, "w", encoding="ascii") as file:
+            file.write("#!/bin/sh\ncase $(cat) in *multiplot*) exec >&2; echo 'no ink'; exit 1;; "
+                       "esac\necho '<svg/>'\n")
+        os.chmod(gnuplot, 0o700)
+        environment = {**os.environ, "PATH": f"{self.folder.name}:{os.environ['PATH']}"}
+        result = subprocess.run([WEFT_PERF, "--local", *SHORT, "--size", "4K,512G", "--window", "4",
+                                 "--plot", self.path("svg"), "--html", self.path("html"), "--csv",
+                                 self.path("csv"), "--json", self.path("json")],
+                                capture_output=True, text=True, timeout=PATIENCE, env=environment,
+                                check=False)
+        self.assertEqual(result.returncode, 1)
+        plot, report, why = result.stderr.splitlines()
+        self.assertIn("no ink", plot)
+        self.assertIn("no ink", report)
+        self.assertIn("out_of_memory", why)
+        self.assertEqual(sorted(os.listdir(self.folder.name)), ["csv", "gnuplot", "json"])
+
     def test_caches_of_several_shapes(self):
         result = self.succeeds("--local", *SHORT, "--model", "gpt-oss-20b,Qwen3-8B", "--dtype",
                                "bf16,fp8", "--tokens", "64", "--block-tokens", "16,32", "--tp",
@@ -305,6 +334,7 @@ class Local(Case):
         without = self.succeeds(*arguments[:5], *arguments[7:])
         self.assertIn("With --prefill-seconds", without.stdout)
         self.assertNotIn("of TTFT", without.stdout)
+        self.fails(weft_perf(*arguments, "--layer-groups", "33"), 1, "32 layers")
         arguments[2] = "nobody"
         self.fails(weft_perf(*arguments), 1, "nobody")
 
@@ -314,6 +344,28 @@ class Local(Case):
         self.assertRegex(result.stderr, r"\[#{10}\.{10}\] 2 of 2, .* left, repeat 2: "
                          r"write 64.00 KiB, window 4 \(before: [\d.]+ GB/s\)")
         self.assertNotIn("\r", result.stdout)
+
+    def test_progress_keeps_to_a_terminals_line(self):
+        terminal, end = pty.openpty()
+        with open(terminal, "rb", buffering=0) as shown, open(end, "wb", buffering=0) as stderr:
+            fcntl.ioctl(stderr, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 40, 0, 0))
+            subprocess.run([WEFT_PERF, "--local", *SHORT], stdout=subprocess.DEVNULL, stderr=stderr,
+                           timeout=PATIENCE, check=True)
+            lines = re.findall(rb"\r([^\x1b]*)\x1b\[K", shown.read(4096))
+        self.assertIn(39, [len(line) for line in lines])
+        self.assertLess(max(len(line) for line in lines), 40)
+
+    def test_one_piece_has_no_pattern(self):
+        arguments = ["--local", *SHORT, "--pattern", "contiguous,random", "--json", "-"]
+        for pieces, patterns in (("1", ["contiguous"]),
+                                 ("1,4", ["contiguous", "contiguous", "random"])):
+            report = json.loads(self.succeeds(*arguments, "--pieces", pieces).stdout)
+            self.assertEqual([point["point"]["work"]["pattern"] for point in report["points"]],
+                             patterns)
+
+    def test_signals_to_a_target_that_gets_none(self):
+        self.succeeds("--local", "--operation", "signal", "--targets", "3", "--count", "1",
+                      "--repeats", "1", "--warm-up", "0", "--timeout", "5")
 
     def test_compare(self):
         short = ["--local", "--count", "20", "--repeats", "6", "--warm-up", "0"]
@@ -329,7 +381,9 @@ class Local(Case):
         self.assertEqual(result.returncode, 3, result.stderr + result.stdout)
         self.assertRegex(result.stdout, r"GB/s +0\.00\d .* WORSE")
         self.assertEqual(result.stderr, "")
-        self.succeeds(*short, "--size", "1K", "--compare", self.path("old"))
+        result = weft_perf(*short, "--size", "1K", "--compare", self.path("old"))
+        self.fails(result, 1, "old has none of these points")
+        self.assertIn("1 points were not measured before", result.stdout)
         result = self.succeeds("--local", *SHORT, "--compare", self.path("old"))
         self.one_sentence(result.stderr)
         self.assertRegex(result.stderr, "2 repeats can't tell .* 6 are needed")
@@ -407,7 +461,7 @@ class SeveralInitiators(Case):
         self.assertEqual(float(rows[0]["least_share"]), 1)
         self.assertLessEqual(float(rows[1]["least_share"]), 0.5)
         result = weft_perf(*arguments, "--initiators", "3", "--compare", self.path("old"))
-        self.assertEqual(result.returncode, 0, result.stderr)
+        self.fails(result, 1, "old has none of these points")
         self.assertIn("1 points were not measured before", result.stdout)
 
     def test_baselines_are_of_as_many(self):
@@ -648,12 +702,16 @@ class Wrong(Case):
                 (["--local", "--memory", "moon"], "'moon' is no memory"),
                 (["--local", "--peer-memory", "gpu:x"], "'gpu:x' is no memory"),
                 (["--local", "--model", "Llama-3.1-8B", "--block-bytes", "1K"], "no room"),
+                (["--local", "--model", "Llama-3.1-8B", "--layer-groups", "33"],
+                 "32 layers go in 1 to 32 layer groups"),
+                (["--local", "--rails", "1:4096:+1", "--nics", "1:4096:+1"],
+                 "more than 100000 points"),
                 (["--listen", "0.0.0.0:7000"], "--advertise"),
                 (["--listen", "[::]:7000"], "--advertise"),
                 (["--local", "--advertise", "127.0.0.1"], "--listen"),
                 (["--local", "--targets", "0"], "1 to 64 targets"),
                 (["--local", "--targets", "1,65"], "1 to 64 targets"),
-                (["--local", "--targets", "4294967297"], "--targets of 4294967297 is too large"),
+                (["--local", "--targets", "4294967297"], "--targets: 4294967297 is too large"),
                 (["--local", "--targets", "1,2", "--baseline", "socket"], "one stream"),
                 (["--local", "--initiators", "0"], "1 to 64 initiators"),
                 (["--local", "--initiators", "65"], "1 to 64 initiators"),

@@ -80,6 +80,21 @@ TEST(Results, Summary) {
   EXPECT_DOUBLE_EQ(sum.copies.per_byte, 1);
 }
 
+/// One by a low rate may have none.
+TEST(Results, ARunWithoutOperationsCountsForNothingByBytes) {
+  PointResult result = measured();
+  const double before = summarize(result).copies.per_byte;
+  perf::Run none;
+  none.cpu_seconds = 0.01;
+  result.runs.push_back(none);
+  EXPECT_DOUBLE_EQ(summarize(result).copies.per_byte, before);
+  result.runs = {none};
+  const Summary sum = summarize(result);
+  EXPECT_EQ(sum.cpu, 0);
+  EXPECT_EQ(sum.peer_cpu, 0);
+  EXPECT_EQ(sum.copies.per_byte, 0);
+}
+
 TEST(Results, PointsSurviveJson) {
   Point point = measured().point;
   point.fabric.chunk = 1 << 20;
@@ -175,8 +190,9 @@ TEST(Results, CsvHasAValueForEachColumn) {
                                 "peer_tp,size,pieces,pattern,window"));
   EXPECT_THAT(all[0], HasSubstr("raw_ratio,raw_low,raw_high,raw_p50_ratio,raw_p50_low,raw_p50_high,"
                                 "raw_p99_ratio,raw_p99_low,raw_p99_high"));
-  EXPECT_THAT(all[1], HasSubstr("write,1,,bf16,0,16,1,1,1,65536,16,random,1,1,0,net,0,4,"));
+  EXPECT_THAT(all[1], HasSubstr("write,1,,bf16,0,16,1,1,1,65536,16,random,1,1,0,tcp,net,0,4,"));
   EXPECT_THAT(all[1], HasSubstr(",3,2,1,4,16,1000,10000,10000,10000,10000,10000,"));
+  EXPECT_THAT(all[1], HasSubstr(",tcp:0 0.75 tcp:1 0.25,"));
   EXPECT_TRUE(all[0].ends_with(
       ",seconds,count,warm_up_seconds,verify,host,cpu,cores,kernel,"
       "congestion_control,weft,libfabric,peer_host,peer_cpu,peer_cores,peer_kernel,"

@@ -31,7 +31,7 @@ TEST(Run, IsFromTheFirstBeginToTheLastEnd) {
   parts[1].copies = {4, false};
   parts[2].load.overloaded = true;
   parts[2].rails = {{"tcp:1", 7}};
-  const perf::Run run = run_of(parts);
+  const perf::Run run = run_of(parts, 0);
   EXPECT_DOUBLE_EQ(run.seconds, 2);
   EXPECT_EQ(run.operations, 600U);
   EXPECT_EQ(run.bytes, 600'000U);
@@ -51,10 +51,18 @@ TEST(Run, IsFromTheFirstBeginToTheLastEnd) {
 }
 
 TEST(Run, OfOneIsItsOwn) {
-  const perf::Run run = run_of({part_of(3, 0.5, 300, std::chrono::microseconds(30))});
+  const perf::Run run = run_of({part_of(3, 0.5, 300, std::chrono::microseconds(30))}, 0);
   EXPECT_DOUBLE_EQ(run.seconds, 0.5);
   EXPECT_EQ(run.shares.size(), 1U);
   EXPECT_EQ(run.shares[0].begun, 0);
+}
+
+TEST(Run, EndsByItsTimeUnlessItsQueueGrewBefore) {
+  Part part = part_of(0, 0.5, 300, std::chrono::microseconds(30));
+  EXPECT_FALSE(run_of({part}, 300).ended_by_time);
+  EXPECT_TRUE(run_of({part}, 301).ended_by_time);
+  part.load.overloaded = true;
+  EXPECT_FALSE(run_of({part}, 301).ended_by_time);
 }
 
 TEST(Run, PartsSurviveJson) {
