@@ -1,6 +1,5 @@
 // The weft-perf command.
 #include <fmt/format.h>
-#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,11 +7,10 @@
 #include <map>
 #include <new>
 #include <stop_token>
-#include <thread>
 #include <weft/version.hpp>
 
-#include "child.hpp"
 #include "compare.hpp"
+#include "complaint.hpp"
 #include "curves.hpp"
 #include "interrupt.hpp"
 #include "local_address.hpp"
@@ -23,6 +21,7 @@
 #include "progress.hpp"
 #include "raw_process.hpp"
 #include "replace_file.hpp"
+#include "started_side.hpp"
 #include "target.hpp"
 
 namespace {
@@ -105,58 +104,6 @@ int run_target(const Options& options) {
   }
 }
 
-/// Another side that this process has started, and where it listens.
-struct Started {
-  tool::Child child;
-  std::string address;
-};
-
-Result<std::string> read_address(int fd, Deadline deadline) {
-  std::string line;
-  while (!line.ends_with('\n')) {
-    pollfd waited{fd, POLLIN, 0};
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline.left());
-    if (::poll(&waited, 1, static_cast<int>(left.count())) == 0)
-      return fail(Code::timed_out, "it did not begin to listen in time");
-    char buffer[256];
-    const ssize_t got = ::read(fd, buffer, sizeof buffer);
-    if (got <= 0) return fail(Code::unavailable, "it ended before it listened");
-    line.append(buffer, static_cast<std::size_t>(got));
-  }
-  line.pop_back();
-  return line;
-}
-
-/// `host`: where it listens.
-Result<Started> start_side(const std::string& name, const std::string& host, const Options& options,
-                           const std::stop_token& stop) {
-  auto ready = tool::Pipe::make();
-  if (!ready) return fail(std::move(ready.error()));
-  std::vector<std::string> words{
-      "--listen",
-      host + ":0",
-      "--once",
-      "--ready-fd",
-      std::to_string(ready->write.get()),
-      "--timeout",
-      fmt::format("{}", std::chrono::duration<double>(options.site.timeout).count())};
-  if (options.site.allow_unauthenticated_network)
-    words.push_back("--allow-unauthenticated-network");
-  for (const std::string& nic : options.site.nics) words.insert(words.end(), {"--nic", nic});
-  if (!options.site.rail_address.empty())
-    words.insert(words.end(), {"--rail-address", options.site.rail_address});
-  const auto credentials = tool::arguments(options.site.credentials);
-  words.insert(words.end(), credentials.begin(), credentials.end());
-  auto child = tool::Child::start(name, words, ready->write);
-  if (!child) return fail(std::move(child.error()));
-  ready->write.close();
-  const std::stop_callback interrupt(stop, [&] { child->signal(SIGKILL); });
-  auto address = read_address(ready->read.get(), Deadline::in(options.site.timeout));
-  if (!address)
-    return fail(address.error().code(), fmt::format("{}: {}", name, address.error().message()));
-  return Started{std::move(*child), std::move(*address)};
-}
-
 /// Whether write_results() will find its way.
 Result<void> check_outputs(const Options& options) {
   const std::string json = options.json == "-" ? "" : options.json;
@@ -213,12 +160,12 @@ class Command {
 
  private:
   /// Against targets that are there, or that it starts as it does other initiators.
-  Result<void> measure(std::vector<Started>& started);
-  Result<std::vector<Control>> targets(std::vector<Started>& started);
-  Result<std::vector<OtherInitiator>> initiators(std::vector<Started>& started);
+  Result<void> measure(std::vector<StartedSide>& started);
+  Result<std::vector<Control>> targets(std::vector<StartedSide>& started);
+  Result<std::vector<OtherInitiator>> initiators(std::vector<StartedSide>& started);
   Result<void> sweep(Sides& sides);
   Result<Control> initiator(std::uint64_t number, const std::string& at,
-                            std::vector<Started>& started);
+                            std::vector<StartedSide>& started);
   Json machines_of(Sides& sides);
   Error cause_of(Error failure, Sides& sides);
   int conclude(const Result<void>& swept, int signal);
@@ -314,23 +261,7 @@ int Command::compare_with(const Json& old, const Json& results) {
   return compared->regressed() ? exit_regression : 0;
 }
 
-/// What is still to be done with the other sides when the sweep is over: each ends when its peer
-/// leaves, and leaves nothing behind then. One that does not in time is killed with its object.
-void let_end(std::vector<Started>& started, Nanoseconds time) {
-  const Deadline deadline = Deadline::in(time);
-  for (Started& side : started) {
-    pollfd end{side.child.output().get(), POLLIN, 0};
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline.left());
-    if (::poll(&end, 1, static_cast<int>(left.count())) == 1) side.child.reap();
-  }
-}
-
 constexpr const char* loopback = "127.0.0.1";
-
-/// One of --from.
-bool is_elsewhere(const std::string& initiator) {
-  return initiator != "here";
-}
 
 /// Where targets of this machine listen: what the first initiator that is elsewhere can reach.
 std::string host_of_targets(const std::vector<std::string>& from) {
@@ -357,12 +288,12 @@ Result<void> check_apart(const Sides& sides) {
   return {};
 }
 
-Result<std::vector<Control>> Command::targets(std::vector<Started>& started) {
+Result<std::vector<Control>> Command::targets(std::vector<StartedSide>& started) {
   const std::stop_token stop = stop_.get_token();
   const std::string host = host_of_targets(options_.from);
   std::vector<std::string> addresses = options_.peers;
   for (unsigned i = 0; options_.local && i < most_targets_of(options_.grid); ++i) {
-    auto target = start_side("target", host, options_, stop);
+    auto target = start_side("target", host, options_.site, stop);
     if (!target) return fail(std::move(target.error()));
     addresses.push_back(target->address);
     started.push_back(std::move(*target));
@@ -378,7 +309,7 @@ Result<std::vector<Control>> Command::targets(std::vector<Started>& started) {
 
 /// Where it is: an address, or empty for a process that this one starts.
 Result<Control> Command::initiator(std::uint64_t number, const std::string& at,
-                                   std::vector<Started>& started) {
+                                   std::vector<StartedSide>& started) {
   const std::stop_token stop = stop_.get_token();
   if (!at.empty()) {
     const std::string name = fmt::format("initiator {} at {}", number, at);
@@ -388,7 +319,7 @@ Result<Control> Command::initiator(std::uint64_t number, const std::string& at,
     return control;
   }
   const std::string name = fmt::format("initiator {}", number);
-  auto side = start_side(name, loopback, options_, stop);
+  auto side = start_side(name, loopback, options_.site, stop);
   if (!side) return fail(std::move(side.error()));
   started.push_back(std::move(*side));
   Site site = options_.site;
@@ -397,7 +328,7 @@ Result<Control> Command::initiator(std::uint64_t number, const std::string& at,
 }
 
 /// None where no point has more than one, which is this process.
-Result<std::vector<OtherInitiator>> Command::initiators(std::vector<Started>& started) {
+Result<std::vector<OtherInitiator>> Command::initiators(std::vector<StartedSide>& started) {
   const std::uint64_t most = most_initiators_of(options_.grid);
   std::vector<OtherInitiator> others;
   for (std::uint64_t i = 0; i < most && (most > 1 || !options_.from.empty()); ++i) {
@@ -410,7 +341,7 @@ Result<std::vector<OtherInitiator>> Command::initiators(std::vector<Started>& st
   return others;
 }
 
-Result<void> Command::measure(std::vector<Started>& started) {
+Result<void> Command::measure(std::vector<StartedSide>& started) {
   auto targets_there = targets(started);
   if (!targets_there) return fail(std::move(targets_there.error()));
   auto initiators_there = initiators(started);
@@ -427,7 +358,7 @@ Result<void> Command::measure(std::vector<Started>& started) {
 int Command::run() {
   constexpr auto closing_time = std::chrono::seconds(10);
   constexpr auto interrupted_closing_time = std::chrono::milliseconds(200);
-  std::vector<Started> started;
+  std::vector<StartedSide> started;
   Result<void> swept;
   int signal = 0;
   {
@@ -437,7 +368,7 @@ int Command::run() {
   }
   const int code = conclude(swept, signal);
   if (signal != 0)
-    for (Started& side : started) side.child.signal(SIGTERM);
+    for (StartedSide& side : started) side.child.signal(SIGTERM);
   let_end(started, signal != 0 ? Nanoseconds(interrupted_closing_time) : closing_time);
   return code;
 }
@@ -450,58 +381,6 @@ int run_plan(const PlanOptions& options) {
   fmt::print("{}", options.json ? json_of(*predictions, options).dump(2) + "\n"
                                 : text_of(*predictions, options));
   return 0;
-}
-
-std::optional<std::string> complaint_of_targets(const Options& options) {
-  const std::uint64_t there = options.peers.size(), most = most_targets_of(options.grid);
-  if (there > most_targets) return fmt::format("--peer takes {} targets at most", most_targets);
-  if (there > 0 && most > there)
-    return fmt::format("--targets asks for {} at once, and --peer has {}", most, there);
-  return std::nullopt;
-}
-
-std::optional<std::string> complaint_of_from(const Options& options) {
-  const std::uint64_t there = options.from.size(), most = most_initiators_of(options.grid);
-  if (there > most_initiators)
-    return fmt::format("--from takes {} initiators at most", most_initiators);
-  if (there > 0 && most > there)
-    return fmt::format("--initiators asks for {} at once, and --from has {}", most, there);
-  return std::nullopt;
-}
-
-bool any_is_raw(const std::vector<Baseline>& baselines) {
-  return std::any_of(baselines.begin(), baselines.end(),
-                     [](const Baseline& each) { return each.kind == Baseline::Kind::raw; });
-}
-
-std::optional<std::string> complaint_of_baselines(const Options& options) {
-  Sites sites;
-  sites.initiators = most_initiators_of(options.grid);
-  sites.targets = most_targets_of(options.grid);
-  sites.initiators_elsewhere = std::any_of(options.from.begin(), options.from.end(), is_elsewhere);
-  sites.target_elsewhere = !options.peers.empty() && any_is_raw(options.sweep.baselines) &&
-                           !tool::is_this_machine(options.peers.front());
-  sites.cores = std::thread::hardware_concurrency();
-  for (const Baseline& baseline : options.sweep.baselines) {
-    if (auto fits = check(baseline, sites); !fits) return fits.error().message();
-  }
-  return std::nullopt;
-}
-
-/// What no single option can tell.
-std::optional<std::string> complaint(const Options& options) {
-  if (!options.listen && !options.local && options.peers.empty())
-    return "one of --local, --listen and --peer is needed";
-  const std::string host = host_of(options.site.listen);
-  const bool everywhere = host == "0.0.0.0" || host == "[::]" || host.empty();
-  if (options.listen && everywhere && options.site.advertise.empty())
-    return "--listen with every interface's address needs --advertise, the one that peers use";
-  const std::uint64_t count = options.sweep.run.length.operations;
-  if (count > 0 && count < most_initiators_of(options.grid))
-    return "each initiator needs an operation of --count at least";
-  if (const auto wrong = complaint_of_targets(options)) return wrong;
-  if (const auto wrong = complaint_of_from(options)) return wrong;
-  return complaint_of_baselines(options);
 }
 
 /// Before the time is spent.

@@ -25,6 +25,11 @@ struct Options {
   std::string progress = "auto";
 };
 
+/// Whether one of --from is a process elsewhere that listens already.
+inline bool is_elsewhere(const std::string& initiator) {
+  return initiator != "here";
+}
+
 /// Options that are wrong by themselves end the parsing as CLI11 does it.
 void add_options(CLI::App& app, Options& options);
 
