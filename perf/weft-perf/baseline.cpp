@@ -73,10 +73,10 @@ Result<double> copy_memory(const Work& work, std::uint32_t targets, unsigned thr
   return static_cast<double>(copies * work.size) / seconds / 1e9;
 }
 
-Result<Measured> run_raw_loop(Control& control, const Beside& beside, unsigned endpoints,
-                              const std::stop_token& stop) {
-  const RawTask task{beside.point, endpoints, beside.carrier.kind, beside.time.count(),
-                     beside.verify};
+Result<Measured> run_raw_loop(Control& control, const Site& site, const Beside& beside,
+                              unsigned endpoints, const std::stop_token& stop) {
+  const RawTask task{beside.point,         endpoints,    beside.carrier.kind, beside.time.count(),
+                     site.timeout.count(), beside.verify};
   return run_raw_baseline(control, task, beside.carrier, stop).map([](const RawResult& made) {
     return Measured{made.gigabytes_per_second, Nanoseconds(made.p50_ns), Nanoseconds(made.p99_ns)};
   });
@@ -167,7 +167,8 @@ Result<Measured> measure(const Baseline& baseline, Control& control, const Site&
                          const Beside& beside, const std::stop_token& stop) {
   const Point& point = beside.point;
   const unsigned threads = baseline.threads * point.initiators;
-  if (baseline.kind == Baseline::Kind::raw) return run_raw_loop(control, beside, threads, stop);
+  if (baseline.kind == Baseline::Kind::raw)
+    return run_raw_loop(control, site, beside, threads, stop);
   const auto speed = baseline.kind == Baseline::Kind::memcpy
                          ? copy_memory(point.work, point.peers, threads, beside.time, stop)
                          : stream(control, site, point.work, beside.time, stop);

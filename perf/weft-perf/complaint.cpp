@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <set>
+#include <system_error>
 #include <thread>
 
 #include "local_address.hpp"
@@ -24,6 +27,17 @@ std::optional<std::string> complaint_of_from(const Options& options) {
     return fmt::format("--from takes {} initiators at most", most_initiators);
   if (there > 0 && most > there)
     return fmt::format("--initiators asks for {} at once, and --from has {}", most, there);
+  return std::nullopt;
+}
+
+/// The one that is written last would be all that is left.
+std::optional<std::string> complaint_of_files(const Options& options) {
+  std::set<std::filesystem::path> seen;
+  for (const std::string& path : {options.json, options.csv, options.plot, options.html}) {
+    std::error_code unknown;
+    if (!path.empty() && !seen.insert(std::filesystem::weakly_canonical(path, unknown)).second)
+      return fmt::format("two of --json, --csv, --plot and --html are to be '{}'", path);
+  }
   return std::nullopt;
 }
 
@@ -60,6 +74,7 @@ std::optional<std::string> complaint(const Options& options) {
     return "each initiator needs an operation of --count at least";
   if (const auto wrong = complaint_of_targets(options)) return wrong;
   if (const auto wrong = complaint_of_from(options)) return wrong;
+  if (const auto wrong = complaint_of_files(options)) return wrong;
   return complaint_of_baselines(options);
 }
 

@@ -87,8 +87,8 @@ Result<Peer> connect_until(const std::stop_token& stop, Engine& engine, const st
   return engine.connect(address, deadline);
 }
 
-Result<Nanoseconds> time_of(const Json& document) {
-  const auto time = value_of<Nanoseconds::rep>(document, "time_ns");
+Result<Nanoseconds> time_of(const Json& document, const char* name) {
+  const auto time = value_of<Nanoseconds::rep>(document, name);
   if (!time) return fail(time.error());
   if (*time < 0 || Nanoseconds(*time) > longest_run)
     return fail(Code::invalid_argument, "it goes on for 24 hours at most");
@@ -112,15 +112,25 @@ Result<Control> Control::connect(const Site& site, const std::string& address,
 Result<Json> Control::ask(const std::string& task, Json details, Nanoseconds longer) {
   details["task"] = task;
   details["version"] = control_version;
+  details["number"] = ++asked_;
   tool::Exchange exchange(*engine_, exchange_.peer(), exchange_.timeout() + longer);
   if (auto told = exchange.tell(question_tag, details); !told) return fail(named(told.error()));
-  auto answer = exchange.hear(response_tag);
+  auto answer = answer_to(asked_, exchange);
   if (!answer) return fail(named(answer.error()));
-  if (!answer->is_object())
-    return fail(named({Code::protocol_mismatch, "its answer is none of weft-perf's"}));
   if (!answer->contains("error")) return answer;
   const auto sentence = value_of<std::string>(*answer, "error");
   return fail(named({Code::remote_failed, sentence.value_or("failed")}));
+}
+
+/// One without a number is another version's refusal.
+Result<Json> Control::answer_to(std::uint64_t number, tool::Exchange& exchange) {
+  for (;;) {
+    auto answer = exchange.hear(response_tag);
+    if (!answer) return answer;
+    if (!answer->is_object())
+      return fail(Code::protocol_mismatch, "its answer is none of weft-perf's");
+    if (answer->value("number", Json(number)) == number) return answer;
+  }
 }
 
 Error Control::named(const Error& error) const {

@@ -12,11 +12,11 @@
 //                                   <-    CPU time, findings
 //     close                          ->   closes that engine
 //
-// Each is answered by a document, with "error" where it failed. What else is measured
-// for comparison is asked for between runs (see RawService, StreamSink). Where there are several
-// initiators, each is a process of its own that listens as a target does, and is asked by the one
-// that measures to `initiate`, step by step (see InitiatorService). What begins together is asked
-// of all at once, when all have answered what was before.
+// Each is answered by a document with the number of its question, and with "error" where it failed.
+// What else is measured for comparison is asked for between runs (see RawService, StreamSink).
+// Where there are several initiators, each is a process of its own that listens as a target does,
+// and is asked by the one that measures to `initiate`, step by step (see InitiatorService). What
+// begins together is asked of all at once, when all have answered what was before.
 #pragma once
 
 #include <functional>
@@ -34,7 +34,7 @@
 namespace weft::perf {
 
 /// Of these documents; both sides must have the same.
-constexpr int control_version = 5;
+constexpr int control_version = 6;
 
 /// Under which an initiator's memory of a run is published.
 std::string memory_name(std::uint32_t initiator);
@@ -82,8 +82,8 @@ Result<Value> value_of(const Json& document, const char* name) {
   }
 }
 
-/// How long something shall go on ("time_ns"), out of a document from outside.
-Result<Nanoseconds> time_of(const Json& document);
+/// How long something shall go on, out of a document from outside.
+Result<Nanoseconds> time_of(const Json& document, const char* name = "time_ns");
 
 /// The end of the one that measures.
 class Control {
@@ -113,8 +113,11 @@ class Control {
   Driver driver_;
   /// Whose failure it is.
   Error named(const Error& error) const;
+  /// Its answer to that question, and not a late one to a question before.
+  Result<Json> answer_to(std::uint64_t number, tool::Exchange& exchange);
   tool::Exchange exchange_;
   std::string side_;
+  std::uint64_t asked_ = 0;
 };
 
 /// What a step is asked for beyond the timeout in which the other side waits for something itself:

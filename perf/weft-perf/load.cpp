@@ -202,6 +202,8 @@ Result<Load> open_loop(Operations& operations, const Work& work, Length length, 
       if (static_cast<double>(waiting.size()) > work.window + arrived * greatest_share_left)
         window.load().overloaded = true;
     }
+    // To serve them all could take as long as anything.
+    if (ended && window.load().overloaded && Clock::now() >= quota.end()) waiting.clear();
     const Time next = arriving ? arrivals.next() : Time::max();
     if (!arriving && window.idle()) continue;
     if (auto waited = await(window, next); !waited) return fail(waited.error());

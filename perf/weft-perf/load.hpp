@@ -36,7 +36,8 @@ Result<Load> closed_loop(Operations& operations, const Work& work, Length length
 /// Operations come at `Work::rate` a second on average, independent of each other (a Poisson
 /// process), and wait where the window is full. Latency counts from when one was due to begin, so
 /// that what it waited for is in it. Once as many wait as come in `longest_queue`, beyond one
-/// window, no more come: that is an overload. Keeps a core busy.
+/// window, no more come: that is an overload, and what still waits when the time is over is not
+/// carried out. Keeps a core busy.
 Result<Load> open_loop(Operations& operations, const Work& work, Length length, Nanoseconds timeout,
                        std::uint64_t seed, const std::stop_token& stop,
                        std::chrono::duration<double> longest_queue = std::chrono::seconds(1));

@@ -21,6 +21,7 @@
 #include "progress.hpp"
 #include "raw_process.hpp"
 #include "replace_file.hpp"
+#include "standard_output.hpp"
 #include "started_side.hpp"
 #include "target.hpp"
 
@@ -166,7 +167,7 @@ class Command {
   Result<void> sweep(Sides& sides);
   Result<Control> initiator(std::uint64_t number, const std::string& at,
                             std::vector<StartedSide>& started);
-  Json machines_of(Sides& sides);
+  Result<Json> machines_of(Sides& sides);
   Error cause_of(Error failure, Sides& sides);
   int conclude(const Result<void>& swept, int signal);
   int compare_with(const Json& old, const Json& results);
@@ -189,18 +190,29 @@ void Command::show(const PointResult& result) {
   std::fflush(stdout);
 }
 
+/// The first that it is asked for: a side has ears for one at a time.
+Result<Json> facts_of(Control& side) {
+  return side.ask("facts").map_error([](const Error& error) {
+    return error.code() != Code::timed_out
+               ? error
+               : Error(error.code(), error.message() + "; it may be measuring for somebody else");
+  });
+}
+
 /// "initiator": this one, which measures; "initiators": those elsewhere.
-Json Command::machines_of(Sides& sides) {
+Result<Json> Command::machines_of(Sides& sides) {
   Json machines{{"initiator", machine_facts()}, {"targets", Json::array()}};
-  for (Control& target : sides.targets)
-    if (const auto theirs = target.ask("facts"))
-      machines["targets"].push_back(theirs->value("machine", Json()));
+  for (Control& target : sides.targets) {
+    auto theirs = facts_of(target);
+    if (!theirs) return theirs;
+    machines["targets"].push_back(theirs->value("machine", Json()));
+  }
   for (OtherInitiator& other : sides.initiators) {
     if (other.at.empty()) continue;
-    if (auto theirs = other.control.ask("facts")) {
-      (*theirs)["at"] = other.at;
-      machines["initiators"].push_back(std::move(*theirs));
-    }
+    auto theirs = facts_of(other.control);
+    if (!theirs) return theirs;
+    (*theirs)["at"] = other.at;
+    machines["initiators"].push_back(std::move(*theirs));
   }
   return machines;
 }
@@ -213,8 +225,10 @@ Error Command::cause_of(Error failure, Sides& sides) {
 }
 
 Result<void> Command::sweep(Sides& sides) {
+  auto machines = machines_of(sides);
+  if (!machines) return fail(cause_of(std::move(machines.error()), sides));
   begun_ = true;
-  machines_ = machines_of(sides);
+  machines_ = std::move(*machines);
   Progress progress(options_.progress);
   Sweep all(sides, options_.site, options_.sweep, points_);
   all.before_run = [&](const weft::perf::Step& step) { progress.show(step); };
@@ -272,10 +286,13 @@ std::string host_of_targets(const std::vector<std::string>& from) {
   return address.find(':') == address.npos ? address : "[" + address + "]";
 }
 
-/// That each of --from is a process of its own, and no target.
+/// That each target and each of --from is a process of its own.
 Result<void> check_apart(const Sides& sides) {
   std::map<std::string, std::string> seen;
-  for (const Control& target : sides.targets) seen[target.peer().name()] = "a target";
+  for (const Control& target : sides.targets)
+    if (!seen.emplace(target.peer().name(), "a target").second)
+      return fail(Code::invalid_argument,
+                  fmt::format("two of --peer are the same process ({})", target.peer().name()));
   for (std::size_t i = 0; i < sides.initiators.size(); ++i) {
     const OtherInitiator& other = sides.initiators[i];
     if (other.at.empty()) continue;
@@ -404,6 +421,8 @@ int run(const Options& options) {
   if (!options.compare.empty()) {
     auto read = read_document(options.compare);
     if (!read) return end_with(read.error());
+    if (auto fits = compare(*read, *read, options.threshold); !fits)
+      return end_with(Error(fits.error().code(), options.compare + ": " + fits.error().message()));
     old = std::move(*read);
   }
   if (old) warn_of_few_repeats(options, points->size());
@@ -427,12 +446,19 @@ int main(int count, char** words) {
                                   "Predicts how long the KV cache of a request takes, and its "
                                   "share of the time to the first token, by what was measured."),
               plan);
+  app.get_subcommand("plan")->parse_complete_callback([&app] {
+    for (const CLI::Option* each : app.get_options())
+      if (each->count() > 0)
+        throw CLI::ValidationError(each->get_name(), "plan takes options of its own, after it");
+  });
   app.set_version_flag("--version", WEFT_VERSION);
   app.get_formatter()->column_width(34);
   app.footer(footer);
   try {
     app.parse(count, words);
-    return app.got_subcommand("plan") ? run_plan(plan) : run(options);
+    const int code = app.got_subcommand("plan") ? run_plan(plan) : run(options);
+    const auto printed = tool::finish_standard_output();
+    return printed || code != 0 ? code : end_with(printed.error());
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);
     return end_with(fmt::format("{} (see weft-perf --help)", error.what()), exit_usage);

@@ -81,7 +81,7 @@ void add_seconds(CLI::App& app, const char* group, const std::string& name, Nano
 }
 
 void add_sides(CLI::App& app, Options& options) {
-  const char* group = "Sides (one of the first three)";
+  const char* group = "Sides (--listen, --peer or --local)";
   const auto listen = app.add_option_function<std::string>(
                              "--listen",
                              [&options](const std::string& address) {
@@ -202,6 +202,8 @@ void add_kv(CLI::App& app, Grid& grid) {
   for (const char* name : {"--dtype", "--tokens", "--layer-groups", "--block-tokens",
                            "--block-bytes", "--tp", "--peer-tp"})
     app.get_option(name)->needs(app.get_option("--model"));
+  for (const char* name : {"--size", "--pieces", "--pattern"})
+    app.get_option("--model")->excludes(app.get_option(name));
 }
 
 void add_fabric(CLI::App& app, Grid& grid) {
@@ -231,8 +233,13 @@ void add_measuring(CLI::App& app, Options& options) {
   const char* group = "Measuring";
   SweepOptions& sweep = options.sweep;
   add_seconds(app, group, "--time", sweep.run.length.time, 0.001, "Of one run (1)");
-  app.add_option(
-         "--count", sweep.run.length.operations,
+  app.add_option_function<std::string>(
+         "--count",
+         [&sweep](const std::string& given) {
+           const auto parsed = parse_number(given, Multiples::decimal);
+           if (!parsed) throw CLI::ValidationError("--count", parsed.error().message());
+           sweep.run.length.operations = *parsed;
+         },
          "Operations of one run, of all initiators together, if they come before its time is "
          "over. Baselines take all of its time")
       ->type_name("N")
@@ -292,12 +299,21 @@ void add_output(CLI::App& app, Options& options) {
   app.add_option_function<double>(
          "--threshold", [&options](double percent) { options.threshold = percent / 100; },
          "With --compare: smaller changes do not count (3)")
+      ->needs(app.get_option("--compare"))
       ->type_name("PERCENT")
       ->check(between(0, 100))
       ->group(group);
   app.add_option("--progress", options.progress, "A line on standard error: auto, always, never")
       ->check(CLI::IsMember({"auto", "always", "never"}).description(""))
       ->group(group);
+}
+
+/// What a target does not decide.
+void leave_to_the_measurer(CLI::App& app) {
+  CLI::Option* const listen = app.get_option("--listen");
+  for (CLI::Option* each : app.get_options())
+    if (each->get_group() != listen->get_group() && each != app.get_help_ptr())
+      listen->excludes(each);
 }
 
 }  // namespace
@@ -309,6 +325,7 @@ void add_options(CLI::App& app, Options& options) {
   add_fabric(app, options.grid);
   add_measuring(app, options);
   add_output(app, options);
+  leave_to_the_measurer(app);
   tool::add_credentials(app, options.site.credentials);
   app.parse_complete_callback([&] {
     if (!options.from.empty() && app.count("--initiators") == 0)

@@ -86,6 +86,7 @@ Prediction predicted(const std::string& name, const Curve& curve, std::uint64_t 
 }  // namespace
 
 Result<std::vector<Prediction>> predict(const Json& results, const PlanOptions& options) {
+  if (options.kv.model.empty()) return fail(Code::invalid_argument, "--model lacks a name");
   const auto bytes = bytes_of_request(options.kv);
   if (!bytes) return fail(bytes.error());
   try {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "workload.hpp"
 
@@ -54,9 +55,9 @@ struct Moved {
   KvShape shape = {};
 };
 
-Result<Moved> moved_of(KvShape shape, std::uint64_t block_bytes) {
-  if (block_bytes > 0) {
-    const auto fitting = tokens_of_block(shape, block_bytes);
+Result<Moved> moved_of(KvShape shape, std::optional<std::uint64_t> block_bytes) {
+  if (block_bytes) {
+    const auto fitting = tokens_of_block(shape, *block_bytes);
     if (!fitting) return fail(fitting.error());
     shape.block_tokens = *fitting;
   }
@@ -71,17 +72,20 @@ Result<std::vector<Moved>> all_moved(const Grid& grid) {
   }
   if (std::find(grid.models.begin(), grid.models.end(), "") != grid.models.end())
     return fail(Code::invalid_argument, "--model lacks a name");
+  std::vector<std::optional<std::uint64_t>> block_bytes(grid.block_bytes.begin(),
+                                                        grid.block_bytes.end());
+  if (block_bytes.empty()) block_bytes.emplace_back();
   auto done = combine(
       [&](const std::string& model, const std::string& dtype, std::uint64_t tokens,
-          std::uint32_t block_tokens, std::uint64_t block_bytes, std::uint32_t groups,
+          std::uint32_t block_tokens, std::optional<std::uint64_t> bytes, std::uint32_t groups,
           std::uint32_t tp, std::uint32_t peer_tp) {
-        return moved_of({model, dtype, tokens, block_tokens, groups, tp, peer_tp}, block_bytes)
+        return moved_of({model, dtype, tokens, block_tokens, groups, tp, peer_tp}, bytes)
             .and_then([&](Moved moved) {
               all.push_back(std::move(moved));
               return check_count(all);
             });
       },
-      grid.models, grid.dtypes, grid.tokens, grid.block_tokens, grid.block_bytes, grid.layer_groups,
+      grid.models, grid.dtypes, grid.tokens, grid.block_tokens, block_bytes, grid.layer_groups,
       grid.tp, grid.peer_tp);
   if (!done) return fail(std::move(done.error()));
   return all;

@@ -30,7 +30,7 @@ struct Grid {
   std::vector<std::string> dtypes{"bf16"};
   std::vector<std::uint64_t> tokens{4096};
   std::vector<std::uint32_t> layer_groups{usual_layer_groups}, block_tokens{16};
-  std::vector<std::uint64_t> block_bytes{0};  ///< 0: as many as `block_tokens` take.
+  std::vector<std::uint64_t> block_bytes;  ///< Empty: as many as `block_tokens` take.
   std::vector<std::uint32_t> tp{1}, peer_tp{1};
 };
 

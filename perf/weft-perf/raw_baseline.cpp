@@ -30,8 +30,11 @@ RawConfig config_of(const RawTask& task, const Carrier& carrier) {
   config.window = config.endpoint_window * point.initiators;
   if (work.one_buffer) config.buffer_bytes = work.size * point.initiators * point.peers;
   config.max_bytes = std::uint64_t{1} << 50;
-  config.max_ms = std::chrono::ceil<std::chrono::milliseconds>(Nanoseconds(task.time_ns)).count();
-  config.timeout_ms += 2 * config.max_ms;
+  const auto milliseconds = [](Nanoseconds::rep time) {
+    return std::chrono::ceil<std::chrono::milliseconds>(Nanoseconds(time)).count();
+  };
+  config.max_ms = milliseconds(task.time_ns);
+  config.timeout_ms = milliseconds(task.timeout_ns) + 2 * config.max_ms;
   config.verify = task.verify;
   config.latencies = true;
   return config;
@@ -108,7 +111,8 @@ Result<Json> RawService::open(const Json& question, const Engine& engine) {
   const auto task = value_of<RawTask>(question, "of");
   if (!task) return fail(task.error());
   if (auto checked = check(task->point); !checked) return fail(std::move(checked.error()));
-  if (auto time = time_of(question.at("of")); !time) return fail(std::move(time.error()));
+  for (const char* name : {"time_ns", "timeout_ns"})
+    if (auto time = time_of(question.at("of"), name); !time) return fail(std::move(time.error()));
   const unsigned cores = std::thread::hardware_concurrency();
   if (cores > 0 && task->endpoints > cores)
     return fail(Code::invalid_argument,

@@ -18,9 +18,10 @@ struct RawTask {
   unsigned endpoints = 1;  ///< On each side.
   RailKind kind;           ///< Of the rails that it is beside.
   Nanoseconds::rep time_ns = 0;
+  Nanoseconds::rep timeout_ns = 0;  ///< Of each step, besides that.
   bool verify = false;
 };
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RawTask, point, endpoints, kind, time_ns, verify)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RawTask, point, endpoints, kind, time_ns, timeout_ns, verify)
 
 /// Between a process of this machine and one that the target starts on its own, from host memory to
 /// host memory; as many operations in flight as the point's initiators have at all targets. A stop

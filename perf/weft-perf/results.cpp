@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <fstream>
+#include <optional>
+#include <sstream>
 
 #include "baseline.hpp"
 #include "units.hpp"
@@ -116,6 +118,15 @@ Json point_json(const PointResult& result) {
     baseline["p99_ratio"] = interval_json(ratios.p99);
   }
   return json;
+}
+
+/// One that stands for nothing would be read as the first of those that could stand there.
+std::optional<std::string> unknown_word(const Json& point) {
+  const Json known = Json(point.get<Point>()).flatten();
+  const Json written = point.flatten();
+  for (const auto& [where, value] : written.items())
+    if (value.is_string() && known.value(where, value) != value) return value.get<std::string>();
+  return std::nullopt;
 }
 
 /// "write", or whose cache.
@@ -239,13 +250,23 @@ Json document(const std::vector<PointResult>& results, const Json& settings, con
 Result<Json> read_document(const std::string& path) {
   std::ifstream file(path);
   if (!file) return fail(Code::not_found, fmt::format("{} can't be read", path));
-  Json json = Json::parse(file, nullptr, false);
+  std::ostringstream text;
+  text << file.rdbuf();
+  Json json = Json::parse(text.str(), nullptr, false);
   if (!json.is_object() || !json.contains("format") || json["format"] != "weft-perf" ||
       !json.contains("points"))
     return fail(Code::protocol_mismatch, fmt::format("{} holds no results of weft-perf", path));
   if (!json.contains("version") || json["version"] != document_version)
     return fail(Code::protocol_mismatch,
                 fmt::format("{} is of another version of weft-perf", path));
+  try {
+    for (const Json& each : json["points"])
+      if (const auto word = unknown_word(each.at("point")))
+        return fail(Code::protocol_mismatch,
+                    fmt::format("{} has a point with '{}', which is not known here", path, *word));
+  } catch (const Json::exception& error) {
+    return fail(Code::protocol_mismatch, fmt::format("{} is damaged: {}", path, error.what()));
+  }
   return json;
 }
 

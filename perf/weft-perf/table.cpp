@@ -91,6 +91,7 @@ std::string table_row(const PointResult& result) {
     text += places_text(result, sum);
   else if (result.point.initiators > 1)
     text += fmt::format("  each {:.1f}-{:.1f} %", 100 * sum.least_share, 100 * sum.greatest_share);
+  if (sum.latency.count() == 0) text += "  NO OPERATION CAME";
   if (sum.overloaded) text += "  OVERLOADED";
   if (sum.ended_by_time) text += "  ENDED BY TIME";
   if (sum.findings.wrong > 0)
@@ -136,7 +137,8 @@ std::string table_foot(const std::vector<PointResult>& results, const Json& mach
   if (overloaded)
     text +=
         "OVERLOADED: operations came faster than they could be served; the latencies are those "
-        "of a queue that grew.\n";
+        "of a queue that grew,\nand what waited in it when the time was over was not carried "
+        "out.\n";
   if (ended_by_time)
     text +=
         "ENDED BY TIME: the time (--time) was over before so many operations (--count) had "

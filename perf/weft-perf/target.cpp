@@ -351,11 +351,10 @@ Result<void> Target::serve(Deadline deadline) {
     if (!question && question.error().code() == Code::timed_out && exchange.peer().up()) continue;
     if (!question && question.error().code() == Code::peer_down) return {};
     if (!question) return fail(std::move(question.error()));
-    const auto answer = service.answer(*question);
-    if (auto told =
-            exchange.tell(response_tag, answer ? *answer : failure_document(answer.error()));
-        !told && exchange.peer().up())
-      return told;
+    auto answered = service.answer(*question);
+    Json answer = answered ? std::move(*answered) : failure_document(answered.error());
+    if (question->contains("number")) answer["number"] = question->at("number");
+    if (auto told = exchange.tell(response_tag, answer); !told && exchange.peer().up()) return told;
   }
 }
 

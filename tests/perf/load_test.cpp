@@ -261,6 +261,17 @@ TEST(OpenLoop, LatencyHasTheWaitInIt) {
   EXPECT_GE(load->latency.greatest(), std::chrono::milliseconds(150));
 }
 
+/// However much waits then: 10 seconds' worth of it.
+TEST(OpenLoop, AnOverloadEndsWithItsTime) {
+  constexpr auto time = std::chrono::milliseconds(100);
+  const Work work = windowed(1, 1, 100'000);
+  Served served(work, std::chrono::milliseconds(1));
+  const auto load = open_loop(served, work, {time, 0}, patience, 1, go_on);
+  ASSERT_TRUE(load);
+  EXPECT_TRUE(load->overloaded);
+  EXPECT_LE(load->operations, 101U);
+}
+
 /// The queue is bounded by a second's arrivals, however long the run.
 TEST(OpenLoop, StopsTakingWhatCantBeServed) {
   const Work work = windowed(1, 1, 100);

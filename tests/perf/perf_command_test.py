@@ -726,6 +726,15 @@ class Wrong(Case):
                 (["--local", "--from", "a:1", "--baseline", "contiguous,raw"], "on this machine"),
                 (["--local", "--initiators", "1,2", "--baseline", "socket"], "one stream"),
                 (["--local", "--initiators", "64", "--baseline", "raw"], "16 at most"),
+                (["--local", "--count", "-1"], "--count: '-1' is no number"),
+                (["--local", "--threshold", "5"], "--compare"),
+                (["--local", "--model", "Llama-3.1-8B", "--size", "4K"], "excludes"),
+                (["--local", "--model", "Llama-3.1-8B", "--block-bytes", "0"], "no room"),
+                (["--listen", "127.0.0.1:0", "--json", "x"], "excludes"),
+                (["--listen", "127.0.0.1:0", "--window", "4"], "excludes"),
+                (["--local", "--json", "a/../x", "--html", "x"], "two of --json"),
+                (["--local", "plan", "--model", "m", "--tokens", "1K", "--fabric", "x"],
+                 "--local: plan takes options of its own"),
                 (["--bogus"], "bogus")):
             with self.subTest(arguments):
                 self.fails(weft_perf(*arguments), 2, pattern)
@@ -741,6 +750,52 @@ class Wrong(Case):
                 self.fails(result, 1, f"could not write '{path}'")
                 self.assertEqual(result.stdout, "")
         self.assertEqual(os.listdir(self.folder.name), ["none"])
+
+    def test_damaged_results_to_compare_with(self):
+        self.succeeds("--local", *SHORT, "--json", self.path("good"))
+        with open(self.path("good"), encoding="utf-8") as file:
+            good = json.load(file)
+        for damage, pattern in ((lambda of: of.pop("machines"), "machines"),
+                                (lambda of: of.update(points=5), "damaged"),
+                                (lambda of: of["points"][0].pop("runs"), "runs"),
+                                (lambda of: of["points"][0]["runs"][0].update(
+                                    gigabytes_per_second="fast"), "number"),
+                                (lambda of: of["points"][0]["point"]["work"].update(
+                                    operation="teleport"), "'teleport', which is not known")):
+            bad = json.loads(json.dumps(good))
+            damage(bad)
+            with open(self.path("bad"), "w", encoding="utf-8") as file:
+                json.dump(bad, file)
+            result = weft_perf("--local", "--time", "3000", "--compare", self.path("bad"))
+            self.fails(result, 1, pattern)
+            self.assertIn(self.path("bad"), result.stderr)
+            self.assertEqual(result.stdout, "")
+
+    @unittest.skipUnless(os.path.exists("/dev/full"), "nothing that is always full")
+    def test_standard_output_that_is_full(self):
+        self.succeeds("--local", *SHORT, "--json", self.path("good"))
+        for arguments in (["--local", *SHORT, "--json", "-"], ["--local", *SHORT],
+                          ["plan", "--model", "Llama-3.1-8B", "--tokens", "4K", "--fabric",
+                           self.path("good")]):
+            with open("/dev/full", "w", encoding="ascii") as full:
+                result = subprocess.run([WEFT_PERF, *arguments], stdout=full,
+                                        stderr=subprocess.PIPE, text=True, timeout=PATIENCE,
+                                        check=False)
+            self.assertEqual(result.returncode, 1, arguments)
+            self.one_sentence(result.stderr)
+            self.assertIn("No space left", result.stderr)
+
+    def test_one_target_twice(self):
+        with target() as (_, address):
+            result = weft_perf("--peer", f"{address},{address}", *SHORT)
+            self.fails(result, 1, "two of --peer are the same process")
+
+    def test_a_target_that_is_busy(self):
+        with target() as (_, address):
+            with started("--peer", address, "--time", "3600", "--progress", "always") as first:
+                read_to_step(first, 1)
+                result = weft_perf("--peer", address, *SHORT, "--timeout", "0.5")
+                self.fails(result, 1, "timed_out: the target: .*measuring for somebody else")
 
     def test_nobody_listens(self):
         self.fails(weft_perf("--peer", "127.0.0.1:1"), 1, "unavailable")
@@ -853,6 +908,28 @@ class Ends(Case):
         self.assertEqual(report["ended"], "interrupted")
         self.assertGreaterEqual(len(report["points"][0]["runs"]), 2)
         until(lambda: not is_running(child))
+
+    def hung_up(self, **more):
+        """Its terminal goes in the middle of a sweep; returns what it wrote."""
+        with started("--local", "--time", "0.2", "--repeats", "4", "--progress", "always", "--json",
+                     self.path("kept"), start_new_session=True, **more) as process:
+            read_to_step(process, 2)
+            os.killpg(process.pid, signal.SIGHUP)
+            _, errors = process.communicate(timeout=PATIENCE)
+        with open(self.path("kept"), encoding="utf-8") as file:
+            return process.returncode, errors, json.load(file)
+
+    def test_terminal_that_goes(self):
+        code, errors, report = self.hung_up()
+        self.assertEqual(code, 129, errors)
+        self.assertEqual(report["ended"], "interrupted")
+        self.assertGreaterEqual(len(report["points"][0]["runs"]), 1)
+
+    def test_nohup(self):
+        code, errors, report = self.hung_up(
+            preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+        self.assertEqual(code, 0, errors)
+        self.assertEqual(report["ended"], "complete")
 
     def is_interrupted(self, process):
         """Ctrl-C ends it, though it would go on for an hour, with all that it has started."""

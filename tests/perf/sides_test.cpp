@@ -589,7 +589,7 @@ TEST_P(PerfSides, NonsenseIsRefused) {
 TEST_P(PerfSides, NonsenseIsNoPlainLoop) {
   start();
   Point point = point_of(GetParam(), Operation::write);
-  RawTask task{point, 1, {}, 1'000'000, false};
+  RawTask task{point, 1, {}, 1'000'000, 30'000'000'000, false};
   const auto refused = [&](const char* step) {
     const auto answer = sides_.targets[0].ask("raw", {{"step", step}, {"of", task}});
     return answer ? std::string("taken") : answer.error().to_string();

@@ -13,11 +13,18 @@
 namespace weft::tool {
 namespace {
 
+/// Whoever started this process wants it to outlive its terminal, as nohup does.
+bool hangup_is_ignored() {
+  struct sigaction now {};
+  return sigaction(SIGHUP, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
 sigset_t ending_signals() {
   sigset_t set;
   sigemptyset(&set);
   sigaddset(&set, SIGINT);
   sigaddset(&set, SIGTERM);
+  if (!hangup_is_ignored()) sigaddset(&set, SIGHUP);
   return set;
 }
 
@@ -26,7 +33,7 @@ sigset_t ending_signals() {
 void take_signals() {
   // Some builds of libfabric load libinfinipath, which installs handlers of its own for these
   // before main() and prints a backtrace when they come.
-  for (const int signal : {SIGINT, SIGTERM, SIGSEGV, SIGBUS, SIGILL, SIGABRT, SIGFPE, SIGHUP})
+  for (const int signal : {SIGINT, SIGTERM, SIGSEGV, SIGBUS, SIGILL, SIGABRT, SIGFPE})
     ::signal(signal, SIG_DFL);
   ::signal(SIGPIPE, SIG_IGN);
   const sigset_t set = ending_signals();

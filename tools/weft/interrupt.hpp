@@ -8,11 +8,12 @@
 
 namespace weft::tool {
 
-/// First thing in main, before any thread: SIGINT and SIGTERM wait to be read from a descriptor, a
-/// closed pipe is an error of write(), and crashes end the process as the system has it.
+/// First thing in main, before any thread: SIGINT, SIGTERM and SIGHUP (unless it is ignored) wait
+/// to be read from a descriptor, a closed pipe is an error of write(), and crashes end the process
+/// as the system has it.
 void take_signals();
 
-/// A signalfd with SIGINT and SIGTERM, or -1. Close it.
+/// A signalfd with these, or -1. Close it.
 int open_signal_descriptor();
 /// Reads one signal; 0 if there is none.
 int read_signal(int descriptor);

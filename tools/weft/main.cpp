@@ -10,6 +10,7 @@
 #include "commands.hpp"
 #include "console.hpp"
 #include "interrupt.hpp"
+#include "standard_output.hpp"
 
 namespace {
 
@@ -140,7 +141,10 @@ int main(int count, char** words) {
   describe(app, options);
   try {
     app.parse(count, words);
-    return dispatch(app, options);
+    const int code = dispatch(app, options);
+    const auto printed = finish_standard_output();
+    if (printed || code != 0) return code;
+    return end_with(command_of(app), ConsoleOptions(), printed.error());
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);
     const std::string command = command_of(app);
