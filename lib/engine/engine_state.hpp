@@ -282,6 +282,8 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   Result<RailsBetween> rails_for(const SegmentState& local, const RemoteState& remote) const;
   Result<std::shared_ptr<RailSet>> rails_between(const RailsBetween& rails);
   bool keeps_to_one(const Capability& record) const;
+  /// Whether a transfer of that class meets no other on any of them.
+  bool idle(std::span<const std::size_t> rails, Priority priority) const;
   std::uint64_t rails_wanted(std::span<const std::size_t> all, std::uint64_t bytes,
                              Priority priority) const;
   std::span<const std::size_t> choose_rails(const RailSet& set, std::uint64_t bytes,

@@ -198,6 +198,11 @@ Result<void> EngineState::take_seat(const TransferOptions& options) {
               fmt::format("{} transfers are under way already{}", config_.max_transfers, more));
 }
 
+bool EngineState::idle(std::span<const std::size_t> rails, Priority priority) const {
+  return std::all_of(rails.begin(), rails.end(),
+                     [&](std::size_t rail) { return rails_[rail]->queued_before(priority) == 0; });
+}
+
 /// How many of those rails so many bytes are worth: one for each chunk's worth, or for less where
 /// they meet no other transfer.
 std::uint64_t EngineState::rails_wanted(std::span<const std::size_t> all, std::uint64_t bytes,
@@ -206,10 +211,7 @@ std::uint64_t EngineState::rails_wanted(std::span<const std::size_t> all, std::u
   const std::uint64_t chunks = bytes / first.chunk_limit();
   const std::uint64_t part = first.capability().best_part;
   if (chunks > 1 || part == 0) return chunks;
-  const bool alone = std::all_of(all.begin(), all.end(), [&](std::size_t rail) {
-    return rails_[rail]->queued_before(priority) == 0;
-  });
-  return alone ? bytes / part : chunks;
+  return idle(all, priority) ? bytes / part : chunks;
 }
 
 /// The rails that shall carry so many bytes, those with the least to do. Small transfers keep to
@@ -374,9 +376,11 @@ Result<std::shared_ptr<Submitted>> EngineState::submit_prepared(
   const Priority priority = submission.priority;
   submission.prepared = prepared;
   auto transfer = std::make_shared<TransferState>(std::move(submission), *this);
+  const TransferState::Parts parts{(*bytes + rails.size() - 1) / rails.size(),
+                                   rails.size() > 1 && idle(rails, priority)};
   for (const std::size_t rail : rails)
     rails_[rail]->queued_bytes(priority) += *bytes / rails.size();
-  transfer->start(rails, (*bytes + rails.size() - 1) / rails.size());
+  transfer->start(rails, parts);
   if (copied) transfer->copied_at_once(copied->rail, copied->copied);
   if (copied && transfer->ended()) {
     ended_unseen(asked);

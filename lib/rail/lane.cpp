@@ -195,13 +195,17 @@ std::size_t Lane::spare_room(const Transport& transport, const Route& route) con
   return std::min({batch, chunks, transport.room(route)});
 }
 
+std::uint64_t Lane::chunk_of(const TransferState& transfer, const Queue& queue) {
+  return transfer.even_chunk(queue.transport.chunk_limit(queue.route));
+}
+
 /// In a turn no lane takes more than its part: where posting takes as long as the others take to
 /// wake up, as over sockets, the first one awake would leave them nothing of a transfer of few
 /// chunks.
 std::size_t Lane::most_at_once(const TransferState& transfer, const Queue& queue) const {
   if (transfer.takers() == 1) return batch;
   const std::uint64_t part = transfer.submission().bytes / transfer.takers();
-  const std::uint64_t chunk = queue.transport.chunk_limit(queue.route);
+  const std::uint64_t chunk = chunk_of(transfer, queue);
   return static_cast<std::size_t>(std::clamp<std::uint64_t>(part / chunk, 1, batch));
 }
 
@@ -219,8 +223,8 @@ Lane::Pulled Lane::pull(const Queue& queue, TransferState& transfer, Room room) 
 
 Lane::Sent Lane::send_singly(const Queue& queue, TransferState& transfer, Room room) {
   Sent sent;
-  sent.posts = transfer.take(std::span(singly_).first(room.chunks),
-                             queue.transport.chunk_limit(queue.route), unlimited_bytes, now_);
+  sent.posts = transfer.take(std::span(singly_).first(room.chunks), chunk_of(transfer, queue),
+                             unlimited_bytes, now_);
   std::array<Op*, batch> ops;
   for (std::size_t i = 0; i < sent.posts; ++i) {
     sent.cost += Turns::cost_of(singly_[i].length);
@@ -232,7 +236,7 @@ Lane::Sent Lane::send_singly(const Queue& queue, TransferState& transfer, Room r
 
 /// Each post as full as it may be: small chunks share what one costs.
 Lane::Sent Lane::send_together(const Queue& queue, TransferState& transfer, Room room) {
-  const std::uint64_t limit = queue.transport.chunk_limit(queue.route);
+  const std::uint64_t limit = chunk_of(transfer, queue);
   together_.resize(queue.transport.most_chunks(queue.route));
   Sent sent;
   for (; sent.posts < room.chunks && !sent.left; ++sent.posts) {

@@ -107,6 +107,7 @@ class Lane final : private ChunkSink {
   void forget(const TransferState& transfer);
   void forget(const Route& route);
   bool take_turn(Queue& queue);
+  static std::uint64_t chunk_of(const TransferState& transfer, const Queue& queue);
   std::size_t most_at_once(const TransferState& transfer, const Queue& queue) const;
   Pulled pull(const Queue& queue, TransferState& transfer, Room room);
   struct Sent {

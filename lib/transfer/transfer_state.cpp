@@ -33,8 +33,8 @@ TransferState::TransferState(Submission submission, TransferHost& host)
 }
 
 /// Nobody else knows of it yet.
-void TransferState::start(std::span<const std::size_t> rails, std::uint64_t part) {
-  part_ = part;
+void TransferState::start(std::span<const std::size_t> rails, Parts parts) {
+  parts_ = parts;
   lanes_.assign(rails.begin(), rails.end());
   rails_.assign(rails.begin(), rails.end());
   self_ = shared_from_this();
@@ -86,7 +86,7 @@ std::size_t TransferState::take(std::span<Chunk> into, std::uint64_t limit, std:
                                 Clock::time_point now) {
   const std::lock_guard lock(mutex_);
   if (is_over(now)) return 0;
-  all = std::min(all, part_);
+  all = std::min(all, parts_.most);
   std::size_t count = 0;
   while (count < into.size() && all > 0) {
     const auto chunk = next_chunk(std::min(limit, all));
@@ -96,6 +96,13 @@ std::size_t TransferState::take(std::span<Chunk> into, std::uint64_t limit, std:
   }
   taken(into.first(count), now);
   return count;
+}
+
+std::uint64_t TransferState::even_chunk(std::uint64_t limit) const noexcept {
+  constexpr std::uint64_t page = 4096;
+  const bool two = limit < parts_.most && (parts_.most - 1) / limit == 1;
+  if (!parts_.even || !two || ranges() != 1) return limit;
+  return std::min(limit, (parts_.most + 2 * page - 1) / (2 * page) * page);
 }
 
 std::optional<Chunk> TransferState::take_waiting(std::uint64_t limit) {

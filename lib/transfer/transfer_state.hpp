@@ -93,9 +93,15 @@ class TransferState final : public Submitted, public std::enable_shared_from_thi
 
   // For the engine.
   static constexpr std::uint64_t all_bytes = std::numeric_limits<std::uint64_t>::max();
-  /// Makes the transfer keep itself alive, with the lanes of these rails to carry it, each no more
-  /// than `part` bytes at a time. Ends it at once if it has no bytes.
-  void start(std::span<const std::size_t> rails, std::uint64_t part = all_bytes);
+  /// What each lane takes of it.
+  struct Parts {
+    std::uint64_t most = all_bytes;  ///< At a time.
+    bool even = false;               ///< Its end waits for these lanes alone: see even_chunk().
+  };
+  /// Makes the transfer keep itself alive, with the lanes of these rails to carry it. Ends it at
+  /// once if it has no bytes.
+  void start(std::span<const std::size_t> rails, Parts parts);
+  void start(std::span<const std::size_t> rails) { start(rails, Parts()); }
   void start(std::initializer_list<std::size_t> rails) { start(std::span(rails)); }
   /// Before it is offered to lanes: what the thread that submits it has copied by one of its rails
   /// is carried. Once all is, and a read proven, what follows the bytes begins.
@@ -119,6 +125,11 @@ class TransferState final : public Submitted, public std::enable_shared_from_thi
   std::size_t takers() const noexcept {
     return rails_.size() + (submission_.waiter_takes_part ? 1 : 0);
   }
+  /// How large its chunks should be, of at most `limit` bytes: where parts are even, and one of a
+  /// single piece takes two chunks, half of it, in whole pages. The third of three chunks would be
+  /// one lane's alone. With more of them smaller ones cost as much as that (perf/RESULTS.md: "What
+  /// made a difference").
+  std::uint64_t even_chunk(std::uint64_t limit) const noexcept;
   /// The rails whose lanes may still carry it, and those that others were faster than, for what
   /// they alone can prove.
   std::vector<std::size_t> lanes() const;
@@ -237,9 +248,9 @@ class TransferState final : public Submitted, public std::enable_shared_from_thi
   std::atomic<State> state_{State::active};
   Clock::time_point at_hand_{};  // for the application, where it is large
   Cursor cursor_;
-  std::vector<Chunk> cut_;          // and not out: came back, or set aside for the lanes
-  std::uint64_t part_ = all_bytes;  // the most that a lane takes at a time
-  Proofs proofs_{&lists_};          // owed once all chunks are home, and not taken
+  std::vector<Chunk> cut_;  // and not out: came back, or set aside for the lanes
+  Parts parts_;             // fixed at the start
+  Proofs proofs_{&lists_};  // owed once all chunks are home, and not taken
   std::uint64_t proofs_out_ = 0;
   bool proofs_planned_ = false;
   bool disproven_ = false;          // one has failed

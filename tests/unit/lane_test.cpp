@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <deque>
 #include <functional>
 #include <map>
@@ -110,14 +111,15 @@ class LaneTest : public testing::Test {
  protected:
   std::shared_ptr<TransferState> submit(PieceList pieces, const std::vector<std::size_t>& rails,
                                         std::shared_ptr<PeerState> to = nullptr,
-                                        TransportKind kind = TransportKind::one_sided) {
+                                        TransportKind kind = TransportKind::one_sided,
+                                        TransferState::Parts parts = {}) {
     if (!to) to = peer;
     Submission submission =
         make_submission(make_prepared(to, std::move(pieces), Direction::write, 3));
     submission.transport = kind;
     submission.deadline = deadline.when();
     auto transfer = std::make_shared<TransferState>(std::move(submission), host);
-    transfer->start(rails);
+    transfer->start(rails, parts);
     for (const std::size_t rail : rails) host.lanes[rail]->add(transfer);
     return transfer;
   }
@@ -723,6 +725,25 @@ TEST_F(LaneTest, ALaneThatTheLastTransferHasLeftRests) {
     other.one_sided.end_all();
   }
   EXPECT_EQ(transfer->state(), State::done);
+}
+
+/// Three chunks of the greatest size would be two for one lane and one for the other.
+TEST_F(LaneTest, LanesCarryPartsOfOneSize) {
+  constexpr std::uint64_t limit = 512 << 10, bytes = 3 * limit;
+  Line line(host, 0, {1, bytes}), other(host, 1, {1, bytes});
+  for (Line* each : {&line, &other}) each->one_sided.limit = limit;
+  const auto transfer = submit(PieceList(std::vector<Pair>{{0, 0, bytes}}), {0, 1}, nullptr,
+                               TransportKind::one_sided, {bytes / 2, true});
+  std::array<std::uint64_t, 2> carried{};
+  while (!transfer->ended()) {
+    for (Line* each : {&line, &other}) {
+      ASSERT_EQ(each->lane.pump(), 1U);
+      carried[each == &other] += each->one_sided.bytes;
+    }
+    for (Line* each : {&line, &other}) each->one_sided.end_all();
+  }
+  EXPECT_EQ(carried[0], bytes / 2);
+  EXPECT_EQ(carried[1], bytes / 2);
 }
 
 TEST_F(LaneTest, TransfersShareTheLane) {

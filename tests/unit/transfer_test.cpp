@@ -564,7 +564,7 @@ TEST_F(TransferTest, LanesTakeNoMoreThanTheirPartsAtATime) {
       make_submission(make_prepared(peer, scattered(4, 50), Direction::write, 2)), host);
   alive = transfer;
   const std::size_t rails[] = {0, 1};
-  transfer->start(rails, 70);
+  transfer->start(rails, {.most = 70});
   std::vector<Chunk> all;
   const std::vector<std::uint64_t> wanted[] = {{50, 20}, {30, 40}, {10, 50}};
   for (const auto& lengths : wanted) {
@@ -804,6 +804,33 @@ TEST_F(TransferTest, AnotherRailTakesOverWhenTheLastHasLeft) {
   EXPECT_EQ(transfer->state(), State::failed) << "each rail gets one chance";
   transfer->give_back(chunks[1]);
   EXPECT_TRUE(transfer->quiescent());
+}
+
+TEST(EvenChunk, IsOfAPartOfOnePieceAndOfWholePages) {
+  const auto peer = make_peer(2);
+  NoHost host;
+  const auto even = [&](std::vector<Pair> pieces, std::uint64_t part, std::uint64_t limit,
+                        bool alone = true) {
+    const auto transfer = std::make_shared<TransferState>(
+        make_submission(make_prepared(peer, PieceList(pieces), Direction::write, 2)), host);
+    const std::size_t rails[] = {0, 1};
+    transfer->start(rails, {part, alone});
+    const std::uint64_t chunk = transfer->even_chunk(limit);
+    transfer->cancel();
+    return chunk;
+  };
+  constexpr std::uint64_t kib = 1024;
+  const std::vector<Pair> one{{0, 0, 1536 * kib}};
+  EXPECT_EQ(even(one, 768 * kib, 512 * kib), 384 * kib);
+  EXPECT_EQ(even(one, 1024 * kib, 512 * kib), 512 * kib);
+  EXPECT_EQ(even(one, 768 * kib, 300 * kib), 300 * kib) << "three for each lane";
+  EXPECT_EQ(even(one, 768 * kib, 768 * kib), 768 * kib) << "one chunk for each lane";
+  EXPECT_EQ(even(one, 500'000, 300'000), 62U * 4096) << "250,000 in whole pages";
+  EXPECT_EQ(even(one, 5000, 3000), 3000U) << "no more than there may be";
+  EXPECT_EQ(even(one, 768 * kib, 512 * kib, false), 512 * kib) << "others fill the lanes";
+  EXPECT_EQ(even({{0, 0, 768 * kib}, {1000 * kib, 1000 * kib, 768 * kib}}, 768 * kib, 512 * kib),
+            512 * kib)
+      << "pieces are cut where they end";
 }
 
 /// Lanes, cancel, deadline and waiters in threads of their own.
