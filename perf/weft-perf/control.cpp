@@ -122,15 +122,15 @@ Result<Json> Control::ask(const std::string& task, Json details, Nanoseconds lon
   return fail(named({Code::remote_failed, sentence.value_or("failed")}));
 }
 
-/// One without a number is another version's refusal.
+/// One without a number is another version's refusal. Those of all questions before may be late.
 Result<Json> Control::answer_to(std::uint64_t number, tool::Exchange& exchange) {
-  for (;;) {
+  for (std::uint64_t heard = 0; heard < number; ++heard) {
     auto answer = exchange.hear(response_tag);
     if (!answer) return answer;
-    if (!answer->is_object())
-      return fail(Code::protocol_mismatch, "its answer is none of weft-perf's");
+    if (!answer->is_object()) break;
     if (answer->value("number", Json(number)) == number) return answer;
   }
+  return fail(Code::protocol_mismatch, "its answer is none of weft-perf's");
 }
 
 Error Control::named(const Error& error) const {

@@ -419,6 +419,15 @@ class Mistakes(Case):
 
 
 class Info(Case):
+    @unittest.skipUnless(os.path.exists("/dev/full"), "nothing that is always full")
+    def test_standard_output_that_is_full(self):
+        for arguments in (["info"], ["info", "--json"]):
+            with open("/dev/full", "w", encoding="ascii") as full:
+                result = subprocess.run([WEFT, *arguments], stdout=full, stderr=subprocess.PIPE,
+                                        text=True, timeout=PATIENCE, check=False)
+            self.assertEqual(result.returncode, 1, result.stderr)
+            self.assertIn("No space left on device", result.stderr)
+
     def test_text(self):
         result = weft("info")
         self.assertEqual(result.returncode, 0, result.stderr)
