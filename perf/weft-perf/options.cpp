@@ -308,12 +308,14 @@ void add_output(CLI::App& app, Options& options) {
       ->group(group);
 }
 
-/// What a target does not decide.
-void leave_to_the_measurer(CLI::App& app) {
-  CLI::Option* const listen = app.get_option("--listen");
-  for (CLI::Option* each : app.get_options())
-    if (each->get_group() != listen->get_group() && each != app.get_help_ptr())
-      listen->excludes(each);
+/// What a target does not decide. As exclusions they would fill the help.
+void check_left_to_the_measurer(const CLI::App& app) {
+  const std::string sides = app.get_option("--listen")->get_group();
+  const std::string credentials = app.get_option("--secret-file")->get_group();
+  for (const CLI::Option* each : app.get_options())
+    if (each->count() > 0 && each->get_group() != sides && each->get_group() != credentials)
+      throw CLI::ValidationError(each->get_name(),
+                                 "is for the side that measures, and not beside --listen");
 }
 
 }  // namespace
@@ -325,9 +327,9 @@ void add_options(CLI::App& app, Options& options) {
   add_fabric(app, options.grid);
   add_measuring(app, options);
   add_output(app, options);
-  leave_to_the_measurer(app);
   tool::add_credentials(app, options.site.credentials);
   app.parse_complete_callback([&] {
+    if (options.listen) check_left_to_the_measurer(app);
     if (!options.from.empty() && app.count("--initiators") == 0)
       options.grid.initiators = {static_cast<std::uint32_t>(options.from.size())};
     if (!options.peers.empty() && app.count("--targets") == 0)
