@@ -131,14 +131,17 @@ bool write_results(const Options& options, const Json& results,
   if (!options.csv.empty())
     written(tool::replace_file(options.csv,
                                csv(points, results.at("settings"), results.at("machines"))));
+  if (options.plot.empty() && options.html.empty()) return all;
+  const Picture kind = picture_of(options.plot);
+  auto picture = plot(points, kind);
   if (!options.plot.empty())
-    written(plot(points, picture_of(options.plot)).and_then([&](const std::string& picture) {
-      return tool::replace_file(options.plot, picture);
-    }));
-  if (!options.html.empty())
-    written(plot(points, Picture::svg).and_then([&](const std::string& picture) {
-      return tool::replace_file(options.html, html(points, picture, results));
-    }));
+    written(picture.and_then(
+        [&](const std::string& drawn) { return tool::replace_file(options.plot, drawn); }));
+  if (options.html.empty()) return all;
+  if (kind != Picture::svg) picture = plot(points, Picture::svg);
+  written(picture.and_then([&](const std::string& drawn) {
+    return tool::replace_file(options.html, html(points, drawn, results));
+  }));
   return all;
 }
 

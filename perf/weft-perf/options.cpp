@@ -30,6 +30,21 @@ void add_grid(CLI::App& app, const char* group, const std::string& name,
       ->group(group);
 }
 
+CLI::Option* add_number(CLI::App& app, const char* group, const std::string& name,
+                        std::uint64_t& number, Multiples multiples, const std::string& text) {
+  return app
+      .add_option_function<std::string>(
+          name,
+          [&number, multiples, name](const std::string& given) {
+            const auto parsed = parse_number(given, multiples);
+            if (!parsed) throw CLI::ValidationError(name, parsed.error().message());
+            number = *parsed;
+          },
+          text)
+      ->type_name("N")
+      ->group(group);
+}
+
 /// Enumerators by the names that JSON has for them.
 template <typename Enum>
 void add_names(CLI::App& app, const char* group, const std::string& name, std::vector<Enum>& values,
@@ -233,17 +248,9 @@ void add_measuring(CLI::App& app, Options& options) {
   const char* group = "Measuring";
   SweepOptions& sweep = options.sweep;
   add_seconds(app, group, "--time", sweep.run.length.time, 0.001, "Of one run (1)");
-  app.add_option_function<std::string>(
-         "--count",
-         [&sweep](const std::string& given) {
-           const auto parsed = parse_number(given, Multiples::decimal);
-           if (!parsed) throw CLI::ValidationError("--count", parsed.error().message());
-           sweep.run.length.operations = *parsed;
-         },
-         "Operations of one run, of all initiators together, if they come before its time is "
-         "over. Baselines take all of its time")
-      ->type_name("N")
-      ->group(group);
+  add_number(app, group, "--count", sweep.run.length.operations, Multiples::decimal,
+             "Operations of one run, of all initiators together, if they come before its time is "
+             "over. Baselines take all of its time");
   add_seconds(app, group, "--warm-up", sweep.run.warm_up, 0, "Before each run (0.2)");
   app.add_option("--repeats", sweep.repeats,
                  "Runs of each point; all points are run once before any is run again (8)")
@@ -345,17 +352,8 @@ void add_options(CLI::App& app, PlanOptions& options) {
       ->type_name("NAME")
       ->required()
       ->group(group);
-  app.add_option_function<std::string>(
-         "--tokens",
-         [&kv](const std::string& given) {
-           auto parsed = parse_number(given, Multiples::binary);
-           if (!parsed) throw CLI::ValidationError("--tokens", parsed.error().message());
-           kv.tokens = *parsed;
-         },
-         "Of its prompt: 4096, 32K")
-      ->type_name("N")
-      ->required()
-      ->group(group);
+  add_number(app, group, "--tokens", kv.tokens, Multiples::binary, "Of its prompt: 4096, 32K")
+      ->required();
   app.add_option("--prefill-seconds", options.prefill_seconds,
                  "TTFT without the transfer; without it, the share of the TTFT is not told")
       ->type_name("SECONDS")
