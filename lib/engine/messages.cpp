@@ -51,7 +51,8 @@ class EngineState::Notifying final : public Wait {
     }
     if (options_.event)
       events_.push({kind_, options_.cookie, State::active, this->peer->introduction.name,
-                    error != nullptr ? std::optional(*error) : std::nullopt});
+                    error != nullptr ? std::optional(*error) : std::nullopt,
+                    {}});
   }
 
   EventQueue& events_;  // what completes it is the engine's

@@ -132,7 +132,7 @@ EngineState::EngineState(const Config& config, const EngineHooks& hooks)
 
 Result<std::shared_ptr<EngineState>> EngineState::open(const Config& call,
                                                        const EngineHooks& hooks) {
-  auto settings = resolve_settings(call, process_environment());
+  auto settings = resolve_settings(call, environment_for(call));
   if (!settings) return fail(std::move(settings.error()));
   auto checked = checked_config(settings->config);
   if (!checked) return fail(std::move(checked.error()));
@@ -185,7 +185,7 @@ Result<Discovery> discover_for(const Config& config) {
 
 /// As open() would find it.
 Result<Discovery> discover_before_opening(const Config& call) {
-  return resolve_settings(call, process_environment())
+  return resolve_settings(call, environment_for(call))
       .and_then([](Settings&& settings) { return checked_config(std::move(settings.config)); })
       .and_then(discover_for);
 }

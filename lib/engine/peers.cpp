@@ -201,7 +201,8 @@ void EngineState::up(LinkId link, bool incoming) {
   peers_.set_up(peer, incoming);
   tell_moved_rails(*peer);
   if (config_.peer_events)
-    events_.push({Event::Kind::peer_up, 0, State::active, peer->introduction.name, std::nullopt});
+    events_.push({Event::Kind::peer_up, 0, State::active, peer->introduction.name, std::nullopt,
+                  Peer(peer)});
 }
 
 void EngineState::down(LinkId link, const Error& why) {
@@ -221,7 +222,7 @@ void EngineState::down(LinkId link, const Error& why) {
   mourned_.push_back(peer);
   forget_on_rails(peer);
   if (was_up && config_.peer_events)
-    events_.push({Event::Kind::peer_down, 0, State::active, peer->introduction.name, error});
+    events_.push({Event::Kind::peer_down, 0, State::active, peer->introduction.name, error, {}});
 }
 
 void EngineState::received(LinkId link, Notice notice) {

@@ -120,14 +120,15 @@ Result<Setting> resolve(const Option& option, const Environment& environment, co
   return setting;
 }
 
-bool is_option(const std::string& name) {
-  return std::any_of(options.begin(), options.end(),
-                     [&](const Option& option) { return option.name == name; });
+const Option* find_option(std::string_view name) {
+  const auto found = std::find_if(options.begin(), options.end(),
+                                  [&](const Option& option) { return option.name == name; });
+  return found != options.end() ? &*found : nullptr;
 }
 
 Result<void> check_names(const FileText& file) {
   for (const auto& [name, entry] : file)
-    if (!is_option(name))
+    if (find_option(name) == nullptr)
       return fail(Code::invalid_argument,
                   fmt::format("{} sets '{}', which is no option", entry.place, name));
   return {};
@@ -135,9 +136,9 @@ Result<void> check_names(const FileText& file) {
 
 }  // namespace
 
-Environment process_environment() {
-  return [](const std::string& name) -> std::optional<std::string> {
-    const char* text = std::getenv(name.c_str());
+Environment environment_for(const Config& call) {
+  return [wanted = call.use_environment](const std::string& name) -> std::optional<std::string> {
+    const char* text = wanted ? std::getenv(name.c_str()) : nullptr;
     if (text == nullptr) return std::nullopt;
     return text;
   };
@@ -164,3 +165,14 @@ Result<Settings> resolve_settings(const Config& call, const Environment& environ
 }
 
 }  // namespace weft::core
+
+namespace weft {
+
+Result<void> set_option(Config& config, std::string_view name, std::string_view text) {
+  const core::Option* option =
+      name == core::config_file.name ? &core::config_file : core::find_option(name);
+  if (option == nullptr) return fail(Code::not_found, fmt::format("'{}' is no option", name));
+  return core::parse(*option, text, name, config);
+}
+
+}  // namespace weft

@@ -11,7 +11,8 @@ namespace weft::core {
 
 /// Looks an environment variable up.
 using Environment = std::function<std::optional<std::string>(const std::string& name)>;
-Environment process_environment();
+/// The process's, or an empty one where the call wants none.
+Environment environment_for(const Config& call);
 
 struct Settings {
   Config config;

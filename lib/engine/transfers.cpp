@@ -459,7 +459,7 @@ void EngineState::transfer_ended(TransferState& transfer) {
   }
   if (submission.event)
     events_.push({Event::Kind::transfer_ended, submission.cookie, transfer.state(),
-                  transfer.peer().introduction.name, transfer.error()});
+                  transfer.peer().introduction.name, transfer.error(), {}});
 }
 
 /// A transfer that came to nothing on a rail within its time tells that the rail may be dead; some

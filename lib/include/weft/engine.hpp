@@ -53,6 +53,9 @@ enum class Progress : std::uint8_t {
 struct Config {
   /// The TOML file. Empty: the one that WEFT_CONFIG_FILE names; where it names none, there is none.
   std::string config_file = {};
+  /// Whether the environment completes what the program leaves at its default. False: it does not,
+  /// and no variable names a file, so that what stands here is all. No option itself.
+  bool use_environment = true;
 
   /// The engine's identity towards its peers, at most 255 bytes. Empty: made of host name, process
   /// and random digits. A name used again means the same service restarted: its older incarnation
@@ -244,6 +247,12 @@ struct Config {
   Nanoseconds death_after = std::chrono::seconds(2);
 };
 
+/// Sets the field of that name from text, as it would be written in the environment:
+/// `set_option(config, "providers", "efa,tcp")`. `not_found` if there is no such field,
+/// `invalid_argument` if the text can't be read. What is set to its default is as if it was not
+/// set: the environment and the file still count.
+WEFT_API Result<void> set_option(Config& config, std::string_view name, std::string_view text);
+
 /// Another engine, met over the control connection. Cheap to copy; stays valid when the peer is
 /// gone, and a peer that comes back is a new Peer.
 class WEFT_API Peer {
@@ -271,6 +280,7 @@ class WEFT_API Peer {
 
  private:
   friend class Engine;
+  friend class core::EngineState;
   explicit Peer(std::shared_ptr<core::PeerState> state);
   std::shared_ptr<core::PeerState> state_;
 };
@@ -289,6 +299,9 @@ struct Event {
   State state = State::active;  ///< Of a transfer.
   std::string peer;             ///< Name of the peer concerned.
   std::optional<Error> error;
+  /// Of peer_up: the peer itself. It stays valid, and what it sent can still be taken, if the peer
+  /// has gone by the time that the event is polled.
+  std::optional<Peer> who;
 };
 
 struct RailInfo {

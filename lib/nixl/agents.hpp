@@ -1,0 +1,44 @@
+// The other agents that libnixl has told of.
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <shared_mutex>
+#include <string>
+#include <weft/engine.hpp>
+
+#include "nixl/connection.hpp"
+#include "nixl/link.hpp"
+
+namespace weft::nixl {
+
+/// From any thread.
+class Agents {
+ public:
+  /// `signal_bytes`: the most that this engine sends in a signal.
+  Agents(Engine& engine, std::size_t signal_bytes) : engine_(engine), signal_bytes_(signal_bytes) {}
+
+  /// Keeps how the agent is reached, in place of what was told of it before, and connects.
+  Result<void> load(const std::string& agent, const std::string& info);
+  /// Meets the agent again, unless it is up. Waits, for 10 s at most.
+  Result<void> connect(const std::string& agent);
+  /// What was loaded of the agent is not used any more. The engines stay connected, for the other
+  /// side may have transfers of its own under way: that agent's metadata of this one still holds.
+  Result<void> disconnect(const std::string& agent);
+  /// `not_found` if nothing was loaded of it, or it was disconnected.
+  Result<LinkPtr> find(const std::string& agent) const;
+
+ private:
+  struct Agent {
+    Connection connection;
+    LinkPtr link;
+  };
+  Result<LinkPtr> meet(const std::string& agent, const Connection& connection);
+
+  Engine& engine_;
+  const std::size_t signal_bytes_;
+  mutable std::shared_mutex mutex_;
+  std::map<std::string, Agent> agents_;
+};
+
+}  // namespace weft::nixl

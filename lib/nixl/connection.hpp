@@ -1,0 +1,24 @@
+// How an agent's engine is reached, as it travels in libnixl's metadata.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <weft/error.hpp>
+
+namespace weft::nixl {
+
+struct Connection {
+  std::string engine;
+  std::string address;
+  std::string host;
+  std::uint32_t max_message = 0;
+};
+
+/// What tells this machine from others.
+std::string this_host();
+
+std::string encode(const Connection& connection);
+/// From outside, and not trusted: `protocol_mismatch` for what is none.
+Result<Connection> decode_connection(const std::string& bytes);
+
+}  // namespace weft::nixl

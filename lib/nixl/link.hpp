@@ -1,0 +1,41 @@
+// Another agent, as this one reaches it.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <utility>
+#include <weft/engine.hpp>
+
+namespace weft::nixl {
+
+/// An engine of this process, and the peer that the other agent's engine is to it. Shared by all
+/// that was loaded of the agent.
+class Link {
+ public:
+  Link(Engine& engine, Peer peer, std::string agent, std::size_t signal_bytes)
+      : engine_(engine),
+        peer_(std::move(peer)),
+        agent_(std::move(agent)),
+        signal_bytes_(signal_bytes) {}
+
+  Engine& engine() const noexcept { return engine_; }
+  const Peer& peer() const noexcept { return peer_; }
+  const std::string& agent() const noexcept { return agent_; }
+  /// Most bytes that a signal may carry to it.
+  std::size_t signal_bytes() const noexcept { return signal_bytes_; }
+
+  /// Writes the path of such transfers to the log, once for each direction and kinds of memory.
+  void explain(const Segment& local, const Remote& remote, Direction direction);
+
+ private:
+  Engine& engine_;
+  const Peer peer_;
+  const std::string agent_;
+  const std::size_t signal_bytes_;
+  std::atomic<unsigned> explained_{0};
+};
+
+using LinkPtr = std::shared_ptr<Link>;
+
+}  // namespace weft::nixl

@@ -1,0 +1,87 @@
+#include "nixl/loopback.hpp"
+
+#include <algorithm>
+
+#include "nixl/options.hpp"
+
+namespace weft::nixl {
+namespace {
+
+constexpr auto meeting_time = std::chrono::seconds(10);
+
+/// It only connects. Over shared memory alone, where the agent's engine has it: that is the way that
+/// would be taken, and NICs need not be opened twice.
+Config config_beside(const Engine& own) {
+  Config config = config_of(own);
+  config.name.resize(std::min<std::size_t>(config.name.size(), 240));
+  config.name += "/loopback";
+  config.listen.clear();
+  config.advertise.clear();
+  config.peer_events = false;
+  config.metrics = false;
+  config.metrics_listen.clear();
+  config.config_file.clear();
+  config.use_environment = false;
+  const auto rails = own.info().rails;
+  const bool shared = std::any_of(rails.begin(), rails.end(), [](const RailInfo& rail) {
+    return rail.capability.provider == "shm";
+  });
+  if (shared) config.providers = {"shm"};
+  return config;
+}
+
+}  // namespace
+
+Result<void> Loopback::open() {
+  if (link_) return {};
+  auto engine = Engine::open(config_beside(own_));
+  if (!engine) return fail(std::move(engine.error()));
+  engine_ = std::make_unique<Engine>(std::move(*engine));
+  const auto peer = engine_->connect(own_.address(), Deadline::in(meeting_time));
+  if (!peer) return fail(peer.error());
+  link_ = std::make_shared<Link>(*engine_, *peer, agent_, config_of(own_).max_message);
+  return {};
+}
+
+Result<LinkPtr> Loopback::link() {
+  const std::lock_guard lock(mutex_);
+  return open().map([&] { return link_; });
+}
+
+Result<const Segment*> Loopback::local(Registration& registration) {
+  const std::lock_guard lock(mutex_);
+  if (auto opened = open(); !opened) return fail(std::move(opened.error()));
+  auto& segment = known_[&registration].segment;
+  if (!segment) {
+    const abi::Descriptor& memory = registration.memory();
+    auto* address = reinterpret_cast<void*>(memory.address);  // NOLINT(performance-no-int-to-ptr)
+    auto added = engine_->add(Memory::adopt(address, memory.bytes));
+    if (!added) return fail(std::move(added.error()));
+    segment = std::move(*added);
+  }
+  return &*segment;
+}
+
+Result<const Remote*> Loopback::remote(Registration& registration) {
+  const std::lock_guard lock(mutex_);
+  if (auto opened = open(); !opened) return fail(std::move(opened.error()));
+  auto& remote = known_[&registration].remote;
+  if (!remote) {
+    auto imported = engine_->import(registration.grant());
+    if (!imported) return fail(std::move(imported.error()));
+    remote = std::move(*imported);
+  }
+  return &*remote;
+}
+
+Result<void> Loopback::forget(Registration& registration, Deadline deadline) {
+  const std::lock_guard lock(mutex_);
+  const auto known = known_.find(&registration);
+  if (known == known_.end()) return {};
+  if (known->second.segment)
+    if (auto released = known->second.segment->release(deadline); !released) return released;
+  known_.erase(known);
+  return {};
+}
+
+}  // namespace weft::nixl

@@ -1,0 +1,64 @@
+// A notification on its way: cut into parts, each of which a signal carries.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <weft/memory.hpp>
+
+#include "nixl/link.hpp"
+
+namespace weft::nixl {
+
+/// The id of all signals that carry parts.
+inline constexpr std::uint64_t notification_signal = 0x6e69786c'6e6f7469;  // "nixlnoti"
+
+/// What a sender has to send. Part i of `parts()` may go at any time, after any other.
+class Outgoing {
+ public:
+  /// At least `carriers` parts, for transfers that each carry one.
+  static Result<Outgoing> make(std::uint64_t id, const std::string& agent, const std::string& bytes,
+                               const Link& link, std::size_t carriers);
+
+  std::uint64_t id() const noexcept { return id_; }
+  std::size_t parts() const noexcept { return parts_; }
+  Blob part(std::size_t index) const;
+
+ private:
+  Outgoing(std::uint64_t id, const std::string& agent, const std::string& bytes, std::size_t slice,
+           std::size_t parts)
+      : id_(id), agent_(agent), bytes_(bytes), slice_(slice), parts_(parts) {}
+  std::uint64_t id_;
+  const std::string& agent_;
+  const std::string& bytes_;
+  std::size_t slice_;
+  std::size_t parts_;
+};
+
+/// The word that the other parts won't come.
+Blob withdrawal(std::uint64_t id);
+
+struct Notification {
+  std::string agent;
+  std::string bytes;
+};
+
+/// What has arrived from one sender and is not whole yet.
+class Assembly {
+ public:
+  /// Takes a part, and returns the notification that it was the last of. What is no part, or does
+  /// not fit the others, is dropped.
+  std::optional<Notification> take(const Blob& part);
+
+ private:
+  struct Open {
+    std::uint32_t parts = 0;
+    std::string agent;
+    std::map<std::uint32_t, std::string> slices;  // as many as have come
+  };
+  std::map<std::uint64_t, Open> open_;
+};
+
+}  // namespace weft::nixl

@@ -1,0 +1,134 @@
+#include "nixl/prepare.hpp"
+
+#include <fmt/format.h>
+
+#include <cstddef>
+#include <functional>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "nixl/registration.hpp"
+
+namespace weft::nixl {
+namespace {
+
+/// A registration on each side, and the pieces that go between them.
+struct Batch {
+  Registration* local;
+  abi::Metadata* remote;
+  std::vector<Pair> pieces;
+};
+
+struct Key {
+  const abi::Metadata *local, *remote;
+  bool operator==(const Key&) const = default;
+};
+struct KeyHash {
+  std::size_t operator()(const Key& key) const noexcept {
+    const std::hash<const void*> hash;
+    return hash(key.local) * 31 + hash(key.remote);
+  }
+};
+
+/// Where the memory of a remote descriptor begins, in its owner's process.
+std::uintptr_t base_of(const abi::Metadata& remote) {
+  if (const auto* own = dynamic_cast<const OwnMemory*>(&remote))
+    return own->registration().memory().address;
+  return static_cast<const RemoteMemory&>(remote).base();
+}
+
+/// In the order of their first descriptors.
+class Batches {
+ public:
+  void add(const abi::MetaDescriptor& local, const abi::MetaDescriptor& remote) {
+    Batch& batch = batch_of({local.metadata, remote.metadata});
+    batch.pieces.push_back({local.address - batch.local->memory().address,
+                            remote.address - bases_.at(remote.metadata), local.bytes});
+  }
+  std::vector<Batch>& all() { return batches_; }
+
+ private:
+  Batch& batch_of(const Key& key) {
+    if (!batches_.empty() && key == last_) return batches_[last_index_];
+    const auto [known, added] = index_.try_emplace(key, batches_.size());
+    if (added) {
+      auto* local = static_cast<Registration*>(const_cast<abi::Metadata*>(key.local));
+      batches_.push_back({local, const_cast<abi::Metadata*>(key.remote), {}});
+      bases_.try_emplace(key.remote, base_of(*key.remote));
+    }
+    last_ = key;
+    last_index_ = known->second;
+    return batches_[last_index_];
+  }
+
+  std::vector<Batch> batches_;
+  std::unordered_map<Key, std::size_t, KeyHash> index_;
+  std::unordered_map<const abi::Metadata*, std::uintptr_t> bases_;
+  Key last_{};
+  std::size_t last_index_ = 0;
+};
+
+Result<Batches> sort_out(const abi::MetaList& local, const abi::MetaList& remote) {
+  if (local.list.size() != remote.list.size())
+    return fail(Code::invalid_argument, fmt::format("{} local descriptors and {} remote ones",
+                                                    local.list.size(), remote.list.size()));
+  Batches batches;
+  for (std::size_t i = 0; i < local.list.size(); ++i) {
+    const auto &here = local.list[i], &there = remote.list[i];
+    if (here.bytes != there.bytes)
+      return fail(Code::invalid_argument,
+                  fmt::format("descriptor {} has {} bytes here and {} there", i, here.bytes,
+                              there.bytes));
+    if (here.metadata == nullptr || there.metadata == nullptr)
+      return fail(Code::invalid_argument, fmt::format("descriptor {} is not registered", i));
+    batches.add(here, there);
+  }
+  return batches;
+}
+
+struct Side {
+  LinkPtr link;
+  const Segment* local = nullptr;
+  const Remote* remote = nullptr;
+};
+
+Result<Side> sides_of(const Batch& batch, Loopback& loopback) {
+  if (auto* own = dynamic_cast<OwnMemory*>(batch.remote)) {
+    auto link = loopback.link();
+    if (!link) return fail(std::move(link.error()));
+    const auto local = loopback.local(*batch.local);
+    if (!local) return fail(local.error());
+    const auto remote = loopback.remote(own->registration());
+    if (!remote) return fail(remote.error());
+    return Side{*link, *local, *remote};
+  }
+  const auto& memory = static_cast<const RemoteMemory&>(*batch.remote);
+  return Side{memory.link(), &batch.local->segment(), &memory.remote()};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Request>> prepare(abi::Operation operation, const abi::MetaList& local,
+                                         const abi::MetaList& remote, Loopback& loopback) {
+  const auto direction = operation == abi::Operation::read ? Direction::read : Direction::write;
+  auto batches = sort_out(local, remote);
+  if (!batches) return fail(std::move(batches.error()));
+  LinkPtr link;
+  std::vector<Prepared> lists;
+  for (const Batch& batch : batches->all()) {
+    auto sides = sides_of(batch, loopback);
+    if (!sides) return fail(std::move(sides.error()));
+    if (link && link != sides->link)
+      return fail(Code::invalid_argument, "the remote descriptors are of several agents");
+    link = std::move(sides->link);
+    link->explain(*sides->local, *sides->remote, direction);
+    auto list = link->engine().prepare(*sides->local, *sides->remote, direction, batch.pieces);
+    if (!list) return fail(std::move(list.error()));
+    lists.push_back(std::move(*list));
+  }
+  if (!link) return fail(Code::invalid_argument, "a transfer needs at least one descriptor");
+  return std::make_unique<Request>(std::move(link), std::move(lists));
+}
+
+}  // namespace weft::nixl

@@ -1,0 +1,17 @@
+// From NIXL's descriptors to lists that Weft has checked.
+#pragma once
+
+#include <memory>
+
+#include "nixl/abi.hpp"
+#include "nixl/loopback.hpp"
+#include "nixl/request.hpp"
+
+namespace weft::nixl {
+
+/// Descriptor i of one list goes to, or comes from, descriptor i of the other. All remote ones are
+/// of one agent. Takes time in proportion to their number.
+Result<std::unique_ptr<Request>> prepare(abi::Operation operation, const abi::MetaList& local,
+                                         const abi::MetaList& remote, Loopback& loopback);
+
+}  // namespace weft::nixl

@@ -1,0 +1,47 @@
+#include "nixl/registration.hpp"
+
+#include <fmt/format.h>
+
+#include <memory>
+
+namespace weft::nixl {
+namespace {
+
+// For a confirmation of peers that live; those that don't are found out to be dead meanwhile.
+constexpr auto patience = std::chrono::seconds(3);
+
+Result<void> check_kind(const Segment& segment, abi::MemoryType type) {
+  if (type != abi::MemoryType::vram || segment.place().kind == MemoryKind::device) return {};
+  return fail(Code::invalid_argument,
+              "the memory is registered as a GPU's (VRAM), and no GPU's driver knows it");
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Registration>> Registration::make(Engine& engine,
+                                                         const abi::Descriptor& memory,
+                                                         abi::MemoryType type) {
+  if (type != abi::MemoryType::dram && type != abi::MemoryType::vram)
+    return fail(Code::unsupported, "only DRAM and VRAM can be registered");
+  // NIXL's addresses are numbers.
+  auto* address = reinterpret_cast<void*>(memory.address);  // NOLINT(performance-no-int-to-ptr)
+  auto segment = engine.add(Memory::adopt(address, memory.bytes));
+  if (!segment) return fail(std::move(segment.error()));
+  if (auto kind = check_kind(*segment, type); !kind) return fail(std::move(kind.error()));
+  auto grant = segment->grant({}, Rights::read_write);
+  if (!grant) return fail(std::move(grant.error()));
+  return std::make_unique<Registration>(std::move(*segment), std::move(*grant), memory);
+}
+
+Result<void> Registration::release(Deadline deadline) {
+  const auto soon = Deadline::at(std::min(deadline.when(), Deadline::in(patience).when()));
+  auto released = segment_.release(soon);
+  if (released || released.error().code() != Code::quarantined) return released;
+  if (auto fenced = grant_.fence(deadline, FenceScope::rail); !fenced)
+    return fail(Code::quarantined,
+                fmt::format("{}; its holders could not be cut off either: {}",
+                            released.error().message(), fenced.error().to_string()));
+  return segment_.release(deadline);
+}
+
+}  // namespace weft::nixl

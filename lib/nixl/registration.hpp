@@ -1,0 +1,65 @@
+// What the backend keeps for registered memory, of this agent's and of others.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <weft/engine.hpp>
+
+#include "nixl/abi.hpp"
+#include "nixl/link.hpp"
+
+namespace weft::nixl {
+
+/// Memory of this agent's: a segment, and the one grant on it that all peers and requests use.
+class Registration : public abi::Metadata {
+ public:
+  static Result<std::unique_ptr<Registration>> make(Engine& engine, const abi::Descriptor& memory,
+                                                    abi::MemoryType type);
+  Registration(Segment segment, Grant grant, const abi::Descriptor& memory)
+      : Metadata(true), segment_(std::move(segment)), grant_(std::move(grant)), memory_(memory) {}
+
+  const Segment& segment() const noexcept { return segment_; }
+  const abi::Descriptor& memory() const noexcept { return memory_; }
+  Blob grant() const { return grant_.blob(); }
+
+  /// Ends the grant and unregisters the memory, once nobody can touch it any more: who does not
+  /// confirm is cut off with the rails that they hold, which hurts bystanders. `quarantined` if that
+  /// can't be had either by the deadline: then this must stay.
+  Result<void> release(Deadline deadline);
+
+ private:
+  Segment segment_;
+  Grant grant_;
+  const abi::Descriptor memory_;
+};
+
+/// Memory that requests name as the remote side.
+class RemoteMemory : public abi::Metadata {
+ public:
+  /// Of another agent.
+  RemoteMemory(LinkPtr link, Remote remote, std::uintptr_t base)
+      : Metadata(false), link_(std::move(link)), remote_(std::move(remote)), base_(base) {}
+
+  const LinkPtr& link() const noexcept { return link_; }
+  const Remote& remote() const noexcept { return remote_; }
+  /// The address of its first byte, in the other agent's process.
+  std::uintptr_t base() const noexcept { return base_; }
+
+ private:
+  const LinkPtr link_;
+  const Remote remote_;
+  const std::uintptr_t base_;
+};
+
+/// Memory of this agent's as the remote side of its own transfers.
+class OwnMemory : public abi::Metadata {
+ public:
+  explicit OwnMemory(Registration& of) : Metadata(true), of_(of) {}
+  Registration& registration() const noexcept { return of_; }
+
+ private:
+  Registration& of_;
+};
+
+}  // namespace weft::nixl
