@@ -263,6 +263,9 @@ class Chooser {
     const bool forbidden = std::any_of(without_.begin(), without_.end(), [&](const auto& name) {
       return covers(*meaning_of(known_, name), nic);
     });
+    const auto& allowed = wanted_.allowed;
+    if (!allowed.empty() && !contains(allowed, nic.provider))
+      return "the policy does not allow this provider";
     if (forbidden) return "this provider is forbidden";
     return providers_.empty() ? "taken only when it is asked for by name"
                               : "not among the providers asked for";

@@ -7,9 +7,6 @@
 namespace weft::nixl {
 namespace {
 
-// libnixl holds its lock meanwhile. Far more than a handshake takes, also beside load.
-constexpr auto meeting_time = std::chrono::seconds(10);
-
 bool is_loopback(const std::string& address) {
   return address.starts_with("127.") || address.starts_with("[::1]");
 }

@@ -20,7 +20,6 @@ namespace {
 constexpr auto closing_time = std::chrono::seconds(2);
 // libnixl holds its lock meanwhile, and frees the memory afterwards whatever it is told.
 constexpr auto longest_release = std::chrono::seconds(10);
-constexpr auto longest_send = std::chrono::seconds(1);
 
 /// Nothing may be thrown into libnixl.
 template <typename Call>
@@ -161,8 +160,7 @@ abi::Status Backend::postXfer(const abi::Operation&, const abi::MetaList&, const
   return guarded(what, [&] {
     auto& request = static_cast<Request&>(*handle);
     if (options == nullptr || !options->notifies) return request.post(nullptr);
-    const auto notification =
-        outgoing(options->notification, *request.link(), request.batches());
+    const auto notification = outgoing(options->notification, *request.link(), request.batches());
     if (!notification) return refuse(what, notification.error());
     return request.post(&*notification);
   });
@@ -241,12 +239,9 @@ abi::Status Backend::genNotif(const std::string& agent, const std::string& bytes
     const auto notification = outgoing(bytes, **link, 0);
     if (!notification) return refuse(what, notification.error());
     const auto deadline = Deadline::in(longest_send);
-    for (std::size_t i = 0; i < notification->parts(); ++i) {
-      const Blob part = notification->part(i);
-      const auto sent =
-          (*link)->engine().signal((*link)->peer(), {notification_signal, part}, deadline);
-      if (!sent) return refuse(what, sent.error());
-    }
+    for (std::size_t i = 0; i < notification->parts(); ++i)
+      if (auto sent = (*link)->send(notification->part(i), deadline); !sent)
+        return refuse(what, sent.error());
     return abi::Status::success;
   });
 }
@@ -257,7 +252,7 @@ Result<LinkPtr> Backend::link_to(const std::string& agent) const {
 
 Result<Outgoing> Backend::outgoing(const std::string& bytes, const Link& link,
                                    std::size_t carriers) const {
-  return Outgoing::make(next_notification_++, local_agent(), bytes, link, carriers);
+  return Outgoing::make(next_notification_++, local_agent(), bytes, link.signal_bytes(), carriers);
 }
 
 }  // namespace weft::nixl

@@ -62,8 +62,7 @@ class Backend final : public abi::BackendEngine {
  private:
   Backend(const abi::InitParameters& init, Engine engine);
   Result<LinkPtr> link_to(const std::string& agent) const;
-  Result<Outgoing> outgoing(const std::string& bytes, const Link& link,
-                            std::size_t carriers) const;
+  Result<Outgoing> outgoing(const std::string& bytes, const Link& link, std::size_t carriers) const;
 
   mutable Engine engine_;
   const Config config_;

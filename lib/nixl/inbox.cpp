@@ -42,7 +42,8 @@ void Inbox::signalled(std::uint64_t cookie, abi::Notifications& arrived) {
       if (auto whole = sender.assembly.take(part))
         arrived.emplace_back(std::move(whole->agent), std::move(whole->bytes));
   }
-  // A transfer of the peer's that failed ends an expectation too; the next one gets the next signal.
+  // A transfer of the peer's that failed ends an expectation too; the next one gets the next
+  // signal.
   const bool goes_on = signals || signals.error().code() == Code::remote_failed;
   if (!goes_on || !await_next(cookie, sender)) senders_.erase(found);
 }

@@ -16,9 +16,9 @@ unsigned bit_of(const Segment& local, const Remote& remote, Direction direction)
 }
 
 std::string text_of(const Path& path) {
-  std::string text = fmt::format("over {}, rails {}; {} copies of each byte, {} by a CPU",
-                                 path.provider, fmt::join(path.rails, ", "), path.copies,
-                                 path.cpu_copies);
+  std::string text =
+      fmt::format("over {}, rails {}; {} copies of each byte, {} by a CPU", path.provider,
+                  fmt::join(path.rails, ", "), path.copies, path.cpu_copies);
   if (path.gbps > 0) text += fmt::format("; at most {:.0f} Gb/s: {}", path.gbps, path.limit);
   if (!path.passed_over.empty())
     text += fmt::format("; not used: {}", fmt::join(path.passed_over, "; "));
@@ -26,6 +26,10 @@ std::string text_of(const Path& path) {
 }
 
 }  // namespace
+
+Result<void> Link::send(const Blob& part, Deadline deadline) const {
+  return engine_.signal(peer_, {notification_signal, part}, deadline);
+}
 
 void Link::explain(const Segment& local, const Remote& remote, Direction direction) {
   const unsigned bit = bit_of(local, remote, direction);

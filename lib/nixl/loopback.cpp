@@ -7,10 +7,8 @@
 namespace weft::nixl {
 namespace {
 
-constexpr auto meeting_time = std::chrono::seconds(10);
-
-/// It only connects. Over shared memory alone, where the agent's engine has it: that is the way that
-/// would be taken, and NICs need not be opened twice.
+/// It only connects. Over shared memory alone, where the agent's engine has it: that is the way
+/// that would be taken, and NICs need not be opened twice.
 Config config_beside(const Engine& own) {
   Config config = config_of(own);
   config.name.resize(std::min<std::size_t>(config.name.size(), 240));

@@ -42,20 +42,21 @@ std::string slice_of(const wire::NotificationPart& part) {
 }  // namespace
 
 Result<Outgoing> Outgoing::make(std::uint64_t id, const std::string& agent,
-                                const std::string& bytes, const Link& link, std::size_t carriers) {
+                                const std::string& bytes, std::size_t signal_bytes,
+                                std::size_t carriers) {
   const std::size_t needed = agent.size() + head;
-  if (link.signal_bytes() <= needed)
+  if (signal_bytes <= needed)
     return fail(Code::invalid_argument,
                 fmt::format("signals carry {} bytes between these two (max_message), and a "
                             "notification's head takes {}",
-                            link.signal_bytes(), needed));
-  const std::size_t slice = link.signal_bytes() - needed;
+                            signal_bytes, needed));
+  const std::size_t slice = signal_bytes - needed;
   const std::size_t parts = parts_for(bytes.size(), slice, carriers);
   if (parts > most_parts)
     return fail(Code::invalid_argument,
                 fmt::format("a notification of {} bytes takes too many signals of {} bytes "
                             "(max_message)",
-                            bytes.size(), link.signal_bytes()));
+                            bytes.size(), signal_bytes));
   return Outgoing(id, agent, bytes, slice, parts);
 }
 

@@ -6,9 +6,8 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <weft/error.hpp>
 #include <weft/memory.hpp>
-
-#include "nixl/link.hpp"
 
 namespace weft::nixl {
 
@@ -18,9 +17,10 @@ inline constexpr std::uint64_t notification_signal = 0x6e69786c'6e6f7469;  // "n
 /// What a sender has to send. Part i of `parts()` may go at any time, after any other.
 class Outgoing {
  public:
-  /// At least `carriers` parts, for transfers that each carry one.
+  /// For signals of at most `signal_bytes`, and at least as many parts as there are carriers:
+  /// transfers that each carry one. Both strings must outlive it.
   static Result<Outgoing> make(std::uint64_t id, const std::string& agent, const std::string& bytes,
-                               const Link& link, std::size_t carriers);
+                               std::size_t signal_bytes, std::size_t carriers);
 
   std::uint64_t id() const noexcept { return id_; }
   std::size_t parts() const noexcept { return parts_; }

@@ -13,7 +13,7 @@
 namespace weft::nixl {
 namespace {
 
-constexpr std::string_view timeout = "timeout_ms", unchecked = "unchecked_nixl";
+constexpr std::string_view timeout_option = "timeout_ms", unchecked_option = "unchecked_nixl";
 constexpr std::size_t longest_name = 255;  // Config::name
 
 /// Agents of one name may live on several machines, and Weft takes engines of one name for one
@@ -32,8 +32,8 @@ Result<void> read_timeout(const std::string& text, Config& config) {
   const auto [rest, error] = std::from_chars(text.data(), end, count);
   if (error != std::errc() || rest != end || count == 0)
     return fail(Code::invalid_argument,
-                fmt::format("{} says '{}' where it should say milliseconds, from 1 on", timeout,
-                            text));
+                fmt::format("{} says '{}' where it should say milliseconds, from 1 on",
+                            timeout_option, text));
   config.default_timeout = std::chrono::milliseconds(count);
   return {};
 }
@@ -46,8 +46,8 @@ Result<void> read_flag(std::string_view name, const std::string& text, bool& val
 }
 
 Result<void> read_option(const std::string& name, const std::string& text, Options& options) {
-  if (name == timeout) return read_timeout(text, options.config);
-  if (name == unchecked) return read_flag(name, text, options.unchecked);
+  if (name == timeout_option) return read_timeout(text, options.config);
+  if (name == unchecked_option) return read_flag(name, text, options.unchecked);
   return set_option(options.config, name, text);
 }
 
@@ -83,7 +83,7 @@ Config config_of(const Engine& engine) {
 }
 
 abi::Parameters own_parameters() {
-  return {{std::string(timeout), "30000"}, {std::string(unchecked), "false"}};
+  return {{std::string(timeout_option), "30000"}, {std::string(unchecked_option), "false"}};
 }
 
 }  // namespace weft::nixl

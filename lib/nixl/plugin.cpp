@@ -12,8 +12,7 @@
 namespace weft::nixl {
 namespace {
 
-Result<std::unique_ptr<Backend>> open_backend(const abi::InitParameters& init,
-                                              const void* caller) {
+Result<std::unique_ptr<Backend>> open_backend(const abi::InitParameters& init, const void* caller) {
   auto options = read_options(init);
   if (!options) return fail(std::move(options.error()));
   const LibNixl library = libnixl_at(caller);

@@ -77,9 +77,9 @@ Result<Batches> sort_out(const abi::MetaList& local, const abi::MetaList& remote
   for (std::size_t i = 0; i < local.list.size(); ++i) {
     const auto &here = local.list[i], &there = remote.list[i];
     if (here.bytes != there.bytes)
-      return fail(Code::invalid_argument,
-                  fmt::format("descriptor {} has {} bytes here and {} there", i, here.bytes,
-                              there.bytes));
+      return fail(
+          Code::invalid_argument,
+          fmt::format("descriptor {} has {} bytes here and {} there", i, here.bytes, there.bytes));
     if (here.metadata == nullptr || there.metadata == nullptr)
       return fail(Code::invalid_argument, fmt::format("descriptor {} is not registered", i));
     batches.add(here, there);

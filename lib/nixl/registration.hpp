@@ -24,8 +24,8 @@ class Registration : public abi::Metadata {
   Blob grant() const { return grant_.blob(); }
 
   /// Ends the grant and unregisters the memory, once nobody can touch it any more: who does not
-  /// confirm is cut off with the rails that they hold, which hurts bystanders. `quarantined` if that
-  /// can't be had either by the deadline: then this must stay.
+  /// confirm is cut off with the rails that they hold, which hurts bystanders. `quarantined` if
+  /// that can't be had either by the deadline: then this must stay.
   Result<void> release(Deadline deadline);
 
  private:

@@ -15,9 +15,6 @@ namespace {
 // From the end of a transfer until nothing touches its memory any more: a peer that has stopped is
 // found dead (Config::death_after, 2 s) and cut off meanwhile.
 constexpr auto longest_drain = std::chrono::seconds(10);
-// For room in the queue of messages to a peer, which is held back only if nobody takes its
-// notifications.
-constexpr auto longest_send = std::chrono::seconds(1);
 
 }  // namespace
 
@@ -47,9 +44,7 @@ abi::Status Request::begin(const Outgoing* notification) {
 Result<void> Request::send_first_parts(const Outgoing& notification) {
   if (notification.parts() > 1) sent_in_parts_ = notification.id();
   for (std::size_t i = 0; i + batches_.size() < notification.parts(); ++i) {
-    const Blob part = notification.part(i);
-    auto sent = link_->engine().signal(link_->peer(), {notification_signal, part},
-                                       Deadline::in(longest_send));
+    auto sent = link_->send(notification.part(i), Deadline::in(longest_send));
     if (!sent) return sent;
   }
   return {};
@@ -118,11 +113,7 @@ bool Request::quiescent() {
 
 /// Tells the error, once. The parts of the notification that have gone are no use to anybody.
 abi::Status Request::end() {
-  if (sent_in_parts_) {
-    const Blob word = withdrawal(*sent_in_parts_);
-    std::ignore = link_->engine().signal(link_->peer(), {notification_signal, word},
-                                         Deadline::now());
-  }
+  if (sent_in_parts_) std::ignore = link_->send(withdrawal(*sent_in_parts_), Deadline::now());
   phase_ = Phase::ended;
   told_ = true;
   if (error_->code() == Code::cancelled) return abi::Status::cancelled;
@@ -131,15 +122,15 @@ abi::Status Request::end() {
 
 abi::Status Request::release() {
   const std::lock_guard lock(mutex_);
-  if (phase_ == Phase::under_way)
-    give_up(Error(Code::cancelled, "the request was released"));
+  if (phase_ == Phase::under_way) give_up(Error(Code::cancelled, "the request was released"));
   if (quiescent()) return abi::Status::success;
   if (!std::exchange(told_, true)) return abi::Status::repost_active;
   if (wait_quiescent()) return abi::Status::success;
-  core::log(LogLevel::error,
-            "NIXL backend: a released transfer with agent {} can still touch its memory after {} s; "
-            "deregisterMem keeps that memory from being let go",
-            link_->agent(), longest_drain.count());
+  core::log(
+      LogLevel::error,
+      "NIXL backend: a released transfer with agent {} can still touch its memory after {} s; "
+      "deregisterMem keeps that memory from being let go",
+      link_->agent(), longest_drain.count());
   return abi::Status::backend;
 }
 

@@ -55,7 +55,7 @@ class Request : public abi::RequestHandle {
   std::mutex mutex_;
   Phase phase_ = Phase::idle;
   std::vector<Transfer> transfers_;
-  std::size_t done_ = 0;  // of transfers_, the first ones
+  std::size_t done_ = 0;                        // of transfers_, the first ones
   std::optional<std::uint64_t> sent_in_parts_;  // a notification whose parts may have gone
   std::optional<Error> error_;
   Clock::time_point drained_by_{};

@@ -240,5 +240,39 @@ TEST(Settings, PoliciesThatCantBeReadAreRefused) {
   EXPECT_THAT(refusal({}, {{"WEFT_POLICY", "max_copies=few"}}), HasSubstr("a number of copies"));
 }
 
+TEST(Settings, AreSetByName) {
+  Config config;
+  ASSERT_TRUE(set_option(config, "providers", "efa,tcp"));
+  ASSERT_TRUE(set_option(config, "default_timeout", "5s"));
+  ASSERT_TRUE(set_option(config, "config_file", "weft.toml"));
+  EXPECT_THAT(config.providers, ElementsAre("efa", "tcp"));
+  EXPECT_EQ(config.default_timeout, 5s);
+  EXPECT_EQ(config.config_file, "weft.toml");
+  EXPECT_EQ(set_option(config, "provider", "efa").error().code(), Code::not_found);
+  const auto unread = set_option(config, "window", "many");
+  ASSERT_FALSE(unread);
+  EXPECT_EQ(unread.error().code(), Code::invalid_argument);
+  EXPECT_THAT(unread.error().message(), HasSubstr("window says 'many'"));
+}
+
+TEST(Settings, EachCanBeSetToWhatIsShownOfIt) {
+  const auto settings = resolve_settings({}, environment_of({}));
+  ASSERT_TRUE(settings);
+  for (const Setting& each : settings->list) {
+    Config config;
+    EXPECT_TRUE(set_option(config, each.name, each.value)) << each.name;
+    EXPECT_EQ(setting(*resolve_settings(config, environment_of({})), each.name).value, each.value);
+  }
+}
+
+TEST(Settings, TheEnvironmentCountsUnlessItIsNotWanted) {
+  ASSERT_EQ(setenv("WEFT_WINDOW", "7", 1), 0);
+  Config call;
+  EXPECT_EQ(resolve_settings(call, environment_for(call))->config.window, 7U);
+  call.use_environment = false;
+  EXPECT_EQ(resolve_settings(call, environment_for(call))->config.window, 0U);
+  unsetenv("WEFT_WINDOW");
+}
+
 }  // namespace
 }  // namespace weft::core

@@ -1,0 +1,193 @@
+#include "agent.hpp"
+
+#include <stdexcept>
+#include <thread>
+
+namespace weft::nixl::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+template <typename Done>
+bool until(Done&& done, Nanoseconds time) {
+  for (const auto deadline = Deadline::in(time); !deadline.passed();) {
+    if (done()) return true;
+    std::this_thread::yield();
+  }
+  return done();
+}
+
+abi::InitParameters init_for(const std::string& name, abi::Parameters& parameters) {
+  abi::InitParameters init;
+  init.agent = name;
+  init.type = "WEFT";
+  init.parameters = &parameters;
+  return init;
+}
+
+abi::MetaDescriptor piece_of(const abi::Descriptor& of, std::size_t offset, std::size_t length,
+                             abi::Metadata* metadata) {
+  abi::MetaDescriptor piece;
+  piece.address = of.address + offset;
+  piece.bytes = length;
+  piece.metadata = metadata;
+  return piece;
+}
+
+}  // namespace
+
+abi::Plugin& plugin() {
+  static abi::Plugin* loaded = [] {
+    void* library = dlopen(WEFT_NIXL_PLUGIN, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    if (library == nullptr) throw std::runtime_error(dlerror());
+    auto* init = reinterpret_cast<abi::Plugin* (*)()>(dlsym(library, "nixl_plugin_init"));
+    return init();
+  }();
+  return *loaded;
+}
+
+abi::Descriptor Buffer::descriptor() const {
+  return {reinterpret_cast<std::uintptr_t>(bytes.data()), bytes.size(), 0};
+}
+
+Handle::Handle(const Agent& agent, const Agent& other, abi::Operation operation,
+               const std::vector<Piece>& pieces)
+    : agent_(agent), operation_(operation), other_(other.name()) {
+  for (const Piece& each : pieces) {
+    local_.list.push_back(
+        piece_of(each.local->descriptor(), each.local_offset, each.length, each.local->local));
+    remote_.list.push_back(piece_of(each.remote->descriptor(), each.remote_offset, each.length,
+                                    agent.remote_metadata(other, *each.remote)));
+  }
+  const abi::RequestOptions options;
+  prepared_ = agent_.backend().prepXfer(operation_, local_, remote_, other_, handle_, &options);
+}
+
+Handle::~Handle() {
+  EXPECT_TRUE(handle_ == nullptr || release());
+}
+
+Status Handle::post(const abi::RequestOptions& options) {
+  return agent_.backend().postXfer(operation_, local_, remote_, other_, handle_, &options);
+}
+
+Status Handle::post() {
+  return post(abi::RequestOptions());
+}
+
+Status Handle::post(const std::string& notification) {
+  abi::RequestOptions options;
+  options.notification = notification;
+  options.notifies = true;
+  return post(options);
+}
+
+Status Handle::check() {
+  return agent_.backend().checkXfer(handle_);
+}
+
+Status Handle::wait() {
+  Status status = Status::in_progress;
+  until([&] { return (status = check()) != Status::in_progress; }, 20s);
+  return status;
+}
+
+Status Handle::release_once() {
+  const Status status = agent_.backend().releaseReqH(handle_);
+  if (status == Status::success) handle_ = nullptr;
+  return status;
+}
+
+bool Handle::release() {
+  return until([&] { return release_once() == Status::success; }, 20s);
+}
+
+Agent::Agent(std::string name, const std::string& provider, abi::Parameters more)
+    : name_(std::move(name)), parameters_(std::move(more)) {
+  parameters_.emplace("providers", provider);
+  parameters_.emplace("unchecked_nixl", "true");
+  const auto init = init_for(name_, parameters_);
+  backend_ = plugin().create_engine(&init);
+  if (backend_ == nullptr) throw std::runtime_error("no backend of agent " + name_);
+  EXPECT_EQ(backend_->connect(name_), Status::success);
+}
+
+Agent::~Agent() {
+  for (auto& [key, metadata] : remotes_) backend_->unloadMD(metadata);
+  for (Buffer& buffer : buffers_)
+    EXPECT_TRUE(buffer.local == nullptr || deregister(buffer) == Status::success);
+  plugin().destroy_engine(backend_);
+}
+
+Buffer& Agent::add(std::size_t bytes, std::uint64_t seed) {
+  Buffer& buffer = buffers_.emplace_back(bytes);
+  weft::test::fill(buffer.bytes, seed);
+  abi::BlobDescriptor memory;
+  static_cast<abi::Descriptor&>(memory) = buffer.descriptor();
+  EXPECT_EQ(backend_->registerMem(memory, abi::MemoryType::dram, buffer.local), Status::success);
+  EXPECT_EQ(backend_->loadLocalMD(buffer.local, buffer.self), Status::success);
+  return buffer;
+}
+
+Status Agent::deregister(Buffer& buffer) {
+  backend_->unloadMD(std::exchange(buffer.self, nullptr));
+  return backend_->deregisterMem(std::exchange(buffer.local, nullptr));
+}
+
+Status Agent::load(const Agent& other) {
+  std::string info;
+  Status status = other.backend().getConnInfo(info);
+  if (status == Status::success) status = backend_->loadRemoteConnInfo(other.name(), info);
+  return status == Status::success ? load_memory(other) : status;
+}
+
+Status Agent::load_memory(const Agent& other) {
+  for (const Buffer& buffer : other.buffers_) {
+    if (buffer.local == nullptr || remotes_.contains({other.name(), &buffer})) continue;
+    abi::BlobDescriptor memory;
+    static_cast<abi::Descriptor&>(memory) = buffer.descriptor();
+    Status status = other.backend().getPublicData(buffer.local, memory.blob);
+    abi::Metadata* metadata = nullptr;
+    if (status == Status::success)
+      status = backend_->loadRemoteMD(memory, abi::MemoryType::dram, other.name(), metadata);
+    if (status != Status::success) return status;
+    remotes_[{other.name(), &buffer}] = metadata;
+  }
+  return Status::success;
+}
+
+void Agent::unload(const Agent& other) {
+  std::erase_if(remotes_, [&](const auto& entry) {
+    if (entry.first.first != other.name()) return false;
+    EXPECT_EQ(backend_->unloadMD(entry.second), Status::success);
+    return true;
+  });
+  EXPECT_EQ(backend_->disconnect(other.name()), Status::success);
+}
+
+abi::Metadata* Agent::remote_metadata(const Agent& other, const Buffer& buffer) const {
+  return &other == this ? buffer.self : remotes_.at({other.name(), &buffer});
+}
+
+abi::Notifications Agent::notifications(std::size_t count) {
+  abi::Notifications arrived;
+  until(
+      [&] {
+        EXPECT_EQ(backend_->getNotifs(arrived), Status::success);
+        return arrived.size() >= count;
+      },
+      10s);
+  return arrived;
+}
+
+std::string refusal(abi::Parameters parameters) {
+  const auto init = init_for("refused", parameters);
+  testing::internal::CaptureStderr();
+  abi::BackendEngine* backend = plugin().create_engine(&init);
+  std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(backend, nullptr) << said;
+  if (backend != nullptr) plugin().destroy_engine(backend);
+  return said;
+}
+
+}  // namespace weft::nixl::test
