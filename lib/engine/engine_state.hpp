@@ -14,6 +14,7 @@
 #include <weft/engine.hpp>
 
 #include "base/fork_guard.hpp"
+#include "base/spin.hpp"
 #include "base/yielding.hpp"
 #include "control/control.hpp"
 #include "engine/dated_waits.hpp"
@@ -90,6 +91,12 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   std::vector<NicCounters> nic_counters();
   EventQueue& events() noexcept { return events_; }
   std::size_t progress(Clock::time_point now);
+  Worker::Led lead(Clock::time_point now);
+  void hand_back();
+  /// Looks until `done`, or until then, and makes progress meanwhile where that is quicker than to
+  /// have the threads do it. Not where others compute on this core.
+  template <typename Done>
+  void look(Done&& done, Clock::time_point until);
   /// Manual progress, where others compute on the caller's core: instead of looking again sleeps
   /// until there is something for progress(), or for a while.
   void rest();
@@ -412,6 +419,22 @@ auto call(const std::shared_ptr<EngineState>& engine, Body&& body) -> decltype(b
   const EngineState::Call call(*engine);
   if (auto error = call.refused()) return fail(std::move(*error));
   return body();
+}
+
+template <typename Done>
+void EngineState::look(Done&& done, Clock::time_point until) {
+  Crowding& crowding = crowding_of_this_thread();
+  thread_local Yielding yielding;
+  auto now = Clock::now();
+  yielding.slept(now);
+  while (!done() && now < until && !crowding.at(now)) {
+    const Worker::Led led = lead(now);
+    if (!led.leads) sched_yield();
+    if (led.leads && led.done == 0) yielding(now);
+    const auto back = Clock::now();
+    if (!led.leads) crowding.waited(back - now, back);
+    now = back;
+  }
 }
 
 template <typename Wait>

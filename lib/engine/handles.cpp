@@ -24,7 +24,8 @@ Result<bool> wait_with(const std::weak_ptr<core::EngineState>* weak, Done&& done
     return engine->wait([&](Deadline until) { return done() && ended(until); }, deadline);
   if (!done()) help();
   // What is about to end is not worth two changes of threads.
-  if (!done()) core::spin(done, std::min(deadline.when(), Clock::now() + engine->config().spin));
+  if (!done()) engine->look(done, std::min(deadline.when(), Clock::now() + engine->config().spin));
+  if (!done() && !deadline.passed()) engine->hand_back();
   return ended(deadline);
 }
 

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "base/aside.hpp"
+#include "base/callback.hpp"
 #include "base/completion_slot.hpp"
 #include "base/log.hpp"
 #include "base/random.hpp"
@@ -430,8 +431,7 @@ void EngineState::stand_in() {
 }
 
 std::size_t EngineState::progress(Clock::time_point now) {
-  // The rails are their threads' alone.
-  if (config_.progress == Progress::threads) return 0;
+  if (config_.progress == Progress::threads) return lead(now).done;
   const std::unique_lock lock(progress_mutex_, std::try_to_lock);
   if (!lock || closed_) return 0;
   std::size_t done = 0;
@@ -449,6 +449,22 @@ std::size_t EngineState::progress(Clock::time_point now) {
     done += wanted ? worker->step(now) : worker->glance(now, leisure);
   }
   return done;
+}
+
+/// In the stead of progress threads. What would be called back there is called back here.
+Worker::Led EngineState::lead(Clock::time_point now) {
+  Worker::Led all;
+  if (config_.progress == Progress::manual || InCallback::now()) return all;
+  for (const auto& worker : workers_) {
+    const Worker::Led led = worker->lead(now);
+    all.leads = all.leads || led.leads;
+    all.done += led.done;
+  }
+  return all;
+}
+
+void EngineState::hand_back() {
+  for (const auto& worker : workers_) worker->hand_back();
 }
 
 void EngineState::rest() {

@@ -400,7 +400,12 @@ Result<std::shared_ptr<Submitted>> EngineState::submit_prepared(
     rails_[rails.front()]->worker().park(transfer);
     return transfer;
   }
-  for (const std::size_t rail : rails) rails_[rail]->worker().offer(*rails_[rail], transfer);
+  bool led = false;
+  for (const std::size_t rail : rails) {
+    rails_[rail]->worker().offer(*rails_[rail], transfer);
+    led = led || rails_[rail]->worker().is_led();
+  }
+  if (led) lead(now);
   if (*bytes > at_once_if_waited_for()) transfer->at_hand();
   return transfer;
 }
@@ -458,8 +463,12 @@ void EngineState::transfer_ended(TransferState& transfer) {
                    SignalFailed{*submission.signal, error->code(), error->message()});
   }
   if (submission.event)
-    events_.push({Event::Kind::transfer_ended, submission.cookie, transfer.state(),
-                  transfer.peer().introduction.name, transfer.error(), {}});
+    events_.push({Event::Kind::transfer_ended,
+                  submission.cookie,
+                  transfer.state(),
+                  transfer.peer().introduction.name,
+                  transfer.error(),
+                  {}});
 }
 
 /// A transfer that came to nothing on a rail within its time tells that the rail may be dead; some

@@ -46,6 +46,13 @@ constexpr auto quiet_interval = milliseconds(1);
 // With a descriptor for everything, only deadlines end a sleep, and this.
 constexpr auto longest_interval = milliseconds(500);
 
+// A thread rests until this long after the last call of a caller that leads: so long nobody sees to
+// what others want of the rails.
+constexpr auto lead_time = microseconds(200);
+// More than that for a worker's rails is faster carried by several threads than by the caller
+// alone.
+constexpr std::uint64_t most_led_bytes = std::uint64_t{64} << 10;
+
 // Manual progress: how long a worker without work is not looked at while another has some, and
 // while the other makes headway, which is what the application waits for.
 constexpr auto between_glances = microseconds(5);
@@ -80,16 +87,18 @@ void Worker::stop() {
   stopping_ = true;
   wake();
   if (thread_.joinable()) thread_.join();
+  const std::lock_guard none_leads(step_mutex_);
 }
 
+/// A thread that rests need not be woken for what the caller who leads does at once.
 template <typename Put>
-void Worker::put(Put&& put) {
+void Worker::put(Put&& put, bool urgent) {
   {
     const std::lock_guard lock(inbox_mutex_);
     put(inbox_);
     inbox_filled_.store(true, std::memory_order_seq_cst);
   }
-  wake();
+  if (urgent || !is_led()) wake();
 }
 
 /// Pairs with sleep(): whoever goes to sleep says so before it looks at the inbox a last time.
@@ -101,7 +110,8 @@ void Worker::wake() {
 }
 
 void Worker::offer(Rail& rail, std::shared_ptr<TransferState> transfer) {
-  put([&](Inbox& inbox) { inbox.offers.emplace_back(&rail, std::move(transfer)); });
+  const bool urgent = !may_be_led();
+  put([&](Inbox& inbox) { inbox.offers.emplace_back(&rail, std::move(transfer)); }, urgent);
 }
 
 bool Worker::begin(Rail& rail, const std::shared_ptr<TransferState>& transfer,
@@ -157,6 +167,24 @@ std::size_t Worker::step(Clock::time_point now) {
   if (!parked_.empty()) done += look_at_parked();
   end_overdue(now);
   return done;
+}
+
+/// What is large, the threads carry side by side.
+bool Worker::may_be_led() const noexcept {
+  std::uint64_t queued = 0;
+  for (const Rail* rail : rails_) queued += rail->queued_before(Priority::bulk);
+  return queued <= most_led_bytes;
+}
+
+Worker::Led Worker::lead(Clock::time_point now) {
+  if (!may_be_led()) return {};
+  led_until_.store((now + lead_time).time_since_epoch().count(), std::memory_order_relaxed);
+  const std::unique_lock lock(step_mutex_, std::try_to_lock);
+  return {true, lock && !stopping_ ? step(now) : 0};
+}
+
+void Worker::hand_back() {
+  if (led_until_.exchange(0, std::memory_order_relaxed) != 0 && is_led()) wake();
 }
 
 bool Worker::has_work() const noexcept {
@@ -312,6 +340,14 @@ Carried Worker::carried() const {
   return all;
 }
 
+Worker::Round Worker::round(Clock::time_point now, CoreKeeping& core, bool crowded) {
+  const std::lock_guard lock(step_mutex_);
+  const bool worked = step(now) > 0;
+  cold_ = false;
+  if (core.due(now)) core(now, carried(), crowded);
+  return {worked, has_work()};
+}
+
 void Worker::loop(Place place) {
   const topo::NearNode near(place.numa_node);
   CoreKeeping core(place.core);
@@ -323,13 +359,17 @@ void Worker::loop(Place place) {
   Yielding yielding;
   while (!stopping_.load(std::memory_order_relaxed)) {
     const auto now = Clock::now();
+    if (rest(now)) {
+      yielding.slept(Clock::now());
+      worked = cold_ = true;
+      continue;
+    }
     if (worked) idle_since = now;
-    worked = step(now) > 0;
-    cold_ = false;
-    if (core.due(now)) core(now, carried(), yielding.crowded(now));
+    const Round done = round(now, core, yielding.crowded(now));
+    worked = done.worked;
     if (worked) continue;
     const auto idle = now - idle_since;
-    const bool in_flight = served || has_work();
+    const bool in_flight = served || done.in_flight;
     if (idle < (in_flight ? std::max<Nanoseconds>(spin_, keen) : spin_) && !yielding.crowded(now)) {
       yielding(now);
       continue;
@@ -342,6 +382,25 @@ void Worker::loop(Place place) {
     keen = traffic ? std::min<Nanoseconds>(2 * keen, longest_patience) : patience;
     cold_ = true;
   }
+}
+
+/// While a caller leads. Nothing but time ends it, and what a caller would not do at once.
+bool Worker::rest(Clock::time_point now) {
+  const Nanoseconds left(led_until_.load(std::memory_order_relaxed) -
+                         now.time_since_epoch().count());
+  if (left <= Nanoseconds::zero()) return false;
+  resting_.store(true, std::memory_order_relaxed);
+  asleep_.store(true, std::memory_order_seq_cst);
+  pollfd waited{wake_fd_, POLLIN, 0};
+  const timespec timeout{0, left.count()};
+  ppoll(&waited, 1, &timeout, nullptr);
+  asleep_.store(false, std::memory_order_relaxed);
+  resting_.store(false, std::memory_order_relaxed);
+  std::uint64_t wakes = 0;
+  if (waited.revents == 0) return true;
+  [[maybe_unused]] const ssize_t drained = read(wake_fd_, &wakes, sizeof wakes);
+  led_until_.store(0, std::memory_order_relaxed);
+  return true;
 }
 
 Nanoseconds Worker::longest_sleep(Clock::time_point idle_since) const {
@@ -373,11 +432,20 @@ bool Worker::may_sleep(std::vector<pollfd>& waited) {
   return true;
 }
 
+/// For how long, and on what. False: it may not.
+bool Worker::prepare_sleep(Clock::time_point idle_since, std::vector<pollfd>& waited,
+                           Nanoseconds& time) {
+  const std::lock_guard lock(step_mutex_);
+  if (!may_sleep(waited)) return false;
+  time = longest_sleep(idle_since);
+  return true;
+}
+
 /// Returns whether a rail ended the sleep.
 bool Worker::sleep(Clock::time_point idle_since) {
   std::vector<pollfd> waited{{wake_fd_, POLLIN, 0}};
-  if (!may_sleep(waited)) return true;
-  const Nanoseconds time = longest_sleep(idle_since);
+  Nanoseconds time{};
+  if (!prepare_sleep(idle_since, waited, time)) return true;
   asleep_.store(true, std::memory_order_seq_cst);
   if (!inbox_filled_.load(std::memory_order_seq_cst) && !stopping_.load()) {
     const auto seconds = duration_cast<std::chrono::seconds>(time);

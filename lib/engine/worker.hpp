@@ -72,6 +72,19 @@ class Worker {
 
   /// One round of everything: for the thread, and for manual progress by one caller at a time.
   std::size_t step(Clock::time_point now);
+  /// By a caller that looks again and again for what it waits for: a round in the thread's stead,
+  /// which costs less than to have that thread do it and to hear of it. The thread rests until soon
+  /// after the last call. Nothing is done, and the thread goes on, where much waits for the rails:
+  /// several threads carry that faster. From any thread, but not in callbacks.
+  struct Led {
+    bool leads = false;
+    std::size_t done = 0;
+  };
+  Led lead(Clock::time_point now);
+  /// The caller is about to sleep: the thread goes on.
+  void hand_back();
+  /// Whether the thread rests, so that what was offered waits for the next lead().
+  bool is_led() const noexcept { return resting_.load(std::memory_order_relaxed); }
   /// Whether something is under way or waits to be. With step().
   bool has_work() const noexcept;
   /// For manual progress, where one caller does the rounds of all, while another worker has work
@@ -103,10 +116,17 @@ class Worker {
   static constexpr Clock::rep never = std::numeric_limits<Clock::rep>::max();
 
   template <typename Put>
-  void put(Put&& put);
+  void put(Put&& put, bool urgent = false);
   void wake();
   void loop(Place place);
   Carried carried() const;
+  bool may_be_led() const noexcept;
+  bool rest(Clock::time_point now);
+  struct Round {
+    bool worked = false;
+    bool in_flight = false;
+  };
+  Round round(Clock::time_point now, CoreKeeping& core, bool crowded);
   std::size_t progress(Rail& rail, Clock::time_point now);
   std::size_t look_at_parked();
   void watch(const std::shared_ptr<TransferState>& transfer, Clock::time_point due);
@@ -114,6 +134,7 @@ class Worker {
   void sweep();
   std::shared_ptr<TransferState> take_overdue(Clock::rep now);
   bool sleep(Clock::time_point idle_since);
+  bool prepare_sleep(Clock::time_point idle_since, std::vector<pollfd>& waited, Nanoseconds& time);
   Nanoseconds longest_sleep(Clock::time_point idle_since) const;
 
   void note_next_deadline();
@@ -125,6 +146,7 @@ class Worker {
   std::thread thread_;
   std::atomic<bool> stopping_{false};
   std::atomic<bool> asleep_{false};
+  std::atomic<bool> resting_{false};  // asleep, because a caller leads
   int wake_fd_ = -1;
   std::atomic<Clock::rep> next_deadline_{never};  // written with watched_mutex_
 
@@ -141,9 +163,12 @@ class Worker {
   std::vector<Watched> watched_;  // a heap, the earliest deadline first
   std::size_t sweep_at_ = 64;
 
-  // Of the owning thread.
-  alignas(cache_line) std::atomic<std::uint64_t> ticks_{0};  // read by others seldom
-  bool cold_ = false;                                        // it has just slept
+  alignas(cache_line) std::atomic<Clock::rep> led_until_{0};  // written by callers that lead
+
+  // Of whoever makes a step: the owning thread, or a caller in its stead.
+  alignas(cache_line) std::mutex step_mutex_;
+  std::atomic<std::uint64_t> ticks_{0};  // read by others seldom
+  bool cold_ = false;                    // it has just slept
   Inbox taken_;
   std::vector<std::shared_ptr<TransferState>> parked_;
   Clock::time_point look_again_at_{};
