@@ -25,9 +25,12 @@ class CompletionSlot {
       error_ = error;
     }
     ended(error_ ? &*error_ : nullptr);
-    const std::lock_guard lock(mutex_);
-    done_.store(true, std::memory_order_release);
-    changed_.notify_all();
+    {
+      const std::lock_guard lock(mutex_);
+      done_.store(true, std::memory_order_release);
+      changed_.notify_all();
+    }
+    announce(error_ ? &*error_ : nullptr);
   }
   bool done() const noexcept { return done_.load(std::memory_order_acquire); }
   bool wait(Deadline deadline) const {
@@ -40,6 +43,8 @@ class CompletionSlot {
  private:
   /// Called once, before waiters wake, by the thread that completes.
   virtual void ended(const Error*) {}
+  /// Called once after that: whoever hears of it finds it done.
+  virtual void announce(const Error*) {}
 
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;

@@ -49,8 +49,13 @@ class EngineState::Notifying final : public Wait {
       const InCallback here;
       on_end(options_.cookie, error);
     }
+  }
+  void announce(const Error* error) override {
     if (options_.event)
-      events_.push({kind_, options_.cookie, State::active, this->peer->introduction.name,
+      events_.push({kind_,
+                    options_.cookie,
+                    State::active,
+                    this->peer->introduction.name,
                     error != nullptr ? std::optional(*error) : std::nullopt,
                     {}});
   }

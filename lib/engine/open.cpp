@@ -454,7 +454,8 @@ std::size_t EngineState::progress(Clock::time_point now) {
 /// In the stead of progress threads. What would be called back there is called back here.
 Worker::Led EngineState::lead(Clock::time_point now) {
   Worker::Led all;
-  if (config_.progress == Progress::manual || InCallback::now()) return all;
+  const bool callers_work = config_.copy_at_once_bytes > 0;
+  if (config_.progress == Progress::manual || !callers_work || InCallback::now()) return all;
   for (const auto& worker : workers_) {
     const Worker::Led led = worker->lead(now);
     all.leads = all.leads || led.leads;

@@ -402,8 +402,9 @@ Result<std::shared_ptr<Submitted>> EngineState::submit_prepared(
   }
   bool led = false;
   for (const std::size_t rail : rails) {
-    rails_[rail]->worker().offer(*rails_[rail], transfer);
-    led = led || rails_[rail]->worker().is_led();
+    Worker& worker = rails_[rail]->worker();
+    worker.offer(*rails_[rail], transfer);
+    led = led || worker.waits_for_caller(*rails_[rail]);
   }
   if (led) lead(now);
   if (*bytes > at_once_if_waited_for()) transfer->at_hand();

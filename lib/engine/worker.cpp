@@ -110,7 +110,7 @@ void Worker::wake() {
 }
 
 void Worker::offer(Rail& rail, std::shared_ptr<TransferState> transfer) {
-  const bool urgent = !may_be_led();
+  const bool urgent = !may_be_led() || copies(rail);
   put([&](Inbox& inbox) { inbox.offers.emplace_back(&rail, std::move(transfer)); }, urgent);
 }
 
@@ -167,6 +167,12 @@ std::size_t Worker::step(Clock::time_point now) {
   if (!parked_.empty()) done += look_at_parked();
   end_overdue(now);
   return done;
+}
+
+/// To hand something to such a rail is to copy it, which a caller may not want to do itself
+/// (Config::copy_at_once_bytes).
+bool Worker::copies(const Rail& rail) noexcept {
+  return rail.capability().same_host_only;
 }
 
 /// What is large, the threads carry side by side.

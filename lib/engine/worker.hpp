@@ -83,8 +83,8 @@ class Worker {
   Led lead(Clock::time_point now);
   /// The caller is about to sleep: the thread goes on.
   void hand_back();
-  /// Whether the thread rests, so that what was offered waits for the next lead().
-  bool is_led() const noexcept { return resting_.load(std::memory_order_relaxed); }
+  /// Whether what was offered to the rail waits for the next lead(), because the thread rests.
+  bool waits_for_caller(const Rail& rail) const noexcept { return is_led() && !copies(rail); }
   /// Whether something is under way or waits to be. With step().
   bool has_work() const noexcept;
   /// For manual progress, where one caller does the rounds of all, while another worker has work
@@ -117,9 +117,11 @@ class Worker {
 
   template <typename Put>
   void put(Put&& put, bool urgent = false);
+  bool is_led() const noexcept { return resting_.load(std::memory_order_relaxed); }
   void wake();
   void loop(Place place);
   Carried carried() const;
+  static bool copies(const Rail& rail) noexcept;
   bool may_be_led() const noexcept;
   bool rest(Clock::time_point now);
   struct Round {

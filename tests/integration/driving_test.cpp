@@ -22,7 +22,7 @@ class Drivers : public testing::TestWithParam<Variant> {
     return config;
   }
   /// By threads that wait for each of theirs; `pumped`: another makes progress besides.
-  static void submit_by_threads(bool pumped);
+  static void submit_by_threads(const Config& config, bool pumped);
 };
 
 enum class Manual { here, there, both };
@@ -196,9 +196,9 @@ TEST_P(Drivers, ACallbackSubmitsTheNext) {
   board.expect_pieces(Direction::write, pieces);
 }
 
-void Drivers::submit_by_threads(bool pumped) {
+void Drivers::submit_by_threads(const Config& config, bool pumped) {
   constexpr std::size_t threads = 3, each = 100;
-  Couple pair = couple(by_calls(), config_for(GetParam()));
+  Couple pair = couple(config, config_for(GetParam()));
   Board board(pair, threads * each * small, threads * each * small);
   std::vector<Pair> pieces;
   for (std::uint64_t i = 0; i < threads * each; ++i)
@@ -221,15 +221,54 @@ void Drivers::submit_by_threads(bool pumped) {
 }
 
 TEST_P(Drivers, SeveralThreadsSubmitAndWait) {
-  submit_by_threads(false);
+  submit_by_threads(by_calls(), false);
 }
 
 TEST_P(Drivers, SeveralThreadsSubmitWhileAnotherMakesProgress) {
-  submit_by_threads(true);
+  submit_by_threads(by_calls(), true);
 }
 
-TEST_P(Drivers, ClosingWhileOthersSubmit) {
-  Couple pair = couple(by_calls(), config_for(GetParam()));
+TEST_P(Drivers, WhoPollsBesideTheThreadsMayStopAtAnyTime) {
+  Couple pair = couple(config_for(GetParam()));
+  Board board(pair, slot, slot);
+  const Pair piece[] = {{0, 0, small}};
+  const Prepared prepared = must(pair.a.prepare(board.local, board.there, Direction::write, piece));
+  for (int round = 0; round < 20; ++round) {
+    for (int i = 0; i < 50; ++i) {
+      const Transfer polled = must(pair.a.submit(prepared));
+      while (polled.state() == State::active) must(pair.a.progress());
+    }
+    // Nobody but the threads, which have rested, sees to this one.
+    const Transfer left_alone = must(pair.a.submit(prepared));
+    const Deadline deadline = soon();
+    while (left_alone.state() == State::active && !deadline.passed()) std::this_thread::yield();
+    ASSERT_EQ(left_alone.state(), State::done);
+  }
+  board.expect_pieces(Direction::write, piece);
+}
+
+TEST_P(Drivers, WhatComesWhileACallerPollsIsSeenTo) {
+  Couple pair = couple(config_for(GetParam()));
+  Board board(pair, slot, slot);
+  const Pair piece[] = {{0, 0, small}};
+  // The other side polls for what never comes, and is written to and read from all the while.
+  std::atomic<bool> stop{false};
+  std::jthread poller([&] {
+    while (!stop) must(pair.b.progress());
+  });
+  for (int round = 0; round < 20; ++round) {
+    board.repaint();
+    board.expect_moved(round % 2 == 0 ? Direction::write : Direction::read, piece);
+  }
+  stop = true;
+}
+
+TEST_P(Drivers, SeveralThreadsWaitBesideTheEnginesOwn) {
+  submit_by_threads(config_for(GetParam()), false);
+}
+
+void close_while_others_submit(const Config& ours, const Config& theirs) {
+  Couple pair = couple(ours, theirs);
   Board board(pair, small, small);
   const Pair piece[] = {{0, 0, small}};
   const Prepared prepared = must(pair.a.prepare(board.local, board.there, Direction::write, piece));
@@ -253,6 +292,13 @@ TEST_P(Drivers, ClosingWhileOthersSubmit) {
   const Deadline deadline = soon();
   while (ended < 50 && !deadline.passed()) std::this_thread::yield();
   must(pair.a.close(soon()));
+}
+
+TEST_P(Drivers, ClosingWhileOthersSubmit) {
+  close_while_others_submit(by_calls(), config_for(GetParam()));
+}
+TEST_P(Drivers, ClosingWhileOthersWaitBesideTheThreads) {
+  close_while_others_submit(config_for(GetParam()), config_for(GetParam()));
 }
 
 TEST_P(Drivers, WhatWentOutAtOnceKeepsItsDeadline) {

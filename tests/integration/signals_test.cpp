@@ -17,6 +17,26 @@ class SignalsOver : public testing::TestWithParam<Variant> {
   Config config = config_for(GetParam());
 };
 
+/// An event of an expectation that was not done yet sent its reader away empty-handed.
+TEST_P(SignalsOver, WhatAnEventTellsOfIsThere) {
+  constexpr int count = 2000;
+  Couple pair = couple(config);
+  std::jthread sender([&] {
+    for (int i = 0; i < count; ++i) must(pair.a.signal(pair.to_b, {7}, soon()));
+  });
+  const auto expect = [&] { return must(pair.b.expect(pair.to_a, 7, 1, {.event = true})); };
+  Expectation next = expect();
+  const Deadline deadline = soon();
+  Event event;
+  for (int i = 0; i < count && !deadline.passed();) {
+    if (pair.b.poll({&event, 1}) == 0) continue;
+    ASSERT_EQ(must(next.wait(Deadline::now())).count, 1U);
+    next = expect();
+    ++i;
+  }
+  EXPECT_FALSE(deadline.passed());
+}
+
 TEST_P(SignalsOver, BeforeAndAfterTheyAreExpected) {
   Couple pair = couple(config);
   must(pair.a.signal(pair.to_b, {7}, soon()));

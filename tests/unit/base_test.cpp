@@ -25,6 +25,11 @@ class CountingSlot : public CompletionSlot {
     if (error != nullptr) told = error->code();
     ++calls;
   }
+  void announce(const Error*) override {
+    EXPECT_TRUE(done()) << "whoever hears of it finds it done";
+    EXPECT_EQ(++announcements, 1);
+  }
+  int announcements = 0;
 };
 
 TEST(CompletionSlot, CompletesOnce) {

@@ -189,7 +189,7 @@ struct Config {
   /// the deadline of the wait: what is larger than a quarter of this where the path has one rail,
   /// than four times as much where it has several. Who waits and finds nothing left of it goes on
   /// with what else is there to be carried so, the most urgent first, for as long as there is any
-  /// and what it waits for has not ended. 0: callers copy nothing.
+  /// and what it waits for has not ended. 0: callers copy nothing, and leave all to the threads.
   std::uint64_t copy_at_once_bytes = 256 * 1024;
   /// Operations in flight per rail and peer; 0: the rail's own best. When it is full, transfers of
   /// Priority::latency may have an eighth of it on top, at least one operation.
