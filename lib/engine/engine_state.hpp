@@ -199,6 +199,7 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   Result<void> start_workers();
   Worker::Place place_of(std::size_t index) const;
   Result<void> start_metrics();
+  bool shares_metrics_address() const;
   Result<void> start_control();
   void tell(LinkId link, Notice notice);
   bool progress_alive();

@@ -1,7 +1,10 @@
 // Engine: what it has done in all, as text and over its endpoint.
+#include <unistd.h>
+
 #include <algorithm>
 #include <utility>
 
+#include "base/log.hpp"
 #include "engine/engine_state.hpp"
 #include "metrics/families.hpp"
 #include "metrics/snapshot.hpp"
@@ -44,7 +47,21 @@ Error not_counted() {
   return Error(Code::unavailable, "Config::metrics is off: nothing is counted");
 }
 
+/// With the process's number where the address says "%p".
+std::string address_for_this_process(std::string address) {
+  for (std::size_t at = 0; (at = address.find("%p", at)) != std::string::npos;)
+    address.replace(at, 2, std::to_string(getpid()));
+  return address;
+}
+
 }  // namespace
+
+/// Whether the address came from where all processes of a server have it from.
+bool EngineState::shares_metrics_address() const {
+  return std::any_of(settings_.begin(), settings_.end(), [](const Setting& setting) {
+    return setting.name == "metrics_listen" && setting.source != Setting::Source::call;
+  });
+}
 
 Result<void> EngineState::start_metrics() {
   if (!config_.metrics) return {};
@@ -55,8 +72,13 @@ Result<void> EngineState::start_metrics() {
   pages.push_back({"/metrics", "text/plain; version=0.0.4; charset=utf-8",
                    [this] { return prometheus_text(families_of(read_metrics())); }});
   pages.push_back({"/snapshot", "application/json", [this] { return make_snapshot(); }});
-  auto endpoint = MetricsEndpoint::open(config_.metrics_listen,
+  auto endpoint = MetricsEndpoint::open(address_for_this_process(config_.metrics_listen),
                                         config_.allow_unauthenticated_network, std::move(pages));
+  if (!endpoint && endpoint.error().code() == Code::unavailable && shares_metrics_address()) {
+    log(LogLevel::warning, "no metrics over HTTP: {}; give each process an address of its own",
+        endpoint.error().message());
+    return {};
+  }
   if (!endpoint) return fail(std::move(endpoint.error()));
   metrics_endpoint_ = std::move(*endpoint);
   metrics_address_ = metrics_endpoint_->address();

@@ -38,9 +38,10 @@ Result<void> read_timeout(const std::string& text, Config& config) {
   return {};
 }
 
+/// Servers hand back the defaults that they were told of: to say no is to say nothing.
 Result<void> read_flag(std::string_view name, const std::string& text, bool& value) {
-  value = text == "true";
-  if (value || text == "false") return {};
+  value = value || text == "true";
+  if (text == "true" || text == "false") return {};
   return fail(Code::invalid_argument,
               fmt::format("{} says '{}' where it should say true or false", name, text));
 }

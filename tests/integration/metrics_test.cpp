@@ -256,6 +256,24 @@ TEST(MetricsOverHttp, APortInUseIsAnErrorAtOpening) {
             "can't listen on " + pair.a.metrics_address() + ": the port is in use already");
 }
 
+/// Eight ranks of a server have one environment.
+TEST(MetricsOverHttp, APortThatTheEnvironmentGivesServesTheFirstOfManyEngines) {
+  const Couple pair = serving_couple();
+  ASSERT_EQ(setenv("WEFT_METRICS_LISTEN", pair.a.metrics_address().c_str(), 1), 0);
+  const auto second = Engine::open(config_for("tcp"));
+  unsetenv("WEFT_METRICS_LISTEN");
+  ASSERT_TRUE(succeeds(second));
+  EXPECT_EQ(second->metrics_address(), "");
+}
+
+TEST(MetricsOverHttp, ASocketMayBeNamedAfterItsProcess) {
+  Config config = config_for("tcp");
+  config.metrics_listen = "unix:" + testing::TempDir() + "weft-%p-metrics.sock";
+  const Engine engine = must(Engine::open(config));
+  EXPECT_EQ(engine.metrics_address(),
+            "unix:" + testing::TempDir() + "weft-" + std::to_string(getpid()) + "-metrics.sock");
+}
+
 TEST(MetricsOverHttp, TheNetworkHasToBeAskedForInSoManyWords) {
   Config config = config_for("tcp");
   config.metrics_listen = "0.0.0.0:0";

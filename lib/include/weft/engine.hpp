@@ -235,8 +235,10 @@ struct Config {
   bool metrics = true;
   /// Where the metrics can also be read over HTTP, without authentication and encryption:
   /// "127.0.0.1:9400" (port 0 lets the system choose: Engine::metrics_address tells), or a Unix
-  /// socket that the processes of this user alone can connect to, "unix:/run/weft.sock". There
-  /// are /metrics in Prometheus's text format and /snapshot in JSON. Beyond loopback only with
+  /// socket that the processes of this user alone can connect to, "unix:/run/weft-%p.sock", where
+  /// %p stands for the process's number. An address that the environment or the file gives, and
+  /// that another process has, costs this engine its endpoint and a warning; elsewhere it is an
+  /// error. There are /metrics in Prometheus's text format and /snapshot in JSON. Beyond loopback only with
   /// allow_unauthenticated_network. Empty: nowhere.
   std::string metrics_listen = {};
 
