@@ -51,7 +51,7 @@ constexpr auto longest_interval = milliseconds(500);
 constexpr auto lead_time = microseconds(200);
 // More than that for a worker's rails is faster carried by several threads than by the caller
 // alone.
-constexpr std::uint64_t most_led_bytes = std::uint64_t{64} << 10;
+constexpr std::uint64_t most_led_bytes = std::uint64_t{256} << 10;
 
 // Manual progress: how long a worker without work is not looked at while another has some, and
 // while the other makes headway, which is what the application waits for.

@@ -451,7 +451,8 @@ class Info(Case):
         self.assertIn("not among", reasons["tcp (net)"])
 
     def test_help(self):
-        for arguments in ([], ["info"], ["topo"], ["explain"], ["decode"], ["prefill"], ["demo"]):
+        for arguments in ([], ["info"], ["topo"], ["explain"], ["decode"], ["prefill"], ["demo"],
+                          ["nixl"]):
             result = weft(*arguments, "--help")
             self.assertEqual(result.returncode, 0)
             self.assertIn("Exit codes:", result.stdout)

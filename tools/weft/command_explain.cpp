@@ -78,7 +78,7 @@ int run_explain(const ExplainOptions& options) {
   if (signal != 0) return end_with_signal("explain", options.console, signal);
   if (!path) return end_with("explain", options.console, path.error());
   if (auto drawn = draw(*path, options.svg); !drawn)
-    return end_without_picture("explain", options.console, drawn.error());
+    return end_with_cause("explain", options.console, drawn.error());
   const bool refused = !path->refused.empty();
   if (options.console.json)
     print(dump(to_json(*path)));

@@ -77,7 +77,7 @@ int show(const TopoOptions& options) {
     peer = std::move(*loaded);
   }
   if (auto drawn = draw(*machine, options); !drawn)
-    return end_without_picture("topo", options.console, drawn.error());
+    return end_with_cause("topo", options.console, drawn.error());
   print(options.console.json ? as_json(*machine, peer) : as_text(*machine, peer));
   return exit_success;
 }

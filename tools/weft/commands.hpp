@@ -11,5 +11,6 @@ int run_topo(const TopoOptions& options);
 int run_decode(const DecodeOptions& options);
 int run_prefill(const PrefillOptions& options);
 int run_demo(const DemoOptions& options);
+int run_nixl(const NixlOptions& options);
 
 }  // namespace weft::tool

@@ -44,8 +44,7 @@ int end_with_signal(std::string_view command, const ConsoleOptions& console, int
   return end_with(command, console, "cancelled", signal_sentence(signal), signal_exit_code(signal));
 }
 
-int end_without_picture(std::string_view command, const ConsoleOptions& console,
-                        const Error& error) {
+int end_with_cause(std::string_view command, const ConsoleOptions& console, const Error& error) {
   if (error.code() != Code::cancelled) return end_with(command, console, error);
   const Descriptor signals(open_signal_descriptor());
   return end_with_signal(command, console, read_signal(signals.get()));

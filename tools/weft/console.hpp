@@ -23,10 +23,9 @@ int end_with(std::string_view command, const ConsoleOptions& console, std::strin
 int end_with(std::string_view command, const ConsoleOptions& console, const Error& error);
 /// After a signal.
 int end_with_signal(std::string_view command, const ConsoleOptions& console, int signal);
-/// Where Graphviz has made no picture: for a reason, or for a signal that came meanwhile and can
-/// still be read.
-int end_without_picture(std::string_view command, const ConsoleOptions& console,
-                        const Error& error);
+/// Where another program has given no answer: for a reason, or for a signal that came meanwhile and
+/// can still be read.
+int end_with_cause(std::string_view command, const ConsoleOptions& console, const Error& error);
 
 /// To standard output, flushed.
 void print(const std::string& text);

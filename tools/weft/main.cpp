@@ -30,6 +30,7 @@ struct Options {
   DecodeOptions decode;
   PrefillOptions prefill;
   DemoOptions demo;
+  NixlOptions nixl;
 };
 
 template <typename CommandOptions>
@@ -50,6 +51,7 @@ void describe(CLI::App& app, Options& options) {
                          "  weft info                    what this machine has\n"
                          "  weft topo                    where it lies, and who serves whom\n"
                          "  weft explain                 which path a transfer would take\n"
+                         "  weft nixl install            Weft as a backend of an installed NIXL\n"
                          "  weft decode --help           all about one command\n\n") +
              exit_codes);
   add_command(app, "info",
@@ -99,6 +101,15 @@ void describe(CLI::App& app, Options& options) {
               "  weft demo --model gpt-oss-20b --dtype fp8 --providers tcp\n"
               "  weft demo --decode-block-tokens 64 --decode-order block-major --json\n",
               options.demo);
+  add_command(
+      app, "nixl",
+      "Makes the installed NIXL of a Python find Weft as the backend WEFT, by a link in the "
+      "wheel's folder of plug-ins; shows whether it works there; takes the link back.",
+      "  weft nixl install --python ~/venv\n"
+      "  weft nixl status --python ~/venv --json\n"
+      "  weft nixl install --as UCX       for servers that know no other name\n"
+      "  weft nixl uninstall\n",
+      options.nixl);
 }
 
 int dispatch(const CLI::App& app, const Options& options) {
@@ -107,6 +118,7 @@ int dispatch(const CLI::App& app, const Options& options) {
   if (app.got_subcommand("explain")) return run_explain(options.explain);
   if (app.got_subcommand("decode")) return run_decode(options.decode);
   if (app.got_subcommand("prefill")) return run_prefill(options.prefill);
+  if (app.got_subcommand("nixl")) return run_nixl(options.nixl);
   return run_demo(options.demo);
 }
 

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <cctype>
 #include <chrono>
 #include <string_view>
 
@@ -39,6 +41,19 @@ CLI::Validator named(const Names<Enum>& names) {
           return fmt::format("'{}' is none of {}", text, listed(names, ", "));
         text = std::to_string(static_cast<int>(found->second));
         return std::string();
+      },
+      "");
+}
+
+/// It becomes part of a file's name.
+CLI::Validator backend_of_others() {
+  return CLI::Validator(
+      [](std::string& name) {
+        const bool word = !name.empty() && std::all_of(name.begin(), name.end(), [](char each) {
+          return std::isalnum(static_cast<unsigned char>(each)) != 0 || each == '_';
+        });
+        if (!word) return fmt::format("'{}' is no backend's name", name);
+        return std::string(name == "WEFT" ? "WEFT has this name without --as" : "");
       },
       "");
 }
@@ -402,6 +417,31 @@ void add_options(CLI::App& command, DemoOptions& options) {
   add_fabric(command, options.fabric);
   add_explain(command, options.explain);
   add_console(command, options.console, true);
+}
+
+void add_options(CLI::App& command, NixlOptions& options) {
+  const std::string group = "NIXL";
+  add_choice(command, "action", options.action, nixl_action_names, "What to do")->required();
+  command
+      .add_option("--python", options.python,
+                  "Whose NIXL: an interpreter, or the folder of a virtual environment; without it, "
+                  "that of $VIRTUAL_ENV, else python3")
+      ->type_name("PATH")
+      ->group(group);
+  CLI::Option* const as =
+      command
+          .add_option("--as", options.as,
+                      "Take the name of one of NIXL's own backends, such as UCX, for servers that "
+                      "take no other; NIXL's own is kept, and uninstall gives it the name back")
+          ->type_name("NAME")
+          ->check(backend_of_others())
+          ->group(group);
+  add_timeout(command, options.timeout);
+  add_console(command, options.console, false);
+  command.callback([&options, as] {
+    if (options.action == NixlAction::status && as->count() > 0)
+      throw CLI::ValidationError("--as", "status opens each backend that leads to Weft anyway");
+  });
 }
 
 Config engine_config(const FabricOptions& options) {

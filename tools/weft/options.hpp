@@ -118,12 +118,26 @@ struct DemoOptions {
   double timeout = 60;
 };
 
+enum class NixlAction { install, status, uninstall };
+inline const Names<NixlAction> nixl_action_names = {{"install", NixlAction::install},
+                                                    {"status", NixlAction::status},
+                                                    {"uninstall", NixlAction::uninstall}};
+
+struct NixlOptions {
+  ConsoleOptions console;
+  NixlAction action = NixlAction::status;
+  std::string python;  ///< Interpreter or folder of a virtual environment; empty: the usual one.
+  std::string as;      ///< A backend's name; empty: Weft's own.
+  double timeout = 60;
+};
+
 void add_options(CLI::App& command, InfoOptions& options);
 void add_options(CLI::App& command, TopoOptions& options);
 void add_options(CLI::App& command, ExplainOptions& options);
 void add_options(CLI::App& command, DecodeOptions& options);
 void add_options(CLI::App& command, PrefillOptions& options);
 void add_options(CLI::App& command, DemoOptions& options);
+void add_options(CLI::App& command, NixlOptions& options);
 
 Config engine_config(const FabricOptions& options);
 Nanoseconds timeout_of(double seconds);

@@ -485,7 +485,7 @@ class WEFT_API Engine {
   /// others get 0 at once.
   ///
   /// Under Progress::threads, for a caller that does nothing but look again and again: what is small
-  /// (64 KiB for the rails of a thread) it carries itself, which is quicker than to hear of it from
+  /// (256 KiB for the rails of a thread) it carries itself, which is quicker than to hear of it from
   /// another thread. The engine's threads rest meanwhile, and go on 0.2 ms after the last call. What
   /// is more they carry, and this does nothing. Waits do the same while they look (Config::spin).
   Result<std::size_t> progress();
