@@ -32,7 +32,7 @@ Result<LinkPtr> Agents::meet(const std::string& agent, const Connection& connect
                                                "of an earlier life",
                                                peer->name(), connection.address, connection.engine))
                     .with_peer(connection.engine));
-  return std::make_shared<Link>(engine_, *peer, agent,
+  return std::make_shared<Link>(engine_, cutter_, *peer, agent,
                                 std::min<std::size_t>(signal_bytes_, connection.max_message));
 }
 

@@ -16,7 +16,8 @@ namespace weft::nixl {
 class Agents {
  public:
   /// `signal_bytes`: the most that this engine sends in a signal.
-  Agents(Engine& engine, std::size_t signal_bytes) : engine_(engine), signal_bytes_(signal_bytes) {}
+  Agents(Engine& engine, Cutter& cutter, std::size_t signal_bytes)
+      : engine_(engine), cutter_(cutter), signal_bytes_(signal_bytes) {}
 
   /// Keeps how the agent is reached, in place of what was told of it before, and connects.
   Result<void> load(const std::string& agent, const std::string& info);
@@ -36,6 +37,7 @@ class Agents {
   Result<LinkPtr> meet(const std::string& agent, const Connection& connection);
 
   Engine& engine_;
+  Cutter& cutter_;
   const std::size_t signal_bytes_;
   mutable std::shared_mutex mutex_;
   std::map<std::string, Agent> agents_;

@@ -84,14 +84,15 @@ Result<std::unique_ptr<Backend>> Backend::open(const abi::InitParameters& init,
 
 Backend::Backend(const abi::InitParameters& init, Engine engine)
     : BackendEngine(init),
-      engine_(std::move(engine)),
-      config_(config_of(engine_)),
-      agents_(engine_, config_.max_message),
-      inbox_(engine_),
-      loopback_(engine_, init.agent) {}
+      engine_(std::make_shared<Engine>(std::move(engine))),
+      cutter_(engine_),
+      config_(config_of(*engine_)),
+      agents_(*engine_, cutter_, config_.max_message),
+      inbox_(*engine_),
+      loopback_(*engine_, init.agent) {}
 
 Backend::~Backend() {
-  std::ignore = engine_.close(Deadline::in(closing_time));
+  std::ignore = engine_->close(Deadline::in(closing_time));
 }
 
 abi::MemoryTypes Backend::memory_types() {
@@ -102,7 +103,7 @@ abi::Status Backend::registerMem(const abi::BlobDescriptor& memory, const abi::M
                                  abi::Metadata*& out) {
   constexpr auto what = "memory was not registered";
   return guarded(what, [&] {
-    auto registration = Registration::make(engine_, memory, type);
+    auto registration = Registration::make(*engine_, memory, type);
     if (!registration) return refuse(what, registration.error());
     out = registration->release();
     return abi::Status::success;
@@ -193,7 +194,7 @@ abi::Status Backend::getPublicData(const abi::Metadata* metadata, std::string& b
 
 abi::Status Backend::getConnInfo(std::string& info) const {
   return guarded("no connection info", [&] {
-    info = encode({engine_.name(), engine_.address(), this_host(),
+    info = encode({engine_->name(), engine_->address(), this_host(),
                    static_cast<std::uint32_t>(config_.max_message)});
     return abi::Status::success;
   });
@@ -210,7 +211,7 @@ abi::Status Backend::loadRemoteMD(const abi::BlobDescriptor& memory, const abi::
   return guarded(what, [&] {
     auto link = agents_.find(agent);
     if (!link) return refuse(what, link.error());
-    auto remote = engine_.import(bytes_of(memory.blob));
+    auto remote = engine_->import(bytes_of(memory.blob));
     if (!remote) return refuse(what, remote.error());
     out = new RemoteMemory(std::move(*link), std::move(*remote), memory.address);
     return abi::Status::success;

@@ -64,7 +64,8 @@ class Backend final : public abi::BackendEngine {
   Result<LinkPtr> link_to(const std::string& agent) const;
   Result<Outgoing> outgoing(const std::string& bytes, const Link& link, std::size_t carriers) const;
 
-  mutable Engine engine_;
+  const std::shared_ptr<Engine> engine_;
+  Cutter cutter_;
   const Config config_;
   Agents agents_;
   Inbox inbox_;

@@ -28,6 +28,7 @@ class Inbox {
     std::optional<Expectation> expectation;  // of one signal
     Assembly assembly;
   };
+  void empty(abi::Notifications& arrived);
   void handle(const Event& event, abi::Notifications& arrived);
   void met(const Peer& peer);
   void signalled(std::uint64_t cookie, abi::Notifications& arrived);

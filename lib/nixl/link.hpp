@@ -7,6 +7,7 @@
 #include <utility>
 #include <weft/engine.hpp>
 
+#include "nixl/cutter.hpp"
 #include "nixl/notification.hpp"
 
 namespace weft::nixl {
@@ -22,13 +23,15 @@ inline constexpr auto longest_send = std::chrono::seconds(1);
 /// that was loaded of the agent.
 class Link {
  public:
-  Link(Engine& engine, Peer peer, std::string agent, std::size_t signal_bytes)
+  Link(Engine& engine, Cutter& cutter, Peer peer, std::string agent, std::size_t signal_bytes)
       : engine_(engine),
+        cutter_(cutter),
         peer_(std::move(peer)),
         agent_(std::move(agent)),
         signal_bytes_(signal_bytes) {}
 
   Engine& engine() const noexcept { return engine_; }
+  Cutter& cutter() const noexcept { return cutter_; }
   const Peer& peer() const noexcept { return peer_; }
   const std::string& agent() const noexcept { return agent_; }
   /// Most bytes that a signal may carry to it.
@@ -42,6 +45,7 @@ class Link {
 
  private:
   Engine& engine_;
+  Cutter& cutter_;
   const Peer peer_;
   const std::string agent_;
   const std::size_t signal_bytes_;

@@ -34,10 +34,11 @@ Result<void> Loopback::open() {
   if (link_) return {};
   auto engine = Engine::open(config_beside(own_));
   if (!engine) return fail(std::move(engine.error()));
-  engine_ = std::make_unique<Engine>(std::move(*engine));
+  engine_ = std::make_shared<Engine>(std::move(*engine));
+  cutter_.emplace(engine_);
   const auto peer = engine_->connect(own_.address(), Deadline::in(meeting_time));
   if (!peer) return fail(peer.error());
-  link_ = std::make_shared<Link>(*engine_, *peer, agent_, config_of(own_).max_message);
+  link_ = std::make_shared<Link>(*engine_, *cutter_, *peer, agent_, config_of(own_).max_message);
   return {};
 }
 

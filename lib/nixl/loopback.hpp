@@ -37,7 +37,8 @@ class Loopback {
   Engine& own_;
   const std::string agent_;
   std::mutex mutex_;
-  std::unique_ptr<Engine> engine_;
+  std::shared_ptr<Engine> engine_;
+  std::optional<Cutter> cutter_;
   LinkPtr link_;
   std::map<const Registration*, Known> known_;
 };

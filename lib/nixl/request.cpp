@@ -7,30 +7,20 @@
 #include <utility>
 
 #include "base/log.hpp"
+#include "nixl/polling.hpp"
 #include "nixl/status.hpp"
 
 namespace weft::nixl {
 namespace {
 
-// From the end of a transfer until nothing touches its memory any more: a peer that has stopped is
-// found dead (Config::death_after, 2 s) and cut off meanwhile.
+// From the end of a transfer until nothing touches its memory any more.
 constexpr auto longest_drain = std::chrono::seconds(10);
 
-// A caller that has looked so often in a row, with no more than this between two looks, does
-// nothing else. A server that looks once in each step of its scheduler is not kept waiting.
-constexpr unsigned looks_in_a_row = 8;
-constexpr auto between_looks = std::chrono::microseconds(20);
-// The caller may have others to look at.
-constexpr auto longest_wait = std::chrono::microseconds(50);
-
-bool polls_closely() {
-  thread_local Clock::time_point looked_at;
-  thread_local unsigned in_a_row = 0;
-  const auto now = Clock::now();
-  const bool close = now - std::exchange(looked_at, now) <= between_looks + longest_wait;
-  in_a_row = close ? in_a_row + 1 : 0;
-  return in_a_row >= looks_in_a_row;
-}
+// Then what still holds memory is cut off. Until then it may come to its end by itself.
+constexpr auto cut_after = std::chrono::seconds(1);
+// A connection that breaks is most often that of a peer that has gone, of which the control
+// connection tells at the same time.
+constexpr auto news_of_peers = std::chrono::milliseconds(500);
 
 }  // namespace
 
@@ -92,28 +82,48 @@ abi::Status Request::check() {
     case Phase::draining:
       break;
     case Phase::ended:
-      return error_ ? status_of(error_->code()) : abi::Status::success;
+      return status_;
   }
-  if (!quiescent() && Clock::now() < drained_by_) return abi::Status::in_progress;
-  return end();
+  return drain();
+}
+
+/// Until the memory is free and it is known whether the peer has gone; not for ever.
+abi::Status Request::drain() {
+  const auto waited = Clock::now() - failed_at_;
+  if (waited >= longest_drain) return end();
+  if (!quiescent()) {
+    if (waited >= cut_after) cut_off();
+    return abi::Status::in_progress;
+  }
+  const bool may_be_gone = error_->code() == Code::fabric_failed && link_->peer().up();
+  return may_be_gone && waited < news_of_peers ? abi::Status::in_progress : end();
+}
+
+/// What has ended but for operations that still may touch memory: they may be on any rail to the
+/// peer. What is active will end first.
+void Request::cut_off() {
+  const bool held = std::any_of(transfers_.begin(), transfers_.end(), [](const Transfer& transfer) {
+    return transfer.state() != State::active && !transfer.quiescent();
+  });
+  if (held) link_->cutter().cut(link_->peer().rails(), failed_at_);
 }
 
 /// Each transfer that is done is looked at once.
 abi::Status Request::advance() {
   // A wait makes progress, or gives its core to those who do.
   if (done_ < transfers_.size() && transfers_[done_].state() == State::active && polls_closely())
-    std::ignore = transfers_[done_].wait(Deadline::in(longest_wait));
+    std::ignore = transfers_[done_].wait(Deadline::in(longest_look));
   for (; done_ < transfers_.size(); ++done_) {
     Transfer& transfer = transfers_[done_];
     const State state = transfer.state();
     if (state == State::active) return abi::Status::in_progress;
     if (state != State::done) {
       give_up(transfer.wait(Deadline::now()).error());
-      return quiescent() ? end() : abi::Status::in_progress;
+      return drain();
     }
   }
   phase_ = Phase::ended;
-  return abi::Status::success;
+  return status_ = abi::Status::success;
 }
 
 /// None of its transfers is worth anything without the others.
@@ -121,7 +131,7 @@ void Request::give_up(Error why) {
   error_ = std::move(why);
   for (Transfer& transfer : transfers_) transfer.cancel();
   phase_ = Phase::draining;
-  drained_by_ = Clock::now() + longest_drain;
+  failed_at_ = Clock::now();
 }
 
 bool Request::quiescent() {
@@ -130,19 +140,31 @@ bool Request::quiescent() {
   });
 }
 
-/// Tells the error, once. The parts of the notification that have gone are no use to anybody.
+/// The parts of a notification that have gone are no use to anybody without the others.
+void Request::withdraw() {
+  const auto id = std::exchange(sent_in_parts_, std::nullopt);
+  if (id && error_) std::ignore = link_->send(withdrawal(*id), Deadline::now());
+}
+
+/// Tells the error, once.
 abi::Status Request::end() {
-  if (sent_in_parts_) std::ignore = link_->send(withdrawal(*sent_in_parts_), Deadline::now());
+  withdraw();
   phase_ = Phase::ended;
   told_ = true;
-  if (error_->code() == Code::cancelled) return abi::Status::cancelled;
-  return refuse(fmt::format("a transfer with agent {} failed", link_->agent()).c_str(), *error_);
+  if (error_->code() == Code::cancelled) return status_ = abi::Status::cancelled;
+  const abi::Status told =
+      refuse(fmt::format("a transfer with agent {} failed", link_->agent()).c_str(), *error_);
+  status_ = link_->peer().up() ? told : abi::Status::remote_disconnect;
+  return status_;
 }
 
 abi::Status Request::release() {
   const std::lock_guard lock(mutex_);
   if (phase_ == Phase::under_way) give_up(Error(Code::cancelled, "the request was released"));
-  if (quiescent()) return abi::Status::success;
+  if (quiescent()) {
+    withdraw();
+    return abi::Status::success;
+  }
   if (!std::exchange(told_, true)) return abi::Status::repost_active;
   if (wait_quiescent()) return abi::Status::success;
   core::log(
@@ -154,8 +176,15 @@ abi::Status Request::release() {
 }
 
 bool Request::wait_quiescent() {
+  const auto wait = [this](Deadline deadline) {
+    for (Transfer& transfer : transfers_) std::ignore = transfer.wait_quiescent(deadline);
+    return quiescent();
+  };
   const auto deadline = Deadline::in(longest_drain);
-  for (Transfer& transfer : transfers_) std::ignore = transfer.wait_quiescent(deadline);
+  while (!deadline.passed()) {
+    if (wait(Deadline::in(cut_after))) return true;
+    cut_off();
+  }
   return quiescent();
 }
 

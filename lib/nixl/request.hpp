@@ -45,8 +45,11 @@ class Request : public abi::RequestHandle {
   Result<void> send_first_parts(const Outgoing& notification);
   Result<void> submit_all(const Outgoing* notification);
   abi::Status advance();
+  abi::Status drain();
+  void cut_off();
   void give_up(Error why);
   bool quiescent();
+  void withdraw();
   bool wait_quiescent();
   abi::Status end();
 
@@ -58,8 +61,9 @@ class Request : public abi::RequestHandle {
   std::size_t done_ = 0;                        // of transfers_, the first ones
   std::optional<std::uint64_t> sent_in_parts_;  // a notification whose parts may have gone
   std::optional<Error> error_;
-  Clock::time_point drained_by_{};
-  bool told_ = false;  // libnixl knows of an error, and won't ask again
+  Clock::time_point failed_at_{};
+  abi::Status status_ = abi::Status::success;  // of the end
+  bool told_ = false;                          // libnixl knows of an error, and won't ask again
 };
 
 }  // namespace weft::nixl

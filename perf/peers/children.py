@@ -51,7 +51,7 @@ class Child:
 
     def _read_more(self, deadline):
         """False at the end of its output."""
-        ready, _, _ = select.select([self.process.stdout], [], [], left(deadline))
+        ready, _, _ = select.select([self], [], [], left(deadline))
         if not ready:
             raise self.failed("took too long")
         more = os.read(self.process.stdout.fileno(), 1 << 16)
@@ -83,15 +83,26 @@ class Child:
 
     def ask(self, seconds, do, **arguments):
         """The answer of a side to a command."""
+        self.tell(do, **arguments)
+        return self.answer(seconds)
+
+    def tell(self, do, **arguments):
+        """Has a side obey a command, whose answer is taken later."""
         try:
             self.process.stdin.write(json.dumps({"do": do, **arguments}).encode() + b"\n")
             self.process.stdin.flush()
         except BrokenPipeError:
             raise self.failed("has ended") from None
+
+    def answer(self, seconds):
         reply = json.loads(self.line(time.monotonic() + seconds))
         if "error" in reply:
             raise self.failed("says " + reply["error"])
         return reply["answer"]
+
+    def fileno(self):
+        """Of what it answers by, for select."""
+        return self.process.stdout.fileno()
 
     def _signal(self, number):
         with contextlib.suppress(ProcessLookupError):
@@ -109,6 +120,18 @@ class Child:
         for stream in (self.process.stdin, self.process.stdout, self.complaints):
             with contextlib.suppress(OSError):
                 stream.close()
+
+
+def answers(sides, seconds):
+    """Of all of them, in their order. The first that fails is why the others wait in vain."""
+    deadline, found = time.monotonic() + seconds, {}
+    while len(found) < len(sides):
+        waiting = [side for side in sides if side not in found]
+        ready, _, _ = select.select(waiting, [], [], left(deadline))
+        if not ready:
+            raise waiting[0].failed("took too long")
+        found.update((side, side.answer(left(deadline))) for side in ready)
+    return [found[side] for side in sides]
 
 
 @contextlib.contextmanager

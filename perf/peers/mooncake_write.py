@@ -1,6 +1,6 @@
 """One side of writes by Mooncake's transfer engine, in a Python that has its wheel.
 
-Usage: mooncake_write.py initiator|target PROTOCOL BYTES host
+Usage: mooncake_write.py initiator|target BYTES host PROTOCOL
 """
 
 import importlib.metadata
@@ -56,7 +56,7 @@ class MooncakeSide(Side):
 
 def main():
     answers = keep_answers_apart()
-    _, protocol, length, _ = sys.argv[1:]
+    _, length, _, protocol = sys.argv[1:]
     MooncakeSide(protocol, int(length)).serve(answers)
 
 

@@ -1,74 +1,20 @@
 """One side of writes by NIXL, in a Python that has its wheel.
 
-Usage: nixl_write.py initiator|target BACKEND BYTES host|gpu
+Usage: nixl_write.py initiator|target BYTES host|gpu BACKEND [NAME=VALUE...]
 """
 
-import importlib.metadata
 import sys
 
-from side import Side, keep_answers_apart
-
-MEMORY_TYPES = {"host": "DRAM", "gpu": "VRAM"}
-# UCX's shared memory can't tell that a peer has gone, and is not taken if that is asked for.
-PARAMETERS = {"UCX": {"ucx_error_handling_mode": "none"}}
-
-
-class NixlSide(Side):
-    def __init__(self, role, backend, length, memory):
-        from nixl import nixl_agent, nixl_agent_config  # It prints while it is loaded.
-        super().__init__(length, memory)
-        self.memory_type = MEMORY_TYPES[memory]
-        # The target's CPU takes part in what tcp brings; the initiator polls by itself.
-        config = nixl_agent_config(enable_prog_thread=role == "target", backends=[])
-        self.agent = nixl_agent(role, config)
-        try:
-            self.agent.create_backend(backend, PARAMETERS.get(backend, {}))
-        except Exception as error:  # NIXL's own kinds, which say no more than their names.
-            sys.exit(f"this NIXL can't open its backend {backend} here "
-                     f"({type(error).__name__}; NIXL_LOG_LEVEL=DEBUG says why)")
-        self.agent.register_memory([(self.memory.address, length, 0, "")],
-                                   mem_type=self.memory_type)
-        self.handles, self.shape = [], None
-
-    def introduce(self):
-        return {"version": importlib.metadata.version("nixl"), "address": self.memory.address,
-                "metadata": self.agent.get_agent_metadata().hex()}
-
-    def meet(self, version, address, metadata):
-        del version
-        self.peer = self.agent.add_remote_agent(bytes.fromhex(metadata))
-        self.peer_address = address
-
-    def prepare(self, size, window):
-        """A handle for each slot of the window, to be posted again and again."""
-        if self.shape == (size, window):
-            return
-        for handle in self.handles:
-            self.agent.release_xfer_handle(handle)
-        self.handles = [self._handle(slot * size, size) for slot in range(window)]
-        self.shape = size, window
-
-    def _handle(self, offset, size):
-        mine, theirs = (
-            self.agent.get_xfer_descs([(start + offset, size, 0)], mem_type=self.memory_type)
-            for start in (self.memory.address, self.peer_address))
-        return self.agent.initialize_xfer("WRITE", mine, theirs, self.peer)
-
-    def begin(self, slot):
-        if self.agent.transfer(self.handles[slot]) == "ERR":
-            raise RuntimeError("NIXL refuses a transfer")
-
-    def ended(self, slot):
-        state = self.agent.check_xfer_state(self.handles[slot])
-        if state == "ERR":
-            raise RuntimeError("a transfer of NIXL's has failed")
-        return state == "DONE"
+from nixl_side import NixlSide, parameters_of
+from side import keep_answers_apart
 
 
 def main():
     answers = keep_answers_apart()
-    role, backend, length, memory = sys.argv[1:]
-    NixlSide(role, backend, int(length), memory).serve(answers)
+    role, length, memory, backend, *words = sys.argv[1:]
+    # The target's CPU takes part in what tcp brings; the initiator polls by itself.
+    NixlSide(role, int(length), memory, backend, parameters_of(words),
+             progress_thread=role == "target").serve(answers)
 
 
 main()

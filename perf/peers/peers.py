@@ -4,7 +4,8 @@ import os
 
 from cell import BANDWIDTH, LATENCY, TOGETHER
 from driven import Driven
-from ucx import TRANSPORTS, Ucx
+from engines import Mooncake, NixlUcx, nixls
+from ucx import Ucx
 from weft import ONE_BUFFER, Ceiling, Weft
 
 # With the provider by which Weft goes. Over gpu-tcp the memory of a GPU goes as it does between hosts
@@ -34,19 +35,16 @@ def like_ucx(fabric, perf):
     return Weft(perf, fabric, f"{name}-one-buffer", [*needs, ONE_BUFFER], [], (TOGETHER,))
 
 
-def peers_of(fabric, perf, venv, variants):
+def peers_of(fabric, perf, settings):
     if fabric.startswith("gpu"):
-        return [*wefts(fabric, perf, variants),
-                Driven("nixl-ucx", venv, "nixl", "UCX", TRANSPORTS[fabric], "gpu")]
-    ours = [*wefts(fabric, perf, variants), like_ucx(fabric, perf)]
-    nixl = Driven("nixl-ucx", venv, "nixl", "UCX", TRANSPORTS[fabric])
+        return [*wefts(fabric, perf, settings.also),
+                Driven("nixl-ucx", settings.venv, NixlUcx(fabric), "gpu")]
+    ours = [*wefts(fabric, perf, settings.also), like_ucx(fabric, perf)]
+    nixl = [Driven(name, settings.venv, engine) for name, engine in nixls(fabric, settings).items()]
     if fabric == "tcp":
         # Puts over tcp UCX makes of small messages: those are the slowest of its ways.
         return [*ours, Ucx(fabric, "put", (LATENCY,)), Ucx(fabric, "tag"),
-                Ucx(fabric, "tag-put", BANDWIDTH), nixl,
-                Driven("nixl-libfabric", venv, "nixl", "LIBFABRIC", {"FI_PROVIDER": "tcp"}),
-                Driven("mooncake", venv, "mooncake", "tcp",
-                       {"MC_TCP_ENABLE_CONNECTION_POOL": "1"}),
-                Ceiling(perf, fabric, "socket")]
-    return [*ours, Ucx(fabric, "put"), Ucx(fabric, "tag"), nixl,
+                Ucx(fabric, "tag-put", BANDWIDTH), *nixl,
+                Driven("mooncake", settings.venv, Mooncake()), Ceiling(perf, fabric, "socket")]
+    return [*ours, Ucx(fabric, "put"), Ucx(fabric, "tag"), *nixl,
             Ceiling(perf, fabric, "memcpy"), Ceiling(perf, fabric, f"memcpy:{os.cpu_count()}")]

@@ -10,7 +10,8 @@ FAMILIES = ("ucx",)  # Whose ways count by the best at each size.
 
 
 def is_ours(name):
-    return name.split("-")[0] == "weft"
+    """Weft, or NIXL with it as its backend."""
+    return "weft" in name.split("-")
 
 
 def by_round(samples, fabric, peer, size, window):
@@ -131,7 +132,10 @@ more. "-manual": whoever waits for an operation makes the progress, where thread
 otherwise.
 Latency: Weft's, NIXL's and Mooncake's from the begin of a write until its initiator knows that it
 is done, a whole round trip over tcp; UCX's is half of a ping-pong's, in which each side looks at its
-own memory and no one waits for a completion. NIXL and Mooncake are driven from Python."""
+own memory and no one waits for a completion. NIXL and Mooncake are driven from Python, NIXL by the
+same script whatever its backend: nixl-weft has Weft for it. NIXL's own nixl-libfabric tells that a
+write is done once tcp has taken its bytes: of "1 in flight" several are, and it has no latency
+here."""
 
 
 def checked_line(results):
@@ -145,13 +149,16 @@ def in_one_line(text):
     return lines[0] if len(lines) == 1 else f"{lines[0]} {lines[-1]}"
 
 
+def machine_line(machine, software):
+    return (f"{machine['cpu']}, {machine['cores']} cores, Linux {machine['kernel']} "
+            f"with {machine['congestion_control']}; "
+            + "".join(f"{gpu}; " for gpu in machine["gpus"])
+            + (f"beside {machine['busy']} processes that compute; " if machine["busy"] else "")
+            + ", ".join(f"{name} {version}" for name, version in software.items()))
+
+
 def markdown(results, machine, found):
-    lines = ["## Weft beside its peers", "",
-             f"{machine['cpu']}, {machine['cores']} cores, Linux {machine['kernel']} "
-             f"with {machine['congestion_control']}; "
-             + "".join(f"{gpu}; " for gpu in machine["gpus"])
-             + (f"beside {machine['busy']} processes that compute; " if machine["busy"] else "")
-             + ", ".join(f"{name} {version}" for name, version in results.software.items()), ""]
+    lines = ["## Weft beside its peers", "", machine_line(machine, results.software), ""]
     for fabric in dict.fromkeys(each["fabric"] for each in results.samples):
         for window in sorted({s["window"] for s in results.samples if s["fabric"] == fabric}):
             lines += bandwidth_tables(results.samples, found, fabric, window)

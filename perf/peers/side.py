@@ -60,11 +60,13 @@ class Side:
                 answer = {"error": f"{type(error).__name__}: {error}"}
             print(json.dumps(answer), file=answers, flush=True)
 
+    def commands(self):
+        return {"introduce": self.introduce, "meet": self.meet, "write": self.write,
+                "latencies": self.latencies, "fill": self.memory.fill,
+                "first_wrong": self.memory.first_wrong}
+
     def _obey(self, do, **arguments):
-        commands = {"introduce": self.introduce, "meet": self.meet, "write": self.write,
-                    "latencies": self.latencies, "fill": self.memory.fill,
-                    "first_wrong": self.memory.first_wrong}
-        return commands[do](**arguments)
+        return self.commands()[do](**arguments)
 
 
 def keep_answers_apart():

@@ -1,0 +1,3 @@
+"""For NIXL, which chooses between its own packages by it: of None it takes what is installed."""
+
+cuda = None
