@@ -48,7 +48,7 @@ def test_killed_under_way(prompt, parties, weft, operation):
     failed = [outcome for outcome in ended["outcomes"] if outcome != "DONE"]
     assert failed, "all were done before it was killed"
     assert DISCONNECT in failed and set(failed) <= {DISCONNECT, GONE}
-    initiator.tidy()
+    initiator.tidy(limit=LIMIT)
     assert moves_well(initiator, restarted(parties, initiator, target))
 
 
@@ -118,7 +118,7 @@ def test_restarted(parties, weft, long, port):
         parties.kill(target)
         outcomes = initiator.wait(handles=handles, limit=LIMIT)["outcomes"]
         assert set(outcomes) <= {"DONE", DISCONNECT, GONE}
-        initiator.tidy()
+        initiator.tidy(limit=LIMIT)
         target = restarted(parties, initiator, target, **more)
         open_files.append(descriptors(initiator))
     assert moves_well(initiator, target)

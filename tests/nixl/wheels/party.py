@@ -89,10 +89,11 @@ class Party:
     def forget(self, peer):
         return self._outcome(self.agent.remove_remote_agent, peer) or "forgotten"
 
-    def tidy(self):
-        """Lets go of all handles and lists, which must have nothing under way."""
-        for handle in self.handles.values():
-            self.agent.release_xfer_handle(handle)
+    def tidy(self, limit=0):
+        """Lets go of all handles and lists, which must have nothing under way unless there is time
+        to ask again."""
+        for handle in list(self.handles):
+            self._release_within(handle, limit)
         for each in self.lists.values():
             self.agent.release_dlist_handle(each)
         self.handles, self.lists, self.kept = {}, {}, None
@@ -191,15 +192,24 @@ class Party:
             del self.handles[handle]
         return refused or "released"
 
-    def release_and_keep(self, handle, limit):
-        """Until it succeeds; the memory is copied at that moment. The seconds of each try."""
-        tries = []
-        for _ in looks(limit, "a release"):
+    def _release_within(self, handle, limit):
+        """Until it succeeds; the seconds of each try."""
+        tries, end = [], time.monotonic() + limit
+        while True:
             start = time.monotonic()
             outcome = self.release(handle)
             tries.append(time.monotonic() - start)
             if outcome == "released":
-                break
+                return tries
+            if time.monotonic() >= end:
+                raise TimeoutError(f"a release after {limit} s: {outcome}")
+            time.sleep(BETWEEN_LOOKS)
+
+    def release_and_keep(self, handle, limit, post=()):
+        """Until it succeeds; the memory is copied at that moment. Some may be posted just before.
+        The seconds of each try."""
+        self.post(post)
+        tries = self._release_within(handle, limit)
         self.keep()
         return tries
 

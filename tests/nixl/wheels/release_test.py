@@ -31,8 +31,7 @@ def test_released_under_way(three, weft, long):
     for _ in range(50 if long else 5):
         initiator.fill(seed=INITIATOR)
         handle = read(initiator)
-        initiator.post(handles=[*ballast, handle])
-        tries = initiator.release_and_keep(handle=handle, limit=LIMIT)
+        tries = initiator.release_and_keep(handle=handle, limit=LIMIT, post=[*ballast, handle])
         assert tries[0] < AT_ONCE
         cut += initiator.arrived(mine=LANDING, theirs=LANDING, seed=TARGET) < LANDING[2]
         done(initiator.wait(handles=ballast, limit=LIMIT))
