@@ -9,6 +9,8 @@ from moves import PROMPT, fill
 from parties import Parties, introduce, together
 
 KINDS = ("tcp", "shm", "efa")
+SLACK = {"efa": 20}  # Seconds: to close simulated rails takes some.
+USUAL_SLACK = 4
 PATIENT = {"death_after": "20s"}  # On a machine so busy that 2 s of silence mean nothing.
 Settings = collections.namedtuple("Settings", "backend parameters environment may_crash_at_exit")
 
@@ -168,6 +170,12 @@ def three(parties):
         return initiator, target, bystander
 
     return started
+
+
+@pytest.fixture
+def slack(providers):
+    """Seconds for what follows a death or a deadline, on a busy machine."""
+    return SLACK.get(providers, USUAL_SLACK)
 
 
 @pytest.fixture

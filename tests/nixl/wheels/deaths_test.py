@@ -7,13 +7,11 @@ import time
 
 import pytest
 
-from moves import INITIATOR, MIB, PROMPT, TARGET, check, done, fill, goes_on
+from moves import INITIATOR, LIMIT, MIB, PROMPT, TARGET, check, done, fill, goes_on
 from parties import frozen, introduce, together
 
-LIMIT = 20
 DEATH = 2  # Seconds of silence that mean death to those that are PROMPT.
 REMEMBERED = 20  # The dead that may have files open for a while; more are more than that.
-SLACK = 4  # Seconds for what follows, on a busy machine.
 WHOLE = [0, 0, 64 * MIB]
 LENGTHS = [64 * MIB, MIB]
 DISCONNECT, GONE = "nixlRemoteDisconnectError", "nixlNotFoundError"
@@ -38,13 +36,13 @@ def restarted(parties, initiator, target, **more):
 
 
 @BOTH
-def test_killed_under_way(prompt, parties, weft, operation):
+def test_killed_under_way(prompt, parties, weft, slack, operation):
     """The first that finds out says so, and NIXL forgets that peer."""
     initiator, target = prompt(LENGTHS)
     handles = many_under_way(initiator, operation)
     parties.kill(target)
     ended = initiator.wait(handles=handles, limit=LIMIT)
-    assert ended["seconds"] < DEATH + SLACK
+    assert ended["seconds"] < DEATH + slack
     failed = [outcome for outcome in ended["outcomes"] if outcome != "DONE"]
     assert failed, "all were done before it was killed"
     assert DISCONNECT in failed and set(failed) <= {DISCONNECT, GONE}
@@ -63,7 +61,7 @@ def moves_well(initiator, target):
     return target.collect(count=1, limit=LIMIT) == [["initiator", 3, 300]]
 
 
-def test_frozen_while_it_is_read(three, weft):
+def test_frozen_while_it_is_read(three, weft, slack):
     """What was told to have failed does not change memory any more, whenever the peer wakes up."""
     initiator, target, bystander = three(LENGTHS)
     handle = initiator.make(operation="READ", peer="target", mine=[WHOLE], theirs=[WHOLE])
@@ -75,10 +73,14 @@ def test_frozen_while_it_is_read(three, weft):
     assert initiator.changed() is None
     assert target.wrong(seed=TARGET) is None
     assert outcome == DISCONNECT
-    assert took < DEATH + SLACK
+    assert took < DEATH + slack
+    initiator.tidy(limit=LIMIT)
+    assert initiator.forget(peer="target") in ("forgotten", GONE)
+    introduce(initiator, target)
+    assert moves_well(initiator, target), "it is met again once it goes on"
 
 
-def test_frozen_while_it_is_written(three, weft):
+def test_frozen_while_it_is_written(three, weft, slack):
     """What was told to have failed does not read memory any more."""
     initiator, target, bystander = three(LENGTHS)
     handle = initiator.make(operation="WRITE", peer="target", mine=[WHOLE], theirs=[WHOLE])
@@ -89,7 +91,7 @@ def test_frozen_while_it_is_written(three, weft):
     goes_on(target, bystander, [1, 0, MIB])
     assert target.neither(seeds=[TARGET, INITIATOR]) is None
     assert outcome == DISCONNECT
-    assert took < DEATH + SLACK
+    assert took < DEATH + slack
 
 
 def free_port():

@@ -1,11 +1,10 @@
 """Eight agents, each in a process of its own, each with all others at once."""
 
-from moves import done
+from moves import LIMIT, done
 from parties import introduce, together
 
 AGENTS, SLOT = 8, 150_001
 OUT, WRITTEN, READ = range(3)  # Regions, with a slot for each agent.
-LIMIT = 60
 
 
 def slot(region, agent):

@@ -6,6 +6,7 @@ from parties import together
 
 INITIATOR, TARGET = 1, 2  # Seeds of what they hold before.
 MIB = 1 << 20
+LIMIT = 60  # Seconds for what should take none.
 PROMPT = {"death_after": "2s"}  # Parameters of those who have to see that a peer died.
 
 
@@ -32,7 +33,7 @@ def done(moved):
 def goes_on(party, bystander, piece):
     """It is awake, and what it moves comes to its end."""
     handle = party.make(operation="WRITE", peer="bystander", mine=[piece], theirs=[piece])
-    done(party.move(handles=[handle], limit=20))
+    done(party.move(handles=[handle], limit=LIMIT))
     bystander.quiet(during=0.2)
 
 

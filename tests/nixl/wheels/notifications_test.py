@@ -4,10 +4,9 @@ import random
 
 import pytest
 
-from moves import INITIATOR, MIB, TARGET, done, fill
+from moves import INITIATOR, LIMIT, MIB, TARGET, done, fill
 from parties import together
 
-LIMIT = 20
 LENGTHS = (1, 100, 8191, 8192, 8193, 65536, MIB, 5 * MIB)
 AFTERWARDS = 0.1  # Seconds in which what comes twice would come.
 
@@ -96,7 +95,7 @@ def test_thousands_in_both_directions(two, long):
 
     together(lambda: send(*pair), lambda: send(*reversed(pair)))
     for party, peer in (pair, reversed(pair)):
-        came = party.collect(count=len(expected), limit=3 * LIMIT)
+        came = party.collect(count=len(expected), limit=LIMIT)
         assert sorted(came) == [[peer.name, *each] for each in expected]
         assert party.quiet(during=AFTERWARDS) == []
 

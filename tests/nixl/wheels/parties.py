@@ -11,8 +11,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.append(os.path.join(HERE, "..", "..", "..", "perf", "peers"))
 from children import Child, Failed  # noqa: E402
 
-PATIENCE = 30  # Seconds for a command that names no limit.
-TO_LEAVE = 15  # Seconds for an interpreter to end in, with everything left open.
+PATIENCE = 60  # Seconds for a command, besides its own limit.
+TO_LEAVE = 30  # Seconds for an interpreter to end in, with everything left open.
 MOST_SAID = 1 << 20
 
 

@@ -2,10 +2,9 @@
 
 import pytest
 
-from moves import INITIATOR, MIB, TARGET, done, goes_on
+from moves import INITIATOR, LIMIT, MIB, TARGET, done, goes_on
 from parties import frozen
 
-LIMIT = 20
 LANDING, BALLAST = [0, 0, 64 * MIB], [1, 0, 32 * MIB]
 LENGTHS = [64 * MIB, 32 * MIB]
 AT_ONCE = 1  # Seconds in which a first release has to answer.

@@ -2,10 +2,9 @@
 
 import pytest
 
-from moves import TARGET, fill
+from moves import LIMIT, TARGET, fill
 
 THREADS, LENGTH = 4, 40_000
-LIMIT = 60
 
 
 @pytest.mark.parametrize("sync", (None, "STRICT", "RW"))

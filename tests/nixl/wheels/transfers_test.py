@@ -4,11 +4,10 @@ import random
 
 import pytest
 
-from moves import INITIATOR, MIB, TARGET, check, done, fill, like, scattered
+from moves import INITIATOR, LIMIT, MIB, TARGET, check, done, fill, like, scattered
 from parties import introduce, together
 
 BOTH = pytest.mark.parametrize("operation", ("READ", "WRITE"))
-LIMIT = 20
 
 
 @BOTH
