@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 #include <system_error>
+#include <utility>
 
 #include "base/completion_slot.hpp"
 #include "base/log.hpp"
@@ -346,8 +347,10 @@ Carried Worker::carried() const {
   return all;
 }
 
-Worker::Round Worker::round(Clock::time_point now, CoreKeeping& core, bool crowded) {
+/// `cold`: the thread has just slept.
+Worker::Round Worker::round(Clock::time_point now, bool cold, CoreKeeping& core, bool crowded) {
   const std::lock_guard lock(step_mutex_);
+  cold_ = cold;
   const bool worked = step(now) > 0;
   cold_ = false;
   if (core.due(now)) core(now, carried(), crowded);
@@ -358,7 +361,7 @@ void Worker::loop(Place place) {
   const topo::NearNode near(place.numa_node);
   CoreKeeping core(place.core);
   Clock::time_point idle_since;
-  bool worked = true;
+  bool worked = true, cold = false;
   // A target sees no completions: that a rail woke it is all it knows of the work it does.
   bool served = false;
   Nanoseconds keen = patience;
@@ -367,11 +370,11 @@ void Worker::loop(Place place) {
     const auto now = Clock::now();
     if (rest(now)) {
       yielding.slept(Clock::now());
-      worked = cold_ = true;
+      worked = cold = true;
       continue;
     }
     if (worked) idle_since = now;
-    const Round done = round(now, core, yielding.crowded(now));
+    const Round done = round(now, std::exchange(cold, false), core, yielding.crowded(now));
     worked = done.worked;
     if (worked) continue;
     const auto idle = now - idle_since;
@@ -386,7 +389,7 @@ void Worker::loop(Place place) {
     yielding.slept(woke);
     const bool traffic = served && woke - slept_at < short_sleep;
     keen = traffic ? std::min<Nanoseconds>(2 * keen, longest_patience) : patience;
-    cold_ = true;
+    cold = true;
   }
 }
 

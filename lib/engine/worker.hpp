@@ -128,7 +128,7 @@ class Worker {
     bool worked = false;
     bool in_flight = false;
   };
-  Round round(Clock::time_point now, CoreKeeping& core, bool crowded);
+  Round round(Clock::time_point now, bool cold, CoreKeeping& core, bool crowded);
   std::size_t progress(Rail& rail, Clock::time_point now);
   std::size_t look_at_parked();
   void watch(const std::shared_ptr<TransferState>& transfer, Clock::time_point due);
