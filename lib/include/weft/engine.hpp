@@ -148,10 +148,11 @@ struct Config {
   unsigned threads = 0;
   Progress progress = Progress::threads;
   /// How long an idle progress thread polls before it sleeps, and a waiting thread before it gives
-  /// its core away; see Engine::progress for what it does meanwhile. Five transfers of 64 KiB over loopback tcp take about as long. With something
-  /// under way, or while peers' operations come in, a progress thread polls for a millisecond at
-  /// least, and for up to 16 while they come in close together. Where others compute on its core no
-  /// thread polls: each look would wait for the end of their time slices.
+  /// its core away; see Engine::progress for what it does meanwhile. Five transfers of 64 KiB over
+  /// loopback tcp take about as long. With something under way, or while peers' operations come in,
+  /// a progress thread polls for a millisecond at least, and for up to 16 while they come in close
+  /// together. Where others compute on its core no thread polls: each look would wait for the end
+  /// of their time slices.
   Nanoseconds spin = std::chrono::microseconds(100);
 
   /// Most bytes per operation; 0: the rail's own best. Larger pieces are cut.
@@ -238,8 +239,8 @@ struct Config {
   /// socket that the processes of this user alone can connect to, "unix:/run/weft-%p.sock", where
   /// %p stands for the process's number. An address that the environment or the file gives, and
   /// that another process has, costs this engine its endpoint and a warning; elsewhere it is an
-  /// error. There are /metrics in Prometheus's text format and /snapshot in JSON. Beyond loopback only with
-  /// allow_unauthenticated_network. Empty: nowhere.
+  /// error. There are /metrics in Prometheus's text format and /snapshot in JSON. Beyond loopback
+  /// only with allow_unauthenticated_network. Empty: nowhere.
   std::string metrics_listen = {};
 
   /// Deadline of a transfer that names none.
@@ -484,10 +485,11 @@ class WEFT_API Engine {
   /// left out for 20 us. Returns how many operations ended; of several threads one works, the
   /// others get 0 at once.
   ///
-  /// Under Progress::threads, for a caller that does nothing but look again and again: what is small
-  /// (256 KiB for the rails of a thread) it carries itself, which is quicker than to hear of it from
-  /// another thread. The engine's threads rest meanwhile, and go on 0.2 ms after the last call. What
-  /// is more they carry, and this does nothing. Waits do the same while they look (Config::spin).
+  /// Under Progress::threads, for a caller that does nothing but look again and again: what is
+  /// small (256 KiB for the rails of a thread) it carries itself, which is quicker than to hear of
+  /// it from another thread. The engine's threads rest meanwhile, and go on 0.2 ms after the last
+  /// call. What is more they carry, and this does nothing. Waits do the same while they look
+  /// (Config::spin).
   Result<std::size_t> progress();
   /// Takes up to `events.size()` events without waiting; returns how many.
   std::size_t poll(std::span<Event> events);
