@@ -1,0 +1,61 @@
+"""Which engines a case takes. Cases share engines, for to start them takes longest."""
+
+import contextlib
+
+import cases
+from engines import running
+
+SMALL_BLOCK = 32
+
+
+def pull(campaign, fabric, wanted):
+    """NixlConnector: decode reads."""
+    engines = [campaign.engine(fabric, role) for role in ("prefill", "decode")]
+    if {"frozen", "killed"} & wanted:
+        engines.append(campaign.engine(fabric, "decode", policy="recompute"))
+    with running(engines) as (prefill, decode, *others), contextlib.ExitStack() as ends:
+        pair = cases.Pair(prefill, decode, campaign.alone(), fabric)
+        for case in (cases.tokens, cases.changed):
+            campaign.attempt(case.__name__, fabric, wanted, lambda case=case: case(pair))
+        if not others:
+            return
+
+        def another():
+            return ends.enter_context(
+                running([campaign.engine(fabric, "prefill", port=prefill.port)]))[0]
+
+        failures = cases.Failures(pair, others[0])
+        campaign.attempt("killed", fabric, wanted, lambda: failures.killed(another))
+        campaign.attempt("frozen", fabric, wanted, failures.frozen)
+
+
+def push(campaign, fabric, wanted):
+    """NixlPushConnector: prefill writes."""
+    with running([campaign.engine(fabric, role, connector="NixlPushConnector")
+                  for role in ("prefill", "decode")]) as (prefill, decode):
+        pair = cases.Pair(prefill, decode, campaign.alone(), fabric, direction="write")
+        campaign.attempt("push", fabric, wanted, lambda: cases.tokens(pair))
+
+
+def mla(campaign, fabric, wanted):
+    """One latent vector for all heads."""
+    with beside_ucx(campaign, fabric, {"model": "mla"}, {"model": "mla"}) as pair:
+        campaign.attempt("mla", fabric, wanted, lambda: cases.tokens(pair))
+
+
+def blocks(campaign, fabric, wanted):
+    """Prefill's blocks are half as long as decode's."""
+    with beside_ucx(campaign, fabric, {"block_size": SMALL_BLOCK}, {}) as pair:
+        campaign.attempt("blocks", fabric, wanted, lambda: cases.tokens(pair))
+
+
+@contextlib.contextmanager
+def beside_ucx(campaign, fabric, of_prefill, of_decode):
+    """A pair whose tokens should be those of two such engines over NIXL's UCX. Those of one engine
+    alone are others, by vLLM itself: see README.md."""
+    with running([campaign.engine(fabric, "prefill", **of_prefill),
+                  campaign.engine(fabric, "decode", **of_decode),
+                  campaign.engine_over_ucx("prefill", **of_prefill),
+                  campaign.engine_over_ucx("decode", **of_decode)]) as engines:
+        yield cases.Pair(*engines[:2], cases.another_pair(*engines[2:]), fabric,
+                         model=of_prefill.get("model", "llama"))
