@@ -22,10 +22,11 @@ Result<void> check_reachable(const Connection& connection) {
 
 }  // namespace
 
-Result<LinkPtr> Agents::meet(const std::string& agent, const Connection& connection) {
+Result<LinkPtr> Agents::meet(const std::string& agent, const Connection& connection,
+                             Deadline deadline) {
   if (auto reachable = check_reachable(connection); !reachable)
     return fail(std::move(reachable.error()));
-  const auto peer = engine_.connect(connection.address, Deadline::in(meeting_time));
+  const auto peer = engine_.connect(connection.address, deadline);
   if (!peer) return fail(peer.error());
   if (peer->name() != connection.engine)
     return fail(Error(Code::stale, fmt::format("{} answers at {} in place of {}: the metadata is "
@@ -47,6 +48,18 @@ Result<void> Agents::load(const std::string& agent, const std::string& info) {
 }
 
 Result<void> Agents::connect(const std::string& agent) {
+  return connect(agent, Deadline::in(meeting_time));
+}
+
+Result<LinkPtr> Agents::meet_again(const std::string& agent) {
+  // Whoever forgot it does not want it back.
+  if (auto known = find(agent); !known) return known;
+  if (auto met = connect(agent, Deadline::in(std::chrono::seconds(1))); !met)
+    return fail(std::move(met.error()));
+  return find(agent);
+}
+
+Result<void> Agents::connect(const std::string& agent, Deadline deadline) {
   Connection connection;
   {
     const std::shared_lock lock(mutex_);
@@ -56,7 +69,7 @@ Result<void> Agents::connect(const std::string& agent) {
     if (known->second.link && known->second.link->peer().up()) return {};
     connection = known->second.connection;
   }
-  auto link = meet(agent, connection);
+  auto link = meet(agent, connection, deadline);
   if (!link) return fail(std::move(link.error()));
   const std::lock_guard lock(mutex_);
   agents_[agent] = {std::move(connection), std::move(*link)};

@@ -23,6 +23,8 @@ class Agents {
   Result<void> load(const std::string& agent, const std::string& info);
   /// Meets the agent again, unless it is up. Waits, for 10 s at most.
   Result<void> connect(const std::string& agent);
+  /// The same for one that is loaded and went down, in a second at most: its user waits.
+  Result<LinkPtr> meet_again(const std::string& agent);
   /// What was loaded of the agent is not used any more. The engines stay connected, for the other
   /// side may have transfers of its own under way: that agent's metadata of this one still holds.
   Result<void> disconnect(const std::string& agent);
@@ -34,7 +36,8 @@ class Agents {
     Connection connection;
     LinkPtr link;
   };
-  Result<LinkPtr> meet(const std::string& agent, const Connection& connection);
+  Result<LinkPtr> meet(const std::string& agent, const Connection& connection, Deadline deadline);
+  Result<void> connect(const std::string& agent, Deadline deadline);
 
   Engine& engine_;
   Cutter& cutter_;

@@ -147,7 +147,7 @@ abi::Status Backend::prepXfer(const abi::Operation& operation, const abi::MetaLi
                               abi::RequestHandle*& handle, const abi::RequestOptions*) const {
   constexpr auto what = "a transfer was not prepared";
   return guarded(what, [&] {
-    auto request = prepare(operation, local, remote, loopback_);
+    auto request = prepare(operation, local, remote, agents_, loopback_);
     if (!request) return refuse(what, request.error());
     handle = request->release();
     return abi::Status::success;
@@ -213,7 +213,7 @@ abi::Status Backend::loadRemoteMD(const abi::BlobDescriptor& memory, const abi::
     if (!link) return refuse(what, link.error());
     auto remote = engine_->import(bytes_of(memory.blob));
     if (!remote) return refuse(what, remote.error());
-    out = new RemoteMemory(std::move(*link), std::move(*remote), memory.address);
+    out = new RemoteMemory({std::move(*link), std::move(*remote)}, memory.blob, memory.address);
     return abi::Status::success;
   });
 }

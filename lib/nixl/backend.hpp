@@ -67,7 +67,7 @@ class Backend final : public abi::BackendEngine {
   const std::shared_ptr<Engine> engine_;
   Cutter cutter_;
   const Config config_;
-  Agents agents_;
+  mutable Agents agents_;
   Inbox inbox_;
   mutable Loopback loopback_;
   mutable std::atomic<std::uint64_t> next_notification_{1};

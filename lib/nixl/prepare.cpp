@@ -89,11 +89,11 @@ Result<Batches> sort_out(const abi::MetaList& local, const abi::MetaList& remote
 
 struct Side {
   LinkPtr link;
-  const Segment* local = nullptr;
-  const Remote* remote = nullptr;
+  const Segment* local;
+  Remote remote;
 };
 
-Result<Side> sides_of(const Batch& batch, Loopback& loopback) {
+Result<Side> sides_of(const Batch& batch, Agents& agents, Loopback& loopback) {
   if (auto* own = dynamic_cast<OwnMemory*>(batch.remote)) {
     auto link = loopback.link();
     if (!link) return fail(std::move(link.error()));
@@ -101,29 +101,31 @@ Result<Side> sides_of(const Batch& batch, Loopback& loopback) {
     if (!local) return fail(local.error());
     const auto remote = loopback.remote(own->registration());
     if (!remote) return fail(remote.error());
-    return Side{*link, *local, *remote};
+    return Side{*link, *local, **remote};
   }
-  const auto& memory = static_cast<const RemoteMemory&>(*batch.remote);
-  return Side{memory.link(), &batch.local->segment(), &memory.remote()};
+  auto reach = static_cast<RemoteMemory&>(*batch.remote).reach(agents);
+  if (!reach) return fail(std::move(reach.error()));
+  return Side{std::move(reach->link), &batch.local->segment(), std::move(reach->remote)};
 }
 
 }  // namespace
 
 Result<std::unique_ptr<Request>> prepare(abi::Operation operation, const abi::MetaList& local,
-                                         const abi::MetaList& remote, Loopback& loopback) {
+                                         const abi::MetaList& remote, Agents& agents,
+                                         Loopback& loopback) {
   const auto direction = operation == abi::Operation::read ? Direction::read : Direction::write;
   auto batches = sort_out(local, remote);
   if (!batches) return fail(std::move(batches.error()));
   LinkPtr link;
   std::vector<Prepared> lists;
   for (const Batch& batch : batches->all()) {
-    auto sides = sides_of(batch, loopback);
+    auto sides = sides_of(batch, agents, loopback);
     if (!sides) return fail(std::move(sides.error()));
     if (link && link != sides->link)
       return fail(Code::invalid_argument, "the remote descriptors are of several agents");
     link = std::move(sides->link);
-    link->explain(*sides->local, *sides->remote, direction);
-    auto list = link->engine().prepare(*sides->local, *sides->remote, direction, batch.pieces);
+    link->explain(*sides->local, sides->remote, direction);
+    auto list = link->engine().prepare(*sides->local, sides->remote, direction, batch.pieces);
     if (!list) return fail(std::move(list.error()));
     lists.push_back(std::move(*list));
   }

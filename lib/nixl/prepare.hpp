@@ -12,6 +12,7 @@ namespace weft::nixl {
 /// Descriptor i of one list goes to, or comes from, descriptor i of the other. All remote ones are
 /// of one agent. Takes time in proportion to their number.
 Result<std::unique_ptr<Request>> prepare(abi::Operation operation, const abi::MetaList& local,
-                                         const abi::MetaList& remote, Loopback& loopback);
+                                         const abi::MetaList& remote, Agents& agents,
+                                         Loopback& loopback);
 
 }  // namespace weft::nixl

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <span>
 
 namespace weft::nixl {
 namespace {
@@ -42,6 +43,16 @@ Result<void> Registration::release(Deadline deadline) {
                 fmt::format("{}; its holders could not be cut off either: {}",
                             released.error().message(), fenced.error().to_string()));
   return segment_.release(deadline);
+}
+
+Result<RemoteMemory::Reach> RemoteMemory::reach(Agents& agents) {
+  const std::lock_guard lock(mutex_);
+  if (reach_.link->peer().up()) return reach_;
+  auto link = agents.meet_again(reach_.link->agent());
+  if (!link) return fail(std::move(link.error()));
+  auto remote = (*link)->engine().import(std::as_bytes(std::span(grant_)));
+  if (!remote) return fail(std::move(remote.error()));
+  return reach_ = {std::move(*link), std::move(*remote)};
 }
 
 }  // namespace weft::nixl

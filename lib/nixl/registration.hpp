@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <weft/engine.hpp>
 
 #include "nixl/abi.hpp"
+#include "nixl/agents.hpp"
 #include "nixl/link.hpp"
 
 namespace weft::nixl {
@@ -37,19 +39,25 @@ class Registration : public abi::Metadata {
 /// Memory that requests name as the remote side.
 class RemoteMemory : public abi::Metadata {
  public:
-  /// Of another agent.
-  RemoteMemory(LinkPtr link, Remote remote, std::uintptr_t base)
-      : Metadata(false), link_(std::move(link)), remote_(std::move(remote)), base_(base) {}
+  struct Reach {
+    LinkPtr link;
+    Remote remote;
+  };
+  /// Of another agent, which gave `grant`.
+  RemoteMemory(Reach reach, std::string grant, std::uintptr_t base)
+      : Metadata(false), grant_(std::move(grant)), base_(base), reach_(std::move(reach)) {}
 
-  const LinkPtr& link() const noexcept { return link_; }
-  const Remote& remote() const noexcept { return remote_; }
+  /// How it is reached now. A peer that was declared dead, because it stood still, and that goes
+  /// on, is met again by this: not every libnixl forgets the metadata of one that was disconnected.
+  Result<Reach> reach(Agents& agents);
   /// The address of its first byte, in the other agent's process.
   std::uintptr_t base() const noexcept { return base_; }
 
  private:
-  const LinkPtr link_;
-  const Remote remote_;
+  const std::string grant_;
   const std::uintptr_t base_;
+  std::mutex mutex_;
+  Reach reach_;
 };
 
 /// Memory of this agent's as the remote side of its own transfers.

@@ -121,20 +121,21 @@ class Engine(Child):
         """As when the system kills: none of it is asked to end."""
         leavings.kill_but_trackers(self.process.pid)
         self.thaw()
-        self._remove(END_SECONDS)
+        self._await_gone()
+        self._keep_log()
+        super().end()
 
     def end(self):
         """vLLM's processes end each other, if they are given the time."""
         with contextlib.suppress(OSError):
             self.process.stdin.close()
-        self._remove(END_SECONDS)
+        self._await_gone()
+        self.kill()
 
-    def _remove(self, seconds):
+    def _await_gone(self):
         with contextlib.suppress(Exception):
-            self.process.wait(seconds)
-        leavings.await_gone(self.process.pid, seconds)
-        self._keep_log()
-        super().end()
+            self.process.wait(END_SECONDS)
+        leavings.await_gone(self.process.pid, END_SECONDS)
 
     def _keep_log(self):
         if self.logs is None or self.complaints.closed:
