@@ -42,7 +42,8 @@ class Party:
         self.child.thaw()
 
     def kill(self):
-        self.child.end()
+        if self.child.process.returncode is None:  # Else its number may be another's by now.
+            self.child.end()
 
     def said(self):
         """What it wrote to standard error."""
