@@ -114,7 +114,7 @@ def test_restarted(parties, weft, long, port):
     together(lambda: initiator.own(LENGTHS), lambda: target.own(LENGTHS))
     introduce(initiator, target)
     open_files = []
-    for turn in range(50 if long else {"any": 4, "one": 2}[port]):
+    for turn in range(50 if long else 2):
         assert moves_well(initiator, target)
         handles = many_under_way(initiator, "READ") if turn % 2 else []
         parties.kill(target)
