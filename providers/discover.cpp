@@ -4,9 +4,9 @@
 #include <functional>
 #include <span>
 
-#include "provider.hpp"
-#include "shm/shm.hpp"
-#include "spec.hpp"
+#include "providers/provider.hpp"
+#include "providers/shm/shm.hpp"
+#include "providers/spec.hpp"
 
 namespace weft::providers {
 namespace {

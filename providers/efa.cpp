@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "spec.hpp"
+#include "providers/spec.hpp"
 
 namespace weft::providers {
 namespace {

@@ -13,7 +13,7 @@
 #include <weft/error.hpp>
 #include <weft/memory.hpp>
 
-#include "extent.hpp"
+#include "providers/extent.hpp"
 
 namespace weft::providers {
 

@@ -1,4 +1,4 @@
-#include "fabric_endpoint.hpp"
+#include "providers/fabric_endpoint.hpp"
 
 #include <fmt/format.h>
 #include <rdma/fi_cm.h>
@@ -21,17 +21,17 @@
 
 #include "base/fork_guard.hpp"
 #include "base/log.hpp"
-#include "capability_record.hpp"
-#include "doorbell.hpp"
-#include "edges.hpp"
-#include "endpoint_gate.hpp"
-#include "inner_epoll.hpp"
-#include "operation_names.hpp"
-#include "registration_request.hpp"
-#include "sanitizer.hpp"
-#include "shared_endpoints.hpp"
-#include "signal_handlers.hpp"
-#include "under_way.hpp"
+#include "providers/capability_record.hpp"
+#include "providers/doorbell.hpp"
+#include "providers/edges.hpp"
+#include "providers/endpoint_gate.hpp"
+#include "providers/inner_epoll.hpp"
+#include "providers/operation_names.hpp"
+#include "providers/registration_request.hpp"
+#include "providers/sanitizer.hpp"
+#include "providers/shared_endpoints.hpp"
+#include "providers/signal_handlers.hpp"
+#include "providers/under_way.hpp"
 
 namespace weft::providers {
 namespace {

@@ -8,12 +8,12 @@
 #include <fstream>
 #include <mutex>
 
-#include "capability_record.hpp"
-#include "environment.hpp"
-#include "fabric_endpoint.hpp"
-#include "kernel.hpp"
-#include "provider.hpp"
-#include "spec.hpp"
+#include "providers/capability_record.hpp"
+#include "providers/environment.hpp"
+#include "providers/fabric_endpoint.hpp"
+#include "providers/provider.hpp"
+#include "providers/spec.hpp"
+#include "topo/kernel.hpp"
 
 namespace weft::providers {
 namespace {

@@ -14,8 +14,8 @@
 #include <cinttypes>
 #include <cstdio>
 
-#include "machine.hpp"
-#include "spec.hpp"
+#include "providers/spec.hpp"
+#include "topo/machine.hpp"
 
 namespace weft::providers {
 namespace {

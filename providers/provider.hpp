@@ -8,8 +8,8 @@
 #include <weft/capability.hpp>
 #include <weft/error.hpp>
 
-#include "endpoint.hpp"
-#include "selection.hpp"
+#include "providers/endpoint.hpp"
+#include "providers/selection.hpp"
 
 namespace weft::providers {
 

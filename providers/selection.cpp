@@ -1,4 +1,4 @@
-#include "selection.hpp"
+#include "providers/selection.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

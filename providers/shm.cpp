@@ -1,11 +1,11 @@
-#include "shm/shm.hpp"
+#include "providers/shm/shm.hpp"
 
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/process.hpp"
-#include "machine.hpp"
-#include "shm/region.hpp"
+#include "providers/shm/region.hpp"
+#include "topo/machine.hpp"
 
 namespace weft::providers::shm {
 namespace {

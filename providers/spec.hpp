@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "fabric.hpp"
-#include "provider.hpp"
-#include "surroundings.hpp"
+#include "providers/fabric.hpp"
+#include "providers/provider.hpp"
+#include "providers/system_probe.hpp"
 
 namespace weft::providers {
 

@@ -2,9 +2,9 @@
 // and stripped builds in "tcp;ofi_rxm".
 #include <algorithm>
 
-#include "endpoint.hpp"
-#include "machine.hpp"
-#include "spec.hpp"
+#include "providers/endpoint.hpp"
+#include "providers/spec.hpp"
+#include "topo/machine.hpp"
 
 namespace weft::providers {
 namespace {

@@ -2,7 +2,7 @@
 // datagrams: messages up to 16 KiB go through its buffers, reads and writes straight to the NIC.
 #include <algorithm>
 
-#include "spec.hpp"
+#include "providers/spec.hpp"
 
 namespace weft::providers {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <weft/deadline.hpp>
 
-#include "base/crowding.hpp"
+#include "base/cpu_pressure.hpp"
 
 namespace weft::core {
 

@@ -1,6 +1,6 @@
 // The C API: engines, what they are made of, and their peers.
 #include "capi/boundary.hpp"
-#include "engine/setting_text.hpp"
+#include "config/setting_text.hpp"
 
 using namespace weft;
 using namespace weft::capi;

@@ -12,7 +12,7 @@
 #include <mutex>
 #include <optional>
 
-#include "base/aside.hpp"
+#include "base/detached_thread.hpp"
 #include "base/wait_on.hpp"
 
 namespace weft::core {

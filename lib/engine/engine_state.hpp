@@ -13,25 +13,23 @@
 #include <vector>
 #include <weft/engine.hpp>
 
+#include "base/backoff.hpp"
 #include "base/fork_guard.hpp"
 #include "base/spin.hpp"
-#include "base/yielding.hpp"
 #include "control/control.hpp"
+#include "engine/admission.hpp"
 #include "engine/dated_waits.hpp"
 #include "engine/event_queue.hpp"
 #include "engine/hooks.hpp"
+#include "engine/locality.hpp"
 #include "engine/open_to_waiters.hpp"
 #include "engine/peer_table.hpp"
 #include "engine/rail_watch.hpp"
 #include "engine/reopenings.hpp"
-#include "engine/seats.hpp"
-#include "engine/whereabouts.hpp"
 #include "engine/worker.hpp"
-#include "integrity/checks.hpp"
-#include "integrity/hasher.hpp"
 #include "lease/directory.hpp"
-#include "lease/epoch_words.hpp"
 #include "lease/imported_grants.hpp"
+#include "lease/lease_words.hpp"
 #include "lease/owned_grants.hpp"
 #include "lease/peer_key.hpp"
 #include "lease/remote_state.hpp"
@@ -41,9 +39,11 @@
 #include "metrics/families.hpp"
 #include "metrics/ledger.hpp"
 #include "peer/peer_state.hpp"
-#include "provider.hpp"
+#include "providers/provider.hpp"
 #include "rail/rail.hpp"
 #include "transfer/transfer_state.hpp"
+#include "verify/checks.hpp"
+#include "verify/hasher.hpp"
 
 namespace weft::core {
 

@@ -9,7 +9,7 @@
 #include "base/log.hpp"
 #include "base/random.hpp"
 #include "engine/engine_state.hpp"
-#include "machine.hpp"
+#include "topo/machine.hpp"
 
 namespace weft::core {
 namespace {

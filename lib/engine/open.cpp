@@ -8,20 +8,20 @@
 #include <set>
 #include <thread>
 
-#include "base/aside.hpp"
 #include "base/callback.hpp"
 #include "base/completion_slot.hpp"
+#include "base/detached_thread.hpp"
 #include "base/log.hpp"
 #include "base/random.hpp"
+#include "config/config_check.hpp"
+#include "config/settings.hpp"
 #include "device/device.hpp"
-#include "engine/config_check.hpp"
 #include "engine/engine_state.hpp"
-#include "engine/settings.hpp"
-#include "kernel.hpp"
-#include "machine.hpp"
-#include "nic_counters.hpp"
 #include "peer/pairing.hpp"
-#include "provider.hpp"
+#include "providers/provider.hpp"
+#include "topo/kernel.hpp"
+#include "topo/machine.hpp"
+#include "topo/nic_counters.hpp"
 
 namespace weft::core {
 namespace {

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/aside.hpp"
 #include "base/callback.hpp"
+#include "base/detached_thread.hpp"
 #include "base/log.hpp"
 #include "engine/engine_state.hpp"
 #include "wire/control_codec.hpp"

@@ -11,11 +11,11 @@
 #include <system_error>
 #include <utility>
 
+#include "base/backoff.hpp"
 #include "base/completion_slot.hpp"
 #include "base/log.hpp"
-#include "base/yielding.hpp"
-#include "machine.hpp"
 #include "peer/peer_state.hpp"
+#include "topo/machine.hpp"
 
 namespace weft::core {
 namespace {

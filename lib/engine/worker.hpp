@@ -15,7 +15,7 @@
 #include <weft/deadline.hpp>
 
 #include "base/cache_line.hpp"
-#include "base/look_length.hpp"
+#include "base/poll_cost.hpp"
 #include "engine/core_keeping.hpp"
 #include "rail/rail.hpp"
 #include "transfer/transfer_state.hpp"

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "base/aside.hpp"
+#include "base/detached_thread.hpp"
 
 namespace weft::core {
 

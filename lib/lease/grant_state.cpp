@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "base/later.hpp"
+#include "base/saturating_add.hpp"
 #include "base/wait_on.hpp"
 
 namespace weft::core {

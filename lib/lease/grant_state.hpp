@@ -11,7 +11,7 @@
 #include <weft/deadline.hpp>
 
 #include "base/process.hpp"
-#include "lease/epoch_words.hpp"
+#include "lease/lease_words.hpp"
 #include "lease/owned_lease.hpp"
 #include "memory/segment_state.hpp"
 #include "wire/grant_codec.hpp"

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/later.hpp"
+#include "base/saturating_add.hpp"
 #include "peer/peer_state.hpp"
 
 namespace weft::core {

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/aside.hpp"
 #include "base/completion_slot.hpp"
+#include "base/detached_thread.hpp"
 #include "control/control.hpp"
 #include "lease/remote_state.hpp"
 

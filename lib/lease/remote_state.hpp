@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "base/use_count.hpp"
 #include "lease/borrowed.hpp"
-#include "memory/use_count.hpp"
 #include "wire/grant_codec.hpp"
 
 namespace weft::core {

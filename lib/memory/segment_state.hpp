@@ -9,11 +9,11 @@
 #include <string>
 #include <weft/memory.hpp>
 
+#include "base/allocation.hpp"
+#include "base/use_count.hpp"
 #include "device/device.hpp"
-#include "endpoint.hpp"
-#include "memory/allocation.hpp"
 #include "memory/nic_access.hpp"
-#include "memory/use_count.hpp"
+#include "providers/endpoint.hpp"
 
 namespace weft::core {
 

@@ -5,7 +5,7 @@
 
 #include <utility>
 
-#include "base/kept.hpp"
+#include "base/leak.hpp"
 
 namespace weft::core {
 

@@ -9,8 +9,8 @@
 #include <vector>
 #include <weft/deadline.hpp>
 
-#include "endpoint.hpp"
 #include "peer/targets.hpp"
+#include "providers/endpoint.hpp"
 
 namespace weft::core {
 

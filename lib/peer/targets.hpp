@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "endpoint.hpp"
+#include "providers/endpoint.hpp"
 
 namespace weft::core {
 

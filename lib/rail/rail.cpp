@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "base/kept.hpp"
+#include "base/leak.hpp"
 #include "peer/peer_state.hpp"
 
 namespace weft::core {

@@ -10,12 +10,12 @@
 #include <string>
 
 #include "base/cache_line.hpp"
-#include "endpoint.hpp"
 #include "message/channel.hpp"
-#include "rail/lane.hpp"
-#include "transport/device_copies.hpp"
-#include "transport/one_sided.hpp"
-#include "transport/relay.hpp"
+#include "providers/endpoint.hpp"
+#include "rail/rail_scheduler.hpp"
+#include "transport/bounce.hpp"
+#include "transport/gpu_copies.hpp"
+#include "transport/rma.hpp"
 
 namespace weft::core {
 

@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "endpoint.hpp"
 #include "peer/route.hpp"
+#include "providers/endpoint.hpp"
 #include "transfer/cursor.hpp"
 
 namespace weft::core {

@@ -13,7 +13,7 @@
 #include "device/device.hpp"
 #include "metrics/ledger.hpp"
 #include "peer/peer_state.hpp"
-#include "rail/lane.hpp"
+#include "rail/rail_scheduler.hpp"
 #include "transfer/transfer_state.hpp"
 
 namespace weft::perf {

@@ -1,4 +1,4 @@
-#include "shm/mail.hpp"
+#include "providers/shm/mail.hpp"
 
 #include <algorithm>
 #include <cerrno>

@@ -7,9 +7,9 @@
 #include <optional>
 #include <vector>
 
-#include "endpoint.hpp"
-#include "shm/neighbour.hpp"
-#include "shm/ring.hpp"
+#include "providers/endpoint.hpp"
+#include "providers/shm/neighbour.hpp"
+#include "providers/shm/ring.hpp"
 
 namespace weft::providers::shm {
 

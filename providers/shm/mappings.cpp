@@ -1,4 +1,4 @@
-#include "shm/mappings.hpp"
+#include "providers/shm/mappings.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -9,11 +9,11 @@
 #include <unordered_set>
 #include <utility>
 
-#include "base/aside.hpp"
+#include "base/detached_thread.hpp"
 #include "base/log.hpp"
 #include "base/process.hpp"
-#include "endpoint.hpp"
-#include "shm/open_of.hpp"
+#include "providers/endpoint.hpp"
+#include "providers/shm/open_of.hpp"
 
 namespace weft::providers::shm {
 namespace {

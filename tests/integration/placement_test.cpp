@@ -6,11 +6,11 @@
 #include <map>
 #include <optional>
 
-#include "base/crowding.hpp"
+#include "base/cpu_pressure.hpp"
 #include "engines.hpp"
 #include "forwarding.hpp"
-#include "machine.hpp"
 #include "one_core.hpp"
+#include "topo/machine.hpp"
 
 namespace weft::test {
 namespace {

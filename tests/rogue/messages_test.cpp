@@ -3,8 +3,8 @@
 #include <random>
 
 #include "message_generated.h"
+#include "providers/shm/mail.hpp"
 #include "scene.hpp"
-#include "shm/mail.hpp"
 
 namespace weft::test {
 namespace {

@@ -13,7 +13,7 @@
 #include <span>
 #include <string>
 
-#include "fabric.hpp"
+#include "providers/fabric.hpp"
 #include "rogue.hpp"
 
 namespace weft::test {

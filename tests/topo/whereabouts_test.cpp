@@ -1,10 +1,9 @@
-#include "engine/whereabouts.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
+#include "engine/locality.hpp"
 #include "hwloc_xml.hpp"
 #include "machines.hpp"
 

@@ -7,7 +7,7 @@
 
 #include "null_transport.hpp"
 #include "parts.hpp"
-#include "rail/lane.hpp"
+#include "rail/rail_scheduler.hpp"
 
 namespace {
 

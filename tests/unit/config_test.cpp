@@ -5,7 +5,7 @@
 #include <functional>
 #include <limits>
 
-#include "engine/config_check.hpp"
+#include "config/config_check.hpp"
 
 namespace weft::core {
 namespace {

@@ -1,6 +1,4 @@
 // One reading of a lease's word for all whose bytes have come.
-#include "transport/epoch_reader.hpp"
-
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -11,6 +9,7 @@
 
 #include "parts.hpp"
 #include "scripted_endpoint.hpp"
+#include "transport/lease_reader.hpp"
 
 namespace weft::core::test {
 namespace {

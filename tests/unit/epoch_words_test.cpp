@@ -1,9 +1,8 @@
-#include "lease/epoch_words.hpp"
-
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "lease/lease_words.hpp"
 #include "scripted_endpoint.hpp"
 
 namespace weft::core::test {

@@ -6,7 +6,7 @@
 #include <array>
 
 #include "hmem_fabric.hpp"
-#include "spec.hpp"
+#include "providers/spec.hpp"
 
 namespace weft::providers {
 namespace {

@@ -1,6 +1,4 @@
 // A lane over a transport whose every answer the test decides.
-#include "rail/lane.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -11,6 +9,7 @@
 #include <map>
 
 #include "parts.hpp"
+#include "rail/rail_scheduler.hpp"
 
 namespace weft::core::test {
 namespace {

@@ -18,9 +18,9 @@
 #include "model_gpu.hpp"
 #include "null_transport.hpp"
 #include "parts.hpp"
-#include "rail/lane.hpp"
-#include "transport/device_copies.hpp"
-#include "transport/one_sided.hpp"
+#include "rail/rail_scheduler.hpp"
+#include "transport/gpu_copies.hpp"
+#include "transport/rma.hpp"
 
 namespace weft::core::test {
 namespace {

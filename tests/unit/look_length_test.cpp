@@ -1,7 +1,7 @@
 // Which looks at the network served somebody, by the time they took.
-#include "base/look_length.hpp"
-
 #include <gtest/gtest.h>
+
+#include "base/poll_cost.hpp"
 
 namespace weft::core {
 namespace {

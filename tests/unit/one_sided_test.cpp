@@ -1,6 +1,4 @@
 // What goes to the endpoint of several posts of one transfer.
-#include "transport/one_sided.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -11,6 +9,7 @@
 
 #include "parts.hpp"
 #include "scripted_endpoint.hpp"
+#include "transport/rma.hpp"
 
 namespace weft::core::test {
 namespace {

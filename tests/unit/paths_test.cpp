@@ -8,10 +8,10 @@
 #include <fstream>
 #include <sstream>
 
-#include "capability_record.hpp"
 #include "path/copies.hpp"
 #include "path/describe.hpp"
-#include "shm/shm.hpp"
+#include "providers/capability_record.hpp"
+#include "providers/shm/shm.hpp"
 
 namespace weft::core {
 namespace {

@@ -1,6 +1,4 @@
 // Relays over endpoints that carry, refuse and hold back what the test says.
-#include "transport/relay.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,9 +11,10 @@
 #include "null_transport.hpp"
 #include "parts.hpp"
 #include "pattern.hpp"
-#include "rail/lane.hpp"
+#include "rail/rail_scheduler.hpp"
 #include "scripted_endpoint.hpp"
 #include "staged_device.hpp"
+#include "transport/bounce.hpp"
 
 namespace weft::core::test {
 namespace {

@@ -1,11 +1,10 @@
-#include "engine/seats.hpp"
-
 #include <gtest/gtest.h>
 
 #include <future>
 #include <thread>
 #include <vector>
 
+#include "engine/admission.hpp"
 #include "parts.hpp"
 
 namespace weft::core::test {

@@ -1,5 +1,5 @@
 // Which NICs are taken, for machines of all kinds, without any of them.
-#include "selection.hpp"
+#include "providers/selection.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

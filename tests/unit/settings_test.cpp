@@ -1,5 +1,5 @@
 // Where the values of options come from: the call, the environment, a file, the defaults.
-#include "engine/settings.hpp"
+#include "config/settings.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

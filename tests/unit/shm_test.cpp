@@ -14,9 +14,9 @@
 #include <deque>
 #include <thread>
 
-#include "shm/neighbour.hpp"
-#include "shm/registrations.hpp"
-#include "shm/ring.hpp"
+#include "providers/shm/neighbour.hpp"
+#include "providers/shm/registrations.hpp"
+#include "providers/shm/ring.hpp"
 #include "shm_pair.hpp"
 
 namespace weft::providers::shm {

@@ -1,12 +1,12 @@
 // Why there is no NIC: told from what a machine, or a container, shows of its hardware.
-#include "surroundings.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
+
+#include "providers/system_probe.hpp"
 
 namespace weft::providers {
 namespace {

@@ -1,6 +1,4 @@
 // The order of transfers to one peer, turn by turn.
-#include "rail/turns.hpp"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,6 +7,7 @@
 #include <vector>
 
 #include "parts.hpp"
+#include "rail/fair_queue.hpp"
 
 namespace weft::core::test {
 namespace {

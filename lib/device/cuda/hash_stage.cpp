@@ -4,9 +4,9 @@
 #include <thread>
 #include <weft/deadline.hpp>
 
-#include "base/kept.hpp"
+#include "base/leak.hpp"
+#include "base/xxh3.hpp"
 #include "device/cuda/gpu.hpp"
-#include "integrity/xxh3.hpp"
 
 namespace weft::core::cuda {
 namespace {

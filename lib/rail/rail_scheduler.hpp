@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "rail/turns.hpp"
+#include "rail/fair_queue.hpp"
 #include "transfer/transfer_state.hpp"
 #include "transport/transport.hpp"
 

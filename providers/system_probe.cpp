@@ -1,4 +1,4 @@
-#include "surroundings.hpp"
+#include "providers/system_probe.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -10,7 +10,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "fabric.hpp"
+#include "providers/fabric.hpp"
 
 namespace weft::providers {
 namespace {

@@ -1,4 +1,4 @@
-#include "transport/epoch_reader.hpp"
+#include "transport/lease_reader.hpp"
 
 #include <cstring>
 #include <utility>

@@ -12,9 +12,9 @@
 #include <unordered_map>
 
 #include "control/control.hpp"
-#include "integrity/hasher.hpp"
 #include "transfer/cursor.hpp"
 #include "transfer/transfer_state.hpp"
+#include "verify/hasher.hpp"
 
 namespace weft::core {
 

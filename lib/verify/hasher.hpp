@@ -17,8 +17,8 @@
 #include <weft/error.hpp>
 #include <weft/memory.hpp>
 
+#include "base/xxh3.hpp"
 #include "device/device.hpp"
-#include "integrity/xxh3.hpp"
 
 namespace weft::core {
 

@@ -1,4 +1,4 @@
-#include "engine/settings.hpp"
+#include "config/settings.hpp"
 
 #include <fmt/format.h>
 
@@ -8,8 +8,8 @@
 #include <map>
 #include <utility>
 
-#include "engine/config_file.hpp"
-#include "engine/setting_text.hpp"
+#include "config/config_file.hpp"
+#include "config/setting_text.hpp"
 
 namespace weft::core {
 namespace {

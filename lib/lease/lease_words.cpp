@@ -1,4 +1,4 @@
-#include "lease/epoch_words.hpp"
+#include "lease/lease_words.hpp"
 
 #include "base/random.hpp"
 #include "lease/peer_key.hpp"

@@ -1,4 +1,4 @@
-#include "memory/allocation.hpp"
+#include "base/allocation.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -10,8 +10,8 @@
 #include <weft/error.hpp>
 #include <weft/memory.hpp>
 
-#include "device/lent.hpp"
 #include "wire/grant_codec.hpp"
+#include "wire/lent.hpp"
 
 namespace weft::core {
 

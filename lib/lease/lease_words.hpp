@@ -10,9 +10,9 @@
 #include <vector>
 #include <weft/error.hpp>
 
+#include "base/allocation.hpp"
 #include "base/fork_guard.hpp"
-#include "endpoint.hpp"
-#include "memory/allocation.hpp"
+#include "providers/endpoint.hpp"
 #include "wire/grant_codec.hpp"
 
 namespace weft::core {

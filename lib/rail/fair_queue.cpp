@@ -1,4 +1,4 @@
-#include "rail/turns.hpp"
+#include "rail/fair_queue.hpp"
 
 #include <algorithm>
 #include <iterator>

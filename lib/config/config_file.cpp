@@ -1,4 +1,4 @@
-#include "engine/config_file.hpp"
+#include "config/config_file.hpp"
 
 #include <fmt/format.h>
 

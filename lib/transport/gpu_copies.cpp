@@ -1,4 +1,4 @@
-#include "transport/device_copies.hpp"
+#include "transport/gpu_copies.hpp"
 
 #include <algorithm>
 

@@ -8,8 +8,8 @@
 #include <utility>
 #include <weft/deadline.hpp>
 
-#include "base/crowding.hpp"
-#include "base/look_length.hpp"
+#include "base/cpu_pressure.hpp"
+#include "base/poll_cost.hpp"
 
 namespace weft::core {
 

@@ -1,4 +1,4 @@
-#include "engine/whereabouts.hpp"
+#include "engine/locality.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/log.hpp"
-#include "machine.hpp"
+#include "topo/machine.hpp"
 
 namespace weft::core {
 namespace {

@@ -1,4 +1,4 @@
-#include "transport/one_sided.hpp"
+#include "transport/rma.hpp"
 
 #include <cerrno>
 

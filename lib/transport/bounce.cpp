@@ -1,4 +1,4 @@
-#include "transport/relay.hpp"
+#include "transport/bounce.hpp"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "control/wire.hpp"
+#include "control/framed_socket.hpp"
 
 #include <fmt/core.h>
 

@@ -1,4 +1,4 @@
-#include "integrity/checks.hpp"
+#include "verify/checks.hpp"
 
 #include <fmt/format.h>
 

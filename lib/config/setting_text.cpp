@@ -1,4 +1,4 @@
-#include "engine/setting_text.hpp"
+#include "config/setting_text.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "transfer/copied_at_once.hpp"
-#include "transport/epoch_reader.hpp"
+#include "transport/lease_reader.hpp"
 #include "transport/transport.hpp"
 
 namespace weft::core {

@@ -1,4 +1,4 @@
-#include "engine/config_check.hpp"
+#include "config/config_check.hpp"
 
 #include <arpa/inet.h>
 #include <fmt/format.h>

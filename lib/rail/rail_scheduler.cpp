@@ -1,4 +1,4 @@
-#include "rail/lane.hpp"
+#include "rail/rail_scheduler.hpp"
 
 #include <fmt/format.h>
 
