@@ -55,7 +55,7 @@ bool opens(const fs::path& node) {
 }
 
 /// What keeps processes from any RDMA device; empty if nothing is to be seen.
-std::string obstacle(const Surroundings& around) {
+std::string obstacle(const SystemProbe& around) {
   if (around.verbs_nodes == 0)
     return "there is no /dev/infiniband/uverbs*: a container must be given the device (docker run "
            "--device /dev/infiniband, or the device plugin of the cluster), a host its driver "
@@ -73,8 +73,8 @@ std::string obstacle(const Surroundings& around) {
 
 }  // namespace
 
-Surroundings look_around(const std::string& root) {
-  Surroundings around;
+SystemProbe look_around(const std::string& root) {
+  SystemProbe around;
   around.libfabric = library_version();
   for (const fs::path& function : entries_of(root + "/sys/bus/pci/devices"))
     if (is_efa(function)) around.efa_nics.push_back(function.filename());
@@ -95,7 +95,7 @@ Surroundings look_around(const std::string& root) {
   return around;
 }
 
-std::string why_no_efa(const Surroundings& around) {
+std::string why_no_efa(const SystemProbe& around) {
   if (around.efa_nics.empty())
     return "this machine has no EFA NIC that this process can see (PCI 1d0f:efa0 to efa3)";
   const std::string there = fmt::format("EFA is at {}", fmt::join(around.efa_nics, ", "));
@@ -107,7 +107,7 @@ std::string why_no_efa(const Surroundings& around) {
       there, around.libfabric);
 }
 
-std::string why_no_verbs(const Surroundings& around) {
+std::string why_no_verbs(const SystemProbe& around) {
   if (around.rdma_devices == 0)
     return "this machine has no RDMA device that this process can see (/sys/class/infiniband)";
   const std::string there = fmt::format("RDMA devices are here ({})", around.rdma_devices);
@@ -127,7 +127,7 @@ std::string why_no_verbs(const Surroundings& around) {
       there, around.libfabric);
 }
 
-std::string what_is_missed(const Surroundings& around, const std::vector<std::string>& taken) {
+std::string what_is_missed(const SystemProbe& around, const std::vector<std::string>& taken) {
   const auto uses = [&](std::string_view name) {
     return std::find(taken.begin(), taken.end(), name) != taken.end();
   };

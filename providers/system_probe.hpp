@@ -7,7 +7,7 @@
 
 namespace weft::providers {
 
-struct Surroundings {
+struct SystemProbe {
   std::string libfabric;               // its version
   std::vector<std::string> efa_nics;   // PCI addresses of Amazon's EFA functions
   unsigned rdma_devices = 0;           // in /sys/class/infiniband, of whatever kind
@@ -19,15 +19,15 @@ struct Surroundings {
 };
 
 /// Looks under `root`, which is empty but for tests.
-Surroundings look_around(const std::string& root = {});
+SystemProbe look_around(const std::string& root = {});
 
 /// Why libfabric offers no EFA NIC, or none that can be opened, as a sentence.
-std::string why_no_efa(const Surroundings& around);
+std::string why_no_efa(const SystemProbe& around);
 /// The same for NICs that speak verbs.
-std::string why_no_verbs(const Surroundings& around);
+std::string why_no_verbs(const SystemProbe& around);
 /// What a slower way is taken in spite of; empty if nothing better seems to be here. `taken`: the
 /// providers in use.
-std::string what_is_missed(const Surroundings& around, const std::vector<std::string>& taken);
+std::string what_is_missed(const SystemProbe& around, const std::vector<std::string>& taken);
 /// What may keep a stream below what the way to its peer carries; empty if nothing is known to.
 std::string what_holds_streams_back(const std::string& root = {});
 

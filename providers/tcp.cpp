@@ -90,7 +90,7 @@ const Spec tcp = {
     .serialise = true,
     .hints = tcp_hints,
     .quirks = tcp_quirks,
-    .merit = "it carries the address that rails were asked for on",
+    .score = "it carries the address that rails were asked for on",
     .held_back = what_holds_streams_back,
 };
 

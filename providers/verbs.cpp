@@ -49,7 +49,7 @@ const Spec verbs = {
     .device_memory = true,
     .hints = verbs_hints,
     .quirks = verbs_quirks,
-    .merit = "its NIC moves the bytes",
+    .score = "its NIC moves the bytes",
     .why_none = why_no_verbs,
 };
 

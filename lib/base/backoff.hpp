@@ -18,13 +18,13 @@ namespace weft::core {
 /// machine), in which what is waited for may come: a thread that has its core to itself does so
 /// seldom, until somebody takes it, and if it can right after it was of use, for nothing comes so
 /// soon in answer to that. Of one thread.
-class Yielding {
+class Backoff {
  public:
   /// After each look that found nothing; `began`: when that look did.
   void operator()(Clock::time_point began) {
     const Nanoseconds took = began - std::exchange(looked_at_, began);
-    if (took >= Crowding::slice) crowding_.waited(took - (time_run() - run_), began);
-    const bool served = look_length_.served(took);
+    if (took >= CpuPressure::slice) cpu_pressure_.waited(took - (time_run() - run_), began);
+    const bool served = poll_cost_.served(took);
     ++looks_;
     const bool ask = looks_ >= looks_between && (shared_ || served || looks_ >= most_looks_between);
     if (shared_ || ask) sched_yield();
@@ -37,7 +37,7 @@ class Yielding {
   /// The thread slept after its last look, until now.
   void slept(Clock::time_point now) noexcept { looked_at_ = now; }
   /// Whether it is better to sleep than to look again.
-  bool crowded(Clock::time_point now) const noexcept { return crowding_.at(now); }
+  bool crowded(Clock::time_point now) const noexcept { return cpu_pressure_.at(now); }
 
  private:
   // After so many, 10 to 15 us at sockets, it is time to give the core away if the moment is good,
@@ -59,8 +59,8 @@ class Yielding {
     return std::chrono::seconds(time.tv_sec) + Nanoseconds(time.tv_nsec);
   }
 
-  Crowding crowding_;
-  LookLength look_length_;
+  CpuPressure cpu_pressure_;
+  PollCost poll_cost_;
   Clock::time_point looked_at_ = Clock::now();
   unsigned looks_ = 0;
   bool shared_ = false;

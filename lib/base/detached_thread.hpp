@@ -13,7 +13,7 @@ namespace weft::core {
 /// Begins the task on a thread of its own. `unavailable` if there is none to be had: then it was
 /// not begun.
 template <typename Task>
-Result<void> start_aside(Task task) {
+Result<void> start_detached(Task task) {
   try {
     std::thread(std::move(task)).detach();
     return {};
@@ -24,8 +24,8 @@ Result<void> start_aside(Task task) {
 
 /// The same, but where there is no thread to be had it is done at once.
 template <typename Task>
-void run_aside(const Task& task) {
-  if (!start_aside(task)) task();
+void run_detached(const Task& task) {
+  if (!start_detached(task)) task();
 }
 
 }  // namespace weft::core

@@ -10,7 +10,7 @@ namespace weft::core {
 /// Keeps an object to the end of the process, and never destroys it: something that can't be
 /// stopped may still use it. From any thread.
 template <typename T>
-void keep_for_good(T object) {
+void leak(T object) {
   static std::mutex mutex;
   static auto& kept = *new std::list<T>;
   const std::lock_guard lock(mutex);

@@ -11,7 +11,7 @@ namespace weft::core {
 /// completion. Those that did take several times as long as the shortest of late. No fixed time
 /// tells them apart: looks at sockets are system calls, which take longer on some machines than
 /// serving takes on others.
-class LookLength {
+class PollCost {
  public:
   /// `found`: it is known that it did.
   bool served(Nanoseconds took, bool found = false) {

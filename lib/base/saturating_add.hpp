@@ -6,7 +6,7 @@
 namespace weft::core {
 
 /// `time` after `from`; the end of the clock if that is sooner.
-inline Clock::time_point later(Clock::time_point from, Nanoseconds time) {
+inline Clock::time_point saturating_add(Clock::time_point from, Nanoseconds time) {
   return time < Clock::time_point::max() - from ? from + time : Clock::time_point::max();
 }
 

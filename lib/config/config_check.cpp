@@ -17,7 +17,7 @@ constexpr std::size_t largest_message = std::size_t{1} << 20;
 // Bounds whose product, the window in bytes, fits 64 bits.
 constexpr std::uint64_t largest_chunk = std::uint64_t{1} << 40;
 constexpr std::size_t largest_window = std::size_t{1} << 20;
-constexpr std::size_t largest_relay_buffer = std::size_t{64} << 20;
+constexpr std::size_t largest_bounce_buffer = std::size_t{64} << 20;
 
 template <typename Value>
 Result<void> within(std::string_view what, Value value, Value least, Value most) {
@@ -93,11 +93,11 @@ Result<Config> checked_config(Config config) {
             return within<std::size_t>("Config::message_credits", config.message_credits, 2, 1024);
           })
           .and_then([&] {
-            return within<std::size_t>("Config::relay_buffers", config.relay_buffers, 1, 1024);
+            return within<std::size_t>("Config::bounce_buffers", config.bounce_buffers, 1, 1024);
           })
           .and_then([&] {
-            return within<std::size_t>("Config::relay_buffer_bytes", config.relay_buffer_bytes, 1,
-                                       largest_relay_buffer);
+            return within<std::size_t>("Config::bounce_buffer_bytes", config.bounce_buffer_bytes, 1,
+                                       largest_bounce_buffer);
           });
   if (!checked) return fail(std::move(checked.error()));
   if (config.max_transfers == 0 || config.send_queue == 0)

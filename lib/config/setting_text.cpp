@@ -21,7 +21,7 @@ constexpr std::array progress_names = {Named<Progress>{"threads", Progress::thre
 constexpr std::array transport_names = {
     Named<TransportKind>{"automatic", TransportKind::automatic},
     Named<TransportKind>{"one_sided", TransportKind::one_sided},
-    Named<TransportKind>{"relay", TransportKind::relay},
+    Named<TransportKind>{"bounce", TransportKind::bounce},
     Named<TransportKind>{"device_copy", TransportKind::device_copy}};
 constexpr std::array truths = {Named<bool>{"true", true}, Named<bool>{"false", false},
                                Named<bool>{"1", true}, Named<bool>{"0", false}};

@@ -13,9 +13,9 @@
 namespace weft::core {
 
 /// From any thread. Entering and leaving take no lock while nobody waits.
-class Seats {
+class Admission {
  public:
-  explicit Seats(std::size_t most) : most_(most) {}
+  explicit Admission(std::size_t most) : most_(most) {}
 
   /// False if all are taken.
   bool enter() {
@@ -56,21 +56,21 @@ class Seats {
   bool closed_ = false;
 };
 
-/// Leaves a seat that was entered, unless it is kept.
-class Seat {
+/// Leaves a slot that was entered, unless it is kept.
+class AdmissionSlot {
  public:
-  explicit Seat(Seats& places) : seats_(&places) {}
-  ~Seat() { leave(); }
+  explicit AdmissionSlot(Admission& places) : admission_(&places) {}
+  ~AdmissionSlot() { leave(); }
   void leave() {
-    if (Seats* const seats = std::exchange(seats_, nullptr)) seats->leave();
+    if (Admission* const admission = std::exchange(admission_, nullptr)) admission->leave();
   }
-  Seat(const Seat&) = delete;
-  Seat& operator=(const Seat&) = delete;
+  AdmissionSlot(const AdmissionSlot&) = delete;
+  AdmissionSlot& operator=(const AdmissionSlot&) = delete;
   /// Somebody else leaves it.
-  void keep() noexcept { seats_ = nullptr; }
+  void keep() noexcept { admission_ = nullptr; }
 
  private:
-  Seats* seats_;
+  Admission* admission_;
 };
 
 }  // namespace weft::core

@@ -43,8 +43,8 @@ Result<Topology> this_machine() {
 
 }  // namespace
 
-Result<Whereabouts> Whereabouts::look(const Config& config) {
-  Whereabouts here;
+Result<Locality> Locality::look(const Config& config) {
+  Locality here;
   here.nodes_ = topo::usable_nodes();
   auto topology = config.topo_xml.empty() ? this_machine() : load_topology(config.topo_xml);
   if (topology) {
@@ -84,7 +84,7 @@ Topology with_candidates(Topology topology, std::span<const Candidate> candidate
   return topology;
 }
 
-std::vector<std::string> Whereabouts::near_nics() const {
+std::vector<std::string> Locality::near_nics() const {
   std::vector<std::size_t> all(topology_.nics.size());
   std::iota(all.begin(), all.end(), std::size_t{0});
   std::vector<Place> places;
@@ -116,27 +116,27 @@ std::vector<std::string> Whereabouts::near_nics() const {
   return names;
 }
 
-int Whereabouts::numa_node_of(const Candidate& candidate) const {
+int Locality::numa_node_of(const Candidate& candidate) const {
   const auto nic = find_nic(topology_, candidate.pci, candidate.domain);
   return nic ? topology_.nics[*nic].numa_node : -1;
 }
 
-void Whereabouts::add_rail(const Capability& record, const RailKind& kind) {
+void Locality::add_rail(const Capability& record, const RailKind& kind) {
   RailPlace rail{kind, find_nic(topology_, record.pci, record.domain), record.gbps};
   if (rail.nic && topology_.nics[*rail.nic].gbps > 0) rail.gbps = topology_.nics[*rail.nic].gbps;
   rails_.push_back(std::move(rail));
 }
 
-int Whereabouts::numa_node_of(std::size_t rail) const {
+int Locality::numa_node_of(std::size_t rail) const {
   const auto& nic = rails_[rail].nic;
   return nic ? topology_.nics[*nic].numa_node : -1;
 }
 
-double Whereabouts::gbps_of(std::size_t rail) const {
+double Locality::gbps_of(std::size_t rail) const {
   return rails_[rail].gbps;
 }
 
-double Whereabouts::gbps_between(std::size_t rail, const Place& place) const {
+double Locality::gbps_between(std::size_t rail, const Place& place) const {
   const double gbps = gbps_of(rail);
   const auto& nic = rails_[rail].nic;
   if (!nic || gbps <= 0) return gbps;
@@ -145,7 +145,7 @@ double Whereabouts::gbps_between(std::size_t rail, const Place& place) const {
 }
 
 /// The NICs that a rail might also have been on.
-std::vector<std::size_t> Whereabouts::alike(std::size_t nic) const {
+std::vector<std::size_t> Locality::alike(std::size_t nic) const {
   const auto is_network = [&](std::size_t i) { return topology_.nics[i].kind == NicKind::network; };
   std::vector<std::size_t> found;
   for (std::size_t i = 0; i < topology_.nics.size(); ++i)
@@ -153,7 +153,7 @@ std::vector<std::size_t> Whereabouts::alike(std::size_t nic) const {
   return found;
 }
 
-std::vector<std::size_t> Whereabouts::serving(const Place& place) const {
+std::vector<std::size_t> Locality::serving(const Place& place) const {
   std::set<RailKind> kinds;
   for (const RailPlace& rail : rails_) kinds.insert(rail.kind);
   std::vector<std::size_t> result;

@@ -14,11 +14,11 @@
 namespace weft::core {
 
 /// Set up while the engine opens; constant afterwards.
-class Whereabouts {
+class Locality {
  public:
   /// Reads the machine. Fails if a GPU that `config` names is not in it, or its file can't be read;
   /// a machine that can't be read has unknown places only.
-  static Result<Whereabouts> look(const Config& config);
+  static Result<Locality> look(const Config& config);
 
   const Topology& topology() const noexcept { return topology_; }
 

@@ -175,7 +175,7 @@ class Worker {
   std::vector<std::shared_ptr<TransferState>> parked_;
   Clock::time_point look_again_at_{};
   Clock::time_point stepped_at_{}, keen_until_{};
-  LookLength look_length_;
+  PollCost poll_cost_;
 };
 
 }  // namespace weft::core

@@ -32,7 +32,7 @@ class ImportedGrants {
   /// `outliving`: likewise, for what may still be begun when this is gone.
   ImportedGrants(
       Tell tell, Stop stop, Aside aside, Maps maps,
-      Aside outliving = [](const std::function<void()>& task) { run_aside(task); })
+      Aside outliving = [](const std::function<void()>& task) { run_detached(task); })
       : tell_(std::move(tell)),
         stop_(std::move(stop)),
         aside_(std::move(aside)),

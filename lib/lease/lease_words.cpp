@@ -15,7 +15,7 @@ Result<Allocation> memory_for_peers(std::size_t bytes) {
 
 }  // namespace
 
-Epoch::Epoch(std::shared_ptr<EpochWords> words, std::size_t index, std::atomic<std::uint64_t>& word,
+Epoch::Epoch(std::shared_ptr<LeaseWords> words, std::size_t index, std::atomic<std::uint64_t>& word,
              std::uint64_t value)
     : words_(std::move(words)), index_(index), word_(word), value_(value) {
   word_.store(value_, std::memory_order_seq_cst);
@@ -29,8 +29,8 @@ Epoch::~Epoch() {
 
 std::vector<RailKey> Epoch::keys() const {
   const std::lock_guard lock(words_->mutex_);
-  std::vector<RailKey> keys = words_->pages_[index_ / EpochWords::words_per_page].keys;
-  for (RailKey& key : keys) key.base += index_ % EpochWords::words_per_page * sizeof(std::uint64_t);
+  std::vector<RailKey> keys = words_->pages_[index_ / LeaseWords::words_per_page].keys;
+  for (RailKey& key : keys) key.base += index_ % LeaseWords::words_per_page * sizeof(std::uint64_t);
   return keys;
 }
 
@@ -42,7 +42,7 @@ void Epoch::end() noexcept {
   std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
-Result<std::unique_ptr<Epoch>> EpochWords::take() {
+Result<std::unique_ptr<Epoch>> LeaseWords::take() {
   const std::lock_guard lock(mutex_);
   if (free_.empty())
     if (auto grown = grow(); !grown) return fail(std::move(grown.error()));
@@ -51,7 +51,7 @@ Result<std::unique_ptr<Epoch>> EpochWords::take() {
   return std::make_unique<Epoch>(shared_from_this(), index, word(index), random_u64());
 }
 
-Result<void> EpochWords::grow() {
+Result<void> LeaseWords::grow() {
   auto memory = memory_for_peers(sizeof(Page));
   if (!memory) return fail(std::move(memory.error()));
   void* const start = memory->address();
@@ -63,7 +63,7 @@ Result<void> EpochWords::grow() {
   return {};
 }
 
-Result<void> EpochWords::register_with_rails(Registered& added) const {
+Result<void> LeaseWords::register_with_rails(Registered& added) const {
   providers::Extent extent{added.page, sizeof(Page)};
   extent.file = {added.memory.fd(), added.memory.file_offset()};
   for (const Reader& reader : readers_) {
@@ -77,18 +77,18 @@ Result<void> EpochWords::register_with_rails(Registered& added) const {
   return {};
 }
 
-std::atomic<std::uint64_t>& EpochWords::word(std::size_t index) const {
+std::atomic<std::uint64_t>& LeaseWords::word(std::size_t index) const {
   return pages_[index / words_per_page].page->words[index % words_per_page];
 }
 
-void EpochWords::rail_opened(std::uint32_t rail) {
+void LeaseWords::rail_opened(std::uint32_t rail) {
   const std::lock_guard lock(mutex_);
   for (Registered& each : pages_)
     for (std::size_t i = 0; i < each.registrations.size(); ++i)
       if (each.keys[i].rail == rail) each.keys[i].key = each.registrations[i]->key();
 }
 
-void EpochWords::close() {
+void LeaseWords::close() {
   const std::lock_guard lock(mutex_);
   for (Registered& each : pages_) each.registrations.clear();
 }

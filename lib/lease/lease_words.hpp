@@ -17,13 +17,13 @@
 
 namespace weft::core {
 
-class EpochWords;
+class LeaseWords;
 
 /// One word. It holds a number of its lease's own until end(), and zero or another lease's number
 /// from then on. Its place is used again once this is gone.
 class Epoch {
  public:
-  Epoch(std::shared_ptr<EpochWords> words, std::size_t index, std::atomic<std::uint64_t>& word,
+  Epoch(std::shared_ptr<LeaseWords> words, std::size_t index, std::atomic<std::uint64_t>& word,
         std::uint64_t value);
   ~Epoch();
   Epoch(const Epoch&) = delete;
@@ -37,7 +37,7 @@ class Epoch {
   void end() noexcept;
 
  private:
-  const std::shared_ptr<EpochWords> words_;
+  const std::shared_ptr<LeaseWords> words_;
   const std::size_t index_;
   std::atomic<std::uint64_t>& word_;
   const std::uint64_t value_;
@@ -45,7 +45,7 @@ class Epoch {
 
 /// Pages of words, registered for reading with all rails of an engine, as they are needed. A peer
 /// that may read one word may read them all: their numbers are random, and open nothing.
-class EpochWords : public std::enable_shared_from_this<EpochWords> {
+class LeaseWords : public std::enable_shared_from_this<LeaseWords> {
  public:
   static constexpr std::size_t words_per_page = 512;  // 4 KiB
 
@@ -55,7 +55,7 @@ class EpochWords : public std::enable_shared_from_this<EpochWords> {
     providers::Endpoint* endpoint = nullptr;
     std::function<bool()> closed = [] { return false; };
   };
-  explicit EpochWords(std::vector<Reader> readers) : readers_(std::move(readers)) {}
+  explicit LeaseWords(std::vector<Reader> readers) : readers_(std::move(readers)) {}
 
   /// From any thread; may block for registration.
   Result<std::unique_ptr<Epoch>> take();

@@ -8,16 +8,16 @@
 
 namespace weft::core {
 
-bool Turns::empty() const noexcept {
+bool FairQueue::empty() const noexcept {
   return std::all_of(classes_.begin(), classes_.end(),
                      [](const Class& each) { return each.waiting.empty(); });
 }
 
-void Turns::add(std::shared_ptr<TransferState> transfer) {
+void FairQueue::add(std::shared_ptr<TransferState> transfer) {
   sweep();
   Class& its = of(transfer->submission().priority);
   const Clock::time_point deadline = transfer->due();
-  Waiting waiting{std::move(transfer), deadline, turns_++};
+  Waiting waiting{std::move(transfer), deadline, fair_queue_++};
   if (spare_.empty()) {
     its.waiting.push_back(std::move(waiting));
     its.by_deadline.insert(its.by_deadline.end(), std::prev(its.waiting.end()));
@@ -30,7 +30,7 @@ void Turns::add(std::shared_ptr<TransferState> transfer) {
   its.by_deadline.insert(its.by_deadline.end(), std::move(spare.place_));
 }
 
-Turns::Turn Turns::next() {
+FairQueue::Turn FairQueue::next() {
   const auto highest = std::find_if(classes_.begin(), classes_.end(),
                                     [](const Class& each) { return !each.waiting.empty(); });
   // The lowest first: it waits longest.
@@ -43,13 +43,13 @@ Turns::Turn Turns::next() {
   return highest->take();
 }
 
-Turns::Turn Turns::next_urgent() {
+FairQueue::Turn FairQueue::next_urgent() {
   Turn turn = of(Priority::latency).take();
   turn.spare_ = true;
   return turn;
 }
 
-Turns::Turn Turns::Class::take() {
+FairQueue::Turn FairQueue::Class::take() {
   Turn turn;
   auto which = by_deadline.begin();
   if (++in_order >= patience) {
@@ -62,7 +62,7 @@ Turns::Turn Turns::Class::take() {
   return turn;
 }
 
-void Turns::end(Turn&& turn, bool more) {
+void FairQueue::end(Turn&& turn, bool more) {
   Class& its = of(turn.transfer().submission().priority);
   for (Class& each : classes_)
     if (&each != &its && !each.waiting.empty() && !turn.spare_) each.owed += turn.cost_;
@@ -72,18 +72,18 @@ void Turns::end(Turn&& turn, bool more) {
     if (spare_.size() < most_spare) spare_.push_back(std::move(turn));
     return;
   }
-  turn.entry_.front().since = turns_++;
+  turn.entry_.front().since = fair_queue_++;
   its.waiting.splice(its.waiting.end(), turn.entry_);
   // Most often it is still the earliest.
   its.by_deadline.insert(its.by_deadline.begin(), std::move(turn.place_));
 }
 
-void Turns::Class::erase(List::iterator which) {
+void FairQueue::Class::erase(List::iterator which) {
   by_deadline.erase(which);
   waiting.erase(which);
 }
 
-void Turns::erase(const TransferState& transfer) {
+void FairQueue::erase(const TransferState& transfer) {
   Class& its = of(transfer.submission().priority);
   for (auto each = its.waiting.begin(); each != its.waiting.end();) {
     const auto which = each++;
@@ -91,14 +91,14 @@ void Turns::erase(const TransferState& transfer) {
   }
 }
 
-void Turns::drop_ended() {
+void FairQueue::drop_ended() {
   for (Class& each : classes_)
     while (!each.waiting.empty() && (*each.by_deadline.begin())->transfer->ended())
       each.erase(*each.by_deadline.begin());
 }
 
 /// While a peer takes nothing nobody looks at those that have ended meanwhile.
-void Turns::sweep() {
+void FairQueue::sweep() {
   std::size_t count = 0;
   for (const Class& each : classes_) count += each.waiting.size();
   if (count < sweep_at_) return;

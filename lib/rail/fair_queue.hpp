@@ -1,4 +1,4 @@
-// Whose turn it is among the transfers that wait at a lane to go one way to one peer.
+// Whose turn it is among the transfers that wait at a rail to go one way to one peer.
 #pragma once
 
 #include <algorithm>
@@ -32,10 +32,10 @@ inline constexpr std::size_t priorities = index_of(Priority::bulk) + 1;
 ///    among n transfers each has a turn in n times `patience` of the class.
 ///
 /// A turn before something more urgent, by the second half of 1 or by 3, is of one chunk. Peers
-/// take turns too, but each has a window of its own: see Lane.
+/// take turns too, but each has a window of its own: see RailScheduler.
 ///
 /// Taking a turn costs the logarithm of the number of transfers, and no allocation.
-class Turns {
+class FairQueue {
  public:
   static constexpr std::int64_t share = 16;
   static constexpr std::int64_t least_cost = 16 * 1024;
@@ -71,7 +71,7 @@ class Turns {
     void sent(std::int64_t cost) noexcept { cost_ += cost; }
 
    private:
-    friend class Turns;
+    friend class FairQueue;
     List entry_;
     ByDeadline::node_type place_;
     bool before_its_time_ = false;  // something more urgent waits
@@ -80,9 +80,9 @@ class Turns {
     std::int64_t cost_ = 0;
   };
 
-  Turns() = default;
-  Turns(const Turns&) = delete;
-  Turns& operator=(const Turns&) = delete;
+  FairQueue() = default;
+  FairQueue(const FairQueue&) = delete;
+  FairQueue& operator=(const FairQueue&) = delete;
 
   bool empty() const noexcept;
   /// Whether one of class latency waits.
@@ -119,7 +119,7 @@ class Turns {
 
   std::array<Class, priorities> classes_;  // by index_of()
   std::vector<Turn> spare_;                // of nobody's: their memory is used again
-  std::uint64_t turns_ = 0;
+  std::uint64_t fair_queue_ = 0;
   std::size_t sweep_at_ = 64;
 };
 

@@ -28,21 +28,21 @@ std::vector<Chunk> touched(std::span<const Chunk> chunks) {
 
 }  // namespace
 
-Lane::Lane(std::size_t rail, std::string rail_name, Window window, Transport& one_sided,
-           Transport& relay, Transport& device_copies)
+RailScheduler::RailScheduler(std::size_t rail, std::string rail_name, Window window,
+                             Transport& one_sided, Transport& bounce, Transport& gpu_copies)
     : rail_(rail),
       rail_name_(std::move(rail_name)),
       window_(window),
-      one_sided_(one_sided),
-      relay_(relay),
-      device_copies_(device_copies) {
-  for (Transport* transport : {&one_sided_, &relay_, &device_copies_}) transport->set_sink(*this);
+      rma_(one_sided),
+      bounce_(bounce),
+      gpu_copies_(gpu_copies) {
+  for (Transport* transport : {&rma_, &bounce_, &gpu_copies_}) transport->set_sink(*this);
 }
 
-Lane::Way Lane::way_of(const TransferState& transfer) {
+RailScheduler::Way RailScheduler::way_of(const TransferState& transfer) {
   switch (transfer.submission().transport) {
-    case TransportKind::relay:
-      return Way::relay;
+    case TransportKind::bounce:
+      return Way::bounce;
     case TransportKind::device_copy:
       return Way::device_copy;
     case TransportKind::automatic:
@@ -52,39 +52,39 @@ Lane::Way Lane::way_of(const TransferState& transfer) {
   return Way::one_sided;
 }
 
-Transport& Lane::transport_of(Way way) const {
-  return way == Way::one_sided ? one_sided_ : way == Way::relay ? relay_ : device_copies_;
+Transport& RailScheduler::transport_of(Way way) const {
+  return way == Way::one_sided ? rma_ : way == Way::bounce ? bounce_ : gpu_copies_;
 }
 
-Lane::Queues::iterator Lane::queue_to(Route& route, Way way) {
+RailScheduler::Queues::iterator RailScheduler::queue_to(Route& route, Way way) {
   const auto [known, first] = queues_to_.try_emplace(&route);
   if (first)
-    for (const Way each : {Way::one_sided, Way::relay, Way::device_copy})
+    for (const Way each : {Way::one_sided, Way::bounce, Way::device_copy})
       known->second[index(each)] =
           resting_.emplace(resting_.end(), route, transport_of(each), each);
   return known->second[index(way)];
 }
 
-void Lane::add_to(Queues::iterator queue, std::shared_ptr<TransferState> transfer) {
+void RailScheduler::add_to(Queues::iterator queue, std::shared_ptr<TransferState> transfer) {
   queue->turns.add(std::move(transfer));
   if (std::exchange(queue->listed, true)) return;
   queues_.splice(queues_.end(), resting_, queue);
 }
 
-/// Null: this lane can't carry it.
-Route* Lane::living_route(const TransferState& transfer) const {
+/// Null: this rail can't carry it.
+Route* RailScheduler::living_route(const TransferState& transfer) const {
   Route* route = transfer.peer().route_by_rail[rail_];
   return route == nullptr || route->dead ? nullptr : route;
 }
 
-void Lane::add(std::shared_ptr<TransferState> transfer) {
+void RailScheduler::add(std::shared_ptr<TransferState> transfer) {
   Route* route = living_route(*transfer);
   if (route == nullptr) return;
   const Way way = way_of(*transfer);
   add_to(queue_to(*route, way), std::move(transfer));
 }
 
-void Lane::begin(const std::shared_ptr<TransferState>& transfer, Clock::time_point now) {
+void RailScheduler::begin(const std::shared_ptr<TransferState>& transfer, Clock::time_point now) {
   Route* route = living_route(*transfer);
   if (route == nullptr) return;
   const auto queue = queue_to(*route, way_of(*transfer));
@@ -97,29 +97,29 @@ void Lane::begin(const std::shared_ptr<TransferState>& transfer, Clock::time_poi
     case Pulled::Rest::none:
       return;
     case Pulled::Rest::proof_later:
-      return add_to(queue_to(*route, Way::relay), transfer);
+      return add_to(queue_to(*route, Way::bounce), transfer);
     case Pulled::Rest::some:
       // It may have been as many as there was room for.
       if (transfer->has_more()) add_to(queue, transfer);
   }
 }
 
-/// The lane carries nothing more of it.
-void Lane::forget(const TransferState& transfer) {
+/// The rail carries nothing more of it.
+void RailScheduler::forget(const TransferState& transfer) {
   const auto queues = queues_to_.find(transfer.peer().route_by_rail[rail_]);
   if (queues == queues_to_.end()) return;
   for (const auto& queue : queues->second) queue->turns.erase(transfer);
 }
 
 /// Those to a dead peer.
-void Lane::forget(const Route& route) {
+void RailScheduler::forget(const Route& route) {
   const auto queues = queues_to_.find(&route);
   if (queues == queues_to_.end()) return;
   for (const auto& queue : queues->second) (queue->listed ? queues_ : resting_).erase(queue);
   queues_to_.erase(queues);
 }
 
-std::size_t Lane::pump(Clock::time_point now) {
+std::size_t RailScheduler::pump(Clock::time_point now) {
   // Time in which nobody came here says nothing about the provider.
   if (now - now_ > window_.patience / 4)
     for (Op* op : held_) op->held_since = now;
@@ -140,24 +140,24 @@ std::size_t Lane::pump(Clock::time_point now) {
 }
 
 /// False if there was no room for anybody's.
-bool Lane::take_turn(Queue& queue) {
+bool RailScheduler::take_turn(Queue& queue) {
   if (queue.turns.empty()) return false;  // all that waited has left
   const Room room = this->room(queue, queue.turns.urgent());
   if (room.chunks == 0) {
     queue.turns.drop_ended();
     return false;
   }
-  Turns::Turn turn = room.spare ? queue.turns.next_urgent() : queue.turns.next();
+  FairQueue::Turn turn = room.spare ? queue.turns.next_urgent() : queue.turns.next();
   const Pulled pulled = pull(queue, turn.transfer(), {turn.chunks(room.chunks), room.spare});
   if (pulled.rest == Pulled::Rest::proof_later)
-    add_to(queue_to(queue.route, Way::relay), turn.transfer().shared_from_this());
+    add_to(queue_to(queue.route, Way::bounce), turn.transfer().shared_from_this());
   turn.sent(pulled.cost);
   queue.turns.end(std::move(turn), pulled.rest == Pulled::Rest::some);
   return true;
 }
 
 /// `urgent`: one of class latency wants it.
-Lane::Room Lane::room(const Queue& queue, bool urgent) const {
+RailScheduler::Room RailScheduler::room(const Queue& queue, bool urgent) const {
   // What was refused goes first.
   if (queue.route.held > 0) return {};
   const std::size_t chunks = room(queue.transport, queue.route);
@@ -177,7 +177,7 @@ std::size_t chunks_within(std::size_t operations, std::size_t most_operations, s
 
 }  // namespace
 
-std::size_t Lane::room(const Transport& transport, const Route& route) const {
+std::size_t RailScheduler::room(const Transport& transport, const Route& route) const {
   const std::uint64_t all = in_flight_ - spare_in_flight_;
   if (route.held > 0 || all >= window_.all_operations) return 0;
   const std::size_t chunks = chunks_within(route.operations - route.spare_operations,
@@ -187,7 +187,7 @@ std::size_t Lane::room(const Transport& transport, const Route& route) const {
   return std::min({batch, chunks, window_.all_operations - all, transport.room(route)});
 }
 
-std::size_t Lane::spare_room(const Transport& transport, const Route& route) const {
+std::size_t RailScheduler::spare_room(const Transport& transport, const Route& route) const {
   const std::size_t chunks =
       chunks_within(route.spare_operations, window_.spare_operations, route.spare_bytes,
                     window_.spare_bytes, transport.chunk_limit(route));
@@ -195,21 +195,21 @@ std::size_t Lane::spare_room(const Transport& transport, const Route& route) con
   return std::min({batch, chunks, transport.room(route)});
 }
 
-std::uint64_t Lane::chunk_of(const TransferState& transfer, const Queue& queue) {
+std::uint64_t RailScheduler::chunk_of(const TransferState& transfer, const Queue& queue) {
   return transfer.even_chunk(queue.transport.chunk_limit(queue.route));
 }
 
-/// In a turn no lane takes more than its part: where posting takes as long as the others take to
+/// In a turn no rail takes more than its part: where posting takes as long as the others take to
 /// wake up, as over sockets, the first one awake would leave them nothing of a transfer of few
 /// chunks.
-std::size_t Lane::most_at_once(const TransferState& transfer, const Queue& queue) const {
+std::size_t RailScheduler::most_at_once(const TransferState& transfer, const Queue& queue) const {
   if (transfer.takers() == 1) return batch;
   const std::uint64_t part = transfer.submission().bytes / transfer.takers();
   const std::uint64_t chunk = chunk_of(transfer, queue);
   return static_cast<std::size_t>(std::clamp<std::uint64_t>(part / chunk, 1, batch));
 }
 
-Lane::Pulled Lane::pull(const Queue& queue, TransferState& transfer, Room room) {
+RailScheduler::Pulled RailScheduler::pull(const Queue& queue, TransferState& transfer, Room room) {
   using Rest = Pulled::Rest;
   if (queue.way != way_of(transfer)) return {pull_proof(queue, transfer, room)};
   room.chunks = std::min(room.chunks, most_at_once(transfer, queue));
@@ -221,13 +221,14 @@ Lane::Pulled Lane::pull(const Queue& queue, TransferState& transfer, Room room) 
   return {sent.left || sent.posts < room.chunks ? Rest::none : Rest::some, sent.cost};
 }
 
-Lane::Sent Lane::send_singly(const Queue& queue, TransferState& transfer, Room room) {
+RailScheduler::Sent RailScheduler::send_singly(const Queue& queue, TransferState& transfer,
+                                               Room room) {
   Sent sent;
   sent.posts = transfer.take(std::span(singly_).first(room.chunks), chunk_of(transfer, queue),
                              unlimited_bytes, now_);
   std::array<Op*, batch> ops;
   for (std::size_t i = 0; i < sent.posts; ++i) {
-    sent.cost += Turns::cost_of(singly_[i].length);
+    sent.cost += FairQueue::cost_of(singly_[i].length);
     ops[i] = &make_op(transfer, queue.route, queue.transport, {&singly_[i], 1}, room.spare);
   }
   sent.left = !send_off(std::span(ops).first(sent.posts));
@@ -235,7 +236,8 @@ Lane::Sent Lane::send_singly(const Queue& queue, TransferState& transfer, Room r
 }
 
 /// Each post as full as it may be: small chunks share what one costs.
-Lane::Sent Lane::send_together(const Queue& queue, TransferState& transfer, Room room) {
+RailScheduler::Sent RailScheduler::send_together(const Queue& queue, TransferState& transfer,
+                                                 Room room) {
   const std::uint64_t limit = chunk_of(transfer, queue);
   together_.resize(queue.transport.most_chunks(queue.route));
   Sent sent;
@@ -244,37 +246,38 @@ Lane::Sent Lane::send_together(const Queue& queue, TransferState& transfer, Room
     if (chunks.empty()) break;
     std::uint64_t bytes = 0;
     for (const Chunk& each : chunks) bytes += each.length;
-    sent.cost += Turns::cost_of(bytes);
+    sent.cost += FairQueue::cost_of(bytes);
     sent.left = !send_off(transfer, queue.route, queue.transport, chunks, room.spare);
   }
   return sent;
 }
 
-/// What proves that chunks are visible goes through the relay, since the target has to answer; the
-/// word of a lease is read like other bytes, in the room that this turn has.
-Lane::Pulled::Rest Lane::pull_proof(const Queue& queue, TransferState& transfer, Room room) {
+/// What proves that chunks are visible goes through the bounce-buffer transport, since the target
+/// has to answer; the word of a lease is read like other bytes, in the room that this turn has.
+RailScheduler::Pulled::Rest RailScheduler::pull_proof(const Queue& queue, TransferState& transfer,
+                                                      Room room) {
   using Rest = Pulled::Rest;
   const auto kind = transfer.owed_proof(rail_);
   if (!kind) return Rest::none;
   const bool answered = *kind == Chunk::Kind::arrival;
-  if (answered && queue.way != Way::relay) room = {this->room(relay_, queue.route)};
+  if (answered && queue.way != Way::bounce) room = {this->room(bounce_, queue.route)};
   if (room.chunks == 0) return Rest::proof_later;
   Chunk proof;
   if (!transfer.take_proof(rail_, *kind, proof)) return Rest::some;  // another may be owed
-  Transport& transport = answered ? relay_ : one_sided_;
+  Transport& transport = answered ? bounce_ : rma_;
   const bool sent = send_off(transfer, queue.route, transport, {&proof, 1}, room.spare);
   return sent ? Rest::some : Rest::none;
 }
 
-/// False if this lane can't carry the transfer any more.
-bool Lane::send_off(TransferState& transfer, Route& route, Transport& transport, Chunks chunks,
-                    bool spare) {
+/// False if this rail can't carry the transfer any more.
+bool RailScheduler::send_off(TransferState& transfer, Route& route, Transport& transport,
+                             Chunks chunks, bool spare) {
   Op* const op = &make_op(transfer, route, transport, chunks, spare);
   return send_off({&op, 1});
 }
 
 /// Likewise, for posts of one transfer. What there is no room for is held, and all behind it.
-bool Lane::send_off(std::span<Op* const> ops) {
+bool RailScheduler::send_off(std::span<Op* const> ops) {
   bool carries = true;
   while (!ops.empty() && ops.front()->route->held == 0) {
     for (Op* op : ops) op->out = true;  // before: some end at once
@@ -293,15 +296,15 @@ bool Lane::send_off(std::span<Op* const> ops) {
   return carries;
 }
 
-/// Hands chunks back that this lane can't carry, and nothing else of the transfer.
-void Lane::leave(TransferState& transfer, Chunks chunks, const Error& why) {
+/// Hands chunks back that this rail can't carry, and nothing else of the transfer.
+void RailScheduler::leave(TransferState& transfer, Chunks chunks, const Error& why) {
   const auto alive = transfer.shared_from_this();
   forget(transfer);
-  transfer.lane_leaves(rail_, why);
+  transfer.rail_leaves(rail_, why);
   transfer.give_back(chunks);
 }
 
-Lane::Fate Lane::try_post(Op& op) {
+RailScheduler::Fate RailScheduler::try_post(Op& op) {
   op.out = true;  // before: some end at once
   const providers::Post post = op.transport->post(op);
   if (post.status != providers::PostStatus::posted) op.out = false;
@@ -317,14 +320,14 @@ Lane::Fate Lane::try_post(Op& op) {
   return Fate::failed;
 }
 
-void Lane::hold(Op& op) {
+void RailScheduler::hold(Op& op) {
   ++op.route->held;
   held_.push_back(&op);
 }
 
 /// Posts those that were refused, in order for each peer: there may be room for one and not for
 /// another.
-std::size_t Lane::retry_held() {
+std::size_t RailScheduler::retry_held() {
   if (held_.empty()) return 0;
   const std::deque<Op*> waiting = std::exchange(held_, {});
   for (const Op* op : waiting) op->route->held = 0;
@@ -347,13 +350,13 @@ std::size_t Lane::retry_held() {
 
 /// Whether other rails carry what this one has had no room for, in all its patience: efa (1.17) has
 /// none, and tells nothing else, while a peer does not answer its first packets.
-bool Lane::passed_on(Op& op) {
+bool RailScheduler::passed_on(Op& op) {
   Route& route = *op.route;
   const Nanoseconds waited = now_ - std::max(op.held_since, route.moved_at);
   if (!route.in_doubt() && waited < window_.patience) return false;
-  if (op.transport == &device_copies_ || op.chunk.kind == Chunk::Kind::arrival) return false;
+  if (op.transport == &gpu_copies_ || op.chunk.kind == Chunk::Kind::arrival) return false;
   TransferState& transfer = *op.transfer;
-  if (!transfer.lane_steps_back(rail_)) return false;
+  if (!transfer.rail_steps_back(rail_)) return false;
   set_aside(route, transfer.peer(), Error(Code::timed_out, "it has had no room for operations"));
   const auto alive = transfer.shared_from_this();
   forget(transfer);
@@ -362,7 +365,7 @@ bool Lane::passed_on(Op& op) {
 }
 
 /// What is held: the provider has never had it.
-void Lane::return_unsent(Op& op) {
+void RailScheduler::return_unsent(Op& op) {
   TransferState& transfer = *op.transfer;
   const std::vector<Chunk> chunks = chunks_of(op);
   op.transport->give_up(op);
@@ -370,9 +373,9 @@ void Lane::return_unsent(Op& op) {
   transfer.give_back(chunks);
 }
 
-/// A refused post was certainly not carried out: other lanes may take the chunks, this one leaves
+/// A refused post was certainly not carried out: other rails may take the chunks, this one leaves
 /// the transfer.
-void Lane::post_failed(Op& op, const providers::Post& post) {
+void RailScheduler::post_failed(Op& op, const providers::Post& post) {
   const auto transfer = op.transfer->shared_from_this();
   providers::Completion refused;
   refused.fabric_code = post.fabric_code;
@@ -386,49 +389,50 @@ void Lane::post_failed(Op& op, const providers::Post& post) {
 
 /// The way to the peer broke: nothing more of the operation is sent, and what has arrived are bytes
 /// that another NIC may write once more. This one is left alone for a while.
-void Lane::path_failed(TransferState& transfer, Route& route, Chunks chunks, const Error& error) {
+void RailScheduler::path_failed(TransferState& transfer, Route& route, Chunks chunks,
+                                const Error& error) {
   set_aside(route, transfer.peer(), error);
   leave(transfer, touched(chunks), error);
 }
 
 /// Whether a chunk that came to nothing may be carried once more: what has arrived of it are bytes
-/// that may be written again. Not so over the relay, where they may wait at the peer to be copied,
-/// for longer than the second attempt takes and what follows it.
-bool Lane::may_repeat(const Op& op) const {
+/// that may be written again. Not so over the bounce-buffer transport, where they may wait at the
+/// peer to be copied, for longer than the second attempt takes and what follows it.
+bool RailScheduler::may_repeat(const Op& op) const {
   const bool write = op.transfer->prepared().direction == Direction::write;
-  return op.transport != &relay_ || !write || op.chunk.proof();
+  return op.transport != &bounce_ || !write || op.chunk.proof();
 }
 
 /// The endpoint was closed under it, and nothing more of it will be sent. Where that was done
 /// because nothing came through, others had better carry it.
-void Lane::cut(TransferState& transfer, Route& route, Chunks chunks, const Error& error) {
+void RailScheduler::cut(TransferState& transfer, Route& route, Chunks chunks, const Error& error) {
   // Only this rail can prove what it has carried.
   const bool bound = chunks.front().kind == Chunk::Kind::arrival;
   const auto alive = transfer.shared_from_this();
-  if (!bound && route.in_doubt() && transfer.lane_steps_back(rail_)) {
+  if (!bound && route.in_doubt() && transfer.rail_steps_back(rail_)) {
     set_aside(route, transfer.peer(), error);
     forget(transfer);
   }
   transfer.give_back(touched(chunks));
 }
 
-void Lane::went_silent() {
+void RailScheduler::went_silent() {
   for (const Op& op : ops_)
-    if (op.out && !op.route->dead && op.transport != &device_copies_)
+    if (op.out && !op.route->dead && op.transport != &gpu_copies_)
       set_aside(*op.route, op.transfer->peer(),
                 Error(Code::timed_out, "operations neither end nor fail"));
 }
 
-void Lane::timed_out(const TransferState& transfer) {
+void RailScheduler::timed_out(const TransferState& transfer) {
   const auto out = std::find_if(ops_.begin(), ops_.end(), [&](const Op& op) {
-    return op.transfer == &transfer && op.out && op.transport != &device_copies_;
+    return op.transfer == &transfer && op.out && op.transport != &gpu_copies_;
   });
   if (out == ops_.end() || out->route->dead) return;
   set_aside(*out->route, transfer.peer(),
             Error(Code::timed_out, "operations neither ended nor failed in their time"));
 }
 
-void Lane::chunk_ended(Op& op, const providers::Completion& completion) {
+void RailScheduler::chunk_ended(Op& op, const providers::Completion& completion) {
   if (!completion.ok) return failed(op, completion);
   TransferState& transfer = *op.transfer;
   const Chunk chunk = op.chunk;
@@ -437,7 +441,7 @@ void Lane::chunk_ended(Op& op, const providers::Completion& completion) {
   const bool spare = op.spare;
   route.works();
   route.moved_at = now_;
-  if (op.transport != &device_copies_) {  // which are not the rail's
+  if (op.transport != &gpu_copies_) {  // which are not the rail's
     operations_done_ += op.chunks();
     bytes_done_ += op.bytes();
   }
@@ -447,10 +451,10 @@ void Lane::chunk_ended(Op& op, const providers::Completion& completion) {
   if (!proof) return;
   if (route.dead) return transfer.give_back(*proof);
   // In the place that has just become free.
-  send_off(transfer, route, one_sided_, {&*proof, 1}, spare);
+  send_off(transfer, route, rma_, {&*proof, 1}, spare);
 }
 
-void Lane::failed(Op& op, const providers::Completion& completion) {
+void RailScheduler::failed(Op& op, const providers::Completion& completion) {
   TransferState& transfer = *op.transfer;
   Route& route = *op.route;
   const Error error = error_of(op, completion);
@@ -467,17 +471,17 @@ void Lane::failed(Op& op, const providers::Completion& completion) {
   for (const Chunk& chunk : chunks) transfer.failed(chunk, error);
 }
 
-void Lane::peer_died(Route& route) {
+void RailScheduler::peer_died(Route& route) {
   route.dead = true;
   in_flight_ -= route.operations;
   spare_in_flight_ -= route.spare_operations;
   lost_ += route.operations;
-  for (Transport* transport : {&one_sided_, &relay_, &device_copies_}) transport->peer_died(route);
+  for (Transport* transport : {&rma_, &bounce_, &gpu_copies_}) transport->peer_died(route);
   retry_held();
   forget(route);
 }
 
-Lane::Orphans Lane::take_orphans() {
+RailScheduler::Orphans RailScheduler::take_orphans() {
   Orphans orphans;
   for (Op& op : ops_) {
     if (op.transfer == nullptr) continue;
@@ -487,8 +491,8 @@ Lane::Orphans Lane::take_orphans() {
   return orphans;
 }
 
-Op& Lane::make_op(TransferState& transfer, Route& route, Transport& transport, Chunks chunks,
-                  bool spare) {
+Op& RailScheduler::make_op(TransferState& transfer, Route& route, Transport& transport,
+                           Chunks chunks, bool spare) {
   if (free_ops_.empty()) free_ops_.push_back(&ops_.emplace_back());
   Op& op = *free_ops_.back();
   free_ops_.pop_back();
@@ -510,7 +514,7 @@ Op& Lane::make_op(TransferState& transfer, Route& route, Transport& transport, C
   return op;
 }
 
-void Lane::free_op(Op& op) {
+void RailScheduler::free_op(Op& op) {
   const std::uint64_t bytes = op.bytes();
   --op.route->operations;
   op.route->bytes -= bytes;
@@ -530,7 +534,7 @@ void Lane::free_op(Op& op) {
   free_ops_.push_back(&op);
 }
 
-Error Lane::error_of(const Op& op, const providers::Completion& completion) const {
+Error RailScheduler::error_of(const Op& op, const providers::Completion& completion) const {
   const int fabric_code = completion.fabric_code;
   const char* operation = op.transfer->prepared().direction == Direction::write ? "write" : "read";
   const PeerState& peer = op.transfer->peer();

@@ -22,8 +22,8 @@ namespace weft::core {
 
 /// Used by the rail's owning thread only. Peers take turns, and one whose window is full is passed
 /// over at once, however many transfers wait for it. Whose turn it is of those to one peer, and
-/// what that promises: see Turns.
-class Lane final : private ChunkSink {
+/// what that promises: see FairQueue.
+class RailScheduler final : private ChunkSink {
  public:
   /// What may be in flight. A window for each peer: one that takes nothing, because it is frozen or
   /// slow, must not hold up the others.
@@ -43,10 +43,10 @@ class Lane final : private ChunkSink {
       return route.same_host ? bytes_on_host.value_or(bytes) : bytes;
     }
   };
-  Lane(std::size_t rail, std::string rail_name, Window window, Transport& one_sided,
-       Transport& relay, Transport& device_copies);
+  RailScheduler(std::size_t rail, std::string rail_name, Window window, Transport& one_sided,
+                Transport& bounce, Transport& gpu_copies);
 
-  /// Starts to pull from a transfer that counts on this lane (TransferState::start), or comes back
+  /// Starts to pull from a transfer that counts on this rail (TransferState::start), or comes back
   /// to one whose chunks were returned.
   void add(std::shared_ptr<TransferState> transfer);
   /// As add(), but what there is room for goes out at once, unless somebody waits for his turn.
@@ -74,7 +74,7 @@ class Lane final : private ChunkSink {
   std::uint64_t lost() const noexcept { return lost_; }
 
  private:
-  enum class Way { one_sided, relay, device_copy };
+  enum class Way { one_sided, bounce, device_copy };
   static constexpr std::size_t ways = 3;
   static constexpr std::size_t index(Way way) { return static_cast<std::size_t>(way); }
   static Way way_of(const TransferState& transfer);
@@ -86,7 +86,7 @@ class Lane final : private ChunkSink {
     Route& route;
     Transport& transport;
     const Way way;
-    Turns turns;
+    FairQueue turns;
     bool listed = false;  // in queues_
   };
   using Queues = std::list<Queue>;
@@ -97,7 +97,7 @@ class Lane final : private ChunkSink {
   };
   struct Pulled {
     enum class Rest { some, none, proof_later } rest;  // what the transfer still has to send
-    std::int64_t cost = 0;                             // of what was sent: Turns::cost_of()
+    std::int64_t cost = 0;                             // of what was sent: FairQueue::cost_of()
   };
 
   void chunk_ended(Op& op, const providers::Completion& completion) override;
@@ -113,7 +113,7 @@ class Lane final : private ChunkSink {
   struct Sent {
     std::size_t posts = 0;
     std::int64_t cost = 0;
-    bool left = false;  // the lane can't carry the transfer any more
+    bool left = false;  // the rail can't carry the transfer any more
   };
   Sent send_singly(const Queue& queue, TransferState& transfer, Room room);
   Sent send_together(const Queue& queue, TransferState& transfer, Room room);
@@ -145,9 +145,9 @@ class Lane final : private ChunkSink {
   const std::size_t rail_;
   const std::string rail_name_;
   const Window window_;
-  Transport& one_sided_;
-  Transport& relay_;
-  Transport& device_copies_;
+  Transport& rma_;
+  Transport& bounce_;
+  Transport& gpu_copies_;
 
   Queues queues_;   // those with transfers, in the order of their turns
   Queues resting_;  // those without
@@ -156,7 +156,7 @@ class Lane final : private ChunkSink {
   std::uint64_t in_flight_ = 0, spare_in_flight_ = 0;
   std::deque<Op> ops_;  // grows to the window, and by what dead peers hold
   std::vector<Op*> free_ops_;
-  // Chunks taken from one transfer before the next one has its turn. Few, so that lanes share a
+  // Chunks taken from one transfer before the next one has its turn. Few, so that rails share a
   // transfer evenly; more than one, so that small chunks do not pay for a lock each.
   static constexpr std::size_t batch = 8;
   std::array<Chunk, batch> singly_;  // what is about to go, each in a post of its own

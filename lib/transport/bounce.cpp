@@ -14,8 +14,8 @@
 namespace weft::core {
 namespace {
 
-using wire::RelayHead;
-using wire::RelayPiece;
+using wire::BounceHead;
+using wire::BouncePiece;
 
 enum class Kind : std::uint8_t { write = 1, read, answer, proof };
 
@@ -40,22 +40,22 @@ void copy_at_once(const Device& device, std::span<const Copy> copies) {
 
 }  // namespace
 
-std::uint64_t Relay::message_bytes(std::uint64_t payload) {
-  return sizeof(RelayHead) + payload;
+std::uint64_t Bounce::message_bytes(std::uint64_t payload) {
+  return sizeof(BounceHead) + payload;
 }
 
-std::uint64_t Relay::payload_bytes(std::uint64_t message) {
-  const std::uint64_t room = message - std::min<std::uint64_t>(message, sizeof(RelayHead));
-  const std::uint64_t list = (room / (short_piece + sizeof(RelayPiece)) + 1) * sizeof(RelayPiece);
+std::uint64_t Bounce::payload_bytes(std::uint64_t message) {
+  const std::uint64_t room = message - std::min<std::uint64_t>(message, sizeof(BounceHead));
+  const std::uint64_t list = (room / (short_piece + sizeof(BouncePiece)) + 1) * sizeof(BouncePiece);
   return room - std::min(room, list);
 }
 
-std::size_t Relay::pieces_of(std::uint64_t payload) {
+std::size_t Bounce::pieces_of(std::uint64_t payload) {
   return std::clamp<std::size_t>(payload / short_piece, 1, longest_list);
 }
 
-Relay::Relay(providers::Endpoint& endpoint, std::uint32_t rail, Limits limits, FindGrant find_grant,
-             FlushArrived flush)
+Bounce::Bounce(providers::Endpoint& endpoint, std::uint32_t rail, Limits limits,
+               FindGrant find_grant, FlushArrived flush)
     : endpoint_(endpoint),
       rail_(rail),
       limits_(limits),
@@ -65,18 +65,18 @@ Relay::Relay(providers::Endpoint& endpoint, std::uint32_t rail, Limits limits, F
                                    limits.longest_message)),
       sends_(endpoint, receives_.buffer_bytes()) {}
 
-Result<void> Relay::serve(const Device& device) {
+Result<void> Bounce::serve(const Device& device) {
   return staging_.serve(device).and_then([&] { return receives_.pin(device); }).and_then([&] {
     return sends_.pin(device);
   });
 }
 
-Result<void> Relay::add_peer(const std::shared_ptr<PeerState>& peer, Route& route,
-                             std::uint64_t own_token) {
+Result<void> Bounce::add_peer(const std::shared_ptr<PeerState>& peer, Route& route,
+                              std::uint64_t own_token) {
   const Introduction& theirs = peer->introduction;
-  route.relay_buffers = std::min<std::size_t>(limits_.buffers, theirs.relay_buffers);
-  route.relay_bytes = std::min<std::uint64_t>(limits_.buffer_bytes, theirs.relay_buffer_bytes);
-  route.relay_pieces = std::clamp<std::size_t>(theirs.relay_pieces, 1, limits_.pieces);
+  route.bounce_buffers = std::min<std::size_t>(limits_.buffers, theirs.bounce_buffers);
+  route.bounce_bytes = std::min<std::uint64_t>(limits_.buffer_bytes, theirs.bounce_buffer_bytes);
+  route.bounce_pieces = std::clamp<std::size_t>(theirs.bounce_pieces, 1, limits_.pieces);
   // Requests from each of the peer's rails that send here, and answers to our own.
   const std::size_t wanted = (route.sources + 1) * limits_.buffers;
   const std::size_t missing = wanted - std::min(wanted, spare_receives_);
@@ -89,34 +89,34 @@ Result<void> Relay::add_peer(const std::shared_ptr<PeerState>& peer, Route& rout
   return {};
 }
 
-std::uint64_t Relay::chunk_limit(const Route& route) const {
-  return std::max<std::uint64_t>(1, route.relay_bytes);
+std::uint64_t Bounce::chunk_limit(const Route& route) const {
+  return std::max<std::uint64_t>(1, route.bounce_bytes);
 }
 
-std::size_t Relay::most_chunks(const Route& route) const {
-  return route.relay_pieces;
+std::size_t Bounce::most_chunks(const Route& route) const {
+  return route.bounce_pieces;
 }
 
-std::size_t Relay::room(const Route& route) const {
-  return route.relay_buffers - std::min(route.relay_buffers, route.relayed);
+std::size_t Bounce::room(const Route& route) const {
+  return route.bounce_buffers - std::min(route.bounce_buffers, route.bounced);
 }
 
 /// A head names the only piece by itself.
-std::size_t Relay::list_bytes(std::size_t pieces) {
-  return pieces > 1 ? pieces * sizeof(RelayPiece) : 0;
+std::size_t Bounce::list_bytes(std::size_t pieces) {
+  return pieces > 1 ? pieces * sizeof(BouncePiece) : 0;
 }
 
-void Relay::write_list(std::byte* to, const Op& op) {
+void Bounce::write_list(std::byte* to, const Op& op) {
   if (op.chunks() == 1) return;
   op.each_chunk([&](const Chunk& chunk) {
-    const RelayPiece piece(chunk.remote, chunk.length);
+    const BouncePiece piece(chunk.remote, chunk.length);
     std::memcpy(to, &piece, sizeof piece);
     to += sizeof piece;
   });
 }
 
 /// Between its chunks, one after the other in a buffer, and this side's memory.
-std::span<const Copy> Relay::copies_of(const Op& op, std::byte* buffer, Way way) {
+std::span<const Copy> Bounce::copies_of(const Op& op, std::byte* buffer, Way way) {
   std::byte* const memory = op.transfer->prepared().local->address();
   copies_.clear();
   op.each_chunk([&](const Chunk& chunk) {
@@ -129,8 +129,8 @@ std::span<const Copy> Relay::copies_of(const Op& op, std::byte* buffer, Way way)
 }
 
 /// The same between pieces that a peer has asked for and the granted memory.
-std::span<const Copy> Relay::copies_of(std::span<const Range> pieces, const GrantState& grant,
-                                       std::byte* buffer, Way way) {
+std::span<const Copy> Bounce::copies_of(std::span<const Range> pieces, const GrantState& grant,
+                                        std::byte* buffer, Way way) {
   copies_.clear();
   for (const Range& piece : pieces) {
     std::byte* const place = grant.segment().address() + piece.offset;
@@ -141,7 +141,7 @@ std::span<const Copy> Relay::copies_of(std::span<const Range> pieces, const Gran
   return copies_;
 }
 
-providers::Post Relay::post(Op& op) {
+providers::Post Bounce::post(Op& op) {
   const std::size_t list = list_bytes(op.chunks());
   const std::uint64_t bytes = op.bytes();
   if (op.filled != nullptr)
@@ -153,10 +153,10 @@ providers::Post Relay::post(Op& op) {
   const bool write = prepared.direction == Direction::write && !proof;
   const Kind kind = proof ? Kind::proof : (write ? Kind::write : Kind::read);
   const std::uint64_t number = next_number_++;
-  const RelayHead head(op.transfer->peer().introduction.token, number,
-                       prepared.remote->description().lease, op.chunk.remote, bytes, rail_,
-                       static_cast<std::uint8_t>(kind), 0,
-                       static_cast<std::uint16_t>(list / sizeof(RelayPiece)));
+  const BounceHead head(op.transfer->peer().introduction.token, number,
+                        prepared.remote->description().lease, op.chunk.remote, bytes, rail_,
+                        static_cast<std::uint8_t>(kind), 0,
+                        static_cast<std::uint16_t>(list / sizeof(BouncePiece)));
   std::memcpy(buffer->data, &head, sizeof head);
   write_list(buffer->data + sizeof head, op);
   buffer->handler = this;
@@ -178,27 +178,27 @@ providers::Post Relay::post(Op& op) {
 
 /// What was copied into the buffer stays there until the provider has room for it: it would be
 /// copied once more for each time that there is none.
-providers::Post Relay::post_filled(Op& op, const Ready& ready) {
+providers::Post Bounce::post_filled(Op& op, const Ready& ready) {
   const providers::Post post = send(ready, op);
   if (post.status == providers::PostStatus::again && op.filled != nullptr) return post;
   op.filled = nullptr;
   if (post.status == providers::PostStatus::posted) {
     pending_.emplace(ready.number, &op);
-    ++op.route->relayed;
+    ++op.route->bounced;
   } else {
     sends_.put_back(*ready.buffer);
   }
   return post;
 }
 
-void Relay::give_up(Op& op) {
+void Bounce::give_up(Op& op) {
   if (Buffer* buffer = std::exchange(op.filled, nullptr)) sends_.put_back(*buffer);
 }
 
 /// It is under way from here on, though nothing of it was sent yet.
-void Relay::stage(Op& op, const Ready& ready, std::span<const Copy> copies) {
+void Bounce::stage(Op& op, const Ready& ready, std::span<const Copy> copies) {
   pending_.emplace(ready.number, &op);
-  ++op.route->relayed;
+  ++op.route->bounced;
   copied_.insert(ready.number);
   const Device& device = op.transfer->prepared().local->device();
   const auto begun =
@@ -209,16 +209,17 @@ void Relay::stage(Op& op, const Ready& ready, std::span<const Copy> copies) {
   finish(ready.number, begun.error());
 }
 
-providers::Post Relay::send(const Ready& ready, const Op& op) {
+providers::Post Bounce::send(const Ready& ready, const Op& op) {
   Targets& targets = op.transfer->prepared().path->of(rail_)->targets;
   const RemoteRail& target = op.chunk.proof() ? targets[op.chunk.remote] : targets.take_turn();
   Buffer& buffer = *ready.buffer;
-  return endpoint_.send(buffer, {buffer.data, sizeof(RelayHead) + ready.bytes, buffer.registration},
-                        target.address(), providers::MessageClass::relay);
+  return endpoint_.send(buffer,
+                        {buffer.data, sizeof(BounceHead) + ready.bytes, buffer.registration},
+                        target.address(), providers::MessageClass::bounce);
 }
 
 /// False if the provider has no room for it.
-bool Relay::send_ready(const Ready& ready) {
+bool Bounce::send_ready(const Ready& ready) {
   if (ready.answer) return send_answer(ready);
   if (given_up(ready)) return true;
   const providers::Post post = send(ready, *pending_.find(ready.number)->second);
@@ -229,7 +230,7 @@ bool Relay::send_ready(const Ready& ready) {
 }
 
 /// A request that nothing was sent of, and never will be.
-void Relay::drop(const Ready& ready, int fabric_code) {
+void Bounce::drop(const Ready& ready, int fabric_code) {
   sends_.put_back(*ready.buffer);
   providers::Completion unsent;
   unsent.ok = false;
@@ -240,7 +241,7 @@ void Relay::drop(const Ready& ready, int fabric_code) {
 
 /// Whether it is a request that was dropped: its transfer is over, or a peer has answered what it
 /// was not asked.
-bool Relay::given_up(const Ready& ready) {
+bool Bounce::given_up(const Ready& ready) {
   if (ready.answer) return false;
   const auto entry = pending_.find(ready.number);
   if (entry != pending_.end() && !entry->second->transfer->stopped()) return false;
@@ -249,19 +250,19 @@ bool Relay::given_up(const Ready& ready) {
 }
 
 /// None if the peer is gone.
-const Route* Relay::route_of(const Ready& ready) const {
+const Route* Bounce::route_of(const Ready& ready) const {
   if (!ready.answer) return pending_.find(ready.number)->second->route;
   const auto link = links_.find(ready.answer->own_token);
   return link == links_.end() ? nullptr : link->second.route;
 }
 
-void Relay::send_when_room(Ready ready) {
+void Bounce::send_when_room(Ready ready) {
   const Route* route = route_of(ready);
   if (route == nullptr) return sends_.put_back(*ready.buffer);
   if (unsent_.contains(route) || !send_ready(ready)) unsent_[route].push_back(std::move(ready));
 }
 
-std::size_t Relay::send_waiting() {
+std::size_t Bounce::send_waiting() {
   std::size_t count = 0;
   for (auto each = unsent_.begin(); each != unsent_.end();) {
     std::deque<Ready>& waiting = each->second;
@@ -274,7 +275,7 @@ std::size_t Relay::send_waiting() {
 
 /// A device has failed during the copy, and nobody knows whether that has ended: chunk, grant and
 /// buffer are held from here on. Whoever waits for it learns that nothing comes.
-void Relay::lost(const Staged& staged, const Error& error) {
+void Bounce::lost(const Staged& staged, const Error& error) {
   if (staged.ready.answer) {
     answers_.push_back(*staged.ready.answer);
     answers_.back().status = Code::unavailable;
@@ -285,7 +286,7 @@ void Relay::lost(const Staged& staged, const Error& error) {
 }
 
 /// What follows the copies of a device's; with an error if some could not begin.
-void Relay::copied(Staged&& staged, const std::optional<Error>& error) {
+void Bounce::copied(Staged&& staged, const std::optional<Error>& error) {
   if (staged.grant) staged.grant->copying().leave();
   Ready& ready = staged.ready;
   switch (staged.step) {
@@ -304,13 +305,13 @@ void Relay::copied(Staged&& staged, const std::optional<Error>& error) {
 }
 
 /// Unless it has come to another end meanwhile.
-void Relay::finish_copied(std::uint64_t operation, const std::optional<Error>& error) {
+void Bounce::finish_copied(std::uint64_t operation, const std::optional<Error>& error) {
   copied_.erase(operation);
   if (const auto doomed = doomed_.extract(operation)) return finish(operation, doomed.mapped());
   finish(operation, error ? failure(*error) : providers::Completion{});
 }
 
-void Relay::request_copied(const Ready& ready, const std::optional<Error>& error) {
+void Bounce::request_copied(const Ready& ready, const std::optional<Error>& error) {
   if (error || doomed_.contains(ready.number)) {
     sends_.put_back(*ready.buffer);
     return finish_copied(ready.number, error);
@@ -319,7 +320,7 @@ void Relay::request_copied(const Ready& ready, const std::optional<Error>& error
   send_when_room(ready);
 }
 
-void Relay::answer_copied(Ready ready, const std::optional<Error>& error) {
+void Bounce::answer_copied(Ready ready, const std::optional<Error>& error) {
   Answer& answer = *ready.answer;
   if (error) answer.status = could_not_copy(*error);
   // The bytes count only if the grant held until they had been read.
@@ -329,7 +330,7 @@ void Relay::answer_copied(Ready ready, const std::optional<Error>& error) {
   send_when_room(std::move(ready));
 }
 
-std::size_t Relay::progress() {
+std::size_t Bounce::progress() {
   if (!unposted_.empty())
     for (Buffer* buffer : std::exchange(unposted_, {})) post_receive(*buffer);
   if (!missed_.empty()) answer_again();
@@ -341,18 +342,18 @@ std::size_t Relay::progress() {
   return count;
 }
 
-bool Relay::settle(Deadline deadline) {
+bool Bounce::settle(Deadline deadline) {
   return staging_.settle(deadline, [](Staged&& staged, const auto&) {
     if (staged.grant) staged.grant->copying().leave();
   });
 }
 
-void Relay::keep_buffers() {
-  receives_.keep_for_good();
-  sends_.keep_for_good();
+void Bounce::keep_buffers() {
+  receives_.leak();
+  sends_.leak();
 }
 
-void Relay::peer_died(Route& route) {
+void Bounce::peer_died(Route& route) {
   const auto link = std::find_if(links_.begin(), links_.end(),
                                  [&](const auto& each) { return each.second.route == &route; });
   if (link != links_.end()) {
@@ -375,7 +376,7 @@ void Relay::peer_died(Route& route) {
   }
 }
 
-void Relay::cut(const Route& route) {
+void Bounce::cut(const Route& route) {
   providers::Completion cut;
   cut.ok = false;
   cut.cut = true;
@@ -390,14 +391,14 @@ void Relay::cut(const Route& route) {
     if (!copied_.contains(number) && !unsent(number)) finish(number, cut);
 }
 
-std::vector<std::uint64_t> Relay::pending_on(const Route& route) const {
+std::vector<std::uint64_t> Bounce::pending_on(const Route& route) const {
   std::vector<std::uint64_t> numbers;
   for (const auto& [number, op] : pending_)
     if (op->route == &route) numbers.push_back(number);
   return numbers;
 }
 
-void Relay::completed(providers::Posted& posted, const providers::Completion& completion) {
+void Bounce::completed(providers::Posted& posted, const providers::Completion& completion) {
   auto& buffer = static_cast<Buffer&>(posted);
   if (buffer.number != for_receives) {
     sends_.put_back(buffer);
@@ -411,7 +412,7 @@ void Relay::completed(providers::Posted& posted, const providers::Completion& co
     post_failed_receives();
     if (arrived(buffer, completion.length) == Received::kept) return;
   } else {
-    log(LogLevel::debug, "relay: a receive failed: {}",
+    log(LogLevel::debug, "bounce: a receive failed: {}",
         providers::fabric_text(completion.fabric_code));
     if (completion.cut) return unposted_.push_back(&buffer);
     // Not posted again at once: an endpoint that fails all receives would do so for ever. But
@@ -421,8 +422,8 @@ void Relay::completed(providers::Posted& posted, const providers::Completion& co
   post_receive(buffer);
 }
 
-Relay::Received Relay::arrived(Buffer& buffer, std::size_t length) {
-  RelayHead head;
+Bounce::Received Bounce::arrived(Buffer& buffer, std::size_t length) {
+  BounceHead head;
   if (length < sizeof head) return Received::free;
   std::memcpy(&head, buffer.data, sizeof head);
   const auto link = links_.find(head.token());
@@ -444,7 +445,7 @@ Relay::Received Relay::arrived(Buffer& buffer, std::size_t length) {
     case Kind::proof:
       // It has arrived behind the bytes in question: all that is left is that they be seen.
       if (const auto visible = flush_(); !visible) {
-        log(LogLevel::error, "relay: {}", visible.error().to_string());
+        log(LogLevel::error, "bounce: {}", visible.error().to_string());
         answer.status = Code::unavailable;
       }
       break;
@@ -461,20 +462,20 @@ Relay::Received Relay::arrived(Buffer& buffer, std::size_t length) {
 
 /// Takes the pieces that a request is for into asked_. False unless they are as the head says: of
 /// so many bytes, which are there if they are to be written, and nothing else.
-bool Relay::read_list(const RelayHead& head, std::span<const std::byte> behind) {
-  const std::size_t pieces = head.pieces(), list = pieces * sizeof(RelayPiece);
+bool Bounce::read_list(const BounceHead& head, std::span<const std::byte> behind) {
+  const std::size_t pieces = head.pieces(), list = pieces * sizeof(BouncePiece);
   const bool write = static_cast<Kind>(head.kind()) == Kind::write;
   // Who knows no lists leaves no room for them, and fills a message with his piece.
   const std::uint64_t most =
-      pieces > 0 ? limits_.buffer_bytes : receives_.buffer_bytes() - sizeof(RelayHead);
+      pieces > 0 ? limits_.buffer_bytes : receives_.buffer_bytes() - sizeof(BounceHead);
   if (pieces > limits_.pieces || head.length() > most) return false;
   if (behind.size() != list + (write ? head.length() : 0)) return false;
   asked_.assign(1, {head.offset(), head.length()});
   if (pieces == 0) return write || head.length() > 0;
   asked_.clear();
   std::uint64_t sum = 0;
-  for (; asked_.size() < pieces; behind = behind.subspan(sizeof(RelayPiece))) {
-    RelayPiece piece;
+  for (; asked_.size() < pieces; behind = behind.subspan(sizeof(BouncePiece))) {
+    BouncePiece piece;
     std::memcpy(&piece, behind.data(), sizeof piece);
     if (piece.length() == 0 || piece.length() > head.length() - sum) return false;
     sum += piece.length();
@@ -484,8 +485,8 @@ bool Relay::read_list(const RelayHead& head, std::span<const std::byte> behind) 
 }
 
 /// The grant, if what is asked for may be done now: all of it.
-std::shared_ptr<GrantState> Relay::allowed(Answer& answer, Rights rights,
-                                           std::span<const Range> pieces) const {
+std::shared_ptr<GrantState> Bounce::allowed(Answer& answer, Rights rights,
+                                            std::span<const Range> pieces) const {
   auto grant = find_grant_(answer.lease);
   const auto within = [&](const Range& piece) {
     return grant->allows(rights, piece.offset, piece.length);
@@ -501,7 +502,7 @@ std::shared_ptr<GrantState> Relay::allowed(Answer& answer, Rights rights,
   return nullptr;
 }
 
-Relay::Received Relay::write_in(Buffer& buffer, std::byte* from, Answer& answer) {
+Bounce::Received Bounce::write_in(Buffer& buffer, std::byte* from, Answer& answer) {
   const auto grant = allowed(answer, Rights::write, asked_);
   if (!grant) return Received::free;
   const Device& device = grant->segment().device();
@@ -519,20 +520,20 @@ Relay::Received Relay::write_in(Buffer& buffer, std::byte* from, Answer& answer)
 }
 
 /// What the peer is told of it.
-Code Relay::could_not_copy(const Error& error) {
-  log(LogLevel::error, "relay: {}", error.to_string());
+Code Bounce::could_not_copy(const Error& error) {
+  log(LogLevel::error, "bounce: {}", error.to_string());
   return Code::unavailable;
 }
 
 /// The asker's credit comes back with the answer, so it is sent until it arrives or the peer goes.
-void Relay::answer_missed(Answer answer) {
+void Bounce::answer_missed(Answer answer) {
   if (!links_.contains(answer.own_token)) return;
   constexpr Nanoseconds first = std::chrono::milliseconds(10), longest = std::chrono::seconds(1);
   answer.pause = std::clamp<Nanoseconds>(2 * answer.pause, first, longest);
   missed_.emplace_back(Clock::now() + answer.pause, answer);
 }
 
-void Relay::answer_again() {
+void Bounce::answer_again() {
   const auto now = Clock::now();
   std::erase_if(missed_, [&](const auto& each) {
     if (each.first > now) return false;
@@ -542,7 +543,7 @@ void Relay::answer_again() {
 }
 
 /// False if there is no buffer for it.
-bool Relay::answer(const Answer& asked) {
+bool Bounce::answer(const Answer& asked) {
   if (!links_.contains(asked.own_token)) return true;
   Buffer* buffer = sends_.take();
   if (buffer == nullptr) return false;
@@ -552,13 +553,13 @@ bool Relay::answer(const Answer& asked) {
   return true;
 }
 
-Relay::Copied Relay::read_out(Ready& ready) {
+Bounce::Copied Bounce::read_out(Ready& ready) {
   Answer& answer = *ready.answer;
   const auto grant = allowed(answer, Rights::read, answer.reads);
   if (!grant) return Copied::now;
   const Device& device = grant->segment().device();
   const auto copies =
-      copies_of(answer.reads, *grant, ready.buffer->data + sizeof(RelayHead), Way::out);
+      copies_of(answer.reads, *grant, ready.buffer->data + sizeof(BounceHead), Way::out);
   for (const Copy& each : copies) ready.bytes += each.bytes;
   if (device.direct()) {
     copy_at_once(device, copies);
@@ -573,7 +574,7 @@ Relay::Copied Relay::read_out(Ready& ready) {
 }
 
 /// False if the provider has no room for it.
-bool Relay::send_answer(const Ready& ready) {
+bool Bounce::send_answer(const Ready& ready) {
   const Answer& answer = *ready.answer;
   Buffer& buffer = *ready.buffer;
   const auto link = links_.find(answer.own_token);
@@ -587,15 +588,15 @@ bool Relay::send_answer(const Ready& ready) {
     sends_.put_back(buffer);
     return true;
   }
-  const RelayHead head(link->second.peer->introduction.token, answer.operation, 0, 0, ready.bytes,
-                       rail_, static_cast<std::uint8_t>(Kind::answer),
-                       static_cast<std::uint8_t>(answer.status), 0);
+  const BounceHead head(link->second.peer->introduction.token, answer.operation, 0, 0, ready.bytes,
+                        rail_, static_cast<std::uint8_t>(Kind::answer),
+                        static_cast<std::uint8_t>(answer.status), 0);
   std::memcpy(buffer.data, &head, sizeof head);
   buffer.handler = this;
   buffer.number = next_number_++;
   const providers::Post post =
       endpoint_.send(buffer, {buffer.data, sizeof head + ready.bytes, buffer.registration},
-                     address->load(), providers::MessageClass::relay);
+                     address->load(), providers::MessageClass::bounce);
   if (post.status == providers::PostStatus::again) return false;
   if (post.status == providers::PostStatus::posted)
     answering_.emplace(buffer.number, answer);
@@ -604,8 +605,8 @@ bool Relay::send_answer(const Ready& ready) {
   return true;
 }
 
-Relay::Received Relay::answered(const Link& link, Buffer& buffer, std::uint64_t operation,
-                                Code status, std::size_t length) {
+Bounce::Received Bounce::answered(const Link& link, Buffer& buffer, std::uint64_t operation,
+                                  Code status, std::size_t length) {
   const auto entry = pending_.find(operation);
   if (entry == pending_.end() || entry->second->route != link.route) return Received::free;
   if (copied_.contains(operation)) return Received::free;  // not asked yet, or answered before
@@ -619,7 +620,7 @@ Relay::Received Relay::answered(const Link& link, Buffer& buffer, std::uint64_t 
   }
   if (read) {
     const Device& device = prepared.local->device();
-    const auto copies = copies_of(op, buffer.data + sizeof(RelayHead), Way::in);
+    const auto copies = copies_of(op, buffer.data + sizeof(BounceHead), Way::in);
     op.transfer->count_copied(length);
     if (!device.direct()) return read_in(device, copies, {&buffer, operation, {}, 0});
     copy_at_once(device, copies);
@@ -628,8 +629,8 @@ Relay::Received Relay::answered(const Link& link, Buffer& buffer, std::uint64_t 
   return Received::free;
 }
 
-Relay::Received Relay::read_in(const Device& device, std::span<const Copy> copies,
-                               const Ready& ready) {
+Bounce::Received Bounce::read_in(const Device& device, std::span<const Copy> copies,
+                                 const Ready& ready) {
   copied_.insert(ready.number);
   const auto begun = staging_.copy_in(device, copies, {Staged::Step::read_in, ready, nullptr});
   if (begun) return Received::kept;
@@ -638,34 +639,34 @@ Relay::Received Relay::read_in(const Device& device, std::span<const Copy> copie
   return Received::free;
 }
 
-void Relay::finish(std::uint64_t operation, const Error& error) {
+void Bounce::finish(std::uint64_t operation, const Error& error) {
   finish(operation, failure(error));
 }
 
-void Relay::finish(std::uint64_t operation, const providers::Completion& completion) {
+void Bounce::finish(std::uint64_t operation, const providers::Completion& completion) {
   const auto entry = pending_.find(operation);
   if (entry == pending_.end()) return;
   Op& op = *entry->second;
   pending_.erase(entry);
-  --op.route->relayed;
+  --op.route->bounced;
   sink().chunk_ended(op, completion);
 }
 
 /// A peer that dies takes the receives along that its messages had come to (ofi_rxm fetches large
 /// ones by reading), and they count as spare ones.
-void Relay::post_failed_receives() {
+void Bounce::post_failed_receives() {
   for (Buffer* buffer : std::exchange(failed_receives_, {})) post_receive(*buffer);
 }
 
-void Relay::post_receive(Buffer& buffer) {
+void Bounce::post_receive(Buffer& buffer) {
   buffer.handler = this;
   buffer.number = for_receives;
   const providers::Post post =
       endpoint_.receive(buffer, {buffer.data, receives_.buffer_bytes(), buffer.registration},
-                        providers::MessageClass::relay);
+                        providers::MessageClass::bounce);
   if (post.status == providers::PostStatus::again) unposted_.push_back(&buffer);
   if (post.status == providers::PostStatus::failed)
-    log(LogLevel::error, "relay: can't post a receive: {}",
+    log(LogLevel::error, "bounce: can't post a receive: {}",
         providers::fabric_text(post.fabric_code));
 }
 

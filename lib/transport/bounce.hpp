@@ -28,7 +28,7 @@
 #include "transport/transport.hpp"
 
 namespace weft::wire {
-struct RelayHead;
+struct BounceHead;
 }
 
 namespace weft::core {
@@ -38,7 +38,7 @@ class PeerState;
 /// Credits: a route may have `buffers` requests under way. For each there are a receive for the
 /// request on the one side and one for the answer on the other, so neither side can be overrun,
 /// however slow it is.
-class Relay final : public Transport, private providers::CompletionHandler {
+class Bounce final : public Transport, private providers::CompletionHandler {
  public:
   struct Limits {
     std::size_t buffer_bytes = 0;  // payload of one message
@@ -57,8 +57,8 @@ class Relay final : public Transport, private providers::CompletionHandler {
   /// The pieces that a request of so much payload may have.
   static std::size_t pieces_of(std::uint64_t payload);
 
-  Relay(providers::Endpoint& endpoint, std::uint32_t rail, Limits limits, FindGrant find_grant,
-        FlushArrived flush);
+  Bounce(providers::Endpoint& endpoint, std::uint32_t rail, Limits limits, FindGrant find_grant,
+         FlushArrived flush);
 
   /// Posts receives for a peer. `own_token` is what the peer will put at the head of its messages.
   Result<void> add_peer(const std::shared_ptr<PeerState>& peer, Route& route,
@@ -150,7 +150,7 @@ class Relay final : public Transport, private providers::CompletionHandler {
   void answer_copied(Ready ready, const std::optional<Error>& error);
 
   Received arrived(Buffer& buffer, std::size_t length);
-  bool read_list(const wire::RelayHead& head, std::span<const std::byte> behind);
+  bool read_list(const wire::BounceHead& head, std::span<const std::byte> behind);
   std::shared_ptr<GrantState> allowed(Answer& answer, Rights rights,
                                       std::span<const Range> pieces) const;
   Received write_in(Buffer& buffer, std::byte* from, Answer& answer);

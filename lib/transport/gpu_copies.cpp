@@ -16,16 +16,16 @@ constexpr std::size_t most_copies = 128;
 
 }  // namespace
 
-std::uint64_t DeviceCopies::chunk_limit(const Route&) const {
+std::uint64_t GpuCopies::chunk_limit(const Route&) const {
   return largest_copy;
 }
 
-std::size_t DeviceCopies::room(const Route&) const {
+std::size_t GpuCopies::room(const Route&) const {
   return most_copies - std::min(most_copies, staging_.under_way());
 }
 
 /// Whatever comes of it, the chunk's end is told.
-providers::Post DeviceCopies::post(Op& op) {
+providers::Post GpuCopies::post(Op& op) {
   const PreparedState& prepared = op.transfer->prepared();
   const Device& device = prepared.local->device();
   std::byte* const own = prepared.local->address() + op.chunk.local;
@@ -44,14 +44,14 @@ providers::Post DeviceCopies::post(Op& op) {
   return {providers::PostStatus::posted, 0};
 }
 
-std::size_t DeviceCopies::progress() {
+std::size_t GpuCopies::progress() {
   return staging_.progress(
       [this](Op* op, const auto&) { sink().chunk_ended(*op, {}); },
       // Its memory is held from here on: nobody knows whether it has ended.
       [](Op* op, const Error& error) { op->transfer->end_early(State::failed, error); });
 }
 
-void DeviceCopies::failed(Op& op, const Error& error) {
+void GpuCopies::failed(Op& op, const Error& error) {
   providers::Completion refused;
   refused.ok = false;
   refused.refusal = error.code();

@@ -8,7 +8,7 @@
 
 namespace weft::core {
 
-class DeviceCopies final : public Transport {
+class GpuCopies final : public Transport {
  public:
   /// Before it carries the first bytes of a device's. May block.
   Result<void> serve(const Device& device) { return staging_.serve(device); }

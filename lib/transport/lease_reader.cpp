@@ -17,25 +17,25 @@ const RemoteState* lease_of(const Op& op) {
 
 }  // namespace
 
-Result<void> EpochReader::prepare() {
+Result<void> LeaseReader::prepare() {
   return landings_.free() > 0 ? Result<void>() : landings_.grow(most_landings);
 }
 
-void EpochReader::add(Op& op) {
+void LeaseReader::add(Op& op) {
   const auto [reading, first] = readings_.try_emplace(lease_of(op));
   reading->second.waiting.push_back(&op);
   if (first) due_.push_back(reading->first);
 }
 
 /// Begins to read for those who wait, who wait on if that is refused.
-providers::Post EpochReader::begin(Reading& reading) {
+providers::Post LeaseReader::begin(Reading& reading) {
   Buffer* landing = landings_.take();
   if (landing == nullptr) return {providers::PostStatus::again, 0};
   std::memset(landing->data, 0, sizeof(std::uint64_t));
   const PreparedState& prepared = reading.waiting.front()->transfer->prepared();
   const RemoteRail& target = prepared.path->of(rail_)->targets.take_turn();
   const providers::FabricAddress address = target.address();  // before the key
-  const RailKey word = prepared.remote->epoch_word(target.index);
+  const RailKey word = prepared.remote->lease_word(target.index);
   landing->handler = this;
   under_way_.emplace(landing, prepared.remote.get());
   std::swap(reading.served, reading.waiting);
@@ -50,7 +50,7 @@ providers::Post EpochReader::begin(Reading& reading) {
 }
 
 /// False if there was no room.
-bool EpochReader::begin_or_fail(Readings::iterator reading) {
+bool LeaseReader::begin_or_fail(Readings::iterator reading) {
   const providers::Post post = begin(reading->second);
   // What ended at once may have taken the entry along.
   if (post.status == providers::PostStatus::posted) return true;
@@ -65,7 +65,7 @@ bool EpochReader::begin_or_fail(Readings::iterator reading) {
   return true;
 }
 
-std::size_t EpochReader::progress() {
+std::size_t LeaseReader::progress() {
   std::size_t begun = 0;
   for (const RemoteState* lease : std::exchange(due_, {})) {
     const auto reading = readings_.find(lease);
@@ -78,7 +78,7 @@ std::size_t EpochReader::progress() {
   return begun;
 }
 
-void EpochReader::completed(providers::Posted& posted, const providers::Completion& completion) {
+void LeaseReader::completed(providers::Posted& posted, const providers::Completion& completion) {
   auto& landing = static_cast<Buffer&>(posted);
   const auto under_way = under_way_.find(&landing);
   const auto reading = readings_.find(under_way->second);
@@ -103,7 +103,7 @@ void EpochReader::completed(providers::Posted& posted, const providers::Completi
 }
 
 /// Those that are served stay: the provider may not lose the address before their reading ends.
-void EpochReader::peer_died(const Route& route) {
+void LeaseReader::peer_died(const Route& route) {
   std::vector<Op*> waiting;
   for (auto& [lease, reading] : readings_) {
     const auto& some = reading.served.empty() ? reading.waiting : reading.served;

@@ -16,11 +16,11 @@ class RemoteState;
 /// A word is read once at a time, for all who wait for it: their bytes have come before that
 /// reading began. Those who come meanwhile wait for the next one. Used by the rail's owning thread
 /// only.
-class EpochReader final : private providers::CompletionHandler {
+class LeaseReader final : private providers::CompletionHandler {
  public:
   /// `ended` hears how it went with each: completed only if the lease still held.
   using Ended = std::function<void(Op&, const providers::Completion&)>;
-  EpochReader(providers::Endpoint& endpoint, std::size_t rail, Ended ended)
+  LeaseReader(providers::Endpoint& endpoint, std::size_t rail, Ended ended)
       : endpoint_(endpoint),
         rail_(rail),
         ended_(std::move(ended)),

@@ -11,7 +11,7 @@ constexpr providers::Post keys_lost{providers::PostStatus::failed, ENOKEY};
 
 }  // namespace
 
-providers::Post OneSided::post(Op& op) {
+providers::Post Rma::post(Op& op) {
   if (op.chunk.kind == Chunk::Kind::epoch) {
     epochs_.add(op);
     return {providers::PostStatus::posted, 0};
@@ -31,7 +31,7 @@ providers::Post OneSided::post(Op& op) {
 }
 
 /// All are aimed before the first is posted: what rings the doorbell for one is certain to follow.
-providers::BatchPost OneSided::post_all(std::span<Op* const> ops) {
+providers::BatchPost Rma::post_all(std::span<Op* const> ops) {
   if (!shared_doorbell_ || ops.size() == 1) return Transport::post_all(ops);
   const PreparedState& prepared = ops.front()->transfer->prepared();
   posts_.clear();
@@ -48,7 +48,7 @@ providers::BatchPost OneSided::post_all(std::span<Op* const> ops) {
 
 /// Where the next post goes. Nothing: keys were lost since it was submitted, when a rail was opened
 /// again.
-std::optional<OneSided::Aim> OneSided::aim(const PreparedState& prepared) const {
+std::optional<Rma::Aim> Rma::aim(const PreparedState& prepared) const {
   const RemoteRail& target = prepared.path->of(rail_)->targets.take_turn();
   const Aim aim{target, target.address()};  // before the keys
   const SegmentState& segment = *prepared.local;
@@ -59,8 +59,8 @@ std::optional<OneSided::Aim> OneSided::aim(const PreparedState& prepared) const 
   return aim;
 }
 
-providers::RmaPiece OneSided::piece(const PreparedState& prepared, const Aim& aim,
-                                    const Chunk& chunk) const {
+providers::RmaPiece Rma::piece(const PreparedState& prepared, const Aim& aim,
+                               const Chunk& chunk) const {
   const SegmentState& segment = *prepared.local;
   const RemoteState& remote = *prepared.remote;
   const std::uint32_t index = aim.target.index;
@@ -70,15 +70,15 @@ providers::RmaPiece OneSided::piece(const PreparedState& prepared, const Aim& ai
 }
 
 /// The only one that it may go to; null where there are several, or keys were lost.
-const RemoteRail* OneSided::only_target(const PreparedState& prepared) const {
+const RemoteRail* Rma::only_target(const PreparedState& prepared) const {
   const Targets& targets = prepared.path->of(rail_)->targets;
   if (targets.size() != 1 || prepared.losses != losses_of(*prepared.local, *prepared.remote))
     return nullptr;
   return &targets.front();
 }
 
-CopiedAtOnce OneSided::copy_at_once(const PreparedState& prepared, const Picks& picks, bool trusted,
-                                    Clock::time_point until) {
+CopiedAtOnce Rma::copy_at_once(const PreparedState& prepared, const Picks& picks, bool trusted,
+                               Clock::time_point until) {
   CopiedAtOnce copied;
   const RemoteRail* target = only_target(prepared);
   if (target == nullptr) return copied;
@@ -98,27 +98,27 @@ CopiedAtOnce OneSided::copy_at_once(const PreparedState& prepared, const Picks& 
   return copied;
 }
 
-bool OneSided::copy_at_once(const PreparedState& prepared, const Chunk& chunk) {
+bool Rma::copy_at_once(const PreparedState& prepared, const Chunk& chunk) {
   const RemoteRail* target = only_target(prepared);
   return target != nullptr && copy_at_once(prepared, *target, chunk, providers::Hands::callers);
 }
 
-bool OneSided::copy_at_once(const PreparedState& prepared, const RemoteRail& target,
-                            const Chunk& chunk, providers::Hands hands) {
+bool Rma::copy_at_once(const PreparedState& prepared, const RemoteRail& target, const Chunk& chunk,
+                       providers::Hands hands) {
   const auto& [local, place] = piece(prepared, {target, target.address()}, chunk);
   return endpoint_.copy_at_once(prepared.direction == Direction::write, local, place, hands);
 }
 
-bool OneSided::holds(const RemoteState& lease, const RemoteRail& target) {
+bool Rma::holds(const RemoteState& lease, const RemoteRail& target) {
   const providers::FabricAddress address = target.address();  // before the key
-  const RailKey word = lease.epoch_word(target.index);
+  const RailKey word = lease.lease_word(target.index);
   std::uint64_t epoch = 0;
   const bool read = endpoint_.copy_at_once(
       false, {&epoch, sizeof epoch}, {address, word.base, word.key}, providers::Hands::callers);
   return read && epoch == lease.description().epoch;
 }
 
-void OneSided::completed(providers::Posted& posted, const providers::Completion& completion) {
+void Rma::completed(providers::Posted& posted, const providers::Completion& completion) {
   Op& op = static_cast<Op&>(posted);
   if (completion.ok && completion.mapped) op.transfer->count_copied(op.bytes());
   sink().chunk_ended(op, completion);

@@ -12,11 +12,11 @@
 
 namespace weft::core {
 
-class OneSided final : public Transport, private providers::CompletionHandler {
+class Rma final : public Transport, private providers::CompletionHandler {
  public:
   /// `at_once_limit`: most bytes that copy_at_once() hands over at a time.
-  OneSided(providers::Endpoint& endpoint, std::size_t rail, std::uint64_t chunk_limit,
-           std::uint64_t at_once_limit)
+  Rma(providers::Endpoint& endpoint, std::size_t rail, std::uint64_t chunk_limit,
+      std::uint64_t at_once_limit)
       : endpoint_(endpoint),
         rail_(rail),
         chunk_limit_(chunk_limit),
@@ -67,7 +67,7 @@ class OneSided final : public Transport, private providers::CompletionHandler {
   const bool shared_doorbell_;
   std::vector<providers::RmaPiece> pieces_;  // about to be posted
   std::vector<providers::RmaPost> posts_;    // likewise, together
-  EpochReader epochs_;
+  LeaseReader epochs_;
 };
 
 }  // namespace weft::core

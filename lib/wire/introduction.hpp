@@ -28,10 +28,10 @@ struct Introduction {
   std::uint64_t token = 0;
   std::uint32_t max_message = 0;      // payload bytes that it accepts
   std::uint32_t message_credits = 0;  // messages that it has receives posted for
-  std::uint32_t relay_buffers = 0;
-  std::uint64_t relay_buffer_bytes = 0;
-  bool checks = false;             // it answers CheckRequest
-  std::uint32_t relay_pieces = 0;  // in one request; 0: it does not know of lists
+  std::uint32_t bounce_buffers = 0;
+  std::uint64_t bounce_buffer_bytes = 0;
+  bool checks = false;              // it answers CheckRequest
+  std::uint32_t bounce_pieces = 0;  // in one request; 0: it does not know of lists
   // Of its process, once it is proven that this number means the same here; else 0.
   std::int32_t pid = 0;
 };

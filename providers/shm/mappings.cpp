@@ -57,7 +57,7 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::of(const Descriptor& file,
   if (data == MAP_FAILED) return fail(system_error("mmap of a peer's memory"));
   std::shared_ptr<const MappedFile> mapped(
       new MappedFile(identity, static_cast<std::byte*>(data), bytes),
-      [](const MappedFile* last) { core::run_aside([last] { delete last; }); });
+      [](const MappedFile* last) { core::run_detached([last] { delete last; }); });
   all.files.push_back(mapped);
   return mapped;
 }

@@ -89,7 +89,7 @@ class Placement : public testing::Test {
       kept.clear();
       for (const auto& [core, threads] : kept_threads()) kept.push_back(threads);
     }
-    if (kept != wanted) crowded_ = longest_away() >= core::Crowding::slice;
+    if (kept != wanted) crowded_ = longest_away() >= core::CpuPressure::slice;
     return kept == wanted || crowded_;
   }
 

@@ -70,10 +70,10 @@ class WEFT_API Memory {
   /// driver that the process has loaded is asked; no CUDA is needed where there is none. NICs that
   /// can (Capability::device_memory) read and write it themselves, and copies of the application's
   /// that are synchronous really are from then on (CU_POINTER_ATTRIBUTE_SYNC_MEMOPS). Memory that
-  /// no NIC reaches is staged: the relay of each rail copies it through pinned bounce buffers,
-  /// by streams of its own in the GPU's primary context, without regard to the application's
-  /// streams: kernels and copies that fill it must have ended (cudaMemcpy from pageable memory may
-  /// return before), or TransferOptions::after_cuda_event says when they have.
+  /// no NIC reaches is staged: the bounce-buffer transport of each rail copies it through pinned
+  /// bounce buffers, by streams of its own in the GPU's primary context, without regard to the
+  /// application's streams: kernels and copies that fill it must have ended (cudaMemcpy from
+  /// pageable memory may return before), or TransferOptions::after_cuda_event says when they have.
   static Memory adopt(void* address, std::size_t bytes);
 
   /// Memory in this process that is used together with a GPU, such as a staging buffer: it is moved

@@ -18,9 +18,9 @@ enum class PathSide : std::uint8_t { local, remote, between };
 /// Something that bytes come to on their way.
 struct Stop {
   enum class Kind : std::uint8_t {
-    host,             ///< Host memory of a segment.
-    device,           ///< A GPU's memory.
-    bounce_buffer,    ///< The relay's, in host memory that NICs and GPUs can reach.
+    host,           ///< Host memory of a segment.
+    device,         ///< A GPU's memory.
+    bounce_buffer,  ///< The bounce-buffer transport's, in host memory that NICs and GPUs can reach.
     provider_buffer,  ///< Host memory of the provider's.
     socket_buffer,    ///< Host memory of the kernel's.
     nic,

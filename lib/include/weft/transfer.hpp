@@ -88,9 +88,9 @@ WEFT_API std::string_view to_string(State state) noexcept;
 /// Which kind of transport carries the bytes.
 enum class TransportKind : std::uint8_t {
   automatic,    ///< By a GPU's copies where that can be done, one-sided where both sides' memory
-                ///< can be reached by a NIC, else the relay.
+                ///< can be reached by a NIC, else the bounce-buffer transport.
   one_sided,    ///< RMA straight between the two segments.
-  relay,        ///< Messages through bounce buffers: two more copies, for memory no NIC can reach.
+  bounce,       ///< Messages through bounce buffers: two more copies, for memory no NIC can reach.
   device_copy,  ///< By the copy engine of this side's GPU from or to the GPU memory of another
                 ///< process of the host, which lends it (Config::share_gpu_memory).
 };

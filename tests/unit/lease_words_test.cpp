@@ -1,8 +1,9 @@
+#include "lease/lease_words.hpp"
+
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "lease/lease_words.hpp"
 #include "scripted_endpoint.hpp"
 
 namespace weft::core::test {
@@ -33,14 +34,14 @@ std::uint64_t word_of(const Epoch& epoch) {
       ->load();
 }
 
-class EpochWordsOfOneRail : public testing::Test {
+class LeaseWordsOfOneRail : public testing::Test {
  protected:
   Registrar rail_;
-  const std::shared_ptr<EpochWords> words_ =
-      std::make_shared<EpochWords>(std::vector<EpochWords::Reader>{{0, &rail_}});
+  const std::shared_ptr<LeaseWords> words_ =
+      std::make_shared<LeaseWords>(std::vector<LeaseWords::Reader>{{0, &rail_}});
 };
 
-TEST_F(EpochWordsOfOneRail, HoldTheirNumbersUntilTheEnd) {
+TEST_F(LeaseWordsOfOneRail, HoldTheirNumbersUntilTheEnd) {
   const auto one = words_->take().value(), other = words_->take().value();
   EXPECT_EQ(word_of(*one), one->value());
   one->end();
@@ -48,12 +49,12 @@ TEST_F(EpochWordsOfOneRail, HoldTheirNumbersUntilTheEnd) {
   EXPECT_EQ(word_of(*other), other->value());
 }
 
-TEST_F(EpochWordsOfOneRail, LieInAFileThatPeersCanMap) {
+TEST_F(LeaseWordsOfOneRail, LieInAFileThatPeersCanMap) {
   const auto epoch = words_->take().value();
   EXPECT_GE(rail_.registered.file.descriptor, 0);
 }
 
-TEST_F(EpochWordsOfOneRail, AForkedChildEndsNoneOfItsParents) {
+TEST_F(LeaseWordsOfOneRail, AForkedChildEndsNoneOfItsParents) {
   const auto epoch = words_->take().value();
   const pid_t child = fork();
   if (child == 0) {

@@ -1,4 +1,6 @@
 // What goes to the endpoint of several posts of one transfer.
+#include "transport/rma.hpp"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,7 +11,6 @@
 
 #include "parts.hpp"
 #include "scripted_endpoint.hpp"
-#include "transport/rma.hpp"
 
 namespace weft::core::test {
 namespace {
@@ -38,12 +39,12 @@ class Batches final : public ScriptedEndpoint {
   std::vector<std::vector<providers::RmaPost>> together;
 };
 
-class OneSidedTest : public testing::Test {
+class RmaTest : public testing::Test {
  protected:
   /// The peer's rails take turns.
   static constexpr std::uint32_t rails = 2;
 
-  OneSidedTest() {
+  RmaTest() {
     Route& route = *peer->routes.front();
     route.targets = {};
     GrantDescription grant;
@@ -73,7 +74,7 @@ class OneSidedTest : public testing::Test {
       all.push_back(&op);
     }
   }
-  ~OneSidedTest() override {
+  ~RmaTest() override {
     transfer->end_early(State::cancelled, Error(Code::cancelled, "the test is over"));
   }
   void lose_key_of(std::uint32_t rail) {
@@ -82,7 +83,7 @@ class OneSidedTest : public testing::Test {
     lost.why_lost = "the device's memory can't be registered any more";
     prepared->remote->renew(lost);
   }
-  OneSided transport() { return OneSided(endpoint, 0, 4096, 4096); }
+  Rma transport() { return Rma(endpoint, 0, 4096, 4096); }
 
   NoHost host;
   Batches endpoint;
@@ -93,7 +94,7 @@ class OneSidedTest : public testing::Test {
   std::vector<Op*> all;
 };
 
-TEST_F(OneSidedTest, WhereTheyShareADoorbellAllGoTogether) {
+TEST_F(RmaTest, WhereTheyShareADoorbellAllGoTogether) {
   endpoint.record.shared_doorbell = true;
   EXPECT_EQ(transport().post_all(all).posted, 4U);
   EXPECT_THAT(endpoint.singly, IsEmpty());
@@ -111,13 +112,13 @@ TEST_F(OneSidedTest, WhereTheyShareADoorbellAllGoTogether) {
   }
 }
 
-TEST_F(OneSidedTest, WhereTheyDoNotEachGoesAlone) {
+TEST_F(RmaTest, WhereTheyDoNotEachGoesAlone) {
   EXPECT_EQ(transport().post_all(all).posted, 4U);
   EXPECT_THAT(endpoint.together, IsEmpty());
   EXPECT_THAT(endpoint.singly, ElementsAre(all[0], all[1], all[2], all[3]));
 }
 
-TEST_F(OneSidedTest, OneWithoutAKeyAndAllBehindItNeverComeToTheEndpoint) {
+TEST_F(RmaTest, OneWithoutAKeyAndAllBehindItNeverComeToTheEndpoint) {
   endpoint.record.shared_doorbell = true;
   lose_key_of(1);
   const BatchPost batch = transport().post_all(all);
@@ -128,7 +129,7 @@ TEST_F(OneSidedTest, OneWithoutAKeyAndAllBehindItNeverComeToTheEndpoint) {
   EXPECT_EQ(endpoint.together.front().size(), 1U) << "the doorbell would be left to it";
 }
 
-TEST_F(OneSidedTest, TheEndpointsRefusalComesFirst) {
+TEST_F(RmaTest, TheEndpointsRefusalComesFirst) {
   endpoint.record.shared_doorbell = true;
   endpoint.takes = 2;
   const BatchPost batch = transport().post_all(all);

@@ -1,9 +1,10 @@
+#include "engine/locality.hpp"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "engine/locality.hpp"
 #include "hwloc_xml.hpp"
 #include "machines.hpp"
 
@@ -11,18 +12,18 @@ namespace weft::core {
 namespace {
 
 /// Of an engine for these GPUs on a known machine.
-Whereabouts look(std::string_view machine, std::vector<std::string> gpus) {
+Locality look(std::string_view machine, std::vector<std::string> gpus) {
   const facts::TemporaryFile file(facts::hwloc_xml(*facts::find_machine(machine)));
   Config config;
   config.topo_xml = file.path();
   config.gpus = std::move(gpus);
-  auto here = Whereabouts::look(config);
+  auto here = Locality::look(config);
   EXPECT_TRUE(here) << here.error().to_string();
-  return std::move(here).value_or(Whereabouts());
+  return std::move(here).value_or(Locality());
 }
 
-TEST(Whereabouts, TheNicsOfTheGpusComeFirstByAddressAndName) {
-  const Whereabouts here = look("p4d", {"0000:a0:1d.0", "0000:10:1c.0"});
+TEST(Locality, TheNicsOfTheGpusComeFirstByAddressAndName) {
+  const Locality here = look("p4d", {"0000:a0:1d.0", "0000:10:1c.0"});
   auto near = here.near_nics();
   ASSERT_GE(near.size(), 4U);
   near.resize(4);
@@ -31,8 +32,8 @@ TEST(Whereabouts, TheNicsOfTheGpusComeFirstByAddressAndName) {
               testing::ElementsAre("0000:a0:1b.0", "rdmap160s27", "0000:10:1b.0", "rdmap16s27"));
 }
 
-TEST(Whereabouts, AnInterfaceOfAnRdmaNicIsWhereTheNicIs) {
-  Whereabouts here = look("dgx-h100", {});
+TEST(Locality, AnInterfaceOfAnRdmaNicIsWhereTheNicIs) {
+  Locality here = look("dgx-h100", {});
   const auto& nics = here.topology().nics;
   const auto both = std::find_if(nics.begin(), nics.end(), [](const Nic& nic) {
     return nic.kind == NicKind::rdma && !nic.interface.empty();
@@ -47,8 +48,8 @@ TEST(Whereabouts, AnInterfaceOfAnRdmaNicIsWhereTheNicIs) {
       << "it is all there is";
 }
 
-TEST(Whereabouts, TheNarrowestPartOfTheWayCounts) {
-  Whereabouts here = look("p5", {});
+TEST(Locality, TheNarrowestPartOfTheWayCounts) {
+  Locality here = look("p5", {});
   const auto& topology = here.topology();
   Capability record;
   record.domain = topology.nics[preferred_nics(topology).front()].name;
@@ -74,8 +75,8 @@ TEST(Whereabouts, TheNarrowestPartOfTheWayCounts) {
   EXPECT_EQ(here.gbps_between(2, Place{}), 0);
 }
 
-TEST(Whereabouts, AGpuCountsOnce) {
-  const Whereabouts here = look("p4d", {"0000:a0:1d.0", "a0:1D.0"});
+TEST(Locality, AGpuCountsOnce) {
+  const Locality here = look("p4d", {"0000:a0:1d.0", "a0:1D.0"});
   EXPECT_EQ(here.gpus(), 1U);
 }
 

@@ -1,4 +1,6 @@
 // One reading of a lease's word for all whose bytes have come.
+#include "transport/lease_reader.hpp"
+
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -9,7 +11,6 @@
 
 #include "parts.hpp"
 #include "scripted_endpoint.hpp"
-#include "transport/lease_reader.hpp"
 
 namespace weft::core::test {
 namespace {
@@ -100,7 +101,7 @@ class EpochReading : public testing::Test {
 
   Words words;
   std::map<const Op*, Completion> ends;
-  EpochReader reader{words, 0, [this](Op& op, const Completion& completion) {
+  LeaseReader reader{words, 0, [this](Op& op, const Completion& completion) {
                        EXPECT_TRUE(ends.emplace(&op, completion).second) << "told twice";
                        ends.at(&op).text = {};
                      }};

@@ -1,4 +1,4 @@
-// A lane to a peer over nothing: it takes every chunk and completes it at the next progress, so
+// A rail to a peer over nothing: it takes every chunk and completes it at the next progress, so
 // that what is left is the engine's own cost.
 #pragma once
 
@@ -53,8 +53,8 @@ class NullHost final : public core::TransferHost {
   core::Ledger* const ledger_;
 };
 
-struct NullLane {
-  explicit NullLane(core::Ledger* ledger = nullptr) : host(ledger) {
+struct NullScheduler {
+  explicit NullScheduler(core::Ledger* ledger = nullptr) : host(ledger) {
     core::Introduction introduction;
     introduction.name = "nobody";
     peer = std::make_shared<core::PeerState>(nullptr, 1, introduction, true,
@@ -85,13 +85,13 @@ struct NullLane {
         deadline ? deadline->when() : submission.submitted + std::chrono::minutes(1);
     auto transfer = std::make_shared<core::TransferState>(std::move(submission), host);
     transfer->start({0});
-    lane.add(transfer);
+    scheduler.add(transfer);
     return transfer;
   }
 
   void run(const core::TransferState& transfer) {
     while (!transfer.ended()) {
-      lane.pump();
+      scheduler.pump();
       null.progress();
     }
   }
@@ -102,8 +102,8 @@ struct NullLane {
   std::shared_ptr<const std::vector<std::string>> names =
       std::make_shared<const std::vector<std::string>>(1, "null:0");
   NullHost host;
-  NullTransport null, relay, copies;
-  core::Lane lane{0, "null:0", {128, std::uint64_t{2} << 20}, null, relay, copies};
+  NullTransport null, bounce, copies;
+  core::RailScheduler scheduler{0, "null:0", {128, std::uint64_t{2} << 20}, null, bounce, copies};
 };
 
 }  // namespace weft::perf

@@ -1,4 +1,6 @@
-// Relays over endpoints that carry, refuse and hold back what the test says.
+// Bounces over endpoints that carry, refuse and hold back what the test says.
+#include "transport/bounce.hpp"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,7 +16,6 @@
 #include "rail/rail_scheduler.hpp"
 #include "scripted_endpoint.hpp"
 #include "staged_device.hpp"
-#include "transport/bounce.hpp"
 
 namespace weft::core::test {
 namespace {
@@ -26,8 +27,8 @@ using weft::test::fill;
 using weft::test::holds;
 using weft::test::pattern;
 using weft::test::same_bytes;
-using wire::RelayHead;
-using wire::RelayPiece;
+using wire::BounceHead;
+using wire::BouncePiece;
 
 constexpr std::size_t buffer_bytes = 16 << 10, credits = 4, most_pieces = 16;
 constexpr std::size_t memory_bytes = 512 << 10;
@@ -97,9 +98,9 @@ std::shared_ptr<PeerState> make_known(std::uint64_t token, providers::FabricAddr
   Introduction introduction;
   introduction.name = "peer " + std::to_string(address);
   introduction.token = token;
-  introduction.relay_buffers = credits;
-  introduction.relay_buffer_bytes = buffer_bytes;
-  introduction.relay_pieces = static_cast<std::uint32_t>(pieces);
+  introduction.bounce_buffers = credits;
+  introduction.bounce_buffer_bytes = buffer_bytes;
+  introduction.bounce_pieces = static_cast<std::uint32_t>(pieces);
   auto peer = std::make_shared<PeerState>(nullptr, 1, introduction, true,
                                           PeerState::Limits{std::size_t{1} << 20, 16});
   auto route = std::make_unique<Route>();
@@ -111,25 +112,25 @@ std::shared_ptr<PeerState> make_known(std::uint64_t token, providers::FabricAddr
   return peer;
 }
 
-/// An engine's relay. `pieces`: 0 if it does not know of lists.
+/// An engine's bounce-buffer transport. `pieces`: 0 if it does not know of lists.
 struct Side {
   explicit Side(const Device& device, std::uint64_t seed, std::size_t pieces)
       : pieces(pieces),
         segment(make_memory(device, seed)),
-        relay(
+        bounce(
             endpoint, 0, {buffer_bytes, credits, std::max<std::size_t>(1, pieces)},
             [this](std::uint64_t) { return grant; }, [] { return Result<void>(); }) {
     if (!device.direct()) {
-      EXPECT_TRUE(relay.serve(device));
+      EXPECT_TRUE(bounce.serve(device));
     }
   }
-  ~Side() { EXPECT_TRUE(relay.settle(soon())); }
+  ~Side() { EXPECT_TRUE(bounce.settle(soon())); }
 
   const std::size_t pieces;
   const std::shared_ptr<SegmentState> segment;
   std::shared_ptr<GrantState> grant;
   ScriptedEndpoint endpoint;
-  Relay relay;
+  Bounce bounce;
 };
 
 /// Grants all of its memory but the first and the last page.
@@ -151,9 +152,9 @@ struct Asker : Side, TransferHost {
         owner(owner),
         known(make_known(100 + address, 0, owner.pieces)),
         known_there(make_known(200 + address, address, pieces)),
-        lane(0, "nic", {64, std::uint64_t{1} << 30}, nothing, relay, nothing_either) {
-    EXPECT_TRUE(relay.add_peer(known, *known->route_by_rail[0], 200 + address));
-    EXPECT_TRUE(owner.relay.add_peer(known_there, *known_there->route_by_rail[0], 100 + address));
+        scheduler(0, "nic", {64, std::uint64_t{1} << 30}, nothing, bounce, nothing_either) {
+    EXPECT_TRUE(bounce.add_peer(known, *known->route_by_rail[0], 200 + address));
+    EXPECT_TRUE(owner.bounce.add_peer(known_there, *known_there->route_by_rail[0], 100 + address));
   }
   std::shared_ptr<TransferState> start(Direction direction, std::span<const Pair> pairs) {
     auto prepared = std::make_shared<PreparedState>();
@@ -165,15 +166,15 @@ struct Asker : Side, TransferHost {
     prepared->pieces = PieceList(pairs);
     for (const Pair& each : pairs) prepared->bytes += each.length;
     Submission submission = make_submission(std::move(prepared));
-    submission.transport = TransportKind::relay;
+    submission.transport = TransportKind::bounce;
     auto transfer = std::make_shared<TransferState>(std::move(submission), *this);
     transfer->start({0});
-    lane.add(transfer);
+    scheduler.add(transfer);
     return transfer;
   }
   void turn() {
-    lane.pump();
-    relay.progress();
+    scheduler.pump();
+    bounce.progress();
   }
   /// What it has sent arrives.
   void send() {
@@ -197,14 +198,16 @@ struct Asker : Side, TransferHost {
     for (int turns = 0; turns < 10'000 && !transfer.quiescent(); ++turns) {
       turn();
       send();
-      owner.relay.progress();
+      owner.bounce.progress();
       receive();
     }
   }
   void raise_signal(const std::shared_ptr<TransferState>& transfer) override {
     transfer->signal_ended(std::nullopt);
   }
-  void offer_again(const std::shared_ptr<TransferState>& transfer) override { lane.add(transfer); }
+  void offer_again(const std::shared_ptr<TransferState>& transfer) override {
+    scheduler.add(transfer);
+  }
   void transfer_ended(TransferState&) override {}
   void transfer_quiescent(TransferState&) override {}
 
@@ -213,7 +216,7 @@ struct Asker : Side, TransferHost {
   std::shared_ptr<PeerState> known;  // the owner, as the asker knows it
   const std::shared_ptr<PeerState> known_there;
   weft::test::NullTransport nothing, nothing_either;
-  Lane lane;
+  RailScheduler scheduler;
 };
 
 /// Pieces that are no neighbours, within what is granted, in another order on each side.
@@ -224,8 +227,8 @@ std::vector<Pair> blocks(std::size_t count, std::uint64_t length) {
   return pairs;
 }
 
-RelayHead head_of(const ScriptedEndpoint::Sent& sent) {
-  RelayHead head;
+BounceHead head_of(const ScriptedEndpoint::Sent& sent) {
+  BounceHead head;
   std::memcpy(&head, sent.message.data(), sizeof head);
   return head;
 }
@@ -243,7 +246,7 @@ void expect_moved(Asker& asker, Direction direction, std::span<const Pair> pairs
   EXPECT_TRUE(same_bytes(write ? mine : theirs, kept));
 }
 
-TEST(Relay, SmallPiecesShareARequest) {
+TEST(Bounce, SmallPiecesShareARequest) {
   Owner owner;
   Asker asker(owner, 1);
   // As many as lists may name, and as many bytes as buffers hold: full to the last byte.
@@ -255,7 +258,7 @@ TEST(Relay, SmallPiecesShareARequest) {
     for (const auto& sent : asker.endpoint.sent) {
       EXPECT_EQ(head_of(sent).pieces(), most_pieces);
       EXPECT_EQ(head_of(sent).length(), buffer_bytes);
-      EXPECT_EQ(sent.message.size(), sizeof(RelayHead) + most_pieces * sizeof(RelayPiece) +
+      EXPECT_EQ(sent.message.size(), sizeof(BounceHead) + most_pieces * sizeof(BouncePiece) +
                                          (direction == Direction::write ? buffer_bytes : 0));
     }
     asker.run(*transfer);
@@ -268,7 +271,7 @@ TEST(Relay, SmallPiecesShareARequest) {
   }
 }
 
-TEST(Relay, PiecesOfAllSizesArriveAndNoOtherByte) {
+TEST(Bounce, PiecesOfAllSizesArriveAndNoOtherByte) {
   const Accelerator there, here;
   for (const Device* remote : {&host_device(), static_cast<const Device*>(&there)})
     for (const Device* local : {&host_device(), static_cast<const Device*>(&here)}) {
@@ -291,7 +294,7 @@ TEST(Relay, PiecesOfAllSizesArriveAndNoOtherByte) {
     }
 }
 
-TEST(Relay, PeersThatDoNotKnowListsAreSentNone) {
+TEST(Bounce, PeersThatDoNotKnowListsAreSentNone) {
   for (const auto& [theirs, ours] : {std::pair(0U, 16U), std::pair(16U, 0U), std::pair(1U, 16U)}) {
     Owner owner(host_device(), theirs);
     Asker asker(owner, 1, host_device(), ours);
@@ -311,19 +314,19 @@ TEST(Relay, PeersThatDoNotKnowListsAreSentNone) {
   }
 }
 
-TEST(Relay, AsManyRequestsAreUnderWayAsThereAreCredits) {
+TEST(Bounce, AsManyRequestsAreUnderWayAsThereAreCredits) {
   Owner owner;
   Asker asker(owner, 1);
   const auto pairs = blocks(10 * most_pieces, 500);
   const auto transfer = asker.start(Direction::write, pairs);
   for (int i = 0; i < 10; ++i) asker.turn();
   EXPECT_THAT(asker.endpoint.sent, SizeIs(credits));
-  EXPECT_EQ(asker.lane.in_flight(), credits);
+  EXPECT_EQ(asker.scheduler.in_flight(), credits);
   asker.run(*transfer);
   EXPECT_EQ(transfer->state(), State::done);
 }
 
-TEST(Relay, PiecesOfTwoTransfersDoNotShareARequest) {
+TEST(Bounce, PiecesOfTwoTransfersDoNotShareARequest) {
   Owner owner;
   Asker asker(owner, 1);
   const auto pairs = blocks(4, 100);
@@ -347,12 +350,12 @@ struct Request {
   std::optional<std::uint16_t> claimed{};  // pieces as the head says, if not as many as there are
 
   Blob message() const {
-    const RelayHead head(101, 7, 1, 0, length, 0, kind, 0,
-                         claimed.value_or(static_cast<std::uint16_t>(pieces.size())));
+    const BounceHead head(101, 7, 1, 0, length, 0, kind, 0,
+                          claimed.value_or(static_cast<std::uint16_t>(pieces.size())));
     Blob bytes(sizeof head);
     std::memcpy(bytes.data(), &head, sizeof head);
     for (const Range& each : pieces) {
-      const RelayPiece piece(each.offset, each.length);
+      const BouncePiece piece(each.offset, each.length);
       const auto* from = reinterpret_cast<const std::byte*>(&piece);
       bytes.insert(bytes.end(), from, from + sizeof piece);
     }
@@ -364,7 +367,7 @@ struct Request {
 /// How the owner answers what comes by itself.
 Code answer_to(Owner& owner, const Blob& message) {
   owner.endpoint.arrive(message);
-  owner.relay.progress();
+  owner.bounce.progress();
   EXPECT_THAT(owner.endpoint.sent, SizeIs(1));
   if (owner.endpoint.sent.empty()) return Code::internal;
   const auto sent = std::move(owner.endpoint.sent.front());
@@ -373,10 +376,10 @@ Code answer_to(Owner& owner, const Blob& message) {
   return static_cast<Code>(head_of(sent).status());
 }
 
-TEST(Relay, WhoKnowsNoListsMayFillAMessageWithHisPiece) {
+TEST(Bounce, WhoKnowsNoListsMayFillAMessageWithHisPiece) {
   Owner owner;
   const Asker asker(owner, 1, host_device(), 0);
-  const std::size_t longest = owner.endpoint.receives.front().second.length - sizeof(RelayHead);
+  const std::size_t longest = owner.endpoint.receives.front().second.length - sizeof(BounceHead);
   ASSERT_GT(longest, buffer_bytes);
   const auto answer = [&](std::uint8_t kind, std::size_t bytes) {
     return answer_to(owner, Request{kind, {}, bytes, kind == write_kind ? bytes : 0}.message());
@@ -387,7 +390,7 @@ TEST(Relay, WhoKnowsNoListsMayFillAMessageWithHisPiece) {
   EXPECT_EQ(answer(read_kind, longest + 1), Code::invalid_argument);
 }
 
-TEST(Relay, WrongListsAreRefusedAndNothingIsTouched) {
+TEST(Bounce, WrongListsAreRefusedAndNothingIsTouched) {
   const Accelerator accelerator;
   for (const Device* device : {&host_device(), static_cast<const Device*>(&accelerator)}) {
     Owner owner(*device);
@@ -438,7 +441,7 @@ TEST(Relay, WrongListsAreRefusedAndNothingIsTouched) {
   }
 }
 
-TEST(Relay, WhateverComesStaysWithinTheGrant) {
+TEST(Bounce, WhateverComesStaysWithinTheGrant) {
   Owner owner;
   const Asker asker(owner, 1);
   const std::size_t receives = owner.endpoint.receives.size();
@@ -459,7 +462,7 @@ TEST(Relay, WhateverComesStaysWithinTheGrant) {
           static_cast<std::byte>(random());
     message[kind_at] = static_cast<std::byte>(request.kind);
     if (random() % 8 == 0)
-      message.resize(sizeof(RelayHead) + random() % (message.size() - sizeof(RelayHead) + 1));
+      message.resize(sizeof(BounceHead) + random() % (message.size() - sizeof(BounceHead) + 1));
     owner.endpoint.arrive(message);
     for (const auto& sent : std::exchange(owner.endpoint.sent, {})) {
       ++answers[static_cast<Code>(head_of(sent).status())];
@@ -474,7 +477,7 @@ TEST(Relay, WhateverComesStaysWithinTheGrant) {
     EXPECT_GT(answers[code], 100) << int(code);
 }
 
-TEST(Relay, ADevicesPiecesAreCopiedAsOne) {
+TEST(Bounce, ADevicesPiecesAreCopiedAsOne) {
   const Accelerator there, here;
   Owner owner(there);
   Asker asker(owner, 1, here);
@@ -488,7 +491,7 @@ TEST(Relay, ADevicesPiecesAreCopiedAsOne) {
   }
 }
 
-TEST(Relay, CopiesOverlapWithTheWire) {
+TEST(Bounce, CopiesOverlapWithTheWire) {
   Accelerator there;
   const Accelerator here;
   Owner owner(there);
@@ -498,7 +501,7 @@ TEST(Relay, CopiesOverlapWithTheWire) {
   for (int i = 0; i < 10; ++i) {
     asker.turn();
     asker.send();
-    owner.relay.progress();
+    owner.bounce.progress();
   }
   // Not one of the owner's copies has ended, and the asker goes on as long as it has credits.
   EXPECT_EQ(here.lists, credits);
@@ -509,7 +512,7 @@ TEST(Relay, CopiesOverlapWithTheWire) {
   EXPECT_EQ(transfer->state(), State::done);
 }
 
-TEST(Relay, ACopyThatCanNotBeginFailsItsTransferOnceTheOthersHaveEnded) {
+TEST(Bounce, ACopyThatCanNotBeginFailsItsTransferOnceTheOthersHaveEnded) {
   Accelerator there, here;
   Owner owner(there);
   Asker asker(owner, 1, here);
@@ -523,7 +526,7 @@ TEST(Relay, ACopyThatCanNotBeginFailsItsTransferOnceTheOthersHaveEnded) {
         for (int i = 0; i < 10; ++i) {
           asker.turn();
           asker.send();
-          owner.relay.progress();
+          owner.bounce.progress();
           asker.receive();
         }
         failing->until_refusal = std::numeric_limits<std::size_t>::max();
@@ -539,7 +542,7 @@ TEST(Relay, ACopyThatCanNotBeginFailsItsTransferOnceTheOthersHaveEnded) {
       }
 }
 
-TEST(Relay, WhatIsReadIsStaleIfTheGrantEndedDuringTheCopies) {
+TEST(Bounce, WhatIsReadIsStaleIfTheGrantEndedDuringTheCopies) {
   Accelerator there;
   Owner owner(there);
   Asker asker(owner, 1);
@@ -547,7 +550,7 @@ TEST(Relay, WhatIsReadIsStaleIfTheGrantEndedDuringTheCopies) {
   const auto transfer = asker.start(Direction::read, blocks(8, 100));
   asker.turn();
   asker.send();
-  owner.relay.progress();
+  owner.bounce.progress();
   owner.grant = nullptr;
   there.held = false;
   asker.run(*transfer);
@@ -555,7 +558,7 @@ TEST(Relay, WhatIsReadIsStaleIfTheGrantEndedDuringTheCopies) {
   EXPECT_TRUE(holds(bytes_of(*asker.segment), 1));
 }
 
-TEST(Relay, APeerThatTakesNoAnswersHoldsUpNoOther) {
+TEST(Bounce, APeerThatTakesNoAnswersHoldsUpNoOther) {
   Owner owner;
   Asker stuck(owner, 1), other(owner, 2);
   owner.endpoint.full = {1};
@@ -563,7 +566,7 @@ TEST(Relay, APeerThatTakesNoAnswersHoldsUpNoOther) {
   for (int i = 0; i < 10; ++i) {
     stuck.turn();
     stuck.send();
-    owner.relay.progress();
+    owner.bounce.progress();
   }
   for (const Direction direction : {Direction::write, Direction::read})
     expect_moved(other, direction, blocks(10 * most_pieces, 500));
@@ -574,11 +577,11 @@ TEST(Relay, APeerThatTakesNoAnswersHoldsUpNoOther) {
 }
 
 /// An engine with two peers: the second one's address is 1.
-class RelayWithTwoPeers : public testing::Test {
+class BounceWithTwoPeers : public testing::Test {
  protected:
-  RelayWithTwoPeers() {
+  BounceWithTwoPeers() {
     second->route_by_rail[0]->addresses.at(0) = 1;
-    EXPECT_TRUE(asker.relay.add_peer(second, *second->route_by_rail[0], 999));
+    EXPECT_TRUE(asker.bounce.add_peer(second, *second->route_by_rail[0], 999));
   }
   Accelerator here;
   Owner owner;
@@ -586,7 +589,7 @@ class RelayWithTwoPeers : public testing::Test {
   std::shared_ptr<PeerState> second = make_known(300, 1, most_pieces);
 };
 
-TEST_F(RelayWithTwoPeers, OneThatTakesNoRequestsHoldsUpNoOther) {
+TEST_F(BounceWithTwoPeers, OneThatTakesNoRequestsHoldsUpNoOther) {
   asker.endpoint.full = {0};
   const auto waits = asker.start(Direction::write, blocks(most_pieces, 500));
   for (int i = 0; i < 3; ++i) asker.turn();
@@ -599,7 +602,7 @@ TEST_F(RelayWithTwoPeers, OneThatTakesNoRequestsHoldsUpNoOther) {
   ASSERT_THAT(asker.endpoint.sent, SizeIs(1));
   EXPECT_EQ(asker.endpoint.sent.front().to, 1U);
   asker.endpoint.sent.clear();
-  asker.relay.peer_died(*asker.known->route_by_rail[0]);
+  asker.bounce.peer_died(*asker.known->route_by_rail[0]);
   EXPECT_EQ(goes->state(), State::failed);
 
   asker.endpoint.full.clear();
@@ -607,7 +610,7 @@ TEST_F(RelayWithTwoPeers, OneThatTakesNoRequestsHoldsUpNoOther) {
   EXPECT_EQ(waits->state(), State::done);
 }
 
-TEST_F(RelayWithTwoPeers, WhatWaitsForRoomEndsWithItsTransferOrItsPeer) {
+TEST_F(BounceWithTwoPeers, WhatWaitsForRoomEndsWithItsTransferOrItsPeer) {
   asker.endpoint.full = {0};
   const auto other = asker.start(Direction::write, blocks(2 * most_pieces, 500));
   const auto unwanted = asker.start(Direction::write, blocks(2 * most_pieces, 500));
@@ -620,15 +623,15 @@ TEST_F(RelayWithTwoPeers, WhatWaitsForRoomEndsWithItsTransferOrItsPeer) {
   EXPECT_EQ(unwanted->state(), State::cancelled);
   EXPECT_THAT(unwanted->placed(), Each(Placed::none));
   EXPECT_FALSE(other->ended());
-  asker.relay.peer_died(*asker.known->route_by_rail[0]);
+  asker.bounce.peer_died(*asker.known->route_by_rail[0]);
   EXPECT_TRUE(other->quiescent());
   EXPECT_EQ(other->state(), State::failed);
-  EXPECT_FALSE(asker.relay.has_work());
+  EXPECT_FALSE(asker.bounce.has_work());
   EXPECT_THAT(asker.endpoint.sent, IsEmpty());
 }
 
 /// Refused once the bytes are in the buffer: certainly not sent.
-TEST_F(RelayWithTwoPeers, WhatIsRefusedAfterTheCopiesIsLeftToOtherLanes) {
+TEST_F(BounceWithTwoPeers, WhatIsRefusedAfterTheCopiesIsLeftToOtherLanes) {
   const auto transfer = asker.start(Direction::write, blocks(most_pieces, 500));
   asker.endpoint.answer = {providers::PostStatus::failed, 5};
   for (int i = 0; i < 3; ++i) asker.turn();
@@ -639,12 +642,12 @@ TEST_F(RelayWithTwoPeers, WhatIsRefusedAfterTheCopiesIsLeftToOtherLanes) {
   EXPECT_EQ(transfer->own_report().retries, most_pieces);
 }
 
-TEST_F(RelayWithTwoPeers, AnAnswerToWhatWasNotSentIsHarmless) {
+TEST_F(BounceWithTwoPeers, AnAnswerToWhatWasNotSentIsHarmless) {
   asker.endpoint.full = {0};
   const auto transfer = asker.start(Direction::write, blocks(most_pieces, 500));
   for (int i = 0; i < 3; ++i) asker.turn();
   for (std::uint64_t number = 0; number < 5; ++number) {
-    const RelayHead head(201, number, 0, 0, 0, 0, 3, 0, 0);
+    const BounceHead head(201, number, 0, 0, 0, 0, 3, 0, 0);
     asker.endpoint.arrive(std::as_bytes(std::span(&head, 1)));
   }
   asker.endpoint.full.clear();
@@ -653,18 +656,18 @@ TEST_F(RelayWithTwoPeers, AnAnswerToWhatWasNotSentIsHarmless) {
   expect_moved(asker, Direction::write, blocks(10 * most_pieces, 500));
 }
 
-TEST(Relay, ListsTakeASmallPartOfAMessage) {
+TEST(Bounce, ListsTakeASmallPartOfAMessage) {
   for (const std::uint64_t message :
        {0U, 1U, 64U, 100U, 1024U, 4096U, 8760U, 9000U, 65536U, 1U << 20, 1U << 28, 0xffff'ffffU}) {
-    const std::uint64_t payload = Relay::payload_bytes(message);
-    const std::uint64_t list = Relay::pieces_of(payload) * sizeof(RelayPiece);
+    const std::uint64_t payload = Bounce::payload_bytes(message);
+    const std::uint64_t list = Bounce::pieces_of(payload) * sizeof(BouncePiece);
     if (payload > 0) {
-      EXPECT_LE(sizeof(RelayHead) + list + payload, message);
+      EXPECT_LE(sizeof(BounceHead) + list + payload, message);
     }
     EXPECT_GE(payload + 100 + message / 50, message);
-    EXPECT_LE(Relay::pieces_of(payload), std::numeric_limits<std::uint16_t>::max());
+    EXPECT_LE(Bounce::pieces_of(payload), std::numeric_limits<std::uint16_t>::max());
   }
-  EXPECT_EQ(Relay::pieces_of(256 << 10), 256U);
+  EXPECT_EQ(Bounce::pieces_of(256 << 10), 256U);
 }
 
 }  // namespace

@@ -1,4 +1,6 @@
 // The order of transfers to one peer, turn by turn.
+#include "rail/fair_queue.hpp"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,12 +9,11 @@
 #include <vector>
 
 #include "parts.hpp"
-#include "rail/fair_queue.hpp"
 
 namespace weft::core::test {
 namespace {
 
-class TurnsTest : public testing::Test {
+class FairQueueTest : public testing::Test {
  protected:
   using Transfer = std::shared_ptr<TransferState>;
 
@@ -30,9 +31,9 @@ class TurnsTest : public testing::Test {
   std::vector<const TransferState*> take(std::size_t count) {
     std::vector<const TransferState*> taken;
     for (std::size_t i = 0; i < count; ++i) {
-      Turns::Turn turn = turns.next();
+      FairQueue::Turn turn = turns.next();
       taken.push_back(&turn.transfer());
-      turn.sent(Turns::cost_of(1));
+      turn.sent(FairQueue::cost_of(1));
       turns.end(std::move(turn), true);
     }
     return taken;
@@ -45,14 +46,14 @@ class TurnsTest : public testing::Test {
   const Clock::time_point start = Clock::now();
   const std::shared_ptr<PreparedState> prepared = make_prepared(make_peer(1), scattered(4, 10));
   NoHost host;
-  Turns turns;
+  FairQueue turns;
 };
 
-TEST_F(TurnsTest, LatencyGoesBeforeNormalBeforeBulk) {
+TEST_F(FairQueueTest, LatencyGoesBeforeNormalBeforeBulk) {
   const auto bulk = add(Priority::bulk, 1s), normal = add(Priority::normal, 2s),
              latency = add(Priority::latency, 3s);
   for (const auto& expected : {latency, normal, bulk}) {
-    Turns::Turn turn = turns.next();
+    FairQueue::Turn turn = turns.next();
     EXPECT_EQ(&turn.transfer(), expected.get());
     EXPECT_EQ(turn.chunks(8), 8U);
     turns.end(std::move(turn), false);
@@ -60,53 +61,53 @@ TEST_F(TurnsTest, LatencyGoesBeforeNormalBeforeBulk) {
   EXPECT_TRUE(turns.empty());
 }
 
-TEST_F(TurnsTest, ALowerClassHasItsShare) {
+TEST_F(FairQueueTest, ALowerClassHasItsShare) {
   const auto bulk = add(Priority::bulk), normal = add(Priority::normal),
              latency = add(Priority::latency);
-  const auto taken = take(100 * Turns::share);
+  const auto taken = take(100 * FairQueue::share);
   EXPECT_NEAR(count(taken, bulk), 100, 1);
   EXPECT_NEAR(count(taken, normal), 100, 1);
   EXPECT_EQ(count(taken, latency),
             static_cast<int>(taken.size()) - count(taken, bulk) - count(taken, normal));
 }
 
-TEST_F(TurnsTest, TheShareIsOfTheClassesThatWait) {
+TEST_F(FairQueueTest, TheShareIsOfTheClassesThatWait) {
   const auto bulk = add(Priority::bulk), normal = add(Priority::normal);
-  const auto taken = take(100 * Turns::share);
+  const auto taken = take(100 * FairQueue::share);
   EXPECT_NEAR(count(taken, bulk), 100, 1);
-  EXPECT_NEAR(count(taken, normal), 100 * int{Turns::share - 1}, 1);
+  EXPECT_NEAR(count(taken, normal), 100 * int{FairQueue::share - 1}, 1);
 }
 
-TEST_F(TurnsTest, TheShareIsOfBytes) {
+TEST_F(FairQueueTest, TheShareIsOfBytes) {
   const auto bulk = add(Priority::bulk), latency = add(Priority::latency);
   constexpr std::uint64_t small = 64 << 10, large = 1 << 20;
   std::uint64_t bulk_bytes = 0, latency_bytes = 0;
   for (int i = 0; i < 10000; ++i) {
-    Turns::Turn turn = turns.next();
+    FairQueue::Turn turn = turns.next();
     const bool is_bulk = &turn.transfer() == bulk.get();
     EXPECT_EQ(turn.chunks(8), is_bulk ? 1U : 8U);
-    turn.sent(Turns::cost_of(is_bulk ? large : small));
+    turn.sent(FairQueue::cost_of(is_bulk ? large : small));
     (is_bulk ? bulk_bytes : latency_bytes) += is_bulk ? large : small;
     turns.end(std::move(turn), true);
   }
   EXPECT_NEAR(static_cast<double>(latency_bytes) / static_cast<double>(bulk_bytes),
-              Turns::share - 1, 0.5);
+              FairQueue::share - 1, 0.5);
 }
 
-TEST_F(TurnsTest, WhatOnlyUrgentOnesCouldHaveCountsForNoShare) {
+TEST_F(FairQueueTest, WhatOnlyUrgentOnesCouldHaveCountsForNoShare) {
   const auto bulk = add(Priority::bulk), latency = add(Priority::latency);
-  EXPECT_EQ(count(take(Turns::share), bulk), 1);
+  EXPECT_EQ(count(take(FairQueue::share), bulk), 1);
   for (int i = 0; i < 1000; ++i) {
     ASSERT_TRUE(turns.urgent());
-    Turns::Turn turn = turns.next_urgent();
+    FairQueue::Turn turn = turns.next_urgent();
     EXPECT_EQ(&turn.transfer(), latency.get());
-    turn.sent(Turns::cost_of(1));
+    turn.sent(FairQueue::cost_of(1));
     turns.end(std::move(turn), true);
   }
-  EXPECT_EQ(count(take(Turns::share), bulk), 1);
+  EXPECT_EQ(count(take(FairQueue::share), bulk), 1);
 }
 
-TEST_F(TurnsTest, TheEarliestDeadlineFirstAndNowAndThenWhoeverHasWaitedLongest) {
+TEST_F(FairQueueTest, TheEarliestDeadlineFirstAndNowAndThenWhoeverHasWaitedLongest) {
   const auto late = add(Priority::normal, 30s), middle = add(Priority::normal, 20s),
              early = add(Priority::normal, 10s);
   const std::map<const TransferState*, std::string> names = {
@@ -116,31 +117,31 @@ TEST_F(TurnsTest, TheEarliestDeadlineFirstAndNowAndThenWhoeverHasWaitedLongest) 
   EXPECT_EQ(order, "eeeleeemeeeleeem");
 }
 
-TEST_F(TurnsTest, OnesThatComeLaterGoFirstIfTheirDeadlinesAreEarlier) {
+TEST_F(FairQueueTest, OnesThatComeLaterGoFirstIfTheirDeadlinesAreEarlier) {
   const auto late = add(Priority::latency, 20s);
   EXPECT_EQ(take(1).front(), late.get());
   const auto early = add(Priority::latency, 10s);
   EXPECT_EQ(take(1).front(), early.get());
 }
 
-TEST_F(TurnsTest, ThoseOfOneDeadlineTakeTurns) {
+TEST_F(FairQueueTest, ThoseOfOneDeadlineTakeTurns) {
   std::vector<Transfer> all;
   for (int i = 0; i < 7; ++i) all.push_back(add(Priority::normal));
   const auto taken = take(7 * 50);
   for (std::size_t i = 0; i < taken.size(); ++i) EXPECT_EQ(taken[i], all[i % 7].get()) << i;
 }
 
-TEST_F(TurnsTest, NobodyStarves) {
+TEST_F(FairQueueTest, NobodyStarves) {
   constexpr std::size_t each = 300;
   std::vector<Transfer> all;
   for (std::size_t i = 0; i < each; ++i)
     for (const Priority priority : {Priority::latency, Priority::normal, Priority::bulk})
       all.push_back(add(priority, 1h + i * 1s));
-  const auto taken = take(each * Turns::patience * static_cast<std::size_t>(Turns::share));
+  const auto taken = take(each * FairQueue::patience * static_cast<std::size_t>(FairQueue::share));
   for (std::size_t i = 0; i < all.size(); ++i) EXPECT_GE(count(taken, all[i]), 1) << "number " << i;
 }
 
-TEST_F(TurnsTest, WhatIsErasedHasNoTurn) {
+TEST_F(FairQueueTest, WhatIsErasedHasNoTurn) {
   const auto one = add(Priority::normal, 1s), other = add(Priority::normal, 2s);
   turns.add(one);  // twice
   turns.erase(*one);
@@ -149,7 +150,7 @@ TEST_F(TurnsTest, WhatIsErasedHasNoTurn) {
   EXPECT_TRUE(turns.empty());
 }
 
-TEST_F(TurnsTest, ThoseThatTimedOutAreNextByTheirDeadlinesAndGo) {
+TEST_F(FairQueueTest, ThoseThatTimedOutAreNextByTheirDeadlinesAndGo) {
   std::vector<Transfer> all;
   for (int i = 0; i < 20; ++i) all.push_back(add(Priority::normal, i * 1s));
   for (int i = 0; i < 10; ++i)
@@ -160,7 +161,7 @@ TEST_F(TurnsTest, ThoseThatTimedOutAreNextByTheirDeadlinesAndGo) {
     EXPECT_EQ(all[static_cast<std::size_t>(i)].use_count(), 1) << "it holds nothing of them";
 }
 
-TEST_F(TurnsTest, ThoseThatEndedInAnyOrderAreLetGoWhenMoreCome) {
+TEST_F(FairQueueTest, ThoseThatEndedInAnyOrderAreLetGoWhenMoreCome) {
   std::vector<std::weak_ptr<TransferState>> ended;
   const auto first = add(Priority::normal, 1s);
   for (int i = 0; i < 1000; ++i) {

@@ -1,12 +1,12 @@
 // Why there is no NIC: told from what a machine, or a container, shows of its hardware.
+#include "providers/system_probe.hpp"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
-
-#include "providers/system_probe.hpp"
 
 namespace weft::providers {
 namespace {
@@ -29,8 +29,8 @@ class Machine : public testing::Test {
     put("/sys/bus/pci/devices/" + address + "/vendor", vendor + "\n");
     put("/sys/bus/pci/devices/" + address + "/device", device + "\n");
   }
-  Surroundings look() const {
-    Surroundings around = look_around(root_);
+  SystemProbe look() const {
+    SystemProbe around = look_around(root_);
     around.memlock = UINT64_MAX;  // this machine's is not the subject
     return around;
   }
@@ -39,7 +39,7 @@ class Machine : public testing::Test {
 };
 
 TEST_F(Machine, WithNothing) {
-  const Surroundings around = look();
+  const SystemProbe around = look();
   EXPECT_TRUE(around.efa_nics.empty());
   EXPECT_THAT(why_no_efa(around), HasSubstr("no EFA NIC"));
   EXPECT_THAT(why_no_verbs(around), HasSubstr("no RDMA device"));
@@ -60,7 +60,7 @@ TEST_F(Machine, WithEfaButNoDeviceInTheContainer) {
   put_function("0000:10:1b.0", "0x1d0f", "0xefa1");
   put_function("0000:20:1b.0", "0x1d0f", "0xefa2");
   put_function("0000:30:00.0", "0x10de", "0xefa1");  // another vendor's
-  const Surroundings around = look();
+  const SystemProbe around = look();
   EXPECT_THAT(around.efa_nics, testing::ElementsAre("0000:10:1b.0", "0000:20:1b.0"));
   EXPECT_THAT(why_no_efa(around), HasSubstr("0000:10:1b.0, 0000:20:1b.0"));
   EXPECT_THAT(why_no_efa(around), HasSubstr("--device /dev/infiniband"));
@@ -72,7 +72,7 @@ TEST_F(Machine, WithADeviceThatMayNotBeOpened) {
   put_function("0000:10:1b.0", "0x1d0f", "0xefa1");
   // A folder can't be opened for writing by anybody.
   fs::create_directories(root_ + "/dev/infiniband/uverbs0");
-  const Surroundings around = look();
+  const SystemProbe around = look();
   EXPECT_EQ(around.verbs_nodes, 1U);
   EXPECT_FALSE(around.verbs_nodes_open);
   EXPECT_THAT(why_no_efa(around), HasSubstr("permissions"));
@@ -81,7 +81,7 @@ TEST_F(Machine, WithADeviceThatMayNotBeOpened) {
 TEST_F(Machine, WithALibfabricThatLacksTheProvider) {
   put_function("0000:10:1b.0", "0x1d0f", "0xefa1");
   put("/dev/infiniband/uverbs0", "");
-  const Surroundings around = look();
+  const SystemProbe around = look();
   EXPECT_TRUE(around.verbs_nodes_open);
   EXPECT_THAT(why_no_efa(around), HasSubstr("built without its efa provider"));
 }
@@ -89,7 +89,7 @@ TEST_F(Machine, WithALibfabricThatLacksTheProvider) {
 TEST_F(Machine, WithALowMemlockLimit) {
   put_function("0000:10:1b.0", "0x1d0f", "0xefa1");
   put("/dev/infiniband/uverbs0", "");
-  Surroundings around = look();
+  SystemProbe around = look();
   around.memlock = 8 << 20;
   EXPECT_THAT(why_no_efa(around), HasSubstr("8192 KiB"));
   EXPECT_THAT(why_no_efa(around), HasSubstr("ulimit -l"));
@@ -98,7 +98,7 @@ TEST_F(Machine, WithALowMemlockLimit) {
 TEST_F(Machine, WithInfiniBand) {
   put("/sys/class/infiniband/mlx5_0/node_type", "1: CA\n");
   put("/dev/infiniband/rdma_cm", "");
-  const Surroundings around = look();
+  const SystemProbe around = look();
   EXPECT_EQ(around.rdma_devices, 1U);
   EXPECT_EQ(around.verbs_nodes, 0U);
   EXPECT_THAT(why_no_verbs(around), HasSubstr("uverbs"));
