@@ -13,7 +13,6 @@
 #include <atomic>
 #include <cstring>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <unordered_map>
 #include <utility>
@@ -21,6 +20,7 @@
 
 #include "base/fork_guard.hpp"
 #include "base/log.hpp"
+#include "base/sync.hpp"
 #include "providers/capability_record.hpp"
 #include "providers/doorbell.hpp"
 #include "providers/edges.hpp"
@@ -183,8 +183,8 @@ class FabricEndpoint final : public Endpoint {
   bool inherited() const { return core::fork_generation() != generation_; }
 
   /// Held around calls that the provider does not guard against each other itself.
-  std::unique_lock<std::mutex> guard() {
-    return serialise_ ? std::unique_lock(mutex_) : std::unique_lock<std::mutex>();
+  std::unique_lock<core::Mutex> guard() {
+    return serialise_ ? std::unique_lock(mutex_) : std::unique_lock<core::Mutex>();
   }
 
  private:
@@ -246,8 +246,10 @@ class FabricEndpoint final : public Endpoint {
   bool was_closed_ = false;  // reopen() did so, and resume() has not told yet
   UnderWay under_way_;
   EndpointGate gate_;
-  std::mutex regions_mutex_;
-  std::unordered_map<const Region*, std::shared_ptr<Region>> regions_;  // not forgotten
+  core::Mutex regions_mutex_;
+  // Not forgotten.
+  std::unordered_map<const Region*, std::shared_ptr<Region>> regions_
+      WEFT_GUARDED_BY(regions_mutex_);
   std::optional<OperationNames> names_;     // where an end may be reported more than once
   std::unique_ptr<SharedEndpoint> shared_;  // where endpoints of one process share memory
   Capability record_;
@@ -259,7 +261,7 @@ class FabricEndpoint final : public Endpoint {
   std::uint64_t polls_since_edge_ = 0;
   bool serialise_ = false;
   const std::uint64_t generation_ = core::fork_generation();
-  std::mutex mutex_;
+  core::Mutex mutex_;
   // Providers differ in whether they count how often an address was inserted.
   struct Inserted {
     std::size_t users = 0;
@@ -268,8 +270,8 @@ class FabricEndpoint final : public Endpoint {
         FI_ADDR_UNSPEC;  // the peer's bounce-buffer transport endpoint, where it has one
   };
   std::map<fi_addr_t, Inserted> inserted_;
-  std::mutex inserting_;       // held for as long as the provider takes to insert or remove
-  std::mutex inserted_mutex_;  // held for a look at the map, by the posting thread too
+  core::Mutex inserting_;       // held for as long as the provider takes to insert or remove
+  core::Mutex inserted_mutex_;  // held for a look at the map, by the posting thread too
 };
 
 class FabricRegistration final : public Registration {
@@ -401,7 +403,7 @@ Result<void> FabricEndpoint::close_endpoints() {
 void FabricEndpoint::close_handles() {
   handles_.bounce_endpoint.reset();
   handles_.endpoint.reset();
-  const std::lock_guard lock(regions_mutex_);
+  const core::Lock lock(regions_mutex_);
   for (const auto& [key, region] : regions_) region->registered.reset();
   std::erase_if(regions_, [](const auto& each) { return each.second->retired.load(); });
   const OpenHandles closed = std::move(handles_);
@@ -416,7 +418,7 @@ Result<void> FabricEndpoint::reopen() {
   close_handles();
   address_.clear();
   {
-    const std::lock_guard map(inserted_mutex_);
+    const core::Lock map(inserted_mutex_);
     inserted_.clear();
   }
   if (names_) names_.emplace();
@@ -574,7 +576,7 @@ Result<FabricAddress> FabricEndpoint::insert(Bytes address) {
   if (auto fit = check_form(address); !fit) return fail(std::move(fit.error()));
   if (spec_->check_peer != nullptr)
     if (auto fit = spec_->check_peer(as_text(address)); !fit) return fail(std::move(fit.error()));
-  const std::lock_guard inserting(inserting_);
+  const core::Lock inserting(inserting_);
   const auto lock = guard();
   const std::size_t one = has_bounce_endpoint() ? address.size() / 2 : address.size();
   auto peer = insert_one(*handles_.addresses, address.first(one));
@@ -588,7 +590,7 @@ Result<FabricAddress> FabricEndpoint::insert(Bytes address) {
     }
     bounce = *second;
   }
-  const std::lock_guard map(inserted_mutex_);
+  const core::Lock map(inserted_mutex_);
   Inserted& inserted = inserted_[*peer];
   ++inserted.users;
   inserted.name = as_text(address);
@@ -600,19 +602,19 @@ Result<FabricAddress> FabricEndpoint::insert(Bytes address) {
 void FabricEndpoint::remove(FabricAddress peer) {
   const EndpointGate::Pass pass(gate_);
   if (!pass) return;
-  const std::lock_guard inserting(inserting_);
+  const core::Lock inserting(inserting_);
   const auto lock = guard();
   const auto entry = inserted_.find(peer);
   if (entry == inserted_.end() || --entry->second.users > 0) return;
   remove_one(*handles_.addresses, peer);
   if (has_bounce_endpoint()) remove_one(*handles_.bounce_addresses, entry->second.bounce);
   if (shared_) shared_->forgets(entry->second.name);
-  const std::lock_guard map(inserted_mutex_);
+  const core::Lock map(inserted_mutex_);
   inserted_.erase(entry);
 }
 
 fi_addr_t FabricEndpoint::bounce_of(FabricAddress peer) {
-  const std::lock_guard map(inserted_mutex_);
+  const core::Lock map(inserted_mutex_);
   const auto entry = inserted_.find(peer);
   return entry != inserted_.end() ? entry->second.bounce : FI_ADDR_UNSPEC;
 }
@@ -637,7 +639,7 @@ Result<std::unique_ptr<Registration>> FabricEndpoint::register_memory(const Exte
     result = open_region(*region);
   }
   if (result != 0) return fail(cant_register(memory.length, result));
-  const std::lock_guard lock(regions_mutex_);
+  const core::Lock lock(regions_mutex_);
   regions_.emplace(region.get(), region);
   return std::make_unique<FabricRegistration>(*this, region);
 }
@@ -658,7 +660,7 @@ int FabricEndpoint::open_region(Region& region) {
 /// Those that were registered with it before it was closed. Without a device's memory the rail
 /// still serves: such memory is staged.
 Result<void> FabricEndpoint::open_regions() {
-  const std::lock_guard lock(regions_mutex_);
+  const core::Lock lock(regions_mutex_);
   for (const auto& [key, region] : regions_) {
     if (region->retired) continue;
     const int result = open_region(*region);
@@ -673,7 +675,7 @@ Result<void> FabricEndpoint::open_regions() {
 }
 
 void FabricEndpoint::forget(const Region& region) {
-  const std::lock_guard lock(regions_mutex_);
+  const core::Lock lock(regions_mutex_);
   regions_.erase(&region);
 }
 

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
-#include <mutex>
 
+#include "base/sync.hpp"
 #include "providers/capability_record.hpp"
 #include "providers/environment.hpp"
 #include "providers/fabric_endpoint.hpp"
@@ -159,8 +159,8 @@ long look_by(const Spec& spec, unsigned index, bool device_memory, std::vector<S
 
 void look_at(const Spec& spec, std::span<const unsigned> ways, bool device_memory,
              std::vector<Seen>& seen) {
-  static std::mutex environment;
-  const std::lock_guard lock(environment);
+  static core::Mutex environment;
+  const core::Lock lock(environment);
   settle_environment();
   if (spec.prepare != nullptr) spec.prepare();
 

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <cstdint>
-#include <mutex>
 #include <vector>
 
+#include "base/sync.hpp"
 #include "providers/endpoint.hpp"
 
 namespace weft::providers {
@@ -28,9 +28,10 @@ class OperationNames {
     Posted* posted = nullptr;
     std::uint32_t life = 0;
   };
-  std::mutex mutex_;
-  std::vector<Slot> slots_;  // as many as operations were ever under way at once
-  std::vector<std::uint32_t> free_;
+  core::Mutex mutex_;
+  std::vector<Slot> slots_
+      WEFT_GUARDED_BY(mutex_);  // as many as operations were ever under way at once
+  std::vector<std::uint32_t> free_ WEFT_GUARDED_BY(mutex_);
 };
 
 }  // namespace weft::providers

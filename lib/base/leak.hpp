@@ -2,8 +2,9 @@
 #pragma once
 
 #include <list>
-#include <mutex>
 #include <utility>
+
+#include "base/sync.hpp"
 
 namespace weft::core {
 
@@ -11,9 +12,9 @@ namespace weft::core {
 /// stopped may still use it. From any thread.
 template <typename T>
 void leak(T object) {
-  static std::mutex mutex;
+  static Mutex mutex;
   static auto& kept = *new std::list<T>;
-  const std::lock_guard lock(mutex);
+  const Lock lock(mutex);
   kept.push_back(std::move(object));
 }
 

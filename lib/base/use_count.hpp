@@ -2,14 +2,13 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <utility>
 #include <vector>
 #include <weft/deadline.hpp>
 
+#include "base/sync.hpp"
 #include "base/wait_on.hpp"
 
 namespace weft::core {
@@ -34,7 +33,7 @@ class UseCount {
   /// After close(): calls `then` when the last user has left, at once if there is none.
   void when_idle(std::function<void()> then) {
     {
-      const std::lock_guard lock(mutex_);
+      const Lock lock(mutex_);
       if (!idle()) {
         when_idle_.push_back(std::move(then));
         return;
@@ -44,16 +43,16 @@ class UseCount {
   }
   /// After close().
   bool wait_idle(Deadline deadline) {
-    std::unique_lock lock(mutex_);
-    return wait_on(now_idle_, lock, deadline, [&] { return idle(); });
+    const Lock lock(mutex_);
+    return now_idle_.wait(mutex_, deadline, [&] { return idle(); });
   }
 
  private:
-  /// Under the lock to the last: whoever waited may destroy this as soon as nobody is left.
+  /// Holds the lock to the last: a waiter may destroy this as soon as no user is left.
   void leave_closed() {
     std::vector<std::function<void()>> last;
     {
-      const std::lock_guard lock(mutex_);
+      const Lock lock(mutex_);
       --users_;
       if (!idle()) return;
       last = std::exchange(when_idle_, {});
@@ -65,9 +64,9 @@ class UseCount {
   static constexpr std::uint64_t closed_bit = std::uint64_t{1} << 63;
 
   std::atomic<std::uint64_t> users_{0};  // how many, and closed_bit
-  std::mutex mutex_;
-  std::condition_variable now_idle_;
-  std::vector<std::function<void()>> when_idle_;
+  Mutex mutex_;
+  Condition now_idle_;
+  std::vector<std::function<void()>> when_idle_ WEFT_GUARDED_BY(mutex_);
 };
 
 /// Enters a UseCount, and leaves it again unless it is kept.

@@ -5,11 +5,11 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <weft/error.hpp>
 
+#include "base/sync.hpp"
 #include "device/device.hpp"
 
 namespace weft::core {
@@ -35,14 +35,15 @@ class Borrowed {
  private:
   using Mapping = Result<std::unique_ptr<Device::Mapped>>;
 
-  std::mutex mutex_;  // never held while the driver works
-  std::optional<Lent> lent_;
-  bool own_ = false;
-  bool mapped_ = false;  // or about to be
-  bool stopped_ = false;
-  Error why_not_ = Error(Code::unsupported, "the owner did not say whether it lends the memory");
-  std::mutex driver_mutex_;
-  std::map<const Device*, Mapping> mappings_;  // with driver_mutex_
+  Mutex mutex_;  // never held while the driver works
+  std::optional<Lent> lent_ WEFT_GUARDED_BY(mutex_);
+  bool own_ WEFT_GUARDED_BY(mutex_) = false;
+  bool mapped_ WEFT_GUARDED_BY(mutex_) = false;  // or about to be
+  bool stopped_ WEFT_GUARDED_BY(mutex_) = false;
+  Error why_not_ WEFT_GUARDED_BY(mutex_) =
+      Error(Code::unsupported, "the owner did not say whether it lends the memory");
+  Mutex driver_mutex_;
+  std::map<const Device*, Mapping> mappings_ WEFT_GUARDED_BY(driver_mutex_);
 };
 
 }  // namespace weft::core

@@ -1,16 +1,15 @@
 // What a Grant handle stands for, on the owner's side.
 #pragma once
 
-#include <condition_variable>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <vector>
 #include <weft/deadline.hpp>
 
 #include "base/process.hpp"
+#include "base/sync.hpp"
 #include "lease/lease_words.hpp"
 #include "lease/owned_lease.hpp"
 #include "memory/segment_state.hpp"
@@ -109,23 +108,24 @@ class GrantState {
   void close();
 
  private:
-  bool borrowers_ended() const;
+  bool borrowers_ended() const WEFT_REQUIRES(mutex_);
   bool close_keys();
-  providers::Registration* registration_with(std::uint32_t rail) const;
+  /// Null if it has none, or not any more.
+  providers::Registration* registration_with(std::uint32_t rail) const WEFT_REQUIRES(keys_mutex_);
   std::uint64_t epoch_key(std::uint32_t rail) const;
 
   Parts parts_;  // the description never changes; `unfenced` with mutex_, registrations with
                  // keys_mutex_
   const Clock::time_point expires_;
-  mutable std::mutex mutex_;
-  mutable std::condition_variable changed_;
-  OwnedLease lease_;
+  mutable Mutex mutex_;
+  mutable Condition changed_;
+  OwnedLease lease_ WEFT_GUARDED_BY(mutex_);
   UseCount copying_;
-  // With mutex_: those who may map the memory, and have not confirmed.
-  std::map<OwnedLease::Holder, std::shared_ptr<const Process>> borrowers_;
-  std::set<std::uint32_t> retired_;           // with mutex_: the key of that rail won't come back
-  std::map<std::uint32_t, RenewedKey> keys_;  // with mutex_: by rail
-  mutable std::mutex keys_mutex_;             // closing them may take long
+  // Holders that may map the memory, and have not confirmed.
+  std::map<OwnedLease::Holder, std::shared_ptr<const Process>> borrowers_ WEFT_GUARDED_BY(mutex_);
+  std::set<std::uint32_t> retired_ WEFT_GUARDED_BY(mutex_);  // the key of that rail won't come back
+  std::map<std::uint32_t, RenewedKey> keys_ WEFT_GUARDED_BY(mutex_);  // by rail
+  mutable Mutex keys_mutex_;                                          // closing them may take long
 };
 
 /// Whether one of the sorted ranges holds all of these bytes.

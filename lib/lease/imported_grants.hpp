@@ -5,13 +5,13 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "base/completion_slot.hpp"
 #include "base/detached_thread.hpp"
+#include "base/sync.hpp"
 #include "control/control.hpp"
 #include "lease/remote_state.hpp"
 
@@ -75,7 +75,7 @@ class ImportedGrants {
     std::shared_ptr<Borrowed> borrowed;
     bool held = false;  // its owner has said so once, and will ask for a confirmation
   };
-  std::shared_ptr<Borrowed> left_over(const Key& key) const;
+  std::shared_ptr<Borrowed> left_over(const Key& key) const WEFT_REQUIRES(mutex_);
   void confirm(const Key& key);
   void let_go(const Import& import);
   void close_and_confirm(const Key& key, const std::shared_ptr<Borrowed>& borrowed);
@@ -85,10 +85,11 @@ class ImportedGrants {
   const Stop stop_;
   const Aside aside_, outliving_;
   const Maps maps_;
-  mutable std::mutex mutex_;
-  std::map<Key, Import> imports_;
-  std::unordered_map<std::uint64_t, Query> queries_;  // by the number of the request
-  std::uint64_t next_request_ = 1;
+  mutable Mutex mutex_;
+  std::map<Key, Import> imports_ WEFT_GUARDED_BY(mutex_);
+  std::unordered_map<std::uint64_t, Query> queries_
+      WEFT_GUARDED_BY(mutex_);  // by the number of the request
+  std::uint64_t next_request_ WEFT_GUARDED_BY(mutex_) = 1;
 };
 
 }  // namespace weft::core

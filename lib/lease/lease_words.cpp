@@ -1,6 +1,7 @@
 #include "lease/lease_words.hpp"
 
 #include "base/random.hpp"
+#include "base/sync.hpp"
 #include "lease/peer_key.hpp"
 
 namespace weft::core {
@@ -23,12 +24,12 @@ Epoch::Epoch(std::shared_ptr<LeaseWords> words, std::size_t index, std::atomic<s
 
 Epoch::~Epoch() {
   end();
-  const std::lock_guard lock(words_->mutex_);
+  const Lock lock(words_->mutex_);
   words_->free_.push_back(index_);
 }
 
 std::vector<RailKey> Epoch::keys() const {
-  const std::lock_guard lock(words_->mutex_);
+  const Lock lock(words_->mutex_);
   std::vector<RailKey> keys = words_->pages_[index_ / LeaseWords::words_per_page].keys;
   for (RailKey& key : keys) key.base += index_ % LeaseWords::words_per_page * sizeof(std::uint64_t);
   return keys;
@@ -43,7 +44,7 @@ void Epoch::end() noexcept {
 }
 
 Result<std::unique_ptr<Epoch>> LeaseWords::take() {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   if (free_.empty())
     if (auto grown = grow(); !grown) return fail(std::move(grown.error()));
   const std::size_t index = free_.back();
@@ -82,14 +83,14 @@ std::atomic<std::uint64_t>& LeaseWords::word(std::size_t index) const {
 }
 
 void LeaseWords::rail_opened(std::uint32_t rail) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   for (Registered& each : pages_)
     for (std::size_t i = 0; i < each.registrations.size(); ++i)
       if (each.keys[i].rail == rail) each.keys[i].key = each.registrations[i]->key();
 }
 
 void LeaseWords::close() {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   for (Registered& each : pages_) each.registrations.clear();
 }
 

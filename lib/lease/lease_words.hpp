@@ -5,13 +5,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <utility>
 #include <vector>
 #include <weft/error.hpp>
 
 #include "base/allocation.hpp"
 #include "base/fork_guard.hpp"
+#include "base/sync.hpp"
 #include "providers/endpoint.hpp"
 #include "wire/grant_codec.hpp"
 
@@ -75,15 +75,15 @@ class LeaseWords : public std::enable_shared_from_this<LeaseWords> {
     std::vector<std::unique_ptr<providers::Registration>> registrations;
     std::vector<RailKey> keys;  // of the page's start
   };
-  Result<void> grow();
+  Result<void> grow() WEFT_REQUIRES(mutex_);
   Result<void> register_with_rails(Registered& added) const;
-  std::atomic<std::uint64_t>& word(std::size_t index) const;
+  std::atomic<std::uint64_t>& word(std::size_t index) const WEFT_REQUIRES(mutex_);
 
   const std::vector<Reader> readers_;
   const std::uint64_t generation_ = fork_generation();
-  mutable std::mutex mutex_;
-  std::vector<Registered> pages_;
-  std::vector<std::size_t> free_;
+  mutable Mutex mutex_;
+  std::vector<Registered> pages_ WEFT_GUARDED_BY(mutex_);
+  std::vector<std::size_t> free_ WEFT_GUARDED_BY(mutex_);
 };
 
 }  // namespace weft::core

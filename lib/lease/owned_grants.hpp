@@ -7,11 +7,11 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "base/sync.hpp"
 #include "control/control.hpp"
 #include "lease/grant_state.hpp"
 
@@ -70,11 +70,12 @@ class OwnedGrants {
   const Ended ended_;
   const Borrower borrower_;
   std::atomic<bool> bereft_{false};  // there may be some
-  mutable std::mutex mutex_;
-  std::unordered_map<std::uint64_t, GrantPtr> grants_;  // by lease
+  mutable Mutex mutex_;
+  std::unordered_map<std::uint64_t, GrantPtr> grants_ WEFT_GUARDED_BY(mutex_);  // by lease
   // The same by segment, and lease: one may have few of many grants, or nearly all.
   std::map<std::pair<const SegmentState*, std::uint64_t>, GrantPtr> by_segment_;
-  std::unordered_map<std::uint64_t, GrantPtr> settleable_;  // by lease, since they were looked for
+  std::unordered_map<std::uint64_t, GrantPtr> settleable_
+      WEFT_GUARDED_BY(mutex_);  // by lease, since they were looked for
   Clock::time_point next_expiry_ = Clock::time_point::max();
 };
 

@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/sync.hpp"
 #include "base/use_count.hpp"
 #include "lease/borrowed.hpp"
 #include "wire/grant_codec.hpp"
@@ -85,7 +85,7 @@ class RemoteState {
   /// The owner has registered its memory anew with one of its rails. From any thread; what is
   /// posted with the old key meanwhile fails.
   void renew(const RenewedKey& renewed) {
-    const std::lock_guard lock(renewing_);
+    const Lock lock(renewing_);
     if (!has_lease_word(renewed.rail)) return;
     // Reads of what is lent are proven by it, on rails that have lost their keys too.
     epoch_keys_[renewed.rail].key = renewed.epoch_key;
@@ -137,7 +137,7 @@ class RemoteState {
 
   const std::shared_ptr<PeerState> peer_;
   const GrantDescription description_;
-  std::mutex renewing_;
+  Mutex renewing_;  // of keys_ and epoch_keys_, which readers look at without it
   ByRail keys_, epoch_keys_;
   std::atomic<std::uint32_t> losses_{0};
   std::atomic<Clock::time_point> expires_{Clock::time_point::max()};

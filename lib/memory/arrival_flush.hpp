@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <atomic>
 #include <functional>
-#include <mutex>
 #include <vector>
 #include <weft/error.hpp>
 
+#include "base/sync.hpp"
 #include "device/device.hpp"
 
 namespace weft::core {
@@ -23,7 +23,7 @@ class ArrivalFlush {
   /// under a grant may arrive after that has ended.
   void add(const Device& device) {
     if (!device.needs_flush()) return;
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     if (std::find(devices_.begin(), devices_.end(), &device) == devices_.end())
       devices_.push_back(&device);
     any_ = true;
@@ -33,7 +33,7 @@ class ArrivalFlush {
     if (!any_) return {};
     std::vector<const Device*> devices;
     {
-      const std::lock_guard lock(mutex_);
+      const Lock lock(mutex_);
       devices = devices_;
     }
     for (const Device* device : devices)
@@ -42,7 +42,7 @@ class ArrivalFlush {
   }
 
  private:
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   std::vector<const Device*> devices_;
   std::atomic<bool> any_{false};
 };

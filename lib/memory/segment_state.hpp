@@ -5,11 +5,11 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <weft/memory.hpp>
 
 #include "base/allocation.hpp"
+#include "base/sync.hpp"
 #include "base/use_count.hpp"
 #include "device/device.hpp"
 #include "memory/nic_access.hpp"
@@ -51,7 +51,7 @@ class LocalKeys {
   }
   /// The rail was opened again: whether it has lost the memory, which is staged from here on.
   bool rail_opened(std::size_t rail) {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     if (!reached_by(rail) || by_rail_[rail].registration == nullptr) return false;
     Served& served = by_rail_[rail];
     const Error* lost = served.registration->lost();
@@ -66,7 +66,7 @@ class LocalKeys {
 
   /// May block. They are closed when it returns, whoever has closed them.
   void close() {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     for (Served& each : by_rail_) each.registration.reset();
     closed_ = true;
   }
@@ -84,7 +84,7 @@ class LocalKeys {
     return by_rail_[rail];
   }
 
-  std::mutex mutex_;  // for closing: those who use them have to be gone by then
+  Mutex mutex_;  // of those that change a Served; readers look at its atomic `by` first
   std::deque<Served> by_rail_;
   std::atomic<std::uint32_t> losses_{0};
   std::atomic<bool> closed_{false};

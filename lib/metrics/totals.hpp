@@ -6,12 +6,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <vector>
 #include <weft/deadline.hpp>
 #include <weft/transfer.hpp>
 
 #include "base/cache_line.hpp"
+#include "base/sync.hpp"
 #include "rail/fair_queue.hpp"
 
 namespace weft::core {
@@ -112,7 +112,7 @@ class TransferCounters {
   /// `rail`: the first that carried it.
   void add(std::size_t rail, const EndedTransfer& transfer) {
     Shard& shard = shards_[rail];
-    const std::lock_guard lock(shard.mutex);
+    const Lock lock(shard.mutex);
     shard.totals.add(transfer);
   }
   /// By rail. What stands in one of them belongs together.
@@ -120,8 +120,8 @@ class TransferCounters {
 
  private:
   struct alignas(cache_line) Shard {
-    mutable std::mutex mutex;
-    TransferTotals totals;
+    mutable Mutex mutex;
+    TransferTotals totals WEFT_GUARDED_BY(mutex);
   };
   const std::size_t rails_;
   const std::unique_ptr<Shard[]> shards_;

@@ -2,11 +2,10 @@
 #pragma once
 
 #include <map>
-#include <mutex>
-#include <shared_mutex>
 #include <string>
 #include <weft/engine.hpp>
 
+#include "base/sync.hpp"
 #include "nixl/connection.hpp"
 #include "nixl/link.hpp"
 
@@ -42,8 +41,8 @@ class Agents {
   Engine& engine_;
   Cutter& cutter_;
   const std::size_t signal_bytes_;
-  mutable std::shared_mutex mutex_;
-  std::map<std::string, Agent> agents_;
+  mutable core::Mutex mutex_;
+  std::map<std::string, Agent> agents_ WEFT_GUARDED_BY(mutex_);
 };
 
 }  // namespace weft::nixl

@@ -4,6 +4,7 @@
 
 #include "base/detached_thread.hpp"
 #include "base/log.hpp"
+#include "base/sync.hpp"
 
 namespace weft::nixl {
 namespace {
@@ -13,7 +14,7 @@ constexpr auto longest_reopening = std::chrono::seconds(5);
 }  // namespace
 
 bool Cutter::State::take(const std::string& rail, Clock::time_point since) {
-  const std::lock_guard lock(mutex);
+  const core::Lock lock(mutex);
   if (opened[rail] >= since) return false;
   return under_way.insert(rail).second;
 }
@@ -24,7 +25,7 @@ void Cutter::State::reopen(const std::string& rail) {
             rail);
   const auto reopened = engine->reopen(rail, Deadline::in(longest_reopening));
   if (!reopened) core::log(LogLevel::error, "NIXL backend: {}", reopened.error().to_string());
-  const std::lock_guard lock(mutex);
+  const core::Lock lock(mutex);
   opened[rail] = Clock::now();
   under_way.erase(rail);
 }

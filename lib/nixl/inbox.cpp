@@ -2,12 +2,13 @@
 
 #include <utility>
 
+#include "base/sync.hpp"
 #include "nixl/polling.hpp"
 
 namespace weft::nixl {
 
 void Inbox::take(abi::Notifications& arrived) {
-  const std::lock_guard lock(mutex_);
+  const core::Lock lock(mutex_);
   const std::size_t before = arrived.size();
   empty(arrived);
   // Who does nothing but look makes the progress that it looks for.

@@ -2,11 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <weft/engine.hpp>
 
+#include "base/sync.hpp"
 #include "nixl/abi.hpp"
 #include "nixl/agents.hpp"
 #include "nixl/link.hpp"
@@ -56,8 +56,8 @@ class RemoteMemory : public abi::Metadata {
  private:
   const std::string grant_;
   const std::uintptr_t base_;
-  std::mutex mutex_;
-  Reach reach_;
+  core::Mutex mutex_;
+  Reach reach_ WEFT_GUARDED_BY(mutex_);
 };
 
 /// Memory of this agent's as the remote side of its own transfers.

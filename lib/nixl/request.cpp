@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/log.hpp"
+#include "base/sync.hpp"
 #include "nixl/polling.hpp"
 #include "nixl/status.hpp"
 
@@ -25,7 +26,7 @@ constexpr auto news_of_peers = std::chrono::milliseconds(500);
 }  // namespace
 
 abi::Status Request::post(const Outgoing* notification) {
-  const std::lock_guard lock(mutex_);
+  const core::Lock lock(mutex_);
   if (phase_ == Phase::under_way || phase_ == Phase::draining) return abi::Status::repost_active;
   if (!quiescent()) return abi::Status::repost_active;
   transfers_.clear();
@@ -73,7 +74,7 @@ Result<void> Request::submit_all(const Outgoing* notification) {
 }
 
 abi::Status Request::check() {
-  const std::lock_guard lock(mutex_);
+  const core::Lock lock(mutex_);
   switch (phase_) {
     case Phase::idle:
       return abi::Status::not_posted;
@@ -159,7 +160,7 @@ abi::Status Request::end() {
 }
 
 abi::Status Request::release() {
-  const std::lock_guard lock(mutex_);
+  const core::Lock lock(mutex_);
   if (phase_ == Phase::under_way) give_up(Error(Code::cancelled, "the request was released"));
   if (quiescent()) {
     withdraw();
@@ -176,7 +177,7 @@ abi::Status Request::release() {
 }
 
 bool Request::wait_quiescent() {
-  const auto wait = [this](Deadline deadline) {
+  const auto wait = [this](Deadline deadline) WEFT_REQUIRES(mutex_) {
     for (Transfer& transfer : transfers_) std::ignore = transfer.wait_quiescent(deadline);
     return quiescent();
   };

@@ -12,6 +12,7 @@
 #include "base/detached_thread.hpp"
 #include "base/log.hpp"
 #include "base/process.hpp"
+#include "base/sync.hpp"
 #include "providers/endpoint.hpp"
 #include "providers/shm/open_of.hpp"
 
@@ -24,7 +25,7 @@ constexpr std::size_t most_files = 4096;
 constexpr auto kept_unused = std::chrono::seconds(1);
 
 struct Registry {
-  std::mutex mutex;
+  core::Mutex mutex;
   std::vector<std::weak_ptr<const MappedFile>> files;
 };
 
@@ -45,7 +46,7 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::of(const Descriptor& file,
                                                          std::uint64_t bytes,
                                                          std::uint64_t needed) {
   Registry& all = registry();
-  const std::lock_guard lock(all.mutex);
+  const core::Lock lock(all.mutex);
   std::erase_if(all.files, [](const auto& each) { return each.expired(); });
   for (const auto& each : all.files)
     if (auto known = each.lock(); known && known->identity() == identity && known->size() >= needed)
@@ -68,7 +69,7 @@ MappedFile::~MappedFile() {
 
 std::shared_ptr<const View> Mappings::of(std::uint64_t key) {
   const Entry& entry = head_.entries[key % entry_count];
-  const std::lock_guard lock(mutex_);
+  const core::Lock lock(mutex_);
   if (const auto known = views_.find(key); known != views_.end()) return known->second;
   // Before the key is looked at: whoever closes the entry looks here after that.
   claim_.maps.store(1, std::memory_order_seq_cst);
@@ -140,7 +141,7 @@ void Mappings::forget_closed() {
 }
 
 bool Mappings::tidy(Clock::time_point now) {
-  const std::lock_guard lock(mutex_);
+  const core::Lock lock(mutex_);
   forget_closed();
   std::unordered_set<const MappedFile*> used;
   for (const auto& [key, view] : views_) used.insert(view->file.get());

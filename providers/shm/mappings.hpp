@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -14,6 +13,7 @@
 #include <weft/deadline.hpp>
 #include <weft/error.hpp>
 
+#include "base/sync.hpp"
 #include "providers/shm/region.hpp"
 
 namespace weft::providers::shm {
@@ -90,23 +90,24 @@ class Mappings {
     Clock::time_point unused_since = {};  // the clock's start: it is used
   };
   View make(const Entry& entry) const;
-  void tell_why_not(const Entry& entry, const View& view);
-  void keep(const std::shared_ptr<const MappedFile>& file);
+  void tell_why_not(const Entry& entry, const View& view) WEFT_REQUIRES(mutex_);
+  void keep(const std::shared_ptr<const MappedFile>& file) WEFT_REQUIRES(mutex_);
   Result<View> open(const Entry& entry) const;
-  void forget_closed();
+  void forget_closed() WEFT_REQUIRES(mutex_);
 
   const Head& head_;
   Claim& claim_;
   const std::int32_t pid_;
   std::uint64_t seen_closings_ = 0;
 
-  std::mutex mutex_;
-  std::unordered_map<std::uint64_t, std::shared_ptr<const View>> views_;  // by key
-  std::vector<Kept> files_;
+  core::Mutex mutex_;
+  // By key.
+  std::unordered_map<std::uint64_t, std::shared_ptr<const View>> views_ WEFT_GUARDED_BY(mutex_);
+  std::vector<Kept> files_ WEFT_GUARDED_BY(mutex_);
   // Views from which on those of closed entries go without being told.
   static constexpr std::size_t views_before_tidying = 4096;
-  std::size_t tidy_at_ = views_before_tidying;
-  bool told_ = false;  // the log, of a file that could not be mapped
+  std::size_t tidy_at_ WEFT_GUARDED_BY(mutex_) = views_before_tidying;
+  bool told_ WEFT_GUARDED_BY(mutex_) = false;  // the log, of a file that could not be mapped
 };
 
 }  // namespace weft::providers::shm

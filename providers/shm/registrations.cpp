@@ -7,6 +7,7 @@
 
 #include "base/log.hpp"
 #include "base/random.hpp"
+#include "base/sync.hpp"
 
 namespace weft::providers::shm {
 namespace {
@@ -55,7 +56,7 @@ Result<std::unique_ptr<Registration>> Registrations::add(const Extent& memory, A
 }
 
 Result<std::size_t> Registrations::take_index() {
-  const std::lock_guard lock(mutex_);
+  const core::Lock lock(mutex_);
   if (free_.empty()) {
     if (fresh_ == entry_count)
       return fail(Code::out_of_memory,
@@ -77,7 +78,7 @@ bool Registrations::close(std::uint64_t key) {
     return false;  // the entry stays out of use
   }
   if (head_.entries[index].backing.why_not == Unmappable::no) tell_those_who_map();
-  const std::lock_guard lock(mutex_);
+  const core::Lock lock(mutex_);
   free_.push_back(index);
   return true;
 }

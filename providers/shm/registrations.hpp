@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <vector>
 #include <weft/error.hpp>
 
+#include "base/sync.hpp"
 #include "providers/endpoint.hpp"
 #include "providers/shm/region.hpp"
 
@@ -35,9 +35,9 @@ class Registrations {
   Head& head_;
   const Gone gone_;
   const Tell tell_;
-  std::mutex mutex_;
-  std::vector<std::size_t> free_;
-  std::size_t fresh_ = 0;  // entries from here on were never used
+  core::Mutex mutex_;
+  std::vector<std::size_t> free_ WEFT_GUARDED_BY(mutex_);
+  std::size_t fresh_ WEFT_GUARDED_BY(mutex_) = 0;  // entries from here on were never used
 };
 
 }  // namespace weft::providers::shm

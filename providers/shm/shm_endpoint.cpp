@@ -7,11 +7,11 @@
 #include <cerrno>
 #include <cstring>
 #include <map>
-#include <mutex>
 #include <utility>
 #include <vector>
 
 #include "base/random.hpp"
+#include "base/sync.hpp"
 #include "providers/sanitizer.hpp"
 #include "providers/shm/copiers.hpp"
 #include "providers/shm/mail.hpp"
@@ -84,10 +84,11 @@ class ShmEndpoint final : public Endpoint {
   std::unique_ptr<Registrations> registrations_;
 
   // By any thread.
-  mutable std::mutex mutex_;
-  std::map<FabricAddress, Met> met_;
-  std::vector<std::shared_ptr<Neighbour>> leaving_;  // removed, and their slots not yet looked at
-  std::atomic<std::uint64_t> removals_{0};           // of neighbours, so far
+  mutable core::Mutex mutex_;
+  std::map<FabricAddress, Met> met_ WEFT_GUARDED_BY(mutex_);
+  // Removed, and their slots not yet looked at.
+  std::vector<std::shared_ptr<Neighbour>> leaving_ WEFT_GUARDED_BY(mutex_);
+  std::atomic<std::uint64_t> removals_{0};  // of neighbours, so far
   Copiers copiers_;
   SharedCopy shared_copy_;
 
@@ -146,19 +147,19 @@ Result<FabricAddress> ShmEndpoint::insert(Bytes bytes) {
     return fail(Code::invalid_argument, "that is not the address of an shm rail");
   std::memcpy(&address, bytes.data(), sizeof address);
   const FabricAddress key = address.nonce;
-  const std::lock_guard lock(mutex_);
+  const core::Lock lock(mutex_);
   if (const auto known = met_.find(key); known != met_.end()) {
     ++known->second.users;
     return key;
   }
-  return Neighbour::meet(address, head_->nonce).map([&](std::shared_ptr<Neighbour> neighbour) {
-    met_.emplace(key, Met{std::move(neighbour), 1});
-    return key;
-  });
+  auto neighbour = Neighbour::meet(address, head_->nonce);
+  if (!neighbour) return fail(std::move(neighbour.error()));
+  met_.emplace(key, Met{std::move(*neighbour), 1});
+  return key;
 }
 
 void ShmEndpoint::remove(FabricAddress peer) {
-  const std::lock_guard lock(mutex_);
+  const core::Lock lock(mutex_);
   const auto entry = met_.find(peer);
   if (entry == met_.end() || --entry->second.users > 0) return;
   leaving_.push_back(std::move(entry->second.neighbour));
@@ -167,7 +168,7 @@ void ShmEndpoint::remove(FabricAddress peer) {
 }
 
 std::shared_ptr<Neighbour> ShmEndpoint::neighbour(FabricAddress peer) const {
-  const std::lock_guard lock(mutex_);
+  const core::Lock lock(mutex_);
   const auto entry = met_.find(peer);
   return entry != met_.end() ? entry->second.neighbour : nullptr;
 }
@@ -178,7 +179,7 @@ bool ShmEndpoint::gone(const Claim& claim) const {
   const std::uint64_t nonce = claim.owner.load();
   if (const auto known = neighbour(nonce)) return known->gone();
   {
-    const std::lock_guard lock(mutex_);
+    const core::Lock lock(mutex_);
     for (const auto& each : leaving_)
       if (each->nonce() == nonce) return each->gone();
   }
@@ -334,9 +335,9 @@ void ShmEndpoint::look_into(std::size_t slot) {
 void ShmEndpoint::free_slots_of_the_gone() {
   std::size_t left_now = 0;
   {
-    const std::lock_guard lock(mutex_);
+    const core::Lock lock(mutex_);
     left_now = leaving_.size();
-    std::erase_if(untidy_, [&](const Untidy& each) {
+    std::erase_if(untidy_, [&](const Untidy& each) WEFT_REQUIRES(mutex_) {
       return std::find(leaving_.begin(), leaving_.end(), each.neighbour) != leaving_.end();
     });
     for (auto entry = outbound_.begin(); entry != outbound_.end();) {
@@ -354,7 +355,7 @@ void ShmEndpoint::free_slots_of_the_gone() {
     const std::uint64_t owner = claim.owner.load();
     if (owner == left || (owner != 0 && gone(claim))) free_slot(slot);
   }
-  const std::lock_guard lock(mutex_);
+  const core::Lock lock(mutex_);
   leaving_.erase(leaving_.begin(), leaving_.begin() + static_cast<std::ptrdiff_t>(left_now));
 }
 

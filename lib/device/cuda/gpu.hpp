@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <memory>
-#include <mutex>
 #include <string>
 
+#include "base/sync.hpp"
 #include "device/cuda/driver.hpp"
 #include "device/cuda/hash_stage.hpp"
 #include "device/device.hpp"
@@ -62,8 +62,8 @@ class Gpu final : public Device {
   const Context context_;
   const std::string pci_;
   const bool needs_flush_;
-  mutable std::mutex hash_mutex_;
-  mutable std::unique_ptr<HashStage> hash_stage_;
+  mutable Mutex hash_mutex_;
+  mutable std::unique_ptr<HashStage> hash_stage_ WEFT_GUARDED_BY(hash_mutex_);
 };
 
 inline Address address_of(const void* memory) {

@@ -5,6 +5,7 @@
 #include <weft/deadline.hpp>
 
 #include "base/leak.hpp"
+#include "base/sync.hpp"
 #include "base/xxh3.hpp"
 #include "device/cuda/gpu.hpp"
 
@@ -58,7 +59,7 @@ Result<void> HashStage::fetch(const std::byte* memory, std::size_t bytes) {
 
 /// The stage is made when it is first needed.
 Result<void> Gpu::hash(Xxh3& hash, const void* memory, std::size_t bytes) const {
-  const std::lock_guard lock(hash_mutex_);
+  const Lock lock(hash_mutex_);
   if (!hash_stage_) {
     auto opened = HashStage::open(*this);
     if (!opened) return fail(std::move(opened.error()));
