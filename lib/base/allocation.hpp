@@ -19,7 +19,7 @@ class Allocation {
   std::size_t size() const noexcept { return size_; }
   int fd() const noexcept { return fd_; }
   std::uint64_t file_offset() const noexcept { return file_offset_; }
-  /// Somebody can make its file smaller: pages behind the end kill whoever touches them.
+  /// Its file can be made smaller: a process that touches pages behind the end is killed.
   bool may_fault() const noexcept;
 
  private:

@@ -38,7 +38,7 @@ class CompletionSlot {
  private:
   /// Called once, before waiters wake, by the thread that completes.
   virtual void ended(const Error*) {}
-  /// Called once after that: whoever hears of it finds it done.
+  /// Called once after that: done() is true by then.
   virtual void announce(const Error*) {}
 
   mutable Mutex mutex_;

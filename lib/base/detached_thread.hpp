@@ -1,4 +1,4 @@
-// What may block for longer than anybody may wait, on threads that nobody waits for.
+// Runs possibly unbounded work on a detached thread.
 #pragma once
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// What has to outlive everything.
+// Objects that are leaked on purpose: something that can't be stopped may still use them.
 #pragma once
 
 #include <list>

@@ -1,4 +1,4 @@
-// Counts who still uses something, and lets others wait until nobody does.
+// Counts the users of something, and lets others wait until there are none.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,5 @@
-// One control connection, from the first byte to the last: who the other side is, and how far the
-// two have come. Control thread only, except offer().
+// One control connection, from the first byte to the last: the other side's identity, and how far
+// the two have come. Control thread only, except offer().
 #pragma once
 
 #include <atomic>

@@ -188,7 +188,7 @@ void Wire::enqueue(Blob bytes) {
   push(std::move(sealed));
 }
 
-/// What is pushed is counted already.
+/// The pushed frame is counted already.
 void Wire::push(Blob sealed) {
   queue_.push_back(std::move(sealed));
   if (queue_.size() == 1) write_next();

@@ -32,7 +32,7 @@ std::error_code accept_from(Acceptor& acceptor, Socket& socket);
 /// may have again later.
 bool is_shortage(const std::error_code& error);
 
-/// Why nobody can listen there.
+/// Why this process can't listen there.
 Error bind_error(const std::string& where, const std::error_code& error);
 
 /// No delay, keep alive, and what was sent must be acknowledged within `death_after`.

@@ -14,11 +14,11 @@
 
 namespace weft::core {
 
-/// From any thread. It must be closed before the owner hears that the grant is used no more: he may
+/// From any thread. It must be closed before the owner hears that the grant is used no more: it may
 /// free the memory then.
 class Borrowed {
  public:
-  /// What the owner says of it. `own`: it is memory of this very process.
+  /// The owner's answer. `own`: it is memory of this very process.
   void offer(Lent lent, bool own);
   void refuse(std::string why);
 
@@ -27,7 +27,7 @@ class Borrowed {
   Result<std::byte*> map(const Device& device, std::uint64_t bytes);
   /// From here on nothing more is mapped. Whether something is, so that close() may block.
   bool stop();
-  /// Nobody may use it any more. The mappings are gone when it returns, whoever has closed them.
+  /// Ends its use. The mappings are gone when it returns, also if another thread closed them.
   void close();
   /// The same for threads that must not block: what is to be closed is so in time.
   static void close_aside(const std::shared_ptr<Borrowed>& borrowed);

@@ -31,7 +31,7 @@ class Directory {
     LinkId link = 0;
     std::uint64_t request = 0;
   };
-  /// Returns those who wait for the name.
+  /// Returns the peers that wait for the name.
   std::vector<Asker> publish(const std::string& name, Blob grant, std::uint64_t lease);
   /// Forgets the names that a grant was published under.
   void withdraw(std::uint64_t lease);
@@ -43,7 +43,7 @@ class Directory {
   void add_lookup(std::uint64_t request, std::shared_ptr<LookupState> lookup);
   std::shared_ptr<LookupState> take_lookup(std::uint64_t request);
 
-  /// The link is gone: whoever waits for something from it hears `why`.
+  /// The link is gone: lookups that wait for it end with `why`.
   void link_down(LinkId link, const Error& why);
 
  private:

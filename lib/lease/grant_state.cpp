@@ -103,7 +103,7 @@ bool GrantState::spent() const {
   return parts_.registrations.empty() && over();
 }
 
-/// Either nobody is left, or only those who are gone, and closing the keys keeps them out.
+/// No holder is left, or only holders that are gone, which closing the keys keeps out.
 bool GrantState::settleable() const {
   const Lock lock(mutex_);
   return lease_.over() ||
@@ -187,7 +187,7 @@ GrantState::Reopened GrantState::rail_opened(std::uint32_t rail, bool opened) {
   const std::uint64_t word = opened ? epoch_key(rail) : 0;
   const Lock lock(mutex_);
   const Error* lost = registration != nullptr ? registration->lost() : nullptr;
-  // What was posted with its key went with the rail, and the key does not come back.
+  // Operations posted with its key went with the rail, and the key does not come back.
   if (retired_.contains(rail) || lost != nullptr) parts_.unfenced.erase(rail);
   if (!lease_.held() || registration == nullptr) return {};
   RenewedKey key{parts_.description.lease, rail, registration->key(), word};

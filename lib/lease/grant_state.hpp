@@ -1,4 +1,4 @@
-// What a Grant handle stands for, on the owner's side.
+// The owner's side of a grant, behind the Grant handle.
 #pragma once
 
 #include <map>
@@ -40,12 +40,12 @@ class GrantState {
   SegmentState& segment() const noexcept { return *parts_.segment; }
   const GrantDescription& description() const noexcept { return parts_.description; }
   bool writable() const noexcept { return includes(description().rights, Rights::write); }
-  /// Whether its holders have to have stopped before the memory is free: those who may write, and
-  /// those who have mapped it. Who reads by a NIC learns from the lease word that he is late.
+  /// Whether its holders have to have stopped before the memory is free: holders that may write,
+  /// and holders that have mapped it. A read by a NIC learns from the lease word that it was late.
   bool binding() const;
-  /// Somebody may still use what was lent to him.
+  /// A holder may still use memory that was lent to it.
   bool lent() const;
-  /// Some of those who have gone without a word may still use what was lent to them.
+  /// A holder that went without confirming may still use memory that was lent to it.
   bool bereft() const;
   /// Waits until none of those is left. False if the deadline passed first.
   bool wait_borrowers_ended(Deadline deadline) const;
@@ -72,7 +72,7 @@ class GrantState {
   Clock::time_point expires() const noexcept { return expires_; }
 
   // As OwnedLease.
-  /// A holder who has a process may map the memory: he may use it until he has confirmed, or that
+  /// A holder that has a process may map the memory: it may use it until it has confirmed, or that
   /// process has ended, whatever becomes of the keys.
   bool hold(OwnedLease::Holder holder, std::shared_ptr<const Process> borrower = nullptr);
   /// Also takes the lease word down, before it returns.
@@ -88,17 +88,17 @@ class GrantState {
   bool wait_confirmed(Deadline deadline) const;
 
   /// How it stands after its end: closes the keys, which may block, if it is over, and if those
-  /// holders who have not confirmed are gone and closing keeps them out. From `quiescent` on the
+  /// holders that have not confirmed are gone and closing keeps them out. From `quiescent` on the
   /// owner may use the memory for something else.
   Revoked settle();
-  /// Closes the keys, which may block. If they fence, and none of the closings fails, nobody can
-  /// use the grant any more, whoever has confirmed or not; returns whether that is so.
+  /// Closes the keys, which may block. If they fence, and none of the closings fails, no peer can
+  /// use the grant any more, confirmed or not; returns whether that is so.
   bool fence();
   /// One of its rails is about to be closed and opened again. If the grant has ended its key does
   /// not come back.
   void rail_closes(std::uint32_t rail);
-  /// It was closed, and opened if that could be done. Its new key, if it has one, and who holds the
-  /// grant.
+  /// It was closed, and opened if that could be done. Its new key, if it has one, and the holders
+  /// of the grant.
   struct Reopened {
     std::optional<RenewedKey> key;
     std::vector<OwnedLease::Holder> holders;

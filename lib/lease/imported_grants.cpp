@@ -16,7 +16,7 @@ namespace {
 // some hundred millionths, and this is five times as much.
 constexpr int drift = 1000;
 
-/// When the holder stops by itself: not after the owner, who counted from after the question.
+/// When the holder stops by itself: not after the owner, which counted from after the question.
 Clock::time_point end_of(Clock::time_point asked, Nanoseconds left) {
   return saturating_add(asked, left - left / drift);
 }
@@ -33,14 +33,14 @@ ImportedGrants::RemotePtr ImportedGrants::find(std::uint64_t lease, const PeerSt
   return entry == imports_.end() ? nullptr : entry->second.remote.lock();
 }
 
-/// What an import that is gone has mapped, and perhaps not closed yet.
+/// Mappings of an import that is gone, perhaps not closed yet.
 std::shared_ptr<Borrowed> ImportedGrants::left_over(const Key& key) const {
   const auto entry = imports_.find(key);
   const bool gone = entry != imports_.end() && entry->second.remote.expired();
   return gone && entry->second.borrowed->stop() ? entry->second.borrowed : nullptr;
 }
 
-/// What is told about a lease is told in the order in which the table changes: the owner must not
+/// Notices about a lease go out in the order in which the table changes: the owner must not
 /// hear of a question before it hears that an earlier import was given back.
 ImportedGrants::Added ImportedGrants::add(const RemotePtr& remote) {
   const PeerState& owner = *remote->peer();
@@ -145,7 +145,7 @@ void ImportedGrants::take(const PeerState& from, const GrantStatus& status) {
   }
   remote.users().close();
   {
-    // Whoever has held it may still use it: its owner asks him to stop, and waits for the word.
+    // A holder may still use it: the owner asks it to stop, and waits for the answer.
     const Lock lock(mutex_);
     const auto entry = imports_.find(key_of(remote));
     if (entry != imports_.end() && !entry->second.held) imports_.erase(entry);

@@ -40,8 +40,8 @@ class ImportedGrants {
         maps_(std::move(maps)) {}
 
   RemotePtr find(std::uint64_t lease, const PeerState& peer) const;
-  /// The same grant has one state, whoever imports it first. Its owner is asked whether it (still)
-  /// holds: `answer` completes with an error if it does not, or can't be asked.
+  /// The same grant has one state, however often it is imported. Its owner is asked whether it
+  /// (still) holds: `answer` completes with an error if it does not, or can't be asked.
   struct Added {
     RemotePtr remote;
     std::shared_ptr<CompletionSlot> answer;
@@ -53,7 +53,7 @@ class ImportedGrants {
   /// out under, and that it will not be used any more.
   void give_back(const PeerState* peer);
 
-  // What owners say.
+  // The owners' answers.
   void take(const PeerState& from, const GrantStatus& status);
   void take(const PeerState& from, const RevokeRequest& request);
   void take(const PeerState& from, const std::vector<RenewedKey>& renewed);

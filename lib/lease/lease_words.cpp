@@ -36,7 +36,7 @@ std::vector<RailKey> Epoch::keys() const {
 }
 
 void Epoch::end() noexcept {
-  // A forked child shares the words with its parent, who has leases that hold.
+  // A forked child shares the words with its parent, whose leases still hold.
   if (words_->generation_ != fork_generation()) return;
   word_.store(0, std::memory_order_seq_cst);
   // No store of the caller's may come before it, in the eyes of a NIC either.

@@ -30,10 +30,10 @@ class Epoch {
   Epoch& operator=(const Epoch&) = delete;
 
   std::uint64_t value() const noexcept { return value_; }
-  /// What each rail needs to read it, by its index: `base` is where the word lies.
+  /// The keys that each rail needs to read it, by its index: `base` is where the word lies.
   std::vector<RailKey> keys() const;
-  /// Whoever reads the word after this sees that the lease is over; and what the caller writes to
-  /// memory afterwards can't be seen by anybody who then still finds the number.
+  /// A reader of the word after this sees that the lease is over. A reader that still finds the
+  /// number can't have seen what the caller writes to memory afterwards.
   void end() noexcept;
 
  private:

@@ -63,7 +63,7 @@ void OwnedGrants::end(GrantState& grant) {
   ended_(lease);
 }
 
-/// Nobody tells when the process of a borrower has ended who is gone without a word.
+/// No event tells when the process of a lost borrower has ended.
 void OwnedGrants::look_after_the_bereft() {
   if (!bereft_.exchange(false)) return;
   for (const GrantPtr& grant : all()) {
@@ -100,7 +100,7 @@ void OwnedGrants::forget(const GrantState& grant) {
   settleable_.erase(lease);
 }
 
-/// Whoever waited for it may have settled and forgotten it by now.
+/// Its waiter may have settled and forgotten it by now.
 void OwnedGrants::note_if_settleable(const GrantPtr& grant) {
   if (!grant->settleable()) return;
   const Lock lock(mutex_);

@@ -1,4 +1,4 @@
-// What a Remote handle stands for: a peer's grant, on the importer's side.
+// The importer's side of a peer's grant, behind the Remote handle.
 #pragma once
 
 #include <algorithm>
@@ -54,7 +54,7 @@ class RemoteState {
   bool carried_by(std::uint32_t owner_rail) const noexcept {
     return reachable_on(owner_rail) || lost_by(owner_rail) || bounce_on(owner_rail) != nullptr;
   }
-  /// Why that rail has no key for it, in the owner's words; empty if he does not say.
+  /// Why that rail has no key for it, in the owner's words; empty if it does not say.
   std::string why_bounced(std::uint32_t owner_rail) const {
     if (lost_by(owner_rail)) return keys_[owner_rail].why_lost;
     const BouncedRail* bounced = bounce_on(owner_rail);

@@ -1,4 +1,4 @@
-// What NICs have written into devices' memory is made visible there before anybody is told of it.
+// Makes bytes that NICs wrote into devices' memory visible there before their arrival is reported.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace weft::core {
 
-/// Called before anybody is told of what has arrived. Must not block for long.
+/// Called before an arrival is reported. Must not block for long.
 using FlushArrived = std::function<Result<void>()>;
 
 /// The devices of an engine whose memory peers may write over NICs, and that need a flush. From any

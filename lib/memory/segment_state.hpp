@@ -1,4 +1,4 @@
-// What a Segment handle stands for.
+// Registered memory, behind the Segment handle.
 #pragma once
 
 #include <atomic>
@@ -19,11 +19,11 @@ namespace weft::core {
 
 class EngineState;
 
-/// How rails serve a segment's memory, with its registrations. Whoever comes first closes those:
-/// the segment that goes, or the engine, whose rails they must not outlive.
+/// How rails serve a segment's memory, with its registrations. These are closed by the segment when
+/// it goes, or before that by the engine, whose rails they must not outlive.
 class LocalKeys {
  public:
-  // Before anybody else sees the segment.
+  // Before other threads see the segment.
   /// The rail's NIC reaches the memory; null where it needs no registration.
   void add(std::size_t rail, std::unique_ptr<providers::Registration> registration) {
     Served& served = at(rail);
@@ -64,7 +64,7 @@ class LocalKeys {
   /// How many rails have lost it.
   std::uint32_t losses() const noexcept { return losses_; }
 
-  /// May block. They are closed when it returns, whoever has closed them.
+  /// May block. They are closed when it returns, also if another thread closed them.
   void close() {
     const Lock lock(mutex_);
     for (Served& each : by_rail_) each.registration.reset();
@@ -113,19 +113,20 @@ class SegmentState {
   bool may_fault() const noexcept { return may_fault_; }
   const Place& place() const noexcept { return place_; }
   const Device& device() const noexcept { return device_; }
-  /// What processes of this host need to map it, or why they can't. Before anybody else sees it.
+  /// The data that processes of this host need to map it, or why they can't. Before other threads
+  /// see it.
   void set_lent(Result<Lent> lent) { lent_ = std::move(lent); }
   const Result<Lent>& lent() const noexcept { return lent_; }
   std::shared_ptr<EngineState> engine() const { return engine_.lock(); }
   bool belongs_to(const EngineState& engine) const noexcept { return &engine == owner_; }
   UseCount& users() noexcept { return users_; }
 
-  /// What NICs need to know of the memory.
+  /// The memory as NICs see it.
   NicAccess& nics() noexcept { return nics_; }
   const NicAccess& nics() const noexcept { return nics_; }
 
   /// Lets one of the engine's rails serve the memory; null where it needs no registration. Before
-  /// anybody else sees the segment.
+  /// other threads see the segment.
   void add_rail(std::size_t rail, std::unique_ptr<providers::Registration> registration) {
     keys_->add(rail, std::move(registration));
   }
@@ -146,7 +147,7 @@ class SegmentState {
   const providers::Registration* registration(std::size_t rail) const {
     return keys_->registration(rail);
   }
-  /// Nobody may use it any more: users() is closed and idle, or the rails are going.
+  /// It is used no more: users() is closed and idle, or the rails are going.
   void unregister() {
     keys_->close();
     nics_.let_go();

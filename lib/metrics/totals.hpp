@@ -1,5 +1,4 @@
-// What the transfers of an engine came to in all. Counted at the end of each, once, and added up
-// when somebody asks.
+// The sum of an engine's transfers. Each is counted once, at its end; the sum is made on request.
 #pragma once
 
 #include <array>
@@ -51,7 +50,7 @@ using SizeHistogram = Histogram<byte_bounds>;
 
 inline constexpr std::size_t directions = 2, final_states = 4;
 
-/// What the copies of a transfer's bytes depend on, besides the rails.
+/// The facts, besides the rails, that decide how a transfer's bytes are copied.
 struct PathKind {
   Direction direction = Direction::write;
   TransportKind transport = TransportKind::one_sided;
@@ -82,8 +81,8 @@ struct EndedTransfer {
 };
 
 struct TransferTotals {
-  /// What one transfer adds to lies together: the lines are seldom in the nearest cache when it
-  /// ends, since its bytes have gone through there.
+  /// The counters that one transfer adds to lie together: the lines are seldom in the nearest cache
+  /// when it ends, since its bytes have gone through there.
   struct alignas(cache_line) Class {
     std::array<std::uint64_t, final_states> ended{};  // by State, from `done` on
     std::uint64_t bytes_done = 0, ranges = 0, runs = 0, retries = 0;

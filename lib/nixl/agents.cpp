@@ -54,7 +54,7 @@ Result<void> Agents::connect(const std::string& agent) {
 }
 
 Result<LinkPtr> Agents::meet_again(const std::string& agent) {
-  // Whoever forgot it does not want it back.
+  // It was disconnected meanwhile: leave it so.
   if (auto known = find(agent); !known) return known;
   if (auto met = connect(agent, Deadline::in(std::chrono::seconds(1))); !met)
     return fail(std::move(met.error()));

@@ -24,7 +24,7 @@ class Agents {
   Result<void> connect(const std::string& agent);
   /// The same for one that is loaded and went down, in a second at most: its user waits.
   Result<LinkPtr> meet_again(const std::string& agent);
-  /// What was loaded of the agent is not used any more. The engines stay connected, for the other
+  /// Stops using the agent's metadata. The engines stay connected, for the other
   /// side may have transfers of its own under way: that agent's metadata of this one still holds.
   Result<void> disconnect(const std::string& agent);
   /// `not_found` if nothing was loaded of it, or it was disconnected.

@@ -71,7 +71,7 @@ class Backend final : public abi::BackendEngine {
   Inbox inbox_;
   mutable Loopback loopback_;
   mutable std::atomic<std::uint64_t> next_notification_{1};
-  // What libnixl has thrown away and that may still touch memory.
+  // Requests and registrations that libnixl has dropped and that may still touch memory.
   mutable core::Mutex kept_mutex_;
   mutable std::vector<std::unique_ptr<Request>> kept_requests_ WEFT_GUARDED_BY(kept_mutex_);
   std::vector<std::unique_ptr<Registration>> kept_registrations_ WEFT_GUARDED_BY(kept_mutex_);

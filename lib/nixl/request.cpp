@@ -100,8 +100,8 @@ abi::Status Request::drain() {
   return may_be_gone && waited < news_of_peers ? abi::Status::in_progress : end();
 }
 
-/// What has ended but for operations that still may touch memory: they may be on any rail to the
-/// peer. What is active will end first.
+/// Cuts off transfers that have ended but for operations that may still touch memory: these may
+/// be on any rail to the peer. An active transfer will end first.
 void Request::cut_off() {
   const bool held = std::any_of(transfers_.begin(), transfers_.end(), [](const Transfer& transfer) {
     return transfer.state() != State::active && !transfer.quiescent();
@@ -111,7 +111,7 @@ void Request::cut_off() {
 
 /// Each transfer that is done is looked at once.
 abi::Status Request::advance() {
-  // A wait makes progress, or gives its core to those who do.
+  // A wait makes progress, or gives its core to the threads that do.
   if (done_ < transfers_.size() && transfers_[done_].state() == State::active && polls_closely())
     std::ignore = transfers_[done_].wait(Deadline::in(longest_look));
   for (; done_ < transfers_.size(); ++done_) {
@@ -141,7 +141,7 @@ bool Request::quiescent() {
   });
 }
 
-/// The parts of a notification that have gone are no use to anybody without the others.
+/// The parts of a notification that have gone are of no use without the others.
 void Request::withdraw() {
   const auto id = std::exchange(sent_in_parts_, std::nullopt);
   if (id && error_) std::ignore = link_->send(withdrawal(*id), Deadline::now());

@@ -236,7 +236,7 @@ Result<Path> describe_path(const PathFacts& facts) {
               : bounced ? track.bounce(carriage)
                         : track.one_sided(carriage);
   count_copies(path);
-  // A message's initiator is who sends it: of what is read by the bounce-buffer transport, the
+  // A message's initiator is its sender: of a read by the bounce-buffer transport, the
   // peer.
   if (!copied) note_bounces(carriage, bounced || write, source, path);
   const auto direct = [&](const PathFacts::End& end) {

@@ -51,7 +51,7 @@ std::string way_text(const Path& path) {
                      path.transport == TransportKind::bounce ? " by the bounce" : "");
 }
 
-/// What `made` copies are, and that some more are made of small pieces.
+/// The words for `made` copies, and for those of small pieces.
 std::string made_text(const Path& path, unsigned made, unsigned bounces,
                       bool (Hop::*counts)() const noexcept) {
   std::string text;

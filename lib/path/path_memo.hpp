@@ -10,7 +10,7 @@
 
 namespace weft::core {
 
-/// What submitting the list would do.
+/// The path that submitting the list would take.
 struct KnownPath {
   Result<Path> path;
   std::uint64_t smallest_piece = 0;  // in bytes

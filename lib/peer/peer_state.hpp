@@ -1,4 +1,4 @@
-// What a Peer handle stands for: another engine, as long as one control connection lasts.
+// Another engine, as long as one control connection lasts; behind the Peer handle.
 #pragma once
 
 #include <atomic>
@@ -34,12 +34,12 @@ class PeerState {
         mailbox(this->introduction.name, limits.unclaimed_bytes),
         outbox(limits.send_queue) {}
 
-  const EngineState* const engine;  // whose peer it is; to compare only
+  const EngineState* const engine;  // that it is a peer of; to compare only
   const LinkId link;
   const Introduction introduction;
   const bool same_host;
 
-  // Set while the peer is met, before anybody else sees it.
+  // Set while the peer is met, before other threads see it.
   std::vector<std::unique_ptr<Route>> routes;  // those in use, best first
   std::vector<Route*> route_by_rail;           // by our rail index; null where there is none
   std::vector<std::uint32_t> their_rails;      // indices of the peer's that can be reached

@@ -36,7 +36,7 @@ class Targets {
   const RemoteRail& operator[](std::size_t i) const { return fair_queue_[i].rail; }
   const RemoteRail& front() const { return fair_queue_.front().rail; }
 
-  /// Each earns its weight at every turn, and whoever has most pays for all: in any stretch of
+  /// Each earns its weight at every turn, and the one that has most pays for all: in any stretch of
   /// turns each has nearly its share.
   const RemoteRail& take_turn() {
     if (fair_queue_.size() == 1) return front();

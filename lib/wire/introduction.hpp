@@ -1,4 +1,4 @@
-// What two engines tell each other when they meet.
+// The introduction of two engines that meet.
 #pragma once
 
 #include <cstdint>

@@ -55,7 +55,7 @@ struct GrantStatus {
   bool held = false;
   Nanoseconds left = unlimited;  // of its time
   std::vector<RenewedKey> renewed = {};
-  /// A GPU's memory, for the asker to map, who holds it until it confirms; or why it is not lent.
+  /// A GPU's memory, for the asker to map and hold until it confirms; or why it is not lent.
   std::optional<Lent> lent = {};
   std::string not_lent = {};
 };

@@ -62,7 +62,7 @@ class WaitingStreams {
   std::map<Context, std::map<Stream, std::size_t>> waiting_ WEFT_GUARDED_BY(mutex_);
 };
 
-/// Whose stream is counted among them until it is open.
+/// Counts its stream among them until it is open.
 class CountedGate final : public StreamGate {
  public:
   CountedGate(Context context, Stream stream, std::unique_ptr<StreamGate> gate)
@@ -85,7 +85,7 @@ class CountedGate final : public StreamGate {
 /// not yet looked at what it was before.
 struct GateWord {
   alignas(64) std::atomic<std::uint64_t> value{0};
-  std::uint64_t last = 0;  // that somebody waits for, or has waited for
+  std::uint64_t last = 0;  // that a thread waits for, or has waited for
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
