@@ -56,7 +56,7 @@ std::vector<ProviderName> names_of(std::span<const Known> known) {
   return names;
 }
 
-/// What is wanted, without the providers that a policy does not allow.
+/// The configuration without the providers that a policy does not allow.
 Result<Wanted> allowed_of(Wanted wanted, std::span<const ProviderName> names) {
   const auto& allowed = wanted.allowed;
   if (allowed.empty()) return wanted;
@@ -71,7 +71,7 @@ Result<Wanted> allowed_of(Wanted wanted, std::span<const ProviderName> names) {
   return wanted;
 }
 
-/// What nobody looked at, because it can't be taken anyway.
+/// A provider that was not looked at, because it can't be taken anyway.
 Seen unseen(std::string_view provider) {
   Seen seen;
   seen.found_nic.provider = seen.found_nic.title = provider;
@@ -123,7 +123,7 @@ Result<Found> discover(const Wanted& given) {
 }
 
 std::string fallback(const Wanted& wanted, const std::vector<std::string>& taken) {
-  // Whoever names or forbids providers or NICs has chosen.
+  // A configuration that names or forbids providers or NICs has chosen.
   if (!wanted.providers.empty() || !wanted.nics.empty()) return {};
   return what_is_missed(look_around(), taken);
 }

@@ -11,7 +11,7 @@ namespace weft::providers {
 /// From any thread.
 class EndpointGate {
  public:
-  /// Somebody who has come in, if it was open in time.
+  /// A caller that has come in, if the gate was open in time.
   class Pass {
    public:
     explicit Pass(EndpointGate& gate) : gate_(gate), in_(gate.enter()) {}
@@ -27,7 +27,7 @@ class EndpointGate {
     const bool in_;
   };
 
-  /// Waits until nobody is in: calls into a provider, which may block.
+  /// Waits until no caller is in: calls into a provider, which may block.
   void shut() {
     const core::Lock lock(mutex_);
     open_ = false;

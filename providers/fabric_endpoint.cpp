@@ -43,8 +43,8 @@ static_assert(unknown_peer == FI_ADDR_UNSPEC);
 // An event queue is for failures that no operation can be blamed for: one look in so many polls.
 constexpr unsigned polls_per_event_look = 256;
 // A poll takes in one message of each connection, of 4500 bytes at least if there are more behind
-// it (prov/net, xnet_progress_rx), and tells nothing of those that end elsewhere. So many take in
-// what a socket's buffer holds (tcp_rmem: 6 MiB at most, by default).
+// it (prov/net, xnet_progress_rx), and tells nothing of those that end elsewhere. So many polls
+// take in as much as a socket's buffer holds (tcp_rmem: 6 MiB at most, by default).
 constexpr unsigned polls_to_take_all_in = 2048;
 
 /// With FI_DELIVERY_COMPLETE a completion says that the bytes are visible at the target, and a
@@ -109,7 +109,7 @@ struct OpenHandles {
   FidPtr<fid_ep> bounce_endpoint;
 };
 
-/// What is registered, and how.
+/// Registered memory, and how it is registered.
 struct Region {
   Extent memory;
   Access access = Access::local;
@@ -188,7 +188,7 @@ class FabricEndpoint final : public Endpoint {
   }
 
  private:
-  /// What the provider knows an operation by, and who that is; null: nobody, or no longer.
+  /// The provider's context for an operation; null if the operation is over.
   void* name(Posted& posted) {
     return names_ ? names_->give(posted) : static_cast<void*>(posted.fabric_context);
   }
@@ -379,7 +379,8 @@ Result<void> FabricEndpoint::open_handles() {
       .and_then([&] { return way_.tagged ? Result<void>() : open_bounce_endpoint(); });
 }
 
-/// What was received and not read would be lost, though its sender was told that it arrived.
+/// Takes in received bytes that were not read: they would be lost, though their sender was told
+/// that they arrived.
 void FabricEndpoint::suspend() {
   constexpr int most_looks = 1024;
   for (int look = 0; look < most_looks && poll() > 0; ++look) {
@@ -788,7 +789,7 @@ ssize_t FabricEndpoint::read_queue(std::span<fi_cq_msg_entry> entries) {
   return fi_cq_read(handles_.queue.get(), entries.data(), entries.size());
 }
 
-/// What no operation can be blamed for, for example that a peer's handshake failed: operations that
+/// Errors that belong to no operation, for example a peer's failed handshake: operations that
 /// waited for it never complete, and end by their deadlines.
 void FabricEndpoint::look_at_events() {
   fi_eq_err_entry entry{};

@@ -115,7 +115,7 @@ FoundNic describe(const Spec& spec, unsigned way, const fi_info& info) {
   return found_nic;
 }
 
-/// `why`: empty if nobody looked.
+/// `why`: empty if it was not looked for.
 Seen nothing_in(const Spec& spec, unsigned way, const std::string& why) {
   Seen seen;
   seen.found_nic.provider = spec.name;
@@ -142,7 +142,7 @@ long look_by(const Spec& spec, unsigned index, bool device_memory, std::vector<S
     // Before 2.1 efa has one fabric and calls it "efa" whatever is asked for.
     if (!way.fabric.empty() && info->fabric_attr->name != way.fabric) continue;
     FoundNic found_nic = describe(spec, index, *info);
-    // ofi_rxm has each interface several times, for attributes that nobody asked for; best first.
+    // ofi_rxm has each interface several times, for attributes that were not asked for; best first.
     const bool again =
         std::any_of(seen.begin() + static_cast<std::ptrdiff_t>(before), seen.end(),
                     [&](const Seen& each) { return same_place(each.found_nic, found_nic); });
@@ -174,7 +174,7 @@ void look_at(const Spec& spec, std::span<const unsigned> ways, bool device_memor
     // Another name for the same interfaces tells nothing new.
     if (found && !spec.ways_by_nic) break;
   }
-  // What the machine lacks explains it, unless another way has found NICs.
+  // Something that the machine lacks explains it, unless another way has found NICs.
   const std::string lack =
       found || without.empty() || spec.why_none == nullptr ? "" : spec.why_none(look_around());
   for (const auto& [way, result] : without)

@@ -1,4 +1,4 @@
-// What libfabric is asked for when memory is registered.
+// The request to libfabric for a registration.
 #pragma once
 
 #include <rdma/fi_domain.h>

@@ -52,7 +52,7 @@ Choice all_of(const ProviderName& provider) {
   return all;
 }
 
-/// What a name stands for: a provider, or one way of a provider. Where libfabric and Weft give one
+/// The meaning of a name: a provider, or one way of a provider. Where libfabric and Weft give one
 /// name to different things ("shm"), it is Weft's.
 std::optional<Choice> meaning_of(std::span<const ProviderName> known, std::string_view name) {
   for (const ProviderName& each : known)

@@ -11,7 +11,7 @@
 
 namespace weft::providers {
 
-/// One way to one NIC, as a look at the machine found it, before anybody decided.
+/// One way to one NIC, as a look at the machine found it, before any choice.
 struct FoundNic {
   std::string provider;  // Weft's name: "efa"
   std::string title;     // for people: "tcp (net)"
@@ -24,8 +24,8 @@ struct FoundNic {
   std::string pci;            // "0000:4f:00.0"; empty: unknown, or none
   double gbps = 0;            // 0: unknown
   int numa_node = -1;         // -1: unknown
-  std::string score;          // what speaks for it, as a sentence
-  std::string problem;        // why it can't be used, whatever is wanted; empty: it can
+  std::string score;          // the reason for it, as a sentence
+  std::string problem;        // why it can't be used at all; empty: it can
 };
 
 /// A provider of this build.
@@ -36,7 +36,7 @@ struct ProviderName {
   std::vector<std::string_view> ways;
 };
 
-/// What the engine's configuration asks for (see Config).
+/// The part of the engine's configuration that chooses NICs (see Config).
 struct Wanted {
   std::vector<std::string> providers;
   std::vector<std::string> allowed;  // by Weft's names; empty: all
@@ -73,8 +73,7 @@ Result<Selection> select(std::span<const FoundNic> seen, std::span<const Provide
 /// emulated shows only then.
 std::string reject_reason(const Capability& record, const Wanted& wanted);
 
-/// What `terms`, as in Config::providers, leave to take from, best first. Passes over unknown
-/// names.
+/// The providers that `terms`, as in Config::providers, allow, best first. Skips unknown names.
 std::vector<Choice> choices_of(std::span<const ProviderName> known,
                                std::span<const std::string> terms);
 

@@ -19,7 +19,7 @@ class ShmNic final : public Nic {
   Result<std::unique_ptr<Endpoint>> open() const override { return open_endpoint(); }
 };
 
-/// Whether the kernel has what it takes. What another process allows is seen when it is met.
+/// Whether the kernel can do it. Whether another process allows it is seen when it is met.
 Result<void> usable() {
   const Descriptor self = core::open_process(getpid());
   if (self.get() < 0) return fail(system_error("pidfd_open (Linux 5.3)"));

@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 constexpr std::string_view amazon = "0x1d0f";
 constexpr std::string_view efa_devices[] = {"0xefa0", "0xefa1", "0xefa2", "0xefa3"};
 
-// A KV cache is gigabytes: less than this can only be a limit that nobody has looked at.
+// A KV cache is gigabytes: a limit below this was never set on purpose.
 constexpr std::uint64_t low_memlock = std::uint64_t{64} << 20;
 
 std::vector<fs::path> entries_of(const fs::path& folder) {
@@ -54,7 +54,7 @@ bool opens(const fs::path& node) {
   return true;
 }
 
-/// What keeps processes from any RDMA device; empty if nothing is to be seen.
+/// The obstacle between processes and any RDMA device; empty if none is seen.
 std::string obstacle(const SystemProbe& around) {
   if (around.verbs_nodes == 0)
     return "there is no /dev/infiniband/uverbs*: a container must be given the device (docker run "

@@ -1,4 +1,4 @@
-// What the machine says of NICs that libfabric may not have found, so that people learn why.
+// Signs on the machine of NICs that libfabric did not find, so that users learn the reason.
 #pragma once
 
 #include <cstdint>
@@ -25,10 +25,10 @@ SystemProbe look_around(const std::string& root = {});
 std::string why_no_efa(const SystemProbe& around);
 /// The same for NICs that speak verbs.
 std::string why_no_verbs(const SystemProbe& around);
-/// What a slower way is taken in spite of; empty if nothing better seems to be here. `taken`: the
+/// The faster NICs that seem to be here although a slower way is taken; empty if none. `taken`: the
 /// providers in use.
 std::string what_is_missed(const SystemProbe& around, const std::vector<std::string>& taken);
-/// What may keep a stream below what the way to its peer carries; empty if nothing is known to.
+/// The setting that may keep a stream below the speed of its path; empty if none is known.
 std::string what_holds_streams_back(const std::string& root = {});
 
 }  // namespace weft::providers

@@ -22,8 +22,8 @@ void verbs_quirks(const fi_info&, Capability& record) {
   // By the NIC, for each registration (environment.cpp).
   record.keys_enforced = true;
   record.fence = FenceScope::grant;
-  // The other NIC has acknowledged the bytes. What it writes for a message that came behind them on
-  // the same connection, it writes behind them.
+  // The other NIC has acknowledged the bytes. It writes a message that came behind them on the same
+  // connection after them.
   record.proof = CompletionProof::received;
   record.ordered_messages = true;
   // The NICs read and write the memory itself; but messages up to the size of ofi_rxm's buffers go

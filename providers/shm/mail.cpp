@@ -97,7 +97,7 @@ bool Inbound::begin(std::size_t available, Receives& receives, std::vector<Ended
   if (waiting_) return false;
   buffer_ = *buffer;
   if (head_.length > buffer_.local.length) {
-    // What comes of it is read over.
+    // Its bytes are skipped.
     ended.push_back({buffer_.posted, 0, {EMSGSIZE, "the message is larger than the buffer"}});
     buffer_.posted = nullptr;
     buffer_.local = {};

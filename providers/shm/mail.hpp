@@ -43,7 +43,7 @@ class Receives {
   std::array<std::vector<Buffer>, 2> buffers_;
 };
 
-/// What one of our endpoints sends to one neighbour.
+/// The stream from one of our endpoints to one neighbour.
 class Outbound {
  public:
   explicit Outbound(std::shared_ptr<Neighbour> neighbour) : neighbour_(std::move(neighbour)) {}
@@ -81,7 +81,7 @@ class Outbound {
   bool given_up_ = false;
 };
 
-/// What arrives in one slot.
+/// The stream that arrives in one slot.
 class Inbound {
  public:
   Inbound(Mapped<Slot> slot, std::uint64_t sender) : slot_(std::move(slot)), sender_(sender) {}

@@ -71,7 +71,7 @@ std::shared_ptr<const View> Mappings::of(std::uint64_t key) {
   const Entry& entry = head_.entries[key % entry_count];
   const core::Lock lock(mutex_);
   if (const auto known = views_.find(key); known != views_.end()) return known->second;
-  // Before the key is looked at: whoever closes the entry looks here after that.
+  // Before the key is looked at: its owner closes the entry first, and looks here after that.
   claim_.maps.store(1, std::memory_order_seq_cst);
   const auto is_open = [&] { return entry.key.load(std::memory_order_seq_cst) == key; };
   if (!is_open()) return nullptr;
@@ -101,7 +101,7 @@ View Mappings::make(const Entry& entry) const {
   return none;
 }
 
-/// Once. What the owner has ruled out is told by the owner, and who is gone has nothing to map.
+/// Once. The owner reports its own refusals, and a process that is gone has nothing to map.
 void Mappings::tell_why_not(const Entry& entry, const View& view) {
   if (view.file != nullptr || entry.backing.why_not != Unmappable::no || told_) return;
   if (core::has_ended(pid_)) return;

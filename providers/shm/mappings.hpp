@@ -22,13 +22,13 @@ namespace weft::providers::shm {
 struct FileIdentity {
   dev_t device = 0;
   ino_t inode = 0;
-  bool writable = false;  // what is only read is mapped for reading only
+  bool writable = false;  // memory that is only read is mapped read-only
   bool operator==(const FileIdentity&) const = default;
 };
 
 /// All of a file, mapped. It can't shrink. The endpoints of this process share one mapping. The
-/// last of them lets go of it on another thread: whoever is the last to have a file mapped gives
-/// back its pages, which takes long.
+/// last of them unmaps it on another thread: the last unmapping of a file frees its pages, which
+/// takes long.
 class MappedFile {
  public:
   /// As large as the file is by now, and `needed` bytes at least. Fails where no room is left, for
@@ -66,7 +66,7 @@ struct View {
   }
 };
 
-/// What one neighbour's entries come to. From any thread.
+/// The mappings of one neighbour's entries. From any thread.
 class Mappings {
  public:
   /// The neighbour's entries, our claim with it, and its process.

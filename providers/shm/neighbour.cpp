@@ -69,8 +69,8 @@ Neighbour::~Neighbour() {
 
 namespace {
 
-/// Tells the neighbour what is being copied to or from. Before the key is looked at: whoever closes
-/// it looks here after that.
+/// Tells the neighbour which key is being copied by. Before the key is looked at: its owner closes
+/// it first, and looks here after that.
 class Telling {
  public:
   Telling(Copying& copying, std::uint64_t key) : copying_(copying) {

@@ -1,4 +1,4 @@
-// What another process has open.
+// Descriptors that another process has open.
 #pragma once
 
 #include <cstdint>

@@ -19,7 +19,7 @@ class ShmRegistration final : public Registration {
  public:
   ShmRegistration(Registrations& registrations, std::uint64_t key)
       : registrations_(registrations), key_(key), open_key_(key) {}
-  /// What was waited for in vain is not waited for once more.
+  /// Does not wait a second time for copies that did not end.
   ~ShmRegistration() override {
     if (!abandoned_) ShmRegistration::close();
   }
@@ -34,7 +34,7 @@ class ShmRegistration final : public Registration {
  private:
   Registrations& registrations_;
   const std::uint64_t key_;  // 0: for local use, which needs no entry
-  std::uint64_t open_key_;   // 0 once it is closed and nobody copies by it
+  std::uint64_t open_key_;   // 0 once it is closed and no copy uses it
   bool abandoned_ = false;
 };
 

@@ -1,4 +1,4 @@
-// What an endpoint lets its peers reach: the entries of its region.
+// The memory that an endpoint lets its peers reach: the entries of its region.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +17,14 @@ class Registrations {
  public:
   /// Whether the process that has a slot has ended.
   using Gone = std::function<bool(const Claim&)>;
-  /// Whoever has a slot is to look which of the entries whose files it maps are closed.
+  /// Tells the peer with that slot to look which of the entries that it has mapped are closed.
   using Tell = std::function<void(const Claim&)>;
   Registrations(Head& head, Gone gone, Tell tell)
       : head_(head), gone_(std::move(gone)), tell_(std::move(tell)) {}
 
   /// From any thread, both.
   Result<std::unique_ptr<Registration>> add(const Extent& memory, Access access);
-  /// Returns when nobody copies by the key any more, or after a while: then it is false.
+  /// Returns when no copy by the key is under way; false if that takes too long.
   bool close(std::uint64_t key);
 
  private:

@@ -246,7 +246,7 @@ Post ShmEndpoint::send(Posted& posted, const Local& local, FabricAddress peer, M
   if (!outbound.send(posted, local, type)) return {PostStatus::again, 0};
   if (std::find(sending_.begin(), sending_.end(), &outbound) == sending_.end())
     sending_.push_back(&outbound);
-  // What is small is gone with this; what was taken already is told by the next poll.
+  // A small message is sent by this; the next poll reports messages that were taken already.
   outbound.pump(ended_, false);
   return {};
 }
@@ -274,7 +274,7 @@ std::size_t ShmEndpoint::poll() {
 bool ShmEndpoint::wake_up() {
   if (!std::exchange(asleep_, false)) return false;
   head_->asleep.store(0);
-  // All of a pipe's worth: somebody may have rung often.
+  // All of a pipe's worth: peers may have rung often.
   std::array<char, 4096> rings;
   for (int look = 0; look < 16 && ::read(bell_.get(), rings.data(), rings.size()) > 0; ++look) {
   }
@@ -303,7 +303,7 @@ void ShmEndpoint::tidy_mappings() {
   });
 }
 
-/// What was closed is not taken up again: each copier has to let go of it once.
+/// A closed entry does not come back: each copier has to let go of it once.
 void ShmEndpoint::note_closings(const std::shared_ptr<Neighbour>& neighbour) {
   auto known = std::find_if(untidy_.begin(), untidy_.end(),
                             [&](const Untidy& each) { return each.neighbour == neighbour; });
@@ -331,7 +331,7 @@ void ShmEndpoint::look_into(std::size_t slot) {
     waiting_.push_back(slot);
 }
 
-/// Frees the slots of those who could not do so themselves, and lets go of those who were removed.
+/// Frees the slots of peers that ended without doing so, and lets go of removed neighbours.
 void ShmEndpoint::free_slots_of_the_gone() {
   std::size_t left_now = 0;
   {
@@ -359,7 +359,7 @@ void ShmEndpoint::free_slots_of_the_gone() {
   leaving_.erase(leaving_.begin(), leaving_.begin() + static_cast<std::ptrdiff_t>(left_now));
 }
 
-/// Once is enough: whoever has a turn afterwards does not find them any more.
+/// Once is enough: later copies do not find them any more.
 void ShmEndpoint::forget_the_removed() {
   copiers_.visit(to_forget_, [&](const Copiers::Turn& turn) {
     if ((*turn).removals != removals_) (*turn).neighbour.reset();
@@ -405,7 +405,7 @@ std::size_t ShmEndpoint::tell() {
 bool ShmEndpoint::may_sleep() {
   asleep_ = true;
   head_->asleep.store(1, std::memory_order_seq_cst);
-  // In this order: whoever sees that nobody attends finds whom to wake.
+  // In this order: a sender that sees nobody attend finds the sleeper to wake.
   if (std::exchange(attends_, false)) shared_copy_.attend(false);
   const bool news =
       !ended_.empty() || removals_ != seen_removals_ ||
