@@ -452,7 +452,7 @@ class WEFT_API Engine {
   /// now. Each transfer is counted before its end is told. `unavailable` without Config::metrics.
   /// @{
 
-  /// In Prometheus's text format, version 0.0.4. lib/metrics/README.md lists the metrics.
+  /// In Prometheus's text format, version 0.0.4. tools/docs/observability.md lists them.
   Result<std::string> metrics_text() const;
   /// The same and the slowest transfers, as one JSON document.
   Result<std::string> snapshot() const;
