@@ -5,7 +5,8 @@
 #include <string.h>
 #include <weft/weft.h>
 
-enum { cache_bytes = 64 << 20, blocks_are_there = 7, block_bytes = 65536, block_count = 2 };
+enum { cache_bytes = 64 << 20, block_bytes = 65536, block_count = 2 };
+enum { blocks_are_there = 7, prefill_is_done = 8 };
 
 static const int64_t patience = INT64_C(30) * 1000000000;
 static const weft_pair blocks[block_count] = {
@@ -26,7 +27,7 @@ static weft_code decode(const char* address, weft_error** error) {
   weft_segment* cache = NULL;
   weft_grant* grant = NULL;
   weft_peer* peer = NULL;
-  weft_expectation* ready = NULL;
+  weft_expectation *ready = NULL, *last = NULL;
 
   weft_config config;
   weft_config_init(&config, sizeof config);
@@ -39,8 +40,12 @@ static weft_code decode(const char* address, weft_error** error) {
   if (!code) code = weft_engine_expect(engine, peer, blocks_are_there, 1, NULL, &ready, error);
   if (!code) code = weft_expectation_wait(ready, patience, error);
   if (!code) count_right_bytes(cache);
-  if (!code) code = weft_segment_release(cache, patience, error); /* no peer can write any more */
+  if (!code) code = weft_segment_release(cache, patience, error);
+  /* No peer can write any more. Prefill has to hear of its end before this engine goes. */
+  if (!code) code = weft_engine_expect(engine, peer, prefill_is_done, 1, NULL, &last, error);
+  if (!code) code = weft_expectation_wait(last, patience, error);
 
+  weft_expectation_free(last);
   weft_expectation_free(ready);
   weft_peer_free(peer);
   weft_grant_free(grant);
@@ -68,6 +73,7 @@ static weft_code prefill(const char* address, weft_error** error) {
         weft_engine_write(engine, cache, remote, blocks, block_count, &options, &transfer, error);
   if (!code) code = weft_transfer_wait(transfer, patience, error);
   if (!code) printf("%d bytes written\n", block_count * block_bytes);
+  if (!code) code = weft_engine_signal(engine, peer, prefill_is_done, NULL, 0, patience, error);
 
   weft_transfer_free(transfer);
   weft_remote_free(remote);

@@ -11,7 +11,7 @@ using namespace std::chrono_literals;
 namespace {
 
 constexpr std::size_t cache_bytes = 64 << 20;
-constexpr std::uint64_t blocks_are_there = 7;
+constexpr std::uint64_t blocks_are_there = 7, prefill_is_done = 8;
 constexpr auto patience = 30s;
 constexpr Pair blocks[] = {{.local = 0, .remote = 4096, .length = 65536},
                            {.local = 131072, .remote = 1 << 20, .length = 65536}};
@@ -36,7 +36,12 @@ Result<void> decode(const char* address) {
     const auto right = std::count(begin, begin + block.length, std::byte{1});
     std::printf("%ld of %lu bytes are right\n", right, static_cast<unsigned long>(block.length));
   }
-  return cache->release(Deadline::in(patience));  // ok: no peer can write any more
+  if (auto released = cache->release(Deadline::in(patience)); !released) return released;
+  // No peer can write any more. Prefill has to hear of its end before this engine goes.
+  auto last = engine->expect(*peer, prefill_is_done, /*count*/ 1);
+  if (!last) return fail(last.error());
+  if (auto signals = last->wait(Deadline::in(patience)); !signals) return fail(signals.error());
+  return {};
 }
 
 Result<void> prefill(const char* address) {
@@ -56,7 +61,7 @@ Result<void> prefill(const char* address) {
   if (auto done = transfer->wait(Deadline::in(patience)); !done) return done;
   std::printf("%lu bytes written over %s\n",
               static_cast<unsigned long>(transfer->report().bytes_done), peer->rails()[0].c_str());
-  return {};
+  return engine->signal(*peer, {.id = prefill_is_done}, Deadline::in(patience));
 }
 
 }  // namespace
