@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "spec.hpp"
+#include "providers/spec.hpp"
 
 namespace weft::providers {
 namespace {
@@ -204,7 +204,7 @@ const Spec efa = {
     .device_memory = true,
     .hints = efa_hints,
     .quirks = efa_quirks,
-    .merit = "its NIC moves the bytes",
+    .score = "its NIC moves the bytes",
     // Without one the provider calls abort() when a peer dies during the handshake.
     .event_queue = true,
     .repeats_ends = true,

@@ -13,7 +13,7 @@
 #include <weft/error.hpp>
 #include <weft/memory.hpp>
 
-#include "extent.hpp"
+#include "providers/extent.hpp"
 
 namespace weft::providers {
 
@@ -149,7 +149,7 @@ class Registration {
 
 /// Messages come in classes with their own receive buffers, so that a small one is never received
 /// into a large buffer's place.
-enum class MessageClass : std::uint64_t { message = 1, relay = 2 };
+enum class MessageClass : std::uint64_t { message = 1, bounce = 2 };
 
 class Endpoint {
  public:

@@ -1,4 +1,4 @@
-#include "fabric_endpoint.hpp"
+#include "providers/fabric_endpoint.hpp"
 
 #include <fmt/format.h>
 #include <rdma/fi_cm.h>
@@ -21,17 +21,17 @@
 
 #include "base/fork_guard.hpp"
 #include "base/log.hpp"
-#include "capability_record.hpp"
-#include "doorbell.hpp"
-#include "edges.hpp"
-#include "endpoint_gate.hpp"
-#include "inner_epoll.hpp"
-#include "operation_names.hpp"
-#include "registration_request.hpp"
-#include "sanitizer.hpp"
-#include "shared_endpoints.hpp"
-#include "signal_handlers.hpp"
-#include "under_way.hpp"
+#include "providers/capability_record.hpp"
+#include "providers/doorbell.hpp"
+#include "providers/edges.hpp"
+#include "providers/endpoint_gate.hpp"
+#include "providers/inner_epoll.hpp"
+#include "providers/operation_names.hpp"
+#include "providers/registration_request.hpp"
+#include "providers/sanitizer.hpp"
+#include "providers/shared_endpoints.hpp"
+#include "providers/signal_handlers.hpp"
+#include "providers/under_way.hpp"
 
 namespace weft::providers {
 namespace {
@@ -103,10 +103,10 @@ struct OpenHandles {
   FidPtr<fid_cq> queue;
   FidPtr<fid_av> addresses;
   FidPtr<fid_ep> endpoint;
-  // Where messages have no tags their classes have endpoints: this one is the relay's. It has an
-  // address vector of its own, because efa binds one endpoint to each.
-  FidPtr<fid_av> relay_addresses;
-  FidPtr<fid_ep> relay_endpoint;
+  // Where messages have no tags their classes have endpoints: this one is the bounce-buffer
+  // transport's. It has an address vector of its own, because efa binds one endpoint to each.
+  FidPtr<fid_av> bounce_addresses;
+  FidPtr<fid_ep> bounce_endpoint;
 };
 
 /// What is registered, and how.
@@ -167,7 +167,7 @@ class FabricEndpoint final : public Endpoint {
 
   void shut() override {
     if (shared_) return;
-    handles_.relay_endpoint.reset();
+    handles_.bounce_endpoint.reset();
     handles_.endpoint.reset();
   }
   // Over shared memory others of this process look into it.
@@ -224,15 +224,15 @@ class FabricEndpoint final : public Endpoint {
   }
   Result<void> open_addresses(FidPtr<fid_av>& addresses);
   Result<void> enable(FidPtr<fid_ep>& endpoint, fid_av& addresses);
-  Result<void> open_relay_endpoint();
+  Result<void> open_bounce_endpoint();
   Result<void> read_address(fid_ep& endpoint);
   Result<void> check_form(Bytes address) const;
   static Result<fi_addr_t> insert_one(fid_av& addresses, Bytes address);
   static void remove_one(fid_av& addresses, fi_addr_t peer) {
     fi_av_remove(&addresses, &peer, 1, 0);
   }
-  bool has_relay_endpoint() const { return handles_.relay_endpoint != nullptr; }
-  fi_addr_t relay_of(FabricAddress peer);
+  bool has_bounce_endpoint() const { return handles_.bounce_endpoint != nullptr; }
+  fi_addr_t bounce_of(FabricAddress peer);
   void look_at_events();
   Result<void> check_keys();
   ssize_t read_queue(std::span<fi_cq_msg_entry> entries);
@@ -264,7 +264,8 @@ class FabricEndpoint final : public Endpoint {
   struct Inserted {
     std::size_t users = 0;
     std::string name;
-    fi_addr_t relay = FI_ADDR_UNSPEC;  // the peer's relay endpoint, where it has one
+    fi_addr_t bounce =
+        FI_ADDR_UNSPEC;  // the peer's bounce-buffer transport endpoint, where it has one
   };
   std::map<fi_addr_t, Inserted> inserted_;
   std::mutex inserting_;       // held for as long as the provider takes to insert or remove
@@ -373,7 +374,7 @@ Result<void> FabricEndpoint::open_handles() {
       .and_then([&] { return open_queue(); })
       .and_then([&] { return open_addresses(handles_.addresses); })
       .and_then([&] { return enable(handles_.endpoint, *handles_.addresses); })
-      .and_then([&] { return way_.tagged ? Result<void>() : open_relay_endpoint(); });
+      .and_then([&] { return way_.tagged ? Result<void>() : open_bounce_endpoint(); });
 }
 
 /// What was received and not read would be lost, though its sender was told that it arrived.
@@ -386,7 +387,7 @@ void FabricEndpoint::suspend() {
 
 /// Endpoints before what is registered: a NIC may be at it until then.
 Result<void> FabricEndpoint::close_endpoints() {
-  for (auto* endpoint : {&handles_.relay_endpoint, &handles_.endpoint}) {
+  for (auto* endpoint : {&handles_.bounce_endpoint, &handles_.endpoint}) {
     if (!*endpoint) continue;
     if (const int result = fi_close(&(*endpoint)->fid); result != 0)
       return fail(Error(Code::quarantined, "the endpoint can't be closed: " + fabric_text(-result))
@@ -398,7 +399,7 @@ Result<void> FabricEndpoint::close_endpoints() {
 }
 
 void FabricEndpoint::close_handles() {
-  handles_.relay_endpoint.reset();
+  handles_.bounce_endpoint.reset();
   handles_.endpoint.reset();
   const std::lock_guard lock(regions_mutex_);
   for (const auto& [key, region] : regions_) region->registered.reset();
@@ -456,9 +457,9 @@ Result<void> FabricEndpoint::open_addresses(FidPtr<fid_av>& addresses) {
   });
 }
 
-Result<void> FabricEndpoint::open_relay_endpoint() {
-  return open_addresses(handles_.relay_addresses).and_then([&] {
-    return enable(handles_.relay_endpoint, *handles_.relay_addresses);
+Result<void> FabricEndpoint::open_bounce_endpoint() {
+  return open_addresses(handles_.bounce_addresses).and_then([&] {
+    return enable(handles_.bounce_endpoint, *handles_.bounce_addresses);
   });
 }
 
@@ -575,23 +576,23 @@ Result<FabricAddress> FabricEndpoint::insert(Bytes address) {
     if (auto fit = spec_->check_peer(as_text(address)); !fit) return fail(std::move(fit.error()));
   const std::lock_guard inserting(inserting_);
   const auto lock = guard();
-  const std::size_t one = has_relay_endpoint() ? address.size() / 2 : address.size();
+  const std::size_t one = has_bounce_endpoint() ? address.size() / 2 : address.size();
   auto peer = insert_one(*handles_.addresses, address.first(one));
   if (!peer) return fail(std::move(peer.error()));
-  fi_addr_t relay = FI_ADDR_UNSPEC;
-  if (has_relay_endpoint()) {
-    auto second = insert_one(*handles_.relay_addresses, address.subspan(one));
+  fi_addr_t bounce = FI_ADDR_UNSPEC;
+  if (has_bounce_endpoint()) {
+    auto second = insert_one(*handles_.bounce_addresses, address.subspan(one));
     if (!second) {
       if (!inserted_.contains(*peer)) remove_one(*handles_.addresses, *peer);
       return fail(std::move(second.error()));
     }
-    relay = *second;
+    bounce = *second;
   }
   const std::lock_guard map(inserted_mutex_);
   Inserted& inserted = inserted_[*peer];
   ++inserted.users;
   inserted.name = as_text(address);
-  inserted.relay = relay;
+  inserted.bounce = bounce;
   if (shared_) shared_->knows(inserted.name);
   return *peer;
 }
@@ -604,16 +605,16 @@ void FabricEndpoint::remove(FabricAddress peer) {
   const auto entry = inserted_.find(peer);
   if (entry == inserted_.end() || --entry->second.users > 0) return;
   remove_one(*handles_.addresses, peer);
-  if (has_relay_endpoint()) remove_one(*handles_.relay_addresses, entry->second.relay);
+  if (has_bounce_endpoint()) remove_one(*handles_.bounce_addresses, entry->second.bounce);
   if (shared_) shared_->forgets(entry->second.name);
   const std::lock_guard map(inserted_mutex_);
   inserted_.erase(entry);
 }
 
-fi_addr_t FabricEndpoint::relay_of(FabricAddress peer) {
+fi_addr_t FabricEndpoint::bounce_of(FabricAddress peer) {
   const std::lock_guard map(inserted_mutex_);
   const auto entry = inserted_.find(peer);
-  return entry != inserted_.end() ? entry->second.relay : FI_ADDR_UNSPEC;
+  return entry != inserted_.end() ? entry->second.bounce : FI_ADDR_UNSPEC;
 }
 
 Result<std::unique_ptr<Registration>> FabricEndpoint::register_memory(const Extent& memory,
@@ -684,8 +685,8 @@ Post FabricEndpoint::posted_as(Posted& posted, void* name, Queue queue, ssize_t 
   return as_post(result);
 }
 
-/// How many more the send queue takes for certain. A relay endpoint has a queue of its own, but
-/// what it sends is counted too.
+/// How many more the send queue takes for certain. A bounce-buffer transport endpoint has a queue
+/// of its own, but what it sends is counted too.
 std::size_t FabricEndpoint::room() const {
   const std::size_t size = info_->tx_attr->size;
   return size - std::min(size, under_way_.sending());
@@ -734,7 +735,7 @@ Post FabricEndpoint::send(Posted& posted, const Local& local, FabricAddress peer
   void* descriptor = descriptor_of(local);
   handing_over(&every_endpoint);
   const auto lock = guard();
-  if (has_relay_endpoint()) return send_untagged(posted, vector, descriptor, peer, type);
+  if (has_bounce_endpoint()) return send_untagged(posted, vector, descriptor, peer, type);
   fi_msg_tagged message{};
   message.msg_iov = &vector;
   message.desc = &descriptor;
@@ -753,11 +754,11 @@ Post FabricEndpoint::send_untagged(Posted& posted, const iovec& vector, void* de
   message.msg_iov = &vector;
   message.desc = &descriptor;
   message.iov_count = 1;
-  const bool relay = type == MessageClass::relay;
-  message.addr = relay ? relay_of(peer) : peer;
+  const bool bounce = type == MessageClass::bounce;
+  message.addr = bounce ? bounce_of(peer) : peer;
   if (message.addr == FI_ADDR_UNSPEC) return {PostStatus::failed, FI_EHOSTUNREACH};
   message.context = name(posted);
-  fid_ep* endpoint = (relay ? handles_.relay_endpoint : handles_.endpoint).get();
+  fid_ep* endpoint = (bounce ? handles_.bounce_endpoint : handles_.endpoint).get();
   return posted_as(posted, message.context, Queue::send,
                    fi_sendmsg(endpoint, &message, completion_flags_));
 }
@@ -767,9 +768,9 @@ Post FabricEndpoint::receive(Posted& posted, const Local& local, MessageClass ty
   if (state_ != State::open) return {PostStatus::again, 0};
   void* context = name(posted);
   const auto lock = guard();
-  if (has_relay_endpoint()) {
-    const bool relay = type == MessageClass::relay;
-    fid_ep* endpoint = (relay ? handles_.relay_endpoint : handles_.endpoint).get();
+  if (has_bounce_endpoint()) {
+    const bool bounce = type == MessageClass::bounce;
+    fid_ep* endpoint = (bounce ? handles_.bounce_endpoint : handles_.endpoint).get();
     return posted_as(posted, context, Queue::receive,
                      fi_recv(endpoint, local.address, local.length, descriptor_of(local),
                              FI_ADDR_UNSPEC, context));

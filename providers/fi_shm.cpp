@@ -14,8 +14,8 @@
 #include <cinttypes>
 #include <cstdio>
 
-#include "machine.hpp"
-#include "spec.hpp"
+#include "providers/spec.hpp"
+#include "topo/machine.hpp"
 
 namespace weft::providers {
 namespace {
@@ -126,7 +126,7 @@ const Spec fi_shm = {
     .serialise = true,
     .hints = fi_shm_hints,
     .quirks = fi_shm_quirks,
-    .merit = "it reaches other processes of this machine",
+    .score = "it reaches other processes of this machine",
     .is_nic = false,
     .prepare = remove_leftovers,
     .shared_in_process = true,

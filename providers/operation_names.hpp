@@ -5,7 +5,7 @@
 #include <mutex>
 #include <vector>
 
-#include "endpoint.hpp"
+#include "providers/endpoint.hpp"
 
 namespace weft::providers {
 

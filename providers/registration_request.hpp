@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "extent.hpp"
+#include "providers/extent.hpp"
 
 namespace weft::providers {
 

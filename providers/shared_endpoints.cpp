@@ -1,4 +1,4 @@
-#include "shared_endpoints.hpp"
+#include "providers/shared_endpoints.hpp"
 
 #include <algorithm>
 #include <map>

@@ -1,11 +1,11 @@
-#include "shm/shm.hpp"
+#include "providers/shm/shm.hpp"
 
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/process.hpp"
-#include "machine.hpp"
-#include "shm/region.hpp"
+#include "providers/shm/region.hpp"
+#include "topo/machine.hpp"
 
 namespace weft::providers::shm {
 namespace {
@@ -73,12 +73,12 @@ Capability capability() {
 
 void look(std::vector<Seen>& seen) {
   Seen memory;
-  memory.sighting.provider = "shm";
-  memory.sighting.title = "shm (Weft's own)";
-  memory.sighting.domain = "memory";
-  memory.sighting.is_nic = false;
-  memory.sighting.merit = "it reaches other processes of this machine";
-  if (auto can = usable(); !can) memory.sighting.problem = can.error().message();
+  memory.found_nic.provider = "shm";
+  memory.found_nic.title = "shm (Weft's own)";
+  memory.found_nic.domain = "memory";
+  memory.found_nic.is_nic = false;
+  memory.found_nic.score = "it reaches other processes of this machine";
+  if (auto can = usable(); !can) memory.found_nic.problem = can.error().message();
   memory.nic = std::make_shared<ShmNic>();
   seen.push_back(std::move(memory));
 }

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "fabric.hpp"
-#include "provider.hpp"
-#include "surroundings.hpp"
+#include "providers/fabric.hpp"
+#include "providers/provider.hpp"
+#include "providers/system_probe.hpp"
 
 namespace weft::providers {
 
@@ -44,7 +44,7 @@ struct Spec {
   /// Folds what was measured of the provider into the record made from its fi_info.
   void (*quirks)(const fi_info& info, Capability& record);
   /// What speaks for its NICs, as a sentence.
-  std::string_view merit;
+  std::string_view score;
   /// Whether it is hardware or an interface; else it is memory.
   bool is_nic = true;
   /// Run before its NICs are looked for; null where there is nothing to do.
@@ -64,7 +64,7 @@ struct Spec {
   /// Asks an endpoint that is enabled for what only it knows.
   void (*examine)(fid_ep& endpoint, Capability& record) = nullptr;
   /// Why libfabric has none; null where its own words do.
-  std::string (*why_none)(const Surroundings& around) = nullptr;
+  std::string (*why_none)(const SystemProbe& around) = nullptr;
   /// What may make them slower than they could be, as a sentence, or nothing; null: nothing is
   /// known.
   std::string (*held_back)(const std::string& root) = nullptr;

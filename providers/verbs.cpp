@@ -2,7 +2,7 @@
 // datagrams: messages up to 16 KiB go through its buffers, reads and writes straight to the NIC.
 #include <algorithm>
 
-#include "spec.hpp"
+#include "providers/spec.hpp"
 
 namespace weft::providers {
 namespace {
@@ -49,7 +49,7 @@ const Spec verbs = {
     .device_memory = true,
     .hints = verbs_hints,
     .quirks = verbs_quirks,
-    .merit = "its NIC moves the bytes",
+    .score = "its NIC moves the bytes",
     .why_none = why_no_verbs,
 };
 

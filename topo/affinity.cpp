@@ -7,7 +7,7 @@
 #include <set>
 #include <weft/topology.hpp>
 
-#include "cost.hpp"
+#include "topo/cost.hpp"
 
 namespace weft {
 namespace topo {

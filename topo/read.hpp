@@ -5,7 +5,7 @@
 #include <string_view>
 #include <weft/error.hpp>
 
-#include "hwloc.hpp"
+#include "topo/hwloc.hpp"
 
 namespace weft::topo {
 

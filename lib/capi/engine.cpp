@@ -1,6 +1,6 @@
 // The C API: engines, what they are made of, and their peers.
 #include "capi/boundary.hpp"
-#include "engine/setting_text.hpp"
+#include "config/setting_text.hpp"
 
 using namespace weft;
 using namespace weft::capi;
@@ -26,8 +26,8 @@ weft_config to_c(const Config& config) {
   c.copy_at_once_bytes = config.copy_at_once_bytes;
   c.chunk_bytes = config.chunk_bytes;
   c.window = config.window;
-  c.relay_buffer_bytes = config.relay_buffer_bytes;
-  c.relay_buffers = config.relay_buffers;
+  c.bounce_buffer_bytes = config.bounce_buffer_bytes;
+  c.bounce_buffers = config.bounce_buffers;
   c.max_message = config.max_message;
   c.message_credits = config.message_credits;
   c.unclaimed_bytes = config.unclaimed_bytes;
@@ -101,8 +101,8 @@ Result<Config> from_c(const weft_config& c) {
   config.spin = Nanoseconds(c.spin_ns);
   config.chunk_bytes = c.chunk_bytes;
   config.window = c.window;
-  config.relay_buffer_bytes = c.relay_buffer_bytes;
-  config.relay_buffers = c.relay_buffers;
+  config.bounce_buffer_bytes = c.bounce_buffer_bytes;
+  config.bounce_buffers = c.bounce_buffers;
   config.max_message = c.max_message;
   config.message_credits = c.message_credits;
   config.unclaimed_bytes = c.unclaimed_bytes;

@@ -10,10 +10,10 @@
 
 #include "control/asio.hpp"
 #include "control/attempt.hpp"
-#include "control/introduction.hpp"
+#include "control/framed_socket.hpp"
 #include "control/liveness.hpp"
-#include "control/wire.hpp"
 #include "wire/control_codec.hpp"
+#include "wire/introduction.hpp"
 
 namespace weft::core {
 

@@ -13,8 +13,8 @@
 #include <weft/error.hpp>
 
 #include "control/credentials.hpp"
-#include "control/introduction.hpp"
-#include "control/notice.hpp"
+#include "wire/introduction.hpp"
+#include "wire/notice.hpp"
 
 namespace weft::core {
 

@@ -12,7 +12,7 @@
 #include <mutex>
 #include <optional>
 
-#include "base/aside.hpp"
+#include "base/detached_thread.hpp"
 #include "base/wait_on.hpp"
 
 namespace weft::core {
@@ -39,7 +39,7 @@ void resolve(const HostPort& where, std::function<void(Result<Endpoints>)> done)
   std::error_code not_a_number;
   const asio::ip::address number = asio::ip::make_address(where.host, not_a_number);
   if (!not_a_number) return done(Endpoints{{number, where.port.value_or(0)}});
-  const auto started = start_aside([where, done] { done(look_up(where)); });
+  const auto started = start_detached([where, done] { done(look_up(where)); });
   if (!started)
     done(fail(Code::unavailable, fmt::format("the host name '{}' can't be resolved: {}", where.host,
                                              started.error().message())));

@@ -14,8 +14,8 @@ namespace weft::core {
 
 using Endpoints = std::vector<asio::ip::tcp::endpoint>;
 
-/// Turns a host into endpoints. Numbers are answered within the call; names on a thread of its own,
-/// since looking one up blocks for as long as the system likes.
+/// FairQueue a host into endpoints. Numbers are answered within the call; names on a thread of its
+/// own, since looking one up blocks for as long as the system likes.
 void resolve(const HostPort& where, std::function<void(Result<Endpoints>)> done);
 /// Waits for resolve().
 Result<Endpoints> resolve(const HostPort& where, Deadline deadline);

@@ -9,8 +9,8 @@
 #include <string>
 #include <weft/memory.hpp>
 
-#include "device/lent.hpp"
-#include "extent.hpp"
+#include "providers/extent.hpp"
+#include "wire/lent.hpp"
 
 namespace weft::core {
 

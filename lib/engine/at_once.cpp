@@ -46,7 +46,7 @@ std::uint64_t EngineState::always_at_once(const Asked& asked) const {
 bool EngineState::waits_for_each(const TransferOptions& options) const {
   if (options.priority != Priority::normal) return false;
   if (config_.progress == Progress::manual) return true;
-  return !options.event && transfer_seats_.taken() == 1 && !attention_->any_unseen();
+  return !options.event && admission_.taken() == 1 && !attention_->any_unseen();
 }
 
 /// Whether nothing has to be waited for first, and the rails can do what their caller asks for. A
@@ -179,16 +179,16 @@ void EngineState::take_part(TransferState& transfer, Deadline deadline) {
   }
 }
 
-/// One that is over. It leaves its seat before anybody is told.
+/// One that is over. It leaves its slot before anybody is told.
 std::shared_ptr<Submitted> EngineState::ended_at_once(const Asked& asked, const AtOnce& done,
-                                                      Seat& seat) {
+                                                      AdmissionSlot& slot) {
   const TransferOptions& options = asked.options;
   auto transfer = std::make_shared<CopiedTransfer>(
       CopiedTransfer::Facts{asked.prepared, asked.ranges(), options.priority, asked.submitted,
                             Clock::now(), done.rail, done.copied},
       *this);
   if (ledger_) ledger_->enter(*transfer);
-  seat.leave();
+  slot.leave();
   ended_unseen(asked);
   if (options.event)
     events_.push({Event::Kind::transfer_ended, options.cookie, State::done,

@@ -5,7 +5,7 @@
 #include <optional>
 #include <weft/deadline.hpp>
 
-#include "machine.hpp"
+#include "topo/machine.hpp"
 
 namespace weft::core {
 

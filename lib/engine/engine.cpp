@@ -2,10 +2,10 @@
 #include <tuple>
 #include <weft/engine.hpp>
 
-#include "engine/config_check.hpp"
+#include "config/config_check.hpp"
 #include "engine/engine_state.hpp"
 #include "engine/hooks.hpp"
-#include "provider.hpp"
+#include "providers/provider.hpp"
 
 namespace weft {
 namespace {

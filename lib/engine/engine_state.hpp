@@ -13,25 +13,23 @@
 #include <vector>
 #include <weft/engine.hpp>
 
+#include "base/backoff.hpp"
 #include "base/fork_guard.hpp"
 #include "base/spin.hpp"
-#include "base/yielding.hpp"
 #include "control/control.hpp"
+#include "engine/admission.hpp"
 #include "engine/dated_waits.hpp"
 #include "engine/event_queue.hpp"
 #include "engine/hooks.hpp"
+#include "engine/locality.hpp"
 #include "engine/open_to_waiters.hpp"
 #include "engine/peer_table.hpp"
 #include "engine/rail_watch.hpp"
 #include "engine/reopenings.hpp"
-#include "engine/seats.hpp"
-#include "engine/whereabouts.hpp"
 #include "engine/worker.hpp"
-#include "integrity/checks.hpp"
-#include "integrity/hasher.hpp"
 #include "lease/directory.hpp"
-#include "lease/epoch_words.hpp"
 #include "lease/imported_grants.hpp"
+#include "lease/lease_words.hpp"
 #include "lease/owned_grants.hpp"
 #include "lease/peer_key.hpp"
 #include "lease/remote_state.hpp"
@@ -41,9 +39,11 @@
 #include "metrics/families.hpp"
 #include "metrics/ledger.hpp"
 #include "peer/peer_state.hpp"
-#include "provider.hpp"
+#include "providers/provider.hpp"
 #include "rail/rail.hpp"
 #include "transfer/transfer_state.hpp"
+#include "verify/checks.hpp"
+#include "verify/hasher.hpp"
 
 namespace weft::core {
 
@@ -269,7 +269,7 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   Result<std::shared_ptr<Submitted>> submit_prepared(
       const std::shared_ptr<const PreparedState>& prepared, const Picks& picks,
       TransferOptions&& options);
-  Result<void> take_seat(const TransferOptions& options);
+  Result<void> admit(const TransferOptions& options);
   void leave_silent_rails(TransferState& transfer);
   /// Which rails serve two memories, by index on either side.
   struct RailsBetween {
@@ -334,7 +334,8 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   std::uint64_t copy_some(TransferState& transfer);
   void take_part(TransferState& transfer, Deadline deadline) override;
   bool is_over(const Asked& asked, const AtOnce& done) const;
-  std::shared_ptr<Submitted> ended_at_once(const Asked& asked, const AtOnce& done, Seat& seat);
+  std::shared_ptr<Submitted> ended_at_once(const Asked& asked, const AtOnce& done,
+                                           AdmissionSlot& slot);
   void ended_unseen(const Asked& asked);
 
   // explain.cpp
@@ -363,7 +364,7 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   std::vector<Candidate> candidates_;
   std::vector<Setting> settings_;
   std::string fallback_;  // Info::fallback
-  Whereabouts whereabouts_;
+  Locality locality_;
   std::atomic<bool> closing_{false};
   std::atomic<std::uint32_t> calls_{0};
 
@@ -381,7 +382,7 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   std::vector<std::shared_ptr<PeerState>>
       mourned_;  // gone since the last heartbeat; control thread
   Directory directory_;
-  std::shared_ptr<EpochWords> epoch_words_;
+  std::shared_ptr<LeaseWords> lease_words_;
   OwnedGrants owned_;
   ImportedGrants imported_;
   Reopenings reopening_;
@@ -391,7 +392,7 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   std::vector<std::shared_ptr<LocalKeys>> segments_;  // those that are there, and some that went
   std::size_t sweep_segments_at_ = 64;                // with segments_mutex_
 
-  Seats transfer_seats_{config_.max_transfers};
+  Admission admission_{config_.max_transfers};
   OpenToWaiters open_to_waiters_;
   const std::shared_ptr<Attention> attention_ =
       std::make_shared<Attention>(at_once_if_waited_for());
@@ -424,16 +425,16 @@ auto call(const std::shared_ptr<EngineState>& engine, Body&& body) -> decltype(b
 
 template <typename Done>
 void EngineState::look(Done&& done, Clock::time_point until) {
-  Crowding& crowding = crowding_of_this_thread();
-  thread_local Yielding yielding;
+  CpuPressure& cpu_pressure = cpu_pressure_of_this_thread();
+  thread_local Backoff backoff;
   auto now = Clock::now();
-  yielding.slept(now);
-  while (!done() && now < until && !crowding.at(now)) {
+  backoff.slept(now);
+  while (!done() && now < until && !cpu_pressure.at(now)) {
     const Worker::Led led = lead(now);
     if (!led.leads) sched_yield();
-    if (led.leads && led.done == 0) yielding(now);
+    if (led.leads && led.done == 0) backoff(now);
     const auto back = Clock::now();
-    if (!led.leads) crowding.waited(back - now, back);
+    if (!led.leads) cpu_pressure.waited(back - now, back);
     now = back;
   }
 }
@@ -442,17 +443,17 @@ template <typename Wait>
 bool EngineState::wait(Wait&& ended, Deadline deadline) {
   if (config_.progress == Progress::threads) return ended(deadline);
   const Deadline long_past = Deadline::at({});
-  thread_local Yielding yielding;
-  yielding.slept(Clock::now());
+  thread_local Backoff backoff;
+  backoff.slept(Clock::now());
   while (!ended(long_past)) {
     const auto now = Clock::now();
     if (now >= deadline.when()) return false;
     if (progress(now) > 0) continue;
-    if (yielding.crowded(now)) {
+    if (backoff.crowded(now)) {
       rest();
-      yielding.slept(Clock::now());
+      backoff.slept(Clock::now());
     } else {
-      yielding(now);
+      backoff(now);
     }
   }
   return true;

@@ -131,15 +131,15 @@ Result<Path> EngineState::explain(const RailsBetween& rails, Direction direction
     const Capability& record = rails_[rail]->capability();
     if (!domains.insert(record.domain + record.pci).second) continue;
     nics.push_back(record.domain);
-    const double way = whereabouts_.gbps_between(rail, rails.local);
+    const double way = locality_.gbps_between(rail, rails.local);
     facts.local.nics_gbps += way;
-    own_gbps += whereabouts_.gbps_of(rail);
+    own_gbps += locality_.gbps_of(rail);
     known = known && way > 0;
   }
   facts.local.nics = some_of(nics);
   facts.local.far_nics = facts.local.nics_gbps < own_gbps;
   if (!known) facts.local.nics_gbps = 0;
-  const auto& gpus = whereabouts_.topology().gpus;
+  const auto& gpus = locality_.topology().gpus;
   if (const auto gpu = static_cast<std::size_t>(rails.local.device); gpu < gpus.size())
     facts.local.gpu_gbps = gpus[gpu].link_gbps;
   // Rails that don't fill a NIC alone are several on one.
@@ -175,7 +175,7 @@ Result<Path> EngineState::explain(const Place& local, const std::shared_ptr<Peer
                                   const Place& remote, Direction direction,
                                   const TransferOptions& options) {
   if (auto own = check_own(*peer); !own) return fail(std::move(own.error()));
-  if (auto there = check_place(local, whereabouts_.topology()); !there)
+  if (auto there = check_place(local, locality_.topology()); !there)
     return fail(std::move(there.error()));
   RailsBetween rails{.peer = peer.get(),
                      .local = local,
@@ -202,7 +202,7 @@ std::string EngineState::refusal(const Path& path, const PeerState& peer,
                                  const TransferOptions& options,
                                  std::uint64_t smallest_piece) const {
   const auto by = [&](const Policy& policy, std::string_view whose) {
-    const std::string why = objection(policy, path, smallest_piece);
+    const std::string why = reject_reason(policy, path, smallest_piece);
     return why.empty() ? why : fmt::format("{} {}", whose, why);
   };
   std::string why = by(config_.policy, "this engine's policy");

@@ -16,14 +16,14 @@ struct EngineHooks {
   TransportDecorator decorate;
   /// Where the numbers of messages from each peer begin (they wrap at 2^32).
   std::optional<std::uint32_t> first_sequence;
-  /// Reads are accepted without a look at the epoch word, to measure what that costs.
+  /// Reads are accepted without a look at the lease word, to measure what that costs.
   bool trusts_reads = false;
   /// What this engine says about leases, and is lost on the way if it returns true. From any
   /// thread.
   std::function<bool(const Notice&)> lose;
   /// Introduces itself as a version that does not verify transfers.
   bool without_checks = false;
-  /// Is a version whose relay knows one piece for each request.
+  /// Is a version whose bounce-buffer transport knows one piece for each request.
   bool without_lists = false;
 };
 

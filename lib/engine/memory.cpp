@@ -9,7 +9,7 @@
 #include "base/log.hpp"
 #include "base/random.hpp"
 #include "engine/engine_state.hpp"
-#include "machine.hpp"
+#include "topo/machine.hpp"
 
 namespace weft::core {
 namespace {
@@ -47,7 +47,7 @@ Result<void> check_outside_callbacks() {
 }  // namespace
 
 std::vector<std::size_t> EngineState::serving(const Place& place) const {
-  if (!config_.register_everywhere) return whereabouts_.serving(place);
+  if (!config_.register_everywhere) return locality_.serving(place);
   std::vector<std::size_t> all(rails_.size());
   std::iota(all.begin(), all.end(), std::size_t{0});
   return all;
@@ -62,10 +62,10 @@ Result<Place> EngineState::place_of(const Memory& memory, const Allocation& allo
     place.numa_node = topo::numa_node_of(allocation.address(), allocation.size());
     return place;
   }
-  auto gpu = find_gpu(whereabouts_.topology(), memory.gpu());
+  auto gpu = find_gpu(locality_.topology(), memory.gpu());
   if (!gpu) return fail(std::move(gpu.error()));
   place.device = *gpu;
-  const int near = whereabouts_.topology().gpus[static_cast<std::size_t>(*gpu)].numa_node;
+  const int near = locality_.topology().gpus[static_cast<std::size_t>(*gpu)].numa_node;
   if (memory.source() != Memory::Source::adopt)
     topo::prefer_node(allocation.address(), allocation.size(), near);
   place.numa_node = topo::numa_node_of(allocation.address(), allocation.size());
@@ -80,14 +80,15 @@ Result<Place> EngineState::place_on(const Device& gpu, const Memory& memory) con
   Place place;
   place.kind = MemoryKind::device;
   // A virtual machine may hide where a GPU is plugged in.
-  const auto known = find_gpu(whereabouts_.topology(), gpu.pci());
+  const auto known = find_gpu(locality_.topology(), gpu.pci());
   if (!known) return place;
   place.device = *known;
-  place.numa_node = whereabouts_.topology().gpus[static_cast<std::size_t>(*known)].numa_node;
+  place.numa_node = locality_.topology().gpus[static_cast<std::size_t>(*known)].numa_node;
   return place;
 }
 
-/// Memory that no NIC reaches goes through the relay of those rails that would reach it.
+/// Memory that no NIC reaches goes through the bounce-buffer transport of those rails that would
+/// reach it.
 Result<void> EngineState::prepare_staging(const Device& device, Rail& rail) {
   if (auto outside = check_outside_callbacks(); !outside) return outside;
   const auto served = std::make_shared<Result<void>>();  // a call that hangs may come back
@@ -97,8 +98,8 @@ Result<void> EngineState::prepare_staging(const Device& device, Rail& rail) {
   return *served;
 }
 
-/// What a NIC does not reach goes through the relay; and so may what it reaches, where the peer's
-/// does not.
+/// What a NIC does not reach goes through the bounce-buffer transport; and so may what it reaches,
+/// where the peer's does not.
 Result<void> EngineState::let_serve(Rail& rail, SegmentState& segment) {
   const Device& device = segment.device();
   const Capability& record = rail.capability();
@@ -199,7 +200,7 @@ Result<void> EngineState::describe_keys(GrantState::Parts& grant, Rights rights)
   for (const auto& rail : rails_) {
     if (!segment.served_by(rail->index())) continue;
     if (!segment.reached_by(rail->index())) {
-      grant.description.relayed.push_back({rail->index(), segment.why_staged(rail->index())});
+      grant.description.bounced.push_back({rail->index(), segment.why_staged(rail->index())});
       continue;
     }
     if (rail->closed()) continue;
@@ -209,7 +210,7 @@ Result<void> EngineState::describe_keys(GrantState::Parts& grant, Rights rights)
     if (!made) {
       log(LogLevel::warning, "rail {}: a grant of a GPU's memory is staged: {}", rail->name(),
           made.error().message());
-      grant.description.relayed.push_back({rail->index(), made.error().message()});
+      grant.description.bounced.push_back({rail->index(), made.error().message()});
       continue;
     }
     grant.description.keys.push_back(made->key);
@@ -231,7 +232,7 @@ Result<PeerKey> EngineState::key_for_peers(const SegmentState& segment, const Ra
 }
 
 Result<void> EngineState::describe_epoch(GrantState::Parts& grant) {
-  auto epoch = epoch_words_->take();
+  auto epoch = lease_words_->take();
   if (!epoch) return fail(std::move(epoch.error()));
   grant.description.epoch = (*epoch)->value();
   for (const RailKey& word : (*epoch)->keys())
@@ -269,16 +270,17 @@ bool EngineState::take_back_what_was_lent(Deadline deadline) {
 
 Result<Revoked> EngineState::revoke(const std::shared_ptr<GrantState>& grant, Deadline deadline) {
   if (auto outside = check_outside_callbacks(); !outside) return fail(std::move(outside.error()));
-  // From here on the relay refuses it, nobody finds it by name, and who holds it is asked to stop.
+  // From here on the bounce-buffer transport refuses it, nobody finds it by name, and who holds it
+  // is asked to stop.
   owned_.end(*grant);
   if (grant->binding()) wait_stopped(*grant, deadline);
-  // What was abandoned in the relay is as good as a writer who does not answer.
+  // What was abandoned in the bounce-buffer transport is as good as a writer who does not answer.
   return copies_finished({&grant, 1}, deadline) ? settle(grant) : Revoked::quarantined;
 }
 
-/// The relay copies on the progress threads, and the hasher reads: a step of each and a slice
-/// later, what had begun has ended, but for what devices copy. And what peers had sent by now has
-/// been carried out: no key is closed before.
+/// The bounce-buffer transport copies on the progress threads, and the hasher reads: a step of each
+/// and a slice later, what had begun has ended, but for what devices copy. And what peers had sent
+/// by now has been carried out: no key is closed before.
 bool EngineState::copies_finished(std::span<const std::shared_ptr<GrantState>> ended,
                                   Deadline latest) {
   const auto deadline = Deadline::at(std::max(latest.when(), Clock::now() + shortest_wait));

@@ -88,7 +88,7 @@ Result<void> EngineState::start_metrics() {
 MetricsReading EngineState::read_metrics() {
   MetricsReading reading;
   reading.engine = self_.name;
-  reading.transfers_active = transfer_seats_.taken();
+  reading.transfers_active = admission_.taken();
   reading.segments = segments();
   reading.peers_up = peers_.all_up().size();
   const auto by_rail = ledger_->counters().read();

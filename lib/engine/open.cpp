@@ -8,20 +8,20 @@
 #include <set>
 #include <thread>
 
-#include "base/aside.hpp"
 #include "base/callback.hpp"
 #include "base/completion_slot.hpp"
+#include "base/detached_thread.hpp"
 #include "base/log.hpp"
 #include "base/random.hpp"
+#include "config/config_check.hpp"
+#include "config/settings.hpp"
 #include "device/device.hpp"
-#include "engine/config_check.hpp"
 #include "engine/engine_state.hpp"
-#include "engine/settings.hpp"
-#include "kernel.hpp"
-#include "machine.hpp"
-#include "nic_counters.hpp"
 #include "peer/pairing.hpp"
-#include "provider.hpp"
+#include "providers/provider.hpp"
+#include "topo/kernel.hpp"
+#include "topo/machine.hpp"
+#include "topo/nic_counters.hpp"
 
 namespace weft::core {
 namespace {
@@ -32,7 +32,7 @@ std::string default_name() {
   return fmt::format("{}-{}-{:08x}", host, getpid(), static_cast<std::uint32_t>(random_u64()));
 }
 
-providers::Wanted wanted_of(const Config& config, const Whereabouts& here) {
+providers::Wanted wanted_of(const Config& config, const Locality& here) {
   providers::Wanted wanted;
   wanted.providers = config.providers;
   wanted.allowed = config.policy.providers;
@@ -101,12 +101,12 @@ Rail::Settings rail_settings(const Config& config, const Capability& record, boo
   settings.window.spare_bytes = std::max<std::size_t>(1, chunks / 8) * settings.chunk_limit;
   settings.window.patience = config.death_after;  // that the peer is dead is found out before
   settings.messages = {config.max_message, config.message_credits};
-  settings.relay.buffer_bytes =
-      std::min<std::size_t>(config.relay_buffer_bytes, Relay::payload_bytes(record.max_send));
-  settings.relay.longest_message =
-      std::min<std::uint64_t>(record.max_send, Relay::message_bytes(config.relay_buffer_bytes));
-  settings.relay.buffers = config.relay_buffers;
-  if (lists) settings.relay.pieces = Relay::pieces_of(settings.relay.buffer_bytes);
+  settings.bounce.buffer_bytes =
+      std::min<std::size_t>(config.bounce_buffer_bytes, Bounce::payload_bytes(record.max_send));
+  settings.bounce.longest_message =
+      std::min<std::uint64_t>(record.max_send, Bounce::message_bytes(config.bounce_buffer_bytes));
+  settings.bounce.buffers = config.bounce_buffers;
+  if (lists) settings.bounce.pieces = Bounce::pieces_of(settings.bounce.buffer_bytes);
   return settings;
 }
 
@@ -121,7 +121,7 @@ EngineState::EngineState(const Config& config, const EngineHooks& hooks)
       imported_([this](LinkId link, Notice notice) { tell(link, std::move(notice)); },
                 [this](RemoteState& remote, const Error& why) { stop_transfers(remote, why); },
                 [this](std::function<void()> task) {
-                  run_aside([self = shared_from_this(), task = std::move(task)] { task(); });
+                  run_detached([self = shared_from_this(), task = std::move(task)] { task(); });
                 },
                 [this] { return config_.share_gpu_memory && has_devices(); }),
       checks_(
@@ -144,12 +144,12 @@ Result<std::shared_ptr<EngineState>> EngineState::open(const Config& call,
   engine->self_.incarnation = random_u64();
   engine->self_.max_message = static_cast<std::uint32_t>(config.max_message);
   engine->self_.message_credits = static_cast<std::uint32_t>(config.message_credits);
-  engine->self_.relay_buffers = static_cast<std::uint32_t>(config.relay_buffers);
-  engine->self_.relay_buffer_bytes = config.relay_buffer_bytes;
+  engine->self_.bounce_buffers = static_cast<std::uint32_t>(config.bounce_buffers);
+  engine->self_.bounce_buffer_bytes = config.bounce_buffer_bytes;
   engine->self_.checks = !hooks.without_checks;
   if (!hooks.without_lists)
-    engine->self_.relay_pieces =
-        static_cast<std::uint32_t>(Relay::pieces_of(config.relay_buffer_bytes));
+    engine->self_.bounce_pieces =
+        static_cast<std::uint32_t>(Bounce::pieces_of(config.bounce_buffer_bytes));
   if (engine->events_.fd() < 0)
     return fail(Code::unavailable, "no descriptor left for the event queue (ulimit -n)");
   if (auto opened = engine->open_rails(); !opened) return fail(std::move(opened.error()));
@@ -169,14 +169,14 @@ namespace {
 
 /// What the machine has for an engine.
 struct Discovery {
-  Whereabouts here;
+  Locality here;
   providers::Wanted wanted;
   providers::Found found;
 };
 
 /// `config`: resolved and checked.
 Result<Discovery> discover_for(const Config& config) {
-  auto here = Whereabouts::look(config);
+  auto here = Locality::look(config);
   if (!here) return fail(std::move(here.error()));
   providers::Wanted wanted = wanted_of(config, *here);
   auto found = providers::discover(wanted);
@@ -216,7 +216,7 @@ EndpointDecorator& endpoint_decorator() {
 Result<void> EngineState::open_rails() {
   auto discovery = discover_for(config_);
   if (!discovery) return fail(std::move(discovery.error()));
-  whereabouts_ = std::move(discovery->here);
+  locality_ = std::move(discovery->here);
   candidates_ = std::move(discovery->found.candidates);
   const providers::Wanted& wanted = discovery->wanted;
   const auto& nics = discovery->found.nics;
@@ -224,8 +224,8 @@ Result<void> EngineState::open_rails() {
   for (const auto& [nic, candidate] : nics) {
     unsigned& count = opened[nic->provider()];
     // What the provider allocates now comes from the NIC's node.
-    const topo::NearNode near(
-        config_.place_threads ? whereabouts_.numa_node_of(candidates_[candidate]) : -1);
+    const topo::NearNode near(config_.place_threads ? locality_.numa_node_of(candidates_[candidate])
+                                                    : -1);
     auto result = open_nic(*nic, count, wanted);
     if (result) continue;
     // One NIC of several may be broken, but not silently.
@@ -278,16 +278,16 @@ void EngineState::introduce_rails() {
     RailAddress& told = self_.rails.emplace_back(
         RailAddress{record.provider, record.protocol, record.address_format, record.same_host_only,
                     rail->endpoint().address()});
-    whereabouts_.add_rail(record, kind_of(told));
-    told.mbps = static_cast<std::uint32_t>(
-        std::clamp(whereabouts_.gbps_of(rail->index()), 0.0, 1e6) * 1000);
+    locality_.add_rail(record, kind_of(told));
+    told.mbps =
+        static_cast<std::uint32_t>(std::clamp(locality_.gbps_of(rail->index()), 0.0, 1e6) * 1000);
   }
   rail_names_ = std::move(names);
-  std::vector<EpochWords::Reader> readers;
+  std::vector<LeaseWords::Reader> readers;
   for (const auto& rail : rails_)
     readers.push_back(
         {rail->index(), &rail->endpoint(), [each = rail.get()] { return each->closed(); }});
-  epoch_words_ = std::make_shared<EpochWords>(std::move(readers));
+  lease_words_ = std::make_shared<LeaseWords>(std::move(readers));
 }
 
 /// Opens as many rails on it as are best, or asked for; all or none. `count`: those of its
@@ -313,7 +313,7 @@ Result<void> EngineState::open_nic(const providers::Nic& nic, unsigned& count,
     if (!endpoint) return fail(std::move(endpoint.error()));
     if (const auto& decorate = endpoint_decorator()) *endpoint = decorate(std::move(*endpoint));
     const Capability& record = (*endpoint)->capability();
-    if (const std::string why = providers::objection(record, wanted); !why.empty())
+    if (const std::string why = providers::reject_reason(record, wanted); !why.empty())
       return fail(Code::unavailable, why);
     if (auto fits = check_message_size(config_, record); !fits) return fits;
     wanted_rails = config_.rails > 0 ? config_.rails : keeps_to_one(record) ? 1 : record.best_rails;
@@ -351,7 +351,7 @@ Result<void> EngineState::start_workers() {
   for (const auto& rail : rails_) kinds[kind_of(self_.rails[rail->index()])].push_back(rail.get());
   for (auto& [kind, rails] : kinds) {
     std::stable_sort(rails.begin(), rails.end(), [this](const Rail* a, const Rail* b) {
-      return whereabouts_.numa_node_of(a->index()) < whereabouts_.numa_node_of(b->index());
+      return locality_.numa_node_of(a->index()) < locality_.numa_node_of(b->index());
     });
     const std::size_t used = std::min(threads, rails.size());
     for (std::size_t i = 0; i < rails.size(); ++i)
@@ -372,7 +372,7 @@ Worker::Place EngineState::place_of(std::size_t index) const {
   std::set<int> nodes;
   bool best_on_one_core = false;
   for (const Rail* rail : workers_[index]->rails()) {
-    nodes.insert(whereabouts_.numa_node_of(rail->index()));
+    nodes.insert(locality_.numa_node_of(rail->index()));
     best_on_one_core = best_on_one_core || rail->capability().best_on_one_core;
   }
   nodes.erase(-1);
@@ -488,7 +488,7 @@ Info EngineState::info() {
   info.candidates = candidates_;
   info.settings = settings_;
   info.fallback = fallback_;
-  info.transfers_active = transfer_seats_.taken();
+  info.transfers_active = admission_.taken();
   const Call call(*this);
   if (call.refused()) return info;
   for (const auto& rail : rails_) {
@@ -499,7 +499,7 @@ Info EngineState::info() {
     info.rails.push_back({rail->name(), rail->capability(),
                           static_cast<unsigned>(owner - workers_.begin()),
                           counters.all_operations(), counters.all_bytes(), counters.in_flight,
-                          counters.lost, whereabouts_.numa_node_of(rail->index())});
+                          counters.lost, locality_.numa_node_of(rail->index())});
   }
   info.segments = segments();
   return info;
@@ -540,7 +540,7 @@ Result<void> EngineState::close(Deadline deadline) {
   if (forked()) return fail(forked_error());
   if (closing_.exchange(true)) return {};
   metrics_endpoint_.reset();
-  transfer_seats_.close();
+  admission_.close();
   flush(deadline);
   peers_.close();
   for (const auto& worker : workers_) worker->end_all(closed_error());
@@ -590,7 +590,7 @@ bool EngineState::tear_down() {
   bool settled = true;
   for (const auto& rail : rails_) settled = rail->settle(copies) && settled;
   owned_.clear();
-  epoch_words_->close();
+  lease_words_->close();
   {
     const std::lock_guard lock(segments_mutex_);
     for (const auto& keys : segments_) keys->close();

@@ -21,9 +21,9 @@ constexpr auto return_time = std::chrono::seconds(2);
 // this time is stuck.
 constexpr auto meeting_time = std::chrono::seconds(5);
 
-/// How many of the peer's rails a rail keeps the relay's buffers for. Those that it is paired with,
-/// and of NICs some more: memory near other NICs is paired with it by itself (see RailSet). If
-/// still more come at once, what they send waits in libfabric.
+/// How many of the peer's rails a rail keeps the bounce-buffer transport's buffers for. Those that
+/// it is paired with, and of NICs some more: memory near other NICs is paired with it by itself
+/// (see RailSet). If still more come at once, what they send waits in libfabric.
 std::size_t senders_at_a_time(const Route& route, const PairedRail& paired, std::size_t theirs) {
   constexpr std::size_t some = 4;  // Config::max_nics
   const std::size_t own = paired.targets.size();

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/aside.hpp"
 #include "base/callback.hpp"
+#include "base/detached_thread.hpp"
 #include "base/log.hpp"
 #include "engine/engine_state.hpp"
 #include "wire/control_codec.hpp"
@@ -63,7 +63,7 @@ void EngineState::begin_reopening(Rail& rail, const Reopenings::Done& done) {
   const auto begin = [self = shared_from_this(), &rail, done] {
     rail.suspend();
     const auto started =
-        start_aside([self, index = rail.index(), done] { self->reopen_aside(index, done); });
+        start_detached([self, index = rail.index(), done] { self->reopen_aside(index, done); });
     if (started) return;
     rail.resume();
     self->reopening_.end(rail.index());
@@ -72,7 +72,8 @@ void EngineState::begin_reopening(Rail& rail, const Reopenings::Done& done) {
   hand_to(rail.worker(), begin);
 }
 
-/// Memory of GPUs' that the rail can't register any more goes through its relay from now on.
+/// Memory of GPUs' that the rail can't register any more goes through its bounce-buffer transport
+/// from now on.
 void EngineState::stage_what_was_lost(const Rail& rail) {
   // Whoever adds a segment later sees that the rail was opened again. Not under the lock: another
   // thread may be closing registrations, which takes long.
@@ -98,7 +99,7 @@ void EngineState::reopen_aside(std::uint32_t index, const Reopenings::Done& done
   const auto opened = rail.reopen();
   if (opened) {
     stage_what_was_lost(rail);
-    epoch_words_->rail_opened(index);
+    lease_words_->rail_opened(index);
   }
   // Where it could not even be closed nothing has changed.
   if (opened || rail.closed()) {
@@ -132,7 +133,7 @@ void EngineState::watch_rails() {
       continue;
     const auto done = std::make_shared<CompletionSlot>();
     if (!rail->endpoint().reopens() || reopening_.begin(rail->index(), done)) continue;
-    rail->worker().post([each = rail.get()] { each->lane().went_silent(); });
+    rail->worker().post([each = rail.get()] { each->scheduler().went_silent(); });
     begin_reopening(*rail, done);
   }
 }

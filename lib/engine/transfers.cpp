@@ -77,7 +77,7 @@ Result<std::byte*> EngineState::borrow(const SegmentState& local, const RemoteSt
     return fail(Code::unsupported, "this engine shares no GPU memory (share_gpu_memory)");
   // By the word of the lease, over any of these, what is read is proven.
   for (const std::uint32_t rail : remote.peer()->their_rails)
-    if (remote.carried_by(rail) && !remote.has_epoch_word(rail))
+    if (remote.carried_by(rail) && !remote.has_lease_word(rail))
       return fail(Code::unsupported, "the grant lacks the word of its lease for a rail");
   return remote.borrowed()->map(local.device(), grant.segment_size);
 }
@@ -110,7 +110,7 @@ Result<EngineState::RailsBetween> EngineState::rails_for(const SegmentState& loc
   const bool ours = beyond != rails.ours.begin(), theirs = their_beyond != rails.theirs.begin();
   rails.direct = ours && theirs;
   if (!ours) rails.why_local_staged = local.why_staged(rails.ours.front());
-  if (!theirs) rails.why_remote_staged = why_no_key(remote.why_relayed(rails.theirs.front()));
+  if (!theirs) rails.why_remote_staged = why_no_key(remote.why_bounced(rails.theirs.front()));
   if (rails.direct) {
     rails.ours.erase(beyond, rails.ours.end());
     rails.theirs.erase(their_beyond, rails.theirs.end());
@@ -180,13 +180,13 @@ Result<void> EngineState::check_submission(const PreparedState& prepared,
 }
 
 /// One of Config::max_transfers, for which the caller may want to wait. transfer_ends() leaves it.
-Result<void> EngineState::take_seat(const TransferOptions& options) {
-  if (transfer_seats_.enter()) return {};
+Result<void> EngineState::admit(const TransferOptions& options) {
+  if (admission_.enter()) return {};
   // A progress thread can't wait for what it has to do itself.
   const bool waits = options.wait_for_room.has_value() && !InCallback::now();
   bool entered = false;
   const auto ended = [&](Deadline until) {
-    return (entered = transfer_seats_.enter(until)) || closing_;
+    return (entered = admission_.enter(until)) || closing_;
   };
   if (waits) wait(ended, *options.wait_for_room);
   if (entered) return {};
@@ -301,7 +301,7 @@ Result<TransportKind> EngineState::transport_for(const PreparedState& prepared,
   }
   const bool copies = asked == TransportKind::automatic && prepared.lent != nullptr;
   if (copies || asked == TransportKind::device_copy) return TransportKind::device_copy;
-  if (prepared.staged) return TransportKind::relay;
+  if (prepared.staged) return TransportKind::bounce;
   return asked == TransportKind::automatic ? TransportKind::one_sided : asked;
 }
 
@@ -344,8 +344,8 @@ Result<std::shared_ptr<Submitted>> EngineState::submit_prepared(
     if (auto waits = look_at_event(options); !waits) return fail(std::move(waits.error()));
   const auto transport = transport_for(*prepared, options);
   if (!transport) return fail(transport.error());
-  if (auto taken = take_seat(options); !taken) return fail(std::move(taken.error()));
-  Seat seat(transfer_seats_);
+  if (auto taken = admit(options); !taken) return fail(std::move(taken.error()));
+  AdmissionSlot slot(admission_);
   Entered local(prepared->local->users()), remote(prepared->remote->users());
   if (closing_) return fail(Code::closed, "the engine is closed");
   if (!local) return fail(Code::closed, "the local segment is being released");
@@ -357,7 +357,7 @@ Result<std::shared_ptr<Submitted>> EngineState::submit_prepared(
   std::optional<AtOnce> copied;
   if (at_once(asked)) {
     copied = copy_at_once(asked);
-    if (is_over(asked, *copied)) return ended_at_once(asked, *copied, seat);
+    if (is_over(asked, *copied)) return ended_at_once(asked, *copied, slot);
   }
 
   std::vector<std::size_t> several;
@@ -372,7 +372,7 @@ Result<std::shared_ptr<Submitted>> EngineState::submit_prepared(
   if (picks) submission.picks.emplace(picks->begin(), picks->end());
   submission.take(std::move(options));
   for (Entered* each : {&local, &remote}) each->keep();  // memory_let_go() leaves
-  seat.keep();
+  slot.keep();
   const Priority priority = submission.priority;
   submission.prepared = prepared;
   auto transfer = std::make_shared<TransferState>(std::move(submission), *this);
@@ -412,7 +412,7 @@ Result<std::shared_ptr<Submitted>> EngineState::submit_prepared(
 }
 
 void EngineState::offer_again(const std::shared_ptr<TransferState>& transfer) {
-  for (const std::size_t rail : transfer->lanes())
+  for (const std::size_t rail : transfer->schedulers())
     rails_[rail]->worker().offer(*rails_[rail], transfer);
 }
 
@@ -445,7 +445,7 @@ void EngineState::raise_signal(const std::shared_ptr<TransferState>& transfer) {
 }
 
 void EngineState::transfer_ends(TransferState& transfer) {
-  transfer_seats_.leave();
+  admission_.leave();
   const Submission& submission = transfer.submission();
   for (const std::size_t rail : transfer.rails())
     rails_[rail]->queued_bytes(submission.priority) -= submission.bytes / transfer.rails().size();
@@ -477,11 +477,11 @@ void EngineState::transfer_ended(TransferState& transfer) {
 void EngineState::leave_silent_rails(TransferState& transfer) {
   constexpr auto long_enough = std::chrono::seconds(1);
   if (!transfer.peer().up() || transfer.elapsed() < long_enough) return;
-  for (const std::size_t rail : transfer.lanes()) {
+  for (const std::size_t rail : transfer.schedulers()) {
     if (!rails_[rail]->capability().path_failures) continue;
     rails_[rail]->worker().post(
         [rail = rails_[rail].get(), transfer = transfer.shared_from_this()] {
-          rail->lane().timed_out(*transfer);
+          rail->scheduler().timed_out(*transfer);
         });
   }
 }

@@ -11,11 +11,11 @@
 #include <system_error>
 #include <utility>
 
+#include "base/backoff.hpp"
 #include "base/completion_slot.hpp"
 #include "base/log.hpp"
-#include "base/yielding.hpp"
-#include "machine.hpp"
 #include "peer/peer_state.hpp"
+#include "topo/machine.hpp"
 
 namespace weft::core {
 namespace {
@@ -208,7 +208,7 @@ std::size_t Worker::glance(Clock::time_point now, bool leisure) {
   const auto before = Clock::now();
   const std::size_t done = step(before);
   const auto after = Clock::now();
-  if (look_length_.served(after - before, done > 0)) keen_until_ = after + keenness;
+  if (poll_cost_.served(after - before, done > 0)) keen_until_ = after + keenness;
   return done;
 }
 
@@ -228,7 +228,7 @@ std::size_t Worker::empty_inbox() {
     inbox_filled_.store(false, std::memory_order_relaxed);
   }
   const std::size_t count = taken_.offers.size() + taken_.attentions.size() + taken_.tasks.size();
-  for (auto& [rail, transfer] : taken_.offers) rail->lane().add(std::move(transfer));
+  for (auto& [rail, transfer] : taken_.offers) rail->scheduler().add(std::move(transfer));
   for (auto& [rail, peer] : taken_.attentions) rail->channel().attend(*peer);
   for (const auto& task : taken_.tasks) task();
   taken_.clear();
@@ -339,9 +339,9 @@ void Worker::peer_died(const std::shared_ptr<PeerState>& peer) {
 Carried Worker::carried() const {
   Carried all;
   for (const Rail* rail : rails_) {
-    all.operations += rail->lane().operations_done();
+    all.operations += rail->scheduler().operations_done();
     // What goes by others is nothing that a core should be kept for.
-    if (rail->capability().best_on_one_core) all.bytes += rail->lane().bytes_done();
+    if (rail->capability().best_on_one_core) all.bytes += rail->scheduler().bytes_done();
     all.messages += rail->channel().messages_to_part_for();
   }
   return all;
@@ -365,28 +365,28 @@ void Worker::loop(Place place) {
   // A target sees no completions: that a rail woke it is all it knows of the work it does.
   bool served = false;
   Nanoseconds keen = patience;
-  Yielding yielding;
+  Backoff backoff;
   while (!stopping_.load(std::memory_order_relaxed)) {
     const auto now = Clock::now();
     if (rest(now)) {
-      yielding.slept(Clock::now());
+      backoff.slept(Clock::now());
       worked = cold = true;
       continue;
     }
     if (worked) idle_since = now;
-    const Round done = round(now, std::exchange(cold, false), core, yielding.crowded(now));
+    const Round done = round(now, std::exchange(cold, false), core, backoff.crowded(now));
     worked = done.worked;
     if (worked) continue;
     const auto idle = now - idle_since;
     const bool in_flight = served || done.in_flight;
-    if (idle < (in_flight ? std::max<Nanoseconds>(spin_, keen) : spin_) && !yielding.crowded(now)) {
-      yielding(now);
+    if (idle < (in_flight ? std::max<Nanoseconds>(spin_, keen) : spin_) && !backoff.crowded(now)) {
+      backoff(now);
       continue;
     }
     const auto slept_at = Clock::now();
     worked = served = sleep(idle_since);
     const auto woke = Clock::now();
-    yielding.slept(woke);
+    backoff.slept(woke);
     const bool traffic = served && woke - slept_at < short_sleep;
     keen = traffic ? std::min<Nanoseconds>(2 * keen, longest_patience) : patience;
     cold = true;

@@ -15,7 +15,7 @@
 #include <weft/deadline.hpp>
 
 #include "base/cache_line.hpp"
-#include "base/look_length.hpp"
+#include "base/poll_cost.hpp"
 #include "engine/core_keeping.hpp"
 #include "rail/rail.hpp"
 #include "transfer/transfer_state.hpp"
@@ -175,7 +175,7 @@ class Worker {
   std::vector<std::shared_ptr<TransferState>> parked_;
   Clock::time_point look_again_at_{};
   Clock::time_point stepped_at_{}, keen_until_{};
-  LookLength look_length_;
+  PollCost poll_cost_;
 };
 
 }  // namespace weft::core

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "base/aside.hpp"
+#include "base/detached_thread.hpp"
 
 namespace weft::core {
 
@@ -51,7 +51,7 @@ void Borrowed::close() {
 }
 
 void Borrowed::close_aside(const std::shared_ptr<Borrowed>& borrowed) {
-  if (borrowed->stop()) run_aside([borrowed] { borrowed->close(); });
+  if (borrowed->stop()) run_detached([borrowed] { borrowed->close(); });
 }
 
 }  // namespace weft::core

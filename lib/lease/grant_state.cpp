@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "base/later.hpp"
+#include "base/saturating_add.hpp"
 #include "base/wait_on.hpp"
 
 namespace weft::core {
@@ -23,7 +23,7 @@ bool GrantState::allows(Rights rights, std::uint64_t offset, std::uint64_t lengt
 }
 
 GrantState::GrantState(Parts parts)
-    : parts_(std::move(parts)), expires_(later(Clock::now(), parts_.description.ttl)) {}
+    : parts_(std::move(parts)), expires_(saturating_add(Clock::now(), parts_.description.ttl)) {}
 
 bool GrantState::held() const {
   const std::lock_guard lock(mutex_);
@@ -148,7 +148,7 @@ GrantDescription GrantState::current() const {
   for (const RenewedKey& renewed : renewed()) {
     if (renewed.why_lost) {  // it is staged as others are
       std::erase_if(described.keys, [&](const RailKey& key) { return key.rail == renewed.rail; });
-      described.relayed.push_back({renewed.rail, *renewed.why_lost});
+      described.bounced.push_back({renewed.rail, *renewed.why_lost});
     }
     for (RailKey& key : described.keys)
       if (key.rail == renewed.rail) key.key = renewed.key;

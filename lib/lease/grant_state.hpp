@@ -11,7 +11,7 @@
 #include <weft/deadline.hpp>
 
 #include "base/process.hpp"
-#include "lease/epoch_words.hpp"
+#include "lease/lease_words.hpp"
 #include "lease/owned_lease.hpp"
 #include "memory/segment_state.hpp"
 #include "wire/grant_codec.hpp"
@@ -42,7 +42,7 @@ class GrantState {
   const GrantDescription& description() const noexcept { return parts_.description; }
   bool writable() const noexcept { return includes(description().rights, Rights::write); }
   /// Whether its holders have to have stopped before the memory is free: those who may write, and
-  /// those who have mapped it. Who reads by a NIC learns from the epoch word that he is late.
+  /// those who have mapped it. Who reads by a NIC learns from the lease word that he is late.
   bool binding() const;
   /// Somebody may still use what was lent to him.
   bool lent() const;
@@ -60,11 +60,12 @@ class GrantState {
   /// The keys that hold now where they are not those of the description.
   std::vector<RenewedKey> renewed() const;
 
-  /// Whether it allows `rights` on these bytes; the relay asks before it touches memory.
+  /// Whether it allows `rights` on these bytes; the bounce-buffer transport asks before it touches
+  /// memory.
   bool allows(Rights rights, std::uint64_t offset, std::uint64_t length) const;
 
-  /// Copies of a device's that the relay makes under it. Closed when it ends, and idle when the
-  /// last of them has ended: before that the memory is not free.
+  /// Copies of a device's that the bounce-buffer transport makes under it. Closed when it ends, and
+  /// idle when the last of them has ended: before that the memory is not free.
   UseCount& copying() noexcept { return copying_; }
 
   /// It was not ended, and its time is not over.
@@ -75,7 +76,7 @@ class GrantState {
   /// A holder who has a process may map the memory: he may use it until he has confirmed, or that
   /// process has ended, whatever becomes of the keys.
   bool hold(OwnedLease::Holder holder, std::shared_ptr<const Process> borrower = nullptr);
-  /// Also takes the epoch word down, before it returns.
+  /// Also takes the lease word down, before it returns.
   std::vector<OwnedLease::Holder> end();
   bool confirmed(OwnedLease::Holder holder);
   void lost(OwnedLease::Holder holder);

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/later.hpp"
+#include "base/saturating_add.hpp"
 #include "peer/peer_state.hpp"
 
 namespace weft::core {
@@ -17,7 +17,7 @@ constexpr int drift = 1000;
 
 /// When the holder stops by itself: not after the owner, who counted from after the question.
 Clock::time_point end_of(Clock::time_point asked, Nanoseconds left) {
-  return later(asked, left - left / drift);
+  return saturating_add(asked, left - left / drift);
 }
 
 }  // namespace

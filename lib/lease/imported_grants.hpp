@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/aside.hpp"
 #include "base/completion_slot.hpp"
+#include "base/detached_thread.hpp"
 #include "control/control.hpp"
 #include "lease/remote_state.hpp"
 
@@ -32,7 +32,7 @@ class ImportedGrants {
   /// `outliving`: likewise, for what may still be begun when this is gone.
   ImportedGrants(
       Tell tell, Stop stop, Aside aside, Maps maps,
-      Aside outliving = [](const std::function<void()>& task) { run_aside(task); })
+      Aside outliving = [](const std::function<void()>& task) { run_detached(task); })
       : tell_(std::move(tell)),
         stop_(std::move(stop)),
         aside_(std::move(aside)),

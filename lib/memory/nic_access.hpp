@@ -8,7 +8,7 @@
 #include <weft/error.hpp>
 
 #include "device/device.hpp"
-#include "endpoint.hpp"
+#include "providers/endpoint.hpp"
 
 namespace weft::core {
 

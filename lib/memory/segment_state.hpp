@@ -9,11 +9,11 @@
 #include <string>
 #include <weft/memory.hpp>
 
+#include "base/allocation.hpp"
+#include "base/use_count.hpp"
 #include "device/device.hpp"
-#include "endpoint.hpp"
-#include "memory/allocation.hpp"
 #include "memory/nic_access.hpp"
-#include "memory/use_count.hpp"
+#include "providers/endpoint.hpp"
 
 namespace weft::core {
 
@@ -30,11 +30,11 @@ class LocalKeys {
     served.registration = std::move(registration);
     served.by = Served::By::nic;
   }
-  /// It does not, for that reason: what it carries goes through the relay.
+  /// It does not, for that reason: what it carries goes through the bounce-buffer transport.
   void add_staging(std::size_t rail, std::string why) {
     Served& served = at(rail);
     served.why_staged = std::move(why);
-    served.by = Served::By::relay;
+    served.by = Served::By::bounce;
   }
 
   bool served_by(std::size_t rail) const noexcept {
@@ -57,7 +57,7 @@ class LocalKeys {
     const Error* lost = served.registration->lost();
     if (lost == nullptr) return false;
     served.why_staged = lost->message();
-    served.by = Served::By::relay;
+    served.by = Served::By::bounce;
     ++losses_;
     return true;
   }
@@ -74,7 +74,7 @@ class LocalKeys {
 
  private:
   struct Served {
-    enum class By : std::uint8_t { nobody, nic, relay };
+    enum class By : std::uint8_t { nobody, nic, bounce };
     std::atomic<By> by{By::nobody};  // written last: it never becomes better than it was
     std::string why_staged = {};
     std::unique_ptr<providers::Registration> registration = {};
@@ -130,7 +130,7 @@ class SegmentState {
     keys_->add(rail, std::move(registration));
   }
   /// The same, but its NIC does not reach the memory, for that reason: what it carries goes through
-  /// the relay.
+  /// the bounce-buffer transport.
   void add_staging_rail(std::size_t rail, std::string why) {
     keys_->add_staging(rail, std::move(why));
   }

@@ -9,7 +9,7 @@
 #include <weft/error.hpp>
 
 #include "device/device.hpp"
-#include "endpoint.hpp"
+#include "providers/endpoint.hpp"
 
 namespace weft::core {
 
@@ -33,7 +33,7 @@ class BufferPool {
   /// Pins all buffers for copies of that device's, those that are to come as well. May block.
   Result<void> pin(const Device& device);
   /// Something may touch them for ever: their memory is not freed. Afterwards only the destructor.
-  void keep_for_good();
+  void leak();
   /// A free buffer; null if there is none.
   Buffer* take() noexcept;
   void put_back(Buffer& buffer) { free_.push_back(&buffer); }

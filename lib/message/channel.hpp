@@ -14,14 +14,14 @@
 #include <vector>
 #include <weft/error.hpp>
 
-#include "control/notice.hpp"
-#include "endpoint.hpp"
 #include "memory/arrival_flush.hpp"
 #include "message/buffer_pool.hpp"
 #include "message/detour.hpp"
-#include "message/outbox.hpp"
 #include "message/sequencer.hpp"
+#include "peer/outbox.hpp"
 #include "peer/peer_state.hpp"
+#include "providers/endpoint.hpp"
+#include "wire/notice.hpp"
 
 namespace weft::core {
 

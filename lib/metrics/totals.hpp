@@ -12,7 +12,7 @@
 #include <weft/transfer.hpp>
 
 #include "base/cache_line.hpp"
-#include "rail/turns.hpp"
+#include "rail/fair_queue.hpp"
 
 namespace weft::core {
 

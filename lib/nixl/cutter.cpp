@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "base/aside.hpp"
+#include "base/detached_thread.hpp"
 #include "base/log.hpp"
 
 namespace weft::nixl {
@@ -31,7 +31,8 @@ void Cutter::State::reopen(const std::string& rail) {
 
 void Cutter::cut(const std::vector<std::string>& rails, Clock::time_point since) {
   for (const std::string& rail : rails)
-    if (state_->take(rail, since)) core::run_aside([state = state_, rail] { state->reopen(rail); });
+    if (state_->take(rail, since))
+      core::run_detached([state = state_, rail] { state->reopen(rail); });
 }
 
 }  // namespace weft::nixl

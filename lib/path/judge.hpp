@@ -11,7 +11,7 @@ namespace weft::core {
 
 /// What speaks against the path, to be read behind "the policy "; empty if nothing does.
 /// `smallest_piece`: bytes of the smallest piece to be moved.
-std::string objection(const Policy& policy, const Path& path,
-                      std::uint64_t smallest_piece = std::numeric_limits<std::uint64_t>::max());
+std::string reject_reason(const Policy& policy, const Path& path,
+                          std::uint64_t smallest_piece = std::numeric_limits<std::uint64_t>::max());
 
 }  // namespace weft::core

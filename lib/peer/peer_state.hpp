@@ -11,11 +11,11 @@
 
 #include "base/log.hpp"
 #include "control/control.hpp"
-#include "control/introduction.hpp"
-#include "message/outbox.hpp"
 #include "peer/mailbox.hpp"
+#include "peer/outbox.hpp"
 #include "peer/rail_set.hpp"
 #include "peer/route.hpp"
+#include "wire/introduction.hpp"
 
 namespace weft::core {
 

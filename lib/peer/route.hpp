@@ -9,8 +9,8 @@
 #include <vector>
 #include <weft/deadline.hpp>
 
-#include "endpoint.hpp"
 #include "peer/targets.hpp"
+#include "providers/endpoint.hpp"
 
 namespace weft::core {
 
@@ -33,12 +33,12 @@ struct Route {
   std::uint64_t bytes = 0, spare_bytes = 0;
   std::size_t held = 0;
   Clock::time_point moved_at{};  // when an operation ended, or one of those went out
-  // The relay's credits: requests under way through it, the most that both sides keep buffers for,
-  // and the most bytes and pieces that fit one.
-  std::size_t relayed = 0;
-  std::size_t relay_buffers = 0;
-  std::uint64_t relay_bytes = 0;
-  std::size_t relay_pieces = 1;
+  // The bounce-buffer transport's credits: requests under way through it, the most that both sides
+  // keep buffers for, and the most bytes and pieces that fit one.
+  std::size_t bounced = 0;
+  std::size_t bounce_buffers = 0;
+  std::uint64_t bounce_bytes = 0;
+  std::size_t bounce_pieces = 1;
   /// The way to the peer broke: it is tried again after a second, then less often. Further failures
   /// in that time tell nothing new; false for those.
   bool set_aside() {

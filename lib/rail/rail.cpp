@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "base/kept.hpp"
+#include "base/leak.hpp"
 #include "peer/peer_state.hpp"
 
 namespace weft::core {
@@ -27,25 +27,25 @@ Rail::Rail(std::uint32_t index, std::string name, std::unique_ptr<providers::End
       name_(std::move(name)),
       chunk_limit_(settings.chunk_limit),
       endpoint_(std::move(endpoint)),
-      one_sided_(decorated(std::make_unique<OneSided>(*endpoint_, index, settings.chunk_limit,
-                                                      settings.at_once_limit),
-                           rma_, hooks.decorate)),
-      relay_transport_(decorated(
-          std::make_unique<Relay>(*endpoint_, index, settings.relay, hooks.find_grant, hooks.flush),
-          relay_, hooks.decorate)),
-      lane_(index, name_, settings.window, *one_sided_, *relay_transport_, device_copies_),
+      rma_transport_(decorated(
+          std::make_unique<Rma>(*endpoint_, index, settings.chunk_limit, settings.at_once_limit),
+          rma_, hooks.decorate)),
+      bounce_transport_(decorated(std::make_unique<Bounce>(*endpoint_, index, settings.bounce,
+                                                           hooks.find_grant, hooks.flush),
+                                  bounce_, hooks.decorate)),
+      scheduler_(index, name_, settings.window, *rma_transport_, *bounce_transport_, gpu_copies_),
       channel_(*endpoint_, name_, settings.messages, hooks.on_broken, hooks.tell, hooks.flush) {}
 
 Rail::~Rail() {
   // A NIC may write to posted buffers until then; they are unregistered and freed below.
   shut();
   const bool settled = settle(Deadline::now());
-  orphans_.list = lane_.take_orphans();
+  orphans_.list = scheduler_.take_orphans();
   if (settled) return;
   log(LogLevel::error, "rail {}: a device does not end its copies: their memory is kept", name_);
-  relay_->keep_buffers();
+  bounce_->keep_buffers();
   // Never given back, and so never quiescent.
-  keep_for_good(std::exchange(orphans_.list, {}));
+  leak(std::exchange(orphans_.list, {}));
 }
 
 Result<void> Rail::reach(const std::shared_ptr<PeerState>& peer, std::uint32_t theirs) {
@@ -118,7 +118,7 @@ void Rail::resume() {
   graveyard_.clear();
   endpoint_->resume();
   // Answers may have been lost with it. Those who sent messages know better: see peer_moved().
-  for (const auto& peer : reached_peers()) relay_->cut(*peer->route_by_rail[index_]);
+  for (const auto& peer : reached_peers()) bounce_->cut(*peer->route_by_rail[index_]);
   bury_the_dead();
   count();
 }
@@ -135,7 +135,7 @@ void Rail::peer_moved(const PeerState& peer) {
   Route& route = *peer.route_by_rail[index_];
   if (route.dead) return;
   route.works();  // whatever failed was the old address's fault
-  relay_->cut(route);
+  bounce_->cut(route);
   if (&peer.message_rail() == this) channel_.peer_moved(peer);
 }
 
@@ -144,7 +144,7 @@ Result<void> Rail::add_peer(const std::shared_ptr<PeerState>& peer, std::uint64_
   route.added = true;
   ++peers_;
   return rma_->prepare()
-      .and_then([&] { return relay_->add_peer(peer, route, own_token); })
+      .and_then([&] { return bounce_->add_peer(peer, route, own_token); })
       .and_then([&]() -> Result<void> {
         if (&peer->message_rail() != this) return {};
         return channel_.add_peer(peer, own_token);
@@ -163,7 +163,7 @@ void Rail::peer_died(const std::shared_ptr<PeerState>& peer) {
   for (int look = 0; look < last_looks && endpoint_->poll() > 0; ++look) {
   }
   --peers_;
-  lane_.peer_died(*route);
+  scheduler_.peer_died(*route);
   if (&peer->message_rail() == this) {
     channel_.peer_died(*peer);
     peer->mailbox.close(peer->down_error());
@@ -202,7 +202,7 @@ void Rail::bury(const Route& route) {
 CopiedAtOnce Rail::copy_at_once(const PreparedState& prepared, const Picks& picks, bool trusted,
                                 Clock::time_point until) {
   // Whoever wraps the transport is to see everything.
-  if (one_sided_.get() != rma_) return {};
+  if (rma_transport_.get() != rma_) return {};
   const CopiedAtOnce copied = rma_->copy_at_once(prepared, picks, trusted, until);
   // The proof is an operation too.
   counters_.operations_at_once.fetch_add(copied.operations + (copied.proven ? 1 : 0),
@@ -212,24 +212,24 @@ CopiedAtOnce Rail::copy_at_once(const PreparedState& prepared, const Picks& pick
 }
 
 bool Rail::copy_at_once(const PreparedState& prepared, const Chunk& chunk) {
-  if (one_sided_.get() != rma_ || !rma_->copy_at_once(prepared, chunk)) return false;
+  if (rma_transport_.get() != rma_ || !rma_->copy_at_once(prepared, chunk)) return false;
   counters_.operations_at_once.fetch_add(1, std::memory_order_relaxed);
   counters_.bytes_at_once.fetch_add(chunk.length, std::memory_order_relaxed);
   return true;
 }
 
 void Rail::begin(const std::shared_ptr<TransferState>& transfer, Clock::time_point now) {
-  lane_.begin(transfer, now);
+  scheduler_.begin(transfer, now);
   count();
 }
 
 std::size_t Rail::progress(Clock::time_point now) {
   // Posts first: what ends at once is told of by the same round.
-  std::size_t done = lane_.pump(now);
+  std::size_t done = scheduler_.pump(now);
   done += endpoint_->poll();
-  done += relay_transport_->progress();
-  done += device_copies_.progress();
-  done += one_sided_->progress();  // at once what lane and completions have handed to it
+  done += bounce_transport_->progress();
+  done += gpu_copies_.progress();
+  done += rma_transport_->progress();  // at once what rail and completions have handed to it
   done += channel_.pump();
   if (done > 0) {
     if (!dying_.empty()) bury_the_dead();
@@ -239,14 +239,14 @@ std::size_t Rail::progress(Clock::time_point now) {
 }
 
 bool Rail::has_work() const noexcept {
-  return lane_.has_work() || channel_.has_work() || relay_->has_work() || copying();
+  return scheduler_.has_work() || channel_.has_work() || bounce_->has_work() || copying();
 }
 
 void Rail::count() {
-  counters_.operations.store(lane_.operations_done(), std::memory_order_relaxed);
-  counters_.bytes.store(lane_.bytes_done(), std::memory_order_relaxed);
-  counters_.in_flight.store(lane_.in_flight(), std::memory_order_relaxed);
-  counters_.lost.store(lane_.lost(), std::memory_order_relaxed);
+  counters_.operations.store(scheduler_.operations_done(), std::memory_order_relaxed);
+  counters_.bytes.store(scheduler_.bytes_done(), std::memory_order_relaxed);
+  counters_.in_flight.store(scheduler_.in_flight(), std::memory_order_relaxed);
+  counters_.lost.store(scheduler_.lost(), std::memory_order_relaxed);
 }
 
 }  // namespace weft::core

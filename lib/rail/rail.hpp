@@ -10,12 +10,12 @@
 #include <string>
 
 #include "base/cache_line.hpp"
-#include "endpoint.hpp"
 #include "message/channel.hpp"
-#include "rail/lane.hpp"
-#include "transport/device_copies.hpp"
-#include "transport/one_sided.hpp"
-#include "transport/relay.hpp"
+#include "providers/endpoint.hpp"
+#include "rail/rail_scheduler.hpp"
+#include "transport/bounce.hpp"
+#include "transport/gpu_copies.hpp"
+#include "transport/rma.hpp"
 
 namespace weft::core {
 
@@ -28,14 +28,14 @@ using TransportDecorator = std::function<std::unique_ptr<Transport>(std::unique_
 class Rail {
  public:
   struct Settings {
-    Lane::Window window;
+    RailScheduler::Window window;
     std::uint64_t chunk_limit = 0;
     std::uint64_t at_once_limit = 0;  // of what a caller copies
     Channel::Limits messages;
-    Relay::Limits relay;
+    Bounce::Limits bounce;
   };
   struct Hooks {
-    Relay::FindGrant find_grant;
+    Bounce::FindGrant find_grant;
     Channel::OnBroken on_broken;
     Channel::Tell tell;
     FlushArrived flush;
@@ -50,7 +50,7 @@ class Rail {
   void shut() { endpoint_->shut(); }
   /// After shut(): waits until no device copies for it any more; false if that is not so in time.
   bool settle(Deadline deadline) {
-    return relay_->settle(deadline) && device_copies_.settle(deadline);
+    return bounce_->settle(deadline) && gpu_copies_.settle(deadline);
   }
 
   std::uint32_t index() const noexcept { return index_; }
@@ -74,8 +74,8 @@ class Rail {
     for (std::size_t each = 0; each <= index_of(priority); ++each) bytes += queued_bytes_[each];
     return bytes;
   }
-  Lane& lane() noexcept { return lane_; }
-  const Lane& lane() const noexcept { return lane_; }
+  RailScheduler& scheduler() noexcept { return scheduler_; }
+  const RailScheduler& scheduler() const noexcept { return scheduler_; }
   Channel& channel() noexcept { return channel_; }
   const Channel& channel() const noexcept { return channel_; }
 
@@ -100,16 +100,16 @@ class Rail {
 
   /// Before a segment of that device's is seen by others. May block.
   Result<void> serve(const Device& device) {
-    return relay_->serve(device).and_then([&] { return device_copies_.serve(device); });
+    return bounce_->serve(device).and_then([&] { return gpu_copies_.serve(device); });
   }
   /// Posts receives for a peer that is being met.
   Result<void> add_peer(const std::shared_ptr<PeerState>& peer, std::uint64_t own_token);
   void peer_died(const std::shared_ptr<PeerState>& peer);
-  /// As OneSided does, by which it is done if that can be. From any thread.
+  /// As Rma does, by which it is done if that can be. From any thread.
   CopiedAtOnce copy_at_once(const PreparedState& prepared, const Picks& picks, bool trusted,
                             Clock::time_point until);
   bool copy_at_once(const PreparedState& prepared, const Chunk& chunk);
-  /// See Lane.
+  /// See RailScheduler.
   void begin(const std::shared_ptr<TransferState>& transfer, Clock::time_point now);
   /// Pulls, posts and polls once; returns how much happened.
   std::size_t progress(Clock::time_point now);
@@ -117,12 +117,12 @@ class Rail {
   bool has_work() const noexcept;
   /// Nobody is met and nothing is out: there is no need to look at it.
   bool resting() const noexcept {
-    return peers_ == 0 && lane_.lost() == 0 && channel_.idle() && !copying();
+    return peers_ == 0 && scheduler_.lost() == 0 && channel_.idle() && !copying();
   }
   /// Something ends without waking anybody: a device's copy.
-  bool copying() const noexcept { return relay_->copying() || device_copies_.copying(); }
-  /// See Lane.
-  bool holds_posts() const noexcept { return lane_.holds_posts(); }
+  bool copying() const noexcept { return bounce_->copying() || gpu_copies_.copying(); }
+  /// See RailScheduler.
+  bool holds_posts() const noexcept { return scheduler_.holds_posts(); }
   std::size_t peers() const noexcept { return peers_; }
 
   /// From any thread, for reports.
@@ -148,7 +148,7 @@ class Rail {
 
   // First, and so the last to go.
   struct Orphans {
-    Lane::Orphans list;
+    RailScheduler::Orphans list;
     ~Orphans() {
       for (const auto& [transfer, chunk] : list) transfer->give_back(chunk);
     }
@@ -161,11 +161,11 @@ class Rail {
   const Capability& capability_ = endpoint_->capability();
   Worker* worker_ = nullptr;
   // What the two transports are, or wrap.
-  OneSided* rma_ = nullptr;
-  Relay* relay_ = nullptr;
-  const std::unique_ptr<Transport> one_sided_, relay_transport_;
-  DeviceCopies device_copies_;
-  Lane lane_;
+  Rma* rma_ = nullptr;
+  Bounce* bounce_ = nullptr;
+  const std::unique_ptr<Transport> rma_transport_, bounce_transport_;
+  GpuCopies gpu_copies_;
+  RailScheduler scheduler_;
   Channel channel_;
   std::size_t peers_ = 0;
   std::vector<std::shared_ptr<PeerState>> dying_;  // gone, with operations outstanding

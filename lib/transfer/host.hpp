@@ -22,7 +22,7 @@ class TransferHost {
   virtual void raise_signal(const std::shared_ptr<TransferState>& transfer) = 0;
   /// A thread is about to wait for the transfer, and could do something for it until the deadline.
   virtual void take_part(TransferState&, Deadline /*deadline*/) {}
-  /// There is something to take again, or only now: offer the transfer to its lanes.
+  /// There is something to take again, or only now: offer the transfer to its rails.
   virtual void offer_again(const std::shared_ptr<TransferState>& transfer) = 0;
   /// Over how many of the peer's rails the chunks of this rail went, if their completions do not
   /// prove that the bytes are visible there; else 0.

@@ -35,7 +35,7 @@ TransferState::TransferState(Submission submission, TransferHost& host)
 /// Nobody else knows of it yet.
 void TransferState::start(std::span<const std::size_t> rails, Parts parts) {
   parts_ = parts;
-  lanes_.assign(rails.begin(), rails.end());
+  schedulers_.assign(rails.begin(), rails.end());
   rails_.assign(rails.begin(), rails.end());
   self_ = shared_from_this();
   if (submission_.bytes == 0 && !waits()) carry_out(next_step(), std::unique_lock(mutex_));
@@ -124,7 +124,7 @@ bool TransferState::is_over(Clock::time_point now) const {
 void TransferState::taken(std::span<Chunk> chunks, Clock::time_point now) {
   if (chunks.empty()) return;
   operations_ += chunks.size();
-  // It may have come after the lane looked at the clock.
+  // It may have come after the rail looked at the clock.
   if (first_out_ == never) first_out_ = std::max(now, submission_.submitted);
   for (Chunk& chunk : chunks) went_out(chunk);
 }
@@ -265,14 +265,14 @@ void TransferState::failed(const Chunk& chunk, Error error) {
   end_locked(State::failed, std::move(error), std::move(lock));
 }
 
-void TransferState::lane_leaves(std::size_t rail, const Error& why) {
+void TransferState::rail_leaves(std::size_t rail, const Error& why) {
   std::unique_lock lock(mutex_);
   if (hand_on(rail) || ended()) return;
-  std::erase(lanes_, rail);
+  std::erase(schedulers_, rail);
   end_locked(State::failed, why, std::move(lock));
 }
 
-bool TransferState::lane_steps_back(std::size_t rail) {
+bool TransferState::rail_steps_back(std::size_t rail) {
   const std::lock_guard lock(mutex_);
   return hand_on(rail);
 }
@@ -282,16 +282,16 @@ TransferState::Losses& TransferState::losses() {
   return *losses_;
 }
 
-/// To its other lanes, or to one of another rail.
+/// To its other rails, or to one of another rail.
 bool TransferState::hand_on(std::size_t rail) {
-  const auto lane = std::find(lanes_.begin(), lanes_.end(), rail);
-  if (lane == lanes_.end()) return true;
+  const auto scheduler = std::find(schedulers_.begin(), schedulers_.end(), rail);
+  if (scheduler == schedulers_.end()) return true;
   auto& left = losses().left;
   left.push_back(rail);
-  if (lanes_.size() > 1) {
-    lanes_.erase(lane);
+  if (schedulers_.size() > 1) {
+    schedulers_.erase(scheduler);
   } else if (const auto another = host_.another_rail(*this, left)) {
-    *lane = static_cast<std::uint32_t>(*another);
+    *scheduler = static_cast<std::uint32_t>(*another);
   } else {
     left.pop_back();
     return false;
@@ -299,14 +299,14 @@ bool TransferState::hand_on(std::size_t rail) {
   return true;
 }
 
-std::vector<std::size_t> TransferState::lanes() const {
+std::vector<std::size_t> TransferState::schedulers() const {
   const std::lock_guard lock(mutex_);
-  std::vector<std::size_t> lanes(lanes_.begin(), lanes_.end());
+  std::vector<std::size_t> schedulers(schedulers_.begin(), schedulers_.end());
   for (const Chunk& proof : proofs_)
     if (proof.kind == Chunk::Kind::arrival &&
-        std::find(lanes.begin(), lanes.end(), proof.local) == lanes.end())
-      lanes.push_back(proof.local);
-  return lanes;
+        std::find(schedulers.begin(), schedulers.end(), proof.local) == schedulers.end())
+      schedulers.push_back(proof.local);
+  return schedulers;
 }
 
 void TransferState::end_early(State state, Error error) {
@@ -367,11 +367,11 @@ void TransferState::cancel() {
   carry_out(next_step(), std::move(lock));
 }
 
-/// Over the relay it is the peer that says what it has done, and while the grant held. A read by
-/// RMA is worth something only if the lease still held when all its bytes had come.
+/// Over the bounce-buffer transport it is the peer that says what it has done, and while the grant
+/// held. A read by RMA is worth something only if the lease still held when all its bytes had come.
 void TransferState::plan_proofs() {
   proofs_planned_ = true;
-  if (submission_.transport == TransportKind::relay || submission_.bytes == 0) return;
+  if (submission_.transport == TransportKind::bounce || submission_.bytes == 0) return;
   if (prepared().direction == Direction::read) {
     if (!submission_.trusted) proofs_.push_back({.kind = Chunk::Kind::epoch});
     return;
@@ -525,7 +525,7 @@ bool TransferState::wait_quiescent(Deadline deadline) const {
 /// Whether chunks that have come home are placed for sure.
 bool TransferState::needs_no_proof() const {
   if (disproven_) return false;
-  if (proven() || submission_.transport == TransportKind::relay) return true;
+  if (proven() || submission_.transport == TransportKind::bounce) return true;
   if (prepared().direction == Direction::read) return false;
   for (std::size_t rail = 0; rail < shares_.size(); ++rail)
     if (shares_[rail].operations > 0 && host_.proofs_of(*this, rail) > 0) return false;
@@ -573,7 +573,7 @@ Report TransferState::own_report() const {
         {(*prepared().rail_names)[rail], shares_[rail].operations, shares_[rail].bytes});
   }
   report.fallback = peer().fallback;
-  if (prepared().staged && submission_.transport == TransportKind::relay) {
+  if (prepared().staged && submission_.transport == TransportKind::bounce) {
     if (!report.fallback.empty()) report.fallback += "; ";
     report.fallback += "GPU memory that no NIC reaches is copied through the hosts' memory";
   }

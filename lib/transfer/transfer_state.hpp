@@ -51,7 +51,7 @@ struct Submission {
   TransportKind transport = TransportKind::one_sided;
 };
 
-/// Shared by the lanes that carry it and the application, which may do so too while it waits.
+/// Shared by the rails that carry it and the application, which may do so too while it waits.
 /// Chunks that were taken are outstanding until they are completed, failed or given back; the
 /// transfer keeps itself alive while there are any.
 class TransferState final : public Submitted, public std::enable_shared_from_this<TransferState> {
@@ -64,7 +64,7 @@ class TransferState final : public Submitted, public std::enable_shared_from_thi
   /// nothing to take now.
   std::size_t take(std::span<Chunk> into, std::uint64_t limit, std::uint64_t all = all_bytes,
                    Clock::time_point now = Clock::now());
-  /// One chunk for somebody who waits: of what was not set aside for the lanes, as long as there is
+  /// One chunk for somebody who waits: of what was not set aside for the rails, as long as there is
   /// some.
   std::optional<Chunk> take_waiting(std::uint64_t limit);
   /// Whether there are chunks or proofs to be taken, as things are.
@@ -85,29 +85,29 @@ class TransferState final : public Submitted, public std::enable_shared_from_thi
   bool stopped() const;
   /// The chunk failed, and with it the transfer.
   void failed(const Chunk& chunk, Error error);
-  /// A rail's lane can't carry it: another rail is looked for when the last one has left, and the
+  /// A rail's rail can't carry it: another rail is looked for when the last one has left, and the
   /// transfer fails if there is none.
-  void lane_leaves(std::size_t rail, const Error& why);
+  void rail_leaves(std::size_t rail, const Error& why);
   /// It could, but others may be faster: false if there is no other rail.
-  bool lane_steps_back(std::size_t rail);
+  bool rail_steps_back(std::size_t rail);
 
   // For the engine.
   static constexpr std::uint64_t all_bytes = std::numeric_limits<std::uint64_t>::max();
-  /// What each lane takes of it.
+  /// What each rail takes of it.
   struct Parts {
     std::uint64_t most = all_bytes;  ///< At a time.
-    bool even = false;               ///< Its end waits for these lanes alone: see even_chunk().
+    bool even = false;               ///< Its end waits for these rails alone: see even_chunk().
   };
-  /// Makes the transfer keep itself alive, with the lanes of these rails to carry it. Ends it at
+  /// Makes the transfer keep itself alive, with the rails of these rails to carry it. Ends it at
   /// once if it has no bytes.
   void start(std::span<const std::size_t> rails, Parts parts);
   void start(std::span<const std::size_t> rails) { start(rails, Parts()); }
   void start(std::initializer_list<std::size_t> rails) { start(std::span(rails)); }
-  /// Before it is offered to lanes: what the thread that submits it has copied by one of its rails
+  /// Before it is offered to rails: what the thread that submits it has copied by one of its rails
   /// is carried. Once all is, and a read proven, what follows the bytes begins.
   void copied_at_once(std::size_t rail, const CopiedAtOnce& copied);
-  /// Before it is offered to a lane, beside which those who wait copy: sets the first half of its
-  /// bytes aside for the lane, so that each finds the same bytes in its own cache when they are
+  /// Before it is offered to a rail, beside which those who wait copy: sets the first half of its
+  /// bytes aside for the rail, so that each finds the same bytes in its own cache when they are
   /// moved again. Who is done with its half takes of the other's.
   void halve();
   /// Whether there is an event to wait for.
@@ -127,12 +127,12 @@ class TransferState final : public Submitted, public std::enable_shared_from_thi
   }
   /// How large its chunks should be, of at most `limit` bytes: where parts are even, and one of a
   /// single piece takes two chunks, half of it, in whole pages. The third of three chunks would be
-  /// one lane's alone. With more of them smaller ones cost as much as that (perf/RESULTS.md: "What
+  /// one rail's alone. With more of them smaller ones cost as much as that (perf/RESULTS.md: "What
   /// made a difference").
   std::uint64_t even_chunk(std::uint64_t limit) const noexcept;
-  /// The rails whose lanes may still carry it, and those that others were faster than, for what
+  /// The rails whose rails may still carry it, and those that others were faster than, for what
   /// they alone can prove.
-  std::vector<std::size_t> lanes() const;
+  std::vector<std::size_t> schedulers() const;
   /// Ends it early; without effect after its end. Chunks that are out stay outstanding.
   void end_early(State state, Error error);
   /// The bytes are the same at both ends, or why that can't be said.
@@ -210,7 +210,7 @@ class TransferState final : public Submitted, public std::enable_shared_from_thi
   using Proofs = std::pmr::vector<Chunk>;
   struct Losses {
     std::vector<Span> doubtful;     // failed, and carried by nobody
-    std::vector<std::size_t> left;  // lanes that could not carry it
+    std::vector<std::size_t> left;  // rails that could not carry it
   };
   Losses& losses();
   bool hand_on(std::size_t rail);
@@ -248,7 +248,7 @@ class TransferState final : public Submitted, public std::enable_shared_from_thi
   std::atomic<State> state_{State::active};
   Clock::time_point at_hand_{};  // for the application, where it is large
   Cursor cursor_;
-  std::vector<Chunk> cut_;  // and not out: came back, or set aside for the lanes
+  std::vector<Chunk> cut_;  // and not out: came back, or set aside for the rails
   Parts parts_;             // fixed at the start
   Proofs proofs_{&lists_};  // owed once all chunks are home, and not taken
   std::uint64_t proofs_out_ = 0;
@@ -261,7 +261,7 @@ class TransferState final : public Submitted, public std::enable_shared_from_thi
   std::uint32_t free_slot_ = no_slot;               // its span begins at the next free one
   std::unique_ptr<Losses> losses_;                  // null: none
   std::pmr::vector<std::uint32_t> rails_{&lists_};  // fixed at the start
-  std::pmr::vector<std::uint32_t> lanes_{&lists_};
+  std::pmr::vector<std::uint32_t> schedulers_{&lists_};
   enum class Check { owed, under_way, passed } check_;
   bool visible_ = true;     // what was read, to whoever is told of it
   bool revealing_ = false;  // just now

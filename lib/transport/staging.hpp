@@ -23,14 +23,14 @@ class Staging {
  public:
   /// Before the first copy of that device's. May block.
   Result<void> serve(const Device& device) {
-    if (lanes_.contains(&device)) return {};
+    if (schedulers_.contains(&device)) return {};
     auto out = device.open_queue();
     if (!out) return fail(std::move(out.error()));
     auto in = device.open_queue();
     if (!in) return fail(std::move(in.error()));
-    Lanes& lanes = lanes_[&device];
-    lanes.out.queue = std::move(*out);
-    lanes.in.queue = std::move(*in);
+    Lanes& schedulers = schedulers_[&device];
+    schedulers.out.queue = std::move(*out);
+    schedulers.in.queue = std::move(*in);
     return {};
   }
 
@@ -52,8 +52,8 @@ class Staging {
   std::size_t progress(Next&& next, Lost&& lost) {
     std::size_t ended = 0;
     if (under_way_ == 0) return ended;
-    for (auto& [device, lanes] : lanes_)
-      ended += progress(lanes.out, next, lost) + progress(lanes.in, next, lost);
+    for (auto& [device, schedulers] : schedulers_)
+      ended += progress(schedulers.out, next, lost) + progress(schedulers.in, next, lost);
     return ended;
   }
   std::size_t under_way() const noexcept { return under_way_; }
@@ -77,40 +77,40 @@ class Staging {
     Then then;
     std::optional<Error> error;
   };
-  struct Lane {
+  struct RailScheduler {
     std::unique_ptr<CopyQueue> queue;
     std::deque<UnderWay> copies;  // oldest first
     bool failed = false;
   };
   struct Lanes {
-    Lane out, in;
+    RailScheduler out, in;
   };
 
-  Result<void> begin(const Device& device, Lane Lanes::*way, Copies copies, Then&& then) {
-    const auto lanes = lanes_.find(&device);
-    if (lanes == lanes_.end()) return fail(Code::internal, "the device is not served");
-    Lane& lane = lanes->second.*way;
-    auto begun = lane.queue->copy(copies);
+  Result<void> begin(const Device& device, RailScheduler Lanes::*way, Copies copies, Then&& then) {
+    const auto schedulers = schedulers_.find(&device);
+    if (schedulers == schedulers_.end()) return fail(Code::internal, "the device is not served");
+    RailScheduler& scheduler = schedulers->second.*way;
+    auto begun = scheduler.queue->copy(copies);
     if (begun.copies == 0) return fail(std::move(*begun.error));
-    lane.copies.push_back({begun.number, std::move(then), std::move(begun.error)});
+    scheduler.copies.push_back({begun.number, std::move(then), std::move(begun.error)});
     ++under_way_;
     return {};
   }
 
   template <typename Next, typename Lost>
-  std::size_t progress(Lane& lane, Next& next, Lost& lost) {
-    if (lane.copies.empty() || lane.failed) return 0;
-    const auto ended = lane.queue->ended();
+  std::size_t progress(RailScheduler& scheduler, Next& next, Lost& lost) {
+    if (scheduler.copies.empty() || scheduler.failed) return 0;
+    const auto ended = scheduler.queue->ended();
     if (!ended) {
-      lane.failed = true;  // and no other copy begins
-      for (const UnderWay& each : lane.copies) lost(each.then, ended.error());
+      scheduler.failed = true;  // and no other copy begins
+      for (const UnderWay& each : scheduler.copies) lost(each.then, ended.error());
       return 0;
     }
     std::size_t count = 0;
-    // What follows may begin other copies, in this lane as well.
-    while (!lane.copies.empty() && lane.copies.front().number <= *ended) {
-      UnderWay over = std::move(lane.copies.front());
-      lane.copies.pop_front();
+    // What follows may begin other copies, in this rail as well.
+    while (!scheduler.copies.empty() && scheduler.copies.front().number <= *ended) {
+      UnderWay over = std::move(scheduler.copies.front());
+      scheduler.copies.pop_front();
       --under_way_;
       ++count;
       next(std::move(over.then), over.error);
@@ -118,7 +118,7 @@ class Staging {
     return count;
   }
 
-  std::map<const Device*, Lanes> lanes_;
+  std::map<const Device*, Lanes> schedulers_;
   std::size_t under_way_ = 0;
 };
 

@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "endpoint.hpp"
 #include "peer/route.hpp"
+#include "providers/endpoint.hpp"
 #include "transfer/cursor.hpp"
 
 namespace weft::core {
@@ -27,7 +27,8 @@ struct Op : providers::Posted {
   bool out = false;                // posted, and not ended
   bool spare = false;              // in the room that is kept for class latency
   Clock::time_point held_since{};  // where the provider had no room for it
-  Buffer* filled = nullptr;  // the relay's, with its bytes: the provider had no room for it yet
+  Buffer* filled = nullptr;  // the bounce-buffer transport's, with its bytes: the provider had no
+                             // room for it yet
 
   std::size_t chunks() const noexcept { return 1 + others.size(); }
   std::uint64_t bytes() const noexcept {

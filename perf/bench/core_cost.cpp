@@ -5,7 +5,7 @@
 #include <numeric>
 #include <random>
 
-#include "null_lane.hpp"
+#include "null_scheduler.hpp"
 
 namespace weft::core {
 namespace {
@@ -21,7 +21,7 @@ std::vector<Pair> scattered(std::size_t count) {
 }
 
 void posted_operation(benchmark::State& state) {
-  perf::NullLane bench;
+  perf::NullScheduler bench;
   const auto count = static_cast<std::size_t>(state.range(0));
   const auto prepared = bench.prepare(PieceList(scattered(count)), count * block);
   for (auto _ : state) bench.run(*bench.submit(prepared));
@@ -72,7 +72,7 @@ BENCHMARK(check)->Arg(100'000)->Name("check_pieces");
 /// Posting while so many transfers, none of which ever ends, wait for their turns: with one
 /// deadline for all, so that they take turns, or each with its own.
 void queued(benchmark::State& state, bool one_deadline) {
-  perf::NullLane bench;
+  perf::NullScheduler bench;
   const Strided endless{{0, 0, block}, std::uint64_t{1} << 30, 2 * block, 2 * block};
   const auto prepared = bench.prepare(PieceList(endless), std::uint64_t{1} << 42);
   const Deadline deadline = Deadline::in(std::chrono::hours(1));
@@ -82,7 +82,7 @@ void queued(benchmark::State& state, bool one_deadline) {
         prepared, one_deadline ? deadline : Deadline::at(deadline.when() + Nanoseconds(i))));
   std::int64_t posted = 0;
   for (auto _ : state) {
-    posted += static_cast<std::int64_t>(bench.lane.pump());
+    posted += static_cast<std::int64_t>(bench.scheduler.pump());
     bench.null.progress();
   }
   state.SetItemsProcessed(posted);
@@ -94,14 +94,14 @@ BENCHMARK_CAPTURE(queued, own_deadlines, false)->Arg(1)->Arg(1'000)->Arg(50'000)
 
 /// Transfers of one block each: queued all at once, then carried.
 void drained(benchmark::State& state) {
-  perf::NullLane bench;
+  perf::NullScheduler bench;
   const Pair whole{0, 0, block};
   const auto prepared = bench.prepare(PieceList(std::span(&whole, 1)), block);
   for (auto _ : state) {
     std::shared_ptr<TransferState> last;
     for (std::int64_t i = 0; i < state.range(0); ++i) last = bench.submit(prepared);
-    while (bench.lane.has_work()) {
-      bench.lane.pump();
+    while (bench.scheduler.has_work()) {
+      bench.scheduler.pump();
       bench.null.progress();
     }
   }
@@ -109,15 +109,15 @@ void drained(benchmark::State& state) {
 }
 BENCHMARK(drained)->Arg(1)->Arg(1'000)->Arg(50'000)->Name("queue_and_carry");
 
-/// Looking once at a lane whose peer takes nothing any more, with so many transfers for it.
+/// Looking once at a rail whose peer takes nothing any more, with so many transfers for it.
 void frozen(benchmark::State& state) {
-  perf::NullLane bench;
+  perf::NullScheduler bench;
   const Strided endless{{0, 0, block}, std::uint64_t{1} << 30, 2 * block, 2 * block};
   const auto prepared = bench.prepare(PieceList(endless), std::uint64_t{1} << 42);
   std::vector<std::shared_ptr<TransferState>> transfers;
   for (std::int64_t i = 0; i < state.range(0); ++i) transfers.push_back(bench.submit(prepared));
-  bench.lane.pump();
-  for (auto _ : state) benchmark::DoNotOptimize(bench.lane.pump());
+  bench.scheduler.pump();
+  for (auto _ : state) benchmark::DoNotOptimize(bench.scheduler.pump());
   for (const auto& each : transfers)
     each->end_early(State::cancelled, Error(Code::cancelled, "measured"));
   bench.null.progress();

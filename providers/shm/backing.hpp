@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "extent.hpp"
-#include "shm/descriptor.hpp"
+#include "providers/extent.hpp"
+#include "providers/shm/descriptor.hpp"
 
 namespace weft::providers::shm {
 

@@ -9,8 +9,8 @@
 #include <memory>
 
 #include "base/thread_number.hpp"
-#include "shm/neighbour.hpp"
-#include "shm/region.hpp"
+#include "providers/shm/neighbour.hpp"
+#include "providers/shm/region.hpp"
 
 namespace weft::providers::shm {
 

@@ -1,4 +1,4 @@
-#include "shm/mail.hpp"
+#include "providers/shm/mail.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -17,7 +17,7 @@ std::span<std::byte> bytes_of(const Local& local) {
 
 bool known(std::uint64_t type) {
   return type == static_cast<std::uint64_t>(MessageClass::message) ||
-         type == static_cast<std::uint64_t>(MessageClass::relay);
+         type == static_cast<std::uint64_t>(MessageClass::bounce);
 }
 
 }  // namespace

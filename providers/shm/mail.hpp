@@ -7,9 +7,9 @@
 #include <optional>
 #include <vector>
 
-#include "endpoint.hpp"
-#include "shm/neighbour.hpp"
-#include "shm/ring.hpp"
+#include "providers/endpoint.hpp"
+#include "providers/shm/neighbour.hpp"
+#include "providers/shm/ring.hpp"
 
 namespace weft::providers::shm {
 
@@ -38,7 +38,7 @@ class Receives {
 
  private:
   std::vector<Buffer>& of(MessageClass type) {
-    return buffers_[type == MessageClass::relay ? 1 : 0];
+    return buffers_[type == MessageClass::bounce ? 1 : 0];
   }
   std::array<std::vector<Buffer>, 2> buffers_;
 };

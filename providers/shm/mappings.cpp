@@ -1,4 +1,4 @@
-#include "shm/mappings.hpp"
+#include "providers/shm/mappings.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -9,11 +9,11 @@
 #include <unordered_set>
 #include <utility>
 
-#include "base/aside.hpp"
+#include "base/detached_thread.hpp"
 #include "base/log.hpp"
 #include "base/process.hpp"
-#include "endpoint.hpp"
-#include "shm/open_of.hpp"
+#include "providers/endpoint.hpp"
+#include "providers/shm/open_of.hpp"
 
 namespace weft::providers::shm {
 namespace {
@@ -57,7 +57,7 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::of(const Descriptor& file,
   if (data == MAP_FAILED) return fail(system_error("mmap of a peer's memory"));
   std::shared_ptr<const MappedFile> mapped(
       new MappedFile(identity, static_cast<std::byte*>(data), bytes),
-      [](const MappedFile* last) { core::run_aside([last] { delete last; }); });
+      [](const MappedFile* last) { core::run_detached([last] { delete last; }); });
   all.files.push_back(mapped);
   return mapped;
 }

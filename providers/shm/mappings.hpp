@@ -14,7 +14,7 @@
 #include <weft/deadline.hpp>
 #include <weft/error.hpp>
 
-#include "shm/region.hpp"
+#include "providers/shm/region.hpp"
 
 namespace weft::providers::shm {
 

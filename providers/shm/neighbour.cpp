@@ -1,4 +1,4 @@
-#include "shm/neighbour.hpp"
+#include "providers/shm/neighbour.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "shm/open_of.hpp"
+#include "providers/shm/open_of.hpp"
 
 namespace weft::providers::shm {
 namespace {

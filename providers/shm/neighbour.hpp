@@ -12,10 +12,10 @@
 #include <weft/memory.hpp>
 
 #include "base/process.hpp"
-#include "endpoint.hpp"
-#include "shm/mappings.hpp"
-#include "shm/region.hpp"
-#include "shm/shared_copy.hpp"
+#include "providers/endpoint.hpp"
+#include "providers/shm/mappings.hpp"
+#include "providers/shm/region.hpp"
+#include "providers/shm/shared_copy.hpp"
 
 namespace weft::providers::shm {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "shm/descriptor.hpp"
+#include "providers/shm/descriptor.hpp"
 
 namespace weft::providers::shm {
 

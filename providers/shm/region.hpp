@@ -9,8 +9,8 @@
 #include <memory>
 #include <weft/error.hpp>
 
-#include "shm/backing.hpp"
-#include "shm/descriptor.hpp"
+#include "providers/shm/backing.hpp"
+#include "providers/shm/descriptor.hpp"
 
 namespace weft::providers::shm {
 

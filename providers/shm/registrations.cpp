@@ -1,4 +1,4 @@
-#include "shm/registrations.hpp"
+#include "providers/shm/registrations.hpp"
 
 #include <fmt/format.h>
 #include <sched.h>

@@ -8,8 +8,8 @@
 #include <vector>
 #include <weft/error.hpp>
 
-#include "endpoint.hpp"
-#include "shm/region.hpp"
+#include "providers/endpoint.hpp"
+#include "providers/shm/region.hpp"
 
 namespace weft::providers::shm {
 

@@ -7,8 +7,8 @@
 
 #include <memory>
 
-#include "endpoint.hpp"
-#include "provider.hpp"
+#include "providers/endpoint.hpp"
+#include "providers/provider.hpp"
 
 namespace weft::providers::shm {
 

@@ -12,14 +12,14 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "sanitizer.hpp"
-#include "shm/copiers.hpp"
-#include "shm/mail.hpp"
-#include "shm/neighbour.hpp"
-#include "shm/region.hpp"
-#include "shm/registrations.hpp"
-#include "shm/shared_copy.hpp"
-#include "shm/shm.hpp"
+#include "providers/sanitizer.hpp"
+#include "providers/shm/copiers.hpp"
+#include "providers/shm/mail.hpp"
+#include "providers/shm/neighbour.hpp"
+#include "providers/shm/region.hpp"
+#include "providers/shm/registrations.hpp"
+#include "providers/shm/shared_copy.hpp"
+#include "providers/shm/shm.hpp"
 
 namespace weft::providers::shm {
 namespace {

@@ -478,7 +478,7 @@ static void paths_and_policies(struct pair_of_engines* both, const char* provide
   weft_path_summary summary = {.size = sizeof summary};
   OK(weft_path_get(path, &summary, &error));
   CHECK(strcmp(summary.provider, provider) == 0 && summary.same_host);
-  CHECK((summary.transport == WEFT_TRANSPORT_RELAY) == (transport == WEFT_TRANSPORT_RELAY));
+  CHECK((summary.transport == WEFT_TRANSPORT_BOUNCE) == (transport == WEFT_TRANSPORT_BOUNCE));
   CHECK(summary.copies > 0 && summary.copies == summary.copies_local + summary.copies_remote);
   CHECK(summary.cpu_copies == summary.copies && !summary.gpudirect_local);
   CHECK(strlen(summary.limit) > 0 && strlen(summary.refused) == 0);
@@ -557,7 +557,7 @@ int main(int argc, char** argv) {
   CHECK(argc == 3);
   const char* provider = argv[1];
   const int32_t transport =
-      strcmp(argv[2], "relay") == 0 ? WEFT_TRANSPORT_RELAY : WEFT_TRANSPORT_AUTOMATIC;
+      strcmp(argv[2], "bounce") == 0 ? WEFT_TRANSPORT_BOUNCE : WEFT_TRANSPORT_AUTOMATIC;
   struct pair_of_engines both = {
       .writer = open_engine(provider, transport, WEFT_PROGRESS_THREADS),
       .reader = open_engine(provider, transport, WEFT_PROGRESS_THREADS),

@@ -1,5 +1,5 @@
 // Options: a TOML file, and behind a zero byte lines of NAME=text for the environment.
-#include "engine/settings.hpp"
+#include "config/settings.hpp"
 
 #include <algorithm>
 #include <map>

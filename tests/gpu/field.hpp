@@ -20,8 +20,8 @@ inline constexpr std::size_t credits = 4;
 
 inline Config gpu_config(const std::string& provider) {
   Config config = config_for(provider, 1);
-  config.relay_buffer_bytes = chunk;
-  config.relay_buffers = credits;
+  config.bounce_buffer_bytes = chunk;
+  config.bounce_buffers = credits;
   return config;
 }
 

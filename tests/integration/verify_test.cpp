@@ -241,7 +241,7 @@ class VerifyWithFrozenPeer : public Verify {
   /// Once the bytes are proven to be there.
   void ended(const core::Op& op) {
     const auto rails = engine.info().rails;
-    const bool proves = op.chunk.proof() || GetParam().transport == TransportKind::relay ||
+    const bool proves = op.chunk.proof() || GetParam().transport == TransportKind::bounce ||
                         rails.at(0).capability.proof == CompletionProof::visible;
     if (proves) freeze();
   }

@@ -6,8 +6,8 @@
 #include <span>
 #include <utility>
 
-#include "endpoint.hpp"
 #include "engine/hooks.hpp"
+#include "providers/endpoint.hpp"
 #include "transport/transport.hpp"
 
 namespace weft::test {

@@ -1,5 +1,5 @@
 // The initiator's side of a check, with a peer that answers what the test says.
-#include "integrity/checks.hpp"
+#include "verify/checks.hpp"
 
 #include <gtest/gtest.h>
 

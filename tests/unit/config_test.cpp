@@ -5,7 +5,7 @@
 #include <functional>
 #include <limits>
 
-#include "engine/config_check.hpp"
+#include "config/config_check.hpp"
 
 namespace weft::core {
 namespace {
@@ -38,11 +38,11 @@ TEST(ConfigCheck, BoundsAreNamedWithTheirNumbers) {
   EXPECT_THAT(refusal([](Config& c) { c.max_message = (1 << 20) + 1; }), HasSubstr("1048577"));
   EXPECT_THAT(refusal([](Config& c) { c.message_credits = 1; }), HasSubstr("from 2 to 1024"));
   EXPECT_THAT(refusal([](Config& c) { c.message_credits = 1025; }), HasSubstr("message_credits"));
-  EXPECT_THAT(refusal([](Config& c) { c.relay_buffers = 0; }), HasSubstr("relay_buffers"));
-  EXPECT_THAT(refusal([](Config& c) { c.relay_buffer_bytes = 0; }),
-              HasSubstr("relay_buffer_bytes"));
-  EXPECT_THAT(refusal([](Config& c) { c.relay_buffer_bytes = (64U << 20) + 1; }),
-              HasSubstr("relay_buffer_bytes"));
+  EXPECT_THAT(refusal([](Config& c) { c.bounce_buffers = 0; }), HasSubstr("bounce_buffers"));
+  EXPECT_THAT(refusal([](Config& c) { c.bounce_buffer_bytes = 0; }),
+              HasSubstr("bounce_buffer_bytes"));
+  EXPECT_THAT(refusal([](Config& c) { c.bounce_buffer_bytes = (64U << 20) + 1; }),
+              HasSubstr("bounce_buffer_bytes"));
   EXPECT_NE(refusal([](Config& c) { c.max_transfers = 0; }), "");
   EXPECT_NE(refusal([](Config& c) { c.send_queue = 0; }), "");
 }

@@ -1,5 +1,5 @@
 // Where the values of options come from: the call, the environment, a file, the defaults.
-#include "engine/settings.hpp"
+#include "config/settings.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -95,7 +95,7 @@ TEST(Settings, EveryKindOfValueFromTheEnvironment) {
                                                  {"WEFT_SPIN", "5ms"},
                                                  {"WEFT_DEATH_AFTER", "3s"},
                                                  {"WEFT_PROGRESS", "manual"},
-                                                 {"WEFT_TRANSPORT", "relay"},
+                                                 {"WEFT_TRANSPORT", "bounce"},
                                                  {"WEFT_PEER_EVENTS", "1"},
                                              }));
   ASSERT_TRUE(settings) << settings.error().to_string();
@@ -109,7 +109,7 @@ TEST(Settings, EveryKindOfValueFromTheEnvironment) {
   EXPECT_EQ(config.spin, 5ms);
   EXPECT_EQ(config.death_after, 3s);
   EXPECT_EQ(config.progress, Progress::manual);
-  EXPECT_EQ(config.transport, TransportKind::relay);
+  EXPECT_EQ(config.transport, TransportKind::bounce);
   EXPECT_TRUE(config.peer_events);
   // What is shown can be written again.
   for (const Setting& each : settings->list)

@@ -1,4 +1,4 @@
-// One transfer under a scripted engine and scripted lanes: it ends once, says so once, and lets go
+// One transfer under a scripted engine and scripted rails: it ends once, says so once, and lets go
 // when nothing is out any more.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -444,12 +444,12 @@ TEST_F(TransferTest, WhatComesBackIsCutForWhoeverTakesLess) {
 
 TEST_F(TransferTest, FailsWhenItsLastLaneLeaves) {
   begin(scattered(2, 10), false, {2, 3});
-  transfer->lane_leaves(2, broken());
+  transfer->rail_leaves(2, broken());
   EXPECT_EQ(transfer->state(), State::active);
-  transfer->lane_leaves(2, broken());
-  EXPECT_EQ(transfer->state(), State::active) << "the same lane twice";
-  EXPECT_THAT(transfer->lanes(), testing::ElementsAre(3U));
-  transfer->lane_leaves(3, broken());
+  transfer->rail_leaves(2, broken());
+  EXPECT_EQ(transfer->state(), State::active) << "the same scheduler twice";
+  EXPECT_THAT(transfer->schedulers(), testing::ElementsAre(3U));
+  transfer->rail_leaves(3, broken());
   expect_over(State::failed);
 }
 
@@ -631,7 +631,7 @@ TEST_F(TransferTest, EndsOnceInEveryInterleaving) {
           if (pick(10) == 0)
             transfer->end_early(State::timed_out, Error(Code::timed_out, "late"));
           else if (pick(10) == 0)
-            transfer->lane_leaves(pick(2), broken());
+            transfer->rail_leaves(pick(2), broken());
           break;
         case 9:
           if (!host.signals.empty() && !signal_answered && !host.refuse_signals) {
@@ -649,7 +649,7 @@ TEST_F(TransferTest, EndsOnceInEveryInterleaving) {
       }
       ASSERT_LE(host.signals.size(), signal ? 1U : 0U);
     }
-    // Bring everything home, as lanes do in the end.
+    // Bring everything home, as rails do in the end.
     while (true) {
       for (const Chunk& chunk : std::exchange(out, {})) transfer->completed(0, chunk);
       out = take(8);
@@ -794,13 +794,13 @@ TEST_F(TransferTest, AnotherRailTakesOverWhenTheLastHasLeft) {
   host.spare = {2, 0, 3};
   begin(scattered(2, 100), false, {0});
   const auto chunks = take(2);
-  transfer->lane_leaves(0, broken());
-  EXPECT_EQ(transfer->lanes(), std::vector<std::size_t>{2});
+  transfer->rail_leaves(0, broken());
+  EXPECT_EQ(transfer->schedulers(), std::vector<std::size_t>{2});
   transfer->give_back(chunks[0]);
-  transfer->lane_leaves(2, broken());
-  EXPECT_EQ(transfer->lanes(), std::vector<std::size_t>{3});
+  transfer->rail_leaves(2, broken());
+  EXPECT_EQ(transfer->schedulers(), std::vector<std::size_t>{3});
   EXPECT_EQ(transfer->state(), State::active);
-  transfer->lane_leaves(3, broken());
+  transfer->rail_leaves(3, broken());
   EXPECT_EQ(transfer->state(), State::failed) << "each rail gets one chance";
   transfer->give_back(chunks[1]);
   EXPECT_TRUE(transfer->quiescent());
@@ -823,11 +823,11 @@ TEST(EvenChunk, IsOfAPartOfOnePieceAndOfWholePages) {
   const std::vector<Pair> one{{0, 0, 1536 * kib}};
   EXPECT_EQ(even(one, 768 * kib, 512 * kib), 384 * kib);
   EXPECT_EQ(even(one, 1024 * kib, 512 * kib), 512 * kib);
-  EXPECT_EQ(even(one, 768 * kib, 300 * kib), 300 * kib) << "three for each lane";
-  EXPECT_EQ(even(one, 768 * kib, 768 * kib), 768 * kib) << "one chunk for each lane";
+  EXPECT_EQ(even(one, 768 * kib, 300 * kib), 300 * kib) << "three for each scheduler";
+  EXPECT_EQ(even(one, 768 * kib, 768 * kib), 768 * kib) << "one chunk for each scheduler";
   EXPECT_EQ(even(one, 500'000, 300'000), 62U * 4096) << "250,000 in whole pages";
   EXPECT_EQ(even(one, 5000, 3000), 3000U) << "no more than there may be";
-  EXPECT_EQ(even(one, 768 * kib, 512 * kib, false), 512 * kib) << "others fill the lanes";
+  EXPECT_EQ(even(one, 768 * kib, 512 * kib, false), 512 * kib) << "others fill the schedulers";
   EXPECT_EQ(even({{0, 0, 768 * kib}, {1000 * kib, 1000 * kib, 768 * kib}}, 768 * kib, 512 * kib),
             512 * kib)
       << "pieces are cut where they end";
@@ -862,9 +862,9 @@ TEST(TransferThreads, EndsOnceWithLanesAndWaitersInThreads) {
     threads.emplace_back([&] {
       while (const auto chunk = transfer->take_waiting(7)) transfer->completed(0, *chunk);
     });
-    for (std::size_t lane = 0; lane < 2; ++lane)
-      threads.emplace_back([&, lane] {
-        std::mt19937 random(round * 2 + static_cast<std::uint32_t>(lane));
+    for (std::size_t scheduler = 0; scheduler < 2; ++scheduler)
+      threads.emplace_back([&, scheduler] {
+        std::mt19937 random(round * 2 + static_cast<std::uint32_t>(scheduler));
         std::array<Chunk, 4> chunks;
         while (!transfer->ended()) {
           const std::size_t count = transfer->take(chunks, 7);
@@ -872,7 +872,7 @@ TEST(TransferThreads, EndsOnceWithLanesAndWaitersInThreads) {
             if (random() % 10 == 0)
               transfer->give_back(chunks[i]);
             else
-              transfer->completed(lane, chunks[i]);
+              transfer->completed(scheduler, chunks[i]);
           }
         }
       });

@@ -4,9 +4,9 @@
 #include <thread>
 #include <weft/deadline.hpp>
 
-#include "base/kept.hpp"
+#include "base/leak.hpp"
+#include "base/xxh3.hpp"
 #include "device/cuda/gpu.hpp"
-#include "integrity/xxh3.hpp"
 
 namespace weft::core::cuda {
 namespace {
@@ -65,7 +65,7 @@ Result<void> Gpu::hash(Xxh3& hash, const void* memory, std::size_t bytes) const 
     hash_stage_ = std::move(*opened);
   }
   auto added = hash_stage_->add(hash, static_cast<const std::byte*>(memory), bytes);
-  if (!added) keep_for_good(std::move(hash_stage_));
+  if (!added) leak(std::move(hash_stage_));
   return added;
 }
 

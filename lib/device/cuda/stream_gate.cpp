@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/allocation.hpp"
 #include "device/cuda/gpu.hpp"
-#include "memory/allocation.hpp"
 
 namespace weft::core {
 namespace cuda {

@@ -212,10 +212,10 @@ struct Config {
   std::map<std::string, Policy> peer_policies = {};
   /// @}
 
-  /// The relay's bounce buffers: size of one, and how many a rail keeps for each peer and way.
+  /// Bounce buffers: size of one, and how many a rail keeps for each peer and way.
   /// Small pieces of a transfer share one.
-  std::size_t relay_buffer_bytes = 256 * 1024;
-  std::size_t relay_buffers = 4;
+  std::size_t bounce_buffer_bytes = 256 * 1024;
+  std::size_t bounce_buffers = 4;
 
   /// Largest message or signal payload that this engine accepts, in bytes (up to 1 MiB).
   std::size_t max_message = 8 * 1024;

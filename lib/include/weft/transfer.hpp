@@ -90,7 +90,7 @@ enum class TransportKind : std::uint8_t {
   automatic,  ///< A GPU's copies where possible; else one-sided, if rails reach the memory of both
               ///< sides; else bounce buffers.
   one_sided,  ///< RMA straight between the two segments.
-  relay,      ///< The bounce-buffer transport: messages, and two more copies of each byte. For
+  bounce,     ///< The bounce-buffer transport: messages, and two more copies of each byte. For
               ///< memory that no NIC reaches.
   device_copy,  ///< The copy engine of this side's GPU, to or from GPU memory that another process
                 ///< of the host lends (Config::share_gpu_memory).

@@ -164,7 +164,7 @@ enum {
 enum {
   WEFT_TRANSPORT_AUTOMATIC = 0,   ///< See weft::TransportKind.
   WEFT_TRANSPORT_ONE_SIDED = 1,   ///< RMA straight between the two segments.
-  WEFT_TRANSPORT_RELAY = 2,       ///< Messages through bounce buffers: two more copies.
+  WEFT_TRANSPORT_BOUNCE = 2,      ///< Messages through bounce buffers: two more copies.
   WEFT_TRANSPORT_DEVICE_COPY = 3  ///< A GPU's copy engine, from GPU to GPU of one host.
 };
 
@@ -211,23 +211,23 @@ typedef struct weft_config {
   bool allow_unauthenticated_network;
   /// Put an event into the queue when a peer comes up or goes down.
   bool peer_events;
-  int32_t progress;             ///< A WEFT_PROGRESS_ value.
-  int32_t transport;            ///< A WEFT_TRANSPORT_ value, for transfers that name none.
-  uint32_t rails;               ///< Per NIC. 0: as many as measured best for the cores at hand.
-  uint32_t threads;             ///< For progress. 0: one per rail, at most one per core.
-  int64_t spin_ns;              ///< How long an idle progress thread polls before it sleeps.
-  uint64_t chunk_bytes;         ///< Most bytes per operation; 0: the rail's own best.
-  uint64_t window;              ///< Operations in flight per rail and peer; 0: the best.
-  uint64_t relay_buffer_bytes;  ///< Size of one of the relay's bounce buffers.
-  uint64_t relay_buffers;       ///< Bounce buffers for each rail, peer and way.
-  uint64_t max_message;         ///< Largest message or signal payload accepted (up to 1 MiB).
-  uint64_t message_credits;     ///< Messages that a peer may have under way (2 to 1024).
-  uint64_t unclaimed_bytes;     ///< Signals and messages nobody asked for yet, bytes per peer.
-  uint64_t send_queue;          ///< Messages waiting to be sent, per peer.
-  uint64_t max_transfers;       ///< Transfers under way, and events not yet polled.
-  int64_t default_timeout_ns;   ///< Of a transfer that names none.
-  int64_t heartbeat_ns;         ///< Interval of heartbeats between peers.
-  int64_t death_after_ns;       ///< The silence that means death.
+  int32_t progress;              ///< A WEFT_PROGRESS_ value.
+  int32_t transport;             ///< A WEFT_TRANSPORT_ value, for transfers that name none.
+  uint32_t rails;                ///< Per NIC. 0: as many as measured best for the cores at hand.
+  uint32_t threads;              ///< For progress. 0: one per rail, at most one per core.
+  int64_t spin_ns;               ///< How long an idle progress thread polls before it sleeps.
+  uint64_t chunk_bytes;          ///< Most bytes per operation; 0: the rail's own best.
+  uint64_t window;               ///< Operations in flight per rail and peer; 0: the best.
+  uint64_t bounce_buffer_bytes;  ///< Size of one of the bounce-buffer transport's bounce buffers.
+  uint64_t bounce_buffers;       ///< Bounce buffers for each rail, peer and way.
+  uint64_t max_message;          ///< Largest message or signal payload accepted (up to 1 MiB).
+  uint64_t message_credits;      ///< Messages that a peer may have under way (2 to 1024).
+  uint64_t unclaimed_bytes;      ///< Signals and messages nobody asked for yet, bytes per peer.
+  uint64_t send_queue;           ///< Messages waiting to be sent, per peer.
+  uint64_t max_transfers;        ///< Transfers under way, and events not yet polled.
+  int64_t default_timeout_ns;    ///< Of a transfer that names none.
+  int64_t heartbeat_ns;          ///< Interval of heartbeats between peers.
+  int64_t death_after_ns;        ///< The silence that means death.
   /// PCI addresses of the GPUs whose memory this process moves ("0000:53:00.0"): the NICs that
   /// serve them are opened, up to `max_nics` for each. None: those nearest to the process's cores.
   const char* const* gpus;
