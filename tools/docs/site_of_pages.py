@@ -116,17 +116,20 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--doxygen", default="doxygen")
     parser.add_argument("--version", required=True)
+    parser.add_argument("--headers", action="append", default=[], type=pathlib.Path)
     parser.add_argument("source", type=pathlib.Path)
     parser.add_argument("output", type=pathlib.Path)
     options = parser.parse_args()
 
     source, output = options.source.resolve(), options.output.resolve()
     pictures = write_pages(source, output / "pages")
+    quoted = lambda paths: " ".join(f'"{path.resolve()}"' for path in paths)
     words = {
         "version": options.version,
         "source": source,
         "output": output,
-        "pictures": " ".join(f'"{each}"' for each in sorted({source / p.parent for p in pictures})),
+        "headers": quoted(options.headers),
+        "pictures": quoted(sorted({source / picture.parent for picture in pictures})),
     }
     text = (source / "tools/docs/Doxyfile.in").read_text()
     doxyfile = output / "Doxyfile"

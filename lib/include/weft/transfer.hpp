@@ -207,7 +207,7 @@ class WEFT_API Transfer {
   bool quiescent() const noexcept;
   /// Waits for the end. Succeeds if the transfer is done; otherwise returns the error that ended
   /// it. Returns `timed_out` if `deadline` passes first; then the transfer goes on. The caller may
-  /// carry bytes of this and other transfers meanwhile (Config::copy_at_once_bytes), and so call
+  /// carry bytes of this and other transfers meanwhile (Config::inline_copy_bytes), and so call
   /// on_end of any.
   Result<void> wait(Deadline deadline);
   /// As wait(), then until quiescent().
