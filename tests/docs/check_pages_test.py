@@ -33,7 +33,8 @@ class Links(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.root = pathlib.Path(folder.name)
-        (self.root / "there.md").write_text("# There\n\n## What *is* `this`?\n\n## Twice\n\n## Twice\n")
+        text = "# There\n\n## What *is* `this`?\n\n## Twice\n\n## Twice\n"
+        (self.root / "there.md").write_text(text)
 
     def found(self, text):
         path = pathlib.PurePosixPath("page.md")
@@ -44,11 +45,13 @@ class Links(unittest.TestCase):
         self.assertEqual(self.found("[a](there.md#gone)"),
                          ["there.md#gone: there is no such heading"])
         self.assertEqual(self.found("[a\nb](gone.md)"), ["gone.md: there is no such file"])
-        self.assertEqual(self.found("![a][p]\n\n[p]: gone.svg"), ["gone.svg: there is no such file"])
+        self.assertEqual(self.found("![a][p]\n\n[p]: gone.svg"),
+                         ["gone.svg: there is no such file"])
 
     def test_good_ones_are_not(self):
         self.assertEqual(self.found("[a](there.md#what-is-this) [`b`](there.md#twice-1)"), [])
-        self.assertEqual(self.found("[a](https://example.org) `[b](gone.md)`\n\n    [c](gone.md)"), [])
+        text = "[a](https://example.org) `[b](gone.md)`\n\n    [c](gone.md)"
+        self.assertEqual(self.found(text), [])
 
 
 class Code(unittest.TestCase):
@@ -66,8 +69,10 @@ class Code(unittest.TestCase):
             check_pages.CPP_HEAD, check_pages.C_HEAD = head
 
     def test_what_does_not_compile_is_found_where_it_stands(self):
-        self.assertIn("page.md:3", self.words("cpp", "text\n```cpp\nint f() { return gone(); }\n```"))
-        self.assertIn("page.md:3", self.words("c", "<!-- given: int a -->\n```c\na = gone();\n```"))
+        cpp = "text\n```cpp\nint f() { return gone(); }\n```"
+        self.assertIn("page.md:3", self.words("cpp", cpp))
+        c = "<!-- given: int a -->\n```c\na = gone();\n```"
+        self.assertIn("page.md:3", self.words("c", c))
 
     def test_fragments_and_repeated_names_compile(self):
         once = "```cpp\n#include <vector>\nstruct A {};\n```\n"
@@ -110,7 +115,8 @@ class Site(unittest.TestCase):
         self.assertEqual(self.found(a='<img src="b.png">'), ["b.png: there is no such file"])
 
     def test_good_ones_are_not(self):
-        self.assertEqual(self.found(a='<a href="b.html#x"><a href="#y" id="y">', b='<p id="x">'), [])
+        found = self.found(a='<a href="b.html#x"><a href="#y" id="y">', b='<p id="x">')
+        self.assertEqual(found, [])
 
 
 class Rewriting(unittest.TestCase):

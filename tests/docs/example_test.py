@@ -16,7 +16,8 @@ def main():
     decode = subprocess.Popen([program, "decode", address], stdout=subprocess.PIPE, text=True)
     try:
         give_up = time.monotonic() + PATIENCE
-        while subprocess.run([program, "prefill", address], timeout=PATIENCE, check=False).returncode:
+        prefill = [program, "prefill", address]
+        while subprocess.run(prefill, timeout=PATIENCE, check=False).returncode:
             if time.monotonic() > give_up or decode.poll() is not None:
                 sys.exit("prefill did not reach decode")
             time.sleep(0.1)  # it does not listen yet

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Builds the site of all pages and the API reference, by Doxygen.
 
-Doxygen knows no anchors of headings by their titles, and no order of pages. So it gets copies of the
-pages, whose headings have labels, whose links name them, and where the guides' list of pages makes
-the tree of the navigation.
+Doxygen knows no anchors of headings by their titles, and no order of pages. So it gets copies of
+the pages: their headings have labels, their links name these, and lists of links make the tree of
+the navigation.
 """
 
 import argparse
