@@ -55,8 +55,6 @@ class Links(unittest.TestCase):
 
 
 class Code(unittest.TestCase):
-    include = ["-I", str(check_pages.ROOT / "lib/include")]
-
     def words(self, language, text):
         compiler = {"cpp": [os.environ.get("CXX", "c++"), "-std=c++20"],
                     "c": [os.environ.get("CC", "cc"), "-std=c11"]}[language]
