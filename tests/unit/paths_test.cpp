@@ -189,7 +189,7 @@ std::string cells(const Provider& provider, Direction direction, bool same_host)
          " | " + direct + " |";
 }
 
-/// The rows of lib/path/README.md for a provider.
+/// The rows of tools/docs/paths.md for a provider.
 std::vector<std::string> rows(const Provider& provider) {
   std::vector<std::string> rows;
   const std::string writes = cells(provider, Direction::write, true);
@@ -204,10 +204,10 @@ std::vector<std::string> rows(const Provider& provider) {
   return {begin + " | write | " + writes, begin + " | read | " + reads};
 }
 
-TEST(Paths, AreThoseOfReadmesTable) {
-  std::ifstream readme(WEFT_PATHS_README);
+TEST(Paths, AreThoseOfTheGuidesTable) {
+  std::ifstream page(WEFT_PATHS_PAGE);
   std::vector<std::string> lines;
-  for (std::string line; std::getline(readme, line);) lines.push_back(line);
+  for (std::string line; std::getline(page, line);) lines.push_back(line);
   // What follows tells how it was checked.
   for (const Provider& provider : all_providers())
     for (const std::string& row : rows(provider))

@@ -1,5 +1,11 @@
 /// @file
 /// All of Weft's public API.
+///
+/// @namespace weft
+/// The C++ API. Start with Engine, then Segment, Grant and Transfer.
+///
+/// @namespace weft::kv
+/// Layouts of paged KV caches, and the copies between them. Arithmetic only.
 #pragma once
 
 #include <weft/capability.hpp>
