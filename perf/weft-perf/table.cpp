@@ -42,8 +42,8 @@ bool by_sockets(const PointResult& result) {
   return result.provider == "net" || result.provider.starts_with("tcp");
 }
 
-/// The first of those machines' congestion controls that holds streams back; empty: none. See
-/// perf/RESULTS.md: "Two modes over tcp".
+/// The first of those machines' congestion controls that holds streams back; empty: none. BBR may
+/// take a loopback stream for slower than it is, and paces it accordingly.
 std::string holds_back(const Json& machines) {
   const Json facts = machines.flatten();
   for (const auto& [path, value] : facts.items())
