@@ -9,21 +9,20 @@
 #include <stop_token>
 #include <weft/version.hpp>
 
-#include "compare.hpp"
-#include "complaint.hpp"
-#include "curves.hpp"
+#include "command/options.hpp"
+#include "command/progress.hpp"
+#include "compare/compare.hpp"
 #include "interrupt.hpp"
 #include "local_address.hpp"
-#include "machine_facts.hpp"
-#include "options.hpp"
-#include "plot.hpp"
 #include "printable.hpp"
-#include "progress.hpp"
-#include "raw_process.hpp"
+#include "protocol/machine_facts.hpp"
+#include "protocol/started_side.hpp"
+#include "raw/process.hpp"
 #include "replace_file.hpp"
+#include "report/curves.hpp"
+#include "report/plot.hpp"
+#include "sides/target.hpp"
 #include "standard_output.hpp"
-#include "started_side.hpp"
-#include "target.hpp"
 
 namespace {
 
@@ -414,7 +413,7 @@ void warn_of_few_repeats(const Options& options, std::size_t points) {
 }
 
 int run(const Options& options) {
-  if (const auto wrong = complaint(options)) return end_with(*wrong, exit_usage);
+  if (const auto wrong = usage_error(options)) return end_with(*wrong, exit_usage);
   if (options.listen) return run_target(options);
   auto points = points_of(options.grid);
   if (!points) return end_with(points.error().message(), exit_usage);
