@@ -30,8 +30,7 @@ constexpr Benchmark benchmarks[] = {
     {"lease-cost", "writes and reads with leases and without", bench::lease_cost},
     {"ledger-cost", "writes with metrics and without", bench::ledger_cost},
     {"mapped-copies", "mapped memory beside the kernel's copies and memcpy", bench::mapped_copies},
-    {"nic-costs", "what many NICs cost to open, to register with and to connect",
-     bench::nic_costs},
+    {"nic-costs", "what many NICs cost to open, to register with and to connect", bench::nic_costs},
     {"raw", "a plain libfabric loop between two processes", bench::raw},
     {"versus-raw", "the engine beside the best plain libfabric loop", bench::versus_raw},
 };

@@ -11,18 +11,18 @@
 
 #include "command/options.hpp"
 #include "command/progress.hpp"
+#include "common/interrupt.hpp"
+#include "common/local_address.hpp"
+#include "common/printable.hpp"
+#include "common/replace_file.hpp"
+#include "common/standard_output.hpp"
 #include "compare/compare.hpp"
-#include "interrupt.hpp"
-#include "local_address.hpp"
-#include "printable.hpp"
 #include "protocol/machine_facts.hpp"
 #include "protocol/started_side.hpp"
 #include "raw/process.hpp"
-#include "replace_file.hpp"
 #include "report/curves.hpp"
 #include "report/plot.hpp"
 #include "sides/target.hpp"
-#include "standard_output.hpp"
 
 namespace {
 

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "replace_file.hpp"
+#include "common/replace_file.hpp"
 #include "report/curves.hpp"
 #include "report/spread.hpp"
 #include "scale/points.hpp"

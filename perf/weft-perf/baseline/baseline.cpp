@@ -12,7 +12,7 @@
 
 #include "baseline/raw_baseline.hpp"
 #include "baseline/socket_stream.hpp"
-#include "free_memory.hpp"
+#include "common/free_memory.hpp"
 #include "raw/pages.hpp"
 #include "workload/grid.hpp"
 

@@ -6,7 +6,7 @@
 
 #include <cstdio>
 
-#include "units.hpp"
+#include "common/units.hpp"
 
 namespace weft::perf {
 namespace {

@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "command/options.hpp"
-#include "local_address.hpp"
+#include "common/local_address.hpp"
 
 namespace weft::perf {
 namespace {

@@ -8,7 +8,7 @@
 #include <tuple>
 #include <weft/kv_models.hpp>
 
-#include "units.hpp"
+#include "common/units.hpp"
 #include "workload/workload.hpp"
 
 namespace weft::perf {

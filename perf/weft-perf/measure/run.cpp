@@ -4,7 +4,7 @@
 
 #include <tuple>
 
-#include "crew.hpp"
+#include "common/crew.hpp"
 #include "sides/local_initiator.hpp"
 #include "sides/remote_initiator.hpp"
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "local_address.hpp"
+#include "common/local_address.hpp"
 #include "workload/gpu_memory.hpp"
 
 namespace weft::perf {

@@ -25,8 +25,8 @@
 #include <vector>
 #include <weft/engine.hpp>
 
-#include "credentials.hpp"
-#include "exchange.hpp"
+#include "common/credentials.hpp"
+#include "common/exchange.hpp"
 #include "load/driver.hpp"
 #include "workload/pattern.hpp"
 #include "workload/point.hpp"

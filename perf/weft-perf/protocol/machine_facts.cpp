@@ -15,7 +15,7 @@
 #include <weft/topology.hpp>
 #include <weft/version.hpp>
 
-#include "printable.hpp"
+#include "common/printable.hpp"
 
 namespace weft::perf {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "child.hpp"
+#include "common/child.hpp"
 #include "protocol/control.hpp"
 
 namespace weft::perf {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "baseline/baseline.hpp"
-#include "printable.hpp"
+#include "common/printable.hpp"
 #include "report/results.hpp"
 
 namespace weft::perf {

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "drawing_program.hpp"
-#include "printable.hpp"
+#include "common/drawing_program.hpp"
+#include "common/printable.hpp"
 
 namespace weft::perf {
 namespace {

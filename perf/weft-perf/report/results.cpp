@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "baseline/baseline.hpp"
-#include "units.hpp"
+#include "common/units.hpp"
 
 namespace weft::perf {
 namespace {

@@ -4,9 +4,9 @@
 #include <algorithm>
 
 #include "baseline/baseline.hpp"
-#include "printable.hpp"
+#include "common/printable.hpp"
+#include "common/units.hpp"
 #include "report/results.hpp"
-#include "units.hpp"
 
 namespace weft::perf {
 namespace {

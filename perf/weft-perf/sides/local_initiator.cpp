@@ -1,7 +1,7 @@
 #include "sides/local_initiator.hpp"
 
+#include "common/local_address.hpp"
 #include "load/copies.hpp"
-#include "local_address.hpp"
 #include "raw/usage.hpp"
 
 namespace weft::perf {

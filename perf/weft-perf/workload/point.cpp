@@ -5,7 +5,7 @@
 #include <cmath>
 #include <weft/kv_models.hpp>
 
-#include "memory_place.hpp"
+#include "common/memory_place.hpp"
 
 namespace weft::perf {
 namespace {

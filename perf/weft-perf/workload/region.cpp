@@ -10,9 +10,9 @@
 #include <climits>
 #include <cstring>
 
-#include "free_memory.hpp"
-#include "memory_place.hpp"
-#include "units.hpp"
+#include "common/free_memory.hpp"
+#include "common/memory_place.hpp"
+#include "common/units.hpp"
 #include "workload/point.hpp"
 
 namespace weft::perf {
