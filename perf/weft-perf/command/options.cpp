@@ -181,9 +181,10 @@ void add_work(CLI::App& app, Grid& grid) {
            "Operations in flight, each with memory of its own (4)");
   add_grid(app, group, "--batch", grid.batches, Multiples::decimal,
            "Operations begun one after the other once there is room for all (1)");
-  add_grid(app, group, "--rate", grid.rates, Multiples::decimal,
-           "Operations per second that come by themselves, at random times, to all initiators "
-           "together; latency counts from when one was due. 0: as fast as the window allows (0)");
+  add_grid(
+      app, group, "--rate", grid.rates, Multiples::decimal,
+      "Open-loop arrivals per second (Poisson), at all initiators together; latency counts from "
+      "when an operation was due. 0: as fast as the window allows (0)");
   add_words(app, group, "--memory", grid.memories,
             "Both sides': host (the default: pages of their own), shared (a file in memory, which "
             "peers of one host map), node:N, gpu:N (as CUDA counts; its nearest NICs are opened)");
@@ -225,18 +226,18 @@ void add_fabric(CLI::App& app, Grid& grid) {
   const char* group = "Engines, for both sides: all combinations of";
   add_words(app, group, "--provider", grid.providers,
             "auto (the default), shm, efa, verbs, tcp, or libfabric's own names");
-  add_grid(app, group, "--rails", grid.rails, Multiples::decimal, "For each NIC; 0: their choice");
+  add_grid(app, group, "--rails", grid.rails, Multiples::decimal, "For each NIC; 0: automatic (0)");
   add_grid(app, group, "--nics", grid.nics, Multiples::decimal, "NICs, at most (4)");
   add_grid(app, group, "--threads", grid.threads, Multiples::decimal,
-           "Threads that own the rails; 0: their choice");
+           "Progress threads; 0: automatic (0)");
   add_grid(app, group, "--chunk", grid.chunks, Multiples::binary,
-           "Most bytes in one operation of a rail; 0: its own best");
+           "Largest operation of a rail, in bytes; 0: automatic (0)");
   add_grid(app, group, "--rail-window", grid.rail_windows, Multiples::decimal,
-           "Operations in flight on a rail; 0: its own best");
+           "Operations in flight on a rail; 0: automatic (0)");
   add_grid(app, group, "--bounce-bytes", grid.bounce_bytes, Multiples::binary,
-           "Of each buffer that what can't go straight is staged in; 0: their own best");
+           "Size of a bounce buffer; 0: automatic (0)");
   add_grid(app, group, "--bounce-buffers", grid.bounce_buffers, Multiples::decimal,
-           "So many for each peer of a rail; 0: their own best");
+           "Bounce buffers per peer and rail; 0: automatic (0)");
   add_names(app, group, "--gpu-path", grid.gpu_paths,
             "Between GPUs of one host: lent (the default: one of them copies straight, where it "
             "can), staged (as between hosts)");
@@ -283,16 +284,19 @@ void add_measuring(CLI::App& app, Options& options) {
 
 void add_output(CLI::App& app, Options& options) {
   const char* group = "Output";
+  app.add_flag("--wide", options.wide, "Show all columns of the table, however long its lines get")
+      ->group(group);
   app.add_option("--json", options.json, "Write all results there; -: to standard output, alone")
       ->type_name("FILE")
       ->group(group);
-  app.add_option("--csv", options.csv, "Write a line for each point there")
+  app.add_option("--csv", options.csv,
+                 "Write a line for each point there; -: to standard output, alone")
       ->type_name("FILE")
       ->group(group);
   app.add_option("--plot", options.plot,
-                 "Draw bandwidth and latency against size there, as PNG where the name ends so, "
-                 "else as SVG; needs gnuplot")
-      ->type_name("FILE")
+                 "Draw bandwidth and latency against size there, in the format that the name says; "
+                 "needs gnuplot")
+      ->type_name("FILE.svg|FILE.png")
       ->group(group);
   app.add_option("--html", options.html, "Write a report there that is one file; needs gnuplot")
       ->type_name("FILE")
@@ -375,6 +379,24 @@ void add_options(CLI::App& app, PlanOptions& options) {
       ->required()
       ->group(group);
   app.add_flag("--json", options.json, "Print JSON instead of a table")->group("Output");
+}
+
+std::string command_line(int count, const char* const* words) {
+  constexpr const char* plain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=+,.:/@%^";
+  std::string line = "weft-perf";
+  for (int i = 1; i < count; ++i) {
+    const std::string word = words[i];
+    line += " ";
+    if (!word.empty() && word.find_first_not_of(plain) == word.npos) {
+      line += word;
+      continue;
+    }
+    line += "'";
+    for (const char each : word) line += each == '\'' ? std::string("'\\''") : std::string(1, each);
+    line += "'";
+  }
+  return line;
 }
 
 Json settings_json(const Options& options) {

@@ -22,7 +22,9 @@ struct Options {
   SweepOptions sweep;
   std::string json, csv, compare, plot, html;
   double threshold = 0.03;
+  bool wide = false;  ///< The table has all its columns.
   std::string progress = "auto";
+  std::string command_line;  ///< As a shell would take it.
 };
 
 /// Whether one of --from is a process elsewhere that listens already.
@@ -38,6 +40,9 @@ std::optional<std::string> usage_error(const Options& options);
 
 /// Those of `weft-perf plan`.
 void add_options(CLI::App& app, PlanOptions& options);
+
+/// The words as a shell would take them.
+std::string command_line(int count, const char* const* words);
 
 /// For the results: as the sweep was asked for.
 Json settings_json(const Options& options);

@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "common/units.hpp"
+#include "report/title.hpp"
 
 namespace weft::perf {
 namespace {

@@ -8,6 +8,7 @@
 
 #include "command/options.hpp"
 #include "common/local_address.hpp"
+#include "report/plot.hpp"
 
 namespace weft::perf {
 namespace {
@@ -32,6 +33,10 @@ std::optional<std::string> error_of_from(const Options& options) {
 /// The one that is written last would be all that is left.
 std::optional<std::string> error_of_files(const Options& options) {
   std::set<std::filesystem::path> seen;
+  if (!options.plot.empty() && !picture_of(options.plot))
+    return fmt::format("--plot writes SVG and PNG: '{}' ends neither with .svg nor with .png",
+                       options.plot);
+  if (options.html == "-") return "--html can't be written to standard output";
   for (const std::string& path : {options.json, options.csv, options.plot, options.html}) {
     std::error_code unknown;
     if (!path.empty() && !seen.insert(std::filesystem::weakly_canonical(path, unknown)).second)

@@ -6,6 +6,10 @@
 #include <cmath>
 #include <unordered_map>
 
+#include "report/spread.hpp"
+#include "report/statistics.hpp"
+#include "report/title.hpp"
+
 namespace weft::perf {
 namespace {
 
@@ -117,11 +121,32 @@ const char* word(Verdict verdict) {
   return words[static_cast<std::size_t>(verdict)];
 }
 
+std::string figure_text(const Change& change) {
+  return fmt::format("{:>5}  {:.3f} (by chance: {:.2g})  {}", change.figure, *change.ratio,
+                     change.chance, word(change.verdict));
+}
+
 }  // namespace
 
 bool Comparison::regressed() const {
   return std::any_of(changes.begin(), changes.end(),
                      [](const Change& change) { return change.verdict == Verdict::worse; });
+}
+
+bool Comparison::tells() const {
+  return std::any_of(changes.begin(), changes.end(),
+                     [](const Change& change) { return change.verdict != Verdict::unknown; });
+}
+
+Result<void> check_baseline(const Json& results, const std::string& name) {
+  if (results.value("ended", "") == "failed")
+    return fail(Code::invalid_argument,
+                fmt::format("the sweep in {} failed: {}", name, results.value("error", "unknown")));
+  for (const Json& point : results.at("points"))
+    if (point.value("bytes_wrong", 0) != 0)
+      return fail(Code::invalid_argument, fmt::format("{} has a point with wrong bytes: {}", name,
+                                                      title(point.at("point").get<Point>())));
+  return {};
 }
 
 Result<Comparison> compare(const Json& old_results, const Json& new_results, double threshold) {
@@ -156,7 +181,8 @@ std::size_t runs_needed(std::size_t figures) {
   return runs;
 }
 
-std::string text_of(const Comparison& comparison) {
+std::string text_of(const Comparison& comparison, std::size_t width) {
+  constexpr std::size_t figures_width = 54;
   std::string text;
   std::size_t same = 0, few = 0, zero = 0;
   for (const Change& change : comparison.changes) {
@@ -164,24 +190,25 @@ std::string text_of(const Comparison& comparison) {
     zero += change.ratio ? 0 : 1;
     few += change.verdict == Verdict::unknown && change.ratio ? 1 : 0;
     if (change.verdict == Verdict::better || change.verdict == Verdict::worse)
-      text += fmt::format("{:<44} {:>5}  {:.3f} (by chance: {:.2g})  {}\n", change.point,
-                          change.figure, *change.ratio, change.chance, word(change.verdict));
+      text += change.point.size() + figures_width <= width
+                  ? fmt::format("{:<44} {}\n", change.point, figure_text(change))
+                  : tool::hanging("", change.point, width) + "    " + figure_text(change) + "\n";
   }
   const std::size_t figures = comparison.changes.size();
-  text += fmt::format("{} of {} figures are as before (new by old, 99 % confidence for all)", same,
-                      figures);
+  std::string sum = fmt::format(
+      "{} of {} figures are as before (new by old, 99 % confidence for all)", same, figures);
   if (few > 0)
-    text += fmt::format("; can't tell of {}: {} repeats, and {} are needed on both sides", few,
-                        comparison.fewest_runs, runs_needed(figures));
-  if (zero > 0) text += fmt::format("; can't tell of {}: they were 0 before", zero);
+    sum += fmt::format("; can't tell of {}: {} repeats, and {} are needed on both sides", few,
+                       comparison.fewest_runs, runs_needed(figures));
+  if (zero > 0) sum += fmt::format("; can't tell of {}: they were 0 before", zero);
   if (comparison.unmatched > 0)
-    text += fmt::format("; {} points were not measured before", comparison.unmatched);
+    sum += fmt::format("; {} points were not measured before", comparison.unmatched);
   if (comparison.gone > 0)
-    text += fmt::format("; {} points were measured before alone", comparison.gone);
-  if (comparison.other_machine) text += "; the machines or versions differ";
-  if (comparison.other_environment) text += "; variables of the environment differ";
-  if (comparison.other_settings) text += "; --time, --count, --warm-up or --verify differ";
-  return text + ".\n";
+    sum += fmt::format("; {} points were measured before alone", comparison.gone);
+  if (comparison.other_machine) sum += "; the machines or versions differ";
+  if (comparison.other_environment) sum += "; variables of the environment differ";
+  if (comparison.other_settings) sum += "; --time, --count, --warm-up or --verify differ";
+  return text + tool::hanging("", sum + ".", width);
 }
 
 }  // namespace weft::perf

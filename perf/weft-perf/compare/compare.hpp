@@ -5,7 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "report/results.hpp"
+#include "common/layout.hpp"
+#include "workload/point.hpp"
 
 namespace weft::perf {
 
@@ -38,6 +39,8 @@ struct Comparison {
   bool other_environment = false;
   bool other_settings = false;  ///< Of the runs: how long, after what warm-up, verified or not.
   bool regressed() const;
+  /// Whether any figure could be judged.
+  bool tells() const;
 };
 
 /// Points that are the same in every setting: GB/s, and the runs' p50 and p99. A figure has changed
@@ -47,9 +50,14 @@ struct Comparison {
 /// `protocol_mismatch` for documents that read_document() would not have taken.
 Result<Comparison> compare(const Json& old_results, const Json& new_results, double threshold);
 
+/// Why results can't be what others are compared with, or planned by: their sweep failed, or bytes
+/// were wrong. `name`: of the file.
+Result<void> check_baseline(const Json& results, const std::string& name);
+
 /// On both sides, to tell a change of any one of so many figures.
 std::size_t runs_needed(std::size_t figures);
 
-std::string text_of(const Comparison& comparison);
+/// In lines of `width`.
+std::string text_of(const Comparison& comparison, std::size_t width = tool::line_width());
 
 }  // namespace weft::perf

@@ -9,6 +9,7 @@
 #include <weft/kv_models.hpp>
 
 #include "common/units.hpp"
+#include "report/title.hpp"
 #include "workload/workload.hpp"
 
 namespace weft::perf {
@@ -110,31 +111,40 @@ Result<std::vector<Prediction>> predict(const Json& results, const PlanOptions& 
   }
 }
 
-std::string text_of(const std::vector<Prediction>& predictions, const PlanOptions& options) {
+std::string text_of(const std::vector<Prediction>& predictions, const PlanOptions& options,
+                    std::size_t width) {
+  constexpr std::size_t label_width = 40;
   const KvShape& kv = options.kv;
   const Prediction& first = predictions.front();
-  std::string text = fmt::format(
-      "{} {}, {} tokens: {} from rank 0 of {} to rank 0 of {}, in {} layer groups of {}.\n",
-      kv.model, kv.dtype, kv.tokens, tool::binary_bytes(first.request_bytes), kv.tp, kv.peer_tp,
-      kv.layer_groups, tool::binary_bytes(first.operation_bytes));
+  std::string text = tool::hanging(
+      "",
+      fmt::format(
+          "{} {}, {} tokens: {} from rank 0 of {} to rank 0 of {}, in {} layer groups of {}.",
+          kv.model, kv.dtype, kv.tokens, tool::binary_bytes(first.request_bytes), kv.tp, kv.peer_tp,
+          kv.layer_groups, tool::binary_bytes(first.operation_bytes)),
+      width);
+  if (options.prefill_seconds)
+    text +=
+        fmt::format("TTFT without the transfer: {}.\n", tool::duration(*options.prefill_seconds));
+  text += fmt::format("\n{:<{}} {:>10} {:>10}", "", label_width, "transfer", "at p99");
   text += options.prefill_seconds
-              ? fmt::format(
-                    "TTFT without the transfer: {}.\n\n{:<40} {:>10} {:>10} {:>8} {:>11} "
-                    "{:>8}\n",
-                    tool::duration(*options.prefill_seconds), "", "transfer", "at p99", "of TTFT",
-                    "overlapped", "of TTFT")
-              : fmt::format("\n{:<40} {:>10} {:>10}\n", "", "transfer", "at p99");
+              ? fmt::format(" {:>8} {:>11} {:>8}\n", "of TTFT", "overlapped", "of TTFT")
+              : "\n";
   for (const Prediction& each : predictions) {
-    text += fmt::format("{:<40} {:>10} {:>10}", each.series, tool::duration(each.seconds),
-                        tool::duration(each.tail_seconds));
+    if (each.series.size() > label_width) text += tool::hanging("", each.series, width);
+    text +=
+        fmt::format("{:<{}} {:>10} {:>10}", each.series.size() > label_width ? "" : each.series,
+                    label_width, tool::duration(each.seconds), tool::duration(each.tail_seconds));
     if (const auto& of = each.ttft)
       text += fmt::format(" {:>6.1f} % {:>11} {:>6.1f} %", 100 * of->share,
                           tool::duration(of->overlapped_seconds), 100 * of->overlapped_share);
-    text += each.beyond ? "  beyond what was measured\n" : "\n";
+    text += each.beyond ? "\n    beyond what was measured\n" : "\n";
   }
   text +=
-      "\nPredicted by interpolation, not measured. Pieces: as in the series; weft-perf --model "
-      "measures the model's own.\n";
+      "\n" + tool::hanging("",
+                           "Predicted by interpolation, not measured. Pieces: as in the series; "
+                           "weft-perf --model measures the model's own.",
+                           width);
   if (!options.prefill_seconds)
     text += "With --prefill-seconds: also the share of the time to the first token.\n";
   return text;

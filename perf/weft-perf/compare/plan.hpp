@@ -4,7 +4,8 @@
 #include <optional>
 #include <string>
 
-#include "report/results.hpp"
+#include "common/layout.hpp"
+#include "workload/point.hpp"
 
 namespace weft::perf {
 
@@ -42,7 +43,9 @@ struct Prediction {
 /// without such a series.
 Result<std::vector<Prediction>> predict(const Json& results, const PlanOptions& options);
 
-std::string text_of(const std::vector<Prediction>& predictions, const PlanOptions& options);
+/// In lines of `width`.
+std::string text_of(const std::vector<Prediction>& predictions, const PlanOptions& options,
+                    std::size_t width = tool::line_width());
 Json json_of(const std::vector<Prediction>& predictions, const PlanOptions& options);
 
 }  // namespace weft::perf

@@ -94,7 +94,7 @@ class Window {
     next_look_ = now + attention;
     for (const auto& each : flying_)
       if (each && now > each->begun + timeout_)
-        return fail(Code::timed_out, "an operation did not end in time");
+        return fail(Code::timed_out, "an operation did not end in time (--timeout)");
     return {};
   }
 

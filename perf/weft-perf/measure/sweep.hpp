@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "baseline/baseline.hpp"
-#include "report/results.hpp"
+#include "measure/point_result.hpp"
 
 namespace weft::perf {
 

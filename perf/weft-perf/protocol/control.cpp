@@ -32,6 +32,10 @@ Result<std::vector<std::string>> gpus_near(const Config& config, const std::stri
   return std::vector{std::move(*pci)};
 }
 
+double in_seconds(Nanoseconds time) {
+  return std::chrono::duration<double>(time).count();
+}
+
 std::string at_any_port(const std::string& address) {
   return address.empty() ? address : host_of(address) + ":0";
 }
@@ -68,8 +72,22 @@ Result<Config> data_config(const Site& site, const Point& point, const std::stri
   });
 }
 
+std::string sentence(const Error& error) {
+  const auto untold = [&](const std::string& what) {
+    return !what.empty() && error.message().find(what) == std::string::npos;
+  };
+  std::string context;
+  if (untold(error.peer())) context += "peer " + error.peer() + ", ";
+  if (untold(error.rail())) context += "rail " + error.rail() + ", ";
+  if (error.fabric_code() != 0) context += fmt::format("libfabric error {}, ", error.fabric_code());
+  // The other side's own code is in what it told.
+  const bool told = error.code() == Code::remote_failed && context.empty();
+  return told ? error.message()
+              : fmt::format("{} ({}{})", error.message(), context, to_string(error.code()));
+}
+
 Json failure_document(const Error& error) {
-  return {{"error", error.to_string()}};
+  return {{"error", sentence(error)}};
 }
 
 std::string memory_name(std::uint32_t initiator) {
@@ -116,6 +134,9 @@ Result<Json> Control::ask(const std::string& task, Json details, Nanoseconds lon
   tool::Exchange exchange(*engine_, exchange_.peer(), exchange_.timeout() + longer);
   if (auto told = exchange.tell(question_tag, details); !told) return fail(named(told.error()));
   auto answer = answer_to(asked_, exchange);
+  if (!answer && answer.error().code() == Code::timed_out)
+    return fail(named({Code::timed_out, fmt::format("no answer within {:g} s (--timeout)",
+                                                    in_seconds(exchange.timeout()))}));
   if (!answer) return fail(named(answer.error()));
   if (!answer->contains("error")) return answer;
   const auto sentence = value_of<std::string>(*answer, "error");

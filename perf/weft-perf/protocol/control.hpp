@@ -129,6 +129,9 @@ constexpr std::uint64_t question_tag = 1, response_tag = 2;
 /// Never raised: waiting for it is waiting for the peer's end.
 constexpr std::uint64_t no_signal = ~std::uint64_t{0};
 
+/// An error for people: what happened, to which peer, and the code.
+std::string sentence(const Error& error);
+
 Json failure_document(const Error& error);
 
 }  // namespace weft::perf

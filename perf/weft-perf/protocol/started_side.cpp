@@ -15,7 +15,7 @@ Result<std::string> read_address(int fd, Deadline deadline) {
     pollfd waited{fd, POLLIN, 0};
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline.left());
     if (::poll(&waited, 1, static_cast<int>(left.count())) == 0)
-      return fail(Code::timed_out, "it did not begin to listen in time");
+      return fail(Code::timed_out, "it did not begin to listen in time (--timeout)");
     char buffer[256];
     const ssize_t got = ::read(fd, buffer, sizeof buffer);
     if (got <= 0) return fail(Code::unavailable, "it ended before it listened");

@@ -1,3 +1,5 @@
+#include "report/csv.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -5,7 +7,7 @@
 
 #include "baseline/baseline.hpp"
 #include "common/printable.hpp"
-#include "report/results.hpp"
+#include "report/columns.hpp"
 
 namespace weft::perf {
 namespace {
@@ -62,15 +64,6 @@ Columns of_all_points(const Json& settings, const Json& machines) {
          {"host", "cpu", "cores", "kernel", "congestion_control", "weft", "libfabric"})
       columns.emplace_back(fmt::format("{}{}", prefix, fact), quoted(said_by(side, fact)));
   return columns;
-}
-
-/// Each baseline's name, once.
-std::vector<std::string> baselines_of(const std::vector<PointResult>& results) {
-  std::vector<std::string> names;
-  for (const PointResult& result : results)
-    for (const auto& [name, values] : result.baselines)
-      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
-  return names;
 }
 
 template <typename Value>

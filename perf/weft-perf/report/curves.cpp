@@ -8,7 +8,12 @@
 namespace weft::perf {
 namespace {
 
-/// As gnuplot wants it.
+tool::DrawingProgram gnuplot() {
+  return {"gnuplot", "", "gnuplot is not installed: the package gnuplot-nox has it"};
+}
+
+}  // namespace
+
 std::string in_quotes(std::string_view text) {
   std::string quote = "'";
   for (const char each : tool::printable(text))
@@ -16,16 +21,10 @@ std::string in_quotes(std::string_view text) {
   return quote + "'";
 }
 
-tool::DrawingProgram gnuplot() {
-  return {"gnuplot", "", "gnuplot is not installed: the package gnuplot-nox has it"};
-}
-
-}  // namespace
-
-void Curves::add(const std::string& name, const std::string& line) {
+void Curves::add(const std::string& name, const std::string& line, const std::string& look) {
   for (Curve& curve : all_)
     if (curve.name == name) return void(curve.lines += line);
-  all_.push_back({name, line});
+  all_.push_back({name, line, look});
 }
 
 std::string Curves::data(char prefix) const {
@@ -35,11 +34,12 @@ std::string Curves::data(char prefix) const {
   return text;
 }
 
-std::string Curves::plot(char prefix, std::string_view how) const {
+std::string Curves::plot(char prefix, std::string_view how, bool titles) const {
   std::string text;
   for (std::size_t i = 0; i < all_.size(); ++i)
-    text += fmt::format("{}${}{} {} title {} noenhanced", i == 0 ? "plot " : ", ", prefix, i, how,
-                        in_quotes(all_[i].name));
+    text += fmt::format(
+        "{}${}{} {} {} {}", i == 0 ? "plot " : ", ", prefix, i, how, all_[i].look,
+        titles ? fmt::format("title {} noenhanced", in_quotes(all_[i].name)) : "notitle");
   return text + "\n";
 }
 

@@ -123,7 +123,8 @@ Result<void> LocalInitiator::go_round_once() {
       closed_loop(*round_->operations, work, {site_.timeout, work.window}, site_.timeout, stop_);
   if (!all) return fail(all.error());
   if (all->operations < work.window && !stop_.stop_requested())
-    return fail(Code::timed_out, "not every operation of the window was carried out in time");
+    return fail(Code::timed_out,
+                "not every operation of the window was carried out in time (--timeout)");
   return {};
 }
 

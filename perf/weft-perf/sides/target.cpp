@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <future>
+#include <map>
 #include <memory>
 #include <optional>
 #include <thread>
@@ -118,6 +121,8 @@ class Service {
   Result<Json> prepare(const Json& question);
   Result<std::vector<Guest>> guests_of(const std::vector<std::string>& initiators,
                                        std::uint64_t seed);
+  Result<Peer> guest(const std::string& name, Deadline until);
+  void note_ends();
   Result<void> grant_memory(std::uint32_t initiator);
   void answer_messages_of(Guest& guest);
   Result<Json> mark(const Json& question);
@@ -137,6 +142,7 @@ class Service {
   std::optional<Engine> engine_;
   std::optional<std::stop_callback<std::function<void()>>> interrupt_;
   Driver driver_;
+  std::map<std::string, Error> ended_;  // initiators that have met this side's engine, and why
   std::optional<TargetRun> run_;
   std::optional<StreamSink> stream_;
   RawService raw_;
@@ -167,8 +173,9 @@ Result<Json> Service::open(const Json& question) {
   auto point = value_of<Point>(question, "point");
   if (!point) return fail(std::move(point.error()));
   if (auto checked = check(*point); !checked) return fail(std::move(checked.error()));
-  const auto config = data_config(site_, *point, point->work.peer_memory);
+  auto config = data_config(site_, *point, point->work.peer_memory);
   if (!config) return fail(config.error());
+  config->peer_events = true;
   auto engine = Engine::open(*config);
   if (!engine) return fail(std::move(engine.error()));
   point_ = std::move(*point);
@@ -210,12 +217,44 @@ Result<Json> Service::prepare(const Json& question) {
 Result<std::vector<Guest>> Service::guests_of(const std::vector<std::string>& initiators,
                                               std::uint64_t seed) {
   std::vector<Guest> guests;
+  const Deadline until = deadline();
   for (const std::string& name : initiators) {
-    const auto peer = engine_->peer(name, deadline());
+    const auto peer = guest(name, until);
     if (!peer) return fail(peer.error());
     guests.push_back({*peer, seed_of(seed, static_cast<std::uint32_t>(guests.size()))});
   }
   return guests;
+}
+
+/// As soon as it is up. One that was up and has ended does not come back.
+Result<Peer> Service::guest(const std::string& name, Deadline until) {
+  constexpr auto look = std::chrono::milliseconds(50);
+  for (;;) {
+    auto peer = engine_->peer(name, Deadline::at(std::min(until.when(), Clock::now() + look)));
+    if (peer || peer.error().code() != Code::timed_out) return peer;
+    note_ends();
+    if (const auto end = ended_.find(name); end != ended_.end())
+      return fail(Error(end->second.code(),
+                        fmt::format("an initiator's engine ended before the run: {}{}",
+                                    end->second.message(),
+                                    end->second.code() == Code::peer_down
+                                        ? " (WEFT_DEATH_AFTER sets how long one may be silent)"
+                                        : ""))
+                      .with_peer(name));
+    if (until.passed())
+      return fail(Error(Code::timed_out,
+                        fmt::format("an initiator's engine has not come within {:g} s (--timeout)",
+                                    std::chrono::duration<double>(site_.timeout).count()))
+                      .with_peer(name));
+  }
+}
+
+void Service::note_ends() {
+  std::array<Event, 16> events;
+  while (const std::size_t count = engine_->poll(events))
+    for (const Event& event : std::span(events).first(count))
+      if (event.kind == Event::Kind::peer_down && event.error)
+        ended_.insert_or_assign(event.peer, *event.error);
 }
 
 Result<void> Service::grant_memory(std::uint32_t initiator) {
@@ -317,6 +356,7 @@ void Service::close() {
     if (guest.region) (void)guest.region->release(deadline);
   }
   run_.reset();
+  ended_.clear();
   driver_ = {};
   interrupt_.reset();
   engine_.reset();

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <random>
+#include <sstream>
 
 namespace weft::perf {
 namespace {
@@ -63,8 +64,38 @@ TEST(Compare, FewRunsTellNothing) {
   const std::vector<double> fast{10, 11, 12, 13, 14}, slow{1, 2, 3, 4, 5};
   EXPECT_EQ(verdict(fast, slow), Verdict::unknown);
   const auto compared = compare(results(fast), results(slow), 0.03);
-  EXPECT_THAT(text_of(*compared), HasSubstr("can't tell of 3: 5 repeats, and 6 are needed"));
-  EXPECT_THAT(text_of(*compared), HasSubstr("0 of 3 figures are as before"));
+  EXPECT_THAT(text_of(*compared, 1000), HasSubstr("can't tell of 3: 5 repeats, and 6 are needed"));
+  EXPECT_THAT(text_of(*compared, 1000), HasSubstr("0 of 3 figures are as before"));
+}
+
+TEST(Compare, TellsIfAnyFigureCouldBeJudged) {
+  const std::vector<double> few{10, 11}, enough{10, 10.2, 9.9, 10.1, 10, 9.8};
+  EXPECT_FALSE(compare(results(few), results(few), 0.03)->tells());
+  EXPECT_TRUE(compare(results(enough), results(enough), 0.03)->tells());
+}
+
+TEST(Compare, ABaselineIsWholeAndRight) {
+  Json baseline = results({10, 11, 12});
+  EXPECT_TRUE(check_baseline(baseline, "old.json"));
+  baseline["ended"] = "interrupted";
+  EXPECT_TRUE(check_baseline(baseline, "old.json"));
+  baseline["ended"] = "failed";
+  baseline["error"] = "the target went away";
+  EXPECT_EQ(check_baseline(baseline, "old.json").error().message(),
+            "the sweep in old.json failed: the target went away");
+  baseline["ended"] = "complete";
+  baseline["points"][0]["bytes_wrong"] = 17;
+  EXPECT_THAT(check_baseline(baseline, "old.json").error().message(),
+              HasSubstr("old.json has a point with wrong bytes: write 4.00 KiB"));
+}
+
+TEST(Compare, LinesFit) {
+  const auto compared =
+      compare(results({10, 10.2, 9.9, 10.1, 10, 9.8}), results({8, 8.1, 7.9, 8, 8.2, 8.3}), 0.03);
+  for (const std::size_t width : {60U, 80U, 100U}) {
+    std::istringstream lines(text_of(*compared, width));
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), width) << line;
+  }
 }
 
 /// Points of two providers are told apart.
@@ -133,8 +164,8 @@ TEST(Compare, TheTailCounts) {
   EXPECT_EQ(compared->changes[1].verdict, Verdict::same);
   EXPECT_EQ(compared->changes[2].verdict, Verdict::worse);
   EXPECT_TRUE(compared->regressed());
-  EXPECT_THAT(text_of(*compared), HasSubstr("WORSE"));
-  EXPECT_THAT(text_of(*compared), HasSubstr("2 of 3 figures are as before"));
+  EXPECT_THAT(text_of(*compared, 1000), HasSubstr("WORSE"));
+  EXPECT_THAT(text_of(*compared, 1000), HasSubstr("2 of 3 figures are as before"));
 }
 
 TEST(Compare, OtherPointsAndMachinesAreNamed) {
@@ -147,10 +178,10 @@ TEST(Compare, OtherPointsAndMachinesAreNamed) {
   EXPECT_EQ(compared->unmatched, 1U);
   EXPECT_TRUE(compared->other_machine);
   EXPECT_FALSE(compared->regressed());
-  EXPECT_THAT(text_of(*compared), HasSubstr("1 points were not measured before"));
+  EXPECT_THAT(text_of(*compared, 1000), HasSubstr("1 points were not measured before"));
   EXPECT_EQ(compared->gone, 1U);
-  EXPECT_THAT(text_of(*compared), HasSubstr("1 points were measured before alone"));
-  EXPECT_THAT(text_of(*compared), HasSubstr("the machines or versions differ"));
+  EXPECT_THAT(text_of(*compared, 1000), HasSubstr("1 points were measured before alone"));
+  EXPECT_THAT(text_of(*compared, 1000), HasSubstr("the machines or versions differ"));
 }
 
 TEST(Compare, TheEnvironmentIsNotTheMachine) {
@@ -162,7 +193,7 @@ TEST(Compare, TheEnvironmentIsNotTheMachine) {
   const auto compared = compare(before, now, 0.03);
   EXPECT_FALSE(compared->other_machine);
   EXPECT_TRUE(compared->other_environment);
-  EXPECT_THAT(text_of(*compared), HasSubstr("variables of the environment differ"));
+  EXPECT_THAT(text_of(*compared, 1000), HasSubstr("variables of the environment differ"));
   EXPECT_FALSE(compare(before, before, 0.03)->other_environment);
   EXPECT_FALSE(compare(older, now, 0.03)->other_environment) << "it does not say";
 }
@@ -208,7 +239,7 @@ TEST(Compare, OtherSettingsOfRunsAreNamed) {
     const auto compared = compare(before, now, 0.03);
     ASSERT_TRUE(compared);
     EXPECT_TRUE(compared->other_settings) << name;
-    EXPECT_THAT(text_of(*compared), HasSubstr("--time, --count, --warm-up or --verify differ"));
+    EXPECT_THAT(text_of(*compared, 1000), HasSubstr("--time, --count, --warm-up or --verify differ"));
   }
   now["settings"] = settings;
   now["settings"]["repeats"] = 8;
@@ -225,7 +256,7 @@ TEST(Compare, WhatWasNothingIsNotJudged) {
   EXPECT_FALSE(compared->changes[0].ratio);
   EXPECT_EQ(compared->changes[1].verdict, Verdict::same);
   EXPECT_FALSE(compared->regressed());
-  EXPECT_THAT(text_of(*compared), HasSubstr("can't tell of 1: they were 0 before"));
+  EXPECT_THAT(text_of(*compared, 1000), HasSubstr("can't tell of 1: they were 0 before"));
 }
 
 TEST(Compare, RefusesWhatIsNoResult) {

@@ -1,13 +1,19 @@
 // Results as documents and tables.
-#include "report/results.hpp"
 
 #include <gmock/gmock.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
+#include <limits>
 #include <set>
 #include <sstream>
+
+#include "report/csv.hpp"
+#include "report/document.hpp"
+#include "report/summary.hpp"
+#include "report/table.hpp"
+#include "report/title.hpp"
 
 namespace weft::perf {
 namespace {
@@ -60,6 +66,19 @@ Json machines() {
 
 std::string csv_of(const PointResult& result) {
   return csv({result}, Json::object(), Json::object());
+}
+
+/// With all its columns.
+Table table_of(const PointResult& result) {
+  return {{result.point}, baselines_of({result}), std::numeric_limits<std::size_t>::max()};
+}
+
+std::string table_row(const PointResult& result) {
+  return table_of(result).row(result);
+}
+
+std::string table_foot(const std::vector<PointResult>& results, const Json& machines) {
+  return table_of(results.front()).foot(results, machines);
 }
 
 TEST(Results, Summary) {
@@ -209,11 +228,11 @@ TEST(Results, TableSaysWhatWentWrong) {
   result.runs[2].overloaded = true;
   result.runs[0].copies.known = false;
   const std::string row = table_row(result);
-  EXPECT_THAT(row, HasSubstr("write 64.00 KiB x16 random, window 1"));
+  EXPECT_THAT(row, HasSubstr("net write 64.00 KiB x16 random, window 1"));
   EXPECT_THAT(row, HasSubstr("2.000 (1.000-4.000)"));
   EXPECT_THAT(row, HasSubstr("1.00+"));
   EXPECT_THAT(row, HasSubstr("0.50 (0.50-0.50)"));
-  EXPECT_THAT(row, HasSubstr("net: tcp:0 75 %, tcp:1 25 %"));
+  EXPECT_THAT(row, HasSubstr("tcp:0 75 %, tcp:1 25 %"));
   EXPECT_THAT(row, HasSubstr("3 BYTES WRONG: at the target, byte 17"));
   EXPECT_THAT(row, HasSubstr("OVERLOADED"));
   EXPECT_THAT(table_foot({result}, Json()), HasSubstr("300 B were compared"));

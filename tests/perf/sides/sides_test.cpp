@@ -9,6 +9,8 @@
 #include "baseline/raw_baseline.hpp"
 #include "measure/sweep.hpp"
 #include "raw/usage.hpp"
+#include "report/summary.hpp"
+#include "report/title.hpp"
 #include "sides/target.hpp"
 
 namespace weft::perf {
@@ -583,6 +585,43 @@ TEST_P(PerfSides, NonsenseIsRefused) {
   EXPECT_FALSE(sides_.targets[0].ask("begin stream", {{"bytes", 0}}));
   EXPECT_FALSE(sides_.targets[0].ask("begin stream", {{"bytes", 1 << 30}}));
   EXPECT_TRUE(sides_.targets[0].ask("facts"));
+}
+
+/// An initiator that has come and gone is not waited for: the target says why it ended.
+TEST_P(PerfSides, AnInitiatorThatHasEndedIsNotWaitedFor) {
+  start();
+  const Point point = point_of(GetParam(), Operation::write);
+  const auto opened = sides_.targets[0].ask("open", {{"point", point}});
+  ASSERT_TRUE(opened) << opened.error().to_string();
+  const auto address = value_of<std::string>(*opened, "address");
+  ASSERT_TRUE(address);
+  Json question = prepare_question(point);
+  {
+    auto config = data_config({}, point, "host");
+    ASSERT_TRUE(config) << config.error().to_string();
+    auto engine = Engine::open(*config);
+    ASSERT_TRUE(engine) << engine.error().to_string();
+    ASSERT_TRUE(engine->connect(*address, Deadline::in(site_.timeout)));
+    question["initiators"] = {engine->name()};
+  }
+  const auto begun = Clock::now();
+  const auto answer = sides_.targets[0].ask("prepare", question);
+  EXPECT_LT(Clock::now() - begun, site_.timeout / 2);
+  ASSERT_FALSE(answer);
+  EXPECT_THAT(answer.error().message(), HasSubstr("an initiator's engine ended before the run"));
+  EXPECT_THAT(answer.error().message(), testing::Not(HasSubstr("timed_out")));
+}
+
+/// One that never comes is, and the error names the setting.
+TEST_P(PerfSides, AnInitiatorThatNeverComesIsATimeout) {
+  site_.timeout = std::chrono::milliseconds(500);
+  start();
+  const Point point = point_of(GetParam(), Operation::write);
+  ASSERT_TRUE(sides_.targets[0].ask("open", {{"point", point}}, std::chrono::seconds(30)));
+  const auto answer =
+      sides_.targets[0].ask("prepare", prepare_question(point), std::chrono::seconds(30));
+  ASSERT_FALSE(answer);
+  EXPECT_THAT(answer.error().message(), HasSubstr("has not come within 0.5 s (--timeout)"));
 }
 
 /// Of which processes, memory and cores would be taken.
