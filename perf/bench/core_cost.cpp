@@ -110,7 +110,7 @@ void drained(benchmark::State& state) {
 }
 BENCHMARK(drained)->Arg(1)->Arg(1'000)->Arg(50'000)->Name("queue_and_carry");
 
-/// Looking once at a lane whose peer takes nothing any more, with so many transfers for it.
+/// One look at a rail to a peer that takes nothing any more, with so many transfers waiting.
 void frozen(benchmark::State& state) {
   perf::NullLane bench;
   const Strided endless{{0, 0, block}, std::uint64_t{1} << 30, 2 * block, 2 * block};

@@ -42,7 +42,7 @@ Result<EngineResult> run(EngineConfig config, bool leases) {
 Result<void> compare(const Options& options, const EngineConfig& config) {
   std::vector<double> with, without, ratios;
   for (unsigned round = 0; round < options.rounds; ++round) {
-    // Who goes first changes from round to round.
+    // The order changes from round to round.
     const bool first = round % 2 == 0;
     const auto one = run(config, first), other = run(config, !first);
     if (!one || !other) return weft::fail(one ? other.error() : one.error());

@@ -149,7 +149,7 @@ Result<void> compare(const Options& options, EngineConfig config) {
       10 * static_cast<std::chrono::milliseconds::rep>(options.rounds) * options.ms;
   Comparison rates, times;
   for (unsigned life = 0; life < options.lives; ++life) {
-    // Who is opened first, and goes first, changes.
+    // The order of opening and of turns changes.
     const auto figures = weft::perf::run_against_target(config, [&](const std::string& address) {
       return take_turns(config, address, options, life % 2 == 0);
     });

@@ -242,7 +242,7 @@ void add_fabric(CLI::App& app, Grid& grid) {
             "Between GPUs of one host: lent (the default: one of them copies straight, where it "
             "can), staged (as between hosts)");
   add_names(app, group, "--engine-progress", grid.progress,
-            "threads (the default), manual: whoever waits for an operation polls. Of this side");
+            "Progress of this side: threads (the default), manual (the waiting thread polls)");
 }
 
 void add_measuring(CLI::App& app, Options& options) {
