@@ -1,4 +1,4 @@
-#include "block_allocator.hpp"
+#include "demo/block_allocator.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,11 @@
 // Paths beside ledgers: what is paired, what is said of the rest.
-#include "comparison.hpp"
+#include "look/comparison.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "comparison_json.hpp"
-#include "comparison_text.hpp"
+#include "look/comparison_json.hpp"
+#include "look/comparison_text.hpp"
 
 namespace weft::tool {
 namespace {

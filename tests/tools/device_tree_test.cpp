@@ -1,4 +1,4 @@
-#include "device_tree.hpp"
+#include "look/device_tree.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

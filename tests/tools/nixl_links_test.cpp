@@ -1,5 +1,3 @@
-#include "nixl_links.hpp"
-
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -9,6 +7,7 @@
 #include <map>
 
 #include "folder.hpp"
+#include "nixl/links.hpp"
 
 namespace weft::tool {
 namespace {

@@ -3,11 +3,11 @@
 
 #include <algorithm>
 
-#include "graphviz.hpp"
-#include "memory_place.hpp"
-#include "path_dot.hpp"
-#include "path_json.hpp"
-#include "path_text.hpp"
+#include "common/memory_place.hpp"
+#include "look/graphviz.hpp"
+#include "look/path_dot.hpp"
+#include "look/path_json.hpp"
+#include "look/path_text.hpp"
 
 namespace weft::tool {
 namespace {

@@ -1,6 +1,6 @@
 // The pattern against kv::plan: what one cache is filled with arrives in another of any layout, and
 // no wrong byte stays unseen.
-#include "pattern.hpp"
+#include "demo/pattern.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "cache.hpp"
+#include "demo/cache.hpp"
 
 namespace weft::tool {
 namespace {

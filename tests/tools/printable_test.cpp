@@ -1,4 +1,4 @@
-#include "printable.hpp"
+#include "common/printable.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "protocol.hpp"
+#include "demo/protocol.hpp"
 
 #include <gtest/gtest.h>
 
@@ -6,8 +6,8 @@
 #include <span>
 #include <string>
 
-#include "exchange.hpp"
-#include "report.hpp"
+#include "common/exchange.hpp"
+#include "demo/report.hpp"
 
 namespace weft::tool {
 namespace {

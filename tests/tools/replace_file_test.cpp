@@ -1,4 +1,4 @@
-#include "replace_file.hpp"
+#include "common/replace_file.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

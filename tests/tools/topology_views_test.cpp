@@ -3,13 +3,13 @@
 
 #include <algorithm>
 
-#include "graphviz.hpp"
-#include "nic_pairing.hpp"
-#include "printable.hpp"
+#include "common/printable.hpp"
+#include "look/graphviz.hpp"
+#include "look/nic_pairing.hpp"
+#include "look/topology_dot.hpp"
+#include "look/topology_json.hpp"
+#include "look/topology_text.hpp"
 #include "small_machine.hpp"
-#include "topology_dot.hpp"
-#include "topology_json.hpp"
-#include "topology_text.hpp"
 
 namespace weft::tool {
 namespace {

@@ -5,9 +5,9 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "child.hpp"
-#include "interrupt.hpp"
-#include "printable.hpp"
+#include "common/child.hpp"
+#include "common/interrupt.hpp"
+#include "common/printable.hpp"
 
 namespace weft::tool {
 

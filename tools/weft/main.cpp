@@ -8,9 +8,9 @@
 #include <weft/version.hpp>
 
 #include "commands.hpp"
+#include "common/interrupt.hpp"
+#include "common/standard_output.hpp"
 #include "console.hpp"
-#include "interrupt.hpp"
-#include "standard_output.hpp"
 
 namespace {
 

@@ -8,7 +8,7 @@
 #include <chrono>
 #include <string_view>
 
-#include "protocol.hpp"
+#include "demo/protocol.hpp"
 
 namespace weft::tool {
 namespace {

@@ -8,9 +8,9 @@
 #include <vector>
 #include <weft/engine.hpp>
 
-#include "cache.hpp"
-#include "credentials.hpp"
-#include "memory_place.hpp"
+#include "common/credentials.hpp"
+#include "common/memory_place.hpp"
+#include "demo/cache.hpp"
 #include "names.hpp"
 
 namespace weft::tool {

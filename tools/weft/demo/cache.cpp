@@ -1,0 +1,97 @@
+#include "demo/cache.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "common/free_memory.hpp"
+#include "common/units.hpp"
+
+namespace weft::tool {
+
+std::uint32_t CacheShape::blocks_for(std::uint64_t tokens) const {
+  return static_cast<std::uint32_t>((tokens + options.tokens_per_block - 1) /
+                                    options.tokens_per_block);
+}
+
+std::vector<kv::LayerRange> layer_groups(const kv::Model& model, std::uint32_t count) {
+  count = std::clamp(count, 1U, model.layers);
+  std::vector<kv::LayerRange> ranges;
+  const auto start = [&](std::uint64_t i) {
+    return static_cast<std::uint32_t>(i * model.layers / count);
+  };
+  for (std::uint32_t i = 0; i < count; ++i) ranges.push_back({start(i), start(i + 1) - start(i)});
+  return ranges;
+}
+
+std::vector<kv::HeadRange> shared_heads(const kv::Layout& src, const kv::Layout& dst) {
+  std::vector<kv::HeadRange> shared;
+  for (std::size_t g = 0; g < dst.groups().size(); ++g) {
+    const kv::HeadRange a = src.heads(g);
+    const kv::HeadRange b = dst.heads(g);
+    const std::uint32_t first = std::max(a.first, b.first);
+    const std::uint32_t end = std::min(a.first + a.count, b.first + b.count);
+    shared.push_back({first, end > first ? end - first : 0});
+  }
+  return shared;
+}
+
+std::uint64_t bytes_of(const kv::Layout& layout, std::span<const kv::HeadRange> heads,
+                       std::uint64_t tokens) {
+  std::uint64_t bytes = 0;
+  for (std::size_t g = 0; g < heads.size(); ++g) {
+    const kv::Group& group = layout.groups()[g];
+    const std::uint64_t parts = group.parts == kv::Parts::latent ? 1 : 2;
+    bytes += group.layers.size() * parts * heads[g].count * group.head_size * group.element_size;
+  }
+  return bytes * tokens;
+}
+
+PagedCache::PagedCache(kv::Cache cache, Segment segment, std::unique_ptr<BlockAllocator> blocks,
+                       kv::LayerRange all_layers)
+    : cache_(std::move(cache)),
+      map_(cache_),
+      segment_(std::move(segment)),
+      blocks_(std::move(blocks)),
+      all_layers_(all_layers) {}
+
+Result<PagedCache> PagedCache::create(Engine& engine, const CacheShape& shape, std::uint64_t seed) {
+  auto layout = shape.layout();
+  if (!layout) return fail(std::move(layout.error()));
+  const std::uint64_t bytes = layout->bytes();
+  if (const auto free = free_memory(); free && bytes > *free)
+    return fail(Code::out_of_memory,
+                fmt::format("a cache of {} blocks takes {} and the machine has {} free; fewer "
+                            "--blocks, --concurrency or --tokens take less",
+                            shape.options.blocks, binary_bytes(bytes), binary_bytes(*free)));
+  const std::size_t groups = layout->groups().size();
+  auto cache = kv::Cache::contiguous(std::move(*layout));
+  if (!cache) return fail(std::move(cache.error()));
+  // Peers of this host map it, and copy without the kernel.
+  auto segment = engine.add(Memory::shared(bytes));
+  if (!segment) return fail(std::move(segment.error()));
+  std::memset(segment->data(), std::to_integer<int>(canary), segment->size());
+  return PagedCache(std::move(*cache), std::move(*segment),
+                    std::make_unique<BlockAllocator>(groups, shape.options.blocks, seed),
+                    {0, shape.model.layers});
+}
+
+Result<std::vector<Range>> PagedCache::ranges(const BlockTable& table,
+                                              kv::LayerRange layers) const {
+  auto onto_itself = kv::plan(cache_, cache_, blocks_of(table, table, {}), layers);
+  if (!onto_itself) return fail(std::move(onto_itself.error()));
+  std::vector<Range> ranges;
+  ranges.reserve(onto_itself->copies.size());
+  for (const kv::Copy& copy : onto_itself->copies) ranges.push_back({copy.dst_offset, copy.length});
+  return ranges;
+}
+
+std::vector<kv::Blocks> blocks_of(const BlockTable& src, const BlockTable& dst,
+                                  std::optional<std::uint64_t> tokens) {
+  std::vector<kv::Blocks> blocks;
+  for (std::size_t g = 0; g < src.size(); ++g) blocks.push_back({src[g], dst[g], tokens});
+  return blocks;
+}
+
+}  // namespace weft::tool

@@ -1,0 +1,72 @@
+// A paged KV cache in one segment.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+#include <weft/engine.hpp>
+#include <weft/kv.hpp>
+#include <weft/kv_models.hpp>
+#include <weft/memory.hpp>
+
+#include "demo/block_allocator.hpp"
+#include "demo/page_map.hpp"
+#include "demo/pattern.hpp"
+
+namespace weft::tool {
+
+/// What both sides tell each other about their caches.
+struct CacheShape {
+  kv::Model model;
+  kv::LayoutOptions options;
+
+  Result<kv::Layout> layout() const { return model.layout(options); }
+  /// For `tokens` tokens.
+  std::uint32_t blocks_for(std::uint64_t tokens) const;
+};
+
+/// The model's layers cut into `count` ranges of nearly equal size.
+std::vector<kv::LayerRange> layer_groups(const kv::Model& model, std::uint32_t count);
+
+/// The heads of each group that go from a rank of one layout to a rank of another.
+std::vector<kv::HeadRange> shared_heads(const kv::Layout& src, const kv::Layout& dst);
+
+/// Bytes of `tokens` tokens' vectors of these heads (for each group), in all layers.
+std::uint64_t bytes_of(const kv::Layout& layout, std::span<const kv::HeadRange> heads,
+                       std::uint64_t tokens);
+
+/// Blocks of memory, free ones filled with canaries, and the arithmetic to find them.
+class PagedCache {
+ public:
+  /// Takes the memory and fills it with canaries. `out_of_memory` where the machine has less free.
+  static Result<PagedCache> create(Engine& engine, const CacheShape& shape, std::uint64_t seed);
+
+  const kv::Cache& cache() const noexcept { return cache_; }
+  const kv::Layout& layout() const noexcept { return cache_.layout(); }
+  const PageMap& map() const noexcept { return map_; }
+  Segment& segment() noexcept { return segment_; }
+  BlockAllocator& blocks() noexcept { return *blocks_; }
+  std::span<std::byte> bytes() const noexcept { return {segment_.data(), segment_.size()}; }
+  kv::LayerRange all_layers() const noexcept { return all_layers_; }
+
+  /// Exactly the bytes of some blocks in some layers.
+  Result<std::vector<Range>> ranges(const BlockTable& table, kv::LayerRange layers) const;
+
+ private:
+  PagedCache(kv::Cache cache, Segment segment, std::unique_ptr<BlockAllocator> blocks,
+             kv::LayerRange all_layers);
+
+  kv::Cache cache_;
+  PageMap map_;
+  Segment segment_;
+  std::unique_ptr<BlockAllocator> blocks_;
+  kv::LayerRange all_layers_;
+};
+
+/// One entry for each group, over tables that must outlive it.
+std::vector<kv::Blocks> blocks_of(const BlockTable& src, const BlockTable& dst,
+                                  std::optional<std::uint64_t> tokens);
+
+}  // namespace weft::tool

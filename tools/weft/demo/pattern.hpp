@@ -1,0 +1,56 @@
+// What the demonstration's caches are filled with, and the check of what arrived.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "demo/page_map.hpp"
+
+namespace weft::tool {
+
+/// Whose pattern: two requests share no byte sequence.
+struct PatternKey {
+  std::uint64_t seed = 0;
+  std::uint64_t request = 0;
+};
+
+/// What a vector holds: word i (8 bytes, little-endian) is first_word + i * word_step, so each byte
+/// depends on request, layer, part, token, head and its own position.
+std::uint64_t first_word(PatternKey key, const Vector& vector) noexcept;
+constexpr std::uint64_t word_step = 0x9e3779b97f4a7c15;
+
+/// Memory that nobody may write holds this byte.
+constexpr std::byte canary{0xc5};
+
+/// What of a request's blocks has to hold the pattern; all else in them must be canary.
+struct Expected {
+  PatternKey key;
+  std::uint64_t tokens = 0;
+  std::vector<kv::HeadRange> heads;  ///< For each group.
+};
+
+/// What was wrong.
+struct Findings {
+  std::uint64_t bytes_checked = 0;
+  std::uint64_t bytes_wrong = 0;
+  std::string first;  ///< Where and what the first wrong byte is; empty if none.
+  bool right() const noexcept { return bytes_wrong == 0; }
+  void add(const Findings& other);
+};
+
+/// Writes the pattern of the first `tokens` tokens.
+void fill(std::span<std::byte> cache, const PageMap& map, const BlockTable& table,
+          const Expected& what, kv::LayerRange layers);
+/// Checks every byte of a request's blocks.
+Findings verify(std::span<const std::byte> cache, const PageMap& map, const BlockTable& table,
+                const Expected& what, kv::LayerRange layers);
+/// Puts the canary back into blocks.
+void clear(std::span<std::byte> cache, const PageMap& map, const BlockTable& table,
+           kv::LayerRange layers);
+/// Checks that memory holds nothing but the canary. `start`: its offset in the cache, for `first`.
+Findings verify_canary(std::span<const std::byte> memory, std::uint64_t start);
+
+}  // namespace weft::tool

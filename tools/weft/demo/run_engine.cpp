@@ -1,0 +1,28 @@
+#include "demo/run_engine.hpp"
+
+#include <fmt/format.h>
+
+#include "common/interrupt.hpp"
+
+namespace weft::tool {
+
+int run_with_engine(std::string_view command, const ConsoleOptions& console, const Config& config,
+                    const std::function<Result<RunReport>(Engine&)>& work) {
+  auto engine = Engine::open(config);
+  if (!engine) return end_with(command, console, engine.error());
+  const Interrupt interrupt([&] { (void)engine->close(Deadline::in(closing_time)); });
+
+  if (!engine->metrics_address().empty())
+    fmt::print(stderr, "weft {}: metrics at {}\n", command, engine->metrics_address());
+  const auto report = work(*engine);
+  if (interrupt.signal() != 0) return end_with_signal(command, console, interrupt.signal());
+  if (!report) return end_with(command, console, report.error());
+
+  print(console.json ? to_json(*report).dump(2) + "\n" : table(*report));
+  if (report->problem.empty()) return exit_success;
+  if (!console.json || !console.quiet)
+    fmt::print(stderr, "weft {}: the data are wrong: {}\n", command, report->problem);
+  return exit_failure;
+}
+
+}  // namespace weft::tool

@@ -1,0 +1,21 @@
+// What the commands with an engine have in common.
+#pragma once
+
+#include <functional>
+#include <string_view>
+#include <weft/engine.hpp>
+
+#include "console.hpp"
+#include "demo/report.hpp"
+
+namespace weft::tool {
+
+/// How long goodbyes and closing may take.
+constexpr auto closing_time = std::chrono::seconds(2);
+
+/// Opens an engine, lets `work` measure a run with it, prints the report, and returns the exit
+/// code. A signal closes the engine, which ends `work` early.
+int run_with_engine(std::string_view command, const ConsoleOptions& console, const Config& config,
+                    const std::function<Result<RunReport>(Engine&)>& work);
+
+}  // namespace weft::tool

@@ -1,0 +1,93 @@
+// weft explain: the path that a transfer would take.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <optional>
+
+#include "commands.hpp"
+#include "common/interrupt.hpp"
+#include "common/local_address.hpp"
+#include "common/printable.hpp"
+#include "common/replace_file.hpp"
+#include "console.hpp"
+#include "demo/run_engine.hpp"
+#include "look/explainer.hpp"
+#include "look/graphviz.hpp"
+#include "look/path_dot.hpp"
+#include "look/path_json.hpp"
+#include "look/path_text.hpp"
+#include "look/topology_json.hpp"
+
+namespace weft::tool {
+namespace {
+
+std::string own_name() {
+  char host[256] = "host";
+  gethostname(host, sizeof host - 1);
+  return fmt::format("{}{}-{}", explainer_prefix, host, getpid());
+}
+
+struct Answer {
+  Result<Path> path;
+  int signal = 0;  ///< That came meanwhile.
+};
+
+/// Asks an engine about the path to the one that listens at `address`.
+Answer ask(const ExplainOptions& options, Engine& engine, const std::string& address) {
+  const Interrupt interrupt([&] { (void)engine.close(Deadline::in(closing_time)); });
+  auto path =
+      engine.connect(address, Deadline::in(timeout_of(options.timeout))).and_then([&](Peer peer) {
+        TransferOptions transfer;
+        transfer.priority = options.priority;
+        transfer.policy = options.policy;
+        return engine.explain(options.from, peer, options.to.place, options.direction, transfer);
+      });
+  return {std::move(path), interrupt.signal()};
+}
+
+/// With an engine of its own, and another one if there is none to connect to.
+Answer explained(const ExplainOptions& options) {
+  Config config = engine_config(options.fabric);
+  std::string address = options.to.address;
+  std::optional<Engine> other;
+  if (address.empty()) {
+    auto opened = Engine::open(config);
+    if (!opened) return {fail(std::move(opened.error()))};
+    address = opened->address();
+    other = std::move(*opened);
+  }
+  config.name = own_name();
+  config.listen.clear();
+  if (config.rail_address.empty()) config.rail_address = local_address_towards(address);
+  auto own = Engine::open(config);
+  if (!own) return {fail(std::move(own.error()))};
+  return ask(options, *own, address);
+}
+
+Result<void> draw(const Path& path, const std::string& file) {
+  if (file.empty()) return {};
+  return render(to_dot(path), "svg").and_then([&](const std::string& picture) {
+    return replace_file(file, picture);
+  });
+}
+
+}  // namespace
+
+int run_explain(const ExplainOptions& options) {
+  const auto [path, signal] = explained(options);
+  if (signal != 0) return end_with_signal("explain", options.console, signal);
+  if (!path) return end_with("explain", options.console, path.error());
+  if (auto drawn = draw(*path, options.svg); !drawn)
+    return end_with_cause("explain", options.console, drawn.error());
+  const bool refused = !path->refused.empty();
+  if (options.console.json)
+    print(dump(to_json(*path)));
+  else
+    print(path_text(*path));
+  if (!refused) return exit_success;
+  if (!options.console.json || !options.console.quiet)
+    fmt::print(stderr, "weft explain: refused: {}\n", printable(path->refused));
+  return exit_failure;
+}
+
+}  // namespace weft::tool

@@ -1,0 +1,55 @@
+#include "look/machine.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace weft::tool {
+namespace {
+
+std::vector<std::size_t> others(const Topology& topology, std::vector<std::size_t> preferred) {
+  std::sort(preferred.begin(), preferred.end());
+  std::vector<std::size_t> rest;
+  for (std::size_t nic = 0; nic < topology.nics.size(); ++nic)
+    if (!std::binary_search(preferred.begin(), preferred.end(), nic)) rest.push_back(nic);
+  return rest;
+}
+
+}  // namespace
+
+Machine examine(Topology topology) {
+  Machine machine;
+  machine.topology = std::move(topology);
+  const Topology& of = machine.topology;
+  machine.preferred = preferred_nics(of);
+  machine.networks = others(of, machine.preferred);
+  for (std::size_t gpu = 0; gpu < of.gpus.size(); ++gpu)
+    machine.gpus.push_back(
+        affinity(of, {MemoryKind::device, of.gpus[gpu].numa_node, static_cast<int>(gpu)},
+                 machine.preferred));
+  for (const NumaNode& node : of.nodes)
+    machine.nodes.push_back(affinity(of, {MemoryKind::host, node.id, -1}, machine.preferred));
+  return machine;
+}
+
+std::vector<std::size_t> serving(const Affinity& affinity) {
+  std::vector<std::size_t> nics;
+  for (std::size_t at = 0; at < std::min(affinity.serving, affinity.order.size()); ++at)
+    nics.push_back(affinity.order[at].nic);
+  std::sort(nics.begin(), nics.end());
+  return nics;
+}
+
+double known_gbps(const Topology& topology, const NicCost& cost) {
+  return topology.nics[cost.nic].gbps > 0 ? cost.gbps : 0;
+}
+
+std::vector<std::size_t> gpus_of(const Machine& machine, std::size_t nic) {
+  std::vector<std::size_t> gpus;
+  for (std::size_t gpu = 0; gpu < machine.gpus.size(); ++gpu) {
+    const auto nics = serving(machine.gpus[gpu]);
+    if (std::binary_search(nics.begin(), nics.end(), nic)) gpus.push_back(gpu);
+  }
+  return gpus;
+}
+
+}  // namespace weft::tool

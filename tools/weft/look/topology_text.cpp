@@ -1,0 +1,144 @@
+#include "look/topology_text.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <vector>
+
+#include "common/printable.hpp"
+#include "common/units.hpp"
+#include "look/device_tree.hpp"
+
+namespace weft::tool {
+namespace {
+
+std::string line(const NumaNode& node) {
+  std::string text = fmt::format("NUMA node {}", node.id);
+  if (node.package >= 0) text += fmt::format(", socket {}", node.package);
+  text += fmt::format(", {}", binary_bytes(node.bytes));
+  if (!node.distances.empty())
+    text += fmt::format(", distances {}", fmt::join(node.distances, " "));
+  return text;
+}
+
+std::string line(const PciSwitch& each) {
+  if (each.above < 0) return fmt::format("root complex {}", printable(each.pci));
+  return fmt::format("switch {}, up {}", printable(each.pci), bit_rate(each.uplink_gbps));
+}
+
+std::string line(const Gpu& gpu, std::size_t index) {
+  return fmt::format("GPU {}  {}  {}, PCIe {}", index, printable(gpu.pci), printable(gpu.name),
+                     bit_rate(gpu.link_gbps));
+}
+
+std::string line(const Nic& nic) {
+  std::string text = fmt::format("NIC {}", printable(nic.name));
+  if (!nic.pci.empty()) text += fmt::format("  {}", printable(nic.pci));
+  text += fmt::format("  {}, {}", to_string(nic.kind), bit_rate(nic.gbps));
+  if (!nic.interface.empty() && nic.interface != nic.name)
+    text += fmt::format(", interface {}", printable(nic.interface));
+  return text;
+}
+
+std::string line(const Topology& topology, const Branch& branch) {
+  switch (branch.part) {
+    case Part::machine:
+      return "machine";
+    case Part::package:
+      return fmt::format("socket {}", branch.index);
+    case Part::node:
+      return line(topology.nodes[branch.index]);
+    case Part::elsewhere:
+      return "NUMA node unknown";
+    case Part::pci_switch:
+      return line(topology.switches[branch.index]);
+    case Part::gpu:
+      return line(topology.gpus[branch.index], branch.index);
+    case Part::nic:
+      return line(topology.nics[branch.index]);
+  }
+  return "?";
+}
+
+/// `indent` is what stands before the lines below the branch.
+void draw(const Topology& topology, const Branch& branch, const std::string& indent,
+          std::string& out) {
+  for (std::size_t at = 0; at < branch.below.size(); ++at) {
+    const bool last = at + 1 == branch.below.size();
+    out += fmt::format("{}{} {}\n", indent, last ? "└─" : "├─", line(topology, branch.below[at]));
+    draw(topology, branch.below[at], indent + (last ? "   " : "│  "), out);
+  }
+}
+
+/// Lines after the first begin with `indent` spaces.
+std::string names_of(const Topology& topology, const std::vector<std::size_t>& nics,
+                     std::size_t indent) {
+  constexpr std::size_t longest = 50;
+  std::vector<std::string> names;
+  for (const std::size_t nic : nics) names.push_back(printable(topology.nics[nic].name));
+  if (names.empty()) return "none";
+  return fmt::format("{}", fmt::join(wrapped(names, longest), "\n" + std::string(indent, ' ')));
+}
+
+/// What the NICs that serve have in common with the memory: the least of them.
+std::string nearness_of(const Affinity& affinity) {
+  Nearness farthest = Nearness::pci_switch;
+  for (std::size_t at = 0; at < affinity.serving; ++at)
+    farthest = std::max(farthest, affinity.order[at].nearness);
+  return affinity.serving == 0 ? "-" : std::string(to_string(farthest));
+}
+
+/// "4 x 100 Gb/s".
+std::string speeds_of(const Topology& topology, const Affinity& affinity) {
+  std::map<double, std::size_t, std::greater<>> counts;
+  for (std::size_t at = 0; at < affinity.serving; ++at)
+    ++counts[known_gbps(topology, affinity.order[at])];
+  std::vector<std::string> speeds;
+  for (const auto& [gbps, count] : counts)
+    speeds.push_back(fmt::format("{} x {}", count, gbps > 0 ? bit_rate(gbps) : "unknown"));
+  return speeds.empty() ? "-" : fmt::format("{}", fmt::join(speeds, " + "));
+}
+
+std::string row(const Topology& topology, const std::string& memory, const Affinity& affinity) {
+  const std::string columns = fmt::format("  {:<22} {:<13} {:<18} ", memory, nearness_of(affinity),
+                                          speeds_of(topology, affinity));
+  return columns + names_of(topology, serving(affinity), columns.size()) +
+         fmt::format("\n    {}\n", printable(affinity.reason));
+}
+
+std::string header(const std::string& memory) {
+  return fmt::format("\n  {:<22} {:<13} {:<18} {}\n", memory, "in common", "speed", "served by");
+}
+
+}  // namespace
+
+std::string tree_text(const Topology& topology) {
+  const Branch machine = device_tree(topology);
+  std::string out = line(topology, machine) + "\n";
+  draw(topology, machine, "", out);
+  return out;
+}
+
+std::string serving_text(const Machine& machine) {
+  const Topology& topology = machine.topology;
+  std::string out;
+  if (!topology.gpus.empty()) out += header("GPU");
+  for (std::size_t gpu = 0; gpu < topology.gpus.size(); ++gpu)
+    out += row(topology, fmt::format("{}  {}", gpu, printable(topology.gpus[gpu].pci)),
+               machine.gpus[gpu]);
+  out += header("host memory");
+  for (std::size_t node = 0; node < topology.nodes.size(); ++node)
+    out += row(topology, fmt::format("node {}", topology.nodes[node].id), machine.nodes[node]);
+  if (!machine.networks.empty())
+    out +=
+        fmt::format("\n  not used by preference: {}\n", names_of(topology, machine.networks, 26));
+  if (!topology.unplaced.empty()) out += "\n  without a place\n";
+  for (const Unplaced& each : topology.unplaced)
+    out += fmt::format("    {:<20} {}\n", printable(each.name), printable(each.reason));
+  return out;
+}
+
+}  // namespace weft::tool
