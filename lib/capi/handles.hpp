@@ -15,6 +15,10 @@ struct weft_error {
   std::string text = value.to_string();
 };
 
+struct weft_config {
+  weft::Config value;
+};
+
 struct weft_engine {
   weft::Engine value;
 };

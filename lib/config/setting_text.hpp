@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 #include <vector>
-#include <weft/engine.hpp>
+#include <weft/config.hpp>
 
 namespace weft::core {
 

@@ -208,7 +208,7 @@ class WEFT_API Transfer {
   bool quiescent() const noexcept;
   /// Waits for the end. Ok when done; otherwise the error that ended it, or `timed_out` if
   /// `deadline` passes first, in which case the transfer goes on. May carry some of it and of
-  /// others meanwhile (Config::copy_at_once_bytes), and so call on_end of any.
+  /// others meanwhile (Config::inline_copy_bytes), and so call on_end of any.
   Result<void> wait(Deadline deadline);
   /// As wait(), then until quiescent().
   Result<void> wait_quiescent(Deadline deadline);

@@ -7,8 +7,7 @@
 ///   caller, and are given back with the `_free` function of their type, which takes NULL too. They
 ///   may be freed in any order, also after their engine: what needs a closed engine then fails with
 ///   WEFT_CLOSED.
-/// - **Failure** is a status: 0 (WEFT_OK) or one of the other codes. Functions that return one
-/// take
+/// - **Failure** is a status: 0 (WEFT_OK) or one of the other codes. Functions that return one take
 ///   a `weft_error **` last. Where that is not NULL, it is set to NULL on success and to an error
 ///   that the caller frees on failure. All other output parameters keep their values on failure.
 /// - **Bad arguments**, NULL where a value is needed among them, give WEFT_INVALID_ARGUMENT.
@@ -17,17 +16,15 @@
 /// - **Pointers returned** point into the handle they were asked from and are valid until it is
 ///   freed. Strings end with a zero byte. Nothing that a caller passes in is kept after the call,
 ///   except adopted memory, callbacks and their contexts.
-/// - **Timeouts** are in nanoseconds from now. 0 and negative ones look once and do not wait; all
-/// are
-///   cut to one day. No call waits without end.
+/// - **Timeouts** are in nanoseconds from now. 0 and negative ones look once and do not wait. All
+///   are cut to one day: no call waits without end.
 /// - **Threads**: all calls may be made from any thread, also with the same handle, as long as
 ///   nobody frees it meanwhile. One weft_expectation or weft_receive is waited for by one thread at
 ///   a time.
 /// - **Structs that begin with `size`** may grow in later versions. Set `size` to `sizeof` the
-/// struct
-///   and every other member that you don't need to zero, which means the default; weft_config has
-///   defaults that are not zero and an initialiser. Members that a program's header knows and the
-///   library does not must be zero. All other structs stay as they are.
+///   struct and every other member that you don't need to zero, which means the default. Members
+///   that a program's header knows and the library does not must be zero. All other structs stay as
+///   they are.
 /// - No exception leaves a function, and no callback may throw one.
 ///
 /// Writing a piece of memory into another process's, with most checks left out:
@@ -157,12 +154,6 @@ typedef struct weft_receive weft_receive;          ///< A message that was asked
 /// @name Engines
 /// @{
 
-/// Who drives the rails.
-enum {
-  WEFT_PROGRESS_THREADS = 0,  ///< The engine's own threads.
-  WEFT_PROGRESS_MANUAL = 1    ///< The caller: weft_engine_progress(), and inside every wait.
-};
-
 /// Which kind of transport carries the bytes.
 enum {
   WEFT_TRANSPORT_AUTOMATIC =
@@ -181,102 +172,46 @@ enum {
   WEFT_PRIORITY_BULK = 1  ///< Whenever there is nothing better to do.
 };
 
-/// How an engine is set up. Call weft_config_init() first, then change what you need. Strings that
-/// are NULL mean the default. Each field but `size` can also be given from outside the program:
-/// what the program leaves at its default is taken from the environment (WEFT_RAIL_ADDRESS), else
-/// from a TOML file (rail_address = "10.0.0.7").
-typedef struct weft_config {
-  size_t size;  ///< Set by weft_config_init().
-  /// The TOML file. Default: the one that WEFT_CONFIG_FILE names, if it is set.
-  const char* config_file;
-  /// The engine's identity towards its peers, at most 255 bytes. Default: made of host name,
-  /// process and random digits. A name used again means the same service restarted.
-  const char* name;
-  /// Where peers reach this engine: "127.0.0.1:0" (default), "[::1]:7000", "host:7000". Port 0 lets
-  /// the system choose (weft_engine_address() tells). "": this engine only connects to others.
-  const char* listen;
-  /// The address told to peers where it differs from the one listened on (NAT, 0.0.0.0).
-  const char* advertise;
-  /// Local IP address whose interface carries the tcp rails. Default: that of `advertise`, else of
-  /// `listen`, else loopback.
-  const char* rail_address;
-  /// Names of providers to use, best first: "shm", "efa", "verbs", "tcp", "fi_shm", or libfabric's
-  /// names for ways to have one ("tcp;ofi_rxm", "efa-direct"); "^tcp" forbids one. No names: all
-  /// but fi_shm and those forbidden.
-  const char* const* providers;
-  size_t provider_count;
-  /// Names or patterns of NICs to use, best first ("rdmap*"); "^eth0" forbids one. None: the
-  /// nearest.
-  const char* const* nics;
-  size_t nic_count;
-  uint32_t max_nics;     ///< Most NICs of one provider, unless `nics` names them.
-  bool allow_emulation;  ///< Use NICs whose reads or writes are built out of messages.
-  /// Listening beyond loopback without authentication has to be asked for.
-  bool allow_unauthenticated_network;
-  /// Put an event into the queue when a peer comes up or goes down.
-  bool peer_events;
-  int32_t progress;              ///< A WEFT_PROGRESS_ value.
-  int32_t transport;             ///< A WEFT_TRANSPORT_ value, for transfers that name none.
-  uint32_t rails;                ///< Per NIC. 0: as many as measured best for the cores at hand.
-  uint32_t threads;              ///< For progress. 0: one per rail, at most one per core.
-  int64_t spin_ns;               ///< How long an idle progress thread polls before it sleeps.
-  uint64_t chunk_bytes;          ///< Most bytes per operation; 0: the rail's own best.
-  uint64_t window;               ///< Operations in flight per rail and peer; 0: the best.
-  uint64_t bounce_buffer_bytes;  ///< Size of one of the bounce-buffer transport's bounce buffers.
-  uint64_t bounce_buffers;       ///< Bounce buffers for each rail, peer and way.
-  uint64_t max_message;          ///< Largest message or signal payload accepted (up to 1 MiB).
-  uint64_t message_credits;      ///< Messages that a peer may have under way (2 to 1024).
-  uint64_t unclaimed_bytes;      ///< Signals and messages nobody asked for yet, bytes per peer.
-  uint64_t send_queue;           ///< Messages waiting to be sent, per peer.
-  uint64_t max_transfers;        ///< Transfers under way, and events not yet polled.
-  int64_t default_timeout_ns;    ///< Of a transfer that names none.
-  int64_t heartbeat_ns;          ///< Interval of heartbeats between peers.
-  int64_t death_after_ns;        ///< The silence that means death.
-  /// PCI addresses of the GPUs whose memory this process moves ("0000:53:00.0"): the NICs that
-  /// serve them are opened, up to `max_nics` for each. None: those nearest to the process's cores.
-  const char* const* gpus;
-  size_t gpu_count;
-  /// A file with the machine's topology in hwloc's XML, for use instead of this machine's.
-  const char* topo_xml;
-  bool register_everywhere;  ///< Memory is registered with all rails, not only the nearest.
-  bool place_threads;        ///< Progress threads keep to cores: weft::Config says when.
-  /// With a secret or with certificates, of which an engine may have one, control connections are
-  /// TLS 1.3, both sides prove themselves before anything else is said, and the engine may listen
-  /// beyond loopback. What the rails carry is not encrypted by it.
-  /// A file, closed to others than its owner and group, with the secret that all engines have which
-  /// may meet: 16 bytes at least, best 32 random ones in text.
-  const char* secret_file;
-  /// PEM files, all three or none: this engine's certificate, its key (closed to others than its
-  /// owner and group), and the authorities any of whose certificates makes a member.
-  const char* tls_certificate;
-  const char* tls_key;
-  const char* tls_authorities;
-  bool tls_check_host;  ///< The other's certificate must name the host that is connected to.
-  /// What the paths of transfers must be like, as text: "max_copies=0,forbid_cpu_copies,
-  /// require_gpudirect,min_gbps=100,providers=efa+verbs", any of these. Of all transfers; providers
-  /// that it does not allow are not opened.
-  const char* policy;
-  /// The same of those of class latency, and of class bulk (the WEFT_PRIORITY_ values).
-  const char* latency_policy;
-  const char* bulk_policy;
-  /// The same by the names of peers: "NAME: POLICY; NAME: POLICY".
-  const char* peer_policies;
-  /// Processes of this host may map the GPU memory that they are granted, and this process maps
-  /// theirs: see weft::Config::share_gpu_memory.
-  bool share_gpu_memory;
-  /// Where the metrics can also be read over HTTP, without authentication: "127.0.0.1:9400" (port 0
-  /// lets the system choose: weft_engine_metrics_address() tells), "unix:PATH"; /metrics and
-  /// /snapshot. Beyond loopback only with allow_unauthenticated_network. Default: nowhere.
-  const char* metrics_listen;
-  bool metrics_off;  ///< Ended transfers are not counted, and there are no metrics to read.
-  /// Most bytes of a transfer, in up to 16 pieces, that may be copied before the call that submits
-  /// it returns: see weft::Config::copy_at_once_bytes.
-  uint64_t copy_at_once_bytes;
-} weft_config;
+/// How an engine is set up: options by name and text. An option that the program does not set comes
+/// from the environment (rail_address from WEFT_RAIL_ADDRESS), else from a TOML file (rail_address
+/// = "10.0.0.7"), else it has its default. tools/docs/options.md lists all options;
+/// weft_option_info() tells the same to a program. One configuration may open several engines, and
+/// is not to be changed by one thread while another uses it.
+typedef struct weft_config weft_config;
 
-/// Fills in the defaults. `size` is sizeof(weft_config) as the caller's header has it. Does nothing
-/// if `config` is NULL or `size` is smaller than the struct ever was.
-WEFT_API void weft_config_init(weft_config* config, size_t size);
+WEFT_API weft_code weft_config_create(weft_config** config, weft_error** error);
+/// Sets one option, as it would be written in the environment:
+///
+/// @code
+/// weft_config_set(config, "providers", "efa,tcp", &error);
+/// weft_config_set(config, "default_timeout", "5s", &error);
+/// @endcode
+///
+/// Lists have commas between their items, times a unit (ns, us, ms, s), bytes may have one (KiB,
+/// MiB, GiB), flags are "true" or "false". WEFT_NOT_FOUND if there is no such option,
+/// WEFT_INVALID_ARGUMENT if the text can't be read or the value is out of range; `config` then
+/// stays as it was. An option that is set to its default counts as not set.
+WEFT_API weft_code weft_config_set(weft_config* config, const char* option, const char* text,
+                                   weft_error** error);
+WEFT_API void weft_config_free(weft_config* config);
+
+/// What there is to know about an option. The strings live as long as the program.
+typedef struct weft_option {
+  size_t size;
+  const char* name;      ///< "bounce_buffers".
+  const char* variable;  ///< Of the environment: "WEFT_BOUNCE_BUFFERS".
+  const char* group;     ///< Subject that it shares with its neighbours: "Credentials".
+  const char* type;      ///< For people: "number", "bytes", "time", "threads or manual".
+  const char* standard;  ///< Its default, as text; may be "".
+  const char* least;     ///< Bounds, as text; "" where there is none.
+  const char* most;
+  const char* unit;  ///< What a number counts: "rails per NIC"; may be "".
+  const char* doc;   ///< A few sentences. Names in it stand between backticks.
+} weft_option;
+
+WEFT_API size_t weft_option_count(void);
+/// Fills `option`, whose `size` must be set.
+WEFT_API weft_code weft_option_info(size_t index, weft_option* option, weft_error** error);
 
 /// Opens rails and starts listening. `config` may be NULL: all defaults.
 WEFT_API weft_code weft_engine_open(const weft_config* config, weft_engine** engine,
@@ -329,7 +264,7 @@ typedef struct weft_candidate {
   bool taken;
 } weft_candidate;
 
-/// An option of weft_config as the engine uses it, and where its value came from.
+/// An option as the engine uses it, and where its value came from.
 typedef struct weft_setting {
   size_t size;
   const char* name;
@@ -652,25 +587,25 @@ typedef void (*weft_on_transfer)(void* context, uint64_t cookie, int32_t state,
 
 typedef struct weft_transfer_options {
   size_t size;
-  /// When to give up. 0: weft_config::default_timeout_ns. Negative: at once.
+  /// When to give up. 0: the option default_timeout. Negative: at once.
   int64_t timeout_ns;
   uint64_t cookie;          ///< Returned in the callback and the event.
   bool event;               ///< Put an event into the engine's queue at the end.
   bool signal;              ///< Raise a signal at the target once all bytes are visible there.
   uint64_t signal_id;       ///< Chosen by the application; the peer expects the same number.
   const void* signal_data;  ///< Bytes that the signal carries; copied at the call.
-  size_t signal_bytes;      ///< At most weft_config::max_message.
+  size_t signal_bytes;      ///< At most the option max_message.
   weft_on_transfer on_end;  ///< May be NULL.
   void* context;            ///< Passed to `on_end`.
   int32_t transport;        ///< A WEFT_TRANSPORT_ value.
-  /// Where weft_config::max_transfers are under way already, how long to wait until one of them has
-  /// ended; 0: not at all. In a callback it never waits.
+  /// How long to wait for room where max_transfers (an option) are under way; 0: not at all. In a
+  /// callback it never waits.
   int64_t wait_for_room_ns;
   int32_t priority;  ///< A WEFT_PRIORITY_ value.
   /// Compare the bytes at both ends, by their XXH3, before the end and before the signal goes out;
   /// if they differ the transfer fails as WEFT_CORRUPT. Nobody may change them meanwhile.
   bool verify;
-  /// What the path must be like, as weft_config::policy, besides what that asks for; else it fails
+  /// What the path must be like, as the option policy, besides what that asks for; else it fails
   /// at the call as WEFT_POLICY_REFUSED. NULL: anything.
   const char* policy;
   /// A CUDA event (CUevent or cudaEvent_t) that was recorded before this call: nothing is read or
@@ -802,7 +737,7 @@ WEFT_API int32_t weft_transfer_state(const weft_transfer* transfer);
 WEFT_API bool weft_transfer_quiescent(const weft_transfer* transfer);
 /// Waits for the end. WEFT_OK when done; otherwise the error that ended it, or WEFT_TIMED_OUT if
 /// the timeout passes first, in which case the transfer goes on. May carry some of it and of others
-/// meanwhile (weft_config's copy_at_once_bytes), and so call what was to be called at their ends.
+/// meanwhile (the option inline_copy_bytes), and so call what was to be called at their ends.
 WEFT_API weft_code weft_transfer_wait(weft_transfer* transfer, int64_t timeout_ns,
                                       weft_error** error);
 /// As weft_transfer_wait(), then until it is quiescent.
@@ -891,7 +826,7 @@ typedef struct weft_notify_options {
   weft_on_arrival on_end;  ///< May be NULL.
   void* context;           ///< Passed to `on_end`.
   /// When it ends as WEFT_TIMED_OUT for good, from the call; 0: never by itself, but with a stream
-  /// after weft_config's default_timeout_ns.
+  /// after the option default_timeout.
   int64_t timeout_ns;
   /// What is put on this CUDA stream after the call begins once this has ended, with an error or
   /// without (see weft::NotifyOptions::cuda_stream). Where `on_stream` is false it is not looked
