@@ -1,5 +1,5 @@
-// What every function of the C API does at its border: check pointers, keep exceptions in, turn
-// results into statuses and values into handles.
+// The border of every C function: it checks pointers, keeps exceptions in, turns results into
+// statuses and values into handles.
 #pragma once
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// What the C API's opaque handles hold.
+// Contents of the C API's opaque handles.
 #pragma once
 
 #include <weft/weft.h>

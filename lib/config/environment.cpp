@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::string_view prefix = "WEFT_";
 
-// What the library, its commands and its tests read besides the options.
+// Variables that are no options: the library, its commands and its tests read them.
 constexpr std::array<std::string_view, 6> others = {
     "WEFT_LOG",             // base/log.cpp
     "WEFT_NIXL_UNCHECKED",  // lib/nixl

@@ -135,7 +135,7 @@ def header(groups, template):
 
 
 def table(groups):
-    """A source file with the table and, for each row, how its field is read, written and checked."""
+    """A source file with the rows and, for each, how its field is read, written and checked."""
     options = [option for _, _, members in groups for option in members]
     out = ["// Made by generate_options.py from options.ini.", '#include "config/option.hpp"', "",
            "#include <array>", "", "namespace weft {", "namespace {", "",

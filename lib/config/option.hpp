@@ -18,7 +18,7 @@ struct Option {
   const OptionInfo* info;
   /// Whether the field is not at its default.
   bool (*changed)(const Config& config);
-  /// Returns what the text should have been; empty if it was understood.
+  /// As from_text(): returns what it expected, or nothing on success.
   std::string (*parse)(std::string_view text, Config& config);
   std::string (*print)(const Config& config);
   /// "is 65, and must be from 0 to 64"; empty if the field is in its range.

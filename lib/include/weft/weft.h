@@ -19,8 +19,8 @@
 /// - **Timeouts** are in nanoseconds from now. 0 and negative ones look once and do not wait. All
 ///   are cut to one day: no call waits without end.
 /// - **Threads**: all calls may be made from any thread, also with the same handle, as long as
-///   nobody frees it meanwhile. One weft_expectation or weft_receive is waited for by one thread at
-///   a time.
+///   no thread frees it meanwhile. Only one thread at a time may wait for a weft_expectation or a
+///   weft_receive.
 /// - **Structs that begin with `size`** may grow in later versions. Set `size` to `sizeof` the
 ///   struct and every other member that you don't need to zero, which means the default. Members
 ///   that a program's header knows and the library does not must be zero. All other structs stay as
@@ -140,7 +140,7 @@ WEFT_API weft_code weft_set_log_level(int32_t level, weft_error** error);
 typedef struct weft_engine weft_engine;            ///< Rails, threads and peers of a process.
 typedef struct weft_info weft_info;                ///< A snapshot of an engine or of a discovery.
 typedef struct weft_text weft_text;                ///< Text that the library has made.
-typedef struct weft_nics weft_nics;                ///< What an engine's NICs have counted.
+typedef struct weft_nics weft_nics;                ///< Counters of an engine's NICs.
 typedef struct weft_peer weft_peer;                ///< Another engine, once met.
 typedef struct weft_segment weft_segment;          ///< Registered local memory.
 typedef struct weft_grant weft_grant;              ///< The right of peers to a segment's ranges.
@@ -163,13 +163,13 @@ enum {
   WEFT_TRANSPORT_DEVICE_COPY = 3  ///< A GPU's copy engine, from GPU to GPU of one host.
 };
 
-/// Which transfers to a peer go before which others. Within one class whoever has the earliest
-/// deadline goes first, and transfers of one deadline take turns. No class starves: where all want
-/// to go, each has a sixteenth of the bytes at least.
+/// Order of the transfers to a peer. Within a class the earliest deadline goes first, and transfers
+/// with the same deadline take turns. No class starves: each gets at least a sixteenth of the bytes
+/// while all have work.
 enum {
-  WEFT_PRIORITY_LATENCY = -1,  ///< Somebody waits for it.
+  WEFT_PRIORITY_LATENCY = -1,  ///< A caller waits for it.
   WEFT_PRIORITY_NORMAL = 0,
-  WEFT_PRIORITY_BULK = 1  ///< Whenever there is nothing better to do.
+  WEFT_PRIORITY_BULK = 1  ///< Background traffic.
 };
 
 /// How an engine is set up: options by name and text. An option that the program does not set comes
@@ -195,7 +195,7 @@ WEFT_API weft_code weft_config_set(weft_config* config, const char* option, cons
                                    weft_error** error);
 WEFT_API void weft_config_free(weft_config* config);
 
-/// What there is to know about an option. The strings live as long as the program.
+/// Everything about one option. The strings live as long as the program.
 typedef struct weft_option {
   size_t size;
   const char* name;      ///< "bounce_buffers".
@@ -224,7 +224,7 @@ WEFT_API weft_code weft_engine_close(weft_engine* engine, int64_t timeout_ns, we
 WEFT_API void weft_engine_free(weft_engine* engine);
 
 WEFT_API const char* weft_engine_name(const weft_engine* engine);
-/// What peers pass to weft_engine_connect(); empty if the engine does not listen.
+/// The address for weft_engine_connect() of peers; empty if the engine does not listen.
 WEFT_API const char* weft_engine_address(const weft_engine* engine);
 /// @}
 
@@ -244,8 +244,8 @@ typedef struct weft_rail_info {
   uint64_t bytes;
   uint64_t in_flight;
   uint64_t lost;         ///< Operations whose peer died and that never came back.
-  uint64_t max_message;  ///< Most bytes in one operation.
-  uint64_t window;       ///< Most operations that the provider takes at a time.
+  uint64_t max_message;  ///< Largest operation, in bytes.
+  uint64_t window;       ///< Largest number of operations that the provider takes at a time.
   double gbps;           ///< Link speed in Gb/s; 0 where unknown.
   bool emulated_write;   ///< Writes are built out of messages, and the target's CPU copies.
   bool emulated_read;
@@ -260,7 +260,7 @@ typedef struct weft_candidate {
   const char* provider;
   const char* domain;
   const char* fabric;
-  const char* reason;  ///< Why it was taken or passed over, as a sentence.
+  const char* reason;  ///< Why it was taken or not, as a sentence.
   bool taken;
 } weft_candidate;
 
@@ -311,41 +311,41 @@ WEFT_API weft_code weft_info_candidate(const weft_info* info, size_t index,
 /// @name Metrics
 /// @{
 
-/// What ended transfers came to since the engine was opened, and how its rails and peers stand now,
-/// in Prometheus's text format, version 0.0.4. WEFT_UNAVAILABLE where metrics are off.
+/// Totals of ended transfers since the engine was opened, and the present state of its rails and
+/// peers, in Prometheus's text format, version 0.0.4. WEFT_UNAVAILABLE where metrics are off.
 WEFT_API weft_code weft_engine_metrics_text(const weft_engine* engine, weft_text** text,
                                             weft_error** error);
 /// The same, and the slowest transfers of the last one to two minutes, as one JSON document.
 WEFT_API weft_code weft_engine_snapshot(const weft_engine* engine, weft_text** text,
                                         weft_error** error);
-/// Where `metrics_listen` came to listen; "" if it is nowhere.
+/// Address of the metrics endpoint (the option metrics_listen); "" if there is none.
 WEFT_API const char* weft_engine_metrics_address(const weft_engine* engine);
-/// Its bytes, with a zero behind them. Belongs to `text`.
+/// Its bytes, followed by a zero byte. Belongs to `text`.
 WEFT_API const char* weft_text_get(const weft_text* text);
 WEFT_API void weft_text_free(weft_text* text);
 
-/// A count that a NIC's driver does not tell.
+/// A count that a NIC's driver does not report.
 #define WEFT_NOT_COUNTED UINT64_MAX
 
 /// Bytes that went over an RDMA NIC since its driver was started, for all processes together.
-/// WEFT_NOT_COUNTED: its driver does not tell, or the kernel not now. EFA tells all of them;
-/// InfiniBand and RoCE, as a rule, `sent` and `received` alone.
+/// WEFT_NOT_COUNTED: its driver does not report it, or the kernel can't read it now. EFA reports
+/// all of them, InfiniBand and RoCE as a rule only `sent` and `received`.
 typedef struct weft_nic_counters {
   size_t size;
   const char* nic;            ///< As weft_rail_info::domain: "rdmap79s0".
   size_t rail_count;          ///< This engine's rails over it: weft_nics_rail().
   uint64_t sent, received;    ///< Of whatever kind.
-  uint64_t written;           ///< By RDMA: what it wrote at its peers,
-  uint64_t written_by_peers;  ///< and they at it;
-  uint64_t read;              ///< what it read at its peers,
-  uint64_t read_by_peers;     ///< and they at it.
+  uint64_t written;           ///< By RDMA, from this NIC into its peers' memory.
+  uint64_t written_by_peers;  ///< By RDMA, from peers into this machine's memory.
+  uint64_t read;              ///< By RDMA, from its peers' memory.
+  uint64_t read_by_peers;     ///< By RDMA, by peers, from this machine's memory.
   uint64_t messages_sent;     ///< Of send and receive.
   uint64_t messages_received;
 } weft_nic_counters;
 
-/// What the RDMA NICs below the rails have counted: one for each, in the order of their first
-/// rails; none if there are none, or a container hides them. Reads files, for which a driver may
-/// ask its device: not for callbacks.
+/// Counters of the RDMA NICs below the rails: one entry per NIC, in the order of their first rails;
+/// empty if there are no NICs or a container hides them. Reads files, for which a driver may ask
+/// its device: not for callbacks.
 WEFT_API weft_code weft_engine_nic_counters(const weft_engine* engine, weft_nics** nics,
                                             weft_error** error);
 WEFT_API void weft_nics_free(weft_nics* nics);
@@ -360,8 +360,8 @@ WEFT_API const char* weft_nics_rail(const weft_nics* nics, size_t index, size_t 
 /// @name Peers
 /// @{
 
-/// Meets the engine at "host:port". Both engines may connect: it is one peer. A handle stays valid
-/// when the peer is gone; a peer that comes back is a new one.
+/// Connects to the engine at "host:port". If both engines connect, they are still one peer. A
+/// handle stays valid when the peer is gone; a peer that comes back is a new one.
 WEFT_API weft_code weft_engine_connect(weft_engine* engine, const char* address, int64_t timeout_ns,
                                        weft_peer** peer, weft_error** error);
 /// The same, and again whenever the peer is gone, until weft_engine_disconnect(): a peer that comes
@@ -383,12 +383,12 @@ WEFT_API weft_code weft_engine_peers(const weft_engine* engine, weft_peer** peer
 /// Says goodbye; transfers with the peer fail.
 WEFT_API weft_code weft_engine_disconnect(weft_engine* engine, const weft_peer* peer,
                                           weft_error** error);
-/// Closes a rail (weft_info_rail) and opens it again, so that nothing that was posted over it
-/// by either side touches memory any more: for a NIC that neither completes nor fails what it was
-/// given, or to fence off a peer that is gone. What this engine had out over it is carried out
-/// anew; what peers had, fails. WEFT_TIMED_OUT if that did not come to an end in time: the rail is
-/// out of use until it does. WEFT_UNSUPPORTED over shared memory. A GPU's memory that the rail
-/// can't register any more is staged on it from then on.
+/// Closes a rail (weft_info_rail) and opens it again. After that no operation that either side
+/// posted over it touches memory: for a NIC that neither completes nor fails its operations, or to
+/// fence off a peer that is gone. This engine repeats its own operations; those of peers fail.
+/// WEFT_TIMED_OUT if it did not end in time: the rail is out of use until it does. WEFT_UNSUPPORTED
+/// over shared memory. A GPU's memory that the rail can't register any more is staged on it from
+/// then on.
 WEFT_API weft_code weft_engine_reopen(weft_engine* engine, const char* rail, int64_t timeout_ns,
                                       weft_error** error);
 
@@ -416,7 +416,7 @@ WEFT_API const char* weft_peer_fallback(const weft_peer* peer);
 /// @name Memory
 /// @{
 
-/// Who owns the bytes.
+/// Kind of memory.
 enum { WEFT_MEMORY_HOST = 0, WEFT_MEMORY_DEVICE = 1 };
 
 /// Where memory lies.
@@ -432,7 +432,7 @@ typedef struct weft_range {
   uint64_t length;
 } weft_range;
 
-/// What a peer may do with granted memory.
+/// Rights of a peer to granted memory.
 enum { WEFT_RIGHT_READ = 1, WEFT_RIGHT_WRITE = 2, WEFT_RIGHT_READ_WRITE = 3 };
 
 /// A segment of fresh zeroed pages that it owns.
@@ -487,7 +487,7 @@ WEFT_API weft_code weft_segment_grant(weft_segment* segment, const weft_range* r
                                       weft_error** error);
 WEFT_API void weft_grant_free(weft_grant* grant);
 /// The grant in serialised form, some hundred bytes, for weft_engine_import() in the peer's
-/// process. It holds no pointers; whoever has it can use it.
+/// process. It holds no pointers. Any connected engine that has it can use it.
 WEFT_API const void* weft_grant_blob(const weft_grant* grant);
 WEFT_API size_t weft_grant_blob_size(const weft_grant* grant);
 /// Identifies the grant within its engine.
@@ -524,7 +524,7 @@ WEFT_API uint64_t weft_remote_segment_size(const weft_remote* remote);
 WEFT_API int32_t weft_remote_rights(const weft_remote* remote);
 WEFT_API weft_code weft_remote_place(const weft_remote* remote, weft_place* place,
                                      weft_error** error);
-/// What was granted, sorted by offset.
+/// The granted ranges, sorted by offset.
 WEFT_API size_t weft_remote_range_count(const weft_remote* remote);
 WEFT_API weft_code weft_remote_range(const weft_remote* remote, size_t index, weft_range* range,
                                      weft_error** error);
@@ -603,14 +603,14 @@ typedef struct weft_transfer_options {
   int64_t wait_for_room_ns;
   int32_t priority;  ///< A WEFT_PRIORITY_ value.
   /// Compare the bytes at both ends, by their XXH3, before the end and before the signal goes out;
-  /// if they differ the transfer fails as WEFT_CORRUPT. Nobody may change them meanwhile.
+  /// if they differ the transfer fails as WEFT_CORRUPT. They must not change meanwhile.
   bool verify;
-  /// What the path must be like, as the option policy, besides what that asks for; else it fails
-  /// at the call as WEFT_POLICY_REFUSED. NULL: anything.
+  /// A policy for this transfer, written as the option policy, which holds as well. Where the path
+  /// breaks one of them, the call fails as WEFT_POLICY_REFUSED. NULL: none.
   const char* policy;
-  /// A CUDA event (CUevent or cudaEvent_t) that was recorded before this call: nothing is read or
-  /// written before what it was recorded behind has ended. It must be neither recorded anew nor
-  /// destroyed before the transfer has ended. NULL: at once.
+  /// A CUDA event (CUevent or cudaEvent_t) that was recorded before this call: the transfer reads
+  /// and writes nothing before the event is reached. It must be neither recorded anew nor destroyed
+  /// before the transfer has ended. NULL: start at once.
   void* after_cuda_event;
 } weft_transfer_options;
 
@@ -644,7 +644,7 @@ WEFT_API weft_code weft_engine_submit(weft_engine* engine, const weft_prepared* 
 WEFT_API weft_code weft_engine_submit_all(weft_engine* engine, const weft_prepared* prepared,
                                           const weft_transfer_options* options,
                                           weft_transfer** transfer, weft_error** error);
-/// What moves bytes from one place to the next.
+/// The hardware or program that moves bytes from one place to the next.
 enum {
   WEFT_MOVER_NIC = 0,          ///< By DMA; not a copy from memory to memory, as the others are.
   WEFT_MOVER_COPY_ENGINE = 1,  ///< Of a GPU.
@@ -652,7 +652,7 @@ enum {
   WEFT_MOVER_KERNEL = 3        ///< Into and out of sockets, or between processes; a CPU too.
 };
 
-/// Something that bytes come to on their way.
+/// A place on the way of the bytes.
 enum {
   WEFT_STOP_HOST = 0,    ///< Host memory of a segment.
   WEFT_STOP_DEVICE = 1,  ///< A GPU's memory.
@@ -663,7 +663,7 @@ enum {
   WEFT_STOP_WIRE = 6
 };
 
-/// Whose a place or a copy is.
+/// The side that a place or a copy belongs to.
 enum { WEFT_SIDE_LOCAL = 0, WEFT_SIDE_REMOTE = 1, WEFT_SIDE_BETWEEN = 2 };
 
 /// The way that a transfer's bytes would take, as the providers declare it; not measured.
@@ -747,7 +747,7 @@ WEFT_API weft_code weft_transfer_wait_quiescent(weft_transfer* transfer, int64_t
 /// ends as cancelled (or done, if nothing was left to stop). Never blocks.
 WEFT_API weft_code weft_transfer_cancel(weft_transfer* transfer, weft_error** error);
 
-/// What a transfer did so far, or in all once it has ended.
+/// The work of a transfer so far, or in all once it has ended.
 typedef struct weft_report {
   size_t size;
   int32_t state;        ///< A WEFT_STATE_ value. weft_transfer_wait() has the error, if any.
@@ -773,7 +773,7 @@ typedef struct weft_report {
 enum {
   WEFT_COPIED_COUNTED = 0,   ///< By this engine, which made the copy or had it made.
   WEFT_COPIED_DECLARED = 1,  ///< By what the provider says of itself, times the bytes carried.
-  WEFT_COPIED_UNKNOWN = 2    ///< It may have been made; nobody tells how often.
+  WEFT_COPIED_UNKNOWN = 2    ///< It may have been made; the number is not known.
 };
 /// A copy of a transfer's bytes from memory to memory.
 typedef struct weft_copied {
@@ -783,7 +783,7 @@ typedef struct weft_copied {
   uint64_t bytes;  ///< 0 where unknown.
 } weft_copied;
 
-/// What one rail carried of a transfer.
+/// The part of a transfer that one rail carried.
 typedef struct weft_rail_share {
   char rail[64];  ///< Its name, e.g. "tcp:0".
   uint64_t operations;
@@ -793,7 +793,7 @@ typedef struct weft_rail_share {
 /// Fills `report`, whose `size` must be set.
 WEFT_API weft_code weft_transfer_report(const weft_transfer* transfer, weft_report* report,
                                         weft_error** error);
-/// What became of one piece of a transfer that has ended.
+/// Outcome of one piece of a transfer that has ended.
 enum {
   WEFT_PLACED_ALL = 0,     ///< Every byte is in its place, for sure.
   WEFT_PLACED_NONE = 1,    ///< Not one byte was moved.
@@ -814,8 +814,8 @@ WEFT_API weft_code weft_transfer_copied(const weft_transfer* transfer, size_t in
 /// @name Signals and messages
 /// @{
 
-/// Called once when what was waited for has arrived (`error` is NULL) or can't arrive any more. On
-/// a progress thread, as weft_on_transfer; `error` is not to be freed.
+/// Called once when the signals or the message have arrived (`error` is NULL) or can't arrive any
+/// more. On a progress thread, as weft_on_transfer; `error` is not to be freed.
 typedef void (*weft_on_arrival)(void* context, uint64_t cookie, const weft_error* error);
 
 /// How an expectation or a receive reports its end, besides its wait function.
@@ -828,9 +828,8 @@ typedef struct weft_notify_options {
   /// When it ends as WEFT_TIMED_OUT for good, from the call; 0: never by itself, but with a stream
   /// after the option default_timeout.
   int64_t timeout_ns;
-  /// What is put on this CUDA stream after the call begins once this has ended, with an error or
-  /// without (see weft::NotifyOptions::cuda_stream). Where `on_stream` is false it is not looked
-  /// at.
+  /// Holds back work that is put on this CUDA stream after the call, until this has ended, with an
+  /// error or without (see weft::NotifyOptions::cuda_stream). Ignored where `on_stream` is false.
   bool on_stream;
   void* cuda_stream;
 } weft_notify_options;
@@ -929,14 +928,14 @@ typedef struct weft_kv_plan weft_kv_plan;      ///< The copies that move some bl
 /// Element type of a cache.
 enum { WEFT_KV_BF16 = 0, WEFT_KV_FP8 = 1 };
 
-/// What a layer keeps for each token.
+/// The contents of a layer for each token.
 enum {
   WEFT_KV_SPLIT = 0,  ///< All blocks' keys, then all blocks' values: [2][blocks][page].
   WEFT_KV_FUSED = 1,  ///< Keys and values of a block side by side: [blocks][2][page].
   WEFT_KV_LATENT = 2  ///< One vector that stands for both (MLA): [blocks][page].
 };
 
-/// Which index varies slower.
+/// Outer dimension of the layout.
 enum { WEFT_KV_LAYER_MAJOR = 0, WEFT_KV_BLOCK_MAJOR = 1 };
 
 /// The order inside a page.
@@ -1022,7 +1021,7 @@ WEFT_API size_t weft_kv_layout_region_count(const weft_kv_layout* layout);
 WEFT_API uint64_t weft_kv_layout_region_bytes(const weft_kv_layout* layout, size_t index);
 /// All regions together, in bytes.
 WEFT_API uint64_t weft_kv_layout_bytes(const weft_kv_layout* layout);
-/// What one token takes on this rank in all layers, in bytes, without padding.
+/// Size of one token on this rank in all layers, in bytes, without padding.
 WEFT_API uint64_t weft_kv_layout_bytes_per_token(const weft_kv_layout* layout);
 /// Writes the source ranks that have something for `dst`'s rank, ascending, up to `capacity` of
 /// them, and puts the number of all (at most 8) into `count`. `src` is the layout of any source
@@ -1047,14 +1046,14 @@ WEFT_API void weft_kv_cache_free(weft_kv_cache* cache);
 /// As weft_kv_blocks::tokens: everything in both lists of blocks.
 #define WEFT_KV_ALL_TOKENS UINT64_MAX
 
-/// What to copy in one group: tokens of one request, whose blocks are listed in token order.
+/// The part to copy in one group: tokens of one request, whose blocks are listed in token order.
 typedef struct weft_kv_blocks {
   const uint32_t* src;
   size_t src_count;
   const uint32_t* dst;  ///< Without repetitions.
   size_t dst_count;
   uint64_t tokens;    ///< How many to copy, or WEFT_KV_ALL_TOKENS.
-  uint32_t src_skip;  ///< Tokens to pass over in the first block.
+  uint32_t src_skip;  ///< Tokens to skip in the first block.
   uint32_t dst_skip;
 } weft_kv_blocks;
 
