@@ -1,14 +1,16 @@
-// Looks at a configuration before anything is opened.
+// The rules between options, looked at before anything is opened.
 #pragma once
 
-#include <weft/engine.hpp>
+#include <weft/config.hpp>
 
+#include "config/settings.hpp"
 #include "control/credentials.hpp"
 
 namespace weft::core {
 
-/// The configuration with its defaults filled in, or what is wrong with it.
-Result<Config> checked_config(Config config);
+/// The configuration with its rail address filled in, or what is wrong with it. The range of each
+/// option was checked when the settings were resolved.
+Result<Config> checked_config(const Settings& settings);
 
 CredentialFiles credential_files(const Config& config);
 

@@ -7,11 +7,11 @@
 #include <string>
 #include <string_view>
 #include <vector>
-#include <weft/engine.hpp>
+#include <weft/config.hpp>
 
 namespace weft::core {
 
-// Each returns what the text should have been; empty if it was understood.
+// Each reads a text. On failure it returns what it expected ("a number"), on success nothing.
 std::string from_text(std::string_view text, std::string& value);
 std::string from_text(std::string_view text, bool& value);
 std::string from_text(std::string_view text, std::uint64_t& value);

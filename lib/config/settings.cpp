@@ -3,161 +3,115 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <cstdlib>
-#include <map>
+#include <optional>
 #include <utility>
 
 #include "config/config_file.hpp"
-#include "config/setting_text.hpp"
+#include "config/option.hpp"
 
 namespace weft::core {
 namespace {
 
-/// A field of Config.
-struct Option {
-  std::string_view name;
-  bool (*changed)(const Config& config);
-  std::string (*parse)(std::string_view text, Config& config);
-  std::string (*print)(const Config& config);
-};
+// The file's own name comes from the call or the environment, and is read before all others.
+constexpr std::string_view file_option = "config_file";
 
-template <auto Field>
-constexpr Option option(std::string_view name) {
-  return {
-      name,
-      [](const Config& config) { return config.*Field != Config{}.*Field; },
-      [](std::string_view text, Config& config) { return from_text(text, config.*Field); },
-      [](const Config& config) { return to_text(config.*Field); },
-  };
+std::string spelled_in(const Setting& setting) {
+  switch (setting.source) {
+    case Setting::Source::environment:
+      return setting.place;
+    case Setting::Source::file:
+      return fmt::format("{}: {}", setting.place, setting.name);
+    case Setting::Source::call:
+    case Setting::Source::standard:
+      break;
+  }
+  return setting.name;
 }
 
-// In the order of Config. The file's own name is no option in it, and is read before all others.
-constexpr std::array options = {
-    option<&Config::name>("name"),
-    option<&Config::listen>("listen"),
-    option<&Config::advertise>("advertise"),
-    option<&Config::allow_unauthenticated_network>("allow_unauthenticated_network"),
-    option<&Config::secret_file>("secret_file"),
-    option<&Config::tls_certificate>("tls_certificate"),
-    option<&Config::tls_key>("tls_key"),
-    option<&Config::tls_authorities>("tls_authorities"),
-    option<&Config::tls_check_host>("tls_check_host"),
-    option<&Config::rail_address>("rail_address"),
-    option<&Config::providers>("providers"),
-    option<&Config::nics>("nics"),
-    option<&Config::max_nics>("max_nics"),
-    option<&Config::gpus>("gpus"),
-    option<&Config::topo_xml>("topo_xml"),
-    option<&Config::register_everywhere>("register_everywhere"),
-    option<&Config::share_gpu_memory>("share_gpu_memory"),
-    option<&Config::place_threads>("place_threads"),
-    option<&Config::allow_emulation>("allow_emulation"),
-    option<&Config::rails>("rails"),
-    option<&Config::threads>("threads"),
-    option<&Config::progress>("progress"),
-    option<&Config::spin>("spin"),
-    option<&Config::chunk_bytes>("chunk_bytes"),
-    option<&Config::copy_at_once_bytes>("copy_at_once_bytes"),
-    option<&Config::window>("window"),
-    option<&Config::transport>("transport"),
-    option<&Config::policy>("policy"),
-    option<&Config::latency_policy>("latency_policy"),
-    option<&Config::bulk_policy>("bulk_policy"),
-    option<&Config::peer_policies>("peer_policies"),
-    option<&Config::bounce_buffer_bytes>("bounce_buffer_bytes"),
-    option<&Config::bounce_buffers>("bounce_buffers"),
-    option<&Config::max_message>("max_message"),
-    option<&Config::message_credits>("message_credits"),
-    option<&Config::unclaimed_bytes>("unclaimed_bytes"),
-    option<&Config::send_queue>("send_queue"),
-    option<&Config::max_transfers>("max_transfers"),
-    option<&Config::peer_events>("peer_events"),
-    option<&Config::metrics>("metrics"),
-    option<&Config::metrics_listen>("metrics_listen"),
-    option<&Config::default_timeout>("default_timeout"),
-    option<&Config::heartbeat>("heartbeat"),
-    option<&Config::death_after>("death_after"),
-};
-
-constexpr Option config_file = option<&Config::config_file>("config_file");
-
-std::string variable_of(const Option& option) {
-  std::string name = fmt::format("WEFT_{}", option.name);
-  std::transform(name.begin(), name.end(), name.begin(),
-                 [](unsigned char letter) { return static_cast<char>(std::toupper(letter)); });
-  return name;
-}
-
-Result<void> parse(const Option& option, std::string_view text, std::string_view place,
+Result<void> parse(const Option& option, std::string_view text, std::string_view spelled,
                    Config& config) {
   const std::string expected = option.parse(text, config);
   if (expected.empty()) return {};
   return fail(Code::invalid_argument,
-              fmt::format("{} says '{}' where it should say {}", place, text, expected));
+              fmt::format("{} says '{}' where it should say {}", spelled, text, expected));
+}
+
+Result<void> check_range(const Option& option, std::string_view spelled, const Config& config) {
+  const std::string breach = option.breach(*option.info, config);
+  if (breach.empty()) return {};
+  return fail(Code::invalid_argument, fmt::format("{} {}", spelled, breach));
 }
 
 /// Completes one option, if the call left it at its default.
 Result<Setting> resolve(const Option& option, const Environment& environment, const FileText& file,
                         Config& config) {
   Setting setting;
-  setting.name = option.name;
+  setting.name = option.info->name;
+  const std::string variable(option.info->variable);
   std::optional<std::string> text;
   if (option.changed(config)) {
     setting.source = Setting::Source::call;
-  } else if (text = environment(variable_of(option)); text) {
+  } else if (const auto set = environment.find(variable); set != environment.end()) {
+    text = set->second;
     setting.source = Setting::Source::environment;
-    setting.place = variable_of(option);
+    setting.place = variable;
   } else if (const auto entry = file.find(setting.name); entry != file.end()) {
     text = entry->second.text;
     setting.source = Setting::Source::file;
     setting.place = entry->second.place;
   }
+  const std::string spelled = spelled_in(setting);
   if (text)
-    if (auto parsed = parse(option, *text, setting.place, config); !parsed)
+    if (auto parsed = parse(option, *text, spelled, config); !parsed)
       return fail(std::move(parsed.error()));
+  if (auto checked = check_range(option, spelled, config); !checked)
+    return fail(std::move(checked.error()));
   setting.value = option.print(config);
   return setting;
 }
 
-const Option* find_option(std::string_view name) {
-  const auto found = std::find_if(options.begin(), options.end(),
-                                  [&](const Option& option) { return option.name == name; });
-  return found != options.end() ? &*found : nullptr;
+std::string did_you_mean(std::string_view name) {
+  const OptionInfo* meant = nearest_option(name);
+  return meant != nullptr ? fmt::format("; did you mean {}?", meant->name) : "";
 }
 
 Result<void> check_names(const FileText& file) {
-  for (const auto& [name, entry] : file)
-    if (find_option(name) == nullptr)
+  for (const auto& [name, entry] : file) {
+    if (name == file_option)
       return fail(Code::invalid_argument,
-                  fmt::format("{} sets '{}', which is no option", entry.place, name));
+                  fmt::format("{} sets '{}', which is no option in a file", entry.place, name));
+    if (find_option(name) == nullptr)
+      return fail(Code::invalid_argument, fmt::format("{} sets '{}', which is no option{}",
+                                                      entry.place, name, did_you_mean(name)));
+  }
   return {};
+}
+
+Result<FileText> read_file_of(Config& config, const Environment& environment) {
+  auto named = resolve(*find_option(file_option), environment, {}, config);
+  if (!named) return fail(std::move(named.error()));
+  if (config.config_file.empty()) return FileText{};
+  return read_config_file(config.config_file).and_then([](FileText&& file) -> Result<FileText> {
+    if (auto checked = check_names(file); !checked) return fail(std::move(checked.error()));
+    return std::move(file);
+  });
 }
 
 }  // namespace
 
-Environment environment_for(const Config& call) {
-  return [wanted = call.use_environment](const std::string& name) -> std::optional<std::string> {
-    const char* text = wanted ? std::getenv(name.c_str()) : nullptr;
-    if (text == nullptr) return std::nullopt;
-    return text;
-  };
+std::string Settings::spelled(std::string_view option) const {
+  const auto found = std::find_if(list.begin(), list.end(),
+                                  [&](const Setting& setting) { return setting.name == option; });
+  return found != list.end() ? spelled_in(*found) : std::string(option);
 }
 
 Result<Settings> resolve_settings(const Config& call, const Environment& environment) {
-  Settings settings{call, {}};
-  auto source = resolve(config_file, environment, {}, settings.config);
-  if (!source) return fail(std::move(source.error()));
-  settings.list.push_back(std::move(*source));
-  FileText file;
-  if (!settings.config.config_file.empty()) {
-    auto read = read_config_file(settings.config.config_file);
-    if (!read) return fail(std::move(read.error()));
-    file = std::move(*read);
-    if (auto checked = check_names(file); !checked) return fail(std::move(checked.error()));
-  }
-  for (const Option& option : options) {
-    auto setting = resolve(option, environment, file, settings.config);
+  Settings settings{call, {}, unknown_variables(environment)};
+  Config with_file = call;
+  const auto file = read_file_of(with_file, environment);
+  if (!file) return fail(file.error());
+  for (const Option& option : option_table()) {
+    auto setting = resolve(option, environment, *file, settings.config);
     if (!setting) return fail(std::move(setting.error()));
     settings.list.push_back(std::move(*setting));
   }
@@ -169,10 +123,15 @@ Result<Settings> resolve_settings(const Config& call, const Environment& environ
 namespace weft {
 
 Result<void> set_option(Config& config, std::string_view name, std::string_view text) {
-  const core::Option* option =
-      name == core::config_file.name ? &core::config_file : core::find_option(name);
-  if (option == nullptr) return fail(Code::not_found, fmt::format("'{}' is no option", name));
-  return core::parse(*option, text, name, config);
+  const core::Option* option = core::find_option(name);
+  if (option == nullptr)
+    return fail(Code::not_found,
+                fmt::format("'{}' is no option{}", name, core::did_you_mean(name)));
+  Config changed = config;
+  if (auto parsed = core::parse(*option, text, name, changed); !parsed) return parsed;
+  if (auto checked = core::check_range(*option, name, changed); !checked) return checked;
+  config = std::move(changed);
+  return {};
 }
 
 }  // namespace weft

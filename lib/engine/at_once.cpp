@@ -21,9 +21,9 @@ std::uint64_t times(std::uint64_t bytes, std::uint64_t factor) {
 std::uint64_t EngineState::always_at_once(Priority priority) const {
   switch (priority) {
     case Priority::latency:
-      return config_.copy_at_once_bytes;
+      return config_.inline_copy_bytes;
     case Priority::normal:
-      return config_.copy_at_once_bytes / 4;
+      return config_.inline_copy_bytes / 4;
     case Priority::bulk:
       break;
   }
@@ -36,7 +36,7 @@ std::uint64_t EngineState::always_at_once(const Asked& asked) const {
   const TransferOptions& options = asked.options;
   const bool helped = asked.prepared->path->rails().size() == 1;
   if (helped && options.priority == Priority::normal && !options.event)
-    return config_.copy_at_once_bytes;
+    return config_.inline_copy_bytes;
   return always_at_once(options.priority);
 }
 
@@ -62,7 +62,7 @@ bool EngineState::caller_may_copy(const Asked& asked) const {
 /// Most bytes that the caller copies where it waits for each: with who polls to help it as many as
 /// two rails' threads would not carry any faster.
 std::uint64_t EngineState::at_once_if_waited_for() const {
-  const std::uint64_t bytes = config_.copy_at_once_bytes;
+  const std::uint64_t bytes = config_.inline_copy_bytes;
   return config_.progress == Progress::manual ? bytes : times(bytes, 4);
 }
 
@@ -134,7 +134,7 @@ EngineState::AtOnce EngineState::copy_at_once(const Asked& asked) {
 bool EngineState::waiter_may_copy(const Asked& asked, std::span<const std::size_t> rails) const {
   constexpr std::uint64_t least_pieces = std::uint64_t{64} << 10;
   return rails.size() == 1 && config_.progress == Progress::threads && asked.prepared->mapped &&
-         config_.copy_at_once_bytes > 0 && asked.bytes > least_open_to_waiters(*asked.prepared) &&
+         config_.inline_copy_bytes > 0 && asked.bytes > least_open_to_waiters(*asked.prepared) &&
          asked.bytes / asked.ranges() >= least_pieces && caller_may_copy(asked);
 }
 

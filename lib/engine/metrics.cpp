@@ -44,7 +44,7 @@ void add_up(std::vector<Report::Copied>& sums, const Report::Copied& copied) {
 }
 
 Error not_counted() {
-  return Error(Code::unavailable, "Config::metrics is off: nothing is counted");
+  return Error(Code::unavailable, "metrics is off: nothing is counted");
 }
 
 /// With the process's number where the address says "%p".

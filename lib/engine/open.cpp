@@ -52,7 +52,7 @@ Result<void> check_message_size(const Config& config, const Capability& record) 
   const std::uint64_t needed = Channel::message_bytes(config.max_message);
   if (needed <= record.max_send) return {};
   return fail(Code::invalid_argument,
-              fmt::format("{} {} carries messages of {} bytes at most, and Config::max_message "
+              fmt::format("{} {} carries messages of {} bytes at most, and max_message "
                           "needs {}",
                           record.provider, record.domain, record.max_send, needed));
 }
@@ -135,7 +135,8 @@ Result<std::shared_ptr<EngineState>> EngineState::open(const Config& call,
                                                        const EngineHooks& hooks) {
   auto settings = resolve_settings(call, environment_for(call));
   if (!settings) return fail(std::move(settings.error()));
-  auto checked = checked_config(settings->config);
+  for (const std::string& warning : settings->warnings) log(LogLevel::warning, "{}", warning);
+  auto checked = checked_config(*settings);
   if (!checked) return fail(std::move(checked.error()));
   const Config& config = *checked;
   std::shared_ptr<EngineState> engine(new EngineState(config, hooks));
@@ -187,7 +188,7 @@ Result<Discovery> discover_for(const Config& config) {
 /// As open() would find it.
 Result<Discovery> discover_before_opening(const Config& call) {
   return resolve_settings(call, environment_for(call))
-      .and_then([](Settings&& settings) { return checked_config(std::move(settings.config)); })
+      .and_then(checked_config)
       .and_then(discover_for);
 }
 
@@ -454,7 +455,7 @@ std::size_t EngineState::progress(Clock::time_point now) {
 /// In the stead of progress threads. What would be called back there is called back here.
 Worker::Led EngineState::lead(Clock::time_point now) {
   Worker::Led all;
-  const bool callers_work = config_.copy_at_once_bytes > 0;
+  const bool callers_work = config_.inline_copy_bytes > 0;
   if (config_.progress == Progress::manual || !callers_work || InCallback::now()) return all;
   for (const auto& worker : workers_) {
     const Worker::Led led = worker->lead(now);

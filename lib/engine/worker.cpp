@@ -171,7 +171,7 @@ std::size_t Worker::step(Clock::time_point now) {
 }
 
 /// To hand something to such a rail is to copy it, which a caller may not want to do itself
-/// (Config::copy_at_once_bytes).
+/// (Config::inline_copy_bytes).
 bool Worker::copies(const Rail& rail) noexcept {
   return rail.capability().same_host_only;
 }

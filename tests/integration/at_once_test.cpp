@@ -21,7 +21,7 @@ class AtOnce : public testing::Test {
  protected:
   static Config config(std::uint64_t limit = large, unsigned rails = 2) {
     Config config = config_for("shm");
-    config.copy_at_once_bytes = limit;
+    config.inline_copy_bytes = limit;
     config.rails = rails;
     return config;
   }

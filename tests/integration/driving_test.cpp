@@ -82,7 +82,7 @@ TEST_P(Drivers, ByCallsOnly) {
 
 TEST_P(Drivers, RailsWithoutWorkServeWhileAnotherWaits) {
   Config ours = by_calls();
-  ours.copy_at_once_bytes = 0;
+  ours.inline_copy_bytes = 0;
   HeldBack nic;
   Couple pair = couple(ours, config_for(GetParam()), nic.hooks());
   Board board(pair, 4 << 20, 4 << 20);
@@ -163,7 +163,7 @@ TEST_P(Drivers, WhatIsSmallGoesOutBeforeItsSubmissionReturns) {
 TEST_P(Drivers, NothingGoesOutAtOnceWhereNothingIsToBeDoneAtOnce) {
   const Outgoing nic;
   Config config = by_calls();
-  config.copy_at_once_bytes = 0;
+  config.inline_copy_bytes = 0;
   Couple pair = couple(config, config_for(GetParam()), nic.hooks());
   Board board(pair, small, small);
   const Pair piece[] = {{0, 0, small}};

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -11,6 +10,7 @@
 #include <string_view>
 #include <vector>
 #include <weft/capability.hpp>
+#include <weft/config.hpp>
 #include <weft/deadline.hpp>
 #include <weft/error.hpp>
 #include <weft/export.hpp>
@@ -19,14 +19,12 @@
 #include <weft/metrics.hpp>
 #include <weft/nic_counters.hpp>
 #include <weft/path.hpp>
-#include <weft/policy.hpp>
 #include <weft/topology.hpp>
 #include <weft/transfer.hpp>
 
 namespace weft {
 
 class Engine;
-struct Config;
 
 namespace core {
 class EngineState;
@@ -36,228 +34,8 @@ struct EngineHooks;
 Result<Engine> open_engine(const Config& config, const EngineHooks& hooks);
 }  // namespace core
 
-/// What drives the rails.
-enum class Progress : std::uint8_t {
-  threads,  ///< The engine's own threads.
-  manual,   ///< The application: Engine::progress(), every wait(), and submit() of small
-            ///< transfers (Config::copy_at_once_bytes).
-};
-
-/// How an engine is set up. The defaults suit tests and laptops: loopback only, all providers.
-///
-/// Each field can also be given from outside the program: what the program leaves at its default is
-/// taken from the environment (`rail_address` from WEFT_RAIL_ADDRESS), else from a TOML file
-/// (`rail_address = "10.0.0.7"`), else is the default. In text, lists have commas between their
-/// items, times a unit (`100us`), sizes may have one (`512KiB`). `weft info` shows where each value
-/// came from.
-struct Config {
-  /// The TOML file. Empty: the one that WEFT_CONFIG_FILE names; where it names none, there is none.
-  std::string config_file = {};
-  /// Whether the environment completes what the program leaves at its default. False: it does not,
-  /// and no variable names a file, so that what stands here is all. No option itself.
-  bool use_environment = true;
-
-  /// The engine's identity towards its peers, at most 255 bytes. Empty: made of host name, process
-  /// and random digits. A name used again means the same service restarted: its older incarnation
-  /// is declared dead by its peers.
-  std::string name = {};
-
-  /// Where peers reach this engine: "127.0.0.1:0", "[::1]:7000", "host:7000". Port 0 lets the
-  /// system choose (Engine::address tells). Empty: this engine only connects to others.
-  std::string listen = "127.0.0.1:0";
-  /// The address told to peers where it differs from the one listened on (NAT, containers,
-  /// 0.0.0.0).
-  std::string advertise = {};
-  /// Listening beyond loopback without authentication has to be asked for in so many words.
-  bool allow_unauthenticated_network = false;
-
-  /// @name Credentials
-  /// With a secret or with certificates, of which an engine may have one, control connections are
-  /// TLS 1.3, both sides prove themselves before anything else is said, and the engine may listen
-  /// beyond loopback. The files are read when the engine is opened. What the rails carry is not
-  /// encrypted by it.
-  /// @{
-
-  /// A file with the secret that all engines have which may meet: 16 bytes at least, without the
-  /// end of line behind it; best 32 random bytes in text, since what can be guessed can be tried.
-  /// Others than the file's owner and group must have no access to it. It proves to be one of the
-  /// group, not which.
-  std::string secret_file = {};
-  /// This engine's certificate (with those between it and its authority behind it), its key (which
-  /// others than the owner and group must not read, and without a passphrase), and the authorities
-  /// whose certificates are taken, each as PEM. Any certificate of these authorities is a member,
-  /// whatever its name: they should make none for anything else. Engines use theirs to listen and
-  /// to connect, so extended key usages, where there are some, must allow both. There are no
-  /// revocation lists.
-  std::string tls_certificate = {};
-  std::string tls_key = {};
-  std::string tls_authorities = {};
-  /// An engine that connects also looks for the dialled host name or number among the subject
-  /// alternative names of the other's certificate.
-  bool tls_check_host = false;
-  /// @}
-
-  /// Local IP address whose interface carries the tcp rails. Empty: that of `advertise`, else of
-  /// `listen`, else loopback.
-  std::string rail_address = {};
-
-  /// Providers to use, best first: "shm", "efa", "verbs", "tcp", "fi_shm" (libfabric's shm, which
-  /// is taken only if it is named). "^tcp" forbids one. With no name in it: all but fi_shm and
-  /// those forbidden, in this order. What is named and can't be had is an error.
-  ///
-  /// libfabric may have one of these in several ways, of which the best that is there is taken:
-  /// tcp as "net", "tcp" or "tcp;ofi_rxm", efa as "efa-direct" or "efa". libfabric's own name
-  /// stands for that way alone, and "^efa-direct" forbids it alone; of several that are named, the
-  /// first that is there is taken. A name that is also one of the five above ("tcp") means the
-  /// whole.
-  std::vector<std::string> providers = {};
-  /// NICs to use, by the names of their libfabric domains ("rdmap79s0") or patterns of them
-  /// ("rdmap*"), best first; "^eth0" forbids one. A name or pattern that fits none is an error.
-  std::vector<std::string> nics = {};
-  /// Most NICs of one provider, the nearest first, unless `nics` names them. 4 is what a GPU has to
-  /// itself on the instances with the most NICs (p5.48xlarge).
-  unsigned max_nics = 4;
-  /// The GPUs whose memory this process moves, by their PCI addresses ("0000:53:00.0"): the NICs
-  /// that serve them are opened, up to `max_nics` for each. Empty: those nearest to the process's
-  /// cores.
-  std::vector<std::string> gpus = {};
-  /// A file with the machine's topology in hwloc's XML, for use instead of this machine's (see
-  /// load_topology): where a container hides it, or for tests.
-  std::string topo_xml = {};
-  /// Memory is registered with the rails that serve the place where it lies (see affinity), and
-  /// moved by them alone. True: with all rails, and moved by all.
-  bool register_everywhere = false;
-  /// Processes of this host, of engines that this one has met, may map the GPU memory that they are
-  /// granted, and this process maps theirs: bytes go from GPU to GPU in one copy (CUDA IPC). What
-  /// is mapped is the whole allocation that the memory is in; who has it keeps to the grant by
-  /// himself.
-  bool share_gpu_memory = true;
-  /// Progress threads keep to the cores near their NICs, of those that the process may use. Without
-  /// effect on a machine with one NUMA node, but where the rails over sockets have no core for each
-  /// of their ends (Capability::best_on_one_core): there a rail's thread keeps to one core, and
-  /// leaves it while it carries what is small or others compute there. A thread that a callback
-  /// starts inherits its cores.
-  bool place_threads = true;
-  /// Whether a NIC may be used whose provider builds reads or writes out of messages (EFA without
-  /// RDMA): slower, and the target's CPU copies. The capability record says which do.
-  bool allow_emulation = true;
-  /// Rails per NIC. 0: automatic, by the NIC and the number of cores; then
-  /// memory that is mapped may keep to one of them (Capability::best_mapped_by_one).
-  unsigned rails = 0;
-  /// Progress threads, each owning one or more rails. 0: one per rail, at most one per core.
-  unsigned threads = 0;
-  Progress progress = Progress::threads;
-  /// How long an idle progress thread polls before it sleeps, and a waiting thread before it gives
-  /// its core away; see Engine::progress for what it does meanwhile. Five transfers of 64 KiB over
-  /// loopback tcp take about as long. With something under way, or while peers' operations come in,
-  /// a progress thread polls for a millisecond at least, and for up to 16 while they come in close
-  /// together. Where others compute on its core no thread polls: each look would wait for the end
-  /// of their time slices.
-  Nanoseconds spin = std::chrono::microseconds(100);
-
-  /// Most bytes per operation; 0: the rail's own best. Larger pieces are cut.
-  std::uint64_t chunk_bytes = 0;
-  /// Most bytes of a transfer, in up to 16 pieces, that may be copied before the call that submits
-  /// it returns, over shm, where nothing has to be waited for: to hand it to a progress thread
-  /// takes about as long. Where the peer's memory is mapped, from 64 KiB on the rail's progress
-  /// thread copies about half of it, where it is awake: copies that come within 50 us of each other
-  /// wake it, and so does each from 512 KiB on.
-  ///
-  /// Class latency always has it. Class normal has
-  /// - all of it where the path has one rail, whose thread helps the caller, else a quarter:
-  ///   transfers that are many at a time get on faster by several threads (measured by weft-perf,
-  ///   window 16, each in memory of its own, two rails: 0.8 to 1.0 times as fast at 64 KiB, with a
-  ///   twentieth of the p99; 0.6 times at 256 KiB);
-  /// - four times as much if no other transfer is under way and none that was copied so is still to
-  ///   be looked at (its state, a wait, its report) or let go;
-  /// - 64 times as much under that condition with one rail or two, if moreover the application was
-  ///   seen to wait for what is larger than that as soon as it had it (within 50 us, as long as
-  ///   2 MiB take), for 5 ms or more: it loses nothing by a submit() that takes as long as the wait
-  ///   would, but for cancel(). A deadline is kept to within a MiB.
-  ///
-  /// What asks for an event has no more than the quarter, class bulk nothing, and nobody in
-  /// callbacks.
-  ///
-  /// Where memory is not mapped the kernel copies it for the caller: of class latency, and of class
-  /// normal four times as much under the condition above, without an event; unless a signal or a
-  /// check follows.
-  ///
-  /// Under Progress::manual class normal always has it too; and what is not mapped is handed to the
-  /// NIC by the call, up to the same sizes (class normal: a quarter), where nothing waits for the
-  /// rail, nobody makes progress just then and it is no GPU's copy: a few operations of it.
-  ///
-  /// What one rail's thread carries, of any class, is copied by whoever waits for it as well, until
-  /// the deadline of the wait: what is larger than a quarter of this where the path has one rail,
-  /// than four times as much where it has several. Who waits and finds nothing left of it goes on
-  /// with what else is there to be carried so, the most urgent first, for as long as there is any
-  /// and what it waits for has not ended. 0: callers copy nothing, and leave all to the threads.
-  std::uint64_t copy_at_once_bytes = 256 * 1024;
-  /// Operations in flight per rail and peer; 0: the rail's own best. When it is full, transfers of
-  /// Priority::latency may have an eighth of it on top, at least one operation.
-  std::size_t window = 0;
-  TransportKind transport = TransportKind::automatic;
-
-  /// @name Policies
-  /// What the paths of transfers must be like: see Policy. All that concern a transfer must hold.
-  /// In the environment they are text (WEFT_POLICY=max_copies=0,forbid_cpu_copies), in the file
-  /// tables: [policy], [policy.latency], [policy.bulk], [policy.peers."NAME"].
-  /// @{
-
-  /// Of all transfers. Providers that it does not allow are not even opened.
-  Policy policy = {};
-  /// Of those of class latency, and of class bulk (Priority).
-  Policy latency_policy = {};
-  Policy bulk_policy = {};
-  /// Of those with the peer of a name. As text: "NAME: POLICY; NAME: POLICY".
-  std::map<std::string, Policy> peer_policies = {};
-  /// @}
-
-  /// Bounce buffers: size of one, and how many a rail keeps for each peer and way.
-  /// Small pieces of a transfer share one.
-  std::size_t bounce_buffer_bytes = 256 * 1024;
-  std::size_t bounce_buffers = 4;
-
-  /// Largest message or signal payload that this engine accepts, in bytes (up to 1 MiB).
-  std::size_t max_message = 8 * 1024;
-  /// Messages that a peer may have under way to this engine at a time (2 to 1024).
-  std::size_t message_credits = 32;
-  /// Signals and messages nobody has asked for yet, in bytes per peer: beyond it the peer is held
-  /// back, and nothing is lost.
-  std::size_t unclaimed_bytes = std::size_t{64} << 20;
-  /// Messages waiting to be sent, per peer: beyond it calls return `queue_full`.
-  std::size_t send_queue = 4096;
-  /// Transfers under way, and events not yet polled: beyond either submit() returns `queue_full`,
-  /// for the former after TransferOptions::wait_for_room.
-  std::size_t max_transfers = 1 << 16;
-  /// Put an Event into the queue when a peer comes up or goes down.
-  bool peer_events = false;
-
-  /// Whether ended transfers are counted: Engine::metrics_text(), snapshot(), slowest_transfers().
-  bool metrics = true;
-  /// Where the metrics can also be read over HTTP, without authentication and encryption:
-  /// "127.0.0.1:9400" (port 0 lets the system choose: Engine::metrics_address tells), or a Unix
-  /// socket that the processes of this user alone can connect to, "unix:/run/weft-%p.sock", where
-  /// %p stands for the process's number. An address that the environment or the file gives, and
-  /// that another process has, costs this engine its endpoint and a warning; elsewhere it is an
-  /// error. There are /metrics in Prometheus's text format and /snapshot in JSON. Beyond loopback
-  /// only with allow_unauthenticated_network. Empty: nowhere.
-  std::string metrics_listen = {};
-
-  /// Deadline of a transfer that names none.
-  Nanoseconds default_timeout = std::chrono::seconds(30);
-  /// Control connections: interval of heartbeats, and the silence that means death.
-  Nanoseconds heartbeat = std::chrono::milliseconds(500);
-  Nanoseconds death_after = std::chrono::seconds(2);
-};
-
-/// Sets a field by its name, from text as in the environment:
-/// `set_option(config, "providers", "efa,tcp")`. Fails with `not_found` if there is no such field,
-/// with `invalid_argument` if the text can't be read. A field that is set to its default counts as
-/// not set: the environment and the file may still change it.
-WEFT_API Result<void> set_option(Config& config, std::string_view name, std::string_view text);
-
-/// Another engine, met over the control connection. Cheap to copy. Stays valid when the peer is
-/// gone; a peer that comes back is a new Peer.
+/// Another engine, met over the control connection. Cheap to copy; stays valid when the peer is
+/// gone, and a peer that comes back is a new Peer.
 class WEFT_API Peer {
  public:
   Peer(const Peer&) = default;  // moving copies too: a handle is never empty
@@ -316,15 +94,6 @@ struct RailInfo {
   std::uint64_t in_flight = 0;   ///< Operations.
   std::uint64_t lost = 0;        ///< Operations that never completed after their peer died.
   int numa_node = -1;            ///< Of its NIC; -1: unknown.
-};
-
-/// An option as the engine uses it, and where its value came from.
-struct Setting {
-  enum class Source : std::uint8_t { standard, file, environment, call };
-  std::string name;   ///< Of the field in Config.
-  std::string value;  ///< As it would be written in the environment.
-  Source source = Source::standard;
-  std::string place;  ///< "WEFT_PROVIDERS", "weft.toml:3"; empty for the other two.
 };
 
 struct Info {

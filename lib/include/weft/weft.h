@@ -21,9 +21,9 @@
 /// - **Threads**: calls may be made from any thread, also with the same handle, as long as no
 ///   thread frees it meanwhile. One thread at a time waits for a weft_expectation or weft_receive.
 /// - **Structs that begin with `size`** may grow in later versions. Set `size` to the size of the
-///   struct, and every member that you don't need to zero, which means the default. weft_config has
-///   defaults that are not zero, and an initialiser. Members that the program's header has and the
-///   library does not must be zero. All other structs stay as they are.
+///   struct, and every member that you don't need to zero, which means the default. Members that
+///   the program's header has and the library does not must be zero. All other structs stay as
+///   they are.
 /// - No exception leaves a function, and no callback may throw one.
 ///
 /// To write a piece of memory into another process's, most checks left out (a whole program is
@@ -154,13 +154,7 @@ typedef struct weft_receive weft_receive;          ///< A request for a message.
 /// @name Engines
 /// @{
 
-/// What drives the rails.
-enum {
-  WEFT_PROGRESS_THREADS = 0,  ///< The engine's own threads.
-  WEFT_PROGRESS_MANUAL = 1    ///< The caller: weft_engine_progress(), and inside every wait.
-};
-
-/// The kind of transport that carries the bytes.
+/// The kind of transport carries the bytes.
 enum {
   WEFT_TRANSPORT_AUTOMATIC = 0,   ///< See weft::TransportKind.
   WEFT_TRANSPORT_ONE_SIDED = 1,   ///< RMA straight between the two segments.
@@ -177,102 +171,46 @@ enum {
   WEFT_PRIORITY_BULK = 1  ///< When nothing else is waiting.
 };
 
-/// How an engine is set up. Call weft_config_init() first, then change what you need. Strings that
-/// are NULL mean the default. Each field but `size` can also be given from outside the program:
-/// what the program leaves at its default is taken from the environment (WEFT_RAIL_ADDRESS), else
-/// from a TOML file (rail_address = "10.0.0.7").
-typedef struct weft_config {
-  size_t size;  ///< Set by weft_config_init().
-  /// The TOML file. Default: the one that WEFT_CONFIG_FILE names, if it is set.
-  const char* config_file;
-  /// The engine's identity towards its peers, at most 255 bytes. Default: made of host name,
-  /// process and random digits. A name used again means the same service restarted.
-  const char* name;
-  /// Where peers reach this engine: "127.0.0.1:0" (default), "[::1]:7000", "host:7000". Port 0 lets
-  /// the system choose (weft_engine_address() tells). "": this engine only connects to others.
-  const char* listen;
-  /// The address told to peers where it differs from the one listened on (NAT, 0.0.0.0).
-  const char* advertise;
-  /// Local IP address whose interface carries the tcp rails. Default: that of `advertise`, else of
-  /// `listen`, else loopback.
-  const char* rail_address;
-  /// Names of providers to use, best first: "shm", "efa", "verbs", "tcp", "fi_shm", or libfabric's
-  /// names for ways to have one ("tcp;ofi_rxm", "efa-direct"); "^tcp" forbids one. No names: all
-  /// but fi_shm and those forbidden.
-  const char* const* providers;
-  size_t provider_count;
-  /// Names or patterns of NICs to use, best first ("rdmap*"); "^eth0" forbids one. None: the
-  /// nearest.
-  const char* const* nics;
-  size_t nic_count;
-  uint32_t max_nics;     ///< Most NICs of one provider, unless `nics` names them.
-  bool allow_emulation;  ///< Use NICs whose reads or writes are built out of messages.
-  /// Listening beyond loopback without authentication has to be asked for.
-  bool allow_unauthenticated_network;
-  /// Put an event into the queue when a peer comes up or goes down.
-  bool peer_events;
-  int32_t progress;              ///< A WEFT_PROGRESS_ value.
-  int32_t transport;             ///< A WEFT_TRANSPORT_ value, for transfers that name none.
-  uint32_t rails;                ///< Per NIC. 0: as many as measured best for the cores at hand.
-  uint32_t threads;              ///< For progress. 0: one per rail, at most one per core.
-  int64_t spin_ns;               ///< How long an idle progress thread polls before it sleeps.
-  uint64_t chunk_bytes;          ///< Most bytes per operation; 0: the rail's own best.
-  uint64_t window;               ///< Operations in flight per rail and peer; 0: the best.
-  uint64_t bounce_buffer_bytes;  ///< Size of one of the bounce-buffer transport's bounce buffers.
-  uint64_t bounce_buffers;       ///< Bounce buffers for each rail, peer and way.
-  uint64_t max_message;          ///< Largest message or signal payload accepted (up to 1 MiB).
-  uint64_t message_credits;      ///< Messages that a peer may have under way (2 to 1024).
-  uint64_t unclaimed_bytes;      ///< Signals and messages nobody asked for yet, bytes per peer.
-  uint64_t send_queue;           ///< Messages waiting to be sent, per peer.
-  uint64_t max_transfers;        ///< Transfers under way, and events not yet polled.
-  int64_t default_timeout_ns;    ///< Of a transfer that names none.
-  int64_t heartbeat_ns;          ///< Interval of heartbeats between peers.
-  int64_t death_after_ns;        ///< The silence that means death.
-  /// PCI addresses of the GPUs whose memory this process moves ("0000:53:00.0"): the NICs that
-  /// serve them are opened, up to `max_nics` for each. None: those nearest to the process's cores.
-  const char* const* gpus;
-  size_t gpu_count;
-  /// A file with the machine's topology in hwloc's XML, for use instead of this machine's.
-  const char* topo_xml;
-  bool register_everywhere;  ///< Memory is registered with all rails, not only the nearest.
-  bool place_threads;        ///< Progress threads keep to cores: weft::Config says when.
-  /// With a secret or with certificates, of which an engine may have one, control connections are
-  /// TLS 1.3, both sides prove themselves before anything else is said, and the engine may listen
-  /// beyond loopback. What the rails carry is not encrypted by it.
-  /// A file, closed to others than its owner and group, with the secret that all engines have which
-  /// may meet: 16 bytes at least, best 32 random ones in text.
-  const char* secret_file;
-  /// PEM files, all three or none: this engine's certificate, its key (closed to others than its
-  /// owner and group), and the authorities any of whose certificates makes a member.
-  const char* tls_certificate;
-  const char* tls_key;
-  const char* tls_authorities;
-  bool tls_check_host;  ///< The other's certificate must name the host that is connected to.
-  /// What the paths of transfers must be like, as text: "max_copies=0,forbid_cpu_copies,
-  /// require_gpudirect,min_gbps=100,providers=efa+verbs", any of these. Of all transfers; providers
-  /// that it does not allow are not opened.
-  const char* policy;
-  /// The same of those of class latency, and of class bulk (the WEFT_PRIORITY_ values).
-  const char* latency_policy;
-  const char* bulk_policy;
-  /// The same by the names of peers: "NAME: POLICY; NAME: POLICY".
-  const char* peer_policies;
-  /// Processes of this host may map the GPU memory that they are granted, and this process maps
-  /// theirs: see weft::Config::share_gpu_memory.
-  bool share_gpu_memory;
-  /// Where the metrics can also be read over HTTP, without authentication: "127.0.0.1:9400" (port 0
-  /// lets the system choose: weft_engine_metrics_address() tells), "unix:PATH"; /metrics and
-  /// /snapshot. Beyond loopback only with allow_unauthenticated_network. Default: nowhere.
-  const char* metrics_listen;
-  bool metrics_off;  ///< Ended transfers are not counted, and there are no metrics to read.
-  /// Most bytes of a transfer, in up to 16 pieces, that may be copied before the call that submits
-  /// it returns: see weft::Config::copy_at_once_bytes.
-  uint64_t copy_at_once_bytes;
-} weft_config;
+/// How an engine is set up: options by name and text. An option that the program does not set comes
+/// from the environment (rail_address from WEFT_RAIL_ADDRESS), else from a TOML file (rail_address
+/// = "10.0.0.7"), else it has its default. tools/docs/options.md lists all options;
+/// weft_option_info() tells the same to a program. One configuration may open several engines, and
+/// is not to be changed by one thread while another uses it.
+typedef struct weft_config weft_config;
 
-/// Fills in the defaults. `size` is sizeof(weft_config) as the caller's header has it. Does nothing
-/// if `config` is NULL or `size` is smaller than the struct ever was.
-WEFT_API void weft_config_init(weft_config* config, size_t size);
+WEFT_API weft_code weft_config_create(weft_config** config, weft_error** error);
+/// Sets one option, as it would be written in the environment:
+///
+/// @code
+/// weft_config_set(config, "providers", "efa,tcp", &error);
+/// weft_config_set(config, "default_timeout", "5s", &error);
+/// @endcode
+///
+/// Lists have commas between their items, times a unit (ns, us, ms, s), bytes may have one (KiB,
+/// MiB, GiB), flags are "true" or "false". WEFT_NOT_FOUND if there is no such option,
+/// WEFT_INVALID_ARGUMENT if the text can't be read or the value is out of range; `config` then
+/// stays as it was. An option that is set to its default counts as not set.
+WEFT_API weft_code weft_config_set(weft_config* config, const char* option, const char* text,
+                                   weft_error** error);
+WEFT_API void weft_config_free(weft_config* config);
+
+/// Everything about one option. The strings live as long as the program.
+typedef struct weft_option {
+  size_t size;
+  const char* name;      ///< "bounce_buffers".
+  const char* variable;  ///< Of the environment: "WEFT_BOUNCE_BUFFERS".
+  const char* group;     ///< Subject that it shares with its neighbours: "Credentials".
+  const char* type;      ///< For people: "number", "bytes", "time", "threads or manual".
+  const char* standard;  ///< Its default, as text; may be "".
+  const char* least;     ///< Bounds, as text; "" where there is none.
+  const char* most;
+  const char* unit;  ///< What a number counts: "rails per NIC"; may be "".
+  const char* doc;   ///< A few sentences. Names in it stand between backticks.
+} weft_option;
+
+WEFT_API size_t weft_option_count(void);
+/// Fills `option`, whose `size` must be set.
+WEFT_API weft_code weft_option_info(size_t index, weft_option* option, weft_error** error);
 
 /// Opens rails and starts listening. `config` may be NULL: all defaults.
 WEFT_API weft_code weft_engine_open(const weft_config* config, weft_engine** engine,
@@ -285,7 +223,7 @@ WEFT_API weft_code weft_engine_close(weft_engine* engine, int64_t timeout_ns, we
 WEFT_API void weft_engine_free(weft_engine* engine);
 
 WEFT_API const char* weft_engine_name(const weft_engine* engine);
-/// What peers pass to weft_engine_connect(); empty if the engine does not listen.
+/// The address for weft_engine_connect() of peers; empty if the engine does not listen.
 WEFT_API const char* weft_engine_address(const weft_engine* engine);
 /// @}
 
@@ -325,7 +263,7 @@ typedef struct weft_candidate {
   bool taken;
 } weft_candidate;
 
-/// An option of weft_config as the engine uses it, and where its value came from.
+/// An option as the engine uses it, and where its value came from.
 typedef struct weft_setting {
   size_t size;
   const char* name;
@@ -493,7 +431,7 @@ typedef struct weft_range {
   uint64_t length;
 } weft_range;
 
-/// What a peer may do with granted memory.
+/// Rights of a peer to granted memory.
 enum { WEFT_RIGHT_READ = 1, WEFT_RIGHT_WRITE = 2, WEFT_RIGHT_READ_WRITE = 3 };
 
 /// A segment with fresh zeroed pages of its own.
@@ -705,7 +643,7 @@ WEFT_API weft_code weft_engine_submit(weft_engine* engine, const weft_prepared* 
 WEFT_API weft_code weft_engine_submit_all(weft_engine* engine, const weft_prepared* prepared,
                                           const weft_transfer_options* options,
                                           weft_transfer** transfer, weft_error** error);
-/// What moves bytes from one place to the next.
+/// The hardware or program that moves bytes from one place to the next.
 enum {
   WEFT_MOVER_NIC = 0,          ///< By DMA. The others make copies from memory to memory.
   WEFT_MOVER_COPY_ENGINE = 1,  ///< Of a GPU.
@@ -989,7 +927,7 @@ typedef struct weft_kv_plan weft_kv_plan;      ///< A list of copies that moves 
 /// Element type of a cache.
 enum { WEFT_KV_BF16 = 0, WEFT_KV_FP8 = 1 };
 
-/// What a layer keeps for each token.
+/// The contents of a layer for each token.
 enum {
   WEFT_KV_SPLIT = 0,  ///< All blocks' keys, then all blocks' values: [2][blocks][page].
   WEFT_KV_FUSED = 1,  ///< Keys and values of a block side by side: [blocks][2][page].
@@ -1106,7 +1044,7 @@ WEFT_API void weft_kv_cache_free(weft_kv_cache* cache);
 /// As weft_kv_blocks::tokens: everything in both lists of blocks.
 #define WEFT_KV_ALL_TOKENS UINT64_MAX
 
-/// What to copy in one group: tokens of one request, whose blocks are listed in token order.
+/// The part to copy in one group: tokens of one request, whose blocks are listed in token order.
 typedef struct weft_kv_blocks {
   const uint32_t* src;
   size_t src_count;

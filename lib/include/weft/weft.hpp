@@ -9,6 +9,7 @@
 #pragma once
 
 #include <weft/capability.hpp>
+#include <weft/config.hpp>
 #include <weft/deadline.hpp>
 #include <weft/engine.hpp>
 #include <weft/error.hpp>
