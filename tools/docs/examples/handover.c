@@ -23,16 +23,16 @@ static void count_right_bytes(const weft_segment* cache) {
 }
 
 static weft_code decode(const char* address, weft_error** error) {
+  weft_config* config = NULL;
   weft_engine* engine = NULL;
   weft_segment* cache = NULL;
   weft_grant* grant = NULL;
   weft_peer* peer = NULL;
   weft_expectation *ready = NULL, *last = NULL;
 
-  weft_config config;
-  weft_config_init(&config, sizeof config);
-  config.listen = address;
-  weft_code code = weft_engine_open(&config, &engine, error);
+  weft_code code = weft_config_create(&config, error);
+  if (!code) code = weft_config_set(config, "listen", address, error);
+  if (!code) code = weft_engine_open(config, &engine, error);
   if (!code) code = weft_engine_add_own(engine, cache_bytes, &cache, error);
   if (!code) code = weft_segment_grant(cache, NULL, 0, WEFT_RIGHT_WRITE, 0, &grant, error);
   if (!code) code = weft_engine_publish(engine, "kv", grant, error);
@@ -51,6 +51,7 @@ static weft_code decode(const char* address, weft_error** error) {
   weft_grant_free(grant);
   weft_segment_free(cache);
   weft_engine_free(engine);
+  weft_config_free(config);
   return code;
 }
 
