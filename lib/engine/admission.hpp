@@ -2,17 +2,15 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstddef>
-#include <mutex>
 #include <utility>
 #include <weft/deadline.hpp>
 
-#include "base/wait_on.hpp"
+#include "base/sync.hpp"
 
 namespace weft::core {
 
-/// From any thread. Entering and leaving take no lock while nobody waits.
+/// From any thread. Entering and leaving take no lock while no thread waits.
 class Admission {
  public:
   explicit Admission(std::size_t most) : most_(most) {}
@@ -23,26 +21,27 @@ class Admission {
       if (taken_.compare_exchange_weak(taken, taken + 1)) return true;
     return false;
   }
-  /// False if none was free by the deadline, or nobody is to wait any more.
+  /// False if none was free by the deadline, or after close().
   bool enter(Deadline deadline) {
     if (enter()) return true;
-    std::unique_lock lock(mutex_);
-    // Before the next look: who leaves after it sees that somebody waits.
+    const Lock lock(mutex_);
+    // Before the next look: a leave() after it sees that one waits.
     ++waiting_;
     bool entered = false;
-    wait_on(left_, lock, deadline, [&] { return (entered = enter()) || closed_; });
+    left_.wait(mutex_, deadline,
+               [&]() WEFT_REQUIRES(mutex_) { return (entered = enter()) || closed_; });
     --waiting_;
     return entered;
   }
   void leave() {
     --taken_;
     if (waiting_ == 0) return;
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     left_.notify_one();
   }
-  /// Those who wait give up.
+  /// Threads that wait give up.
   void close() {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     closed_ = true;
     left_.notify_all();
   }
@@ -51,9 +50,9 @@ class Admission {
  private:
   const std::size_t most_;
   std::atomic<std::size_t> taken_{0}, waiting_{0};
-  std::mutex mutex_;
-  std::condition_variable left_;
-  bool closed_ = false;
+  Mutex mutex_;
+  Condition left_;
+  bool closed_ WEFT_GUARDED_BY(mutex_) = false;
 };
 
 /// Leaves a slot that was entered, unless it is kept.
@@ -66,7 +65,7 @@ class AdmissionSlot {
   }
   AdmissionSlot(const AdmissionSlot&) = delete;
   AdmissionSlot& operator=(const AdmissionSlot&) = delete;
-  /// Somebody else leaves it.
+  /// The slot is left by other code, later.
   void keep() noexcept { admission_ = nullptr; }
 
  private:

@@ -47,8 +47,8 @@ constexpr auto quiet_interval = milliseconds(1);
 // With a descriptor for everything, only deadlines end a sleep, and this.
 constexpr auto longest_interval = milliseconds(500);
 
-// A thread rests until this long after the last call of a caller that leads: so long nobody sees to
-// what others want of the rails.
+// A thread rests until this long after the last call of a caller that leads. Until then no thread
+// sees to what others want of the rails.
 constexpr auto lead_time = microseconds(200);
 // More than that for a worker's rails is faster carried by several threads than by the caller
 // alone.
@@ -58,7 +58,7 @@ constexpr std::uint64_t most_led_bytes = std::uint64_t{256} << 10;
 // while the other makes headway, which is what the application waits for.
 constexpr auto between_glances = microseconds(5);
 constexpr auto longest_between_glances = microseconds(20);
-// Who was served asks for more within this.
+// A peer that was served asks for more within this.
 constexpr auto keenness = microseconds(50);
 
 }  // namespace
@@ -88,21 +88,21 @@ void Worker::stop() {
   stopping_ = true;
   wake();
   if (thread_.joinable()) thread_.join();
-  const std::lock_guard none_leads(step_mutex_);
+  const Lock none_leads(step_mutex_);
 }
 
-/// A thread that rests need not be woken for what the caller who leads does at once.
+/// A thread that rests need not be woken for what the leading caller does at once.
 template <typename Put>
 void Worker::put(Put&& put, bool urgent) {
   {
-    const std::lock_guard lock(inbox_mutex_);
+    const Lock lock(inbox_mutex_);
     put(inbox_);
     inbox_filled_.store(true, std::memory_order_seq_cst);
   }
   if (urgent || !is_led()) wake();
 }
 
-/// Pairs with sleep(): whoever goes to sleep says so before it looks at the inbox a last time.
+/// Pairs with sleep(): the thread says that it sleeps before it looks at the inbox a last time.
 void Worker::wake() {
   if (!asleep_.load(std::memory_order_seq_cst)) return;
   const std::uint64_t one = 1;
@@ -186,8 +186,9 @@ bool Worker::may_be_led() const noexcept {
 Worker::Led Worker::lead(Clock::time_point now) {
   if (!may_be_led()) return {};
   led_until_.store((now + lead_time).time_since_epoch().count(), std::memory_order_relaxed);
-  const std::unique_lock lock(step_mutex_, std::try_to_lock);
-  return {true, lock && !stopping_ ? step(now) : 0};
+  if (!step_mutex_.try_lock()) return {true, 0};
+  const Lock lock(step_mutex_, std::adopt_lock);
+  return {true, stopping_ ? 0 : step(now)};
 }
 
 void Worker::hand_back() {
@@ -223,7 +224,7 @@ std::size_t Worker::progress(Rail& rail, Clock::time_point now) {
 
 std::size_t Worker::empty_inbox() {
   {
-    const std::lock_guard lock(inbox_mutex_);
+    const Lock lock(inbox_mutex_);
     std::swap(inbox_, taken_);
     inbox_filled_.store(false, std::memory_order_relaxed);
   }
@@ -239,14 +240,14 @@ std::size_t Worker::empty_inbox() {
 /// of one destroys what its callback holds. Neither may happen under the lock.
 std::vector<std::shared_ptr<TransferState>> Worker::watched() const {
   std::vector<std::shared_ptr<TransferState>> all;
-  const std::lock_guard lock(watched_mutex_);
+  const Lock lock(watched_mutex_);
   all.reserve(watched_.size());
   for (const Watched& each : watched_)
     if (auto transfer = each.transfer.lock()) all.push_back(std::move(transfer));
   return all;
 }
 
-/// With the lock held. Written only where it changes, as the owning thread reads it in every round.
+/// Written only where it changes, as the owning thread reads it in every round.
 void Worker::note_next_deadline() {
   const Clock::rep next = watched_.empty() ? never : watched_.front().deadline;
   if (next != next_deadline_.load(std::memory_order_relaxed)) next_deadline_ = next;
@@ -255,7 +256,7 @@ void Worker::note_next_deadline() {
 /// Forgets all that have ended, also behind others.
 void Worker::sweep() {
   std::vector<std::shared_ptr<TransferState>> seen;  // until the lock is gone
-  const std::lock_guard lock(watched_mutex_);
+  const Lock lock(watched_mutex_);
   std::erase_if(watched_, [&](const Watched& each) {
     const auto& transfer = seen.emplace_back(each.transfer.lock());
     return !transfer || transfer->ended();
@@ -270,7 +271,7 @@ void Worker::watch(const std::shared_ptr<TransferState>& transfer, Clock::time_p
   // Where they are waited for one by one the earliest has ended most often, and no sweep is needed.
   std::array<std::shared_ptr<TransferState>, 2> ended;  // until the lock is gone
   {
-    const std::lock_guard lock(watched_mutex_);
+    const Lock lock(watched_mutex_);
     for (auto& each : ended) {
       if (watched_.empty()) break;
       each = watched_.front().transfer.lock();
@@ -294,9 +295,9 @@ void Worker::watch(const std::shared_ptr<TransferState>& transfer) {
   if (remote.users().closed()) transfer->end_with_lease(remote.ended_error());
 }
 
-/// The next whose time is over, which is watched no more; null: there is none.
+/// The next overdue transfer, which is watched no more; null: there is none.
 std::shared_ptr<TransferState> Worker::take_overdue(Clock::rep now) {
-  const std::lock_guard lock(watched_mutex_);
+  const Lock lock(watched_mutex_);
   std::shared_ptr<TransferState> overdue;
   while (!overdue && !watched_.empty() && watched_.front().deadline <= now) {
     overdue = watched_.front().transfer.lock();
@@ -307,8 +308,8 @@ std::shared_ptr<TransferState> Worker::take_overdue(Clock::rep now) {
   return overdue;
 }
 
-/// One by one: to end one calls the application, and whoever is held up by that must not keep the
-/// others from the thread that stands in for it.
+/// One by one: to end one calls the application, and a thread that is held up there must not keep
+/// the others from upkeep.
 void Worker::end_overdue(Clock::time_point now) {
   const Clock::rep time = now.time_since_epoch().count();
   while (next_deadline_ <= time) {
@@ -349,7 +350,7 @@ Carried Worker::carried() const {
 
 /// `cold`: the thread has just slept.
 Worker::Round Worker::round(Clock::time_point now, bool cold, CoreKeeping& core, bool crowded) {
-  const std::lock_guard lock(step_mutex_);
+  const Lock lock(step_mutex_);
   cold_ = cold;
   const bool worked = step(now) > 0;
   cold_ = false;
@@ -444,7 +445,7 @@ bool Worker::may_sleep(std::vector<pollfd>& waited) {
 /// For how long, and on what. False: it may not.
 bool Worker::prepare_sleep(Clock::time_point idle_since, std::vector<pollfd>& waited,
                            Nanoseconds& time) {
-  const std::lock_guard lock(step_mutex_);
+  const Lock lock(step_mutex_);
   if (!may_sleep(waited)) return false;
   time = longest_sleep(idle_since);
   return true;

@@ -29,6 +29,7 @@ class Engine;
 namespace core {
 class EngineState;
 class PeerState;
+class Peers;
 class PieceList;
 struct EngineHooks;
 Result<Engine> open_engine(const Config& config, const EngineHooks& hooks);
@@ -61,7 +62,7 @@ class WEFT_API Peer {
 
  private:
   friend class Engine;
-  friend class core::EngineState;
+  friend class core::Peers;
   explicit Peer(std::shared_ptr<core::PeerState> state);
   std::shared_ptr<core::PeerState> state_;
 };

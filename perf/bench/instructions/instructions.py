@@ -29,7 +29,7 @@ STAGES = {
     "rail": ["perf::NullEndpoint::"],
     "complete": ["core::Rma::completed", "core::RailScheduler::chunk_ended"],
     "end": ["core::TransferState::end_locked", "core::TransferState::carry_out"],
-    "account": ["core::EngineState::transfer_ended"],
+    "account": ["core::Transfers::transfer_ended"],
     "forget": ["Transfer::~Transfer"],
     "look": ["Engine::progress"],
     "ask": ["measured_loop"],

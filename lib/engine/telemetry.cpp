@@ -1,15 +1,16 @@
-// Engine: what it has done in all, as text and over its endpoint.
+#include "engine/telemetry.hpp"
+
 #include <unistd.h>
 
 #include <algorithm>
 #include <utility>
 
 #include "base/log.hpp"
-#include "engine/engine_state.hpp"
-#include "metrics/families.hpp"
 #include "metrics/snapshot.hpp"
 #include "path/copies.hpp"
 #include "path/describe.hpp"
+#include "topo/kernel.hpp"
+#include "topo/nic_counters.hpp"
 
 namespace weft::core {
 namespace {
@@ -56,40 +57,50 @@ std::string address_for_this_process(std::string address) {
 
 }  // namespace
 
+Telemetry::Telemetry(const Around& around)
+    : config_(around.config),
+      self_(around.self),
+      settings_(around.settings),
+      gate_(around.gate),
+      rails_(around.rails),
+      workers_(around.workers),
+      peers_(around.peers),
+      segments_(around.segments),
+      transfers_(around.transfers),
+      ledger_(around.ledger) {}
+
 /// Whether the address came from where all processes of a server have it from.
-bool EngineState::shares_metrics_address() const {
+bool Telemetry::shares_address() const {
   return std::any_of(settings_.begin(), settings_.end(), [](const Setting& setting) {
     return setting.name == "metrics_listen" && setting.source != Setting::Source::call;
   });
 }
 
-Result<void> EngineState::start_metrics() {
-  if (!config_.metrics) return {};
-  ledger_ = std::make_unique<Ledger>(rails_.size());
-  if (config_.metrics_listen.empty()) return {};
+Result<void> Telemetry::start() {
+  if (!ledger_ || config_.metrics_listen.empty()) return {};
   // Without a Call: the endpoint goes before the rails do.
   std::vector<HttpPage> pages;
   pages.push_back({"/metrics", "text/plain; version=0.0.4; charset=utf-8",
-                   [this] { return prometheus_text(families_of(read_metrics())); }});
+                   [this] { return prometheus_text(families_of(read())); }});
   pages.push_back({"/snapshot", "application/json", [this] { return make_snapshot(); }});
   auto endpoint = MetricsEndpoint::open(address_for_this_process(config_.metrics_listen),
                                         config_.allow_unauthenticated_network, std::move(pages));
-  if (!endpoint && endpoint.error().code() == Code::unavailable && shares_metrics_address()) {
+  if (!endpoint && endpoint.error().code() == Code::unavailable && shares_address()) {
     log(LogLevel::warning, "no metrics over HTTP: {}; give each process an address of its own",
         endpoint.error().message());
     return {};
   }
   if (!endpoint) return fail(std::move(endpoint.error()));
-  metrics_endpoint_ = std::move(*endpoint);
-  metrics_address_ = metrics_endpoint_->address();
+  endpoint_ = std::move(*endpoint);
+  address_ = endpoint_->address();
   return {};
 }
 
-MetricsReading EngineState::read_metrics() {
+MetricsReading Telemetry::read() {
   MetricsReading reading;
   reading.engine = self_.name;
-  reading.transfers_active = admission_.taken();
-  reading.segments = segments();
+  reading.transfers_active = transfers_.active();
+  reading.segments = segments_.count();
   reading.peers_up = peers_.all_up().size();
   const auto by_rail = ledger_->counters().read();
   for (const auto& rail : rails_) {
@@ -108,22 +119,61 @@ MetricsReading EngineState::read_metrics() {
   return reading;
 }
 
-std::string EngineState::make_snapshot() {
+std::string Telemetry::make_snapshot() {
   const auto now = Clock::now();
-  return snapshot_json(self_.name, families_of(read_metrics()), ledger_->slowest().list(now), now);
+  return snapshot_json(self_.name, families_of(read()), ledger_->slowest().list(now), now);
 }
 
-Result<std::string> EngineState::metrics_text() {
+Info Telemetry::info() {
+  Info info;
+  info.name = self_.name;
+  info.incarnation = self_.incarnation;
+  info.address = self_.address;
+  info.candidates = rails_.candidates();
+  info.settings = settings_;
+  info.fallback = rails_.fallback();
+  info.transfers_active = transfers_.active();
+  const CallGate::Call call(gate_);
+  if (call.refused()) return info;
+  for (const auto& rail : rails_) {
+    const Rail::Counters& counters = rail->counters();
+    info.rails.push_back({rail->name(), rail->capability(), workers_.index_of(rail->worker()),
+                          counters.all_operations(), counters.all_bytes(), counters.in_flight,
+                          counters.lost, rails_.locality().numa_node_of(rail->index())});
+  }
+  info.segments = segments_.count();
+  return info;
+}
+
+std::vector<NicCounters> Telemetry::nic_counters() {
+  std::vector<NicCounters> all;
+  const CallGate::Call call(gate_);
+  if (call.refused()) return all;
+  for (const auto& rail : rails_) {
+    const std::string& nic = rail->capability().domain;
+    auto known =
+        std::find_if(all.begin(), all.end(), [&](const auto& each) { return each.nic == nic; });
+    if (known == all.end()) {
+      auto counters = topo::read_nic_counters(topo::sysfs(), nic);
+      if (!counters) continue;
+      known = all.insert(all.end(), std::move(*counters));
+    }
+    known->rails.push_back(rail->name());
+  }
+  return all;
+}
+
+Result<std::string> Telemetry::metrics_text() {
   if (!ledger_) return fail(not_counted());
-  return prometheus_text(families_of(read_metrics()));
+  return prometheus_text(families_of(read()));
 }
 
-Result<std::string> EngineState::snapshot() {
+Result<std::string> Telemetry::snapshot() {
   if (!ledger_) return fail(not_counted());
   return make_snapshot();
 }
 
-Result<std::vector<SlowTransfer>> EngineState::slowest_transfers() {
+Result<std::vector<SlowTransfer>> Telemetry::slowest_transfers() {
   if (!ledger_) return fail(not_counted());
   return ledger_->slowest().list(Clock::now());
 }

@@ -1,13 +1,11 @@
-// Engine: the paths that transfers take, and whether policies allow them.
+#include "engine/paths.hpp"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <set>
 
-#include "engine/engine_state.hpp"
-#include "path/copies.hpp"
-#include "path/describe.hpp"
 #include "path/judge.hpp"
 
 namespace weft::core {
@@ -60,21 +58,29 @@ Result<void> check_place(const Place& place, const Topology& topology) {
   return {};
 }
 
-}  // namespace
-
-bool has_policies(const Config& config) {
+/// Whether it refuses any path.
+bool refuses_any(const Config& config) {
   const auto refuses = [](const auto& named) { return !named.second.empty(); };
   return !config.policy.empty() || !config.latency_policy.empty() || !config.bulk_policy.empty() ||
          std::any_of(config.peer_policies.begin(), config.peer_policies.end(), refuses);
 }
 
+}  // namespace
+
+Paths::Paths(const Config& config, const Owner& owner, const Introduction& self, const Rails& rails)
+    : config_(config),
+      has_policies_(refuses_any(config)),
+      owner_(owner),
+      self_(self),
+      rails_(rails) {}
+
 /// What this machine prefers to a rail and has not: providers of which no NIC was taken.
-std::vector<std::string> EngineState::not_had_before(const Capability& record) const {
+std::vector<std::string> Paths::not_had_before(const Capability& record) const {
   std::vector<std::string> reasons;
   std::set<std::string> taken;
-  for (const Candidate& each : candidates_)
+  for (const Candidate& each : rails_.candidates())
     if (each.taken) taken.insert(each.provider);
-  for (const Candidate& each : candidates_) {
+  for (const Candidate& each : rails_.candidates()) {
     if (each.taken && each.domain == record.domain && each.pci == record.pci) break;
     if (!taken.insert(each.provider).second) continue;  // one reason is enough
     reasons.push_back(fmt::format("{}: {}", each.provider, each.reason));
@@ -83,8 +89,8 @@ std::vector<std::string> EngineState::not_had_before(const Capability& record) c
 }
 
 /// What one rail maps the others do too: it is the same file.
-Mapping EngineState::mapping_of(const RailsBetween& rails, const SegmentState& local,
-                                const RemoteState& remote) const {
+Mapping Paths::mapping_of(const RailsBetween& rails, const SegmentState& local,
+                          const RemoteState& remote) const {
   providers::Endpoint& endpoint = rails_[rails.ours.front()]->endpoint();
   if (!endpoint.capability().maps_memory || !rails.direct) return {};
   const auto& addresses = rails.peer->route_by_rail[rails.ours.front()]->addresses;
@@ -96,8 +102,8 @@ Mapping EngineState::mapping_of(const RailsBetween& rails, const SegmentState& l
   return {mapped.has_value(), mapped ? "" : mapped.error().message()};
 }
 
-Result<Path> EngineState::explain(const RailsBetween& rails, Direction direction,
-                                  TransportKind asked) const {
+Result<Path> Paths::describe(const RailsBetween& rails, Direction direction,
+                             TransportKind asked) const {
   const PeerState& peer = *rails.peer;
   const auto copies = [&](std::uint32_t rail) {
     const Capability& record = rails_[rail]->capability();
@@ -131,15 +137,15 @@ Result<Path> EngineState::explain(const RailsBetween& rails, Direction direction
     const Capability& record = rails_[rail]->capability();
     if (!domains.insert(record.domain + record.pci).second) continue;
     nics.push_back(record.domain);
-    const double way = locality_.gbps_between(rail, rails.local);
+    const double way = rails_.locality().gbps_between(rail, rails.local);
     facts.local.nics_gbps += way;
-    own_gbps += locality_.gbps_of(rail);
+    own_gbps += rails_.locality().gbps_of(rail);
     known = known && way > 0;
   }
   facts.local.nics = some_of(nics);
   facts.local.far_nics = facts.local.nics_gbps < own_gbps;
   if (!known) facts.local.nics_gbps = 0;
-  const auto& gpus = locality_.topology().gpus;
+  const auto& gpus = rails_.locality().topology().gpus;
   if (const auto gpu = static_cast<std::size_t>(rails.local.device); gpu < gpus.size())
     facts.local.gpu_gbps = gpus[gpu].link_gbps;
   // Rails that don't fill a NIC alone are several on one.
@@ -150,32 +156,32 @@ Result<Path> EngineState::explain(const RailsBetween& rails, Direction direction
   return describe_path(facts);
 }
 
-TransportKind EngineState::transport_asked(const TransferOptions& options) const {
+TransportKind Paths::transport_asked(const TransferOptions& options) const {
   return options.transport != TransportKind::automatic ? options.transport : config_.transport;
 }
 
-Result<Path> EngineState::explain(const SegmentState& local, const RemoteState& remote,
-                                  Direction direction, const TransferOptions& options) {
-  if (!local.belongs_to(*this))
+Result<Path> Paths::explain(const SegmentState& local, const RemoteState& remote,
+                            Direction direction, const TransferOptions& options) const {
+  if (!owner_.owns(local))
     return fail(Code::invalid_argument, "the local segment is another engine's");
-  if (auto own = check_own(*remote.peer()); !own) return fail(std::move(own.error()));
+  if (auto own = owner_.check_own(*remote.peer()); !own) return fail(std::move(own.error()));
   return rails_for(local, remote).and_then([&](RailsBetween rails) {
     if (between_gpus(local, remote)) {
       const auto lent = borrow(local, remote);
       rails.lending = {lent.has_value(), lent ? "" : lent.error().message()};
     }
-    return explain(rails, direction, transport_asked(options)).map([&](Path path) {
+    return describe(rails, direction, transport_asked(options)).map([&](Path path) {
       path.refused = refusal(path, *rails.peer, options);
       return path;
     });
   });
 }
 
-Result<Path> EngineState::explain(const Place& local, const std::shared_ptr<PeerState>& peer,
-                                  const Place& remote, Direction direction,
-                                  const TransferOptions& options) {
-  if (auto own = check_own(*peer); !own) return fail(std::move(own.error()));
-  if (auto there = check_place(local, locality_.topology()); !there)
+Result<Path> Paths::explain_places(const Place& local, const std::shared_ptr<PeerState>& peer,
+                                   const Place& remote, Direction direction,
+                                   const TransferOptions& options) const {
+  if (auto own = owner_.check_own(*peer); !own) return fail(std::move(own.error()));
+  if (auto there = check_place(local, rails_.locality().topology()); !there)
     return fail(std::move(there.error()));
   RailsBetween rails{.peer = peer.get(),
                      .local = local,
@@ -183,7 +189,7 @@ Result<Path> EngineState::explain(const Place& local, const std::shared_ptr<Peer
                      .ours = {},
                      .theirs = peer->their_rails};
   rails.lending.reason = peer->same_host ? "known once there is a grant" : "another host";
-  for (const std::size_t rail : serving(local))
+  for (const std::size_t rail : rails_.serving(local))
     if (peer->route_by_rail[rail] != nullptr)
       rails.ours.push_back(static_cast<std::uint32_t>(rail));
   if (rails.ours.empty())
@@ -191,16 +197,15 @@ Result<Path> EngineState::explain(const Place& local, const std::shared_ptr<Peer
                     .with_peer(peer->introduction.name));
   if (rails_[rails.ours.front()]->capability().maps_memory)
     rails.mapping.reason = "known once there is a grant";
-  return explain(rails, direction, transport_asked(options)).map([&](Path path) {
+  return describe(rails, direction, transport_asked(options)).map([&](Path path) {
     path.refused = refusal(path, *peer, options);
     return path;
   });
 }
 
 /// By which policy, and why; empty if all allow it.
-std::string EngineState::refusal(const Path& path, const PeerState& peer,
-                                 const TransferOptions& options,
-                                 std::uint64_t smallest_piece) const {
+std::string Paths::refusal(const Path& path, const PeerState& peer, const TransferOptions& options,
+                           std::uint64_t smallest_piece) const {
   const auto by = [&](const Policy& policy, std::string_view whose) {
     const std::string why = reject_reason(policy, path, smallest_piece);
     return why.empty() ? why : fmt::format("{} {}", whose, why);
@@ -217,30 +222,22 @@ std::string EngineState::refusal(const Path& path, const PeerState& peer,
   return why;
 }
 
-const KnownPath& EngineState::known_path(const PreparedState& prepared, TransportKind asked) const {
+const KnownPath& Paths::known(const PreparedState& prepared, TransportKind asked) const {
   return prepared.paths.of(asked, [&] {
     return KnownPath{rails_for(*prepared.local, *prepared.remote).and_then([&](RailsBetween rails) {
                        rails.lending = lending_of(prepared);
-                       return explain(rails, prepared.direction, asked);
+                       return describe(rails, prepared.direction, asked);
                      }),
                      smallest_of(prepared.pieces)};
   });
 }
 
-void EngineState::enter_copies(const PreparedState& prepared, std::uint64_t own, Report& report) {
-  const Call call(*this);  // rails stay
-  if (call.refused()) return report.copied.push_back({});
-  const auto& known = known_path(prepared, report.transport).path;
-  if (!known) return report.copied.push_back({});
-  report.copied = copies_on(*known, report.bytes_done, own);
-}
-
-Result<void> EngineState::check_policies(const PreparedState& prepared,
-                                         const TransferOptions& options) {
-  const KnownPath& known = known_path(prepared, transport_asked(options));
-  if (!known.path) return fail(known.path.error());
+Result<void> Paths::check_policies(const PreparedState& prepared,
+                                   const TransferOptions& options) const {
+  const KnownPath& way = known(prepared, transport_asked(options));
+  if (!way.path) return fail(way.path.error());
   const PeerState& peer = *prepared.remote->peer();
-  std::string why = refusal(*known.path, peer, options, known.smallest_piece);
+  std::string why = refusal(*way.path, peer, options, way.smallest_piece);
   if (why.empty()) return {};
   return fail(Error(Code::policy_refused, std::move(why)).with_peer(peer.introduction.name));
 }

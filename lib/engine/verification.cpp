@@ -1,37 +1,37 @@
-// Engine: the check of a transfer's bytes at both ends.
+#include "engine/verification.hpp"
+
+#include <utility>
+
 #include "base/log.hpp"
-#include "engine/engine_state.hpp"
 
 namespace weft::core {
 namespace {
 
-/// Parts that one peer may have hashed here at a time. It asks for less: Checks::at_a_time.
+/// Parts that one peer may have hashed here at a time. A peer asks for less: Checks::at_a_time.
 constexpr std::size_t most_parts = 64;
 
 }  // namespace
 
-Result<void> EngineState::check_verifiable(const PreparedState& prepared) const {
-  const PeerState& peer = *prepared.remote->peer();
-  if (!peer.introduction.checks)
-    return fail(
-        Error(Code::unsupported, "the peer's version of the library does not verify transfers")
-            .with_peer(peer.introduction.name));
-  return {};
-}
-
-void EngineState::verify(const std::shared_ptr<TransferState>& transfer) {
-  checks_.start(transfer);
-}
-
-void EngineState::handle(PeerState& peer, CheckReply&& notice) {
-  checks_.answered(peer.link, notice);
-}
+Verification::Verification(Hasher& hasher, const Rails& rails, const Grants& grants,
+                           const PeerTable& peers, const std::unique_ptr<ControlPlane>& control)
+    : hasher_(hasher),
+      grants_(grants),
+      peers_(peers),
+      control_(control),
+      checks_(
+          hasher,
+          [&control](LinkId link, CheckRequest request) {
+            control->send(link, std::move(request));
+          },
+          [&rails](const TransferState& transfer, std::function<void()> task) {
+            rails[transfer.rails().front()]->worker().post(std::move(task));
+          }) {}
 
 /// What the owner of granted memory hashes for a peer.
-Result<Hasher::Job> EngineState::job_for(const std::shared_ptr<PeerState>& peer,
-                                         const CheckRequest& notice) {
+Result<Hasher::Job> Verification::job_for(const std::shared_ptr<PeerState>& peer,
+                                          const CheckRequest& notice) {
   if (peer->checked_parts >= most_parts) return fail(Code::queue_full, "it asks too often");
-  const auto grant = owned_.find(notice.lease);
+  const auto grant = grants_.find(notice.lease);
   if (!grant) return fail(Code::stale, "the grant was revoked");
   const SegmentState& segment = grant->segment();
   if (auto may = answerable(notice, grant->description().ranges); !may)
@@ -50,7 +50,7 @@ Result<Hasher::Job> EngineState::job_for(const std::shared_ptr<PeerState>& peer,
   return job;
 }
 
-void EngineState::handle(PeerState& peer, CheckRequest&& notice) {
+void Verification::take(PeerState& peer, const CheckRequest& notice) {
   const auto added = job_for(peers_.find(peer.link), notice).and_then([&](Hasher::Job&& job) {
     // Before it may be done.
     ++peer.checked_parts;
