@@ -11,6 +11,7 @@
 
 #include "compare.hpp"
 #include "complaint.hpp"
+#include "console.hpp"
 #include "curves.hpp"
 #include "interrupt.hpp"
 #include "local_address.hpp"
@@ -21,7 +22,6 @@
 #include "progress.hpp"
 #include "raw_process.hpp"
 #include "replace_file.hpp"
-#include "standard_output.hpp"
 #include "started_side.hpp"
 #include "target.hpp"
 

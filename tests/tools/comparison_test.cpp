@@ -4,9 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "look/comparison_json.hpp"
-#include "look/comparison_text.hpp"
-
 namespace weft::tool {
 namespace {
 

@@ -6,12 +6,13 @@
 #include <cstring>
 #include <optional>
 
-#include "commands.hpp"
 #include "common/crew.hpp"
 #include "common/exchange.hpp"
+#include "common/names.hpp"
+#include "demo/commands.hpp"
 #include "demo/progress_bar.hpp"
 #include "demo/run_engine.hpp"
-#include "look/explainer.hpp"
+#include "look/commands.hpp"
 
 namespace weft::tool {
 namespace {
@@ -270,7 +271,7 @@ Result<void> announce(const DecodeOptions& options, const Engine& engine) {
 Result<RunReport> decode(const DecodeOptions& options, Engine& engine) {
   if (auto announced = announce(options, engine); !announced)
     return fail(std::move(announced.error()));
-  const Nanoseconds timeout = timeout_of(options.timeout);
+  const Nanoseconds timeout = options.timeout;
   const Deadline patience = Deadline::in(timeout);
   auto peer = engine.accept(patience);
   while (peer && peer->name().starts_with(explainer_prefix)) peer = engine.accept(patience);
@@ -282,7 +283,7 @@ Result<RunReport> decode(const DecodeOptions& options, Engine& engine) {
 }  // namespace
 
 int run_decode(const DecodeOptions& options) {
-  Config config = engine_config(options.fabric);
+  Config config = engine_config(options.engine);
   config.listen = options.listen;
   config.advertise = options.advertise;
   config.metrics_listen = options.metrics;

@@ -4,10 +4,11 @@
 #include <mutex>
 #include <optional>
 
-#include "commands.hpp"
 #include "common/crew.hpp"
 #include "common/exchange.hpp"
 #include "common/local_address.hpp"
+#include "common/names.hpp"
+#include "demo/commands.hpp"
 #include "demo/progress_bar.hpp"
 #include "demo/run_engine.hpp"
 
@@ -114,7 +115,7 @@ Result<Prepared> Prefill::prepare(const BlockTable& blocks, const Granted& grant
 /// The first transfer's path. The others go between the same two caches.
 void Prefill::explain(const Remote& remote) {
   TransferOptions how;
-  how.transport = options_.fabric.transport;
+  how.transport = options_.engine.transport;
   path_ = exchange_.engine().explain(own_.segment(), remote, Direction::write, how);
 }
 
@@ -139,7 +140,7 @@ Result<void> Prefill::move(const BlockTable& blocks, const Granted& granted) {
     TransferOptions how;
     how.deadline = exchange_.deadline();
     how.signal = Signal{granted.signals[group]};
-    how.transport = options_.fabric.transport;
+    how.transport = options_.engine.transport;
     auto transfer = exchange_.engine().submit(*prepared, std::move(how));
     if (!transfer) return fail(std::move(transfer.error()));
     if (group + 1 < layers_.size()) prepared = prepare(blocks, granted, group + 1);
@@ -199,7 +200,7 @@ Result<RunReport> prefill(const PrefillOptions& options, Engine& engine) {
       *model, options.cache.dtype.value_or(kv::DType::bf16), work.tokens, work.concurrency);
   if (auto layout = shape.layout(); !layout) return fail(std::move(layout.error()));
 
-  const Nanoseconds timeout = timeout_of(options.timeout);
+  const Nanoseconds timeout = options.timeout;
   auto peer = engine.connect(options.peer, Deadline::in(timeout));
   if (!peer) return fail(std::move(peer.error()));
   Exchange exchange(engine, *peer, timeout);
@@ -243,7 +244,7 @@ Result<RunReport> prefill(const PrefillOptions& options, Engine& engine) {
 }  // namespace
 
 int run_prefill(const PrefillOptions& options) {
-  Config config = engine_config(options.fabric);
+  Config config = engine_config(options.engine);
   config.listen.clear();
   config.metrics_listen = options.metrics;
   if (config.rail_address.empty()) config.rail_address = local_address_towards(options.peer);

@@ -5,13 +5,11 @@
 #include <string_view>
 #include <weft/engine.hpp>
 
-#include "console.hpp"
+#include "command/ending.hpp"
+#include "command/engine_options.hpp"
 #include "demo/report.hpp"
 
 namespace weft::tool {
-
-/// How long goodbyes and closing may take.
-constexpr auto closing_time = std::chrono::seconds(2);
 
 /// Opens an engine, lets `work` measure a run with it, prints the report, and returns the exit
 /// code. A signal closes the engine, which ends `work` early.

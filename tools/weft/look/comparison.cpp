@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "common/units.hpp"
-#include "look/path_text.hpp"
+#include "look/path_views.hpp"
 
 namespace weft::tool {
 namespace {

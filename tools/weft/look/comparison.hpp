@@ -43,4 +43,11 @@ struct Comparison {
 /// `nics`: by how much their counters have grown.
 Comparison compare(const Path& path, const Ledger& ledger, const std::vector<NicCounters>& nics);
 
+/// Several lines, to be printed as they are.
+std::string table(const Comparison& comparison);
+
+Json to_json(const Comparison& comparison);
+/// Throws Json::exception if it is none.
+Comparison comparison_from_json(const Json& json);
+
 }  // namespace weft::tool

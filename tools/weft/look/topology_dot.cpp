@@ -1,5 +1,3 @@
-#include "look/topology_dot.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +7,7 @@
 #include "common/units.hpp"
 #include "look/device_tree.hpp"
 #include "look/dot_labels.hpp"
+#include "look/topology_views.hpp"
 
 namespace weft::tool {
 namespace {
@@ -45,7 +44,10 @@ class Graph {
       side(tree_.below[at]);
     }
     if (hubs_.size() > 1) middle();
-    out_ += fmt::format("label=<{}>;\n}}\n", legend);
+    std::string below = legend;
+    for (const std::string& note : notes_on_uplinks(machine_.topology))
+      below += "<BR/>" + html(note);
+    out_ += fmt::format("label=<{}>;\n}}\n", below);
     return std::move(out_);
   }
 

@@ -2,9 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "nixl/choice_script.hpp"
 #include "nixl/python.hpp"
-#include "nixl/wheels_script.hpp"
+#include "nixl/scripts.hpp"
 
 namespace weft::tool {
 namespace {
