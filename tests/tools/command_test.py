@@ -193,6 +193,30 @@ class Demo(Case):
     def test_terminate(self):
         self.interrupted(signal.SIGTERM, 143)
 
+    def test_interrupt_while_memory_is_filled(self):
+        """Filling and checking gigabytes take seconds, and more beside load: Ctrl-C ends them."""
+        for waits in (0.3, 1, 2):
+            with started("demo", "--model", "llama-3.1-70b", "--tokens", "8K", "--requests", "8",
+                         "--concurrency", "1") as process:
+                time.sleep(waits)
+                process.send_signal(signal.SIGINT)
+                begin = time.monotonic()
+                self.assertEqual(process.wait(PATIENCE), 130)
+                # Killed children would have had five seconds to obey.
+                self.assertLess(time.monotonic() - begin, 4)
+
+    def test_interrupt_while_blocks_are_waited_for(self):
+        with decode("--providers", "shm") as (other, address):
+            with started("prefill", "--peer", address, "--model", "llama-3.1-8b", "--tokens", "64",
+                         "--requests", "1000000", "--concurrency", "4", "--blocks", "4",
+                         "--progress", "always") as prefill:
+                prefill.stderr.read(1)
+                prefill.send_signal(signal.SIGINT)
+                begin = time.monotonic()
+                self.assertEqual(prefill.wait(PATIENCE), 130)
+                self.assertLess(time.monotonic() - begin, 4)
+            self.assertEqual(other.wait(PATIENCE), 1)
+
     def test_killed_child_ends_it(self):
         for victim in (0, 1):
             with started("demo", "--model", "llama-3.1-8b", "--tokens", "64", "--requests",
@@ -514,7 +538,7 @@ class Help(Case):
     def test_figures_are_explained(self):
         output = weft("demo", "--model", "gpt-oss-20b", "--tokens", "1", "--requests", "1",
                       "--layer-groups", "1").stdout
-        for word in ("1 request of 1 token", "the first of 1 layer group", "block before it is"):
+        for word in ("1 request of 1 token", "the first of 1 layer group", "in the end the whole cache"):
             self.assertIn(word, " ".join(output.split()))
 
     @unittest.skipUnless(shutil.which("groff"), "groff is not installed")

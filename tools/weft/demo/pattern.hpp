@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -41,16 +42,21 @@ struct Findings {
   void add(const Findings& other);
 };
 
+// A cache takes seconds: a stop ends each of these early.
+
 /// Writes the pattern of the first `tokens` tokens.
 void fill(std::span<std::byte> cache, const PageMap& map, const BlockTable& table,
-          const Expected& what, kv::LayerRange layers);
+          const Expected& what, kv::LayerRange layers, const std::stop_token& stop = {});
 /// Checks every byte of a request's blocks.
 Findings verify(std::span<const std::byte> cache, const PageMap& map, const BlockTable& table,
-                const Expected& what, kv::LayerRange layers);
+                const Expected& what, kv::LayerRange layers, const std::stop_token& stop = {});
 /// Puts the canary back into blocks.
 void clear(std::span<std::byte> cache, const PageMap& map, const BlockTable& table,
-           kv::LayerRange layers);
+           kv::LayerRange layers, const std::stop_token& stop = {});
+/// Fills memory with the canary.
+void clear(std::span<std::byte> memory, const std::stop_token& stop = {});
 /// Checks that memory holds nothing but the canary. `start`: its offset in the cache, for `first`.
-Findings verify_canary(std::span<const std::byte> memory, std::uint64_t start);
+Findings verify_canary(std::span<const std::byte> memory, std::uint64_t start,
+                       const std::stop_token& stop = {});
 
 }  // namespace weft::tool

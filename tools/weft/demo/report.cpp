@@ -141,7 +141,7 @@ std::string table(const RunReport& report) {
   row("rails", rail_shares(movement, report.bytes));
   if (report.problem.empty())
     row("checked", fmt::format("{} by decode: every byte right, nothing written elsewhere  (each "
-                               "block before it is filled and after, and in the end all blocks)",
+                               "request's blocks, in the end the whole cache)",
                                binary_bytes(report.bytes_checked)));
   else
     row("WRONG", fmt::format("{} of {} bytes; first: {}", grouped(report.bytes_wrong),

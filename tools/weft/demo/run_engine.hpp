@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <stop_token>
 #include <string_view>
 #include <weft/engine.hpp>
 
@@ -12,8 +13,9 @@
 namespace weft::tool {
 
 /// Opens an engine, lets `work` measure a run with it, prints the report, and returns the exit
-/// code. A signal closes the engine, which ends `work` early.
+/// code. A signal closes the engine and requests a stop, which end `work` early; what fails in it
+/// may request the stop itself.
 int run_with_engine(std::string_view command, const ConsoleOptions& console, const Config& config,
-                    const std::function<Result<RunReport>(Engine&)>& work);
+                    const std::function<Result<RunReport>(Engine&, std::stop_source&)>& work);
 
 }  // namespace weft::tool

@@ -106,14 +106,14 @@ std::string speeds_of(const Topology& topology, const Affinity& affinity) {
 }
 
 std::string row(const Topology& topology, const std::string& memory, const Affinity& affinity) {
-  const std::string columns = fmt::format("  {:<22} {:<13} {:<18} ", memory, nearness_of(affinity),
+  const std::string columns = fmt::format("  {:<19} {:<13} {:<14} ", memory, nearness_of(affinity),
                                           speeds_of(topology, affinity));
   return columns + names_of(topology, serving(affinity), columns.size()) + "\n" +
          hanging("    ", printable(affinity.reason));
 }
 
 std::string header(const std::string& memory) {
-  return fmt::format("\n  {:<22} {:<13} {:<18} {}\n", memory, "in common", "speed", "served by");
+  return fmt::format("\n  {:<19} {:<13} {:<14} {}\n", memory, "in common", "speed", "served by");
 }
 
 }  // namespace
