@@ -1,4 +1,4 @@
-// What a program says at its end.
+// The last words of a program, and its exit codes.
 #pragma once
 
 #include <string>

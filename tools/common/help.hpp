@@ -1,4 +1,4 @@
-// What a program says about its commands and options, all out of the one table that CLI11 has.
+// Help, manual pages and completions of a program, all out of the option table in CLI11.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -32,7 +32,7 @@ class HelpCommands {
   /// To be made when the program has all its other commands.
   explicit HelpCommands(CLI::App& program);
 
-  /// What to print if the command line asked for one of them.
+  /// The text to print if the command line asked for one of them.
   std::optional<std::string> answer() const;
 
  private:

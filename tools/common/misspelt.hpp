@@ -1,4 +1,4 @@
-// Names that are not there, and those that were probably meant.
+// Unknown names, and those that were probably meant.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -14,8 +14,8 @@ std::string nearest(std::string_view name, const std::vector<std::string>& known
 /// That the program has no such command; empty if it has.
 std::string complaint_about_command(const CLI::App& program, const std::string& name);
 
-/// What is wrong with a command line: an option or command that is not there comes first, as all
-/// else may follow from it. With a word about where help is.
+/// The complaint about a command line, with a word about where help is. Unknown options and
+/// commands come first: all else may follow from them.
 std::string complaint(const CLI::App& program, const CLI::ParseError& error);
 
 }  // namespace weft::tool

@@ -24,7 +24,7 @@ struct Bounds {
   std::uint64_t greatest = std::numeric_limits<std::uint64_t>::max();
 };
 
-/// What an option may stand for when nobody names it.
+/// The type of an option's value, be the option left out or not.
 template <typename Target>
 struct ValueOf {
   using Type = Target;
@@ -34,8 +34,8 @@ struct ValueOf<std::optional<Value>> {
   using Type = Value;
 };
 
-/// The options below one heading of a command's help. What is wrong with a value ends the parsing
-/// as a CLI::ValidationError with the option's name.
+/// The options below one heading of a command's help. A wrong value ends the parsing with a
+/// CLI::ValidationError that names the option.
 class OptionGroup {
  public:
   OptionGroup(CLI::App& command, std::string heading)
@@ -104,7 +104,7 @@ class OptionGroup {
   const std::string heading_;
 };
 
-// What both programs offer.
+// Options of both programs.
 CLI::Option* add_nics(OptionGroup& group, std::vector<std::string>& nics);
 CLI::Option* add_rail_address(OptionGroup& group, std::string& address);
 CLI::Option* add_advertise(OptionGroup& group, std::string& address);
@@ -115,7 +115,7 @@ CLI::Option* add_progress(OptionGroup& group, std::string& when);
 
 /// The names that --model takes.
 std::string known_models();
-/// For --model: what is wrong with a name, or nothing.
+/// For --model: refuses unknown names.
 CLI::Validator known_model();
 
 /// The complaint about --listen with every interface's address and no --advertise, or nothing.

@@ -19,7 +19,7 @@ std::string grouped(std::uint64_t number);
 /// "1 request", "2,000 requests".
 std::string counted(std::uint64_t number, std::string_view thing);
 
-/// What K, M and G mean.
+/// The meaning of K, M and G.
 enum class Multiples : std::uint8_t {
   binary,   ///< Of bytes and tokens: 1024, and "KiB" or "KB" means the same.
   decimal,  ///< Of all else: 1000.

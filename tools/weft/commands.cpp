@@ -65,9 +65,9 @@ void add_commands(CLI::App& program, std::function<int()>& chosen) {
             "  weft topo --xml there.xml --svg there.svg\n"
             "  weft topo --xml here.xml --peer-xml there.xml\n");
   table.add("explain", run_explain,
-            "Shows the path that a transfer would take: each hop, who moves the bytes on it, how "
-            "often they are copied on either side, and why better paths are not used. What is "
-            "shown is declared by the providers, and nothing is moved.",
+            "Shows the path that a transfer would take: each hop, what moves the bytes on it, how "
+            "often they are copied on either side, and why better paths are not used. Shows what "
+            "the providers declare, and moves nothing.",
             "  weft explain\n"
             "  weft explain --memory gpu:0 --peer 10.0.0.2:7000 --peer-memory gpu:1 --json\n"
             "  weft explain --memory node:1 --peer 10.0.0.2:7000 --svg path.svg\n"

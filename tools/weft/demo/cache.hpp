@@ -18,7 +18,7 @@
 
 namespace weft::tool {
 
-/// What both sides tell each other about their caches.
+/// The description of a cache that both sides exchange.
 struct CacheShape {
   kv::Model model;
   kv::LayoutOptions options;

@@ -10,7 +10,9 @@ namespace {
 
 void add_model(CLI::App& command, CacheOptions& options, const std::string& otherwise) {
   OptionGroup group(command, "Model");
-  command.add_option("--model", options.model, "Whose KV shape: " + known_models() + otherwise)
+  command
+      .add_option("--model", options.model,
+                  "Model with this KV shape: " + known_models() + otherwise)
       ->type_name("NAME")
       ->check(known_model())
       ->group("Model");
@@ -57,8 +59,8 @@ void add_tensor_parallel(CLI::App& command, kv::TensorParallel& tp) {
       ->default_str("0");
 }
 
-/// Before anybody waits for the other side: what the options ask for together must be possible. A
-/// side that takes any model finds out about its own later.
+/// Checks that the options fit together, before the process waits for the other side. A side that
+/// takes any model checks its layout later.
 void check(const CacheOptions& options) {
   const kv::TensorParallel tp = options.layout.tp;
   if (tp.rank >= tp.size)

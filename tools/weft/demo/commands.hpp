@@ -29,7 +29,7 @@ struct CacheOptions {
                    std::uint32_t concurrency) const;
 };
 
-/// What prefill is to do.
+/// The work of prefill.
 struct WorkOptions {
   std::uint64_t tokens = 4096;
   std::uint64_t requests = 8;

@@ -43,7 +43,7 @@ class Decode {
   const Measurement& measurement() const noexcept { return measurement_; }
 
  private:
-  /// What was promised to prefill for one request.
+  /// The promise to prefill for one request.
   struct Promise {
     Granted granted;
     std::vector<Grant> grants;
@@ -79,7 +79,7 @@ Result<void> Decode::take_in() {
   auto blocks = own_.blocks().allocate(blocks_needed_, exchange_.deadline(), stop_);
   if (!blocks) return fail(std::move(blocks.error()));
 
-  // Whoever wrote into them while they were free is found out here.
+  // Finds writes into them while they were free.
   Findings findings = check(number, *blocks);
   auto promised = promise(number, *blocks);
   if (!promised) return fail(std::move(promised.error()));
@@ -121,7 +121,7 @@ Result<Decode::Promise> Decode::promise(std::uint64_t number, const BlockTable& 
 
     auto ranges = own_.ranges(blocks, layers_[group]);
     if (!ranges) return fail(std::move(ranges.error()));
-    // Nobody waits longer than that for what prefill writes under it.
+    // Decode waits for the writes below the grant no longer than that.
     const auto longest = exchange_.timeout() * static_cast<Nanoseconds::rep>(layers_.size() + 1);
     auto grant = own_.segment().grant(*ranges, Rights::write, longest);
     if (!grant) return fail(std::move(grant.error()));

@@ -22,7 +22,7 @@
 namespace weft::tool {
 namespace {
 
-// What a child gets to end by itself: after the other one failed (it notices that within seconds),
+// Time for a child to end by itself: after the other one failed (it notices that within seconds),
 // and after it was asked to.
 constexpr auto time_to_notice = std::chrono::seconds(10);
 constexpr auto time_to_obey = std::chrono::seconds(5);
@@ -148,7 +148,7 @@ Result<void> Demo::start_decode() {
   return {};
 }
 
-/// What decode writes once it listens; empty if it ended or a signal came before.
+/// The address that decode writes once it listens; empty if it ended or a signal came before.
 Result<std::string> Demo::address() {
   std::string line;
   const Deadline until = Deadline::in(options_.timeout);

@@ -1,4 +1,4 @@
-// What the demonstration's caches are filled with, and the check of what arrived.
+// The contents of the demonstration's caches, and their check on arrival.
 #pragma once
 
 #include <cstddef>
@@ -12,28 +12,28 @@
 
 namespace weft::tool {
 
-/// Whose pattern: two requests share no byte sequence.
+/// Two requests share no byte sequence.
 struct PatternKey {
   std::uint64_t seed = 0;
   std::uint64_t request = 0;
 };
 
-/// What a vector holds: word i (8 bytes, little-endian) is first_word + i * word_step, so each byte
-/// depends on request, layer, part, token, head and its own position.
+/// The contents of a vector: word i (8 bytes, little-endian) is first_word + i * word_step, so each
+/// byte depends on request, layer, part, token, head and its own position.
 std::uint64_t first_word(PatternKey key, const Vector& vector) noexcept;
 constexpr std::uint64_t word_step = 0x9e3779b97f4a7c15;
 
 /// Memory that nobody may write holds this byte.
 constexpr std::byte canary{0xc5};
 
-/// What of a request's blocks has to hold the pattern; all else in them must be canary.
+/// The part of a request's blocks that has to hold the pattern; all else must be canary.
 struct Expected {
   PatternKey key;
   std::uint64_t tokens = 0;
   std::vector<kv::HeadRange> heads;  ///< For each group.
 };
 
-/// What was wrong.
+/// The result of a check.
 struct Findings {
   std::uint64_t bytes_checked = 0;
   std::uint64_t bytes_wrong = 0;

@@ -34,7 +34,7 @@ class Prefill {
         bar_(request_bytes_ * options.work.requests, options.console.progress) {}
 
   Result<void> hand_over(std::uint64_t number);
-  /// What was declared before the first transfer, beside what became of all; `nics`: what these had
+  /// The path declared before the first transfer beside the ledger of all; `nics`: what these had
   /// counted then. Fails as explaining did.
   Result<Comparison> compare(const std::vector<NicCounters>& nics) const;
   std::uint64_t bytes() const noexcept { return request_bytes_ * options_.work.requests; }

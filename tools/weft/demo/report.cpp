@@ -218,7 +218,7 @@ void Measurement::into(RunReport& report) const {
   report.problem = findings_.first;
 }
 
-Ledger Measurement::ledger() const {
+TransferTotals Measurement::ledger() const {
   const std::lock_guard lock(mutex_);
   return ledger_;
 }

@@ -1,4 +1,4 @@
-// What the commands with an engine have in common.
+// The run of a command with an engine.
 #pragma once
 
 #include <functional>

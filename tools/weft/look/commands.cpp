@@ -60,7 +60,7 @@ void add_options(CLI::App& command, ExplainOptions& options) {
                   "The transfer's class, which may have a policy of its own");
   transfer.parsed(
       "--policy", options.policy, parse_typed_policy, "POLICY",
-      "What the path must be like, or else the command fails and says why: terms with commas "
+      "Conditions for the path, or else the command fails and says why: terms with commas "
       "between them, of max-copies=0, forbid-cpu-copies, require-gpudirect, min-gbps=100, "
       "providers=efa+verbs");
   add_timeout(transfer, options.timeout);

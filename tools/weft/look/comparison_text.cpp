@@ -24,7 +24,7 @@ std::string fact(std::string_view name, const std::string& value) {
 std::string hop_line(const std::string& what, const std::string& by, const std::string& side,
                      const std::string& declared, const std::string& ledger,
                      const std::string& known) {
-  // What is longer has a line of its own.
+  // Longer names have a line of their own.
   constexpr std::size_t width = 40;
   const std::string name = columns_of(what) > width
                                ? fmt::format("  {}\n  {:<{}}", what, "", width)

@@ -119,7 +119,7 @@ nlohmann::ordered_json count_json(const NicCounters::Count& count) {
   return count ? nlohmann::ordered_json(*count) : nlohmann::ordered_json();
 }
 
-/// What is not told is null.
+/// Unknown counts are null.
 nlohmann::ordered_json to_json(const std::vector<NicCounters>& nics) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const NicCounters& nic : nics)
@@ -229,7 +229,7 @@ std::string record_text(const RailInfo& rail) {
   return out;
 }
 
-/// What one NIC has counted, a line each.
+/// The counts of one NIC, a line each.
 std::string text(const nlohmann::ordered_json& nic) {
   std::string out =
       fmt::format("\nNIC {}, bytes of all processes\n", nic["nic"].get<std::string>());

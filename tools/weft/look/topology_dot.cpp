@@ -100,7 +100,7 @@ class Graph {
     put(parent, "unused_" + name(parent), unused_label(names), "");
   }
 
-  /// What hangs on a switch stays together.
+  /// Keeps the devices of a switch together.
   void group(const Branch& branch) {
     if (branch.below.empty()) return;
     out_ += fmt::format("subgraph cluster_{} {{ style=invis; margin=4;\n", name(branch));
@@ -140,7 +140,7 @@ class Graph {
     return fmt::format("label=\"{}\", penwidth={:.1f}", bit_rate(gbps), pen_width(gbps));
   }
 
-  /// What the nodes have in common.
+  /// The link between the nodes.
   void middle() {
     const std::string text = middle_label();
     out_ += fmt::format("middle [shape={}, fontsize=9, label=\"{}\"];\n",

@@ -83,7 +83,7 @@ std::string names_of(const Topology& topology, const std::vector<std::size_t>& n
   return fmt::format("{}", fmt::join(wrapped(names, longest), "\n" + std::string(indent, ' ')));
 }
 
-/// What the NICs that serve have in common with the memory: the least of them.
+/// How near the farthest of the NICs that serve is to the memory.
 std::string nearness_of(const Affinity& affinity) {
   Nearness farthest = Nearness::pci_switch;
   for (std::size_t at = 0; at < affinity.serving; ++at)

@@ -14,7 +14,7 @@ std::string tree_text(const Topology& topology);
 /// Which NICs serve each GPU and each node's memory and why, and what has no place in the tree.
 std::string serving_text(const Machine& machine);
 
-/// All lists are in bus order. What can't be told is null.
+/// All lists are in bus order. Unknown values are null.
 nlohmann::ordered_json to_json(const Machine& machine);
 
 /// For the program `dot`. NUMA nodes stand in the middle and their devices to the left and right,

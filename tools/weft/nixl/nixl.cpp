@@ -28,7 +28,7 @@ Result<NixlPython> asked_python(const NixlOptions& options) {
   });
 }
 
-/// What came of a change in all folders: the first error does not keep it from the others.
+/// The results of a change in all folders: the first error does not keep it from the others.
 struct Work {
   std::vector<NixlWheelChanges> done;
   std::optional<Error> error;
@@ -57,7 +57,7 @@ std::vector<std::string> warnings_of(const NixlOptions& options, const Work& wor
   return warnings;
 }
 
-/// What was done is told even where something failed, and then in a document of errors.
+/// Tells all changes even where one failed; the document is then one of errors.
 int finish(const NixlOptions& options, const NixlPython& python, const Work& work,
            const std::vector<std::string>& warnings) {
   if (work.error) {

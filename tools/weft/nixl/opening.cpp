@@ -17,7 +17,7 @@ bool has_loaded_weft(const NixlOpening& opening) {
                      [](const std::string& file) { return file.ends_with("/libplugin_WEFT.so"); });
 }
 
-/// What the process did last, for one that has not told why it ended.
+/// The last step of a process that has not told why it ended.
 std::string while_doing(const OrderedJson& told) {
   const std::string doing = told.value("doing", "");
   return doing.empty() ? "" : fmt::format(" while {}", doing);

@@ -1,4 +1,4 @@
-// What weft nixl has done or found, as text and as JSON. What is not there is null.
+// The changes and findings of weft nixl, as text and as JSON. Missing values are null.
 #pragma once
 
 #include <nlohmann/json.hpp>
