@@ -136,8 +136,8 @@ std::string what_is_missed(const Surroundings& around, const std::vector<std::st
   return {};
 }
 
-// perf/RESULTS.md: "Two modes over tcp". BBR sends no faster than it thinks that the way carries,
-// and over loopback its thoughts are at a third of that, once in a while and then for long.
+// BBR sends no faster than its own estimate of the bandwidth. Over loopback that estimate is at
+// times a third of what the connection carries, and then stays so for long.
 std::string what_holds_streams_back(const std::string& root) {
   const std::string control = first_word(root + "/proc/sys/net/ipv4/tcp_congestion_control");
   if (!control.starts_with("bbr")) return {};

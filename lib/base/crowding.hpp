@@ -11,7 +11,7 @@ namespace weft::core {
 /// milliseconds later. A thread that sleeps until there is something to do has the core at once,
 /// for the system prefers it to those that compute: a 4 KiB write beside a busy loop on each core
 /// takes 50 us so, and 4 ms if its threads look for what they wait for and give the core away in
-/// between (perf/RESULTS.md: "Beside threads that compute"). Of one thread.
+/// between. Of one thread.
 class Crowding {
  public:
   // Linux's are 0.7 to 3 ms, rounded up to the timer's next tick (1 to 10 ms).

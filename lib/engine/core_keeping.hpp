@@ -40,7 +40,7 @@ class SmallTraffic {
   }
 
  private:
-  // perf/RESULTS.md: "A core for each rail". 16 KiB are faster on two cores, 64 KiB on one.
+  // Operations of 16 KiB are faster on two cores, those of 64 KiB on one.
   static constexpr std::uint64_t small_bytes = std::uint64_t{16} << 10;
   static constexpr Nanoseconds span = std::chrono::milliseconds(1);
   // Messages in a span; one by one over tcp they are 40 and more.

@@ -76,7 +76,7 @@ std::uint64_t chunk_limit(const Config& config, const Capability& record, bool a
 /// Of what its caller copies, with who polls to help it: at the end of each one waits for the
 /// other.
 std::uint64_t at_once_limit(const Config& config, std::uint64_t chunk_limit) {
-  // perf/RESULTS.md: "What made a difference"
+  // The two threads wait for each other at each end: 1 MiB was 1.08 times as fast as 512 KiB.
   constexpr std::uint64_t best = std::uint64_t{1} << 20;
   return config.chunk_bytes > 0 ? chunk_limit : std::max(chunk_limit, best);
 }
@@ -329,8 +329,8 @@ Result<void> EngineState::open_nic(const providers::Nic& nic, unsigned& count,
 }
 
 /// On few cores, a caller who drives all rails by one thread: each more of his rails, and of those
-/// of the peer's that he writes to, would wake a thread there that takes the core he needs.
-/// perf/RESULTS.md has the measurements.
+/// of the peer's that he writes to, would wake a thread there that takes the core he needs: with
+/// two rails such a caller fell to 0.72 to 0.93 of its speed from 1 MiB on.
 bool EngineState::keeps_to_one(const Capability& record) const {
   return config_.progress == Progress::manual && !record.fills_alone &&
          !topo::cores_for_two_rails();

@@ -389,7 +389,7 @@ Result<std::shared_ptr<Submitted>> EngineState::submit_prepared(
   }
   if (begin_at_once(transfer, begun)) return transfer;
   if (transfer->submission().waiter_takes_part) {
-    // perf/RESULTS.md: "What made a difference".
+    // Each thread begins with a half of its own, so that its bytes stay in its core's cache.
     if (*bytes > config_.copy_at_once_bytes) transfer->halve();
     open_to_waiters_.add(transfer);
   }

@@ -127,8 +127,8 @@ class TransferState final : public Submitted, public std::enable_shared_from_thi
   }
   /// How large its chunks should be, of at most `limit` bytes: where parts are even, and one of a
   /// single piece takes two chunks, half of it, in whole pages. The third of three chunks would be
-  /// one lane's alone. With more of them smaller ones cost as much as that (perf/RESULTS.md: "What
-  /// made a difference").
+  /// one lane's alone. Where each takes three chunks, even ones were 5 to 10 % slower
+  /// over shm.
   std::uint64_t even_chunk(std::uint64_t limit) const noexcept;
   /// The rails whose lanes may still carry it, and those that others were faster than, for what
   /// they alone can prove.

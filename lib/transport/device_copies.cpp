@@ -8,8 +8,8 @@ namespace weft::core {
 namespace {
 
 // Within the memory of an H200 copies of 8 MiB went at 1.2 TB/s one after the other, of 16 MiB
-// at 1.5, of 64 MiB at 1.9 (perf/RESULTS.md, "On a GPU"); from GPU to GPU by PCIe one would take
-// some 2 ms, after which a transfer that is cancelled or revoked is over.
+// at 1.5, of 64 MiB at 1.9; from GPU to GPU by PCIe one would take some 2 ms, after which a
+// transfer that is cancelled or revoked is over.
 constexpr std::uint64_t largest_copy = std::uint64_t{64} << 20;
 // Enough to keep a copy engine busy with the smallest pages of a block table.
 constexpr std::size_t most_copies = 128;

@@ -5,7 +5,8 @@
 #include <numeric>
 #include <random>
 
-#include "null_lane.hpp"
+#include "bench.hpp"
+#include "shared/null_lane.hpp"
 
 namespace weft::core {
 namespace {
@@ -127,4 +128,10 @@ BENCHMARK(frozen)->Arg(1)->Arg(1'000)->Arg(50'000)->Name("look_at_frozen_peer");
 }  // namespace
 }  // namespace weft::core
 
-BENCHMARK_MAIN();
+int weft::perf::bench::core_cost(int argc, char** argv) {
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
+  benchmark::RunSpecifiedBenchmarks();
+  benchmark::Shutdown();
+  return 0;
+}

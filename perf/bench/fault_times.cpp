@@ -13,9 +13,10 @@
 #include <vector>
 #include <weft/engine.hpp>
 
-#include "must.hpp"
-#include "sides.hpp"
-#include "spread.hpp"
+#include "bench.hpp"
+#include "report/spread.hpp"
+#include "shared/must.hpp"
+#include "shared/sides.hpp"
 
 namespace {
 
@@ -219,7 +220,7 @@ void print(const std::string& provider, const std::string& what, unsigned rounds
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int weft::perf::bench::fault_times(int argc, char** argv) {
   std::vector<std::string> providers{"tcp", "shm"};
   unsigned rounds = 7;
   CLI::App app{"Milliseconds until a fault is known, as median (least-greatest), and what it is."};
@@ -231,28 +232,24 @@ int main(int argc, char** argv) {
   app.add_option("--nic-is-back", mend, "Brings it back")->needs(dies);
   dies->needs("--nic-is-back");
   CLI11_PARSE(app, argc, argv);
-  try {
-    for (const std::string& provider : providers) {
-      if (!die.empty()) {
-        print(provider, "longest standstill of a write", rounds,
-              [&] { return nic_death(provider, "", ""); });
-        print(provider, "the same, a NIC dies", rounds,
-              [&] { return nic_death(provider, die, mend); });
-        continue;
-      }
-      print(provider, "SIGKILL of the target to the failed transfer", rounds,
-            [&] { return death(provider, SIGKILL); });
-      print(provider, "SIGSTOP of the target to the failed transfer", rounds,
-            [&] { return death(provider, SIGSTOP); });
-      print(provider, "revoke, the writer is alive", rounds,
-            [&] { return revocation(provider, Writer::live); });
-      print(provider, "revoke, the writer is frozen for 300 ms", rounds,
-            [&] { return revocation(provider, Writer::slow); });
-      print(provider, "revoke, the writer was killed", rounds,
-            [&] { return revocation(provider, Writer::dead); });
+  for (const std::string& provider : providers) {
+    if (!die.empty()) {
+      print(provider, "longest standstill of a write", rounds,
+            [&] { return nic_death(provider, "", ""); });
+      print(provider, "the same, a NIC dies", rounds,
+            [&] { return nic_death(provider, die, mend); });
+      continue;
     }
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "weft-fault-times: {}\n", error.what());
-    return 1;
+    print(provider, "SIGKILL of the target to the failed transfer", rounds,
+          [&] { return death(provider, SIGKILL); });
+    print(provider, "SIGSTOP of the target to the failed transfer", rounds,
+          [&] { return death(provider, SIGSTOP); });
+    print(provider, "revoke, the writer is alive", rounds,
+          [&] { return revocation(provider, Writer::live); });
+    print(provider, "revoke, the writer is frozen for 300 ms", rounds,
+          [&] { return revocation(provider, Writer::slow); });
+    print(provider, "revoke, the writer was killed", rounds,
+          [&] { return revocation(provider, Writer::dead); });
   }
+  return 0;
 }

@@ -9,10 +9,11 @@
 #include <string>
 #include <vector>
 
-#include "engine_loop.hpp"
-#include "gpu_side.hpp"
-#include "sides.hpp"
-#include "spread.hpp"
+#include "bench.hpp"
+#include "report/spread.hpp"
+#include "shared/engine_loop.hpp"
+#include "shared/gpu_side.hpp"
+#include "shared/sides.hpp"
 
 namespace {
 
@@ -167,7 +168,7 @@ Result<void> compare(const Options& options, const Gpus& gpus) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int weft::perf::bench::gpu_copies(int argc, char** argv) {
   Options options;
   CLI::App app{
       "Writes between two processes with memory in GPUs (the second one's in the second GPU where "
@@ -196,7 +197,7 @@ int main(int argc, char** argv) {
 
   const auto gpus = look_for_gpus();
   if (gpus && gpus->count == 0) {
-    fmt::print(stderr, "weft-gpu-copies: {}\n", gpus->why);
+    fmt::print(stderr, "weft-bench gpu-copies: {}\n", gpus->why);
     return no_gpu;
   }
   if (gpus)
@@ -204,7 +205,8 @@ int main(int argc, char** argv) {
                "to plain copy", "to host to host");
   if (const auto ran = gpus ? compare(options, *gpus) : Result<void>(weft::fail(gpus.error()));
       !ran) {
-    fmt::print(stderr, "weft-gpu-copies: {}\n", ran.error().to_string());
+    fmt::print(stderr, "weft-bench gpu-copies: {}\n", ran.error().to_string());
     return 1;
   }
+  return 0;
 }

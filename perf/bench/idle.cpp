@@ -13,9 +13,10 @@
 #include <vector>
 #include <weft/engine.hpp>
 
-#include "must.hpp"
-#include "sides.hpp"
-#include "upkeep.hpp"
+#include "bench.hpp"
+#include "shared/must.hpp"
+#include "shared/sides.hpp"
+#include "shared/upkeep.hpp"
 
 namespace {
 
@@ -228,7 +229,7 @@ void run(const Options& options) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int weft::perf::bench::idle(int argc, char** argv) {
   Options options;
   CLI::App app{
       "Two engines in two processes that know each other, and nothing under way: the CPU time and "
@@ -248,11 +249,6 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(10, 100'000));
   app.add_flag("--json", options.json, "Print JSON");
   CLI11_PARSE(app, argc, argv);
-  try {
-    run(options);
-    return 0;
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "weft-idle: {}\n", error.what());
-    return 1;
-  }
+  run(options);
+  return 0;
 }

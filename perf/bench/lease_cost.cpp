@@ -6,9 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "bench.hpp"
 #include "engine/hooks.hpp"
-#include "engine_loop.hpp"
-#include "spread.hpp"
+#include "report/spread.hpp"
+#include "shared/engine_loop.hpp"
 
 namespace {
 
@@ -60,7 +61,7 @@ Result<void> compare(const Options& options, const EngineConfig& config) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int weft::perf::bench::lease_cost(int argc, char** argv) {
   Options options;
   CLI::App app{
       "GB/s (10^9 bytes) with leases and without, medians, and their ratio as median "
@@ -89,8 +90,9 @@ int main(int argc, char** argv) {
           config.pieces = options.pieces;
           config.max_ms = options.ms;
           if (auto compared = compare(options, config); !compared) {
-            fmt::print(stderr, "weft-lease-cost: {}\n", compared.error().to_string());
+            fmt::print(stderr, "weft-bench lease-cost: {}\n", compared.error().to_string());
             return 1;
           }
         }
+  return 0;
 }

@@ -8,9 +8,10 @@
 #include <string_view>
 #include <vector>
 
-#include "engine_loop.hpp"
-#include "null_lane.hpp"
-#include "spread.hpp"
+#include "bench.hpp"
+#include "report/spread.hpp"
+#include "shared/engine_loop.hpp"
+#include "shared/null_lane.hpp"
 
 namespace {
 
@@ -188,7 +189,7 @@ Result<void> compare_all(const Options& options) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int weft::perf::bench::ledger_cost(int argc, char** argv) {
   Options options;
   CLI::App app{
       "Writes with Config::metrics and without: two engines in one process write to one target in "
@@ -209,7 +210,8 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   fmt::print("{:<6} {:>9} {:>3}  {:>9} {:>9}  ratio\n", "", "bytes", "", "with", "without");
   if (auto compared = compare_all(options); !compared) {
-    fmt::print(stderr, "weft-ledger-cost: {}\n", compared.error().to_string());
+    fmt::print(stderr, "weft-bench ledger-cost: {}\n", compared.error().to_string());
     return 1;
   }
+  return 0;
 }

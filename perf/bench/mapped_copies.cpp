@@ -10,9 +10,10 @@
 #include <utility>
 #include <vector>
 
-#include "engine_loop.hpp"
-#include "pages.hpp"
-#include "spread.hpp"
+#include "bench.hpp"
+#include "raw/pages.hpp"
+#include "report/spread.hpp"
+#include "shared/engine_loop.hpp"
 
 namespace {
 
@@ -124,7 +125,7 @@ std::vector<EngineConfig> points(const Options& options) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int weft::perf::bench::mapped_copies(int argc, char** argv) {
   Options options;
   CLI::App app{
       "GB/s (10^9 bytes) over shm into memory that is mapped, into memory that the kernel copies "
@@ -146,7 +147,8 @@ int main(int argc, char** argv) {
              "mapped", "kernel", "memcpy", "to kernel", "to memcpy");
   for (const EngineConfig& config : points(options))
     if (auto compared = compare(options, config); !compared) {
-      fmt::print(stderr, "weft-mapped-copies: {}\n", compared.error().to_string());
+      fmt::print(stderr, "weft-bench mapped-copies: {}\n", compared.error().to_string());
       return 1;
     }
+  return 0;
 }

@@ -10,9 +10,10 @@
 #include <vector>
 #include <weft/engine.hpp>
 
-#include "holdings.hpp"
-#include "sides.hpp"
-#include "spread.hpp"
+#include "bench.hpp"
+#include "report/spread.hpp"
+#include "shared/holdings.hpp"
+#include "shared/sides.hpp"
 
 namespace {
 
@@ -195,7 +196,7 @@ void print(const Options& options, const Rounds& rounds) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int weft::perf::bench::nic_costs(int argc, char** argv) {
   Options options;
   CLI::App app{
       "What it costs to use many NICs: to open an engine, to register a segment, to meet another "
@@ -216,11 +217,12 @@ int main(int argc, char** argv) {
 
   const auto rounds = measure_all(options);
   if (!rounds) {
-    fmt::print(stderr, "weft-nic-costs: {}\n", rounds.error().to_string());
+    fmt::print(stderr, "weft-bench nic-costs: {}\n", rounds.error().to_string());
     return 1;
   }
   if (options.json)
     fmt::print("{}\n", as_json(*rounds).dump(2));
   else
     print(options, *rounds);
+  return 0;
 }

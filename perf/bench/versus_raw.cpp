@@ -8,10 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "engine_loop.hpp"
-#include "raw_loop.hpp"
-#include "raw_process.hpp"
-#include "spread.hpp"
+#include "bench.hpp"
+#include "raw/loop.hpp"
+#include "raw/process.hpp"
+#include "report/spread.hpp"
+#include "shared/engine_loop.hpp"
 
 namespace {
 
@@ -123,8 +124,7 @@ Result<nlohmann::json> run(const Options& options) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  if (const auto status = weft::perf::serve_raw_side(argc, argv)) return *status;
+int weft::perf::bench::versus_raw(int argc, char** argv) {
   Options options;
   std::vector<std::string> sizes;
   CLI::App app{
@@ -155,8 +155,9 @@ int main(int argc, char** argv) {
                "engine", "ratio", "ratio by round");
   const auto rows = run(options);
   if (!rows) {
-    fmt::print(stderr, "weft-versus-raw: {}\n", rows.error().to_string());
+    fmt::print(stderr, "weft-bench versus-raw: {}\n", rows.error().to_string());
     return 1;
   }
   if (options.json) fmt::print("{}\n", rows->dump(2));
+  return 0;
 }

@@ -12,6 +12,13 @@ namespace {
 
 constexpr double longest_timeout = 24 * 60 * 60;
 
+/// "host:port" to the host.
+std::string host_of(const std::string& address) {
+  return address.substr(0, address.rfind(':'));
+}
+
+}  // namespace
+
 Result<Nanoseconds> parse_seconds(const std::string& text, double least) {
   char* end = nullptr;
   const double seconds = std::strtod(text.c_str(), &end);
@@ -22,13 +29,6 @@ Result<Nanoseconds> parse_seconds(const std::string& text, double least) {
                                                     text, least, longest_timeout));
   return std::chrono::duration_cast<Nanoseconds>(std::chrono::duration<double>(seconds));
 }
-
-/// "host:port" to the host.
-std::string host_of(const std::string& address) {
-  return address.substr(0, address.rfind(':'));
-}
-
-}  // namespace
 
 CLI::Option* OptionGroup::add(const std::string& name, const std::string& type,
                               const std::string& text,

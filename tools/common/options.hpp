@@ -18,6 +18,9 @@
 
 namespace weft::tool {
 
+/// "1.5", from `least` to a day.
+Result<Nanoseconds> parse_seconds(const std::string& text, double least);
+
 /// From the least to the greatest number that an option takes.
 struct Bounds {
   std::uint64_t least = 0;
@@ -48,6 +51,26 @@ class OptionGroup {
   /// Values with commas between them.
   CLI::Option* list(const std::string& name, std::vector<std::string>& target,
                     const std::string& text);
+  /// Likewise, and `parse` reads each of them.
+  template <typename Value, typename Parse>
+  CLI::Option* parsed_list(const std::string& name, std::vector<Value>& target, Parse parse,
+                           const std::string& type, const std::string& text) {
+    return command_
+        .add_option_function<std::vector<std::string>>(
+            name,
+            [&target, parse, name](const std::vector<std::string>& given) {
+              target.clear();
+              for (const std::string& each : given) {
+                auto value = parse(each);
+                if (!value) throw CLI::ValidationError(name, value.error().message());
+                target.push_back(std::move(*value));
+              }
+            },
+            text)
+        ->delimiter(',')
+        ->type_name(type)
+        ->group(heading_);
+  }
   /// Seconds, of which there may be fractions.
   CLI::Option* seconds(const std::string& name, Nanoseconds& target, double least,
                        const std::string& text);

@@ -141,7 +141,7 @@ struct Config {
   /// Whether a NIC may be used whose provider builds reads or writes out of messages (EFA without
   /// RDMA): slower, and the target's CPU copies. The capability record says which do.
   bool allow_emulation = true;
-  /// Rails per NIC. 0: as many as measured best for the NIC and the cores (perf/RESULTS.md); then
+  /// Rails per NIC. 0: automatic, by the NIC and the number of cores; then
   /// memory that is mapped may keep to one of them (Capability::best_mapped_by_one).
   unsigned rails = 0;
   /// Progress threads, each owning one or more rails. 0: one per rail, at most one per core.

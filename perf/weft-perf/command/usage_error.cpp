@@ -1,0 +1,85 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+#include <system_error>
+#include <thread>
+
+#include "command/options.hpp"
+#include "common/local_address.hpp"
+#include "report/plot.hpp"
+
+namespace weft::perf {
+namespace {
+
+std::optional<std::string> error_of_targets(const Options& options) {
+  const std::uint64_t there = options.peers.size(), most = most_targets_of(options.grid);
+  if (there > most_targets) return fmt::format("--peer takes {} targets at most", most_targets);
+  if (there > 0 && most > there)
+    return fmt::format("--targets asks for {} at once, and --peer has {}", most, there);
+  return std::nullopt;
+}
+
+std::optional<std::string> error_of_from(const Options& options) {
+  const std::uint64_t there = options.from.size(), most = most_initiators_of(options.grid);
+  if (there > most_initiators)
+    return fmt::format("--from takes {} initiators at most", most_initiators);
+  if (there > 0 && most > there)
+    return fmt::format("--initiators asks for {} at once, and --from has {}", most, there);
+  return std::nullopt;
+}
+
+/// The one that is written last would be all that is left.
+std::optional<std::string> error_of_files(const Options& options) {
+  std::set<std::filesystem::path> seen;
+  if (!options.plot.empty() && !picture_of(options.plot))
+    return fmt::format("--plot writes SVG and PNG: '{}' ends neither with .svg nor with .png",
+                       options.plot);
+  if (options.html == "-") return "--html can't be written to standard output";
+  for (const std::string& path : {options.json, options.csv, options.plot, options.html}) {
+    std::error_code unknown;
+    if (!path.empty() && !seen.insert(std::filesystem::weakly_canonical(path, unknown)).second)
+      return fmt::format("two of --json, --csv, --plot and --html are to be '{}'", path);
+  }
+  return std::nullopt;
+}
+
+bool any_is_raw(const std::vector<Baseline>& baselines) {
+  return std::any_of(baselines.begin(), baselines.end(),
+                     [](const Baseline& each) { return each.kind == Baseline::Kind::raw; });
+}
+
+std::optional<std::string> error_of_baselines(const Options& options) {
+  Sites sites;
+  sites.initiators = most_initiators_of(options.grid);
+  sites.targets = most_targets_of(options.grid);
+  sites.initiators_elsewhere = std::any_of(options.from.begin(), options.from.end(), is_elsewhere);
+  sites.target_elsewhere = !options.peers.empty() && any_is_raw(options.sweep.baselines) &&
+                           !tool::is_this_machine(options.peers.front());
+  sites.cores = std::thread::hardware_concurrency();
+  for (const Baseline& baseline : options.sweep.baselines) {
+    if (auto fits = check(baseline, sites); !fits) return fits.error().message();
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::string> usage_error(const Options& options) {
+  if (!options.listen && !options.local && options.peers.empty())
+    return "one of --local, --listen and --peer is needed";
+  const std::string host = host_of(options.site.listen);
+  const bool everywhere = host == "0.0.0.0" || host == "[::]" || host.empty();
+  if (options.listen && everywhere && options.site.advertise.empty())
+    return "--listen with every interface's address needs --advertise, the one that peers use";
+  const std::uint64_t count = options.sweep.run.length.operations;
+  if (count > 0 && count < most_initiators_of(options.grid))
+    return "each initiator needs an operation of --count at least";
+  if (const auto wrong = error_of_targets(options)) return wrong;
+  if (const auto wrong = error_of_from(options)) return wrong;
+  if (const auto wrong = error_of_files(options)) return wrong;
+  return error_of_baselines(options);
+}
+
+}  // namespace weft::perf
