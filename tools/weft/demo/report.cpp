@@ -48,8 +48,8 @@ RunReport read_report(const Json& json) {
   report.requests = json.at("requests").get<std::uint64_t>();
   report.layer_groups = json.at("layer_groups").get<std::uint32_t>();
   report.bytes = json.at("bytes").get<std::uint64_t>();
-  report.first_group = spread_from_json(json.at("seconds_to_first_layers"));
-  report.request = spread_from_json(json.at("seconds_per_request"));
+  report.first_group = times_from_json(json.at("seconds_to_first_layers"));
+  report.request = times_from_json(json.at("seconds_per_request"));
   report.moving_seconds = json.at("seconds_moving").get<double>();
   report.total_seconds = json.at("seconds_total").get<double>();
   report.movement.pieces = json.at("pieces").get<std::uint64_t>();
@@ -85,8 +85,8 @@ Json to_json(const RunReport& report) {
                {"requests", report.requests},
                {"layer_groups", report.layer_groups},
                {"bytes", report.bytes},
-               {"seconds_to_first_layers", to_json(report.first_group)},
-               {"seconds_per_request", to_json(report.request)},
+               {"seconds_to_first_layers", times_json(report.first_group)},
+               {"seconds_per_request", times_json(report.request)},
                {"seconds_moving", report.moving_seconds},
                {"seconds_total", report.total_seconds},
                {"gigabytes_per_second_moving", per_second(report.bytes, report.moving_seconds)},
@@ -125,9 +125,9 @@ std::string table(const RunReport& report) {
   };
   row("bytes", binary_bytes(report.bytes) + "  (handed over, of all requests)");
   row("time to first layers",
-      fmt::format("{}  (min / median / max, the first of {})", spread_text(report.first_group),
+      fmt::format("{}  (min / median / max, the first of {})", times_text(report.first_group),
                   counted(report.layer_groups, "layer group")));
-  row("time per request", spread_text(report.request) + "  (min / median / max)");
+  row("time per request", times_text(report.request) + "  (min / median / max)");
   row("moving", fmt::format("{:.2f} GB/s  ({} in which requests were on their way)",
                             per_second(report.bytes, report.moving_seconds),
                             duration(report.moving_seconds)));

@@ -9,9 +9,9 @@
 #include <weft/deadline.hpp>
 #include <weft/transfer.hpp>
 
-#include "common/spread.hpp"
 #include "demo/protocol.hpp"
 #include "look/comparison.hpp"
+#include "look/times.hpp"
 #include "look/transfer_totals.hpp"
 
 namespace weft::tool {

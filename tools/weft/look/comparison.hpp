@@ -9,7 +9,7 @@
 #include <weft/nic_counters.hpp>
 #include <weft/path.hpp>
 
-#include "common/spread.hpp"
+#include "look/times.hpp"
 #include "look/transfer_totals.hpp"
 
 namespace weft::tool {

@@ -47,8 +47,8 @@ std::string table(const Comparison& comparison) {
                           comparison.copies_in_ledger));
   out += fact("rails", fmt::format("{} declared; {} used", listed(comparison.rails_declared),
                                    listed(comparison.rails_used)));
-  out += fact("queued", spread_text(comparison.queued) + "  (min / median / max of a transfer)");
-  out += fact("under way", spread_text(comparison.under_way));
+  out += fact("queued", times_text(comparison.queued) + "  (min / median / max of a transfer)");
+  out += fact("under way", times_text(comparison.under_way));
   out += fact("chunks that came back", grouped(comparison.retries));
   for (const auto& nic : comparison.nics)
     out += fact(
