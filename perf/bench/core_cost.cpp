@@ -110,7 +110,7 @@ void drained(benchmark::State& state) {
 }
 BENCHMARK(drained)->Arg(1)->Arg(1'000)->Arg(50'000)->Name("queue_and_carry");
 
-/// Looking once at a lane whose peer takes nothing any more, with so many transfers for it.
+/// One look at a rail to a peer that takes nothing any more, with so many transfers waiting.
 void frozen(benchmark::State& state) {
   perf::NullLane bench;
   const Strided endless{{0, 0, block}, std::uint64_t{1} << 30, 2 * block, 2 * block};
@@ -130,7 +130,7 @@ BENCHMARK(frozen)->Arg(1)->Arg(1'000)->Arg(50'000)->Name("look_at_frozen_peer");
 
 int weft::perf::bench::core_cost(int argc, char** argv) {
   benchmark::Initialize(&argc, argv);
-  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return usage_error;
   benchmark::RunSpecifiedBenchmarks();
   benchmark::Shutdown();
   return 0;

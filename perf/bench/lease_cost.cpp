@@ -42,7 +42,7 @@ Result<EngineResult> run(EngineConfig config, bool leases) {
 Result<void> compare(const Options& options, const EngineConfig& config) {
   std::vector<double> with, without, ratios;
   for (unsigned round = 0; round < options.rounds; ++round) {
-    // Who goes first changes from round to round.
+    // The order changes from round to round.
     const bool first = round % 2 == 0;
     const auto one = run(config, first), other = run(config, !first);
     if (!one || !other) return weft::fail(one ? other.error() : one.error());
@@ -76,7 +76,7 @@ int weft::perf::bench::lease_cost(int argc, char** argv) {
       ->check(CLI::Range(1, 65536));
   app.add_option("--rounds", options.rounds, "Times that each point is measured");
   app.add_option("--ms", options.ms, "Time measured for one point");
-  CLI11_PARSE(app, argc, argv);
+  if (const auto code = parse(app, argc, argv)) return *code;
   fmt::print("{:<10} {:>9} {:>3}  {:>8} {:>8}  ratio\n", "", "bytes", "", "with", "without");
   for (const std::string& provider : options.providers)
     for (const bool read : {true, false})

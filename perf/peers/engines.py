@@ -22,7 +22,7 @@ class Mooncake(Engine):
 
 
 class Nixl(Engine):
-    """Whoever is one of its backends adds backend, parameters and environment."""
+    """One of its backends adds backend, parameters and environment."""
 
     software = wheel = "nixl"
     script = "nixl_write.py"

@@ -9,7 +9,7 @@ DRIVER = "libcuda.so.1"
 
 
 class Memory:
-    """Of any kind: whoever has it adds address, write and holds."""
+    """Of any kind: a subclass adds address, write and holds."""
 
     def _tiles(self, length, seed):
         """Each byte depends on its position and on the seed."""

@@ -7,9 +7,9 @@ NOTES = """\
 Microseconds: median (least-greatest) of the rounds; a round's is the median of its posts, p50 or
 p99 of its writes or calls. Ratios: median of the rounds' ratios (95 % bootstrap interval), below 1
 where Weft takes less. Both sides are processes of this machine, driven from Python by the same
-script; who polls lets others have its core between two polls. The target has a progress thread
+script; a side that polls gives its core away between two polls. The target has a progress thread
 where its backend heeds that; the initiator has none, so that a backend which moves bytes inside of
-posts and checks shows it there: who has no figure for checks under way moves all inside of the
+posts and checks shows it there: a backend without a figure for checks moves all inside of the
 post. "made" is make_prepped_xfer, out of blocks that were prepared before, in shuffled order.
 nixl-libfabric's list is done once tcp has taken its bytes."""
 

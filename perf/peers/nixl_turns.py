@@ -10,7 +10,7 @@ from turns import turns
 class Found:
     version: str = ""                             # NIXL's
     samples: list = field(default_factory=list)
-    failures: list = field(default_factory=list)  # Who fails is left out from there on.
+    failures: list = field(default_factory=list)  # A backend that fails is left out from there on.
 
 
 class Turns:

@@ -14,7 +14,7 @@ FABRICS = {"tcp": "tcp", "shm": "shm", "gpu": "shm", "gpu-tcp": "tcp"}
 USUAL_FABRICS = ("tcp", "shm")
 SHARED = ["--memory", "shared"]
 GPU = ["--memory", "gpu:0"]
-# By what it is called: who moves the bytes over shm depends on whose memory it is.
+# By name. Over shm the kind of memory decides whether the kernel or a thread copies.
 MEMORIES = {"tcp": {"weft": []}, "shm": {"weft-own": [], "weft-shared": SHARED},
             "gpu": {"weft": GPU}, "gpu-tcp": {"weft": [*GPU, "--gpu-path", "staged"]}}
 MANUAL = ["--engine-progress", "manual"]

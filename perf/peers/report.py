@@ -6,7 +6,7 @@ from cell import Cell, show_bytes
 from spread import ratio, spread
 
 CEILINGS = ("socket", "memcpy")
-FAMILIES = ("ucx",)  # Whose ways count by the best at each size.
+FAMILIES = ("ucx",)  # Of several ways the best at each size counts.
 
 
 def is_ours(name):
@@ -128,8 +128,7 @@ called "-one-buffer" keep one buffer on each side: with 16 in flight they touch 
 memory, and stay in the CPU's caches for longer. Compare these two with each other, and the others
 likewise. ucx_perftest compares no contents. memcpy:N: N threads, which share the memory of the
 window; where fewer than N are in flight, each has as much as one of them, and together they touch
-more. "-manual": whoever waits for an operation makes the progress, where threads of the engine do
-otherwise.
+more. "-manual": the waiting thread makes the progress; otherwise threads of the engine do.
 Latency: Weft's, NIXL's and Mooncake's from the begin of a write until its initiator knows that it
 is done, a whole round trip over tcp; UCX's is half of a ping-pong's, in which each side looks at its
 own memory and no one waits for a completion. NIXL and Mooncake are driven from Python, NIXL by the

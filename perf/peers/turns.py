@@ -1,4 +1,4 @@
-"""Who is measured when: all peers of a cell one after the other, in another order each time."""
+"""The order of measurements: all peers of a cell in turn, in another order each time."""
 
 import random
 

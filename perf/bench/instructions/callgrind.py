@@ -23,7 +23,7 @@ class Costs:
             cost for (caller, _), cost in self.calls.items() if caller == function)
 
 
-# "fn=(12) name" the first time, "fn=(12)" later; likewise "cfn" for who is called. In a line of
+# "fn=(12) name" the first time, "fn=(12)" later; likewise "cfn" for the function that is called. In a line of
 # costs the last number counts; the one after "calls" is what the call came to.
 _NAMED = re.compile(r"(c?fn)=\((\d+)\)(?: (.*))?$")
 _COST = re.compile(r"[+*\-\d]\S* (\d+)$")

@@ -107,7 +107,7 @@ void host_peers(std::size_t count, int answer, int life) {
 class Crews {
  public:
   Result<std::vector<std::string>> start(std::size_t count, Deadline deadline) {
-    constexpr std::size_t most = 50;  // whose addresses fit a line
+    constexpr std::size_t most = 50;  // Their addresses fit a line.
     for (std::size_t left = count; left > 0;) {
       const std::size_t here = std::min(most, left);
       auto answer = std::make_unique<Pipe>();
@@ -215,7 +215,7 @@ Result<Costs> of_segments(std::size_t count, Deadline deadline) {
   if (!done) return fail(std::move(done.error()));
   prepared.clear();
   remotes.clear();
-  // Nobody drives the owner meanwhile, and those who hold grants are asked to let them go.
+  // The owner is not driven meanwhile, and holders of grants are asked to release them.
   grants.clear();
   return measure(costs, "release", count, [&] { return work::release(segments, deadline); })
       .map([&] { return costs; });

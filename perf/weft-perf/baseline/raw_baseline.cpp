@@ -25,7 +25,7 @@ RawConfig config_of(const RawTask& task, const Carrier& carrier) {
   config.operation = operation_of(work.operation);
   config.size = work.size;
   config.endpoints = task.endpoints;
-  config.yield = task.endpoints > 1;  // Who else needs a core would hold up all of them.
+  config.yield = task.endpoints > 1;  // Another thread that needs a core would hold up all.
   config.endpoint_window = std::uint64_t{work.window} * point.peers;
   config.window = config.endpoint_window * point.initiators;
   if (work.one_buffer) config.buffer_bytes = work.size * point.initiators * point.peers;

@@ -189,7 +189,7 @@ void add_engines(CLI::App& app, Grid& grid) {
             "(as between hosts)")
       ->default_str("lent");
   add_names(group, "--engine-progress", grid.progress,
-            "On this side: threads, or manual, where a wait for an operation polls")
+            "Progress of this side: threads, manual (the waiting thread polls)")
       ->default_str("threads");
 }
 

@@ -298,7 +298,7 @@ void warn_of_few_repeats(const Options& options, std::size_t points) {
   const std::size_t needed = runs_needed(figures_of_a_point * points);
   if (options.sweep.repeats < needed)
     say(
-        fmt::format("{} repeats can't tell whether any of {} points has changed: {} are needed "
+        fmt::format("{} repeats can't tell whether any point of {} has changed: {} are needed "
                     "(--repeats), on both sides",
                     options.sweep.repeats, points, needed));
 }

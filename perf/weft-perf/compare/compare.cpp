@@ -121,6 +121,10 @@ const char* word(Verdict verdict) {
   return words[static_cast<std::size_t>(verdict)];
 }
 
+std::string points_were(std::size_t count) {
+  return count == 1 ? "1 point was" : fmt::format("{} points were", count);
+}
+
 std::string figure_text(const Change& change) {
   return fmt::format("{:>5}  {:.3f} (by chance: {:.2g})  {}", change.figure, *change.ratio,
                      change.chance, word(change.verdict));
@@ -202,9 +206,9 @@ std::string text_of(const Comparison& comparison, std::size_t width) {
                        comparison.fewest_runs, runs_needed(figures));
   if (zero > 0) sum += fmt::format("; can't tell of {}: they were 0 before", zero);
   if (comparison.unmatched > 0)
-    sum += fmt::format("; {} points were not measured before", comparison.unmatched);
+    sum += fmt::format("; {} not measured before", points_were(comparison.unmatched));
   if (comparison.gone > 0)
-    sum += fmt::format("; {} points were measured before alone", comparison.gone);
+    sum += fmt::format("; {} measured before alone", points_were(comparison.gone));
   if (comparison.other_machine) sum += "; the machines or versions differ";
   if (comparison.other_environment) sum += "; variables of the environment differ";
   if (comparison.other_settings) sum += "; --time, --count, --warm-up or --verify differ";

@@ -16,7 +16,7 @@ class Looks {
   void once();
 
  private:
-  /// Whoever shares the core may be the one waited for; but to give it to nobody takes as long as a
+  /// The thread that is waited for may share the core; but a yield to nobody takes as long as a
   /// look at a socket (0.6 to 0.9 us in a virtual machine).
   static constexpr unsigned looks_a_yield = 8;
 

@@ -52,9 +52,9 @@ class Fanned final : public Operations {
 /// Writes and reads. Ends are taken when they happen, on the engine's threads.
 class Transfers final : public Operations {
  public:
-  /// `signal`: raised by every transfer of operations that signal. `in_order`: who waits does so
-  /// for the oldest, as applications do which need them in order, and the engine may have it copy;
-  /// else for whichever ends first.
+  /// `signal`: raised by every transfer of operations that signal. `in_order`: a wait is for
+  /// the oldest operation, as in applications that need them in order, and the waiting thread may
+  /// copy; else for whichever ends first.
   static Result<std::unique_ptr<Transfers>> make(Engine& engine, const Work& work,
                                                  const Workload& load, const Segment& local,
                                                  const Remote& remote, std::uint64_t signal,

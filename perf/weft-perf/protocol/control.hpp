@@ -111,7 +111,7 @@ class Control {
         side_(std::move(side)) {}
   std::unique_ptr<Engine> engine_;
   Driver driver_;
-  /// Whose failure it is.
+  /// With the name of the side that failed.
   Error named(const Error& error) const;
   /// Its answer to that question, and not a late one to a question before.
   Result<Json> answer_to(std::uint64_t number, tool::Exchange& exchange);

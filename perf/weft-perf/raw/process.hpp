@@ -30,7 +30,7 @@ class RawProcess : public RawTarget {
   /// Of the initiator, once both are connected.
   Result<RawResult> run();
 
-  /// From any thread: who waits for the process is told that it has ended.
+  /// From any thread: waits for the process return as if it had ended.
   void give_up() const;
 
  private:

@@ -14,10 +14,14 @@ namespace {
 constexpr std::size_t widest_label = 39;  // A longer one has a line of its own.
 constexpr std::size_t provider_width = 4;
 
+/// Of the labels that stand beside their figures.
 std::size_t width_of(const std::vector<Point>& points) {
-  std::size_t longest = 0;
-  for (const Point& point : points) longest = std::max(longest, title(point).size());
-  return std::min(provider_width + longest, widest_label) + 1;
+  constexpr std::size_t indent = 3;
+  std::size_t longest = indent;
+  for (const Point& point : points)
+    if (const std::size_t width = provider_width + title(point).size(); width <= widest_label)
+      longest = std::max(longest, width);
+  return longest + 1;
 }
 
 std::size_t width_of(const std::vector<Column>& columns, unsigned greatest_rank) {

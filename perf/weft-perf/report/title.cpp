@@ -7,7 +7,7 @@
 namespace weft::perf {
 namespace {
 
-/// "write", or whose cache.
+/// "write", or also the model and the tokens of its cache.
 std::string what(const Work& work) {
   const std::string operation = name_of(work.operation);
   if (work.kv.model.empty()) return operation;

@@ -34,7 +34,7 @@ struct Part {
   std::map<std::string, std::uint64_t> rails;  ///< Bytes that each carried.
   std::vector<std::uint64_t> transfers;        ///< To each target, since the task was prepared.
   double ceiling_gbps = 0;                     ///< Path::gbps; 0: not known.
-  Nanoseconds clock_error{};  ///< How far `load.start` may be off; noted by who measures.
+  Nanoseconds clock_error{};  ///< How far `load.start` may be off, as the measuring side noted.
 };
 void to_json(Json& json, const Part& part);
 void from_json(const Json& json, Part& part);

@@ -319,7 +319,7 @@ Result<Json> Service::end(const Json& question) {
   const auto transfers = value_of<std::vector<std::uint64_t>>(question, "transfers");
   if (!transfers || transfers->size() != run_->guests.size())
     return fail(Code::protocol_mismatch, "it was not told how much was to come");
-  const Deadline until = deadline();  // of all guests: whoever asks waits a little longer
+  const Deadline until = deadline();  // of all guests; the side that asks waits a little longer
   const auto found = look(*transfers, until);
   if (!found) return fail(found.error());
   for (Guest& guest : run_->guests)

@@ -94,7 +94,7 @@ struct Work {
   Pattern pattern = Pattern::contiguous;
   std::uint32_t window = 1;  ///< Operations in flight, each with memory of its own.
   std::uint32_t batch = 1;   ///< Operations begun one after the other once there is room for all.
-  double rate = 0;           ///< Operations per second that come by themselves; 0: as they can.
+  double rate = 0;           ///< Open-loop arrivals per second (Poisson); 0: a closed loop.
   std::string memory = "host", peer_memory = "host";  ///< See check_memory().
   KvShape kv;
   Priority priority = Priority::normal;  ///< Of each transfer.

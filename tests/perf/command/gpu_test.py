@@ -70,11 +70,11 @@ class Gpus(unittest.TestCase):
 
     def test_no_such_gpu(self):
         for memory, peer_memory, whose in (("gpu:7", "host", ""),
-                                           ("host", "gpu:7", "remote_failed: the target: ")):
+                                           ("host", "gpu:7", "the target: ")):
             result = WEFT_PERF.run(*SHORT, "--memory", memory, "--peer-memory", peer_memory)
             self.assertEqual(result.returncode, 1)
             self.assertEqual(result.stderr,
-                             f"weft-perf: {whose}unavailable: there is no GPU 7: there are 2\n")
+                             f"weft-perf: {whose}there is no GPU 7: there are 2 (unavailable)\n")
 
 
 class Peers(unittest.TestCase):

@@ -178,9 +178,9 @@ TEST(Compare, OtherPointsAndMachinesAreNamed) {
   EXPECT_EQ(compared->unmatched, 1U);
   EXPECT_TRUE(compared->other_machine);
   EXPECT_FALSE(compared->regressed());
-  EXPECT_THAT(text_of(*compared, 1000), HasSubstr("1 points were not measured before"));
+  EXPECT_THAT(text_of(*compared, 1000), HasSubstr("1 point was not measured before"));
   EXPECT_EQ(compared->gone, 1U);
-  EXPECT_THAT(text_of(*compared, 1000), HasSubstr("1 points were measured before alone"));
+  EXPECT_THAT(text_of(*compared, 1000), HasSubstr("1 point was measured before alone"));
   EXPECT_THAT(text_of(*compared, 1000), HasSubstr("the machines or versions differ"));
 }
 
