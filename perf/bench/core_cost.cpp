@@ -130,7 +130,7 @@ BENCHMARK(frozen)->Arg(1)->Arg(1'000)->Arg(50'000)->Name("look_at_frozen_peer");
 
 int weft::perf::bench::core_cost(int argc, char** argv) {
   benchmark::Initialize(&argc, argv);
-  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return usage_error;
   benchmark::RunSpecifiedBenchmarks();
   benchmark::Shutdown();
   return 0;

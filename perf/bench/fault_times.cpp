@@ -231,7 +231,7 @@ int weft::perf::bench::fault_times(int argc, char** argv) {
       "--nic-dies", die, "Only: how long a write stands still when a NIC dies, by this command");
   app.add_option("--nic-is-back", mend, "Brings it back")->needs(dies);
   dies->needs("--nic-is-back");
-  CLI11_PARSE(app, argc, argv);
+  if (const auto code = parse(app, argc, argv)) return *code;
   for (const std::string& provider : providers) {
     if (!die.empty()) {
       print(provider, "longest standstill of a write", rounds,

@@ -191,7 +191,7 @@ int weft::perf::bench::gpu_copies(int argc, char** argv) {
       ->check(CLI::PositiveNumber);
   app.add_option("--ms", options.ms, "Time measured for one point");
   app.add_option("--window", options.window, "Transfers in flight")->check(CLI::PositiveNumber);
-  CLI11_PARSE(app, argc, argv);
+  if (const auto code = parse(app, argc, argv)) return *code;
   if (options.sizes.empty())
     for (std::size_t size = 64 << 10; size <= 64 << 20; size *= 4) options.sizes.push_back(size);
 

@@ -248,7 +248,7 @@ int weft::perf::bench::idle(int argc, char** argv) {
   app.add_option("--latency-ms", options.latency_ms, "How long writes after each idleness take")
       ->check(CLI::Range(10, 100'000));
   app.add_flag("--json", options.json, "Print JSON");
-  CLI11_PARSE(app, argc, argv);
+  if (const auto code = parse(app, argc, argv)) return *code;
   run(options);
   return 0;
 }

@@ -76,7 +76,7 @@ int weft::perf::bench::lease_cost(int argc, char** argv) {
       ->check(CLI::Range(1, 65536));
   app.add_option("--rounds", options.rounds, "Times that each point is measured");
   app.add_option("--ms", options.ms, "Time measured for one point");
-  CLI11_PARSE(app, argc, argv);
+  if (const auto code = parse(app, argc, argv)) return *code;
   fmt::print("{:<10} {:>9} {:>3}  {:>8} {:>8}  ratio\n", "", "bytes", "", "with", "without");
   for (const std::string& provider : options.providers)
     for (const bool read : {true, false})

@@ -208,7 +208,7 @@ int weft::perf::bench::ledger_cost(int argc, char** argv) {
   app.add_option("--ms", options.ms, "Time of a turn");
   app.add_flag("--manual", options.manual,
                "The initiator polls by itself: no other thread's turns in its time");
-  CLI11_PARSE(app, argc, argv);
+  if (const auto code = parse(app, argc, argv)) return *code;
   fmt::print("{:<6} {:>9} {:>3}  {:>9} {:>9}  ratio\n", "", "bytes", "", "with", "without");
   if (auto compared = compare_all(options); !compared) {
     fmt::print(stderr, "weft-bench ledger-cost: {}\n", compared.error().to_string());

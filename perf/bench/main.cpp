@@ -70,5 +70,5 @@ int main(int count, char** words) {
     fmt::print(stderr, "{}", usage);
   else
     fmt::print(stderr, "weft-bench: there is no benchmark '{}' (see weft-bench --list)\n", name);
-  return 2;
+  return bench::usage_error;
 }

@@ -142,7 +142,7 @@ int weft::perf::bench::mapped_copies(int argc, char** argv) {
   app.add_flag("--manual", options.manual, "The initiator copies in the thread that submits");
   app.add_option("--rounds", options.rounds, "Times that each point is measured");
   app.add_option("--ms", options.ms, "Time measured for one point");
-  CLI11_PARSE(app, argc, argv);
+  if (const auto code = parse(app, argc, argv)) return *code;
   fmt::print("{:<5} {:>8} {:>3} {:>2}  {:>19} {:>19} {:>19}  {:>18} {:>18}\n", "", "bytes", "", "",
              "mapped", "kernel", "memcpy", "to kernel", "to memcpy");
   for (const EngineConfig& config : points(options))

@@ -213,7 +213,7 @@ int weft::perf::bench::nic_costs(int argc, char** argv) {
       ->check(CLI::PositiveNumber);
   app.add_option("--timeout-s", options.timeout_s, "Give a round up after so many seconds");
   app.add_flag("--json", options.json, "Print JSON");
-  CLI11_PARSE(app, argc, argv);
+  if (const auto code = parse(app, argc, argv)) return *code;
 
   const auto rounds = measure_all(options);
   if (!rounds) {

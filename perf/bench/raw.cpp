@@ -53,7 +53,7 @@ int weft::perf::bench::raw(int argc, char** argv) {
   app.add_flag("--verify", config.verify, "Compare every byte moved at the end");
   app.add_flag("--latencies", config.latencies, "Note how long each operation takes");
   app.add_flag("--json", json, "Print the settings and the result as JSON");
-  CLI11_PARSE(app, argc, argv);
+  if (const auto code = parse(app, argc, argv)) return *code;
 
   for (std::string& nic : nics) config.nics.push_back({std::move(nic)});
   config.delivery_complete = !no_delivery_complete;
@@ -65,7 +65,7 @@ int weft::perf::bench::raw(int argc, char** argv) {
     const auto equals = entry.find('=');
     if (equals == std::string::npos || equals == 0) {
       fmt::print(stderr, "weft-bench raw: --env wants NAME=VALUE, not \"{}\"\n", entry);
-      return 2;
+      return usage_error;
     }
     config.environment[entry.substr(0, equals)] = entry.substr(equals + 1);
   }

@@ -146,7 +146,7 @@ int weft::perf::bench::versus_raw(int argc, char** argv) {
       ->transform(bytes);
   app.add_option("--rail-window", options.engine.rail_window, "Chunks in flight per rail");
   app.add_flag("--json", options.json, "Print JSON");
-  CLI11_PARSE(app, argc, argv);
+  if (const auto code = parse(app, argc, argv)) return *code;
   if (options.sizes.empty())
     for (std::size_t size = 64 << 10; size <= 64 << 20; size *= 4) options.sizes.push_back(size);
 

@@ -112,9 +112,9 @@ TEST(Report, CountsTimeInWhichRequestsOverlapOnce) {
   RunReport report;
   measurement.into(report);
   EXPECT_DOUBLE_EQ(report.moving_seconds, 9);
-  EXPECT_DOUBLE_EQ(report.first_group.min, 1);
+  EXPECT_DOUBLE_EQ(report.first_group.least, 1);
   EXPECT_DOUBLE_EQ(report.first_group.median, 1);
-  EXPECT_DOUBLE_EQ(report.first_group.max, 2);
+  EXPECT_DOUBLE_EQ(report.first_group.greatest, 2);
   EXPECT_DOUBLE_EQ(report.request.median, 4);
 }
 

@@ -1,23 +1,30 @@
-// The least, the middle and the greatest of several times.
+// A figure that was measured several times.
 #pragma once
 
-#include <string>
+#include <algorithm>
+#include <cstddef>
 #include <vector>
-
-#include "common/exchange.hpp"
 
 namespace weft::tool {
 
-/// In seconds.
-struct Spread {
-  double min = 0, median = 0, max = 0;
-};
-Spread spread_of(std::vector<double> values);
+/// Of an even number of values, the mean of the middle two. 0 of none.
+inline double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  const std::size_t half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
 
-/// "1.2 ms / 1.3 ms / 4 ms".
-std::string spread_text(const Spread& spread);
-Json to_json(const Spread& spread);
-/// Throws Json::exception if it is none.
-Spread spread_from_json(const Json& json);
+/// Median, least and greatest.
+struct Spread {
+  double median = 0, least = 0, greatest = 0;
+};
+
+/// All 0 of none.
+inline Spread spread_of(const std::vector<double>& values) {
+  if (values.empty()) return {};
+  const auto [least, greatest] = std::minmax_element(values.begin(), values.end());
+  return {median(values), *least, *greatest};
+}
 
 }  // namespace weft::tool

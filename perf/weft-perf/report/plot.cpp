@@ -20,10 +20,17 @@ constexpr unsigned picture_width = 1200;
 constexpr unsigned least_height = 380;  // of one panel
 constexpr unsigned key_line = 20;       // pixels that an entry of the key takes
 
+/// The shape of a curve's points: filled, and open as of p99.
+struct Shape {
+  int filled = 0, open = 0;
+};
 /// Of Weft's own curves, and of baselines in the order of their names.
-constexpr int weft_point = 7, baseline_points[] = {4, 8, 12, 10, 6, 14, 2, 1};
+constexpr Shape weft_shape{7, 6},
+    baseline_shapes[] = {{5, 4}, {9, 8}, {13, 12}, {11, 10}, {15, 14}, {3, 2}};
+constexpr int no_point = -1;
 constexpr const char* solid = "dt 1";
 constexpr const char* dashed = "dt (8,6)";
+constexpr std::size_t widest_name = 44;  // Keys with longer ones stand below their panel.
 
 std::string terminal(Picture picture, unsigned height) {
   return fmt::format("set terminal {} size {},{} font 'DejaVu Sans,11' background rgb 'white'\n",
@@ -57,8 +64,9 @@ struct Extent {
     least = std::min(least, value);
     greatest = std::max(greatest, value);
   }
-  /// With room around it, so that nothing is cut at the border.
-  std::string range(const char* axis, double room) const {
+  /// With room around it, so that nothing is cut at the border, and some round values are in it.
+  std::string range(const char* axis) const {
+    const double room = greatest < 2 * least ? 2 : 1.3;
     return greatest > 0 ? fmt::format("set {}range [{}:{}]\n", axis, least / room, greatest * room)
                         : fmt::format("set {}range [1:10]\n", axis);
   }
@@ -128,10 +136,13 @@ class Plot {
   void add_latency(std::uint64_t size, const std::string& curve, double nanoseconds,
                    const std::string& look);
   std::string color_of(const std::string& series) const;
-  int point_of(const std::string& baseline) const;
+  Shape shape_of(const std::string& baseline) const;
   std::string series_key() const;
   std::string baseline_key(const std::vector<std::string>& baselines) const;
+  bool key_is_below() const;
+  unsigned key_lines() const;
   unsigned panel_height() const;
+  std::string key_place() const;
 
   std::vector<std::string> series_;
   std::vector<std::string> baselines_, timed_;  // all, and those that note latencies
@@ -167,26 +178,26 @@ void Plot::add(const PointResult& result) {
   const std::string series = series_of(result), color = color_of(series);
   sizes_.insert(size);
   size_extent_.add(static_cast<double>(size));
-  add_speed(size, series, sum.gigabytes, look(color, weft_point, solid, true));
+  add_speed(size, series, sum.gigabytes, look(color, weft_shape.filled, solid, true));
   for (const auto& [baseline, values] : result.baselines) {
     const double middle = median(values);
     add_speed(size, series + " " + baseline, {middle, middle, middle},
-              look(color, point_of(baseline), solid));
+              look(color, shape_of(baseline).filled, solid));
   }
   if (const double ceiling = result.runs.back().ceiling_gbps / 8; ceiling > 0) {
     has_ceiling_ = true;
     add_speed(size, "ceiling of " + result.provider, {ceiling, ceiling, ceiling},
-              look("#000000", -1, "dt (2,4)"));
+              look("#000000", no_point, "dt (2,4)"));
   }
-  const auto latencies = [&](const std::string& curve, int point, double p50, double p99,
+  const auto latencies = [&](const std::string& curve, Shape shape, double p50, double p99,
                              bool thick) {
-    add_latency(size, curve + " p50", p50, look(color, point, solid, thick));
-    add_latency(size, curve + " p99", p99, look(color, point, dashed, thick));
+    add_latency(size, curve + " p50", p50, look(color, shape.filled, solid, thick));
+    add_latency(size, curve + " p99", p99, look(color, shape.open, dashed, thick));
   };
-  latencies(series, weft_point, static_cast<double>(sum.latency.quantile(0.5).count()),
+  latencies(series, weft_shape, static_cast<double>(sum.latency.quantile(0.5).count()),
             static_cast<double>(sum.latency.quantile(0.99).count()), true);
   for (const auto& [baseline, its] : result.latencies)
-    latencies(series + " " + baseline, point_of(baseline), median(its.p50), median(its.p99), false);
+    latencies(series + " " + baseline, shape_of(baseline), median(its.p50), median(its.p99), false);
 }
 
 /// Where nothing was moved there is no place for it: both axes are logarithmic.
@@ -212,36 +223,54 @@ std::string Plot::color_of(const std::string& series) const {
   return color(static_cast<std::size_t>(at), series_.size());
 }
 
-int Plot::point_of(const std::string& baseline) const {
+Shape Plot::shape_of(const std::string& baseline) const {
   const auto at = std::find(baselines_.begin(), baselines_.end(), baseline) - baselines_.begin();
-  return baseline_points[static_cast<std::size_t>(at) % std::size(baseline_points)];
+  return baseline_shapes[static_cast<std::size_t>(at) % std::size(baseline_shapes)];
 }
 
 std::string Plot::series_key() const {
   std::string key;
   for (const std::string& series : series_)
-    key += key_entry(series, look(color_of(series), weft_point, solid, true));
+    key += key_entry(series, look(color_of(series), weft_shape.filled, solid, true));
   return key;
 }
 
 std::string Plot::baseline_key(const std::vector<std::string>& baselines) const {
   std::string key;
   for (const std::string& baseline : baselines)
-    key +=
-        key_entry(baseline + " (colour of its series)", look("#000000", point_of(baseline), solid));
+    key += key_entry(baseline + " (colour of its series)",
+                     look("#000000", shape_of(baseline).filled, solid));
   return key;
 }
 
+bool Plot::key_is_below() const {
+  return std::ranges::any_of(series_,
+                             [](const std::string& name) { return name.size() > widest_name; });
+}
+
+/// Of an entry for each series, each baseline and what else there may be.
+unsigned Plot::key_lines() const {
+  return static_cast<unsigned>(series_.size() + baselines_.size() + 2);
+}
+
 unsigned Plot::panel_height() const {
-  const auto entries = static_cast<unsigned>(series_.size() + baselines_.size() + 3);
-  return std::max(least_height, 90 + key_line * entries);
+  return key_is_below() ? least_height + key_line * key_lines()
+                        : std::max(least_height, 90 + key_line * key_lines());
+}
+
+std::string Plot::key_place() const {
+  if (!key_is_below()) return "set key outside right top vertical Left reverse samplen 3\n";
+  constexpr unsigned axis_lines = 5;
+  return fmt::format(
+      "set key bmargin left vertical Left reverse samplen 3 maxcols 1\nset bmargin {}\n",
+      key_lines() + axis_lines);
 }
 
 std::string Plot::script(Picture picture) const {
   const std::string ceiling =
-      has_ceiling_ ? key_entry("ceiling of the path", look("#000000", -1, "dt (2,4)")) : "";
-  const std::string quantiles =
-      key_entry("p50", look("#000000", -1, solid)) + key_entry("p99", look("#000000", -1, dashed));
+      has_ceiling_ ? key_entry("ceiling of the path", look("#000000", no_point, "dt (2,4)")) : "";
+  const std::string quantiles = key_entry("p50", look("#000000", weft_shape.filled, solid)) +
+                                key_entry("p99", look("#000000", weft_shape.open, dashed));
   const auto drawn = [](const Curves& curves, char prefix, const char* how,
                         const std::string& key) {
     if (curves.empty()) return std::string("plot NaN notitle\n");
@@ -251,19 +280,18 @@ std::string Plot::script(Picture picture) const {
   };
   return fmt::format(
       "{}{}{}"
-      "set logscale xy\nset grid\nset key outside right top vertical Left reverse samplen 3\n"
-      "set bars small\n{}{}"
+      "set logscale xy\nset grid\nset bars small\n{}{}{}"
       "set multiplot layout 2,1\n"
       "set title 'Bandwidth'\nset ylabel 'GB/s (10^9 bytes)' noenhanced\n"
       "set xlabel 'size of an operation'\n{}{}{}"
       "set title 'Latency'\nset ylabel 'time of an operation'\n{}{}{}"
       "unset multiplot\n",
-      terminal(picture, 2 * panel_height()), speeds_.data('s'), latencies_.data('l'),
-      size_tics(sizes_), size_extent_.range("x", 1.3), speed_extent_.range("y", 1.3),
+      terminal(picture, 2 * panel_height()), speeds_.data('s'), latencies_.data('l'), key_place(),
+      size_tics(sizes_), size_extent_.range("x"), speed_extent_.range("y"),
       round_tics(speed_extent_, [](double value) { return fmt::format("{:g}", value); }),
       drawn(speeds_, 's', "using 1:2:3:4 with yerrorlines",
             series_key() + baseline_key(baselines_) + ceiling),
-      latency_extent_.range("y", 1.3), round_tics(latency_extent_, time_name),
+      latency_extent_.range("y"), round_tics(latency_extent_, time_name),
       drawn(latencies_, 'l', "using 1:2 with linespoints",
             series_key() + baseline_key(timed_) + quantiles));
 }

@@ -27,10 +27,11 @@ class Bench(unittest.TestCase):
         for name, about in names.items():
             self.assertLess(len(f"  {name} {about}"), 100)
 
-    def test_each_has_help(self):
+    def test_each_has_a_command_line(self):
         for name in listed():
             with self.subTest(name=name):
                 self.assertEqual(bench(name, "--help").returncode, 0)
+                self.assertEqual(bench(name, "--bogus").returncode, 2)
 
     def test_what_is_not_there_is_named(self):
         result = bench("core-costs")
@@ -44,7 +45,8 @@ class Bench(unittest.TestCase):
                       ("ledger-cost", "--provider", "null", "--engines", "1", "--ms", "1"),
                       ("lease-cost", "--provider", "tcp", *few),
                       ("mapped-copies", *few),
-                      ("nic-costs", "--provider", "tcp", "--nics", "1", "--rounds", "1", "--segment", "1MiB"),
+                      ("nic-costs", "--provider", "tcp", "--nics", "1", "--rounds", "1",
+                       "--segment", "1MiB"),
                       ("raw", "--max-ms", "5"),
                       ("versus-raw", "--provider", "tcp", *few)):
             with self.subTest(words=words):

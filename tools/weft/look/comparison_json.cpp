@@ -1,4 +1,4 @@
-#include "look/comparison_json.hpp"
+#include "look/comparison.hpp"
 
 namespace weft::tool {
 namespace {
@@ -46,8 +46,8 @@ Json to_json(const Comparison& comparison) {
           {"copies_in_ledger", comparison.copies_in_ledger},
           {"rails_declared", comparison.rails_declared},
           {"rails_used", comparison.rails_used},
-          {"seconds_queued", to_json(comparison.queued)},
-          {"seconds_under_way", to_json(comparison.under_way)},
+          {"seconds_queued", times_json(comparison.queued)},
+          {"seconds_under_way", times_json(comparison.under_way)},
           {"retries", comparison.retries},
           {"nics", std::move(nics)},
           {"differences", comparison.differences}};
@@ -61,8 +61,8 @@ Comparison comparison_from_json(const Json& json) {
   read.copies_in_ledger = json.at("copies_in_ledger").get<double>();
   read.rails_declared = json.at("rails_declared").get<std::vector<std::string>>();
   read.rails_used = json.at("rails_used").get<std::vector<std::string>>();
-  read.queued = spread_from_json(json.at("seconds_queued"));
-  read.under_way = spread_from_json(json.at("seconds_under_way"));
+  read.queued = times_from_json(json.at("seconds_queued"));
+  read.under_way = times_from_json(json.at("seconds_under_way"));
   read.retries = json.at("retries").get<std::uint64_t>();
   for (const Json& nic : json.at("nics"))
     read.nics.push_back({nic.at("nic").get<std::string>(), bytes_from_json(nic.at("by_rdma")),
