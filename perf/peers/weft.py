@@ -23,7 +23,7 @@ class WeftPerf:
     def point(self, provider, cell, limit, *options):
         """What the JSON of a run says of its only point."""
         said = json.loads(output_of(
-            [self.path, "--local", "--provider", provider, "--operation", "write",
+            [self.path, "--local", "--providers", provider, "--operation", "write",
              "--size", str(cell.size), "--window", str(cell.window), "--repeats", "1",
              "--timeout", str(limit), "--progress", "never", "--json", "-", *options], 3 * limit))
         return said["points"][0]

@@ -8,8 +8,10 @@
 #include "command/options.hpp"
 #include "command/outcome.hpp"
 #include "command/sweep_command.hpp"
+#include "common/console.hpp"
+#include "common/help.hpp"
 #include "common/interrupt.hpp"
-#include "common/standard_output.hpp"
+#include "common/misspelt.hpp"
 #include "compare/compare.hpp"
 #include "raw/process.hpp"
 #include "report/document.hpp"
@@ -29,7 +31,7 @@ constexpr const char* footer =
     "\n"
     "Examples:\n"
     "  weft-perf --local --size 4K:64M:x4 --baseline raw,memcpy\n"
-    "  weft-perf --local --provider tcp,shm --operation write,read --verify --json results.json\n"
+    "  weft-perf --local --providers tcp,shm --operation write,read --verify --json results.json\n"
     "  weft-perf --listen 10.0.0.2:7000 --secret-file weft.secret          on one machine\n"
     "  weft-perf --peer 10.0.0.2:7000 --secret-file weft.secret --size 16M --rails 1:8\n"
     "  weft-perf --local --rate 1000:64K --size 64K                        latency under load\n"
@@ -41,7 +43,7 @@ constexpr const char* footer =
     "\n"
     "Exit codes:\n"
     "  0    done, and every byte that was compared was right\n"
-    "  1    failed; one sentence on standard error says why\n"
+    "  1    failed, or a comparison tells nothing; one sentence on standard error says why\n"
     "  2    the command line is wrong\n"
     "  3    something got worse (--compare)\n"
     "  130  interrupted by Ctrl-C (143: terminated); what was measured is written\n";
@@ -102,6 +104,8 @@ int main(int count, char** words) {
       "Measures what transfers between two processes get out of a fabric: bandwidth, latencies "
       "with their tail, CPU time and copies, over a grid of settings.",
       "weft-perf");
+  tool::use_wrapped_help(app);
+  app.require_subcommand(0, 1);
   Options options;
   add_options(app, options);
   PlanOptions plan;
@@ -115,17 +119,19 @@ int main(int count, char** words) {
         throw CLI::ValidationError(each->get_name(), "plan takes options of its own, after it");
   });
   app.set_version_flag("--version", WEFT_VERSION);
-  app.get_formatter()->column_width(34);
   app.footer(footer);
+  const tool::HelpCommands help(app);
   try {
     app.parse(count, words);
     options.command_line = command_line(count, words);
-    const int code = app.got_subcommand("plan") ? run_plan(plan) : run(options);
+    const auto helped = help.answer();
+    if (helped) tool::print(*helped);
+    const int code = helped ? 0 : app.got_subcommand("plan") ? run_plan(plan) : run(options);
     const auto printed = tool::finish_standard_output();
     return printed || code != 0 ? code : end_with(printed.error());
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);
-    return end_with(fmt::format("{} (see weft-perf --help)", error.what()), exit_usage);
+    return end_with(tool::complaint(app, error), exit_usage);
   } catch (const std::bad_alloc&) {
     return end_with("this process may not take more memory", exit_failure);
   } catch (const std::exception& error) {

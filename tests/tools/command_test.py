@@ -193,6 +193,30 @@ class Demo(Case):
     def test_terminate(self):
         self.interrupted(signal.SIGTERM, 143)
 
+    def test_interrupt_while_memory_is_filled(self):
+        """Filling and checking gigabytes take seconds, and more beside load: Ctrl-C ends them."""
+        for waits in (0.3, 1, 2):
+            with started("demo", "--model", "llama-3.1-70b", "--tokens", "8K", "--requests", "8",
+                         "--concurrency", "1") as process:
+                time.sleep(waits)
+                process.send_signal(signal.SIGINT)
+                begin = time.monotonic()
+                self.assertEqual(process.wait(PATIENCE), 130)
+                # Killed children would have had five seconds to obey.
+                self.assertLess(time.monotonic() - begin, 4)
+
+    def test_interrupt_while_blocks_are_waited_for(self):
+        with decode("--providers", "shm") as (other, address):
+            with started("prefill", "--peer", address, "--model", "llama-3.1-8b", "--tokens", "64",
+                         "--requests", "1000000", "--concurrency", "4", "--blocks", "4",
+                         "--progress", "always") as prefill:
+                prefill.stderr.read(1)
+                prefill.send_signal(signal.SIGINT)
+                begin = time.monotonic()
+                self.assertEqual(prefill.wait(PATIENCE), 130)
+                self.assertLess(time.monotonic() - begin, 4)
+            self.assertEqual(other.wait(PATIENCE), 1)
+
     def test_killed_child_ends_it(self):
         for victim in (0, 1):
             with started("demo", "--model", "llama-3.1-8b", "--tokens", "64", "--requests",
@@ -346,6 +370,20 @@ class Mistakes(Case):
         self.fails(weft("demo", "--dtype", "fp4"), 2, "'fp4' is none of bf16, fp8")
         self.fails(weft("demo", "--tokens", "-1"), 2, "--tokens")
         self.fails(weft("demo", "--unknown"), 2, "--unknown")
+        self.fails(weft("demo", "--tokns", "5"), 2, "'--tokns'; did you mean '--tokens'")
+        self.fails(weft("prefill", "--peeer", "x"), 2, "'--peeer'; did you mean '--peer'")
+        self.fails(weft("dmeo"), 2, "'dmeo'; did you mean 'demo'")
+
+    def test_ranks_that_can_not_be(self):
+        """At once, and not after a minute in which nobody connects."""
+        self.fails(weft("decode", "--tp-size", "2", "--tp-rank", "5"), 2, "5 is no rank of")
+        for command in (["decode"], ["prefill", "--peer", "127.0.0.1:1"]):
+            self.fails(weft(*command, "--model", "gpt-oss-20b", "--tp-size", "3"), 2,
+                       "3 ranks can't share the 8 KV heads")
+
+    def test_messages_name_options(self):
+        self.fails(weft("decode", "--listen", "0.0.0.0:0", "--allow-unauthenticated-network"), 2,
+                   "--listen .* needs --advertise")
 
     def test_unknown_model_lists_the_known(self):
         for command in (["prefill", "--peer", "127.0.0.1:1"], ["decode"], ["demo"]):
@@ -431,7 +469,15 @@ class Info(Case):
     def test_text(self):
         result = weft("info")
         self.assertEqual(result.returncode, 0, result.stderr)
-        for word in ("libfabric", "taken", "Rail shm:0", "Rail tcp:0", "keys_enforced"):
+        for word in ("libfabric", "used", "not used", "shm:0", "tcp:0", "all have their defaults"):
+            self.assertIn(word, result.stdout)
+        self.assertEqual(len(re.findall(r"shm:0", result.stdout)), 1, "a line for each rail")
+        self.assertNotIn("keys_enforced", result.stdout)
+
+    def test_verbose(self):
+        result = weft("info", "--verbose")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        for word in ("Rail shm:0", "Rail tcp:0", "keys_enforced", "death_after"):
             self.assertIn(word, result.stdout)
 
     def test_json(self):
@@ -459,6 +505,77 @@ class Info(Case):
             self.assertIn("Examples:", result.stdout)
 
 
+class Help(Case):
+    COMMANDS = ("info", "topo", "explain", "decode", "prefill", "demo", "nixl")
+
+    def test_command(self):
+        self.assertEqual(weft("help").stdout, weft("--help").stdout)
+        for command in self.COMMANDS:
+            result = weft("help", command)
+            self.assertEqual((result.returncode, result.stderr), (0, ""))
+            self.assertEqual(result.stdout, weft(command, "--help").stdout)
+        self.fails(weft("help", "dmeo"), 2, "did you mean 'demo'")
+
+    def test_lines_fit(self):
+        for arguments in ([], *([command] for command in self.COMMANDS)):
+            for columns, longest in (("80", 80), ("100", 100), ("300", 100)):
+                result = self.wide(columns, "help", *arguments)
+                self.assertLessEqual(max(map(len, result.splitlines())), longest, arguments)
+
+    def test_lines_of_tables_fit(self):
+        for arguments in (["info"], ["info", "--verbose"], ["topo"], ["explain"],
+                          ["explain", "--providers", "tcp", "--policy", "max-copies=0"],
+                          ["demo", "--explain", *SMALL]):
+            output = self.wide("100", *arguments)
+            self.assertLessEqual(max(map(len, output.splitlines())), 100, output)
+        wide = self.wide("100", "info", "--wide")
+        self.assertGreater(max(map(len, wide.splitlines())), 100)
+
+    def wide(self, columns, *arguments):
+        return subprocess.run([WEFT, *arguments], capture_output=True, text=True, timeout=PATIENCE,
+                              env={**os.environ, "COLUMNS": columns}).stdout
+
+    def test_figures_are_explained(self):
+        output = weft("demo", "--model", "gpt-oss-20b", "--tokens", "1", "--requests", "1",
+                      "--layer-groups", "1").stdout
+        for word in ("1 request of 1 token", "the first of 1 layer group", "in the end the whole cache"):
+            self.assertIn(word, " ".join(output.split()))
+
+    @unittest.skipUnless(shutil.which("groff"), "groff is not installed")
+    def test_manual_pages(self):
+        for arguments in ([], *([command] for command in self.COMMANDS)):
+            page = weft("help", "--man", *arguments).stdout
+            result = subprocess.run(["groff", "-man", "-Tutf8", "-ww", "-z"], input=page, text=True,
+                                    capture_output=True, timeout=PATIENCE, check=True)
+            self.assertEqual(result.stderr, "")
+
+    def completed(self, *words):
+        """What bash offers for the last of the words."""
+        script = (f'source <("{WEFT}" completion bash); COMP_WORDS=("$@"); '
+                  'COMP_CWORD=$(($# - 1)); _weft; printf "%s\n" "${COMPREPLY[@]}"')
+        return subprocess.run(["bash", "-c", script, "bash", "weft", *words], text=True, check=True,
+                              capture_output=True, timeout=PATIENCE).stdout.split()
+
+    @unittest.skipUnless(shutil.which("bash"), "there is no bash")
+    def test_completion(self):
+        self.assertEqual(self.completed("de"), ["decode", "demo"])
+        self.assertEqual(self.completed("demo", "--dtype", ""), ["bf16", "fp8"])
+        self.assertEqual(self.completed("demo", "--tok"), ["--tokens"])
+        self.assertEqual(self.completed("nixl", "un"), ["uninstall"])
+        self.assertEqual(self.completed("help", "inf"), ["info"])
+        self.assertEqual(self.completed("demo", "--tokens", ""), [])
+        self.fails(weft("completion", "tcsh"), 2, "tcsh")
+
+    def test_completions_of_other_shells(self):
+        for shell, words in (("zsh", ["#compdef weft", "_arguments"]),
+                             ("fish", ["complete -c weft", "-l providers"])):
+            output = weft("completion", shell).stdout
+            for word in words:
+                self.assertIn(word, output)
+            if shutil.which(shell):
+                subprocess.run([shell, "-n"], input=output, text=True, check=True, timeout=PATIENCE)
+
+
 class Explain(Case):
     def report(self, *arguments, code=0):
         result = weft("explain", "--json", *arguments)
@@ -476,11 +593,11 @@ class Explain(Case):
         self.assertEqual((path["provider"], path["direction"], path["copies"]), ("tcp", "read", 2))
         self.assertEqual(path["hops"][0]["from"]["side"], "remote")
         self.assertIsNone(path["refused"])
-        path = self.report("--providers", "shm", "--to", "local")
+        path = self.report("--providers", "shm")
         self.assertEqual((path["provider"], path["copies"]), ("shm", 1))
 
     def test_memory_of_a_gpu_at_the_peer(self):
-        path = self.report("--providers", "tcp", "--to", "local:gpu:1")
+        path = self.report("--providers", "tcp", "--peer-memory", "gpu:1")
         self.assertEqual((path["transport"], path["copies"]), ("relay", 4))
         self.assertEqual(path["hops"][-1]["to"]["gpu"], 1)
         self.assertTrue(any(each.startswith("GPUDirect at the peer: ")
@@ -489,7 +606,7 @@ class Explain(Case):
     def test_a_running_decode_is_not_disturbed(self):
         with decode("--providers", "tcp", *SMALL[:2]) as (process, address):
             for _ in range(2):
-                path = self.report("--providers", "tcp", "--to", address)
+                path = self.report("--providers", "tcp", "--peer", address)
                 self.assertEqual((path["provider"], path["copies"]), ("tcp", 2))
             done = weft("prefill", "--providers", "tcp", "--peer", address, *SMALL)
             self.assertEqual(done.returncode, 0, done.stderr)
@@ -500,6 +617,8 @@ class Explain(Case):
         self.assertIsNone(kept["refused"])
         refused = self.report("--providers", "tcp", "--policy", "forbid-cpu-copies", code=1)
         self.assertIn("the transfer's policy forbids copies by the CPU", refused["refused"])
+        self.assertEqual((refused["error"], refused["code"]),
+                         (refused["refused"], "policy_refused"))
         self.fails(weft("explain", "--providers", "tcp", "--policy", "max-copies=1"), 1,
                    "refused: the transfer's policy allows 1 copy of each byte")
 
@@ -524,15 +643,15 @@ class Explain(Case):
                 self.assertIn("socket buffer", picture.read())
 
     def test_what_is_not_there(self):
-        self.fails(weft("explain", "--from", "gpu:4096"), 1, "no GPU 4096")
-        self.fails(weft("explain", "--from", "node:4096"), 1, "no NUMA node 4096")
-        self.fails(weft("explain", "--to", "127.0.0.1:1", "--timeout", "10"), 1, "127.0.0.1:1")
+        self.fails(weft("explain", "--memory", "gpu:4096"), 1, "no GPU 4096")
+        self.fails(weft("explain", "--memory", "node:4096"), 1, "no NUMA node 4096")
+        self.fails(weft("explain", "--peer", "127.0.0.1:1", "--timeout", "10"), 1, "127.0.0.1:1")
 
     def test_wrong_command_lines(self):
-        self.fails(weft("explain", "--from", "disk"), 2, "'disk' is no memory")
-        self.fails(weft("explain", "--to", "127.0.0.1:1:gpu:x"), 2, "'gpu:x' is no memory")
+        self.fails(weft("explain", "--memory", "disk"), 2, "'disk' is no memory")
+        self.fails(weft("explain", "--peer-memory", "gpu:x"), 2, "'gpu:x' is no memory")
         self.fails(weft("explain", "--policy", "max-copies=few"), 2, "a number of copies")
-        self.fails(weft("explain", "--policy", "fast"), 2, "a policy has no 'fast'")
+        self.fails(weft("explain", "--policy", "fast"), 2, "a policy has no 'fast'.* max-copies")
 
 
 class Topo(Case):

@@ -4,9 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "look/comparison_json.hpp"
-#include "look/comparison_text.hpp"
-
 namespace weft::tool {
 namespace {
 
@@ -64,14 +61,14 @@ weft::Report by_sockets(std::uint64_t bytes) {
                 "tcp:0");
 }
 
-Ledger ledger_of(const std::vector<weft::Report>& reports) {
-  Ledger ledger;
+TransferTotals ledger_of(const std::vector<weft::Report>& reports) {
+  TransferTotals ledger;
   for (const auto& each : reports) ledger.add(each);
   return ledger;
 }
 
 TEST(Ledgers, AddUpCopyByCopy) {
-  const Ledger ledger = ledger_of({by_sockets(100), by_sockets(20)});
+  const TransferTotals ledger = ledger_of({by_sockets(100), by_sockets(20)});
   EXPECT_EQ(ledger.asked, 120U);
   EXPECT_EQ(ledger.carried, 120U);
   ASSERT_EQ(ledger.copied.size(), 2U);
@@ -81,7 +78,7 @@ TEST(Ledgers, AddUpCopyByCopy) {
 
 TEST(Ledgers, KeepTwoCopiesOfOneKindApart) {
   const weft::Report::Copied copied{Known::declared, Mover::cpu, true, 10};
-  const Ledger ledger =
+  const TransferTotals ledger =
       ledger_of({report(10, {copied, copied}, "shm:0"), report(10, {copied, copied}, "shm:0"),
                  report(10, {copied}, "shm:0")});
   ASSERT_EQ(ledger.copied.size(), 2U);
@@ -186,7 +183,7 @@ TEST(Comparisons, OfReadsLookAtWhatCame) {
 }
 
 TEST(Comparisons, SayNothingOfNicsThatTellNothing) {
-  const Ledger ledger = ledger_of({report(100, {}, "efa:0")});
+  const TransferTotals ledger = ledger_of({report(100, {}, "efa:0")});
   EXPECT_THAT(compare(by_nics(), ledger, {{.nic = "a", .sent = 200}}).differences, IsEmpty());
   EXPECT_THAT(compare(by_nics(), ledger, {}).differences, IsEmpty());
 }

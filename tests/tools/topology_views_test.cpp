@@ -1,14 +1,14 @@
 // A machine as text, as JSON and as a graph.
+#include "look/topology_views.hpp"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
+#include "command/ending.hpp"
 #include "common/printable.hpp"
 #include "look/graphviz.hpp"
 #include "look/nic_pairing.hpp"
-#include "look/topology_dot.hpp"
-#include "look/topology_json.hpp"
-#include "look/topology_text.hpp"
 #include "small_machine.hpp"
 
 namespace weft::tool {
@@ -97,6 +97,15 @@ TEST(TopologyText, DrawsTheTree) {
             "         ├─ GPU 1  0000:22:00.0  GH100 [H100], PCIe 504 Gb/s\n"
             "         ├─ NIC rdmap35s0  0000:23:00.0  efa, 100 Gb/s\n"
             "         └─ NIC rdmap36s0  0000:24:00.0  efa, 100 Gb/s\n");
+}
+
+TEST(TopologyText, SaysWhatToThinkOfNarrowUplinks) {
+  Topology narrow = small_machine();
+  EXPECT_TRUE(notes_on_uplinks(narrow).empty());
+  for (PciSwitch& each : narrow.switches)
+    if (each.above >= 0) each.uplink_gbps = 126;
+  EXPECT_NE(tree_text(narrow).find("slower than the NICs below together"), std::string::npos);
+  EXPECT_NE(to_dot(examine(narrow)).find("buses often report less"), std::string::npos);
 }
 
 TEST(TopologyText, SaysWhoServesWhomAndWhatIsLeft) {

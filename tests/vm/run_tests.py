@@ -14,7 +14,7 @@ from machine import Machine
 
 HERE = Path(__file__).resolve().parent
 NO_TESTS = "[  PASSED  ] 0 tests."
-PERF = ("--local --provider verbs --operation write,read,message --size 60001 --count 40 --time 0.2 "
+PERF = ("--local --providers verbs --operation write,read,message --size 60001 --count 40 --time 0.2 "
         "--warm-up 0 --repeats 1 --verify --baseline raw --timeout 60")
 DEMO = "demo --providers verbs --tokens 256 --requests 2 --concurrency 2 --timeout 60"
 

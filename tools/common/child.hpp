@@ -47,7 +47,7 @@ class Child {
   void signal(int number) const;
   /// Waits for its end. Call it at the end of its output.
   int reap();
-  /// What reap() found, as waitpid reports it.
+  /// The status that reap() found, as waitpid reports it.
   int status() const noexcept { return status_; }
 
  private:

@@ -15,7 +15,7 @@ struct DrawingProgram {
 /// `not_found` if it is not installed.
 Result<void> check_installed(const DrawingProgram& program);
 
-/// What it writes to its standard output for `text` on its standard input. `not_found` if it is not
+/// The output of the program for `text` on its standard input. `not_found` if it is not
 /// installed, `unavailable` if it fails, `timed_out` after a minute, `cancelled` by a signal that
 /// can then still be read (take_signals must have been called).
 Result<std::string> draw(const DrawingProgram& program, const std::string& text);

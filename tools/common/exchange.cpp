@@ -33,7 +33,7 @@ Blob to_bytes(const Json& json) {
 
 Result<Json> parse(Bytes bytes) {
   const auto* begin = reinterpret_cast<const char*>(bytes.data());
-  // What is nested deeper could not be printed: that takes the stack.
+  // Printing takes stack for each level.
   constexpr int most_depth = 64;
   bool too_deep = false;
   const auto is_shallow = [&](int depth, Json::parse_event_t, const Json&) {

@@ -14,7 +14,7 @@ using Json = nlohmann::json;
 Blob to_bytes(const Json& json);
 Result<Json> parse(Bytes bytes);
 
-/// What comes from outside is checked: `protocol_mismatch` where it is no such document.
+/// Checks a document from outside: `protocol_mismatch` if it is no such document.
 template <typename Document>
 Result<Document> from_json(const Json& json);
 
@@ -32,8 +32,8 @@ class Exchange {
     return hear(tag).and_then([](const Json& json) { return from_json<Document>(json); });
   }
 
-  /// Until the peer has gone, at most `timeout`. Whoever spoke last waits, so that its words are
-  /// heard before the connection ends.
+  /// Waits until the peer has gone, at most `timeout`. The side that spoke last waits, so that its
+  /// words are heard before the connection ends.
   void wait_for_goodbye(Nanoseconds timeout);
 
   /// After a failure: disconnects, so that other threads' waits end too, and returns the failure,

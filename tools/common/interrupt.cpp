@@ -13,7 +13,7 @@
 namespace weft::tool {
 namespace {
 
-/// Whoever started this process wants it to outlive its terminal, as nohup does.
+/// The process is meant to outlive its terminal, as with nohup.
 bool hangup_is_ignored() {
   struct sigaction now {};
   return sigaction(SIGHUP, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;

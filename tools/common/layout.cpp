@@ -50,6 +50,16 @@ std::size_t columns_of(std::string_view text) {
   return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), begins_character));
 }
 
+std::vector<std::string> wrapped(const std::vector<std::string>& words, std::size_t longest) {
+  std::vector<std::string> lines;
+  for (const std::string& word : words)
+    if (lines.empty() || columns_of(lines.back()) + 1 + columns_of(word) > longest)
+      lines.push_back(word);
+    else
+      lines.back() += " " + word;
+  return lines;
+}
+
 std::string hanging(std::string_view first, std::string_view text, std::size_t width,
                     std::size_t indent) {
   const std::size_t column = columns_of(first);

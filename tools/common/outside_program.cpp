@@ -137,7 +137,7 @@ Result<Process> start(const std::vector<std::string>& words, const Descriptor& i
   return Process(pid);
 }
 
-/// What is waited for, and until when.
+/// A wait for a program, with its deadline.
 class Waiting {
  public:
   Waiting(const std::string& name, Nanoseconds patience)

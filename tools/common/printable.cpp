@@ -77,14 +77,4 @@ std::string printable(std::string_view text) {
   return safe;
 }
 
-std::vector<std::string> wrapped(const std::vector<std::string>& words, std::size_t longest) {
-  std::vector<std::string> lines;
-  for (const std::string& word : words)
-    if (lines.empty() || lines.back().size() + 1 + word.size() > longest)
-      lines.push_back(word);
-    else
-      lines.back() += " " + word;
-  return lines;
-}
-
 }  // namespace weft::tool

@@ -51,7 +51,7 @@ int try_beside(const std::string& path) {
   return file.open() && unlink(beside.c_str()) == 0 ? 0 : errno;
 }
 
-/// What a new file may be: mkstemp makes files that are the owner's alone.
+/// The mode of a new file: mkstemp makes files that are the owner's alone.
 mode_t usual_mode() {
   const mode_t mask = umask(0);
   umask(mask);

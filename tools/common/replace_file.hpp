@@ -8,8 +8,7 @@
 namespace weft::tool {
 
 /// Writes beside `path` and puts the complete file in its place: on an error nothing is left, and
-/// what was there before stays. What is no ordinary file, such as /dev/stdout, is written to as it
-/// is.
+/// what was there before stays. Other files, such as /dev/stdout, are written to in place.
 Result<void> replace_file(const std::string& path, std::string_view bytes);
 
 /// Whether replace_file() could do it now, without a trace.

@@ -1,8 +1,10 @@
-// Numbers as people read them.
+// Numbers as people read and write them.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <weft/error.hpp>
 
 namespace weft::tool {
 
@@ -14,5 +16,16 @@ std::string duration(double seconds);
 std::string bit_rate(double gbps);
 /// "131,072".
 std::string grouped(std::uint64_t number);
+/// "1 request", "2,000 requests".
+std::string counted(std::uint64_t number, std::string_view thing);
+
+/// The meaning of K, M and G.
+enum class Multiples : std::uint8_t {
+  binary,   ///< Of bytes and tokens: 1024, and "KiB" or "KB" means the same.
+  decimal,  ///< Of all else: 1000.
+};
+
+/// "64K", "17"; `invalid_argument` for anything else.
+Result<std::uint64_t> parse_number(std::string_view text, Multiples multiples);
 
 }  // namespace weft::tool

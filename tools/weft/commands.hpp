@@ -1,16 +1,13 @@
-// The commands, each in a file of its own. They return the exit code.
+// The table of commands.
 #pragma once
 
-#include "options.hpp"
+#include <CLI/CLI.hpp>
+#include <functional>
 
 namespace weft::tool {
 
-int run_info(const InfoOptions& options);
-int run_explain(const ExplainOptions& options);
-int run_topo(const TopoOptions& options);
-int run_decode(const DecodeOptions& options);
-int run_prefill(const PrefillOptions& options);
-int run_demo(const DemoOptions& options);
-int run_nixl(const NixlOptions& options);
+/// Adds each command with its options. Parsing sets `chosen` to what does its work and returns the
+/// exit code.
+void add_commands(CLI::App& program, std::function<int()>& chosen);
 
 }  // namespace weft::tool

@@ -8,9 +8,9 @@
 ///   may be freed in any order, also after their engine: what needs a closed engine then fails with
 ///   WEFT_CLOSED.
 /// - **Failure** is a status: 0 (WEFT_OK) or one of the other codes. Functions that return one
-/// take
-///   a `weft_error **` last. Where that is not NULL, it is set to NULL on success and to an error
-///   that the caller frees on failure. All other output parameters keep their values on failure.
+///   take a `weft_error **` last. Where that is not NULL, it is set to NULL on success and to an
+///   error that the caller frees on failure. All other output parameters keep their values on
+///   failure.
 /// - **Bad arguments**, NULL where a value is needed among them, give WEFT_INVALID_ARGUMENT.
 ///   Functions that return no status return 0, false, NULL or -1 (a descriptor or state) for a NULL
 ///   handle, and for an index out of range.
@@ -18,16 +18,14 @@
 ///   freed. Strings end with a zero byte. Nothing that a caller passes in is kept after the call,
 ///   except adopted memory, callbacks and their contexts.
 /// - **Timeouts** are in nanoseconds from now. 0 and negative ones look once and do not wait; all
-/// are
-///   cut to one day. No call waits without end.
+///   are cut to one day. No call waits without end.
 /// - **Threads**: all calls may be made from any thread, also with the same handle, as long as
 ///   nobody frees it meanwhile. One weft_expectation or weft_receive is waited for by one thread at
 ///   a time.
 /// - **Structs that begin with `size`** may grow in later versions. Set `size` to `sizeof` the
-/// struct
-///   and every other member that you don't need to zero, which means the default; weft_config has
-///   defaults that are not zero and an initialiser. Members that a program's header knows and the
-///   library does not must be zero. All other structs stay as they are.
+///   struct and every other member that you don't need to zero, which means the default;
+///   weft_config has defaults that are not zero and an initialiser. Members that a program's header
+///   knows and the library does not must be zero. All other structs stay as they are.
 /// - No exception leaves a function, and no callback may throw one.
 ///
 /// Writing a piece of memory into another process's, with most checks left out:

@@ -40,7 +40,7 @@ Result<StartedSide> start_side(const std::string& name, const std::string& host,
       "--timeout",
       fmt::format("{}", std::chrono::duration<double>(site.timeout).count())};
   if (site.allow_unauthenticated_network) words.push_back("--allow-unauthenticated-network");
-  for (const std::string& nic : site.nics) words.insert(words.end(), {"--nic", nic});
+  for (const std::string& nic : site.nics) words.insert(words.end(), {"--nics", nic});
   if (!site.rail_address.empty()) words.insert(words.end(), {"--rail-address", site.rail_address});
   const auto credentials = tool::arguments(site.credentials);
   words.insert(words.end(), credentials.begin(), credentials.end());

@@ -23,19 +23,6 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
   }
 }
 
-/// How often the number before it counts; nothing for what is no unit.
-std::optional<std::uint64_t> factor(std::string_view unit, Multiples multiples) {
-  const std::uint64_t step = multiples == Multiples::binary ? 1024 : 1000;
-  const std::string_view tail = unit.substr(unit.empty() ? 0 : 1);
-  const bool bytes = multiples == Multiples::binary && (tail == "iB" || tail == "B");
-  if (unit.empty() || (unit == "B" && multiples == Multiples::binary)) return 1;
-  if (!tail.empty() && !bytes) return std::nullopt;
-  if (unit[0] == 'K' || unit[0] == 'k') return step;
-  if (unit[0] == 'M') return step * step;
-  if (unit[0] == 'G') return step * step * step;
-  return std::nullopt;
-}
-
 /// How a range goes from one number to the next.
 struct Increment {
   bool times = true;
@@ -87,17 +74,6 @@ Result<void> append_range(std::string_view text, Multiples multiples,
 }
 
 }  // namespace
-
-Result<std::uint64_t> parse_number(std::string_view text, Multiples multiples) {
-  std::uint64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const auto unit = factor(text.substr(static_cast<std::size_t>(end - text.data())), multiples);
-  if (error != std::errc{} || !unit)
-    return fail(Code::invalid_argument, fmt::format("'{}' is no number such as 64K", text));
-  if (number > greatest / *unit)
-    return fail(Code::invalid_argument, fmt::format("'{}' is too large", text));
-  return number * *unit;
-}
 
 Result<std::vector<std::uint64_t>> parse_grid(std::string_view text, Multiples multiples) {
   std::vector<std::uint64_t> numbers;

@@ -109,7 +109,7 @@ class Case(unittest.TestCase):
 
 class Local(Case):
     def test_json_alone_on_standard_output(self):
-        result = self.succeeds("--local", *SHORT, "--size", "1K,64K", "--provider", "tcp,shm",
+        result = self.succeeds("--local", *SHORT, "--size", "1K,64K", "--providers", "tcp,shm",
                                "--operation", "write,read", "--verify", "--json", "-")
         report = json.loads(result.stdout)
         self.assertEqual(report["ended"], "complete")
@@ -135,7 +135,7 @@ class Local(Case):
 
     def test_tables_fit(self):
         """What does not fit is named; --wide shows all of it."""
-        arguments = ["--local", *SHORT, "--model", "gpt-oss-20b", "--tokens", "64", "--tp", "2",
+        arguments = ["--local", *SHORT, "--model", "gpt-oss-20b", "--tokens", "64", "--tp-size", "2",
                      "--priority", "bulk", "--memory", "shared", "--verify", "--baseline",
                      "contiguous,memcpy", "--time", "0.05"]
         for columns in ("80", "100", "150"):
@@ -181,18 +181,18 @@ class Local(Case):
                 self.assertLessEqual(fast, slow)
 
     def test_raw_baseline(self):
-        self.has_raw("--local", "--provider", "tcp,shm", "--size", "4099", "--operation",
+        self.has_raw("--local", "--providers", "tcp,shm", "--size", "4099", "--operation",
                      "write,read,message")
 
     def test_raw_baseline_to_a_target_that_listens(self):
         with target() as (_, address):
-            self.has_raw("--peer", address, "--provider", "tcp,shm", "--operation",
+            self.has_raw("--peer", address, "--providers", "tcp,shm", "--operation",
                          "write,message")
 
     def test_raw_baseline_whose_target_dies(self):
         for provider in ("tcp", "shm"):
             with self.subTest(provider), target() as (process, address), \
-                    started("--peer", address, "--provider", provider, "--baseline", "raw",
+                    started("--peer", address, "--providers", provider, "--baseline", "raw",
                             "--time", "50", "--json", self.path("dead")) as peer:
                 for pid in (process.pid, peer.pid):
                     until(lambda pid=pid: children_of(pid))
@@ -205,7 +205,7 @@ class Local(Case):
                 self.nothing_is_left(sides)
 
     def test_manual_progress(self):
-        result = self.succeeds("--local", *SHORT, "--provider", "tcp,shm", "--operation",
+        result = self.succeeds("--local", *SHORT, "--providers", "tcp,shm", "--operation",
                                "write,read,signal", "--engine-progress", "manual,threads",
                                "--verify", "--json", "-")
         points = json.loads(result.stdout)["points"]
@@ -219,7 +219,7 @@ class Local(Case):
                        "manual progress")
 
     def test_priorities(self):
-        result = self.succeeds("--local", *SHORT, "--provider", "tcp,shm", "--memory", "shared",
+        result = self.succeeds("--local", *SHORT, "--providers", "tcp,shm", "--memory", "shared",
                                "--priority", "latency,normal,bulk", "--verify", "--json", "-",
                                "--csv", self.path("csv"))
         points = json.loads(result.stdout)["points"]
@@ -229,14 +229,14 @@ class Local(Case):
         with open(self.path("csv"), encoding="ascii", newline="") as file:
             self.assertEqual([row["priority"] for row in csv.DictReader(file)], names)
         result = self.succeeds("--local", *SHORT, "--initiators", "2", "--model", "gpt-oss-20b",
-                               "--tokens", "64", "--tp", "2", "--priority", "bulk", "--verify")
+                               "--tokens", "64", "--tp-size", "2", "--priority", "bulk", "--verify")
         self.assertRegex(" ".join(result.stdout.split()), r"\w+ write gpt-oss-20b .*, bulk priority")
 
     def test_one_buffer(self):
         # One thread on each side: several that write the same bytes at once are a race to a
         # sanitizer.
         local = ["--local", *SHORT, "--rails", "1", "--verify"]
-        arguments = [*local, "--provider", "tcp,shm", "--operation", "write,read,signal",
+        arguments = [*local, "--providers", "tcp,shm", "--operation", "write,read,signal",
                      "--window", "16", "--json", "-"]
         checked = {}
         for options in ((), ("--one-buffer",)):
@@ -263,7 +263,7 @@ class Local(Case):
 
     @unittest.skipUnless(shutil.which("gnuplot"), "gnuplot is not installed")
     def test_plot_and_report(self):
-        self.succeeds("--local", *SHORT, "--size", "1K:64K:x8", "--provider", "tcp,shm", "--baseline",
+        self.succeeds("--local", *SHORT, "--size", "1K:64K:x8", "--providers", "tcp,shm", "--baseline",
                       "memcpy", "--time", "0.05", "--plot", self.path("picture.svg"), "--html",
                       self.path("html"))
         with open(self.path("picture.svg"), encoding="utf-8") as file:
@@ -299,7 +299,7 @@ class Local(Case):
 
     @unittest.skipUnless(shutil.which("gnuplot"), "gnuplot is not installed")
     def test_a_picture_of_what_moved_nothing(self):
-        self.succeeds("--local", "--provider", "tcp", "--rate", "1", "--time", "0.001", "--repeats",
+        self.succeeds("--local", "--providers", "tcp", "--rate", "1", "--time", "0.001", "--repeats",
                       "1", "--warm-up", "0", "--plot", self.path("picture.svg"))
         ElementTree.parse(self.path("picture.svg"))
 
@@ -324,7 +324,7 @@ class Local(Case):
 
     def test_caches_of_several_shapes(self):
         result = self.succeeds("--local", *SHORT, "--model", "gpt-oss-20b,Qwen3-8B", "--dtype",
-                               "bf16,fp8", "--tokens", "64", "--block-tokens", "16,32", "--tp",
+                               "bf16,fp8", "--tokens", "64", "--block-tokens", "16,32", "--tp-size",
                                "1,2", "--window", "1", "--verify", "--json", "-")
         points = json.loads(result.stdout)["points"]
         shapes = [point["point"]["work"]["kv"] for point in points]
@@ -333,7 +333,7 @@ class Local(Case):
                                                 (16, 32), (1, 2))))
         self.assertEqual({point["bytes_wrong"] for point in points}, {0})
         self.assertEqual(points[0]["point"]["work"]["size"], 2 * points[1]["point"]["work"]["size"])
-        self.fails(weft_perf("--local", "--tp", "2"), 2, "--model")
+        self.fails(weft_perf("--local", "--tp-size", "2"), 2, "--model")
         self.fails(weft_perf("--local", "--model", ""), 2, "--model")
 
     def test_settings_are_with_the_results(self):
@@ -452,13 +452,13 @@ class SeveralInitiators(Case):
         self.assertAlmostEqual(run["bytes"] / run["seconds"] / 1e9, run["gigabytes_per_second"])
 
     def test_many_to_one(self):
-        points = self.measured("1:3:+1", "--provider", "tcp,shm", "--operation", "write,signal")
+        points = self.measured("1:3:+1", "--providers", "tcp,shm", "--operation", "write,signal")
         self.assertEqual([point["point"]["initiators"] for point in points],
                          2 * [1, 1, 2, 2, 3, 3])
         self.assertEqual({point["point"]["peers"] for point in points}, {1})
 
     def test_many_to_many(self):
-        points = self.measured("3", "--targets", "2", "--provider", "tcp,shm", "--operation",
+        points = self.measured("3", "--targets", "2", "--providers", "tcp,shm", "--operation",
                                "write,read,message,mixed")
         self.assertEqual({point["point"]["peers"] for point in points}, {2})
         self.assertEqual(len(points), 8)
@@ -495,7 +495,7 @@ class SeveralInitiators(Case):
     def test_baselines_are_of_as_many(self):
         names = baselines_of_two("contiguous", "memcpy", "memcpy:2")
         result = self.succeeds("--local", "--initiators", "1,2", *SHORT, "--baseline",
-                               ",".join(names), "--time", "0.05", "--provider", "tcp,shm",
+                               ",".join(names), "--time", "0.05", "--providers", "tcp,shm",
                                "--json", "-")
         for point in json.loads(result.stdout)["points"]:
             self.assertEqual(sorted(point["baselines"]), sorted(names))
@@ -536,7 +536,7 @@ class SeveralInitiators(Case):
 
     def test_killed_initiator(self):
         for provider in ("tcp", "shm"):
-            with self.measuring("--provider", provider) as (process, children):
+            with self.measuring("--providers", provider) as (process, children):
                 os.kill(children[2], signal.SIGKILL)
                 self.has_failed(process, children, r"initiator 1: .*peer_down\)")
 
@@ -552,7 +552,7 @@ class SeveralInitiators(Case):
 
     def test_interrupt(self):
         for provider in ("tcp", "shm"):
-            with self.measuring("--provider", provider) as (process, children):
+            with self.measuring("--providers", provider) as (process, children):
                 process.send_signal(signal.SIGINT)
                 _, errors = process.communicate(timeout=PATIENCE)
                 self.assertEqual(process.returncode, 130, errors)
@@ -565,7 +565,7 @@ class SeveralInitiators(Case):
             until(lambda: not any(is_running(child) for child in children))
 
     def test_none_that_can_start(self):
-        result = weft_perf("--local", "--initiators", "2", "--nic", "no-such-nic", *SHORT)
+        result = weft_perf("--local", "--initiators", "2", "--nics", "no-such-nic", *SHORT)
         self.fails(result, 1, "no-such-nic")
 
 
@@ -595,7 +595,7 @@ class InitiatorsElsewhere(Case):
         _, addresses = self.listening(5)
         first, second, *targets = addresses
         report = self.measured("--peer", ",".join(targets), "--from", f"{first},here,{second}",
-                               "--initiators", "1:3:+1", "--provider", "tcp,shm", "--operation",
+                               "--initiators", "1:3:+1", "--providers", "tcp,shm", "--operation",
                                "write,read,signal,message", "--baseline", "contiguous")
         places = [first, "here", second]
         self.assertEqual([machine["at"] for machine in report["machines"]["initiators"]],
@@ -664,7 +664,7 @@ class InitiatorsElsewhere(Case):
 
     def test_killed_initiator(self):
         for provider in ("tcp", "shm"):
-            with self.measuring("--provider", provider) as (process, others, addresses):
+            with self.measuring("--providers", provider) as (process, others, addresses):
                 others[1].kill()
                 _, errors = process.communicate(timeout=PATIENCE)
                 self.assertEqual(process.returncode, 1, errors)
@@ -732,7 +732,7 @@ class Wrong(Case):
                 (["--local", "--model", "Llama-3.1-8B", "--block-bytes", "1K"], "no room"),
                 (["--local", "--model", "Llama-3.1-8B", "--layer-groups", "33"],
                  "32 layers go in 1 to 32 layer groups"),
-                (["--local", "--rails", "1:4096:+1", "--nics", "1:4096:+1"],
+                (["--local", "--rails", "1:4096:+1", "--max-nics", "1:4096:+1"],
                  "more than 100000 points"),
                 (["--listen", "0.0.0.0:7000"], "--advertise"),
                 (["--listen", "[::]:7000"], "--advertise"),
@@ -882,7 +882,7 @@ class Ends(Case):
     def test_numbers_of_targets(self):
         arguments = [*SHORT, "--verify", "--json", "-"]
         result = self.succeeds("--local", "--targets", "1:3:+2", "--initiators", "1,2",
-                               "--provider", "tcp,shm", "--operation", "write,message",
+                               "--providers", "tcp,shm", "--operation", "write,message",
                                "--baseline", "memcpy,contiguous", "--time", "0.05", *arguments)
         points = [each["point"] for each in json.loads(result.stdout)["points"]]
         self.assertEqual([(each["initiators"], each["peers"]) for each in points[::2]],
@@ -906,7 +906,7 @@ class Ends(Case):
             with PROGRAM.listening(*listening, "--advertise", advertised) as (_, address):
                 self.assertRegex(address, r"^127\.0\.0\.1:[1-9]")
                 self.succeeds("--peer", address, *SHORT, "--verify", "--baseline", "socket",
-                              "--time", "0.05", "--provider", "tcp")
+                              "--time", "0.05", "--providers", "tcp")
 
     def test_secret(self):
         secret = self.path("secret")
@@ -919,7 +919,7 @@ class Ends(Case):
     def test_dead_target(self):
         for provider in ("tcp", "shm"):
             with target() as (process, address):
-                with started("--peer", address, "--provider", provider, "--time", "50",
+                with started("--peer", address, "--providers", provider, "--time", "50",
                              "--json", self.path("dead")) as peer:
                     # Both have two engines once they are at it.
                     until(lambda pid=peer.pid: len(os.listdir(f"/proc/{pid}/task")) > 5)
@@ -990,10 +990,10 @@ class Ends(Case):
 
     def test_interrupt_while_it_measures_something_else(self):
         for arguments, children in ((["--baseline", "memcpy"], 1), (["--baseline", "memcpy:2"], 1),
-                                    (["--baseline", "raw", "--provider", "shm"], 2),
-                                    (["--baseline", "raw", "--provider", "tcp"], 2),
+                                    (["--baseline", "raw", "--providers", "shm"], 2),
+                                    (["--baseline", "raw", "--providers", "tcp"], 2),
                                     (["--baseline", "socket"], 1), (["--baseline", "contiguous"], 1),
-                                    (["--warm-up", "3600", "--provider", "tcp"], 1),
+                                    (["--warm-up", "3600", "--providers", "tcp"], 1),
                                     (["--warm-up", "3600", "--operation", "message"], 1),
                                     (["--warm-up", "3600", "--rate", "10", "--targets", "2"], 2)):
             with self.subTest(arguments), started(

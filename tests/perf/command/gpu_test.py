@@ -30,7 +30,7 @@ class Gpus(unittest.TestCase):
 
     def test_every_byte_is_verified(self):
         points = self.points("--memory", "gpu:0,host", "--peer-memory", "gpu:1,shared",
-                             "--operation", "write,read,signal", "--provider", "shm,tcp",
+                             "--operation", "write,read,signal", "--providers", "shm,tcp",
                              "--pieces", "16", "--pattern", "random")
         self.assertEqual(len(points), 24)
         for point in points:
@@ -45,7 +45,7 @@ class Gpus(unittest.TestCase):
 
     def test_the_ways_between_gpus(self):
         """As they come, one of them copies once; else it goes through buffers of either side."""
-        lent, staged = self.points("--memory", "gpu:0", "--peer-memory", "gpu:1", "--provider",
+        lent, staged = self.points("--memory", "gpu:0", "--peer-memory", "gpu:1", "--providers",
                                    "shm", "--gpu-path", "lent,staged", "--bounce-bytes", "32K",
                                    "--bounce-buffers", "2")
         self.assertEqual((lent["bytes_wrong"], staged["bytes_wrong"]), (0, 0))
@@ -64,7 +64,7 @@ class Gpus(unittest.TestCase):
             file.write(machine)
             file.flush()
             points = self.points("--memory", "gpu:0,host,gpu:1", "--peer-memory", "gpu:1,host",
-                                 "--provider", "tcp,shm", "--initiators", "1,2")
+                                 "--providers", "tcp,shm", "--initiators", "1,2")
         self.assertEqual(len(points), 24)
         self.assertEqual({point["bytes_wrong"] for point in points}, {0})
 

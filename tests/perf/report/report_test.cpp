@@ -124,7 +124,7 @@ TEST(Plot, KnowsPicturesByTheirNames) {
 TEST(Html, SaysWhenAndHow) {
   const Json document{
       {"date", "2026-11-27T06:52:00Z"},
-      {"command_line", "weft-perf --local --nic '<a>'"},
+      {"command_line", "weft-perf --local --nics '<a>'"},
       {"ended", "complete"},
       {"settings", {{"warm_up_seconds", 0.2}, {"baselines", {"raw", "memcpy"}}}},
       {"machines",
@@ -132,7 +132,7 @@ TEST(Html, SaysWhenAndHow) {
   const std::string page = html(sweep(), "<?xml?><svg></svg>", document);
   const std::string shown = page.substr(0, page.find("<script"));
   EXPECT_THAT(shown, HasSubstr("<th>date</th><td>2026-11-27T06:52:00Z</td>"));
-  EXPECT_THAT(shown, HasSubstr("<td>weft-perf --local --nic '&lt;a>'</td>"));
+  EXPECT_THAT(shown, HasSubstr("<td>weft-perf --local --nics '&lt;a>'</td>"));
   EXPECT_THAT(shown, HasSubstr("<th>warm up seconds</th><td>0.2</td>"));
   EXPECT_THAT(shown, HasSubstr("<th>baselines</th><td>raw, memcpy</td>"));
   EXPECT_THAT(shown, HasSubstr("<th>initiator, memory</th><td>1.00 GiB</td>"));

@@ -3,6 +3,8 @@
 # shellcheck source=/dev/null
 . /nic.sh
 failed=0
+# Sentences in one line.
+export COLUMNS=1000
 
 # expect SENTENCE COMMAND: the command fails, and says so.
 expect() {

@@ -23,14 +23,16 @@ bool BlockAllocator::has(std::uint32_t count) const {
                      [&](const auto& list) { return list.size() >= count; });
 }
 
-Result<BlockTable> BlockAllocator::allocate(std::uint32_t count, Deadline deadline) {
+Result<BlockTable> BlockAllocator::allocate(std::uint32_t count, Deadline deadline,
+                                            const std::stop_token& stop) {
   if (count > blocks_)
     return fail(Code::out_of_memory,
                 fmt::format("a request needs {} blocks and the cache has {} (see --blocks)", count,
                             blocks_));
   std::unique_lock lock(mutex_);
-  if (!freed_.wait_until(lock, deadline.when(), [&] { return has(count); }))
-    return fail(Code::timed_out, fmt::format("no {} blocks became free in time", count));
+  const bool free = freed_.wait_until(lock, stop, deadline.when(), [&] { return has(count); });
+  if (!free && stop.stop_requested()) return fail(Code::cancelled, "the run ends early");
+  if (!free) return fail(Code::timed_out, fmt::format("no {} blocks became free in time", count));
   BlockTable table;
   for (auto& list : free_) {
     const auto end = list.begin() + static_cast<std::ptrdiff_t>(count);

@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
+#include <stop_token>
 #include <vector>
 #include <weft/deadline.hpp>
 #include <weft/error.hpp>
@@ -21,7 +22,8 @@ class BlockAllocator {
   BlockAllocator(std::size_t groups, std::uint32_t blocks, std::uint64_t seed);
 
   /// `count` blocks of each group, all or none; waits for others to free theirs.
-  Result<BlockTable> allocate(std::uint32_t count, Deadline deadline);
+  Result<BlockTable> allocate(std::uint32_t count, Deadline deadline,
+                              const std::stop_token& stop = {});
   /// Gives blocks back. They come out again after those that are free already.
   void free(const BlockTable& table);
   /// The blocks that nobody has.
@@ -32,7 +34,7 @@ class BlockAllocator {
 
   const std::uint32_t blocks_;
   mutable std::mutex mutex_;
-  std::condition_variable freed_;
+  std::condition_variable_any freed_;
   BlockTable free_;
 };
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "common/free_memory.hpp"
 #include "common/units.hpp"
@@ -56,7 +55,8 @@ PagedCache::PagedCache(kv::Cache cache, Segment segment, std::unique_ptr<BlockAl
       blocks_(std::move(blocks)),
       all_layers_(all_layers) {}
 
-Result<PagedCache> PagedCache::create(Engine& engine, const CacheShape& shape, std::uint64_t seed) {
+Result<PagedCache> PagedCache::create(Engine& engine, const CacheShape& shape, std::uint64_t seed,
+                                      const std::stop_token& stop) {
   auto layout = shape.layout();
   if (!layout) return fail(std::move(layout.error()));
   const std::uint64_t bytes = layout->bytes();
@@ -71,7 +71,7 @@ Result<PagedCache> PagedCache::create(Engine& engine, const CacheShape& shape, s
   // Peers of this host map it, and copy without the kernel.
   auto segment = engine.add(Memory::shared(bytes));
   if (!segment) return fail(std::move(segment.error()));
-  std::memset(segment->data(), std::to_integer<int>(canary), segment->size());
+  clear({segment->data(), segment->size()}, stop);
   return PagedCache(std::move(*cache), std::move(*segment),
                     std::make_unique<BlockAllocator>(groups, shape.options.blocks, seed),
                     {0, shape.model.layers});

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <vector>
 #include <weft/engine.hpp>
@@ -17,7 +18,7 @@
 
 namespace weft::tool {
 
-/// What both sides tell each other about their caches.
+/// The description of a cache that both sides exchange.
 struct CacheShape {
   kv::Model model;
   kv::LayoutOptions options;
@@ -40,8 +41,10 @@ std::uint64_t bytes_of(const kv::Layout& layout, std::span<const kv::HeadRange> 
 /// Blocks of memory, free ones filled with canaries, and the arithmetic to find them.
 class PagedCache {
  public:
-  /// Takes the memory and fills it with canaries. `out_of_memory` where the machine has less free.
-  static Result<PagedCache> create(Engine& engine, const CacheShape& shape, std::uint64_t seed);
+  /// Takes the memory and fills it with canaries, unless it is stopped. `out_of_memory` where the
+  /// machine has less free.
+  static Result<PagedCache> create(Engine& engine, const CacheShape& shape, std::uint64_t seed,
+                                   const std::stop_token& stop);
 
   const kv::Cache& cache() const noexcept { return cache_; }
   const kv::Layout& layout() const noexcept { return cache_.layout(); }

@@ -6,12 +6,13 @@
 #include <cstring>
 #include <optional>
 
-#include "commands.hpp"
 #include "common/crew.hpp"
 #include "common/exchange.hpp"
+#include "common/names.hpp"
+#include "demo/commands.hpp"
 #include "demo/progress_bar.hpp"
 #include "demo/run_engine.hpp"
-#include "look/explainer.hpp"
+#include "look/commands.hpp"
 
 namespace weft::tool {
 namespace {
@@ -20,7 +21,7 @@ namespace {
 class Decode {
  public:
   Decode(Exchange& exchange, const Hello& hello, const CacheShape& shape, PagedCache own,
-         const kv::Layout& theirs, const std::string& progress)
+         const kv::Layout& theirs, const std::string& progress, std::stop_token stop)
       : exchange_(exchange),
         own_(std::move(own)),
         requests_(hello.requests),
@@ -29,19 +30,20 @@ class Decode {
         what_{{hello.seed, 0}, hello.tokens, shared_heads(theirs, own_.layout())},
         layer_bytes_(bytes_of(own_.layout(), what_.heads, hello.tokens) / shape.model.layers),
         bytes_(layer_bytes_ * shape.model.layers * hello.requests),
+        stop_(std::move(stop)),
         bar_(bytes_, progress) {}
 
   /// One request, whichever prefill asks for next.
   Result<void> take_in();
   /// At the end all blocks are free again, and nothing but canaries may be left.
-  void check_rest() { measurement_.findings(verify_canary(own_.bytes(), 0)); }
+  void check_rest() { measurement_.findings(verify_canary(own_.bytes(), 0, stop_)); }
 
   std::uint64_t bytes() const noexcept { return bytes_; }
   std::uint32_t groups() const noexcept { return static_cast<std::uint32_t>(layers_.size()); }
   const Measurement& measurement() const noexcept { return measurement_; }
 
  private:
-  /// What was promised to prefill for one request.
+  /// The promise to prefill for one request.
   struct Promise {
     Granted granted;
     std::vector<Grant> grants;
@@ -61,6 +63,7 @@ class Decode {
   const Expected what_;
   const std::uint64_t layer_bytes_;
   const std::uint64_t bytes_;
+  const std::stop_token stop_;
   Measurement measurement_;
   ProgressBar bar_;
 };
@@ -73,10 +76,10 @@ Result<void> Decode::take_in() {
   if (number >= requests_)
     return fail(Code::protocol_mismatch,
                 fmt::format("prefill asks for request {} of {}", number, requests_));
-  auto blocks = own_.blocks().allocate(blocks_needed_, exchange_.deadline());
+  auto blocks = own_.blocks().allocate(blocks_needed_, exchange_.deadline(), stop_);
   if (!blocks) return fail(std::move(blocks.error()));
 
-  // Whoever wrote into them while they were free is found out here.
+  // Finds writes into them while they were free.
   Findings findings = check(number, *blocks);
   auto promised = promise(number, *blocks);
   if (!promised) return fail(std::move(promised.error()));
@@ -87,9 +90,11 @@ Result<void> Decode::take_in() {
 
   Expected what = what_;
   what.key.request = number;
-  findings.add(verify(own_.bytes(), own_.map(), *blocks, what, own_.all_layers()));
+  findings.add(verify(own_.bytes(), own_.map(), *blocks, what, own_.all_layers(), stop_));
+  // Not all was looked at.
+  if (stop_.stop_requested()) return fail(Code::cancelled, "the run ends early");
   measurement_.findings(findings);
-  clear(own_.bytes(), own_.map(), *blocks, own_.all_layers());
+  clear(own_.bytes(), own_.map(), *blocks, own_.all_layers(), stop_);
   own_.blocks().free(*blocks);
   return acknowledge(number, findings);
 }
@@ -99,7 +104,7 @@ Findings Decode::check(std::uint64_t number, const BlockTable& blocks) const {
   Expected nothing = what_;
   nothing.key.request = number;
   nothing.tokens = 0;
-  Findings findings = verify(own_.bytes(), own_.map(), blocks, nothing, own_.all_layers());
+  Findings findings = verify(own_.bytes(), own_.map(), blocks, nothing, own_.all_layers(), stop_);
   findings.bytes_checked = 0;  // They count when they hold something.
   return findings;
 }
@@ -116,7 +121,7 @@ Result<Decode::Promise> Decode::promise(std::uint64_t number, const BlockTable& 
 
     auto ranges = own_.ranges(blocks, layers_[group]);
     if (!ranges) return fail(std::move(ranges.error()));
-    // Nobody waits longer than that for what prefill writes under it.
+    // Decode waits for the writes below the grant no longer than that.
     const auto longest = exchange_.timeout() * static_cast<Nanoseconds::rep>(layers_.size() + 1);
     auto grant = own_.segment().grant(*ranges, Rights::write, longest);
     if (!grant) return fail(std::move(grant.error()));
@@ -181,7 +186,8 @@ std::string refusal_of(const DecodeOptions& options, const Hello& hello) {
 
 /// The cache for what prefill announced, or why there is none.
 Result<PagedCache> make_cache(const DecodeOptions& options, const Hello& hello,
-                              const CacheShape& shape, Engine& engine) {
+                              const CacheShape& shape, Engine& engine,
+                              const std::stop_token& stop) {
   if (const std::string refusal = refusal_of(options, hello); !refusal.empty())
     return fail(Code::unsupported, refusal);
   auto own = shape.layout();
@@ -200,7 +206,7 @@ Result<PagedCache> make_cache(const DecodeOptions& options, const Hello& hello,
     return fail(Code::out_of_memory,
                 fmt::format("a request of {} tokens needs {} blocks and decode's cache has {}",
                             hello.tokens, shape.blocks_for(hello.tokens), shape.options.blocks));
-  return PagedCache::create(engine, shape, options.cache.seed + 1);
+  return PagedCache::create(engine, shape, options.cache.seed + 1, stop);
 }
 
 /// Tells prefill what was found and learns how the bytes came.
@@ -215,12 +221,13 @@ Result<void> answer_report(Exchange& exchange, RunReport& report) {
   return told;
 }
 
-Result<RunReport> serve(const DecodeOptions& options, Exchange& exchange) {
+Result<RunReport> serve(const DecodeOptions& options, Exchange& exchange,
+                        std::stop_source& ending) {
   auto hello = exchange.hear_document<Hello>(tag_of(Topic::hello));
   if (!hello) return fail(std::move(hello.error()));
   const CacheShape shape = options.cache.shape(hello->cache.model, hello->cache.options.dtype,
                                                hello->tokens, hello->concurrency);
-  auto own = make_cache(options, *hello, shape, exchange.engine());
+  auto own = make_cache(options, *hello, shape, exchange.engine(), ending.get_token());
   const Welcome welcome{own ? "" : sentence(own.error()), shape};
   if (auto told = exchange.tell(tag_of(Topic::welcome), to_json(welcome)); !told)
     return fail(std::move(told.error()));
@@ -231,10 +238,13 @@ Result<RunReport> serve(const DecodeOptions& options, Exchange& exchange) {
 
   const auto started = Clock::now();
   Decode run(exchange, *hello, shape, std::move(*own), hello->cache.layout().value(),
-             options.console.progress);
+             options.console.progress, ending.get_token());
   auto done = in_parallel(
       hello->requests, hello->concurrency, [&](std::uint64_t) { return run.take_in(); },
-      [&](Error error) { return exchange.end_after(std::move(error)); });
+      [&](Error error) {
+        ending.request_stop();
+        return exchange.end_after(std::move(error));
+      });
   if (!done) return fail(std::move(done.error()));
   run.check_rest();
 
@@ -267,28 +277,29 @@ Result<void> announce(const DecodeOptions& options, const Engine& engine) {
   return {};
 }
 
-Result<RunReport> decode(const DecodeOptions& options, Engine& engine) {
+Result<RunReport> decode(const DecodeOptions& options, Engine& engine, std::stop_source& ending) {
   if (auto announced = announce(options, engine); !announced)
     return fail(std::move(announced.error()));
-  const Nanoseconds timeout = timeout_of(options.timeout);
+  const Nanoseconds timeout = options.timeout;
   const Deadline patience = Deadline::in(timeout);
   auto peer = engine.accept(patience);
   while (peer && peer->name().starts_with(explainer_prefix)) peer = engine.accept(patience);
   if (!peer) return fail(std::move(peer.error()));
   Exchange exchange(engine, std::move(*peer), timeout);
-  return serve(options, exchange);
+  return serve(options, exchange, ending);
 }
 
 }  // namespace
 
 int run_decode(const DecodeOptions& options) {
-  Config config = engine_config(options.fabric);
+  Config config = engine_config(options.engine);
   config.listen = options.listen;
   config.advertise = options.advertise;
   config.metrics_listen = options.metrics;
   config.allow_unauthenticated_network = options.allow_unauthenticated_network;
-  return run_with_engine("decode", options.console, config,
-                         [&](Engine& engine) { return decode(options, engine); });
+  return run_with_engine(
+      "decode", options.console, config,
+      [&](Engine& engine, std::stop_source& ending) { return decode(options, engine, ending); });
 }
 
 }  // namespace weft::tool

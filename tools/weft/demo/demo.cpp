@@ -11,17 +11,18 @@
 #include <cstring>
 #include <optional>
 
-#include "commands.hpp"
+#include "command/ending.hpp"
 #include "common/child.hpp"
 #include "common/exchange.hpp"
 #include "common/interrupt.hpp"
-#include "console.hpp"
+#include "common/names.hpp"
+#include "demo/commands.hpp"
 #include "demo/report.hpp"
 
 namespace weft::tool {
 namespace {
 
-// What a child gets to end by itself: after the other one failed (it notices that within seconds),
+// Time for a child to end by itself: after the other one failed (it notices that within seconds),
 // and after it was asked to.
 constexpr auto time_to_notice = std::chrono::seconds(10);
 constexpr auto time_to_obey = std::chrono::seconds(5);
@@ -119,11 +120,11 @@ class Demo {
 std::vector<std::string> common_arguments(const DemoOptions& options) {
   std::vector<std::string> list = {
       "--json",    "--quiet",
-      "--timeout", fmt::format("{}", options.timeout),
+      "--timeout", fmt::format("{}", std::chrono::duration<double>(options.timeout).count()),
       "--model",   *options.cache.model,
       "--dtype",   name_of(dtype_names, options.cache.dtype.value_or(kv::DType::bf16)),
       "--seed",    std::to_string(options.cache.seed)};
-  const auto fabric = arguments(options.fabric);
+  const auto fabric = arguments(options.engine);
   list.insert(list.end(), fabric.begin(), fabric.end());
   return list;
 }
@@ -147,10 +148,10 @@ Result<void> Demo::start_decode() {
   return {};
 }
 
-/// What decode writes once it listens; empty if it ended or a signal came before.
+/// The address that decode writes once it listens; empty if it ended or a signal came before.
 Result<std::string> Demo::address() {
   std::string line;
-  const Deadline until = Deadline::in(timeout_of(options_.timeout));
+  const Deadline until = Deadline::in(options_.timeout);
   while (!line.ends_with('\n')) {
     std::array fds = {pollfd{ready_.get(), POLLIN, 0}, pollfd{signals_.get(), POLLIN, 0}};
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(until.left()).count();

@@ -23,7 +23,7 @@ PageMap::Strides PageMap::strides(const kv::Group& group, kv::HeadRange heads, s
 
   const bool split = group.parts == kv::Parts::split;
   const std::uint64_t page = at.vector * heads.count * group.tokens_per_block;
-  // What one block keeps of one layer in one place.
+  // Contiguous bytes of one layer in one block.
   const std::uint64_t of_layer = split ? page : page * at.parts;
   const std::uint64_t of_block =
       group.order == kv::Order::block_major ? of_layer * group.layers.size() : of_layer;

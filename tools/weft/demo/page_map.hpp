@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <span>
+#include <stop_token>
 #include <vector>
 #include <weft/kv.hpp>
 
@@ -29,16 +30,17 @@ class PageMap {
   std::uint64_t vector_bytes(std::size_t group) const noexcept { return groups_[group].vector; }
 
   /// Calls `visit(group, Vector, offset)` for all that the blocks of a request have room for, in
-  /// `layers`; tokens beyond the request's own included.
+  /// `layers`; tokens beyond the request's own included. A stop ends it early.
   template <typename Visit>
-  void each(const BlockTable& table, kv::LayerRange layers, Visit&& visit) const {
+  void each(const BlockTable& table, kv::LayerRange layers, const std::stop_token& stop,
+            Visit&& visit) const {
     for (std::size_t g = 0; g < groups_.size(); ++g) {
       const Strides& at = groups_[g];
       for (std::size_t layer = 0; layer < at.layers.size(); ++layer) {
         if (at.layers[layer] < layers.first || at.layers[layer] >= layers.first + layers.count)
           continue;
         for (std::uint32_t part = 0; part < at.parts; ++part)
-          for (std::size_t i = 0; i < table[g].size(); ++i) {
+          for (std::size_t i = 0; i < table[g].size() && !stop.stop_requested(); ++i) {
             const std::uint64_t page =
                 at.base + layer * at.layer + part * at.part + table[g][i] * at.block;
             each_in_page(g, {at.layers[layer], part, i * at.tokens, 0}, page, visit);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 
 namespace weft::tool {
@@ -82,6 +83,20 @@ WrongByte locate(const std::byte* bytes, std::uint64_t count, std::uint64_t word
   return wrong;
 }
 
+/// Looks for a stop lie as far apart.
+constexpr std::size_t piece_bytes = std::size_t{16} << 20;
+
+Findings verify_piece(std::span<const std::byte> memory, std::uint64_t start) {
+  Findings findings;
+  findings.bytes_checked = memory.size();
+  findings.bytes_wrong = differing(memory.data(), memory.size(), canary_word(), 0);
+  if (findings.bytes_wrong == 0) return findings;
+  const WrongByte byte = locate(memory.data(), memory.size(), canary_word(), 0);
+  findings.first = fmt::format("offset {} of the cache, which nobody was granted: 0x{:02x}",
+                               start + byte.at, std::to_integer<unsigned>(byte.found));
+  return findings;
+}
+
 bool covered(const Expected& what, std::size_t group, const Vector& vector) {
   const kv::HeadRange heads = what.heads[group];
   return vector.token < what.tokens && vector.head >= heads.first &&
@@ -102,8 +117,8 @@ void Findings::add(const Findings& other) {
 }
 
 void fill(std::span<std::byte> cache, const PageMap& map, const BlockTable& table,
-          const Expected& what, kv::LayerRange layers) {
-  map.each(table, layers, [&](std::size_t group, const Vector& vector, std::uint64_t offset) {
+          const Expected& what, kv::LayerRange layers, const std::stop_token& stop) {
+  map.each(table, layers, stop, [&](std::size_t group, const Vector& vector, std::uint64_t offset) {
     if (!covered(what, group, vector)) return;
     each_word(map.vector_bytes(group), first_word(what.key, vector), word_step,
               [&](std::uint64_t at, std::uint64_t word, std::size_t length) {
@@ -113,9 +128,9 @@ void fill(std::span<std::byte> cache, const PageMap& map, const BlockTable& tabl
 }
 
 Findings verify(std::span<const std::byte> cache, const PageMap& map, const BlockTable& table,
-                const Expected& what, kv::LayerRange layers) {
+                const Expected& what, kv::LayerRange layers, const std::stop_token& stop) {
   Findings findings;
-  map.each(table, layers, [&](std::size_t group, const Vector& vector, std::uint64_t offset) {
+  map.each(table, layers, stop, [&](std::size_t group, const Vector& vector, std::uint64_t offset) {
     const bool filled = covered(what, group, vector);
     const std::uint64_t word = filled ? first_word(what.key, vector) : canary_word();
     const std::uint64_t step = filled ? word_step : 0;
@@ -135,20 +150,24 @@ Findings verify(std::span<const std::byte> cache, const PageMap& map, const Bloc
 }
 
 void clear(std::span<std::byte> cache, const PageMap& map, const BlockTable& table,
-           kv::LayerRange layers) {
-  map.each(table, layers, [&](std::size_t group, const Vector&, std::uint64_t offset) {
+           kv::LayerRange layers, const std::stop_token& stop) {
+  map.each(table, layers, stop, [&](std::size_t group, const Vector&, std::uint64_t offset) {
     std::memset(cache.data() + offset, std::to_integer<int>(canary), map.vector_bytes(group));
   });
 }
 
-Findings verify_canary(std::span<const std::byte> memory, std::uint64_t start) {
+void clear(std::span<std::byte> memory, const std::stop_token& stop) {
+  for (std::size_t at = 0; at < memory.size() && !stop.stop_requested(); at += piece_bytes)
+    std::memset(memory.data() + at, std::to_integer<int>(canary),
+                std::min(piece_bytes, memory.size() - at));
+}
+
+Findings verify_canary(std::span<const std::byte> memory, std::uint64_t start,
+                       const std::stop_token& stop) {
   Findings findings;
-  findings.bytes_checked = memory.size();
-  findings.bytes_wrong = differing(memory.data(), memory.size(), canary_word(), 0);
-  if (findings.bytes_wrong == 0) return findings;
-  const WrongByte byte = locate(memory.data(), memory.size(), canary_word(), 0);
-  findings.first = fmt::format("offset {} of the cache, which nobody was granted: 0x{:02x}",
-                               start + byte.at, std::to_integer<unsigned>(byte.found));
+  for (std::size_t at = 0; at < memory.size() && !stop.stop_requested(); at += piece_bytes)
+    findings.add(
+        verify_piece(memory.subspan(at, std::min(piece_bytes, memory.size() - at)), start + at));
   return findings;
 }
 

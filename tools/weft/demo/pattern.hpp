@@ -1,9 +1,10 @@
-// What the demonstration's caches are filled with, and the check of what arrived.
+// The contents of the demonstration's caches, and their check on arrival.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -11,28 +12,28 @@
 
 namespace weft::tool {
 
-/// Whose pattern: two requests share no byte sequence.
+/// Two requests share no byte sequence.
 struct PatternKey {
   std::uint64_t seed = 0;
   std::uint64_t request = 0;
 };
 
-/// What a vector holds: word i (8 bytes, little-endian) is first_word + i * word_step, so each byte
-/// depends on request, layer, part, token, head and its own position.
+/// The contents of a vector: word i (8 bytes, little-endian) is first_word + i * word_step, so each
+/// byte depends on request, layer, part, token, head and its own position.
 std::uint64_t first_word(PatternKey key, const Vector& vector) noexcept;
 constexpr std::uint64_t word_step = 0x9e3779b97f4a7c15;
 
 /// Memory that nobody may write holds this byte.
 constexpr std::byte canary{0xc5};
 
-/// What of a request's blocks has to hold the pattern; all else in them must be canary.
+/// The part of a request's blocks that has to hold the pattern; all else must be canary.
 struct Expected {
   PatternKey key;
   std::uint64_t tokens = 0;
   std::vector<kv::HeadRange> heads;  ///< For each group.
 };
 
-/// What was wrong.
+/// The result of a check.
 struct Findings {
   std::uint64_t bytes_checked = 0;
   std::uint64_t bytes_wrong = 0;
@@ -41,16 +42,21 @@ struct Findings {
   void add(const Findings& other);
 };
 
+// A cache takes seconds: a stop ends each of these early.
+
 /// Writes the pattern of the first `tokens` tokens.
 void fill(std::span<std::byte> cache, const PageMap& map, const BlockTable& table,
-          const Expected& what, kv::LayerRange layers);
+          const Expected& what, kv::LayerRange layers, const std::stop_token& stop = {});
 /// Checks every byte of a request's blocks.
 Findings verify(std::span<const std::byte> cache, const PageMap& map, const BlockTable& table,
-                const Expected& what, kv::LayerRange layers);
+                const Expected& what, kv::LayerRange layers, const std::stop_token& stop = {});
 /// Puts the canary back into blocks.
 void clear(std::span<std::byte> cache, const PageMap& map, const BlockTable& table,
-           kv::LayerRange layers);
+           kv::LayerRange layers, const std::stop_token& stop = {});
+/// Fills memory with the canary.
+void clear(std::span<std::byte> memory, const std::stop_token& stop = {});
 /// Checks that memory holds nothing but the canary. `start`: its offset in the cache, for `first`.
-Findings verify_canary(std::span<const std::byte> memory, std::uint64_t start);
+Findings verify_canary(std::span<const std::byte> memory, std::uint64_t start,
+                       const std::stop_token& stop = {});
 
 }  // namespace weft::tool

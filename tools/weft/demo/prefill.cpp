@@ -4,10 +4,11 @@
 #include <mutex>
 #include <optional>
 
-#include "commands.hpp"
 #include "common/crew.hpp"
 #include "common/exchange.hpp"
 #include "common/local_address.hpp"
+#include "common/names.hpp"
+#include "demo/commands.hpp"
 #include "demo/progress_bar.hpp"
 #include "demo/run_engine.hpp"
 
@@ -18,7 +19,7 @@ namespace {
 class Prefill {
  public:
   Prefill(Exchange& exchange, const PrefillOptions& options, const CacheShape& shape,
-          PagedCache own, kv::Cache theirs)
+          PagedCache own, kv::Cache theirs, std::stop_token stop)
       : exchange_(exchange),
         options_(options),
         own_(std::move(own)),
@@ -29,10 +30,11 @@ class Prefill {
               options.work.tokens,
               shared_heads(own_.layout(), theirs_.layout())},
         request_bytes_(bytes_of(own_.layout(), what_.heads, options.work.tokens)),
+        stop_(std::move(stop)),
         bar_(request_bytes_ * options.work.requests, options.console.progress) {}
 
   Result<void> hand_over(std::uint64_t number);
-  /// What was declared before the first transfer, beside what became of all; `nics`: what these had
+  /// The path declared before the first transfer beside the ledger of all; `nics`: what these had
   /// counted then. Fails as explaining did.
   Result<Comparison> compare(const std::vector<NicCounters>& nics) const;
   std::uint64_t bytes() const noexcept { return request_bytes_ * options_.work.requests; }
@@ -54,6 +56,7 @@ class Prefill {
   const std::vector<kv::LayerRange> layers_;
   const Expected what_;
   const std::uint64_t request_bytes_;
+  const std::stop_token stop_;
   Measurement measurement_;
   std::once_flag explained_;
   std::optional<Result<Path>> path_;
@@ -61,11 +64,12 @@ class Prefill {
 };
 
 Result<void> Prefill::hand_over(std::uint64_t number) {
-  auto blocks = own_.blocks().allocate(blocks_needed_, exchange_.deadline());
+  auto blocks = own_.blocks().allocate(blocks_needed_, exchange_.deadline(), stop_);
   if (!blocks) return fail(std::move(blocks.error()));
   Expected what = what_;
   what.key.request = number;
-  fill(own_.bytes(), own_.map(), *blocks, what, own_.all_layers());
+  fill(own_.bytes(), own_.map(), *blocks, what, own_.all_layers(), stop_);
+  if (stop_.stop_requested()) return fail(Code::cancelled, "the run ends early");
 
   auto acknowledged =
       exchange_.engine().expect(exchange_.peer(), acknowledgement_signal(number), 1);
@@ -114,7 +118,7 @@ Result<Prepared> Prefill::prepare(const BlockTable& blocks, const Granted& grant
 /// The first transfer's path. The others go between the same two caches.
 void Prefill::explain(const Remote& remote) {
   TransferOptions how;
-  how.transport = options_.fabric.transport;
+  how.transport = options_.engine.transport;
   path_ = exchange_.engine().explain(own_.segment(), remote, Direction::write, how);
 }
 
@@ -139,7 +143,7 @@ Result<void> Prefill::move(const BlockTable& blocks, const Granted& granted) {
     TransferOptions how;
     how.deadline = exchange_.deadline();
     how.signal = Signal{granted.signals[group]};
-    how.transport = options_.fabric.transport;
+    how.transport = options_.engine.transport;
     auto transfer = exchange_.engine().submit(*prepared, std::move(how));
     if (!transfer) return fail(std::move(transfer.error()));
     if (group + 1 < layers_.size()) prepared = prepare(blocks, granted, group + 1);
@@ -191,7 +195,7 @@ Result<void> trade_reports(Exchange& exchange, RunReport& report) {
   return {};
 }
 
-Result<RunReport> prefill(const PrefillOptions& options, Engine& engine) {
+Result<RunReport> prefill(const PrefillOptions& options, Engine& engine, std::stop_source& ending) {
   const auto model = kv::find_model(*options.cache.model);
   if (!model) return fail(model.error());
   const WorkOptions& work = options.work;
@@ -199,7 +203,7 @@ Result<RunReport> prefill(const PrefillOptions& options, Engine& engine) {
       *model, options.cache.dtype.value_or(kv::DType::bf16), work.tokens, work.concurrency);
   if (auto layout = shape.layout(); !layout) return fail(std::move(layout.error()));
 
-  const Nanoseconds timeout = timeout_of(options.timeout);
+  const Nanoseconds timeout = options.timeout;
   auto peer = engine.connect(options.peer, Deadline::in(timeout));
   if (!peer) return fail(std::move(peer.error()));
   Exchange exchange(engine, *peer, timeout);
@@ -208,15 +212,18 @@ Result<RunReport> prefill(const PrefillOptions& options, Engine& engine) {
   auto theirs = welcome->cache.layout().and_then(
       [](kv::Layout layout) { return kv::Cache::contiguous(std::move(layout)); });
   if (!theirs) return fail(std::move(theirs.error()));
-  auto own = PagedCache::create(engine, shape, options.cache.seed);
+  auto own = PagedCache::create(engine, shape, options.cache.seed, ending.get_token());
   if (!own) return fail(std::move(own.error()));
 
   const std::vector<NicCounters> nics = engine.nic_counters();
   const auto started = Clock::now();
-  Prefill run(exchange, options, shape, std::move(*own), std::move(*theirs));
+  Prefill run(exchange, options, shape, std::move(*own), std::move(*theirs), ending.get_token());
   auto done = in_parallel(
       work.requests, work.concurrency, [&](std::uint64_t number) { return run.hand_over(number); },
-      [&](Error error) { return exchange.end_after(std::move(error)); });
+      [&](Error error) {
+        ending.request_stop();
+        return exchange.end_after(std::move(error));
+      });
   if (!done) return fail(std::move(done.error()));
 
   RunReport report;
@@ -243,12 +250,13 @@ Result<RunReport> prefill(const PrefillOptions& options, Engine& engine) {
 }  // namespace
 
 int run_prefill(const PrefillOptions& options) {
-  Config config = engine_config(options.fabric);
+  Config config = engine_config(options.engine);
   config.listen.clear();
   config.metrics_listen = options.metrics;
   if (config.rail_address.empty()) config.rail_address = local_address_towards(options.peer);
-  return run_with_engine("prefill", options.console, config,
-                         [&](Engine& engine) { return prefill(options, engine); });
+  return run_with_engine(
+      "prefill", options.console, config,
+      [&](Engine& engine, std::stop_source& ending) { return prefill(options, engine, ending); });
 }
 
 }  // namespace weft::tool

@@ -5,7 +5,7 @@
 #include <limits>
 #include <stdexcept>
 
-#include "names.hpp"
+#include "common/names.hpp"
 
 namespace weft::tool {
 namespace {

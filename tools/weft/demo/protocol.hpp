@@ -1,4 +1,4 @@
-// What prefill and decode tell each other, as JSON documents. They come from outside: reading
+// The messages between prefill and decode, as JSON documents. They come from outside: reading
 // checks everything and fails with `protocol_mismatch`.
 //
 //   prefill                            decode
@@ -31,7 +31,7 @@ constexpr std::uint64_t max_requests = std::uint64_t{1} << 20;
 constexpr std::uint32_t max_concurrency = 64;
 constexpr std::uint32_t max_tokens_per_block = 1 << 16;
 
-/// What a message is about: the upper byte of its tag. The rest is the request's number.
+/// The subject of a message: the upper byte of its tag. The rest is the request's number.
 enum class Topic : std::uint8_t {
   hello = 1,
   welcome,

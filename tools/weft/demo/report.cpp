@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <limits>
 
+#include "common/layout.hpp"
+#include "common/names.hpp"
 #include "common/units.hpp"
-#include "look/comparison_json.hpp"
-#include "look/comparison_text.hpp"
-#include "names.hpp"
+#include "look/comparison.hpp"
 
 namespace weft::tool {
 namespace {
@@ -118,14 +118,15 @@ Result<RunReport> from_json(const Json& json) {
 std::string table(const RunReport& report) {
   const Movement& movement = report.movement;
   std::string out =
-      fmt::format("weft {}: {} in {}, {} requests of {} tokens\n", report.command, report.model,
-                  report.dtype, grouped(report.requests), grouped(report.tokens));
+      fmt::format("weft {}: {} in {}, {} of {}\n", report.command, report.model, report.dtype,
+                  counted(report.requests, "request"), counted(report.tokens, "token"));
   const auto row = [&](std::string_view name, const std::string& value) {
-    out += fmt::format("  {:<22} {}\n", name, value);
+    out += hanging(fmt::format("  {:<22} ", name), value);
   };
-  row("bytes", binary_bytes(report.bytes));
-  row("time to first layers", fmt::format("{}  (min / median / max, 1 of {} layer groups)",
-                                          spread_text(report.first_group), report.layer_groups));
+  row("bytes", binary_bytes(report.bytes) + "  (handed over, of all requests)");
+  row("time to first layers",
+      fmt::format("{}  (min / median / max, the first of {})", spread_text(report.first_group),
+                  counted(report.layer_groups, "layer group")));
   row("time per request", spread_text(report.request) + "  (min / median / max)");
   row("moving", fmt::format("{:.2f} GB/s  ({} in which requests were on their way)",
                             per_second(report.bytes, report.moving_seconds),
@@ -133,13 +134,14 @@ std::string table(const RunReport& report) {
   row("in all",
       fmt::format("{:.2f} GB/s  ({} with filling and checking)",
                   per_second(report.bytes, report.total_seconds), duration(report.total_seconds)));
-  row("operations", fmt::format("{} posted for {} pieces  ({:.2f} pieces per operation)",
-                                grouped(movement.operations), grouped(movement.pieces),
-                                ratio(movement.pieces, movement.operations)));
+  row("operations",
+      fmt::format("{} posted for {}  ({:.2f} pieces per operation)", grouped(movement.operations),
+                  counted(movement.pieces, "piece"), ratio(movement.pieces, movement.operations)));
   row("path", path_of(movement) + "  (" + movement.route + ")");
   row("rails", rail_shares(movement, report.bytes));
   if (report.problem.empty())
-    row("checked", fmt::format("{} by decode: every byte right, nothing written elsewhere",
+    row("checked", fmt::format("{} by decode: every byte right, nothing written elsewhere  (each "
+                               "request's blocks, in the end the whole cache)",
                                binary_bytes(report.bytes_checked)));
   else
     row("WRONG", fmt::format("{} of {} bytes; first: {}", grouped(report.bytes_wrong),
@@ -216,7 +218,7 @@ void Measurement::into(RunReport& report) const {
   report.problem = findings_.first;
 }
 
-Ledger Measurement::ledger() const {
+TransferTotals Measurement::ledger() const {
   const std::lock_guard lock(mutex_);
   return ledger_;
 }

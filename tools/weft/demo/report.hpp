@@ -1,4 +1,4 @@
-// What a run did: measured on one side, told to the other, and shown as a table or as JSON.
+// The report of a run: measured on one side, told to the other, and shown as a table or as JSON.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 #include "common/spread.hpp"
 #include "demo/protocol.hpp"
 #include "look/comparison.hpp"
-#include "look/ledger.hpp"
+#include "look/transfer_totals.hpp"
 
 namespace weft::tool {
 
@@ -60,7 +60,7 @@ class Measurement {
   /// Puts what was collected into a report.
   void into(RunReport& report) const;
   /// Of all transfers.
-  Ledger ledger() const;
+  TransferTotals ledger() const;
 
  private:
   struct Interval {
@@ -72,7 +72,7 @@ class Measurement {
   std::vector<double> first_, whole_;
   std::vector<Interval> intervals_;
   Movement movement_;
-  Ledger ledger_;
+  TransferTotals ledger_;
   Findings findings_;
 };
 

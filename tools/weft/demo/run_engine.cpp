@@ -7,14 +7,18 @@
 namespace weft::tool {
 
 int run_with_engine(std::string_view command, const ConsoleOptions& console, const Config& config,
-                    const std::function<Result<RunReport>(Engine&)>& work) {
+                    const std::function<Result<RunReport>(Engine&, std::stop_source&)>& work) {
   auto engine = Engine::open(config);
   if (!engine) return end_with(command, console, engine.error());
-  const Interrupt interrupt([&] { (void)engine->close(Deadline::in(closing_time)); });
+  std::stop_source ending;
+  const Interrupt interrupt([&] {
+    ending.request_stop();
+    (void)engine->close(Deadline::in(closing_time));
+  });
 
   if (!engine->metrics_address().empty())
     fmt::print(stderr, "weft {}: metrics at {}\n", command, engine->metrics_address());
-  const auto report = work(*engine);
+  const auto report = work(*engine, ending);
   if (interrupt.signal() != 0) return end_with_signal(command, console, interrupt.signal());
   if (!report) return end_with(command, console, report.error());
 

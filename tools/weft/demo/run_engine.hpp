@@ -1,21 +1,21 @@
-// What the commands with an engine have in common.
+// The run of a command with an engine.
 #pragma once
 
 #include <functional>
+#include <stop_token>
 #include <string_view>
 #include <weft/engine.hpp>
 
-#include "console.hpp"
+#include "command/ending.hpp"
+#include "command/engine_options.hpp"
 #include "demo/report.hpp"
 
 namespace weft::tool {
 
-/// How long goodbyes and closing may take.
-constexpr auto closing_time = std::chrono::seconds(2);
-
 /// Opens an engine, lets `work` measure a run with it, prints the report, and returns the exit
-/// code. A signal closes the engine, which ends `work` early.
+/// code. A signal closes the engine and requests a stop, which end `work` early; what fails in it
+/// may request the stop itself.
 int run_with_engine(std::string_view command, const ConsoleOptions& console, const Config& config,
-                    const std::function<Result<RunReport>(Engine&)>& work);
+                    const std::function<Result<RunReport>(Engine&, std::stop_source&)>& work);
 
 }  // namespace weft::tool

@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "common/units.hpp"
-#include "look/path_text.hpp"
+#include "look/path_views.hpp"
 
 namespace weft::tool {
 namespace {
@@ -47,7 +47,7 @@ std::string known_text(Copied::Known known) {
 /// Lays a path and a ledger side by side, copy by copy.
 class Comparing {
  public:
-  Comparing(const Path& path, const Ledger& ledger) : path_(path), ledger_(ledger) {}
+  Comparing(const Path& path, const TransferTotals& ledger) : path_(path), ledger_(ledger) {}
 
   Comparison result(const std::vector<NicCounters>& nics);
 
@@ -61,7 +61,7 @@ class Comparing {
   void differs(std::string sentence) { out_.differences.push_back(std::move(sentence)); }
 
   const Path& path_;
-  const Ledger& ledger_;
+  const TransferTotals& ledger_;
   std::vector<Copied> left_;  // of the ledger's copies, those not met yet
   Comparison out_;
 };
@@ -185,7 +185,8 @@ void Comparing::look_at_nics(const std::vector<NicCounters>& nics) {
 
 }  // namespace
 
-Comparison compare(const Path& path, const Ledger& ledger, const std::vector<NicCounters>& nics) {
+Comparison compare(const Path& path, const TransferTotals& ledger,
+                   const std::vector<NicCounters>& nics) {
   return Comparing(path, ledger).result(nics);
 }
 

@@ -1,4 +1,4 @@
-// What a path was declared to cost, beside what the ledgers of its transfers say and what the NICs
+// The declared cost of a path beside the ledgers of its transfers and the counts of the NICs
 // have counted meanwhile.
 #pragma once
 
@@ -10,7 +10,7 @@
 #include <weft/path.hpp>
 
 #include "common/spread.hpp"
-#include "look/ledger.hpp"
+#include "look/transfer_totals.hpp"
 
 namespace weft::tool {
 
@@ -24,7 +24,7 @@ struct Comparison {
     std::optional<std::uint64_t> declared, ledger;
     std::string known;  ///< How the ledger knows: "counted"; "no copy" of what a NIC moves.
   };
-  /// What left this side, or came to it, over a NIC, of whichever process; empty: it does not tell.
+  /// Bytes of all processes over a NIC, in the direction of the transfers; empty: it does not tell.
   struct Nic {
     std::string name;
     std::optional<std::uint64_t> by_rdma, in_messages, in_all;
@@ -41,6 +41,14 @@ struct Comparison {
 };
 
 /// `nics`: by how much their counters have grown.
-Comparison compare(const Path& path, const Ledger& ledger, const std::vector<NicCounters>& nics);
+Comparison compare(const Path& path, const TransferTotals& ledger,
+                   const std::vector<NicCounters>& nics);
+
+/// Several lines, to be printed as they are.
+std::string table(const Comparison& comparison);
+
+Json to_json(const Comparison& comparison);
+/// Throws Json::exception if it is none.
+Comparison comparison_from_json(const Json& json);
 
 }  // namespace weft::tool

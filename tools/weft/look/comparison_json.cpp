@@ -1,4 +1,4 @@
-#include "look/comparison_json.hpp"
+#include "look/comparison.hpp"
 
 namespace weft::tool {
 namespace {

@@ -1,10 +1,10 @@
-#include "look/comparison_text.hpp"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "common/layout.hpp"
 #include "common/printable.hpp"
 #include "common/units.hpp"
+#include "look/comparison.hpp"
 
 namespace weft::tool {
 namespace {
@@ -18,20 +18,25 @@ std::string listed(const std::vector<std::string>& names) {
 }
 
 std::string fact(std::string_view name, const std::string& value) {
-  return fmt::format("  {:<22} {}\n", name, value);
+  return hanging(fmt::format("  {:<22} ", name), value);
 }
 
 std::string hop_line(const std::string& what, const std::string& by, const std::string& side,
                      const std::string& declared, const std::string& ledger,
                      const std::string& known) {
-  return fmt::format("  {:<54} {:<11} {:<11} {:>10} {:>10}  {}\n", what, by, side, declared, ledger,
+  // Longer names have a line of their own.
+  constexpr std::size_t width = 40;
+  const std::string name = columns_of(what) > width
+                               ? fmt::format("  {}\n  {:<{}}", what, "", width)
+                               : fmt::format("  {}{:<{}}", what, "", width - columns_of(what));
+  return fmt::format("{} {:<11} {:<11} {:>10} {:>10}  {}\n", name, by, side, declared, ledger,
                      known);
 }
 
 }  // namespace
 
 std::string table(const Comparison& comparison) {
-  std::string out = fmt::format("declared, and carried: {}\n", printable(comparison.path));
+  std::string out = hanging("declared, and carried: ", printable(comparison.path));
   out += hop_line("hop", "by", "side", "declared", "ledger", "known");
   for (const auto& row : comparison.rows)
     out += hop_line(printable(row.what), row.by, row.side, bytes_text(row.declared),

@@ -33,7 +33,7 @@ class Builder {
  private:
   Branch node(std::size_t at) const { return {Part::node, at, roots(topology_.nodes[at].id)}; }
 
-  /// What is right below a node, or with -1 below none.
+  /// The parts right below a node; with -1 those below none.
   std::vector<Branch> roots(int node) const {
     return children(
         [&](const auto& device) {

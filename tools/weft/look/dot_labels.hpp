@@ -1,4 +1,4 @@
-// What stands in the boxes of a picture: labels in Graphviz's language, each with its < and >.
+// The boxes of a picture: labels in Graphviz's language, each with its < and >.
 #pragma once
 
 #include <cstddef>

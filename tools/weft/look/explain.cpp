@@ -4,19 +4,15 @@
 
 #include <optional>
 
-#include "commands.hpp"
+#include "command/ending.hpp"
 #include "common/interrupt.hpp"
 #include "common/local_address.hpp"
 #include "common/printable.hpp"
 #include "common/replace_file.hpp"
-#include "console.hpp"
-#include "demo/run_engine.hpp"
-#include "look/explainer.hpp"
+#include "look/commands.hpp"
 #include "look/graphviz.hpp"
-#include "look/path_dot.hpp"
-#include "look/path_json.hpp"
-#include "look/path_text.hpp"
-#include "look/topology_json.hpp"
+#include "look/path_views.hpp"
+#include "look/topology_views.hpp"
 
 namespace weft::tool {
 namespace {
@@ -35,20 +31,20 @@ struct Answer {
 /// Asks an engine about the path to the one that listens at `address`.
 Answer ask(const ExplainOptions& options, Engine& engine, const std::string& address) {
   const Interrupt interrupt([&] { (void)engine.close(Deadline::in(closing_time)); });
-  auto path =
-      engine.connect(address, Deadline::in(timeout_of(options.timeout))).and_then([&](Peer peer) {
-        TransferOptions transfer;
-        transfer.priority = options.priority;
-        transfer.policy = options.policy;
-        return engine.explain(options.from, peer, options.to.place, options.direction, transfer);
-      });
+  auto path = engine.connect(address, Deadline::in(options.timeout)).and_then([&](Peer peer) {
+    TransferOptions transfer;
+    transfer.priority = options.priority;
+    transfer.policy = options.policy;
+    return engine.explain(options.memory, peer, options.peer_memory.value_or(options.memory),
+                          options.direction, transfer);
+  });
   return {std::move(path), interrupt.signal()};
 }
 
 /// With an engine of its own, and another one if there is none to connect to.
 Answer explained(const ExplainOptions& options) {
-  Config config = engine_config(options.fabric);
-  std::string address = options.to.address;
+  Config config = engine_config(options.engine);
+  std::string address = options.peer;
   std::optional<Engine> other;
   if (address.empty()) {
     auto opened = Engine::open(config);
@@ -64,26 +60,20 @@ Answer explained(const ExplainOptions& options) {
   return ask(options, *own, address);
 }
 
-Result<void> draw(const Path& path, const std::string& file) {
-  if (file.empty()) return {};
-  return render(to_dot(path), "svg").and_then([&](const std::string& picture) {
-    return replace_file(file, picture);
-  });
-}
-
 }  // namespace
 
 int run_explain(const ExplainOptions& options) {
   const auto [path, signal] = explained(options);
   if (signal != 0) return end_with_signal("explain", options.console, signal);
   if (!path) return end_with("explain", options.console, path.error());
-  if (auto drawn = draw(*path, options.svg); !drawn)
+  if (auto drawn = render_to(options.svg, to_dot(*path), "svg"); !drawn)
     return end_with_cause("explain", options.console, drawn.error());
   const bool refused = !path->refused.empty();
-  if (options.console.json)
-    print(dump(to_json(*path)));
-  else
-    print(path_text(*path));
+  nlohmann::ordered_json document = to_json(*path);
+  // As every error has them in JSON.
+  if (refused)
+    document.update({{"error", path->refused}, {"code", to_string(Code::policy_refused)}});
+  print(options.console.json ? dump(document) : path_text(*path));
   if (!refused) return exit_success;
   if (!options.console.json || !options.console.quiet)
     fmt::print(stderr, "weft explain: refused: {}\n", printable(path->refused));

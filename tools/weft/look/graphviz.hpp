@@ -10,4 +10,8 @@ namespace weft::tool {
 /// Ends early, as cancelled, when a signal has come, which can still be read.
 Result<std::string> render(const std::string& graph, const std::string& format);
 
+/// Puts the picture into a file, if there is to be one.
+Result<void> render_to(const std::string& file, const std::string& graph,
+                       const std::string& format);
+
 }  // namespace weft::tool

@@ -4,10 +4,10 @@
 #include <nlohmann/json.hpp>
 #include <weft/version.hpp>
 
-#include "commands.hpp"
+#include "command/ending.hpp"
+#include "common/layout.hpp"
 #include "common/units.hpp"
-#include "console.hpp"
-#include "look/nic_counters_json.hpp"
+#include "look/commands.hpp"
 
 namespace weft::tool {
 namespace {
@@ -115,6 +115,27 @@ std::string libfabric_version(const Info& info) {
   return "not in use";
 }
 
+nlohmann::ordered_json count_json(const NicCounters::Count& count) {
+  return count ? nlohmann::ordered_json(*count) : nlohmann::ordered_json();
+}
+
+/// Unknown counts are null.
+nlohmann::ordered_json to_json(const std::vector<NicCounters>& nics) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const NicCounters& nic : nics)
+    list.push_back({{"nic", nic.nic},
+                    {"rails", nic.rails},
+                    {"sent", count_json(nic.sent)},
+                    {"received", count_json(nic.received)},
+                    {"rdma_written", count_json(nic.written)},
+                    {"rdma_written_by_peers", count_json(nic.written_by_peers)},
+                    {"rdma_read", count_json(nic.read)},
+                    {"rdma_read_by_peers", count_json(nic.read_by_peers)},
+                    {"messages_sent", count_json(nic.messages_sent)},
+                    {"messages_received", count_json(nic.messages_received)}});
+  return list;
+}
+
 nlohmann::ordered_json to_json(const Info& info, const std::vector<NicCounters>& nics) {
   nlohmann::ordered_json candidates = json::array();
   for (const Candidate& each : info.candidates)
@@ -140,17 +161,75 @@ nlohmann::ordered_json to_json(const Info& info, const std::vector<NicCounters>&
           {"fallback", info.fallback},
           {"settings", std::move(settings)},
           {"rails", std::move(rails)},
-          {"nic_counters", tool::to_json(nics)}};
+          {"nic_counters", to_json(nics)}};
+}
+
+std::string text(const Candidate& candidate) {
+  return hanging(fmt::format("  {:<9} {:<21} {:<10} ", candidate.taken ? "used" : "not used",
+                             candidate.provider, candidate.domain),
+                 candidate.reason);
 }
 
 std::string text(const Setting& setting) {
-  const std::string place = setting.place.empty() ? "" : fmt::format(" {}", setting.place);
-  return fmt::format("  {:<30} {:<22} {}{}\n", setting.name,
-                     setting.value.empty() ? "(empty)" : setting.value, source_name(setting.source),
-                     place);
+  const std::string place = setting.place.empty() ? "" : " " + setting.place;
+  return hanging(fmt::format("  {:<30} ", setting.name),
+                 fmt::format("{:<22} {}{}", setting.value.empty() ? "(empty)" : setting.value,
+                             source_name(setting.source), place));
 }
 
-/// What one NIC has counted, a line each.
+/// Those that are not as always, or all.
+std::string settings_text(const std::vector<Setting>& settings, bool all) {
+  std::string out;
+  for (const Setting& each : settings)
+    if (all || each.source != Setting::Source::standard) out += text(each);
+  if (settings.empty()) return out;
+  if (out.empty()) return "\nSettings: all have their defaults (--verbose shows them)\n";
+  return "\nSettings, and where they come from" +
+         std::string(all ? "" : "; all others have their defaults (--verbose shows them)") + "\n" +
+         out;
+}
+
+std::string copies_text(const Carriage& carriage) {
+  const int copies = (carriage.initiator_copies ? 1 : 0) + (carriage.target_copies ? 1 : 0);
+  return copies == 0 ? "none" : fmt::format("{} by the {}", copies, to_string(carriage.by));
+}
+
+std::string rail_line(const std::string& name, const std::string& device, const std::string& speed,
+                      const std::string& copies, const std::string& gpu_memory,
+                      const std::string& thread) {
+  return fmt::format("  {:<14} {:<16} {:<14} {:<18} {:<11} {}\n", name, device, speed, copies,
+                     gpu_memory, thread);
+}
+
+std::string rails_text(const std::vector<RailInfo>& rails) {
+  std::string out = "\nRails (--verbose shows what each can do)\n" +
+                    rail_line("rail", "on", "speed", "copies of a write", "GPU memory", "thread");
+  for (const RailInfo& rail : rails)
+    out += rail_line(rail.name, rail.capability.domain,
+                     rail.capability.gbps > 0 ? bit_rate(rail.capability.gbps) : "unknown",
+                     copies_text(rail.capability.write_carriage),
+                     rail.capability.device_memory ? "yes" : "no", std::to_string(rail.thread));
+  return out;
+}
+
+std::string value_text(const nlohmann::ordered_json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (!value.is_object()) return value.dump();
+  std::string text;
+  for (const auto& [name, each] : value.items())
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, value_text(each));
+  return text;
+}
+
+std::string record_text(const RailInfo& rail) {
+  std::string out = fmt::format("\nRail {}, on progress thread {}\n", rail.name, rail.thread);
+  const nlohmann::ordered_json record = to_json(rail.capability);
+  for (const auto& [name, value] : record.items())
+    out += hanging(fmt::format("  {:<22} ", name), value_text(value));
+  return out;
+}
+
+/// The counts of one NIC, a line each.
 std::string text(const nlohmann::ordered_json& nic) {
   std::string out =
       fmt::format("\nNIC {}, bytes of all processes\n", nic["nic"].get<std::string>());
@@ -159,23 +238,16 @@ std::string text(const nlohmann::ordered_json& nic) {
   return out;
 }
 
-std::string text(const Info& info, const std::vector<NicCounters>& nics) {
-  std::string out =
-      fmt::format("Weft {}, libfabric {}\n\nLooked at\n", WEFT_VERSION, libfabric_version(info));
-  for (const Candidate& each : info.candidates)
-    out += fmt::format("  {:<7} {:<21} {:<14} {}\n", each.taken ? "taken" : "passed", each.provider,
-                       each.domain, each.reason);
-  if (!info.fallback.empty()) out += fmt::format("\nA slower way is taken: {}\n", info.fallback);
-  if (!info.settings.empty()) out += "\nSettings, and where they come from\n";
-  for (const Setting& each : info.settings) out += text(each);
-  for (const RailInfo& rail : info.rails) {
-    out += fmt::format("\nRail {}, on progress thread {}\n", rail.name, rail.thread);
-    const nlohmann::ordered_json record = to_json(rail.capability);
-    for (const auto& [name, value] : record.items())
-      out += fmt::format("  {:<20} {}\n", name,
-                         value.is_string() ? value.get<std::string>() : value.dump());
-  }
-  for (const auto& nic : tool::to_json(nics)) out += text(nic);
+std::string text(const Info& info, const std::vector<NicCounters>& nics, bool verbose) {
+  std::string out = fmt::format("Weft {}, libfabric {}\n\nProviders and NICs\n", WEFT_VERSION,
+                                libfabric_version(info));
+  for (const Candidate& each : info.candidates) out += text(each);
+  if (!info.fallback.empty()) out += "\n" + hanging("A slower way is used: ", info.fallback);
+  out += settings_text(info.settings, verbose);
+  if (!info.rails.empty() && !verbose) out += rails_text(info.rails);
+  for (const RailInfo& rail : info.rails)
+    if (verbose) out += record_text(rail);
+  for (const auto& nic : to_json(nics)) out += text(nic);
   return out;
 }
 
@@ -185,7 +257,7 @@ int without_rails(const InfoOptions& options, const Config& config, const Error&
     if (const auto found = discover(config)) {
       Info info;
       info.candidates = *found;
-      print(text(info, {}));
+      print(text(info, {}, options.verbose));
     }
   return end_with("info", options.console, error);
 }
@@ -193,12 +265,13 @@ int without_rails(const InfoOptions& options, const Config& config, const Error&
 }  // namespace
 
 int run_info(const InfoOptions& options) {
-  const Config config = engine_config(options.fabric);
+  const Config config = engine_config(options.engine);
   auto engine = Engine::open(config);
   if (!engine) return without_rails(options, config, engine.error());
   const Info info = engine->info();
   const std::vector<NicCounters> nics = engine->nic_counters();
-  print(options.console.json ? to_json(info, nics).dump(2) + "\n" : text(info, nics));
+  print(options.console.json ? to_json(info, nics).dump(2) + "\n"
+                             : text(info, nics, options.verbose));
   return exit_success;
 }
 

@@ -14,6 +14,14 @@ std::vector<std::size_t> others(const Topology& topology, std::vector<std::size_
   return rest;
 }
 
+bool is_narrow(const Topology& topology, std::size_t at) {
+  const double uplink = topology.switches[at].uplink_gbps;
+  double below = 0;
+  for (const Nic& nic : topology.nics)
+    if (nic.pci_switch == static_cast<int>(at)) below += nic.gbps;
+  return uplink > 0 && uplink < below;
+}
+
 }  // namespace
 
 Machine examine(Topology topology) {
@@ -50,6 +58,17 @@ std::vector<std::size_t> gpus_of(const Machine& machine, std::size_t nic) {
     if (std::binary_search(nics.begin(), nics.end(), nic)) gpus.push_back(gpu);
   }
   return gpus;
+}
+
+std::vector<std::string> notes_on_uplinks(const Topology& topology) {
+  for (std::size_t at = 0; at < topology.switches.size(); ++at)
+    if (is_narrow(topology, at))
+      return {
+          "Switches: uplinks as the PCI bus reports them, here slower than the NICs below "
+          "together.",
+          "Virtual machines' buses often report less than the hardware has.",
+          "A GPU and the NICs of its own switch do not need the uplink."};
+  return {};
 }
 
 }  // namespace weft::tool

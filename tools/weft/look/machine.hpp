@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <vector>
 #include <weft/topology.hpp>
 
@@ -26,5 +27,9 @@ double known_gbps(const Topology& topology, const NicCost& cost);
 
 /// The GPUs that a NIC serves, in bus order.
 std::vector<std::size_t> gpus_of(const Machine& machine, std::size_t nic);
+
+/// Sentences about uplinks of switches that are slower than the NICs below them together; empty
+/// where there are none.
+std::vector<std::string> notes_on_uplinks(const Topology& topology);
 
 }  // namespace weft::tool

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/layout.hpp"
 #include "common/printable.hpp"
 
 namespace weft::tool {
@@ -55,7 +56,6 @@ NicDirection inward(const NicPairing& pairs, const Machine& own, const Machine& 
 }
 
 std::string text(const NicDirection& direction, const std::string& indent) {
-  constexpr std::size_t longest = 72;
   std::string out;
   for (std::size_t at = 0; at < direction.shares.size(); ++at) {
     std::vector<std::string> others;
@@ -64,6 +64,7 @@ std::string text(const NicDirection& direction, const std::string& indent) {
                                    percent(share, direction.shares[at]),
                                    &share == &direction.shares[at].back() ? "" : ","));
     const std::string name = fmt::format("{}{:<14} ", indent, printable(direction.name(at)));
+    const std::size_t longest = std::max<std::size_t>(line_width(), name.size() + 20) - name.size();
     const std::string next_line = "\n" + std::string(name.size(), ' ');
     out += fmt::format("{}{}\n", name, fmt::join(wrapped(others, longest), next_line));
   }

@@ -1,11 +1,9 @@
-#include "look/path_dot.hpp"
-
 #include <fmt/format.h>
 
 #include <vector>
 
 #include "look/dot_labels.hpp"
-#include "look/path_text.hpp"
+#include "look/path_views.hpp"
 
 namespace weft::tool {
 namespace {

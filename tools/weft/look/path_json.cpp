@@ -1,6 +1,5 @@
-#include "look/path_json.hpp"
-
-#include "names.hpp"
+#include "common/names.hpp"
+#include "look/path_views.hpp"
 
 namespace weft::tool {
 namespace {

@@ -1,19 +1,19 @@
-#include "look/path_text.hpp"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <vector>
 
+#include "common/layout.hpp"
+#include "common/names.hpp"
 #include "common/printable.hpp"
 #include "common/units.hpp"
-#include "names.hpp"
+#include "look/path_views.hpp"
 
 namespace weft::tool {
 namespace {
 
 std::string fact(const std::string& name, const std::string& value) {
-  return fmt::format("  {:<12} {}\n", name, printable(value));
+  return hanging(fmt::format("  {:<12} ", name), printable(value));
 }
 
 std::string list_of(const std::string& name, const std::vector<std::string>& items) {
@@ -32,7 +32,7 @@ std::string limit_text(const Path& path) {
 }
 
 std::string small_pieces_text(const Path& path) {
-  return fmt::format("below {} bytes: {} more by a CPU, {} here and {} at the peer",
+  return fmt::format("below {} bytes, {} more by a CPU: {} here and {} at the peer",
                      path.bounced_below, path.bounces_local + path.bounces_remote,
                      path.bounces_local, path.bounces_remote);
 }
@@ -67,7 +67,7 @@ std::string path_headline(const Path& path) {
 }
 
 std::string path_text(const Path& path) {
-  std::string text = path_headline(path) + "\n\n";
+  std::string text = hanging("", path_headline(path)) + "\n";
   text += fmt::format("  {}\n", printable(to_string(path.hops.front().from)));
   for (const Hop& hop : path.hops)
     text += fmt::format("    {} {}\n  {}\n", hop.copies() ? "║" : "│", mover_text(hop),
@@ -76,7 +76,7 @@ std::string path_text(const Path& path) {
   text += fact("hosts", path.same_host ? "both are on one" : "not proven to be on one");
   if (path.bounced_below > 0) text += fact("small pieces", small_pieces_text(path));
   text += fact("limit", limit_text(path));
-  text += list_of("passed over", path.passed_over);
+  text += list_of("not used", path.passed_over);
   if (!path.refused.empty()) text += fact("refused", path.refused);
   return text;
 }

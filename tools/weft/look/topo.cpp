@@ -5,15 +5,13 @@
 #include <optional>
 #include <weft/engine.hpp>
 
-#include "commands.hpp"
+#include "command/ending.hpp"
 #include "common/printable.hpp"
 #include "common/replace_file.hpp"
-#include "console.hpp"
+#include "look/commands.hpp"
 #include "look/graphviz.hpp"
 #include "look/nic_pairing.hpp"
-#include "look/topology_dot.hpp"
-#include "look/topology_json.hpp"
-#include "look/topology_text.hpp"
+#include "look/topology_views.hpp"
 
 namespace weft::tool {
 namespace {
@@ -41,18 +39,11 @@ int capture(const TopoOptions& options) {
   return exit_success;
 }
 
-Result<void> draw(const std::string& graph, const std::string& format, const std::string& file) {
-  if (file.empty()) return {};
-  auto picture = render(graph, format);
-  if (!picture) return fail(std::move(picture.error()));
-  return replace_file(file, *picture);
-}
-
 Result<void> draw(const Machine& machine, const TopoOptions& options) {
-  if (options.svg.empty() && options.png.empty()) return {};
   const std::string graph = to_dot(machine);
-  auto drawn = draw(graph, "svg", options.svg);
-  return drawn ? draw(graph, "png", options.png) : drawn;
+  return render_to(options.svg, graph, "svg").and_then([&] {
+    return render_to(options.png, graph, "png");
+  });
 }
 
 std::string as_json(const Machine& machine, const std::optional<Machine>& peer) {

@@ -1,5 +1,3 @@
-#include "look/topology_dot.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +7,7 @@
 #include "common/units.hpp"
 #include "look/device_tree.hpp"
 #include "look/dot_labels.hpp"
+#include "look/topology_views.hpp"
 
 namespace weft::tool {
 namespace {
@@ -45,7 +44,10 @@ class Graph {
       side(tree_.below[at]);
     }
     if (hubs_.size() > 1) middle();
-    out_ += fmt::format("label=<{}>;\n}}\n", legend);
+    std::string below = legend;
+    for (const std::string& note : notes_on_uplinks(machine_.topology))
+      below += "<BR/>" + html(note);
+    out_ += fmt::format("label=<{}>;\n}}\n", below);
     return std::move(out_);
   }
 
@@ -98,7 +100,7 @@ class Graph {
     put(parent, "unused_" + name(parent), unused_label(names), "");
   }
 
-  /// What hangs on a switch stays together.
+  /// Keeps the devices of a switch together.
   void group(const Branch& branch) {
     if (branch.below.empty()) return;
     out_ += fmt::format("subgraph cluster_{} {{ style=invis; margin=4;\n", name(branch));
@@ -138,7 +140,7 @@ class Graph {
     return fmt::format("label=\"{}\", penwidth={:.1f}", bit_rate(gbps), pen_width(gbps));
   }
 
-  /// What the nodes have in common.
+  /// The link between the nodes.
   void middle() {
     const std::string text = middle_label();
     out_ += fmt::format("middle [shape={}, fontsize=9, label=\"{}\"];\n",

@@ -1,7 +1,7 @@
-#include "look/topology_json.hpp"
-
 #include <string>
 #include <vector>
+
+#include "look/topology_views.hpp"
 
 namespace weft::tool {
 namespace {
@@ -113,10 +113,6 @@ OrderedJson to_json(const Machine& machine) {
           {"unplaced", std::move(unplaced)},
           {"networks", nic_list(machine, machine.networks)},
           {"switches", std::move(switches)}};
-}
-
-std::string dump(const OrderedJson& json) {
-  return json.dump(2, ' ', true, OrderedJson::error_handler_t::replace) + "\n";
 }
 
 }  // namespace weft::tool

@@ -1,5 +1,3 @@
-#include "look/topology_text.hpp"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -8,9 +6,11 @@
 #include <map>
 #include <vector>
 
+#include "common/layout.hpp"
 #include "common/printable.hpp"
 #include "common/units.hpp"
 #include "look/device_tree.hpp"
+#include "look/topology_views.hpp"
 
 namespace weft::tool {
 namespace {
@@ -76,19 +76,22 @@ void draw(const Topology& topology, const Branch& branch, const std::string& ind
 /// Lines after the first begin with `indent` spaces.
 std::string names_of(const Topology& topology, const std::vector<std::size_t>& nics,
                      std::size_t indent) {
-  constexpr std::size_t longest = 50;
+  const std::size_t longest = std::max<std::size_t>(line_width(), indent + 20) - indent;
   std::vector<std::string> names;
   for (const std::size_t nic : nics) names.push_back(printable(topology.nics[nic].name));
   if (names.empty()) return "none";
   return fmt::format("{}", fmt::join(wrapped(names, longest), "\n" + std::string(indent, ' ')));
 }
 
-/// What the NICs that serve have in common with the memory: the least of them.
+/// How near the farthest of the NICs that serve is to the memory.
 std::string nearness_of(const Affinity& affinity) {
   Nearness farthest = Nearness::pci_switch;
   for (std::size_t at = 0; at < affinity.serving; ++at)
     farthest = std::max(farthest, affinity.order[at].nearness);
-  return affinity.serving == 0 ? "-" : std::string(to_string(farthest));
+  if (affinity.serving == 0) return "-";
+  std::string name(to_string(farthest));
+  std::replace(name.begin(), name.end(), '_', ' ');
+  return name;
 }
 
 /// "4 x 100 Gb/s".
@@ -103,14 +106,14 @@ std::string speeds_of(const Topology& topology, const Affinity& affinity) {
 }
 
 std::string row(const Topology& topology, const std::string& memory, const Affinity& affinity) {
-  const std::string columns = fmt::format("  {:<22} {:<13} {:<18} ", memory, nearness_of(affinity),
+  const std::string columns = fmt::format("  {:<19} {:<13} {:<14} ", memory, nearness_of(affinity),
                                           speeds_of(topology, affinity));
-  return columns + names_of(topology, serving(affinity), columns.size()) +
-         fmt::format("\n    {}\n", printable(affinity.reason));
+  return columns + names_of(topology, serving(affinity), columns.size()) + "\n" +
+         hanging("    ", printable(affinity.reason));
 }
 
 std::string header(const std::string& memory) {
-  return fmt::format("\n  {:<22} {:<13} {:<18} {}\n", memory, "in common", "speed", "served by");
+  return fmt::format("\n  {:<19} {:<13} {:<14} {}\n", memory, "in common", "speed", "served by");
 }
 
 }  // namespace
@@ -119,6 +122,8 @@ std::string tree_text(const Topology& topology) {
   const Branch machine = device_tree(topology);
   std::string out = line(topology, machine) + "\n";
   draw(topology, machine, "", out);
+  if (const auto notes = notes_on_uplinks(topology); !notes.empty())
+    out += "\n" + hanging("  ", fmt::format("{}", fmt::join(notes, " ")));
   return out;
 }
 
@@ -137,7 +142,7 @@ std::string serving_text(const Machine& machine) {
         fmt::format("\n  not used by preference: {}\n", names_of(topology, machine.networks, 26));
   if (!topology.unplaced.empty()) out += "\n  without a place\n";
   for (const Unplaced& each : topology.unplaced)
-    out += fmt::format("    {:<20} {}\n", printable(each.name), printable(each.reason));
+    out += hanging(fmt::format("    {:<20} ", printable(each.name)), printable(each.reason));
   return out;
 }
 

@@ -1,11 +1,11 @@
-#include "nixl/json.hpp"
-
 #include <weft/version.hpp>
+
+#include "nixl/views.hpp"
 
 namespace weft::tool {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 const char* name_of(NixlChange change) {
   switch (change) {
@@ -43,63 +43,63 @@ const char* name_of(NixlLinkState state) {
   return "?";
 }
 
-Json known(const std::string& text) {
-  return text.empty() ? Json() : Json(text);
+OrderedJson text_or_null(const std::string& text) {
+  return text.empty() ? OrderedJson() : OrderedJson(text);
 }
 
-Json wheel_json(const NixlWheel& wheel) {
+OrderedJson wheel_json(const NixlWheel& wheel) {
   return {{"package", wheel.package},
           {"version", wheel.version},
           {"checked", is_checked(wheel)},
           {"folder", wheel.folder}};
 }
 
-Json to_json(const NixlLink& link) {
+OrderedJson to_json(const NixlLink& link) {
   return {{"name", link.name},
           {"path", link.path},
-          {"target", known(link.target)},
+          {"target", text_or_null(link.target)},
           {"state", name_of(link.state)},
-          {"kept", known(link.kept)}};
+          {"kept", text_or_null(link.kept)}};
 }
 
-Json to_json(const NixlChanged& changed) {
+OrderedJson to_json(const NixlChanged& changed) {
   return {{"name", changed.link.name},
           {"path", changed.link.path},
-          {"target", known(changed.link.target)},
+          {"target", text_or_null(changed.link.target)},
           {"change", name_of(changed.change)},
-          {"before", known(changed.before)},
-          {"kept", known(changed.link.kept)}};
+          {"before", text_or_null(changed.before)},
+          {"kept", text_or_null(changed.link.kept)}};
 }
 
-Json to_json(const NixlOpening& opening) {
+OrderedJson to_json(const NixlOpening& opening) {
   return {{"name", opening.name},
           {"plugins", opening.plugins},
           {"memory", opening.memory},
           {"loaded", opening.loaded},
           {"bytes", opening.bytes},
           {"wrong", opening.wrong},
-          {"problem", known(opening.problem)},
+          {"problem", text_or_null(opening.problem)},
           {"log", opening.log}};
 }
 
-Json to_json(const NixlWheelChanges& wheel);
-Json to_json(const NixlWheelStatus& status);
+OrderedJson to_json(const NixlWheelChanges& wheel);
+OrderedJson to_json(const NixlWheelStatus& status);
 
 template <typename Element>
-Json list_json(const std::vector<Element>& elements) {
-  Json list = Json::array();
+OrderedJson list_json(const std::vector<Element>& elements) {
+  OrderedJson list = OrderedJson::array();
   for (const Element& each : elements) list.push_back(to_json(each));
   return list;
 }
 
-Json to_json(const NixlWheelChanges& wheel) {
-  Json json = wheel_json(wheel.wheel);
+OrderedJson to_json(const NixlWheelChanges& wheel) {
+  OrderedJson json = wheel_json(wheel.wheel);
   json["changes"] = list_json(wheel.changes);
   return json;
 }
 
-Json to_json(const NixlWheelStatus& status) {
-  Json json = wheel_json(status.wheel);
+OrderedJson to_json(const NixlWheelStatus& status) {
+  OrderedJson json = wheel_json(status.wheel);
   json["links"] = list_json(status.links);
   json["opened"] = list_json(status.openings);
   return json;
@@ -107,22 +107,23 @@ Json to_json(const NixlWheelStatus& status) {
 
 }  // namespace
 
-Json to_json(const NixlPython& python) {
-  return {
-      {"executable", python.executable}, {"version", python.version}, {"nixl", known(python.nixl)}};
+OrderedJson to_json(const NixlPython& python) {
+  return {{"executable", python.executable},
+          {"version", python.version},
+          {"nixl", text_or_null(python.nixl)}};
 }
 
-Json to_json(const std::vector<NixlWheelChanges>& wheels) {
+OrderedJson to_json(const std::vector<NixlWheelChanges>& wheels) {
   return list_json(wheels);
 }
 
-Json to_json(const NixlStatus& status) {
+OrderedJson to_json(const NixlStatus& status) {
   return {{"weft", WEFT_VERSION},
-          {"plugin", known(status.plugin)},
+          {"plugin", text_or_null(status.plugin)},
           {"python", to_json(status.python)},
-          {"takes", known(status.choice.module)},
-          {"import_problem", known(status.choice.problem)},
-          {"plugin_dir", known(status.plugin_dir)},
+          {"takes", text_or_null(status.choice.module)},
+          {"import_problem", text_or_null(status.choice.problem)},
+          {"plugin_dir", text_or_null(status.plugin_dir)},
           {"wheels", list_json(status.wheels)}};
 }
 

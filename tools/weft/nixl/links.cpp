@@ -161,7 +161,7 @@ int exchange(const PluginPlace& place) {
   return error;
 }
 
-/// What an interrupted installation has left. 0, or an error number.
+/// Removes the rest of an interrupted installation. 0, or an error number.
 int remove_fresh(const PluginPlace& place) {
   return !place.has_fresh() || unlink(place.fresh.c_str()) == 0 ? 0 : errno;
 }

@@ -3,21 +3,20 @@
 
 #include <optional>
 
-#include "commands.hpp"
+#include "command/ending.hpp"
 #include "common/printable.hpp"
-#include "console.hpp"
-#include "look/topology_json.hpp"
-#include "nixl/json.hpp"
+#include "look/topology_views.hpp"
+#include "nixl/commands.hpp"
 #include "nixl/links.hpp"
 #include "nixl/plugin_file.hpp"
 #include "nixl/python.hpp"
-#include "nixl/text.hpp"
+#include "nixl/views.hpp"
 #include "nixl/wheel_status.hpp"
 
 namespace weft::tool {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 void warn(const ConsoleOptions& console, const std::string& sentence) {
   if (!console.json || !console.quiet) fmt::print(stderr, "weft nixl: {}\n", printable(sentence));
@@ -25,11 +24,11 @@ void warn(const ConsoleOptions& console, const std::string& sentence) {
 
 Result<NixlPython> asked_python(const NixlOptions& options) {
   return find_python(options.python).and_then([&](const std::string& python) {
-    return find_wheels(python, timeout_of(options.timeout));
+    return find_wheels(python, options.timeout);
   });
 }
 
-/// What came of a change in all folders: the first error does not keep it from the others.
+/// The results of a change in all folders: the first error does not keep it from the others.
 struct Work {
   std::vector<NixlWheelChanges> done;
   std::optional<Error> error;
@@ -58,7 +57,7 @@ std::vector<std::string> warnings_of(const NixlOptions& options, const Work& wor
   return warnings;
 }
 
-/// What was done is told even where something failed, and then in a document of errors.
+/// Tells all changes even where one failed; the document is then one of errors.
 int finish(const NixlOptions& options, const NixlPython& python, const Work& work,
            const std::vector<std::string>& warnings) {
   if (work.error) {
@@ -110,11 +109,11 @@ int uninstall(const NixlOptions& options, const NixlPython& python) {
 }
 
 int show_status(const NixlOptions& options, const NixlPython& python) {
-  const auto status = find_status(python, timeout_of(options.timeout));
+  const auto status = find_status(python, options.timeout);
   if (!status) return end_with_cause("nixl", options.console, status.error());
   const std::string why = why_unusable(*status);
-  Json json = {{"command", "nixl"}, {"action", "status"}, {"usable", why.empty()}};
-  json["why_not"] = why.empty() ? Json() : Json(why);
+  OrderedJson json = {{"command", "nixl"}, {"action", "status"}, {"usable", why.empty()}};
+  json["why_not"] = why.empty() ? OrderedJson() : OrderedJson(why);
   json.update(to_json(*status));
   print(options.console.json ? dump(json) : text(*status) + (why.empty() ? "\nusable\n" : "\n"));
   if (why.empty()) return exit_success;

@@ -4,21 +4,21 @@
 
 #include <algorithm>
 
-#include "nixl/opening_script.hpp"
 #include "nixl/python.hpp"
+#include "nixl/scripts.hpp"
 
 namespace weft::tool {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 bool has_loaded_weft(const NixlOpening& opening) {
   return std::any_of(opening.loaded.begin(), opening.loaded.end(),
                      [](const std::string& file) { return file.ends_with("/libplugin_WEFT.so"); });
 }
 
-/// What the process did last, for one that has not told why it ended.
-std::string while_doing(const Json& told) {
+/// The last step of a process that has not told why it ended.
+std::string while_doing(const OrderedJson& told) {
   const std::string doing = told.value("doing", "");
   return doing.empty() ? "" : fmt::format(" while {}", doing);
 }
@@ -42,7 +42,7 @@ Result<NixlOpening> open_backend(const NixlPython& python, const NixlWheel& whee
   auto answer = ask_python(python.program, nixl_opening_script,
                            {wheel.module, name, alarm_after(patience)}, patience);
   if (!answer) return fail(std::move(answer.error()));
-  if (answer->told.is_null()) answer->told = Json::object();
+  if (answer->told.is_null()) answer->told = OrderedJson::object();
   const auto list = [&](const char* key) {
     return answer->told.value(key, std::vector<std::string>());
   };

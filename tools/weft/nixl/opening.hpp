@@ -11,7 +11,7 @@
 
 namespace weft::tool {
 
-/// What came of a backend in a process of its own, which has written some bytes with it.
+/// The result of a trial: a process of its own has written some bytes with the backend.
 struct NixlOpening {
   std::string name;                  ///< Of the backend.
   std::vector<std::string> plugins;  ///< That NIXL lists.

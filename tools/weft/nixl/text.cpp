@@ -1,5 +1,3 @@
-#include "nixl/text.hpp"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -8,6 +6,7 @@
 #include <weft/version.hpp>
 
 #include "common/printable.hpp"
+#include "nixl/views.hpp"
 
 namespace weft::tool {
 namespace {

@@ -1,4 +1,4 @@
-// What a Python's NIXL has of Weft, and whether it works.
+// The links to Weft in a Python's NIXL, and whether they work.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@
 
 namespace weft::tool {
 
-/// What was done in the folder of one wheel.
+/// The changes in the folder of one wheel.
 struct NixlWheelChanges {
   NixlWheel wheel;
   std::vector<NixlChanged> changes;

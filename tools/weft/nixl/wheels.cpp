@@ -2,9 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "nixl/choice_script.hpp"
 #include "nixl/python.hpp"
-#include "nixl/wheels_script.hpp"
+#include "nixl/scripts.hpp"
 
 namespace weft::tool {
 namespace {
@@ -26,7 +25,7 @@ NixlPython python_of(const std::string& program, const nlohmann::ordered_json& t
   return python;
 }
 
-/// What this Python lacks; empty: nothing.
+/// Complains about a Python without NIXL; empty: it has it.
 std::string missing(const nlohmann::ordered_json& told) {
   if (told.at("wheels").empty())
     return fmt::format("{} has no wheel of NIXL: neither nixl-cu12 nor nixl-cu13 is installed",

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 #include <weft/kv.hpp>
 #include <weft/kv_models.hpp>
 #include <weft/transfer.hpp>
@@ -35,6 +36,17 @@ std::string name_of(const Names<Enum>& names, Enum value) {
   for (const auto& [name, each] : names)
     if (each == value) return name;
   return "?";
+}
+
+/// "bf16|fp8".
+template <typename Enum>
+std::string listed(const Names<Enum>& names, std::string_view separator) {
+  std::string list;
+  for (const auto& [name, each] : names) {
+    if (!list.empty()) list += separator;
+    list += name;
+  }
+  return list;
 }
 
 }  // namespace weft::tool

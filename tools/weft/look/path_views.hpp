@@ -1,6 +1,7 @@
-// A path as text: its hops one below the other, then what they come to.
+// A path as text, as JSON, and as a graph in Graphviz's language.
 #pragma once
 
+#include <nlohmann/json.hpp>
 #include <string>
 #include <weft/path.hpp>
 
@@ -11,5 +12,10 @@ std::string mover_text(const Hop& hop);
 /// "write over tcp by the relay: 4 copies of each byte, 2 here and 2 at the peer, 4 by a CPU".
 std::string path_headline(const Path& path);
 std::string path_text(const Path& path);
+
+nlohmann::ordered_json to_json(const Path& path);
+
+/// Both sides in a frame each; copies are thick and coloured.
+std::string to_dot(const Path& path);
 
 }  // namespace weft::tool

@@ -1,28 +1,29 @@
-#include "console.hpp"
+#include "command/ending.hpp"
 
 #include <fmt/format.h>
 
-#include <cstdio>
-#include <nlohmann/json.hpp>
-
 #include "common/child.hpp"
 #include "common/interrupt.hpp"
+#include "common/layout.hpp"
+#include "common/options.hpp"
 #include "common/printable.hpp"
 
 namespace weft::tool {
 
-std::string sentence(const Error& error) {
-  std::string text = error.message();
-  if (!error.peer().empty() && text.find(error.peer()) == std::string::npos)
-    text += fmt::format(" (peer {})", error.peer());
-  if (!error.rail().empty() && text.find(error.rail()) == std::string::npos)
-    text += fmt::format(" (rail {})", error.rail());
-  return text;
+void add_console(CLI::App& command, ConsoleOptions& options, bool progress) {
+  OptionGroup group(command, "Output");
+  group.flag("--json", options.json, "Print one JSON document instead of text; errors too");
+  group.flag("--quiet", options.quiet,
+             "With --json: no sentence on standard error, where it is in the document anyway");
+  command
+      .add_flag_callback("--wide", never_break_lines,
+                         "Do not break lines at the terminal's width, or at 100 columns")
+      ->group("Output");
+  if (progress) add_progress(group, options.progress);
 }
 
-void print(const std::string& text) {
-  fmt::print("{}", text);
-  std::fflush(stdout);
+std::string dump(const nlohmann::ordered_json& json) {
+  return json.dump(2, ' ', true, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
 int end_with(std::string_view command, const ConsoleOptions& console, std::string_view code,

@@ -1,20 +1,28 @@
-// How a command ends: what it prints, and its exit code.
+// How a command talks to people and programs, and how it ends.
 #pragma once
 
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <weft/error.hpp>
 
-#include "options.hpp"
+#include "common/console.hpp"
 
 namespace weft::tool {
 
-constexpr int exit_success = 0;
-constexpr int exit_failure = 1;
-constexpr int exit_usage = 2;
+struct ConsoleOptions {
+  bool json = false;
+  bool quiet = false;  ///< With --json: errors go to standard output alone.
+  std::string progress = "auto";
+};
 
-/// One sentence with its context, for a person who does not know the codes.
-std::string sentence(const Error& error);
+/// `progress`: whether the command shows any.
+void add_console(CLI::App& command, ConsoleOptions& options, bool progress);
+
+/// A document on several lines. Text from outside is escaped down to ASCII; what is no text in it
+/// is replaced.
+std::string dump(const nlohmann::ordered_json& json);
 
 /// Says why a command ends early, and returns `exit_code`. With JSON also {"error": ...} on
 /// standard output.
@@ -26,8 +34,5 @@ int end_with_signal(std::string_view command, const ConsoleOptions& console, int
 /// Where another program has given no answer: for a reason, or for a signal that came meanwhile and
 /// can still be read.
 int end_with_cause(std::string_view command, const ConsoleOptions& console, const Error& error);
-
-/// To standard output, flushed.
-void print(const std::string& text);
 
 }  // namespace weft::tool

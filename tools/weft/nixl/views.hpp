@@ -1,12 +1,16 @@
-// What weft nixl has done or found, as JSON. What is not there is null.
+// The changes and findings of weft nixl, as text and as JSON. Missing values are null.
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <string>
 #include <vector>
 
 #include "nixl/wheel_status.hpp"
 
 namespace weft::tool {
+
+std::string text(const std::vector<NixlWheelChanges>& wheels);
+std::string text(const NixlStatus& status);
 
 nlohmann::ordered_json to_json(const NixlPython& python);
 nlohmann::ordered_json to_json(const std::vector<NixlWheelChanges>& wheels);

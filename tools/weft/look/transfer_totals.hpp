@@ -1,4 +1,4 @@
-// What the ledgers of several transfers come to.
+// The sum of several transfers' ledgers.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace weft::tool {
 
-struct Ledger {
+struct TransferTotals {
   std::uint64_t asked = 0, carried = 0;  ///< Bytes.
   /// Each copy in the order in which the path has it, over all transfers.
   std::vector<weft::Report::Copied> copied;

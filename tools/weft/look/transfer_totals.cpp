@@ -1,4 +1,4 @@
-#include "look/ledger.hpp"
+#include "look/transfer_totals.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -18,7 +18,7 @@ bool same_copy(const Copied& a, const Copied& b) {
 
 }  // namespace
 
-void Ledger::add(const weft::Report& report) {
+void TransferTotals::add(const weft::Report& report) {
   asked += report.bytes;
   carried += report.bytes_done;
   retries += report.retries;

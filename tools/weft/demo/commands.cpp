@@ -1,0 +1,216 @@
+#include "demo/commands.hpp"
+
+#include <fmt/format.h>
+
+#include "common/options.hpp"
+#include "demo/protocol.hpp"
+
+namespace weft::tool {
+namespace {
+
+void add_model(CLI::App& command, CacheOptions& options, const std::string& otherwise) {
+  OptionGroup group(command, "Model");
+  command
+      .add_option("--model", options.model,
+                  "Model with this KV shape: " + known_models() + otherwise)
+      ->type_name("NAME")
+      ->check(known_model())
+      ->group("Model");
+  group.choice("--dtype", options.dtype, dtype_names, "Element type" + otherwise);
+}
+
+/// `whose` tells decode's options from prefill's, as `prefix` does; the targets may be optional.
+template <typename Number, typename Order, typename Parts, typename HeadOrder>
+void add_layout(OptionGroup& group, const std::string& prefix, const std::string& whose,
+                Number& block_tokens, Number& blocks, Order& order, Parts& parts,
+                HeadOrder& head_order) {
+  group.number("--" + prefix + "block-tokens", block_tokens, Multiples::decimal,
+               {1, max_tokens_per_block},
+               "Tokens of a block (vLLM's block_size, SGLang's page_size)" + whose);
+  group.number(
+      "--" + prefix + "blocks", blocks, Multiples::decimal, {},
+      "Blocks in the cache; 0: enough for the requests in flight and some to spare" + whose);
+  group.choice("--" + prefix + "order", order, order_names,
+               "Outer dimension of the layout: layers, each with its blocks, or blocks" + whose);
+  group.choice("--" + prefix + "parts", parts, parts_names,
+               "Keys and values apart, or side by side in each block" + whose);
+  group.choice("--" + prefix + "head-order", head_order, head_order_names,
+               "In a page: tokens before heads, or heads before tokens" + whose);
+}
+
+void add_layout(CLI::App& command, CacheOptions& options) {
+  OptionGroup group(command, "Cache");
+  kv::LayoutOptions& layout = options.layout;
+  add_layout(group, "", "", layout.tokens_per_block, layout.blocks, layout.order, layout.parts,
+             layout.head_order);
+  group
+      .number("--seed", options.seed, Multiples::decimal, {},
+              "Random seed for block order and contents")
+      ->default_str("1");
+}
+
+void add_tensor_parallel(CLI::App& command, kv::TensorParallel& tp) {
+  OptionGroup group(command, "Cache");
+  group
+      .number("--tp-size", tp.size, Multiples::decimal, {1, 8},
+              "Tensor-parallel ranks of this side")
+      ->default_str("1");
+  group.number("--tp-rank", tp.rank, Multiples::decimal, {0, 7}, "Rank of this process")
+      ->default_str("0");
+}
+
+/// Checks that the options fit together, before the process waits for the other side. A side that
+/// takes any model checks its layout later.
+void check(const CacheOptions& options) {
+  const kv::TensorParallel tp = options.layout.tp;
+  if (tp.rank >= tp.size)
+    throw CLI::ValidationError("--tp-rank", fmt::format("{} is no rank of --tp-size {}: they "
+                                                        "count from 0",
+                                                        tp.rank, tp.size));
+  if (!options.model) return;
+  const auto model = kv::find_model(*options.model);
+  if (!model) return;
+  const CacheShape shape = options.shape(*model, options.dtype.value_or(kv::DType::bf16), 1, 1);
+  if (const auto layout = shape.layout(); !layout)
+    throw CLI::ValidationError(tp.size > 1 ? "--tp-size" : "--model", layout.error().message());
+}
+
+void add_work(CLI::App& command, WorkOptions& options) {
+  OptionGroup group(command, "Work");
+  group
+      .number("--tokens", options.tokens, Multiples::binary, {1, max_tokens},
+              "Tokens of each request")
+      ->default_str("4K");
+  group
+      .number("--requests", options.requests, Multiples::decimal, {1, max_requests},
+              "Requests to hand over")
+      ->default_str("8");
+  group
+      .number("--concurrency", options.concurrency, Multiples::decimal, {1, max_concurrency},
+              "Requests in flight at a time")
+      ->default_str("2");
+  group
+      .number("--layer-groups", options.layer_groups, Multiples::decimal, {1, 1024},
+              "Transfers that a request is cut into, each with some layers and a signal of its own")
+      ->default_str("8");
+}
+
+void add_explain(CLI::App& command, bool& explain) {
+  OptionGroup(command, "Output")
+      .flag("--explain", explain,
+            "Also show the path that was declared before the first transfer beside what the "
+            "transfers' ledgers say, and where the two differ");
+}
+
+void add_metrics(CLI::App& command, std::string& address) {
+  OptionGroup(command, "Address")
+      .text("--metrics", address, "HOST:PORT|unix:PATH",
+            "Hand out metrics over HTTP at this local address, as /metrics for Prometheus and "
+            "/snapshot in JSON; port 0: the system chooses, and standard error tells");
+}
+
+void add_timeout(CLI::App& command, Nanoseconds& timeout) {
+  OptionGroup group(command, "Work");
+  add_timeout(group, timeout);
+}
+
+}  // namespace
+
+CacheShape CacheOptions::shape(const kv::Model& of, kv::DType elements, std::uint64_t tokens,
+                               std::uint32_t concurrency) const {
+  CacheShape shape{of, layout};
+  shape.options.dtype = elements;
+  if (shape.options.blocks == 0) {
+    const std::uint32_t needed = shape.blocks_for(tokens) * concurrency;
+    // The spare ones lie between the others, and nobody may write to them.
+    shape.options.blocks = needed + needed / 16 + 2;
+  }
+  return shape;
+}
+
+kv::LayoutOptions DemoOptions::decode_layout() const {
+  kv::LayoutOptions decode = cache.layout;
+  decode.tokens_per_block = decode_block_tokens.value_or(decode.tokens_per_block);
+  decode.blocks = decode_blocks.value_or(0);
+  decode.order = decode_order.value_or(decode.order);
+  decode.parts = decode_parts.value_or(decode.parts);
+  decode.head_order = decode_head_order.value_or(decode.head_order);
+  return decode;
+}
+
+void add_options(CLI::App& command, DecodeOptions& options) {
+  OptionGroup address(command, "Address"), work(command, "Work");
+  address
+      .text("--listen", options.listen, "HOST:PORT",
+            "Where prefill reaches this process; port 0: the system chooses")
+      ->default_str(options.listen);
+  add_advertise(address, options.advertise);
+  add_unauthenticated(address, options.allow_unauthenticated_network);
+  add_ready_fd(address, options.ready_fd);
+  add_metrics(command, options.metrics);
+  add_model(command, options.cache, "; without it, prefill's");
+  add_layout(command, options.cache);
+  add_tensor_parallel(command, options.cache.layout.tp);
+  work.number("--requests", options.requests, Multiples::decimal, {},
+              "Refuse a prefill that comes with another number of requests");
+  add_timeout(command, options.timeout);
+  add_engine(command, options.engine);
+  add_console(command, options.console, true);
+  command.parse_complete_callback([&options] {
+    check(options.cache);
+    const std::string wrong = complaint_about_listening(options.listen, options.advertise);
+    if (!wrong.empty()) throw CLI::ParseError(wrong, exit_usage);
+  });
+}
+
+void add_options(CLI::App& command, PrefillOptions& options) {
+  OptionGroup address(command, "Address");
+  address.text("--peer", options.peer, "HOST:PORT", "Where decode listens")->required();
+  add_metrics(command, options.metrics);
+  add_model(command, options.cache, "");
+  command.get_option("--model")->required();
+  command.get_option("--dtype")->default_str("bf16");
+  add_layout(command, options.cache);
+  add_tensor_parallel(command, options.cache.layout.tp);
+  add_work(command, options.work);
+  add_timeout(command, options.timeout);
+  add_engine(command, options.engine);
+  add_explain(command, options.explain);
+  add_console(command, options.console, true);
+  command.parse_complete_callback([&options] { check(options.cache); });
+}
+
+void add_options(CLI::App& command, DemoOptions& options) {
+  options.cache.model = "Llama-3.1-8B";
+  add_model(command, options.cache, "");
+  command.get_option("--model")->default_str(*options.cache.model);
+  command.get_option("--dtype")->default_str("bf16");
+  add_layout(command, options.cache);
+  OptionGroup cache(command, "Cache");
+  add_layout(cache, "decode-", ", on the decode side", options.decode_block_tokens,
+             options.decode_blocks, options.decode_order, options.decode_parts,
+             options.decode_head_order);
+  add_work(command, options.work);
+  add_timeout(command, options.timeout);
+  add_engine(command, options.engine);
+  add_explain(command, options.explain);
+  add_console(command, options.console, true);
+  command.parse_complete_callback([&options] { check(options.cache); });
+}
+
+std::vector<std::string> arguments(const WorkOptions& options) {
+  return {"--tokens",       std::to_string(options.tokens),
+          "--requests",     std::to_string(options.requests),
+          "--concurrency",  std::to_string(options.concurrency),
+          "--layer-groups", std::to_string(options.layer_groups)};
+}
+
+std::vector<std::string> arguments(const kv::LayoutOptions& options) {
+  return {"--block-tokens", std::to_string(options.tokens_per_block),
+          "--blocks",       std::to_string(options.blocks),
+          "--order",        name_of(order_names, options.order),
+          "--parts",        name_of(parts_names, options.parts),
+          "--head-order",   name_of(head_order_names, options.head_order)};
+}
+
+}  // namespace weft::tool

@@ -1,0 +1,72 @@
+#include "look/commands.hpp"
+
+#include <algorithm>
+
+#include "common/memory_place.hpp"
+#include "common/options.hpp"
+
+namespace weft::tool {
+namespace {
+
+/// Complaints name the terms as they are typed, with hyphens.
+Result<Policy> parse_typed_policy(const std::string& text) {
+  return parse_policy(text).map_error([](const Error& error) {
+    std::string sentence = error.message();
+    std::replace(sentence.begin(), sentence.end(), '_', '-');
+    return Error(error.code(), sentence);
+  });
+}
+
+}  // namespace
+
+void add_options(CLI::App& command, InfoOptions& options) {
+  OptionGroup output(command, "Output");
+  output.flag("--verbose", options.verbose,
+              "Show all settings, and the complete capability record of each rail");
+  add_console(command, options.console, false);
+  add_engine(command, options.engine);
+}
+
+void add_options(CLI::App& command, TopoOptions& options) {
+  OptionGroup machine(command, "Machine"), files(command, "Files");
+  CLI::Option* xml = machine.file("--xml", options.xml,
+                                  "Show the machine that this file of hwloc's describes instead of "
+                                  "this one; WEFT_TOPO_XML does the same");
+  CLI::Option* peer =
+      machine.file("--peer-xml", options.peer_xml,
+                   "Show as well which NICs would talk to which of this other machine");
+  CLI::Option* svg = files.file("--svg", options.svg, "Draw the machine too; needs Graphviz");
+  CLI::Option* png = files.file("--png", options.png, "Likewise, in pixels");
+  files
+      .file("--capture", options.capture,
+            "Only write this machine to a file for --xml, to be attached to a bug report; without "
+            "serial numbers, addresses of NICs, or names of hosts")
+      ->excludes(xml, peer, svg, png);
+  add_console(command, options.console, false);
+}
+
+void add_options(CLI::App& command, ExplainOptions& options) {
+  OptionGroup transfer(command, "Transfer"), files(command, "Files");
+  transfer.parsed("--memory", options.memory, parse_place, "host|node:N|gpu:N",
+                  "Both sides' memory; without it, host memory");
+  transfer.text("--peer", options.peer, "HOST:PORT",
+                "An engine that listens, such as weft decode's; without it, a second engine in "
+                "this process");
+  transfer.parsed("--peer-memory", options.peer_memory, parse_place, "host|node:N|gpu:N",
+                  "The peer's memory, where it differs");
+  transfer.choice("--direction", options.direction, direction_names,
+                  "read: out of the peer's memory; write: into it");
+  transfer.choice("--priority", options.priority, priority_names,
+                  "The transfer's class, which may have a policy of its own");
+  transfer.parsed(
+      "--policy", options.policy, parse_typed_policy, "POLICY",
+      "Conditions for the path, or else the command fails and says why: terms with commas "
+      "between them, of max-copies=0, forbid-cpu-copies, require-gpudirect, min-gbps=100, "
+      "providers=efa+verbs");
+  add_timeout(transfer, options.timeout);
+  files.file("--svg", options.svg, "Draw the path too; needs Graphviz");
+  add_engine(command, options.engine);
+  add_console(command, options.console, false);
+}
+
+}  // namespace weft::tool
