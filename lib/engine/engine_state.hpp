@@ -254,16 +254,10 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   void verify(const std::shared_ptr<TransferState>& transfer) override;
   void raise_signal(const std::shared_ptr<TransferState>& transfer) override;
   void offer_again(const std::shared_ptr<TransferState>& transfer) override;
-  std::size_t proofs_of(const TransferState& transfer, std::size_t rail) const override;
-  std::optional<std::size_t> another_rail(const TransferState& transfer,
-                                          const std::vector<std::size_t>& left) const override;
   void transfer_ends(TransferState& transfer) override;
   void transfer_ended(TransferState& transfer) override;
-  void memory_let_go(TransferState& transfer) override;
   void enter_copies(const PreparedState& prepared, std::uint64_t own,
                     Report& report) override;  // in explain.cpp
-  bool hides_arrivals(const TransferState& transfer) const override;
-  Result<void> make_visible(const TransferState& transfer) override;
   Result<void> check_submission(const PreparedState& prepared, const TransferOptions& options,
                                 Clock::time_point now);
   Result<std::shared_ptr<Submitted>> submit_prepared(

@@ -142,6 +142,8 @@ Result<std::shared_ptr<RailSet>> EngineState::rails_between(const RailsBetween& 
         use.targets.add({target, &address->second}, weight);
         if (keeps_to_one(route.rail->capability())) break;
       }
+      if (route.rail->capability().proof != CompletionProof::visible)
+        use.proofs = use.targets.size();
       set->add(paired.own, std::move(use));
     }
     return set;
@@ -371,7 +373,8 @@ Result<std::shared_ptr<Submitted>> EngineState::submit_prepared(
   submission.trusted = hooks_.trusts_reads;
   if (picks) submission.picks.emplace(picks->begin(), picks->end());
   submission.take(std::move(options));
-  for (Entered* each : {&local, &remote}) each->keep();  // memory_let_go() leaves
+  submission.local_use = std::move(local);
+  submission.remote_use = std::move(remote);
   slot.keep();
   const Priority priority = submission.priority;
   submission.prepared = prepared;
@@ -412,27 +415,8 @@ Result<std::shared_ptr<Submitted>> EngineState::submit_prepared(
 }
 
 void EngineState::offer_again(const std::shared_ptr<TransferState>& transfer) {
-  for (const std::size_t rail : transfer->schedulers())
+  for (const std::size_t rail : transfer->carriers())
     rails_[rail]->worker().offer(*rails_[rail], transfer);
-}
-
-std::size_t EngineState::proofs_of(const TransferState& transfer, std::size_t rail) const {
-  // A copy that has ended is visible to whatever begins afterwards.
-  if (transfer.submission().transport == TransportKind::device_copy) return 0;
-  if (rails_[rail]->capability().proof == CompletionProof::visible) return 0;
-  const PeerState& peer = transfer.peer();
-  // A signal is such an event itself, where it takes the only way that the bytes have taken.
-  const Submission& submission = transfer.submission();
-  if (peer.one_way() && submission.signal && !submission.verify) return 0;
-  return transfer.prepared().path->of(rail)->targets.size();
-}
-
-std::optional<std::size_t> EngineState::another_rail(const TransferState& transfer,
-                                                     const std::vector<std::size_t>& left) const {
-  for (const std::size_t rail : transfer.prepared().path->rails()) {
-    if (std::find(left.begin(), left.end(), rail) == left.end()) return rail;
-  }
-  return std::nullopt;
 }
 
 void EngineState::raise_signal(const std::shared_ptr<TransferState>& transfer) {
@@ -477,29 +461,13 @@ void EngineState::transfer_ended(TransferState& transfer) {
 void EngineState::leave_silent_rails(TransferState& transfer) {
   constexpr auto long_enough = std::chrono::seconds(1);
   if (!transfer.peer().up() || transfer.elapsed() < long_enough) return;
-  for (const std::size_t rail : transfer.schedulers()) {
+  for (const std::size_t rail : transfer.carriers()) {
     if (!rails_[rail]->capability().path_failures) continue;
     rails_[rail]->worker().post(
         [rail = rails_[rail].get(), transfer = transfer.shared_from_this()] {
           rail->scheduler().timed_out(*transfer);
         });
   }
-}
-
-/// What NICs have brought into a device's memory here.
-bool EngineState::hides_arrivals(const TransferState& transfer) const {
-  const PreparedState& prepared = transfer.prepared();
-  const bool by_nic = transfer.submission().transport == TransportKind::one_sided;
-  return by_nic && prepared.direction == Direction::read && prepared.local->device().needs_flush();
-}
-
-Result<void> EngineState::make_visible(const TransferState& transfer) {
-  return transfer.prepared().local->device().flush();
-}
-
-void EngineState::memory_let_go(TransferState& transfer) {
-  transfer.prepared().local->users().leave();
-  transfer.prepared().remote->users().leave();
 }
 
 }  // namespace weft::core

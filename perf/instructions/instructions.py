@@ -28,7 +28,7 @@ STAGES = {
     "post": ["core::RailScheduler::send_off", "core::RailScheduler::make_op", "core::Rma::post"],
     "rail": ["perf::NullEndpoint::"],
     "complete": ["core::Rma::completed", "core::RailScheduler::chunk_ended"],
-    "end": ["core::TransferState::end_locked", "core::TransferState::carry_out"],
+    "end": ["core::TransferState::end", "core::TransferState::perform"],
     "account": ["core::EngineState::transfer_ended"],
     "forget": ["Transfer::~Transfer"],
     "look": ["Engine::progress"],
