@@ -69,21 +69,25 @@ class UseCount {
   std::vector<std::function<void()>> when_idle_ WEFT_GUARDED_BY(mutex_);
 };
 
-/// Enters a UseCount, and leaves it again unless it is kept.
+/// Enters a UseCount, and leaves it again.
 class Entered {
  public:
+  Entered() noexcept = default;
   explicit Entered(UseCount& count) : count_(count.enter() ? &count : nullptr) {}
-  ~Entered() {
-    if (count_ != nullptr) count_->leave();
+  ~Entered() { leave(); }
+  Entered(Entered&& other) noexcept : count_(std::exchange(other.count_, nullptr)) {}
+  Entered& operator=(Entered&& other) {
+    leave();
+    count_ = std::exchange(other.count_, nullptr);
+    return *this;
   }
-  Entered(const Entered&) = delete;
-  Entered& operator=(const Entered&) = delete;
+  void leave() {
+    if (UseCount* const count = std::exchange(count_, nullptr)) count->leave();
+  }
   explicit operator bool() const noexcept { return count_ != nullptr; }
-  /// Somebody else leaves in its stead.
-  void keep() noexcept { count_ = nullptr; }
 
  private:
-  UseCount* count_;
+  UseCount* count_ = nullptr;
 };
 
 }  // namespace weft::core

@@ -159,6 +159,8 @@ Result<std::shared_ptr<RailSet>> Paths::rails_between(const RailsBetween& rails)
         use.targets.add({target, &address->second}, weight);
         if (rails_.keeps_to_one(route.rail->capability())) break;
       }
+      if (route.rail->capability().proof != CompletionProof::visible)
+        use.proofs = use.targets.size();
       set->add(paired.own, std::move(use));
     }
     return set;
@@ -372,7 +374,8 @@ Result<std::shared_ptr<Submitted>> Transfers::submit_prepared(
   submission.trusted = hooks_.trusts_reads;
   if (picks) submission.picks.emplace(picks->begin(), picks->end());
   submission.take(std::move(options));
-  for (Entered* each : {&local, &remote}) each->keep();  // memory_let_go() leaves
+  submission.local_use = std::move(local);
+  submission.remote_use = std::move(remote);
   slot.keep();
   const Priority priority = submission.priority;
   submission.prepared = prepared;
@@ -413,27 +416,8 @@ Result<std::shared_ptr<Submitted>> Transfers::submit_prepared(
 }
 
 void Transfers::offer_again(const std::shared_ptr<TransferState>& transfer) {
-  for (const std::size_t rail : transfer->schedulers())
+  for (const std::size_t rail : transfer->carriers())
     rails_[rail]->worker().offer(*rails_[rail], transfer);
-}
-
-std::size_t Transfers::proofs_of(const TransferState& transfer, std::size_t rail) const {
-  // A copy that has ended is visible to whatever begins afterwards.
-  if (transfer.submission().transport == TransportKind::device_copy) return 0;
-  if (rails_[rail]->capability().proof == CompletionProof::visible) return 0;
-  const PeerState& peer = transfer.peer();
-  // A signal is such an event itself, where it takes the only way that the bytes have taken.
-  const Submission& submission = transfer.submission();
-  if (peer.one_way() && submission.signal && !submission.verify) return 0;
-  return transfer.prepared().path->of(rail)->targets.size();
-}
-
-std::optional<std::size_t> Transfers::another_rail(const TransferState& transfer,
-                                                   const std::vector<std::size_t>& left) const {
-  for (const std::size_t rail : transfer.prepared().path->rails()) {
-    if (std::find(left.begin(), left.end(), rail) == left.end()) return rail;
-  }
-  return std::nullopt;
 }
 
 void Transfers::verify(const std::shared_ptr<TransferState>& transfer) {
@@ -482,23 +466,12 @@ void Transfers::transfer_ended(TransferState& transfer) {
 void Transfers::leave_silent_rails(TransferState& transfer) {
   constexpr auto long_enough = std::chrono::seconds(1);
   if (!transfer.peer().up() || transfer.elapsed() < long_enough) return;
-  for (const std::size_t rail : transfer.schedulers()) {
+  for (const std::size_t rail : transfer.carriers()) {
     if (!rails_[rail]->capability().path_failures) continue;
     rails_[rail]->worker().post([rail = rails_[rail], transfer = transfer.shared_from_this()] {
       rail->scheduler().timed_out(*transfer);
     });
   }
-}
-
-/// What NICs have brought into a device's memory here.
-bool Transfers::hides_arrivals(const TransferState& transfer) const {
-  const PreparedState& prepared = transfer.prepared();
-  const bool by_nic = transfer.submission().transport == TransportKind::one_sided;
-  return by_nic && prepared.direction == Direction::read && prepared.local->device().needs_flush();
-}
-
-Result<void> Transfers::make_visible(const TransferState& transfer) {
-  return transfer.prepared().local->device().flush();
 }
 
 void Transfers::enter_copies(const PreparedState& prepared, std::uint64_t own, Report& report) {
@@ -507,11 +480,6 @@ void Transfers::enter_copies(const PreparedState& prepared, std::uint64_t own, R
   const auto& known = paths_.known(prepared, report.transport).path;
   if (!known) return report.copied.push_back({});
   report.copied = copies_on(*known, report.bytes_done, own);
-}
-
-void Transfers::memory_let_go(TransferState& transfer) {
-  transfer.prepared().local->users().leave();
-  transfer.prepared().remote->users().leave();
 }
 
 }  // namespace weft::core

@@ -60,15 +60,9 @@ class Transfers final : public TransferHost {
   void raise_signal(const std::shared_ptr<TransferState>& transfer) override;
   void take_part(TransferState& transfer, Deadline deadline) override;
   void offer_again(const std::shared_ptr<TransferState>& transfer) override;
-  std::size_t proofs_of(const TransferState& transfer, std::size_t rail) const override;
-  std::optional<std::size_t> another_rail(const TransferState& transfer,
-                                          const std::vector<std::size_t>& left) const override;
   void transfer_ends(TransferState& transfer) override;
   void transfer_ended(TransferState& transfer) override;
-  void memory_let_go(TransferState& transfer) override;
   void enter_copies(const PreparedState& prepared, std::uint64_t own, Report& report) override;
-  bool hides_arrivals(const TransferState& transfer) const override;
-  Result<void> make_visible(const TransferState& transfer) override;
 
   Result<void> check_submission(const PreparedState& prepared, const TransferOptions& options,
                                 Clock::time_point now);

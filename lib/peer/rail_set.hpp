@@ -19,6 +19,8 @@ namespace weft::core {
 struct RailUse {
   Route* route = nullptr;
   Targets targets;  // belong to the rail's owning thread; not empty
+  // How many of those have to say that a write is visible there: 0 where completions prove it.
+  std::size_t proofs = 0;
 };
 
 /// Shared by all transfers between such memory; its peer outlives it.

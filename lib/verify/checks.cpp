@@ -23,14 +23,12 @@ Result<void> answerable(const CheckRequest& question, std::span<const Range> gra
 }
 
 void Checks::start(const std::shared_ptr<TransferState>& transfer) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   Peer& peer = peers_[transfer->peer().link];
   if (peer.under_way >= at_a_time) return peer.waiting.push_back(transfer);
   ++peer.under_way;
   begin(transfer);
 }
-
-// With the lock held, from here on but for what says otherwise.
 
 void Checks::begin(const std::shared_ptr<TransferState>& transfer) {
   const Submission& submission = transfer->submission();
@@ -56,7 +54,7 @@ void Checks::next_part(Check& check) {
   check.request = question.request;
   check.ours = check.theirs = std::nullopt;
   requests_[check.request] = transfer.get();
-  // It ended before it came here, or ends now: then nobody else may say so.
+  // It ended before it came here, or ends now: then nothing else calls end().
   if (!transfer->hold()) return post_(*transfer, [this, transfer] { end(*transfer); });
   Hasher::Job job;
   job.device = &prepared.local->device();
@@ -86,7 +84,7 @@ void Checks::compare(Check& check) {
   next_part(check);
 }
 
-/// Not here and now, since that may end the transfer.
+/// Is told later, without the lock: it may end the transfer.
 void Checks::finish(const Check& check, std::optional<Error> error) {
   const PeerState& peer = check.transfer->peer();
   if (error) error->with_peer(peer.introduction.name).with_operation("verify");
@@ -96,13 +94,11 @@ void Checks::finish(const Check& check, std::optional<Error> error) {
   });
 }
 
-// Without the lock.
-
 void Checks::hashed(const std::shared_ptr<TransferState>& transfer, std::uint64_t request,
                     const Result<std::uint64_t>& hash) {
-  // Whoever does not want it any more has ended the transfer.
+  // A transfer that does not want it any more has ended.
   if (!hash && hash.error().code() == Code::stale) return;
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   const auto check = checks_.find(transfer.get());
   if (check == checks_.end() || check->second.request != request) return;
   if (!hash) {
@@ -114,7 +110,7 @@ void Checks::hashed(const std::shared_ptr<TransferState>& transfer, std::uint64_
 }
 
 void Checks::answered(LinkId link, const CheckReply& reply) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   const auto asked = requests_.find(reply.request);
   if (asked == requests_.end() || asked->second->peer().link != link) return;
   Check& check = checks_.at(asked->second);
@@ -129,8 +125,9 @@ void Checks::answered(LinkId link, const CheckReply& reply) {
 }
 
 void Checks::end(const TransferState& transfer) {
-  decltype(checks_)::node_type gone;  // destroyed without the lock: it may be the last owner
-  const std::lock_guard lock(mutex_);
+  // Destroyed without the lock: it may hold the transfer's last reference.
+  decltype(checks_)::node_type gone;
+  const Lock lock(mutex_);
   gone = checks_.extract(&transfer);
   if (!gone) return;
   requests_.erase(gone.mapped().request);

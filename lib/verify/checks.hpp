@@ -7,10 +7,10 @@
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <unordered_map>
 
+#include "base/sync.hpp"
 #include "control/control.hpp"
 #include "transfer/cursor.hpp"
 #include "transfer/transfer_state.hpp"
@@ -18,7 +18,7 @@
 
 namespace weft::core {
 
-/// Whether the owner of granted memory may say what a peer asks. Either right is enough: who writes
+/// Whether the owner of granted memory may say what a peer asks. Either right is enough: a writer
 /// has to know what has arrived.
 Result<void> answerable(const CheckRequest& question, std::span<const Range> granted);
 
@@ -26,10 +26,11 @@ Result<void> answerable(const CheckRequest& question, std::span<const Range> gra
 /// hash a part at the same time. From any thread.
 class Checks {
  public:
-  /// A part: at most so many bytes, and limits::checked_ranges. Few enough that a peer is not kept
-  /// busy by what is not wanted any more, enough that a round trip is cheap beside it.
+  /// Most bytes of a part, which has at most limits::checked_ranges. They are few enough that a
+  /// peer is not kept busy by what is not wanted any more, and enough that a round trip is cheap
+  /// beside them.
   static constexpr std::uint64_t part = std::uint64_t{64} << 20;
-  /// Transfers with one peer that are checked at a time; the others wait for their turns.
+  /// Transfers with one peer that are checked at a time; the others wait.
   static constexpr std::size_t at_a_time = 16;
 
   using Ask = std::function<void(LinkId, CheckRequest)>;
@@ -59,21 +60,21 @@ class Checks {
     std::deque<std::weak_ptr<TransferState>> waiting;
   };
 
-  void begin(const std::shared_ptr<TransferState>& transfer);
-  void next_part(Check& check);
+  void begin(const std::shared_ptr<TransferState>& transfer) WEFT_REQUIRES(mutex_);
+  void next_part(Check& check) WEFT_REQUIRES(mutex_);
   void hashed(const std::shared_ptr<TransferState>& transfer, std::uint64_t request,
-              const Result<std::uint64_t>& hash);
-  void compare(Check& check);
-  void finish(const Check& check, std::optional<Error> error);
+              const Result<std::uint64_t>& hash) WEFT_EXCLUDES(mutex_);
+  void compare(Check& check) WEFT_REQUIRES(mutex_);
+  void finish(const Check& check, std::optional<Error> error) WEFT_REQUIRES(mutex_);
 
   Hasher& hasher_;
   const Ask ask_;
   const Post post_;
-  std::mutex mutex_;
-  std::unordered_map<const TransferState*, Check> checks_;
-  std::unordered_map<std::uint64_t, const TransferState*> requests_;
-  std::unordered_map<LinkId, Peer> peers_;
-  std::uint64_t next_request_ = 1;
+  Mutex mutex_;
+  std::unordered_map<const TransferState*, Check> checks_ WEFT_GUARDED_BY(mutex_);
+  std::unordered_map<std::uint64_t, const TransferState*> requests_ WEFT_GUARDED_BY(mutex_);
+  std::unordered_map<LinkId, Peer> peers_ WEFT_GUARDED_BY(mutex_);
+  std::uint64_t next_request_ WEFT_GUARDED_BY(mutex_) = 1;
 };
 
 }  // namespace weft::core

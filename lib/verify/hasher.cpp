@@ -6,8 +6,6 @@
 #include <system_error>
 #include <utility>
 
-#include "base/wait_on.hpp"
-
 namespace weft::core {
 namespace {
 
@@ -18,7 +16,7 @@ Error not_wanted() {
 }  // namespace
 
 Result<void> Hasher::add(Job job) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   if (stopping_) return fail(Code::closed, "the engine is closed");
   if (!thread_.joinable()) {
     try {
@@ -35,14 +33,15 @@ Result<void> Hasher::add(Job job) {
 }
 
 bool Hasher::settle(Deadline deadline) {
-  std::unique_lock lock(mutex_);
+  const Lock lock(mutex_);
   const std::uint64_t now = slices_;
-  return wait_on(changed_, lock, deadline, [&] { return !slicing_ || slices_ != now; });
+  return changed_.wait(mutex_, deadline,
+                       [&]() WEFT_REQUIRES(mutex_) { return !slicing_ || slices_ != now; });
 }
 
 void Hasher::stop() {
   {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     stopping_ = true;
     changed_.notify_all();
   }
@@ -50,17 +49,18 @@ void Hasher::stop() {
 }
 
 void Hasher::loop() {
-  std::unique_lock lock(mutex_);
-  while (true) {
-    changed_.wait(lock, [this] { return stopping_ || !waiting_.empty(); });
-    if (stopping_) break;
+  Lock lock(mutex_);
+  while (!stopping_) {
+    const auto woken = [this]() WEFT_REQUIRES(mutex_) { return stopping_ || !waiting_.empty(); };
+    changed_.wait(mutex_, Deadline::in(Deadline::furthest), woken);
+    if (stopping_ || waiting_.empty()) continue;
     auto work = std::move(waiting_.front());
     waiting_.pop_front();
     ++slices_;
     slicing_ = true;
     lock.unlock();
-    // Asked within the slice: whoever settles after it is unwanted finds no slice that began
-    // before.
+    // Asked within the slice: a settle() that comes after the job is unwanted finds no slice that
+    // began before.
     const Result<bool> more = work->job.wanted() ? do_slice(*work) : fail(not_wanted());
     lock.lock();
     slicing_ = false;

@@ -2,13 +2,11 @@
 // spend their time on it.
 #pragma once
 
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <thread>
@@ -17,13 +15,14 @@
 #include <weft/error.hpp>
 #include <weft/memory.hpp>
 
+#include "base/sync.hpp"
 #include "base/xxh3.hpp"
 #include "device/device.hpp"
 
 namespace weft::core {
 
 /// From any thread. The thread is started when it is first needed. Jobs take turns, slice by slice,
-/// so that small ones do not wait for large ones; who adds them bounds their number.
+/// so that small ones do not wait for large ones. Their number is bounded by those who add them.
 class Hasher {
  public:
   struct Job {
@@ -32,8 +31,8 @@ class Hasher {
     std::vector<Range> ranges;  // from `base`, hashed as if they were one
     /// Asked before each slice, which is the only time when memory is touched.
     std::function<bool()> wanted;
-    /// Called once, on the hasher's thread: the hash, or why there is none. `stale`: it was not
-    /// wanted any more, or the hasher stops.
+    /// Called once, on the hasher's thread, with the hash, or why there is none. `stale`: it was
+    /// not wanted any more, or the hasher stops.
     std::function<void(const Result<std::uint64_t>&)> done;
   };
   /// The most bytes that are touched between two questions: a fraction of a millisecond's work.
@@ -64,13 +63,13 @@ class Hasher {
   void loop();
   static Result<bool> do_slice(Work& work);
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  Works waiting_;
-  std::uint64_t slices_ = 0;  // begun
-  bool slicing_ = false;
-  bool stopping_ = false;
-  std::thread thread_;
+  Mutex mutex_;
+  Condition changed_;
+  Works waiting_ WEFT_GUARDED_BY(mutex_);
+  std::uint64_t slices_ WEFT_GUARDED_BY(mutex_) = 0;  // begun
+  bool slicing_ WEFT_GUARDED_BY(mutex_) = false;
+  bool stopping_ WEFT_GUARDED_BY(mutex_) = false;
+  std::thread thread_;  // started with the lock held, joined once stopping_ is set
 };
 
 }  // namespace weft::core

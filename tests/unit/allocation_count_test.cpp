@@ -85,9 +85,6 @@ class QuietHost final : public TransferHost {
     if (scheduler != nullptr) scheduler->add(transfer);
   }
   void transfer_ended(TransferState&) override {}
-  void transfer_quiescent(TransferState&) override {}
-  std::size_t proofs_of(const TransferState&, std::size_t) const override { return proofs; }
-  std::size_t proofs = 0;
   RailScheduler* scheduler = nullptr;
 };
 
@@ -169,9 +166,9 @@ TEST_P(AllocationCount, ASmallTransferOverFourRailsIsOneAllocation) {
   const auto peer = make_peer(4);
   Line line(GetParam());
   QuietHost host;
-  host.proofs = 1;
   host.scheduler = &line.scheduler;
   const auto prepared = make_prepared(peer, scattered(1, 64), Direction::write, 4);
+  for (std::size_t rail = 0; rail < 4; ++rail) prepared->path->of(rail)->proofs = 1;
   const auto carry = [&] {
     const auto transfer = std::make_shared<TransferState>(make_submission(prepared), host);
     transfer->start({0, 1, 2, 3});

@@ -209,7 +209,6 @@ struct Asker : Side, TransferHost {
     scheduler.add(transfer);
   }
   void transfer_ended(TransferState&) override {}
-  void transfer_quiescent(TransferState&) override {}
 
   const providers::FabricAddress address;
   Owner& owner;

@@ -21,7 +21,6 @@ class CheckHost final : public TransferHost {
   void raise_signal(const std::shared_ptr<TransferState>&) override {}
   void offer_again(const std::shared_ptr<TransferState>&) override {}
   void transfer_ended(TransferState& transfer) override { checks_.end(transfer); }
-  void transfer_quiescent(TransferState&) override {}
 
  private:
   Checks& checks_;

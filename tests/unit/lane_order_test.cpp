@@ -24,7 +24,6 @@ class OneScheduler final : public TransferHost {
     scheduler_.add(transfer);
   }
   void transfer_ended(TransferState&) override {}
-  void transfer_quiescent(TransferState&) override {}
 
  private:
   RailScheduler& scheduler_;

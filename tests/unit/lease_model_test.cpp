@@ -387,8 +387,9 @@ class World final : public TransferHost {
 
   void submit() {
     submitted_ = true;
-    if (!owner_->up() || !remote_->users().enter()) return;
+    if (!owner_->up()) return;
     Submission submission = make_submission(prepared_);
+    if (!submission.remote_use) return;
     if (setting_.lent) submission.transport = TransportKind::device_copy;
     submission.on_end = [this](const Ended&) { ++ends_; };
     transfer_ = std::make_shared<TransferState>(std::move(submission), *this);
@@ -446,8 +447,6 @@ class World final : public TransferHost {
     scheduler_.add(transfer);
   }
   void transfer_ended(TransferState&) override {}
-  void memory_let_go(TransferState&) override { remote_->users().leave(); }
-  void transfer_quiescent(TransferState&) override {}
 
   const Setting setting_;
   Choices& choices_;

@@ -73,22 +73,11 @@ class SchedulerHost final : public TransferHost {
     transfer->signal_ended(std::nullopt);
   }
   void offer_again(const std::shared_ptr<TransferState>& transfer) override {
-    for (const std::size_t rail : transfer->schedulers())
+    for (const std::size_t rail : transfer->carriers())
       if (schedulers.contains(rail)) schedulers[rail]->add(transfer);
   }
-  std::size_t proofs_of(const TransferState&, std::size_t) const override { return proofs; }
   void transfer_ended(TransferState&) override {}
-  void transfer_quiescent(TransferState&) override { ++quiescent; }
-  std::optional<std::size_t> another_rail(const TransferState&,
-                                          const std::vector<std::size_t>& left) const override {
-    for (const std::size_t rail : spare)
-      if (std::find(left.begin(), left.end(), rail) == left.end()) return rail;
-    return std::nullopt;
-  }
-  std::size_t proofs = 0;
-  std::vector<std::size_t> spare;  // rails that may take over
   std::map<std::size_t, RailScheduler*> schedulers;
-  int quiescent = 0;
 };
 
 /// A rail: two transports, of which the tests use the one-sided one unless they say otherwise.
@@ -114,8 +103,12 @@ class RailSchedulerTest : public testing::Test {
                                         TransportKind kind = TransportKind::one_sided,
                                         TransferState::Parts parts = {}) {
     if (!to) to = peer;
-    Submission submission =
-        make_submission(make_prepared(to, std::move(pieces), Direction::write, 3));
+    const auto prepared = make_prepared(to, std::move(pieces), Direction::write, 3);
+    std::vector<std::size_t> may_carry = rails;
+    may_carry.insert(may_carry.end(), spare.begin(), spare.end());
+    prepared->path = make_rail_set(*to, may_carry);
+    for (const std::size_t rail : may_carry) prepared->path->of(rail)->proofs = proofs;
+    Submission submission = make_submission(prepared);
     submission.transport = kind;
     submission.deadline = deadline.when();
     auto transfer = std::make_shared<TransferState>(std::move(submission), host);
@@ -132,6 +125,8 @@ class RailSchedulerTest : public testing::Test {
 
   const Deadline deadline = soon();  // one for all: they take turns
   const std::shared_ptr<PeerState> peer = make_peer(3);
+  std::size_t proofs = 0;          // that each rail's chunks need
+  std::vector<std::size_t> spare;  // rails that may take over
   SchedulerHost host;
 };
 
@@ -240,7 +235,7 @@ TEST_F(RailSchedulerTest, ATransferWithoutRoomDoesNotHoldBackOthers) {
 
 TEST_F(RailSchedulerTest, AProofWithoutRoomWaitsAndHoldsUpNobody) {
   Line line(host, 0, {100, 100000});
-  host.proofs = 1;
+  proofs = 1;
   line.bounce.room_left = 0;
   const auto proven = submit(scattered(3, 10), {0});
   line.scheduler.pump();
@@ -335,7 +330,7 @@ TEST_F(SchedulerOfLists, WhatIsRefusedOrWasNotSentIsLeftToOthers) {
     first.scheduler.pump();
     while (!first.bounce.posted.empty()) first.bounce.end(0, false);
     EXPECT_EQ(transfer->state(), State::active);
-    EXPECT_THAT(transfer->schedulers(), ElementsAre(1));
+    EXPECT_THAT(transfer->carriers(), ElementsAre(1));
     second.scheduler.pump();
     EXPECT_THAT(posted(second), ElementsAre(8, 8));
     second.bounce.end_all();
@@ -464,7 +459,7 @@ TEST_F(RailSchedulerTest, HeldChunksOfATransferThatEndedAreGivenBack) {
   EXPECT_FALSE(transfer->quiescent());
   line.scheduler.pump();
   EXPECT_TRUE(transfer->quiescent());
-  EXPECT_EQ(host.quiescent, 1);
+  EXPECT_TRUE(transfer->wait_quiescent(Deadline::now()));
   EXPECT_EQ(line.scheduler.in_flight(), 0U);
   EXPECT_EQ(line.one_sided.given_up.size(), 4U) << "the transport may keep something for each";
 }
@@ -575,19 +570,19 @@ TEST_F(RailSchedulerTest, WhatComesToARailInDoubtThatHasNoRoomDoesNotWaitAsLong)
   Line full(host, 0, window), free(host, 1, window);
   full.one_sided.answer = [](const Op&) { return Post{PostStatus::again, 0}; };
   std::vector<std::shared_ptr<TransferState>> transfers;
+  spare = {1};
   for (int i = 0; i < 20; ++i) transfers.push_back(submit(scattered(1, 10), {0}));
-  host.spare = {1};
   const auto start = Clock::now();
   for (auto at = start; at < start + 2s; at += 400ms) full.scheduler.pump(at);
   for (auto at = start + 2s; at < start + 2s + 25ms; at += 1ms) full.scheduler.pump(at);
   EXPECT_EQ(full.scheduler.in_flight(), 0U);
-  for (const auto& each : transfers) EXPECT_THAT(each->schedulers(), ElementsAre(1U));
+  for (const auto& each : transfers) EXPECT_THAT(each->carriers(), ElementsAre(1U));
   while (free.scheduler.pump() > 0) free.one_sided.end_all();
   for (const auto& each : transfers) EXPECT_EQ(each->state(), State::done);
 }
 
 TEST_F(RailSchedulerTest, WhatARailHasCarriedItProvesThoughOthersCarryTheRest) {
-  host.proofs = 1;
+  proofs = 1;
   Line silent(host, 0, {8, 100000}), other(host, 1, {8, 100000});
   silent.one_sided.cut = true;
   const auto transfer = submit(scattered(4, 10), {0, 1});
@@ -595,10 +590,10 @@ TEST_F(RailSchedulerTest, WhatARailHasCarriedItProvesThoughOthersCarryTheRest) {
   silent.one_sided.end(0);
   silent.scheduler.went_silent();
   while (!silent.one_sided.posted.empty()) silent.one_sided.end(0, false);
-  EXPECT_THAT(transfer->schedulers(), ElementsAre(1U));
+  EXPECT_THAT(transfer->carriers(), ElementsAre(1U));
   other.scheduler.pump();
   other.one_sided.end_all();
-  EXPECT_THAT(transfer->schedulers(), testing::UnorderedElementsAre(0U, 1U));
+  EXPECT_THAT(transfer->carriers(), testing::UnorderedElementsAre(0U, 1U));
   for (Line* line : {&silent, &other}) {
     line->scheduler.pump();
     line->bounce.end_all();
@@ -613,7 +608,7 @@ TEST_F(RailSchedulerTest, WhatWasCutFromARailInDoubtIsCarriedByTheOthers) {
   silent.scheduler.pump();
   silent.scheduler.went_silent();
   silent.one_sided.end(0, false);
-  EXPECT_THAT(transfer->schedulers(), ElementsAre(1U));
+  EXPECT_THAT(transfer->carriers(), ElementsAre(1U));
   while (!silent.one_sided.posted.empty()) silent.one_sided.end(0, false);
   silent.scheduler.pump();
   EXPECT_TRUE(silent.one_sided.posted.empty());
@@ -675,7 +670,7 @@ TEST_F(RailSchedulerTest, WhenEveryLanesPostFailsTheErrorNamesTheLastRail) {
   EXPECT_EQ(error.rail(), "rail:1");
   EXPECT_EQ(error.peer(), "peer");
   EXPECT_EQ(error.operation(), "write");
-  EXPECT_EQ(host.quiescent, 1);
+  EXPECT_TRUE(transfer->wait_quiescent(Deadline::now()));
 }
 
 TEST_F(RailSchedulerTest, AFailedChunkFailsTheTransferWithItsContext) {
@@ -861,7 +856,7 @@ TEST_F(RailSchedulerTest, ChunksOutWhenTheRailGoesAreItsOrphans) {
   ASSERT_EQ(orphans.size(), 3U);
   for (const auto& [owner, chunk] : orphans) owner->give_back(chunk);
   EXPECT_TRUE(transfer->quiescent());
-  EXPECT_EQ(host.quiescent, 1);
+  EXPECT_TRUE(transfer->wait_quiescent(Deadline::now()));
 }
 
 TEST_F(RailSchedulerTest, TransfersThatEndedWhileTheWindowIsStuckAreLetGo) {

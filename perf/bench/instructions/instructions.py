@@ -14,11 +14,10 @@ import callgrind
 
 SKIPPED = 77
 PATIENCE = 300  # Seconds that a count may take.
-
-# Transfers that are counted, by the pieces of each.
+#Transfers that are counted, by the pieces of each.
 TRANSFERS = {1: 500, 16: 100, 4096: 3}
 
-# What begins with one of these counts to its stage, with all that it calls up to the next stage.
+#What begins with one of these counts to its stage, with all that it calls up to the next stage.
 STAGES = {
     "submit": ["Engine::submit"],
     "watch": ["core::Worker::watch"],
@@ -28,7 +27,7 @@ STAGES = {
     "post": ["core::RailScheduler::send_off", "core::RailScheduler::make_op", "core::Rma::post"],
     "rail": ["perf::NullEndpoint::"],
     "complete": ["core::Rma::completed", "core::RailScheduler::chunk_ended"],
-    "end": ["core::TransferState::end_locked", "core::TransferState::carry_out"],
+    "end": ["core::TransferState::end", "core::TransferState::perform"],
     "account": ["core::Transfers::transfer_ended"],
     "forget": ["Transfer::~Transfer"],
     "look": ["Engine::progress"],
@@ -53,7 +52,7 @@ _FIRST_WORDS = {start: stage for stage, starts in STAGES.items() for start in st
 
 
 def stage_of(function):
-    # "non-virtual thunk to " and results come before the name.
+#"non-virtual thunk to " and results come before the name.
     name = re.sub(r"^(non-virtual thunk to )?", "", function).replace("weft::", "", 1)
     for start, stage in _FIRST_WORDS.items():
         if name.startswith(start):
@@ -67,10 +66,11 @@ def measure(loop, pieces):
     costs, _ = callgrind.count(loop, "--pieces", str(pieces), "--transfers", str(transfers),
                                within="measured_loop", timeout=PATIENCE)
     stages = callgrind.by_stage(costs, stage_of)
-    # main() and what is above it: a few instructions.
+#main() and what is above it : a few instructions.
     stages["ask"] += stages.pop(None, 0)
-    return {stage: stages[stage] / (transfers * pieces) for stage in STAGES}
-
+    return {
+stage: stages[stage] / (transfers * pieces) for stage in STAGES
+}
 
 def print_table(measured):
     print("Instructions of a posted operation, in a transfer of so many:\n")

@@ -47,7 +47,6 @@ class NullHost final : public core::TransferHost {
   void transfer_ended(core::TransferState& transfer) override {
     if (ledger_ != nullptr) ledger_->enter(transfer);
   }
-  void transfer_quiescent(core::TransferState&) override {}
 
  private:
   core::Ledger* const ledger_;
@@ -61,6 +60,7 @@ struct NullScheduler {
                                              core::PeerState::Limits{1 << 20, 16});
     peer->routes.push_back(std::make_unique<core::Route>());
     peer->route_by_rail = {peer->routes.front().get()};
+    path->add(0, {peer->routes.front().get(), {}});
     peer->set_up();
   }
 
@@ -71,6 +71,7 @@ struct NullScheduler {
     prepared->rail_names = names;
     prepared->local = segment;
     prepared->remote = std::make_shared<core::RemoteState>(peer, grant);
+    prepared->path = path;
     prepared->pieces = std::move(pieces);
     prepared->bytes = bytes;
     return prepared;
@@ -99,6 +100,7 @@ struct NullScheduler {
   std::shared_ptr<core::SegmentState> segment = std::make_shared<core::SegmentState>(
       1, nullptr, *core::Allocation::make(Memory::own(4096)), Place{}, core::host_device());
   std::shared_ptr<core::PeerState> peer;
+  std::shared_ptr<core::RailSet> path = std::make_shared<core::RailSet>();
   std::shared_ptr<const std::vector<std::string>> names =
       std::make_shared<const std::vector<std::string>>(1, "null:0");
   NullHost host;
