@@ -23,8 +23,6 @@ struct EngineHooks {
   std::function<bool(const Notice&)> lose;
   /// Introduces itself as a version that does not verify transfers.
   bool without_checks = false;
-  /// Is a version whose bounce-buffer transport knows one piece for each request.
-  bool without_lists = false;
 };
 
 /// Wraps the endpoint of every rail that this process opens, if set; before any engine is opened.

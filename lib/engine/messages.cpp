@@ -113,13 +113,13 @@ void EngineState::handle(PeerState& peer, SignalFailed&& notice) {
 void EngineState::handle(PeerState& peer, DetouredMessage&& notice) {
   peer.message_rail().worker().post(
       [peer = peers_.find(peer.link), message = std::move(notice.bytes)] {
-        peer->message_rail().channel().take_detoured(*peer, message);
+        peer->message_rail().messenger().arrived_by_control(*peer, message);
       });
 }
 
 void EngineState::handle(PeerState& peer, DetourTaken&&) {
   peer.message_rail().worker().post(
-      [peer = peers_.find(peer.link)] { peer->message_rail().channel().detour_taken(*peer); });
+      [peer = peers_.find(peer.link)] { peer->message_rail().messenger().taken_by_control(*peer); });
 }
 
 }  // namespace weft::core

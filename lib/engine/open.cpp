@@ -49,7 +49,7 @@ providers::Wanted wanted_of(const Config& config, const Locality& here) {
 
 /// Messages must fit a rail, or it can't be used at all.
 Result<void> check_message_size(const Config& config, const Capability& record) {
-  const std::uint64_t needed = Channel::message_bytes(config.max_message);
+  const std::uint64_t needed = Messenger::message_bytes(config.max_message);
   if (needed <= record.max_send) return {};
   return fail(Code::invalid_argument,
               fmt::format("{} {} carries messages of {} bytes at most, and Config::max_message "
@@ -81,8 +81,7 @@ std::uint64_t at_once_limit(const Config& config, std::uint64_t chunk_limit) {
   return config.chunk_bytes > 0 ? chunk_limit : std::max(chunk_limit, best);
 }
 
-Rail::Settings rail_settings(const Config& config, const Capability& record, bool alone,
-                             bool lists) {
+Rail::Settings rail_settings(const Config& config, const Capability& record, bool alone) {
   Rail::Settings settings;
   settings.chunk_limit = chunk_limit(config, record, alone);
   settings.at_once_limit = at_once_limit(config, settings.chunk_limit);
@@ -103,10 +102,7 @@ Rail::Settings rail_settings(const Config& config, const Capability& record, boo
   settings.messages = {config.max_message, config.message_credits};
   settings.bounce.buffer_bytes =
       std::min<std::size_t>(config.bounce_buffer_bytes, Bounce::payload_bytes(record.max_send));
-  settings.bounce.longest_message =
-      std::min<std::uint64_t>(record.max_send, Bounce::message_bytes(config.bounce_buffer_bytes));
   settings.bounce.buffers = config.bounce_buffers;
-  if (lists) settings.bounce.pieces = Bounce::pieces_of(settings.bounce.buffer_bytes);
   return settings;
 }
 
@@ -147,9 +143,6 @@ Result<std::shared_ptr<EngineState>> EngineState::open(const Config& call,
   engine->self_.bounce_buffers = static_cast<std::uint32_t>(config.bounce_buffers);
   engine->self_.bounce_buffer_bytes = config.bounce_buffer_bytes;
   engine->self_.checks = !hooks.without_checks;
-  if (!hooks.without_lists)
-    engine->self_.bounce_pieces =
-        static_cast<std::uint32_t>(Bounce::pieces_of(config.bounce_buffer_bytes));
   if (engine->events_.fd() < 0)
     return fail(Code::unavailable, "no descriptor left for the event queue (ulimit -n)");
   if (auto opened = engine->open_rails(); !opened) return fail(std::move(opened.error()));
@@ -317,7 +310,7 @@ Result<void> EngineState::open_nic(const providers::Nic& nic, unsigned& count,
       return fail(Code::unavailable, why);
     if (auto fits = check_message_size(config_, record); !fits) return fits;
     wanted_rails = config_.rails > 0 ? config_.rails : keeps_to_one(record) ? 1 : record.best_rails;
-    const auto settings = rail_settings(config_, record, wanted_rails == 1, !hooks_.without_lists);
+    const auto settings = rail_settings(config_, record, wanted_rails == 1);
     const auto index = static_cast<std::uint32_t>(rails_.size() + opened.size());
     opened.push_back(
         std::make_unique<Rail>(index, fmt::format("{}:{}", nic.provider(), count + opened.size()),

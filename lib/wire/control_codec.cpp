@@ -88,11 +88,10 @@ struct Encoder {
       rails.push_back(fb::CreateRail(to, to.CreateString(rail.provider), rail.protocol,
                                      rail.address_format, rail.same_host_only,
                                      bytes_of(to, rail.address), rail.mbps));
-    return body(fb::CreateHello(to, to.CreateString(who.name), who.incarnation,
-                                to.CreateString(who.address), to.CreateVector(rails), who.token,
-                                who.max_message, who.message_credits, who.bounce_buffers,
-                                who.bounce_buffer_bytes, hello.host.pid, hello.host.descriptor,
-                                who.checks, who.bounce_pieces));
+    return body(fb::CreateHello(
+        to, to.CreateString(who.name), who.incarnation, to.CreateString(who.address),
+        to.CreateVector(rails), who.token, who.max_message, who.message_credits, who.bounce_buffers,
+        who.bounce_buffer_bytes, hello.host.pid, hello.host.descriptor, who.checks));
   }
   Body operator()(const Proof& proof) const {
     if (proof.proven) return body(fb::CreateProof(to, bytes_of(to, proof.nonce)));
@@ -275,7 +274,6 @@ Result<ControlMessage> from(const fb::Hello& hello) {
   who.bounce_buffers = hello.bounce_buffers();
   who.bounce_buffer_bytes = hello.bounce_buffer_bytes();
   who.checks = hello.checks();
-  who.bounce_pieces = hello.bounce_pieces();
   out.host = {hello.pid(), hello.descriptor()};
   return out;
 }

@@ -31,7 +31,6 @@ struct Introduction {
   std::uint32_t bounce_buffers = 0;
   std::uint64_t bounce_buffer_bytes = 0;
   bool checks = false;              // it answers CheckRequest
-  std::uint32_t bounce_pieces = 0;  // in one request; 0: it does not know of lists
   // Of its process, once it is proven that this number means the same here; else 0.
   std::int32_t pid = 0;
 };

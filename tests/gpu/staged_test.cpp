@@ -86,19 +86,6 @@ TEST_P(Staged, SmallPagesShareBuffers) {
   }
 }
 
-TEST_P(Staged, PeersOfTheVersionBeforeAreSentOnePageAtATime) {
-  constexpr std::size_t page = 1000, count = 40, bytes = 2 * count * page;
-  core::EngineHooks old;
-  old.without_lists = true;
-  for (const bool asker : {true, false}) {
-    SCOPED_TRACE(asker);
-    Field field(staging_config(GetParam()), all_sides[0], bytes, asker ? old : core::EngineHooks{},
-                nullptr, asker ? core::EngineHooks{} : old);
-    for (const auto direction : {weft::Direction::write, weft::Direction::read})
-      field.expect_moved(direction, pages(count, page));
-  }
-}
-
 TEST_P(Staged, IsReportedAndOneSidedIsRefused) {
   Field field(staging_config(GetParam()), all_sides[0], chunk);
   Transfer transfer = field.start(weft::Direction::write, whole(chunk));
