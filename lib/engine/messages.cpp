@@ -123,13 +123,13 @@ void Messages::take(PeerState& peer, const SignalFailed& notice) {
 void Messages::take(const PeerState& peer, DetouredMessage&& notice) {
   peer.message_rail().worker().post(
       [peer = peers_.find(peer.link), message = std::move(notice.bytes)] {
-        peer->message_rail().channel().take_detoured(*peer, message);
+        peer->message_rail().messenger().arrived_by_control(*peer, message);
       });
 }
 
 void Messages::take(const PeerState& peer, const DetourTaken&) {
   peer.message_rail().worker().post(
-      [peer = peers_.find(peer.link)] { peer->message_rail().channel().detour_taken(*peer); });
+      [peer = peers_.find(peer.link)] { peer->message_rail().messenger().taken_by_control(*peer); });
 }
 
 }  // namespace weft::core

@@ -41,7 +41,6 @@ Introduction introduction_of(const Config& config) {
   self.message_credits = static_cast<std::uint32_t>(config.message_credits);
   self.bounce_buffers = static_cast<std::uint32_t>(config.bounce_buffers);
   self.bounce_buffer_bytes = config.bounce_buffer_bytes;
-  self.bounce_pieces = static_cast<std::uint32_t>(Bounce::pieces_of(config.bounce_buffer_bytes));
   return self;
 }
 

@@ -16,7 +16,7 @@ namespace {
 
 /// Messages must fit a rail, or it can't be used at all.
 Result<void> check_message_size(const Config& config, const Capability& record) {
-  const std::uint64_t needed = Channel::message_bytes(config.max_message);
+  const std::uint64_t needed = Messenger::message_bytes(config.max_message);
   if (needed <= record.max_send) return {};
   return fail(Code::invalid_argument,
               fmt::format("{} {} carries messages of {} bytes at most, and max_message "
@@ -59,10 +59,7 @@ Rail::Settings rail_settings(const Config& config, const Capability& record, boo
   settings.messages = {config.max_message, config.message_credits};
   settings.bounce.buffer_bytes =
       std::min<std::size_t>(config.bounce_buffer_bytes, Bounce::payload_bytes(record.max_send));
-  settings.bounce.longest_message =
-      std::min<std::uint64_t>(record.max_send, Bounce::message_bytes(config.bounce_buffer_bytes));
   settings.bounce.buffers = config.bounce_buffers;
-  settings.bounce.pieces = Bounce::pieces_of(settings.bounce.buffer_bytes);
   return settings;
 }
 

@@ -230,7 +230,7 @@ std::size_t Worker::empty_inbox() {
   }
   const std::size_t count = taken_.offers.size() + taken_.attentions.size() + taken_.tasks.size();
   for (auto& [rail, transfer] : taken_.offers) rail->scheduler().add(std::move(transfer));
-  for (auto& [rail, peer] : taken_.attentions) rail->channel().attend(*peer);
+  for (auto& [rail, peer] : taken_.attentions) rail->messenger().attend(*peer);
   for (const auto& task : taken_.tasks) task();
   taken_.clear();
   return count;
@@ -343,7 +343,7 @@ Carried Worker::carried() const {
     all.operations += rail->scheduler().operations_done();
     // What goes by others is nothing that a core should be kept for.
     if (rail->capability().best_on_one_core) all.bytes += rail->scheduler().bytes_done();
-    all.messages += rail->channel().messages_to_part_for();
+    all.messages += rail->messenger().messages_to_part_for();
   }
   return all;
 }

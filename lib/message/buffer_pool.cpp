@@ -42,7 +42,7 @@ Result<void> BufferPool::pin(const Device& device, Slab& slab) {
       .map([&](std::unique_ptr<Device::Pinned>&& pinned) { slab.pinned = std::move(pinned); });
 }
 
-/// What one device pins is pinned for all (Device::pin).
+/// Memory that one device has pinned is pinned for all (Device::pin).
 Result<void> BufferPool::pin(const Device& device) {
   if (device_ != nullptr) return {};
   for (Slab& slab : slabs_) {

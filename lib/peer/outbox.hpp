@@ -1,17 +1,15 @@
 // Messages that wait to be sent to one peer.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <utility>
 #include <weft/deadline.hpp>
 #include <weft/memory.hpp>
 
-#include "base/wait_on.hpp"
+#include "base/sync.hpp"
 
 namespace weft::core {
 
@@ -26,7 +24,7 @@ struct Outgoing {
   std::shared_ptr<TransferState> transfer;  // whose signal it is, if any
 };
 
-/// Filled from any thread, emptied by the channel.
+/// Filled from any thread, emptied by the Messenger.
 class Outbox {
  public:
   explicit Outbox(std::size_t limit) : limit_(limit) {}
@@ -34,21 +32,22 @@ class Outbox {
   /// Waits for room until the deadline. False if there was none, or the outbox is closed: then the
   /// message is left as it was.
   bool push(Outgoing&& message, Deadline deadline) {
-    std::unique_lock lock(mutex_);
-    wait_on(changed_, lock, deadline, [&] { return closed_ || messages_.size() < limit_; });
+    const Lock lock(mutex_);
+    changed_.wait(mutex_, deadline,
+                  [&]() WEFT_REQUIRES(mutex_) { return closed_ || messages_.size() < limit_; });
     if (closed_ || messages_.size() >= limit_) return false;
     messages_.push_back(std::move(message));
     return true;
   }
-  /// For signals of transfers, whose number is bounded elsewhere: no limit, no waiting.
+  /// For signals: transfers, which raise them, are bounded elsewhere. No limit, no waiting.
   bool push_unbounded(Outgoing message) {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     if (closed_) return false;
     messages_.push_back(std::move(message));
     return true;
   }
   std::optional<Outgoing> pop() {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     if (messages_.empty()) return std::nullopt;
     Outgoing message = std::move(messages_.front());
     messages_.pop_front();
@@ -58,19 +57,20 @@ class Outbox {
   }
   /// A message that pop() returned is delivered, or lost for good.
   void settled() {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     --under_way_;
     changed_.notify_all();
   }
   /// Waits until nothing waits or is under way. False if the deadline passed first.
   bool wait_idle(Deadline deadline) {
-    std::unique_lock lock(mutex_);
-    return wait_on(changed_, lock, deadline,
-                   [&] { return closed_ || (messages_.empty() && under_way_ == 0); });
+    const Lock lock(mutex_);
+    return changed_.wait(mutex_, deadline, [&]() WEFT_REQUIRES(mutex_) {
+      return closed_ || (messages_.empty() && under_way_ == 0);
+    });
   }
   /// Nothing more goes in; returns what was still waiting.
   std::deque<Outgoing> close() {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     closed_ = true;
     changed_.notify_all();
     return std::exchange(messages_, {});
@@ -78,11 +78,11 @@ class Outbox {
 
  private:
   const std::size_t limit_;
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<Outgoing> messages_;
-  std::size_t under_way_ = 0;
-  bool closed_ = false;
+  Mutex mutex_;
+  Condition changed_;
+  std::deque<Outgoing> messages_ WEFT_GUARDED_BY(mutex_);
+  std::size_t under_way_ WEFT_GUARDED_BY(mutex_) = 0;
+  bool closed_ WEFT_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace weft::core

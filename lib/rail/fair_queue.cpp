@@ -17,7 +17,7 @@ void FairQueue::add(std::shared_ptr<TransferState> transfer) {
   sweep();
   Class& its = of(transfer->submission().priority);
   const Clock::time_point deadline = transfer->due();
-  Waiting waiting{std::move(transfer), deadline, fair_queue_++};
+  Waiting waiting{std::move(transfer), deadline, turn_++};
   if (spare_.empty()) {
     its.waiting.push_back(std::move(waiting));
     its.by_deadline.insert(its.by_deadline.end(), std::prev(its.waiting.end()));
@@ -72,7 +72,7 @@ void FairQueue::end(Turn&& turn, bool more) {
     if (spare_.size() < most_spare) spare_.push_back(std::move(turn));
     return;
   }
-  turn.entry_.front().since = fair_queue_++;
+  turn.entry_.front().since = turn_++;
   its.waiting.splice(its.waiting.end(), turn.entry_);
   // Most often it is still the earliest.
   its.by_deadline.insert(its.by_deadline.begin(), std::move(turn.place_));
@@ -97,7 +97,7 @@ void FairQueue::drop_ended() {
       each.erase(*each.by_deadline.begin());
 }
 
-/// While a peer takes nothing nobody looks at those that have ended meanwhile.
+/// While a peer takes nothing, transfers to it end without a look at the queue.
 void FairQueue::sweep() {
   std::size_t count = 0;
   for (const Class& each : classes_) count += each.waiting.size();

@@ -1,4 +1,4 @@
-// Whose turn it is among the transfers that wait at a rail to go one way to one peer.
+// Decides which of the transfers that wait to go one way to one peer is next.
 #pragma once
 
 #include <algorithm>
@@ -28,10 +28,10 @@ inline constexpr std::size_t priorities = index_of(Priority::bulk) + 1;
 ///    of what is sent, at least. What is sent counts by its bytes, and an operation as `least_cost`
 ///    at least. So none starves.
 /// 2. Within a class the earliest deadline goes first. Those of one deadline take turns.
-/// 3. Of the turns of a class one in `patience` goes to whoever has waited longest since its last:
-///    among n transfers each has a turn in n times `patience` of the class.
+/// 3. Of the turns of a class one in `patience` goes to the transfer that has waited longest since
+///    its last: among n transfers each has a turn in n times `patience` of the class.
 ///
-/// A turn before something more urgent, by the second half of 1 or by 3, is of one chunk. Peers
+/// A turn ahead of a more urgent transfer, by the second half of 1 or by 3, is of one chunk. Peers
 /// take turns too, but each has a window of its own: see RailScheduler.
 ///
 /// Taking a turn costs the logarithm of the number of transfers, and no allocation.
@@ -74,8 +74,8 @@ class FairQueue {
     friend class FairQueue;
     List entry_;
     ByDeadline::node_type place_;
-    bool before_its_time_ = false;  // something more urgent waits
-    bool for_its_share_ = false;    // the more urgent is another class
+    bool before_its_time_ = false;  // a more urgent transfer waits
+    bool for_its_share_ = false;    // that one is of another class
     bool spare_ = false;            // no other class could have had it
     std::int64_t cost_ = 0;
   };
@@ -91,21 +91,21 @@ class FairQueue {
   void add(std::shared_ptr<TransferState> transfer);
   /// There must be one.
   Turn next();
-  /// There must be an urgent one. It does not count when shares are.
+  /// There must be an urgent one. What it sends does not count for the shares.
   Turn next_urgent();
   /// Ends a turn; the transfer waits for another one if it has more to send.
   void end(Turn&& turn, bool more);
   void erase(const TransferState& transfer);
-  /// Lets go of those that have ended, as far as they are next by their deadlines; add() looks for
-  /// all of them now and then.
+  /// Lets go of transfers that have ended, as far as they are next by their deadlines; now and then
+  /// add() looks for all of them.
   void drop_ended();
 
  private:
   struct Class {
-    List waiting;  // whoever has waited longest first
+    List waiting;  // the one that has waited longest first
     ByDeadline by_deadline;
     std::int64_t owed = 0;  // share of what others have sent meanwhile
-    unsigned in_order = 0;  // its turns since one went to whoever had waited longest
+    unsigned in_order = 0;  // its turns since one went to the first of `waiting`
 
     void erase(List::iterator which);
     Turn take();
@@ -118,8 +118,8 @@ class FairQueue {
   static constexpr std::size_t most_spare = 64;
 
   std::array<Class, priorities> classes_;  // by index_of()
-  std::vector<Turn> spare_;                // of nobody's: their memory is used again
-  std::uint64_t fair_queue_ = 0;
+  std::vector<Turn> spare_;                // in use by no transfer: their memory is used again
+  std::uint64_t turn_ = 0;
   std::size_t sweep_at_ = 64;
 };
 

@@ -33,10 +33,8 @@ RailScheduler::RailScheduler(std::size_t rail, std::string rail_name, Window win
     : rail_(rail),
       rail_name_(std::move(rail_name)),
       window_(window),
-      rma_(one_sided),
-      bounce_(bounce),
-      gpu_copies_(gpu_copies) {
-  for (Transport* transport : {&rma_, &bounce_, &gpu_copies_}) transport->set_sink(*this);
+      transports_{&one_sided, &bounce, &gpu_copies} {
+  for (Transport* transport : transports_) transport->set_sink(*this);
 }
 
 RailScheduler::Way RailScheduler::way_of(const TransferState& transfer) {
@@ -50,10 +48,6 @@ RailScheduler::Way RailScheduler::way_of(const TransferState& transfer) {
       break;
   }
   return Way::one_sided;
-}
-
-Transport& RailScheduler::transport_of(Way way) const {
-  return way == Way::one_sided ? rma_ : way == Way::bounce ? bounce_ : gpu_copies_;
 }
 
 RailScheduler::Queues::iterator RailScheduler::queue_to(Route& route, Way way) {
@@ -120,9 +114,9 @@ void RailScheduler::forget(const Route& route) {
 }
 
 std::size_t RailScheduler::pump(Clock::time_point now) {
-  // Time in which nobody came here says nothing about the provider.
+  // Time in which this was not called says nothing about the provider.
   if (now - now_ > window_.patience / 4)
-    for (Op* op : held_) op->held_since = now;
+    for (Entry* op : held_) op->held_since = now;
   now_ = now;
   std::size_t posted = retry_held();
   Queues passed_over;
@@ -139,7 +133,15 @@ std::size_t RailScheduler::pump(Clock::time_point now) {
   return posted;
 }
 
-/// False if there was no room for anybody's.
+/// What transports do after the scheduler and the endpoint's completions have given them work.
+std::size_t RailScheduler::progress() {
+  std::size_t done = 0;
+  for (const Way way : {Way::bounce, Way::device_copy, Way::one_sided})
+    done += transport_of(way).progress();
+  return done;
+}
+
+/// False if there was no room for any of them.
 bool RailScheduler::take_turn(Queue& queue) {
   if (queue.turns.empty()) return false;  // all that waited has left
   const Room room = this->room(queue, queue.turns.urgent());
@@ -199,9 +201,8 @@ std::uint64_t RailScheduler::chunk_of(const TransferState& transfer, const Queue
   return transfer.even_chunk(queue.transport.chunk_limit(queue.route));
 }
 
-/// In a turn no rail takes more than its part: where posting takes as long as the others take to
-/// wake up, as over sockets, the first one awake would leave them nothing of a transfer of few
-/// chunks.
+/// In a turn no rail takes more than its part. Over sockets posting takes as long as the other
+/// rails take to wake up: the first one awake would leave them nothing of a transfer of few chunks.
 std::size_t RailScheduler::most_at_once(const TransferState& transfer, const Queue& queue) const {
   if (transfer.takers() == 1) return batch;
   const std::uint64_t part = transfer.submission().bytes / transfer.takers();
@@ -252,19 +253,20 @@ RailScheduler::Sent RailScheduler::send_together(const Queue& queue, TransferSta
   return sent;
 }
 
-/// What proves that chunks are visible goes through the bounce-buffer transport, since the target
-/// has to answer; the word of a lease is read like other bytes, in the room that this turn has.
+/// A proof that chunks are visible goes through the bounce-buffer transport, since the target has
+/// to answer; the word of a lease is read like other bytes, in the room that this turn has.
 RailScheduler::Pulled::Rest RailScheduler::pull_proof(const Queue& queue, TransferState& transfer,
                                                       Room room) {
   using Rest = Pulled::Rest;
   const auto kind = transfer.owed_proof(rail_);
   if (!kind) return Rest::none;
   const bool answered = *kind == Chunk::Kind::arrival;
-  if (answered && queue.way != Way::bounce) room = {this->room(bounce_, queue.route)};
+  if (answered && queue.way != Way::bounce)
+    room = {this->room(transport_of(Way::bounce), queue.route)};
   if (room.chunks == 0) return Rest::proof_later;
   Chunk proof;
   if (!transfer.take_proof(rail_, *kind, proof)) return Rest::some;  // another may be owed
-  Transport& transport = answered ? bounce_ : rma_;
+  Transport& transport = transport_of(answered ? Way::bounce : Way::one_sided);
   const bool sent = send_off(transfer, queue.route, transport, {&proof, 1}, room.spare);
   return sent ? Rest::some : Rest::none;
 }
@@ -276,22 +278,23 @@ bool RailScheduler::send_off(TransferState& transfer, Route& route, Transport& t
   return send_off({&op, 1});
 }
 
-/// Likewise, for posts of one transfer. What there is no room for is held, and all behind it.
+/// Likewise, for posts of one transfer. The first that there is no room for is held, with all
+/// behind it.
 bool RailScheduler::send_off(std::span<Op* const> ops) {
   bool carries = true;
   while (!ops.empty() && ops.front()->route->held == 0) {
-    for (Op* op : ops) op->out = true;  // before: some end at once
-    const auto [posted, refusal] = ops.front()->transport->post_all(ops);
+    for (Op* op : ops) entry(*op).out = true;  // before: some end at once
+    const auto [posted, refusal] = entry(*ops.front()).transport->post_all(ops);
     ops = ops.subspan(posted);
-    for (Op* op : ops) op->out = false;
+    for (Op* op : ops) entry(*op).out = false;
     if (ops.empty() || refusal.status == providers::PostStatus::again) break;
-    post_failed(*ops.front(), refusal);
+    post_failed(entry(*ops.front()), refusal);
     ops = ops.subspan(1);
     carries = false;
   }
   for (Op* op : ops) {
-    op->held_since = now_;
-    hold(*op);
+    entry(*op).held_since = now_;
+    hold(entry(*op));
   }
   return carries;
 }
@@ -304,7 +307,7 @@ void RailScheduler::leave(TransferState& transfer, Chunks chunks, const Error& w
   transfer.give_back(chunks);
 }
 
-RailScheduler::Fate RailScheduler::try_post(Op& op) {
+RailScheduler::Fate RailScheduler::try_post(Entry& op) {
   op.out = true;  // before: some end at once
   const providers::Post post = op.transport->post(op);
   if (post.status != providers::PostStatus::posted) op.out = false;
@@ -320,20 +323,20 @@ RailScheduler::Fate RailScheduler::try_post(Op& op) {
   return Fate::failed;
 }
 
-void RailScheduler::hold(Op& op) {
+void RailScheduler::hold(Entry& op) {
   ++op.route->held;
   held_.push_back(&op);
 }
 
-/// Posts those that were refused, in order for each peer: there may be room for one and not for
-/// another.
+/// Posts the ops that were refused, in order for each peer: there may be room for one peer and not
+/// for another.
 std::size_t RailScheduler::retry_held() {
   if (held_.empty()) return 0;
-  const std::deque<Op*> waiting = std::exchange(held_, {});
+  const std::deque<Entry*> waiting = std::exchange(held_, {});
   for (const Op* op : waiting) op->route->held = 0;
   std::size_t posted = 0;
-  for (Op* each : waiting) {
-    Op& op = *each;
+  for (Entry* each : waiting) {
+    Entry& op = *each;
     const bool wanted = !op.transfer->stopped() && !op.route->dead;
     if (!wanted) {
       return_unsent(op);
@@ -348,13 +351,13 @@ std::size_t RailScheduler::retry_held() {
   return posted;
 }
 
-/// Whether other rails carry what this one has had no room for, in all its patience: efa (1.17) has
-/// none, and tells nothing else, while a peer does not answer its first packets.
-bool RailScheduler::passed_on(Op& op) {
+/// Whether other rails take what this one has had no room for, in all its patience: while a peer
+/// does not answer its first packets, efa (1.17) has no room, and tells nothing else.
+bool RailScheduler::passed_on(Entry& op) {
   Route& route = *op.route;
   const Nanoseconds waited = now_ - std::max(op.held_since, route.moved_at);
   if (!route.in_doubt() && waited < window_.patience) return false;
-  if (op.transport == &gpu_copies_ || op.chunk.kind == Chunk::Kind::arrival) return false;
+  if (!op.transport->properties().on_rail || op.chunk.kind == Chunk::Kind::arrival) return false;
   TransferState& transfer = *op.transfer;
   if (!transfer.rail_steps_back(rail_)) return false;
   set_aside(route, transfer.peer(), Error(Code::timed_out, "it has had no room for operations"));
@@ -364,8 +367,8 @@ bool RailScheduler::passed_on(Op& op) {
   return true;
 }
 
-/// What is held: the provider has never had it.
-void RailScheduler::return_unsent(Op& op) {
+/// The op is held: the provider has never had it.
+void RailScheduler::return_unsent(Entry& op) {
   TransferState& transfer = *op.transfer;
   const std::vector<Chunk> chunks = chunks_of(op);
   op.transport->give_up(op);
@@ -375,7 +378,7 @@ void RailScheduler::return_unsent(Op& op) {
 
 /// A refused post was certainly not carried out: other rails may take the chunks, this one leaves
 /// the transfer.
-void RailScheduler::post_failed(Op& op, const providers::Post& post) {
+void RailScheduler::post_failed(Entry& op, const providers::Post& post) {
   const auto transfer = op.transfer->shared_from_this();
   providers::Completion refused;
   refused.fabric_code = post.fabric_code;
@@ -387,26 +390,24 @@ void RailScheduler::post_failed(Op& op, const providers::Post& post) {
   transfer->failed(chunks.front(), error);
 }
 
-/// The way to the peer broke: nothing more of the operation is sent, and what has arrived are bytes
-/// that another NIC may write once more. This one is left alone for a while.
+/// The path to the peer broke: nothing more of the operation is sent, and what has arrived are
+/// bytes that another NIC may write once more. This one is left alone for a while.
 void RailScheduler::path_failed(TransferState& transfer, Route& route, Chunks chunks,
                                 const Error& error) {
   set_aside(route, transfer.peer(), error);
   leave(transfer, touched(chunks), error);
 }
 
-/// Whether a chunk that came to nothing may be carried once more: what has arrived of it are bytes
-/// that may be written again. Not so over the bounce-buffer transport, where they may wait at the
-/// peer to be copied, for longer than the second attempt takes and what follows it.
-bool RailScheduler::may_repeat(const Op& op) const {
+/// Whether chunks that came to nothing may be carried once more.
+bool RailScheduler::may_repeat(const Entry& op) {
   const bool write = op.transfer->prepared().direction == Direction::write;
-  return op.transport != &bounce_ || !write || op.chunk.proof();
+  return !write || op.chunk.proof() || op.transport->properties().repeats_writes;
 }
 
 /// The endpoint was closed under it, and nothing more of it will be sent. Where that was done
 /// because nothing came through, others had better carry it.
 void RailScheduler::cut(TransferState& transfer, Route& route, Chunks chunks, const Error& error) {
-  // Only this rail can prove what it has carried.
+  // Only this rail can prove the arrival of what it has carried.
   const bool bound = chunks.front().kind == Chunk::Kind::arrival;
   const auto alive = transfer.shared_from_this();
   if (!bound && route.in_doubt() && transfer.rail_steps_back(rail_)) {
@@ -417,22 +418,23 @@ void RailScheduler::cut(TransferState& transfer, Route& route, Chunks chunks, co
 }
 
 void RailScheduler::went_silent() {
-  for (const Op& op : ops_)
-    if (op.out && !op.route->dead && op.transport != &gpu_copies_)
+  for (const Entry& op : ops_)
+    if (op.out && !op.route->dead && op.transport->properties().on_rail)
       set_aside(*op.route, op.transfer->peer(),
                 Error(Code::timed_out, "operations neither end nor fail"));
 }
 
 void RailScheduler::timed_out(const TransferState& transfer) {
-  const auto out = std::find_if(ops_.begin(), ops_.end(), [&](const Op& op) {
-    return op.transfer == &transfer && op.out && op.transport != &gpu_copies_;
+  const auto out = std::find_if(ops_.begin(), ops_.end(), [&](const Entry& op) {
+    return op.transfer == &transfer && op.out && op.transport->properties().on_rail;
   });
   if (out == ops_.end() || out->route->dead) return;
   set_aside(*out->route, transfer.peer(),
             Error(Code::timed_out, "operations neither ended nor failed in their time"));
 }
 
-void RailScheduler::chunk_ended(Op& op, const providers::Completion& completion) {
+void RailScheduler::chunk_ended(Op& ended, const providers::Completion& completion) {
+  Entry& op = entry(ended);
   if (!completion.ok) return failed(op, completion);
   TransferState& transfer = *op.transfer;
   const Chunk chunk = op.chunk;
@@ -441,7 +443,7 @@ void RailScheduler::chunk_ended(Op& op, const providers::Completion& completion)
   const bool spare = op.spare;
   route.works();
   route.moved_at = now_;
-  if (op.transport != &gpu_copies_) {  // which are not the rail's
+  if (op.transport->properties().on_rail) {
     operations_done_ += op.chunks();
     bytes_done_ += op.bytes();
   }
@@ -451,10 +453,10 @@ void RailScheduler::chunk_ended(Op& op, const providers::Completion& completion)
   if (!proof) return;
   if (route.dead) return transfer.give_back(*proof);
   // In the place that has just become free.
-  send_off(transfer, route, rma_, {&*proof, 1}, spare);
+  send_off(transfer, route, transport_of(Way::one_sided), {&*proof, 1}, spare);
 }
 
-void RailScheduler::failed(Op& op, const providers::Completion& completion) {
+void RailScheduler::failed(Entry& op, const providers::Completion& completion) {
   TransferState& transfer = *op.transfer;
   Route& route = *op.route;
   const Error error = error_of(op, completion);
@@ -476,7 +478,7 @@ void RailScheduler::peer_died(Route& route) {
   in_flight_ -= route.operations;
   spare_in_flight_ -= route.spare_operations;
   lost_ += route.operations;
-  for (Transport* transport : {&rma_, &bounce_, &gpu_copies_}) transport->peer_died(route);
+  for (Transport* transport : transports_) transport->peer_died(route);
   retry_held();
   forget(route);
 }
@@ -494,7 +496,7 @@ RailScheduler::Orphans RailScheduler::take_orphans() {
 Op& RailScheduler::make_op(TransferState& transfer, Route& route, Transport& transport,
                            Chunks chunks, bool spare) {
   if (free_ops_.empty()) free_ops_.push_back(&ops_.emplace_back());
-  Op& op = *free_ops_.back();
+  Entry& op = *free_ops_.back();
   free_ops_.pop_back();
   op.transfer = &transfer;
   op.route = &route;
@@ -514,7 +516,7 @@ Op& RailScheduler::make_op(TransferState& transfer, Route& route, Transport& tra
   return op;
 }
 
-void RailScheduler::free_op(Op& op) {
+void RailScheduler::free_op(Entry& op) {
   const std::uint64_t bytes = op.bytes();
   --op.route->operations;
   op.route->bytes -= bytes;

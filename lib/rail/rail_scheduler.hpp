@@ -20,9 +20,8 @@
 
 namespace weft::core {
 
-/// Used by the rail's owning thread only. Peers take turns, and one whose window is full is passed
-/// over at once, however many transfers wait for it. Whose turn it is of those to one peer, and
-/// what that promises: see FairQueue.
+/// Used by the rail's owning thread only. Peers take turns, and one whose window is full is
+/// skipped, however many transfers wait for it. FairQueue decides among the transfers to one peer.
 class RailScheduler final : private ChunkSink {
  public:
   /// What may be in flight. A window for each peer: one that takes nothing, because it is frozen or
@@ -34,7 +33,7 @@ class RailScheduler final : private ChunkSink {
     // On top, to one peer, for class latency when the above is full: the others never take all.
     std::size_t spare_operations = 0;
     std::uint64_t spare_bytes = 0;
-    // The provider may have no room at all for so long, before other rails are asked to carry what
+    // How long the provider may have no room at all, before other rails are asked to carry what
     // waits for it.
     Nanoseconds patience = Nanoseconds::max();
     std::optional<std::uint64_t> bytes_on_host;  // to a peer of this machine, if it differs
@@ -49,15 +48,18 @@ class RailScheduler final : private ChunkSink {
   /// Starts to pull from a transfer that counts on this rail (TransferState::start), or comes back
   /// to one whose chunks were returned.
   void add(std::shared_ptr<TransferState> transfer);
-  /// As add(), but what there is room for goes out at once, unless somebody waits for his turn.
+  /// As add(), but what there is room for goes out at once, unless others wait for their turn.
   void begin(const std::shared_ptr<TransferState>& transfer, Clock::time_point now);
   /// Posts what there is room for; returns how many chunks.
   std::size_t pump(Clock::time_point now = Clock::now());
-  /// Sets the way aside to a peer if chunks of a transfer are out on it, whose time is over.
+  /// Lets the transports work; returns how much they did.
+  std::size_t progress();
+  /// The transfer is past its deadline. If chunks of it are out on the route to a peer, the route
+  /// is set aside.
   void timed_out(const TransferState& transfer);
-  /// Sets the ways aside on which chunks are out: none of them ends.
+  /// No chunk that is out ends: the routes that they are out on are set aside.
   void went_silent();
-  /// Writes off the chunks to a dead peer: they hold their memory, but no room in the window.
+  /// Writes off the chunks to a dead peer: they hold their memory, but take no room in the window.
   void peer_died(Route& route);
 
   /// The chunks that are out, with their transfers: to be given back once the endpoint is closed
@@ -66,7 +68,7 @@ class RailScheduler final : private ChunkSink {
   Orphans take_orphans();
 
   bool has_work() const noexcept { return in_flight_ > 0 || !queues_.empty(); }
-  /// Posts that the provider had no room for. Nothing tells when it has.
+  /// The provider has had no room for some posts, and does not tell when it has.
   bool holds_posts() const noexcept { return !held_.empty(); }
   std::uint64_t in_flight() const noexcept { return in_flight_; }
   std::uint64_t operations_done() const noexcept { return operations_done_; }
@@ -78,7 +80,15 @@ class RailScheduler final : private ChunkSink {
   static constexpr std::size_t ways = 3;
   static constexpr std::size_t index(Way way) { return static_cast<std::size_t>(way); }
   static Way way_of(const TransferState& transfer);
-  Transport& transport_of(Way way) const;
+  Transport& transport_of(Way way) const { return *transports_[index(way)]; }
+  /// An op with what the scheduler keeps of it. The transports see the op alone.
+  struct Entry : Op {
+    Transport* transport = nullptr;
+    bool out = false;                // posted, and not ended
+    bool spare = false;              // in the room that is kept for class latency
+    Clock::time_point held_since{};  // where the provider had no room for it
+  };
+  static Entry& entry(Op& op) { return static_cast<Entry&>(op); }
   /// What waits to go one way to one peer.
   struct Queue {
     Queue(Route& route, Transport& transport, Way way)
@@ -124,38 +134,36 @@ class RailScheduler final : private ChunkSink {
   bool send_off(std::span<Op* const> ops);
   void leave(TransferState& transfer, Chunks chunks, const Error& why);
   void path_failed(TransferState& transfer, Route& route, Chunks chunks, const Error& error);
-  bool may_repeat(const Op& op) const;
+  static bool may_repeat(const Entry& op);
   void cut(TransferState& transfer, Route& route, Chunks chunks, const Error& error);
-  void failed(Op& op, const providers::Completion& completion);
+  void failed(Entry& op, const providers::Completion& completion);
   Room room(const Queue& queue, bool urgent) const;
   std::size_t room(const Transport& transport, const Route& route) const;
   std::size_t spare_room(const Transport& transport, const Route& route) const;
   enum class Fate { posted, held, failed };
-  Fate try_post(Op& op);
-  void hold(Op& op);
+  Fate try_post(Entry& op);
+  void hold(Entry& op);
   std::size_t retry_held();
-  bool passed_on(Op& op);
-  void return_unsent(Op& op);
-  void post_failed(Op& op, const providers::Post& post);
+  bool passed_on(Entry& op);
+  void return_unsent(Entry& op);
+  void post_failed(Entry& op, const providers::Post& post);
   Op& make_op(TransferState& transfer, Route& route, Transport& transport, Chunks chunks,
               bool spare);
-  void free_op(Op& op);
+  void free_op(Entry& op);
   Error error_of(const Op& op, const providers::Completion& completion) const;
 
   const std::size_t rail_;
   const std::string rail_name_;
   const Window window_;
-  Transport& rma_;
-  Transport& bounce_;
-  Transport& gpu_copies_;
+  const std::array<Transport*, ways> transports_;  // by Way
 
   Queues queues_;   // those with transfers, in the order of their turns
   Queues resting_;  // those without
   std::unordered_map<const Route*, std::array<Queues::iterator, ways>> queues_to_;  // by Way
-  std::deque<Op*> held_;  // taken, and refused by the provider for want of room
+  std::deque<Entry*> held_;  // taken, and refused by the provider for want of room
   std::uint64_t in_flight_ = 0, spare_in_flight_ = 0;
-  std::deque<Op> ops_;  // grows to the window, and by what dead peers hold
-  std::vector<Op*> free_ops_;
+  std::deque<Entry> ops_;  // grows to the window, and by what dead peers hold
+  std::vector<Entry*> free_ops_;
   // Chunks taken from one transfer before the next one has its turn. Few, so that rails share a
   // transfer evenly; more than one, so that small chunks do not pay for a lock each.
   static constexpr std::size_t batch = 8;

@@ -2,60 +2,49 @@
 // memory copies them in or out. For memory that no NIC can reach; slower than RMA by two copies.
 //
 // A request carries as many chunks of a transfer as fit its buffer: behind the head comes a list of
-// pieces, and behind that their bytes. All pieces are checked before a byte of any moves. Peers
-// that do not know lists are sent one chunk at a time.
+// pieces, and behind that their bytes. All pieces are checked before a byte of any moves.
 //
-// The CPU's memory is copied at once. A device's is copied beside this thread (Staging): while one
+// The CPU's memory is copied inline. A device's is copied beside this thread (Staging): while one
 // request is on the wire the next one is on its way to the bounce buffer, and a credit comes back
-// when the bytes are in their place, so that nobody is overrun by a peer that is faster than his
-// device.
+// only when the bytes are in their place, so that no peer overruns a slower device.
 #pragma once
 
 #include <deque>
-#include <functional>
 #include <memory>
-#include <optional>
-#include <span>
 #include <unordered_map>
-#include <unordered_set>
-#include <utility>
-#include <vector>
 
-#include "lease/grant_state.hpp"
-#include "memory/arrival_flush.hpp"
-#include "message/buffer_pool.hpp"
-#include "transport/staging.hpp"
+#include "transport/bounce_responder.hpp"
 #include "transport/transport.hpp"
-
-namespace weft::wire {
-struct BounceHead;
-}
 
 namespace weft::core {
 
-class PeerState;
+/// A request to a peer, until its answer has come.
+struct BounceRequest {
+  enum class Phase : std::uint8_t {
+    copying_out,  // a device copies the bytes into the buffer
+    ready,        // the buffer is filled, and the provider has no room yet
+    held,         // likewise, and whoever posted it does so again (Op::request)
+    sent,         // the peer has to answer
+    copying_in,   // a device copies what the peer has answered
+  };
+  std::uint64_t number = 0;
+  Op* op = nullptr;
+  BounceLink* link = nullptr;  // null: the peer is gone, and a device still copies
+  Phase phase = Phase::ready;
+  Buffer* buffer = nullptr;  // of the request until it is sent, of the answer while copying_in
+  std::size_t bytes = 0;     // in it, behind the head
+};
 
-/// Credits: a route may have `buffers` requests under way. For each there are a receive for the
-/// request on the one side and one for the answer on the other, so neither side can be overrun,
-/// however slow it is.
 class Bounce final : public Transport, private providers::CompletionHandler {
  public:
   struct Limits {
     std::size_t buffer_bytes = 0;  // payload of one message
-    std::size_t buffers = 0;       // requests under way on one route
-    std::size_t pieces = 1;        // of a request
-    // What a peer may send who knows no lists, and takes their room for his only piece.
-    std::uint64_t longest_message = 0;
+    std::size_t buffers = 0;       // requests under way to one peer
   };
-  /// Finds a grant of this engine by its lease; null if there is none (any more).
-  using FindGrant = std::function<std::shared_ptr<GrantState>(std::uint64_t lease)>;
+  using FindGrant = BounceResponder::FindGrant;
 
-  /// A message with a payload of so many bytes, and no list.
-  static std::uint64_t message_bytes(std::uint64_t payload);
   /// The payload that fits a message of so many bytes, behind a list of pieces.
-  static std::uint64_t payload_bytes(std::uint64_t message);
-  /// The pieces that a request of so much payload may have.
-  static std::size_t pieces_of(std::uint64_t payload);
+  static std::uint64_t payload_bytes(std::uint64_t message) { return bounce_payload(message); }
 
   Bounce(providers::Endpoint& endpoint, std::uint32_t rail, Limits limits, FindGrant find_grant,
          FlushArrived flush);
@@ -73,17 +62,16 @@ class Bounce final : public Transport, private providers::CompletionHandler {
   providers::Post post(Op& op) override;
   void give_up(Op& op) override;
   std::size_t progress() override;
-  /// Bounce buffers stand between the NIC and the application's memory: chunks end at once, or with
-  /// the copy of theirs that is under way.
+  /// Bounce buffers stand between the NIC and the application's memory: chunks end now, or with the
+  /// device's copy that is under way for them.
   void peer_died(Route& route) override;
   /// One of the two ends of the route was closed: what was asked, or its answer, may be lost.
   void cut(const Route& route);
   bool has_work() const noexcept {
-    return !pending_.empty() || !answers_.empty() || !missed_.empty() || copying() ||
-           !unsent_.empty();
+    return requests_.in_use() > 0 || responder_.has_work() || copying();
   }
   /// A device copies to or from the buffers.
-  bool copying() const noexcept { return staging_.under_way() > 0; }
+  bool copying() const noexcept { return core_.staging.under_way() > 0; }
   /// The endpoint is closed: waits until no device copies any more. False if one has not ended by
   /// the deadline.
   bool settle(Deadline deadline);
@@ -91,111 +79,32 @@ class Bounce final : public Transport, private providers::CompletionHandler {
   void keep_buffers();
 
  private:
-  struct Link {
-    std::shared_ptr<PeerState> peer;
-    Route* route = nullptr;
-    std::size_t receives = 0;  // posted for it
-  };
-  struct Answer {
-    std::uint64_t own_token = 0;  // of the peer who asked
-    std::uint32_t rail = 0;       // of the peer's, which asked
-    std::uint64_t operation = 0;
-    Code status{};  // Code{}: carried out
-    std::uint64_t lease = 0;
-    std::vector<Range> reads{};  // what to read when there is a buffer
-    Nanoseconds pause{};         // before it is sent again, if it did not arrive
-  };
-
-  /// A message whose payload lies ready in its buffer, or will do so.
-  struct Ready {
-    Buffer* buffer = nullptr;
-    std::uint64_t number = 0;  // of a request; 0 for answers
-    std::optional<Answer> answer{};
-    std::size_t bytes = 0;  // behind the head
-  };
-  /// What follows a copy of a device's.
-  struct Staged {
-    enum class Step : std::uint8_t { send_request, write_in, send_answer, read_in };
-    Step step = Step::send_request;
-    Ready ready{};
-    std::shared_ptr<GrantState> grant{};  // of what a peer asked for: in its copying()
-  };
-  /// Whether a receive's buffer is free again, or has to stay until a copy has ended.
-  enum class Received : bool { free, kept };
-  enum class Copied : bool { now, later };
-  /// Out of the segment, into a buffer; or the other way.
-  enum class Way : bool { out, in };
+  friend class Receives<Bounce>;
+  using Phase = BounceRequest::Phase;
+  using Way = BufferCopies::Way;
 
   void completed(providers::Posted& posted, const providers::Completion& completion) override;
-  std::vector<std::uint64_t> pending_on(const Route& route) const;
-  static std::size_t list_bytes(std::size_t pieces);
-  static void write_list(std::byte* to, const Op& op);
-  std::span<const Copy> copies_of(const Op& op, std::byte* buffer, Way way);
-  std::span<const Copy> copies_of(std::span<const Range> pieces, const GrantState& grant,
-                                  std::byte* buffer, Way way);
-  providers::Post post_filled(Op& op, const Ready& ready);
-  void stage(Op& op, const Ready& ready, std::span<const Copy> copies);
-  providers::Post send(const Ready& ready, const Op& op);
-  bool send_ready(const Ready& ready);
-  void send_when_room(Ready ready);
+  BounceRequest& write_out(Op& op, Buffer& buffer);
+  void list_copies(Way way, const Op& op, std::byte* buffer);
+  bool fill(BounceRequest& request);
+  providers::Post send(const BounceRequest& request);
+  bool advance(BounceRequest& request);
   std::size_t send_waiting();
-  bool given_up(const Ready& ready);
-  void drop(const Ready& ready, int fabric_code);
-  const Route* route_of(const Ready& ready) const;
-
-  void copied(Staged&& staged, const std::optional<Error>& error);
-  void lost(const Staged& staged, const Error& error);
-  void finish_copied(std::uint64_t operation, const std::optional<Error>& error);
-  void request_copied(const Ready& ready, const std::optional<Error>& error);
-  void answer_copied(Ready ready, const std::optional<Error>& error);
-
+  void copied(BounceRequest& request, const std::optional<Error>& error);
   Received arrived(Buffer& buffer, std::size_t length);
-  bool read_list(const wire::BounceHead& head, std::span<const std::byte> behind);
-  std::shared_ptr<GrantState> allowed(Answer& answer, Rights rights,
-                                      std::span<const Range> pieces) const;
-  Received write_in(Buffer& buffer, std::byte* from, Answer& answer);
-  static Code could_not_copy(const Error& error);
-  Received answered(const Link& link, Buffer& buffer, std::uint64_t operation, Code status,
-                    std::size_t length);
-  Received read_in(const Device& device, std::span<const Copy> copies, const Ready& ready);
-  void finish(std::uint64_t operation, const providers::Completion& completion);
-  void finish(std::uint64_t operation, const Error& error);
+  Received answered(BounceLink& link, Buffer& buffer, const BounceMessage& message);
+  Received read_in(BounceRequest& request, Buffer& buffer, const BounceMessage& message);
+  void end_unsent(BounceRequest& request, int fabric_code);
+  void end(BounceRequest& request, const providers::Completion& completion);
+  void release(BounceRequest& request);
 
-  bool answer(const Answer& asked);
-  Copied read_out(Ready& ready);
-  bool send_answer(const Ready& ready);
-  void answer_missed(Answer answer);
-  void answer_again();
-  void post_receive(Buffer& buffer);
-  void post_failed_receives();
-
-  providers::Endpoint& endpoint_;
-  const std::uint32_t rail_;
   const Limits limits_;
-  const FindGrant find_grant_;
-  const FlushArrived flush_;
-  BufferPool receives_, sends_;
-  Staging<Staged> staging_;
-  std::size_t spare_receives_ = 0;                  // posted for peers that are gone
-  std::vector<Buffer*> unposted_;                   // receives that the provider had no room for
-  std::vector<Buffer*> failed_receives_;            // not posted again yet
-  std::unordered_map<std::uint64_t, Link> links_;   // by own token
-  std::unordered_map<std::uint64_t, Op*> pending_;  // by the number of the request
-  // Of these, those whose memory a device copies, and how some of them are to end afterwards.
-  std::unordered_set<std::uint64_t> copied_;
-  std::unordered_map<std::uint64_t, providers::Completion> doomed_;
-  // For want of room at the provider; bounded by the credits. Each peer's for itself: one that
-  // takes nothing holds up no other.
-  std::unordered_map<const Route*, std::deque<Ready>> unsent_;
-  std::deque<Answer> answers_;  // waiting for a buffer; bounded by the peers' credits
-  // Sent, by the numbers of their buffers, and not known to have arrived.
-  std::unordered_map<std::uint64_t, Answer> answering_;
-  // They did not arrive, and are sent again at their times.
-  std::vector<std::pair<Clock::time_point, Answer>> missed_;
-  std::uint64_t next_number_ = 1;  // 0 marks receives
-  // What one message is about, while it is looked at.
-  std::vector<Range> asked_;
-  std::vector<Copy> copies_;
+  BounceCore core_;
+  Receives<Bounce> receives_;
+  BounceResponder responder_;
+  std::unordered_map<std::uint64_t, BounceLink> links_;  // by own token
+  SlotTable<BounceRequest> requests_;
+  std::deque<BounceRequest*> ready_;  // in their order
 };
 
 }  // namespace weft::core

@@ -1,6 +1,5 @@
-// A device's copies straight between its memory and what another process of the host has lent: one
-// copy, no host memory, no message. What proves that a read counts is the word of its lease, as for
-// RMA.
+// A device's copies straight between its memory and memory that another process of the host has
+// lent: one copy, no host memory, no message. The lease word proves that a read counts, as for RMA.
 #pragma once
 
 #include "transport/staging.hpp"
@@ -10,6 +9,8 @@ namespace weft::core {
 
 class GpuCopies final : public Transport {
  public:
+  GpuCopies() : Transport({.on_rail = false}) {}
+
   /// Before it carries the first bytes of a device's. May block.
   Result<void> serve(const Device& device) { return staging_.serve(device); }
 
@@ -19,7 +20,7 @@ class GpuCopies final : public Transport {
   std::size_t progress() override;
 
   bool copying() const noexcept { return staging_.under_way() > 0; }
-  /// Waits until no device copies any more, and tells nobody. False if one has not ended by the
+  /// Waits until no device copies any more; the sink is not told. False if one has not ended by the
   /// deadline.
   bool settle(Deadline deadline) {
     return staging_.settle(deadline, [](Op*, const auto&) {});

@@ -27,7 +27,7 @@ void LeaseReader::add(Op& op) {
   if (first) due_.push_back(reading->first);
 }
 
-/// Begins to read for those who wait, who wait on if that is refused.
+/// Begins to read for the ops that wait. They wait on if that is refused.
 providers::Post LeaseReader::begin(Reading& reading) {
   Buffer* landing = landings_.take();
   if (landing == nullptr) return {providers::PostStatus::again, 0};
@@ -102,7 +102,7 @@ void LeaseReader::completed(providers::Posted& posted, const providers::Completi
   for (Op* op : served) ended_(*op, verdict);
 }
 
-/// Those that are served stay: the provider may not lose the address before their reading ends.
+/// Ops that a reading serves stay: the provider may not lose the address before that ends.
 void LeaseReader::peer_died(const Route& route) {
   std::vector<Op*> waiting;
   for (auto& [lease, reading] : readings_) {

@@ -1,4 +1,4 @@
-// The words of leases, which say whether what was read counts.
+// Reads the words of leases, which say whether the bytes that were read count.
 #pragma once
 
 #include <cstddef>
@@ -13,12 +13,12 @@ namespace weft::core {
 
 class RemoteState;
 
-/// A word is read once at a time, for all who wait for it: their bytes have come before that
-/// reading began. Those who come meanwhile wait for the next one. Used by the rail's owning thread
+/// One reading of a word at a time serves all ops that wait for it: their bytes have come before it
+/// began. Ops that are added meanwhile wait for the next one. Used by the rail's owning thread
 /// only.
 class LeaseReader final : private providers::CompletionHandler {
  public:
-  /// `ended` hears how it went with each: completed only if the lease still held.
+  /// `ended` is called for each op: completed only if the lease still held.
   using Ended = std::function<void(Op&, const providers::Completion&)>;
   LeaseReader(providers::Endpoint& endpoint, std::size_t rail, Ended ended)
       : endpoint_(endpoint),
@@ -30,7 +30,7 @@ class LeaseReader final : private providers::CompletionHandler {
   Result<void> prepare();
   /// From here on the op's bytes have come, and its end will be told.
   void add(Op& op);
-  /// Begins what readings it can, each for all who have been added; returns how many.
+  /// Begins the readings that it can, each for all ops that were added; returns how many.
   std::size_t progress();
   /// Ends those to the dead peer that no reading serves yet.
   void peer_died(const Route& route);
@@ -49,7 +49,7 @@ class LeaseReader final : private providers::CompletionHandler {
   const std::size_t rail_;
   const Ended ended_;
   BufferPool landings_;
-  Readings readings_;  // under way, or with somebody who waits
+  Readings readings_;  // under way, or with ops that wait
   std::unordered_map<const Buffer*, const RemoteState*> under_way_;  // by where the word lands
   std::vector<const RemoteState*> due_;                              // perhaps to be begun
 };

@@ -13,7 +13,7 @@ constexpr providers::Post keys_lost{providers::PostStatus::failed, ENOKEY};
 
 providers::Post Rma::post(Op& op) {
   if (op.chunk.kind == Chunk::Kind::epoch) {
-    epochs_.add(op);
+    lease_reader_.add(op);
     return {providers::PostStatus::posted, 0};
   }
   op.handler = this;
@@ -30,7 +30,8 @@ providers::Post Rma::post(Op& op) {
   return writes ? endpoint_.write_list(op, pieces_) : endpoint_.read_list(op, pieces_);
 }
 
-/// All are aimed before the first is posted: what rings the doorbell for one is certain to follow.
+/// All are aimed before the first is posted, so that none is left out after that: the last one
+/// rings the doorbell for all.
 providers::BatchPost Rma::post_all(std::span<Op* const> ops) {
   if (!shared_doorbell_ || ops.size() == 1) return Transport::post_all(ops);
   const PreparedState& prepared = ops.front()->transfer->prepared();
@@ -46,7 +47,7 @@ providers::BatchPost Rma::post_all(std::span<Op* const> ops) {
   return batch;
 }
 
-/// Where the next post goes. Nothing: keys were lost since it was submitted, when a rail was opened
+/// Where the next post goes. Nothing if keys were lost since the submission: a rail was opened
 /// again.
 std::optional<Rma::Aim> Rma::aim(const PreparedState& prepared) const {
   const RemoteRail& target = prepared.path->of(rail_)->targets.take_turn();
@@ -90,7 +91,7 @@ CopiedAtOnce Rma::copy_at_once(const PreparedState& prepared, const Picks& picks
     ++copied.operations;
     copied.bytes += chunk->length;
     copied.runs = pieces.runs();
-    // What is small is not worth a look at the clock.
+    // A small piece is not worth a look at the clock.
     if (chunk->length == at_once_limit_ && Clock::now() >= until) return copied;
   }
   if (prepared.direction == Direction::read)

@@ -1,4 +1,4 @@
-// RMA straight between the two segments.
+// One-sided transport: RMA straight between the two segments.
 #pragma once
 
 #include <limits>
@@ -23,28 +23,29 @@ class Rma final : public Transport, private providers::CompletionHandler {
         at_once_limit_(at_once_limit),
         most_chunks_(endpoint.capability().rma_pieces),
         shared_doorbell_(endpoint.capability().shared_doorbell),
-        epochs_(endpoint, rail, [this](Op& op, const providers::Completion& completion) {
+        lease_reader_(endpoint, rail, [this](Op& op, const providers::Completion& completion) {
           sink().chunk_ended(op, completion);
         }) {}
 
-  /// Copies the pieces, and proves what it has read unless it is `trusted`, by the calling thread;
-  /// from any thread. Stops at the first that can't be copied now, and soon after `until`: the rest
-  /// has to be posted.
+  /// Inline copy of the pieces by the calling thread, which may be any; proves what it has read
+  /// unless that is `trusted`. Stops at the first piece that can't be copied now, and soon after
+  /// `until`: the rest has to be posted.
   CopiedAtOnce copy_at_once(const PreparedState& prepared, const Picks& picks, bool trusted,
                             Clock::time_point until);
-  /// A chunk of what the rail's thread carries too. False: it has to be posted.
+  /// Inline copy of one chunk of a transfer that the rail's thread carries too. False: it has to be
+  /// posted.
   bool copy_at_once(const PreparedState& prepared, const Chunk& chunk);
 
   /// May block; before the first peer is met.
-  Result<void> prepare() { return epochs_.prepare(); }
+  Result<void> prepare() { return lease_reader_.prepare(); }
 
   std::uint64_t chunk_limit(const Route&) const override { return chunk_limit_; }
   std::size_t most_chunks(const Route&) const override { return most_chunks_; }
   std::size_t room(const Route&) const override { return std::numeric_limits<std::size_t>::max(); }
   providers::Post post(Op& op) override;
   providers::BatchPost post_all(std::span<Op* const> ops) override;
-  std::size_t progress() override { return epochs_.progress(); }
-  void peer_died(Route& route) override { epochs_.peer_died(route); }
+  std::size_t progress() override { return lease_reader_.progress(); }
+  void peer_died(Route& route) override { lease_reader_.peer_died(route); }
 
  private:
   struct Aim {
@@ -67,7 +68,7 @@ class Rma final : public Transport, private providers::CompletionHandler {
   const bool shared_doorbell_;
   std::vector<providers::RmaPiece> pieces_;  // about to be posted
   std::vector<providers::RmaPost> posts_;    // likewise, together
-  LeaseReader epochs_;
+  LeaseReader lease_reader_;
 };
 
 }  // namespace weft::core

@@ -91,8 +91,7 @@ struct Encoder {
     return body(fb::CreateHello(to, to.CreateString(who.name), who.incarnation,
                                 to.CreateString(who.address), to.CreateVector(rails), who.token,
                                 who.max_message, who.message_credits, who.bounce_buffers,
-                                who.bounce_buffer_bytes, hello.host.pid, hello.host.descriptor,
-                                who.bounce_pieces));
+                                who.bounce_buffer_bytes, hello.host.pid, hello.host.descriptor));
   }
   Body operator()(const Proof& proof) const {
     if (proof.proven) return body(fb::CreateProof(to, bytes_of(to, proof.nonce)));
@@ -274,7 +273,6 @@ Result<ControlMessage> from(const fb::Hello& hello) {
   who.message_credits = hello.message_credits();
   who.bounce_buffers = hello.bounce_buffers();
   who.bounce_buffer_bytes = hello.bounce_buffer_bytes();
-  who.bounce_pieces = hello.bounce_pieces();
   out.host = {hello.pid(), hello.descriptor()};
   return out;
 }

@@ -30,7 +30,6 @@ struct Introduction {
   std::uint32_t message_credits = 0;  // messages that it has receives posted for
   std::uint32_t bounce_buffers = 0;
   std::uint64_t bounce_buffer_bytes = 0;
-  std::uint32_t bounce_pieces = 0;  // in one request; 0: it does not know of lists
   // Of its process, once it is proven that this number means the same here; else 0.
   std::int32_t pid = 0;
 };

@@ -53,7 +53,6 @@ Introduction introduction(std::string name) {
   self.message_credits = 32;
   self.bounce_buffers = 4;
   self.bounce_buffer_bytes = 1 << 18;
-  self.bounce_pieces = 256;
   return self;
 }
 

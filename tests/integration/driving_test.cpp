@@ -120,8 +120,8 @@ class Outgoing {
   using Count = std::shared_ptr<std::atomic<std::size_t>>;
   class Counting final : public ForwardingTransport {
    public:
-    Counting(std::unique_ptr<core::Transport> inner, Count count)
-        : ForwardingTransport(std::move(inner)), count_(std::move(count)) {}
+    Counting(core::Transport& inner, Count count)
+        : ForwardingTransport(inner), count_(std::move(count)) {}
     providers::BatchPost post_all(std::span<core::Op* const> ops) override {
       *count_ += ops.size();
       inner().set_sink(sink());

@@ -76,7 +76,7 @@ TEST_P(RogueMessages, ForgedHeadsAreIgnored) {
   }
   // The lease is in the grant, and so known; the token is not.
   for (std::uint8_t kind = 0; kind < 6; ++kind) {
-    const BounceHead head(guessed_token, 1, scene.lease(), 0, payload, 0, kind, 0, 0);
+    const BounceHead head(guessed_token, 1, scene.lease(), payload, 0, kind, 0, 0);
     EXPECT_EQ(scene.send(Class::bounce, message(head)).how, Ending::done) << int(kind);
   }
   expect_nothing_happened();

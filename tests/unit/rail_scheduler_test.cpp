@@ -21,6 +21,8 @@ using testing::ElementsAre;
 
 class Scripted final : public Transport {
  public:
+  using Transport::Transport;
+
   std::uint64_t chunk_limit(const Route&) const override { return limit; }
   std::size_t most_chunks(const Route&) const override { return together; }
   std::size_t room(const Route&) const override { return room_left; }
@@ -86,7 +88,7 @@ struct Line {
       : scheduler(rail, "rail:" + std::to_string(rail), window, one_sided, bounce, copies) {
     host.schedulers[rail] = &scheduler;
   }
-  Scripted one_sided, bounce, copies;
+  Scripted one_sided, bounce{{.repeats_writes = false}}, copies{{.on_rail = false}};
   RailScheduler scheduler;
 };
 

@@ -1,5 +1,5 @@
-// Two channels over endpoints that carry, lose, repeat and refuse what the test says.
-#include "message/channel.hpp"
+// Two messengers over endpoints that carry, lose, repeat and refuse what the test says.
+#include "message/messenger.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -38,28 +38,28 @@ std::shared_ptr<PeerState> make_known(std::uint64_t token, std::size_t ways,
   return peer;
 }
 
-/// One of the two: its channel, and the other as it sees it.
+/// One of the two: its messenger, and the other as it sees it.
 struct Side {
   Side(const Capability& record, std::uint64_t own_token, std::uint64_t their_token,
        std::size_t ways, std::size_t their_credits = credits)
       : other(make_known(their_token, ways, their_credits)),
-        channel(
+        messenger(
             endpoint, "nic", {1024, credits},
             [this](PeerState&, const Error& error) { broken.push_back(error.message()); },
             [this](const PeerState&, Notice notice) { told.push_back(std::move(notice)); },
             [this] { return flush(); }) {
     endpoint.record = record;
-    EXPECT_TRUE(channel.add_peer(other, own_token));
+    EXPECT_TRUE(messenger.add_peer(other, own_token));
   }
   void send(std::uint64_t tag) {
     ASSERT_TRUE(other->outbox.push({MessageKind::tagged, tag, Blob(100), nullptr}, soon()));
-    channel.attend(*other);
-    channel.pump();
+    messenger.attend(*other);
+    messenger.pump();
   }
   void signal(std::uint64_t id) {
     ASSERT_TRUE(other->outbox.push({MessageKind::signal, id, {}, nullptr}, soon()));
-    channel.attend(*other);
-    channel.pump();
+    messenger.attend(*other);
+    messenger.pump();
   }
   Result<void> flush() {
     ++flushes;
@@ -80,7 +80,7 @@ struct Side {
   void pump_until_it_tells() {
     const auto until = soon();
     while (told.empty() && !until.passed()) {
-      channel.pump();
+      messenger.pump();
       std::this_thread::yield();
     }
   }
@@ -104,10 +104,10 @@ struct Side {
   std::vector<std::string> broken;
   std::size_t flushes = 0;
   std::optional<Error> cant_flush;
-  Channel channel;
+  Messenger messenger;
 };
 
-class ChannelTest : public testing::Test {
+class MessengerTest : public testing::Test {
  protected:
   static Capability with_path_failures() {
     Capability record;
@@ -149,9 +149,9 @@ class ChannelTest : public testing::Test {
   static void pass_on(Side& from, Side& to) {
     for (const Notice& notice : std::exchange(from.told, {})) {
       if (const auto* detoured = std::get_if<DetouredMessage>(&notice))
-        to.channel.take_detoured(*to.other, detoured->bytes);
+        to.messenger.arrived_by_control(*to.other, detoured->bytes);
       else
-        to.channel.detour_taken(*to.other);
+        to.messenger.taken_by_control(*to.other);
     }
   }
   bool all_settled() { return a->other->outbox.wait_idle(Deadline::in(0s)); }
@@ -159,7 +159,7 @@ class ChannelTest : public testing::Test {
   std::unique_ptr<Side> a, b;
 };
 
-TEST_F(ChannelTest, OvertakingChangesNothing) {
+TEST_F(MessengerTest, OvertakingChangesNothing) {
   for (std::uint64_t tag : {1, 2, 3}) a->send(tag);
   end(carry(2));
   end(carry(1));
@@ -169,7 +169,7 @@ TEST_F(ChannelTest, OvertakingChangesNothing) {
   EXPECT_TRUE(all_settled());
 }
 
-TEST_F(ChannelTest, WhatArrivedBeforeIsMadeVisibleOnceForEachMessage) {
+TEST_F(MessengerTest, WhatArrivedBeforeIsMadeVisibleOnceForEachMessage) {
   a->signal(7);
   a->send(1);
   EXPECT_EQ(b->flushes, 0U);
@@ -181,7 +181,7 @@ TEST_F(ChannelTest, WhatArrivedBeforeIsMadeVisibleOnceForEachMessage) {
   EXPECT_THAT(b->received(), ElementsAre(1));
 }
 
-TEST_F(ChannelTest, ASignalForWhatCantBeMadeVisibleFails) {
+TEST_F(MessengerTest, ASignalForWhatCantBeMadeVisibleFails) {
   b->cant_flush = Error(Code::unavailable, "the device is gone");
   a->signal(7);
   end(carry());
@@ -192,7 +192,7 @@ TEST_F(ChannelTest, ASignalForWhatCantBeMadeVisibleFails) {
   EXPECT_EQ(b->expected(7), Code{});
 }
 
-TEST_F(ChannelTest, WhatTheWayLosesGoesByTheControlConnection) {
+TEST_F(MessengerTest, WhatTheWayLosesGoesByTheControlConnection) {
   a->send(1);
   a->send(2);
   lose_first();
@@ -205,7 +205,7 @@ TEST_F(ChannelTest, WhatTheWayLosesGoesByTheControlConnection) {
   EXPECT_THAT(a->broken, IsEmpty());
 }
 
-TEST_F(ChannelTest, WhatArrivedAllTheSameIsNotTakenTwice) {
+TEST_F(MessengerTest, WhatArrivedAllTheSameIsNotTakenTwice) {
   a->send(1);
   end(carry(), false);
   exchange_notices();
@@ -214,13 +214,13 @@ TEST_F(ChannelTest, WhatArrivedAllTheSameIsNotTakenTwice) {
 }
 
 // They were acknowledged to the sender, and lay unread in an endpoint that was closed.
-TEST_F(ChannelTest, WhatIsLostWithThePeersRailGoesByTheControlConnection) {
+TEST_F(MessengerTest, WhatIsLostWithThePeersRailGoesByTheControlConnection) {
   for (std::uint64_t tag : {1, 2, 3}) a->send(tag);
   end(carry());
   for (const auto& lost : std::exchange(a->endpoint.sent, {})) end(lost);
   EXPECT_TRUE(all_settled());
   EXPECT_THAT(b->received(), ElementsAre(1));
-  a->channel.peer_moved(*a->other);
+  a->messenger.peer_moved(*a->other);
   exchange_notices();
   EXPECT_THAT(b->received(), ElementsAre(2, 3));
   EXPECT_THAT(a->broken, IsEmpty());
@@ -230,9 +230,9 @@ TEST_F(ChannelTest, WhatIsLostWithThePeersRailGoesByTheControlConnection) {
   EXPECT_THAT(b->received(), ElementsAre(4));
 }
 
-TEST_F(ChannelTest, WhatEndsAfterThePeersRailWasClosedMayBeLostToo) {
+TEST_F(MessengerTest, WhatEndsAfterThePeersRailWasClosedMayBeLostToo) {
   a->send(1);
-  a->channel.peer_moved(*a->other);
+  a->messenger.peer_moved(*a->other);
   exchange_notices();
   EXPECT_THAT(b->received(), IsEmpty());
   end(std::exchange(a->endpoint.sent, {}).front());
@@ -241,25 +241,25 @@ TEST_F(ChannelTest, WhatEndsAfterThePeersRailWasClosedMayBeLostToo) {
   EXPECT_TRUE(all_settled());
 }
 
-TEST_F(ChannelTest, CreditsThatAreLostWithThePeersRailAreToldAgain) {
+TEST_F(MessengerTest, CreditsThatAreLostWithThePeersRailAreToldAgain) {
   for (std::uint64_t tag = 0; tag < credits; ++tag) {
     a->send(tag);
     end(carry());
   }
   EXPECT_EQ(b->received().size(), credits);
-  b->channel.pump();
+  b->messenger.pump();
   for (const auto& lost : std::exchange(b->endpoint.sent, {})) end(lost);
   a->send(credits);
   EXPECT_THAT(a->endpoint.sent, IsEmpty()) << "it has no credits";
-  b->channel.peer_moved(*b->other);
+  b->messenger.peer_moved(*b->other);
   exchange_notices();
-  a->channel.pump();
+  a->messenger.pump();
   ASSERT_EQ(a->endpoint.sent.size(), 1U);
   end(carry());
   EXPECT_THAT(b->received(), ElementsAre(credits));
 }
 
-TEST_F(ChannelTest, APeerWithMoreCreditsThanThereAreBuffersIsGivenUpIfItsRailIsClosed) {
+TEST_F(MessengerTest, APeerWithMoreCreditsThanThereAreBuffersIsGivenUpIfItsRailIsClosed) {
   Side lone(with_path_failures(), 11, 22, 2, 10 * credits);
   for (std::uint64_t tag = 0; tag < 5 * credits; ++tag) {
     lone.send(tag);
@@ -268,11 +268,33 @@ TEST_F(ChannelTest, APeerWithMoreCreditsThanThereAreBuffersIsGivenUpIfItsRailIsC
     lone.endpoint.sent.clear();
   }
   EXPECT_THAT(lone.broken, IsEmpty());
-  lone.channel.peer_moved(*lone.other);
+  lone.messenger.peer_moved(*lone.other);
   EXPECT_EQ(lone.broken.size(), 1U);
 }
 
-TEST_F(ChannelTest, TheWayIsLeftAloneForAWhileAndThenTriedAgain) {
+// The provider tells late that a message has gone out, after the peer has acknowledged it.
+TEST_F(MessengerTest, WhatIsAcknowledgedHasArrivedWhateverTheRailSays) {
+  std::vector<ScriptedEndpoint::Sent> sent;
+  for (std::uint64_t tag = 0; tag < credits; ++tag) {
+    a->send(tag);
+    sent.push_back(carry());
+  }
+  EXPECT_FALSE(all_settled());
+  b->messenger.pump();
+  for (const auto& acknowledgement : std::exchange(b->endpoint.sent, {})) {
+    a->endpoint.arrive(acknowledgement.message);
+    end(acknowledgement);
+  }
+  EXPECT_TRUE(all_settled());
+  for (std::size_t i = 0; i < sent.size(); ++i) end(sent[i], i % 2 == 0);
+  EXPECT_THAT(a->told, IsEmpty()) << "nothing is sent again";
+  EXPECT_THAT(a->broken, IsEmpty());
+  a->messenger.pump();
+  EXPECT_TRUE(a->messenger.idle());
+  EXPECT_EQ(b->received().size(), credits);
+}
+
+TEST_F(MessengerTest, TheWayIsLeftAloneForAWhileAndThenTriedAgain) {
   a->send(1);
   lose_first();
   Route& route = *a->other->routes.front();
@@ -288,7 +310,7 @@ TEST_F(ChannelTest, TheWayIsLeftAloneForAWhileAndThenTriedAgain) {
   EXPECT_THAT(b->received(), ElementsAre(3));
 }
 
-TEST_F(ChannelTest, MoreThanOneWindowOfThemComesThrough) {
+TEST_F(MessengerTest, MoreThanOneWindowOfThemComesThrough) {
   a->send(0);
   lose_first();
   std::vector<std::uint64_t> all{0}, got;
@@ -301,18 +323,18 @@ TEST_F(ChannelTest, MoreThanOneWindowOfThemComesThrough) {
     exchange_notices();
     for (const std::uint64_t tag : b->received()) got.push_back(tag);
     // Credits come back by b's own way, which works.
-    b->channel.pump();
+    b->messenger.pump();
     for (auto& sent : std::exchange(b->endpoint.sent, {})) {
       a->endpoint.arrive(sent.message);
       end(sent);
     }
-    a->channel.pump();
+    a->messenger.pump();
   }
   EXPECT_EQ(got, all);
   EXPECT_TRUE(all_settled());
 }
 
-TEST_F(ChannelTest, WhatIsNeitherDeliveredNorFailedIsSentAroundInTheEnd) {
+TEST_F(MessengerTest, WhatIsNeitherDeliveredNorFailedIsSentAroundInTheEnd) {
   a->send(1);
   a->pump_until_it_tells();
   exchange_notices();
@@ -321,10 +343,10 @@ TEST_F(ChannelTest, WhatIsNeitherDeliveredNorFailedIsSentAroundInTheEnd) {
   // Late, and then the NIC is done with the buffer.
   end(carry());
   EXPECT_THAT(b->received(), IsEmpty());
-  EXPECT_TRUE(a->channel.idle());
+  EXPECT_TRUE(a->messenger.idle());
 }
 
-TEST_F(ChannelTest, WhatIsRefusedForTooLongIsSentAround) {
+TEST_F(MessengerTest, WhatIsRefusedForTooLongIsSentAround) {
   a->endpoint.answer.status = PostStatus::again;
   a->send(1);
   a->pump_until_it_tells();
@@ -332,7 +354,7 @@ TEST_F(ChannelTest, WhatIsRefusedForTooLongIsSentAround) {
   EXPECT_THAT(b->received(), ElementsAre(1));
 }
 
-TEST_F(ChannelTest, CreditsThatAreRefusedForTooLongAreSentAround) {
+TEST_F(MessengerTest, CreditsThatAreRefusedForTooLongAreSentAround) {
   for (std::uint64_t tag = 0; tag < credits; ++tag) a->send(tag);
   while (!a->endpoint.sent.empty()) end(carry());
   b->endpoint.answer.status = PostStatus::again;
@@ -342,7 +364,7 @@ TEST_F(ChannelTest, CreditsThatAreRefusedForTooLongAreSentAround) {
   EXPECT_EQ(a->endpoint.sent.size(), 1U);
 }
 
-TEST_F(ChannelTest, WhatCannotBePostedIsSentAround) {
+TEST_F(MessengerTest, WhatCannotBePostedIsSentAround) {
   a->endpoint.answer = {PostStatus::failed, 5};
   a->send(1);
   exchange_notices();
@@ -350,7 +372,7 @@ TEST_F(ChannelTest, WhatCannotBePostedIsSentAround) {
   EXPECT_THAT(a->broken, IsEmpty());
 }
 
-TEST_F(ChannelTest, OtherFailuresEndThePeer) {
+TEST_F(MessengerTest, OtherFailuresEndThePeer) {
   a->send(1);
   lose_first(false);
   EXPECT_EQ(a->broken.size(), 1U);
@@ -358,7 +380,7 @@ TEST_F(ChannelTest, OtherFailuresEndThePeer) {
   EXPECT_TRUE(all_settled());
 }
 
-TEST_F(ChannelTest, NothingGoesAroundTheOnlyWayThatProvesWhatWasWritten) {
+TEST_F(MessengerTest, NothingGoesAroundTheOnlyWayThatProvesWhatWasWritten) {
   Capability record = with_path_failures();
   record.proof = CompletionProof::received;
   open(record, 1);
@@ -373,28 +395,28 @@ TEST_F(ChannelTest, NothingGoesAroundTheOnlyWayThatProvesWhatWasWritten) {
   EXPECT_EQ(a->told.size(), 1U);
 }
 
-TEST_F(ChannelTest, APeerThatDiesEndsThoseOnTheirWay) {
+TEST_F(MessengerTest, APeerThatDiesEndsThoseOnTheirWay) {
   a->send(1);
   lose_first();
   a->send(2);
   a->other->set_down(Error(Code::peer_down, "gone"));
-  a->channel.peer_died(*a->other);
-  EXPECT_TRUE(a->channel.idle());
-  a->channel.detour_taken(*a->other);  // its last word, too late
+  a->messenger.peer_died(*a->other);
+  EXPECT_TRUE(a->messenger.idle());
+  a->messenger.taken_by_control(*a->other);  // its last word, too late
 }
 
-TEST_F(ChannelTest, NobodySpeaksForAnother) {
+TEST_F(MessengerTest, NobodySpeaksForAnother) {
   a->send(1);
   lose_first();
   const auto& detoured = std::get<DetouredMessage>(a->told.front());
-  b->channel.take_detoured(*make_known(11, 1), detoured.bytes);
+  b->messenger.arrived_by_control(*make_known(11, 1), detoured.bytes);
   EXPECT_THAT(b->received(), IsEmpty());
-  b->channel.take_detoured(*b->other, Bytes(detoured.bytes).first(10));
-  b->channel.take_detoured(*b->other, Bytes(detoured.bytes).first(60));
+  b->messenger.arrived_by_control(*b->other, Bytes(detoured.bytes).first(10));
+  b->messenger.arrived_by_control(*b->other, Bytes(detoured.bytes).first(60));
   EXPECT_THAT(b->received(), IsEmpty());
 }
 
-TEST_F(ChannelTest, ReceivesThatFailedAreThereAgainForThoseWhoCome) {
+TEST_F(MessengerTest, ReceivesThatFailedAreThereAgainForThoseWhoCome) {
   const std::size_t all = b->endpoint.receives.size();
   // Those of a peer that died while its messages came.
   for (std::size_t i = 0; i + 1 < all; ++i) {
@@ -410,10 +432,10 @@ TEST_F(ChannelTest, ReceivesThatFailedAreThereAgainForThoseWhoCome) {
   EXPECT_EQ(b->endpoint.receives.size(), all);
 }
 
-TEST_F(ChannelTest, CreditsThatAreToldTwiceCountOnce) {
+TEST_F(MessengerTest, CreditsThatAreToldTwiceCountOnce) {
   for (std::uint64_t tag = 0; tag < credits; ++tag) a->send(tag);
   while (!a->endpoint.sent.empty()) end(carry());
-  b->channel.pump();
+  b->messenger.pump();
   ASSERT_FALSE(b->endpoint.sent.empty());
   for (const auto& sent : b->endpoint.sent) {
     a->endpoint.arrive(sent.message);
