@@ -21,8 +21,8 @@
 #include "engine/dated_waits.hpp"
 #include "engine/event_queue.hpp"
 #include "engine/hooks.hpp"
+#include "engine/inline_copy.hpp"
 #include "engine/locality.hpp"
-#include "engine/open_to_waiters.hpp"
 #include "engine/peer_table.hpp"
 #include "engine/rail_watch.hpp"
 #include "engine/reopenings.hpp"
@@ -41,6 +41,8 @@
 #include "peer/peer_state.hpp"
 #include "providers/provider.hpp"
 #include "rail/rail.hpp"
+#include "transfer/copied_transfer.hpp"
+#include "transfer/placement.hpp"
 #include "transfer/transfer_state.hpp"
 #include "verify/checks.hpp"
 #include "verify/hasher.hpp"
@@ -289,54 +291,24 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
                      const RemoteState& remote) const;
   Result<RailsBetween> rails_for(const SegmentState& local, const RemoteState& remote) const;
   Result<std::shared_ptr<RailSet>> rails_between(const RailsBetween& rails);
-  bool keeps_to_one(const Capability& record) const;
-  /// Whether a transfer of that class meets no other on any of them.
-  bool idle(std::span<const std::size_t> rails, Priority priority) const;
-  std::uint64_t rails_wanted(std::span<const std::size_t> all, std::uint64_t bytes,
-                             Priority priority) const;
-  std::span<const std::size_t> choose_rails(const RailSet& set, std::uint64_t bytes,
-                                            Priority priority, Clock::time_point now,
-                                            std::vector<std::size_t>& several) const;
-  bool begin_at_once(const std::shared_ptr<TransferState>& transfer, Clock::time_point now);
+  Result<TransferShape> shape_of(const PreparedState& prepared, const Picks& picks,
+                                 TransferOptions& options, Clock::time_point now);
+  /// On the caller's stack, for as many rails as machines have.
+  using Loads = SmallVector<RailLoad, 32>;
+  Loads loads_of(const RailSet& set, Priority priority, Clock::time_point now) const;
+  void start(TransferState& transfer, const Placement& placement, std::span<const RailLoad> chosen);
+  bool post_inline(const std::shared_ptr<TransferState>& transfer, Clock::time_point now);
+  void offer(const std::shared_ptr<TransferState>& transfer, Waiters waiters,
+             Clock::time_point now);
+  bool is_over(const PreparedState& prepared, const TransferShape& shape,
+               const InlineCopy::Done& done) const;
+  std::shared_ptr<Submitted> ended_inline(CopiedTransfer::Facts facts,
+                                          const TransferOptions& options, AdmissionSlot& slot);
+  void take_part(TransferState& transfer, Deadline deadline) override;
   Result<void> look_at_event(TransferOptions& options) const;
   Result<TransportKind> transport_for(const PreparedState& prepared,
                                       const TransferOptions& options) const;
   Result<void> check_payload(const PeerState& peer, std::size_t bytes) const;
-
-  // at_once.cpp
-  /// What is asked for, with all that has been found out about it.
-  struct Asked {
-    const std::shared_ptr<const PreparedState>& prepared;
-    const Picks& picks;
-    const TransferOptions& options;
-    TransportKind transport;
-    std::uint64_t bytes;
-    Clock::time_point submitted, begun, deadline;  // waits for room lie between the first two
-    std::size_t ranges() const { return picks ? picks->size() : prepared->pieces.size(); }
-  };
-  struct AtOnce {
-    std::size_t rail = 0;
-    CopiedAtOnce copied = {};
-  };
-  std::uint64_t always_at_once(Priority priority) const;
-  std::uint64_t always_at_once(const Asked& asked) const;
-  std::uint64_t at_once_if_waited_for() const;
-  std::uint64_t at_once_if_promptly_waited_for(const PreparedState& prepared) const;
-  bool waits_for_each(const TransferOptions& options) const;
-  bool caller_may_copy(const Asked& asked) const;
-  bool at_once_by_kernel(const Asked& asked) const;
-  bool at_once(const Asked& asked) const;
-  std::optional<std::size_t> rail_to_copy_by(const PreparedState& prepared,
-                                             Clock::time_point now) const;
-  AtOnce copy_at_once(const Asked& asked);
-  bool waiter_may_copy(const Asked& asked, std::span<const std::size_t> rails) const;
-  std::uint64_t least_open_to_waiters(const PreparedState& prepared) const;
-  std::uint64_t copy_some(TransferState& transfer);
-  void take_part(TransferState& transfer, Deadline deadline) override;
-  bool is_over(const Asked& asked, const AtOnce& done) const;
-  std::shared_ptr<Submitted> ended_at_once(const Asked& asked, const AtOnce& done,
-                                           AdmissionSlot& slot);
-  void ended_unseen(const Asked& asked);
 
   // explain.cpp
   Result<Path> explain(const RailsBetween& rails, Direction direction, TransportKind asked) const;
@@ -393,9 +365,10 @@ class EngineState final : public std::enable_shared_from_this<EngineState>,
   std::size_t sweep_segments_at_ = 64;                // with segments_mutex_
 
   Admission admission_{config_.max_transfers};
-  OpenToWaiters open_to_waiters_;
-  const std::shared_ptr<Attention> attention_ =
-      std::make_shared<Attention>(at_once_if_waited_for());
+  InlineCopy inline_copy_{{.most_bytes = config_.copy_at_once_bytes,
+                           .caller_drives = config_.progress == Progress::manual,
+                           .trusts_reads = hooks_.trusts_reads},
+                          rails_};
   std::atomic<std::uint64_t> next_request_{1};
 
   DatedWaits dated_waits_;

@@ -26,7 +26,7 @@ std::string provider_of(const std::string& rail) {
 }
 
 /// The peer's NICs as far as it tells: the speeds of its rails.
-double gbps_of(const Introduction& peer, const std::vector<std::uint32_t>& rails, bool share_nic) {
+double gbps_of(const Introduction& peer, const RailSets::Rails& rails, bool share_nic) {
   double sum = 0, fastest = 0;
   for (const std::uint32_t rail : rails) {
     const double gbps = peer.rails[rail].mbps / 1000.0;
@@ -181,7 +181,7 @@ Result<Path> EngineState::explain(const Place& local, const std::shared_ptr<Peer
                      .local = local,
                      .remote = remote,
                      .ours = {},
-                     .theirs = peer->their_rails};
+                     .theirs = RailSets::Rails(peer->their_rails)};
   rails.lending.reason = peer->same_host ? "known once there is a grant" : "another host";
   for (const std::size_t rail : serving(local))
     if (peer->route_by_rail[rail] != nullptr)

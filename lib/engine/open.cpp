@@ -67,39 +67,18 @@ Error closed_error() {
   return Error(Code::closed, "the engine was closed");
 }
 
-/// `alone`: its NIC has no other rail.
-std::uint64_t chunk_limit(const Config& config, const Capability& record, bool alone) {
-  if (config.chunk_bytes > 0) return std::min(config.chunk_bytes, record.max_message);
-  return alone && record.best_chunk_alone > 0 ? record.best_chunk_alone : record.best_chunk;
+RailOptions rail_options(const Config& config) {
+  return {.rails = config.rails,
+          .chunk_bytes = config.chunk_bytes,
+          .window = config.window,
+          .caller_drives = config.progress == Progress::manual,
+          .cores = topo::usable_cores()};
 }
 
-/// Of what its caller copies, with who polls to help it: at the end of each one waits for the
-/// other.
-std::uint64_t at_once_limit(const Config& config, std::uint64_t chunk_limit) {
-  // perf/RESULTS.md: "What made a difference"
-  constexpr std::uint64_t best = std::uint64_t{1} << 20;
-  return config.chunk_bytes > 0 ? chunk_limit : std::max(chunk_limit, best);
-}
-
-Rail::Settings rail_settings(const Config& config, const Capability& record, bool alone,
-                             bool lists) {
+Rail::Settings rail_settings(const Config& config, const Capability& record, bool lists) {
   Rail::Settings settings;
-  settings.chunk_limit = chunk_limit(config, record, alone);
-  settings.at_once_limit = at_once_limit(config, settings.chunk_limit);
-  const std::size_t chunks = config.window > 0 ? config.window : record.best_window;
-  // All peers together may fill the provider's queue, with room left for messages, and one of them
-  // a quarter of that; large chunks stop at as many bytes as were measured to be enough.
-  settings.window.all_operations = std::max<std::size_t>(1, record.window / 2);
-  const std::size_t most =
-      config.window > 0 ? config.window : std::max<std::size_t>(1, record.window / 8);
-  settings.window.operations = std::min(most, settings.window.all_operations);
-  settings.window.bytes = chunks * settings.chunk_limit;
-  if (config.window == 0 && !alone && record.best_window_on_host > 0)
-    settings.window.bytes_on_host = record.best_window_on_host * settings.chunk_limit;
-  // A little on top rather than taken away: without anything urgent the others lose nothing.
-  settings.window.spare_operations = std::max<std::size_t>(1, settings.window.operations / 8);
-  settings.window.spare_bytes = std::max<std::size_t>(1, chunks / 8) * settings.chunk_limit;
-  settings.window.patience = config.death_after;  // that the peer is dead is found out before
+  settings.plan = plan_rails(record, rail_options(config));
+  settings.plan.window.patience = config.death_after;  // that the peer is dead is found out before
   settings.messages = {config.max_message, config.message_credits};
   settings.bounce.buffer_bytes =
       std::min<std::size_t>(config.bounce_buffer_bytes, Bounce::payload_bytes(record.max_send));
@@ -316,8 +295,8 @@ Result<void> EngineState::open_nic(const providers::Nic& nic, unsigned& count,
     if (const std::string why = providers::reject_reason(record, wanted); !why.empty())
       return fail(Code::unavailable, why);
     if (auto fits = check_message_size(config_, record); !fits) return fits;
-    wanted_rails = config_.rails > 0 ? config_.rails : keeps_to_one(record) ? 1 : record.best_rails;
-    const auto settings = rail_settings(config_, record, wanted_rails == 1, !hooks_.without_lists);
+    const auto settings = rail_settings(config_, record, !hooks_.without_lists);
+    wanted_rails = settings.plan.rails;
     const auto index = static_cast<std::uint32_t>(rails_.size() + opened.size());
     opened.push_back(
         std::make_unique<Rail>(index, fmt::format("{}:{}", nic.provider(), count + opened.size()),
@@ -326,14 +305,6 @@ Result<void> EngineState::open_nic(const providers::Nic& nic, unsigned& count,
   count += static_cast<unsigned>(opened.size());
   std::move(opened.begin(), opened.end(), std::back_inserter(rails_));
   return {};
-}
-
-/// On few cores, a caller who drives all rails by one thread: each more of his rails, and of those
-/// of the peer's that he writes to, would wake a thread there that takes the core he needs.
-/// perf/RESULTS.md has the measurements.
-bool EngineState::keeps_to_one(const Capability& record) const {
-  return config_.progress == Progress::manual && !record.fills_alone &&
-         !topo::cores_for_two_rails();
 }
 
 /// The rails of one kind go to different threads; those of different kinds share them, since a peer
@@ -370,14 +341,14 @@ Worker::Place EngineState::place_of(std::size_t index) const {
   Worker::Place place;
   if (!config_.place_threads) return place;
   std::set<int> nodes;
-  bool best_on_one_core = false;
+  bool one_core = false;
   for (const Rail* rail : workers_[index]->rails()) {
     nodes.insert(locality_.numa_node_of(rail->index()));
-    best_on_one_core = best_on_one_core || rail->capability().best_on_one_core;
+    one_core = one_core || rail->plan().one_core;
   }
   nodes.erase(-1);
   if (nodes.size() == 1) place.numa_node = *nodes.begin();
-  if (best_on_one_core && workers_.size() > 1) place.core = static_cast<unsigned>(index);
+  if (one_core && workers_.size() > 1) place.core = static_cast<unsigned>(index);
   return place;
 }
 
