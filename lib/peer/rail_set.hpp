@@ -44,19 +44,21 @@ class RailSet {
   std::vector<std::unique_ptr<RailUse>> by_rail_;
 };
 
-/// Those to one peer that are in use, made when they are asked for. From any thread.
+/// Those to one peer, made when they are asked for first. From any thread.
 class RailSets {
  public:
   /// Indices of rails, in the order of preference.
   using Rails = SmallVector<std::uint32_t, 16>;
 
-  /// `make` is called if no such set is in use.
+  /// `make` is called if there is no such set.
   template <typename Make>
   Result<std::shared_ptr<RailSet>> between(const Rails& ours, const Rails& theirs, Make&& make) {
     const Lock lock(mutex_);
     if (const auto known = sets_.find(std::tie(ours, theirs)); known != sets_.end())
-      if (auto set = known->second.lock()) return set;
-    std::erase_if(sets_, [](const auto& each) { return each.second.expired(); });
+      return known->second;
+    // They outlive what was prepared with them: else each write() would make its own.
+    if (sets_.size() >= many)
+      std::erase_if(sets_, [](const auto& each) { return each.second.use_count() == 1; });
     Result<std::shared_ptr<RailSet>> made = make();
     if (made) sets_.insert_or_assign({ours, theirs}, *made);
     return made;
@@ -75,8 +77,11 @@ class RailSets {
     }
   };
 
+  static constexpr std::size_t many = 16;
+
   Mutex mutex_;
-  std::map<std::tuple<Rails, Rails>, std::weak_ptr<RailSet>, Before> sets_ WEFT_GUARDED_BY(mutex_);
+  std::map<std::tuple<Rails, Rails>, std::shared_ptr<RailSet>, Before> sets_
+      WEFT_GUARDED_BY(mutex_);
 };
 
 }  // namespace weft::core
