@@ -15,6 +15,9 @@ template <typename T, std::size_t few>
 class SmallVector {
  public:
   static_assert(std::is_trivially_copyable_v<T>);
+  using value_type = T;
+  using iterator = T*;
+  using const_iterator = const T*;
 
   SmallVector() = default;
   explicit SmallVector(std::span<const T> values) {

@@ -11,12 +11,19 @@ InlineCopy::InlineCopy(const Options& options, const Rails& rails)
       rails_(rails),
       predictor_(std::make_shared<WaitPredictor>(small_)) {}
 
-Caller InlineCopy::caller(std::size_t under_way) const {
+/// Small ones that are mapped are copied whether they are waited for or not. They leave alone what
+/// other threads write.
+bool InlineCopy::depends_on_waits(const TransferShape& shape) const {
+  return !shape.mapped || shape.bytes > always_inline(Priority::normal, options_.most_bytes);
+}
+
+Caller InlineCopy::caller(const TransferShape& shape, const Admission& admission) const {
+  const bool asks = depends_on_waits(shape);
   return {.inline_bytes = options_.most_bytes,
           .drives = options_.caller_drives,
           .in_callback = InCallback::now(),
-          .idle = under_way == 1 && !predictor_->any_unseen(),
-          .prompt = predictor_->prompt()};
+          .idle = asks && admission.taken() == 1 && !predictor_->any_unseen(),
+          .prompt = asks && predictor_->prompt()};
 }
 
 std::optional<InlineCopy::Done> InlineCopy::submit(const TransferShape& shape, const RailPlan& rail,
@@ -31,8 +38,7 @@ std::optional<InlineCopy::Done> InlineCopy::submit(const TransferShape& shape, c
 }
 
 void InlineCopy::ended_unseen(const TransferShape& shape, Clock::time_point submitted) {
-  if (!shape.mapped || shape.bytes > always_inline(Priority::normal, options_.most_bytes))
-    predictor_->note_unseen(submitted);
+  if (depends_on_waits(shape)) predictor_->note_unseen(submitted);
 }
 
 void InlineCopy::at_hand(TransferState& transfer) const {

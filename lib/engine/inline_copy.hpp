@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "engine/admission.hpp"
 #include "engine/open_to_waiters.hpp"
 #include "rail/rail.hpp"
 #include "transfer/placement.hpp"
@@ -29,8 +30,8 @@ class InlineCopy {
 
   /// For what it prepares.
   const std::shared_ptr<WaitPredictor>& predictor() const noexcept { return predictor_; }
-  /// The calling thread, which has submitted a transfer; `under_way`: with that one.
-  Caller caller(std::size_t under_way) const;
+  /// The calling thread, which submits that, and has entered it.
+  Caller caller(const TransferShape& shape, const Admission& admission) const;
 
   struct Request {
     const PreparedState& prepared;
@@ -45,8 +46,7 @@ class InlineCopy {
   /// is for the rails.
   std::optional<Done> submit(const TransferShape& shape, const RailPlan& rail, const Caller& caller,
                              const Request& request);
-  /// It has ended before the application has it. Of small ones that are mapped nobody asks whether
-  /// they are waited for.
+  /// It has ended before the application has it.
   void ended_unseen(const TransferShape& shape, Clock::time_point submitted);
   /// The application is about to have it, so that its wait says something.
   void at_hand(TransferState& transfer) const;
@@ -59,6 +59,7 @@ class InlineCopy {
   void help(TransferState& transfer, Deadline deadline);
 
  private:
+  bool depends_on_waits(const TransferShape& shape) const;
   std::optional<std::size_t> rail_to_copy_by(const PreparedState& prepared,
                                              Clock::time_point now) const;
   std::uint64_t copy_some(TransferState& transfer);

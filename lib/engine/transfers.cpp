@@ -319,7 +319,7 @@ Result<std::shared_ptr<Submitted>> EngineState::submit_prepared(
   // By the caller itself, or over which rails: see placement.hpp.
   shape->in_time = begun < std::min(deadline, lease_end);
   const RailPlan& rail = rails_[prepared->path->rails().front()]->plan();
-  const Caller caller = inline_copy_.caller(admission_.taken());
+  const Caller caller = inline_copy_.caller(*shape, admission_);
   const auto copied = inline_copy_.submit(*shape, rail, caller,
                                           {*prepared, picks, now, std::min(deadline, lease_end)});
   if (copied && is_over(*prepared, *shape, *copied)) {
@@ -329,7 +329,7 @@ Result<std::shared_ptr<Submitted>> EngineState::submit_prepared(
         slot);
   }
   Loads loads = loads_of(*prepared->path, shape->priority, now);
-  const Placement placement = place(*shape, rail, caller, {loads.begin(), loads.size()});
+  const Placement placement = place(*shape, rail, caller, loads);
 
   Submission submission(now);
   submission.prepared = prepared;
@@ -344,7 +344,7 @@ Result<std::shared_ptr<Submitted>> EngineState::submit_prepared(
   for (Entered* each : {&local, &remote}) each->keep();  // memory_let_go() leaves
   slot.keep();
   auto transfer = std::make_shared<TransferState>(std::move(submission), *this);
-  start(*transfer, placement, {loads.begin(), placement.rails});
+  start(*transfer, placement, std::span(loads).first(placement.rails));
   if (copied) transfer->copied_at_once(copied->rail, copied->copied);
   if (copied && transfer->ended()) {
     inline_copy_.ended_unseen(*shape, now);
@@ -362,7 +362,7 @@ void EngineState::start(TransferState& transfer, const Placement& placement,
   const Submission& submission = transfer.submission();
   for (const std::size_t rail : rails)
     rails_[rail]->queued_bytes(submission.priority) += submission.bytes / rails.size();
-  transfer.start(std::span(rails.begin(), rails.size()), {placement.part, placement.even});
+  transfer.start(std::span(rails), {placement.part, placement.even});
 }
 
 /// The calling thread posts it, and watches it while it is on its way. False: it is to be offered.

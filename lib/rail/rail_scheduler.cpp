@@ -188,7 +188,7 @@ std::uint64_t RailScheduler::chunk_of(const TransferState& transfer, const Queue
   return transfer.even_chunk(queue.transport.chunk_limit(queue.route));
 }
 
-std::size_t RailScheduler::most_at_once(const TransferState& transfer, const Queue& queue) const {
+std::size_t RailScheduler::chunks_of_turn(const TransferState& transfer, const Queue& queue) const {
   return chunks_a_turn(transfer.submission().bytes, transfer.takers(), chunk_of(transfer, queue),
                        batch);
 }
@@ -196,7 +196,7 @@ std::size_t RailScheduler::most_at_once(const TransferState& transfer, const Que
 RailScheduler::Pulled RailScheduler::pull(const Queue& queue, TransferState& transfer, Room room) {
   using Rest = Pulled::Rest;
   if (queue.way != way_of(transfer)) return {pull_proof(queue, transfer, room)};
-  room.chunks = std::min(room.chunks, most_at_once(transfer, queue));
+  room.chunks = std::min(room.chunks, chunks_of_turn(transfer, queue));
   const bool together = queue.transport.most_chunks(queue.route) > 1;
   const Sent sent =
       together ? send_together(queue, transfer, room) : send_singly(queue, transfer, room);

@@ -33,7 +33,7 @@ class RailScheduler final : private ChunkSink {
   /// Starts to pull from a transfer that counts on this rail (TransferState::start), or comes back
   /// to one whose chunks were returned.
   void add(std::shared_ptr<TransferState> transfer);
-  /// As add(), but what there is room for goes out at once, unless somebody waits for his turn.
+  /// As add(), but what there is room for goes out now, unless others wait for their turn.
   void begin(const std::shared_ptr<TransferState>& transfer, Clock::time_point now);
   /// Posts what there is room for; returns how many chunks.
   std::size_t pump(Clock::time_point now = Clock::now());
@@ -92,7 +92,7 @@ class RailScheduler final : private ChunkSink {
   void forget(const Route& route);
   bool take_turn(Queue& queue);
   static std::uint64_t chunk_of(const TransferState& transfer, const Queue& queue);
-  std::size_t most_at_once(const TransferState& transfer, const Queue& queue) const;
+  std::size_t chunks_of_turn(const TransferState& transfer, const Queue& queue) const;
   Pulled pull(const Queue& queue, TransferState& transfer, Room room);
   struct Sent {
     std::size_t posts = 0;

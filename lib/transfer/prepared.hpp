@@ -40,7 +40,7 @@ class PreparedState {
   mutable PathMemo paths;    // for policies
 
   /// Of the bytes that its caller has copied those that this engine copied, and not the kernel.
-  std::uint64_t own_copies(std::uint64_t at_once) const noexcept { return mapped ? at_once : 0; }
+  std::uint64_t own_copies(std::uint64_t bytes) const noexcept { return mapped ? bytes : 0; }
   /// The application has looked at its transfer of then, or let go of it.
   void see(Clock::time_point submitted) const noexcept {
     if (predictor) predictor->see(submitted);
