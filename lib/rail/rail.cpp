@@ -26,12 +26,12 @@ Rail::Rail(std::uint32_t index, std::string name, std::unique_ptr<providers::End
            const Settings& settings, const Hooks& hooks)
     : index_(index),
       name_(std::move(name)),
-      chunk_limit_(settings.chunk_limit),
+      plan_(settings.plan),
       endpoint_(std::move(endpoint)),
-      rma_(*endpoint_, index, settings.chunk_limit, settings.at_once_limit),
+      rma_(*endpoint_, index, plan_.chunk, plan_.inline_chunk),
       bounce_(*endpoint_, index, settings.bounce, hooks.find_grant, hooks.flush),
       decorators_(decorators(hooks.decorate, rma_, bounce_)),
-      scheduler_(index, name_, settings.window, decorators_.empty() ? rma_ : *decorators_[0],
+      scheduler_(index, name_, plan_.window, decorators_.empty() ? rma_ : *decorators_[0],
                  decorators_.empty() ? bounce_ : *decorators_[1], gpu_copies_),
       messenger_(*endpoint_, name_, settings.messages, hooks.on_broken, hooks.tell, hooks.flush) {}
 
