@@ -1,10 +1,10 @@
-#include "capability_record.hpp"
+#include "providers/capability_record.hpp"
 
 #include <rdma/fi_endpoint.h>
 
 #include <algorithm>
 
-#include "registration_request.hpp"
+#include "providers/registration_request.hpp"
 
 namespace weft::providers {
 

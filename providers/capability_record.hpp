@@ -3,7 +3,7 @@
 
 #include <weft/capability.hpp>
 
-#include "spec.hpp"
+#include "providers/spec.hpp"
 
 namespace weft::providers {
 

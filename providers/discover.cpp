@@ -4,9 +4,9 @@
 #include <functional>
 #include <span>
 
-#include "provider.hpp"
-#include "shm/shm.hpp"
-#include "spec.hpp"
+#include "providers/provider.hpp"
+#include "providers/shm/shm.hpp"
+#include "providers/spec.hpp"
 
 namespace weft::providers {
 namespace {
@@ -56,7 +56,7 @@ std::vector<ProviderName> names_of(std::span<const Known> known) {
   return names;
 }
 
-/// What is wanted, without the providers that a policy does not allow.
+/// The configuration without the providers that a policy does not allow.
 Result<Wanted> allowed_of(Wanted wanted, std::span<const ProviderName> names) {
   const auto& allowed = wanted.allowed;
   if (allowed.empty()) return wanted;
@@ -71,21 +71,21 @@ Result<Wanted> allowed_of(Wanted wanted, std::span<const ProviderName> names) {
   return wanted;
 }
 
-/// What nobody looked at, because it can't be taken anyway.
+/// A provider that was not looked at, because it can't be taken anyway.
 Seen unseen(std::string_view provider) {
   Seen seen;
-  seen.sighting.provider = seen.sighting.title = provider;
+  seen.found_nic.provider = seen.found_nic.title = provider;
   return seen;
 }
 
-Candidate as_candidate(const Sighting& sighting, const std::string& reason) {
+Candidate as_candidate(const FoundNic& found_nic, const std::string& reason) {
   Candidate candidate;
-  candidate.provider = sighting.title;
-  candidate.domain = sighting.domain;
-  candidate.fabric = sighting.fabric;
-  candidate.pci = sighting.pci;
-  candidate.gbps = sighting.gbps;
-  candidate.is_nic = sighting.is_nic;
+  candidate.provider = found_nic.title;
+  candidate.domain = found_nic.domain;
+  candidate.fabric = found_nic.fabric;
+  candidate.pci = found_nic.pci;
+  candidate.gbps = found_nic.gbps;
+  candidate.is_nic = found_nic.is_nic;
   candidate.reason = reason;
   return candidate;
 }
@@ -108,13 +108,13 @@ Result<Found> discover(const Wanted& given) {
     else
       seen.push_back(unseen(each.name.name));
   }
-  std::vector<Sighting> sightings;
-  for (const Seen& each : seen) sightings.push_back(each.sighting);
-  auto selection = select(sightings, names, wanted);
+  std::vector<FoundNic> found_nics;
+  for (const Seen& each : seen) found_nics.push_back(each.found_nic);
+  auto selection = select(found_nics, names, wanted);
   if (!selection) return fail(std::move(selection.error()));
   Found found;
   for (std::size_t i = 0; i < seen.size(); ++i)
-    found.candidates.push_back(as_candidate(sightings[i], selection->reasons[i]));
+    found.candidates.push_back(as_candidate(found_nics[i], selection->reasons[i]));
   for (const std::size_t i : selection->taken) {
     found.candidates[i].taken = true;
     found.nics.push_back({seen[i].nic, i});
@@ -123,7 +123,7 @@ Result<Found> discover(const Wanted& given) {
 }
 
 std::string fallback(const Wanted& wanted, const std::vector<std::string>& taken) {
-  // Whoever names or forbids providers or NICs has chosen.
+  // A configuration that names or forbids providers or NICs has chosen.
   if (!wanted.providers.empty() || !wanted.nics.empty()) return {};
   return what_is_missed(look_around(), taken);
 }

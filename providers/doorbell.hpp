@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <span>
 
-#include "endpoint.hpp"
+#include "providers/endpoint.hpp"
 
 namespace weft::providers {
 

@@ -1,5 +1,4 @@
-// What happens to a descriptor, where how it stands says nothing: one that stays readable whatever
-// is done about it.
+// Events on a descriptor that stays readable whatever is done about it: edges, not levels.
 #pragma once
 
 #include <sys/epoll.h>

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "spec.hpp"
+#include "providers/spec.hpp"
 
 namespace weft::providers {
 namespace {
@@ -18,7 +18,7 @@ constexpr Way efa_ways[] = {{"efa", direct, false}, {"efa", "efa"}};
 // The two fabrics of one NIC do not understand each other, and libfabric calls both FI_PROTO_EFA.
 constexpr std::uint32_t direct_protocol = 0x65666164;  // "efad"
 
-// What a device reports in its completions, and with it libfabric as the provider's error number:
+// The status in a device's completions, which libfabric passes on as the provider's error number:
 // rdma-core, providers/efa/efa_io_defs.h, enum efa_io_comp_status.
 enum Status : int {
   local_queue_error = 2,
@@ -28,13 +28,13 @@ enum Status : int {
   remote_unresponsive = 13,
   remote_unknown_peer = 14,
   remote_unreachable = 15,
-  // What "efa" makes of 13 (libfabric 1.22 and newer, prov/efa/src/efa_errno.h): after the two have
-  // shaken hands, and before.
+  // The numbers that "efa" makes of 13 (libfabric 1.22 and newer, prov/efa/src/efa_errno.h): after
+  // the two have shaken hands, and before.
   established_unresponsive = 4124,
   unestablished_unresponsive = 4126,
 };
 
-// What comes in packets is copied out of them by the provider. It sends them from where the bytes
+// The provider copies received bytes out of its packets. It sends them from where the bytes
 // lie, since that is registered (1.17, rxr_pkt_type_base.c: rxr_pkt_init_data_from_op_entry).
 constexpr Carriage copied_at_arrival = {.target_copies = true, .by = Mover::cpu};
 
@@ -204,7 +204,7 @@ const Spec efa = {
     .device_memory = true,
     .hints = efa_hints,
     .quirks = efa_quirks,
-    .merit = "its NIC moves the bytes",
+    .score = "its NIC moves the bytes",
     // Without one the provider calls abort() when a peer dies during the handshake.
     .event_queue = true,
     .repeats_ends = true,

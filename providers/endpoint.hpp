@@ -13,7 +13,7 @@
 #include <weft/error.hpp>
 #include <weft/memory.hpp>
 
-#include "extent.hpp"
+#include "providers/extent.hpp"
 
 namespace weft::providers {
 
@@ -34,12 +34,11 @@ struct Completion {
   // The bytes were copied by this process through a mapping of the peer's memory, where they are
   // else copied as the record says.
   bool mapped = false;
-  // The endpoint that it was posted with is closed: it is over, though nobody knows what came of
-  // it.
+  // The endpoint that it was posted with is closed: it is over, with an unknown result.
   bool cut = false;
 };
 
-/// Whoever posted an operation hears of its end, once, on the thread that polls.
+/// Told of the end of an operation that it posted, once, on the thread that polls.
 class CompletionHandler {
  public:
   virtual void completed(Posted& posted, const Completion& completion) = 0;
@@ -71,8 +70,8 @@ struct Local {
   bool may_fault = false;
 };
 
-/// Who copies: the caller alone, or with it whoever polls the endpoint, where that has nothing else
-/// to do; or the kernel in the caller's name, which needs no mapping.
+/// Who copies: the caller alone; the caller helped by the thread that polls the endpoint, where
+/// that is idle; or the kernel in the caller's name, which needs no mapping.
 enum class Hands { callers, callers_and_pollers, kernels };
 
 /// FI_ADDR_UNSPEC.
@@ -96,7 +95,7 @@ struct RmaPiece {
   Target target;
 };
 
-/// What became of a post: 0 posted, `again` no room now, else a libfabric error.
+/// The result of a post: 0 posted, `again` no room now, else a libfabric error.
 enum class PostStatus : std::uint8_t { posted, again, failed };
 struct Post {
   PostStatus status = PostStatus::posted;
@@ -127,7 +126,7 @@ BatchPost post_in_order(std::span<const Each> all, Call&& post) {
   return batch;
 }
 
-/// What memory is registered for: as the near side of reads and writes, as their far side, or for
+/// The purpose of a registration: as the near side of reads and writes, as their far side, or for
 /// messages, which some providers (ofi_rxm) let the peer fetch from where they lie.
 enum class Access : std::uint8_t { local, remote_read, remote_write, remote_read_write, messages };
 
@@ -138,7 +137,7 @@ class Registration {
   virtual void* descriptor() const noexcept = 0;
   virtual std::uint64_t key() const noexcept = 0;
   /// May block. The second time it does nothing and returns true. False if it could not be closed,
-  /// or somebody is known to be still at it; how much true proves is FenceScope's matter.
+  /// or a peer is known to be still at it; how much true proves is FenceScope's matter.
   virtual bool close() = 0;
   /// From here on it is not registered again when its endpoint is opened again. From any thread.
   virtual void retire() noexcept {}
@@ -149,7 +148,7 @@ class Registration {
 
 /// Messages come in classes with their own receive buffers, so that a small one is never received
 /// into a large buffer's place.
-enum class MessageClass : std::uint64_t { message = 1, relay = 2 };
+enum class MessageClass : std::uint64_t { message = 1, bounce = 2 };
 
 class Endpoint {
  public:

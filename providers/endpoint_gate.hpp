@@ -1,17 +1,17 @@
 // Keeps an endpoint's callers out while it is closed and opened again.
 #pragma once
 
-#include <condition_variable>
 #include <cstddef>
-#include <mutex>
 #include <weft/deadline.hpp>
+
+#include "base/sync.hpp"
 
 namespace weft::providers {
 
 /// From any thread.
 class EndpointGate {
  public:
-  /// Somebody who has come in, if it was open in time.
+  /// A caller that has come in, if the gate was open in time.
   class Pass {
    public:
     explicit Pass(EndpointGate& gate) : gate_(gate), in_(gate.enter()) {}
@@ -27,14 +27,16 @@ class EndpointGate {
     const bool in_;
   };
 
-  /// Waits until nobody is in: calls into a provider, which may block.
+  /// Waits until no caller is in: calls into a provider, which may block.
   void shut() {
-    std::unique_lock lock(mutex_);
+    const core::Lock lock(mutex_);
     open_ = false;
-    changed_.wait(lock, [&] { return inside_ == 0; });
+    const auto idle = [&]() WEFT_REQUIRES(mutex_) { return inside_ == 0; };
+    while (!changed_.wait(mutex_, Deadline::in(Deadline::furthest), idle)) {
+    }
   }
   void open() {
-    const std::lock_guard lock(mutex_);
+    const core::Lock lock(mutex_);
     open_ = true;
     changed_.notify_all();
   }
@@ -43,20 +45,21 @@ class EndpointGate {
   bool enter() {
     // To open a NIC again takes milliseconds; a closing that is stuck takes for ever.
     constexpr auto patience = std::chrono::seconds(1);
-    std::unique_lock lock(mutex_);
-    if (!changed_.wait_until(lock, Clock::now() + patience, [&] { return open_; })) return false;
+    const core::Lock lock(mutex_);
+    const auto is_open = [&]() WEFT_REQUIRES(mutex_) { return open_; };
+    if (!changed_.wait(mutex_, Deadline::in(patience), is_open)) return false;
     ++inside_;
     return true;
   }
   void leave() {
-    const std::lock_guard lock(mutex_);
+    const core::Lock lock(mutex_);
     if (--inside_ == 0) changed_.notify_all();
   }
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool open_ = true;
-  std::size_t inside_ = 0;
+  core::Mutex mutex_;
+  core::Condition changed_;
+  bool open_ WEFT_GUARDED_BY(mutex_) = true;
+  std::size_t inside_ WEFT_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace weft::providers

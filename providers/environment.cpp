@@ -1,4 +1,4 @@
-#include "environment.hpp"
+#include "providers/environment.hpp"
 
 #include <cstdlib>
 #include <filesystem>

@@ -1,4 +1,4 @@
-// What libfabric takes from the environment, once, when a process first uses it.
+// The variables that libfabric reads, once, when a process first uses it.
 #pragma once
 
 namespace weft::providers {

@@ -10,7 +10,7 @@
 
 namespace weft::providers {
 
-/// Whose drivers libfabric has to ask about memory: one for one its FI_HMEM_* (none:
+/// The driver that libfabric asks about memory: one for one its FI_HMEM_* (none:
 /// FI_HMEM_SYSTEM). Weft makes segments of the first two only.
 enum class Hmem : std::uint8_t { none, cuda, rocr, neuron };
 
@@ -21,7 +21,7 @@ struct DmaBuf {
   std::byte* base = nullptr;
 };
 
-/// Where memory lies in the file that it is mapped from, shared with whoever else maps that.
+/// Where memory lies in the file that it is mapped from, shared with other processes that map it.
 struct FilePlace {
   int descriptor = -1;       // open while the memory is registered; -1: there is no file
   std::uint64_t offset = 0;  // of the first byte

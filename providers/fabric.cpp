@@ -1,11 +1,11 @@
-#include "fabric.hpp"
+#include "providers/fabric.hpp"
 
 #include <fmt/format.h>
 #include <sys/resource.h>
 
 #include <algorithm>
 
-#include "endpoint.hpp"
+#include "providers/endpoint.hpp"
 
 namespace weft::providers {
 namespace {

@@ -1,4 +1,4 @@
-#include "fabric_endpoint.hpp"
+#include "providers/fabric_endpoint.hpp"
 
 #include <fmt/format.h>
 #include <rdma/fi_cm.h>
@@ -13,7 +13,6 @@
 #include <atomic>
 #include <cstring>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <unordered_map>
 #include <utility>
@@ -21,17 +20,18 @@
 
 #include "base/fork_guard.hpp"
 #include "base/log.hpp"
-#include "capability_record.hpp"
-#include "doorbell.hpp"
-#include "edges.hpp"
-#include "endpoint_gate.hpp"
-#include "inner_epoll.hpp"
-#include "operation_names.hpp"
-#include "registration_request.hpp"
-#include "sanitizer.hpp"
-#include "shared_endpoints.hpp"
-#include "signal_handlers.hpp"
-#include "under_way.hpp"
+#include "base/sync.hpp"
+#include "providers/capability_record.hpp"
+#include "providers/doorbell.hpp"
+#include "providers/edges.hpp"
+#include "providers/endpoint_gate.hpp"
+#include "providers/inner_epoll.hpp"
+#include "providers/operation_names.hpp"
+#include "providers/registration_request.hpp"
+#include "providers/sanitizer.hpp"
+#include "providers/shared_endpoints.hpp"
+#include "providers/signal_handlers.hpp"
+#include "providers/under_way.hpp"
 
 namespace weft::providers {
 namespace {
@@ -43,8 +43,8 @@ static_assert(unknown_peer == FI_ADDR_UNSPEC);
 // An event queue is for failures that no operation can be blamed for: one look in so many polls.
 constexpr unsigned polls_per_event_look = 256;
 // A poll takes in one message of each connection, of 4500 bytes at least if there are more behind
-// it (prov/net, xnet_progress_rx), and tells nothing of those that end elsewhere. So many take in
-// what a socket's buffer holds (tcp_rmem: 6 MiB at most, by default).
+// it (prov/net, xnet_progress_rx), and tells nothing of those that end elsewhere. So many polls
+// take in as much as a socket's buffer holds (tcp_rmem: 6 MiB at most, by default).
 constexpr unsigned polls_to_take_all_in = 2048;
 
 /// With FI_DELIVERY_COMPLETE a completion says that the bytes are visible at the target, and a
@@ -103,13 +103,13 @@ struct OpenHandles {
   FidPtr<fid_cq> queue;
   FidPtr<fid_av> addresses;
   FidPtr<fid_ep> endpoint;
-  // Where messages have no tags their classes have endpoints: this one is the relay's. It has an
-  // address vector of its own, because efa binds one endpoint to each.
-  FidPtr<fid_av> relay_addresses;
-  FidPtr<fid_ep> relay_endpoint;
+  // Where messages have no tags their classes have endpoints: this one is the bounce-buffer
+  // transport's. It has an address vector of its own, because efa binds one endpoint to each.
+  FidPtr<fid_av> bounce_addresses;
+  FidPtr<fid_ep> bounce_endpoint;
 };
 
-/// What is registered, and how.
+/// Registered memory, and how it is registered.
 struct Region {
   Extent memory;
   Access access = Access::local;
@@ -167,7 +167,7 @@ class FabricEndpoint final : public Endpoint {
 
   void shut() override {
     if (shared_) return;
-    handles_.relay_endpoint.reset();
+    handles_.bounce_endpoint.reset();
     handles_.endpoint.reset();
   }
   // Over shared memory others of this process look into it.
@@ -183,12 +183,12 @@ class FabricEndpoint final : public Endpoint {
   bool inherited() const { return core::fork_generation() != generation_; }
 
   /// Held around calls that the provider does not guard against each other itself.
-  std::unique_lock<std::mutex> guard() {
-    return serialise_ ? std::unique_lock(mutex_) : std::unique_lock<std::mutex>();
+  std::unique_lock<core::Mutex> guard() {
+    return serialise_ ? std::unique_lock(mutex_) : std::unique_lock<core::Mutex>();
   }
 
  private:
-  /// What the provider knows an operation by, and who that is; null: nobody, or no longer.
+  /// The provider's context for an operation; null if the operation is over.
   void* name(Posted& posted) {
     return names_ ? names_->give(posted) : static_cast<void*>(posted.fabric_context);
   }
@@ -224,15 +224,15 @@ class FabricEndpoint final : public Endpoint {
   }
   Result<void> open_addresses(FidPtr<fid_av>& addresses);
   Result<void> enable(FidPtr<fid_ep>& endpoint, fid_av& addresses);
-  Result<void> open_relay_endpoint();
+  Result<void> open_bounce_endpoint();
   Result<void> read_address(fid_ep& endpoint);
   Result<void> check_form(Bytes address) const;
   static Result<fi_addr_t> insert_one(fid_av& addresses, Bytes address);
   static void remove_one(fid_av& addresses, fi_addr_t peer) {
     fi_av_remove(&addresses, &peer, 1, 0);
   }
-  bool has_relay_endpoint() const { return handles_.relay_endpoint != nullptr; }
-  fi_addr_t relay_of(FabricAddress peer);
+  bool has_bounce_endpoint() const { return handles_.bounce_endpoint != nullptr; }
+  fi_addr_t bounce_of(FabricAddress peer);
   void look_at_events();
   Result<void> check_keys();
   ssize_t read_queue(std::span<fi_cq_msg_entry> entries);
@@ -246,8 +246,10 @@ class FabricEndpoint final : public Endpoint {
   bool was_closed_ = false;  // reopen() did so, and resume() has not told yet
   UnderWay under_way_;
   EndpointGate gate_;
-  std::mutex regions_mutex_;
-  std::unordered_map<const Region*, std::shared_ptr<Region>> regions_;  // not forgotten
+  core::Mutex regions_mutex_;
+  // Not forgotten.
+  std::unordered_map<const Region*, std::shared_ptr<Region>> regions_
+      WEFT_GUARDED_BY(regions_mutex_);
   std::optional<OperationNames> names_;     // where an end may be reported more than once
   std::unique_ptr<SharedEndpoint> shared_;  // where endpoints of one process share memory
   Capability record_;
@@ -259,16 +261,17 @@ class FabricEndpoint final : public Endpoint {
   std::uint64_t polls_since_edge_ = 0;
   bool serialise_ = false;
   const std::uint64_t generation_ = core::fork_generation();
-  std::mutex mutex_;
+  core::Mutex mutex_;
   // Providers differ in whether they count how often an address was inserted.
   struct Inserted {
     std::size_t users = 0;
     std::string name;
-    fi_addr_t relay = FI_ADDR_UNSPEC;  // the peer's relay endpoint, where it has one
+    fi_addr_t bounce =
+        FI_ADDR_UNSPEC;  // the peer's bounce-buffer transport endpoint, where it has one
   };
   std::map<fi_addr_t, Inserted> inserted_;
-  std::mutex inserting_;       // held for as long as the provider takes to insert or remove
-  std::mutex inserted_mutex_;  // held for a look at the map, by the posting thread too
+  core::Mutex inserting_;       // held for as long as the provider takes to insert or remove
+  core::Mutex inserted_mutex_;  // held for a look at the map, by the posting thread too
 };
 
 class FabricRegistration final : public Registration {
@@ -373,10 +376,11 @@ Result<void> FabricEndpoint::open_handles() {
       .and_then([&] { return open_queue(); })
       .and_then([&] { return open_addresses(handles_.addresses); })
       .and_then([&] { return enable(handles_.endpoint, *handles_.addresses); })
-      .and_then([&] { return way_.tagged ? Result<void>() : open_relay_endpoint(); });
+      .and_then([&] { return way_.tagged ? Result<void>() : open_bounce_endpoint(); });
 }
 
-/// What was received and not read would be lost, though its sender was told that it arrived.
+/// Takes in received bytes that were not read: they would be lost, though their sender was told
+/// that they arrived.
 void FabricEndpoint::suspend() {
   constexpr int most_looks = 1024;
   for (int look = 0; look < most_looks && poll() > 0; ++look) {
@@ -386,7 +390,7 @@ void FabricEndpoint::suspend() {
 
 /// Endpoints before what is registered: a NIC may be at it until then.
 Result<void> FabricEndpoint::close_endpoints() {
-  for (auto* endpoint : {&handles_.relay_endpoint, &handles_.endpoint}) {
+  for (auto* endpoint : {&handles_.bounce_endpoint, &handles_.endpoint}) {
     if (!*endpoint) continue;
     if (const int result = fi_close(&(*endpoint)->fid); result != 0)
       return fail(Error(Code::quarantined, "the endpoint can't be closed: " + fabric_text(-result))
@@ -398,9 +402,9 @@ Result<void> FabricEndpoint::close_endpoints() {
 }
 
 void FabricEndpoint::close_handles() {
-  handles_.relay_endpoint.reset();
+  handles_.bounce_endpoint.reset();
   handles_.endpoint.reset();
-  const std::lock_guard lock(regions_mutex_);
+  const core::Lock lock(regions_mutex_);
   for (const auto& [key, region] : regions_) region->registered.reset();
   std::erase_if(regions_, [](const auto& each) { return each.second->retired.load(); });
   const OpenHandles closed = std::move(handles_);
@@ -415,7 +419,7 @@ Result<void> FabricEndpoint::reopen() {
   close_handles();
   address_.clear();
   {
-    const std::lock_guard map(inserted_mutex_);
+    const core::Lock map(inserted_mutex_);
     inserted_.clear();
   }
   if (names_) names_.emplace();
@@ -456,9 +460,9 @@ Result<void> FabricEndpoint::open_addresses(FidPtr<fid_av>& addresses) {
   });
 }
 
-Result<void> FabricEndpoint::open_relay_endpoint() {
-  return open_addresses(handles_.relay_addresses).and_then([&] {
-    return enable(handles_.relay_endpoint, *handles_.relay_addresses);
+Result<void> FabricEndpoint::open_bounce_endpoint() {
+  return open_addresses(handles_.bounce_addresses).and_then([&] {
+    return enable(handles_.bounce_endpoint, *handles_.bounce_addresses);
   });
 }
 
@@ -573,25 +577,25 @@ Result<FabricAddress> FabricEndpoint::insert(Bytes address) {
   if (auto fit = check_form(address); !fit) return fail(std::move(fit.error()));
   if (spec_->check_peer != nullptr)
     if (auto fit = spec_->check_peer(as_text(address)); !fit) return fail(std::move(fit.error()));
-  const std::lock_guard inserting(inserting_);
+  const core::Lock inserting(inserting_);
   const auto lock = guard();
-  const std::size_t one = has_relay_endpoint() ? address.size() / 2 : address.size();
+  const std::size_t one = has_bounce_endpoint() ? address.size() / 2 : address.size();
   auto peer = insert_one(*handles_.addresses, address.first(one));
   if (!peer) return fail(std::move(peer.error()));
-  fi_addr_t relay = FI_ADDR_UNSPEC;
-  if (has_relay_endpoint()) {
-    auto second = insert_one(*handles_.relay_addresses, address.subspan(one));
+  fi_addr_t bounce = FI_ADDR_UNSPEC;
+  if (has_bounce_endpoint()) {
+    auto second = insert_one(*handles_.bounce_addresses, address.subspan(one));
     if (!second) {
       if (!inserted_.contains(*peer)) remove_one(*handles_.addresses, *peer);
       return fail(std::move(second.error()));
     }
-    relay = *second;
+    bounce = *second;
   }
-  const std::lock_guard map(inserted_mutex_);
+  const core::Lock map(inserted_mutex_);
   Inserted& inserted = inserted_[*peer];
   ++inserted.users;
   inserted.name = as_text(address);
-  inserted.relay = relay;
+  inserted.bounce = bounce;
   if (shared_) shared_->knows(inserted.name);
   return *peer;
 }
@@ -599,21 +603,21 @@ Result<FabricAddress> FabricEndpoint::insert(Bytes address) {
 void FabricEndpoint::remove(FabricAddress peer) {
   const EndpointGate::Pass pass(gate_);
   if (!pass) return;
-  const std::lock_guard inserting(inserting_);
+  const core::Lock inserting(inserting_);
   const auto lock = guard();
   const auto entry = inserted_.find(peer);
   if (entry == inserted_.end() || --entry->second.users > 0) return;
   remove_one(*handles_.addresses, peer);
-  if (has_relay_endpoint()) remove_one(*handles_.relay_addresses, entry->second.relay);
+  if (has_bounce_endpoint()) remove_one(*handles_.bounce_addresses, entry->second.bounce);
   if (shared_) shared_->forgets(entry->second.name);
-  const std::lock_guard map(inserted_mutex_);
+  const core::Lock map(inserted_mutex_);
   inserted_.erase(entry);
 }
 
-fi_addr_t FabricEndpoint::relay_of(FabricAddress peer) {
-  const std::lock_guard map(inserted_mutex_);
+fi_addr_t FabricEndpoint::bounce_of(FabricAddress peer) {
+  const core::Lock map(inserted_mutex_);
   const auto entry = inserted_.find(peer);
-  return entry != inserted_.end() ? entry->second.relay : FI_ADDR_UNSPEC;
+  return entry != inserted_.end() ? entry->second.bounce : FI_ADDR_UNSPEC;
 }
 
 Result<std::unique_ptr<Registration>> FabricEndpoint::register_memory(const Extent& memory,
@@ -636,7 +640,7 @@ Result<std::unique_ptr<Registration>> FabricEndpoint::register_memory(const Exte
     result = open_region(*region);
   }
   if (result != 0) return fail(cant_register(memory.length, result));
-  const std::lock_guard lock(regions_mutex_);
+  const core::Lock lock(regions_mutex_);
   regions_.emplace(region.get(), region);
   return std::make_unique<FabricRegistration>(*this, region);
 }
@@ -657,7 +661,7 @@ int FabricEndpoint::open_region(Region& region) {
 /// Those that were registered with it before it was closed. Without a device's memory the rail
 /// still serves: such memory is staged.
 Result<void> FabricEndpoint::open_regions() {
-  const std::lock_guard lock(regions_mutex_);
+  const core::Lock lock(regions_mutex_);
   for (const auto& [key, region] : regions_) {
     if (region->retired) continue;
     const int result = open_region(*region);
@@ -672,7 +676,7 @@ Result<void> FabricEndpoint::open_regions() {
 }
 
 void FabricEndpoint::forget(const Region& region) {
-  const std::lock_guard lock(regions_mutex_);
+  const core::Lock lock(regions_mutex_);
   regions_.erase(&region);
 }
 
@@ -684,8 +688,8 @@ Post FabricEndpoint::posted_as(Posted& posted, void* name, Queue queue, ssize_t 
   return as_post(result);
 }
 
-/// How many more the send queue takes for certain. A relay endpoint has a queue of its own, but
-/// what it sends is counted too.
+/// How many more the send queue takes for certain. A bounce-buffer transport endpoint has a queue
+/// of its own, but what it sends is counted too.
 std::size_t FabricEndpoint::room() const {
   const std::size_t size = info_->tx_attr->size;
   return size - std::min(size, under_way_.sending());
@@ -734,7 +738,7 @@ Post FabricEndpoint::send(Posted& posted, const Local& local, FabricAddress peer
   void* descriptor = descriptor_of(local);
   handing_over(&every_endpoint);
   const auto lock = guard();
-  if (has_relay_endpoint()) return send_untagged(posted, vector, descriptor, peer, type);
+  if (has_bounce_endpoint()) return send_untagged(posted, vector, descriptor, peer, type);
   fi_msg_tagged message{};
   message.msg_iov = &vector;
   message.desc = &descriptor;
@@ -753,11 +757,11 @@ Post FabricEndpoint::send_untagged(Posted& posted, const iovec& vector, void* de
   message.msg_iov = &vector;
   message.desc = &descriptor;
   message.iov_count = 1;
-  const bool relay = type == MessageClass::relay;
-  message.addr = relay ? relay_of(peer) : peer;
+  const bool bounce = type == MessageClass::bounce;
+  message.addr = bounce ? bounce_of(peer) : peer;
   if (message.addr == FI_ADDR_UNSPEC) return {PostStatus::failed, FI_EHOSTUNREACH};
   message.context = name(posted);
-  fid_ep* endpoint = (relay ? handles_.relay_endpoint : handles_.endpoint).get();
+  fid_ep* endpoint = (bounce ? handles_.bounce_endpoint : handles_.endpoint).get();
   return posted_as(posted, message.context, Queue::send,
                    fi_sendmsg(endpoint, &message, completion_flags_));
 }
@@ -767,9 +771,9 @@ Post FabricEndpoint::receive(Posted& posted, const Local& local, MessageClass ty
   if (state_ != State::open) return {PostStatus::again, 0};
   void* context = name(posted);
   const auto lock = guard();
-  if (has_relay_endpoint()) {
-    const bool relay = type == MessageClass::relay;
-    fid_ep* endpoint = (relay ? handles_.relay_endpoint : handles_.endpoint).get();
+  if (has_bounce_endpoint()) {
+    const bool bounce = type == MessageClass::bounce;
+    fid_ep* endpoint = (bounce ? handles_.bounce_endpoint : handles_.endpoint).get();
     return posted_as(posted, context, Queue::receive,
                      fi_recv(endpoint, local.address, local.length, descriptor_of(local),
                              FI_ADDR_UNSPEC, context));
@@ -785,7 +789,7 @@ ssize_t FabricEndpoint::read_queue(std::span<fi_cq_msg_entry> entries) {
   return fi_cq_read(handles_.queue.get(), entries.data(), entries.size());
 }
 
-/// What no operation can be blamed for, for example that a peer's handshake failed: operations that
+/// Errors that belong to no operation, for example a peer's failed handshake: operations that
 /// waited for it never complete, and end by their deadlines.
 void FabricEndpoint::look_at_events() {
   fi_eq_err_entry entry{};

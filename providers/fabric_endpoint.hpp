@@ -3,8 +3,8 @@
 
 #include <memory>
 
-#include "endpoint.hpp"
-#include "spec.hpp"
+#include "providers/endpoint.hpp"
+#include "providers/spec.hpp"
 
 namespace weft::providers {
 

@@ -6,14 +6,14 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
-#include <mutex>
 
-#include "capability_record.hpp"
-#include "environment.hpp"
-#include "fabric_endpoint.hpp"
-#include "kernel.hpp"
-#include "provider.hpp"
-#include "spec.hpp"
+#include "base/sync.hpp"
+#include "providers/capability_record.hpp"
+#include "providers/environment.hpp"
+#include "providers/fabric_endpoint.hpp"
+#include "providers/provider.hpp"
+#include "providers/spec.hpp"
+#include "topo/kernel.hpp"
 
 namespace weft::providers {
 namespace {
@@ -94,39 +94,39 @@ std::string title_of(const Spec& spec, const Way& way) {
   return fmt::format("{} ({})", spec.name, way.name());
 }
 
-Sighting describe(const Spec& spec, unsigned way, const fi_info& info) {
-  Sighting sighting;
-  sighting.provider = spec.name;
-  sighting.title = title_of(spec, spec.ways[way]);
-  sighting.way = way;
-  sighting.domain = nic_name(info);
-  sighting.fabric = info.fabric_attr->name != nullptr ? info.fabric_attr->name : "";
-  sighting.is_nic = spec.is_nic;
-  sighting.pci = pci_address(info);
-  sighting.gbps = link_gbps(info);
-  sighting.numa_node = numa_node_of(sighting.pci);
-  sighting.merit = spec.merit;
+FoundNic describe(const Spec& spec, unsigned way, const fi_info& info) {
+  FoundNic found_nic;
+  found_nic.provider = spec.name;
+  found_nic.title = title_of(spec, spec.ways[way]);
+  found_nic.way = way;
+  found_nic.domain = nic_name(info);
+  found_nic.fabric = info.fabric_attr->name != nullptr ? info.fabric_attr->name : "";
+  found_nic.is_nic = spec.is_nic;
+  found_nic.pci = pci_address(info);
+  found_nic.gbps = link_gbps(info);
+  found_nic.numa_node = numa_node_of(found_nic.pci);
+  found_nic.score = spec.score;
   if (const std::string slower = spec.held_back ? spec.held_back({}) : ""; !slower.empty())
-    sighting.merit += fmt::format("; but {}", slower);
-  sighting.ip = source_ip(info);
-  sighting.chosen_by_ip = spec.chosen_by_ip;
-  if (spec.needs_ip && sighting.ip.empty())
-    sighting.problem = "it has no IP address, by which peers could reach it";
-  return sighting;
+    found_nic.score += fmt::format("; but {}", slower);
+  found_nic.ip = source_ip(info);
+  found_nic.chosen_by_ip = spec.chosen_by_ip;
+  if (spec.needs_ip && found_nic.ip.empty())
+    found_nic.problem = "it has no IP address, by which peers could reach it";
+  return found_nic;
 }
 
-/// `why`: empty if nobody looked.
+/// `why`: empty if it was not looked for.
 Seen nothing_in(const Spec& spec, unsigned way, const std::string& why) {
   Seen seen;
-  seen.sighting.provider = spec.name;
-  seen.sighting.title = title_of(spec, spec.ways[way]);
-  seen.sighting.way = way;
-  seen.sighting.problem = why;
+  seen.found_nic.provider = spec.name;
+  seen.found_nic.title = title_of(spec, spec.ways[way]);
+  seen.found_nic.way = way;
+  seen.found_nic.problem = why;
   return seen;
 }
 
 /// Whether people could not tell them apart.
-bool same_place(const Sighting& one, const Sighting& other) {
+bool same_place(const FoundNic& one, const FoundNic& other) {
   return one.domain == other.domain && one.fabric == other.fabric && one.ip == other.ip;
 }
 
@@ -141,14 +141,15 @@ long look_by(const Spec& spec, unsigned index, bool device_memory, std::vector<S
     if (info->fabric_attr->prov_name != way.provider) continue;
     // Before 2.1 efa has one fabric and calls it "efa" whatever is asked for.
     if (!way.fabric.empty() && info->fabric_attr->name != way.fabric) continue;
-    Sighting sighting = describe(spec, index, *info);
-    // ofi_rxm has each interface several times, for attributes that nobody asked for; best first.
+    FoundNic found_nic = describe(spec, index, *info);
+    // ofi_rxm has each interface several times, for attributes that were not asked for; best first.
     const bool again =
         std::any_of(seen.begin() + static_cast<std::ptrdiff_t>(before), seen.end(),
-                    [&](const Seen& each) { return same_place(each.sighting, sighting); });
+                    [&](const Seen& each) { return same_place(each.found_nic, found_nic); });
     if (again) continue;
-    seen.push_back({std::move(sighting), std::make_shared<FabricNic>(
-                                             spec, way, InfoPtr(fi_dupinfo(info)), device_memory)});
+    seen.push_back(
+        {std::move(found_nic),
+         std::make_shared<FabricNic>(spec, way, InfoPtr(fi_dupinfo(info)), device_memory)});
   }
   if (seen.size() > before) return 0;
   return result != 0 ? result : -FI_ENODATA;
@@ -158,8 +159,8 @@ long look_by(const Spec& spec, unsigned index, bool device_memory, std::vector<S
 
 void look_at(const Spec& spec, std::span<const unsigned> ways, bool device_memory,
              std::vector<Seen>& seen) {
-  static std::mutex environment;
-  const std::lock_guard lock(environment);
+  static core::Mutex environment;
+  const core::Lock lock(environment);
   settle_environment();
   if (spec.prepare != nullptr) spec.prepare();
 
@@ -173,7 +174,7 @@ void look_at(const Spec& spec, std::span<const unsigned> ways, bool device_memor
     // Another name for the same interfaces tells nothing new.
     if (found && !spec.ways_by_nic) break;
   }
-  // What the machine lacks explains it, unless another way has found NICs.
+  // Something that the machine lacks explains it, unless another way has found NICs.
   const std::string lack =
       found || without.empty() || spec.why_none == nullptr ? "" : spec.why_none(look_around());
   for (const auto& [way, result] : without)

@@ -14,8 +14,8 @@
 #include <cinttypes>
 #include <cstdio>
 
-#include "machine.hpp"
-#include "spec.hpp"
+#include "providers/spec.hpp"
+#include "topo/machine.hpp"
 
 namespace weft::providers {
 namespace {
@@ -49,7 +49,7 @@ void fi_shm_quirks(const fi_info&, Capability& record) {
   // Zero-based addresses and FI_DELIVERY_COMPLETE: without both, 1.17 lets writes with a wrong key
   // land.
   record.keys_enforced = true;
-  // Who copies by a key does not notice that it is being closed.
+  // A copy by a key does not notice that the key is being closed.
   record.fence = FenceScope::rail;
   record.proof = CompletionProof::visible;
   record.ordered_messages = true;
@@ -64,7 +64,7 @@ void fi_shm_quirks(const fi_info&, Capability& record) {
 }
 
 // Regions are named weft-<process namespace>-<process>-<count>: unlike the provider's own names
-// these tell whose they are, and never repeat.
+// these tell their owner, and never repeat.
 std::uint64_t process_namespace() {
   struct stat status {};
   return stat("/proc/self/ns/pid", &status) == 0 ? status.st_ino : 0;
@@ -126,7 +126,7 @@ const Spec fi_shm = {
     .serialise = true,
     .hints = fi_shm_hints,
     .quirks = fi_shm_quirks,
-    .merit = "it reaches other processes of this machine",
+    .score = "it reaches other processes of this machine",
     .is_nic = false,
     .prepare = remove_leftovers,
     .shared_in_process = true,

@@ -1,4 +1,4 @@
-#include "inner_epoll.hpp"
+#include "providers/inner_epoll.hpp"
 
 #include <fmt/format.h>
 

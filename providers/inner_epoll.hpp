@@ -1,4 +1,4 @@
-// What an epoll descriptor waits for.
+// The descriptors that an epoll descriptor waits for.
 #pragma once
 
 #include <optional>

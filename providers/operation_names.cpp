@@ -1,6 +1,8 @@
-#include "operation_names.hpp"
+#include "providers/operation_names.hpp"
 
 #include <utility>
+
+#include "base/sync.hpp"
 
 namespace weft::providers {
 namespace {
@@ -14,7 +16,7 @@ static_assert(sizeof(void*) == sizeof(std::uint64_t));
 }  // namespace
 
 void* OperationNames::give(Posted& posted) {
-  const std::lock_guard lock(mutex_);
+  const core::Lock lock(mutex_);
   if (free_.empty()) {
     free_.reserve(slots_.size() + 1);  // so that take_back() allocates nothing
     slots_.emplace_back();
@@ -30,7 +32,7 @@ void* OperationNames::give(Posted& posted) {
 Posted* OperationNames::take_back(const void* name) {
   const auto value = reinterpret_cast<std::uint64_t>(name);
   const auto number = static_cast<std::uint32_t>(value & slot_mask);
-  const std::lock_guard lock(mutex_);
+  const core::Lock lock(mutex_);
   if (number == 0 || number > slots_.size()) return nullptr;
   Slot& slot = slots_[number - 1];
   if (slot.posted == nullptr || slot.life != value >> slot_bits) return nullptr;

@@ -8,8 +8,8 @@
 #include <weft/capability.hpp>
 #include <weft/error.hpp>
 
-#include "endpoint.hpp"
-#include "selection.hpp"
+#include "providers/endpoint.hpp"
+#include "providers/selection.hpp"
 
 namespace weft::providers {
 
@@ -25,7 +25,7 @@ class Nic {
 
 /// A NIC that was seen, and how to open it; null where there is none.
 struct Seen {
-  Sighting sighting;
+  FoundNic found_nic;
   std::shared_ptr<const Nic> nic;
 };
 

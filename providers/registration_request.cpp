@@ -1,6 +1,6 @@
-#include "registration_request.hpp"
+#include "providers/registration_request.hpp"
 
-#include "fabric.hpp"
+#include "providers/fabric.hpp"
 
 namespace weft::providers {
 namespace {

@@ -1,4 +1,4 @@
-// What libfabric is asked for when memory is registered.
+// The request to libfabric for a registration.
 #pragma once
 
 #include <rdma/fi_domain.h>
@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "extent.hpp"
+#include "providers/extent.hpp"
 
 namespace weft::providers {
 

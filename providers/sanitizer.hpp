@@ -35,14 +35,14 @@ constexpr bool sanitized = false;
 /// All endpoints of the process hand over to each other, as far as the sanitizer is concerned.
 inline char every_endpoint;
 
-/// What this thread did so far may be seen by whoever receives.
+/// The receiving thread may see everything that this thread did so far.
 inline void handing_over([[maybe_unused]] void* channel) {
 #ifdef WEFT_THREAD_SANITIZER
   __tsan_release(channel);
 #endif
 }
 
-/// This thread sees what those who posted did before.
+/// This thread sees everything that the posting threads did before.
 inline void handed_over([[maybe_unused]] void* channel) {
 #ifdef WEFT_THREAD_SANITIZER
   __tsan_acquire(channel);

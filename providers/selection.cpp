@@ -1,4 +1,4 @@
-#include "selection.hpp"
+#include "providers/selection.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -52,7 +52,7 @@ Choice all_of(const ProviderName& provider) {
   return all;
 }
 
-/// What a name stands for: a provider, or one way of a provider. Where libfabric and Weft give one
+/// The meaning of a name: a provider, or one way of a provider. Where libfabric and Weft give one
 /// name to different things ("shm"), it is Weft's.
 std::optional<Choice> meaning_of(std::span<const ProviderName> known, std::string_view name) {
   for (const ProviderName& each : known)
@@ -95,10 +95,10 @@ std::string names_for(std::span<const ProviderName> known, const ProviderName& p
   return fmt::format("{} ({})", provider.name, fmt::join(ways, ", "));
 }
 
-/// One decision after the other about the same sightings.
+/// One decision after the other about the same found_nics.
 class Chooser {
  public:
-  Chooser(std::span<const Sighting> seen, std::span<const ProviderName> known, const Wanted& wanted)
+  Chooser(std::span<const FoundNic> seen, std::span<const ProviderName> known, const Wanted& wanted)
       : seen_(seen),
         known_(known),
         wanted_(wanted),
@@ -128,7 +128,7 @@ class Chooser {
       for (const std::string& name : *list)
         if (!meaning_of(known_, name)) return fail(Code::not_found, unknown_provider(name));
     for (const std::string& pattern : nics_) {
-      const bool seen = std::any_of(seen_.begin(), seen_.end(), [&](const Sighting& each) {
+      const bool seen = std::any_of(seen_.begin(), seen_.end(), [&](const FoundNic& each) {
         return each.is_nic && !each.domain.empty() && fits(pattern, each.domain);
       });
       if (!seen) return fail(Code::not_found, unknown_nic(pattern));
@@ -144,7 +144,7 @@ class Chooser {
 
   std::string unknown_nic(const std::string& pattern) const {
     std::vector<std::string> names;
-    for (const Sighting& each : seen_) {
+    for (const FoundNic& each : seen_) {
       if (each.is_nic && !each.domain.empty() && !contains(names, each.domain))
         names.push_back(each.domain);
     }
@@ -163,9 +163,9 @@ class Chooser {
                      [&](std::size_t a, std::size_t b) { return distance(a) < distance(b); });
     const std::size_t limit = nics_.empty() ? std::max(1U, wanted_.max_nics) : usable.size();
     for (std::size_t i = 0; i < usable.size(); ++i) {
-      const Sighting& nic = seen_[usable[i]];
+      const FoundNic& nic = seen_[usable[i]];
       result_.reasons[usable[i]] =
-          i < limit ? nic.merit
+          i < limit ? nic.score
                     : fmt::format(
                           "{} others are as near or nearer, and no more than {} were asked "
                           "for (max_nics)",
@@ -174,11 +174,11 @@ class Chooser {
     }
   }
 
-  static bool covers(const Choice& choice, const Sighting& nic) {
+  static bool covers(const Choice& choice, const FoundNic& nic) {
     return choice.provider == nic.provider && contains(choice.ways, nic.way);
   }
 
-  std::string why_not(const Sighting& nic) const {
+  std::string why_not(const FoundNic& nic) const {
     if (!nic.problem.empty()) return nic.problem;
     if (nic.chosen_by_ip && nic.ip != wanted_.rail_address)
       return fmt::format("its address is {}, and rails were asked for on {}", nic.ip,
@@ -191,12 +191,12 @@ class Chooser {
   }
 
   /// Whether both are the same NIC: libfabric lists it once for each address, way and name.
-  static bool same_nic(const Sighting& one, const Sighting& other) {
+  static bool same_nic(const FoundNic& one, const FoundNic& other) {
     return one.domain == other.domain || (!one.ip.empty() && one.ip == other.ip);
   }
 
   /// Whether `one` is the better way to a NIC: as itself, then by the address that was asked for.
-  bool better(const Sighting& one, const Sighting& other, const Choice& choice) const {
+  bool better(const FoundNic& one, const FoundNic& other, const Choice& choice) const {
     if (one.way == other.way)
       return one.ip == wanted_.rail_address && other.ip != wanted_.rail_address;
     const auto first = std::find_if(choice.ways.begin(), choice.ways.end(), [&](unsigned way) {
@@ -224,14 +224,14 @@ class Chooser {
   }
 
   std::string why_not_this_way(std::size_t taken) const {
-    const Sighting& way = seen_[taken];
+    const FoundNic& way = seen_[taken];
     return fmt::format("the same NIC is better reached as {} {} {}", way.title, way.domain,
                        way.ip.empty() ? way.fabric : way.ip);
   }
 
   /// By the order in which NICs were named, else near ones first.
   std::size_t distance(std::size_t index) const {
-    const Sighting& nic = seen_[index];
+    const FoundNic& nic = seen_[index];
     if (!nics_.empty()) return first_fit(nics_, nic.domain);
     const auto& nics = wanted_.near_nics;
     const auto listed = std::find_if(nics.begin(), nics.end(), [&](const std::string& each) {
@@ -259,7 +259,7 @@ class Chooser {
     return fmt::format("provider '{}' can't be used; {}", provider, fmt::join(reasons, "; "));
   }
 
-  std::string why_never_chosen(const Sighting& nic) const {
+  std::string why_never_chosen(const FoundNic& nic) const {
     const bool forbidden = std::any_of(without_.begin(), without_.end(), [&](const auto& name) {
       return covers(*meaning_of(known_, name), nic);
     });
@@ -271,7 +271,7 @@ class Chooser {
                               : "not among the providers asked for";
   }
 
-  const std::span<const Sighting> seen_;
+  const std::span<const FoundNic> seen_;
   const std::span<const ProviderName> known_;
   const Wanted& wanted_;
   const std::vector<std::string> providers_, without_, nics_, without_nics_;
@@ -294,12 +294,12 @@ std::vector<Choice> choices_of(std::span<const ProviderName> known,
   return choices;
 }
 
-Result<Selection> select(std::span<const Sighting> seen, std::span<const ProviderName> known,
+Result<Selection> select(std::span<const FoundNic> seen, std::span<const ProviderName> known,
                          const Wanted& wanted) {
   return Chooser(seen, known, wanted).choose();
 }
 
-std::string objection(const Capability& record, const Wanted& wanted) {
+std::string reject_reason(const Capability& record, const Wanted& wanted) {
   if (wanted.allow_emulation) return {};
   const bool write = record.write == Origin::emulated, read = record.read == Origin::emulated;
   if (!write && !read) return {};

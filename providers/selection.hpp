@@ -11,8 +11,8 @@
 
 namespace weft::providers {
 
-/// One way to one NIC, as a look at the machine found it, before anybody decided.
-struct Sighting {
+/// One way to one NIC, as a look at the machine found it, before any choice.
+struct FoundNic {
   std::string provider;  // Weft's name: "efa"
   std::string title;     // for people: "tcp (net)"
   std::string domain;    // the NIC; empty if none was found
@@ -24,8 +24,8 @@ struct Sighting {
   std::string pci;            // "0000:4f:00.0"; empty: unknown, or none
   double gbps = 0;            // 0: unknown
   int numa_node = -1;         // -1: unknown
-  std::string merit;          // what speaks for it, as a sentence
-  std::string problem;        // why it can't be used, whatever is wanted; empty: it can
+  std::string score;          // the reason for it, as a sentence
+  std::string problem;        // why it can't be used at all; empty: it can
 };
 
 /// A provider of this build.
@@ -36,7 +36,7 @@ struct ProviderName {
   std::vector<std::string_view> ways;
 };
 
-/// What the engine's configuration asks for (see Config).
+/// The part of the engine's configuration that chooses NICs (see Config).
 struct Wanted {
   std::vector<std::string> providers;
   std::vector<std::string> allowed;  // by Weft's names; empty: all
@@ -60,21 +60,20 @@ struct Choice {
 };
 
 struct Selection {
-  std::vector<std::size_t> taken;    // indices of sightings, best first
-  std::vector<std::string> reasons;  // why each sighting was taken or passed over
+  std::vector<std::size_t> taken;    // indices of found_nics, best first
+  std::vector<std::string> reasons;  // why each found_nic was taken or passed over
 };
 
 /// `known`: the providers of this build, best first. Fails if something that was named is not
 /// there, or can't be used.
-Result<Selection> select(std::span<const Sighting> seen, std::span<const ProviderName> known,
+Result<Selection> select(std::span<const FoundNic> seen, std::span<const ProviderName> known,
                          const Wanted& wanted);
 
 /// Why a rail that was opened must not be used after all; empty if it may. Whether operations are
 /// emulated shows only then.
-std::string objection(const Capability& record, const Wanted& wanted);
+std::string reject_reason(const Capability& record, const Wanted& wanted);
 
-/// What `terms`, as in Config::providers, leave to take from, best first. Passes over unknown
-/// names.
+/// The providers that `terms`, as in Config::providers, allow, best first. Skips unknown names.
 std::vector<Choice> choices_of(std::span<const ProviderName> known,
                                std::span<const std::string> terms);
 

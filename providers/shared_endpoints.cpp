@@ -1,10 +1,11 @@
-#include "shared_endpoints.hpp"
+#include "providers/shared_endpoints.hpp"
 
 #include <algorithm>
 #include <map>
-#include <mutex>
 #include <utility>
 #include <vector>
+
+#include "base/sync.hpp"
 
 namespace weft::providers {
 namespace {
@@ -12,18 +13,20 @@ namespace {
 using Handles = std::shared_ptr<void>;
 
 struct Registry {
-  std::mutex mutex;
-  std::map<std::string, std::set<std::string>> known;  // by each open endpoint
-  std::map<std::string, Handles> left;                 // of endpoints that are used no more
+  core::Mutex mutex;
+  // Known by each open endpoint.
+  std::map<std::string, std::set<std::string>> known WEFT_GUARDED_BY(mutex);
+  // Of endpoints that are used no more.
+  std::map<std::string, Handles> left WEFT_GUARDED_BY(mutex);
 
-  bool somebody_knows(const std::string& name) const {
+  bool somebody_knows(const std::string& name) const WEFT_REQUIRES(mutex) {
     return std::any_of(known.begin(), known.end(),
                        [&](const auto& each) { return each.second.contains(name); });
   }
   /// Those that can be closed now; to be let go without the lock.
-  std::vector<Handles> take_unknown() {
+  std::vector<Handles> take_unknown() WEFT_REQUIRES(mutex) {
     std::vector<Handles> unknown;
-    std::erase_if(left, [&](auto& each) {
+    std::erase_if(left, [&](auto& each) WEFT_REQUIRES(mutex) {
       if (somebody_knows(each.first)) return false;
       unknown.push_back(std::move(each.second));
       return true;
@@ -41,32 +44,37 @@ Registry& registry() {
 }  // namespace
 
 SharedEndpoint::SharedEndpoint(std::string name) : name_(std::move(name)) {
-  const std::lock_guard lock(registry().mutex);
-  registry().known[name_];
+  Registry& all = registry();
+  const core::Lock lock(all.mutex);
+  all.known[name_];
 }
 
 SharedEndpoint::~SharedEndpoint() {
   std::vector<Handles> closing;
-  const std::lock_guard lock(registry().mutex);
-  registry().known.erase(name_);
-  closing = registry().take_unknown();
+  Registry& all = registry();
+  const core::Lock lock(all.mutex);
+  all.known.erase(name_);
+  closing = all.take_unknown();
 }
 
 void SharedEndpoint::knows(const std::string& other) {
-  const std::lock_guard lock(registry().mutex);
-  registry().known[name_].insert(other);
+  Registry& all = registry();
+  const core::Lock lock(all.mutex);
+  all.known[name_].insert(other);
 }
 
 void SharedEndpoint::forgets(const std::string& other) {
   std::vector<Handles> closing;
-  const std::lock_guard lock(registry().mutex);
-  registry().known[name_].erase(other);
-  closing = registry().take_unknown();
+  Registry& all = registry();
+  const core::Lock lock(all.mutex);
+  all.known[name_].erase(other);
+  closing = all.take_unknown();
 }
 
 void SharedEndpoint::leave_behind(std::shared_ptr<void> handles) {
-  const std::lock_guard lock(registry().mutex);
-  registry().left[name_] = std::move(handles);
+  Registry& all = registry();
+  const core::Lock lock(all.mutex);
+  all.left[name_] = std::move(handles);
 }
 
 }  // namespace weft::providers

@@ -14,7 +14,8 @@ namespace weft::providers {
 class SharedEndpoint {
  public:
   explicit SharedEndpoint(std::string name);
-  /// The endpoint is used no more; its `handles` are closed now, or when nobody knows it any more.
+  /// The endpoint is used no more; its `handles` are closed now, or when no endpoint knows it any
+  /// more.
   ~SharedEndpoint();
   SharedEndpoint(const SharedEndpoint&) = delete;
   SharedEndpoint& operator=(const SharedEndpoint&) = delete;

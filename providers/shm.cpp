@@ -1,11 +1,11 @@
-#include "shm/shm.hpp"
+#include "providers/shm/shm.hpp"
 
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/process.hpp"
-#include "machine.hpp"
-#include "shm/region.hpp"
+#include "providers/shm/region.hpp"
+#include "topo/machine.hpp"
 
 namespace weft::providers::shm {
 namespace {
@@ -19,7 +19,7 @@ class ShmNic final : public Nic {
   Result<std::unique_ptr<Endpoint>> open() const override { return open_endpoint(); }
 };
 
-/// Whether the kernel has what it takes. What another process allows is seen when it is met.
+/// Whether the kernel can do it. Whether another process allows it is seen when it is met.
 Result<void> usable() {
   const Descriptor self = core::open_process(getpid());
   if (self.get() < 0) return fail(system_error("pidfd_open (Linux 5.3)"));
@@ -73,12 +73,12 @@ Capability capability() {
 
 void look(std::vector<Seen>& seen) {
   Seen memory;
-  memory.sighting.provider = "shm";
-  memory.sighting.title = "shm (Weft's own)";
-  memory.sighting.domain = "memory";
-  memory.sighting.is_nic = false;
-  memory.sighting.merit = "it reaches other processes of this machine";
-  if (auto can = usable(); !can) memory.sighting.problem = can.error().message();
+  memory.found_nic.provider = "shm";
+  memory.found_nic.title = "shm (Weft's own)";
+  memory.found_nic.domain = "memory";
+  memory.found_nic.is_nic = false;
+  memory.found_nic.score = "it reaches other processes of this machine";
+  if (auto can = usable(); !can) memory.found_nic.problem = can.error().message();
   memory.nic = std::make_shared<ShmNic>();
   seen.push_back(std::move(memory));
 }

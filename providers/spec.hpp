@@ -1,4 +1,4 @@
-// What Weft knows about one of libfabric's providers: what to ask libfabric for, and what libfabric
+// One of libfabric's providers as Weft knows it: the hints for libfabric, and facts that libfabric
 // does not tell.
 #pragma once
 
@@ -6,13 +6,13 @@
 #include <string>
 #include <vector>
 
-#include "fabric.hpp"
-#include "provider.hpp"
-#include "surroundings.hpp"
+#include "providers/fabric.hpp"
+#include "providers/provider.hpp"
+#include "providers/system_probe.hpp"
 
 namespace weft::providers {
 
-/// What libfabric has for a provider. An older or newer libfabric may have something else.
+/// One of libfabric's names for a provider. An older or newer libfabric may have something else.
 struct Way {
   std::string_view provider;
   std::string_view fabric = {};  // where a provider has several; empty: whichever
@@ -43,15 +43,15 @@ struct Spec {
   void (*hints)(fi_info& hints);
   /// Folds what was measured of the provider into the record made from its fi_info.
   void (*quirks)(const fi_info& info, Capability& record);
-  /// What speaks for its NICs, as a sentence.
-  std::string_view merit;
+  /// The reason to take its NICs, as a sentence.
+  std::string_view score;
   /// Whether it is hardware or an interface; else it is memory.
   bool is_nic = true;
   /// Run before its NICs are looked for; null where there is nothing to do.
   void (*prepare)() = nullptr;
   /// Whether endpoints of one process look into each other (SharedEndpoint).
   bool shared_in_process = false;
-  /// What speaks against a peer with that address; null where nothing does.
+  /// Why a peer with that address can't be reached; null where every one can.
   Result<void> (*check_peer)(std::string_view address) = nullptr;
   /// An endpoint's source address; null where the provider's own choice does.
   std::string (*source_name)() = nullptr;
@@ -64,9 +64,9 @@ struct Spec {
   /// Asks an endpoint that is enabled for what only it knows.
   void (*examine)(fid_ep& endpoint, Capability& record) = nullptr;
   /// Why libfabric has none; null where its own words do.
-  std::string (*why_none)(const Surroundings& around) = nullptr;
-  /// What may make them slower than they could be, as a sentence, or nothing; null: nothing is
-  /// known.
+  std::string (*why_none)(const SystemProbe& around) = nullptr;
+  /// A setting that may make them slower than they could be, as a sentence, or empty; null: none
+  /// is known.
   std::string (*held_back)(const std::string& root) = nullptr;
   /// Adds advice to the provider's error number; empty: there is none.
   std::string_view (*advice)(int provider_code) = nullptr;
@@ -74,8 +74,8 @@ struct Spec {
   bool (*path_failed)(int provider_code) = nullptr;
 };
 
-/// Adds what libfabric finds for a provider in some of its ways, best first, and what nobody looked
-/// for, because it is in none of these. `device_memory`: NICs that reach it are wanted, where there
+/// Adds the NICs that libfabric finds for a provider in some of its ways, best first, and a note on
+/// the ways that were not looked at. `device_memory`: NICs that reach it are wanted, where there
 /// are any.
 void look_at(const Spec& spec, std::span<const unsigned> ways, bool device_memory,
              std::vector<Seen>& seen);
@@ -85,7 +85,7 @@ extern const Spec fi_shm;
 extern const Spec tcp;
 extern const Spec verbs;
 
-/// What EFA's records say where the provider builds operations out of messages.
+/// EFA's records where the provider builds operations out of messages.
 void emulate_writes(Capability& record);
 void emulate_reads(Capability& record);
 

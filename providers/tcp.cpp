@@ -2,9 +2,9 @@
 // and stripped builds in "tcp;ofi_rxm".
 #include <algorithm>
 
-#include "endpoint.hpp"
-#include "machine.hpp"
-#include "spec.hpp"
+#include "providers/endpoint.hpp"
+#include "providers/spec.hpp"
+#include "topo/machine.hpp"
 
 namespace weft::providers {
 namespace {
@@ -90,7 +90,7 @@ const Spec tcp = {
     .serialise = true,
     .hints = tcp_hints,
     .quirks = tcp_quirks,
-    .merit = "it carries the address that rails were asked for on",
+    .score = "it carries the address that rails were asked for on",
     .held_back = what_holds_streams_back,
 };
 

@@ -1,7 +1,7 @@
 // The operations that an endpoint has posted and that have not ended.
 #pragma once
 
-#include "endpoint.hpp"
+#include "providers/endpoint.hpp"
 
 namespace weft::providers {
 

@@ -2,7 +2,7 @@
 // datagrams: messages up to 16 KiB go through its buffers, reads and writes straight to the NIC.
 #include <algorithm>
 
-#include "spec.hpp"
+#include "providers/spec.hpp"
 
 namespace weft::providers {
 namespace {
@@ -22,8 +22,8 @@ void verbs_quirks(const fi_info&, Capability& record) {
   // By the NIC, for each registration (environment.cpp).
   record.keys_enforced = true;
   record.fence = FenceScope::grant;
-  // The other NIC has acknowledged the bytes. What it writes for a message that came behind them on
-  // the same connection, it writes behind them.
+  // The other NIC has acknowledged the bytes. It writes a message that came behind them on the same
+  // connection after them.
   record.proof = CompletionProof::received;
   record.ordered_messages = true;
   // The NICs read and write the memory itself; but messages up to the size of ofi_rxm's buffers go
@@ -49,7 +49,7 @@ const Spec verbs = {
     .device_memory = true,
     .hints = verbs_hints,
     .quirks = verbs_quirks,
-    .merit = "its NIC moves the bytes",
+    .score = "its NIC moves the bytes",
     .why_none = why_no_verbs,
 };
 

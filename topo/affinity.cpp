@@ -7,7 +7,7 @@
 #include <set>
 #include <weft/topology.hpp>
 
-#include "cost.hpp"
+#include "topo/cost.hpp"
 
 namespace weft {
 namespace topo {
@@ -49,7 +49,7 @@ NicSet nearest(const std::vector<Way>& ways, const NicSet& nics) {
   return found;
 }
 
-/// What the links on the way have room for.
+/// The bandwidth left on the links on the way.
 class Room {
  public:
   explicit Room(const std::vector<Way>& ways) : ways_(ways) {}
@@ -165,7 +165,7 @@ NicSet serving_node(const Topology& topology, int node, const NicSet& nics, cons
   const auto ways = ways_from(topology, {-1, node});
   const NicSet usual = carried(ways, by_turns(topology, nearest(ways, nics)));
   if (missing.empty()) return usual;
-  // What is left of the usual ones stays, and others follow.
+  // The usual ones that are left stay, and others follow.
   NicSet order = without(usual, missing);
   if (order.size() == usual.size()) return usual;
   for (const std::size_t nic : by_turns(topology, nearest(ways, without(nics, missing))))
@@ -194,7 +194,7 @@ bool has_node(const Topology& topology, int id) {
                      [&](const NumaNode& each) { return each.id == id; });
 }
 
-/// What is served, resolved: a GPU, a node, or memory anywhere.
+/// The served memory, resolved: a GPU, a node, or memory anywhere.
 class Served {
  public:
   Served(const Topology& topology, const Place& place) : topology_(topology) {

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <weft/topology.hpp>
 
-#include "kernel.hpp"
-#include "read.hpp"
+#include "topo/kernel.hpp"
+#include "topo/read.hpp"
 
 namespace weft {
 namespace topo {

@@ -1,4 +1,4 @@
-#include "cost.hpp"
+#include "topo/cost.hpp"
 
 #include <algorithm>
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What it costs to reach a NIC from some memory.
+// The cost of reaching a NIC from some memory.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ struct Position {
 
 /// A link on the way, between a switch and what is above it, or between two sockets.
 struct Link {
-  std::size_t id = 0;  // the same for the same link, whoever takes it
+  std::size_t id = 0;  // the same for the same link
   double gbps = 0;     // 0: unknown
 };
 
@@ -26,7 +26,7 @@ struct Way {
   /// level are also below the places of higher ones.
   unsigned level = 0;
   std::vector<Link> links;
-  /// What a NIC can move along it: its speed, or that of the narrowest link. Never 0: a NIC of
+  /// The speed of a NIC along it: its speed, or that of the narrowest link. Never 0: a NIC of
   /// unknown speed counts as the slowest one of known speed.
   double gbps = 1;
   /// How many times as long a byte takes as over a NIC of 1 Gb/s below the same switch. What makes

@@ -1,4 +1,4 @@
-#include "devices.hpp"
+#include "topo/devices.hpp"
 
 #include <fmt/format.h>
 

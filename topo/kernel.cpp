@@ -1,11 +1,11 @@
-#include "kernel.hpp"
+#include "topo/kernel.hpp"
 
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
-#include "read.hpp"
+#include "topo/read.hpp"
 
 namespace weft::topo {
 namespace {

@@ -1,4 +1,4 @@
-// What Linux tells of this machine's NICs beyond hwloc.
+// Facts about this machine's NICs that Linux knows and hwloc does not.
 #pragma once
 
 #include <string>

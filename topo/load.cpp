@@ -7,10 +7,10 @@
 #include <utility>
 #include <weft/topology.hpp>
 
-#include "devices.hpp"
-#include "kernel.hpp"
-#include "pci_tree.hpp"
-#include "read.hpp"
+#include "topo/devices.hpp"
+#include "topo/kernel.hpp"
+#include "topo/pci_tree.hpp"
+#include "topo/read.hpp"
 
 namespace weft {
 namespace topo {

@@ -1,4 +1,4 @@
-#include "machine.hpp"
+#include "topo/machine.hpp"
 
 #include <linux/mempolicy.h>
 #include <sys/mman.h>
@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "hwloc.hpp"
+#include "topo/hwloc.hpp"
 
 namespace weft::topo {
 namespace {

@@ -1,4 +1,4 @@
-// What this process may use of the machine.
+// The part of the machine that this process may use.
 #pragma once
 
 #include <algorithm>

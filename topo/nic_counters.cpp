@@ -1,4 +1,4 @@
-#include "nic_counters.hpp"
+#include "topo/nic_counters.hpp"
 
 #include <charconv>
 #include <filesystem>

@@ -1,10 +1,10 @@
-#include "pci_tree.hpp"
+#include "topo/pci_tree.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "hwloc.hpp"
+#include "topo/hwloc.hpp"
 
 namespace weft::topo {
 namespace {

@@ -1,4 +1,4 @@
-#include "read.hpp"
+#include "topo/read.hpp"
 
 #include <fmt/format.h>
 

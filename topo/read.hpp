@@ -5,7 +5,7 @@
 #include <string_view>
 #include <weft/error.hpp>
 
-#include "hwloc.hpp"
+#include "topo/hwloc.hpp"
 
 namespace weft::topo {
 
@@ -19,7 +19,7 @@ const char* info_of(const hwloc_obj& object, const char* name);
 /// The number that a text begins with, whatever the locale; 0 if it begins with none.
 double number_in(std::string_view text);
 
-/// What a file holds of a NIC's speed: Gb/s.
+/// The name of the info that holds a NIC's speed, in Gb/s.
 inline constexpr const char* gbps_info = "LinkGbps";
 
 }  // namespace weft::topo

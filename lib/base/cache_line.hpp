@@ -1,4 +1,4 @@
-// What one core takes from another in one go.
+// The unit in which cores take memory from each other.
 #pragma once
 
 #include <cstddef>

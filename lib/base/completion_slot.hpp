@@ -2,12 +2,11 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
-#include <mutex>
 #include <optional>
 #include <weft/deadline.hpp>
 #include <weft/error.hpp>
 
+#include "base/sync.hpp"
 #include "base/wait_on.hpp"
 
 namespace weft::core {
@@ -18,15 +17,11 @@ class CompletionSlot {
 
   /// Without effect the second time.
   void complete(const std::optional<Error>& error) {
-    {
-      const std::lock_guard lock(mutex_);
-      if (claimed_) return;
-      claimed_ = true;
-      error_ = error;
-    }
+    if (claimed_.exchange(true)) return;
+    error_ = error;
     ended(error_ ? &*error_ : nullptr);
     {
-      const std::lock_guard lock(mutex_);
+      const Lock lock(mutex_);
       done_.store(true, std::memory_order_release);
       changed_.notify_all();
     }
@@ -34,8 +29,8 @@ class CompletionSlot {
   }
   bool done() const noexcept { return done_.load(std::memory_order_acquire); }
   bool wait(Deadline deadline) const {
-    std::unique_lock lock(mutex_);
-    return wait_on(changed_, lock, deadline, [&] { return done(); });
+    const Lock lock(mutex_);
+    return changed_.wait(mutex_, deadline, [&] { return done(); });
   }
   /// Only after done().
   const std::optional<Error>& error() const noexcept { return error_; }
@@ -43,14 +38,14 @@ class CompletionSlot {
  private:
   /// Called once, before waiters wake, by the thread that completes.
   virtual void ended(const Error*) {}
-  /// Called once after that: whoever hears of it finds it done.
+  /// Called once after that: done() is true by then.
   virtual void announce(const Error*) {}
 
-  mutable std::mutex mutex_;
-  mutable std::condition_variable changed_;
-  bool claimed_ = false;
-  std::atomic<bool> done_{false};
-  std::optional<Error> error_;
+  mutable Mutex mutex_;
+  mutable Condition changed_;
+  std::atomic<bool> claimed_{false};
+  std::optional<Error> error_;     // written by the thread that claimed it, before done_
+  std::atomic<bool> done_{false};  // set with the mutex, so that no waiter misses it
 };
 
 }  // namespace weft::core

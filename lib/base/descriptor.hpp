@@ -26,7 +26,7 @@ class Descriptor {
   int fd_ = -1;
 };
 
-/// Whether somebody can make its file smaller: pages behind the end kill whoever touches them.
+/// Whether the file can be made smaller: a process that touches pages behind the end is killed.
 inline bool may_shrink(int descriptor) noexcept {
   const int seals = fcntl(descriptor, F_GET_SEALS);
   return seals < 0 || (seals & F_SEAL_SHRINK) == 0;

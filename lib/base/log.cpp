@@ -6,8 +6,9 @@
 #include <atomic>
 #include <cstdlib>
 #include <map>
-#include <mutex>
 #include <string>
+
+#include "base/sync.hpp"
 
 namespace weft {
 namespace {
@@ -25,8 +26,8 @@ LogLevel initial_level() {
 
 struct Logger {
   std::atomic<LogLevel> level{initial_level()};
-  std::mutex mutex;
-  LogSink sink;
+  core::Mutex mutex;
+  LogSink sink WEFT_GUARDED_BY(mutex);
   std::shared_ptr<spdlog::logger> standard_error =
       std::make_shared<spdlog::logger>("weft", std::make_shared<spdlog::sinks::stderr_sink_st>());
 };
@@ -61,8 +62,9 @@ spdlog::level::level_enum to_spdlog(LogLevel level) {
 }  // namespace
 
 void set_log_sink(LogSink sink) {
-  const std::lock_guard lock(logger().mutex);
-  logger().sink = std::move(sink);
+  Logger& log = logger();
+  const core::Lock lock(log.mutex);
+  log.sink = std::move(sink);
 }
 
 void set_log_level(LogLevel level) {
@@ -76,7 +78,7 @@ bool log_enabled(LogLevel level) noexcept {
 }
 
 void log_line(LogLevel level, std::string_view line) {
-  const std::lock_guard lock(logger().mutex);
+  const Lock lock(logger().mutex);
   if (logger().sink)
     logger().sink(level, line);
   else

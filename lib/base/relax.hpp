@@ -1,4 +1,4 @@
-// What a thread does between two looks at what another is about to write.
+// The pause of a spin loop.
 #pragma once
 
 namespace weft::core {

@@ -1,4 +1,4 @@
-// Numbers threads, for those who spread them over several of something.
+// Numbers threads, so that they can be spread over shards.
 #pragma once
 
 #include <atomic>

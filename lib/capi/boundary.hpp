@@ -1,5 +1,5 @@
-// What every function of the C API does at its border: check pointers, keep exceptions in, turn
-// results into statuses and values into handles.
+// The border of every C function: it checks pointers, keeps exceptions in, turns results into
+// statuses and values into handles.
 #pragma once
 
 #include <fmt/format.h>
@@ -96,16 +96,13 @@ auto at(const char* what, const Range& range, std::size_t index)
               fmt::format("there is no {} {}: there are {}", what, index, std::size(range)));
 }
 
-/// The size that a growing struct had in the first release with it. Whoever adds a member
+/// The size that a growing struct had in the first release with it. A change that adds a member
 /// specialises it with the offset of the first one added.
 template <typename Struct>
 constexpr std::size_t oldest_size = sizeof(Struct);
 template <>
 inline constexpr std::size_t oldest_size<weft_transfer_options> = offsetof(weft_transfer_options,
                                                                            wait_for_room_ns);
-
-template <>
-inline constexpr std::size_t oldest_size<weft_config> = offsetof(weft_config, policy);
 
 /// Refuses what is not the size of any version's struct, such as a member never set.
 Result<void> check_size(const char* name, std::size_t size, std::size_t oldest);

@@ -45,11 +45,9 @@ static_assert(same(WEFT_SOURCE_FILE, Setting::Source::file));
 static_assert(same(WEFT_SOURCE_ENVIRONMENT, Setting::Source::environment));
 static_assert(same(WEFT_SOURCE_CALL, Setting::Source::call));
 
-static_assert(same(WEFT_PROGRESS_THREADS, Progress::threads));
-static_assert(same(WEFT_PROGRESS_MANUAL, Progress::manual));
 static_assert(same(WEFT_TRANSPORT_AUTOMATIC, TransportKind::automatic));
 static_assert(same(WEFT_TRANSPORT_ONE_SIDED, TransportKind::one_sided));
-static_assert(same(WEFT_TRANSPORT_RELAY, TransportKind::relay));
+static_assert(same(WEFT_TRANSPORT_BOUNCE, TransportKind::bounce));
 static_assert(same(WEFT_TRANSPORT_DEVICE_COPY, TransportKind::device_copy));
 static_assert(same(WEFT_PRIORITY_LATENCY, Priority::latency));
 static_assert(same(WEFT_PRIORITY_NORMAL, Priority::normal));

@@ -1,135 +1,14 @@
 // The C API: engines, what they are made of, and their peers.
 #include "capi/boundary.hpp"
-#include "engine/setting_text.hpp"
 
 using namespace weft;
 using namespace weft::capi;
 
 namespace {
 
-std::string or_default(const char* given, const std::string& otherwise) {
-  return given != nullptr ? given : otherwise;
-}
-
-weft_config to_c(const Config& config) {
-  weft_config c{};
-  c.size = sizeof c;
-  c.max_nics = config.max_nics;
-  c.allow_emulation = config.allow_emulation;
-  c.allow_unauthenticated_network = config.allow_unauthenticated_network;
-  c.peer_events = config.peer_events;
-  c.progress = static_cast<std::int32_t>(config.progress);
-  c.transport = static_cast<std::int32_t>(config.transport);
-  c.rails = config.rails;
-  c.threads = config.threads;
-  c.spin_ns = config.spin.count();
-  c.copy_at_once_bytes = config.copy_at_once_bytes;
-  c.chunk_bytes = config.chunk_bytes;
-  c.window = config.window;
-  c.relay_buffer_bytes = config.relay_buffer_bytes;
-  c.relay_buffers = config.relay_buffers;
-  c.max_message = config.max_message;
-  c.message_credits = config.message_credits;
-  c.unclaimed_bytes = config.unclaimed_bytes;
-  c.send_queue = config.send_queue;
-  c.max_transfers = config.max_transfers;
-  c.default_timeout_ns = config.default_timeout.count();
-  c.heartbeat_ns = config.heartbeat.count();
-  c.death_after_ns = config.death_after.count();
-  c.register_everywhere = config.register_everywhere;
-  c.place_threads = config.place_threads;
-  c.tls_check_host = config.tls_check_host;
-  c.share_gpu_memory = config.share_gpu_memory;
-  c.metrics_off = !config.metrics;
-  return c;
-}
-
-Result<std::vector<std::string>> strings(const char* name, const char* const* texts,
-                                         std::size_t count) {
-  if (auto listed = check({list(name, texts, count)}); !listed) return fail(listed.error());
-  std::vector<std::string> read;
-  for (std::size_t i = 0; i < count; ++i) {
-    if (auto given = check({{name, texts[i]}}); !given) return fail(given.error());
-    read.emplace_back(texts[i]);
-  }
-  return read;
-}
-
-Result<Config> from_c(const weft_config& c) {
-  const auto progress =
-      enumerator("config->progress", c.progress, Progress::threads, Progress::manual);
-  if (!progress) return fail(progress.error());
-  const auto transport = enumerator("config->transport", c.transport, TransportKind::automatic,
-                                    TransportKind::device_copy);
-  if (!transport) return fail(transport.error());
-  auto providers = strings("config->providers", c.providers, c.provider_count);
-  if (!providers) return fail(std::move(providers.error()));
-  auto nics = strings("config->nics", c.nics, c.nic_count);
-  if (!nics) return fail(std::move(nics.error()));
-  auto gpus = strings("config->gpus", c.gpus, c.gpu_count);
-  if (!gpus) return fail(std::move(gpus.error()));
-
-  auto policy = policy_of("config->policy", c.policy);
-  if (!policy) return fail(std::move(policy.error()));
-  auto latency_policy = policy_of("config->latency_policy", c.latency_policy);
-  if (!latency_policy) return fail(std::move(latency_policy.error()));
-  auto bulk_policy = policy_of("config->bulk_policy", c.bulk_policy);
-  if (!bulk_policy) return fail(std::move(bulk_policy.error()));
-
-  Config config;
-  config.policy = std::move(*policy);
-  config.latency_policy = std::move(*latency_policy);
-  config.bulk_policy = std::move(*bulk_policy);
-  if (auto read = core::from_text(or_default(c.peer_policies, ""), config.peer_policies);
-      !read.empty())
-    return fail(Code::invalid_argument, fmt::format("config->peer_policies must be {}", read));
-  config.config_file = or_default(c.config_file, config.config_file);
-  config.name = or_default(c.name, config.name);
-  config.listen = or_default(c.listen, config.listen);
-  config.advertise = or_default(c.advertise, config.advertise);
-  config.rail_address = or_default(c.rail_address, config.rail_address);
-  config.providers = std::move(*providers);
-  config.nics = std::move(*nics);
-  config.max_nics = c.max_nics;
-  config.allow_emulation = c.allow_emulation;
-  config.allow_unauthenticated_network = c.allow_unauthenticated_network;
-  config.peer_events = c.peer_events;
-  config.progress = *progress;
-  config.transport = *transport;
-  config.rails = c.rails;
-  config.threads = c.threads;
-  config.spin = Nanoseconds(c.spin_ns);
-  config.chunk_bytes = c.chunk_bytes;
-  config.window = c.window;
-  config.relay_buffer_bytes = c.relay_buffer_bytes;
-  config.relay_buffers = c.relay_buffers;
-  config.max_message = c.max_message;
-  config.message_credits = c.message_credits;
-  config.unclaimed_bytes = c.unclaimed_bytes;
-  config.send_queue = c.send_queue;
-  config.max_transfers = c.max_transfers;
-  config.default_timeout = Nanoseconds(c.default_timeout_ns);
-  config.heartbeat = Nanoseconds(c.heartbeat_ns);
-  config.death_after = Nanoseconds(c.death_after_ns);
-  config.gpus = std::move(*gpus);
-  config.topo_xml = or_default(c.topo_xml, config.topo_xml);
-  config.register_everywhere = c.register_everywhere;
-  config.place_threads = c.place_threads;
-  config.secret_file = or_default(c.secret_file, config.secret_file);
-  config.tls_certificate = or_default(c.tls_certificate, config.tls_certificate);
-  config.tls_key = or_default(c.tls_key, config.tls_key);
-  config.tls_authorities = or_default(c.tls_authorities, config.tls_authorities);
-  config.tls_check_host = c.tls_check_host;
-  config.share_gpu_memory = c.share_gpu_memory;
-  config.copy_at_once_bytes = c.copy_at_once_bytes;
-  config.metrics = !c.metrics_off;
-  config.metrics_listen = or_default(c.metrics_listen, config.metrics_listen);
-  return config;
-}
-
-Result<Config> config_of(const weft_config* given) {
-  if (given == nullptr) return Config{};
-  return read("config", given).and_then(from_c);
+const Config& config_of(const weft_config* given) {
+  static const Config defaults;
+  return given != nullptr ? given->value : defaults;
 }
 
 weft_rail_info to_c(const RailInfo& rail) {
@@ -176,16 +55,9 @@ weft_candidate to_c(const Candidate& candidate) {
 
 }  // namespace
 
-void weft_config_init(weft_config* config, size_t size) {
-  if (config == nullptr || size < sizeof config->size) return;
-  config->size = size;
-  // Fails only where there is nothing sensible to fill in.
-  std::ignore = fill("config", config, to_c(Config{}));
-}
-
 weft_code weft_engine_open(const weft_config* config, weft_engine** engine, weft_error** error) {
   return call(error, {{"engine", engine}},
-              [&] { return give(engine, config_of(config).and_then(Engine::open)); });
+              [&] { return give(engine, Engine::open(config_of(config))); });
 }
 
 weft_code weft_engine_close(weft_engine* engine, int64_t timeout_ns, weft_error** error) {
@@ -211,7 +83,7 @@ weft_code weft_engine_info(const weft_engine* engine, weft_info** info, weft_err
 
 weft_code weft_discover(const weft_config* config, weft_info** info, weft_error** error) {
   return call(error, {{"info", info}}, [&] {
-    return give(info, config_of(config).and_then(discover).map([](auto&& candidates) {
+    return give(info, discover(config_of(config)).map([](auto&& candidates) {
       Info found;
       found.candidates = std::move(candidates);
       return found;

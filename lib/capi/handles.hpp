@@ -1,4 +1,4 @@
-// What the C API's opaque handles hold.
+// Contents of the C API's opaque handles.
 #pragma once
 
 #include <weft/weft.h>
@@ -13,6 +13,10 @@
 struct weft_error {
   weft::Error value;
   std::string text = value.to_string();
+};
+
+struct weft_config {
+  weft::Config value;
 };
 
 struct weft_engine {

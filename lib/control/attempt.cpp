@@ -2,13 +2,15 @@
 
 #include <fmt/core.h>
 
+#include "base/sync.hpp"
 #include "base/wait_on.hpp"
 
 namespace weft::core {
 
 Result<LinkId> Attempt::wait() {
-  std::unique_lock lock(mutex_);
-  if (!wait_on(changed_, lock, deadline, [this] { return result_.has_value(); }))
+  const Lock lock(mutex_);
+  if (!changed_.wait(mutex_, deadline,
+                     [this]() WEFT_REQUIRES(mutex_) { return result_.has_value(); }))
     result_ =
         fail(Code::timed_out,
              fmt::format("no link with {} when the deadline passed, while {}", address, doing_));
@@ -17,7 +19,7 @@ Result<LinkId> Attempt::wait() {
 
 void Attempt::finish(Result<LinkId> result) {
   {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     if (result_) return;
     result_ = result;
     changed_.notify_all();
@@ -26,12 +28,12 @@ void Attempt::finish(Result<LinkId> result) {
 }
 
 bool Attempt::finished() const {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   return result_.has_value();
 }
 
 void Attempt::doing(std::string what) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   doing_ = std::move(what);
 }
 

@@ -1,15 +1,14 @@
 // One way to a peer that is being tried: a call of connect(), or one that keeps a link.
 #pragma once
 
-#include <condition_variable>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <weft/deadline.hpp>
 #include <weft/error.hpp>
 
+#include "base/sync.hpp"
 #include "control/control.hpp"
 
 namespace weft::core {
@@ -36,10 +35,10 @@ class Attempt {
 
  private:
   const Then then_;
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  std::optional<Result<LinkId>> result_;
-  std::string doing_ = "starting";
+  mutable Mutex mutex_;
+  Condition changed_;
+  std::optional<Result<LinkId>> result_ WEFT_GUARDED_BY(mutex_);
+  std::string doing_ WEFT_GUARDED_BY(mutex_) = "starting";
 };
 
 using AttemptPtr = std::shared_ptr<Attempt>;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/sync.hpp"
 #include "control/core.hpp"
 
 namespace weft::core {
@@ -22,13 +23,13 @@ Result<LinkId> Core::connect(std::string_view address, Deadline deadline, bool k
   if (!where) return fail(std::move(where.error()));
   const auto attempt = std::make_shared<Attempt>(std::string(address), deadline, keep);
   {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     if (stopping_) return fail(Code::closed, "this engine is closing");
     attempts_.insert(attempt);
   }
   begin(attempt, *where);
   Result<LinkId> result = attempt->wait();
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   attempts_.erase(attempt);
   if (!result && !stopping_) asio::post(io_, [this, attempt] { abandon(attempt); });
   return result;

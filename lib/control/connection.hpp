@@ -1,5 +1,5 @@
-// One control connection, from the first byte to the last: who the other side is, and how far the
-// two have come. Control thread only, except offer().
+// One control connection, from the first byte to the last: the other side's identity, and how far
+// the two have come. Control thread only, except offer().
 #pragma once
 
 #include <atomic>
@@ -10,10 +10,10 @@
 
 #include "control/asio.hpp"
 #include "control/attempt.hpp"
-#include "control/introduction.hpp"
+#include "control/framed_socket.hpp"
 #include "control/liveness.hpp"
-#include "control/wire.hpp"
 #include "wire/control_codec.hpp"
+#include "wire/introduction.hpp"
 
 namespace weft::core {
 

@@ -13,15 +13,15 @@
 #include <weft/error.hpp>
 
 #include "control/credentials.hpp"
-#include "control/introduction.hpp"
-#include "control/notice.hpp"
+#include "wire/introduction.hpp"
+#include "wire/notice.hpp"
 
 namespace weft::core {
 
 /// One control connection, never used again within a process.
 using LinkId = std::uint64_t;
 
-/// What the engine does when something happens on a link. The calls for one link come one at a time
+/// The engine's reactions to events on a link. The calls for one link come one at a time
 /// and in order: meet, up, received..., down. meet() comes on the setup thread, which may block,
 /// one link after the other; the rest comes on the control thread, which must not. So a meet() may
 /// run beside a call for another link.
@@ -35,7 +35,7 @@ class ControlHandler {
   virtual Result<void> meet(LinkId link, const Introduction& self, const Introduction& peer,
                             bool same_host, const std::string& same_host_reason) = 0;
   /// Both sides have met each other: operations may be posted.
-  /// `incoming` if it was the peer who connected.
+  /// `incoming` if the peer connected.
   virtual void up(LinkId link, bool incoming) = 0;
   virtual void received(LinkId link, Notice notice) = 0;
   /// The link is gone. Once for each link for which meet() returned without an error.
@@ -78,7 +78,7 @@ class ControlPlane {
                                  bool keep = false) = 0;
   /// Queues a notice. From any thread; dropped if the link is down.
   virtual void send(LinkId link, Notice notice) = 0;
-  /// This engine's rail has another address: whoever is met from now on is told that one. From any
+  /// This engine's rail has another address: peers met from now on are told that one. From any
   /// thread.
   virtual void rail_moved(std::uint32_t rail, Blob address) = 0;
   /// The peer of that name is not met anew any more.

@@ -5,10 +5,8 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -16,6 +14,7 @@
 #include <thread>
 #include <unordered_map>
 
+#include "base/sync.hpp"
 #include "control/asio.hpp"
 #include "control/attempt.hpp"
 #include "control/connection.hpp"
@@ -151,13 +150,13 @@ class Core : public std::enable_shared_from_this<Core> {
 
   std::atomic<unsigned> meets_running_{0};
 
-  mutable std::mutex mutex_;  // for what follows
-  std::condition_variable changed_;
-  std::unordered_map<LinkId, ConnectionPtr> up_;
-  std::set<AttemptPtr> attempts_;
-  bool stopping_ = false;
-  bool quiet_ = false;  // shut down, and nothing is under way
-  unsigned threads_ = 0;
+  mutable Mutex mutex_;  // for what follows
+  Condition changed_;
+  std::unordered_map<LinkId, ConnectionPtr> up_ WEFT_GUARDED_BY(mutex_);
+  std::set<AttemptPtr> attempts_ WEFT_GUARDED_BY(mutex_);
+  bool stopping_ WEFT_GUARDED_BY(mutex_) = false;
+  bool quiet_ WEFT_GUARDED_BY(mutex_) = false;  // shut down, and nothing is under way
+  unsigned threads_ WEFT_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace weft::core

@@ -1,5 +1,5 @@
-// What an engine proves itself with to its peers, and what it takes from them: a secret that all of
-// them have, or certificates of the same authorities. Control connections are TLS 1.3 then.
+// An engine's proof of identity to its peers, and the proof it takes from them: a secret that all
+// of them have, or certificates of the same authorities. Control connections are TLS 1.3 then.
 #pragma once
 
 #include <openssl/types.h>

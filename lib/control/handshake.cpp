@@ -10,7 +10,7 @@
 namespace weft::core {
 namespace {
 
-/// What a person gets to see who points a browser at the port.
+/// The answer to a browser that is pointed at the port.
 constexpr std::string_view hint_for_strangers =
     "This port speaks Weft's control protocol only.\r\n";
 
@@ -84,7 +84,7 @@ void Connection::doing(const char* what) {
   for (const AttemptPtr& attempt : attempts) attempt->doing(what);
 }
 
-// What comes in.
+// Incoming bytes.
 
 void Connection::on_open() {
   stage = Stage::greeting;
@@ -208,7 +208,7 @@ void Connection::take(const Heartbeat& heartbeat) {
 }
 
 void Connection::take(const Goodbye& goodbye) {
-  // A connection that this side accepted and that the other did not need is nobody's trouble.
+  // The other side did not need a connection that this side accepted: no reason to report it.
   const Code code = initiated || chosen() ? Code::peer_down : Code::cancelled;
   core_.end(shared(), Error(code, fmt::format("{} said goodbye: {}", who(), goodbye.reason)),
             std::nullopt);

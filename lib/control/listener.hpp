@@ -18,7 +18,7 @@ class Listener {
   /// Binds to `config.listen`, which must not be empty.
   static Result<std::unique_ptr<Listener>> open(asio::io_context& context,
                                                 const ControlConfig& config);
-  /// What peers are told.
+  /// The address that peers are told.
   const std::string& address() const noexcept { return address_; }
   /// Hands each connection to `accepted`, on the control thread.
   void start(Accepted accepted);

@@ -8,7 +8,7 @@
 
 namespace weft::core {
 
-/// What was last heard from one peer.
+/// When and what was last heard from one peer.
 class Pulse {
  public:
   void start(Clock::time_point now) noexcept {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/sync.hpp"
 #include "control/core.hpp"
 
 namespace weft::core {
@@ -104,7 +105,7 @@ void Core::meeting_ended(const ConnectionPtr& connection, Result<void> result) {
 void Core::go_up(const ConnectionPtr& connection) {
   connection->stage = Stage::up;
   {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     up_.emplace(connection->id, connection);
   }
   if (!silenced_) handler_.up(connection->id, !connection->initiated);
@@ -139,7 +140,7 @@ void Core::end(const ConnectionPtr& connection, const Error& why,
 /// Takes the connection out of all tables but those of open sockets.
 void Core::forget(const ConnectionPtr& connection) {
   {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     up_.erase(connection->id);
   }
   const auto place = places_.find(connection->peer.name);

@@ -7,6 +7,7 @@
 
 #include "base/random.hpp"
 #include "base/signals_blocked.hpp"
+#include "base/sync.hpp"
 #include "control/core.hpp"
 
 namespace weft::core {
@@ -92,7 +93,10 @@ Result<void> Core::open() {
   start_beating();
   const SignalsBlocked blocked;
   try {
-    threads_ = 2;
+    {
+      const Lock lock(mutex_);
+      threads_ = 2;
+    }
     io_thread_ = std::thread([self = shared_from_this()] { self->run(self->io_, "weft-control"); });
     setup_thread_ =
         std::thread([self = shared_from_this()] { self->run(self->setup_, "weft-setup"); });
@@ -107,7 +111,7 @@ Result<void> Core::open() {
 void Core::run(asio::io_context& context, const char* name) {
   pthread_setname_np(pthread_self(), name);
   context.run();
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   --threads_;
   changed_.notify_all();
 }
@@ -117,7 +121,7 @@ void Core::run(asio::io_context& context, const char* name) {
 void Core::send(LinkId link, Notice notice) {
   ConnectionPtr connection;
   {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     const auto found = up_.find(link);
     if (found == up_.end()) return;
     connection = found->second;
@@ -205,25 +209,25 @@ void Core::shut_down() {
 
 void Core::note_if_quiet() {
   if (!shut_down_ || !connections_.empty() || meets_running_ > 0) return;
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   quiet_ = true;
   changed_.notify_all();
 }
 
 Result<void> Core::stop(Deadline deadline) {
   const auto until = std::max(deadline.when(), Clock::now() + grace);
-  std::unique_lock lock(mutex_);
+  Lock lock(mutex_);
   if (std::exchange(stopping_, true)) return {};
   for (const AttemptPtr& attempt : attempts_)
     attempt->finish(fail(Code::closed, "this engine is closing"));
   asio::post(io_, [this] { shut_down(); });
-  changed_.wait_until(lock, until, [this] { return quiet_; });
+  changed_.wait(mutex_, Deadline::at(until), [this]() WEFT_REQUIRES(mutex_) { return quiet_; });
   silenced_ = true;
   const bool handler_returned = meets_running_ == 0;
   io_.stop();
   setup_.stop();
-  const bool ended = changed_.wait_until(lock, std::max(until, Clock::now() + grace),
-                                         [this] { return threads_ == 0; });
+  const bool ended = changed_.wait(mutex_, Deadline::at(std::max(until, Clock::now() + grace)),
+                                   [this]() WEFT_REQUIRES(mutex_) { return threads_ == 0; });
   lock.unlock();
   for (std::thread* thread : {&io_thread_, &setup_thread_}) {
     if (!thread->joinable()) continue;

@@ -25,7 +25,7 @@ Result<std::string> read_private_file(const std::string& option, const std::stri
     return refuse(error == EACCES ? Code::permission_denied : Code::invalid_argument,
                   "can't be read: " + std::generic_category().message(error));
   };
-  // Without O_NONBLOCK a pipe would wait for somebody to write.
+  // Without O_NONBLOCK a pipe would wait for a writer.
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat status {};
   if (file.get() < 0 || ::fstat(file.get(), &status) != 0) return unreadable(errno);

@@ -1,4 +1,4 @@
-// Files whose contents are nobody else's business.
+// Files that only their user may read.
 #pragma once
 
 #include <string>

@@ -12,10 +12,10 @@
 namespace weft::core {
 
 /// One page of shared memory with a random nonce. Only (pid, descriptor) go over the wire, so
-/// whoever knows the nonce has read it out of this process.
+/// a peer that knows the nonce has read it out of this process.
 class ProofPage {
  public:
-  /// Never fails; without a page claim() is empty and nobody can prove anything.
+  /// Never fails; without a page claim() is empty and no peer can prove anything.
   explicit ProofPage(std::uint64_t incarnation);
   ~ProofPage();
   ProofPage(const ProofPage&) = delete;

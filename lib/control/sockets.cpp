@@ -7,12 +7,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <optional>
 
-#include "base/aside.hpp"
+#include "base/detached_thread.hpp"
+#include "base/sync.hpp"
 #include "base/wait_on.hpp"
 
 namespace weft::core {
@@ -39,7 +38,7 @@ void resolve(const HostPort& where, std::function<void(Result<Endpoints>)> done)
   std::error_code not_a_number;
   const asio::ip::address number = asio::ip::make_address(where.host, not_a_number);
   if (!not_a_number) return done(Endpoints{{number, where.port.value_or(0)}});
-  const auto started = start_aside([where, done] { done(look_up(where)); });
+  const auto started = start_detached([where, done] { done(look_up(where)); });
   if (!started)
     done(fail(Code::unavailable, fmt::format("the host name '{}' can't be resolved: {}", where.host,
                                              started.error().message())));
@@ -47,21 +46,23 @@ void resolve(const HostPort& where, std::function<void(Result<Endpoints>)> done)
 
 Result<Endpoints> resolve(const HostPort& where, Deadline deadline) {
   struct Answer {
-    std::mutex mutex;
-    std::condition_variable changed;
-    std::optional<Result<Endpoints>> result;
+    Mutex mutex;
+    Condition changed;
+    std::optional<Result<Endpoints>> result WEFT_GUARDED_BY(mutex);
   };
   const auto answer = std::make_shared<Answer>();
   resolve(where, [answer](Result<Endpoints> result) {
-    const std::lock_guard lock(answer->mutex);
+    const Lock lock(answer->mutex);
     answer->result = std::move(result);
     answer->changed.notify_all();
   });
-  std::unique_lock lock(answer->mutex);
-  if (!wait_on(answer->changed, lock, deadline, [&] { return answer->result.has_value(); }))
+  Answer& awaited = *answer;
+  const Lock lock(awaited.mutex);
+  const auto came = [&]() WEFT_REQUIRES(awaited.mutex) { return awaited.result.has_value(); };
+  if (!awaited.changed.wait(awaited.mutex, deadline, came))
     return fail(Code::timed_out,
                 fmt::format("the host name '{}' was not resolved in time", where.host));
-  return std::move(*answer->result);
+  return std::move(*awaited.result);
 }
 
 template <typename Socket>

@@ -14,8 +14,8 @@ namespace weft::core {
 
 using Endpoints = std::vector<asio::ip::tcp::endpoint>;
 
-/// Turns a host into endpoints. Numbers are answered within the call; names on a thread of its own,
-/// since looking one up blocks for as long as the system likes.
+/// FairQueue a host into endpoints. Numbers are answered within the call; names on a thread of its
+/// own, since looking one up blocks for as long as the system likes.
 void resolve(const HostPort& where, std::function<void(Result<Endpoints>)> done);
 /// Waits for resolve().
 Result<Endpoints> resolve(const HostPort& where, Deadline deadline);
@@ -32,7 +32,7 @@ std::error_code accept_from(Acceptor& acceptor, Socket& socket);
 /// may have again later.
 bool is_shortage(const std::error_code& error);
 
-/// Why nobody can listen there.
+/// Why this process can't listen there.
 Error bind_error(const std::string& where, const std::error_code& error);
 
 /// No delay, keep alive, and what was sent must be acknowledged within `death_after`.

@@ -16,7 +16,7 @@
 namespace weft::core {
 namespace {
 
-/// What the key is known by in a handshake: there is one.
+/// The key's name in a handshake: there is one key.
 constexpr std::string_view key_name = "weft";
 /// OpenSSL wants to know what a session belongs to.
 constexpr std::string_view session_context = "weft";
@@ -54,7 +54,7 @@ Error another_secret() {
   return Error(Code::permission_denied, "has another secret than this engine");
 }
 
-/// What TLS calls a session: the key of the secret, for one handshake. The caller frees it; null if
+/// A TLS session: the key of the secret, for one handshake. The caller frees it; null if
 /// memory is lacking.
 SSL_SESSION* new_session(SSL* tls, const Credentials::Key& key) {
   Owned<SSL_SESSION, SSL_SESSION_free> session(SSL_SESSION_new());
@@ -69,7 +69,7 @@ SSL_SESSION* new_session(SSL* tls, const Credentials::Key& key) {
   return session.release();
 }
 
-/// What a plain engine gets to hear: fatal, access denied.
+/// The alert for a plain engine: fatal, access denied.
 Blob access_denied() {
   return {std::byte{SSL3_RT_ALERT},
           std::byte{3},
@@ -276,7 +276,7 @@ Blob Tls::take_output() {
   return output;
 }
 
-// What went wrong.
+// The error.
 
 Error Tls::explain() {
   const unsigned long error = ERR_peek_error();

@@ -30,13 +30,13 @@ class Tls {
   Result<void> receive(Bytes sealed, std::vector<std::byte>& plain);
   /// Seals bytes of the protocol, once established().
   void send(Bytes plain);
-  /// What has to go to the socket now, by receive() or send(); after an error too.
+  /// The bytes that have to go to the socket now, by receive() or send(); after an error too.
   Blob take_output();
   /// Both sides' credentials are proven, as far as this side can know: the dialled one may still
   /// refuse those of the dialling one.
   bool established() const noexcept { return established_; }
 
-  /// What all connections have in common.
+  /// State that all connections share.
   static void prepare(SSL_CTX* context);
   /// Whether the bytes begin as TLS does, and not a protocol of text.
   static bool looks_like(Bytes start) noexcept;

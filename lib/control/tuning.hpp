@@ -1,4 +1,4 @@
-// What tests turn and users do not.
+// Settings for tests, not for users.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ struct ControlTuning {
   /// next, and at most; each up to a quarter longer, so that many do not come at once.
   Nanoseconds first_pause = std::chrono::milliseconds(100);
   Nanoseconds longest_pause = std::chrono::seconds(5);
-  /// What one of these attempts may take.
+  /// The time that one of these attempts may take.
   Nanoseconds redial_time = std::chrono::seconds(5);
   /// How long a last word may take to reach the other side.
   Nanoseconds linger = std::chrono::milliseconds(500);

@@ -1,4 +1,4 @@
-// Who may touch memory of a kind: the core itself never follows a pointer of the user's.
+// The interface to a kind of memory: the core itself never dereferences a user's pointer.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,8 @@
 #include <string>
 #include <weft/memory.hpp>
 
-#include "device/lent.hpp"
-#include "extent.hpp"
+#include "providers/extent.hpp"
+#include "wire/lent.hpp"
 
 namespace weft::core {
 
@@ -69,8 +69,8 @@ class Device {
   /// Memory of this device's for another process to map, for as long as both are there.
   /// `unsupported` where the driver can't.
   virtual Result<Lent> lend(const void* memory, std::size_t bytes) const = 0;
-  /// What another process lends, for this device's queues to copy to and from, for as long as it is
-  /// kept. May block.
+  /// Maps memory that another process lends, for this device's queues to copy to and from, for as
+  /// long as it is kept. May block.
   class Mapped {
    public:
     virtual ~Mapped() = default;
@@ -93,7 +93,7 @@ class Device {
   virtual Result<void> sync_memops(void*, std::size_t) const { return {}; }
   /// Whether what NICs have written is seen by the device only behind a flush().
   virtual bool needs_flush() const { return false; }
-  /// What has arrived before is seen by the device afterwards. Blocks for some microseconds.
+  /// Makes the device see all bytes that have arrived before. Blocks for some microseconds.
   virtual Result<void> flush() const { return {}; }
 };
 
@@ -103,7 +103,7 @@ const Device& host_device() noexcept;
 /// Whether there may be memory in this process that is not the CPU's.
 bool has_devices() noexcept;
 
-/// Whose memory these bytes of the process are; a GPU's only if the process has loaded the GPU's
+/// The device that owns these bytes of the process; a GPU only if the process has loaded the GPU's
 /// driver already. An error if they are a GPU's in part.
 Result<const Device*> device_of(const void* memory, std::size_t bytes);
 

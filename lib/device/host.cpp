@@ -1,7 +1,7 @@
 #include <cstring>
 
+#include "base/xxh3.hpp"
 #include "device/device.hpp"
-#include "integrity/xxh3.hpp"
 
 namespace weft::core {
 namespace {

@@ -6,10 +6,10 @@
 
 namespace weft::core {
 
-/// What was put on a stream behind it begins once it is open.
+/// Work that was put on a stream behind it begins once it is open.
 class StreamGate {
  public:
-  /// Opens it, if nobody has.
+  /// Opens it, unless it is open.
   virtual ~StreamGate() = default;
   /// From any thread, without waiting; the second time without effect. What the CPU wrote before is
   /// seen behind it.

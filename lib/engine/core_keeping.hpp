@@ -5,7 +5,7 @@
 #include <optional>
 #include <weft/deadline.hpp>
 
-#include "machine.hpp"
+#include "topo/machine.hpp"
 
 namespace weft::core {
 
@@ -13,7 +13,7 @@ namespace weft::core {
 /// peers write here or read.
 struct Carried {
   std::uint64_t operations = 0, bytes = 0;  // its own, ended
-  std::uint64_t messages = 0;               // Channel::messages_to_part_for()
+  std::uint64_t messages = 0;               // Messenger::messages_to_part_for()
 };
 
 /// Whether it was small things, of late.

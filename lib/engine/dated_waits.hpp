@@ -1,11 +1,13 @@
 // Expectations and receives that end by themselves if nothing comes.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <memory>
-#include <mutex>
 #include <utility>
 #include <vector>
 
+#include "base/sync.hpp"
 #include "peer/mailbox.hpp"
 
 namespace weft::core {
@@ -14,23 +16,14 @@ namespace weft::core {
 class DatedWaits {
  public:
   void add(Clock::time_point when, const std::shared_ptr<AwaitedSlot>& slot) {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     waits_.push_back({when, slot});
+    next_ = std::min(next_, when);
   }
+  /// Costs nothing while none is due, but forgets those that have ended now and then.
   void end_overdue(Clock::time_point now) {
-    std::vector<Wait> overdue;
-    std::vector<std::shared_ptr<AwaitedSlot>> seen;  // until the lock is gone
-    {
-      const std::lock_guard lock(mutex_);
-      std::erase_if(waits_, [&](Wait& wait) {
-        const auto& slot = seen.emplace_back(wait.slot.lock());
-        if (slot && !slot->done() && wait.when > now) return false;
-        overdue.push_back(std::move(wait));
-        return true;
-      });
-    }
-    for (const Wait& wait : overdue)
-      if (const auto slot = wait.slot.lock(); slot && slot->give_up())
+    for (const auto& slot : take_overdue(now))
+      if (slot->give_up())
         slot->complete(Error(Code::timed_out, "what was waited for has not come in time"));
   }
 
@@ -39,8 +32,31 @@ class DatedWaits {
     Clock::time_point when;
     std::weak_ptr<AwaitedSlot> slot;
   };
-  std::mutex mutex_;
-  std::vector<Wait> waits_;
+  using Slots = std::vector<std::shared_ptr<AwaitedSlot>>;
+
+  Slots take_overdue(Clock::time_point now) {
+    Slots overdue, others;  // let go of without the lock
+    const Lock lock(mutex_);
+    if (now < next_ && waits_.size() < sweep_at_) return overdue;
+    next_ = Clock::time_point::max();
+    std::erase_if(waits_, [&](const Wait& wait) WEFT_REQUIRES(mutex_) {
+      auto slot = wait.slot.lock();
+      if (!slot || slot->done() || wait.when <= now) {
+        if (slot) (slot->done() ? others : overdue).push_back(std::move(slot));
+        return true;
+      }
+      next_ = std::min(next_, wait.when);
+      others.push_back(std::move(slot));
+      return false;
+    });
+    sweep_at_ = std::max<std::size_t>(64, 2 * waits_.size());
+    return overdue;
+  }
+
+  Mutex mutex_;
+  std::vector<Wait> waits_ WEFT_GUARDED_BY(mutex_);
+  Clock::time_point next_ WEFT_GUARDED_BY(mutex_) = Clock::time_point::max();
+  std::size_t sweep_at_ WEFT_GUARDED_BY(mutex_) = 64;
 };
 
 }  // namespace weft::core

@@ -2,10 +2,11 @@
 #include <tuple>
 #include <weft/engine.hpp>
 
-#include "engine/config_check.hpp"
+#include "config/config_check.hpp"
+#include "engine/discovery.hpp"
 #include "engine/engine_state.hpp"
 #include "engine/hooks.hpp"
-#include "provider.hpp"
+#include "providers/provider.hpp"
 
 namespace weft {
 namespace {
@@ -28,7 +29,7 @@ Engine::~Engine() {
   if (!state_) return;
   std::ignore = close(Deadline::in(destructor_time));
   // In a forked child the threads to be joined are not there: everything stays as it is.
-  if (state_->forked()) new std::shared_ptr<core::EngineState>(std::move(state_));
+  if (state_->gate.forked()) new std::shared_ptr<core::EngineState>(std::move(state_));
 }
 
 Result<Engine> Engine::open(const Config& config) {
@@ -41,84 +42,84 @@ Result<void> Engine::close(Deadline deadline) {
 }
 
 const std::string& Engine::name() const noexcept {
-  return state_->name();
+  return state_->self.name;
 }
 const std::string& Engine::address() const noexcept {
-  return state_->address();
+  return state_->self.address;
 }
 Info Engine::info() const {
-  return state_->info();
+  return state_->telemetry.info();
 }
 std::vector<NicCounters> Engine::nic_counters() const {
-  return state_->nic_counters();
+  return state_->telemetry.nic_counters();
 }
 int Engine::event_fd() const noexcept {
-  return state_->events().fd();
+  return state_->events.fd();
 }
 std::size_t Engine::poll(std::span<Event> events) {
-  return state_->events().poll(events);
+  return state_->events.poll(events);
 }
 
 Result<std::size_t> Engine::progress() {
-  return call(state_, [&]() -> Result<std::size_t> { return state_->progress(Clock::now()); });
+  return call(state_,
+              [&]() -> Result<std::size_t> { return state_->workers.progress(Clock::now()); });
 }
 
 Result<Peer> Engine::connect(std::string_view address, Deadline deadline) {
-  return call(state_, [&] { return state_->connect(address, deadline); }).map([](auto&& peer) {
-    return Peer(std::move(peer));
-  });
+  return call(state_, [&] { return state_->peers.connect(address, deadline); })
+      .map([](auto&& peer) { return Peer(std::move(peer)); });
 }
 
 Result<Peer> Engine::keep_connected(std::string_view address, Deadline deadline) {
-  return call(state_, [&] { return state_->connect(address, deadline, true); })
+  return call(state_, [&] { return state_->peers.connect(address, deadline, true); })
       .map([](auto&& peer) { return Peer(std::move(peer)); });
 }
 
 Result<Peer> Engine::peer(std::string_view name, Deadline deadline) {
-  return call(state_, [&] { return state_->peer(name, deadline); }).map([](auto&& peer) {
+  return call(state_, [&] { return state_->peers.wait_for(name, deadline); }).map([](auto&& peer) {
     return Peer(std::move(peer));
   });
 }
 
 Result<Peer> Engine::accept(Deadline deadline) {
-  return call(state_, [&] { return state_->accept(deadline); }).map([](auto&& peer) {
+  return call(state_, [&] { return state_->peers.accept(deadline); }).map([](auto&& peer) {
     return Peer(std::move(peer));
   });
 }
 
 std::vector<Peer> Engine::peers() const {
   std::vector<Peer> peers;
-  for (auto& peer : state_->peers()) peers.push_back(Peer(std::move(peer)));
+  for (auto& peer : state_->peer_table.all_up()) peers.push_back(Peer(std::move(peer)));
   return peers;
 }
 
 Result<void> Engine::disconnect(const Peer& peer) {
-  return call(state_, [&] { return state_->disconnect(*peer.state_); });
+  return call(state_, [&] { return state_->peers.disconnect(*peer.state_); });
 }
 
 Result<void> Engine::reopen(std::string_view rail, Deadline deadline) {
-  return call(state_, [&] { return state_->reopen(rail, deadline); });
+  return call(state_, [&] { return state_->reopening.reopen(rail, deadline); });
 }
 
 Result<Segment> Engine::add(const Memory& memory) {
-  return call(state_, [&] { return state_->add(memory); }).map([](auto&& segment) {
+  return call(state_, [&] { return state_->segments.add(memory); }).map([](auto&& segment) {
     return Segment(std::move(segment));
   });
 }
 
 Result<Remote> Engine::import(Bytes blob) {
-  return call(state_, [&] { return state_->import(blob); }).map([](auto&& remote) {
+  return call(state_, [&] { return state_->imports.import(blob); }).map([](auto&& remote) {
     return Remote(std::move(remote));
   });
 }
 
 Result<void> Engine::publish(std::string_view name, const Grant& grant) {
   if (!grant.state_) return fail(moved_from());
-  return call(state_, [&] { return state_->publish(name, grant.state_); });
+  return call(state_, [&] { return state_->grants.publish(name, grant.state_); });
 }
 
 Result<Remote> Engine::lookup(const Peer& peer, std::string_view name, Deadline deadline) {
-  return call(state_, [&] { return state_->lookup(*peer.state_, name, deadline); })
+  return call(state_, [&] { return state_->imports.lookup(*peer.state_, name, deadline); })
       .map([](auto&& remote) { return Remote(std::move(remote)); });
 }
 
@@ -127,7 +128,8 @@ Result<Prepared> Engine::prepare(const Segment& local, const Remote& remote, Dir
   if (!local.state_) return fail(moved_from());
   return call(state_,
               [&] {
-                return state_->prepare(local.state_, remote.state_, direction, std::move(pieces));
+                return state_->transfers.prepare(local.state_, remote.state_, direction,
+                                                 std::move(pieces));
               })
       .map([](auto&& prepared) { return Prepared(std::move(prepared)); });
 }
@@ -151,13 +153,16 @@ Result<Prepared> Engine::prepare(const Segment& local, const Remote& remote, Dir
 
 Result<Transfer> Engine::submit(const Prepared& prepared, std::span<const std::uint32_t> picks,
                                 TransferOptions options) {
-  return call(state_, [&] { return state_->submit(prepared.state_, picks, std::move(options)); })
+  return call(state_,
+              [&] { return state_->transfers.submit(prepared.state_, picks, std::move(options)); })
       .map([](auto&& transfer) { return Transfer(std::move(transfer)); });
 }
 
 Result<Transfer> Engine::submit(const Prepared& prepared, TransferOptions options) {
   return call(state_,
-              [&] { return state_->submit(prepared.state_, std::nullopt, std::move(options)); })
+              [&] {
+                return state_->transfers.submit(prepared.state_, std::nullopt, std::move(options));
+              })
       .map([](auto&& transfer) { return Transfer(std::move(transfer)); });
 }
 
@@ -178,53 +183,58 @@ Result<Transfer> Engine::read(const Segment& local, const Remote& remote,
 Result<Path> Engine::explain(const Segment& local, const Remote& remote, Direction direction,
                              const TransferOptions& options) const {
   if (!local.state_) return fail(moved_from());
-  return call(state_,
-              [&] { return state_->explain(*local.state_, *remote.state_, direction, options); });
+  return call(state_, [&] {
+    return state_->paths.explain(*local.state_, *remote.state_, direction, options);
+  });
 }
 
 Result<Path> Engine::explain(const Place& local, const Peer& peer, const Place& remote,
                              Direction direction, const TransferOptions& options) const {
-  return call(state_,
-              [&] { return state_->explain(local, peer.state_, remote, direction, options); });
+  return call(state_, [&] {
+    return state_->paths.explain_places(local, peer.state_, remote, direction, options);
+  });
 }
 
 Result<std::string> Engine::metrics_text() const {
-  return call(state_, [&] { return state_->metrics_text(); });
+  return call(state_, [&] { return state_->telemetry.metrics_text(); });
 }
 
 Result<std::string> Engine::snapshot() const {
-  return call(state_, [&] { return state_->snapshot(); });
+  return call(state_, [&] { return state_->telemetry.snapshot(); });
 }
 
 Result<std::vector<SlowTransfer>> Engine::slowest_transfers() const {
-  return call(state_, [&] { return state_->slowest_transfers(); });
+  return call(state_, [&] { return state_->telemetry.slowest_transfers(); });
 }
 
 const std::string& Engine::metrics_address() const noexcept {
-  return state_->metrics_address();
+  return state_->telemetry.address();
 }
 
 Result<void> Engine::signal(const Peer& peer, const Signal& signal, Deadline deadline) {
   return call(state_, [&] {
-    return state_->send(peer.state_, core::MessageKind::signal, signal.id, signal.bytes, deadline);
+    return state_->messages.send(peer.state_, core::MessageKind::signal, signal.id, signal.bytes,
+                                 deadline);
   });
 }
 
 Result<Expectation> Engine::expect(const Peer& peer, std::uint64_t id, std::uint64_t count,
                                    NotifyOptions options) {
-  return call(state_, [&] { return state_->expect(peer.state_, id, count, std::move(options)); })
+  return call(state_,
+              [&] { return state_->messages.expect(peer.state_, id, count, std::move(options)); })
       .map([](auto&& expectation) { return Expectation(std::move(expectation)); });
 }
 
 Result<void> Engine::send(const Peer& peer, std::uint64_t tag, Bytes bytes, Deadline deadline) {
   return call(state_, [&] {
-    return state_->send(peer.state_, core::MessageKind::tagged, tag, bytes, deadline);
+    return state_->messages.send(peer.state_, core::MessageKind::tagged, tag, bytes, deadline);
   });
 }
 
 Result<Receive> Engine::receive(const Peer& peer, std::uint64_t tag, std::uint64_t mask,
                                 NotifyOptions options) {
-  return call(state_, [&] { return state_->receive(peer.state_, tag, mask, std::move(options)); })
+  return call(state_,
+              [&] { return state_->messages.receive(peer.state_, tag, mask, std::move(options)); })
       .map([](auto&& receive) { return Receive(std::move(receive)); });
 }
 
@@ -240,11 +250,14 @@ Result<Message> Engine::recv(const Peer& peer, std::uint64_t tag, std::uint64_t 
 }
 
 Result<std::vector<Candidate>> discover(const Config& config) {
-  return core::EngineState::discover(config);
+  return core::discover_before_opening(config).map(
+      [](core::Discovery&& discovery) { return std::move(discovery.found.candidates); });
 }
 
 Result<Topology> machine_topology(const Config& config) {
-  return core::EngineState::topology(config);
+  return core::discover_before_opening(config).map([](core::Discovery&& discovery) {
+    return core::with_candidates(discovery.here.topology(), discovery.found.candidates);
+  });
 }
 
 namespace core {

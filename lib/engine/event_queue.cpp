@@ -14,7 +14,7 @@ EventQueue::~EventQueue() {
 }
 
 void EventQueue::push(Event event) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   events_.push_back(std::move(event));
   if (events_.size() > 1) return;
   const std::uint64_t one = 1;
@@ -22,7 +22,7 @@ void EventQueue::push(Event event) {
 }
 
 std::size_t EventQueue::poll(std::span<Event> events) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   const std::size_t count = std::min(events.size(), events_.size());
   for (std::size_t i = 0; i < count; ++i) {
     events[i] = std::move(events_.front());
@@ -36,7 +36,7 @@ std::size_t EventQueue::poll(std::span<Event> events) {
 }
 
 std::size_t EventQueue::size() const {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   return events_.size();
 }
 

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <deque>
-#include <mutex>
 #include <span>
 #include <weft/engine.hpp>
 
+#include "base/sync.hpp"
+
 namespace weft::core {
 
+/// From any thread.
 class EventQueue {
  public:
   EventQueue();
@@ -23,8 +25,8 @@ class EventQueue {
 
  private:
   const int fd_;
-  mutable std::mutex mutex_;
-  std::deque<Event> events_;
+  mutable Mutex mutex_;
+  std::deque<Event> events_ WEFT_GUARDED_BY(mutex_);
 };
 
 }  // namespace weft::core

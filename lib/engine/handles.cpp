@@ -19,13 +19,14 @@ Result<bool> wait_with(const std::weak_ptr<core::EngineState>* weak, Done&& done
   if (weak == nullptr) return fail(core::moved_from());
   const auto engine = weak->lock();
   if (!engine) return ended(deadline);
-  if (engine->forked()) return fail(core::forked_error());
-  if (engine->config().progress == Progress::manual)
-    return engine->wait([&](Deadline until) { return done() && ended(until); }, deadline);
+  if (engine->gate.forked()) return fail(core::forked_error());
+  if (engine->config.progress == Progress::manual)
+    return engine->workers.wait([&](Deadline until) { return done() && ended(until); }, deadline);
   if (!done()) help();
   // What is about to end is not worth two changes of threads.
-  if (!done()) engine->look(done, std::min(deadline.when(), Clock::now() + engine->config().spin));
-  if (!done() && !deadline.passed()) engine->hand_back();
+  if (!done())
+    engine->workers.look(done, std::min(deadline.when(), Clock::now() + engine->config.spin));
+  if (!done() && !deadline.passed()) engine->workers.hand_back();
   return ended(deadline);
 }
 
@@ -130,12 +131,12 @@ std::uint64_t Grant::lease_id() const noexcept {
 Result<Revoked> Grant::revoke(Deadline deadline) {
   const auto engine = state_ ? state_->segment().engine() : nullptr;
   if (!engine) return fail(Code::closed, "the grant's engine is gone");
-  return core::call(engine, [&] { return engine->revoke(state_, deadline); });
+  return core::call(engine, [&] { return engine->grants.revoke(state_, deadline); });
 }
 Result<Revoked> Grant::fence(Deadline deadline, FenceScope reach) {
   const auto engine = state_ ? state_->segment().engine() : nullptr;
   if (!engine) return fail(Code::closed, "the grant's engine is gone");
-  return core::call(engine, [&] { return engine->fence(state_, deadline, reach); });
+  return core::call(engine, [&] { return engine->grants.fence(state_, deadline, reach); });
 }
 
 Segment::Segment(std::shared_ptr<core::SegmentState> state) : state_(std::move(state)) {}
@@ -157,7 +158,7 @@ int Segment::fd() const noexcept {
 Result<Grant> Segment::grant(std::span<const Range> ranges, Rights rights, Nanoseconds ttl) {
   const auto engine = state_ ? state_->engine() : nullptr;
   if (!engine) return fail(Code::closed, "the segment's engine is gone");
-  return core::call(engine, [&] { return engine->grant(state_, ranges, rights, ttl); })
+  return core::call(engine, [&] { return engine->grants.grant(state_, ranges, rights, ttl); })
       .map([](auto&& grant) { return Grant(std::move(grant)); });
 }
 Result<void> Segment::release(Deadline deadline) {
@@ -165,7 +166,7 @@ Result<void> Segment::release(Deadline deadline) {
   const auto engine = state_->engine();
   // An engine that is gone has closed its rails: nothing reaches the memory.
   if (!engine) return {};
-  return core::call(engine, [&] { return engine->release(*state_, deadline); });
+  return core::call(engine, [&] { return engine->grants.release(*state_, deadline); });
 }
 
 Remote::Remote(std::shared_ptr<core::RemoteState> state) : state_(std::move(state)) {}

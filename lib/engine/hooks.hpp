@@ -16,18 +16,15 @@ struct EngineHooks {
   TransportDecorator decorate;
   /// Where the numbers of messages from each peer begin (they wrap at 2^32).
   std::optional<std::uint32_t> first_sequence;
-  /// Reads are accepted without a look at the epoch word, to measure what that costs.
+  /// Reads are accepted without a look at the lease word, to measure what that costs.
   bool trusts_reads = false;
   /// What this engine says about leases, and is lost on the way if it returns true. From any
   /// thread.
   std::function<bool(const Notice&)> lose;
-  /// Introduces itself as a version that does not verify transfers.
-  bool without_checks = false;
-  /// Is a version whose relay knows one piece for each request.
-  bool without_lists = false;
 };
 
 /// Wraps the endpoint of every rail that this process opens, if set; before any engine is opened.
+/// Global, since programs are tested that open engines by the public API.
 using EndpointDecorator =
     std::function<std::unique_ptr<providers::Endpoint>(std::unique_ptr<providers::Endpoint>)>;
 EndpointDecorator& endpoint_decorator();

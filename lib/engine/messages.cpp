@@ -1,4 +1,5 @@
-// Engine: signals and tagged messages.
+#include "engine/messages.hpp"
+
 #include <fmt/format.h>
 
 #include <memory>
@@ -6,17 +7,16 @@
 
 #include "base/callback.hpp"
 #include "device/stream_gate.hpp"
-#include "engine/engine_state.hpp"
 
 namespace weft::core {
 
-Result<void> EngineState::send(const std::shared_ptr<PeerState>& peer, MessageKind kind,
-                               std::uint64_t tag, Bytes bytes, Deadline deadline) {
-  if (auto own = check_own(*peer); !own) return own;
+Result<void> Messages::send(const std::shared_ptr<PeerState>& peer, MessageKind kind,
+                            std::uint64_t tag, Bytes bytes, Deadline deadline) {
+  if (auto own = owner_.check_own(*peer); !own) return own;
   if (!peer->up()) return fail(peer->down_error());
   if (auto checked = check_payload(*peer, bytes.size()); !checked) return checked;
   Outgoing message{kind, tag, Blob(bytes.begin(), bytes.end()), nullptr};
-  const bool pushed = wait(
+  const bool pushed = workers_.wait(
       [&](Deadline until) { return peer->outbox.push(std::move(message), until) || !peer->up(); },
       deadline);
   if (!peer->up()) return fail(peer->down_error());
@@ -28,15 +28,26 @@ Result<void> EngineState::send(const std::shared_ptr<PeerState>& peer, MessageKi
   return {};
 }
 
+Result<void> Messages::check_payload(const PeerState& peer, std::size_t bytes) const {
+  const std::size_t most =
+      std::min<std::size_t>(config_.max_message, peer.introduction.max_message);
+  if (bytes <= most) return {};
+  return fail(Error(Code::invalid_argument,
+                    fmt::format("a message may carry {} bytes between these two, not {}; larger "
+                                "data goes by transfers",
+                                most, bytes))
+                  .with_peer(peer.introduction.name));
+}
+
 /// `Wait` that tells of its end as its caller asked.
 template <typename Wait>
-class EngineState::Notifying final : public Wait {
+class Messages::Notifying final : public Wait {
  public:
   template <typename... Of>
-  Notifying(EngineState& engine, const std::shared_ptr<PeerState>& peer, Event::Kind kind,
-            NotifyOptions&& options, std::unique_ptr<StreamGate> gate, Of... what)
-      : Wait(engine.weak_from_this(), peer, what...),
-        events_(engine.events_),
+  Notifying(const Owner& owner, EventQueue& events, const std::shared_ptr<PeerState>& peer,
+            Event::Kind kind, NotifyOptions&& options, std::unique_ptr<StreamGate> gate, Of... what)
+      : Wait(owner.handle, peer, what...),
+        events_(events),
         kind_(kind),
         options_(std::move(options)),
         gate_(std::move(gate)) {}
@@ -69,9 +80,8 @@ class EngineState::Notifying final : public Wait {
 
 /// Has no end before it is in the mailbox, and may be over by the time that this returns.
 template <typename Wait, typename... Of>
-Result<std::shared_ptr<Wait>> EngineState::begin(const std::shared_ptr<PeerState>& peer,
-                                                 Event::Kind kind, NotifyOptions options,
-                                                 Of... what) {
+Result<std::shared_ptr<Wait>> Messages::begin(const std::shared_ptr<PeerState>& peer,
+                                              Event::Kind kind, NotifyOptions options, Of... what) {
   std::unique_ptr<StreamGate> gate;
   if (options.cuda_stream) {
     if (!options.deadline) options.deadline = Deadline::in(config_.default_timeout);
@@ -81,28 +91,28 @@ Result<std::shared_ptr<Wait>> EngineState::begin(const std::shared_ptr<PeerState
   }
   const auto deadline = options.deadline;
   const std::shared_ptr<Wait> waits = std::make_shared<Notifying<Wait>>(
-      *this, peer, kind, std::move(options), std::move(gate), what...);
+      owner_, events_, peer, kind, std::move(options), std::move(gate), what...);
   peer->mailbox.await(waits);
   if (deadline) dated_waits_.add(deadline->when(), waits);
   return waits;
 }
 
-Result<std::shared_ptr<ExpectState>> EngineState::expect(const std::shared_ptr<PeerState>& peer,
-                                                         std::uint64_t id, std::uint64_t count,
-                                                         NotifyOptions options) {
-  if (auto own = check_own(*peer); !own) return fail(std::move(own.error()));
+Result<std::shared_ptr<ExpectState>> Messages::expect(const std::shared_ptr<PeerState>& peer,
+                                                      std::uint64_t id, std::uint64_t count,
+                                                      NotifyOptions options) {
+  if (auto own = owner_.check_own(*peer); !own) return fail(std::move(own.error()));
   if (count == 0) return fail(Code::invalid_argument, "an expectation needs at least one signal");
   return begin<ExpectState>(peer, Event::Kind::signals_arrived, std::move(options), id, count);
 }
 
-Result<std::shared_ptr<ReceiveState>> EngineState::receive(const std::shared_ptr<PeerState>& peer,
-                                                           std::uint64_t tag, std::uint64_t mask,
-                                                           NotifyOptions options) {
-  if (auto own = check_own(*peer); !own) return fail(std::move(own.error()));
+Result<std::shared_ptr<ReceiveState>> Messages::receive(const std::shared_ptr<PeerState>& peer,
+                                                        std::uint64_t tag, std::uint64_t mask,
+                                                        NotifyOptions options) {
+  if (auto own = owner_.check_own(*peer); !own) return fail(std::move(own.error()));
   return begin<ReceiveState>(peer, Event::Kind::message_arrived, std::move(options), tag, mask);
 }
 
-void EngineState::handle(PeerState& peer, SignalFailed&& notice) {
+void Messages::take(PeerState& peer, const SignalFailed& notice) {
   peer.mailbox.signal_failed(
       notice.signal, Error(Code::remote_failed,
                            fmt::format("the peer's transfer ended without its signal ({}: {})",
@@ -110,16 +120,16 @@ void EngineState::handle(PeerState& peer, SignalFailed&& notice) {
                          .with_peer(peer.introduction.name));
 }
 
-void EngineState::handle(PeerState& peer, DetouredMessage&& notice) {
+void Messages::take(const PeerState& peer, DetouredMessage&& notice) {
   peer.message_rail().worker().post(
       [peer = peers_.find(peer.link), message = std::move(notice.bytes)] {
-        peer->message_rail().channel().take_detoured(*peer, message);
+        peer->message_rail().messenger().arrived_by_control(*peer, message);
       });
 }
 
-void EngineState::handle(PeerState& peer, DetourTaken&&) {
+void Messages::take(const PeerState& peer, const DetourTaken&) {
   peer.message_rail().worker().post(
-      [peer = peers_.find(peer.link)] { peer->message_rail().channel().detour_taken(*peer); });
+      [peer = peers_.find(peer.link)] { peer->message_rail().messenger().taken_by_control(*peer); });
 }
 
 }  // namespace weft::core

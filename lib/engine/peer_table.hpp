@@ -1,60 +1,60 @@
 // All peers of an engine, by link and by name.
 #pragma once
 
-#include <condition_variable>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
-#include "base/wait_on.hpp"
+#include "base/sync.hpp"
 #include "peer/peer_state.hpp"
 
 namespace weft::core {
 
+/// From any thread.
 class PeerTable {
  public:
   void add(const std::shared_ptr<PeerState>& peer) {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     by_link_[peer->link] = peer;
   }
   /// The peer may now be found by name, and by accept() if it came by itself.
   void set_up(const std::shared_ptr<PeerState>& peer, bool incoming) {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     peer->set_up();
     if (incoming) arrivals_.push_back(peer);
     came_.notify_all();
   }
-  /// accept() need not return it: its owner has it already.
+  /// accept() need not return it: the caller of connect() has it.
   void claim(LinkId link) {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     std::erase_if(arrivals_, [&](const auto& peer) { return peer->link == link; });
   }
   void remove(LinkId link) {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     by_link_.erase(link);
     std::erase_if(arrivals_, [&](const auto& peer) { return peer->link == link; });
   }
   std::shared_ptr<PeerState> find(LinkId link) const {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     const auto entry = by_link_.find(link);
     return entry == by_link_.end() ? nullptr : entry->second;
   }
   std::shared_ptr<PeerState> find_up(const std::string& name) const {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     return up_as(name);
   }
   /// Null if it was not up by the deadline, or never will be.
   std::shared_ptr<PeerState> wait_up(const std::string& name, Deadline deadline) {
-    std::unique_lock lock(mutex_);
+    const Lock lock(mutex_);
     std::shared_ptr<PeerState> peer;
-    wait_on(came_, lock, deadline, [&] { return closed_ || (peer = up_as(name)); });
+    came_.wait(mutex_, deadline,
+               [&]() WEFT_REQUIRES(mutex_) { return closed_ || (peer = up_as(name)); });
     return peer;
   }
   std::vector<std::shared_ptr<PeerState>> all_up() const {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     std::vector<std::shared_ptr<PeerState>> peers;
     for (const auto& [link, peer] : by_link_)
       if (peer->up()) peers.push_back(peer);
@@ -62,31 +62,32 @@ class PeerTable {
   }
   /// The oldest arrival not yet returned; null if there was none by the deadline, or ever will be.
   std::shared_ptr<PeerState> next_arrival(Deadline deadline) {
-    std::unique_lock lock(mutex_);
-    wait_on(came_, lock, deadline, [&] { return closed_ || !arrivals_.empty(); });
+    const Lock lock(mutex_);
+    came_.wait(mutex_, deadline,
+               [&]() WEFT_REQUIRES(mutex_) { return closed_ || !arrivals_.empty(); });
     if (arrivals_.empty()) return nullptr;
     auto peer = std::move(arrivals_.front());
     arrivals_.pop_front();
     return peer;
   }
   void close() {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     closed_ = true;
     came_.notify_all();
   }
 
  private:
-  std::shared_ptr<PeerState> up_as(const std::string& name) const {
+  std::shared_ptr<PeerState> up_as(const std::string& name) const WEFT_REQUIRES(mutex_) {
     for (const auto& [link, peer] : by_link_)
       if (peer->up() && peer->introduction.name == name) return peer;
     return nullptr;
   }
 
-  mutable std::mutex mutex_;
-  std::condition_variable came_;
-  std::unordered_map<LinkId, std::shared_ptr<PeerState>> by_link_;
-  std::deque<std::shared_ptr<PeerState>> arrivals_;
-  bool closed_ = false;
+  mutable Mutex mutex_;
+  Condition came_;
+  std::unordered_map<LinkId, std::shared_ptr<PeerState>> by_link_ WEFT_GUARDED_BY(mutex_);
+  std::deque<std::shared_ptr<PeerState>> arrivals_ WEFT_GUARDED_BY(mutex_);
+  bool closed_ WEFT_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace weft::core

@@ -1,4 +1,5 @@
-// Engine: preparing and submitting transfers, and what follows their ends.
+#include "engine/transfers.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,7 +8,7 @@
 
 #include "base/callback.hpp"
 #include "device/event.hpp"
-#include "engine/engine_state.hpp"
+#include "path/copies.hpp"
 #include "path/describe.hpp"
 #include "peer/pairing.hpp"
 
@@ -21,7 +22,23 @@ std::string why_no_key(const std::string& in_the_owners_words) {
 
 }  // namespace
 
-Result<std::shared_ptr<const PreparedState>> EngineState::prepare(
+Transfers::Transfers(const Around& around)
+    : config_(around.config),
+      hooks_(around.hooks),
+      owner_(around.owner),
+      gate_(around.gate),
+      rails_(around.rails),
+      workers_(around.workers),
+      paths_(around.paths),
+      messages_(around.messages),
+      checks_(around.checks),
+      events_(around.events),
+      ledger_(around.ledger),
+      control_(around.control),
+      admission_(config_.max_transfers),
+      attention_(std::make_shared<Attention>(at_once_if_waited_for())) {}
+
+Result<std::shared_ptr<const PreparedState>> Transfers::prepare(
     const std::shared_ptr<SegmentState>& local, const std::shared_ptr<RemoteState>& remote,
     Direction direction, PieceList pieces) {
   const GrantDescription& grant = remote->description();
@@ -31,19 +48,19 @@ Result<std::shared_ptr<const PreparedState>> EngineState::prepare(
         Error(Code::permission_denied, fmt::format("the grant does not allow to {}",
                                                    needed == Rights::write ? "write" : "read"))
             .with_peer(grant.engine));
-  if (!local->belongs_to(*this))
+  if (!owner_.owns(*local))
     return fail(Code::invalid_argument, "the local segment is another engine's");
-  if (auto own = check_own(*remote->peer()); !own) return fail(std::move(own.error()));
+  if (auto own = owner_.check_own(*remote->peer()); !own) return fail(std::move(own.error()));
   auto bytes = check_pieces(pieces, {local->size(), grant.ranges});
   if (!bytes) return fail(std::move(bytes.error()));
   const std::uint32_t losses = losses_of(*local, *remote);  // before it is seen what is lost
-  const auto rails = rails_for(*local, *remote);
+  const auto rails = paths_.rails_for(*local, *remote);
   if (!rails) return fail(rails.error());
-  auto set = rails_between(*rails);
+  auto set = paths_.rails_between(*rails);
   if (!set) return fail(std::move(set.error()));
   auto prepared = std::make_shared<PreparedState>();
-  prepared->engine = weak_from_this();
-  prepared->rail_names = rail_names_;
+  prepared->engine = owner_.handle;
+  prepared->rail_names = rails_.names();
   prepared->attention = attention_;
   prepared->path = std::move(*set);
   prepared->staged = !rails->direct;
@@ -54,8 +71,8 @@ Result<std::shared_ptr<const PreparedState>> EngineState::prepare(
   prepared->direction = direction;
   prepared->pieces = std::move(pieces);
   prepared->bytes = *bytes;
-  if (between_gpus(*local, *remote)) {
-    if (auto lent = borrow(*local, *remote))
+  if (Paths::between_gpus(*local, *remote)) {
+    if (auto lent = paths_.borrow(*local, *remote))
       prepared->lent = *lent;
     else
       prepared->not_lent = lent.error().message();
@@ -63,29 +80,29 @@ Result<std::shared_ptr<const PreparedState>> EngineState::prepare(
   return std::shared_ptr<const PreparedState>(std::move(prepared));
 }
 
-bool EngineState::between_gpus(const SegmentState& local, const RemoteState& remote) {
+bool Paths::between_gpus(const SegmentState& local, const RemoteState& remote) {
   return local.place().kind == MemoryKind::device &&
          remote.description().place.kind == MemoryKind::device;
 }
 
 /// Between GPUs: where the remote memory lies for copies by the local one. May block the first
 /// time.
-Result<std::byte*> EngineState::borrow(const SegmentState& local, const RemoteState& remote) const {
+Result<std::byte*> Paths::borrow(const SegmentState& local, const RemoteState& remote) const {
   const GrantDescription& grant = remote.description();
   if (!remote.peer()->same_host) return fail(Code::unsupported, "another host");
   if (!config_.share_gpu_memory)
     return fail(Code::unsupported, "this engine shares no GPU memory (share_gpu_memory)");
   // By the word of the lease, over any of these, what is read is proven.
   for (const std::uint32_t rail : remote.peer()->their_rails)
-    if (remote.carried_by(rail) && !remote.has_epoch_word(rail))
+    if (remote.carried_by(rail) && !remote.has_lease_word(rail))
       return fail(Code::unsupported, "the grant lacks the word of its lease for a rail");
   return remote.borrowed()->map(local.device(), grant.segment_size);
 }
 
 /// Those that serve both sides; only those whose NICs reach the memory by themselves, if either
 /// side has some.
-Result<EngineState::RailsBetween> EngineState::rails_for(const SegmentState& local,
-                                                         const RemoteState& remote) const {
+Result<Paths::RailsBetween> Paths::rails_for(const SegmentState& local,
+                                             const RemoteState& remote) const {
   PeerState& peer = *remote.peer();
   RailsBetween rails{.peer = &peer,
                      .local = local.place(),
@@ -110,7 +127,7 @@ Result<EngineState::RailsBetween> EngineState::rails_for(const SegmentState& loc
   const bool ours = beyond != rails.ours.begin(), theirs = their_beyond != rails.theirs.begin();
   rails.direct = ours && theirs;
   if (!ours) rails.why_local_staged = local.why_staged(rails.ours.front());
-  if (!theirs) rails.why_remote_staged = why_no_key(remote.why_relayed(rails.theirs.front()));
+  if (!theirs) rails.why_remote_staged = why_no_key(remote.why_bounced(rails.theirs.front()));
   if (rails.direct) {
     rails.ours.erase(beyond, rails.ours.end());
     rails.theirs.erase(their_beyond, rails.theirs.end());
@@ -125,7 +142,7 @@ Result<EngineState::RailsBetween> EngineState::rails_for(const SegmentState& loc
 }
 
 /// Over these, each by those of the other side's that it is paired with.
-Result<std::shared_ptr<RailSet>> EngineState::rails_between(const RailsBetween& rails) {
+Result<std::shared_ptr<RailSet>> Paths::rails_between(const RailsBetween& rails) const {
   PeerState& peer = *rails.peer;
   const RailSets::Rails &ours = rails.ours, &theirs = rails.theirs;
   return peer.rail_sets.between(ours, theirs, [&]() -> Result<std::shared_ptr<RailSet>> {
@@ -140,57 +157,46 @@ Result<std::shared_ptr<RailSet>> EngineState::rails_between(const RailsBetween& 
               Error(Code::unavailable, "the grant lacks keys for rails that have to be reached")
                   .with_peer(peer.introduction.name));
         use.targets.add({target, &address->second}, weight);
-        if (keeps_to_one(route.rail->capability())) break;
+        if (rails_.keeps_to_one(route.rail->capability())) break;
       }
+      if (route.rail->capability().proof != CompletionProof::visible)
+        use.proofs = use.targets.size();
       set->add(paired.own, std::move(use));
     }
     return set;
   });
 }
 
-Result<void> EngineState::check_payload(const PeerState& peer, std::size_t bytes) const {
-  const std::size_t most =
-      std::min<std::size_t>(config_.max_message, peer.introduction.max_message);
-  if (bytes <= most) return {};
-  return fail(Error(Code::invalid_argument,
-                    fmt::format("a message may carry {} bytes between these two, not {}; larger "
-                                "data goes by transfers",
-                                most, bytes))
-                  .with_peer(peer.introduction.name));
-}
-
-Result<void> EngineState::check_submission(const PreparedState& prepared,
-                                           const TransferOptions& options, Clock::time_point now) {
+Result<void> Transfers::check_submission(const PreparedState& prepared,
+                                         const TransferOptions& options, Clock::time_point now) {
   const PeerState& peer = *prepared.remote->peer();
-  if (!prepared.local->belongs_to(*this))
+  if (!owner_.owns(*prepared.local))
     return fail(Code::invalid_argument, "the list was prepared by another engine");
   if (!peer.up()) return fail(peer.down_error());
   if (now >= prepared.remote->expires()) return fail(prepared.remote->expired_error());
-  if (options.verify)
-    if (auto can = check_verifiable(prepared); !can) return can;
   if (options.priority < Priority::latency || options.priority > Priority::bulk)
     return fail(Code::invalid_argument, "there is no such priority");
-  if (has_policies_ || options.policy)
-    if (auto kept = check_policies(prepared, options); !kept) return kept;
+  if (paths_.has_policies() || options.policy)
+    if (auto kept = paths_.check_policies(prepared, options); !kept) return kept;
   if (options.event && events_.size() >= config_.max_transfers)
     return fail(Code::queue_full,
                 fmt::format("{} events wait to be polled", config_.max_transfers));
-  if (options.signal) return check_payload(peer, options.signal->bytes.size());
+  if (options.signal) return messages_.check_payload(peer, options.signal->bytes.size());
   return {};
 }
 
 /// One of Config::max_transfers, for which the caller may want to wait. transfer_ends() leaves it.
-Result<void> EngineState::take_seat(const TransferOptions& options) {
-  if (transfer_seats_.enter()) return {};
+Result<void> Transfers::admit(const TransferOptions& options) {
+  if (admission_.enter()) return {};
   // A progress thread can't wait for what it has to do itself.
   const bool waits = options.wait_for_room.has_value() && !InCallback::now();
   bool entered = false;
   const auto ended = [&](Deadline until) {
-    return (entered = transfer_seats_.enter(until)) || closing_;
+    return (entered = admission_.enter(until)) || gate_.closing();
   };
-  if (waits) wait(ended, *options.wait_for_room);
+  if (waits) workers_.wait(ended, *options.wait_for_room);
   if (entered) return {};
-  if (closing_) return fail(Code::closed, "the engine is closed");
+  if (gate_.closing()) return fail(Code::closed, "the engine is closed");
   const char* more = waits                   ? ", and none has ended in time"
                      : options.wait_for_room ? ", and a callback can't wait for room"
                                              : "";
@@ -198,15 +204,15 @@ Result<void> EngineState::take_seat(const TransferOptions& options) {
               fmt::format("{} transfers are under way already{}", config_.max_transfers, more));
 }
 
-bool EngineState::idle(std::span<const std::size_t> rails, Priority priority) const {
+bool Transfers::idle(std::span<const std::size_t> rails, Priority priority) const {
   return std::all_of(rails.begin(), rails.end(),
                      [&](std::size_t rail) { return rails_[rail]->queued_before(priority) == 0; });
 }
 
 /// How many of those rails so many bytes are worth: one for each chunk's worth, or for less where
 /// they meet no other transfer.
-std::uint64_t EngineState::rails_wanted(std::span<const std::size_t> all, std::uint64_t bytes,
-                                        Priority priority) const {
+std::uint64_t Transfers::rails_wanted(std::span<const std::size_t> all, std::uint64_t bytes,
+                                      Priority priority) const {
   const Rail& first = *rails_[all.front()];
   const std::uint64_t chunks = bytes / first.chunk_limit();
   const std::uint64_t part = first.capability().best_part;
@@ -217,9 +223,9 @@ std::uint64_t EngineState::rails_wanted(std::span<const std::size_t> all, std::u
 /// The rails that shall carry so many bytes, those with the least to do. Small transfers keep to
 /// one rail until it has enough, since each rail in use takes a core on both sides; unless somebody
 /// waits for them. `several` holds them where they are more than one.
-std::span<const std::size_t> EngineState::choose_rails(const RailSet& set, std::uint64_t bytes,
-                                                       Priority priority, Clock::time_point now,
-                                                       std::vector<std::size_t>& several) const {
+std::span<const std::size_t> Transfers::choose_rails(const RailSet& set, std::uint64_t bytes,
+                                                     Priority priority, Clock::time_point now,
+                                                     std::vector<std::size_t>& several) const {
   const std::span all(set.rails());
   if (all.size() == 1) return all;
   Rail& first = *rails_[all.front()];
@@ -263,8 +269,8 @@ std::span<const std::size_t> EngineState::choose_rails(const RailSet& set, std::
 
 /// Under manual progress: what is small goes out before submit() returns, and is watched while it
 /// is on its way, since no NIC's provider blocks. False: it is to be offered.
-bool EngineState::begin_at_once(const std::shared_ptr<TransferState>& transfer,
-                                Clock::time_point now) {
+bool Transfers::begin_at_once(const std::shared_ptr<TransferState>& transfer,
+                              Clock::time_point now) {
   const Submission& submission = transfer->submission();
   const bool by_device =
       transfer->prepared().staged || submission.transport == TransportKind::device_copy;
@@ -273,35 +279,32 @@ bool EngineState::begin_at_once(const std::shared_ptr<TransferState>& transfer,
       InCallback::now())
     return false;
   Rail& rail = *rails_[transfer->rails().front()];
-  {
-    const std::unique_lock lock(progress_mutex_, std::try_to_lock);
-    if (!lock || closed_ || !rail.worker().begin(rail, transfer, now)) return false;
-  }
+  if (!workers_.begin(rail, transfer, now)) return false;
   if (!transfer->ended()) rail.worker().watch(transfer);
   return true;
 }
 
 /// What has happened already need not be waited for.
-Result<void> EngineState::look_at_event(TransferOptions& options) const {
+Result<void> Transfers::look_at_event(TransferOptions& options) const {
   const auto happened = cuda_event_happened(options.after_cuda_event);
   if (!happened) return fail(happened.error());
   if (*happened) options.after_cuda_event = nullptr;
   return {};
 }
 
-Result<TransportKind> EngineState::transport_for(const PreparedState& prepared,
-                                                 const TransferOptions& options) const {
-  const TransportKind asked = transport_asked(options);
+Result<TransportKind> Transfers::transport_for(const PreparedState& prepared,
+                                               const TransferOptions& options) const {
+  const TransportKind asked = paths_.transport_asked(options);
   const bool refused = asked == TransportKind::device_copy
                            ? prepared.lent == nullptr
                            : asked == TransportKind::one_sided && prepared.staged;
   if (refused) {
-    const auto& path = known_path(prepared, asked).path;
+    const auto& path = paths_.known(prepared, asked).path;
     if (!path) return fail(Error(path.error()).with_peer(prepared.remote->description().engine));
   }
   const bool copies = asked == TransportKind::automatic && prepared.lent != nullptr;
   if (copies || asked == TransportKind::device_copy) return TransportKind::device_copy;
-  if (prepared.staged) return TransportKind::relay;
+  if (prepared.staged) return TransportKind::bounce;
   return asked == TransportKind::automatic ? TransportKind::one_sided : asked;
 }
 
@@ -321,7 +324,7 @@ Result<std::uint64_t> bytes_of(const PreparedState& prepared, const Picks& picks
 
 }  // namespace
 
-Result<std::shared_ptr<Submitted>> EngineState::submit(
+Result<std::shared_ptr<Submitted>> Transfers::submit(
     const std::shared_ptr<const PreparedState>& prepared, const Picks& picks,
     TransferOptions&& options) {
   if (prepared->losses == losses_of(*prepared->local, *prepared->remote))
@@ -332,7 +335,7 @@ Result<std::shared_ptr<Submitted>> EngineState::submit(
       });
 }
 
-Result<std::shared_ptr<Submitted>> EngineState::submit_prepared(
+Result<std::shared_ptr<Submitted>> Transfers::submit_prepared(
     const std::shared_ptr<const PreparedState>& prepared, const Picks& picks,
     TransferOptions&& options) {
   const auto now = Clock::now();
@@ -344,10 +347,10 @@ Result<std::shared_ptr<Submitted>> EngineState::submit_prepared(
     if (auto waits = look_at_event(options); !waits) return fail(std::move(waits.error()));
   const auto transport = transport_for(*prepared, options);
   if (!transport) return fail(transport.error());
-  if (auto taken = take_seat(options); !taken) return fail(std::move(taken.error()));
-  Seat seat(transfer_seats_);
+  if (auto taken = admit(options); !taken) return fail(std::move(taken.error()));
+  AdmissionSlot slot(admission_);
   Entered local(prepared->local->users()), remote(prepared->remote->users());
-  if (closing_) return fail(Code::closed, "the engine is closed");
+  if (gate_.closing()) return fail(Code::closed, "the engine is closed");
   if (!local) return fail(Code::closed, "the local segment is being released");
   if (!remote) return fail(prepared->remote->ended_error());
   // The time for which it waited for room is not its own.
@@ -357,7 +360,7 @@ Result<std::shared_ptr<Submitted>> EngineState::submit_prepared(
   std::optional<AtOnce> copied;
   if (at_once(asked)) {
     copied = copy_at_once(asked);
-    if (is_over(asked, *copied)) return ended_at_once(asked, *copied, seat);
+    if (is_over(asked, *copied)) return ended_at_once(asked, *copied, slot);
   }
 
   std::vector<std::size_t> several;
@@ -371,8 +374,9 @@ Result<std::shared_ptr<Submitted>> EngineState::submit_prepared(
   submission.trusted = hooks_.trusts_reads;
   if (picks) submission.picks.emplace(picks->begin(), picks->end());
   submission.take(std::move(options));
-  for (Entered* each : {&local, &remote}) each->keep();  // memory_let_go() leaves
-  seat.keep();
+  submission.local_use = std::move(local);
+  submission.remote_use = std::move(remote);
+  slot.keep();
   const Priority priority = submission.priority;
   submission.prepared = prepared;
   auto transfer = std::make_shared<TransferState>(std::move(submission), *this);
@@ -390,7 +394,7 @@ Result<std::shared_ptr<Submitted>> EngineState::submit_prepared(
   if (begin_at_once(transfer, begun)) return transfer;
   if (transfer->submission().waiter_takes_part) {
     // Each thread begins with a half of its own, so that its bytes stay in its core's cache.
-    if (*bytes > config_.copy_at_once_bytes) transfer->halve();
+    if (*bytes > config_.inline_copy_bytes) transfer->halve();
     open_to_waiters_.add(transfer);
   }
   // Watched before it is offered: whoever carries it may be stuck, and one that nobody watches
@@ -406,36 +410,21 @@ Result<std::shared_ptr<Submitted>> EngineState::submit_prepared(
     worker.offer(*rails_[rail], transfer);
     led = led || worker.waits_for_caller(*rails_[rail]);
   }
-  if (led) lead(now);
+  if (led) workers_.lead(now);
   if (*bytes > at_once_if_waited_for()) transfer->at_hand();
   return transfer;
 }
 
-void EngineState::offer_again(const std::shared_ptr<TransferState>& transfer) {
-  for (const std::size_t rail : transfer->lanes())
+void Transfers::offer_again(const std::shared_ptr<TransferState>& transfer) {
+  for (const std::size_t rail : transfer->carriers())
     rails_[rail]->worker().offer(*rails_[rail], transfer);
 }
 
-std::size_t EngineState::proofs_of(const TransferState& transfer, std::size_t rail) const {
-  // A copy that has ended is visible to whatever begins afterwards.
-  if (transfer.submission().transport == TransportKind::device_copy) return 0;
-  if (rails_[rail]->capability().proof == CompletionProof::visible) return 0;
-  const PeerState& peer = transfer.peer();
-  // A signal is such an event itself, where it takes the only way that the bytes have taken.
-  const Submission& submission = transfer.submission();
-  if (peer.one_way() && submission.signal && !submission.verify) return 0;
-  return transfer.prepared().path->of(rail)->targets.size();
+void Transfers::verify(const std::shared_ptr<TransferState>& transfer) {
+  checks_.start(transfer);
 }
 
-std::optional<std::size_t> EngineState::another_rail(const TransferState& transfer,
-                                                     const std::vector<std::size_t>& left) const {
-  for (const std::size_t rail : transfer.prepared().path->rails()) {
-    if (std::find(left.begin(), left.end(), rail) == left.end()) return rail;
-  }
-  return std::nullopt;
-}
-
-void EngineState::raise_signal(const std::shared_ptr<TransferState>& transfer) {
+void Transfers::raise_signal(const std::shared_ptr<TransferState>& transfer) {
   const Submission& submission = transfer->submission();
   const auto& peer = transfer->prepared().remote->peer();
   if (!peer->outbox.push_unbounded(
@@ -444,14 +433,14 @@ void EngineState::raise_signal(const std::shared_ptr<TransferState>& transfer) {
   peer->message_rail().worker().attend(peer->message_rail(), peer);
 }
 
-void EngineState::transfer_ends(TransferState& transfer) {
-  transfer_seats_.leave();
+void Transfers::transfer_ends(TransferState& transfer) {
+  admission_.leave();
   const Submission& submission = transfer.submission();
   for (const std::size_t rail : transfer.rails())
     rails_[rail]->queued_bytes(submission.priority) -= submission.bytes / transfer.rails().size();
 }
 
-void EngineState::transfer_ended(TransferState& transfer) {
+void Transfers::transfer_ended(TransferState& transfer) {
   if (ledger_) ledger_->enter(transfer);
   const Submission& submission = transfer.submission();
   if (submission.waiter_takes_part) open_to_waiters_.remove(transfer);
@@ -474,32 +463,23 @@ void EngineState::transfer_ended(TransferState& transfer) {
 
 /// A transfer that came to nothing on a rail within its time tells that the rail may be dead; some
 /// providers never say so (efa in libfabric 1.17).
-void EngineState::leave_silent_rails(TransferState& transfer) {
+void Transfers::leave_silent_rails(TransferState& transfer) {
   constexpr auto long_enough = std::chrono::seconds(1);
   if (!transfer.peer().up() || transfer.elapsed() < long_enough) return;
-  for (const std::size_t rail : transfer.lanes()) {
+  for (const std::size_t rail : transfer.carriers()) {
     if (!rails_[rail]->capability().path_failures) continue;
-    rails_[rail]->worker().post(
-        [rail = rails_[rail].get(), transfer = transfer.shared_from_this()] {
-          rail->lane().timed_out(*transfer);
-        });
+    rails_[rail]->worker().post([rail = rails_[rail], transfer = transfer.shared_from_this()] {
+      rail->scheduler().timed_out(*transfer);
+    });
   }
 }
 
-/// What NICs have brought into a device's memory here.
-bool EngineState::hides_arrivals(const TransferState& transfer) const {
-  const PreparedState& prepared = transfer.prepared();
-  const bool by_nic = transfer.submission().transport == TransportKind::one_sided;
-  return by_nic && prepared.direction == Direction::read && prepared.local->device().needs_flush();
-}
-
-Result<void> EngineState::make_visible(const TransferState& transfer) {
-  return transfer.prepared().local->device().flush();
-}
-
-void EngineState::memory_let_go(TransferState& transfer) {
-  transfer.prepared().local->users().leave();
-  transfer.prepared().remote->users().leave();
+void Transfers::enter_copies(const PreparedState& prepared, std::uint64_t own, Report& report) {
+  const CallGate::Call call(gate_);  // rails stay
+  if (call.refused()) return report.copied.push_back({});
+  const auto& known = paths_.known(prepared, report.transport).path;
+  if (!known) return report.copied.push_back({});
+  report.copied = copies_on(*known, report.bytes_done, own);
 }
 
 }  // namespace weft::core

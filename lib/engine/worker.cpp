@@ -11,11 +11,11 @@
 #include <system_error>
 #include <utility>
 
+#include "base/backoff.hpp"
 #include "base/completion_slot.hpp"
 #include "base/log.hpp"
-#include "base/yielding.hpp"
-#include "machine.hpp"
 #include "peer/peer_state.hpp"
+#include "topo/machine.hpp"
 
 namespace weft::core {
 namespace {
@@ -47,8 +47,8 @@ constexpr auto quiet_interval = milliseconds(1);
 // With a descriptor for everything, only deadlines end a sleep, and this.
 constexpr auto longest_interval = milliseconds(500);
 
-// A thread rests until this long after the last call of a caller that leads: so long nobody sees to
-// what others want of the rails.
+// A thread rests until this long after the last call of a caller that leads. Until then no thread
+// sees to what others want of the rails.
 constexpr auto lead_time = microseconds(200);
 // More than that for a worker's rails is faster carried by several threads than by the caller
 // alone.
@@ -58,7 +58,7 @@ constexpr std::uint64_t most_led_bytes = std::uint64_t{256} << 10;
 // while the other makes headway, which is what the application waits for.
 constexpr auto between_glances = microseconds(5);
 constexpr auto longest_between_glances = microseconds(20);
-// Who was served asks for more within this.
+// A peer that was served asks for more within this.
 constexpr auto keenness = microseconds(50);
 
 }  // namespace
@@ -88,21 +88,21 @@ void Worker::stop() {
   stopping_ = true;
   wake();
   if (thread_.joinable()) thread_.join();
-  const std::lock_guard none_leads(step_mutex_);
+  const Lock none_leads(step_mutex_);
 }
 
-/// A thread that rests need not be woken for what the caller who leads does at once.
+/// A thread that rests need not be woken for what the leading caller does at once.
 template <typename Put>
 void Worker::put(Put&& put, bool urgent) {
   {
-    const std::lock_guard lock(inbox_mutex_);
+    const Lock lock(inbox_mutex_);
     put(inbox_);
     inbox_filled_.store(true, std::memory_order_seq_cst);
   }
   if (urgent || !is_led()) wake();
 }
 
-/// Pairs with sleep(): whoever goes to sleep says so before it looks at the inbox a last time.
+/// Pairs with sleep(): the thread says that it sleeps before it looks at the inbox a last time.
 void Worker::wake() {
   if (!asleep_.load(std::memory_order_seq_cst)) return;
   const std::uint64_t one = 1;
@@ -171,7 +171,7 @@ std::size_t Worker::step(Clock::time_point now) {
 }
 
 /// To hand something to such a rail is to copy it, which a caller may not want to do itself
-/// (Config::copy_at_once_bytes).
+/// (Config::inline_copy_bytes).
 bool Worker::copies(const Rail& rail) noexcept {
   return rail.capability().same_host_only;
 }
@@ -186,8 +186,9 @@ bool Worker::may_be_led() const noexcept {
 Worker::Led Worker::lead(Clock::time_point now) {
   if (!may_be_led()) return {};
   led_until_.store((now + lead_time).time_since_epoch().count(), std::memory_order_relaxed);
-  const std::unique_lock lock(step_mutex_, std::try_to_lock);
-  return {true, lock && !stopping_ ? step(now) : 0};
+  if (!step_mutex_.try_lock()) return {true, 0};
+  const Lock lock(step_mutex_, std::adopt_lock);
+  return {true, stopping_ ? 0 : step(now)};
 }
 
 void Worker::hand_back() {
@@ -208,7 +209,7 @@ std::size_t Worker::glance(Clock::time_point now, bool leisure) {
   const auto before = Clock::now();
   const std::size_t done = step(before);
   const auto after = Clock::now();
-  if (look_length_.served(after - before, done > 0)) keen_until_ = after + keenness;
+  if (poll_cost_.served(after - before, done > 0)) keen_until_ = after + keenness;
   return done;
 }
 
@@ -223,13 +224,13 @@ std::size_t Worker::progress(Rail& rail, Clock::time_point now) {
 
 std::size_t Worker::empty_inbox() {
   {
-    const std::lock_guard lock(inbox_mutex_);
+    const Lock lock(inbox_mutex_);
     std::swap(inbox_, taken_);
     inbox_filled_.store(false, std::memory_order_relaxed);
   }
   const std::size_t count = taken_.offers.size() + taken_.attentions.size() + taken_.tasks.size();
-  for (auto& [rail, transfer] : taken_.offers) rail->lane().add(std::move(transfer));
-  for (auto& [rail, peer] : taken_.attentions) rail->channel().attend(*peer);
+  for (auto& [rail, transfer] : taken_.offers) rail->scheduler().add(std::move(transfer));
+  for (auto& [rail, peer] : taken_.attentions) rail->messenger().attend(*peer);
   for (const auto& task : taken_.tasks) task();
   taken_.clear();
   return count;
@@ -239,14 +240,14 @@ std::size_t Worker::empty_inbox() {
 /// of one destroys what its callback holds. Neither may happen under the lock.
 std::vector<std::shared_ptr<TransferState>> Worker::watched() const {
   std::vector<std::shared_ptr<TransferState>> all;
-  const std::lock_guard lock(watched_mutex_);
+  const Lock lock(watched_mutex_);
   all.reserve(watched_.size());
   for (const Watched& each : watched_)
     if (auto transfer = each.transfer.lock()) all.push_back(std::move(transfer));
   return all;
 }
 
-/// With the lock held. Written only where it changes, as the owning thread reads it in every round.
+/// Written only where it changes, as the owning thread reads it in every round.
 void Worker::note_next_deadline() {
   const Clock::rep next = watched_.empty() ? never : watched_.front().deadline;
   if (next != next_deadline_.load(std::memory_order_relaxed)) next_deadline_ = next;
@@ -255,7 +256,7 @@ void Worker::note_next_deadline() {
 /// Forgets all that have ended, also behind others.
 void Worker::sweep() {
   std::vector<std::shared_ptr<TransferState>> seen;  // until the lock is gone
-  const std::lock_guard lock(watched_mutex_);
+  const Lock lock(watched_mutex_);
   std::erase_if(watched_, [&](const Watched& each) {
     const auto& transfer = seen.emplace_back(each.transfer.lock());
     return !transfer || transfer->ended();
@@ -270,7 +271,7 @@ void Worker::watch(const std::shared_ptr<TransferState>& transfer, Clock::time_p
   // Where they are waited for one by one the earliest has ended most often, and no sweep is needed.
   std::array<std::shared_ptr<TransferState>, 2> ended;  // until the lock is gone
   {
-    const std::lock_guard lock(watched_mutex_);
+    const Lock lock(watched_mutex_);
     for (auto& each : ended) {
       if (watched_.empty()) break;
       each = watched_.front().transfer.lock();
@@ -294,9 +295,9 @@ void Worker::watch(const std::shared_ptr<TransferState>& transfer) {
   if (remote.users().closed()) transfer->end_with_lease(remote.ended_error());
 }
 
-/// The next whose time is over, which is watched no more; null: there is none.
+/// The next overdue transfer, which is watched no more; null: there is none.
 std::shared_ptr<TransferState> Worker::take_overdue(Clock::rep now) {
-  const std::lock_guard lock(watched_mutex_);
+  const Lock lock(watched_mutex_);
   std::shared_ptr<TransferState> overdue;
   while (!overdue && !watched_.empty() && watched_.front().deadline <= now) {
     overdue = watched_.front().transfer.lock();
@@ -307,8 +308,8 @@ std::shared_ptr<TransferState> Worker::take_overdue(Clock::rep now) {
   return overdue;
 }
 
-/// One by one: to end one calls the application, and whoever is held up by that must not keep the
-/// others from the thread that stands in for it.
+/// One by one: to end one calls the application, and a thread that is held up there must not keep
+/// the others from upkeep.
 void Worker::end_overdue(Clock::time_point now) {
   const Clock::rep time = now.time_since_epoch().count();
   while (next_deadline_ <= time) {
@@ -339,17 +340,17 @@ void Worker::peer_died(const std::shared_ptr<PeerState>& peer) {
 Carried Worker::carried() const {
   Carried all;
   for (const Rail* rail : rails_) {
-    all.operations += rail->lane().operations_done();
+    all.operations += rail->scheduler().operations_done();
     // What goes by others is nothing that a core should be kept for.
-    if (rail->capability().best_on_one_core) all.bytes += rail->lane().bytes_done();
-    all.messages += rail->channel().messages_to_part_for();
+    if (rail->capability().best_on_one_core) all.bytes += rail->scheduler().bytes_done();
+    all.messages += rail->messenger().messages_to_part_for();
   }
   return all;
 }
 
 /// `cold`: the thread has just slept.
 Worker::Round Worker::round(Clock::time_point now, bool cold, CoreKeeping& core, bool crowded) {
-  const std::lock_guard lock(step_mutex_);
+  const Lock lock(step_mutex_);
   cold_ = cold;
   const bool worked = step(now) > 0;
   cold_ = false;
@@ -365,28 +366,28 @@ void Worker::loop(Place place) {
   // A target sees no completions: that a rail woke it is all it knows of the work it does.
   bool served = false;
   Nanoseconds keen = patience;
-  Yielding yielding;
+  Backoff backoff;
   while (!stopping_.load(std::memory_order_relaxed)) {
     const auto now = Clock::now();
     if (rest(now)) {
-      yielding.slept(Clock::now());
+      backoff.slept(Clock::now());
       worked = cold = true;
       continue;
     }
     if (worked) idle_since = now;
-    const Round done = round(now, std::exchange(cold, false), core, yielding.crowded(now));
+    const Round done = round(now, std::exchange(cold, false), core, backoff.crowded(now));
     worked = done.worked;
     if (worked) continue;
     const auto idle = now - idle_since;
     const bool in_flight = served || done.in_flight;
-    if (idle < (in_flight ? std::max<Nanoseconds>(spin_, keen) : spin_) && !yielding.crowded(now)) {
-      yielding(now);
+    if (idle < (in_flight ? std::max<Nanoseconds>(spin_, keen) : spin_) && !backoff.crowded(now)) {
+      backoff(now);
       continue;
     }
     const auto slept_at = Clock::now();
     worked = served = sleep(idle_since);
     const auto woke = Clock::now();
-    yielding.slept(woke);
+    backoff.slept(woke);
     const bool traffic = served && woke - slept_at < short_sleep;
     keen = traffic ? std::min<Nanoseconds>(2 * keen, longest_patience) : patience;
     cold = true;
@@ -444,7 +445,7 @@ bool Worker::may_sleep(std::vector<pollfd>& waited) {
 /// For how long, and on what. False: it may not.
 bool Worker::prepare_sleep(Clock::time_point idle_since, std::vector<pollfd>& waited,
                            Nanoseconds& time) {
-  const std::lock_guard lock(step_mutex_);
+  const Lock lock(step_mutex_);
   if (!may_sleep(waited)) return false;
   time = longest_sleep(idle_since);
   return true;

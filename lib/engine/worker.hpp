@@ -7,7 +7,6 @@
 #include <functional>
 #include <limits>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -15,7 +14,8 @@
 #include <weft/deadline.hpp>
 
 #include "base/cache_line.hpp"
-#include "base/look_length.hpp"
+#include "base/poll_cost.hpp"
+#include "base/sync.hpp"
 #include "engine/core_keeping.hpp"
 #include "rail/rail.hpp"
 #include "transfer/transfer_state.hpp"
@@ -37,7 +37,7 @@ class Worker {
     int numa_node = -1;            // on cores near it; -1: anywhere
     std::optional<unsigned> core;  // and there mostly on this one: see CoreKeeping
   };
-  /// Starts the thread. Without it somebody else calls step().
+  /// Starts the thread. Without it a caller makes the steps.
   Result<void> start(Place place);
   /// Ends the thread after its current step.
   void stop();
@@ -45,16 +45,16 @@ class Worker {
   // From any thread.
   /// Offers a transfer to a rail of this worker's.
   void offer(Rail& rail, std::shared_ptr<TransferState> transfer);
-  /// As offer(), by whoever may call step(): what there is room for goes out at once. False:
-  /// something waits for the next step, and goes before it.
+  /// As offer(), by the thread that may call step(): what there is room for goes out at once.
+  /// False: something waits for the next step, and goes before it.
   bool begin(Rail& rail, const std::shared_ptr<TransferState>& transfer, Clock::time_point now);
   /// Keeps a transfer until the event that it waits for has happened, then begins it.
   void park(std::shared_ptr<TransferState> transfer);
-  /// Watches a transfer: its deadline, and the end of its peer. From before others may carry it,
-  /// who may be stuck in a call to the provider.
+  /// Watches a transfer: its deadline, and the end of its peer. Before a thread may carry it, since
+  /// that one may be stuck in a call to the provider.
   void watch(const std::shared_ptr<TransferState>& transfer);
-  /// Ends those whose deadline has passed. The worker does so itself; another thread may in its
-  /// stead, should it be stuck in a call to the provider.
+  /// Ends those whose deadline has passed. The worker does so itself; upkeep does it as well, since
+  /// the worker may be stuck in a call to the provider.
   void end_overdue(Clock::time_point now);
   /// Ends those with a peer that went down.
   void end_those_of(const PeerState& peer, const Error& why);
@@ -72,7 +72,7 @@ class Worker {
 
   /// One round of everything: for the thread, and for manual progress by one caller at a time.
   std::size_t step(Clock::time_point now);
-  /// By a caller that looks again and again for what it waits for: a round in the thread's stead,
+  /// By a caller that looks again and again for what it waits for: a round for the thread,
   /// which costs less than to have that thread do it and to hear of it. The thread rests until soon
   /// after the last call. Nothing is done, and the thread goes on, where much waits for the rails:
   /// several threads carry that faster. From any thread, but not in callbacks.
@@ -94,11 +94,11 @@ class Worker {
   std::size_t glance(Clock::time_point now, bool leisure);
   Clock::time_point stepped_at() const noexcept { return stepped_at_; }
   /// Adds what tells of its rails' work, where they have descriptors. False: some may have come
-  /// already. With step(), and by whoever sleeps next.
+  /// already. With step(), by the thread that sleeps next.
   bool may_sleep(std::vector<pollfd>& waited);
   /// Tells the rails of a peer that went down. On the owning thread.
   void peer_died(const std::shared_ptr<PeerState>& peer);
-  /// Does what was posted but not done. After stop(), by whoever stopped it.
+  /// Does what was posted but not done. After stop(), by the thread that stopped it.
   std::size_t empty_inbox();
 
  private:
@@ -139,7 +139,7 @@ class Worker {
   bool prepare_sleep(Clock::time_point idle_since, std::vector<pollfd>& waited, Nanoseconds& time);
   Nanoseconds longest_sleep(Clock::time_point idle_since) const;
 
-  void note_next_deadline();
+  void note_next_deadline() WEFT_REQUIRES(watched_mutex_);
 
   // Groups of what changes together, each with cache lines of its own: what the owning thread
   // notes in every round must not take from others what they read.
@@ -152,30 +152,31 @@ class Worker {
   int wake_fd_ = -1;
   std::atomic<Clock::rep> next_deadline_{never};  // written with watched_mutex_
 
-  alignas(cache_line) std::mutex inbox_mutex_;
-  Inbox inbox_;
+  alignas(cache_line) Mutex inbox_mutex_;
+  Inbox inbox_ WEFT_GUARDED_BY(inbox_mutex_);
   std::atomic<bool> inbox_filled_{false};
 
-  alignas(cache_line) mutable std::mutex watched_mutex_;
+  alignas(cache_line) mutable Mutex watched_mutex_;
   struct Watched {
     Clock::rep deadline = 0;
     std::weak_ptr<TransferState> transfer;  // they keep themselves alive until they end
     static bool later(const Watched& a, const Watched& b) { return a.deadline > b.deadline; }
   };
-  std::vector<Watched> watched_;  // a heap, the earliest deadline first
-  std::size_t sweep_at_ = 64;
+  // A heap, the earliest deadline first.
+  std::vector<Watched> watched_ WEFT_GUARDED_BY(watched_mutex_);
+  std::size_t sweep_at_ WEFT_GUARDED_BY(watched_mutex_) = 64;
 
   alignas(cache_line) std::atomic<Clock::rep> led_until_{0};  // written by callers that lead
 
-  // Of whoever makes a step: the owning thread, or a caller in its stead.
-  alignas(cache_line) std::mutex step_mutex_;
+  // Of the thread that makes a step: the owning one, or a caller that leads.
+  alignas(cache_line) Mutex step_mutex_;
   std::atomic<std::uint64_t> ticks_{0};  // read by others seldom
   bool cold_ = false;                    // it has just slept
   Inbox taken_;
   std::vector<std::shared_ptr<TransferState>> parked_;
   Clock::time_point look_again_at_{};
   Clock::time_point stepped_at_{}, keen_until_{};
-  LookLength look_length_;
+  PollCost poll_cost_;
 };
 
 }  // namespace weft::core

@@ -5,7 +5,7 @@
 #include <utility>
 #include <weft/kv.hpp>
 
-#include "size.hpp"
+#include "kv/size.hpp"
 
 namespace weft::kv {
 

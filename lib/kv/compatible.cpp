@@ -1,11 +1,11 @@
-#include "compatible.hpp"
+#include "kv/compatible.hpp"
 
 #include <fmt/format.h>
 
 #include <tuple>
 #include <utility>
 
-#include "shape.hpp"
+#include "kv/shape.hpp"
 
 namespace weft::kv {
 

@@ -4,8 +4,8 @@
 #include <utility>
 #include <weft/kv.hpp>
 
-#include "shape.hpp"
-#include "size.hpp"
+#include "kv/shape.hpp"
+#include "kv/size.hpp"
 
 namespace weft::kv {
 

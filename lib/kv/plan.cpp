@@ -6,9 +6,9 @@
 #include <utility>
 #include <weft/kv.hpp>
 
-#include "compatible.hpp"
-#include "shape.hpp"
-#include "token_runs.hpp"
+#include "kv/compatible.hpp"
+#include "kv/shape.hpp"
+#include "kv/token_runs.hpp"
 
 namespace weft::kv {
 

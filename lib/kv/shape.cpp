@@ -1,8 +1,8 @@
-#include "shape.hpp"
+#include "kv/shape.hpp"
 
 #include <algorithm>
 
-#include "size.hpp"
+#include "kv/size.hpp"
 
 namespace weft::kv {
 

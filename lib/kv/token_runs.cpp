@@ -1,4 +1,4 @@
-#include "token_runs.hpp"
+#include "kv/token_runs.hpp"
 
 #include <fmt/format.h>
 

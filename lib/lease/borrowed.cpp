@@ -2,25 +2,26 @@
 
 #include <utility>
 
-#include "base/aside.hpp"
+#include "base/detached_thread.hpp"
+#include "base/sync.hpp"
 
 namespace weft::core {
 
 void Borrowed::offer(Lent lent, bool own) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   if (stopped_) return;
   lent_ = std::move(lent);
   own_ = own;
 }
 
 void Borrowed::refuse(std::string why) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   if (!stopped_) why_not_ = Error(Code::unsupported, std::move(why));
 }
 
 Result<std::byte*> Borrowed::map(const Device& device, std::uint64_t bytes) {
-  const std::lock_guard driver(driver_mutex_);
-  std::unique_lock lock(mutex_);
+  const Lock driver(driver_mutex_);
+  Lock lock(mutex_);
   if (!lent_) return fail(why_not_);
   // A handle can't be opened in the process that it is of, whose GPUs share one address space.
   if (own_) return reinterpret_cast<std::byte*>(lent_->address);
@@ -35,7 +36,7 @@ Result<std::byte*> Borrowed::map(const Device& device, std::uint64_t bytes) {
 }
 
 bool Borrowed::stop() {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   stopped_ = true;
   lent_.reset();
   why_not_ = Error(Code::stale, "the grant is used no more");
@@ -44,14 +45,14 @@ bool Borrowed::stop() {
 
 void Borrowed::close() {
   if (!stop()) return;
-  const std::lock_guard driver(driver_mutex_);
+  const Lock driver(driver_mutex_);
   mappings_.clear();
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   mapped_ = false;
 }
 
 void Borrowed::close_aside(const std::shared_ptr<Borrowed>& borrowed) {
-  if (borrowed->stop()) run_aside([borrowed] { borrowed->close(); });
+  if (borrowed->stop()) run_detached([borrowed] { borrowed->close(); });
 }
 
 }  // namespace weft::core

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/sync.hpp"
+
 namespace weft::core {
 namespace {
 
@@ -13,7 +15,7 @@ constexpr std::size_t max_waiting_lookups = 1024;
 
 std::vector<Directory::Asker> Directory::publish(const std::string& name, Blob grant,
                                                  std::uint64_t lease) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   published_[name] = {std::move(grant), lease};
   names_[lease].insert(name);
   const auto waiting = askers_.find(name);
@@ -24,7 +26,7 @@ std::vector<Directory::Asker> Directory::publish(const std::string& name, Blob g
 }
 
 void Directory::withdraw(std::uint64_t lease) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   const auto names = names_.extract(lease);
   if (!names) return;
   for (const std::string& name : names.mapped())
@@ -34,7 +36,7 @@ void Directory::withdraw(std::uint64_t lease) {
 }
 
 Result<std::optional<Blob>> Directory::ask(const std::string& name, Asker asker) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   const auto entry = published_.find(name);
   if (entry != published_.end()) return std::optional(entry->second.grant);
   std::size_t waiting = 0;
@@ -48,7 +50,7 @@ Result<std::optional<Blob>> Directory::ask(const std::string& name, Asker asker)
 }
 
 void Directory::forget(Asker asker) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   for (auto& [name, askers] : askers_)
     std::erase_if(askers, [&](const Asker& each) {
       return each.link == asker.link && each.request == asker.request;
@@ -57,12 +59,12 @@ void Directory::forget(Asker asker) {
 }
 
 void Directory::add_lookup(std::uint64_t request, std::shared_ptr<LookupState> lookup) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   lookups_[request] = std::move(lookup);
 }
 
 std::shared_ptr<LookupState> Directory::take_lookup(std::uint64_t request) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   auto entry = lookups_.extract(request);
   return entry ? std::move(entry.mapped()) : nullptr;
 }
@@ -70,7 +72,7 @@ std::shared_ptr<LookupState> Directory::take_lookup(std::uint64_t request) {
 void Directory::link_down(LinkId link, const Error& why) {
   std::vector<std::shared_ptr<LookupState>> lost;
   {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     for (auto& [name, askers] : askers_)
       std::erase_if(askers, [&](const Asker& each) { return each.link == link; });
     std::erase_if(askers_, [](const auto& each) { return each.second.empty(); });

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -13,6 +12,7 @@
 #include <weft/memory.hpp>
 
 #include "base/completion_slot.hpp"
+#include "base/sync.hpp"
 #include "control/control.hpp"
 
 namespace weft::core {
@@ -31,7 +31,7 @@ class Directory {
     LinkId link = 0;
     std::uint64_t request = 0;
   };
-  /// Returns those who wait for the name.
+  /// Returns the peers that wait for the name.
   std::vector<Asker> publish(const std::string& name, Blob grant, std::uint64_t lease);
   /// Forgets the names that a grant was published under.
   void withdraw(std::uint64_t lease);
@@ -43,7 +43,7 @@ class Directory {
   void add_lookup(std::uint64_t request, std::shared_ptr<LookupState> lookup);
   std::shared_ptr<LookupState> take_lookup(std::uint64_t request);
 
-  /// The link is gone: whoever waits for something from it hears `why`.
+  /// The link is gone: lookups that wait for it end with `why`.
   void link_down(LinkId link, const Error& why);
 
  private:
@@ -51,12 +51,12 @@ class Directory {
     Blob grant;
     std::uint64_t lease = 0;
   };
-  mutable std::mutex mutex_;
-  std::map<std::string, Published> published_;
+  mutable Mutex mutex_;
+  std::map<std::string, Published> published_ WEFT_GUARDED_BY(mutex_);
   // The names that each lease was published under: of another grant's by now, perhaps.
-  std::map<std::uint64_t, std::set<std::string>> names_;
-  std::map<std::string, std::vector<Asker>> askers_;
-  std::unordered_map<std::uint64_t, std::shared_ptr<LookupState>> lookups_;
+  std::map<std::uint64_t, std::set<std::string>> names_ WEFT_GUARDED_BY(mutex_);
+  std::map<std::string, std::vector<Asker>> askers_ WEFT_GUARDED_BY(mutex_);
+  std::unordered_map<std::uint64_t, std::shared_ptr<LookupState>> lookups_ WEFT_GUARDED_BY(mutex_);
 };
 
 }  // namespace weft::core

@@ -4,7 +4,8 @@
 
 #include <algorithm>
 
-#include "base/later.hpp"
+#include "base/saturating_add.hpp"
+#include "base/sync.hpp"
 #include "base/wait_on.hpp"
 
 namespace weft::core {
@@ -23,15 +24,15 @@ bool GrantState::allows(Rights rights, std::uint64_t offset, std::uint64_t lengt
 }
 
 GrantState::GrantState(Parts parts)
-    : parts_(std::move(parts)), expires_(later(Clock::now(), parts_.description.ttl)) {}
+    : parts_(std::move(parts)), expires_(saturating_add(Clock::now(), parts_.description.ttl)) {}
 
 bool GrantState::held() const {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   return lease_.held() && Clock::now() < expires_;
 }
 
 bool GrantState::hold(OwnedLease::Holder holder, std::shared_ptr<const Process> borrower) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   if (Clock::now() >= expires_ || !lease_.hold(holder)) return false;
   if (borrower) borrowers_.emplace(holder, std::move(borrower));
   return true;
@@ -40,12 +41,12 @@ bool GrantState::hold(OwnedLease::Holder holder, std::shared_ptr<const Process> 
 std::vector<OwnedLease::Holder> GrantState::end() {
   if (parts_.epoch) parts_.epoch->end();
   copying_.close();
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   return lease_.end();
 }
 
 bool GrantState::confirmed(OwnedLease::Holder holder) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   const bool was_holder = lease_.confirmed(holder);
   borrowers_.erase(holder);
   changed_.notify_all();
@@ -53,7 +54,7 @@ bool GrantState::confirmed(OwnedLease::Holder holder) {
 }
 
 void GrantState::lost(OwnedLease::Holder holder) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   lease_.lost(holder);
   changed_.notify_all();
 }
@@ -63,21 +64,21 @@ bool GrantState::binding() const {
 }
 
 bool GrantState::lent() const {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   return !borrowers_ended();
 }
 
 bool GrantState::wait_returned(OwnedLease::Holder holder, Deadline deadline) const {
-  std::unique_lock lock(mutex_);
-  return wait_on(changed_, lock, deadline, [&] { return !borrowers_.contains(holder); });
+  const Lock lock(mutex_);
+  return changed_.wait(mutex_, deadline,
+                       [&]() WEFT_REQUIRES(mutex_) { return !borrowers_.contains(holder); });
 }
 
 bool GrantState::bereft() const {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   return !borrowers_.empty() && lease_.lost_holders() > 0;
 }
 
-/// With mutex_.
 bool GrantState::borrowers_ended() const {
   return std::all_of(borrowers_.begin(), borrowers_.end(),
                      [](const auto& each) { return each.second->ended(); });
@@ -85,7 +86,7 @@ bool GrantState::borrowers_ended() const {
 
 bool GrantState::wait_borrowers_ended(Deadline deadline) const {
   const auto borrowers = [&] {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     return borrowers_;
   }();
   return std::all_of(borrowers.begin(), borrowers.end(),
@@ -93,25 +94,25 @@ bool GrantState::wait_borrowers_ended(Deadline deadline) const {
 }
 
 bool GrantState::over() const {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   return lease_.over();
 }
 
 bool GrantState::spent() const {
-  const std::lock_guard keys(keys_mutex_);
+  const Lock keys(keys_mutex_);
   return parts_.registrations.empty() && over();
 }
 
-/// Either nobody is left, or only those who are gone, and closing the keys keeps them out.
+/// No holder is left, or only holders that are gone, which closing the keys keeps out.
 bool GrantState::settleable() const {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   return lease_.over() ||
          (!lease_.held() && !lease_.awaited() && parts_.unfenced.empty() && borrowers_ended());
 }
 
 bool GrantState::wait_confirmed(Deadline deadline) const {
-  std::unique_lock lock(mutex_);
-  return wait_on(changed_, lock, deadline, [&] { return !lease_.awaited(); });
+  const Lock lock(mutex_);
+  return changed_.wait(mutex_, deadline, [&]() WEFT_REQUIRES(mutex_) { return !lease_.awaited(); });
 }
 
 Revoked GrantState::settle() {
@@ -123,7 +124,7 @@ Revoked GrantState::settle() {
 
 bool GrantState::fence() {
   if (!keys_fence() || !close_keys()) return false;
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   if (!borrowers_ended()) return false;
   borrowers_.clear();
   lease_.fenced();
@@ -132,12 +133,12 @@ bool GrantState::fence() {
 }
 
 std::set<std::uint32_t> GrantState::unfenced_rails() const {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   return parts_.unfenced;
 }
 
 std::vector<RenewedKey> GrantState::renewed() const {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   std::vector<RenewedKey> keys;
   for (const auto& [rail, key] : keys_) keys.push_back(key);
   return keys;
@@ -148,7 +149,7 @@ GrantDescription GrantState::current() const {
   for (const RenewedKey& renewed : renewed()) {
     if (renewed.why_lost) {  // it is staged as others are
       std::erase_if(described.keys, [&](const RailKey& key) { return key.rail == renewed.rail; });
-      described.relayed.push_back({renewed.rail, *renewed.why_lost});
+      described.bounced.push_back({renewed.rail, *renewed.why_lost});
     }
     for (RailKey& key : described.keys)
       if (key.rail == renewed.rail) key.key = renewed.key;
@@ -158,7 +159,6 @@ GrantDescription GrantState::current() const {
   return described;
 }
 
-/// Null if it has none, or not any more. With keys_mutex_.
 providers::Registration* GrantState::registration_with(std::uint32_t rail) const {
   const auto& keys = parts_.description.keys;
   for (std::size_t i = 0; i < std::min(keys.size(), parts_.registrations.size()); ++i)
@@ -174,20 +174,20 @@ std::uint64_t GrantState::epoch_key(std::uint32_t rail) const {
 }
 
 void GrantState::rail_closes(std::uint32_t rail) {
-  const std::lock_guard keys(keys_mutex_);
-  const std::lock_guard lock(mutex_);
+  const Lock keys(keys_mutex_);
+  const Lock lock(mutex_);
   if (lease_.held()) return;
   if (providers::Registration* registration = registration_with(rail)) registration->retire();
   retired_.insert(rail);
 }
 
 GrantState::Reopened GrantState::rail_opened(std::uint32_t rail, bool opened) {
-  const std::lock_guard keys(keys_mutex_);
+  const Lock keys(keys_mutex_);
   const providers::Registration* registration = opened ? registration_with(rail) : nullptr;
   const std::uint64_t word = opened ? epoch_key(rail) : 0;
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   const Error* lost = registration != nullptr ? registration->lost() : nullptr;
-  // What was posted with its key went with the rail, and the key does not come back.
+  // Operations posted with its key went with the rail, and the key does not come back.
   if (retired_.contains(rail) || lost != nullptr) parts_.unfenced.erase(rail);
   if (!lease_.held() || registration == nullptr) return {};
   RenewedKey key{parts_.description.lease, rail, registration->key(), word};
@@ -199,13 +199,13 @@ GrantState::Reopened GrantState::rail_opened(std::uint32_t rail, bool opened) {
 void GrantState::close() {
   close_keys();
   // Not even those that could not be closed may outlive their rails.
-  const std::lock_guard lock(keys_mutex_);
+  const Lock lock(keys_mutex_);
   parts_.registrations.clear();
 }
 
 /// False if one of them can't keep out what a peer has begun.
 bool GrantState::close_keys() {
-  const std::lock_guard lock(keys_mutex_);
+  const Lock lock(keys_mutex_);
   bool all = true;
   for (const auto& registration : parts_.registrations) all = registration->close() && all;
   if (all) parts_.registrations.clear();

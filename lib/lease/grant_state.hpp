@@ -1,17 +1,16 @@
-// What a Grant handle stands for, on the owner's side.
+// The owner's side of a grant, behind the Grant handle.
 #pragma once
 
-#include <condition_variable>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <vector>
 #include <weft/deadline.hpp>
 
 #include "base/process.hpp"
-#include "lease/epoch_words.hpp"
+#include "base/sync.hpp"
+#include "lease/lease_words.hpp"
 #include "lease/owned_lease.hpp"
 #include "memory/segment_state.hpp"
 #include "wire/grant_codec.hpp"
@@ -41,12 +40,12 @@ class GrantState {
   SegmentState& segment() const noexcept { return *parts_.segment; }
   const GrantDescription& description() const noexcept { return parts_.description; }
   bool writable() const noexcept { return includes(description().rights, Rights::write); }
-  /// Whether its holders have to have stopped before the memory is free: those who may write, and
-  /// those who have mapped it. Who reads by a NIC learns from the epoch word that he is late.
+  /// Whether its holders have to have stopped before the memory is free: holders that may write,
+  /// and holders that have mapped it. A read by a NIC learns from the lease word that it was late.
   bool binding() const;
-  /// Somebody may still use what was lent to him.
+  /// A holder may still use memory that was lent to it.
   bool lent() const;
-  /// Some of those who have gone without a word may still use what was lent to them.
+  /// A holder that went without confirming may still use memory that was lent to it.
   bool bereft() const;
   /// Waits until none of those is left. False if the deadline passed first.
   bool wait_borrowers_ended(Deadline deadline) const;
@@ -60,11 +59,12 @@ class GrantState {
   /// The keys that hold now where they are not those of the description.
   std::vector<RenewedKey> renewed() const;
 
-  /// Whether it allows `rights` on these bytes; the relay asks before it touches memory.
+  /// Whether it allows `rights` on these bytes; the bounce-buffer transport asks before it touches
+  /// memory.
   bool allows(Rights rights, std::uint64_t offset, std::uint64_t length) const;
 
-  /// Copies of a device's that the relay makes under it. Closed when it ends, and idle when the
-  /// last of them has ended: before that the memory is not free.
+  /// Copies of a device's that the bounce-buffer transport makes under it. Closed when it ends, and
+  /// idle when the last of them has ended: before that the memory is not free.
   UseCount& copying() noexcept { return copying_; }
 
   /// It was not ended, and its time is not over.
@@ -72,10 +72,10 @@ class GrantState {
   Clock::time_point expires() const noexcept { return expires_; }
 
   // As OwnedLease.
-  /// A holder who has a process may map the memory: he may use it until he has confirmed, or that
+  /// A holder that has a process may map the memory: it may use it until it has confirmed, or that
   /// process has ended, whatever becomes of the keys.
   bool hold(OwnedLease::Holder holder, std::shared_ptr<const Process> borrower = nullptr);
-  /// Also takes the epoch word down, before it returns.
+  /// Also takes the lease word down, before it returns.
   std::vector<OwnedLease::Holder> end();
   bool confirmed(OwnedLease::Holder holder);
   void lost(OwnedLease::Holder holder);
@@ -88,17 +88,17 @@ class GrantState {
   bool wait_confirmed(Deadline deadline) const;
 
   /// How it stands after its end: closes the keys, which may block, if it is over, and if those
-  /// holders who have not confirmed are gone and closing keeps them out. From `quiescent` on the
+  /// holders that have not confirmed are gone and closing keeps them out. From `quiescent` on the
   /// owner may use the memory for something else.
   Revoked settle();
-  /// Closes the keys, which may block. If they fence, and none of the closings fails, nobody can
-  /// use the grant any more, whoever has confirmed or not; returns whether that is so.
+  /// Closes the keys, which may block. If they fence, and none of the closings fails, no peer can
+  /// use the grant any more, confirmed or not; returns whether that is so.
   bool fence();
   /// One of its rails is about to be closed and opened again. If the grant has ended its key does
   /// not come back.
   void rail_closes(std::uint32_t rail);
-  /// It was closed, and opened if that could be done. Its new key, if it has one, and who holds the
-  /// grant.
+  /// It was closed, and opened if that could be done. Its new key, if it has one, and the holders
+  /// of the grant.
   struct Reopened {
     std::optional<RenewedKey> key;
     std::vector<OwnedLease::Holder> holders;
@@ -108,23 +108,24 @@ class GrantState {
   void close();
 
  private:
-  bool borrowers_ended() const;
+  bool borrowers_ended() const WEFT_REQUIRES(mutex_);
   bool close_keys();
-  providers::Registration* registration_with(std::uint32_t rail) const;
+  /// Null if it has none, or not any more.
+  providers::Registration* registration_with(std::uint32_t rail) const WEFT_REQUIRES(keys_mutex_);
   std::uint64_t epoch_key(std::uint32_t rail) const;
 
   Parts parts_;  // the description never changes; `unfenced` with mutex_, registrations with
                  // keys_mutex_
   const Clock::time_point expires_;
-  mutable std::mutex mutex_;
-  mutable std::condition_variable changed_;
-  OwnedLease lease_;
+  mutable Mutex mutex_;
+  mutable Condition changed_;
+  OwnedLease lease_ WEFT_GUARDED_BY(mutex_);
   UseCount copying_;
-  // With mutex_: those who may map the memory, and have not confirmed.
-  std::map<OwnedLease::Holder, std::shared_ptr<const Process>> borrowers_;
-  std::set<std::uint32_t> retired_;           // with mutex_: the key of that rail won't come back
-  std::map<std::uint32_t, RenewedKey> keys_;  // with mutex_: by rail
-  mutable std::mutex keys_mutex_;             // closing them may take long
+  // Holders that may map the memory, and have not confirmed.
+  std::map<OwnedLease::Holder, std::shared_ptr<const Process>> borrowers_ WEFT_GUARDED_BY(mutex_);
+  std::set<std::uint32_t> retired_ WEFT_GUARDED_BY(mutex_);  // the key of that rail won't come back
+  std::map<std::uint32_t, RenewedKey> keys_ WEFT_GUARDED_BY(mutex_);  // by rail
+  mutable Mutex keys_mutex_;                                          // closing them may take long
 };
 
 /// Whether one of the sorted ranges holds all of these bytes.

@@ -5,7 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/later.hpp"
+#include "base/saturating_add.hpp"
+#include "base/sync.hpp"
 #include "peer/peer_state.hpp"
 
 namespace weft::core {
@@ -15,9 +16,9 @@ namespace {
 // some hundred millionths, and this is five times as much.
 constexpr int drift = 1000;
 
-/// When the holder stops by itself: not after the owner, who counted from after the question.
+/// When the holder stops by itself: not after the owner, which counted from after the question.
 Clock::time_point end_of(Clock::time_point asked, Nanoseconds left) {
-  return later(asked, left - left / drift);
+  return saturating_add(asked, left - left / drift);
 }
 
 }  // namespace
@@ -27,26 +28,26 @@ ImportedGrants::Key ImportedGrants::key_of(const RemoteState& remote) {
 }
 
 ImportedGrants::RemotePtr ImportedGrants::find(std::uint64_t lease, const PeerState& peer) const {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   const auto entry = imports_.find({peer.link, lease});
   return entry == imports_.end() ? nullptr : entry->second.remote.lock();
 }
 
-/// What an import that is gone has mapped, and perhaps not closed yet. With mutex_.
+/// Mappings of an import that is gone, perhaps not closed yet.
 std::shared_ptr<Borrowed> ImportedGrants::left_over(const Key& key) const {
   const auto entry = imports_.find(key);
   const bool gone = entry != imports_.end() && entry->second.remote.expired();
   return gone && entry->second.borrowed->stop() ? entry->second.borrowed : nullptr;
 }
 
-/// What is told about a lease is told in the order in which the table changes: the owner must not
+/// Notices about a lease go out in the order in which the table changes: the owner must not
 /// hear of a question before it hears that an earlier import was given back.
 ImportedGrants::Added ImportedGrants::add(const RemotePtr& remote) {
   const PeerState& owner = *remote->peer();
   const auto answer = std::make_shared<CompletionSlot>();
   RemotePtr known;
   {
-    std::unique_lock lock(mutex_);
+    Lock lock(mutex_);
     while (const auto borrowed = left_over(key_of(*remote))) {
       lock.unlock();
       borrowed->close();
@@ -69,7 +70,7 @@ ImportedGrants::Added ImportedGrants::add(const RemotePtr& remote) {
 
 std::vector<ImportedGrants::Import> ImportedGrants::imports_of(const PeerState* peer) const {
   std::vector<Import> found;
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   for (const auto& [key, import] : imports_)
     if (!peer || key.first == peer->link) found.push_back(import);
   return found;
@@ -89,7 +90,7 @@ void ImportedGrants::give_back(const PeerState* peer) {
     if (!remote || remote->users().idle()) import.borrowed->close();
   }
   std::vector<RemotePtr> alive;  // until the lock is gone
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   std::erase_if(imports_, [&](const auto& each) {
     const auto& [key, import] = each;
     if (peer && key.first != peer->link) return false;
@@ -114,7 +115,7 @@ void ImportedGrants::close_and_confirm(const Key& key, const std::shared_ptr<Bor
 }
 
 void ImportedGrants::confirm(const Key& key) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   imports_.erase(key);
   tell_(key.first, RevokeConfirmed{key.second});
 }
@@ -123,7 +124,7 @@ void ImportedGrants::take(const PeerState& from, const GrantStatus& status) {
   Query query;
   bool given_back = false;  // since the question
   {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     const auto entry = queries_.find(status.request);
     if (entry == queries_.end() || entry->second.remote->peer().get() != &from) return;
     query = std::move(entry->second);
@@ -144,8 +145,8 @@ void ImportedGrants::take(const PeerState& from, const GrantStatus& status) {
   }
   remote.users().close();
   {
-    // Whoever has held it may still use it: its owner asks him to stop, and waits for the word.
-    const std::lock_guard lock(mutex_);
+    // A holder may still use it: the owner asks it to stop, and waits for the answer.
+    const Lock lock(mutex_);
     const auto entry = imports_.find(key_of(remote));
     if (entry != imports_.end() && !entry->second.held) imports_.erase(entry);
   }
@@ -159,7 +160,7 @@ void ImportedGrants::take(const PeerState& from, const RevokeRequest& request) {
   const Key key(from.link, request.lease);
   Import import;
   {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     const auto entry = imports_.find(key);
     if (entry != imports_.end()) import = entry->second;
   }
@@ -196,7 +197,7 @@ void ImportedGrants::link_down(LinkId link, const Error& why) {
   std::vector<Import> cut_off;
   std::vector<Query> unasked;  // until the lock is gone: the last to hold what was imported
   {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     std::erase_if(imports_, [&](const auto& each) {
       if (each.first.first != link) return false;
       cut_off.push_back(each.second);

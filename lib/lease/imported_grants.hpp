@@ -5,13 +5,13 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
-#include "base/aside.hpp"
 #include "base/completion_slot.hpp"
+#include "base/detached_thread.hpp"
+#include "base/sync.hpp"
 #include "control/control.hpp"
 #include "lease/remote_state.hpp"
 
@@ -32,7 +32,7 @@ class ImportedGrants {
   /// `outliving`: likewise, for what may still be begun when this is gone.
   ImportedGrants(
       Tell tell, Stop stop, Aside aside, Maps maps,
-      Aside outliving = [](const std::function<void()>& task) { run_aside(task); })
+      Aside outliving = [](const std::function<void()>& task) { run_detached(task); })
       : tell_(std::move(tell)),
         stop_(std::move(stop)),
         aside_(std::move(aside)),
@@ -40,8 +40,8 @@ class ImportedGrants {
         maps_(std::move(maps)) {}
 
   RemotePtr find(std::uint64_t lease, const PeerState& peer) const;
-  /// The same grant has one state, whoever imports it first. Its owner is asked whether it (still)
-  /// holds: `answer` completes with an error if it does not, or can't be asked.
+  /// The same grant has one state, however often it is imported. Its owner is asked whether it
+  /// (still) holds: `answer` completes with an error if it does not, or can't be asked.
   struct Added {
     RemotePtr remote;
     std::shared_ptr<CompletionSlot> answer;
@@ -53,7 +53,7 @@ class ImportedGrants {
   /// out under, and that it will not be used any more.
   void give_back(const PeerState* peer);
 
-  // What owners say.
+  // The owners' answers.
   void take(const PeerState& from, const GrantStatus& status);
   void take(const PeerState& from, const RevokeRequest& request);
   void take(const PeerState& from, const std::vector<RenewedKey>& renewed);
@@ -75,7 +75,7 @@ class ImportedGrants {
     std::shared_ptr<Borrowed> borrowed;
     bool held = false;  // its owner has said so once, and will ask for a confirmation
   };
-  std::shared_ptr<Borrowed> left_over(const Key& key) const;
+  std::shared_ptr<Borrowed> left_over(const Key& key) const WEFT_REQUIRES(mutex_);
   void confirm(const Key& key);
   void let_go(const Import& import);
   void close_and_confirm(const Key& key, const std::shared_ptr<Borrowed>& borrowed);
@@ -85,10 +85,11 @@ class ImportedGrants {
   const Stop stop_;
   const Aside aside_, outliving_;
   const Maps maps_;
-  mutable std::mutex mutex_;
-  std::map<Key, Import> imports_;
-  std::unordered_map<std::uint64_t, Query> queries_;  // by the number of the request
-  std::uint64_t next_request_ = 1;
+  mutable Mutex mutex_;
+  std::map<Key, Import> imports_ WEFT_GUARDED_BY(mutex_);
+  std::unordered_map<std::uint64_t, Query> queries_
+      WEFT_GUARDED_BY(mutex_);  // by the number of the request
+  std::uint64_t next_request_ WEFT_GUARDED_BY(mutex_) = 1;
 };
 
 }  // namespace weft::core

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/sync.hpp"
+
 namespace weft::core {
 
 void OwnedGrants::add(const GrantPtr& grant) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   const std::uint64_t lease = grant->description().lease;
   grants_[lease] = grant;
   by_segment_[{&grant->segment(), lease}] = grant;
@@ -14,7 +16,7 @@ void OwnedGrants::add(const GrantPtr& grant) {
 }
 
 OwnedGrants::GrantPtr OwnedGrants::known(std::uint64_t lease) const {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   const auto entry = grants_.find(lease);
   return entry == grants_.end() ? nullptr : entry->second;
 }
@@ -25,7 +27,7 @@ OwnedGrants::GrantPtr OwnedGrants::find(std::uint64_t lease) const {
 }
 
 std::vector<OwnedGrants::GrantPtr> OwnedGrants::all() const {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   std::vector<GrantPtr> all;
   all.reserve(grants_.size());
   for (const auto& [lease, grant] : grants_) all.push_back(grant);
@@ -34,7 +36,7 @@ std::vector<OwnedGrants::GrantPtr> OwnedGrants::all() const {
 
 std::vector<OwnedGrants::GrantPtr> OwnedGrants::of_segment(const SegmentState& segment) const {
   std::vector<GrantPtr> found;
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   for (auto each = by_segment_.lower_bound({&segment, 0});
        each != by_segment_.end() && each->first.first == &segment; ++each)
     found.push_back(each->second);
@@ -61,7 +63,7 @@ void OwnedGrants::end(GrantState& grant) {
   ended_(lease);
 }
 
-/// Nobody tells when the process of a borrower has ended who is gone without a word.
+/// No event tells when the process of a lost borrower has ended.
 void OwnedGrants::look_after_the_bereft() {
   if (!bereft_.exchange(false)) return;
   for (const GrantPtr& grant : all()) {
@@ -74,7 +76,7 @@ void OwnedGrants::look_after_the_bereft() {
 void OwnedGrants::end_expired(Clock::time_point now) {
   look_after_the_bereft();
   {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     if (now < next_expiry_) return;
   }
   for (const GrantPtr& grant : all()) {
@@ -82,7 +84,7 @@ void OwnedGrants::end_expired(Clock::time_point now) {
     end(*grant);
     note_if_settleable(grant);
   }
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   next_expiry_ = Clock::time_point::max();
   for (const auto& [lease, grant] : grants_)
     if (grant->expires() > now) next_expiry_ = std::min(next_expiry_, grant->expires());
@@ -90,7 +92,7 @@ void OwnedGrants::end_expired(Clock::time_point now) {
 
 void OwnedGrants::forget(const GrantState& grant) {
   const std::uint64_t lease = grant.description().lease;
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   const auto entry = grants_.find(lease);
   if (entry == grants_.end() || entry->second.get() != &grant) return;
   grants_.erase(entry);
@@ -98,17 +100,17 @@ void OwnedGrants::forget(const GrantState& grant) {
   settleable_.erase(lease);
 }
 
-/// Whoever waited for it may have settled and forgotten it by now.
+/// Its waiter may have settled and forgotten it by now.
 void OwnedGrants::note_if_settleable(const GrantPtr& grant) {
   if (!grant->settleable()) return;
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   const auto entry = grants_.find(grant->description().lease);
   if (entry != grants_.end() && entry->second == grant) settleable_.insert(*entry);
 }
 
 std::vector<OwnedGrants::GrantPtr> OwnedGrants::take_settleable() {
   std::vector<GrantPtr> taken;
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   taken.reserve(settleable_.size());
   for (const auto& [lease, grant] : std::exchange(settleable_, {})) taken.push_back(grant);
   return taken;
@@ -135,7 +137,7 @@ void OwnedGrants::clear() {
     // Its keys must not outlive the rails, as the application's handle may.
     grant->close();
   }
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   grants_.clear();
   by_segment_.clear();
   settleable_.clear();

@@ -7,11 +7,11 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "base/sync.hpp"
 #include "control/control.hpp"
 #include "lease/grant_state.hpp"
 
@@ -33,29 +33,29 @@ class OwnedGrants {
   void add(const GrantPtr& grant);
   /// Null if it does not hold (any more).
   GrantPtr find(std::uint64_t lease) const;
-  /// Those of a segment that somebody may still use.
+  /// Those of a segment that a peer may still use.
   std::vector<GrantPtr> of_segment(const SegmentState& segment) const;
-  /// Those of which somebody may still use what was lent to him.
+  /// Those of which a holder may still use memory that was lent to it.
   std::vector<GrantPtr> lent() const;
-  /// Asks one of the holders to stop; returns what was lent to him.
+  /// Asks one of the holders to stop; returns what was lent to it.
   std::vector<GrantPtr> take_back(LinkId from);
-  /// Takes its word down, and asks all who hold it to stop.
+  /// Takes its word down, and asks all holders to stop.
   void end(GrantState& grant);
   /// Ends those whose time is over, and looks after those whose borrowers may have ended.
   void end_expired(Clock::time_point now);
   /// It is settled: nothing more is to be known of it.
   void forget(const GrantState& grant);
-  /// Those that may be settled by now, though nobody may be waiting for it; each once.
+  /// Those that may be settled by now, waited for or not; each once.
   std::vector<GrantPtr> take_settleable();
   void note_if_settleable(const GrantPtr& grant);
-  /// As GrantState. Returns what there is to tell whom.
+  /// As GrantState. Returns the notices to send, and to which peers.
   void rail_closes(std::uint32_t rail);
   using Renewed = std::map<LinkId, std::vector<RenewedKey>>;
   Renewed rail_opened(std::uint32_t rail, bool opened);
   /// Closes all keys and forgets everything: the rails are going.
   void clear();
 
-  // What peers say.
+  // The peers' answers.
   void take(LinkId from, const GrantQuery& query);
   void take(LinkId from, const RevokeConfirmed& confirmed);
   void link_down(LinkId link);
@@ -70,11 +70,12 @@ class OwnedGrants {
   const Ended ended_;
   const Borrower borrower_;
   std::atomic<bool> bereft_{false};  // there may be some
-  mutable std::mutex mutex_;
-  std::unordered_map<std::uint64_t, GrantPtr> grants_;  // by lease
+  mutable Mutex mutex_;
+  std::unordered_map<std::uint64_t, GrantPtr> grants_ WEFT_GUARDED_BY(mutex_);  // by lease
   // The same by segment, and lease: one may have few of many grants, or nearly all.
   std::map<std::pair<const SegmentState*, std::uint64_t>, GrantPtr> by_segment_;
-  std::unordered_map<std::uint64_t, GrantPtr> settleable_;  // by lease, since they were looked for
+  std::unordered_map<std::uint64_t, GrantPtr> settleable_
+      WEFT_GUARDED_BY(mutex_);  // by lease, since they were looked for
   Clock::time_point next_expiry_ = Clock::time_point::max();
 };
 

@@ -1,4 +1,4 @@
-// How the owner of memory stands with those who may use it under one grant.
+// How the owner of memory stands with the holders of one grant.
 #pragma once
 
 #include <algorithm>
@@ -16,11 +16,11 @@ class OwnedLease {
  public:
   using Holder = std::uint64_t;  // a LinkId
 
-  /// Nobody has ended it: it may be used.
+  /// It was not ended: it may be used.
   bool held() const noexcept { return !ended_; }
-  /// It was ended and nobody can use it any more.
+  /// It was ended and no holder can use it any more.
   bool over() const noexcept { return ended_ && holders_.empty() && lost_ == 0; }
-  /// Somebody still has to confirm, and may do so.
+  /// A holder still has to confirm, and may do so.
   bool awaited() const noexcept { return ended_ && !holders_.empty(); }
   const std::vector<Holder>& holders() const noexcept { return holders_; }
   std::size_t lost_holders() const noexcept { return lost_; }
@@ -32,8 +32,7 @@ class OwnedLease {
       holders_.push_back(holder);
     return true;
   }
-  /// Nobody may begin to use it. Returns those who have to be asked to stop; the second time
-  /// nobody.
+  /// No use may begin after this. Returns the holders to be asked to stop; the second time none.
   std::vector<Holder> end() {
     if (ended_) return {};
     ended_ = true;

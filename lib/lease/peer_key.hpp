@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "endpoint.hpp"
+#include "providers/endpoint.hpp"
 #include "wire/grant_codec.hpp"
 
 namespace weft::core {

@@ -1,16 +1,16 @@
-// What a Remote handle stands for: a peer's grant, on the importer's side.
+// The importer's side of a peer's grant, behind the Remote handle.
 #pragma once
 
 #include <algorithm>
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/sync.hpp"
+#include "base/use_count.hpp"
 #include "lease/borrowed.hpp"
-#include "memory/use_count.hpp"
 #include "wire/grant_codec.hpp"
 
 namespace weft::core {
@@ -50,23 +50,23 @@ class RemoteState {
   Clock::time_point expires() const noexcept { return expires_; }
   void set_expires(Clock::time_point when) noexcept { expires_ = when; }
 
-  /// That rail of the owner's carries it, through the relay at least.
+  /// That rail of the owner's carries it, through the bounce-buffer transport at least.
   bool carried_by(std::uint32_t owner_rail) const noexcept {
-    return reachable_on(owner_rail) || lost_by(owner_rail) || relay_on(owner_rail) != nullptr;
+    return reachable_on(owner_rail) || lost_by(owner_rail) || bounce_on(owner_rail) != nullptr;
   }
-  /// Why that rail has no key for it, in the owner's words; empty if he does not say.
-  std::string why_relayed(std::uint32_t owner_rail) const {
+  /// Why that rail has no key for it, in the owner's words; empty if it does not say.
+  std::string why_bounced(std::uint32_t owner_rail) const {
     if (lost_by(owner_rail)) return keys_[owner_rail].why_lost;
-    const RelayedRail* relayed = relay_on(owner_rail);
-    return relayed != nullptr ? relayed->why : "";
+    const BouncedRail* bounced = bounce_on(owner_rail);
+    return bounced != nullptr ? bounced->why : "";
   }
   bool reachable_on(std::uint32_t owner_rail) const noexcept {
     return owner_rail < keys_.size() && keys_[owner_rail].known && !keys_[owner_rail].lost &&
-           has_epoch_word(owner_rail);
+           has_lease_word(owner_rail);
   }
   /// How many of the owner's rails have lost their key for it.
   std::uint32_t losses() const noexcept { return losses_; }
-  bool has_epoch_word(std::uint32_t owner_rail) const noexcept {
+  bool has_lease_word(std::uint32_t owner_rail) const noexcept {
     return owner_rail < epoch_keys_.size() && epoch_keys_[owner_rail].known;
   }
   std::uint64_t key(std::uint32_t owner_rail) const {
@@ -77,16 +77,16 @@ class RemoteState {
     return keys_[owner_rail].base + (offset - description_.ranges.front().offset);
   }
   /// The word that holds description().epoch while the grant holds, on a rail of the owner's.
-  RailKey epoch_word(std::uint32_t owner_rail) const {
-    if (!has_epoch_word(owner_rail)) return {owner_rail, 0, 0};
+  RailKey lease_word(std::uint32_t owner_rail) const {
+    if (!has_lease_word(owner_rail)) return {owner_rail, 0, 0};
     const Key& word = epoch_keys_[owner_rail];
     return {owner_rail, word.base, word.key.load(std::memory_order_relaxed)};
   }
   /// The owner has registered its memory anew with one of its rails. From any thread; what is
   /// posted with the old key meanwhile fails.
   void renew(const RenewedKey& renewed) {
-    const std::lock_guard lock(renewing_);
-    if (!has_epoch_word(renewed.rail)) return;
+    const Lock lock(renewing_);
+    if (!has_lease_word(renewed.rail)) return;
     // Reads of what is lent are proven by it, on rails that have lost their keys too.
     epoch_keys_[renewed.rail].key = renewed.epoch_key;
     if (!reachable_on(renewed.rail)) return;
@@ -95,12 +95,12 @@ class RemoteState {
   }
 
  private:
-  const RelayedRail* relay_on(std::uint32_t owner_rail) const noexcept {
-    const auto& relayed = description_.relayed;
-    const auto found = std::find_if(relayed.begin(), relayed.end(), [&](const RelayedRail& each) {
+  const BouncedRail* bounce_on(std::uint32_t owner_rail) const noexcept {
+    const auto& bounced = description_.bounced;
+    const auto found = std::find_if(bounced.begin(), bounced.end(), [&](const BouncedRail& each) {
       return each.rail == owner_rail;
     });
-    return found != relayed.end() ? &*found : nullptr;
+    return found != bounced.end() ? &*found : nullptr;
   }
   Error stale(const char* why) const {
     return Error(Code::stale, why).with_peer(description_.engine);
@@ -137,7 +137,7 @@ class RemoteState {
 
   const std::shared_ptr<PeerState> peer_;
   const GrantDescription description_;
-  std::mutex renewing_;
+  Mutex renewing_;  // of keys_ and epoch_keys_, which readers look at without it
   ByRail keys_, epoch_keys_;
   std::atomic<std::uint32_t> losses_{0};
   std::atomic<Clock::time_point> expires_{Clock::time_point::max()};

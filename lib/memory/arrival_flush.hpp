@@ -1,18 +1,18 @@
-// What NICs have written into devices' memory is made visible there before anybody is told of it.
+// Makes bytes that NICs wrote into devices' memory visible there before their arrival is reported.
 #pragma once
 
 #include <algorithm>
 #include <atomic>
 #include <functional>
-#include <mutex>
 #include <vector>
 #include <weft/error.hpp>
 
+#include "base/sync.hpp"
 #include "device/device.hpp"
 
 namespace weft::core {
 
-/// Called before anybody is told of what has arrived. Must not block for long.
+/// Called before an arrival is reported. Must not block for long.
 using FlushArrived = std::function<Result<void>()>;
 
 /// The devices of an engine whose memory peers may write over NICs, and that need a flush. From any
@@ -23,7 +23,7 @@ class ArrivalFlush {
   /// under a grant may arrive after that has ended.
   void add(const Device& device) {
     if (!device.needs_flush()) return;
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     if (std::find(devices_.begin(), devices_.end(), &device) == devices_.end())
       devices_.push_back(&device);
     any_ = true;
@@ -33,7 +33,7 @@ class ArrivalFlush {
     if (!any_) return {};
     std::vector<const Device*> devices;
     {
-      const std::lock_guard lock(mutex_);
+      const Lock lock(mutex_);
       devices = devices_;
     }
     for (const Device* device : devices)
@@ -42,7 +42,7 @@ class ArrivalFlush {
   }
 
  private:
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   std::vector<const Device*> devices_;
   std::atomic<bool> any_{false};
 };

@@ -8,7 +8,7 @@
 #include <weft/error.hpp>
 
 #include "device/device.hpp"
-#include "endpoint.hpp"
+#include "providers/endpoint.hpp"
 
 namespace weft::core {
 
@@ -24,7 +24,7 @@ class NicAccess {
   Result<std::unique_ptr<providers::Registration>> open(providers::Endpoint& endpoint,
                                                         std::size_t offset, std::size_t bytes,
                                                         providers::Access access) const;
-  /// Gets a device's memory ready for such NICs. Once is enough, and before anybody else sees it.
+  /// Gets a device's memory ready for such NICs. Once is enough, before other threads see it.
   void prepare(const Capability& record);
   /// The memory may go: what is registered keeps what it needs.
   void let_go() noexcept { all_.dmabuf.reset(); }

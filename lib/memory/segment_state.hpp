@@ -1,40 +1,40 @@
-// What a Segment handle stands for.
+// Registered memory, behind the Segment handle.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <weft/memory.hpp>
 
+#include "base/allocation.hpp"
+#include "base/sync.hpp"
+#include "base/use_count.hpp"
 #include "device/device.hpp"
-#include "endpoint.hpp"
-#include "memory/allocation.hpp"
 #include "memory/nic_access.hpp"
-#include "memory/use_count.hpp"
+#include "providers/endpoint.hpp"
 
 namespace weft::core {
 
 class EngineState;
 
-/// How rails serve a segment's memory, with its registrations. Whoever comes first closes those:
-/// the segment that goes, or the engine, whose rails they must not outlive.
+/// How rails serve a segment's memory, with its registrations. These are closed by the segment when
+/// it goes, or before that by the engine, whose rails they must not outlive.
 class LocalKeys {
  public:
-  // Before anybody else sees the segment.
+  // Before other threads see the segment.
   /// The rail's NIC reaches the memory; null where it needs no registration.
   void add(std::size_t rail, std::unique_ptr<providers::Registration> registration) {
     Served& served = at(rail);
     served.registration = std::move(registration);
     served.by = Served::By::nic;
   }
-  /// It does not, for that reason: what it carries goes through the relay.
+  /// It does not, for that reason: what it carries goes through the bounce-buffer transport.
   void add_staging(std::size_t rail, std::string why) {
     Served& served = at(rail);
     served.why_staged = std::move(why);
-    served.by = Served::By::relay;
+    served.by = Served::By::bounce;
   }
 
   bool served_by(std::size_t rail) const noexcept {
@@ -51,22 +51,22 @@ class LocalKeys {
   }
   /// The rail was opened again: whether it has lost the memory, which is staged from here on.
   bool rail_opened(std::size_t rail) {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     if (!reached_by(rail) || by_rail_[rail].registration == nullptr) return false;
     Served& served = by_rail_[rail];
     const Error* lost = served.registration->lost();
     if (lost == nullptr) return false;
     served.why_staged = lost->message();
-    served.by = Served::By::relay;
+    served.by = Served::By::bounce;
     ++losses_;
     return true;
   }
   /// How many rails have lost it.
   std::uint32_t losses() const noexcept { return losses_; }
 
-  /// May block. They are closed when it returns, whoever has closed them.
+  /// May block. They are closed when it returns, also if another thread closed them.
   void close() {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     for (Served& each : by_rail_) each.registration.reset();
     closed_ = true;
   }
@@ -74,7 +74,7 @@ class LocalKeys {
 
  private:
   struct Served {
-    enum class By : std::uint8_t { nobody, nic, relay };
+    enum class By : std::uint8_t { nobody, nic, bounce };
     std::atomic<By> by{By::nobody};  // written last: it never becomes better than it was
     std::string why_staged = {};
     std::unique_ptr<providers::Registration> registration = {};
@@ -84,7 +84,7 @@ class LocalKeys {
     return by_rail_[rail];
   }
 
-  std::mutex mutex_;  // for closing: those who use them have to be gone by then
+  Mutex mutex_;  // of those that change a Served; readers look at its atomic `by` first
   std::deque<Served> by_rail_;
   std::atomic<std::uint32_t> losses_{0};
   std::atomic<bool> closed_{false};
@@ -113,24 +113,25 @@ class SegmentState {
   bool may_fault() const noexcept { return may_fault_; }
   const Place& place() const noexcept { return place_; }
   const Device& device() const noexcept { return device_; }
-  /// What processes of this host need to map it, or why they can't. Before anybody else sees it.
+  /// The data that processes of this host need to map it, or why they can't. Before other threads
+  /// see it.
   void set_lent(Result<Lent> lent) { lent_ = std::move(lent); }
   const Result<Lent>& lent() const noexcept { return lent_; }
   std::shared_ptr<EngineState> engine() const { return engine_.lock(); }
   bool belongs_to(const EngineState& engine) const noexcept { return &engine == owner_; }
   UseCount& users() noexcept { return users_; }
 
-  /// What NICs need to know of the memory.
+  /// The memory as NICs see it.
   NicAccess& nics() noexcept { return nics_; }
   const NicAccess& nics() const noexcept { return nics_; }
 
   /// Lets one of the engine's rails serve the memory; null where it needs no registration. Before
-  /// anybody else sees the segment.
+  /// other threads see the segment.
   void add_rail(std::size_t rail, std::unique_ptr<providers::Registration> registration) {
     keys_->add(rail, std::move(registration));
   }
   /// The same, but its NIC does not reach the memory, for that reason: what it carries goes through
-  /// the relay.
+  /// the bounce-buffer transport.
   void add_staging_rail(std::size_t rail, std::string why) {
     keys_->add_staging(rail, std::move(why));
   }
@@ -146,7 +147,7 @@ class SegmentState {
   const providers::Registration* registration(std::size_t rail) const {
     return keys_->registration(rail);
   }
-  /// Nobody may use it any more: users() is closed and idle, or the rails are going.
+  /// It is used no more: users() is closed and idle, or the rails are going.
   void unregister() {
     keys_->close();
     nics_.let_go();

@@ -5,7 +5,7 @@
 
 #include <utility>
 
-#include "base/kept.hpp"
+#include "base/leak.hpp"
 
 namespace weft::core {
 
@@ -42,7 +42,7 @@ Result<void> BufferPool::pin(const Device& device, Slab& slab) {
       .map([&](std::unique_ptr<Device::Pinned>&& pinned) { slab.pinned = std::move(pinned); });
 }
 
-/// What one device pins is pinned for all (Device::pin).
+/// Memory that one device has pinned is pinned for all (Device::pin).
 Result<void> BufferPool::pin(const Device& device) {
   if (device_ != nullptr) return {};
   for (Slab& slab : slabs_) {
@@ -53,9 +53,8 @@ Result<void> BufferPool::pin(const Device& device) {
   return {};
 }
 
-void BufferPool::keep_for_good() {
-  for (Slab& slab : slabs_)
-    core::keep_for_good(std::pair(std::move(slab.memory), std::move(slab.pinned)));
+void BufferPool::leak() {
+  for (Slab& slab : slabs_) core::leak(std::pair(std::move(slab.memory), std::move(slab.pinned)));
 }
 
 Buffer* BufferPool::take() noexcept {

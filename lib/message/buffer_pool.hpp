@@ -9,16 +9,15 @@
 #include <weft/error.hpp>
 
 #include "device/device.hpp"
-#include "endpoint.hpp"
+#include "providers/endpoint.hpp"
 
 namespace weft::core {
 
-/// One buffer, ready to be posted. `owner` and `number` are the user's.
+/// One buffer, ready to be posted. `number` is for the user of the pool.
 struct Buffer : providers::Posted {
   std::byte* data = nullptr;
   const providers::Registration* registration = nullptr;  // null where none is needed
   std::uint64_t number = 0;
-  bool kept = false;  // by the user, beyond its operation's end
 };
 
 /// Grows by slabs when asked to, and never shrinks. Not safe for several threads.
@@ -30,10 +29,11 @@ class BufferPool {
   std::size_t buffer_bytes() const noexcept { return buffer_bytes_; }
   /// Adds `count` free buffers. May block for registration.
   Result<void> grow(std::size_t count);
-  /// Pins all buffers for copies of that device's, those that are to come as well. May block.
+  /// Pins all buffers for that device's copies, those that come later as well. May block.
   Result<void> pin(const Device& device);
-  /// Something may touch them for ever: their memory is not freed. Afterwards only the destructor.
-  void keep_for_good();
+  /// Their memory is never freed, because something may always touch it. Afterwards only the
+  /// destructor may be called.
+  void leak();
   /// A free buffer; null if there is none.
   Buffer* take() noexcept;
   void put_back(Buffer& buffer) { free_.push_back(&buffer); }

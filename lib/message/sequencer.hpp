@@ -11,7 +11,7 @@
 namespace weft::core {
 
 /// Numbers count upwards from `first` and wrap at 2^32. At most `span` of them may be under way at
-/// a time, which the sender's credits see to.
+/// a time: the sender has so many credits.
 template <typename Message>
 class Sequencer {
  public:

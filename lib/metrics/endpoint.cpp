@@ -15,7 +15,7 @@ namespace {
 
 /// How long no connection is accepted when the process has run out of descriptors.
 constexpr std::chrono::milliseconds shortage_pause{100};
-/// What may come behind a request before the connection is closed for it.
+/// Bytes that may follow a request before the connection is closed for it.
 constexpr std::size_t most_ignored = std::size_t{1} << 20;
 
 }  // namespace

@@ -1,5 +1,4 @@
-// Hands out pages over HTTP to whoever asks on this machine, on a thread of its own: who asks
-// slowly, or reads slowly, holds up nobody else.
+// Serves pages over HTTP, on a thread of its own: a slow client holds up no other.
 #pragma once
 
 #include <map>

@@ -9,7 +9,7 @@
 #include <utility>
 #include <weft/version.hpp>
 
-#include "rail/turns.hpp"
+#include "rail/fair_queue.hpp"
 
 namespace weft::core {
 namespace {

@@ -16,7 +16,7 @@ namespace weft::core {
 std::string label_of(Direction direction);
 std::string label_of(Priority priority);
 
-/// What an engine says of itself at one moment.
+/// An engine's counters at one moment.
 struct MetricsReading {
   struct Rail {
     std::string name, provider, domain;

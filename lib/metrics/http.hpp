@@ -1,4 +1,4 @@
-// As much of HTTP/1.1 as it takes to hand out a few pages to whoever asks, one request for each
+// As much of HTTP/1.1 as it takes to serve a few pages, one request for each
 // connection.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What an engine remembers of the transfers that have ended.
+// An engine's memory of the transfers that have ended.
 #pragma once
 
 #include "metrics/slowest.hpp"

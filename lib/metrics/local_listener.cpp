@@ -20,7 +20,7 @@ using UnixEndpoint = asio::local::stream_protocol::endpoint;
 constexpr std::string_view unix_prefix = "unix:";
 constexpr std::chrono::seconds resolving_time{5};
 
-/// Whether it is the file of a Unix socket that nobody listens on: its process is gone.
+/// Whether it is the file of a Unix socket without a listener: its process is gone.
 bool is_left_behind(const std::string& file) {
   struct stat status {};
   if (::lstat(file.c_str(), &status) != 0 || !S_ISSOCK(status.st_mode)) return false;
@@ -47,7 +47,7 @@ LocalListener::~LocalListener() {
   if (!file_.empty()) ::unlink(file_.c_str());
 }
 
-/// `file`: of a Unix socket, for this user alone from before anybody can connect.
+/// `file`: of a Unix socket, for this user alone, from before a client can connect.
 std::error_code LocalListener::listen_on(const Protocol::endpoint& endpoint, const char* file) {
   std::error_code error = open_socket(acceptor_, endpoint.protocol());
   if (!error) acceptor_.set_option(asio::socket_base::reuse_address(true), error);

@@ -16,7 +16,7 @@ class LocalListener {
   using Protocol = asio::generic::stream_protocol;
   using Acceptor = asio::basic_socket_acceptor<Protocol>;
 
-  /// `anywhere`: not on loopback alone. The file of a Unix socket that nobody listens on any more
+  /// `anywhere`: not on loopback alone. The file of a Unix socket that has no listener any more
   /// is replaced.
   static Result<std::unique_ptr<LocalListener>> open(asio::io_context& context,
                                                      std::string_view address, bool anywhere);

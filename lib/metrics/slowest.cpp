@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/sync.hpp"
+
 namespace weft::core {
 namespace {
 
@@ -22,7 +24,7 @@ void SlowestTransfers::begin_period(Clock::time_point now) {
 }
 
 void SlowestTransfers::add(SlowTransfer transfer) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   if (transfer.ended.time_since_epoch().count() >= period_end_.load(std::memory_order_relaxed))
     begin_period(transfer.ended);
   now_.push_back(std::move(transfer));
@@ -38,7 +40,7 @@ void SlowestTransfers::add(SlowTransfer transfer) {
 std::vector<SlowTransfer> SlowestTransfers::list(Clock::time_point now) const {
   std::vector<SlowTransfer> all;
   {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     all = now_;
     all.insert(all.end(), before_.begin(), before_.end());
   }

@@ -4,9 +4,10 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
-#include <mutex>
 #include <vector>
 #include <weft/metrics.hpp>
+
+#include "base/sync.hpp"
 
 namespace weft::core {
 
@@ -27,10 +28,10 @@ class SlowestTransfers {
   std::vector<SlowTransfer> list(Clock::time_point now) const;
 
  private:
-  void begin_period(Clock::time_point now);
+  void begin_period(Clock::time_point now) WEFT_REQUIRES(mutex_);
 
-  mutable std::mutex mutex_;
-  std::vector<SlowTransfer> now_, before_;  // heaps, the fastest first
+  mutable Mutex mutex_;
+  std::vector<SlowTransfer> now_, before_ WEFT_GUARDED_BY(mutex_);  // heaps, the fastest first
   // Written with the mutex.
   std::atomic<Nanoseconds::rep> threshold_{-1};  // of now_, where that is full
   std::atomic<Clock::rep> period_end_{Clock::time_point::min().time_since_epoch().count()};

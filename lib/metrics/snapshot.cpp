@@ -5,7 +5,7 @@
 #include <string_view>
 #include <weft/version.hpp>
 
-#include "engine/setting_text.hpp"
+#include "config/setting_text.hpp"
 
 namespace weft::core {
 namespace {

@@ -1,5 +1,7 @@
 #include "metrics/totals.hpp"
 
+#include "base/sync.hpp"
+
 namespace weft::core {
 
 void TransferTotals::add(const EndedTransfer& transfer) {
@@ -62,7 +64,7 @@ std::vector<TransferTotals> TransferCounters::read() const {
   std::vector<TransferTotals> totals;
   totals.reserve(rails_);
   for (std::size_t rail = 0; rail < rails_; ++rail) {
-    const std::lock_guard lock(shards_[rail].mutex);
+    const Lock lock(shards_[rail].mutex);
     totals.push_back(shards_[rail].totals);
   }
   return totals;

@@ -1,18 +1,17 @@
-// What the transfers of an engine came to in all. Counted at the end of each, once, and added up
-// when somebody asks.
+// The sum of an engine's transfers. Each is counted once, at its end; the sum is made on request.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <vector>
 #include <weft/deadline.hpp>
 #include <weft/transfer.hpp>
 
 #include "base/cache_line.hpp"
-#include "rail/turns.hpp"
+#include "base/sync.hpp"
+#include "rail/fair_queue.hpp"
 
 namespace weft::core {
 
@@ -51,7 +50,7 @@ using SizeHistogram = Histogram<byte_bounds>;
 
 inline constexpr std::size_t directions = 2, final_states = 4;
 
-/// What the copies of a transfer's bytes depend on, besides the rails.
+/// The facts, besides the rails, that decide how a transfer's bytes are copied.
 struct PathKind {
   Direction direction = Direction::write;
   TransportKind transport = TransportKind::one_sided;
@@ -82,8 +81,8 @@ struct EndedTransfer {
 };
 
 struct TransferTotals {
-  /// What one transfer adds to lies together: the lines are seldom in the nearest cache when it
-  /// ends, since its bytes have gone through there.
+  /// The counters that one transfer adds to lie together: the lines are seldom in the nearest cache
+  /// when it ends, since its bytes have gone through there.
   struct alignas(cache_line) Class {
     std::array<std::uint64_t, final_states> ended{};  // by State, from `done` on
     std::uint64_t bytes_done = 0, ranges = 0, runs = 0, retries = 0;
@@ -112,7 +111,7 @@ class TransferCounters {
   /// `rail`: the first that carried it.
   void add(std::size_t rail, const EndedTransfer& transfer) {
     Shard& shard = shards_[rail];
-    const std::lock_guard lock(shard.mutex);
+    const Lock lock(shard.mutex);
     shard.totals.add(transfer);
   }
   /// By rail. What stands in one of them belongs together.
@@ -120,8 +119,8 @@ class TransferCounters {
 
  private:
   struct alignas(cache_line) Shard {
-    mutable std::mutex mutex;
-    TransferTotals totals;
+    mutable Mutex mutex;
+    TransferTotals totals WEFT_GUARDED_BY(mutex);
   };
   const std::size_t rails_;
   const std::unique_ptr<Shard[]> shards_;

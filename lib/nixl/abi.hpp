@@ -2,7 +2,7 @@
 //
 // Read in NIXL's tags v1.3.0 to v1.4.0 (src/api/cpp), where it is the same, and tried with the
 // wheels that checked_versions.hpp names. NIXL raises no version when it changes this interface, so
-// whoever adds a version there compares each line here first. The layouts are those of libstdc++
+// before a version is added there, each line here is compared. The layouts are those of libstdc++
 // with its C++11 strings, by which the wheels are built.
 #pragma once
 

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/sync.hpp"
+
 namespace weft::nixl {
 namespace {
 
@@ -41,7 +43,7 @@ Result<void> Agents::load(const std::string& agent, const std::string& info) {
   auto connection = decode_connection(info);
   if (!connection) return fail(std::move(connection.error()));
   {
-    const std::lock_guard lock(mutex_);
+    const core::Lock lock(mutex_);
     agents_[agent] = {std::move(*connection), nullptr};
   }
   return connect(agent);
@@ -52,7 +54,7 @@ Result<void> Agents::connect(const std::string& agent) {
 }
 
 Result<LinkPtr> Agents::meet_again(const std::string& agent) {
-  // Whoever forgot it does not want it back.
+  // It was disconnected meanwhile: leave it so.
   if (auto known = find(agent); !known) return known;
   if (auto met = connect(agent, Deadline::in(std::chrono::seconds(1))); !met)
     return fail(std::move(met.error()));
@@ -62,7 +64,7 @@ Result<LinkPtr> Agents::meet_again(const std::string& agent) {
 Result<void> Agents::connect(const std::string& agent, Deadline deadline) {
   Connection connection;
   {
-    const std::shared_lock lock(mutex_);
+    const core::Lock lock(mutex_);
     const auto known = agents_.find(agent);
     if (known == agents_.end())
       return fail(Code::not_found, fmt::format("nothing was loaded of an agent '{}'", agent));
@@ -71,13 +73,13 @@ Result<void> Agents::connect(const std::string& agent, Deadline deadline) {
   }
   auto link = meet(agent, connection, deadline);
   if (!link) return fail(std::move(link.error()));
-  const std::lock_guard lock(mutex_);
+  const core::Lock lock(mutex_);
   agents_[agent] = {std::move(connection), std::move(*link)};
   return {};
 }
 
 Result<void> Agents::disconnect(const std::string& agent) {
-  const std::lock_guard lock(mutex_);
+  const core::Lock lock(mutex_);
   const auto known = agents_.find(agent);
   if (known == agents_.end())
     return fail(Code::not_found, fmt::format("nothing was loaded of an agent '{}'", agent));
@@ -86,7 +88,7 @@ Result<void> Agents::disconnect(const std::string& agent) {
 }
 
 Result<LinkPtr> Agents::find(const std::string& agent) const {
-  const std::shared_lock lock(mutex_);
+  const core::Lock lock(mutex_);
   const auto known = agents_.find(agent);
   if (known != agents_.end() && known->second.link) return known->second.link;
   return fail(Code::not_found, fmt::format("agent '{}' is not connected", agent));

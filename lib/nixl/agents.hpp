@@ -2,11 +2,10 @@
 #pragma once
 
 #include <map>
-#include <mutex>
-#include <shared_mutex>
 #include <string>
 #include <weft/engine.hpp>
 
+#include "base/sync.hpp"
 #include "nixl/connection.hpp"
 #include "nixl/link.hpp"
 
@@ -25,7 +24,7 @@ class Agents {
   Result<void> connect(const std::string& agent);
   /// The same for one that is loaded and went down, in a second at most: its user waits.
   Result<LinkPtr> meet_again(const std::string& agent);
-  /// What was loaded of the agent is not used any more. The engines stay connected, for the other
+  /// Stops using the agent's metadata. The engines stay connected, for the other
   /// side may have transfers of its own under way: that agent's metadata of this one still holds.
   Result<void> disconnect(const std::string& agent);
   /// `not_found` if nothing was loaded of it, or it was disconnected.
@@ -42,8 +41,8 @@ class Agents {
   Engine& engine_;
   Cutter& cutter_;
   const std::size_t signal_bytes_;
-  mutable std::shared_mutex mutex_;
-  std::map<std::string, Agent> agents_;
+  mutable core::Mutex mutex_;
+  std::map<std::string, Agent> agents_ WEFT_GUARDED_BY(mutex_);
 };
 
 }  // namespace weft::nixl

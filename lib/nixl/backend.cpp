@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/log.hpp"
+#include "base/sync.hpp"
 #include "nixl/options.hpp"
 #include "nixl/prepare.hpp"
 #include "nixl/status.hpp"
@@ -118,7 +119,7 @@ abi::Status Backend::deregisterMem(abi::Metadata* metadata) {
     auto released = loopback_.forget(*registration, deadline);
     if (released) released = registration->release(deadline);
     if (!released) {
-      const std::lock_guard lock(kept_mutex_);
+      const core::Lock lock(kept_mutex_);
       kept_registrations_.push_back(std::move(registration));
     }
     return status_of(what, released);
@@ -178,7 +179,7 @@ abi::Status Backend::releaseReqH(abi::RequestHandle* handle) const {
     const abi::Status status = request->release();
     if (status == abi::Status::repost_active) std::ignore = request.release();
     if (status == abi::Status::backend) {
-      const std::lock_guard lock(kept_mutex_);
+      const core::Lock lock(kept_mutex_);
       kept_requests_.push_back(std::move(request));
     }
     return status;

@@ -3,11 +3,11 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 #include <weft/engine.hpp>
 
+#include "base/sync.hpp"
 #include "nixl/abi.hpp"
 #include "nixl/agents.hpp"
 #include "nixl/inbox.hpp"
@@ -71,10 +71,10 @@ class Backend final : public abi::BackendEngine {
   Inbox inbox_;
   mutable Loopback loopback_;
   mutable std::atomic<std::uint64_t> next_notification_{1};
-  // What libnixl has thrown away and that may still touch memory.
-  mutable std::mutex kept_mutex_;
-  mutable std::vector<std::unique_ptr<Request>> kept_requests_;
-  std::vector<std::unique_ptr<Registration>> kept_registrations_;
+  // Requests and registrations that libnixl has dropped and that may still touch memory.
+  mutable core::Mutex kept_mutex_;
+  mutable std::vector<std::unique_ptr<Request>> kept_requests_ WEFT_GUARDED_BY(kept_mutex_);
+  std::vector<std::unique_ptr<Registration>> kept_registrations_ WEFT_GUARDED_BY(kept_mutex_);
 };
 
 }  // namespace weft::nixl

@@ -14,7 +14,7 @@ struct Connection {
   std::uint32_t max_message = 0;
 };
 
-/// What tells this machine from others.
+/// The machine's identity.
 std::string this_host();
 
 std::string encode(const Connection& connection);

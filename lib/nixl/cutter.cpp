@@ -2,8 +2,9 @@
 
 #include <utility>
 
-#include "base/aside.hpp"
+#include "base/detached_thread.hpp"
 #include "base/log.hpp"
+#include "base/sync.hpp"
 
 namespace weft::nixl {
 namespace {
@@ -13,7 +14,7 @@ constexpr auto longest_reopening = std::chrono::seconds(5);
 }  // namespace
 
 bool Cutter::State::take(const std::string& rail, Clock::time_point since) {
-  const std::lock_guard lock(mutex);
+  const core::Lock lock(mutex);
   if (opened[rail] >= since) return false;
   return under_way.insert(rail).second;
 }
@@ -24,14 +25,15 @@ void Cutter::State::reopen(const std::string& rail) {
             rail);
   const auto reopened = engine->reopen(rail, Deadline::in(longest_reopening));
   if (!reopened) core::log(LogLevel::error, "NIXL backend: {}", reopened.error().to_string());
-  const std::lock_guard lock(mutex);
+  const core::Lock lock(mutex);
   opened[rail] = Clock::now();
   under_way.erase(rail);
 }
 
 void Cutter::cut(const std::vector<std::string>& rails, Clock::time_point since) {
   for (const std::string& rail : rails)
-    if (state_->take(rail, since)) core::run_aside([state = state_, rail] { state->reopen(rail); });
+    if (state_->take(rail, since))
+      core::run_detached([state = state_, rail] { state->reopen(rail); });
 }
 
 }  // namespace weft::nixl

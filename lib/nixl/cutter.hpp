@@ -3,11 +3,12 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <string>
 #include <vector>
 #include <weft/engine.hpp>
+
+#include "base/sync.hpp"
 
 namespace weft::nixl {
 
@@ -25,9 +26,9 @@ class Cutter {
  private:
   struct State {
     std::shared_ptr<Engine> engine;
-    std::mutex mutex;
-    std::map<std::string, Clock::time_point> opened;
-    std::set<std::string> under_way;
+    core::Mutex mutex;
+    std::map<std::string, Clock::time_point> opened WEFT_GUARDED_BY(mutex);
+    std::set<std::string> under_way WEFT_GUARDED_BY(mutex);
     bool take(const std::string& rail, Clock::time_point since);
     void reopen(const std::string& rail);
   };

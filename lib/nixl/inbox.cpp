@@ -2,15 +2,16 @@
 
 #include <utility>
 
+#include "base/sync.hpp"
 #include "nixl/polling.hpp"
 
 namespace weft::nixl {
 
 void Inbox::take(abi::Notifications& arrived) {
-  const std::lock_guard lock(mutex_);
+  const core::Lock lock(mutex_);
   const std::size_t before = arrived.size();
   empty(arrived);
-  // Who does nothing but look makes the progress that it looks for.
+  // A caller that only polls makes the progress that it polls for.
   if (arrived.size() == before && polls_closely() && engine_.progress().value_or(0) > 0)
     empty(arrived);
 }

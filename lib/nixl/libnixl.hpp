@@ -14,7 +14,7 @@ struct LibNixl {
 /// By an address within it, such as that of a caller.
 LibNixl libnixl_at(const void* address);
 
-/// `protocol_mismatch` for a version that nobody has checked.
+/// `protocol_mismatch` for a version that was not checked.
 Result<void> check(const LibNixl& library);
 
 }  // namespace weft::nixl

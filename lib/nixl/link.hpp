@@ -15,7 +15,7 @@ namespace weft::nixl {
 /// For a connection to come about, while libnixl holds its lock. Far more than a handshake takes,
 /// also beside load.
 inline constexpr auto meeting_time = std::chrono::seconds(10);
-/// For room in the queue of messages to a peer, which is full only if nobody takes its
+/// For room in the queue of messages to a peer, which is full only if the peer does not take its
 /// notifications.
 inline constexpr auto longest_send = std::chrono::seconds(1);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/sync.hpp"
 #include "nixl/options.hpp"
 
 namespace weft::nixl {
@@ -43,12 +44,13 @@ Result<void> Loopback::open() {
 }
 
 Result<LinkPtr> Loopback::link() {
-  const std::lock_guard lock(mutex_);
-  return open().map([&] { return link_; });
+  const core::Lock lock(mutex_);
+  if (auto opened = open(); !opened) return fail(std::move(opened.error()));
+  return link_;
 }
 
 Result<const Segment*> Loopback::local(Registration& registration) {
-  const std::lock_guard lock(mutex_);
+  const core::Lock lock(mutex_);
   if (auto opened = open(); !opened) return fail(std::move(opened.error()));
   auto& segment = known_[&registration].segment;
   if (!segment) {
@@ -62,7 +64,7 @@ Result<const Segment*> Loopback::local(Registration& registration) {
 }
 
 Result<const Remote*> Loopback::remote(Registration& registration) {
-  const std::lock_guard lock(mutex_);
+  const core::Lock lock(mutex_);
   if (auto opened = open(); !opened) return fail(std::move(opened.error()));
   auto& remote = known_[&registration].remote;
   if (!remote) {
@@ -74,7 +76,7 @@ Result<const Remote*> Loopback::remote(Registration& registration) {
 }
 
 Result<void> Loopback::forget(Registration& registration, Deadline deadline) {
-  const std::lock_guard lock(mutex_);
+  const core::Lock lock(mutex_);
   const auto known = known_.find(&registration);
   if (known == known_.end()) return {};
   if (known->second.segment)

@@ -4,10 +4,10 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <weft/engine.hpp>
 
+#include "base/sync.hpp"
 #include "nixl/link.hpp"
 #include "nixl/registration.hpp"
 
@@ -32,15 +32,15 @@ class Loopback {
     std::optional<Segment> segment;
     std::optional<Remote> remote;
   };
-  Result<void> open();
+  Result<void> open() WEFT_REQUIRES(mutex_);
 
   Engine& own_;
   const std::string agent_;
-  std::mutex mutex_;
-  std::shared_ptr<Engine> engine_;
-  std::optional<Cutter> cutter_;
-  LinkPtr link_;
-  std::map<const Registration*, Known> known_;
+  core::Mutex mutex_;
+  std::shared_ptr<Engine> engine_ WEFT_GUARDED_BY(mutex_);
+  std::optional<Cutter> cutter_ WEFT_GUARDED_BY(mutex_);
+  LinkPtr link_ WEFT_GUARDED_BY(mutex_);
+  std::map<const Registration*, Known> known_ WEFT_GUARDED_BY(mutex_);
 };
 
 }  // namespace weft::nixl

@@ -14,7 +14,7 @@ namespace weft::nixl {
 /// The id of all signals that carry parts.
 inline constexpr std::uint64_t notification_signal = 0x6e69786c'6e6f7469;  // "nixlnoti"
 
-/// What a sender has to send. Part i of `parts()` may go at any time, after any other.
+/// A notification to send. Part i of `parts()` may go at any time, after any other.
 class Outgoing {
  public:
   /// For signals of at most `signal_bytes`, and at least as many parts as there are carriers:
@@ -45,7 +45,7 @@ struct Notification {
   std::string bytes;
 };
 
-/// What has arrived from one sender and is not whole yet.
+/// Parts that have arrived from one sender and are not whole yet.
 class Assembly {
  public:
   /// Takes a part, and returns the notification that it was the last of. What is no part, or does

@@ -17,7 +17,7 @@ constexpr std::string_view timeout_option = "timeout_ms", unchecked_option = "un
 constexpr std::size_t longest_name = 255;  // Config::name
 
 /// Agents of one name may live on several machines, and Weft takes engines of one name for one
-/// service: so each engine has a name of its own, which still tells whose it is.
+/// service: so each engine has a name of its own, which still tells its owner.
 std::string engine_name(const std::string& agent) {
   const std::string suffix = fmt::format("@{:016x}", core::random_u64());
   std::string name;

@@ -9,7 +9,7 @@ namespace weft::nixl {
 
 struct Options {
   Config config;
-  /// Go on with a libnixl of a version that nobody has checked.
+  /// Go on with a libnixl of a version that was not checked.
   bool unchecked = false;
 };
 

@@ -1,4 +1,4 @@
-// What libnixl finds in this library.
+// The symbols that libnixl looks up in this library.
 #include <exception>
 #include <weft/version.hpp>
 

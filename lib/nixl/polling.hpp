@@ -6,7 +6,7 @@
 
 namespace weft::nixl {
 
-/// What a look may take that makes progress: the caller may have others to look at.
+/// The time that a look may take that makes progress: the caller may have others to look at.
 inline constexpr auto longest_look = std::chrono::microseconds(50);
 
 /// To be asked at each look: true if there were eight in a row with at most 20 us between two of

@@ -5,6 +5,8 @@
 #include <memory>
 #include <span>
 
+#include "base/sync.hpp"
+
 namespace weft::nixl {
 namespace {
 
@@ -46,7 +48,7 @@ Result<void> Registration::release(Deadline deadline) {
 }
 
 Result<RemoteMemory::Reach> RemoteMemory::reach(Agents& agents) {
-  const std::lock_guard lock(mutex_);
+  const core::Lock lock(mutex_);
   if (reach_.link->peer().up()) return reach_;
   auto link = agents.meet_again(reach_.link->agent());
   if (!link) return fail(std::move(link.error()));

@@ -1,12 +1,12 @@
-// What the backend keeps for registered memory, of this agent's and of others.
+// The backend's state for registered memory, of this agent's and of others.
 #pragma once
 
 #include <cstdint>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <weft/engine.hpp>
 
+#include "base/sync.hpp"
 #include "nixl/abi.hpp"
 #include "nixl/agents.hpp"
 #include "nixl/link.hpp"
@@ -25,9 +25,9 @@ class Registration : public abi::Metadata {
   const abi::Descriptor& memory() const noexcept { return memory_; }
   Blob grant() const { return grant_.blob(); }
 
-  /// Ends the grant and unregisters the memory, once nobody can touch it any more: who does not
-  /// confirm is cut off with the rails that they hold, which hurts bystanders. `quarantined` if
-  /// that can't be had either by the deadline: then this must stay.
+  /// Ends the grant and unregisters the memory, once no peer can touch it any more: a holder that
+  /// does not confirm is cut off with the rails that they hold, which hurts bystanders.
+  /// `quarantined` if that can't be had either by the deadline: then this must stay.
   Result<void> release(Deadline deadline);
 
  private:
@@ -56,8 +56,8 @@ class RemoteMemory : public abi::Metadata {
  private:
   const std::string grant_;
   const std::uintptr_t base_;
-  std::mutex mutex_;
-  Reach reach_;
+  core::Mutex mutex_;
+  Reach reach_ WEFT_GUARDED_BY(mutex_);
 };
 
 /// Memory of this agent's as the remote side of its own transfers.

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/log.hpp"
+#include "base/sync.hpp"
 #include "nixl/polling.hpp"
 #include "nixl/status.hpp"
 
@@ -25,7 +26,7 @@ constexpr auto news_of_peers = std::chrono::milliseconds(500);
 }  // namespace
 
 abi::Status Request::post(const Outgoing* notification) {
-  const std::lock_guard lock(mutex_);
+  const core::Lock lock(mutex_);
   if (phase_ == Phase::under_way || phase_ == Phase::draining) return abi::Status::repost_active;
   if (!quiescent()) return abi::Status::repost_active;
   transfers_.clear();
@@ -73,7 +74,7 @@ Result<void> Request::submit_all(const Outgoing* notification) {
 }
 
 abi::Status Request::check() {
-  const std::lock_guard lock(mutex_);
+  const core::Lock lock(mutex_);
   switch (phase_) {
     case Phase::idle:
       return abi::Status::not_posted;
@@ -99,8 +100,8 @@ abi::Status Request::drain() {
   return may_be_gone && waited < news_of_peers ? abi::Status::in_progress : end();
 }
 
-/// What has ended but for operations that still may touch memory: they may be on any rail to the
-/// peer. What is active will end first.
+/// Cuts off transfers that have ended but for operations that may still touch memory: these may
+/// be on any rail to the peer. An active transfer will end first.
 void Request::cut_off() {
   const bool held = std::any_of(transfers_.begin(), transfers_.end(), [](const Transfer& transfer) {
     return transfer.state() != State::active && !transfer.quiescent();
@@ -110,7 +111,7 @@ void Request::cut_off() {
 
 /// Each transfer that is done is looked at once.
 abi::Status Request::advance() {
-  // A wait makes progress, or gives its core to those who do.
+  // A wait makes progress, or gives its core to the threads that do.
   if (done_ < transfers_.size() && transfers_[done_].state() == State::active && polls_closely())
     std::ignore = transfers_[done_].wait(Deadline::in(longest_look));
   for (; done_ < transfers_.size(); ++done_) {
@@ -140,7 +141,7 @@ bool Request::quiescent() {
   });
 }
 
-/// The parts of a notification that have gone are no use to anybody without the others.
+/// The parts of a notification that have gone are of no use without the others.
 void Request::withdraw() {
   const auto id = std::exchange(sent_in_parts_, std::nullopt);
   if (id && error_) std::ignore = link_->send(withdrawal(*id), Deadline::now());
@@ -159,7 +160,7 @@ abi::Status Request::end() {
 }
 
 abi::Status Request::release() {
-  const std::lock_guard lock(mutex_);
+  const core::Lock lock(mutex_);
   if (phase_ == Phase::under_way) give_up(Error(Code::cancelled, "the request was released"));
   if (quiescent()) {
     withdraw();
@@ -176,7 +177,7 @@ abi::Status Request::release() {
 }
 
 bool Request::wait_quiescent() {
-  const auto wait = [this](Deadline deadline) {
+  const auto wait = [this](Deadline deadline) WEFT_REQUIRES(mutex_) {
     for (Transfer& transfer : transfers_) std::ignore = transfer.wait_quiescent(deadline);
     return quiescent();
   };

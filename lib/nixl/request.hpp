@@ -3,12 +3,12 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 #include <weft/engine.hpp>
 
+#include "base/sync.hpp"
 #include "nixl/abi.hpp"
 #include "nixl/link.hpp"
 #include "nixl/notification.hpp"
@@ -41,29 +41,30 @@ class Request : public abi::RequestHandle {
 
  private:
   enum class Phase : std::uint8_t { idle, under_way, draining, ended };
-  abi::Status begin(const Outgoing* notification);
-  Result<void> send_first_parts(const Outgoing& notification);
-  Result<void> submit_all(const Outgoing* notification);
-  abi::Status advance();
-  abi::Status drain();
-  void cut_off();
-  void give_up(Error why);
-  bool quiescent();
-  void withdraw();
-  bool wait_quiescent();
-  abi::Status end();
+  abi::Status begin(const Outgoing* notification) WEFT_REQUIRES(mutex_);
+  Result<void> send_first_parts(const Outgoing& notification) WEFT_REQUIRES(mutex_);
+  Result<void> submit_all(const Outgoing* notification) WEFT_REQUIRES(mutex_);
+  abi::Status advance() WEFT_REQUIRES(mutex_);
+  abi::Status drain() WEFT_REQUIRES(mutex_);
+  void cut_off() WEFT_REQUIRES(mutex_);
+  void give_up(Error why) WEFT_REQUIRES(mutex_);
+  bool quiescent() WEFT_REQUIRES(mutex_);
+  void withdraw() WEFT_REQUIRES(mutex_);
+  bool wait_quiescent() WEFT_REQUIRES(mutex_);
+  abi::Status end() WEFT_REQUIRES(mutex_);
 
   const LinkPtr link_;
   const std::vector<Prepared> batches_;
-  std::mutex mutex_;
-  Phase phase_ = Phase::idle;
-  std::vector<Transfer> transfers_;
-  std::size_t done_ = 0;                        // of transfers_, the first ones
-  std::optional<std::uint64_t> sent_in_parts_;  // a notification whose parts may have gone
-  std::optional<Error> error_;
-  Clock::time_point failed_at_{};
-  abi::Status status_ = abi::Status::success;  // of the end
-  bool told_ = false;                          // libnixl knows of an error, and won't ask again
+  core::Mutex mutex_;
+  Phase phase_ WEFT_GUARDED_BY(mutex_) = Phase::idle;
+  std::vector<Transfer> transfers_ WEFT_GUARDED_BY(mutex_);
+  std::size_t done_ WEFT_GUARDED_BY(mutex_) = 0;  // of transfers_, the first ones
+  // A notification whose parts may have gone.
+  std::optional<std::uint64_t> sent_in_parts_ WEFT_GUARDED_BY(mutex_);
+  std::optional<Error> error_ WEFT_GUARDED_BY(mutex_);
+  Clock::time_point failed_at_ WEFT_GUARDED_BY(mutex_){};
+  abi::Status status_ WEFT_GUARDED_BY(mutex_) = abi::Status::success;  // of the end
+  bool told_ WEFT_GUARDED_BY(mutex_) = false;  // libnixl knows of an error, and won't ask again
 };
 
 }  // namespace weft::nixl

@@ -7,8 +7,8 @@
 namespace weft::core {
 namespace {
 
-/// Between a segment's memory and the relay's buffer on this side, or from GPU to GPU: the engine
-/// sees to it.
+/// Between a segment's memory and the bounce-buffer transport's buffer on this side, or from GPU to
+/// GPU: the engine sees to it.
 bool is_own_copy(const Hop& hop) {
   if (hop.from.kind == Stop::Kind::device && hop.to.kind == Stop::Kind::device) return true;
   const auto ends = {hop.from.kind, hop.to.kind};

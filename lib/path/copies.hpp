@@ -1,4 +1,4 @@
-// What was copied of the bytes that a path has carried.
+// The copies that were made of the bytes that a path has carried.
 #pragma once
 
 #include <cstdint>

@@ -67,7 +67,7 @@ class Track {
     return std::move(hops_);
   }
 
-  std::vector<Hop> relay(const Carriage& message) {
+  std::vector<Hop> bounce(const Carriage& message) {
     at_ = memory(source_);
     step(buffer(Stop::Kind::bounce_buffer, source_), stager(source_), source_);
     carry(flow_of(message, true, facts_), buffer(Stop::Kind::bounce_buffer, target_));
@@ -88,7 +88,7 @@ class Track {
   Stop nic(PathSide side) const {
     return {.kind = Stop::Kind::nic, .side = side, .name = end(side).nics};
   }
-  /// Who copies between memory and the relay's buffers.
+  /// Who copies between memory and the bounce-buffer transport's buffers.
   Mover stager(PathSide side) const {
     return end(side).place.kind == MemoryKind::device ? Mover::copy_engine : Mover::cpu;
   }
@@ -173,8 +173,8 @@ void find_limit(const PathFacts& facts, Path& path) {
 void pass_over(const PathFacts& facts, Path& path) {
   path.passed_over = facts.passed_over;
   if (path.transport == TransportKind::device_copy) return;
-  const bool asked = facts.asked == TransportKind::relay;
-  if (asked) path.passed_over.push_back("one-sided: the relay was asked for");
+  const bool asked = facts.asked == TransportKind::bounce;
+  if (asked) path.passed_over.push_back("one-sided: the bounce was asked for");
   const auto staged = [&](const PathFacts::End& end, bool direct, const char* where) {
     if (end.place.kind == MemoryKind::device && !direct &&
         (!asked || out_of_reach(end, facts.record)))
@@ -209,7 +209,7 @@ Result<TransportKind> transport_between(const PathFacts& facts) {
         fmt::format("one-sided transfers were asked for, and {}",
                     why_not_direct(local_beyond ? facts.local : facts.remote, facts.record)));
   if (asked != TransportKind::automatic) return asked;
-  return reached ? TransportKind::one_sided : TransportKind::relay;
+  return reached ? TransportKind::one_sided : TransportKind::bounce;
 }
 
 }  // namespace
@@ -225,21 +225,22 @@ Result<Path> describe_path(const PathFacts& facts) {
   path.same_host = facts.same_host;
   const bool write = facts.direction == Direction::write;
   const PathSide source = write ? PathSide::local : PathSide::remote;
-  const bool relayed = *transport == TransportKind::relay;
+  const bool bounced = *transport == TransportKind::bounce;
   const bool copied = *transport == TransportKind::device_copy;
-  Carriage carriage = relayed ? facts.record.message_carriage
+  Carriage carriage = bounced ? facts.record.message_carriage
                       : write ? facts.record.write_carriage
                               : facts.record.read_carriage;
-  if (!relayed && facts.mapping.mapped) carriage.by = Mover::cpu;
+  if (!bounced && facts.mapping.mapped) carriage.by = Mover::cpu;
   Track track(facts, source);
   path.hops = copied    ? track.device_copy()
-              : relayed ? track.relay(carriage)
+              : bounced ? track.bounce(carriage)
                         : track.one_sided(carriage);
   count_copies(path);
-  // A message's initiator is who sends it: of what is read by the relay, the peer.
-  if (!copied) note_bounces(carriage, relayed || write, source, path);
+  // A message's initiator is its sender: of a read by the bounce-buffer transport, the
+  // peer.
+  if (!copied) note_bounces(carriage, bounced || write, source, path);
   const auto direct = [&](const PathFacts::End& end) {
-    return end.place.kind == MemoryKind::device && !relayed && !copied;
+    return end.place.kind == MemoryKind::device && !bounced && !copied;
   };
   path.gpudirect_local = direct(facts.local);
   path.gpudirect_remote = direct(facts.remote);

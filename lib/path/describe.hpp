@@ -21,7 +21,7 @@ struct Mapping {
   std::string reason = {};  // why not, where the rails can (Capability::maps_memory)
 };
 
-/// What a path depends on.
+/// The facts that decide a path.
 struct PathFacts {
   /// One side of it.
   struct End {

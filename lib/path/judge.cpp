@@ -48,10 +48,10 @@ std::string otherwise_text(const Path& path) {
 std::string way_text(const Path& path) {
   if (path.transport == TransportKind::device_copy) return "the GPU's copy engine";
   return fmt::format("{}{}", path.provider,
-                     path.transport == TransportKind::relay ? " by the relay" : "");
+                     path.transport == TransportKind::bounce ? " by the bounce" : "");
 }
 
-/// What `made` copies are, and that some more are made of small pieces.
+/// The words for `made` copies, and for those of small pieces.
 std::string made_text(const Path& path, unsigned made, unsigned bounces,
                       bool (Hop::*counts)() const noexcept) {
   std::string text;
@@ -67,12 +67,12 @@ std::string gpudirect_reasons(const Path& path) {
   std::vector<std::string_view> reasons;
   for (const std::string& each : path.passed_over)
     if (each.starts_with("GPUDirect")) reasons.push_back(each);
-  return reasons.empty() ? "the relay was asked for" : fmt::format("{}", fmt::join(reasons, "; "));
+  return reasons.empty() ? "the bounce was asked for" : fmt::format("{}", fmt::join(reasons, "; "));
 }
 
 }  // namespace
 
-std::string objection(const Policy& policy, const Path& path, std::uint64_t smallest_piece) {
+std::string reject_reason(const Policy& policy, const Path& path, std::uint64_t smallest_piece) {
   const auto& allowed = policy.providers;
   if (!allowed.empty() && std::find(allowed.begin(), allowed.end(), path.provider) == allowed.end())
     return fmt::format("allows only {}, and the path goes over {}{}", fmt::join(allowed, ", "),

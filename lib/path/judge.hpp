@@ -9,9 +9,9 @@
 
 namespace weft::core {
 
-/// What speaks against the path, to be read behind "the policy "; empty if nothing does.
+/// The reason why the policy rejects the path, to be read behind "the policy "; empty if none.
 /// `smallest_piece`: bytes of the smallest piece to be moved.
-std::string objection(const Policy& policy, const Path& path,
-                      std::uint64_t smallest_piece = std::numeric_limits<std::uint64_t>::max());
+std::string reject_reason(const Policy& policy, const Path& path,
+                          std::uint64_t smallest_piece = std::numeric_limits<std::uint64_t>::max());
 
 }  // namespace weft::core

@@ -4,12 +4,13 @@
 #include <array>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <weft/path.hpp>
+
+#include "base/sync.hpp"
 
 namespace weft::core {
 
-/// What submitting the list would do.
+/// The path that submitting the list would take.
 struct KnownPath {
   Result<Path> path;
   std::uint64_t smallest_piece = 0;  // in bytes
@@ -21,15 +22,15 @@ class PathMemo {
   /// `make` is called the first time. The reference stays valid.
   template <typename Make>
   const KnownPath& of(TransportKind asked, Make&& make) {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     auto& known = known_[static_cast<std::size_t>(asked)];
     if (!known) known = std::make_unique<KnownPath>(make());
     return *known;
   }
 
  private:
-  std::mutex mutex_;
-  std::array<std::unique_ptr<KnownPath>, 4> known_;  // by transport
+  Mutex mutex_;
+  std::array<std::unique_ptr<KnownPath>, 4> known_ WEFT_GUARDED_BY(mutex_);  // by transport
 };
 
 }  // namespace weft::core

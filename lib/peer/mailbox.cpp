@@ -20,8 +20,9 @@ bool matches(const ReceiveState& receive, const Message& message) {
 
 }  // namespace
 
-/// Counts an entry that nobody waits for (holding the peer back for those who wait would keep away
-/// what they wait for), and drops one that says nothing any more.
+/// Counts an entry that no expectation waits for, and drops one that says nothing any more. Entries
+/// with a waiting expectation don't count: to hold the peer back for them would keep away what they
+/// wait for.
 void Mailbox::account(Counters::iterator entry) {
   Counter& counter = entry->second;
   const bool idle = counter.idle();
@@ -44,7 +45,7 @@ void Mailbox::claim(Counter& counter, ExpectState& expectation) {
   }
 }
 
-/// Gives what is there to those who wait, the oldest first.
+/// Gives what is there to the expectations that wait, the oldest first.
 void Mailbox::serve(std::uint64_t id, Endings& endings) {
   const auto entry = counters_.find(id);
   if (entry == counters_.end()) return;
@@ -64,103 +65,114 @@ void Mailbox::serve(std::uint64_t id, Endings& endings) {
       }
     }
     counter.waiting.pop_front();
-    endings.emplace_back(expectation, std::move(error));
+    endings.slots.emplace_back(expectation, std::move(error));
   }
   account(entry);
 }
 
-/// Tells those concerned, without the lock.
-void Mailbox::finish(std::unique_lock<std::mutex> lock, bool was_full, const Endings& endings) {
-  const bool room = was_full && unclaimed_ <= limit_;
-  lock.unlock();
-  for (const auto& [slot, error] : endings) slot->complete(error);
-  if (room && when_room) when_room();
+void Mailbox::tell(const Endings& endings) {
+  for (const auto& [slot, error] : endings.slots) slot->complete(error);
+  if (endings.room && when_room) when_room();
 }
 
 void Mailbox::signal_arrived(std::uint64_t id, Blob bytes) {
   Endings endings;
-  std::unique_lock lock(mutex_);
-  Counter& counts = counters_[id];
-  if (!bytes.empty()) {
-    unclaimed_ += cost(bytes);
-    counts.payloads.emplace_back(counts.arrived, std::move(bytes));
+  {
+    const Lock lock(mutex_);
+    Counter& counts = counters_[id];
+    if (!bytes.empty()) {
+      unclaimed_ += cost(bytes);
+      counts.payloads.emplace_back(counts.arrived, std::move(bytes));
+    }
+    ++counts.arrived;
+    serve(id, endings);
   }
-  ++counts.arrived;
-  serve(id, endings);
-  finish(std::move(lock), false, endings);
+  tell(endings);
 }
 
 void Mailbox::signal_failed(std::uint64_t id, const Error& error) {
   Endings endings;
-  std::unique_lock lock(mutex_);
-  counters_[id].failures.push_back(error);
-  serve(id, endings);
-  finish(std::move(lock), false, endings);
+  {
+    const Lock lock(mutex_);
+    counters_[id].failures.push_back(error);
+    serve(id, endings);
+  }
+  tell(endings);
 }
 
 void Mailbox::message_arrived(std::uint64_t tag, Blob bytes) {
   Endings endings;
-  std::unique_lock lock(mutex_);
-  Message message{peer_, tag, std::move(bytes)};
-  const auto waiting = std::find_if(receives_.begin(), receives_.end(), [&](const auto& receive) {
-    return matches(*receive, message);
-  });
-  if (waiting != receives_.end()) {
-    (*waiting)->message = std::move(message);
-    endings.emplace_back(*waiting, std::nullopt);
-    receives_.erase(waiting);
-  } else {
-    unclaimed_ += cost(message.bytes);
-    messages_.push_back(std::move(message));
+  {
+    const Lock lock(mutex_);
+    Message message{peer_, tag, std::move(bytes)};
+    const auto waiting = std::find_if(receives_.begin(), receives_.end(), [&](const auto& receive) {
+      return matches(*receive, message);
+    });
+    if (waiting != receives_.end()) {
+      (*waiting)->message = std::move(message);
+      endings.slots.emplace_back(*waiting, std::nullopt);
+      receives_.erase(waiting);
+    } else {
+      unclaimed_ += cost(message.bytes);
+      messages_.push_back(std::move(message));
+    }
   }
-  finish(std::move(lock), false, endings);
+  tell(endings);
 }
 
 void Mailbox::close(const Error& error) {
   Endings endings;
-  std::unique_lock lock(mutex_);
-  if (closed_) return;
-  closed_ = error;
-  std::vector<std::uint64_t> ids;
-  for (const auto& [id, counts] : counters_)
-    if (!counts.waiting.empty()) ids.push_back(id);
-  for (const std::uint64_t id : ids) serve(id, endings);
-  for (const auto& receive : receives_) endings.emplace_back(receive, error);
-  receives_.clear();
-  finish(std::move(lock), false, endings);
+  {
+    const Lock lock(mutex_);
+    if (closed_) return;
+    closed_ = error;
+    std::vector<std::uint64_t> ids;
+    for (const auto& [id, counts] : counters_)
+      if (!counts.waiting.empty()) ids.push_back(id);
+    for (const std::uint64_t id : ids) serve(id, endings);
+    for (const auto& receive : receives_) endings.slots.emplace_back(receive, error);
+    receives_.clear();
+  }
+  tell(endings);
 }
 
 void Mailbox::await(const std::shared_ptr<ExpectState>& expectation) {
   Endings endings;
-  std::unique_lock lock(mutex_);
-  const bool was_full = unclaimed_ > limit_;
-  counters_[expectation->id].waiting.push_back(expectation);
-  serve(expectation->id, endings);
-  finish(std::move(lock), was_full, endings);
+  {
+    const Lock lock(mutex_);
+    const bool was_full = unclaimed_ > limit_;
+    counters_[expectation->id].waiting.push_back(expectation);
+    serve(expectation->id, endings);
+    endings.room = was_full && unclaimed_ <= limit_;
+  }
+  tell(endings);
 }
 
 void Mailbox::await(const std::shared_ptr<ReceiveState>& receive) {
   Endings endings;
-  std::unique_lock lock(mutex_);
-  const bool was_full = unclaimed_ > limit_;
-  const auto found = std::find_if(messages_.begin(), messages_.end(), [&](const Message& message) {
-    return matches(*receive, message);
-  });
-  if (found != messages_.end()) {
-    unclaimed_ -= cost(found->bytes);
-    receive->message = std::move(*found);
-    messages_.erase(found);
-    endings.emplace_back(receive, std::nullopt);
-  } else if (closed_) {
-    endings.emplace_back(receive, closed_);
-  } else {
-    receives_.push_back(receive);
+  {
+    const Lock lock(mutex_);
+    const bool was_full = unclaimed_ > limit_;
+    const auto found =
+        std::find_if(messages_.begin(), messages_.end(),
+                     [&](const Message& message) { return matches(*receive, message); });
+    if (found != messages_.end()) {
+      unclaimed_ -= cost(found->bytes);
+      receive->message = std::move(*found);
+      messages_.erase(found);
+      endings.slots.emplace_back(receive, std::nullopt);
+    } else if (closed_) {
+      endings.slots.emplace_back(receive, closed_);
+    } else {
+      receives_.push_back(receive);
+    }
+    endings.room = was_full && unclaimed_ <= limit_;
   }
-  finish(std::move(lock), was_full, endings);
+  tell(endings);
 }
 
 bool Mailbox::give_up(const ExpectState& expectation) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   const auto entry = counters_.find(expectation.id);
   if (entry == counters_.end()) return false;
   const bool waited = std::erase_if(entry->second.waiting, [&](const auto& other) {
@@ -171,7 +183,7 @@ bool Mailbox::give_up(const ExpectState& expectation) {
 }
 
 bool Mailbox::give_up(const ReceiveState& receive) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   return std::erase_if(receives_, [&](const auto& other) { return other.get() == &receive; }) > 0;
 }
 

@@ -1,11 +1,10 @@
-// What has arrived from one peer besides data, and who waits for it.
+// Signals and messages that have arrived from one peer, and the calls that wait for them.
 #pragma once
 
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -14,6 +13,7 @@
 #include <weft/message.hpp>
 
 #include "base/completion_slot.hpp"
+#include "base/sync.hpp"
 
 namespace weft::core {
 
@@ -57,7 +57,8 @@ class ReceiveState : public AwaitedSlot {
 };
 
 /// Matches signals with expectations and messages with receives, each side in order of arrival.
-/// What nobody has asked for is kept; its bytes are counted, so that the sender can be held back.
+/// Those that nothing waits for are kept; their bytes are counted, so that the sender can be held
+/// back.
 class Mailbox {
  public:
   explicit Mailbox(std::string peer, std::size_t unclaimed_limit)
@@ -68,8 +69,8 @@ class Mailbox {
   /// A signal with this id will never come: the oldest expectation for it ends with `error`, and if
   /// there is none the next one will.
   void signal_failed(std::uint64_t id, const Error& error);
-  /// Nothing more will come: everybody who waits, or comes later and can't be served from what is
-  /// here, gets `error`.
+  /// Nothing more will come. Calls that wait, and later ones that can't be served from what is
+  /// here, end with `error`.
   void close(const Error& error);
 
   void await(const std::shared_ptr<ExpectState>& expectation);
@@ -80,14 +81,18 @@ class Mailbox {
 
   /// Whether the sender should be held back.
   bool full() const {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     return unclaimed_ > limit_;
   }
   /// Called, without a lock, when full() turns false.
   std::function<void()> when_room;
 
  private:
-  using Endings = std::vector<std::pair<std::shared_ptr<CompletionSlot>, std::optional<Error>>>;
+  /// What is to be told when the lock is released.
+  struct Endings {
+    std::vector<std::pair<std::shared_ptr<CompletionSlot>, std::optional<Error>>> slots;
+    bool room = false;  // full() has turned false
+  };
   /// Signals of one id. They are numbered as they arrive, and claimed in that order.
   struct Counter {
     std::uint64_t arrived = 0;
@@ -101,19 +106,19 @@ class Mailbox {
     }
   };
   using Counters = std::unordered_map<std::uint64_t, Counter>;
-  void account(Counters::iterator entry);
-  void claim(Counter& counter, ExpectState& expectation);
-  void serve(std::uint64_t id, Endings& endings);
-  void finish(std::unique_lock<std::mutex> lock, bool was_full, const Endings& endings);
+  void account(Counters::iterator entry) WEFT_REQUIRES(mutex_);
+  void claim(Counter& counter, ExpectState& expectation) WEFT_REQUIRES(mutex_);
+  void serve(std::uint64_t id, Endings& endings) WEFT_REQUIRES(mutex_);
+  void tell(const Endings& endings) WEFT_EXCLUDES(mutex_);
 
   const std::string peer_;
   const std::size_t limit_;
-  mutable std::mutex mutex_;
-  Counters counters_;
-  std::deque<Message> messages_;
-  std::deque<std::shared_ptr<ReceiveState>> receives_;
-  std::size_t unclaimed_ = 0;
-  std::optional<Error> closed_;
+  mutable Mutex mutex_;
+  Counters counters_ WEFT_GUARDED_BY(mutex_);
+  std::deque<Message> messages_ WEFT_GUARDED_BY(mutex_);
+  std::deque<std::shared_ptr<ReceiveState>> receives_ WEFT_GUARDED_BY(mutex_);
+  std::size_t unclaimed_ WEFT_GUARDED_BY(mutex_) = 0;
+  std::optional<Error> closed_ WEFT_GUARDED_BY(mutex_);
 };
 
 }  // namespace weft::core

@@ -41,7 +41,7 @@ const char* why_lacking(const Introduction& engine, const RailAddress& rail, con
   return has_in_another_format(engine, rail) ? formats_differ : none;
 }
 
-/// What `engine` prefers to the chosen kind, and `other` has not. Who does without what is for one
+/// What `engine` prefers to the chosen kind, and `other` has not. Which rails go unused is for one
 /// host alone means to.
 void add_missed(const Introduction& engine, const Introduction& other, const RailKind& chosen,
                 bool same_host, const std::string& who_lacks, std::vector<std::string>& missed) {

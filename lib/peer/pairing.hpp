@@ -6,7 +6,7 @@
 #include <tuple>
 #include <vector>
 
-#include "control/introduction.hpp"
+#include "wire/introduction.hpp"
 
 namespace weft::core {
 

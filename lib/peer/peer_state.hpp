@@ -1,21 +1,21 @@
-// What a Peer handle stands for: another engine, as long as one control connection lasts.
+// Another engine, as long as one control connection lasts; behind the Peer handle.
 #pragma once
 
 #include <atomic>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/log.hpp"
+#include "base/sync.hpp"
 #include "control/control.hpp"
-#include "control/introduction.hpp"
-#include "message/outbox.hpp"
 #include "peer/mailbox.hpp"
+#include "peer/outbox.hpp"
 #include "peer/rail_set.hpp"
 #include "peer/route.hpp"
+#include "wire/introduction.hpp"
 
 namespace weft::core {
 
@@ -34,12 +34,12 @@ class PeerState {
         mailbox(this->introduction.name, limits.unclaimed_bytes),
         outbox(limits.send_queue) {}
 
-  const EngineState* const engine;  // whose peer it is; to compare only
+  const EngineState* const engine;  // that it is a peer of; to compare only
   const LinkId link;
   const Introduction introduction;
   const bool same_host;
 
-  // Set while the peer is met, before anybody else sees it.
+  // Set while the peer is met, before other threads see it.
   std::vector<std::unique_ptr<Route>> routes;  // those in use, best first
   std::vector<Route*> route_by_rail;           // by our rail index; null where there is none
   std::vector<std::uint32_t> their_rails;      // indices of the peer's that can be reached
@@ -62,24 +62,24 @@ class PeerState {
 
   /// Where one of its rails can be reached: not where it said at first, if it was opened again.
   Blob rail_address(std::uint32_t rail) const {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     const auto moved = moved_rails_.find(rail);
     return moved != moved_rails_.end() ? moved->second : introduction.rails[rail].address;
   }
   void rail_moved(std::uint32_t rail, Blob address) {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     moved_rails_.insert_or_assign(rail, std::move(address));
   }
 
   bool up() const noexcept { return up_.load(std::memory_order_acquire); }
   void set_up() noexcept { up_.store(true, std::memory_order_release); }
   void set_down(const Error& why) {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     if (!why_down_) why_down_ = why;
     up_.store(false, std::memory_order_release);
   }
   std::optional<Error> why_down() const {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     return why_down_;
   }
   /// The error that calls about a peer which is not up return.
@@ -90,10 +90,10 @@ class PeerState {
   }
 
  private:
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   std::atomic<bool> up_{false};
-  std::optional<Error> why_down_;
-  std::map<std::uint32_t, Blob> moved_rails_;
+  std::optional<Error> why_down_ WEFT_GUARDED_BY(mutex_);
+  std::map<std::uint32_t, Blob> moved_rails_ WEFT_GUARDED_BY(mutex_);
 };
 
 /// Leaves a route alone for a while, and says so. By the thread that owns it.

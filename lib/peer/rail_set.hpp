@@ -6,11 +6,11 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <utility>
 #include <vector>
 #include <weft/error.hpp>
 
+#include "base/sync.hpp"
 #include "peer/route.hpp"
 
 namespace weft::core {
@@ -19,6 +19,8 @@ namespace weft::core {
 struct RailUse {
   Route* route = nullptr;
   Targets targets;  // belong to the rail's owning thread; not empty
+  // How many of those have to say that a write is visible there: 0 where completions prove it.
+  std::size_t proofs = 0;
 };
 
 /// Shared by all transfers between such memory; its peer outlives it.
@@ -49,7 +51,7 @@ class RailSets {
   /// `make` is called for rails that are between no others in use.
   template <typename Make>
   Result<std::shared_ptr<RailSet>> between(Rails ours, Rails theirs, Make&& make) {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     std::pair key(std::move(ours), std::move(theirs));
     if (const auto known = sets_.find(key); known != sets_.end())
       if (auto set = known->second.lock()) return set;
@@ -60,8 +62,8 @@ class RailSets {
   }
 
  private:
-  std::mutex mutex_;
-  std::map<std::pair<Rails, Rails>, std::weak_ptr<RailSet>> sets_;
+  Mutex mutex_;
+  std::map<std::pair<Rails, Rails>, std::weak_ptr<RailSet>> sets_ WEFT_GUARDED_BY(mutex_);
 };
 
 }  // namespace weft::core

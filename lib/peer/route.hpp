@@ -9,38 +9,39 @@
 #include <vector>
 #include <weft/deadline.hpp>
 
-#include "endpoint.hpp"
 #include "peer/targets.hpp"
+#include "providers/endpoint.hpp"
 
 namespace weft::core {
 
 class Rail;
+struct BounceLink;
 
-/// Belongs to the rail's owning thread once the peer is up, but for what says otherwise.
+/// Belongs to the rail's owning thread once the peer is up, apart from the members that say
+/// otherwise.
 struct Route {
   Rail* rail = nullptr;
   bool same_host = false;   // the peer is on this machine
   std::string rail_name;    // outlives the rail, for reports
   Targets targets;          // of messages; not empty
   std::size_t sources = 0;  // how many of the peer's rails may send to this rail at a time
-  // Of all rails of the peer's that it can talk to. Only Rail::reach() writes to it.
+  // Of all the peer's rails that it can talk to. Only Rail::reach() writes to it.
   std::unordered_map<std::uint32_t, Whereto> addresses;
-  std::uint64_t opening = 0;  // of the rail, that the addresses belong to (Rail::reach())
+  std::uint64_t opening = 0;  // which of the rail's the addresses belong to (Rail::reach())
 
-  // In flight on this route, those of them in the room that is kept for class latency, and the
-  // operations that the provider had no room for.
+  // The scheduler's: what is in flight on this route, how much of that is in the room kept for
+  // class latency, and how many operations the provider had no room for.
   std::size_t operations = 0, spare_operations = 0;
   std::uint64_t bytes = 0, spare_bytes = 0;
   std::size_t held = 0;
-  Clock::time_point moved_at{};  // when an operation ended, or one of those went out
-  // The relay's credits: requests under way through it, the most that both sides keep buffers for,
-  // and the most bytes and pieces that fit one.
-  std::size_t relayed = 0;
-  std::size_t relay_buffers = 0;
-  std::uint64_t relay_bytes = 0;
-  std::size_t relay_pieces = 1;
-  /// The way to the peer broke: it is tried again after a second, then less often. Further failures
-  /// in that time tell nothing new; false for those.
+  Clock::time_point moved_at{};  // when an operation ended, or one that was held went out
+
+  // The bounce-buffer transport's, with the credits; null before the peer is added, and after its
+  // death.
+  BounceLink* bounce = nullptr;
+
+  /// The path to the peer broke: it is tried again after a second, then less often. Further
+  /// failures in that time tell nothing new; false for those.
   bool set_aside() {
     constexpr auto first = std::chrono::seconds(1), longest = std::chrono::seconds(30);
     const auto now = Clock::now();

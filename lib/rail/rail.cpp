@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "base/kept.hpp"
+#include "base/leak.hpp"
 #include "peer/peer_state.hpp"
 
 namespace weft::core {
@@ -11,12 +11,13 @@ namespace {
 // libfabric's FI_ADDR_UNSPEC: a post to it is refused.
 constexpr providers::FabricAddress nowhere = ~providers::FabricAddress{0};
 
-template <typename Kind>
-std::unique_ptr<Transport> decorated(std::unique_ptr<Kind> transport, Kind*& inner,
-                                     const TransportDecorator& decorate) {
-  inner = transport.get();
-  if (!decorate) return transport;
-  return decorate(std::move(transport));
+std::vector<std::unique_ptr<Transport>> decorators(const TransportDecorator& decorate, Rma& rma,
+                                                   Bounce& bounce) {
+  std::vector<std::unique_ptr<Transport>> both;
+  if (!decorate) return both;
+  both.push_back(decorate(rma));
+  both.push_back(decorate(bounce));
+  return both;
 }
 
 }  // namespace
@@ -27,30 +28,28 @@ Rail::Rail(std::uint32_t index, std::string name, std::unique_ptr<providers::End
       name_(std::move(name)),
       chunk_limit_(settings.chunk_limit),
       endpoint_(std::move(endpoint)),
-      one_sided_(decorated(std::make_unique<OneSided>(*endpoint_, index, settings.chunk_limit,
-                                                      settings.at_once_limit),
-                           rma_, hooks.decorate)),
-      relay_transport_(decorated(
-          std::make_unique<Relay>(*endpoint_, index, settings.relay, hooks.find_grant, hooks.flush),
-          relay_, hooks.decorate)),
-      lane_(index, name_, settings.window, *one_sided_, *relay_transport_, device_copies_),
-      channel_(*endpoint_, name_, settings.messages, hooks.on_broken, hooks.tell, hooks.flush) {}
+      rma_(*endpoint_, index, settings.chunk_limit, settings.at_once_limit),
+      bounce_(*endpoint_, index, settings.bounce, hooks.find_grant, hooks.flush),
+      decorators_(decorators(hooks.decorate, rma_, bounce_)),
+      scheduler_(index, name_, settings.window, decorators_.empty() ? rma_ : *decorators_[0],
+                 decorators_.empty() ? bounce_ : *decorators_[1], gpu_copies_),
+      messenger_(*endpoint_, name_, settings.messages, hooks.on_broken, hooks.tell, hooks.flush) {}
 
 Rail::~Rail() {
   // A NIC may write to posted buffers until then; they are unregistered and freed below.
   shut();
   const bool settled = settle(Deadline::now());
-  orphans_.list = lane_.take_orphans();
+  orphans_.list = scheduler_.take_orphans();
   if (settled) return;
   log(LogLevel::error, "rail {}: a device does not end its copies: their memory is kept", name_);
-  relay_->keep_buffers();
+  bounce_.keep_buffers();
   // Never given back, and so never quiescent.
-  keep_for_good(std::exchange(orphans_.list, {}));
+  leak(std::exchange(orphans_.list, {}));
 }
 
 Result<void> Rail::reach(const std::shared_ptr<PeerState>& peer, std::uint32_t theirs) {
   Route& route = *peer->route_by_rail[index_];
-  const std::lock_guard lock(reaching_);
+  const Lock lock(reaching_);
   if (route.addresses.empty()) {
     std::erase_if(reached_, [](const auto& each) { return each.expired(); });
     reached_.push_back(peer);
@@ -62,7 +61,6 @@ Result<void> Rail::reach(const std::shared_ptr<PeerState>& peer, std::uint32_t t
   return {};
 }
 
-/// With reaching_.
 Result<void> Rail::find_way(const PeerState& peer, Route& route, std::uint32_t theirs) {
   auto address = endpoint_->insert(peer.rail_address(theirs));
   if (!address) return fail(std::move(address.error().with_rail(name_)));
@@ -85,11 +83,11 @@ void Rail::suspend() {
 
 Result<void> Rail::reopen() {
   {
-    const std::lock_guard lock(reaching_);
+    const Lock lock(reaching_);
     reopening_ = true;
   }
   auto opened = endpoint_->reopen();
-  const std::lock_guard lock(reaching_);
+  const Lock lock(reaching_);
   reopening_ = false;
   if (!opened && opened.error().code() == Code::quarantined)  // it is not even closed
     return fail(std::move(opened.error().with_rail(name_)));
@@ -117,15 +115,15 @@ void Rail::resume() {
   suspended_ = false;
   graveyard_.clear();
   endpoint_->resume();
-  // Answers may have been lost with it. Those who sent messages know better: see peer_moved().
-  for (const auto& peer : reached_peers()) relay_->cut(*peer->route_by_rail[index_]);
-  bury_the_dead();
+  // Answers may have been lost with it. Messages to us were not: their senders see peer_moved().
+  for (const auto& peer : reached_peers()) bounce_.cut(*peer->route_by_rail[index_]);
+  reap();
   count();
 }
 
 std::vector<std::shared_ptr<PeerState>> Rail::reached_peers() {
   std::vector<std::shared_ptr<PeerState>> all;
-  const std::lock_guard lock(reaching_);
+  const Lock lock(reaching_);
   for (const auto& weak : reached_)
     if (auto peer = weak.lock()) all.push_back(std::move(peer));
   return all;
@@ -134,20 +132,20 @@ std::vector<std::shared_ptr<PeerState>> Rail::reached_peers() {
 void Rail::peer_moved(const PeerState& peer) {
   Route& route = *peer.route_by_rail[index_];
   if (route.dead) return;
-  route.works();  // whatever failed was the old address's fault
-  relay_->cut(route);
-  if (&peer.message_rail() == this) channel_.peer_moved(peer);
+  route.works();  // failures before were the old address's fault
+  bounce_.cut(route);
+  if (&peer.message_rail() == this) messenger_.peer_moved(peer);
 }
 
 Result<void> Rail::add_peer(const std::shared_ptr<PeerState>& peer, std::uint64_t own_token) {
   Route& route = *peer->route_by_rail[index_];
   route.added = true;
   ++peers_;
-  return rma_->prepare()
-      .and_then([&] { return relay_->add_peer(peer, route, own_token); })
+  return rma_.prepare()
+      .and_then([&] { return bounce_.add_peer(peer, route, own_token); })
       .and_then([&]() -> Result<void> {
         if (&peer->message_rail() != this) return {};
-        return channel_.add_peer(peer, own_token);
+        return messenger_.add_peer(peer, own_token);
       });
 }
 
@@ -163,21 +161,21 @@ void Rail::peer_died(const std::shared_ptr<PeerState>& peer) {
   for (int look = 0; look < last_looks && endpoint_->poll() > 0; ++look) {
   }
   --peers_;
-  lane_.peer_died(*route);
+  scheduler_.peer_died(*route);
   if (&peer->message_rail() == this) {
-    channel_.peer_died(*peer);
+    messenger_.peer_died(*peer);
     peer->mailbox.close(peer->down_error());
   }
   dying_.push_back(peer);
-  bury_the_dead();
+  reap();
   count();
 }
 
 /// Addresses with operations outstanding stay: libfabric's shm (1.17) crashes without them.
-void Rail::bury_the_dead() {
+void Rail::reap() {
   std::erase_if(dying_, [this](const auto& peer) {
     const Route& route = *peer->route_by_rail[index_];
-    if (route.operations > 0 || channel_.sends_to(*peer)) return false;
+    if (route.operations > 0 || messenger_.sends_to(*peer)) return false;
     bury(route);
     return true;
   });
@@ -188,7 +186,7 @@ void Rail::bury_the_dead() {
 /// removed.
 void Rail::bury(const Route& route) {
   constexpr std::size_t long_dead = 16;
-  const std::lock_guard lock(reaching_);
+  const Lock lock(reaching_);
   auto& buried = graveyard_.emplace_back(left_behind_.begin(), left_behind_.end());
   left_behind_.clear();
   // Those of before it was opened again are gone.
@@ -201,9 +199,8 @@ void Rail::bury(const Route& route) {
 
 CopiedAtOnce Rail::copy_at_once(const PreparedState& prepared, const Picks& picks, bool trusted,
                                 Clock::time_point until) {
-  // Whoever wraps the transport is to see everything.
-  if (one_sided_.get() != rma_) return {};
-  const CopiedAtOnce copied = rma_->copy_at_once(prepared, picks, trusted, until);
+  if (!decorators_.empty()) return {};  // they are to see every chunk
+  const CopiedAtOnce copied = rma_.copy_at_once(prepared, picks, trusted, until);
   // The proof is an operation too.
   counters_.operations_at_once.fetch_add(copied.operations + (copied.proven ? 1 : 0),
                                          std::memory_order_relaxed);
@@ -212,41 +209,39 @@ CopiedAtOnce Rail::copy_at_once(const PreparedState& prepared, const Picks& pick
 }
 
 bool Rail::copy_at_once(const PreparedState& prepared, const Chunk& chunk) {
-  if (one_sided_.get() != rma_ || !rma_->copy_at_once(prepared, chunk)) return false;
+  if (!decorators_.empty() || !rma_.copy_at_once(prepared, chunk)) return false;
   counters_.operations_at_once.fetch_add(1, std::memory_order_relaxed);
   counters_.bytes_at_once.fetch_add(chunk.length, std::memory_order_relaxed);
   return true;
 }
 
 void Rail::begin(const std::shared_ptr<TransferState>& transfer, Clock::time_point now) {
-  lane_.begin(transfer, now);
+  scheduler_.begin(transfer, now);
   count();
 }
 
 std::size_t Rail::progress(Clock::time_point now) {
-  // Posts first: what ends at once is told of by the same round.
-  std::size_t done = lane_.pump(now);
+  // Posts first: the same round tells of those that end at once.
+  std::size_t done = scheduler_.pump(now);
   done += endpoint_->poll();
-  done += relay_transport_->progress();
-  done += device_copies_.progress();
-  done += one_sided_->progress();  // at once what lane and completions have handed to it
-  done += channel_.pump();
+  done += scheduler_.progress();
+  done += messenger_.pump();
   if (done > 0) {
-    if (!dying_.empty()) bury_the_dead();
+    if (!dying_.empty()) reap();
     count();
   }
   return done;
 }
 
 bool Rail::has_work() const noexcept {
-  return lane_.has_work() || channel_.has_work() || relay_->has_work() || copying();
+  return scheduler_.has_work() || messenger_.has_work() || bounce_.has_work() || copying();
 }
 
 void Rail::count() {
-  counters_.operations.store(lane_.operations_done(), std::memory_order_relaxed);
-  counters_.bytes.store(lane_.bytes_done(), std::memory_order_relaxed);
-  counters_.in_flight.store(lane_.in_flight(), std::memory_order_relaxed);
-  counters_.lost.store(lane_.lost(), std::memory_order_relaxed);
+  counters_.operations.store(scheduler_.operations_done(), std::memory_order_relaxed);
+  counters_.bytes.store(scheduler_.bytes_done(), std::memory_order_relaxed);
+  counters_.in_flight.store(scheduler_.in_flight(), std::memory_order_relaxed);
+  counters_.lost.store(scheduler_.lost(), std::memory_order_relaxed);
 }
 
 }  // namespace weft::core

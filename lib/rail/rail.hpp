@@ -4,53 +4,50 @@
 #include <array>
 #include <atomic>
 #include <deque>
-#include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
+#include <vector>
 
 #include "base/cache_line.hpp"
-#include "endpoint.hpp"
-#include "message/channel.hpp"
-#include "rail/lane.hpp"
-#include "transport/device_copies.hpp"
-#include "transport/one_sided.hpp"
-#include "transport/relay.hpp"
+#include "base/sync.hpp"
+#include "message/messenger.hpp"
+#include "providers/endpoint.hpp"
+#include "rail/rail_scheduler.hpp"
+#include "transport/bounce.hpp"
+#include "transport/gpu_copies.hpp"
+#include "transport/rma.hpp"
 
 namespace weft::core {
 
 class Worker;
 
-/// Wraps transports, for tests that inject faults. Empty: no wrapping.
-using TransportDecorator = std::function<std::unique_ptr<Transport>(std::unique_ptr<Transport>)>;
-
 /// All calls by the owning thread, unless they say otherwise.
 class Rail {
  public:
   struct Settings {
-    Lane::Window window;
+    RailScheduler::Window window;
     std::uint64_t chunk_limit = 0;
     std::uint64_t at_once_limit = 0;  // of what a caller copies
-    Channel::Limits messages;
-    Relay::Limits relay;
+    Messenger::Limits messages;
+    Bounce::Limits bounce;
   };
   struct Hooks {
-    Relay::FindGrant find_grant;
-    Channel::OnBroken on_broken;
-    Channel::Tell tell;
+    Bounce::FindGrant find_grant;
+    Messenger::OnBroken on_broken;
+    Messenger::Tell tell;
     FlushArrived flush;
-    TransportDecorator decorate;
+    TransportDecorator decorate;  // for tests; mostly empty
   };
   Rail(std::uint32_t index, std::string name, std::unique_ptr<providers::Endpoint> endpoint,
        const Settings& settings, const Hooks& hooks);
   /// Closes the endpoint, which may block, then gives back the chunks that were out.
   ~Rail();
-  /// Stops the endpoint, before memory that was registered with it is let go. Nothing but the
-  /// destructor may be called afterwards.
+  /// Stops the endpoint, before memory that was registered with it is let go. Afterwards only
+  /// settle() and the destructor may be called.
   void shut() { endpoint_->shut(); }
   /// After shut(): waits until no device copies for it any more; false if that is not so in time.
   bool settle(Deadline deadline) {
-    return relay_->settle(deadline) && device_copies_.settle(deadline);
+    return bounce_.settle(deadline) && gpu_copies_.settle(deadline);
   }
 
   std::uint32_t index() const noexcept { return index_; }
@@ -68,19 +65,19 @@ class Rail {
   std::atomic<std::uint64_t>& queued_bytes(Priority priority) noexcept {
     return queued_bytes_[index_of(priority)];
   }
-  /// Those that a new transfer of that class has to share with, or to wait for.
+  /// Bytes of the transfers that a new one of that class has to share with, or to wait for.
   std::uint64_t queued_before(Priority priority) const {
     std::uint64_t bytes = 0;
     for (std::size_t each = 0; each <= index_of(priority); ++each) bytes += queued_bytes_[each];
     return bytes;
   }
-  Lane& lane() noexcept { return lane_; }
-  const Lane& lane() const noexcept { return lane_; }
-  Channel& channel() noexcept { return channel_; }
-  const Channel& channel() const noexcept { return channel_; }
+  RailScheduler& scheduler() noexcept { return scheduler_; }
+  const RailScheduler& scheduler() const noexcept { return scheduler_; }
+  Messenger& messenger() noexcept { return messenger_; }
+  const Messenger& messenger() const noexcept { return messenger_; }
 
-  /// Finds the way to one of the peer's rails, or finds it anew after that was opened again. From
-  /// any thread; may block. The first time before anybody else sees the peer.
+  /// Finds the address of one of the peer's rails, or of one that was opened again. From any
+  /// thread; may block. The first call comes before any other thread sees the peer.
   Result<void> reach(const std::shared_ptr<PeerState>& peer, std::uint32_t theirs);
 
   // To close the endpoint and open it again, in this order (providers::Endpoint::reopens()).
@@ -95,34 +92,34 @@ class Rail {
   /// How often it was opened again, and whether that failed at last. From any thread.
   std::uint64_t openings() const noexcept { return openings_; }
   bool closed() const noexcept { return closed_; }
-  /// It carries nothing at the time. From any thread.
+  /// It carries nothing at present. From any thread.
   bool away() const noexcept { return suspended_ || closed_; }
 
   /// Before a segment of that device's is seen by others. May block.
   Result<void> serve(const Device& device) {
-    return relay_->serve(device).and_then([&] { return device_copies_.serve(device); });
+    return bounce_.serve(device).and_then([&] { return gpu_copies_.serve(device); });
   }
   /// Posts receives for a peer that is being met.
   Result<void> add_peer(const std::shared_ptr<PeerState>& peer, std::uint64_t own_token);
   void peer_died(const std::shared_ptr<PeerState>& peer);
-  /// As OneSided does, by which it is done if that can be. From any thread.
+  /// See Rma. From any thread.
   CopiedAtOnce copy_at_once(const PreparedState& prepared, const Picks& picks, bool trusted,
                             Clock::time_point until);
   bool copy_at_once(const PreparedState& prepared, const Chunk& chunk);
-  /// See Lane.
+  /// See RailScheduler.
   void begin(const std::shared_ptr<TransferState>& transfer, Clock::time_point now);
   /// Pulls, posts and polls once; returns how much happened.
   std::size_t progress(Clock::time_point now);
-  /// Whether something may end without anybody's call.
+  /// Whether something may end without a further call.
   bool has_work() const noexcept;
-  /// Nobody is met and nothing is out: there is no need to look at it.
+  /// There is no peer and nothing is out: there is no need to look at it.
   bool resting() const noexcept {
-    return peers_ == 0 && lane_.lost() == 0 && channel_.idle() && !copying();
+    return peers_ == 0 && scheduler_.lost() == 0 && messenger_.idle() && !copying();
   }
-  /// Something ends without waking anybody: a device's copy.
-  bool copying() const noexcept { return relay_->copying() || device_copies_.copying(); }
-  /// See Lane.
-  bool holds_posts() const noexcept { return lane_.holds_posts(); }
+  /// A device copies: nothing wakes the thread when that ends.
+  bool copying() const noexcept { return bounce_.copying() || gpu_copies_.copying(); }
+  /// See RailScheduler.
+  bool holds_posts() const noexcept { return scheduler_.holds_posts(); }
   std::size_t peers() const noexcept { return peers_; }
 
   /// From any thread, for reports.
@@ -142,13 +139,14 @@ class Rail {
  private:
   void count();
   std::vector<std::shared_ptr<PeerState>> reached_peers();
-  Result<void> find_way(const PeerState& peer, Route& route, std::uint32_t theirs);
+  Result<void> find_way(const PeerState& peer, Route& route, std::uint32_t theirs)
+      WEFT_REQUIRES(reaching_);
   void bury(const Route& route);
-  void bury_the_dead();
+  void reap();
 
   // First, and so the last to go.
   struct Orphans {
-    Lane::Orphans list;
+    RailScheduler::Orphans list;
     ~Orphans() {
       for (const auto& [transfer, chunk] : list) transfer->give_back(chunk);
     }
@@ -160,22 +158,22 @@ class Rail {
   const std::unique_ptr<providers::Endpoint> endpoint_;
   const Capability& capability_ = endpoint_->capability();
   Worker* worker_ = nullptr;
-  // What the two transports are, or wrap.
-  OneSided* rma_ = nullptr;
-  Relay* relay_ = nullptr;
-  const std::unique_ptr<Transport> one_sided_, relay_transport_;
-  DeviceCopies device_copies_;
-  Lane lane_;
-  Channel channel_;
+  Rma rma_;
+  Bounce bounce_;
+  GpuCopies gpu_copies_;
+  const std::vector<std::unique_ptr<Transport>> decorators_;  // around the first two, or none
+  RailScheduler scheduler_;
+  Messenger messenger_;
   std::size_t peers_ = 0;
   std::vector<std::shared_ptr<PeerState>> dying_;  // gone, with operations outstanding
   std::deque<std::vector<providers::FabricAddress>>
       graveyard_;  // addresses of peers that are gone, oldest first
-  std::mutex reaching_;
-  bool reopening_ = false;                            // with reaching_
-  std::vector<std::weak_ptr<PeerState>> reached_;     // with reaching_
-  std::deque<providers::FabricAddress> left_behind_;  // likewise: peers have moved from there
-  // Read by whoever submits, and seldom written.
+  Mutex reaching_;
+  bool reopening_ WEFT_GUARDED_BY(reaching_) = false;
+  std::vector<std::weak_ptr<PeerState>> reached_ WEFT_GUARDED_BY(reaching_);
+  // Peers have moved from there.
+  std::deque<providers::FabricAddress> left_behind_ WEFT_GUARDED_BY(reaching_);
+  // Read by the threads that submit, and seldom written.
   alignas(cache_line) std::atomic<bool> suspended_{false};
   std::atomic<bool> closed_{false};
   std::atomic<std::uint64_t> openings_{0};  // written with reaching_

@@ -17,7 +17,7 @@ struct Chunk {
     // A round trip behind the bytes that the same rail has moved: they are visible at the target
     // (CompletionProof). `local` is the rail, `remote` the position of the target's.
     arrival,
-    // Reads the epoch word of the lease, over any rail: the bytes were read while the lease held.
+    // Reads the lease word of the lease, over any rail: the bytes were read while the lease held.
     epoch,
   };
   std::uint64_t local = 0;   // offset in the local segment

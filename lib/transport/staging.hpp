@@ -1,4 +1,4 @@
-// Copies between devices' memory and bounce buffers that are under way, with what follows each.
+// Copies between devices' memory and host memory that are under way, with what follows each.
 #pragma once
 
 #include <cstddef>
@@ -23,37 +23,37 @@ class Staging {
  public:
   /// Before the first copy of that device's. May block.
   Result<void> serve(const Device& device) {
-    if (lanes_.contains(&device)) return {};
+    if (queues_.contains(&device)) return {};
     auto out = device.open_queue();
     if (!out) return fail(std::move(out.error()));
     auto in = device.open_queue();
     if (!in) return fail(std::move(in.error()));
-    Lanes& lanes = lanes_[&device];
-    lanes.out.queue = std::move(*out);
-    lanes.in.queue = std::move(*in);
+    Queues& queues = queues_[&device];
+    queues.out.device = std::move(*out);
+    queues.in.device = std::move(*in);
     return {};
   }
 
   using Copies = std::span<const Copy>;  // one at least
-  /// Out of the device's memory, and into it: each one after the other, and beside each other.
-  /// `then` follows the last of the copies. An error: none of them is under way.
+  /// Out of the device's memory, and into it. Copies one way go one after the other; the two ways
+  /// overlap. `then` follows the last of the copies. An error: none of them is under way.
   Result<void> copy_out(const Device& device, Copies copies, Then then) {
-    return begin(device, &Lanes::out, copies, std::move(then));
+    return begin(device, &Queues::out, copies, std::move(then));
   }
   Result<void> copy_in(const Device& device, Copies copies, Then then) {
-    return begin(device, &Lanes::in, copies, std::move(then));
+    return begin(device, &Queues::in, copies, std::move(then));
   }
 
   /// Calls `next(Then&&, const std::optional<Error>&)` for each that has ended, with the error if
-  /// some of its copies could not even begin; returns how many. Where a device has failed nobody
-  /// knows whether its copies have ended: `lost(const Then&, const Error&)` is called for each of
+  /// some of its copies could not even begin; returns how many. Where a device has failed nothing
+  /// tells whether its copies have ended: `lost(const Then&, const Error&)` is called for each of
   /// them once, and they are under way for ever.
   template <typename Next, typename Lost>
   std::size_t progress(Next&& next, Lost&& lost) {
     std::size_t ended = 0;
     if (under_way_ == 0) return ended;
-    for (auto& [device, lanes] : lanes_)
-      ended += progress(lanes.out, next, lost) + progress(lanes.in, next, lost);
+    for (auto& [device, queues] : queues_)
+      ended += progress(queues.out, next, lost) + progress(queues.in, next, lost);
     return ended;
   }
   std::size_t under_way() const noexcept { return under_way_; }
@@ -77,40 +77,40 @@ class Staging {
     Then then;
     std::optional<Error> error;
   };
-  struct Lane {
-    std::unique_ptr<CopyQueue> queue;
+  struct Queue {
+    std::unique_ptr<CopyQueue> device;
     std::deque<UnderWay> copies;  // oldest first
     bool failed = false;
   };
-  struct Lanes {
-    Lane out, in;
+  struct Queues {
+    Queue out, in;
   };
 
-  Result<void> begin(const Device& device, Lane Lanes::*way, Copies copies, Then&& then) {
-    const auto lanes = lanes_.find(&device);
-    if (lanes == lanes_.end()) return fail(Code::internal, "the device is not served");
-    Lane& lane = lanes->second.*way;
-    auto begun = lane.queue->copy(copies);
+  Result<void> begin(const Device& device, Queue Queues::*way, Copies copies, Then&& then) {
+    const auto queues = queues_.find(&device);
+    if (queues == queues_.end()) return fail(Code::internal, "the device is not served");
+    Queue& queue = queues->second.*way;
+    auto begun = queue.device->copy(copies);
     if (begun.copies == 0) return fail(std::move(*begun.error));
-    lane.copies.push_back({begun.number, std::move(then), std::move(begun.error)});
+    queue.copies.push_back({begun.number, std::move(then), std::move(begun.error)});
     ++under_way_;
     return {};
   }
 
   template <typename Next, typename Lost>
-  std::size_t progress(Lane& lane, Next& next, Lost& lost) {
-    if (lane.copies.empty() || lane.failed) return 0;
-    const auto ended = lane.queue->ended();
+  std::size_t progress(Queue& queue, Next& next, Lost& lost) {
+    if (queue.copies.empty() || queue.failed) return 0;
+    const auto ended = queue.device->ended();
     if (!ended) {
-      lane.failed = true;  // and no other copy begins
-      for (const UnderWay& each : lane.copies) lost(each.then, ended.error());
+      queue.failed = true;  // and no other copy begins
+      for (const UnderWay& each : queue.copies) lost(each.then, ended.error());
       return 0;
     }
     std::size_t count = 0;
-    // What follows may begin other copies, in this lane as well.
-    while (!lane.copies.empty() && lane.copies.front().number <= *ended) {
-      UnderWay over = std::move(lane.copies.front());
-      lane.copies.pop_front();
+    // What follows may begin other copies, in this queue as well.
+    while (!queue.copies.empty() && queue.copies.front().number <= *ended) {
+      UnderWay over = std::move(queue.copies.front());
+      queue.copies.pop_front();
       --under_way_;
       ++count;
       next(std::move(over.then), over.error);
@@ -118,7 +118,7 @@ class Staging {
     return count;
   }
 
-  std::map<const Device*, Lanes> lanes_;
+  std::map<const Device*, Queues> queues_;
   std::size_t under_way_ = 0;
 };
 

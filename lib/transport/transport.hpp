@@ -3,31 +3,29 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <span>
 #include <vector>
 
-#include "endpoint.hpp"
 #include "peer/route.hpp"
+#include "providers/endpoint.hpp"
 #include "transfer/cursor.hpp"
 
 namespace weft::core {
 
 class TransferState;
-class Transport;
-struct Buffer;
+struct BounceRequest;
 
 /// One chunk on its way, or several of a transfer that go together. Its first part is what
 /// libfabric sees.
 struct Op : providers::Posted {
   TransferState* transfer = nullptr;
   Route* route = nullptr;
-  Transport* transport = nullptr;
-  Chunk chunk;                     // the first, or the only one
-  std::vector<Chunk> others;       // those that go with it
-  bool out = false;                // posted, and not ended
-  bool spare = false;              // in the room that is kept for class latency
-  Clock::time_point held_since{};  // where the provider had no room for it
-  Buffer* filled = nullptr;  // the relay's, with its bytes: the provider had no room for it yet
+  Chunk chunk;                // the first, or the only one
+  std::vector<Chunk> others;  // those that go with it
+  /// The bounce-buffer transport's, while the provider has no room for it: see give_up().
+  BounceRequest* request = nullptr;
 
   std::size_t chunks() const noexcept { return 1 + others.size(); }
   std::uint64_t bytes() const noexcept {
@@ -54,7 +52,18 @@ class ChunkSink {
 
 class Transport {
  public:
+  struct Properties {
+    /// The rail's NIC carries the bytes.
+    bool on_rail = true;
+    /// A write whose end is unknown may be carried once more: none of its bytes is written at the
+    /// peer after the second attempt has ended.
+    bool repeats_writes = true;
+  };
+  Transport() = default;
+  explicit Transport(const Properties& properties) : properties_(properties) {}
   virtual ~Transport() = default;
+
+  const Properties& properties() const noexcept { return properties_; }
 
   /// Most bytes of a post to that peer.
   virtual std::uint64_t chunk_limit(const Route& route) const = 0;
@@ -68,11 +77,11 @@ class Transport {
   virtual providers::BatchPost post_all(std::span<Op* const> ops) {
     return providers::post_in_order(ops, [this](Op* op) { return post(*op); });
   }
-  /// The provider had no room for it, and it is not posted again.
+  /// The provider had no room for the op, and it is not posted again.
   virtual void give_up(Op&) {}
   /// Work of its own besides the endpoint's completions; returns how much was done.
   virtual std::size_t progress() { return 0; }
-  /// The peer is dead: end those of its posts that certainly touch no memory of the application's.
+  /// The peer is dead: ends those posts to it that certainly touch no memory of the application's.
   virtual void peer_died(Route&) {}
 
   void set_sink(ChunkSink& sink) noexcept { sink_ = &sink; }
@@ -81,7 +90,12 @@ class Transport {
   ChunkSink& sink() const noexcept { return *sink_; }
 
  private:
+  const Properties properties_{};
   ChunkSink* sink_ = nullptr;
 };
+
+/// Wraps a transport of a rail, for tests that inject faults. The wrapper has the transport's
+/// properties, and does not outlive it.
+using TransportDecorator = std::function<std::unique_ptr<Transport>(Transport&)>;
 
 }  // namespace weft::core

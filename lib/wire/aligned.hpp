@@ -1,4 +1,4 @@
-// What flatbuffers' verifier leaves to its callers.
+// Alignment, which flatbuffers' verifier leaves to its callers.
 #pragma once
 
 #include <flatbuffers/flatbuffers.h>

@@ -90,9 +90,8 @@ struct Encoder {
                                      bytes_of(to, rail.address), rail.mbps));
     return body(fb::CreateHello(to, to.CreateString(who.name), who.incarnation,
                                 to.CreateString(who.address), to.CreateVector(rails), who.token,
-                                who.max_message, who.message_credits, who.relay_buffers,
-                                who.relay_buffer_bytes, hello.host.pid, hello.host.descriptor,
-                                who.checks, who.relay_pieces));
+                                who.max_message, who.message_credits, who.bounce_buffers,
+                                who.bounce_buffer_bytes, hello.host.pid, hello.host.descriptor));
   }
   Body operator()(const Proof& proof) const {
     if (proof.proven) return body(fb::CreateProof(to, bytes_of(to, proof.nonce)));
@@ -272,10 +271,8 @@ Result<ControlMessage> from(const fb::Hello& hello) {
   who.token = hello.token();
   who.max_message = hello.max_message();
   who.message_credits = hello.message_credits();
-  who.relay_buffers = hello.relay_buffers();
-  who.relay_buffer_bytes = hello.relay_buffer_bytes();
-  who.checks = hello.checks();
-  who.relay_pieces = hello.relay_pieces();
+  who.bounce_buffers = hello.bounce_buffers();
+  who.bounce_buffer_bytes = hello.bounce_buffer_bytes();
   out.host = {hello.pid(), hello.descriptor()};
   return out;
 }

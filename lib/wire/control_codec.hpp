@@ -9,8 +9,8 @@
 #include <weft/error.hpp>
 #include <weft/memory.hpp>
 
-#include "control/introduction.hpp"
-#include "control/notice.hpp"
+#include "wire/introduction.hpp"
+#include "wire/notice.hpp"
 
 namespace weft::core {
 

@@ -38,14 +38,14 @@ bool read_keys(const flatbuffers::Vector<const WireKey*>& from, std::vector<Rail
   return true;
 }
 
-bool read_relayed(const wire::Grant& from, std::vector<RelayedRail>& into) {
-  if (from.relayed() == nullptr) return true;
-  if (from.relayed()->size() > most_rails) return false;
-  for (const std::uint32_t rail : *from.relayed()) {
+bool read_bounced(const wire::Grant& from, std::vector<BouncedRail>& into) {
+  if (from.bounced() == nullptr) return true;
+  if (from.bounced()->size() > most_rails) return false;
+  for (const std::uint32_t rail : *from.bounced()) {
     if (rail >= most_rails) return false;
     into.push_back({rail});
   }
-  const auto* reasons = from.why_relayed();
+  const auto* reasons = from.why_bounced();
   if (reasons == nullptr) return true;
   for (flatbuffers::uoffset_t i = 0; i < reasons->size() && i < into.size(); ++i)
     into[i].why = sentence_from(reasons->Get(i));
@@ -73,20 +73,20 @@ Blob encode_grant(const GrantDescription& grant) {
   const auto address = builder.CreateString(grant.address);
   const auto range_list = builder.CreateVectorOfStructs(ranges);
   const auto key_list = builder.CreateVectorOfStructs(keys);
-  std::vector<std::uint32_t> relayed;
+  std::vector<std::uint32_t> bounced;
   std::vector<flatbuffers::Offset<flatbuffers::String>> reasons;  // one string for equal ones
-  for (const RelayedRail& each : grant.relayed) {
-    relayed.push_back(each.rail);
+  for (const BouncedRail& each : grant.bounced) {
+    bounced.push_back(each.rail);
     reasons.push_back(builder.CreateSharedString(sentence_to(each.why)));
   }
-  const auto relayed_list = builder.CreateVector(relayed);
+  const auto bounced_list = builder.CreateVector(bounced);
   const auto reason_list = reasons.empty() ? 0 : builder.CreateVector(reasons);
   wire::FinishGrantBuffer(
       builder, wire::CreateGrant(builder, version, engine, grant.incarnation, address,
                                  grant.segment, grant.segment_size,
                                  static_cast<std::uint8_t>(grant.place.kind), grant.place.numa_node,
                                  grant.place.device, static_cast<std::uint8_t>(grant.rights), lease,
-                                 range_list, key_list, relayed_list, reason_list));
+                                 range_list, key_list, bounced_list, reason_list));
   const auto* begin = reinterpret_cast<const std::byte*>(builder.GetBufferPointer());
   return Blob(begin, begin + builder.GetSize());
 }
@@ -126,9 +126,9 @@ Result<GrantDescription> decode_grant(Bytes bytes) {
     grant.ranges.push_back({range->offset(), range->length()});
   if (!read_keys(*wire.keys(), grant.keys) ||
       !read_keys(*wire.lease()->epoch_keys(), grant.epoch_keys) ||
-      !read_relayed(wire, grant.relayed))
+      !read_bounced(wire, grant.bounced))
     return no_grant("it lists more rails than any machine has, or they lie askew");
-  if (!grant.relayed.empty() && grant.place.kind == MemoryKind::host)
+  if (!grant.bounced.empty() && grant.place.kind == MemoryKind::host)
     return no_grant("rails reach the CPU's memory");
   if (!ranges_hold(grant.ranges, grant.segment_size))
     return no_grant("its ranges overlap or leave the segment");

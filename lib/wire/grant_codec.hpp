@@ -15,19 +15,19 @@ struct RailKey {
   std::uint64_t key = 0;
 };
 
-/// The keys of a grant, and of its epoch word, since the owner's rail was closed and opened again.
+/// The keys of a grant, and of its lease word, since the owner's rail was closed and opened again.
 struct RenewedKey {
   std::uint64_t lease = 0;
   std::uint32_t rail = 0;
   std::uint64_t key = 0, epoch_key = 0;
   /// The rail could not register the memory again, for that reason: it has no key for it any more,
-  /// and carries it through the relay.
+  /// and carries it through the bounce-buffer transport.
   std::optional<std::string> why_lost = {};
 };
 
-/// A rail of the owner's that has no key for the memory: it carries it through the relay, which
-/// asks the owner each time.
-struct RelayedRail {
+/// A rail of the owner's that has no key for the memory: it carries it through the bounce-buffer
+/// transport, which asks the owner each time.
+struct BouncedRail {
   std::uint32_t rail = 0;
   std::string why = {};  // as a part of a sentence; empty: not known
 };
@@ -46,7 +46,7 @@ struct GrantDescription {
   std::vector<Range> ranges;    // sorted, not empty, inside the segment, not overlapping
   std::vector<RailKey> keys;
   std::vector<RailKey> epoch_keys;  // of the lease's word
-  std::vector<RelayedRail> relayed = {};
+  std::vector<BouncedRail> bounced = {};
 };
 
 /// Most ranges of one grant: a bound against made-up blobs.

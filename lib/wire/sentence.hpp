@@ -23,7 +23,7 @@ inline std::string_view sentence_to(std::string_view text) {
   return text.substr(0, limits::sentence);
 }
 
-/// From anybody. What could play tricks on a terminal is replaced.
+/// From an untrusted peer: control characters, which could play tricks on a terminal, are replaced.
 inline std::string sentence_from(const flatbuffers::String* text) {
   if (text == nullptr) return {};
   std::string out(sentence_to(text->string_view()));

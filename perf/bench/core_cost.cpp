@@ -6,7 +6,7 @@
 #include <random>
 
 #include "bench.hpp"
-#include "shared/null_lane.hpp"
+#include "shared/null_scheduler.hpp"
 
 namespace weft::core {
 namespace {
@@ -22,7 +22,7 @@ std::vector<Pair> scattered(std::size_t count) {
 }
 
 void posted_operation(benchmark::State& state) {
-  perf::NullLane bench;
+  perf::NullScheduler bench;
   const auto count = static_cast<std::size_t>(state.range(0));
   const auto prepared = bench.prepare(PieceList(scattered(count)), count * block);
   for (auto _ : state) bench.run(*bench.submit(prepared));
@@ -73,7 +73,7 @@ BENCHMARK(check)->Arg(100'000)->Name("check_pieces");
 /// Posting while so many transfers, none of which ever ends, wait for their turns: with one
 /// deadline for all, so that they take turns, or each with its own.
 void queued(benchmark::State& state, bool one_deadline) {
-  perf::NullLane bench;
+  perf::NullScheduler bench;
   const Strided endless{{0, 0, block}, std::uint64_t{1} << 30, 2 * block, 2 * block};
   const auto prepared = bench.prepare(PieceList(endless), std::uint64_t{1} << 42);
   const Deadline deadline = Deadline::in(std::chrono::hours(1));
@@ -83,7 +83,7 @@ void queued(benchmark::State& state, bool one_deadline) {
         prepared, one_deadline ? deadline : Deadline::at(deadline.when() + Nanoseconds(i))));
   std::int64_t posted = 0;
   for (auto _ : state) {
-    posted += static_cast<std::int64_t>(bench.lane.pump());
+    posted += static_cast<std::int64_t>(bench.scheduler.pump());
     bench.null.progress();
   }
   state.SetItemsProcessed(posted);
@@ -95,14 +95,14 @@ BENCHMARK_CAPTURE(queued, own_deadlines, false)->Arg(1)->Arg(1'000)->Arg(50'000)
 
 /// Transfers of one block each: queued all at once, then carried.
 void drained(benchmark::State& state) {
-  perf::NullLane bench;
+  perf::NullScheduler bench;
   const Pair whole{0, 0, block};
   const auto prepared = bench.prepare(PieceList(std::span(&whole, 1)), block);
   for (auto _ : state) {
     std::shared_ptr<TransferState> last;
     for (std::int64_t i = 0; i < state.range(0); ++i) last = bench.submit(prepared);
-    while (bench.lane.has_work()) {
-      bench.lane.pump();
+    while (bench.scheduler.has_work()) {
+      bench.scheduler.pump();
       bench.null.progress();
     }
   }
@@ -112,13 +112,13 @@ BENCHMARK(drained)->Arg(1)->Arg(1'000)->Arg(50'000)->Name("queue_and_carry");
 
 /// One look at a rail to a peer that takes nothing any more, with so many transfers waiting.
 void frozen(benchmark::State& state) {
-  perf::NullLane bench;
+  perf::NullScheduler bench;
   const Strided endless{{0, 0, block}, std::uint64_t{1} << 30, 2 * block, 2 * block};
   const auto prepared = bench.prepare(PieceList(endless), std::uint64_t{1} << 42);
   std::vector<std::shared_ptr<TransferState>> transfers;
   for (std::int64_t i = 0; i < state.range(0); ++i) transfers.push_back(bench.submit(prepared));
-  bench.lane.pump();
-  for (auto _ : state) benchmark::DoNotOptimize(bench.lane.pump());
+  bench.scheduler.pump();
+  for (auto _ : state) benchmark::DoNotOptimize(bench.scheduler.pump());
   for (const auto& each : transfers)
     each->end_early(State::cancelled, Error(Code::cancelled, "measured"));
   bench.null.progress();

@@ -101,7 +101,7 @@ EngineConfig between_host_memories(const Options& options, const std::string& pr
 }
 
 EngineConfig between_gpus(EngineConfig config, const Gpus& gpus, Way way) {
-  config.transport = way.lent ? weft::TransportKind::device_copy : weft::TransportKind::relay;
+  config.transport = way.lent ? weft::TransportKind::device_copy : weft::TransportKind::bounce;
   if (way.out)
     config.initiator_memory = [](std::size_t bytes) { return weft::perf::gpu_memory(0, bytes); };
   if (way.in)

@@ -11,14 +11,14 @@
 #include "bench.hpp"
 #include "report/spread.hpp"
 #include "shared/engine_loop.hpp"
-#include "shared/null_lane.hpp"
+#include "shared/null_scheduler.hpp"
 
 namespace {
 
 using weft::Result;
 using weft::perf::EngineConfig;
 using weft::perf::Initiator;
-using weft::perf::NullLane;
+using weft::perf::NullScheduler;
 using weft::perf::spread_of;
 
 struct Options {
@@ -80,7 +80,8 @@ double cpu_microseconds() {
 }
 
 /// Million transfers of one block in each second of CPU time, over a transport that does nothing.
-double null_rate(NullLane& lane, const std::shared_ptr<const weft::core::PreparedState>& block,
+double null_rate(NullScheduler& scheduler,
+                 const std::shared_ptr<const weft::core::PreparedState>& block,
                  std::chrono::milliseconds time) {
   constexpr int batch = 100;
   const double longest = std::chrono::duration<double, std::micro>(time).count();
@@ -88,7 +89,7 @@ double null_rate(NullLane& lane, const std::shared_ptr<const weft::core::Prepare
   double spent = 0;
   std::uint64_t count = 0;
   for (; spent < longest; spent = cpu_microseconds() - begin, count += batch)
-    for (int i = 0; i < batch; ++i) lane.run(*lane.submit(block));
+    for (int i = 0; i < batch; ++i) scheduler.run(*scheduler.submit(block));
   return static_cast<double>(count) / spent;
 }
 
@@ -100,7 +101,7 @@ void compare_over_nothing(const Options& options) {
   Comparison comparison;
   for (unsigned life = 0; life < options.lives; ++life) {
     weft::core::Ledger ledger(1);
-    NullLane with(&ledger), without;
+    NullScheduler with(&ledger), without;
     const auto counted = with.prepare(pieces, block), uncounted = without.prepare(pieces, block);
     Pairs pairs;
     for (unsigned round = 0; round < options.rounds; ++round)
@@ -203,7 +204,7 @@ int weft::perf::bench::ledger_cost(int argc, char** argv) {
   app.add_option("--window", options.windows, "Transfers in flight")->delimiter(',');
   app.add_option("--engines", options.lives, "Pairs of engines, one after another")
       ->check(CLI::Range(1, 1000));
-  app.add_option("--rounds", options.rounds, "Turns of each of them")->check(CLI::Range(1, 50));
+  app.add_option("--rounds", options.rounds, "FairQueue of each of them")->check(CLI::Range(1, 50));
   app.add_option("--ms", options.ms, "Time of a turn");
   app.add_flag("--manual", options.manual,
                "The initiator polls by itself: no other thread's turns in its time");

@@ -43,7 +43,7 @@ constexpr const char* footer =
     "\n"
     "Exit codes:\n"
     "  0    done, and every byte that was compared was right\n"
-    "  1    failed; one sentence on standard error says why\n"
+    "  1    failed, or a comparison tells nothing; one sentence on standard error says why\n"
     "  2    the command line is wrong\n"
     "  3    something got worse (--compare)\n"
     "  130  interrupted by Ctrl-C (143: terminated); what was measured is written\n";

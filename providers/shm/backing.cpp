@@ -1,4 +1,4 @@
-#include "shm/backing.hpp"
+#include "providers/shm/backing.hpp"
 
 #include <fcntl.h>
 #include <linux/magic.h>

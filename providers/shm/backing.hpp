@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "extent.hpp"
-#include "shm/descriptor.hpp"
+#include "providers/extent.hpp"
+#include "providers/shm/descriptor.hpp"
 
 namespace weft::providers::shm {
 
@@ -13,13 +13,13 @@ enum class Unmappable : std::uint32_t {
   no,          // it can be
   no_file,     // it is of one process alone
   no_memfd,    // such a file may lie on a disk, or stand for a device
-  may_shrink,  // who touches pages behind the end of a file is killed
+  may_shrink,  // a process that touches pages behind the end of a file is killed
   huge_pages,  // likewise, where the system has none left
 };
 /// As a part of a sentence.
 const char* to_text(Unmappable why) noexcept;
 
-/// What an entry says of it.
+/// An entry's description of it.
 struct Backing {
   std::int32_t descriptor;  // in the owner's process
   Unmappable why_not;
@@ -30,7 +30,7 @@ struct Backing {
 /// Whether a file may be mapped without fear of its owner.
 Unmappable check_file(int descriptor) noexcept;
 
-/// The owner's side. What speaks against an application's file goes to the log, once.
+/// The owner's side. The reason against an application's file is logged, once.
 Backing backing_of(const FilePlace& file);
 
 }  // namespace weft::providers::shm

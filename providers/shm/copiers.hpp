@@ -9,8 +9,8 @@
 #include <memory>
 
 #include "base/thread_number.hpp"
-#include "shm/neighbour.hpp"
-#include "shm/region.hpp"
+#include "providers/shm/neighbour.hpp"
+#include "providers/shm/region.hpp"
 
 namespace weft::providers::shm {
 
@@ -19,7 +19,7 @@ namespace weft::providers::shm {
 class Copiers {
  public:
   struct alignas(cache_line) Copier {
-    // By whoever has taken it: with whom it copied last, and how many had been removed by then.
+    // By the thread that has taken it: its last neighbour, and how many were removed by then.
     std::shared_ptr<Neighbour> neighbour;
     std::uint64_t removals = 0;
     std::atomic<bool> taken{false};

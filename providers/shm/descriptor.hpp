@@ -10,7 +10,7 @@ namespace weft::providers::shm {
 
 using core::Descriptor;
 
-/// What `errno` says about a call that failed.
+/// The error of a call that failed, from `errno`.
 Error system_error(std::string_view operation);
 
 }  // namespace weft::providers::shm

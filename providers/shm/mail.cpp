@@ -1,4 +1,4 @@
-#include "shm/mail.hpp"
+#include "providers/shm/mail.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -17,7 +17,7 @@ std::span<std::byte> bytes_of(const Local& local) {
 
 bool known(std::uint64_t type) {
   return type == static_cast<std::uint64_t>(MessageClass::message) ||
-         type == static_cast<std::uint64_t>(MessageClass::relay);
+         type == static_cast<std::uint64_t>(MessageClass::bounce);
 }
 
 }  // namespace
@@ -97,7 +97,7 @@ bool Inbound::begin(std::size_t available, Receives& receives, std::vector<Ended
   if (waiting_) return false;
   buffer_ = *buffer;
   if (head_.length > buffer_.local.length) {
-    // What comes of it is read over.
+    // Its bytes are skipped.
     ended.push_back({buffer_.posted, 0, {EMSGSIZE, "the message is larger than the buffer"}});
     buffer_.posted = nullptr;
     buffer_.local = {};

@@ -7,9 +7,9 @@
 #include <optional>
 #include <vector>
 
-#include "endpoint.hpp"
-#include "shm/neighbour.hpp"
-#include "shm/ring.hpp"
+#include "providers/endpoint.hpp"
+#include "providers/shm/neighbour.hpp"
+#include "providers/shm/ring.hpp"
 
 namespace weft::providers::shm {
 
@@ -38,12 +38,12 @@ class Receives {
 
  private:
   std::vector<Buffer>& of(MessageClass type) {
-    return buffers_[type == MessageClass::relay ? 1 : 0];
+    return buffers_[type == MessageClass::bounce ? 1 : 0];
   }
   std::array<std::vector<Buffer>, 2> buffers_;
 };
 
-/// What one of our endpoints sends to one neighbour.
+/// The stream from one of our endpoints to one neighbour.
 class Outbound {
  public:
   explicit Outbound(std::shared_ptr<Neighbour> neighbour) : neighbour_(std::move(neighbour)) {}
@@ -81,7 +81,7 @@ class Outbound {
   bool given_up_ = false;
 };
 
-/// What arrives in one slot.
+/// The stream that arrives in one slot.
 class Inbound {
  public:
   Inbound(Mapped<Slot> slot, std::uint64_t sender) : slot_(std::move(slot)), sender_(sender) {}

@@ -1,4 +1,4 @@
-#include "shm/mappings.hpp"
+#include "providers/shm/mappings.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -9,11 +9,12 @@
 #include <unordered_set>
 #include <utility>
 
-#include "base/aside.hpp"
+#include "base/detached_thread.hpp"
 #include "base/log.hpp"
 #include "base/process.hpp"
-#include "endpoint.hpp"
-#include "shm/open_of.hpp"
+#include "base/sync.hpp"
+#include "providers/endpoint.hpp"
+#include "providers/shm/open_of.hpp"
 
 namespace weft::providers::shm {
 namespace {
@@ -24,7 +25,7 @@ constexpr std::size_t most_files = 4096;
 constexpr auto kept_unused = std::chrono::seconds(1);
 
 struct Registry {
-  std::mutex mutex;
+  core::Mutex mutex;
   std::vector<std::weak_ptr<const MappedFile>> files;
 };
 
@@ -45,7 +46,7 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::of(const Descriptor& file,
                                                          std::uint64_t bytes,
                                                          std::uint64_t needed) {
   Registry& all = registry();
-  const std::lock_guard lock(all.mutex);
+  const core::Lock lock(all.mutex);
   std::erase_if(all.files, [](const auto& each) { return each.expired(); });
   for (const auto& each : all.files)
     if (auto known = each.lock(); known && known->identity() == identity && known->size() >= needed)
@@ -57,7 +58,7 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::of(const Descriptor& file,
   if (data == MAP_FAILED) return fail(system_error("mmap of a peer's memory"));
   std::shared_ptr<const MappedFile> mapped(
       new MappedFile(identity, static_cast<std::byte*>(data), bytes),
-      [](const MappedFile* last) { core::run_aside([last] { delete last; }); });
+      [](const MappedFile* last) { core::run_detached([last] { delete last; }); });
   all.files.push_back(mapped);
   return mapped;
 }
@@ -68,9 +69,9 @@ MappedFile::~MappedFile() {
 
 std::shared_ptr<const View> Mappings::of(std::uint64_t key) {
   const Entry& entry = head_.entries[key % entry_count];
-  const std::lock_guard lock(mutex_);
+  const core::Lock lock(mutex_);
   if (const auto known = views_.find(key); known != views_.end()) return known->second;
-  // Before the key is looked at: whoever closes the entry looks here after that.
+  // Before the key is looked at: its owner closes the entry first, and looks here after that.
   claim_.maps.store(1, std::memory_order_seq_cst);
   const auto is_open = [&] { return entry.key.load(std::memory_order_seq_cst) == key; };
   if (!is_open()) return nullptr;
@@ -100,7 +101,7 @@ View Mappings::make(const Entry& entry) const {
   return none;
 }
 
-/// Once. What the owner has ruled out is told by the owner, and who is gone has nothing to map.
+/// Once. The owner reports its own refusals, and a process that is gone has nothing to map.
 void Mappings::tell_why_not(const Entry& entry, const View& view) {
   if (view.file != nullptr || entry.backing.why_not != Unmappable::no || told_) return;
   if (core::has_ended(pid_)) return;
@@ -140,7 +141,7 @@ void Mappings::forget_closed() {
 }
 
 bool Mappings::tidy(Clock::time_point now) {
-  const std::lock_guard lock(mutex_);
+  const core::Lock lock(mutex_);
   forget_closed();
   std::unordered_set<const MappedFile*> used;
   for (const auto& [key, view] : views_) used.insert(view->file.get());

@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -14,7 +13,8 @@
 #include <weft/deadline.hpp>
 #include <weft/error.hpp>
 
-#include "shm/region.hpp"
+#include "base/sync.hpp"
+#include "providers/shm/region.hpp"
 
 namespace weft::providers::shm {
 
@@ -22,13 +22,13 @@ namespace weft::providers::shm {
 struct FileIdentity {
   dev_t device = 0;
   ino_t inode = 0;
-  bool writable = false;  // what is only read is mapped for reading only
+  bool writable = false;  // memory that is only read is mapped read-only
   bool operator==(const FileIdentity&) const = default;
 };
 
 /// All of a file, mapped. It can't shrink. The endpoints of this process share one mapping. The
-/// last of them lets go of it on another thread: whoever is the last to have a file mapped gives
-/// back its pages, which takes long.
+/// last of them unmaps it on another thread: the last unmapping of a file frees its pages, which
+/// takes long.
 class MappedFile {
  public:
   /// As large as the file is by now, and `needed` bytes at least. Fails where no room is left, for
@@ -66,7 +66,7 @@ struct View {
   }
 };
 
-/// What one neighbour's entries come to. From any thread.
+/// The mappings of one neighbour's entries. From any thread.
 class Mappings {
  public:
   /// The neighbour's entries, our claim with it, and its process.
@@ -90,23 +90,24 @@ class Mappings {
     Clock::time_point unused_since = {};  // the clock's start: it is used
   };
   View make(const Entry& entry) const;
-  void tell_why_not(const Entry& entry, const View& view);
-  void keep(const std::shared_ptr<const MappedFile>& file);
+  void tell_why_not(const Entry& entry, const View& view) WEFT_REQUIRES(mutex_);
+  void keep(const std::shared_ptr<const MappedFile>& file) WEFT_REQUIRES(mutex_);
   Result<View> open(const Entry& entry) const;
-  void forget_closed();
+  void forget_closed() WEFT_REQUIRES(mutex_);
 
   const Head& head_;
   Claim& claim_;
   const std::int32_t pid_;
   std::uint64_t seen_closings_ = 0;
 
-  std::mutex mutex_;
-  std::unordered_map<std::uint64_t, std::shared_ptr<const View>> views_;  // by key
-  std::vector<Kept> files_;
+  core::Mutex mutex_;
+  // By key.
+  std::unordered_map<std::uint64_t, std::shared_ptr<const View>> views_ WEFT_GUARDED_BY(mutex_);
+  std::vector<Kept> files_ WEFT_GUARDED_BY(mutex_);
   // Views from which on those of closed entries go without being told.
   static constexpr std::size_t views_before_tidying = 4096;
-  std::size_t tidy_at_ = views_before_tidying;
-  bool told_ = false;  // the log, of a file that could not be mapped
+  std::size_t tidy_at_ WEFT_GUARDED_BY(mutex_) = views_before_tidying;
+  bool told_ WEFT_GUARDED_BY(mutex_) = false;  // the log, of a file that could not be mapped
 };
 
 }  // namespace weft::providers::shm

@@ -1,4 +1,4 @@
-#include "shm/neighbour.hpp"
+#include "providers/shm/neighbour.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "shm/open_of.hpp"
+#include "providers/shm/open_of.hpp"
 
 namespace weft::providers::shm {
 namespace {
@@ -69,8 +69,8 @@ Neighbour::~Neighbour() {
 
 namespace {
 
-/// Tells the neighbour what is being copied to or from. Before the key is looked at: whoever closes
-/// it looks here after that.
+/// Tells the neighbour which key is being copied by. Before the key is looked at: its owner closes
+/// it first, and looks here after that.
 class Telling {
  public:
   Telling(Copying& copying, std::uint64_t key) : copying_(copying) {

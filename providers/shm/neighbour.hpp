@@ -12,15 +12,15 @@
 #include <weft/memory.hpp>
 
 #include "base/process.hpp"
-#include "endpoint.hpp"
-#include "shm/mappings.hpp"
-#include "shm/region.hpp"
-#include "shm/shared_copy.hpp"
+#include "providers/endpoint.hpp"
+#include "providers/shm/mappings.hpp"
+#include "providers/shm/region.hpp"
+#include "providers/shm/shared_copy.hpp"
 
 namespace weft::providers::shm {
 
-/// What an endpoint tells about itself. Only the process that it names can be meant: whoever opens
-/// the region finds the nonce in it, or somebody else's.
+/// An endpoint's address. It can only mean the process that it names: a peer that opens the region
+/// finds this nonce in it, or another one.
 struct Address {
   std::uint64_t nonce = 0;
   std::int32_t pid = 0;
@@ -54,13 +54,13 @@ class Neighbour {
 
   enum class Means { all, mapping };
   /// Copies between this process's memory and a registration of the neighbour's, here and now.
-  /// By whoever has that copier of the endpoint's; nothing if the means are not enough. Through a
-  /// mapping, the first hundred or so of each copier's may succeed after its process has ended: who
-  /// has to know sooner hears of it from the control connection. `shared`: by which others may
+  /// By the thread that has taken that copier; nothing if the means are not enough. Through a
+  /// mapping, the first hundred or so of each copier may succeed after its process has ended: the
+  /// control connection tells sooner. `shared`: by which others may
   /// take part in it; null: none.
   std::optional<Outcome> copy(std::size_t copier, bool writes, const Local& local,
                               const Target& target, Means means, SharedCopy* shared) noexcept;
-  /// Lets go of the view that the copier has at hand. By whoever has it.
+  /// Lets go of the view that the copier has at hand. By the thread that has taken the copier.
   void forget_view(std::size_t copier) noexcept { copiers_[copier].view.reset(); }
   /// Whether copies by the key are made through a mapping, or why they are not.
   Result<void> check_mapped(std::uint64_t key) const;
@@ -75,9 +75,9 @@ class Neighbour {
  private:
   explicit Neighbour(const Address& address) : address_(address) {}
   Result<void> claim_slot(const Descriptor& region, std::uint64_t own_nonce);
-  /// What one of the endpoint's copiers has at hand of this neighbour.
+  /// The view of this neighbour that one of the endpoint's copiers has at hand.
   struct alignas(cache_line) Copier {
-    std::uint64_t key = 0;  // whose view is at hand
+    std::uint64_t key = 0;  // of the view
     std::shared_ptr<const View> view;
     std::size_t left_until_look = 0;  // at the neighbour's process
     bool ended = false;               // seen at a look

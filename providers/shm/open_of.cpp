@@ -1,4 +1,4 @@
-#include "shm/open_of.hpp"
+#include "providers/shm/open_of.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -1,10 +1,10 @@
-// What another process has open.
+// Descriptors that another process has open.
 #pragma once
 
 #include <cstdint>
 #include <string_view>
 
-#include "shm/descriptor.hpp"
+#include "providers/shm/descriptor.hpp"
 
 namespace weft::providers::shm {
 

@@ -1,4 +1,4 @@
-#include "shm/region.hpp"
+#include "providers/shm/region.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>

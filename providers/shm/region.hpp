@@ -1,5 +1,5 @@
-// The memory that an shm endpoint shares with the processes around it: who it is, what may be
-// reached, and a mail slot for each peer that sends to it.
+// The memory that an shm endpoint shares with the processes around it: its identity, the memory
+// that they may reach, and a mail slot for each peer that sends to it.
 #pragma once
 
 #include <array>
@@ -9,15 +9,15 @@
 #include <memory>
 #include <weft/error.hpp>
 
-#include "shm/backing.hpp"
-#include "shm/descriptor.hpp"
+#include "providers/shm/backing.hpp"
+#include "providers/shm/descriptor.hpp"
 
 namespace weft::providers::shm {
 
 /// Changes whenever the layout below does: rails of different layouts do not pair.
 constexpr std::uint32_t layout_version = 4;
 
-/// Peers that can send to one endpoint at a time. Slots are sparse: one that nobody uses costs
+/// Peers that can send to one endpoint at a time. Slots are sparse: an unused one costs
 /// address space only.
 constexpr std::size_t slot_count = 1024;
 /// Registrations of one endpoint. 18 bits of a key say which one.
@@ -45,7 +45,7 @@ struct alignas(cache_line) Copying {
   std::atomic<std::uint64_t> key;
 };
 
-/// What the peer that has a slot says of itself.
+/// The identity of the peer that has a slot.
 struct alignas(cache_line) Claim {
   std::atomic<std::uint64_t> owner;  // the nonce of its endpoint; 0: free, `left`: see below
   std::atomic<std::uint32_t> pid;
@@ -57,11 +57,11 @@ struct alignas(cache_line) Claim {
 constexpr std::uint64_t left = 1;
 
 struct Head {
-  std::uint64_t nonce;  // who this is, and never anybody else
+  std::uint64_t nonce;  // this endpoint's, and never another's
   std::atomic<std::uint32_t> closed;
   std::atomic<std::uint32_t> claimed;   // slots that were ever used: those below this number
   std::atomic<std::uint64_t> closings;  // of entries that peers may have mapped, so far
-  /// Set by the owner while it sleeps: whoever has something for it rings.
+  /// Set by the owner while it sleeps: a sender then rings.
   alignas(cache_line) std::atomic<std::uint32_t> asleep;
   /// A bit for each slot that has something new.
   alignas(cache_line) std::array<std::atomic<std::uint64_t>, slot_count / 64> pending;
@@ -102,11 +102,11 @@ class Mapped {
 extern template class Mapped<Head>;
 extern template class Mapped<Slot>;
 
-/// Wakes the owner of a region if it sleeps. The sleeper takes its flag down itself: whoever took
-/// it down and died before it rang would leave the others silent.
+/// Wakes the owner of a region if it sleeps. The sleeper takes its flag down itself: a sender
+/// that took it down and died before it rang would leave the others silent.
 void ring(const Head& head, const Descriptor& bell) noexcept;
 
-/// A new region, whose size nobody can change.
+/// A new region of a size that can't be changed.
 Result<Descriptor> create_region();
 /// A descriptor from another process, if it is a region that can't shrink under its readers.
 Result<void> check_region(const Descriptor& region);

@@ -1,4 +1,4 @@
-#include "shm/registrations.hpp"
+#include "providers/shm/registrations.hpp"
 
 #include <fmt/format.h>
 #include <sched.h>
@@ -7,6 +7,7 @@
 
 #include "base/log.hpp"
 #include "base/random.hpp"
+#include "base/sync.hpp"
 
 namespace weft::providers::shm {
 namespace {
@@ -18,7 +19,7 @@ class ShmRegistration final : public Registration {
  public:
   ShmRegistration(Registrations& registrations, std::uint64_t key)
       : registrations_(registrations), key_(key), open_key_(key) {}
-  /// What was waited for in vain is not waited for once more.
+  /// Does not wait a second time for copies that did not end.
   ~ShmRegistration() override {
     if (!abandoned_) ShmRegistration::close();
   }
@@ -33,7 +34,7 @@ class ShmRegistration final : public Registration {
  private:
   Registrations& registrations_;
   const std::uint64_t key_;  // 0: for local use, which needs no entry
-  std::uint64_t open_key_;   // 0 once it is closed and nobody copies by it
+  std::uint64_t open_key_;   // 0 once it is closed and no copy uses it
   bool abandoned_ = false;
 };
 
@@ -55,7 +56,7 @@ Result<std::unique_ptr<Registration>> Registrations::add(const Extent& memory, A
 }
 
 Result<std::size_t> Registrations::take_index() {
-  const std::lock_guard lock(mutex_);
+  const core::Lock lock(mutex_);
   if (free_.empty()) {
     if (fresh_ == entry_count)
       return fail(Code::out_of_memory,
@@ -77,7 +78,7 @@ bool Registrations::close(std::uint64_t key) {
     return false;  // the entry stays out of use
   }
   if (head_.entries[index].backing.why_not == Unmappable::no) tell_those_who_map();
-  const std::lock_guard lock(mutex_);
+  const core::Lock lock(mutex_);
   free_.push_back(index);
   return true;
 }

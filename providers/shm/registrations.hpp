@@ -1,15 +1,15 @@
-// What an endpoint lets its peers reach: the entries of its region.
+// The memory that an endpoint lets its peers reach: the entries of its region.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <vector>
 #include <weft/error.hpp>
 
-#include "endpoint.hpp"
-#include "shm/region.hpp"
+#include "base/sync.hpp"
+#include "providers/endpoint.hpp"
+#include "providers/shm/region.hpp"
 
 namespace weft::providers::shm {
 
@@ -17,14 +17,14 @@ class Registrations {
  public:
   /// Whether the process that has a slot has ended.
   using Gone = std::function<bool(const Claim&)>;
-  /// Whoever has a slot is to look which of the entries whose files it maps are closed.
+  /// Tells the peer with that slot to look which of the entries that it has mapped are closed.
   using Tell = std::function<void(const Claim&)>;
   Registrations(Head& head, Gone gone, Tell tell)
       : head_(head), gone_(std::move(gone)), tell_(std::move(tell)) {}
 
   /// From any thread, both.
   Result<std::unique_ptr<Registration>> add(const Extent& memory, Access access);
-  /// Returns when nobody copies by the key any more, or after a while: then it is false.
+  /// Returns when no copy by the key is under way; false if that takes too long.
   bool close(std::uint64_t key);
 
  private:
@@ -35,9 +35,9 @@ class Registrations {
   Head& head_;
   const Gone gone_;
   const Tell tell_;
-  std::mutex mutex_;
-  std::vector<std::size_t> free_;
-  std::size_t fresh_ = 0;  // entries from here on were never used
+  core::Mutex mutex_;
+  std::vector<std::size_t> free_ WEFT_GUARDED_BY(mutex_);
+  std::size_t fresh_ WEFT_GUARDED_BY(mutex_) = 0;  // entries from here on were never used
 };
 
 }  // namespace weft::providers::shm

@@ -7,7 +7,7 @@
 #include <optional>
 #include <span>
 
-#include "shm/region.hpp"
+#include "providers/shm/region.hpp"
 
 namespace weft::providers::shm {
 

@@ -1,4 +1,4 @@
-#include "shm/shared_copy.hpp"
+#include "providers/shm/shared_copy.hpp"
 
 #include <sched.h>
 

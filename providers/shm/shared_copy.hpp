@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <weft/deadline.hpp>
 
-#include "shm/help_balance.hpp"
-#include "shm/region.hpp"
+#include "providers/shm/help_balance.hpp"
+#include "providers/shm/region.hpp"
 
 namespace weft::providers::shm {
 

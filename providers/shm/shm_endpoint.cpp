@@ -7,19 +7,19 @@
 #include <cerrno>
 #include <cstring>
 #include <map>
-#include <mutex>
 #include <utility>
 #include <vector>
 
 #include "base/random.hpp"
-#include "sanitizer.hpp"
-#include "shm/copiers.hpp"
-#include "shm/mail.hpp"
-#include "shm/neighbour.hpp"
-#include "shm/region.hpp"
-#include "shm/registrations.hpp"
-#include "shm/shared_copy.hpp"
-#include "shm/shm.hpp"
+#include "base/sync.hpp"
+#include "providers/sanitizer.hpp"
+#include "providers/shm/copiers.hpp"
+#include "providers/shm/mail.hpp"
+#include "providers/shm/neighbour.hpp"
+#include "providers/shm/region.hpp"
+#include "providers/shm/registrations.hpp"
+#include "providers/shm/shared_copy.hpp"
+#include "providers/shm/shm.hpp"
 
 namespace weft::providers::shm {
 namespace {
@@ -84,10 +84,11 @@ class ShmEndpoint final : public Endpoint {
   std::unique_ptr<Registrations> registrations_;
 
   // By any thread.
-  mutable std::mutex mutex_;
-  std::map<FabricAddress, Met> met_;
-  std::vector<std::shared_ptr<Neighbour>> leaving_;  // removed, and their slots not yet looked at
-  std::atomic<std::uint64_t> removals_{0};           // of neighbours, so far
+  mutable core::Mutex mutex_;
+  std::map<FabricAddress, Met> met_ WEFT_GUARDED_BY(mutex_);
+  // Removed, and their slots not yet looked at.
+  std::vector<std::shared_ptr<Neighbour>> leaving_ WEFT_GUARDED_BY(mutex_);
+  std::atomic<std::uint64_t> removals_{0};  // of neighbours, so far
   Copiers copiers_;
   SharedCopy shared_copy_;
 
@@ -146,19 +147,19 @@ Result<FabricAddress> ShmEndpoint::insert(Bytes bytes) {
     return fail(Code::invalid_argument, "that is not the address of an shm rail");
   std::memcpy(&address, bytes.data(), sizeof address);
   const FabricAddress key = address.nonce;
-  const std::lock_guard lock(mutex_);
+  const core::Lock lock(mutex_);
   if (const auto known = met_.find(key); known != met_.end()) {
     ++known->second.users;
     return key;
   }
-  return Neighbour::meet(address, head_->nonce).map([&](std::shared_ptr<Neighbour> neighbour) {
-    met_.emplace(key, Met{std::move(neighbour), 1});
-    return key;
-  });
+  auto neighbour = Neighbour::meet(address, head_->nonce);
+  if (!neighbour) return fail(std::move(neighbour.error()));
+  met_.emplace(key, Met{std::move(*neighbour), 1});
+  return key;
 }
 
 void ShmEndpoint::remove(FabricAddress peer) {
-  const std::lock_guard lock(mutex_);
+  const core::Lock lock(mutex_);
   const auto entry = met_.find(peer);
   if (entry == met_.end() || --entry->second.users > 0) return;
   leaving_.push_back(std::move(entry->second.neighbour));
@@ -167,7 +168,7 @@ void ShmEndpoint::remove(FabricAddress peer) {
 }
 
 std::shared_ptr<Neighbour> ShmEndpoint::neighbour(FabricAddress peer) const {
-  const std::lock_guard lock(mutex_);
+  const core::Lock lock(mutex_);
   const auto entry = met_.find(peer);
   return entry != met_.end() ? entry->second.neighbour : nullptr;
 }
@@ -178,7 +179,7 @@ bool ShmEndpoint::gone(const Claim& claim) const {
   const std::uint64_t nonce = claim.owner.load();
   if (const auto known = neighbour(nonce)) return known->gone();
   {
-    const std::lock_guard lock(mutex_);
+    const core::Lock lock(mutex_);
     for (const auto& each : leaving_)
       if (each->nonce() == nonce) return each->gone();
   }
@@ -245,7 +246,7 @@ Post ShmEndpoint::send(Posted& posted, const Local& local, FabricAddress peer, M
   if (!outbound.send(posted, local, type)) return {PostStatus::again, 0};
   if (std::find(sending_.begin(), sending_.end(), &outbound) == sending_.end())
     sending_.push_back(&outbound);
-  // What is small is gone with this; what was taken already is told by the next poll.
+  // A small message is sent by this; the next poll reports messages that were taken already.
   outbound.pump(ended_, false);
   return {};
 }
@@ -273,7 +274,7 @@ std::size_t ShmEndpoint::poll() {
 bool ShmEndpoint::wake_up() {
   if (!std::exchange(asleep_, false)) return false;
   head_->asleep.store(0);
-  // All of a pipe's worth: somebody may have rung often.
+  // All of a pipe's worth: peers may have rung often.
   std::array<char, 4096> rings;
   for (int look = 0; look < 16 && ::read(bell_.get(), rings.data(), rings.size()) > 0; ++look) {
   }
@@ -302,7 +303,7 @@ void ShmEndpoint::tidy_mappings() {
   });
 }
 
-/// What was closed is not taken up again: each copier has to let go of it once.
+/// A closed entry does not come back: each copier has to let go of it once.
 void ShmEndpoint::note_closings(const std::shared_ptr<Neighbour>& neighbour) {
   auto known = std::find_if(untidy_.begin(), untidy_.end(),
                             [&](const Untidy& each) { return each.neighbour == neighbour; });
@@ -330,13 +331,13 @@ void ShmEndpoint::look_into(std::size_t slot) {
     waiting_.push_back(slot);
 }
 
-/// Frees the slots of those who could not do so themselves, and lets go of those who were removed.
+/// Frees the slots of peers that ended without doing so, and lets go of removed neighbours.
 void ShmEndpoint::free_slots_of_the_gone() {
   std::size_t left_now = 0;
   {
-    const std::lock_guard lock(mutex_);
+    const core::Lock lock(mutex_);
     left_now = leaving_.size();
-    std::erase_if(untidy_, [&](const Untidy& each) {
+    std::erase_if(untidy_, [&](const Untidy& each) WEFT_REQUIRES(mutex_) {
       return std::find(leaving_.begin(), leaving_.end(), each.neighbour) != leaving_.end();
     });
     for (auto entry = outbound_.begin(); entry != outbound_.end();) {
@@ -354,11 +355,11 @@ void ShmEndpoint::free_slots_of_the_gone() {
     const std::uint64_t owner = claim.owner.load();
     if (owner == left || (owner != 0 && gone(claim))) free_slot(slot);
   }
-  const std::lock_guard lock(mutex_);
+  const core::Lock lock(mutex_);
   leaving_.erase(leaving_.begin(), leaving_.begin() + static_cast<std::ptrdiff_t>(left_now));
 }
 
-/// Once is enough: whoever has a turn afterwards does not find them any more.
+/// Once is enough: later copies do not find them any more.
 void ShmEndpoint::forget_the_removed() {
   copiers_.visit(to_forget_, [&](const Copiers::Turn& turn) {
     if ((*turn).removals != removals_) (*turn).neighbour.reset();
@@ -404,7 +405,7 @@ std::size_t ShmEndpoint::tell() {
 bool ShmEndpoint::may_sleep() {
   asleep_ = true;
   head_->asleep.store(1, std::memory_order_seq_cst);
-  // In this order: whoever sees that nobody attends finds whom to wake.
+  // In this order: a sender that sees nobody attend finds the sleeper to wake.
   if (std::exchange(attends_, false)) shared_copy_.attend(false);
   const bool news =
       !ended_.empty() || removals_ != seen_removals_ ||

@@ -33,7 +33,7 @@ static void frees_take_null(void) {
   weft_kv_layout_free(NULL);
   weft_kv_cache_free(NULL);
   weft_kv_plan_free(NULL);
-  weft_config_init(NULL, sizeof(weft_config));
+  weft_config_free(NULL);
 }
 
 static void getters_take_null(void) {
@@ -212,6 +212,21 @@ static void transfers_refuse_null(void) {
   INVALID(weft_engine_submit_all(engine, prepared, &options, &transfer, &error));
   options = (weft_transfer_options){.size = 0};
   INVALID(weft_engine_submit_all(engine, prepared, &options, &transfer, &error));
+  options.size = SIZE_MAX;
+  INVALID(weft_engine_submit_all(engine, prepared, &options, &transfer, &error));
+  /* Set by a program that was built against a later version, and not understood. */
+  struct {
+    weft_transfer_options known;
+    uint64_t added[4];
+  } later = {.known = {.size = sizeof later}, .added = {0, 0, 0, 1}};
+  REFUSED(WEFT_UNSUPPORTED,
+          weft_engine_submit_all(engine, prepared, &later.known, &transfer, &error));
+  CHECK(transfer == NULL);
+  later.added[3] = 0;
+  OK(weft_engine_submit_all(engine, prepared, &later.known, &transfer, &error));
+  OK(weft_transfer_wait(transfer, patience, &error));
+  weft_transfer_free(transfer);
+  transfer = NULL;
   CHECK(made == NULL && transfer == NULL);
 
   weft_path* path = NULL;
@@ -281,6 +296,12 @@ static void messages_refuse_null(void) {
   CHECK(expectation == NULL && receive == NULL);
 }
 
+static void not_opened_with(const char* option, const char* text, weft_code code) {
+  weft_config* config = config_with(option, text);
+  REFUSED(code, weft_engine_open(config, &no_engine, &error));
+  weft_config_free(config);
+}
+
 static void hopeless_wishes(void) {
   REFUSED(WEFT_OUT_OF_MEMORY, weft_engine_add_own(engine, SIZE_MAX, &no_segment, &error));
   REFUSED(WEFT_NOT_FOUND, weft_engine_add_own_near(engine, 1, "nowhere", &no_segment, &error));
@@ -298,102 +319,83 @@ static void hopeless_wishes(void) {
   REFUSED(WEFT_UNAVAILABLE, weft_engine_connect(engine, address, patience, &no_peer, &error));
   close(held);
 
-  weft_config config;
-  weft_config_init(&config, sizeof config);
-  config.listen = "no address at all";
-  REFUSED(WEFT_INVALID_ARGUMENT, weft_engine_open(&config, &no_engine, &error));
+  not_opened_with("listen", "no address at all", WEFT_INVALID_ARGUMENT);
   CHECK(no_engine == NULL && no_segment == NULL && no_peer == NULL);
 }
 
 static void configurations(void) {
-  weft_config config;
-  weft_config_init(&config, sizeof config);
-  CHECK(config.size == sizeof config && config.default_timeout_ns > 0 && config.max_message > 0);
-  config.progress = 2;
-  INVALID(weft_engine_open(&config, &no_engine, &error));
-  weft_config_init(&config, sizeof config);
-  config.transport = -1;
-  INVALID(weft_engine_open(&config, &no_engine, &error));
-  weft_config_init(&config, sizeof config);
-  config.provider_count = 1;
-  INVALID(weft_engine_open(&config, &no_engine, &error));
-  const char* none[] = {NULL};
-  config.providers = none;
-  INVALID(weft_engine_open(&config, &no_engine, &error));
-  const char* unknown[] = {"carrier-pigeon"};
-  config.providers = unknown;
+  weft_config* config = NULL;
+  INVALID(weft_config_create(NULL, &error));
+  OK(weft_config_create(&config, &error));
+  INVALID(weft_config_set(NULL, "rails", "1", &error));
+  INVALID(weft_config_set(config, NULL, "1", &error));
+  INVALID(weft_config_set(config, "rails", NULL, &error));
+  REFUSED(WEFT_NOT_FOUND, weft_config_set(config, "rail", "1", &error));
+  INVALID(weft_config_set(config, "rails", "many", &error));
+  INVALID(weft_config_set(config, "rails", "65", &error));
+  INVALID(weft_config_set(config, "progress", "automatic", &error));
+  INVALID(weft_config_set(config, "transport", "-1", &error));
+  INVALID(weft_config_set(config, "providers", "tcp,,shm", &error));
+  INVALID(weft_config_set(config, "policy", "most_copies=1", &error));
+  INVALID(weft_config_set(config, "latency_policy", "max_copies=few", &error));
+  INVALID(weft_config_set(config, "bulk_policy", "min_gbps=fast", &error));
+  INVALID(weft_config_set(config, "peer_policies", "max_copies=1", &error));
+  /* What was refused has changed nothing. */
+  weft_engine* opened = NULL;
+  OK(weft_engine_open(config, &opened, &error));
+  weft_engine_free(opened);
+  INVALID(weft_engine_open(config, NULL, &error));
+
+  OK(weft_config_set(config, "providers", "carrier-pigeon", &error));
   weft_error* error = NULL;
-  CHECK(weft_engine_open(&config, &no_engine, &error) != WEFT_OK);
+  CHECK(weft_engine_open(config, &no_engine, &error) != WEFT_OK);
   CHECK(strstr(weft_error_message(error), "carrier-pigeon") != NULL);
   weft_error_free(error);
-  weft_config_init(&config, sizeof config);
-  config.nic_count = 1;
-  INVALID(weft_engine_open(&config, &no_engine, &error));
-  config.nics = unknown;
-  REFUSED(WEFT_NOT_FOUND, weft_engine_open(&config, &no_engine, &error));
-  weft_config_init(&config, sizeof config);
-  config.gpu_count = 1;
-  INVALID(weft_engine_open(&config, &no_engine, &error));
-  config.gpus = unknown;
-  REFUSED(WEFT_NOT_FOUND, weft_engine_open(&config, &no_engine, &error));
-  weft_config_init(&config, sizeof config);
-  CHECK(!config.register_everywhere && config.place_threads && config.share_gpu_memory);
-  config.topo_xml = "/nowhere/machine.xml";
-  REFUSED(WEFT_NOT_FOUND, weft_engine_open(&config, &no_engine, &error));
-  weft_config_init(&config, sizeof config);
-  CHECK(!config.tls_check_host && config.secret_file == NULL);
-  config.secret_file = "/nowhere/secret";
-  INVALID(weft_engine_open(&config, &no_engine, &error));
-  config.secret_file = NULL;
-  config.tls_certificate = "/nowhere/certificate";
-  INVALID(weft_engine_open(&config, &no_engine, &error));
-  config.tls_key = "/nowhere/key";
-  config.tls_authorities = "/nowhere/authorities";
-  INVALID(weft_engine_open(&config, &no_engine, &error));
-  weft_config_init(&config, sizeof config);
-  config.policy = "most_copies=1";
-  INVALID(weft_engine_open(&config, &no_engine, &error));
-  weft_config_init(&config, sizeof config);
-  config.latency_policy = "max_copies=few";
-  INVALID(weft_engine_open(&config, &no_engine, &error));
-  weft_config_init(&config, sizeof config);
-  config.bulk_policy = "min_gbps=fast";
-  INVALID(weft_engine_open(&config, &no_engine, &error));
-  weft_config_init(&config, sizeof config);
-  config.peer_policies = "max_copies=1";
-  INVALID(weft_engine_open(&config, &no_engine, &error));
-  /* A program built against the version before policies. */
-  weft_config_init(&config, offsetof(weft_config, policy));
-  weft_engine* older = NULL;
-  OK(weft_engine_open(&config, &older, &error));
-  weft_text* text = NULL;
-  OK(weft_engine_metrics_text(older, &text, &error));
-  weft_text_free(text);
-  weft_engine_free(older);
-  weft_config_init(&config, sizeof config);
-  config.config_file = "/nowhere/weft.toml";
-  INVALID(weft_engine_open(&config, &no_engine, &error));
-  weft_config_init(&config, sizeof config);
-  config.size = 0;
-  INVALID(weft_engine_open(&config, &no_engine, &error));
-  config.size = SIZE_MAX;
-  INVALID(weft_engine_open(&config, &no_engine, &error));
+  weft_config_free(config);
 
-  /* A program built against a later version: its new members are zero, or are not understood. */
+  not_opened_with("nics", "carrier-pigeon", WEFT_NOT_FOUND);
+  not_opened_with("gpus", "carrier-pigeon", WEFT_NOT_FOUND);
+  not_opened_with("topo_xml", "/nowhere/machine.xml", WEFT_NOT_FOUND);
+  not_opened_with("secret_file", "/nowhere/secret", WEFT_INVALID_ARGUMENT);
+  not_opened_with("tls_certificate", "/nowhere/certificate", WEFT_INVALID_ARGUMENT);
+  not_opened_with("config_file", "/nowhere/weft.toml", WEFT_INVALID_ARGUMENT);
+  config = config_with("tls_certificate", "/nowhere/certificate");
+  OK(weft_config_set(config, "tls_key", "/nowhere/key", &error));
+  OK(weft_config_set(config, "tls_authorities", "/nowhere/authorities", &error));
+  INVALID(weft_engine_open(config, &no_engine, &error));
+  weft_config_free(config);
+  CHECK(no_engine == NULL);
+}
+
+static void table_of_options(void) {
+  const size_t count = weft_option_count();
+  weft_option option = {.size = sizeof option};
+  bool found = false;
+  for (size_t i = 0; i < count; ++i) {
+    OK(weft_option_info(i, &option, &error));
+    CHECK(option.name && option.variable && option.group && option.type && option.doc);
+    if (strcmp(option.name, "bounce_buffers") != 0) continue;
+    found = strcmp(option.variable, "WEFT_BOUNCE_BUFFERS") == 0 &&
+            strcmp(option.standard, "4") == 0 && strcmp(option.least, "1") == 0 &&
+            strcmp(option.most, "1024") == 0 && strcmp(option.unit, "buffers") == 0;
+  }
+  CHECK(found);
+  INVALID(weft_option_info(count, &option, &error));
+  INVALID(weft_option_info(0, NULL, &error));
+  option.size = 0;
+  INVALID(weft_option_info(0, &option, &error));
+  option.size = SIZE_MAX;
+  INVALID(weft_option_info(0, &option, &error));
+
+  /* A program built against a later version: its new members are zero. */
   struct {
-    weft_config known;
+    weft_option known;
     uint64_t added[4];
   } later;
   memset(&later, 0xff, sizeof later);
-  weft_config_init(&later.known, sizeof later);
-  CHECK(later.known.size == sizeof later && later.added[3] == 0);
-  weft_engine* opened = NULL;
-  OK(weft_engine_open(&later.known, &opened, &error));
-  weft_engine_free(opened);
-  later.added[3] = 1;
-  REFUSED(WEFT_UNSUPPORTED, weft_engine_open(&later.known, &no_engine, &error));
-  weft_config_init(&config, 4); /* never was a size: nothing is touched */
-  CHECK(config.size == SIZE_MAX && no_engine == NULL);
+  later.known.size = sizeof later;
+  OK(weft_option_info(0, &later.known, &error));
+  CHECK(later.known.size == sizeof later && later.added[0] == 0 && later.added[3] == 0);
 }
 
 static void descriptions(void) {
@@ -448,18 +450,17 @@ static void metrics(void) {
   weft_text_free(text);
   CHECK(strcmp(weft_engine_metrics_address(engine), "") == 0);
 
-  weft_config config;
-  weft_config_init(&config, sizeof config);
-  config.metrics_listen = "127.0.0.1:0";
+  weft_config* config = config_with("metrics_listen", "127.0.0.1:0");
   weft_engine* serving = NULL;
-  OK(weft_engine_open(&config, &serving, &error));
+  OK(weft_engine_open(config, &serving, &error));
   CHECK(strncmp(weft_engine_metrics_address(serving), "127.0.0.1:", 10) == 0);
   weft_engine_free(serving);
-  config.metrics_off = true;
-  INVALID(weft_engine_open(&config, &no_engine, &error));
-  config.metrics_listen = NULL;
+  OK(weft_config_set(config, "metrics", "false", &error));
+  INVALID(weft_engine_open(config, &no_engine, &error));
+  OK(weft_config_set(config, "metrics_listen", "", &error));
   weft_engine* silent = NULL;
-  OK(weft_engine_open(&config, &silent, &error));
+  OK(weft_engine_open(config, &silent, &error));
+  weft_config_free(config);
   REFUSED(WEFT_UNAVAILABLE, weft_engine_metrics_text(silent, &text, &error));
   REFUSED(WEFT_UNAVAILABLE, weft_engine_snapshot(silent, &text, &error));
   weft_engine_free(silent);
@@ -584,6 +585,7 @@ int main(void) {
   getters_take_null();
   names();
   configurations();
+  table_of_options();
   weft_engine* other = set_up();
   engines_refuse_null();
   memory_refuses_null();

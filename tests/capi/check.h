@@ -57,17 +57,24 @@ static inline void fill_pattern(unsigned char* data, size_t bytes, uint64_t seed
   for (size_t i = 0; i < bytes; ++i) data[i] = pattern(i, seed);
 }
 
+/* A configuration with one option set. */
+static inline weft_config* config_with(const char* option, const char* text) {
+  weft_config* config = NULL;
+  OK(weft_config_create(&config, &error));
+  OK(weft_config_set(config, option, text, &error));
+  return config;
+}
+
 /* An engine with that one provider, listening on loopback. */
-static inline weft_engine* open_engine(const char* provider, int32_t transport, int32_t progress) {
-  weft_config config;
-  weft_config_init(&config, sizeof config);
-  config.providers = &provider;
-  config.provider_count = 1;
-  config.transport = transport;
-  config.progress = progress;
-  config.peer_events = true;
+static inline weft_engine* open_engine(const char* provider, const char* transport,
+                                       const char* progress) {
+  weft_config* config = config_with("providers", provider);
+  OK(weft_config_set(config, "transport", transport, &error));
+  OK(weft_config_set(config, "progress", progress, &error));
+  OK(weft_config_set(config, "peer_events", "true", &error));
   weft_engine* engine = NULL;
-  OK(weft_engine_open(&config, &engine, &error));
+  OK(weft_engine_open(config, &engine, &error));
+  weft_config_free(config);
   return engine;
 }
 

@@ -471,14 +471,14 @@ static void goodbye(struct pair_of_engines* both) {
 }
 
 static void paths_and_policies(struct pair_of_engines* both, const char* provider,
-                               int32_t transport) {
+                               const char* transport) {
   weft_path* path = NULL;
   OK(weft_engine_explain(both->writer, both->source, both->remote, WEFT_WRITE, NULL, &path,
                          &error));
   weft_path_summary summary = {.size = sizeof summary};
   OK(weft_path_get(path, &summary, &error));
   CHECK(strcmp(summary.provider, provider) == 0 && summary.same_host);
-  CHECK((summary.transport == WEFT_TRANSPORT_RELAY) == (transport == WEFT_TRANSPORT_RELAY));
+  CHECK((summary.transport == WEFT_TRANSPORT_BOUNCE) == (strcmp(transport, "bounce") == 0));
   CHECK(summary.copies > 0 && summary.copies == summary.copies_local + summary.copies_remote);
   CHECK(summary.cpu_copies == summary.copies && !summary.gpudirect_local);
   CHECK(strlen(summary.limit) > 0 && strlen(summary.refused) == 0);
@@ -525,10 +525,10 @@ static void paths_and_policies(struct pair_of_engines* both, const char* provide
 }
 
 /* The same thread drives both engines, so it may wait for neither alone. */
-static void manual_progress(const char* provider, int32_t transport) {
+static void manual_progress(const char* provider, const char* transport) {
   struct pair_of_engines both = {
-      .writer = open_engine(provider, transport, WEFT_PROGRESS_MANUAL),
-      .reader = open_engine(provider, transport, WEFT_PROGRESS_MANUAL),
+      .writer = open_engine(provider, transport, "manual"),
+      .reader = open_engine(provider, transport, "manual"),
   };
   meet(&both, provider);
   share_memory(&both);
@@ -556,11 +556,10 @@ static void manual_progress(const char* provider, int32_t transport) {
 int main(int argc, char** argv) {
   CHECK(argc == 3);
   const char* provider = argv[1];
-  const int32_t transport =
-      strcmp(argv[2], "relay") == 0 ? WEFT_TRANSPORT_RELAY : WEFT_TRANSPORT_AUTOMATIC;
+  const char* transport = strcmp(argv[2], "bounce") == 0 ? "bounce" : "automatic";
   struct pair_of_engines both = {
-      .writer = open_engine(provider, transport, WEFT_PROGRESS_THREADS),
-      .reader = open_engine(provider, transport, WEFT_PROGRESS_THREADS),
+      .writer = open_engine(provider, transport, "threads"),
+      .reader = open_engine(provider, transport, "threads"),
   };
   meet(&both, provider);
   share_memory(&both);

@@ -2,7 +2,7 @@
 #include <weft/weft.h>
 
 int main(void) {
-  weft_config config;
-  weft_config_init(&config, sizeof config);
-  return config.size == sizeof config && weft_version() != NULL ? 0 : 1;
+  weft_option option;
+  option.size = sizeof option;
+  return weft_option_info(0, &option, NULL) == WEFT_OK && weft_version() != NULL ? 0 : 1;
 }

@@ -45,7 +45,7 @@ static size_t dst_offset(size_t layer, size_t part, size_t token) {
 
 static void decode(const char* provider, int to_parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  weft_engine* engine = open_engine(provider, WEFT_TRANSPORT_AUTOMATIC, WEFT_PROGRESS_THREADS);
+  weft_engine* engine = open_engine(provider, "automatic", "threads");
   weft_kv_layout* layout = layout_of(dst_blocks, dst_tokens, WEFT_KV_BLOCK_MAJOR);
   const size_t bytes = weft_kv_layout_bytes(layout);
   weft_segment* cache = NULL;
@@ -146,7 +146,7 @@ static void check_fork(weft_engine* engine) {
 }
 
 static void prefill(const char* provider, const char* address) {
-  weft_engine* engine = open_engine(provider, WEFT_TRANSPORT_AUTOMATIC, WEFT_PROGRESS_THREADS);
+  weft_engine* engine = open_engine(provider, "automatic", "threads");
   weft_kv_layout* layout = layout_of(src_blocks, src_tokens, WEFT_KV_LAYER_MAJOR);
   weft_segment* cache = NULL;
   weft_peer* decode = NULL;

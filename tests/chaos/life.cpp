@@ -45,8 +45,8 @@ Config config_of(const Json& order) {
   config.max_nics = asked.at("max_nics");
   config.chunk_bytes = asked.at("chunk_bytes");
   config.window = asked.at("window");
-  config.relay_buffer_bytes = asked.at("relay_buffer_bytes");
-  config.relay_buffers = asked.at("relay_buffers");
+  config.bounce_buffer_bytes = asked.at("bounce_buffer_bytes");
+  config.bounce_buffers = asked.at("bounce_buffers");
   config.message_credits = asked.at("message_credits");
   config.default_timeout = 3s;
   config.heartbeat = 200ms;
@@ -328,7 +328,7 @@ void Life::transfer(const Json& order) {
   options.deadline = deadline;
   options.cookie = running->id;
   options.event = running->wants_event;
-  if (order.at("relay")) options.transport = TransportKind::relay;
+  if (order.at("bounce")) options.transport = TransportKind::bounce;
   if (order.at("signal")) options.signal = Signal{running->id};
   options.on_end = [this, running](const Ended& end) { ended(*running, end); };
 

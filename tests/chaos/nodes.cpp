@@ -68,8 +68,8 @@ Json Director::draw_config() {
       {"threads", random_.below(3)},
       {"chunk_bytes", pick({0, 0, 5'000, 16'384, 65'536})},
       {"window", pick({0, 0, 2, 16})},
-      {"relay_buffer_bytes", pick({4'096, 65'536, 262'144})},
-      {"relay_buffers", pick({1, 2, 4})},
+      {"bounce_buffer_bytes", pick({4'096, 65'536, 262'144})},
+      {"bounce_buffers", pick({1, 2, 4})},
       {"message_credits", pick({2, 8, 32})},
       {"death_after_ms", pick({2'000, 6'000})},  // some freezes are deaths, and some are not
   };

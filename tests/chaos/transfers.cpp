@@ -117,7 +117,7 @@ bool Director::step_transfer() {
                 {"ms", ms},
                 {"signal", transfer.write && random_.chance(0.5)},
                 {"event", random_.chance(0.3)},
-                {"relay", random_.chance(0.3)}};
+                {"bounce", random_.chance(0.3)}};
   Slot& slot = slot_of(transfer);
   slot.transfer = transfer.id;
   Block& block = *written_block(transfer);
@@ -147,13 +147,14 @@ bool Director::step_transfer() {
   }
   order["pieces"] = std::move(pieces);
   order["expected"] = transfer.expected;
-  note({int(node.index), grant.id, transfer.id},
-       fmt::format(
-           "transfer {}: {} {} {} bytes in {} pieces under grant {} of {}, block {}, within "
-           "{} ms{}{}",
-           transfer.id, node.name, transfer.write ? "writes" : "reads", transfer.bytes,
-           transfer.pieces.size(), grant.id, nodes_[grant.node].name, transfer.block, ms,
-           order.at("signal") ? ", with a signal" : "", order.at("relay") ? ", by the relay" : ""));
+  note(
+      {int(node.index), grant.id, transfer.id},
+      fmt::format("transfer {}: {} {} {} bytes in {} pieces under grant {} of {}, block {}, within "
+                  "{} ms{}{}",
+                  transfer.id, node.name, transfer.write ? "writes" : "reads", transfer.bytes,
+                  transfer.pieces.size(), grant.id, nodes_[grant.node].name, transfer.block, ms,
+                  order.at("signal") ? ", with a signal" : "",
+                  order.at("bounce") ? ", by the bounce" : ""));
   const std::uint64_t id = transfer.id;
   TransferTruth& kept = transfers_.emplace(id, std::move(transfer)).first->second;
   if (order.at("signal"))

@@ -27,9 +27,8 @@ void meet_at(const std::string& listen) {
                         .address = some_bytes(300)});
   self.max_message = 1;
   self.message_credits = 2;
-  self.relay_buffers = 3;
-  self.relay_buffer_bytes = std::uint64_t{1} << 40;
-  self.relay_pieces = 4;
+  self.bounce_buffers = 3;
+  self.bounce_buffer_bytes = std::uint64_t{1} << 40;
   Engine server(self, quick(listen)), client("client", 12, quick(""));
   EXPECT_EQ(client.plane->address(), "");
   const Result<LinkId> link = client.connect(server);
@@ -52,10 +51,8 @@ void meet_at(const std::string& listen) {
   EXPECT_EQ(here->peer.rails[1].address, some_bytes(300));
   EXPECT_EQ(here->peer.max_message, 1u);
   EXPECT_EQ(here->peer.message_credits, 2u);
-  EXPECT_EQ(here->peer.relay_buffers, 3u);
-  EXPECT_EQ(here->peer.relay_buffer_bytes, std::uint64_t{1} << 40);
-  EXPECT_EQ(here->peer.relay_pieces, 4u);
-  EXPECT_EQ(there->peer.relay_pieces, 0u) << "as of a version that does not know of it";
+  EXPECT_EQ(here->peer.bounce_buffers, 3u);
+  EXPECT_EQ(here->peer.bounce_buffer_bytes, std::uint64_t{1} << 40);
   EXPECT_EQ(here->peer.token, there->self.token);
   EXPECT_EQ(there->peer.token, here->self.token);
   EXPECT_NE(here->self.token, 0u);

@@ -13,10 +13,14 @@ using providers::Completion;
 using providers::Post;
 using providers::PostStatus;
 
-FaultTransport::FaultTransport(std::unique_ptr<core::Transport> inner, const FaultPlan& plan,
+FaultTransport::FaultTransport(core::Transport& inner, const FaultPlan& plan,
                                std::shared_ptr<FaultCounts> counts)
-    : inner_(std::move(inner)), plan_(plan), counts_(std::move(counts)), random_(plan.seed) {
-  inner_->set_sink(*this);
+    : Transport(inner.properties()),
+      inner_(inner),
+      plan_(plan),
+      counts_(std::move(counts)),
+      random_(plan.seed) {
+  inner_.set_sink(*this);
 }
 
 bool FaultTransport::happens(double probability) {
@@ -28,15 +32,15 @@ std::uint64_t FaultTransport::up_to(unsigned most) {
 }
 
 std::uint64_t FaultTransport::chunk_limit(const Route& route) const {
-  return inner_->chunk_limit(route);
+  return inner_.chunk_limit(route);
 }
 
 std::size_t FaultTransport::most_chunks(const Route& route) const {
-  return inner_->most_chunks(route);
+  return inner_.most_chunks(route);
 }
 
 std::size_t FaultTransport::room(const Route& route) const {
-  const std::size_t room = inner_->room(route);
+  const std::size_t room = inner_.room(route);
   return plan_.duplicate > 0 ? room / 2 : room;
 }
 
@@ -44,13 +48,12 @@ Post FaultTransport::post_copy(Flight& flight, unsigned copy) {
   Op& op = flight.copies[copy];
   op.transfer = flight.original->transfer;
   op.route = flight.original->route;
-  op.transport = inner_.get();
   op.chunk = flight.original->chunk;
   op.others = flight.original->others;
   ++flight.outstanding;
-  const Post post = inner_->post(op);
+  const Post post = inner_.post(op);
   if (post.status == PostStatus::posted) return post;
-  inner_->give_up(op);
+  inner_.give_up(op);
   --flight.outstanding;
   return post;
 }
@@ -142,7 +145,7 @@ void FaultTransport::deliver(Flights::iterator flight) {
 
 std::size_t FaultTransport::progress() {
   ++now_;
-  std::size_t done = inner_->progress();
+  std::size_t done = inner_.progress();
   while (true) {
     const auto due = std::find_if(waiting_.begin(), waiting_.end(),
                                   [&](const Flight& each) { return each.due <= now_; });
@@ -154,7 +157,7 @@ std::size_t FaultTransport::progress() {
 }
 
 void FaultTransport::peer_died(Route& route) {
-  inner_->peer_died(route);
+  inner_.peer_died(route);
   while (true) {
     const auto held = std::find_if(waiting_.begin(), waiting_.end(), [&](const Flight& each) {
       return each.original->route == &route;
@@ -168,12 +171,12 @@ core::EngineHooks Faults::hooks() const {
   core::EngineHooks hooks;
   // Each rail has its two transports wrapped one after the other.
   hooks.decorate = [plans = plans_, counts = counts_,
-                    wrapped = std::make_shared<std::atomic<std::size_t>>(0)](
-                       std::unique_ptr<core::Transport> inner) {
+                    wrapped =
+                        std::make_shared<std::atomic<std::size_t>>(0)](core::Transport& inner) {
     const std::size_t turn = wrapped->fetch_add(1);
     FaultPlan plan = plans[std::min(turn / 2, plans.size() - 1)];
     plan.seed += turn * 7919;
-    return std::make_unique<FaultTransport>(std::move(inner), plan, counts);
+    return std::make_unique<FaultTransport>(inner, plan, counts);
   };
   return hooks;
 }

@@ -39,7 +39,7 @@ struct FaultCounts {
 
 class FaultTransport final : public core::Transport, private core::ChunkSink {
  public:
-  FaultTransport(std::unique_ptr<core::Transport> inner, const FaultPlan& plan,
+  FaultTransport(core::Transport& inner, const FaultPlan& plan,
                  std::shared_ptr<FaultCounts> counts);
 
   std::uint64_t chunk_limit(const core::Route& route) const override;
@@ -70,7 +70,7 @@ class FaultTransport final : public core::Transport, private core::ChunkSink {
   void home(Flights::iterator flight);
   void deliver(Flights::iterator flight);
 
-  const std::unique_ptr<core::Transport> inner_;
+  core::Transport& inner_;
   const FaultPlan plan_;
   const std::shared_ptr<FaultCounts> counts_;
   std::mt19937_64 random_;

@@ -36,7 +36,7 @@ class FaultsTest : public testing::TestWithParam<Variant> {
     // Small enough that each transfer is many chunks, and several are in flight.
     config.chunk_bytes = 32 * 1024;
     config.window = 8;
-    config.relay_buffer_bytes = 32 * 1024;
+    config.bounce_buffer_bytes = 32 * 1024;
     return config;
   }
   /// Both engines with the same faults.

@@ -51,9 +51,8 @@ Introduction introduction(std::string name) {
   self.token = 3;
   self.max_message = 8192;
   self.message_credits = 32;
-  self.relay_buffers = 4;
-  self.relay_buffer_bytes = 1 << 18;
-  self.relay_pieces = 256;
+  self.bounce_buffers = 4;
+  self.bounce_buffer_bytes = 1 << 18;
   return self;
 }
 
@@ -182,10 +181,10 @@ void write_grants(const Seeds& seeds) {
   grant.ttl = std::chrono::seconds(30);
   grant.keys.push_back({3, 1ULL << 40, ~0ULL});
   grant.epoch_keys.push_back({3, 1ULL << 41, 4});
-  grant.relayed = {{1}, {2}};
+  grant.bounced = {{1}, {2}};
   seeds.add("three-ranges", encode_grant(grant));
-  grant.relayed = {{1, "no room for keys"}, {2, "no room for keys"}};
-  seeds.add("why-relayed", encode_grant(grant));
+  grant.bounced = {{1, "no room for keys"}, {2, "no room for keys"}};
+  seeds.add("why-bounced", encode_grant(grant));
 }
 
 void write_settings(const Seeds& seeds) {
@@ -198,7 +197,7 @@ void write_settings(const Seeds& seeds) {
       "name = \"\"\"two\nlines\"\"\"\n";
   const std::string environment =
       "WEFT_RAILS=2\nWEFT_WINDOW=4KiB\nWEFT_DEATH_AFTER=3s\nWEFT_PROGRESS=manual\n"
-      "WEFT_TRANSPORT=relay\nWEFT_NICS=rdmap*, ^eth0\nWEFT_ALLOW_EMULATION=0\n";
+      "WEFT_TRANSPORT=bounce\nWEFT_NICS=rdmap*, ^eth0\nWEFT_ALLOW_EMULATION=0\n";
   seeds.add("file", file);
   seeds.add("environment", std::string(1, '\0') + environment);
   seeds.add("both", file + '\0' + environment);

@@ -1,27 +1,15 @@
 // Options: a TOML file, and behind a zero byte lines of NAME=text for the environment.
-#include "engine/settings.hpp"
+#include "config/settings.hpp"
 
 #include <algorithm>
-#include <map>
-#include <optional>
 
 #include "target.hpp"
 
 namespace {
 
 using namespace weft;
-using Variables = std::map<std::string, std::string>;
-
-core::Environment environment_of(Variables variables) {
-  return [variables = std::move(variables)](const std::string& name) -> std::optional<std::string> {
-    const auto found = variables.find(name);
-    if (found == variables.end()) return std::nullopt;
-    return found->second;
-  };
-}
-
-Variables variables_in(std::string_view lines) {
-  Variables variables;
+core::Environment variables_in(std::string_view lines) {
+  core::Environment variables;
   while (!lines.empty()) {
     const std::size_t end = std::min(lines.find('\n'), lines.size());
     const std::string_view line = lines.substr(0, end);
@@ -41,18 +29,18 @@ std::string ascii(std::string_view text) {
   return out;
 }
 
-std::string variable_of(std::string name) {
-  std::transform(name.begin(), name.end(), name.begin(),
-                 [](unsigned char letter) { return static_cast<char>(std::toupper(letter)); });
-  return "WEFT_" + name;
+std::string variable_of(const std::string& name) {
+  for (const OptionInfo& info : options())
+    if (info.name == name) return std::string(info.variable);
+  return {};
 }
 
 /// Whatever was understood can be written as it is shown.
 void show_and_read_again(const core::Settings& settings) {
-  Variables shown;
+  core::Environment shown;
   for (const Setting& each : settings.list)
     if (each.name != "config_file") shown.emplace(variable_of(each.name), each.value);
-  const auto again = core::resolve_settings({}, environment_of(shown));
+  const auto again = core::resolve_settings({}, shown);
   fuzz::require(again.has_value(), "a value that was read is not understood as it is shown");
   for (const Setting& each : again->list)
     if (each.name != "config_file")
@@ -67,9 +55,9 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view input = fuzz::text_of(data, size);
   const std::size_t zero = std::min(input.find('\0'), input.size());
   file.write(ascii(input.substr(0, zero)));
-  Variables variables = variables_in(input.substr(std::min(zero + 1, input.size())));
+  core::Environment variables = variables_in(input.substr(std::min(zero + 1, input.size())));
   variables["WEFT_CONFIG_FILE"] = file.path();
-  const auto settings = core::resolve_settings({}, environment_of(std::move(variables)));
+  const auto settings = core::resolve_settings({}, variables);
   if (settings)
     show_and_read_again(*settings);
   else

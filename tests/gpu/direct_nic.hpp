@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "extent.hpp"
+#include "providers/extent.hpp"
 
 namespace weft::test {
 

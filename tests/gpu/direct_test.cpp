@@ -44,8 +44,8 @@ std::vector<Pair> whole() {
 Config direct_config(const std::string& provider, unsigned rails) {
   Config config = config_for(provider, rails);
   config.share_gpu_memory = false;  // else the GPU copies from GPU to GPU by itself
-  config.relay_buffer_bytes = 64 << 10;
-  config.relay_buffers = 4;
+  config.bounce_buffer_bytes = 64 << 10;
+  config.bounce_buffers = 4;
   return config;
 }
 
@@ -260,7 +260,7 @@ TEST_P(Direct, WhatIsReadIsFlushedHereBeforeItIsDone) {
 TEST_P(Direct, AGpuThatCantBeFlushedIsStaged) {
   Field field(GetParam(), {"", 2, 1});
   const Path path = field.path();
-  EXPECT_EQ(path.transport, TransportKind::relay);
+  EXPECT_EQ(path.transport, TransportKind::bounce);
   EXPECT_THAT(path.passed_over,
               Contains("GPUDirect: the GPU does not see what NICs write in order, "
                        "and its driver can't flush it"));
@@ -274,7 +274,7 @@ TEST_P(Direct, WhereOneSideIsStagedTheOtherIsToo) {
     nics[old]->device_memory = false;
     Field field(GetParam(), all_sides[0], nics);
     const Path path = field.path();
-    EXPECT_EQ(path.transport, TransportKind::relay);
+    EXPECT_EQ(path.transport, TransportKind::bounce);
     EXPECT_FALSE(path.gpudirect_local || path.gpudirect_remote);
     const std::string whose =
         old == 0 ? "GPUDirect: "
@@ -285,7 +285,7 @@ TEST_P(Direct, WhereOneSideIsStagedTheOtherIsToo) {
                 Contains(HasSubstr("NICs reach this side's memory, and not the other's")));
     for (const Direction direction : both) {
       const Report report = field.expect_moved(direction, whole());
-      EXPECT_EQ(report.transport, TransportKind::relay);
+      EXPECT_EQ(report.transport, TransportKind::bounce);
       EXPECT_GT(field.copied, 0U);
     }
     TransferOptions options;
@@ -316,7 +316,7 @@ TEST_P(Direct, ANicThatRefusesTheMemoryHasItStaged) {
       Contains("GPUDirect: by DMA buffer this NIC wants pointers; by pointer this NIC wants "
                "DMA buffers"));
   for (const Direction direction : both)
-    EXPECT_EQ(field.expect_moved(direction, whole()).transport, TransportKind::relay);
+    EXPECT_EQ(field.expect_moved(direction, whole()).transport, TransportKind::bounce);
   TransferOptions strict;
   strict.policy = Policy{.require_gpudirect = true};
   const auto refused = field.submit(Direction::write, whole(), strict);
@@ -340,7 +340,7 @@ TEST_P(Direct, AGrantWithoutAKeyIsStaged) {
   ASSERT_TRUE(fails_with(refused, Code::policy_refused));
   EXPECT_THAT(refused.error().message(), HasSubstr(why));
   for (const Direction direction : both)
-    EXPECT_EQ(field.expect_moved(direction, whole()).transport, TransportKind::relay);
+    EXPECT_EQ(field.expect_moved(direction, whole()).transport, TransportKind::bounce);
   field.nics[1]->refuses_peers = false;
   Grant grant = must(field.remote.grant({}, Rights::write));
   Remote imported = must(field.pair.a.import(grant.blob()));
@@ -421,7 +421,7 @@ TEST_P(Direct, ManagedMemoryIsStaged) {
   Segment local = must(field.pair.a.add(Memory::adopt(managed.bytes().data(), size)));
   EXPECT_EQ(local.place().kind, MemoryKind::device);
   const Path path = must(field.pair.a.explain(local, field.imported, Direction::write));
-  EXPECT_EQ(path.transport, TransportKind::relay);
+  EXPECT_EQ(path.transport, TransportKind::bounce);
   EXPECT_THAT(path.passed_over,
               Contains(AllOf(StartsWith("GPUDirect: "), HasSubstr("none for NICs"))));
   field.there.fill(theirs);
@@ -432,10 +432,10 @@ TEST_P(Direct, ManagedMemoryIsStaged) {
 
 TEST_P(Direct, TheRelayCarriesTheSameMemoryWhereItIsAskedFor) {
   Field field(GetParam(), all_sides[0]);
-  TransferOptions relay;
-  relay.transport = TransportKind::relay;
+  TransferOptions bounce;
+  bounce.transport = TransportKind::bounce;
   for (const Direction direction : both) {
-    EXPECT_EQ(field.expect_moved(direction, whole(), relay).transport, TransportKind::relay);
+    EXPECT_EQ(field.expect_moved(direction, whole(), bounce).transport, TransportKind::bounce);
     EXPECT_GT(field.copied, 0U);
     EXPECT_EQ(field.flushed, 0U) << "no NIC has written there";
   }
@@ -535,14 +535,15 @@ TEST_P(Direct, ARailThatIsOpenedAgainStillReachesTheMemory) {
   }
 }
 
-/// What is moved goes through the relay, as does a list to write all that was prepared before.
+/// What is moved goes through the bounce-buffer transport, as does a list to write all that was
+/// prepared before.
 void expect_staged(Field& field, const Prepared& before) {
   for (const Direction direction : both)
-    EXPECT_EQ(field.expect_moved(direction, whole()).transport, TransportKind::relay);
+    EXPECT_EQ(field.expect_moved(direction, whole()).transport, TransportKind::bounce);
   field.paint();
   Transfer transfer = must(field.pair.a.submit(before));
   must(transfer.wait_quiescent(soon()));
-  EXPECT_EQ(transfer.report().transport, TransportKind::relay);
+  EXPECT_EQ(transfer.report().transport, TransportKind::bounce);
   EXPECT_TRUE(field.there.holds(theirs, landed(Direction::write, whole(), ours)));
 }
 
@@ -554,14 +555,14 @@ TEST_P(Direct, ARailThatLosesTheMemoryWhenItIsOpenedAgainStagesIt) {
   field.nics[0]->refuses_dmabufs = true;
   if (!reopen(field.pair.a)) GTEST_SKIP() << "it does not reopen";
   const Path path = field.path();
-  EXPECT_EQ(path.transport, TransportKind::relay);
+  EXPECT_EQ(path.transport, TransportKind::bounce);
   EXPECT_THAT(path.passed_over,
               Contains(AllOf(StartsWith("GPUDirect: "), HasSubstr(pointers_wanted))));
   expect_staged(field, before);
   // It stays staged, as the grants of it are; other memory is not.
   field.nics[0]->refuses_dmabufs = false;
   must(reopen(field.pair.a));
-  EXPECT_EQ(field.expect_moved(Direction::read, whole()).transport, TransportKind::relay);
+  EXPECT_EQ(field.expect_moved(Direction::read, whole()).transport, TransportKind::bounce);
   must(field.local.release(soon()));
   field.local = must(field.pair.a.add(field.here.memory()));
   EXPECT_EQ(field.expect_moved(Direction::read, whole()).transport, TransportKind::one_sided);
@@ -582,7 +583,7 @@ TEST_P(Direct, TransfersUnderWayWhenTheMemoryIsLostEnd) {
       EXPECT_TRUE(ended || ended.error().code() == Code::fabric_failed);
     }
     for (const Direction direction : both)
-      EXPECT_EQ(field.expect_moved(direction, whole()).transport, TransportKind::relay);
+      EXPECT_EQ(field.expect_moved(direction, whole()).transport, TransportKind::bounce);
     EXPECT_EQ(must(field.grant.revoke(soon())), Revoked::quiescent);
   }
 }
@@ -607,7 +608,7 @@ TEST_P(Direct, AGrantThatLosesItsKeyIsStagedWithoutBeingImportedAgain) {
   for (const Blob& blob : {blob_before, field.grant.blob()}) {
     const Remote imported = must(later.import(blob));
     const Path path = must(later.explain(local, imported, Direction::read));
-    EXPECT_EQ(path.transport, TransportKind::relay);
+    EXPECT_EQ(path.transport, TransportKind::bounce);
     EXPECT_THAT(path.passed_over, Contains(HasSubstr("this NIC has no room for keys")));
     must(must(later.read(local, imported, whole())).wait_quiescent(soon()));
   }

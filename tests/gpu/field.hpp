@@ -20,8 +20,8 @@ inline constexpr std::size_t credits = 4;
 
 inline Config gpu_config(const std::string& provider) {
   Config config = config_for(provider, 1);
-  config.relay_buffer_bytes = chunk;
-  config.relay_buffers = credits;
+  config.bounce_buffer_bytes = chunk;
+  config.bounce_buffers = credits;
   return config;
 }
 
@@ -88,12 +88,9 @@ inline constexpr Sides all_sides[] = {{"gpu_to_gpu", 0, 1},
 struct Field {
   Field(const Config& config, const Sides& sides, std::size_t bytes,
         const core::EngineHooks& hooks = {}, const Config* other = nullptr)
-      : Field(config, sides, bytes, hooks, other, hooks) {}
-  Field(const Config& config, const Sides& sides, std::size_t bytes, const core::EngineHooks& hooks,
-        const Config* other, const core::EngineHooks& other_hooks)
       : here(sides.local, bytes),
         there(sides.remote, bytes),
-        pair(couple(config, other != nullptr ? *other : config, hooks, other_hooks)),
+        pair(couple(config, other != nullptr ? *other : config, hooks, hooks)),
         local(must(pair.a.add(here.memory()))),
         remote(must(pair.b.add(there.memory()))),
         grant(must(remote.grant({}, Rights::read_write))),

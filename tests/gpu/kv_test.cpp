@@ -65,7 +65,7 @@ TEST_P(Kv, GoesLayerByLayerIntoACacheOfAnotherShape) {
       pieces.push_back({first_layer + layer, copy.dst_offset, copy.src_offset, copy.length});
     }
     TransferOptions options;
-    options.transport = TransportKind::relay;
+    options.transport = TransportKind::bounce;
     options.signal = Signal{arrival};
     transfers.push_back(must(engine.write(layers.segments[layer], remote, pairs, options)));
   }

@@ -101,7 +101,7 @@ TEST_P(Lent, IsPassedOverWhereItIsNotWantedAndSaysWhy) {
   for (const auto& [a, b] : pairs) {
     Field field(*a, all_sides[0], chunk, {}, b);
     const Path path = must(field.pair.a.explain(field.local, field.imported, Move::write));
-    EXPECT_EQ(path.transport, TransportKind::relay);
+    EXPECT_EQ(path.transport, TransportKind::bounce);
     EXPECT_THAT(path.passed_over,
                 testing::Contains(HasSubstr(
                     "from GPU to GPU: " + std::string(a == &keeps ? "this engine" : "the owner") +

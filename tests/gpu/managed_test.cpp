@@ -37,7 +37,7 @@ class Managed : public testing::TestWithParam<std::string> {
     Transfer transfer = must(write ? engine.write(local, remote, pairs, options)
                                    : engine.read(local, remote, pairs, options));
     ASSERT_TRUE(succeeds(transfer.wait_quiescent(soon())));
-    EXPECT_EQ(transfer.report().transport, TransportKind::relay);
+    EXPECT_EQ(transfer.report().transport, TransportKind::bounce);
     EXPECT_TRUE(same_bytes(write ? theirs : ours, expected));
     EXPECT_TRUE(holds(write ? ours : theirs, write ? 1 : 2));
   }
@@ -64,7 +64,7 @@ TEST_P(Managed, EveryByteArrivesInTheCpusMemory) {
   Grant grant = must(remote.grant({}, Rights::read_write));
   const Remote imported = must(pair.a.import(grant.blob()));
   const Path path = must(pair.a.explain(local, imported, Move::write));
-  EXPECT_EQ(path.transport, TransportKind::relay);
+  EXPECT_EQ(path.transport, TransportKind::bounce);
   EXPECT_EQ(path.hops.front().by, Mover::copy_engine);
   expect_all_moved(pair.a, local, imported, theirs);
   must(local.release(soon()));
@@ -79,7 +79,7 @@ TEST_P(Managed, EveryByteArrivesInAnothersAndNothingIsLent) {
   Grant grant = must(remote.grant({}, Rights::read_write));
   const Remote imported = must(pair.a.import(grant.blob()));
   const Path path = must(pair.a.explain(local, imported, Move::write));
-  EXPECT_EQ(path.transport, TransportKind::relay);
+  EXPECT_EQ(path.transport, TransportKind::bounce);
   EXPECT_THAT(path.passed_over, Contains(testing::AllOf(HasSubstr("from GPU to GPU: "),
                                                         HasSubstr("cuIpcGetMemHandle"))));
   expect_all_moved(pair.a, local, imported, theirs.bytes());

@@ -15,7 +15,7 @@ namespace weft::test {
 struct Sides {
   const char* name;
   bool local_gpu, remote_gpu;
-  TransportKind transport = TransportKind::relay;
+  TransportKind transport = TransportKind::bounce;
 };
 inline constexpr Sides gpu_to_gpu{"gpu_to_gpu", true, true};
 /// The one's GPU copies from and to the other's memory.

@@ -49,13 +49,13 @@ class Processes : public testing::TestWithParam<Where> {
                                            : engine_.read(segment_, remote_, pairs, way())),
         direction, pairs);
   }
-  /// By NICs that reach the GPUs' memory instead of the relay, if the environment variable
-  /// WEFT_TEST_GPUDIRECT is set; never by a better way than this.
+  /// By NICs that reach the GPUs' memory instead of the bounce-buffer transport, if the environment
+  /// variable WEFT_TEST_GPUDIRECT is set; never by a better way than this.
   static TransportKind transport() {
     const char* const asked = std::getenv("WEFT_TEST_GPUDIRECT");
     const bool by_nics = asked != nullptr && *asked != '\0';
     const TransportKind transport = sides().transport;
-    return by_nics && transport == TransportKind::relay ? TransportKind::one_sided : transport;
+    return by_nics && transport == TransportKind::bounce ? TransportKind::one_sided : transport;
   }
   static TransferOptions way() {
     TransferOptions options;

@@ -86,24 +86,11 @@ TEST_P(Staged, SmallPagesShareBuffers) {
   }
 }
 
-TEST_P(Staged, PeersOfTheVersionBeforeAreSentOnePageAtATime) {
-  constexpr std::size_t page = 1000, count = 40, bytes = 2 * count * page;
-  core::EngineHooks old;
-  old.without_lists = true;
-  for (const bool asker : {true, false}) {
-    SCOPED_TRACE(asker);
-    Field field(staging_config(GetParam()), all_sides[0], bytes, asker ? old : core::EngineHooks{},
-                nullptr, asker ? core::EngineHooks{} : old);
-    for (const auto direction : {weft::Direction::write, weft::Direction::read})
-      field.expect_moved(direction, pages(count, page));
-  }
-}
-
 TEST_P(Staged, IsReportedAndOneSidedIsRefused) {
   Field field(staging_config(GetParam()), all_sides[0], chunk);
   Transfer transfer = field.start(weft::Direction::write, whole(chunk));
   must(transfer.wait(soon()));
-  EXPECT_EQ(transfer.report().transport, TransportKind::relay);
+  EXPECT_EQ(transfer.report().transport, TransportKind::bounce);
   EXPECT_THAT(transfer.report().fallback, testing::HasSubstr("GPU memory that no NIC reaches"));
   EXPECT_EQ(field.local.place().kind, MemoryKind::device);
   EXPECT_EQ(field.local.data(), nullptr);
@@ -180,7 +167,7 @@ TEST_P(Staged, TheLedgerIsWhatTheDriverCounted) {
   constexpr std::size_t bytes = 10 * chunk;
   Field field(staging_config(GetParam()), all_sides[0], bytes);
   const Path path = must(field.pair.a.explain(field.local, field.imported, weft::Direction::write));
-  EXPECT_EQ(path.transport, TransportKind::relay);
+  EXPECT_EQ(path.transport, TransportKind::bounce);
   EXPECT_FALSE(path.gpudirect_local || path.gpudirect_remote);
   EXPECT_EQ(path.hops.front().by, Mover::copy_engine);
   EXPECT_EQ(path.hops.front().from.kind, Stop::Kind::device);

@@ -21,7 +21,7 @@ class AtOnce : public testing::Test {
  protected:
   static Config config(std::uint64_t limit = large, unsigned rails = 2) {
     Config config = config_for("shm");
-    config.copy_at_once_bytes = limit;
+    config.inline_copy_bytes = limit;
     config.rails = rails;
     return config;
   }
@@ -149,9 +149,9 @@ TEST_F(AtOnce, WhatIsRefusedOthersIsRefused) {
   EXPECT_TRUE(fails_with(must(pair.a.write(board.local, board.there, all, late)).wait(soon()),
                          Code::timed_out));
   board.expect_untouched();
-  TransferOptions relayed;  // which ends when the other side has copied it
-  relayed.transport = TransportKind::relay;
-  Transfer other = must(pair.a.write(board.local, board.there, all, relayed));
+  TransferOptions bounced;  // which ends when the other side has copied it
+  bounced.transport = TransportKind::bounce;
+  Transfer other = must(pair.a.write(board.local, board.there, all, bounced));
   EXPECT_TRUE(fails_with(pair.a.write(board.local, board.there, all), Code::queue_full));
   const Deadline deadline = soon();
   while (other.state() == State::active && !deadline.passed()) must(pair.b.progress());
@@ -324,10 +324,10 @@ TEST_F(AtOnce, LargeOnesOfClassNormalNotBesideOthers) {
   idle.progress = Progress::manual;
   Couple pair = couple(config(), idle);
   Board board(pair, shared(large), shared(large));
-  TransferOptions relayed;  // which ends when the other side has copied it
-  relayed.transport = TransportKind::relay;
+  TransferOptions bounced;  // which ends when the other side has copied it
+  bounced.transport = TransportKind::bounce;
   const Pair some[] = {{0, 0, size}};
-  Transfer other = must(pair.a.write(board.local, board.there, some, relayed));
+  Transfer other = must(pair.a.write(board.local, board.there, some, bounced));
   EXPECT_NE(who_ends(pair, board, of(Priority::normal), large), self_);
   EXPECT_EQ(who_ends(pair, board, of(Priority::normal)), self_) << "small";
   const Deadline deadline = soon();

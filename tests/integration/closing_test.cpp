@@ -183,7 +183,7 @@ TEST_P(Closing, ReturnsEverything) {
 
 TEST_P(Closing, ManualEngines) {
   config.progress = Progress::manual;
-  config.copy_at_once_bytes = 0;  // or it would be over before that
+  config.inline_copy_bytes = 0;  // or it would be over before that
   auto pair = std::make_optional(couple(config));
   auto board = std::make_optional<Board>(*pair, 100'000, 100'000);
   const Pair all[] = {{0, 0, 100'000}};

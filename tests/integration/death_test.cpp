@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t size = 8 << 20;
 
-/// Serves memory to whoever comes. Arguments: provider, relay or one_sided, name, listen address.
+/// Serves memory to whoever comes. Arguments: provider, bounce or one_sided, name, listen address.
 WEFT_ROLE(server) {
   Config config = config_for(Variant{arguments.at(0), TransportKind::one_sided});
   config.name = arguments.at(2);
@@ -32,8 +32,8 @@ WEFT_ROLE(server) {
 struct Server {
   Server(const Variant& variant, const std::string& name, const std::string& listen = "127.0.0.1:0")
       : child("server",
-              {variant.provider, variant.transport == TransportKind::relay ? "relay" : "one_sided",
-               name, listen}) {
+              {variant.provider,
+               variant.transport == TransportKind::bounce ? "bounce" : "one_sided", name, listen}) {
     address = child.hear();
     blob = from_hex(child.hear());
   }
@@ -192,9 +192,9 @@ TEST_P(Death, IsFollowedByANewIncarnationAtTheSameAddress) {
 
 /// Connects, and writes for ever.
 WEFT_ROLE(writer) {
-  Engine engine = must(Engine::open(
-      config_for(Variant{arguments.at(0), arguments.at(1) == "relay" ? TransportKind::relay
-                                                                     : TransportKind::one_sided})));
+  Engine engine = must(Engine::open(config_for(
+      Variant{arguments.at(0),
+              arguments.at(1) == "bounce" ? TransportKind::bounce : TransportKind::one_sided})));
   const Peer peer = must(engine.connect(arguments.at(2), soon()));
   const Remote there = must(engine.lookup(peer, "board", soon()));
   Segment segment = must(engine.add(Memory::own(size)));
@@ -215,7 +215,7 @@ WEFT_ROLE(writer) {
 TEST_P(Death, OfAnInitiatorLeavesTheTargetWorking) {
   Segment board = must(engine.add(Memory::own(size)));
   const std::vector<std::string> words = {
-      GetParam().provider, GetParam().transport == TransportKind::relay ? "relay" : "one_sided",
+      GetParam().provider, GetParam().transport == TransportKind::bounce ? "bounce" : "one_sided",
       engine.address()};
   for (int round = 0; round < 3; ++round) {
     Grant grant = must(board.grant({}, Rights::read_write));

@@ -82,7 +82,7 @@ TEST_P(Drivers, ByCallsOnly) {
 
 TEST_P(Drivers, RailsWithoutWorkServeWhileAnotherWaits) {
   Config ours = by_calls();
-  ours.copy_at_once_bytes = 0;
+  ours.inline_copy_bytes = 0;
   HeldBack nic;
   Couple pair = couple(ours, config_for(GetParam()), nic.hooks());
   Board board(pair, 4 << 20, 4 << 20);
@@ -120,8 +120,8 @@ class Outgoing {
   using Count = std::shared_ptr<std::atomic<std::size_t>>;
   class Counting final : public ForwardingTransport {
    public:
-    Counting(std::unique_ptr<core::Transport> inner, Count count)
-        : ForwardingTransport(std::move(inner)), count_(std::move(count)) {}
+    Counting(core::Transport& inner, Count count)
+        : ForwardingTransport(inner), count_(std::move(count)) {}
     providers::BatchPost post_all(std::span<core::Op* const> ops) override {
       *count_ += ops.size();
       inner().set_sink(sink());
@@ -163,7 +163,7 @@ TEST_P(Drivers, WhatIsSmallGoesOutBeforeItsSubmissionReturns) {
 TEST_P(Drivers, NothingGoesOutAtOnceWhereNothingIsToBeDoneAtOnce) {
   const Outgoing nic;
   Config config = by_calls();
-  config.copy_at_once_bytes = 0;
+  config.inline_copy_bytes = 0;
   Couple pair = couple(config, config_for(GetParam()), nic.hooks());
   Board board(pair, small, small);
   const Pair piece[] = {{0, 0, small}};

@@ -225,7 +225,7 @@ TEST_P(Endings, CancelBeforeAnythingWentOut) {
 
 TEST_P(Endings, CancelInTheMiddleLeavesOnlyRightBytes) {
   config.chunk_bytes = 4096;
-  config.relay_buffer_bytes = 4096;
+  config.bounce_buffer_bytes = 4096;
   Couple pair = couple(config);
   constexpr std::size_t bytes = 16 << 20;
   Board board(pair, bytes, bytes);

@@ -36,7 +36,7 @@ TEST(FiShm, RefusesWhatWouldCrash) {
 TEST(FiShm, MovesEveryByteBothWays) {
   if (crashes_within_a_process())
     GTEST_SKIP() << "libfabric's shm crashes between two engines of one process, from 2.5 on";
-  for (const TransportKind transport : {TransportKind::one_sided, TransportKind::relay}) {
+  for (const TransportKind transport : {TransportKind::one_sided, TransportKind::bounce}) {
     Couple pair = couple(config_for(Variant{"fi_shm", transport}));
     EXPECT_TRUE(pair.to_b.rails().front().starts_with("fi_shm"));
     Board board(pair, 3'000'000, 3'000'000);

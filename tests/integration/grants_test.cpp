@@ -83,7 +83,7 @@ TEST_P(Grants, CannotBeImportedAfterTheirEnd) {
 
 TEST_P(Grants, RevokedInTheMiddleOfTrafficAreQuiescent) {
   config.chunk_bytes = 16'384;
-  config.relay_buffer_bytes = 16'384;
+  config.bounce_buffer_bytes = 16'384;
   Couple pair = couple(config);
   constexpr std::size_t bytes = 4 << 20;
   Board board(pair, bytes, bytes);

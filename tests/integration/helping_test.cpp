@@ -169,7 +169,7 @@ TEST_F(Helping, WhoOnlyLooksCopiesNothing) {
 
 TEST_F(Helping, WhereTheCallerShallCopyNothingItDoesNotWhenItWaits) {
   Config none = one_rail();
-  none.copy_at_once_bytes = 0;
+  none.inline_copy_bytes = 0;
   Couple others = couple(none);
   Board far(others, Memory::shared(size), Memory::shared(size));
   std::optional<Occupied> occupied(std::in_place, others, far);

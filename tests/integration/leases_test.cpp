@@ -39,7 +39,7 @@ TEST_P(Leases, AStaleReferenceAfterTheOwnerReusedItsBlocksIsAnErrorAndNotData) {
 }
 
 TEST_P(Leases, ReadsThatRaceWithReuseAreWholeOrStale) {
-  config.chunk_bytes = config.relay_buffer_bytes = 16 << 10;
+  config.chunk_bytes = config.bounce_buffer_bytes = 16 << 10;
   Couple pair = couple(config, config, {}, losing<core::RevokeRequest>());
   Segment local = must(pair.a.add(Memory::own(bytes)));
   Segment cache = must(pair.b.add(Memory::own(bytes)));
@@ -101,7 +101,7 @@ TEST_P(Leases, AReadersWordThatComesDuringARevokeLeavesNoKeyOpen) {
 }
 
 TEST_P(Leases, AWriterStopsInTheMiddleAndTheMemoryIsFree) {
-  config.chunk_bytes = config.relay_buffer_bytes = 4096;
+  config.chunk_bytes = config.bounce_buffer_bytes = 4096;
   Couple pair = couple(config);
   Board board(pair, bytes, bytes, Rights::write);
   const Prepared prepared =
@@ -254,7 +254,7 @@ TEST_P(Leases, WordsOfManyGrantsAreTheirOwn) {
 }
 
 TEST_P(Leases, EveryPieceOfACancelledTransferHasItsOutcome) {
-  config.chunk_bytes = config.relay_buffer_bytes = 4096;
+  config.chunk_bytes = config.bounce_buffer_bytes = 4096;
   Couple pair = couple(config);
   constexpr std::size_t pieces = 512, piece = 12'000;
   Board board(pair, pieces * piece, pieces * piece);

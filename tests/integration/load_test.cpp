@@ -109,8 +109,8 @@ TEST_P(Load, EnginesOfOneProcessAllToAll) {
 
 /// Spokes: several engines, each writes its slice of the hub's memory and reads it back elsewhere.
 WEFT_ROLE(spokes) {
-  const Variant variant{arguments.at(0), arguments.at(1) == "relay" ? TransportKind::relay
-                                                                    : TransportKind::one_sided};
+  const Variant variant{arguments.at(0), arguments.at(1) == "bounce" ? TransportKind::bounce
+                                                                     : TransportKind::one_sided};
   const std::string& hub = arguments.at(2);
   const std::size_t first = std::stoul(arguments.at(3)), count = std::stoul(arguments.at(4));
   const std::size_t slice = std::stoul(arguments.at(5));
@@ -158,7 +158,7 @@ TEST_P(Load, SixteenPeersOfOneEngine) {
         "spokes",
         std::vector<std::string>{
             GetParam().provider,
-            GetParam().transport == TransportKind::relay ? "relay" : "one_sided", hub.address(),
+            GetParam().transport == TransportKind::bounce ? "bounce" : "one_sided", hub.address(),
             std::to_string(i * each), std::to_string(each), std::to_string(slice)}));
   for (auto& child : children) ASSERT_EQ(child->hear(), "ready");
   EXPECT_EQ(hub.peers().size(), processes * each);

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "engines.hpp"
-#include "message/channel.hpp"
+#include "message/messenger.hpp"
 #include "process.hpp"
 
 namespace weft::test {
@@ -18,7 +18,7 @@ class Messages : public testing::TestWithParam<std::string> {
 /// What all rails carry, or `wanted` if that is less: some NICs take 8 KiB at a time.
 std::size_t most_bytes(const Config& config, std::size_t wanted) {
   for (const RailInfo& rail : must(Engine::open(config)).info().rails)
-    wanted = std::min(wanted, rail.capability.max_send - core::Channel::message_bytes(0));
+    wanted = std::min(wanted, rail.capability.max_send - core::Messenger::message_bytes(0));
   return wanted;
 }
 

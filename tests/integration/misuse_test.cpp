@@ -188,7 +188,7 @@ TEST_P(Misuse, Configurations) {
   EXPECT_TRUE(refused([](Config& c) { c.message_credits = 1; }));
   EXPECT_TRUE(refused([](Config& c) { c.max_message = 0; }));
   EXPECT_TRUE(refused([](Config& c) { c.max_message = (1 << 20) + 1; }));
-  EXPECT_TRUE(refused([](Config& c) { c.relay_buffers = 0; }));
+  EXPECT_TRUE(refused([](Config& c) { c.bounce_buffers = 0; }));
   EXPECT_TRUE(refused([](Config& c) { c.rails = 1000; }));
   EXPECT_TRUE(refused([](Config& c) { c.name = std::string(256, 'x'); }));
   EXPECT_TRUE(refused([](Config& c) { c.default_timeout = 0ns; }));

@@ -14,7 +14,7 @@ using testing::Matcher;
 using testing::Not;
 
 constexpr std::size_t size = 1 << 20;
-const std::string why_relayed = "one-sided: the relay was asked for";
+const std::string why_bounced = "one-sided: the bounce was asked for";
 const Pair piece[] = {{0, 0, size}};
 
 /// Of the rails to the peer: whether they are in memory.
@@ -35,13 +35,13 @@ TEST_P(Paths, AreWhatTheRecordsSay) {
   for (const Direction direction : {Direction::write, Direction::read}) {
     const Path path = must(pair.a.explain(board.local, board.there, direction));
     const Capability record = record_of(pair.a, path);
-    const bool relayed = GetParam().transport == TransportKind::relay;
-    const Carriage& carriage = relayed                         ? record.message_carriage
+    const bool bounced = GetParam().transport == TransportKind::bounce;
+    const Carriage& carriage = bounced                         ? record.message_carriage
                                : direction == Direction::write ? record.write_carriage
                                                                : record.read_carriage;
     EXPECT_EQ(path.direction, direction);
     EXPECT_EQ(path.transport, GetParam().transport);
-    EXPECT_EQ(path.copies, carriage.copies() + (relayed ? 2 : 0));
+    EXPECT_EQ(path.copies, carriage.copies() + (bounced ? 2 : 0));
     EXPECT_EQ(path.cpu_copies, path.copies) << "there is no GPU";
     EXPECT_EQ(path.same_host, pair.to_b.same_host());
     EXPECT_EQ(path.rails, pair.to_b.rails());
@@ -50,8 +50,8 @@ TEST_P(Paths, AreWhatTheRecordsSay) {
     EXPECT_EQ(ours.numa_node, board.local.place().numa_node);
     EXPECT_FALSE(path.limit.empty());
     EXPECT_THAT(path.passed_over,
-                relayed ? Matcher<const std::vector<std::string>&>(Contains(why_relayed))
-                        : Not(Contains(why_relayed)));
+                bounced ? Matcher<const std::vector<std::string>&>(Contains(why_bounced))
+                        : Not(Contains(why_bounced)));
   }
 }
 
@@ -80,7 +80,7 @@ TEST_P(Paths, TheEngineMakesItsOwnCopiesOnce) {
     std::uint64_t counted = 0;
     for (const auto& each : transfer.report().copied)
       counted += each.known == Report::Copied::Known::counted ? each.bytes : 0;
-    EXPECT_EQ(counted, GetParam().transport == TransportKind::relay ? large : 0);
+    EXPECT_EQ(counted, GetParam().transport == TransportKind::bounce ? large : 0);
   }
 }
 

@@ -6,11 +6,11 @@
 #include <map>
 #include <optional>
 
-#include "base/crowding.hpp"
+#include "base/cpu_pressure.hpp"
 #include "engines.hpp"
 #include "forwarding.hpp"
-#include "machine.hpp"
 #include "one_core.hpp"
+#include "topo/machine.hpp"
 
 namespace weft::test {
 namespace {
@@ -89,7 +89,7 @@ class Placement : public testing::Test {
       kept.clear();
       for (const auto& [core, threads] : kept_threads()) kept.push_back(threads);
     }
-    if (kept != wanted) crowded_ = longest_away() >= core::Crowding::slice;
+    if (kept != wanted) crowded_ = longest_away() >= core::CpuPressure::slice;
     return kept == wanted || crowded_;
   }
 

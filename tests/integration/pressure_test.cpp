@@ -167,7 +167,7 @@ TEST_P(Pressure, WhoWaitsForRoomHasItWhenATransferEnds) {
 /// Who looks at state() instead of waiting, on another core, and submits the next at once.
 TEST_P(Pressure, WhoSeesTheEndOfATransferHasItsRoom) {
   config.max_transfers = 1;
-  config.copy_at_once_bytes = 0;  // else they end before the caller has them
+  config.inline_copy_bytes = 0;  // else they end before the caller has them
   Couple pair = couple(config, config);
   Board board(pair, 1000, 1000);
   const Pair piece[] = {{0, 0, 1000}};

@@ -11,11 +11,11 @@ namespace {
 
 Variant variant_of(const std::vector<std::string>& arguments) {
   return {arguments.at(0),
-          arguments.at(1) == "relay" ? TransportKind::relay : TransportKind::one_sided};
+          arguments.at(1) == "bounce" ? TransportKind::bounce : TransportKind::one_sided};
 }
 
 std::vector<std::string> arguments_of(const Variant& variant) {
-  return {variant.provider, variant.transport == TransportKind::relay ? "relay" : "one_sided"};
+  return {variant.provider, variant.transport == TransportKind::bounce ? "bounce" : "one_sided"};
 }
 
 /// Owns memory that the test writes and reads, and looks at it when asked:

@@ -24,7 +24,7 @@ TEST_P(Rails, EveryByteBothWays) {
   // Neither divides the pieces below, nor each other.
   ours.chunk_bytes = 10'007;
   theirs.chunk_bytes = 7'919;
-  ours.relay_buffer_bytes = 9'001;
+  ours.bounce_buffer_bytes = 9'001;
   ours.window = 3;
   Couple pair = couple(ours, theirs);
   EXPECT_EQ(pair.to_b.rails().size(), shape.ours);
@@ -89,7 +89,7 @@ TEST_P(Chunks, OfAnySizeAndWindow) {
       SCOPED_TRACE(testing::Message() << chunk << " bytes, window " << window);
       Config config = config_for(GetParam());
       config.chunk_bytes = chunk;
-      config.relay_buffer_bytes = chunk;
+      config.bounce_buffer_bytes = chunk;
       config.window = window;
       Couple pair = couple(config);
       const std::size_t bytes = std::min<std::size_t>(2000 * chunk + 3, 5 << 20);

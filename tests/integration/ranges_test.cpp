@@ -82,17 +82,6 @@ TEST_P(Ranges, LargeScatteredPieces) {
   expect_both_ways(scattered(12, 1 << 20, 2 << 20));
 }
 
-TEST_P(Ranges, ScatteredPiecesBetweenVersions) {
-  core::EngineHooks old;
-  old.without_lists = true;
-  for (const bool first : {true, false}) {
-    const core::EngineHooks now;
-    pair = couple(config_for(GetParam()), config_for(GetParam()), first ? old : now,
-                  first ? now : old);
-    expect_both_ways(scattered(300, 1, 5000));
-  }
-}
-
 TEST_P(Ranges, HundredThousandPieces) {
   const auto pairs = scattered(100'000, 1, 64);
   Board board(pair, local_bytes, remote_bytes);

@@ -5,7 +5,7 @@
 
 #include "engines.hpp"
 #include "process.hpp"
-#include "sanitizer.hpp"
+#include "providers/sanitizer.hpp"
 
 namespace weft::test {
 namespace {

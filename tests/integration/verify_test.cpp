@@ -193,18 +193,6 @@ TEST_P(Verify, AGrantThatIsRevokedDuringTheCheckEndsIt) {
   EXPECT_EQ(must(revoked->get()), Revoked::quiescent);
 }
 
-TEST_P(Verify, IsRefusedWhereThePeerDoesNotKnowOfIt) {
-  core::EngineHooks old;
-  old.without_checks = true;
-  Couple pair = couple(config, config, {}, old);
-  Board board(pair, 1000, 1000);
-  const Pair piece[] = {{0, 0, 1000}};
-  EXPECT_TRUE(
-      fails_with(pair.a.write(board.local, board.there, piece, verified()), Code::unsupported));
-  board.expect_untouched();
-  board.expect_moved(Direction::write, piece);
-}
-
 /// Serves memory. Arguments: provider.
 WEFT_ROLE(checked_server) {
   Config config = config_for(arguments.at(0));
@@ -241,7 +229,7 @@ class VerifyWithFrozenPeer : public Verify {
   /// Once the bytes are proven to be there.
   void ended(const core::Op& op) {
     const auto rails = engine.info().rails;
-    const bool proves = op.chunk.proof() || GetParam().transport == TransportKind::relay ||
+    const bool proves = op.chunk.proof() || GetParam().transport == TransportKind::bounce ||
                         rails.at(0).capability.proof == CompletionProof::visible;
     if (proves) freeze();
   }

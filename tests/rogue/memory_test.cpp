@@ -1,5 +1,5 @@
 // Reads and writes by somebody who never met the engine, but has one of its keys and knows its
-// rails: what the provider refuses, and what it lets through. providers/README.md has the table.
+// rails: what the provider refuses, and what it lets through. tools/docs/security.md has the table.
 #include <cstdio>
 
 #include "scene.hpp"

@@ -3,14 +3,14 @@
 #include <random>
 
 #include "message_generated.h"
+#include "providers/shm/mail.hpp"
 #include "scene.hpp"
-#include "shm/mail.hpp"
 
 namespace weft::test {
 namespace {
 
+using wire::BounceHead;
 using wire::MessageHead;
-using wire::RelayHead;
 
 // The engine draws 64 bits for each peer.
 constexpr std::uint64_t guessed_token = 0x1234'5678'9abc'def0;
@@ -58,13 +58,13 @@ TEST_P(RogueMessages, NoiseIsIgnored) {
                                      sizeof(MessageHead) - 1,
                                      sizeof(MessageHead),
                                      41,
-                                     sizeof(RelayHead) - 1,
-                                     sizeof(RelayHead),
+                                     sizeof(BounceHead) - 1,
+                                     sizeof(BounceHead),
                                      49,
                                      1000,
                                      8192};
   for (const std::size_t length : lengths)
-    for (const Class type : {Class::message, Class::relay})
+    for (const Class type : {Class::message, Class::bounce})
       EXPECT_EQ(scene.send(type, noise(length)).how, Ending::done) << length;
   expect_nothing_happened();
 }
@@ -76,8 +76,8 @@ TEST_P(RogueMessages, ForgedHeadsAreIgnored) {
   }
   // The lease is in the grant, and so known; the token is not.
   for (std::uint8_t kind = 0; kind < 6; ++kind) {
-    const RelayHead head(guessed_token, 1, scene.lease(), 0, payload, 0, kind, 0, 0);
-    EXPECT_EQ(scene.send(Class::relay, message(head)).how, Ending::done) << int(kind);
+    const BounceHead head(guessed_token, 1, scene.lease(), payload, 0, kind, 0, 0);
+    EXPECT_EQ(scene.send(Class::bounce, message(head)).how, Ending::done) << int(kind);
   }
   expect_nothing_happened();
 }
@@ -94,7 +94,7 @@ TEST_P(RogueMessages, ThatAreTooLongUseUpNoReceives) {
     }
   };
   for (int i = 0; i < 100; ++i) send(Class::message, 20'000);
-  for (int i = 0; i < 50; ++i) send(Class::relay, 300'000);
+  for (int i = 0; i < 50; ++i) send(Class::bounce, 300'000);
   expect_nothing_happened();
 }
 

@@ -21,7 +21,7 @@ struct Aim {
 };
 
 /// Whose messages are received where: those of class 0 nowhere.
-enum class Class : std::uint64_t { none = 0, message = 1, relay = 2 };
+enum class Class : std::uint64_t { none = 0, message = 1, bounce = 2 };
 
 /// Its memory is what it writes from, reads into and sends, from the start on. Each call returns
 /// when the operation has ended, or when the deadline has passed.

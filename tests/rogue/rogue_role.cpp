@@ -6,8 +6,8 @@
 #include <sstream>
 
 #include "engines.hpp"
-#include "environment.hpp"
 #include "process.hpp"
+#include "providers/environment.hpp"
 #include "shared_memory.hpp"
 #include "shm_stranger.hpp"
 #include "stranger.hpp"

@@ -101,7 +101,7 @@ Scene::Scene(const std::string& provider)
       victim_("victim", victims_arguments(provider, victim_memory_.path())),
       address_(victim_.hear()),
       shared_grant_(from_hex(victim_.hear())) {
-  for (const TransportKind kind : {TransportKind::one_sided, TransportKind::relay})
+  for (const TransportKind kind : {TransportKind::one_sided, TransportKind::bounce})
     friends_.emplace_back(Variant{provider, kind}, address_);
   start_rogue(provider);
   for (const Child* each : {&victim_, &*rogue_}) leftovers_.note(each->pid());

@@ -6,13 +6,13 @@
 #include <string>
 #include <vector>
 
-#include "control/introduction.hpp"
 #include "engines.hpp"
 #include "leftovers.hpp"
 #include "process.hpp"
 #include "rogue.hpp"
 #include "shared_memory.hpp"
 #include "wire/grant_codec.hpp"
+#include "wire/introduction.hpp"
 
 namespace weft::test {
 

@@ -10,8 +10,8 @@
 
 #include "base/random.hpp"
 #include "engines.hpp"
-#include "shm/region.hpp"
-#include "shm/shm.hpp"
+#include "providers/shm/region.hpp"
+#include "providers/shm/shm.hpp"
 
 namespace weft::test {
 namespace shm = providers::shm;

@@ -6,9 +6,9 @@
 #include <span>
 #include <string>
 
-#include "endpoint.hpp"
+#include "providers/endpoint.hpp"
+#include "providers/shm/neighbour.hpp"
 #include "rogue.hpp"
-#include "shm/neighbour.hpp"
 
 namespace weft::test {
 

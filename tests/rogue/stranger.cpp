@@ -95,7 +95,7 @@ void Stranger::find_victim() {
   };
   victim_ = insert(fabric_.address.data());
   // Where messages have no tags a rail has an endpoint for each class, and both addresses in one.
-  if (!tagged_) relay_ = insert(fabric_.address.data() + fabric_.address.size() / 2);
+  if (!tagged_) bounce_ = insert(fabric_.address.data() + fabric_.address.size() / 2);
 }
 
 Ending Stranger::write(const Aim& aim, std::size_t length, Deadline deadline) {
@@ -132,7 +132,7 @@ Ending Stranger::send(Class type, std::size_t length, Deadline deadline) {
         if (tagged_ && type != Class::none)
           return fi_tsend(endpoint_.get(), memory_.data(), length, descriptor, victim_,
                           static_cast<std::uint64_t>(type), context);
-        const fi_addr_t to = type == Class::relay ? relay_ : victim_;
+        const fi_addr_t to = type == Class::bounce ? bounce_ : victim_;
         return fi_send(endpoint_.get(), memory_.data(), length, descriptor, to, context);
       },
       deadline);

@@ -13,7 +13,7 @@
 #include <span>
 #include <string>
 
-#include "fabric.hpp"
+#include "providers/fabric.hpp"
 #include "rogue.hpp"
 
 namespace weft::test {
@@ -55,7 +55,7 @@ class Stranger final : public Rogue {
 
   const Fabric fabric_;
   const std::span<std::byte> memory_;
-  fi_addr_t victim_ = FI_ADDR_UNSPEC, relay_ = FI_ADDR_UNSPEC;
+  fi_addr_t victim_ = FI_ADDR_UNSPEC, bounce_ = FI_ADDR_UNSPEC;
   bool tagged_ = true;
   providers::InfoPtr info_;
   providers::FidPtr<fid_fabric> fabric_object_;  // closed from the last to the first

@@ -13,8 +13,8 @@ namespace weft::test {
 inline core::EngineHooks after_each(std::function<void(const core::Op&)> then) {
   class Decorated final : public ForwardingTransport, private core::ChunkSink {
    public:
-    Decorated(std::unique_ptr<core::Transport> inner, std::function<void(const core::Op&)> then)
-        : ForwardingTransport(std::move(inner)), then_(std::move(then)) {
+    Decorated(core::Transport& inner, std::function<void(const core::Op&)> then)
+        : ForwardingTransport(inner), then_(std::move(then)) {
       this->inner().set_sink(*this);
     }
 

@@ -28,7 +28,7 @@ bool can_bind(const sockaddr* address, socklen_t length) {
 std::vector<Variant> all_variants() {
   std::vector<Variant> variants;
   for (const std::string& provider : all_providers())
-    for (const TransportKind kind : {TransportKind::one_sided, TransportKind::relay})
+    for (const TransportKind kind : {TransportKind::one_sided, TransportKind::bounce})
       variants.push_back({provider, kind});
   return variants;
 }
@@ -66,7 +66,7 @@ std::string name_of(const std::string& provider) {
 
 std::string name_of(const Variant& variant) {
   return name_of(variant.provider) +
-         (variant.transport == TransportKind::relay ? "_relay" : "_one_sided");
+         (variant.transport == TransportKind::bounce ? "_bounce" : "_one_sided");
 }
 
 namespace {

@@ -6,43 +6,44 @@
 #include <span>
 #include <utility>
 
-#include "endpoint.hpp"
 #include "engine/hooks.hpp"
+#include "providers/endpoint.hpp"
 #include "transport/transport.hpp"
 
 namespace weft::test {
 
 class ForwardingTransport : public core::Transport {
  public:
-  explicit ForwardingTransport(std::unique_ptr<core::Transport> inner) : inner_(std::move(inner)) {}
+  explicit ForwardingTransport(core::Transport& inner)
+      : Transport(inner.properties()), inner_(inner) {}
   std::uint64_t chunk_limit(const core::Route& route) const override {
-    return inner_->chunk_limit(route);
+    return inner_.chunk_limit(route);
   }
   std::size_t most_chunks(const core::Route& route) const override {
-    return inner_->most_chunks(route);
+    return inner_.most_chunks(route);
   }
-  std::size_t room(const core::Route& route) const override { return inner_->room(route); }
-  providers::Post post(core::Op& op) override { return inner_->post(op); }
+  std::size_t room(const core::Route& route) const override { return inner_.room(route); }
+  providers::Post post(core::Op& op) override { return inner_.post(op); }
   providers::BatchPost post_all(std::span<core::Op* const> ops) override {
-    return inner_->post_all(ops);
+    return inner_.post_all(ops);
   }
-  void give_up(core::Op& op) override { inner_->give_up(op); }
-  std::size_t progress() override { return inner_->progress(); }
-  void peer_died(core::Route& route) override { inner_->peer_died(route); }
+  void give_up(core::Op& op) override { inner_.give_up(op); }
+  std::size_t progress() override { return inner_.progress(); }
+  void peer_died(core::Route& route) override { inner_.peer_died(route); }
 
  protected:
-  core::Transport& inner() const noexcept { return *inner_; }
+  core::Transport& inner() const noexcept { return inner_; }
 
  private:
-  const std::unique_ptr<core::Transport> inner_;
+  core::Transport& inner_;
 };
 
 /// Hooks of an engine whose transports are wrapped, each in a Wrapper made of it and `with`.
 template <typename Wrapper, typename With>
 core::EngineHooks hooks_wrapping(With with) {
   core::EngineHooks hooks;
-  hooks.decorate = [with = std::move(with)](std::unique_ptr<core::Transport> inner) {
-    return std::make_unique<Wrapper>(std::move(inner), with);
+  hooks.decorate = [with = std::move(with)](core::Transport& inner) {
+    return std::make_unique<Wrapper>(inner, with);
   };
   return hooks;
 }

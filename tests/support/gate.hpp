@@ -23,8 +23,8 @@ class Gate {
   };
   class Gated final : public ForwardingTransport {
    public:
-    Gated(std::unique_ptr<core::Transport> inner, std::shared_ptr<State> state)
-        : ForwardingTransport(std::move(inner)), state_(std::move(state)) {}
+    Gated(core::Transport& inner, std::shared_ptr<State> state)
+        : ForwardingTransport(inner), state_(std::move(state)) {}
     providers::Post post(core::Op& op) override {
       if (!state_->open) return {providers::PostStatus::again, 0};
       inner().set_sink(sink());

@@ -25,8 +25,8 @@ class HeldBack {
   };
   class Holding final : public ForwardingTransport, private core::ChunkSink {
    public:
-    Holding(std::unique_ptr<core::Transport> inner, std::shared_ptr<State> state)
-        : ForwardingTransport(std::move(inner)), state_(std::move(state)) {
+    Holding(core::Transport& inner, std::shared_ptr<State> state)
+        : ForwardingTransport(inner), state_(std::move(state)) {
       this->inner().set_sink(*this);
     }
     std::size_t progress() override {

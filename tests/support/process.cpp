@@ -21,7 +21,7 @@
 #include <thread>
 #include <utility>
 
-#include "sanitizer.hpp"
+#include "providers/sanitizer.hpp"
 
 extern char** environ;
 

@@ -91,13 +91,13 @@ class Demo(Case):
     def test_tcp(self):
         self.assertEqual(self.hands_over(*SMALL, "--providers", "tcp")["path"], "tcp, one-sided")
 
-    def test_relay(self):
-        report = self.hands_over(*SMALL, "--transport", "relay")
-        self.assertEqual(report["path"], "shm, relay")
+    def test_bounce(self):
+        report = self.hands_over(*SMALL, "--transport", "bounce")
+        self.assertEqual(report["path"], "shm, bounce")
 
-    def test_relay_over_tcp(self):
-        report = self.hands_over(*SMALL, "--transport", "relay", "--providers", "tcp")
-        self.assertEqual(report["path"], "tcp, relay")
+    def test_bounce_over_tcp(self):
+        report = self.hands_over(*SMALL, "--transport", "bounce", "--providers", "tcp")
+        self.assertEqual(report["path"], "tcp, bounce")
 
     def explained(self, *arguments):
         result = weft("demo", "--explain", "--json", *SMALL, *arguments)
@@ -115,8 +115,8 @@ class Demo(Case):
         self.assertEqual(explained["differences"], [])
         self.assertTrue(set(explained["rails_used"]) <= set(explained["rails_declared"]))
 
-    def test_explained_relay(self):
-        size, explained = self.explained("--transport", "relay", "--providers", "tcp")
+    def test_explained_bounce(self):
+        size, explained = self.explained("--transport", "bounce", "--providers", "tcp")
         self.assertEqual([(hop["by"], hop["side"], hop["known"]) for hop in explained["hops"][:4]],
                          [("cpu", "here", "counted"), ("kernel", "here", "declared"),
                           ("kernel", "at the peer", "declared"), ("cpu", "at the peer", "declared")])
@@ -598,7 +598,7 @@ class Explain(Case):
 
     def test_memory_of_a_gpu_at_the_peer(self):
         path = self.report("--providers", "tcp", "--peer-memory", "gpu:1")
-        self.assertEqual((path["transport"], path["copies"]), ("relay", 4))
+        self.assertEqual((path["transport"], path["copies"]), ("bounce", 4))
         self.assertEqual(path["hops"][-1]["to"]["gpu"], 1)
         self.assertTrue(any(each.startswith("GPUDirect at the peer: ")
                             for each in path["passed_over"]))

@@ -16,7 +16,7 @@ Path staged(const std::string& nic = "mlx5_0") {
   const auto stop = [](Stop::Kind kind, PathSide side) { return Stop{.kind = kind, .side = side}; };
   Path path;
   path.provider = "verbs";
-  path.transport = TransportKind::relay;
+  path.transport = TransportKind::bounce;
   path.rails = {"verbs:0"};
   Stop at = stop(Stop::Kind::device, PathSide::local);
   at.device = 3;
@@ -44,7 +44,7 @@ Path staged(const std::string& nic = "mlx5_0") {
 
 TEST(PathText, HasEachHopAndWhatTheyComeTo) {
   EXPECT_EQ(path_text(staged()),
-            "write over verbs by the relay: 2 copies of each byte, 1 here and 1 at the peer, 1 by "
+            "write over verbs by the bounce: 2 copies of each byte, 1 here and 1 at the peer, 1 by "
             "a CPU\n"
             "\n"
             "  memory of GPU 3\n"
@@ -80,7 +80,7 @@ TEST(PathText, SaysWhatIsRefusedAndWhatIsBounced) {
 
 TEST(PathJson, HasAllOfIt) {
   const nlohmann::ordered_json json = to_json(staged());
-  EXPECT_EQ(json["transport"], "relay");
+  EXPECT_EQ(json["transport"], "bounce");
   EXPECT_EQ(json["copies"], 2);
   EXPECT_EQ(json["hops"].size(), 6U);
   EXPECT_EQ(json["hops"][0]["from"]["kind"], "device");

@@ -97,7 +97,7 @@ TEST(Report, ComesBackAsItWas) {
   report.model = "Llama-3.1-8B";
   report.bytes = 1 << 20;
   report.first_group = {1, 2, 3};
-  report.movement = {10, 5, {{"shm:0", 5, 1 << 20}}, "relay", "because"};
+  report.movement = {10, 5, {{"shm:0", 5, 1 << 20}}, "bounce", "because"};
   report.problem = "one byte";
   EXPECT_EQ(to_json(from_json<RunReport>(to_json(report)).value()), to_json(report));
 }

@@ -48,7 +48,7 @@ struct Machine {
   int hidden = 0;  ///< So many further nodes exist that a container does not get to see.
 };
 
-// PCIe, in GB/s each way: lanes x rate x 128/130 (8/10 for the first two generations).
+// PCIe, in GB/s each way: rails x rate x 128/130 (8/10 for the first two generations).
 inline constexpr double gen1_x8 = 2.0, gen3_x4 = 3.938462, gen3_x16 = 15.753846,
                         gen4_x16 = 31.507692, gen5_x16 = 63.015385;
 

@@ -12,8 +12,8 @@
 
 #include "expected.hpp"
 #include "hwloc_xml.hpp"
+#include "providers/sanitizer.hpp"
 #include "random_machine.hpp"
-#include "sanitizer.hpp"
 
 namespace weft::facts {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "null_transport.hpp"
 #include "parts.hpp"
-#include "rail/lane.hpp"
+#include "rail/rail_scheduler.hpp"
 
 namespace {
 
@@ -82,20 +82,17 @@ class QuietHost final : public TransferHost {
     transfer->signal_ended(std::nullopt);
   }
   void offer_again(const std::shared_ptr<TransferState>& transfer) override {
-    if (lane != nullptr) lane->add(transfer);
+    if (scheduler != nullptr) scheduler->add(transfer);
   }
   void transfer_ended(TransferState&) override {}
-  void transfer_quiescent(TransferState&) override {}
-  std::size_t proofs_of(const TransferState&, std::size_t) const override { return proofs; }
-  std::size_t proofs = 0;
-  Lane* lane = nullptr;
+  RailScheduler* scheduler = nullptr;
 };
 
 /// One rail over a null transport.
 struct Line {
-  explicit Line(Completes when) : one_sided(when), relay(when) {}
-  weft::test::NullTransport one_sided, relay, copies;
-  Lane lane{0, "null:0", {64, std::uint64_t{1} << 30}, one_sided, relay, copies};
+  explicit Line(Completes when) : one_sided(when), bounce(when) {}
+  weft::test::NullTransport one_sided, bounce, copies;
+  RailScheduler scheduler{0, "null:0", {64, std::uint64_t{1} << 30}, one_sided, bounce, copies};
 };
 
 struct Spent {
@@ -110,9 +107,9 @@ Spent spent_on(std::size_t pieces, Completes when) {
       make_submission(make_prepared(peer, scattered(pieces, 64))), host);
   const Spent before{count.made, count.bytes};
   transfer->start({0});
-  line.lane.add(transfer);
+  line.scheduler.add(transfer);
   while (!transfer->ended()) {
-    line.lane.pump();
+    line.scheduler.pump();
     line.one_sided.progress();
   }
   const Spent spent{count.made - before.made, count.bytes - before.bytes};
@@ -148,42 +145,42 @@ TEST_P(AllocationCount, AMillionSmallTransfersLeaveNothing) {
       submission.deadline = Clock::now() + 1h;
       const auto transfer = std::make_shared<TransferState>(std::move(submission), host);
       transfer->start({0});
-      line.lane.add(transfer);
+      line.scheduler.add(transfer);
       while (!transfer->ended()) {
-        line.lane.pump();
+        line.scheduler.pump();
         line.one_sided.progress();
       }
     }
-    // What a lane still lists it drops when it looks again.
-    line.lane.pump();
+    // What a rail still lists it drops when it looks again.
+    line.scheduler.pump();
   };
   carry(1000);
   const std::int64_t live = count.live, made = count.made;
   carry(1000000);
   EXPECT_LE(count.live - live, 2);
   EXPECT_LE((count.made - made) / 1000000, 1) << "allocations per transfer";
-  EXPECT_EQ(line.lane.in_flight(), 0U);
+  EXPECT_EQ(line.scheduler.in_flight(), 0U);
 }
 
 TEST_P(AllocationCount, ASmallTransferOverFourRailsIsOneAllocation) {
   const auto peer = make_peer(4);
   Line line(GetParam());
   QuietHost host;
-  host.proofs = 1;
-  host.lane = &line.lane;
+  host.scheduler = &line.scheduler;
   const auto prepared = make_prepared(peer, scattered(1, 64), Direction::write, 4);
+  for (std::size_t rail = 0; rail < 4; ++rail) prepared->path->of(rail)->proofs = 1;
   const auto carry = [&] {
     const auto transfer = std::make_shared<TransferState>(make_submission(prepared), host);
     transfer->start({0, 1, 2, 3});
-    line.lane.add(transfer);
+    line.scheduler.add(transfer);
     while (!transfer->ended()) {
-      line.lane.pump();
+      line.scheduler.pump();
       line.one_sided.progress();
-      line.relay.progress();  // carries the proof
+      line.bounce.progress();  // carries the proof
     }
     EXPECT_EQ(transfer->state(), State::done);
   };
-  for (int i = 0; i < 100; ++i) carry();  // The lane's own lists grow meanwhile.
+  for (int i = 0; i < 100; ++i) carry();  // The rail's own lists grow meanwhile.
   const std::int64_t made = count.made;
   for (int i = 0; i < 1000; ++i) carry();
   EXPECT_EQ(count.made - made, 1000);

@@ -1,5 +1,5 @@
 // The pages behind segments.
-#include "memory/allocation.hpp"
+#include "base/allocation.hpp"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>

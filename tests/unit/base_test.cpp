@@ -8,7 +8,7 @@
 
 #include "base/completion_slot.hpp"
 #include "base/random.hpp"
-#include "memory/use_count.hpp"
+#include "base/use_count.hpp"
 #include "parts.hpp"
 
 namespace weft::core::test {

@@ -1,5 +1,5 @@
 // The initiator's side of a check, with a peer that answers what the test says.
-#include "integrity/checks.hpp"
+#include "verify/checks.hpp"
 
 #include <gtest/gtest.h>
 
@@ -21,7 +21,6 @@ class CheckHost final : public TransferHost {
   void raise_signal(const std::shared_ptr<TransferState>&) override {}
   void offer_again(const std::shared_ptr<TransferState>&) override {}
   void transfer_ended(TransferState& transfer) override { checks_.end(transfer); }
-  void transfer_quiescent(TransferState&) override {}
 
  private:
   Checks& checks_;

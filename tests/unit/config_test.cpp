@@ -5,7 +5,7 @@
 #include <functional>
 #include <limits>
 
-#include "engine/config_check.hpp"
+#include "config/config_check.hpp"
 
 namespace weft::core {
 namespace {
@@ -13,38 +13,46 @@ namespace {
 using namespace std::chrono_literals;
 using testing::HasSubstr;
 
+Result<Config> checked(const Config& config) {
+  return resolve_settings(config, {}).and_then(checked_config);
+}
+
 /// The sentence with which a changed default configuration is refused; empty if it is accepted.
 std::string refusal(const std::function<void(Config&)>& change) {
   Config config;
   change(config);
-  const auto checked = checked_config(config);
+  const auto checked = core::checked(config);
   if (checked) return "";
   EXPECT_EQ(checked.error().code(), Code::invalid_argument);
   return checked.error().message();
 }
 
 TEST(ConfigCheck, TheDefaultsPass) {
-  const auto checked = checked_config({});
+  const auto checked = core::checked({});
   ASSERT_TRUE(checked);
   EXPECT_EQ(checked->rail_address, "127.0.0.1");
 }
 
 TEST(ConfigCheck, BoundsAreNamedWithTheirNumbers) {
-  EXPECT_THAT(refusal([](Config& c) { c.name = std::string(256, 'x'); }), HasSubstr("255"));
+  EXPECT_THAT(refusal([](Config& c) { c.name = std::string(256, 'x'); }),
+              HasSubstr("must be from 0 to 255"));
   EXPECT_EQ(refusal([](Config& c) { c.name = std::string(255, 'x'); }), "");
-  EXPECT_THAT(refusal([](Config& c) { c.rails = 65; }), HasSubstr("Config::rails is 65"));
-  EXPECT_THAT(refusal([](Config& c) { c.threads = 65; }), HasSubstr("Config::threads"));
-  EXPECT_THAT(refusal([](Config& c) { c.max_message = 0; }), HasSubstr("from 1 to 1048576"));
+  EXPECT_THAT(refusal([](Config& c) { c.rails = 65; }),
+              HasSubstr("rails is 65, and must be from 0 to 64"));
+  EXPECT_THAT(refusal([](Config& c) { c.threads = 65; }), HasSubstr("threads is 65"));
+  EXPECT_THAT(refusal([](Config& c) { c.max_message = 0; }), HasSubstr("from 1 to 1MiB"));
   EXPECT_THAT(refusal([](Config& c) { c.max_message = (1 << 20) + 1; }), HasSubstr("1048577"));
   EXPECT_THAT(refusal([](Config& c) { c.message_credits = 1; }), HasSubstr("from 2 to 1024"));
   EXPECT_THAT(refusal([](Config& c) { c.message_credits = 1025; }), HasSubstr("message_credits"));
-  EXPECT_THAT(refusal([](Config& c) { c.relay_buffers = 0; }), HasSubstr("relay_buffers"));
-  EXPECT_THAT(refusal([](Config& c) { c.relay_buffer_bytes = 0; }),
-              HasSubstr("relay_buffer_bytes"));
-  EXPECT_THAT(refusal([](Config& c) { c.relay_buffer_bytes = (64U << 20) + 1; }),
-              HasSubstr("relay_buffer_bytes"));
-  EXPECT_NE(refusal([](Config& c) { c.max_transfers = 0; }), "");
-  EXPECT_NE(refusal([](Config& c) { c.send_queue = 0; }), "");
+  EXPECT_THAT(refusal([](Config& c) { c.bounce_buffers = 0; }), HasSubstr("bounce_buffers"));
+  EXPECT_THAT(refusal([](Config& c) { c.bounce_buffer_bytes = 0; }),
+              HasSubstr("bounce_buffer_bytes"));
+  EXPECT_THAT(refusal([](Config& c) { c.bounce_buffer_bytes = (64U << 20) + 1; }),
+              HasSubstr("bounce_buffer_bytes"));
+  EXPECT_THAT(refusal([](Config& c) { c.max_transfers = 0; }),
+              HasSubstr("max_transfers is 0, and must be at least 1"));
+  EXPECT_THAT(refusal([](Config& c) { c.send_queue = 0; }), HasSubstr("send_queue"));
+  EXPECT_THAT(refusal([](Config& c) { c.max_nics = 0; }), HasSubstr("max_nics"));
 }
 
 TEST(ConfigCheck, TimesMustMakeSense) {
@@ -71,6 +79,19 @@ TEST(ConfigCheck, ChunksAndWindowsWhoseProductOverflowsAreRefused) {
             "");
 }
 
+// As the user wrote them, not as the program has them.
+TEST(ConfigCheck, OptionsAreNamedAsTheyWereGiven) {
+  const auto message = [](const Environment& environment) {
+    const auto checked = resolve_settings({}, environment).and_then(checked_config);
+    return checked ? "" : checked.error().message();
+  };
+  EXPECT_EQ(message({{"WEFT_HEARTBEAT", "2s"}}),
+            "death_after must be at least twice WEFT_HEARTBEAT");
+  EXPECT_EQ(message({{"WEFT_METRICS", "false"}, {"WEFT_METRICS_LISTEN", "127.0.0.1:0"}}),
+            "WEFT_METRICS_LISTEN needs metrics, and WEFT_METRICS is false");
+  EXPECT_THAT(message({{"WEFT_LISTEN", "0.0.0.0:7"}}), HasSubstr("WEFT_LISTEN names every"));
+}
+
 TEST(ConfigCheck, CredentialsAreOneOfTwoKindsAndWhole) {
   EXPECT_EQ(refusal([](Config& c) { c.secret_file = "secret"; }), "");
   const auto certificates = [](Config& c) {
@@ -92,7 +113,7 @@ TEST(ConfigCheck, RailsGoWhereTheListenerIs) {
   const auto rail_address = [](const std::function<void(Config&)>& change) {
     Config config;
     change(config);
-    const auto checked = checked_config(config);
+    const auto checked = core::checked(config);
     return checked ? checked->rail_address : checked.error().to_string();
   };
   EXPECT_EQ(rail_address([](Config& c) { c.listen = ""; }), "127.0.0.1");

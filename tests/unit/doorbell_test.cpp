@@ -1,4 +1,4 @@
-#include "doorbell.hpp"
+#include "providers/doorbell.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // Sleeping on descriptors that stay readable.
-#include "edges.hpp"
+#include "providers/edges.hpp"
 
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -7,7 +7,7 @@
 
 #include <memory>
 
-#include "inner_epoll.hpp"
+#include "providers/inner_epoll.hpp"
 
 namespace weft::providers {
 namespace {

@@ -111,7 +111,7 @@ GrantDescription description() {
   grant.ranges = {{0, 4096}, {8192, 1}, {std::uint64_t{1} << 39, std::uint64_t{1} << 39}};
   grant.keys = {{0, 0, 42}, {3, 0x7fff00000000, most}};
   grant.epoch_keys = {{0, 8, 43}, {3, 0x7ffe00000000, 44}};
-  grant.relayed = {{1, "the NIC is full"}, {7}};
+  grant.bounced = {{1, "the NIC is full"}, {7}};
   return grant;
 }
 
@@ -139,28 +139,28 @@ TEST(GrantCodec, RoundTrip) {
   ASSERT_EQ(decoded->epoch_keys.size(), 2U);
   EXPECT_EQ(decoded->epoch_keys[1].base, 0x7ffe00000000U);
   EXPECT_EQ(decoded->epoch_keys[1].key, 44U);
-  ASSERT_EQ(decoded->relayed.size(), 2U);
-  EXPECT_EQ(decoded->relayed[0].rail, 1U);
-  EXPECT_EQ(decoded->relayed[0].why, "the NIC is full");
-  EXPECT_EQ(decoded->relayed[1].rail, 7U);
-  EXPECT_EQ(decoded->relayed[1].why, "");
+  ASSERT_EQ(decoded->bounced.size(), 2U);
+  EXPECT_EQ(decoded->bounced[0].rail, 1U);
+  EXPECT_EQ(decoded->bounced[0].why, "the NIC is full");
+  EXPECT_EQ(decoded->bounced[1].rail, 7U);
+  EXPECT_EQ(decoded->bounced[1].why, "");
 }
 
 TEST(GrantCodec, ReasonsFromOutsideAreCutAndCantPlayTricks) {
   GrantDescription grant = description();
-  grant.relayed = {{0, std::string(2000, 'x')}, {1, "a\x1b[2J\nb"}};
+  grant.bounced = {{0, std::string(2000, 'x')}, {1, "a\x1b[2J\nb"}};
   const auto decoded = decode_grant(encode_grant(grant));
   ASSERT_TRUE(decoded);
-  EXPECT_EQ(decoded->relayed[0].why, std::string(limits::sentence, 'x'));
-  EXPECT_EQ(decoded->relayed[1].why, "a?[2J?b");
+  EXPECT_EQ(decoded->bounced[0].why, std::string(limits::sentence, 'x'));
+  EXPECT_EQ(decoded->bounced[1].why, "a?[2J?b");
 }
 
 TEST(GrantCodec, EqualReasonsTravelOnce) {
   const auto bytes_for = [](std::uint32_t rails) {
     GrantDescription grant = description();
-    grant.relayed.clear();
+    grant.bounced.clear();
     for (std::uint32_t rail = 0; rail < rails; ++rail)
-      grant.relayed.push_back({rail, std::string(500, 'x')});
+      grant.bounced.push_back({rail, std::string(500, 'x')});
     return encode_grant(grant).size();
   };
   EXPECT_LT(bytes_for(8), bytes_for(1) + 100);
@@ -218,8 +218,8 @@ TEST(GrantCodec, RefusesContentsThatDoNotHold) {
   EXPECT_TRUE(refused([](auto& grant) { grant.keys = {{256, 0, 1}}; }));
   EXPECT_TRUE(refused([](auto& grant) { grant.epoch_keys = {{256, 0, 1}}; }));
   EXPECT_TRUE(refused([](auto& grant) { grant.epoch_keys.assign(257, {}); }));
-  EXPECT_TRUE(refused([](auto& grant) { grant.relayed = {{256}}; }));
-  EXPECT_TRUE(refused([](auto& grant) { grant.relayed.assign(257, {0}); }));
+  EXPECT_TRUE(refused([](auto& grant) { grant.bounced = {{256}}; }));
+  EXPECT_TRUE(refused([](auto& grant) { grant.bounced.assign(257, {0}); }));
 }
 
 /// Whatever a decoded grant says must hold, and it must be safe to use.
@@ -239,7 +239,7 @@ void expect_sound(const GrantDescription& grant, const std::shared_ptr<PeerState
   for (std::uint32_t rail = 0; rail < 256; ++rail)
     if (remote.reachable_on(rail)) {
       remote.key(rail);
-      remote.epoch_word(rail);
+      remote.lease_word(rail);
     }
 }
 

@@ -1,4 +1,4 @@
-#include "integrity/hasher.hpp"
+#include "verify/hasher.hpp"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 #include <array>
 
 #include "hmem_fabric.hpp"
-#include "spec.hpp"
+#include "providers/spec.hpp"
 
 namespace weft::providers {
 namespace {
@@ -27,7 +27,7 @@ const Spec spec = {
     .device_memory = true,
     .hints = any_address,
     .quirks = [](const fi_info&, Capability&) {},
-    .merit = "it is a test's",
+    .score = "it is a test's",
 };
 
 class HmemNics : public testing::Test {

@@ -18,9 +18,9 @@
 #include "model_gpu.hpp"
 #include "null_transport.hpp"
 #include "parts.hpp"
-#include "rail/lane.hpp"
-#include "transport/device_copies.hpp"
-#include "transport/one_sided.hpp"
+#include "rail/rail_scheduler.hpp"
+#include "transport/gpu_copies.hpp"
+#include "transport/rma.hpp"
 
 namespace weft::core::test {
 namespace {
@@ -144,7 +144,7 @@ struct Setting {
   bool may_die = false;            // the holder's process is killed
   // Owners as they must not be, to see that the model notices.
   bool reuses_at_once = false;   // without asking
-  bool keeps_word = false;       // and without taking the epoch word down
+  bool keeps_word = false;       // and without taking the lease word down
   bool fences_the_lent = false;  // as if closed keys kept out a borrower
   bool forgets_readers = false;  // as if those who have mapped it only to read did not bind
   bool takes_the_lost_for_dead = false;
@@ -175,7 +175,7 @@ class World final : public TransferHost {
     remote_->borrowed()->close();
     // What the NICs still have never comes home.
     if (transfer_) transfer_->end_early(State::failed, Error(Code::closed, "closed"));
-    for (const auto& [transfer, chunk] : lane_.take_orphans()) transfer->give_back(chunk);
+    for (const auto& [transfer, chunk] : scheduler_.take_orphans()) transfer->give_back(chunk);
     grant_->close();
     words_->close();
   }
@@ -343,7 +343,7 @@ class World final : public TransferHost {
                            to_holder_.clear();
                            imported_.link_down(the_link, owner_->down_error());
                            if (transfer_) transfer_->end_early(State::failed, owner_->down_error());
-                           lane_.peer_died(*owner_->route_by_rail[0]);
+                           scheduler_.peer_died(*owner_->route_by_rail[0]);
                          }});
   }
   void add_borrower(std::vector<Action>& actions) {
@@ -387,18 +387,19 @@ class World final : public TransferHost {
 
   void submit() {
     submitted_ = true;
-    if (!owner_->up() || !remote_->users().enter()) return;
+    if (!owner_->up()) return;
     Submission submission = make_submission(prepared_);
+    if (!submission.remote_use) return;
     if (setting_.lent) submission.transport = TransportKind::device_copy;
     submission.on_end = [this](const Ended&) { ++ends_; };
     transfer_ = std::make_shared<TransferState>(std::move(submission), *this);
     transfer_->start({0});
-    lane_.add(transfer_);
+    scheduler_.add(transfer_);
     step();
   }
   /// As the rail does it.
   void step() {
-    lane_.pump();
+    scheduler_.pump();
     rma_.progress();
   }
 
@@ -442,10 +443,10 @@ class World final : public TransferHost {
 
   // TransferHost
   void raise_signal(const std::shared_ptr<TransferState>&) override {}
-  void offer_again(const std::shared_ptr<TransferState>& transfer) override { lane_.add(transfer); }
+  void offer_again(const std::shared_ptr<TransferState>& transfer) override {
+    scheduler_.add(transfer);
+  }
   void transfer_ended(TransferState&) override {}
-  void memory_let_go(TransferState&) override { remote_->users().leave(); }
-  void transfer_quiescent(TransferState&) override {}
 
   const Setting setting_;
   Choices& choices_;
@@ -459,8 +460,8 @@ class World final : public TransferHost {
   // The owner.
   const std::shared_ptr<SegmentState> segment_ =
       setting_.lent ? make_segment(cells * cell, gpu_) : make_segment(cells * cell);
-  const std::shared_ptr<EpochWords> words_ =
-      std::make_shared<EpochWords>(std::vector<EpochWords::Reader>{{0, &wire_}});
+  const std::shared_ptr<LeaseWords> words_ =
+      std::make_shared<LeaseWords>(std::vector<LeaseWords::Reader>{{0, &wire_}});
   OwnedGrants owned_{[this](LinkId, Notice notice) {
                        if (!cut_) to_holder_.push_back(std::move(notice));
                      },
@@ -495,10 +496,11 @@ class World final : public TransferHost {
   std::shared_ptr<RemoteState> remote_;
   std::shared_ptr<CompletionSlot> answer_;
   std::shared_ptr<PreparedState> prepared_;
-  OneSided rma_{wire_, 0, cell, cell};
-  weft::test::NullTransport relay_{weft::test::NullTransport::Completes::at_once};
-  DeviceCopies copies_;
-  Lane lane_{0, "rail:0", {.operations = 2, .bytes = cells * cell}, rma_, relay_, copies_};
+  Rma rma_{wire_, 0, cell, cell};
+  weft::test::NullTransport bounce_{weft::test::NullTransport::Completes::at_once};
+  GpuCopies copies_;
+  RailScheduler scheduler_{0,    "rail:0", {.operations = 2, .bytes = cells * cell},
+                           rma_, bounce_,  copies_};
   std::shared_ptr<TransferState> transfer_;
   bool submitted_ = false, mourned_ = false;
   int ends_ = 0;

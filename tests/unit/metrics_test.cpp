@@ -197,7 +197,7 @@ TEST(PrometheusText, BucketsAreCumulative) {
 }
 
 /// "| `weft_segments` | gauge | | Segments registered. |"
-std::string readme_row(const prometheus::MetricFamily& family) {
+std::string page_row(const prometheus::MetricFamily& family) {
   const std::map<prometheus::MetricType, std::string> types = {
       {prometheus::MetricType::Counter, "counter"},
       {prometheus::MetricType::Gauge, "gauge"},
@@ -209,12 +209,12 @@ std::string readme_row(const prometheus::MetricFamily& family) {
          (labels.empty() ? "| " : " | ") + family.help + " |";
 }
 
-TEST(Readme, ListsTheMetricsThatThereAre) {
-  std::ifstream readme(WEFT_METRICS_README);
+TEST(Guide, ListsTheMetricsThatThereAre) {
+  std::ifstream page(WEFT_METRICS_PAGE);
   std::set<std::string> listed, rendered;
-  for (std::string line; std::getline(readme, line);)
+  for (std::string line; std::getline(page, line);)
     if (line.starts_with("| `weft_")) listed.insert(line);
-  for (const auto& family : families_of(full_reading())) rendered.insert(readme_row(family));
+  for (const auto& family : families_of(full_reading())) rendered.insert(page_row(family));
   EXPECT_EQ(listed, rendered);
 }
 

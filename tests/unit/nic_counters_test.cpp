@@ -1,5 +1,5 @@
 // What NICs have counted, out of the kernel's files as instances have them.
-#include "nic_counters.hpp"
+#include "topo/nic_counters.hpp"
 
 #include <gtest/gtest.h>
 

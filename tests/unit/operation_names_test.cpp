@@ -1,4 +1,4 @@
-#include "operation_names.hpp"
+#include "providers/operation_names.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Messages that wait to be sent.
-#include "message/outbox.hpp"
+#include "peer/outbox.hpp"
 
 #include <gtest/gtest.h>
 

@@ -252,9 +252,9 @@ TEST_F(OwnedGrantsOfARail, TellThatItHasLostTheMemory) {
   ASSERT_EQ(renewed.at(1).size(), 1U);
   EXPECT_EQ(renewed.at(1).front().why_lost, "no room");
   EXPECT_THAT(grant->current().keys, IsEmpty());
-  ASSERT_EQ(grant->current().relayed.size(), 1U);
-  EXPECT_EQ(grant->current().relayed.front().rail, rail);
-  EXPECT_EQ(grant->current().relayed.front().why, "no room");
+  ASSERT_EQ(grant->current().bounced.size(), 1U);
+  EXPECT_EQ(grant->current().bounced.front().rail, rail);
+  EXPECT_EQ(grant->current().bounced.front().why, "no room");
   owned.take(2, GrantQuery{7, 1});
   ASSERT_EQ(std::get<GrantStatus>(told.back().second).renewed.size(), 1U);
   EXPECT_EQ(std::get<GrantStatus>(told.back().second).renewed.front().why_lost, "no room");

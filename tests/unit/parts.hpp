@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <numeric>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -75,12 +77,18 @@ inline std::shared_ptr<RemoteState> make_remote(const std::shared_ptr<PeerState>
   return std::make_shared<RemoteState>(peer, std::move(grant));
 }
 
-/// Over all routes.
-inline std::shared_ptr<RailSet> make_rail_set(const PeerState& peer) {
+inline std::shared_ptr<RailSet> make_rail_set(const PeerState& peer,
+                                              std::span<const std::size_t> rails) {
   auto set = std::make_shared<RailSet>();
-  for (std::size_t rail = 0; rail < peer.route_by_rail.size(); ++rail)
+  for (const std::size_t rail : rails)
     if (Route* route = peer.route_by_rail[rail]) set->add(rail, {route, route->targets});
   return set;
+}
+/// Over all routes.
+inline std::shared_ptr<RailSet> make_rail_set(const PeerState& peer) {
+  std::vector<std::size_t> rails(peer.route_by_rail.size());
+  std::iota(rails.begin(), rails.end(), std::size_t{0});
+  return make_rail_set(peer, rails);
 }
 
 inline std::shared_ptr<const std::vector<std::string>> make_rail_names(std::size_t rails) {
@@ -127,6 +135,8 @@ inline Submission make_submission(std::shared_ptr<const PreparedState> prepared,
                                   TransferOptions options = {}) {
   Submission submission(Clock::now());
   submission.bytes = prepared->bytes;
+  submission.local_use = Entered(prepared->local->users());
+  submission.remote_use = Entered(prepared->remote->users());
   submission.prepared = std::move(prepared);
   submission.take(std::move(options));
   submission.deadline = soon().when();

@@ -8,10 +8,10 @@
 #include <fstream>
 #include <sstream>
 
-#include "capability_record.hpp"
 #include "path/copies.hpp"
 #include "path/describe.hpp"
-#include "shm/shm.hpp"
+#include "providers/capability_record.hpp"
+#include "providers/shm/shm.hpp"
 
 namespace weft::core {
 namespace {
@@ -130,12 +130,12 @@ TEST(Paths, HoldTogetherInEveryCombination) {
         for (const Place& remote : {host, gpu})
           for (const bool same_host : {true, false})
             for (const bool gpudirect : {true, false})
-              for (const bool relayed : {true, false}) {
+              for (const bool bounced : {true, false}) {
                 if (provider.record.same_host_only && !same_host) continue;
                 if (gpudirect && !may_reach_gpus(provider.record)) continue;
                 PathFacts facts = facts_of(provider, direction, local, remote, same_host);
                 facts.record.device_memory = gpudirect;
-                if (relayed) facts.asked = TransportKind::relay;
+                if (bounced) facts.asked = TransportKind::bounce;
                 SCOPED_TRACE(provider.title);
                 expect_sound(path_of(facts), facts);
               }
@@ -160,36 +160,36 @@ std::string movers(const Path& path) {
   return text;
 }
 
-std::string bounced(const Path& path) {
+std::string bounces(const Path& path) {
   if (path.bounced_below == 0) return "-";
   std::ostringstream text;
   text << path.bounces_local + path.bounces_remote << " below " << path.bounced_below;
   return text.str();
 }
 
-/// The cells of a row that tell of one-sided transfers between host memory, of the relay between
-/// any memory, and of GPUDirect.
+/// The cells of a row that tell of one-sided transfers between host memory, of the bounce-buffer
+/// transport between any memory, and of GPUDirect.
 std::string cells(const Provider& provider, Direction direction, bool same_host) {
   const auto facts = [&](const Place& local, const Place& remote) {
     return facts_of(provider, direction, local, remote, same_host);
   };
   const Path straight = path_of(facts(host, host));
-  PathFacts relayed = facts(host, host);
-  relayed.asked = TransportKind::relay;
-  const std::string by_relay = counted(path_of(relayed));
+  PathFacts bounced = facts(host, host);
+  bounced.asked = TransportKind::bounce;
+  const std::string by_bounce = counted(path_of(bounced));
   for (const auto& [local, remote] : {std::pair(gpu, host), {host, gpu}, {gpu, gpu}})
-    EXPECT_EQ(counted(path_of(facts(local, remote))), by_relay) << "whatever is staged";
+    EXPECT_EQ(counted(path_of(facts(local, remote))), by_bounce) << "whatever is staged";
   std::string direct = "-";
   if (may_reach_gpus(provider.record)) {
     PathFacts gpus = facts(gpu, gpu);
     gpus.record.device_memory = true;
     direct = counted(path_of(gpus));
   }
-  return counted(straight) + movers(straight) + " | " + bounced(straight) + " | " + by_relay +
+  return counted(straight) + movers(straight) + " | " + bounces(straight) + " | " + by_bounce +
          " | " + direct + " |";
 }
 
-/// The rows of lib/path/README.md for a provider.
+/// The rows of tools/docs/paths.md for a provider.
 std::vector<std::string> rows(const Provider& provider) {
   std::vector<std::string> rows;
   const std::string writes = cells(provider, Direction::write, true);
@@ -204,10 +204,10 @@ std::vector<std::string> rows(const Provider& provider) {
   return {begin + " | write | " + writes, begin + " | read | " + reads};
 }
 
-TEST(Paths, AreThoseOfReadmesTable) {
-  std::ifstream readme(WEFT_PATHS_README);
+TEST(Paths, AreThoseOfTheGuidesTable) {
+  std::ifstream page(WEFT_PATHS_PAGE);
   std::vector<std::string> lines;
-  for (std::string line; std::getline(readme, line);) lines.push_back(line);
+  for (std::string line; std::getline(page, line);) lines.push_back(line);
   // What follows tells how it was checked.
   for (const Provider& provider : all_providers())
     for (const std::string& row : rows(provider))
@@ -317,7 +317,7 @@ TEST(Paths, WhatIsMappedIsCopiedByTheInitiatorItselfAndCounted) {
 
 TEST(Paths, GpuMemoryThatTheNicCantReachIsStaged) {
   const Path path = path_of(facts_of(nic_provider(), Direction::write, gpu, host, false));
-  EXPECT_EQ(path.transport, TransportKind::relay);
+  EXPECT_EQ(path.transport, TransportKind::bounce);
   EXPECT_THAT(stops_of(path),
               ElementsAre("memory of GPU 3", "copy_engine > bounce buffer", "nic > NIC",
                           "nic > wire", "nic > the peer's NIC", "nic > the peer's bounce buffer",
@@ -350,7 +350,7 @@ TEST(Paths, WhatWasSeenOfASegmentCountsMoreThanTheRecord) {
   facts.local.reach = Reach::staged;
   facts.local.why_staged = "the NIC has no room for it";
   Path path = path_of(facts);
-  EXPECT_EQ(path.transport, TransportKind::relay);
+  EXPECT_EQ(path.transport, TransportKind::bounce);
   EXPECT_FALSE(path.gpudirect_local || path.gpudirect_remote);
   EXPECT_THAT(path.passed_over,
               ElementsAre("GPUDirect: the NIC has no room for it",
@@ -366,11 +366,11 @@ TEST(Paths, WhatWasSeenOfASegmentCountsMoreThanTheRecord) {
 TEST(Paths, WhoAsksForTheRelayHearsOnlyOfMemoryThatIsOutOfReach) {
   using Reach = PathFacts::End::Reach;
   PathFacts facts = facts_of(nic_provider(), Direction::write, gpu, gpu, false);
-  facts.asked = TransportKind::relay;
+  facts.asked = TransportKind::bounce;
   facts.local.reach = Reach::direct;
   facts.remote.reach = Reach::staged;
   facts.remote.why_staged = "it has no key";
-  EXPECT_THAT(path_of(facts).passed_over, ElementsAre("one-sided: the relay was asked for",
+  EXPECT_THAT(path_of(facts).passed_over, ElementsAre("one-sided: the bounce was asked for",
                                                       "GPUDirect at the peer: it has no key"));
 }
 
@@ -395,18 +395,19 @@ TEST(Paths, BouncesAreDeclaredForTheSideThatMakesThem) {
   EXPECT_EQ(write.bounces_local, 1U);
   EXPECT_EQ(write.bounces_remote, 0U);
   PathFacts facts = facts_of(socket_provider(), Direction::read, host, host, false);
-  facts.asked = TransportKind::relay;
-  const Path relayed = path_of(facts);  // what is read by the relay the peer sends
-  EXPECT_EQ(relayed.bounces_local, 0U);
-  EXPECT_EQ(relayed.bounces_remote, 1U);
+  facts.asked = TransportKind::bounce;
+  const Path bounced =
+      path_of(facts);  // what is read by the bounce-buffer transport the peer sends
+  EXPECT_EQ(bounced.bounces_local, 0U);
+  EXPECT_EQ(bounced.bounces_remote, 1U);
 }
 
 TEST(Paths, SayWhyOneSidedTransfersWereNotTaken) {
   PathFacts facts = facts_of(nic_provider(), Direction::write, host, host, false);
-  facts.asked = TransportKind::relay;
+  facts.asked = TransportKind::bounce;
   facts.passed_over = {"memory: other host"};
   EXPECT_THAT(path_of(facts).passed_over,
-              ElementsAre("memory: other host", "one-sided: the relay was asked for"));
+              ElementsAre("memory: other host", "one-sided: the bounce was asked for"));
 }
 
 TEST(Paths, OneSidedTransfersOfMemoryOutOfReachAreRefused) {
@@ -436,8 +437,8 @@ TEST(Paths, AGpuCopiesToTheOtherOneWhereItsMemoryIsLent) {
     EXPECT_EQ(path.copies_local, 1U);
     EXPECT_EQ(path.bounced_below, 0U);
     EXPECT_THAT(path.passed_over, IsEmpty());
-    facts.asked = TransportKind::relay;
-    EXPECT_EQ(path_of(facts).transport, TransportKind::relay);
+    facts.asked = TransportKind::bounce;
+    EXPECT_EQ(path_of(facts).transport, TransportKind::bounce);
   }
 }
 

@@ -39,11 +39,11 @@ Path by_sockets() {
   return path;
 }
 
-/// GPU memory through the relay, over a NIC that can't reach it.
+/// GPU memory through the bounce-buffer transport, over a NIC that can't reach it.
 Path staged() {
   Path path;
   path.provider = "efa";
-  path.transport = TransportKind::relay;
+  path.transport = TransportKind::bounce;
   Stop memory = stop(Stop::Kind::device, PathSide::local);
   memory.device = 3;
   path.hops = {{memory, stop(Stop::Kind::bounce_buffer, PathSide::local), Mover::copy_engine,
@@ -70,7 +70,8 @@ Path direct() {
 }
 
 TEST(Policies, AnEmptyOneRefusesNothing) {
-  for (const Path& path : {by_sockets(), staged(), direct()}) EXPECT_EQ(objection({}, path, 1), "");
+  for (const Path& path : {by_sockets(), staged(), direct()})
+    EXPECT_EQ(reject_reason({}, path, 1), "");
   EXPECT_TRUE(Policy{}.empty());
 }
 
@@ -80,62 +81,63 @@ TEST(Policies, WhatIsKeptToIsNotRefused) {
                       .require_gpudirect = true,
                       .min_gbps = 400,
                       .providers = {"efa"}};
-  EXPECT_EQ(objection(strict, direct(), 1), "");
-  EXPECT_EQ(
-      objection({.max_copies = 2, .min_gbps = 25, .providers = {"efa", "tcp"}}, by_sockets(), 9000),
-      "");
+  EXPECT_EQ(reject_reason(strict, direct(), 1), "");
+  EXPECT_EQ(reject_reason({.max_copies = 2, .min_gbps = 25, .providers = {"efa", "tcp"}},
+                          by_sockets(), 9000),
+            "");
 }
 
 TEST(Policies, TooManyCopies) {
-  EXPECT_EQ(objection({.max_copies = 0}, by_sockets()),
+  EXPECT_EQ(reject_reason({.max_copies = 0}, by_sockets()),
             "allows no copies of each byte, and the path over tcp makes 2: host memory to socket "
             "buffer by the kernel, the peer's socket buffer to the peer's host memory by the "
             "kernel; passed over: efa: the peer has none; shm: other host");
-  EXPECT_EQ(objection({.max_copies = 1}, staged()),
-            "allows 1 copy of each byte, and the path over efa by the relay makes 2: memory of GPU "
-            "3 to bounce buffer by the GPU's copy engine, the peer's bounce buffer to the peer's "
-            "host memory by the CPU; passed over: GPUDirect: no dmabuf from the driver");
+  EXPECT_EQ(
+      reject_reason({.max_copies = 1}, staged()),
+      "allows 1 copy of each byte, and the path over efa by the bounce makes 2: memory of GPU "
+      "3 to bounce buffer by the GPU's copy engine, the peer's bounce buffer to the peer's "
+      "host memory by the CPU; passed over: GPUDirect: no dmabuf from the driver");
 }
 
 TEST(Policies, CopiesOfSmallPiecesCount) {
-  EXPECT_EQ(objection({.max_copies = 2}, by_sockets(), 9000), "");
-  EXPECT_THAT(objection({.max_copies = 2}, by_sockets(), 8999),
+  EXPECT_EQ(reject_reason({.max_copies = 2}, by_sockets(), 9000), "");
+  EXPECT_THAT(reject_reason({.max_copies = 2}, by_sockets(), 8999),
               HasSubstr("allows 2 copies of each byte, and the path over tcp makes 4: "));
-  EXPECT_THAT(objection({.max_copies = 2}, by_sockets(), 8999),
+  EXPECT_THAT(reject_reason({.max_copies = 2}, by_sockets(), 8999),
               HasSubstr("; pieces below 9000 bytes are bounced twice on top; "));
 }
 
 TEST(Policies, CopiesByTheCpu) {
-  EXPECT_EQ(objection({.forbid_cpu_copies = true}, staged()),
-            "forbids copies by the CPU, and the path over efa by the relay makes 1: the peer's "
+  EXPECT_EQ(reject_reason({.forbid_cpu_copies = true}, staged()),
+            "forbids copies by the CPU, and the path over efa by the bounce makes 1: the peer's "
             "bounce buffer to the peer's host memory by the CPU; passed over: GPUDirect: no dmabuf "
             "from the driver");
   Path nic_alone = direct();
   nic_alone.bounced_below = 100;
   nic_alone.bounces_local = 1;
-  EXPECT_EQ(objection({.forbid_cpu_copies = true}, nic_alone, 99),
+  EXPECT_EQ(reject_reason({.forbid_cpu_copies = true}, nic_alone, 99),
             "forbids copies by the CPU, and the path over efa makes 1: pieces below 100 bytes are "
             "bounced once on top");
 }
 
 TEST(Policies, NoGpuDirect) {
-  EXPECT_EQ(objection({.require_gpudirect = true}, staged()),
+  EXPECT_EQ(reject_reason({.require_gpudirect = true}, staged()),
             "requires GPUDirect, and memory of GPU 3 is staged through host memory; GPUDirect: no "
             "dmabuf from the driver");
-  EXPECT_EQ(objection({.require_gpudirect = true}, by_sockets()), "") << "of host memory alone";
+  EXPECT_EQ(reject_reason({.require_gpudirect = true}, by_sockets()), "") << "of host memory alone";
 }
 
 TEST(Policies, TooSlow) {
-  EXPECT_EQ(objection({.min_gbps = 100}, by_sockets()),
+  EXPECT_EQ(reject_reason({.min_gbps = 100}, by_sockets()),
             "asks for 100 Gb/s at least, and the path over tcp carries 25 at most: NIC eth0, if "
             "the CPUs copy as fast; passed over: efa: the peer has none; shm: other host");
-  EXPECT_EQ(objection({.min_gbps = 0.5}, staged()),
-            "asks for 0.5 Gb/s at least, and what the path over efa by the relay carries is not "
+  EXPECT_EQ(reject_reason({.min_gbps = 0.5}, staged()),
+            "asks for 0.5 Gb/s at least, and what the path over efa by the bounce carries is not "
             "known: no link on it tells its speed");
 }
 
 TEST(Policies, AProviderThatIsNotAllowed) {
-  EXPECT_EQ(objection({.providers = {"efa", "verbs"}}, by_sockets()),
+  EXPECT_EQ(reject_reason({.providers = {"efa", "verbs"}}, by_sockets()),
             "allows only efa, verbs, and the path goes over tcp; passed over: efa: the peer has "
             "none; shm: other host");
 }

@@ -1,5 +1,5 @@
 // What libfabric is asked for when memory of each kind is registered.
-#include "registration_request.hpp"
+#include "providers/registration_request.hpp"
 
 #include <gtest/gtest.h>
 

@@ -9,7 +9,7 @@
 #include <set>
 #include <utility>
 
-#include "endpoint.hpp"
+#include "providers/endpoint.hpp"
 
 namespace weft::core::test {
 

@@ -1,5 +1,5 @@
 // Which NICs are taken, for machines of all kinds, without any of them.
-#include "selection.hpp"
+#include "providers/selection.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -22,45 +22,45 @@ const ProviderName known[] = {
     {"fi_shm", false, {"shm"}},
 };
 
-Sighting shm() {
-  Sighting seen;
+FoundNic shm() {
+  FoundNic seen;
   seen.provider = seen.title = "shm";
   seen.domain = "memory";
   seen.is_nic = false;
-  seen.merit = "memory";
+  seen.score = "memory";
   return seen;
 }
 
-Sighting fi_shm() {
-  Sighting seen = shm();
+FoundNic fi_shm() {
+  FoundNic seen = shm();
   seen.provider = "fi_shm";
   seen.title = "fi_shm (shm)";
   return seen;
 }
 
-Sighting efa(const std::string& nic, const std::string& fabric = "efa-direct", unsigned way = 0,
+FoundNic efa(const std::string& nic, const std::string& fabric = "efa-direct", unsigned way = 0,
              int numa_node = -1) {
-  Sighting seen;
+  FoundNic seen;
   seen.provider = "efa";
   seen.title = "efa (efa)";
   seen.domain = nic;
   seen.fabric = fabric;
   seen.way = way;
   seen.numa_node = numa_node;
-  seen.merit = "NIC";
+  seen.score = "NIC";
   return seen;
 }
 
-Sighting verbs(const std::string& nic, const std::string& ip) {
-  Sighting seen = efa(nic, "IB-0xfe80");
+FoundNic verbs(const std::string& nic, const std::string& ip) {
+  FoundNic seen = efa(nic, "IB-0xfe80");
   seen.ip = ip;
   seen.provider = "verbs";
   seen.title = "verbs (verbs;ofi_rxm)";
   return seen;
 }
 
-Sighting tcp(const std::string& interface, const std::string& ip, unsigned way = 0) {
-  Sighting seen = efa(interface, ip, way);
+FoundNic tcp(const std::string& interface, const std::string& ip, unsigned way = 0) {
+  FoundNic seen = efa(interface, ip, way);
   seen.provider = "tcp";
   seen.title = fmt::format("tcp ({})", known[3].ways[way]);
   seen.ip = ip;
@@ -68,8 +68,8 @@ Sighting tcp(const std::string& interface, const std::string& ip, unsigned way =
   return seen;
 }
 
-Sighting missing(const std::string& provider, const std::string& why, unsigned way = 0) {
-  Sighting seen;
+FoundNic missing(const std::string& provider, const std::string& why, unsigned way = 0) {
+  FoundNic seen;
   seen.provider = seen.title = provider;
   seen.way = way;
   seen.problem = why;
@@ -89,7 +89,7 @@ Wanted wanted(const std::vector<std::string>& providers = {},
 /// ("provider domain way" where that is not the best), or words of the error.
 struct Case {
   std::string name;
-  std::vector<Sighting> seen;
+  std::vector<FoundNic> seen;
   Wanted wanted;
   std::vector<std::string> taken;
   std::string error = {};
@@ -99,8 +99,8 @@ void PrintTo(const Case& row, std::ostream* out) {
   *out << row.name;
 }
 
-const std::vector<Sighting>& p4d() {
-  static const std::vector<Sighting> seen = {
+const std::vector<FoundNic>& p4d() {
+  static const std::vector<FoundNic> seen = {
       shm(),
       efa("rdmap16s27"),
       efa("rdmap32s27"),
@@ -114,8 +114,8 @@ const std::vector<Sighting>& p4d() {
 }
 
 /// NICs that libfabric has in several ways.
-const std::vector<Sighting>& all_ways() {
-  static const std::vector<Sighting> seen = {
+const std::vector<FoundNic>& all_ways() {
+  static const std::vector<FoundNic> seen = {
       shm(),
       efa("rdmap16s27"),
       efa("rdmap16s27", "efa", 1),
@@ -126,8 +126,8 @@ const std::vector<Sighting>& all_ways() {
   return seen;
 }
 
-std::vector<Sighting> many(unsigned nics) {
-  std::vector<Sighting> seen;
+std::vector<FoundNic> many(unsigned nics) {
+  std::vector<FoundNic> seen;
   for (unsigned i = 0; i < nics; ++i)
     seen.push_back(efa("rdmap" + std::to_string(i), "efa-direct", 0, i < nics / 2 ? 0 : 1));
   return seen;
@@ -141,9 +141,9 @@ Wanted near(std::vector<int> nodes) {
 
 std::vector<Case> table() {
   const std::string no_device = "there is no /dev/infiniband/uverbs*";
-  const std::vector<Sighting> in_container = {shm(), missing("efa", no_device),
+  const std::vector<FoundNic> in_container = {shm(), missing("efa", no_device),
                                               tcp("eth0", "10.0.0.1")};
-  const std::vector<Sighting> tcp_only = {shm(), missing("efa", "none"), missing("verbs", "none"),
+  const std::vector<FoundNic> tcp_only = {shm(), missing("efa", "none"), missing("verbs", "none"),
                                           tcp("eth0", "10.0.0.1")};
   return {
       {"EfaPresent",
@@ -263,7 +263,7 @@ std::vector<Case> table() {
   };
 }
 
-std::string text_of(const Sighting& nic) {
+std::string text_of(const FoundNic& nic) {
   std::string text = nic.provider + " " + nic.domain;
   const auto* provider = std::find_if(std::begin(known), std::end(known),
                                       [&](const auto& each) { return each.name == nic.provider; });
@@ -293,7 +293,7 @@ INSTANTIATE_TEST_SUITE_P(All, Select, testing::ValuesIn(table()),
                          [](const auto& info) { return info.param.name; });
 
 TEST(SelectReasons, SayWhyEachWasPassedOver) {
-  const std::vector<Sighting> seen = {
+  const std::vector<FoundNic> seen = {
       efa("a"),
       efa("a", "efa", 1),
       efa("a"),
@@ -348,15 +348,15 @@ TEST(Objection, EmulationIsRefusedWhereItIsRuledOut) {
   Capability record;
   record.domain = "rdmap16s27";
   Wanted asked;
-  EXPECT_EQ(objection(record, asked), "");
+  EXPECT_EQ(reject_reason(record, asked), "");
   record.read = Origin::emulated;
-  EXPECT_EQ(objection(record, asked), "");
+  EXPECT_EQ(reject_reason(record, asked), "");
   asked.allow_emulation = false;
-  EXPECT_THAT(objection(record, asked), HasSubstr("reads of rdmap16s27 would be emulated"));
+  EXPECT_THAT(reject_reason(record, asked), HasSubstr("reads of rdmap16s27 would be emulated"));
   record.write = Origin::emulated;
-  EXPECT_THAT(objection(record, asked), HasSubstr("writes and reads"));
+  EXPECT_THAT(reject_reason(record, asked), HasSubstr("writes and reads"));
   record.write = record.read = Origin::native;
-  EXPECT_EQ(objection(record, asked), "");
+  EXPECT_EQ(reject_reason(record, asked), "");
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // Where the values of options come from: the call, the environment, a file, the defaults.
-#include "engine/settings.hpp"
+#include "config/settings.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,15 +15,9 @@ namespace {
 using namespace std::chrono_literals;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
 using Source = Setting::Source;
-
-Environment environment_of(std::map<std::string, std::string> variables) {
-  return [variables = std::move(variables)](const std::string& name) -> std::optional<std::string> {
-    const auto found = variables.find(name);
-    if (found == variables.end()) return std::nullopt;
-    return found->second;
-  };
-}
 
 /// A file that is there as long as the test.
 class File {
@@ -46,17 +40,18 @@ Setting setting(const Settings& settings, const std::string& name) {
   return {};
 }
 
-std::string refusal(const Config& call, std::map<std::string, std::string> variables) {
-  const auto settings = resolve_settings(call, environment_of(std::move(variables)));
+std::string refusal(const Config& call, const Environment& variables) {
+  const auto settings = resolve_settings(call, variables);
   if (settings) return "";
   EXPECT_EQ(settings.error().code(), Code::invalid_argument);
   return settings.error().message();
 }
 
 TEST(Settings, DefaultsWhereNobodySaysAnything) {
-  const auto settings = resolve_settings({}, environment_of({}));
+  const auto settings = resolve_settings({}, {});
   ASSERT_TRUE(settings);
-  EXPECT_EQ(settings->list.size(), 45U);
+  EXPECT_EQ(settings->list.size(), options().size());
+  EXPECT_THAT(settings->warnings, IsEmpty());
   for (const Setting& each : settings->list) {
     EXPECT_EQ(each.source, Source::standard) << each.name;
     EXPECT_EQ(each.place, "") << each.name;
@@ -69,8 +64,7 @@ TEST(Settings, CallBeforeEnvironmentBeforeFile) {
   Config call;
   call.config_file = file.path();
   call.rails = 7;
-  const auto settings =
-      resolve_settings(call, environment_of({{"WEFT_RAILS", "8"}, {"WEFT_THREADS", "9"}}));
+  const auto settings = resolve_settings(call, {{"WEFT_RAILS", "8"}, {"WEFT_THREADS", "9"}});
   ASSERT_TRUE(settings) << settings.error().to_string();
   EXPECT_EQ(settings->config.rails, 7U);
   EXPECT_EQ(settings->config.threads, 9U);
@@ -85,7 +79,7 @@ TEST(Settings, CallBeforeEnvironmentBeforeFile) {
 }
 
 TEST(Settings, EveryKindOfValueFromTheEnvironment) {
-  const auto settings = resolve_settings({}, environment_of({
+  const auto settings = resolve_settings({}, {
                                                  {"WEFT_NAME", "prefill-3"},
                                                  {"WEFT_PROVIDERS", "efa, ^tcp"},
                                                  {"WEFT_NICS", "rdmap*"},
@@ -95,9 +89,9 @@ TEST(Settings, EveryKindOfValueFromTheEnvironment) {
                                                  {"WEFT_SPIN", "5ms"},
                                                  {"WEFT_DEATH_AFTER", "3s"},
                                                  {"WEFT_PROGRESS", "manual"},
-                                                 {"WEFT_TRANSPORT", "relay"},
+                                                 {"WEFT_TRANSPORT", "bounce"},
                                                  {"WEFT_PEER_EVENTS", "1"},
-                                             }));
+                                             });
   ASSERT_TRUE(settings) << settings.error().to_string();
   const Config& config = settings->config;
   EXPECT_EQ(config.name, "prefill-3");
@@ -109,14 +103,14 @@ TEST(Settings, EveryKindOfValueFromTheEnvironment) {
   EXPECT_EQ(config.spin, 5ms);
   EXPECT_EQ(config.death_after, 3s);
   EXPECT_EQ(config.progress, Progress::manual);
-  EXPECT_EQ(config.transport, TransportKind::relay);
+  EXPECT_EQ(config.transport, TransportKind::bounce);
   EXPECT_TRUE(config.peer_events);
   // What is shown can be written again.
   for (const Setting& each : settings->list)
     if (each.source == Source::environment && each.name != "name") {
       std::string variable = "WEFT_" + each.name;
       for (char& letter : variable) letter = static_cast<char>(std::toupper(letter));
-      const auto again = resolve_settings({}, environment_of({{variable, each.value}}));
+      const auto again = resolve_settings({}, {{variable, each.value}});
       ASSERT_TRUE(again);
       EXPECT_EQ(setting(*again, each.name).value, each.value);
     }
@@ -124,8 +118,8 @@ TEST(Settings, EveryKindOfValueFromTheEnvironment) {
 
 TEST(Settings, AnEmptyVariableIsAnEmptyListOrText) {
   const File file("providers = ['tcp']\n");
-  const auto settings = resolve_settings(
-      {}, environment_of({{"WEFT_CONFIG_FILE", file.path()}, {"WEFT_PROVIDERS", ""}}));
+  const auto settings =
+      resolve_settings({}, {{"WEFT_CONFIG_FILE", file.path()}, {"WEFT_PROVIDERS", ""}});
   ASSERT_TRUE(settings);
   EXPECT_TRUE(settings->config.providers.empty());
   EXPECT_EQ(setting(*settings, "providers").source, Source::environment);
@@ -138,7 +132,7 @@ TEST(Settings, EveryKindOfValueFromAFile) {
       "spin = '250us'\n"
       "chunk_bytes = 65536\n"
       "peer_events = true\n");
-  const auto settings = resolve_settings({}, environment_of({{"WEFT_CONFIG_FILE", file.path()}}));
+  const auto settings = resolve_settings({}, {{"WEFT_CONFIG_FILE", file.path()}});
   ASSERT_TRUE(settings) << settings.error().to_string();
   EXPECT_THAT(settings->config.providers, ElementsAre("efa", "tcp"));
   EXPECT_EQ(settings->config.spin, 250us);
@@ -159,6 +153,38 @@ TEST(Settings, TextThatCannotBeReadIsRefusedWithItsPlace) {
   EXPECT_THAT(refusal({}, {{"WEFT_PROGRESS", "auto"}}), HasSubstr("one of threads, manual"));
   EXPECT_THAT(refusal({}, {{"WEFT_PEER_EVENTS", "yes"}}), HasSubstr("true, false"));
   EXPECT_THAT(refusal({}, {{"WEFT_PROVIDERS", "tcp,,shm"}}), HasSubstr("commas"));
+}
+
+TEST(Settings, ValuesOutOfRangeAreRefusedByTheNameThatTheirUserWrote) {
+  Config call;
+  call.bounce_buffers = 0;
+  EXPECT_EQ(refusal(call, {}), "bounce_buffers is 0, and must be from 1 to 1024");
+  EXPECT_EQ(refusal({}, {{"WEFT_BOUNCE_BUFFERS", "0"}}),
+            "WEFT_BOUNCE_BUFFERS is 0, and must be from 1 to 1024");
+  const File file("rails = 1\nbounce_buffers = 1025\n");
+  EXPECT_EQ(refusal({}, {{"WEFT_CONFIG_FILE", file.path()}}),
+            file.path() + ":2: bounce_buffers is 1025, and must be from 1 to 1024");
+}
+
+TEST(Settings, AMisspeltNameIsToldWithTheNearestOption) {
+  const auto warnings = [](const Environment& environment) {
+    const auto settings = resolve_settings({}, environment);
+    EXPECT_TRUE(settings) << settings.error().to_string();
+    return settings ? settings->warnings : std::vector<std::string>{};
+  };
+  EXPECT_THAT(warnings({{"WEFT_RAIL", "2"}, {"WEFT_RAILS", "2"}}),
+              ElementsAre("the environment sets WEFT_RAIL, which is no option of Weft's; did you "
+                          "mean WEFT_RAILS?"));
+  EXPECT_THAT(warnings({{"WEFT_BOUNCE_BUFFER", "8"}}),
+              ElementsAre(HasSubstr("did you mean WEFT_BOUNCE_BUFFERS?")));
+  EXPECT_THAT(warnings({{"WEFT_COLOUR_OF_THE_SKY", "blue"}, {"WEFT_" + std::string(99, 'X'), ""}}),
+              ElementsAre(Not(HasSubstr("did you mean")), Not(HasSubstr("did you mean"))));
+  EXPECT_THAT(warnings({{"WEFT_LOG", "debug"}, {"WEFT_LONG", "1"}, {"WEFT_TEST_PROVIDERS", "tcp"}}),
+              IsEmpty());
+  const File file("bounce_bufers = 8\n");
+  EXPECT_THAT(
+      refusal({}, {{"WEFT_CONFIG_FILE", file.path()}}),
+      HasSubstr(":1 sets 'bounce_bufers', which is no option; did you mean bounce_buffers?"));
 }
 
 TEST(Settings, FilesThatAreWrongAreRefusedWithTheLine) {
@@ -190,7 +216,7 @@ TEST(Settings, PoliciesAreTablesOfTheFile) {
       "max_copies = 4\n"
       "[policy.peers.\"decode-1\"]\n"
       "require_gpudirect = true\n");
-  const auto settings = resolve_settings({}, environment_of({{"WEFT_CONFIG_FILE", file.path()}}));
+  const auto settings = resolve_settings({}, {{"WEFT_CONFIG_FILE", file.path()}});
   ASSERT_TRUE(settings) << settings.error().to_string();
   const Config& config = settings->config;
   EXPECT_EQ(config.policy, (Policy{.max_copies = 2, .providers = {"efa", "tcp"}}));
@@ -204,10 +230,10 @@ TEST(Settings, PoliciesAreTablesOfTheFile) {
 }
 
 TEST(Settings, PoliciesAreTextInTheEnvironment) {
-  const auto settings = resolve_settings(
-      {}, environment_of({{"WEFT_POLICY", "max-copies=0"},
-                          {"WEFT_BULK_POLICY", "forbid_cpu_copies"},
-                          {"WEFT_PEER_POLICIES", "a: max_copies=1; b: providers=efa+tcp"}}));
+  const auto settings =
+      resolve_settings({}, {{"WEFT_POLICY", "max-copies=0"},
+                            {"WEFT_BULK_POLICY", "forbid_cpu_copies"},
+                            {"WEFT_PEER_POLICIES", "a: max_copies=1; b: providers=efa+tcp"}});
   ASSERT_TRUE(settings) << settings.error().to_string();
   EXPECT_EQ(settings->config.policy, Policy{.max_copies = 0});
   EXPECT_EQ(settings->config.bulk_policy, Policy{.forbid_cpu_copies = true});
@@ -220,7 +246,7 @@ TEST(Settings, PoliciesAreTextInTheEnvironment) {
 TEST(Settings, APeerMayBeNamedWithoutAPolicy) {
   std::string text = "a:";
   for (int reading = 0; reading < 2; ++reading) {
-    const auto settings = resolve_settings({}, environment_of({{"WEFT_PEER_POLICIES", text}}));
+    const auto settings = resolve_settings({}, {{"WEFT_PEER_POLICIES", text}});
     ASSERT_TRUE(settings) << settings.error().to_string();
     EXPECT_EQ(settings->config.peer_policies, (std::map<std::string, Policy>{{"a", {}}}));
     text = setting(*settings, "peer_policies").value;
@@ -248,20 +274,55 @@ TEST(Settings, AreSetByName) {
   EXPECT_THAT(config.providers, ElementsAre("efa", "tcp"));
   EXPECT_EQ(config.default_timeout, 5s);
   EXPECT_EQ(config.config_file, "weft.toml");
-  EXPECT_EQ(set_option(config, "provider", "efa").error().code(), Code::not_found);
+  const auto misspelt = set_option(config, "provider", "efa");
+  ASSERT_FALSE(misspelt);
+  EXPECT_EQ(misspelt.error().code(), Code::not_found);
+  EXPECT_EQ(misspelt.error().message(), "'provider' is no option; did you mean providers?");
   const auto unread = set_option(config, "window", "many");
   ASSERT_FALSE(unread);
   EXPECT_EQ(unread.error().code(), Code::invalid_argument);
   EXPECT_THAT(unread.error().message(), HasSubstr("window says 'many'"));
 }
 
+TEST(Settings, AreLeftAsTheyWereByAValueOutOfRange) {
+  Config config;
+  const auto refused = set_option(config, "bounce_buffers", "1025");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), Code::invalid_argument);
+  EXPECT_EQ(refused.error().message(), "bounce_buffers is 1025, and must be from 1 to 1024");
+  EXPECT_EQ(config.bounce_buffers, 4U);
+}
+
+TEST(Settings, TheTableSaysWhatIsTrueOfEachOption) {
+  const auto settings = resolve_settings({}, {});
+  ASSERT_TRUE(settings);
+  std::size_t index = 0;
+  for (const OptionInfo& info : options()) {
+    EXPECT_EQ(settings->list.at(index++).name, info.name);
+    EXPECT_FALSE(info.group.empty() || info.type.empty() || info.doc.empty()) << info.name;
+    EXPECT_TRUE(info.variable.starts_with("WEFT_")) << info.name;
+    // Bounds can be read, and are allowed themselves.
+    for (const std::string_view bound : {info.standard, info.least, info.most}) {
+      if (info.type == "text" || bound.empty()) continue;
+      Config config;
+      EXPECT_TRUE(set_option(config, info.name, bound)) << info.name << " = " << bound;
+    }
+    // Its default is that of the field.
+    Config config;
+    ASSERT_TRUE(set_option(config, info.name, info.standard)) << info.name;
+    EXPECT_EQ(setting(*resolve_settings(config, {}), std::string(info.name)).source,
+              Source::standard)
+        << info.name;
+  }
+}
+
 TEST(Settings, EachCanBeSetToWhatIsShownOfIt) {
-  const auto settings = resolve_settings({}, environment_of({}));
+  const auto settings = resolve_settings({}, {});
   ASSERT_TRUE(settings);
   for (const Setting& each : settings->list) {
     Config config;
     EXPECT_TRUE(set_option(config, each.name, each.value)) << each.name;
-    EXPECT_EQ(setting(*resolve_settings(config, environment_of({})), each.name).value, each.value);
+    EXPECT_EQ(setting(*resolve_settings(config, {}), each.name).value, each.value);
   }
 }
 

@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "shm/copiers.hpp"
+#include "providers/shm/copiers.hpp"
 #include "shm_pair.hpp"
 
 namespace weft::providers::shm {

@@ -21,8 +21,8 @@
 #include <vector>
 #include <weft/log.hpp>
 
-#include "shm/mappings.hpp"
-#include "shm/neighbour.hpp"
+#include "providers/shm/mappings.hpp"
+#include "providers/shm/neighbour.hpp"
 #include "shm_pair.hpp"
 
 namespace weft::providers::shm {

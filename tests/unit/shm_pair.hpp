@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "shm/shm.hpp"
+#include "providers/shm/shm.hpp"
 
 namespace weft::providers::shm {
 

@@ -11,7 +11,7 @@
 
 #include "base/relax.hpp"
 #include "pattern.hpp"
-#include "shm/shared_copy.hpp"
+#include "providers/shm/shared_copy.hpp"
 
 namespace weft::providers::shm {
 namespace {

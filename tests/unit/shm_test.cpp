@@ -14,9 +14,9 @@
 #include <deque>
 #include <thread>
 
-#include "shm/neighbour.hpp"
-#include "shm/registrations.hpp"
-#include "shm/ring.hpp"
+#include "providers/shm/neighbour.hpp"
+#include "providers/shm/registrations.hpp"
+#include "providers/shm/ring.hpp"
 #include "shm_pair.hpp"
 
 namespace weft::providers::shm {
@@ -169,7 +169,7 @@ TEST_F(ShmPair, LargeMessagesWaitForTheirBufferAndArriveInOrder) {
   const Blob large = numbers(3 * ring_bytes, 7), small = numbers(10, 9);
   Operation first, second;
   a->send(first, {const_cast<std::byte*>(large.data()), large.size(), nullptr}, to_b,
-          MessageClass::relay);
+          MessageClass::bounce);
   a->send(second, {const_cast<std::byte*>(small.data()), small.size(), nullptr}, to_b,
           MessageClass::message);
   Blob into_large(large.size()), into_small(100);
@@ -177,7 +177,7 @@ TEST_F(ShmPair, LargeMessagesWaitForTheirBufferAndArriveInOrder) {
   b->receive(got_small, {into_small.data(), into_small.size(), nullptr}, MessageClass::message);
   for (int i = 0; i < 10; ++i) a->poll(), b->poll();
   EXPECT_EQ(first.ended + second.ended + got_large.ended + got_small.ended, 0);
-  b->receive(got_large, {into_large.data(), into_large.size(), nullptr}, MessageClass::relay);
+  b->receive(got_large, {into_large.data(), into_large.size(), nullptr}, MessageClass::bounce);
   for (int i = 0; i < 20; ++i) a->poll(), b->poll();
   EXPECT_TRUE(first.ok && second.ok && got_large.ok && got_small.ok);
   EXPECT_EQ(into_large, large);
@@ -213,12 +213,12 @@ TEST_F(ShmPair, AClosedEndpointTakesNothingAndSendersHearOfIt) {
 TEST_F(ShmPair, WhatIsUnderWayToARemovedPeerEnds) {
   std::deque<Operation> sent(5);
   for (Operation& each : sent)
-    a->send(each, {here.data(), here.size(), nullptr}, to_b, MessageClass::relay);
+    a->send(each, {here.data(), here.size(), nullptr}, to_b, MessageClass::bounce);
   a->remove(to_b);
   a->poll();
   for (const Operation& each : sent) EXPECT_EQ(each.error, ECONNRESET);
   Operation more;
-  EXPECT_EQ(a->send(more, {here.data(), 1, nullptr}, to_b, MessageClass::relay).status,
+  EXPECT_EQ(a->send(more, {here.data(), 1, nullptr}, to_b, MessageClass::bounce).status,
             PostStatus::failed);
 }
 

@@ -1,4 +1,4 @@
-// One transfer under a scripted engine and scripted lanes: it ends once, says so once, and lets go
+// One transfer under a scripted engine and scripted rails: it ends once, says so once, and lets go
 // when nothing is out any more.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,6 +12,13 @@
 namespace weft::core::test {
 namespace {
 
+bool holds_memory(const TransferState& transfer) {
+  const PreparedState& prepared = transfer.prepared();
+  const bool holds = !prepared.local->users().idle();
+  EXPECT_EQ(holds, !prepared.remote->users().idle());
+  return holds;
+}
+
 class Host final : public TransferHost {
  public:
   void verify(const std::shared_ptr<TransferState>&) override { ++checks; }
@@ -21,33 +28,18 @@ class Host final : public TransferHost {
   }
   void offer_again(const std::shared_ptr<TransferState>&) override { ++offers; }
   void transfer_ends(TransferState& transfer) override {
-    EXPECT_FALSE(transfer.ended()) << "who saw its end would find what it took still taken";
+    EXPECT_FALSE(transfer.ended()) << "it would look as if it still took room";
     ++ending;
   }
   void transfer_ended(TransferState& transfer) override {
     EXPECT_TRUE(transfer.ended());
     ++ended;
     EXPECT_EQ(ending, ended);
+    EXPECT_TRUE(!signals.empty() || holds_memory(transfer)) << "let go before its end was told";
   }
-  void transfer_quiescent(TransferState& transfer) override {
-    EXPECT_TRUE(transfer.quiescent());
-    EXPECT_EQ(ended, 1) << "let go before its end was told";
-    ++quiescent;
-  }
-  std::size_t proofs_of(const TransferState&, std::size_t rail) const override {
-    return rail < proofs.size() ? proofs[rail] : 0;
-  }
-  std::optional<std::size_t> another_rail(const TransferState&,
-                                          const std::vector<std::size_t>& left) const override {
-    for (const std::size_t rail : spare)
-      if (std::find(left.begin(), left.end(), rail) == left.end()) return rail;
-    return std::nullopt;
-  }
-  std::vector<std::size_t> proofs;  // by rail: how many its chunks need
-  std::vector<std::size_t> spare;   // rails that may take over
   std::vector<std::shared_ptr<TransferState>> signals;
   bool refuse_signals = false;
-  int checks = 0, offers = 0, ending = 0, ended = 0, quiescent = 0;
+  int checks = 0, offers = 0, ending = 0, ended = 0;
 };
 
 class TransferTest : public testing::Test {
@@ -66,6 +58,12 @@ class TransferTest : public testing::Test {
     };
     const auto prepared = make_prepared(peer, std::move(pieces), direction, 4);
     prepared->mapped = true;  // for what its caller copies
+    std::vector<std::size_t> may_carry = rails;
+    for (const std::size_t rail : spare)
+      if (std::find(rails.begin(), rails.end(), rail) == rails.end()) may_carry.push_back(rail);
+    prepared->path = make_rail_set(*peer, may_carry);
+    for (std::size_t rail = 0; rail < proofs.size(); ++rail)
+      prepared->path->of(rail)->proofs = proofs[rail];
     transfer = std::make_shared<TransferState>(make_submission(prepared, std::move(options)), host);
     alive = transfer;
     transfer->start(std::move(rails));
@@ -83,7 +81,7 @@ class TransferTest : public testing::Test {
     EXPECT_EQ(final_state, state);
     EXPECT_EQ(callbacks, 1);
     EXPECT_EQ(host.ended, 1);
-    EXPECT_EQ(host.quiescent, 1);
+    EXPECT_FALSE(holds_memory(*transfer));
     EXPECT_TRUE(transfer->quiescent());
     EXPECT_TRUE(transfer->wait_ended(Deadline::now()));
     EXPECT_TRUE(transfer->wait_quiescent(Deadline::now()));
@@ -93,7 +91,9 @@ class TransferTest : public testing::Test {
     EXPECT_TRUE(alive.expired()) << "somebody still holds the transfer";
   }
 
-  const std::shared_ptr<PeerState> peer = make_peer(1);
+  const std::shared_ptr<PeerState> peer = make_peer(4);
+  std::vector<std::size_t> proofs;  // by rail: how many its chunks need
+  std::vector<std::size_t> spare;   // rails that may take over
   Host host;
   int callbacks = 0;
   State final_state = State::active;
@@ -117,16 +117,17 @@ TEST_F(TransferTest, KeepsItselfAliveWhileChunksAreOut) {
   begin(scattered(1, 10));
   const auto chunks = take(1);
   TransferState& state = *transfer;
+  const auto local = transfer->prepared().local;
   transfer.reset();
   ASSERT_FALSE(alive.expired());
   state.completed(0, chunks[0]);
   EXPECT_TRUE(alive.expired());
   EXPECT_EQ(callbacks, 1);
-  EXPECT_EQ(host.quiescent, 1);
+  EXPECT_TRUE(local->users().idle());
 }
 
 TEST_F(TransferTest, IsDoneWhenItWasCopiedAtOnce) {
-  begin(scattered(3, 10));
+  begin(scattered(3, 10), false, {0, 2});
   transfer->copied_at_once(2, {.bytes = 30, .operations = 3, .runs = 3});
   const Report report = transfer->report();
   EXPECT_EQ(report.bytes_done, 30U);
@@ -155,7 +156,7 @@ TEST_F(TransferTest, ASignalFollowsWhatWasCopiedAtOnce) {
 }
 
 TEST_F(TransferTest, WhatWasCopiedAtOnceIsNotCarriedAgain) {
-  begin(scattered(4, 10));
+  begin(scattered(4, 10), false, {0, 1});
   transfer->copied_at_once(1, {.bytes = 20, .operations = 2, .runs = 2});
   EXPECT_EQ(host.offers, 0) << "whoever submits it offers it";
   EXPECT_EQ(transfer->state(), State::active);
@@ -192,7 +193,7 @@ TEST_F(TransferTest, AReadThatWasCopiedAtOnceOwesItsProof) {
 
 /// The other side may not see it yet.
 TEST_F(TransferTest, AWriteThatWasCopiedAtOnceOwesWhatOthersOwe) {
-  host.proofs = {1};
+  proofs = {1};
   begin(scattered(3, 10));
   transfer->copied_at_once(0, {.bytes = 30, .operations = 3, .runs = 3});
   EXPECT_EQ(transfer->owed_proof(0), Chunk::Kind::arrival);
@@ -279,7 +280,7 @@ TEST_F(TransferTest, WhatAnotherAttemptMayHaveTouchedIsUnknown) {
 }
 
 TEST_F(TransferTest, BytesThatArrivedAreNotKnownToBePlacedWithoutTheirProof) {
-  host.proofs = {1};
+  proofs = {1};
   begin(scattered(2, 10));
   for (const Chunk& chunk : take(2)) transfer->completed(0, chunk);
   transfer->end_early(State::timed_out, Error(Code::timed_out, "late"));
@@ -332,7 +333,7 @@ TEST_F(TransferTest, AFailedChunkEndsItAndTheOthersDrain) {
   EXPECT_TRUE(transfer->signal_withheld());
   EXPECT_TRUE(take(8).empty()) << "nothing new after the end";
   transfer->completed(0, chunks[1]);
-  EXPECT_EQ(host.quiescent, 0);
+  EXPECT_TRUE(holds_memory(*transfer));
   transfer->failed(chunks[2], Error(Code::internal, "later"));
   EXPECT_EQ(transfer->error()->code(), Code::fabric_failed) << "the first error counts";
   EXPECT_TRUE(host.signals.empty());
@@ -444,12 +445,12 @@ TEST_F(TransferTest, WhatComesBackIsCutForWhoeverTakesLess) {
 
 TEST_F(TransferTest, FailsWhenItsLastLaneLeaves) {
   begin(scattered(2, 10), false, {2, 3});
-  transfer->lane_leaves(2, broken());
+  transfer->rail_leaves(2, broken());
   EXPECT_EQ(transfer->state(), State::active);
-  transfer->lane_leaves(2, broken());
-  EXPECT_EQ(transfer->state(), State::active) << "the same lane twice";
-  EXPECT_THAT(transfer->lanes(), testing::ElementsAre(3U));
-  transfer->lane_leaves(3, broken());
+  transfer->rail_leaves(2, broken());
+  EXPECT_EQ(transfer->state(), State::active) << "the same scheduler twice";
+  EXPECT_THAT(transfer->carriers(), testing::ElementsAre(3U));
+  transfer->rail_leaves(3, broken());
   expect_over(State::failed);
 }
 
@@ -514,8 +515,11 @@ TEST_F(TransferTest, TimedOutWithASignalUnderWayLetsGoWhenThatIsOut) {
   transfer->completed(0, take(1)[0]);
   transfer->end_early(State::timed_out, Error(Code::timed_out, "late"));
   EXPECT_EQ(callbacks, 1);
-  EXPECT_EQ(host.quiescent, 0) << "the signal still refers to it";
+  EXPECT_FALSE(holds_memory(*transfer));
   EXPECT_FALSE(transfer->signal_withheld()) << "it is on its way";
+  transfer.reset();
+  transfer = alive.lock();
+  ASSERT_TRUE(transfer) << "the signal still refers to it";
   transfer->signal_ended(std::nullopt);
   expect_over(State::timed_out);
 }
@@ -526,7 +530,7 @@ TEST_F(TransferTest, ChunksGivenBackAfterTheEndSettleIt) {
   transfer->end_early(State::timed_out, Error(Code::timed_out, "late"));
   transfer->give_back(chunks[0]);
   EXPECT_EQ(host.offers, 0);
-  EXPECT_EQ(host.quiescent, 0);
+  EXPECT_TRUE(holds_memory(*transfer));
   transfer->give_back(chunks[1]);
   expect_over(State::timed_out);
 }
@@ -631,7 +635,7 @@ TEST_F(TransferTest, EndsOnceInEveryInterleaving) {
           if (pick(10) == 0)
             transfer->end_early(State::timed_out, Error(Code::timed_out, "late"));
           else if (pick(10) == 0)
-            transfer->lane_leaves(pick(2), broken());
+            transfer->rail_leaves(pick(2), broken());
           break;
         case 9:
           if (!host.signals.empty() && !signal_answered && !host.refuse_signals) {
@@ -642,14 +646,14 @@ TEST_F(TransferTest, EndsOnceInEveryInterleaving) {
       }
       ASSERT_EQ(callbacks, transfer->ended() ? 1 : 0);
       ASSERT_EQ(host.ended, callbacks);
-      ASSERT_LE(host.quiescent, 1);
       if (!out.empty()) {
         ASSERT_FALSE(transfer->quiescent());
-        ASSERT_EQ(host.quiescent, 0);
+        ASSERT_TRUE(holds_memory(*transfer));
       }
+      ASSERT_EQ(transfer->wait_quiescent(Deadline::now()), transfer->ended() && out.empty());
       ASSERT_LE(host.signals.size(), signal ? 1U : 0U);
     }
-    // Bring everything home, as lanes do in the end.
+    // Bring everything home, as rails do in the end.
     while (true) {
       for (const Chunk& chunk : std::exchange(out, {})) transfer->completed(0, chunk);
       out = take(8);
@@ -672,7 +676,7 @@ TEST_F(TransferTest, EndsOnceInEveryInterleaving) {
 }
 
 TEST_F(TransferTest, WhatItsRailsDoNotProveIsProvenBeforeItsEnd) {
-  host.proofs = {1, 2, 1};
+  proofs = {1, 2, 1};
   begin(scattered(2, 100), true, {0, 1, 2});
   const auto chunks = take(2);
   ASSERT_EQ(chunks.size(), 2U);
@@ -704,7 +708,7 @@ TEST_F(TransferTest, WhatItsRailsDoNotProveIsProvenBeforeItsEnd) {
 }
 
 TEST_F(TransferTest, CancelledWhileItIsProven) {
-  host.proofs = {1};
+  proofs = {1};
   begin(scattered(1, 100));
   const auto chunks = take(1);
   transfer->completed(0, chunks[0]);
@@ -718,7 +722,7 @@ TEST_F(TransferTest, CancelledWhileItIsProven) {
 }
 
 TEST_F(TransferTest, FailsIfItCannotBeProven) {
-  host.proofs = {1};
+  proofs = {1};
   begin(scattered(1, 100), true);
   const auto chunks = take(1);
   transfer->completed(0, chunks[0]);
@@ -733,7 +737,7 @@ TEST_F(TransferTest, FailsIfItCannotBeProven) {
 class CheckedTransfer : public TransferTest {
  protected:
   void SetUp() override {
-    host.proofs = {1};
+    proofs = {1};
     begin(scattered(1, 100), true, {0}, Direction::write, true);
     transfer->completed(0, take(1)[0]);
     EXPECT_EQ(host.checks, 0) << "not before it is proven that the bytes are there";
@@ -770,7 +774,7 @@ TEST_F(CheckedTransfer, IsNotQuiescentWhileItsMemoryIsLookedAt) {
   EXPECT_FALSE(transfer->quiescent());
   EXPECT_FALSE(transfer->hold()) << "nobody begins to look any more";
   transfer->verified(std::nullopt);
-  EXPECT_EQ(host.quiescent, 0);
+  EXPECT_TRUE(holds_memory(*transfer));
   transfer->let_go();
   expect_over(State::timed_out);
 }
@@ -791,16 +795,16 @@ TEST_F(TransferTest, WithoutBytesThereIsNothingToCheck) {
 }
 
 TEST_F(TransferTest, AnotherRailTakesOverWhenTheLastHasLeft) {
-  host.spare = {2, 0, 3};
+  spare = {2, 0, 3};
   begin(scattered(2, 100), false, {0});
   const auto chunks = take(2);
-  transfer->lane_leaves(0, broken());
-  EXPECT_EQ(transfer->lanes(), std::vector<std::size_t>{2});
+  transfer->rail_leaves(0, broken());
+  EXPECT_EQ(transfer->carriers(), std::vector<std::size_t>{2});
   transfer->give_back(chunks[0]);
-  transfer->lane_leaves(2, broken());
-  EXPECT_EQ(transfer->lanes(), std::vector<std::size_t>{3});
+  transfer->rail_leaves(2, broken());
+  EXPECT_EQ(transfer->carriers(), std::vector<std::size_t>{3});
   EXPECT_EQ(transfer->state(), State::active);
-  transfer->lane_leaves(3, broken());
+  transfer->rail_leaves(3, broken());
   EXPECT_EQ(transfer->state(), State::failed) << "each rail gets one chance";
   transfer->give_back(chunks[1]);
   EXPECT_TRUE(transfer->quiescent());
@@ -823,11 +827,11 @@ TEST(EvenChunk, IsOfAPartOfOnePieceAndOfWholePages) {
   const std::vector<Pair> one{{0, 0, 1536 * kib}};
   EXPECT_EQ(even(one, 768 * kib, 512 * kib), 384 * kib);
   EXPECT_EQ(even(one, 1024 * kib, 512 * kib), 512 * kib);
-  EXPECT_EQ(even(one, 768 * kib, 300 * kib), 300 * kib) << "three for each lane";
-  EXPECT_EQ(even(one, 768 * kib, 768 * kib), 768 * kib) << "one chunk for each lane";
+  EXPECT_EQ(even(one, 768 * kib, 300 * kib), 300 * kib) << "three for each scheduler";
+  EXPECT_EQ(even(one, 768 * kib, 768 * kib), 768 * kib) << "one chunk for each scheduler";
   EXPECT_EQ(even(one, 500'000, 300'000), 62U * 4096) << "250,000 in whole pages";
   EXPECT_EQ(even(one, 5000, 3000), 3000U) << "no more than there may be";
-  EXPECT_EQ(even(one, 768 * kib, 512 * kib, false), 512 * kib) << "others fill the lanes";
+  EXPECT_EQ(even(one, 768 * kib, 512 * kib, false), 512 * kib) << "others fill the schedulers";
   EXPECT_EQ(even({{0, 0, 768 * kib}, {1000 * kib, 1000 * kib, 768 * kib}}, 768 * kib, 512 * kib),
             512 * kib)
       << "pieces are cut where they end";
@@ -843,8 +847,7 @@ TEST(TransferThreads, EndsOnceWithLanesAndWaitersInThreads) {
     }
     void offer_again(const std::shared_ptr<TransferState>&) override {}
     void transfer_ended(TransferState&) override { ++ended; }
-    void transfer_quiescent(TransferState&) override { ++quiescent; }
-    std::atomic<int> ended{0}, quiescent{0};
+    std::atomic<int> ended{0};
   };
   for (std::uint32_t round = 0; round < 200; ++round) {
     CountingHost host;
@@ -862,9 +865,9 @@ TEST(TransferThreads, EndsOnceWithLanesAndWaitersInThreads) {
     threads.emplace_back([&] {
       while (const auto chunk = transfer->take_waiting(7)) transfer->completed(0, *chunk);
     });
-    for (std::size_t lane = 0; lane < 2; ++lane)
-      threads.emplace_back([&, lane] {
-        std::mt19937 random(round * 2 + static_cast<std::uint32_t>(lane));
+    for (std::size_t scheduler = 0; scheduler < 2; ++scheduler)
+      threads.emplace_back([&, scheduler] {
+        std::mt19937 random(round * 2 + static_cast<std::uint32_t>(scheduler));
         std::array<Chunk, 4> chunks;
         while (!transfer->ended()) {
           const std::size_t count = transfer->take(chunks, 7);
@@ -872,7 +875,7 @@ TEST(TransferThreads, EndsOnceWithLanesAndWaitersInThreads) {
             if (random() % 10 == 0)
               transfer->give_back(chunks[i]);
             else
-              transfer->completed(lane, chunks[i]);
+              transfer->completed(scheduler, chunks[i]);
           }
         }
       });
@@ -884,7 +887,7 @@ TEST(TransferThreads, EndsOnceWithLanesAndWaitersInThreads) {
     EXPECT_EQ(callbacks, 1);
     for (std::thread& thread : threads) thread.join();
     EXPECT_EQ(host.ended, 1);
-    EXPECT_EQ(host.quiescent, 1);
+    EXPECT_FALSE(holds_memory(*transfer));
     EXPECT_EQ(transfer.use_count(), 1);
   }
 }

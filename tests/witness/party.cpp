@@ -19,7 +19,7 @@ struct Options {
   std::string provider, address;
   std::uint64_t piece = 1 << 20;
   std::uint64_t pieces = 32;
-  bool relay = false;
+  bool bounce = false;
   bool read = false;
   bool shared = false;
 };
@@ -47,7 +47,7 @@ Memory memory_of(const Options& options) {
 Engine open(const Options& options) {
   Config config;
   config.providers = {options.provider};
-  config.transport = options.relay ? TransportKind::relay : TransportKind::one_sided;
+  config.transport = options.bounce ? TransportKind::bounce : TransportKind::one_sided;
   config.death_after = 30s;  // it is watched, and slow
   return must(Engine::open(config));
 }
@@ -107,7 +107,7 @@ int main(int count, char** values) {
   app.add_option("--piece", options.piece);
   app.add_option("--pieces", options.pieces);
   app.add_option("--to", options.address, "the owner's address; without it, this is the owner");
-  app.add_flag("--relay", options.relay);
+  app.add_flag("--bounce", options.bounce);
   app.add_flag("--read", options.read);
   app.add_flag("--shared", options.shared, "memory that other processes may map");
   CLI11_PARSE(app, count, values);

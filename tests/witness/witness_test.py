@@ -152,10 +152,10 @@ class Copies(unittest.TestCase):
             self.compare(provider, "--shared", "--read")
             self.compare(provider, "--shared", "--piece", "4096", "--pieces", "2048")
 
-    def test_the_relay(self):
+    def test_the_bounce(self):
         for provider in PROVIDERS:
-            self.compare(provider, "--relay")
-            self.compare(provider, "--relay", "--read")
+            self.compare(provider, "--bounce")
+            self.compare(provider, "--bounce", "--read")
 
     def test_small_pieces(self):
         for provider in PROVIDERS:

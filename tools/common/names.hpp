@@ -22,7 +22,7 @@ inline const Names<kv::HeadOrder> head_order_names = {{"nhd", kv::HeadOrder::nhd
                                                       {"hnd", kv::HeadOrder::hnd}};
 inline const Names<TransportKind> transport_names = {{"automatic", TransportKind::automatic},
                                                      {"one-sided", TransportKind::one_sided},
-                                                     {"relay", TransportKind::relay},
+                                                     {"bounce", TransportKind::bounce},
                                                      {"device-copy", TransportKind::device_copy}};
 
 inline const Names<Direction> direction_names = {{"write", Direction::write},

@@ -108,7 +108,7 @@ inline constexpr unsigned ipc_lazy_peer_access = 1;      // CU_IPC_MEM_LAZY_ENAB
   X(ipc_open_handle, "cuIpcOpenMemHandle_v2", Status(Address*, IpcHandle, unsigned))        \
   X(ipc_close_handle, "cuIpcCloseMemHandle", Status(Address))
 
-// What older drivers lack (before 11.3, 11.7, and 12.1).
+// Functions that older drivers lack (before 11.3, 11.7, and 12.1).
 #define WEFT_CUDA_LATER_ENTRY_POINTS(X)                                                            \
   X(flush_writes, "cuFlushGPUDirectRDMAWrites", Status(int, int))                                  \
   X(stream_wait_value, "cuStreamWaitValue64_v2", Status(Stream, Address, std::uint64_t, unsigned)) \

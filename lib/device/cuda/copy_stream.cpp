@@ -71,7 +71,7 @@ CopyQueue::Begun CopyStream::copy(std::span<const Copy> copies) {
     return begun;
   }
   marks_.push_back(*mark);
-  // The copies are under way, and without their mark nobody will know when they have ended.
+  // The copies are under way, and without their mark their end can't be seen.
   if (const Status status = driver.event_record(*mark, stream_); status != success)
     std::ignore = broken("cuEventRecord", status);
   begun.number = ++begun_;

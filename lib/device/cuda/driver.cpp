@@ -3,8 +3,9 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
-#include <mutex>
 #include <optional>
+
+#include "base/sync.hpp"
 
 namespace weft::core::cuda {
 namespace {
@@ -33,9 +34,9 @@ Result<Driver> entry_points_of(void* handle) {
 
 /// As dlopen(3) with `flags`; what has been found once stays.
 Result<const Driver*> find(int flags) {
-  static std::mutex mutex;
+  static Mutex mutex;
   static std::optional<Driver> known;
-  const std::lock_guard lock(mutex);
+  const Lock lock(mutex);
   if (known) return &*known;
   void* handle = dlopen(library, RTLD_NOW | RTLD_LOCAL | flags);
   if (handle == nullptr) {

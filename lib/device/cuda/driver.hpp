@@ -21,7 +21,7 @@ struct Driver {
   /// The driver that this process has loaded already; null if there is none, and then no pointer
   /// in it leads to a GPU's memory.
   static const Driver* present();
-  /// Loads it if nobody has: `unavailable` says what is missing.
+  /// Loads it if it is not loaded yet: `unavailable` says what is missing.
   static Result<const Driver*> load();
 
   /// "cuMemcpyAsync failed: invalid argument (CUDA_ERROR_INVALID_VALUE)"

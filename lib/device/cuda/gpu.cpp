@@ -6,8 +6,8 @@
 #include <array>
 #include <cctype>
 #include <map>
-#include <mutex>
 
+#include "base/sync.hpp"
 #include "device/cuda/copy_stream.hpp"
 
 namespace weft::core::cuda {
@@ -37,9 +37,9 @@ Result<std::unique_ptr<Gpu>> open_gpu(const Driver& driver, Ordinal ordinal) {
 
 /// Opened when it is first met.
 Result<const Gpu*> gpu_of(const Driver& driver, Ordinal ordinal) {
-  static std::mutex mutex;
+  static Mutex mutex;
   static auto& known = *new std::map<Ordinal, std::unique_ptr<Gpu>>;  // as long as the process
-  const std::lock_guard lock(mutex);
+  const Lock lock(mutex);
   auto& gpu = known[ordinal];
   if (!gpu) {
     auto opened = open_gpu(driver, ordinal);

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <memory>
-#include <mutex>
 #include <string>
 
+#include "base/sync.hpp"
 #include "device/cuda/driver.hpp"
 #include "device/cuda/hash_stage.hpp"
 #include "device/device.hpp"
@@ -16,8 +16,9 @@ namespace weft::core::cuda {
 /// runtime API and the frameworks use as well, and leaves the caller's current context as it is.
 class Gpu final : public Device {
  public:
-  /// Whose memory this is; null if it is no GPU's. Managed memory is a GPU's: the CPU might read
-  /// it, but the driver moves its pages between the two, and what it copies by itself is right.
+  /// The GPU that owns this memory; null if none does. Managed memory is a GPU's: the CPU might
+  /// read it, but the driver moves its pages between the two, and what it copies by itself is
+  /// right.
   static Result<const Gpu*> of(const void* memory, std::size_t bytes);
 
   Gpu(const Driver& driver, Ordinal ordinal, Context context, std::string pci)
@@ -62,15 +63,16 @@ class Gpu final : public Device {
   const Context context_;
   const std::string pci_;
   const bool needs_flush_;
-  mutable std::mutex hash_mutex_;
-  mutable std::unique_ptr<HashStage> hash_stage_;
+  mutable Mutex hash_mutex_;
+  mutable std::unique_ptr<HashStage> hash_stage_ WEFT_GUARDED_BY(hash_mutex_);
 };
 
 inline Address address_of(const void* memory) {
   return reinterpret_cast<Address>(memory);
 }
 
-/// What the driver knows of the allocation around an address, or of the part of one that is mapped.
+/// The driver's knowledge of the allocation around an address, or of the part of one that is
+/// mapped.
 struct Known {
   bool device = false;
   Ordinal ordinal = 0;

@@ -68,7 +68,7 @@ Result<void> Gpu::check_capable(Address memory) const {
               "the driver says that this memory is none for NICs (IS_GPU_DIRECT_RDMA_CAPABLE)");
 }
 
-/// What was mapped in parts has no such attribute (seen of driver 580), but its context has.
+/// Memory that was mapped in parts has no such attribute (seen of driver 580), but its context has.
 Result<void> Gpu::sync_memops_at(Address memory) const {
   const unsigned on = 1;
   const Status status = driver_.set_pointer_attribute(&on, pointer_sync_memops, memory);

@@ -4,9 +4,10 @@
 #include <thread>
 #include <weft/deadline.hpp>
 
-#include "base/kept.hpp"
+#include "base/leak.hpp"
+#include "base/sync.hpp"
+#include "base/xxh3.hpp"
 #include "device/cuda/gpu.hpp"
-#include "integrity/xxh3.hpp"
 
 namespace weft::core::cuda {
 namespace {
@@ -58,14 +59,14 @@ Result<void> HashStage::fetch(const std::byte* memory, std::size_t bytes) {
 
 /// The stage is made when it is first needed.
 Result<void> Gpu::hash(Xxh3& hash, const void* memory, std::size_t bytes) const {
-  const std::lock_guard lock(hash_mutex_);
+  const Lock lock(hash_mutex_);
   if (!hash_stage_) {
     auto opened = HashStage::open(*this);
     if (!opened) return fail(std::move(opened.error()));
     hash_stage_ = std::move(*opened);
   }
   auto added = hash_stage_->add(hash, static_cast<const std::byte*>(memory), bytes);
-  if (!added) keep_for_good(std::move(hash_stage_));
+  if (!added) leak(std::move(hash_stage_));
   return added;
 }
 

@@ -6,8 +6,8 @@
 #include <utility>
 #include <weft/error.hpp>
 
+#include "base/allocation.hpp"
 #include "device/device.hpp"
-#include "memory/allocation.hpp"
 
 namespace weft::core::cuda {
 

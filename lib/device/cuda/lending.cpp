@@ -61,7 +61,7 @@ Result<std::unique_ptr<Device::Mapped>> Gpu::map(const Lent& lent, std::size_t b
       status != success)
     return fail(driver_.error("cuIpcOpenMemHandle", status));
   auto mapped = std::make_unique<MappedByIpc>(*this, base, lent.offset);
-  // Whoever is wrong about the offset must not make this process's GPU fault.
+  // A wrong offset from a peer must not make this process's GPU fault.
   const auto known = look_up(driver_, base);
   if (!known) return fail(known.error());
   if (lent.offset > known->size || bytes > known->size - lent.offset)

@@ -7,12 +7,12 @@
 #include <cstdlib>
 #include <latch>
 #include <map>
-#include <mutex>
 #include <utility>
 #include <vector>
 
+#include "base/allocation.hpp"
+#include "base/sync.hpp"
 #include "device/cuda/gpu.hpp"
-#include "memory/allocation.hpp"
 
 namespace weft::core {
 namespace cuda {
@@ -39,7 +39,7 @@ class WaitingStreams {
   }
   /// One that waits already may wait for as much as it likes: it keeps no other queue.
   Result<void> enter(Context context, Stream stream) {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     auto& waiting = waiting_[context];
     if (!waiting.contains(stream) && waiting.size() >= most_)
       return fail(Code::queue_full,
@@ -50,18 +50,19 @@ class WaitingStreams {
     return {};
   }
   void leave(Context context, Stream stream) {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     auto& waiting = waiting_[context];
     if (--waiting[stream] == 0) waiting.erase(stream);
   }
 
  private:
   const std::size_t most_ = std::max<std::size_t>(2, queues_of_a_context()) - 1;
-  std::mutex mutex_;
-  std::map<Context, std::map<Stream, std::size_t>> waiting_;  // so often each
+  Mutex mutex_;
+  // How often each.
+  std::map<Context, std::map<Stream, std::size_t>> waiting_ WEFT_GUARDED_BY(mutex_);
 };
 
-/// Whose stream is counted among them until it is open.
+/// Counts its stream among them until it is open.
 class CountedGate final : public StreamGate {
  public:
   CountedGate(Context context, Stream stream, std::unique_ptr<StreamGate> gate)
@@ -84,7 +85,7 @@ class CountedGate final : public StreamGate {
 /// not yet looked at what it was before.
 struct GateWord {
   alignas(64) std::atomic<std::uint64_t> value{0};
-  std::uint64_t last = 0;  // that somebody waits for, or has waited for
+  std::uint64_t last = 0;  // that a thread waits for, or has waited for
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
@@ -98,7 +99,7 @@ class GateWords {
   }
   /// In the stream's context.
   Result<GateWord*> take(const Driver& driver) {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     if (free_.empty())
       if (auto grown = grow(driver); !grown) return fail(std::move(grown.error()));
     GateWord* word = free_.back();
@@ -107,14 +108,14 @@ class GateWords {
     return word;
   }
   void put_back(GateWord& word) {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     free_.push_back(&word);
   }
 
  private:
   static constexpr std::size_t words_at_a_time = 256;
 
-  Result<void> grow(const Driver& driver) {
+  Result<void> grow(const Driver& driver) WEFT_REQUIRES(mutex_) {
     auto pages = Allocation::make(Memory::own(words_at_a_time * sizeof(GateWord)));
     if (!pages) return fail(std::move(pages.error()));
     const Status status = driver.host_register(pages->address(), pages->size(),
@@ -126,9 +127,9 @@ class GateWords {
     return {};
   }
 
-  std::mutex mutex_;
-  std::vector<Allocation> pages_;
-  std::vector<GateWord*> free_;
+  Mutex mutex_;
+  std::vector<Allocation> pages_ WEFT_GUARDED_BY(mutex_);
+  std::vector<GateWord*> free_ WEFT_GUARDED_BY(mutex_);
 };
 
 class WordGate final : public StreamGate {

@@ -1,6 +1,6 @@
 /// @file
-/// What a rail can do, frozen when it is opened. The core decides by this record and never by the
-/// provider's name.
+/// The capabilities of a rail, frozen when it is opened. The core decides by this record, never by
+/// the provider's name.
 #pragma once
 
 #include <cstddef>
@@ -12,46 +12,46 @@
 
 namespace weft {
 
-/// What a write's completion at the initiator proves about the target.
+/// What the completion of a write at the initiator proves about the target.
 enum class CompletionProof : std::uint8_t {
   visible,   ///< The bytes can be read there.
-  received,  ///< They arrived; seeing them needs an event at the target, behind them.
+  received,  ///< The bytes arrived at the NIC. An event behind them at the target makes them
+             ///< visible.
 };
 
-/// The smallest thing whose access a target can cut off without asking the initiator, so that
-/// nothing which the initiator has posted reaches the memory afterwards.
+/// The smallest unit of access that a target can cut off by itself, so that no posted operation of
+/// the initiator reaches the memory afterwards.
 enum class FenceScope : std::uint8_t { grant, segment, rail };
 
-/// Who makes operations advance while no call is made.
+/// Whether operations advance while no call is made.
 enum class ProgressMode : std::uint8_t { automatic, manual };
 
-/// Whether the provider moves the bytes itself or builds the operation out of messages.
+/// Whether an operation is native, or the provider builds it out of messages.
 enum class Origin : std::uint8_t { native, emulated };
 
 /// What moves bytes from one place to the next.
 enum class Mover : std::uint8_t {
   nic,          ///< A NIC, by DMA.
   copy_engine,  ///< Of a GPU.
-  cpu,          ///< A process itself, Weft or a provider in it.
-  kernel,       ///< Into and out of sockets, or from process to process; on a CPU too.
+  cpu,          ///< A process: Weft, or a provider in it.
+  kernel,       ///< Into and out of sockets, or from process to process.
 };
 
 WEFT_API std::string_view to_string(Mover mover) noexcept;
 
-/// How a provider carries the bytes of one kind of operation: whether it copies them from memory to
-/// memory on the way, or lets a NIC read and write the memory itself. Bytes that are copied on both
-/// sides stop between the two in `between`; those that are copied on one, if it is a NIC that
-/// brings or takes them.
+/// The copies that a provider makes for one kind of operation. Without copies, NICs read and write
+/// the memory themselves. Bytes that are copied on both sides stop in `between`; so do bytes that
+/// are copied on one side, if a NIC carries them.
 struct Carriage {
-  /// What is between two copies, or between a copy and a NIC.
+  /// The memory between two copies, or between a copy and a NIC.
   enum class Between : std::uint8_t { provider_buffer, socket_buffer };
 
-  bool initiator_copies = false;  ///< On the side that began it; of a message, the sender.
-  bool target_copies = false;     ///< On the other side.
-  Mover by = Mover::nic;          ///< Who makes the copies.
+  bool initiator_copies = false;  ///< A copy on the initiator's side; of a message, the sender's.
+  bool target_copies = false;     ///< A copy on the other side.
+  Mover by = Mover::nic;          ///< What makes the copies.
   Between between = Between::provider_buffer;
-  /// Operations of fewer bytes than this take one copy more, by the CPU, through a buffer of the
-  /// provider's on the sides named below.
+  /// Operations of fewer bytes take one more copy by the CPU, through a buffer of the provider, on
+  /// the sides named below.
   std::uint64_t bounced_below = 0;
   bool initiator_bounces = false, target_bounces = false;
 
@@ -63,7 +63,7 @@ struct Carriage {
 struct Capability {
   /// libfabric's name, e.g. "net"; "shm" for Weft's own. For people, never for decisions.
   std::string provider;
-  std::string libfabric_version;     ///< Of the library in use, e.g. "1.17"; empty for Weft's own.
+  std::string libfabric_version;     ///< Of the library in use, e.g. "1.17"; empty for Weft's shm.
   std::string domain;                ///< NIC or interface, e.g. "rdmap79s0", "lo".
   std::string pci;                   ///< Of the NIC, "0000:4f:00.0"; empty: unknown, or none.
   std::uint32_t address_format = 0;  ///< FI_ADDR_* (rdma/fabric.h).
@@ -71,21 +71,21 @@ struct Capability {
                                      ///< or a number of Weft's where that is not enough.
   bool same_host_only = false;       ///< Reaches processes of this machine only.
 
-  bool application_keys = false;    ///< Keys are chosen by the engine (and then unguessable).
-  bool virtual_addresses = false;   ///< Targets are addressed by pointer, else by offset.
-  bool local_registration = false;  ///< Local buffers need registering too (FI_MR_LOCAL).
-  bool keys_enforced = false;       ///< The target refuses a wrong key, range or right by itself.
+  bool application_keys = false;    ///< The engine chooses keys, 64 random bits each.
+  bool virtual_addresses = false;   ///< Targets are addressed by pointer; else by offset.
+  bool local_registration = false;  ///< Local buffers must be registered too (FI_MR_LOCAL).
+  bool keys_enforced = false;       ///< The target refuses wrong keys, ranges and rights by itself.
   FenceScope fence = FenceScope::segment;
 
-  std::uint64_t max_message = 0;  ///< Most bytes in one read or write.
-  std::uint64_t max_send = 0;     ///< Most bytes in one message.
+  std::uint64_t max_message = 0;  ///< Largest read or write, in bytes.
+  std::uint64_t max_send = 0;     ///< Largest message, in bytes.
   std::size_t window = 0;         ///< Most operations that the provider takes at a time.
   std::size_t iov_limit = 1;
-  /// Most pieces, apart on either side, that one read or write takes, where that is worth it: what
-  /// an operation costs is shared by them.
+  /// Most pieces of a transfer that share one read or write, if that is worth it. They may lie
+  /// apart on either side.
   std::size_t rma_pieces = 1;
-  /// Reads and writes that are posted together are started by one ring of the NIC's doorbell: the
-  /// provider heeds FI_MORE, and is known to lose nothing of what waits for the ring.
+  /// Reads and writes that are posted together share one ring of the NIC's doorbell: the provider
+  /// heeds FI_MORE, and loses none of the posts that wait for the ring.
   bool shared_doorbell = false;
   std::size_t inject = 0;           ///< Bytes that can be sent without keeping the buffer.
   std::size_t completion_data = 0;  ///< Usable bytes of remote completion data.
@@ -93,53 +93,51 @@ struct Capability {
   Origin read = Origin::native;
   CompletionProof proof = CompletionProof::visible;
   bool ordered_messages = true;  ///< Messages between two endpoints arrive in order.
-  bool path_failures = false;    ///< A failure of the way to a peer is told from a refusal, so that
-                                 ///< another one may be taken.
+  bool path_failures = false;    ///< The provider tells failures of the path from refusals, so that
+                                 ///< another rail may be used.
   bool wait_descriptor = false;  ///< A thread can sleep until something happens.
   ProgressMode progress = ProgressMode::manual;
   bool device_memory = false;  ///< Can register GPU memory (FI_HMEM).
-  /// Why it can't, as a part of a sentence; empty where it can.
+  /// Why it can't, as part of a sentence; empty if it can.
   std::string device_memory_problem;
-  bool dmabuf = false;   ///< Such memory is registered by the kernel's DMA buffers, where it can.
+  bool dmabuf = false;   ///< Registers GPU memory by DMA buffers of the kernel, where possible.
   bool cancels = false;  ///< fi_cancel has an effect on RMA.
-  double gbps = 0;       ///< Link speed in Gb/s; 0 where unknown.
+  double gbps = 0;       ///< Link speed in Gb/s; 0: unknown.
 
-  /// Memory that lies behind a memfd is mapped by the peers on the host, which then copy to and
-  /// from it by themselves, and not as the carriages below say (see Memory::shared).
+  /// Peers on the host map memory behind a memfd and copy to and from it themselves, not as the
+  /// carriages below say (see Memory::shared).
   bool maps_memory = false;
-  /// What it does with the bytes of each kind of operation.
+  /// The copies for each kind of operation.
   Carriage write_carriage, read_carriage, message_carriage;
 
-  /// Whether one endpoint makes full use of it: a NIC, where the cores are not what limits it.
+  /// Whether one endpoint fills the NIC. False where cores are the limit.
   bool fills_alone = false;
-  std::uint64_t best_chunk = 0;  ///< Chunk size that measured best, in bytes.
-  /// The same where its NIC has no other rail; 0: no other.
+  std::uint64_t best_chunk = 0;  ///< Automatic chunk size, in bytes.
+  /// The same if the NIC has no other rail; 0: `best_chunk`.
   std::uint64_t best_chunk_alone = 0;
-  std::size_t best_window = 0;  ///< Chunks in flight per rail that measured best.
-  /// The same to peers of this machine where its NIC has other rails, if it differs; 0: it does
-  /// not.
+  std::size_t best_window = 0;  ///< Automatic number of chunks in flight per rail.
+  /// The same to peers of this machine if the NIC has other rails; 0: `best_window`.
   std::size_t best_window_on_host = 0;
-  /// Whether a rail's thread does best if it keeps to one core, the same as the one at the other
-  /// end if that is here.
+  /// Whether a rail's thread is best kept on one core: the core of the other end, if that is here.
   bool best_on_one_core = false;
-  unsigned best_rails = 1;  ///< Rails for each NIC that measured best, with a thread each.
-  /// Whether memory that is mapped (maps_memory) does best over one of them.
+  unsigned best_rails = 1;  ///< Automatic number of rails per NIC, each with a thread.
+  /// Whether mapped memory (maps_memory) is best carried by one of them.
   bool best_mapped_by_one = false;
-  std::uint64_t best_share = 0;  ///< Bytes queued on one rail from which another one helps.
-  /// Bytes that are worth a rail of their own, of a transfer that meets no other; 0: a chunk's.
+  std::uint64_t best_share = 0;  ///< Bytes queued on one rail from which another rail helps.
+  /// Bytes of a lone transfer that are worth another rail; 0: a chunk.
   std::uint64_t best_part = 0;
 };
 
-/// One NIC or interface that discovery looked at.
+/// A NIC or interface that discovery considered.
 struct Candidate {
   std::string provider;
   std::string domain;
   std::string fabric;
-  std::string pci;     ///< Of the NIC, "0000:4f:00.0"; empty where libfabric does not tell.
-  double gbps = 0;     ///< Of the NIC's link, Gb/s; 0 where libfabric does not tell.
-  bool is_nic = true;  ///< Else it is memory.
-  bool taken = false;
-  std::string reason;  ///< Why it was taken or passed over, as a sentence.
+  std::string pci;     ///< Of the NIC, "0000:4f:00.0"; empty if libfabric does not report it.
+  double gbps = 0;     ///< Link speed in Gb/s; 0 if libfabric does not report it.
+  bool is_nic = true;  ///< False for memory.
+  bool taken = false;  ///< Used.
+  std::string reason;  ///< Why it is used or not: a sentence.
 };
 
 }  // namespace weft

@@ -10,11 +10,11 @@ namespace weft {
 using Clock = std::chrono::steady_clock;
 using Nanoseconds = std::chrono::nanoseconds;
 
-/// A time that does not end: of grants, never of a wait.
+/// A time to live without end: for grants, never for a wait.
 inline constexpr Nanoseconds unlimited = Nanoseconds::max();
 
-/// When a call gives up. There is no "never": every wait in Weft is bounded, and the furthest
-/// deadline is a day away.
+/// The time at which a call gives up. There is no "never": every wait in Weft is bounded, and the
+/// furthest deadline is a day away.
 class Deadline {
  public:
   /// `timeout` from now, cut to the range from zero to one day.
@@ -22,7 +22,7 @@ class Deadline {
     return Deadline(now + std::clamp(timeout, Nanoseconds::zero(), Nanoseconds(furthest)));
   }
   static Deadline at(Clock::time_point when) { return Deadline(when); }
-  /// Already passed: look once, do not wait.
+  /// Already passed: the call looks once and does not wait.
   static Deadline now() { return Deadline(Clock::now()); }
 
   Clock::time_point when() const noexcept { return when_; }

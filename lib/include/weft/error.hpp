@@ -11,7 +11,7 @@
 
 namespace weft {
 
-/// What went wrong, in one word that a program can switch on.
+/// The kind of failure, for a program to switch on.
 enum class Code : std::uint8_t {
   invalid_argument = 1,  ///< The call itself is wrong: a range outside its segment, a bad option.
   not_found,             ///< No such name, model, peer or rail.
@@ -19,26 +19,26 @@ enum class Code : std::uint8_t {
   unavailable,           ///< It exists but can't be had now: no device, no rail, a closed port.
   permission_denied,     ///< The grant lacks the right, or the system or a peer refused.
   out_of_memory,         ///< Memory, huge pages or locked memory (memlock) ran out.
-  queue_full,            ///< Too much is queued already; collect completions and try again.
+  queue_full,            ///< Too much is queued; collect completions and try again.
   timed_out,             ///< The deadline passed first.
   cancelled,             ///< The caller cancelled it.
-  stale,                 ///< A descriptor of an earlier incarnation, or a grant that holds no more.
-  peer_down,             ///< The peer is gone or was never up.
-  protocol_mismatch,     ///< The other side speaks another version, or something else altogether.
-  fabric_failed,         ///< libfabric reported an error; `fabric_code()` holds it.
-  remote_failed,         ///< The other side reported why it failed.
-  quarantined,           ///< Can't be proven safe to reuse; kept registered and out of use.
-  closed,                ///< The engine or handle was closed or moved from.
-  forked,                ///< Called in a child of the process that opened the engine.
-  internal,              ///< A broken invariant of Weft itself: please report it.
-  corrupt,               ///< The bytes at the two ends of a transfer differ.
-  policy_refused,        ///< A policy does not allow the path that a transfer would take.
+  stale,              ///< The grant has ended, or belongs to an earlier incarnation of its engine.
+  peer_down,          ///< The peer is gone or was never up.
+  protocol_mismatch,  ///< The other side speaks another version, or another protocol.
+  fabric_failed,      ///< libfabric reported an error; `fabric_code()` holds it.
+  remote_failed,      ///< The other side reported why it failed.
+  quarantined,        ///< Not proven safe to reuse: the memory stays registered, don't use it.
+  closed,             ///< The engine or handle was closed or moved from.
+  forked,             ///< Called in a child of the process that opened the engine.
+  internal,           ///< A broken invariant of Weft itself: please report it.
+  corrupt,            ///< The bytes at the two ends of a transfer differ.
+  policy_refused,     ///< A policy does not allow the path of the transfer.
 };
 
 /// The name of a code as written above, e.g. "timed_out".
 WEFT_API std::string_view to_string(Code code) noexcept;
 
-/// Why something failed: a code for the program, a sentence for a person, and the context.
+/// A failure: a code for the program, a sentence for a person, and the context.
 class WEFT_API Error {
  public:
   Error(Code code, std::string message) : code_(code), message_(std::move(message)) {}
@@ -77,7 +77,7 @@ class WEFT_API Error {
   std::string message_, peer_, rail_, operation_;
 };
 
-/// A value or the reason why there is none.
+/// A value, or the error.
 template <typename T>
 using Result = tl::expected<T, Error>;
 

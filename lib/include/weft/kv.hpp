@@ -1,10 +1,10 @@
 /// @file
-/// Paged KV caches: how they lie in memory, and which bytes go where when blocks move from one
-/// cache into another of a different shape.
+/// Paged KV caches: their layout in memory, and the copies that move blocks between caches of
+/// different shapes.
 ///
-/// Everything here is arithmetic on layouts: no memory is touched, nothing blocks, and all
-/// functions may be called from any thread. Copying the blocks of a request from a prefill rank to
-/// a decode rank, eight layers at a time so that decode can start early:
+/// This is arithmetic on layouts: no memory is touched, nothing blocks, and every function may be
+/// called from any thread. To copy the blocks of a request from a prefill rank to a decode rank,
+/// eight layers at a time so that decode can start early:
 ///
 /// @code
 /// using namespace weft;
@@ -12,7 +12,7 @@
 /// auto model = kv::find_model("Llama-3.1-8B").value();
 /// auto prefill = model.layout({.blocks = 4096, .tp = {.size = 2, .rank = 0}}).value();
 /// auto decode = model.layout({.tokens_per_block = 64, .blocks = 1024}).value();
-/// auto src = kv::Cache::contiguous(prefill).value();  // all of it in region 0
+/// auto src = kv::Cache::contiguous(prefill).value();  // one segment: all of it is in region 0
 /// auto dst = kv::Cache::contiguous(decode).value();
 ///
 /// std::vector<std::uint32_t> from = {7, 8, 9, 12, 40}, to = {3, 5};
@@ -22,9 +22,13 @@
 ///   std::vector<Pair> pairs;
 ///   for (const kv::Copy& c : plan.copies)
 ///     pairs.push_back({.local = c.src_offset, .remote = c.dst_offset, .length = c.length});
-///   // Prepare and submit the pairs as one write, with a signal.
+///   // Submit the pairs as one write, with a signal.
 /// }
 /// @endcode
+///
+/// A cache of several tensors has several regions, one segment each: then the copies are sorted by
+/// (src_region, dst_region), and each list is a write of its own with the same signal. The guide
+/// tools/docs/kv-cache.md shows it.
 #pragma once
 
 #include <cstddef>
@@ -38,14 +42,14 @@
 
 namespace weft::kv {
 
-/// What a layer keeps for each token. With keys and values apart, they are two *parts*, K before V.
+/// What a layer keeps for each token. Separate keys and values are two *parts*, K before V.
 enum class Parts : std::uint8_t {
   split,   ///< All blocks' keys, then all blocks' values: [2][blocks][page].
   fused,   ///< Keys and values of a block side by side: [blocks][2][page].
   latent,  ///< One vector that stands for both (MLA), as if there were one head: [blocks][page].
 };
 
-/// Which index varies slower. A *page* is one part of one block in one layer.
+/// The outer dimension of the layout. A *page* is one part of one block in one layer.
 enum class Order : std::uint8_t {
   layer_major,  ///< split: [layers][2][blocks][page]; fused: [layers][blocks][2][page].
   block_major,  ///< split: [2][blocks][layers][page]; fused: [blocks][layers][2][page].
@@ -57,7 +61,7 @@ enum class HeadOrder : std::uint8_t {
   hnd,  ///< [heads][tokens][head size]: a tensor-parallel rank's heads are contiguous.
 };
 
-/// How many regions (tensors, in most serving engines) a group is allocated in. An index that has
+/// The regions (tensors, in most serving engines) that a group is allocated in. A dimension with
 /// regions of its own disappears from the orders above.
 enum class Regions : std::uint8_t {
   one,                 ///< One for the whole group.
@@ -66,9 +70,9 @@ enum class Regions : std::uint8_t {
   per_layer_and_part,  ///< One for each layer's keys and values, as SGLang does. Needs both.
 };
 
-/// Which share of the KV heads a process holds. With more ranks than heads, heads are replicated:
-/// with `size / heads` replicas, ranks 0 to replicas-1 hold head 0, and so on. Latents are
-/// replicated on every rank.
+/// The share of the KV heads that a process holds. With more ranks than heads, heads are
+/// replicated: with `replicas = size / heads`, ranks 0 to replicas-1 hold head 0, and so on. Every
+/// rank holds all latents.
 struct TensorParallel {
   std::uint32_t size = 1;  ///< 1 to 8; a multiple or a divisor of the number of KV heads.
   std::uint32_t rank = 0;  ///< Less than size.
@@ -90,10 +94,10 @@ struct Group {
   /// Unused bytes after each block: its page or pages in layer_major, all its layers in
   /// block_major.
   std::uint64_t block_padding = 0;
-  /// Each block's distance to the next, padding included, is rounded up to a multiple of this.
+  /// The distance from block to block, padding included, is rounded up to a multiple of this.
   std::uint64_t block_alignment = 1;
-  /// Tokens that the layers look back on; 0 for all. Compared, and otherwise for the caller, who
-  /// need not copy older tokens.
+  /// Tokens that the layers look back on; 0: all. Both sides must agree. The caller need not copy
+  /// older tokens.
   std::uint32_t window = 0;
 };
 
@@ -103,10 +107,10 @@ struct HeadRange {
   std::uint32_t count = 0;
 };
 
-/// The shape of one process's cache: checked once, immutable. A moved-from layout has no groups.
+/// The shape of one process's cache, checked and immutable. A moved-from layout has no groups.
 class WEFT_API Layout {
  public:
-  /// Fails with invalid_argument, naming the group and the numbers, where the description
+  /// Fails with `invalid_argument`, naming the group and the numbers, if the description
   /// contradicts itself or sizes exceed 64 bits.
   static Result<Layout> create(std::vector<Group> groups, TensorParallel tp = {});
 
@@ -114,12 +118,11 @@ class WEFT_API Layout {
   TensorParallel tensor_parallel() const noexcept { return tp_; }
   /// The heads of group `group` (less than groups().size()) that this rank holds.
   HeadRange heads(std::size_t group) const noexcept;
-  /// Sizes of the regions to allocate, in bytes: group by group, in each layer by layer, K before
-  /// V.
+  /// Sizes of the regions to allocate, in bytes: by group, then by layer, then K before V.
   std::span<const std::uint64_t> region_bytes() const noexcept { return region_bytes_; }
   /// All regions together, in bytes.
   std::uint64_t bytes() const noexcept { return bytes_; }
-  /// What one token takes on this rank in all layers, in bytes, without padding.
+  /// Bytes of one token on this rank in all layers, without padding.
   std::uint64_t bytes_per_token() const noexcept;
 
  private:
@@ -130,7 +133,7 @@ class WEFT_API Layout {
   std::uint64_t bytes_ = 0;
 };
 
-/// Where a region of a layout starts: at `offset` bytes of the caller's region number `region`,
+/// Where a region of a layout starts: at byte `offset` of the caller's region number `region`,
 /// which usually stands for a segment. Several may share one.
 struct Base {
   std::uint32_t region = 0;
@@ -140,8 +143,8 @@ struct Base {
 /// A layout that has a place in memory.
 class WEFT_API Cache {
  public:
-  /// `bases` in the order of Layout::region_bytes(). Fails with invalid_argument where their number
-  /// is wrong or two overlap.
+  /// `bases` are in the order of Layout::region_bytes(). Fails with `invalid_argument` if their
+  /// number is wrong or two regions overlap.
   static Result<Cache> create(Layout layout, std::vector<Base> bases);
   /// All regions of the layout one after another, without gaps, from `start` on.
   static Result<Cache> contiguous(Layout layout, Base start = {});
@@ -160,11 +163,11 @@ class WEFT_API Cache {
 struct Blocks {
   std::span<const std::uint32_t> src = {};
   std::span<const std::uint32_t> dst = {};  ///< Without repetitions.
-  /// How many tokens to copy; the last block may be partly filled. Without it all of both lists is
-  /// copied, and they must have room for the same number of tokens.
+  /// Number of tokens to copy; the last block may be partly filled. Empty: all of both lists, which
+  /// must have room for the same number of tokens.
   std::optional<std::uint64_t> tokens = {};
-  /// Tokens to pass over in the first block, less than its tokens_per_block: for windows and
-  /// cached prefixes that start inside a block.
+  /// Tokens to skip in the first block, less than its tokens_per_block: for windows and cached
+  /// prefixes that start inside a block.
   std::uint32_t src_skip = 0;
   std::uint32_t dst_skip = 0;
 };
@@ -184,7 +187,7 @@ struct Copy {
   std::uint64_t length = 0;
 };
 
-/// A list of copies that touch each destination byte once. Those between the same two regions of
+/// A list of copies that writes each destination byte once. Copies between the same two regions of
 /// the layouts can't be merged further.
 struct Plan {
   std::vector<Copy> copies;
@@ -192,27 +195,27 @@ struct Plan {
   /// Copies before merging: contiguous runs inside one page of both sides.
   std::uint64_t pieces = 0;
 
-  /// Pieces per copy: 1 where nothing could be merged.
+  /// Pieces per copy: 1 if nothing could be merged.
   double coalescing_ratio() const noexcept {
     return copies.empty() ? 1.0 : static_cast<double>(pieces) / static_cast<double>(copies.size());
   }
 };
 
-/// The copies that bring `blocks` (one entry for each group) of one source rank to one destination
-/// rank, in `layers` (all if empty; otherwise some of the layouts' layers, up to the last).
+/// The copies that bring `blocks` (one entry for each group) from one source rank to one
+/// destination rank, in `layers` (empty: all).
 ///
 /// The two sides must describe the same model: layers of each group, heads, head size, element
-/// size, window, latent or not. They may differ in all else. Where their tensor-parallel sizes
-/// differ, the plan covers the heads that both ranks hold; where the source replicates heads,
-/// exactly one replica serves a given destination rank. So the plans of all source ranks together
-/// write each destination byte once, and a plan is empty where the ranks have nothing to exchange.
+/// size, window, latent or not. They may differ in all else. If their tensor-parallel sizes differ,
+/// the plan covers the heads that both ranks hold. If the source replicates heads, exactly one
+/// replica serves a given destination rank. So the plans of all source ranks together write each
+/// destination byte once, and a plan is empty if the two ranks have nothing to exchange.
 ///
-/// Costs one step per layer, part and block, plus one per token (and head) where the layouts force
-/// a finer split, e.g. from nhd to hnd. Fails with invalid_argument.
+/// Costs one step for each layer, part and block, and one for each token (and head) if the layouts
+/// force a finer split, such as from nhd to hnd. Fails with `invalid_argument`.
 WEFT_API Result<Plan> plan(const Cache& src, const Cache& dst, std::span<const Blocks> blocks,
                            std::optional<LayerRange> layers = {});
 
-/// The source ranks whose plans for `dst`'s rank are not empty, ascending: how many writers a
+/// The source ranks whose plans for the rank of `dst` are not empty, ascending: the writers that a
 /// destination waits for. `src` is the layout of any source rank.
 WEFT_API Result<std::vector<std::uint32_t>> source_ranks(const Layout& src, const Layout& dst);
 

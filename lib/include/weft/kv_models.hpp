@@ -19,14 +19,14 @@ constexpr std::uint32_t element_size(DType dtype) noexcept {
   return dtype == DType::bf16 ? 2 : 1;
 }
 
-/// What the layers of a model keep.
+/// The KV data of a model's layers.
 enum class Attention : std::uint8_t {
   full,         ///< Every layer keeps the keys and values of all tokens: one group.
   latent,       ///< Every layer keeps one latent vector per token (MLA): one group.
   alternating,  ///< Even layers look back on a window, odd ones on all tokens: two groups.
 };
 
-/// How a serving engine lays out its cache; what the model leaves open.
+/// The parts of a layout that the serving engine chooses.
 struct LayoutOptions {
   DType dtype = DType::bf16;
   std::uint32_t tokens_per_block = 16;
@@ -53,14 +53,15 @@ struct Model {
   /// The layout of one rank. Alternating models have the windowed layers in group 0 and the others
   /// in group 1. Fails with invalid_argument as Layout::create does.
   WEFT_API Result<Layout> layout(const LayoutOptions& options) const;
-  /// What one token takes in all layers of the whole model, in bytes; windows not considered.
+  /// Bytes of one token in all layers of the whole model, without regard to windows.
   WEFT_API std::uint64_t bytes_per_token(DType dtype) const noexcept;
 };
 
 /// All known models.
 WEFT_API std::span<const Model> models() noexcept;
 
-/// The model of that name or id; letters' case is ignored. Otherwise not_found, listing the names.
+/// The model of that name or id, in any case of letters. Fails with `not_found`, and lists the
+/// names.
 WEFT_API Result<Model> find_model(std::string_view name);
 
 }  // namespace weft::kv

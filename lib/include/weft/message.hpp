@@ -1,5 +1,5 @@
 /// @file
-/// What peers tell each other besides data: counted signals and tagged messages.
+/// Counted signals and tagged messages between peers.
 #pragma once
 
 #include <cstdint>
@@ -24,46 +24,46 @@ class ReceiveState;
 struct NotifyOptions {
   std::uint64_t cookie = 0;
   bool event = false;  ///< Put an Event into the engine's queue.
-  /// Called once, on a progress thread: short, and without waiting. Null error: it arrived.
-  /// Then it is let go, with all that it holds.
+  /// Called once, on a progress thread. It must be short and must not wait. A null error means
+  /// success. It is destroyed afterwards, with all that it holds.
   std::function<void(std::uint64_t cookie, const Error* error)> on_end = {};
-  /// When it ends as `timed_out` for good, if it has not ended before; up to a heartbeat later.
-  /// Signals that an expectation had collected by then are dropped, as when it is given up.
-  /// Empty: never by itself, but with `cuda_stream` after Config::default_timeout.
+  /// Ends it as `timed_out` for good, up to a heartbeat after this time. Signals that an
+  /// expectation has collected by then are dropped, as when it is given up. Empty: it does not end
+  /// by itself; with `cuda_stream`, after Config::default_timeout.
   std::optional<Deadline> deadline = {};
-  /// A CUDA stream (CUstream or cudaStream_t; null: the legacy default one of the current context).
-  /// What is put on it after this call begins once this has ended, and nobody has to wait for that.
-  /// It begins as well if this ended with an error, or was given up: look at how it ended before
-  /// what the stream computes is used. Not for a stream that is being captured: a graph would wait
-  /// once only. Where the driver lacks cuStreamWaitValue64 a thread of its own waits.
+  /// A CUDA stream (CUstream or cudaStream_t; null: the legacy default stream of the current
+  /// context). Work that is put on it after this call begins when this has ended; no thread waits
+  /// for that. The work also begins if this ended with an error or was given up: look at the
+  /// outcome before you use the result. Not for a stream that is being captured: a graph would wait
+  /// once only. If the driver lacks cuStreamWaitValue64, a thread of the driver waits.
   ///
-  /// A stream that waits keeps one of the queues through which a GPU gets the work of a process (8,
-  /// or CUDA_DEVICE_MAX_CONNECTIONS): if streams that wait kept all of them, neither kernels nor
-  /// the copies that they wait for would go on. So at most one fewer may wait at once; `queue_full`
-  /// for one more. One stream may wait for many things, one after the other.
+  /// A waiting stream occupies one of the queues through which a GPU gets the work of a process (8,
+  /// or CUDA_DEVICE_MAX_CONNECTIONS). If waiting streams occupied all of them, neither kernels nor
+  /// the copies that they wait for would run. So one queue stays free: one stream too many fails
+  /// with `queue_full`. A stream may wait for many things, one after the other.
   std::optional<void*> cuda_stream = {};
 };
 
-/// Signals that were expected and have arrived.
+/// Expected signals that have arrived.
 struct Signals {
   std::uint64_t count = 0;
-  /// The bytes of those that carried any, in the order in which they arrived.
+  /// The payloads of signals that carried one, in the order of arrival.
   std::vector<Blob> payloads;
 };
 
 /// Waits for a number of signals with one id from one peer. Signals that came before the
-/// expectation count. Each signal is given to one expectation, the oldest first.
+/// expectation was made count. Each signal goes to one expectation, the oldest first.
 class WEFT_API Expectation {
  public:
   Expectation(Expectation&&) noexcept;
   Expectation& operator=(Expectation&&) noexcept;
-  /// Gives up the expectation; signals that it had collected are dropped.
+  /// Gives up the expectation; the signals that it has collected are dropped.
   ~Expectation();
 
   bool ready() const noexcept;
-  /// Ok when all have arrived (the first call takes the payloads). `remote_failed`, `peer_down`
-  /// when they can't arrive any more; `timed_out` if the deadline passes first, and then the
-  /// expectation stands and may be waited for again.
+  /// Succeeds when all have arrived; the first call takes the payloads. Fails with `remote_failed`
+  /// or `peer_down` if they can't arrive any more. Fails with `timed_out` if the deadline passes
+  /// first; then the expectation stands and may be waited for again.
   Result<Signals> wait(Deadline deadline);
 
  private:
@@ -78,7 +78,7 @@ struct Message {
   Blob bytes;
 };
 
-/// A message asked for. Destroying it gives up the request.
+/// A request for a message. Destroying it gives up the request.
 class WEFT_API Receive {
  public:
   Receive(Receive&&) noexcept;

@@ -1,6 +1,6 @@
 /// @file
-/// What an engine has done in all: which transfers took longest. Counters and histograms come as
-/// text (Engine::metrics_text, Engine::snapshot).
+/// The slowest transfers of an engine. Counters and histograms come as text
+/// (Engine::metrics_text, Engine::snapshot).
 #pragma once
 
 #include <string>
@@ -9,14 +9,13 @@
 
 namespace weft {
 
-/// One of the transfers that took longest.
+/// One of the slowest transfers.
 struct SlowTransfer {
   std::string peer;
   Direction direction = Direction::write;
   Priority priority = Priority::normal;
   Clock::time_point ended;
-  /// As Transfer::report() would have said when it ended, but for `copied` and `amplification`,
-  /// which are empty.
+  /// As Transfer::report() at its end, without `copied` and `amplification`.
   Report report;
 };
 

@@ -1,5 +1,5 @@
 /// @file
-/// What RDMA NICs themselves have counted, as the kernel tells it: a witness beside Report.
+/// The byte counters of RDMA NICs, from the kernel: a witness independent of Report.
 #pragma once
 
 #include <cstdint>
@@ -10,27 +10,27 @@
 
 namespace weft {
 
-/// Bytes that went over a NIC since its driver was started, for all processes together. What its
-/// driver does not tell, or the kernel not now, is empty: EFA tells all of them; InfiniBand and
-/// RoCE, as a rule, `sent` and `received` alone.
+/// Bytes that went over a NIC since its driver was started, for all processes together. A counter
+/// that the driver does not have, or that can't be read, is empty. EFA has all of them; InfiniBand
+/// and RoCE usually have `sent` and `received` only.
 struct NicCounters {
   using Count = std::optional<std::uint64_t>;
 
   std::string nic;                 ///< As Capability::domain: "rdmap79s0".
-  std::vector<std::string> rails;  ///< This engine's over it.
-  Count sent, received;            ///< Of whatever kind.
-  /// By RDMA: what it wrote and read at its peers, and they at it.
+  std::vector<std::string> rails;  ///< Rails of this engine on the NIC.
+  Count sent, received;            ///< Bytes of every kind.
+  /// Bytes by RDMA: writes and reads by this NIC, and by its peers.
   Count written, written_by_peers, read, read_by_peers;
-  Count messages_sent, messages_received;  ///< Of send and receive.
+  Count messages_sent, messages_received;  ///< Bytes of sends and receives.
 
-  /// What left by RDMA, or came. Bytes of a write or a read that a provider builds out of messages
-  /// are not in it.
+  /// Bytes that left or came by RDMA. Writes and reads that a provider emulates with messages don't
+  /// count.
   WEFT_API Count left_by_rdma() const;
   WEFT_API Count came_by_rdma() const;
 };
 
-/// By how much they have grown between two readings of one NIC. Empty where one of them is, or
-/// where the later one is less: its driver was started anew, or a counter of few bits began again.
+/// The difference of two readings of one NIC. A counter is empty if it is empty in one of them, or
+/// if it became less: the driver was started again, or the counter wrapped.
 WEFT_API NicCounters growth(const NicCounters& before, const NicCounters& after);
 
 }  // namespace weft

@@ -1,5 +1,5 @@
 /// @file
-/// The way that the bytes of a transfer take, and what it costs.
+/// The path of a transfer's bytes, and its copies.
 #pragma once
 
 #include <cstdint>
@@ -12,68 +12,67 @@
 
 namespace weft {
 
-/// Whose a place or a copy is.
+/// The side that a place or a copy belongs to.
 enum class PathSide : std::uint8_t { local, remote, between };
 
-/// Something that bytes come to on their way.
+/// A place on the way of bytes.
 struct Stop {
   enum class Kind : std::uint8_t {
     host,             ///< Host memory of a segment.
     device,           ///< A GPU's memory.
-    bounce_buffer,    ///< The relay's, in host memory that NICs and GPUs can reach.
-    provider_buffer,  ///< Host memory of the provider's.
-    socket_buffer,    ///< Host memory of the kernel's.
+    bounce_buffer,    ///< Of the bounce-buffer transport: host memory that NICs and GPUs reach.
+    provider_buffer,  ///< Host memory of the provider.
+    socket_buffer,    ///< Host memory of the kernel.
     nic,
     wire,
   };
   Kind kind = Kind::host;
   PathSide side = PathSide::local;
-  int numa_node = -1;  ///< Of the memory; -1 where it can't be told.
-  int device = -1;     ///< The GPU that the memory is of or near to, in Topology::gpus; -1: none.
-  std::string name = {};  ///< Of NICs, where they are known: "rdmap79s0, rdmap80s0".
+  int numa_node = -1;  ///< Of the memory; -1: unknown.
+  int device = -1;     ///< Index in Topology::gpus of the memory's GPU, or of a near one; -1: none.
+  std::string name = {};  ///< Of NICs that are known: "rdmap79s0, rdmap80s0".
 };
 
 /// One step of the way.
 struct Hop {
   Stop from, to;
   Mover by = Mover::nic;
-  PathSide side = PathSide::local;  ///< That it is made on.
+  PathSide side = PathSide::local;  ///< The side that makes it.
 
-  /// Whether it is a copy from memory to memory. What a NIC takes or brings is none.
+  /// Whether it is a copy from memory to memory. What a NIC reads or writes is not a copy.
   bool copies() const noexcept { return by != Mover::nic; }
   /// Whether a CPU makes that copy.
   bool busies_cpu() const noexcept { return by == Mover::cpu || by == Mover::kernel; }
 };
 
-/// What a transfer would do: what is known of it before it runs, declared by the providers and not
-/// measured.
+/// What a transfer would do, as the providers declare it. Nothing is measured.
 struct Path {
   Direction direction = Direction::write;
   TransportKind transport = TransportKind::one_sided;  ///< Never `automatic`.
-  std::string provider;            ///< The rails', as in Config::providers: "tcp".
-  std::vector<std::string> rails;  ///< Of this engine's, that may carry it.
-  bool same_host = false;          ///< Both sides were proven to be on one machine.
+  std::string provider;            ///< Of the rails, as in Config::providers: "tcp".
+  std::vector<std::string> rails;  ///< Rails of this engine that may carry it.
+  bool same_host = false;          ///< Both sides are proven to be on one machine.
 
-  std::vector<Hop> hops;  ///< From where the bytes lie to where they go; whoever began it.
-  unsigned copies = 0;    ///< Of each byte, on both sides in sum.
+  std::vector<Hop> hops;  ///< From source to destination, whichever side began the transfer.
+  unsigned copies = 0;    ///< Of each byte, on both sides together.
   unsigned copies_local = 0, copies_remote = 0;
-  unsigned cpu_copies = 0;  ///< Those of them that a CPU makes.
-  /// Pieces of fewer bytes are copied this often on top, by the CPU, through buffers of the
-  /// provider's. 0: none are.
+  unsigned cpu_copies = 0;  ///< The copies that a CPU makes.
+  /// Pieces of fewer bytes are also bounced by the CPU through buffers of the provider, so often as
+  /// the two numbers below say. 0: no piece is.
   std::uint64_t bounced_below = 0;
   unsigned bounces_local = 0, bounces_remote = 0;
 
-  /// Whether this side's memory is a GPU's, and a NIC reads or writes it itself.
+  /// Whether the memory of a side is a GPU's, and a NIC reads or writes it itself.
   bool gpudirect_local = false, gpudirect_remote = false;
 
-  /// What the slowest link on the way carries, in Gb/s; 0: not known.
+  /// Speed of the slowest link on the way, in Gb/s; 0: unknown.
   double gbps = 0;
-  std::string limit;  ///< What sets it, or why it is not known: "4 NICs of this engine's".
+  std::string limit;  ///< That link, or why the speed is unknown: "4 NICs of this engine's".
 
-  /// Why better paths are not taken: "shm: another host", "GPUDirect: ...".
+  /// Better paths that are not used, with the reason: "shm: another host", "GPUDirect: ...".
   std::vector<std::string> passed_over;
-  /// Which policy does not allow it, and why: submit() would fail with this sentence. Empty: all
-  /// that are in force allow it.
+  /// The policy that does not allow it, and why: submit() would fail with this sentence. Empty: all
+  /// policies allow it.
   std::string refused;
 };
 

@@ -1,5 +1,5 @@
 /// @file
-/// What a transfer's path must be like: else it is refused, rather than slow in silence.
+/// Conditions for a transfer's path. A path that does not meet them is refused, not silently slow.
 #pragma once
 
 #include <optional>
@@ -11,35 +11,35 @@
 
 namespace weft {
 
-/// Of an engine, of its transfers with one peer, of those of one class, or of one transfer: all of
-/// them must hold. A transfer whose path does not keep to them fails at submit() as
-/// `policy_refused`, before anything is posted. Paths and their copies: see Path.
+/// A policy of an engine, of a peer, of a class of transfers, or of one transfer. All policies that
+/// concern a transfer must hold; otherwise submit() fails with `policy_refused` before anything is
+/// posted. Path describes paths and their copies.
 struct Policy {
-  /// Most copies of each byte from memory to memory, on both sides in sum. Pieces so small that a
-  /// provider bounces them (Path::bounced_below) count with that copy.
+  /// Largest number of copies of each byte, on both sides together. For pieces so small that a
+  /// provider bounces them (Path::bounced_below) that copy counts too.
   std::optional<unsigned> max_copies = {};
-  /// No copy that a CPU makes, be it in the kernel; those of a GPU's copy engine may be.
+  /// No copy by a CPU, in the process or in the kernel. A GPU's copy engine may copy.
   bool forbid_cpu_copies = false;
-  /// Memory of a GPU's is read and written by the NIC itself, or copied straight to the other
-  /// side's GPU; never staged in host memory. Host memory is not concerned.
+  /// GPU memory is read and written by the NIC itself, or copied straight to the GPU of the other
+  /// side; never staged in host memory. Does not concern host memory.
   bool require_gpudirect = false;
-  /// The path's limit in Gb/s (Path::gbps) is at least this; a path whose limit is not known is
+  /// Lowest allowed limit of the path in Gb/s (Path::gbps). A path with an unknown limit is
   /// refused. 0: any.
   double min_gbps = 0;
-  /// Providers that may be used, by the names of Config::providers without "^"; empty: all.
+  /// Allowed providers, by the names in Config::providers without "^". Empty: all.
   std::vector<std::string> providers = {};
 
   bool operator==(const Policy&) const = default;
-  /// Whether it refuses nothing.
+  /// Whether it allows every path.
   bool empty() const { return *this == Policy{}; }
 };
 
 /// Reads "max_copies=0,forbid_cpu_copies,min_gbps=100,providers=efa+verbs": terms in any order,
-/// with commas between them. "forbid_cpu_copies" and "require_gpudirect" may say "=true" or
-/// "=false". Hyphens do for underscores. `invalid_argument` says what is wrong with it.
+/// separated by commas. "forbid_cpu_copies" and "require_gpudirect" may have "=true" or "=false".
+/// Hyphens may stand for underscores. Fails with `invalid_argument` and the reason.
 WEFT_API Result<Policy> parse_policy(std::string_view text);
 
-/// The inverse; empty for a policy that refuses nothing.
+/// The inverse; empty for a policy that allows every path.
 WEFT_API std::string to_string(const Policy& policy);
 
 }  // namespace weft

@@ -44,8 +44,8 @@ struct Strided {
   std::uint64_t remote_stride = 0;
 };
 
-/// Pages of a paged cache: piece i is page `local_pages[i]` here and `remote_pages[i]` there. Page
-/// p starts at `base + p * stride`. Both lists have the same length.
+/// Pages of a paged cache: piece i is page `local_pages[i]` here and page `remote_pages[i]` there.
+/// Page p starts at `base + p * stride`. Both lists have the same length.
 struct Paged {
   std::uint64_t page_bytes = 0;
   std::uint64_t local_base = 0;
@@ -56,8 +56,8 @@ struct Paged {
   std::span<const std::uint32_t> remote_pages;
 };
 
-/// A list of pieces whose ranges and rights were checked once, to be submitted any number of times,
-/// whole or by index. Holds a copy of the list. Cheap to copy; safe to use from several threads.
+/// A list of pieces whose ranges and rights are checked. It may be submitted any number of times,
+/// whole or by index. Holds a copy of the list. Cheap to copy. Several threads may use it.
 class WEFT_API Prepared {
  public:
   Prepared(const Prepared&) = default;  // moving copies too: a handle is never empty
@@ -74,38 +74,39 @@ class WEFT_API Prepared {
   std::shared_ptr<const core::PreparedState> state_;
 };
 
-/// A counted notification at the target, raised once the data is visible there.
+/// A counted notification at the target, raised after the data is visible there.
 struct Signal {
   std::uint64_t id = 0;  ///< Chosen by the application; the peer expects the same number.
-  Bytes bytes = {};      ///< Carried along; at most Config::max_message bytes; copied at the call.
+  Bytes bytes = {};      ///< Payload, at most Config::max_message bytes. Copied at the call.
 };
 
-/// How a transfer stands. The last four are final, and a transfer reaches exactly one of them.
+/// The state of a transfer. It ends in exactly one of the last four.
 enum class State : std::uint8_t { active, done, failed, cancelled, timed_out };
 
 WEFT_API std::string_view to_string(State state) noexcept;
 
-/// Which kind of transport carries the bytes.
+/// The kind of transport that carries the bytes.
 enum class TransportKind : std::uint8_t {
-  automatic,    ///< By a GPU's copies where that can be done, one-sided where both sides' memory
-                ///< can be reached by a NIC, else the relay.
-  one_sided,    ///< RMA straight between the two segments.
-  relay,        ///< Messages through bounce buffers: two more copies, for memory no NIC can reach.
-  device_copy,  ///< By the copy engine of this side's GPU from or to the GPU memory of another
-                ///< process of the host, which lends it (Config::share_gpu_memory).
+  automatic,  ///< A GPU's copies where possible; else one-sided, if rails reach the memory of both
+              ///< sides; else bounce buffers.
+  one_sided,  ///< RMA straight between the two segments.
+  bounce,     ///< The bounce-buffer transport: messages, and two more copies of each byte. For
+              ///< memory that no NIC reaches.
+  device_copy,  ///< The copy engine of this side's GPU, to or from GPU memory that another process
+                ///< of the host lends (Config::share_gpu_memory).
 };
 
-/// Which transfers to a peer go before which others. Within one class whoever has the earliest
-/// deadline goes first, and transfers of one deadline take turns. No class starves: where all want
-/// to go, each has a sixteenth of the bytes at least. What has been posted already is not called
-/// back; class latency has a little room of its own beside it (Config::window).
+/// The order of transfers to one peer. Within a class the transfer with the earliest deadline goes
+/// first; transfers with the same deadline take turns. No class starves: each class that waits gets
+/// at least a sixteenth of the bytes. Posted operations are not called back; class latency has some
+/// room of its own beside them (Config::window).
 enum class Priority : std::int8_t {
-  latency = -1,  ///< Somebody waits for it: a few pages that the next token needs.
+  latency = -1,  ///< A request waits for it, such as pages that the next token needs.
   normal = 0,
-  bulk = 1,  ///< Whenever there is nothing better to do: prefetching, eviction.
+  bulk = 1,  ///< When nothing else is waiting: prefetching, eviction.
 };
 
-/// What a callback learns.
+/// The end of a transfer, as a callback gets it.
 struct Ended {
   State state = State::active;
   std::uint64_t cookie = 0;
@@ -121,105 +122,104 @@ struct TransferOptions {
   std::uint64_t cookie = 0;
   /// Also put an Event into the engine's queue at the end.
   bool event = false;
-  /// Called once at the end, on a thread of the engine's or inside the call that ends it (one that
-  /// makes progress, a wait for any transfer, submit(), cancel(), disconnect(), close()): it must
-  /// be short and must not wait. Afterwards it is let go, with all that it holds.
+  /// Called once at the end, on an engine thread or inside the call that ends the transfer
+  /// (progress, a wait for any transfer, submit(), cancel(), disconnect(), close()). It must be
+  /// short and must not wait. It is destroyed afterwards, with all that it holds.
   std::function<void(const Ended&)> on_end = {};
   TransportKind transport = TransportKind::automatic;
   Priority priority = Priority::normal;
-  /// What the path must be like, besides what Config asks for.
+  /// Must hold besides the policies in Config.
   std::optional<Policy> policy = {};
-  /// Where Config::max_transfers are under way already, how long submit() waits until one of them
-  /// has ended (making progress meanwhile, if that is the caller's to do); empty: it does not wait.
-  /// In a callback it never waits.
+  /// How long submit() waits for room if Config::max_transfers are under way. With manual progress
+  /// it makes progress meanwhile. Empty: it does not wait. In a callback it never waits.
   std::optional<Deadline> wait_for_room = {};
-  /// Compare the bytes at both ends once they are placed, before the transfer ends and before its
-  /// signal goes out: source and target compute their XXH3 (64 bits), each out of its own memory.
-  /// If they differ the transfer fails as `corrupt` and the signal is withheld. Nobody may change
-  /// them meanwhile, at either end. A GPU's memory is copied to its host for that. `unsupported` at
-  /// submit() where the peer is of a version that does not check.
+  /// Compares the bytes at both ends before the transfer ends and before its signal goes out.
+  /// Source and target each compute the XXH3 (64 bits) of their own memory. If they differ, the
+  /// transfer fails as `corrupt` and the signal is withheld. Neither end may change the bytes
+  /// meanwhile. GPU memory is copied to the host for it. submit() fails with `unsupported` if the
+  /// version of the peer can't check.
   bool verify = false;
-  /// A CUDA event (CUevent or cudaEvent_t) that was recorded before this call: nothing is read or
-  /// written before what it was recorded behind has ended, and nobody has to wait for that. It must
-  /// be neither recorded anew nor destroyed before the transfer has ended. Its failure, and the
-  /// transfer's deadline meanwhile, end the transfer. Null: at once.
+  /// A CUDA event (CUevent or cudaEvent_t) that was recorded before this call. The transfer begins
+  /// when the work before the event has ended; no thread waits for that. The event must be neither
+  /// recorded again nor destroyed before the transfer has ended. If the event fails, or the
+  /// deadline passes first, the transfer ends. Null: the transfer begins immediately.
   void* after_cuda_event = nullptr;
 };
 
-/// What a transfer did so far, or in all once it has ended.
+/// The work of a transfer so far, or in all once it has ended.
 struct Report {
   State state = State::active;
   std::optional<Error> error;
-  std::uint64_t bytes = 0;       ///< Asked for.
+  std::uint64_t bytes = 0;       ///< Requested.
   std::uint64_t bytes_done = 0;  ///< Completed.
-  std::uint64_t ranges = 0;      ///< Pieces asked for.
-  std::uint64_t runs = 0;        ///< Pieces after coalescing neighbours.
+  std::uint64_t ranges = 0;      ///< Requested pieces.
+  std::uint64_t runs = 0;        ///< Pieces after coalescing of neighbours.
   std::uint64_t operations = 0;  ///< Chunks handed to transports.
   TransportKind transport = TransportKind::one_sided;
-  /// Which rails carried it.
+  /// The share of each rail.
   struct RailShare {
     std::string rail;
     std::uint64_t operations = 0;
     std::uint64_t bytes = 0;
   };
   std::vector<RailShare> rails;
-  /// A copy of its bytes from memory to memory: one that a NIC makes by reading or writing is none.
+  /// A copy of bytes from memory to memory. What a NIC reads or writes is not a copy.
   struct Copied {
     enum class Known : std::uint8_t {
-      counted,   ///< By this engine, which made it or had it made.
-      declared,  ///< By what the provider says of itself, times the bytes that were carried.
-      unknown,   ///< It may have been made; nobody tells how often. `bytes` is 0.
+      counted,   ///< This engine made the copy, or had it made.
+      declared,  ///< The provider says that it copies; times the bytes that were carried.
+      unknown,   ///< It may have been made; how often is unknown. `bytes` is 0.
     };
     Known known = Known::unknown;
     Mover by = Mover::cpu;
-    bool at_peer = false;  ///< On the peer's side; else on this one, or between the two.
+    bool at_peer = false;  ///< On the peer's side; else on this side, or between the two.
     std::uint64_t bytes = 0;
   };
   std::vector<Copied> copied;
-  /// Bytes that were copied, on both sides, for each that was carried, as far as known; 0 if none
-  /// was carried.
+  /// Copied bytes on both sides for each byte that was carried, as far as known; 0 if none was.
   double amplification = 0;
-  std::uint64_t retries = 0;  ///< Chunks that came back, and were offered once more.
-  Nanoseconds queued{};       ///< From submission until the first chunk was taken.
-  Nanoseconds carried{};      ///< From then until the last one was home, as far as it got; then
-                              ///< come proofs, the check and the signal, until the end.
-  std::string fallback;       ///< Why slower ways were taken (Peer::fallback); empty if none was.
+  std::uint64_t retries = 0;  ///< Chunks that failed and were offered again.
+  Nanoseconds queued{};       ///< From submission until a rail took the first chunk.
+  Nanoseconds carried{};      ///< From then until the last chunk completed. Proofs, the check and
+                              ///< the signal follow, until the end.
+  std::string fallback;       ///< Why slower rails were used (Peer::fallback); empty if none were.
   Nanoseconds elapsed{};      ///< From submission to the end, or to now.
 };
 
-/// What became of one piece.
+/// The outcome of one piece.
 enum class Placed : std::uint8_t {
-  all,      ///< Every byte is in its place, for sure.
-  none,     ///< Not one byte was moved.
-  unknown,  ///< Some bytes may be in their place, or still come while it is not quiescent.
+  all,      ///< Every byte is in its place.
+  none,     ///< No byte was moved.
+  unknown,  ///< Some bytes may be in place, or may still arrive until the transfer is quiescent.
 };
 
-/// One batch of pieces on its way. Destroying the handle neither waits nor cancels.
+/// One batch of pieces. Destroying the handle neither waits nor cancels.
 class WEFT_API Transfer {
  public:
   Transfer(Transfer&&) noexcept;
   Transfer& operator=(Transfer&&) noexcept;
   ~Transfer();
 
-  /// As soon as it is not active any more there is room for another (Config::max_transfers).
+  /// Once it is not active, there is room for another transfer (Config::max_transfers).
   State state() const noexcept;
-  /// True when nothing can touch the local memory on behalf of this transfer any more. A transfer
-  /// that has ended may still be not quiescent, for example after its deadline passed.
+  /// True when nothing touches the local memory for this transfer any more. A transfer that has
+  /// ended may still not be quiescent, for example after its deadline.
   bool quiescent() const noexcept;
-  /// Waits for the end. Ok when done; otherwise the error that ended it, or `timed_out` if
-  /// `deadline` passes first, in which case the transfer goes on. May carry some of it and of
-  /// others meanwhile (Config::copy_at_once_bytes), and so call on_end of any.
+  /// Waits for the end. Succeeds if the transfer is done; otherwise returns the error that ended
+  /// it. Returns `timed_out` if `deadline` passes first; then the transfer goes on. The caller may
+  /// carry bytes of this and other transfers meanwhile (Config::inline_copy_bytes), and so call
+  /// on_end of any.
   Result<void> wait(Deadline deadline);
   /// As wait(), then until quiescent().
   Result<void> wait_quiescent(Deadline deadline);
-  /// Asks for an early end: pieces not yet posted stay unposted, posted ones drain, then the
-  /// transfer ends as `cancelled` (or `done`, if nothing was left to stop). Never blocks.
+  /// Asks for an early end. Pieces that are not posted stay so, posted ones drain; then the
+  /// transfer ends as `cancelled`, or as `done` if all had been posted. Never blocks.
   void cancel();
   Report report() const;
-  /// What became of each piece, in the order of the submission, once the transfer has ended (before
-  /// that none of them is known to be placed). After an end other than `done` the pieces that are
-  /// placed need not be sent again, and those that were read and are placed may be used, unless the
-  /// transfer ended as `stale`: then none is. May change from `unknown` to `all` until quiescent().
+  /// The outcome of each piece, in the order of submission, once the transfer has ended; before
+  /// that all are `unknown`. After an end other than `done`, pieces that are placed need not be
+  /// sent again, and placed pieces of a read may be used. If the transfer ended as `stale`, no
+  /// piece is placed. May change from `unknown` to `all` until quiescent().
   std::vector<Placed> placed() const;
 
  private:

@@ -1,8 +1,15 @@
 /// @file
 /// All of Weft's public API.
+///
+/// @namespace weft
+/// The C++ API. Start with Engine, then Segment, Grant and Transfer.
+///
+/// @namespace weft::kv
+/// Layouts of paged KV caches, and the copies between them. Arithmetic only.
 #pragma once
 
 #include <weft/capability.hpp>
+#include <weft/config.hpp>
 #include <weft/deadline.hpp>
 #include <weft/engine.hpp>
 #include <weft/error.hpp>

@@ -14,22 +14,21 @@ import callgrind
 
 SKIPPED = 77
 PATIENCE = 300  # Seconds that a count may take.
-
-# Transfers that are counted, by the pieces of each.
+#Transfers that are counted, by the pieces of each.
 TRANSFERS = {1: 500, 16: 100, 4096: 3}
 
-# What begins with one of these counts to its stage, with all that it calls up to the next stage.
+#What begins with one of these counts to its stage, with all that it calls up to the next stage.
 STAGES = {
     "submit": ["Engine::submit"],
     "watch": ["core::Worker::watch"],
     "hand over": ["core::Worker::offer", "core::Worker::begin", "core::Worker::empty_inbox"],
-    "choose": ["core::Lane::begin", "core::Lane::pump"],
+    "choose": ["core::RailScheduler::begin", "core::RailScheduler::pump"],
     "cut": ["core::TransferState::take"],
-    "post": ["core::Lane::send_off", "core::Lane::make_op", "core::OneSided::post"],
+    "post": ["core::RailScheduler::send_off", "core::RailScheduler::make_op", "core::Rma::post"],
     "rail": ["perf::NullEndpoint::"],
-    "complete": ["core::OneSided::completed", "core::Lane::chunk_ended"],
-    "end": ["core::TransferState::end_locked", "core::TransferState::carry_out"],
-    "account": ["core::EngineState::transfer_ended"],
+    "complete": ["core::Rma::completed", "core::RailScheduler::chunk_ended"],
+    "end": ["core::TransferState::end", "core::TransferState::perform"],
+    "account": ["core::Transfers::transfer_ended"],
     "forget": ["Transfer::~Transfer"],
     "look": ["Engine::progress"],
     "ask": ["measured_loop"],
@@ -37,14 +36,14 @@ STAGES = {
 MEANING = {
     "submit": "checks, the choice of rails, the transfer's state",
     "watch": "its deadline",
-    "hand over": "to the rail's thread, and to the lane's queue",
+    "hand over": "to the rail's thread, and to the scheduler's queue",
     "choose": "which transfer is next, and how much room there is",
     "cut": "pieces into runs, runs into chunks",
     "post": "the operation, its keys and addresses",
     "rail": "the rail that moves nothing",
     "complete": "what an operation's end changes",
     "end": "the transfer's end: state, waiting threads, memory released",
-    "account": "the ledger, seats",
+    "account": "the ledger, admission",
     "forget": "the handle",
     "look": "rounds of progress, besides all of the above",
     "ask": "the measuring loop",
@@ -53,7 +52,7 @@ _FIRST_WORDS = {start: stage for stage, starts in STAGES.items() for start in st
 
 
 def stage_of(function):
-    # "non-virtual thunk to " and results come before the name.
+#"non-virtual thunk to " and results come before the name.
     name = re.sub(r"^(non-virtual thunk to )?", "", function).replace("weft::", "", 1)
     for start, stage in _FIRST_WORDS.items():
         if name.startswith(start):
@@ -67,10 +66,11 @@ def measure(loop, pieces):
     costs, _ = callgrind.count(loop, "--pieces", str(pieces), "--transfers", str(transfers),
                                within="measured_loop", timeout=PATIENCE)
     stages = callgrind.by_stage(costs, stage_of)
-    # main() and what is above it: a few instructions.
+#main() and what is above it : a few instructions.
     stages["ask"] += stages.pop(None, 0)
-    return {stage: stages[stage] / (transfers * pieces) for stage in STAGES}
-
+    return {
+stage: stages[stage] / (transfers * pieces) for stage in STAGES
+}
 
 def print_table(measured):
     print("Instructions of a posted operation, in a transfer of so many:\n")

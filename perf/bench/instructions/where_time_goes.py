@@ -24,7 +24,7 @@ PARTS = [
     ("kernel: copying", KERNEL, r"copy|rep_movs|memcpy|clear_page"),
     ("kernel: memory of others", KERNEL, r"process_vm|pin_user|gup|get_user_pages|follow_page"),
     ("kernel: sockets", KERNEL, r"tcp|sock|skb|inet|ip_|net_|netdev|dev_|loopback|eth_|qdisc|nf_"),
-    ("kernel: polling, yielding", KERNEL, r"epoll|ep_|sched|resched|yield|switch|pick_next|fdget"),
+    ("kernel: polling, backoff", KERNEL, r"epoll|ep_|sched|resched|yield|switch|pick_next|fdget"),
     ("kernel: the rest", KERNEL, r""),
     ("libfabric", r"libfabric", r""),
     ("Weft's provider code", r"weft", r"weft::providers::"),

@@ -102,8 +102,8 @@ void apply(const Fabric& fabric, Config& config) {
   config.threads = fabric.threads;
   config.chunk_bytes = fabric.chunk;
   config.window = fabric.rail_window;
-  if (fabric.bounce_bytes != 0) config.relay_buffer_bytes = fabric.bounce_bytes;
-  if (fabric.bounce_buffers != 0) config.relay_buffers = fabric.bounce_buffers;
+  if (fabric.bounce_bytes != 0) config.bounce_buffer_bytes = fabric.bounce_bytes;
+  if (fabric.bounce_buffers != 0) config.bounce_buffers = fabric.bounce_buffers;
   config.share_gpu_memory = fabric.gpu_path == GpuPath::lent;
 }
 

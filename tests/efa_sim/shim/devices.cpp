@@ -29,8 +29,8 @@ DeviceObject& device_of(const NicInformation& nic, std::uint32_t index) {
   return device;
 }
 
-/// ibv_port_attr's codes for the speed of a lane: EDR, HDR, NDR.
-std::uint8_t lane_speed(std::uint32_t gigabits) {
+/// ibv_port_attr's codes for the speed of a rail: EDR, HDR, NDR.
+std::uint8_t scheduler_speed(std::uint32_t gigabits) {
   return gigabits >= 400 ? 128 : gigabits >= 200 ? 64 : 32;
 }
 
@@ -44,8 +44,8 @@ int query_port(ibv_context* context, std::uint8_t, ibv_port_attr* into, std::siz
   port.max_msg_sz = own.limits.message_size;
   port.pkey_tbl_len = 1;
   port.phys_state = 5;    // link up
-  port.active_width = 2;  // four lanes
-  port.active_speed = lane_speed(nic.gigabits);
+  port.active_width = 2;  // four rails
+  port.active_speed = scheduler_speed(nic.gigabits);
   return give(port, into, static_cast<std::uint32_t>(size));
 }
 

@@ -65,16 +65,16 @@ TEST(Affinity, AGpusSegmentUsesItsOwnNicAndNoOther) {
 }
 
 TEST(Affinity, TheRelayGoesToTheNicsThatServeTheOtherSide) {
-  Config relayed = config();
-  relayed.transport = TransportKind::relay;
-  Couple pair = couple(relayed);
+  Config bounced = config();
+  bounced.transport = TransportKind::bounce;
+  Couple pair = couple(bounced);
   const Memory own = Memory::own(size);
   for (const char* theirs : {gpu_of_node_0, gpu_of_node_1})
     EXPECT_THAT(moved(pair, own.near_gpu(gpu_of_node_0), own.near_gpu(theirs)),
                 ElementsAre(Pair("rdmap16s27", 2 * size)));
 }
 
-/// Sends what is to be relayed to another of the peer's NICs than it should.
+/// Sends what is to be bounced to another of the peer's NICs than it should.
 class Astray final : public ForwardingEndpoint {
  public:
   using ForwardingEndpoint::ForwardingEndpoint;
@@ -90,7 +90,7 @@ class Astray final : public ForwardingEndpoint {
                        providers::FabricAddress peer, providers::MessageClass type) override {
     const auto other = std::find_if(known_.begin(), known_.end(),
                                     [&](providers::FabricAddress each) { return each != peer; });
-    const bool strays = on && type == providers::MessageClass::relay && other != known_.end();
+    const bool strays = on && type == providers::MessageClass::bounce && other != known_.end();
     return ForwardingEndpoint::send(posted, local, strays ? *other : peer, type);
   }
 
@@ -100,7 +100,7 @@ class Astray final : public ForwardingEndpoint {
 
 TEST(Affinity, WhatIsRelayedToANicThatDoesNotServeTheMemoryIsRefused) {
   Config hostile = config(1);
-  hostile.transport = TransportKind::relay;
+  hostile.transport = TransportKind::bounce;
   Engine a = must(open_wrapped<Astray>(hostile)), b = must(Engine::open(config()));
   auto [to_b, to_a] = acquaint(a, b);
   Couple pair{std::move(a), std::move(b), std::move(to_b), std::move(to_a)};

@@ -19,7 +19,7 @@ class Doorbells : public testing::TestWithParam<Direction> {
   efa_sim::EfaControl device_ = efa_sim::EfaControl::of_environment();
 };
 
-// At first a lane posts two batches of 8.
+// At first a rail posts two batches of 8.
 TEST_P(Doorbells, RingOnceForABatch) {
   Couple pair = couple(config());
   const Capability record = pair.a.info().rails.front().capability;

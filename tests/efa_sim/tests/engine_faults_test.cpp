@@ -124,10 +124,10 @@ TEST_P(EngineFaults, ANicThatDiesLeavesTheRestToTheOthers) {
   EXPECT_GE(done, 1);
   EXPECT_TRUE(pair.to_b.up());
 
-  // It comes back, and is used again; but the relay's credits may be gone with messages that the
-  // provider (1.17) neither delivered nor reported.
+  // It comes back, and is used again; but the bounce-buffer transport's credits may be gone with
+  // messages that the provider (1.17) neither delivered nor reported.
   device_.set("clear");
-  if (GetParam().transport == TransportKind::relay) return;
+  if (GetParam().transport == TransportKind::bounce) return;
   std::set<std::string> used;
   const Deadline deadline = soon();
   while (!used.contains("efa:2") && !deadline.passed()) {
@@ -140,7 +140,7 @@ TEST_P(EngineFaults, ANicThatDiesLeavesTheRestToTheOthers) {
 // Its device says nothing for a while. What it had taken is the others' once its endpoint is
 // closed, and to close it takes as long (libfabric 1.17).
 TEST_P(EngineFaults, WhatANicHasTakenAndNeitherEndsNorFailsIsCarriedByTheOthers) {
-  if (GetParam().transport == TransportKind::relay) GTEST_SKIP() << "what is relayed fails then";
+  if (GetParam().transport == TransportKind::bounce) GTEST_SKIP() << "what is bounced fails then";
   Config impatient = config();
   impatient.death_after = 2s;
   Couple pair = couple(impatient);
@@ -163,7 +163,7 @@ TEST_P(EngineFaults, WhatANicHasTakenAndNeitherEndsNorFailsIsCarriedByTheOthers)
 }
 
 TEST_P(EngineFaults, SignalsAndMessagesGoOnWithoutTheNicThatCarriedThem) {
-  if (GetParam().transport == TransportKind::relay) GTEST_SKIP() << "messages know no transport";
+  if (GetParam().transport == TransportKind::bounce) GTEST_SKIP() << "messages know no transport";
   Couple pair = couple(config());
   Board board(pair, size, size);
   constexpr std::uint64_t count = 200;
@@ -278,7 +278,7 @@ TEST_P(EngineFaults, WhatHasArrivedIsTakenInBeforeItsKeyIsClosed) {
 }
 
 std::vector<Variant> over_efa() {
-  return {{"efa", TransportKind::one_sided}, {"efa", TransportKind::relay}};
+  return {{"efa", TransportKind::one_sided}, {"efa", TransportKind::bounce}};
 }
 
 INSTANTIATE_TEST_SUITE_P(All, EngineFaults, testing::ValuesIn(over_efa()),

@@ -10,9 +10,9 @@
 
 #include "efa_fabric.hpp"
 #include "engines.hpp"
-#include "machine.hpp"
 #include "node.hpp"
 #include "process.hpp"
+#include "topo/machine.hpp"
 
 namespace weft::efa_sim {
 namespace {

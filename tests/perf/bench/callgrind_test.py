@@ -81,7 +81,7 @@ class Budget(unittest.TestCase):
     def test_knows_functions_by_where_they_begin(self):
         for function, stage in {
                 "weft::Engine::submit(weft::Prepared const&, weft::TransferOptions)": "submit",
-                "non-virtual thunk to weft::core::OneSided::completed(weft::providers::Posted&)":
+                "non-virtual thunk to weft::core::Rma::completed(weft::providers::Posted&)":
                     "complete",
                 "weft::core::TransferState::take(std::span<weft::core::Chunk, 8ul>)": "cut",
                 "malloc": None,

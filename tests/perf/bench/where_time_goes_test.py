@@ -33,7 +33,7 @@ class Parts(unittest.TestCase):
                          {"kernel: sockets"})
         self.assertEqual(self.in_kernel("ep_poll", "do_epoll_wait", "__schedule", "resched_curr",
                                         "do_sched_yield", "__switch_to", "__fdget"),
-                         {"kernel: polling, yielding"})
+                         {"kernel: polling, backoff"})
 
     def test_the_middle_of_a_word_is_none(self):
         self.assertEqual(self.in_kernel("do_nanosleep_locked", "hrtimer_sleep_on", "skip_one",

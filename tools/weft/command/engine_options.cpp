@@ -25,7 +25,7 @@ void add_engine(CLI::App& command, EngineOptions& options) {
   group.number("--rail-window", options.window, Multiples::decimal, {0, largest_window},
                "Operations in flight on a rail; 0: automatic");
   group.choice("--transport", options.transport, transport_names,
-               "One-sided writes and reads, or messages through bounce buffers (relay), or copies "
+               "One-sided writes and reads, or messages through bounce buffers (bounce), or copies "
                "between GPUs");
   add_rail_address(group, options.rail_address);
   add_credentials(command, options.credentials);

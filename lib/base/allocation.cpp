@@ -1,0 +1,137 @@
+#include "base/allocation.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "base/descriptor.hpp"
+
+namespace weft::core {
+namespace {
+
+constexpr std::size_t huge_page = std::size_t{2} << 20;
+
+tl::unexpected<Error> no_memory(std::size_t bytes, std::string_view what, int error) {
+  const Code code = error == ENOMEM || error == ENOSPC ? Code::out_of_memory : Code::unavailable;
+  return fail(code, fmt::format("can't map {} bytes of {}: {}", bytes, what, std::strerror(error)));
+}
+
+/// Overcommit would let the mapping succeed and kill the process later.
+Result<void> within_free_memory(std::size_t bytes) {
+  const auto all = sysconf(_SC_PHYS_PAGES);
+  const auto page = sysconf(_SC_PAGESIZE);
+  if (all < 0 || page < 0) return {};
+  const auto total = static_cast<std::size_t>(all) * static_cast<std::size_t>(page);
+  if (bytes <= total) return {};
+  return fail(Code::out_of_memory,
+              fmt::format("{} bytes were asked for and the machine has {}", bytes, total));
+}
+
+/// The kernel looks up each page that it copies to or from, and a NIC each that it translates. A
+/// wish: the system may not give them, or give those of files to nobody.
+void ask_for_huge_pages(void* address, std::size_t bytes) {
+  if (bytes >= huge_page) madvise(address, bytes, MADV_HUGEPAGE);
+}
+
+}  // namespace
+
+Result<Allocation> Allocation::make(const Memory& memory) {
+  const std::size_t bytes = memory.bytes();
+  if (bytes == 0) return fail(Code::invalid_argument, "a segment needs at least one byte");
+  if (bytes > std::size_t{1} << 56)
+    return fail(Code::out_of_memory, fmt::format("{} bytes are more than any machine has", bytes));
+
+  constexpr int protection = PROT_READ | PROT_WRITE;
+  constexpr int anonymous = MAP_PRIVATE | MAP_ANONYMOUS;
+  switch (memory.source()) {
+    case Memory::Source::own: {
+      if (auto enough = within_free_memory(bytes); !enough) return fail(std::move(enough.error()));
+      void* address = mmap(nullptr, bytes, protection, anonymous, -1, 0);
+      if (address == MAP_FAILED) return no_memory(bytes, "memory", errno);
+      ask_for_huge_pages(address, bytes);
+      return Allocation(address, bytes, true, -1);
+    }
+    case Memory::Source::huge: {
+      const std::size_t rounded = (bytes + huge_page - 1) / huge_page * huge_page;
+      void* address = mmap(nullptr, rounded, protection, anonymous | MAP_HUGETLB, -1, 0);
+      if (address == MAP_FAILED)
+        return no_memory(rounded, "huge pages (reserve some with vm.nr_hugepages)", errno);
+      return Allocation(address, rounded, true, -1);
+    }
+    case Memory::Source::shared: {
+      if (auto enough = within_free_memory(bytes); !enough) return fail(std::move(enough.error()));
+      const int fd = memfd_create("weft-segment", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+      if (fd < 0) return no_memory(bytes, "shared memory", errno);
+      // Peers map it: it must not be cut off under them.
+      const bool ready = ftruncate(fd, static_cast<off_t>(bytes)) == 0 &&
+                         fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_SEAL) == 0;
+      void* address = ready ? mmap(nullptr, bytes, protection, MAP_SHARED, fd, 0) : MAP_FAILED;
+      if (address == MAP_FAILED) {
+        const int error = errno;
+        close(fd);
+        return no_memory(bytes, "shared memory", error);
+      }
+      ask_for_huge_pages(address, bytes);
+      return Allocation(address, bytes, true, fd);
+    }
+    case Memory::Source::map: {
+      const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+      if (memory.offset() % page != 0)
+        return fail(Code::invalid_argument,
+                    fmt::format("offset {} is no multiple of the page, {}", memory.offset(), page));
+      struct stat status {};
+      if (fstat(memory.fd(), &status) != 0)
+        return fail(Code::invalid_argument,
+                    fmt::format("descriptor {}: {}", memory.fd(), std::strerror(errno)));
+      // Touching pages behind the end of a file would kill the process.
+      const auto length = static_cast<std::uint64_t>(status.st_size);
+      if (S_ISREG(status.st_mode) && (memory.offset() > length || bytes > length - memory.offset()))
+        return fail(Code::invalid_argument,
+                    fmt::format("{} bytes from {} leave the file, which has {}", bytes,
+                                memory.offset(), length));
+      const int fd = fcntl(memory.fd(), F_DUPFD_CLOEXEC, 0);
+      if (fd < 0) return no_memory(bytes, "a file", errno);
+      void* address =
+          mmap(nullptr, bytes, protection, MAP_SHARED, fd, static_cast<off_t>(memory.offset()));
+      if (address == MAP_FAILED) {
+        const int error = errno;
+        close(fd);
+        return no_memory(bytes, "a file", error);
+      }
+      return Allocation(address, bytes, true, fd, memory.offset());
+    }
+    case Memory::Source::adopt:
+      if (memory.address() == nullptr)
+        return fail(Code::invalid_argument, "the memory to adopt is a null pointer");
+      if (reinterpret_cast<std::uintptr_t>(memory.address()) >
+          std::numeric_limits<std::uintptr_t>::max() - bytes)
+        return fail(Code::invalid_argument, "the memory to adopt wraps around the address space");
+      return Allocation(memory.address(), bytes, false, -1);
+  }
+  return fail(Code::internal, "unknown source of memory");
+}
+
+Allocation::Allocation(Allocation&& other) noexcept
+    : address_(std::exchange(other.address_, nullptr)),
+      size_(other.size_),
+      owned_(std::exchange(other.owned_, false)),
+      fd_(std::exchange(other.fd_, -1)),
+      file_offset_(other.file_offset_) {}
+
+bool Allocation::may_fault() const noexcept {
+  return fd_ >= 0 && may_shrink(fd_);
+}
+
+Allocation::~Allocation() {
+  if (owned_) munmap(address_, size_);
+  if (fd_ >= 0) close(fd_);
+}
+
+}  // namespace weft::core

@@ -1,0 +1,43 @@
+// What the control plane brings: each notice goes to the service that it concerns.
+#pragma once
+
+#include <string>
+
+#include "control/control.hpp"
+#include "engine/grants.hpp"
+#include "engine/imports.hpp"
+#include "engine/messages.hpp"
+#include "engine/peer_table.hpp"
+#include "engine/peers.hpp"
+#include "engine/reopening.hpp"
+#include "engine/verification.hpp"
+
+namespace weft::core {
+
+/// The control plane's threads call it, as ControlHandler says.
+class Inbound final : public ControlHandler {
+ public:
+  struct To {
+    const PeerTable& table;
+    Peers& peers;
+    Grants& grants;
+    Imports& imports;
+    Messages& messages;
+    Reopening& reopening;
+    Verification& verification;
+  };
+  explicit Inbound(const To& to) : to_(to) {}
+
+  Result<void> meet(LinkId link, const Introduction& self, const Introduction& peer, bool same_host,
+                    const std::string& same_host_reason) override {
+    return to_.peers.meet(link, self, peer, same_host, same_host_reason);
+  }
+  void up(LinkId link, bool incoming) override { to_.peers.up(link, incoming); }
+  void received(LinkId link, Notice notice) override;
+  void down(LinkId link, const Error& why) override { to_.peers.down(link, why); }
+
+ private:
+  const To to_;
+};
+
+}  // namespace weft::core

@@ -1,0 +1,87 @@
+// Meeting peers, and losing them.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+#include <weft/engine.hpp>
+
+#include "base/sync.hpp"
+#include "control/control.hpp"
+#include "engine/call_gate.hpp"
+#include "engine/event_queue.hpp"
+#include "engine/grants.hpp"
+#include "engine/imports.hpp"
+#include "engine/owner.hpp"
+#include "engine/peer_table.hpp"
+#include "engine/rails.hpp"
+#include "engine/reopening.hpp"
+#include "engine/workers.hpp"
+
+namespace weft::core {
+
+/// The application's threads connect, accept and disconnect. meet() is the control plane's setup
+/// thread's, up() and down() are the control thread's, reap() upkeep's.
+class Peers {
+ public:
+  struct Around {
+    const Config& config;
+    const Owner& owner;
+    const CallGate& gate;
+    const Rails& rails;
+    Workers& workers;
+    PeerTable& table;
+    Grants& grants;
+    Imports& imports;
+    Reopening& reopening;
+    EventQueue& events;
+    const std::unique_ptr<ControlPlane>& control;  // null until it has started
+  };
+  explicit Peers(const Around& around);
+
+  /// `keep`: the peer is met anew whenever its link ends, until disconnect().
+  Result<std::shared_ptr<PeerState>> connect(std::string_view address, Deadline deadline,
+                                             bool keep = false);
+  /// Waits for the peer of that name.
+  Result<std::shared_ptr<PeerState>> wait_for(std::string_view name, Deadline deadline);
+  Result<std::shared_ptr<PeerState>> accept(Deadline deadline);
+  Result<void> disconnect(PeerState& peer);
+  /// The engine closes: gives messages that wait to be sent a chance to go.
+  void flush(Deadline deadline);
+
+  // As ControlHandler.
+  Result<void> meet(LinkId link, const Introduction& self, const Introduction& theirs,
+                    bool same_host, const std::string& same_host_reason);
+  void up(LinkId link, bool incoming);
+  void down(LinkId link, const Error& why);
+  /// Ends the waits for peers that are gone, should the progress thread be stuck that ends them.
+  void reap(Clock::time_point now);
+  void reap_all() { reap(Clock::time_point::max()); }
+
+ private:
+  Result<void> make_routes(const std::shared_ptr<PeerState>& met, const Introduction& self,
+                           const std::string& same_host_reason);
+  Result<void> add_to_rails(const std::shared_ptr<PeerState>& peer, std::uint64_t own_token);
+
+  const Config& config_;
+  const Owner& owner_;
+  const CallGate& gate_;
+  const Rails& rails_;
+  Workers& workers_;
+  PeerTable& table_;
+  Grants& grants_;
+  Imports& imports_;
+  Reopening& reopening_;
+  EventQueue& events_;
+  const std::unique_ptr<ControlPlane>& control_;
+  struct Dead {
+    std::shared_ptr<PeerState> peer;
+    Clock::time_point since;
+  };
+  Mutex mutex_;
+  std::vector<Dead> dead_ WEFT_GUARDED_BY(mutex_);  // and not reaped yet
+};
+
+}  // namespace weft::core

@@ -1,0 +1,51 @@
+// The memory that an engine serves: which rails register it, and where it lies.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+#include <weft/engine.hpp>
+
+#include "base/sync.hpp"
+#include "engine/owner.hpp"
+#include "engine/rails.hpp"
+#include "engine/workers.hpp"
+#include "memory/segment_state.hpp"
+
+namespace weft::core {
+
+/// From any thread; close() by the one that closes the engine.
+class Segments {
+ public:
+  Segments(const Owner& owner, const Rails& rails, Workers& workers)
+      : owner_(owner), rails_(rails), workers_(workers) {}
+
+  /// May block for registration.
+  Result<std::shared_ptr<SegmentState>> add(const Memory& memory);
+  /// How many there are.
+  std::uint64_t count() const;
+  /// GPU memory that the rail can't register any more goes through its bounce-buffer transport from
+  /// now on.
+  void rail_opened(const Rail& rail);
+  /// Closes all registrations: the rails are going.
+  void close();
+
+ private:
+  Result<Place> locate(const Memory& memory, const Allocation& allocation,
+                       const Device& device) const;
+  Result<Place> locate_on(const Device& gpu, const Memory& memory) const;
+  Result<void> prepare_staging(const Device& device, Rail& rail);
+  Result<void> let_serve(Rail& rail, SegmentState& segment);
+
+  const Owner& owner_;
+  const Rails& rails_;
+  Workers& workers_;
+  std::atomic<std::uint64_t> next_id_{1};
+  mutable Mutex mutex_;
+  // Those that are there, and some that went.
+  std::vector<std::shared_ptr<LocalKeys>> all_ WEFT_GUARDED_BY(mutex_);
+  std::size_t sweep_at_ WEFT_GUARDED_BY(mutex_) = 64;
+};
+
+}  // namespace weft::core

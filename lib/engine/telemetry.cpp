@@ -1,0 +1,181 @@
+#include "engine/telemetry.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.hpp"
+#include "metrics/snapshot.hpp"
+#include "path/copies.hpp"
+#include "path/describe.hpp"
+#include "topo/kernel.hpp"
+#include "topo/nic_counters.hpp"
+
+namespace weft::core {
+namespace {
+
+/// What was copied of the bytes that this kind of rail has carried in this way.
+std::vector<Report::Copied> copied_in(const Capability& record, const PathKind& kind,
+                                      const TransferTotals::Carried& carried) {
+  PathFacts facts;
+  facts.record = record;
+  facts.direction = kind.direction;
+  facts.asked = kind.transport;
+  facts.lending.lent = kind.transport == TransportKind::device_copy;
+  facts.same_host = kind.same_host;
+  facts.local.place.kind = kind.from_device ? MemoryKind::device : MemoryKind::host;
+  facts.remote.place.kind = kind.to_device ? MemoryKind::device : MemoryKind::host;
+  const auto path = describe_path(facts);
+  if (!path) return {};
+  auto copies = copies_on(*path, carried.bytes, carried.copied);
+  for (Report::Copied& each : copies)
+    if (each.known == Report::Copied::Known::unknown) each.bytes = carried.bytes;
+  return copies;
+}
+
+void add_up(std::vector<Report::Copied>& sums, const Report::Copied& copied) {
+  const auto same = std::find_if(sums.begin(), sums.end(), [&](const Report::Copied& each) {
+    return each.known == copied.known && each.by == copied.by && each.at_peer == copied.at_peer;
+  });
+  if (same == sums.end())
+    sums.push_back(copied);
+  else
+    same->bytes += copied.bytes;
+}
+
+Error not_counted() {
+  return Error(Code::unavailable, "metrics is off: nothing is counted");
+}
+
+/// With the process's number where the address says "%p".
+std::string address_for_this_process(std::string address) {
+  for (std::size_t at = 0; (at = address.find("%p", at)) != std::string::npos;)
+    address.replace(at, 2, std::to_string(getpid()));
+  return address;
+}
+
+}  // namespace
+
+Telemetry::Telemetry(const Around& around)
+    : config_(around.config),
+      self_(around.self),
+      settings_(around.settings),
+      gate_(around.gate),
+      rails_(around.rails),
+      workers_(around.workers),
+      peers_(around.peers),
+      segments_(around.segments),
+      transfers_(around.transfers),
+      ledger_(around.ledger) {}
+
+/// Whether the address came from where all processes of a server have it from.
+bool Telemetry::shares_address() const {
+  return std::any_of(settings_.begin(), settings_.end(), [](const Setting& setting) {
+    return setting.name == "metrics_listen" && setting.source != Setting::Source::call;
+  });
+}
+
+Result<void> Telemetry::start() {
+  if (!ledger_ || config_.metrics_listen.empty()) return {};
+  // Without a Call: the endpoint goes before the rails do.
+  std::vector<HttpPage> pages;
+  pages.push_back({"/metrics", "text/plain; version=0.0.4; charset=utf-8",
+                   [this] { return prometheus_text(families_of(read())); }});
+  pages.push_back({"/snapshot", "application/json", [this] { return make_snapshot(); }});
+  auto endpoint = MetricsEndpoint::open(address_for_this_process(config_.metrics_listen),
+                                        config_.allow_unauthenticated_network, std::move(pages));
+  if (!endpoint && endpoint.error().code() == Code::unavailable && shares_address()) {
+    log(LogLevel::warning, "no metrics over HTTP: {}; give each process an address of its own",
+        endpoint.error().message());
+    return {};
+  }
+  if (!endpoint) return fail(std::move(endpoint.error()));
+  endpoint_ = std::move(*endpoint);
+  address_ = endpoint_->address();
+  return {};
+}
+
+MetricsReading Telemetry::read() {
+  MetricsReading reading;
+  reading.engine = self_.name;
+  reading.transfers_active = transfers_.active();
+  reading.segments = segments_.count();
+  reading.peers_up = peers_.all_up().size();
+  const auto by_rail = ledger_->counters().read();
+  for (const auto& rail : rails_) {
+    const Capability& record = rail->capability();
+    const TransferTotals& totals = by_rail[rail->index()];
+    reading.transfers += totals;
+    for (std::size_t i = 0; i < PathKind::count; ++i)
+      if (totals.carried[i].bytes > 0)
+        for (const auto& each : copied_in(record, PathKind::at(i), totals.carried[i]))
+          add_up(reading.copied, each);
+    const Rail::Counters& counters = rail->counters();
+    reading.rails.push_back({rail->name(), record.provider, record.domain,
+                             counters.all_operations(), counters.all_bytes(), counters.lost,
+                             rail->openings(), counters.in_flight, rail->away()});
+  }
+  return reading;
+}
+
+std::string Telemetry::make_snapshot() {
+  const auto now = Clock::now();
+  return snapshot_json(self_.name, families_of(read()), ledger_->slowest().list(now), now);
+}
+
+Info Telemetry::info() {
+  Info info;
+  info.name = self_.name;
+  info.incarnation = self_.incarnation;
+  info.address = self_.address;
+  info.candidates = rails_.candidates();
+  info.settings = settings_;
+  info.fallback = rails_.fallback();
+  info.transfers_active = transfers_.active();
+  const CallGate::Call call(gate_);
+  if (call.refused()) return info;
+  for (const auto& rail : rails_) {
+    const Rail::Counters& counters = rail->counters();
+    info.rails.push_back({rail->name(), rail->capability(), workers_.index_of(rail->worker()),
+                          counters.all_operations(), counters.all_bytes(), counters.in_flight,
+                          counters.lost, rails_.locality().numa_node_of(rail->index())});
+  }
+  info.segments = segments_.count();
+  return info;
+}
+
+std::vector<NicCounters> Telemetry::nic_counters() {
+  std::vector<NicCounters> all;
+  const CallGate::Call call(gate_);
+  if (call.refused()) return all;
+  for (const auto& rail : rails_) {
+    const std::string& nic = rail->capability().domain;
+    auto known =
+        std::find_if(all.begin(), all.end(), [&](const auto& each) { return each.nic == nic; });
+    if (known == all.end()) {
+      auto counters = topo::read_nic_counters(topo::sysfs(), nic);
+      if (!counters) continue;
+      known = all.insert(all.end(), std::move(*counters));
+    }
+    known->rails.push_back(rail->name());
+  }
+  return all;
+}
+
+Result<std::string> Telemetry::metrics_text() {
+  if (!ledger_) return fail(not_counted());
+  return prometheus_text(families_of(read()));
+}
+
+Result<std::string> Telemetry::snapshot() {
+  if (!ledger_) return fail(not_counted());
+  return make_snapshot();
+}
+
+Result<std::vector<SlowTransfer>> Telemetry::slowest_transfers() {
+  if (!ledger_) return fail(not_counted());
+  return ledger_->slowest().list(Clock::now());
+}
+
+}  // namespace weft::core

@@ -1,0 +1,45 @@
+#include "engine/upkeep.hpp"
+
+#include <fmt/format.h>
+
+#include <system_error>
+
+namespace weft::core {
+
+Result<void> Upkeep::start() {
+  try {
+    thread_ = std::thread([this] { loop(); });
+    return {};
+  } catch (const std::system_error& error) {
+    return fail(Code::unavailable, fmt::format("can't start the upkeep thread: {}", error.what()));
+  }
+}
+
+void Upkeep::stop() {
+  {
+    const Lock lock(mutex_);
+    stopping_ = true;
+    stops_.notify_all();
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+void Upkeep::loop() {
+  Lock lock(mutex_);
+  const auto asked = [this]() WEFT_REQUIRES(mutex_) { return stopping_; };
+  while (!stops_.wait(mutex_, Deadline::in(period), asked)) {
+    lock.unlock();
+    round(Clock::now());
+    lock.lock();
+  }
+}
+
+void Upkeep::round(Clock::time_point now) {
+  grants_.end_expired(now);
+  messages_.end_overdue(now);
+  workers_.end_overdue(now);
+  peers_.reap(now);
+  reopening_.watch(now);
+}
+
+}  // namespace weft::core

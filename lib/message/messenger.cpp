@@ -1,0 +1,463 @@
+#include "message/messenger.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/log.hpp"
+#include "message_generated.h"
+#include "transfer/transfer_state.hpp"
+
+namespace weft::core {
+namespace {
+
+using wire::MessageHead;
+using Phase = Unacknowledged::Phase;
+
+// Receives per peer beyond its credits, for messages that return credits: those need none of their
+// own, and since a peer must see one before it can earn the next, two are under way at most.
+constexpr std::size_t reserve = 4;
+
+// A NIC takes a message in far less. Messages that it neither delivers nor fails (efa in libfabric
+// 1.17 forgets what a NIC had under way that died) are not waited for any longer.
+constexpr auto message_patience = std::chrono::seconds(1);
+
+bool is_numbered(MessageKind kind) {
+  return kind != MessageKind::credits;
+}
+
+/// The message that a send buffer holds.
+Blob message_in(const Buffer& buffer) {
+  MessageHead head;
+  std::memcpy(&head, buffer.data, sizeof head);
+  return Blob(buffer.data, buffer.data + sizeof head + head.length());
+}
+
+}  // namespace
+
+std::size_t Messenger::message_bytes(std::size_t payload) {
+  return sizeof(MessageHead) + payload;
+}
+
+Messenger::Messenger(providers::Endpoint& endpoint, std::string rail_name, Limits limits,
+                     OnBroken on_broken, Tell tell, FlushArrived flush)
+    : endpoint_(endpoint),
+      rail_name_(std::move(rail_name)),
+      limits_(limits),
+      on_broken_(std::move(on_broken)),
+      tell_(std::move(tell)),
+      flush_(std::move(flush)),
+      receives_(endpoint, "rail " + rail_name_, providers::MessageClass::message,
+                message_bytes(limits.max_message), *this),
+      sends_(endpoint, message_bytes(limits.max_message)) {}
+
+Result<void> Messenger::add_peer(const std::shared_ptr<PeerState>& peer, std::uint64_t own_token) {
+  const auto added = receives_.add(limits_.credits + reserve);
+  if (!added) return fail(added.error());
+  if (auto grown = sends_.grow(*added); !grown) {
+    receives_.release(limits_.credits + reserve);
+    return grown;
+  }
+  const Introduction& theirs = peer->introduction;
+  const Capability& record = endpoint_.capability();
+  // Where only this rail proves that the bytes before a signal are visible, no signal may go by the
+  // control connection.
+  const bool may_leave = record.proof == CompletionProof::visible || !peer->one_way();
+  // Both sides know the first number: it is the token that the receiver gave.
+  streams_.try_emplace(
+      own_token, Stream{.peer = peer,
+                        .route = *peer->routes.front(),
+                        .own_token = own_token,
+                        .leaves_failed_rail = record.path_failures && may_leave,
+                        .leaves_closed_rail = may_leave,
+                        .first_sequence = static_cast<std::uint32_t>(theirs.token),
+                        .window = SendWindow(theirs.message_credits),
+                        .arrivals = {static_cast<std::uint32_t>(own_token), limits_.credits}});
+  return {};
+}
+
+void Messenger::peer_died(PeerState& peer) {
+  const Error error = peer.down_error();
+  std::deque<Outgoing> unsent = peer.outbox.close();
+  std::optional<SendWindow> window;
+  if (Stream* stream = stream_to(peer)) {
+    for (auto& [post, sent] : in_flight_)
+      if (sent.own_token == stream->own_token && !std::exchange(sent.abandoned, true)) --live_;
+    if (stream->held) unsent.push_back(std::move(*stream->held));
+    window.emplace(std::move(stream->window));
+    std::erase(attended_, stream->own_token);
+    streams_.erase(std::uint64_t{stream->own_token});
+    receives_.release(limits_.credits + reserve);
+  }
+  if (window)
+    for (Unacknowledged& message : *window) {
+      // The rail keeps those that are under way; only their transfers stop waiting for them.
+      if (message.phase == Phase::delivered) sends_.put_back(*message.buffer);
+      end(peer, message, error);
+    }
+  for (const Outgoing& message : unsent)
+    if (message.transfer) message.transfer->signal_ended(error);
+}
+
+/// Tells the sender how the message ended: once.
+void Messenger::end(PeerState& peer, Unacknowledged& message, const std::optional<Error>& error) {
+  if (std::exchange(message.ended, true)) return;
+  peer.outbox.settled();
+  if (const auto transfer = std::move(message.transfer)) transfer->signal_ended(error);
+}
+
+bool Messenger::sends_to(const PeerState& peer) const {
+  return std::any_of(in_flight_.begin(), in_flight_.end(),
+                     [&](const auto& each) { return each.second.peer == &peer; });
+}
+
+/// Null if the peer is gone.
+Messenger::Stream* Messenger::stream_of(std::uint64_t own_token) {
+  const auto entry = streams_.find(own_token);
+  return entry == streams_.end() ? nullptr : &entry->second;
+}
+
+Messenger::Stream* Messenger::stream_to(const PeerState& peer) {
+  for (auto& [token, stream] : streams_)
+    if (stream.peer.get() == &peer) return &stream;
+  return nullptr;
+}
+
+void Messenger::attend(const PeerState& peer) {
+  if (Stream* stream = stream_to(peer)) attend(*stream);
+}
+
+void Messenger::attend(Stream& stream) {
+  if (std::exchange(stream.attended, true)) return;
+  attended_.push_back(stream.own_token);
+}
+
+std::size_t Messenger::pump() {
+  receives_.progress();
+  if (endpoint_.capability().path_failures) rescue_overdue();
+  if (attended_.empty()) return 0;
+  std::size_t count = 0;
+  for (const std::uint64_t token : std::exchange(attended_, {})) {
+    Stream* const stream = stream_of(token);
+    if (stream == nullptr) continue;
+    stream->attended = false;
+    count += serve(*stream);
+  }
+  return count;
+}
+
+std::size_t Messenger::serve(Stream& stream) {
+  std::size_t count = 0;
+  if (!acknowledge(stream)) {
+    refused(stream);
+    return count;
+  }
+  while (!stream.window.full()) {
+    std::optional<Outgoing> message = std::exchange(stream.held, std::nullopt);
+    if (!message) message = stream.peer->outbox.pop();
+    if (!message) return count;
+    if (!send(stream, *message)) {
+      stream.held = std::move(message);
+      refused(stream);
+      return count;
+    }
+    ++count;
+  }
+  return count;
+}
+
+/// The provider has no room for the next message: it is tried again.
+void Messenger::refused(Stream& stream) {
+  if (!stream.refused_since) stream.refused_since = Clock::now();
+  attend(stream);
+}
+
+bool Messenger::owes_acknowledgement(const Stream& stream) const {
+  return stream.taken - stream.acknowledged >= std::max<std::size_t>(1, limits_.credits / 2);
+}
+
+/// False if one has to be sent and the provider has no room.
+bool Messenger::acknowledge(Stream& stream) {
+  if (!owes_acknowledgement(stream) || stream.peer->mailbox.full()) return true;
+  if (!send(stream, Outgoing{MessageKind::credits, stream.taken, {}, nullptr})) return false;
+  stream.acknowledged = stream.taken;
+  return true;
+}
+
+/// With its head.
+void Messenger::write_out(const Stream& stream, const Outgoing& message, std::byte* at) {
+  const auto sequence = stream.first_sequence + static_cast<std::uint32_t>(stream.window.next());
+  const MessageHead head(stream.peer->introduction.token, message.tag,
+                         static_cast<std::uint32_t>(message.bytes.size()), sequence,
+                         static_cast<std::uint8_t>(message.kind));
+  std::memcpy(at, &head, sizeof head);
+  if (!message.bytes.empty())
+    std::memcpy(at + sizeof head, message.bytes.data(), message.bytes.size());
+}
+
+/// False if the provider has no room.
+bool Messenger::send(Stream& stream, const Outgoing& message) {
+  if (avoids_rail(stream)) {
+    send_by_control(stream, message);
+  } else {
+    Buffer* buffer = take_buffer();
+    if (buffer == nullptr) return false;
+    write_out(stream, message, buffer->data);
+    if (!post(stream, *buffer, message)) {
+      sends_.put_back(*buffer);
+      return false;
+    }
+  }
+  stream.refused_since.reset();
+  count(stream, message.kind);
+  return true;
+}
+
+/// The tokens are known to both sides, which so agree whose thread goes.
+void Messenger::count(const Stream& stream, MessageKind kind) {
+  if (kind == MessageKind::tagged && stream.own_token > stream.peer->introduction.token)
+    ++messages_to_part_for_;
+}
+
+/// False if the provider has no room.
+bool Messenger::post(Stream& stream, Buffer& buffer, const Outgoing& message) {
+  buffer.handler = this;
+  buffer.number = next_post_++;
+  const providers::Post post = endpoint_.send(
+      buffer, {buffer.data, message_bytes(message.bytes.size()), buffer.registration},
+      stream.route.targets.front().address(), providers::MessageClass::message);
+  if (post.status == providers::PostStatus::again) return false;
+  InFlight sent{stream.peer.get(), stream.own_token, std::nullopt, buffer, Clock::now()};
+  if (is_numbered(message.kind)) {
+    sent.number = stream.window.next();
+    stream.window.push({Phase::on_rail, &buffer, message.transfer});
+  }
+  if (post.status == providers::PostStatus::posted) {
+    in_flight_.emplace(buffer.number, sent);
+    ++live_;
+    return true;
+  }
+  providers::Completion refused;
+  refused.ok = false;
+  refused.path_failed = true;
+  refused.fabric_code = post.fabric_code;
+  failed(stream, sent, refused);
+  sends_.put_back(buffer);
+  return true;
+}
+
+/// One that is free. Else that of a message that was delivered, which can't be sent again then.
+Buffer* Messenger::take_buffer() {
+  if (Buffer* buffer = sends_.take()) return buffer;
+  for (auto& [token, stream] : streams_)
+    for (Unacknowledged& message : stream.window) {
+      if (message.phase != Phase::delivered) continue;
+      message.phase = Phase::forgotten;
+      return std::exchange(message.buffer, nullptr);
+    }
+  return nullptr;
+}
+
+void Messenger::peer_moved(const PeerState& peer) {
+  Stream* const stream = stream_to(peer);
+  if (stream == nullptr) return;
+  // The last acknowledgement may be among what was lost.
+  send_by_control(*stream, {MessageKind::credits, stream->taken, {}, nullptr});
+  stream->acknowledged = stream->taken;
+  const bool forgotten =
+      std::any_of(stream->window.begin(), stream->window.end(),
+                  [](const Unacknowledged& each) { return each.phase == Phase::forgotten; });
+  if (forgotten || (!stream->window.empty() && !stream->leaves_closed_rail))
+    return on_broken_(*stream->peer, Error(Code::fabric_failed,
+                                           "the peer's rail was closed, and messages may be lost"));
+  std::uint64_t number = stream->window.first();
+  for (Unacknowledged& message : stream->window) {
+    if (message.phase == Phase::on_rail) {
+      message.phase = Phase::on_closed_rail;  // it follows when its post has ended
+    } else if (message.phase == Phase::delivered) {
+      Buffer& buffer = *message.buffer;
+      resend_by_control(*stream, number, buffer);
+      sends_.put_back(buffer);
+    }
+    ++number;
+  }
+}
+
+/// Whether messages go by the control connection: the rail was set aside, or messages that it has
+/// forgotten hold all the buffers.
+bool Messenger::avoids_rail(const Stream& stream) const {
+  return stream.leaves_failed_rail &&
+         (stream.route.is_aside(Clock::now()) || (sends_.free() == 0 && in_flight_.size() > live_));
+}
+
+void Messenger::send_by_control(Stream& stream, const Outgoing& message) {
+  Blob bytes(message_bytes(message.bytes.size()));
+  write_out(stream, message, bytes.data());
+  MessageNumber number;
+  if (is_numbered(message.kind)) {
+    number = stream.window.next();
+    stream.window.push({Phase::on_control, nullptr, message.transfer});
+  }
+  stream.control.add(number, std::move(bytes));
+  push_control(stream);
+}
+
+/// What the rail may have lost. The caller lets go of the buffer.
+void Messenger::resend_by_control(Stream& stream, MessageNumber number, const Buffer& buffer) {
+  if (number) {
+    Unacknowledged* const message = stream.window.find(*number);
+    if (message == nullptr) return;  // it arrived
+    message->phase = Phase::on_control;
+    message->buffer = nullptr;
+  }
+  stream.control.add(number, message_in(buffer));
+  push_control(stream);
+}
+
+void Messenger::push_control(Stream& stream) {
+  while (auto message = stream.control.next())
+    tell_(*stream.peer, DetouredMessage{std::move(*message)});
+}
+
+void Messenger::arrived_by_control(const PeerState& peer, Bytes message) {
+  deliver(message, &peer);
+  tell_(peer, DetourTaken{});
+}
+
+void Messenger::taken_by_control(const PeerState& peer) {
+  Stream* const stream = stream_to(peer);
+  if (stream == nullptr) return;
+  if (const MessageNumber number = stream->control.taken())
+    if (Unacknowledged* message = stream->window.find(*number))
+      end(*stream->peer, *message, std::nullopt);
+  push_control(*stream);
+}
+
+/// Sends by the control connection what the rail does not deliver in time. It may arrive twice.
+void Messenger::rescue_overdue() {
+  if (in_flight_.empty() && attended_.empty()) return;
+  const auto due = Clock::now() - message_patience;
+  const auto leave_rail = [&](Stream& stream) {
+    set_aside(stream.route, *stream.peer,
+              Error(Code::timed_out, "a message is neither delivered nor failed"));
+  };
+  for (auto& [post, sent] : in_flight_) {
+    if (sent.since > due) break;
+    if (sent.abandoned) continue;
+    Stream* const stream = stream_of(sent.own_token);
+    if (stream == nullptr || !stream->leaves_failed_rail) continue;
+    sent.abandoned = true;
+    --live_;
+    leave_rail(*stream);
+    resend_by_control(*stream, sent.number, sent.buffer);
+  }
+  for (const std::uint64_t token : attended_) {
+    Stream* const stream = stream_of(token);
+    if (stream != nullptr && stream->leaves_failed_rail && stream->refused_since &&
+        *stream->refused_since <= due)
+      leave_rail(*stream);
+  }
+}
+
+/// The post of a message has ended.
+void Messenger::completed(providers::Posted& posted, const providers::Completion& completion) {
+  auto& buffer = static_cast<Buffer&>(posted);
+  const auto entry = in_flight_.extract(buffer.number);
+  const InFlight& sent = entry.mapped();
+  if (!sent.abandoned) --live_;
+  Stream* const stream = sent.abandoned ? nullptr : stream_of(sent.own_token);
+  if (stream != nullptr && !completion.ok) failed(*stream, sent, completion);
+  Unacknowledged* const message =
+      stream != nullptr && sent.number ? stream->window.find(*sent.number) : nullptr;
+  if (message != nullptr && completion.ok) advance(*stream, *message, sent);
+  // A message that may have to be sent again keeps its buffer.
+  if (message == nullptr || message->buffer != &buffer) sends_.put_back(buffer);
+}
+
+/// The rail has delivered it.
+void Messenger::advance(Stream& stream, Unacknowledged& message, const InFlight& sent) {
+  const bool lost = message.phase == Phase::on_closed_rail;
+  message.phase = Phase::delivered;
+  end(*stream.peer, message, std::nullopt);
+  if (lost) resend_by_control(stream, sent.number, sent.buffer);
+}
+
+/// The rail has not delivered it: another way, or the peer is given up.
+void Messenger::failed(Stream& stream, const InFlight& sent,
+                       const providers::Completion& completion) {
+  PeerState& peer = *stream.peer;
+  const Error error = error_of(peer, completion.fabric_code, completion.text);
+  const bool leaves = stream.leaves_failed_rail && completion.path_failed;
+  if (leaves) set_aside(stream.route, peer, error);
+  if (leaves || (stream.leaves_closed_rail && completion.cut))
+    return resend_by_control(stream, sent.number, sent.buffer);
+  if (Unacknowledged* message = sent.number ? stream.window.find(*sent.number) : nullptr) {
+    message->phase = Phase::failed;
+    message->buffer = nullptr;
+    end(peer, *message, error);
+  }
+  if (peer.up()) on_broken_(peer, error);
+}
+
+Received Messenger::arrived(Buffer& buffer, std::size_t length) {
+  deliver({buffer.data, length}, nullptr);
+  return Received::free;
+}
+
+/// `sender`: null where nothing but the message's token tells it.
+void Messenger::deliver(Bytes message, const PeerState* sender) {
+  MessageHead head;
+  if (message.size() < sizeof head) return;
+  std::memcpy(&head, message.data(), sizeof head);
+  const Bytes payload = message.subspan(sizeof head);
+  Stream* const stream = stream_of(head.token());
+  // A late message from a peer that is gone, or one from a stranger.
+  if (stream == nullptr || head.length() != payload.size()) return;
+  if (sender != nullptr && sender != stream->peer.get()) return;
+  const auto kind = static_cast<MessageKind>(head.kind());
+  // Acknowledgements count whatever was sent before them.
+  if (kind == MessageKind::credits) return take_acknowledgement(*stream, head.tag());
+  if (!stream->arrivals.put(head.sequence(),
+                            {kind, head.tag(), Blob(payload.begin(), payload.end())}))
+    return;
+  while (auto next = stream->arrivals.take()) hand_on(*stream, std::move(*next));
+}
+
+/// `count`: of the messages that the peer has taken in all.
+void Messenger::take_acknowledgement(Stream& stream, std::uint64_t count) {
+  const bool more = stream.window.acknowledge(count, [&](Unacknowledged& message) {
+    if (message.phase == Phase::delivered) sends_.put_back(*message.buffer);
+    end(*stream.peer, message, std::nullopt);
+  });
+  if (more) attend(stream);
+}
+
+/// Data written before this message has arrived already; the flush lets the receiver see it.
+void Messenger::hand_on(Stream& stream, Arrived&& message) {
+  count(stream, message.kind);
+  const auto visible = flush_();
+  if (!visible) log(LogLevel::error, "rail {}: {}", rail_name_, visible.error().to_string());
+  Mailbox& mailbox = stream.peer->mailbox;
+  if (message.kind == MessageKind::signal && !visible)
+    mailbox.signal_failed(message.tag, visible.error());
+  else if (message.kind == MessageKind::signal)
+    mailbox.signal_arrived(message.tag, std::move(message.bytes));
+  else if (message.kind == MessageKind::tagged)
+    mailbox.message_arrived(message.tag, std::move(message.bytes));
+  ++stream.taken;
+  if (owes_acknowledgement(stream)) attend(stream);
+}
+
+Error Messenger::error_of(const PeerState& peer, int fabric_code, std::string_view text) const {
+  if (!peer.up()) return peer.down_error();
+  return Error(Code::fabric_failed,
+               fmt::format("a message can't be delivered: {}{}{}",
+                           providers::fabric_text(fabric_code), text.empty() ? "" : ": ", text))
+      .with_peer(peer.introduction.name)
+      .with_rail(rail_name_)
+      .with_operation("send")
+      .with_fabric_code(fabric_code);
+}
+
+}  // namespace weft::core

@@ -1,0 +1,152 @@
+// Signals and tagged messages over one rail. Receives are posted ahead of every message (credits):
+// one that finds none would stop the data behind it (libfabric 1.17 "net", 2.x "tcp"). Where the
+// rail does not deliver a message, the control connection does; the receiver drops repeats.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+#include <weft/error.hpp>
+
+#include "memory/arrival_flush.hpp"
+#include "message/buffer_pool.hpp"
+#include "message/control_path.hpp"
+#include "message/receives.hpp"
+#include "message/send_window.hpp"
+#include "message/sequencer.hpp"
+#include "peer/outbox.hpp"
+#include "peer/peer_state.hpp"
+#include "providers/endpoint.hpp"
+#include "wire/notice.hpp"
+
+namespace weft::core {
+
+/// Keeps one reliable stream of numbered messages to each peer, and one from it. Used by the rail's
+/// owning thread only.
+class Messenger final : private providers::CompletionHandler {
+ public:
+  struct Limits {
+    std::size_t max_message = 0;  // payload bytes that this engine accepts
+    std::size_t credits = 0;      // messages that one peer may have under way to us
+  };
+  /// Called when messages to a peer can't be delivered any more.
+  using OnBroken = std::function<void(PeerState&, const Error&)>;
+  /// Sends a notice over the control connection.
+  using Tell = std::function<void(const PeerState&, Notice)>;
+
+  /// The size of a message whose payload has so many bytes.
+  static std::size_t message_bytes(std::size_t payload);
+
+  Messenger(providers::Endpoint& endpoint, std::string rail_name, Limits limits, OnBroken on_broken,
+            Tell tell, FlushArrived flush);
+
+  /// Posts receives for a peer. `own_token` is what the peer will put at the head of its messages.
+  Result<void> add_peer(const std::shared_ptr<PeerState>& peer, std::uint64_t own_token);
+  /// Ends what waited to be sent, with the peer's error.
+  void peer_died(PeerState& peer);
+  /// Whether the rail has messages to the peer under way.
+  bool sends_to(const PeerState& peer) const;
+  /// Something was put into the peer's outbox, or its mailbox has room again.
+  void attend(const PeerState& peer);
+  /// A message from the peer came over the control connection.
+  void arrived_by_control(const PeerState& peer, Bytes message);
+  /// The peer has the oldest of those that went to it over the control connection.
+  void taken_by_control(const PeerState& peer);
+  /// The peer's rail was closed and opened again. Messages that it has not acknowledged may be lost
+  /// there, so they go once more, over the control connection.
+  void peer_moved(const PeerState& peer);
+  /// Sends what credits allow to the peers that need attention; returns how many messages.
+  std::size_t pump();
+  bool has_work() const noexcept { return live_ > 0 || !attended_.empty(); }
+  /// Tagged messages, sent or handed on, in all: with those peers where of the two threads it is
+  /// ours that goes elsewhere, should both be on one core.
+  std::uint64_t messages_to_part_for() const noexcept { return messages_to_part_for_; }
+  /// Nothing is under way, not even to peers that are gone.
+  bool idle() const noexcept { return in_flight_.empty() && attended_.empty(); }
+
+ private:
+  friend class Receives<Messenger>;
+
+  struct Arrived {
+    MessageKind kind = MessageKind::tagged;
+    std::uint64_t tag = 0;
+    Blob bytes = {};
+  };
+  /// Both ways between this engine and one peer.
+  struct Stream {
+    std::shared_ptr<PeerState> peer;
+    Route& route;
+    std::uint64_t own_token = 0;
+    bool leaves_failed_rail = false;  // for the control connection
+    bool leaves_closed_rail = false;  // likewise
+    // To the peer. On the wire numbers count from `first_sequence`.
+    std::uint32_t first_sequence = 0;
+    SendWindow window;
+    ControlPath control = {};
+    std::optional<Outgoing> held = {};  // taken from the outbox, and the provider had no room
+    std::optional<Clock::time_point> refused_since = {};
+    // From the peer.
+    Sequencer<Arrived> arrivals;
+    std::uint64_t taken = 0;         // messages that were handed on, ...
+    std::uint64_t acknowledged = 0;  // ... and as the peer was told
+    bool attended = false;
+  };
+  /// A message that the rail has.
+  struct InFlight {
+    const PeerState* peer;  // to compare only: it may be gone
+    std::uint64_t own_token;
+    MessageNumber number;
+    Buffer& buffer;
+    Clock::time_point since;
+    bool abandoned = false;  // its peer is gone, or it went by the control connection
+  };
+
+  void completed(providers::Posted& posted, const providers::Completion& completion) override;
+  void advance(Stream& stream, Unacknowledged& message, const InFlight& sent);
+  void failed(Stream& stream, const InFlight& sent, const providers::Completion& completion);
+  Received arrived(Buffer& buffer, std::size_t length);
+  Stream* stream_of(std::uint64_t own_token);
+  Stream* stream_to(const PeerState& peer);
+  void count(const Stream& stream, MessageKind kind);
+  void deliver(Bytes message, const PeerState* sender);
+  void take_acknowledgement(Stream& stream, std::uint64_t count);
+  void hand_on(Stream& stream, Arrived&& message);
+  std::size_t serve(Stream& stream);
+  bool owes_acknowledgement(const Stream& stream) const;
+  bool acknowledge(Stream& stream);
+  static void write_out(const Stream& stream, const Outgoing& message, std::byte* at);
+  bool send(Stream& stream, const Outgoing& message);
+  bool post(Stream& stream, Buffer& buffer, const Outgoing& message);
+  void refused(Stream& stream);
+  Buffer* take_buffer();
+  static void end(PeerState& peer, Unacknowledged& message, const std::optional<Error>& error);
+  bool avoids_rail(const Stream& stream) const;
+  void send_by_control(Stream& stream, const Outgoing& message);
+  void resend_by_control(Stream& stream, MessageNumber number, const Buffer& buffer);
+  void push_control(Stream& stream);
+  void rescue_overdue();
+  void attend(Stream& stream);
+  Error error_of(const PeerState& peer, int fabric_code, std::string_view text) const;
+
+  providers::Endpoint& endpoint_;
+  const std::string rail_name_;
+  const Limits limits_;
+  const OnBroken on_broken_;
+  const Tell tell_;
+  const FlushArrived flush_;
+  Receives<Messenger> receives_;
+  BufferPool sends_;
+  std::unordered_map<std::uint64_t, Stream> streams_;  // by own token
+  std::vector<std::uint64_t> attended_;
+  std::map<std::uint64_t, InFlight> in_flight_;  // by the send buffer's number: oldest first
+  std::size_t live_ = 0;                         // of these, not abandoned
+  std::uint64_t next_post_ = 0;
+  std::uint64_t messages_to_part_for_ = 0;
+};
+
+}  // namespace weft::core

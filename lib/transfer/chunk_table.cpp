@@ -1,0 +1,80 @@
+#include "transfer/chunk_table.hpp"
+
+namespace weft::core {
+
+std::optional<Chunk> ChunkTable::take(std::uint64_t limit) {
+  if (cut_.empty()) return take_fresh(limit);
+  Chunk& last = cut_.back();
+  Chunk chunk = last;
+  if (chunk.length <= limit) {
+    cut_.pop_back();
+    return taken(chunk);
+  }
+  // It was cut for somebody who takes more at a time.
+  chunk.length = limit;
+  last.local += limit;
+  last.remote += limit;
+  last.at += limit;
+  last.length -= limit;
+  return taken(chunk);
+}
+
+std::optional<Chunk> ChunkTable::take_fresh(std::uint64_t limit) {
+  if (const auto chunk = cursor_.next(limit)) return taken(*chunk);
+  return cut_.empty() ? std::nullopt : take(limit);
+}
+
+void ChunkTable::skip(std::uint64_t bytes) {
+  while (cursor_.walked() < bytes) cursor_.next(bytes - cursor_.walked());
+}
+
+void ChunkTable::halve(std::uint64_t bytes) {
+  const std::uint64_t half = (bytes - cursor_.walked()) / 2;
+  if (half == 0) return;
+  if (const auto chunk = cursor_.next(half)) cut_.push_back(*chunk);
+}
+
+Chunk ChunkTable::taken(Chunk chunk) {
+  if (free_slot_ == no_slot) {
+    chunk.slot = static_cast<std::uint32_t>(out_.size());
+    out_.push_back({chunk.at, chunk.length});
+    return chunk;
+  }
+  chunk.slot = free_slot_;
+  free_slot_ = static_cast<std::uint32_t>(out_[chunk.slot].at);
+  out_[chunk.slot] = {chunk.at, chunk.length};
+  return chunk;
+}
+
+void ChunkTable::came_home(const Chunk& chunk) {
+  out_[chunk.slot] = {free_slot_, 0};
+  free_slot_ = chunk.slot;
+}
+
+void ChunkTable::carried(const Chunk& chunk) {
+  came_home(chunk);
+}
+
+void ChunkTable::give_back(const Chunk& chunk) {
+  came_home(chunk);
+  cut_.push_back(chunk);
+}
+
+void ChunkTable::lost(const Chunk& chunk) {
+  came_home(chunk);
+  if (!lost_) lost_ = std::make_unique<std::vector<Span>>();
+  lost_->push_back({chunk.at, chunk.length});
+}
+
+ChunkTable::Gaps ChunkTable::gaps(std::uint64_t bytes) const {
+  Gaps gaps;
+  gaps.untouched.push_back({cursor_.walked(), bytes - cursor_.walked()});
+  if (lost_) gaps.unknown = *lost_;
+  for (const Chunk& chunk : cut_)
+    (chunk.touched ? gaps.unknown : gaps.untouched).push_back({chunk.at, chunk.length});
+  for (const Span& out : out_)
+    if (out.length > 0) gaps.unknown.push_back(out);
+  return gaps;
+}
+
+}  // namespace weft::core

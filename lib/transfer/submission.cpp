@@ -1,0 +1,19 @@
+#include "transfer/submission.hpp"
+
+#include <utility>
+
+namespace weft::core {
+
+void Submission::take(TransferOptions&& options) {
+  on_end = std::move(options.on_end);
+  cookie = options.cookie;
+  after_cuda_event = options.after_cuda_event;
+  priority = options.priority;
+  event = options.event;
+  verify = options.verify;
+  if (!options.signal) return;
+  signal = options.signal->id;
+  signal_bytes.assign(options.signal->bytes.begin(), options.signal->bytes.end());
+}
+
+}  // namespace weft::core

@@ -1,0 +1,44 @@
+// What travels through bounce buffers: a head, the list of pieces that a request is for, and their
+// bytes one after the other. See message.fbs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+#include <weft/memory.hpp>
+
+#include "message_generated.h"
+
+namespace weft::core {
+
+enum class BounceKind : std::uint8_t { write = 1, read, answer, proof };
+
+/// Most payload that fits a message of so many bytes, behind a list of pieces.
+std::uint64_t bounce_payload(std::uint64_t message_bytes);
+/// Most pieces that a request of so much payload may have.
+std::size_t bounce_pieces(std::uint64_t payload_bytes);
+constexpr std::size_t list_bytes(std::size_t pieces) {
+  return pieces * sizeof(wire::BouncePiece);
+}
+/// The size of the largest message with so much payload.
+std::uint64_t bounce_message(std::uint64_t payload_bytes);
+
+/// A message as it lies in its receive buffer.
+struct BounceMessage {
+  /// Nothing if it is too short for a head.
+  static std::optional<BounceMessage> read(std::byte* data, std::size_t length);
+  BounceKind kind() const { return static_cast<BounceKind>(head.kind()); }
+  /// Takes the pieces that a request is for. False unless they are as the head says: one at least,
+  /// none of them empty, `length` bytes in all, which are there if they are to be written; and
+  /// nothing else.
+  bool read_pieces(std::vector<Range>& pieces) const;
+  /// Behind the list.
+  std::byte* payload() const { return behind.data() + list_bytes(head.pieces()); }
+
+  wire::BounceHead head;
+  std::span<std::byte> behind;  // the head
+};
+
+}  // namespace weft::core

@@ -1,0 +1,76 @@
+// What both halves of the bounce-buffer transport share: links to peers, buffers, device copies.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "message/buffer_pool.hpp"
+#include "message/receives.hpp"
+#include "transport/staging.hpp"
+
+namespace weft::core {
+
+class PeerState;
+struct BounceAnswer;
+struct BounceRequest;
+struct Route;
+
+/// A peer. There is a receive on each side for every credit: one for the request on the one, one
+/// for the answer on the other. So neither side can be overrun, however slow it is.
+struct BounceLink {
+  std::shared_ptr<PeerState> peer;
+  Route& route;
+  std::size_t receives = 0;         // posted for it
+  std::size_t credits = 0;          // requests that may still be sent to it
+  std::uint64_t request_bytes = 0;  // most payload of one
+  std::size_t request_pieces = 0;   // most pieces of one
+  std::uint64_t full_in = 0;        // the last BounceCore::pass in which the provider had no room
+};
+
+/// What follows a device's copy: one of the two goes on.
+struct BounceStaged {
+  BounceRequest* request = nullptr;
+  BounceAnswer* answer = nullptr;
+};
+
+/// Between a buffer, in which pieces lie one after the other, and the memory that they are of.
+class BufferCopies {
+ public:
+  enum class Way : bool { out_of_memory, into_memory };
+
+  void begin(Way way, std::byte* buffer) {
+    way_ = way;
+    buffer_ = buffer;
+    copies_.clear();
+  }
+  void add(std::byte* memory, std::uint64_t bytes) {
+    copies_.push_back(way_ == Way::out_of_memory ? Copy{buffer_, memory, bytes}
+                                                 : Copy{memory, buffer_, bytes});
+    buffer_ += bytes;
+  }
+  std::span<const Copy> list() const noexcept { return copies_; }
+  /// By this thread: Device::direct().
+  void copy(const Device& device) const {
+    for (const Copy& each : copies_) device.copy(each.to, each.from, each.bytes);
+  }
+
+ private:
+  Way way_ = Way::out_of_memory;
+  std::byte* buffer_ = nullptr;
+  std::vector<Copy> copies_;
+};
+
+struct BounceCore {
+  providers::Endpoint& endpoint;
+  const std::uint32_t rail;
+  BufferPool sends;
+  Staging<BounceStaged> staging = {};
+  BufferCopies copies = {};  // of one message, while it is looked at
+  /// Counts the passes over what the provider had no room for.
+  std::uint64_t pass = 0;
+};
+
+}  // namespace weft::core

@@ -1,0 +1,128 @@
+#include "transport/rma.hpp"
+
+#include <cerrno>
+
+#include "transfer/transfer_state.hpp"
+
+namespace weft::core {
+namespace {
+
+constexpr providers::Post keys_lost{providers::PostStatus::failed, ENOKEY};
+
+}  // namespace
+
+providers::Post Rma::post(Op& op) {
+  if (op.chunk.kind == Chunk::Kind::epoch) {
+    lease_reader_.add(op);
+    return {providers::PostStatus::posted, 0};
+  }
+  op.handler = this;
+  const PreparedState& prepared = op.transfer->prepared();
+  const auto aim = this->aim(prepared);
+  if (!aim) return keys_lost;
+  const bool writes = prepared.direction == Direction::write;
+  if (op.others.empty()) {
+    const auto& [local, place] = piece(prepared, *aim, op.chunk);
+    return writes ? endpoint_.write(op, local, place) : endpoint_.read(op, local, place);
+  }
+  pieces_.clear();
+  op.each_chunk([&](const Chunk& chunk) { pieces_.push_back(piece(prepared, *aim, chunk)); });
+  return writes ? endpoint_.write_list(op, pieces_) : endpoint_.read_list(op, pieces_);
+}
+
+/// All are aimed before the first is posted, so that none is left out after that: the last one
+/// rings the doorbell for all.
+providers::BatchPost Rma::post_all(std::span<Op* const> ops) {
+  if (!shared_doorbell_ || ops.size() == 1) return Transport::post_all(ops);
+  const PreparedState& prepared = ops.front()->transfer->prepared();
+  posts_.clear();
+  for (Op* op : ops) {
+    const auto aim = this->aim(prepared);
+    if (!aim) break;
+    op->handler = this;
+    posts_.push_back({op, piece(prepared, *aim, op->chunk)});
+  }
+  auto batch = endpoint_.post_all(prepared.direction == Direction::write, posts_);
+  if (batch.posted == posts_.size()) batch.refusal = keys_lost;
+  return batch;
+}
+
+/// Where the next post goes. Nothing if keys were lost since the submission: a rail was opened
+/// again.
+std::optional<Rma::Aim> Rma::aim(const PreparedState& prepared) const {
+  const RemoteRail& target = prepared.path->of(rail_)->targets.take_turn();
+  const Aim aim{target, target.address()};  // before the keys
+  const SegmentState& segment = *prepared.local;
+  const RemoteState& remote = *prepared.remote;
+  if (prepared.losses != losses_of(segment, remote) &&
+      !(segment.reached_by(rail_) && remote.reachable_on(target.index)))
+    return std::nullopt;
+  return aim;
+}
+
+providers::RmaPiece Rma::piece(const PreparedState& prepared, const Aim& aim,
+                               const Chunk& chunk) const {
+  const SegmentState& segment = *prepared.local;
+  const RemoteState& remote = *prepared.remote;
+  const std::uint32_t index = aim.target.index;
+  return {{segment.address() + chunk.local, chunk.length, segment.registration(rail_),
+           segment.may_fault()},
+          {aim.address, remote.rma_address(index, chunk.remote), remote.key(index)}};
+}
+
+/// The only one that it may go to; null where there are several, or keys were lost.
+const RemoteRail* Rma::only_target(const PreparedState& prepared) const {
+  const Targets& targets = prepared.path->of(rail_)->targets;
+  if (targets.size() != 1 || prepared.losses != losses_of(*prepared.local, *prepared.remote))
+    return nullptr;
+  return &targets.front();
+}
+
+CopiedAtOnce Rma::copy_at_once(const PreparedState& prepared, const Picks& picks, bool trusted,
+                               Clock::time_point until) {
+  CopiedAtOnce copied;
+  const RemoteRail* target = only_target(prepared);
+  if (target == nullptr) return copied;
+  const auto hands =
+      prepared.mapped ? providers::Hands::callers_and_pollers : providers::Hands::kernels;
+  for (Cursor pieces(prepared.pieces, picks); !pieces.exhausted();) {
+    const auto chunk = pieces.next(at_once_limit_);
+    if (!copy_at_once(prepared, *target, *chunk, hands)) return copied;
+    ++copied.operations;
+    copied.bytes += chunk->length;
+    copied.runs = pieces.runs();
+    // A small piece is not worth a look at the clock.
+    if (chunk->length == at_once_limit_ && Clock::now() >= until) return copied;
+  }
+  if (prepared.direction == Direction::read)
+    copied.proven = trusted || holds(*prepared.remote, *target);
+  return copied;
+}
+
+bool Rma::copy_at_once(const PreparedState& prepared, const Chunk& chunk) {
+  const RemoteRail* target = only_target(prepared);
+  return target != nullptr && copy_at_once(prepared, *target, chunk, providers::Hands::callers);
+}
+
+bool Rma::copy_at_once(const PreparedState& prepared, const RemoteRail& target, const Chunk& chunk,
+                       providers::Hands hands) {
+  const auto& [local, place] = piece(prepared, {target, target.address()}, chunk);
+  return endpoint_.copy_at_once(prepared.direction == Direction::write, local, place, hands);
+}
+
+bool Rma::holds(const RemoteState& lease, const RemoteRail& target) {
+  const providers::FabricAddress address = target.address();  // before the key
+  const RailKey word = lease.lease_word(target.index);
+  std::uint64_t epoch = 0;
+  const bool read = endpoint_.copy_at_once(
+      false, {&epoch, sizeof epoch}, {address, word.base, word.key}, providers::Hands::callers);
+  return read && epoch == lease.description().epoch;
+}
+
+void Rma::completed(providers::Posted& posted, const providers::Completion& completion) {
+  Op& op = static_cast<Op&>(posted);
+  if (completion.ok && completion.mapped) op.transfer->count_copied(op.bytes());
+  sink().chunk_ended(op, completion);
+}
+
+}  // namespace weft::core

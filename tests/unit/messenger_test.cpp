@@ -1,0 +1,451 @@
+// Two messengers over endpoints that carry, lose, repeat and refuse what the test says.
+#include "message/messenger.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <limits>
+#include <thread>
+
+#include "parts.hpp"
+#include "scripted_endpoint.hpp"
+
+namespace weft::core::test {
+namespace {
+
+using providers::PostStatus;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+constexpr std::size_t credits = 8;
+
+std::shared_ptr<PeerState> make_known(std::uint64_t token, std::size_t ways,
+                                      std::size_t their_credits = credits) {
+  Introduction introduction;
+  introduction.name = "peer";
+  introduction.token = token;
+  introduction.message_credits = static_cast<std::uint32_t>(their_credits);
+  auto peer = std::make_shared<PeerState>(nullptr, 1, introduction, true,
+                                          PeerState::Limits{std::size_t{1} << 20, 100});
+  for (std::size_t i = 0; i < ways; ++i) {
+    auto route = std::make_unique<Route>();
+    route->rail_name = "nic";
+    route->targets.add({0, &route->addresses.try_emplace(0, 0U).first->second});
+    peer->routes.push_back(std::move(route));
+  }
+  peer->set_up();
+  return peer;
+}
+
+/// One of the two: its messenger, and the other as it sees it.
+struct Side {
+  Side(const Capability& record, std::uint64_t own_token, std::uint64_t their_token,
+       std::size_t ways, std::size_t their_credits = credits)
+      : other(make_known(their_token, ways, their_credits)),
+        messenger(
+            endpoint, "nic", {1024, credits},
+            [this](PeerState&, const Error& error) { broken.push_back(error.message()); },
+            [this](const PeerState&, Notice notice) { told.push_back(std::move(notice)); },
+            [this] { return flush(); }) {
+    endpoint.record = record;
+    EXPECT_TRUE(messenger.add_peer(other, own_token));
+  }
+  void send(std::uint64_t tag) {
+    ASSERT_TRUE(other->outbox.push({MessageKind::tagged, tag, Blob(100), nullptr}, soon()));
+    messenger.attend(*other);
+    messenger.pump();
+  }
+  void signal(std::uint64_t id) {
+    ASSERT_TRUE(other->outbox.push({MessageKind::signal, id, {}, nullptr}, soon()));
+    messenger.attend(*other);
+    messenger.pump();
+  }
+  Result<void> flush() {
+    ++flushes;
+    if (cant_flush) return fail(*cant_flush);
+    return {};
+  }
+  /// How the wait for one signal has ended; empty: it has not.
+  std::optional<Code> expected(std::uint64_t id) {
+    const auto next = std::make_shared<ExpectState>(std::weak_ptr<EngineState>(), other, id, 1);
+    other->mailbox.await(next);
+    if (!next->done()) {
+      other->mailbox.give_up(*next);
+      return std::nullopt;
+    }
+    return next->error() ? next->error()->code() : Code{};
+  }
+  /// Until it has something for the control connection.
+  void pump_until_it_tells() {
+    const auto until = soon();
+    while (told.empty() && !until.passed()) {
+      messenger.pump();
+      std::this_thread::yield();
+    }
+  }
+  /// The tags of the messages that have arrived.
+  std::vector<std::uint64_t> received() {
+    std::vector<std::uint64_t> tags;
+    for (;;) {
+      const auto next = std::make_shared<ReceiveState>(std::weak_ptr<EngineState>(), other, 0, 0);
+      other->mailbox.await(next);
+      if (!next->done()) {
+        other->mailbox.give_up(*next);
+        return tags;
+      }
+      tags.push_back(next->message.tag);
+    }
+  }
+
+  ScriptedEndpoint endpoint;
+  std::shared_ptr<PeerState> other;
+  std::deque<Notice> told;
+  std::vector<std::string> broken;
+  std::size_t flushes = 0;
+  std::optional<Error> cant_flush;
+  Messenger messenger;
+};
+
+class MessengerTest : public testing::Test {
+ protected:
+  static Capability with_path_failures() {
+    Capability record;
+    record.path_failures = true;
+    return record;
+  }
+  void open(const Capability& record, std::size_t ways = 2) {
+    a = std::make_unique<Side>(record, 11, 22, ways);
+    b = std::make_unique<Side>(record, 22, 11, ways);
+  }
+  void SetUp() override { open(with_path_failures()); }
+
+  /// Takes one that `a` has sent to `b`, leaving its end open.
+  ScriptedEndpoint::Sent carry(std::size_t index = 0) {
+    ScriptedEndpoint::Sent sent = std::move(a->endpoint.sent.at(index));
+    a->endpoint.sent.erase(a->endpoint.sent.begin() + static_cast<std::ptrdiff_t>(index));
+    b->endpoint.arrive(sent.message);
+    return sent;
+  }
+  static void end(const ScriptedEndpoint::Sent& sent, bool ok = true, bool path_failed = true) {
+    providers::Completion completion;
+    completion.ok = ok;
+    completion.fabric_code = ok ? 0 : 5;
+    completion.path_failed = !ok && path_failed;
+    sent.posted->handler->completed(*sent.posted, completion);
+  }
+  void lose_first(bool path_failed = true) {
+    const ScriptedEndpoint::Sent sent = std::move(a->endpoint.sent.front());
+    a->endpoint.sent.pop_front();
+    end(sent, false, path_failed);
+  }
+  /// What they told each other, both ways, until both are silent.
+  void exchange_notices() {
+    while (!a->told.empty() || !b->told.empty()) {
+      pass_on(*a, *b);
+      pass_on(*b, *a);
+    }
+  }
+  static void pass_on(Side& from, Side& to) {
+    for (const Notice& notice : std::exchange(from.told, {})) {
+      if (const auto* detoured = std::get_if<DetouredMessage>(&notice))
+        to.messenger.arrived_by_control(*to.other, detoured->bytes);
+      else
+        to.messenger.taken_by_control(*to.other);
+    }
+  }
+  bool all_settled() { return a->other->outbox.wait_idle(Deadline::in(0s)); }
+
+  std::unique_ptr<Side> a, b;
+};
+
+TEST_F(MessengerTest, OvertakingChangesNothing) {
+  for (std::uint64_t tag : {1, 2, 3}) a->send(tag);
+  end(carry(2));
+  end(carry(1));
+  EXPECT_THAT(b->received(), IsEmpty());
+  end(carry(0));
+  EXPECT_THAT(b->received(), ElementsAre(1, 2, 3));
+  EXPECT_TRUE(all_settled());
+}
+
+TEST_F(MessengerTest, WhatArrivedBeforeIsMadeVisibleOnceForEachMessage) {
+  a->signal(7);
+  a->send(1);
+  EXPECT_EQ(b->flushes, 0U);
+  end(carry());
+  EXPECT_EQ(b->flushes, 1U);
+  EXPECT_EQ(b->expected(7), Code{});
+  end(carry());
+  EXPECT_EQ(b->flushes, 2U);
+  EXPECT_THAT(b->received(), ElementsAre(1));
+}
+
+TEST_F(MessengerTest, ASignalForWhatCantBeMadeVisibleFails) {
+  b->cant_flush = Error(Code::unavailable, "the device is gone");
+  a->signal(7);
+  end(carry());
+  EXPECT_EQ(b->expected(7), Code::unavailable);
+  b->cant_flush.reset();
+  a->signal(7);
+  end(carry());
+  EXPECT_EQ(b->expected(7), Code{});
+}
+
+TEST_F(MessengerTest, WhatTheWayLosesGoesByTheControlConnection) {
+  a->send(1);
+  a->send(2);
+  lose_first();
+  EXPECT_FALSE(all_settled());
+  end(carry());
+  EXPECT_THAT(b->received(), IsEmpty());
+  exchange_notices();
+  EXPECT_THAT(b->received(), ElementsAre(1, 2));
+  EXPECT_TRUE(all_settled());
+  EXPECT_THAT(a->broken, IsEmpty());
+}
+
+TEST_F(MessengerTest, WhatArrivedAllTheSameIsNotTakenTwice) {
+  a->send(1);
+  end(carry(), false);
+  exchange_notices();
+  EXPECT_THAT(b->received(), ElementsAre(1));
+  EXPECT_TRUE(all_settled());
+}
+
+// They were acknowledged to the sender, and lay unread in an endpoint that was closed.
+TEST_F(MessengerTest, WhatIsLostWithThePeersRailGoesByTheControlConnection) {
+  for (std::uint64_t tag : {1, 2, 3}) a->send(tag);
+  end(carry());
+  for (const auto& lost : std::exchange(a->endpoint.sent, {})) end(lost);
+  EXPECT_TRUE(all_settled());
+  EXPECT_THAT(b->received(), ElementsAre(1));
+  a->messenger.peer_moved(*a->other);
+  exchange_notices();
+  EXPECT_THAT(b->received(), ElementsAre(2, 3));
+  EXPECT_THAT(a->broken, IsEmpty());
+  EXPECT_TRUE(all_settled()) << "each counts once";
+  a->send(4);
+  end(carry());
+  EXPECT_THAT(b->received(), ElementsAre(4));
+}
+
+TEST_F(MessengerTest, WhatEndsAfterThePeersRailWasClosedMayBeLostToo) {
+  a->send(1);
+  a->messenger.peer_moved(*a->other);
+  exchange_notices();
+  EXPECT_THAT(b->received(), IsEmpty());
+  end(std::exchange(a->endpoint.sent, {}).front());
+  exchange_notices();
+  EXPECT_THAT(b->received(), ElementsAre(1));
+  EXPECT_TRUE(all_settled());
+}
+
+TEST_F(MessengerTest, CreditsThatAreLostWithThePeersRailAreToldAgain) {
+  for (std::uint64_t tag = 0; tag < credits; ++tag) {
+    a->send(tag);
+    end(carry());
+  }
+  EXPECT_EQ(b->received().size(), credits);
+  b->messenger.pump();
+  for (const auto& lost : std::exchange(b->endpoint.sent, {})) end(lost);
+  a->send(credits);
+  EXPECT_THAT(a->endpoint.sent, IsEmpty()) << "it has no credits";
+  b->messenger.peer_moved(*b->other);
+  exchange_notices();
+  a->messenger.pump();
+  ASSERT_EQ(a->endpoint.sent.size(), 1U);
+  end(carry());
+  EXPECT_THAT(b->received(), ElementsAre(credits));
+}
+
+TEST_F(MessengerTest, APeerWithMoreCreditsThanThereAreBuffersIsGivenUpIfItsRailIsClosed) {
+  Side lone(with_path_failures(), 11, 22, 2, 10 * credits);
+  for (std::uint64_t tag = 0; tag < 5 * credits; ++tag) {
+    lone.send(tag);
+    ASSERT_EQ(lone.endpoint.sent.size(), 1U) << "it is sent without waiting for credits";
+    end(lone.endpoint.sent.front());
+    lone.endpoint.sent.clear();
+  }
+  EXPECT_THAT(lone.broken, IsEmpty());
+  lone.messenger.peer_moved(*lone.other);
+  EXPECT_EQ(lone.broken.size(), 1U);
+}
+
+// The provider tells late that a message has gone out, after the peer has acknowledged it.
+TEST_F(MessengerTest, WhatIsAcknowledgedHasArrivedWhateverTheRailSays) {
+  std::vector<ScriptedEndpoint::Sent> sent;
+  for (std::uint64_t tag = 0; tag < credits; ++tag) {
+    a->send(tag);
+    sent.push_back(carry());
+  }
+  EXPECT_FALSE(all_settled());
+  b->messenger.pump();
+  for (const auto& acknowledgement : std::exchange(b->endpoint.sent, {})) {
+    a->endpoint.arrive(acknowledgement.message);
+    end(acknowledgement);
+  }
+  EXPECT_TRUE(all_settled());
+  for (std::size_t i = 0; i < sent.size(); ++i) end(sent[i], i % 2 == 0);
+  EXPECT_THAT(a->told, IsEmpty()) << "nothing is sent again";
+  EXPECT_THAT(a->broken, IsEmpty());
+  a->messenger.pump();
+  EXPECT_TRUE(a->messenger.idle());
+  EXPECT_EQ(b->received().size(), credits);
+}
+
+TEST_F(MessengerTest, TheWayIsLeftAloneForAWhileAndThenTriedAgain) {
+  a->send(1);
+  lose_first();
+  Route& route = *a->other->routes.front();
+  EXPECT_NE(route.aside_until, 0);
+  route.aside_until = std::numeric_limits<Clock::rep>::max();  // however slow this machine is
+  a->send(2);
+  EXPECT_THAT(a->endpoint.sent, IsEmpty());
+  exchange_notices();
+  EXPECT_THAT(b->received(), ElementsAre(1, 2));
+  route.works();
+  a->send(3);
+  end(carry());
+  EXPECT_THAT(b->received(), ElementsAre(3));
+}
+
+TEST_F(MessengerTest, MoreThanOneWindowOfThemComesThrough) {
+  a->send(0);
+  lose_first();
+  std::vector<std::uint64_t> all{0}, got;
+  for (std::uint64_t tag = 1; tag < 5 * credits; ++tag) {
+    a->send(tag);
+    all.push_back(tag);
+  }
+  const auto until = soon();
+  while (got.size() < all.size() && !until.passed()) {
+    exchange_notices();
+    for (const std::uint64_t tag : b->received()) got.push_back(tag);
+    // Credits come back by b's own way, which works.
+    b->messenger.pump();
+    for (auto& sent : std::exchange(b->endpoint.sent, {})) {
+      a->endpoint.arrive(sent.message);
+      end(sent);
+    }
+    a->messenger.pump();
+  }
+  EXPECT_EQ(got, all);
+  EXPECT_TRUE(all_settled());
+}
+
+TEST_F(MessengerTest, WhatIsNeitherDeliveredNorFailedIsSentAroundInTheEnd) {
+  a->send(1);
+  a->pump_until_it_tells();
+  exchange_notices();
+  EXPECT_THAT(b->received(), ElementsAre(1));
+  EXPECT_TRUE(all_settled());
+  // Late, and then the NIC is done with the buffer.
+  end(carry());
+  EXPECT_THAT(b->received(), IsEmpty());
+  EXPECT_TRUE(a->messenger.idle());
+}
+
+TEST_F(MessengerTest, WhatIsRefusedForTooLongIsSentAround) {
+  a->endpoint.answer.status = PostStatus::again;
+  a->send(1);
+  a->pump_until_it_tells();
+  exchange_notices();
+  EXPECT_THAT(b->received(), ElementsAre(1));
+}
+
+TEST_F(MessengerTest, CreditsThatAreRefusedForTooLongAreSentAround) {
+  for (std::uint64_t tag = 0; tag < credits; ++tag) a->send(tag);
+  while (!a->endpoint.sent.empty()) end(carry());
+  b->endpoint.answer.status = PostStatus::again;
+  b->pump_until_it_tells();
+  exchange_notices();
+  a->send(credits);
+  EXPECT_EQ(a->endpoint.sent.size(), 1U);
+}
+
+TEST_F(MessengerTest, WhatCannotBePostedIsSentAround) {
+  a->endpoint.answer = {PostStatus::failed, 5};
+  a->send(1);
+  exchange_notices();
+  EXPECT_THAT(b->received(), ElementsAre(1));
+  EXPECT_THAT(a->broken, IsEmpty());
+}
+
+TEST_F(MessengerTest, OtherFailuresEndThePeer) {
+  a->send(1);
+  lose_first(false);
+  EXPECT_EQ(a->broken.size(), 1U);
+  EXPECT_THAT(a->told, IsEmpty());
+  EXPECT_TRUE(all_settled());
+}
+
+TEST_F(MessengerTest, NothingGoesAroundTheOnlyWayThatProvesWhatWasWritten) {
+  Capability record = with_path_failures();
+  record.proof = CompletionProof::received;
+  open(record, 1);
+  a->send(1);
+  lose_first();
+  EXPECT_EQ(a->broken.size(), 1U);
+  EXPECT_THAT(a->told, IsEmpty());
+  open(record, 2);
+  a->send(1);
+  lose_first();
+  EXPECT_THAT(a->broken, IsEmpty());
+  EXPECT_EQ(a->told.size(), 1U);
+}
+
+TEST_F(MessengerTest, APeerThatDiesEndsThoseOnTheirWay) {
+  a->send(1);
+  lose_first();
+  a->send(2);
+  a->other->set_down(Error(Code::peer_down, "gone"));
+  a->messenger.peer_died(*a->other);
+  EXPECT_TRUE(a->messenger.idle());
+  a->messenger.taken_by_control(*a->other);  // its last word, too late
+}
+
+TEST_F(MessengerTest, NobodySpeaksForAnother) {
+  a->send(1);
+  lose_first();
+  const auto& detoured = std::get<DetouredMessage>(a->told.front());
+  b->messenger.arrived_by_control(*make_known(11, 1), detoured.bytes);
+  EXPECT_THAT(b->received(), IsEmpty());
+  b->messenger.arrived_by_control(*b->other, Bytes(detoured.bytes).first(10));
+  b->messenger.arrived_by_control(*b->other, Bytes(detoured.bytes).first(60));
+  EXPECT_THAT(b->received(), IsEmpty());
+}
+
+TEST_F(MessengerTest, ReceivesThatFailedAreThereAgainForThoseWhoCome) {
+  const std::size_t all = b->endpoint.receives.size();
+  // Those of a peer that died while its messages came.
+  for (std::size_t i = 0; i + 1 < all; ++i) {
+    const auto [posted, local] = b->endpoint.receives.front();
+    b->endpoint.receives.pop_front();
+    providers::Completion failed;
+    failed.ok = false;
+    posted->handler->completed(*posted, failed);
+  }
+  EXPECT_EQ(b->endpoint.receives.size(), 1U) << "not at once: it might go on for ever";
+  a->send(1);
+  end(carry());
+  EXPECT_EQ(b->endpoint.receives.size(), all);
+}
+
+TEST_F(MessengerTest, CreditsThatAreToldTwiceCountOnce) {
+  for (std::uint64_t tag = 0; tag < credits; ++tag) a->send(tag);
+  while (!a->endpoint.sent.empty()) end(carry());
+  b->messenger.pump();
+  ASSERT_FALSE(b->endpoint.sent.empty());
+  for (const auto& sent : b->endpoint.sent) {
+    a->endpoint.arrive(sent.message);
+    a->endpoint.arrive(sent.message);
+  }
+  std::size_t went = 0;
+  for (std::uint64_t tag = 0; tag < 2 * credits; ++tag) a->send(tag);
+  went = a->endpoint.sent.size();
+  EXPECT_EQ(went, credits);
+}
+
+}  // namespace
+}  // namespace weft::core::test

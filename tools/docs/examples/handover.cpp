@@ -1,0 +1,78 @@
+// Hands memory from one process to another: `handover decode ADDRESS`, `handover prefill ADDRESS`.
+// Decode grants its cache and waits for the signal; prefill writes two blocks and raises it.
+#include <algorithm>
+#include <cstdio>
+#include <string_view>
+#include <weft/weft.hpp>
+
+using namespace weft;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr std::size_t cache_bytes = 64 << 20;
+constexpr std::uint64_t blocks_are_there = 7, prefill_is_done = 8;
+constexpr auto patience = 30s;
+constexpr Pair blocks[] = {{.local = 0, .remote = 4096, .length = 65536},
+                           {.local = 131072, .remote = 1 << 20, .length = 65536}};
+
+Result<void> decode(const char* address) {
+  auto engine = Engine::open({.listen = address});
+  if (!engine) return fail(engine.error());
+  auto cache = engine->add(Memory::own(cache_bytes));
+  if (!cache) return fail(cache.error());
+  auto grant = cache->grant({}, Rights::write);  // all of the segment
+  if (!grant) return fail(grant.error());
+  if (auto published = engine->publish("kv", *grant); !published) return published;
+
+  auto peer = engine->accept(Deadline::in(patience));
+  if (!peer) return fail(peer.error());
+  auto ready = engine->expect(*peer, blocks_are_there, /*count*/ 1);
+  if (!ready) return fail(ready.error());
+  if (auto signals = ready->wait(Deadline::in(patience)); !signals) return fail(signals.error());
+
+  for (const Pair& block : blocks) {
+    const auto* begin = cache->data() + block.remote;
+    const auto right = std::count(begin, begin + block.length, std::byte{1});
+    std::printf("%ld of %lu bytes are right\n", right, static_cast<unsigned long>(block.length));
+  }
+  if (auto released = cache->release(Deadline::in(patience)); !released) return released;
+  // No peer can write any more. Prefill has to hear of its end before this engine goes.
+  auto last = engine->expect(*peer, prefill_is_done, /*count*/ 1);
+  if (!last) return fail(last.error());
+  if (auto signals = last->wait(Deadline::in(patience)); !signals) return fail(signals.error());
+  return {};
+}
+
+Result<void> prefill(const char* address) {
+  auto engine = Engine::open({.listen = ""});
+  if (!engine) return fail(engine.error());
+  auto cache = engine->add(Memory::own(cache_bytes));
+  if (!cache) return fail(cache.error());
+  std::fill_n(cache->data(), cache->size(), std::byte{1});
+
+  auto peer = engine->connect(address, Deadline::in(patience));
+  if (!peer) return fail(peer.error());
+  auto remote = engine->lookup(*peer, "kv", Deadline::in(patience));
+  if (!remote) return fail(remote.error());
+  auto transfer =
+      engine->write(*cache, *remote, blocks, {.signal = Signal{.id = blocks_are_there}});
+  if (!transfer) return fail(transfer.error());
+  if (auto done = transfer->wait(Deadline::in(patience)); !done) return done;
+  std::printf("%lu bytes written over %s\n",
+              static_cast<unsigned long>(transfer->report().bytes_done), peer->rails()[0].c_str());
+  return engine->signal(*peer, {.id = prefill_is_done}, Deadline::in(patience));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string_view role = argc == 3 ? argv[1] : "";
+  if (role != "decode" && role != "prefill") {
+    std::fprintf(stderr, "usage: handover decode|prefill ADDRESS\n");
+    return 2;
+  }
+  const Result<void> done = role == "decode" ? decode(argv[2]) : prefill(argv[2]);
+  if (!done) std::fprintf(stderr, "%s\n", done.error().to_string().c_str());
+  return done ? 0 : 1;
+}
