@@ -698,6 +698,25 @@ class InitiatorsElsewhere(Case):
                 self.still_serves(address)
 
 
+class Help(Case):
+    def test_command(self):
+        for arguments in ([], ["plan"]):
+            shown = weft_perf("help", *arguments)
+            self.assertEqual((shown.returncode, shown.stderr), (0, ""))
+            self.assertEqual(shown.stdout, weft_perf(*arguments, "--help").stdout)
+            self.assertLessEqual(max(map(len, shown.stdout.splitlines())), 100)
+            self.assertIn(".SH OPTIONS", weft_perf("help", "--man", *arguments).stdout)
+
+    def test_completions(self):
+        for shell in ("bash", "zsh", "fish"):
+            self.assertIn("providers", weft_perf("completion", shell).stdout)
+
+    def test_misspelt(self):
+        self.fails(weft_perf("--local", "--provder", "tcp"), 2, "did you mean '--providers'")
+        self.fails(weft_perf("plan", "--modl", "x"), 2, "'--modl'; did you mean '--model'")
+        self.fails(weft_perf("plna"), 2, "did you mean 'plan'")
+
+
 class Wrong(Case):
     def test_command_lines(self):
         for arguments, pattern in (
