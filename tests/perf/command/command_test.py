@@ -362,7 +362,7 @@ class Local(Case):
         self.assertNotIn("of TTFT", without.stdout)
         self.fails(weft_perf(*arguments, "--layer-groups", "33"), 1, "32 layers")
         arguments[2] = "nobody"
-        self.fails(weft_perf(*arguments), 1, "nobody")
+        self.fails(weft_perf(*arguments), 2, "nobody")
 
     def test_progress_is_on_standard_error(self):
         result = self.succeeds("--local", *SHORT, "--progress", "always")
@@ -764,7 +764,7 @@ class Wrong(Case):
                 (["--local", "--json", "-", "--csv", "-"], "two of --json"),
                 (["--local", "--plot", "x.jpg"], "'x.jpg' ends neither with .svg nor with .png"),
                 (["--local", "--html", "-"], "--html"),
-                (["--local", "plan", "--model", "m", "--tokens", "1K", "--fabric", "x"],
+                (["--local", "plan", "--model", "Qwen3-8B", "--tokens", "1K", "--fabric", "x"],
                  "--local: plan takes options of its own"),
                 (["--bogus"], "bogus")):
             with self.subTest(arguments):
