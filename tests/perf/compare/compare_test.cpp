@@ -239,7 +239,8 @@ TEST(Compare, OtherSettingsOfRunsAreNamed) {
     const auto compared = compare(before, now, 0.03);
     ASSERT_TRUE(compared);
     EXPECT_TRUE(compared->other_settings) << name;
-    EXPECT_THAT(text_of(*compared, 1000), HasSubstr("--time, --count, --warm-up or --verify differ"));
+    EXPECT_THAT(text_of(*compared, 1000),
+                HasSubstr("--time, --count, --warm-up or --verify differ"));
   }
   now["settings"] = settings;
   now["settings"]["repeats"] = 8;
