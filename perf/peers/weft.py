@@ -34,8 +34,9 @@ class WeftPerf:
         There N stands for the number in a word such as gpu:0."""
         asked = re.sub(r":\d+\b", ":N", " ".join(options))
         given = re.findall(r"(--\S+)(?: (?!--)(\S+))?", asked)
-        return all(re.search(rf"^ *{name} [^\n]*\b{re.escape(word)}\b", self.help, re.MULTILINE)
-                   for name, word in given)
+        # An option's text goes on in lines that do not begin with another one.
+        return all(re.search(rf"^ *{name} [^\n]*(\n {{9,}}[^\n]*)*?\b{re.escape(word)}\b", self.help,
+                             re.MULTILINE) for name, word in given)
 
 
 class Weft:

@@ -145,6 +145,10 @@ class Options(unittest.TestCase):
                         ["--memory", "shared", "--engine-progress", "manual"],
                         ["--memory", "shared", "--one-buffer"], ["--one-buffer"]):
             self.assertFalse(perf.knows(unknown), unknown)
+        self.assertFalse(perf.knows(["--gpu-path", "staged"]))
+        perf.help += "  --gpu-path LIST   lent (one copies), or\n                    staged\n"
+        self.assertTrue(perf.knows(["--gpu-path", "staged"]))
+        self.assertFalse(perf.knows(["--memory", "staged"]))
         perf.help += "  --one-buffer    All operations\n"
         self.assertTrue(perf.knows(["--one-buffer"]))
         self.assertTrue(perf.knows(["--one-buffer", "--memory", "shared"]))
