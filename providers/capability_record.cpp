@@ -35,10 +35,11 @@ Capability make_record(const Spec& spec, const fi_info& info) {
         "it was opened for host memory alone, since the process had loaded no GPU's driver";
   record.path_failures = spec.path_failed != nullptr;
   spec.quirks(info, record);
-  record.best_chunk = std::min(record.best_chunk, record.max_message);
-  record.best_chunk_alone = std::min(record.best_chunk_alone, record.max_message);
-  record.best_window = std::min(record.best_window, record.window);
-  record.best_window_on_host = std::min(record.best_window_on_host, record.window);
+  Tuning& tuning = record.tuning;
+  for (std::uint64_t* bytes : {&tuning.chunk, &tuning.chunk_alone})
+    *bytes = std::min(*bytes, record.max_message);
+  for (std::size_t* chunks : {&tuning.window, &tuning.few_cores.window_on_host})
+    *chunks = std::min(*chunks, record.window);
   return record;
 }
 

@@ -70,9 +70,9 @@ void efa_quirks(const fi_info& info, Capability& record) {
   if (info.fabric_attr->name != direct) record.message_carriage = copied_at_arrival;
   record.fills_alone = true;
   // Not measured on EFA hardware: 16 MiB under way are 1.3 ms of a 100 Gb/s link.
-  record.best_chunk = std::uint64_t{1} << 20;
-  record.best_window = 16;
-  record.best_share = std::uint64_t{256} << 10;
+  record.tuning.chunk = std::uint64_t{1} << 20;
+  record.tuning.window = 16;
+  record.tuning.share = std::uint64_t{256} << 10;
 }
 
 /// libfabric's calls of CUDA would come from the rail's thread, and may wait for the application's

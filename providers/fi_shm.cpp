@@ -15,7 +15,6 @@
 #include <cstdio>
 
 #include "providers/spec.hpp"
-#include "topo/machine.hpp"
 
 namespace weft::providers {
 namespace {
@@ -57,10 +56,10 @@ void fi_shm_quirks(const fi_info&, Capability& record) {
   record.read_carriage = reads_through_the_region() ? through_the_region : fetched;
   record.read_carriage.bounced_below = 0;
   record.device_memory_problem = "the kernel copies between address spaces, of host memory alone";
-  record.best_chunk = std::uint64_t{512} << 10;
-  record.best_window = 4;
-  record.best_rails = topo::cores_for_two_rails() ? 2 : 1;
-  record.best_share = std::uint64_t{1} << 20;
+  record.tuning.chunk = std::uint64_t{512} << 10;
+  record.tuning.window = 4;
+  record.tuning.rails = 2;
+  record.tuning.share = std::uint64_t{1} << 20;
 }
 
 // Regions are named weft-<process namespace>-<process>-<count>: unlike the provider's own names

@@ -5,7 +5,6 @@
 
 #include "base/process.hpp"
 #include "providers/shm/region.hpp"
-#include "topo/machine.hpp"
 
 namespace weft::providers::shm {
 namespace {
@@ -58,16 +57,16 @@ Capability capability() {
   record.read_carriage = record.write_carriage;
   record.message_carriage = {.initiator_copies = true, .target_copies = true, .by = Mover::cpu};
   record.device_memory_problem = "the kernel copies between address spaces, of host memory alone";
-  record.best_chunk = std::uint64_t{512} << 10;
-  record.best_window = 4;
-  // Nobody at the other end takes part, so that two rails need two cores. What is mapped its caller
-  // copies, helped by the thread of one.
-  const unsigned cores = topo::usable_cores();
-  const bool few = topo::rails_for(cores) == 1;
-  record.best_rails = topo::rails_sharing(cores);
-  record.best_mapped_by_one = few;
+  record.tuning.chunk = std::uint64_t{512} << 10;
+  record.tuning.window = 4;
+  // The other end takes no part, so that two rails need two cores. Mapped memory the caller copies,
+  // with the thread of one rail to help it.
+  record.tuning.rails = 4;
+  record.tuning.rails_sharing = 2;
+  record.tuning.share = std::uint64_t{32} << 10;
+  record.tuning.few_cores.one_for_mapped = true;
   // Where two rails' threads and the caller have no core each, small ones are better off with one.
-  record.best_share = std::uint64_t{few ? 256U : 32U} << 10;
+  record.tuning.few_cores.share = std::uint64_t{256} << 10;
   return record;
 }
 

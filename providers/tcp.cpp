@@ -4,7 +4,6 @@
 
 #include "providers/endpoint.hpp"
 #include "providers/spec.hpp"
-#include "topo/machine.hpp"
 
 namespace weft::providers {
 namespace {
@@ -50,7 +49,6 @@ std::size_t pieces_of(const fi_info& info) {
 }
 
 void tcp_quirks(const fi_info& info, Capability& record) {
-  const unsigned cores = topo::usable_cores(), rails = topo::rails_for(cores);
   if (info.fabric_attr->prov_name == by_rxm) record.protocol = rxm_protocol;
   // Keys and ranges are checked by the target's provider; under FI_DELIVERY_COMPLETE, which is
   // always set, a refusal also reaches the initiator (as a cut connection).
@@ -62,21 +60,20 @@ void tcp_quirks(const fi_info& info, Capability& record) {
   record.write_carriage = record.read_carriage = record.message_carriage = by_sockets;
   if (info.fabric_attr->prov_name == by_rxm) record.message_carriage.bounced_below = rxm_eager;
   record.device_memory_problem = "sockets are filled and emptied by the kernel, out of host memory";
-  record.best_chunk = std::uint64_t{512} << 10;
-  record.best_chunk_alone = std::uint64_t{1} << 20;  // perf/RESULTS.md: "What made a difference"
-  record.best_window = 4;
-  record.best_rails = topo::rails_sharing(cores);
+  record.tuning.chunk = std::uint64_t{512} << 10;
+  record.tuning.chunk_alone = std::uint64_t{1} << 20;
+  record.tuning.window = 4;
+  record.tuning.rails = 4;  // as many as were measured
+  record.tuning.rails_sharing = 2;
+  record.tuning.share = std::uint64_t{128} << 10;
   // Two streams on less than a core for each of their four ends: both ends of each are on one core,
   // whose own cache must have room for what is under way.
-  if (cores > 1 && rails == 1) {
-    record.best_window_on_host = 1;
-    record.best_on_one_core = true;
-    // perf/RESULTS.md: "What made a difference". Half as much in a burst, and a stream that the
-    // kernel paces is thought to carry half as much.
-    if (what_holds_streams_back().empty()) record.best_part = std::uint64_t{128} << 10;
-  }
+  Tuning::FewCores& few = record.tuning.few_cores;
+  few.window_on_host = 1;
+  few.one_core = true;
+  // Half as much in a burst, and a stream that the kernel paces is thought to carry half as much.
+  if (what_holds_streams_back().empty()) few.part = std::uint64_t{128} << 10;
   if (info.fabric_attr->prov_name != by_rxm) record.rma_pieces = pieces_of(info);
-  record.best_share = std::uint64_t{128} << 10;
 }
 
 }  // namespace

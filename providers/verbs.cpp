@@ -35,9 +35,9 @@ void verbs_quirks(const fi_info&, Capability& record) {
   // the part that the engine gives to one peer).
   record.window = std::min<std::size_t>(record.window, 512);
   // The NIC cuts large operations itself. A guess: no such NIC was at hand to measure.
-  record.best_chunk = std::uint64_t{1} << 20;
-  record.best_window = 16;
-  record.best_share = std::uint64_t{1} << 20;
+  record.tuning.chunk = std::uint64_t{1} << 20;
+  record.tuning.window = 16;
+  record.tuning.share = std::uint64_t{1} << 20;
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 // What this process may use of the machine.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <vector>
 
@@ -11,23 +10,6 @@ namespace weft::topo {
 
 /// Cores that this process is allowed to run on; at least 1.
 unsigned usable_cores();
-
-/// Rails that are worth a thread each where CPUs copy what they carry: two where each end has a
-/// core of its own, and more as long as the ends on both sides leave half of the cores to others,
-/// up to four, which is as many as was measured (perf/RESULTS.md: "On sixteen cores").
-constexpr unsigned rails_for(unsigned cores) {
-  return cores < 4 ? 1 : std::clamp(cores / 4, 2U, 4U);
-}
-
-/// The same where two rails carry more than one even if their ends share the cores.
-constexpr unsigned rails_sharing(unsigned cores) {
-  return std::max(rails_for(cores), std::min(cores, 2U));
-}
-
-/// Whether each of the four ends of two rails on this machine has a core of its own.
-inline bool cores_for_two_rails() {
-  return rails_for(usable_cores()) > 1;
-}
 
 /// The NUMA nodes of these cores, as the system numbers them; empty where it can't be told.
 std::vector<int> usable_nodes();

@@ -1,12 +1,12 @@
-// The transfers that whoever waits may carry some of.
+// The transfers that waiting threads may help with.
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <set>
 #include <tuple>
 #include <utility>
 
+#include "base/sync.hpp"
 #include "transfer/transfer_state.hpp"
 
 namespace weft::core {
@@ -17,19 +17,18 @@ class OpenToWaiters {
   /// Not one of which nothing is left: it may have ended already, and nobody would remove it.
   void add(std::shared_ptr<TransferState> transfer) {
     if (!transfer->has_chunks()) return;
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     transfers_.insert(std::move(transfer));
   }
   void remove(const TransferState& transfer) {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     const auto found = transfers_.find(&transfer);
     if (found != transfers_.end()) transfers_.erase(found);
   }
-  /// Of those of which there are chunks to carry, the one that comes first by its class, then by
-  /// its deadline, as on a rail. Null: none. Those in front of it leave: what comes back of them is
-  /// the rail's.
+  /// Of those with chunks to carry, the one that comes first by its class, then by its deadline, as
+  /// on a rail. Null: none. Those in front of it leave: what comes back of them is the rail's.
   std::shared_ptr<TransferState> first() {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     while (!transfers_.empty() && !(*transfers_.begin())->has_chunks())
       transfers_.erase(transfers_.begin());
     return transfers_.empty() ? nullptr : *transfers_.begin();
@@ -45,8 +44,8 @@ class OpenToWaiters {
     static auto key(const std::shared_ptr<TransferState>& transfer) { return key(transfer.get()); }
     bool operator()(const auto& a, const auto& b) const { return key(a) < key(b); }
   };
-  std::mutex mutex_;
-  std::set<std::shared_ptr<TransferState>, Earlier> transfers_;
+  Mutex mutex_;
+  std::set<std::shared_ptr<TransferState>, Earlier> transfers_ WEFT_GUARDED_BY(mutex_);
 };
 
 }  // namespace weft::core

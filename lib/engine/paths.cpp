@@ -24,7 +24,7 @@ std::string provider_of(const std::string& rail) {
 }
 
 /// The peer's NICs as far as it tells: the speeds of its rails.
-double gbps_of(const Introduction& peer, const std::vector<std::uint32_t>& rails, bool share_nic) {
+double gbps_of(const Introduction& peer, const RailSets::Rails& rails, bool share_nic) {
   double sum = 0, fastest = 0;
   for (const std::uint32_t rail : rails) {
     const double gbps = peer.rails[rail].mbps / 1000.0;
@@ -58,6 +58,22 @@ Result<void> check_place(const Place& place, const Topology& topology) {
   return {};
 }
 
+std::string why_no_key(const std::string& in_the_owners_words) {
+  const std::string none = "none of the peer's rails has a key for it";
+  return in_the_owners_words.empty() ? none : fmt::format("{}: {}", none, in_the_owners_words);
+}
+
+/// Those for which it holds come first, each in its order; returns how many they are.
+template <typename Holds>
+std::size_t put_first(RailSets::Rails& rails, Holds&& holds) {
+  RailSets::Rails sorted, rest;
+  for (const std::uint32_t rail : rails) (holds(rail) ? sorted : rest).push_back(rail);
+  const std::size_t first = sorted.size();
+  for (const std::uint32_t rail : rest) sorted.push_back(rail);
+  rails = sorted;
+  return first;
+}
+
 /// Whether it refuses any path.
 bool refuses_any(const Config& config) {
   const auto refuses = [](const auto& named) { return !named.second.empty(); };
@@ -73,6 +89,89 @@ Paths::Paths(const Config& config, const Owner& owner, const Introduction& self,
       owner_(owner),
       self_(self),
       rails_(rails) {}
+
+bool Paths::between_gpus(const SegmentState& local, const RemoteState& remote) {
+  return local.place().kind == MemoryKind::device &&
+         remote.description().place.kind == MemoryKind::device;
+}
+
+/// Between GPUs: where the remote memory lies for copies by the local one. May block the first
+/// time.
+Result<std::byte*> Paths::borrow(const SegmentState& local, const RemoteState& remote) const {
+  const GrantDescription& grant = remote.description();
+  if (!remote.peer()->same_host) return fail(Code::unsupported, "another host");
+  if (!config_.share_gpu_memory)
+    return fail(Code::unsupported, "this engine shares no GPU memory (share_gpu_memory)");
+  // By the word of the lease, over any of these, what is read is proven.
+  for (const std::uint32_t rail : remote.peer()->their_rails)
+    if (remote.carried_by(rail) && !remote.has_lease_word(rail))
+      return fail(Code::unsupported, "the grant lacks the word of its lease for a rail");
+  return remote.borrowed()->map(local.device(), grant.segment_size);
+}
+
+/// Those that serve both sides; only those whose NICs reach the memory by themselves, if either
+/// side has some.
+Result<Paths::RailsBetween> Paths::rails_for(const SegmentState& local,
+                                             const RemoteState& remote) const {
+  PeerState& peer = *remote.peer();
+  RailsBetween rails{.peer = &peer,
+                     .local = local.place(),
+                     .remote = remote.description().place,
+                     .ours = {},
+                     .theirs = {},
+                     .seen = true};
+  for (const auto& route : peer.routes)
+    if (local.served_by(route->rail->index())) rails.ours.push_back(route->rail->index());
+  for (const std::uint32_t rail : peer.their_rails)
+    if (remote.carried_by(rail)) rails.theirs.push_back(rail);
+  if (rails.ours.empty() || rails.theirs.empty())
+    return fail(Error(Code::unavailable, fmt::format("no rail to the peer serves the {} memory",
+                                                     rails.ours.empty() ? "local" : "remote"))
+                    .with_peer(peer.introduction.name));
+  // Each is looked at once: a rail may lose the memory meanwhile.
+  const std::size_t ours = put_first(rails.ours, [&](auto rail) { return local.reached_by(rail); });
+  const std::size_t theirs =
+      put_first(rails.theirs, [&](auto rail) { return remote.reachable_on(rail); });
+  rails.direct = ours > 0 && theirs > 0;
+  if (ours == 0) rails.why_local_staged = local.why_staged(rails.ours.front());
+  if (theirs == 0) rails.why_remote_staged = why_no_key(remote.why_bounced(rails.theirs.front()));
+  if (rails.direct) {
+    rails.ours.shorten(ours);
+    rails.theirs.shorten(theirs);
+  }
+  rails.mapping = mapping_of(rails, local, remote);
+  if (rails.mapping.mapped && rails_[rails.ours.front()]->plan().one_for_mapped) {
+    rails.ours.shorten(1);
+    rails.theirs.shorten(1);
+  }
+  return rails;
+}
+
+/// Over these, each by those of the other side's that it is paired with.
+Result<std::shared_ptr<RailSet>> Paths::rails_between(const RailsBetween& rails) const {
+  PeerState& peer = *rails.peer;
+  return peer.rail_sets.between(
+      rails.ours, rails.theirs, [&]() -> Result<std::shared_ptr<RailSet>> {
+        const std::vector<std::uint32_t> ours(rails.ours.begin(), rails.ours.end()),
+            theirs(rails.theirs.begin(), rails.theirs.end());
+        auto set = std::make_shared<RailSet>();
+        for (const PairedRail& paired : spread(self_, ours, peer.introduction, theirs)) {
+          Route& route = *peer.route_by_rail[paired.own];
+          RailUse use{&route, {}};
+          for (const auto& [target, weight] : paired.targets) {
+            const auto address = route.addresses.find(target);
+            if (address == route.addresses.end())
+              return fail(
+                  Error(Code::unavailable, "the grant lacks keys for rails that have to be reached")
+                      .with_peer(peer.introduction.name));
+            use.targets.add({target, &address->second}, weight);
+            if (route.rail->plan().one_target) break;
+          }
+          set->add(paired.own, std::move(use));
+        }
+        return set;
+      });
+}
 
 /// What this machine prefers to a rail and has not: providers of which no NIC was taken.
 std::vector<std::string> Paths::not_had_before(const Capability& record) const {
@@ -187,7 +286,7 @@ Result<Path> Paths::explain_places(const Place& local, const std::shared_ptr<Pee
                      .local = local,
                      .remote = remote,
                      .ours = {},
-                     .theirs = peer->their_rails};
+                     .theirs = RailSets::Rails(peer->their_rails)};
   rails.lending.reason = peer->same_host ? "known once there is a grant" : "another host";
   for (const std::size_t rail : rails_.serving(local))
     if (peer->route_by_rail[rail] != nullptr)

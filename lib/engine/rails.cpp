@@ -24,38 +24,18 @@ Result<void> check_message_size(const Config& config, const Capability& record) 
                           record.provider, record.domain, record.max_send, needed));
 }
 
-/// `alone`: its NIC has no other rail.
-std::uint64_t chunk_limit(const Config& config, const Capability& record, bool alone) {
-  if (config.chunk_bytes > 0) return std::min(config.chunk_bytes, record.max_message);
-  return alone && record.best_chunk_alone > 0 ? record.best_chunk_alone : record.best_chunk;
+RailOptions rail_options(const Config& config) {
+  return {.rails = config.rails,
+          .chunk_bytes = config.chunk_bytes,
+          .window = config.window,
+          .caller_drives = config.progress == Progress::manual,
+          .cores = topo::usable_cores()};
 }
 
-/// Of what its caller copies, with who polls to help it: at the end of each one waits for the
-/// other.
-std::uint64_t at_once_limit(const Config& config, std::uint64_t chunk_limit) {
-  // perf/RESULTS.md: "What made a difference"
-  constexpr std::uint64_t best = std::uint64_t{1} << 20;
-  return config.chunk_bytes > 0 ? chunk_limit : std::max(chunk_limit, best);
-}
-
-Rail::Settings rail_settings(const Config& config, const Capability& record, bool alone) {
+Rail::Settings rail_settings(const Config& config, const Capability& record) {
   Rail::Settings settings;
-  settings.chunk_limit = chunk_limit(config, record, alone);
-  settings.at_once_limit = at_once_limit(config, settings.chunk_limit);
-  const std::size_t chunks = config.window > 0 ? config.window : record.best_window;
-  // All peers together may fill the provider's queue, with room left for messages, and one of them
-  // a quarter of that; large chunks stop at as many bytes as were measured to be enough.
-  settings.window.all_operations = std::max<std::size_t>(1, record.window / 2);
-  const std::size_t most =
-      config.window > 0 ? config.window : std::max<std::size_t>(1, record.window / 8);
-  settings.window.operations = std::min(most, settings.window.all_operations);
-  settings.window.bytes = chunks * settings.chunk_limit;
-  if (config.window == 0 && !alone && record.best_window_on_host > 0)
-    settings.window.bytes_on_host = record.best_window_on_host * settings.chunk_limit;
-  // A little on top rather than taken away: without anything urgent the others lose nothing.
-  settings.window.spare_operations = std::max<std::size_t>(1, settings.window.operations / 8);
-  settings.window.spare_bytes = std::max<std::size_t>(1, chunks / 8) * settings.chunk_limit;
-  settings.window.patience = config.death_after;  // that the peer is dead is found out before
+  settings.plan = plan_rails(record, rail_options(config));
+  settings.plan.window.patience = config.death_after;  // that the peer is dead is found out before
   settings.messages = {config.max_message, config.message_credits};
   settings.bounce.buffer_bytes =
       std::min<std::size_t>(config.bounce_buffer_bytes, Bounce::payload_bytes(record.max_send));
@@ -154,8 +134,8 @@ Result<void> Rails::open_nic(const providers::Nic& nic, unsigned& count, const O
     if (const std::string why = providers::reject_reason(record, opening.wanted); !why.empty())
       return fail(Code::unavailable, why);
     if (auto fits = check_message_size(config_, record); !fits) return fits;
-    wanted_rails = config_.rails > 0 ? config_.rails : keeps_to_one(record) ? 1 : record.best_rails;
-    const auto settings = rail_settings(config_, record, wanted_rails == 1);
+    const auto settings = rail_settings(config_, record);
+    wanted_rails = settings.plan.rails;
     const auto index = static_cast<std::uint32_t>(rails_.size() + opened.size());
     opened.push_back(
         std::make_unique<Rail>(index, fmt::format("{}:{}", nic.provider(), count + opened.size()),
@@ -164,14 +144,6 @@ Result<void> Rails::open_nic(const providers::Nic& nic, unsigned& count, const O
   count += static_cast<unsigned>(opened.size());
   std::move(opened.begin(), opened.end(), std::back_inserter(rails_));
   return {};
-}
-
-/// On few cores, a caller who drives all rails by one thread: each more of his rails, and of those
-/// of the peer's that he writes to, would wake a thread there that takes the core he needs.
-/// perf/RESULTS.md has the measurements.
-bool Rails::keeps_to_one(const Capability& record) const {
-  return config_.progress == Progress::manual && !record.fills_alone &&
-         !topo::cores_for_two_rails();
 }
 
 std::vector<std::size_t> Rails::serving(const Place& place) const {

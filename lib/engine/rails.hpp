@@ -38,8 +38,6 @@ class Rails {
   const std::shared_ptr<const std::vector<std::string>>& names() const noexcept { return names_; }
   /// Indices of those that serve memory at a place.
   std::vector<std::size_t> serving(const Place& place) const;
-  /// Whether the caller would lose by more than one of these.
-  bool keeps_to_one(const Capability& record) const;
 
   const Locality& locality() const noexcept { return locality_; }
   const std::vector<Candidate>& candidates() const noexcept { return candidates_; }

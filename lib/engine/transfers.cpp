@@ -10,18 +10,8 @@
 #include "device/event.hpp"
 #include "path/copies.hpp"
 #include "path/describe.hpp"
-#include "peer/pairing.hpp"
 
 namespace weft::core {
-namespace {
-
-std::string why_no_key(const std::string& in_the_owners_words) {
-  const std::string none = "none of the peer's rails has a key for it";
-  return in_the_owners_words.empty() ? none : fmt::format("{}: {}", none, in_the_owners_words);
-}
-
-}  // namespace
-
 Transfers::Transfers(const Around& around)
     : config_(around.config),
       hooks_(around.hooks),
@@ -36,7 +26,10 @@ Transfers::Transfers(const Around& around)
       ledger_(around.ledger),
       control_(around.control),
       admission_(config_.max_transfers),
-      attention_(std::make_shared<Attention>(at_once_if_waited_for())) {}
+      inline_copy_({.most_bytes = config_.copy_at_once_bytes,
+                    .caller_drives = config_.progress == Progress::manual,
+                    .trusts_reads = hooks_.trusts_reads},
+                   rails_) {}
 
 Result<std::shared_ptr<const PreparedState>> Transfers::prepare(
     const std::shared_ptr<SegmentState>& local, const std::shared_ptr<RemoteState>& remote,
@@ -61,7 +54,7 @@ Result<std::shared_ptr<const PreparedState>> Transfers::prepare(
   auto prepared = std::make_shared<PreparedState>();
   prepared->engine = owner_.handle;
   prepared->rail_names = rails_.names();
-  prepared->attention = attention_;
+  prepared->predictor = inline_copy_.predictor();
   prepared->path = std::move(*set);
   prepared->staged = !rails->direct;
   prepared->mapped = rails->mapping.mapped;
@@ -78,91 +71,6 @@ Result<std::shared_ptr<const PreparedState>> Transfers::prepare(
       prepared->not_lent = lent.error().message();
   }
   return std::shared_ptr<const PreparedState>(std::move(prepared));
-}
-
-bool Paths::between_gpus(const SegmentState& local, const RemoteState& remote) {
-  return local.place().kind == MemoryKind::device &&
-         remote.description().place.kind == MemoryKind::device;
-}
-
-/// Between GPUs: where the remote memory lies for copies by the local one. May block the first
-/// time.
-Result<std::byte*> Paths::borrow(const SegmentState& local, const RemoteState& remote) const {
-  const GrantDescription& grant = remote.description();
-  if (!remote.peer()->same_host) return fail(Code::unsupported, "another host");
-  if (!config_.share_gpu_memory)
-    return fail(Code::unsupported, "this engine shares no GPU memory (share_gpu_memory)");
-  // By the word of the lease, over any of these, what is read is proven.
-  for (const std::uint32_t rail : remote.peer()->their_rails)
-    if (remote.carried_by(rail) && !remote.has_lease_word(rail))
-      return fail(Code::unsupported, "the grant lacks the word of its lease for a rail");
-  return remote.borrowed()->map(local.device(), grant.segment_size);
-}
-
-/// Those that serve both sides; only those whose NICs reach the memory by themselves, if either
-/// side has some.
-Result<Paths::RailsBetween> Paths::rails_for(const SegmentState& local,
-                                             const RemoteState& remote) const {
-  PeerState& peer = *remote.peer();
-  RailsBetween rails{.peer = &peer,
-                     .local = local.place(),
-                     .remote = remote.description().place,
-                     .ours = {},
-                     .theirs = {},
-                     .seen = true};
-  for (const auto& route : peer.routes)
-    if (local.served_by(route->rail->index())) rails.ours.push_back(route->rail->index());
-  for (const std::uint32_t rail : peer.their_rails)
-    if (remote.carried_by(rail)) rails.theirs.push_back(rail);
-  if (rails.ours.empty() || rails.theirs.empty())
-    return fail(Error(Code::unavailable, fmt::format("no rail to the peer serves the {} memory",
-                                                     rails.ours.empty() ? "local" : "remote"))
-                    .with_peer(peer.introduction.name));
-  // Each is looked at once: a rail may lose the memory meanwhile.
-  const auto beyond = std::stable_partition(rails.ours.begin(), rails.ours.end(),
-                                            [&](auto rail) { return local.reached_by(rail); });
-  const auto their_beyond =
-      std::stable_partition(rails.theirs.begin(), rails.theirs.end(),
-                            [&](auto rail) { return remote.reachable_on(rail); });
-  const bool ours = beyond != rails.ours.begin(), theirs = their_beyond != rails.theirs.begin();
-  rails.direct = ours && theirs;
-  if (!ours) rails.why_local_staged = local.why_staged(rails.ours.front());
-  if (!theirs) rails.why_remote_staged = why_no_key(remote.why_bounced(rails.theirs.front()));
-  if (rails.direct) {
-    rails.ours.erase(beyond, rails.ours.end());
-    rails.theirs.erase(their_beyond, rails.theirs.end());
-  }
-  rails.mapping = mapping_of(rails, local, remote);
-  if (rails.mapping.mapped && config_.rails == 0 &&
-      rails_[rails.ours.front()]->capability().best_mapped_by_one) {
-    rails.ours.resize(1);
-    rails.theirs.resize(1);
-  }
-  return rails;
-}
-
-/// Over these, each by those of the other side's that it is paired with.
-Result<std::shared_ptr<RailSet>> Paths::rails_between(const RailsBetween& rails) const {
-  PeerState& peer = *rails.peer;
-  const RailSets::Rails &ours = rails.ours, &theirs = rails.theirs;
-  return peer.rail_sets.between(ours, theirs, [&]() -> Result<std::shared_ptr<RailSet>> {
-    auto set = std::make_shared<RailSet>();
-    for (const PairedRail& paired : spread(self_, ours, peer.introduction, theirs)) {
-      Route& route = *peer.route_by_rail[paired.own];
-      RailUse use{&route, {}};
-      for (const auto& [target, weight] : paired.targets) {
-        const auto address = route.addresses.find(target);
-        if (address == route.addresses.end())
-          return fail(
-              Error(Code::unavailable, "the grant lacks keys for rails that have to be reached")
-                  .with_peer(peer.introduction.name));
-        use.targets.add({target, &address->second}, weight);
-        if (rails_.keeps_to_one(route.rail->capability())) break;
-      }
-      set->add(paired.own, std::move(use));
-    }
-    return set;
-  });
 }
 
 Result<void> Transfers::check_submission(const PreparedState& prepared,
@@ -200,86 +108,6 @@ Result<void> Transfers::admit(const TransferOptions& options) {
                                              : "";
   return fail(Code::queue_full,
               fmt::format("{} transfers are under way already{}", config_.max_transfers, more));
-}
-
-bool Transfers::idle(std::span<const std::size_t> rails, Priority priority) const {
-  return std::all_of(rails.begin(), rails.end(),
-                     [&](std::size_t rail) { return rails_[rail]->queued_before(priority) == 0; });
-}
-
-/// How many of those rails so many bytes are worth: one for each chunk's worth, or for less where
-/// they meet no other transfer.
-std::uint64_t Transfers::rails_wanted(std::span<const std::size_t> all, std::uint64_t bytes,
-                                      Priority priority) const {
-  const Rail& first = *rails_[all.front()];
-  const std::uint64_t chunks = bytes / first.chunk_limit();
-  const std::uint64_t part = first.capability().best_part;
-  if (chunks > 1 || part == 0) return chunks;
-  return idle(all, priority) ? bytes / part : chunks;
-}
-
-/// The rails that shall carry so many bytes, those with the least to do. Small transfers keep to
-/// one rail until it has enough, since each rail in use takes a core on both sides; unless somebody
-/// waits for them. `several` holds them where they are more than one.
-std::span<const std::size_t> Transfers::choose_rails(const RailSet& set, std::uint64_t bytes,
-                                                     Priority priority, Clock::time_point now,
-                                                     std::vector<std::size_t>& several) const {
-  const std::span all(set.rails());
-  if (all.size() == 1) return all;
-  Rail& first = *rails_[all.front()];
-  const std::uint64_t share = std::max<std::uint64_t>(1, first.capability().best_share);
-  // Those that were set aside only if there is nothing else; by what they have to do, in steps of
-  // what is worth another rail; what is urgent by what is in flight, which it can't overtake.
-  struct Load {
-    bool aside;
-    std::uint64_t queued, ahead;
-    std::size_t rail;
-    auto operator<=>(const Load&) const = default;
-  };
-  const auto load_of = [&](std::size_t rail) -> Load {
-    const bool aside = set.of(rail)->route->is_aside(now) || rails_[rail]->away();
-    const std::uint64_t ahead =
-        priority == Priority::latency ? rails_[rail]->counters().in_flight.load() : 0;
-    return {aside, rails_[rail]->queued_before(priority) / share, ahead, rail};
-  };
-  const std::uint64_t wanted = rails_wanted(all, bytes, priority);
-  if (wanted <= 1) {
-    std::size_t best = 0;
-    Load least = load_of(all.front());
-    for (std::size_t i = 1; i < all.size(); ++i)
-      if (const Load load = load_of(all[i]); load < least) {
-        best = i;
-        least = load;
-      }
-    return all.subspan(best, 1);
-  }
-  std::vector<Load> loads;
-  loads.reserve(all.size());
-  for (const std::size_t rail : all) loads.push_back(load_of(rail));
-  std::sort(loads.begin(), loads.end());
-  const auto aside =
-      std::find_if(loads.begin(), loads.end(), [](const Load& load) { return load.aside; });
-  if (aside != loads.begin()) loads.erase(aside, loads.end());
-  for (const Load& load : std::span(loads).first(std::min<std::size_t>(wanted, loads.size())))
-    several.push_back(load.rail);
-  return several;
-}
-
-/// Under manual progress: what is small goes out before submit() returns, and is watched while it
-/// is on its way, since no NIC's provider blocks. False: it is to be offered.
-bool Transfers::begin_at_once(const std::shared_ptr<TransferState>& transfer,
-                              Clock::time_point now) {
-  const Submission& submission = transfer->submission();
-  const bool by_device =
-      transfer->prepared().staged || submission.transport == TransportKind::device_copy;
-  if (config_.progress != Progress::manual || transfer->rails().size() != 1 || by_device ||
-      transfer->waits() || submission.bytes > always_at_once(submission.priority) ||
-      InCallback::now())
-    return false;
-  Rail& rail = *rails_[transfer->rails().front()];
-  if (!workers_.begin(rail, transfer, now)) return false;
-  if (!transfer->ended()) rail.worker().watch(transfer);
-  return true;
 }
 
 /// What has happened already need not be waited for.
@@ -333,18 +161,52 @@ Result<std::shared_ptr<Submitted>> Transfers::submit(
       });
 }
 
+/// What is asked for, if it can be done. An event that has happened need not be waited for.
+Result<TransferShape> Transfers::shape_of(const PreparedState& prepared, const Picks& picks,
+                                          TransferOptions& options, Clock::time_point now) {
+  if (auto checked = check_submission(prepared, options, now); !checked)
+    return fail(std::move(checked.error()));
+  const auto bytes = bytes_of(prepared, picks);
+  if (!bytes) return fail(bytes.error());
+  if (options.after_cuda_event != nullptr)
+    if (auto looked = look_at_event(options); !looked) return fail(std::move(looked.error()));
+  const auto transport = transport_for(prepared, options);
+  if (!transport) return fail(transport.error());
+  return TransferShape{.bytes = *bytes,
+                       .pieces = picks ? picks->size() : prepared.pieces.size(),
+                       .priority = options.priority,
+                       .transport = *transport,
+                       .rails = prepared.path->rails().size(),
+                       .mapped = prepared.mapped,
+                       .staged = prepared.staged,
+                       .followed = options.signal || options.verify,
+                       .event = options.event,
+                       .waits = options.after_cuda_event != nullptr};
+}
+
+Transfers::Loads Transfers::loads_of(const RailSet& set, Priority priority,
+                                     Clock::time_point now) const {
+  Loads loads;
+  const auto& rails = set.rails();
+  for (const std::size_t index : rails) {
+    RailLoad load{.rail = index};
+    if (rails.size() > 1) {
+      const Rail& rail = *rails_[index];
+      load.aside = set.of(index)->route->is_aside(now) || rail.away();
+      load.queued = rail.queued_before(priority);
+      load.in_flight = rail.counters().in_flight.load(std::memory_order_relaxed);
+    }
+    loads.push_back(load);
+  }
+  return loads;
+}
+
 Result<std::shared_ptr<Submitted>> Transfers::submit_prepared(
     const std::shared_ptr<const PreparedState>& prepared, const Picks& picks,
     TransferOptions&& options) {
   const auto now = Clock::now();
-  if (auto checked = check_submission(*prepared, options, now); !checked)
-    return fail(std::move(checked.error()));
-  const auto bytes = bytes_of(*prepared, picks);
-  if (!bytes) return fail(bytes.error());
-  if (options.after_cuda_event != nullptr)
-    if (auto waits = look_at_event(options); !waits) return fail(std::move(waits.error()));
-  const auto transport = transport_for(*prepared, options);
-  if (!transport) return fail(transport.error());
+  auto shape = shape_of(*prepared, picks, options, now);
+  if (!shape) return fail(std::move(shape.error()));
   if (auto taken = admit(options); !taken) return fail(std::move(taken.error()));
   AdmissionSlot slot(admission_);
   Entered local(prepared->local->users()), remote(prepared->remote->users());
@@ -353,54 +215,77 @@ Result<std::shared_ptr<Submitted>> Transfers::submit_prepared(
   if (!remote) return fail(prepared->remote->ended_error());
   // The time for which it waited for room is not its own.
   const auto begun = options.wait_for_room ? Clock::now() : now;
-  const auto deadline = options.deadline.value_or(Deadline::in(config_.default_timeout, begun));
-  const Asked asked{prepared, picks, options, *transport, *bytes, now, begun, deadline.when()};
-  std::optional<AtOnce> copied;
-  if (at_once(asked)) {
-    copied = copy_at_once(asked);
-    if (is_over(asked, *copied)) return ended_at_once(asked, *copied, slot);
-  }
+  const auto deadline =
+      options.deadline.value_or(Deadline::in(config_.default_timeout, begun)).when();
+  const auto lease_end = prepared->remote->expires();
 
-  std::vector<std::size_t> several;
-  const auto rails = choose_rails(*prepared->path, *bytes, options.priority, now, several);
+  // By the caller itself, or over which rails: see placement.hpp.
+  shape->in_time = begun < std::min(deadline, lease_end);
+  const RailPlan& rail = rails_[prepared->path->rails().front()]->plan();
+  const Caller caller = inline_copy_.caller(*shape, admission_);
+  const auto copied = inline_copy_.submit(*shape, rail, caller,
+                                          {*prepared, picks, now, std::min(deadline, lease_end)});
+  if (copied && is_over(*prepared, *shape, *copied)) {
+    inline_copy_.ended_unseen(*shape, now);
+    return ended_inline(
+        {prepared, shape->pieces, shape->priority, now, {}, copied->rail, copied->copied}, options,
+        slot);
+  }
+  Loads loads = loads_of(*prepared->path, shape->priority, now);
+  const Placement placement = place(*shape, rail, caller, loads);
+
   Submission submission(now);
-  submission.bytes = *bytes;
-  submission.transport = *transport;
-  submission.waiter_takes_part = waiter_may_copy(asked, rails);
-  submission.deadline = asked.deadline;
-  submission.lease_end = prepared->remote->expires();
+  submission.prepared = prepared;
+  submission.bytes = shape->bytes;
+  submission.transport = shape->transport;
+  submission.waiter_takes_part = placement.waiters != Waiters::watch;
+  submission.deadline = deadline;
+  submission.lease_end = lease_end;
   submission.trusted = hooks_.trusts_reads;
   if (picks) submission.picks.emplace(picks->begin(), picks->end());
   submission.take(std::move(options));
   for (Entered* each : {&local, &remote}) each->keep();  // memory_let_go() leaves
   slot.keep();
-  const Priority priority = submission.priority;
-  submission.prepared = prepared;
   auto transfer = std::make_shared<TransferState>(std::move(submission), *this);
-  const TransferState::Parts parts{(*bytes + rails.size() - 1) / rails.size(),
-                                   rails.size() > 1 && idle(rails, priority)};
-  for (const std::size_t rail : rails)
-    rails_[rail]->queued_bytes(priority) += *bytes / rails.size();
-  transfer->start(rails, parts);
+  start(*transfer, placement, std::span(loads).first(placement.rails));
   if (copied) transfer->copied_at_once(copied->rail, copied->copied);
   if (copied && transfer->ended()) {
-    ended_unseen(asked);
-    if (*bytes > at_once_if_waited_for()) transfer->at_hand();
-    return transfer;
+    inline_copy_.ended_unseen(*shape, now);
+    inline_copy_.at_hand(*transfer);
+  } else if (!placement.posted_inline || !post_inline(transfer, begun)) {
+    offer(transfer, placement.waiters, now);
   }
-  if (begin_at_once(transfer, begun)) return transfer;
-  if (transfer->submission().waiter_takes_part) {
-    // perf/RESULTS.md: "What made a difference".
-    if (*bytes > config_.copy_at_once_bytes) transfer->halve();
-    open_to_waiters_.add(transfer);
-  }
-  // Watched before it is offered: whoever carries it may be stuck, and one that nobody watches
-  // would outlive its deadline.
-  rails_[rails.front()]->worker().watch(transfer);
-  if (transfer->waits()) {
-    rails_[rails.front()]->worker().park(transfer);
-    return transfer;
-  }
+  return transfer;
+}
+
+void Transfers::start(TransferState& transfer, const Placement& placement,
+                      std::span<const RailLoad> chosen) {
+  SmallVector<std::size_t, 32> rails;
+  for (const RailLoad& load : chosen) rails.push_back(load.rail);
+  const Submission& submission = transfer.submission();
+  for (const std::size_t rail : rails)
+    rails_[rail]->queued_bytes(submission.priority) += submission.bytes / rails.size();
+  transfer.start(std::span(rails), {placement.part, placement.even});
+}
+
+/// The calling thread posts it, and watches it while it is on its way. False: it is to be offered.
+bool Transfers::post_inline(const std::shared_ptr<TransferState>& transfer, Clock::time_point now) {
+  Rail& rail = *rails_[transfer->rails().front()];
+  if (!workers_.begin(rail, transfer, now)) return false;
+  if (!transfer->ended()) rail.worker().watch(transfer);
+  return true;
+}
+
+/// To the threads of its rails, and to those that wait for it.
+void Transfers::offer(const std::shared_ptr<TransferState>& transfer, Waiters waiters,
+                      Clock::time_point now) {
+  inline_copy_.open(transfer, waiters);
+  // Watched before it is offered: a thread that carries it may be stuck, and one that nobody
+  // watches would outlive its deadline.
+  const std::span<const std::uint32_t> rails = transfer->rails();
+  Worker& first = rails_[rails.front()]->worker();
+  first.watch(transfer);
+  if (transfer->waits()) return first.park(transfer);
   bool led = false;
   for (const std::size_t rail : rails) {
     Worker& worker = rails_[rail]->worker();
@@ -408,8 +293,41 @@ Result<std::shared_ptr<Submitted>> Transfers::submit_prepared(
     led = led || worker.waits_for_caller(*rails_[rail]);
   }
   if (led) workers_.lead(now);
-  if (*bytes > at_once_if_waited_for()) transfer->at_hand();
+  inline_copy_.at_hand(*transfer);
+}
+
+/// Whether all its bytes are in their place, for everybody to see, and nothing follows.
+bool Transfers::is_over(const PreparedState& prepared, const TransferShape& shape,
+                        const InlineCopy::Done& done) const {
+  if (done.copied.bytes < shape.bytes || shape.followed) return false;
+  if (prepared.direction == Direction::read)
+    return done.copied.proven && !prepared.local->device().needs_flush();
+  return rails_[done.rail]->capability().proof == CompletionProof::visible;
+}
+
+/// The caller has copied all of it. It leaves its slot before anybody is told.
+std::shared_ptr<Submitted> Transfers::ended_inline(CopiedTransfer::Facts facts,
+                                                   const TransferOptions& options,
+                                                   AdmissionSlot& slot) {
+  facts.ended = Clock::now();
+  auto transfer = std::make_shared<CopiedTransfer>(std::move(facts), *this);
+  if (ledger_) ledger_->enter(*transfer);
+  slot.leave();
+  if (options.event)
+    events_.push({Event::Kind::transfer_ended, options.cookie, State::done,
+                  transfer->prepared().remote->peer()->introduction.name, std::nullopt});
+  if (options.on_end) {
+    const InCallback here;
+    options.on_end({State::done, options.cookie, nullptr});
+  }
   return transfer;
+}
+
+/// A call of the application's, for which closing waits.
+void Transfers::take_part(TransferState& transfer, Deadline deadline) {
+  if (!transfer.submission().waiter_takes_part || InCallback::now()) return;
+  const CallGate::Call call(gate_);
+  if (!call.refused()) inline_copy_.help(transfer, deadline);
 }
 
 void Transfers::offer_again(const std::shared_ptr<TransferState>& transfer) {
@@ -459,7 +377,7 @@ void Transfers::transfer_ends(TransferState& transfer) {
 void Transfers::transfer_ended(TransferState& transfer) {
   if (ledger_) ledger_->enter(transfer);
   const Submission& submission = transfer.submission();
-  if (submission.waiter_takes_part) open_to_waiters_.remove(transfer);
+  if (submission.waiter_takes_part) inline_copy_.close(transfer);
   if (submission.verify) checks_.end(transfer);
   if (transfer.state() == State::timed_out) leave_silent_rails(transfer);
   // Whoever expects the signal must not wait for what won't come.

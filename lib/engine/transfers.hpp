@@ -13,14 +13,16 @@
 #include "engine/call_gate.hpp"
 #include "engine/event_queue.hpp"
 #include "engine/hooks.hpp"
+#include "engine/inline_copy.hpp"
 #include "engine/messages.hpp"
-#include "engine/open_to_waiters.hpp"
 #include "engine/owner.hpp"
 #include "engine/paths.hpp"
 #include "engine/rails.hpp"
 #include "engine/verification.hpp"
 #include "engine/workers.hpp"
 #include "metrics/ledger.hpp"
+#include "transfer/copied_transfer.hpp"
+#include "transfer/placement.hpp"
 #include "transfer/transfer_state.hpp"
 
 namespace weft::core {
@@ -77,51 +79,22 @@ class Transfers final : public TransferHost {
       TransferOptions&& options);
   Result<void> admit(const TransferOptions& options);
   void leave_silent_rails(TransferState& transfer);
-  /// Whether a transfer of that class meets no other on any of them.
-  bool idle(std::span<const std::size_t> rails, Priority priority) const;
-  std::uint64_t rails_wanted(std::span<const std::size_t> all, std::uint64_t bytes,
-                             Priority priority) const;
-  std::span<const std::size_t> choose_rails(const RailSet& set, std::uint64_t bytes,
-                                            Priority priority, Clock::time_point now,
-                                            std::vector<std::size_t>& several) const;
-  bool begin_at_once(const std::shared_ptr<TransferState>& transfer, Clock::time_point now);
+  Result<TransferShape> shape_of(const PreparedState& prepared, const Picks& picks,
+                                 TransferOptions& options, Clock::time_point now);
+  /// On the caller's stack, for as many rails as machines have.
+  using Loads = SmallVector<RailLoad, 32>;
+  Loads loads_of(const RailSet& set, Priority priority, Clock::time_point now) const;
+  void start(TransferState& transfer, const Placement& placement, std::span<const RailLoad> chosen);
+  bool post_inline(const std::shared_ptr<TransferState>& transfer, Clock::time_point now);
+  void offer(const std::shared_ptr<TransferState>& transfer, Waiters waiters,
+             Clock::time_point now);
+  bool is_over(const PreparedState& prepared, const TransferShape& shape,
+               const InlineCopy::Done& done) const;
+  std::shared_ptr<Submitted> ended_inline(CopiedTransfer::Facts facts,
+                                          const TransferOptions& options, AdmissionSlot& slot);
   Result<void> look_at_event(TransferOptions& options) const;
   Result<TransportKind> transport_for(const PreparedState& prepared,
                                       const TransferOptions& options) const;
-
-  // at_once.cpp
-  /// What is asked for, with all that has been found out about it.
-  struct Asked {
-    const std::shared_ptr<const PreparedState>& prepared;
-    const Picks& picks;
-    const TransferOptions& options;
-    TransportKind transport;
-    std::uint64_t bytes;
-    Clock::time_point submitted, begun, deadline;  // waits for room lie between the first two
-    std::size_t ranges() const { return picks ? picks->size() : prepared->pieces.size(); }
-  };
-  struct AtOnce {
-    std::size_t rail = 0;
-    CopiedAtOnce copied = {};
-  };
-  std::uint64_t always_at_once(Priority priority) const;
-  std::uint64_t always_at_once(const Asked& asked) const;
-  std::uint64_t at_once_if_waited_for() const;
-  std::uint64_t at_once_if_promptly_waited_for(const PreparedState& prepared) const;
-  bool waits_for_each(const TransferOptions& options) const;
-  bool caller_may_copy(const Asked& asked) const;
-  bool at_once_by_kernel(const Asked& asked) const;
-  bool at_once(const Asked& asked) const;
-  std::optional<std::size_t> rail_to_copy_by(const PreparedState& prepared,
-                                             Clock::time_point now) const;
-  AtOnce copy_at_once(const Asked& asked);
-  bool waiter_may_copy(const Asked& asked, std::span<const std::size_t> rails) const;
-  std::uint64_t least_open_to_waiters(const PreparedState& prepared) const;
-  std::uint64_t copy_some(TransferState& transfer);
-  bool is_over(const Asked& asked, const AtOnce& done) const;
-  std::shared_ptr<Submitted> ended_at_once(const Asked& asked, const AtOnce& done,
-                                           AdmissionSlot& slot);
-  void ended_unseen(const Asked& asked);
 
   const Config& config_;
   const EngineHooks& hooks_;
@@ -136,8 +109,7 @@ class Transfers final : public TransferHost {
   const std::unique_ptr<Ledger>& ledger_;
   const std::unique_ptr<ControlPlane>& control_;
   Admission admission_;
-  OpenToWaiters open_to_waiters_;
-  const std::shared_ptr<Attention> attention_;
+  InlineCopy inline_copy_;
 };
 
 }  // namespace weft::core

@@ -342,7 +342,7 @@ Carried Worker::carried() const {
   for (const Rail* rail : rails_) {
     all.operations += rail->scheduler().operations_done();
     // What goes by others is nothing that a core should be kept for.
-    if (rail->capability().best_on_one_core) all.bytes += rail->scheduler().bytes_done();
+    if (rail->plan().one_core) all.bytes += rail->scheduler().bytes_done();
     all.messages += rail->channel().messages_to_part_for();
   }
   return all;

@@ -53,14 +53,14 @@ Worker::Place Workers::place_of(const Worker& worker, std::size_t index, const R
   Worker::Place place;
   if (!config_.place_threads) return place;
   std::set<int> nodes;
-  bool best_on_one_core = false;
+  bool one_core = false;
   for (const Rail* rail : worker.rails()) {
     nodes.insert(rails.locality().numa_node_of(rail->index()));
-    best_on_one_core = best_on_one_core || rail->capability().best_on_one_core;
+    one_core = one_core || rail->plan().one_core;
   }
   nodes.erase(-1);
   if (nodes.size() == 1) place.numa_node = *nodes.begin();
-  if (best_on_one_core && workers_.size() > 1) place.core = static_cast<unsigned>(index);
+  if (one_core && workers_.size() > 1) place.core = static_cast<unsigned>(index);
   return place;
 }
 

@@ -2,15 +2,18 @@
 // serve the one, and those of the peer's that serve the other.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
+#include <tuple>
 #include <utility>
 #include <vector>
 #include <weft/error.hpp>
 
+#include "base/small_vector.hpp"
+#include "base/sync.hpp"
 #include "peer/route.hpp"
 
 namespace weft::core {
@@ -41,27 +44,44 @@ class RailSet {
   std::vector<std::unique_ptr<RailUse>> by_rail_;
 };
 
-/// Those to one peer that are in use, made when they are asked for. From any thread.
+/// Those to one peer, made when they are asked for first. From any thread.
 class RailSets {
  public:
-  using Rails = std::vector<std::uint32_t>;
+  /// Indices of rails, in the order of preference.
+  using Rails = SmallVector<std::uint32_t, 16>;
 
-  /// `make` is called for rails that are between no others in use.
+  /// `make` is called if there is no such set.
   template <typename Make>
-  Result<std::shared_ptr<RailSet>> between(Rails ours, Rails theirs, Make&& make) {
-    const std::lock_guard lock(mutex_);
-    std::pair key(std::move(ours), std::move(theirs));
-    if (const auto known = sets_.find(key); known != sets_.end())
-      if (auto set = known->second.lock()) return set;
-    std::erase_if(sets_, [](const auto& each) { return each.second.expired(); });
+  Result<std::shared_ptr<RailSet>> between(const Rails& ours, const Rails& theirs, Make&& make) {
+    const Lock lock(mutex_);
+    if (const auto known = sets_.find(std::tie(ours, theirs)); known != sets_.end())
+      return known->second;
+    // They outlive what was prepared with them: else each write() would make its own.
+    if (sets_.size() >= many)
+      std::erase_if(sets_, [](const auto& each) { return each.second.use_count() == 1; });
     Result<std::shared_ptr<RailSet>> made = make();
-    if (made) sets_.insert_or_assign(std::move(key), *made);
+    if (made) sets_.insert_or_assign({ours, theirs}, *made);
     return made;
   }
 
  private:
-  std::mutex mutex_;
-  std::map<std::pair<Rails, Rails>, std::weak_ptr<RailSet>> sets_;
+  /// By both lists, which need not be copied for a look.
+  struct Before {
+    using is_transparent = void;
+    bool operator()(const auto& a, const auto& b) const {
+      const auto& [our_a, their_a] = a;
+      const auto& [our_b, their_b] = b;
+      if (!std::ranges::equal(our_a, our_b))
+        return std::ranges::lexicographical_compare(our_a, our_b);
+      return std::ranges::lexicographical_compare(their_a, their_b);
+    }
+  };
+
+  static constexpr std::size_t many = 16;
+
+  Mutex mutex_;
+  std::map<std::tuple<Rails, Rails>, std::shared_ptr<RailSet>, Before> sets_
+      WEFT_GUARDED_BY(mutex_);
 };
 
 }  // namespace weft::core

@@ -25,15 +25,15 @@ Rail::Rail(std::uint32_t index, std::string name, std::unique_ptr<providers::End
            const Settings& settings, const Hooks& hooks)
     : index_(index),
       name_(std::move(name)),
-      chunk_limit_(settings.chunk_limit),
+      plan_(settings.plan),
       endpoint_(std::move(endpoint)),
-      rma_transport_(decorated(
-          std::make_unique<Rma>(*endpoint_, index, settings.chunk_limit, settings.at_once_limit),
-          rma_, hooks.decorate)),
+      rma_transport_(
+          decorated(std::make_unique<Rma>(*endpoint_, index, plan_.chunk, plan_.inline_chunk), rma_,
+                    hooks.decorate)),
       bounce_transport_(decorated(std::make_unique<Bounce>(*endpoint_, index, settings.bounce,
                                                            hooks.find_grant, hooks.flush),
                                   bounce_, hooks.decorate)),
-      scheduler_(index, name_, settings.window, *rma_transport_, *bounce_transport_, gpu_copies_),
+      scheduler_(index, name_, plan_.window, *rma_transport_, *bounce_transport_, gpu_copies_),
       channel_(*endpoint_, name_, settings.messages, hooks.on_broken, hooks.tell, hooks.flush) {}
 
 Rail::~Rail() {

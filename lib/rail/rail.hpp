@@ -13,6 +13,7 @@
 #include "message/channel.hpp"
 #include "providers/endpoint.hpp"
 #include "rail/rail_scheduler.hpp"
+#include "transfer/placement.hpp"
 #include "transport/bounce.hpp"
 #include "transport/gpu_copies.hpp"
 #include "transport/rma.hpp"
@@ -28,9 +29,7 @@ using TransportDecorator = std::function<std::unique_ptr<Transport>(std::unique_
 class Rail {
  public:
   struct Settings {
-    RailScheduler::Window window;
-    std::uint64_t chunk_limit = 0;
-    std::uint64_t at_once_limit = 0;  // of what a caller copies
+    RailPlan plan;
     Channel::Limits messages;
     Bounce::Limits bounce;
   };
@@ -63,7 +62,7 @@ class Rail {
   Worker& worker() const noexcept { return *worker_; }
   void set_worker(Worker& worker) noexcept { worker_ = &worker; }
 
-  std::uint64_t chunk_limit() const noexcept { return chunk_limit_; }
+  const RailPlan& plan() const noexcept { return plan_; }
   /// Bytes of a class's transfers that were submitted to it and have not ended. From any thread.
   std::atomic<std::uint64_t>& queued_bytes(Priority priority) noexcept {
     return queued_bytes_[index_of(priority)];
@@ -155,7 +154,7 @@ class Rail {
   } orphans_;
   const std::uint32_t index_;
   const std::string name_;
-  const std::uint64_t chunk_limit_;
+  const RailPlan plan_;
   // Everything below refers to it.
   const std::unique_ptr<providers::Endpoint> endpoint_;
   const Capability& capability_ = endpoint_->capability();

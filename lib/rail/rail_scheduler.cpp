@@ -165,24 +165,13 @@ RailScheduler::Room RailScheduler::room(const Queue& queue, bool urgent) const {
   return {spare_room(queue.transport, queue.route), true};
 }
 
-namespace {
-
-/// How many chunks of at most `chunk` bytes, if nothing may start beyond the limits.
-std::size_t chunks_within(std::size_t operations, std::size_t most_operations, std::uint64_t bytes,
-                          std::uint64_t most_bytes, std::uint64_t chunk) {
-  if (operations >= most_operations || bytes >= most_bytes) return 0;
-  const std::uint64_t chunks = std::max<std::uint64_t>(1, (most_bytes - bytes) / chunk);
-  return std::min<std::size_t>(chunks, most_operations - operations);
-}
-
-}  // namespace
-
 std::size_t RailScheduler::room(const Transport& transport, const Route& route) const {
   const std::uint64_t all = in_flight_ - spare_in_flight_;
   if (route.held > 0 || all >= window_.all_operations) return 0;
-  const std::size_t chunks = chunks_within(route.operations - route.spare_operations,
-                                           window_.operations, route.bytes - route.spare_bytes,
-                                           window_.bytes_to(route), transport.chunk_limit(route));
+  const std::size_t chunks =
+      chunks_within(route.operations - route.spare_operations, window_.operations,
+                    route.bytes - route.spare_bytes, window_.bytes_to(route.same_host),
+                    transport.chunk_limit(route));
   if (chunks == 0) return 0;
   return std::min({batch, chunks, window_.all_operations - all, transport.room(route)});
 }
@@ -199,20 +188,15 @@ std::uint64_t RailScheduler::chunk_of(const TransferState& transfer, const Queue
   return transfer.even_chunk(queue.transport.chunk_limit(queue.route));
 }
 
-/// In a turn no rail takes more than its part: where posting takes as long as the others take to
-/// wake up, as over sockets, the first one awake would leave them nothing of a transfer of few
-/// chunks.
-std::size_t RailScheduler::most_at_once(const TransferState& transfer, const Queue& queue) const {
-  if (transfer.takers() == 1) return batch;
-  const std::uint64_t part = transfer.submission().bytes / transfer.takers();
-  const std::uint64_t chunk = chunk_of(transfer, queue);
-  return static_cast<std::size_t>(std::clamp<std::uint64_t>(part / chunk, 1, batch));
+std::size_t RailScheduler::chunks_of_turn(const TransferState& transfer, const Queue& queue) const {
+  return chunks_a_turn(transfer.submission().bytes, transfer.takers(), chunk_of(transfer, queue),
+                       batch);
 }
 
 RailScheduler::Pulled RailScheduler::pull(const Queue& queue, TransferState& transfer, Room room) {
   using Rest = Pulled::Rest;
   if (queue.way != way_of(transfer)) return {pull_proof(queue, transfer, room)};
-  room.chunks = std::min(room.chunks, most_at_once(transfer, queue));
+  room.chunks = std::min(room.chunks, chunks_of_turn(transfer, queue));
   const bool together = queue.transport.most_chunks(queue.route) > 1;
   const Sent sent =
       together ? send_together(queue, transfer, room) : send_singly(queue, transfer, room);

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "rail/fair_queue.hpp"
+#include "transfer/placement.hpp"
 #include "transfer/transfer_state.hpp"
 #include "transport/transport.hpp"
 
@@ -25,31 +26,14 @@ namespace weft::core {
 /// what that promises: see FairQueue.
 class RailScheduler final : private ChunkSink {
  public:
-  /// What may be in flight. A window for each peer: one that takes nothing, because it is frozen or
-  /// slow, must not hold up the others.
-  struct Window {
-    std::size_t operations = 0;                                            // to one peer
-    std::uint64_t bytes = 0;                                               // likewise
-    std::size_t all_operations = std::numeric_limits<std::size_t>::max();  // to all together
-    // On top, to one peer, for class latency when the above is full: the others never take all.
-    std::size_t spare_operations = 0;
-    std::uint64_t spare_bytes = 0;
-    // The provider may have no room at all for so long, before other rails are asked to carry what
-    // waits for it.
-    Nanoseconds patience = Nanoseconds::max();
-    std::optional<std::uint64_t> bytes_on_host;  // to a peer of this machine, if it differs
-
-    std::uint64_t bytes_to(const Route& route) const noexcept {
-      return route.same_host ? bytes_on_host.value_or(bytes) : bytes;
-    }
-  };
+  using Window = core::Window;
   RailScheduler(std::size_t rail, std::string rail_name, Window window, Transport& one_sided,
                 Transport& bounce, Transport& gpu_copies);
 
   /// Starts to pull from a transfer that counts on this rail (TransferState::start), or comes back
   /// to one whose chunks were returned.
   void add(std::shared_ptr<TransferState> transfer);
-  /// As add(), but what there is room for goes out at once, unless somebody waits for his turn.
+  /// As add(), but what there is room for goes out now, unless others wait for their turn.
   void begin(const std::shared_ptr<TransferState>& transfer, Clock::time_point now);
   /// Posts what there is room for; returns how many chunks.
   std::size_t pump(Clock::time_point now = Clock::now());
@@ -108,7 +92,7 @@ class RailScheduler final : private ChunkSink {
   void forget(const Route& route);
   bool take_turn(Queue& queue);
   static std::uint64_t chunk_of(const TransferState& transfer, const Queue& queue);
-  std::size_t most_at_once(const TransferState& transfer, const Queue& queue) const;
+  std::size_t chunks_of_turn(const TransferState& transfer, const Queue& queue) const;
   Pulled pull(const Queue& queue, TransferState& transfer, Room room);
   struct Sent {
     std::size_t posts = 0;

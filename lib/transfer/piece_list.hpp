@@ -13,8 +13,13 @@ namespace weft::core {
 /// Random access to pieces without storing more than the application's own description of them.
 class PieceList {
  public:
-  explicit PieceList(std::span<const Pair> pairs)
-      : pieces_(std::vector<Pair>(pairs.begin(), pairs.end())), size_(pairs.size()) {}
+  /// A single pair takes no allocation.
+  explicit PieceList(std::span<const Pair> pairs) : size_(pairs.size()) {
+    if (pairs.size() == 1)
+      pieces_ = Strided{.first = pairs.front(), .count = 1};
+    else
+      pieces_ = std::vector<Pair>(pairs.begin(), pairs.end());
+  }
   explicit PieceList(const Strided& strided) : pieces_(strided), size_(strided.count) {}
   /// Both page lists must have the same length.
   explicit PieceList(const Paged& paged);

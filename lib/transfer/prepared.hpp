@@ -12,8 +12,8 @@
 #include "path/describe.hpp"
 #include "path/path_memo.hpp"
 #include "peer/rail_set.hpp"
-#include "transfer/attention.hpp"
 #include "transfer/piece_list.hpp"
+#include "transfer/wait_predictor.hpp"
 
 namespace weft::core {
 
@@ -24,7 +24,7 @@ class PreparedState {
   // Of the engine, which it may outlive.
   std::weak_ptr<EngineState> engine;
   std::shared_ptr<const std::vector<std::string>> rail_names;  // for reports
-  std::shared_ptr<Attention> attention;                        // null where nobody asks
+  std::shared_ptr<WaitPredictor> predictor;                    // null where nobody asks
   std::shared_ptr<SegmentState> local;
   std::shared_ptr<RemoteState> remote;
   std::shared_ptr<RailSet> path;
@@ -39,15 +39,15 @@ class PreparedState {
   std::uint32_t losses = 0;  // of either memory by rails, when it was prepared
   mutable PathMemo paths;    // for policies
 
-  /// Of bytes that its caller has copied: those that this engine did itself, and not the kernel.
-  std::uint64_t own_copies(std::uint64_t at_once) const noexcept { return mapped ? at_once : 0; }
+  /// Of the bytes that its caller has copied those that this engine copied, and not the kernel.
+  std::uint64_t own_copies(std::uint64_t bytes) const noexcept { return mapped ? bytes : 0; }
   /// The application has looked at its transfer of then, or let go of it.
   void see(Clock::time_point submitted) const noexcept {
-    if (attention) attention->see(submitted);
+    if (predictor) predictor->see(submitted);
   }
   /// It begins to wait for one that it has had since then.
   void await(std::uint64_t of_bytes, Clock::time_point since, Deadline deadline) const noexcept {
-    if (attention) attention->wait(of_bytes, since, deadline);
+    if (predictor) predictor->wait(of_bytes, since, deadline);
   }
 };
 

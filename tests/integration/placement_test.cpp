@@ -54,7 +54,7 @@ class UnpacedEndpoint final : public ForwardingEndpoint {
  public:
   explicit UnpacedEndpoint(std::unique_ptr<providers::Endpoint> real)
       : ForwardingEndpoint(std::move(real)), record_(inner().capability()) {
-    record_.best_part = part;
+    record_.tuning.few_cores.part = part;
   }
   const Capability& capability() const noexcept override { return record_; }
 

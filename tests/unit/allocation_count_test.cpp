@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <new>
+#include <weft/weft.hpp>
 
 #include "null_transport.hpp"
 #include "parts.hpp"
@@ -15,12 +16,14 @@ struct Count {
   std::atomic<std::int64_t> made{0}, live{0}, bytes{0};
 };
 Count count;
+thread_local std::int64_t made_here = 0;  // by this thread
 
 void* allocate(std::size_t bytes, std::size_t alignment) {
   const std::size_t rounded = (bytes + alignment - 1) / alignment * alignment;
   void* memory = std::aligned_alloc(alignment, rounded == 0 ? alignment : rounded);
   if (memory == nullptr) throw std::bad_alloc();
   ++count.made;
+  ++made_here;
   ++count.live;
   count.bytes += static_cast<std::int64_t>(bytes);
   return memory;
@@ -187,6 +190,41 @@ TEST_P(AllocationCount, ASmallTransferOverFourRailsIsOneAllocation) {
   const std::int64_t made = count.made;
   for (int i = 0; i < 1000; ++i) carry();
   EXPECT_EQ(count.made - made, 1000);
+}
+
+template <typename T>
+T must(Result<T> result) {
+  if (!result) throw std::runtime_error(result.error().to_string());
+  return std::move(*result);
+}
+
+/// What the thread that submits them allocates for a thousand writes of one piece, between two
+/// engines of this process.
+std::int64_t spent_on_writes(Priority priority) {
+  Engine a = must(Engine::open({})), b = must(Engine::open({}));
+  const Peer to_b = must(a.connect(b.address(), soon()));
+  Segment from = must(a.add(Memory::shared(4096))), to = must(b.add(Memory::shared(4096)));
+  const Grant grant = must(to.grant({}, Rights::write));
+  const Remote there = must(a.import(grant.blob()));
+  const auto write = [&] {
+    const Pair piece[] = {{0, 0, 64}};
+    TransferOptions options;
+    options.priority = priority;
+    const std::int64_t before = made_here;
+    Transfer transfer = must(a.write(from, there, piece, std::move(options)));
+    const std::int64_t spent = made_here - before;
+    EXPECT_TRUE(transfer.wait(soon()).has_value());
+    return spent;
+  };
+  for (int i = 0; i < 100; ++i) write();  // The queues' lists grow meanwhile.
+  std::int64_t spent = 0;
+  for (int i = 0; i < 1000; ++i) spent += write();
+  return spent;
+}
+
+TEST(AllocationsOfAWrite, OfOnePieceAreTwo) {
+  EXPECT_LE(spent_on_writes(Priority::bulk) / 1000, 2) << "by a rail's thread";
+  EXPECT_LE(spent_on_writes(Priority::latency) / 1000, 2) << "by the caller";
 }
 
 INSTANTIATE_TEST_SUITE_P(Null, AllocationCount,

@@ -1,4 +1,4 @@
-// When a progress thread keeps to one core, and that it does; and how many are worth having.
+// When a progress thread keeps to one core, and that it does.
 #include "engine/core_keeping.hpp"
 
 #include <gtest/gtest.h>
@@ -33,21 +33,6 @@ class Traffic {
   Carried carried_;
   Clock::time_point now_{std::chrono::hours(1)};
 };
-
-TEST(Cores, AreWorthUpToFourRails) {
-  using topo::rails_for;
-  EXPECT_EQ(rails_for(1), 1U);
-  EXPECT_EQ(rails_for(3), 1U) << "less than a core for each of four ends";
-  EXPECT_EQ(rails_for(4), 2U);
-  EXPECT_EQ(rails_for(11), 2U);
-  EXPECT_EQ(rails_for(12), 3U);
-  EXPECT_EQ(rails_for(16), 4U);
-  EXPECT_EQ(rails_for(192), 4U);
-  using topo::rails_sharing;
-  EXPECT_EQ(rails_sharing(1), 1U);
-  EXPECT_EQ(rails_sharing(2), 2U);
-  EXPECT_EQ(rails_sharing(16), 4U);
-}
 
 TEST(SmallTraffic, GoesByTheBytesOfAnOperation) {
   Traffic traffic;

@@ -61,6 +61,22 @@ nlohmann::ordered_json to_json(const Carriage& carriage) {
           {"target_bounces", carriage.target_bounces}};
 }
 
+nlohmann::ordered_json to_json(const Tuning& tuning) {
+  const Tuning::FewCores& few = tuning.few_cores;
+  return {{"chunk", tuning.chunk},
+          {"chunk_alone", tuning.chunk_alone},
+          {"window", tuning.window},
+          {"rails", tuning.rails},
+          {"rails_sharing", tuning.rails_sharing},
+          {"share", tuning.share},
+          {"few_cores",
+           {{"window_on_host", few.window_on_host},
+            {"one_core", few.one_core},
+            {"one_for_mapped", few.one_for_mapped},
+            {"share", few.share},
+            {"part", few.part}}}};
+}
+
 /// The whole record, in the order of its declaration.
 nlohmann::ordered_json to_json(const Capability& record) {
   return {{"provider", record.provider},
@@ -98,15 +114,7 @@ nlohmann::ordered_json to_json(const Capability& record) {
           {"read_carriage", to_json(record.read_carriage)},
           {"message_carriage", to_json(record.message_carriage)},
           {"fills_alone", record.fills_alone},
-          {"best_chunk", record.best_chunk},
-          {"best_chunk_alone", record.best_chunk_alone},
-          {"best_window", record.best_window},
-          {"best_window_on_host", record.best_window_on_host},
-          {"best_on_one_core", record.best_on_one_core},
-          {"best_rails", record.best_rails},
-          {"best_mapped_by_one", record.best_mapped_by_one},
-          {"best_share", record.best_share},
-          {"best_part", record.best_part}};
+          {"tuning", to_json(record.tuning)}};
 }
 
 std::string libfabric_version(const Info& info) {

@@ -60,6 +60,27 @@ struct Carriage {
   }
 };
 
+/// What measured best for rails of a provider. Numbers alone: which of them counts, on how many
+/// cores and beside what, the core decides in one place (lib/transfer/placement.hpp).
+struct Tuning {
+  std::uint64_t chunk = 0;        ///< Most bytes in one read or write.
+  std::uint64_t chunk_alone = 0;  ///< The same where the NIC has no other rail; 0: no other.
+  std::size_t window = 0;         ///< Chunks in flight per rail and peer.
+  unsigned rails = 1;             ///< Most rails for each NIC that are worth a thread and a core.
+  unsigned rails_sharing = 1;     ///< Rails that carry more than one even if they share cores.
+  std::uint64_t share = 0;        ///< Bytes queued on one rail from which another one helps.
+
+  /// Where the ends of two rails have less than a core each.
+  struct FewCores {
+    std::size_t window_on_host = 0;  ///< To peers of this machine, of several rails; 0: `window`.
+    bool one_core = false;  ///< A rail's thread keeps to one core, with the other end if it can.
+    bool one_for_mapped = false;  ///< Mapped memory (Capability::maps_memory) keeps to one rail.
+    std::uint64_t share = 0;      ///< 0: as above.
+    std::uint64_t part = 0;  ///< Bytes worth a rail of their own where no other transfer is queued;
+                             ///< 0: a chunk.
+  } few_cores;
+};
+
 struct Capability {
   /// libfabric's name, e.g. "net"; "shm" for Weft's own. For people, never for decisions.
   std::string provider;
@@ -112,22 +133,7 @@ struct Capability {
 
   /// Whether one endpoint makes full use of it: a NIC, where the cores are not what limits it.
   bool fills_alone = false;
-  std::uint64_t best_chunk = 0;  ///< Chunk size that measured best, in bytes.
-  /// The same where its NIC has no other rail; 0: no other.
-  std::uint64_t best_chunk_alone = 0;
-  std::size_t best_window = 0;  ///< Chunks in flight per rail that measured best.
-  /// The same to peers of this machine where its NIC has other rails, if it differs; 0: it does
-  /// not.
-  std::size_t best_window_on_host = 0;
-  /// Whether a rail's thread does best if it keeps to one core, the same as the one at the other
-  /// end if that is here.
-  bool best_on_one_core = false;
-  unsigned best_rails = 1;  ///< Rails for each NIC that measured best, with a thread each.
-  /// Whether memory that is mapped (maps_memory) does best over one of them.
-  bool best_mapped_by_one = false;
-  std::uint64_t best_share = 0;  ///< Bytes queued on one rail from which another one helps.
-  /// Bytes that are worth a rail of their own, of a transfer that meets no other; 0: a chunk's.
-  std::uint64_t best_part = 0;
+  Tuning tuning;
 };
 
 /// One NIC or interface that discovery looked at.

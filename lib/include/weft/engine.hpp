@@ -135,7 +135,7 @@ struct Config {
   bool share_gpu_memory = true;
   /// Progress threads keep to the cores near their NICs, of those that the process may use. Without
   /// effect on a machine with one NUMA node, but where the rails over sockets have no core for each
-  /// of their ends (Capability::best_on_one_core): there a rail's thread keeps to one core, and
+  /// of their ends (Tuning::FewCores::one_core): there a rail's thread keeps to one core, and
   /// leaves it while it carries what is small or others compute there. A thread that a callback
   /// starts inherits its cores.
   bool place_threads = true;
@@ -143,7 +143,7 @@ struct Config {
   /// RDMA): slower, and the target's CPU copies. The capability record says which do.
   bool allow_emulation = true;
   /// Rails per NIC. 0: as many as measured best for the NIC and the cores (perf/RESULTS.md); then
-  /// memory that is mapped may keep to one of them (Capability::best_mapped_by_one).
+  /// memory that is mapped may keep to one of them (Tuning::FewCores::one_for_mapped).
   unsigned rails = 0;
   /// Progress threads, each owning one or more rails. 0: one per rail, at most one per core.
   unsigned threads = 0;

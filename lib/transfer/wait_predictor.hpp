@@ -1,5 +1,5 @@
-// What the application does about the ends of its transfers: whether it looks at them, and whether
-// it waits for them and does nothing else meanwhile.
+// Predicts from what the application did about the ends of its transfers whether it looks at them,
+// and whether it waits for them and does nothing else meanwhile.
 #pragma once
 
 #include <atomic>
@@ -8,15 +8,15 @@
 
 namespace weft::core {
 
-/// Of all transfers of an engine, which are told apart by when they were submitted: mistaking one
+/// Of all transfers of an engine, which are told apart by when they were submitted: to mistake one
 /// for another does no harm. From any thread.
-class Attention {
+class WaitPredictor {
  public:
   /// Waits are noted of transfers that are larger than `small` bytes.
-  explicit Attention(std::uint64_t small) : small_(small) {}
+  explicit WaitPredictor(std::uint64_t small) : small_(small) {}
 
-  /// An end that it has not looked at yet, of a transfer that was over before the application had
-  /// it. Of several, the first counts.
+  /// Whether the application has not looked yet at an end, of a transfer that was over before it
+  /// had it. Of several, the first counts.
   bool any_unseen() const noexcept { return unseen_.load(std::memory_order_relaxed) != none; }
   /// Before the application has the transfer.
   void note_unseen(Clock::time_point submitted) noexcept {
@@ -36,18 +36,19 @@ class Attention {
     trust_.store(prompt ? most_trust : 0, std::memory_order_relaxed);
   }
   /// Whether it began to wait for large ones as soon as it had them, and was ready to wait for all
-  /// of them. What it would do is unknown of those that are over by then, so that this is believed
-  /// for some of them only.
-  bool waits_promptly() noexcept {
+  /// of them.
+  bool prompt() const noexcept { return trust_.load(std::memory_order_relaxed) > 0; }
+  /// One was copied because of that. What the application would do is unknown of transfers that are
+  /// over by then, so that this is believed for some of them only.
+  void believed() noexcept {
     const int trust = trust_.load(std::memory_order_relaxed);
     if (trust > 0) trust_.store(trust - 1, std::memory_order_relaxed);
-    return trust > 0;
   }
 
  private:
-  // Whoever does less than this in between has little to lose: 2 MiB take about as long;
+  // Work in between that is shorter than this loses little: 2 MiB take about as long.
   static constexpr auto promptly = std::chrono::microseconds(50);
-  // a look from time to time is none for so long.
+  // A look from time to time does not wait for so long.
   static constexpr auto patiently = std::chrono::milliseconds(5);
   static constexpr int most_trust = 16;
   static constexpr Clock::rep none = 0;

@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t size = 16 << 10, large = 16 * size;
 
 /// Memory that the other side maps, on both sides.
-class AtOnce : public testing::Test {
+class Inline : public testing::Test {
  protected:
   static Config config(std::uint64_t limit = large, unsigned rails = 2) {
     Config config = config_for("shm");
@@ -69,7 +69,7 @@ class AtOnce : public testing::Test {
   const std::thread::id self_ = std::this_thread::get_id();
 };
 
-TEST_F(AtOnce, IsDoneWhenItIsSubmitted) {
+TEST_F(Inline, IsDoneWhenItIsSubmitted) {
   Couple pair = couple(config());
   Board board(pair, shared(), shared());
   const Pair pieces[] = {{0, 100, 1000}, {5000, 7000, 3}, {size - 1, 0, 1}};
@@ -91,7 +91,7 @@ TEST_F(AtOnce, IsDoneWhenItIsSubmitted) {
   EXPECT_GE(operations, 6U) << "the rails count it";
 }
 
-TEST_F(AtOnce, IsTheSameHandleAsOthers) {
+TEST_F(Inline, IsTheSameHandleAsOthers) {
   Couple pair = couple(config());
   Board board(pair, shared(), shared());
   const Pair pieces[] = {{0, 0, 100}, {100, 100, 50}, {1000, 2000, 7}, {3000, 3000, 9}};
@@ -136,7 +136,7 @@ TEST_F(AtOnce, IsTheSameHandleAsOthers) {
   EXPECT_TRUE(fails_with(transfer->wait(Deadline::now()), Code::closed)) << "moved from";
 }
 
-TEST_F(AtOnce, WhatIsRefusedOthersIsRefused) {
+TEST_F(Inline, WhatIsRefusedOthersIsRefused) {
   Config narrow = config();
   narrow.max_transfers = 1;
   Config idle = config();
@@ -161,7 +161,7 @@ TEST_F(AtOnce, WhatIsRefusedOthersIsRefused) {
   EXPECT_TRUE(fails_with(pair.a.write(board.local, board.there, all), Code::closed));
 }
 
-TEST_F(AtOnce, GoesByClassAndSize) {
+TEST_F(Inline, GoesByClassAndSize) {
   Couple pair = couple(config());
   Board board(pair, shared(large + 1), shared(large + 1));
   EXPECT_EQ(who_ends(pair, board, of(Priority::normal)), self_);
@@ -170,7 +170,7 @@ TEST_F(AtOnce, GoesByClassAndSize) {
   EXPECT_NE(who_ends(pair, board, of(Priority::bulk)), self_);
 }
 
-TEST_F(AtOnce, LargeOnesOfClassNormalWhereEachIsWaitedFor) {
+TEST_F(Inline, LargeOnesOfClassNormalWhereEachIsWaitedFor) {
   Couple pair = couple(config());
   Board board(pair, shared(large), shared(large));
   const Pair all[] = {{0, 0, large}};
@@ -192,7 +192,7 @@ TEST_F(AtOnce, LargeOnesOfClassNormalWhereEachIsWaitedFor) {
   EXPECT_NE(who_ends(pair, board, tells, large), self_);
 }
 
-TEST_F(AtOnce, AllOfClassNormalWhereOneRailsThreadHelps) {
+TEST_F(Inline, AllOfClassNormalWhereOneRailsThreadHelps) {
   Couple pair = couple(config(large, 1), config(large, 1));
   Board board(pair, shared(large + 1), shared(large + 1));
   const Pair all[] = {{0, 0, large}};
@@ -210,7 +210,7 @@ TEST_F(AtOnce, AllOfClassNormalWhereOneRailsThreadHelps) {
 
 /// Larger ones yet, of an application that waits for them as soon as it has submitted them. The
 /// only rail's thread is busy, so that what is over by then was copied by the caller.
-class AtOnceIfAwaited : public AtOnce {
+class InlineIfAwaited : public Inline {
  protected:
   static constexpr std::size_t least = 4 * large + 1, most = 64 * large;
 
@@ -243,14 +243,14 @@ class AtOnceIfAwaited : public AtOnce {
   const Occupied occupied_{pair_, board_};
 };
 
-TEST_F(AtOnceIfAwaited, AfterOneThatWas) {
+TEST_F(InlineIfAwaited, AfterOneThatWas) {
   EXPECT_FALSE(submit(least, wait)) << "nothing is known yet";
   EXPECT_TRUE(trusts_waits(least));
   EXPECT_TRUE(trusts_waits(most));
   for (int round = 0; round < 20; ++round) EXPECT_FALSE(submit(most + 1, wait));
 }
 
-TEST_F(AtOnceIfAwaited, NotWhereSomethingElseIsDoneInBetween) {
+TEST_F(InlineIfAwaited, NotWhereSomethingElseIsDoneInBetween) {
   expect_no_trust_in([](Transfer& transfer) {
     const auto then = Clock::now() + 60us;
     while (Clock::now() < then) {
@@ -259,7 +259,7 @@ TEST_F(AtOnceIfAwaited, NotWhereSomethingElseIsDoneInBetween) {
   });
 }
 
-TEST_F(AtOnceIfAwaited, NotWhereItIsLookedAtFromTimeToTime) {
+TEST_F(InlineIfAwaited, NotWhereItIsLookedAtFromTimeToTime) {
   expect_no_trust_in([](Transfer& transfer) {
     const Deadline deadline = soon();
     while (!transfer.wait(Deadline::in(1ms)) && !deadline.passed()) {
@@ -267,7 +267,7 @@ TEST_F(AtOnceIfAwaited, NotWhereItIsLookedAtFromTimeToTime) {
   });
 }
 
-TEST_F(AtOnceIfAwaited, AFewTimesWhereNobodyWaits) {
+TEST_F(InlineIfAwaited, AFewTimesWhereNobodyWaits) {
   ASSERT_TRUE(trusts_waits(least));
   int believed = 0;
   const Pair all[] = {{0, 0, least}};
@@ -282,7 +282,7 @@ TEST_F(AtOnceIfAwaited, AFewTimesWhereNobodyWaits) {
 }
 
 /// Nobody is kept busy here: who waits for what was cut short has its end soon.
-TEST_F(AtOnce, IfAwaitedItStopsAtItsDeadline) {
+TEST_F(Inline, IfAwaitedItStopsAtItsDeadline) {
   constexpr std::size_t bytes = 64 * large;
   Couple pair = couple(config(large, 1), config(large, 1));
   Board board(pair, shared(bytes), shared(bytes));
@@ -303,23 +303,23 @@ TEST_F(AtOnce, IfAwaitedItStopsAtItsDeadline) {
   EXPECT_TRUE(cut_short);
 }
 
-TEST_F(AtOnce, IfAwaitedWithTwoRailsAndNotWithThree) {
+TEST_F(Inline, IfAwaitedWithTwoRailsAndNotWithThree) {
   constexpr std::size_t bytes = 4 * large + 1;
   for (const unsigned rails : {2U, 3U}) {
     Couple pair = couple(config(large, rails), config(large, rails));
     Board board(pair, shared(bytes), shared(bytes));
     const Pair all[] = {{0, 0, bytes}};
-    bool at_once = false;
-    for (int round = 0; round < (rails == 2 ? 1000 : 20) && !at_once; ++round) {
+    bool whole = false;
+    for (int round = 0; round < (rails == 2 ? 1000 : 20) && !whole; ++round) {
       Transfer transfer = must(pair.a.write(board.local, board.there, all));
       EXPECT_TRUE(succeeds(transfer.wait(soon())));
-      at_once = transfer.report().operations == 2;  // which are as large as rails' chunks are not
+      whole = transfer.report().operations == 2;  // which are as large as rails' chunks are not
     }
-    EXPECT_EQ(at_once, rails == 2);
+    EXPECT_EQ(whole, rails == 2);
   }
 }
 
-TEST_F(AtOnce, LargeOnesOfClassNormalNotBesideOthers) {
+TEST_F(Inline, LargeOnesOfClassNormalNotBesideOthers) {
   Config idle = config();
   idle.progress = Progress::manual;
   Couple pair = couple(config(), idle);
@@ -336,7 +336,7 @@ TEST_F(AtOnce, LargeOnesOfClassNormalNotBesideOthers) {
   EXPECT_EQ(who_ends(pair, board, of(Priority::normal), large), self_);
 }
 
-TEST_F(AtOnce, LargeOnesUnderManualProgress) {
+TEST_F(Inline, LargeOnesUnderManualProgress) {
   Config manual = config();
   manual.progress = Progress::manual;
   Couple pair = couple(manual);
@@ -348,7 +348,7 @@ TEST_F(AtOnce, LargeOnesUnderManualProgress) {
   EXPECT_EQ(first.state(), State::done);
 }
 
-TEST_F(AtOnce, WhereEachIsWaitedForUpToFourTimesAsMuch) {
+TEST_F(Inline, WhereEachIsWaitedForUpToFourTimesAsMuch) {
   Config one = config();
   one.rails = one.threads = 1;
   Couple pair = couple(one);
@@ -373,7 +373,7 @@ TEST_F(AtOnce, WhereEachIsWaitedForUpToFourTimesAsMuch) {
   }
 }
 
-TEST_F(AtOnce, WhoWaitsMayCopyTheLastOfIt) {
+TEST_F(Inline, WhoWaitsMayCopyTheLastOfIt) {
   Couple pair = couple(config());
   constexpr std::size_t more = 4 * large + 1;
   Board board(pair, shared(more), shared(more));
@@ -385,7 +385,7 @@ TEST_F(AtOnce, WhoWaitsMayCopyTheLastOfIt) {
     }
 }
 
-TEST_F(AtOnce, IsSwitchedOff) {
+TEST_F(Inline, IsSwitchedOff) {
   Couple pair = couple(config(0));
   Board board(pair, shared(), shared());
   for (const Priority priority : {Priority::latency, Priority::normal})
@@ -393,7 +393,7 @@ TEST_F(AtOnce, IsSwitchedOff) {
       EXPECT_NE(who_ends(pair, board, of(priority), bytes), self_);
 }
 
-TEST_F(AtOnce, WithTheSmallestLimits) {
+TEST_F(Inline, WithTheSmallestLimits) {
   for (std::uint64_t limit = 1; limit < 9; ++limit) {
     Couple pair = couple(config(limit));
     Board board(pair, shared(), shared());
@@ -405,7 +405,7 @@ TEST_F(AtOnce, WithTheSmallestLimits) {
   }
 }
 
-TEST_F(AtOnce, LargerOnesKeepToTheRailsChunks) {
+TEST_F(Inline, LargerOnesKeepToTheRailsChunks) {
   Config fine = config();
   fine.rails = 1;
   fine.chunk_bytes = size / 4;
@@ -419,7 +419,7 @@ TEST_F(AtOnce, LargerOnesKeepToTheRailsChunks) {
 }
 
 /// Memory that the kernel copies for the thread that submits.
-class AtOnceByKernel : public AtOnce {
+class InlineByKernel : public Inline {
  protected:
   static constexpr std::size_t most = 4 * large;
 
@@ -429,7 +429,7 @@ class AtOnceByKernel : public AtOnce {
   const Pair all_[1] = {{0, 0, large}};
 };
 
-TEST_F(AtOnceByKernel, WhereEachIsWaitedFor) {
+TEST_F(InlineByKernel, WhereEachIsWaitedFor) {
   const Pair pieces[] = {{0, 100, 1000}, {5000, 7000, 3}, {size, 2 * size, large / 2}};
   for (const Direction direction : {Direction::write, Direction::read}) {
     board_.repaint();
@@ -447,7 +447,7 @@ TEST_F(AtOnceByKernel, WhereEachIsWaitedFor) {
   }
 }
 
-TEST_F(AtOnceByKernel, GoesByClassAndSize) {
+TEST_F(InlineByKernel, GoesByClassAndSize) {
   EXPECT_EQ(who_ends(pair_, board_, of(Priority::normal), most), self_);
   EXPECT_NE(who_ends(pair_, board_, of(Priority::normal), most + 1), self_);
   EXPECT_EQ(who_ends(pair_, board_, of(Priority::latency), large), self_);
@@ -455,7 +455,7 @@ TEST_F(AtOnceByKernel, GoesByClassAndSize) {
   EXPECT_NE(who_ends(pair_, board_, of(Priority::bulk)), self_);
 }
 
-TEST_F(AtOnceByKernel, NotTheNextBeforeOneWasLookedAtHoweverSmall) {
+TEST_F(InlineByKernel, NotTheNextBeforeOneWasLookedAtHoweverSmall) {
   const Pair small[] = {{0, 0, 1}};
   {
     const Transfer unseen = must(pair_.a.write(board_.local, board_.there, small));
@@ -467,7 +467,7 @@ TEST_F(AtOnceByKernel, NotTheNextBeforeOneWasLookedAtHoweverSmall) {
   EXPECT_EQ(who_ends(pair_, board_, of(Priority::normal), 1), self_) << "it was let go";
 }
 
-TEST_F(AtOnceByKernel, NothingThatSomethingFollows) {
+TEST_F(InlineByKernel, NothingThatSomethingFollows) {
   Config one = config(large, 1);
   one.threads = 1;
   Couple pair = couple(one);
@@ -482,7 +482,7 @@ TEST_F(AtOnceByKernel, NothingThatSomethingFollows) {
   expect_not_begun(must(pair.a.write(board.local, board.there, all_, checked)));
 }
 
-TEST_F(AtOnceByKernel, OthersMoveWhatIsTooLarge) {
+TEST_F(InlineByKernel, OthersMoveWhatIsTooLarge) {
   const Pair some[] = {{0, 0, large + size}};
   Transfer transfer = must(board_.submit(Direction::write, some, of(Priority::latency)));
   ASSERT_TRUE(succeeds(transfer.wait(soon())));
@@ -494,7 +494,7 @@ TEST_F(AtOnceByKernel, OthersMoveWhatIsTooLarge) {
     board_.expect_moved(direction, more);
 }
 
-TEST_F(AtOnceByKernel, WhatIsRefusedOthersIsRefused) {
+TEST_F(InlineByKernel, WhatIsRefusedOthersIsRefused) {
   board_.expect_moved(Direction::read, all_);
   EXPECT_EQ(must(board_.grant.revoke(soon())), Revoked::quiescent);
   const Blob before(board_.local.data(), board_.local.data() + large);
@@ -502,7 +502,7 @@ TEST_F(AtOnceByKernel, WhatIsRefusedOthersIsRefused) {
   EXPECT_TRUE(std::equal(before.begin(), before.end(), board_.local.data()));
 }
 
-TEST_F(AtOnce, ASignalFollowsTheBytes) {
+TEST_F(Inline, ASignalFollowsTheBytes) {
   Couple pair = couple(config());
   Board board(pair, shared(), shared());
   const Pair all[] = {{0, 0, size}};
@@ -519,7 +519,7 @@ TEST_F(AtOnce, ASignalFollowsTheBytes) {
 }
 
 /// While another thread sends the signal the one that submits returns.
-TEST_F(AtOnce, LargeOnesWithSignals) {
+TEST_F(Inline, LargeOnesWithSignals) {
   Couple pair = couple(config());
   Board board(pair, shared(large), shared(large));
   const Pair all[] = {{0, 0, large}};
@@ -534,7 +534,7 @@ TEST_F(AtOnce, LargeOnesWithSignals) {
   board.expect_pieces(Direction::write, all);
 }
 
-TEST_F(AtOnce, IsCheckedLikeOthers) {
+TEST_F(Inline, IsCheckedLikeOthers) {
   Couple pair = couple(config());
   Board board(pair, shared(), shared());
   TransferOptions options;
@@ -543,7 +543,7 @@ TEST_F(AtOnce, IsCheckedLikeOthers) {
   board.expect_moved(Direction::write, all, options);
 }
 
-TEST_F(AtOnce, WhoSubmitsInACallbackHasNoneInIt) {
+TEST_F(Inline, WhoSubmitsInACallbackHasNoneInIt) {
   Couple pair = couple(config());
   Board board(pair, shared(), shared());
   const Pair all[] = {{0, 0, size}};
@@ -564,7 +564,7 @@ TEST_F(AtOnce, WhoSubmitsInACallbackHasNoneInIt) {
   EXPECT_EQ(left, 0);
 }
 
-TEST_F(AtOnce, LeavesItsSeatBeforeItTells) {
+TEST_F(Inline, LeavesItsSeatBeforeItTells) {
   Config narrow = config();
   narrow.max_transfers = 1;
   Couple pair = couple(narrow);
@@ -578,7 +578,7 @@ TEST_F(AtOnce, LeavesItsSeatBeforeItTells) {
   EXPECT_TRUE(succeeds(next->wait(soon())));
 }
 
-TEST_F(AtOnce, AReadUnderALeaseThatHasEndedIsStale) {
+TEST_F(Inline, AReadUnderALeaseThatHasEndedIsStale) {
   Couple pair = couple(config());
   Board board(pair, shared(), shared());
   const Pair all[] = {{0, 0, size}};
@@ -588,7 +588,7 @@ TEST_F(AtOnce, AReadUnderALeaseThatHasEndedIsStale) {
   expect_stale_read(board, all);
 }
 
-TEST_F(AtOnce, AfterTheEndOfALeaseNothingIsWritten) {
+TEST_F(Inline, AfterTheEndOfALeaseNothingIsWritten) {
   Couple pair = couple(config());
   for (int round = 0; round < 50; ++round) {
     Board board(pair, shared(), shared());
@@ -615,7 +615,7 @@ TEST_F(AtOnce, AfterTheEndOfALeaseNothingIsWritten) {
   }
 }
 
-TEST_F(AtOnce, ManyThreadsBesideTransfersOfTheEngines) {
+TEST_F(Inline, ManyThreadsBesideTransfersOfTheEngines) {
   constexpr std::size_t threads = 4, rounds = 300, large = 4 << 20;
   Couple pair = couple(config());
   Board board(pair, shared(threads * size + large), shared(threads * size + large));
