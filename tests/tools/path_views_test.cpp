@@ -44,8 +44,8 @@ Path staged(const std::string& nic = "mlx5_0") {
 
 TEST(PathText, HasEachHopAndWhatTheyComeTo) {
   EXPECT_EQ(path_text(staged()),
-            "write over verbs by the bounce: 2 copies of each byte, 1 here and 1 at the peer, 1 by "
-            "a CPU\n"
+            "write over verbs through bounce buffers: 2 copies of each byte, 1 here and 1 at the "
+            "peer, 1 by a CPU\n"
             "\n"
             "  memory of GPU 3\n"
             "    ║ the GPU's copy engine copies\n"

@@ -21,7 +21,7 @@ struct Movement {
   std::uint64_t pieces = 0;      ///< Contiguous runs within one page of both sides.
   std::uint64_t operations = 0;  ///< Posted.
   std::vector<weft::Report::RailShare> rails;
-  std::string transport;  ///< "one-sided" or "bounce-buffer transport".
+  std::string transport;  ///< "one-sided" or "bounce".
   std::string route;      ///< Why these rails.
 };
 

@@ -56,7 +56,7 @@ std::string mover_text(const Hop& hop) {
 std::string path_headline(const Path& path) {
   std::string text = fmt::format("{} over {}{}: {} of each byte",
                                  name_of(direction_names, path.direction), printable(path.provider),
-                                 path.transport == TransportKind::bounce        ? " by the bounce"
+                                 path.transport == TransportKind::bounce ? " through bounce buffers"
                                  : path.transport == TransportKind::device_copy ? " from GPU to GPU"
                                                                                 : "",
                                  copies_text(path.copies));
