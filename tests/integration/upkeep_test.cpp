@@ -28,8 +28,8 @@ class Stuck {
   };
   class Sticking final : public ForwardingTransport {
    public:
-    Sticking(std::unique_ptr<core::Transport> inner, std::shared_ptr<State> state)
-        : ForwardingTransport(std::move(inner)), state_(std::move(state)) {}
+    Sticking(core::Transport& inner, std::shared_ptr<State> state)
+        : ForwardingTransport(inner), state_(std::move(state)) {}
     providers::Post post(core::Op& op) override {
       state_->free.wait(false);
       inner().set_sink(sink());
