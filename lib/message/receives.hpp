@@ -52,7 +52,9 @@ class Receives final : private providers::CompletionHandler {
           providers::fabric_text(post.fabric_code));
   }
   /// Tries those again that the provider had no room for.
-  void progress() { post_all(refused_); }
+  void progress() {
+    if (!refused_.empty()) post_all(refused_);
+  }
 
   Result<void> pin(const Device& device) { return buffers_.pin(device); }
   void leak() { buffers_.leak(); }
@@ -61,7 +63,7 @@ class Receives final : private providers::CompletionHandler {
   void completed(providers::Posted& posted, const providers::Completion& completion) override {
     auto& buffer = static_cast<Buffer&>(posted);
     if (completion.ok) {
-      post_all(failed_);
+      if (!failed_.empty()) post_all(failed_);
       if (owner_.arrived(buffer, completion.length) == Received::kept) return;
     } else {
       log(LogLevel::debug, "{}: a receive failed: {}", name_,
@@ -75,7 +77,6 @@ class Receives final : private providers::CompletionHandler {
     post(buffer);
   }
   void post_all(std::vector<Buffer*>& buffers) {
-    if (buffers.empty()) return;
     for (Buffer* buffer : std::exchange(buffers, {})) post(*buffer);
   }
 

@@ -72,7 +72,7 @@ Result<void> Bounce::add_peer(const std::shared_ptr<PeerState>& peer, Route& rou
   const auto bytes = std::min<std::uint64_t>(limits_.buffer_bytes, theirs.bounce_buffer_bytes);
   const auto credits = std::min<std::size_t>(limits_.buffers, theirs.bounce_buffers);
   const auto [link, first] = links_.try_emplace(
-      own_token, BounceLink{peer, route, receives, credits, bytes, bounce_pieces(bytes)});
+      own_token, BounceLink{peer, route, receives, credits, 0, bytes, bounce_pieces(bytes)});
   route.bounce = &link->second;
   return {};
 }
@@ -86,7 +86,8 @@ std::size_t Bounce::most_chunks(const Route& route) const {
 }
 
 std::size_t Bounce::room(const Route& route) const {
-  return route.bounce == nullptr ? 0 : route.bounce->credits;
+  const BounceLink* const link = route.bounce;
+  return link == nullptr ? 0 : link->credits - std::min(link->credits, link->credits_used);
 }
 
 providers::Post Bounce::post(Op& op) {
@@ -100,7 +101,7 @@ providers::Post Bounce::post(Op& op) {
   const providers::Post post = send(*request);
   switch (post.status) {
     case providers::PostStatus::posted:
-      --request->link->credits;
+      ++request->link->credits_used;
       request->phase = Phase::sent;
       break;
     case providers::PostStatus::again:
@@ -166,7 +167,7 @@ bool Bounce::fill(BounceRequest& request) {
     op.transfer->count_copied(op.bytes());
     return true;
   }
-  --request.link->credits;
+  ++request.link->credits_used;
   request.phase = Phase::copying_out;
   const auto begun = core_.staging.copy_out(device, core_.copies.list(), {&request, nullptr});
   if (begun) {
@@ -231,11 +232,12 @@ std::size_t Bounce::progress() {
         if (staged.answer != nullptr) return responder_.lost(*staged.answer);
         staged.request->op->transfer->end_early(State::failed, error);
       });
-  return count + send_waiting() + responder_.progress();
+  if (!ready_.empty()) count += send_waiting();
+  if (responder_.has_work()) count += responder_.progress();
+  return count;
 }
 
 std::size_t Bounce::send_waiting() {
-  if (ready_.empty()) return 0;
   ++core_.pass;
   std::size_t count = 0;
   for (std::size_t left = ready_.size(); left > 0; --left) {
@@ -384,7 +386,7 @@ void Bounce::end_unsent(BounceRequest& request, int fabric_code) {
 /// Its credit comes back, and the sink learns of it.
 void Bounce::end(BounceRequest& request, const providers::Completion& completion) {
   Op& op = *request.op;
-  if (request.link != nullptr) ++request.link->credits;
+  if (request.link != nullptr) --request.link->credits_used;
   requests_.release(request);
   sink().chunk_ended(op, completion);
 }

@@ -24,7 +24,8 @@ struct BounceLink {
   std::shared_ptr<PeerState> peer;
   Route& route;
   std::size_t receives = 0;         // posted for it
-  std::size_t credits = 0;          // requests that may still be sent to it
+  std::size_t credits = 0;          // requests that it may have from us at a time, ...
+  std::size_t credits_used = 0;     // ... and that it has
   std::uint64_t request_bytes = 0;  // most payload of one
   std::size_t request_pieces = 0;   // most pieces of one
   std::uint64_t full_in = 0;        // the last BounceCore::pass in which the provider had no room

@@ -152,7 +152,6 @@ void BounceResponder::lost(const BounceAnswer& answer) {
 }
 
 std::size_t BounceResponder::progress() {
-  if (due_.empty()) return 0;
   ++core_.pass;
   std::size_t count = 0;
   for (std::size_t left = due_.size(); left > 0; --left) {
