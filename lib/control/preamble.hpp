@@ -1,5 +1,6 @@
 // The first bytes on a control connection, fixed for all versions: they tell a Weft engine from
-// anything else, and which versions of the protocol it understands.
+// anything else, and the versions of the control protocol that it understands: here the wire's
+// version is raised.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// Settings for tests, not for users.
+// Times and bounds of the control plane that users can't set. Tests do.
 #pragma once
 
 #include <cstddef>

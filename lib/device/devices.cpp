@@ -1,3 +1,4 @@
+// The kinds of devices there are: asks each for the memory that it owns.
 #include "device/cuda/gpu.hpp"
 #include "device/device.hpp"
 

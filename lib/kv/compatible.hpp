@@ -1,3 +1,4 @@
+// Checks that two layouts can be copied into each other.
 #pragma once
 
 #include <weft/kv.hpp>

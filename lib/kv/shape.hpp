@@ -1,3 +1,4 @@
+// Strides of a KV cache's groups.
 #pragma once
 
 #include <cstddef>

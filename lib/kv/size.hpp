@@ -1,3 +1,4 @@
+// Byte counts that remember an overflow.
 #pragma once
 
 #include <cstdint>

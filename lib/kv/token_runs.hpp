@@ -1,3 +1,4 @@
+// Tokens of a request as runs that neither side's blocks interrupt.
 #pragma once
 
 #include <cstdint>

@@ -27,7 +27,7 @@ struct NotifyOptions {
   /// Called once, on a progress thread. It must be short and must not wait. A null error means
   /// success. It is destroyed afterwards, with all that it holds.
   std::function<void(std::uint64_t cookie, const Error* error)> on_end = {};
-  /// Ends it as `timed_out` for good, up to a heartbeat after this time. Signals that an
+  /// Ends it as `timed_out` for good, up to 0.1 s after this time. Signals that an
   /// expectation has collected by then are dropped, as when it is given up. Empty: it does not end
   /// by itself; with `cuda_stream`, after Config::default_timeout.
   std::optional<Deadline> deadline = {};

@@ -136,8 +136,7 @@ struct TransferOptions {
   /// Compares the bytes at both ends before the transfer ends and before its signal goes out.
   /// Source and target each compute the XXH3 (64 bits) of their own memory. If they differ, the
   /// transfer fails as `corrupt` and the signal is withheld. Neither end may change the bytes
-  /// meanwhile. GPU memory is copied to the host for it. submit() fails with `unsupported` if the
-  /// version of the peer can't check.
+  /// meanwhile. GPU memory is copied to the host for it.
   bool verify = false;
   /// A CUDA event (CUevent or cudaEvent_t) that was recorded before this call. The transfer begins
   /// when the work before the event has ended; no thread waits for that. The event must be neither
