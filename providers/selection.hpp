@@ -61,7 +61,7 @@ struct Choice {
 
 struct Selection {
   std::vector<std::size_t> taken;    // indices of found_nics, best first
-  std::vector<std::string> reasons;  // why each found_nic was taken or passed over
+  std::vector<std::string> reasons;  // why each was used or not
 };
 
 /// `known`: the providers of this build, best first. Fails if something that was named is not

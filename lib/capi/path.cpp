@@ -26,7 +26,7 @@ weft_path_summary summary_of(const Path& path) {
   c.limit = path.limit.c_str();
   c.refused = path.refused.c_str();
   c.hop_count = path.hops.size();
-  c.passed_over_count = path.passed_over.size();
+  c.not_used_count = path.not_used.size();
   return c;
 }
 
@@ -81,8 +81,8 @@ weft_code weft_path_hop(const weft_path* path, size_t index, weft_hop* hop, weft
   });
 }
 
-const char* weft_path_passed_over(const weft_path* path, size_t index) {
-  return path != nullptr && index < path->value.passed_over.size()
-             ? path->value.passed_over[index].c_str()
+const char* weft_path_not_used(const weft_path* path, size_t index) {
+  return path != nullptr && index < path->value.not_used.size()
+             ? path->value.not_used[index].c_str()
              : nullptr;
 }

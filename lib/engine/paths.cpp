@@ -251,9 +251,8 @@ Result<Path> Paths::describe(const RailsBetween& rails, Direction direction,
     facts.local.gpu_gbps = gpus[gpu].link_gbps;
   // Rails that don't fill a NIC alone are several on one.
   facts.remote.nics_gbps = gbps_of(peer.introduction, rails.theirs, !facts.record.fills_alone);
-  facts.passed_over = not_had_before(facts.record);
-  facts.passed_over.insert(facts.passed_over.end(), peer.passed_over.begin(),
-                           peer.passed_over.end());
+  facts.not_used = not_had_before(facts.record);
+  facts.not_used.insert(facts.not_used.end(), peer.not_used.begin(), peer.not_used.end());
   return describe_path(facts);
 }
 

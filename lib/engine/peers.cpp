@@ -151,7 +151,7 @@ Result<void> Peers::make_routes(const std::shared_ptr<PeerState>& met, const Int
   Pairing pairing = pair_rails(self, peer.introduction, peer.same_host, same_host_reason);
   peer.route_reason = std::move(pairing.reason);
   peer.fallback = std::move(pairing.fallback);
-  peer.passed_over = std::move(pairing.passed_over);
+  peer.not_used = std::move(pairing.not_used);
   peer.their_rails = pairing.theirs;
   if (pairing.rails.empty())
     return fail(Code::unavailable, fmt::format("{} and {} can't reach each other: {}", self.name,

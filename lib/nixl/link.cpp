@@ -20,8 +20,7 @@ std::string text_of(const Path& path) {
       fmt::format("over {}, rails {}; {} copies of each byte, {} by a CPU", path.provider,
                   fmt::join(path.rails, ", "), path.copies, path.cpu_copies);
   if (path.gbps > 0) text += fmt::format("; at most {:.0f} Gb/s: {}", path.gbps, path.limit);
-  if (!path.passed_over.empty())
-    text += fmt::format("; not used: {}", fmt::join(path.passed_over, "; "));
+  if (!path.not_used.empty()) text += fmt::format("; not used: {}", fmt::join(path.not_used, "; "));
   return text;
 }
 

@@ -15,7 +15,7 @@ struct Options {
 
 /// Each parameter is a field of Config by its name, as text, or one of ours: `timeout_ms`,
 /// `unchecked_nixl`. An unknown one is an error; but where the plug-in stands for another one
-/// (`init.type` is not WEFT) it gets that one's parameters, and passes over those with a warning.
+/// (`init.type` is not WEFT) it gets that one's parameters, and ignores those with a warning.
 Result<Options> read_options(const abi::InitParameters& init);
 
 /// All options of an engine as it uses them, wherever they came from.

@@ -171,25 +171,25 @@ void find_limit(const PathFacts& facts, Path& path) {
 }
 
 void pass_over(const PathFacts& facts, Path& path) {
-  path.passed_over = facts.passed_over;
+  path.not_used = facts.not_used;
   if (path.transport == TransportKind::device_copy) return;
   const bool asked = facts.asked == TransportKind::bounce;
-  if (asked) path.passed_over.push_back("one-sided: the bounce was asked for");
+  if (asked) path.not_used.push_back("one-sided: the bounce was asked for");
   const auto staged = [&](const PathFacts::End& end, bool direct, const char* where) {
     if (end.place.kind == MemoryKind::device && !direct &&
         (!asked || out_of_reach(end, facts.record)))
-      path.passed_over.push_back(
+      path.not_used.push_back(
           fmt::format("GPUDirect{}: {}", where, why_not_direct(end, facts.record)));
   };
   staged(facts.local, path.gpudirect_local, "");
   staged(facts.remote, path.gpudirect_remote, " at the peer");
   if (path.transport == TransportKind::one_sided && !facts.mapping.mapped &&
       !facts.mapping.reason.empty())
-    path.passed_over.push_back(fmt::format("mapped: {}", facts.mapping.reason));
+    path.not_used.push_back(fmt::format("mapped: {}", facts.mapping.reason));
   const bool gpus =
       facts.local.place.kind == MemoryKind::device && facts.remote.place.kind == MemoryKind::device;
   if (gpus && !facts.lending.lent && !facts.lending.reason.empty())
-    path.passed_over.push_back(fmt::format("from GPU to GPU: {}", facts.lending.reason));
+    path.not_used.push_back(fmt::format("from GPU to GPU: {}", facts.lending.reason));
 }
 
 Result<TransportKind> transport_between(const PathFacts& facts) {

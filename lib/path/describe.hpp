@@ -43,7 +43,7 @@ struct PathFacts {
   Capability record;  // of these rails
   Lending lending;
   Mapping mapping;
-  std::vector<std::string> passed_over;
+  std::vector<std::string> not_used;
 };
 
 /// `unsupported` if one-sided transfers were asked for and NICs can't reach one of the memories, or

@@ -40,9 +40,7 @@ std::string count_text(unsigned count) {
 
 /// Why there is no better one.
 std::string otherwise_text(const Path& path) {
-  return path.passed_over.empty()
-             ? ""
-             : fmt::format("; passed over: {}", fmt::join(path.passed_over, "; "));
+  return path.not_used.empty() ? "" : fmt::format("; not used: {}", fmt::join(path.not_used, "; "));
 }
 
 std::string way_text(const Path& path) {
@@ -65,7 +63,7 @@ std::string made_text(const Path& path, unsigned made, unsigned bounces,
 /// Of both sides: what speaks against it may be the other's.
 std::string gpudirect_reasons(const Path& path) {
   std::vector<std::string_view> reasons;
-  for (const std::string& each : path.passed_over)
+  for (const std::string& each : path.not_used)
     if (each.starts_with("GPUDirect")) reasons.push_back(each);
   return reasons.empty() ? "the bounce was asked for" : fmt::format("{}", fmt::join(reasons, "; "));
 }

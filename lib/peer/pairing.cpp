@@ -58,9 +58,9 @@ void add_missed(const Introduction& engine, const Introduction& other, const Rai
 }
 
 /// Adds what `engine` prefers to the chosen kind, each with the reason why it is not taken.
-void add_passed_over(const Introduction& engine, const Introduction& own, const Introduction& peer,
-                     const RailKind& chosen, bool same_host, const std::string& same_host_reason,
-                     std::vector<std::string>& passed_over) {
+void add_not_used(const Introduction& engine, const Introduction& own, const Introduction& peer,
+                  const RailKind& chosen, bool same_host, const std::string& same_host_reason,
+                  std::vector<std::string>& not_used) {
   for (const RailAddress& rail : engine.rails) {
     const RailKind kind = kind_of(rail);
     if (kind == chosen) return;
@@ -70,8 +70,8 @@ void add_passed_over(const Introduction& engine, const Introduction& own, const 
                       : rails_of(peer, kind).empty() ? why_lacking(peer, rail, "the peer has none")
                                                      : "the other engine prefers another";
     std::string sentence = fmt::format("{}: {}", rail.provider, why);
-    if (std::find(passed_over.begin(), passed_over.end(), sentence) == passed_over.end())
-      passed_over.push_back(std::move(sentence));
+    if (std::find(not_used.begin(), not_used.end(), sentence) == not_used.end())
+      not_used.push_back(std::move(sentence));
   }
 }
 
@@ -125,8 +125,8 @@ Pairing pair_rails(const Introduction& own, const Introduction& peer, bool same_
       add_missed(peer, own, kind, same_host, "this engine", missed);
     }
     pairing.fallback = fmt::format("{}", fmt::join(missed, "; "));
-    add_passed_over(own, own, peer, kind, same_host, same_host_reason, pairing.passed_over);
-    add_passed_over(peer, own, peer, kind, same_host, same_host_reason, pairing.passed_over);
+    add_not_used(own, own, peer, kind, same_host, same_host_reason, pairing.not_used);
+    add_not_used(peer, own, peer, kind, same_host, same_host_reason, pairing.not_used);
     break;
   }
   if (pairing.rails.empty()) pairing.reason = "no kind of rail is shared";

@@ -31,7 +31,7 @@ struct Pairing {
   std::string fallback;
   std::string reason;  // why these, as a sentence
   /// The kinds that one of the two prefers, each with the reason why not: "shm: other hosts".
-  std::vector<std::string> passed_over;
+  std::vector<std::string> not_used;
 };
 
 /// Picks the kind of rail that both have, in the order of preference of the engine whose name comes

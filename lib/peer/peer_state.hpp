@@ -44,8 +44,8 @@ class PeerState {
   std::vector<Route*> route_by_rail;           // by our rail index; null where there is none
   std::vector<std::uint32_t> their_rails;      // indices of the peer's that can be reached
   std::string route_reason;
-  std::string fallback;                  // Peer::fallback
-  std::vector<std::string> passed_over;  // kinds of rails, with reasons
+  std::string fallback;               // Peer::fallback
+  std::vector<std::string> not_used;  // kinds of rails, with reasons
 
   // Messages go by the first route's rail.
   Rail& message_rail() const noexcept { return *routes.front()->rail; }

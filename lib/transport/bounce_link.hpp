@@ -70,7 +70,7 @@ struct BounceCore {
   BufferPool sends;
   Staging<BounceStaged> staging = {};
   BufferCopies copies = {};  // of one message, while it is looked at
-  /// Counts the passes over what the provider had no room for.
+  /// Counts the rounds over what the provider had no room for.
   std::uint64_t pass = 0;
 };
 

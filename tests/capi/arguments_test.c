@@ -240,7 +240,7 @@ static void transfers_refuse_null(void) {
   INVALID(weft_engine_explain(engine, segment, remote, WEFT_WRITE, NULL, NULL, &error));
   INVALID(weft_path_get(NULL, &summary, &error));
   INVALID(weft_path_hop(NULL, 0, &hop, &error));
-  CHECK(path == NULL && weft_path_passed_over(NULL, 0) == NULL);
+  CHECK(path == NULL && weft_path_not_used(NULL, 0) == NULL);
   OK(weft_engine_explain(engine, segment, remote, WEFT_WRITE, NULL, &path, &error));
   INVALID(weft_path_get(path, NULL, &error));
   INVALID(weft_path_hop(path, 0, NULL, &error));

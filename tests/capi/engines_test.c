@@ -483,9 +483,9 @@ static void paths_and_policies(struct pair_of_engines* both, const char* provide
   CHECK(summary.cpu_copies == summary.copies && !summary.gpudirect_local);
   CHECK(strlen(summary.limit) > 0 && strlen(summary.refused) == 0);
   CHECK(summary.hop_count > 0);
-  for (size_t i = 0; i < summary.passed_over_count; ++i)
-    CHECK(strlen(weft_path_passed_over(path, i)) > 0);
-  CHECK(weft_path_passed_over(path, summary.passed_over_count) == NULL);
+  for (size_t i = 0; i < summary.not_used_count; ++i)
+    CHECK(strlen(weft_path_not_used(path, i)) > 0);
+  CHECK(weft_path_not_used(path, summary.not_used_count) == NULL);
   unsigned copies = 0;
   for (size_t i = 0; i < summary.hop_count; ++i) {
     weft_hop hop = {.size = sizeof hop};

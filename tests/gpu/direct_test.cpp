@@ -172,7 +172,7 @@ TEST_P(Direct, IsDeclaredAndCountedToTakeNoCopies) {
     EXPECT_EQ(path.transport, TransportKind::one_sided);
     EXPECT_TRUE(path.gpudirect_local && path.gpudirect_remote);
     EXPECT_EQ(path.copies, 0U);
-    EXPECT_THAT(path.passed_over, testing::Not(Contains(HasSubstr("GPUDirect"))));
+    EXPECT_THAT(path.not_used, testing::Not(Contains(HasSubstr("GPUDirect"))));
     TransferOptions strict;
     strict.policy = Policy{.max_copies = 0, .require_gpudirect = true};
     const Report report = field.expect_moved(direction, whole(), strict);
@@ -261,9 +261,8 @@ TEST_P(Direct, AGpuThatCantBeFlushedIsStaged) {
   Field field(GetParam(), {"", 2, 1});
   const Path path = field.path();
   EXPECT_EQ(path.transport, TransportKind::bounce);
-  EXPECT_THAT(path.passed_over,
-              Contains("GPUDirect: the GPU does not see what NICs write in order, "
-                       "and its driver can't flush it"));
+  EXPECT_THAT(path.not_used, Contains("GPUDirect: the GPU does not see what NICs write in order, "
+                                      "and its driver can't flush it"));
   for (const Direction direction : both) field.expect_moved(direction, whole());
 }
 
@@ -279,9 +278,8 @@ TEST_P(Direct, WhereOneSideIsStagedTheOtherIsToo) {
     const std::string whose =
         old == 0 ? "GPUDirect: "
                  : "GPUDirect at the peer: none of the peer's rails has a key for it: ";
-    EXPECT_THAT(path.passed_over,
-                Contains(AllOf(StartsWith(whose), HasSubstr("it is an old one"))));
-    EXPECT_THAT(path.passed_over,
+    EXPECT_THAT(path.not_used, Contains(AllOf(StartsWith(whose), HasSubstr("it is an old one"))));
+    EXPECT_THAT(path.not_used,
                 Contains(HasSubstr("NICs reach this side's memory, and not the other's")));
     for (const Direction direction : both) {
       const Report report = field.expect_moved(direction, whole());
@@ -312,7 +310,7 @@ TEST_P(Direct, ANicThatRefusesTheMemoryHasItStaged) {
   Field field(GetParam(), all_sides[0], nics);
   const Path path = field.path();
   EXPECT_THAT(
-      path.passed_over,
+      path.not_used,
       Contains("GPUDirect: by DMA buffer this NIC wants pointers; by pointer this NIC wants "
                "DMA buffers"));
   for (const Direction direction : both)
@@ -333,7 +331,7 @@ TEST_P(Direct, AGrantWithoutAKeyIsStaged) {
       "pointer this NIC has no room for keys";
   const Path path = field.path();
   EXPECT_FALSE(path.gpudirect_remote);
-  EXPECT_THAT(path.passed_over, Contains("GPUDirect at the peer: " + why));
+  EXPECT_THAT(path.not_used, Contains("GPUDirect at the peer: " + why));
   TransferOptions strict;
   strict.policy = Policy{.require_gpudirect = true};
   const auto refused = field.submit(Direction::write, whole(), strict);
@@ -383,7 +381,7 @@ TEST_P(Direct, NothingToRegisterByIsSaid) {
   nics[0]->refuses_pointers = true;
   cuda_sim::weft_cuda_sim_fail("cuMemGetHandleForAddressRange", 1, cuda_sim::not_supported);
   Field field(GetParam(), all_sides[2], nics);
-  EXPECT_THAT(field.path().passed_over,
+  EXPECT_THAT(field.path().not_used,
               Contains(AllOf(HasSubstr("cuMemGetHandleForAddressRange failed"),
                              HasSubstr("by pointer this NIC wants DMA buffers"))));
   field.expect_moved(Direction::write, whole());
@@ -408,7 +406,7 @@ TEST_P(Direct, MemoryThatCantBeMadeSynchronousIsStaged) {
   cuda_sim::weft_cuda_sim_fail("cuPointerSetAttribute", 1, cuda_sim::not_supported);
   cuda_sim::weft_cuda_sim_fail("cuCtxSetFlags", 1, cuda_sim::not_supported);
   Field field(GetParam(), all_sides[2]);
-  EXPECT_THAT(field.path().passed_over, Contains(HasSubstr("SYNC_MEMOPS")));
+  EXPECT_THAT(field.path().not_used, Contains(HasSubstr("SYNC_MEMOPS")));
   field.expect_moved(Direction::write, whole());
   EXPECT_EQ(field.nics[0]->by_dmabuf, 0U);
 }
@@ -422,7 +420,7 @@ TEST_P(Direct, ManagedMemoryIsStaged) {
   EXPECT_EQ(local.place().kind, MemoryKind::device);
   const Path path = must(field.pair.a.explain(local, field.imported, Direction::write));
   EXPECT_EQ(path.transport, TransportKind::bounce);
-  EXPECT_THAT(path.passed_over,
+  EXPECT_THAT(path.not_used,
               Contains(AllOf(StartsWith("GPUDirect: "), HasSubstr("none for NICs"))));
   field.there.fill(theirs);
   must(must(field.pair.a.write(local, field.imported, whole())).wait_quiescent(soon()));
@@ -556,7 +554,7 @@ TEST_P(Direct, ARailThatLosesTheMemoryWhenItIsOpenedAgainStagesIt) {
   if (!reopen(field.pair.a)) GTEST_SKIP() << "it does not reopen";
   const Path path = field.path();
   EXPECT_EQ(path.transport, TransportKind::bounce);
-  EXPECT_THAT(path.passed_over,
+  EXPECT_THAT(path.not_used,
               Contains(AllOf(StartsWith("GPUDirect: "), HasSubstr(pointers_wanted))));
   expect_staged(field, before);
   // It stays staged, as the grants of it are; other memory is not.
@@ -597,7 +595,7 @@ TEST_P(Direct, AGrantThatLosesItsKeyIsStagedWithoutBeingImportedAgain) {
   field.nics[1]->refuses_peers = true;
   if (!reopen(field.pair.b)) GTEST_SKIP() << "it does not reopen";
   const std::string why = "GPUDirect at the peer: none of the peer's rails has a key for it: ";
-  EXPECT_THAT(field.path().passed_over,
+  EXPECT_THAT(field.path().not_used,
               Contains(AllOf(StartsWith(why), HasSubstr("this NIC has no room for keys"))));
   expect_staged(field, before);
   // Whoever imports it only now hears it too, whether the blob is of before or not.
@@ -609,7 +607,7 @@ TEST_P(Direct, AGrantThatLosesItsKeyIsStagedWithoutBeingImportedAgain) {
     const Remote imported = must(later.import(blob));
     const Path path = must(later.explain(local, imported, Direction::read));
     EXPECT_EQ(path.transport, TransportKind::bounce);
-    EXPECT_THAT(path.passed_over, Contains(HasSubstr("this NIC has no room for keys")));
+    EXPECT_THAT(path.not_used, Contains(HasSubstr("this NIC has no room for keys")));
     must(must(later.read(local, imported, whole())).wait_quiescent(soon()));
   }
   EXPECT_TRUE(stored.holds(0, landed(Direction::read, whole(), ours)));

@@ -102,7 +102,7 @@ TEST_P(Lent, IsPassedOverWhereItIsNotWantedAndSaysWhy) {
     Field field(*a, all_sides[0], chunk, {}, b);
     const Path path = must(field.pair.a.explain(field.local, field.imported, Move::write));
     EXPECT_EQ(path.transport, TransportKind::bounce);
-    EXPECT_THAT(path.passed_over,
+    EXPECT_THAT(path.not_used,
                 testing::Contains(HasSubstr(
                     "from GPU to GPU: " + std::string(a == &keeps ? "this engine" : "the owner") +
                     " shares no GPU memory")));

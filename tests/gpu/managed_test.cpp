@@ -80,8 +80,8 @@ TEST_P(Managed, EveryByteArrivesInAnothersAndNothingIsLent) {
   const Remote imported = must(pair.a.import(grant.blob()));
   const Path path = must(pair.a.explain(local, imported, Move::write));
   EXPECT_EQ(path.transport, TransportKind::bounce);
-  EXPECT_THAT(path.passed_over, Contains(testing::AllOf(HasSubstr("from GPU to GPU: "),
-                                                        HasSubstr("cuIpcGetMemHandle"))));
+  EXPECT_THAT(path.not_used, Contains(testing::AllOf(HasSubstr("from GPU to GPU: "),
+                                                     HasSubstr("cuIpcGetMemHandle"))));
   expect_all_moved(pair.a, local, imported, theirs.bytes());
   EXPECT_EQ(must(grant.revoke(soon())), Revoked::quiescent);
   must(local.release(soon()));

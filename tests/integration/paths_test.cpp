@@ -49,9 +49,9 @@ TEST_P(Paths, AreWhatTheRecordsSay) {
     const Stop& ours = direction == Direction::write ? path.hops.front().from : path.hops.back().to;
     EXPECT_EQ(ours.numa_node, board.local.place().numa_node);
     EXPECT_FALSE(path.limit.empty());
-    EXPECT_THAT(path.passed_over,
-                bounced ? Matcher<const std::vector<std::string>&>(Contains(why_bounced))
-                        : Not(Contains(why_bounced)));
+    EXPECT_THAT(path.not_used, bounced
+                                   ? Matcher<const std::vector<std::string>&>(Contains(why_bounced))
+                                   : Not(Contains(why_bounced)));
   }
 }
 
@@ -99,7 +99,7 @@ TEST_P(Paths, CanBeToldOfPlacesAlone) {
   } else {
     const Path staged = must(pair.a.explain(gpu, pair.to_b, Place{}, Direction::write));
     EXPECT_EQ(staged.hops.front().by, Mover::copy_engine);
-    EXPECT_THAT(staged.passed_over, Contains(HasSubstr("GPUDirect: ")));
+    EXPECT_THAT(staged.not_used, Contains(HasSubstr("GPUDirect: ")));
   }
   EXPECT_TRUE(fails_with(
       pair.a.explain(Place{MemoryKind::device, -1, 4096}, pair.to_b, Place{}, Direction::write),
@@ -225,7 +225,7 @@ TEST(PathsOfSharedMemory, AreCopiedByThisProcessAndCounted) {
     EXPECT_EQ(path.hops.front().by, Mover::cpu);
     EXPECT_EQ(path.copies, 1U);
     EXPECT_EQ(path.copies_local, 1U);
-    EXPECT_THAT(path.passed_over, Not(Contains(HasSubstr("mapped"))));
+    EXPECT_THAT(path.not_used, Not(Contains(HasSubstr("mapped"))));
     board.repaint();
     board.expect_moved(direction, piece);
     const Report report = moved(pair, board, direction);
@@ -244,7 +244,7 @@ TEST(PathsOfSharedMemory, WhatIsNotMappedIsSaidToBeTheKernels) {
   for (const Direction direction : {Direction::write, Direction::read}) {
     const Path path = must(pair.a.explain(board.local, board.there, direction));
     EXPECT_EQ(path.hops.front().by, Mover::kernel);
-    EXPECT_THAT(path.passed_over, Contains("mapped: the memory lies behind no memfd"));
+    EXPECT_THAT(path.not_used, Contains("mapped: the memory lies behind no memfd"));
     const Report report = moved(pair, board, direction);
     ASSERT_EQ(report.copied.size(), 1U);
     EXPECT_EQ(report.copied.front().known, Report::Copied::Known::declared);
@@ -252,7 +252,7 @@ TEST(PathsOfSharedMemory, WhatIsNotMappedIsSaidToBeTheKernels) {
     EXPECT_EQ(report.copied.front().bytes, size);
   }
   const Path places = must(pair.a.explain(Place{}, pair.to_b, Place{}, Direction::write));
-  EXPECT_THAT(places.passed_over, Contains("mapped: known once there is a grant"));
+  EXPECT_THAT(places.not_used, Contains("mapped: known once there is a grant"));
 }
 
 TEST(PathsOfSharedMemory, AFileThatIsCutOffUnderATransferIsAnErrorAndNobodysEnd) {
@@ -263,7 +263,7 @@ TEST(PathsOfSharedMemory, AFileThatIsCutOffUnderATransferIsAnErrorAndNobodysEnd)
   for (const Direction direction : {Direction::write, Direction::read}) {
     const Path path = must(pair.a.explain(board.local, board.there, direction));
     EXPECT_EQ(path.hops.front().by, Mover::kernel);
-    EXPECT_THAT(path.passed_over, Contains(HasSubstr("mapped: the local memory's file")));
+    EXPECT_THAT(path.not_used, Contains(HasSubstr("mapped: the local memory's file")));
     board.repaint();
     board.expect_moved(direction, piece);
   }
@@ -296,7 +296,7 @@ TEST(PathsOfEngines, WhatThePeerLacksIsSaid) {
   std::string shm;
   for (const auto& rail : pair.a.info().rails)
     if (rail.capability.same_host_only) shm = rail.capability.provider;
-  EXPECT_THAT(path.passed_over, Contains(HasSubstr(shm + ": the peer has none")));
+  EXPECT_THAT(path.not_used, Contains(HasSubstr(shm + ": the peer has none")));
 }
 
 TEST(PathsOfEngines, AnothersHandlesAreRefused) {

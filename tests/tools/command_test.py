@@ -601,7 +601,7 @@ class Explain(Case):
         self.assertEqual((path["transport"], path["copies"]), ("bounce", 4))
         self.assertEqual(path["hops"][-1]["to"]["gpu"], 1)
         self.assertTrue(any(each.startswith("GPUDirect at the peer: ")
-                            for each in path["passed_over"]))
+                            for each in path["not_used"]))
 
     def test_a_running_decode_is_not_disturbed(self):
         with decode("--providers", "tcp", *SMALL[:2]) as (process, address):

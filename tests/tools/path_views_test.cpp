@@ -38,7 +38,7 @@ Path staged(const std::string& nic = "mlx5_0") {
   path.copies_local = path.copies_remote = path.cpu_copies = 1;
   path.gbps = 100;
   path.limit = "NIC " + nic;
-  path.passed_over = {"shm: another host", "GPUDirect: no dmabuf from the driver"};
+  path.not_used = {"shm: another host", "GPUDirect: no dmabuf from the driver"};
   return path;
 }
 
@@ -88,7 +88,7 @@ TEST(PathJson, HasAllOfIt) {
   EXPECT_EQ(json["hops"][0]["by"], "copy_engine");
   EXPECT_EQ(json["hops"][0]["copies"], true);
   EXPECT_EQ(json["hops"][5]["to"]["numa"], 1);
-  EXPECT_EQ(json["passed_over"].size(), 2U);
+  EXPECT_EQ(json["not_used"].size(), 2U);
   EXPECT_TRUE(json["refused"].is_null());
   Path unknown = staged();
   unknown.gbps = 0;

@@ -161,7 +161,7 @@ TEST(Pairing, RailsOfAnotherLayoutAreNone) {
        {pair_rails(now, before, true, ""), pair_rails(before, now, true, "")}) {
     EXPECT_THAT(pairing.reason, HasSubstr("tcp with"));
     EXPECT_THAT(pairing.reason, HasSubstr("shm: the two sides have it in different formats"));
-    EXPECT_THAT(pairing.passed_over,
+    EXPECT_THAT(pairing.not_used,
                 ElementsAre(HasSubstr("shm: the two sides have it in different formats")));
     EXPECT_THAT(pairing.fallback, StartsWith("shm: the two sides have it in different formats"))
         << "it is much slower, and nobody meant to";
@@ -181,13 +181,13 @@ TEST(Pairing, NothingSharedIsSaidWithTheReasons) {
 
 TEST(Pairing, WhatEitherPrefersIsPassedOverForAReason) {
   const Introduction both = engine("a", {shm, efa, efa, tcp}), less = engine("b", {shm, tcp});
-  EXPECT_THAT(pair_rails(both, less, false, "far").passed_over,
+  EXPECT_THAT(pair_rails(both, less, false, "far").not_used,
               ElementsAre("shm: far", "efa: the peer has none"));
-  EXPECT_THAT(pair_rails(less, both, false, "far").passed_over,
+  EXPECT_THAT(pair_rails(less, both, false, "far").not_used,
               ElementsAre("shm: far", "efa: this engine has none"));
-  EXPECT_THAT(pair_rails(both, less, true, "").passed_over, IsEmpty());
+  EXPECT_THAT(pair_rails(both, less, true, "").not_used, IsEmpty());
   const Introduction backward = engine("z", {efa, tcp}), forward = engine("a", {tcp, efa});
-  EXPECT_THAT(pair_rails(backward, forward, false, "").passed_over,
+  EXPECT_THAT(pair_rails(backward, forward, false, "").not_used,
               ElementsAre("efa: the other engine prefers another"));
 }
 

@@ -263,7 +263,7 @@ TEST(Paths, ANicMovesHostMemoryWithoutACopy) {
                           "nic > the peer's NIC", "nic > the peer's host memory on node 0"));
   EXPECT_EQ(path.copies, 0U);
   EXPECT_EQ(path.transport, TransportKind::one_sided);
-  EXPECT_THAT(path.passed_over, IsEmpty());
+  EXPECT_THAT(path.not_used, IsEmpty());
 }
 
 TEST(Paths, ReadsRunTheOtherWay) {
@@ -312,7 +312,7 @@ TEST(Paths, WhatIsMappedIsCopiedByTheInitiatorItselfAndCounted) {
     EXPECT_THAT(told(100, 70), ElementsAre(mapped, kernel));
   }
   facts.mapping = {false, "no room"};
-  EXPECT_THAT(path_of(facts).passed_over, ElementsAre("mapped: no room"));
+  EXPECT_THAT(path_of(facts).not_used, ElementsAre("mapped: no room"));
 }
 
 TEST(Paths, GpuMemoryThatTheNicCantReachIsStaged) {
@@ -325,7 +325,7 @@ TEST(Paths, GpuMemoryThatTheNicCantReachIsStaged) {
   EXPECT_EQ(path.copies, 2U);
   EXPECT_EQ(path.cpu_copies, 1U) << "the copy engine's is not the CPU's";
   EXPECT_FALSE(path.gpudirect_local);
-  EXPECT_THAT(path.passed_over,
+  EXPECT_THAT(path.not_used,
               ElementsAre("GPUDirect: nic nic0 can't reach a GPU's memory: no dmabuf from the "
                           "driver"));
 }
@@ -352,7 +352,7 @@ TEST(Paths, WhatWasSeenOfASegmentCountsMoreThanTheRecord) {
   Path path = path_of(facts);
   EXPECT_EQ(path.transport, TransportKind::bounce);
   EXPECT_FALSE(path.gpudirect_local || path.gpudirect_remote);
-  EXPECT_THAT(path.passed_over,
+  EXPECT_THAT(path.not_used,
               ElementsAre("GPUDirect: the NIC has no room for it",
                           "GPUDirect at the peer: NICs reach this side's memory, and not the "
                           "other's"));
@@ -370,8 +370,8 @@ TEST(Paths, WhoAsksForTheRelayHearsOnlyOfMemoryThatIsOutOfReach) {
   facts.local.reach = Reach::direct;
   facts.remote.reach = Reach::staged;
   facts.remote.why_staged = "it has no key";
-  EXPECT_THAT(path_of(facts).passed_over, ElementsAre("one-sided: the bounce was asked for",
-                                                      "GPUDirect at the peer: it has no key"));
+  EXPECT_THAT(path_of(facts).not_used, ElementsAre("one-sided: the bounce was asked for",
+                                                   "GPUDirect at the peer: it has no key"));
 }
 
 TEST(Paths, HostMemoryIsNeverGpuDirect) {
@@ -405,8 +405,8 @@ TEST(Paths, BouncesAreDeclaredForTheSideThatMakesThem) {
 TEST(Paths, SayWhyOneSidedTransfersWereNotTaken) {
   PathFacts facts = facts_of(nic_provider(), Direction::write, host, host, false);
   facts.asked = TransportKind::bounce;
-  facts.passed_over = {"memory: other host"};
-  EXPECT_THAT(path_of(facts).passed_over,
+  facts.not_used = {"memory: other host"};
+  EXPECT_THAT(path_of(facts).not_used,
               ElementsAre("memory: other host", "one-sided: the bounce was asked for"));
 }
 
@@ -425,7 +425,7 @@ TEST(Paths, AGpuCopiesToTheOtherOneWhereItsMemoryIsLent) {
   for (const Direction direction : {Direction::write, Direction::read}) {
     PathFacts facts = facts_of(memory_provider(), direction, gpu, gpu, true);
     facts.lending = {false, "no handle"};
-    EXPECT_THAT(path_of(facts).passed_over, Contains("from GPU to GPU: no handle"));
+    EXPECT_THAT(path_of(facts).not_used, Contains("from GPU to GPU: no handle"));
     facts.lending = {true};
     const Path path = path_of(facts);
     EXPECT_EQ(path.transport, TransportKind::device_copy);
@@ -436,7 +436,7 @@ TEST(Paths, AGpuCopiesToTheOtherOneWhereItsMemoryIsLent) {
     EXPECT_EQ(path.copies, 1U);
     EXPECT_EQ(path.copies_local, 1U);
     EXPECT_EQ(path.bounced_below, 0U);
-    EXPECT_THAT(path.passed_over, IsEmpty());
+    EXPECT_THAT(path.not_used, IsEmpty());
     facts.asked = TransportKind::bounce;
     EXPECT_EQ(path_of(facts).transport, TransportKind::bounce);
   }

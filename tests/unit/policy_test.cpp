@@ -35,7 +35,7 @@ Path by_sockets() {
   path.bounces_local = path.bounces_remote = 1;
   path.gbps = 25;
   path.limit = "NIC eth0, if the CPUs copy as fast";
-  path.passed_over = {"efa: the peer has none", "shm: other host"};
+  path.not_used = {"efa: the peer has none", "shm: other host"};
   return path;
 }
 
@@ -55,7 +55,7 @@ Path staged() {
   path.copies = 2;
   path.cpu_copies = path.copies_local = path.copies_remote = 1;
   path.limit = "not known: no link on it tells its speed";
-  path.passed_over = {"GPUDirect: no dmabuf from the driver"};
+  path.not_used = {"GPUDirect: no dmabuf from the driver"};
   return path;
 }
 
@@ -91,12 +91,12 @@ TEST(Policies, TooManyCopies) {
   EXPECT_EQ(reject_reason({.max_copies = 0}, by_sockets()),
             "allows no copies of each byte, and the path over tcp makes 2: host memory to socket "
             "buffer by the kernel, the peer's socket buffer to the peer's host memory by the "
-            "kernel; passed over: efa: the peer has none; shm: other host");
+            "kernel; not used: efa: the peer has none; shm: other host");
   EXPECT_EQ(
       reject_reason({.max_copies = 1}, staged()),
       "allows 1 copy of each byte, and the path over efa by the bounce makes 2: memory of GPU "
       "3 to bounce buffer by the GPU's copy engine, the peer's bounce buffer to the peer's "
-      "host memory by the CPU; passed over: GPUDirect: no dmabuf from the driver");
+      "host memory by the CPU; not used: GPUDirect: no dmabuf from the driver");
 }
 
 TEST(Policies, CopiesOfSmallPiecesCount) {
@@ -110,7 +110,7 @@ TEST(Policies, CopiesOfSmallPiecesCount) {
 TEST(Policies, CopiesByTheCpu) {
   EXPECT_EQ(reject_reason({.forbid_cpu_copies = true}, staged()),
             "forbids copies by the CPU, and the path over efa by the bounce makes 1: the peer's "
-            "bounce buffer to the peer's host memory by the CPU; passed over: GPUDirect: no dmabuf "
+            "bounce buffer to the peer's host memory by the CPU; not used: GPUDirect: no dmabuf "
             "from the driver");
   Path nic_alone = direct();
   nic_alone.bounced_below = 100;
@@ -130,7 +130,7 @@ TEST(Policies, NoGpuDirect) {
 TEST(Policies, TooSlow) {
   EXPECT_EQ(reject_reason({.min_gbps = 100}, by_sockets()),
             "asks for 100 Gb/s at least, and the path over tcp carries 25 at most: NIC eth0, if "
-            "the CPUs copy as fast; passed over: efa: the peer has none; shm: other host");
+            "the CPUs copy as fast; not used: efa: the peer has none; shm: other host");
   EXPECT_EQ(reject_reason({.min_gbps = 0.5}, staged()),
             "asks for 0.5 Gb/s at least, and what the path over efa by the bounce carries is not "
             "known: no link on it tells its speed");
@@ -138,7 +138,7 @@ TEST(Policies, TooSlow) {
 
 TEST(Policies, AProviderThatIsNotAllowed) {
   EXPECT_EQ(reject_reason({.providers = {"efa", "verbs"}}, by_sockets()),
-            "allows only efa, verbs, and the path goes over tcp; passed over: efa: the peer has "
+            "allows only efa, verbs, and the path goes over tcp; not used: efa: the peer has "
             "none; shm: other host");
 }
 

@@ -70,7 +70,7 @@ struct Path {
   std::string limit;  ///< That link, or why the speed is unknown: "4 NICs of this engine's".
 
   /// Better paths that are not used, with the reason: "shm: another host", "GPUDirect: ...".
-  std::vector<std::string> passed_over;
+  std::vector<std::string> not_used;
   /// The policy that does not allow it, and why: submit() would fail with this sentence. Empty: all
   /// policies allow it.
   std::string refused;

@@ -688,7 +688,7 @@ typedef struct weft_path_summary {
   const char* limit;    ///< That link, or why the speed is unknown.
   const char* refused;  ///< The policy that does not allow the path, and why; "": all allow it.
   size_t hop_count;
-  size_t passed_over_count;
+  size_t not_used_count;
 } weft_path_summary;
 
 /// One step of the way.
@@ -716,7 +716,7 @@ WEFT_API weft_code weft_path_get(const weft_path* path, weft_path_summary* summa
 WEFT_API weft_code weft_path_hop(const weft_path* path, size_t index, weft_hop* hop,
                                  weft_error** error);
 /// Why a better path is not used; NULL for an index out of range. Lives as long as the path.
-WEFT_API const char* weft_path_passed_over(const weft_path* path, size_t index);
+WEFT_API const char* weft_path_not_used(const weft_path* path, size_t index);
 
 /// Prepares and submits in one.
 WEFT_API weft_code weft_engine_write(weft_engine* engine, const weft_segment* local,

@@ -45,7 +45,7 @@ OrderedJson to_json(const Path& path) {
           {"gpudirect_remote", path.gpudirect_remote},
           {"gbps", path.gbps > 0 ? OrderedJson(path.gbps) : OrderedJson()},
           {"limit", path.limit},
-          {"passed_over", path.passed_over},
+          {"not_used", path.not_used},
           {"refused", path.refused.empty() ? OrderedJson() : OrderedJson(path.refused)}};
 }
 

@@ -76,7 +76,7 @@ std::string path_text(const Path& path) {
   text += fact("hosts", path.same_host ? "both are on one" : "not proven to be on one");
   if (path.bounced_below > 0) text += fact("small pieces", small_pieces_text(path));
   text += fact("limit", limit_text(path));
-  text += list_of("not used", path.passed_over);
+  text += list_of("not used", path.not_used);
   if (!path.refused.empty()) text += fact("refused", path.refused);
   return text;
 }
