@@ -159,7 +159,7 @@ def page(groups):
     for title, doc, options in groups:
         out += [f"## {title}", ""]
         if doc:
-            out += [doc, ""]
+            out += [textwrap.fill(doc, 100, break_long_words=False, break_on_hyphens=False), ""]
         out += ["| option | type | default | range | what it does |", "|---|---|---|---|---|"]
         for option in options:
             standard = f"`{option.standard}`" if option.standard else ""

@@ -941,7 +941,7 @@ class Ends(Case):
                 with started("--peer", address, "--providers", provider, "--time", "50",
                              "--json", self.path("dead")) as peer:
                     # Both have two engines once they are at it.
-                    until(lambda pid=peer.pid: len(os.listdir(f"/proc/{pid}/task")) > 5)
+                    until(lambda pid=peer.pid: len(os.listdir(f"/proc/{pid}/task")) > 6)
                     process.kill()
                     _, errors = peer.communicate(timeout=PATIENCE)
                 self.assertEqual(peer.returncode, 1, errors)
@@ -953,7 +953,7 @@ class Ends(Case):
         with started("--local", "--time", "50") as process:
             until(lambda: children_of(process.pid))
             child = children_of(process.pid)[0]
-            until(lambda: len(os.listdir(f"/proc/{process.pid}/task")) > 5)
+            until(lambda: len(os.listdir(f"/proc/{process.pid}/task")) > 6)
             os.kill(child, signal.SIGKILL)
             _, errors = process.communicate(timeout=PATIENCE)
             self.assertEqual(process.returncode, 1, errors)
