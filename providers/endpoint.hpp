@@ -72,7 +72,7 @@ struct Local {
 
 /// Who copies: the caller alone; the caller helped by the thread that polls the endpoint, where
 /// that is idle; or the kernel in the caller's name, which needs no mapping.
-enum class Hands { callers, callers_and_pollers, kernels };
+enum class CopyBy { callers, callers_and_pollers, kernels };
 
 /// FI_ADDR_UNSPEC.
 inline constexpr FabricAddress unknown_peer = ~FabricAddress{0};
@@ -172,7 +172,7 @@ class Endpoint {
   /// Copies through such a mapping, or in a system call, here and now. False: that can't be done,
   /// or not at the moment, and nothing has been touched; by the kernel it may be half done where it
   /// can't be done at all. From any thread.
-  virtual bool copy_at_once(bool /*writes*/, const Local&, const Target&, Hands) { return false; }
+  virtual bool copy_inline(bool /*writes*/, const Local&, const Target&, CopyBy) { return false; }
 
   /// By the owning thread only, and without waiting.
   virtual Post write(Posted& posted, const Local& local, const Target& target) = 0;
@@ -213,7 +213,8 @@ class Endpoint {
   /// those of devices' memory may be lost. The address is another one, and the peers' addresses are
   /// forgotten.
   virtual bool reopens() const noexcept { return false; }
-  /// Hands out what has ended by now. Nothing is posted (PostStatus::again) or polled from then on.
+  /// Hands out what has ended by now. Nothing is posted (PostStatus::again) or polled from then
+  /// on.
   virtual void suspend() {}
   /// An error: it is closed, and could not be opened; or `quarantined`: it could not be closed, and
   /// nothing has changed. It may be tried again.

@@ -13,7 +13,7 @@ NotifyOptions from_c(const weft_notify_options& c) {
   options.cookie = c.cookie;
   options.event = c.event;
   if (c.timeout_ns != 0) options.deadline = in(c.timeout_ns);
-  if (c.on_stream) options.cuda_stream = c.cuda_stream;
+  if (c.on_stream) options.gpu_stream = c.gpu_stream;
   if (c.on_end != nullptr)
     options.on_end = [on_end = c.on_end, context = c.context](std::uint64_t cookie,
                                                               const Error* error) {

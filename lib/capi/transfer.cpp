@@ -90,7 +90,7 @@ Result<TransferOptions> from_c(const weft_transfer_options& c) {
   options.transport = *transport;
   options.priority = *priority;
   options.verify = c.verify;
-  options.after_cuda_event = c.after_cuda_event;
+  options.after_gpu_event = c.after_gpu_event;
   if (c.wait_for_room_ns != 0) options.wait_for_room = in(c.wait_for_room_ns);
   if (c.on_end != nullptr)
     options.on_end = [on_end = c.on_end, context = c.context](const Ended& ended) {

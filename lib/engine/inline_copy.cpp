@@ -33,8 +33,8 @@ std::optional<InlineCopy::Done> InlineCopy::submit(const TransferShape& shape, c
   if (copies == InlineCopies::on_trust) predictor_->believed();
   const auto by = rail_to_copy_by(request.prepared, request.submitted);
   if (!by) return std::nullopt;
-  return Done{*by, rails_[*by]->copy_at_once(request.prepared, request.picks, options_.trusts_reads,
-                                             request.until)};
+  return Done{*by, rails_[*by]->copy_inline(request.prepared, request.picks, options_.trusts_reads,
+                                            request.until)};
 }
 
 void InlineCopy::ended_unseen(const TransferShape& shape, Clock::time_point submitted) {
@@ -70,7 +70,7 @@ std::uint64_t InlineCopy::copy_some(TransferState& transfer) {
   Rail& rail = *rails_[*index];
   const auto chunk = transfer.take_waiting(rail.plan().chunk);
   if (!chunk) return 0;
-  if (!rail.copy_at_once(transfer.prepared(), *chunk)) {
+  if (!rail.copy_inline(transfer.prepared(), *chunk)) {
     transfer.give_back(*chunk);
     return 0;
   }

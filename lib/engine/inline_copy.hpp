@@ -38,7 +38,7 @@ class InlineCopy {
   };
   struct Done {
     std::size_t rail = 0;  // by which it was copied
-    CopiedAtOnce copied = {};
+    InlineCopied copied = {};
   };
   /// Copies from the begin what it can until then, if that is best done by the caller. Nothing: all
   /// is for the rails.

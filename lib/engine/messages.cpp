@@ -83,9 +83,9 @@ template <typename Wait, typename... Of>
 Result<std::shared_ptr<Wait>> Messages::begin(const std::shared_ptr<PeerState>& peer,
                                               Event::Kind kind, NotifyOptions options, Of... what) {
   std::unique_ptr<StreamGate> gate;
-  if (options.cuda_stream) {
+  if (options.gpu_stream) {
     if (!options.deadline) options.deadline = Deadline::in(config_.default_timeout);
-    auto closed = close_cuda_stream(*options.cuda_stream);
+    auto closed = close_cuda_stream(*options.gpu_stream);
     if (!closed) return fail(std::move(closed.error()));
     gate = std::move(*closed);
   }
@@ -128,8 +128,9 @@ void Messages::take(const PeerState& peer, DetouredMessage&& notice) {
 }
 
 void Messages::take(const PeerState& peer, const DetourTaken&) {
-  peer.message_rail().worker().post(
-      [peer = peers_.find(peer.link)] { peer->message_rail().messenger().taken_by_control(*peer); });
+  peer.message_rail().worker().post([peer = peers_.find(peer.link)] {
+    peer->message_rail().messenger().taken_by_control(*peer);
+  });
 }
 
 }  // namespace weft::core

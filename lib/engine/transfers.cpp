@@ -111,9 +111,9 @@ Result<void> Transfers::admit(const TransferOptions& options) {
 
 /// What has happened already need not be waited for.
 Result<void> Transfers::look_at_event(TransferOptions& options) const {
-  const auto happened = cuda_event_happened(options.after_cuda_event);
+  const auto happened = cuda_event_happened(options.after_gpu_event);
   if (!happened) return fail(happened.error());
-  if (*happened) options.after_cuda_event = nullptr;
+  if (*happened) options.after_gpu_event = nullptr;
   return {};
 }
 
@@ -167,7 +167,7 @@ Result<TransferShape> Transfers::shape_of(const PreparedState& prepared, const P
     return fail(std::move(checked.error()));
   const auto bytes = bytes_of(prepared, picks);
   if (!bytes) return fail(bytes.error());
-  if (options.after_cuda_event != nullptr)
+  if (options.after_gpu_event != nullptr)
     if (auto looked = look_at_event(options); !looked) return fail(std::move(looked.error()));
   const auto transport = transport_for(prepared, options);
   if (!transport) return fail(transport.error());
@@ -180,7 +180,7 @@ Result<TransferShape> Transfers::shape_of(const PreparedState& prepared, const P
                        .staged = prepared.staged,
                        .followed = options.signal || options.verify,
                        .event = options.event,
-                       .waits = options.after_cuda_event != nullptr};
+                       .waits = options.after_gpu_event != nullptr};
 }
 
 Transfers::Loads Transfers::loads_of(const RailSet& set, Priority priority,
@@ -248,7 +248,7 @@ Result<std::shared_ptr<Submitted>> Transfers::submit_prepared(
   slot.keep();
   auto transfer = std::make_shared<TransferState>(std::move(submission), *this);
   start(*transfer, placement, std::span(loads).first(placement.rails));
-  if (copied) transfer->copied_at_once(copied->rail, copied->copied);
+  if (copied) transfer->copied_inline(copied->rail, copied->copied);
   if (copied && transfer->ended()) {
     inline_copy_.ended_unseen(*shape, now);
     inline_copy_.at_hand(*transfer);

@@ -197,10 +197,10 @@ void Rail::bury(const Route& route) {
     for (const providers::FabricAddress address : graveyard_.front()) endpoint_->remove(address);
 }
 
-CopiedAtOnce Rail::copy_at_once(const PreparedState& prepared, const Picks& picks, bool trusted,
-                                Clock::time_point until) {
+InlineCopied Rail::copy_inline(const PreparedState& prepared, const Picks& picks, bool trusted,
+                               Clock::time_point until) {
   if (!decorators_.empty()) return {};  // they are to see every chunk
-  const CopiedAtOnce copied = rma_.copy_at_once(prepared, picks, trusted, until);
+  const InlineCopied copied = rma_.copy_inline(prepared, picks, trusted, until);
   // The proof is an operation too.
   counters_.operations_at_once.fetch_add(copied.operations + (copied.proven ? 1 : 0),
                                          std::memory_order_relaxed);
@@ -208,8 +208,8 @@ CopiedAtOnce Rail::copy_at_once(const PreparedState& prepared, const Picks& pick
   return copied;
 }
 
-bool Rail::copy_at_once(const PreparedState& prepared, const Chunk& chunk) {
-  if (!decorators_.empty() || !rma_.copy_at_once(prepared, chunk)) return false;
+bool Rail::copy_inline(const PreparedState& prepared, const Chunk& chunk) {
+  if (!decorators_.empty() || !rma_.copy_inline(prepared, chunk)) return false;
   counters_.operations_at_once.fetch_add(1, std::memory_order_relaxed);
   counters_.bytes_at_once.fetch_add(chunk.length, std::memory_order_relaxed);
   return true;

@@ -102,9 +102,9 @@ class Rail {
   Result<void> add_peer(const std::shared_ptr<PeerState>& peer, std::uint64_t own_token);
   void peer_died(const std::shared_ptr<PeerState>& peer);
   /// See Rma. From any thread.
-  CopiedAtOnce copy_at_once(const PreparedState& prepared, const Picks& picks, bool trusted,
-                            Clock::time_point until);
-  bool copy_at_once(const PreparedState& prepared, const Chunk& chunk);
+  InlineCopied copy_inline(const PreparedState& prepared, const Picks& picks, bool trusted,
+                           Clock::time_point until);
+  bool copy_inline(const PreparedState& prepared, const Chunk& chunk);
   /// See RailScheduler.
   void begin(const std::shared_ptr<TransferState>& transfer, Clock::time_point now);
   /// Pulls, posts and polls once; returns how much happened.

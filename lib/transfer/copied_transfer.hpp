@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "transfer/copied_at_once.hpp"
+#include "transfer/inline_copied.hpp"
 #include "transfer/prepared.hpp"
 #include "transfer/submitted.hpp"
 
@@ -24,7 +24,7 @@ class CopiedTransfer final : public Submitted {
     Priority priority = Priority::normal;
     Clock::time_point submitted{}, ended{};
     std::size_t rail = 0;  // by which it was copied
-    CopiedAtOnce copied = {};
+    InlineCopied copied = {};
   };
   /// `host` has to be there as long as the engine is.
   CopiedTransfer(Facts facts, TransferHost& host) : facts_(std::move(facts)), host_(host) {}

@@ -7,7 +7,7 @@ namespace weft::core {
 void Submission::take(TransferOptions&& options) {
   on_end = std::move(options.on_end);
   cookie = options.cookie;
-  after_cuda_event = options.after_cuda_event;
+  after_gpu_event = options.after_gpu_event;
   priority = options.priority;
   event = options.event;
   verify = options.verify;

@@ -22,7 +22,7 @@ struct Submission {
   std::uint64_t bytes = 0;
   std::function<void(const Ended&)> on_end;
   std::uint64_t cookie = 0;
-  void* after_cuda_event = nullptr;
+  void* after_gpu_event = nullptr;
   std::optional<std::uint64_t> signal;  // its number
   Blob signal_bytes;
   Priority priority = Priority::normal;

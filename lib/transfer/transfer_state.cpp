@@ -26,7 +26,7 @@ void TransferState::start(std::span<const std::size_t> rails, Parts parts) {
 }
 
 /// A proof that it owes goes with what it is offered to next.
-void TransferState::copied_at_once(std::size_t rail, const CopiedAtOnce& copied) {
+void TransferState::copied_inline(std::size_t rail, const InlineCopied& copied) {
   if (copied.bytes == 0) return;
   count_copied(prepared().own_copies(copied.bytes));
   change([&]() WEFT_REQUIRES(mutex_) {
@@ -51,7 +51,7 @@ bool TransferState::look_at_event() {
     if (over() || cancel_asked_) return true;
     enter(Phase::looking);
   }
-  const auto happened = cuda_event_happened(submission_.after_cuda_event);
+  const auto happened = cuda_event_happened(submission_.after_gpu_event);
   bool again = false;
   change([&]() WEFT_REQUIRES(mutex_) {
     enter(Phase::waiting);

@@ -18,8 +18,8 @@
 
 #include "base/sync.hpp"
 #include "transfer/chunk_table.hpp"
-#include "transfer/copied_at_once.hpp"
 #include "transfer/host.hpp"
+#include "transfer/inline_copied.hpp"
 #include "transfer/submission.hpp"
 #include "transfer/submitted.hpp"
 
@@ -81,13 +81,13 @@ class TransferState final : public Submitted, public std::enable_shared_from_thi
   void start(std::initializer_list<std::size_t> rails) { start(std::span(rails)); }
   /// Before it is offered to rails: these bytes are carried, by one of its rails. Once all are, and
   /// a read proven, what follows the bytes begins.
-  void copied_at_once(std::size_t rail, const CopiedAtOnce& copied);
+  void copied_inline(std::size_t rail, const InlineCopied& copied);
   /// Before it is offered to a rail, beside which waiting threads copy: sets the first half of its
   /// bytes aside for the rail, so that each finds the same bytes in its own cache when they are
   /// moved again. Whoever is done with one half takes of the other.
   void halve();
   /// Whether there is an event to wait for.
-  bool waits() const noexcept { return submission_.after_cuda_event != nullptr; }
+  bool waits() const noexcept { return submission_.after_gpu_event != nullptr; }
   /// Begins if the event has happened. False if it has to be looked at again.
   bool look_at_event();
   /// Somebody looks at its memory from here on until let_go(): false if nobody shall any more.

@@ -78,44 +78,44 @@ const RemoteRail* Rma::only_target(const PreparedState& prepared) const {
   return &targets.front();
 }
 
-CopiedAtOnce Rma::copy_at_once(const PreparedState& prepared, const Picks& picks, bool trusted,
-                               Clock::time_point until) {
-  CopiedAtOnce copied;
+InlineCopied Rma::copy_inline(const PreparedState& prepared, const Picks& picks, bool trusted,
+                              Clock::time_point until) {
+  InlineCopied copied;
   const RemoteRail* target = only_target(prepared);
   if (target == nullptr) return copied;
-  const auto hands =
-      prepared.mapped ? providers::Hands::callers_and_pollers : providers::Hands::kernels;
+  const auto by =
+      prepared.mapped ? providers::CopyBy::callers_and_pollers : providers::CopyBy::kernels;
   for (Cursor pieces(prepared.pieces, picks); !pieces.exhausted();) {
-    const auto chunk = pieces.next(at_once_limit_);
-    if (!copy_at_once(prepared, *target, *chunk, hands)) return copied;
+    const auto chunk = pieces.next(inline_limit_);
+    if (!copy_inline(prepared, *target, *chunk, by)) return copied;
     ++copied.operations;
     copied.bytes += chunk->length;
     copied.runs = pieces.runs();
     // A small piece is not worth a look at the clock.
-    if (chunk->length == at_once_limit_ && Clock::now() >= until) return copied;
+    if (chunk->length == inline_limit_ && Clock::now() >= until) return copied;
   }
   if (prepared.direction == Direction::read)
     copied.proven = trusted || holds(*prepared.remote, *target);
   return copied;
 }
 
-bool Rma::copy_at_once(const PreparedState& prepared, const Chunk& chunk) {
+bool Rma::copy_inline(const PreparedState& prepared, const Chunk& chunk) {
   const RemoteRail* target = only_target(prepared);
-  return target != nullptr && copy_at_once(prepared, *target, chunk, providers::Hands::callers);
+  return target != nullptr && copy_inline(prepared, *target, chunk, providers::CopyBy::callers);
 }
 
-bool Rma::copy_at_once(const PreparedState& prepared, const RemoteRail& target, const Chunk& chunk,
-                       providers::Hands hands) {
+bool Rma::copy_inline(const PreparedState& prepared, const RemoteRail& target, const Chunk& chunk,
+                      providers::CopyBy by) {
   const auto& [local, place] = piece(prepared, {target, target.address()}, chunk);
-  return endpoint_.copy_at_once(prepared.direction == Direction::write, local, place, hands);
+  return endpoint_.copy_inline(prepared.direction == Direction::write, local, place, by);
 }
 
 bool Rma::holds(const RemoteState& lease, const RemoteRail& target) {
   const providers::FabricAddress address = target.address();  // before the key
   const RailKey word = lease.lease_word(target.index);
   std::uint64_t epoch = 0;
-  const bool read = endpoint_.copy_at_once(
-      false, {&epoch, sizeof epoch}, {address, word.base, word.key}, providers::Hands::callers);
+  const bool read = endpoint_.copy_inline(
+      false, {&epoch, sizeof epoch}, {address, word.base, word.key}, providers::CopyBy::callers);
   return read && epoch == lease.description().epoch;
 }
 

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "transfer/copied_at_once.hpp"
+#include "transfer/inline_copied.hpp"
 #include "transport/lease_reader.hpp"
 #include "transport/transport.hpp"
 
@@ -14,13 +14,13 @@ namespace weft::core {
 
 class Rma final : public Transport, private providers::CompletionHandler {
  public:
-  /// `at_once_limit`: most bytes that copy_at_once() hands over at a time.
+  /// `inline_limit`: most bytes that copy_inline() hands over at a time.
   Rma(providers::Endpoint& endpoint, std::size_t rail, std::uint64_t chunk_limit,
-      std::uint64_t at_once_limit)
+      std::uint64_t inline_limit)
       : endpoint_(endpoint),
         rail_(rail),
         chunk_limit_(chunk_limit),
-        at_once_limit_(at_once_limit),
+        inline_limit_(inline_limit),
         most_chunks_(endpoint.capability().rma_pieces),
         shared_doorbell_(endpoint.capability().shared_doorbell),
         lease_reader_(endpoint, rail, [this](Op& op, const providers::Completion& completion) {
@@ -30,11 +30,11 @@ class Rma final : public Transport, private providers::CompletionHandler {
   /// Inline copy of the pieces by the calling thread, which may be any; proves what it has read
   /// unless that is `trusted`. Stops at the first piece that can't be copied now, and soon after
   /// `until`: the rest has to be posted.
-  CopiedAtOnce copy_at_once(const PreparedState& prepared, const Picks& picks, bool trusted,
-                            Clock::time_point until);
+  InlineCopied copy_inline(const PreparedState& prepared, const Picks& picks, bool trusted,
+                           Clock::time_point until);
   /// Inline copy of one chunk of a transfer that the rail's thread carries too. False: it has to be
   /// posted.
-  bool copy_at_once(const PreparedState& prepared, const Chunk& chunk);
+  bool copy_inline(const PreparedState& prepared, const Chunk& chunk);
 
   /// May block; before the first peer is met.
   Result<void> prepare() { return lease_reader_.prepare(); }
@@ -56,14 +56,14 @@ class Rma final : public Transport, private providers::CompletionHandler {
   providers::RmaPiece piece(const PreparedState& prepared, const Aim& aim,
                             const Chunk& chunk) const;
   const RemoteRail* only_target(const PreparedState& prepared) const;
-  bool copy_at_once(const PreparedState& prepared, const RemoteRail& target, const Chunk& chunk,
-                    providers::Hands hands);
+  bool copy_inline(const PreparedState& prepared, const RemoteRail& target, const Chunk& chunk,
+                   providers::CopyBy by);
   bool holds(const RemoteState& lease, const RemoteRail& target);
   void completed(providers::Posted& posted, const providers::Completion& completion) override;
 
   providers::Endpoint& endpoint_;
   const std::size_t rail_;
-  const std::uint64_t chunk_limit_, at_once_limit_;
+  const std::uint64_t chunk_limit_, inline_limit_;
   const std::size_t most_chunks_;
   const bool shared_doorbell_;
   std::vector<providers::RmaPiece> pieces_;  // about to be posted

@@ -42,7 +42,7 @@ class ShmEndpoint final : public Endpoint {
     return registrations_->add(memory, access);
   }
   Result<void> check_mapped(FabricAddress peer, std::uint64_t key) override;
-  bool copy_at_once(bool writes, const Local& local, const Target& target, Hands hands) override;
+  bool copy_inline(bool writes, const Local& local, const Target& target, CopyBy by) override;
 
   Post write(Posted& posted, const Local& local, const Target& target) override {
     return copy(true, posted, local, target);
@@ -204,14 +204,14 @@ Neighbour* ShmEndpoint::neighbour(FabricAddress peer, Copiers::Copier& copier) c
   return copier.neighbour.get();
 }
 
-bool ShmEndpoint::copy_at_once(bool writes, const Local& local, const Target& target, Hands hands) {
+bool ShmEndpoint::copy_inline(bool writes, const Local& local, const Target& target, CopyBy by) {
   const Copiers::Turn turn = copiers_.take();
   Neighbour* const peer = turn ? neighbour(target.peer, *turn) : nullptr;
   if (peer == nullptr) return false;
   handing_over(&every_endpoint);
-  SharedCopy* const shared = hands == Hands::callers_and_pollers ? &shared_copy_ : nullptr;
+  SharedCopy* const shared = by == CopyBy::callers_and_pollers ? &shared_copy_ : nullptr;
   if (shared != nullptr && shared->wants_help(local.length)) ring(*head_, ringer_);
-  const auto means = hands == Hands::kernels ? Neighbour::Means::all : Neighbour::Means::mapping;
+  const auto means = by == CopyBy::kernels ? Neighbour::Means::all : Neighbour::Means::mapping;
   const auto outcome = peer->copy(turn.number(), writes, local, target, means, shared);
   return outcome && outcome->error == 0;
 }

@@ -153,8 +153,8 @@ class DirectEndpoint final : public ForwardingEndpoint {
     return opened;
   }
   // Targets are offsets, which are the same in a view.
-  bool copy_at_once(bool writes, const Local& local, const Target& target, Hands hands) override {
-    return inner().copy_at_once(writes, seen(local), target, hands);
+  bool copy_inline(bool writes, const Local& local, const Target& target, CopyBy hands) override {
+    return inner().copy_inline(writes, seen(local), target, hands);
   }
   Post write(Posted& posted, const Local& local, const Target& target) override {
     return inner().write(posted, seen(local), target);

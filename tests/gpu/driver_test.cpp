@@ -104,7 +104,7 @@ class Consumer {
   ~Consumer() { cuda_sim::cuStreamSynchronize(stream_); }
   NotifyOptions after() const {
     NotifyOptions options;
-    options.cuda_stream = stream_;
+    options.gpu_stream = stream_;
     return options;
   }
   void consume(cuda_sim::Address from) {

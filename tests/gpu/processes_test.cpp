@@ -142,7 +142,7 @@ TEST_P(Streams, WhatTheyStillDoIsWaitedFor) {
         cuda_sim::cuMemcpyAsync(store_.device_address(), fresh.address(), size, stream));
     cuda_sim::check(cuda_sim::cuEventRecord(event, stream));
     TransferOptions options = way();
-    options.after_cuda_event = cuda_sim::Event(event);
+    options.after_gpu_event = cuda_sim::Event(event);
     Transfer transfer = must(engine_.write(segment_, remote_, all, options));
     EXPECT_TRUE(succeeds(transfer.wait_quiescent(soon())));
     EXPECT_TRUE(owner_.holds(theirs, landed(Direction::write, all, seed)));

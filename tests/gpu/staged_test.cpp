@@ -395,7 +395,7 @@ TEST_P(Staged, ATransferWaitsForTheEventBehindTheKernelsThatFillItsMemory) {
   late.fill(field.here.address(), computed);
   cuda_sim::weft_cuda_sim_clear();
   TransferOptions after;
-  after.after_cuda_event = late.event();
+  after.after_gpu_event = late.event();
   after.signal = Signal{9};
   Transfer waits = field.start(weft::Direction::write, whole(4 * chunk), after);
   Transfer empty = field.start(weft::Direction::write, {}, after);
@@ -421,7 +421,7 @@ TEST_P(Staged, WhoWaitsForHostMemoryCopiesNothingBeforeItsEvent) {
   Late late;
   late.fill(field.here.address(), pattern(chunk, 5));
   TransferOptions after;
-  after.after_cuda_event = late.event();
+  after.after_gpu_event = late.event();
   const Pair all[] = {{0, 0, size}};
   Transfer transfer = must(pair.a.write(board.local, board.there, all, after));
   EXPECT_TRUE(fails_with(transfer.wait(Deadline::in(20ms)), Code::timed_out));
@@ -438,7 +438,7 @@ TEST_P(Staged, AnEventThatDoesNotComeEndsWithTheDeadlineOrACancel) {
   Late late;
   late.fill(field.here.address(), pattern(chunk, 5));
   TransferOptions after;
-  after.after_cuda_event = late.event();
+  after.after_gpu_event = late.event();
   after.deadline = Deadline::in(100ms);
   Transfer overdue = field.start(weft::Direction::write, whole(chunk), after);
   EXPECT_TRUE(fails_with(overdue.wait_quiescent(soon()), Code::timed_out));
@@ -474,7 +474,7 @@ TEST_P(Staged, WhileTheDriverLooksAtAnEventATransferCanBeAskedAfter) {
   Late late;
   late.fill(field.here.address(), pattern(chunk, 5));
   TransferOptions after;
-  after.after_cuda_event = late.event();
+  after.after_gpu_event = late.event();
   Transfer transfer = field.start(weft::Direction::write, whole(chunk), after);
   {
     const BlockedDriver blocked("cuEventQuery");

@@ -18,7 +18,7 @@ class Consumer {
   ~Consumer() { cuda_sim::cuStreamSynchronize(stream_); }
   NotifyOptions after() const {
     NotifyOptions options;
-    options.cuda_stream = static_cast<cuda_sim::Stream>(stream_);
+    options.gpu_stream = static_cast<cuda_sim::Stream>(stream_);
     return options;
   }
   void consume() {
@@ -167,7 +167,7 @@ TEST_P(WaitingStreams, OfNobodyAreRefused) {
   Field field(config, all_sides[0], chunk);
   int nothing = 0;
   NotifyOptions options;
-  options.cuda_stream = &nothing;
+  options.gpu_stream = &nothing;
   const auto refused = field.pair.b.expect(field.pair.to_a, layer, 1, options);
   ASSERT_TRUE(fails_with(refused, Code::unavailable));
   EXPECT_THAT(refused.error().message(), HasSubstr("cuStreamGetCtx failed"));

@@ -91,9 +91,9 @@ class ForwardingEndpoint : public providers::Endpoint {
   }
   std::size_t poll() override { return inner_->poll(); }
   void take_in_arrivals(Deadline deadline) override { inner_->take_in_arrivals(deadline); }
-  bool copy_at_once(bool writes, const providers::Local& local, const providers::Target& target,
-                    providers::Hands hands) override {
-    return inner_->copy_at_once(writes, local, target, hands);
+  bool copy_inline(bool writes, const providers::Local& local, const providers::Target& target,
+                   providers::CopyBy by) override {
+    return inner_->copy_inline(writes, local, target, by);
   }
   Result<void> check_mapped(providers::FabricAddress peer, std::uint64_t key) override {
     return inner_->check_mapped(peer, key);

@@ -229,7 +229,7 @@ TEST_F(ShmMappings, SeveralThreadsCopyAtATime) {
     while (!over) {
       ++begun;
       EXPECT_TRUE(
-          a->copy_at_once(true, {source.data(), large}, {to_b, 0, granted->key()}, Hands::callers));
+          a->copy_inline(true, {source.data(), large}, {to_b, 0, granted->key()}, CopyBy::callers));
       ++ended;
     }
   });
@@ -240,7 +240,7 @@ TEST_F(ShmMappings, SeveralThreadsCopyAtATime) {
     const std::uint64_t which = begun;
     const bool under_way = ended + 1 == which;
     EXPECT_TRUE(
-        a->copy_at_once(true, {here.data(), small}, {to_b, large, granted->key()}, Hands::callers));
+        a->copy_inline(true, {here.data(), small}, {to_b, large, granted->key()}, CopyBy::callers));
     within_another += under_way && ended + 1 == which ? 1 : 0;
   }
   over = true;
@@ -271,10 +271,10 @@ TEST_F(ShmMappings, GoWithTheNeighbourThoughAThreadCopiesWithIt) {
     to_b = a->insert(b->address()).value();
     std::atomic<bool> begun{false}, copied{false}, ended{false};
     std::thread other([&] {
-      a->copy_at_once(true, {source.data(), 1, nullptr}, {to_b, 0, granted->key()}, Hands::callers);
+      a->copy_inline(true, {source.data(), 1, nullptr}, {to_b, 0, granted->key()}, CopyBy::callers);
       begun = true;
-      copied = a->copy_at_once(true, {source.data(), large, nullptr}, {to_b, 0, granted->key()},
-                               Hands::callers);
+      copied = a->copy_inline(true, {source.data(), large, nullptr}, {to_b, 0, granted->key()},
+                              CopyBy::callers);
       ended = true;
     });
     while (!begun) std::this_thread::yield();

@@ -128,7 +128,7 @@ TEST_F(TransferTest, KeepsItselfAliveWhileChunksAreOut) {
 
 TEST_F(TransferTest, IsDoneWhenItWasCopiedAtOnce) {
   begin(scattered(3, 10), false, {0, 2});
-  transfer->copied_at_once(2, {.bytes = 30, .operations = 3, .runs = 3});
+  transfer->copied_inline(2, {.bytes = 30, .operations = 3, .runs = 3});
   const Report report = transfer->report();
   EXPECT_EQ(report.bytes_done, 30U);
   EXPECT_EQ(report.runs, 3U);
@@ -147,7 +147,7 @@ TEST_F(TransferTest, ASignalFollowsWhatWasCopiedAtOnce) {
     host = {};
     callbacks = 0;
     begin(scattered(3, 10), true, {0}, direction);
-    transfer->copied_at_once(0, {.bytes = 30, .operations = 3, .runs = 3, .proven = true});
+    transfer->copied_inline(0, {.bytes = 30, .operations = 3, .runs = 3, .proven = true});
     EXPECT_EQ(transfer->state(), State::active);
     ASSERT_EQ(host.signals.size(), 1U);
     transfer->signal_ended(std::nullopt);
@@ -157,7 +157,7 @@ TEST_F(TransferTest, ASignalFollowsWhatWasCopiedAtOnce) {
 
 TEST_F(TransferTest, WhatWasCopiedAtOnceIsNotCarriedAgain) {
   begin(scattered(4, 10), false, {0, 1});
-  transfer->copied_at_once(1, {.bytes = 20, .operations = 2, .runs = 2});
+  transfer->copied_inline(1, {.bytes = 20, .operations = 2, .runs = 2});
   EXPECT_EQ(host.offers, 0) << "whoever submits it offers it";
   EXPECT_EQ(transfer->state(), State::active);
   const auto chunks = take(8);
@@ -178,7 +178,7 @@ TEST_F(TransferTest, WhatWasCopiedAtOnceIsNotCarriedAgain) {
 /// The word of the lease could not be read, or told of its end.
 TEST_F(TransferTest, AReadThatWasCopiedAtOnceOwesItsProof) {
   begin(scattered(3, 10), true, {0}, Direction::read);
-  transfer->copied_at_once(0, {.bytes = 30, .operations = 3, .runs = 3});
+  transfer->copied_inline(0, {.bytes = 30, .operations = 3, .runs = 3});
   EXPECT_EQ(host.offers, 0) << "whoever submits it offers it";
   EXPECT_TRUE(host.signals.empty());
   EXPECT_TRUE(take(1).empty());
@@ -195,7 +195,7 @@ TEST_F(TransferTest, AReadThatWasCopiedAtOnceOwesItsProof) {
 TEST_F(TransferTest, AWriteThatWasCopiedAtOnceOwesWhatOthersOwe) {
   proofs = {1};
   begin(scattered(3, 10));
-  transfer->copied_at_once(0, {.bytes = 30, .operations = 3, .runs = 3});
+  transfer->copied_inline(0, {.bytes = 30, .operations = 3, .runs = 3});
   EXPECT_EQ(transfer->owed_proof(0), Chunk::Kind::arrival);
   Chunk proof;
   ASSERT_TRUE(transfer->take_proof(0, Chunk::Kind::arrival, proof));
@@ -205,7 +205,7 @@ TEST_F(TransferTest, AWriteThatWasCopiedAtOnceOwesWhatOthersOwe) {
 
 TEST_F(TransferTest, WhatWasNotCopiedAtOnceIsUntouched) {
   begin(scattered(2, 10));
-  transfer->copied_at_once(0, {});
+  transfer->copied_inline(0, {});
   transfer->end_early(State::failed, broken());
   EXPECT_THAT(transfer->placed(), testing::Each(Placed::none));
   expect_over(State::failed);

@@ -70,7 +70,7 @@ class WEFT_API Memory {
   /// - Otherwise it is staged: each rail copies it through pinned bounce buffers, on streams of its
   ///   own in the GPU's primary context. These streams don't wait for the application's. Kernels
   ///   and copies that fill the memory must have ended before submit() (cudaMemcpy from pageable
-  ///   memory may return earlier), or TransferOptions::after_cuda_event tells when they have.
+  ///   memory may return earlier), or TransferOptions::after_gpu_event tells when they have.
   static Memory adopt(void* address, std::size_t bytes);
 
   /// For host memory that is used together with a GPU, such as a staging buffer. Only NICs that

@@ -29,7 +29,7 @@ struct NotifyOptions {
   std::function<void(std::uint64_t cookie, const Error* error)> on_end = {};
   /// Ends it as `timed_out` for good, up to 0.1 s after this time. Signals that an
   /// expectation has collected by then are dropped, as when it is given up. Empty: it does not end
-  /// by itself; with `cuda_stream`, after Config::default_timeout.
+  /// by itself; with `gpu_stream`, after Config::default_timeout.
   std::optional<Deadline> deadline = {};
   /// A CUDA stream (CUstream or cudaStream_t; null: the legacy default stream of the current
   /// context). Work that is put on it after this call begins when this has ended; no thread waits
@@ -41,7 +41,7 @@ struct NotifyOptions {
   /// or CUDA_DEVICE_MAX_CONNECTIONS). If waiting streams occupied all of them, neither kernels nor
   /// the copies that they wait for would run. So one queue stays free: one stream too many fails
   /// with `queue_full`. A stream may wait for many things, one after the other.
-  std::optional<void*> cuda_stream = {};
+  std::optional<void*> gpu_stream = {};
 };
 
 /// Expected signals that have arrived.

@@ -142,7 +142,7 @@ struct TransferOptions {
   /// when the work before the event has ended; no thread waits for that. The event must be neither
   /// recorded again nor destroyed before the transfer has ended. If the event fails, or the
   /// deadline passes first, the transfer ends. Null: the transfer begins immediately.
-  void* after_cuda_event = nullptr;
+  void* after_gpu_event = nullptr;
 };
 
 /// The work of a transfer so far, or in all once it has ended.

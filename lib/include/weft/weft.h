@@ -610,7 +610,7 @@ typedef struct weft_transfer_options {
   /// A CUDA event (CUevent or cudaEvent_t) that was recorded before this call. The transfer begins
   /// when the work before the event has ended. The event must be neither recorded again nor
   /// destroyed before the transfer has ended. NULL: the transfer begins immediately.
-  void* after_cuda_event;
+  void* after_gpu_event;
 } weft_transfer_options;
 
 /// Checks ranges and rights once, and copies the list. It may be submitted any number of times,
@@ -828,9 +828,9 @@ typedef struct weft_notify_options {
   /// a stream, after weft_config::default_timeout_ns.
   int64_t timeout_ns;
   /// If `on_stream`: work that is put on this CUDA stream after the call begins when this has
-  /// ended, with an error or without (see weft::NotifyOptions::cuda_stream).
+  /// ended, with an error or without (see weft::NotifyOptions::gpu_stream).
   bool on_stream;
-  void* cuda_stream;
+  void* gpu_stream;
 } weft_notify_options;
 
 /// Raises a signal at the peer without moving data. `data` may be NULL if `bytes` is 0.
