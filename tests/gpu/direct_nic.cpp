@@ -153,8 +153,8 @@ class DirectEndpoint final : public ForwardingEndpoint {
     return opened;
   }
   // Targets are offsets, which are the same in a view.
-  bool copy_inline(bool writes, const Local& local, const Target& target, CopyBy hands) override {
-    return inner().copy_inline(writes, seen(local), target, hands);
+  bool copy_inline(bool writes, const Local& local, const Target& target, CopyBy by) override {
+    return inner().copy_inline(writes, seen(local), target, by);
   }
   Post write(Posted& posted, const Local& local, const Target& target) override {
     return inner().write(posted, seen(local), target);
