@@ -1,27 +1,37 @@
 #include "transfer/chunk_table.hpp"
 
+#include <algorithm>
+
 namespace weft::core {
 
-std::optional<Chunk> ChunkTable::take(std::uint64_t limit) {
-  if (cut_.empty()) return take_fresh(limit);
-  Chunk& last = cut_.back();
-  Chunk chunk = last;
-  if (chunk.length <= limit) {
-    cut_.pop_back();
-    return taken(chunk);
-  }
-  // It was cut for somebody who takes more at a time.
-  chunk.length = limit;
-  last.local += limit;
-  last.remote += limit;
-  last.at += limit;
-  last.length -= limit;
-  return taken(chunk);
+bool ChunkTable::take(std::uint64_t limit, Chunk& into) {
+  if (cut_.empty()) return take_fresh(limit, into);
+  take_cut(limit, into);
+  return true;
 }
 
-std::optional<Chunk> ChunkTable::take_fresh(std::uint64_t limit) {
-  if (const auto chunk = cursor_.next(limit)) return taken(*chunk);
-  return cut_.empty() ? std::nullopt : take(limit);
+bool ChunkTable::take_fresh(std::uint64_t limit, Chunk& into) {
+  if (const auto chunk = cursor_.next(limit)) {
+    into = *chunk;
+    went_out(into);
+    return true;
+  }
+  if (cut_.empty()) return false;
+  take_cut(limit, into);
+  return true;
+}
+
+/// It may have been cut for a rail that takes more at a time.
+void ChunkTable::take_cut(std::uint64_t limit, Chunk& into) {
+  Chunk& last = cut_.back();
+  into = last;
+  into.length = std::min(last.length, limit);
+  last.local += into.length;
+  last.remote += into.length;
+  last.at += into.length;
+  last.length -= into.length;
+  if (last.length == 0) cut_.pop_back();
+  went_out(into);
 }
 
 void ChunkTable::skip(std::uint64_t bytes) {
@@ -34,16 +44,15 @@ void ChunkTable::halve(std::uint64_t bytes) {
   if (const auto chunk = cursor_.next(half)) cut_.push_back(*chunk);
 }
 
-Chunk ChunkTable::taken(Chunk chunk) {
+void ChunkTable::went_out(Chunk& chunk) {
   if (free_slot_ == no_slot) {
     chunk.slot = static_cast<std::uint32_t>(out_.size());
     out_.push_back({chunk.at, chunk.length});
-    return chunk;
+    return;
   }
   chunk.slot = free_slot_;
   free_slot_ = static_cast<std::uint32_t>(out_[chunk.slot].at);
   out_[chunk.slot] = {chunk.at, chunk.length};
-  return chunk;
 }
 
 void ChunkTable::came_home(const Chunk& chunk) {

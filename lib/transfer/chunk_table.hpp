@@ -5,7 +5,6 @@
 #include <limits>
 #include <memory>
 #include <memory_resource>
-#include <optional>
 #include <vector>
 #include <weft/transfer.hpp>
 
@@ -22,11 +21,11 @@ class ChunkTable {
   ChunkTable(const PieceList& pieces, Picks picks, std::pmr::memory_resource& lists)
       : cursor_(pieces, picks), out_(&lists) {}
 
-  /// Takes the next chunk of at most `limit` bytes; empty: there is none. Chunks that were given
+  /// Takes the next chunk of at most `limit` bytes; false: there is none. Chunks that were given
   /// back or set aside go first.
-  std::optional<Chunk> take(std::uint64_t limit);
+  bool take(std::uint64_t limit, Chunk& into);
   /// Likewise, but chunks that nobody has had go first.
-  std::optional<Chunk> take_fresh(std::uint64_t limit);
+  bool take_fresh(std::uint64_t limit, Chunk& into);
   /// Whether there is nothing to take.
   bool exhausted() const noexcept { return cursor_.exhausted() && cut_.empty(); }
 
@@ -43,14 +42,15 @@ class ChunkTable {
   void lost(const Chunk& chunk);
 
   std::uint64_t runs() const noexcept { return cursor_.runs(); }
-  /// What of so many bytes is not in its place for sure, and what nobody has touched.
+  /// Where the first `bytes` bytes are not in their place for sure, and where none was touched.
   struct Gaps {
     std::vector<Span> unknown, untouched;
   };
   Gaps gaps(std::uint64_t bytes) const;
 
  private:
-  Chunk taken(Chunk chunk);
+  void take_cut(std::uint64_t limit, Chunk& into);
+  void went_out(Chunk& chunk);
   void came_home(const Chunk& chunk);
 
   static constexpr std::uint32_t no_slot = std::numeric_limits<std::uint32_t>::max();

@@ -1,4 +1,4 @@
-// What was asked of the engine: one transfer, with all that it needs until its end.
+// One transfer as it was asked for, with all that it needs until its end.
 #pragma once
 
 #include <cstdint>

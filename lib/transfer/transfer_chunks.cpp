@@ -18,12 +18,8 @@ std::size_t TransferState::take(std::span<Chunk> into, std::uint64_t limit, std:
   if (!may_take(now)) return 0;
   all = std::min(all, parts_.most);
   std::size_t count = 0;
-  while (count < into.size() && all > 0) {
-    const auto chunk = chunks_.take(std::min(limit, all));
-    if (!chunk) break;
-    into[count++] = *chunk;
-    all -= chunk->length;
-  }
+  while (count < into.size() && all > 0 && chunks_.take(std::min(limit, all), into[count]))
+    all -= into[count++].length;
   went_out(count, now);
   return count;
 }
@@ -32,8 +28,9 @@ std::optional<Chunk> TransferState::take_waiting(std::uint64_t limit) {
   const auto now = Clock::now();
   const Lock lock(mutex_);
   if (!may_take(now)) return std::nullopt;
-  const auto chunk = chunks_.take_fresh(limit);
-  went_out(chunk ? 1 : 0, now);
+  Chunk chunk;
+  if (!chunks_.take_fresh(limit, chunk)) return std::nullopt;
+  went_out(1, now);
   return chunk;
 }
 

@@ -16,7 +16,7 @@ TransferState::TransferState(Submission submission, TransferHost& host)
       shares_(submission_.prepared->rail_names->size(), &lists_),
       carriers_(submission_.prepared->rail_names->size(), Part::none, &lists_) {}
 
-/// Without the lock: nobody else knows of it yet.
+/// Without the lock: no other thread knows of it yet.
 void TransferState::start(std::span<const std::size_t> rails, Parts parts) {
   parts_ = parts;
   rails_.assign(rails.begin(), rails.end());
@@ -102,7 +102,7 @@ TransferState::Act TransferState::advance() {
   return Act::nothing;
 }
 
-/// What was read by a NIC into a device's memory is seen there only behind a flush.
+/// A device sees the bytes that a NIC has read into its memory only behind a flush.
 bool TransferState::hides_arrivals() const {
   return prepared().direction == Direction::read &&
          submission_.transport == TransportKind::one_sided &&
@@ -186,8 +186,8 @@ void TransferState::tell() {
   told();
 }
 
-/// The last chunk that comes home settles it, or this does. Nobody else changes the phase once none
-/// is out.
+/// The last chunk that comes home settles it, or this does. No other thread changes the phase once
+/// none is out.
 void TransferState::told() {
   if (phase() != Phase::closing) {
     const Lock lock(mutex_);
@@ -200,7 +200,7 @@ void TransferState::told() {
   settle();
 }
 
-/// The memory of one that has raised its signal was let go of before.
+/// A transfer that has raised its signal let go of its memory before.
 void TransferState::settle() {
   const auto self = std::exchange(self_, nullptr);
   if (ended_in_ < Phase::signalling) submission_.let_go();

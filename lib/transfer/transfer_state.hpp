@@ -69,7 +69,7 @@ class TransferState final : public Submitted, public std::enable_shared_from_thi
   std::vector<std::size_t> carriers() const;
 
   // For the engine: in transfer_state.cpp.
-  /// What each rail takes of it.
+  /// How much each rail takes of it.
   struct Parts {
     std::uint64_t most = all_bytes;  ///< At a time.
     bool even = false;               ///< Its end waits for these rails alone: see even_chunk().
@@ -84,7 +84,7 @@ class TransferState final : public Submitted, public std::enable_shared_from_thi
   void copied_inline(std::size_t rail, const InlineCopied& copied);
   /// Before it is offered to a rail, beside which waiting threads copy: sets the first half of its
   /// bytes aside for the rail, so that each finds the same bytes in its own cache when they are
-  /// moved again. Whoever is done with one half takes of the other.
+  /// moved again. The first to finish its half goes on with the other.
   void halve();
   /// Whether there is an event to wait for.
   bool waits() const noexcept { return submission_.after_gpu_event != nullptr; }
@@ -126,7 +126,7 @@ class TransferState final : public Submitted, public std::enable_shared_from_thi
   const Submission& submission() const noexcept { return submission_; }
   PeerState& peer() const noexcept { return *submission_.prepared->remote->peer(); }
 
-  // For the application, and for those who tell of transfers: in transfer_report.cpp.
+  // For the application and the ledger: in transfer_report.cpp.
   const PreparedState& prepared() const noexcept override { return *submission_.prepared; }
   State state() const noexcept override { return state_.load(std::memory_order_acquire); }
   void see() noexcept override { prepared().see(submission_.submitted); }
@@ -160,7 +160,7 @@ class TransferState final : public Submitted, public std::enable_shared_from_thi
   bool signal_withheld() const;
 
  private:
-  /// What the transfer is at, in this order; it may skip some, and end in any but `looking`.
+  /// Come in this order. A transfer may skip some, and end in any of them but `looking`.
   enum class Phase : std::uint8_t {
     waiting,     // for its event
     looking,     // at its event, just now
@@ -175,7 +175,7 @@ class TransferState final : public Submitted, public std::enable_shared_from_thi
     ended,       // its end is told; chunks are out
     settled,     // likewise, but none is out
   };
-  /// What follows a change of the transfer, and is done without its lock.
+  /// Work that follows a change of the transfer, and is done without its lock.
   enum class Act : std::uint8_t { nothing, offer, reveal, verify, signal, tell, settle };
   /// How it ends. `disproven`: its bytes may not be in their place, though they have come home.
   struct Ending {

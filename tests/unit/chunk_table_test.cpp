@@ -16,6 +16,16 @@ std::uint64_t bytes_in(const std::vector<Span>& spans) {
                          [](std::uint64_t sum, const Span& span) { return sum + span.length; });
 }
 
+/// A chunk of length 0: there is none.
+Chunk taken(ChunkTable& table, std::uint64_t limit = 100) {
+  Chunk chunk;
+  return table.take(limit, chunk) ? chunk : Chunk{};
+}
+Chunk taken_fresh(ChunkTable& table, std::uint64_t limit = 100) {
+  Chunk chunk;
+  return table.take_fresh(limit, chunk) ? chunk : Chunk{};
+}
+
 class ChunkTableTest : public testing::Test {
  protected:
   const PieceList pieces = scattered(4, 25);
@@ -24,24 +34,24 @@ class ChunkTableTest : public testing::Test {
 
 TEST_F(ChunkTableTest, WhatIsSetAsideIsTakenLastByThoseWhoTakeFreshChunks) {
   table.halve(100);
-  EXPECT_EQ(table.take_fresh(100)->at, 25U) << "a chunk ends with its piece";
-  EXPECT_EQ(table.take(100)->at, 0U);
-  EXPECT_EQ(table.take_fresh(100)->at, 50U);
+  EXPECT_EQ(taken_fresh(table).at, 25U) << "a chunk ends with its piece";
+  EXPECT_EQ(taken(table).at, 0U);
+  EXPECT_EQ(taken_fresh(table).at, 50U);
 }
 
 TEST_F(ChunkTableTest, SkippedBytesAreInTheirPlace) {
   table.skip(40);
-  EXPECT_EQ(table.take(100)->at, 40U);
+  EXPECT_EQ(taken(table).at, 40U);
   const auto gaps = table.gaps(100);
   EXPECT_EQ(bytes_in(gaps.untouched), 50U);
   EXPECT_EQ(bytes_in(gaps.unknown), 10U);
 }
 
 TEST_F(ChunkTableTest, TouchedChunksThatCameBackAreUnknown) {
-  Chunk chunk = *table.take(100);
+  Chunk chunk = taken(table);
   table.give_back(chunk);
   EXPECT_EQ(bytes_in(table.gaps(100).unknown), 0U);
-  chunk = *table.take(100);
+  chunk = taken(table);
   chunk.touched = true;
   table.give_back(chunk);
   EXPECT_EQ(bytes_in(table.gaps(100).unknown), 25U);
@@ -61,11 +71,9 @@ TEST_F(ChunkTableTest, TakesEveryByteOnceWhateverComesBack) {
     if (random() % 2 == 0) any.halve(100);
     while (!any.exhausted() || !out.empty()) {
       const std::uint64_t limit = 1 + random() % 30;
-      const auto chunk = random() % 2 == 0 ? any.take(limit) : any.take_fresh(limit);
-      if (chunk) {
-        EXPECT_LE(chunk->length, limit);
-        out.push_back(*chunk);
-      }
+      const Chunk chunk = random() % 2 == 0 ? taken(any, limit) : taken_fresh(any, limit);
+      EXPECT_LE(chunk.length, limit);
+      if (chunk.length > 0) out.push_back(chunk);
       if (out.empty() || random() % 2 == 0) continue;
       std::swap(out[random() % out.size()], out.back());
       const Chunk home = out.back();
