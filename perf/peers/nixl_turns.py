@@ -13,7 +13,7 @@ class Found:
     failures: list = field(default_factory=list)  # A backend that fails is left out from there on.
 
 
-class FairQueue:
+class Turns:
     def __init__(self, fabric, pairs, figures, settings, found, tell):
         self.fabric, self.pairs, self.figures = fabric, pairs, figures
         self.settings, self.found, self.tell = settings, found, tell

@@ -24,7 +24,7 @@ def note_of(recipe):
 
 
 def looks(limit, what):
-    """FairQueue of a loop that looks for something, until it has taken too long."""
+    """Turns of a loop that looks for something, until it has taken too long."""
     end = time.monotonic() + limit
     while time.monotonic() < end:
         yield
@@ -268,13 +268,13 @@ class Party:
 
     # Several threads.
 
-    def drive(self, schedulers, rounds, seed, limit):
-        """A thread for each scheduler, which has transfers of its own: [handle, mine, theirs], posted in
+    def drive(self, lanes, rounds, seed, limit):
+        """A thread for each lane, which has transfers of its own: [handle, mine, theirs], posted in
         turns, with a note at each post. What went wrong, or nothing."""
         complaints = []
         threads = [threading.Thread(target=self._drive_lane, daemon=True,
-                                    args=(number, scheduler, rounds, seed, limit, complaints))
-                   for number, scheduler in enumerate(schedulers)]
+                                    args=(number, lane, rounds, seed, limit, complaints))
+                   for number, lane in enumerate(lanes)]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -283,10 +283,10 @@ class Party:
             raise TimeoutError(f"threads took more than {limit} s")
         return complaints
 
-    def _drive_lane(self, number, scheduler, rounds, seed, limit, complaints):
+    def _drive_lane(self, number, lane, rounds, seed, limit, complaints):
         try:
             for turn in range(rounds):
-                handle, mine, theirs = scheduler[turn % len(scheduler)]
+                handle, mine, theirs = lane[turn % len(lane)]
                 outcome = self.move([handle], limit, [number * rounds + turn, 100])["outcomes"][0]
                 arrived = self.arrived(mine, theirs, seed)
                 if (outcome, arrived) != ("DONE", mine[2]):

@@ -13,8 +13,8 @@ def test_each_its_own(fresh, weft, long, sync):
     rounds = 5000 if long else 250
     initiator, target = fresh([THREADS * LENGTH, 2 * THREADS * LENGTH], sync=sync)
     fill(initiator, target)
-    schedulers = [list(lane_of(initiator, thread)) for thread in range(THREADS)]
-    assert initiator.drive(schedulers=schedulers, rounds=rounds, seed=TARGET, limit=LIMIT) == []
+    lanes = [list(lane_of(initiator, thread)) for thread in range(THREADS)]
+    assert initiator.drive(lanes=lanes, rounds=rounds, seed=TARGET, limit=LIMIT) == []
     came = target.collect(count=THREADS * rounds, limit=LIMIT)
     assert sorted(came) == [["initiator", number, 100] for number in range(THREADS * rounds)]
     assert target.quiet(during=0.1) == []

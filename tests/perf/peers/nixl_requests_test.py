@@ -23,7 +23,7 @@ from machine import facts  # noqa: E402
 from nixl_figures import LEAST_CHECKS, Check, List, Notification, Poll  # noqa: E402
 from nixl_report import markdown, ratios  # noqa: E402
 from nixl_requests_pair import RequestsPair  # noqa: E402
-from nixl_turns import Found, FairQueue  # noqa: E402
+from nixl_turns import Found, Turns  # noqa: E402
 from stand_ins import CALLS, DRIVER, NO_DEVICE, compile_driver  # noqa: E402
 
 
@@ -134,7 +134,7 @@ class Rounds(unittest.TestCase):
 
     def run_with(self, figure, *pairs):
         found, told = Found(), []
-        FairQueue("tcp", list(pairs), [figure], self.SETTINGS, found, told.append).run()
+        Turns("tcp", list(pairs), [figure], self.SETTINGS, found, told.append).run()
         self.assertTrue(all(pair.ended for pair in pairs))
         return found, "\n".join(told), markdown(found, facts(), ratios(found.samples))
 

@@ -95,7 +95,7 @@ class Statistics(unittest.TestCase):
         self.assertGreater(wild[2] - wild[1], 10 * (calm[2] - calm[1]))
 
 
-class FairQueue(unittest.TestCase):
+class Turns(unittest.TestCase):
     CELLS, NAMES = ["small", "large", "huge"], ["a", "b", "c", "d"]
 
     def order(self, seed, rounds=5):
