@@ -7,7 +7,6 @@
 #include <weft/error.hpp>
 
 #include "base/sync.hpp"
-#include "base/wait_on.hpp"
 
 namespace weft::core {
 

@@ -9,7 +9,6 @@
 #include <weft/deadline.hpp>
 
 #include "base/sync.hpp"
-#include "base/wait_on.hpp"
 
 namespace weft::core {
 

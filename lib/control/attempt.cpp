@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include "base/sync.hpp"
-#include "base/wait_on.hpp"
 
 namespace weft::core {
 

@@ -12,7 +12,6 @@
 
 #include "base/detached_thread.hpp"
 #include "base/sync.hpp"
-#include "base/wait_on.hpp"
 
 namespace weft::core {
 namespace {

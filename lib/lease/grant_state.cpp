@@ -6,7 +6,6 @@
 
 #include "base/saturating_add.hpp"
 #include "base/sync.hpp"
-#include "base/wait_on.hpp"
 
 namespace weft::core {
 
