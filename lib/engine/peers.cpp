@@ -92,7 +92,20 @@ Result<std::shared_ptr<PeerState>> Peers::accept(Deadline deadline) {
       deadline);
   if (peer) return peer;
   if (gate_.closing()) return fail(Code::closed, "the engine is closed");
-  return fail(Code::timed_out, "nobody connected in time");
+  const Troubles troubles = [&] {
+    const Lock lock(mutex_);
+    return std::exchange(troubles_, {});
+  }();
+  if (troubles.count == 0) return fail(Code::timed_out, "nobody connected in time");
+  return fail(Code::timed_out,
+              fmt::format("nobody connected in time; {} connection{} came to nothing, the last: {}",
+                          troubles.count, troubles.count == 1 ? "" : "s", troubles.last));
+}
+
+void Peers::note_trouble(const Error& why) {
+  const Lock lock(mutex_);
+  ++troubles_.count;
+  troubles_.last = why.to_string();
 }
 
 Result<void> Peers::disconnect(PeerState& peer) {

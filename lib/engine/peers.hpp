@@ -46,7 +46,10 @@ class Peers {
                                              bool keep = false);
   /// Waits for the peer of that name.
   Result<std::shared_ptr<PeerState>> wait_for(std::string_view name, Deadline deadline);
+  /// Where none comes, the error tells of the connections that came to nothing meanwhile.
   Result<std::shared_ptr<PeerState>> accept(Deadline deadline);
+  /// A connection came to nothing, for example because it was refused. From the control thread.
+  void note_trouble(const Error& why);
   Result<void> disconnect(PeerState& peer);
   /// The engine closes: gives messages that wait to be sent a chance to go.
   void flush(Deadline deadline);
@@ -82,6 +85,11 @@ class Peers {
   };
   Mutex mutex_;
   std::vector<Dead> dead_ WEFT_GUARDED_BY(mutex_);  // and not reaped yet
+  struct Troubles {
+    std::size_t count = 0;
+    std::string last;
+  };
+  Troubles troubles_ WEFT_GUARDED_BY(mutex_);  // since accept() told of them
 };
 
 }  // namespace weft::core

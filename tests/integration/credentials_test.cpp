@@ -32,6 +32,10 @@ class Credentials : public testing::TestWithParam<std::string> {
     const Result<Peer> peer = dialling.connect(listening.address(), soon());
     EXPECT_TRUE(fails_with(peer, Code::permission_denied));
     EXPECT_TRUE(listening.peers().empty());
+    const Result<Peer> nobody = listening.accept(Deadline::in(100ms));
+    ASSERT_TRUE(fails_with(nobody, Code::timed_out));
+    EXPECT_NE(nobody.error().message().find("came to nothing, the last: "), std::string::npos)
+        << nobody.error().to_string();
     Engine friendly = must(Engine::open(server));
     EXPECT_TRUE(succeeds(friendly.connect(listening.address(), soon())));
   }
