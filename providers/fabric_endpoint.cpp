@@ -466,7 +466,7 @@ Result<void> FabricEndpoint::open_bounce_endpoint() {
   });
 }
 
-/// Of what the descriptor waits for only the signal, which completions set and nobody takes back,
+/// Of what the descriptor waits for only the signal, which completions set and nothing takes back,
 /// stays readable: the other one is the sockets'.
 void FabricEndpoint::do_without_signal() {
   if (const auto sockets = inner_epoll(wait_fd_))

@@ -47,7 +47,7 @@ BitmapPtr nodes_of(const void* address, std::size_t bytes) {
   return nodes;
 }
 
-/// Automatic NUMA balancing hides pages, to see who uses them, and Linux 6.1 tells no node of those
+/// Automatic NUMA balancing hides pages, to see their users, and Linux 6.1 tells no node of those
 /// that are hidden (move_pages). To ask for one in another way is to use it. Memory may be large,
 /// so some of its pages stand for all; those that do not exist yet are not made by it. False if
 /// there are none.

@@ -35,7 +35,7 @@ Result<void> within_free_memory(std::size_t bytes) {
 }
 
 /// The kernel looks up each page that it copies to or from, and a NIC each that it translates. A
-/// wish: the system may not give them, or give those of files to nobody.
+/// wish: the system may not give them, or give none that belong to files.
 void ask_for_huge_pages(void* address, std::size_t bytes) {
   if (bytes >= huge_page) madvise(address, bytes, MADV_HUGEPAGE);
 }

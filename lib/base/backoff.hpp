@@ -13,11 +13,10 @@
 
 namespace weft::core {
 
-/// Whoever shares the core may be the one that is waited for. But to give it to nobody, and to ask
-/// whether it was nobody, takes as long as two looks at a socket (1.2 to 1.8 us in a virtual
-/// machine), in which what is waited for may come: a thread that has its core to itself does so
-/// seldom, until somebody takes it, and if it can right after it was of use, for nothing comes so
-/// soon in answer to that. Of one thread.
+/// Yields the core between polls. The awaited thread may share the core. But a yield that no thread
+/// uses, and asking whether one did, takes as long as two polls of a socket (1.2 to 1.8 us in a
+/// virtual machine). So a thread that has its core to itself yields seldom, best right after a poll
+/// that served something, until another thread takes the core. Used by one thread.
 class Backoff {
  public:
   /// After each look that found nothing; `began`: when that look did.
@@ -40,12 +39,12 @@ class Backoff {
   bool crowded(Clock::time_point now) const noexcept { return cpu_pressure_.at(now); }
 
  private:
-  // After so many, 10 to 15 us at sockets, it is time to give the core away if the moment is good,
-  // and after the most, 0.1 ms, whatever it is: so long somebody waits who comes to share it.
+  // After so many polls, 10 to 15 us at sockets, it yields if the moment is good; after the most,
+  // 0.1 ms, in any case: so long a thread waits that comes to share the core.
   static constexpr unsigned looks_between = 16;
   static constexpr unsigned most_looks_between = 128;
 
-  /// How often the core was given to somebody while this thread would have gone on.
+  /// How often another thread got the core while this one would have gone on.
   static long times_taken() {
     rusage usage{};
     getrusage(RUSAGE_THREAD, &usage);

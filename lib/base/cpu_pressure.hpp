@@ -7,18 +7,17 @@
 
 namespace weft::core {
 
-/// A core that is given to somebody who computes comes back when his time slice is over, some
-/// milliseconds later. A thread that sleeps until there is something to do has the core at once,
-/// for the system prefers it to those that compute: a 4 KiB write beside a busy loop on each core
-/// takes 50 us so, and 4 ms if its threads look for what they wait for and give the core away in
-/// between. Of one thread.
+/// Detects other threads that compute on this core. A core that is yielded to such a thread comes
+/// back when its time slice is over, milliseconds later. A thread that sleeps instead gets the core
+/// at once, because the scheduler prefers it: a 4 KiB write beside a busy loop on each core takes
+/// 50 us if its threads sleep, and 4 ms if they poll and yield. Used by one thread.
 class CpuPressure {
  public:
   // Linux's are 0.7 to 3 ms, rounded up to the timer's next tick (1 to 10 ms).
   static constexpr Nanoseconds slice = std::chrono::milliseconds(1);
 
-  /// The thread was ready and had no core for so long, until `back`. Those with whom it shares the
-  /// core to move bytes may have it for a slice too, but not slice after slice.
+  /// The thread was ready and had no core for `time`, until `back`. A peer that shares the core may
+  /// take it for a slice too, but not slice after slice.
   void waited(Nanoseconds time, Clock::time_point back) {
     if (time < slice || at(back)) return;
     if (back - since_ > span) {

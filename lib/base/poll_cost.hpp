@@ -1,4 +1,4 @@
-// What the time that a look at the network took says about it.
+// Tells polls of the network that found something from empty ones, by their duration.
 #pragma once
 
 #include <algorithm>
@@ -7,16 +7,15 @@
 
 namespace weft::core {
 
-/// Whether looks served somebody, which not all that do say: what a peer writes here is no
-/// completion. Those that did take several times as long as the shortest of late. No fixed time
-/// tells them apart: looks at sockets are system calls, which take longer on some machines than
-/// serving takes on others.
+/// Some polls serve a peer without saying so: a peer's write into this process is no completion.
+/// Such polls take several times as long as the shortest of late. No fixed time tells them apart:
+/// polls of sockets are system calls, which take longer on some machines than serving on others.
 class PollCost {
  public:
-  /// `found`: it is known that it did.
+  /// Whether a poll of that duration served something. `found`: it is known that it did.
   bool served(Nanoseconds took, bool found = false) {
     const bool served = found || took > times_an_empty_one * shortest_;
-    // It is forgotten in time; slowly by looks that serve, for these say little about empty ones.
+    // The shortest is forgotten in time; slowly by polls that serve, which say little about it.
     shortest_ = std::min(took, shortest_ + shortest_ / (served ? 4096 : 64) + Nanoseconds(1));
     return served;
   }

@@ -15,7 +15,7 @@ namespace weft::core {
 /// Entering and leaving take no lock until it is closed.
 class UseCount {
  public:
-  /// False once closed: nobody new may use it.
+  /// False once closed: it may not be used anew.
   bool enter() noexcept {
     for (std::uint64_t users = users_; (users & closed_bit) == 0;)
       if (users_.compare_exchange_weak(users, users + 1)) return true;

@@ -63,7 +63,7 @@ void InlineCopy::open(std::shared_ptr<TransferState> transfer, Waiters waiters) 
   open_.add(std::move(transfer));
 }
 
-/// Of what nobody has begun to copy yet. Returns its bytes; 0: there is none, or it can't.
+/// Copies a chunk that no thread has begun. Returns its bytes; 0: there is none, or it can't.
 std::uint64_t InlineCopy::copy_some(TransferState& transfer) {
   const auto index = rail_to_copy_by(transfer.prepared(), Clock::now());
   if (!index) return 0;

@@ -14,7 +14,7 @@ namespace weft::core {
 /// From any thread. Each is in here from its submission until all its chunks are taken, or its end.
 class OpenToWaiters {
  public:
-  /// Not one of which nothing is left: it may have ended already, and nobody would remove it.
+  /// Not one of which nothing is left: it may have ended already, and would not be removed.
   void add(std::shared_ptr<TransferState> transfer) {
     if (!transfer->has_chunks()) return;
     const Lock lock(mutex_);

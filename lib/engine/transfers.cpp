@@ -280,8 +280,8 @@ bool Transfers::post_inline(const std::shared_ptr<TransferState>& transfer, Cloc
 void Transfers::offer(const std::shared_ptr<TransferState>& transfer, Waiters waiters,
                       Clock::time_point now) {
   inline_copy_.open(transfer, waiters);
-  // Watched before it is offered: a thread that carries it may be stuck, and one that nobody
-  // watches would outlive its deadline.
+  // Watched before it is offered: a thread that carries it may be stuck, and the transfer
+  // would outlive its deadline.
   const std::span<const std::uint32_t> rails = transfer->rails();
   Worker& first = rails_[rails.front()]->worker();
   first.watch(transfer);
@@ -305,7 +305,7 @@ bool Transfers::is_over(const PreparedState& prepared, const TransferShape& shap
   return rails_[done.rail]->capability().proof == CompletionProof::visible;
 }
 
-/// The caller has copied all of it. It leaves its slot before anybody is told.
+/// The caller has copied all of it. It leaves its slot before its end is told.
 std::shared_ptr<Submitted> Transfers::ended_inline(CopiedTransfer::Facts facts,
                                                    const TransferOptions& options,
                                                    AdmissionSlot& slot) {
@@ -361,7 +361,7 @@ void Transfers::transfer_ended(TransferState& transfer) {
   if (submission.waiter_takes_part) inline_copy_.close(transfer);
   if (submission.verify) checks_.end(transfer);
   if (transfer.state() == State::timed_out) leave_silent_rails(transfer);
-  // Whoever expects the signal must not wait for what won't come.
+  // An expectation of the signal must not wait for what won't come.
   if (transfer.signal_withheld() && transfer.peer().up()) {
     const auto error = transfer.error();
     control_->send(transfer.peer().link,

@@ -70,8 +70,8 @@ class Receives final : private providers::CompletionHandler {
           providers::fabric_text(completion.fabric_code));
       if (completion.cut) return refused_.push_back(&buffer);
       // An endpoint that fails all receives would do so for ever, if they were posted again at
-      // once. But a message that is too long is its sender's fault, and the sender may be anybody:
-      // it must not use up the receives of others.
+      // once. But a message that is too long is its sender's fault, and the sender may be a
+      // stranger: it must not use up the receives of others.
       if (!completion.too_long) return failed_.push_back(&buffer);
     }
     post(buffer);

@@ -88,7 +88,7 @@ class Track {
   Stop nic(PathSide side) const {
     return {.kind = Stop::Kind::nic, .side = side, .name = end(side).nics};
   }
-  /// Who copies between memory and the bounce-buffer transport's buffers.
+  /// The copier between memory and the bounce-buffer transport's buffers.
   Mover stager(PathSide side) const {
     return end(side).place.kind == MemoryKind::device ? Mover::copy_engine : Mover::cpu;
   }

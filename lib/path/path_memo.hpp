@@ -1,4 +1,4 @@
-// The paths of a list of pieces, made when somebody asks.
+// The paths of a list of pieces, made on request.
 #pragma once
 
 #include <array>

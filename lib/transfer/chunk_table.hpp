@@ -24,21 +24,21 @@ class ChunkTable {
   /// Takes the next chunk of at most `limit` bytes; false: there is none. Chunks that were given
   /// back or set aside go first.
   bool take(std::uint64_t limit, Chunk& into);
-  /// Likewise, but chunks that nobody has had go first.
+  /// Likewise, but chunks that no rail has had go first.
   bool take_fresh(std::uint64_t limit, Chunk& into);
   /// Whether there is nothing to take.
   bool exhausted() const noexcept { return cursor_.exhausted() && cut_.empty(); }
 
   /// The first so many bytes were carried without a chunk.
   void skip(std::uint64_t bytes);
-  /// Sets the first half of what nobody has had aside.
+  /// Sets aside the first half of the chunks that no rail has had.
   void halve(std::uint64_t bytes);
 
   /// Its bytes are in their place.
   void carried(const Chunk& chunk);
   /// It may be carried again.
   void give_back(const Chunk& chunk);
-  /// It failed, and nobody carries it again.
+  /// It failed, and is not carried again.
   void lost(const Chunk& chunk);
 
   std::uint64_t runs() const noexcept { return cursor_.runs(); }

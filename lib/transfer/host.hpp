@@ -20,7 +20,7 @@ class TransferHost {
   virtual void verify(const std::shared_ptr<TransferState>&) {}
   /// All bytes are visible: raise the transfer's signal, then call signal_ended().
   virtual void raise_signal(const std::shared_ptr<TransferState>& transfer) = 0;
-  /// The transfer is about to end: free its room before anybody can see the end. Called once.
+  /// The transfer is about to end: free its room before the end can be seen. Called once.
   virtual void transfer_ends(TransferState&) {}
   /// The transfer has ended. Called once, before waiters wake.
   virtual void transfer_ended(TransferState& transfer) = 0;

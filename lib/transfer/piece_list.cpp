@@ -34,7 +34,7 @@ PieceList::PieceList(const Paged& paged)
 
 Result<void> check_form(const Strided& strided) {
   const Pair& first = strided.first;
-  // Either would allow more pieces than anybody can walk.
+  // Either would allow more pieces than can be walked.
   if (first.length == 0) return fail(Code::invalid_argument, "the strided form's pieces are empty");
   if (strided.count > 1 && strided.local_stride == 0 && strided.remote_stride == 0)
     return fail(Code::invalid_argument, "the strided form says the same piece again and again");

@@ -114,8 +114,8 @@ std::uint64_t always_mapped(const TransferShape& shape, const Caller& caller) {
   return helped ? caller.inline_bytes : always_inline(shape.priority, caller.inline_bytes);
 }
 
-/// Where the kernel copies, nobody helps the caller, nor the rail's thread: it saves no more than
-/// to hand it over, and that only if nothing follows.
+/// Where the kernel copies, no waiter helps the caller, nor the rail's thread: it saves no more
+/// than to hand it over, and that only if nothing follows.
 std::uint64_t most_by_kernel(const TransferShape& shape, const Caller& caller) {
   if (shape.followed) return 0;
   if (shape.priority == Priority::latency) return caller.inline_bytes;
@@ -187,7 +187,7 @@ bool posts_inline(const TransferShape& shape, const Caller& caller, std::size_t 
 
 /// Threads that wait help the thread of a transfer's only rail: several rails' threads need the
 /// memory's whole bandwidth. Of small pieces two threads would often wait for each other, and of
-/// small transfers too little is left once somebody waits.
+/// small transfers too little is left once a thread waits.
 Waiters waiters_of(const TransferShape& shape, const RailPlan& rail, const Caller& caller,
                    std::size_t rails) {
   constexpr std::uint64_t least_pieces = 64 * KiB;

@@ -24,7 +24,7 @@ class PreparedState {
   // Of the engine, which it may outlive.
   std::weak_ptr<EngineState> engine;
   std::shared_ptr<const std::vector<std::string>> rail_names;  // for reports
-  std::shared_ptr<WaitPredictor> predictor;                    // null where nobody asks
+  std::shared_ptr<WaitPredictor> predictor;                    // null where it is not needed
   std::shared_ptr<SegmentState> local;
   std::shared_ptr<RemoteState> remote;
   std::shared_ptr<RailSet> path;

@@ -90,7 +90,7 @@ class TransferState final : public Submitted, public std::enable_shared_from_thi
   bool waits() const noexcept { return submission_.after_gpu_event != nullptr; }
   /// Begins if the event has happened. False if it has to be looked at again.
   bool look_at_event();
-  /// Somebody looks at its memory from here on until let_go(): false if nobody shall any more.
+  /// Its memory is looked at from here on until let_go(). False if that is forbidden by now.
   bool hold();
   void let_go();
   /// The bytes are the same at both ends, or why that can't be said.
@@ -168,7 +168,7 @@ class TransferState final : public Submitted, public std::enable_shared_from_thi
     proving,     // that the bytes arrived, or that the lease held when they were read
     revealing,   // what was read: the device is being flushed
     verifying,   // that the bytes are the same at both ends
-    verified,    // they are, but somebody looks at the memory still
+    verified,    // they are, but the memory is still looked at
     signalling,  // its signal is on its way
     ending,      // it has ended, and this is being told; chunks are out
     closing,     // likewise, but none is out

@@ -23,7 +23,7 @@ struct BounceRequest {
   enum class Phase : std::uint8_t {
     copying_out,  // a device copies the bytes into the buffer
     ready,        // the buffer is filled, and the provider has no room yet
-    held,         // likewise, and whoever posted it does so again (Op::request)
+    held,         // likewise, and its owner posts it again (Op::request)
     sent,         // the peer has to answer
     copying_in,   // a device copies what the peer has answered
   };

@@ -22,7 +22,7 @@
 namespace weft::core {
 
 /// From any thread. The thread is started when it is first needed. Jobs take turns, slice by slice,
-/// so that small ones do not wait for large ones. Their number is bounded by those who add them.
+/// so that small ones do not wait for large ones. Their number is bounded by the callers.
 class Hasher {
  public:
   struct Job {

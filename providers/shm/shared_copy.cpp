@@ -30,20 +30,20 @@ unsigned most_in_a_row(std::size_t slice) noexcept {
   return static_cast<unsigned>(std::max(most / slice, std::size_t{1}));
 }
 
-// Who is woken up comes some 5 us later, when half of a copy as large as this is still to be made,
-// and goes on looking for 100 us (Config::spin), in which smaller ones come that are as close
-// together as this.
+// A thread that is woken up comes some 5 us later, when half of a copy as large as this is still to
+// be made, and goes on looking for 100 us (Config::spin), in which smaller ones come that are as
+// close together as this.
 constexpr std::size_t worth_waking = std::size_t{512} << 10;
 constexpr auto close_together = std::chrono::microseconds(50);
 constexpr auto between_wakings = std::chrono::milliseconds(1);
-// Who has helped looks for more before it looks at anything else: so often in vain, some 2 us, and
+// A helper looks for more before it looks at anything else: so often in vain, some 2 us, and
 // until it has taken so many slices, some 20 us of the smallest. A row is not cut short for that.
 constexpr int looks_in_vain = 64;
 constexpr unsigned slices_at_a_time = 16;
 // What is not there after so many looks (at 5 ns as long as a slice takes, at 50 a helper
 // has lost its core by then) is waited for by the clock;
 constexpr int patience = 1000;
-// after so long without the core, for whoever copies it may have a lower priority.
+// after so long without the core, for the thread that copies it may have a lower priority.
 constexpr auto long_wait = std::chrono::milliseconds(1);
 constexpr auto rest = std::chrono::microseconds(50);
 
@@ -146,7 +146,7 @@ void SharedCopy::await_helper() noexcept {
   if (waited > Nanoseconds::zero()) leave_in_peace(balance_.held_up(waited));
 }
 
-/// As bounded as a copy is: whoever has taken slices does nothing else before they are copied.
+/// As bounded as a copy is: a thread that has taken slices copies them before anything else.
 Nanoseconds SharedCopy::await_late_helper(unsigned slices) noexcept {
   const auto begin = Clock::now();
   auto now = begin;

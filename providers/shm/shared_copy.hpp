@@ -1,5 +1,5 @@
-// A copy that two threads share: whoever needs it, and the thread that polls the endpoint, if that
-// happens to be looking.
+// A copy that two threads share: the one that needs it, and the one that polls the endpoint, if it
+// happens to look.
 #pragma once
 
 #include <algorithm>
@@ -13,22 +13,22 @@
 
 namespace weft::providers::shm {
 
-/// One copy at a time; who finds it taken copies alone. The copier takes slices from the front and
-/// the helper from the back, so that in buffers that are used again and again each finds its half
-/// in its own cache.
+/// One copy at a time; a thread that finds it taken copies alone. The copier takes slices from the
+/// front and the helper from the back, so that in buffers that are used again and again each finds
+/// its half in its own cache.
 class SharedCopy {
  public:
   /// By any thread. Comes back when all has been copied, by whomever.
   void copy(std::byte* to, const std::byte* from, std::size_t bytes) noexcept;
 
   /// By the thread that polls: from now on it does, or is about to sleep. Copies are offered only
-  /// where somebody may look.
+  /// where a thread may look.
   void attend(bool attends) noexcept;
   /// By the same: takes part in what is being copied just now, and in what follows closely. Whether
   /// there was something.
   bool help() noexcept;
 
-  /// By any thread, before a copy: whether whoever polls, and sleeps, has to be woken up now.
+  /// By any thread, before a copy: whether the polling thread sleeps and has to be woken up now.
   bool wants_help(std::size_t bytes) noexcept {
     return bytes >= least && !attended_.load(std::memory_order_acquire) &&
            is_worth_waking(bytes, Clock::now());
@@ -37,7 +37,7 @@ class SharedCopy {
   /// that time.
   bool is_worth_waking(std::size_t bytes, Clock::time_point now) noexcept;
 
-  /// Of smaller ones too little is left when somebody else has seen them: a cache line takes 50 to
+  /// Of smaller ones too little is left when another thread has seen them: a cache line takes 50 to
   /// 400 ns from core to core and back.
   static constexpr std::size_t least = std::size_t{64} << 10;
 
@@ -50,7 +50,7 @@ class SharedCopy {
     unsigned front() const noexcept { return word >> 8 & 0xff; }
     unsigned back() const noexcept { return word & 0xff; }
     unsigned left() const noexcept { return all() - front() - back(); }
-    /// How many whoever comes takes in a row: several as long as there are many, because each time
+    /// How many a thread takes in a row: several as long as there are many, because each time
     /// this word has to come from the other's core; single ones at the end, where one waits for the
     /// other.
     unsigned portion(unsigned most) const noexcept { return std::clamp(left() / 4, 1U, most); }
@@ -67,12 +67,12 @@ class SharedCopy {
 
   std::atomic<bool> attended_{false};
   using Time = std::atomic<Clock::rep>;
-  Time last_alone_{0};   // a copy that nobody could help with
+  Time last_alone_{0};   // a copy without a helper
   Time next_waking_{0};  // not before
-  Time peace_until_{0};  // nobody attends before
+  Time peace_until_{0};  // no thread attends before
 
   alignas(cache_line) std::atomic<bool> taken_{false};
-  HelpBalance balance_;  // by who has taken it
+  HelpBalance balance_;  // of the thread that has taken it
   // What is offered, in one line. All but `slices_` is written before there are slices, and not as
   // long as there are some.
   alignas(cache_line) std::atomic<std::uint64_t> slices_{0};

@@ -4,9 +4,9 @@
 /// Conventions, which hold for every function unless it says otherwise:
 ///
 /// - **Handles** (`weft_engine *`, `weft_peer *`, ...) are made by one function and belong to the
-///   caller, who gives them back with the `_free` function of their type. It also takes NULL. They
-///   may be freed in any order, even after their engine; calls that need a closed engine then fail
-///   with WEFT_CLOSED.
+///   caller, which gives them back with the `_free` function of their type. It also takes NULL.
+///   They may be freed in any order, even after their engine; calls that need a closed engine then
+///   fail with WEFT_CLOSED.
 /// - **Failure** is a status: 0 (WEFT_OK) or another code. Functions that return a status take a
 ///   `weft_error **` last. If it is not NULL, it is set to NULL on success, and to an error that
 ///   the caller frees on failure. All other output parameters keep their values on failure.
