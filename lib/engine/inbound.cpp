@@ -21,8 +21,8 @@ struct Dispatch {
   void operator()(GrantStatus&& notice) const { to.imports.take(peer, notice); }
 
   void operator()(SignalFailed&& notice) const { to.messages.take(peer, notice); }
-  void operator()(DetouredMessage&& notice) const { to.messages.take(peer, std::move(notice)); }
-  void operator()(DetourTaken&& notice) const { to.messages.take(peer, notice); }
+  void operator()(FallbackMessage&& notice) const { to.messages.take(peer, std::move(notice)); }
+  void operator()(FallbackTaken&& notice) const { to.messages.take(peer, notice); }
 
   void operator()(CheckRequest&& notice) const { to.verification.take(peer, notice); }
   void operator()(CheckReply&& notice) const { to.verification.take(peer, notice); }

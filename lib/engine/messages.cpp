@@ -120,14 +120,14 @@ void Messages::take(PeerState& peer, const SignalFailed& notice) {
                          .with_peer(peer.introduction.name));
 }
 
-void Messages::take(const PeerState& peer, DetouredMessage&& notice) {
+void Messages::take(const PeerState& peer, FallbackMessage&& notice) {
   peer.message_rail().worker().post(
       [peer = peers_.find(peer.link), message = std::move(notice.bytes)] {
         peer->message_rail().messenger().arrived_by_control(*peer, message);
       });
 }
 
-void Messages::take(const PeerState& peer, const DetourTaken&) {
+void Messages::take(const PeerState& peer, const FallbackTaken&) {
   peer.message_rail().worker().post([peer = peers_.find(peer.link)] {
     peer->message_rail().messenger().taken_by_control(*peer);
   });

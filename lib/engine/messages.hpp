@@ -39,8 +39,8 @@ class Messages {
 
   // What peers say.
   void take(PeerState& peer, const SignalFailed& notice);
-  void take(const PeerState& peer, DetouredMessage&& notice);
-  void take(const PeerState& peer, const DetourTaken& notice);
+  void take(const PeerState& peer, FallbackMessage&& notice);
+  void take(const PeerState& peer, const FallbackTaken& notice);
 
  private:
   template <typename Wait>

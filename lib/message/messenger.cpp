@@ -317,12 +317,12 @@ void Messenger::resend_by_control(Stream& stream, MessageNumber number, const Bu
 
 void Messenger::push_control(Stream& stream) {
   while (auto message = stream.control.next())
-    tell_(*stream.peer, DetouredMessage{std::move(*message)});
+    tell_(*stream.peer, FallbackMessage{std::move(*message)});
 }
 
 void Messenger::arrived_by_control(const PeerState& peer, Bytes message) {
   deliver(message, &peer);
-  tell_(peer, DetourTaken{});
+  tell_(peer, FallbackTaken{});
 }
 
 void Messenger::taken_by_control(const PeerState& peer) {

@@ -29,20 +29,20 @@ struct RemoteRail {
 class Targets {
  public:
   void add(RemoteRail rail, std::uint64_t weight = 1) {
-    fair_queue_.push_back({rail, static_cast<std::int64_t>(weight), 0});
+    turns_.push_back({rail, static_cast<std::int64_t>(weight), 0});
     all_ += static_cast<std::int64_t>(weight);
   }
-  std::size_t size() const noexcept { return fair_queue_.size(); }
-  const RemoteRail& operator[](std::size_t i) const { return fair_queue_[i].rail; }
-  const RemoteRail& front() const { return fair_queue_.front().rail; }
+  std::size_t size() const noexcept { return turns_.size(); }
+  const RemoteRail& operator[](std::size_t i) const { return turns_[i].rail; }
+  const RemoteRail& front() const { return turns_.front().rail; }
 
   /// Each earns its weight at every turn, and the one that has most pays for all: in any stretch of
   /// turns each has nearly its share.
   const RemoteRail& take_turn() {
-    if (fair_queue_.size() == 1) return front();
-    for (Turn& each : fair_queue_) each.earned += each.weight;
+    if (turns_.size() == 1) return front();
+    for (Turn& each : turns_) each.earned += each.weight;
     const auto next =
-        std::max_element(fair_queue_.begin(), fair_queue_.end(),
+        std::max_element(turns_.begin(), turns_.end(),
                          [](const Turn& a, const Turn& b) { return a.earned < b.earned; });
     next->earned -= all_;
     return next->rail;
@@ -54,7 +54,7 @@ class Targets {
     std::int64_t weight = 1;
     std::int64_t earned = 0;
   };
-  std::vector<Turn> fair_queue_;
+  std::vector<Turn> turns_;
   std::int64_t all_ = 0;
 };
 

@@ -144,13 +144,13 @@ struct Encoder {
         to, status.request, status.held, ttl_to(status.left), keys_of(to, status.renewed), lent,
         sentence_of(to, status.not_lent), lost_of(to, status.renewed)));
   }
-  Body operator()(const DetouredMessage& detoured) const {
-    return body(fb::CreateDetouredMessage(to, bytes_of(to, detoured.bytes)));
+  Body operator()(const FallbackMessage& fallback) const {
+    return body(fb::CreateFallbackMessage(to, bytes_of(to, fallback.bytes)));
   }
   Body operator()(const RailFollowed& followed) const {
     return body(fb::CreateRailFollowed(to, followed.rail));
   }
-  Body operator()(const DetourTaken&) const { return body(fb::CreateDetourTaken(to)); }
+  Body operator()(const FallbackTaken&) const { return body(fb::CreateFallbackTaken(to)); }
   Body operator()(const CheckRequest& check) const {
     std::vector<fb::CheckedRange> ranges;
     ranges.reserve(check.ranges.size());
@@ -204,10 +204,10 @@ Result<void> check_outgoing(const ControlMessage& message) {
       reply != nullptr && reply->grant.size() > limits::grant)
     return fail(Code::invalid_argument, fmt::format("a grant has {} bytes, more than {}",
                                                     reply->grant.size(), limits::grant));
-  if (const auto* detoured = std::get_if<DetouredMessage>(notice);
-      detoured != nullptr && detoured->bytes.size() > limits::message)
+  if (const auto* fallback = std::get_if<FallbackMessage>(notice);
+      fallback != nullptr && fallback->bytes.size() > limits::message)
     return fail(Code::invalid_argument, fmt::format("a message has {} bytes, more than {}",
-                                                    detoured->bytes.size(), limits::message));
+                                                    fallback->bytes.size(), limits::message));
   if (const auto* check = std::get_if<CheckRequest>(notice);
       check != nullptr && check->ranges.size() > limits::checked_ranges)
     return fail(Code::invalid_argument, fmt::format("a check of {} ranges, more than {}",
@@ -299,10 +299,10 @@ Result<ControlMessage> from(const fb::LookupReply& reply) {
   return Notice(LookupReply{reply.request(), blob_from(*reply.grant())});
 }
 
-Result<ControlMessage> from(const fb::DetouredMessage& detoured) {
-  if (detoured.message()->size() > limits::message)
-    return malformed("a message of {} bytes", detoured.message()->size());
-  return Notice(DetouredMessage{blob_from(*detoured.message())});
+Result<ControlMessage> from(const fb::FallbackMessage& fallback) {
+  if (fallback.message()->size() > limits::message)
+    return malformed("a message of {} bytes", fallback.message()->size());
+  return Notice(FallbackMessage{blob_from(*fallback.message())});
 }
 
 Result<ControlMessage> from(const fb::CheckRequest& check) {
@@ -419,12 +419,12 @@ Result<ControlMessage> from(const fb::Envelope& envelope) {
                                envelope.body_as_GrantQuery()->maps()});
     case fb::Body::GrantStatus:
       return from(*envelope.body_as_GrantStatus());
-    case fb::Body::DetouredMessage:
-      return from(*envelope.body_as_DetouredMessage());
+    case fb::Body::FallbackMessage:
+      return from(*envelope.body_as_FallbackMessage());
     case fb::Body::RailFollowed:
       return Notice(RailFollowed{envelope.body_as_RailFollowed()->rail()});
-    case fb::Body::DetourTaken:
-      return Notice(DetourTaken{});
+    case fb::Body::FallbackTaken:
+      return Notice(FallbackTaken{});
     case fb::Body::CheckRequest:
       return from(*envelope.body_as_CheckRequest());
     case fb::Body::CheckReply: {

@@ -74,11 +74,11 @@ struct RailFollowed {
 };
 
 /// A message that its NIC did not get to the peer, with its head (message.fbs).
-struct DetouredMessage {
+struct FallbackMessage {
   Blob bytes;
 };
 /// The receiver has the oldest that it did not tell of yet.
-struct DetourTaken {};
+struct FallbackTaken {};
 
 /// Asks for the XXH3 of ranges of a granted segment, in this order as if they were one.
 struct CheckRequest {
@@ -94,7 +94,7 @@ struct CheckReply {
 
 using Notice =
     std::variant<LookupRequest, LookupAbandoned, LookupReply, SignalFailed, RevokeRequest,
-                 RevokeConfirmed, GrantQuery, GrantStatus, DetouredMessage, DetourTaken,
+                 RevokeConfirmed, GrantQuery, GrantStatus, FallbackMessage, FallbackTaken,
                  CheckRequest, CheckReply, RailMoved, RailFollowed>;
 
 }  // namespace weft::core

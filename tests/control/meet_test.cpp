@@ -123,7 +123,7 @@ void expect_all_notices(Engine& from, LinkId link, Engine& to) {
     EXPECT_EQ(got.lent->address, 2u);
     EXPECT_EQ(got.not_lent, "or not");
   });
-  expect_round_trip<DetouredMessage>(
+  expect_round_trip<FallbackMessage>(
       from, link, to, 9, {some_bytes(limits::message)},
       [](auto& got) { EXPECT_EQ(got.bytes, some_bytes(limits::message)); });
 }

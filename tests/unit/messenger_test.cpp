@@ -148,8 +148,8 @@ class MessengerTest : public testing::Test {
   }
   static void pass_on(Side& from, Side& to) {
     for (const Notice& notice : std::exchange(from.told, {})) {
-      if (const auto* detoured = std::get_if<DetouredMessage>(&notice))
-        to.messenger.arrived_by_control(*to.other, detoured->bytes);
+      if (const auto* fallback = std::get_if<FallbackMessage>(&notice))
+        to.messenger.arrived_by_control(*to.other, fallback->bytes);
       else
         to.messenger.taken_by_control(*to.other);
     }
@@ -408,11 +408,11 @@ TEST_F(MessengerTest, APeerThatDiesEndsThoseOnTheirWay) {
 TEST_F(MessengerTest, NobodySpeaksForAnother) {
   a->send(1);
   lose_first();
-  const auto& detoured = std::get<DetouredMessage>(a->told.front());
-  b->messenger.arrived_by_control(*make_known(11, 1), detoured.bytes);
+  const auto& fallback = std::get<FallbackMessage>(a->told.front());
+  b->messenger.arrived_by_control(*make_known(11, 1), fallback.bytes);
   EXPECT_THAT(b->received(), IsEmpty());
-  b->messenger.arrived_by_control(*b->other, Bytes(detoured.bytes).first(10));
-  b->messenger.arrived_by_control(*b->other, Bytes(detoured.bytes).first(60));
+  b->messenger.arrived_by_control(*b->other, Bytes(fallback.bytes).first(10));
+  b->messenger.arrived_by_control(*b->other, Bytes(fallback.bytes).first(60));
   EXPECT_THAT(b->received(), IsEmpty());
 }
 
