@@ -1,29 +1,10 @@
 #include "config/option.hpp"
 
 #include <algorithm>
-#include <numeric>
-#include <utility>
-#include <vector>
+
+#include "base/edit_distance.hpp"
 
 namespace weft::core {
-namespace {
-
-/// How many letters must be added, removed or replaced to make one of the other.
-std::size_t distance(std::string_view from, std::string_view to) {
-  std::vector<std::size_t> row(to.size() + 1);  // from what was read of `from` to each part of `to`
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < from.size(); ++i) {
-    std::size_t diagonal = std::exchange(row[0], i + 1);
-    for (std::size_t j = 0; j < to.size(); ++j) {
-      const std::size_t replaced = diagonal + (from[i] == to[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, row[j] + 1, diagonal + 1});
-    }
-  }
-  return row.back();
-}
-
-}  // namespace
 
 const Option* find_option(std::string_view name) {
   const std::span<const Option> table = option_table();
@@ -38,7 +19,7 @@ const OptionInfo* nearest_option(std::string_view name) {
   std::size_t least = std::max<std::size_t>(1, name.size() / 3) + 1;
   const OptionInfo* nearest = nullptr;
   for (const OptionInfo& info : options()) {
-    const std::size_t between = distance(name, info.name);
+    const std::size_t between = edit_distance(name, info.name);
     if (between >= least) continue;
     least = between;
     nearest = &info;

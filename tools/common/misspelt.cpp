@@ -3,30 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 
+#include "base/edit_distance.hpp"
 #include "common/help.hpp"
 
 namespace weft::tool {
 namespace {
-
-/// Letters to insert, remove or replace, or neighbours to swap.
-std::size_t distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> before, last(b.size() + 1), row(b.size() + 1);
-  std::iota(last.begin(), last.end(), 0);
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    row[0] = i;
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t replaced = last[j - 1] + (a[i - 1] != b[j - 1] ? 1 : 0);
-      row[j] = std::min({replaced, last[j] + 1, row[j - 1] + 1});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-        row[j] = std::min(row[j], before[j - 2] + 1);
-    }
-    before = last;
-    last = row;
-  }
-  return last.back();
-}
 
 std::vector<std::string> options_of(const CLI::App& command) {
   std::vector<std::string> names;
@@ -54,7 +36,7 @@ std::string nearest(std::string_view name, const std::vector<std::string>& known
   for (const std::string& each : known) {
     // One that was cut short is near, too.
     const bool begins = name.size() > 3 && each.starts_with(name);
-    const std::size_t far = begins ? 1 : distance(name, each);
+    const std::size_t far = begins ? 1 : core::edit_distance(name, each);
     if (far >= least) continue;
     least = far;
     best = each;
