@@ -11,6 +11,7 @@
 #include "path/describe.hpp"
 
 namespace weft::core {
+
 Transfers::Transfers(const Around& around)
     : config_(around.config),
       hooks_(around.hooks),

@@ -4,9 +4,12 @@
 
 #include <system_error>
 
+#include "base/signals_blocked.hpp"
+
 namespace weft::core {
 
 Result<void> Upkeep::start() {
+  const SignalsBlocked blocked;
   try {
     thread_ = std::thread([this] { loop(); });
     return {};
