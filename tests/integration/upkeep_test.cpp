@@ -26,17 +26,13 @@ class Stuck {
   struct State {
     std::atomic<bool> free{false};
   };
-  class Sticking final : public ForwardingTransport {
+  class Sticking final : public ForwardingPosts {
    public:
     Sticking(core::Transport& inner, std::shared_ptr<State> state)
-        : ForwardingTransport(inner), state_(std::move(state)) {}
+        : ForwardingPosts(inner), state_(std::move(state)) {}
     providers::Post post(core::Op& op) override {
       state_->free.wait(false);
-      inner().set_sink(sink());
-      return inner().post(op);
-    }
-    providers::BatchPost post_all(std::span<core::Op* const> ops) override {
-      return Transport::post_all(ops);
+      return pass_on(op);
     }
 
    private:

@@ -38,6 +38,21 @@ class ForwardingTransport : public core::Transport {
   core::Transport& inner_;
 };
 
+/// Operations go one by one through post(), which may pass them on.
+class ForwardingPosts : public ForwardingTransport {
+ public:
+  using ForwardingTransport::ForwardingTransport;
+  providers::BatchPost post_all(std::span<core::Op* const> ops) override {
+    return Transport::post_all(ops);
+  }
+
+ protected:
+  providers::Post pass_on(core::Op& op) {
+    inner().set_sink(sink());
+    return inner().post(op);
+  }
+};
+
 /// Hooks of an engine whose transports are wrapped, each in a Wrapper made of it and `with`.
 template <typename Wrapper, typename With>
 core::EngineHooks hooks_wrapping(With with) {

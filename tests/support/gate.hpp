@@ -21,17 +21,13 @@ class Gate {
   struct State {
     std::atomic<bool> open{false};
   };
-  class Gated final : public ForwardingTransport {
+  class Gated final : public ForwardingPosts {
    public:
     Gated(core::Transport& inner, std::shared_ptr<State> state)
-        : ForwardingTransport(inner), state_(std::move(state)) {}
+        : ForwardingPosts(inner), state_(std::move(state)) {}
     providers::Post post(core::Op& op) override {
       if (!state_->open) return {providers::PostStatus::again, 0};
-      inner().set_sink(sink());
-      return inner().post(op);
-    }
-    providers::BatchPost post_all(std::span<core::Op* const> ops) override {
-      return Transport::post_all(ops);
+      return pass_on(op);
     }
 
    private:
