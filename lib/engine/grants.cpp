@@ -33,24 +33,15 @@ providers::Access access_of(Rights rights) {
 }  // namespace
 
 Grants::Grants(const Around& around, OwnedGrants::Tell tell, Reopen reopen)
-    : config_(around.config),
-      self_(around.self),
-      gate_(around.gate),
-      rails_(around.rails),
-      workers_(around.workers),
-      peers_(around.peers),
-      directory_(around.directory),
-      hasher_(around.hasher),
-      arrivals_(around.arrivals),
-      control_(around.control),
+    : around_(around),
       reopen_(std::move(reopen)),
       owned_(
-          std::move(tell), [this](std::uint64_t lease) { directory_.withdraw(lease); },
+          std::move(tell), [this](std::uint64_t lease) { around_.directory.withdraw(lease); },
           [this](LinkId link) { return borrower(link); }) {}
 
 void Grants::open() {
   std::vector<LeaseWords::Reader> readers;
-  for (const auto& rail : rails_)
+  for (const auto& rail : around_.rails)
     readers.push_back(
         {rail->index(), &rail->endpoint(), [each = rail.get()] { return each->closed(); }});
   lease_words_ = std::make_shared<LeaseWords>(std::move(readers));
@@ -81,9 +72,9 @@ Result<std::shared_ptr<GrantState>> Grants::grant(const std::shared_ptr<SegmentS
   GrantState::Parts parts;
   parts.segment = segment;
   GrantDescription& description = parts.description;
-  description.engine = self_.name;
-  description.incarnation = self_.incarnation;
-  description.address = self_.address;
+  description.engine = around_.self.name;
+  description.incarnation = around_.self.incarnation;
+  description.address = around_.self.address;
   description.segment = segment->id();
   description.segment_size = segment->size();
   description.place = segment->place();
@@ -97,7 +88,7 @@ Result<std::shared_ptr<GrantState>> Grants::grant(const std::shared_ptr<SegmentS
   auto grant = std::make_shared<GrantState>(std::move(parts));
   owned_.add(grant);
   // One that was opened again since its key was asked for did not know of the grant.
-  for (const auto& rail : rails_)
+  for (const auto& rail : around_.rails)
     if (rail->openings() > 0) grant->rail_opened(rail->index(), !rail->closed());
   return grant;
 }
@@ -108,7 +99,7 @@ Result<void> Grants::describe_keys(GrantState::Parts& grant, Rights rights) {
   const std::vector<Range>& ranges = grant.description.ranges;
   const std::uint64_t begin = ranges.front().offset;
   const Range hull{begin, ranges.back().offset + ranges.back().length - begin};
-  for (const auto& rail : rails_) {
+  for (const auto& rail : around_.rails) {
     if (!segment.served_by(rail->index())) continue;
     if (!segment.reached_by(rail->index())) {
       grant.description.bounced.push_back({rail->index(), segment.why_staged(rail->index())});
@@ -133,7 +124,7 @@ Result<void> Grants::describe_keys(GrantState::Parts& grant, Rights rights) {
 
 Result<PeerKey> Grants::key_for_peers(const SegmentState& segment, const Range& hull, Rail& rail,
                                       Rights rights) {
-  if (includes(rights, Rights::write)) arrivals_.add(segment.device());
+  if (includes(rights, Rights::write)) around_.arrivals.add(segment.device());
   return segment.nics()
       .open(rail.endpoint(), hull.offset, hull.length, access_of(rights))
       .map([&](std::unique_ptr<providers::Registration>&& made) {
@@ -164,13 +155,16 @@ void Grants::settle_ended() {
 
 /// Until its holders have confirmed, or can't any more. False if the deadline passed first.
 bool Grants::wait_stopped(const GrantState& grant, Deadline deadline) {
-  return workers_.wait([&](Deadline until) { return grant.wait_confirmed(until); }, deadline) &&
-         workers_.wait([&](Deadline until) { return grant.wait_borrowers_ended(until); }, deadline);
+  return around_.workers.wait([&](Deadline until) { return grant.wait_confirmed(until); },
+                              deadline) &&
+         around_.workers.wait([&](Deadline until) { return grant.wait_borrowers_ended(until); },
+                              deadline);
 }
 
 void Grants::take_back_lent(LinkId link, Deadline deadline) {
   for (const auto& grant : owned_.take_back(link))
-    workers_.wait([&](Deadline until) { return grant->wait_returned(link, until); }, deadline);
+    around_.workers.wait([&](Deadline until) { return grant->wait_returned(link, until); },
+                         deadline);
 }
 
 bool Grants::take_back_all_lent(Deadline deadline) {
@@ -199,9 +193,10 @@ Result<Revoked> Grants::revoke(const std::shared_ptr<GrantState>& grant, Deadlin
 bool Grants::copies_finished(std::span<const std::shared_ptr<GrantState>> ended, Deadline latest) {
   const auto deadline = Deadline::at(std::max(latest.when(), Clock::now() + shortest_wait));
   for (const auto& grant : ended)
-    if (!workers_.wait([&](Deadline until) { return grant->copying().wait_idle(until); }, deadline))
+    if (!around_.workers.wait([&](Deadline until) { return grant->copying().wait_idle(until); },
+                              deadline))
       return false;
-  return hasher_.settle(deadline) && workers_.take_in_arrivals(deadline);
+  return around_.hasher.settle(deadline) && around_.workers.take_in_arrivals(deadline);
 }
 
 /// How a grant stands that was ended, once copies_finished().
@@ -222,12 +217,12 @@ Result<Revoked> Grants::fence(const std::shared_ptr<GrantState>& grant, Deadline
                 "again (FenceScope::rail), or the engine is closed");
   if (auto outside = check_outside_callbacks(); !outside) return fail(std::move(outside.error()));
   for (const std::uint32_t rail : unfenced)
-    if (!rails_[rail]->endpoint().reopens())
+    if (!around_.rails[rail]->endpoint().reopens())
       return fail(Error(Code::unsupported, "a rail of this grant's can't be opened again")
-                      .with_rail(rails_[rail]->name()));
+                      .with_rail(around_.rails[rail]->name()));
   owned_.end(*grant);
   for (const std::uint32_t rail : unfenced)
-    if (auto reopened = reopen_(*rails_[rail], deadline); !reopened && !grant->keys_fence())
+    if (auto reopened = reopen_(*around_.rails[rail], deadline); !reopened && !grant->keys_fence())
       return fail(std::move(reopened.error()));
   // False if a peer is within a copy that this did not end: settle() finds it unconfirmed.
   std::ignore = grant->fence();
@@ -238,8 +233,8 @@ Result<void> Grants::release(SegmentState& segment, Deadline deadline) {
   if (auto outside = check_outside_callbacks(); !outside) return outside;
   segment.users().close();
   for (const auto& grant : owned_.of_segment(segment)) owned_.end(*grant);
-  const bool unused =
-      workers_.wait([&](Deadline until) { return segment.users().wait_idle(until); }, deadline);
+  const bool unused = around_.workers.wait(
+      [&](Deadline until) { return segment.users().wait_idle(until); }, deadline);
   // With those that were made while the segment was being closed.
   for (const auto& grant : owned_.of_segment(segment)) {
     owned_.end(*grant);
@@ -267,34 +262,34 @@ Result<void> Grants::publish(std::string_view name, const std::shared_ptr<GrantS
     return fail(Code::stale, "the grant holds no more, or is another engine's");
   const std::uint64_t lease = grant->description().lease;
   const Blob blob = encode_grant(grant->current());
-  for (const auto& asker : directory_.publish(std::string(name), blob, lease))
-    control_->send(asker.link, LookupReply{asker.request, blob});
+  for (const auto& asker : around_.directory.publish(std::string(name), blob, lease))
+    around_.control->send(asker.link, LookupReply{asker.request, blob});
   // It may have ended just now.
-  if (!grant->held()) directory_.withdraw(lease);
+  if (!grant->held()) around_.directory.withdraw(lease);
   return {};
 }
 
 /// The process that memory may be lent to over that link.
 Result<Process> Grants::borrower(LinkId link) const {
-  if (gate_.closing()) return fail(Code::unsupported, "the owner is closing");
-  if (!config_.share_gpu_memory)
+  if (around_.gate.closing()) return fail(Code::unsupported, "the owner is closing");
+  if (!around_.config.share_gpu_memory)
     return fail(Code::unsupported, "the owner shares no GPU memory (share_gpu_memory)");
-  const auto peer = peers_.find(link);
+  const auto peer = around_.peers.find(link);
   if (!peer || !peer->same_host) return fail(Code::unsupported, "another host");
   return Process::of(peer->introduction.pid);
 }
 
 void Grants::take(const PeerState& peer, LookupRequest&& notice) {
-  auto found = directory_.ask(notice.name, {peer.link, notice.request});
+  auto found = around_.directory.ask(notice.name, {peer.link, notice.request});
   if (!found) {
     log(LogLevel::warning, "peer {}: {}", peer.introduction.name, found.error().to_string());
     return;
   }
-  if (*found) control_->send(peer.link, LookupReply{notice.request, std::move(**found)});
+  if (*found) around_.control->send(peer.link, LookupReply{notice.request, std::move(**found)});
 }
 
 void Grants::take(const PeerState& peer, const LookupAbandoned& notice) {
-  directory_.forget({peer.link, notice.request});
+  around_.directory.forget({peer.link, notice.request});
 }
 
 void Grants::take(const PeerState& peer, const RevokeConfirmed& notice) {

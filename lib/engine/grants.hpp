@@ -94,16 +94,7 @@ class Grants {
   bool wait_stopped(const GrantState& grant, Deadline deadline);
   Result<Process> borrower(LinkId link) const;
 
-  const Config& config_;
-  const Introduction& self_;
-  const CallGate& gate_;
-  const Rails& rails_;
-  Workers& workers_;
-  const PeerTable& peers_;
-  Directory& directory_;
-  Hasher& hasher_;
-  ArrivalFlush& arrivals_;
-  const std::unique_ptr<ControlPlane>& control_;
+  const Around around_;
   const Reopen reopen_;
   std::shared_ptr<LeaseWords> lease_words_;
   OwnedGrants owned_;

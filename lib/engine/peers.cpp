@@ -46,25 +46,12 @@ std::vector<std::uint32_t> reached_by(const Route& route, const PairedRail& pair
 
 }  // namespace
 
-Peers::Peers(const Around& around)
-    : config_(around.config),
-      owner_(around.owner),
-      gate_(around.gate),
-      rails_(around.rails),
-      workers_(around.workers),
-      table_(around.table),
-      grants_(around.grants),
-      imports_(around.imports),
-      reopening_(around.reopening),
-      events_(around.events),
-      control_(around.control) {}
-
 Result<std::shared_ptr<PeerState>> Peers::connect(std::string_view address, Deadline deadline,
                                                   bool keep) {
-  auto link = control_->connect(address, deadline, keep);
+  auto link = around_.control->connect(address, deadline, keep);
   if (!link) return fail(std::move(link.error()));
-  if (auto peer = table_.find(*link)) {
-    table_.claim(*link);
+  if (auto peer = around_.table.find(*link)) {
+    around_.table.claim(*link);
     return peer;
   }
   return fail(Code::peer_down, fmt::format("{} went away right after it was met", address));
@@ -73,25 +60,25 @@ Result<std::shared_ptr<PeerState>> Peers::connect(std::string_view address, Dead
 Result<std::shared_ptr<PeerState>> Peers::wait_for(std::string_view name, Deadline deadline) {
   const std::string wanted(name);
   std::shared_ptr<PeerState> peer;
-  workers_.wait(
+  around_.workers.wait(
       [&](Deadline until) {
-        return (peer = table_.wait_up(wanted, until)) != nullptr || gate_.closing();
+        return (peer = around_.table.wait_up(wanted, until)) != nullptr || around_.gate.closing();
       },
       deadline);
   if (peer) return peer;
-  if (gate_.closing()) return fail(Code::closed, "the engine is closed");
+  if (around_.gate.closing()) return fail(Code::closed, "the engine is closed");
   return fail(Error(Code::timed_out, "no peer of that name came up in time").with_peer(wanted));
 }
 
 Result<std::shared_ptr<PeerState>> Peers::accept(Deadline deadline) {
   std::shared_ptr<PeerState> peer;
-  workers_.wait(
+  around_.workers.wait(
       [&](Deadline until) {
-        return (peer = table_.next_arrival(until)) != nullptr || gate_.closing();
+        return (peer = around_.table.next_arrival(until)) != nullptr || around_.gate.closing();
       },
       deadline);
   if (peer) return peer;
-  if (gate_.closing()) return fail(Code::closed, "the engine is closed");
+  if (around_.gate.closing()) return fail(Code::closed, "the engine is closed");
   const Troubles troubles = [&] {
     const Lock lock(mutex_);
     return std::exchange(troubles_, {});
@@ -109,24 +96,24 @@ void Peers::note_trouble(const Error& why) {
 }
 
 Result<void> Peers::disconnect(PeerState& peer) {
-  if (auto own = owner_.check_own(peer); !own) return own;
+  if (auto own = around_.owner.check_own(peer); !own) return own;
   const Error why = Error(Code::closed, "this engine disconnected from the peer")
                         .with_peer(peer.introduction.name);
-  workers_.end_those_of(peer, why);
-  imports_.give_back(&peer);
-  grants_.take_back_lent(peer.link, Deadline::in(return_time));
-  control_->let_go(peer.introduction.name);
-  control_->hang_up(peer.link, "it disconnected");
+  around_.workers.end_those_of(peer, why);
+  around_.imports.give_back(&peer);
+  around_.grants.take_back_lent(peer.link, Deadline::in(return_time));
+  around_.control->let_go(peer.introduction.name);
+  around_.control->hang_up(peer.link, "it disconnected");
   return {};
 }
 
 Result<void> Peers::meet(LinkId link, const Introduction& self, const Introduction& theirs,
                          bool same_host, const std::string& same_host_reason) {
-  auto peer =
-      std::make_shared<PeerState>(owner_.engine, link, theirs, same_host,
-                                  PeerState::Limits{config_.unclaimed_bytes, config_.send_queue});
+  auto peer = std::make_shared<PeerState>(
+      around_.owner.engine, link, theirs, same_host,
+      PeerState::Limits{around_.config.unclaimed_bytes, around_.config.send_queue});
   if (auto made = make_routes(peer, self, same_host_reason); !made) {
-    workers_.forget(peer);
+    around_.workers.forget(peer);
     return made;
   }
   peer->mailbox.when_room = [weak = std::weak_ptr(peer)] {
@@ -135,10 +122,10 @@ Result<void> Peers::meet(LinkId link, const Introduction& self, const Introducti
   };
   if (auto added = add_to_rails(peer, self.token); !added) {
     peer->set_down(added.error());
-    workers_.forget(peer);
+    around_.workers.forget(peer);
     return added;
   }
-  table_.add(peer);
+  around_.table.add(peer);
   log(LogLevel::info, "met {} at {}: {}", theirs.name, theirs.address, peer->route_reason);
   return {};
 }
@@ -147,7 +134,7 @@ Result<void> Peers::add_to_rails(const std::shared_ptr<PeerState>& peer, std::ui
   for (const auto& route : peer->routes) {
     // Shared with the task, which may run late.
     const auto added = std::make_shared<Result<void>>();
-    const bool ran = workers_.run_on(
+    const bool ran = around_.workers.run_on(
         route->rail->worker(),
         [added, peer, rail = route->rail, own_token] { *added = rail->add_peer(peer, own_token); },
         Deadline::in(meeting_time));
@@ -160,7 +147,7 @@ Result<void> Peers::add_to_rails(const std::shared_ptr<PeerState>& peer, std::ui
 Result<void> Peers::make_routes(const std::shared_ptr<PeerState>& met, const Introduction& self,
                                 const std::string& same_host_reason) {
   PeerState& peer = *met;
-  peer.route_by_rail.resize(rails_.size());
+  peer.route_by_rail.resize(around_.rails.size());
   Pairing pairing = pair_rails(self, peer.introduction, peer.same_host, same_host_reason);
   peer.route_reason = std::move(pairing.reason);
   peer.fallback = std::move(pairing.fallback);
@@ -173,12 +160,12 @@ Result<void> Peers::make_routes(const std::shared_ptr<PeerState>& met, const Int
     log(LogLevel::warning, "a slower way is taken to {}: {}", peer.introduction.name,
         peer.fallback);
   const RailAddress& ours = self.rails[pairing.rails.front().own];
-  if (peer.fallback.empty() && !ours.same_host_only) peer.fallback = rails_.fallback();
+  if (peer.fallback.empty() && !ours.same_host_only) peer.fallback = around_.rails.fallback();
   for (const PairedRail& paired : pairing.rails) {
     // Belongs to the peer from now on, whatever comes: its addresses are taken out again with it.
     Route* route = peer.routes.emplace_back(std::make_unique<Route>()).get();
     peer.route_by_rail[paired.own] = route;
-    route->rail = rails_[paired.own];
+    route->rail = around_.rails[paired.own];
     route->same_host = peer.same_host;
     route->rail_name = route->rail->name();
     route->sources = senders_at_a_time(*route, paired, pairing.theirs.size());
@@ -192,35 +179,36 @@ Result<void> Peers::make_routes(const std::shared_ptr<PeerState>& met, const Int
 }
 
 void Peers::up(LinkId link, bool incoming) {
-  const auto peer = table_.find(link);
+  const auto peer = around_.table.find(link);
   if (!peer) return;
-  table_.set_up(peer, incoming);
-  reopening_.peer_up(*peer);
-  if (config_.peer_events)
-    events_.push({Event::Kind::peer_up, 0, State::active, peer->introduction.name, std::nullopt,
-                  Peer(peer)});
+  around_.table.set_up(peer, incoming);
+  around_.reopening.peer_up(*peer);
+  if (around_.config.peer_events)
+    around_.events.push({Event::Kind::peer_up, 0, State::active, peer->introduction.name,
+                         std::nullopt, Peer(peer)});
 }
 
 void Peers::down(LinkId link, const Error& why) {
-  const auto peer = table_.find(link);
+  const auto peer = around_.table.find(link);
   if (!peer) return;
   const bool was_up = peer->up();
   peer->set_down(why);
-  table_.remove(link);
+  around_.table.remove(link);
   const Error error = peer->down_error();
   log(LogLevel::info, "peer {} is down: {}", peer->introduction.name, why.to_string());
-  imports_.link_down(link, error);
-  grants_.link_down(link);
-  reopening_.link_down(link);
+  around_.imports.link_down(link, error);
+  around_.grants.link_down(link);
+  around_.reopening.link_down(link);
   // At once and here, whatever the progress threads are doing; the rails follow when they can.
-  workers_.end_those_of(*peer, error);
+  around_.workers.end_those_of(*peer, error);
   {
     const Lock lock(mutex_);
     dead_.push_back({peer, Clock::now()});
   }
-  workers_.forget(peer);
-  if (was_up && config_.peer_events)
-    events_.push({Event::Kind::peer_down, 0, State::active, peer->introduction.name, error, {}});
+  around_.workers.forget(peer);
+  if (was_up && around_.config.peer_events)
+    around_.events.push(
+        {Event::Kind::peer_down, 0, State::active, peer->introduction.name, error, {}});
 }
 
 void Peers::reap(Clock::time_point now) {
@@ -237,8 +225,8 @@ void Peers::reap(Clock::time_point now) {
 }
 
 void Peers::flush(Deadline deadline) {
-  for (const auto& peer : table_.all_up())
-    workers_.wait([&](Deadline until) { return peer->outbox.wait_idle(until); }, deadline);
+  for (const auto& peer : around_.table.all_up())
+    around_.workers.wait([&](Deadline until) { return peer->outbox.wait_idle(until); }, deadline);
 }
 
 }  // namespace weft::core

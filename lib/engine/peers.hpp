@@ -39,7 +39,7 @@ class Peers {
     EventQueue& events;
     const std::unique_ptr<ControlPlane>& control;  // null until it has started
   };
-  explicit Peers(const Around& around);
+  explicit Peers(const Around& around) : around_(around) {}
 
   /// `keep`: the peer is met anew whenever its link ends, until disconnect().
   Result<std::shared_ptr<PeerState>> connect(std::string_view address, Deadline deadline,
@@ -68,17 +68,7 @@ class Peers {
                            const std::string& same_host_reason);
   Result<void> add_to_rails(const std::shared_ptr<PeerState>& peer, std::uint64_t own_token);
 
-  const Config& config_;
-  const Owner& owner_;
-  const CallGate& gate_;
-  const Rails& rails_;
-  Workers& workers_;
-  PeerTable& table_;
-  Grants& grants_;
-  Imports& imports_;
-  Reopening& reopening_;
-  EventQueue& events_;
-  const std::unique_ptr<ControlPlane>& control_;
+  const Around around_;
   struct Dead {
     std::shared_ptr<PeerState> peer;
     Clock::time_point since;

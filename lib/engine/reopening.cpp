@@ -12,26 +12,15 @@
 
 namespace weft::core {
 
-Reopening::Reopening(const Around& around)
-    : config_(around.config),
-      owner_(around.owner),
-      gate_(around.gate),
-      rails_(around.rails),
-      workers_(around.workers),
-      peers_(around.peers),
-      segments_(around.segments),
-      grants_(around.grants),
-      control_(around.control) {}
-
 Result<void> Reopening::reopen(std::string_view name, Deadline deadline) {
-  Rail* const rail = rails_.find(name);
+  Rail* const rail = around_.rails.find(name);
   if (rail == nullptr)
     return fail(Code::invalid_argument, fmt::format("the engine has no rail '{}'", name));
   if (auto reopened = close_and_open(*rail, deadline); !reopened) return reopened;
   // A peer that does not answer in this time is about to be found dead.
-  const Deadline patience = Deadline::in(std::min(deadline.left(), config_.death_after));
+  const Deadline patience = Deadline::in(std::min(deadline.left(), around_.config.death_after));
   for (const auto& followed : reopenings_.followers(rail->index()))
-    workers_.wait([&](Deadline until) { return followed->wait(until); }, patience);
+    around_.workers.wait([&](Deadline until) { return followed->wait(until); }, patience);
   return {};
 }
 
@@ -42,7 +31,7 @@ Result<void> Reopening::close_and_open(Rail& rail, Deadline deadline) {
     return fail(Error(Code::unsupported, "rails of this provider can't be opened again")
                     .with_rail(rail.name()));
   const auto ended = [&](const Reopenings::Done& done) {
-    return workers_.wait([&](Deadline until) { return done->wait(until); }, deadline);
+    return around_.workers.wait([&](Deadline until) { return done->wait(until); }, deadline);
   };
   const auto done = std::make_shared<CompletionSlot>();
   bool in_time = true;
@@ -63,7 +52,7 @@ Result<void> Reopening::close_and_open(Rail& rail, Deadline deadline) {
 
 /// Does not wait.
 void Reopening::begin(Rail& rail, const Reopenings::Done& done) {
-  const auto begin = [this, alive = owner_.keep_alive(), &rail, done] {
+  const auto begin = [this, alive = around_.owner.keep_alive(), &rail, done] {
     rail.suspend();
     const auto started =
         start_detached([this, alive, index = rail.index(), done] { reopen_detached(index, done); });
@@ -72,47 +61,48 @@ void Reopening::begin(Rail& rail, const Reopenings::Done& done) {
     reopenings_.end(rail.index());
     done->complete(started.error());
   };
-  workers_.hand_to(rail.worker(), begin);
+  around_.workers.hand_to(rail.worker(), begin);
 }
 
 /// Closing an endpoint may block for ever in some providers: by a thread of its own.
 void Reopening::reopen_detached(std::uint32_t index, const Reopenings::Done& done) {
-  const CallGate::Call call(gate_);  // rails stay
+  const CallGate::Call call(around_.gate);  // rails stay
   if (const auto refused = call.refused()) {
     reopenings_.end(index);
     return done->complete(refused);
   }
-  Rail& rail = *rails_[index];
-  grants_.rail_closes(index);
+  Rail& rail = *around_.rails[index];
+  around_.grants.rail_closes(index);
   const auto opened = rail.reopen();
   if (opened) {
-    segments_.rail_opened(rail);
-    grants_.renew_lease_words(index);
+    around_.segments.rail_opened(rail);
+    around_.grants.renew_lease_words(index);
   }
   // Where it could not even be closed nothing has changed.
   if (opened || rail.closed()) {
-    auto renewed = grants_.rail_opened(index, opened.has_value());
+    auto renewed = around_.grants.rail_opened(index, opened.has_value());
     if (opened) tell_all(rail, std::move(renewed));
   }
   log(LogLevel::warning, "rail {} was {}", rail.name(),
       opened ? "closed and opened again"
              : fmt::format("to be closed and opened again: {}", opened.error().to_string()));
   const std::optional<Error> error = opened ? std::nullopt : std::optional(opened.error());
-  const auto resume = [this, alive = owner_.keep_alive(), &rail, done, error] {
+  const auto resume = [this, alive = around_.owner.keep_alive(), &rail, done, error] {
     rail.resume();
     reopenings_.end(rail.index());
     done->complete(error);
   };
-  workers_.hand_to(rail.worker(), resume);
+  around_.workers.hand_to(rail.worker(), resume);
 }
 
 void Reopening::watch(Clock::time_point now) {
   // Under manual progress it may be the application that does not look.
-  if (config_.progress == Progress::manual) return;
-  for (const auto& rail : rails_) {
+  if (around_.config.progress == Progress::manual) return;
+  for (const auto& rail : around_.rails) {
     const Rail::Counters& counters = rail->counters();
     const bool tells = rail->capability().path_failures;
-    RailWatch& watch = watches_.try_emplace(rail->index(), 2 * config_.death_after).first->second;
+    RailWatch& watch =
+        watches_.try_emplace(rail->index(), 2 * around_.config.death_after).first->second;
     if (!watch.due({tells && counters.in_flight > 0, counters.operations, rail->closed()}, now))
       continue;
     const auto done = std::make_shared<CompletionSlot>();
@@ -125,21 +115,21 @@ void Reopening::watch(Clock::time_point now) {
 /// Keys before the address: nothing gets here that has the old ones.
 void Reopening::tell_all(Rail& rail, OwnedGrants::Renewed renewed) {
   const Blob& address = rail.endpoint().address();
-  control_->rail_moved(rail.index(), address);
+  around_.control->rail_moved(rail.index(), address);
   reopenings_.has_moved(rail.index(), address);  // before all_up() is asked
   for (auto& [link, keys] : renewed)
     for (std::size_t from = 0; from < keys.size(); from += limits::lost_keys) {
       const auto begin = keys.begin() + static_cast<std::ptrdiff_t>(from);
       const auto count = std::min(keys.size() - from, limits::lost_keys);
-      control_->send(
+      around_.control->send(
           link, RailMoved{rail.index(), {}, {begin, begin + static_cast<std::ptrdiff_t>(count)}});
     }
-  for (const auto& peer : peers_.all_up()) tell(*peer, rail.index(), address);
+  for (const auto& peer : around_.peers.all_up()) tell(*peer, rail.index(), address);
 }
 
 void Reopening::tell(const PeerState& peer, std::uint32_t rail, Blob address) {
   reopenings_.will_follow(peer.link, rail);
-  control_->send(peer.link, RailMoved{rail, std::move(address), {}});
+  around_.control->send(peer.link, RailMoved{rail, std::move(address), {}});
   if (!peer.up()) reopenings_.link_down(peer.link);
 }
 
@@ -151,7 +141,7 @@ void Reopening::peer_up(const PeerState& peer) {
 void Reopening::take(PeerState& peer, RailMoved&& notice) {
   if (notice.address.empty() || notice.rail >= peer.introduction.rails.size()) return;
   follow(peer, notice.rail, std::move(notice.address));
-  control_->send(peer.link, RailFollowed{notice.rail});
+  around_.control->send(peer.link, RailFollowed{notice.rail});
 }
 
 void Reopening::take(const PeerState& peer, const RailFollowed& notice) {
@@ -161,7 +151,7 @@ void Reopening::take(const PeerState& peer, const RailFollowed& notice) {
 void Reopening::follow(PeerState& peer, std::uint32_t rail, Blob address) {
   if (peer.rail_address(rail) == address) return;
   peer.rail_moved(rail, std::move(address));
-  const auto self = peers_.find(peer.link);
+  const auto self = around_.peers.find(peer.link);
   for (const auto& route : peer.routes) {
     if (!route->addresses.contains(rail)) continue;
     if (auto reached = route->rail->reach(self, rail); !reached)

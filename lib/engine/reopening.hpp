@@ -36,7 +36,7 @@ class Reopening {
     Grants& grants;
     const std::unique_ptr<ControlPlane>& control;  // null until it has started
   };
-  explicit Reopening(const Around& around);
+  explicit Reopening(const Around& around) : around_(around) {}
 
   /// What the application asks for: waits for the peers to follow, too.
   Result<void> reopen(std::string_view name, Deadline deadline);
@@ -60,15 +60,7 @@ class Reopening {
   void tell(const PeerState& peer, std::uint32_t rail, Blob address);
   void follow(PeerState& peer, std::uint32_t rail, Blob address);
 
-  const Config& config_;
-  const Owner& owner_;
-  CallGate& gate_;
-  const Rails& rails_;
-  Workers& workers_;
-  const PeerTable& peers_;
-  Segments& segments_;
-  Grants& grants_;
-  const std::unique_ptr<ControlPlane>& control_;
+  const Around around_;
   Reopenings reopenings_;
   std::map<std::uint32_t, RailWatch> watches_;  // upkeep's
 };

@@ -57,34 +57,23 @@ std::string address_for_this_process(std::string address) {
 
 }  // namespace
 
-Telemetry::Telemetry(const Around& around)
-    : config_(around.config),
-      self_(around.self),
-      settings_(around.settings),
-      gate_(around.gate),
-      rails_(around.rails),
-      workers_(around.workers),
-      peers_(around.peers),
-      segments_(around.segments),
-      transfers_(around.transfers),
-      ledger_(around.ledger) {}
-
 /// Whether the address came from where all processes of a server have it from.
 bool Telemetry::shares_address() const {
-  return std::any_of(settings_.begin(), settings_.end(), [](const Setting& setting) {
+  return std::any_of(around_.settings.begin(), around_.settings.end(), [](const Setting& setting) {
     return setting.name == "metrics_listen" && setting.source != Setting::Source::call;
   });
 }
 
 Result<void> Telemetry::start() {
-  if (!ledger_ || config_.metrics_listen.empty()) return {};
+  if (!around_.ledger || around_.config.metrics_listen.empty()) return {};
   // Without a Call: the endpoint goes before the rails do.
   std::vector<HttpPage> pages;
   pages.push_back({"/metrics", "text/plain; version=0.0.4; charset=utf-8",
                    [this] { return prometheus_text(families_of(read())); }});
   pages.push_back({"/snapshot", "application/json", [this] { return make_snapshot(); }});
-  auto endpoint = MetricsEndpoint::open(address_for_this_process(config_.metrics_listen),
-                                        config_.allow_unauthenticated_network, std::move(pages));
+  auto endpoint =
+      MetricsEndpoint::open(address_for_this_process(around_.config.metrics_listen),
+                            around_.config.allow_unauthenticated_network, std::move(pages));
   if (!endpoint && endpoint.error().code() == Code::unavailable && shares_address()) {
     log(LogLevel::warning, "no metrics over HTTP: {}; give each process an address of its own",
         endpoint.error().message());
@@ -98,12 +87,12 @@ Result<void> Telemetry::start() {
 
 MetricsReading Telemetry::read() {
   MetricsReading reading;
-  reading.engine = self_.name;
-  reading.transfers_active = transfers_.active();
-  reading.segments = segments_.count();
-  reading.peers_up = peers_.all_up().size();
-  const auto by_rail = ledger_->counters().read();
-  for (const auto& rail : rails_) {
+  reading.engine = around_.self.name;
+  reading.transfers_active = around_.transfers.active();
+  reading.segments = around_.segments.count();
+  reading.peers_up = around_.peers.all_up().size();
+  const auto by_rail = around_.ledger->counters().read();
+  for (const auto& rail : around_.rails) {
     const Capability& record = rail->capability();
     const TransferTotals& totals = by_rail[rail->index()];
     reading.transfers += totals;
@@ -121,35 +110,37 @@ MetricsReading Telemetry::read() {
 
 std::string Telemetry::make_snapshot() {
   const auto now = Clock::now();
-  return snapshot_json(self_.name, families_of(read()), ledger_->slowest().list(now), now);
+  return snapshot_json(around_.self.name, families_of(read()), around_.ledger->slowest().list(now),
+                       now);
 }
 
 Info Telemetry::info() {
   Info info;
-  info.name = self_.name;
-  info.incarnation = self_.incarnation;
-  info.address = self_.address;
-  info.candidates = rails_.candidates();
-  info.settings = settings_;
-  info.fallback = rails_.fallback();
-  info.transfers_active = transfers_.active();
-  const CallGate::Call call(gate_);
+  info.name = around_.self.name;
+  info.incarnation = around_.self.incarnation;
+  info.address = around_.self.address;
+  info.candidates = around_.rails.candidates();
+  info.settings = around_.settings;
+  info.fallback = around_.rails.fallback();
+  info.transfers_active = around_.transfers.active();
+  const CallGate::Call call(around_.gate);
   if (call.refused()) return info;
-  for (const auto& rail : rails_) {
+  for (const auto& rail : around_.rails) {
     const Rail::Counters& counters = rail->counters();
-    info.rails.push_back({rail->name(), rail->capability(), workers_.index_of(rail->worker()),
-                          counters.all_operations(), counters.all_bytes(), counters.in_flight,
-                          counters.lost, rails_.locality().numa_node_of(rail->index())});
+    info.rails.push_back({rail->name(), rail->capability(),
+                          around_.workers.index_of(rail->worker()), counters.all_operations(),
+                          counters.all_bytes(), counters.in_flight, counters.lost,
+                          around_.rails.locality().numa_node_of(rail->index())});
   }
-  info.segments = segments_.count();
+  info.segments = around_.segments.count();
   return info;
 }
 
 std::vector<NicCounters> Telemetry::nic_counters() {
   std::vector<NicCounters> all;
-  const CallGate::Call call(gate_);
+  const CallGate::Call call(around_.gate);
   if (call.refused()) return all;
-  for (const auto& rail : rails_) {
+  for (const auto& rail : around_.rails) {
     const std::string& nic = rail->capability().domain;
     auto known =
         std::find_if(all.begin(), all.end(), [&](const auto& each) { return each.nic == nic; });
@@ -164,18 +155,18 @@ std::vector<NicCounters> Telemetry::nic_counters() {
 }
 
 Result<std::string> Telemetry::metrics_text() {
-  if (!ledger_) return fail(not_counted());
+  if (!around_.ledger) return fail(not_counted());
   return prometheus_text(families_of(read()));
 }
 
 Result<std::string> Telemetry::snapshot() {
-  if (!ledger_) return fail(not_counted());
+  if (!around_.ledger) return fail(not_counted());
   return make_snapshot();
 }
 
 Result<std::vector<SlowTransfer>> Telemetry::slowest_transfers() {
-  if (!ledger_) return fail(not_counted());
-  return ledger_->slowest().list(Clock::now());
+  if (!around_.ledger) return fail(not_counted());
+  return around_.ledger->slowest().list(Clock::now());
 }
 
 }  // namespace weft::core

@@ -34,7 +34,7 @@ class Telemetry {
     const Transfers& transfers;
     const std::unique_ptr<Ledger>& ledger;  // null where nothing is to be counted
   };
-  explicit Telemetry(const Around& around);
+  explicit Telemetry(const Around& around) : around_(around) {}
 
   /// Listens, if that is asked for.
   Result<void> start();
@@ -54,16 +54,7 @@ class Telemetry {
   MetricsReading read();
   std::string make_snapshot();
 
-  const Config& config_;
-  const Introduction& self_;
-  const std::vector<Setting>& settings_;
-  CallGate& gate_;
-  const Rails& rails_;
-  const Workers& workers_;
-  const PeerTable& peers_;
-  const Segments& segments_;
-  const Transfers& transfers_;
-  const std::unique_ptr<Ledger>& ledger_;
+  const Around around_;
   std::string address_;
   std::unique_ptr<MetricsEndpoint> endpoint_;
 };

@@ -13,23 +13,12 @@
 namespace weft::core {
 
 Transfers::Transfers(const Around& around)
-    : config_(around.config),
-      hooks_(around.hooks),
-      owner_(around.owner),
-      gate_(around.gate),
-      rails_(around.rails),
-      workers_(around.workers),
-      paths_(around.paths),
-      messages_(around.messages),
-      checks_(around.checks),
-      events_(around.events),
-      ledger_(around.ledger),
-      control_(around.control),
-      admission_(config_.max_transfers),
-      inline_copy_({.most_bytes = config_.inline_copy_bytes,
-                    .caller_drives = config_.progress == Progress::manual,
-                    .trusts_reads = hooks_.trusts_reads},
-                   rails_) {}
+    : around_(around),
+      admission_(around_.config.max_transfers),
+      inline_copy_({.most_bytes = around_.config.inline_copy_bytes,
+                    .caller_drives = around_.config.progress == Progress::manual,
+                    .trusts_reads = around_.hooks.trusts_reads},
+                   around_.rails) {}
 
 Result<std::shared_ptr<const PreparedState>> Transfers::prepare(
     const std::shared_ptr<SegmentState>& local, const std::shared_ptr<RemoteState>& remote,
@@ -41,19 +30,20 @@ Result<std::shared_ptr<const PreparedState>> Transfers::prepare(
         Error(Code::permission_denied, fmt::format("the grant does not allow to {}",
                                                    needed == Rights::write ? "write" : "read"))
             .with_peer(grant.engine));
-  if (!owner_.owns(*local))
+  if (!around_.owner.owns(*local))
     return fail(Code::invalid_argument, "the local segment is another engine's");
-  if (auto own = owner_.check_own(*remote->peer()); !own) return fail(std::move(own.error()));
+  if (auto own = around_.owner.check_own(*remote->peer()); !own)
+    return fail(std::move(own.error()));
   auto bytes = check_pieces(pieces, {local->size(), grant.ranges});
   if (!bytes) return fail(std::move(bytes.error()));
   const std::uint32_t losses = losses_of(*local, *remote);  // before it is seen what is lost
-  const auto rails = paths_.rails_for(*local, *remote);
+  const auto rails = around_.paths.rails_for(*local, *remote);
   if (!rails) return fail(rails.error());
-  auto set = paths_.rails_between(*rails);
+  auto set = around_.paths.rails_between(*rails);
   if (!set) return fail(std::move(set.error()));
   auto prepared = std::make_shared<PreparedState>();
-  prepared->engine = owner_.handle;
-  prepared->rail_names = rails_.names();
+  prepared->engine = around_.owner.handle;
+  prepared->rail_names = around_.rails.names();
   prepared->predictor = inline_copy_.predictor();
   prepared->path = std::move(*set);
   prepared->staged = !rails->direct;
@@ -65,7 +55,7 @@ Result<std::shared_ptr<const PreparedState>> Transfers::prepare(
   prepared->pieces = std::move(pieces);
   prepared->bytes = *bytes;
   if (Paths::between_gpus(*local, *remote)) {
-    if (auto lent = paths_.borrow(*local, *remote))
+    if (auto lent = around_.paths.borrow(*local, *remote))
       prepared->lent = *lent;
     else
       prepared->not_lent = lent.error().message();
@@ -76,18 +66,18 @@ Result<std::shared_ptr<const PreparedState>> Transfers::prepare(
 Result<void> Transfers::check_submission(const PreparedState& prepared,
                                          const TransferOptions& options, Clock::time_point now) {
   const PeerState& peer = *prepared.remote->peer();
-  if (!owner_.owns(*prepared.local))
+  if (!around_.owner.owns(*prepared.local))
     return fail(Code::invalid_argument, "the list was prepared by another engine");
   if (!peer.up()) return fail(peer.down_error());
   if (now >= prepared.remote->expires()) return fail(prepared.remote->expired_error());
   if (options.priority < Priority::latency || options.priority > Priority::bulk)
     return fail(Code::invalid_argument, "there is no such priority");
-  if (paths_.has_policies() || options.policy)
-    if (auto kept = paths_.check_policies(prepared, options); !kept) return kept;
-  if (options.event && events_.size() >= config_.max_transfers)
+  if (around_.paths.has_policies() || options.policy)
+    if (auto kept = around_.paths.check_policies(prepared, options); !kept) return kept;
+  if (options.event && around_.events.size() >= around_.config.max_transfers)
     return fail(Code::queue_full,
-                fmt::format("{} events wait to be polled", config_.max_transfers));
-  if (options.signal) return messages_.check_payload(peer, options.signal->bytes.size());
+                fmt::format("{} events wait to be polled", around_.config.max_transfers));
+  if (options.signal) return around_.messages.check_payload(peer, options.signal->bytes.size());
   return {};
 }
 
@@ -98,16 +88,16 @@ Result<void> Transfers::admit(const TransferOptions& options) {
   const bool waits = options.wait_for_room.has_value() && !InCallback::now();
   bool entered = false;
   const auto ended = [&](Deadline until) {
-    return (entered = admission_.enter(until)) || gate_.closing();
+    return (entered = admission_.enter(until)) || around_.gate.closing();
   };
-  if (waits) workers_.wait(ended, *options.wait_for_room);
+  if (waits) around_.workers.wait(ended, *options.wait_for_room);
   if (entered) return {};
-  if (gate_.closing()) return fail(Code::closed, "the engine is closed");
+  if (around_.gate.closing()) return fail(Code::closed, "the engine is closed");
   const char* more = waits                   ? ", and none has ended in time"
                      : options.wait_for_room ? ", and a callback can't wait for room"
                                              : "";
-  return fail(Code::queue_full,
-              fmt::format("{} transfers are under way already{}", config_.max_transfers, more));
+  return fail(Code::queue_full, fmt::format("{} transfers are under way already{}",
+                                            around_.config.max_transfers, more));
 }
 
 /// What has happened already need not be waited for.
@@ -120,12 +110,12 @@ Result<void> Transfers::look_at_event(TransferOptions& options) const {
 
 Result<TransportKind> Transfers::transport_for(const PreparedState& prepared,
                                                const TransferOptions& options) const {
-  const TransportKind asked = paths_.transport_asked(options);
+  const TransportKind asked = around_.paths.transport_asked(options);
   const bool refused = asked == TransportKind::device_copy
                            ? prepared.lent == nullptr
                            : asked == TransportKind::one_sided && prepared.staged;
   if (refused) {
-    const auto& path = paths_.known(prepared, asked).path;
+    const auto& path = around_.paths.known(prepared, asked).path;
     if (!path) return fail(Error(path.error()).with_peer(prepared.remote->description().engine));
   }
   const bool copies = asked == TransportKind::automatic && prepared.lent != nullptr;
@@ -191,7 +181,7 @@ Transfers::Loads Transfers::loads_of(const RailSet& set, Priority priority,
   for (const std::size_t index : rails) {
     RailLoad load{.rail = index};
     if (rails.size() > 1) {
-      const Rail& rail = *rails_[index];
+      const Rail& rail = *around_.rails[index];
       load.aside = set.of(index)->route->is_aside(now) || rail.away();
       load.queued = rail.queued_before(priority);
       load.in_flight = rail.counters().in_flight.load(std::memory_order_relaxed);
@@ -210,18 +200,18 @@ Result<std::shared_ptr<Submitted>> Transfers::submit_prepared(
   if (auto taken = admit(options); !taken) return fail(std::move(taken.error()));
   AdmissionSlot slot(admission_);
   Entered local(prepared->local->users()), remote(prepared->remote->users());
-  if (gate_.closing()) return fail(Code::closed, "the engine is closed");
+  if (around_.gate.closing()) return fail(Code::closed, "the engine is closed");
   if (!local) return fail(Code::closed, "the local segment is being released");
   if (!remote) return fail(prepared->remote->ended_error());
   // The time for which it waited for room is not its own.
   const auto begun = options.wait_for_room ? Clock::now() : now;
   const auto deadline =
-      options.deadline.value_or(Deadline::in(config_.default_timeout, begun)).when();
+      options.deadline.value_or(Deadline::in(around_.config.default_timeout, begun)).when();
   const auto lease_end = prepared->remote->expires();
 
   // By the caller itself, or over which rails: see placement.hpp.
   shape->in_time = begun < std::min(deadline, lease_end);
-  const RailPlan& rail = rails_[prepared->path->rails().front()]->plan();
+  const RailPlan& rail = around_.rails[prepared->path->rails().front()]->plan();
   const Caller caller = inline_copy_.caller(*shape, admission_);
   const auto copied = inline_copy_.submit(*shape, rail, caller,
                                           {*prepared, picks, now, std::min(deadline, lease_end)});
@@ -241,7 +231,7 @@ Result<std::shared_ptr<Submitted>> Transfers::submit_prepared(
   submission.waiter_takes_part = placement.waiters != Waiters::watch;
   submission.deadline = deadline;
   submission.lease_end = lease_end;
-  submission.trusted = hooks_.trusts_reads;
+  submission.trusted = around_.hooks.trusts_reads;
   if (picks) submission.picks.emplace(picks->begin(), picks->end());
   submission.take(std::move(options));
   submission.local_use = std::move(local);
@@ -265,14 +255,14 @@ void Transfers::start(TransferState& transfer, const Placement& placement,
   for (const RailLoad& load : chosen) rails.push_back(load.rail);
   const Submission& submission = transfer.submission();
   for (const std::size_t rail : rails)
-    rails_[rail]->queued_bytes(submission.priority) += submission.bytes / rails.size();
+    around_.rails[rail]->queued_bytes(submission.priority) += submission.bytes / rails.size();
   transfer.start(std::span(rails), {placement.part, placement.even});
 }
 
 /// The calling thread posts it, and watches it while it is on its way. False: it is to be offered.
 bool Transfers::post_inline(const std::shared_ptr<TransferState>& transfer, Clock::time_point now) {
-  Rail& rail = *rails_[transfer->rails().front()];
-  if (!workers_.begin(rail, transfer, now)) return false;
+  Rail& rail = *around_.rails[transfer->rails().front()];
+  if (!around_.workers.begin(rail, transfer, now)) return false;
   if (!transfer->ended()) rail.worker().watch(transfer);
   return true;
 }
@@ -284,16 +274,16 @@ void Transfers::offer(const std::shared_ptr<TransferState>& transfer, Waiters wa
   // Watched before it is offered: a thread that carries it may be stuck, and the transfer
   // would outlive its deadline.
   const std::span<const std::uint32_t> rails = transfer->rails();
-  Worker& first = rails_[rails.front()]->worker();
+  Worker& first = around_.rails[rails.front()]->worker();
   first.watch(transfer);
   if (transfer->waits()) return first.park(transfer);
   bool led = false;
   for (const std::size_t rail : rails) {
-    Worker& worker = rails_[rail]->worker();
-    worker.offer(*rails_[rail], transfer);
-    led = led || worker.waits_for_caller(*rails_[rail]);
+    Worker& worker = around_.rails[rail]->worker();
+    worker.offer(*around_.rails[rail], transfer);
+    led = led || worker.waits_for_caller(*around_.rails[rail]);
   }
-  if (led) workers_.lead(now);
+  if (led) around_.workers.lead(now);
   inline_copy_.at_hand(*transfer);
 }
 
@@ -303,7 +293,7 @@ bool Transfers::is_over(const PreparedState& prepared, const TransferShape& shap
   if (done.copied.bytes < shape.bytes || shape.followed) return false;
   if (prepared.direction == Direction::read)
     return done.copied.proven && !prepared.local->device().needs_flush();
-  return rails_[done.rail]->capability().proof == CompletionProof::visible;
+  return around_.rails[done.rail]->capability().proof == CompletionProof::visible;
 }
 
 /// The caller has copied all of it. It leaves its slot before its end is told.
@@ -312,11 +302,11 @@ std::shared_ptr<Submitted> Transfers::ended_inline(CopiedTransfer::Facts facts,
                                                    AdmissionSlot& slot) {
   facts.ended = Clock::now();
   auto transfer = std::make_shared<CopiedTransfer>(std::move(facts), *this);
-  if (ledger_) ledger_->enter(*transfer);
+  if (around_.ledger) around_.ledger->enter(*transfer);
   slot.leave();
   if (options.event)
-    events_.push({Event::Kind::transfer_ended, options.cookie, State::done,
-                  transfer->prepared().remote->peer()->introduction.name, std::nullopt});
+    around_.events.push({Event::Kind::transfer_ended, options.cookie, State::done,
+                         transfer->prepared().remote->peer()->introduction.name, std::nullopt});
   if (options.on_end) {
     const InCallback here;
     options.on_end({State::done, options.cookie, nullptr});
@@ -327,17 +317,17 @@ std::shared_ptr<Submitted> Transfers::ended_inline(CopiedTransfer::Facts facts,
 /// A call of the application's, for which closing waits.
 void Transfers::take_part(TransferState& transfer, Deadline deadline) {
   if (!transfer.submission().waiter_takes_part || InCallback::now()) return;
-  const CallGate::Call call(gate_);
+  const CallGate::Call call(around_.gate);
   if (!call.refused()) inline_copy_.help(transfer, deadline);
 }
 
 void Transfers::offer_again(const std::shared_ptr<TransferState>& transfer) {
   for (const std::size_t rail : transfer->carriers())
-    rails_[rail]->worker().offer(*rails_[rail], transfer);
+    around_.rails[rail]->worker().offer(*around_.rails[rail], transfer);
 }
 
 void Transfers::verify(const std::shared_ptr<TransferState>& transfer) {
-  checks_.start(transfer);
+  around_.checks.start(transfer);
 }
 
 void Transfers::raise_signal(const std::shared_ptr<TransferState>& transfer) {
@@ -353,28 +343,29 @@ void Transfers::transfer_ends(TransferState& transfer) {
   admission_.leave();
   const Submission& submission = transfer.submission();
   for (const std::size_t rail : transfer.rails())
-    rails_[rail]->queued_bytes(submission.priority) -= submission.bytes / transfer.rails().size();
+    around_.rails[rail]->queued_bytes(submission.priority) -=
+        submission.bytes / transfer.rails().size();
 }
 
 void Transfers::transfer_ended(TransferState& transfer) {
-  if (ledger_) ledger_->enter(transfer);
+  if (around_.ledger) around_.ledger->enter(transfer);
   const Submission& submission = transfer.submission();
   if (submission.waiter_takes_part) inline_copy_.close(transfer);
-  if (submission.verify) checks_.end(transfer);
+  if (submission.verify) around_.checks.end(transfer);
   if (transfer.state() == State::timed_out) leave_silent_rails(transfer);
   // An expectation of the signal must not wait for what won't come.
   if (transfer.signal_withheld() && transfer.peer().up()) {
     const auto error = transfer.error();
-    control_->send(transfer.peer().link,
-                   SignalFailed{*submission.signal, error->code(), error->message()});
+    around_.control->send(transfer.peer().link,
+                          SignalFailed{*submission.signal, error->code(), error->message()});
   }
   if (submission.event)
-    events_.push({Event::Kind::transfer_ended,
-                  submission.cookie,
-                  transfer.state(),
-                  transfer.peer().introduction.name,
-                  transfer.error(),
-                  {}});
+    around_.events.push({Event::Kind::transfer_ended,
+                         submission.cookie,
+                         transfer.state(),
+                         transfer.peer().introduction.name,
+                         transfer.error(),
+                         {}});
 }
 
 /// A transfer that came to nothing on a rail within its time tells that the rail may be dead; some
@@ -383,17 +374,18 @@ void Transfers::leave_silent_rails(TransferState& transfer) {
   constexpr auto long_enough = std::chrono::seconds(1);
   if (!transfer.peer().up() || transfer.elapsed() < long_enough) return;
   for (const std::size_t rail : transfer.carriers()) {
-    if (!rails_[rail]->capability().path_failures) continue;
-    rails_[rail]->worker().post([rail = rails_[rail], transfer = transfer.shared_from_this()] {
-      rail->scheduler().timed_out(*transfer);
-    });
+    if (!around_.rails[rail]->capability().path_failures) continue;
+    around_.rails[rail]->worker().post(
+        [rail = around_.rails[rail], transfer = transfer.shared_from_this()] {
+          rail->scheduler().timed_out(*transfer);
+        });
   }
 }
 
 void Transfers::enter_copies(const PreparedState& prepared, std::uint64_t own, Report& report) {
-  const CallGate::Call call(gate_);  // rails stay
+  const CallGate::Call call(around_.gate);  // rails stay
   if (call.refused()) return report.copied.push_back({});
-  const auto& known = paths_.known(prepared, report.transport).path;
+  const auto& known = around_.paths.known(prepared, report.transport).path;
   if (!known) return report.copied.push_back({});
   report.copied = copies_on(*known, report.bytes_done, own);
 }

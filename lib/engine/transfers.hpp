@@ -91,18 +91,7 @@ class Transfers final : public TransferHost {
   Result<TransportKind> transport_for(const PreparedState& prepared,
                                       const TransferOptions& options) const;
 
-  const Config& config_;
-  const EngineHooks& hooks_;
-  const Owner& owner_;
-  CallGate& gate_;
-  const Rails& rails_;
-  Workers& workers_;
-  const Paths& paths_;
-  Messages& messages_;
-  Verification& checks_;
-  EventQueue& events_;
-  const std::unique_ptr<Ledger>& ledger_;
-  const std::unique_ptr<ControlPlane>& control_;
+  const Around around_;
   Admission admission_;
   InlineCopy inline_copy_;
 };
