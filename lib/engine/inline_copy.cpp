@@ -57,18 +57,12 @@ std::optional<std::size_t> InlineCopy::rail_to_copy_by(const PreparedState& prep
   return std::nullopt;
 }
 
-void InlineCopy::open(std::shared_ptr<TransferState> transfer, Waiters waiters) {
-  if (waiters == Waiters::watch) return;
-  if (waiters == Waiters::half) transfer->halve();
-  open_.add(std::move(transfer));
-}
-
 /// Copies a chunk that no thread has begun. Returns its bytes; 0: there is none, or it can't.
 std::uint64_t InlineCopy::copy_some(TransferState& transfer) {
   const auto index = rail_to_copy_by(transfer.prepared(), Clock::now());
   if (!index) return 0;
   Rail& rail = *rails_[*index];
-  const auto chunk = transfer.take_waiting(rail.plan().chunk);
+  const auto chunk = transfer.take_one(rail.plan().chunk);
   if (!chunk) return 0;
   if (!rail.copy_inline(transfer.prepared(), *chunk)) {
     transfer.give_back(*chunk);

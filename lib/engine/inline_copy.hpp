@@ -50,7 +50,7 @@ class InlineCopy {
   void at_hand(TransferState& transfer) const;
 
   /// Threads that wait may help with it from here on.
-  void open(std::shared_ptr<TransferState> transfer, Waiters waiters);
+  void open(std::shared_ptr<TransferState> transfer) { open_.add(std::move(transfer)); }
   /// It has ended.
   void close(const TransferState& transfer) { open_.remove(transfer); }
   /// By a thread that waits for the transfer. Once nothing of it is left to copy, others get on.

@@ -228,7 +228,7 @@ Result<std::shared_ptr<Submitted>> Transfers::submit_prepared(
   submission.prepared = prepared;
   submission.bytes = shape->bytes;
   submission.transport = shape->transport;
-  submission.waiter_takes_part = placement.waiters != Waiters::watch;
+  submission.waiter_takes_part = placement.waiters_help;
   submission.deadline = deadline;
   submission.lease_end = lease_end;
   submission.trusted = around_.hooks.trusts_reads;
@@ -244,7 +244,7 @@ Result<std::shared_ptr<Submitted>> Transfers::submit_prepared(
     inline_copy_.ended_unseen(*shape, now);
     inline_copy_.at_hand(*transfer);
   } else if (!placement.posted_inline || !post_inline(transfer, begun)) {
-    offer(transfer, placement.waiters, now);
+    offer(transfer, now);
   }
   return transfer;
 }
@@ -268,9 +268,8 @@ bool Transfers::post_inline(const std::shared_ptr<TransferState>& transfer, Cloc
 }
 
 /// To the threads of its rails, and to those that wait for it.
-void Transfers::offer(const std::shared_ptr<TransferState>& transfer, Waiters waiters,
-                      Clock::time_point now) {
-  inline_copy_.open(transfer, waiters);
+void Transfers::offer(const std::shared_ptr<TransferState>& transfer, Clock::time_point now) {
+  if (transfer->submission().waiter_takes_part) inline_copy_.open(transfer);
   // Watched before it is offered: a thread that carries it may be stuck, and the transfer
   // would outlive its deadline.
   const std::span<const std::uint32_t> rails = transfer->rails();

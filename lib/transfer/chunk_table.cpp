@@ -5,19 +5,14 @@
 namespace weft::core {
 
 bool ChunkTable::take(std::uint64_t limit, Chunk& into) {
-  if (cut_.empty()) return take_fresh(limit, into);
-  take_cut(limit, into);
-  return true;
-}
-
-bool ChunkTable::take_fresh(std::uint64_t limit, Chunk& into) {
-  if (const auto chunk = cursor_.next(limit)) {
-    into = *chunk;
-    went_out(into);
+  if (!cut_.empty()) {
+    take_cut(limit, into);
     return true;
   }
-  if (cut_.empty()) return false;
-  take_cut(limit, into);
+  const auto chunk = cursor_.next(limit);
+  if (!chunk) return false;
+  into = *chunk;
+  went_out(into);
   return true;
 }
 
@@ -36,12 +31,6 @@ void ChunkTable::take_cut(std::uint64_t limit, Chunk& into) {
 
 void ChunkTable::skip(std::uint64_t bytes) {
   while (cursor_.walked() < bytes) cursor_.next(bytes - cursor_.walked());
-}
-
-void ChunkTable::halve(std::uint64_t bytes) {
-  const std::uint64_t half = (bytes - cursor_.walked()) / 2;
-  if (half == 0) return;
-  if (const auto chunk = cursor_.next(half)) cut_.push_back(*chunk);
 }
 
 void ChunkTable::went_out(Chunk& chunk) {

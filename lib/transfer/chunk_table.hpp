@@ -22,17 +22,13 @@ class ChunkTable {
       : cursor_(pieces, picks), out_(&lists) {}
 
   /// Takes the next chunk of at most `limit` bytes; false: there is none. Chunks that were given
-  /// back or set aside go first.
+  /// back go first.
   bool take(std::uint64_t limit, Chunk& into);
-  /// Likewise, but chunks that no rail has had go first.
-  bool take_fresh(std::uint64_t limit, Chunk& into);
   /// Whether there is nothing to take.
   bool exhausted() const noexcept { return cursor_.exhausted() && cut_.empty(); }
 
   /// The first so many bytes were carried without a chunk.
   void skip(std::uint64_t bytes);
-  /// Sets aside the first half of the chunks that no rail has had.
-  void halve(std::uint64_t bytes);
 
   /// Its bytes are in their place.
   void carried(const Chunk& chunk);
@@ -56,7 +52,7 @@ class ChunkTable {
   static constexpr std::uint32_t no_slot = std::numeric_limits<std::uint32_t>::max();
 
   Cursor cursor_;
-  std::vector<Chunk> cut_;                   // and not out: given back, or set aside
+  std::vector<Chunk> cut_;                   // given back, and not out
   std::pmr::vector<Span> out_;               // by slot; of length 0 where it is free
   std::uint32_t free_slot_ = no_slot;        // its span begins at the next free one
   std::unique_ptr<std::vector<Span>> lost_;  // null: none

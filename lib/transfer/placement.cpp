@@ -188,17 +188,15 @@ bool posts_inline(const TransferShape& shape, const Caller& caller, std::size_t 
 /// Threads that wait help the thread of a transfer's only rail: several rails' threads need the
 /// memory's whole bandwidth. Of small pieces two threads would often wait for each other, and of
 /// small transfers too little is left once a thread waits.
-Waiters waiters_of(const TransferShape& shape, const RailPlan& rail, const Caller& caller,
-                   std::size_t rails) {
+bool waiters_help(const TransferShape& shape, const RailPlan& rail, const Caller& caller,
+                  std::size_t rails) {
   constexpr std::uint64_t least_pieces = 64 * KiB;
   const std::uint64_t least = shape.rails == 1
                                   ? always_inline(Priority::normal, caller.inline_bytes)
                                   : waited_inline(caller);
-  const bool help = rails == 1 && !caller.drives && shape.mapped && caller.inline_bytes > 0 &&
-                    shape.bytes > least && shape.bytes / shape.pieces >= least_pieces &&
-                    caller_may_copy(shape, rail, caller);
-  if (!help) return Waiters::watch;
-  return shape.bytes > caller.inline_bytes ? Waiters::half : Waiters::help;
+  return rails == 1 && !caller.drives && shape.mapped && caller.inline_bytes > 0 &&
+         shape.bytes > least && shape.bytes / shape.pieces >= least_pieces &&
+         caller_may_copy(shape, rail, caller);
 }
 
 }  // namespace
@@ -236,7 +234,7 @@ Placement place(const TransferShape& shape, const RailPlan& rail, const Caller& 
   placement.part = (shape.bytes + placement.rails - 1) / placement.rails;
   placement.even = placement.rails > 1 && idle(loads.first(placement.rails));
   placement.posted_inline = posts_inline(shape, caller, placement.rails);
-  placement.waiters = waiters_of(shape, rail, caller, placement.rails);
+  placement.waiters_help = waiters_help(shape, rail, caller, placement.rails);
   return placement;
 }
 

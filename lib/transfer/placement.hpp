@@ -100,19 +100,12 @@ struct RailLoad {
   std::uint64_t in_flight = 0;  // operations
 };
 
-/// How threads of the application take part while they wait.
-enum class Waiters : std::uint8_t {
-  watch,
-  help,  // copy what the rail's thread has not begun
-  half,  // the same, and the first half is set aside for the rail
-};
-
 struct Placement {
   std::size_t rails = 1;       // the first so many of the loads carry it
   std::uint64_t part = 0;      // most bytes that a rail takes at a time
   bool even = false;           // its end waits for these rails alone, which share it evenly
   bool posted_inline = false;  // the caller posts it before submit() returns
-  Waiters waiters = Waiters::watch;
+  bool waiters_help = false;   // threads that wait copy what the rail's thread has not begun
 };
 
 /// For what the caller does not copy inline. `loads`: one for each rail of the path, in the order

@@ -24,12 +24,12 @@ std::size_t TransferState::take(std::span<Chunk> into, std::uint64_t limit, std:
   return count;
 }
 
-std::optional<Chunk> TransferState::take_waiting(std::uint64_t limit) {
+std::optional<Chunk> TransferState::take_one(std::uint64_t limit) {
   const auto now = Clock::now();
   const Lock lock(mutex_);
   if (!may_take(now)) return std::nullopt;
   Chunk chunk;
-  if (!chunks_.take_fresh(limit, chunk)) return std::nullopt;
+  if (!chunks_.take(limit, chunk)) return std::nullopt;
   went_out(1, now);
   return chunk;
 }
@@ -47,11 +47,6 @@ std::uint64_t TransferState::even_chunk(std::uint64_t limit) const noexcept {
   const bool two = limit < parts_.most && (parts_.most - 1) / limit == 1;
   if (!parts_.even || !two || ranges() != 1) return limit;
   return std::min(limit, (parts_.most + 2 * page - 1) / (2 * page) * page);
-}
-
-void TransferState::halve() {
-  const Lock lock(mutex_);
-  chunks_.halve(submission_.bytes);
 }
 
 bool TransferState::has_more() const {

@@ -39,9 +39,8 @@ class TransferState final : public Submitted, public std::enable_shared_from_thi
   /// nothing to take now.
   std::size_t take(std::span<Chunk> into, std::uint64_t limit, std::uint64_t all = all_bytes,
                    Clock::time_point now = Clock::now());
-  /// One chunk for a thread that waits: not of what was set aside for the rails, as long as there
-  /// is anything else.
-  std::optional<Chunk> take_waiting(std::uint64_t limit);
+  /// One chunk, for a thread that waits.
+  std::optional<Chunk> take_one(std::uint64_t limit);
   /// Whether there are chunks or proofs to be taken, as things are.
   bool has_more() const;
   /// Whether there are chunks to be taken.
@@ -82,10 +81,6 @@ class TransferState final : public Submitted, public std::enable_shared_from_thi
   /// Before it is offered to rails: these bytes are carried, by one of its rails. Once all are, and
   /// a read proven, what follows the bytes begins.
   void copied_inline(std::size_t rail, const InlineCopied& copied);
-  /// Before it is offered to a rail, beside which waiting threads copy: sets the first half of its
-  /// bytes aside for the rail, so that each finds the same bytes in its own cache when they are
-  /// moved again. The first to finish its half goes on with the other.
-  void halve();
   /// Whether there is an event to wait for.
   bool waits() const noexcept { return submission_.after_gpu_event != nullptr; }
   /// Begins if the event has happened. False if it has to be looked at again.

@@ -21,23 +21,11 @@ Chunk taken(ChunkTable& table, std::uint64_t limit = 100) {
   Chunk chunk;
   return table.take(limit, chunk) ? chunk : Chunk{};
 }
-Chunk taken_fresh(ChunkTable& table, std::uint64_t limit = 100) {
-  Chunk chunk;
-  return table.take_fresh(limit, chunk) ? chunk : Chunk{};
-}
-
 class ChunkTableTest : public testing::Test {
  protected:
   const PieceList pieces = scattered(4, 25);
   ChunkTable table{pieces, std::nullopt, *std::pmr::new_delete_resource()};
 };
-
-TEST_F(ChunkTableTest, WhatIsSetAsideIsTakenLastByThoseWhoTakeFreshChunks) {
-  table.halve(100);
-  EXPECT_EQ(taken_fresh(table).at, 25U) << "a chunk ends with its piece";
-  EXPECT_EQ(taken(table).at, 0U);
-  EXPECT_EQ(taken_fresh(table).at, 50U);
-}
 
 TEST_F(ChunkTableTest, SkippedBytesAreInTheirPlace) {
   table.skip(40);
@@ -68,10 +56,9 @@ TEST_F(ChunkTableTest, TakesEveryByteOnceWhateverComesBack) {
     const auto mark = [](std::vector<int>& bytes, const Chunk& chunk) {
       for (std::uint64_t i = 0; i < chunk.length; ++i) ++bytes[chunk.at + i];
     };
-    if (random() % 2 == 0) any.halve(100);
     while (!any.exhausted() || !out.empty()) {
       const std::uint64_t limit = 1 + random() % 30;
-      const Chunk chunk = random() % 2 == 0 ? taken(any, limit) : taken_fresh(any, limit);
+      const Chunk chunk = taken(any, limit);
       EXPECT_LE(chunk.length, limit);
       if (chunk.length > 0) out.push_back(chunk);
       if (out.empty() || random() % 2 == 0) continue;

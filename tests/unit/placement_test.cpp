@@ -365,32 +365,31 @@ TEST(Place, ACallerThatDrivesPostsWhatIsSmall) {
 
 TEST(Place, ThreadsThatWaitHelpTheOnlyRailsThread) {
   const RailPlan rail = plan_rails(shared_memory(), {.cores = 2});
-  const auto waiters = [&](TransferShape shape, Caller caller = {.inline_bytes = limit}) {
+  const auto help = [&](TransferShape shape, Caller caller = {.inline_bytes = limit}) {
     std::vector<RailLoad> loads(shape.rails);
-    return place(shape, rail, caller, loads).waiters;
+    return place(shape, rail, caller, loads).waiters_help;
   };
   const auto over = [](std::size_t rails, std::uint64_t bytes) {
     return TransferShape{.bytes = bytes, .priority = bulk, .rails = rails, .mapped = true};
   };
-  EXPECT_EQ(waiters(over(1, limit / 4)), Waiters::watch) << "too little is left";
-  EXPECT_EQ(waiters(over(1, limit / 4 + 1)), Waiters::help);
-  EXPECT_EQ(waiters(over(1, limit)), Waiters::help);
-  EXPECT_EQ(waiters(over(1, limit + 1)), Waiters::half);
+  EXPECT_FALSE(help(over(1, limit / 4))) << "too little is left";
+  EXPECT_TRUE(help(over(1, limit / 4 + 1)));
+  EXPECT_TRUE(help(over(1, limit + 1)));
   // One of two carries less than two chunks.
-  EXPECT_EQ(waiters(over(2, 1023 * KiB)), Waiters::watch);
-  EXPECT_EQ(waiters(over(2, 4 * limit)), Waiters::watch) << "two carry it";
+  EXPECT_FALSE(help(over(2, 1023 * KiB)));
+  EXPECT_FALSE(help(over(2, 4 * limit))) << "two carry it";
 
   TransferShape shape = over(1, MiB);
   shape.pieces = 16;
-  EXPECT_EQ(waiters(shape), Waiters::half);
+  EXPECT_TRUE(help(shape));
   shape.pieces = 17;
-  EXPECT_EQ(waiters(shape), Waiters::watch) << "pieces of less than 64 KiB";
+  EXPECT_FALSE(help(shape)) << "pieces of less than 64 KiB";
   shape = over(1, MiB);
-  EXPECT_EQ(waiters(shape, {.inline_bytes = 0}), Waiters::watch);
-  EXPECT_EQ(waiters(shape, {.inline_bytes = limit, .drives = true}), Waiters::watch);
-  EXPECT_EQ(waiters(shape, {.inline_bytes = limit, .in_callback = true}), Waiters::watch);
+  EXPECT_FALSE(help(shape, {.inline_bytes = 0}));
+  EXPECT_FALSE(help(shape, {.inline_bytes = limit, .drives = true}));
+  EXPECT_FALSE(help(shape, {.inline_bytes = limit, .in_callback = true}));
   shape.mapped = false;
-  EXPECT_EQ(waiters(shape), Waiters::watch);
+  EXPECT_FALSE(help(shape));
 }
 
 // Pulling chunks.

@@ -378,48 +378,6 @@ TEST_F(TransferTest, WhatIsTakenTogetherKeepsToTheSum) {
   EXPECT_EQ(transfer->report().bytes_done, 240U);
 }
 
-TEST_F(TransferTest, WhoWaitsLeavesTheFirstHalfToTheLane) {
-  begin(scattered(1, 100));
-  transfer->halve();
-  const auto wait_for = [this] { return transfer->take_waiting(20).value(); };
-  std::vector<Chunk> all = {wait_for(), take(1, 20).at(0), wait_for(), take(1, 20).at(0)};
-  EXPECT_THAT(all,
-              testing::ElementsAre(testing::Field(&Chunk::at, 50), testing::Field(&Chunk::at, 0),
-                                   testing::Field(&Chunk::at, 70), testing::Field(&Chunk::at, 20)));
-  // The one who is done first goes on with what the other has left.
-  while (const auto chunk = transfer->take_waiting(20)) all.push_back(*chunk);
-  EXPECT_TRUE(take(1).empty());
-  std::vector<int> times(100);
-  for (const Chunk& chunk : all) {
-    for (std::uint64_t i = 0; i < chunk.length; ++i) ++times[chunk.at + i];
-    transfer->completed(0, chunk);
-  }
-  EXPECT_THAT(times, testing::Each(1));
-  EXPECT_EQ(transfer->report().operations, all.size());
-  EXPECT_EQ(transfer->report().retries, 0U);
-  expect_over(State::done);
-}
-
-TEST_F(TransferTest, ALaneAloneCarriesBothHalves) {
-  begin(scattered(1, 100));
-  transfer->halve();
-  for (const Chunk& chunk : take(8, 30)) transfer->completed(0, chunk);
-  EXPECT_EQ(transfer->report().bytes_done, 100U);
-  expect_over(State::done);
-}
-
-TEST_F(TransferTest, WhatIsSetAsideIsUntouched) {
-  begin(scattered(4, 25));
-  transfer->halve();
-  const Chunk moved = transfer->take_waiting(100).value();
-  transfer->completed(0, moved);
-  transfer->cancel();
-  EXPECT_THAT(transfer->placed(),
-              testing::ElementsAre(Placed::none, Placed::all, Placed::none, Placed::none));
-  EXPECT_FALSE(transfer->take_waiting(100)) << "it is over";
-  expect_over(State::cancelled);
-}
-
 TEST_F(TransferTest, WhatComesBackIsCutForWhoeverTakesLess) {
   begin(scattered(1, 100));
   const auto whole = take(1);
@@ -860,10 +818,9 @@ TEST(TransferThreads, EndsOnceWithLanesAndWaitersInThreads) {
                         std::move(options)),
         host);
     transfer->start({0, 1});
-    if (round % 4 < 2) transfer->halve();
     std::vector<std::thread> threads;
     threads.emplace_back([&] {
-      while (const auto chunk = transfer->take_waiting(7)) transfer->completed(0, *chunk);
+      while (const auto chunk = transfer->take_one(7)) transfer->completed(0, *chunk);
     });
     for (std::size_t scheduler = 0; scheduler < 2; ++scheduler)
       threads.emplace_back([&, scheduler] {
