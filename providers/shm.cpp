@@ -65,8 +65,6 @@ Capability capability() {
   record.tuning.rails_sharing = 2;
   record.tuning.share = std::uint64_t{32} << 10;
   record.tuning.few_cores.one_for_mapped = true;
-  // Where two rails' threads and the caller have no core each, small ones are better off with one.
-  record.tuning.few_cores.share = std::uint64_t{256} << 10;
   return record;
 }
 

@@ -165,7 +165,6 @@ Result<std::shared_ptr<RailSet>> Paths::rails_between(const RailsBetween& rails)
                   Error(Code::unavailable, "the grant lacks keys for rails that have to be reached")
                       .with_peer(peer.introduction.name));
             use.targets.add({target, &address->second}, weight);
-            if (route.rail->plan().one_target) break;
           }
           if (route.rail->capability().proof != CompletionProof::visible)
             use.proofs = use.targets.size();

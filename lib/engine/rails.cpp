@@ -28,7 +28,6 @@ RailOptions rail_options(const Config& config) {
   return {.rails = config.rails,
           .chunk_bytes = config.chunk_bytes,
           .window = config.window,
-          .caller_drives = config.progress == Progress::manual,
           .cores = topo::usable_cores()};
 }
 

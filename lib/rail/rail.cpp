@@ -28,7 +28,7 @@ Rail::Rail(std::uint32_t index, std::string name, std::unique_ptr<providers::End
       name_(std::move(name)),
       plan_(settings.plan),
       endpoint_(std::move(endpoint)),
-      rma_(*endpoint_, index, plan_.chunk, plan_.inline_chunk),
+      rma_(*endpoint_, index, plan_.chunk),
       bounce_(*endpoint_, index, settings.bounce, hooks.find_grant, hooks.flush),
       decorators_(decorators(hooks.decorate, rma_, bounce_)),
       scheduler_(index, name_, plan_.window, decorators_.empty() ? rma_ : *decorators_[0],

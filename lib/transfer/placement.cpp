@@ -26,15 +26,8 @@ bool few_cores(const RailOptions& options) {
   return rails_worth(options.cores) == 1;
 }
 
-/// On few cores, a caller that drives all rails by one thread: each more of its rails, and of those
-/// of the peer's that it writes to, would wake a thread there that takes the core it needs.
-bool keeps_to_one(const Capability& record, const RailOptions& options) {
-  return options.caller_drives && !record.fills_alone && few_cores(options);
-}
-
 unsigned rails_of(const Capability& record, const RailOptions& options) {
   if (options.rails > 0) return options.rails;
-  if (keeps_to_one(record, options)) return 1;
   const Tuning& best = record.tuning;
   return std::max(std::min(rails_worth(options.cores), best.rails),
                   std::min(options.cores, best.rails_sharing));
@@ -44,11 +37,6 @@ std::uint64_t chunk_of(const Capability& record, const RailOptions& options, boo
   if (options.chunk_bytes > 0) return std::min(options.chunk_bytes, record.max_message);
   const Tuning& best = record.tuning;
   return alone && best.chunk_alone > 0 ? best.chunk_alone : best.chunk;
-}
-
-/// With a helper one waits for the other at the end of each chunk: there larger ones are faster.
-std::uint64_t inline_chunk_of(const RailOptions& options, std::uint64_t chunk) {
-  return options.chunk_bytes > 0 ? chunk : std::max(chunk, 1024 * KiB);
 }
 
 /// All peers together may fill the provider's queue, with room left for messages, and one of them a
@@ -78,13 +66,11 @@ RailPlan plan_rails(const Capability& record, const RailOptions& options) {
   RailPlan plan;
   plan.rails = rails_of(record, options);
   const bool alone = plan.rails == 1;
-  plan.one_target = keeps_to_one(record, options);
   plan.one_for_mapped = few.one_for_mapped && options.rails == 0;
   plan.one_core = few.one_core;
   plan.maps_memory = record.maps_memory;
   plan.chunk = chunk_of(record, options, alone);
-  plan.inline_chunk = inline_chunk_of(options, plan.chunk);
-  plan.share = std::max<std::uint64_t>(1, few.share > 0 ? few.share : record.tuning.share);
+  plan.share = std::max<std::uint64_t>(1, record.tuning.share);
   plan.part = few.part;
   plan.window = window_of(record, options, alone, plan.chunk);
   return plan;

@@ -19,7 +19,6 @@ struct RailOptions {
   unsigned rails = 0;             // over each NIC; 0: automatic
   std::uint64_t chunk_bytes = 0;  // 0: automatic
   std::size_t window = 0;         // 0: automatic
-  bool caller_drives = false;     // Progress::manual
   unsigned cores = 1;             // that the process may use
 };
 
@@ -43,14 +42,12 @@ struct Window {
 
 /// How the rails over one NIC are set up, and the numbers by which transfers are placed on them.
 struct RailPlan {
-  unsigned rails = 1;              // over the NIC
-  bool one_target = false;         // each sends to one rail of a peer's
-  bool one_for_mapped = false;     // mapped memory keeps to the first rail
-  bool one_core = false;           // the rail's thread keeps to one core
-  bool maps_memory = false;        // as Capability
-  std::uint64_t chunk = 0;         // most bytes of an operation
-  std::uint64_t inline_chunk = 0;  // most bytes that a caller copies at a time
-  std::uint64_t share = 1;         // bytes queued on one rail from which another one helps
+  unsigned rails = 1;           // over the NIC
+  bool one_for_mapped = false;  // mapped memory keeps to the first rail
+  bool one_core = false;        // the rail's thread keeps to one core
+  bool maps_memory = false;     // as Capability
+  std::uint64_t chunk = 0;      // most bytes of an operation
+  std::uint64_t share = 1;      // bytes queued on one rail from which another one helps
   std::uint64_t part = 0;  // bytes worth a rail of their own where nothing is queued; 0: a chunk
   Window window;
 };

@@ -86,13 +86,13 @@ InlineCopied Rma::copy_inline(const PreparedState& prepared, const Picks& picks,
   const auto by =
       prepared.mapped ? providers::CopyBy::callers_and_pollers : providers::CopyBy::kernels;
   for (Cursor pieces(prepared.pieces, picks); !pieces.exhausted();) {
-    const auto chunk = pieces.next(inline_limit_);
+    const auto chunk = pieces.next(chunk_limit_);
     if (!copy_inline(prepared, *target, *chunk, by)) return copied;
     ++copied.operations;
     copied.bytes += chunk->length;
     copied.runs = pieces.runs();
     // A small piece is not worth a look at the clock.
-    if (chunk->length == inline_limit_ && Clock::now() >= until) return copied;
+    if (chunk->length == chunk_limit_ && Clock::now() >= until) return copied;
   }
   if (prepared.direction == Direction::read)
     copied.proven = trusted || holds(*prepared.remote, *target);

@@ -14,13 +14,10 @@ namespace weft::core {
 
 class Rma final : public Transport, private providers::CompletionHandler {
  public:
-  /// `inline_limit`: most bytes that copy_inline() hands over at a time.
-  Rma(providers::Endpoint& endpoint, std::size_t rail, std::uint64_t chunk_limit,
-      std::uint64_t inline_limit)
+  Rma(providers::Endpoint& endpoint, std::size_t rail, std::uint64_t chunk_limit)
       : endpoint_(endpoint),
         rail_(rail),
         chunk_limit_(chunk_limit),
-        inline_limit_(inline_limit),
         most_chunks_(endpoint.capability().rma_pieces),
         shared_doorbell_(endpoint.capability().shared_doorbell),
         lease_reader_(endpoint, rail, [this](Op& op, const providers::Completion& completion) {
@@ -63,7 +60,7 @@ class Rma final : public Transport, private providers::CompletionHandler {
 
   providers::Endpoint& endpoint_;
   const std::size_t rail_;
-  const std::uint64_t chunk_limit_, inline_limit_;
+  const std::uint64_t chunk_limit_;
   const std::size_t most_chunks_;
   const bool shared_doorbell_;
   std::vector<providers::RmaPiece> pieces_;  // about to be posted

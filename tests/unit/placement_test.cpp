@@ -39,7 +39,7 @@ Capability shared_memory() {
                    .rails = 4,
                    .rails_sharing = 2,
                    .share = 32 * KiB,
-                   .few_cores = {.one_for_mapped = true, .share = 256 * KiB}};
+                   .few_cores = {.one_for_mapped = true}};
   return record;
 }
 
@@ -54,20 +54,17 @@ Capability nic() {
 
 TEST(RailPlan, RailsGoByTheCores) {
   struct Case {
-    unsigned cores, sockets, memory, nic, by_caller;
+    unsigned cores, sockets, memory, nic;
   };
   // Two rails of which each end has a core of its own take four cores.
   for (const Case& each :
-       {Case{1, 1, 1, 1, 1}, Case{2, 2, 2, 1, 1}, Case{3, 2, 2, 1, 1}, Case{4, 2, 2, 1, 2},
-        Case{11, 2, 2, 1, 2}, Case{12, 3, 3, 1, 3}, Case{16, 4, 4, 1, 4}, Case{192, 4, 4, 1, 4}}) {
+       {Case{1, 1, 1, 1}, Case{2, 2, 2, 1}, Case{3, 2, 2, 1}, Case{4, 2, 2, 1}, Case{11, 2, 2, 1},
+        Case{12, 3, 3, 1}, Case{16, 4, 4, 1}, Case{192, 4, 4, 1}}) {
     SCOPED_TRACE(each.cores);
     const RailOptions options{.cores = each.cores};
     EXPECT_EQ(plan_rails(sockets(), options).rails, each.sockets);
     EXPECT_EQ(plan_rails(shared_memory(), options).rails, each.memory);
     EXPECT_EQ(plan_rails(nic(), options).rails, each.nic);
-    const RailOptions driven{.caller_drives = true, .cores = each.cores};
-    EXPECT_EQ(plan_rails(sockets(), driven).rails, each.by_caller);
-    EXPECT_EQ(plan_rails(nic(), driven).rails, each.nic);
   }
 }
 
@@ -81,9 +78,8 @@ TEST(RailPlan, NoMoreRailsThanTheProviderIsWorth) {
 
 TEST(RailPlan, WhatTheOperatorSaysGoesBeforeAll) {
   EXPECT_EQ(plan_rails(nic(), {.rails = 3}).rails, 3U);
-  EXPECT_EQ(plan_rails(sockets(), {.rails = 3, .caller_drives = true, .cores = 2}).rails, 3U);
+  EXPECT_EQ(plan_rails(sockets(), {.rails = 3, .cores = 2}).rails, 3U);
   EXPECT_EQ(plan_rails(nic(), {.chunk_bytes = 4 * KiB}).chunk, 4 * KiB);
-  EXPECT_EQ(plan_rails(nic(), {.chunk_bytes = 4 * KiB}).inline_chunk, 4 * KiB);
   EXPECT_EQ(plan_rails(nic(), {.chunk_bytes = std::uint64_t{1} << 40}).chunk, 1U << 30);
   const Window window = plan_rails(nic(), {.window = 3}).window;
   EXPECT_EQ(window.operations, 3U);
@@ -92,19 +88,10 @@ TEST(RailPlan, WhatTheOperatorSaysGoesBeforeAll) {
   EXPECT_FALSE(plan_rails(shared_memory(), {.rails = 2, .cores = 2}).one_for_mapped);
 }
 
-TEST(RailPlan, OneTargetForACallerThatDrivesOnFewCores) {
-  const RailOptions driven{.caller_drives = true, .cores = 2};
-  EXPECT_TRUE(plan_rails(sockets(), driven).one_target);
-  EXPECT_FALSE(plan_rails(nic(), driven).one_target) << "its CPUs do not copy";
-  EXPECT_FALSE(plan_rails(sockets(), {.cores = 2}).one_target);
-  EXPECT_FALSE(plan_rails(sockets(), {.caller_drives = true, .cores = 4}).one_target);
-}
-
 TEST(RailPlan, ChunksOfARailThatIsAloneMayBeLarger) {
   EXPECT_EQ(plan_rails(sockets(), {.cores = 1}).chunk, MiB);
   EXPECT_EQ(plan_rails(sockets(), {.cores = 2}).chunk, 512 * KiB);
   EXPECT_EQ(plan_rails(shared_memory(), {.cores = 1}).chunk, 512 * KiB) << "no other number";
-  EXPECT_EQ(plan_rails(shared_memory(), {.cores = 2}).inline_chunk, MiB);
 }
 
 TEST(RailPlan, WindowsHoldSoManyChunksAndAnEighthOnTop) {
@@ -139,8 +126,6 @@ TEST(RailPlan, OnFewCores) {
 
   EXPECT_TRUE(plan_rails(shared_memory(), {.cores = 3}).one_for_mapped);
   EXPECT_FALSE(plan_rails(shared_memory(), {.cores = 4}).one_for_mapped);
-  EXPECT_EQ(plan_rails(shared_memory(), {.cores = 3}).share, 256 * KiB);
-  EXPECT_EQ(plan_rails(shared_memory(), {.cores = 4}).share, 32 * KiB);
 }
 
 // Inline copies.
@@ -343,7 +328,7 @@ TEST(Place, RailsAsideOnlyWhereThereIsNoOther) {
 }
 
 TEST(Place, ACallerThatDrivesPostsWhatIsSmall) {
-  const RailPlan rail = plan_rails(sockets(), {.caller_drives = true, .cores = 2});
+  const RailPlan rail = plan_rails(sockets(), {.cores = 2});
   const Caller drives{.inline_bytes = limit, .drives = true};
   const auto posts = [&](TransferShape shape, const Caller& caller, std::size_t rails = 1) {
     std::vector<RailLoad> loads(rails);

@@ -73,7 +73,6 @@ nlohmann::ordered_json to_json(const Tuning& tuning) {
            {{"window_on_host", few.window_on_host},
             {"one_core", few.one_core},
             {"one_for_mapped", few.one_for_mapped},
-            {"share", few.share},
             {"part", few.part}}}};
 }
 
