@@ -130,33 +130,27 @@ NearNode::~NearNode() {
 
 OneCore::OneCore(unsigned index) {
   if (machine() == nullptr) return;
-  BitmapPtr all(hwloc_bitmap_alloc()), one(hwloc_bitmap_alloc()), others(hwloc_bitmap_alloc());
-  if (!all || !one || !others || hwloc_get_cpubind(machine(), all.get(), HWLOC_CPUBIND_THREAD) != 0)
-    return;
+  BitmapPtr all(hwloc_bitmap_alloc()), one(hwloc_bitmap_alloc());
+  if (!all || !one || hwloc_get_cpubind(machine(), all.get(), HWLOC_CPUBIND_THREAD) != 0) return;
   const int cores = hwloc_get_nbobjs_inside_cpuset_by_type(machine(), all.get(), HWLOC_OBJ_CORE);
   if (cores < 2) return;
   const hwloc_obj_t core = hwloc_get_obj_inside_cpuset_by_type(
       machine(), all.get(), HWLOC_OBJ_CORE, index % static_cast<unsigned>(cores));
-  if (core == nullptr || hwloc_bitmap_and(one.get(), all.get(), core->cpuset) != 0 ||
-      hwloc_bitmap_andnot(others.get(), all.get(), core->cpuset) != 0)
-    return;
+  if (core == nullptr || hwloc_bitmap_and(one.get(), all.get(), core->cpuset) != 0) return;
   all_ = all.release();
   one_ = one.release();
-  others_ = others.release();
 }
 
 OneCore::~OneCore() {
-  use(Use::all);
-  hwloc_bitmap_free(others_);
+  keep(false);
   hwloc_bitmap_free(one_);
   hwloc_bitmap_free(all_);
 }
 
-void OneCore::use(Use wanted) {
-  if (wanted == use_ || all_ == nullptr) return;
-  const auto cores = wanted == Use::all ? all_ : wanted == Use::this_one ? one_ : others_;
-  hwloc_set_cpubind(machine(), cores, HWLOC_CPUBIND_THREAD);
-  use_ = wanted;
+void OneCore::keep(bool kept) {
+  if (kept == kept_ || all_ == nullptr) return;
+  hwloc_set_cpubind(machine(), kept ? one_ : all_, HWLOC_CPUBIND_THREAD);
+  kept_ = kept;
 }
 
 }  // namespace weft::topo

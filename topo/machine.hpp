@@ -45,16 +45,14 @@ class OneCore {
   OneCore(const OneCore&) = delete;
   OneCore& operator=(const OneCore&) = delete;
 
-  /// Which of its cores the thread has. Without effect if the system can't, or if there is no
-  /// other.
-  enum class Use { all, this_one, others };
-  void use(Use wanted);
+  /// Whether the thread keeps to it, or has all of its cores. Without effect if the system can't,
+  /// or if there is no other.
+  void keep(bool kept);
 
  private:
   hwloc_bitmap_s* all_ = nullptr;  // null: it can't be told
   hwloc_bitmap_s* one_ = nullptr;
-  hwloc_bitmap_s* others_ = nullptr;
-  Use use_ = Use::all;
+  bool kept_ = false;
 };
 
 }  // namespace weft::topo

@@ -24,9 +24,7 @@ Result<bool> wait_with(const std::weak_ptr<core::EngineState>* weak, Done&& done
     return engine->workers.wait([&](Deadline until) { return done() && ended(until); }, deadline);
   if (!done()) help();
   // What is about to end is not worth two changes of threads.
-  if (!done())
-    engine->workers.look(done, std::min(deadline.when(), Clock::now() + engine->config.spin));
-  if (!done() && !deadline.passed()) engine->workers.hand_back();
+  core::spin(done, std::min(deadline.when(), Clock::now() + engine->config.spin));
   return ended(deadline);
 }
 

@@ -244,7 +244,7 @@ Result<std::shared_ptr<Submitted>> Transfers::submit_prepared(
     inline_copy_.ended_unseen(*shape, now);
     inline_copy_.at_hand(*transfer);
   } else if (!placement.posted_inline || !post_inline(transfer, begun)) {
-    offer(transfer, now);
+    offer(transfer);
   }
   return transfer;
 }
@@ -268,7 +268,7 @@ bool Transfers::post_inline(const std::shared_ptr<TransferState>& transfer, Cloc
 }
 
 /// To the threads of its rails, and to those that wait for it.
-void Transfers::offer(const std::shared_ptr<TransferState>& transfer, Clock::time_point now) {
+void Transfers::offer(const std::shared_ptr<TransferState>& transfer) {
   if (transfer->submission().waiter_takes_part) inline_copy_.open(transfer);
   // Watched before it is offered: a thread that carries it may be stuck, and the transfer
   // would outlive its deadline.
@@ -276,13 +276,8 @@ void Transfers::offer(const std::shared_ptr<TransferState>& transfer, Clock::tim
   Worker& first = around_.rails[rails.front()]->worker();
   first.watch(transfer);
   if (transfer->waits()) return first.park(transfer);
-  bool led = false;
-  for (const std::size_t rail : rails) {
-    Worker& worker = around_.rails[rail]->worker();
-    worker.offer(*around_.rails[rail], transfer);
-    led = led || worker.waits_for_caller(*around_.rails[rail]);
-  }
-  if (led) around_.workers.lead(now);
+  for (const std::size_t rail : rails)
+    around_.rails[rail]->worker().offer(*around_.rails[rail], transfer);
   inline_copy_.at_hand(*transfer);
 }
 

@@ -81,7 +81,7 @@ class Transfers final : public TransferHost {
   Loads loads_of(const RailSet& set, Priority priority, Clock::time_point now) const;
   void start(TransferState& transfer, const Placement& placement, std::span<const RailLoad> chosen);
   bool post_inline(const std::shared_ptr<TransferState>& transfer, Clock::time_point now);
-  void offer(const std::shared_ptr<TransferState>& transfer, Clock::time_point now);
+  void offer(const std::shared_ptr<TransferState>& transfer);
   bool is_over(const PreparedState& prepared, const TransferShape& shape,
                const InlineCopy::Done& done) const;
   std::shared_ptr<Submitted> ended_inline(CopiedTransfer::Facts facts,

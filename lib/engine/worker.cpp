@@ -47,20 +47,6 @@ constexpr auto quiet_interval = milliseconds(1);
 // With a descriptor for everything, only deadlines end a sleep, and this.
 constexpr auto longest_interval = milliseconds(500);
 
-// A thread rests until this long after the last call of a caller that leads. Until then no thread
-// sees to what others want of the rails.
-constexpr auto lead_time = microseconds(200);
-// More than that for a worker's rails is faster carried by several threads than by the caller
-// alone.
-constexpr std::uint64_t most_led_bytes = std::uint64_t{256} << 10;
-
-// Manual progress: how long a worker without work is not looked at while another has some, and
-// while the other makes headway, which is what the application waits for.
-constexpr auto between_glances = microseconds(5);
-constexpr auto longest_between_glances = microseconds(20);
-// A peer that was served asks for more within this.
-constexpr auto keenness = microseconds(50);
-
 }  // namespace
 
 Worker::Worker(Nanoseconds spin) : spin_(spin), wake_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
@@ -88,18 +74,16 @@ void Worker::stop() {
   stopping_ = true;
   wake();
   if (thread_.joinable()) thread_.join();
-  const Lock none_leads(step_mutex_);
 }
 
-/// A thread that rests need not be woken for what the leading caller does at once.
 template <typename Put>
-void Worker::put(Put&& put, bool urgent) {
+void Worker::put(Put&& put) {
   {
     const Lock lock(inbox_mutex_);
     put(inbox_);
     inbox_filled_.store(true, std::memory_order_seq_cst);
   }
-  if (urgent || !is_led()) wake();
+  wake();
 }
 
 /// Pairs with sleep(): the thread says that it sleeps before it looks at the inbox a last time.
@@ -111,8 +95,7 @@ void Worker::wake() {
 }
 
 void Worker::offer(Rail& rail, std::shared_ptr<TransferState> transfer) {
-  const bool urgent = !may_be_led() || copies(rail);
-  put([&](Inbox& inbox) { inbox.offers.emplace_back(&rail, std::move(transfer)); }, urgent);
+  put([&](Inbox& inbox) { inbox.offers.emplace_back(&rail, std::move(transfer)); });
 }
 
 bool Worker::begin(Rail& rail, const std::shared_ptr<TransferState>& transfer,
@@ -161,7 +144,6 @@ bool Worker::run(std::function<void()> task, Deadline deadline) {
 
 std::size_t Worker::step(Clock::time_point now) {
   ticks_.store(ticks_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-  stepped_at_ = now;
   std::size_t done = 0;
   if (inbox_filled_.load(std::memory_order_acquire)) done += empty_inbox();
   for (Rail* rail : rails_) done += progress(*rail, now);
@@ -170,47 +152,10 @@ std::size_t Worker::step(Clock::time_point now) {
   return done;
 }
 
-/// To hand something to such a rail is to copy it, which a caller may not want to do itself
-/// (Config::inline_copy_bytes).
-bool Worker::copies(const Rail& rail) noexcept {
-  return rail.capability().same_host_only;
-}
-
-/// What is large, the threads carry side by side.
-bool Worker::may_be_led() const noexcept {
-  std::uint64_t queued = 0;
-  for (const Rail* rail : rails_) queued += rail->queued_before(Priority::bulk);
-  return queued <= most_led_bytes;
-}
-
-Worker::Led Worker::lead(Clock::time_point now) {
-  if (!may_be_led()) return {};
-  led_until_.store((now + lead_time).time_since_epoch().count(), std::memory_order_relaxed);
-  if (!step_mutex_.try_lock()) return {true, 0};
-  const Lock lock(step_mutex_, std::adopt_lock);
-  return {true, stopping_ ? 0 : step(now)};
-}
-
-void Worker::hand_back() {
-  if (led_until_.exchange(0, std::memory_order_relaxed) != 0 && is_led()) wake();
-}
-
 bool Worker::has_work() const noexcept {
   return inbox_filled_.load(std::memory_order_relaxed) || !parked_.empty() ||
          std::any_of(rails_.begin(), rails_.end(),
                      [](const Rail* rail) { return rail->has_work(); });
-}
-
-std::size_t Worker::glance(Clock::time_point now, bool leisure) {
-  const bool keen = now < keen_until_;
-  const Nanoseconds seldom = keen ? between_glances : longest_between_glances;
-  const Nanoseconds often = keen ? Nanoseconds::zero() : between_glances;
-  if (now - stepped_at_ < (leisure ? often : seldom)) return 0;
-  const auto before = Clock::now();
-  const std::size_t done = step(before);
-  const auto after = Clock::now();
-  if (poll_cost_.served(after - before, done > 0)) keen_until_ = after + keenness;
-  return done;
 }
 
 std::size_t Worker::progress(Rail& rail, Clock::time_point now) {
@@ -337,30 +282,10 @@ void Worker::peer_died(const std::shared_ptr<PeerState>& peer) {
   for (Rail* rail : rails_) rail->peer_died(peer);
 }
 
-Carried Worker::carried() const {
-  Carried all;
-  for (const Rail* rail : rails_) {
-    all.operations += rail->scheduler().operations_done();
-    // What goes by others is nothing that a core should be kept for.
-    if (rail->plan().one_core) all.bytes += rail->scheduler().bytes_done();
-    all.messages += rail->messenger().messages_to_part_for();
-  }
-  return all;
-}
-
-/// `cold`: the thread has just slept.
-Worker::Round Worker::round(Clock::time_point now, bool cold, CoreKeeping& core, bool crowded) {
-  const Lock lock(step_mutex_);
-  cold_ = cold;
-  const bool worked = step(now) > 0;
-  cold_ = false;
-  if (core.due(now)) core(now, carried(), crowded);
-  return {worked, has_work()};
-}
-
 void Worker::loop(Place place) {
   const topo::NearNode near(place.numa_node);
-  CoreKeeping core(place.core);
+  std::optional<topo::OneCore> core;
+  if (place.core) core.emplace(*place.core);
   Clock::time_point idle_since;
   bool worked = true, cold = false;
   // A target sees no completions: that a rail woke it is all it knows of the work it does.
@@ -369,17 +294,15 @@ void Worker::loop(Place place) {
   Backoff backoff;
   while (!stopping_.load(std::memory_order_relaxed)) {
     const auto now = Clock::now();
-    if (rest(now)) {
-      backoff.slept(Clock::now());
-      worked = cold = true;
-      continue;
-    }
     if (worked) idle_since = now;
-    const Round done = round(now, std::exchange(cold, false), core, backoff.crowded(now));
-    worked = done.worked;
+    cold_ = std::exchange(cold, false);
+    worked = step(now) > 0;
+    cold_ = false;
+    // Where others compute, each core that it may have is one more that it may be given soon.
+    if (core) core->keep(!backoff.crowded(now));
     if (worked) continue;
     const auto idle = now - idle_since;
-    const bool in_flight = served || done.in_flight;
+    const bool in_flight = served || has_work();
     if (idle < (in_flight ? std::max<Nanoseconds>(spin_, keen) : spin_) && !backoff.crowded(now)) {
       backoff(now);
       continue;
@@ -392,25 +315,6 @@ void Worker::loop(Place place) {
     keen = traffic ? std::min<Nanoseconds>(2 * keen, longest_patience) : patience;
     cold = true;
   }
-}
-
-/// While a caller leads. Nothing but time ends it, and what a caller would not do at once.
-bool Worker::rest(Clock::time_point now) {
-  const Nanoseconds left(led_until_.load(std::memory_order_relaxed) -
-                         now.time_since_epoch().count());
-  if (left <= Nanoseconds::zero()) return false;
-  resting_.store(true, std::memory_order_relaxed);
-  asleep_.store(true, std::memory_order_seq_cst);
-  pollfd waited{wake_fd_, POLLIN, 0};
-  const timespec timeout{0, left.count()};
-  ppoll(&waited, 1, &timeout, nullptr);
-  asleep_.store(false, std::memory_order_relaxed);
-  resting_.store(false, std::memory_order_relaxed);
-  std::uint64_t wakes = 0;
-  if (waited.revents == 0) return true;
-  [[maybe_unused]] const ssize_t drained = read(wake_fd_, &wakes, sizeof wakes);
-  led_until_.store(0, std::memory_order_relaxed);
-  return true;
 }
 
 Nanoseconds Worker::longest_sleep(Clock::time_point idle_since) const {
@@ -445,7 +349,6 @@ bool Worker::may_sleep(std::vector<pollfd>& waited) {
 /// For how long, and on what. False: it may not.
 bool Worker::prepare_sleep(Clock::time_point idle_since, std::vector<pollfd>& waited,
                            Nanoseconds& time) {
-  const Lock lock(step_mutex_);
   if (!may_sleep(waited)) return false;
   time = longest_sleep(idle_since);
   return true;

@@ -14,9 +14,7 @@
 #include <weft/deadline.hpp>
 
 #include "base/cache_line.hpp"
-#include "base/poll_cost.hpp"
 #include "base/sync.hpp"
-#include "engine/core_keeping.hpp"
 #include "rail/rail.hpp"
 #include "transfer/transfer_state.hpp"
 
@@ -34,8 +32,10 @@ class Worker {
   const std::vector<Rail*>& rails() const noexcept { return rails_; }
   /// Where its thread is best.
   struct Place {
-    int numa_node = -1;            // on cores near it; -1: anywhere
-    std::optional<unsigned> core;  // and there mostly on this one: see CoreKeeping
+    int numa_node = -1;  // on cores near it; -1: anywhere
+    // And there on this one, counted on beyond the last, unless others compute on it. Where both
+    // ends of a stream take turns on one core, the bytes under way stay in that core's cache.
+    std::optional<unsigned> core;
   };
   /// Starts the thread. Without it a caller makes the steps.
   Result<void> start(Place place);
@@ -72,27 +72,8 @@ class Worker {
 
   /// One round of everything: for the thread, and for manual progress by one caller at a time.
   std::size_t step(Clock::time_point now);
-  /// By a caller that looks again and again for what it waits for: a round for the thread,
-  /// which costs less than to have that thread do it and to hear of it. The thread rests until soon
-  /// after the last call. Nothing is done, and the thread goes on, where much waits for the rails:
-  /// several threads carry that faster. From any thread, but not in callbacks.
-  struct Led {
-    bool leads = false;
-    std::size_t done = 0;
-  };
-  Led lead(Clock::time_point now);
-  /// The caller is about to sleep: the thread goes on.
-  void hand_back();
-  /// Whether what was offered to the rail waits for the next lead(), because the thread rests.
-  bool waits_for_caller(const Rail& rail) const noexcept { return is_led() && !copies(rail); }
   /// Whether something is under way or waits to be. With step().
   bool has_work() const noexcept;
-  /// For manual progress, where one caller does the rounds of all, while another worker has work
-  /// and this one has none: step() now and then, since what comes for others is not to be seen.
-  /// An empty look at a socket is a system call, which adds to all that the other waits for.
-  /// `leisure`: nothing came for the other, so that the caller waits anyway.
-  std::size_t glance(Clock::time_point now, bool leisure);
-  Clock::time_point stepped_at() const noexcept { return stepped_at_; }
   /// Adds what tells of its rails' work, where they have descriptors. False: some may have come
   /// already. With step(), by the thread that sleeps next.
   bool may_sleep(std::vector<pollfd>& waited);
@@ -116,19 +97,9 @@ class Worker {
   static constexpr Clock::rep never = std::numeric_limits<Clock::rep>::max();
 
   template <typename Put>
-  void put(Put&& put, bool urgent = false);
-  bool is_led() const noexcept { return resting_.load(std::memory_order_relaxed); }
+  void put(Put&& put);
   void wake();
   void loop(Place place);
-  Carried carried() const;
-  static bool copies(const Rail& rail) noexcept;
-  bool may_be_led() const noexcept;
-  bool rest(Clock::time_point now);
-  struct Round {
-    bool worked = false;
-    bool in_flight = false;
-  };
-  Round round(Clock::time_point now, bool cold, CoreKeeping& core, bool crowded);
   std::size_t progress(Rail& rail, Clock::time_point now);
   std::size_t look_at_parked();
   void watch(const std::shared_ptr<TransferState>& transfer, Clock::time_point due);
@@ -148,7 +119,6 @@ class Worker {
   std::thread thread_;
   std::atomic<bool> stopping_{false};
   std::atomic<bool> asleep_{false};
-  std::atomic<bool> resting_{false};  // asleep, because a caller leads
   int wake_fd_ = -1;
   std::atomic<Clock::rep> next_deadline_{never};  // written with watched_mutex_
 
@@ -166,17 +136,12 @@ class Worker {
   std::vector<Watched> watched_ WEFT_GUARDED_BY(watched_mutex_);
   std::size_t sweep_at_ WEFT_GUARDED_BY(watched_mutex_) = 64;
 
-  alignas(cache_line) std::atomic<Clock::rep> led_until_{0};  // written by callers that lead
-
-  // Of the thread that makes a step: the owning one, or a caller that leads.
-  alignas(cache_line) Mutex step_mutex_;
-  std::atomic<std::uint64_t> ticks_{0};  // read by others seldom
-  bool cold_ = false;                    // it has just slept
+  // Of the thread that makes a step.
+  alignas(cache_line) std::atomic<std::uint64_t> ticks_{0};  // read by others seldom
+  bool cold_ = false;                                        // it has just slept
   Inbox taken_;
   std::vector<std::shared_ptr<TransferState>> parked_;
   Clock::time_point look_again_at_{};
-  Clock::time_point stepped_at_{}, keen_until_{};
-  PollCost poll_cost_;
 };
 
 }  // namespace weft::core

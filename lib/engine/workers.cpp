@@ -99,41 +99,12 @@ bool Workers::all_ticked() {
 }
 
 std::size_t Workers::progress(Clock::time_point now) {
-  if (config_.progress == Progress::threads) return lead(now).done;
-  if (!driving_.try_lock()) return 0;
+  if (config_.progress == Progress::threads || !driving_.try_lock()) return 0;
   const Lock lock(driving_, std::adopt_lock);
   if (stopped_) return 0;
   std::size_t done = 0;
-  bool busy = false;
-  for (const auto& worker : workers_) {
-    if (!worker->has_work()) continue;
-    busy = true;
-    done += worker->step(now);
-  }
-  const bool leisure = done == 0;
-  for (const auto& worker : workers_) {
-    if (worker->stepped_at() == now) continue;
-    // One that has work has it from those above.
-    const bool wanted = !busy || worker->has_work();
-    done += wanted ? worker->step(now) : worker->glance(now, leisure);
-  }
+  for (const auto& worker : workers_) done += worker->step(now);
   return done;
-}
-
-Worker::Led Workers::lead(Clock::time_point now) {
-  Worker::Led all;
-  const bool callers_work = config_.inline_copy_bytes > 0;
-  if (config_.progress == Progress::manual || !callers_work || InCallback::now()) return all;
-  for (const auto& worker : workers_) {
-    const Worker::Led led = worker->lead(now);
-    all.leads = all.leads || led.leads;
-    all.done += led.done;
-  }
-  return all;
-}
-
-void Workers::hand_back() {
-  for (const auto& worker : workers_) worker->hand_back();
 }
 
 /// Manual progress, where others compute on the caller's core: instead of looking again sleeps

@@ -12,7 +12,6 @@
 #include <weft/engine.hpp>
 
 #include "base/backoff.hpp"
-#include "base/spin.hpp"
 #include "base/sync.hpp"
 #include "engine/rails.hpp"
 #include "engine/worker.hpp"
@@ -38,17 +37,8 @@ class Workers {
   /// have slept: it is woken, and must have made one by the next time.
   bool all_ticked();
 
-  /// One round over all rails; where there are progress threads, as lead().
+  /// Manual progress: one round over all rails. Callbacks run inside it.
   std::size_t progress(Clock::time_point now);
-  /// A round by a caller that waits, which does the work of the progress threads meanwhile.
-  /// Callbacks run inside it.
-  Worker::Led lead(Clock::time_point now);
-  /// The caller is about to sleep: the progress threads go on.
-  void hand_back();
-  /// Looks until `done`, or until then, and makes progress meanwhile where that is quicker than to
-  /// have the threads do it. Not where others compute on this core.
-  template <typename Done>
-  void look(Done&& done, Clock::time_point until);
   /// Waits for `ended(deadline)`, making progress meanwhile if that is the caller's to do.
   template <typename Wait>
   bool wait(Wait&& ended, Deadline deadline);
@@ -84,22 +74,6 @@ class Workers {
   Mutex driving_;
   bool stopped_ WEFT_GUARDED_BY(driving_) = false;
 };
-
-template <typename Done>
-void Workers::look(Done&& done, Clock::time_point until) {
-  CpuPressure& cpu_pressure = cpu_pressure_of_this_thread();
-  thread_local Backoff backoff;
-  auto now = Clock::now();
-  backoff.slept(now);
-  while (!done() && now < until && !cpu_pressure.at(now)) {
-    const Worker::Led led = lead(now);
-    if (!led.leads) sched_yield();
-    if (led.leads && led.done == 0) backoff(now);
-    const auto back = Clock::now();
-    if (!led.leads) cpu_pressure.waited(back - now, back);
-    now = back;
-  }
-}
 
 template <typename Wait>
 bool Workers::wait(Wait&& ended, Deadline deadline) {

@@ -210,14 +210,7 @@ bool Messenger::send(Stream& stream, const Outgoing& message) {
     }
   }
   stream.refused_since.reset();
-  count(stream, message.kind);
   return true;
-}
-
-/// The tokens are known to both sides, which so agree whose thread goes.
-void Messenger::count(const Stream& stream, MessageKind kind) {
-  if (kind == MessageKind::tagged && stream.own_token > stream.peer->introduction.token)
-    ++messages_to_part_for_;
 }
 
 /// False if the provider has no room.
@@ -435,7 +428,6 @@ void Messenger::take_acknowledgement(Stream& stream, std::uint64_t count) {
 
 /// Data written before this message has arrived already; the flush lets the receiver see it.
 void Messenger::hand_on(Stream& stream, Arrived&& message) {
-  count(stream, message.kind);
   const auto visible = flush_();
   if (!visible) log(LogLevel::error, "rail {}: {}", rail_name_, visible.error().to_string());
   Mailbox& mailbox = stream.peer->mailbox;

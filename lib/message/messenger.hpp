@@ -63,9 +63,6 @@ class Messenger final : private providers::CompletionHandler {
   /// Sends what credits allow to the peers that need attention; returns how many messages.
   std::size_t pump();
   bool has_work() const noexcept { return live_ > 0 || !attended_.empty(); }
-  /// Tagged messages, sent or handed on, in all: with those peers where of the two threads it is
-  /// ours that goes elsewhere, should both be on one core.
-  std::uint64_t messages_to_part_for() const noexcept { return messages_to_part_for_; }
   /// Nothing is under way, not even to peers that are gone.
   bool idle() const noexcept { return in_flight_.empty() && attended_.empty(); }
 
@@ -112,7 +109,6 @@ class Messenger final : private providers::CompletionHandler {
   Received arrived(Buffer& buffer, std::size_t length);
   Stream* stream_of(std::uint64_t own_token);
   Stream* stream_to(const PeerState& peer);
-  void count(const Stream& stream, MessageKind kind);
   void deliver(Bytes message, const PeerState* sender);
   void take_acknowledgement(Stream& stream, std::uint64_t count);
   void hand_on(Stream& stream, Arrived&& message);
@@ -146,7 +142,6 @@ class Messenger final : private providers::CompletionHandler {
   std::map<std::uint64_t, InFlight> in_flight_;  // by the send buffer's number: oldest first
   std::size_t live_ = 0;                         // of these, not abandoned
   std::uint64_t next_post_ = 0;
-  std::uint64_t messages_to_part_for_ = 0;
 };
 
 }  // namespace weft::core

@@ -496,7 +496,7 @@ class World final : public TransferHost {
   std::shared_ptr<RemoteState> remote_;
   std::shared_ptr<CompletionSlot> answer_;
   std::shared_ptr<PreparedState> prepared_;
-  Rma rma_{wire_, 0, cell, cell};
+  Rma rma_{wire_, 0, cell};
   weft::test::NullTransport bounce_{weft::test::NullTransport::Completes::at_once};
   GpuCopies copies_;
   RailScheduler scheduler_{0,    "rail:0", {.operations = 2, .bytes = cells * cell},

@@ -83,7 +83,7 @@ class RmaTest : public testing::Test {
     lost.why_lost = "the device's memory can't be registered any more";
     prepared->remote->renew(lost);
   }
-  Rma transport() { return Rma(endpoint, 0, 4096, 4096); }
+  Rma transport() { return Rma(endpoint, 0, 4096); }
 
   NoHost host;
   Batches endpoint;

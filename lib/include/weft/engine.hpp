@@ -257,13 +257,8 @@ class WEFT_API Engine {
   /// @name Progress and events
   /// @{
   /// Progress::manual: makes one round of progress without waiting. Returns how many operations
-  /// ended. If several threads call it, one works and the others get 0 at once. Rails that have
-  /// nothing to do for this engine may be left out for 20 us.
-  ///
-  /// Progress::threads: for a caller that polls in a loop. Up to 256 KiB for the rails of a thread
-  /// the caller carries by itself, which is quicker than to hear from another thread. The engine's
-  /// threads rest meanwhile, and go on 0.2 ms after the last call. If more is waiting, the threads
-  /// carry it and this call does nothing. Waits do the same while they poll (Config::spin).
+  /// ended. If several threads call it, one works and the others get 0 at once.
+  /// Progress::threads: does nothing, and returns 0.
   Result<std::size_t> progress();
   /// Takes up to `events.size()` events without waiting. Returns how many it took.
   std::size_t poll(std::span<Event> events);
