@@ -370,7 +370,7 @@ TEST(Paths, WhoAsksForTheRelayHearsOnlyOfMemoryThatIsOutOfReach) {
   facts.local.reach = Reach::direct;
   facts.remote.reach = Reach::staged;
   facts.remote.why_staged = "it has no key";
-  EXPECT_THAT(path_of(facts).not_used, ElementsAre("one-sided: the bounce was asked for",
+  EXPECT_THAT(path_of(facts).not_used, ElementsAre("one-sided: bounce buffers were asked for",
                                                    "GPUDirect at the peer: it has no key"));
 }
 
@@ -407,7 +407,7 @@ TEST(Paths, SayWhyOneSidedTransfersWereNotTaken) {
   facts.asked = TransportKind::bounce;
   facts.not_used = {"memory: other host"};
   EXPECT_THAT(path_of(facts).not_used,
-              ElementsAre("memory: other host", "one-sided: the bounce was asked for"));
+              ElementsAre("memory: other host", "one-sided: bounce buffers were asked for"));
 }
 
 TEST(Paths, OneSidedTransfersOfMemoryOutOfReachAreRefused) {
