@@ -363,7 +363,7 @@ TEST(Paths, WhatWasSeenOfASegmentCountsMoreThanTheRecord) {
             "one-sided transfers were asked for, and the NIC has no room for it");
 }
 
-TEST(Paths, WhoAsksForTheRelayHearsOnlyOfMemoryThatIsOutOfReach) {
+TEST(Paths, BounceBuffersThatWereAskedForTellOnlyOfMemoryOutOfReach) {
   using Reach = PathFacts::End::Reach;
   PathFacts facts = facts_of(nic_provider(), Direction::write, gpu, gpu, false);
   facts.asked = TransportKind::bounce;
