@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "bench.hpp"
-#include "raw/pages.hpp"
+#include "common/pages.hpp"
 #include "report/spread.hpp"
 #include "shared/engine_loop.hpp"
 
@@ -21,7 +21,7 @@ using weft::Clock;
 using weft::Memory;
 using weft::Result;
 using weft::perf::EngineConfig;
-using weft::perf::Pages;
+using weft::tool::Pages;
 
 struct Options {
   std::vector<std::size_t> sizes{4 << 10, 16 << 10, 64 << 10, 256 << 10,
