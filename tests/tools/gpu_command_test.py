@@ -1,4 +1,4 @@
-"""The weft command with KV caches in the memory of GPUs, over the CUDA driver that the loader finds.
+"""The weft command with KV caches in GPUs' memory, over the CUDA driver that the loader finds.
 
 Usage: gpu_command_test.py WEFT [unittest arguments]
 """
@@ -109,7 +109,8 @@ class Mistakes(unittest.TestCase):
         with mock.patch.dict(os.environ, environment):
             result = PROGRAM.run(*arguments)
         self.assertEqual((result.returncode, result.stdout), (2, ""))
-        self.assertEqual(result.stderr, f"weft {arguments[0]}: {sentence} (see weft {arguments[0]} --help)\n")
+        command = f"weft {arguments[0]}"
+        self.assertEqual(result.stderr, f"{command}: {sentence} (see {command} --help)\n")
 
     def test_no_such_gpu(self):
         sentence = "--memory: there is no GPU 7: there are 2"
