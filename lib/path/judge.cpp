@@ -46,7 +46,7 @@ std::string otherwise_text(const Path& path) {
 std::string way_text(const Path& path) {
   if (path.transport == TransportKind::device_copy) return "the GPU's copy engine";
   return fmt::format("{}{}", path.provider,
-                     path.transport == TransportKind::bounce ? " by the bounce" : "");
+                     path.transport == TransportKind::bounce ? " through bounce buffers" : "");
 }
 
 /// The words for `made` copies, and for those of small pieces.
@@ -65,7 +65,8 @@ std::string gpudirect_reasons(const Path& path) {
   std::vector<std::string_view> reasons;
   for (const std::string& each : path.not_used)
     if (each.starts_with("GPUDirect")) reasons.push_back(each);
-  return reasons.empty() ? "the bounce was asked for" : fmt::format("{}", fmt::join(reasons, "; "));
+  return reasons.empty() ? "bounce buffers were asked for"
+                         : fmt::format("{}", fmt::join(reasons, "; "));
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include "bench.hpp"
 #include "report/spread.hpp"
 #include "shared/must.hpp"
+#include "shared/options.hpp"
 #include "shared/sides.hpp"
 
 namespace {
@@ -222,10 +223,11 @@ void print(const std::string& provider, const std::string& what, unsigned rounds
 
 int weft::perf::bench::fault_times(int argc, char** argv) {
   std::vector<std::string> providers{"tcp", "shm"};
-  unsigned rounds = 7;
+  unsigned repeats = 7;
   CLI::App app{"Milliseconds until a fault is known, as median (least-greatest), and what it is."};
-  app.add_option("--provider", providers, "tcp, shm")->delimiter(',');
-  app.add_option("--rounds", rounds, "Times that each is measured");
+  OptionGroup group(app, "Options");
+  add_providers(group, providers, "tcp, shm");
+  add_repeats(group, repeats);
   std::string die, mend;
   auto* dies = app.add_option(
       "--nic-dies", die, "Only: how long a write stands still when a NIC dies, by this command");
@@ -234,21 +236,21 @@ int weft::perf::bench::fault_times(int argc, char** argv) {
   if (const auto code = parse(app, argc, argv)) return *code;
   for (const std::string& provider : providers) {
     if (!die.empty()) {
-      print(provider, "longest standstill of a write", rounds,
+      print(provider, "longest standstill of a write", repeats,
             [&] { return nic_death(provider, "", ""); });
-      print(provider, "the same, a NIC dies", rounds,
+      print(provider, "the same, a NIC dies", repeats,
             [&] { return nic_death(provider, die, mend); });
       continue;
     }
-    print(provider, "SIGKILL of the target to the failed transfer", rounds,
+    print(provider, "SIGKILL of the target to the failed transfer", repeats,
           [&] { return death(provider, SIGKILL); });
-    print(provider, "SIGSTOP of the target to the failed transfer", rounds,
+    print(provider, "SIGSTOP of the target to the failed transfer", repeats,
           [&] { return death(provider, SIGSTOP); });
-    print(provider, "revoke, the writer is alive", rounds,
+    print(provider, "revoke, the writer is alive", repeats,
           [&] { return revocation(provider, Writer::live); });
-    print(provider, "revoke, the writer is frozen for 300 ms", rounds,
+    print(provider, "revoke, the writer is frozen for 300 ms", repeats,
           [&] { return revocation(provider, Writer::slow); });
-    print(provider, "revoke, the writer was killed", rounds,
+    print(provider, "revoke, the writer was killed", repeats,
           [&] { return revocation(provider, Writer::dead); });
   }
   return 0;

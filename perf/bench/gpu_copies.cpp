@@ -13,6 +13,7 @@
 #include "report/spread.hpp"
 #include "shared/engine_loop.hpp"
 #include "shared/gpu_side.hpp"
+#include "shared/options.hpp"
 #include "shared/sides.hpp"
 
 namespace {
@@ -28,9 +29,9 @@ constexpr int no_gpu = 77;  // the exit status by which a test says that it was 
 struct Options {
   std::vector<std::string> providers{"tcp", "shm"};
   std::vector<std::size_t> sizes;
-  unsigned rounds = 5, window = 4;
+  unsigned repeats = 5, window = 4;
   std::uint32_t pieces = 1;
-  std::chrono::milliseconds::rep ms = 200;
+  weft::Nanoseconds time = std::chrono::milliseconds(200);
 };
 
 /// From where to where: what goes out of a GPU, and what goes into one.
@@ -76,7 +77,7 @@ Result<double> run_plain(const Options& options, const Gpus& gpus, std::size_t s
   copies.in = way.in;
   copies.straight = way.lent;
   copies.to = gpus.second();
-  copies.time = std::chrono::milliseconds(options.ms);
+  copies.time = options.time;
   return ask_a_process([&] {
            const auto speed = weft::perf::copy_plainly(copies);
            return speed ? fmt::format("{}", *speed) : "error " + speed.error().to_string();
@@ -96,7 +97,7 @@ EngineConfig between_host_memories(const Options& options, const std::string& pr
   config.size = size;
   config.pieces = options.pieces;
   config.window = options.window;
-  config.max_ms = options.ms;
+  config.time = options.time;
   return config;
 }
 
@@ -159,7 +160,7 @@ Result<void> compare(const Options& options, const Gpus& gpus) {
     for (const std::size_t size : options.sizes) {
       const EngineConfig config = between_host_memories(options, provider, size);
       Point point;
-      for (unsigned round = 0; round < options.rounds; ++round)
+      for (unsigned round = 0; round < options.repeats; ++round)
         if (auto ran = one_round(options, gpus, config, point); !ran) return ran;
       for (std::size_t i = 0; i < point.size(); ++i) print(config, ways[i], point[i]);
     }
@@ -178,22 +179,20 @@ int weft::perf::bench::gpu_copies(int argc, char** argv) {
       "again, for IPC from GPU to GPU), and the same transfer between host memories, with the "
       "ratios round by round. Exits "
       "with 77 where there is no GPU."};
-  const CLI::AsSizeValue bytes(false);
-  app.add_option("--provider", options.providers, "tcp, shm")->delimiter(',');
-  app.add_option("--size", options.sizes, "Bytes of a transfer, e.g. 64KiB,1MiB")
-      ->delimiter(',')
-      ->transform(bytes);
-  app.add_option("--rounds", options.rounds, "Times that each point is measured")
-      ->check(CLI::PositiveNumber);
-  app.add_option("--pieces", options.pieces,
-                 "Of a transfer, as long as each other and apart from each other; plain copies are "
-                 "of one piece")
-      ->check(CLI::PositiveNumber);
-  app.add_option("--ms", options.ms, "Time measured for one point");
-  app.add_option("--window", options.window, "Transfers in flight")->check(CLI::PositiveNumber);
+  for (std::size_t size = 64 << 10; size <= 64 << 20; size *= 4) options.sizes.push_back(size);
+  OptionGroup group(app, "Options");
+  add_providers(group, options.providers, "tcp, shm");
+  add_sizes(group, options.sizes);
+  group
+      .number("--pieces", options.pieces, Multiples::decimal, {1},
+              "Pieces of a transfer, as long as each other and apart from each other; plain copies "
+              "are of one piece")
+      ->default_str("1");
+  group.number("--window", options.window, Multiples::decimal, {1}, "Transfers in flight")
+      ->default_str(std::to_string(options.window));
+  add_repeats(group, options.repeats);
+  add_time(group, options.time);
   if (const auto code = parse(app, argc, argv)) return *code;
-  if (options.sizes.empty())
-    for (std::size_t size = 64 << 10; size <= 64 << 20; size *= 4) options.sizes.push_back(size);
 
   const auto gpus = look_for_gpus();
   if (gpus && gpus->count == 0) {

@@ -15,6 +15,7 @@
 
 #include "bench.hpp"
 #include "shared/must.hpp"
+#include "shared/options.hpp"
 #include "shared/sides.hpp"
 #include "shared/upkeep.hpp"
 
@@ -239,7 +240,8 @@ int weft::perf::bench::idle(int argc, char** argv) {
       "threads "
       "and by the caller in turn."};
   app.option_defaults()->always_capture_default();
-  app.add_option("--provider", options.providers, "tcp, shm, efa")->delimiter(',');
+  OptionGroup group(app, "Options");
+  add_providers(group, options.providers, "tcp, shm, efa");
   app.add_option("--after-ms", options.gaps, "Idleness before each write; 0: none")
       ->delimiter(',')
       ->check(CLI::Range(0, 10'000));

@@ -10,6 +10,7 @@
 #include "engine/hooks.hpp"
 #include "report/spread.hpp"
 #include "shared/engine_loop.hpp"
+#include "shared/options.hpp"
 
 namespace {
 
@@ -22,8 +23,8 @@ struct Options {
   std::vector<std::size_t> sizes{4 << 10, 64 << 10, 1 << 20, 16 << 20};
   std::vector<unsigned> windows{1, 16};
   std::uint32_t pieces = 1;
-  unsigned rounds = 7;
-  std::chrono::milliseconds::rep ms = 300;
+  unsigned repeats = 7;
+  weft::Nanoseconds time = std::chrono::milliseconds(300);
 };
 
 Result<EngineResult> run(EngineConfig config, bool leases) {
@@ -41,7 +42,7 @@ Result<EngineResult> run(EngineConfig config, bool leases) {
 
 Result<void> compare(const Options& options, const EngineConfig& config) {
   std::vector<double> with, without, ratios;
-  for (unsigned round = 0; round < options.rounds; ++round) {
+  for (unsigned round = 0; round < options.repeats; ++round) {
     // The order changes from round to round.
     const bool first = round % 2 == 0;
     const auto one = run(config, first), other = run(config, !first);
@@ -68,14 +69,16 @@ int weft::perf::bench::lease_cost(int argc, char** argv) {
       "(least-greatest) of interleaved rounds. Without: the grant has no end, and reads are "
       "accepted "
       "without a look at the owner's epoch word."};
-  const CLI::AsSizeValue bytes(false);
-  app.add_option("--provider", options.providers, "tcp, shm")->delimiter(',');
-  app.add_option("--size", options.sizes, "Bytes of a transfer")->delimiter(',')->transform(bytes);
-  app.add_option("--window", options.windows, "Transfers in flight")->delimiter(',');
-  app.add_option("--pieces", options.pieces, "Pieces of a transfer, apart from each other")
-      ->check(CLI::Range(1, 65536));
-  app.add_option("--rounds", options.rounds, "Times that each point is measured");
-  app.add_option("--ms", options.ms, "Time measured for one point");
+  OptionGroup group(app, "Options");
+  add_providers(group, options.providers, "tcp, shm");
+  add_sizes(group, options.sizes);
+  add_windows(group, options.windows);
+  group
+      .number("--pieces", options.pieces, Multiples::decimal, {1, 65536},
+              "Pieces of a transfer, apart from each other")
+      ->default_str("1");
+  add_repeats(group, options.repeats);
+  add_time(group, options.time);
   if (const auto code = parse(app, argc, argv)) return *code;
   fmt::print("{:<10} {:>9} {:>3}  {:>8} {:>8}  ratio\n", "", "bytes", "", "with", "without");
   for (const std::string& provider : options.providers)
@@ -88,7 +91,7 @@ int weft::perf::bench::lease_cost(int argc, char** argv) {
           config.size = size;
           config.window = window;
           config.pieces = options.pieces;
-          config.max_ms = options.ms;
+          config.time = options.time;
           if (auto compared = compare(options, config); !compared) {
             fmt::print(stderr, "weft-bench lease-cost: {}\n", compared.error().to_string());
             return 1;

@@ -12,6 +12,7 @@
 #include "report/spread.hpp"
 #include "shared/engine_loop.hpp"
 #include "shared/null_scheduler.hpp"
+#include "shared/options.hpp"
 
 namespace {
 
@@ -25,8 +26,8 @@ struct Options {
   std::vector<std::string> providers{"tcp", "shm"};
   std::vector<std::size_t> sizes{4 << 10, 64 << 10, 1 << 20};
   std::vector<unsigned> windows{1, 16};
-  unsigned lives = 12, rounds = 20;
-  std::chrono::milliseconds::rep ms = 20;
+  unsigned lives = 12, repeats = 20;
+  weft::Nanoseconds time = std::chrono::milliseconds(20);
   bool manual = false;
 };
 
@@ -82,7 +83,7 @@ double cpu_microseconds() {
 /// Million transfers of one block in each second of CPU time, over a transport that does nothing.
 double null_rate(NullScheduler& scheduler,
                  const std::shared_ptr<const weft::core::PreparedState>& block,
-                 std::chrono::milliseconds time) {
+                 weft::Nanoseconds time) {
   constexpr int batch = 100;
   const double longest = std::chrono::duration<double, std::micro>(time).count();
   const double begin = cpu_microseconds();
@@ -97,15 +98,15 @@ void compare_over_nothing(const Options& options) {
   constexpr std::uint64_t block = 4096;
   const weft::Pair piece{0, 0, block};
   const weft::core::PieceList pieces{std::span(&piece, 1)};
-  const std::chrono::milliseconds time(options.ms);
   Comparison comparison;
   for (unsigned life = 0; life < options.lives; ++life) {
     weft::core::Ledger ledger(1);
     NullScheduler with(&ledger), without;
     const auto counted = with.prepare(pieces, block), uncounted = without.prepare(pieces, block);
     Pairs pairs;
-    for (unsigned round = 0; round < options.rounds; ++round)
-      pairs.add(null_rate(with, counted, time), null_rate(without, uncounted, time));
+    for (unsigned round = 0; round < options.repeats; ++round)
+      pairs.add(null_rate(with, counted, options.time),
+                null_rate(without, uncounted, options.time));
     comparison.add(pairs);
   }
   comparison.print("null", block, 1, "million transfers/s of CPU time");
@@ -130,12 +131,11 @@ Result<std::string> take_turns(const EngineConfig& config, const std::string& ad
   };
   auto one = open(with_first), other = open(!with_first);
   if (!one || !other) return weft::fail(one ? other.error() : one.error());
-  const std::chrono::milliseconds time(options.ms);
   for (Initiator* each : {&*one, &*other})
-    if (auto warm = each->run(5 * time); !warm) return weft::fail(warm.error());
+    if (auto warm = each->run(5 * options.time); !warm) return weft::fail(warm.error());
   std::string figures;
-  for (unsigned round = 0; round < options.rounds; ++round) {
-    const auto first = one->run(time), second = other->run(time);
+  for (unsigned round = 0; round < options.repeats; ++round) {
+    const auto first = one->run(options.time), second = other->run(options.time);
     if (!first || !second) return weft::fail(first ? second.error() : first.error());
     const Turn with = turn_of(*(with_first ? first : second), config.size);
     const Turn without = turn_of(*(with_first ? second : first), config.size);
@@ -146,8 +146,7 @@ Result<std::string> take_turns(const EngineConfig& config, const std::string& ad
 }
 
 Result<void> compare(const Options& options, EngineConfig config) {
-  config.timeout_ms +=
-      10 * static_cast<std::chrono::milliseconds::rep>(options.rounds) * options.ms;
+  config.timeout += 10 * static_cast<weft::Nanoseconds::rep>(options.repeats) * options.time;
   Comparison rates, times;
   for (unsigned life = 0; life < options.lives; ++life) {
     // The order of opening and of turns changes.
@@ -196,18 +195,19 @@ int weft::perf::bench::ledger_cost(int argc, char** argv) {
       "Writes with Config::metrics and without: two engines in one process write to one target in "
       "turn. Medians, and the ratio as median (least-greatest) of pairs of engines, for each of "
       "which it is the median of the rounds' ratios."};
-  const CLI::AsSizeValue bytes(false);
-  app.add_option("--provider", options.providers,
-                 "tcp, shm; null: small transfers over a transport that does nothing")
-      ->delimiter(',');
-  app.add_option("--size", options.sizes, "Bytes of a transfer")->delimiter(',')->transform(bytes);
-  app.add_option("--window", options.windows, "Transfers in flight")->delimiter(',');
-  app.add_option("--engines", options.lives, "Pairs of engines, one after another")
-      ->check(CLI::Range(1, 1000));
-  app.add_option("--rounds", options.rounds, "FairQueue of each of them")->check(CLI::Range(1, 50));
-  app.add_option("--ms", options.ms, "Time of a turn");
-  app.add_flag("--manual", options.manual,
-               "The initiator polls by itself: no other thread's turns in its time");
+  OptionGroup group(app, "Options");
+  add_providers(group, options.providers,
+                "tcp, shm; null: small transfers over a transport that does nothing");
+  add_sizes(group, options.sizes);
+  add_windows(group, options.windows);
+  group
+      .number("--engines", options.lives, Multiples::decimal, {1, 1000},
+              "Pairs of engines, one after another")
+      ->default_str(std::to_string(options.lives));
+  group.number("--repeats", options.repeats, Multiples::decimal, {1, 50}, "Turns of each of them")
+      ->default_str(std::to_string(options.repeats));
+  add_time(group, options.time, "Length of a turn");
+  add_engine_progress(group, options.manual);
   if (const auto code = parse(app, argc, argv)) return *code;
   fmt::print("{:<6} {:>9} {:>3}  {:>9} {:>9}  ratio\n", "", "bytes", "", "with", "without");
   if (auto compared = compare_all(options); !compared) {

@@ -11,9 +11,10 @@
 #include <vector>
 
 #include "bench.hpp"
-#include "raw/pages.hpp"
+#include "common/pages.hpp"
 #include "report/spread.hpp"
 #include "shared/engine_loop.hpp"
+#include "shared/options.hpp"
 
 namespace {
 
@@ -21,7 +22,7 @@ using weft::Clock;
 using weft::Memory;
 using weft::Result;
 using weft::perf::EngineConfig;
-using weft::perf::Pages;
+using weft::tool::Pages;
 
 struct Options {
   std::vector<std::size_t> sizes{4 << 10, 16 << 10, 64 << 10, 256 << 10,
@@ -29,8 +30,8 @@ struct Options {
   std::vector<unsigned> windows{1, 16}, callers{1};
   unsigned rails = 0;
   bool manual = false;
-  unsigned rounds = 7;
-  std::chrono::milliseconds::rep ms = 200;
+  unsigned repeats = 7;
+  weft::Nanoseconds time = std::chrono::milliseconds(200);
 };
 
 /// Bytes that one thread copies, through as much memory as the transfers of a window touch.
@@ -58,7 +59,7 @@ Result<double> copy_by_threads(const EngineConfig& config) {
       std::memset(each->data(), 1, config.size * config.window);
   }
   const auto begin = Clock::now();
-  const auto end = begin + std::chrono::milliseconds(config.max_ms);
+  const auto end = begin + config.time;
   std::vector<std::future<double>> threads;
   for (const auto& each : memory)
     threads.push_back(std::async(std::launch::async, [&config, &each, end] {
@@ -82,7 +83,7 @@ std::string text(const std::vector<double>& values) {
 
 Result<void> compare(const Options& options, const EngineConfig& config) {
   std::vector<double> mapped, kernel, copied, to_kernel, to_copied;
-  for (unsigned round = 0; round < options.rounds; ++round) {
+  for (unsigned round = 0; round < options.repeats; ++round) {
     const auto one =
         move(config, [](std::size_t bytes) -> Result<Memory> { return Memory::shared(bytes); });
     const auto other =
@@ -108,7 +109,7 @@ std::vector<EngineConfig> points(const Options& options) {
   config.provider = "shm";
   config.rails = options.rails;
   config.manual = options.manual;
-  config.max_ms = options.ms;
+  config.time = options.time;
   std::vector<EngineConfig> all;
   for (const bool read : {false, true})
     for (const std::size_t size : options.sizes)
@@ -132,16 +133,16 @@ int weft::perf::bench::mapped_copies(int argc, char** argv) {
       "to, and of memcpy by as many threads as call; then the ratio of the first to the others. "
       "Median "
       "(least-greatest) of rounds in turn."};
-  const CLI::AsSizeValue bytes(false);
-  app.add_option("--size", options.sizes, "Bytes of a transfer")->delimiter(',')->transform(bytes);
-  app.add_option("--window", options.windows, "Transfers in flight")->delimiter(',');
-  app.add_option("--callers", options.callers,
-                 "Threads that submit and wait, each with as many in flight")
-      ->delimiter(',');
-  app.add_option("--rails", options.rails, "0: the engine's own choice");
-  app.add_flag("--manual", options.manual, "The initiator copies in the thread that submits");
-  app.add_option("--rounds", options.rounds, "Times that each point is measured");
-  app.add_option("--ms", options.ms, "Time measured for one point");
+  OptionGroup group(app, "Options");
+  add_sizes(group, options.sizes);
+  add_windows(group, options.windows);
+  add_numbers(group, "--callers", options.callers, Multiples::decimal, {1},
+              "Threads that submit and wait, each with as many in flight");
+  group.number("--rails", options.rails, Multiples::decimal, {}, "Rails; 0: automatic")
+      ->default_str("0");
+  add_engine_progress(group, options.manual);
+  add_repeats(group, options.repeats);
+  add_time(group, options.time);
   if (const auto code = parse(app, argc, argv)) return *code;
   fmt::print("{:<5} {:>8} {:>3} {:>2}  {:>19} {:>19} {:>19}  {:>18} {:>18}\n", "", "bytes", "", "",
              "mapped", "kernel", "memcpy", "to kernel", "to memcpy");

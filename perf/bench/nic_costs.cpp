@@ -13,6 +13,7 @@
 #include "bench.hpp"
 #include "report/spread.hpp"
 #include "shared/holdings.hpp"
+#include "shared/options.hpp"
 #include "shared/sides.hpp"
 
 namespace {
@@ -29,11 +30,11 @@ using weft::perf::Side;
 constexpr double mebibyte = 1 << 20;
 
 struct Options {
-  std::string provider = "efa";
+  std::vector<std::string> providers{"efa"};
   std::vector<unsigned> nics{1, 4, 16, 32};
   std::vector<std::size_t> segments{std::size_t{64} << 20, std::size_t{1} << 30};
-  unsigned rounds = 7;
-  unsigned timeout_s = 120;
+  unsigned repeats = 7;
+  weft::Nanoseconds timeout = std::chrono::seconds(120);
   bool json = false;
 };
 
@@ -62,7 +63,7 @@ void note_added(Figures& figures, const std::string& by, const Holdings& before)
 
 Result<Engine> open_over(const Options& options, unsigned nics) {
   weft::Config config;
-  config.providers = {options.provider};
+  config.providers = options.providers;
   config.max_nics = nics;
   config.rails = 1;
   auto engine = Engine::open(config);
@@ -122,7 +123,7 @@ void serve(const Options& options, unsigned nics, int answer, int life) {
 
 /// In processes of their own, so that nothing is left of the round before.
 Result<Figures> measure_anew(const Options& options, unsigned nics) {
-  const Deadline deadline = Deadline::in(std::chrono::seconds(options.timeout_s));
+  const Deadline deadline = Deadline::in(options.timeout);
   Pipe answer, life, result;
   const Side serving([&] {
     life.close_write();
@@ -146,7 +147,7 @@ using Rounds = std::map<unsigned, std::map<std::string, std::vector<double>>>;
 /// The numbers of NICs take turns, so that drift of the machine hits all alike.
 Result<Rounds> measure_all(const Options& options) {
   Rounds rounds;
-  for (unsigned round = 0; round < options.rounds; ++round)
+  for (unsigned round = 0; round < options.repeats; ++round)
     for (const unsigned nics : options.nics) {
       auto figures = measure_anew(options, nics);
       if (!figures) return weft::fail(std::move(figures.error()));
@@ -203,15 +204,12 @@ int weft::perf::bench::nic_costs(int argc, char** argv) {
       "engine. Each figure is the median (least-greatest) of rounds in fresh processes; memory is "
       "what became resident."};
   app.option_defaults()->always_capture_default();
-  const CLI::AsSizeValue bytes(false);
-  app.add_option("--provider", options.provider, "Whose NICs");
-  app.add_option("--nics", options.nics, "How many")->delimiter(',')->check(CLI::Range(1, 64));
-  app.add_option("--segment", options.segments, "Bytes of a segment, e.g. 64MiB,1GiB")
-      ->delimiter(',')
-      ->transform(bytes);
-  app.add_option("--rounds", options.rounds, "Times that each figure is taken")
-      ->check(CLI::PositiveNumber);
-  app.add_option("--timeout-s", options.timeout_s, "Give a round up after so many seconds");
+  OptionGroup group(app, "Options");
+  add_providers(group, options.providers, "Providers to use, best first");
+  add_numbers(group, "--max-nics", options.nics, Multiples::decimal, {1, 64}, "NICs");
+  add_numbers(group, "--segment", options.segments, Multiples::binary, {1}, "Bytes of a segment");
+  add_repeats(group, options.repeats);
+  add_timeout(group, options.timeout);
   app.add_flag("--json", options.json, "Print JSON");
   if (const auto code = parse(app, argc, argv)) return *code;
 

@@ -8,11 +8,28 @@
 #include "bench.hpp"
 #include "raw/loop.hpp"
 #include "raw/process.hpp"
+#include "shared/options.hpp"
+
+namespace {
+
+void print(const weft::perf::RawConfig& config, const weft::perf::RawResult& result) {
+  fmt::print("{}: {:.2f} GB/s ({} bytes by {} operations in {:.3f} s, CPU {:.2f} + {:.2f} s)\n",
+             config.provider, result.gigabytes_per_second, result.bytes, result.operations,
+             result.seconds, result.initiator_cpu_seconds, result.target_cpu_seconds);
+  if (config.latencies)
+    fmt::print("p50 {:.2f} us, p99 {:.2f} us\n", double(result.p50_ns) / 1e3,
+               double(result.p99_ns) / 1e3);
+}
+
+}  // namespace
 
 int weft::perf::bench::raw(int argc, char** argv) {
   using weft::perf::RawOperation, weft::perf::Waiting;
 
   weft::perf::RawConfig config;
+  std::vector<std::string> providers{config.provider};
+  Nanoseconds time = std::chrono::milliseconds(config.max_ms);
+  Nanoseconds timeout = std::chrono::milliseconds(config.timeout_ms);
   bool json = false, no_prefetch = false, no_delivery_complete = false;
   std::vector<std::string> environment, nics;
   CLI::App app{"Moves bytes between two processes by a plain libfabric loop, without an engine."};
@@ -23,13 +40,16 @@ int weft::perf::bench::raw(int argc, char** argv) {
                                                        {"message", RawOperation::message}};
   const std::map<std::string, Waiting> waits{
       {"poll", Waiting::poll}, {"poll_fd", Waiting::poll_fd}, {"sleep", Waiting::sleep}};
-  app.add_option("--provider", config.provider, "net, tcp, tcp;ofi_rxm, verbs;ofi_rxm, efa or shm");
-  app.add_option("--nic", nics, "NICs or interfaces that the endpoints go round on")
-      ->delimiter(',');
-  app.add_option("--bind", config.bind, "Address both sides bind to (without --nic; not for shm)");
+  OptionGroup group(app, "Options");
+  add_providers(group, providers,
+                "net, tcp, tcp;ofi_rxm, verbs;ofi_rxm, efa, shm, as libfabric names them; each is "
+                "measured by itself");
+  group.list("--nics", nics, "NICs or interfaces that the endpoints go round on");
+  app.add_option("--rail-address", config.bind,
+                 "Local IP address of both sides (without --nics; not for shm)");
   app.add_option("--operation", config.operation, "write, read or message (until it is answered)")
       ->transform(CLI::Transformer(operations));
-  app.add_option("--size", config.size, "Bytes of a transfer, e.g. 4MiB")->transform(bytes);
+  app.add_option("--size", config.size, "Bytes of a transfer, e.g. 4M")->transform(bytes);
   app.add_option("--chunk", config.chunk, "Bytes of an operation; 0: the transfer is one")
       ->transform(bytes);
   app.add_option("--window", config.window, "Transfers in flight");
@@ -38,8 +58,8 @@ int weft::perf::bench::raw(int argc, char** argv) {
   app.add_option("--buffer", config.buffer_bytes, "Memory walked; 0: the window's transfers")
       ->transform(bytes);
   app.add_option("--max-bytes", config.max_bytes, "End after so many bytes")->transform(bytes);
-  app.add_option("--max-ms", config.max_ms, "End after so much time");
-  app.add_option("--timeout-ms", config.timeout_ms, "Give up after so much time");
+  add_time(group, time);
+  add_timeout(group, timeout);
   app.add_flag("--no-delivery-complete", no_delivery_complete, "Default completions instead");
   app.add_flag("--virtual-addresses", config.virtual_addresses, "Offer FI_MR_VIRT_ADDR");
   app.add_option("--initiator", config.initiator, "How it waits: poll, poll_fd or sleep")
@@ -55,6 +75,11 @@ int weft::perf::bench::raw(int argc, char** argv) {
   app.add_flag("--json", json, "Print the settings and the result as JSON");
   if (const auto code = parse(app, argc, argv)) return *code;
 
+  const auto milliseconds = [](Nanoseconds given) {
+    return std::chrono::ceil<std::chrono::milliseconds>(given).count();
+  };
+  config.max_ms = milliseconds(time);
+  config.timeout_ms = milliseconds(timeout);
   for (std::string& nic : nics) config.nics.push_back({std::move(nic)});
   config.delivery_complete = !no_delivery_complete;
   if (no_prefetch) {
@@ -70,21 +95,17 @@ int weft::perf::bench::raw(int argc, char** argv) {
     config.environment[entry.substr(0, equals)] = entry.substr(equals + 1);
   }
 
-  const auto result = weft::perf::run_raw(config);
-  if (!result) {
-    fmt::print(stderr, "weft-bench raw: {}\n", result.error().message());
-    return 1;
-  }
-  if (json) {
-    const nlohmann::json report{{"config", config}, {"result", *result}};
-    fmt::print("{}\n", report.dump());
-  } else {
-    fmt::print("{:.2f} GB/s ({} bytes by {} operations in {:.3f} s, CPU {:.2f} + {:.2f} s)\n",
-               result->gigabytes_per_second, result->bytes, result->operations, result->seconds,
-               result->initiator_cpu_seconds, result->target_cpu_seconds);
-    if (config.latencies)
-      fmt::print("p50 {:.2f} us, p99 {:.2f} us\n", double(result->p50_ns) / 1e3,
-                 double(result->p99_ns) / 1e3);
+  for (const std::string& provider : providers) {
+    config.provider = provider;
+    const auto result = weft::perf::run_raw(config);
+    if (!result) {
+      fmt::print(stderr, "weft-bench raw: {}: {}\n", provider, result.error().message());
+      return 1;
+    }
+    if (json)
+      fmt::print("{}\n", nlohmann::json{{"config", config}, {"result", *result}}.dump());
+    else
+      print(config, *result);
   }
   return 0;
 }

@@ -13,6 +13,7 @@
 #include "raw/process.hpp"
 #include "report/spread.hpp"
 #include "shared/engine_loop.hpp"
+#include "shared/options.hpp"
 
 namespace {
 
@@ -26,8 +27,9 @@ struct Options {
   std::vector<std::string> providers{"tcp", "shm"};
   std::vector<std::size_t> sizes;
   std::vector<unsigned> windows{1, 2, 4, 8};
-  unsigned rounds = 7;
-  bool read = false, json = false;
+  unsigned repeats = 7;
+  weft::Direction operation = weft::Direction::write;
+  bool json = false;
   EngineConfig engine;
 };
 
@@ -35,11 +37,11 @@ Result<double> run_raw_once(const Options& options, const std::string& provider,
                             unsigned window) {
   RawConfig config;
   config.provider = provider == "tcp" ? "net" : provider;
-  if (options.read) config.operation = weft::perf::RawOperation::read;
+  if (options.operation == weft::Direction::read) config.operation = weft::perf::RawOperation::read;
   config.size = size;
   config.window = window;
   config.endpoint_window = window;
-  config.max_ms = options.engine.max_ms;
+  config.max_ms = std::chrono::ceil<std::chrono::milliseconds>(options.engine.time).count();
   return weft::perf::run_raw(config).map(
       [](const weft::perf::RawResult& result) { return result.gigabytes_per_second; });
 }
@@ -61,7 +63,7 @@ Result<void> one_round(const Options& options, const std::string& provider, std:
     config.provider = provider;
     config.size = size;
     config.window = window;
-    config.read = options.read;
+    config.read = options.operation == weft::Direction::read;
     auto engine = weft::perf::run_engine(config);
     if (!engine) return weft::fail(std::move(engine.error()));
     point.engine[window].push_back(engine->gigabytes_per_second);
@@ -110,7 +112,7 @@ Result<nlohmann::json> run(const Options& options) {
   nlohmann::json rows = nlohmann::json::array();
   for (const std::string& provider : options.providers) {
     std::vector<Point> points(options.sizes.size());
-    for (unsigned round = 0; round < options.rounds; ++round)
+    for (unsigned round = 0; round < options.repeats; ++round)
       for (std::size_t i = 0; i < points.size(); ++i)
         if (auto ran = one_round(options, provider, options.sizes[i], points[i]); !ran)
           return weft::fail(std::move(ran.error()));
@@ -126,29 +128,33 @@ Result<nlohmann::json> run(const Options& options) {
 
 int weft::perf::bench::versus_raw(int argc, char** argv) {
   Options options;
-  std::vector<std::string> sizes;
   CLI::App app{
       "Compares the engine with the best plain libfabric loop over one endpoint: GB/s (10^9 bytes) "
       "as median (least-greatest) of interleaved rounds, FI_DELIVERY_COMPLETE on both."};
-  const CLI::AsSizeValue bytes(false);
-  app.add_option("--provider", options.providers, "tcp, shm")->delimiter(',');
-  app.add_option("--size", options.sizes, "Bytes of a transfer, e.g. 64KiB,1MiB")
-      ->delimiter(',')
-      ->transform(bytes);
-  app.add_option("--rounds", options.rounds, "Times that each point is measured");
-  app.add_option("--ms", options.engine.max_ms, "Time measured for one point");
-  app.add_flag("--read", options.read, "Read instead of write");
-  app.add_option("--window", options.windows, "Transfers in flight: each is tried, the best counts")
-      ->delimiter(',');
-  app.add_flag("--manual", options.engine.manual, "Manual progress on the initiator's side");
-  app.add_option("--rails", options.engine.rails, "Rails of the engine; 0: its own choice");
-  app.add_option("--chunk", options.engine.chunk, "Chunk size of the engine; 0: its own choice")
-      ->transform(bytes);
-  app.add_option("--rail-window", options.engine.rail_window, "Chunks in flight per rail");
+  for (std::size_t size = 64 << 10; size <= 64 << 20; size *= 4) options.sizes.push_back(size);
+  OptionGroup group(app, "Options");
+  add_providers(group, options.providers, "tcp, shm");
+  group.choice("--operation", options.operation, tool::direction_names, "What is measured")
+      ->default_str("write");
+  add_sizes(group, options.sizes);
+  add_windows(group, options.windows, "Transfers in flight: each is tried, the best counts");
+  add_repeats(group, options.repeats);
+  add_time(group, options.engine.time);
+  add_engine_progress(group, options.engine.manual);
+  group
+      .number("--rails", options.engine.rails, Multiples::decimal, {},
+              "Rails of the engine; 0: automatic")
+      ->default_str("0");
+  group
+      .number("--chunk", options.engine.chunk, Multiples::binary, {},
+              "Largest operation of a rail, in bytes; 0: automatic")
+      ->default_str("0");
+  group
+      .number("--rail-window", options.engine.rail_window, Multiples::decimal, {},
+              "Operations in flight on a rail; 0: automatic")
+      ->default_str("0");
   app.add_flag("--json", options.json, "Print JSON");
   if (const auto code = parse(app, argc, argv)) return *code;
-  if (options.sizes.empty())
-    for (std::size_t size = 64 << 10; size <= 64 << 20; size *= 4) options.sizes.push_back(size);
 
   if (!options.json)
     fmt::print("{:<4} {:>9}  {:>20} {:2}  {:>20}  {:>5}  {:>20}\n", "", "bytes", "raw", "",

@@ -154,7 +154,7 @@ bool Director::step_transfer() {
                   transfer.id, node.name, transfer.write ? "writes" : "reads", transfer.bytes,
                   transfer.pieces.size(), grant.id, nodes_[grant.node].name, transfer.block, ms,
                   order.at("signal") ? ", with a signal" : "",
-                  order.at("bounce") ? ", by the bounce" : ""));
+                  order.at("bounce") ? ", through bounce buffers" : ""));
   const std::uint64_t id = transfer.id;
   TransferTruth& kept = transfers_.emplace(id, std::move(transfer)).first->second;
   if (order.at("signal"))

@@ -428,7 +428,7 @@ TEST_P(Direct, ManagedMemoryIsStaged) {
   must(local.release(soon()));
 }
 
-TEST_P(Direct, TheRelayCarriesTheSameMemoryWhereItIsAskedFor) {
+TEST_P(Direct, BounceBuffersCarryTheSameMemoryWhereTheyAreAskedFor) {
   Field field(GetParam(), all_sides[0]);
   TransferOptions bounce;
   bounce.transport = TransportKind::bounce;

@@ -14,7 +14,7 @@ using testing::Matcher;
 using testing::Not;
 
 constexpr std::size_t size = 1 << 20;
-const std::string why_bounced = "one-sided: the bounce was asked for";
+const std::string why_bounced = "one-sided: bounce buffers were asked for";
 const Pair piece[] = {{0, 0, size}};
 
 /// Of the rails to the peer: whether they are in memory.

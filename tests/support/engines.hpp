@@ -57,7 +57,7 @@ struct Variant {
 /// and shm; each with both transports.
 std::vector<Variant> all_variants();
 std::vector<std::string> all_providers();
-/// "tcp_relay" and the like, for the names of tests, which may have letters, digits and "_".
+/// "tcp_bounce" and the like, for the names of tests, which may have letters, digits and "_".
 std::string name_of(const Variant& variant);
 std::string name_of(const std::string& provider);
 

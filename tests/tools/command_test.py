@@ -134,6 +134,14 @@ class Demo(Case):
                      "none: the ledger has each copy that the path declares"):
             self.assertIn(word, result.stdout)
 
+    def test_memory_of_its_own(self):
+        result = weft("demo", "--json", *SMALL, "--memory", "host", "--decode-memory", "shared")
+        self.assertEqual(result.returncode, 0, result.stderr + result.stdout)
+        report = json.loads(result.stdout)
+        self.assertEqual([report[side]["memory"] for side in ("prefill", "decode")],
+                         ["host", "shared"])
+        self.assertEqual(report["decode"]["bytes_wrong"], 0)
+
     def test_fp8(self):
         report = self.hands_over("--model", "Llama-3.1-8B", "--tokens", "64", "--dtype", "fp8")
         self.assertEqual(report["bytes"], 8 * 64 * 32 * 2 * 8 * 128)
@@ -380,6 +388,22 @@ class Mistakes(Case):
         for command in (["decode"], ["prefill", "--peer", "127.0.0.1:1"]):
             self.fails(weft(*command, "--model", "gpt-oss-20b", "--tp-size", "3"), 2,
                        "3 ranks can't share the 8 KV heads")
+
+    def test_memory_that_is_not_there(self):
+        with tempfile.TemporaryDirectory() as folder:
+            # The loader finds this one, which is none.
+            with open(os.path.join(folder, "libcuda.so.1"), "wb"):
+                pass
+            path = os.pathsep.join([folder, os.environ.get("LD_LIBRARY_PATH", "")])
+            environment = os.environ | {"LD_LIBRARY_PATH": path.rstrip(os.pathsep)}
+            for command in (["decode"], ["prefill", "--peer", "127.0.0.1:1", *SMALL], ["demo"]):
+                self.fails(weft(*command, "--memory", "gpu:0", env=environment), 2,
+                           f"weft {command[0]}: --memory: there is no CUDA driver: ")
+            self.fails(weft("demo", "--decode-memory", "gpu:0", env=environment), 2,
+                       "weft demo: --decode-memory: there is no CUDA driver: ")
+        for memory in ("disk", "gpu", "gpu:x", "node:-1"):
+            self.fails(weft("decode", "--memory", memory), 2,
+                       f"'{memory}' is no memory: it is host, shared, node:N or gpu:N")
 
     def test_messages_name_options(self):
         self.fails(weft("decode", "--listen", "0.0.0.0:0", "--allow-unauthenticated-network"), 2,

@@ -363,14 +363,14 @@ TEST(Paths, WhatWasSeenOfASegmentCountsMoreThanTheRecord) {
             "one-sided transfers were asked for, and the NIC has no room for it");
 }
 
-TEST(Paths, WhoAsksForTheRelayHearsOnlyOfMemoryThatIsOutOfReach) {
+TEST(Paths, BounceBuffersThatWereAskedForTellOnlyOfMemoryOutOfReach) {
   using Reach = PathFacts::End::Reach;
   PathFacts facts = facts_of(nic_provider(), Direction::write, gpu, gpu, false);
   facts.asked = TransportKind::bounce;
   facts.local.reach = Reach::direct;
   facts.remote.reach = Reach::staged;
   facts.remote.why_staged = "it has no key";
-  EXPECT_THAT(path_of(facts).not_used, ElementsAre("one-sided: the bounce was asked for",
+  EXPECT_THAT(path_of(facts).not_used, ElementsAre("one-sided: bounce buffers were asked for",
                                                    "GPUDirect at the peer: it has no key"));
 }
 
@@ -407,7 +407,7 @@ TEST(Paths, SayWhyOneSidedTransfersWereNotTaken) {
   facts.asked = TransportKind::bounce;
   facts.not_used = {"memory: other host"};
   EXPECT_THAT(path_of(facts).not_used,
-              ElementsAre("memory: other host", "one-sided: the bounce was asked for"));
+              ElementsAre("memory: other host", "one-sided: bounce buffers were asked for"));
 }
 
 TEST(Paths, OneSidedTransfersOfMemoryOutOfReachAreRefused) {

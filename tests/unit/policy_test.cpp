@@ -92,11 +92,11 @@ TEST(Policies, TooManyCopies) {
             "allows no copies of each byte, and the path over tcp makes 2: host memory to socket "
             "buffer by the kernel, the peer's socket buffer to the peer's host memory by the "
             "kernel; not used: efa: the peer has none; shm: other host");
-  EXPECT_EQ(
-      reject_reason({.max_copies = 1}, staged()),
-      "allows 1 copy of each byte, and the path over efa by the bounce makes 2: memory of GPU "
-      "3 to bounce buffer by the GPU's copy engine, the peer's bounce buffer to the peer's "
-      "host memory by the CPU; not used: GPUDirect: no dmabuf from the driver");
+  EXPECT_EQ(reject_reason({.max_copies = 1}, staged()),
+            "allows 1 copy of each byte, and the path over efa through bounce buffers makes 2: "
+            "memory of GPU 3 to bounce buffer by the GPU's copy engine, the peer's bounce buffer "
+            "to the peer's host memory by the CPU; not used: GPUDirect: no dmabuf from the "
+            "driver");
 }
 
 TEST(Policies, CopiesOfSmallPiecesCount) {
@@ -108,10 +108,11 @@ TEST(Policies, CopiesOfSmallPiecesCount) {
 }
 
 TEST(Policies, CopiesByTheCpu) {
-  EXPECT_EQ(reject_reason({.forbid_cpu_copies = true}, staged()),
-            "forbids copies by the CPU, and the path over efa by the bounce makes 1: the peer's "
-            "bounce buffer to the peer's host memory by the CPU; not used: GPUDirect: no dmabuf "
-            "from the driver");
+  EXPECT_EQ(
+      reject_reason({.forbid_cpu_copies = true}, staged()),
+      "forbids copies by the CPU, and the path over efa through bounce buffers makes 1: the peer's "
+      "bounce buffer to the peer's host memory by the CPU; not used: GPUDirect: no dmabuf from "
+      "the driver");
   Path nic_alone = direct();
   nic_alone.bounced_below = 100;
   nic_alone.bounces_local = 1;
@@ -132,8 +133,8 @@ TEST(Policies, TooSlow) {
             "asks for 100 Gb/s at least, and the path over tcp carries 25 at most: NIC eth0, if "
             "the CPUs copy as fast; not used: efa: the peer has none; shm: other host");
   EXPECT_EQ(reject_reason({.min_gbps = 0.5}, staged()),
-            "asks for 0.5 Gb/s at least, and what the path over efa by the bounce carries is not "
-            "known: no link on it tells its speed");
+            "asks for 0.5 Gb/s at least, and what the path over efa through bounce buffers carries "
+            "is not known: no link on it tells its speed");
 }
 
 TEST(Policies, AProviderThatIsNotAllowed) {

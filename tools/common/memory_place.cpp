@@ -26,4 +26,14 @@ Result<Place> parse_place(std::string_view text) {
               fmt::format("'{}' is no memory: it is host, node:N or gpu:N", text));
 }
 
+Result<void> check_memory(const std::string& memory) {
+  if (memory == shared_memory || parse_place(memory)) return {};
+  return fail(Code::invalid_argument,
+              fmt::format("'{}' is no memory: it is host, shared, node:N or gpu:N", memory));
+}
+
+int gpu_of(const std::string& memory) {
+  return parse_place(memory).value_or(Place{}).device;
+}
+
 }  // namespace weft::tool

@@ -93,6 +93,21 @@ class OptionGroup {
         multiples == Multiples::binary ? "N[K|M|G]" : "N", text);
   }
 
+  /// Likewise, with commas between them.
+  template <typename Number>
+  CLI::Option* numbers(const std::string& name, std::vector<Number>& target, Multiples multiples,
+                       Bounds bounds, const std::string& text) {
+    bounds.greatest = std::min<std::uint64_t>(bounds.greatest, std::numeric_limits<Number>::max());
+    return parsed_list(
+        name, target,
+        [=](const std::string& given) {
+          return parse_bounded(given, multiples, bounds).map([](std::uint64_t value) {
+            return static_cast<Number>(value);
+          });
+        },
+        multiples == Multiples::binary ? "N[K|M|G],..." : "N,...", text);
+  }
+
   template <typename Target, typename Enum>
   CLI::Option* choice(const std::string& name, Target& target, const Names<Enum>& names,
                       const std::string& text) {

@@ -51,13 +51,13 @@ def samples(lines):
     return shares
 
 
-def measure(loop, provider, size, milliseconds):
+def measure(loop, provider, size, seconds):
     """Nanoseconds of a write, and their shares in percent."""
     with tempfile.TemporaryDirectory() as folder:
         data = os.path.join(folder, "samples")
         result = subprocess.run(
             ["perf", "record", "--quiet", "--event", "cpu-clock", "--freq", "5000", "--output", data,
-             loop, "--provider", provider, "--size", size, "--ms", str(milliseconds)],
+             loop, "--provider", provider, "--size", size, "--time", seconds],
             capture_output=True, text=True, timeout=PATIENCE)
         if result.returncode != 0:
             raise RuntimeError(result.stderr.strip() or result.stdout.strip())
@@ -73,17 +73,17 @@ def measure(loop, provider, size, milliseconds):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("loop", help="weft-write-loop")
-    parser.add_argument("--provider", default="shm,tcp")
-    parser.add_argument("--size", default="4KiB,64KiB")
-    parser.add_argument("--ms", type=int, default=3000)
+    parser.add_argument("--providers", default="shm,tcp")
+    parser.add_argument("--size", default="4K,64K")
+    parser.add_argument("--time", default="3", help="seconds for each")
     parser.add_argument("--json", action="store_true", help="print JSON")
     options = parser.parse_args()
     if shutil.which("perf") is None:
         sys.exit("perf is not installed")
     rows = []
-    for provider in options.provider.split(","):
+    for provider in options.providers.split(","):
         for size in options.size.split(","):
-            nanoseconds, shares = measure(options.loop, provider, size, options.ms)
+            nanoseconds, shares = measure(options.loop, provider, size, options.time)
             rows.append({"provider": provider, "size": size, "ns": nanoseconds,
                          "shares": {name: shares[name] for name, _, _ in PARTS}})
     if options.json:

@@ -17,6 +17,7 @@
 #include "report/curves.hpp"
 #include "report/spread.hpp"
 #include "scale/points.hpp"
+#include "shared/options.hpp"
 #include "shared/sides.hpp"
 
 namespace {
@@ -26,12 +27,13 @@ using weft::Result;
 using weft::perf::Cost;
 using weft::perf::Costs;
 using weft::perf::Dimension;
+namespace bench = weft::perf::bench;
 
 struct Options {
   std::vector<std::string> dimensions;
   std::vector<std::size_t> counts;
-  unsigned rounds = 3;
-  unsigned timeout_s = 300;
+  unsigned repeats = 3;
+  weft::Nanoseconds timeout = std::chrono::seconds(300);
   bool json = false;
   bool here = false;
   std::string plot;
@@ -86,9 +88,9 @@ bool wanted(const Dimension& dimension, const Options& options) {
 /// The counts take turns, so that drift of the machine hits all alike.
 Result<Points> measure_all(const Dimension& dimension, const Options& options) {
   Points points;
-  for (unsigned round = 0; round < options.rounds; ++round)
+  for (unsigned round = 0; round < options.repeats; ++round)
     for (const std::size_t count : counts_of(dimension, options)) {
-      const Deadline deadline = Deadline::in(std::chrono::seconds(options.timeout_s));
+      const Deadline deadline = Deadline::in(options.timeout);
       const auto costs = options.here ? dimension.measure(count, deadline)
                                       : measure_anew(dimension, count, deadline);
       if (!costs)
@@ -256,9 +258,9 @@ int main(int argc, char** argv) {
   app.add_option("--counts", options.counts, "How many units, instead of the usual")
       ->delimiter(',')
       ->check(CLI::PositiveNumber);
-  app.add_option("--rounds", options.rounds, "Times that each point is measured")
-      ->check(CLI::PositiveNumber);
-  app.add_option("--timeout-s", options.timeout_s, "Give a point up after so many seconds");
+  bench::OptionGroup group(app, "Options");
+  bench::add_repeats(group, options.repeats);
+  add_timeout(group, options.timeout);
   app.add_flag("--json", options.json, "Print JSON");
   app.add_flag("--here", options.here, "Measure in this process: for callgrind");
   app.add_option("--plot", options.plot, "Draw it there, as SVG; needs gnuplot");

@@ -114,7 +114,7 @@ double cpu_seconds_of_process() {
 }  // namespace
 
 Result<Initiator> Initiator::open(const EngineConfig& config, const std::string& address) {
-  const Deadline deadline = Deadline::in(std::chrono::milliseconds(config.timeout_ms));
+  const Deadline deadline = Deadline::in(config.timeout);
   Config settings = engine_config(config);
   settings.listen = "";
   settings.progress = config.manual ? Progress::manual : Progress::threads;
@@ -148,7 +148,7 @@ Result<EngineResult> Initiator::run(Nanoseconds time) {
 Result<std::string> run_against_target(
     const EngineConfig& config,
     const std::function<Result<std::string>(const std::string& address)>& initiator) {
-  const Deadline deadline = Deadline::in(std::chrono::milliseconds(config.timeout_ms));
+  const Deadline deadline = Deadline::in(config.timeout);
   Pipe answer, life, result;
   const Side serving([&] {
     life.close_write();
@@ -167,9 +167,8 @@ Result<std::string> run_against_target(
 Result<EngineResult> run_engine(const EngineConfig& config) {
   const auto line = run_against_target(config, [&](const std::string& address) {
     return Initiator::open(config, address).and_then([&](Initiator initiator) {
-      const auto time = std::chrono::milliseconds(config.max_ms);
-      return initiator.run(time / 5)
-          .and_then([&](const EngineResult&) { return initiator.run(time); })
+      return initiator.run(config.time / 5)
+          .and_then([&](const EngineResult&) { return initiator.run(config.time); })
           .map([](const EngineResult& made) {
             return fmt::format("{} {}", made.bytes, made.seconds);
           });

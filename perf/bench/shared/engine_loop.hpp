@@ -24,9 +24,9 @@ struct EngineConfig {
   unsigned rails = 0;          ///< 0: the engine's own choice; likewise below.
   std::size_t chunk = 0;
   std::size_t rail_window = 0;
-  bool manual = false;                          ///< The initiator polls by itself.
-  std::chrono::milliseconds::rep max_ms = 500;  ///< Time measured; a fifth of it warms up before.
-  std::chrono::milliseconds::rep timeout_ms = 30'000;
+  bool manual = false;                                ///< The initiator polls by itself.
+  Nanoseconds time = std::chrono::milliseconds(500);  ///< Measured; a fifth of it warms up before.
+  Nanoseconds timeout = std::chrono::seconds(30);
   Nanoseconds ttl = unlimited;  ///< Of the target's grant.
   TransportKind transport = TransportKind::automatic;
   /// The memory of each side, of so many bytes; called in that side's process.

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <weft/deadline.hpp>
 #include <weft/error.hpp>
 #include <weft/memory.hpp>
 
@@ -24,7 +25,7 @@ struct PlainCopies {
   bool in = true;         ///< ... and from that into the GPU `to`.
   bool straight = false;  ///< From the one GPU into the other instead.
   int from = 0, to = 0;
-  std::chrono::milliseconds time{100};  ///< Measured; a fifth of it warms up before.
+  Nanoseconds time = std::chrono::milliseconds(100);  ///< Measured; a fifth of it warms up before.
 };
 /// GB/s (10^9 bytes); what goes out and in again counts once.
 Result<double> copy_plainly(const PlainCopies& copies);

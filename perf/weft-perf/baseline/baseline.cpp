@@ -13,7 +13,7 @@
 #include "baseline/raw_baseline.hpp"
 #include "baseline/socket_stream.hpp"
 #include "common/free_memory.hpp"
-#include "raw/pages.hpp"
+#include "common/pages.hpp"
 #include "workload/grid.hpp"
 
 namespace weft::perf {
@@ -33,12 +33,12 @@ Result<double> copy_memory(const Work& work, std::uint32_t targets, unsigned thr
                             "are free",
                             needed, threads, *free));
   struct Buffers {
-    Pages from, to;
+    tool::Pages from, to;
   };
   std::vector<Buffers> buffers;
   for (unsigned i = 0; i < threads; ++i) {
     const std::size_t bytes = work.size * slots;
-    buffers.push_back({Pages(bytes), Pages(bytes)});
+    buffers.push_back({tool::Pages(bytes), tool::Pages(bytes)});
     if (buffers.back().from.empty() || buffers.back().to.empty())
       return fail(Code::out_of_memory, "no memory for the baseline 'memcpy'");
   }
@@ -46,7 +46,7 @@ Result<double> copy_memory(const Work& work, std::uint32_t targets, unsigned thr
   std::atomic<unsigned> ready{0};
   std::atomic<Clock::rep> begin{0};
   const auto copy = [&](const Buffers& of) {
-    for (const Pages* each : {&of.from, &of.to}) fill(each->span(), {}, stop);
+    for (const tool::Pages* each : {&of.from, &of.to}) fill(each->span(), {}, stop);
     if (++ready == threads) begin = Clock::now().time_since_epoch().count(), begin.notify_all();
     begin.wait(0);
     const auto end = Clock::time_point(Clock::duration(begin)) + time;

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <limits>
 
+#include "common/memory_place.hpp"
 #include "common/options.hpp"
 #include "workload/grid.hpp"
 
@@ -117,9 +118,7 @@ void add_work(CLI::App& app, Grid& grid) {
            "from when an operation was due. 0: as fast as the window allows")
       ->default_str("0");
   group
-      .list("--memory", grid.memories,
-            "Both sides' memory: host (pages of their own), shared (a file in memory, which peers "
-            "of one host map), node:N, gpu:N (as CUDA counts; its nearest NICs are opened)")
+      .list("--memory", grid.memories, fmt::format("Both sides' memory: {}", tool::kinds_of_memory))
       ->default_str("host");
   group.list("--peer-memory", grid.peer_memories, "The peer's memory, where it differs");
   add_names(group, "--priority", grid.priorities, "Class of each transfer: normal, latency, bulk")

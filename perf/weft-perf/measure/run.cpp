@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "common/crew.hpp"
+#include "common/memory_place.hpp"
 #include "sides/local_initiator.hpp"
 #include "sides/remote_initiator.hpp"
 
@@ -78,8 +79,8 @@ Task task_of(Point point, const RunOptions& options, std::uint32_t initiator) {
 bool same_engines(const Point& one, const Point& other) {
   const auto opened_for = [](const Point& of) {
     const bool messages = of.work.operation == Operation::message;
-    return std::tuple(of.initiators, of.peers, messages ? of.work.size : 0, gpu_of(of.work.memory),
-                      gpu_of(of.work.peer_memory));
+    return std::tuple(of.initiators, of.peers, messages ? of.work.size : 0,
+                      tool::gpu_of(of.work.memory), tool::gpu_of(of.work.peer_memory));
   };
   return one.fabric == other.fabric && opened_for(one) == opened_for(other);
 }

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "common/local_address.hpp"
-#include "workload/gpu_memory.hpp"
+#include "common/placed_segment.hpp"
 
 namespace weft::perf {
 namespace {
@@ -18,18 +18,6 @@ Config site_config(const Site& site) {
   config.rail_address = site.rail_address;
   tool::apply(site.credentials, config);
   return config;
-}
-
-/// For Config::gpus.
-Result<std::vector<std::string>> gpus_near(const Config& config, const std::string& memory) {
-  const int gpu = gpu_of(memory);
-  if (gpu < 0) return std::vector<std::string>{};
-  auto pci = gpu_pci(gpu);
-  if (!pci) return fail(std::move(pci.error()));
-  // A virtual machine may hide where a GPU is plugged in: then no NIC is nearer than another.
-  const auto machine = machine_topology(config);
-  if (!machine || !find_gpu(*machine, *pci)) return std::vector<std::string>{};
-  return std::vector{std::move(*pci)};
 }
 
 double in_seconds(Nanoseconds time) {
@@ -66,7 +54,7 @@ Result<Config> data_config(const Site& site, const Point& point, const std::stri
   apply(point.fabric, config);
   if (point.work.operation == Operation::message)
     config.max_message = std::max<std::size_t>(config.max_message, point.work.size);
-  return gpus_near(config, memory).map([&](std::vector<std::string>&& gpus) {
+  return tool::gpus_near(config, memory).map([&](std::vector<std::string>&& gpus) {
     config.gpus = std::move(gpus);
     return config;
   });

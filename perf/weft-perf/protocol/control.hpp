@@ -62,7 +62,7 @@ std::string host_of(const std::string& address);
 Config control_config(const Site& site);
 /// Of one that moves bytes as a point says, to and from the `memory` of this side: a GPU's has the
 /// NICs that serve it, where the machine's topology has that GPU. A side that listens does it at a
-/// port of the system's. Fails as gpu_pci() does.
+/// port of the system's. Fails as tool::gpu_pci() does.
 Result<Config> data_config(const Site& site, const Point& point, const std::string& memory);
 
 /// Ends all that waits for the engine, from any thread.

@@ -8,11 +8,11 @@
 #include <vector>
 #include <weft/deadline.hpp>
 
+#include "common/pages.hpp"
 #include "raw/chunks.hpp"
 #include "raw/config.hpp"
 #include "raw/endpoint.hpp"
 #include "raw/histogram.hpp"
-#include "raw/pages.hpp"
 
 namespace weft::perf {
 
@@ -26,7 +26,7 @@ class PatternedMemory {
   std::span<std::byte> span() const noexcept { return pages_.span(); }
 
  private:
-  const Pages pages_;
+  const tool::Pages pages_;
 };
 
 /// Its endpoints and their memory. Throws `std::runtime_error`, whose text is one sentence.

@@ -1,6 +1,7 @@
 #include "sides/local_initiator.hpp"
 
 #include "common/local_address.hpp"
+#include "common/memory_place.hpp"
 #include "load/copies.hpp"
 #include "raw/usage.hpp"
 
@@ -87,8 +88,8 @@ Result<std::unique_ptr<Operations>> LocalInitiator::transfers_to(const Peer& tar
   auto remote = engine_.lookup(target, memory_name(task.number), deadline());
   if (!remote) return fail(std::move(remote.error()));
   // Of several targets one may be slow.
-  const bool in_order =
-      targets_.size() == 1 && work.memory == shared_memory && work.peer_memory == shared_memory;
+  const bool in_order = targets_.size() == 1 && work.memory == tool::shared_memory &&
+                        work.peer_memory == tool::shared_memory;
   auto transfers = Transfers::make(engine_, work, layout, region->segment(), *remote, task.seed,
                                    site_.timeout, in_order);
   if (!transfers) return fail(std::move(transfers.error()));

@@ -53,15 +53,6 @@ Result<void> check_kv(const Work& work) {
 
 }  // namespace
 
-Result<void> check_memory(const std::string& memory) {
-  if (memory == shared_memory || tool::parse_place(memory)) return {};
-  return wrong(fmt::format("'{}' is no memory: it is host, shared, node:N or gpu:N", memory));
-}
-
-int gpu_of(const std::string& memory) {
-  return tool::parse_place(memory).value_or(Place{}).device;
-}
-
 Result<void> check(const Point& point) {
   const Work& work = point.work;
   if (point.initiators < 1 || point.initiators > most_initiators)
@@ -90,7 +81,7 @@ Result<void> check(const Point& point) {
       (work.operation == Operation::message || work.operation == Operation::mixed))
     return wrong("one buffer is for operations that all write, or all read");
   for (const std::string& memory : {work.memory, work.peer_memory})
-    if (auto checked = check_memory(memory); !checked) return checked;
+    if (auto checked = tool::check_memory(memory); !checked) return checked;
   if (auto pieces = check_pieces(work); !pieces) return pieces;
   return check_kv(work);
 }

@@ -95,7 +95,7 @@ struct Work {
   std::uint32_t window = 1;  ///< Operations in flight, each with memory of its own.
   std::uint32_t batch = 1;   ///< Operations begun one after the other once there is room for all.
   double rate = 0;           ///< Open-loop arrivals per second (Poisson); 0: a closed loop.
-  std::string memory = "host", peer_memory = "host";  ///< See check_memory().
+  std::string memory = "host", peer_memory = "host";  ///< See tool::check_memory().
   KvShape kv;
   Priority priority = Priority::normal;  ///< Of each transfer.
   /// All operations in flight between two sides use the same memory, as if there were one.
@@ -125,15 +125,6 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Point, fabric, work, peers, init
 constexpr std::uint32_t most_initiators = 64, most_targets = 64;
 /// Of the warm-up, and of the measured load.
 constexpr auto longest_run = std::chrono::hours(24);
-
-/// Memory that peers of one host map, and copy to and from without the kernel (Memory::shared).
-constexpr std::string_view shared_memory = "shared";
-
-/// `invalid_argument` unless it is "host", "shared", "node:1", "gpu:0" or of that kind.
-Result<void> check_memory(const std::string& memory);
-
-/// The GPU that it is of, as CUDA counts; -1: none.
-int gpu_of(const std::string& memory);
 
 /// Why it can't be measured, whatever the machine is like. Also for points that come from outside.
 Result<void> check(const Point& point);

@@ -2,14 +2,12 @@
 #pragma once
 
 #include <functional>
-#include <memory>
-#include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <weft/engine.hpp>
 
-#include "raw/pages.hpp"
-#include "workload/gpu_memory.hpp"
+#include "common/placed_segment.hpp"
 #include "workload/pattern.hpp"
 
 namespace weft::perf {
@@ -17,34 +15,26 @@ namespace weft::perf {
 /// `out_of_memory` where the machine has less free.
 Result<void> check_room(std::uint64_t bytes);
 
-/// A segment whose memory goes with it.
+/// A segment that is filled and checked.
 class Region {
  public:
-  /// `place`: as check_memory() has it. Fails as check_room() does.
-  static Result<Region> make(Engine& engine, const std::string& place, std::uint64_t bytes);
+  /// Fails as check_room() and PlacedSegment::make() do.
+  static Result<Region> make(Engine& engine, const std::string& memory, std::uint64_t bytes);
 
-  Region(Region&&) = default;
-  Region& operator=(Region&&) = delete;
-  ~Region();
-
-  Segment& segment() noexcept { return segment_; }
+  Segment& segment() noexcept { return memory_.segment(); }
   /// Writes the stretches, and canaries everywhere else, so that no page is new any more.
   /// A stop ends it early.
   Result<void> fill(std::span<const Stretch> stretches, const std::stop_token& stop = {});
   /// Compares every byte. `before`: what is done first to the bytes that are compared.
   Result<Findings> check(std::span<const Stretch> stretches,
                          const std::function<void(std::span<std::byte>)>& before = {}) const;
-  /// Nobody uses it any more, or it is `quarantined`, and its memory stays.
-  Result<void> release(Deadline deadline);
+  /// As PlacedSegment's.
+  Result<void> release(Deadline deadline) { return memory_.release(deadline); }
 
  private:
-  Region(std::optional<Pages> pages, std::optional<GpuMemory> gpu, Segment segment)
-      : pages_(std::move(pages)), gpu_(std::move(gpu)), segment_(std::move(segment)) {}
-  bool adopted() const noexcept { return pages_ || gpu_; }
+  explicit Region(tool::PlacedSegment memory) : memory_(std::move(memory)) {}
 
-  std::optional<Pages> pages_;  // One of these two, or the segment owns its memory.
-  std::optional<GpuMemory> gpu_;
-  Segment segment_;
+  tool::PlacedSegment memory_;
 };
 
 }  // namespace weft::perf

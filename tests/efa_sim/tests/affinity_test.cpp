@@ -64,7 +64,7 @@ TEST(Affinity, AGpusSegmentUsesItsOwnNicAndNoOther) {
               ElementsAre(Pair("rdmap160s27", 2 * size)));
 }
 
-TEST(Affinity, TheRelayGoesToTheNicsThatServeTheOtherSide) {
+TEST(Affinity, BounceBuffersGoToTheNicsThatServeTheOtherSide) {
   Config bounced = config();
   bounced.transport = TransportKind::bounce;
   Couple pair = couple(bounced);
@@ -98,7 +98,7 @@ class Astray final : public ForwardingEndpoint {
   std::set<providers::FabricAddress> known_;
 };
 
-TEST(Affinity, WhatIsRelayedToANicThatDoesNotServeTheMemoryIsRefused) {
+TEST(Affinity, BounceBuffersOfANicThatDoesNotServeTheMemoryAreRefused) {
   Config hostile = config(1);
   hostile.transport = TransportKind::bounce;
   Engine a = must(open_wrapped<Astray>(hostile)), b = must(Engine::open(config()));

@@ -40,15 +40,15 @@ class Bench(unittest.TestCase):
         self.assertEqual(bench().returncode, 2)
 
     def test_they_run(self):
-        few = ("--rounds", "1", "--ms", "5", "--size", "64KiB", "--window", "1")
+        few = ("--repeats", "1", "--time", "0.005", "--size", "64K", "--window", "1")
         for words in (("core-cost", "--benchmark_filter=cut", "--benchmark_min_time=0.001"),
-                      ("ledger-cost", "--provider", "null", "--engines", "1", "--ms", "1"),
-                      ("lease-cost", "--provider", "tcp", *few),
+                      ("ledger-cost", "--providers", "null", "--engines", "1", "--time", "0.001"),
+                      ("lease-cost", "--providers", "tcp", *few),
                       ("mapped-copies", *few),
-                      ("nic-costs", "--provider", "tcp", "--nics", "1", "--rounds", "1",
-                       "--segment", "1MiB"),
-                      ("raw", "--max-ms", "5"),
-                      ("versus-raw", "--provider", "tcp", *few)):
+                      ("nic-costs", "--providers", "tcp", "--max-nics", "1", "--repeats", "1",
+                       "--segment", "1M"),
+                      ("raw", "--time", "0.005", "--providers", "net,shm"),
+                      ("versus-raw", "--providers", "tcp", "--operation", "read", *few)):
             with self.subTest(words=words):
                 result = bench(*words)
                 self.assertEqual(result.returncode, 0, result.stderr)

@@ -35,7 +35,7 @@ def instructions(costs):
 
 def measure(dimension, count):
     costs, text = callgrind.count(
-        WEFT_SCALE, "--here", "--rounds", "1", "--json", "--of", dimension, "--counts", str(count),
+        WEFT_SCALE, "--here", "--repeats", "1", "--json", "--of", dimension, "--counts", str(count),
         within="weft::perf::work::*", timeout=PATIENCE)
     rows = {row["what"]: row for row in json.loads(text)}
     return instructions(costs), rows
@@ -87,7 +87,7 @@ class Command(unittest.TestCase):
         self.assertIn("could not write '/nowhere/x.svg'", done.stderr)
 
     def test_counts_that_are_left_out_are_told(self):
-        done = self.run_it("--of", "rails", "--counts", "1,65", "--rounds", "1", "--json")
+        done = self.run_it("--of", "rails", "--counts", "1,65", "--repeats", "1", "--json")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("65 rails are left out: 64 are the most", done.stderr)
         self.assertEqual({row["count"] for row in json.loads(done.stdout)}, {1})

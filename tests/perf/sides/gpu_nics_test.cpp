@@ -7,7 +7,6 @@
 #include "hwloc_xml.hpp"
 #include "machines.hpp"
 #include "protocol/control.hpp"
-#include "workload/gpu_memory.hpp"
 
 namespace weft::perf {
 namespace {

@@ -47,15 +47,18 @@ std::uint64_t bytes_of(const kv::Layout& layout, std::span<const kv::HeadRange> 
   return bytes * tokens;
 }
 
-PagedCache::PagedCache(kv::Cache cache, Segment segment, std::unique_ptr<BlockAllocator> blocks,
-                       kv::LayerRange all_layers)
+PagedCache::PagedCache(kv::Cache cache, PlacedSegment memory,
+                       std::unique_ptr<BlockAllocator> blocks, kv::LayerRange all_layers)
     : cache_(std::move(cache)),
       map_(cache_),
-      segment_(std::move(segment)),
+      memory_(std::move(memory)),
       blocks_(std::move(blocks)),
-      all_layers_(all_layers) {}
+      all_layers_(all_layers) {
+  if (memory_.gpu() != nullptr) image_.emplace(memory_.gpu()->size());
+}
 
-Result<PagedCache> PagedCache::create(Engine& engine, const CacheShape& shape, std::uint64_t seed,
+Result<PagedCache> PagedCache::create(Engine& engine, const CacheShape& shape,
+                                      const std::string& memory, std::uint64_t seed,
                                       const std::stop_token& stop) {
   auto layout = shape.layout();
   if (!layout) return fail(std::move(layout.error()));
@@ -68,13 +71,67 @@ Result<PagedCache> PagedCache::create(Engine& engine, const CacheShape& shape, s
   const std::size_t groups = layout->groups().size();
   auto cache = kv::Cache::contiguous(std::move(*layout));
   if (!cache) return fail(std::move(cache.error()));
-  // Peers of this host map it, and copy without the kernel.
-  auto segment = engine.add(Memory::shared(bytes));
+  auto segment = PlacedSegment::make(engine, memory, bytes);
   if (!segment) return fail(std::move(segment.error()));
-  clear({segment->data(), segment->size()}, stop);
-  return PagedCache(std::move(*cache), std::move(*segment),
-                    std::make_unique<BlockAllocator>(groups, shape.options.blocks, seed),
-                    {0, shape.model.layers});
+  PagedCache made(std::move(*cache), std::move(*segment),
+                  std::make_unique<BlockAllocator>(groups, shape.options.blocks, seed),
+                  {0, shape.model.layers});
+  if (made.image_ && made.image_->empty())
+    return fail(Code::out_of_memory, "no memory for the image of the GPU's cache");
+  if (auto cleared = made.clear_all(stop); !cleared) return fail(std::move(cleared.error()));
+  return made;
+}
+
+Result<void> PagedCache::clear_all(const std::stop_token& stop) {
+  tool::clear(bytes(), stop);
+  return memory_.gpu() != nullptr ? memory_.gpu()->write(bytes()) : Result<void>();
+}
+
+/// As PageMap finds them: they are checked, and so is the code of kv::plan.
+std::vector<Range> PagedCache::pages(const BlockTable& table) const {
+  std::vector<Range> ranges;
+  map_.each_page(table, all_layers_, {}, [&](std::size_t group, const Vector&, std::uint64_t at) {
+    const std::uint64_t length = map_.page_bytes(group);
+    if (!ranges.empty() && ranges.back().offset + ranges.back().length == at)
+      ranges.back().length += length;
+    else
+      ranges.push_back({at, length});
+  });
+  return ranges;
+}
+
+Result<void> PagedCache::store(const BlockTable& table) {
+  GpuMemory* const gpu = memory_.gpu();
+  return gpu != nullptr ? gpu->write(bytes(), pages(table)) : Result<void>();
+}
+
+Result<void> PagedCache::load(const BlockTable& table) const {
+  const GpuMemory* const gpu = memory_.gpu();
+  return gpu != nullptr ? gpu->read(bytes(), pages(table)) : Result<void>();
+}
+
+Result<void> PagedCache::fill(const BlockTable& table, const Expected& what,
+                              const std::stop_token& stop) {
+  tool::fill(bytes(), map_, table, what, all_layers_, stop);
+  return store(table);
+}
+
+Result<Findings> PagedCache::verify(const BlockTable& table, const Expected& what,
+                                    const std::stop_token& stop) const {
+  return load(table).map(
+      [&] { return tool::verify(bytes(), map_, table, what, all_layers_, stop); });
+}
+
+Result<void> PagedCache::clear(const BlockTable& table, const std::stop_token& stop) {
+  tool::clear(bytes(), map_, table, all_layers_, stop);
+  return store(table);
+}
+
+Result<Findings> PagedCache::verify_canary(const std::stop_token& stop) const {
+  const GpuMemory* const gpu = memory_.gpu();
+  const auto loaded = gpu != nullptr ? gpu->read(bytes()) : Result<void>();
+  if (!loaded) return fail(loaded.error());
+  return tool::verify_canary(bytes(), 0, stop);
 }
 
 Result<std::vector<Range>> PagedCache::ranges(const BlockTable& table,

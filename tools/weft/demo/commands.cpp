@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "common/gpu_memory.hpp"
+#include "common/memory_place.hpp"
 #include "common/options.hpp"
 #include "demo/protocol.hpp"
 
@@ -17,6 +19,21 @@ void add_model(CLI::App& command, CacheOptions& options, const std::string& othe
       ->check(known_model())
       ->group("Model");
   group.choice("--dtype", options.dtype, dtype_names, "Element type" + otherwise);
+}
+
+/// Of this machine: a GPU that it lacks makes a wrong command line, before anything is waited for.
+Result<std::string> parse_memory(const std::string& text) {
+  if (auto checked = check_memory(text); !checked) return fail(std::move(checked.error()));
+  const int gpu = gpu_of(text);
+  if (gpu < 0) return text;
+  return gpu_pci(gpu).map([&](const std::string&) { return text; });
+}
+
+/// The target may be optional.
+template <typename Target>
+CLI::Option* add_memory(OptionGroup& group, const std::string& name, Target& memory,
+                        const std::string& text) {
+  return group.parsed(name, memory, parse_memory, "host|shared|node:N|gpu:N", text);
 }
 
 /// `whose` tells decode's options from prefill's, as `prefix` does; the targets may be optional.
@@ -41,6 +58,9 @@ void add_layout(OptionGroup& group, const std::string& prefix, const std::string
 void add_layout(CLI::App& command, CacheOptions& options) {
   OptionGroup group(command, "Cache");
   kv::LayoutOptions& layout = options.layout;
+  add_memory(group, "--memory", options.memory,
+             fmt::format("Memory of the cache: {}", kinds_of_memory))
+      ->default_str(options.memory);
   add_layout(group, "", "", layout.tokens_per_block, layout.blocks, layout.order, layout.parts,
              layout.head_order);
   group
@@ -187,6 +207,8 @@ void add_options(CLI::App& command, DemoOptions& options) {
   command.get_option("--dtype")->default_str("bf16");
   add_layout(command, options.cache);
   OptionGroup cache(command, "Cache");
+  add_memory(cache, "--decode-memory", options.decode_memory,
+             "Memory of the cache on the decode side, where it differs");
   add_layout(cache, "decode-", ", on the decode side", options.decode_block_tokens,
              options.decode_blocks, options.decode_order, options.decode_parts,
              options.decode_head_order);

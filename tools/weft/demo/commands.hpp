@@ -21,6 +21,7 @@ struct CacheOptions {
   std::optional<std::string> model;  ///< Checked to be known.
   std::optional<kv::DType> dtype;
   kv::LayoutOptions layout;
+  std::string memory = "shared";  ///< As check_memory() has it.
   std::uint64_t seed = 1;
 
   /// For `model` in `dtype`, with as many blocks as asked for, else for `concurrency` requests and
@@ -69,6 +70,7 @@ struct DemoOptions {
   std::optional<kv::Order> decode_order;
   std::optional<kv::Parts> decode_parts;
   std::optional<kv::HeadOrder> decode_head_order;
+  std::optional<std::string> decode_memory;
   WorkOptions work;
   bool explain = false;
   Nanoseconds timeout = std::chrono::seconds(60);

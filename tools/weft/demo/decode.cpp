@@ -36,7 +36,10 @@ class Decode {
   /// One request, whichever prefill asks for next.
   Result<void> take_in();
   /// At the end all blocks are free again, and nothing but canaries may be left.
-  void check_rest() { measurement_.findings(verify_canary(own_.bytes(), 0, stop_)); }
+  Result<void> check_rest() {
+    return own_.verify_canary(stop_).map(
+        [&](const Findings& findings) { measurement_.findings(findings); });
+  }
 
   std::uint64_t bytes() const noexcept { return bytes_; }
   std::uint32_t groups() const noexcept { return static_cast<std::uint32_t>(layers_.size()); }
@@ -52,7 +55,7 @@ class Decode {
   Result<Promise> promise(std::uint64_t number, const BlockTable& blocks);
   Result<void> await(Promise& promise);
   Result<void> revoke(Promise& promise);
-  Findings check(std::uint64_t number, const BlockTable& blocks) const;
+  Result<Findings> check(std::uint64_t number, const BlockTable& blocks) const;
   Result<void> acknowledge(std::uint64_t number, const Findings& findings);
 
   Exchange& exchange_;
@@ -80,7 +83,8 @@ Result<void> Decode::take_in() {
   if (!blocks) return fail(std::move(blocks.error()));
 
   // Finds writes into them while they were free.
-  Findings findings = check(number, *blocks);
+  auto findings = check(number, *blocks);
+  if (!findings) return fail(std::move(findings.error()));
   auto promised = promise(number, *blocks);
   if (!promised) return fail(std::move(promised.error()));
   if (auto told = exchange_.tell(tag_of(Topic::granted, number), to_json(promised->granted)); !told)
@@ -90,23 +94,26 @@ Result<void> Decode::take_in() {
 
   Expected what = what_;
   what.key.request = number;
-  findings.add(verify(own_.bytes(), own_.map(), *blocks, what, own_.all_layers(), stop_));
+  const auto found = own_.verify(*blocks, what, stop_);
   // Not all was looked at.
   if (stop_.stop_requested()) return fail(Code::cancelled, "the run ends early");
-  measurement_.findings(findings);
-  clear(own_.bytes(), own_.map(), *blocks, own_.all_layers(), stop_);
+  if (!found) return fail(found.error());
+  findings->add(*found);
+  measurement_.findings(*findings);
+  if (auto cleared = own_.clear(*blocks, stop_); !cleared) return cleared;
   own_.blocks().free(*blocks);
-  return acknowledge(number, findings);
+  return acknowledge(number, *findings);
 }
 
 /// Nothing of a free block may have been written.
-Findings Decode::check(std::uint64_t number, const BlockTable& blocks) const {
+Result<Findings> Decode::check(std::uint64_t number, const BlockTable& blocks) const {
   Expected nothing = what_;
   nothing.key.request = number;
   nothing.tokens = 0;
-  Findings findings = verify(own_.bytes(), own_.map(), blocks, nothing, own_.all_layers(), stop_);
-  findings.bytes_checked = 0;  // They count when they hold something.
-  return findings;
+  return own_.verify(blocks, nothing, stop_).map([](Findings findings) {
+    findings.bytes_checked = 0;  // They count when they hold something.
+    return findings;
+  });
 }
 
 Result<Decode::Promise> Decode::promise(std::uint64_t number, const BlockTable& blocks) {
@@ -206,7 +213,7 @@ Result<PagedCache> make_cache(const DecodeOptions& options, const Hello& hello,
     return fail(Code::out_of_memory,
                 fmt::format("a request of {} tokens needs {} blocks and decode's cache has {}",
                             hello.tokens, shape.blocks_for(hello.tokens), shape.options.blocks));
-  return PagedCache::create(engine, shape, options.cache.seed + 1, stop);
+  return PagedCache::create(engine, shape, options.cache.memory, options.cache.seed + 1, stop);
 }
 
 /// Tells prefill what was found and learns how the bytes came.
@@ -246,12 +253,13 @@ Result<RunReport> serve(const DecodeOptions& options, Exchange& exchange,
         return exchange.end_after(std::move(error));
       });
   if (!done) return fail(std::move(done.error()));
-  run.check_rest();
+  if (auto checked = run.check_rest(); !checked) return fail(std::move(checked.error()));
 
   RunReport report;
   report.command = "decode";
   report.model = shape.model.name;
   report.dtype = name_of(dtype_names, shape.options.dtype);
+  report.memory = options.cache.memory;
   report.tokens = hello->tokens;
   report.requests = hello->requests;
   report.layer_groups = run.groups();
@@ -298,7 +306,7 @@ int run_decode(const DecodeOptions& options) {
   config.metrics_listen = options.metrics;
   config.allow_unauthenticated_network = options.allow_unauthenticated_network;
   return run_with_engine(
-      "decode", options.console, config,
+      "decode", options.console, std::move(config), options.cache.memory,
       [&](Engine& engine, std::stop_source& ending) { return decode(options, engine, ending); });
 }
 

@@ -139,6 +139,7 @@ Result<void> Demo::start_decode() {
                                     "never",
                                     "--ready-fd",
                                     std::to_string(ready->write.get())};
+  words.insert(words.end(), {"--memory", options_.decode_memory.value_or(options_.cache.memory)});
   for (const auto& more : {common_arguments(options_), arguments(options_.decode_layout())})
     words.insert(words.end(), more.begin(), more.end());
   auto child = Child::start("decode", words, ready->write);
@@ -169,7 +170,8 @@ Result<std::string> Demo::address() {
 }
 
 Result<void> Demo::start_prefill(const std::string& address) {
-  std::vector<std::string> words = {"prefill", "--peer", address};
+  std::vector<std::string> words = {"prefill", "--peer", address, "--memory",
+                                    options_.cache.memory};
   const std::string& progress = options_.console.progress;
   words.insert(words.end(),
                {"--progress", options_.console.json && progress == "auto" ? "never" : progress});

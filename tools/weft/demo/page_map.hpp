@@ -29,11 +29,25 @@ class PageMap {
   /// Bytes of a vector in a group.
   std::uint64_t vector_bytes(std::size_t group) const noexcept { return groups_[group].vector; }
 
+  /// Contiguous bytes of one part of one layer in one block.
+  std::uint64_t page_bytes(std::size_t group) const noexcept {
+    const Strides& at = groups_[group];
+    return at.vector * at.heads * at.tokens;
+  }
+
   /// Calls `visit(group, Vector, offset)` for all that the blocks of a request have room for, in
   /// `layers`; tokens beyond the request's own included. A stop ends it early.
   template <typename Visit>
   void each(const BlockTable& table, kv::LayerRange layers, const std::stop_token& stop,
             Visit&& visit) const {
+    each_page(table, layers, stop, [&](std::size_t group, Vector first, std::uint64_t offset) {
+      each_in_page(group, first, offset, visit);
+    });
+  }
+  /// Likewise for whole pages, with the first vector of each.
+  template <typename Visit>
+  void each_page(const BlockTable& table, kv::LayerRange layers, const std::stop_token& stop,
+                 Visit&& visit) const {
     for (std::size_t g = 0; g < groups_.size(); ++g) {
       const Strides& at = groups_[g];
       for (std::size_t layer = 0; layer < at.layers.size(); ++layer) {
@@ -43,7 +57,7 @@ class PageMap {
           for (std::size_t i = 0; i < table[g].size() && !stop.stop_requested(); ++i) {
             const std::uint64_t page =
                 at.base + layer * at.layer + part * at.part + table[g][i] * at.block;
-            each_in_page(g, {at.layers[layer], part, i * at.tokens, 0}, page, visit);
+            visit(g, Vector{at.layers[layer], part, i * at.tokens, 0}, page);
           }
       }
     }

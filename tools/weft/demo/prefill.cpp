@@ -68,7 +68,7 @@ Result<void> Prefill::hand_over(std::uint64_t number) {
   if (!blocks) return fail(std::move(blocks.error()));
   Expected what = what_;
   what.key.request = number;
-  fill(own_.bytes(), own_.map(), *blocks, what, own_.all_layers(), stop_);
+  if (auto filled = own_.fill(*blocks, what, stop_); !filled) return filled;
   if (stop_.stop_requested()) return fail(Code::cancelled, "the run ends early");
 
   auto acknowledged =
@@ -212,7 +212,8 @@ Result<RunReport> prefill(const PrefillOptions& options, Engine& engine, std::st
   auto theirs = welcome->cache.layout().and_then(
       [](kv::Layout layout) { return kv::Cache::contiguous(std::move(layout)); });
   if (!theirs) return fail(std::move(theirs.error()));
-  auto own = PagedCache::create(engine, shape, options.cache.seed, ending.get_token());
+  auto own = PagedCache::create(engine, shape, options.cache.memory, options.cache.seed,
+                                ending.get_token());
   if (!own) return fail(std::move(own.error()));
 
   const std::vector<NicCounters> nics = engine.nic_counters();
@@ -230,6 +231,7 @@ Result<RunReport> prefill(const PrefillOptions& options, Engine& engine, std::st
   report.command = "prefill";
   report.model = model->name;
   report.dtype = name_of(dtype_names, shape.options.dtype);
+  report.memory = options.cache.memory;
   report.tokens = work.tokens;
   report.requests = work.requests;
   report.layer_groups = run.groups();
@@ -255,7 +257,7 @@ int run_prefill(const PrefillOptions& options) {
   config.metrics_listen = options.metrics;
   if (config.rail_address.empty()) config.rail_address = local_address_towards(options.peer);
   return run_with_engine(
-      "prefill", options.console, config,
+      "prefill", options.console, std::move(config), options.cache.memory,
       [&](Engine& engine, std::stop_source& ending) { return prefill(options, engine, ending); });
 }
 

@@ -44,6 +44,7 @@ RunReport read_report(const Json& json) {
   report.command = json.at("command").get<std::string>();
   report.model = json.at("model").get<std::string>();
   report.dtype = json.at("dtype").get<std::string>();
+  report.memory = json.at("memory").get<std::string>();
   report.tokens = json.at("tokens").get<std::uint64_t>();
   report.requests = json.at("requests").get<std::uint64_t>();
   report.layer_groups = json.at("layer_groups").get<std::uint32_t>();
@@ -81,6 +82,7 @@ Json to_json(const RunReport& report) {
                {"ok", report.problem.empty()},
                {"model", report.model},
                {"dtype", report.dtype},
+               {"memory", report.memory},
                {"tokens", report.tokens},
                {"requests", report.requests},
                {"layer_groups", report.layer_groups},
@@ -123,6 +125,7 @@ std::string table(const RunReport& report) {
   const auto row = [&](std::string_view name, const std::string& value) {
     out += hanging(fmt::format("  {:<22} ", name), value);
   };
+  row("memory", report.memory);
   row("bytes", binary_bytes(report.bytes) + "  (handed over, of all requests)");
   row("time to first layers",
       fmt::format("{}  (min / median / max, the first of {})", times_text(report.first_group),

@@ -28,6 +28,7 @@ struct Movement {
 struct RunReport {
   std::string command;
   std::string model, dtype;
+  std::string memory;  ///< Of this side's cache, as check_memory() has it.
   std::uint64_t tokens = 0, requests = 0, bytes = 0;
   std::uint32_t layer_groups = 0;
   Spread first_group, request;

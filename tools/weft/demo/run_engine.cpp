@@ -3,11 +3,16 @@
 #include <fmt/format.h>
 
 #include "common/interrupt.hpp"
+#include "common/placed_segment.hpp"
 
 namespace weft::tool {
 
-int run_with_engine(std::string_view command, const ConsoleOptions& console, const Config& config,
+int run_with_engine(std::string_view command, const ConsoleOptions& console, Config config,
+                    const std::string& memory,
                     const std::function<Result<RunReport>(Engine&, std::stop_source&)>& work) {
+  auto gpus = gpus_near(config, memory);
+  if (!gpus) return end_with(command, console, gpus.error());
+  config.gpus = std::move(*gpus);
   auto engine = Engine::open(config);
   if (!engine) return end_with(command, console, engine.error());
   std::stop_source ending;

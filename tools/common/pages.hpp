@@ -1,4 +1,4 @@
-// Memory to measure with.
+// Pages of the system, with an owner.
 #pragma once
 
 #include <sys/mman.h>
@@ -7,7 +7,7 @@
 #include <span>
 #include <utility>
 
-namespace weft::perf {
+namespace weft::tool {
 
 /// Pages of this process's own, asked for as Weft asks for those of Memory::own: what is compared
 /// with it has no smaller ones. They are there once they are touched.
@@ -41,4 +41,4 @@ class Pages {
   std::span<std::byte> span_;
 };
 
-}  // namespace weft::perf
+}  // namespace weft::tool

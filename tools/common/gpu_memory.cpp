@@ -1,11 +1,13 @@
-#include "workload/gpu_memory.hpp"
+#include "common/gpu_memory.hpp"
 
 #include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <utility>
 
-namespace weft::perf {
+#include "common/units.hpp"
+
+namespace weft::tool {
 namespace {
 
 using Status = int;                  // CUresult
@@ -39,7 +41,8 @@ struct Calls {
 
 Result<Calls> load() {
   void* const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-  if (driver == nullptr) return fail(Code::unavailable, "there is no CUDA driver");
+  if (driver == nullptr)
+    return fail(Code::unavailable, fmt::format("there is no CUDA driver: {}", dlerror()));
   Calls calls;
   const char* missing = nullptr;
   const auto find = [&](auto& call, const char* symbol) {
@@ -115,7 +118,9 @@ Result<GpuMemory> GpuMemory::allocate(int gpu, std::size_t bytes) {
   Address address = 0;
   return on_gpu(gpu,
                 [&](const Calls& of) {
-                  return of.check("cuMemAlloc", of.cuMemAlloc_v2(&address, bytes));
+                  const std::string call =
+                      fmt::format("cuMemAlloc of {} on GPU {}", binary_bytes(bytes), gpu);
+                  return of.check(call.c_str(), of.cuMemAlloc_v2(&address, bytes));
                 })
       .map([&] { return GpuMemory(gpu, address, bytes); });
 }
@@ -129,19 +134,37 @@ GpuMemory::~GpuMemory() {
                [&](const Calls& of) { return of.check("cuMemFree", of.cuMemFree_v2(address_)); });
 }
 
-Result<void> GpuMemory::write(std::span<const std::byte> bytes) {
+Result<void> GpuMemory::write(std::span<const std::byte> image, std::span<const Range> ranges) {
   return on_gpu(gpu_, [&](const Calls& of) {
-    return of
-        .check("cuMemcpyHtoD", of.cuMemcpyHtoD_v2(address_, bytes.data(), bytes.size()))
-        // From pageable memory it may return before the bytes are there.
-        .and_then([&] { return of.check("cuStreamSynchronize", of.cuStreamSynchronize(nullptr)); });
+    for (const Range& each : ranges) {
+      const Status status =
+          of.cuMemcpyHtoD_v2(address_ + each.offset, image.data() + each.offset, each.length);
+      if (auto copied = of.check("cuMemcpyHtoD", status); !copied) return copied;
+    }
+    // From pageable memory they may return before the bytes are there.
+    return of.check("cuStreamSynchronize", of.cuStreamSynchronize(nullptr));
   });
 }
 
-Result<void> GpuMemory::read(std::span<std::byte> bytes) const {
-  return on_gpu(gpu_, [&](const Calls& of) {
-    return of.check("cuMemcpyDtoH", of.cuMemcpyDtoH_v2(bytes.data(), address_, bytes.size()));
+Result<void> GpuMemory::read(std::span<std::byte> image, std::span<const Range> ranges) const {
+  return on_gpu(gpu_, [&](const Calls& of) -> Result<void> {
+    for (const Range& each : ranges) {
+      const Status status =
+          of.cuMemcpyDtoH_v2(image.data() + each.offset, address_ + each.offset, each.length);
+      if (auto copied = of.check("cuMemcpyDtoH", status); !copied) return copied;
+    }
+    return {};
   });
 }
 
-}  // namespace weft::perf
+Result<void> GpuMemory::write(std::span<const std::byte> image) {
+  const Range whole{0, bytes_};
+  return write(image, {&whole, 1});
+}
+
+Result<void> GpuMemory::read(std::span<std::byte> image) const {
+  const Range whole{0, bytes_};
+  return read(image, {&whole, 1});
+}
+
+}  // namespace weft::tool

@@ -6,8 +6,9 @@
 #include <span>
 #include <string>
 #include <weft/error.hpp>
+#include <weft/memory.hpp>
 
-namespace weft::perf {
+namespace weft::tool {
 
 /// The PCI address of a GPU as the driver counts, as Config::gpus takes it. `unavailable` where
 /// there is no driver or no such GPU.
@@ -25,9 +26,14 @@ class GpuMemory {
   /// Not for the CPU to follow.
   void* address() const noexcept { return reinterpret_cast<void*>(address_); }
   std::size_t size() const noexcept { return bytes_; }
-  /// All of it. What was written is there when the call returns.
-  Result<void> write(std::span<const std::byte> bytes);
-  Result<void> read(std::span<std::byte> bytes) const;
+  /// Copies these ranges from `image`, which is as long as the memory. What was written is there
+  /// when the call returns.
+  Result<void> write(std::span<const std::byte> image, std::span<const Range> ranges);
+  /// Copies them into `image`.
+  Result<void> read(std::span<std::byte> image, std::span<const Range> ranges) const;
+  /// All of it.
+  Result<void> write(std::span<const std::byte> image);
+  Result<void> read(std::span<std::byte> image) const;
   /// It stays for as long as the process lives: something may still touch it.
   void abandon() noexcept { address_ = 0; }
 
@@ -40,4 +46,4 @@ class GpuMemory {
   std::size_t bytes_;
 };
 
-}  // namespace weft::perf
+}  // namespace weft::tool
