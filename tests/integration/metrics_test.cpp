@@ -282,9 +282,10 @@ TEST_P(Metrics, TellOfMemoryThatIsNotFree) {
   const Range part[] = {{4096, 8192}};
   Grant overlapping = must(board.remote.grant(part, Rights::write));
   const Remote there = must(pair.a.import(overlapping.blob()));
-  Transfer transfer = must(pair.a.write(board.local, board.there, all_of_it));
   const Pair piece[] = {{0, 4096, 100}};
-  Transfer small = must(pair.a.write(board.local, there, piece));
+  const Transfer small = must(pair.a.write(board.local, there, piece));
+  EXPECT_TRUE(comes_to_be([&] { return nic.count() == 1; }));
+  Transfer transfer = must(pair.a.write(board.local, board.there, all_of_it));
   EXPECT_TRUE(comes_to_be([&] { return nic.count() > 1; }));
   EXPECT_EQ(must(overlapping.revoke(Deadline::in(a_while))), Revoked::quarantined);
   EXPECT_EQ(Samples(pair.b).sum("weft_quarantined_bytes"), 8192U);
