@@ -440,6 +440,7 @@ void Messenger::take_acknowledgement(Stream& stream, std::uint64_t count) {
 
 void Messenger::count_received(PeerTraffic& traffic, const Arrived& message) {
   if (message.kind == MessageKind::tagged) return traffic.add_message(message.bytes.size());
+  if (message.kind != MessageKind::signal) return;
   traffic.add_signal(message.bytes.size());
   if (message.carried > 0) traffic.add_of_peer(message.direction, message.carried);
 }
