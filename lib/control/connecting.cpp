@@ -84,7 +84,7 @@ void Core::abandon(const AttemptPtr& attempt) {
   const ConnectionPtr connection = found->second;
   std::erase(connection->attempts, attempt);
   if (connection->initiated && connection->attempts.empty())
-    end(connection, Error(Code::cancelled, "connect() gave up waiting"),
+    end(connection, LinkEnd::disconnected, Error(Code::cancelled, "connect() gave up waiting"),
         Goodbye{"gave up waiting for the connection"});
 }
 

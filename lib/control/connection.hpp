@@ -11,6 +11,7 @@
 #include "control/asio.hpp"
 #include "control/attempt.hpp"
 #include "control/framed_socket.hpp"
+#include "control/link_end.hpp"
 #include "control/liveness.hpp"
 #include "wire/control_codec.hpp"
 #include "wire/introduction.hpp"
@@ -68,13 +69,14 @@ class Connection final : public Wire {
   bool met = false;           // it returned ok, and down() has not been called
   bool peer_ready = false;
   std::atomic<bool> meet_unwanted{false};  // read on the setup thread
-  std::optional<Error> why_over;
+  LinkEnd how_over = LinkEnd::disconnected;
+  std::optional<Error> why_over;  // once it is over, as how_over
 
  private:
   void on_open() override;
   void on_preamble(VersionRange versions) override;
   void on_frame(Bytes frame) override;
-  void on_lost(Error why) override;
+  void on_lost(LinkEnd how, Error why) override;
   void on_closed() override;
 
   void take(const Hello& hello);
@@ -88,6 +90,7 @@ class Connection final : public Wire {
   void take(const Goodbye& goodbye);
   void take(Notice notice);
   void take(const UnknownMessage&);
+  void breaks_protocol(std::string what);
   bool expect(Stage wanted, const char* what);
   void doing(const char* what);
 

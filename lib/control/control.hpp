@@ -13,6 +13,7 @@
 #include <weft/error.hpp>
 
 #include "control/credentials.hpp"
+#include "control/link_end.hpp"
 #include "wire/introduction.hpp"
 #include "wire/notice.hpp"
 
@@ -39,7 +40,7 @@ class ControlHandler {
   virtual void up(LinkId link, bool incoming) = 0;
   virtual void received(LinkId link, Notice notice) = 0;
   /// The link is gone. Once for each link for which meet() returned without an error.
-  virtual void down(LinkId link, const Error& why) = 0;
+  virtual void down(LinkId link, LinkEnd how, const Error& why) = 0;
 };
 
 struct ControlConfig {
@@ -57,8 +58,9 @@ struct ControlConfig {
   /// Where the numbers of the messages of each peer begin, for tests; random if empty. They are the
   /// low half of the token.
   std::optional<std::uint32_t> first_sequence;
-  /// Told why an accepted connection ended before it came to meet(), and about notices too large
-  /// to be sent. For the log; from any thread. May be empty.
+  /// Told why an accepted connection came to nothing. On the control thread. May be empty.
+  std::function<void(LinkEnd, const Error&)> on_refused;
+  /// Told about notices too large to be sent. For the log; from any thread. May be empty.
   std::function<void(const Error&)> on_trouble;
 };
 
@@ -83,7 +85,8 @@ class ControlPlane {
   virtual void rail_moved(std::uint32_t rail, Blob address) = 0;
   /// The peer of that name is not met anew any more.
   virtual void let_go(std::string name) = 0;
-  /// Says goodbye on a link; down() follows, with an error of that code.
+  /// Says goodbye on a link; down() follows, with an error of that code: `closed` if this engine
+  /// wants it no more, another if the data path is broken.
   virtual void hang_up(LinkId link, std::string reason, Code code = Code::closed) = 0;
   /// Says goodbye on all links, and joins the threads. No handler call is under way or comes after
   /// it returned ok; `timed_out` if a handler call did not return.

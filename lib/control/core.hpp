@@ -69,7 +69,7 @@ class Core : public std::enable_shared_from_this<Core> {
   void go_up(const ConnectionPtr& connection);
   void received(LinkId link, Notice notice);
   /// Reports the connection as gone, once, and closes it after `last` was sent.
-  void end(const ConnectionPtr& connection, const Error& why,
+  void end(const ConnectionPtr& connection, LinkEnd how, const Error& why,
            const std::optional<ControlMessage>& last);
   void closed(const ConnectionPtr& connection);
 
@@ -109,6 +109,7 @@ class Core : public std::enable_shared_from_this<Core> {
   // peers.cpp
   void start_meeting(Place& place);
   void meeting_ended(const ConnectionPtr& connection, Result<void> result);
+  void refused(LinkEnd how, const Error& why) const;
   void report_down(const ConnectionPtr& connection);
   void move_attempts(const ConnectionPtr& from, const ConnectionPtr& to);
   void forget(const ConnectionPtr& connection);

@@ -17,6 +17,13 @@ std::string remote_of(const asio::ip::tcp::socket& socket) {
                : format_address(end.address().to_string(), end.port());
 }
 
+/// How a connection ends whose TLS has failed.
+LinkEnd tls_end(Code code, bool established) {
+  if (code == Code::permission_denied) return LinkEnd::credentials;
+  if (code == Code::peer_down) return LinkEnd::connection_lost;
+  return established ? LinkEnd::violation : LinkEnd::not_weft;
+}
+
 std::size_t frame_size(Bytes header) {
   std::size_t size = 0;
   for (std::size_t i = limits::frame_header; i-- > 0;)
@@ -79,8 +86,9 @@ bool Wire::unseal(Bytes sealed) {
   Blob reply = tls_->take_output();
   if (!reply.empty() && reserve(reply.size())) push(std::move(reply));
   if (!received) {
-    on_lost(
-        Error(received.error().code(), fmt::format("{} {}", remote_, received.error().message())));
+    const Error& why = received.error();
+    on_lost(tls_end(why.code(), was_established),
+            Error(why.code(), fmt::format("{} {}", remote_, why.message())));
     return false;
   }
   if (!was_established && tls_->established()) {
@@ -95,14 +103,16 @@ bool Wire::take_preamble() {
   std::optional<VersionRange> versions;
   if (start.size() == preamble_size) versions = read_preamble(start);
   if (!tls_ && Tls::looks_like(start)) {
-    on_lost(Error(Code::permission_denied,
+    on_lost(LinkEnd::credentials,
+            Error(Code::permission_denied,
                   fmt::format("{} speaks TLS: it asks for a secret or a certificate, and this "
                               "engine has none (got {})",
                               remote_, quote(input_))));
     return false;
   }
   if (!may_be_preamble(start) || (start.size() == preamble_size && !versions)) {
-    on_lost(Error(Code::protocol_mismatch, fmt::format("{} does not speak Weft's protocol (got {})",
+    on_lost(LinkEnd::not_weft,
+            Error(Code::protocol_mismatch, fmt::format("{} does not speak Weft's protocol (got {})",
                                                        remote_, quote(input_))));
     return false;
   }
@@ -130,12 +140,12 @@ bool Wire::take_frame(std::size_t& at) {
 }
 
 void Wire::violated(std::string what) {
-  on_lost(Error(Code::protocol_mismatch, fmt::format("{} {}", remote_, what)));
+  on_lost(LinkEnd::violation, Error(Code::protocol_mismatch, fmt::format("{} {}", remote_, what)));
 }
 
 void Wire::broken(std::error_code why) {
   if (write_error_) why = write_error_;
-  if (!finishing_) on_lost(explain(why));
+  if (!finishing_) on_lost(LinkEnd::connection_lost, explain(why));
   close();
 }
 
@@ -157,7 +167,8 @@ bool Wire::reserve(std::size_t bytes) {
   if (!overflowed_.exchange(true))
     asio::post(socket_.get_executor(), [this, self = shared_from_this()] {
       if (is_open() && !finishing_)
-        on_lost(Error(Code::peer_down, fmt::format("{} does not read: {} bytes wait to be sent",
+        on_lost(LinkEnd::not_reading,
+                Error(Code::peer_down, fmt::format("{} does not read: {} bytes wait to be sent",
                                                    remote_, queued_.load())));
     });
   return false;

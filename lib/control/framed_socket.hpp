@@ -15,6 +15,7 @@
 #include <weft/memory.hpp>
 
 #include "control/asio.hpp"
+#include "control/link_end.hpp"
 #include "control/preamble.hpp"
 #include "control/tls.hpp"
 
@@ -48,7 +49,7 @@ class Wire : public std::enable_shared_from_this<Wire> {
   virtual void on_preamble(VersionRange versions) = 0;
   virtual void on_frame(Bytes frame) = 0;
   /// The other side is gone, or does what it must not. Called until the wire is closed or finished.
-  virtual void on_lost(Error why) = 0;
+  virtual void on_lost(LinkEnd how, Error why) = 0;
   /// The socket was closed; called once.
   virtual void on_closed() = 0;
 

@@ -66,7 +66,7 @@ void Connection::limit(Nanoseconds time) {
     const char* what = stage == Stage::securing   ? "did not finish the TLS handshake"
                        : stage == Stage::greeting ? "did not say a word"
                                                   : "did not finish meeting";
-    core_.end(self,
+    core_.end(self, LinkEnd::late,
               Error(Code::timed_out, fmt::format("{} {} within {:.1f} s", who(), what, seconds)),
               Goodbye{"the other side took too long to meet"});
   });
@@ -102,7 +102,7 @@ void Connection::on_preamble(VersionRange versions) {
     write(Blob(preamble.begin(), preamble.end()));
   }
   if (!agree(ours, versions))
-    return core_.end(shared(),
+    return core_.end(shared(), LinkEnd::version,
                      Error(Code::protocol_mismatch,
                            fmt::format("{} speaks {} of Weft's protocol, this engine {}", remote(),
                                        to_string(versions), to_string(ours))),
@@ -116,11 +116,11 @@ void Connection::on_frame(Bytes frame) {
   if (stage == Stage::over) return;
   pulse.heard(Clock::now());
   Result<ControlMessage> message = decode(frame);
-  if (!message) return on_lost(message.error());
+  if (!message) return on_lost(LinkEnd::violation, message.error());
   std::visit([this](auto& content) { take(std::move(content)); }, *message);
 }
 
-void Connection::on_lost(Error why) {
+void Connection::on_lost(LinkEnd how, Error why) {
   if (stage == Stage::over) return;
   const bool gone = why.code() == Code::peer_down;
   if (stage == Stage::securing && gone)
@@ -133,7 +133,7 @@ void Connection::on_lost(Error why) {
                                                "Weft engine, or turns connections away",
                                                remote()));
   if (stage == Stage::greeting && !gone && !initiated) write(blob_of(hint_for_strangers));
-  core_.end(shared(), why, Goodbye{why.message()});
+  core_.end(shared(), how, why, Goodbye{why.message()});
 }
 
 void Connection::on_closed() {
@@ -141,9 +141,14 @@ void Connection::on_closed() {
   core_.closed(shared());
 }
 
+/// By a message that was decoded well.
+void Connection::breaks_protocol(std::string what) {
+  on_lost(LinkEnd::violation, Error(Code::protocol_mismatch, std::move(what)));
+}
+
 bool Connection::expect(Stage wanted, const char* what) {
   if (stage == wanted) return true;
-  on_lost(Error(Code::protocol_mismatch, fmt::format("{} sent {} out of turn", who(), what)));
+  breaks_protocol(fmt::format("{} sent {} out of turn", who(), what));
   return false;
 }
 
@@ -151,7 +156,7 @@ void Connection::take(const Hello& hello) {
   if (!expect(Stage::introducing, "an introduction")) return;
   peer = hello.introduction;
   if (rank(self) == rank(peer))
-    return core_.end(shared(),
+    return core_.end(shared(), LinkEnd::itself,
                      Error(Code::invalid_argument,
                            fmt::format("{} is this engine ('{}') itself", remote(), self.name)),
                      Goodbye{"an engine does not connect to itself"});
@@ -197,21 +202,21 @@ void Connection::take(const Ready&) {
 }
 
 void Connection::take(const Refusal& refusal) {
-  core_.end(shared(), Error(refusal.code, fmt::format("{} refused: {}", who(), refusal.reason)),
+  core_.end(shared(), LinkEnd::goodbye,
+            Error(refusal.code, fmt::format("{} refused: {}", who(), refusal.reason)),
             std::nullopt);
 }
 
 void Connection::take(const Heartbeat& heartbeat) {
-  if (!chosen())
-    return on_lost(Error(Code::protocol_mismatch, who() + " sent a heartbeat too soon"));
+  if (!chosen()) return breaks_protocol(who() + " sent a heartbeat too soon");
   pulse.heartbeat(Clock::now(), heartbeat.progressing);
 }
 
 void Connection::take(const Goodbye& goodbye) {
   // The other side did not need a connection that this side accepted: no reason to report it.
   const Code code = initiated || chosen() ? Code::peer_down : Code::cancelled;
-  core_.end(shared(), Error(code, fmt::format("{} said goodbye: {}", who(), goodbye.reason)),
-            std::nullopt);
+  core_.end(shared(), LinkEnd::goodbye,
+            Error(code, fmt::format("{} said goodbye: {}", who(), goodbye.reason)), std::nullopt);
 }
 
 void Connection::take(Notice notice) {
@@ -220,7 +225,7 @@ void Connection::take(Notice notice) {
 
 void Connection::take(const UnknownMessage&) {
   if (peer_versions_.newest <= core_.tuning().versions.newest)
-    on_lost(Error(Code::protocol_mismatch, who() + " sent a message of an unknown kind"));
+    breaks_protocol(who() + " sent a message of an unknown kind");
 }
 
 }  // namespace weft::core

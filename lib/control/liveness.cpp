@@ -16,16 +16,18 @@ double seconds(Nanoseconds time) {
 
 }  // namespace
 
-std::optional<Error> Pulse::verdict(Clock::time_point now, Nanoseconds death_after) const {
+std::optional<Pulse::Verdict> Pulse::verdict(Clock::time_point now, Nanoseconds death_after) const {
   if (now - heard_ >= death_after)
-    return Error(Code::peer_down, fmt::format("nothing was heard from the peer for {:.1f} s: it is "
-                                              "frozen, cut off or dead",
-                                              seconds(now - heard_)));
+    return Verdict{LinkEnd::silent,
+                   Error(Code::peer_down, fmt::format("nothing was heard from the peer for {:.1f} "
+                                                      "s: it is frozen, cut off or dead",
+                                                      seconds(now - heard_)))};
   if (standing_ && now - progressed_ >= death_after)
-    return Error(Code::peer_down,
-                 fmt::format("the peer's progress threads have stood still for {:.1f} s, though "
-                             "its process lives",
-                             seconds(now - progressed_)));
+    return Verdict{LinkEnd::stalled,
+                   Error(Code::peer_down,
+                         fmt::format("the peer's progress threads have stood still for {:.1f} s, "
+                                     "though its process lives",
+                                     seconds(now - progressed_)))};
   return std::nullopt;
 }
 
@@ -62,15 +64,16 @@ void Core::send_heartbeats() {
 
 Clock::time_point Core::bury_the_dead(Clock::time_point now) {
   Clock::time_point next = next_beat_;
-  std::vector<std::pair<ConnectionPtr, Error>> dead;
+  std::vector<std::pair<ConnectionPtr, Pulse::Verdict>> dead;
   for (const auto& [id, connection] : connections_) {
     if (!connection->chosen()) continue;
-    if (std::optional<Error> why = connection->pulse.verdict(now, config_.death_after))
-      dead.emplace_back(connection, std::move(*why));
+    if (auto verdict = connection->pulse.verdict(now, config_.death_after))
+      dead.emplace_back(connection, std::move(*verdict));
     else
       next = std::min(next, connection->pulse.due(config_.death_after));
   }
-  for (const auto& [connection, why] : dead) end(connection, why, Goodbye{why.message()});
+  for (const auto& [connection, verdict] : dead)
+    end(connection, verdict.how, verdict.why, Goodbye{verdict.why.message()});
   return next;
 }
 

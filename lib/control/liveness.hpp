@@ -6,6 +6,8 @@
 #include <weft/deadline.hpp>
 #include <weft/error.hpp>
 
+#include "control/link_end.hpp"
+
 namespace weft::core {
 
 /// When and what was last heard from one peer.
@@ -30,7 +32,11 @@ class Pulse {
     return (standing_ ? std::min(heard_, progressed_) : heard_) + death_after;
   }
   /// Why the peer is dead, if it is.
-  std::optional<Error> verdict(Clock::time_point now, Nanoseconds death_after) const;
+  struct Verdict {
+    LinkEnd how;
+    Error why;
+  };
+  std::optional<Verdict> verdict(Clock::time_point now, Nanoseconds death_after) const;
 
  private:
   Clock::time_point heard_, progressed_;

@@ -22,7 +22,7 @@ void Core::choose(const ConnectionPtr& connection) {
     return connection->tell(Duplicate{link->peer.token});
   }
   move_attempts(connection, link);
-  end(connection, Error(Code::cancelled, "met already"), Goodbye{"met already"});
+  end(connection, LinkEnd::replaced, Error(Code::cancelled, "met already"), Goodbye{"met already"});
 }
 
 void Core::is_duplicate(const ConnectionPtr& connection, std::uint64_t token) {
@@ -32,7 +32,7 @@ void Core::is_duplicate(const ConnectionPtr& connection, std::uint64_t token) {
   });
   if (named == connections_.end()) return connection->tell(Lost{});
   move_attempts(connection, named->second);
-  end(connection, Error(Code::cancelled, "met already"), Goodbye{"met already"});
+  end(connection, LinkEnd::replaced, Error(Code::cancelled, "met already"), Goodbye{"met already"});
 }
 
 void Core::move_attempts(const ConnectionPtr& from, const ConnectionPtr& to) {
@@ -55,7 +55,8 @@ void Core::adopt(const ConnectionPtr& connection) {
         restarted
             ? Error(Code::stale, fmt::format("{} was replaced by a new incarnation", old->who()))
             : Error(Code::peer_down, old->who() + " gave up this connection");
-    end(old, why, Goodbye{"replaced by another connection"});
+    end(old, restarted ? LinkEnd::restarted : LinkEnd::replaced, why,
+        Goodbye{"replaced by another connection"});
   }
   start_meeting(place);
 }
@@ -94,7 +95,7 @@ void Core::meeting_ended(const ConnectionPtr& connection, Result<void> result) {
       places_.erase(place);
   } else if (!result) {
     const Error& why = result.error();
-    end(connection, why, Refusal{why.code(), why.message()});
+    end(connection, LinkEnd::unreachable, why, Refusal{why.code(), why.message()});
   } else {
     connection->tell(Ready{});
     if (connection->peer_ready) go_up(connection);
@@ -117,20 +118,26 @@ void Core::received(LinkId link, Notice notice) {
   if (!silenced_) handler_.received(link, std::move(notice));
 }
 
-void Core::report_down(const ConnectionPtr& connection) {
-  if (!std::exchange(connection->met, false) || silenced_) return;
-  handler_.down(connection->id, *connection->why_over);
+void Core::refused(LinkEnd how, const Error& why) const {
+  if (config_.on_refused && !silenced_) config_.on_refused(how, why);
 }
 
-void Core::end(const ConnectionPtr& connection, const Error& why,
+void Core::report_down(const ConnectionPtr& connection) {
+  if (!std::exchange(connection->met, false) || silenced_) return;
+  handler_.down(connection->id, connection->how_over, *connection->why_over);
+}
+
+void Core::end(const ConnectionPtr& connection, LinkEnd how, const Error& why,
                const std::optional<ControlMessage>& last) {
   if (connection->stage == Stage::over) return;
   const bool was_chosen = connection->chosen();
+  connection->how_over = how;
   connection->why_over = Error(why).with_peer(connection->peer.name);
   connection->meet_unwanted = true;
   connection->retire(last);
   forget(connection);
-  if (!connection->initiated && !was_chosen && why.code() != Code::cancelled) trouble(why);
+  const bool met = was_chosen && how != LinkEnd::unreachable;
+  if (!connection->initiated && !met && why.code() != Code::cancelled) refused(how, why);
   report_down(connection);
   for (const AttemptPtr& attempt : std::exchange(connection->attempts, {}))
     attempt->finish(fail(*connection->why_over));

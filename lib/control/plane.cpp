@@ -136,7 +136,8 @@ void Core::hang_up(LinkId link, std::string reason, Code code) {
     const auto found = connections_.find(link);
     if (found == connections_.end()) return;
     const ConnectionPtr connection = found->second;
-    end(connection, Error(code, "this engine hung up: " + reason), Goodbye{reason});
+    const LinkEnd how = code == Code::closed ? LinkEnd::disconnected : LinkEnd::data_path;
+    end(connection, how, Error(code, "this engine hung up: " + reason), Goodbye{reason});
   });
 }
 
@@ -184,7 +185,7 @@ void Core::accepted(asio::ip::tcp::socket socket) {
   set_options(socket, config_.death_after);
   while (strangers_.size() >= config_.max_strangers) {
     const ConnectionPtr oldest = strangers_.begin()->second;
-    end(oldest,
+    end(oldest, LinkEnd::crowded,
         Error(Code::unavailable,
               fmt::format("{} was turned away: {} connections wait to introduce themselves",
                           oldest->remote(), strangers_.size())),
@@ -203,7 +204,8 @@ void Core::shut_down() {
   kept_.clear();
   for (const auto& [attempt, dialer] : std::exchange(dialers_, {})) dialer->cancel();
   for (const auto& [id, connection] : std::map(connections_))
-    end(connection, Error(Code::closed, "this engine is closing"), Goodbye{"it was closed"});
+    end(connection, LinkEnd::disconnected, Error(Code::closed, "this engine is closing"),
+        Goodbye{"it was closed"});
   note_if_quiet();
 }
 

@@ -57,14 +57,15 @@ class EngineState final : public std::enable_shared_from_this<EngineState> {
   Directory directory;
   Segments segments{owner, rails, workers};
   Grants grants{
-      {config, self, gate, rails, workers, peer_table, directory, hasher, arrivals, control},
+      {config, self, gate, rails, workers, peer_table, directory, hasher, arrivals, ledger,
+       control},
       lease_notices(),
       [this](Rail& rail, Deadline deadline) { return reopening.close_and_open(rail, deadline); }};
-  Imports imports{config, owner, workers, peer_table, directory, control, lease_notices()};
+  Imports imports{config, owner, workers, peer_table, directory, ledger, control, lease_notices()};
   Reopening reopening{{config, owner, gate, rails, workers, peer_table, segments, grants, control}};
   Peers peers{{config, owner, gate, rails, workers, peer_table, grants, imports, reopening, events,
-               control}};
-  Messages messages{config, owner, workers, peer_table, events};
+               ledger, control}};
+  Messages messages{config, owner, workers, peer_table, events, ledger};
   Verification verification{hasher, rails, grants, peer_table, control};
   Paths paths{config, owner, self, rails};
   Transfers transfers{{config, hooks, owner, gate, rails, workers, paths, messages, verification,
@@ -75,8 +76,8 @@ class EngineState final : public std::enable_shared_from_this<EngineState> {
   Inbound inbound{{peer_table, peers, grants, imports, messages, reopening, verification}};
   std::unique_ptr<ControlPlane> control;  // null until it has started
   Upkeep upkeep{grants, messages, workers, peers, reopening};
-  Telemetry telemetry{
-      {config, self, settings, gate, rails, workers, peer_table, segments, transfers, ledger}};
+  Telemetry telemetry{{config, self, settings, gate, rails, workers, peer_table, segments, grants,
+                       transfers, ledger}};
 
  private:
   EngineState(const Config& checked, std::vector<Setting> list, const EngineHooks& doors);

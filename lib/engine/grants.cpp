@@ -36,7 +36,11 @@ Grants::Grants(const Around& around, OwnedGrants::Tell tell, Reopen reopen)
     : around_(around),
       reopen_(std::move(reopen)),
       owned_(
-          std::move(tell), [this](std::uint64_t lease) { around_.directory.withdraw(lease); },
+          std::move(tell),
+          [this](std::uint64_t lease, GrantEnd why) {
+            around_.directory.withdraw(lease);
+            if (around_.ledger) around_.ledger->rare().grant_ended(why);
+          },
           [this](LinkId link) { return borrower(link); }) {}
 
 void Grants::open() {
@@ -171,7 +175,7 @@ bool Grants::take_back_all_lent(Deadline deadline) {
   bool all = true;
   // Once more, for a peer that had asked just before the engine began to close.
   for (auto lent = owned_.lent(); all && !lent.empty(); lent = owned_.lent()) {
-    for (const auto& grant : lent) owned_.end(*grant);
+    for (const auto& grant : lent) owned_.end(*grant, GrantEnd::revoked);
     for (const auto& grant : lent) all = wait_stopped(*grant, deadline) && all;
   }
   return all;
@@ -181,7 +185,7 @@ Result<Revoked> Grants::revoke(const std::shared_ptr<GrantState>& grant, Deadlin
   if (auto outside = check_outside_callbacks(); !outside) return fail(std::move(outside.error()));
   // From here on the bounce-buffer transport refuses it, no lookup finds it, and its holders are
   // asked to stop.
-  owned_.end(*grant);
+  owned_.end(*grant, GrantEnd::revoked);
   if (grant->binding()) wait_stopped(*grant, deadline);
   // What was abandoned in the bounce-buffer transport is as good as a writer that does not answer.
   return copies_finished({&grant, 1}, deadline) ? settle(grant) : Revoked::quarantined;
@@ -220,7 +224,7 @@ Result<Revoked> Grants::fence(const std::shared_ptr<GrantState>& grant, Deadline
     if (!around_.rails[rail]->endpoint().reopens())
       return fail(Error(Code::unsupported, "a rail of this grant's can't be opened again")
                       .with_rail(around_.rails[rail]->name()));
-  owned_.end(*grant);
+  owned_.end(*grant, GrantEnd::fenced);
   for (const std::uint32_t rail : unfenced)
     if (auto reopened = reopen_(*around_.rails[rail], deadline); !reopened && !grant->keys_fence())
       return fail(std::move(reopened.error()));
@@ -232,12 +236,12 @@ Result<Revoked> Grants::fence(const std::shared_ptr<GrantState>& grant, Deadline
 Result<void> Grants::release(SegmentState& segment, Deadline deadline) {
   if (auto outside = check_outside_callbacks(); !outside) return outside;
   segment.users().close();
-  for (const auto& grant : owned_.of_segment(segment)) owned_.end(*grant);
+  for (const auto& grant : owned_.of_segment(segment)) owned_.end(*grant, GrantEnd::released);
   const bool unused = around_.workers.wait(
       [&](Deadline until) { return segment.users().wait_idle(until); }, deadline);
   // With those that were made while the segment was being closed.
   for (const auto& grant : owned_.of_segment(segment)) {
-    owned_.end(*grant);
+    owned_.end(*grant, GrantEnd::released);
     wait_stopped(*grant, deadline);
   }
   const auto grants = owned_.of_segment(segment);

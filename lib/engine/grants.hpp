@@ -21,6 +21,7 @@
 #include "lease/owned_grants.hpp"
 #include "lease/peer_key.hpp"
 #include "memory/arrival_flush.hpp"
+#include "metrics/ledger.hpp"
 #include "verify/hasher.hpp"
 
 namespace weft::core {
@@ -40,6 +41,7 @@ class Grants {
     Directory& directory;
     Hasher& hasher;
     ArrivalFlush& arrivals;
+    const std::unique_ptr<Ledger>& ledger;         // null where nothing is to be counted
     const std::unique_ptr<ControlPlane>& control;  // null until it has started
   };
   using Reopen = std::function<Result<void>(Rail&, Deadline)>;
@@ -61,6 +63,10 @@ class Grants {
   /// Null if it does not hold (any more).
   std::shared_ptr<GrantState> find(std::uint64_t lease) const { return owned_.find(lease); }
 
+  /// How many hold.
+  std::size_t held() const { return owned_.held(); }
+  /// As OwnedGrants.
+  std::vector<std::shared_ptr<GrantState>> quarantined() const { return owned_.quarantined(); }
   /// Ends those whose time is over.
   void end_expired(Clock::time_point now) { owned_.end_expired(now); }
   /// A peer is being left: takes back what was lent to it.

@@ -46,6 +46,13 @@ Result<bool> wait_for(core::Submitted* transfer, Wait&& ended, Deadline deadline
       [&] { return transfer->ended(); }, ended, deadline, [&] { transfer->take_part(deadline); });
 }
 
+/// Of an expectation or a receive, whose handle goes.
+template <typename Awaited>
+void give_up(const std::shared_ptr<Awaited>& awaited) {
+  if (!awaited || !awaited->give_up()) return;
+  if (const auto engine = awaited->engine.lock()) engine->messages.given_up(*awaited);
+}
+
 }  // namespace
 
 std::string_view to_string(State state) noexcept {
@@ -236,7 +243,7 @@ Expectation& Expectation::operator=(Expectation&& other) noexcept {
   return *this;
 }
 Expectation::~Expectation() {
-  if (state_) state_->give_up();
+  give_up(state_);
 }
 bool Expectation::ready() const noexcept {
   return state_->done();
@@ -258,7 +265,7 @@ Receive& Receive::operator=(Receive&& other) noexcept {
   return *this;
 }
 Receive::~Receive() {
-  if (state_) state_->give_up();
+  give_up(state_);
 }
 bool Receive::ready() const noexcept {
   return state_->done();

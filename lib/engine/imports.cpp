@@ -19,13 +19,14 @@ constexpr auto drain_time = std::chrono::milliseconds(200);
 }  // namespace
 
 Imports::Imports(const Config& config, const Owner& owner, Workers& workers, const PeerTable& peers,
-                 Directory& directory, const std::unique_ptr<ControlPlane>& control,
-                 ImportedGrants::Tell tell)
+                 Directory& directory, const std::unique_ptr<Ledger>& ledger,
+                 const std::unique_ptr<ControlPlane>& control, ImportedGrants::Tell tell)
     : config_(config),
       owner_(owner),
       workers_(workers),
       peers_(peers),
       directory_(directory),
+      ledger_(ledger),
       control_(control),
       imported_(
           std::move(tell),
@@ -68,6 +69,7 @@ Result<std::shared_ptr<RemoteState>> Imports::confirmed(const ImportedGrants::Ad
                     .with_peer(owner));
   if (const auto& error = added.answer->error()) return fail(Error(*error).with_peer(owner));
   if (added.remote->users().closed()) return fail(added.remote->ended_error());
+  if (ledger_) ledger_->rare().grant_imported();
   return added.remote;
 }
 

@@ -14,6 +14,7 @@
 #include "engine/workers.hpp"
 #include "lease/directory.hpp"
 #include "lease/imported_grants.hpp"
+#include "metrics/ledger.hpp"
 
 namespace weft::core {
 
@@ -23,8 +24,8 @@ class Imports {
  public:
   /// `tell`: what it has to say about leases.
   Imports(const Config& config, const Owner& owner, Workers& workers, const PeerTable& peers,
-          Directory& directory, const std::unique_ptr<ControlPlane>& control,
-          ImportedGrants::Tell tell);
+          Directory& directory, const std::unique_ptr<Ledger>& ledger,
+          const std::unique_ptr<ControlPlane>& control, ImportedGrants::Tell tell);
 
   Result<std::shared_ptr<RemoteState>> import(Bytes blob);
   Result<std::shared_ptr<RemoteState>> lookup(PeerState& peer, std::string_view name,
@@ -48,6 +49,7 @@ class Imports {
   Workers& workers_;
   const PeerTable& peers_;
   Directory& directory_;
+  const std::unique_ptr<Ledger>& ledger_;  // null where nothing is to be counted
   const std::unique_ptr<ControlPlane>& control_;
   std::atomic<std::uint64_t> next_request_{1};
   ImportedGrants imported_;

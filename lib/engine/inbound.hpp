@@ -34,7 +34,7 @@ class Inbound final : public ControlHandler {
   }
   void up(LinkId link, bool incoming) override { to_.peers.up(link, incoming); }
   void received(LinkId link, Notice notice) override;
-  void down(LinkId link, const Error& why) override { to_.peers.down(link, why); }
+  void down(LinkId link, LinkEnd how, const Error& why) override { to_.peers.down(link, how, why); }
 
  private:
   const To to_;

@@ -9,6 +9,16 @@
 #include "device/stream_gate.hpp"
 
 namespace weft::core {
+namespace {
+
+void count_failed(Ledger* ledger, const ExpectState&, Code code) {
+  if (ledger != nullptr) ledger->rare().expectation_failed(code);
+}
+void count_failed(Ledger* ledger, const ReceiveState&, Code code) {
+  if (ledger != nullptr) ledger->rare().receive_failed(code);
+}
+
+}  // namespace
 
 Result<void> Messages::send(const std::shared_ptr<PeerState>& peer, MessageKind kind,
                             std::uint64_t tag, Bytes bytes, Deadline deadline) {
@@ -44,16 +54,19 @@ template <typename Wait>
 class Messages::Notifying final : public Wait {
  public:
   template <typename... Of>
-  Notifying(const Owner& owner, EventQueue& events, const std::shared_ptr<PeerState>& peer,
-            Event::Kind kind, NotifyOptions&& options, std::unique_ptr<StreamGate> gate, Of... what)
+  Notifying(const Owner& owner, EventQueue& events, Ledger* ledger,
+            const std::shared_ptr<PeerState>& peer, Event::Kind kind, NotifyOptions&& options,
+            std::unique_ptr<StreamGate> gate, Of... what)
       : Wait(owner.handle, peer, what...),
         events_(events),
+        ledger_(ledger),
         kind_(kind),
         options_(std::move(options)),
         gate_(std::move(gate)) {}
 
  private:
   void ended(const Error* error) override {
+    if (error != nullptr) count_failed(ledger_, *this, error->code());
     if (gate_) gate_->open();
     // Let go: what it holds may hold this.
     if (const auto on_end = std::exchange(options_.on_end, nullptr)) {
@@ -71,7 +84,9 @@ class Messages::Notifying final : public Wait {
                     {}});
   }
 
-  EventQueue& events_;  // what completes it is the engine's
+  // What completes it is the engine's, as these are.
+  EventQueue& events_;
+  Ledger* const ledger_;  // null where nothing is to be counted
   const Event::Kind kind_;
   NotifyOptions options_;
   // A stream that waits for it goes on once this is let go, too.
@@ -91,7 +106,7 @@ Result<std::shared_ptr<Wait>> Messages::begin(const std::shared_ptr<PeerState>& 
   }
   const auto deadline = options.deadline;
   const std::shared_ptr<Wait> waits = std::make_shared<Notifying<Wait>>(
-      owner_, events_, peer, kind, std::move(options), std::move(gate), what...);
+      owner_, events_, ledger_.get(), peer, kind, std::move(options), std::move(gate), what...);
   peer->mailbox.await(waits);
   if (deadline) dated_waits_.add(deadline->when(), waits);
   return waits;
@@ -112,7 +127,17 @@ Result<std::shared_ptr<ReceiveState>> Messages::receive(const std::shared_ptr<Pe
   return begin<ReceiveState>(peer, Event::Kind::message_arrived, std::move(options), tag, mask);
 }
 
+void Messages::given_up(const ExpectState& expectation) {
+  count_failed(ledger_.get(), expectation, Code::cancelled);
+}
+
+void Messages::given_up(const ReceiveState& receive) {
+  count_failed(ledger_.get(), receive, Code::cancelled);
+}
+
 void Messages::take(PeerState& peer, const SignalFailed& notice) {
+  if (peer.traffic)
+    peer.traffic->add_of_peer(notice.reads ? Direction::read : Direction::write, notice.carried);
   peer.mailbox.signal_failed(
       notice.signal, Error(Code::remote_failed,
                            fmt::format("the peer's transfer ended without its signal ({}: {})",

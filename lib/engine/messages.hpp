@@ -11,6 +11,7 @@
 #include "engine/owner.hpp"
 #include "engine/peer_table.hpp"
 #include "engine/workers.hpp"
+#include "metrics/ledger.hpp"
 #include "peer/mailbox.hpp"
 #include "peer/peer_state.hpp"
 
@@ -21,8 +22,13 @@ namespace weft::core {
 class Messages {
  public:
   Messages(const Config& config, const Owner& owner, Workers& workers, const PeerTable& peers,
-           EventQueue& events)
-      : config_(config), owner_(owner), workers_(workers), peers_(peers), events_(events) {}
+           EventQueue& events, const std::unique_ptr<Ledger>& ledger)
+      : config_(config),
+        owner_(owner),
+        workers_(workers),
+        peers_(peers),
+        events_(events),
+        ledger_(ledger) {}
 
   Result<void> send(const std::shared_ptr<PeerState>& peer, MessageKind kind, std::uint64_t tag,
                     Bytes bytes, Deadline deadline);
@@ -32,6 +38,9 @@ class Messages {
   Result<std::shared_ptr<ReceiveState>> receive(const std::shared_ptr<PeerState>& peer,
                                                 std::uint64_t tag, std::uint64_t mask,
                                                 NotifyOptions options);
+  /// The application gave it up.
+  void given_up(const ExpectState& expectation);
+  void given_up(const ReceiveState& receive);
   /// Whether a message, or what a signal carries, may be so long.
   Result<void> check_payload(const PeerState& peer, std::size_t bytes) const;
   /// Ends what has been waited for in vain until its deadline.
@@ -54,6 +63,7 @@ class Messages {
   Workers& workers_;
   const PeerTable& peers_;
   EventQueue& events_;
+  const std::unique_ptr<Ledger>& ledger_;  // null where nothing is to be counted
   DatedWaits dated_waits_;
 };
 

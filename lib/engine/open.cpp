@@ -117,9 +117,9 @@ Result<void> EngineState::start_control() {
   wanted.death_after = config.death_after;
   wanted.first_sequence = hooks.first_sequence;
   wanted.progress_alive = [this] { return workers.all_ticked(); };
-  wanted.on_trouble = [this](const Error& error) {
+  wanted.on_refused = [this](LinkEnd how, const Error& error) { peers.refused(how, error); };
+  wanted.on_trouble = [](const Error& error) {
     log(LogLevel::info, "control connection: {}", error.to_string());
-    peers.note_trouble(error);
   };
   auto started = ControlPlane::start(wanted, self, inbound);
   if (!started) return fail(std::move(started.error()));

@@ -89,7 +89,9 @@ Result<std::shared_ptr<PeerState>> Peers::accept(Deadline deadline) {
                           troubles.count, troubles.count == 1 ? "" : "s", troubles.last));
 }
 
-void Peers::note_trouble(const Error& why) {
+void Peers::refused(LinkEnd how, const Error& why) {
+  log(LogLevel::info, "control connection: {}", why.to_string());
+  if (around_.ledger) around_.ledger->rare().connection_refused(how);
   const Lock lock(mutex_);
   ++troubles_.count;
   troubles_.last = why.to_string();
@@ -112,6 +114,7 @@ Result<void> Peers::meet(LinkId link, const Introduction& self, const Introducti
   auto peer = std::make_shared<PeerState>(
       around_.owner.engine, link, theirs, same_host,
       PeerState::Limits{around_.config.unclaimed_bytes, around_.config.send_queue});
+  if (around_.ledger) peer->traffic = around_.ledger->traffic().of(theirs.name);
   if (auto made = make_routes(peer, self, same_host_reason); !made) {
     around_.workers.forget(peer);
     return made;
@@ -188,7 +191,7 @@ void Peers::up(LinkId link, bool incoming) {
                          std::nullopt, Peer(peer)});
 }
 
-void Peers::down(LinkId link, const Error& why) {
+void Peers::down(LinkId link, LinkEnd how, const Error& why) {
   const auto peer = around_.table.find(link);
   if (!peer) return;
   const bool was_up = peer->up();
@@ -196,6 +199,7 @@ void Peers::down(LinkId link, const Error& why) {
   around_.table.remove(link);
   const Error error = peer->down_error();
   log(LogLevel::info, "peer {} is down: {}", peer->introduction.name, why.to_string());
+  if (was_up && around_.ledger) around_.ledger->rare().peer_lost(how);
   around_.imports.link_down(link, error);
   around_.grants.link_down(link);
   around_.reopening.link_down(link);

@@ -19,6 +19,7 @@
 #include "engine/rails.hpp"
 #include "engine/reopening.hpp"
 #include "engine/workers.hpp"
+#include "metrics/ledger.hpp"
 
 namespace weft::core {
 
@@ -37,6 +38,7 @@ class Peers {
     Imports& imports;
     Reopening& reopening;
     EventQueue& events;
+    const std::unique_ptr<Ledger>& ledger;         // null where nothing is to be counted
     const std::unique_ptr<ControlPlane>& control;  // null until it has started
   };
   explicit Peers(const Around& around) : around_(around) {}
@@ -48,8 +50,8 @@ class Peers {
   Result<std::shared_ptr<PeerState>> wait_for(std::string_view name, Deadline deadline);
   /// Where none comes, the error tells of the connections that came to nothing meanwhile.
   Result<std::shared_ptr<PeerState>> accept(Deadline deadline);
-  /// A connection came to nothing, for example because it was refused. From the control thread.
-  void note_trouble(const Error& why);
+  /// A connection came to nothing. From the control thread.
+  void refused(LinkEnd how, const Error& why);
   Result<void> disconnect(PeerState& peer);
   /// The engine closes: gives messages that wait to be sent a chance to go.
   void flush(Deadline deadline);
@@ -58,7 +60,7 @@ class Peers {
   Result<void> meet(LinkId link, const Introduction& self, const Introduction& theirs,
                     bool same_host, const std::string& same_host_reason);
   void up(LinkId link, bool incoming);
-  void down(LinkId link, const Error& why);
+  void down(LinkId link, LinkEnd how, const Error& why);
   /// Ends the waits for peers that are gone, should the progress thread be stuck that ends them.
   void reap(Clock::time_point now);
   void reap_all() { reap(Clock::time_point::max()); }

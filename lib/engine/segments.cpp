@@ -105,10 +105,10 @@ Result<std::shared_ptr<SegmentState>> Segments::add(const Memory& memory) {
   if (!(*device)->direct()) segment->set_lent((*device)->lend(segment->address(), segment->size()));
   const Lock lock(mutex_);
   if (all_.size() >= sweep_at_) {
-    std::erase_if(all_, [](const auto& keys) { return keys->closed(); });
+    std::erase_if(all_, [](const Known& each) { return each.keys->closed(); });
     sweep_at_ = std::max<std::size_t>(64, 2 * all_.size());
   }
-  all_.push_back(segment->keys());
+  all_.push_back({segment->keys(), segment});
   // One that was opened again since it was asked to serve did not know of the segment.
   for (const auto& rail : rails_)
     if (rail->openings() > 0) segment->keys()->rail_opened(rail->index());
@@ -117,9 +117,20 @@ Result<std::shared_ptr<SegmentState>> Segments::add(const Memory& memory) {
 
 std::uint64_t Segments::count() const {
   const Lock lock(mutex_);
-  return static_cast<std::uint64_t>(
-      std::count_if(all_.begin(), all_.end(),
-                    [](const std::shared_ptr<LocalKeys>& keys) { return !keys->closed(); }));
+  return static_cast<std::uint64_t>(std::count_if(
+      all_.begin(), all_.end(), [](const Known& each) { return !each.keys->closed(); }));
+}
+
+std::vector<std::shared_ptr<SegmentState>> Segments::quarantined() const {
+  std::vector<std::shared_ptr<SegmentState>> found, others;  // let go of without the lock
+  const Lock lock(mutex_);
+  for (const Known& each : all_) {
+    auto segment = each.segment.lock();
+    if (!segment) continue;
+    const UseCount& users = segment->users();
+    (users.closed() && !users.idle() ? found : others).push_back(std::move(segment));
+  }
+  return found;
 }
 
 void Segments::rail_opened(const Rail& rail) {
@@ -129,7 +140,7 @@ void Segments::rail_opened(const Rail& rail) {
     const Lock lock(mutex_);
     return all_;
   }();
-  for (const auto& keys : all)
+  for (const auto& [keys, segment] : all)
     if (keys->rail_opened(rail.index()))
       log(LogLevel::warning, "rail {}: a GPU's memory is staged since it was opened again: {}",
           rail.name(), keys->why_staged(rail.index()));
@@ -137,7 +148,7 @@ void Segments::rail_opened(const Rail& rail) {
 
 void Segments::close() {
   const Lock lock(mutex_);
-  for (const auto& keys : all_) keys->close();
+  for (const Known& each : all_) each.keys->close();
 }
 
 }  // namespace weft::core

@@ -25,6 +25,8 @@ class Segments {
   Result<std::shared_ptr<SegmentState>> add(const Memory& memory);
   /// How many there are.
   std::uint64_t count() const;
+  /// Those that are to be released, and that operations of this engine's still use.
+  std::vector<std::shared_ptr<SegmentState>> quarantined() const;
   /// GPU memory that the rail can't register any more goes through its bounce-buffer transport from
   /// now on.
   void rail_opened(const Rail& rail);
@@ -42,9 +44,13 @@ class Segments {
   const Rails& rails_;
   Workers& workers_;
   std::atomic<std::uint64_t> next_id_{1};
+  struct Known {
+    std::shared_ptr<LocalKeys> keys;
+    std::weak_ptr<SegmentState> segment;
+  };
   mutable Mutex mutex_;
   // Those that are there, and some that went.
-  std::vector<std::shared_ptr<LocalKeys>> all_ WEFT_GUARDED_BY(mutex_);
+  std::vector<Known> all_ WEFT_GUARDED_BY(mutex_);
   std::size_t sweep_at_ WEFT_GUARDED_BY(mutex_) = 64;
 };
 

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "base/log.hpp"
@@ -85,12 +86,34 @@ Result<void> Telemetry::start() {
   return {};
 }
 
+/// Each byte once, however many grants it is under.
+std::uint64_t Telemetry::quarantined_bytes() const {
+  const auto segments = around_.segments.quarantined();
+  const auto grants = around_.grants.quarantined();
+  std::map<const SegmentState*, std::vector<Range>> ranges;
+  for (const auto& segment : segments) ranges[segment.get()].push_back({0, segment->size()});
+  for (const auto& grant : grants) {
+    const auto& granted = grant->description().ranges;
+    auto& of_segment = ranges[&grant->segment()];
+    of_segment.insert(of_segment.end(), granted.begin(), granted.end());
+  }
+  std::uint64_t bytes = 0;
+  for (const auto& [segment, of_segment] : ranges)
+    if (const auto merged = normalise(of_segment, segment->size()))
+      for (const Range& range : *merged) bytes += range.length;
+  return bytes;
+}
+
 MetricsReading Telemetry::read() {
   MetricsReading reading;
   reading.engine = around_.self.name;
   reading.transfers_active = around_.transfers.active();
   reading.segments = around_.segments.count();
   reading.peers_up = around_.peers.all_up().size();
+  reading.grants_active = around_.grants.held();
+  reading.quarantined_bytes = quarantined_bytes();
+  reading.rare = around_.ledger->rare().read();
+  reading.peers = around_.ledger->traffic().read();
   const auto by_rail = around_.ledger->counters().read();
   for (const auto& rail : around_.rails) {
     const Capability& record = rail->capability();

@@ -1,12 +1,14 @@
 // What an engine tells of itself: its metrics as text and over HTTP, snapshots, and Info.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 #include <weft/engine.hpp>
 
 #include "engine/call_gate.hpp"
+#include "engine/grants.hpp"
 #include "engine/peer_table.hpp"
 #include "engine/rails.hpp"
 #include "engine/segments.hpp"
@@ -31,6 +33,7 @@ class Telemetry {
     const Workers& workers;
     const PeerTable& peers;
     const Segments& segments;
+    const Grants& grants;
     const Transfers& transfers;
     const std::unique_ptr<Ledger>& ledger;  // null where nothing is to be counted
   };
@@ -52,6 +55,7 @@ class Telemetry {
  private:
   bool shares_address() const;
   MetricsReading read();
+  std::uint64_t quarantined_bytes() const;
   std::string make_snapshot();
 
   const Around around_;

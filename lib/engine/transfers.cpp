@@ -351,7 +351,9 @@ void Transfers::transfer_ended(TransferState& transfer) {
   if (transfer.signal_withheld() && transfer.peer().up()) {
     const auto error = transfer.error();
     around_.control->send(transfer.peer().link,
-                          SignalFailed{*submission.signal, error->code(), error->message()});
+                          SignalFailed{*submission.signal, error->code(), error->message(),
+                                       transfer.prepared().direction == Direction::read,
+                                       transfer.tally().bytes_done});
   }
   if (submission.event)
     around_.events.push({Event::Kind::transfer_ended,

@@ -37,10 +37,11 @@ bool GrantState::hold(OwnedLease::Holder holder, std::shared_ptr<const Process> 
   return true;
 }
 
-std::vector<OwnedLease::Holder> GrantState::end() {
+std::optional<std::vector<OwnedLease::Holder>> GrantState::end() {
   if (parts_.epoch) parts_.epoch->end();
   copying_.close();
   const Lock lock(mutex_);
+  if (!lease_.held()) return std::nullopt;
   return lease_.end();
 }
 
@@ -107,6 +108,14 @@ bool GrantState::settleable() const {
   const Lock lock(mutex_);
   return lease_.over() ||
          (!lease_.held() && !lease_.awaited() && parts_.unfenced.empty() && borrowers_ended());
+}
+
+bool GrantState::quarantined() const {
+  {
+    const Lock lock(mutex_);
+    if (lease_.held()) return false;
+  }
+  return !copying_.idle() || keys_kept_ || (binding() && !settleable());
 }
 
 bool GrantState::wait_confirmed(Deadline deadline) const {
@@ -208,6 +217,7 @@ bool GrantState::close_keys() {
   bool all = true;
   for (const auto& registration : parts_.registrations) all = registration->close() && all;
   if (all) parts_.registrations.clear();
+  keys_kept_ = !all;
   return all;
 }
 

@@ -1,6 +1,7 @@
 // The owner's side of a grant, behind the Grant handle.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <optional>
@@ -75,8 +76,8 @@ class GrantState {
   /// A holder that has a process may map the memory: it may use it until it has confirmed, or that
   /// process has ended, whatever becomes of the keys.
   bool hold(OwnedLease::Holder holder, std::shared_ptr<const Process> borrower = nullptr);
-  /// Also takes the lease word down, before it returns.
-  std::vector<OwnedLease::Holder> end();
+  /// Also takes the lease word down, before it returns. Nothing if it has ended before.
+  std::optional<std::vector<OwnedLease::Holder>> end();
   bool confirmed(OwnedLease::Holder holder);
   void lost(OwnedLease::Holder holder);
   bool over() const;
@@ -84,6 +85,8 @@ class GrantState {
   bool spent() const;
   /// settle() would find it quiescent, and nothing more is to come.
   bool settleable() const;
+  /// It has ended, and a peer or a device may still touch its memory.
+  bool quarantined() const;
   /// Waits until no holder is left that may still confirm. False if the deadline passed first.
   bool wait_confirmed(Deadline deadline) const;
 
@@ -126,6 +129,7 @@ class GrantState {
   std::set<std::uint32_t> retired_ WEFT_GUARDED_BY(mutex_);  // the key of that rail won't come back
   std::map<std::uint32_t, RenewedKey> keys_ WEFT_GUARDED_BY(mutex_);  // by rail
   mutable Mutex keys_mutex_;                                          // closing them may take long
+  std::atomic<bool> keys_kept_{false};  // they were to be closed, and one of them can't be
 };
 
 /// Whether one of the sorted ranges holds all of these bytes.

@@ -57,10 +57,24 @@ std::vector<OwnedGrants::GrantPtr> OwnedGrants::take_back(LinkId from) {
   return found;
 }
 
-void OwnedGrants::end(GrantState& grant) {
+std::size_t OwnedGrants::held() const {
+  const auto known = all();
+  return static_cast<std::size_t>(std::count_if(
+      known.begin(), known.end(), [](const GrantPtr& grant) { return grant->held(); }));
+}
+
+std::vector<OwnedGrants::GrantPtr> OwnedGrants::quarantined() const {
+  auto found = all();
+  std::erase_if(found, [](const GrantPtr& grant) { return !grant->quarantined(); });
+  return found;
+}
+
+void OwnedGrants::end(GrantState& grant, GrantEnd why) {
   const std::uint64_t lease = grant.description().lease;
-  for (const LinkId holder : grant.end()) tell_(holder, RevokeRequest{lease});
-  ended_(lease);
+  const auto holders = grant.end();
+  if (!holders) return;
+  for (const LinkId holder : *holders) tell_(holder, RevokeRequest{lease});
+  ended_(lease, why);
 }
 
 /// No event tells when the process of a lost borrower has ended.
@@ -81,7 +95,7 @@ void OwnedGrants::end_expired(Clock::time_point now) {
   }
   for (const GrantPtr& grant : all()) {
     if (grant->expires() > now) continue;
-    end(*grant);
+    end(*grant, GrantEnd::expired);
     note_if_settleable(grant);
   }
   const Lock lock(mutex_);

@@ -13,6 +13,7 @@
 
 #include "base/sync.hpp"
 #include "control/control.hpp"
+#include "lease/grant_end.hpp"
 #include "lease/grant_state.hpp"
 
 namespace weft::core {
@@ -23,8 +24,8 @@ class OwnedGrants {
  public:
   using GrantPtr = std::shared_ptr<GrantState>;
   using Tell = std::function<void(LinkId, Notice)>;
-  /// Hears of each grant that has ended, by itself too.
-  using Ended = std::function<void(std::uint64_t lease)>;
+  /// Hears of each grant once, when it has ended, by itself too.
+  using Ended = std::function<void(std::uint64_t lease, GrantEnd why)>;
   /// The process at the other end of a link, where memory may be lent to it; else why not.
   using Borrower = std::function<Result<Process>(LinkId)>;
   OwnedGrants(Tell tell, Ended ended, Borrower borrower)
@@ -39,8 +40,12 @@ class OwnedGrants {
   std::vector<GrantPtr> lent() const;
   /// Asks one of the holders to stop; returns what was lent to it.
   std::vector<GrantPtr> take_back(LinkId from);
-  /// Takes its word down, and asks all holders to stop.
-  void end(GrantState& grant);
+  /// How many hold.
+  std::size_t held() const;
+  /// Those that have ended, and whose memory is not proven free.
+  std::vector<GrantPtr> quarantined() const;
+  /// Takes its word down, and asks all holders to stop. Without effect if it has ended before.
+  void end(GrantState& grant, GrantEnd why);
   /// Ends those whose time is over, and looks after those whose borrowers may have ended.
   void end_expired(Clock::time_point now);
   /// It is settled: nothing more is to be known of it.

@@ -188,9 +188,12 @@ bool Messenger::acknowledge(Stream& stream) {
 /// With its head.
 void Messenger::write_out(const Stream& stream, const Outgoing& message, std::byte* at) {
   const auto sequence = stream.first_sequence + static_cast<std::uint32_t>(stream.window.next());
+  const TransferState* const transfer = message.transfer.get();
+  const bool reads = transfer != nullptr && transfer->prepared().direction == Direction::read;
   const MessageHead head(stream.peer->introduction.token, message.tag,
                          static_cast<std::uint32_t>(message.bytes.size()), sequence,
-                         static_cast<std::uint8_t>(message.kind));
+                         static_cast<std::uint8_t>(message.kind), reads,
+                         transfer != nullptr ? transfer->submission().bytes : 0);
   std::memcpy(at, &head, sizeof head);
   if (!message.bytes.empty())
     std::memcpy(at + sizeof head, message.bytes.data(), message.bytes.size());
@@ -411,8 +414,10 @@ void Messenger::deliver(Bytes message, const PeerState* sender) {
   const auto kind = static_cast<MessageKind>(head.kind());
   // Acknowledgements count whatever was sent before them.
   if (kind == MessageKind::credits) return take_acknowledgement(*stream, head.tag());
-  if (!stream->arrivals.put(head.sequence(),
-                            {kind, head.tag(), Blob(payload.begin(), payload.end())}))
+  const auto direction = head.reads() ? Direction::read : Direction::write;
+  if (!stream->arrivals.put(
+          head.sequence(),
+          {kind, head.tag(), Blob(payload.begin(), payload.end()), direction, head.carried()}))
     return;
   while (auto next = stream->arrivals.take()) hand_on(*stream, std::move(*next));
 }
@@ -426,8 +431,16 @@ void Messenger::take_acknowledgement(Stream& stream, std::uint64_t count) {
   if (more) attend(stream);
 }
 
+void Messenger::count_received(PeerTraffic& traffic, const Arrived& message) {
+  if (message.kind == MessageKind::tagged) return traffic.add_message(message.bytes.size());
+  if (message.kind != MessageKind::signal) return;
+  traffic.add_signal(message.bytes.size());
+  if (message.carried > 0) traffic.add_of_peer(message.direction, message.carried);
+}
+
 /// Data written before this message has arrived already; the flush lets the receiver see it.
 void Messenger::hand_on(Stream& stream, Arrived&& message) {
+  if (PeerTraffic* const traffic = stream.peer->traffic.get()) count_received(*traffic, message);
   const auto visible = flush_();
   if (!visible) log(LogLevel::error, "rail {}: {}", rail_name_, visible.error().to_string());
   Mailbox& mailbox = stream.peer->mailbox;

@@ -73,6 +73,8 @@ class Messenger final : private providers::CompletionHandler {
     MessageKind kind = MessageKind::tagged;
     std::uint64_t tag = 0;
     Blob bytes = {};
+    Direction direction = Direction::write;  // of the transfer whose signal it is
+    std::uint64_t carried = 0;               // bytes of that transfer
   };
   /// Both ways between this engine and one peer.
   struct Stream {
@@ -112,6 +114,7 @@ class Messenger final : private providers::CompletionHandler {
   void deliver(Bytes message, const PeerState* sender);
   void take_acknowledgement(Stream& stream, std::uint64_t count);
   void hand_on(Stream& stream, Arrived&& message);
+  static void count_received(PeerTraffic& traffic, const Arrived& message);
   std::size_t serve(Stream& stream);
   bool owes_acknowledgement(const Stream& stream) const;
   bool acknowledge(Stream& stream);

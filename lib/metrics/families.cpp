@@ -61,6 +61,10 @@ void add_engine(const MetricsReading& reading, MetricFamilies& families) {
   add("weft_transfers_active", "Transfers under way.", reading.transfers_active);
   add("weft_segments", "Segments registered.", reading.segments);
   add("weft_peers_up", "Peers that are up.", reading.peers_up);
+  add("weft_grants_active", "Grants of this engine's memory that hold.", reading.grants_active);
+  add("weft_quarantined_bytes",
+      "Bytes of ended grants and released segments that something may still touch.",
+      reading.quarantined_bytes);
 }
 
 void add_ends(const TransferTotals& totals, MetricFamilies& families) {
@@ -172,6 +176,84 @@ void add_rails(const std::vector<MetricsReading::Rail>& rails, MetricFamilies& f
       MetricType::Gauge, [](const Rail& rail) { return rail.away; });
 }
 
+/// Those causes that can be are there from the beginning: what grows from nothing is no increase.
+template <typename Cause, std::size_t N, typename CanBe>
+MetricFamily by_cause(const char* name, const char* help, const char* label,
+                      const std::array<std::uint64_t, N>& counts, CanBe&& can_be) {
+  MetricFamily family{name, help, MetricType::Counter, {}};
+  for (std::size_t i = 0; i < N; ++i)
+    if (const auto cause = static_cast<Cause>(i); can_be(cause))
+      add_value(family, {{label, std::string(to_string(cause))}}, counts[i]);
+  return family;
+}
+
+void add_failures(const RareCounts& rare, MetricFamilies& families) {
+  const auto add = [&](const char* name, const char* help, const RareCounts::ByCode& counts) {
+    families.push_back(by_cause<Code>(name, help, "code", counts, [](Code code) {
+      return code != Code{};  // there is no error of that code
+    }));
+  };
+  add("weft_transfer_errors_total", "Transfers that ended with an error.", rare.transfers_failed);
+  add("weft_expectation_errors_total",
+      "Expectations that ended with an error; cancelled: they were given up.",
+      rare.expectations_failed);
+  add("weft_receive_errors_total",
+      "Receives that ended with an error; cancelled: they were given up.", rare.receives_failed);
+}
+
+void add_grants(const RareCounts& rare, MetricFamilies& families) {
+  MetricFamily imported{
+      "weft_grants_imported_total", "Grants of peers that were imported.", MetricType::Counter, {}};
+  add_value(imported, {}, rare.grants_imported);
+  families.push_back(std::move(imported));
+  families.push_back(by_cause<GrantEnd>("weft_grants_ended_total",
+                                        "Grants of this engine's memory that have ended.", "cause",
+                                        rare.grants_ended, [](GrantEnd) { return true; }));
+}
+
+void add_links(const RareCounts& rare, MetricFamilies& families) {
+  families.push_back(by_cause<LinkEnd>("weft_peers_lost_total", "Peers that were up and went down.",
+                                       "cause", rare.peers_lost, ends_links));
+  families.push_back(by_cause<LinkEnd>("weft_connections_refused_total",
+                                       "Incoming connections that came to nothing.", "cause",
+                                       rare.connections_refused, ends_meetings));
+}
+
+void add_peers(const std::map<std::string, PeerTraffic::Totals>& peers, MetricFamilies& families) {
+  MetricFamily bytes{"weft_peer_bytes_total",
+                     "Bytes of transfers with the peer; initiator remote: as the signals of its "
+                     "transfers say, and nothing of those without a signal.",
+                     MetricType::Counter,
+                     {}};
+  MetricFamily signals{
+      "weft_peer_signals_total", "Signals received from the peer.", MetricType::Counter, {}};
+  MetricFamily signal_bytes{"weft_peer_signal_bytes_total",
+                            "Bytes that these signals carried as payload.",
+                            MetricType::Counter,
+                            {}};
+  MetricFamily messages{"weft_peer_messages_total",
+                        "Tagged messages received from the peer.",
+                        MetricType::Counter,
+                        {}};
+  MetricFamily message_bytes{
+      "weft_peer_message_bytes_total", "Bytes of these messages.", MetricType::Counter, {}};
+  for (const auto& [name, totals] : peers) {
+    for (std::size_t i = 0; i < directions; ++i) {
+      const auto direction = label_of(Direction(i));
+      add_value(bytes, {{"peer", name}, {"direction", direction}, {"initiator", "local"}},
+                totals.begun_here[i]);
+      add_value(bytes, {{"peer", name}, {"direction", direction}, {"initiator", "remote"}},
+                totals.begun_there[i]);
+    }
+    add_value(signals, {{"peer", name}}, totals.signals.count);
+    add_value(signal_bytes, {{"peer", name}}, totals.signals.bytes);
+    add_value(messages, {{"peer", name}}, totals.messages.count);
+    add_value(message_bytes, {{"peer", name}}, totals.messages.bytes);
+  }
+  families.insert(families.end(), {std::move(bytes), std::move(signals), std::move(signal_bytes),
+                                   std::move(messages), std::move(message_bytes)});
+}
+
 }  // namespace
 
 std::string label_of(Direction direction) {
@@ -190,6 +272,10 @@ MetricFamilies families_of(const MetricsReading& reading) {
   add_shapes(reading.transfers, families);
   add_copies(reading.copied, families);
   add_rails(reading.rails, families);
+  add_failures(reading.rare, families);
+  add_grants(reading.rare, families);
+  add_links(reading.rare, families);
+  add_peers(reading.peers, families);
   return families;
 }
 

@@ -4,11 +4,14 @@
 #include <prometheus/metric_family.h>
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 #include <weft/transfer.hpp>
 
+#include "metrics/rare_events.hpp"
 #include "metrics/totals.hpp"
+#include "peer/peer_traffic.hpp"
 
 namespace weft::core {
 
@@ -25,9 +28,12 @@ struct MetricsReading {
   };
   std::string engine;  // its name
   std::uint64_t transfers_active = 0, segments = 0, peers_up = 0;
+  std::uint64_t grants_active = 0, quarantined_bytes = 0;
   TransferTotals transfers;
   std::vector<Report::Copied> copied;  // `unknown`: with the bytes that may have been
   std::vector<Rail> rails;
+  RareCounts rare;
+  std::map<std::string, PeerTraffic::Totals> peers;  // by name
 };
 
 using MetricFamilies = std::vector<prometheus::MetricFamily>;

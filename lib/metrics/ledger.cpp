@@ -31,6 +31,7 @@ void Ledger::enter(const TransferState& transfer) {
   ended.runs = tally.runs;
   ended.retries = tally.retries;
   enter(transfer, transfer.rails().front(), ended, tally.ended_at);
+  if (ended.state != State::done) rare_.transfer_failed(transfer.error()->code());
 }
 
 void Ledger::enter(const CopiedTransfer& transfer) {
@@ -50,9 +51,11 @@ template <typename Transfer>
 void Ledger::enter(const Transfer& transfer, std::size_t rail, const EndedTransfer& ended,
                    Clock::time_point when) {
   counters_.add(rail, ended);
+  const PeerState& peer = *transfer.prepared().remote->peer();
+  if (peer.traffic) peer.traffic->add_own(rail, ended.path.direction, ended.bytes_done);
   if (!slowest_.wants(ended.elapsed, when)) return;
-  slowest_.add({transfer.prepared().remote->peer()->introduction.name, ended.path.direction,
-                ended.priority, when, transfer.own_report()});
+  slowest_.add(
+      {peer.introduction.name, ended.path.direction, ended.priority, when, transfer.own_report()});
 }
 
 }  // namespace weft::core

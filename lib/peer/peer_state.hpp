@@ -13,6 +13,7 @@
 #include "control/control.hpp"
 #include "peer/mailbox.hpp"
 #include "peer/outbox.hpp"
+#include "peer/peer_traffic.hpp"
 #include "peer/rail_set.hpp"
 #include "peer/route.hpp"
 #include "wire/introduction.hpp"
@@ -44,8 +45,9 @@ class PeerState {
   std::vector<Route*> route_by_rail;           // by our rail index; null where there is none
   std::vector<std::uint32_t> their_rails;      // indices of the peer's that can be reached
   std::string route_reason;
-  std::string fallback;               // Peer::fallback
-  std::vector<std::string> not_used;  // kinds of rails, with reasons
+  std::string fallback;                  // Peer::fallback
+  std::vector<std::string> not_used;     // kinds of rails, with reasons
+  std::shared_ptr<PeerTraffic> traffic;  // null where nothing is to be counted
 
   // Messages go by the first route's rail.
   Rail& message_rail() const noexcept { return *routes.front()->rail; }

@@ -125,7 +125,8 @@ struct Encoder {
   }
   Body operator()(const SignalFailed& failed) const {
     return body(fb::CreateSignalFailed(to, failed.signal, static_cast<std::uint8_t>(failed.code),
-                                       sentence_of(to, failed.reason)));
+                                       sentence_of(to, failed.reason), failed.reads,
+                                       failed.carried));
   }
   Body operator()(const RevokeRequest& revoke) const {
     return body(fb::CreateRevokeRequest(to, revoke.lease));
@@ -406,8 +407,8 @@ Result<ControlMessage> from(const fb::Envelope& envelope) {
       return from(*envelope.body_as_LookupReply());
     case fb::Body::SignalFailed: {
       const fb::SignalFailed& failed = *envelope.body_as_SignalFailed();
-      return Notice(
-          SignalFailed{failed.signal(), code_from(failed.code()), sentence_from(failed.reason())});
+      return Notice(SignalFailed{failed.signal(), code_from(failed.code()),
+                                 sentence_from(failed.reason()), failed.reads(), failed.carried()});
     }
     case fb::Body::RevokeRequest:
       return Notice(RevokeRequest{envelope.body_as_RevokeRequest()->lease()});

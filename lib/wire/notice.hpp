@@ -33,6 +33,8 @@ struct SignalFailed {
   std::uint64_t signal = 0;
   Code code = Code::internal;
   std::string reason;
+  bool reads = false;         // the transfer whose signal it was; else it writes
+  std::uint64_t carried = 0;  // bytes of that transfer, as far as its side knows
 };
 /// Stop using a grant, drain what is posted under it, and confirm.
 struct RevokeRequest {

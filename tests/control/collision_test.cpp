@@ -86,6 +86,7 @@ void expect_second_connection_to_win(const Introduction& self,
   const auto down = engine.recorder->wait(Event::down);
   ASSERT_TRUE(down);
   EXPECT_EQ(down->why->code(), Code::peer_down);
+  EXPECT_EQ(down->how, LinkEnd::replaced);
   EXPECT_NE(down->why->message().find("gave up this connection"), std::string::npos)
       << down->why->message();
 }
@@ -118,6 +119,8 @@ TEST(Collision, WithOneself) {
   EXPECT_NE(link.error().message().find("is this engine ('narcissus') itself"), std::string::npos)
       << link.error().message();
   EXPECT_EQ(engine.recorder->count(Event::meet), 0u);
+  EXPECT_TRUE(engine.wait_for_trouble("itself"));
+  EXPECT_EQ(engine.refusals(), std::vector<LinkEnd>(1, LinkEnd::itself));
 }
 
 TEST(Collision, NewIncarnationReplacesTheOld) {
@@ -128,6 +131,7 @@ TEST(Collision, NewIncarnationReplacesTheOld) {
     const auto down = server.recorder->wait(Event::down);
     ASSERT_TRUE(down);
     EXPECT_EQ(down->why->code(), Code::stale);
+    EXPECT_EQ(down->how, LinkEnd::restarted);
     EXPECT_NE(down->why->message().find("replaced by a new incarnation"), std::string::npos);
     // The old one went down before the new one was met.
     std::optional<std::uint64_t> up;

@@ -57,6 +57,7 @@ Refused connect(const CredentialFiles& client, const CredentialFiles& server) {
     refused.at_client = link.error();
   EXPECT_TRUE(listening.wait_for_trouble("127.0.0.1"));
   for (const Error& error : listening.troubles()) refused.at_server += error.message();
+  EXPECT_THAT(listening.refusals(), testing::Each(LinkEnd::credentials));
   EXPECT_EQ(listening.recorder->count(Event::meet), 0u);
   EXPECT_EQ(dialling.recorder->count(Event::meet), 0u);
   Engine friendly("friendly", 1, guarded(server, ""));

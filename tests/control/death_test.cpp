@@ -67,6 +67,7 @@ TEST(Death, KilledProcessIsNoticedAtOnce) {
   ASSERT_TRUE(down);
   EXPECT_EQ(down->why->code(), Code::peer_down);
   EXPECT_EQ(down->why->peer(), "child");
+  EXPECT_EQ(down->how, LinkEnd::connection_lost);
   EXPECT_NE(down->why->message().find("without a goodbye"), std::string::npos)
       << down->why->message();
 }
@@ -80,6 +81,7 @@ TEST(Death, FrozenProcessIsNoticed) {
   const auto down = engine.recorder->wait(Event::down);
   ASSERT_TRUE(down);
   EXPECT_EQ(down->why->code(), Code::peer_down);
+  EXPECT_EQ(down->how, LinkEnd::silent);
   EXPECT_NE(down->why->message().find("nothing was heard"), std::string::npos)
       << down->why->message();
 }
@@ -95,6 +97,7 @@ TEST(Death, StandingProgressIsNoticed) {
   const auto down = engine.recorder->wait(Event::down);
   ASSERT_TRUE(down);
   EXPECT_EQ(down->why->code(), Code::peer_down);
+  EXPECT_EQ(down->how, LinkEnd::stalled);
   EXPECT_NE(down->why->message().find("progress threads have stood still"), std::string::npos)
       << down->why->message();
 }

@@ -68,8 +68,8 @@ void Recorder::up(LinkId link, bool) {
 void Recorder::received(LinkId link, Notice notice) {
   add({.kind = Event::received, .link = link, .notice = std::move(notice)});
 }
-void Recorder::down(LinkId link, const Error& why) {
-  add({.kind = Event::down, .link = link, .why = why});
+void Recorder::down(LinkId link, LinkEnd how, const Error& why) {
+  add({.kind = Event::down, .link = link, .why = why, .how = how});
 }
 
 std::optional<Event> Recorder::wait(Event::Kind kind, std::size_t nth, Deadline deadline) {
@@ -134,6 +134,12 @@ Engine::Engine(Introduction self, ControlConfig config, ControlTuning tuning) {
     troubles_.push_back(error);
     changed_.notify_all();
   };
+  config.on_refused = [this](LinkEnd how, const Error& error) {
+    const std::lock_guard lock(mutex_);
+    refusals_.push_back(how);
+    troubles_.push_back(error);
+    changed_.notify_all();
+  };
   auto started = start_control(config, std::move(self), *recorder, tuning);
   EXPECT_TRUE(started) << started.error().message();
   if (started) plane = std::move(*started);
@@ -149,6 +155,11 @@ Engine::~Engine() {
 std::vector<Error> Engine::troubles() const {
   const std::lock_guard lock(mutex_);
   return troubles_;
+}
+
+std::vector<LinkEnd> Engine::refusals() const {
+  const std::lock_guard lock(mutex_);
+  return refusals_;
 }
 
 bool Engine::wait_for_trouble(std::string_view part) {

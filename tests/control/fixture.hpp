@@ -35,6 +35,7 @@ struct Event {
   std::string same_host_reason = {};
   Notice notice = {};
   std::optional<Error> why = {};
+  LinkEnd how = LinkEnd::disconnected;
 };
 
 /// Writes down all calls, and checks their order per link.
@@ -44,7 +45,7 @@ class Recorder : public ControlHandler {
                     const std::string& same_host_reason) override;
   void up(LinkId link, bool incoming) override;
   void received(LinkId link, Notice notice) override;
-  void down(LinkId link, const Error& why) override;
+  void down(LinkId link, LinkEnd how, const Error& why) override;
 
   /// Waits for the `nth` event of a kind (from 0); nothing if it does not come.
   std::optional<Event> wait(Event::Kind kind, std::size_t nth = 0, Deadline deadline = soon());
@@ -79,6 +80,8 @@ struct Engine {
   std::vector<Error> troubles() const;
   /// Waits for a trouble whose sentence contains `part`.
   bool wait_for_trouble(std::string_view part);
+  /// How connections came to nothing, in their order.
+  std::vector<LinkEnd> refusals() const;
 
   std::unique_ptr<Recorder> recorder = std::make_unique<Recorder>();
   std::unique_ptr<ControlPlane> plane;
@@ -86,7 +89,8 @@ struct Engine {
  private:
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<Error> troubles_;
+  std::vector<Error> troubles_;  // of refused connections too
+  std::vector<LinkEnd> refusals_;
 };
 
 /// A blocking socket of the other side; every wait ends after some seconds.

@@ -94,12 +94,14 @@ void expect_all_notices(Engine& from, LinkId link, Engine& to) {
   });
   expect_round_trip<SignalFailed>(
       from, link, to, 3,
-      {~std::uint64_t{0}, Code::timed_out, "late\nand long" + std::string(9999, 'x')},
+      {~std::uint64_t{0}, Code::timed_out, "late\nand long" + std::string(9999, 'x'), true, 77},
       [](auto& got) {
         EXPECT_EQ(got.signal, ~std::uint64_t{0});
         EXPECT_EQ(got.code, Code::timed_out);
         EXPECT_EQ(got.reason.size(), limits::sentence);
         EXPECT_EQ(got.reason.substr(0, 9), "late?and ");
+        EXPECT_TRUE(got.reads);
+        EXPECT_EQ(got.carried, 77u);
       });
   expect_round_trip<RevokeRequest>(from, link, to, 4, {6},
                                    [](auto& got) { EXPECT_EQ(got.lease, 6u); });
@@ -181,6 +183,7 @@ TEST(Meet, RefusalSentenceReachesTheOther) {
   }
   server.recorder->on_meet(nullptr);
   EXPECT_TRUE(client.connect(server));
+  EXPECT_EQ(server.refusals(), std::vector<LinkEnd>(2, LinkEnd::unreachable));
 }
 
 TEST(Meet, OwnRefusalIsTheError) {
@@ -205,6 +208,8 @@ TEST(Meet, HangUpTellsBoth) {
   const auto here = client.recorder->wait(Event::down), there = server.recorder->wait(Event::down);
   ASSERT_TRUE(here && there);
   EXPECT_EQ(here->why->code(), Code::closed);
+  EXPECT_EQ(here->how, LinkEnd::disconnected);
+  EXPECT_EQ(there->how, LinkEnd::goodbye);
   EXPECT_EQ(there->why->code(), Code::peer_down);
   EXPECT_NE(there->why->message().find("said goodbye: enough"), std::string::npos)
       << there->why->message();

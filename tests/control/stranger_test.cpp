@@ -95,6 +95,9 @@ TEST(Stranger, ForeignClients) {
     EXPECT_NE(text_of(raw.receive_all()).find("Weft's control protocol only"), std::string::npos);
     EXPECT_TRUE(engine.wait_for_trouble(sentence)) << sentence;
   }
+  using enum LinkEnd;
+  EXPECT_EQ(engine.refusals(),
+            (std::vector<LinkEnd>{not_weft, credentials, not_weft, not_weft, not_weft}));
   expect_still_meets(engine);
 }
 
@@ -129,6 +132,7 @@ TEST(Stranger, OversizeFrameOnALinkThatIsUp) {
   const auto down = engine.recorder->wait(Event::down);
   ASSERT_TRUE(down);
   EXPECT_EQ(down->why->code(), Code::protocol_mismatch);
+  EXPECT_EQ(down->how, LinkEnd::violation);
   EXPECT_NE(down->why->message().find("announced a frame of 1052673 bytes"), std::string::npos)
       << down->why->message();
 }
@@ -176,7 +180,7 @@ TEST(Stranger, MessagesOutOfTurn) {
   const Notice notice = RevokeRequest{1};
   expect_goodbye(notice);
   EXPECT_EQ(engine.recorder->count(Event::meet), 0u);
-  EXPECT_EQ(engine.troubles().size(), 7u);
+  EXPECT_EQ(engine.refusals(), std::vector<LinkEnd>(7, LinkEnd::violation));
   // A follower that chooses, and a peer that is ready and talks before it was heard.
   Raw raw = Raw::connect(engine.plane->address());
   raw.meet(introduce("a"));
@@ -217,6 +221,7 @@ TEST(Stranger, IdleConnectionsKeepNobodyOut) {
   for (int i = 0; i < 300; ++i) idle.push_back(Raw::connect(engine.plane->address()));
   expect_still_meets(engine);
   EXPECT_TRUE(engine.wait_for_trouble("was turned away: 256 connections wait"));
+  EXPECT_EQ(engine.refusals().front(), LinkEnd::crowded);
   EXPECT_TRUE(idle.front().receive().empty()) << "the oldest is dropped";
 }
 
@@ -231,6 +236,7 @@ TEST(Stranger, IdleConnectionsAreClosedInTime) {
   greeted.receive_all();
   EXPECT_TRUE(engine.wait_for_trouble("did not say a word within 0.1 s"));
   EXPECT_TRUE(engine.wait_for_trouble("did not finish meeting within 0.1 s"));
+  EXPECT_EQ(engine.refusals(), std::vector<LinkEnd>(2, LinkEnd::late));
 }
 
 // Versions.
@@ -242,6 +248,7 @@ TEST(Version, NoneInCommon) {
                   "speaks versions 5..6 of Weft's protocol, this engine versions 0..1");
   EXPECT_TRUE(engine.wait_for_trouble(
       "speaks versions 0..1 of Weft's protocol, this engine versions 5..6"));
+  EXPECT_EQ(engine.refusals(), std::vector<LinkEnd>(1, LinkEnd::version));
 }
 
 TEST(Version, TheOneBeforeIsUnderstood) {

@@ -29,7 +29,7 @@ class Accepting final : public ControlHandler {
   }
   void up(LinkId, bool) override {}
   void received(LinkId, Notice) override {}
-  void down(LinkId, const Error&) override {}
+  void down(LinkId, LinkEnd, const Error&) override {}
 };
 
 /// One for each kind of credentials, without a listener.

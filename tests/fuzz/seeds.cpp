@@ -65,7 +65,7 @@ std::vector<Named> notices() {
   return {{"lookup", Notice(LookupRequest{1, "kv"})},
           {"abandoned", Notice(LookupAbandoned{1})},
           {"reply", Notice(LookupReply{1, Blob(40)})},
-          {"signal-failed", Notice(SignalFailed{1, Code::stale, "old"})},
+          {"signal-failed", Notice(SignalFailed{1, Code::stale, "old", true, 4096})},
           {"revoke", Notice(RevokeRequest{2})},
           {"revoked", Notice(RevokeConfirmed{2})},
           {"query", Notice(GrantQuery{1, 2})},

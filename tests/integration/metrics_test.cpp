@@ -6,8 +6,11 @@
 #include <sstream>
 
 #include "engines.hpp"
+#include "folder.hpp"
 #include "gate.hpp"
+#include "held_back.hpp"
 #include "http_client.hpp"
+#include "process.hpp"
 
 namespace weft::test::metrics_tests {
 namespace {
@@ -44,6 +47,21 @@ class Samples {
 
 std::string state_label(State state) {
   return "state=\"" + std::string(to_string(state)) + "\"";
+}
+
+std::string code_label(Code code) {
+  return "code=\"" + std::string(to_string(code)) + "\"";
+}
+
+std::string cause_label(const std::string& cause) {
+  return "cause=\"" + cause + "\"";
+}
+
+/// Of the bytes of transfers with a peer.
+std::string peer_label(const Engine& peer, const std::string& direction,
+                       const std::string& initiator) {
+  return "peer=\"" + peer.name() + "\",direction=\"" + direction + "\",initiator=\"" + initiator +
+         "\"";
 }
 
 /// Looks again and again; some things are told a little after the transfers that they belong to.
@@ -140,9 +158,191 @@ TEST_P(Metrics, CountHowTransfersEnd) {
   const Samples samples(pair.a);
   for (const State state : {State::done, State::failed, State::cancelled, State::timed_out})
     EXPECT_EQ(samples.sum("weft_transfers_total", state_label(state)), 1U) << to_string(state);
+  EXPECT_EQ(samples.sum("weft_transfer_errors_total"), 3U);
+  for (const Code code : {Code::timed_out, Code::cancelled, Code::closed})
+    EXPECT_EQ(samples.sum("weft_transfer_errors_total", code_label(code)), 1U) << to_string(code);
   EXPECT_EQ(samples.sum("weft_transfer_bytes_total"), size);
   EXPECT_EQ(samples.sum("weft_transfer_seconds_count"), 1U) << "of those that are done";
   EXPECT_TRUE(comes_to_be([&] { return Samples(pair.a).sum("weft_peers_up") == 0; }));
+}
+
+TEST_P(Metrics, OfTheSideThatOnlyReceivesAreWhatItsPeerDid) {
+  Couple pair = couple(config_for(GetParam()));
+  Board board(pair, size, size);
+  const Pair small[] = {{0, 0, 4096}};
+  TransferOptions with_signal;
+  with_signal.signal = Signal{1};
+  for (int i = 0; i < 3; ++i)
+    must(must(pair.a.write(board.local, board.there, all_of_it, with_signal)).wait(soon()));
+  const Blob payload(100);
+  with_signal.signal = Signal{1, payload};
+  for (int i = 0; i < 2; ++i)
+    must(must(pair.a.read(board.local, board.there, small, with_signal)).wait(soon()));
+  must(must(pair.a.write(board.local, board.there, all_of_it)).wait(soon()));  // unseen
+  must(pair.a.signal(pair.to_b, {1, payload}, soon()));
+  for (int i = 0; i < 2; ++i) must(pair.a.send(pair.to_b, 2, payload, soon()));
+  must(must(pair.b.expect(pair.to_a, 1, 6)).wait(soon()));
+  for (int i = 0; i < 2; ++i) must(pair.b.recv(pair.to_a, 2, ~0ULL, soon()));
+
+  const Samples b(pair.b);
+  EXPECT_EQ(b.sum("weft_peer_bytes_total", peer_label(pair.a, "write", "remote")), 3 * size);
+  EXPECT_EQ(b.sum("weft_peer_bytes_total", peer_label(pair.a, "read", "remote")), 2 * 4096U);
+  EXPECT_EQ(b.sum("weft_peer_bytes_total", R"(initiator="local")"), 0U);
+  EXPECT_EQ(b.sum("weft_peer_signals_total"), 6U);
+  EXPECT_EQ(b.sum("weft_peer_signal_bytes_total"), 300U);
+  EXPECT_EQ(b.sum("weft_peer_messages_total"), 2U);
+  EXPECT_EQ(b.sum("weft_peer_message_bytes_total"), 200U);
+  EXPECT_EQ(b.sum("weft_grants_active"), 1U);
+  EXPECT_EQ(b.sum("weft_grants_imported_total"), 0U);
+  const Samples a(pair.a);
+  EXPECT_EQ(a.sum("weft_peer_bytes_total", peer_label(pair.b, "write", "local")), 4 * size);
+  EXPECT_EQ(a.sum("weft_peer_bytes_total", peer_label(pair.b, "read", "local")), 2 * 4096U);
+  EXPECT_EQ(a.sum("weft_peer_bytes_total", R"(initiator="remote")"), 0U);
+  EXPECT_EQ(a.sum("weft_peer_signals_total"), 0U);
+  EXPECT_EQ(a.sum("weft_grants_active"), 0U);
+  EXPECT_EQ(a.sum("weft_grants_imported_total"), 1U);
+  EXPECT_EQ(a.sum("weft_quarantined_bytes") + b.sum("weft_quarantined_bytes"), 0U);
+}
+
+TEST_P(Metrics, OfBothSidesAgreeOnATransferThatFailed) {
+  Config config = config_for(GetParam());
+  config.chunk_bytes = config.bounce_buffer_bytes = 4096;
+  Couple pair = couple(config);
+  Board board(pair, size, size);
+  const Prepared prepared =
+      must(pair.a.prepare(board.local, board.there, Direction::write, all_of_it));
+  const std::vector<std::uint32_t> often(10'000);  // more than is moved while the test runs
+  TransferOptions options;
+  options.deadline = soon();
+  options.signal = Signal{1};
+  Transfer transfer = must(pair.a.submit(prepared, often, options));
+  EXPECT_TRUE(comes_to_be([&] { return transfer.report().bytes_done > 0; }));
+  transfer.cancel();
+  EXPECT_TRUE(fails_with(transfer.wait(soon()), Code::cancelled));
+  const auto told = must(pair.b.expect(pair.to_a, 1, 1)).wait(soon());
+  EXPECT_TRUE(fails_with(told, Code::remote_failed));
+  const std::uint64_t bytes = Samples(pair.a).sum("weft_transfer_bytes_total");
+  EXPECT_GT(bytes, 0U);
+  const Samples b(pair.b);
+  EXPECT_EQ(b.sum("weft_peer_bytes_total", peer_label(pair.a, "write", "remote")), bytes);
+  EXPECT_EQ(b.sum("weft_expectation_errors_total", code_label(Code::remote_failed)), 1U);
+}
+
+TEST_P(Metrics, CountWaitsInVain) {
+  Couple pair = couple(config_for(GetParam()));
+  Expectation late = must(pair.b.expect(pair.to_a, 1, 1, {.deadline = Deadline::in(10ms)}));
+  Receive silence = must(pair.b.receive(pair.to_a, 1, ~0ULL, {.deadline = Deadline::in(10ms)}));
+  EXPECT_TRUE(fails_with(late.wait(soon()), Code::timed_out));
+  EXPECT_TRUE(fails_with(silence.wait(soon()), Code::timed_out));
+  {
+    const Expectation dropped = must(pair.b.expect(pair.to_a, 1, 1));
+    const Receive another = must(pair.b.receive(pair.to_a, 1, ~0ULL));
+  }
+  Expectation cut = must(pair.b.expect(pair.to_a, 1, 1));
+  must(pair.a.disconnect(pair.to_b));
+  EXPECT_TRUE(fails_with(cut.wait(soon()), Code::peer_down));
+  const Samples samples(pair.b);
+  EXPECT_EQ(samples.sum("weft_expectation_errors_total"), 3U);
+  EXPECT_EQ(samples.sum("weft_receive_errors_total"), 2U);
+  for (const Code code : {Code::timed_out, Code::cancelled}) {
+    EXPECT_EQ(samples.sum("weft_expectation_errors_total", code_label(code)), 1U);
+    EXPECT_EQ(samples.sum("weft_receive_errors_total", code_label(code)), 1U);
+  }
+  EXPECT_EQ(samples.sum("weft_expectation_errors_total", code_label(Code::peer_down)), 1U);
+}
+
+TEST_P(Metrics, CountHowGrantsEnd) {
+  Couple pair = couple(config_for(GetParam()));
+  Board board(pair, size, size);
+  Segment other = must(pair.b.add(Memory::own(size)));
+  Grant brief = must(other.grant({}, Rights::read, 1ms));
+  const Grant lasting = must(other.grant({}, Rights::read));
+  const auto ended = [&](const std::string& cause) {
+    return Samples(pair.b).sum("weft_grants_ended_total", cause_label(cause));
+  };
+  EXPECT_TRUE(comes_to_be([&] { return ended("expired") == 1; }));
+  EXPECT_EQ(Samples(pair.b).sum("weft_grants_active"), 2U);
+  must(brief.revoke(soon()));
+  EXPECT_EQ(ended("revoked"), 0U) << "it had ended";
+  EXPECT_EQ(must(board.grant.revoke(soon())), Revoked::quiescent);
+  must(board.grant.revoke(soon()));
+  EXPECT_EQ(ended("revoked"), 1U);
+  must(other.release(soon()));
+  EXPECT_EQ(ended("released"), 1U);
+  const Samples samples(pair.b);
+  EXPECT_EQ(samples.sum("weft_grants_ended_total"), 3U);
+  EXPECT_EQ(samples.sum("weft_grants_active"), 0U);
+  EXPECT_EQ(samples.sum("weft_quarantined_bytes"), 0U);
+}
+
+TEST_P(Metrics, TellOfMemoryThatIsNotFree) {
+  HeldBack nic;
+  Couple pair = couple(config_for(GetParam()), config_for(GetParam()), nic.hooks());
+  Board board(pair, size, size, Rights::write);
+  const Range part[] = {{4096, 8192}};
+  Grant overlapping = must(board.remote.grant(part, Rights::write));
+  const Remote there = must(pair.a.import(overlapping.blob()));
+  const Pair piece[] = {{0, 4096, 100}};
+  const Transfer small = must(pair.a.write(board.local, there, piece));
+  EXPECT_TRUE(comes_to_be([&] { return nic.count() == 1; }));
+  Transfer transfer = must(pair.a.write(board.local, board.there, all_of_it));
+  EXPECT_TRUE(comes_to_be([&] { return nic.count() > 1; }));
+  EXPECT_EQ(must(overlapping.revoke(Deadline::in(a_while))), Revoked::quarantined);
+  EXPECT_EQ(Samples(pair.b).sum("weft_quarantined_bytes"), 8192U);
+  EXPECT_EQ(must(board.grant.revoke(Deadline::in(a_while))), Revoked::quarantined);
+  EXPECT_EQ(Samples(pair.b).sum("weft_quarantined_bytes"), size);
+  EXPECT_EQ(Samples(pair.a).sum("weft_quarantined_bytes"), 0U);
+  EXPECT_TRUE(fails_with(transfer.wait(soon()), Code::stale));
+  EXPECT_TRUE(fails_with(board.local.release(Deadline::in(a_while)), Code::quarantined));
+  EXPECT_EQ(Samples(pair.a).sum("weft_quarantined_bytes"), size);
+  nic.let_go();
+  EXPECT_EQ(must(board.grant.revoke(soon())), Revoked::quiescent);
+  EXPECT_EQ(must(overlapping.revoke(soon())), Revoked::quiescent);
+  EXPECT_EQ(Samples(pair.b).sum("weft_quarantined_bytes"), 0U);
+  must(board.local.release(soon()));
+  EXPECT_EQ(Samples(pair.a).sum("weft_quarantined_bytes"), 0U);
+}
+
+/// Lets a peer connect. Arguments: provider.
+WEFT_ROLE(metrics_victim) {
+  const Engine engine = must(Engine::open(config_for(arguments.at(0))));
+  parent.say(engine.address());
+  parent.hear(Deadline::in(300s));
+  return 0;
+}
+
+TEST_P(Metrics, CountHowPeersWent) {
+  Couple pair = couple(config_for(GetParam()));
+  const auto lost = [](const Engine& engine, const std::string& cause = "") {
+    return Samples(engine).sum("weft_peers_lost_total", cause_label(cause));
+  };
+  const auto all_lost = [](const Engine& engine) {
+    return Samples(engine).sum("weft_peers_lost_total");
+  };
+  must(pair.a.disconnect(pair.to_b));
+  EXPECT_TRUE(comes_to_be([&] { return lost(pair.a, "disconnected") == 1; }));
+  EXPECT_TRUE(comes_to_be([&] { return lost(pair.b, "goodbye") == 1; }));
+  Child victim("metrics_victim", {GetParam().provider});
+  must(pair.a.connect(victim.hear(), soon()));
+  victim.kill();
+  EXPECT_TRUE(comes_to_be([&] { return all_lost(pair.a) == 2; }));
+  EXPECT_EQ(lost(pair.a, "connection_lost"), 1U);
+  EXPECT_EQ(all_lost(pair.b), 1U);
+}
+
+TEST_P(Metrics, CountConnectionsThatWereRefused) {
+  const Folder folder;
+  Config secret = config_for(GetParam()), another = secret;
+  secret.secret_file = folder.write("secret", "a secret of all of them");
+  another.secret_file = folder.write("another", "a secret of others alone");
+  Engine engine = must(Engine::open(secret)), stranger = must(Engine::open(another)),
+         friendly = must(Engine::open(secret));
+  EXPECT_TRUE(fails_with(stranger.connect(engine.address(), soon()), Code::permission_denied));
+  must(friendly.connect(engine.address(), soon()));
+  const Samples samples(engine);
+  EXPECT_EQ(samples.sum("weft_connections_refused_total"), 1U);
+  EXPECT_EQ(samples.sum("weft_connections_refused_total", cause_label("credentials")), 1U);
+  EXPECT_EQ(samples.sum("weft_peers_lost_total"), 0U);
 }
 
 TEST_P(Metrics, RememberTheSlowestTransfers) {
@@ -285,7 +485,10 @@ TEST(MetricsThatAreOff, AreNotToBeHad) {
   config.metrics = false;
   Couple pair = couple(config);
   Board board(pair, size, size);
-  board.expect_moved(Direction::write, all_of_it);
+  TransferOptions with_signal;
+  with_signal.signal = Signal{1};
+  board.expect_moved(Direction::write, all_of_it, with_signal);
+  must(must(pair.b.expect(pair.to_a, 1, 1)).wait(soon()));
   EXPECT_TRUE(fails_with(pair.a.metrics_text(), Code::unavailable));
   EXPECT_TRUE(fails_with(pair.a.snapshot(), Code::unavailable));
   EXPECT_TRUE(fails_with(pair.a.slowest_transfers(), Code::unavailable));

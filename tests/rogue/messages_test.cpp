@@ -71,7 +71,7 @@ TEST_P(RogueMessages, NoiseIsIgnored) {
 
 TEST_P(RogueMessages, ForgedHeadsAreIgnored) {
   for (std::uint8_t kind = 0; kind < 6; ++kind) {
-    const MessageHead head(guessed_token, forged_signal, payload, 1, kind);
+    const MessageHead head(guessed_token, forged_signal, payload, 1, kind, false, 4096);
     EXPECT_EQ(scene.send(Class::message, message(head)).how, Ending::done) << int(kind);
   }
   // The lease is in the grant, and so known; the token is not.

@@ -292,7 +292,7 @@ class World final : public TransferHost {
   }
   void end_grant() {
     ended_ = true;
-    if (!setting_.keeps_word) owned_.end(*grant_);
+    if (!setting_.keeps_word) owned_.end(*grant_, GrantEnd::revoked);
   }
   /// settle() may close keys, so it is asked only when its answer counts.
   bool may_reuse() {
@@ -465,7 +465,7 @@ class World final : public TransferHost {
   OwnedGrants owned_{[this](LinkId, Notice notice) {
                        if (!cut_) to_holder_.push_back(std::move(notice));
                      },
-                     [](std::uint64_t) {},
+                     [](std::uint64_t, GrantEnd) {},
                      [this](LinkId) -> Result<Process> { return process_.process(); }};
   std::shared_ptr<GrantState> grant_;
   bool ended_ = false, fenced_ = false, reused_ = false, cut_ = false;

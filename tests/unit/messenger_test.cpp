@@ -169,6 +169,29 @@ TEST_F(MessengerTest, OvertakingChangesNothing) {
   EXPECT_TRUE(all_settled());
 }
 
+TEST_F(MessengerTest, ASignalTellsOfItsTransferAndIsCountedOnce) {
+  b->other->traffic = std::make_shared<PeerTraffic>(1);
+  NoHost host;
+  const auto read = std::make_shared<TransferState>(
+      make_submission(make_prepared(make_peer(1), scattered(2, 100), Direction::read)), host);
+  ASSERT_TRUE(a->other->outbox.push({MessageKind::signal, 7, Blob(5), read}, soon()));
+  a->messenger.attend(*a->other);
+  a->messenger.pump();
+  a->signal(8);
+  a->send(1);
+  const ScriptedEndpoint::Sent first = carry();
+  b->endpoint.arrive(first.message);  // once more
+  end(first);
+  end(carry());
+  end(carry());
+  const PeerTraffic::Totals totals = b->other->traffic->read();
+  EXPECT_THAT(totals.begun_there, ElementsAre(0, 200));
+  EXPECT_EQ(totals.signals.count, 2U);
+  EXPECT_EQ(totals.signals.bytes, 5U);
+  EXPECT_EQ(totals.messages.count, 1U);
+  EXPECT_EQ(totals.messages.bytes, 100U);
+}
+
 TEST_F(MessengerTest, WhatArrivedBeforeIsMadeVisibleOnceForEachMessage) {
   a->signal(7);
   a->send(1);

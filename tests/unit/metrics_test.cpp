@@ -49,6 +49,18 @@ MetricsReading full_reading() {
   reading.copied = {{Report::Copied::Known::declared, Mover::kernel, true, 15000},
                     {Report::Copied::Known::unknown, Mover::cpu, false, 14000}};
   reading.rails = {{"tcp:0", "net", "lo", 11, 12, 13, 14, 15, true}};
+  reading.grants_active = 16;
+  reading.quarantined_bytes = 17;
+  RareEvents rare;
+  rare.transfer_failed(Code::stale);
+  rare.expectation_failed(Code::timed_out);
+  rare.receive_failed(Code::peer_down);
+  rare.grant_imported();
+  rare.grant_ended(GrantEnd::expired);
+  rare.peer_lost(LinkEnd::silent);
+  rare.connection_refused(LinkEnd::credentials);
+  reading.rare = rare.read();
+  reading.peers["decode \"3\""] = {{18, 19}, {20, 21}, {22, 23}, {24, 25}};
   return reading;
 }
 
@@ -180,6 +192,47 @@ TEST(PrometheusText, SaysWhatWasCounted) {
   EXPECT_EQ(value(R"(weft_maybe_copied_bytes_total{by="cpu",side="local"})"), 14000);
   EXPECT_EQ(value(R"(weft_rail_in_flight{rail="tcp:0",provider="net",domain="lo"})"), 15);
   EXPECT_EQ(value("weft_peers_up"), 5);
+}
+
+TEST(PrometheusText, SaysWhatOthersDid) {
+  const auto samples = samples_of(prometheus_text(families_of(full_reading())));
+  const std::string peer = R"({peer="decode \"3\"")";
+  const std::map<std::string, std::string> expected = {
+      {"weft_grants_active", "16"},
+      {"weft_quarantined_bytes", "17"},
+      {R"(weft_transfer_errors_total{code="stale"})", "1"},
+      {R"(weft_transfer_errors_total{code="peer_down"})", "0"},
+      {R"(weft_expectation_errors_total{code="timed_out"})", "1"},
+      {R"(weft_receive_errors_total{code="peer_down"})", "1"},
+      {"weft_grants_imported_total", "1"},
+      {R"(weft_grants_ended_total{cause="expired"})", "1"},
+      {R"(weft_grants_ended_total{cause="revoked"})", "0"},
+      {R"(weft_peers_lost_total{cause="silent"})", "1"},
+      {R"(weft_peers_lost_total{cause="connection_lost"})", "0"},
+      {R"(weft_connections_refused_total{cause="credentials"})", "1"},
+      {R"(weft_connections_refused_total{cause="connection_lost"})", "0"},
+      {"weft_peer_bytes_total" + peer + R"(,direction="write",initiator="local"})", "18"},
+      {"weft_peer_bytes_total" + peer + R"(,direction="read",initiator="local"})", "19"},
+      {"weft_peer_bytes_total" + peer + R"(,direction="write",initiator="remote"})", "20"},
+      {"weft_peer_bytes_total" + peer + R"(,direction="read",initiator="remote"})", "21"},
+      {"weft_peer_signals_total" + peer + "}", "22"},
+      {"weft_peer_signal_bytes_total" + peer + "}", "23"},
+      {"weft_peer_messages_total" + peer + "}", "24"},
+      {"weft_peer_message_bytes_total" + peer + "}", "25"}};
+  for (const auto& [name, count] : expected) {
+    const auto found = samples.find(name);
+    ASSERT_NE(found, samples.end()) << name;
+    EXPECT_EQ(found->second, count) << name;
+  }
+  EXPECT_FALSE(samples.contains(R"(weft_peers_lost_total{cause="version"})"));
+  EXPECT_FALSE(samples.contains(R"(weft_connections_refused_total{cause="silent"})"));
+}
+
+TEST(RareEvents, HaveACountForEveryCause) {
+  EXPECT_EQ(to_string(Code(codes)), "unknown") << "a code was added behind the last";
+  for (std::size_t i = 1; i < codes; ++i) EXPECT_NE(to_string(Code(i)), "unknown");
+  EXPECT_EQ(to_string(LinkEnd::itself), link_ends.back());
+  EXPECT_EQ(to_string(GrantEnd::released), grant_ends.back());
 }
 
 TEST(PrometheusText, BucketsAreCumulative) {

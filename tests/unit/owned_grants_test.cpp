@@ -39,9 +39,13 @@ class OwnedGrantsTest : public testing::Test {
   Nanoseconds left{};
   OwnedGrants owned{
       [this](LinkId link, Notice notice) { told.emplace_back(link, std::move(notice)); },
-      [this](std::uint64_t lease) { ended.push_back(lease); },
+      [this](std::uint64_t lease, GrantEnd why) {
+        ended.push_back(lease);
+        ends.push_back(why);
+      },
       [](LinkId) -> Result<Process> { return fail(Code::unsupported, "nobody"); }};
   std::vector<std::uint64_t> ended;
+  std::vector<GrantEnd> ends;  // of the same
   const std::shared_ptr<SegmentState> segment = make_segment();
 };
 
@@ -52,7 +56,7 @@ TEST_F(OwnedGrantsTest, AreFoundWhileTheyHold) {
   EXPECT_EQ(owned.find(2), nullptr);
   EXPECT_THAT(owned.of_segment(*segment), ElementsAre(grant));
   EXPECT_THAT(owned.of_segment(*make_segment()), IsEmpty());
-  owned.end(*grant);
+  owned.end(*grant, GrantEnd::revoked);
   EXPECT_EQ(owned.find(1), nullptr);
   EXPECT_THAT(owned.of_segment(*segment), ElementsAre(grant)) << "somebody may still use it";
   owned.forget(*grant);
@@ -80,9 +84,12 @@ TEST_F(OwnedGrantsTest, AskThoseWhoHoldThem) {
   EXPECT_TRUE(ask(1)) << "twice is once";
   EXPECT_TRUE(ask(2));
   EXPECT_FALSE(ask(3, 9)) << "nobody knows that one";
-  owned.end(*grant);
+  EXPECT_EQ(owned.held(), 1U);
+  EXPECT_THAT(owned.quarantined(), IsEmpty());
+  owned.end(*grant, GrantEnd::revoked);
+  EXPECT_EQ(owned.held(), 0U);
   EXPECT_THAT(asked_to_stop(), ElementsAre(1U, 2U));
-  owned.end(*grant);
+  owned.end(*grant, GrantEnd::revoked);
   EXPECT_THAT(asked_to_stop(), IsEmpty());
   EXPECT_FALSE(ask(4));
   EXPECT_EQ(grant->settle(), Revoked::quarantined);
@@ -91,7 +98,9 @@ TEST_F(OwnedGrantsTest, AskThoseWhoHoldThem) {
   owned.take(4, RevokeConfirmed{1});
   EXPECT_EQ(grant->settle(), Revoked::quarantined);
   EXPECT_THAT(owned.take_settleable(), IsEmpty());
+  EXPECT_THAT(owned.quarantined(), ElementsAre(grant));
   owned.take(2, RevokeConfirmed{1});
+  EXPECT_THAT(owned.quarantined(), IsEmpty());
   EXPECT_TRUE(grant->wait_confirmed(Deadline::now()));
   EXPECT_EQ(grant->settle(), Revoked::quiescent);
   EXPECT_THAT(owned.take_settleable(), ElementsAre(grant));
@@ -103,10 +112,11 @@ TEST_F(OwnedGrantsTest, OfThoseWhoWentWithoutAWordAreQuarantined) {
   owned.add(grant);
   ask(1);
   owned.link_down(1);
-  owned.end(*grant);
+  owned.end(*grant, GrantEnd::revoked);
   EXPECT_THAT(asked_to_stop(), IsEmpty());
   EXPECT_TRUE(grant->wait_confirmed(Deadline::now())) << "nobody is left who could";
   EXPECT_EQ(grant->settle(), Revoked::quarantined);
+  EXPECT_THAT(owned.quarantined(), ElementsAre(grant));
   EXPECT_FALSE(grant->over());
 }
 
@@ -117,7 +127,7 @@ TEST_F(OwnedGrantsTest, OfThoseWhoLeftInOrderAreFree) {
   owned.take(1, RevokeConfirmed{1});
   owned.link_down(1);
   EXPECT_EQ(owned.find(1), grant) << "it goes on for others";
-  owned.end(*grant);
+  owned.end(*grant, GrantEnd::revoked);
   EXPECT_EQ(grant->settle(), Revoked::quiescent);
   EXPECT_TRUE(grant->over());
 }
@@ -126,7 +136,8 @@ TEST_F(OwnedGrantsTest, ForReadingNeedNoConfirmation) {
   const auto grant = make_grant(segment, 1, Rights::read);
   owned.add(grant);
   ask(1);
-  owned.end(*grant);
+  owned.end(*grant, GrantEnd::revoked);
+  EXPECT_THAT(owned.quarantined(), IsEmpty());
   EXPECT_EQ(grant->settle(), Revoked::quiescent);
   EXPECT_FALSE(grant->over()) << "its keys stay open for who reads";
 }
@@ -158,7 +169,7 @@ TEST_F(OwnedGrantsTest, ThatAreLentForReadingNeedConfirmationAllTheSame) {
   EXPECT_FALSE(grant->binding());
   EXPECT_TRUE(grant->hold(1, idler.process()));
   EXPECT_TRUE(grant->binding());
-  owned.end(*grant);
+  owned.end(*grant, GrantEnd::revoked);
   EXPECT_EQ(grant->settle(), Revoked::quarantined);
   EXPECT_THAT(owned.lent(), ElementsAre(grant));
   owned.take(1, RevokeConfirmed{1});
@@ -176,7 +187,7 @@ TEST_F(OwnedGrantsTest, ThatAreLentAreFreeOnceALostBorrowersProcessHasEnded) {
   const auto grant = std::make_shared<GrantState>(std::move(parts));
   owned.add(grant);
   EXPECT_TRUE(grant->hold(1, idler.process()));
-  owned.end(*grant);
+  owned.end(*grant, GrantEnd::revoked);
   owned.link_down(1);
   EXPECT_FALSE(grant->settleable()) << "he has it mapped, though his keys are closed";
   EXPECT_FALSE(grant->fence());
@@ -267,7 +278,7 @@ TEST_F(OwnedGrantsOfARail, ThatHasLostTheMemoryAreFreeWithoutAWord) {
   registered->why_lost = Error(Code::fabric_failed, "no room");
   reopen(200);
   owned.link_down(1);
-  owned.end(*grant);
+  owned.end(*grant, GrantEnd::revoked);
   EXPECT_EQ(grant->settle(), Revoked::quiescent);
 }
 
@@ -276,7 +287,7 @@ TEST_F(OwnedGrantsOfARail, AreFreeOnceItWasClosedAfterTheirEnd) {
   ask(1);
   owned.link_down(1);
   reopen(200);
-  owned.end(*grant);
+  owned.end(*grant, GrantEnd::revoked);
   EXPECT_EQ(grant->settle(), Revoked::quarantined) << "the key was open since";
   EXPECT_TRUE(reopen(300).empty());
   EXPECT_THAT(owned.take_settleable(), ElementsAre(grant));
@@ -286,7 +297,7 @@ TEST_F(OwnedGrantsOfARail, AreFreeOnceItWasClosedAfterTheirEnd) {
 TEST_F(OwnedGrantsOfARail, AreSpentOnceTheirKeysAreClosedAsWell) {
   const auto grant = grant_with_key(Rights::read);
   ask(1);
-  owned.end(*grant);
+  owned.end(*grant, GrantEnd::revoked);
   EXPECT_EQ(grant->settle(), Revoked::quiescent);
   EXPECT_FALSE(grant->spent()) << "somebody may still read";
   owned.take(1, RevokeConfirmed{1});
@@ -301,7 +312,7 @@ TEST_F(OwnedGrantsOfARail, AreFreeAlsoIfItCanNotBeOpened) {
   const auto grant = grant_with_key();
   ask(1);
   owned.link_down(1);
-  owned.end(*grant);
+  owned.end(*grant, GrantEnd::revoked);
   reopen(200, false);
   EXPECT_EQ(grant->settle(), Revoked::quiescent);
 }
@@ -311,7 +322,7 @@ TEST_F(OwnedGrantsOfARail, ThatEndWhileItIsClosedAreNotFree) {
   ask(1);
   owned.link_down(1);
   owned.rail_closes(rail);
-  owned.end(*grant);
+  owned.end(*grant, GrantEnd::revoked);
   owned.rail_opened(rail, true);
   EXPECT_EQ(grant->settle(), Revoked::quarantined) << "its key has come back";
 }
@@ -337,6 +348,9 @@ TEST_F(OwnedGrantsTest, EndWithTheirTime) {
   EXPECT_EQ(owned.find(1), nullptr);
   EXPECT_NE(owned.find(2), nullptr);
   EXPECT_THAT(ended, ElementsAre(1U)) << "nobody finds it by name any more";
+  EXPECT_THAT(ends, ElementsAre(GrantEnd::expired));
+  owned.end(*grant, GrantEnd::revoked);
+  EXPECT_THAT(ends, ElementsAre(GrantEnd::expired)) << "it ends once";
   EXPECT_EQ(grant->settle(), Revoked::quarantined) << "the end of its time frees no memory";
   EXPECT_THAT(owned.take_settleable(), IsEmpty());
   owned.take(1, RevokeConfirmed{1});
@@ -348,7 +362,7 @@ TEST_F(OwnedGrantsTest, ForgottenWhileTheLastOneConfirmsLeaveNothingBehind) {
     const auto grant = make_grant(segment, 1, Rights::write);
     owned.add(grant);
     ask(1);
-    owned.end(*grant);
+    owned.end(*grant, GrantEnd::revoked);
     owned.take(1, RevokeConfirmed{1});
     owned.forget(*grant);
     owned.take(1, RevokeConfirmed{1});

@@ -222,9 +222,9 @@ class WEFT_API Engine {
   /// @}
 
   /// @name Metrics
-  /// Totals of the transfers that ended since the engine was opened, and the present state of rails
-  /// and peers. A transfer is counted before its end is reported. `unavailable` without
-  /// Config::metrics.
+  /// Totals of the transfers that ended and of what peers did since the engine was opened, and the
+  /// present state of rails, grants and peers. A transfer is counted before its end is reported, a
+  /// signal or a message before it is handed on. `unavailable` without Config::metrics.
   /// @{
 
   /// In Prometheus's text format, version 0.0.4. tools/docs/observability.md lists them.

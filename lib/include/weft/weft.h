@@ -310,8 +310,9 @@ WEFT_API weft_code weft_info_candidate(const weft_info* info, size_t index,
 /// @name Metrics
 /// @{
 
-/// Totals of the transfers that ended since the engine was opened, and the present state of rails
-/// and peers, in Prometheus's text format, version 0.0.4. WEFT_UNAVAILABLE if metrics are off.
+/// Totals of the transfers that ended and of what peers did since the engine was opened, and the
+/// present state of rails, grants and peers, in Prometheus's text format, version 0.0.4.
+/// WEFT_UNAVAILABLE if metrics are off.
 WEFT_API weft_code weft_engine_metrics_text(const weft_engine* engine, weft_text** text,
                                             weft_error** error);
 /// The same, and the slowest transfers of the last one to two minutes, as one JSON document.
