@@ -29,7 +29,7 @@ RailOptions rail_options(const Config& config) {
           .chunk_bytes = config.chunk_bytes,
           .window = config.window,
           .caller_drives = config.progress == Progress::manual,
-          .cores = topo::usable_cores()};
+          .cores = topo::cores().usable()};
 }
 
 Rail::Settings rail_settings(const Config& config, const Capability& record) {
