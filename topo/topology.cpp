@@ -28,9 +28,10 @@ std::vector<std::size_t> preferred_nics(const Topology& topology) {
     return found;
   };
   for (const NicKind kind : {NicKind::efa, NicKind::rdma, NicKind::network}) {
+    auto any = all_that([&](const Nic& nic) { return nic.kind == kind; });
+    if (kind == NicKind::efa && !any.empty()) return any;
     auto known = all_that([&](const Nic& nic) { return nic.kind == kind && nic.gbps > 0; });
     if (!known.empty()) return known;
-    auto any = all_that([&](const Nic& nic) { return nic.kind == kind; });
     if (!any.empty()) return any;
   }
   return {};

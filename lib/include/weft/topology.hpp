@@ -90,8 +90,8 @@ WEFT_API Result<Topology> load_topology(const std::string& xml = {});
 WEFT_API Result<std::string> capture_topology();
 
 /// Indices of the NICs that transfers prefer: those of the first kind that there is, of EFA, RDMA
-/// and network. Where the speed of some of them is known, those whose speed is not are left out:
-/// they may be ports for management or storage. So are NICs that are down.
+/// and network. Where the speed of some RDMA or network NICs is known, those whose speed is not are
+/// left out: they may be ports for management or storage. So are NICs that are down.
 WEFT_API std::vector<std::size_t> preferred_nics(const Topology& topology);
 
 /// The index of the GPU at a PCI address: "0000:53:00.0", "53:00.0", or as CUDA writes it. Fails
