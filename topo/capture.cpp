@@ -1,13 +1,12 @@
 // A machine for others to look at, without what identifies it.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <string_view>
 #include <weft/topology.hpp>
 
-#include "topo/kernel.hpp"
+#include "topo/hwloc.hpp"
+#include "topo/os_device.hpp"
 #include "topo/read.hpp"
 
 namespace weft {
@@ -25,7 +24,7 @@ constexpr std::array harmless = {
 };
 
 bool is_harmless(std::string_view name) {
-  return std::find(harmless.begin(), harmless.end(), name) != harmless.end();
+  return is_port_state(name) || std::find(harmless.begin(), harmless.end(), name) != harmless.end();
 }
 
 /// hwloc has no call for it before version 3, but the list is the caller's to see and change.
@@ -40,18 +39,9 @@ void leave_out_names(hwloc_obj& object) {
   object.infos_count = static_cast<unsigned>(kept - object.infos);
 }
 
-void note_speed(hwloc_obj& object) {
-  if (object.type != HWLOC_OBJ_OS_DEVICE || object.name == nullptr) return;
-  const auto type = object.attr->osdev.type;
-  const double gbps = type == HWLOC_OBJ_OSDEV_OPENFABRICS ? rdma_gbps(object.name)
-                      : type == HWLOC_OBJ_OSDEV_NETWORK   ? interface_gbps(object.name)
-                                                          : 0;
-  if (gbps > 0) hwloc_obj_add_info(&object, gbps_info, fmt::format("{}", gbps).c_str());
-}
-
 void prepare(hwloc_obj& object) {
   leave_out_names(object);
-  note_speed(object);
+  if (object.type == HWLOC_OBJ_OS_DEVICE && object.name != nullptr) note_state(object);
   for (hwloc_obj_t first : {object.first_child, object.memory_first_child, object.io_first_child,
                             object.misc_first_child})
     for (hwloc_obj_t each = first; each != nullptr; each = each->next_sibling) prepare(*each);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <string_view>
 
 namespace weft::topo {
 namespace {
@@ -41,11 +42,28 @@ std::size_t index_of_node(const Topology& topology, int id) {
   return static_cast<std::size_t>(found - topology.nodes.begin());
 }
 
+constexpr double unlimited = std::numeric_limits<double>::max();
+
+/// The slowest speed that is known.
 double slowest_known(const std::vector<Nic>& nics) {
-  double slowest = std::numeric_limits<double>::max();
+  double slowest = unlimited;
   for (const Nic& each : nics)
     if (each.gbps > 0) slowest = std::min(slowest, each.gbps);
-  return slowest == std::numeric_limits<double>::max() ? 1 : slowest;
+  return slowest;
+}
+
+/// The address of a NIC's card: without the function.
+std::string_view card_of(const Nic& nic) {
+  return std::string_view(nic.pci).substr(0, nic.pci.find('.'));
+}
+
+/// Of the card's link, when all NICs of the card that are up have as much.
+double share_of_link(const std::vector<Nic>& nics, const Nic& nic) {
+  if (nic.link_gbps <= 0) return unlimited;
+  const auto sharing = std::count_if(nics.begin(), nics.end(), [&](const Nic& each) {
+    return !each.down && each.kind == nic.kind && card_of(each) == card_of(nic);
+  });
+  return nic.link_gbps / static_cast<double>(std::max<std::ptrdiff_t>(1, sharing));
 }
 
 class Finder {
@@ -54,7 +72,7 @@ class Finder {
       : topology_(topology),
         from_(from),
         own_chain_(chain_from(topology, from.pci_switch)),
-        unknown_gbps_(slowest_known(topology.nics)) {}
+        slowest_(slowest_known(topology.nics)) {}
 
   Way way_to(const Nic& nic) const {
     Way way;
@@ -75,7 +93,7 @@ class Finder {
     } else {
       times = other_root_complex * cross_nodes(way, nic.numa_node);
     }
-    way.gbps = nic.gbps > 0 ? nic.gbps : unknown_gbps_;
+    way.gbps = way.nic_gbps = speed_of(nic);
     for (const Link& each : way.links)
       if (each.gbps > 0) way.gbps = std::min(way.gbps, each.gbps);
     way.cost = times / way.gbps;
@@ -83,6 +101,12 @@ class Finder {
   }
 
  private:
+  double speed_of(const Nic& nic) const {
+    if (nic.gbps > 0) return nic.gbps;
+    const double guess = std::min(share_of_link(topology_.nics, nic), slowest_);
+    return guess < unlimited ? guess : 1;
+  }
+
   void add_uplink(Way& way, int index) const {
     const auto at = static_cast<std::size_t>(index);
     if (topology_.switches[at].above >= 0)
@@ -113,7 +137,7 @@ class Finder {
   const Topology& topology_;
   const Position from_;
   const std::vector<int> own_chain_;
-  const double unknown_gbps_;
+  const double slowest_;
 };
 
 }  // namespace

@@ -26,9 +26,11 @@ struct Way {
   /// level are also below the places of higher ones.
   unsigned level = 0;
   std::vector<Link> links;
-  /// The speed of a NIC along it: its speed, or that of the narrowest link. Never 0: a NIC of
-  /// unknown speed counts as the slowest one of known speed.
+  /// The speed of a NIC along it: its speed, or that of the narrowest link. Never 0: that of a NIC
+  /// of unknown speed is a guess (NicCost::gbps).
   double gbps = 1;
+  /// The speed of the NIC alone, or that guess.
+  double nic_gbps = 1;
   /// How many times as long a byte takes as over a NIC of 1 Gb/s below the same switch. What makes
   /// it more than 1 / gbps is that traffic between root complexes goes through the CPU's own
   /// network, which it shares with everything else:

@@ -15,6 +15,26 @@ constexpr std::uint16_t nvidia = 0x10de, amd = 0x1002, amazon = 0x1d0f;
 constexpr std::uint16_t vga = 0x0300, controller_3d = 0x0302, other_display = 0x0380,
                         accelerator = 0x1200;
 
+// NVIDIA numbers its devices by generations, and those of display class before Kepler (GK107, 2012)
+// can't be reached by NICs: GPUDirect RDMA came with it. By the PCI ID repository.
+constexpr std::uint16_t first_kepler = 0x0fc0;
+
+struct Range {
+  std::uint16_t first, last;
+};
+
+// Of AMD's devices of display class, those with memory of their own that Linux's compute driver
+// (amdkfd) knows, by the PCI ID repository. Others drive displays: old ones (ES1000, Rage, Radeon
+// up to Northern Islands) and those in CPUs.
+constexpr Range amd_gpus[] = {
+    {0x66a0, 0x66af},  // Vega 20
+    {0x67a0, 0x67ff},  // Hawaii, Polaris 10 and 11
+    {0x6860, 0x687f},  // Vega 10
+    {0x6920, 0x693f},  // Tonga
+    {0x6980, 0x69af},  // Polaris 12, Vega 12
+    {0x7300, 0x78ff},  // Fiji, Navi, and Instinct from MI100 on
+};
+
 struct Known {
   std::uint16_t vendor, device;
   const char* name;
@@ -44,11 +64,20 @@ constexpr Speed speeds[] = {
     {amazon, 0xefa3, 400},  // p6-b200.48xlarge (8: 3200)
 };
 
+// EFA's driver knows the speed from r2.13 on, and says this where it does not (efa_verbs.c).
+constexpr double efa_driver_default = 100;
+
 const Known* known_accelerator(const PciIds& ids) {
   const auto* found = std::find_if(
       std::begin(accelerators), std::end(accelerators),
       [&](const Known& each) { return each.vendor == ids.vendor && each.device == ids.device; });
   return found == std::end(accelerators) ? nullptr : found;
+}
+
+bool is_amd_gpu(std::uint16_t device) {
+  return std::any_of(std::begin(amd_gpus), std::end(amd_gpus), [&](const Range& each) {
+    return each.first <= device && device <= each.last;
+  });
 }
 
 const char* vendor_name(std::uint16_t vendor) {
@@ -60,11 +89,11 @@ const char* vendor_name(std::uint16_t vendor) {
 
 bool is_gpu(const PciIds& ids) {
   if (known_accelerator(ids) != nullptr) return true;
-  if (ids.vendor == nvidia) return ids.type == vga || ids.type == controller_3d;
-  if (ids.vendor == amd)
-    return ids.type == vga || ids.type == controller_3d || ids.type == other_display ||
-           ids.type == accelerator;
-  return false;
+  const bool computes = ids.type == controller_3d || ids.type == accelerator;
+  const bool displays = ids.type == vga || ids.type == other_display;
+  if (ids.vendor == nvidia)
+    return ids.type == controller_3d || (ids.type == vga && ids.device >= first_kepler);
+  return ids.vendor == amd && (computes || (displays && is_amd_gpu(ids.device)));
 }
 
 std::string name_of_gpu(const PciIds& ids) {
@@ -80,6 +109,12 @@ double usual_gbps(const PciIds& ids) {
   for (const Speed& each : speeds)
     if (each.vendor == ids.vendor && each.device == ids.device) return each.gbps;
   return 0;
+}
+
+double gbps_by_driver(const PciIds& ids, double told) {
+  const double usual = usual_gbps(ids);
+  if (told <= 0) return usual;
+  return is_efa(ids) && told == efa_driver_default ? std::max(told, usual) : told;
 }
 
 }  // namespace weft::topo

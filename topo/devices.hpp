@@ -14,7 +14,7 @@ struct PciIds {
   std::uint16_t type = 0;  // class and subclass: 0x0302
 };
 
-/// Whether it has memory that transfers may concern.
+/// Whether it has memory that transfers may concern; not so chips that only drive a display.
 bool is_gpu(const PciIds& ids);
 
 /// For one that the system has no name for.
@@ -24,5 +24,8 @@ bool is_efa(const PciIds& ids);
 
 /// Where neither the kernel nor a file tells: in Gb/s; 0 if it is not known.
 double usual_gbps(const PciIds& ids);
+
+/// The speed of a NIC whose driver tells `told`, in Gb/s; 0 if it is not known.
+double gbps_by_driver(const PciIds& ids, double told);
 
 }  // namespace weft::topo

@@ -13,6 +13,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* rdma_devices = "/sys/class/infiniband";
+constexpr const char* interfaces = "/sys/class/net";
 
 /// The first word of a file; empty where a kernel has no such file, or no value now (an interface
 /// that is down).
@@ -37,7 +38,13 @@ double rdma_gbps(const std::string& device) {
 
 double interface_gbps(const std::string& interface) {
   // Mb/s; -1 where the driver does not know.
-  return std::max(0.0, number_in(word_in(fs::path("/sys/class/net") / interface / "speed")) / 1000);
+  return std::max(0.0, number_in(word_in(fs::path(interfaces) / interface / "speed")) / 1000);
+}
+
+bool interface_is_down(const std::string& interface) {
+  // RFC 2863; drivers that do not know say "unknown".
+  const std::string state = word_in(fs::path(interfaces) / interface / "operstate");
+  return state == "down" || state == "lowerlayerdown" || state == "notpresent";
 }
 
 std::vector<SoftwareRdma> software_rdma() {

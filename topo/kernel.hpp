@@ -14,6 +14,9 @@ std::string sysfs();
 double rdma_gbps(const std::string& device);
 double interface_gbps(const std::string& interface);
 
+/// Whether the kernel says that it carries nothing now.
+bool interface_is_down(const std::string& interface);
+
 /// A software RDMA device (soft-RoCE), which has no place in the PCI tree.
 struct SoftwareRdma {
   std::string name;

@@ -9,6 +9,7 @@
 
 #include "topo/devices.hpp"
 #include "topo/kernel.hpp"
+#include "topo/os_device.hpp"
 #include "topo/pci_tree.hpp"
 #include "topo/read.hpp"
 
@@ -17,11 +18,6 @@ namespace topo {
 namespace {
 
 using Objects = std::vector<hwloc_obj_t>;
-
-PciIds ids_of(const hwloc_obj& device) {
-  const auto& pci = device.attr->pcidev;
-  return {pci.vendor_id, pci.device_id, pci.class_id};
-}
 
 /// Adds the operating system's devices below an object: those of the kind that is wanted.
 void add_os_devices(const hwloc_obj& object, hwloc_obj_osdev_type_t wanted, Objects& found) {
@@ -85,6 +81,12 @@ void read_distances(hwloc_topology* machine, std::vector<NumaNode>& nodes) {
   hwloc_distances_release(machine, found);
 }
 
+/// As the system numbers them; in hwloc's order where it does not.
+int number_of_package(const hwloc_obj& package) {
+  return static_cast<int>(package.os_index == HWLOC_UNKNOWN_INDEX ? package.logical_index
+                                                                  : package.os_index);
+}
+
 std::vector<NumaNode> numa_nodes(hwloc_topology* machine) {
   std::vector<NumaNode> nodes;
   for (hwloc_obj_t each = hwloc_get_next_obj_by_type(machine, HWLOC_OBJ_NUMANODE, nullptr);
@@ -93,7 +95,7 @@ std::vector<NumaNode> numa_nodes(hwloc_topology* machine) {
     node.id = static_cast<int>(each->os_index);
     node.bytes = each->attr->numanode.local_memory;
     if (const auto* package = hwloc_get_ancestor_obj_by_type(machine, HWLOC_OBJ_PACKAGE, each))
-      node.package = static_cast<int>(package->os_index);
+      node.package = number_of_package(*package);
     nodes.push_back(std::move(node));
   }
   std::sort(nodes.begin(), nodes.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
@@ -133,25 +135,25 @@ class Reader {
   }
 
  private:
-  /// Memory of one kind may be several nodes of one socket: the first stands for them.
+  /// A socket may have several nodes, and a group several sockets: the first node stands for them.
   int numa_node_of(const hwloc_obj& object) const {
     const hwloc_obj_t place =
         hwloc_get_non_io_ancestor_obj(machine_, const_cast<hwloc_obj_t>(&object));
     if (place == nullptr || place->nodeset == nullptr) return -1;
-    // Devices of a socket that is hidden, from a container, are listed beside those whose place is
-    // not told.
-    if (place->parent == nullptr &&
-        hwloc_bitmap_isequal(place->nodeset, place->complete_nodeset) == 0)
-      return -1;
-    const NumaNode* first = nullptr;
-    for (const NumaNode& node : result_.nodes) {
-      if (hwloc_bitmap_isset(place->nodeset, static_cast<unsigned>(node.id)) == 0) continue;
-      if (first == nullptr)
-        first = &node;
-      else if (node.package != first->package || node.package < 0)
-        return -1;
-    }
-    return first == nullptr ? -1 : first->id;
+    if (place->parent == nullptr && !is_one_socket(*place)) return -1;
+    for (const NumaNode& node : result_.nodes)
+      if (hwloc_bitmap_isset(place->nodeset, static_cast<unsigned>(node.id)) != 0) return node.id;
+    return -1;
+  }
+
+  /// Otherwise devices of the whole machine are those whose place is not told, and in a container
+  /// those of sockets that it does not see.
+  bool is_one_socket(const hwloc_obj& whole) const {
+    if (hwloc_bitmap_isequal(whole.nodeset, whole.complete_nodeset) == 0) return false;
+    const auto& nodes = result_.nodes;
+    return nodes.size() == 1 || std::all_of(nodes.begin(), nodes.end(), [&](const NumaNode& each) {
+             return each.package >= 0 && each.package == nodes.front().package;
+           });
   }
 
   void add_gpu(const hwloc_obj& device, const PciTree& tree) {
@@ -165,14 +167,6 @@ class Reader {
     result_.gpus.push_back(std::move(gpu));
   }
 
-  double gbps_of_nic(const hwloc_obj& os_device) const {
-    if (const char* told = info_of(os_device, gbps_info)) return std::max(0.0, number_in(told));
-    if (!live_) return 0;
-    return number_of(os_device.attr->osdev.type) == HWLOC_OBJ_OSDEV_OPENFABRICS
-               ? rdma_gbps(os_device.name)
-               : interface_gbps(os_device.name);
-  }
-
   void add_nics_of(const hwloc_obj& device, const PciTree& tree) {
     const PciIds ids = ids_of(device);
     const Objects rdma = os_devices(device, HWLOC_OBJ_OSDEV_OPENFABRICS);
@@ -184,15 +178,14 @@ class Reader {
     nic.pci_switch = tree.switch_of(device);
     nic.numa_node = numa_node_of(device);
     nic.gbps = usual_gbps(ids);
+    nic.link_gbps = tree.link_of(device);
     if (!interfaces.empty()) nic.interface = interfaces.front()->name;
     for (const hwloc_obj_t each : rdma.empty() ? interfaces : rdma) {
       Nic& named = result_.nics.emplace_back(nic);
       named.name = each->name;
       if (rdma.empty()) named.interface = each->name;
-      const double told = gbps_of_nic(*each);
-      // EFA's driver knows the speed from r2.13 on, and says 100 Gb/s where it does not
-      // (efa_verbs.c).
-      if (told > 0) named.gbps = nic.kind == NicKind::efa ? std::max(told, nic.gbps) : told;
+      if (const double gbps = gbps_of(*each, live_); gbps > 0) named.gbps = gbps;
+      named.down = is_down(*each, live_);
     }
     if (rdma.empty() && interfaces.empty()) result_.nics.push_back(std::move(nic));
   }
@@ -213,7 +206,8 @@ class Reader {
       nic.name = each->name;
       if (!rdma) nic.interface = each->name;
       nic.numa_node = numa_node_of(*each);
-      nic.gbps = gbps_of_nic(*each);
+      nic.gbps = gbps_of(*each, live_);
+      nic.down = is_down(*each, live_);
       found.push_back(std::move(nic));
     }
     std::sort(found.begin(), found.end(),

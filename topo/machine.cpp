@@ -6,8 +6,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 
+#include "topo/control_group.hpp"
 #include "topo/hwloc.hpp"
 
 namespace weft::topo {
@@ -70,13 +72,20 @@ bool uncover_pages(const void* address, std::size_t bytes) {
 
 }  // namespace
 
-unsigned usable_cores() {
+unsigned Cores::usable() const {
+  if (!quota) return allowed;
+  return static_cast<unsigned>(std::clamp(std::ceil(*quota), 1.0, static_cast<double>(allowed)));
+}
+
+Cores cores() {
+  Cores found{.quota = cpu_quota()};
   const BitmapPtr allowed = allowed_cores();
-  if (!allowed) return 1;
+  if (!allowed) return found;
   const int cores =
       hwloc_get_nbobjs_inside_cpuset_by_type(machine(), allowed.get(), HWLOC_OBJ_CORE);
   const int units = hwloc_bitmap_weight(allowed.get());
-  return static_cast<unsigned>(std::max({1, cores, cores > 0 ? 0 : units}));
+  found.allowed = static_cast<unsigned>(std::max({1, cores, cores > 0 ? 0 : units}));
+  return found;
 }
 
 std::vector<int> usable_nodes() {

@@ -2,14 +2,22 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <vector>
 
 struct hwloc_bitmap_s;
 
 namespace weft::topo {
 
-/// Cores that this process is allowed to run on; at least 1.
-unsigned usable_cores();
+/// How much of the machine's cores this process may use.
+struct Cores {
+  unsigned allowed = 1;         // that it may run on; at least 1
+  std::optional<double> quota;  // that its control groups give it the time of; nothing: all
+
+  /// How many can be busy at once without being held back: the quota rounded up, at least 1.
+  unsigned usable() const;
+};
+Cores cores();
 
 /// The NUMA nodes of these cores, as the system numbers them; empty where it can't be told.
 std::vector<int> usable_nodes();

@@ -80,13 +80,23 @@ PciSwitch PciTree::describe(const Kept& kept) const {
   }
   made.pci = text_of(address_of_bridge(*kept.bridge));
   made.above = switch_of(*kept.bridge);
-  for (hwloc_obj_t bridge = kept.bridge; bridge != nullptr && !is_root_complex(*bridge);
-       bridge = bridge_above(*bridge)) {
-    if (bridge != kept.bridge && is_kept(bridge)) break;
-    const double gbps = gbps_of(bridge->attr->bridge.upstream.pci);
-    if (gbps > 0 && (made.uplink_gbps <= 0 || gbps < made.uplink_gbps)) made.uplink_gbps = gbps;
-  }
+  made.uplink_gbps =
+      narrowest(gbps_of(kept.bridge->attr->bridge.upstream.pci), bridge_above(*kept.bridge));
   return made;
+}
+
+/// Of a link and those of the bridges above it that lead to nothing else.
+double PciTree::narrowest(double gbps, hwloc_obj_t from) const {
+  for (hwloc_obj_t bridge = from; bridge != nullptr && !is_kept(bridge);
+       bridge = bridge_above(*bridge)) {
+    const double next = gbps_of(bridge->attr->bridge.upstream.pci);
+    if (next > 0 && (gbps <= 0 || next < gbps)) gbps = next;
+  }
+  return gbps;
+}
+
+double PciTree::link_of(const hwloc_obj& device) const {
+  return narrowest(gbps_of(device.attr->pcidev), bridge_above(device));
 }
 
 int PciTree::switch_of(const hwloc_obj& device) const {

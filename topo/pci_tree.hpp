@@ -43,6 +43,8 @@ class PciTree {
   const std::vector<PciSwitch>& switches() const noexcept { return switches_; }
   /// Index of the switch that a device is below; -1: none.
   int switch_of(const hwloc_obj& device) const;
+  /// Of the narrowest link between a device and what it is below, in Gb/s; 0: unknown.
+  double link_of(const hwloc_obj& device) const;
 
  private:
   struct Kept {
@@ -54,6 +56,7 @@ class PciTree {
   bool is_kept(hwloc_obj_t bridge) const;
   std::vector<PciAddress> path_of(hwloc_obj_t bridge) const;
   PciSwitch describe(const Kept& kept) const;
+  double narrowest(double gbps, hwloc_obj_t from) const;
 
   std::map<hwloc_obj_t, std::set<hwloc_obj_t>> branches_;  // of bridges: children with devices
   std::vector<Kept> kept_;

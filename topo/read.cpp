@@ -11,6 +11,8 @@
 #include <iterator>
 #include <string_view>
 
+#include "topo/xml.hpp"
+
 namespace weft::topo {
 namespace {
 
@@ -27,21 +29,6 @@ constexpr std::uintmax_t most_bytes = 64 << 20;
 /// As libxml2 has it. hwloc's own parser has no limit, and recurses.
 constexpr int most_nested = 256;
 
-/// How many elements lie within one another, as hwloc's parser sees it.
-int nesting(std::string_view xml) {
-  int depth = 0, deepest = 0;
-  for (std::size_t at = xml.find('<'); at != xml.npos; at = xml.find('<', at + 1)) {
-    const std::size_t end = xml.find('>', at);
-    if (end == xml.npos) break;
-    const char first = xml[at + 1];
-    if (first == '/')
-      --depth;
-    else if (first != '?' && first != '!' && xml[end - 1] != '/')
-      deepest = std::max(deepest, ++depth);
-  }
-  return deepest;
-}
-
 Result<std::string> read_file(const std::string& xml) {
   std::error_code failed;
   const auto status = std::filesystem::status(xml, failed);
@@ -57,6 +44,7 @@ Result<std::string> read_file(const std::string& xml) {
   std::ifstream in(xml, std::ios::binary);
   std::string text{std::istreambuf_iterator<char>(in), {}};
   if (!in.is_open() || in.bad()) return fail(unreadable(xml, std::strerror(errno)));
+  text = plain_xml(text);
   if (nesting(text) > most_nested) return fail(unreadable(xml, "it is nested too deeply"));
   return text;
 }
@@ -72,19 +60,17 @@ Result<HwlocPtr> read_machine(const std::string& xml) {
   hwloc_topology_set_flags(made, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED);
   for (const char* each : unwanted_components)
     hwloc_topology_set_components(made, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, each);
-  if (!xml.empty()) {
-    const auto text = read_file(xml);
-    if (!text) return fail(text.error());
-    // hwloc wants the terminating zero, and copies what it needs.
-    if (hwloc_topology_set_xmlbuffer(made, text->c_str(), static_cast<int>(text->size()) + 1) != 0)
-      return fail(unreadable(xml, "hwloc takes it for no XML of its own"));
+  if (xml.empty()) {
+    if (hwloc_topology_load(made) == 0) return owned;
+    return fail(Code::unavailable,
+                "hwloc can't read this machine: " + std::string(std::strerror(errno)));
   }
-  if (hwloc_topology_load(made) != 0) {
-    if (xml.empty())
-      return fail(Code::unavailable,
-                  "hwloc can't read this machine: " + std::string(std::strerror(errno)));
-    return fail(unreadable(xml, "hwloc can't read it (its XML has to be of version 2)"));
-  }
+  const auto text = read_file(xml);
+  if (!text) return fail(text.error());
+  // hwloc wants the terminating zero, and copies what it needs.
+  if (hwloc_topology_set_xmlbuffer(made, text->c_str(), static_cast<int>(text->size()) + 1) != 0 ||
+      hwloc_topology_load(made) != 0)
+    return fail(unreadable(xml, why_refused(*text)));
   return owned;
 }
 

@@ -19,7 +19,4 @@ const char* info_of(const hwloc_obj& object, const char* name);
 /// The number that a text begins with, whatever the locale; 0 if it begins with none.
 double number_in(std::string_view text);
 
-/// The name of the info that holds a NIC's speed, in Gb/s.
-inline constexpr const char* gbps_info = "LinkGbps";
-
 }  // namespace weft::topo

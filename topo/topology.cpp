@@ -21,12 +21,20 @@ std::string plain(std::string_view pci) {
 }  // namespace
 
 std::vector<std::size_t> preferred_nics(const Topology& topology) {
-  std::vector<std::size_t> fabric, all;
-  for (std::size_t i = 0; i < topology.nics.size(); ++i) {
-    all.push_back(i);
-    if (topology.nics[i].kind != NicKind::network) fabric.push_back(i);
+  const auto all_that = [&](auto wanted) {
+    std::vector<std::size_t> found;
+    for (std::size_t i = 0; i < topology.nics.size(); ++i)
+      if (!topology.nics[i].down && wanted(topology.nics[i])) found.push_back(i);
+    return found;
+  };
+  for (const NicKind kind : {NicKind::efa, NicKind::rdma, NicKind::network}) {
+    auto any = all_that([&](const Nic& nic) { return nic.kind == kind; });
+    if (kind == NicKind::efa && !any.empty()) return any;
+    auto known = all_that([&](const Nic& nic) { return nic.kind == kind && nic.gbps > 0; });
+    if (!known.empty()) return known;
+    if (!any.empty()) return any;
   }
-  return fabric.empty() ? all : fabric;
+  return {};
 }
 
 Result<int> find_gpu(const Topology& topology, std::string_view pci) {

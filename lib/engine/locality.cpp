@@ -91,7 +91,7 @@ std::vector<std::string> Locality::near_nics() const {
   for (const int gpu : gpus_) places.push_back({MemoryKind::device, -1, gpu});
   if (places.empty())
     for (const int node : nodes_) places.push_back({MemoryKind::host, node, -1});
-  // Fabric NICs and plain interfaces are never chosen between. Those that serve, by turns of the
+  // NICs that are preferred and others are never chosen between. Those that serve, by turns of the
   // places; then all others.
   const auto preferred = preferred_nics(topology_);
   std::vector<std::size_t> order;
@@ -123,7 +123,11 @@ int Locality::numa_node_of(const Candidate& candidate) const {
 
 void Locality::add_rail(const Capability& record, const RailKind& kind) {
   RailPlace rail{kind, find_nic(topology_, record.pci, record.domain), record.gbps};
-  if (rail.nic && topology_.nics[*rail.nic].gbps > 0) rail.gbps = topology_.nics[*rail.nic].gbps;
+  if (rail.nic) {
+    Nic& nic = topology_.nics[*rail.nic];
+    nic.down = false;  // it was when the machine was read
+    if (nic.gbps > 0) rail.gbps = nic.gbps;
+  }
   rails_.push_back(std::move(rail));
 }
 
@@ -146,10 +150,11 @@ double Locality::gbps_between(std::size_t rail, const Place& place) const {
 
 /// The NICs that a rail might also have been on.
 std::vector<std::size_t> Locality::alike(std::size_t nic) const {
-  const auto is_network = [&](std::size_t i) { return topology_.nics[i].kind == NicKind::network; };
-  std::vector<std::size_t> found;
+  auto found = preferred_nics(topology_);
+  if (contains(found, nic)) return found;
+  found.clear();
   for (std::size_t i = 0; i < topology_.nics.size(); ++i)
-    if (is_network(i) == is_network(nic)) found.push_back(i);
+    if (topology_.nics[i].kind == topology_.nics[nic].kind) found.push_back(i);
   return found;
 }
 

@@ -28,7 +28,7 @@ RailOptions rail_options(const Config& config) {
   return {.rails = config.rails,
           .chunk_bytes = config.chunk_bytes,
           .window = config.window,
-          .cores = topo::usable_cores()};
+          .cores = topo::cores().usable()};
 }
 
 Rail::Settings rail_settings(const Config& config, const Capability& record) {

@@ -8,6 +8,7 @@
 #include "base/log.hpp"
 #include "device/device.hpp"
 #include "engine/outside_callbacks.hpp"
+#include "engine/room.hpp"
 #include "topo/machine.hpp"
 
 namespace weft::core {
@@ -86,6 +87,7 @@ Result<void> Segments::let_serve(Rail& rail, SegmentState& segment) {
 }
 
 Result<std::shared_ptr<SegmentState>> Segments::add(const Memory& memory) {
+  if (auto room = check_room(memory); !room) return fail(std::move(room.error()));
   auto allocation = Allocation::make(memory);
   if (!allocation) return fail(std::move(allocation.error()));
   const auto device = memory.source() == Memory::Source::adopt

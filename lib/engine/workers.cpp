@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/callback.hpp"
+#include "base/log.hpp"
 #include "topo/machine.hpp"
 
 namespace weft::core {
@@ -27,8 +28,12 @@ Result<void> Workers::start(const Rails& rails) {
     same.push_back(rail.get());
     most = std::max(most, same.size());
   }
+  const topo::Cores cores = topo::cores();
+  if (cores.usable() < cores.allowed)
+    log(LogLevel::info, "{} of {} cores count, by a CPU quota of {:.2f}", cores.usable(),
+        cores.allowed, *cores.quota);
   const std::size_t wanted =
-      config_.threads > 0 ? config_.threads : std::min<std::size_t>(most, topo::usable_cores());
+      config_.threads > 0 ? config_.threads : std::min<std::size_t>(most, cores.usable());
   const std::size_t threads = std::min(wanted, rails.size());
   for (std::size_t i = 0; i < threads; ++i)
     workers_.push_back(std::make_unique<Worker>(config_.spin));

@@ -65,9 +65,9 @@ class UnpacedEndpoint final : public ForwardingEndpoint {
 class Placement : public testing::Test {
  protected:
   void SetUp() override {
-    if (topo::usable_cores() < 2) GTEST_SKIP() << "one core";
+    if (topo::cores().usable() < 2) GTEST_SKIP() << "one core";
     two_.emplace();
-    if (topo::usable_cores() != 2) GTEST_SKIP() << "two units of one core";
+    if (topo::cores().usable() != 2) GTEST_SKIP() << "two units of one core";
   }
 
   void TearDown() override {

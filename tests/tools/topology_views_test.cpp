@@ -43,8 +43,8 @@ TEST(TopologyJson, HasItsKeysInOrder) {
             (Names{"id", "package", "bytes", "distances", "nics", "reason"}));
   EXPECT_EQ(keys(json["gpus"][0]),
             (Names{"pci", "name", "numa", "nics", "switch", "link_gbps", "reason", "order"}));
-  EXPECT_EQ(keys(json["nics"][0]),
-            (Names{"name", "pci", "numa", "gbps", "gpus", "kind", "interface", "switch"}));
+  EXPECT_EQ(keys(json["nics"][0]), (Names{"name", "pci", "numa", "gbps", "gpus", "kind",
+                                          "interface", "switch", "link_gbps", "down"}));
 }
 
 TEST(TopologyJson, SaysWhoServesWhom) {
@@ -101,11 +101,35 @@ TEST(TopologyText, DrawsTheTree) {
 
 TEST(TopologyText, SaysWhatToThinkOfNarrowUplinks) {
   Topology narrow = small_machine();
-  EXPECT_TRUE(notes_on_uplinks(narrow).empty());
+  EXPECT_TRUE(notes_on_links(narrow).empty());
   for (PciSwitch& each : narrow.switches)
     if (each.above >= 0) each.uplink_gbps = 126;
   EXPECT_NE(tree_text(narrow).find("slower than the NICs below together"), std::string::npos);
   EXPECT_NE(to_dot(examine(narrow)).find("buses often report less"), std::string::npos);
+}
+
+TEST(TopologyText, SaysWhichNicsHaveANarrowLink) {
+  Topology narrow = small_machine();
+  narrow.nics[1].link_gbps = 63;
+  narrow.nics[2].link_gbps = 126;
+  const std::string text = tree_text(narrow);
+  EXPECT_NE(text.find("rdmap19s0  0000:13:00.0  efa, 100 Gb/s, PCIe 63 Gb/s"), std::string::npos);
+  EXPECT_NE(text.find("NICs whose PCIe link is slower"), std::string::npos) << text;
+  EXPECT_NE(text.find("bus reports it: rdmap19s0."), std::string::npos) << text;
+}
+
+TEST(TopologyText, SaysWhichNicsAreDown) {
+  Topology machine = small_machine();
+  machine.nics[1].down = true;
+  const Machine examined = examine(machine);
+  EXPECT_NE(tree_text(machine).find("rdmap19s0  0000:13:00.0  efa, 100 Gb/s, down"),
+            std::string::npos);
+  EXPECT_NE(serving_text(examined).find("not used by preference: eth0 rdmap19s0 (down)"),
+            std::string::npos)
+      << serving_text(examined);
+  EXPECT_NE(to_dot(examined).find("rdmap19s0 (down)"), std::string::npos);
+  EXPECT_EQ(to_json(examined)["networks"][1]["down"], true);
+  EXPECT_EQ(to_json(examined)["gpus"][0]["nics"], (Json{"rdmap20s0"}));
 }
 
 TEST(TopologyText, SaysWhoServesWhomAndWhatIsLeft) {

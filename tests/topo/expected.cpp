@@ -115,7 +115,7 @@ class Walk {
     if (is_gpu(at)) {
       topology_.gpus.push_back({at.pci, at.name, above, node, at.link * 8});
     } else if (is_nic(at)) {
-      add_nic(at, above, node);
+      add_nic(at, above, node, link);
     }
     const auto below = sorted(at);
     if (below.size() > 1) {
@@ -126,12 +126,13 @@ class Walk {
     for (const Function* each : below) visit(*each, above, node, link);
   }
 
-  void add_nic(const Function& at, int above, int node) {
+  void add_nic(const Function& at, int above, int node, double link) {
     Nic nic;
     nic.pci = at.pci;
     nic.pci_switch = above;
     nic.numa_node = node;
     nic.gbps = usual_gbps(at.ids);
+    nic.link_gbps = link;
     nic.kind = starts_with(at.ids, "1d0f:efa") ? NicKind::efa : NicKind::network;
     for (const OsDevice& each : at.devices)
       if (each.kind == Kind::network) nic.name = nic.interface = each.name;
@@ -167,9 +168,9 @@ std::string text_of(const Topology& topology) {
     text += fmt::format("GPU {} ({}) below {}, node {}, {:.1f} Gb/s\n", each.pci, each.name,
                         each.pci_switch, each.numa_node, each.link_gbps);
   for (const Nic& each : topology.nics)
-    text += fmt::format("NIC {} ({}, {}, {}) below {}, node {}, {:.1f} Gb/s\n", each.name,
-                        each.interface, each.pci, to_string(each.kind), each.pci_switch,
-                        each.numa_node, each.gbps);
+    text += fmt::format("NIC {} ({}, {}, {}) below {}, node {}, {:.1f} Gb/s, link {:.1f} Gb/s{}\n",
+                        each.name, each.interface, each.pci, to_string(each.kind), each.pci_switch,
+                        each.numa_node, each.gbps, each.link_gbps, each.down ? ", down" : "");
   for (const Unplaced& each : topology.unplaced)
     text += fmt::format("{} has no place: {}\n", each.name, each.reason);
   return text;

@@ -75,6 +75,18 @@ TEST(Locality, TheNarrowestPartOfTheWayCounts) {
   EXPECT_EQ(here.gbps_between(2, Place{}), 0);
 }
 
+TEST(Locality, ARailThatOpensIsUpWhateverItsPortWasBefore) {
+  Config config;
+  config.topo_xml = WEFT_TOPO_CAPTURES "/port-down.xml";
+  auto here = Locality::look(config);
+  ASSERT_TRUE(here) << here.error().to_string();
+  EXPECT_THAT(here->near_nics(), testing::ElementsAre("0000:11:00.0", "mlx5_0"));
+  Capability record;
+  record.domain = "mlx5_1";
+  here->add_rail(record, RailKind());
+  EXPECT_THAT(here->serving({MemoryKind::host, 0, -1}), testing::ElementsAre(0U));
+}
+
 TEST(Locality, AGpuCountsOnce) {
   const Locality here = look("p4d", {"0000:a0:1d.0", "a0:1D.0"});
   EXPECT_EQ(here.gpus(), 1U);

@@ -44,13 +44,17 @@ struct Range {
 /// Describes memory to make a segment of. Engine::add allocates or maps it.
 class WEFT_API Memory {
  public:
-  /// Fresh zeroed pages that the segment owns. From 2 MiB on, asks the system for transparent huge
-  /// pages (madvise): with them the kernel's copies over shm take half the time.
+  /// Fresh zeroed pages that the segment owns. Fails with `out_of_memory` if the machine does not
+  /// have as many, or the process's control groups have not as many left: to use them would have
+  /// the process killed. From 2 MiB on, asks the system for transparent huge pages (madvise): with
+  /// them the kernel's copies over shm take half the time.
   static Memory own(std::size_t bytes);
   /// Fresh zeroed huge pages (2 MiB) that the segment owns; `bytes` is rounded up to whole pages.
-  /// Fails with `out_of_memory` if the system has none reserved; there is no silent fallback.
+  /// Fails with `out_of_memory` if the system has not as many reserved, or the process's control
+  /// groups have not as many left; there is no silent fallback.
   static Memory huge(std::size_t bytes);
   /// Fresh zeroed pages behind a memfd that can't shrink; other processes may map it (Segment::fd).
+  /// Fails as own() does.
   ///
   /// The fastest memory to share with peers on one host. Over rails with Capability::maps_memory a
   /// peer that holds a grant maps the file and copies without the kernel. It keeps the mapping, and

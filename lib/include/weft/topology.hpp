@@ -48,9 +48,13 @@ struct Nic {
   int pci_switch = -1;    ///< Index in Topology::switches; -1: none.
   int numa_node = -1;     ///< If it belongs to a socket, the first node there; -1: unknown.
   double gbps = 0;        ///< Speed to the network, Gb/s each way; 0: unknown.
+  /// Of the narrowest PCIe link between it and its switch, Gb/s each way, as the bus reports it; 0:
+  /// unknown. All functions of a card share it. Virtual machines' buses may report too little.
+  double link_gbps = 0;
+  bool down = false;  ///< None of its ports is active: it serves nothing.
 };
 
-/// A GPU or another accelerator with memory of its own.
+/// A GPU or another accelerator with memory of its own; no chip that only drives a display.
 struct Gpu {
   std::string pci;
   std::string name;      ///< "GH100 [H100 SXM5 80GB]"; PCI ids if no name is known.
@@ -76,16 +80,18 @@ struct Topology {
 };
 
 /// This machine, or another one from a file in hwloc's XML format, version 2 (`xml`: its path). An
-/// hwloc without libxml2 does not read files that begin with a comment or have a raw '>' in an
-/// attribute. Speeds of this machine's NICs come from the kernel. A file may hold speeds; otherwise
-/// they come from a table of devices.
+/// hwloc without libxml2 does not read files that have a raw '>' in an attribute. Speeds of this
+/// machine's NICs come from the kernel. A file may hold speeds; otherwise they come from a table of
+/// devices.
 WEFT_API Result<Topology> load_topology(const std::string& xml = {});
 
 /// This machine as the text of a file for load_topology() elsewhere, such as for a bug report.
 /// Without serial numbers, addresses of NICs, names of hosts, or processes.
 WEFT_API Result<std::string> capture_topology();
 
-/// Indices of the NICs that transfers prefer: all EFA and RDMA NICs; if there are none, all others.
+/// Indices of the NICs that transfers prefer: those of the first kind that there is, of EFA, RDMA
+/// and network. Where the speed of some RDMA or network NICs is known, those whose speed is not are
+/// left out: they may be ports for management or storage. So are NICs that are down.
 WEFT_API std::vector<std::size_t> preferred_nics(const Topology& topology);
 
 /// The index of the GPU at a PCI address: "0000:53:00.0", "53:00.0", or as CUDA writes it. Fails
@@ -101,7 +107,8 @@ struct NicCost {
   Nearness nearness = Nearness::machine;
   /// Speed of the slowest part of the way: the NIC itself, uplinks of switches, the link between
   /// sockets. Not the GPU's own link, which may report less while it is idle. A NIC of unknown
-  /// speed counts as the slowest NIC of known speed, or as 1 Gb/s.
+  /// speed counts as its share of its card's PCIe link, but at most as the slowest NIC of known
+  /// speed; where nothing is known, as 1 Gb/s. The link of a NIC of known speed does not count.
   double gbps = 0;
   double cost = 0;  ///< Of a byte, relative to other NICs; see topo/cost.hpp.
 };
@@ -114,7 +121,7 @@ struct Affinity {
 };
 
 /// Which of `nics` serve the memory at `place`. NICs in `missing` can't be used: their share moves
-/// to others, and all else stays.
+/// to others, and all else stays. NICs that are down do not count.
 ///
 /// GPUs that share a switch share its NICs evenly, in bus order. A GPU without a near NIC is served
 /// by farther ones, at a higher cost; so is a GPU whose near NICs are so slow that far ones are

@@ -1,7 +1,12 @@
 #include "look/machine.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <utility>
+
+#include "common/printable.hpp"
 
 namespace weft::tool {
 namespace {
@@ -60,15 +65,25 @@ std::vector<std::size_t> gpus_of(const Machine& machine, std::size_t nic) {
   return gpus;
 }
 
-std::vector<std::string> notes_on_uplinks(const Topology& topology) {
+std::vector<std::string> notes_on_links(const Topology& topology) {
+  std::vector<std::string> narrow_nics, notes;
+  for (const Nic& nic : topology.nics)
+    if (nic.link_gbps > 0 && nic.link_gbps < nic.gbps) narrow_nics.push_back(printable(nic.name));
+  if (!narrow_nics.empty())
+    notes.push_back(
+        fmt::format("NICs whose PCIe link is slower than they are, as the PCI bus reports it: {}.",
+                    fmt::join(narrow_nics, " ")));
+  bool narrow_uplink = false;
   for (std::size_t at = 0; at < topology.switches.size(); ++at)
-    if (is_narrow(topology, at))
-      return {
-          "Switches: uplinks as the PCI bus reports them, here slower than the NICs below "
-          "together.",
-          "Virtual machines' buses often report less than the hardware has.",
-          "A GPU and the NICs of its own switch do not need the uplink."};
-  return {};
+    narrow_uplink = narrow_uplink || is_narrow(topology, at);
+  if (narrow_uplink)
+    notes.push_back(
+        "Switches: uplinks as the PCI bus reports them, here slower than the NICs below together.");
+  if (!notes.empty())
+    notes.push_back("Virtual machines' buses often report less than the hardware has.");
+  if (narrow_uplink)
+    notes.push_back("A GPU and the NICs of its own switch do not need the uplink.");
+  return notes;
 }
 
 }  // namespace weft::tool

@@ -12,7 +12,7 @@ namespace weft::tool {
 struct Machine {
   Topology topology;
   std::vector<std::size_t> preferred;  ///< NICs.
-  std::vector<std::size_t> networks;   ///< The other NICs.
+  std::vector<std::size_t> networks;   ///< The other NICs; those that are down too.
   std::vector<Affinity> gpus;          ///< Of each GPU, over the preferred NICs.
   std::vector<Affinity> nodes;         ///< Of each node's memory, likewise.
 };
@@ -28,8 +28,8 @@ double known_gbps(const Topology& topology, const NicCost& cost);
 /// The GPUs that a NIC serves, in bus order.
 std::vector<std::size_t> gpus_of(const Machine& machine, std::size_t nic);
 
-/// Sentences about uplinks of switches that are slower than the NICs below them together; empty
-/// where there are none.
-std::vector<std::string> notes_on_uplinks(const Topology& topology);
+/// Sentences about PCIe links that are slower than a NIC, or than the NICs below a switch together;
+/// empty where there are none.
+std::vector<std::string> notes_on_links(const Topology& topology);
 
 }  // namespace weft::tool

@@ -45,8 +45,7 @@ class Graph {
     }
     if (hubs_.size() > 1) middle();
     std::string below = legend;
-    for (const std::string& note : notes_on_uplinks(machine_.topology))
-      below += "<BR/>" + html(note);
+    for (const std::string& note : notes_on_links(machine_.topology)) below += "<BR/>" + html(note);
     out_ += fmt::format("label=<{}>;\n}}\n", below);
     return std::move(out_);
   }
@@ -79,7 +78,7 @@ class Graph {
     std::vector<std::string> unused;
     for (const Branch& child : parent.below)
       if (is_unused(child))
-        unused.push_back(machine_.topology.nics[child.index].name);
+        unused.push_back(unused_name(machine_.topology.nics[child.index]));
       else
         shown.push_back(child);
     // On the right, dot has the first one lowest.
@@ -94,6 +93,8 @@ class Graph {
     const auto& nics = machine_.networks;
     return branch.part == Part::nic && std::binary_search(nics.begin(), nics.end(), branch.index);
   }
+
+  static std::string unused_name(const Nic& nic) { return nic.name + (nic.down ? " (down)" : ""); }
 
   void put_unused(const Branch& parent, const std::vector<std::string>& names) {
     if (names.empty()) return;

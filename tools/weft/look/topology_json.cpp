@@ -78,7 +78,9 @@ OrderedJson nic_json(const Machine& machine, std::size_t index) {
           {"gpus", std::move(gpus)},
           {"kind", to_string(nic.kind)},
           {"interface", known(nic.interface)},
-          {"switch", switch_at(machine.topology, nic.pci_switch)}};
+          {"switch", switch_at(machine.topology, nic.pci_switch)},
+          {"link_gbps", known(nic.link_gbps)},
+          {"down", nic.down}};
 }
 
 OrderedJson nic_list(const Machine& machine, std::vector<std::size_t> nics) {

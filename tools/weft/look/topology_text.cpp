@@ -40,6 +40,8 @@ std::string line(const Nic& nic) {
   text += fmt::format("  {}, {}", to_string(nic.kind), bit_rate(nic.gbps));
   if (!nic.interface.empty() && nic.interface != nic.name)
     text += fmt::format(", interface {}", printable(nic.interface));
+  if (nic.link_gbps > 0) text += fmt::format(", PCIe {}", bit_rate(nic.link_gbps));
+  if (nic.down) text += ", down";
   return text;
 }
 
@@ -78,7 +80,9 @@ std::string names_of(const Topology& topology, const std::vector<std::size_t>& n
                      std::size_t indent) {
   const std::size_t longest = std::max<std::size_t>(line_width(), indent + 20) - indent;
   std::vector<std::string> names;
-  for (const std::size_t nic : nics) names.push_back(printable(topology.nics[nic].name));
+  for (const std::size_t nic : nics)
+    names.push_back(printable(topology.nics[nic].name) +
+                    (topology.nics[nic].down ? " (down)" : ""));
   if (names.empty()) return "none";
   return fmt::format("{}", fmt::join(wrapped(names, longest), "\n" + std::string(indent, ' ')));
 }
@@ -122,7 +126,7 @@ std::string tree_text(const Topology& topology) {
   const Branch machine = device_tree(topology);
   std::string out = line(topology, machine) + "\n";
   draw(topology, machine, "", out);
-  if (const auto notes = notes_on_uplinks(topology); !notes.empty())
+  if (const auto notes = notes_on_links(topology); !notes.empty())
     out += "\n" + hanging("  ", fmt::format("{}", fmt::join(notes, " ")));
   return out;
 }
