@@ -13,6 +13,7 @@ NotifyOptions from_c(const weft_notify_options& c) {
   options.cookie = c.cookie;
   options.event = c.event;
   if (c.timeout_ns != 0) options.deadline = in(c.timeout_ns);
+  if (c.drop_late) options.late = Late::drop;
   if (c.on_stream) options.gpu_stream = c.gpu_stream;
   if (c.on_end != nullptr)
     options.on_end = [on_end = c.on_end, context = c.context](std::uint64_t cookie,
@@ -83,6 +84,12 @@ const void* weft_expectation_payload(const weft_expectation* expectation, size_t
   const bool there = index < weft_expectation_payload_count(expectation);
   if (bytes != nullptr) *bytes = there ? expectation->arrived->payloads[index].size() : 0;
   return there ? expectation->arrived->payloads[index].data() : nullptr;
+}
+
+weft_code weft_engine_forget(weft_engine* engine, const weft_peer* peer, uint64_t first,
+                             uint64_t last, weft_error** error) {
+  return call(error, {{"engine", engine}, {"peer", peer}},
+              [&] { return engine->value.forget(peer->value, first, last); });
 }
 
 weft_code weft_engine_send(weft_engine* engine, const weft_peer* peer, uint64_t tag,

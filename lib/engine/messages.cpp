@@ -102,7 +102,9 @@ Result<std::shared_ptr<ExpectState>> Messages::expect(const std::shared_ptr<Peer
                                                       NotifyOptions options) {
   if (auto own = owner_.check_own(*peer); !own) return fail(std::move(own.error()));
   if (count == 0) return fail(Code::invalid_argument, "an expectation needs at least one signal");
-  return begin<ExpectState>(peer, Event::Kind::signals_arrived, std::move(options), id, count);
+  const Late late = options.late;
+  return begin<ExpectState>(peer, Event::Kind::signals_arrived, std::move(options), id, count,
+                            late);
 }
 
 Result<std::shared_ptr<ReceiveState>> Messages::receive(const std::shared_ptr<PeerState>& peer,
@@ -110,6 +112,15 @@ Result<std::shared_ptr<ReceiveState>> Messages::receive(const std::shared_ptr<Pe
                                                         NotifyOptions options) {
   if (auto own = owner_.check_own(*peer); !own) return fail(std::move(own.error()));
   return begin<ReceiveState>(peer, Event::Kind::message_arrived, std::move(options), tag, mask);
+}
+
+Result<void> Messages::forget(PeerState& peer, std::uint64_t first, std::uint64_t last) {
+  if (auto own = owner_.check_own(peer); !own) return own;
+  if (first > last)
+    return fail(Code::invalid_argument,
+                fmt::format("the ids from {} to {} are none", first, last));
+  peer.mailbox.forget(first, last);
+  return {};
 }
 
 void Messages::take(PeerState& peer, const SignalFailed& notice) {

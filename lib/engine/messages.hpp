@@ -32,6 +32,8 @@ class Messages {
   Result<std::shared_ptr<ReceiveState>> receive(const std::shared_ptr<PeerState>& peer,
                                                 std::uint64_t tag, std::uint64_t mask,
                                                 NotifyOptions options);
+  /// As Engine::forget().
+  Result<void> forget(PeerState& peer, std::uint64_t first, std::uint64_t last);
   /// Whether a message, or what a signal carries, may be so long.
   Result<void> check_payload(const PeerState& peer, std::size_t bytes) const;
   /// Ends what has been waited for in vain until its deadline.

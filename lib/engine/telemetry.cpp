@@ -90,7 +90,15 @@ MetricsReading Telemetry::read() {
   reading.engine = around_.self.name;
   reading.transfers_active = around_.transfers.active();
   reading.segments = around_.segments.count();
-  reading.peers_up = around_.peers.all_up().size();
+  const auto peers = around_.peers.all_up();
+  reading.peers_up = peers.size();
+  for (const auto& peer : peers) {
+    const Unclaimed unclaimed = peer->mailbox.unclaimed();
+    reading.unclaimed.bytes += unclaimed.bytes;
+    reading.unclaimed.ids += unclaimed.ids;
+    reading.unclaimed.peers_held_back += unclaimed.too_many ? 1 : 0;
+  }
+  reading.unclaimed.dropped = *around_.peers.dropped_arrivals();
   const auto by_rail = around_.ledger->counters().read();
   for (const auto& rail : around_.rails) {
     const Capability& record = rail->capability();
