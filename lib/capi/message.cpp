@@ -8,12 +8,14 @@ using namespace weft::capi;
 
 namespace {
 
-NotifyOptions from_c(const weft_notify_options& c) {
+Result<NotifyOptions> from_c(const weft_notify_options& c) {
+  auto late = enumerator("options->late", c.late, Late::keep, Late::drop);
+  if (!late) return fail(std::move(late.error()));
   NotifyOptions options;
   options.cookie = c.cookie;
   options.event = c.event;
   if (c.timeout_ns != 0) options.deadline = in(c.timeout_ns);
-  if (c.drop_late) options.late = Late::drop;
+  options.late = *late;
   if (c.on_stream) options.gpu_stream = c.gpu_stream;
   if (c.on_end != nullptr)
     options.on_end = [on_end = c.on_end, context = c.context](std::uint64_t cookie,
@@ -55,8 +57,8 @@ weft_code weft_engine_expect(weft_engine* engine, const weft_peer* peer, uint64_
                              uint64_t count, const weft_notify_options* options,
                              weft_expectation** expectation, weft_error** error) {
   return call(error, {{"engine", engine}, {"peer", peer}, {"expectation", expectation}}, [&] {
-    return read_optional("options", options).and_then([&](const weft_notify_options& known) {
-      return give(expectation, engine->value.expect(peer->value, id, count, from_c(known)));
+    return read_optional("options", options).and_then(from_c).and_then([&](NotifyOptions known) {
+      return give(expectation, engine->value.expect(peer->value, id, count, std::move(known)));
     });
   });
 }
@@ -103,8 +105,8 @@ weft_code weft_engine_receive(weft_engine* engine, const weft_peer* peer, uint64
                               uint64_t mask, const weft_notify_options* options,
                               weft_receive** receive, weft_error** error) {
   return call(error, {{"engine", engine}, {"peer", peer}, {"receive", receive}}, [&] {
-    return read_optional("options", options).and_then([&](const weft_notify_options& known) {
-      return give(receive, engine->value.receive(peer->value, tag, mask, from_c(known)));
+    return read_optional("options", options).and_then(from_c).and_then([&](NotifyOptions known) {
+      return give(receive, engine->value.receive(peer->value, tag, mask, std::move(known)));
     });
   });
 }

@@ -24,8 +24,8 @@ class DatedWaits {
   void end_overdue(Clock::time_point now) {
     for (const auto& slot : take_overdue(now))
       if (slot->give_up())
-        slot->complete(Error(Code::timed_out,
-                             "what was waited for has not come in time" + slot->hindrance()));
+        slot->complete(
+            Error(Code::timed_out, "what was waited for has not come in time" + slot->hindrance()));
   }
 
  private:

@@ -248,7 +248,8 @@ Result<Signals> Expectation::wait(Deadline deadline) {
       state_ ? &state_->engine : nullptr, [&] { return state_->done(); },
       [&](Deadline until) { return state_->wait(until); }, deadline);
   if (!waited) return fail(waited.error());
-  if (!*waited) return fail(Code::timed_out, "not all expected signals have arrived" + state_->hindrance());
+  if (!*waited)
+    return fail(Code::timed_out, "not all expected signals have arrived" + state_->hindrance());
   if (const auto& error = state_->error()) return fail(*error);
   return std::move(state_->arrived);
 }

@@ -16,10 +16,10 @@ namespace {
 
 Result<void> check_packet(const Capability& record) {
   if (record.max_send >= Messenger::least_packet) return {};
-  return fail(Code::unavailable,
-              fmt::format("{} {} carries messages of {} bytes at most, and at least {} are needed",
-                          record.provider, record.domain, record.max_send,
-                          Messenger::least_packet));
+  return fail(
+      Code::unavailable,
+      fmt::format("{} {} carries messages of {} bytes at most, and at least {} are needed",
+                  record.provider, record.domain, record.max_send, Messenger::least_packet));
 }
 
 RailOptions rail_options(const Config& config) {

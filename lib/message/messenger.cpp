@@ -70,17 +70,17 @@ Result<void> Messenger::add_peer(const std::shared_ptr<PeerState>& peer, std::ui
   // control connection.
   const bool may_leave = record.proof == CompletionProof::visible || !peer->one_way();
   // Both sides know the first number: it is the token that the receiver gave.
-  streams_.try_emplace(
-      own_token, Stream{.peer = peer,
-                        .route = *peer->routes.front(),
-                        .own_token = own_token,
-                        .leaves_failed_rail = record.path_failures && may_leave,
-                        .leaves_closed_rail = may_leave,
-                        .first_sequence = static_cast<std::uint32_t>(theirs.token),
-                        .most_bytes = most_bytes(*peer->routes.front()),
-                        .window = SendWindow(theirs.message_credits),
-                        .arrivals = {static_cast<std::uint32_t>(own_token), limits_.credits},
-                        .assembly = Assembly(limits_.max_message)});
+  streams_.try_emplace(own_token,
+                       Stream{.peer = peer,
+                              .route = *peer->routes.front(),
+                              .own_token = own_token,
+                              .leaves_failed_rail = record.path_failures && may_leave,
+                              .leaves_closed_rail = may_leave,
+                              .first_sequence = static_cast<std::uint32_t>(theirs.token),
+                              .most_bytes = most_bytes(*peer->routes.front()),
+                              .window = SendWindow(theirs.message_credits),
+                              .arrivals = {static_cast<std::uint32_t>(own_token), limits_.credits},
+                              .assembly = Assembly(limits_.max_message)});
   return {};
 }
 
@@ -260,9 +260,9 @@ void Messenger::count(const Stream& stream, MessageKind kind) {
 bool Messenger::post(Stream& stream, Buffer& buffer, const Packet& packet) {
   buffer.handler = this;
   buffer.number = next_post_++;
-  const providers::Post post = endpoint_.send(
-      buffer, {buffer.data, message_bytes(packet.bytes.size()), buffer.registration},
-      stream.route.targets.front().address(), providers::MessageClass::message);
+  const providers::Post post =
+      endpoint_.send(buffer, {buffer.data, message_bytes(packet.bytes.size()), buffer.registration},
+                     stream.route.targets.front().address(), providers::MessageClass::message);
   if (post.status == providers::PostStatus::again) return false;
   const InFlight sent{stream.peer.get(), stream.own_token,
                       enter(stream, packet, Phase::on_rail, &buffer), buffer, Clock::now()};

@@ -93,10 +93,8 @@ std::optional<Error> SignalCounters::why_not(Counters::iterator entry) {
 
 /// No other expectation waits for the id.
 void SignalCounters::ended_short(const ExpectState& expectation) {
-  if (expectation.late == Late::drop)
-    forgotten_.insert(expectation.id, expectation.id);
-  else
-    given_up_.insert(expectation.id, expectation.id);
+  if (expectation.late == Late::drop) forgotten_.insert(expectation.id, expectation.id);
+  if (expectation.late == Late::keep) given_up_.insert(expectation.id, expectation.id);
 }
 
 void SignalCounters::arrived(std::uint64_t id, Blob bytes, Endings& endings) {
@@ -143,9 +141,8 @@ bool SignalCounters::give_up(const ExpectState& expectation) {
   const auto entry = counters_.find(expectation.id);
   if (entry == counters_.end()) return false;
   auto& waiting = entry->second.waiting;
-  const bool waited = std::erase_if(waiting, [&](const auto& other) {
-                        return other.get() == &expectation;
-                      }) > 0;
+  const bool waited =
+      std::erase_if(waiting, [&](const auto& other) { return other.get() == &expectation; }) > 0;
   if (waited && waiting.empty()) ended_short(expectation);
   account(entry);
   return waited;

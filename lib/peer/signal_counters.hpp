@@ -26,8 +26,8 @@ using Endings = std::vector<std::pair<std::shared_ptr<CompletionSlot>, std::opti
 /// Signals that no expectation waits for are kept, and their bytes counted. Those of an id that was
 /// never asked for are kept for good. What shrink() may take is called an orphan: late signals, of
 /// an id whose last expectation ended without them, and failures that nobody waits for. A note
-/// stays of what it took, so that the next expectation of the id ends with the truth. The notes, and
-/// the ids that were forgotten or given up, lie in sets of `most_ranges` ranges each.
+/// stays of what it took, so that the next expectation of the id ends with the truth. The notes,
+/// and the ids that were forgotten or given up, lie in sets of `most_ranges` ranges each.
 ///
 /// Not safe for several threads.
 class SignalCounters {

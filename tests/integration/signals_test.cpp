@@ -280,8 +280,7 @@ TEST_P(SignalsOver, ThatComeTooLateDoNotHoldThePeerBack) {
   for (const Late late : {Late::keep, Late::drop}) {
     SCOPED_TRACE(static_cast<int>(late));
     for (std::uint64_t id = 0; id < 2000; ++id) {
-      std::optional<Expectation> given_up =
-          must(pair.b.expect(pair.to_a, id, 1, {.late = late}));
+      std::optional<Expectation> given_up = must(pair.b.expect(pair.to_a, id, 1, {.late = late}));
       given_up.reset();
       must(pair.a.signal(pair.to_b, {id}, soon()));
     }
@@ -296,8 +295,8 @@ TEST_P(SignalsOver, ThatComeTooLateAreForTheNextWait) {
   Couple pair = couple(config);
   NotifyOptions options;
   options.deadline = Deadline::in(1ms);
-  EXPECT_TRUE(fails_with(must(pair.b.expect(pair.to_a, 1, 1, options)).wait(soon()),
-                         Code::timed_out));
+  EXPECT_TRUE(
+      fails_with(must(pair.b.expect(pair.to_a, 1, 1, options)).wait(soon()), Code::timed_out));
   must(pair.a.signal(pair.to_b, {1}, soon()));
   EXPECT_TRUE(succeeds(must(pair.b.expect(pair.to_a, 1, 1)).wait(soon())));
 }

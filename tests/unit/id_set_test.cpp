@@ -84,7 +84,8 @@ TEST(IdSet, IsASet) {
     IdSet set(1000);
     std::set<std::uint64_t> plain;
     for (int step = 0; step < 100; ++step) {
-      const std::uint64_t first = random() % 64, last = std::min<std::uint64_t>(63, first + random() % 6);
+      const std::uint64_t first = random() % 64,
+                          last = std::min<std::uint64_t>(63, first + random() % 6);
       const bool adds = random() % 2 == 0;
       const std::size_t before = plain.size();
       for (std::uint64_t id = first; id <= last; ++id)

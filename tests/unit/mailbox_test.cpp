@@ -298,6 +298,14 @@ TEST(MailboxOrphans, AreDroppedAtOnceIfTheExpectationSaysSo) {
   EXPECT_TRUE(ended_well(*again)) << "it is expected again";
 }
 
+TEST(MailboxOrphans, AreNoneIfTheExpectationHolds) {
+  Mailbox mailbox("peer", 1000);
+  give_up(mailbox, 1, Late::hold);
+  for (int i = 0; i < 10; ++i) mailbox.signal_arrived(1, Blob(100));
+  EXPECT_TRUE(mailbox.full());
+  EXPECT_TRUE(ended_well(*expected(mailbox, 1, 10)));
+}
+
 TEST(MailboxOrphans, ComeFromAnExpectationThatFailedToo) {
   Mailbox mailbox("peer", 1000);
   for (std::uint64_t id = 0; id < 100; ++id) {

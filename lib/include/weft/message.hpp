@@ -27,6 +27,10 @@ enum class Late : std::uint8_t {
   /// peer back: beyond Config::unclaimed_bytes the oldest are dropped, and the next expectation of
   /// their id fails with `queue_full`.
   keep,
+  /// As before they were expected: they are kept, and beyond Config::unclaimed_bytes the peer is
+  /// held
+  /// back. For an id that is expected again and again.
+  hold,
   /// They are dropped, until the id is expected again. For an id that is not used twice.
   drop
 };

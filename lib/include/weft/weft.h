@@ -817,6 +817,14 @@ WEFT_API weft_code weft_transfer_copied(const weft_transfer* transfer, size_t in
 /// progress thread, under the rules of weft_on_transfer; don't free `error`.
 typedef void (*weft_on_arrival)(void* context, uint64_t cookie, const weft_error* error);
 
+/// What becomes of signals that come after their expectation has ended without them (see
+/// weft::Late).
+enum {
+  WEFT_LATE_KEEP = 0,  ///< The next expectation gets them; the oldest are dropped for want of room.
+  WEFT_LATE_HOLD = 1,  ///< The next expectation gets them; the peer is held back for want of room.
+  WEFT_LATE_DROP = 2   ///< They are dropped until the id is expected again.
+};
+
 /// How an expectation or a receive reports its end, besides its wait function.
 typedef struct weft_notify_options {
   size_t size;
@@ -831,9 +839,7 @@ typedef struct weft_notify_options {
   /// ended, with an error or without (see weft::NotifyOptions::gpu_stream).
   bool on_stream;
   void* gpu_stream;
-  /// Of expectations: signals that come after it has ended without them are dropped. Else the next
-  /// expectation of the id gets them (see weft::Late).
-  bool drop_late;
+  int32_t late;  ///< Of expectations: a WEFT_LATE_ value.
 } weft_notify_options;
 
 /// Raises a signal at the peer without moving data. `data` may be NULL if `bytes` is 0.
@@ -859,8 +865,8 @@ WEFT_API size_t weft_expectation_payload_count(const weft_expectation* expectati
 WEFT_API const void* weft_expectation_payload(const weft_expectation* expectation, size_t index,
                                               size_t* bytes);
 
-/// Forgets the signal ids from `first` to `last`, both included: drops what has arrived of them, and
-/// what arrives until one is expected again (see weft::Engine::forget).
+/// Forgets the signal ids from `first` to `last`, both included: drops what has arrived of them,
+/// and what arrives until one is expected again (see weft::Engine::forget).
 WEFT_API weft_code weft_engine_forget(weft_engine* engine, const weft_peer* peer, uint64_t first,
                                       uint64_t last, weft_error** error);
 
