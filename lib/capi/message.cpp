@@ -8,7 +8,7 @@ using namespace weft::capi;
 
 namespace {
 
-Result<NotifyOptions> from_c(const weft_notify_options& c) {
+Result<NotifyOptions> notify_options(const weft_notify_options& c) {
   auto late = enumerator("options->late", c.late, Late::keep, Late::drop);
   if (!late) return fail(std::move(late.error()));
   NotifyOptions options;
@@ -57,9 +57,11 @@ weft_code weft_engine_expect(weft_engine* engine, const weft_peer* peer, uint64_
                              uint64_t count, const weft_notify_options* options,
                              weft_expectation** expectation, weft_error** error) {
   return call(error, {{"engine", engine}, {"peer", peer}, {"expectation", expectation}}, [&] {
-    return read_optional("options", options).and_then(from_c).and_then([&](NotifyOptions known) {
-      return give(expectation, engine->value.expect(peer->value, id, count, std::move(known)));
-    });
+    return read_optional("options", options)
+        .and_then(notify_options)
+        .and_then([&](NotifyOptions known) {
+          return give(expectation, engine->value.expect(peer->value, id, count, std::move(known)));
+        });
   });
 }
 
@@ -105,9 +107,11 @@ weft_code weft_engine_receive(weft_engine* engine, const weft_peer* peer, uint64
                               uint64_t mask, const weft_notify_options* options,
                               weft_receive** receive, weft_error** error) {
   return call(error, {{"engine", engine}, {"peer", peer}, {"receive", receive}}, [&] {
-    return read_optional("options", options).and_then(from_c).and_then([&](NotifyOptions known) {
-      return give(receive, engine->value.receive(peer->value, tag, mask, std::move(known)));
-    });
+    return read_optional("options", options)
+        .and_then(notify_options)
+        .and_then([&](NotifyOptions known) {
+          return give(receive, engine->value.receive(peer->value, tag, mask, std::move(known)));
+        });
   });
 }
 
