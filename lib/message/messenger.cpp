@@ -224,16 +224,16 @@ void Messenger::write_out(const Stream& stream, const Packet& packet, std::byte*
 }
 
 /// The packet is on its way: its number, if it has one.
-MessageNumber Messenger::enter(Stream& stream, const Packet& packet, Phase phase, Buffer* buffer) {
+MessageNumber Messenger::enter(Stream& stream, Packet& packet, Phase phase, Buffer* buffer) {
   if (!is_numbered(packet.kind)) return std::nullopt;
   if (packet.kind == MessageKind::fragment) stream.peer->outbox.add_under_way();
   const std::uint64_t number = stream.window.next();
-  stream.window.push({phase, buffer, packet.transfer, packet.before});
+  stream.window.push({phase, buffer, std::move(packet.transfer), packet.before});
   return number;
 }
 
 /// False if the provider has no room.
-bool Messenger::send(Stream& stream, const Packet& packet) {
+bool Messenger::send(Stream& stream, Packet packet) {
   if (avoids_rail(stream)) {
     send_by_control(stream, packet);
   } else {
@@ -257,7 +257,7 @@ void Messenger::count(const Stream& stream, MessageKind kind) {
 }
 
 /// False if the provider has no room.
-bool Messenger::post(Stream& stream, Buffer& buffer, const Packet& packet) {
+bool Messenger::post(Stream& stream, Buffer& buffer, Packet& packet) {
   buffer.handler = this;
   buffer.number = next_post_++;
   const providers::Post post =
@@ -296,7 +296,8 @@ void Messenger::peer_moved(const PeerState& peer) {
   Stream* const stream = stream_to(peer);
   if (stream == nullptr) return;
   // The last acknowledgement may be among what was lost.
-  send_by_control(*stream, {MessageKind::credits, stream->taken});
+  Packet credits{MessageKind::credits, stream->taken};
+  send_by_control(*stream, credits);
   stream->acknowledged = stream->taken;
   const bool forgotten =
       std::any_of(stream->window.begin(), stream->window.end(),
@@ -324,7 +325,7 @@ bool Messenger::avoids_rail(const Stream& stream) const {
          (stream.route.is_aside(Clock::now()) || (sends_.free() == 0 && in_flight_.size() > live_));
 }
 
-void Messenger::send_by_control(Stream& stream, const Packet& packet) {
+void Messenger::send_by_control(Stream& stream, Packet& packet) {
   Blob bytes(message_bytes(packet.bytes.size()));
   write_out(stream, packet, bytes.data());
   stream.control.add(enter(stream, packet, Phase::on_control, nullptr), std::move(bytes));

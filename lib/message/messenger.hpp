@@ -150,15 +150,15 @@ class Messenger final : private providers::CompletionHandler {
   std::size_t most_bytes(const Route& route) const;
   bool send_next(Stream& stream);
   static void write_out(const Stream& stream, const Packet& packet, std::byte* at);
-  static MessageNumber enter(Stream& stream, const Packet& packet, Unacknowledged::Phase phase,
+  static MessageNumber enter(Stream& stream, Packet& packet, Unacknowledged::Phase phase,
                              Buffer* buffer);
-  bool send(Stream& stream, const Packet& packet);
-  bool post(Stream& stream, Buffer& buffer, const Packet& packet);
+  bool send(Stream& stream, Packet packet);
+  bool post(Stream& stream, Buffer& buffer, Packet& packet);
   void refused(Stream& stream);
   Buffer* take_buffer();
   static void end(PeerState& peer, Unacknowledged& message, const std::optional<Error>& error);
   bool avoids_rail(const Stream& stream) const;
-  void send_by_control(Stream& stream, const Packet& packet);
+  void send_by_control(Stream& stream, Packet& packet);
   void resend_by_control(Stream& stream, MessageNumber number, const Buffer& buffer);
   void push_control(Stream& stream);
   void rescue_overdue();
