@@ -103,13 +103,23 @@ TEST_P(Steady, SignalsOfCancelledWrites) {
   const Prepared write = must(pair.a.prepare(board.local, board.there, Direction::write, piece));
   std::uint64_t next = 0;
   const auto run = [&](std::uint64_t count) {
+    // So that neither side has much to catch up with.
+    constexpr std::size_t at_once = 64;
+    std::deque<Transfer> cancelled;
+    const auto settle = [&] {
+      EXPECT_TRUE(fails_with(cancelled.front().wait_quiescent(soon()), Code::cancelled));
+      cancelled.pop_front();
+    };
     for (std::uint64_t i = 0; i < count; ++i, ++next) {
       TransferOptions options;
       options.signal = Signal{next};
-      must(pair.a.submit(write, options)).cancel();
+      cancelled.push_back(must(pair.a.submit(write, options)));
+      cancelled.back().cancel();
+      if (cancelled.size() == at_once) settle();
       // The answer comes after what was told before.
       if (next % 1000 == 0) must(pair.a.lookup(pair.to_b, "board", soon()));
     }
+    while (!cancelled.empty()) settle();
   };
   run(20'000);
   const Holdings before;
