@@ -77,6 +77,10 @@ static_assert(same(WEFT_RIGHT_READ_WRITE, Rights::read_write));
 static_assert(same(WEFT_WRITE, Direction::write));
 static_assert(same(WEFT_READ, Direction::read));
 
+static_assert(same(WEFT_LATE_KEEP, Late::keep));
+static_assert(same(WEFT_LATE_HOLD, Late::hold));
+static_assert(same(WEFT_LATE_DROP, Late::drop));
+
 static_assert(same(WEFT_PLACED_ALL, Placed::all));
 static_assert(same(WEFT_PLACED_NONE, Placed::none));
 static_assert(same(WEFT_PLACED_UNKNOWN, Placed::unknown));

@@ -8,11 +8,14 @@ using namespace weft::capi;
 
 namespace {
 
-NotifyOptions from_c(const weft_notify_options& c) {
+Result<NotifyOptions> notify_options(const weft_notify_options& c) {
+  auto late = enumerator("options->late", c.late, Late::keep, Late::drop);
+  if (!late) return fail(std::move(late.error()));
   NotifyOptions options;
   options.cookie = c.cookie;
   options.event = c.event;
   if (c.timeout_ns != 0) options.deadline = in(c.timeout_ns);
+  options.late = *late;
   if (c.on_stream) options.gpu_stream = c.gpu_stream;
   if (c.on_end != nullptr)
     options.on_end = [on_end = c.on_end, context = c.context](std::uint64_t cookie,
@@ -54,9 +57,11 @@ weft_code weft_engine_expect(weft_engine* engine, const weft_peer* peer, uint64_
                              uint64_t count, const weft_notify_options* options,
                              weft_expectation** expectation, weft_error** error) {
   return call(error, {{"engine", engine}, {"peer", peer}, {"expectation", expectation}}, [&] {
-    return read_optional("options", options).and_then([&](const weft_notify_options& known) {
-      return give(expectation, engine->value.expect(peer->value, id, count, from_c(known)));
-    });
+    return read_optional("options", options)
+        .and_then(notify_options)
+        .and_then([&](NotifyOptions known) {
+          return give(expectation, engine->value.expect(peer->value, id, count, std::move(known)));
+        });
   });
 }
 
@@ -85,6 +90,12 @@ const void* weft_expectation_payload(const weft_expectation* expectation, size_t
   return there ? expectation->arrived->payloads[index].data() : nullptr;
 }
 
+weft_code weft_engine_forget(weft_engine* engine, const weft_peer* peer, uint64_t first,
+                             uint64_t last, weft_error** error) {
+  return call(error, {{"engine", engine}, {"peer", peer}},
+              [&] { return engine->value.forget(peer->value, first, last); });
+}
+
 weft_code weft_engine_send(weft_engine* engine, const weft_peer* peer, uint64_t tag,
                            const void* data, size_t bytes, int64_t timeout_ns, weft_error** error) {
   return call(error, {{"engine", engine}, {"peer", peer}, list("data", data, bytes)}, [&] {
@@ -96,9 +107,11 @@ weft_code weft_engine_receive(weft_engine* engine, const weft_peer* peer, uint64
                               uint64_t mask, const weft_notify_options* options,
                               weft_receive** receive, weft_error** error) {
   return call(error, {{"engine", engine}, {"peer", peer}, {"receive", receive}}, [&] {
-    return read_optional("options", options).and_then([&](const weft_notify_options& known) {
-      return give(receive, engine->value.receive(peer->value, tag, mask, from_c(known)));
-    });
+    return read_optional("options", options)
+        .and_then(notify_options)
+        .and_then([&](NotifyOptions known) {
+          return give(receive, engine->value.receive(peer->value, tag, mask, std::move(known)));
+        });
   });
 }
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/sync.hpp"
-#include "peer/mailbox.hpp"
+#include "peer/awaited.hpp"
 
 namespace weft::core {
 
@@ -24,7 +24,8 @@ class DatedWaits {
   void end_overdue(Clock::time_point now) {
     for (const auto& slot : take_overdue(now))
       if (slot->give_up())
-        slot->complete(Error(Code::timed_out, "what was waited for has not come in time"));
+        slot->complete(
+            Error(Code::timed_out, "what was waited for has not come in time" + slot->hindrance()));
   }
 
  private:

@@ -225,6 +225,14 @@ Result<Expectation> Engine::expect(const Peer& peer, std::uint64_t id, std::uint
       .map([](auto&& expectation) { return Expectation(std::move(expectation)); });
 }
 
+Result<void> Engine::forget(const Peer& peer, std::uint64_t id) {
+  return forget(peer, id, id);
+}
+
+Result<void> Engine::forget(const Peer& peer, std::uint64_t first, std::uint64_t last) {
+  return call(state_, [&] { return state_->messages.forget(*peer.state_, first, last); });
+}
+
 Result<void> Engine::send(const Peer& peer, std::uint64_t tag, Bytes bytes, Deadline deadline) {
   return call(state_, [&] {
     return state_->messages.send(peer.state_, core::MessageKind::tagged, tag, bytes, deadline);

@@ -253,7 +253,8 @@ Result<Signals> Expectation::wait(Deadline deadline) {
       state_ ? &state_->engine : nullptr, [&] { return state_->done(); },
       [&](Deadline until) { return state_->wait(until); }, deadline);
   if (!waited) return fail(waited.error());
-  if (!*waited) return fail(Code::timed_out, "not all expected signals have arrived");
+  if (!*waited)
+    return fail(Code::timed_out, "not all expected signals have arrived" + state_->hindrance());
   if (const auto& error = state_->error()) return fail(*error);
   return std::move(state_->arrived);
 }
@@ -275,7 +276,7 @@ Result<Message> Receive::wait(Deadline deadline) {
       state_ ? &state_->engine : nullptr, [&] { return state_->done(); },
       [&](Deadline until) { return state_->wait(until); }, deadline);
   if (!waited) return fail(waited.error());
-  if (!*waited) return fail(Code::timed_out, "no message has arrived");
+  if (!*waited) return fail(Code::timed_out, "no message has arrived" + state_->hindrance());
   if (const auto& error = state_->error()) return fail(*error);
   return std::move(state_->message);
 }

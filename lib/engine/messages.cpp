@@ -117,7 +117,11 @@ Result<std::shared_ptr<ExpectState>> Messages::expect(const std::shared_ptr<Peer
                                                       NotifyOptions options) {
   if (auto own = owner_.check_own(*peer); !own) return fail(std::move(own.error()));
   if (count == 0) return fail(Code::invalid_argument, "an expectation needs at least one signal");
-  return begin<ExpectState>(peer, Event::Kind::signals_arrived, std::move(options), id, count);
+  const Late late = options.late;
+  if (late > Late::drop)
+    return fail(Code::invalid_argument, "there is no such way to treat late signals");
+  return begin<ExpectState>(peer, Event::Kind::signals_arrived, std::move(options), id, count,
+                            late);
 }
 
 Result<std::shared_ptr<ReceiveState>> Messages::receive(const std::shared_ptr<PeerState>& peer,
@@ -133,6 +137,14 @@ void Messages::given_up(const ExpectState& expectation) {
 
 void Messages::given_up(const ReceiveState& receive) {
   count_failed(ledger_.get(), receive, Code::cancelled);
+}
+
+Result<void> Messages::forget(PeerState& peer, std::uint64_t first, std::uint64_t last) {
+  if (auto own = owner_.check_own(peer); !own) return own;
+  if (first > last)
+    return fail(Code::invalid_argument, fmt::format("the ids from {} to {} are none", first, last));
+  peer.mailbox.forget(first, last);
+  return {};
 }
 
 void Messages::take(PeerState& peer, const SignalFailed& notice) {

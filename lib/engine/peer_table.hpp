@@ -70,6 +70,10 @@ class PeerTable {
     arrivals_.pop_front();
     return peer;
   }
+  /// Arrivals that their mailboxes have dropped, those of peers that are gone too.
+  const std::shared_ptr<Mailbox::DropCounter>& dropped_arrivals() const noexcept {
+    return dropped_arrivals_;
+  }
   void close() {
     const Lock lock(mutex_);
     closed_ = true;
@@ -83,6 +87,9 @@ class PeerTable {
     return nullptr;
   }
 
+  // A peer's handle may outlive the engine.
+  const std::shared_ptr<Mailbox::DropCounter> dropped_arrivals_ =
+      std::make_shared<Mailbox::DropCounter>();
   mutable Mutex mutex_;
   Condition came_;
   std::unordered_map<LinkId, std::shared_ptr<PeerState>> by_link_ WEFT_GUARDED_BY(mutex_);

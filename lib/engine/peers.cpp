@@ -113,7 +113,8 @@ Result<void> Peers::meet(LinkId link, const Introduction& self, const Introducti
                          bool same_host, const std::string& same_host_reason) {
   auto peer = std::make_shared<PeerState>(
       around_.owner.engine, link, theirs, same_host,
-      PeerState::Limits{around_.config.unclaimed_bytes, around_.config.send_queue});
+      PeerState::Limits{around_.config.unclaimed_bytes, around_.config.send_queue,
+                        around_.table.dropped_arrivals()});
   if (around_.ledger) peer->traffic = around_.ledger->traffic().of(theirs.name);
   if (auto made = make_routes(peer, self, same_host_reason); !made) {
     around_.workers.forget(peer);
@@ -175,8 +176,11 @@ Result<void> Peers::make_routes(const std::shared_ptr<PeerState>& met, const Int
     for (const std::uint32_t theirs : reached_by(*route, paired, pairing.theirs)) {
       if (auto reached = route->rail->reach(met, theirs); !reached) return reached;
     }
-    for (const auto& [target, weight] : paired.targets)
+    for (const auto& [target, weight] : paired.targets) {
       route->targets.add({target, &route->addresses.at(target)}, weight);
+      const std::size_t packet = peer.introduction.rails[target].packet;
+      route->packet = std::min(route->packet, std::max(packet, Messenger::least_packet));
+    }
   }
   return {};
 }

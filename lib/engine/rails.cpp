@@ -14,14 +14,12 @@
 namespace weft::core {
 namespace {
 
-/// Messages must fit a rail, or it can't be used at all.
-Result<void> check_message_size(const Config& config, const Capability& record) {
-  const std::uint64_t needed = Messenger::message_bytes(config.max_message);
-  if (needed <= record.max_send) return {};
-  return fail(Code::invalid_argument,
-              fmt::format("{} {} carries messages of {} bytes at most, and max_message "
-                          "needs {}",
-                          record.provider, record.domain, record.max_send, needed));
+Result<void> check_packet(const Capability& record) {
+  if (record.max_send >= Messenger::least_packet) return {};
+  return fail(
+      Code::unavailable,
+      fmt::format("{} {} carries messages of {} bytes at most, and at least {} are needed",
+                  record.provider, record.domain, record.max_send, Messenger::least_packet));
 }
 
 RailOptions rail_options(const Config& config) {
@@ -35,7 +33,7 @@ Rail::Settings rail_settings(const Config& config, const Capability& record) {
   Rail::Settings settings;
   settings.plan = plan_rails(record, rail_options(config));
   settings.plan.window.patience = config.death_after;  // that the peer is dead is found out before
-  settings.messages = {config.max_message, config.message_credits};
+  settings.messages = {config.max_message, config.message_credits, record.max_send};
   settings.bounce.buffer_bytes =
       std::min<std::size_t>(config.bounce_buffer_bytes, Bounce::payload_bytes(record.max_send));
   settings.bounce.buffers = config.bounce_buffers;
@@ -111,6 +109,7 @@ void Rails::introduce(Introduction& self) {
         self.rails.emplace_back(RailAddress{record.provider, record.protocol, record.address_format,
                                             record.same_host_only, rail->endpoint().address()});
     locality_.add_rail(record, kinds_.emplace_back(core::kind_of(told)));
+    told.packet = static_cast<std::uint32_t>(rail->messenger().packet_bytes());
     told.mbps =
         static_cast<std::uint32_t>(std::clamp(locality_.gbps_of(rail->index()), 0.0, 1e6) * 1000);
   }
@@ -129,7 +128,7 @@ Result<void> Rails::open_nic(const providers::Nic& nic, unsigned& count, const O
     const Capability& record = (*endpoint)->capability();
     if (const std::string why = providers::reject_reason(record, opening.wanted); !why.empty())
       return fail(Code::unavailable, why);
-    if (auto fits = check_message_size(config_, record); !fits) return fits;
+    if (auto fits = check_packet(record); !fits) return fits;
     const auto settings = rail_settings(config_, record);
     wanted_rails = settings.plan.rails;
     const auto index = static_cast<std::uint32_t>(rails_.size() + opened.size());

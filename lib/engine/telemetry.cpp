@@ -109,7 +109,15 @@ MetricsReading Telemetry::read() {
   reading.engine = around_.self.name;
   reading.transfers_active = around_.transfers.active();
   reading.segments = around_.segments.count();
-  reading.peers_up = around_.peers.all_up().size();
+  const auto peers = around_.peers.all_up();
+  reading.peers_up = peers.size();
+  for (const auto& peer : peers) {
+    const Unclaimed unclaimed = peer->mailbox.unclaimed();
+    reading.unclaimed.bytes += unclaimed.bytes;
+    reading.unclaimed.ids += unclaimed.ids;
+    reading.unclaimed.peers_held_back += unclaimed.too_many ? 1 : 0;
+  }
+  reading.unclaimed.dropped = *around_.peers.dropped_arrivals();
   reading.grants_active = around_.grants.held();
   reading.quarantined_bytes = quarantined_bytes();
   reading.rare = around_.ledger->rare().read();

@@ -40,6 +40,11 @@ std::size_t Messenger::message_bytes(std::size_t payload) {
   return sizeof(MessageHead) + payload;
 }
 
+/// Payload bytes of the packets that go there.
+std::size_t Messenger::most_bytes(const Route& route) const {
+  return std::min(packet_bytes(), route.packet) - sizeof(MessageHead);
+}
+
 Messenger::Messenger(providers::Endpoint& endpoint, std::string rail_name, Limits limits,
                      OnBroken on_broken, Tell tell, FlushArrived flush)
     : endpoint_(endpoint),
@@ -49,8 +54,8 @@ Messenger::Messenger(providers::Endpoint& endpoint, std::string rail_name, Limit
       tell_(std::move(tell)),
       flush_(std::move(flush)),
       receives_(endpoint, "rail " + rail_name_, providers::MessageClass::message,
-                message_bytes(limits.max_message), *this),
-      sends_(endpoint, message_bytes(limits.max_message)) {}
+                std::min(message_bytes(limits.max_message), limits.packet), *this),
+      sends_(endpoint, packet_bytes()) {}
 
 Result<void> Messenger::add_peer(const std::shared_ptr<PeerState>& peer, std::uint64_t own_token) {
   const auto added = receives_.add(limits_.credits + reserve);
@@ -65,15 +70,17 @@ Result<void> Messenger::add_peer(const std::shared_ptr<PeerState>& peer, std::ui
   // control connection.
   const bool may_leave = record.proof == CompletionProof::visible || !peer->one_way();
   // Both sides know the first number: it is the token that the receiver gave.
-  streams_.try_emplace(
-      own_token, Stream{.peer = peer,
-                        .route = *peer->routes.front(),
-                        .own_token = own_token,
-                        .leaves_failed_rail = record.path_failures && may_leave,
-                        .leaves_closed_rail = may_leave,
-                        .first_sequence = static_cast<std::uint32_t>(theirs.token),
-                        .window = SendWindow(theirs.message_credits),
-                        .arrivals = {static_cast<std::uint32_t>(own_token), limits_.credits}});
+  streams_.try_emplace(own_token,
+                       Stream{.peer = peer,
+                              .route = *peer->routes.front(),
+                              .own_token = own_token,
+                              .leaves_failed_rail = record.path_failures && may_leave,
+                              .leaves_closed_rail = may_leave,
+                              .first_sequence = static_cast<std::uint32_t>(theirs.token),
+                              .most_bytes = most_bytes(*peer->routes.front()),
+                              .window = SendWindow(theirs.message_credits),
+                              .arrivals = {static_cast<std::uint32_t>(own_token), limits_.credits},
+                              .assembly = Assembly(limits_.max_message)});
   return {};
 }
 
@@ -84,7 +91,7 @@ void Messenger::peer_died(PeerState& peer) {
   if (Stream* stream = stream_to(peer)) {
     for (auto& [post, sent] : in_flight_)
       if (sent.own_token == stream->own_token && !std::exchange(sent.abandoned, true)) --live_;
-    if (stream->held) unsent.push_back(std::move(*stream->held));
+    if (stream->held) unsent.push_back(std::move(stream->held->message));
     window.emplace(std::move(stream->window));
     std::erase(attended_, stream->own_token);
     streams_.erase(std::uint64_t{stream->own_token});
@@ -154,11 +161,12 @@ std::size_t Messenger::serve(Stream& stream) {
     return count;
   }
   while (!stream.window.full()) {
-    std::optional<Outgoing> message = std::exchange(stream.held, std::nullopt);
-    if (!message) message = stream.peer->outbox.pop();
-    if (!message) return count;
-    if (!send(stream, *message)) {
-      stream.held = std::move(message);
+    if (!stream.held) {
+      std::optional<Outgoing> message = stream.peer->outbox.pop();
+      if (!message) return count;
+      stream.held = Held{std::move(*message)};
+    }
+    if (!send_next(stream)) {
       refused(stream);
       return count;
     }
@@ -167,7 +175,26 @@ std::size_t Messenger::serve(Stream& stream) {
   return count;
 }
 
-/// The provider has no room for the next message: it is tried again.
+/// Of the message that is being sent. False if the provider has no room.
+bool Messenger::send_next(Stream& stream) {
+  Held& held = *stream.held;
+  const Outgoing& message = held.message;
+  const Bytes left = Bytes(message.bytes).subspan(held.sent);
+  if (left.size() <= stream.most_bytes) {
+    if (!send(stream, {message.kind, message.tag, left, message.transfer, held.fragments}))
+      return false;
+    stream.held.reset();
+    return true;
+  }
+  const Bytes piece = left.first(stream.most_bytes);
+  if (!send(stream, {MessageKind::fragment, message.tag, piece, nullptr, held.fragments}))
+    return false;
+  held.sent += piece.size();
+  ++held.fragments;
+  return true;
+}
+
+/// The provider has no room for the next packet: it is tried again.
 void Messenger::refused(Stream& stream) {
   if (!stream.refused_since) stream.refused_since = Clock::now();
   attend(stream);
@@ -180,34 +207,43 @@ bool Messenger::owes_acknowledgement(const Stream& stream) const {
 /// False if one has to be sent and the provider has no room.
 bool Messenger::acknowledge(Stream& stream) {
   if (!owes_acknowledgement(stream) || stream.peer->mailbox.full()) return true;
-  if (!send(stream, Outgoing{MessageKind::credits, stream.taken, {}, nullptr})) return false;
+  if (!send(stream, {MessageKind::credits, stream.taken})) return false;
   stream.acknowledged = stream.taken;
   return true;
 }
 
 /// With its head.
-void Messenger::write_out(const Stream& stream, const Outgoing& message, std::byte* at) {
+void Messenger::write_out(const Stream& stream, const Packet& packet, std::byte* at) {
   const auto sequence = stream.first_sequence + static_cast<std::uint32_t>(stream.window.next());
-  const TransferState* const transfer = message.transfer.get();
+  const TransferState* const transfer = packet.transfer.get();
   const bool reads = transfer != nullptr && transfer->prepared().direction == Direction::read;
-  const MessageHead head(stream.peer->introduction.token, message.tag,
-                         static_cast<std::uint32_t>(message.bytes.size()), sequence,
-                         static_cast<std::uint8_t>(message.kind), reads,
+  const MessageHead head(stream.peer->introduction.token, packet.tag,
+                         static_cast<std::uint32_t>(packet.bytes.size()), sequence,
+                         static_cast<std::uint8_t>(packet.kind), reads,
                          transfer != nullptr ? transfer->submission().bytes : 0);
   std::memcpy(at, &head, sizeof head);
-  if (!message.bytes.empty())
-    std::memcpy(at + sizeof head, message.bytes.data(), message.bytes.size());
+  if (!packet.bytes.empty())
+    std::memcpy(at + sizeof head, packet.bytes.data(), packet.bytes.size());
+}
+
+/// The packet is on its way: its number, if it has one.
+MessageNumber Messenger::enter(Stream& stream, Packet& packet, Phase phase, Buffer* buffer) {
+  if (!is_numbered(packet.kind)) return std::nullopt;
+  if (packet.kind == MessageKind::fragment) stream.peer->outbox.add_under_way();
+  const std::uint64_t number = stream.window.next();
+  stream.window.push({phase, buffer, std::move(packet.transfer), packet.before});
+  return number;
 }
 
 /// False if the provider has no room.
-bool Messenger::send(Stream& stream, const Outgoing& message) {
+bool Messenger::send(Stream& stream, Packet packet) {
   if (avoids_rail(stream)) {
-    send_by_control(stream, message);
+    send_by_control(stream, packet);
   } else {
     Buffer* buffer = take_buffer();
     if (buffer == nullptr) return false;
-    write_out(stream, message, buffer->data);
-    if (!post(stream, *buffer, message)) {
+    write_out(stream, packet, buffer->data);
+    if (!post(stream, *buffer, packet)) {
       sends_.put_back(*buffer);
       return false;
     }
@@ -217,18 +253,15 @@ bool Messenger::send(Stream& stream, const Outgoing& message) {
 }
 
 /// False if the provider has no room.
-bool Messenger::post(Stream& stream, Buffer& buffer, const Outgoing& message) {
+bool Messenger::post(Stream& stream, Buffer& buffer, Packet& packet) {
   buffer.handler = this;
   buffer.number = next_post_++;
-  const providers::Post post = endpoint_.send(
-      buffer, {buffer.data, message_bytes(message.bytes.size()), buffer.registration},
-      stream.route.targets.front().address(), providers::MessageClass::message);
+  const providers::Post post =
+      endpoint_.send(buffer, {buffer.data, message_bytes(packet.bytes.size()), buffer.registration},
+                     stream.route.targets.front().address(), providers::MessageClass::message);
   if (post.status == providers::PostStatus::again) return false;
-  InFlight sent{stream.peer.get(), stream.own_token, std::nullopt, buffer, Clock::now()};
-  if (is_numbered(message.kind)) {
-    sent.number = stream.window.next();
-    stream.window.push({Phase::on_rail, &buffer, message.transfer});
-  }
+  const InFlight sent{stream.peer.get(), stream.own_token,
+                      enter(stream, packet, Phase::on_rail, &buffer), buffer, Clock::now()};
   if (post.status == providers::PostStatus::posted) {
     in_flight_.emplace(buffer.number, sent);
     ++live_;
@@ -259,7 +292,8 @@ void Messenger::peer_moved(const PeerState& peer) {
   Stream* const stream = stream_to(peer);
   if (stream == nullptr) return;
   // The last acknowledgement may be among what was lost.
-  send_by_control(*stream, {MessageKind::credits, stream->taken, {}, nullptr});
+  Packet credits{MessageKind::credits, stream->taken};
+  send_by_control(*stream, credits);
   stream->acknowledged = stream->taken;
   const bool forgotten =
       std::any_of(stream->window.begin(), stream->window.end(),
@@ -287,15 +321,10 @@ bool Messenger::avoids_rail(const Stream& stream) const {
          (stream.route.is_aside(Clock::now()) || (sends_.free() == 0 && in_flight_.size() > live_));
 }
 
-void Messenger::send_by_control(Stream& stream, const Outgoing& message) {
-  Blob bytes(message_bytes(message.bytes.size()));
-  write_out(stream, message, bytes.data());
-  MessageNumber number;
-  if (is_numbered(message.kind)) {
-    number = stream.window.next();
-    stream.window.push({Phase::on_control, nullptr, message.transfer});
-  }
-  stream.control.add(number, std::move(bytes));
+void Messenger::send_by_control(Stream& stream, Packet& packet) {
+  Blob bytes(message_bytes(packet.bytes.size()));
+  write_out(stream, packet, bytes.data());
+  stream.control.add(enter(stream, packet, Phase::on_control, nullptr), std::move(bytes));
   push_control(stream);
 }
 
@@ -324,9 +353,7 @@ void Messenger::arrived_by_control(const PeerState& peer, Bytes message) {
 void Messenger::taken_by_control(const PeerState& peer) {
   Stream* const stream = stream_to(peer);
   if (stream == nullptr) return;
-  if (const MessageNumber number = stream->control.taken())
-    if (Unacknowledged* message = stream->window.find(*number))
-      end(*stream->peer, *message, std::nullopt);
+  if (const MessageNumber number = stream->control.taken()) delivered(*stream, *number);
   push_control(*stream);
 }
 
@@ -375,8 +402,19 @@ void Messenger::completed(providers::Posted& posted, const providers::Completion
 void Messenger::advance(Stream& stream, Unacknowledged& message, const InFlight& sent) {
   const bool lost = message.phase == Phase::on_closed_rail;
   message.phase = Phase::delivered;
-  end(*stream.peer, message, std::nullopt);
+  delivered(stream, *sent.number);
   if (lost) resend_by_control(stream, sent.number, sent.buffer);
+}
+
+/// The peer has it. A transfer whose signal went in fragments waits for those before it, too.
+void Messenger::delivered(Stream& stream, std::uint64_t number) {
+  Unacknowledged* const message = stream.window.find(number);
+  if (message == nullptr) return;
+  for (std::uint32_t i = 1; i <= message->before && message->transfer; ++i) {
+    Unacknowledged* const earlier = stream.window.find(number - i);
+    if (earlier != nullptr && !earlier->ended) earlier->transfer = std::move(message->transfer);
+  }
+  end(*stream.peer, *message, std::nullopt);
 }
 
 /// The rail has not delivered it: another way, or the peer is given up.
@@ -438,8 +476,18 @@ void Messenger::count_received(PeerTraffic& traffic, const Arrived& message) {
   if (message.carried > 0) traffic.add_of_peer(message.direction, message.carried);
 }
 
+void Messenger::hand_on(Stream& stream, Arrived&& packet) {
+  if (packet.kind == MessageKind::fragment)
+    stream.assembly.add(std::move(packet.bytes));
+  else if (auto whole = stream.assembly.finish(std::move(packet.bytes)))
+    hand_on_whole(stream,
+                  {packet.kind, packet.tag, std::move(*whole), packet.direction, packet.carried});
+  ++stream.taken;
+  if (owes_acknowledgement(stream)) attend(stream);
+}
+
 /// Data written before this message has arrived already; the flush lets the receiver see it.
-void Messenger::hand_on(Stream& stream, Arrived&& message) {
+void Messenger::hand_on_whole(Stream& stream, Arrived&& message) {
   if (PeerTraffic* const traffic = stream.peer->traffic.get()) count_received(*traffic, message);
   const auto visible = flush_();
   if (!visible) log(LogLevel::error, "rail {}: {}", rail_name_, visible.error().to_string());
@@ -450,8 +498,6 @@ void Messenger::hand_on(Stream& stream, Arrived&& message) {
     mailbox.signal_arrived(message.tag, std::move(message.bytes));
   else if (message.kind == MessageKind::tagged)
     mailbox.message_arrived(message.tag, std::move(message.bytes));
-  ++stream.taken;
-  if (owes_acknowledgement(stream)) attend(stream);
 }
 
 Error Messenger::error_of(const PeerState& peer, int fabric_code, std::string_view text) const {

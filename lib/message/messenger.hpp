@@ -1,10 +1,13 @@
 // Signals and tagged messages over one rail. Receives are posted ahead of every message (credits):
 // one that finds none would stop the data behind it (libfabric 1.17 "net", 2.x "tcp"). Where the
-// rail does not deliver a message, the control connection does; the receiver drops repeats.
+// rail does not deliver a message, the control connection does; the receiver drops repeats. A
+// message that is longer than a packet of the rail's is cut into fragments, which are messages of
+// their own until the receiver hands them on.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -14,6 +17,7 @@
 #include <weft/error.hpp>
 
 #include "memory/arrival_flush.hpp"
+#include "message/assembly.hpp"
 #include "message/buffer_pool.hpp"
 #include "message/control_path.hpp"
 #include "message/receives.hpp"
@@ -32,19 +36,25 @@ class Messenger final : private providers::CompletionHandler {
  public:
   struct Limits {
     std::size_t max_message = 0;  // payload bytes that this engine accepts
-    std::size_t credits = 0;      // messages that one peer may have under way to us
+    std::size_t credits = 0;      // packets that one peer may have under way to us
+    // Bytes that the rail takes at once.
+    std::size_t packet = std::numeric_limits<std::size_t>::max();
   };
   /// Called when messages to a peer can't be delivered any more.
   using OnBroken = std::function<void(PeerState&, const Error&)>;
   /// Sends a notice over the control connection.
   using Tell = std::function<void(const PeerState&, Notice)>;
 
-  /// The size of a message whose payload has so many bytes.
+  /// A rail must take so many bytes at once, or it can't be used. A guess: heads are a sixteenth.
+  static constexpr std::size_t least_packet = 512;
+  /// The size of a packet whose payload has so many bytes.
   static std::size_t message_bytes(std::size_t payload);
 
   Messenger(providers::Endpoint& endpoint, std::string rail_name, Limits limits, OnBroken on_broken,
             Tell tell, FlushArrived flush);
 
+  /// Bytes of the longest packet that receives are posted for.
+  std::size_t packet_bytes() const noexcept { return receives_.buffer_bytes(); }
   /// Posts receives for a peer. `own_token` is what the peer will put at the head of its messages.
   Result<void> add_peer(const std::shared_ptr<PeerState>& peer, std::uint64_t own_token);
   /// Ends what waited to be sent, with the peer's error.
@@ -60,7 +70,7 @@ class Messenger final : private providers::CompletionHandler {
   /// The peer's rail was closed and opened again. Messages that it has not acknowledged may be lost
   /// there, so they go once more, over the control connection.
   void peer_moved(const PeerState& peer);
-  /// Sends what credits allow to the peers that need attention; returns how many messages.
+  /// Sends what credits allow to the peers that need attention; returns how many packets.
   std::size_t pump();
   bool has_work() const noexcept { return live_ > 0 || !attended_.empty(); }
   /// Nothing is under way, not even to peers that are gone.
@@ -76,6 +86,20 @@ class Messenger final : private providers::CompletionHandler {
     Direction direction = Direction::write;  // of the transfer whose signal it is
     std::uint64_t carried = 0;               // bytes of that transfer
   };
+  /// What is sent at once: a message, a fragment of one, or a return of credits.
+  struct Packet {
+    MessageKind kind = MessageKind::tagged;
+    std::uint64_t tag = 0;
+    Bytes bytes = {};
+    std::shared_ptr<TransferState> transfer = {};
+    std::uint32_t before = 0;  // as Unacknowledged has it
+  };
+  /// Taken from the outbox, and not sent to its end yet.
+  struct Held {
+    Outgoing message;
+    std::size_t sent = 0;  // bytes of it
+    std::uint32_t fragments = 0;
+  };
   /// Both ways between this engine and one peer.
   struct Stream {
     std::shared_ptr<PeerState> peer;
@@ -85,17 +109,19 @@ class Messenger final : private providers::CompletionHandler {
     bool leaves_closed_rail = false;  // likewise
     // To the peer. On the wire numbers count from `first_sequence`.
     std::uint32_t first_sequence = 0;
+    std::size_t most_bytes;  // of payload in one packet
     SendWindow window;
     ControlPath control = {};
-    std::optional<Outgoing> held = {};  // taken from the outbox, and the provider had no room
+    std::optional<Held> held = {};
     std::optional<Clock::time_point> refused_since = {};
     // From the peer.
     Sequencer<Arrived> arrivals;
-    std::uint64_t taken = 0;         // messages that were handed on, ...
+    Assembly assembly;
+    std::uint64_t taken = 0;         // packets that were handed on, ...
     std::uint64_t acknowledged = 0;  // ... and as the peer was told
     bool attended = false;
   };
-  /// A message that the rail has.
+  /// A packet that the rail has.
   struct InFlight {
     const PeerState* peer;  // to compare only: it may be gone
     std::uint64_t own_token;
@@ -112,20 +138,26 @@ class Messenger final : private providers::CompletionHandler {
   Stream* stream_of(std::uint64_t own_token);
   Stream* stream_to(const PeerState& peer);
   void deliver(Bytes message, const PeerState* sender);
+  void delivered(Stream& stream, std::uint64_t number);
   void take_acknowledgement(Stream& stream, std::uint64_t count);
-  void hand_on(Stream& stream, Arrived&& message);
+  void hand_on(Stream& stream, Arrived&& packet);
+  void hand_on_whole(Stream& stream, Arrived&& message);
   static void count_received(PeerTraffic& traffic, const Arrived& message);
   std::size_t serve(Stream& stream);
   bool owes_acknowledgement(const Stream& stream) const;
   bool acknowledge(Stream& stream);
-  static void write_out(const Stream& stream, const Outgoing& message, std::byte* at);
-  bool send(Stream& stream, const Outgoing& message);
-  bool post(Stream& stream, Buffer& buffer, const Outgoing& message);
+  std::size_t most_bytes(const Route& route) const;
+  bool send_next(Stream& stream);
+  static void write_out(const Stream& stream, const Packet& packet, std::byte* at);
+  static MessageNumber enter(Stream& stream, Packet& packet, Unacknowledged::Phase phase,
+                             Buffer* buffer);
+  bool send(Stream& stream, Packet packet);
+  bool post(Stream& stream, Buffer& buffer, Packet& packet);
   void refused(Stream& stream);
   Buffer* take_buffer();
   static void end(PeerState& peer, Unacknowledged& message, const std::optional<Error>& error);
   bool avoids_rail(const Stream& stream) const;
-  void send_by_control(Stream& stream, const Outgoing& message);
+  void send_by_control(Stream& stream, Packet& packet);
   void resend_by_control(Stream& stream, MessageNumber number, const Buffer& buffer);
   void push_control(Stream& stream);
   void rescue_overdue();

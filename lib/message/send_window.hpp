@@ -1,4 +1,4 @@
-// The messages to one peer that the peer has not acknowledged.
+// The packets to one peer that the peer has not acknowledged.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace weft::core {
 
 class TransferState;
 
-/// A message that was sent. Its number is its place in the SendWindow.
+/// A message that was sent, or a fragment of one. Its number is its place in the SendWindow.
 struct Unacknowledged {
   enum class Phase : std::uint8_t {
     on_rail,         // posted, and the post has not ended
@@ -26,6 +26,7 @@ struct Unacknowledged {
   Phase phase = Phase::on_rail;
   Buffer* buffer = nullptr;                      // with the message, but in the last three phases
   std::shared_ptr<TransferState> transfer = {};  // whose signal it is, if any
+  std::uint32_t before = 0;                      // fragments of the same message that went first
   bool ended = false;                            // and the sender was told so
 };
 

@@ -67,6 +67,21 @@ void add_engine(const MetricsReading& reading, MetricFamilies& families) {
       reading.quarantined_bytes);
 }
 
+void add_unclaimed(const MetricsReading::Unclaimed& unclaimed, MetricFamilies& families) {
+  const auto add = [&](const char* name, const char* help, MetricType type, std::uint64_t value) {
+    add_value(families.emplace_back(MetricFamily{name, help, type, {}}), {}, value);
+  };
+  add("weft_unclaimed_bytes", "Bytes of signals and messages that no call has asked for.",
+      MetricType::Gauge, unclaimed.bytes);
+  add("weft_unclaimed_ids", "Signal ids that have arrived and that no call has asked for.",
+      MetricType::Gauge, unclaimed.ids);
+  add("weft_peers_held_back", "Peers of which more than unclaimed_bytes has not been asked for.",
+      MetricType::Gauge, unclaimed.peers_held_back);
+  add("weft_dropped_arrivals_total",
+      "Signals, and failures of signals, that were dropped: forgotten, or late and too many.",
+      MetricType::Counter, unclaimed.dropped);
+}
+
 void add_ends(const TransferTotals& totals, MetricFamilies& families) {
   MetricFamily ended{"weft_transfers_total", "Transfers that have ended.", MetricType::Counter, {}};
   MetricFamily bytes{"weft_transfer_bytes_total",
@@ -268,6 +283,7 @@ std::string label_of(Priority priority) {
 MetricFamilies families_of(const MetricsReading& reading) {
   MetricFamilies families;
   add_engine(reading, families);
+  add_unclaimed(reading.unclaimed, families);
   add_ends(reading.transfers, families);
   add_shapes(reading.transfers, families);
   add_copies(reading.copied, families);

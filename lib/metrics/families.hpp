@@ -29,6 +29,10 @@ struct MetricsReading {
   std::string engine;  // its name
   std::uint64_t transfers_active = 0, segments = 0, peers_up = 0;
   std::uint64_t grants_active = 0, quarantined_bytes = 0;
+  struct Unclaimed {
+    std::uint64_t bytes = 0, ids = 0, peers_held_back = 0, dropped = 0;
+  };
+  Unclaimed unclaimed;
   TransferTotals transfers;
   std::vector<Report::Copied> copied;  // `unknown`: with the bytes that may have been
   std::vector<Rail> rails;

@@ -1,5 +1,7 @@
 #include "peer/mailbox.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "peer/peer_state.hpp"
@@ -7,11 +9,8 @@
 namespace weft::core {
 namespace {
 
-// What an entry costs besides its payload, so that empty ones count too.
-constexpr std::size_t entry_bytes = 64;
-
-std::size_t cost(const Blob& bytes) {
-  return bytes.size() + entry_bytes;
+std::size_t cost(const Message& message) {
+  return message.bytes.size() + kept_overhead;
 }
 
 bool matches(const ReceiveState& receive, const Message& message) {
@@ -20,166 +19,91 @@ bool matches(const ReceiveState& receive, const Message& message) {
 
 }  // namespace
 
-/// Counts an entry that no expectation waits for, and drops one that says nothing any more. Entries
-/// with a waiting expectation don't count: to hold the peer back for them would keep away what they
-/// wait for.
-void Mailbox::account(Counters::iterator entry) {
-  Counter& counter = entry->second;
-  const bool idle = counter.idle();
-  const bool counts = !idle && counter.waiting.empty();
-  if (counts && !counter.counted) unclaimed_ += entry_bytes;
-  if (!counts && counter.counted) unclaimed_ -= entry_bytes;
-  counter.counted = counts;
-  if (idle) counters_.erase(entry);
-}
-
-void Mailbox::claim(Counter& counter, ExpectState& expectation) {
-  const std::uint64_t given =
-      std::min(counter.arrived - counter.claimed, expectation.wanted - expectation.arrived.count);
-  counter.claimed += given;
-  expectation.arrived.count += given;
-  while (!counter.payloads.empty() && counter.payloads.front().first < counter.claimed) {
-    unclaimed_ -= cost(counter.payloads.front().second);
-    expectation.arrived.payloads.push_back(std::move(counter.payloads.front().second));
-    counter.payloads.pop_front();
+/// Makes a change under the lock, which tells what it has ended, and tells of it without the lock.
+template <typename Change>
+void Mailbox::change(Change&& change) {
+  Endings endings;
+  bool room = false;
+  {
+    const Lock lock(mutex_);
+    const bool was_full = bytes() > limit_;
+    change(endings);
+    make_room();
+    room = was_full && bytes() <= limit_;
   }
+  for (const auto& [slot, error] : endings) slot->complete(error);
+  if (room && when_room) when_room();
 }
 
-/// Gives what is there to the expectations that wait, the oldest first.
-void Mailbox::serve(std::uint64_t id, Endings& endings) {
-  const auto entry = counters_.find(id);
-  if (entry == counters_.end()) return;
-  Counter& counter = entry->second;
-  while (!counter.waiting.empty()) {
-    const auto expectation = counter.waiting.front();
-    claim(counter, *expectation);
-    std::optional<Error> error;
-    if (expectation->arrived.count < expectation->wanted) {
-      if (!counter.failures.empty()) {
-        error = std::move(counter.failures.front());
-        counter.failures.pop_front();
-      } else if (closed_) {
-        error = closed_;
-      } else {
-        break;
-      }
-    }
-    counter.waiting.pop_front();
-    endings.slots.emplace_back(expectation, std::move(error));
+void Mailbox::make_room() {
+  while (bytes() > limit_ && signals_.shrink()) {
   }
-  account(entry);
-}
-
-void Mailbox::tell(const Endings& endings) {
-  for (const auto& [slot, error] : endings.slots) slot->complete(error);
-  if (endings.room && when_room) when_room();
+  const std::uint64_t dropped = signals_.dropped();
+  if (dropped > told_dropped_ && all_dropped_) *all_dropped_ += dropped - told_dropped_;
+  told_dropped_ = dropped;
 }
 
 void Mailbox::signal_arrived(std::uint64_t id, Blob bytes) {
-  Endings endings;
-  {
-    const Lock lock(mutex_);
-    Counter& counts = counters_[id];
-    if (!bytes.empty()) {
-      unclaimed_ += cost(bytes);
-      counts.payloads.emplace_back(counts.arrived, std::move(bytes));
-    }
-    ++counts.arrived;
-    serve(id, endings);
-  }
-  tell(endings);
+  change([&](Endings& endings)
+             WEFT_REQUIRES(mutex_) { signals_.arrived(id, std::move(bytes), endings); });
 }
 
 void Mailbox::signal_failed(std::uint64_t id, const Error& error) {
-  Endings endings;
-  {
-    const Lock lock(mutex_);
-    counters_[id].failures.push_back(error);
-    serve(id, endings);
-  }
-  tell(endings);
+  change([&](Endings& endings) WEFT_REQUIRES(mutex_) { signals_.failed(id, error, endings); });
 }
 
 void Mailbox::message_arrived(std::uint64_t tag, Blob bytes) {
-  Endings endings;
-  {
-    const Lock lock(mutex_);
+  change([&](Endings& endings) WEFT_REQUIRES(mutex_) {
     Message message{peer_, tag, std::move(bytes)};
     const auto waiting = std::find_if(receives_.begin(), receives_.end(), [&](const auto& receive) {
       return matches(*receive, message);
     });
     if (waiting != receives_.end()) {
       (*waiting)->message = std::move(message);
-      endings.slots.emplace_back(*waiting, std::nullopt);
+      endings.emplace_back(*waiting, std::nullopt);
       receives_.erase(waiting);
     } else {
-      unclaimed_ += cost(message.bytes);
+      message_bytes_ += cost(message);
       messages_.push_back(std::move(message));
     }
-  }
-  tell(endings);
+  });
 }
 
 void Mailbox::close(const Error& error) {
-  Endings endings;
-  {
-    const Lock lock(mutex_);
+  change([&](Endings& endings) WEFT_REQUIRES(mutex_) {
     if (closed_) return;
     closed_ = error;
-    std::vector<std::uint64_t> ids;
-    for (const auto& [id, counts] : counters_)
-      if (!counts.waiting.empty()) ids.push_back(id);
-    for (const std::uint64_t id : ids) serve(id, endings);
-    for (const auto& receive : receives_) endings.slots.emplace_back(receive, error);
+    signals_.close(error, endings);
+    for (const auto& receive : receives_) endings.emplace_back(receive, error);
     receives_.clear();
-  }
-  tell(endings);
+  });
 }
 
 void Mailbox::await(const std::shared_ptr<ExpectState>& expectation) {
-  Endings endings;
-  {
-    const Lock lock(mutex_);
-    const bool was_full = unclaimed_ > limit_;
-    counters_[expectation->id].waiting.push_back(expectation);
-    serve(expectation->id, endings);
-    endings.room = was_full && unclaimed_ <= limit_;
-  }
-  tell(endings);
+  change([&](Endings& endings) WEFT_REQUIRES(mutex_) { signals_.await(expectation, endings); });
 }
 
 void Mailbox::await(const std::shared_ptr<ReceiveState>& receive) {
-  Endings endings;
-  {
-    const Lock lock(mutex_);
-    const bool was_full = unclaimed_ > limit_;
+  change([&](Endings& endings) WEFT_REQUIRES(mutex_) {
     const auto found =
         std::find_if(messages_.begin(), messages_.end(),
                      [&](const Message& message) { return matches(*receive, message); });
     if (found != messages_.end()) {
-      unclaimed_ -= cost(found->bytes);
+      message_bytes_ -= cost(*found);
       receive->message = std::move(*found);
       messages_.erase(found);
-      endings.slots.emplace_back(receive, std::nullopt);
+      endings.emplace_back(receive, std::nullopt);
     } else if (closed_) {
-      endings.slots.emplace_back(receive, closed_);
+      endings.emplace_back(receive, closed_);
     } else {
       receives_.push_back(receive);
     }
-    endings.room = was_full && unclaimed_ <= limit_;
-  }
-  tell(endings);
+  });
 }
 
 bool Mailbox::give_up(const ExpectState& expectation) {
   const Lock lock(mutex_);
-  const auto entry = counters_.find(expectation.id);
-  if (entry == counters_.end()) return false;
-  const bool waited = std::erase_if(entry->second.waiting, [&](const auto& other) {
-                        return other.get() == &expectation;
-                      }) > 0;
-  account(entry);
-  return waited;
+  return signals_.give_up(expectation);
 }
 
 bool Mailbox::give_up(const ReceiveState& receive) {
@@ -187,12 +111,42 @@ bool Mailbox::give_up(const ReceiveState& receive) {
   return std::erase_if(receives_, [&](const auto& other) { return other.get() == &receive; }) > 0;
 }
 
+void Mailbox::forget(std::uint64_t first, std::uint64_t last) {
+  change([&](Endings&) WEFT_REQUIRES(mutex_) { signals_.forget(first, last); });
+}
+
+Unclaimed Mailbox::unclaimed() const {
+  const Lock lock(mutex_);
+  return {bytes(), signals_.ids(), bytes() > limit_};
+}
+
+std::string Mailbox::hindrance() const {
+  const Lock lock(mutex_);
+  if (bytes() > limit_)
+    return fmt::format(
+        "; the peer is held back, because {} bytes that no call has asked for (signals of {} ids, "
+        "and messages) exceed unclaimed_bytes ({}): ask for them, or forget() the ids",
+        bytes(), signals_.ids(), limit_);
+  if (const std::uint64_t vanished = signals_.vanished(); vanished > 0)
+    return fmt::format(
+        "; {} arrivals of ids that no call had asked for were dropped to keep within "
+        "unclaimed_bytes, perhaps one of this id",
+        vanished);
+  return {};
+}
+
 bool ExpectState::give_up() {
   return peer->mailbox.give_up(*this);
+}
+std::string ExpectState::hindrance() const {
+  return peer->mailbox.hindrance();
 }
 
 bool ReceiveState::give_up() {
   return peer->mailbox.give_up(*this);
+}
+std::string ReceiveState::hindrance() const {
+  return peer->mailbox.hindrance();
 }
 
 }  // namespace weft::core

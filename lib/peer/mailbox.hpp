@@ -1,73 +1,47 @@
 // Signals and messages that have arrived from one peer, and the calls that wait for them.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <utility>
-#include <vector>
 #include <weft/message.hpp>
 
-#include "base/completion_slot.hpp"
 #include "base/sync.hpp"
+#include "peer/awaited.hpp"
+#include "peer/signal_counters.hpp"
 
 namespace weft::core {
 
-class EngineState;
-class PeerState;
-
-/// What an application waits for, with a deadline perhaps.
-class AwaitedSlot : public CompletionSlot {
- public:
-  /// Nothing will complete it any more; false if it has ended, or is about to.
-  virtual bool give_up() = 0;
-};
-
-/// An expectation: complete when `wanted` signals have been given to it.
-class ExpectState : public AwaitedSlot {
- public:
-  ExpectState(std::weak_ptr<EngineState> engine, std::shared_ptr<PeerState> peer, std::uint64_t id,
-              std::uint64_t wanted)
-      : engine(std::move(engine)), peer(std::move(peer)), id(id), wanted(wanted) {}
-  bool give_up() override;
-
-  const std::weak_ptr<EngineState> engine;
-  const std::shared_ptr<PeerState> peer;
-  const std::uint64_t id;
-  const std::uint64_t wanted;
-  Signals arrived;  // the mailbox's until complete, then the waiter's
-};
-
-/// A receive: complete when a message was given to it.
-class ReceiveState : public AwaitedSlot {
- public:
-  ReceiveState(std::weak_ptr<EngineState> engine, std::shared_ptr<PeerState> peer,
-               std::uint64_t tag, std::uint64_t mask)
-      : engine(std::move(engine)), peer(std::move(peer)), tag(tag), mask(mask) {}
-  bool give_up() override;
-
-  const std::weak_ptr<EngineState> engine;
-  const std::shared_ptr<PeerState> peer;
-  const std::uint64_t tag, mask;
-  Message message;
+/// What was kept for calls that may come.
+struct Unclaimed {
+  std::uint64_t bytes = 0;
+  std::uint64_t ids = 0;  // of signals
+  bool too_many = false;  // the sender is held back
 };
 
 /// Matches signals with expectations and messages with receives, each side in order of arrival.
 /// Those that nothing waits for are kept; their bytes are counted, so that the sender can be held
-/// back.
+/// back. Orphans (SignalCounters) are not worth that: they make room.
 class Mailbox {
  public:
-  explicit Mailbox(std::string peer, std::size_t unclaimed_limit)
-      : peer_(std::move(peer)), limit_(unclaimed_limit) {}
+  using DropCounter = std::atomic<std::uint64_t>;
+
+  /// `dropped`: counts the arrivals that are dropped; of several mailboxes, perhaps.
+  Mailbox(std::string peer, std::size_t unclaimed_limit,
+          std::shared_ptr<DropCounter> dropped = nullptr)
+      : peer_(std::move(peer)),
+        limit_(unclaimed_limit),
+        all_dropped_(std::move(dropped)),
+        signals_(peer_) {}
 
   void signal_arrived(std::uint64_t id, Blob bytes);
   void message_arrived(std::uint64_t tag, Blob bytes);
-  /// A signal with this id will never come: the oldest expectation for it ends with `error`, and if
-  /// there is none the next one will.
+  /// A signal with this id will never come.
   void signal_failed(std::uint64_t id, const Error& error);
   /// Nothing more will come. Calls that wait, and later ones that can't be served from what is
   /// here, end with `error`.
@@ -78,46 +52,36 @@ class Mailbox {
   /// False if it has ended already, or is about to.
   bool give_up(const ExpectState& expectation);
   bool give_up(const ReceiveState& receive);
+  /// As SignalCounters::forget().
+  void forget(std::uint64_t first, std::uint64_t last);
 
   /// Whether the sender should be held back.
   bool full() const {
     const Lock lock(mutex_);
-    return unclaimed_ > limit_;
+    return bytes() > limit_;
   }
   /// Called, without a lock, when full() turns false.
   std::function<void()> when_room;
 
+  Unclaimed unclaimed() const;
+  /// As AwaitedSlot::hindrance().
+  std::string hindrance() const;
+
  private:
-  /// What is to be told when the lock is released.
-  struct Endings {
-    std::vector<std::pair<std::shared_ptr<CompletionSlot>, std::optional<Error>>> slots;
-    bool room = false;  // full() has turned false
-  };
-  /// Signals of one id. They are numbered as they arrive, and claimed in that order.
-  struct Counter {
-    std::uint64_t arrived = 0;
-    std::uint64_t claimed = 0;
-    std::deque<std::pair<std::uint64_t, Blob>> payloads;  // with the numbers of their signals
-    std::deque<Error> failures;
-    std::deque<std::shared_ptr<ExpectState>> waiting;
-    bool counted = false;  // as unclaimed
-    bool idle() const {
-      return arrived == claimed && waiting.empty() && failures.empty() && payloads.empty();
-    }
-  };
-  using Counters = std::unordered_map<std::uint64_t, Counter>;
-  void account(Counters::iterator entry) WEFT_REQUIRES(mutex_);
-  void claim(Counter& counter, ExpectState& expectation) WEFT_REQUIRES(mutex_);
-  void serve(std::uint64_t id, Endings& endings) WEFT_REQUIRES(mutex_);
-  void tell(const Endings& endings) WEFT_EXCLUDES(mutex_);
+  template <typename Change>
+  void change(Change&& change) WEFT_EXCLUDES(mutex_);
+  std::size_t bytes() const WEFT_REQUIRES(mutex_) { return signals_.bytes() + message_bytes_; }
+  void make_room() WEFT_REQUIRES(mutex_);
 
   const std::string peer_;
   const std::size_t limit_;
+  const std::shared_ptr<DropCounter> all_dropped_;
   mutable Mutex mutex_;
-  Counters counters_ WEFT_GUARDED_BY(mutex_);
+  SignalCounters signals_ WEFT_GUARDED_BY(mutex_);
   std::deque<Message> messages_ WEFT_GUARDED_BY(mutex_);
   std::deque<std::shared_ptr<ReceiveState>> receives_ WEFT_GUARDED_BY(mutex_);
-  std::size_t unclaimed_ WEFT_GUARDED_BY(mutex_) = 0;
+  std::size_t message_bytes_ WEFT_GUARDED_BY(mutex_) = 0;  // of messages_
+  std::uint64_t told_dropped_ WEFT_GUARDED_BY(mutex_) = 0;
   std::optional<Error> closed_ WEFT_GUARDED_BY(mutex_);
 };
 

@@ -15,7 +15,8 @@ namespace weft::core {
 
 class TransferState;
 
-enum class MessageKind : std::uint8_t { signal = 1, tagged, credits };
+/// As the wire has them. `fragment`: a piece of a long message, but not the last one.
+enum class MessageKind : std::uint8_t { signal = 1, tagged, credits, fragment };
 
 struct Outgoing {
   MessageKind kind = MessageKind::tagged;
@@ -55,7 +56,12 @@ class Outbox {
     changed_.notify_all();
     return message;
   }
-  /// A message that pop() returned is delivered, or lost for good.
+  /// A fragment of a message that pop() returned goes by itself.
+  void add_under_way() {
+    const Lock lock(mutex_);
+    ++under_way_;
+  }
+  /// What pop() returned, or a fragment of it, is delivered, or lost for good.
   void settled() {
     const Lock lock(mutex_);
     --under_way_;

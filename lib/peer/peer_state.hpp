@@ -25,14 +25,15 @@ class PeerState {
   struct Limits {
     std::size_t unclaimed_bytes = 0;
     std::size_t send_queue = 0;
+    std::shared_ptr<Mailbox::DropCounter> dropped = {};
   };
   PeerState(const EngineState* engine, LinkId link, Introduction introduction, bool same_host,
-            Limits limits)
+            const Limits& limits)
       : engine(engine),
         link(link),
         introduction(std::move(introduction)),
         same_host(same_host),
-        mailbox(this->introduction.name, limits.unclaimed_bytes),
+        mailbox(this->introduction.name, limits.unclaimed_bytes, limits.dropped),
         outbox(limits.send_queue) {}
 
   const EngineState* const engine;  // that it is a peer of; to compare only

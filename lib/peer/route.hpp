@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -21,9 +22,11 @@ struct BounceLink;
 /// otherwise.
 struct Route {
   Rail* rail = nullptr;
-  bool same_host = false;   // the peer is on this machine
-  std::string rail_name;    // outlives the rail, for reports
-  Targets targets;          // of messages; not empty
+  bool same_host = false;  // the peer is on this machine
+  std::string rail_name;   // outlives the rail, for reports
+  Targets targets;         // of messages; not empty
+  // Bytes of the longest packet of a message that these take; at least Messenger::least_packet.
+  std::size_t packet = std::numeric_limits<std::size_t>::max();
   std::size_t sources = 0;  // how many of the peer's rails may send to this rail at a time
   // Of all the peer's rails that it can talk to. Only Rail::reach() writes to it.
   std::unordered_map<std::uint32_t, Whereto> addresses;

@@ -87,7 +87,7 @@ struct Encoder {
     for (const RailAddress& rail : who.rails)
       rails.push_back(fb::CreateRail(to, to.CreateString(rail.provider), rail.protocol,
                                      rail.address_format, rail.same_host_only,
-                                     bytes_of(to, rail.address), rail.mbps));
+                                     bytes_of(to, rail.address), rail.mbps, rail.packet));
     return body(fb::CreateHello(to, to.CreateString(who.name), who.incarnation,
                                 to.CreateString(who.address), to.CreateVector(rails), who.token,
                                 who.max_message, who.message_credits, who.bounce_buffers,
@@ -245,7 +245,8 @@ Result<RailAddress> from(const fb::Rail& rail) {
                      .address_format = rail.address_format(),
                      .same_host_only = rail.same_host_only(),
                      .address = blob_from(*rail.address()),
-                     .mbps = rail.mbps()};
+                     .mbps = rail.mbps(),
+                     .packet = rail.packet()};
 }
 
 Result<ControlMessage> from(const fb::Hello& hello) {

@@ -14,8 +14,9 @@ struct RailAddress {
   std::uint32_t protocol = 0;        // FI_PROTO_*
   std::uint32_t address_format = 0;  // FI_ADDR_*
   bool same_host_only = false;
-  Blob address;            // from fi_getname, opaque
-  std::uint32_t mbps = 0;  // link speed in Mb/s; 0: unknown
+  Blob address;              // from fi_getname, opaque
+  std::uint32_t mbps = 0;    // link speed in Mb/s; 0: unknown
+  std::uint32_t packet = 0;  // bytes of the longest packet of a message that it takes
 };
 
 struct Introduction {

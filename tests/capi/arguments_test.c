@@ -281,7 +281,12 @@ static void messages_refuse_null(void) {
   INVALID(weft_engine_expect(engine, NULL, 1, 1, NULL, &expectation, &error));
   INVALID(weft_engine_expect(engine, peer, 1, 1, NULL, NULL, &error));
   INVALID(weft_engine_expect(engine, peer, 1, 1, &unset, &expectation, &error));
+  const weft_notify_options no_such = {.size = sizeof no_such, .late = 3};
+  INVALID(weft_engine_expect(engine, peer, 1, 1, &no_such, &expectation, &error));
   INVALID(weft_expectation_wait(NULL, 0, &error));
+  INVALID(weft_engine_forget(NULL, peer, 1, 2, &error));
+  INVALID(weft_engine_forget(engine, NULL, 1, 2, &error));
+  INVALID(weft_engine_forget(engine, peer, 2, 1, &error));
   INVALID(weft_engine_send(NULL, peer, 1, "x", 1, 0, &error));
   INVALID(weft_engine_send(engine, NULL, 1, "x", 1, 0, &error));
   INVALID(weft_engine_send(engine, peer, 1, NULL, 1, 0, &error));

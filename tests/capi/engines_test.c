@@ -308,6 +308,22 @@ static void signals_and_messages(struct pair_of_engines* both) {
   CHECK(weft_expectation_payload_count(expectation) == 2);
   weft_expectation_free(expectation);
 
+  /* A signal that comes too late is dropped, and one that is forgotten too. */
+  const weft_notify_options once = {.size = sizeof once, .late = WEFT_LATE_DROP};
+  OK(weft_engine_expect(both->reader, both->to_writer, 10, 1, &once, &expectation, &error));
+  weft_expectation_free(expectation);
+  OK(weft_engine_forget(both->reader, both->to_writer, 11, 12, &error));
+  for (uint64_t id = 10; id <= 13; ++id)
+    OK(weft_engine_signal(both->writer, both->to_reader, id, NULL, 0, patience, &error));
+  for (uint64_t id = 13; id >= 10; --id) {
+    OK(weft_engine_expect(both->reader, both->to_writer, id, 1, NULL, &expectation, &error));
+    if (id == 13)
+      OK(weft_expectation_wait(expectation, patience, &error));
+    else
+      CHECK(!weft_expectation_ready(expectation));
+    weft_expectation_free(expectation);
+  }
+
   struct endings arrived = {0};
   const weft_notify_options notify = {.size = sizeof notify,
                                       .cookie = 11,

@@ -24,7 +24,8 @@ void meet_at(const std::string& listen) {
                         .protocol = 9,
                         .address_format = 2,
                         .same_host_only = true,
-                        .address = some_bytes(300)});
+                        .address = some_bytes(300),
+                        .packet = 8928});
   self.max_message = 1;
   self.message_credits = 2;
   self.bounce_buffers = 3;
@@ -49,6 +50,7 @@ void meet_at(const std::string& listen) {
   EXPECT_EQ(here->peer.rails[1].address_format, 2u);
   EXPECT_TRUE(here->peer.rails[1].same_host_only);
   EXPECT_EQ(here->peer.rails[1].address, some_bytes(300));
+  EXPECT_EQ(here->peer.rails[1].packet, 8928u);
   EXPECT_EQ(here->peer.max_message, 1u);
   EXPECT_EQ(here->peer.message_credits, 2u);
   EXPECT_EQ(here->peer.bounce_buffers, 3u);

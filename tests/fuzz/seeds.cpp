@@ -46,7 +46,8 @@ Introduction introduction(std::string name) {
                         .protocol = 7,
                         .address_format = 1,
                         .address = Blob(16),
-                        .mbps = 100'000});
+                        .mbps = 100'000,
+                        .packet = 8224});
   self.rails.push_back({.provider = "shm", .same_host_only = true, .address = Blob(8)});
   self.token = 3;
   self.max_message = 8192;

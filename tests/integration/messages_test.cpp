@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "engines.hpp"
-#include "message/messenger.hpp"
 #include "process.hpp"
+#include "small_packets.hpp"
 
 namespace weft::test {
 namespace {
@@ -15,19 +15,12 @@ class Messages : public testing::TestWithParam<std::string> {
   Config config = config_for(GetParam());
 };
 
-/// What all rails carry, or `wanted` if that is less: some NICs take 8 KiB at a time.
-std::size_t most_bytes(const Config& config, std::size_t wanted) {
-  for (const RailInfo& rail : must(Engine::open(config)).info().rails)
-    wanted = std::min(wanted, rail.capability.max_send - core::Messenger::message_bytes(0));
-  return wanted;
-}
-
+// Some NICs take 8 KiB at a time.
 TEST_P(Messages, OfEverySize) {
-  const std::size_t most = most_bytes(config, 100'000);
+  constexpr std::size_t most = 100'000;
   config.max_message = most;
   Couple pair = couple(config);
   for (const std::size_t size : {std::size_t{0}, 1UL, 7UL, 64UL, 4095UL, 4096UL, 65'536UL, most}) {
-    if (size > most) continue;
     const Blob text = pattern(size, size);
     must(pair.a.send(pair.to_b, size, text, soon()));
     const Message got = must(pair.b.recv(pair.to_a, size, exactly, soon()));
@@ -40,6 +33,64 @@ TEST_P(Messages, OfEverySize) {
   ASSERT_TRUE(fails_with(refused, Code::invalid_argument));
   EXPECT_NE(refused.error().message().find(std::to_string(over.size())), std::string::npos)
       << refused.error().to_string();
+}
+
+// Field fault: an engine did without a NIC whose packets were shorter than max_message.
+TEST_P(Messages, ThatAreLongerThanAPacketCostNoRail) {
+  config.max_message = 1 << 20;
+  Couple pair = wrapped<SmallPackets>([&] { return couple(config); });
+  EXPECT_EQ(pair.a.info().rails.size(), must(Engine::open(config)).info().rails.size());
+  EXPECT_EQ(pair.a.info().fallback, "");
+  for (const std::size_t size : {0UL, 900UL, 968UL, 969UL, 1000UL, 2000UL, 65'536UL, 1UL << 20}) {
+    const Blob text = pattern(size, size);
+    must(pair.a.send(pair.to_b, size, text, soon()));
+    must(pair.b.signal(pair.to_a, {size, text}, soon()));
+    EXPECT_TRUE(same_bytes(must(pair.b.recv(pair.to_a, size, exactly, soon())).bytes, text));
+    const Signals got = must(must(pair.a.expect(pair.to_b, size, 1)).wait(soon()));
+    ASSERT_EQ(got.payloads.size(), size > 0 ? 1U : 0U);
+    if (size > 0) {
+      EXPECT_TRUE(same_bytes(got.payloads[0], text));
+    }
+  }
+}
+
+TEST_P(Messages, BetweenRailsWithPacketsOfDifferentSizes) {
+  config.max_message = 20'000;
+  Engine small = must(open_wrapped<SmallPackets>(config));
+  Engine large = must(Engine::open(config));
+  auto [to_large, to_small] = acquaint(small, large);
+  for (const std::size_t size : {100UL, 5000UL, 20'000UL}) {
+    must(small.send(to_large, size, pattern(size, 1), soon()));
+    must(large.send(to_small, size, pattern(size, 2), soon()));
+    EXPECT_TRUE(holds(must(large.recv(to_small, size, exactly, soon())).bytes, 1));
+    EXPECT_TRUE(holds(must(small.recv(to_large, size, exactly, soon())).bytes, 2));
+  }
+}
+
+// Long and short, both ways, beside data, with few credits.
+TEST_P(Messages, InManyPacketsStayInOrder) {
+  constexpr std::uint64_t count = 500;
+  config.max_message = 10'000;
+  config.message_credits = 2;
+  Couple pair = wrapped<SmallPackets>([&] { return couple(config); });
+  Board board(pair, 100'000, 100'000);
+  const auto size_of = [](std::uint64_t i) { return i * 3571 % 10'001; };
+  const auto send = [&](Engine& engine, const Peer& peer) {
+    for (std::uint64_t i = 0; i < count; ++i)
+      if (!engine.send(peer, i, pattern(size_of(i), i), soon())) return;
+  };
+  std::jthread there([&] { send(pair.a, pair.to_b); });
+  std::jthread back([&] { send(pair.b, pair.to_a); });
+  const Pair piece[] = {{0, 0, 100'000}};
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const Message at_b = must(pair.b.recv(pair.to_a, 0, 0, soon()));
+    const Message at_a = must(pair.a.recv(pair.to_b, 0, 0, soon()));
+    ASSERT_EQ(at_b.tag, i);
+    ASSERT_EQ(at_a.tag, i);
+    ASSERT_TRUE(at_b.bytes.size() == size_of(i) && holds(at_b.bytes, i));
+    ASSERT_TRUE(at_a.bytes.size() == size_of(i) && holds(at_a.bytes, i));
+    if (i % 50 == 0) board.expect_moved(Direction::write, piece);
+  }
 }
 
 TEST_P(Messages, TheSmallerLimitOfTheTwoCounts) {

@@ -79,6 +79,26 @@ class Metrics : public testing::TestWithParam<Variant> {};
 INSTANTIATE_TEST_SUITE_P(Variants, Metrics, testing::ValuesIn(all_variants()),
                          [](const auto& info) { return name_of(info.param); });
 
+TEST_P(Metrics, TellWhatNoCallAskedFor) {
+  Config config = config_for(GetParam());
+  config.unclaimed_bytes = 1000;
+  Couple pair = couple(config);
+  const auto value = [&](const std::string& metric) { return Samples(pair.b).sum(metric); };
+  EXPECT_EQ(value("weft_unclaimed_bytes") + value("weft_unclaimed_ids"), 0U);
+  for (std::uint64_t id = 0; id < 10; ++id) must(pair.a.signal(pair.to_b, {id}, soon()));
+  EXPECT_TRUE(comes_to_be([&] { return value("weft_unclaimed_ids") == 10; }));
+  EXPECT_GT(value("weft_unclaimed_bytes"), 1000U);
+  EXPECT_EQ(value("weft_peers_held_back"), 1U);
+  EXPECT_EQ(value("weft_dropped_arrivals_total"), 0U);
+  must(pair.b.forget(pair.to_a, 1, 9));
+  EXPECT_EQ(value("weft_unclaimed_ids"), 1U);
+  EXPECT_EQ(value("weft_peers_held_back"), 0U);
+  EXPECT_EQ(value("weft_dropped_arrivals_total"), 9U);
+  must(pair.b.disconnect(pair.to_a));
+  EXPECT_TRUE(comes_to_be([&] { return value("weft_unclaimed_bytes") == 0; }));
+  EXPECT_EQ(value("weft_dropped_arrivals_total"), 9U) << "a counter does not fall";
+}
+
 TEST_P(Metrics, AreTheSumsOfTheReports) {
   Couple pair = couple(config_for(GetParam()));
   Board board(pair, size, size);

@@ -6,6 +6,7 @@
 #include "engines.hpp"
 #include "gate.hpp"
 #include "process.hpp"
+#include "small_packets.hpp"
 
 namespace weft::test {
 namespace {
@@ -83,6 +84,31 @@ TEST_P(SignalsOver, CarryBytes) {
   for (const Blob& payload : got.payloads) EXPECT_TRUE(holds(payload, payload.size()));
   const Blob over(most + 1);
   EXPECT_TRUE(fails_with(pair.a.signal(pair.to_b, {5, over}, soon()), Code::invalid_argument));
+}
+
+TEST_P(SignalsOver, InManyPacketsComeAfterTheDataToo) {
+  config.max_message = 10'000;
+  Couple pair = wrapped<SmallPackets>([&] { return couple(config); });
+  constexpr std::size_t count = 20, slice = 50'001;
+  Board board(pair, count * slice, count * slice);
+  std::vector<Transfer> transfers;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const Pair piece[] = {{i * slice, i * slice, slice}};
+    const Blob note = pattern(500 * i, i);
+    TransferOptions options;
+    options.signal = Signal{i, note};
+    transfers.push_back(must(pair.a.write(board.local, board.there, piece, options)));
+  }
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const Signals got = must(must(pair.b.expect(pair.to_a, i, 1)).wait(soon()));
+    ASSERT_TRUE(same_bytes(bytes_of(board.remote).subspan(i * slice, slice),
+                           bytes_of(board.local).subspan(i * slice, slice)));
+    ASSERT_EQ(got.payloads.size(), i > 0 ? 1U : 0U);
+    if (i > 0) {
+      EXPECT_TRUE(same_bytes(got.payloads[0], pattern(500 * i, i)));
+    }
+  }
+  for (Transfer& transfer : transfers) EXPECT_TRUE(succeeds(transfer.wait(soon())));
 }
 
 TEST_P(SignalsOver, ComeAfterTheDataOfEveryTransfer) {
@@ -245,6 +271,68 @@ TEST_P(SignalsOver, AFailureEndsOneExpectationOnly) {
   EXPECT_TRUE(succeeds(second.wait(soon())));
   EXPECT_TRUE(succeeds(good.wait(soon())));
   EXPECT_TRUE(fails_with(lost.wait(soon()), Code::timed_out));
+}
+
+// Field fault: they filled the limit, and no signal of that peer's came any more.
+TEST_P(SignalsOver, ThatComeTooLateDoNotHoldThePeerBack) {
+  config.unclaimed_bytes = 64 << 10;
+  Couple pair = couple(config);
+  for (const Late late : {Late::keep, Late::drop}) {
+    SCOPED_TRACE(static_cast<int>(late));
+    for (std::uint64_t id = 0; id < 2000; ++id) {
+      std::optional<Expectation> given_up = must(pair.b.expect(pair.to_a, id, 1, {.late = late}));
+      given_up.reset();
+      must(pair.a.signal(pair.to_b, {id}, soon()));
+    }
+    const std::uint64_t fresh = std::uint64_t{1} << 30;
+    Expectation expectation = must(pair.b.expect(pair.to_a, fresh, 1));
+    must(pair.a.signal(pair.to_b, {fresh}, soon()));
+    ASSERT_TRUE(succeeds(expectation.wait(soon())));
+  }
+}
+
+TEST_P(SignalsOver, ThatComeTooLateAreForTheNextWait) {
+  Couple pair = couple(config);
+  NotifyOptions options;
+  options.deadline = Deadline::in(1ms);
+  EXPECT_TRUE(
+      fails_with(must(pair.b.expect(pair.to_a, 1, 1, options)).wait(soon()), Code::timed_out));
+  must(pair.a.signal(pair.to_b, {1}, soon()));
+  EXPECT_TRUE(succeeds(must(pair.b.expect(pair.to_a, 1, 1)).wait(soon())));
+}
+
+TEST_P(SignalsOver, ThatNobodyAsksForCanBeForgotten) {
+  config.unclaimed_bytes = 64 << 10;
+  config.send_queue = 16;
+  Couple pair = couple(config);
+  std::uint64_t sent = 0;
+  while (pair.a.signal(pair.to_b, {100 + sent}, Deadline::in(500ms))) ASSERT_LT(++sent, 2000U);
+  Expectation expectation = must(pair.b.expect(pair.to_a, 1, 1));
+  const auto hindered = expectation.wait(Deadline::in(at_once));
+  ASSERT_TRUE(fails_with(hindered, Code::timed_out));
+  EXPECT_NE(hindered.error().message().find("forget"), std::string::npos)
+      << hindered.error().to_string();
+  NotifyOptions dated;
+  dated.deadline = Deadline::now();
+  const auto overdue = must(pair.b.receive(pair.to_a, 1, ~0ULL, dated)).wait(soon());
+  ASSERT_TRUE(fails_with(overdue, Code::timed_out));
+  EXPECT_NE(overdue.error().message().find("held back"), std::string::npos)
+      << overdue.error().to_string();
+
+  must(pair.b.forget(pair.to_a, 100, 10'000));
+  must(pair.a.signal(pair.to_b, {1}, soon()));
+  EXPECT_TRUE(succeeds(expectation.wait(soon())));
+  for (std::uint64_t id = 100; id < 10'000; ++id) must(pair.a.signal(pair.to_b, {id}, soon()));
+  must(pair.a.signal(pair.to_b, {2}, soon()));
+  EXPECT_TRUE(succeeds(must(pair.b.expect(pair.to_a, 2, 1)).wait(soon())));
+
+  // One that is expected again is no longer forgotten.
+  Expectation again = must(pair.b.expect(pair.to_a, 5000, 1));
+  EXPECT_FALSE(again.ready());
+  must(pair.a.signal(pair.to_b, {5000}, soon()));
+  EXPECT_TRUE(succeeds(again.wait(soon())));
+  EXPECT_TRUE(fails_with(pair.b.forget(pair.to_a, 2, 1), Code::invalid_argument));
+  EXPECT_TRUE(fails_with(pair.b.forget(pair.to_b, 1), Code::invalid_argument));
 }
 
 WEFT_ROLE(signaller) {

@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "engines.hpp"
+#include "gate.hpp"
 #include "process.hpp"
 #include "providers/sanitizer.hpp"
 
@@ -88,6 +89,48 @@ TEST_P(Steady, SignalsAndMessages) {
   const Holdings before;
   run(long_forms() ? 100'000 : 5'000);
   expect_no_growth(before, Holdings());
+}
+
+// Field fault: what is told of signals that won't come was kept for ever.
+TEST_P(Steady, SignalsOfCancelledWrites) {
+  Gate gate;
+  Config config = config_for(GetParam());
+  config.unclaimed_bytes = 1 << 20;
+  Couple pair = couple(config, config, gate.hooks());
+  Board board(pair, 100, 100);
+  must(pair.b.publish("board", board.grant));
+  const Pair piece[] = {{0, 0, 100}};
+  const Prepared write = must(pair.a.prepare(board.local, board.there, Direction::write, piece));
+  std::uint64_t next = 0;
+  const auto run = [&](std::uint64_t count) {
+    // So that neither side has much to catch up with.
+    constexpr std::size_t at_once = 64;
+    std::deque<Transfer> cancelled;
+    const auto settle = [&] {
+      EXPECT_TRUE(fails_with(cancelled.front().wait_quiescent(soon()), Code::cancelled));
+      cancelled.pop_front();
+    };
+    for (std::uint64_t i = 0; i < count; ++i, ++next) {
+      TransferOptions options;
+      options.signal = Signal{next};
+      cancelled.push_back(must(pair.a.submit(write, options)));
+      cancelled.back().cancel();
+      if (cancelled.size() == at_once) settle();
+      // The answer comes after what was told before.
+      if (next % 1000 == 0) must(pair.a.lookup(pair.to_b, "board", soon()));
+    }
+    while (!cancelled.empty()) settle();
+  };
+  run(20'000);
+  const Holdings before;
+  run(long_forms() ? 1'000'000 : 50'000);
+  expect_no_growth(before, Holdings());
+  must(pair.a.lookup(pair.to_b, "board", soon()));
+  for (const std::uint64_t id : {std::uint64_t{0}, next / 2, next - 1})
+    EXPECT_TRUE(
+        fails_with(must(pair.b.expect(pair.to_a, id, 1)).wait(soon()), Code::remote_failed));
+  must(pair.a.signal(pair.to_b, {next}, soon()));
+  EXPECT_TRUE(succeeds(must(pair.b.expect(pair.to_a, next, 1)).wait(soon())));
 }
 
 TEST_P(Steady, SegmentsAndGrants) {

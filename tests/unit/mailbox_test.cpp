@@ -28,16 +28,24 @@ std::vector<std::string> texts(const Signals& signals) {
   return all;
 }
 
-std::shared_ptr<ExpectState> expectation(std::uint64_t id, std::uint64_t count) {
-  return std::make_shared<ExpectState>(std::weak_ptr<EngineState>(), nullptr, id, count);
+std::shared_ptr<ExpectState> expectation(std::uint64_t id, std::uint64_t count,
+                                         Late late = Late::keep) {
+  return std::make_shared<ExpectState>(std::weak_ptr<EngineState>(), nullptr, id, count, late);
 }
 std::shared_ptr<ReceiveState> request(std::uint64_t tag, std::uint64_t mask = ~std::uint64_t{0}) {
   return std::make_shared<ReceiveState>(std::weak_ptr<EngineState>(), nullptr, tag, mask);
 }
-std::shared_ptr<ExpectState> expected(Mailbox& mailbox, std::uint64_t id, std::uint64_t count) {
-  auto made = expectation(id, count);
+std::shared_ptr<ExpectState> expected(Mailbox& mailbox, std::uint64_t id, std::uint64_t count,
+                                      Late late = Late::keep) {
+  auto made = expectation(id, count, late);
   mailbox.await(made);
   return made;
+}
+void give_up(Mailbox& mailbox, std::uint64_t id, Late late = Late::keep) {
+  EXPECT_TRUE(mailbox.give_up(*expected(mailbox, id, 1, late)));
+}
+Error not_sent(std::string why = "no") {
+  return Error(Code::remote_failed, std::move(why));
 }
 std::shared_ptr<ReceiveState> requested(Mailbox& mailbox, std::uint64_t tag,
                                         std::uint64_t mask = ~std::uint64_t{0}) {
@@ -103,7 +111,7 @@ TEST(MailboxSignals, PayloadsStayWithTheirSignals) {
 }
 
 TEST(MailboxSignals, MillionsOfOneIdAreOnlyCounted) {
-  Mailbox mailbox("peer", 100);
+  Mailbox mailbox("peer", 1000);
   for (int i = 0; i < 100000; ++i) mailbox.signal_arrived(1, {});
   EXPECT_FALSE(mailbox.full());
   const auto all = expected(mailbox, 1, 100000);
@@ -249,6 +257,214 @@ TEST(MailboxLimit, DoesNotCountThoseWhoWait) {
   EXPECT_FALSE(mailbox.full());
   for (const auto& each : waiting) mailbox.give_up(*each);
   EXPECT_FALSE(mailbox.full());
+}
+
+// Field fault: signals that came late used up the limit, and the peer was held back for ever.
+TEST(MailboxOrphans, LateSignalsNeverHoldThePeerBack) {
+  Mailbox mailbox("peer", 10'000);
+  for (std::uint64_t id = 0; id < 2000; ++id) {
+    give_up(mailbox, 3 * id);
+    mailbox.signal_arrived(3 * id, Blob(100));
+    ASSERT_FALSE(mailbox.full()) << id;
+  }
+  EXPECT_LE(mailbox.unclaimed().bytes, 10'000U);
+  // What was kept is there; what was not is told of.
+  EXPECT_TRUE(ended_well(*expected(mailbox, 3 * 1999, 1)));
+  EXPECT_TRUE(ended_with(*expected(mailbox, 0, 1), Code::queue_full));
+  EXPECT_FALSE(expected(mailbox, 0, 1)->done()) << "told of once";
+  EXPECT_EQ(mailbox.hindrance(), "");
+}
+
+TEST(MailboxOrphans, AWaitMayBeRepeated) {
+  Mailbox mailbox("peer", 1000);
+  give_up(mailbox, 1);
+  mailbox.signal_arrived(1, blob("late"));
+  const auto again = expected(mailbox, 1, 1);
+  EXPECT_TRUE(ended_well(*again));
+  EXPECT_THAT(texts(again->arrived), testing::ElementsAre("late"));
+}
+
+TEST(MailboxOrphans, AreDroppedAtOnceIfTheExpectationSaysSo) {
+  const auto dropped = std::make_shared<Mailbox::DropCounter>();
+  Mailbox mailbox("peer", 1000, dropped);
+  give_up(mailbox, 1, Late::drop);
+  mailbox.signal_arrived(1, blob("late"));
+  mailbox.signal_failed(1, not_sent());
+  EXPECT_EQ(mailbox.unclaimed().bytes, 0U);
+  EXPECT_EQ(*dropped, 2U);
+  const auto again = expected(mailbox, 1, 1);
+  EXPECT_FALSE(again->done());
+  mailbox.signal_arrived(1, {});
+  EXPECT_TRUE(ended_well(*again)) << "it is expected again";
+}
+
+TEST(MailboxOrphans, AreNoneIfTheExpectationHolds) {
+  Mailbox mailbox("peer", 1000);
+  give_up(mailbox, 1, Late::hold);
+  for (int i = 0; i < 10; ++i) mailbox.signal_arrived(1, Blob(100));
+  EXPECT_TRUE(mailbox.full());
+  EXPECT_TRUE(ended_well(*expected(mailbox, 1, 10)));
+}
+
+TEST(MailboxOrphans, ComeFromAnExpectationThatFailedToo) {
+  Mailbox mailbox("peer", 1000);
+  for (std::uint64_t id = 0; id < 100; ++id) {
+    const auto three = expected(mailbox, id, 3);
+    mailbox.signal_failed(id, not_sent());
+    EXPECT_TRUE(ended_with(*three, Code::remote_failed));
+    mailbox.signal_arrived(id, {});
+    mailbox.signal_arrived(id, {});
+    EXPECT_FALSE(mailbox.full());
+  }
+}
+
+TEST(MailboxOrphans, AnExpectationThatIsLeftGetsAllThatComes) {
+  Mailbox mailbox("peer", 1000);
+  const auto stays = expected(mailbox, 1, 2);
+  const auto leaves = expected(mailbox, 1, 1, Late::drop);
+  EXPECT_TRUE(mailbox.give_up(*leaves));
+  mailbox.signal_arrived(1, {});
+  mailbox.signal_arrived(1, {});
+  EXPECT_TRUE(ended_well(*stays));
+}
+
+TEST(MailboxOrphans, GoOldestFirst) {
+  Mailbox mailbox("peer", 1000);
+  for (std::uint64_t id : {1, 2, 3}) give_up(mailbox, id);
+  for (std::uint64_t id : {2, 1, 3}) mailbox.signal_arrived(id, Blob(100));
+  EXPECT_TRUE(ended_with(*expected(mailbox, 2, 1), Code::queue_full));
+  EXPECT_TRUE(ended_well(*expected(mailbox, 1, 1)));
+  EXPECT_TRUE(ended_well(*expected(mailbox, 3, 1)));
+}
+
+// They come by the control connection, which can't be held back.
+TEST(MailboxOrphans, FailuresThatNobodyExpectsLoseTheirReasons) {
+  const auto dropped = std::make_shared<Mailbox::DropCounter>();
+  Mailbox mailbox("peer", 10'000, dropped);
+  for (std::uint64_t id = 0; id < 100'000; ++id) mailbox.signal_failed(id, not_sent("reason"));
+  EXPECT_FALSE(mailbox.full());
+  EXPECT_LE(mailbox.unclaimed().bytes, 10'000U);
+  EXPECT_EQ(mailbox.unclaimed().ids, 100'000U);
+  const auto first = expected(mailbox, 0, 1), last = expected(mailbox, 99'999, 1);
+  EXPECT_TRUE(ended_with(*first, Code::remote_failed));
+  EXPECT_TRUE(ended_with(*last, Code::remote_failed));
+  EXPECT_EQ(first->error()->message().find("reason"), std::string::npos);
+  EXPECT_EQ(last->error()->message(), "reason");
+  EXPECT_FALSE(expected(mailbox, 0, 1)->done()) << "one failure ends one expectation";
+  EXPECT_EQ(*dropped, 0U);
+}
+
+TEST(MailboxOrphans, FailuresWithoutNeighboursAreBoundedToo) {
+  const auto dropped = std::make_shared<Mailbox::DropCounter>();
+  Mailbox mailbox("peer", 10'000, dropped);
+  constexpr std::uint64_t count = 2 * SignalCounters::most_ranges;
+  for (std::uint64_t id = 0; id < count; ++id) mailbox.signal_failed(2 * id, not_sent());
+  EXPECT_LE(mailbox.unclaimed().bytes, 10'000U);
+  EXPECT_EQ(*dropped + mailbox.unclaimed().ids, count);
+  EXPECT_TRUE(ended_with(*expected(mailbox, count, 1), Code::remote_failed));
+  const auto vanished = expected(mailbox, 0, 1);
+  EXPECT_FALSE(vanished->done());
+  EXPECT_THAT(mailbox.hindrance(), testing::HasSubstr("dropped"));
+}
+
+TEST(MailboxOrphans, ManyFailuresOfOneIdAreOnlyCounted) {
+  Mailbox mailbox("peer", 1000);
+  for (int i = 0; i < 1000; ++i) mailbox.signal_failed(1, not_sent());
+  EXPECT_FALSE(mailbox.full());
+  for (int i = 0; i < 1000; ++i)
+    ASSERT_TRUE(ended_with(*expected(mailbox, 1, 1), Code::remote_failed));
+  EXPECT_FALSE(expected(mailbox, 1, 1)->done());
+}
+
+TEST(MailboxOrphans, MakeRoomForWhatWasNeverExpected) {
+  Mailbox mailbox("peer", 2000);
+  mailbox.signal_arrived(1, Blob(300));
+  give_up(mailbox, 2);
+  mailbox.signal_arrived(2, Blob(300));
+  EXPECT_EQ(mailbox.unclaimed().ids, 2U);
+  mailbox.message_arrived(3, Blob(900));
+  EXPECT_FALSE(mailbox.full()) << "the late one went";
+  EXPECT_TRUE(ended_well(*expected(mailbox, 1, 1)));
+  EXPECT_TRUE(ended_with(*expected(mailbox, 2, 1), Code::queue_full));
+}
+
+TEST(MailboxForget, DropsWhatIsThereAndWhatComes) {
+  const auto dropped = std::make_shared<Mailbox::DropCounter>();
+  Mailbox mailbox("peer", 1000, dropped);
+  int told = 0;
+  mailbox.when_room = [&] { ++told; };
+  for (std::uint64_t id = 0; id < 100; ++id) mailbox.signal_arrived(id, Blob(10));
+  mailbox.signal_failed(50, not_sent());
+  EXPECT_TRUE(mailbox.full());
+  EXPECT_THAT(mailbox.hindrance(), testing::HasSubstr("forget"));
+  mailbox.forget(1, 98);
+  EXPECT_FALSE(mailbox.full());
+  EXPECT_EQ(mailbox.hindrance(), "");
+  EXPECT_EQ(told, 1);
+  EXPECT_EQ(*dropped, 99U);
+  mailbox.signal_arrived(50, {});
+  EXPECT_EQ(mailbox.unclaimed().ids, 2U);
+  EXPECT_TRUE(ended_well(*expected(mailbox, 0, 1)));
+  EXPECT_TRUE(ended_well(*expected(mailbox, 99, 1)));
+  const auto again = expected(mailbox, 50, 1);
+  EXPECT_FALSE(again->done());
+  mailbox.signal_arrived(50, {});
+  EXPECT_TRUE(ended_well(*again));
+}
+
+TEST(MailboxForget, LeavesThoseThatAreWaitedFor) {
+  Mailbox mailbox("peer", 1000);
+  const auto waiting = expected(mailbox, 5, 2);
+  mailbox.signal_arrived(5, {});
+  mailbox.forget(0, ~std::uint64_t{0});
+  mailbox.signal_arrived(5, {});
+  mailbox.signal_arrived(4, {});
+  EXPECT_TRUE(ended_well(*waiting));
+  EXPECT_EQ(mailbox.unclaimed().ids, 0U);
+}
+
+TEST(MailboxForget, EndsTheMemoryOfWhatWasDropped) {
+  Mailbox mailbox("peer", 0);
+  give_up(mailbox, 1);
+  mailbox.signal_arrived(1, {});
+  mailbox.signal_failed(2, not_sent());
+  mailbox.forget(1, 2);
+  EXPECT_FALSE(expected(mailbox, 1, 1)->done());
+  EXPECT_FALSE(expected(mailbox, 2, 1)->done());
+}
+
+/// Random arrivals, failures, waits and forgetting: memory stays within its bounds, and an id that
+/// is left alone keeps what it had.
+TEST(MailboxOrphans, NothingElseIsLost) {
+  for (std::uint32_t seed = 0; seed < 100; ++seed) {
+    std::mt19937 random(seed);
+    Mailbox mailbox("peer", 3000);
+    mailbox.signal_arrived(1000, blob("mine"));
+    for (int step = 0; step < 500; ++step) {
+      const std::uint64_t id = random() % 50;
+      switch (random() % 5) {
+        case 0:
+          mailbox.signal_failed(id, not_sent(std::to_string(random() % 3)));
+          break;
+        case 1:
+          mailbox.forget(id, id + random() % 5);
+          break;
+        case 2:
+          mailbox.give_up(*expected(mailbox, id, 1 + random() % 3));
+          break;
+        default:
+          mailbox.give_up(*expected(mailbox, id, 1000));
+          mailbox.signal_arrived(id, Blob(random() % 200));
+      }
+      ASSERT_LE(mailbox.unclaimed().bytes, 3000U) << "seed " << seed;
+    }
+    const auto mine = expected(mailbox, 1000, 1);
+    ASSERT_TRUE(ended_well(*mine)) << "seed " << seed;
+    EXPECT_THAT(texts(mine->arrived), testing::ElementsAre("mine"));
+    mailbox.forget(0, 100);
+    EXPECT_EQ(mailbox.unclaimed().bytes, 0U) << "seed " << seed;
+    EXPECT_EQ(mailbox.unclaimed().ids, 0U) << "seed " << seed;
+  }
 }
 
 /// Asks for the next signal where it is told of one.

@@ -19,9 +19,11 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 
 constexpr std::size_t credits = 8;
+constexpr std::size_t max_message = 1024, most_packet = std::numeric_limits<std::size_t>::max();
 
 std::shared_ptr<PeerState> make_known(std::uint64_t token, std::size_t ways,
-                                      std::size_t their_credits = credits) {
+                                      std::size_t their_credits = credits,
+                                      std::size_t their_packet = most_packet) {
   Introduction introduction;
   introduction.name = "peer";
   introduction.token = token;
@@ -31,6 +33,7 @@ std::shared_ptr<PeerState> make_known(std::uint64_t token, std::size_t ways,
   for (std::size_t i = 0; i < ways; ++i) {
     auto route = std::make_unique<Route>();
     route->rail_name = "nic";
+    route->packet = their_packet;
     route->targets.add({0, &route->addresses.try_emplace(0, 0U).first->second});
     peer->routes.push_back(std::move(route));
   }
@@ -41,18 +44,19 @@ std::shared_ptr<PeerState> make_known(std::uint64_t token, std::size_t ways,
 /// One of the two: its messenger, and the other as it sees it.
 struct Side {
   Side(const Capability& record, std::uint64_t own_token, std::uint64_t their_token,
-       std::size_t ways, std::size_t their_credits = credits)
-      : other(make_known(their_token, ways, their_credits)),
+       std::size_t ways, std::size_t their_credits = credits, std::size_t packet = most_packet,
+       std::size_t their_packet = most_packet)
+      : other(make_known(their_token, ways, their_credits, their_packet)),
         messenger(
-            endpoint, "nic", {1024, credits},
+            endpoint, "nic", {max_message, credits, packet},
             [this](PeerState&, const Error& error) { broken.push_back(error.message()); },
             [this](const PeerState&, Notice notice) { told.push_back(std::move(notice)); },
             [this] { return flush(); }) {
     endpoint.record = record;
     EXPECT_TRUE(messenger.add_peer(other, own_token));
   }
-  void send(std::uint64_t tag) {
-    ASSERT_TRUE(other->outbox.push({MessageKind::tagged, tag, Blob(100), nullptr}, soon()));
+  void send(std::uint64_t tag, Blob bytes = Blob(100)) {
+    ASSERT_TRUE(other->outbox.push({MessageKind::tagged, tag, std::move(bytes), nullptr}, soon()));
     messenger.attend(*other);
     messenger.pump();
   }
@@ -84,18 +88,24 @@ struct Side {
       std::this_thread::yield();
     }
   }
-  /// The tags of the messages that have arrived.
-  std::vector<std::uint64_t> received() {
-    std::vector<std::uint64_t> tags;
+  /// The messages that have arrived.
+  std::vector<Message> messages() {
+    std::vector<Message> all;
     for (;;) {
       const auto next = std::make_shared<ReceiveState>(std::weak_ptr<EngineState>(), other, 0, 0);
       other->mailbox.await(next);
       if (!next->done()) {
         other->mailbox.give_up(*next);
-        return tags;
+        return all;
       }
-      tags.push_back(next->message.tag);
+      all.push_back(std::move(next->message));
     }
+  }
+  /// Their tags.
+  std::vector<std::uint64_t> received() {
+    std::vector<std::uint64_t> tags;
+    for (const Message& each : messages()) tags.push_back(each.tag);
+    return tags;
   }
 
   ScriptedEndpoint endpoint;
@@ -453,6 +463,171 @@ TEST_F(MessengerTest, ReceivesThatFailedAreThereAgainForThoseWhoCome) {
   a->send(1);
   end(carry());
   EXPECT_EQ(b->endpoint.receives.size(), all);
+}
+
+/// Rails that carry packets of 132 bytes: heads of 32, and 100 bytes of payload.
+class FragmentsTest : public MessengerTest {
+ protected:
+  static constexpr std::size_t most = 100;
+  void SetUp() override { cut(Messenger::message_bytes(most)); }
+  void cut(std::size_t packet_of_a, std::size_t packet_of_b = most_packet) {
+    a = std::make_unique<Side>(with_path_failures(), 11, 22, 2, credits, packet_of_a, packet_of_b);
+    b = std::make_unique<Side>(with_path_failures(), 22, 11, 2, credits, packet_of_b, packet_of_a);
+  }
+  static Blob text(std::size_t size) {
+    Blob bytes(size);
+    for (std::size_t i = 0; i < size; ++i) bytes[i] = static_cast<std::byte>(i * 31 + i / 256);
+    return bytes;
+  }
+  /// Carries all that `a` has sent, and what it sends next for the credits that come back.
+  void carry_all() {
+    const auto until = soon();
+    do {
+      while (!a->endpoint.sent.empty()) end(carry());
+      b->messenger.pump();
+      for (auto& sent : std::exchange(b->endpoint.sent, {})) {
+        a->endpoint.arrive(sent.message);
+        end(sent);
+      }
+      a->messenger.pump();
+    } while (!a->endpoint.sent.empty() && !until.passed());
+  }
+  void expect_received(std::size_t size) {
+    const auto got = b->messages();
+    ASSERT_EQ(got.size(), 1U);
+    EXPECT_EQ(got[0].bytes, text(size)) << size;
+  }
+};
+
+TEST_F(FragmentsTest, LongMessagesArePutTogether) {
+  for (const std::size_t size : {0UL, 1UL, 99UL, 100UL, 101UL, 200UL, 201UL, 1023UL, 1024UL}) {
+    a->send(size, text(size));
+    for (const auto& sent : a->endpoint.sent)
+      EXPECT_LE(sent.message.size(), Messenger::message_bytes(most));
+    carry_all();
+    expect_received(size);
+    EXPECT_TRUE(all_settled());
+  }
+}
+
+TEST_F(FragmentsTest, OvertakingChangesNothing) {
+  a->send(1, text(350));
+  a->send(2, text(10));
+  ASSERT_EQ(a->endpoint.sent.size(), 5U);
+  for (std::size_t left = 5; left > 1; --left) {
+    end(carry(left - 1));
+    EXPECT_THAT(b->received(), IsEmpty());
+  }
+  EXPECT_FALSE(all_settled());
+  end(carry());
+  EXPECT_TRUE(all_settled());
+  EXPECT_THAT(b->received(), ElementsAre(1, 2));
+}
+
+TEST_F(FragmentsTest, MoreThanThereAreCreditsFor) {
+  cut(Messenger::message_bytes(10));
+  a->send(1, text(1000));
+  EXPECT_EQ(a->endpoint.sent.size(), credits);
+  a->send(2, text(15));
+  carry_all();
+  const auto got = b->messages();
+  ASSERT_EQ(got.size(), 2U);
+  EXPECT_EQ(got[0].bytes, text(1000));
+  EXPECT_EQ(got[1].bytes, text(15));
+  EXPECT_TRUE(all_settled());
+}
+
+TEST_F(FragmentsTest, WaitForRoom) {
+  a->send(1, text(150));
+  a->endpoint.answer.status = PostStatus::again;
+  a->send(2, text(250));
+  EXPECT_EQ(a->endpoint.sent.size(), 2U);
+  a->endpoint.answer.status = PostStatus::posted;
+  carry_all();
+  EXPECT_THAT(b->received(), ElementsAre(1, 2));
+}
+
+TEST_F(FragmentsTest, WhatTheWayLosesGoesByTheControlConnection) {
+  a->send(1, text(350));
+  end(carry(3));
+  lose_first();
+  lose_first();
+  end(carry());
+  exchange_notices();
+  expect_received(350);
+  EXPECT_TRUE(all_settled());
+  // The way is left alone now: all of it goes around, however slow this machine is.
+  a->other->routes.front()->aside_until = std::numeric_limits<Clock::rep>::max();
+  a->send(2, text(1024));
+  EXPECT_THAT(a->endpoint.sent, IsEmpty());
+  const auto until = soon();
+  while (!all_settled() && !until.passed()) {
+    exchange_notices();
+    b->messenger.pump();
+    for (auto& sent : std::exchange(b->endpoint.sent, {})) {
+      a->endpoint.arrive(sent.message);
+      end(sent);
+    }
+    a->messenger.pump();
+  }
+  expect_received(1024);
+}
+
+TEST_F(FragmentsTest, TheSmallerPacketOfTheTwoCounts) {
+  cut(most_packet, Messenger::message_bytes(most));
+  a->send(1, text(350));
+  EXPECT_EQ(a->endpoint.sent.size(), 4U);
+  carry_all();
+  expect_received(350);
+}
+
+TEST_F(FragmentsTest, ATransferEndsWhenAllOfItsSignalIsDelivered) {
+  NoHost host;
+  TransferOptions options;
+  options.signal = Signal{7, {}};
+  const auto transfer = std::make_shared<TransferState>(
+      make_submission(make_prepared(make_peer(1), scattered(0, 1)), std::move(options)), host);
+  transfer->start({0});
+  ASSERT_TRUE(a->other->outbox.push({MessageKind::signal, 7, text(350), transfer}, soon()));
+  a->messenger.attend(*a->other);
+  a->messenger.pump();
+  for (const std::size_t index : {3, 1, 0}) {
+    end(carry(index));
+    EXPECT_FALSE(transfer->ended());
+  }
+  end(carry());
+  EXPECT_EQ(transfer->state(), State::done);
+}
+
+TEST_F(FragmentsTest, FlushOnceForEachMessage) {
+  ASSERT_TRUE(a->other->outbox.push({MessageKind::signal, 7, text(350), nullptr}, soon()));
+  a->messenger.attend(*a->other);
+  a->messenger.pump();
+  carry_all();
+  EXPECT_EQ(b->flushes, 1U);
+  EXPECT_EQ(b->expected(7), Code{});
+}
+
+TEST_F(FragmentsTest, APeerThatDiesEndsWhatIsHalfSent) {
+  cut(Messenger::message_bytes(10));
+  a->send(1, text(1000));
+  a->other->set_down(Error(Code::peer_down, "gone"));
+  a->messenger.peer_died(*a->other);
+  EXPECT_TRUE(a->other->outbox.wait_idle(Deadline::now()));
+  for (auto& sent : std::exchange(a->endpoint.sent, {})) end(sent, false);
+  EXPECT_TRUE(a->messenger.idle());
+}
+
+// A sender that does not keep to what it was told.
+TEST_F(FragmentsTest, WhatIsTooLongIsDroppedAndCostsNoMore) {
+  a->send(1, text(max_message + 1));
+  carry_all();
+  a->send(2, text(5 * max_message));
+  carry_all();
+  a->send(3, text(max_message));
+  carry_all();
+  EXPECT_THAT(b->received(), ElementsAre(3));
+  EXPECT_TRUE(all_settled());
 }
 
 TEST_F(MessengerTest, CreditsThatAreToldTwiceCountOnce) {

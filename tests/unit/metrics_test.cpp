@@ -44,6 +44,7 @@ MetricsReading full_reading() {
   reading.transfers_active = 3;
   reading.segments = 4;
   reading.peers_up = 5;
+  reading.unclaimed = {16, 17, 18, 19};
   reading.transfers.add(ended(State::done));
   reading.transfers.add(ended(State::failed, Direction::read, Priority::latency));
   reading.copied = {{Report::Copied::Known::declared, Mover::kernel, true, 15000},
@@ -192,6 +193,10 @@ TEST(PrometheusText, SaysWhatWasCounted) {
   EXPECT_EQ(value(R"(weft_maybe_copied_bytes_total{by="cpu",side="local"})"), 14000);
   EXPECT_EQ(value(R"(weft_rail_in_flight{rail="tcp:0",provider="net",domain="lo"})"), 15);
   EXPECT_EQ(value("weft_peers_up"), 5);
+  EXPECT_EQ(value("weft_unclaimed_bytes"), 16);
+  EXPECT_EQ(value("weft_unclaimed_ids"), 17);
+  EXPECT_EQ(value("weft_peers_held_back"), 18);
+  EXPECT_EQ(value("weft_dropped_arrivals_total"), 19);
 }
 
 TEST(PrometheusText, SaysWhatOthersDid) {

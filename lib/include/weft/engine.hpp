@@ -244,6 +244,15 @@ class WEFT_API Engine {
   /// Waits for `count` (at least 1) signals `id` from `peer`.
   Result<Expectation> expect(const Peer& peer, std::uint64_t id, std::uint64_t count,
                              NotifyOptions options = {});
+  /// Forgets a signal id: drops what has arrived of it, failures too, and what arrives until it is
+  /// expected again. For ids that nobody will ask for, which would else use up
+  /// Config::unclaimed_bytes. An id that an expectation waits for is left as it is.
+  ///
+  /// The ids of a peer are kept as ranges, of which neighbours merge. Beyond 16,384 ranges the one
+  /// that was not added to for the longest time is let go of: what arrives for it is kept again.
+  Result<void> forget(const Peer& peer, std::uint64_t id);
+  /// The same for all ids from `first` to `last`, both included.
+  Result<void> forget(const Peer& peer, std::uint64_t first, std::uint64_t last);
   /// Sends a tagged message. Returns when the bytes are copied into the send queue of the peer;
   /// waits up to the deadline while that is full. Messages to one peer are matched in order.
   Result<void> send(const Peer& peer, std::uint64_t tag, Bytes bytes, Deadline deadline);

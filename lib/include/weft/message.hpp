@@ -20,6 +20,21 @@ class ExpectState;
 class ReceiveState;
 }  // namespace core
 
+/// What becomes of signals that come after their expectation has ended without them: it timed out,
+/// failed, or was given up. It concerns ids that no other expectation waits for.
+enum class Late : std::uint8_t {
+  /// The next expectation of the id gets them, so that a wait can be repeated. They don't hold the
+  /// peer back: beyond Config::unclaimed_bytes the oldest are dropped, and the next expectation of
+  /// their id fails with `queue_full`.
+  keep,
+  /// As before they were expected: they are kept, and beyond Config::unclaimed_bytes the peer is
+  /// held
+  /// back. For an id that is expected again and again.
+  hold,
+  /// They are dropped, until the id is expected again. For an id that is not used twice.
+  drop
+};
+
 /// How an expectation or a receive reports its end, besides wait().
 struct NotifyOptions {
   std::uint64_t cookie = 0;
@@ -42,6 +57,7 @@ struct NotifyOptions {
   /// the copies that they wait for would run. So one queue stays free: one stream too many fails
   /// with `queue_full`. A stream may wait for many things, one after the other.
   std::optional<void*> gpu_stream = {};
+  Late late = Late::keep;  ///< Of expectations.
 };
 
 /// Expected signals that have arrived.
@@ -63,7 +79,8 @@ class WEFT_API Expectation {
   bool ready() const noexcept;
   /// Succeeds when all have arrived; the first call takes the payloads. Fails with `remote_failed`
   /// or `peer_down` if they can't arrive any more. Fails with `timed_out` if the deadline passes
-  /// first; then the expectation stands and may be waited for again.
+  /// first; then the expectation stands and may be waited for again. If the peer is held back
+  /// meanwhile (Config::unclaimed_bytes), the error says so. `queue_full`: see Late::keep.
   Result<Signals> wait(Deadline deadline);
 
  private:
@@ -86,7 +103,8 @@ class WEFT_API Receive {
   ~Receive();
 
   bool ready() const noexcept;
-  /// The message (the first call takes it), or the error; `timed_out` leaves the request standing.
+  /// The message (the first call takes it), or the error; `timed_out` leaves the request standing,
+  /// and says if the peer is held back.
   Result<Message> wait(Deadline deadline);
 
  private:

@@ -818,6 +818,14 @@ WEFT_API weft_code weft_transfer_copied(const weft_transfer* transfer, size_t in
 /// progress thread, under the rules of weft_on_transfer; don't free `error`.
 typedef void (*weft_on_arrival)(void* context, uint64_t cookie, const weft_error* error);
 
+/// What becomes of signals that come after their expectation has ended without them (see
+/// weft::Late).
+enum {
+  WEFT_LATE_KEEP = 0,  ///< The next expectation gets them; the oldest are dropped for want of room.
+  WEFT_LATE_HOLD = 1,  ///< The next expectation gets them; the peer is held back for want of room.
+  WEFT_LATE_DROP = 2   ///< They are dropped until the id is expected again.
+};
+
 /// How an expectation or a receive reports its end, besides its wait function.
 typedef struct weft_notify_options {
   size_t size;
@@ -832,6 +840,7 @@ typedef struct weft_notify_options {
   /// ended, with an error or without (see weft::NotifyOptions::gpu_stream).
   bool on_stream;
   void* gpu_stream;
+  int32_t late;  ///< Of expectations: a WEFT_LATE_ value.
 } weft_notify_options;
 
 /// Raises a signal at the peer without moving data. `data` may be NULL if `bytes` is 0.
@@ -847,7 +856,8 @@ WEFT_API weft_code weft_engine_expect(weft_engine* engine, const weft_peer* peer
 WEFT_API void weft_expectation_free(weft_expectation* expectation);
 WEFT_API bool weft_expectation_ready(const weft_expectation* expectation);
 /// WEFT_OK: all have arrived. WEFT_REMOTE_FAILED, WEFT_PEER_DOWN: they can't arrive any more.
-/// WEFT_TIMED_OUT: the expectation stands, and may be waited for again.
+/// WEFT_TIMED_OUT: the expectation stands, and may be waited for again. WEFT_QUEUE_FULL: signals
+/// that came for the id while nobody expected it were dropped.
 WEFT_API weft_code weft_expectation_wait(weft_expectation* expectation, int64_t timeout_ns,
                                          weft_error** error);
 /// After a successful wait: how many of the signals carried bytes.
@@ -855,6 +865,11 @@ WEFT_API size_t weft_expectation_payload_count(const weft_expectation* expectati
 /// The payload of one of them, in the order of arrival; `bytes` may be NULL.
 WEFT_API const void* weft_expectation_payload(const weft_expectation* expectation, size_t index,
                                               size_t* bytes);
+
+/// Forgets the signal ids from `first` to `last`, both included: drops what has arrived of them,
+/// and what arrives until one is expected again (see weft::Engine::forget).
+WEFT_API weft_code weft_engine_forget(weft_engine* engine, const weft_peer* peer, uint64_t first,
+                                      uint64_t last, weft_error** error);
 
 /// Sends a tagged message. Returns when the bytes are copied into the send queue of the peer; waits
 /// while that is full, then fails with WEFT_QUEUE_FULL. Messages to one peer are matched in order.
