@@ -207,6 +207,9 @@ uint64_t weft_peer_incarnation(const weft_peer* peer) {
 bool weft_peer_up(const weft_peer* peer) {
   return peer != nullptr && peer->value.up();
 }
+bool weft_peer_slow(const weft_peer* peer) {
+  return peer != nullptr && peer->value.slow();
+}
 bool weft_peer_same_host(const weft_peer* peer) {
   return peer != nullptr && peer->value.same_host();
 }

@@ -61,6 +61,7 @@ class Connection final : public Wire {
   bool same_host = false;
   std::string same_host_reason;
   Pulse pulse;
+  bool slow = false;                 // as of its last heartbeat
   std::vector<AttemptPtr> attempts;  // calls of connect() that wait for this link
 
   // How far meet() has come.

@@ -38,6 +38,9 @@ class ControlHandler {
   /// `incoming` if the peer connected.
   virtual void up(LinkId link, bool incoming) = 0;
   virtual void received(LinkId link, Notice notice) = 0;
+  /// The peer's process lives, but not all of its progress threads have run between its last two
+  /// heartbeats; or they do again. Between up() and down().
+  virtual void slow(LinkId link, bool slow) = 0;
   /// The link is gone. Once for each link for which meet() returned without an error.
   virtual void down(LinkId link, const Error& why) = 0;
 };

@@ -204,7 +204,7 @@ void Connection::take(const Refusal& refusal) {
 void Connection::take(const Heartbeat& heartbeat) {
   if (!chosen())
     return on_lost(Error(Code::protocol_mismatch, who() + " sent a heartbeat too soon"));
-  pulse.heartbeat(Clock::now(), heartbeat.progressing);
+  if (std::exchange(slow, !heartbeat.progressing) != slow) core_.slow(id, slow);
 }
 
 void Connection::take(const Goodbye& goodbye) {

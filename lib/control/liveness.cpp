@@ -21,11 +21,6 @@ std::optional<Error> Pulse::verdict(Clock::time_point now, Nanoseconds death_aft
     return Error(Code::peer_down, fmt::format("nothing was heard from the peer for {:.1f} s: it is "
                                               "frozen, cut off or dead",
                                               seconds(now - heard_)));
-  if (standing_ && now - progressed_ >= death_after)
-    return Error(Code::peer_down,
-                 fmt::format("the peer's progress threads have stood still for {:.1f} s, though "
-                             "its process lives",
-                             seconds(now - progressed_)));
   return std::nullopt;
 }
 

@@ -117,6 +117,10 @@ void Core::received(LinkId link, Notice notice) {
   if (!silenced_) handler_.received(link, std::move(notice));
 }
 
+void Core::slow(LinkId link, bool slow) {
+  if (!silenced_) handler_.slow(link, slow);
+}
+
 void Core::report_down(const ConnectionPtr& connection) {
   if (!std::exchange(connection->met, false) || silenced_) return;
   handler_.down(connection->id, *connection->why_over);

@@ -188,6 +188,15 @@ void Peers::up(LinkId link, bool incoming) {
                          std::nullopt, Peer(peer)});
 }
 
+void Peers::slow(LinkId link, bool slow) {
+  const auto peer = around_.table.find(link);
+  if (!peer) return;
+  peer->set_slow(slow);
+  log(LogLevel::info, "peer {}: {}", peer->introduction.name,
+      slow ? "its progress threads are late, though its process lives"
+           : "its progress threads run again");
+}
+
 void Peers::down(LinkId link, const Error& why) {
   const auto peer = around_.table.find(link);
   if (!peer) return;

@@ -90,7 +90,10 @@ MetricsReading Telemetry::read() {
   reading.engine = around_.self.name;
   reading.transfers_active = around_.transfers.active();
   reading.segments = around_.segments.count();
-  reading.peers_up = around_.peers.all_up().size();
+  const auto peers = around_.peers.all_up();
+  reading.peers_up = peers.size();
+  reading.peers_slow = static_cast<std::uint64_t>(
+      std::count_if(peers.begin(), peers.end(), [](const auto& each) { return each->slow(); }));
   const auto by_rail = around_.ledger->counters().read();
   for (const auto& rail : around_.rails) {
     const Capability& record = rail->capability();

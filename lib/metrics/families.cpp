@@ -61,6 +61,8 @@ void add_engine(const MetricsReading& reading, MetricFamilies& families) {
   add("weft_transfers_active", "Transfers under way.", reading.transfers_active);
   add("weft_segments", "Segments registered.", reading.segments);
   add("weft_peers_up", "Peers that are up.", reading.peers_up);
+  add("weft_peers_slow", "Peers that are up and whose progress threads are late.",
+      reading.peers_slow);
 }
 
 void add_ends(const TransferTotals& totals, MetricFamilies& families) {

@@ -71,6 +71,8 @@ class PeerState {
     moved_rails_.insert_or_assign(rail, std::move(address));
   }
 
+  bool slow() const noexcept { return slow_.load(std::memory_order_relaxed); }
+  void set_slow(bool slow) noexcept { slow_.store(slow, std::memory_order_relaxed); }
   bool up() const noexcept { return up_.load(std::memory_order_acquire); }
   void set_up() noexcept { up_.store(true, std::memory_order_release); }
   void set_down(const Error& why) {
@@ -91,7 +93,7 @@ class PeerState {
 
  private:
   mutable Mutex mutex_;
-  std::atomic<bool> up_{false};
+  std::atomic<bool> up_{false}, slow_{false};
   std::optional<Error> why_down_ WEFT_GUARDED_BY(mutex_);
   std::map<std::uint32_t, Blob> moved_rails_ WEFT_GUARDED_BY(mutex_);
 };

@@ -30,7 +30,9 @@ void Recorder::add(Event event) {
       EXPECT_EQ(last, Event::meet) << "up() without meet()";
       break;
     case Event::received:
-      EXPECT_TRUE(last == Event::up || last == Event::received) << "received() while not up";
+    case Event::slow:
+      EXPECT_TRUE(last == Event::up || last == Event::received || last == Event::slow)
+          << "received() or slow() while not up";
       break;
     case Event::down:
       EXPECT_TRUE(last && last != Event::down) << "down() without meet(), or twice";
@@ -67,6 +69,9 @@ void Recorder::up(LinkId link, bool) {
 }
 void Recorder::received(LinkId link, Notice notice) {
   add({.kind = Event::received, .link = link, .notice = std::move(notice)});
+}
+void Recorder::slow(LinkId link, bool slow) {
+  add({.kind = Event::slow, .link = link, .late = slow});
 }
 void Recorder::down(LinkId link, const Error& why) {
   add({.kind = Event::down, .link = link, .why = why});
