@@ -11,6 +11,7 @@
 #include <string_view>
 #include <weft/deadline.hpp>
 #include <weft/error.hpp>
+#include <weft/health.hpp>
 
 #include "control/credentials.hpp"
 #include "wire/introduction.hpp"
@@ -38,9 +39,8 @@ class ControlHandler {
   /// `incoming` if the peer connected.
   virtual void up(LinkId link, bool incoming) = 0;
   virtual void received(LinkId link, Notice notice) = 0;
-  /// The peer's process lives, but not all of its progress threads have run between its last two
-  /// heartbeats; or they do again. Between up() and down().
-  virtual void slow(LinkId link, bool slow) = 0;
+  /// How the peer does has changed: it is `up`, `slow` or `silent`. Between up() and down().
+  virtual void health(LinkId link, Health health) = 0;
   /// The link is gone. Once for each link for which meet() returned without an error.
   virtual void down(LinkId link, const Error& why) = 0;
 };
@@ -51,7 +51,7 @@ struct ControlConfig {
   bool allow_unauthenticated_network = false;
   CredentialFiles credentials;
   Nanoseconds heartbeat{};
-  Nanoseconds death_after{};
+  Nanoseconds suspect_after{}, death_after{};
   /// Bounds against strangers: connections that have not met yet, and the time they get.
   std::size_t max_strangers = 256;
   Nanoseconds handshake_time = std::chrono::seconds(5);

@@ -114,7 +114,9 @@ void Connection::on_preamble(VersionRange versions) {
 
 void Connection::on_frame(Bytes frame) {
   if (stage == Stage::over) return;
-  pulse.heard(Clock::now());
+  const auto now = Clock::now();
+  pulse.heard(now);
+  if (health == Health::silent) note_health(now);
   Result<ControlMessage> message = decode(frame);
   if (!message) return on_lost(message.error());
   std::visit([this](auto& content) { take(std::move(content)); }, *message);
@@ -204,7 +206,8 @@ void Connection::take(const Refusal& refusal) {
 void Connection::take(const Heartbeat& heartbeat) {
   if (!chosen())
     return on_lost(Error(Code::protocol_mismatch, who() + " sent a heartbeat too soon"));
-  if (std::exchange(slow, !heartbeat.progressing) != slow) core_.slow(id, slow);
+  late_threads = !heartbeat.progressing;
+  note_health(Clock::now());
 }
 
 void Connection::take(const Goodbye& goodbye) {

@@ -24,6 +24,14 @@ std::optional<Error> Pulse::verdict(Clock::time_point now, Nanoseconds death_aft
   return std::nullopt;
 }
 
+void Connection::note_health(Clock::time_point now) {
+  if (stage != Stage::up) return;
+  const bool silent = now >= pulse.due(core_.config().suspect_after);
+  const Health before = health;
+  health = silent ? Health::silent : late_threads ? Health::slow : Health::up;
+  if (health != before) core_.health(id, health);
+}
+
 void Core::start_beating() {
   next_beat_ = Clock::now() + config_.heartbeat;
   wait_for_beat(next_beat_);
@@ -60,10 +68,13 @@ Clock::time_point Core::bury_the_dead(Clock::time_point now) {
   std::vector<std::pair<ConnectionPtr, Error>> dead;
   for (const auto& [id, connection] : connections_) {
     if (!connection->chosen()) continue;
+    connection->note_health(now);
     if (std::optional<Error> why = connection->pulse.verdict(now, config_.death_after))
       dead.emplace_back(connection, std::move(*why));
     else
-      next = std::min(next, connection->pulse.due(config_.death_after));
+      next = std::min(next, connection->pulse.due(connection->health == Health::silent
+                                                      ? config_.death_after
+                                                      : config_.suspect_after));
   }
   for (const auto& [connection, why] : dead) end(connection, why, Goodbye{why.message()});
   return next;

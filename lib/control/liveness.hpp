@@ -15,8 +15,8 @@ class Pulse {
   void heard(Clock::time_point now) noexcept { heard_ = now; }
   /// This process itself stood still for a while; the peer is not to blame.
   void forgive(Nanoseconds lateness) noexcept { heard_ += lateness; }
-  /// When verdict() has to be asked, if nothing is heard until then.
-  Clock::time_point due(Nanoseconds death_after) const noexcept { return heard_ + death_after; }
+  /// When nothing has been heard for so long.
+  Clock::time_point due(Nanoseconds silence) const noexcept { return heard_ + silence; }
   /// Why the peer is dead, if it is.
   std::optional<Error> verdict(Clock::time_point now, Nanoseconds death_after) const;
 

@@ -117,8 +117,8 @@ void Core::received(LinkId link, Notice notice) {
   if (!silenced_) handler_.received(link, std::move(notice));
 }
 
-void Core::slow(LinkId link, bool slow) {
-  if (!silenced_) handler_.slow(link, slow);
+void Core::health(LinkId link, Health health) {
+  if (!silenced_) handler_.health(link, health);
 }
 
 void Core::report_down(const ConnectionPtr& connection) {

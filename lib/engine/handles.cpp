@@ -95,8 +95,8 @@ std::uint64_t Peer::incarnation() const noexcept {
 bool Peer::up() const noexcept {
   return state_->up();
 }
-bool Peer::slow() const noexcept {
-  return state_->up() && state_->slow();
+Health Peer::health() const noexcept {
+  return state_->health();
 }
 std::optional<Error> Peer::why_down() const {
   return state_->why_down();

@@ -34,7 +34,7 @@ class Inbound final : public ControlHandler {
   }
   void up(LinkId link, bool incoming) override { to_.peers.up(link, incoming); }
   void received(LinkId link, Notice notice) override;
-  void slow(LinkId link, bool slow) override { to_.peers.slow(link, slow); }
+  void health(LinkId link, Health health) override { to_.peers.health(link, health); }
   void down(LinkId link, const Error& why) override { to_.peers.down(link, why); }
 
  private:

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/log.hpp"
+#include "peer/health.hpp"
 #include "peer/pairing.hpp"
 
 namespace weft::core {
@@ -188,13 +189,12 @@ void Peers::up(LinkId link, bool incoming) {
                          std::nullopt, Peer(peer)});
 }
 
-void Peers::slow(LinkId link, bool slow) {
+void Peers::health(LinkId link, Health health) {
   const auto peer = around_.table.find(link);
   if (!peer) return;
-  peer->set_slow(slow);
-  log(LogLevel::info, "peer {}: {}", peer->introduction.name,
-      slow ? "its progress threads are late, though its process lives"
-           : "its progress threads run again");
+  peer->set_health(health);
+  log(health == Health::silent ? LogLevel::warning : LogLevel::info, "peer {}: {}",
+      peer->introduction.name, words_of(health));
 }
 
 void Peers::down(LinkId link, const Error& why) {

@@ -92,8 +92,11 @@ MetricsReading Telemetry::read() {
   reading.segments = around_.segments.count();
   const auto peers = around_.peers.all_up();
   reading.peers_up = peers.size();
-  reading.peers_slow = static_cast<std::uint64_t>(
-      std::count_if(peers.begin(), peers.end(), [](const auto& each) { return each->slow(); }));
+  for (const auto& each : peers) {
+    const Health health = each->health();
+    reading.peers_slow += health == Health::slow ? 1 : 0;
+    reading.peers_silent += health == Health::silent ? 1 : 0;
+  }
   const auto by_rail = around_.ledger->counters().read();
   for (const auto& rail : around_.rails) {
     const Capability& record = rail->capability();

@@ -63,6 +63,8 @@ void add_engine(const MetricsReading& reading, MetricFamilies& families) {
   add("weft_peers_up", "Peers that are up.", reading.peers_up);
   add("weft_peers_slow", "Peers that are up and whose progress threads are late.",
       reading.peers_slow);
+  add("weft_peers_silent", "Peers that are up and were not heard for suspect_after.",
+      reading.peers_silent);
 }
 
 void add_ends(const TransferTotals& totals, MetricFamilies& families) {

@@ -24,7 +24,7 @@ struct MetricsReading {
     bool away = false;
   };
   std::string engine;  // its name
-  std::uint64_t transfers_active = 0, segments = 0, peers_up = 0, peers_slow = 0;
+  std::uint64_t transfers_active = 0, segments = 0, peers_up = 0, peers_slow = 0, peers_silent = 0;
   TransferTotals transfers;
   std::vector<Report::Copied> copied;  // `unknown`: with the bytes that may have been
   std::vector<Rail> rails;

@@ -17,7 +17,7 @@ namespace {
 ControlConfig short_lived(std::string listen = "127.0.0.1:0") {
   ControlConfig config = quick(std::move(listen));
   config.heartbeat = 100ms;
-  config.death_after = 1s;
+  config.suspect_after = config.death_after = 1s;
   return config;
 }
 
@@ -91,16 +91,35 @@ TEST(Death, LateThreadsAreToldAndNoDeath) {
   Engine engine("engine", 1, short_lived()), client("client", 1, config);
   ASSERT_TRUE(client.connect(engine));
   alive = false;
-  const auto late = engine.recorder->wait(Event::slow);
+  const auto late = engine.recorder->wait(Event::health);
   ASSERT_TRUE(late);
-  EXPECT_TRUE(late->late);
+  EXPECT_EQ(late->how, Health::slow);
   EXPECT_FALSE(engine.recorder->wait(Event::down, 0, Deadline::in(2 * config.death_after)))
       << "its process lives";
-  EXPECT_EQ(engine.recorder->count(Event::slow), 1U) << "told once";
+  EXPECT_EQ(engine.recorder->count(Event::health), 1U) << "told once";
   alive = true;
-  const auto again = engine.recorder->wait(Event::slow, 1);
+  const auto again = engine.recorder->wait(Event::health, 1);
   ASSERT_TRUE(again);
-  EXPECT_FALSE(again->late);
+  EXPECT_EQ(again->how, Health::up);
+}
+
+TEST(Death, SilenceIsToldLongBeforeDeath) {
+  Child child;
+  ControlConfig config = short_lived();
+  config.suspect_after = 500ms;
+  config.death_after = 600s;
+  Engine engine("engine", 1, config);
+  child.connect_to(engine.plane->address());
+  ASSERT_TRUE(engine.recorder->wait(Event::up));
+  child.kill(SIGSTOP);
+  const auto silent = engine.recorder->wait(Event::health);
+  ASSERT_TRUE(silent);
+  EXPECT_EQ(silent->how, Health::silent);
+  child.kill(SIGCONT);
+  const auto again = engine.recorder->wait(Event::health, 1);
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->how, Health::up);
+  EXPECT_EQ(engine.recorder->count(Event::down), 0U);
 }
 
 TEST(Death, VerdictsComeOnTime) {

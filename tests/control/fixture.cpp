@@ -30,9 +30,9 @@ void Recorder::add(Event event) {
       EXPECT_EQ(last, Event::meet) << "up() without meet()";
       break;
     case Event::received:
-    case Event::slow:
-      EXPECT_TRUE(last == Event::up || last == Event::received || last == Event::slow)
-          << "received() or slow() while not up";
+    case Event::health:
+      EXPECT_TRUE(last == Event::up || last == Event::received || last == Event::health)
+          << "received() or health() while not up";
       break;
     case Event::down:
       EXPECT_TRUE(last && last != Event::down) << "down() without meet(), or twice";
@@ -70,8 +70,8 @@ void Recorder::up(LinkId link, bool) {
 void Recorder::received(LinkId link, Notice notice) {
   add({.kind = Event::received, .link = link, .notice = std::move(notice)});
 }
-void Recorder::slow(LinkId link, bool slow) {
-  add({.kind = Event::slow, .link = link, .late = slow});
+void Recorder::health(LinkId link, Health health) {
+  add({.kind = Event::health, .link = link, .how = health});
 }
 void Recorder::down(LinkId link, const Error& why) {
   add({.kind = Event::down, .link = link, .why = why});
@@ -125,7 +125,8 @@ ControlConfig quick(std::string listen) {
   ControlConfig config;
   config.listen = std::move(listen);
   config.heartbeat = 500ms;
-  config.death_after = 20s;  // loaded machines; the tests of death set their own
+  config.suspect_after = config.death_after =
+      20s;  // loaded machines; the tests of death set their own
   return config;
 }
 

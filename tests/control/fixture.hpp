@@ -28,14 +28,14 @@ inline Deadline soon() {
 }
 
 struct Event {
-  enum Kind { meet, up, received, slow, down } kind;
+  enum Kind { meet, up, received, health, down } kind;
   LinkId link = 0;
   Introduction self = {}, peer = {};
   bool same_host = false;
   std::string same_host_reason = {};
   Notice notice = {};
   std::optional<Error> why = {};
-  bool late = false;  // slow()'s
+  Health how = Health::up;
 };
 
 /// Writes down all calls, and checks their order per link.
@@ -45,7 +45,7 @@ class Recorder : public ControlHandler {
                     const std::string& same_host_reason) override;
   void up(LinkId link, bool incoming) override;
   void received(LinkId link, Notice notice) override;
-  void slow(LinkId link, bool slow) override;
+  void health(LinkId link, Health health) override;
   void down(LinkId link, const Error& why) override;
 
   /// Waits for the `nth` event of a kind (from 0); nothing if it does not come.

@@ -29,7 +29,7 @@ class Accepting final : public ControlHandler {
   }
   void up(LinkId, bool) override {}
   void received(LinkId, Notice) override {}
-  void slow(LinkId, bool) override {}
+  void health(LinkId, Health) override {}
   void down(LinkId, const Error&) override {}
 };
 
