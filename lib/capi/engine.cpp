@@ -207,6 +207,9 @@ uint64_t weft_peer_incarnation(const weft_peer* peer) {
 bool weft_peer_up(const weft_peer* peer) {
   return peer != nullptr && peer->value.up();
 }
+const char* weft_peer_health(const weft_peer* peer) {
+  return peer != nullptr ? weft::to_string(peer->value.health()).data() : nullptr;
+}
 bool weft_peer_same_host(const weft_peer* peer) {
   return peer != nullptr && peer->value.same_host();
 }

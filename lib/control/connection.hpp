@@ -62,6 +62,9 @@ class Connection final : public Wire {
   bool same_host = false;
   std::string same_host_reason;
   Pulse pulse;
+  bool late_threads = false;  // as of its last heartbeat
+  Health health = Health::up;
+  void note_health(Clock::time_point now);
   std::vector<AttemptPtr> attempts;  // calls of connect() that wait for this link
 
   // How far meet() has come.

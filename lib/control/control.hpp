@@ -11,6 +11,7 @@
 #include <string_view>
 #include <weft/deadline.hpp>
 #include <weft/error.hpp>
+#include <weft/health.hpp>
 
 #include "control/credentials.hpp"
 #include "control/link_end.hpp"
@@ -39,6 +40,8 @@ class ControlHandler {
   /// `incoming` if the peer connected.
   virtual void up(LinkId link, bool incoming) = 0;
   virtual void received(LinkId link, Notice notice) = 0;
+  /// How the peer does has changed: it is `up`, `slow` or `silent`. Between up() and down().
+  virtual void health(LinkId link, Health health) = 0;
   /// The link is gone. Once for each link for which meet() returned without an error.
   virtual void down(LinkId link, LinkEnd how, const Error& why) = 0;
 };
@@ -49,7 +52,7 @@ struct ControlConfig {
   bool allow_unauthenticated_network = false;
   CredentialFiles credentials;
   Nanoseconds heartbeat{};
-  Nanoseconds death_after{};
+  Nanoseconds suspect_after{}, death_after{};
   /// Bounds against strangers: connections that have not met yet, and the time they get.
   std::size_t max_strangers = 256;
   Nanoseconds handshake_time = std::chrono::seconds(5);

@@ -68,6 +68,7 @@ class Core : public std::enable_shared_from_this<Core> {
   void is_duplicate(const ConnectionPtr& connection, std::uint64_t token);
   void go_up(const ConnectionPtr& connection);
   void received(LinkId link, Notice notice);
+  void health(LinkId link, Health health);
   /// Reports the connection as gone, once, and closes it after `last` was sent.
   void end(const ConnectionPtr& connection, LinkEnd how, const Error& why,
            const std::optional<ControlMessage>& last);

@@ -114,7 +114,9 @@ void Connection::on_preamble(VersionRange versions) {
 
 void Connection::on_frame(Bytes frame) {
   if (stage == Stage::over) return;
-  pulse.heard(Clock::now());
+  const auto now = Clock::now();
+  pulse.heard(now);
+  if (health == Health::silent) note_health(now);
   Result<ControlMessage> message = decode(frame);
   if (!message) return on_lost(LinkEnd::violation, message.error());
   std::visit([this](auto& content) { take(std::move(content)); }, *message);
@@ -209,7 +211,8 @@ void Connection::take(const Refusal& refusal) {
 
 void Connection::take(const Heartbeat& heartbeat) {
   if (!chosen()) return breaks_protocol(who() + " sent a heartbeat too soon");
-  pulse.heartbeat(Clock::now(), heartbeat.progressing);
+  late_threads = !heartbeat.progressing;
+  note_health(Clock::now());
 }
 
 void Connection::take(const Goodbye& goodbye) {

@@ -12,7 +12,6 @@ enum class LinkEnd : std::uint8_t {
   // Of links that were up.
   disconnected,  // by this engine
   silent,        // nothing was heard from the peer any more
-  stalled,       // the peer's progress threads stood still
   data_path,     // the rails don't reach the peer any more
   restarted,     // a new incarnation of the peer took its place
   replaced,      // another connection of the two took its place
@@ -31,10 +30,10 @@ enum class LinkEnd : std::uint8_t {
   itself,       // an engine does not connect to itself
 };
 
-inline constexpr std::array<std::string_view, 17> link_ends = {
-    "disconnected", "silent",          "stalled",     "data_path",   "restarted",   "replaced",
-    "goodbye",      "connection_lost", "not_reading", "violation",   "credentials", "version",
-    "not_weft",     "crowded",         "late",        "unreachable", "itself"};
+inline constexpr std::array<std::string_view, 16> link_ends = {
+    "disconnected",    "silent",      "data_path",   "restarted",   "replaced", "goodbye",
+    "connection_lost", "not_reading", "violation",   "credentials", "version",  "not_weft",
+    "crowded",         "late",        "unreachable", "itself"};
 
 constexpr std::string_view to_string(LinkEnd how) {
   return link_ends[static_cast<std::size_t>(how)];

@@ -16,19 +16,20 @@ double seconds(Nanoseconds time) {
 
 }  // namespace
 
-std::optional<Pulse::Verdict> Pulse::verdict(Clock::time_point now, Nanoseconds death_after) const {
+std::optional<Error> Pulse::verdict(Clock::time_point now, Nanoseconds death_after) const {
   if (now - heard_ >= death_after)
-    return Verdict{LinkEnd::silent,
-                   Error(Code::peer_down, fmt::format("nothing was heard from the peer for {:.1f} "
-                                                      "s: it is frozen, cut off or dead",
-                                                      seconds(now - heard_)))};
-  if (standing_ && now - progressed_ >= death_after)
-    return Verdict{LinkEnd::stalled,
-                   Error(Code::peer_down,
-                         fmt::format("the peer's progress threads have stood still for {:.1f} s, "
-                                     "though its process lives",
-                                     seconds(now - progressed_)))};
+    return Error(Code::peer_down, fmt::format("nothing was heard from the peer for {:.1f} s: it is "
+                                              "frozen, cut off or dead",
+                                              seconds(now - heard_)));
   return std::nullopt;
+}
+
+void Connection::note_health(Clock::time_point now) {
+  if (stage != Stage::up) return;
+  const bool silent = now >= pulse.due(core_.config().suspect_after);
+  const Health before = health;
+  health = silent ? Health::silent : late_threads ? Health::slow : Health::up;
+  if (health != before) core_.health(id, health);
 }
 
 void Core::start_beating() {
@@ -64,16 +65,19 @@ void Core::send_heartbeats() {
 
 Clock::time_point Core::bury_the_dead(Clock::time_point now) {
   Clock::time_point next = next_beat_;
-  std::vector<std::pair<ConnectionPtr, Pulse::Verdict>> dead;
+  std::vector<std::pair<ConnectionPtr, Error>> dead;
   for (const auto& [id, connection] : connections_) {
     if (!connection->chosen()) continue;
-    if (auto verdict = connection->pulse.verdict(now, config_.death_after))
-      dead.emplace_back(connection, std::move(*verdict));
-    else
-      next = std::min(next, connection->pulse.due(config_.death_after));
+    connection->note_health(now);
+    if (std::optional<Error> why = connection->pulse.verdict(now, config_.death_after)) {
+      dead.emplace_back(connection, std::move(*why));
+      continue;
+    }
+    for (const Nanoseconds silence : {config_.suspect_after, config_.death_after})
+      if (const auto due = connection->pulse.due(silence); due > now) next = std::min(next, due);
   }
-  for (const auto& [connection, verdict] : dead)
-    end(connection, verdict.how, verdict.why, Goodbye{verdict.why.message()});
+  for (const auto& [connection, why] : dead)
+    end(connection, LinkEnd::silent, why, Goodbye{why.message()});
   return next;
 }
 

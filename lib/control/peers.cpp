@@ -118,6 +118,10 @@ void Core::received(LinkId link, Notice notice) {
   if (!silenced_) handler_.received(link, std::move(notice));
 }
 
+void Core::health(LinkId link, Health health) {
+  if (!silenced_) handler_.health(link, health);
+}
+
 void Core::refused(LinkEnd how, const Error& why) const {
   if (config_.on_refused && !silenced_) config_.on_refused(how, why);
 }

@@ -22,6 +22,8 @@ Result<void> check(const ControlConfig& config, const Introduction& self) {
   if (config.heartbeat <= Nanoseconds::zero()) return bad("the heartbeat must be above zero");
   if (config.death_after < 2 * config.heartbeat)
     return bad("death_after must be twice the heartbeat at least");
+  if (config.suspect_after > config.death_after)
+    return bad("suspect_after must not be longer than death_after");
   if (config.handshake_time <= Nanoseconds::zero() || config.max_strangers == 0)
     return bad("handshake_time and max_strangers must be above zero");
   if (config.listen.empty() && !config.advertise.empty())

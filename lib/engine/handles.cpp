@@ -102,6 +102,9 @@ std::uint64_t Peer::incarnation() const noexcept {
 bool Peer::up() const noexcept {
   return state_->up();
 }
+Health Peer::health() const noexcept {
+  return state_->health();
+}
 std::optional<Error> Peer::why_down() const {
   return state_->why_down();
 }

@@ -114,6 +114,7 @@ Result<void> EngineState::start_control() {
   wanted.allow_unauthenticated_network = config.allow_unauthenticated_network;
   wanted.credentials = credential_files(config);
   wanted.heartbeat = config.heartbeat;
+  wanted.suspect_after = std::min(config.suspect_after, config.death_after);
   wanted.death_after = config.death_after;
   wanted.first_sequence = hooks.first_sequence;
   wanted.progress_alive = [this] { return workers.all_ticked(); };

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/log.hpp"
+#include "peer/health.hpp"
 #include "peer/pairing.hpp"
 
 namespace weft::core {
@@ -193,6 +194,14 @@ void Peers::up(LinkId link, bool incoming) {
   if (around_.config.peer_events)
     around_.events.push({Event::Kind::peer_up, 0, State::active, peer->introduction.name,
                          std::nullopt, Peer(peer)});
+}
+
+void Peers::health(LinkId link, Health health) {
+  const auto peer = around_.table.find(link);
+  if (!peer) return;
+  peer->set_health(health);
+  log(health == Health::silent ? LogLevel::warning : LogLevel::info, "peer {}: {}",
+      peer->introduction.name, words_of(health));
 }
 
 void Peers::down(LinkId link, LinkEnd how, const Error& why) {

@@ -60,6 +60,7 @@ class Peers {
   Result<void> meet(LinkId link, const Introduction& self, const Introduction& theirs,
                     bool same_host, const std::string& same_host_reason);
   void up(LinkId link, bool incoming);
+  void health(LinkId link, Health health);
   void down(LinkId link, LinkEnd how, const Error& why);
   /// Ends the waits for peers that are gone, should the progress thread be stuck that ends them.
   void reap(Clock::time_point now);

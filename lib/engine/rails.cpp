@@ -32,7 +32,7 @@ RailOptions rail_options(const Config& config) {
 Rail::Settings rail_settings(const Config& config, const Capability& record) {
   Rail::Settings settings;
   settings.plan = plan_rails(record, rail_options(config));
-  settings.plan.window.patience = config.death_after;  // that the peer is dead is found out before
+  settings.plan.window.patience = config.suspect_after;
   settings.messages = {config.max_message, config.message_credits, record.max_send};
   settings.bounce.buffer_bytes =
       std::min<std::size_t>(config.bounce_buffer_bytes, Bounce::payload_bytes(record.max_send));

@@ -102,7 +102,7 @@ void Reopening::watch(Clock::time_point now) {
     const Rail::Counters& counters = rail->counters();
     const bool tells = rail->capability().path_failures;
     RailWatch& watch =
-        watches_.try_emplace(rail->index(), 2 * around_.config.death_after).first->second;
+        watches_.try_emplace(rail->index(), 2 * around_.config.suspect_after).first->second;
     if (!watch.due({tells && counters.in_flight > 0, counters.operations, rail->closed()}, now))
       continue;
     const auto done = std::make_shared<CompletionSlot>();

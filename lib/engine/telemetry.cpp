@@ -116,6 +116,9 @@ MetricsReading Telemetry::read() {
     reading.unclaimed.bytes += unclaimed.bytes;
     reading.unclaimed.ids += unclaimed.ids;
     reading.unclaimed.peers_held_back += unclaimed.too_many ? 1 : 0;
+    const Health health = peer->health();
+    reading.peers_slow += health == Health::slow ? 1 : 0;
+    reading.peers_silent += health == Health::silent ? 1 : 0;
   }
   reading.unclaimed.dropped = *around_.peers.dropped_arrivals();
   reading.grants_active = around_.grants.held();

@@ -61,6 +61,10 @@ void add_engine(const MetricsReading& reading, MetricFamilies& families) {
   add("weft_transfers_active", "Transfers under way.", reading.transfers_active);
   add("weft_segments", "Segments registered.", reading.segments);
   add("weft_peers_up", "Peers that are up.", reading.peers_up);
+  add("weft_peers_slow", "Peers that are up and whose progress threads are late.",
+      reading.peers_slow);
+  add("weft_peers_silent", "Peers that are up and were not heard for suspect_after.",
+      reading.peers_silent);
   add("weft_grants_active", "Grants of this engine's memory that hold.", reading.grants_active);
   add("weft_quarantined_bytes",
       "Bytes of ended grants and released segments that something may still touch.",

@@ -27,7 +27,7 @@ struct MetricsReading {
     bool away = false;
   };
   std::string engine;  // its name
-  std::uint64_t transfers_active = 0, segments = 0, peers_up = 0;
+  std::uint64_t transfers_active = 0, segments = 0, peers_up = 0, peers_slow = 0, peers_silent = 0;
   std::uint64_t grants_active = 0, quarantined_bytes = 0;
   struct Unclaimed {
     std::uint64_t bytes = 0, ids = 0, peers_held_back = 0, dropped = 0;

@@ -74,6 +74,10 @@ class PeerState {
     moved_rails_.insert_or_assign(rail, std::move(address));
   }
 
+  Health health() const noexcept {
+    return up() ? health_.load(std::memory_order_relaxed) : Health::down;
+  }
+  void set_health(Health health) noexcept { health_.store(health, std::memory_order_relaxed); }
   bool up() const noexcept { return up_.load(std::memory_order_acquire); }
   void set_up() noexcept { up_.store(true, std::memory_order_release); }
   void set_down(const Error& why) {
@@ -95,6 +99,7 @@ class PeerState {
  private:
   mutable Mutex mutex_;
   std::atomic<bool> up_{false};
+  std::atomic<Health> health_{Health::up};
   std::optional<Error> why_down_ WEFT_GUARDED_BY(mutex_);
   std::map<std::uint32_t, Blob> moved_rails_ WEFT_GUARDED_BY(mutex_);
 };

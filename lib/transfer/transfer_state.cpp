@@ -1,9 +1,12 @@
 #include "transfer/transfer_state.hpp"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "base/callback.hpp"
 #include "device/event.hpp"
+#include "peer/health.hpp"
 #include "peer/peer_state.hpp"
 
 namespace weft::core {
@@ -270,9 +273,9 @@ std::optional<Clock::time_point> TransferState::end_overdue(Clock::time_point no
     end_with_lease(prepared().remote->expired_error());
     return ended() ? std::nullopt : std::optional(submission_.deadline);
   }
-  end_early(
-      State::timed_out,
-      Error(Code::timed_out, "the transfer's deadline passed").with_peer(peer().introduction.name));
+  end_early(State::timed_out, Error(Code::timed_out, fmt::format("the transfer's deadline passed{}",
+                                                                 excuse_of(peer().health())))
+                                  .with_peer(peer().introduction.name));
   return std::nullopt;
 }
 

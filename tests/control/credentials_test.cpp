@@ -165,7 +165,7 @@ TEST_P(Guarded, EnginesMeetAndTalkBothWays) {
 TEST_P(Guarded, HeartbeatsKeepALinkUp) {
   ControlConfig config = guarded(files());
   config.heartbeat = 20ms;
-  config.death_after = 1s;
+  config.suspect_after = config.death_after = 1s;
   Engine a("a", 1, config), b("b", 1, config);
   const Result<LinkId> link = b.connect(a);
   ASSERT_TRUE(link);
@@ -342,7 +342,7 @@ TEST_P(Guarded, ASlowHandshakeIsCut) {
 TEST_P(Guarded, APeerThatFallsSilentIsDead) {
   ControlConfig config = guarded(files());
   config.heartbeat = 100ms;
-  config.death_after = 1500ms;
+  config.suspect_after = config.death_after = 1500ms;
   Engine engine("engine", 1, config);
   Raw raw = Raw::connect(engine.plane->address());
   const auto credentials = Credentials::load(files()).value();

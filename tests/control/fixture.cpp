@@ -30,7 +30,9 @@ void Recorder::add(Event event) {
       EXPECT_EQ(last, Event::meet) << "up() without meet()";
       break;
     case Event::received:
-      EXPECT_TRUE(last == Event::up || last == Event::received) << "received() while not up";
+    case Event::changed:
+      EXPECT_TRUE(last == Event::up || last == Event::received || last == Event::changed)
+          << "received() or health() while not up";
       break;
     case Event::down:
       EXPECT_TRUE(last && last != Event::down) << "down() without meet(), or twice";
@@ -67,6 +69,9 @@ void Recorder::up(LinkId link, bool) {
 }
 void Recorder::received(LinkId link, Notice notice) {
   add({.kind = Event::received, .link = link, .notice = std::move(notice)});
+}
+void Recorder::health(LinkId link, Health health) {
+  add({.kind = Event::changed, .link = link, .health = health});
 }
 void Recorder::down(LinkId link, LinkEnd how, const Error& why) {
   add({.kind = Event::down, .link = link, .why = why, .how = how});
@@ -120,7 +125,8 @@ ControlConfig quick(std::string listen) {
   ControlConfig config;
   config.listen = std::move(listen);
   config.heartbeat = 500ms;
-  config.death_after = 20s;  // loaded machines; the tests of death set their own
+  config.suspect_after = config.death_after =
+      20s;  // loaded machines; the tests of death set their own
   return config;
 }
 

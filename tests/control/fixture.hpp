@@ -28,7 +28,7 @@ inline Deadline soon() {
 }
 
 struct Event {
-  enum Kind { meet, up, received, down } kind;
+  enum Kind { meet, up, received, changed, down } kind;
   LinkId link = 0;
   Introduction self = {}, peer = {};
   bool same_host = false;
@@ -36,6 +36,7 @@ struct Event {
   Notice notice = {};
   std::optional<Error> why = {};
   LinkEnd how = LinkEnd::disconnected;
+  weft::Health health = weft::Health::up;
 };
 
 /// Writes down all calls, and checks their order per link.
@@ -45,6 +46,7 @@ class Recorder : public ControlHandler {
                     const std::string& same_host_reason) override;
   void up(LinkId link, bool incoming) override;
   void received(LinkId link, Notice notice) override;
+  void health(LinkId link, Health health) override;
   void down(LinkId link, LinkEnd how, const Error& why) override;
 
   /// Waits for the `nth` event of a kind (from 0); nothing if it does not come.

@@ -29,6 +29,7 @@ class Accepting final : public ControlHandler {
   }
   void up(LinkId, bool) override {}
   void received(LinkId, Notice) override {}
+  void health(LinkId, Health) override {}
   void down(LinkId, LinkEnd, const Error&) override {}
 };
 

@@ -14,6 +14,7 @@
 #include <weft/deadline.hpp>
 #include <weft/error.hpp>
 #include <weft/export.hpp>
+#include <weft/health.hpp>
 #include <weft/memory.hpp>
 #include <weft/message.hpp>
 #include <weft/metrics.hpp>
@@ -46,6 +47,7 @@ class WEFT_API Peer {
   /// A number that changes each time the engine of that name is opened.
   std::uint64_t incarnation() const noexcept;
   bool up() const noexcept;
+  Health health() const noexcept;
   /// Why it is down; empty while up.
   std::optional<Error> why_down() const;
   /// Whether both engines are proven to be on one machine.

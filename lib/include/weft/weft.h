@@ -397,6 +397,8 @@ WEFT_API const char* weft_peer_name(const weft_peer* peer);
 /// A number that changes each time the engine of that name is opened.
 WEFT_API uint64_t weft_peer_incarnation(const weft_peer* peer);
 WEFT_API bool weft_peer_up(const weft_peer* peer);
+/// "down", "up", "slow" or "silent": see weft::Health. NULL if `peer` is.
+WEFT_API const char* weft_peer_health(const weft_peer* peer);
 /// WEFT_OK while the peer is up; afterwards the error that says why it is down.
 WEFT_API weft_code weft_peer_check(const weft_peer* peer, weft_error** error);
 /// Whether both engines are proven to be on one machine.

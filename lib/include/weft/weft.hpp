@@ -13,6 +13,7 @@
 #include <weft/deadline.hpp>
 #include <weft/engine.hpp>
 #include <weft/error.hpp>
+#include <weft/health.hpp>
 #include <weft/kv.hpp>
 #include <weft/kv_models.hpp>
 #include <weft/log.hpp>

@@ -1,0 +1,21 @@
+/// @file
+/// How a peer does (Peer::health).
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <weft/export.hpp>
+
+namespace weft {
+
+/// New work for a peer is taken as long as it is not down, and ends by its deadline.
+enum class Health : std::uint8_t {
+  down,
+  up,
+  slow,    ///< Not all of its progress threads ran between two heartbeats: its machine is busy.
+  silent,  ///< Nothing was heard for Config::suspect_after. After Config::death_after it is down.
+};
+
+WEFT_API std::string_view to_string(Health health) noexcept;
+
+}  // namespace weft
