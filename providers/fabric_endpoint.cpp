@@ -651,6 +651,7 @@ int FabricEndpoint::open_region(Region& region) {
   fid_mr* made = nullptr;
   const RegistrationRequest request(region.memory, fabric_access(region.access), region.key);
   const int result =
+  const auto current = region.memory.make_current();
       fi_mr_regattr(handles_.domain.get(), &request.attributes(), request.flags(), &made);
   if (result != 0) return result;
   region.registered.reset(made);

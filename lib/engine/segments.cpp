@@ -93,6 +93,10 @@ Result<std::shared_ptr<SegmentState>> Segments::add(const Memory& memory) {
                           : &host_device();
   if (!device) return fail(device.error());
   const auto place = locate(memory, *allocation, **device);
+  if ((*device)->may_be_remapped(allocation->address()) && !told_of_remapping_.exchange(true))
+    log(LogLevel::warning,
+        "GPU memory was added that is mapped in parts (cuMemMap: expandable segments, sleep mode): "
+        "it must not be unmapped or remapped before its segment is released");
   if (!place) return fail(place.error());
   auto segment = std::make_shared<SegmentState>(next_id_++, owner_.keep_alive(),
                                                 std::move(*allocation), *place, **device);

@@ -42,6 +42,7 @@ class Segments {
   const Rails& rails_;
   Workers& workers_;
   std::atomic<std::uint64_t> next_id_{1};
+  std::atomic<bool> told_of_remapping_{false};
   mutable Mutex mutex_;
   // Those that are there, and some that went.
   std::vector<std::shared_ptr<LocalKeys>> all_ WEFT_GUARDED_BY(mutex_);

@@ -5,6 +5,7 @@
 
 #include <array>
 
+#include <thread>
 #include "hmem_fabric.hpp"
 #include "providers/spec.hpp"
 
@@ -142,6 +143,41 @@ TEST_F(HmemNics, ThatRefuseDeviceMemorySayWhy) {
   EXPECT_EQ(refused.error().fabric_code(), FI_EOPNOTSUPP);
   EXPECT_THAT(refused.error().message(), HasSubstr("can't register 8192 bytes"));
   EXPECT_TRUE(endpoint->register_memory({memory_.data(), 10}, Access::local));
+/// A device that libfabric asks about memory only where its context is current.
+class CountingContext final : public DeviceContext {
+ public:
+  std::unique_ptr<CurrentDevice> make_current() const override {
+    return std::make_unique<Current>();
+  }
+  static bool current() { return depth > 0; }
+
+ private:
+  struct Current final : CurrentDevice {
+    Current() { ++depth; }
+    ~Current() override { --depth; }
+  };
+  static inline thread_local int depth = 0;
+};
+
+TEST_F(HmemNics, AskTheDeviceInItsContextWhicheverThreadRegisters) {
+  const auto endpoint = open(true);
+  const CountingContext context;
+  hmem_fabric().context_is_current = CountingContext::current;
+  Extent memory = of_gpu(1);
+  memory.context = &context;
+  const auto whole = endpoint->register_memory(memory.by_pointer(), Access::local);
+  const auto part = endpoint->register_memory(memory.part(100, 50), Access::remote_read);
+  ASSERT_TRUE(whole && part);
+  std::thread([&] {
+    endpoint->suspend();
+    EXPECT_TRUE(endpoint->reopen());
+    endpoint->resume();
+  }).join();
+  ASSERT_EQ(hmem_fabric().asked.size(), 4U);
+  for (const Asked& each : hmem_fabric().asked) EXPECT_TRUE(each.in_context);
+  EXPECT_FALSE(CountingContext::current());
+}
+
 }
 
 }  // namespace
