@@ -395,6 +395,12 @@ static void refusals(struct pair_of_engines* both) {
   const weft_range part = {.offset = 64, .length = 64};
   REFUSED(WEFT_INVALID_ARGUMENT, weft_segment_grant(both->cache, NULL, 0, 0, 0, &grant, &error));
   REFUSED(WEFT_INVALID_ARGUMENT, weft_segment_grant(both->cache, NULL, 0, 257, 0, &grant, &error));
+  weft_segment* constant = NULL;
+  OK(weft_engine_adopt_read_only(both->reader, "constant", 8, &constant, &error));
+  REFUSED(WEFT_PERMISSION_DENIED,
+          weft_segment_grant(constant, NULL, 0, WEFT_RIGHT_WRITE, 0, &grant, &error));
+  OK(weft_segment_release(constant, patience, &error));
+  weft_segment_free(constant);
   OK(weft_segment_grant(both->cache, &part, 1, WEFT_RIGHT_READ, 0, &grant, &error));
   OK(weft_engine_publish(both->reader, "part", grant, &error));
   OK(weft_engine_lookup(both->writer, both->to_reader, "part", patience, &remote, &error));

@@ -458,6 +458,10 @@ WEFT_API weft_code weft_engine_adopt(weft_engine* engine, void* address, size_t 
 /// NUMA node. WEFT_NOT_FOUND if there is no such GPU.
 WEFT_API weft_code weft_engine_add_own_near(weft_engine* engine, size_t bytes, const char* gpu,
                                             weft_segment** segment, weft_error** error);
+/// The same for memory that may be read and not written. See weft::Memory::read_only.
+WEFT_API weft_code weft_engine_adopt_read_only(weft_engine* engine, const void* address,
+                                               size_t bytes, weft_segment** segment,
+                                               weft_error** error);
 /// As weft_engine_adopt(), for such memory; its pages stay where they are.
 WEFT_API weft_code weft_engine_adopt_near(weft_engine* engine, void* address, size_t bytes,
                                           const char* gpu, weft_segment** segment,
