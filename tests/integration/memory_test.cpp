@@ -138,9 +138,11 @@ TEST_P(MemoryOver, AddressesThatAreUsedAgain) {
 class ReadOnlyPages {
  public:
   explicit ReadOnlyPages(std::uint64_t seed)
-      : file_(memfd_create("weft-test-read-only", MFD_CLOEXEC)) {
+      : file_(memfd_create("weft-test-read-only", MFD_CLOEXEC | MFD_ALLOW_SEALING)) {
     const Blob content = pattern(bytes, seed);
-    if (write(file_, content.data(), bytes) != static_cast<ssize_t>(bytes))
+    // Sealed, so that peers map it.
+    if (write(file_, content.data(), bytes) != static_cast<ssize_t>(bytes) ||
+        fcntl(file_, F_ADD_SEALS, F_SEAL_SHRINK) != 0)
       throw std::runtime_error("a memfd can't be written");
     address_ = mmap(nullptr, bytes, PROT_READ, MAP_SHARED, file_, 0);
   }
