@@ -145,35 +145,43 @@ bool same_place(const FoundNic& one, const FoundNic& other) {
   return one.domain == other.domain && one.fabric == other.fabric && one.ip == other.ip;
 }
 
-/// Adds the NICs that are reached by addresses of one format, but for those that are among
-/// `others`: those that were seen before and are reached by another. Returns libfabric's result.
+/// Adds the NICs that are reached by addresses of one format. Of those from `others` on, which were
+/// looked for by another format, it only takes the place of such as have no address there. Returns
+/// libfabric's result.
 long look_by_format(const Spec& spec, unsigned index, const Query& query, std::size_t others,
                     std::vector<Seen>& seen) {
   const Way& way = spec.ways[index];
   long result = -FI_ENODATA;
   const InfoPtr list = ask_for_best(spec, way, query, result);
   const std::size_t before = seen.size();
+  const auto at = [&](std::size_t place) {
+    return seen.begin() + static_cast<std::ptrdiff_t>(place);
+  };
   for (const fi_info* info = list.get(); info != nullptr; info = info->next) {
     // "net" brings "net;ofi_rxm" along.
     if (info->fabric_attr->prov_name != way.provider) continue;
-    // Providers of sockets pay no heed to the format in the hints (1.17, prov/net).
-    if (query.format != FI_FORMAT_UNSPEC && info->addr_format != query.format) continue;
     // Before 2.1 efa has one fabric and calls it "efa" whatever is asked for.
     if (!way.fabric.empty() && info->fabric_attr->name != way.fabric) continue;
     FoundNic found_nic = describe(spec, index, *info);
+    // Providers may pay no heed to the format in the hints (1.17, prov/net).
+    if (query.format != FI_FORMAT_UNSPEC && !found_nic.ip.empty() &&
+        (info->addr_format != query.format || is_link_local(*info)))
+      continue;
     // ofi_rxm has each interface several times, for attributes that were not asked for; best first.
-    const bool again =
-        std::any_of(seen.begin() + static_cast<std::ptrdiff_t>(before), seen.end(),
-                    [&](const Seen& each) { return same_place(each.found_nic, found_nic); });
-    if (again) continue;
-    const bool known =
-        std::any_of(seen.begin() + static_cast<std::ptrdiff_t>(others),
-                    seen.begin() + static_cast<std::ptrdiff_t>(before),
-                    [&](const Seen& each) { return each.found_nic.domain == found_nic.domain; });
-    if (known || is_link_local(*info)) continue;
-    seen.push_back(
-        {std::move(found_nic),
-         std::make_shared<FabricNic>(spec, way, InfoPtr(fi_dupinfo(info)), query.device_memory)});
+    if (std::any_of(at(before), seen.end(),
+                    [&](const Seen& each) { return same_place(each.found_nic, found_nic); }))
+      continue;
+    const auto known = std::find_if(at(others), at(before), [&](const Seen& each) {
+      return each.found_nic.domain == found_nic.domain;
+    });
+    const bool better = !found_nic.ip.empty();
+    Seen fresh{
+        std::move(found_nic),
+        std::make_shared<FabricNic>(spec, way, InfoPtr(fi_dupinfo(info)), query.device_memory)};
+    if (known == at(before))
+      seen.push_back(std::move(fresh));
+    else if (better && known->found_nic.ip.empty())
+      *known = std::move(fresh);
   }
   return result;
 }
