@@ -561,6 +561,7 @@ static void manual_progress(const char* provider, const char* transport) {
 
 int main(int argc, char** argv) {
   CHECK(argc == 3);
+  weft_prepare_process();
   const char* provider = argv[1];
   const char* transport = strcmp(argv[2], "bounce") == 0 ? "bounce" : "automatic";
   struct pair_of_engines both = {
