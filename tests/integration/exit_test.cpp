@@ -51,10 +51,17 @@ struct Application {
   std::vector<Transfer> transfers;
 };
 
+/// The application's own statics, of which the first takes a while to go: the engine's threads work
+/// until the process is gone, after all other statics.
+struct LastStatic {
+  ~LastStatic() { std::this_thread::sleep_for(30ms); }
+};
+
 constexpr int status_of_application = 42;
 
 /// Returns from main() in the middle of traffic.
 WEFT_ROLE(leaver) {
+  static const LastStatic last;
   Application* application = nullptr;
   if (arguments.at(2) == "static") {
     static Application destroyed(arguments.at(0), arguments.at(1));
