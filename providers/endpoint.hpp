@@ -127,8 +127,16 @@ BatchPost post_in_order(std::span<const Each> all, Call&& post) {
 }
 
 /// The purpose of a registration: as the near side of reads and writes, as their far side, or for
-/// messages, which some providers (ofi_rxm) let the peer fetch from where they lie.
-enum class Access : std::uint8_t { local, remote_read, remote_write, remote_read_write, messages };
+/// messages, which some providers (ofi_rxm) let the peer fetch from where they lie. `source` is the
+/// near side of memory that must not be written. Numbers stay: shm rails share them.
+enum class Access : std::uint8_t {
+  local,
+  remote_read,
+  remote_write,
+  remote_read_write,
+  messages,
+  source
+};
 
 /// Memory known to one endpoint, which must outlive it. Closed by its destructor at the latest.
 class Registration {

@@ -2,9 +2,10 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <mutex>
 #include <string>
 #include <system_error>
+
+#include "base/sync.hpp"
 
 namespace weft::providers {
 namespace {
@@ -19,38 +20,73 @@ bool has_software_nic() {
   return false;
 }
 
-void set_unless_set(const char* name, const char* value) {
-  constexpr int keep = 0;
-  setenv(name, value, keep);
+using SetBy = ProcessVariable::SetBy;
+
+std::vector<ProcessVariable> settle(SetBy by) {
+  std::vector<ProcessVariable> settled;
+  const auto set_unless_set = [&](const char* name, const char* value) {
+    if (const char* const found = std::getenv(name)) {
+      settled.push_back({name, found, SetBy::application});
+    } else {
+      setenv(name, value, 1);
+      settled.push_back({name, value, by});
+    }
+  };
+  // With its cache of registrations, verbs gives every key all rights and leaves it valid after
+  // fi_mr_close (1.17 and 2.x, prov/verbs/src/verbs_mr.c: vrb_mr_cache_add_region).
+  set_unless_set("FI_MR_CACHE_MONITOR", "disabled");
+  // Without shared receive contexts ofi_rxm posts receives to a connection that it has just
+  // closed, and so a peer that goes away can crash this process (until after 2.6,
+  // prov/rxm/src/rxm_conn.c: rxm_close_conn). Of the buffers, 16 KiB each, one endpoint then has
+  // as many as the size says (4096 by default); a sender that finds none waits.
+  set_unless_set("FI_OFI_RXM_USE_SRX", "1");
+  set_unless_set("FI_OFI_RXM_MSG_RX_SIZE", "1024");
+  // No messages in segments: a connection that closes in the middle of one takes this process
+  // with it (2.1, prov/rxm/src/rxm_conn.c: rxm_close_conn takes a list's link for an entry).
+  set_unless_set("FI_OFI_RXM_SAR_LIMIT", "0");
+#ifndef WEFT_HAVE_FI_OPT_SHARED_MEMORY_PERMITTED
+  // Peers on this machine go by shm; the efa provider's own shared memory would be a second,
+  // hidden way. Newer libraries have an option for it (efa.cpp).
+  set_unless_set("FI_EFA_ENABLE_SHM_TRANSFER", "0");
+#endif
+  // Before Linux 5.13 a fork moves pinned pages away from the NIC, and efa aborts a process that
+  // forks, be it to run a command, unless it was asked to keep them
+  // (prov/efa/src/efa_fork_support.c: efa_atfork_callback_warn_and_abort). On newer kernels this
+  // does nothing.
+  set_unless_set("FI_EFA_FORK_SAFE", "1");
+  // ofi_rxm opens completion queues for 128 entries times this and more (1.17,
+  // prov/rxm/src/rxm_ep.c: rxm_ep_msg_cq_open), and no attribute of the interface changes that.
+  // Hardware has room for the default of 1024; rxe takes 32767 entries.
+  if (has_software_nic()) set_unless_set("FI_UNIVERSE_SIZE", "127");
+  return settled;
+}
+
+struct Settled {
+  core::Mutex mutex;
+  bool done WEFT_GUARDED_BY(mutex) = false;
+  std::vector<ProcessVariable> variables WEFT_GUARDED_BY(mutex);
+};
+
+/// Never destroyed: engines may be opened to the end of the process.
+Settled& settled() {
+  static auto& state = *new Settled;
+  return state;
 }
 
 }  // namespace
 
-void settle_environment() {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    // With its cache of registrations, verbs gives every key all rights and leaves it valid after
-    // fi_mr_close (1.17 and 2.x, prov/verbs/src/verbs_mr.c: vrb_mr_cache_add_region).
-    set_unless_set("FI_MR_CACHE_MONITOR", "disabled");
-    // Without shared receive contexts ofi_rxm posts receives to a connection that it has just
-    // closed, and so a peer that goes away can crash this process (until after 2.6,
-    // prov/rxm/src/rxm_conn.c: rxm_close_conn). Of the buffers, 16 KiB each, one endpoint then has
-    // as many as the size says (4096 by default); a sender that finds none waits.
-    set_unless_set("FI_OFI_RXM_USE_SRX", "1");
-    set_unless_set("FI_OFI_RXM_MSG_RX_SIZE", "1024");
-    // No messages in segments: a connection that closes in the middle of one takes this process
-    // with it (2.1, prov/rxm/src/rxm_conn.c: rxm_close_conn takes a list's link for an entry).
-    set_unless_set("FI_OFI_RXM_SAR_LIMIT", "0");
-#ifndef WEFT_HAVE_FI_OPT_SHARED_MEMORY_PERMITTED
-    // Peers on this machine go by shm; the efa provider's own shared memory would be a second,
-    // hidden way. Newer libraries have an option for it (efa.cpp).
-    set_unless_set("FI_EFA_ENABLE_SHM_TRANSFER", "0");
-#endif
-    // ofi_rxm opens completion queues for 128 entries times this and more (1.17,
-    // prov/rxm/src/rxm_ep.c: rxm_ep_msg_cq_open), and no attribute of the interface changes that.
-    // Hardware has room for the default of 1024; rxe takes 32767 entries.
-    if (has_software_nic()) set_unless_set("FI_UNIVERSE_SIZE", "127");
-  });
+void settle_environment(SetBy by) {
+  Settled& state = settled();
+  const core::Lock lock(state.mutex);
+  if (state.done) return;
+  state.variables = settle(by);
+  state.done = true;
+}
+
+std::vector<ProcessVariable> settled_environment() {
+  Settled& state = settled();
+  const core::Lock lock(state.mutex);
+  return state.variables;
 }
 
 }  // namespace weft::providers

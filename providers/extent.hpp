@@ -29,6 +29,20 @@ struct FilePlace {
   FilePlace behind(std::size_t bytes) const noexcept { return {descriptor, offset + bytes}; }
 };
 
+/// While it lives, a device's context is current in the thread that made it.
+class CurrentDevice {
+ public:
+  virtual ~CurrentDevice() = default;
+};
+class DeviceContext {
+ public:
+  /// Null where the memory needs none. From any thread.
+  virtual std::unique_ptr<CurrentDevice> make_current() const = 0;
+
+ protected:
+  ~DeviceContext() = default;
+};
+
 struct Extent {
   void* address = nullptr;
   std::size_t length = 0;  // in bytes
@@ -36,6 +50,9 @@ struct Extent {
   int ordinal = 0;                            // of the device, as its driver counts
   std::shared_ptr<const DmaBuf> dmabuf = {};  // null: by pointer
   FilePlace file = {};
+  // Of the memory's device, which outlives what is registered. Providers ask the device's driver
+  // about the memory, in the thread that registers it. Null: there is none.
+  const DeviceContext* context = nullptr;
 
   std::byte* data() const noexcept { return static_cast<std::byte*>(address); }
   /// Of the first byte in the DMA buffer.
@@ -43,9 +60,12 @@ struct Extent {
     return static_cast<std::uint64_t>(data() - dmabuf->base);
   }
   Extent part(std::size_t offset, std::size_t bytes) const {
-    return {data() + offset, bytes, hmem, ordinal, dmabuf, file.behind(offset)};
+    return {data() + offset, bytes, hmem, ordinal, dmabuf, file.behind(offset), context};
   }
-  Extent by_pointer() const { return {address, length, hmem, ordinal, nullptr, file}; }
+  Extent by_pointer() const { return {address, length, hmem, ordinal, nullptr, file, context}; }
+  std::unique_ptr<CurrentDevice> make_current() const {
+    return context != nullptr ? context->make_current() : nullptr;
+  }
 };
 
 }  // namespace weft::providers

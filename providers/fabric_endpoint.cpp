@@ -58,6 +58,8 @@ std::uint64_t fabric_access(Access access) {
   switch (access) {
     case Access::local:
       return FI_READ | FI_WRITE;
+    case Access::source:
+      return FI_WRITE;
     case Access::remote_read:
       return FI_REMOTE_READ;
     case Access::remote_write:
@@ -649,6 +651,7 @@ int FabricEndpoint::open_region(Region& region) {
   if (!handles_.domain) return -FI_ENODEV;
   const auto lock = guard();
   fid_mr* made = nullptr;
+  const auto current = region.memory.make_current();
   const RegistrationRequest request(region.memory, fabric_access(region.access), region.key);
   const int result =
       fi_mr_regattr(handles_.domain.get(), &request.attributes(), request.flags(), &made);

@@ -34,7 +34,13 @@ class FabricNic final : public Nic {
   const bool device_memory_;
 };
 
-InfoPtr make_hints(const Spec& spec, const Way& way, bool device_memory) {
+/// Of which hints are made. `format`: of addresses; 0: the provider's own.
+struct Query {
+  bool device_memory = false;
+  std::uint32_t format = FI_FORMAT_UNSPEC;
+};
+
+InfoPtr make_hints(const Spec& spec, const Way& way, const Query& query) {
   InfoPtr hints(fi_allocinfo());
   if (!hints) return hints;
   hints->caps = FI_MSG | FI_RMA | FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ |
@@ -48,25 +54,34 @@ InfoPtr make_hints(const Spec& spec, const Way& way, bool device_memory) {
   hints->fabric_attr->prov_name = strdup(std::string(way.provider).c_str());
   if (!way.fabric.empty()) hints->fabric_attr->name = strdup(std::string(way.fabric).c_str());
   spec.hints(*hints);
-  if (device_memory) {
+  if (query.format != FI_FORMAT_UNSPEC) hints->addr_format = query.format;
+  if (query.device_memory) {
     hints->caps |= FI_HMEM;
     hints->domain_attr->mr_mode |= FI_MR_HMEM;
   }
   return hints;
 }
 
-InfoPtr ask(const Spec& spec, const Way& way, bool device_memory, long& result) {
-  const InfoPtr hints = make_hints(spec, way, device_memory);
+InfoPtr ask(const Spec& spec, const Way& way, const Query& query, long& result) {
+  const InfoPtr hints = make_hints(spec, way, query);
   fi_info* list = nullptr;
   result = hints ? fi_getinfo(api_version(), nullptr, nullptr, 0, hints.get(), &list) : -FI_ENOMEM;
   return InfoPtr(result == 0 ? list : nullptr);
 }
 
 /// Those that reach device memory, if that is wanted and libfabric has any.
-InfoPtr query(const Spec& spec, const Way& way, bool device_memory, long& result) {
-  if (device_memory && spec.device_memory)
-    if (InfoPtr list = ask(spec, way, true, result)) return list;
-  return ask(spec, way, false, result);
+InfoPtr ask_for_best(const Spec& spec, const Way& way, Query query, long& result) {
+  if (query.device_memory && spec.device_memory)
+    if (InfoPtr list = ask(spec, way, query, result)) return list;
+  query.device_memory = false;
+  return ask(spec, way, query, result);
+}
+
+/// Whether it has a meaning within one network alone, and with the name of an interface.
+bool is_link_local(const fi_info& info) {
+  const auto* any = static_cast<const sockaddr*>(info.src_addr);
+  return any != nullptr && any->sa_family == AF_INET6 &&
+         IN6_IS_ADDR_LINKLOCAL(&reinterpret_cast<const sockaddr_in6*>(any)->sin6_addr);
 }
 
 /// Empty if it is reached by another kind of address.
@@ -130,26 +145,56 @@ bool same_place(const FoundNic& one, const FoundNic& other) {
   return one.domain == other.domain && one.fabric == other.fabric && one.ip == other.ip;
 }
 
-/// Adds the NICs that are reached in one way; returns libfabric's result if there are none.
-long look_by(const Spec& spec, unsigned index, bool device_memory, std::vector<Seen>& seen) {
+/// Adds the NICs that are reached by addresses of one format. Of those from `others` on, which were
+/// looked for by another format, it only takes the place of such as have no address there. Returns
+/// libfabric's result.
+long look_by_format(const Spec& spec, unsigned index, const Query& query, std::size_t others,
+                    std::vector<Seen>& seen) {
   const Way& way = spec.ways[index];
   long result = -FI_ENODATA;
-  const InfoPtr list = query(spec, way, device_memory, result);
+  const InfoPtr list = ask_for_best(spec, way, query, result);
   const std::size_t before = seen.size();
+  const auto at = [&](std::size_t place) {
+    return seen.begin() + static_cast<std::ptrdiff_t>(place);
+  };
   for (const fi_info* info = list.get(); info != nullptr; info = info->next) {
     // "net" brings "net;ofi_rxm" along.
     if (info->fabric_attr->prov_name != way.provider) continue;
     // Before 2.1 efa has one fabric and calls it "efa" whatever is asked for.
     if (!way.fabric.empty() && info->fabric_attr->name != way.fabric) continue;
     FoundNic found_nic = describe(spec, index, *info);
+    // Providers may pay no heed to the format in the hints (1.17, prov/net).
+    if (query.format != FI_FORMAT_UNSPEC && !found_nic.ip.empty() &&
+        (info->addr_format != query.format || is_link_local(*info)))
+      continue;
     // ofi_rxm has each interface several times, for attributes that were not asked for; best first.
-    const bool again =
-        std::any_of(seen.begin() + static_cast<std::ptrdiff_t>(before), seen.end(),
-                    [&](const Seen& each) { return same_place(each.found_nic, found_nic); });
-    if (again) continue;
-    seen.push_back(
-        {std::move(found_nic),
-         std::make_shared<FabricNic>(spec, way, InfoPtr(fi_dupinfo(info)), device_memory)});
+    if (std::any_of(at(before), seen.end(),
+                    [&](const Seen& each) { return same_place(each.found_nic, found_nic); }))
+      continue;
+    const auto known = std::find_if(at(others), at(before), [&](const Seen& each) {
+      return each.found_nic.domain == found_nic.domain;
+    });
+    const bool better = !found_nic.ip.empty();
+    Seen fresh{
+        std::move(found_nic),
+        std::make_shared<FabricNic>(spec, way, InfoPtr(fi_dupinfo(info)), query.device_memory)};
+    if (known == at(before))
+      seen.push_back(std::move(fresh));
+    else if (better && known->found_nic.ip.empty())
+      *known = std::move(fresh);
+  }
+  return result;
+}
+
+/// Adds the NICs that are reached in one way; returns libfabric's result if there are none.
+long look_by(const Spec& spec, unsigned index, bool device_memory, std::vector<Seen>& seen) {
+  constexpr std::uint32_t own[] = {FI_FORMAT_UNSPEC};
+  const auto formats = spec.address_formats.empty() ? std::span(own) : spec.address_formats;
+  const std::size_t before = seen.size();
+  long result = 0;
+  for (const std::uint32_t format : formats) {
+    const long answer = look_by_format(spec, index, {device_memory, format}, before, seen);
+    if (result == 0) result = answer;
   }
   if (seen.size() > before) return 0;
   return result != 0 ? result : -FI_ENODATA;

@@ -34,6 +34,9 @@ struct Spec {
   bool chosen_by_ip = false;
   /// Whether its NICs can be reached by IP addresses only.
   bool needs_ip = false;
+  /// Kinds of IP addresses, FI_SOCKADDR_IN and the like, best first: a NIC is reached by the first
+  /// that it has. Empty: as the hints say.
+  std::span<const std::uint32_t> address_formats = {};
   /// Whether one lock must guard registering, inserting, posting and polling, because the provider
   /// does not do so itself.
   bool serialise = false;

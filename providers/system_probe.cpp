@@ -123,7 +123,7 @@ std::string why_no_verbs(const SystemProbe& around) {
   return fmt::format(
       "{}, but libfabric {} finds none that serves: it was built without its verbs "
       "provider, rdma-core's library for the device is missing, or no port is "
-      "active with an interface that has an IPv4 address",
+      "active with an interface that has an IPv4 address, or a global IPv6 one",
       there, around.libfabric);
 }
 

@@ -9,9 +9,11 @@ namespace {
 
 constexpr Way verbs_ways[] = {{"verbs;ofi_rxm"}};
 
+// ofi_rxm connects by IP address, through the kernel's RDMA connection manager. By IPv6 where a NIC
+// has no other: peers must have one of the same kind.
+constexpr std::uint32_t verbs_addresses[] = {FI_SOCKADDR_IN, FI_SOCKADDR_IN6};
+
 void verbs_hints(fi_info& hints) {
-  // ofi_rxm connects by IP address, through the kernel's RDMA connection manager.
-  hints.addr_format = FI_SOCKADDR_IN;
   hints.domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
   // The rail's thread polls anyway; automatic progress would only add a thread to each endpoint.
   hints.domain_attr->control_progress = FI_PROGRESS_MANUAL;
@@ -46,6 +48,7 @@ const Spec verbs = {
     .name = "verbs",
     .ways = verbs_ways,
     .needs_ip = true,
+    .address_formats = verbs_addresses,
     .device_memory = true,
     .hints = verbs_hints,
     .quirks = verbs_quirks,

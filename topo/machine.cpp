@@ -15,16 +15,16 @@
 namespace weft::topo {
 namespace {
 
-/// Loaded once; reading a topology is safe from several threads.
+/// Loaded once; reading a topology is safe from several threads. Never destroyed: threads of
+/// engines that nobody closes read it while statics go away.
 hwloc_topology* machine() {
-  static const HwlocPtr topology = [] {
+  static hwloc_topology* const topology = [] {
     hwloc_topology_t made = nullptr;
-    if (hwloc_topology_init(&made) != 0) return HwlocPtr();
+    if (hwloc_topology_init(&made) != 0) return hwloc_topology_t{};
     HwlocPtr owned(made);
-    if (hwloc_topology_load(made) != 0) return HwlocPtr();
-    return owned;
+    return hwloc_topology_load(made) == 0 ? owned.release() : nullptr;
   }();
-  return topology.get();
+  return topology;
 }
 
 /// The cores that this process may run on; null where it can't be told.

@@ -34,6 +34,10 @@ Result<void> within_free_memory(std::size_t bytes) {
               fmt::format("{} bytes were asked for and the machine has {}", bytes, total));
 }
 
+bool is_open_for_reading_only(int fd) {
+  return (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY;
+}
+
 /// The kernel looks up each page that it copies to or from, and a NIC each that it translates. A
 /// wish: the system may not give them, or give none that belong to files.
 void ask_for_huge_pages(void* address, std::size_t bytes) {
@@ -48,6 +52,10 @@ Result<Allocation> Allocation::make(const Memory& memory) {
   if (bytes > std::size_t{1} << 56)
     return fail(Code::out_of_memory, fmt::format("{} bytes are more than any machine has", bytes));
 
+  const bool fresh =
+      memory.source() != Memory::Source::map && memory.source() != Memory::Source::adopt;
+  if (fresh && memory.is_read_only())
+    return fail(Code::invalid_argument, "fresh memory that is read-only would stay zero");
   constexpr int protection = PROT_READ | PROT_WRITE;
   constexpr int anonymous = MAP_PRIVATE | MAP_ANONYMOUS;
   switch (memory.source()) {
@@ -98,14 +106,15 @@ Result<Allocation> Allocation::make(const Memory& memory) {
                                 memory.offset(), length));
       const int fd = fcntl(memory.fd(), F_DUPFD_CLOEXEC, 0);
       if (fd < 0) return no_memory(bytes, "a file", errno);
-      void* address =
-          mmap(nullptr, bytes, protection, MAP_SHARED, fd, static_cast<off_t>(memory.offset()));
+      const bool read_only = memory.is_read_only() || is_open_for_reading_only(fd);
+      void* address = mmap(nullptr, bytes, read_only ? PROT_READ : protection, MAP_SHARED, fd,
+                           static_cast<off_t>(memory.offset()));
       if (address == MAP_FAILED) {
         const int error = errno;
         close(fd);
         return no_memory(bytes, "a file", error);
       }
-      return Allocation(address, bytes, true, fd, memory.offset());
+      return Allocation(address, bytes, true, fd, memory.offset(), read_only);
     }
     case Memory::Source::adopt:
       if (memory.address() == nullptr)
@@ -113,7 +122,7 @@ Result<Allocation> Allocation::make(const Memory& memory) {
       if (reinterpret_cast<std::uintptr_t>(memory.address()) >
           std::numeric_limits<std::uintptr_t>::max() - bytes)
         return fail(Code::invalid_argument, "the memory to adopt wraps around the address space");
-      return Allocation(memory.address(), bytes, false, -1);
+      return Allocation(memory.address(), bytes, false, -1, 0, memory.is_read_only());
   }
   return fail(Code::internal, "unknown source of memory");
 }
@@ -123,7 +132,8 @@ Allocation::Allocation(Allocation&& other) noexcept
       size_(other.size_),
       owned_(std::exchange(other.owned_, false)),
       fd_(std::exchange(other.fd_, -1)),
-      file_offset_(other.file_offset_) {}
+      file_offset_(other.file_offset_),
+      read_only_(other.read_only_) {}
 
 bool Allocation::may_fault() const noexcept {
   return fd_ >= 0 && may_shrink(fd_);

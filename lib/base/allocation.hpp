@@ -19,17 +19,26 @@ class Allocation {
   std::size_t size() const noexcept { return size_; }
   int fd() const noexcept { return fd_; }
   std::uint64_t file_offset() const noexcept { return file_offset_; }
+  /// It must not be written.
+  bool read_only() const noexcept { return read_only_; }
   /// Its file can be made smaller: a process that touches pages behind the end is killed.
   bool may_fault() const noexcept;
 
  private:
-  Allocation(void* address, std::size_t size, bool owned, int fd, std::uint64_t file_offset = 0)
-      : address_(address), size_(size), owned_(owned), fd_(fd), file_offset_(file_offset) {}
+  Allocation(void* address, std::size_t size, bool owned, int fd, std::uint64_t file_offset = 0,
+             bool read_only = false)
+      : address_(address),
+        size_(size),
+        owned_(owned),
+        fd_(fd),
+        file_offset_(file_offset),
+        read_only_(read_only) {}
   void* address_;
   std::size_t size_;
   bool owned_;
   int fd_;
   std::uint64_t file_offset_;  // of the first byte
+  bool read_only_;
 };
 
 }  // namespace weft::core

@@ -11,6 +11,12 @@
 
 namespace weft::core {
 
+std::string of_this_process(std::string text) {
+  for (std::size_t at = 0; (at = text.find("%p", at)) != std::string::npos;)
+    text.replace(at, 2, std::to_string(getpid()));
+  return text;
+}
+
 Descriptor open_process(std::int32_t pid) noexcept {
   return Descriptor(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
 }

@@ -1,13 +1,18 @@
-// Other processes of this host.
+// This process and others of this host.
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <weft/deadline.hpp>
 #include <weft/error.hpp>
 
 #include "base/descriptor.hpp"
 
 namespace weft::core {
+
+/// With this process's number where the text says "%p": processes that have one environment get
+/// names of their own by it.
+std::string of_this_process(std::string text);
 
 /// A descriptor of the process that has this number now (pidfd_open(2)); -1, with errno, if there
 /// is none, or Linux is older than 5.3.

@@ -58,6 +58,10 @@ weft_code weft_engine_adopt(weft_engine* engine, void* address, size_t bytes,
                             weft_segment** segment, weft_error** error) {
   return add(engine, Memory::adopt(address, bytes), segment, error);
 }
+weft_code weft_engine_adopt_read_only(weft_engine* engine, const void* address, size_t bytes,
+                                      weft_segment** segment, weft_error** error) {
+  return add(engine, Memory::adopt(const_cast<void*>(address), bytes).read_only(), segment, error);
+}
 
 weft_code weft_engine_add_own_near(weft_engine* engine, size_t bytes, const char* gpu,
                                    weft_segment** segment, weft_error** error) {

@@ -1,6 +1,7 @@
 // The C API: what concerns the whole process. Version, names of numbers, log.
 #include <new>
 #include <weft/log.hpp>
+#include <weft/process.hpp>
 #include <weft/version.hpp>
 
 #include "capi/boundary.hpp"
@@ -47,4 +48,8 @@ weft_code weft_set_log_level(int32_t level, weft_error** error) {
   return call(error, {}, [&] {
     return enumerator("level", level, LogLevel::debug, LogLevel::off).map(set_log_level);
   });
+}
+
+void weft_prepare_process(void) {
+  prepare_process();
 }

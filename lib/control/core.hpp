@@ -22,6 +22,7 @@
 #include "control/credentials.hpp"
 #include "control/dialer.hpp"
 #include "control/listener.hpp"
+#include "control/namesakes.hpp"
 #include "control/same_host.hpp"
 #include "control/tuning.hpp"
 
@@ -79,6 +80,7 @@ class Core : public std::enable_shared_from_this<Core> {
   struct Place {
     ConnectionPtr link;
     ConnectionPtr leaving;  // an earlier one, whose meet() has not returned yet
+    Namesakes namesakes;
   };
 
   // plane.cpp
@@ -114,6 +116,7 @@ class Core : public std::enable_shared_from_this<Core> {
   void report_down(const ConnectionPtr& connection);
   void move_attempts(const ConnectionPtr& from, const ConnectionPtr& to);
   void forget(const ConnectionPtr& connection);
+  bool has_namesake(Place& place, const Connection& old, const Connection& fresh);
 
   // liveness.cpp
   void start_beating();

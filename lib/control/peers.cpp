@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/log.hpp"
 #include "base/sync.hpp"
 #include "control/core.hpp"
 
@@ -55,10 +56,23 @@ void Core::adopt(const ConnectionPtr& connection) {
         restarted
             ? Error(Code::stale, fmt::format("{} was replaced by a new incarnation", old->who()))
             : Error(Code::peer_down, old->who() + " gave up this connection");
+    const bool namesake = restarted && has_namesake(place, *old, *connection);
     end(old, restarted ? LinkEnd::restarted : LinkEnd::replaced, why,
-        Goodbye{"replaced by another connection"});
+        Goodbye{namesake ? "another engine of the same name has connected"
+                         : "replaced by another connection"});
   }
   start_meeting(place);
+}
+
+bool Core::has_namesake(Place& place, const Connection& old, const Connection& fresh) {
+  const auto now = Clock::now();
+  if (!place.namesakes.replaced(old.peer.incarnation, fresh.peer.incarnation, now)) return false;
+  if (place.namesakes.is_to_be_told(now))
+    log(LogLevel::warning,
+        "{} was replaced {} times within a minute by an engine that had been replaced itself: two "
+        "engines have the same name, and each ends the other's connection (Config::name)",
+        old.who(), place.namesakes.count());
+  return true;
 }
 
 // The handler's calls.

@@ -41,7 +41,7 @@ class CopyQueue {
 };
 
 /// Memory of one kind, with the device that it is of.
-class Device {
+class Device : public providers::DeviceContext {
  public:
   virtual ~Device() = default;
   virtual MemoryKind kind() const noexcept = 0;
@@ -78,9 +78,14 @@ class Device {
   };
   virtual Result<std::unique_ptr<Mapped>> map(const Lent& lent, std::size_t bytes) const = 0;
 
+  /// Whether the memory is mapped in parts, which the application may unmap or map anew at any time
+  /// and which nobody tells of: then what is registered is not what it sees.
+  virtual bool may_be_remapped(const void*) const { return false; }
+
   // For NICs that read and write the memory themselves (GPUDirect).
   /// As which libfabric knows the device; none: its memory needs nothing of what follows.
   virtual providers::Hmem hmem() const noexcept { return providers::Hmem::none; }
+  std::unique_ptr<providers::CurrentDevice> make_current() const override { return nullptr; }
   /// Of the device, as its driver counts.
   virtual int ordinal() const noexcept { return 0; }
   /// An error says why no NIC may have the device's memory.

@@ -63,6 +63,8 @@ Result<std::shared_ptr<GrantState>> Grants::grant(const std::shared_ptr<SegmentS
   if (!merged) return fail(std::move(merged.error()));
   if (static_cast<unsigned>(rights) < 1 || static_cast<unsigned>(rights) > 3)
     return fail(Code::invalid_argument, "a grant needs the right to read, to write, or both");
+  if (includes(rights, Rights::write) && segment->read_only())
+    return fail(Code::permission_denied, "the memory is read-only: peers may not write it");
   if (merged->size() > max_granted_ranges)
     return fail(Code::invalid_argument, fmt::format("a grant may have {} ranges, not {}",
                                                     max_granted_ranges, merged->size()));

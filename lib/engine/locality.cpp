@@ -37,7 +37,7 @@ std::optional<std::size_t> find_nic(const Topology& topology, const std::string&
 /// Read once for all engines: what is soldered in does not move, and reading it takes some ten
 /// milliseconds.
 Result<Topology> this_machine() {
-  static const Result<Topology> machine = load_topology();
+  static const auto& machine = *new Result<Topology>(load_topology());
   return machine ? machine : load_topology();
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/completion_slot.hpp"
 #include "base/log.hpp"
+#include "base/process.hpp"
 #include "base/random.hpp"
 #include "config/config_check.hpp"
 #include "config/settings.hpp"
@@ -35,7 +36,7 @@ std::string default_name() {
 /// But for its rails and its address, which are not known yet.
 Introduction introduction_of(const Config& config) {
   Introduction self;
-  self.name = config.name.empty() ? default_name() : config.name;
+  self.name = config.name.empty() ? default_name() : of_this_process(config.name);
   self.incarnation = random_u64();
   self.max_message = static_cast<std::uint32_t>(config.max_message);
   self.message_credits = static_cast<std::uint32_t>(config.message_credits);

@@ -76,7 +76,8 @@ Result<void> Segments::let_serve(Rail& rail, SegmentState& segment) {
     return {};
   }
   segment.nics().prepare(record);
-  auto made = segment.nics().open(rail.endpoint(), 0, segment.size(), providers::Access::local);
+  const auto access = segment.read_only() ? providers::Access::source : providers::Access::local;
+  auto made = segment.nics().open(rail.endpoint(), 0, segment.size(), access);
   if (made)
     segment.add_rail(rail.index(), std::move(*made));
   else if (device.direct())
@@ -94,6 +95,10 @@ Result<std::shared_ptr<SegmentState>> Segments::add(const Memory& memory) {
                           ? device_of(allocation->address(), allocation->size())
                           : &host_device();
   if (!device) return fail(device.error());
+  if ((*device)->may_be_remapped(allocation->address()) && !told_of_remapping_.exchange(true))
+    log(LogLevel::warning,
+        "GPU memory was added that is mapped in parts (cuMemMap: expandable segments, sleep mode): "
+        "it must not be unmapped or remapped before its segment is released");
   const auto place = locate(memory, *allocation, **device);
   if (!place) return fail(place.error());
   auto segment = std::make_shared<SegmentState>(next_id_++, owner_.keep_alive(),

@@ -48,6 +48,7 @@ class Segments {
     std::shared_ptr<LocalKeys> keys;
     std::weak_ptr<SegmentState> segment;
   };
+  std::atomic<bool> told_of_remapping_{false};
   mutable Mutex mutex_;
   // Those that are there, and some that went.
   std::vector<Known> all_ WEFT_GUARDED_BY(mutex_);

@@ -1,12 +1,11 @@
 #include "engine/telemetry.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <map>
 #include <utility>
 
 #include "base/log.hpp"
+#include "base/process.hpp"
 #include "metrics/snapshot.hpp"
 #include "path/copies.hpp"
 #include "path/describe.hpp"
@@ -49,13 +48,6 @@ Error not_counted() {
   return Error(Code::unavailable, "metrics is off: nothing is counted");
 }
 
-/// With the process's number where the address says "%p".
-std::string address_for_this_process(std::string address) {
-  for (std::size_t at = 0; (at = address.find("%p", at)) != std::string::npos;)
-    address.replace(at, 2, std::to_string(getpid()));
-  return address;
-}
-
 }  // namespace
 
 /// Whether the address came from where all processes of a server have it from.
@@ -73,7 +65,7 @@ Result<void> Telemetry::start() {
                    [this] { return prometheus_text(families_of(read())); }});
   pages.push_back({"/snapshot", "application/json", [this] { return make_snapshot(); }});
   auto endpoint =
-      MetricsEndpoint::open(address_for_this_process(around_.config.metrics_listen),
+      MetricsEndpoint::open(of_this_process(around_.config.metrics_listen),
                             around_.config.allow_unauthenticated_network, std::move(pages));
   if (!endpoint && endpoint.error().code() == Code::unavailable && shares_address()) {
     log(LogLevel::warning, "no metrics over HTTP: {}; give each process an address of its own",

@@ -32,6 +32,8 @@ Result<std::shared_ptr<const PreparedState>> Transfers::prepare(
             .with_peer(grant.engine));
   if (!around_.owner.owns(*local))
     return fail(Code::invalid_argument, "the local segment is another engine's");
+  if (direction == Direction::read && local->read_only())
+    return fail(Code::permission_denied, "the local memory is read-only: nothing is read into it");
   if (auto own = around_.owner.check_own(*remote->peer()); !own)
     return fail(std::move(own.error()));
   auto bytes = check_pieces(pieces, {local->size(), grant.ranges});

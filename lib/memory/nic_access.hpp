@@ -16,7 +16,7 @@ class NicAccess {
  public:
   NicAccess(const Device& device, void* memory, std::size_t bytes,
             providers::FilePlace file = {}) noexcept
-      : device_(device), all_{memory, bytes, device.hmem(), device.ordinal(), {}, file} {}
+      : device_(device), all_{memory, bytes, device.hmem(), device.ordinal(), {}, file, &device} {}
 
   /// Registers a part of the memory with a rail. A device's goes by DMA buffer where rail and
   /// driver have such, else by pointer; the error names what speaks against either. May block.

@@ -111,6 +111,7 @@ class SegmentState {
   std::uint64_t size() const noexcept { return allocation_.size(); }
   int fd() const noexcept { return allocation_.fd(); }
   bool may_fault() const noexcept { return may_fault_; }
+  bool read_only() const noexcept { return allocation_.read_only(); }
   const Place& place() const noexcept { return place_; }
   const Device& device() const noexcept { return device_; }
   /// The data that processes of this host need to map it, or why they can't. Before other threads

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <new>
+#include <weft/process.hpp>
 #include <weft/version.hpp>
 
 #include "command/options.hpp"
@@ -99,6 +100,7 @@ int run(const Options& options) {
 
 int main(int count, char** words) {
   if (const auto status = serve_raw_side(count, words)) return *status;
+  prepare_process();
   tool::take_signals();
   CLI::App app(
       "Measures what transfers between two processes get out of a fabric: bandwidth, latencies "

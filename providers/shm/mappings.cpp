@@ -29,8 +29,9 @@ struct Registry {
   std::vector<std::weak_ptr<const MappedFile>> files;
 };
 
+/// Never destroyed: threads of engines that nobody closes map while statics go away.
 Registry& registry() {
-  static Registry all;
+  static auto& all = *new Registry;
   return all;
 }
 

@@ -41,7 +41,8 @@ class ShmRegistration final : public Registration {
 }  // namespace
 
 Result<std::unique_ptr<Registration>> Registrations::add(const Extent& memory, Access access) {
-  if (access == Access::local) return std::make_unique<ShmRegistration>(*this, 0);
+  if (access == Access::local || access == Access::source)
+    return std::make_unique<ShmRegistration>(*this, 0);
   return take_index().map([&](std::size_t index) -> std::unique_ptr<Registration> {
     Entry& entry = head_.entries[index];
     entry.address = reinterpret_cast<std::uintptr_t>(memory.address);

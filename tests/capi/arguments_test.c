@@ -132,6 +132,7 @@ static void memory_refuses_null(void) {
   INVALID(weft_engine_adopt(engine, NULL, 1, &no_segment, &error));
   INVALID(weft_engine_add_own_near(NULL, 1, "0000:00:00.0", &no_segment, &error));
   INVALID(weft_engine_add_own_near(engine, 1, NULL, &no_segment, &error));
+  INVALID(weft_engine_adopt_read_only(engine, NULL, 1, &no_segment, &error));
   INVALID(weft_engine_adopt_near(engine, NULL, 1, "0000:00:00.0", &no_segment, &error));
   INVALID(weft_engine_adopt(engine, &byte, 1, NULL, &error));
   INVALID(weft_segment_release(NULL, 0, &error));

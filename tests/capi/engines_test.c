@@ -411,6 +411,12 @@ static void refusals(struct pair_of_engines* both) {
   const weft_range part = {.offset = 64, .length = 64};
   REFUSED(WEFT_INVALID_ARGUMENT, weft_segment_grant(both->cache, NULL, 0, 0, 0, &grant, &error));
   REFUSED(WEFT_INVALID_ARGUMENT, weft_segment_grant(both->cache, NULL, 0, 257, 0, &grant, &error));
+  weft_segment* constant = NULL;
+  OK(weft_engine_adopt_read_only(both->reader, "constant", 8, &constant, &error));
+  REFUSED(WEFT_PERMISSION_DENIED,
+          weft_segment_grant(constant, NULL, 0, WEFT_RIGHT_WRITE, 0, &grant, &error));
+  OK(weft_segment_release(constant, patience, &error));
+  weft_segment_free(constant);
   OK(weft_segment_grant(both->cache, &part, 1, WEFT_RIGHT_READ, 0, &grant, &error));
   OK(weft_engine_publish(both->reader, "part", grant, &error));
   OK(weft_engine_lookup(both->writer, both->to_reader, "part", patience, &remote, &error));
@@ -571,6 +577,7 @@ static void manual_progress(const char* provider, const char* transport) {
 
 int main(int argc, char** argv) {
   CHECK(argc == 3);
+  weft_prepare_process();
   const char* provider = argv[1];
   const char* transport = strcmp(argv[2], "bounce") == 0 ? "bounce" : "automatic";
   struct pair_of_engines both = {

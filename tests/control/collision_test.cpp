@@ -1,6 +1,10 @@
 // More than one connection between the same two engines.
 #include <barrier>
+#include <mutex>
+#include <string>
 #include <thread>
+#include <vector>
+#include <weft/log.hpp>
 
 #include "fixture.hpp"
 
@@ -146,6 +150,60 @@ TEST(Collision, NewIncarnationReplacesTheOld) {
     EXPECT_TRUE(old.recorder->wait(Event::down));
     ASSERT_TRUE(server.connect(fresh));
   }
+}
+
+/// The warnings of the process for as long as it lives.
+class Warnings {
+ public:
+  Warnings() {
+    set_log_sink([this](LogLevel level, std::string_view line) {
+      const std::lock_guard lock(mutex_);
+      if (level == LogLevel::warning) lines_.emplace_back(line);
+    });
+  }
+  ~Warnings() { set_log_sink({}); }
+  std::vector<std::string> lines() {
+    const std::lock_guard lock(mutex_);
+    return lines_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::string> lines_;
+};
+
+TEST(Collision, TwoEnginesOfOneNameAreToldOf) {
+  for (const char* name : {"a", "z"}) {  // one chooses, the other follows
+    Warnings warnings;
+    Engine server("m"), one(name, 7), other(name, 3);
+    ASSERT_TRUE(one.connect(server));
+    ASSERT_TRUE(other.connect(server));
+    EXPECT_TRUE(warnings.lines().empty()) << "it may have been restarted";
+    for (std::size_t round = 0; round < 3; ++round) {
+      ASSERT_TRUE(one.recorder->wait(Event::down, round));
+      ASSERT_TRUE(one.connect(server));
+      ASSERT_TRUE(other.recorder->wait(Event::down, round));
+      ASSERT_TRUE(other.connect(server));
+    }
+    const auto lines = warnings.lines();
+    ASSERT_EQ(lines.size(), 1U) << "once a minute";
+    const std::string& line = lines.front();
+    EXPECT_NE(line.find("replaced 2 times within a minute"), std::string::npos) << line;
+    EXPECT_NE(other.recorder->wait(Event::down)->why->to_string().find("same name"),
+              std::string::npos)
+        << other.recorder->wait(Event::down)->why->to_string();
+  }
+}
+
+TEST(Collision, AnEngineThatIsRestartedOverAndOverHasNoNamesake) {
+  Warnings warnings;
+  Engine server("m");
+  std::vector<std::unique_ptr<Engine>> all;
+  for (std::uint64_t incarnation = 1; incarnation <= 5; ++incarnation) {
+    all.push_back(std::make_unique<Engine>("a", incarnation));
+    ASSERT_TRUE(all.back()->connect(server));
+  }
+  EXPECT_TRUE(warnings.lines().empty()) << warnings.lines().front();
 }
 
 TEST(Collision, NewIncarnationWhileTheOldIsBeingMet) {

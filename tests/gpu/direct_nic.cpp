@@ -119,6 +119,10 @@ ViewRegistration::~ViewRegistration() {
   all_->there.erase(this);
 }
 
+bool is_local(Access access) {
+  return access == Access::local || access == Access::source;
+}
+
 class DirectEndpoint final : public ForwardingEndpoint {
  public:
   DirectEndpoint(std::unique_ptr<Endpoint> inner, std::shared_ptr<DirectNic> nic)
@@ -134,7 +138,7 @@ class DirectEndpoint final : public ForwardingEndpoint {
     auto view = by_dmabuf ? std::make_unique<View>(*memory.dmabuf, memory)
                           : std::make_unique<View>(pages_behind(memory), memory);
     if (!view->mapped()) return fail(Code::fabric_failed, "a DMA buffer can't be mapped");
-    if (access == Access::local && !inner().capability().local_registration)
+    if (is_local(access) && !inner().capability().local_registration)
       return std::make_unique<ViewRegistration>(memory, access, std::move(view), nullptr, all_);
     return inner()
         .register_memory({view->data(), memory.length}, access)
@@ -169,7 +173,7 @@ class DirectEndpoint final : public ForwardingEndpoint {
     if (by_dmabuf ? nic_->refuses_dmabufs : nic_->refuses_pointers)
       return Error(Code::fabric_failed,
                    by_dmabuf ? "this NIC wants pointers" : "this NIC wants DMA buffers");
-    if (nic_->refuses_peers && access != Access::local)
+    if (nic_->refuses_peers && !is_local(access))
       return Error(Code::fabric_failed, "this NIC has no room for keys");
     return std::nullopt;
   }

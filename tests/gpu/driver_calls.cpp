@@ -51,6 +51,9 @@ Function entry_point(const char* symbol) {
     (target, source, bytes, stream))                                                             \
   X(cuStreamCreate, (Stream * stream, unsigned flags), (stream, flags))                          \
   X(cuStreamDestroy_v2, (Stream stream), (stream))                                               \
+  X(cuStreamBeginCapture_v2, (Stream stream, int mode), (stream, mode))                          \
+  X(cuStreamEndCapture, (Stream stream, Graph * graph), (stream, graph))                         \
+  X(cuGraphDestroy, (Graph graph), (graph))                                                      \
   X(cuStreamSynchronize, (Stream stream), (stream))                                              \
   X(cuEventCreate, (Event * event, unsigned flags), (event, flags))                              \
   X(cuEventDestroy_v2, (Event event), (event))                                                   \

@@ -97,6 +97,24 @@ TEST_P(Driver, RefusesMemoryThatIsNotMappedToItsEnd) {
                          Code::invalid_argument));
 }
 
+/// In mode global, the strictest one: unsafe calls of any thread would break it, and fail.
+TEST_P(Driver, ACaptureGoesOnWhileTransfersRunAndPeersAreMet) {
+  Store here(the_gpu, bytes), there(the_gpu, bytes);
+  here.fill(ours);
+  there.fill(theirs);
+  const cuda_sim::OwnedStream stream;
+  cuda_sim::check(cuda_sim::cuStreamBeginCapture_v2(stream, cuda_sim::capture_global));
+  {
+    Field field(GetParam(), here.memory(), there.memory());
+    const Pair all[] = {{0, 0, bytes}};
+    EXPECT_TRUE(succeeds(field.start(Direction::write, all).wait_quiescent(soon())));
+  }
+  cuda_sim::Graph graph = nullptr;
+  cuda_sim::check(cuda_sim::cuStreamEndCapture(stream, &graph));
+  cuda_sim::check(cuda_sim::cuGraphDestroy(graph));
+  EXPECT_TRUE(there.holds(ours));
+}
+
 /// On a stream of the receiver's what a signal announces is copied to somewhere else.
 class Consumer {
  public:

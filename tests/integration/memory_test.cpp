@@ -134,6 +134,62 @@ TEST_P(MemoryOver, AddressesThatAreUsedAgain) {
   munmap(place, bytes);
 }
 
+/// Pages that must not be written: a byte that comes there would end the process.
+class ReadOnlyPages {
+ public:
+  explicit ReadOnlyPages(std::uint64_t seed)
+      : file_(memfd_create("weft-test-read-only", MFD_CLOEXEC | MFD_ALLOW_SEALING)) {
+    const Blob content = pattern(bytes, seed);
+    // Sealed, so that peers map it.
+    if (write(file_, content.data(), bytes) != static_cast<ssize_t>(bytes) ||
+        fcntl(file_, F_ADD_SEALS, F_SEAL_SHRINK) != 0)
+      throw std::runtime_error("a memfd can't be written");
+    address_ = mmap(nullptr, bytes, PROT_READ, MAP_SHARED, file_, 0);
+  }
+  ~ReadOnlyPages() {
+    munmap(address_, bytes);
+    close(file_);
+  }
+  void* address() const { return address_; }
+  /// The same file, opened for reading only.
+  int open_for_reading() const {
+    return open(("/proc/self/fd/" + std::to_string(file_)).c_str(), O_RDONLY | O_CLOEXEC);
+  }
+
+ private:
+  const int file_;
+  void* address_;
+};
+
+TEST_P(MemoryOver, ReadOnlyMemoryIsASource) {
+  const ReadOnlyPages pages(7);
+  const int file = pages.open_for_reading();
+  ASSERT_GE(file, 0);
+  const Pair all[] = {{0, 0, bytes}};
+  for (const Memory& memory :
+       {Memory::adopt(pages.address(), bytes).read_only(), Memory::map(file, 0, bytes)}) {
+    Segment source = must(pair.a.add(memory));
+    Segment target = must(pair.b.add(Memory::own(bytes)));
+    Grant to_write = must(target.grant({}, Rights::read_write));
+    const Remote written = must(pair.a.import(to_write.blob()));
+    must(must(pair.a.write(source, written, all)).wait(soon()));
+    EXPECT_TRUE(holds(bytes_of(target), 7));
+    fill(bytes_of(target), 8);
+    Grant to_read = must(source.grant({}, Rights::read));
+    const Remote read = must(pair.b.import(to_read.blob()));
+    must(must(pair.b.read(target, read, all)).wait(soon()));
+    EXPECT_TRUE(holds(bytes_of(target), 7));
+
+    EXPECT_TRUE(fails_with(pair.a.read(source, written, all), Code::permission_denied));
+    for (const Rights rights : {Rights::write, Rights::read_write})
+      EXPECT_TRUE(fails_with(source.grant({}, rights), Code::permission_denied));
+    EXPECT_TRUE(fails_with(pair.b.write(target, read, all), Code::permission_denied));
+    must(source.release(soon()));
+  }
+  close(file);
+  EXPECT_TRUE(fails_with(pair.a.add(Memory::own(bytes).read_only()), Code::invalid_argument));
+}
+
 INSTANTIATE_TEST_SUITE_P(All, MemoryOver, testing::ValuesIn(all_variants()),
                          [](const auto& info) { return name_of(info.param); });
 

@@ -501,8 +501,19 @@ class Info(Case):
     def test_verbose(self):
         result = weft("info", "--verbose")
         self.assertEqual(result.returncode, 0, result.stderr)
-        for word in ("Rail shm:0", "Rail tcp:0", "keys_enforced", "death_after"):
+        for word in ("Rail shm:0", "Rail tcp:0", "keys_enforced", "death_after", "libfabric in use",
+                     "FI_MR_CACHE_MONITOR"):
             self.assertIn(word, result.stdout)
+
+    def test_process(self):
+        others = {name: value for name, value in os.environ.items() if not name.startswith("FI_")}
+        result = weft("info", "--json", env={**others, "FI_MR_CACHE_MONITOR": "memhooks"})
+        process = json.loads(result.stdout)["process"]
+        self.assertIn("libfabric", process["libfabric"])
+        self.assertEqual(process["other_libfabrics"], [])
+        found = {each["name"]: (each["value"], each["set"]) for each in process["variables"]}
+        self.assertEqual(found["FI_MR_CACHE_MONITOR"], ("memhooks", "set before"))
+        self.assertEqual(found["FI_EFA_FORK_SAFE"], ("1", "set by prepare_process()"))
 
     def test_json(self):
         result = weft("info", "--json", "--providers", "tcp", "--rails", "3")

@@ -85,7 +85,7 @@ TEST(ConfigCheck, OptionsAreNamedAsTheyWereGiven) {
     const auto checked = resolve_settings({}, environment).and_then(checked_config);
     return checked ? "" : checked.error().message();
   };
-  EXPECT_EQ(message({{"WEFT_HEARTBEAT", "2s"}}),
+  EXPECT_EQ(message({{"WEFT_HEARTBEAT", "8s"}}),
             "death_after must be at least twice WEFT_HEARTBEAT");
   EXPECT_EQ(message({{"WEFT_METRICS", "false"}, {"WEFT_METRICS_LISTEN", "127.0.0.1:0"}}),
             "WEFT_METRICS_LISTEN needs metrics, and WEFT_METRICS is false");

@@ -50,6 +50,7 @@ WEFT_SAME(stream_wait_value_geq, CU_STREAM_WAIT_VALUE_GEQ);
 WEFT_SAME(stream_non_blocking, CU_STREAM_NON_BLOCKING);
 WEFT_SAME(event_disable_timing, CU_EVENT_DISABLE_TIMING);
 WEFT_SAME(handle_dmabuf, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD);
+WEFT_SAME(capture_mode_relaxed, CU_STREAM_CAPTURE_MODE_RELAXED);
 WEFT_SAME(ipc_lazy_peer_access, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
 #undef WEFT_SAME
 
@@ -57,6 +58,7 @@ static_assert(sizeof(IpcHandle) == sizeof(CUipcMemHandle));
 static_assert(alignof(IpcHandle) == alignof(CUipcMemHandle));
 static_assert(std::is_same_v<Address, CUdeviceptr>);
 static_assert(std::is_same_v<Ordinal, CUdevice>);
+static_assert(std::is_same_v<MemoryHandle, CUmemGenericAllocationHandle>);
 
 /// Whether values of the two types travel in the same way.
 template <typename Ours, typename Theirs>
@@ -101,6 +103,9 @@ WEFT_SAME_CALL(copy_async, cuMemcpyAsync);
 WEFT_SAME_CALL(host_register, cuMemHostRegister);
 WEFT_SAME_CALL(host_unregister, cuMemHostUnregister);
 WEFT_SAME_CALL(host_device_pointer, cuMemHostGetDevicePointer);
+WEFT_SAME_CALL(exchange_capture_mode, cuThreadExchangeStreamCaptureMode);
+WEFT_SAME_CALL(retain_memory_handle, cuMemRetainAllocationHandle);
+WEFT_SAME_CALL(release_memory_handle, cuMemRelease);
 WEFT_SAME_CALL(stream_is_capturing, cuStreamIsCapturing);
 WEFT_SAME_CALL(stream_context, cuStreamGetCtx);
 WEFT_SAME_CALL(launch_host_function, cuLaunchHostFunc);

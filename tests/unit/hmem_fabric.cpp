@@ -37,7 +37,8 @@ int register_memory(fid* domain, const fi_mr_attr* attributes, std::uint64_t fla
   HmemFabric& fabric = hmem_fabric();
   fabric.asked.push_back({attributes->iface, attributes->device.reserved,
                           attributes->mr_iov->iov_base, attributes->mr_iov->iov_len,
-                          attributes->access, flags});
+                          attributes->access, flags,
+                          fabric.context_is_current != nullptr && fabric.context_is_current()});
   if (attributes->iface != FI_HMEM_SYSTEM && fabric.refusal != 0) return -fabric.refusal;
   fi_mr_attr plain = *attributes;
   plain.iface = FI_HMEM_SYSTEM;

@@ -17,14 +17,16 @@ struct Asked {
   std::size_t length = 0;
   std::uint64_t access = 0;
   std::uint64_t flags = 0;
+  bool in_context = false;
 };
 
 /// Of the process; used by one test at a time.
 struct HmemFabric {
-  bool offers = true;                 // NICs with FI_HMEM
-  int refusal = 0;                    // of device memory, a libfabric error; 0: it is taken
-  std::vector<std::uint64_t> hinted;  // capabilities and
-  std::vector<int> modes;             // modes of registration that fi_getinfo was asked for
+  bool offers = true;                      // NICs with FI_HMEM
+  int refusal = 0;                         // of device memory, a libfabric error; 0: it is taken
+  std::vector<std::uint64_t> hinted;       // capabilities and
+  std::vector<int> modes;                  // modes of registration that fi_getinfo was asked for
+  bool (*context_is_current)() = nullptr;  // whether a device's is, of the calling thread
   std::vector<Asked> asked;
 };
 HmemFabric& hmem_fabric();

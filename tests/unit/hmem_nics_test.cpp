@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
+#include <thread>
 
 #include "hmem_fabric.hpp"
 #include "providers/spec.hpp"
@@ -49,6 +51,40 @@ class HmemNics : public testing::Test {
   }
   std::array<std::byte, 8192> memory_{};
 };
+
+std::vector<FoundNic> found_by(std::span<const std::uint32_t> formats) {
+  Spec by_formats = spec;
+  by_formats.address_formats = formats;
+  constexpr std::array<unsigned, 1> first = {0};
+  std::vector<Seen> seen;
+  look_at(by_formats, first, false, seen);
+  std::vector<FoundNic> found;
+  for (const Seen& each : seen)
+    if (each.nic) found.push_back(each.found_nic);
+  return found;
+}
+
+bool is_ipv6(const FoundNic& nic) {
+  return nic.ip.find(':') != std::string::npos;
+}
+
+TEST_F(HmemNics, AreReachedByTheFirstKindOfAddressThatTheyHave) {
+  constexpr std::uint32_t both[] = {FI_SOCKADDR_IN, FI_SOCKADDR_IN6}, v4[] = {FI_SOCKADDR_IN},
+                          v6[] = {FI_SOCKADDR_IN6};
+  const auto old = found_by(v4), fresh = found_by(v6), all = found_by(both);
+  const auto has = [](const std::vector<FoundNic>& nics, const std::string& domain) {
+    return std::any_of(nics.begin(), nics.end(),
+                       [&](const FoundNic& each) { return each.domain == domain; });
+  };
+  ASSERT_FALSE(old.empty());
+  for (const FoundNic& each : old) EXPECT_FALSE(is_ipv6(each)) << each.ip;
+  for (const FoundNic& each : fresh) {
+    EXPECT_TRUE(is_ipv6(each)) << each.ip;
+    EXPECT_FALSE(each.ip.starts_with("fe80:")) << each.ip;
+    EXPECT_TRUE(has(all, each.domain)) << each.domain;
+  }
+  for (const FoundNic& each : all) EXPECT_EQ(is_ipv6(each), !has(old, each.domain)) << each.domain;
+}
 
 TEST_F(HmemNics, AreAskedForFirstWhereTheyAreWanted) {
   const auto endpoint = open(true);
@@ -104,6 +140,41 @@ TEST_F(HmemNics, AreToldSoAgainWhenTheyAreOpenedAgain) {
   ASSERT_EQ(hmem_fabric().asked.size(), 1U);
   EXPECT_EQ(hmem_fabric().asked[0].iface, FI_HMEM_CUDA);
   EXPECT_EQ(hmem_fabric().asked[0].device, 1U);
+}
+
+/// A device that libfabric asks about memory only where its context is current.
+class CountingContext final : public DeviceContext {
+ public:
+  std::unique_ptr<CurrentDevice> make_current() const override {
+    return std::make_unique<Current>();
+  }
+  static bool current() { return depth > 0; }
+
+ private:
+  struct Current final : CurrentDevice {
+    Current() { ++depth; }
+    ~Current() override { --depth; }
+  };
+  static inline thread_local int depth = 0;
+};
+
+TEST_F(HmemNics, AskTheDeviceInItsContextWhicheverThreadRegisters) {
+  const auto endpoint = open(true);
+  const CountingContext context;
+  hmem_fabric().context_is_current = CountingContext::current;
+  Extent memory = of_gpu(1);
+  memory.context = &context;
+  const auto whole = endpoint->register_memory(memory.by_pointer(), Access::local);
+  const auto part = endpoint->register_memory(memory.part(100, 50), Access::remote_read);
+  ASSERT_TRUE(whole && part);
+  std::thread([&] {
+    endpoint->suspend();
+    EXPECT_TRUE(endpoint->reopen());
+    endpoint->resume();
+  }).join();
+  ASSERT_EQ(hmem_fabric().asked.size(), 4U);
+  for (const Asked& each : hmem_fabric().asked) EXPECT_TRUE(each.in_context);
+  EXPECT_FALSE(CountingContext::current());
 }
 
 TEST_F(HmemNics, AreKeptWhereTheyLoseDeviceMemoryAsTheyAreOpenedAgain) {

@@ -4,6 +4,7 @@
 #include <functional>
 #include <new>
 #include <string_view>
+#include <weft/process.hpp>
 #include <weft/version.hpp>
 
 #include "command/ending.hpp"
@@ -32,6 +33,7 @@ std::string command_of(const CLI::App& app) {
 }  // namespace
 
 int main(int count, char** words) {
+  weft::prepare_process();
   take_signals();
   CLI::App app("Moves KV-cache blocks from a prefill process into a decode process.", "weft");
   std::function<int()> chosen;

@@ -29,6 +29,7 @@ using Context = ContextObject*;  // CUcontext
 using Stream = StreamObject*;    // CUstream
 using Event = EventObject*;      // CUevent
 using HostFunction = void (*)(void*);
+using MemoryHandle = unsigned long long;  // CUmemGenericAllocationHandle
 
 struct IpcHandle {  // CUipcMemHandle
   char bytes[64];
@@ -70,6 +71,7 @@ inline constexpr unsigned stream_wait_value_geq = 0;     // CU_STREAM_WAIT_VALUE
 inline constexpr unsigned stream_non_blocking = 1;       // CU_STREAM_NON_BLOCKING
 inline constexpr unsigned event_disable_timing = 2;      // CU_EVENT_DISABLE_TIMING
 inline constexpr int handle_dmabuf = 1;                  // CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD
+inline constexpr int capture_mode_relaxed = 2;           // CU_STREAM_CAPTURE_MODE_RELAXED
 inline constexpr unsigned ipc_lazy_peer_access = 1;      // CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS
 
 // Each entry point as X(name here, symbol in the driver, result and parameters).
@@ -93,6 +95,7 @@ inline constexpr unsigned ipc_lazy_peer_access = 1;      // CU_IPC_MEM_LAZY_ENAB
   X(host_register, "cuMemHostRegister_v2", Status(void*, std::size_t, unsigned))            \
   X(host_unregister, "cuMemHostUnregister", Status(void*))                                  \
   X(host_device_pointer, "cuMemHostGetDevicePointer_v2", Status(Address*, void*, unsigned)) \
+  X(exchange_capture_mode, "cuThreadExchangeStreamCaptureMode", Status(int*))               \
   X(stream_is_capturing, "cuStreamIsCapturing", Status(Stream, int*))                       \
   X(stream_context, "cuStreamGetCtx", Status(Stream, Context*))                             \
   X(launch_host_function, "cuLaunchHostFunc", Status(Stream, HostFunction, void*))          \
@@ -108,12 +111,14 @@ inline constexpr unsigned ipc_lazy_peer_access = 1;      // CU_IPC_MEM_LAZY_ENAB
   X(ipc_open_handle, "cuIpcOpenMemHandle_v2", Status(Address*, IpcHandle, unsigned))        \
   X(ipc_close_handle, "cuIpcCloseMemHandle", Status(Address))
 
-// Functions that older drivers lack (before 11.3, 11.7, and 12.1).
+// Functions that older drivers lack (before 11.0, 11.3, 11.7, and 12.1).
 #define WEFT_CUDA_LATER_ENTRY_POINTS(X)                                                            \
   X(flush_writes, "cuFlushGPUDirectRDMAWrites", Status(int, int))                                  \
   X(stream_wait_value, "cuStreamWaitValue64_v2", Status(Stream, Address, std::uint64_t, unsigned)) \
   X(range_handle, "cuMemGetHandleForAddressRange",                                                 \
     Status(void*, Address, std::size_t, int, unsigned long long))                                  \
-  X(set_context_flags, "cuCtxSetFlags", Status(unsigned))
+  X(set_context_flags, "cuCtxSetFlags", Status(unsigned))                                          \
+  X(retain_memory_handle, "cuMemRetainAllocationHandle", Status(MemoryHandle*, void*))             \
+  X(release_memory_handle, "cuMemRelease", Status(MemoryHandle))
 
 }  // namespace weft::core::cuda

@@ -28,4 +28,24 @@ struct Driver {
   Error error(const char* symbol, Status status) const;
 };
 
+/// The application may capture a graph in this thread or another one. While this lives, calls of
+/// this thread neither break the capture nor fail because of it (CUDA driver API,
+/// cuThreadExchangeStreamCaptureMode). Every call needs one, but those that only ask for a device's
+/// or an address's attributes.
+class OutsideCaptures {
+ public:
+  explicit OutsideCaptures(const Driver& driver)
+      : driver_(driver), status_(driver.exchange_capture_mode(&mode_)) {}
+  ~OutsideCaptures() {
+    if (status_ == success) driver_.exchange_capture_mode(&mode_);
+  }
+  OutsideCaptures(const OutsideCaptures&) = delete;
+  OutsideCaptures& operator=(const OutsideCaptures&) = delete;
+
+ private:
+  const Driver& driver_;
+  int mode_ = capture_mode_relaxed;  // then the thread's own
+  const Status status_;
+};
+
 }  // namespace weft::core::cuda

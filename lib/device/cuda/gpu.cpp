@@ -29,6 +29,7 @@ Result<std::string> pci_of(const Driver& driver, Ordinal ordinal) {
 Result<std::unique_ptr<Gpu>> open_gpu(const Driver& driver, Ordinal ordinal) {
   auto pci = pci_of(driver, ordinal);
   if (!pci) return fail(std::move(pci.error()));
+  const OutsideCaptures outside(driver);
   Context context = nullptr;
   if (const Status status = driver.primary_retain(&context, ordinal); status != success)
     return fail(driver.error("cuDevicePrimaryCtxRetain", status));
@@ -112,6 +113,33 @@ Result<const Gpu*> Gpu::of(const void* memory, std::size_t bytes) {
   if (auto covered = covers(*driver, *known, first + bytes); !covered)
     return fail(std::move(covered.error()));
   return gpu_of(*driver, known->ordinal);
+}
+
+/// Only memory that was mapped (cuMemMap) has a handle at an address.
+bool Gpu::may_be_remapped(const void* memory) const {
+  if (driver_.retain_memory_handle == nullptr || driver_.release_memory_handle == nullptr)
+    return false;
+  const OutsideCaptures outside(driver_);
+  MemoryHandle handle = 0;
+  if (driver_.retain_memory_handle(&handle, const_cast<void*>(memory)) != success) return false;
+  driver_.release_memory_handle(handle);
+  return true;
+}
+
+namespace {
+
+class MadeCurrent final : public providers::CurrentDevice {
+ public:
+  explicit MadeCurrent(const Gpu& gpu) : here_(gpu) {}
+
+ private:
+  const InContext here_;
+};
+
+}  // namespace
+
+std::unique_ptr<providers::CurrentDevice> Gpu::make_current() const {
+  return std::make_unique<MadeCurrent>(*this);
 }
 
 Result<std::unique_ptr<CopyQueue>> Gpu::open_queue() const {

@@ -41,6 +41,9 @@ class Gpu final : public Device {
   Result<std::unique_ptr<Pinned>> pin(void* host, std::size_t bytes) const override;
   Result<Lent> lend(const void* memory, std::size_t bytes) const override;
   Result<std::unique_ptr<Mapped>> map(const Lent& lent, std::size_t bytes) const override;
+  bool may_be_remapped(const void* memory) const override;
+
+  std::unique_ptr<providers::CurrentDevice> make_current() const override;
 
   // gpudirect.cpp
   providers::Hmem hmem() const noexcept override { return providers::Hmem::cuda; }
@@ -88,7 +91,8 @@ struct Known {
 /// No device: the driver knows no such address, which is then the CPU's.
 Result<Known> look_up(const Driver& driver, Address address);
 
-/// Makes a context current on this thread, and gives the one back that was before.
+/// Makes a context current on this thread, outside of the application's captures, and gives the one
+/// back that was before.
 class InContext {
  public:
   explicit InContext(const Gpu& gpu) : InContext(gpu.driver(), gpu.context()) {}
@@ -104,6 +108,7 @@ class InContext {
 
  private:
   const Driver& driver_;
+  const OutsideCaptures outside_{driver_};
   const Status status_;
 };
 

@@ -215,6 +215,7 @@ Result<std::unique_ptr<StreamGate>> close_cuda_stream(void* handle) {
   if (driver == nullptr)
     return fail(Code::unavailable, "this process has loaded no CUDA driver, and has no streams");
   const auto stream = static_cast<cuda::Stream>(handle);
+  const cuda::OutsideCaptures outside(*driver);
   cuda::Context context = nullptr;
   if (const cuda::Status status = driver->stream_context(stream, &context); status != cuda::success)
     return fail(driver->error("cuStreamGetCtx", status));

@@ -62,7 +62,8 @@ class WEFT_API Memory {
   static Memory shared(std::size_t bytes);
   /// Maps `bytes` of a file descriptor that supports mmap, from a page-aligned `offset`. Duplicates
   /// the descriptor; the caller keeps its own. Peers map a memfd as with shared(), if it is sealed
-  /// by F_SEAL_SHRINK and has no huge pages.
+  /// by F_SEAL_SHRINK and has no huge pages. If the descriptor was opened for reading only, the
+  /// segment is read_only().
   static Memory map(int fd, std::uint64_t offset, std::size_t bytes);
   /// Memory of the caller. It must stay mapped until the segment is released; destroying the
   /// segment is not enough (see Segment).
@@ -86,6 +87,16 @@ class WEFT_API Memory {
     return near;
   }
 
+  /// For mapped or adopted memory that may be read and not written: pages without PROT_WRITE, or a
+  /// file that must stay as it is. Such a segment is a source: peers may read it, and this engine
+  /// may write it to peers. To read into it, and to grant Rights::write, fails with
+  /// `permission_denied`. Engine::add fails with `invalid_argument` for fresh pages.
+  Memory read_only() const {
+    Memory source = *this;
+    source.read_only_ = true;
+    return source;
+  }
+
   enum class Source : std::uint8_t { own, huge, shared, map, adopt };
   Source source() const noexcept { return source_; }
   std::size_t bytes() const noexcept { return bytes_; }
@@ -93,6 +104,7 @@ class WEFT_API Memory {
   int fd() const noexcept { return fd_; }
   std::uint64_t offset() const noexcept { return offset_; }
   const std::string& gpu() const noexcept { return gpu_; }  ///< Empty: none.
+  bool is_read_only() const noexcept { return read_only_; }
 
  private:
   Memory(Source source, std::size_t bytes) : source_(source), bytes_(bytes) {}
@@ -102,6 +114,7 @@ class WEFT_API Memory {
   int fd_ = -1;
   std::uint64_t offset_ = 0;
   std::string gpu_;
+  bool read_only_ = false;
 };
 
 /// What a peer may do with granted memory.
@@ -168,7 +181,8 @@ class WEFT_API Segment {
   Segment& operator=(Segment&&) noexcept;
   ~Segment();
 
-  /// Start of the memory in this process. Host memory only; null for device memory.
+  /// Start of the memory in this process. Host memory only; null for device memory. Must not be
+  /// written if the memory is Memory::read_only().
   std::byte* data() const noexcept;
   std::uint64_t size() const noexcept;
   Place place() const noexcept;

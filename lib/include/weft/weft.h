@@ -133,6 +133,12 @@ WEFT_API weft_code weft_set_log_sink(weft_log_sink sink, void* context, weft_err
 /// Lines below `level` are not logged. Default: warning, or the environment variable WEFT_LOG
 /// (debug, info, warning, error, off).
 WEFT_API weft_code weft_set_log_level(int32_t level, weft_error** error);
+
+/// Sets the environment variables of libfabric and libibverbs that Weft's promises rest on, unless
+/// they are set already. Call it first in main(), before there are other threads: otherwise the
+/// first engine sets them, and with glibc before 2.41 a thread that calls getenv() meanwhile can
+/// crash.
+WEFT_API void weft_prepare_process(void);
 /// @}
 
 /// @name Handles
@@ -455,6 +461,10 @@ WEFT_API weft_code weft_engine_add_map(weft_engine* engine, int fd, uint64_t off
 /// returned without an error; freeing the handle is not enough. See weft::Memory::adopt.
 WEFT_API weft_code weft_engine_adopt(weft_engine* engine, void* address, size_t bytes,
                                      weft_segment** segment, weft_error** error);
+/// The same for memory that may be read and not written. See weft::Memory::read_only.
+WEFT_API weft_code weft_engine_adopt_read_only(weft_engine* engine, const void* address,
+                                               size_t bytes, weft_segment** segment,
+                                               weft_error** error);
 
 /// As weft_engine_add_own(), for memory that is used together with a GPU, such as a staging buffer.
 /// Only NICs that serve the GPU at the PCI address `gpu` move it, and its pages come from the GPU's

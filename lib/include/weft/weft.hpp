@@ -23,6 +23,7 @@
 #include <weft/nic_counters.hpp>
 #include <weft/path.hpp>
 #include <weft/policy.hpp>
+#include <weft/process.hpp>
 #include <weft/topology.hpp>
 #include <weft/transfer.hpp>
 #include <weft/version.hpp>

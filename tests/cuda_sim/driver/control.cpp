@@ -116,6 +116,19 @@ WEFT_CUDA_EXPORT bool weft_cuda_sim_await(Phase phase, std::uint64_t copies,
                              [&] { return s.log.copies(phase) >= copies; });
 }
 
+WEFT_CUDA_EXPORT bool weft_cuda_sim_map(Address address) {
+  const Lock lock(simulator().mutex);
+  const RegionPtr region = simulator().memory.find(address);
+  if (!region || region->kind != Kind::device) return false;
+  region->mapped = true;
+  return true;
+}
+
+WEFT_CUDA_EXPORT std::size_t weft_cuda_sim_handles() {
+  const Lock lock(simulator().mutex);
+  return simulator().handles;
+}
+
 WEFT_CUDA_EXPORT std::size_t weft_cuda_sim_stack_depth() {
   return context_stack().size();
 }

@@ -25,6 +25,7 @@ void admit(Simulator& s, const char* symbol, Lock& lock) {
   }
   require(!s.leaving, deinitialized);
   if (const Status planned = s.faults.strike(symbol); planned != success) fail(planned);
+  s.captures.admit(symbol);
 }
 
 WEFT_CUDA_EXPORT Status cuInit(unsigned flags) {

@@ -12,6 +12,7 @@ constexpr Sides any, to_device{.target_on_device = true}, from_device{.source_on
 /// Ends with the work, in its end.
 void complete(StreamObject& stream, Work work, Lock& lock) {
   ContextObject& context = *stream.context;
+  simulator().captures.forbid(stream);
   wait_for(stream.queue(std::move(work)), lock);
   check_health(context, lock);
 }

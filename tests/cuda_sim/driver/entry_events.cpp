@@ -50,6 +50,7 @@ WEFT_CUDA_EXPORT Status cuEventRecord(Event handle, Stream stream_handle) {
 WEFT_CUDA_EXPORT Status cuEventQuery(Event handle) {
   return enter("cuEventQuery", [&](Lock& lock) {
     const MarkerPtr recorded = healthy(handle, lock).recorded;
+    require(!recorded || !recorded->captured, captured_event);
     require(!recorded || recorded->ended, not_ready);
   });
 }
@@ -59,6 +60,7 @@ WEFT_CUDA_EXPORT Status cuEventSynchronize(Event handle) {
     current(lock);
     const EventObject& event = healthy(handle, lock);
     ContextObject& context = *event.context;
+    require(!event.recorded || !event.recorded->captured, captured_event);
     if (const MarkerPtr recorded = event.recorded) wait_for(recorded, lock);
     check_health(context, lock);
   });

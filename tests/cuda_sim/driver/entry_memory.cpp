@@ -130,4 +130,21 @@ WEFT_CUDA_EXPORT Status cuMemGetInfo_v2(std::size_t* free, std::size_t* total) {
   });
 }
 
+WEFT_CUDA_EXPORT Status cuMemRetainAllocationHandle(MemoryHandle* handle, void* address) {
+  return enter("cuMemRetainAllocationHandle", [&](Lock&) {
+    Simulator& s = simulator();
+    const RegionPtr region = s.memory.find(reinterpret_cast<Address>(address));
+    require(handle != nullptr && region != nullptr && region->mapped);
+    *handle = region->tag;
+    ++s.handles;
+  });
+}
+
+WEFT_CUDA_EXPORT Status cuMemRelease(MemoryHandle) {
+  return enter("cuMemRelease", [&](Lock&) {
+    require(simulator().handles > 0);
+    --simulator().handles;
+  });
+}
+
 }  // namespace weft::cuda_sim

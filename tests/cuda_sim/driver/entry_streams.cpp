@@ -36,6 +36,7 @@ WEFT_CUDA_EXPORT Status cuStreamDestroy_v2(Stream handle) {
   return enter("cuStreamDestroy_v2", [&](Lock& lock) {
     StreamObject& stream = stream_of(handle, lock);
     require(stream.role == Role::created, invalid_handle);
+    simulator().captures.forbid(stream);
     stream.close();
   });
 }
@@ -47,24 +48,19 @@ WEFT_CUDA_EXPORT Status cuStreamGetCtx(Stream handle, Context* context) {
   });
 }
 
-/// There are no graphs here.
-WEFT_CUDA_EXPORT Status cuStreamIsCapturing(Stream handle, int* capturing) {
-  return enter("cuStreamIsCapturing", [&](Lock& lock) {
-    stream_of(handle, lock);
-    require(capturing != nullptr);
-    *capturing = 0;
-  });
-}
-
 WEFT_CUDA_EXPORT Status cuStreamQuery(Stream handle) {
-  return enter("cuStreamQuery",
-               [&](Lock& lock) { require(stream_of(handle, lock).idle(), not_ready); });
+  return enter("cuStreamQuery", [&](Lock& lock) {
+    const StreamObject& stream = stream_of(handle, lock);
+    simulator().captures.forbid(stream);
+    require(stream.idle(), not_ready);
+  });
 }
 
 WEFT_CUDA_EXPORT Status cuStreamSynchronize(Stream handle) {
   return enter("cuStreamSynchronize", [&](Lock& lock) {
     StreamObject& stream = stream_of(handle, lock);
     ContextObject& context = *stream.context;
+    simulator().captures.forbid(stream);
     if (!stream.idle()) wait_for(stream.last, lock);
     check_health(context, lock);
   });
@@ -75,6 +71,8 @@ WEFT_CUDA_EXPORT Status cuStreamWaitEvent(Stream handle, Event event, unsigned f
     StreamObject& stream = stream_of(handle, lock);
     require(simulator().events.contains(event), invalid_handle);
     require(flags == 0);
+    const bool joins = event->recorded && event->recorded->captured;
+    require(!joins || simulator().captures.of(stream) != nullptr, not_supported);
     Work work{.operation = Operation::wait_event};
     if (event->recorded) work.after.push_back(event->recorded);
     stream.queue(std::move(work));

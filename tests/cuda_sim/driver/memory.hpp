@@ -47,6 +47,7 @@ struct Region {
   HostMemory host;        // of pinned memory
   std::uint64_t tag = 0;  // tells it from all others, of all processes
   bool sync_memops = false;
+  bool mapped = false;  // it passes for memory that cuMemMap has mapped
   bool freed = false;
   unsigned opened = 0;   // how often, of opened memory
   unsigned running = 0;  // copies that are at it right now

@@ -10,6 +10,7 @@
 #include <mutex>
 #include <vector>
 
+#include "driver/captures.hpp"
 #include "driver/context.hpp"
 #include "driver/device.hpp"
 #include "driver/event.hpp"
@@ -45,11 +46,13 @@ struct Simulator {
   Delay delay;
   Log log;
   Faults faults;
+  Captures captures;
   Memory memory;
   std::vector<Device> devices;
   std::vector<std::unique_ptr<ContextObject>> contexts;  // kept when destroyed, to know them by
   std::vector<StreamPtr> streams;                        // the default ones too
   std::map<Event, std::unique_ptr<EventObject>> events;
+  std::size_t handles = 0;  // of mapped memory, not released
   std::uint64_t last_stream = 0, last_work = 0;
 };
 

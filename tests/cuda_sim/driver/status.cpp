@@ -35,6 +35,16 @@ constexpr Known known_statuses[] = {
      "pointer does not correspond to a registered memory region"},
     {not_permitted, "CUDA_ERROR_NOT_PERMITTED", "operation not permitted"},
     {not_supported, "CUDA_ERROR_NOT_SUPPORTED", "operation not supported"},
+    {illegal_state, "CUDA_ERROR_ILLEGAL_STATE",
+     "the operation cannot be performed in the present state"},
+    {capture_unsupported, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED",
+     "operation not permitted when stream is capturing"},
+    {capture_invalidated, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED",
+     "operation failed due to a previous error during capture"},
+    {captured_event, "CUDA_ERROR_CAPTURED_EVENT",
+     "operation not permitted on an event last recorded in a capturing stream"},
+    {capture_wrong_thread, "CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD",
+     "attempt to terminate a thread-local capture sequence from another thread"},
     {unknown_error, "CUDA_ERROR_UNKNOWN", "unknown error"},
 };
 

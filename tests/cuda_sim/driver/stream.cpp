@@ -54,6 +54,10 @@ void StreamObject::start() {
 }
 
 MarkerPtr StreamObject::queue(Work work) {
+  if (const Capture* const capture = simulator().captures.of(*this)) {
+    require(capture->valid, capture_invalidated);
+    return std::make_shared<Marker>(Marker{.captured = true});
+  }
   work.number = ++simulator().last_work;
   work.marker = last = std::make_shared<Marker>();
   put_in_order(work);

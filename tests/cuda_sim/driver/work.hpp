@@ -16,6 +16,7 @@ using Lock = std::unique_lock<std::mutex>;
 /// Tells those who wait for it that a piece of work has ended.
 struct Marker {
   bool ended = false;
+  bool captured = false;  // into a graph: it never runs
 };
 using MarkerPtr = std::shared_ptr<Marker>;
 

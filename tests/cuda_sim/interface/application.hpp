@@ -37,6 +37,14 @@ inline constexpr unsigned wait_equal = 1;
 inline constexpr unsigned wait_and = 2;
 inline constexpr unsigned wait_nor = 3;
 
+// CUstreamCaptureMode
+inline constexpr int capture_global = 0;
+inline constexpr int capture_within_thread = 1;
+inline constexpr int capture_relaxed = 2;
+
+struct GraphObject {};
+using Graph = GraphObject*;  // CUgraph
+
 extern "C" {
 Status cuInit(unsigned flags);
 Status cuDriverGetVersion(int* version);
@@ -80,6 +88,8 @@ Status cuMemGetInfo_v2(std::size_t* free, std::size_t* total);
 Status cuMemGetAddressRange_v2(Address* base, std::size_t* bytes, Address address);
 Status cuMemGetHandleForAddressRange(void* handle, Address address, std::size_t bytes, int type,
                                      unsigned long long flags);
+Status cuMemRetainAllocationHandle(MemoryHandle* handle, void* address);
+Status cuMemRelease(MemoryHandle handle);
 Status cuFlushGPUDirectRDMAWrites(int target, int scope);
 Status cuPointerGetAttribute(void* value, int attribute, Address address);
 Status cuPointerGetAttributes(unsigned count, int* attributes, void** values, Address address);
@@ -105,6 +115,11 @@ Status cuStreamCreateWithPriority(Stream* stream, unsigned flags, int priority);
 Status cuStreamDestroy_v2(Stream stream);
 Status cuStreamQuery(Stream stream);
 Status cuStreamSynchronize(Stream stream);
+Status cuStreamBeginCapture_v2(Stream stream, int mode);
+Status cuStreamEndCapture(Stream stream, Graph* graph);
+Status cuStreamIsCapturing(Stream stream, int* capturing);
+Status cuThreadExchangeStreamCaptureMode(int* mode);
+Status cuGraphDestroy(Graph graph);
 Status cuStreamWaitEvent(Stream stream, Event event, unsigned flags);
 Status cuStreamWaitValue64_v2(Stream stream, Address address, std::uint64_t value, unsigned flags);
 Status cuStreamWriteValue64_v2(Stream stream, Address address, std::uint64_t value, unsigned flags);

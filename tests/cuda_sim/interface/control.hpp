@@ -83,6 +83,12 @@ void weft_cuda_sim_counters(Counters* counters);
 /// time has passed.
 bool weft_cuda_sim_await(Phase phase, std::uint64_t copies, unsigned milliseconds);
 
+/// The device memory is from now on as if cuMemMap had put it there: it has a handle, which
+/// cuMemRetainAllocationHandle gives. False if there is none at the address.
+bool weft_cuda_sim_map(Address address);
+/// How many such handles were given and not released.
+std::size_t weft_cuda_sim_handles();
+
 /// How many contexts are on the calling thread's stack.
 std::size_t weft_cuda_sim_stack_depth();
 /// What there is in this process: streams and events not destroyed, and regions of memory

@@ -172,6 +172,7 @@ void Session::list(Reply& reply) {
     information.gigabits = nic.description.gigabits;
     information.up = nic.settings.on(Setting::link_down) ? 0 : 1;
     information.gid = nic.gid;
+    if (nic.settings.on(Setting::fork)) reply.list.fork = 1;
   }
 }
 

@@ -33,6 +33,7 @@ constexpr Known known[] = {
     {"absent", 0},
     {"open_fail", 0},
     {"link_down", 0},
+    {"fork", 0},
     {"register_fail", 0},
     {"reuse_keys", 0},
     {"eagain", 0},

@@ -34,6 +34,7 @@ enum class Setting : std::size_t {
   absent,
   open_fail,
   link_down,
+  fork,
   register_fail,
   reuse_keys,
   // What goes wrong with operations.

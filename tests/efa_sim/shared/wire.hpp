@@ -99,6 +99,7 @@ struct Reply {
     } welcome;
     struct {
       std::uint32_t count;
+      std::uint32_t fork;  // takes pinned pages away, unless libibverbs is asked to keep them
       NicInformation nics[64];
     } list;
     Limits limits;

@@ -178,14 +178,6 @@ EFA_SIM_EXPORT int ibv_query_pkey(ibv_context*, std::uint8_t, int, __be16* key) 
   return 0;
 }
 
-EFA_SIM_EXPORT int ibv_fork_init() {
-  return 0;
-}
-
-EFA_SIM_EXPORT ibv_fork_status ibv_is_fork_initialized() {
-  return IBV_FORK_UNNEEDED;
-}
-
 /// Completion counters, which newer versions know, are not offered.
 struct ibv_comp_cntr_caps;
 EFA_SIM_EXPORT int _ibv_query_comp_cntr_caps(ibv_context*, ibv_comp_cntr_caps*, std::size_t) {

@@ -129,6 +129,9 @@ struct QueuePairObject : ibv_qp_ex, EfaQueuePair {
   }
 };
 
+/// To be called as memory is registered (fork.cpp).
+void memory_is_registered();
+
 // The parts of an object that are functions.
 void set_poll_functions(CompletionQueueObject& queue);
 void set_post_functions(QueuePairObject& queue_pair);

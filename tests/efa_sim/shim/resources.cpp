@@ -46,6 +46,7 @@ EFA_SIM_EXPORT ibv_mr* ibv_reg_mr_iova2(ibv_pd* domain, void* address, std::size
   wanted.region = {reinterpret_cast<std::uint64_t>(address), length, rights};
   const auto made = ask(wanted);
   if (!made) return nullptr;
+  memory_is_registered();
   auto* const region = new ibv_mr{};
   region->context = domain->context;
   region->pd = domain;

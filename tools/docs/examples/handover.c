@@ -85,6 +85,7 @@ static weft_code prefill(const char* address, weft_error** error) {
 }
 
 int main(int argc, char** argv) {
+  weft_prepare_process();
   weft_error* error = NULL;
   weft_code code = WEFT_INVALID_ARGUMENT;
   if (argc == 3 && strcmp(argv[1], "decode") == 0) {

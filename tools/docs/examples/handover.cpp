@@ -67,6 +67,7 @@ Result<void> prefill(const char* address) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  weft::prepare_process();
   const std::string_view role = argc == 3 ? argv[1] : "";
   if (role != "decode" && role != "prefill") {
     std::fprintf(stderr, "usage: handover decode|prefill ADDRESS\n");

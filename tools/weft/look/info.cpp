@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <weft/process.hpp>
 #include <weft/version.hpp>
 
 #include "command/ending.hpp"
@@ -122,6 +123,29 @@ std::string libfabric_version(const Info& info) {
   return "not in use";
 }
 
+const char* set_by_name(ProcessVariable::SetBy set_by) {
+  switch (set_by) {
+    case ProcessVariable::SetBy::application:
+      return "set before";
+    case ProcessVariable::SetBy::prepared:
+      return "set by prepare_process()";
+    case ProcessVariable::SetBy::late:
+      break;
+  }
+  return "set as libfabric was first used";
+}
+
+nlohmann::ordered_json to_json(const ProcessInfo& process) {
+  nlohmann::ordered_json variables = json::array();
+  for (const ProcessVariable& each : process.variables)
+    variables.push_back(
+        {{"name", each.name}, {"value", each.value}, {"set", set_by_name(each.set_by)}});
+  return {{"libfabric", process.libfabric},
+          {"libfabric_version", process.libfabric_version},
+          {"other_libfabrics", process.other_libfabrics},
+          {"variables", std::move(variables)}};
+}
+
 nlohmann::ordered_json count_json(const NicCounters::Count& count) {
   return count ? nlohmann::ordered_json(*count) : nlohmann::ordered_json();
 }
@@ -168,6 +192,7 @@ nlohmann::ordered_json to_json(const Info& info, const std::vector<NicCounters>&
           {"fallback", info.fallback},
           {"settings", std::move(settings)},
           {"rails", std::move(rails)},
+          {"process", to_json(process_info())},
           {"nic_counters", to_json(nics)}};
 }
 
@@ -245,12 +270,28 @@ std::string text(const nlohmann::ordered_json& nic) {
   return out;
 }
 
+/// Which libfabric is called, and with all of it the variables that it sees.
+std::string text(const ProcessInfo& process, bool all) {
+  std::string out;
+  if (all || !process.other_libfabrics.empty())
+    out += "\n" + hanging("libfabric in use: ", process.libfabric);
+  for (const std::string& other : process.other_libfabrics)
+    out += hanging("Another libfabric is loaded, and not used: ", other);
+  if (!all) return out;
+  out += "\nEnvironment variables that libfabric needs for Weft\n";
+  for (const ProcessVariable& each : process.variables)
+    out += hanging(fmt::format("  {:<30} ", each.name),
+                   fmt::format("{:<22} {}", each.value, set_by_name(each.set_by)));
+  return out;
+}
+
 std::string text(const Info& info, const std::vector<NicCounters>& nics, bool verbose) {
   std::string out = fmt::format("Weft {}, libfabric {}\n\nProviders and NICs\n", WEFT_VERSION,
                                 libfabric_version(info));
   for (const Candidate& each : info.candidates) out += text(each);
   if (!info.fallback.empty()) out += "\n" + hanging("A slower way is used: ", info.fallback);
   out += settings_text(info.settings, verbose);
+  out += text(process_info(), verbose);
   if (!info.rails.empty() && !verbose) out += rails_text(info.rails);
   for (const RailInfo& rail : info.rails)
     if (verbose) out += record_text(rail);

@@ -1,0 +1,44 @@
+/// @file
+/// What Weft and libfabric share with everything else in the process.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+#include <weft/export.hpp>
+
+namespace weft {
+
+/// Sets the environment variables of libfabric and libibverbs that Weft's promises rest on, unless
+/// they are set already. Once is enough.
+///
+/// Call it first in main(), before there are other threads. Otherwise the first Engine::open or
+/// discover() sets them, beside threads that may call getenv: with glibc before 2.41 such a process
+/// can crash. A launcher may set them instead: process_info() lists them.
+WEFT_API void prepare_process();
+
+/// An environment variable that Weft's promises rest on.
+struct ProcessVariable {
+  enum class SetBy : std::uint8_t {
+    application,  ///< It was set before Weft looked, to this or another value.
+    prepared,     ///< By prepare_process().
+    late          ///< By Weft, as libfabric was first used.
+  };
+  std::string name;
+  std::string value;
+  SetBy set_by = SetBy::application;
+};
+
+struct ProcessInfo {
+  std::string libfabric_version;  ///< Of the libfabric that Weft calls, "2.1".
+  std::string libfabric;          ///< Its file.
+  /// Files of other libfabrics that this process has loaded, which Weft does not use. Both see the
+  /// same environment variables.
+  std::vector<std::string> other_libfabrics;
+  /// Empty before prepare_process() and the first use of libfabric.
+  std::vector<ProcessVariable> variables;
+};
+/// The present state. From any thread.
+WEFT_API ProcessInfo process_info();
+
+}  // namespace weft

@@ -1,0 +1,47 @@
+// Memory of GPUs that is mapped in parts (cuMemMap) is told of: nobody says when it is remapped.
+#include <gmock/gmock.h>
+
+#include <mutex>
+#include <weft/log.hpp>
+
+#include "field.hpp"
+
+namespace weft::test {
+namespace {
+
+/// The warnings of the process for as long as it lives.
+class Warnings {
+ public:
+  Warnings() {
+    set_log_sink([this](LogLevel level, std::string_view line) {
+      const std::lock_guard lock(mutex_);
+      if (level == LogLevel::warning) lines_.emplace_back(line);
+    });
+  }
+  ~Warnings() { set_log_sink({}); }
+  std::vector<std::string> lines() {
+    const std::lock_guard lock(mutex_);
+    return lines_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::string> lines_;
+};
+
+TEST(Mapped, MemoryIsToldOfOnceForEachEngine) {
+  Store store(0, chunk);
+  Engine engine = must(Engine::open(gpu_config("tcp")));
+  Warnings warnings;
+  must(engine.add(store.memory()));
+  EXPECT_THAT(warnings.lines(), testing::IsEmpty());
+  ASSERT_TRUE(cuda_sim::weft_cuda_sim_map(reinterpret_cast<cuda_sim::Address>(store.address())));
+  must(engine.add(store.memory()));
+  must(engine.add(store.memory()));
+  EXPECT_THAT(warnings.lines(),
+              testing::ElementsAre(testing::HasSubstr("must not be unmapped or remapped")));
+  EXPECT_EQ(cuda_sim::weft_cuda_sim_handles(), 0U);
+}
+
+}  // namespace
+}  // namespace weft::test

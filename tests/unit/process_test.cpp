@@ -1,0 +1,86 @@
+// What Weft shares with the rest of a process: variables, and libfabrics.
+#include <dlfcn.h>
+#include <gmock/gmock.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <weft/process.hpp>
+
+#include "providers/environment.hpp"
+#include "providers/loaded_library.hpp"
+
+namespace weft {
+namespace {
+
+using SetBy = ProcessVariable::SetBy;
+using testing::Contains;
+using testing::HasSubstr;
+
+/// In a process of its own, since the variables are settled once for each.
+template <typename Look>
+bool in_child(const Look& look) {
+  const pid_t child = fork();
+  if (child == 0) _exit(look() ? 0 : 1);
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+const ProcessVariable* find(const std::vector<ProcessVariable>& all, const std::string& name) {
+  const auto found =
+      std::find_if(all.begin(), all.end(), [&](const auto& each) { return each.name == name; });
+  return found != all.end() ? &*found : nullptr;
+}
+
+TEST(Process, IsPreparedOnceAndTellsWhoSetWhat) {
+  EXPECT_TRUE(in_child([] {
+    if (!process_info().variables.empty()) return false;
+    unsetenv("FI_EFA_FORK_SAFE");
+    setenv("FI_MR_CACHE_MONITOR", "memhooks", 1);
+    prepare_process();
+    const auto prepared = process_info().variables;
+    const auto* theirs = find(prepared, "FI_MR_CACHE_MONITOR");
+    const auto* ours = find(prepared, "FI_EFA_FORK_SAFE");
+    if (theirs == nullptr || theirs->set_by != SetBy::application || theirs->value != "memhooks")
+      return false;
+    if (ours == nullptr || ours->set_by != SetBy::prepared) return false;
+    if (std::getenv("FI_EFA_FORK_SAFE") != ours->value) return false;
+    // Not again by the first use of libfabric, beside other threads.
+    unsetenv("FI_EFA_FORK_SAFE");
+    providers::settle_environment();
+    return std::getenv("FI_EFA_FORK_SAFE") == nullptr;
+  }));
+}
+
+TEST(Process, ThatIsNotPreparedIsAsLibfabricIsFirstUsed) {
+  EXPECT_TRUE(in_child([] {
+    unsetenv("FI_EFA_FORK_SAFE");
+    providers::settle_environment();
+    const auto all = process_info().variables;
+    const auto* ours = find(all, "FI_EFA_FORK_SAFE");
+    return ours != nullptr && ours->set_by == SetBy::late;
+  }));
+}
+
+TEST(Process, TellsWhichLibfabricIsUsedAndWhichIsNot) {
+  const auto before = providers::loaded_libraries();
+  if (before.in_use.find("libfabric") == std::string::npos)
+    GTEST_SKIP() << "libfabric is a part of " << before.in_use;
+  EXPECT_THAT(before.others, testing::IsEmpty());
+  // As Python packages bring it along.
+  const auto copy = std::filesystem::path(testing::TempDir()) /
+                    ("libfabric-0a1b2c3d-" + std::to_string(getpid()) + ".so.1");
+  std::filesystem::copy_file(before.in_use, copy);
+  void* const second = dlopen(copy.c_str(), RTLD_NOW | RTLD_LOCAL);
+  ASSERT_NE(second, nullptr) << dlerror();
+  const ProcessInfo both = process_info();
+  EXPECT_EQ(both.libfabric, before.in_use);
+  EXPECT_THAT(both.other_libfabrics, Contains(copy.string()));
+  EXPECT_THAT(both.libfabric_version, HasSubstr("."));
+  std::filesystem::remove(copy);
+}
+
+}  // namespace
+}  // namespace weft
