@@ -13,6 +13,7 @@
 #include <weft/deadline.hpp>
 #include <weft/error.hpp>
 
+#include "base/host_process.hpp"
 #include "base/sync.hpp"
 #include "providers/shm/region.hpp"
 
@@ -70,11 +71,14 @@ struct View {
 class Mappings {
  public:
   /// The neighbour's entries, our claim with it, and its process.
-  Mappings(const Head& head, Claim& claim, std::int32_t pid)
-      : head_(head), claim_(claim), pid_(pid) {}
+  Mappings(const Head& head, Claim& claim, std::shared_ptr<const core::HostProcess> process)
+      : head_(head), claim_(claim), process_(std::move(process)) {}
 
-  /// Maps the file of an open entry the first time. Null if the entry is closed.
+  /// Maps the file of an open entry the first time, for which it may wait for the process. Null if
+  /// the entry is closed.
   std::shared_ptr<const View> of(std::uint64_t key);
+  /// Null if of() has not been called for it.
+  std::shared_ptr<const View> known(std::uint64_t key);
   /// Whether entries were closed since it was asked last. By one thread.
   bool news() noexcept {
     const std::uint64_t closings = head_.closings.load(std::memory_order_seq_cst);
@@ -97,7 +101,7 @@ class Mappings {
 
   const Head& head_;
   Claim& claim_;
-  const std::int32_t pid_;
+  const std::shared_ptr<const core::HostProcess> process_;
   std::uint64_t seen_closings_ = 0;
 
   core::Mutex mutex_;

@@ -254,8 +254,8 @@ TEST(SameHost, InOneProcess) {
   for (Engine* engine : {&server, &client}) {
     const auto met = engine->recorder->wait(Event::meet);
     ASSERT_TRUE(met);
-    EXPECT_TRUE(met->same_host) << met->same_host_reason;
-    EXPECT_EQ(met->same_host_reason, "");
+    EXPECT_TRUE(met->near.same_host) << met->near.reason;
+    EXPECT_EQ(met->near.reason, "");
   }
 }
 
@@ -271,7 +271,7 @@ TEST(SameHost, InAForkedChild) {
     Engine client("child", 1, quick(""));
     if (!client.connect(std::string(address.data()))) _exit(2);
     const auto met = client.recorder->wait(Event::meet);
-    _exit(met && met->same_host ? 0 : 3);
+    _exit(met && met->near.same_host ? 0 : 3);
   }
   close(pipe_ends[0]);
   Engine server("parent");
@@ -284,7 +284,7 @@ TEST(SameHost, InAForkedChild) {
   waitpid(child, &status, 0);
   EXPECT_EQ(status, 0);
   ASSERT_TRUE(met);
-  EXPECT_TRUE(met->same_host) << met->same_host_reason;
+  EXPECT_TRUE(met->near.same_host) << met->near.reason;
 }
 
 TEST(SameHost, WithoutAClaim) {
@@ -293,8 +293,8 @@ TEST(SameHost, WithoutAClaim) {
   raw.meet(introduce("raw"));
   const auto met = server.recorder->wait(Event::meet);
   ASSERT_TRUE(met);
-  EXPECT_FALSE(met->same_host);
-  EXPECT_NE(met->same_host_reason, "");
+  EXPECT_FALSE(met->near.same_host);
+  EXPECT_NE(met->near.reason, "");
 }
 
 TEST(SameHost, WrongClaimsProveNothing) {

@@ -35,6 +35,11 @@ Introduction engine(const std::string& name, const std::vector<Kind>& rails,
   return introduction;
 }
 
+Pairing pair_rails(const Introduction& own, const Introduction& peer, bool same_host,
+                   const std::string& reason) {
+  return core::pair_rails(own, peer, {.same_host = same_host, .reason = reason});
+}
+
 std::vector<Kind> times(Kind kind, std::size_t count) {
   return std::vector<Kind>(count, kind);
 }
