@@ -57,8 +57,8 @@ struct ControlConfig {
   bool allow_unauthenticated_network = false;
   CredentialFiles credentials;
   std::string host_dir;  // for a socket that other network namespaces reach; empty: none
-  /// A descriptor of the engine's for a peer of this host, which both have chosen. Called on the
-  /// control thread, and must not block. May be empty.
+  /// A descriptor of the engine's for a peer of this host. Called on the control thread, and must
+  /// not block. May be empty.
   std::function<Result<Descriptor>(const DescriptorName&)> show;
   Nanoseconds heartbeat{};
   Nanoseconds death_after{};

@@ -56,7 +56,12 @@ Result<void> check_user(int socket) {
   socklen_t length = sizeof other;
   if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &other, &length) != 0)
     return fail(system_error("getsockopt of SO_PEERCRED"));
-  if (other.uid == ::geteuid() && other.uid != no_user) return {};
+  if (other.uid == no_user)
+    return fail(
+        Code::permission_denied,
+        "the user that runs it has no number in this user namespace, or is nobody: run both "
+        "as one user that both know");
+  if (other.uid == ::geteuid()) return {};
   return fail(Code::permission_denied,
               fmt::format("user {} runs it, and user {} this engine: run both as one user",
                           other.uid, ::geteuid()));

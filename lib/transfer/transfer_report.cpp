@@ -7,12 +7,16 @@ namespace weft::core {
 
 namespace {
 
-const char* why_staged(const PreparedState& prepared) {
+std::string why_staged(const PreparedState& prepared) {
   const bool devices = prepared.local->place().kind == MemoryKind::device ||
                        prepared.remote->description().place.kind == MemoryKind::device;
-  return devices ? "GPU memory that no NIC reaches is copied through the hosts' memory"
-                 : "memory of the peer's that this process can't map is sent as messages: "
-                   "Memory::shared is mapped";
+  if (!devices)
+    return "memory of the peer's that this process can't map is sent as messages: Memory::shared "
+           "is mapped";
+  std::string why = "GPU memory that no NIC reaches is copied through the hosts' memory";
+  if (prepared.remote->peer()->same_host && !prepared.not_lent.empty())
+    why += ", not from GPU to GPU: " + prepared.not_lent;
+  return why;
 }
 
 }  // namespace

@@ -115,7 +115,9 @@ TEST(HostDoor, SilentVisitorsTakeLimitedTimeAndRoom) {
   std::vector<Descriptor> crowd;
   for (int i = 0; i < 200; ++i) {
     crowd.push_back(visit(known.claim.socket));
-    if (i % 20 == 0) EXPECT_TRUE(asked(known.peer()));
+    if (i % 20 == 0) {
+      EXPECT_TRUE(asked(known.peer()));
+    }
   }
   for (const Descriptor& each : crowd) EXPECT_TRUE(is_closed(each));
 }

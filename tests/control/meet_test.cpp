@@ -301,7 +301,7 @@ TEST(SameHost, WrongClaimsProveNothing) {
   const ProofPage page(5);
   const HostClaim claim = page.claim();
   EXPECT_TRUE(page.knows(prove_same_host(claim, 5)));
-  for (const HostClaim wrong :
+  for (const HostClaim& wrong :
        {HostClaim{claim.pid, 0}, HostClaim{claim.pid, 1000000}, HostClaim{1, claim.descriptor},
         HostClaim{0x7fffffff, 3}, HostClaim{0xffffffff, 0xffffffff}, HostClaim{}}) {
     const Proof proof = prove_same_host(wrong, 5);

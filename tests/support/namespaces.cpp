@@ -49,7 +49,8 @@ int run_apart(int namespaces, const std::function<int()>& action) {
   if (child == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     const bool own = mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
-                     mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, "") == 0;
+                     ((namespaces & CLONE_NEWPID) == 0 ||
+                      mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, "") == 0);
     _exit(own ? run(action) : refused_apart);
   }
   int status = 0;

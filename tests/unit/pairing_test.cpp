@@ -208,6 +208,18 @@ TEST(Pairing, ABetterWayThatOnlyOneHasIsMissed) {
   EXPECT_EQ(pair_rails(modest, less, false, "far").fallback, "");
 }
 
+TEST(Pairing, OneHostWithoutSharedMemoryIsAFallback) {
+  const Nearness unshared{.one_host = true, .reason = "set host_dir"};
+  const Introduction a = engine("a", {shm, tcp}), b = engine("b", {shm, tcp}),
+                     plain = engine("c", {tcp});
+  EXPECT_EQ(core::pair_rails(a, b, unshared).fallback, "shm: set host_dir");
+  EXPECT_EQ(core::pair_rails(b, a, unshared).fallback, "shm: set host_dir");
+  EXPECT_EQ(core::pair_rails(a, plain, unshared).fallback, "") << "it would not use shm";
+  EXPECT_EQ(core::pair_rails(plain, a, unshared).fallback, "");
+  const Introduction last = engine("d", {tcp, shm});
+  EXPECT_EQ(core::pair_rails(last, last, unshared).fallback, "") << "tcp is preferred";
+}
+
 TEST(Pairing, TheRecordCountsAndNotTheName) {
   Introduction a = engine("a", {tcp, shm}), b = engine("b", {tcp, shm});
   const Pairing before = pair_rails(a, b, true, "");
