@@ -71,6 +71,11 @@ std::shared_ptr<const View> Mappings::known(std::uint64_t key) {
   return view != views_.end() ? view->second : nullptr;
 }
 
+void Mappings::ask_by(std::shared_ptr<const core::HostProcess> process) {
+  const core::Lock lock(mutex_);
+  process_ = std::move(process);
+}
+
 std::shared_ptr<const View> Mappings::of(std::uint64_t key) {
   if (auto view = known(key)) return view;
   const Entry& entry = head_.entries[key % entry_count];
@@ -78,7 +83,11 @@ std::shared_ptr<const View> Mappings::of(std::uint64_t key) {
   claim_.maps.store(1, std::memory_order_seq_cst);
   const auto is_open = [&] { return entry.key.load(std::memory_order_seq_cst) == key; };
   if (!is_open()) return nullptr;
-  auto view = std::make_shared<const View>(make(entry));
+  const auto process = [&] {
+    const core::Lock lock(mutex_);
+    return process_;
+  }();
+  auto view = std::make_shared<const View>(make(entry, head_.nonce, *process));
   // While the entry is open its owner keeps the descriptor.
   if (!is_open()) return nullptr;
   const core::Lock lock(mutex_);
@@ -98,8 +107,8 @@ void Mappings::keep(const std::shared_ptr<const MappedFile>& file) {
   if (std::none_of(files_.begin(), files_.end(), same)) files_.push_back({file});
 }
 
-View Mappings::make(const Entry& entry) const {
-  auto opened = open(entry);
+View Mappings::make(const Entry& entry, std::uint64_t owner, const core::HostProcess& process) {
+  auto opened = open(entry, owner, process);
   if (opened) return std::move(*opened);
   View none;
   none.why_not = opened.error().message();
@@ -114,14 +123,13 @@ void Mappings::tell_why_not(const Entry& entry, const View& view) {
   core::log(LogLevel::warning, "memory of a peer's on this host is not mapped: {}", view.why_not);
 }
 
-Result<View> Mappings::open(const Entry& entry) const {
+Result<View> Mappings::open(const Entry& entry, std::uint64_t owner,
+                            const core::HostProcess& process) {
   const Backing backing = entry.backing;
   if (backing.why_not != Unmappable::no) return fail(Code::unsupported, to_text(backing.why_not));
   const bool writable = may_write(entry);
-  auto file = process_->open({{head_.nonce, entry.key.load()},
-                              backing.descriptor,
-                              "/memfd:",
-                              writable ? O_RDWR : O_RDONLY});
+  auto file = process.open(
+      {{owner, entry.key.load()}, backing.descriptor, "/memfd:", writable ? O_RDWR : O_RDONLY});
   if (!file) return fail(std::move(file.error()));
   if (const Unmappable why_not = check_file(file->get()); why_not != Unmappable::no)
     return fail(Code::unsupported, to_text(why_not));

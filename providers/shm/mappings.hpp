@@ -77,6 +77,8 @@ class Mappings {
   /// Maps the file of an open entry the first time, for which it may wait for the process. Null if
   /// the entry is closed.
   std::shared_ptr<const View> of(std::uint64_t key);
+  /// The same process, to be asked in another way from now on.
+  void ask_by(std::shared_ptr<const core::HostProcess> process);
   /// Null if of() has not been called for it.
   std::shared_ptr<const View> known(std::uint64_t key);
   /// Whether entries were closed since it was asked last. By one thread.
@@ -93,18 +95,19 @@ class Mappings {
     std::shared_ptr<const MappedFile> file;
     Clock::time_point unused_since = {};  // the clock's start: it is used
   };
-  View make(const Entry& entry) const;
+  static View make(const Entry& entry, std::uint64_t owner, const core::HostProcess& process);
   void tell_why_not(const Entry& entry, const View& view) WEFT_REQUIRES(mutex_);
   void keep(const std::shared_ptr<const MappedFile>& file) WEFT_REQUIRES(mutex_);
-  Result<View> open(const Entry& entry) const;
+  static Result<View> open(const Entry& entry, std::uint64_t owner,
+                           const core::HostProcess& process);
   void forget_closed() WEFT_REQUIRES(mutex_);
 
   const Head& head_;
   Claim& claim_;
-  const std::shared_ptr<const core::HostProcess> process_;
   std::uint64_t seen_closings_ = 0;
 
   core::Mutex mutex_;
+  std::shared_ptr<const core::HostProcess> process_ WEFT_GUARDED_BY(mutex_);
   // By key.
   std::unordered_map<std::uint64_t, std::shared_ptr<const View>> views_ WEFT_GUARDED_BY(mutex_);
   std::vector<Kept> files_ WEFT_GUARDED_BY(mutex_);

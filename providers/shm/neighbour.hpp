@@ -72,6 +72,10 @@ class Neighbour {
   void forget_view(std::size_t copier) noexcept { copiers_[copier].view.reset(); }
   /// Whether copies by the key are made through a mapping, or why they are not.
   Result<void> check_mapped(std::uint64_t key) const;
+  /// It was met again, and what it showed before is asked for in another way.
+  void ask_by(std::shared_ptr<const core::HostProcess> process) {
+    mappings_->ask_by(std::move(process));
+  }
   /// Whether copies by the key can be made: by the kernel, or through a mapping, which it makes.
   Result<void> reach(std::uint64_t key) const;
   /// Whether its mappings are due to be tidied, and to do so (Mappings). By the owning thread.

@@ -161,6 +161,7 @@ Result<FabricAddress> ShmEndpoint::insert_of(
   const core::Lock lock(mutex_);
   if (const auto known = met_.find(key); known != met_.end()) {
     ++known->second.users;
+    if (process != nullptr) known->second.neighbour->ask_by(process);
     return key;
   }
   using Process = std::shared_ptr<const core::HostProcess>;

@@ -80,6 +80,16 @@ TEST_F(ShmHosts, MemoryOfOneProcessIsOutOfReach) {
   EXPECT_EQ(there, Blob(10'000));
 }
 
+TEST_F(ShmHosts, OneThatIsMetAgainIsAskedInTheNewWay) {
+  const auto again = std::make_shared<Elsewhere>(*b);
+  ASSERT_EQ(a->insert_of(b->address(), again).value(), to_b);
+  a->remove(to_b);  // the first meeting ends only now
+  const auto granted = grant();
+  EXPECT_TRUE(a->reach(to_b, granted->key()));
+  EXPECT_EQ(process->asked, 2);
+  EXPECT_EQ(again->asked, 1);
+}
+
 TEST_F(ShmHosts, MessagesGoBothWays) {
   Operation sent, got;
   b->receive(got, {there.data(), there.size(), nullptr}, MessageClass::message);
