@@ -106,12 +106,7 @@ Result<std::byte*> Paths::borrow(const SegmentState& local, const RemoteState& r
   for (const std::uint32_t rail : remote.peer()->their_rails)
     if (remote.carried_by(rail) && !remote.has_lease_word(rail))
       return fail(Code::unsupported, "the grant lacks the word of its lease for a rail");
-  auto mapped = remote.borrowed()->map(local.device(), grant.segment_size);
-  if (mapped || remote.peer()->process == nullptr) return mapped;
-  // Said of CUDA's handles in openucx/ucx#11513.
-  return fail(Code::unsupported,
-              fmt::format("{}: handles of GPU memory need one pid namespace of both sides",
-                          mapped.error().message()));
+  return remote.borrowed()->map(local.device(), grant.segment_size);
 }
 
 /// Those that serve both sides; only those whose NICs reach the memory by themselves, if either

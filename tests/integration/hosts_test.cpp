@@ -1,23 +1,21 @@
 // Engines of one host that see less of each other than two processes do by default: as in two pods.
 #include <sched.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
 #include <mutex>
 #include <set>
 #include <sstream>
 
-#include "control/host_socket.hpp"
 #include "engines.hpp"
+#include "folder.hpp"
 #include "namespaces.hpp"
 #include "process.hpp"
 
 namespace weft::test {
 namespace {
 
-constexpr std::size_t size = 3'000'001;
+constexpr std::size_t board_bytes = 3'000'001;
 
 Config config_of_host(const std::string& folder) {
   Config config = config_for("shm");
@@ -34,7 +32,7 @@ std::set<std::string> providers_of(const Report& report) {
 }
 
 Memory memory_of(const std::string& kind) {
-  return kind == "shared" ? Memory::shared(size) : Memory::own(size);
+  return kind == "shared" ? Memory::shared(board_bytes) : Memory::own(board_bytes);
 }
 
 /// Publishes memory, and does what it is asked for: "fill SEED", "check SEED", and "read SEED",
@@ -56,7 +54,7 @@ int serve(Line& parent, const Config& config, const std::string& kind) {
     if (verb == "read") {
       if (!peer) peer = must(engine.accept(soon()));
       const Remote there = must(engine.lookup(*peer, "memory", soon()));
-      const Pair all[] = {{0, 0, size}};
+      const Pair all[] = {{0, 0, board_bytes}};
       must(must(engine.read(segment, there, all)).wait(soon()));
     }
     const auto right =
@@ -90,29 +88,12 @@ std::vector<std::string> pod(int namespaces, const std::string& kind,
   return {std::to_string(namespaces), kind, folder};
 }
 
-/// A folder for sockets, removed with all in it.
-class Folder {
- public:
-  Folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "weft-hosts-XXXXXX").string();
-    path_ = must_make(name.data());
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  const std::string& path() const { return path_; }
-  std::vector<std::string> files() const {
-    std::vector<std::string> names;
-    for (const auto& each : std::filesystem::directory_iterator(path_))
-      names.push_back(each.path().filename());
-    return names;
-  }
-
- private:
-  static std::string must_make(char* name) {
-    if (mkdtemp(name) == nullptr) throw std::runtime_error("no folder");
-    return name;
-  }
-  std::string path_;
-};
+std::vector<std::string> files_in(const Folder& folder) {
+  std::vector<std::string> names;
+  for (const auto& each : std::filesystem::directory_iterator(folder.at(".")))
+    names.push_back(each.path().filename());
+  return names;
+}
 
 /// The warnings of this process.
 class Warnings {
@@ -143,8 +124,8 @@ class Hosts : public testing::Test {
     const std::string address = other.hear();
     if (address == "refused") return false;
     engine.emplace(must(Engine::open(config)));
-    local.emplace(must(engine->add(Memory::own(size))));
-    board.emplace(must(engine->add(Memory::shared(size))));
+    local.emplace(must(engine->add(Memory::own(board_bytes))));
+    board.emplace(must(engine->add(Memory::shared(board_bytes))));
     grant.emplace(must(board->grant({}, Rights::read_write)));
     must(engine->publish("memory", *grant));
     peer.emplace(must(engine->connect(address, soon())));
@@ -152,7 +133,7 @@ class Hosts : public testing::Test {
     return true;
   }
   Report move(bool writes) {
-    const Pair all[] = {{0, 0, size}};
+    const Pair all[] = {{0, 0, board_bytes}};
     Transfer transfer =
         must(writes ? engine->write(*local, *remote, all) : engine->read(*local, *remote, all));
     must(transfer.wait(soon()));
@@ -212,7 +193,7 @@ TEST_F(Hosts, OtherPidNamespaceIsSentMemoryThatCantBeMapped) {
   EXPECT_EQ(path.transport, TransportKind::bounce);
   TransferOptions one_sided;
   one_sided.transport = TransportKind::one_sided;
-  const Pair all[] = {{0, 0, size}};
+  const Pair all[] = {{0, 0, board_bytes}};
   EXPECT_TRUE(fails_with(engine->write(*local, *remote, all, one_sided), Code::unsupported));
   expect_end(other);
 }
@@ -242,21 +223,21 @@ TEST_F(Hosts, AnotherUserIsAFallback) {
 
 TEST_F(Hosts, SocketsOfKilledEnginesAreRemoved) {
   const Folder folder;
-  Child other("pod", pod(others, "shared", folder.path()));
-  SKIP_WITHOUT(other, config_of_host(folder.path()));
-  EXPECT_EQ(folder.files().size(), 2U);
+  Child other("pod", pod(others, "shared", folder.at(".")));
+  SKIP_WITHOUT(other, config_of_host(folder.at(".")));
+  EXPECT_EQ(files_in(folder).size(), 2U);
   other.kill();
   // The kernel closes the socket of a process in a namespace of its own a little later.
   const Deadline deadline = soon();
   std::size_t left = 0;
   do {
-    Engine next = must(Engine::open(config_of_host(folder.path())));
-    left = folder.files().size();
+    Engine next = must(Engine::open(config_of_host(folder.at("."))));
+    left = files_in(folder).size();
     must(next.close(soon()));
   } while (left > 2 && !deadline.passed());
   EXPECT_EQ(left, 2U) << "this engine's, and that of the next";
   must(engine->close(soon()));
-  EXPECT_TRUE(folder.files().empty());
+  EXPECT_TRUE(files_in(folder).empty());
 }
 
 TEST(HostDir, ThatCantBeUsedIsAnError) {
@@ -317,11 +298,11 @@ int meet_over_cable(Line& parent, const std::string& folder) {
   const std::string address = line.hear(soon());
   {
     Engine engine = must(Engine::open(config_on("10.9.0.1", folder)));
-    Segment local = must(engine.add(Memory::own(size)));
+    Segment local = must(engine.add(Memory::own(board_bytes)));
     Peer peer = must(engine.connect(address, soon()));
     Remote remote = must(engine.lookup(peer, "memory", soon()));
     fill(bytes_of(local), 4);
-    const Pair all[] = {{0, 0, size}};
+    const Pair all[] = {{0, 0, board_bytes}};
     Transfer transfer = must(engine.write(local, remote, all));
     must(transfer.wait(soon()));
     parent.say(peer.fallback());
@@ -356,7 +337,7 @@ TEST(OtherNetworkNamespace, IsAFallbackThatTellsTheSetting) {
 
 TEST(OtherNetworkNamespace, SharesMemoryThroughAFolder) {
   const Folder folder;
-  Child both("cable", {folder.path()});
+  Child both("cable", {folder.at(".")});
   const std::string fallback = both.hear();
   if (fallback == "refused") {
     both.join();
