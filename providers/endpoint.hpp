@@ -13,6 +13,7 @@
 #include <weft/error.hpp>
 #include <weft/memory.hpp>
 
+#include "base/host_process.hpp"
 #include "providers/extent.hpp"
 
 namespace weft::providers {
@@ -167,6 +168,11 @@ class Endpoint {
 
   /// From any thread; may block.
   virtual Result<FabricAddress> insert(Bytes address) = 0;
+  /// The same for an endpoint of a process of this host, whose descriptors come from there.
+  virtual Result<FabricAddress> insert_of(Bytes address,
+                                          const std::shared_ptr<const core::HostProcess>&) {
+    return insert(address);
+  }
   virtual void remove(FabricAddress peer) = 0;
   virtual Result<std::unique_ptr<Registration>> register_memory(const Extent& memory,
                                                                 Access access) = 0;
@@ -175,6 +181,15 @@ class Endpoint {
   /// (Completion::mapped), or why they don't, as a part of a sentence. From any thread; may block.
   virtual Result<void> check_mapped(FabricAddress, std::uint64_t /*key*/) {
     return fail(Code::unsupported, "the provider maps no memory");
+  }
+
+  /// Makes ready to read and write by that key. An error: the provider does not reach the memory,
+  /// and what it must be copied by is messages. From any thread; may block.
+  virtual Result<void> reach(FabricAddress, std::uint64_t /*key*/) { return {}; }
+  /// One of its descriptors, for a peer of this host; or of the files that memory lies in, by the
+  /// memory's key. From any thread.
+  virtual Result<core::Descriptor> show(const core::DescriptorName&) const {
+    return fail(Code::not_found, "the endpoint shows no descriptors");
   }
 
   /// Copies through such a mapping, or in a system call, here and now. False: that can't be done,

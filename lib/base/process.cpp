@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <system_error>
 
+#include "base/system_error.hpp"
+
 namespace weft::core {
 
 std::string of_this_process(std::string text) {
@@ -37,6 +39,12 @@ Result<Process> Process::of(std::int32_t pid) {
   if (descriptor.get() >= 0) return Process(std::move(descriptor));
   return fail(Code::unavailable, fmt::format("process {} can't be watched: {}", pid,
                                              std::generic_category().message(errno)));
+}
+
+Result<Process> Process::again() const {
+  Descriptor copy(fcntl(descriptor_.get(), F_DUPFD_CLOEXEC, 0));
+  if (copy.get() >= 0) return Process(std::move(copy));
+  return fail(system_error("fcntl of a process's descriptor"));
 }
 
 bool Process::wait_ended(Deadline deadline) const noexcept {

@@ -29,6 +29,8 @@ class Process {
   /// `descriptor` becomes readable when it ends.
   explicit Process(Descriptor descriptor) : descriptor_(std::move(descriptor)) {}
 
+  /// Another handle of the same process.
+  Result<Process> again() const;
   bool ended() const noexcept { return has_ended(descriptor_); }
   /// False if the deadline passed first.
   bool wait_ended(Deadline deadline) const noexcept;

@@ -10,7 +10,9 @@
 
 #include "control/asio.hpp"
 #include "control/attempt.hpp"
+#include "control/control.hpp"
 #include "control/framed_socket.hpp"
+#include "control/host_peer.hpp"
 #include "control/link_end.hpp"
 #include "control/liveness.hpp"
 #include "wire/control_codec.hpp"
@@ -19,6 +21,13 @@
 namespace weft::core {
 
 class Core;
+
+/// A question to the peer's socket.
+struct Asking {
+  explicit Asking(asio::io_context& context) : socket(context), limit(context) {}
+  asio::posix::stream_descriptor socket;
+  asio::steady_timer limit;
+};
 
 /// The steps of a handshake. Where there are credentials, TLS proves them first. Both sides send
 /// their preamble, Hello (where they are), and Proof (that they share a host). Then the engine with
@@ -59,8 +68,8 @@ class Connection final : public Wire {
   const bool initiated;
   Stage stage = Stage::securing;
   Introduction self, peer;
-  bool same_host = false;
-  std::string same_host_reason;
+  const HostPass pass;  // by which the peer asks for descriptors
+  Nearness near;
   Pulse pulse;
   bool late_threads = false;  // as of its last heartbeat
   Health health = Health::up;
@@ -83,7 +92,7 @@ class Connection final : public Wire {
   void on_closed() override;
 
   void take(const Hello& hello);
-  void take(const Proof& proof);
+  void take(Proof proof);
   void take(const Choice&);
   void take(const Duplicate& duplicate);
   void take(const Lost&);
@@ -95,16 +104,25 @@ class Connection final : public Wire {
   void take(const UnknownMessage&);
   void breaks_protocol(std::string what);
   bool expect(Stage wanted, const char* what);
+  void out_of_turn(const char* what);
   void doing(const char* what);
 
   std::shared_ptr<Connection> shared() {
     return std::static_pointer_cast<Connection>(shared_from_this());
   }
 
+  void prove(const HostClaim& claim);
+  void ask_for_proof(const HostClaim& claim);
+  void answered(const HostPeer& peer, Result<Answered> answer);
+  void proved(Proof proof);
+  void prove_done();
+
   Core& core_;
   asio::steady_timer limit_;
   VersionRange peer_versions_;
-  Proof proof_;  // of what this engine read in the peer's page
+  // Of what this engine read in the peer's page, and the other way round, once they are known.
+  std::optional<Proof> proof_, peer_proof_;
+  std::unique_ptr<Asking> asking_;  // while the peer's socket is asked
 };
 
 using ConnectionPtr = std::shared_ptr<Connection>;

@@ -13,6 +13,7 @@
 #include <weft/error.hpp>
 #include <weft/health.hpp>
 
+#include "base/host_process.hpp"
 #include "control/credentials.hpp"
 #include "control/link_end.hpp"
 #include "wire/introduction.hpp"
@@ -23,6 +24,15 @@ namespace weft::core {
 /// One control connection, never used again within a process.
 using LinkId = std::uint64_t;
 
+/// What two engines have found out about their hosts.
+struct Nearness {
+  bool same_host = false;   // both sides proved it, and let the other at their memory
+  bool one_host = false;    // one kernel runs both, be that proven or not
+  std::string reason = {};  // why same_host is not so; empty if it is
+  /// The peer's process, where that is not known by the peer's pid; else null.
+  std::shared_ptr<const HostProcess> process = nullptr;
+};
+
 /// The engine's reactions to events on a link. The calls for one link come one at a time
 /// and in order: meet, up, received..., down. meet() comes on the setup thread, which may block,
 /// one link after the other; the rest comes on the control thread, which must not. So a meet() may
@@ -31,11 +41,10 @@ class ControlHandler {
  public:
   virtual ~ControlHandler() = default;
   /// The peer has introduced itself: make its rails reachable. On an error the link is refused and
-  /// the peer is told the sentence. `same_host` only if both sides proved it.
+  /// the peer is told the sentence.
   /// `self` is the introduction that was sent on this link (it holds the token for it).
-  /// `same_host_reason` says why they are not on one host; empty if they are.
   virtual Result<void> meet(LinkId link, const Introduction& self, const Introduction& peer,
-                            bool same_host, const std::string& same_host_reason) = 0;
+                            const Nearness& near) = 0;
   /// Both sides have met each other: operations may be posted.
   /// `incoming` if the peer connected.
   virtual void up(LinkId link, bool incoming) = 0;
@@ -51,6 +60,10 @@ struct ControlConfig {
   std::string advertise;  // empty: as listened on
   bool allow_unauthenticated_network = false;
   CredentialFiles credentials;
+  std::string host_dir;  // for a socket that other network namespaces reach; empty: none
+  /// A descriptor of the engine's for a peer of this host. Called on the control thread, and must
+  /// not block. May be empty.
+  std::function<Result<Descriptor>(const DescriptorName&)> show;
   Nanoseconds heartbeat{};
   Nanoseconds suspect_after{}, death_after{};
   /// Bounds against strangers: connections that have not met yet, and the time they get.

@@ -21,6 +21,7 @@
 #include "control/control.hpp"
 #include "control/credentials.hpp"
 #include "control/dialer.hpp"
+#include "control/host_door.hpp"
 #include "control/listener.hpp"
 #include "control/namesakes.hpp"
 #include "control/same_host.hpp"
@@ -54,7 +55,8 @@ class Core : public std::enable_shared_from_this<Core> {
   const ControlTuning& tuning() const noexcept { return tuning_; }
   /// With a fresh token.
   Introduction introduction() const;
-  HostClaim host_claim() const { return page_.claim(); }
+  /// For a connection of that pass.
+  HostClaim host_claim(const HostPass& pass) const;
   /// For a new connection, made by that call of connect(), or accepted (null). Null without
   /// credentials.
   std::unique_ptr<Tls> new_tls(const Attempt* attempt) const;
@@ -87,6 +89,7 @@ class Core : public std::enable_shared_from_this<Core> {
   void run(asio::io_context& context, const char* name);
   ConnectionPtr add(asio::ip::tcp::socket socket, AttemptPtr attempt);
   void accepted(asio::ip::tcp::socket socket);
+  Result<Answered> answer(const HostQuestion& question) const;
   void shut_down();
   void note_if_quiet();
 
@@ -144,6 +147,7 @@ class Core : public std::enable_shared_from_this<Core> {
 
   // Control thread.
   std::unique_ptr<Listener> listener_;
+  std::unique_ptr<HostDoor> door_;               // null: no socket could be had
   std::map<LinkId, ConnectionPtr> connections_;  // until closed
   std::map<LinkId, ConnectionPtr> strangers_;    // of these, accepted and not chosen: oldest first
   std::map<std::string, Place> places_;          // by the peer's name

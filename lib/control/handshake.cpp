@@ -1,8 +1,11 @@
 #include <fmt/core.h>
 
+#include <array>
+#include <bit>
 #include <tuple>
 #include <utility>
 
+#include "base/random.hpp"
 #include "control/connection.hpp"
 #include "control/core.hpp"
 #include "control/same_host.hpp"
@@ -19,6 +22,11 @@ Blob blob_of(std::string_view text) {
   return Blob(begin, begin + text.size());
 }
 
+HostPass new_pass() {
+  const std::array<std::uint64_t, 2> random{random_u64(), random_u64()};
+  return std::bit_cast<HostPass>(random);
+}
+
 auto rank(const Introduction& who) {
   return std::tie(who.name, who.incarnation);
 }
@@ -30,6 +38,7 @@ Connection::Connection(Core& core, LinkId id, asio::ip::tcp::socket socket, Atte
       id(id),
       initiated(attempt != nullptr),
       self(core.introduction()),
+      pass(new_pass()),
       core_(core),
       limit_(core.context()) {
   if (attempt) attempts.push_back(std::move(attempt));
@@ -53,6 +62,7 @@ void Connection::retire(const std::optional<ControlMessage>& last) {
   const bool greeted = stage > Stage::greeting;
   stage = Stage::over;
   limit_.cancel();
+  asking_.reset();
   if (last && greeted) tell(*last);
   finish(core_.tuning().linger);
 }
@@ -109,7 +119,7 @@ void Connection::on_preamble(VersionRange versions) {
                      std::nullopt);
   stage = Stage::introducing;
   doing("waiting for it to introduce itself");
-  tell(Hello{self, core_.host_claim()});
+  tell(Hello{self, core_.host_claim(pass)});
 }
 
 void Connection::on_frame(Bytes frame) {
@@ -149,9 +159,12 @@ void Connection::breaks_protocol(std::string what) {
 }
 
 bool Connection::expect(Stage wanted, const char* what) {
-  if (stage == wanted) return true;
+  if (stage != wanted) out_of_turn(what);
+  return stage == wanted;
+}
+
+void Connection::out_of_turn(const char* what) {
   breaks_protocol(fmt::format("{} sent {} out of turn", who(), what));
-  return false;
 }
 
 void Connection::take(const Hello& hello) {
@@ -163,19 +176,75 @@ void Connection::take(const Hello& hello) {
                            fmt::format("{} is this engine ('{}') itself", remote(), self.name)),
                      Goodbye{"an engine does not connect to itself"});
   stage = Stage::proving;
-  proof_ = prove_same_host(hello.host, peer.incarnation);
-  if (proof_.proven) peer.pid = static_cast<std::int32_t>(hello.host.pid);
-  tell(proof_);
+  prove(hello.host);
 }
 
-void Connection::take(const Proof& proof) {
+/// By what both see in /proc, or else by the peer's socket.
+void Connection::prove(const HostClaim& claim) {
+  near.one_host = !claim.boot.empty() && claim.boot == boot_id();
+  Proof proof = prove_same_host(claim, peer.incarnation);
+  if (proof.proven) peer.pid = static_cast<std::int32_t>(claim.pid);
+  if (proof.proven || !near.one_host) return proved(std::move(proof));
+  ask_for_proof(claim);
+}
+
+void Connection::ask_for_proof(const HostClaim& claim) {
+  const HostPeer host{claim.socket, core_.config().host_dir, claim.pass};
+  if (claim.socket.empty())
+    return answered(host, fail(Code::unavailable, "the peer has no socket"));
+  auto socket = ask(host, {});
+  if (!socket) return answered(host, fail(std::move(socket.error())));
+  asking_ = std::make_unique<Asking>(core_.context());
+  asking_->socket.assign(socket->release());
+  asking_->socket.async_wait(asio::posix::stream_descriptor::wait_read,
+                             [this, self = shared(), host](const std::error_code& error) {
+                               if (!error && asking_)
+                                 answered(host, receive_answer(asking_->socket.native_handle()));
+                             });
+  asking_->limit.expires_after(host_answer_time);
+  asking_->limit.async_wait([this, self = shared(), host](const std::error_code& cancelled) {
+    if (!cancelled && asking_) answered(host, fail(Code::timed_out, "its socket does not answer"));
+  });
+}
+
+void Connection::answered(const HostPeer& host, Result<Answered> answer) {
+  asking_.reset();
+  Proof proof;
+  auto process =
+      answer.and_then([&](const Answered& known) { return process_by_socket(host, known); });
+  if (process) {
+    near.process = std::move(*process);
+    proof.proven = true;
+    proof.nonce = answer->nonce;
+  } else {
+    proof.reason =
+        fmt::format("both are on this host, but share no memory: {}", process.error().message());
+  }
+  proved(std::move(proof));
+}
+
+void Connection::proved(Proof proof) {
+  proof_ = std::move(proof);
+  tell(*proof_);
+  if (peer_proof_) prove_done();
+}
+
+void Connection::take(Proof proof) {
   if (!expect(Stage::proving, "a proof")) return;
-  same_host = proof_.proven && core_.proven_by(proof);
-  if (!proof_.proven)
-    same_host_reason = proof_.reason;
-  else if (!same_host)
-    same_host_reason =
-        proof.proven ? "the peer's proof is wrong" : "seen by the peer: " + proof.reason;
+  if (peer_proof_) return out_of_turn("a second proof");
+  peer_proof_ = std::move(proof);
+  if (proof_) prove_done();
+}
+
+void Connection::prove_done() {
+  near.same_host = proof_->proven && core_.proven_by(*peer_proof_);
+  near.one_host = near.one_host || near.same_host;
+  if (!near.same_host) near.process = nullptr;
+  if (!proof_->proven)
+    near.reason = proof_->reason;
+  else if (!near.same_host)
+    near.reason = peer_proof_->proven ? "the peer's proof is wrong"
+                                      : "seen by the peer: " + peer_proof_->reason;
   stage = Stage::choosing;
   doing("waiting for it to agree on a link");
   if (is_chooser()) core_.choose(shared());

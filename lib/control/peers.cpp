@@ -87,8 +87,7 @@ void Core::start_meeting(Place& place) {
   asio::post(setup_, [this, connection] {
     Result<void> result = fail(Code::cancelled, "the connection ended before the meeting");
     if (!connection->meet_unwanted && !silenced_)
-      result = handler_.meet(connection->id, connection->self, connection->peer,
-                             connection->same_host, connection->same_host_reason);
+      result = handler_.meet(connection->id, connection->self, connection->peer, connection->near);
     asio::post(io_, [this, connection, result = std::move(result)]() mutable {
       meeting_ended(connection, std::move(result));
     });

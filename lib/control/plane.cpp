@@ -1,5 +1,6 @@
 #include <fmt/core.h>
 #include <pthread.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <utility>
@@ -8,6 +9,7 @@
 #include "base/random.hpp"
 #include "base/signals_blocked.hpp"
 #include "base/sync.hpp"
+#include "base/system_error.hpp"
 #include "control/core.hpp"
 
 namespace weft::core {
@@ -87,11 +89,16 @@ Result<void> Core::open() {
     if (!listener) return fail(std::move(listener.error()));
     listener_ = std::move(*listener);
   }
+  auto door = HostDoor::open(io_, config_.host_dir, {.time = config_.handshake_time},
+                             [this](const HostQuestion& question) { return answer(question); });
+  if (!door) return fail(std::move(door.error()));
+  door_ = std::move(*door);
   self_.address = listener_ ? listener_->address() : "";
   if (Result<void> checked = check(config_, self_); !checked) return checked;
 
   if (listener_)
     listener_->start([this](asio::ip::tcp::socket socket) { accepted(std::move(socket)); });
+  if (door_) door_->start();
   start_beating();
   const SignalsBlocked blocked;
   try {
@@ -167,6 +174,34 @@ Introduction Core::introduction() const {
   return self;
 }
 
+HostClaim Core::host_claim(const HostPass& pass) const {
+  HostClaim claim = page_.claim();
+  claim.boot = boot_id();
+  if (!door_) return claim;
+  claim.socket = door_->name();
+  claim.pass = pass;
+  return claim;
+}
+
+/// To a peer: it says the pass that only the other side of a connection was told.
+Result<Answered> Core::answer(const HostQuestion& question) const {
+  const auto known = std::find_if(connections_.begin(), connections_.end(), [&](const auto& each) {
+    const Connection& connection = *each.second;
+    return connection.stage != Stage::over && connection.pass == question.pass;
+  });
+  if (known == connections_.end() || silenced_)
+    return fail(Code::permission_denied, "that is the pass of no connection");
+  if (question.name.owner != 0) {
+    if (!config_.show) return fail(Code::not_found, "there is nothing to show");
+    return config_.show(question.name).map([](Descriptor shown) {
+      return Answered{{}, std::move(shown)};
+    });
+  }
+  Descriptor process = open_process(getpid());
+  if (process.get() < 0) return fail(system_error("pidfd_open"));
+  return Answered{page_.nonce(), std::move(process)};
+}
+
 std::unique_ptr<Tls> Core::new_tls(const Attempt* attempt) const {
   if (!credentials_) return nullptr;
   if (attempt == nullptr) return std::make_unique<Tls>(*credentials_, Tls::Role::accepts, "");
@@ -202,6 +237,7 @@ void Core::accepted(asio::ip::tcp::socket socket) {
 void Core::shut_down() {
   shut_down_ = true;
   if (listener_) listener_->close();
+  if (door_) door_->close();
   beat_timer_.cancel();
   kept_.clear();
   for (const auto& [attempt, dialer] : std::exchange(dialers_, {})) dialer->cancel();

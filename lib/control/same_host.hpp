@@ -12,7 +12,7 @@
 namespace weft::core {
 
 /// One page of shared memory with a random nonce. Only (pid, descriptor) go over the wire, so
-/// a peer that knows the nonce has read it out of this process.
+/// a peer that knows the nonce has read it out of this process, or was told it by its socket.
 class ProofPage {
  public:
   /// Never fails; without a page claim() is empty and no peer can prove anything.
@@ -21,7 +21,9 @@ class ProofPage {
   ProofPage(const ProofPage&) = delete;
   ProofPage& operator=(const ProofPage&) = delete;
 
+  /// The way to it.
   HostClaim claim() const;
+  const HostNonce& nonce() const noexcept { return nonce_; }
   bool knows(const Proof& proof) const;
 
  private:

@@ -282,7 +282,7 @@ Result<Process> Grants::borrower(LinkId link) const {
     return fail(Code::unsupported, "the owner shares no GPU memory (share_gpu_memory)");
   const auto peer = around_.peers.find(link);
   if (!peer || !peer->same_host) return fail(Code::unsupported, "another host");
-  return Process::of(peer->introduction.pid);
+  return peer->process ? peer->process->watch() : Process::of(peer->introduction.pid);
 }
 
 void Grants::take(const PeerState& peer, LookupRequest&& notice) {

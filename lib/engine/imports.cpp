@@ -57,7 +57,25 @@ Result<std::shared_ptr<RemoteState>> Imports::import(Bytes blob) {
     return fail(Error(Code::invalid_argument,
                       "the grant has no key for any rail of the peer's that can be reached")
                     .with_peer(peer->introduction.name));
+  reach(*remote);
   return confirmed(imported_.add(remote));
+}
+
+/// Memory of a process of this host may have to be asked for; what can't be had is staged.
+void Imports::reach(RemoteState& remote) {
+  for (const auto& route : remote.peer()->routes)
+    for (const auto& [theirs, address] : route->addresses) {
+      if (!remote.has_lease_word(theirs)) continue;
+      providers::Endpoint& endpoint = route->rail->endpoint();
+      const auto word = endpoint.reach(address.load(), remote.lease_word(theirs).key);
+      if (!word) {
+        remote.stage_on(theirs, word.error().message());
+        remote.lose_lease_word(theirs);
+      } else if (remote.reachable_on(theirs)) {
+        const auto memory = endpoint.reach(address.load(), remote.key(theirs));
+        if (!memory) remote.stage_on(theirs, memory.error().message());
+      }
+    }
 }
 
 /// Waits until the owner has said that the grant holds.

@@ -42,6 +42,7 @@ class Imports {
   void link_down(LinkId link, const Error& why);
 
  private:
+  static void reach(RemoteState& remote);
   Result<std::shared_ptr<RemoteState>> confirmed(const ImportedGrants::Added& added);
 
   const Config& config_;

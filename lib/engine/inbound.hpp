@@ -28,9 +28,9 @@ class Inbound final : public ControlHandler {
   };
   explicit Inbound(const To& to) : to_(to) {}
 
-  Result<void> meet(LinkId link, const Introduction& self, const Introduction& peer, bool same_host,
-                    const std::string& same_host_reason) override {
-    return to_.peers.meet(link, self, peer, same_host, same_host_reason);
+  Result<void> meet(LinkId link, const Introduction& self, const Introduction& peer,
+                    const Nearness& near) override {
+    return to_.peers.meet(link, self, peer, near);
   }
   void up(LinkId link, bool incoming) override { to_.peers.up(link, incoming); }
   void received(LinkId link, Notice notice) override;

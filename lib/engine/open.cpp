@@ -114,6 +114,8 @@ Result<void> EngineState::start_control() {
   wanted.advertise = config.advertise;
   wanted.allow_unauthenticated_network = config.allow_unauthenticated_network;
   wanted.credentials = credential_files(config);
+  wanted.host_dir = config.host_dir;
+  wanted.show = [this](const DescriptorName& name) { return rails.show(name); };
   wanted.heartbeat = config.heartbeat;
   wanted.suspect_after = std::min(config.suspect_after, config.death_after);
   wanted.death_after = config.death_after;

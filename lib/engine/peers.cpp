@@ -111,13 +111,14 @@ Result<void> Peers::disconnect(PeerState& peer) {
 }
 
 Result<void> Peers::meet(LinkId link, const Introduction& self, const Introduction& theirs,
-                         bool same_host, const std::string& same_host_reason) {
+                         const Nearness& near) {
   auto peer = std::make_shared<PeerState>(
-      around_.owner.engine, link, theirs, same_host,
+      around_.owner.engine, link, theirs, near.same_host,
       PeerState::Limits{around_.config.unclaimed_bytes, around_.config.send_queue,
                         around_.table.dropped_arrivals()});
   if (around_.ledger) peer->traffic = around_.ledger->traffic().of(theirs.name);
-  if (auto made = make_routes(peer, self, same_host_reason); !made) {
+  peer->process = near.process;
+  if (auto made = make_routes(peer, self, near); !made) {
     around_.workers.forget(peer);
     return made;
   }
@@ -150,10 +151,10 @@ Result<void> Peers::add_to_rails(const std::shared_ptr<PeerState>& peer, std::ui
 }
 
 Result<void> Peers::make_routes(const std::shared_ptr<PeerState>& met, const Introduction& self,
-                                const std::string& same_host_reason) {
+                                const Nearness& near) {
   PeerState& peer = *met;
   peer.route_by_rail.resize(around_.rails.size());
-  Pairing pairing = pair_rails(self, peer.introduction, peer.same_host, same_host_reason);
+  Pairing pairing = pair_rails(self, peer.introduction, near);
   peer.route_reason = std::move(pairing.reason);
   peer.fallback = std::move(pairing.fallback);
   peer.not_used = std::move(pairing.not_used);

@@ -58,7 +58,7 @@ class Peers {
 
   // As ControlHandler.
   Result<void> meet(LinkId link, const Introduction& self, const Introduction& theirs,
-                    bool same_host, const std::string& same_host_reason);
+                    const Nearness& near);
   void up(LinkId link, bool incoming);
   void health(LinkId link, Health health);
   void down(LinkId link, LinkEnd how, const Error& why);
@@ -68,7 +68,7 @@ class Peers {
 
  private:
   Result<void> make_routes(const std::shared_ptr<PeerState>& met, const Introduction& self,
-                           const std::string& same_host_reason);
+                           const Nearness& near);
   Result<void> add_to_rails(const std::shared_ptr<PeerState>& peer, std::uint64_t own_token);
 
   const Around around_;

@@ -154,6 +154,14 @@ Rail* Rails::find(std::string_view name) const {
   return found == rails_.end() ? nullptr : found->get();
 }
 
+Result<Descriptor> Rails::show(const DescriptorName& name) const {
+  Result<Descriptor> shown = fail(Code::not_found, "no rail shows such a descriptor");
+  for (const auto& rail : rails_)
+    if (shown = rail->endpoint().show(name); shown || shown.error().code() != Code::not_found)
+      break;
+  return shown;
+}
+
 void Rails::shut() {
   for (const auto& rail : rails_) rail->shut();
 }

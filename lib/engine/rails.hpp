@@ -45,6 +45,8 @@ class Rails {
   const std::string& fallback() const noexcept { return fallback_; }
 
   // To close them, in this order, once no thread drives them any more.
+  /// A descriptor for a peer of this host (Endpoint::show).
+  Result<Descriptor> show(const DescriptorName& name) const;
   void shut();
   /// False if memory is still being copied at that time.
   bool settle(Deadline deadline);

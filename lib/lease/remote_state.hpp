@@ -82,6 +82,13 @@ class RemoteState {
     const Key& word = epoch_keys_[owner_rail];
     return {owner_rail, word.base, word.key.load(std::memory_order_relaxed)};
   }
+  /// This side does not reach the memory by that rail: the bounce-buffer transport carries it.
+  void stage_on(std::uint32_t owner_rail, const std::string& why) {
+    const Lock lock(renewing_);
+    if (reachable_on(owner_rail)) lose(keys_[owner_rail], why);
+  }
+  /// It can't be read. Before others see this.
+  void lose_lease_word(std::uint32_t owner_rail) { epoch_keys_[owner_rail].known = false; }
   /// The owner has registered its memory anew with one of its rails. From any thread; what is
   /// posted with the old key meanwhile fails.
   void renew(const RenewedKey& renewed) {

@@ -11,8 +11,8 @@ namespace {
 using Reach = PathFacts::End::Reach;
 
 bool out_of_reach(const PathFacts::End& end, const Capability& record) {
-  if (end.place.kind != MemoryKind::device) return false;
-  return end.reach == Reach::as_recorded ? !record.device_memory : end.reach == Reach::staged;
+  if (end.reach != Reach::as_recorded) return end.reach == Reach::staged;
+  return end.place.kind == MemoryKind::device && !record.device_memory;
 }
 
 /// Of memory that is out of reach, or whose other side's is.
@@ -180,6 +180,8 @@ void pass_over(const PathFacts& facts, Path& path) {
         (!asked || out_of_reach(end, facts.record)))
       path.not_used.push_back(
           fmt::format("GPUDirect{}: {}", where, why_not_direct(end, facts.record)));
+    if (end.place.kind == MemoryKind::host && out_of_reach(end, facts.record))
+      path.not_used.push_back(fmt::format("one-sided: {}", end.why_staged));
   };
   staged(facts.local, path.gpudirect_local, "");
   staged(facts.remote, path.gpudirect_remote, " at the peer");

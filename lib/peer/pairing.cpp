@@ -41,17 +41,21 @@ const char* why_lacking(const Introduction& engine, const RailAddress& rail, con
   return has_in_another_format(engine, rail) ? formats_differ : none;
 }
 
-/// What `engine` prefers to the chosen kind, and `other` has not. Which rails go unused is for one
-/// host alone means to.
+/// What `engine` prefers to the chosen kind, and `other` has not, or can't be reached by. Means for
+/// one host alone are missed only where both have them.
 void add_missed(const Introduction& engine, const Introduction& other, const RailKind& chosen,
-                bool same_host, const std::string& who_lacks, std::vector<std::string>& missed) {
+                const Nearness& near, const std::string& who_lacks,
+                std::vector<std::string>& missed) {
   for (const RailAddress& rail : engine.rails) {
     if (kind_of(rail) == chosen) return;
-    if (!rails_of(other, kind_of(rail)).empty()) continue;
+    const bool both = !rails_of(other, kind_of(rail)).empty();
+    const bool unshared = both && rail.same_host_only && near.one_host && !near.same_host;
+    if (both && !unshared) continue;
     const bool differs = has_in_another_format(other, rail);
-    if (rail.same_host_only && !(same_host && differs)) continue;
-    const std::string sentence = differs ? fmt::format("{}: {}", rail.provider, formats_differ)
-                                         : fmt::format("{} has no {}", who_lacks, rail.provider);
+    if (!both && rail.same_host_only && !(near.same_host && differs)) continue;
+    const std::string sentence = unshared  ? fmt::format("{}: {}", rail.provider, near.reason)
+                                 : differs ? fmt::format("{}: {}", rail.provider, formats_differ)
+                                           : fmt::format("{} has no {}", who_lacks, rail.provider);
     if (std::find(missed.begin(), missed.end(), sentence) == missed.end())
       missed.push_back(sentence);
   }
@@ -59,13 +63,13 @@ void add_missed(const Introduction& engine, const Introduction& other, const Rai
 
 /// Adds what `engine` prefers to the chosen kind, each with the reason why it is not taken.
 void add_not_used(const Introduction& engine, const Introduction& own, const Introduction& peer,
-                  const RailKind& chosen, bool same_host, const std::string& same_host_reason,
+                  const RailKind& chosen, const Nearness& near,
                   std::vector<std::string>& not_used) {
   for (const RailAddress& rail : engine.rails) {
     const RailKind kind = kind_of(rail);
     if (kind == chosen) return;
-    const bool too_far = rail.same_host_only && !same_host;
-    const char* why = too_far                       ? same_host_reason.c_str()
+    const bool too_far = rail.same_host_only && !near.same_host;
+    const char* why = too_far                       ? near.reason.c_str()
                       : rails_of(own, kind).empty() ? why_lacking(own, rail, "this engine has none")
                       : rails_of(peer, kind).empty() ? why_lacking(peer, rail, "the peer has none")
                                                      : "the other engine prefers another";
@@ -93,8 +97,7 @@ std::vector<PairedRail> spread(const Introduction& own, const std::vector<std::u
   return rails;
 }
 
-Pairing pair_rails(const Introduction& own, const Introduction& peer, bool same_host,
-                   const std::string& same_host_reason) {
+Pairing pair_rails(const Introduction& own, const Introduction& peer, const Nearness& near) {
   const Introduction& chooser =
       std::tie(own.name, own.incarnation) < std::tie(peer.name, peer.incarnation) ? own : peer;
   Pairing pairing;
@@ -103,8 +106,8 @@ Pairing pair_rails(const Introduction& own, const Introduction& peer, bool same_
   for (const RailAddress& candidate : chooser.rails) {
     const RailKind kind = kind_of(candidate);
     if (!seen.insert(kind).second) continue;
-    if (candidate.same_host_only && !same_host) {
-      passed.push_back(fmt::format("{}: {}", candidate.provider, same_host_reason));
+    if (candidate.same_host_only && !near.same_host) {
+      passed.push_back(fmt::format("{}: {}", candidate.provider, near.reason));
       continue;
     }
     const auto ours = rails_of(own, kind);
@@ -121,12 +124,12 @@ Pairing pair_rails(const Introduction& own, const Introduction& peer, bool same_
                                  ours.size(), theirs.size());
     std::vector<std::string> missed;
     if (!candidate.same_host_only) {
-      add_missed(own, peer, kind, same_host, "the peer", missed);
-      add_missed(peer, own, kind, same_host, "this engine", missed);
+      add_missed(own, peer, kind, near, "the peer", missed);
+      add_missed(peer, own, kind, near, "this engine", missed);
     }
     pairing.fallback = fmt::format("{}", fmt::join(missed, "; "));
-    add_not_used(own, own, peer, kind, same_host, same_host_reason, pairing.not_used);
-    add_not_used(peer, own, peer, kind, same_host, same_host_reason, pairing.not_used);
+    add_not_used(own, own, peer, kind, near, pairing.not_used);
+    add_not_used(peer, own, peer, kind, near, pairing.not_used);
     break;
   }
   if (pairing.rails.empty()) pairing.reason = "no kind of rail is shared";

@@ -6,6 +6,7 @@
 #include <tuple>
 #include <vector>
 
+#include "control/control.hpp"
 #include "wire/introduction.hpp"
 
 namespace weft::core {
@@ -26,8 +27,8 @@ struct PairedRail {
 struct Pairing {
   std::vector<PairedRail> rails;      // empty: the two can't reach each other
   std::vector<std::uint32_t> theirs;  // all rails of the peer's of that kind
-  /// Why a better way that one of the two has is not taken: the other lacks it. Empty if none is
-  /// missed.
+  /// Why a better way that one of the two has is not taken: the other lacks it, or they share a
+  /// host and no memory. Empty if none is missed.
   std::string fallback;
   std::string reason;  // why these, as a sentence
   /// The kinds that one of the two prefers, each with the reason why not: "shm: other hosts".
@@ -38,8 +39,7 @@ struct Pairing {
 /// first (each introduces its rails in its own order), and spreads the rails of that kind over each
 /// other by their speeds. The first rails of both sides always talk to each other: they carry the
 /// messages.
-Pairing pair_rails(const Introduction& own, const Introduction& peer, bool same_host,
-                   const std::string& same_host_reason);
+Pairing pair_rails(const Introduction& own, const Introduction& peer, const Nearness& near);
 
 /// The same for some rails of each side, by their indices.
 std::vector<PairedRail> spread(const Introduction& own, const std::vector<std::uint32_t>& ours,

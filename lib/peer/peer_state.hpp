@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/host_process.hpp"
 #include "base/log.hpp"
 #include "base/sync.hpp"
 #include "control/control.hpp"
@@ -42,6 +43,7 @@ class PeerState {
   const bool same_host;
 
   // Set while the peer is met, before other threads see it.
+  std::shared_ptr<const HostProcess> process;  // of this host; null: the introduction has its pid
   std::vector<std::unique_ptr<Route>> routes;  // those in use, best first
   std::vector<Route*> route_by_rail;           // by our rail index; null where there is none
   std::vector<std::uint32_t> their_rails;      // indices of the peer's that can be reached

@@ -62,7 +62,8 @@ Result<void> Rail::reach(const std::shared_ptr<PeerState>& peer, std::uint32_t t
 }
 
 Result<void> Rail::find_way(const PeerState& peer, Route& route, std::uint32_t theirs) {
-  auto address = endpoint_->insert(peer.rail_address(theirs));
+  const Blob told = peer.rail_address(theirs);
+  auto address = peer.process ? endpoint_->insert_of(told, peer.process) : endpoint_->insert(told);
   if (!address) return fail(std::move(address.error().with_rail(name_)));
   const auto [known, first] = route.addresses.try_emplace(theirs, *address);
   const providers::FabricAddress before = first ? nowhere : known->second.exchange(*address);

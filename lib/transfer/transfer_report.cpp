@@ -5,6 +5,22 @@
 
 namespace weft::core {
 
+namespace {
+
+std::string why_staged(const PreparedState& prepared) {
+  const bool devices = prepared.local->place().kind == MemoryKind::device ||
+                       prepared.remote->description().place.kind == MemoryKind::device;
+  if (!devices)
+    return "memory of the peer's that this process can't map is sent as messages: Memory::shared "
+           "is mapped";
+  std::string why = "GPU memory that no NIC reaches is copied through the hosts' memory";
+  if (prepared.remote->peer()->same_host && !prepared.not_lent.empty())
+    why += ", not from GPU to GPU: " + prepared.not_lent;
+  return why;
+}
+
+}  // namespace
+
 bool TransferState::quiescent() const {
   if (phase() == Phase::settled) return true;
   const Lock lock(mutex_);
@@ -53,7 +69,7 @@ Report TransferState::own_report() const {
   report.fallback = peer().fallback;
   if (prepared().staged && submission_.transport == TransportKind::bounce) {
     if (!report.fallback.empty()) report.fallback += "; ";
-    report.fallback += "GPU memory that no NIC reaches is copied through the hosts' memory";
+    report.fallback += why_staged(prepared());
   }
   report.retries = retries_;
   const auto until = end_or_now();

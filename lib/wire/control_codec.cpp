@@ -91,7 +91,9 @@ struct Encoder {
     return body(fb::CreateHello(to, to.CreateString(who.name), who.incarnation,
                                 to.CreateString(who.address), to.CreateVector(rails), who.token,
                                 who.max_message, who.message_credits, who.bounce_buffers,
-                                who.bounce_buffer_bytes, hello.host.pid, hello.host.descriptor));
+                                who.bounce_buffer_bytes, hello.host.pid, hello.host.descriptor,
+                                to.CreateString(hello.host.boot),
+                                to.CreateString(hello.host.socket), bytes_of(to, hello.host.pass)));
   }
   Body operator()(const Proof& proof) const {
     if (proof.proven) return body(fb::CreateProof(to, bytes_of(to, proof.nonce)));
@@ -249,6 +251,29 @@ Result<RailAddress> from(const fb::Rail& rail) {
                      .packet = rail.packet()};
 }
 
+/// A part of a path: it must not lead out of its folder.
+bool is_socket_name(std::string_view name) {
+  return name.size() <= limits::socket && std::all_of(name.begin(), name.end(), [](char each) {
+           return (each >= 'a' && each <= 'z') || (each >= '0' && each <= '9') || each == '-';
+         });
+}
+
+Result<void> from(const fb::Hello& hello, HostClaim& out) {
+  out.pid = hello.pid();
+  out.descriptor = hello.descriptor();
+  out.boot = sentence_from(hello.boot());
+  if (hello.socket() != nullptr) {
+    if (!is_socket_name(hello.socket()->string_view()))
+      return malformed("a socket's name of {} bytes", hello.socket()->size());
+    out.socket = hello.socket()->str();
+  }
+  if (hello.pass() == nullptr) return {};
+  if (hello.pass()->size() != out.pass.size())
+    return malformed("a pass of {} bytes", hello.pass()->size());
+  std::memcpy(out.pass.data(), hello.pass()->data(), out.pass.size());
+  return {};
+}
+
 Result<ControlMessage> from(const fb::Hello& hello) {
   const std::string_view name = hello.name()->string_view();
   if (!is_name(name))
@@ -275,8 +300,7 @@ Result<ControlMessage> from(const fb::Hello& hello) {
   who.message_credits = hello.message_credits();
   who.bounce_buffers = hello.bounce_buffers();
   who.bounce_buffer_bytes = hello.bounce_buffer_bytes();
-  out.host = {hello.pid(), hello.descriptor()};
-  return out;
+  return from(hello, out.host).map([&] { return ControlMessage(std::move(out)); });
 }
 
 Result<ControlMessage> from(const fb::Proof& proof) {

@@ -14,10 +14,17 @@
 
 namespace weft::core {
 
-/// Where a process of the same host finds an engine's proof page: /proc/<pid>/fd/<descriptor>.
+/// What a peer has to say to an engine's socket, told to it alone. All zeros open nothing.
+using HostPass = std::array<std::byte, 16>;
+
+/// How a process of the same host finds an engine's: its proof page is /proc/<pid>/fd/<descriptor>,
+/// where both see one /proc.
 struct HostClaim {
   std::uint32_t pid = 0;  // 0: the engine has no such page
   std::uint32_t descriptor = 0;
+  std::string boot = {};    // of the host's kernel (random/boot_id); empty: not known
+  std::string socket = {};  // the name of its Unix socket; empty: it has none
+  HostPass pass = {};       // for that
 };
 using HostNonce = std::array<std::byte, 32>;
 
@@ -58,6 +65,7 @@ namespace limits {
 inline constexpr std::size_t frame_header = 4;  // little-endian count of the bytes that follow
 inline constexpr std::size_t name = 255;
 inline constexpr std::size_t address = 512;
+inline constexpr std::size_t socket = 64;
 inline constexpr std::size_t rails = 256;  // rails
 inline constexpr std::size_t grant = std::size_t{1} << 20;
 /// A message with its head; weft::Config::max_message is 1 MiB at most.

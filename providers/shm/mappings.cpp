@@ -11,10 +11,8 @@
 
 #include "base/detached_thread.hpp"
 #include "base/log.hpp"
-#include "base/process.hpp"
 #include "base/sync.hpp"
 #include "providers/endpoint.hpp"
-#include "providers/shm/open_of.hpp"
 
 namespace weft::providers::shm {
 namespace {
@@ -68,23 +66,39 @@ MappedFile::~MappedFile() {
   munmap(data_, size_);
 }
 
-std::shared_ptr<const View> Mappings::of(std::uint64_t key) {
-  const Entry& entry = head_.entries[key % entry_count];
+std::shared_ptr<const View> Mappings::known(std::uint64_t key) {
   const core::Lock lock(mutex_);
-  if (const auto known = views_.find(key); known != views_.end()) return known->second;
+  const auto view = views_.find(key);
+  return view != views_.end() ? view->second : nullptr;
+}
+
+void Mappings::ask_by(std::shared_ptr<const core::HostProcess> process) {
+  const core::Lock lock(mutex_);
+  process_ = std::move(process);
+}
+
+std::shared_ptr<const View> Mappings::of(std::uint64_t key) {
+  if (auto view = known(key)) return view;
+  const Entry& entry = head_.entries[key % entry_count];
   // Before the key is looked at: its owner closes the entry first, and looks here after that.
   claim_.maps.store(1, std::memory_order_seq_cst);
   const auto is_open = [&] { return entry.key.load(std::memory_order_seq_cst) == key; };
   if (!is_open()) return nullptr;
-  auto view = std::make_shared<const View>(make(entry));
+  const auto process = [&] {
+    const core::Lock lock(mutex_);
+    return process_;
+  }();
+  auto view = std::make_shared<const View>(make(entry, head_.nonce, *process));
   // While the entry is open its owner keeps the descriptor.
   if (!is_open()) return nullptr;
+  const core::Lock lock(mutex_);
   tell_why_not(entry, *view);
   if (views_.size() >= tidy_at_) {
     forget_closed();
     tidy_at_ = std::max(views_before_tidying, 2 * views_.size());
   }
-  views_.emplace(key, view);
+  // Another thread may have been sooner.
+  view = views_.try_emplace(key, std::move(view)).first->second;
   if (view->file != nullptr) keep(view->file);
   return view;
 }
@@ -94,8 +108,8 @@ void Mappings::keep(const std::shared_ptr<const MappedFile>& file) {
   if (std::none_of(files_.begin(), files_.end(), same)) files_.push_back({file});
 }
 
-View Mappings::make(const Entry& entry) const {
-  auto opened = open(entry);
+View Mappings::make(const Entry& entry, std::uint64_t owner, const core::HostProcess& process) {
+  auto opened = open(entry, owner, process);
   if (opened) return std::move(*opened);
   View none;
   none.why_not = opened.error().message();
@@ -105,17 +119,18 @@ View Mappings::make(const Entry& entry) const {
 /// Once. The owner reports its own refusals, and a process that is gone has nothing to map.
 void Mappings::tell_why_not(const Entry& entry, const View& view) {
   if (view.file != nullptr || entry.backing.why_not != Unmappable::no || told_) return;
-  if (core::has_ended(pid_)) return;
+  if (process_->ended()) return;
   told_ = true;
-  core::log(LogLevel::warning, "memory of process {} is copied through the kernel, not mapped: {}",
-            pid_, view.why_not);
+  core::log(LogLevel::warning, "memory of a peer's on this host is not mapped: {}", view.why_not);
 }
 
-Result<View> Mappings::open(const Entry& entry) const {
+Result<View> Mappings::open(const Entry& entry, std::uint64_t owner,
+                            const core::HostProcess& process) {
   const Backing backing = entry.backing;
   if (backing.why_not != Unmappable::no) return fail(Code::unsupported, to_text(backing.why_not));
   const bool writable = may_write(entry);
-  auto file = open_of(pid_, backing.descriptor, "/memfd:", writable ? O_RDWR : O_RDONLY);
+  auto file = process.open(
+      {{owner, entry.key.load()}, backing.descriptor, "/memfd:", writable ? O_RDWR : O_RDONLY});
   if (!file) return fail(std::move(file.error()));
   if (const Unmappable why_not = check_file(file->get()); why_not != Unmappable::no)
     return fail(Code::unsupported, to_text(why_not));

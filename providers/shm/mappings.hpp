@@ -13,6 +13,7 @@
 #include <weft/deadline.hpp>
 #include <weft/error.hpp>
 
+#include "base/host_process.hpp"
 #include "base/sync.hpp"
 #include "providers/shm/region.hpp"
 
@@ -70,11 +71,16 @@ struct View {
 class Mappings {
  public:
   /// The neighbour's entries, our claim with it, and its process.
-  Mappings(const Head& head, Claim& claim, std::int32_t pid)
-      : head_(head), claim_(claim), pid_(pid) {}
+  Mappings(const Head& head, Claim& claim, std::shared_ptr<const core::HostProcess> process)
+      : head_(head), claim_(claim), process_(std::move(process)) {}
 
-  /// Maps the file of an open entry the first time. Null if the entry is closed.
+  /// Maps the file of an open entry the first time, for which it may wait for the process. Null if
+  /// the entry is closed.
   std::shared_ptr<const View> of(std::uint64_t key);
+  /// The same process, to be asked in another way from now on.
+  void ask_by(std::shared_ptr<const core::HostProcess> process);
+  /// Null if of() has not been called for it.
+  std::shared_ptr<const View> known(std::uint64_t key);
   /// Whether entries were closed since it was asked last. By one thread.
   bool news() noexcept {
     const std::uint64_t closings = head_.closings.load(std::memory_order_seq_cst);
@@ -89,18 +95,19 @@ class Mappings {
     std::shared_ptr<const MappedFile> file;
     Clock::time_point unused_since = {};  // the clock's start: it is used
   };
-  View make(const Entry& entry) const;
+  static View make(const Entry& entry, std::uint64_t owner, const core::HostProcess& process);
   void tell_why_not(const Entry& entry, const View& view) WEFT_REQUIRES(mutex_);
   void keep(const std::shared_ptr<const MappedFile>& file) WEFT_REQUIRES(mutex_);
-  Result<View> open(const Entry& entry) const;
+  static Result<View> open(const Entry& entry, std::uint64_t owner,
+                           const core::HostProcess& process);
   void forget_closed() WEFT_REQUIRES(mutex_);
 
   const Head& head_;
   Claim& claim_;
-  const std::int32_t pid_;
   std::uint64_t seen_closings_ = 0;
 
   core::Mutex mutex_;
+  std::shared_ptr<const core::HostProcess> process_ WEFT_GUARDED_BY(mutex_);
   // By key.
   std::unordered_map<std::uint64_t, std::shared_ptr<const View>> views_ WEFT_GUARDED_BY(mutex_);
   std::vector<Kept> files_ WEFT_GUARDED_BY(mutex_);

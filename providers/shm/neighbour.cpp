@@ -9,8 +9,6 @@
 #include <cerrno>
 #include <cstring>
 
-#include "providers/shm/open_of.hpp"
-
 namespace weft::providers::shm {
 namespace {
 
@@ -24,15 +22,16 @@ void raise(std::atomic<std::uint32_t>& claimed, std::uint32_t count) {
 }  // namespace
 
 Result<std::shared_ptr<Neighbour>> Neighbour::meet(const Address& address,
+                                                   std::shared_ptr<const core::HostProcess> process,
                                                    std::uint64_t own_nonce) {
-  std::shared_ptr<Neighbour> neighbour(new Neighbour(address));
-  // The process first: if it is alive when the nonce has been read, the nonce is its own.
-  neighbour->process_ = core::open_process(address.pid);
-  if (neighbour->process_.get() < 0) return fail(system_error("pidfd_open"));
-  auto region = open_of(address.pid, address.region, "/memfd:weft-shm", O_RDWR);
+  // The process is known first: if it is alive when the nonce has been read, the nonce is its own.
+  std::shared_ptr<Neighbour> neighbour(new Neighbour(address, std::move(process)));
+  const core::HostProcess& owner = *neighbour->process_;
+  auto region =
+      owner.open({{address.nonce, region_number}, address.region, "/memfd:weft-shm", O_RDWR});
   if (!region) return fail(std::move(region.error()));
   // For reading too: a pipe that its owner has closed must not raise SIGPIPE here.
-  auto bell = open_of(address.pid, address.bell, "pipe:", O_RDWR);
+  auto bell = owner.open({{address.nonce, bell_number}, address.bell, "pipe:", O_RDWR});
   if (!bell) return fail(std::move(bell.error()));
   neighbour->bell_ = std::move(*bell);
   return check_region(*region)
@@ -51,10 +50,11 @@ Result<void> Neighbour::claim_slot(const Descriptor& region, std::uint64_t own_n
     Claim& claim = head_->claims[index];
     std::uint64_t expected = 0;
     if (!claim.owner.compare_exchange_strong(expected, own_nonce)) continue;
+    claim.pid_namespace.store(own_pid_namespace());
     claim.pid.store(static_cast<std::uint32_t>(getpid()));
     raise(head_->claimed, static_cast<std::uint32_t>(index + 1));
     index_ = index;
-    mappings_ = std::make_unique<Mappings>(*head_, claim, address_.pid);
+    mappings_ = std::make_unique<Mappings>(*head_, claim, process_);
     return map_slot(region, index).map([&](Mapped<Slot> slot) { slot_ = std::move(slot); });
   }
   return fail(Code::unavailable, fmt::format("{} peers send to the endpoint already", slot_count));
@@ -121,7 +121,7 @@ const View* Neighbour::view_for(Copier& copier, bool writes, const Local& local,
                                 const Target& target) {
   if (local.may_fault) return nullptr;
   if (copier.key != target.key || copier.view == nullptr) {
-    copier.view = mappings_->of(target.key);
+    copier.view = process_->waits() ? mappings_->known(target.key) : mappings_->of(target.key);
     copier.key = target.key;
   }
   const View* const view = copier.view.get();
@@ -146,12 +146,14 @@ Outcome Neighbour::copy_through(const View& view, bool writes, const Local& loca
 Outcome Neighbour::copy_by_kernel(bool writes, const Local& local,
                                   const Target& target) const noexcept {
   if (gone()) return {ECONNRESET, "the peer's process has ended"};
+  const std::int32_t pid = process_->pid();
+  if (pid == 0) return {EOPNOTSUPP, "the memory is not mapped, and the kernel can't copy it"};
   const std::uint64_t start = entry_of(target.key).address;
   const iovec here{local.address, local.length};
   const iovec there{reinterpret_cast<void*>(static_cast<std::uintptr_t>(start + target.address)),
                     local.length};
-  const ssize_t copied = writes ? process_vm_writev(address_.pid, &here, 1, &there, 1, 0)
-                                : process_vm_readv(address_.pid, &here, 1, &there, 1, 0);
+  const ssize_t copied = writes ? process_vm_writev(pid, &here, 1, &there, 1, 0)
+                                : process_vm_readv(pid, &here, 1, &there, 1, 0);
   if (copied == static_cast<ssize_t>(local.length)) return {};
   if (copied >= 0) return {EFAULT, "the memory ends before the range does"};
   if (errno == ESRCH) return {ECONNRESET, "the peer's process has ended"};
@@ -177,6 +179,10 @@ Result<void> Neighbour::check_mapped(std::uint64_t key) const {
   if (view == nullptr) return fail(Code::stale, "the key is not, or no longer, valid");
   if (view->file == nullptr) return fail(Code::unsupported, view->why_not);
   return {};
+}
+
+Result<void> Neighbour::reach(std::uint64_t key) const {
+  return process_->pid() != 0 ? Result<void>() : check_mapped(key);
 }
 
 void Neighbour::announce() const noexcept {

@@ -11,7 +11,7 @@
 #include <weft/error.hpp>
 #include <weft/memory.hpp>
 
-#include "base/process.hpp"
+#include "base/host_process.hpp"
 #include "providers/endpoint.hpp"
 #include "providers/shm/mappings.hpp"
 #include "providers/shm/region.hpp"
@@ -29,6 +29,11 @@ struct Address {
   std::int32_t reserved = 0;
 };
 
+/// What an endpoint shows to its peers of the host: these, and the files of its entries by their
+/// keys, which are larger. `owner` is its nonce.
+constexpr std::uint64_t region_number = 1, bell_number = 2;
+static_assert(bell_number < entry_count);
+
 /// 0, or an errno with words of our own.
 struct Outcome {
   int error = 0;
@@ -40,7 +45,9 @@ class Neighbour {
  public:
   /// Opens the region and takes a slot in it. Fails if the process is not there or not ours to
   /// look into.
-  static Result<std::shared_ptr<Neighbour>> meet(const Address& address, std::uint64_t own_nonce);
+  static Result<std::shared_ptr<Neighbour>> meet(const Address& address,
+                                                 std::shared_ptr<const core::HostProcess> process,
+                                                 std::uint64_t own_nonce);
   /// Gives the slot back.
   ~Neighbour();
   Neighbour(const Neighbour&) = delete;
@@ -48,7 +55,8 @@ class Neighbour {
 
   std::uint64_t nonce() const noexcept { return address_.nonce; }
   Slot& slot() const noexcept { return *slot_; }
-  bool gone() const noexcept { return core::has_ended(process_); }
+  const std::shared_ptr<const core::HostProcess>& process() const noexcept { return process_; }
+  bool gone() const noexcept { return process_->ended(); }
   /// Whether its endpoint takes nothing any more.
   bool closed() const noexcept { return head_->closed.load(std::memory_order_acquire) != 0; }
 
@@ -64,6 +72,12 @@ class Neighbour {
   void forget_view(std::size_t copier) noexcept { copiers_[copier].view.reset(); }
   /// Whether copies by the key are made through a mapping, or why they are not.
   Result<void> check_mapped(std::uint64_t key) const;
+  /// It was met again, and what it showed before is asked for in another way.
+  void ask_by(std::shared_ptr<const core::HostProcess> process) {
+    mappings_->ask_by(std::move(process));
+  }
+  /// Whether copies by the key can be made: by the kernel, or through a mapping, which it makes.
+  Result<void> reach(std::uint64_t key) const;
   /// Whether its mappings are due to be tidied, and to do so (Mappings). By the owning thread.
   bool has_news() const noexcept { return mappings_->news(); }
   bool tidy(Clock::time_point now) { return mappings_->tidy(now); }
@@ -73,7 +87,8 @@ class Neighbour {
   void ring() const noexcept { shm::ring(*head_, bell_); }
 
  private:
-  explicit Neighbour(const Address& address) : address_(address) {}
+  Neighbour(const Address& address, std::shared_ptr<const core::HostProcess> process)
+      : address_(address), process_(std::move(process)) {}
   Result<void> claim_slot(const Descriptor& region, std::uint64_t own_nonce);
   /// The view of this neighbour that one of the endpoint's copiers has at hand.
   struct alignas(cache_line) Copier {
@@ -92,7 +107,8 @@ class Neighbour {
   Outcome copy_by_kernel(bool writes, const Local& local, const Target& target) const noexcept;
 
   const Address address_;
-  Descriptor process_, bell_;
+  const std::shared_ptr<const core::HostProcess> process_;
+  Descriptor bell_;
   Mapped<Head> head_;
   Mapped<Slot> slot_;
   std::unique_ptr<Mappings> mappings_;

@@ -1,22 +1,11 @@
 #include "providers/shm/region.hpp"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <system_error>
-
 namespace weft::providers::shm {
-
-Error system_error(std::string_view operation) {
-  const int error = errno;
-  const Code code = error == ENOMEM ? Code::out_of_memory : Code::unavailable;
-  return Error(code, fmt::format("{}: {}", operation, std::generic_category().message(error)))
-      .with_operation(std::string(operation));
-}
 
 template <typename Part>
 void Mapped<Part>::Unmap::operator()(Part* part) const noexcept {
@@ -36,6 +25,11 @@ Result<Mapped<Part>> Mapped<Part>::of(const Descriptor& region, std::size_t offs
 
 template class Mapped<Head>;
 template class Mapped<Slot>;
+
+std::uint64_t own_pid_namespace() noexcept {
+  struct stat status {};
+  return stat("/proc/self/ns/pid", &status) == 0 ? status.st_ino : 0;
+}
 
 void ring(const Head& head, const Descriptor& bell) noexcept {
   if (head.asleep.load(std::memory_order_seq_cst) == 0) return;

@@ -15,7 +15,7 @@
 namespace weft::providers::shm {
 
 /// Changes whenever the layout below does: rails of different layouts do not pair.
-constexpr std::uint32_t layout_version = 4;
+constexpr std::uint32_t layout_version = 5;
 
 /// Peers that can send to one endpoint at a time. Slots are sparse: an unused one costs
 /// address space only.
@@ -48,11 +48,15 @@ struct alignas(cache_line) Copying {
 /// The identity of the peer that has a slot.
 struct alignas(cache_line) Claim {
   std::atomic<std::uint64_t> owner;  // the nonce of its endpoint; 0: free, `left`: see below
-  std::atomic<std::uint32_t> pid;
+  std::atomic<std::uint32_t> pid;    // in its pid namespace
   /// Not 0: it maps files that entries lie in, and wants to hear when such an entry was closed.
   std::atomic<std::uint32_t> maps;
+  std::atomic<std::uint64_t> pid_namespace;
   std::array<Copying, copier_count> copying;
 };
+/// A number of this process's pid namespace, the same for all processes in it; 0: not known.
+std::uint64_t own_pid_namespace() noexcept;
+
 /// The sender is gone for good; the owner of the region frees the slot once it has seen this.
 constexpr std::uint64_t left = 1;
 

@@ -44,6 +44,7 @@ Result<std::unique_ptr<Registration>> Registrations::add(const Extent& memory, A
   if (access == Access::local || access == Access::source)
     return std::make_unique<ShmRegistration>(*this, 0);
   return take_index().map([&](std::size_t index) -> std::unique_ptr<Registration> {
+    const core::Lock lock(mutex_);
     Entry& entry = head_.entries[index];
     entry.address = reinterpret_cast<std::uintptr_t>(memory.address);
     entry.length = memory.length;
@@ -54,6 +55,16 @@ Result<std::unique_ptr<Registration>> Registrations::add(const Extent& memory, A
     entry.key.store(key, std::memory_order_seq_cst);
     return std::make_unique<ShmRegistration>(*this, key);
   });
+}
+
+Result<int> Registrations::file_of(std::uint64_t key) const {
+  const core::Lock lock(mutex_);
+  const Entry& entry = head_.entries[key % entry_count];
+  if (key < entry_count || entry.key.load(std::memory_order_seq_cst) != key)
+    return fail(Code::stale, "the key is not, or no longer, valid");
+  if (entry.backing.why_not != Unmappable::no)
+    return fail(Code::unsupported, to_text(entry.backing.why_not));
+  return entry.backing.descriptor;
 }
 
 Result<std::size_t> Registrations::take_index() {

@@ -24,6 +24,8 @@ class Registrations {
 
   /// From any thread, both.
   Result<std::unique_ptr<Registration>> add(const Extent& memory, Access access);
+  /// The descriptor of the file that an open entry lies in, as of now.
+  Result<int> file_of(std::uint64_t key) const;
   /// Returns when no copy by the key is under way; false if that takes too long.
   bool close(std::uint64_t key);
 
@@ -35,7 +37,7 @@ class Registrations {
   Head& head_;
   const Gone gone_;
   const Tell tell_;
-  core::Mutex mutex_;
+  mutable core::Mutex mutex_;  // of what is written to entries, too
   std::vector<std::size_t> free_ WEFT_GUARDED_BY(mutex_);
   std::size_t fresh_ WEFT_GUARDED_BY(mutex_) = 0;  // entries from here on were never used
 };

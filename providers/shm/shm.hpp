@@ -1,8 +1,8 @@
 // Weft's own provider for processes of one machine and user. The initiator makes the one copy
 // between the two address spaces, through a mapping of the target's memory where that lies behind a
-// memfd, else by process_vm_writev or process_vm_readv. So nothing waits for the target, and no
-// lock is shared with it: a process that is killed or stopped harms no other. Messages go
-// through rings in memory that both map.
+// memfd, else by process_vm_writev or process_vm_readv, where it may. So nothing waits for the
+// target, and no lock is shared with it: a process that is killed or stopped harms no other.
+// Messages go through rings in memory that both map.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@
 
 namespace weft::providers::shm {
 
-/// Adds it to what was seen, with the reason if this machine lets no process reach into another.
+/// Adds it to what was seen, with the reason if this machine can't.
 void look(std::vector<Seen>& seen);
 
 Capability capability();

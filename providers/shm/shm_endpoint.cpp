@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 #include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -35,13 +36,17 @@ class ShmEndpoint final : public Endpoint {
   const Capability& capability() const noexcept override { return record_; }
   const Blob& address() const noexcept override { return address_; }
 
-  Result<FabricAddress> insert(Bytes address) override;
+  Result<FabricAddress> insert(Bytes address) override { return insert_of(address, nullptr); }
+  Result<FabricAddress> insert_of(Bytes address,
+                                  const std::shared_ptr<const core::HostProcess>& process) override;
   void remove(FabricAddress peer) override;
   Result<std::unique_ptr<Registration>> register_memory(const Extent& memory,
                                                         Access access) override {
     return registrations_->add(memory, access);
   }
   Result<void> check_mapped(FabricAddress peer, std::uint64_t key) override;
+  Result<void> reach(FabricAddress peer, std::uint64_t key) override;
+  Result<Descriptor> show(const core::DescriptorName& name) const override;
   bool copy_inline(bool writes, const Local& local, const Target& target, CopyBy by) override;
 
   Post write(Posted& posted, const Local& local, const Target& target) override {
@@ -78,6 +83,7 @@ class ShmEndpoint final : public Endpoint {
   std::size_t tell();
 
   const Capability record_ = shm::capability();
+  const std::uint64_t pid_namespace_ = own_pid_namespace();
   Blob address_;
   Descriptor region_, bell_, ringer_;  // the bell's ends: to sleep on, and for others to ring
   Mapped<Head> head_;
@@ -88,6 +94,9 @@ class ShmEndpoint final : public Endpoint {
   std::map<FabricAddress, Met> met_ WEFT_GUARDED_BY(mutex_);
   // Removed, and their slots not yet looked at.
   std::vector<std::shared_ptr<Neighbour>> leaving_ WEFT_GUARDED_BY(mutex_);
+  // By the nonces of removed neighbours that may still have a slot here.
+  std::map<FabricAddress, std::shared_ptr<const core::HostProcess>> departed_
+      WEFT_GUARDED_BY(mutex_);
   std::atomic<std::uint64_t> removals_{0};  // of neighbours, so far
   Copiers copiers_;
   SharedCopy shared_copy_;
@@ -141,7 +150,9 @@ ShmEndpoint::~ShmEndpoint() {
   if (head_) head_->closed.store(1);  // it is not there if open() failed
 }
 
-Result<FabricAddress> ShmEndpoint::insert(Bytes bytes) {
+/// Without a process it is the one of the address's number.
+Result<FabricAddress> ShmEndpoint::insert_of(
+    Bytes bytes, const std::shared_ptr<const core::HostProcess>& process) {
   Address address;
   if (bytes.size() != sizeof address)
     return fail(Code::invalid_argument, "that is not the address of an shm rail");
@@ -150,9 +161,13 @@ Result<FabricAddress> ShmEndpoint::insert(Bytes bytes) {
   const core::Lock lock(mutex_);
   if (const auto known = met_.find(key); known != met_.end()) {
     ++known->second.users;
+    if (process != nullptr) known->second.neighbour->ask_by(process);
     return key;
   }
-  auto neighbour = Neighbour::meet(address, head_->nonce);
+  using Process = std::shared_ptr<const core::HostProcess>;
+  auto owner = process != nullptr ? Result<Process>(process) : core::process_by_number(address.pid);
+  if (!owner) return fail(std::move(owner.error()));
+  auto neighbour = Neighbour::meet(address, std::move(*owner), head_->nonce);
   if (!neighbour) return fail(std::move(neighbour.error()));
   met_.emplace(key, Met{std::move(*neighbour), 1});
   return key;
@@ -162,6 +177,7 @@ void ShmEndpoint::remove(FabricAddress peer) {
   const core::Lock lock(mutex_);
   const auto entry = met_.find(peer);
   if (entry == met_.end() || --entry->second.users > 0) return;
+  departed_.insert_or_assign(peer, entry->second.neighbour->process());
   leaving_.push_back(std::move(entry->second.neighbour));
   met_.erase(entry);
   ++removals_;
@@ -180,17 +196,43 @@ bool ShmEndpoint::gone(const Claim& claim) const {
   if (const auto known = neighbour(nonce)) return known->gone();
   {
     const core::Lock lock(mutex_);
-    for (const auto& each : leaving_)
-      if (each->nonce() == nonce) return each->gone();
+    if (const auto known = departed_.find(nonce); known != departed_.end())
+      return known->second->ended();
   }
   const auto pid = static_cast<std::int32_t>(claim.pid.load());
-  return pid > 0 && core::has_ended(pid);
+  return pid > 0 && claim.pid_namespace == pid_namespace_ && core::has_ended(pid);
 }
 
 Result<void> ShmEndpoint::check_mapped(FabricAddress peer, std::uint64_t key) {
   const auto known = neighbour(peer);
   if (!known) return fail(Code::unavailable, "the peer is not known");
   return known->check_mapped(key);
+}
+
+Result<void> ShmEndpoint::reach(FabricAddress peer, std::uint64_t key) {
+  const auto known = neighbour(peer);
+  if (!known) return fail(Code::unavailable, "the peer is not known");
+  return known->reach(key);
+}
+
+Result<Descriptor> ShmEndpoint::show(const core::DescriptorName& name) const {
+  if (name.owner != head_->nonce)
+    return fail(Code::not_found, "the descriptor is of another endpoint");
+  const auto copy_of = [](int descriptor) -> Result<Descriptor> {
+    Descriptor copy(fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
+    if (copy.get() < 0) return fail(system_error("fcntl of a descriptor for a peer"));
+    return copy;
+  };
+  if (name.number == region_number) return copy_of(region_.get());
+  if (name.number == bell_number) return copy_of(ringer_.get());
+  return registrations_->file_of(name.number)
+      .and_then(copy_of)
+      .and_then([&](Descriptor copy) -> Result<Descriptor> {
+        // While the entry is open its descriptor is not used again: the copy is of the right file.
+        if (auto still = registrations_->file_of(name.number); !still)
+          return fail(std::move(still.error()));
+        return copy;
+      });
 }
 
 /// The one that the copier copied with last is at hand.
@@ -350,12 +392,17 @@ void ShmEndpoint::free_slots_of_the_gone() {
       entry = outbound_.erase(entry);
     }
   }
+  std::set<std::uint64_t> owners;
   for (std::size_t slot = 0; slot < std::min<std::size_t>(head_->claimed, slot_count); ++slot) {
     const Claim& claim = head_->claims[slot];
     const std::uint64_t owner = claim.owner.load();
-    if (owner == left || (owner != 0 && gone(claim))) free_slot(slot);
+    if (owner == left || (owner != 0 && gone(claim)))
+      free_slot(slot);
+    else
+      owners.insert(owner);
   }
   const core::Lock lock(mutex_);
+  std::erase_if(departed_, [&](const auto& each) { return !owners.contains(each.first); });
   leaving_.erase(leaving_.begin(), leaving_.begin() + static_cast<std::ptrdiff_t>(left_now));
 }
 

@@ -11,7 +11,7 @@ namespace {
 
 std::vector<Blob> all_frames() {
   const Lent lent{Blob(64), 1, 2};
-  const ControlMessage messages[] = {Hello{introduce("name", 3), {4, 5}},
+  const ControlMessage messages[] = {Hello{introduce("name", 3), {4, 5, "boot", "weft-1", {}}},
                                      Proof{.proven = true},
                                      Proof{.reason = "no"},
                                      Choice{},
@@ -54,6 +54,21 @@ void set_size(Blob& frame) {
 
 TEST(Codec, EveryMessageIsReadBack) {
   EXPECT_EQ(all_frames().size(), 26u);
+}
+
+TEST(Codec, ASocketsNameStaysInItsFolder) {
+  HostClaim claim{4, 5, "boot", "weft-0123abcd-9", {std::byte{7}}};
+  const auto read = decode(encode(Hello{introduce("a"), claim}).value());
+  ASSERT_TRUE(read) << read.error().message();
+  const HostClaim& told = std::get<Hello>(*read).host;
+  EXPECT_EQ(told.boot, claim.boot);
+  EXPECT_EQ(told.socket, claim.socket);
+  EXPECT_EQ(told.pass, claim.pass);
+  for (const std::string& name : {std::string("../weft"), std::string("/weft"), std::string("a.b"),
+                                  std::string("a\0b", 3), std::string(limits::socket + 1, 'a')}) {
+    claim.socket = name;
+    EXPECT_FALSE(decode(encode(Hello{introduce("a"), claim}).value())) << name;
+  }
 }
 
 TEST(Codec, TruncationsAreRefused) {

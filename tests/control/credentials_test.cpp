@@ -145,7 +145,7 @@ TEST_P(Guarded, EnginesMeetAndTalkBothWays) {
   ASSERT_TRUE(link) << link.error().message();
   const auto up = a.recorder->wait(Event::up);
   ASSERT_TRUE(up);
-  EXPECT_TRUE(a.recorder->wait(Event::meet)->same_host);
+  EXPECT_TRUE(a.recorder->wait(Event::meet)->near.same_host);
   const Blob large(limits::grant, std::byte{'x'});
   for (std::uint64_t i = 0; i < 8; ++i) {
     a.plane->send(up->link, LookupReply{i, large});

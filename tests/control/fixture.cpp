@@ -48,7 +48,7 @@ void Recorder::on_meet(OnMeet action) {
 }
 
 Result<void> Recorder::meet(LinkId link, const Introduction& self, const Introduction& peer,
-                            bool same_host, const std::string& same_host_reason) {
+                            const Nearness& near) {
   OnMeet action;
   {
     const std::lock_guard lock(mutex_);
@@ -56,12 +56,7 @@ Result<void> Recorder::meet(LinkId link, const Introduction& self, const Introdu
   }
   if (action)
     if (Result<void> result = action(peer); !result) return result;
-  add({.kind = Event::meet,
-       .link = link,
-       .self = self,
-       .peer = peer,
-       .same_host = same_host,
-       .same_host_reason = same_host_reason});
+  add({.kind = Event::meet, .link = link, .self = self, .peer = peer, .near = near});
   return {};
 }
 void Recorder::up(LinkId link, bool) {

@@ -31,8 +31,7 @@ struct Event {
   enum Kind { meet, up, received, changed, down } kind;
   LinkId link = 0;
   Introduction self = {}, peer = {};
-  bool same_host = false;
-  std::string same_host_reason = {};
+  Nearness near = {};
   Notice notice = {};
   std::optional<Error> why = {};
   LinkEnd how = LinkEnd::disconnected;
@@ -42,8 +41,8 @@ struct Event {
 /// Writes down all calls, and checks their order per link.
 class Recorder : public ControlHandler {
  public:
-  Result<void> meet(LinkId link, const Introduction& self, const Introduction& peer, bool same_host,
-                    const std::string& same_host_reason) override;
+  Result<void> meet(LinkId link, const Introduction& self, const Introduction& peer,
+                    const Nearness& near) override;
   void up(LinkId link, bool incoming) override;
   void received(LinkId link, Notice notice) override;
   void health(LinkId link, Health health) override;

@@ -261,8 +261,8 @@ TEST(SameHost, InOneProcess) {
   for (Engine* engine : {&server, &client}) {
     const auto met = engine->recorder->wait(Event::meet);
     ASSERT_TRUE(met);
-    EXPECT_TRUE(met->same_host) << met->same_host_reason;
-    EXPECT_EQ(met->same_host_reason, "");
+    EXPECT_TRUE(met->near.same_host) << met->near.reason;
+    EXPECT_EQ(met->near.reason, "");
   }
 }
 
@@ -278,7 +278,7 @@ TEST(SameHost, InAForkedChild) {
     Engine client("child", 1, quick(""));
     if (!client.connect(std::string(address.data()))) _exit(2);
     const auto met = client.recorder->wait(Event::meet);
-    _exit(met && met->same_host ? 0 : 3);
+    _exit(met && met->near.same_host ? 0 : 3);
   }
   close(pipe_ends[0]);
   Engine server("parent");
@@ -291,7 +291,7 @@ TEST(SameHost, InAForkedChild) {
   waitpid(child, &status, 0);
   EXPECT_EQ(status, 0);
   ASSERT_TRUE(met);
-  EXPECT_TRUE(met->same_host) << met->same_host_reason;
+  EXPECT_TRUE(met->near.same_host) << met->near.reason;
 }
 
 TEST(SameHost, WithoutAClaim) {
@@ -300,15 +300,15 @@ TEST(SameHost, WithoutAClaim) {
   raw.meet(introduce("raw"));
   const auto met = server.recorder->wait(Event::meet);
   ASSERT_TRUE(met);
-  EXPECT_FALSE(met->same_host);
-  EXPECT_NE(met->same_host_reason, "");
+  EXPECT_FALSE(met->near.same_host);
+  EXPECT_NE(met->near.reason, "");
 }
 
 TEST(SameHost, WrongClaimsProveNothing) {
   const ProofPage page(5);
   const HostClaim claim = page.claim();
   EXPECT_TRUE(page.knows(prove_same_host(claim, 5)));
-  for (const HostClaim wrong :
+  for (const HostClaim& wrong :
        {HostClaim{claim.pid, 0}, HostClaim{claim.pid, 1000000}, HostClaim{1, claim.descriptor},
         HostClaim{0x7fffffff, 3}, HostClaim{0xffffffff, 0xffffffff}, HostClaim{}}) {
     const Proof proof = prove_same_host(wrong, 5);

@@ -23,8 +23,7 @@ constexpr auto patience = std::chrono::seconds(60);
 
 class Accepting final : public ControlHandler {
  public:
-  Result<void> meet(LinkId, const Introduction&, const Introduction&, bool,
-                    const std::string&) override {
+  Result<void> meet(LinkId, const Introduction&, const Introduction&, const Nearness&) override {
     return {};
   }
   void up(LinkId, bool) override {}

@@ -83,7 +83,7 @@ std::vector<Named> notices() {
 }
 
 std::vector<Named> messages() {
-  std::vector<Named> all = {{"hello", Hello{introduction("a"), {1, 2}}},
+  std::vector<Named> all = {{"hello", Hello{introduction("a"), {1, 2, "boot", "weft-1", {}}}},
                             {"proof", Proof{.proven = true}},
                             {"no-proof", Proof{.reason = "another host"}},
                             {"choice", Choice{}},

@@ -3,6 +3,7 @@
 #include <sstream>
 
 #include "direct_nic.hpp"
+#include "namespaces.hpp"
 
 namespace weft::test {
 namespace {
@@ -19,8 +20,7 @@ std::string check(std::istringstream& words, Engine& engine, const Peer& peer, c
   return holds ? "yes" : holds.message();
 }
 
-/// PROVIDER gpu|host BYTES
-WEFT_ROLE(gpu_owner) {
+int own(Line& parent, const std::vector<std::string>& arguments) {
   std::optional<int> gpu;
   if (arguments.at(1) == "gpu") gpu = gpus() > 1 ? 1 : 0;
   use_direct_nics_if_asked();
@@ -49,13 +49,30 @@ WEFT_ROLE(gpu_owner) {
   }
 }
 
+/// PROVIDER gpu|host BYTES NAMESPACES
+WEFT_ROLE(gpu_owner) {
+  const int namespaces = std::stoi(arguments.at(3));
+  if (namespaces == 0) return own(parent, arguments);
+  const int status = run_apart(namespaces, [&] { return own(parent, arguments); });
+  if (status == refused_apart) parent.say("refused");
+  return status;
+}
+
 }  // namespace
 
-Owner::Owner(const std::string& provider, bool gpu, std::size_t bytes)
-    : child_("gpu_owner", {provider, gpu ? "gpu" : "host", std::to_string(bytes)}) {}
+Owner::Owner(const std::string& provider, bool gpu, std::size_t bytes, int namespaces)
+    : child_("gpu_owner",
+             {provider, gpu ? "gpu" : "host", std::to_string(bytes), std::to_string(namespaces)}) {}
+
+bool Owner::begins() {
+  address_ = child_.hear();
+  if (address_ == "refused") child_.join();
+  return address_ != "refused";
+}
 
 Remote Owner::meet(Engine& engine) {
-  const Peer peer = must(engine.connect(child_.hear(), soon()));
+  if (address_.empty()) address_ = child_.hear();
+  const Peer peer = must(engine.connect(address_, soon()));
   return must(engine.lookup(peer, "memory", soon()));
 }
 

@@ -28,7 +28,10 @@ inline constexpr std::uint64_t arrival = 7;
 
 class Owner {
  public:
-  Owner(const std::string& provider, bool gpu, std::size_t bytes);
+  /// `namespaces`: those of its own that it has (run_apart()); 0: none.
+  Owner(const std::string& provider, bool gpu, std::size_t bytes, int namespaces = 0);
+  /// The system gave it what it needs: else it is over.
+  bool begins();
   /// Meets it, and gets its memory.
   Remote meet(Engine& engine);
   void fill(std::uint64_t seed);
@@ -41,6 +44,7 @@ class Owner {
 
  private:
   Child child_;
+  std::string address_;
 };
 
 }  // namespace weft::test

@@ -1,5 +1,7 @@
 // Two processes, one or both with its memory in a GPU: every byte that moves, and those around it.
 // Over NVIDIA's driver or the stand-in, whichever the loader finds; staged, or by NICs.
+#include <sched.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <numeric>
@@ -147,6 +149,39 @@ TEST_P(Streams, WhatTheyStillDoIsWaitedFor) {
     EXPECT_TRUE(succeeds(transfer.wait_quiescent(soon())));
     EXPECT_TRUE(owner_.holds(theirs, landed(Direction::write, all, seed)));
   }
+}
+
+/// Between two GPUs, over shm, with an owner in namespaces of its own. Its report, or none where
+/// the system allows no namespaces.
+std::optional<Report> moved_apart(int namespaces) {
+  Owner owner("shm", true, size, namespaces);
+  if (!owner.begins()) return std::nullopt;
+  Store store(0, size);
+  Engine engine = must(Engine::open(config_for("shm")));
+  const Remote remote = owner.meet(engine);
+  Segment segment = must(engine.add(store.memory()));
+  store.fill(ours);
+  owner.fill(theirs);
+  const Pair all[] = {{0, 0, size}};
+  Transfer transfer = must(engine.write(segment, remote, all));
+  EXPECT_TRUE(succeeds(transfer.wait_quiescent(soon())));
+  EXPECT_TRUE(owner.holds(theirs, landed(Direction::write, all, ours)));
+  EXPECT_TRUE(succeeds(segment.release(soon())));
+  owner.end();
+  return transfer.report();
+}
+
+TEST(OtherNamespaces, GpuMemoryIsLentWithinOnePidNamespace) {
+  const auto report = moved_apart(CLONE_NEWUSER | CLONE_NEWIPC);
+  if (!report) GTEST_SKIP() << "no namespaces";
+  EXPECT_EQ(report->transport, TransportKind::device_copy) << report->fallback;
+}
+
+TEST(OtherNamespaces, GpuMemoryIsStagedBetweenPidNamespaces) {
+  const auto report = moved_apart(CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWIPC);
+  if (!report) GTEST_SKIP() << "no namespaces";
+  EXPECT_EQ(report->transport, TransportKind::bounce);
+  EXPECT_NE(report->fallback.find("pid namespace"), std::string::npos) << report->fallback;
 }
 
 std::string name_of_where(const testing::TestParamInfo<Where>& which) {

@@ -71,7 +71,8 @@ Ending ShmStranger::send(Class type, std::size_t length, Deadline deadline) {
 }
 
 void ShmStranger::scribble(std::uint64_t count) {
-  const auto neighbour = must(shm::Neighbour::meet(victim_, core::random_u64()));
+  const auto neighbour = must(shm::Neighbour::meet(
+      victim_, must(core::process_by_number(victim_.pid)), core::random_u64()));
   shm::Slot& slot = neighbour->slot();
   std::copy_n(memory_.begin(), std::min(memory_.size(), slot.ring.size()), slot.ring.begin());
   slot.written.store(count);

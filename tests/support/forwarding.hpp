@@ -72,6 +72,10 @@ class ForwardingEndpoint : public providers::Endpoint {
   Result<providers::FabricAddress> insert(Bytes address) override {
     return inner_->insert(address);
   }
+  Result<providers::FabricAddress> insert_of(
+      Bytes address, const std::shared_ptr<const core::HostProcess>& process) override {
+    return inner_->insert_of(address, process);
+  }
   void remove(providers::FabricAddress peer) override { inner_->remove(peer); }
   Result<std::unique_ptr<providers::Registration>> register_memory(
       const providers::Extent& memory, providers::Access access) override {
@@ -112,6 +116,12 @@ class ForwardingEndpoint : public providers::Endpoint {
   }
   Result<void> check_mapped(providers::FabricAddress peer, std::uint64_t key) override {
     return inner_->check_mapped(peer, key);
+  }
+  Result<void> reach(providers::FabricAddress peer, std::uint64_t key) override {
+    return inner_->reach(peer, key);
+  }
+  Result<core::Descriptor> show(const core::DescriptorName& name) const override {
+    return inner_->show(name);
   }
   int wait_fd() const noexcept override { return inner_->wait_fd(); }
   bool may_sleep() override { return inner_->may_sleep(); }

@@ -35,6 +35,11 @@ Introduction engine(const std::string& name, const std::vector<Kind>& rails,
   return introduction;
 }
 
+Pairing pair_rails(const Introduction& own, const Introduction& peer, bool same_host,
+                   const std::string& reason) {
+  return core::pair_rails(own, peer, {.same_host = same_host, .reason = reason});
+}
+
 std::vector<Kind> times(Kind kind, std::size_t count) {
   return std::vector<Kind>(count, kind);
 }
@@ -201,6 +206,18 @@ TEST(Pairing, ABetterWayThatOnlyOneHasIsMissed) {
   // Whoever puts tcp first misses nothing.
   const Introduction modest = engine("c", {tcp, efa});
   EXPECT_EQ(pair_rails(modest, less, false, "far").fallback, "");
+}
+
+TEST(Pairing, OneHostWithoutSharedMemoryIsAFallback) {
+  const Nearness unshared{.one_host = true, .reason = "set host_dir"};
+  const Introduction a = engine("a", {shm, tcp}), b = engine("b", {shm, tcp}),
+                     plain = engine("c", {tcp});
+  EXPECT_EQ(core::pair_rails(a, b, unshared).fallback, "shm: set host_dir");
+  EXPECT_EQ(core::pair_rails(b, a, unshared).fallback, "shm: set host_dir");
+  EXPECT_EQ(core::pair_rails(a, plain, unshared).fallback, "") << "it would not use shm";
+  EXPECT_EQ(core::pair_rails(plain, a, unshared).fallback, "");
+  const Introduction last = engine("d", {tcp, shm});
+  EXPECT_EQ(core::pair_rails(last, last, unshared).fallback, "") << "tcp is preferred";
 }
 
 TEST(Pairing, TheRecordCountsAndNotTheName) {

@@ -58,8 +58,11 @@ Result<std::unique_ptr<Device::Mapped>> Gpu::map(const Lent& lent, std::size_t b
   if (here.status() != success) return fail(driver_.error("cuCtxPushCurrent", here.status()));
   Address base = 0;
   if (const Status status = driver_.ipc_open_handle(&base, handle, ipc_lazy_peer_access);
-      status != success)
-    return fail(driver_.error("cuIpcOpenMemHandle", status));
+      status != success) {
+    // Said of CUDA's handles in openucx/ucx#11513; the driver's own words do not tell.
+    const Error error = driver_.error("cuIpcOpenMemHandle", status);
+    return fail(error.code(), error.message() + " (both processes must be in one pid namespace)");
+  }
   auto mapped = std::make_unique<MappedByIpc>(*this, base, lent.offset);
   // A wrong offset from a peer must not make this process's GPU fault.
   const auto known = look_up(driver_, base);

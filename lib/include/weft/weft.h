@@ -417,7 +417,8 @@ WEFT_API size_t weft_peer_rail_count(const weft_peer* peer);
 WEFT_API const char* weft_peer_rail(const weft_peer* peer, size_t index);
 /// Why these rails, and why not better ones: a sentence.
 WEFT_API const char* weft_peer_route_reason(const weft_peer* peer);
-/// Why the rails are slower than one of the two sides has or seems to have; "" if they are not.
+/// Why the rails are slower than one of the two sides has or seems to have, or than one host
+/// allows; "" if they are not.
 WEFT_API const char* weft_peer_fallback(const weft_peer* peer);
 /// @}
 
