@@ -59,7 +59,8 @@ class WEFT_API Peer {
   /// Why these rails, and why not better ones: a sentence.
   const std::string& route_reason() const noexcept;
   /// Why the rails are slower than one of the two sides has or seems to have, or than one host
-  /// allows, with the setting that would mend it; empty if they are not. The log has it too, as a warning, when the two engines meet.
+  /// allows, with the setting that would mend it; empty if they are not. The log has it too, as a
+  /// warning, when the two engines meet.
   const std::string& fallback() const noexcept;
 
  private:
