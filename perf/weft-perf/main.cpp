@@ -100,7 +100,7 @@ int run(const Options& options) {
 
 int main(int count, char** words) {
   if (const auto status = serve_raw_side(count, words)) return *status;
-  prepare_process();
+  weft::prepare_process();
   tool::take_signals();
   CLI::App app(
       "Measures what transfers between two processes get out of a fabric: bandwidth, latencies "
