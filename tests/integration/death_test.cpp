@@ -305,6 +305,33 @@ TEST_P(Death, OfAFrozenPeerIsNoticedByItsSilence) {
   victim.child.signal(SIGCONT);
 }
 
+TEST_P(Death, APauseCostsTimeAndNoTransfer) {
+  Config config = config_for(GetParam());
+  config.heartbeat = 50ms;
+  config.suspect_after = 500ms;
+  config.death_after = 300s;
+  Engine patient = must(Engine::open(config));
+  Server paused(GetParam(), "paused");
+  const Peer peer = must(patient.connect(paused.address, soon()));
+  const Remote there = must(patient.lookup(peer, "memory", soon()));
+  Segment source = must(patient.add(Memory::own(size)));
+  EXPECT_TRUE(comes_to_be([&] { return peer.health() == Health::up; }));
+  paused.child.signal(SIGSTOP);
+  Transfer transfer = must(patient.write(source, there, all));
+  EXPECT_TRUE(comes_to_be([&] { return peer.health() == Health::silent; }));
+  EXPECT_TRUE(peer.up());
+  EXPECT_NE(must(patient.metrics_text()).find("\nweft_peers_silent 1\n"), std::string::npos);
+  Transfer late = must(patient.write(source, there, all, {.deadline = Deadline::in(100ms)}));
+  // shm needs nobody at the other end.
+  if (const auto ended = late.wait(soon()); !ended) {
+    EXPECT_TRUE(fails_with(ended, Code::timed_out));
+    EXPECT_NE(ended.error().message().find("nothing has been heard"), std::string::npos);
+  }
+  paused.child.signal(SIGCONT);
+  EXPECT_TRUE(succeeds(transfer.wait(soon())));
+  EXPECT_TRUE(comes_to_be([&] { return peer.health() == Health::up; }));
+}
+
 TEST_P(Death, DoesNotSpreadFromAFrozenPeer) {
   Server frozen(GetParam(), "frozen"), other(GetParam(), "other");
   const Peer to_frozen = must(engine.connect(frozen.address, soon()));

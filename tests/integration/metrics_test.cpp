@@ -64,17 +64,6 @@ std::string peer_label(const Engine& peer, const std::string& direction,
          "\"";
 }
 
-/// Looks again and again; some things are told a little after the transfers that they belong to.
-template <typename Condition>
-bool comes_to_be(Condition&& condition) {
-  const Deadline deadline = soon();
-  while (!condition()) {
-    if (deadline.passed()) return false;
-    std::this_thread::yield();
-  }
-  return true;
-}
-
 class Metrics : public testing::TestWithParam<Variant> {};
 INSTANTIATE_TEST_SUITE_P(Variants, Metrics, testing::ValuesIn(all_variants()),
                          [](const auto& info) { return name_of(info.param); });

@@ -34,6 +34,17 @@ T must(Result<T> result) {
   if constexpr (!std::is_void_v<T>) return std::move(*result);
 }
 
+/// Looks again and again; some things are told a little after the transfers that they belong to.
+template <typename Condition>
+bool comes_to_be(Condition&& condition) {
+  const Deadline deadline = soon();
+  while (!condition()) {
+    if (deadline.passed()) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
 /// Whether the result is an error with that code.
 template <typename T>
 testing::AssertionResult fails_with(const Result<T>& result, Code code) {
