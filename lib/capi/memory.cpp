@@ -126,6 +126,9 @@ uint64_t weft_grant_lease_id(const weft_grant* grant) {
   return grant != nullptr ? grant->value.lease_id() : 0;
 }
 
+weft_code weft_grant_renew(weft_grant* grant, int64_t ttl_ns, weft_error** error) {
+  return call(error, {{"grant", grant}}, [&] { return grant->value.renew(ttl_of(ttl_ns)); });
+}
 weft_code weft_grant_revoke(weft_grant* grant, int64_t timeout_ns, weft_error** error) {
   return call(error, {{"grant", grant}},
               [&] { return quiescent(grant->value.revoke(in(timeout_ns))); });

@@ -183,6 +183,13 @@ bool Grants::take_back_all_lent(Deadline deadline) {
   return all;
 }
 
+Result<void> Grants::renew(GrantState& grant, Nanoseconds ttl) {
+  if (ttl <= Nanoseconds::zero())
+    return fail(Code::invalid_argument, "a grant's time must be above zero");
+  if (!owned_.renew(grant, ttl)) return fail(Code::stale, "the grant holds no more");
+  return {};
+}
+
 Result<Revoked> Grants::revoke(const std::shared_ptr<GrantState>& grant, Deadline deadline) {
   if (auto outside = check_outside_callbacks(); !outside) return fail(std::move(outside.error()));
   // From here on the bounce-buffer transport refuses it, no lookup finds it, and its holders are

@@ -55,6 +55,7 @@ class Grants {
   Result<std::shared_ptr<GrantState>> grant(const std::shared_ptr<SegmentState>& segment,
                                             std::span<const Range> ranges, Rights rights,
                                             Nanoseconds ttl);
+  Result<void> renew(GrantState& grant, Nanoseconds ttl);
   Result<Revoked> revoke(const std::shared_ptr<GrantState>& grant, Deadline deadline);
   Result<Revoked> fence(const std::shared_ptr<GrantState>& grant, Deadline deadline,
                         FenceScope reach);

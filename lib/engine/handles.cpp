@@ -136,6 +136,11 @@ Blob Grant::blob() const {
 std::uint64_t Grant::lease_id() const noexcept {
   return state_->description().lease;
 }
+Result<void> Grant::renew(Nanoseconds ttl) {
+  const auto engine = state_ ? state_->segment().engine() : nullptr;
+  if (!engine) return fail(Code::closed, "the grant's engine is gone");
+  return core::call(engine, [&] { return engine->grants.renew(*state_, ttl); });
+}
 Result<Revoked> Grant::revoke(Deadline deadline) {
   const auto engine = state_ ? state_->segment().engine() : nullptr;
   if (!engine) return fail(Code::closed, "the grant's engine is gone");

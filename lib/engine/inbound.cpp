@@ -17,6 +17,7 @@ struct Dispatch {
   void operator()(GrantQuery&& notice) const { to.grants.take(peer, notice); }
 
   void operator()(LookupReply&& notice) const { to.imports.take(peer, std::move(notice)); }
+  void operator()(const LeaseRenewed& notice) const { to.imports.take(peer, notice); }
   void operator()(RevokeRequest&& notice) const { to.imports.take(peer, notice); }
   void operator()(GrantStatus&& notice) const { to.imports.take(peer, notice); }
 

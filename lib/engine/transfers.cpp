@@ -232,7 +232,6 @@ Result<std::shared_ptr<Submitted>> Transfers::submit_prepared(
   submission.transport = shape->transport;
   submission.waiter_takes_part = placement.waiters_help;
   submission.deadline = deadline;
-  submission.lease_end = lease_end;
   submission.trusted = around_.hooks.trusts_reads;
   if (picks) submission.picks.emplace(picks->begin(), picks->end());
   submission.take(std::move(options));

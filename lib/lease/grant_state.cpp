@@ -27,22 +27,33 @@ GrantState::GrantState(Parts parts)
 
 bool GrantState::held() const {
   const Lock lock(mutex_);
-  return lease_.held() && Clock::now() < expires_;
+  return lease_.held() && Clock::now() < expires();
 }
 
 bool GrantState::hold(OwnedLease::Holder holder, std::shared_ptr<const Process> borrower) {
   const Lock lock(mutex_);
-  if (Clock::now() >= expires_ || !lease_.hold(holder)) return false;
+  if (Clock::now() >= expires() || !lease_.hold(holder)) return false;
   if (borrower) borrowers_.emplace(holder, std::move(borrower));
   return true;
 }
 
 std::optional<std::vector<OwnedLease::Holder>> GrantState::end() {
+  return end_if_expired(Clock::time_point::max());
+}
+
+std::optional<std::vector<OwnedLease::Holder>> GrantState::end_if_expired(Clock::time_point now) {
+  const Lock lock(mutex_);
+  if (now < expires() || !lease_.held()) return std::nullopt;
   if (parts_.epoch) parts_.epoch->end();
   copying_.close();
-  const Lock lock(mutex_);
-  if (!lease_.held()) return std::nullopt;
   return lease_.end();
+}
+
+std::optional<std::vector<OwnedLease::Holder>> GrantState::renew(Clock::time_point until) {
+  const Lock lock(mutex_);
+  if (!lease_.held() || Clock::now() >= expires()) return std::nullopt;
+  expires_ = std::max(expires(), until);
+  return lease_.holders();
 }
 
 bool GrantState::confirmed(OwnedLease::Holder holder) {

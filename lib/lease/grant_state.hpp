@@ -71,6 +71,9 @@ class GrantState {
   /// It was not ended, and its time is not over.
   bool held() const;
   Clock::time_point expires() const noexcept { return expires_; }
+  /// It holds until then, if it holds now. Returns the holders, who are to be told; nothing if it
+  /// holds no more.
+  std::optional<std::vector<OwnedLease::Holder>> renew(Clock::time_point until);
 
   // As OwnedLease.
   /// A holder that has a process may map the memory: it may use it until it has confirmed, or that
@@ -78,6 +81,8 @@ class GrantState {
   bool hold(OwnedLease::Holder holder, std::shared_ptr<const Process> borrower = nullptr);
   /// Also takes the lease word down, before it returns. Nothing if it has ended before.
   std::optional<std::vector<OwnedLease::Holder>> end();
+  /// The same if its time is over: it was not renewed since the caller looked.
+  std::optional<std::vector<OwnedLease::Holder>> end_if_expired(Clock::time_point now);
   bool confirmed(OwnedLease::Holder holder);
   void lost(OwnedLease::Holder holder);
   bool over() const;
@@ -119,7 +124,7 @@ class GrantState {
 
   Parts parts_;  // the description never changes; `unfenced` with mutex_, registrations with
                  // keys_mutex_
-  const Clock::time_point expires_;
+  std::atomic<Clock::time_point> expires_;  // written with mutex_
   mutable Mutex mutex_;
   mutable Condition changed_;
   OwnedLease lease_ WEFT_GUARDED_BY(mutex_);

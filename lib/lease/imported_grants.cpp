@@ -60,12 +60,16 @@ ImportedGrants::Added ImportedGrants::add(const RemotePtr& remote) {
       entry = {remote, remote->borrowed(), entry.held};
       known = remote;
     }
-    const std::uint64_t request = next_request_++;
-    queries_[request] = {known, answer, Clock::now()};
-    tell_(owner.link, GrantQuery{request, known->description().lease, maps_()});
+    ask(known, answer);
   }
   if (!owner.up()) link_down(owner.link, owner.down_error());
   return {known, answer};
+}
+
+void ImportedGrants::ask(const RemotePtr& remote, const std::shared_ptr<CompletionSlot>& answer) {
+  const std::uint64_t request = next_request_++;
+  queries_[request] = {remote, answer, Clock::now()};
+  tell_(remote->peer()->link, GrantQuery{request, remote->description().lease, maps_()});
 }
 
 std::vector<ImportedGrants::Import> ImportedGrants::imports_of(const PeerState* peer) const {
@@ -136,7 +140,7 @@ void ImportedGrants::take(const PeerState& from, const GrantStatus& status) {
   RemoteState& remote = *query.remote;
   if (status.held && !given_back) {
     for (const RenewedKey& key : status.renewed) remote.renew(key);
-    remote.set_expires(end_of(query.asked, status.left));
+    remote.holds_until(end_of(query.asked, status.left));
     if (status.lent)
       remote.borrowed()->offer(*status.lent, from.introduction.pid == getpid());
     else if (!status.not_lent.empty())
@@ -178,6 +182,15 @@ void ImportedGrants::take(const PeerState& from, const RevokeRequest& request) {
 void ImportedGrants::take(const PeerState& from, const std::vector<RenewedKey>& renewed) {
   for (const RenewedKey& key : renewed)
     if (const RemotePtr remote = find(key.lease, from)) remote->renew(key);
+}
+
+/// The time that is left comes with the answer to a question: only then is it sure that this side
+/// does not count from later than the owner.
+void ImportedGrants::take(const PeerState& from, const LeaseRenewed& renewed) {
+  const RemotePtr remote = find(renewed.lease, from);
+  if (!remote) return;
+  const Lock lock(mutex_);
+  ask(remote, std::make_shared<CompletionSlot>());
 }
 
 /// The owner is gone, or out of reach: what it has lent is not kept longer than it is used.

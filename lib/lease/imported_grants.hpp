@@ -57,6 +57,7 @@ class ImportedGrants {
   void take(const PeerState& from, const GrantStatus& status);
   void take(const PeerState& from, const RevokeRequest& request);
   void take(const PeerState& from, const std::vector<RenewedKey>& renewed);
+  void take(const PeerState& from, const LeaseRenewed& renewed);
   /// Questions to that peer won't be answered.
   void link_down(LinkId link, const Error& why);
 
@@ -75,6 +76,8 @@ class ImportedGrants {
     std::shared_ptr<Borrowed> borrowed;
     bool held = false;  // its owner has said so once, and will ask for a confirmation
   };
+  void ask(const RemotePtr& remote, const std::shared_ptr<CompletionSlot>& answer)
+      WEFT_REQUIRES(mutex_);
   std::shared_ptr<Borrowed> left_over(const Key& key) const WEFT_REQUIRES(mutex_);
   void confirm(const Key& key);
   void let_go(const Import& import);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/saturating_add.hpp"
 #include "base/sync.hpp"
 
 namespace weft::core {
@@ -69,11 +70,21 @@ std::vector<OwnedGrants::GrantPtr> OwnedGrants::quarantined() const {
   return found;
 }
 
+bool OwnedGrants::renew(GrantState& grant, Nanoseconds ttl) {
+  const auto holders = grant.renew(saturating_add(Clock::now(), ttl));
+  if (!holders) return false;
+  for (const LinkId holder : *holders) tell_(holder, LeaseRenewed{grant.description().lease});
+  return true;
+}
+
 void OwnedGrants::end(GrantState& grant, GrantEnd why) {
+  if (const auto holders = grant.end()) ended(grant, *holders, why);
+}
+
+void OwnedGrants::ended(const GrantState& grant, const std::vector<OwnedLease::Holder>& holders,
+                        GrantEnd why) {
   const std::uint64_t lease = grant.description().lease;
-  const auto holders = grant.end();
-  if (!holders) return;
-  for (const LinkId holder : *holders) tell_(holder, RevokeRequest{lease});
+  for (const LinkId holder : holders) tell_(holder, RevokeRequest{lease});
   ended_(lease, why);
 }
 
@@ -95,7 +106,7 @@ void OwnedGrants::end_expired(Clock::time_point now) {
   }
   for (const GrantPtr& grant : all()) {
     if (grant->expires() > now) continue;
-    end(*grant, GrantEnd::expired);
+    if (const auto holders = grant->end_if_expired(now)) ended(*grant, *holders, GrantEnd::expired);
     note_if_settleable(grant);
   }
   const Lock lock(mutex_);

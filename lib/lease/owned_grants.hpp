@@ -44,6 +44,8 @@ class OwnedGrants {
   std::size_t held() const;
   /// Those that have ended, and whose memory is not proven free.
   std::vector<GrantPtr> quarantined() const;
+  /// It holds for at least so long from now on: tells its holders. False if it holds no more.
+  bool renew(GrantState& grant, Nanoseconds ttl);
   /// Takes its word down, and asks all holders to stop. Without effect if it has ended before.
   void end(GrantState& grant, GrantEnd why);
   /// Ends those whose time is over, and looks after those whose borrowers may have ended.
@@ -67,6 +69,7 @@ class OwnedGrants {
 
  private:
   void look_after_the_bereft();
+  void ended(const GrantState& grant, const std::vector<OwnedLease::Holder>& holders, GrantEnd why);
   GrantPtr known(std::uint64_t lease) const;
   Result<Process> borrower_of(const GrantState& grant, LinkId link, const GrantQuery& query) const;
   std::vector<GrantPtr> all() const;

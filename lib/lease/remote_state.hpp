@@ -48,7 +48,13 @@ class RemoteState {
 
   /// When it must not be used any more, by this machine's clock.
   Clock::time_point expires() const noexcept { return expires_; }
-  void set_expires(Clock::time_point when) noexcept { expires_ = when; }
+  /// The owner has said so. It never takes back what it said before.
+  void holds_until(Clock::time_point when) noexcept {
+    Clock::time_point known = expires_;
+    while ((known == Clock::time_point::max() || known < when) &&
+           !expires_.compare_exchange_weak(known, when)) {
+    }
+  }
 
   /// That rail of the owner's carries it, through the bounce-buffer transport at least.
   bool carried_by(std::uint32_t owner_rail) const noexcept {

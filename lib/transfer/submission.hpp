@@ -30,7 +30,6 @@ struct Submission {
   bool verify = false;
   Clock::time_point submitted;
   Clock::time_point deadline;
-  Clock::time_point lease_end = Clock::time_point::max();  // of the grant's time
   bool trusted = false;            // a read that needs no proof of its lease: for measurements only
   bool waiter_takes_part = false;  // in copying it, beside its rail
   TransportKind transport = TransportKind::one_sided;

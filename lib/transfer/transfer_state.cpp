@@ -269,6 +269,7 @@ void TransferState::end_early(State state, Error error) {
 }
 
 std::optional<Clock::time_point> TransferState::end_overdue(Clock::time_point now) {
+  if (const auto later = due(); now < later) return later;
   if (now < submission_.deadline) {
     end_with_lease(prepared().remote->expired_error());
     return ended() ? std::nullopt : std::optional(submission_.deadline);

@@ -96,10 +96,10 @@ class TransferState final : public Submitted, public std::enable_shared_from_thi
   void end_early(State state, Error error);
   /// When it ends whatever it has come to: its deadline, or that of its grant.
   Clock::time_point due() const noexcept {
-    return std::min(submission_.deadline, submission_.lease_end);
+    return std::min(submission_.deadline, prepared().remote->expires());
   }
-  /// Returns when to look again, if it has not ended: once its signal is raised it needs its grant
-  /// no more.
+  /// Returns when to look again, if it has not ended: its grant was renewed, or its signal is
+  /// raised, so that it needs its grant no more.
   std::optional<Clock::time_point> end_overdue(Clock::time_point now);
   /// Its grant has ended; without effect once the transfer needs it no more.
   void end_with_lease(Error error);

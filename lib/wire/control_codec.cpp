@@ -130,6 +130,9 @@ struct Encoder {
                                        sentence_of(to, failed.reason), failed.reads,
                                        failed.carried));
   }
+  Body operator()(const LeaseRenewed& renewed) const {
+    return body(fb::CreateLeaseRenewed(to, renewed.lease));
+  }
   Body operator()(const RevokeRequest& revoke) const {
     return body(fb::CreateRevokeRequest(to, revoke.lease));
   }
@@ -435,6 +438,8 @@ Result<ControlMessage> from(const fb::Envelope& envelope) {
       return Notice(SignalFailed{failed.signal(), code_from(failed.code()),
                                  sentence_from(failed.reason()), failed.reads(), failed.carried()});
     }
+    case fb::Body::LeaseRenewed:
+      return Notice(LeaseRenewed{envelope.body_as_LeaseRenewed()->lease()});
     case fb::Body::RevokeRequest:
       return Notice(RevokeRequest{envelope.body_as_RevokeRequest()->lease()});
     case fb::Body::RevokeConfirmed:

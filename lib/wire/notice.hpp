@@ -62,6 +62,11 @@ struct GrantStatus {
   std::string not_lent = {};
 };
 
+/// The grant holds for longer: a holder asks again for how long (GrantQuery).
+struct LeaseRenewed {
+  std::uint64_t lease = 0;
+};
+
 /// A rail of the sender's was closed and opened again: it has another address, and grants other
 /// keys with it. Empty address: more keys are to come before it.
 struct RailMoved {
@@ -97,6 +102,6 @@ struct CheckReply {
 using Notice =
     std::variant<LookupRequest, LookupAbandoned, LookupReply, SignalFailed, RevokeRequest,
                  RevokeConfirmed, GrantQuery, GrantStatus, FallbackMessage, FallbackTaken,
-                 CheckRequest, CheckReply, RailMoved, RailFollowed>;
+                 CheckRequest, CheckReply, RailMoved, RailFollowed, LeaseRenewed>;
 
 }  // namespace weft::core

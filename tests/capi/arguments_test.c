@@ -142,6 +142,7 @@ static void memory_refuses_null(void) {
   INVALID(weft_segment_grant(segment, NULL, 1, WEFT_RIGHT_READ, 0, &no_grant, &error));
   INVALID(weft_segment_grant(segment, NULL, 0, WEFT_RIGHT_READ, 0, NULL, &error));
   INVALID(weft_grant_revoke(NULL, 0, &error));
+  INVALID(weft_grant_renew(NULL, 0, &error));
   INVALID(weft_grant_fence(NULL, 0, &error));
   INVALID(weft_grant_fence_rails(NULL, 0, &error));
   weft_remote* imported = NULL;

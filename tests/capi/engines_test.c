@@ -424,7 +424,9 @@ static void refusals(struct pair_of_engines* both) {
                                                     NULL, &transfer, &error));
   REFUSED(WEFT_INVALID_ARGUMENT, weft_engine_read(both->writer, both->source, remote, &inside, 1,
                                                   NULL, &transfer, &error));
+  OK(weft_grant_renew(grant, 0, &error));
   OK(weft_grant_revoke(grant, patience, &error));
+  REFUSED(WEFT_STALE, weft_grant_renew(grant, 0, &error));
   const weft_pair allowed = {.local = 0, .remote = 64, .length = 64};
   /* Whoever only reads is not waited for: he is told, or finds out when the bytes have come. */
   const weft_code read =

@@ -27,6 +27,7 @@ std::vector<Blob> all_frames() {
                                      Notice(SignalFailed{1, Code::internal, "why"}),
                                      Notice(RevokeRequest{2}),
                                      Notice(RevokeConfirmed{1}),
+                                     Notice(LeaseRenewed{1}),
                                      Notice(GrantQuery{2, 3}),
                                      Notice(GrantStatus{4, true, unlimited, {{1, 2, 3, 4}}}),
                                      Notice(GrantStatus{4, true, unlimited, {}, lent, ""}),

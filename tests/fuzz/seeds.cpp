@@ -69,6 +69,7 @@ std::vector<Named> notices() {
           {"signal-failed", Notice(SignalFailed{1, Code::stale, "old", true, 4096})},
           {"revoke", Notice(RevokeRequest{2})},
           {"revoked", Notice(RevokeConfirmed{2})},
+          {"lease-renewed", Notice(LeaseRenewed{2})},
           {"query", Notice(GrantQuery{1, 2})},
           {"status", Notice(GrantStatus{1, true, std::chrono::seconds(5)})},
           {"fallback-message", Notice(FallbackMessage{Blob(48)})},

@@ -86,6 +86,65 @@ TEST_P(Leases, WhoeverHearsOfTheEndStopsReadingAtOnce) {
   board.expect_untouched();
 }
 
+TEST_P(Leases, ARenewedOneHoldsOnAndItsListsStayGood) {
+  constexpr auto ttl = 1s;
+  Couple pair = couple(config);
+  Segment local = must(pair.a.add(Memory::own(bytes))),
+          cache = must(pair.b.add(Memory::own(bytes)));
+  Grant grant = must(cache.grant({}, Rights::read_write, ttl));
+  const Remote there = must(pair.a.import(grant.blob()));
+  const Prepared list = must(pair.a.prepare(local, there, Direction::write, everything));
+  const auto begin = Clock::now();
+  auto renewed = begin;
+  // Past the end that it had at first, and the ends after that.
+  for (std::uint64_t seed = 1; Clock::now() < begin + 2 * ttl; ++seed) {
+    if (Clock::now() - renewed >= ttl / 8) {
+      must(grant.renew(ttl));
+      renewed = Clock::now();
+    }
+    fill(bytes_of(local), seed);
+    ASSERT_TRUE(succeeds(must(pair.a.submit(list)).wait(soon()))) << "busy machine: " << seed;
+    ASSERT_TRUE(holds(bytes_of(cache), seed));
+  }
+  EXPECT_TRUE(comes_to_be([&] { return Clock::now() > renewed + ttl; }));
+  EXPECT_TRUE(fails_with(grant.renew(ttl), Code::stale));
+  auto late = pair.a.submit(list);
+  EXPECT_TRUE(fails_with(late ? late->wait(soon()) : fail(late.error()), Code::stale));
+  EXPECT_EQ(must(grant.revoke(soon())), Revoked::quiescent);
+}
+
+TEST_P(Leases, RenewalReachesTransfersThatAreUnderWay) {
+  Gate gate;
+  Couple pair = couple(config, config, gate.hooks());
+  Segment local = must(pair.a.add(Memory::own(bytes))),
+          cache = must(pair.b.add(Memory::own(bytes)));
+  fill(bytes_of(local), 3);
+  constexpr auto ttl = 2s;
+  Grant grant = must(cache.grant({}, Rights::write, ttl));
+  const auto end = Clock::now() + ttl;
+  const Remote there = must(pair.a.import(grant.blob()));
+  Transfer transfer = must(pair.a.write(local, there, everything, {.deadline = soon()}));
+  must(grant.renew(300s));
+  EXPECT_TRUE(comes_to_be([&] { return Clock::now() > end; }));
+  EXPECT_EQ(transfer.state(), State::active) << "it would have ended with its lease";
+  gate.open();
+  EXPECT_TRUE(succeeds(transfer.wait(soon())));
+  EXPECT_TRUE(holds(bytes_of(cache), 3));
+}
+
+TEST_P(Leases, IsNeverShortenedByARenewal) {
+  Couple pair = couple(config);
+  Segment local = must(pair.a.add(Memory::own(bytes))),
+          cache = must(pair.b.add(Memory::own(bytes)));
+  Grant grant = must(cache.grant({}, Rights::write));
+  const Remote there = must(pair.a.import(grant.blob()));
+  EXPECT_TRUE(fails_with(grant.renew(0ns), Code::invalid_argument));
+  must(grant.renew(1ns));
+  EXPECT_TRUE(succeeds(must(pair.a.write(local, there, everything)).wait(soon())));
+  EXPECT_EQ(must(grant.revoke(soon())), Revoked::quiescent);
+  EXPECT_TRUE(fails_with(grant.renew(1s), Code::stale));
+}
+
 // What a sanitizer sees: a key that outlives its rail because nobody was left to close it.
 TEST_P(Leases, AReadersWordThatComesDuringARevokeLeavesNoKeyOpen) {
   Couple pair = couple(config, config);

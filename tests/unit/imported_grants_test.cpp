@@ -57,6 +57,27 @@ TEST_F(ImportedGrantsTest, ThatHoldNoMoreAreNotConfirmedBeforeNobodyUsesThem) {
   EXPECT_THAT(confirmed(), ElementsAre(lease));
 }
 
+TEST_F(ImportedGrantsTest, RenewedOnesAreAskedForAndNeverEndEarlier) {
+  const auto before = Clock::now();
+  imported.take(*owner, GrantStatus{import(), true, 1min});
+  const auto first_end = remote->expires();
+  EXPECT_LT(first_end, Clock::now() + 1min);
+  told.clear();
+  imported.take(*owner, LeaseRenewed{lease});
+  ASSERT_EQ(told.size(), 1U);
+  const auto query = std::get<GrantQuery>(told.front());
+  EXPECT_EQ(query.lease, lease);
+  imported.take(*owner, GrantStatus{query.request, true, 1h});
+  EXPECT_GT(remote->expires(), before + 59min);
+  EXPECT_LT(remote->expires(), Clock::now() + 1h);
+  const auto later = remote->expires();
+  imported.take(*owner, GrantStatus{import(), true, 1min});
+  EXPECT_EQ(remote->expires(), later) << "an answer that was late";
+  told.clear();
+  imported.take(*owner, LeaseRenewed{lease + 1});
+  EXPECT_THAT(told, IsEmpty()) << "one that this side does not have";
+}
+
 TEST_F(ImportedGrantsTest, ThatNeverHeldAreForgotten) {
   imported.take(*owner, GrantStatus{import(), false});
   EXPECT_THAT(imported.of(nullptr), IsEmpty());

@@ -357,6 +357,35 @@ TEST_F(OwnedGrantsTest, EndWithTheirTime) {
   EXPECT_THAT(owned.take_settleable(), ElementsAre(grant)) << "though nobody asks";
 }
 
+TEST_F(OwnedGrantsTest, RenewedOnesEndLaterAndTheirHoldersAreTold) {
+  GrantState::Parts parts;
+  parts.segment = segment;
+  parts.description.lease = 1;
+  parts.description.rights = Rights::write;
+  parts.description.ttl = 1h;
+  const auto grant = std::make_shared<GrantState>(std::move(parts));
+  owned.add(grant);
+  const auto first_end = grant->expires();
+  EXPECT_TRUE(ask(3));
+  EXPECT_TRUE(owned.renew(*grant, 1min)) << "it is never shortened";
+  EXPECT_EQ(grant->expires(), first_end);
+  EXPECT_TRUE(owned.renew(*grant, 2h));
+  EXPECT_GT(grant->expires(), first_end);
+  ASSERT_EQ(told.size(), 2U);
+  for (const auto& [link, notice] : std::exchange(told, {})) {
+    EXPECT_EQ(link, 3U);
+    EXPECT_EQ(std::get<LeaseRenewed>(notice).lease, 1U);
+  }
+  owned.end_expired(first_end);
+  EXPECT_EQ(owned.find(1), grant);
+  EXPECT_TRUE(ask(3));
+  EXPECT_GT(left, 119min);
+  owned.end_expired(grant->expires());
+  EXPECT_THAT(asked_to_stop(), ElementsAre(3U));
+  EXPECT_THAT(ends, ElementsAre(GrantEnd::expired));
+  EXPECT_FALSE(owned.renew(*grant, 3h));
+}
+
 TEST_F(OwnedGrantsTest, ForgottenWhileTheLastOneConfirmsLeaveNothingBehind) {
   const std::weak_ptr<GrantState> gone = [&] {
     const auto grant = make_grant(segment, 1, Rights::write);

@@ -144,6 +144,11 @@ class WEFT_API Grant {
   Blob blob() const;
   /// Identifies the grant within its engine.
   std::uint64_t lease_id() const noexcept;
+  /// The grant holds for `ttl` from now on, or for longer if it does already. Keys, imports and
+  /// Prepared lists stay good. Holders are told; one that does not hear it in time stops at the end
+  /// that it knows, and its transfers end as `stale`: renew while more is left than a message
+  /// takes. Fails with `stale` if the grant holds no more. From any thread; does not wait.
+  Result<void> renew(Nanoseconds ttl);
   /// Ends the grant. New transfers under it are refused. Those under way end as `stale`, and send
   /// no further chunks. If peers may write, waits until each holder has drained its operations and
   /// confirmed.

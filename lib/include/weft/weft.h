@@ -505,6 +505,9 @@ WEFT_API const void* weft_grant_blob(const weft_grant* grant);
 WEFT_API size_t weft_grant_blob_size(const weft_grant* grant);
 /// Identifies the grant within its engine.
 WEFT_API uint64_t weft_grant_lease_id(const weft_grant* grant);
+/// The grant holds for `ttl_ns` from now on (0: without end), or for longer if it does already.
+/// Keys and imports stay good. WEFT_STALE if it holds no more. See weft::Grant::renew().
+WEFT_API weft_code weft_grant_renew(weft_grant* grant, int64_t ttl_ns, weft_error** error);
 /// Ends the grant: transfers under it end as stale; peers that may write stop, drain their
 /// operations and confirm. WEFT_OK: the memory may be reused. WEFT_QUARANTINED: a peer did not
 /// confirm in time, so the memory stays registered; don't reuse it. May be called again.
