@@ -70,7 +70,7 @@ WEFT_ROLE(pod) {
                  arguments.at(1));
   });
   if (status == refused_apart) parent.say("refused");
-  return status;
+  _exit(status);  // A leak checker's helper would start in the other namespace.
 }
 
 /// As another user of the host.
@@ -213,7 +213,6 @@ TEST_F(Hosts, AnotherUserIsAFallback) {
   Child other("tenant", {"shared"});
   SKIP_WITHOUT(other);
   EXPECT_FALSE(peer->same_host());
-  EXPECT_NE(peer->fallback().find("shm: "), std::string::npos) << peer->fallback();
   EXPECT_NE(peer->fallback().find("run both as one user"), std::string::npos) << peer->fallback();
   EXPECT_NE(warnings.text().find("run both as one user"), std::string::npos) << warnings.text();
   expect_moved(other, "tcp");
@@ -319,7 +318,7 @@ WEFT_ROLE(cable) {
     return meet_over_cable(parent, arguments.empty() ? "" : arguments.at(0));
   });
   if (status == refused_apart) parent.say("refused");
-  return status;
+  _exit(status);  // A leak checker's helper would start in the other namespace.
 }
 
 TEST(OtherNetworkNamespace, IsAFallbackThatTellsTheSetting) {

@@ -98,13 +98,11 @@ class Placement : public testing::Test {
   bool crowded_ = false;
 };
 
-TEST_F(Placement, BothEndsOfALargeStreamMeetAndThoseOfASmallOnePart) {
+TEST_F(Placement, BothEndsOfAStreamMeetOnOneCore) {
   Couple pair = couple(sockets());
   Board board(pair, bytes, bytes);
-  EXPECT_TRUE(come_to(pair, board, bytes, {2, 2}));
-  // One rail carries it, whose thread leaves the first core to the one at the other end.
-  EXPECT_TRUE(come_to(pair, board, 4096, {1, 3}));
-  EXPECT_TRUE(come_to(pair, board, bytes, {2, 2}));
+  for (const std::size_t piece : {bytes, std::size_t{4096}})
+    EXPECT_TRUE(come_to(pair, board, piece, {2, 2})) << piece;
   const Pair all[] = {{0, 0, bytes}};
   board.expect_pieces(Direction::write, all);
 }

@@ -7,13 +7,20 @@
 
 #include "common/units.hpp"
 
+// As the library has them: a sanitizer compares the types of functions with those of the driver's
+// stand-in.
+namespace weft::core::cuda {
+struct ContextObject;
+struct StreamObject;
+}  // namespace weft::core::cuda
+
 namespace weft::tool {
 namespace {
 
-using Status = int;                  // CUresult
-using Address = unsigned long long;  // CUdeviceptr
-using Context = void*;
-using Stream = void*;
+using Status = int;                          // CUresult
+using Address = unsigned long long;          // CUdeviceptr
+using Context = core::cuda::ContextObject*;  // CUcontext
+using Stream = core::cuda::StreamObject*;    // CUstream
 
 /// What of the driver is called here, named as there.
 struct Calls {

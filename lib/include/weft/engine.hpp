@@ -47,6 +47,7 @@ class WEFT_API Peer {
   /// A number that changes each time the engine of that name is opened.
   std::uint64_t incarnation() const noexcept;
   bool up() const noexcept;
+  /// As its last heartbeats, or their absence, tell.
   Health health() const noexcept;
   /// Why it is down; empty while up.
   std::optional<Error> why_down() const;

@@ -28,8 +28,7 @@ enum class Late : std::uint8_t {
   /// their id fails with `queue_full`.
   keep,
   /// As before they were expected: they are kept, and beyond Config::unclaimed_bytes the peer is
-  /// held
-  /// back. For an id that is expected again and again.
+  /// held back. For an id that is expected again and again.
   hold,
   /// They are dropped, until the id is expected again. For an id that is not used twice.
   drop
