@@ -23,21 +23,24 @@ struct Application {
   explicit Application(const std::string& provider, const std::string& address)
       : engine(must(Engine::open(config_for(provider)))),
         peer(must(engine.connect(address, soon()))),
-        segment(must(engine.add(Memory::own(bytes)))),
+        segment(must(engine.add(Memory::own((operations + 1) * bytes)))),
         grant(must(segment.grant({}, Rights::read_write))),
         there(must(engine.lookup(peer, "parents", soon()))) {
     must(engine.publish("childs", grant));
   }
   /// For that long; some transfers are under way when it returns.
   void work(Deadline until) {
-    const Pair all[] = {{0, 0, bytes}};
+    const Pair out[] = {{0, 0, bytes}};
     while (!until.passed()) {
       transfers.clear();
-      for (std::size_t i = 0; i < operations; ++i)
-        for (const auto direction : {Direction::write, Direction::read})
-          if (auto transfer = direction == Direction::write ? engine.write(segment, there, all)
-                                                            : engine.read(segment, there, all))
-            transfers.push_back(std::move(*transfer));
+      for (std::size_t i = 0; i < operations; ++i) {
+        // Each where no other writes.
+        const Pair in[] = {{(i + 1) * bytes, 0, bytes}};
+        if (auto transfer = engine.write(segment, there, out))
+          transfers.push_back(std::move(*transfer));
+        if (auto transfer = engine.read(segment, there, in))
+          transfers.push_back(std::move(*transfer));
+      }
       for (std::size_t i = 0; i + operations < transfers.size(); ++i)
         static_cast<void>(transfers[i].wait(soon()));
     }
