@@ -14,7 +14,7 @@ constexpr std::size_t operations = 16;  // under way at a time, of each directio
 /// How often each is done. A number of hundreds tells more, and takes minutes.
 int exits() {
   const char* const wanted = std::getenv("WEFT_TEST_EXITS");
-  return wanted != nullptr ? std::atoi(wanted) : 8;
+  return wanted != nullptr ? std::atoi(wanted) : 4;
 }
 
 /// An engine with peers, memory and what else there is when an application just returns from

@@ -119,7 +119,7 @@ TEST_P(Leases, RenewalReachesTransfersThatAreUnderWay) {
   Segment local = must(pair.a.add(Memory::own(bytes))),
           cache = must(pair.b.add(Memory::own(bytes)));
   fill(bytes_of(local), 3);
-  constexpr auto ttl = 2s;
+  constexpr auto ttl = 1s;
   Grant grant = must(cache.grant({}, Rights::write, ttl));
   const auto end = Clock::now() + ttl;
   const Remote there = must(pair.a.import(grant.blob()));
