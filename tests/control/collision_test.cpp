@@ -4,12 +4,14 @@
 #include <string>
 #include <thread>
 #include <vector>
-#include <weft/log.hpp>
 
 #include "fixture.hpp"
+#include "warnings.hpp"
 
 namespace weft::core::test {
 namespace {
+
+using weft::test::Warnings;
 
 TEST(Collision, BothConnectAtOnce) {
   for (int i = 0; i < 100; ++i) {
@@ -151,26 +153,6 @@ TEST(Collision, NewIncarnationReplacesTheOld) {
     ASSERT_TRUE(server.connect(fresh));
   }
 }
-
-/// The warnings of the process for as long as it lives.
-class Warnings {
- public:
-  Warnings() {
-    set_log_sink([this](LogLevel level, std::string_view line) {
-      const std::lock_guard lock(mutex_);
-      if (level == LogLevel::warning) lines_.emplace_back(line);
-    });
-  }
-  ~Warnings() { set_log_sink({}); }
-  std::vector<std::string> lines() {
-    const std::lock_guard lock(mutex_);
-    return lines_;
-  }
-
- private:
-  std::mutex mutex_;
-  std::vector<std::string> lines_;
-};
 
 TEST(Collision, TwoEnginesOfOneNameAreToldOf) {
   for (const char* name : {"a", "z"}) {  // one chooses, the other follows

@@ -1,33 +1,11 @@
 // Memory of GPUs that is mapped in parts (cuMemMap) is told of: nobody says when it is remapped.
 #include <gmock/gmock.h>
 
-#include <mutex>
-#include <weft/log.hpp>
-
 #include "field.hpp"
+#include "warnings.hpp"
 
 namespace weft::test {
 namespace {
-
-/// The warnings of the process for as long as it lives.
-class Warnings {
- public:
-  Warnings() {
-    set_log_sink([this](LogLevel level, std::string_view line) {
-      const std::lock_guard lock(mutex_);
-      if (level == LogLevel::warning) lines_.emplace_back(line);
-    });
-  }
-  ~Warnings() { set_log_sink({}); }
-  std::vector<std::string> lines() {
-    const std::lock_guard lock(mutex_);
-    return lines_;
-  }
-
- private:
-  std::mutex mutex_;
-  std::vector<std::string> lines_;
-};
 
 TEST(Mapped, MemoryIsToldOfOnceForEachEngine) {
   Store store(0, chunk);

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <mutex>
 #include <set>
 #include <sstream>
 
@@ -11,6 +10,7 @@
 #include "folder.hpp"
 #include "namespaces.hpp"
 #include "process.hpp"
+#include "warnings.hpp"
 
 namespace weft::test {
 namespace {
@@ -95,26 +95,6 @@ std::vector<std::string> files_in(const Folder& folder) {
   return names;
 }
 
-/// The warnings of this process.
-class Warnings {
- public:
-  Warnings() {
-    set_log_sink([this](LogLevel level, std::string_view line) {
-      const std::lock_guard lock(mutex_);
-      if (level >= LogLevel::warning) text_ += std::string(line) + "\n";
-    });
-  }
-  ~Warnings() { set_log_sink({}); }
-  std::string text() const {
-    const std::lock_guard lock(mutex_);
-    return text_;
-  }
-
- private:
-  mutable std::mutex mutex_;
-  std::string text_;
-};
-
 class Hosts : public testing::Test {
  protected:
   static constexpr int others = CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWIPC;
@@ -179,7 +159,7 @@ TEST_F(Hosts, OtherPidNamespaceMapsSharedMemory) {
   EXPECT_EQ(report.fallback, "");
   EXPECT_EQ(report.transport, TransportKind::one_sided);
   expect_end(other);
-  EXPECT_EQ(warnings.text(), "");
+  EXPECT_EQ(warnings.lines(), std::vector<std::string>{});
 }
 
 TEST_F(Hosts, OtherPidNamespaceIsSentMemoryThatCantBeMapped) {
@@ -214,7 +194,7 @@ TEST_F(Hosts, AnotherUserIsAFallback) {
   SKIP_WITHOUT(other);
   EXPECT_FALSE(peer->same_host());
   EXPECT_NE(peer->fallback().find("run both as one user"), std::string::npos) << peer->fallback();
-  EXPECT_NE(warnings.text().find("run both as one user"), std::string::npos) << warnings.text();
+  EXPECT_GT(warnings.about("run both as one user"), 0) << testing::PrintToString(warnings.lines());
   expect_moved(other, "tcp");
   EXPECT_EQ(report.fallback, peer->fallback());
   expect_end(other);

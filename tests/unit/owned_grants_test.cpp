@@ -35,6 +35,16 @@ class OwnedGrantsTest : public testing::Test {
     return links;
   }
 
+  /// Number 1, for writing.
+  std::shared_ptr<GrantState> grant_for(Nanoseconds ttl) const {
+    GrantState::Parts parts;
+    parts.segment = segment;
+    parts.description.lease = 1;
+    parts.description.rights = Rights::write;
+    parts.description.ttl = ttl;
+    return std::make_shared<GrantState>(std::move(parts));
+  }
+
   std::vector<std::pair<LinkId, Notice>> told;
   Nanoseconds left{};
   OwnedGrants owned{
@@ -328,12 +338,7 @@ TEST_F(OwnedGrantsOfARail, ThatEndWhileItIsClosedAreNotFree) {
 }
 
 TEST_F(OwnedGrantsTest, EndWithTheirTime) {
-  GrantState::Parts parts;
-  parts.segment = segment;
-  parts.description.lease = 1;
-  parts.description.rights = Rights::write;
-  parts.description.ttl = 1h;
-  const auto grant = std::make_shared<GrantState>(std::move(parts));
+  const auto grant = grant_for(1h);
   owned.add(make_grant(segment, 2));
   owned.add(grant);
   EXPECT_TRUE(ask(1));
@@ -358,12 +363,7 @@ TEST_F(OwnedGrantsTest, EndWithTheirTime) {
 }
 
 TEST_F(OwnedGrantsTest, RenewedOnesEndLaterAndTheirHoldersAreTold) {
-  GrantState::Parts parts;
-  parts.segment = segment;
-  parts.description.lease = 1;
-  parts.description.rights = Rights::write;
-  parts.description.ttl = 1h;
-  const auto grant = std::make_shared<GrantState>(std::move(parts));
+  const auto grant = grant_for(1h);
   owned.add(grant);
   const auto first_end = grant->expires();
   EXPECT_TRUE(ask(3));

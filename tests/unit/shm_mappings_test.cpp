@@ -19,15 +19,16 @@
 #include <string>
 #include <thread>
 #include <vector>
-#include <weft/log.hpp>
 
 #include "providers/shm/mappings.hpp"
 #include "providers/shm/neighbour.hpp"
 #include "shm_pair.hpp"
+#include "warnings.hpp"
 
 namespace weft::providers::shm {
 namespace {
 
+using test::Warnings;
 using testing::HasSubstr;
 
 constexpr int sealed = F_SEAL_SHRINK;
@@ -76,20 +77,6 @@ class File {
   const Descriptor file_;
   const std::size_t bytes_;
   void* data_ = nullptr;
-};
-
-/// The log's lines from now on.
-class Listening {
- public:
-  Listening() {
-    set_log_sink([this](LogLevel, std::string_view line) { lines.emplace_back(line); });
-  }
-  ~Listening() { set_log_sink({}); }
-  long about(std::string_view words) const {
-    return std::count_if(lines.begin(), lines.end(),
-                         [&](const std::string& line) { return line.find(words) != line.npos; });
-  }
-  std::vector<std::string> lines;
 };
 
 class ShmMappings : public ShmPair {
@@ -291,7 +278,7 @@ TEST_F(ShmMappings, GoWithTheNeighbourThoughAThreadCopiesWithIt) {
 }
 
 TEST_F(ShmMappings, AFileThatMayShrinkIsCopiedByTheKernelAndTheLogSaysSoOnce) {
-  const Listening log;
+  const Warnings log;
   const File file(10'000, 0);
   for (int i = 0; i < 3; ++i) {
     const auto granted = grant(file.part(0, 10'000));
@@ -320,7 +307,7 @@ TEST_F(ShmMappings, OtherFilesAreCopiedByTheKernel) {
 }
 
 TEST_F(ShmMappings, WhereThereIsNoRoomTheKernelCopiesAndTheLogSaysSoOnce) {
-  const Listening log;
+  const Warnings log;
   const File file(10'000, sealed, std::uint64_t{1} << 50);  // beyond any address space
   for (int i = 0; i < 3; ++i) {
     const auto granted = grant(file.part(0, 10'000));
