@@ -72,7 +72,8 @@ void Imports::reach(RemoteState& remote) {
         remote.stage_on(theirs, word.error().message());
         remote.lose_lease_word(theirs);
       } else if (remote.reachable_on(theirs)) {
-        const auto memory = endpoint.reach(address.load(), remote.key(theirs));
+        const std::uint64_t first = remote.description().ranges.front().offset;
+        const auto memory = endpoint.reach(address.load(), remote.key(theirs, first));
         if (!memory) remote.stage_on(theirs, memory.error().message());
       }
     }

@@ -198,7 +198,8 @@ Mapping Paths::mapping_of(const RailsBetween& rails, const SegmentState& local,
   const auto address = addresses.find(theirs);
   if (address == addresses.end()) return {false, "the rails are not paired"};
   if (local.may_fault()) return {false, "the local memory's file may be made smaller"};
-  const auto mapped = endpoint.check_mapped(address->second.load(), remote.key(theirs));
+  const std::uint64_t first = remote.description().ranges.front().offset;
+  const auto mapped = endpoint.check_mapped(address->second.load(), remote.key(theirs, first));
   return {mapped.has_value(), mapped ? "" : mapped.error().message()};
 }
 

@@ -11,6 +11,7 @@
 #include "base/sync.hpp"
 #include "base/use_count.hpp"
 #include "lease/borrowed.hpp"
+#include "memory/segment_state.hpp"
 #include "wire/grant_codec.hpp"
 
 namespace weft::core {
@@ -75,7 +76,15 @@ class RemoteState {
   bool has_lease_word(std::uint32_t owner_rail) const noexcept {
     return owner_rail < epoch_keys_.size() && epoch_keys_[owner_rail].known;
   }
-  std::uint64_t key(std::uint32_t owner_rail) const {
+  /// Its extents have this size, a power of two, in the segment. No key is good on both sides of a
+  /// seam.
+  std::uint64_t extent_bytes() const noexcept { return no_seams; }
+  /// That rail has a key for the extent that this segment offset lies in. Not for ever.
+  bool reachable_on(std::uint32_t owner_rail, std::uint64_t /*offset*/) const noexcept {
+    return reachable_on(owner_rail);
+  }
+  /// Of the extent that this segment offset lies in.
+  std::uint64_t key(std::uint32_t owner_rail, std::uint64_t /*offset*/) const {
     return keys_[owner_rail].key.load(std::memory_order_relaxed);
   }
   /// Where a segment offset lies for RMA on that rail of the owner's.

@@ -19,6 +19,9 @@ namespace weft::core {
 
 class EngineState;
 
+/// The size of extents where all of the memory is one.
+inline constexpr std::uint64_t no_seams = std::uint64_t{1} << 63;
+
 /// How rails serve a segment's memory, with its registrations. These are closed by the segment when
 /// it goes, or before that by the engine, whose rails they must not outlive.
 class LocalKeys {
@@ -45,8 +48,8 @@ class LocalKeys {
   }
   /// Of a rail that serves it and does not reach it.
   const std::string& why_staged(std::size_t rail) const { return by_rail_[rail].why_staged; }
-  /// Null where it needs none.
-  const providers::Registration* registration(std::size_t rail) const {
+  /// Of the extent that this offset lies in; null where it needs none.
+  const providers::Registration* registration(std::size_t rail, std::uint64_t) const {
     return by_rail_[rail].registration.get();
   }
   /// The rail was opened again: whether it has lost the memory, which is staged from here on.
@@ -144,9 +147,17 @@ class SegmentState {
   const std::string& why_staged(std::size_t rail) const { return keys_->why_staged(rail); }
   /// How many rails have lost it.
   std::uint32_t losses() const noexcept { return keys_->losses(); }
-  /// With that rail; null where it needs none. Not after unregister().
-  const providers::Registration* registration(std::size_t rail) const {
-    return keys_->registration(rail);
+  /// Its extents have this size, a power of two, the last one excepted. No registration goes over
+  /// the seam between two.
+  std::uint64_t extent_bytes() const noexcept { return no_seams; }
+  /// The rail's NIC reads and writes the extent that this offset lies in. Not for ever.
+  bool reaches(std::size_t rail, std::uint64_t /*offset*/) const noexcept {
+    return keys_->reached_by(rail);
+  }
+  /// With that rail, of the extent that this offset lies in; null where it needs none. Not after
+  /// unregister().
+  const providers::Registration* registration(std::size_t rail, std::uint64_t offset) const {
+    return keys_->registration(rail, offset);
   }
   /// It is used no more: users() is closed and idle, or the rails are going.
   void unregister() {

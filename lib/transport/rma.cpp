@@ -65,9 +65,9 @@ providers::RmaPiece Rma::piece(const PreparedState& prepared, const Aim& aim,
   const SegmentState& segment = *prepared.local;
   const RemoteState& remote = *prepared.remote;
   const std::uint32_t index = aim.target.index;
-  return {{segment.address() + chunk.local, chunk.length, segment.registration(rail_),
+  return {{segment.address() + chunk.local, chunk.length, segment.registration(rail_, chunk.local),
            segment.may_fault()},
-          {aim.address, remote.rma_address(index, chunk.remote), remote.key(index)}};
+          {aim.address, remote.rma_address(index, chunk.remote), remote.key(index, chunk.remote)}};
 }
 
 /// The only one that it may go to; null where there are several, or keys were lost.
