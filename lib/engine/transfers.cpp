@@ -38,6 +38,8 @@ Result<std::shared_ptr<const PreparedState>> Transfers::prepare(
     return fail(std::move(own.error()));
   auto bytes = check_pieces(pieces, {local->size(), grant.ranges});
   if (!bytes) return fail(std::move(bytes.error()));
+  if (auto registered = around_.segments.register_touched(*local, pieces); !registered)
+    return fail(std::move(registered.error()));
   const std::uint32_t losses = losses_of(*local, *remote);  // before it is seen what is lost
   const auto rails = around_.paths.rails_for(*local, *remote);
   if (!rails) return fail(rails.error());
@@ -201,7 +203,7 @@ Result<std::shared_ptr<Submitted>> Transfers::submit_prepared(
   if (!shape) return fail(std::move(shape.error()));
   if (auto taken = admit(options); !taken) return fail(std::move(taken.error()));
   AdmissionSlot slot(admission_);
-  Entered local(prepared->local->users()), remote(prepared->remote->users());
+  Entered local(prepared->local->users()), remote(prepared->remote->users().enter());
   if (around_.gate.closing()) return fail(Code::closed, "the engine is closed");
   if (!local) return fail(Code::closed, "the local segment is being released");
   if (!remote) return fail(prepared->remote->ended_error());

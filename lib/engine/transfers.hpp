@@ -19,6 +19,7 @@
 #include "engine/owner.hpp"
 #include "engine/paths.hpp"
 #include "engine/rails.hpp"
+#include "engine/segments.hpp"
 #include "engine/verification.hpp"
 #include "engine/workers.hpp"
 #include "metrics/ledger.hpp"
@@ -39,6 +40,7 @@ class Transfers final : public TransferHost {
     CallGate& gate;
     const Rails& rails;
     Workers& workers;
+    Segments& segments;
     const Paths& paths;
     Messages& messages;
     Verification& checks;

@@ -235,7 +235,8 @@ class OwnedGrantsOfARail : public OwnedGrantsTest {
     parts.description.keys = {{rail, 0, key}};
     auto registration = std::make_unique<Key>(key);
     registered = registration.get();
-    parts.registrations.push_back(std::move(registration));
+    parts.keys.push_back(std::make_shared<ExtentKey>(rail, Range{0, 4096}, 0, ExtentKey::Use::own,
+                                                     std::move(registration)));
     parts.unfenced = {rail};
     auto grant = std::make_shared<GrantState>(std::move(parts));
     owned.add(grant);

@@ -136,7 +136,7 @@ inline Submission make_submission(std::shared_ptr<const PreparedState> prepared,
   Submission submission(Clock::now());
   submission.bytes = prepared->bytes;
   submission.local_use = Entered(prepared->local->users());
-  submission.remote_use = Entered(prepared->remote->users());
+  submission.remote_use = prepared->remote->users().enter();
   submission.prepared = std::move(prepared);
   submission.take(std::move(options));
   submission.deadline = soon().when();

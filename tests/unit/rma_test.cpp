@@ -61,7 +61,7 @@ class RmaTest : public testing::Test {
     }
     prepared = make_prepared(peer, scattered(4, 10));
     prepared->remote = std::make_shared<RemoteState>(peer, std::move(grant));
-    prepared->local->add_rail(0, nullptr);
+    prepared->local->keys()->serve(0, false);
     prepared->losses = losses_of(*prepared->local, *prepared->remote);
     transfer = std::make_shared<TransferState>(make_submission(prepared), host);
     transfer->start({0});
