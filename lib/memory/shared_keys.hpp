@@ -1,6 +1,7 @@
 // The keys of a segment that grants share: one for each extent, rail and set of rights.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -26,14 +27,16 @@ class SharedKeys {
     const Lock lock(mutex_);
     return Extents(segment_bytes_, size_of(access));
   }
-  /// A first extent of that size was refused. False: smaller ones are not worth a try, or others
-  /// were registered by now.
+  /// Extents of that size were refused. False: smaller ones are not worth a try, or grants have
+  /// some of that size.
   bool shrink(providers::Access access) {
     const Lock lock(mutex_);
-    const auto first = keys_.lower_bound({access, 0, 0});
-    if (first != keys_.end() && std::get<0>(first->first) == access) return false;
     const std::uint64_t smaller = smaller_extent(segment_bytes_, size_of(access));
-    if (smaller == 0) return false;
+    const auto is_used = [&](const auto& each) {
+      return std::get<0>(each.first) == access && each.second.use_count() > 1;
+    };
+    if (smaller == 0 || std::any_of(keys_.begin(), keys_.end(), is_used)) return false;
+    std::erase_if(keys_, [&](const auto& each) { return std::get<0>(each.first) == access; });
     sizes_[access] = smaller;
     refused_.clear();
     return true;

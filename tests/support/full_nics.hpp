@@ -11,20 +11,23 @@
 namespace weft::test {
 
 /// What NICs have room for, and what is registered with them; for all endpoints that are opened in
-/// wrapped() while it is set, each of them with a NIC of its own.
+/// wrapped() while they are set, each of them with a NIC of its own.
 struct NicLimits {
   std::uint64_t most_at_once = ~std::uint64_t{0};  // bytes that peers may write
   std::uint64_t pages = 0;                         // Capability::registration_pages
   std::uint64_t room = ~std::uint64_t{0};          // bytes
   bool local = false;                              // local buffers are registered too
-  static inline NicLimits now = {};
 };
+inline NicLimits& nic_limits() {
+  static NicLimits limits;
+  return limits;
+}
 
 /// Has room for few bytes. To be opened in wrapped().
 class FullNic final : public ForwardingEndpoint {
  public:
   explicit FullNic(std::unique_ptr<providers::Endpoint> real)
-      : ForwardingEndpoint(std::move(real)), limits_(NicLimits::now), record_(inner().capability()) {
+      : ForwardingEndpoint(std::move(real)), limits_(nic_limits()), record_(inner().capability()) {
     record_.pins_memory = true;
     record_.registration_pages = limits_.pages;
     record_.local_registration = record_.local_registration || limits_.local;
