@@ -17,14 +17,15 @@ std::uint64_t bytes_in(const std::vector<Span>& spans) {
 }
 
 /// A chunk of length 0: there is none.
-Chunk taken(ChunkTable& table, std::uint64_t limit = 100) {
+Chunk taken(ChunkTable& table, std::uint64_t limit = 100, std::size_t rail = 0) {
   Chunk chunk;
-  return table.take(limit, chunk) ? chunk : Chunk{};
+  return table.take(rail, limit, chunk) ? chunk : Chunk{};
 }
 class ChunkTableTest : public testing::Test {
  protected:
   const PieceList pieces = scattered(4, 25);
-  ChunkTable table{pieces, std::nullopt, *std::pmr::new_delete_resource()};
+  const Reach all;
+  ChunkTable table{pieces, std::nullopt, all, *std::pmr::new_delete_resource()};
 };
 
 TEST_F(ChunkTableTest, SkippedBytesAreInTheirPlace) {
@@ -50,7 +51,7 @@ TEST_F(ChunkTableTest, TakesEveryByteOnceWhateverComesBack) {
   for (std::uint32_t seed = 0; seed < 1000; ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937 random(seed);
-    ChunkTable any(pieces, std::nullopt, *std::pmr::new_delete_resource());
+    ChunkTable any(pieces, std::nullopt, all, *std::pmr::new_delete_resource());
     std::vector<Chunk> out;
     std::vector<int> carried(100), lost(100);
     const auto mark = [](std::vector<int>& bytes, const Chunk& chunk) {

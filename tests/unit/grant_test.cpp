@@ -238,7 +238,7 @@ void expect_sound(const GrantDescription& grant, const std::shared_ptr<PeerState
   const RemoteState remote(peer, grant);
   for (std::uint32_t rail = 0; rail < 256; ++rail)
     if (remote.reachable_on(rail)) {
-      remote.key(rail);
+      remote.key(rail, 0);
       remote.lease_word(rail);
     }
 }

@@ -70,7 +70,7 @@ class TransferTest : public testing::Test {
   }
   std::vector<Chunk> take(std::size_t count, std::uint64_t limit = 100) {
     std::vector<Chunk> chunks(count);
-    chunks.resize(transfer->take(chunks, limit));
+    chunks.resize(transfer->take(0, chunks, limit));
     return chunks;
   }
   Error broken() { return Error(Code::fabric_failed, "broken"); }
@@ -365,7 +365,7 @@ TEST_F(TransferTest, WhatIsTakenTogetherKeepsToTheSum) {
   std::vector<Chunk> chunks(8);
   const auto carry = [&](std::uint64_t all) {
     std::vector<std::uint64_t> lengths;
-    for (const Chunk& each : std::span(chunks).first(transfer->take(chunks, 100, all))) {
+    for (const Chunk& each : std::span(chunks).first(transfer->take(0, chunks, 100, all))) {
       lengths.push_back(each.length);
       transfer->completed(0, each);
     }
@@ -820,14 +820,14 @@ TEST(TransferThreads, EndsOnceWithLanesAndWaitersInThreads) {
     transfer->start({0, 1});
     std::vector<std::thread> threads;
     threads.emplace_back([&] {
-      while (const auto chunk = transfer->take_one(7)) transfer->completed(0, *chunk);
+      while (const auto chunk = transfer->take_one(0, 7)) transfer->completed(0, *chunk);
     });
     for (std::size_t scheduler = 0; scheduler < 2; ++scheduler)
       threads.emplace_back([&, scheduler] {
         std::mt19937 random(round * 2 + static_cast<std::uint32_t>(scheduler));
         std::array<Chunk, 4> chunks;
         while (!transfer->ended()) {
-          const std::size_t count = transfer->take(chunks, 7);
+          const std::size_t count = transfer->take(0, chunks, 7);
           for (std::size_t i = 0; i < count; ++i) {
             if (random() % 10 == 0)
               transfer->give_back(chunks[i]);
