@@ -92,7 +92,7 @@ TEST(PartedChunkTable, EveryByteIsTakenOnceByARailThatMayCarryIt) {
   constexpr RailBits all_rails = (RailBits{1} << rails) - 1;
   enum class Byte { untouched, touched, out, carried, lost };
   int parted = 0, stranded = 0;
-  for (std::uint32_t seed = 0; seed < 2000; ++seed) {
+  for (std::uint32_t seed = 0; seed < 800; ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937 random(seed);
     const auto pick = [&](std::uint64_t below) { return random() % below; };
@@ -210,8 +210,8 @@ TEST(PartedChunkTable, EveryByteIsTakenOnceByARailThatMayCarryIt) {
     ASSERT_TRUE(out.empty());
     ASSERT_FALSE(to_take(all_rails & ~left));
   }
-  EXPECT_GT(parted, 500);
-  EXPECT_GT(stranded, 500);
+  EXPECT_GT(parted, 200);
+  EXPECT_GT(stranded, 200);
 }
 
 TEST(PartedChunkTable, ARailTakesFirstWhatFewOthersMayCarry) {
