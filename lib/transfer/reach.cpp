@@ -10,7 +10,7 @@ namespace weft::core {
 namespace {
 
 constexpr std::size_t most_bits = std::numeric_limits<RailBits>::digits;
-constexpr std::uint64_t all_bytes = std::numeric_limits<std::uint64_t>::max();
+constexpr std::uint64_t whole_runs = std::numeric_limits<std::uint64_t>::max();
 
 RailBits bit_at(std::size_t position) {
   return position < most_bits ? RailBits{1} << position : 0;
@@ -19,13 +19,13 @@ RailBits bit_at(std::size_t position) {
 /// One side, of which each extent is looked at once, when the pieces come to it.
 class Looked {
  public:
-  explicit Looked(const Extents& extents)
+  explicit Looked(const SideExtents& extents)
       : extents_(extents), rails_((extents.size + extents.extent - 1) / extents.extent) {}
 
   RailBits at(std::uint64_t offset) {
     RailBits& rails = rails_[offset / extents_.extent];
     if (rails != 0) return rails;
-    const Extents::Reached reached = extents_.reached(offset);
+    const SideExtents::Reached reached = extents_.reached(offset);
     all_rails_ = all_rails_ && reached.all_rails;
     all_targets_ = all_targets_ && reached.all_targets;
     return rails = reached.rails;
@@ -42,7 +42,7 @@ class Looked {
   }
 
  private:
-  const Extents& extents_;
+  const SideExtents& extents_;
   std::vector<RailBits> rails_;  // by extent; 0: not looked at
   bool all_rails_ = true, all_targets_ = true;
 };
@@ -65,13 +65,13 @@ void note(std::vector<RailBits>& parts, RailBits rails) {
 }
 
 /// A side that lies in one extent has no seam.
-std::uint64_t seam_of(const Extents& extents) {
+std::uint64_t seam_of(const SideExtents& extents) {
   return extents.size <= extents.extent ? no_seams : extents.extent;
 }
 
-Extents extents_of(const SegmentState& local, const RailSet& path) {
+SideExtents extents_of(const SegmentState& local, const RailSet& path) {
   const auto reached = [&](std::uint64_t offset) {
-    Extents::Reached reached;
+    SideExtents::Reached reached;
     for (std::size_t i = 0; i < path.rails().size(); ++i) {
       const bool reaches = local.reaches(path.rails()[i], offset);
       reached.all_rails = reached.all_rails && reaches;
@@ -82,9 +82,9 @@ Extents extents_of(const SegmentState& local, const RailSet& path) {
   return {"local memory", local.size(), local.extent_bytes(), reached};
 }
 
-Extents extents_of(const RemoteState& remote, const RailSet& path) {
+SideExtents extents_of(const RemoteState& remote, const RailSet& path) {
   const auto reached = [&](std::uint64_t offset) {
-    Extents::Reached reached;
+    SideExtents::Reached reached;
     for (std::size_t i = 0; i < path.rails().size(); ++i) {
       const Targets& targets = path.of(path.rails()[i])->targets;
       std::size_t reaching = 0;
@@ -102,7 +102,7 @@ Extents extents_of(const RemoteState& remote, const RailSet& path) {
 }  // namespace
 
 Result<Reach> Reach::find(const PieceList& pieces, const std::vector<std::size_t>& rails,
-                          const Extents& local, const Extents& remote) {
+                          const SideExtents& local, const SideExtents& remote) {
   Reach reach;
   reach.seams_ = {seam_of(local), seam_of(remote)};
   // The path has no rail that does not reach all of it.
@@ -110,7 +110,7 @@ Result<Reach> Reach::find(const PieceList& pieces, const std::vector<std::size_t
   Looked ours(local), theirs(remote);
   std::vector<RailBits> parts;
   for (Cursor walk(pieces, {}, reach.seams_); !walk.exhausted();) {
-    const auto chunk = walk.next(all_bytes);
+    const auto chunk = walk.next(whole_runs);
     const RailBits by_us = ours.at(chunk->local), by_them = theirs.at(chunk->remote);
     if ((by_us & by_them) == 0) return fail(not_reached(ours, theirs, *chunk, by_us, by_them));
     note(parts, by_us & by_them);

@@ -21,7 +21,7 @@ namespace weft::core {
 using RailBits = std::uint64_t;
 
 /// The extents on one side of a transfer.
-struct Extents {
+struct SideExtents {
   /// How rails reach one.
   struct Reached {
     RailBits rails = 0;       // those that reach it
@@ -43,7 +43,7 @@ class Reach {
   /// Looks at the extents that the pieces touch, and at no others. Fails with `unavailable` if some
   /// bytes are reached by no rail. `rails`: those of the path.
   static Result<Reach> find(const PieceList& pieces, const std::vector<std::size_t>& rails,
-                            const Extents& local, const Extents& remote);
+                            const SideExtents& local, const SideExtents& remote);
 
   /// No chunk goes over one.
   const Seams& seams() const noexcept { return seams_; }

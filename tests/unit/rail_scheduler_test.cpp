@@ -357,8 +357,8 @@ TEST_F(SchedulersOfParts, ChunksGoTogetherOnlyWhereEachTargetHasAllKeys) {
   first.one_sided.together = 8;
   const std::vector<Pair> pairs = {{0, 10, 10}, {20, 0, 10}, {100, 110, 10}, {120, 100, 10}};
   for (const bool every_target : {true, false}) {
-    Extents remote = make_extents(64, {3, 3}, 2);
-    remote.reached = [&](std::uint64_t) { return Extents::Reached{3, true, every_target}; };
+    SideExtents remote = make_extents(64, {3, 3}, 2);
+    remote.reached = [&](std::uint64_t) { return SideExtents::Reached{3, true, every_target}; };
     reach = *Reach::find(PieceList(pairs), {0, 1}, make_extents(128, {3}, 2), remote);
     EXPECT_FALSE(reach.parted());
     const auto transfer = RailSchedulerTest::submit(PieceList(pairs), {0});

@@ -24,7 +24,7 @@ PieceList listed(const std::vector<Pair>& pairs) {
 const std::vector<std::size_t> two = {4, 7};  // rails, by position
 
 TEST(Reach, MemoryThatLiesInOneExtentOnEachSideIsNotLookedAt) {
-  Extents local = make_extents(16, {0b11}, 2), remote = make_extents(32, {0b11}, 2);
+  SideExtents local = make_extents(16, {0b11}, 2), remote = make_extents(32, {0b11}, 2);
   local.reached = remote.reached = nullptr;
   const auto reach = Reach::find(listed({{0, 16, 16}}), two, local, remote);
   ASSERT_TRUE(reach);
@@ -45,8 +45,8 @@ TEST(Reach, WhereAllRailsReachAllOnlySeamsAreLeft) {
 }
 
 TEST(Reach, ATargetWithoutAKeyDoesNotPartIt) {
-  Extents remote = make_extents(16, {0b11, 0b11}, 2);
-  remote.reached = [](std::uint64_t) { return Extents::Reached{0b11, true, false}; };
+  SideExtents remote = make_extents(16, {0b11, 0b11}, 2);
+  remote.reached = [](std::uint64_t) { return SideExtents::Reached{0b11, true, false}; };
   const auto reach =
       Reach::find(listed({{0, 0, 32}}), two, make_extents(16, {0b11, 0b11}, 2), remote);
   ASSERT_TRUE(reach);
@@ -56,12 +56,12 @@ TEST(Reach, ATargetWithoutAKeyDoesNotPartIt) {
 
 TEST(Reach, OnlyWhatPiecesTouchIsLookedAtAndOnce) {
   std::map<std::uint64_t, int> looks;
-  Extents local = make_extents(16, {0b11, 0, 0b01, 0}, 2);
+  SideExtents local = make_extents(16, {0b11, 0, 0b01, 0}, 2);
   local.reached = [&, reached = local.reached](std::uint64_t offset) {
     ++looks[offset / 16];
     return reached(offset);
   };
-  const Extents remote = make_extents(64, {0b11, 0b11}, 2);
+  const SideExtents remote = make_extents(64, {0b11, 0b11}, 2);
   const auto reach = Reach::find(
       listed({{0, 0, 4}, {40, 8, 8}, {8, 100, 8}, {16, 0, 0}, {32, 32, 4}}), two, local, remote);
   ASSERT_TRUE(reach);
@@ -78,8 +78,8 @@ TEST(Reach, OnlyWhatPiecesTouchIsLookedAtAndOnce) {
 TEST(Reach, BytesInReachOfNoRailAreNamed) {
   const std::vector<Pair> pairs = {{0, 0, 40}};
   const auto why = [&](std::vector<RailBits> ours, std::vector<RailBits> theirs) {
-    Extents local = make_extents(16, std::move(ours), 2),
-            remote = make_extents(16, std::move(theirs), 2);
+    SideExtents local = make_extents(16, std::move(ours), 2),
+                remote = make_extents(16, std::move(theirs), 2);
     local.memory = "local memory";
     remote.memory = "peer's memory";
     remote.size = 40;  // the last extent is shorter
@@ -101,14 +101,14 @@ TEST(Reach, RailsPastThe64thCarryOnlyWhatAllCarry) {
   std::vector<std::size_t> rails(70);
   std::iota(rails.begin(), rails.end(), std::size_t{0});
   const auto pieces = [] { return listed({{0, 0, 32}}); };
-  const auto side = [](Extents::Reached second) {
-    Extents extents = make_extents(16, {0, 0}, 70);
+  const auto side = [](SideExtents::Reached second) {
+    SideExtents extents = make_extents(16, {0, 0}, 70);
     extents.reached = [second](std::uint64_t offset) {
-      return offset < 16 ? Extents::Reached{~RailBits{0}} : second;
+      return offset < 16 ? SideExtents::Reached{~RailBits{0}} : second;
     };
     return extents;
   };
-  const Extents::Reached all{~RailBits{0}};
+  const SideExtents::Reached all{~RailBits{0}};
   const auto whole = Reach::find(pieces(), rails, side(all), side(all));
   ASSERT_TRUE(whole);
   EXPECT_FALSE(whole->parted());

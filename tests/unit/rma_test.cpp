@@ -148,8 +148,8 @@ TEST_F(RmaTest, WhatIsNotCompleteGoesToTargetsThatHaveItsKeys) {
   endpoint.record.shared_doorbell = true;
   lose_key_of(1);
   prepared->losses = losses_of(*prepared->local, *prepared->remote);
-  Extents remote = make_extents(2048, {1, 1}, 1);
-  remote.reached = [](std::uint64_t) { return Extents::Reached{1, true, false}; };
+  SideExtents remote = make_extents(2048, {1, 1}, 1);
+  remote.reached = [](std::uint64_t) { return SideExtents::Reached{1, true, false}; };
   prepared->reach = *Reach::find(prepared->pieces, {0}, make_extents(4096, {1}, 1), remote);
   EXPECT_EQ(transport().post_all(all).posted, 4U);
   ASSERT_EQ(endpoint.together.size(), 1U);
