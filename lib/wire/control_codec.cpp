@@ -227,14 +227,15 @@ Result<void> check_outgoing(const ControlMessage& message) {
       check != nullptr && check->ranges.size() > limits::checked_ranges)
     return fail(Code::invalid_argument, fmt::format("a check of {} ranges, more than {}",
                                                     check->ranges.size(), limits::checked_ranges));
-  if (const auto* moved = std::get_if<RailMoved>(notice);
-      moved != nullptr && moved->renewed.size() > limits::renewed_keys)
+  const std::vector<RenewedKey>* renewed = nullptr;
+  if (const auto* moved = std::get_if<RailMoved>(notice)) renewed = &moved->renewed;
+  if (const auto* replaced = std::get_if<KeysReplaced>(notice)) renewed = &replaced->renewed;
+  if (renewed != nullptr && renewed->size() > limits::renewed_keys)
     return fail(Code::invalid_argument, fmt::format("{} renewed keys, more than {}",
-                                                    moved->renewed.size(), limits::renewed_keys));
-  if (const auto* moved = std::get_if<RailMoved>(notice);
-      moved != nullptr && count_lost(moved->renewed) > limits::lost_keys)
-    return fail(Code::invalid_argument, fmt::format("{} lost keys, more than {}",
-                                                    count_lost(moved->renewed), limits::lost_keys));
+                                                    renewed->size(), limits::renewed_keys));
+  if (renewed != nullptr && count_lost(*renewed) > limits::lost_keys)
+    return fail(Code::invalid_argument,
+                fmt::format("{} lost keys, more than {}", count_lost(*renewed), limits::lost_keys));
   return {};
 }
 
