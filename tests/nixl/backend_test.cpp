@@ -16,6 +16,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Pair;
 using weft::test::holds;
+using weft::test::same_bytes;
 
 constexpr std::size_t kib = 1024, mib = 1024 * kib;
 
@@ -217,7 +218,7 @@ TEST_P(BackendTest, ReleaseUnderWaySucceedsWhenTheMemoryIsQuiet) {
     Handle behind(a, b, Operation::read, whole(small_here, small_there));
     behind.post();
     ASSERT_EQ(behind.wait(), Status::success);
-    for (std::size_t i = 0; i < size; ++i) ASSERT_EQ(here.bytes[i], std::byte{0x5a}) << i;
+    ASSERT_TRUE(same_bytes(here.bytes, std::vector(size, std::byte{0x5a})));
   }
 }
 
@@ -232,7 +233,7 @@ TEST_P(BackendTest, DeregisteredMemoryIsQuiet) {
   const Status ended = write.wait();
   EXPECT_TRUE(posted != Status::in_progress || ended == Status::success ||
               ended == Status::not_found);
-  for (std::size_t i = 0; i < size; ++i) ASSERT_EQ(there.bytes[i], std::byte{0x5a}) << i;
+  ASSERT_TRUE(same_bytes(there.bytes, std::vector(size, std::byte{0x5a})));
 }
 
 TEST_P(BackendTest, OwnMemoryIsDeregisteredUnderWay) {
@@ -244,7 +245,7 @@ TEST_P(BackendTest, OwnMemoryIsDeregisteredUnderWay) {
   ASSERT_EQ(a.deregister(here), Status::success);
   std::fill(here.bytes.begin(), here.bytes.end(), std::byte{0x5a});
   EXPECT_NE(read.wait(), Status::in_progress);
-  for (std::size_t i = 0; i < size; ++i) ASSERT_EQ(here.bytes[i], std::byte{0x5a}) << i;
+  ASSERT_TRUE(same_bytes(here.bytes, std::vector(size, std::byte{0x5a})));
 }
 
 TEST_P(BackendTest, ConnectsAgain) {

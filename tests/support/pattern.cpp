@@ -1,6 +1,7 @@
 #include "pattern.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
@@ -18,15 +19,18 @@ std::uint64_t word_at(std::uint64_t seed, std::uint64_t index) {
   return word ^ (word >> 31);
 }
 
-/// Calls `each(position, word, bytes, skip)` for the words that cover the memory.
+/// Calls `each(position, bytes)` for pieces of the pattern that cover `size` bytes, until it
+/// returns false. Sanitizers look at a piece once, and would look at each word.
 template <typename Each>
-void for_words(std::size_t size, std::uint64_t offset, Each&& each) {
-  std::size_t position = 0;
-  while (position < size) {
+void for_pieces(std::size_t size, std::uint64_t seed, std::uint64_t offset, Each&& each) {
+  std::array<std::uint64_t, 512> words;
+  for (std::size_t position = 0; position < size;) {
     const std::uint64_t place = offset + position;
     const std::size_t skip = place % word_bytes;
-    const std::size_t bytes = std::min<std::size_t>(word_bytes - skip, size - position);
-    if (!each(position, place / word_bytes, bytes, skip)) return;
+    const std::size_t bytes = std::min<std::size_t>(sizeof words - skip, size - position);
+    const std::size_t count = (skip + bytes + word_bytes - 1) / word_bytes;
+    for (std::size_t i = 0; i < count; ++i) words[i] = word_at(seed, place / word_bytes + i);
+    if (!each(position, std::as_bytes(std::span(words)).subspan(skip, bytes))) return;
     position += bytes;
   }
 }
@@ -41,13 +45,10 @@ std::byte pattern_at(std::uint64_t seed, std::uint64_t offset) {
 }
 
 void fill(std::span<std::byte> memory, std::uint64_t seed, std::uint64_t offset) {
-  for_words(memory.size(), offset,
-            [&](std::size_t position, std::uint64_t index, std::size_t bytes, std::size_t skip) {
-              const std::uint64_t word = word_at(seed, index);
-              std::memcpy(memory.data() + position,
-                          reinterpret_cast<const std::byte*>(&word) + skip, bytes);
-              return true;
-            });
+  for_pieces(memory.size(), seed, offset, [&](std::size_t position, Bytes piece) {
+    std::memcpy(memory.data() + position, piece.data(), piece.size());
+    return true;
+  });
 }
 
 Blob pattern(std::size_t bytes, std::uint64_t seed, std::uint64_t offset) {
@@ -58,15 +59,12 @@ Blob pattern(std::size_t bytes, std::uint64_t seed, std::uint64_t offset) {
 
 testing::AssertionResult holds(Bytes memory, std::uint64_t seed, std::uint64_t offset) {
   std::size_t wrong = memory.size();
-  for_words(memory.size(), offset,
-            [&](std::size_t position, std::uint64_t index, std::size_t bytes, std::size_t skip) {
-              const std::uint64_t word = word_at(seed, index);
-              const auto* expected = reinterpret_cast<const std::byte*>(&word) + skip;
-              if (std::memcmp(memory.data() + position, expected, bytes) == 0) return true;
-              wrong = position;
-              while (memory[wrong] == expected[wrong - position]) ++wrong;
-              return false;
-            });
+  for_pieces(memory.size(), seed, offset, [&](std::size_t position, Bytes piece) {
+    if (std::memcmp(memory.data() + position, piece.data(), piece.size()) == 0) return true;
+    wrong = position;
+    while (memory[wrong] == piece[wrong - position]) ++wrong;
+    return false;
+  });
   if (wrong == memory.size()) return testing::AssertionSuccess();
   return testing::AssertionFailure()
          << "byte " << wrong << " of " << memory.size() << " is "

@@ -55,6 +55,11 @@ std::size_t count_entries(const char* path) {
   return count;
 }
 
+void wait_down_to(std::size_t expected, std::size_t (*count)()) {
+  const Deadline deadline = Deadline::in(std::chrono::seconds(20));
+  while (count() > expected && !deadline.passed()) std::this_thread::yield();
+}
+
 }  // namespace
 
 bool is_role(int count, char** values) {
@@ -205,13 +210,21 @@ std::size_t count_threads() {
 }
 
 std::vector<std::string> threads_down_to(std::size_t expected) {
-  for (const Deadline deadline = Deadline::in(std::chrono::seconds(5));
-       count_threads() > expected && !deadline.passed();)
-    std::this_thread::yield();
+  wait_down_to(expected, count_threads);
   std::vector<std::string> names;
   for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
     std::ifstream file(task.path() / "comm");
     std::getline(file, names.emplace_back());
+  }
+  return names;
+}
+
+std::vector<std::string> descriptors_down_to(std::size_t expected) {
+  wait_down_to(expected, count_descriptors);
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code closed;
+    names.push_back(std::filesystem::read_symlink(entry.path(), closed).string());
   }
   return names;
 }

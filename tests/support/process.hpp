@@ -73,6 +73,8 @@ std::size_t count_threads();
 /// Names of the threads, as soon as there are no more than `expected`, or after some seconds: the
 /// kernel lists one that was joined until it is done with it.
 std::vector<std::string> threads_down_to(std::size_t expected);
+/// What descriptors lead to, likewise: sockets of peers that are gone close a little later.
+std::vector<std::string> descriptors_down_to(std::size_t expected);
 std::size_t resident_bytes();
 
 /// For grants that travel as lines.
