@@ -2,6 +2,7 @@
 // left, while others come.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <deque>
 #include <functional>
@@ -34,18 +35,16 @@ class UseEras {
     current_.load()->close();
   }
   bool closed() const noexcept { return closed_; }
-  bool idle() const {
+  bool idle() {
     const Lock lock(mutex_);
-    for (const UseCount& era : eras_)
-      if (!era.idle()) return false;
-    return true;
+    return first_used(eras_.size()) == eras_.size();
   }
   // After close().
   /// Calls `then` when the last user has left, at once if there is none.
   void when_idle(std::function<void()> then) { then_before(count(), std::move(then)); }
   bool wait_idle(Deadline deadline) {
-    for (std::size_t era = 0; era < count(); ++era)
-      if (!at(era).wait_idle(deadline)) return false;
+    while (UseCount* used = used_before(count()))
+      if (!used->wait_idle(deadline)) return false;
     return true;
   }
 
@@ -60,24 +59,35 @@ class UseEras {
     last.close();
     return eras_.size() - 1;
   }
-  std::size_t count() const {
+  std::size_t count() {
     const Lock lock(mutex_);
     return eras_.size();
   }
-  UseCount& at(std::size_t era) {
-    const Lock lock(mutex_);
-    return eras_[era];
+  /// The first of `eras` that has users; `eras` if none has. Those that have ended get none again.
+  std::size_t first_used(std::size_t eras) WEFT_REQUIRES(mutex_) {
+    const std::size_t ended = closed_ ? eras_.size() : eras_.size() - 1;
+    while (idle_ < std::min(eras, ended) && eras_[idle_].idle()) ++idle_;
+    std::size_t first = idle_;
+    while (first < eras && eras_[first].idle()) ++first;
+    return first;
   }
-  /// The first `eras`, which are closed, have no users any more.
+  UseCount* used_before(std::size_t eras) {
+    const Lock lock(mutex_);
+    const std::size_t first = first_used(eras);
+    return first < eras ? &eras_[first] : nullptr;
+  }
+  /// The first `eras`, which have ended, have no users any more.
   void then_before(std::size_t eras, std::function<void()> then) {
-    if (eras == 0) return then();
-    at(eras - 1).when_idle(
-        [this, eras, then = std::move(then)]() mutable { then_before(eras - 1, std::move(then)); });
+    UseCount* const used = used_before(eras);
+    if (used == nullptr) return then();
+    used->when_idle(
+        [this, eras, then = std::move(then)]() mutable { then_before(eras, std::move(then)); });
   }
 
-  mutable Mutex mutex_;
+  Mutex mutex_;
   // Never fewer: a user may be about to enter one that it has just looked up.
   std::deque<UseCount> eras_ WEFT_GUARDED_BY(mutex_) = std::deque<UseCount>(1);
+  std::size_t idle_ WEFT_GUARDED_BY(mutex_) = 0;  // so many of the first have no users any more
   std::atomic<UseCount*> current_{&eras_.front()};
   std::atomic<bool> closed_{false};
 };
