@@ -9,10 +9,7 @@ constexpr std::uint64_t all_bytes = std::numeric_limits<std::uint64_t>::max();
 
 }  // namespace
 
-ChunkTable::ChunkTable(const PieceList& pieces, Picks picks, const Reach& reach,
-                       std::pmr::memory_resource& lists)
-    : all_{Cursor(pieces, picks, reach.seams()), {}}, out_(&lists) {
-  if (!reach.parted()) return;
+void ChunkTable::part(const Reach& reach) {
   parted_ = std::make_unique<Parted>(Parted{reach, {}});
   for (const RailBits rails : reach.parts()) {
     Part& part = parted_->parts.emplace_back(Part{rails, all_});
@@ -29,10 +26,19 @@ void ChunkTable::seek(Cursor& walk, const Reach& reach, RailBits rails) {
   }
 }
 
+inline bool ChunkTable::Stock::take(std::uint64_t limit, Chunk& into) {
+  if (!cut.empty()) {
+    take_cut(limit, into);
+    return true;
+  }
+  const auto chunk = walk.next(limit);
+  if (chunk) into = *chunk;
+  return chunk.has_value();
+}
+
 bool ChunkTable::take(std::size_t rail, std::uint64_t limit, Chunk& into) {
   if (!parted_) {
-    if (all_.empty()) return false;
-    all_.take(limit, into);
+    if (!all_.take(limit, into)) return false;
   } else {
     Part* const part = part_for(rail);
     if (part == nullptr) return false;
@@ -66,13 +72,6 @@ bool ChunkTable::strands(RailBits without) const noexcept {
   return std::any_of(parted_->parts.begin(), parted_->parts.end(), [&](const Part& part) {
     return (part.rails & without) == 0 && !part.stock.empty();
   });
-}
-
-void ChunkTable::Stock::take(std::uint64_t limit, Chunk& into) {
-  if (cut.empty())
-    into = *walk.next(limit);
-  else
-    take_cut(limit, into);
 }
 
 /// It may have been cut for a rail that takes more at a time.

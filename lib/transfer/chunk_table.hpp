@@ -20,7 +20,10 @@ class ChunkTable {
  public:
   /// `pieces`, `picks` and `reach` must outlive the table. `lists`: where it keeps what is out.
   ChunkTable(const PieceList& pieces, Picks picks, const Reach& reach,
-             std::pmr::memory_resource& lists);
+             std::pmr::memory_resource& lists)
+      : all_{Cursor(pieces, picks, reach.seams()), {}}, out_(&lists) {
+    if (reach.parted()) part(reach);
+  }
 
   /// Takes the next chunk of at most `limit` bytes that this rail may carry; false: there is none.
   /// Chunks that were given back go first.
@@ -59,7 +62,7 @@ class ChunkTable {
     std::vector<Chunk> cut;  // given back, and not out
 
     bool empty() const noexcept { return walk.exhausted() && cut.empty(); }
-    void take(std::uint64_t limit, Chunk& into);
+    bool take(std::uint64_t limit, Chunk& into);
     void take_cut(std::uint64_t limit, Chunk& into);
   };
   /// The same of what only these rails may carry. The walk goes over all pieces, and stops where
@@ -73,6 +76,7 @@ class ChunkTable {
     std::vector<Part> parts;  // those with the fewest rails come first
   };
 
+  void part(const Reach& reach);
   static void seek(Cursor& walk, const Reach& reach, RailBits rails);
   Part* part_for(std::size_t rail) const noexcept;
   Stock& stock_of(const Chunk& chunk);

@@ -27,8 +27,10 @@ std::optional<Chunk> Cursor::next(std::uint64_t limit) {
     ++position_;
   }
   if (run_.length == 0) return std::nullopt;
-  const std::uint64_t length = std::min({run_.length, limit, up_to_seam(seams_.local, run_.local),
-                                         up_to_seam(seams_.remote, run_.remote)});
+  std::uint64_t length = std::min(run_.length, limit);
+  if (seams_ != nullptr)
+    length = std::min(
+        {length, up_to_seam(seams_->local, run_.local), up_to_seam(seams_->remote, run_.remote)});
   const Chunk chunk{run_.local, run_.remote, length, walked_};
   walked_ += length;
   run_ = {run_.local + length, run_.remote + length, run_.length - length};

@@ -36,14 +36,16 @@ struct Chunk {
 struct Seams {
   std::uint64_t local = no_seams;   // in the local segment
   std::uint64_t remote = no_seams;  // in the peer's
+
+  bool any() const noexcept { return local != no_seams || remote != no_seams; }
 };
 
 /// Constant size, however long the list: work is found when it is asked for. Pieces that follow
 /// each other on both sides form one run, also over a seam.
 class Cursor {
  public:
-  /// Both lists must outlive the cursor.
-  Cursor(const PieceList& pieces, Picks picks, const Seams& seams = {})
+  /// All must outlive the cursor. `seams`: null where there are none.
+  Cursor(const PieceList& pieces, Picks picks, const Seams* seams = nullptr)
       : pieces_(&pieces),
         picks_(picks ? picks->data() : nullptr),
         count_(picks ? picks->size() : pieces.size()),
@@ -73,7 +75,7 @@ class Cursor {
   const PieceList* pieces_;
   const std::uint32_t* picks_;  // null: all, or none
   std::size_t count_;
-  Seams seams_;
+  const Seams* seams_;
   std::size_t position_ = 0;  // of the next piece not yet in run_
   Pair run_;                  // what is left of the current run, as far as it was looked at
   std::uint64_t runs_ = 0;

@@ -65,8 +65,8 @@ void note(std::vector<RailBits>& parts, RailBits rails) {
 }
 
 /// A side that lies in one extent has no seam.
-std::uint64_t seam_of(const SideExtents& extents) {
-  return extents.size <= extents.extent ? no_seams : extents.extent;
+std::uint64_t seam_of(std::uint64_t size, std::uint64_t extent) {
+  return size <= extent ? no_seams : extent;
 }
 
 SideExtents extents_of(const SegmentState& local, const RailSet& path) {
@@ -104,12 +104,12 @@ SideExtents extents_of(const RemoteState& remote, const RailSet& path) {
 Result<Reach> Reach::find(const PieceList& pieces, const std::vector<std::size_t>& rails,
                           const SideExtents& local, const SideExtents& remote) {
   Reach reach;
-  reach.seams_ = {seam_of(local), seam_of(remote)};
-  // The path has no rail that does not reach all of it.
-  if (reach.seams_.local == no_seams && reach.seams_.remote == no_seams) return reach;
+  reach.seams_ = {seam_of(local.size, local.extent), seam_of(remote.size, remote.extent)};
+  // The path has no rail that does not reach what lies in one extent.
+  if (!reach.seams_.any()) return reach;
   Looked ours(local), theirs(remote);
   std::vector<RailBits> parts;
-  for (Cursor walk(pieces, {}, reach.seams_); !walk.exhausted();) {
+  for (Cursor walk(pieces, {}, &reach.seams_); !walk.exhausted();) {
     const auto chunk = walk.next(whole_runs);
     const RailBits by_us = ours.at(chunk->local), by_them = theirs.at(chunk->remote);
     if ((by_us & by_them) == 0) return fail(not_reached(ours, theirs, *chunk, by_us, by_them));
@@ -133,6 +133,9 @@ RailBits Reach::bit_of(std::size_t rail) const noexcept {
 
 Result<Reach> find_reach(const PieceList& pieces, const RailSet& path, const SegmentState& local,
                          const RemoteState& remote) {
+  const Seams seams{seam_of(local.size(), local.extent_bytes()),
+                    seam_of(remote.description().segment_size, remote.extent_bytes())};
+  if (!seams.any()) return Reach();  // without a list of what is looked at: it is most often so
   return Reach::find(pieces, path.rails(), extents_of(local, path), extents_of(remote, path));
 }
 

@@ -45,8 +45,8 @@ class Reach {
   static Result<Reach> find(const PieceList& pieces, const std::vector<std::size_t>& rails,
                             const SideExtents& local, const SideExtents& remote);
 
-  /// No chunk goes over one.
-  const Seams& seams() const noexcept { return seams_; }
+  /// No chunk goes over one; null: there are none.
+  const Seams* seams() const noexcept { return seams_.any() ? &seams_ : nullptr; }
   /// Each rail may carry all of the transfer, whichever of its targets is next.
   bool complete() const noexcept { return complete_; }
   /// Some rail may carry only a part of it.

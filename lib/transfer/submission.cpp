@@ -4,9 +4,9 @@
 
 namespace weft::core {
 
-const Reach& Submission::reach() const noexcept {
+const Reach& Submission::no_keys() noexcept {
   static const Reach everything;
-  return transport == TransportKind::one_sided ? prepared->reach : everything;
+  return everything;
 }
 
 void Submission::take(TransferOptions&& options) {

@@ -36,7 +36,9 @@ struct Submission {
 
   Picks picked() const { return picks ? Picks(*picks) : std::nullopt; }
   /// What its rails may carry. Only NICs that access the memory itself need keys for it.
-  const Reach& reach() const noexcept;
+  const Reach& reach() const noexcept {
+    return transport == TransportKind::one_sided ? prepared->reach : no_keys();
+  }
   /// Takes what is needed later, and no more: there may be very many submissions.
   void take(TransferOptions&& options);
   /// Nothing touches memory on its behalf any more, at either side.
@@ -44,6 +46,9 @@ struct Submission {
     local_use.leave();
     remote_use.leave();
   }
+
+ private:
+  static const Reach& no_keys() noexcept;
 };
 
 }  // namespace weft::core

@@ -97,7 +97,7 @@ void TransferState::give_back(std::span<const Chunk> chunks) {
       ++retries_;
     }
     if (over() || cancel_asked_) return advance();
-    return stranded() ? end({State::failed, *why_left_}) : Act::offer;
+    return stranded() ? end(std::move(*ends_with_)) : Act::offer;
   });
 }
 
@@ -193,14 +193,14 @@ bool TransferState::rail_steps_back(std::size_t rail) {
 bool TransferState::leave_rest(std::size_t rail, const Error& why) {
   if (carriers_[rail] != Part::carries) return true;
   carriers_[rail] = Part::left;
-  why_left_ = std::make_unique<const Error>(why);
+  ends_with_ = std::make_unique<Ending>(Ending{State::failed, why});
   const bool last = std::count(carriers_.begin(), carriers_.end(), Part::carries) == 0;
   return !last && !stranded();
 }
 
 /// A rail has left, and bytes are to be taken that none of the others may carry.
 bool TransferState::stranded() const {
-  if (!why_left_) return false;
+  if (!ends_with_) return false;
   RailBits carrying = 0;
   for (std::size_t rail = 0; rail < carriers_.size(); ++rail)
     if (carriers_[rail] == Part::carries) carrying |= submission_.reach().bit_of(rail);

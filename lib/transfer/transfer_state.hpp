@@ -233,7 +233,7 @@ class TransferState final : public Submitted, public std::enable_shared_from_thi
 
   // The lists of a small transfer over up to four rails lie in here, so that it is one allocation;
   // of no more than 1 KiB, which allocators serve fastest.
-  std::array<std::byte, 160> room_;
+  std::array<std::byte, 152> room_;
   std::pmr::monotonic_buffer_resource lists_{room_.data(), room_.size(),
                                              std::pmr::new_delete_resource()};
 
@@ -250,13 +250,14 @@ class TransferState final : public Submitted, public std::enable_shared_from_thi
   // Written with the lock held, but for the step from `closing` to `settled`.
   std::atomic<Phase> phase_;
   bool cancel_asked_ WEFT_GUARDED_BY(mutex_) = false;
-  std::unique_ptr<Ending> ends_with_ WEFT_GUARDED_BY(mutex_);  // once its event is looked at
-  std::uint64_t outstanding_ WEFT_GUARDED_BY(mutex_) = 0;      // chunks, proofs, and holds
+  // Once its event is looked at; later, of parts, once bytes are left that no rail carries: since
+  // the last that left it.
+  std::unique_ptr<Ending> ends_with_ WEFT_GUARDED_BY(mutex_);
+  std::uint64_t outstanding_ WEFT_GUARDED_BY(mutex_) = 0;  // chunks, proofs, and holds
   ChunkTable chunks_ WEFT_GUARDED_BY(mutex_);
   Proofs proofs_ WEFT_GUARDED_BY(mutex_){&lists_};          // owed, and not taken
   std::pmr::vector<Share> shares_ WEFT_GUARDED_BY(mutex_);  // by rail, like the next
   std::pmr::vector<Part> carriers_ WEFT_GUARDED_BY(mutex_);
-  std::unique_ptr<const Error> why_left_ WEFT_GUARDED_BY(mutex_);  // the last that did; of parts
   std::uint64_t operations_ WEFT_GUARDED_BY(mutex_) = 0;
   std::uint64_t bytes_done_ WEFT_GUARDED_BY(mutex_) = 0;
   std::uint64_t retries_ WEFT_GUARDED_BY(mutex_) = 0;

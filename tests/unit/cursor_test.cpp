@@ -31,7 +31,7 @@ struct Walk {
 
 Walk walk(const PieceList& pieces, const Picks& picks, std::uint64_t limit,
           const Seams& seams = {}) {
-  Cursor cursor(pieces, picks, seams);
+  Cursor cursor(pieces, picks, seams.any() ? &seams : nullptr);
   Walk walk;
   while (const auto chunk = cursor.next(limit)) walk.chunks.push_back(*chunk);
   EXPECT_TRUE(cursor.exhausted());
@@ -147,7 +147,8 @@ TEST(Cursor, NeighboursOverASeamAreOneRunAndTwoChunks) {
 TEST(Cursor, ItsFrontIsWhereTheNextChunkBegins) {
   const std::vector<Pair> pairs = {{5, 5, 0}, {0, 50, 10}, {10, 60, 10}, {0, 0, 0}, {70, 0, 4}};
   const PieceList pieces(pairs);
-  for (Cursor cursor(pieces, {}, {.local = 16}); !cursor.exhausted();) {
+  const Seams seams{.local = 16};
+  for (Cursor cursor(pieces, {}, &seams); !cursor.exhausted();) {
     const Pair front = cursor.front();
     const auto chunk = cursor.next(7);
     ASSERT_TRUE(chunk);
