@@ -20,6 +20,8 @@ Capability make_record(const Spec& spec, const fi_info& info) {
   record.application_keys = (domain.mr_mode & FI_MR_PROV_KEY) == 0;
   record.virtual_addresses = (domain.mr_mode & FI_MR_VIRT_ADDR) != 0;
   record.local_registration = (domain.mr_mode & FI_MR_LOCAL) != 0;
+  record.pins_memory = (domain.mr_mode & FI_MR_ALLOCATED) != 0;
+  record.registrations = domain.mr_cnt;
   record.max_message = record.max_send = info.ep_attr->max_msg_size;
   record.window = info.tx_attr->size;
   record.iov_limit = info.tx_attr->iov_limit;

@@ -59,6 +59,8 @@ void efa_quirks(const fi_info& info, Capability& record) {
   // The target's NIC checks keys, ranges and rights.
   record.keys_enforced = true;
   record.fence = FenceScope::grant;
+  // "EFA limit for single MR that enables remote write is 1M pages" (libfabric's PR 10402).
+  record.registration_pages = std::uint64_t{1} << 20;
   // The device takes FI_DELIVERY_COMPLETE and ignores it.
   record.proof = CompletionProof::received;
   record.ordered_messages = false;

@@ -40,12 +40,20 @@ bool has_one_node() {
   return hwloc_get_nbobjs_by_type(machine(), HWLOC_OBJ_NUMANODE) < 2;
 }
 
-/// The nodes of the pages that the kernel tells of; null where it can't be told.
+/// The nodes of the pages that the kernel tells of; null where it can't be told. hwloc asks for
+/// each page, so stretches of large memory stand for all.
 BitmapPtr nodes_of(const void* address, std::size_t bytes) {
-  BitmapPtr nodes(hwloc_bitmap_alloc());
-  if (!nodes || hwloc_get_area_memlocation(machine(), address, bytes, nodes.get(),
-                                           HWLOC_MEMBIND_BYNODESET) != 0)
-    return nullptr;
+  constexpr std::size_t stretches = 64, stretch = std::size_t{1} << 20;
+  const std::size_t step = std::max(bytes / stretches, stretch);
+  BitmapPtr nodes(hwloc_bitmap_alloc()), some(hwloc_bitmap_alloc());
+  if (!nodes || !some) return nullptr;
+  for (std::size_t at = 0; at < bytes; at += step) {
+    if (hwloc_get_area_memlocation(machine(), static_cast<const std::byte*>(address) + at,
+                                   std::min(stretch, bytes - at), some.get(),
+                                   HWLOC_MEMBIND_BYNODESET) != 0 ||
+        hwloc_bitmap_or(nodes.get(), nodes.get(), some.get()) != 0)
+      return nullptr;
+  }
   return nodes;
 }
 

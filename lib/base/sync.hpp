@@ -25,6 +25,8 @@
 #define WEFT_ACQUIRE(...) WEFT_THREAD_ANNOTATION(exclusive_lock_function(__VA_ARGS__))
 #define WEFT_TRY_ACQUIRE(...) WEFT_THREAD_ANNOTATION(exclusive_trylock_function(__VA_ARGS__))
 #define WEFT_RELEASE(...) WEFT_THREAD_ANNOTATION(unlock_function(__VA_ARGS__))
+/// The mutex that the function returns.
+#define WEFT_RETURNS(mutex) WEFT_THREAD_ANNOTATION(lock_returned(mutex))
 /// The function does something that the analysis can't follow: say what, beside it.
 #define WEFT_NO_THREAD_SAFETY_ANALYSIS WEFT_THREAD_ANNOTATION(no_thread_safety_analysis)
 

@@ -71,6 +71,8 @@ static_assert(same(WEFT_SIDE_REMOTE, PathSide::remote));
 static_assert(same(WEFT_SIDE_BETWEEN, PathSide::between));
 static_assert(same(WEFT_MEMORY_HOST, MemoryKind::host));
 static_assert(same(WEFT_MEMORY_DEVICE, MemoryKind::device));
+static_assert(same(WEFT_KEYS_AUTOMATIC, Keys::automatic));
+static_assert(same(WEFT_KEYS_OWN, Keys::own));
 static_assert(same(WEFT_RIGHT_READ, Rights::read));
 static_assert(same(WEFT_RIGHT_WRITE, Rights::write));
 static_assert(same(WEFT_RIGHT_READ_WRITE, Rights::read_write));

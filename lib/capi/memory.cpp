@@ -99,7 +99,7 @@ weft_code weft_segment_place(const weft_segment* segment, weft_place* place, wef
 }
 
 weft_code weft_segment_grant(weft_segment* segment, const weft_range* ranges, size_t count,
-                             int32_t rights, int64_t ttl_ns, weft_grant** grant,
+                             int32_t rights, int64_t ttl_ns, int32_t keys, weft_grant** grant,
                              weft_error** error) {
   return call(error, {{"segment", segment}, list("ranges", ranges, count), {"grant", grant}}, [&] {
     return enumerator("rights", rights, Rights::read, Rights::read_write)
@@ -107,7 +107,9 @@ weft_code weft_segment_grant(weft_segment* segment, const weft_range* ranges, si
           std::vector<Range> list;
           for (const weft_range& range : std::span(ranges, count))
             list.push_back({range.offset, range.length});
-          return give(grant, segment->value.grant(list, known, ttl_of(ttl_ns)));
+          return enumerator("keys", keys, Keys::automatic, Keys::own).and_then([&](Keys use) {
+            return give(grant, segment->value.grant(list, known, ttl_of(ttl_ns), use));
+          });
         });
   });
 }

@@ -68,8 +68,8 @@ class EngineState final : public std::enable_shared_from_this<EngineState> {
   Messages messages{config, owner, workers, peer_table, events, ledger};
   Verification verification{hasher, rails, grants, peer_table, control};
   Paths paths{config, owner, self, rails};
-  Transfers transfers{{config, hooks, owner, gate, rails, workers, paths, messages, verification,
-                       events, ledger, control}};
+  Transfers transfers{{config, hooks, owner, gate, rails, workers, segments, paths, messages,
+                       verification, events, ledger, control}};
 
   // Last: their threads call into everything above, and each into those before it.
   Hasher hasher;

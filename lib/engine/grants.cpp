@@ -18,30 +18,19 @@ namespace {
 // microseconds, and without it nothing can be said of the memory.
 constexpr auto shortest_wait = std::chrono::milliseconds(100);
 
-providers::Access access_of(Rights rights) {
-  switch (rights) {
-    case Rights::read:
-      return providers::Access::remote_read;
-    case Rights::write:
-      return providers::Access::remote_write;
-    case Rights::read_write:
-      break;
-  }
-  return providers::Access::remote_read_write;
-}
-
 }  // namespace
 
-Grants::Grants(const Around& around, OwnedGrants::Tell tell, Reopen reopen)
+Grants::Grants(const Around& around, const OwnedGrants::Tell& tell, Reopen reopen)
     : around_(around),
       reopen_(std::move(reopen)),
       owned_(
-          std::move(tell),
+          tell,
           [this](std::uint64_t lease, GrantEnd why) {
             around_.directory.withdraw(lease);
             if (around_.ledger) around_.ledger->rare().grant_ended(why);
           },
-          [this](LinkId link) { return borrower(link); }) {}
+          [this](LinkId link) { return borrower(link); }),
+      keys_(around_.rails, around_.workers, around_.arrivals, owned_, tell) {}
 
 void Grants::open() {
   std::vector<LeaseWords::Reader> readers;
@@ -52,13 +41,14 @@ void Grants::open() {
 }
 
 void Grants::close() {
+  keys_.clear();
   owned_.clear();
   lease_words_->close();
 }
 
 Result<std::shared_ptr<GrantState>> Grants::grant(const std::shared_ptr<SegmentState>& segment,
                                                   std::span<const Range> ranges, Rights rights,
-                                                  Nanoseconds ttl) {
+                                                  Nanoseconds ttl, Keys keys) {
   auto merged = normalise(ranges, segment->size());
   if (!merged) return fail(std::move(merged.error()));
   if (static_cast<unsigned>(rights) < 1 || static_cast<unsigned>(rights) > 3)
@@ -70,6 +60,8 @@ Result<std::shared_ptr<GrantState>> Grants::grant(const std::shared_ptr<SegmentS
                                                     max_granted_ranges, merged->size()));
   if (ttl <= Nanoseconds::zero())
     return fail(Code::invalid_argument, "a grant's time must be above zero");
+  if (keys != Keys::automatic && keys != Keys::own)
+    return fail(Code::invalid_argument, "there are no such keys for a grant");
   // Until the grant is known: release() waits for it, and finds it.
   const Entered user(segment->users());
   if (!user) return fail(Code::closed, "the segment is being released");
@@ -88,55 +80,16 @@ Result<std::shared_ptr<GrantState>> Grants::grant(const std::shared_ptr<SegmentS
   description.lease = random_u64();
   description.ttl = ttl;
   description.ranges = std::move(*merged);
-  if (auto described = describe_keys(parts, rights).and_then([&] { return describe_epoch(parts); });
-      !described)
+  const Lock describing(keys_.describing());
+  if (auto described = keys_.describe(parts, keys); !described)
     return fail(std::move(described.error()));
+  if (auto described = describe_epoch(parts); !described) return fail(std::move(described.error()));
   auto grant = std::make_shared<GrantState>(std::move(parts));
   owned_.add(grant);
   // One that was opened again since its key was asked for did not know of the grant.
   for (const auto& rail : around_.rails)
     if (rail->openings() > 0) grant->rail_opened(rail->index(), !rail->closed());
   return grant;
-}
-
-/// Registers the hull of the ranges anew, with exactly these rights.
-Result<void> Grants::describe_keys(GrantState::Parts& grant, Rights rights) {
-  const SegmentState& segment = *grant.segment;
-  const std::vector<Range>& ranges = grant.description.ranges;
-  const std::uint64_t begin = ranges.front().offset;
-  const Range hull{begin, ranges.back().offset + ranges.back().length - begin};
-  for (const auto& rail : around_.rails) {
-    if (!segment.served_by(rail->index())) continue;
-    if (!segment.reached_by(rail->index())) {
-      grant.description.bounced.push_back({rail->index(), segment.why_staged(rail->index())});
-      continue;
-    }
-    if (rail->closed()) continue;
-    auto made = key_for_peers(segment, hull, *rail, rights);
-    if (!made && segment.device().direct())
-      return fail(std::move(made.error().with_rail(rail->name())));
-    if (!made) {
-      log(LogLevel::warning, "rail {}: a grant of a GPU's memory is staged: {}", rail->name(),
-          made.error().message());
-      grant.description.bounced.push_back({rail->index(), made.error().message()});
-      continue;
-    }
-    grant.description.keys.push_back(made->key);
-    grant.registrations.push_back(std::move(made->registration));
-    if (rail->capability().fence != FenceScope::grant) grant.unfenced.insert(rail->index());
-  }
-  return {};
-}
-
-Result<PeerKey> Grants::key_for_peers(const SegmentState& segment, const Range& hull, Rail& rail,
-                                      Rights rights) {
-  if (includes(rights, Rights::write)) around_.arrivals.add(segment.device());
-  return segment.nics()
-      .open(rail.endpoint(), hull.offset, hull.length, access_of(rights))
-      .map([&](std::unique_ptr<providers::Registration>&& made) {
-        return peer_key(rail.endpoint(), rail.index(), segment.address() + hull.offset,
-                        std::move(made));
-      });
 }
 
 Result<void> Grants::describe_epoch(GrantState::Parts& grant) {
@@ -153,10 +106,12 @@ Result<void> Grants::describe_epoch(GrantState::Parts& grant) {
 /// rather than where the last holder's word arrives.
 void Grants::settle_ended() {
   if (InCallback::now()) return;
+  keys_.settle();
   const auto ended = owned_.take_settleable();
   const bool copied = ended.empty() || copies_finished(ended, Deadline::now());
   for (const auto& grant : ended)
-    if (!copied || settle(grant) != Revoked::quiescent) owned_.note_if_settleable(grant);
+    if (!copied || settle(grant, Deadline::now()) != Revoked::quiescent)
+      owned_.note_if_settleable(grant);
 }
 
 /// Until its holders have confirmed, or can't any more. False if the deadline passed first.
@@ -197,7 +152,7 @@ Result<Revoked> Grants::revoke(const std::shared_ptr<GrantState>& grant, Deadlin
   owned_.end(*grant, GrantEnd::revoked);
   if (grant->binding()) wait_stopped(*grant, deadline);
   // What was abandoned in the bounce-buffer transport is as good as a writer that does not answer.
-  return copies_finished({&grant, 1}, deadline) ? settle(grant) : Revoked::quarantined;
+  return copies_finished({&grant, 1}, deadline) ? settle(grant, deadline) : Revoked::quarantined;
 }
 
 /// The bounce-buffer transport copies on the progress threads, and the hasher reads: a step of each
@@ -212,8 +167,11 @@ bool Grants::copies_finished(std::span<const std::shared_ptr<GrantState>> ended,
   return around_.hasher.settle(deadline) && around_.workers.take_in_arrivals(deadline);
 }
 
-/// How a grant stands that was ended, once copies_finished().
-Revoked Grants::settle(const std::shared_ptr<GrantState>& grant) {
+/// How a grant stands that was ended, once copies_finished(). A holder that is gone is kept out, if
+/// those of other grants stop using the keys that it had by the deadline.
+Revoked Grants::settle(const std::shared_ptr<GrantState>& grant, Deadline deadline) {
+  if (!grant->over() && grant->settleable())
+    keys_.cut_off(*grant, deadline, PeerKeys::Bystanders::drain);
   const Revoked revoked = grant->settle();
   // A reader's word may have come since: then its keys are still open, and it is settled again.
   if (grant->spent()) owned_.forget(*grant);
@@ -237,9 +195,11 @@ Result<Revoked> Grants::fence(const std::shared_ptr<GrantState>& grant, Deadline
   for (const std::uint32_t rail : unfenced)
     if (auto reopened = reopen_(*around_.rails[rail], deadline); !reopened && !grant->keys_fence())
       return fail(std::move(reopened.error()));
+  grant->cut_all();
   // False if a peer is within a copy that this did not end: settle() finds it unconfirmed.
+  std::ignore = keys_.cut_off(*grant, deadline, PeerKeys::Bystanders::may_lose);
   std::ignore = grant->fence();
-  return copies_finished({&grant, 1}, deadline) ? settle(grant) : Revoked::quarantined;
+  return copies_finished({&grant, 1}, deadline) ? settle(grant, deadline) : Revoked::quarantined;
 }
 
 Result<void> Grants::release(SegmentState& segment, Deadline deadline) {
@@ -256,7 +216,7 @@ Result<void> Grants::release(SegmentState& segment, Deadline deadline) {
   const auto grants = owned_.of_segment(segment);
   const bool copied = copies_finished(grants, deadline);
   if (copied)
-    for (const auto& grant : grants) settle(grant);
+    for (const auto& grant : grants) settle(grant, deadline);
   if (!unused)
     return fail(Code::quarantined,
                 "operations of this engine's transfers still use the segment: the memory stays "
@@ -307,6 +267,15 @@ void Grants::take(const PeerState& peer, const LookupAbandoned& notice) {
 
 void Grants::take(const PeerState& peer, const RevokeConfirmed& notice) {
   owned_.take(peer.link, notice);
+}
+
+void Grants::take(const PeerState& peer, const KeysDrained& notice) {
+  keys_.take(peer.link, notice);
+}
+
+void Grants::link_down(LinkId link) {
+  keys_.link_down(link);
+  owned_.link_down(link);
 }
 
 void Grants::take(const PeerState& peer, const GrantQuery& notice) {

@@ -13,13 +13,13 @@
 #include "control/control.hpp"
 #include "engine/call_gate.hpp"
 #include "engine/owner.hpp"
+#include "engine/peer_keys.hpp"
 #include "engine/peer_table.hpp"
 #include "engine/rails.hpp"
 #include "engine/workers.hpp"
 #include "lease/directory.hpp"
 #include "lease/lease_words.hpp"
 #include "lease/owned_grants.hpp"
-#include "lease/peer_key.hpp"
 #include "memory/arrival_flush.hpp"
 #include "metrics/ledger.hpp"
 #include "verify/hasher.hpp"
@@ -45,7 +45,7 @@ class Grants {
     const std::unique_ptr<ControlPlane>& control;  // null until it has started
   };
   using Reopen = std::function<Result<void>(Rail&, Deadline)>;
-  Grants(const Around& around, OwnedGrants::Tell tell, Reopen reopen);
+  Grants(const Around& around, const OwnedGrants::Tell& tell, Reopen reopen);
 
   /// Once the rails are open.
   void open();
@@ -54,7 +54,7 @@ class Grants {
 
   Result<std::shared_ptr<GrantState>> grant(const std::shared_ptr<SegmentState>& segment,
                                             std::span<const Range> ranges, Rights rights,
-                                            Nanoseconds ttl);
+                                            Nanoseconds ttl, Keys keys);
   Result<void> renew(GrantState& grant, Nanoseconds ttl);
   Result<Revoked> revoke(const std::shared_ptr<GrantState>& grant, Deadline deadline);
   Result<Revoked> fence(const std::shared_ptr<GrantState>& grant, Deadline deadline,
@@ -88,15 +88,13 @@ class Grants {
   void take(const PeerState& peer, const LookupAbandoned& notice);
   void take(const PeerState& peer, const RevokeConfirmed& notice);
   void take(const PeerState& peer, const GrantQuery& notice);
-  void link_down(LinkId link) { owned_.link_down(link); }
+  void take(const PeerState& peer, const KeysDrained& notice);
+  void link_down(LinkId link);
 
  private:
-  Result<void> describe_keys(GrantState::Parts& grant, Rights rights);
-  Result<PeerKey> key_for_peers(const SegmentState& segment, const Range& hull, Rail& rail,
-                                Rights rights);
   Result<void> describe_epoch(GrantState::Parts& grant);
   void settle_ended();
-  Revoked settle(const std::shared_ptr<GrantState>& grant);
+  Revoked settle(const std::shared_ptr<GrantState>& grant, Deadline deadline);
   bool copies_finished(std::span<const std::shared_ptr<GrantState>> ended, Deadline deadline);
   bool wait_stopped(const GrantState& grant, Deadline deadline);
   Result<Process> borrower(LinkId link) const;
@@ -105,6 +103,7 @@ class Grants {
   const Reopen reopen_;
   std::shared_ptr<LeaseWords> lease_words_;
   OwnedGrants owned_;
+  PeerKeys keys_;
 };
 
 }  // namespace weft::core

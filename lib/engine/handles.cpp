@@ -168,10 +168,11 @@ Place Segment::place() const noexcept {
 int Segment::fd() const noexcept {
   return state_->fd();
 }
-Result<Grant> Segment::grant(std::span<const Range> ranges, Rights rights, Nanoseconds ttl) {
+Result<Grant> Segment::grant(std::span<const Range> ranges, Rights rights, Nanoseconds ttl,
+                             Keys keys) {
   const auto engine = state_ ? state_->engine() : nullptr;
   if (!engine) return fail(Code::closed, "the segment's engine is gone");
-  return core::call(engine, [&] { return engine->grants.grant(state_, ranges, rights, ttl); })
+  return core::call(engine, [&] { return engine->grants.grant(state_, ranges, rights, ttl, keys); })
       .map([](auto&& grant) { return Grant(std::move(grant)); });
 }
 Result<void> Segment::release(Deadline deadline) {

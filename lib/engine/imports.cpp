@@ -71,11 +71,13 @@ void Imports::reach(RemoteState& remote) {
       if (!word) {
         remote.stage_on(theirs, word.error().message());
         remote.lose_lease_word(theirs);
-      } else if (remote.reachable_on(theirs)) {
-        const std::uint64_t first = remote.description().ranges.front().offset;
-        const auto memory = endpoint.reach(address.load(), remote.key(theirs, first));
-        if (!memory) remote.stage_on(theirs, memory.error().message());
+        continue;
       }
+      for (const std::uint64_t key : remote.keys_on(theirs))
+        if (const auto memory = endpoint.reach(address.load(), key); !memory) {
+          remote.stage_on(theirs, memory.error().message());
+          break;
+        }
     }
 }
 

@@ -15,11 +15,13 @@ struct Dispatch {
   void operator()(LookupAbandoned&& notice) const { to.grants.take(peer, notice); }
   void operator()(RevokeConfirmed&& notice) const { to.grants.take(peer, notice); }
   void operator()(GrantQuery&& notice) const { to.grants.take(peer, notice); }
+  void operator()(const KeysDrained& notice) const { to.grants.take(peer, notice); }
 
   void operator()(LookupReply&& notice) const { to.imports.take(peer, std::move(notice)); }
   void operator()(const LeaseRenewed& notice) const { to.imports.take(peer, notice); }
   void operator()(RevokeRequest&& notice) const { to.imports.take(peer, notice); }
   void operator()(GrantStatus&& notice) const { to.imports.take(peer, notice); }
+  void operator()(const KeysReplaced& notice) const { to.imports.take(peer, notice); }
 
   void operator()(SignalFailed&& notice) const { to.messages.take(peer, notice); }
   void operator()(FallbackMessage&& notice) const { to.messages.take(peer, std::move(notice)); }

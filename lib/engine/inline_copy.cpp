@@ -62,7 +62,7 @@ std::uint64_t InlineCopy::copy_some(TransferState& transfer) {
   const auto index = rail_to_copy_by(transfer.prepared(), Clock::now());
   if (!index) return 0;
   Rail& rail = *rails_[*index];
-  const auto chunk = transfer.take_one(rail.plan().chunk);
+  const auto chunk = transfer.take_one(*index, rail.plan().chunk);
   if (!chunk) return 0;
   if (!rail.copy_inline(transfer.prepared(), *chunk)) {
     transfer.give_back(*chunk);

@@ -9,6 +9,7 @@
 #include "device/device.hpp"
 #include "engine/outside_callbacks.hpp"
 #include "engine/room.hpp"
+#include "memory/cover.hpp"
 #include "topo/machine.hpp"
 
 namespace weft::core {
@@ -16,6 +17,31 @@ namespace {
 
 // For pinning a rail's bounce buffers, some megabytes: far more than any driver takes.
 constexpr auto longest_pinning = std::chrono::seconds(10);
+
+// That NICs see. Transparent huge pages can't be counted on.
+constexpr std::uint64_t small_page = 4096, huge_page = std::uint64_t{2} << 20;
+// NVIDIA_P2P_PAGE_SIZE_64KB (nv-p2p.h): what a NIC pins of a GPU's memory.
+constexpr std::uint64_t gpu_page = std::uint64_t{64} << 10;
+
+std::uint64_t page_bytes_of(const Memory& memory, const Device& device) {
+  if (!device.direct()) return gpu_page;
+  return memory.source() == Memory::Source::huge ? huge_page : small_page;
+}
+
+/// In their order.
+std::vector<std::size_t> touched_extents(const Extents& extents, const PieceList& pieces) {
+  std::vector<bool> touches(extents.count());
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    const Pair piece = pieces[i];
+    if (piece.length == 0) continue;
+    const std::size_t last = extents.of(piece.local + piece.length - 1);
+    for (std::size_t each = extents.of(piece.local); each <= last; ++each) touches[each] = true;
+  }
+  std::vector<std::size_t> touched;
+  for (std::size_t i = 0; i < touches.size(); ++i)
+    if (touches[i]) touched.push_back(i);
+  return touched;
+}
 
 }  // namespace
 
@@ -64,27 +90,96 @@ Result<void> Segments::prepare_staging(const Device& device, Rail& rail) {
   return *served;
 }
 
+Result<void> Segments::register_extent(Rail& rail, SegmentState& segment, std::size_t extent) {
+  const auto access = segment.read_only() ? providers::Access::source : providers::Access::local;
+  const Range part = segment.keys()->extents().range(extent);
+  return segment.keys()->add(rail.index(), extent, [&] {
+    return segment.nics().open(rail.endpoint(), part.offset, part.length, access);
+  });
+}
+
 /// What a NIC does not reach goes through the bounce-buffer transport; and so may what it reaches,
-/// where the peer's does not.
+/// where the peer's does not. One extent is registered at once: a NIC that can't have the memory
+/// says so here.
 Result<void> Segments::let_serve(Rail& rail, SegmentState& segment) {
   const Device& device = segment.device();
   const Capability& record = rail.capability();
   if (!device.direct())
     if (auto ready = prepare_staging(device, rail); !ready) return ready;
   if (device.direct() && !record.local_registration) {
-    segment.add_rail(rail.index(), nullptr);
+    segment.keys()->serve(rail.index(), false);
     return {};
   }
   segment.nics().prepare(record);
-  const auto access = segment.read_only() ? providers::Access::source : providers::Access::local;
-  auto made = segment.nics().open(rail.endpoint(), 0, segment.size(), access);
-  if (made)
-    segment.add_rail(rail.index(), std::move(*made));
-  else if (device.direct())
-    return fail(std::move(made.error()));
-  else
-    segment.add_staging_rail(rail.index(), made.error().message());
+  segment.keys()->serve(rail.index(), true);
+  auto made = register_extent(rail, segment, 0);
+  if (made || device.direct()) return made;
+  const std::uint64_t size = segment.extent_bytes();
+  if (is_full(made.error()) && smaller_extent(segment.size(), size) != 0) return made;
+  segment.keys()->add_staging(rail.index(), made.error().message());
   return {};
+}
+
+/// In the largest extents that all of their NICs take. A NIC that is full does not serve it where
+/// another of its kind does.
+Result<void> Segments::serve_by_rails(SegmentState& segment, std::uint64_t page_bytes) {
+  std::vector<Rail*> rails;
+  std::uint64_t largest = no_seams;
+  for (const std::size_t index : rails_.serving(segment.place())) {
+    Rail& rail = *rails_[index];
+    if (rail.closed()) continue;  // its NIC is gone
+    rails.push_back(&rail);
+    largest = std::min(largest, extent_bytes_for(rail.capability().registration_pages, page_bytes));
+  }
+  for (std::uint64_t size = largest;;) {
+    segment.set_extents(size);
+    Result<void> served;
+    const auto refuses = std::find_if(rails.begin(), rails.end(), [&](Rail* rail) {
+      served = let_serve(*rail, segment);
+      return !served;
+    });
+    if (served) return served;
+    const Rail& rail = **refuses;
+    Error error = std::move(served.error().with_rail(rail.name()));
+    if (!is_full(error)) return fail(std::move(error));
+    size = smaller_extent(segment.size(), size);
+    if (size != 0) continue;
+    size = largest;
+    rails.erase(refuses);
+    const auto is_alike = [&](const Rail* other) {
+      return other->capability().provider == rail.capability().provider;
+    };
+    if (std::none_of(rails.begin(), rails.end(), is_alike)) return fail(std::move(error));
+    log(LogLevel::warning, "rail {} does not serve memory of {} bytes: {}", rail.name(),
+        segment.size(), error.message());
+  }
+}
+
+Result<void> Segments::register_touched(SegmentState& segment, const PieceList& pieces) {
+  LocalKeys& keys = *segment.keys();
+  if (keys.extents().count() == 1) return {};
+  std::vector<Rail*> rails;
+  for (const auto& rail : rails_)
+    if (keys.registers(rail->index()) && !rail->closed()) rails.push_back(rail.get());
+  if (rails.empty()) return {};
+  const std::vector<std::size_t> touched = touched_extents(keys.extents(), pieces);
+  auto registered = spread(
+      touched, rails.size(),
+      [&](std::size_t rail, std::size_t extent) {
+        const std::size_t index = rails[rail]->index();
+        return keys.reaches(index, extent) || keys.refused(index, extent);
+      },
+      [&](std::size_t rail, std::size_t extent) {
+        return register_extent(*rails[rail], segment, extent);
+      });
+  // There may be room by now where there was none.
+  for (std::size_t i = 0; registered && i < touched.size(); ++i) {
+    const auto reaches = [&](const auto& rail) { return keys.reaches(rail->index(), touched[i]); };
+    if (std::any_of(rails_.begin(), rails_.end(), reaches)) continue;
+    for (Rail* rail : rails)
+      if ((registered = register_extent(*rail, segment, touched[i]))) break;
+  }
+  return registered;
 }
 
 Result<std::shared_ptr<SegmentState>> Segments::add(const Memory& memory) {
@@ -103,19 +198,15 @@ Result<std::shared_ptr<SegmentState>> Segments::add(const Memory& memory) {
   if (!place) return fail(place.error());
   auto segment = std::make_shared<SegmentState>(next_id_++, owner_.keep_alive(),
                                                 std::move(*allocation), *place, **device);
-  for (const std::size_t index : rails_.serving(*place)) {
-    Rail& rail = *rails_[index];
-    if (rail.closed()) continue;  // its NIC is gone
-    if (auto serves = let_serve(rail, *segment); !serves)
-      return fail(std::move(serves.error().with_rail(rail.name())));
-  }
+  if (auto served = serve_by_rails(*segment, page_bytes_of(memory, **device)); !served)
+    return fail(std::move(served.error()));
   if (!(*device)->direct()) segment->set_lent((*device)->lend(segment->address(), segment->size()));
   const Lock lock(mutex_);
   if (all_.size() >= sweep_at_) {
     std::erase_if(all_, [](const Known& each) { return each.keys->closed(); });
     sweep_at_ = std::max<std::size_t>(64, 2 * all_.size());
   }
-  all_.push_back({segment->keys(), segment});
+  all_.push_back({segment->keys(), segment->shared_keys(), segment});
   // One that was opened again since it was asked to serve did not know of the segment.
   for (const auto& rail : rails_)
     if (rail->openings() > 0) segment->keys()->rail_opened(rail->index());
@@ -147,7 +238,7 @@ void Segments::rail_opened(const Rail& rail) {
     const Lock lock(mutex_);
     return all_;
   }();
-  for (const auto& [keys, segment] : all)
+  for (const auto& [keys, shared, segment] : all)
     if (keys->rail_opened(rail.index()))
       log(LogLevel::warning, "rail {}: a GPU's memory is staged since it was opened again: {}",
           rail.name(), keys->why_staged(rail.index()));
@@ -155,7 +246,10 @@ void Segments::rail_opened(const Rail& rail) {
 
 void Segments::close() {
   const Lock lock(mutex_);
-  for (const Known& each : all_) each.keys->close();
+  for (const Known& each : all_) {
+    each.shared->close();
+    each.keys->close();
+  }
 }
 
 }  // namespace weft::core

@@ -12,6 +12,7 @@
 #include "engine/rails.hpp"
 #include "engine/workers.hpp"
 #include "memory/segment_state.hpp"
+#include "transfer/piece_list.hpp"
 
 namespace weft::core {
 
@@ -23,6 +24,9 @@ class Segments {
 
   /// May block for registration.
   Result<std::shared_ptr<SegmentState>> add(const Memory& memory);
+  /// Registers for local use the extents that these pieces touch and no rail has registered yet.
+  /// Fails if no rail has room for one of them. May block.
+  Result<void> register_touched(SegmentState& segment, const PieceList& pieces);
   /// How many there are.
   std::uint64_t count() const;
   /// Those that are to be released, and that operations of this engine's still use.
@@ -38,7 +42,9 @@ class Segments {
                        const Device& device) const;
   Result<Place> locate_on(const Device& gpu, const Memory& memory) const;
   Result<void> prepare_staging(const Device& device, Rail& rail);
+  Result<void> serve_by_rails(SegmentState& segment, std::uint64_t page_bytes);
   Result<void> let_serve(Rail& rail, SegmentState& segment);
+  static Result<void> register_extent(Rail& rail, SegmentState& segment, std::size_t extent);
 
   const Owner& owner_;
   const Rails& rails_;
@@ -46,6 +52,7 @@ class Segments {
   std::atomic<std::uint64_t> next_id_{1};
   struct Known {
     std::shared_ptr<LocalKeys> keys;
+    std::shared_ptr<SharedKeys> shared;
     std::weak_ptr<SegmentState> segment;
   };
   std::atomic<bool> told_of_remapping_{false};

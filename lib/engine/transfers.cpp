@@ -38,6 +38,8 @@ Result<std::shared_ptr<const PreparedState>> Transfers::prepare(
     return fail(std::move(own.error()));
   auto bytes = check_pieces(pieces, {local->size(), grant.ranges});
   if (!bytes) return fail(std::move(bytes.error()));
+  if (auto registered = around_.segments.register_touched(*local, pieces); !registered)
+    return fail(std::move(registered.error()));
   const std::uint32_t losses = losses_of(*local, *remote);  // before it is seen what is lost
   const auto rails = around_.paths.rails_for(*local, *remote);
   if (!rails) return fail(rails.error());
@@ -62,7 +64,22 @@ Result<std::shared_ptr<const PreparedState>> Transfers::prepare(
     else
       prepared->not_lent = lent.error().message();
   }
+  if (auto found = look_at_reach(*prepared); !found) return fail(std::move(found.error()));
   return std::shared_ptr<const PreparedState>(std::move(prepared));
+}
+
+/// Where no NIC has to reach the memory it does not matter which do.
+Result<void> Transfers::look_at_reach(PreparedState& prepared) {
+  if (prepared.staged) return {};
+  auto reach = find_reach(prepared.pieces, *prepared.path, *prepared.local, *prepared.remote);
+  if (reach) {
+    prepared.reach = std::move(*reach);
+    return {};
+  }
+  reach.error().with_peer(prepared.remote->description().engine);
+  if (prepared.lent == nullptr) return fail(std::move(reach.error()));
+  prepared.out_of_reach = std::make_unique<const Error>(std::move(reach.error()));
+  return {};
 }
 
 Result<void> Transfers::check_submission(const PreparedState& prepared,
@@ -123,7 +140,9 @@ Result<TransportKind> Transfers::transport_for(const PreparedState& prepared,
   const bool copies = asked == TransportKind::automatic && prepared.lent != nullptr;
   if (copies || asked == TransportKind::device_copy) return TransportKind::device_copy;
   if (prepared.staged) return TransportKind::bounce;
-  return asked == TransportKind::automatic ? TransportKind::one_sided : asked;
+  if (asked == TransportKind::bounce) return asked;
+  if (prepared.out_of_reach) return fail(*prepared.out_of_reach);
+  return TransportKind::one_sided;
 }
 
 namespace {
@@ -171,6 +190,7 @@ Result<TransferShape> Transfers::shape_of(const PreparedState& prepared, const P
                        .rails = prepared.path->rails().size(),
                        .mapped = prepared.mapped,
                        .staged = prepared.staged,
+                       .parted = *transport == TransportKind::one_sided && prepared.reach.parted(),
                        .followed = options.signal || options.verify,
                        .event = options.event,
                        .waits = options.after_gpu_event != nullptr};
@@ -201,7 +221,7 @@ Result<std::shared_ptr<Submitted>> Transfers::submit_prepared(
   if (!shape) return fail(std::move(shape.error()));
   if (auto taken = admit(options); !taken) return fail(std::move(taken.error()));
   AdmissionSlot slot(admission_);
-  Entered local(prepared->local->users()), remote(prepared->remote->users());
+  Entered local(prepared->local->users()), remote(prepared->remote->users().enter());
   if (around_.gate.closing()) return fail(Code::closed, "the engine is closed");
   if (!local) return fail(Code::closed, "the local segment is being released");
   if (!remote) return fail(prepared->remote->ended_error());

@@ -19,6 +19,7 @@
 #include "engine/owner.hpp"
 #include "engine/paths.hpp"
 #include "engine/rails.hpp"
+#include "engine/segments.hpp"
 #include "engine/verification.hpp"
 #include "engine/workers.hpp"
 #include "metrics/ledger.hpp"
@@ -39,6 +40,7 @@ class Transfers final : public TransferHost {
     CallGate& gate;
     const Rails& rails;
     Workers& workers;
+    Segments& segments;
     const Paths& paths;
     Messages& messages;
     Verification& checks;
@@ -67,6 +69,7 @@ class Transfers final : public TransferHost {
   void transfer_ended(TransferState& transfer) override;
   void enter_copies(const PreparedState& prepared, std::uint64_t own, Report& report) override;
 
+  static Result<void> look_at_reach(PreparedState& prepared);
   Result<void> check_submission(const PreparedState& prepared, const TransferOptions& options,
                                 Clock::time_point now);
   Result<std::shared_ptr<Submitted>> submit_prepared(

@@ -66,7 +66,7 @@ bool GrantState::confirmed(OwnedLease::Holder holder) {
 
 void GrantState::lost(OwnedLease::Holder holder) {
   const Lock lock(mutex_);
-  lease_.lost(holder);
+  if (lease_.lost(holder)) cut_holders();
   changed_.notify_all();
 }
 
@@ -110,8 +110,7 @@ bool GrantState::over() const {
 }
 
 bool GrantState::spent() const {
-  const Lock keys(keys_mutex_);
-  return parts_.registrations.empty() && over();
+  return own_keys_closed() && over();
 }
 
 /// No holder is left, or only holders that are gone, which closing the keys keeps out.
@@ -142,7 +141,7 @@ Revoked GrantState::settle() {
 }
 
 bool GrantState::fence() {
-  if (!keys_fence() || !close_keys()) return false;
+  if (!keys_fence() || !uncut().empty() || !close_keys()) return false;
   const Lock lock(mutex_);
   if (!borrowers_ended()) return false;
   borrowers_.clear();
@@ -156,33 +155,86 @@ std::set<std::uint32_t> GrantState::unfenced_rails() const {
   return parts_.unfenced;
 }
 
-std::vector<RenewedKey> GrantState::renewed() const {
+bool GrantState::has(const ExtentKey& key) const {
+  return std::any_of(parts_.keys.begin(), parts_.keys.end(),
+                     [&](const KeyPtr& each) { return each.get() == &key; });
+}
+
+std::vector<OwnedLease::Holder> GrantState::holders() const {
   const Lock lock(mutex_);
+  return lease_.held() ? lease_.holders() : std::vector<OwnedLease::Holder>();
+}
+
+/// As the keys are now. Those of rails that keys don't fence are a matter of the rail.
+void GrantState::cut_holders() {
+  cuts_.clear();
+  for (const KeyPtr& key : parts_.keys)
+    if (key->shared() && !never_fenced_.contains(key->rail()))
+      cuts_.push_back({key, key->number()});
+}
+
+void GrantState::cut_all() {
+  const Lock lock(mutex_);
+  if (!lease_.over()) cut_holders();
+}
+
+std::vector<GrantState::KeyPtr> GrantState::uncut() const {
+  const Lock lock(mutex_);
+  return uncut_keys();
+}
+
+std::vector<GrantState::KeyPtr> GrantState::uncut_keys() const {
+  std::vector<KeyPtr> keys;
+  for (const auto& [key, number] : cuts_)
+    if (!key->closed_through(number)) keys.push_back(key);
+  return keys;
+}
+
+RenewedKey GrantState::renewed(const ExtentKey& key) const {
+  return {parts_.description.lease, key.rail(),    key.part().offset, key.value(),
+          epoch_key(key.rail()),    key.why_lost()};
+}
+
+std::vector<RenewedKey> GrantState::renewed() const {
+  const auto reopened = [&] {
+    const Lock lock(mutex_);
+    return reopened_;
+  }();
   std::vector<RenewedKey> keys;
-  for (const auto& [rail, key] : keys_) keys.push_back(key);
+  for (std::size_t i = 0; i < parts_.keys.size(); ++i) {
+    RenewedKey key = renewed(*parts_.keys[i]);
+    if (reopened.contains(key.rail) || key.why_lost || key.key != description().keys[i].key)
+      keys.push_back(std::move(key));
+  }
   return keys;
 }
 
 GrantDescription GrantState::current() const {
   GrantDescription described = description();
   for (const RenewedKey& renewed : renewed()) {
-    if (renewed.why_lost) {  // it is staged as others are
-      std::erase_if(described.keys, [&](const RailKey& key) { return key.rail == renewed.rail; });
-      described.bounced.push_back({renewed.rail, *renewed.why_lost});
-    }
+    const auto of_part = [&](const RailKey& key) {
+      return key.rail == renewed.rail && key.part.offset == renewed.from;
+    };
     for (RailKey& key : described.keys)
-      if (key.rail == renewed.rail) key.key = renewed.key;
+      if (of_part(key)) key.key = renewed.key;
     for (RailKey& key : described.epoch_keys)
       if (key.rail == renewed.rail) key.key = renewed.epoch_key;
+    if (!renewed.why_lost) continue;
+    std::erase_if(described.keys, of_part);
+    const bool some = std::any_of(described.keys.begin(), described.keys.end(),
+                                  [&](const RailKey& key) { return key.rail == renewed.rail; });
+    // It is staged as others are.
+    if (!some && described.place.kind == MemoryKind::device)
+      described.bounced.push_back({renewed.rail, *renewed.why_lost});
   }
   return described;
 }
 
-providers::Registration* GrantState::registration_with(std::uint32_t rail) const {
-  const auto& keys = parts_.description.keys;
-  for (std::size_t i = 0; i < std::min(keys.size(), parts_.registrations.size()); ++i)
-    if (keys[i].rail == rail) return parts_.registrations[i].get();
-  return nullptr;
+std::vector<GrantState::KeyPtr> GrantState::keys_with(std::uint32_t rail) const {
+  std::vector<KeyPtr> keys;
+  for (const KeyPtr& key : parts_.keys)
+    if (key->rail() == rail && !key->closed()) keys.push_back(key);
+  return keys;
 }
 
 std::uint64_t GrantState::epoch_key(std::uint32_t rail) const {
@@ -193,43 +245,51 @@ std::uint64_t GrantState::epoch_key(std::uint32_t rail) const {
 }
 
 void GrantState::rail_closes(std::uint32_t rail) {
-  const Lock keys(keys_mutex_);
+  const Lock closing(closing_);
   const Lock lock(mutex_);
   if (lease_.held()) return;
-  if (providers::Registration* registration = registration_with(rail)) registration->retire();
+  for (const KeyPtr& key : keys_with(rail))
+    if (!key->shared()) key->retire();
   retired_.insert(rail);
 }
 
 GrantState::Reopened GrantState::rail_opened(std::uint32_t rail, bool opened) {
-  const Lock keys(keys_mutex_);
-  const providers::Registration* registration = opened ? registration_with(rail) : nullptr;
-  const std::uint64_t word = opened ? epoch_key(rail) : 0;
+  const Lock closing(closing_);
+  const auto keys = opened ? keys_with(rail) : std::vector<KeyPtr>();
+  const bool all_lost =
+      !keys.empty() && std::all_of(keys.begin(), keys.end(),
+                                   [](const KeyPtr& key) { return key->why_lost().has_value(); });
+  Reopened found;
+  for (const KeyPtr& key : keys) found.keys.push_back(renewed(*key));
   const Lock lock(mutex_);
-  const Error* lost = registration != nullptr ? registration->lost() : nullptr;
-  // Operations posted with its key went with the rail, and the key does not come back.
-  if (retired_.contains(rail) || lost != nullptr) parts_.unfenced.erase(rail);
-  if (!lease_.held() || registration == nullptr) return {};
-  RenewedKey key{parts_.description.lease, rail, registration->key(), word};
-  if (lost != nullptr) key.why_lost = lost->message();
-  keys_[rail] = key;
-  return {key, lease_.holders()};
+  // Operations posted with its keys went with the rail, and the keys do not come back.
+  if (retired_.contains(rail) || all_lost) parts_.unfenced.erase(rail);
+  if (!lease_.held() || keys.empty()) return {};
+  reopened_.insert(rail);
+  found.holders = lease_.holders();
+  return found;
 }
 
 void GrantState::close() {
   close_keys();
   // Not even those that could not be closed may outlive their rails.
-  const Lock lock(keys_mutex_);
-  parts_.registrations.clear();
+  for (const KeyPtr& key : parts_.keys)
+    if (!key->shared()) key->drop();
 }
 
-/// False if one of them can't keep out what a peer has begun.
+/// False if one of them can't keep out what a peer has begun. Those that it shares stay.
 bool GrantState::close_keys() {
-  const Lock lock(keys_mutex_);
+  const Lock closing(closing_);
   bool all = true;
-  for (const auto& registration : parts_.registrations) all = registration->close() && all;
-  if (all) parts_.registrations.clear();
+  for (const KeyPtr& key : parts_.keys)
+    if (!key->shared()) all = key->close() && all;
   keys_kept_ = !all;
   return all;
+}
+
+bool GrantState::own_keys_closed() const {
+  return std::all_of(parts_.keys.begin(), parts_.keys.end(),
+                     [](const KeyPtr& key) { return key->shared() || key->closed(); });
 }
 
 Result<std::vector<Range>> normalise(std::span<const Range> ranges, std::uint64_t size) {

@@ -23,14 +23,16 @@ inline bool includes(Rights rights, Rights wanted) noexcept {
   return (static_cast<unsigned>(rights) & bits) == bits;
 }
 
-/// The owner's side of a grant. Each grant has registrations of its own with exactly its rights, so
-/// that closing them cuts off this grant and no other. From any thread.
+/// The owner's side of a grant. Its keys have exactly its rights. Where they are its own, closing
+/// them cuts off this grant and no other. Where it shares them, they are replaced to cut off a
+/// holder (KeyReplacements). From any thread.
 class GrantState {
  public:
+  using KeyPtr = std::shared_ptr<ExtentKey>;
   struct Parts {
     std::shared_ptr<SegmentState> segment;
     GrantDescription description;
-    std::vector<std::unique_ptr<providers::Registration>> registrations;
+    std::vector<KeyPtr> keys;  // those of the description, in its order
     std::unique_ptr<Epoch> epoch;
     /// The rails with which closing the registration does not keep out what a peer has posted
     /// (FenceScope), and that were not closed themselves since the grant's end.
@@ -54,11 +56,21 @@ class GrantState {
   bool wait_returned(OwnedLease::Holder holder, Deadline deadline) const;
   /// Closing the keys keeps out whatever a peer has posted.
   bool keys_fence() const { return unfenced_rails().empty(); }
+  /// It has that key.
+  bool has(const ExtentKey& key) const;
+  /// Who holds it; empty if it has ended.
+  std::vector<OwnedLease::Holder> holders() const;
+  /// The shared keys that a holder of this grant may use that must be kept out: one that is gone,
+  /// or all since cut_all().
+  std::vector<KeyPtr> uncut() const;
+  void cut_all();
   std::set<std::uint32_t> unfenced_rails() const;
   /// The description with the keys that hold now.
   GrantDescription current() const;
   /// The keys that hold now where they are not those of the description.
   std::vector<RenewedKey> renewed() const;
+  /// One of its keys as it is now.
+  RenewedKey renewed(const ExtentKey& key) const;
 
   /// Whether it allows `rights` on these bytes; the bounce-buffer transport asks before it touches
   /// memory.
@@ -102,13 +114,13 @@ class GrantState {
   /// Closes the keys, which may block. If they fence, and none of the closings fails, no peer can
   /// use the grant any more, confirmed or not; returns whether that is so.
   bool fence();
-  /// One of its rails is about to be closed and opened again. If the grant has ended its key does
-  /// not come back.
+  /// One of its rails is about to be closed and opened again. If the grant has ended its own keys
+  /// do not come back.
   void rail_closes(std::uint32_t rail);
-  /// It was closed, and opened if that could be done. Its new key, if it has one, and the holders
+  /// It was closed, and opened if that could be done. Its new keys, if it has some, and the holders
   /// of the grant.
   struct Reopened {
-    std::optional<RenewedKey> key;
+    std::vector<RenewedKey> keys;
     std::vector<OwnedLease::Holder> holders;
   };
   Reopened rail_opened(std::uint32_t rail, bool opened);
@@ -118,12 +130,13 @@ class GrantState {
  private:
   bool borrowers_ended() const WEFT_REQUIRES(mutex_);
   bool close_keys();
-  /// Null if it has none, or not any more.
-  providers::Registration* registration_with(std::uint32_t rail) const WEFT_REQUIRES(keys_mutex_);
+  bool own_keys_closed() const;
+  std::vector<KeyPtr> keys_with(std::uint32_t rail) const;
+  std::vector<KeyPtr> uncut_keys() const WEFT_REQUIRES(mutex_);
+  void cut_holders() WEFT_REQUIRES(mutex_);
   std::uint64_t epoch_key(std::uint32_t rail) const;
 
-  Parts parts_;  // the description never changes; `unfenced` with mutex_, registrations with
-                 // keys_mutex_
+  Parts parts_;                             // constant but for `unfenced`, with mutex_
   std::atomic<Clock::time_point> expires_;  // written with mutex_
   mutable Mutex mutex_;
   mutable Condition changed_;
@@ -131,9 +144,16 @@ class GrantState {
   UseCount copying_;
   // Holders that may map the memory, and have not confirmed.
   std::map<OwnedLease::Holder, std::shared_ptr<const Process>> borrowers_ WEFT_GUARDED_BY(mutex_);
-  std::set<std::uint32_t> retired_ WEFT_GUARDED_BY(mutex_);  // the key of that rail won't come back
-  std::map<std::uint32_t, RenewedKey> keys_ WEFT_GUARDED_BY(mutex_);  // by rail
-  mutable Mutex keys_mutex_;                                          // closing them may take long
+  std::set<std::uint32_t> retired_ WEFT_GUARDED_BY(mutex_);   // own keys with it won't come back
+  std::set<std::uint32_t> reopened_ WEFT_GUARDED_BY(mutex_);  // rails
+  /// A holder that must be kept out may have the shared key up to that number.
+  struct Cut {
+    KeyPtr key;
+    std::uint64_t number = 0;
+  };
+  std::vector<Cut> cuts_ WEFT_GUARDED_BY(mutex_);
+  const std::set<std::uint32_t> never_fenced_ = parts_.unfenced;  // by keys
+  mutable Mutex closing_;                                         // keys, which may take long
   std::atomic<bool> keys_kept_{false};  // they were to be closed, and one of them can't be
 };
 

@@ -184,6 +184,17 @@ void ImportedGrants::take(const PeerState& from, const std::vector<RenewedKey>& 
     if (const RemotePtr remote = find(key.lease, from)) remote->renew(key);
 }
 
+/// What is posted from here on goes by the new keys. The answer goes out when the transfers have
+/// ended that may have posted something by the old ones.
+void ImportedGrants::take(const PeerState& from, const KeysReplaced& replaced) {
+  take(from, replaced.renewed);
+  if (replaced.request == 0) return;
+  // Answers when the last transfer lets go of it.
+  const std::shared_ptr<void> drained(nullptr, [this, link = from.link, request = replaced.request](
+                                                   void*) { tell_(link, KeysDrained{request}); });
+  for (const RemotePtr& remote : of(&from)) remote->users().when_left([drained] {});
+}
+
 /// The time that is left comes with the answer to a question: only then is it sure that this side
 /// does not count from later than the owner.
 void ImportedGrants::take(const PeerState& from, const LeaseRenewed& renewed) {

@@ -58,6 +58,7 @@ class ImportedGrants {
   void take(const PeerState& from, const RevokeRequest& request);
   void take(const PeerState& from, const std::vector<RenewedKey>& renewed);
   void take(const PeerState& from, const LeaseRenewed& renewed);
+  void take(const PeerState& from, const KeysReplaced& replaced);
   /// Questions to that peer won't be answered.
   void link_down(LinkId link, const Error& why);
 

@@ -44,6 +44,12 @@ std::vector<OwnedGrants::GrantPtr> OwnedGrants::of_segment(const SegmentState& s
   return found;
 }
 
+std::vector<OwnedGrants::GrantPtr> OwnedGrants::held_of(const SegmentState& segment) const {
+  auto found = of_segment(segment);
+  std::erase_if(found, [](const GrantPtr& grant) { return !grant->held(); });
+  return found;
+}
+
 std::vector<OwnedGrants::GrantPtr> OwnedGrants::lent() const {
   auto found = all();
   std::erase_if(found, [](const GrantPtr& grant) { return !grant->lent(); });
@@ -149,8 +155,8 @@ OwnedGrants::Renewed OwnedGrants::rail_opened(std::uint32_t rail, bool opened) {
   Renewed renewed;
   for (const GrantPtr& grant : all()) {
     const auto reopened = grant->rail_opened(rail, opened);
-    if (reopened.key)
-      for (const LinkId holder : reopened.holders) renewed[holder].push_back(*reopened.key);
+    for (const LinkId holder : reopened.holders)
+      renewed[holder].insert(renewed[holder].end(), reopened.keys.begin(), reopened.keys.end());
     note_if_settleable(grant);
   }
   return renewed;

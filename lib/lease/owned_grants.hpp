@@ -36,6 +36,8 @@ class OwnedGrants {
   GrantPtr find(std::uint64_t lease) const;
   /// Those of a segment that a peer may still use.
   std::vector<GrantPtr> of_segment(const SegmentState& segment) const;
+  /// Those of a segment that hold.
+  std::vector<GrantPtr> held_of(const SegmentState& segment) const;
   /// Those of which a holder may still use memory that was lent to it.
   std::vector<GrantPtr> lent() const;
   /// Asks one of the holders to stop; returns what was lent to it.

@@ -41,8 +41,12 @@ class OwnedLease {
   /// A holder has stopped for good, because it was asked to or because it is leaving. False if it
   /// was none.
   bool confirmed(Holder holder) { return std::erase(holders_, holder) > 0; }
-  /// A holder has gone without a word.
-  void lost(Holder holder) { lost_ += std::erase(holders_, holder); }
+  /// A holder has gone without a word. False if it was none.
+  bool lost(Holder holder) {
+    const std::size_t lost = std::erase(holders_, holder);
+    lost_ += lost;
+    return lost > 0;
+  }
   /// After the end: nothing that a peer has posted or will post reaches the memory any more.
   void fenced() {
     if (!ended_) return;

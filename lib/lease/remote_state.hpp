@@ -3,15 +3,15 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/sync.hpp"
-#include "base/use_count.hpp"
+#include "base/use_eras.hpp"
 #include "lease/borrowed.hpp"
-#include "memory/segment_state.hpp"
 #include "wire/grant_codec.hpp"
 
 namespace weft::core {
@@ -23,14 +23,14 @@ class RemoteState {
   RemoteState(std::shared_ptr<PeerState> peer, GrantDescription description)
       : peer_(std::move(peer)),
         description_(std::move(description)),
-        keys_(by_rail(description_.keys)),
-        epoch_keys_(by_rail(description_.epoch_keys)) {}
+        keys_(keys_of(description_)),
+        epoch_keys_(words_of(description_.epoch_keys)) {}
   ~RemoteState() { Borrowed::close_aside(borrowed_); }
 
   const std::shared_ptr<PeerState>& peer() const noexcept { return peer_; }
   const GrantDescription& description() const noexcept { return description_; }
   /// Transfers that use it. Closed when the owner ends the grant, or this side gives it back.
-  UseCount& users() noexcept { return users_; }
+  UseEras& users() noexcept { return users_; }
   /// Its memory, where this process may map it. Closed once users() is closed and idle.
   const std::shared_ptr<Borrowed>& borrowed() const noexcept { return borrowed_; }
 
@@ -63,57 +63,72 @@ class RemoteState {
   }
   /// Why that rail has no key for it, in the owner's words; empty if it does not say.
   std::string why_bounced(std::uint32_t owner_rail) const {
-    if (lost_by(owner_rail)) return keys_[owner_rail].why_lost;
+    if (lost_by(owner_rail)) {
+      const Lock lock(renewing_);
+      return keys_[owner_rail].why_lost;
+    }
     const BouncedRail* bounced = bounce_on(owner_rail);
     return bounced != nullptr ? bounced->why : "";
   }
+  /// That rail has a key for some of it.
   bool reachable_on(std::uint32_t owner_rail) const noexcept {
-    return owner_rail < keys_.size() && keys_[owner_rail].known && !keys_[owner_rail].lost &&
-           has_lease_word(owner_rail);
+    return owner_rail < keys_.size() && keys_[owner_rail].left > 0 && has_lease_word(owner_rail);
   }
-  /// How many of the owner's rails have lost their key for it.
+  /// The size of its extents, a power of two: no key is good on both sides of a seam.
+  std::uint64_t extent_bytes() const noexcept { return description_.extent_bytes; }
+  /// That rail has a key for the extent that this segment offset lies in. Not for ever.
+  bool reachable_on(std::uint32_t owner_rail, std::uint64_t offset) const noexcept {
+    if (!reachable_on(owner_rail)) return false;
+    const Key* key = key_at(owner_rail, offset);
+    return key != nullptr && key->known && !key->lost;
+  }
+  /// How often a rail of the owner's has lost a key for it.
   std::uint32_t losses() const noexcept { return losses_; }
   bool has_lease_word(std::uint32_t owner_rail) const noexcept {
     return owner_rail < epoch_keys_.size() && epoch_keys_[owner_rail].known;
   }
-  /// Its extents have this size, a power of two, in the segment. No key is good on both sides of a
-  /// seam.
-  std::uint64_t extent_bytes() const noexcept { return no_seams; }
-  /// That rail has a key for the extent that this segment offset lies in. Not for ever.
-  bool reachable_on(std::uint32_t owner_rail, std::uint64_t /*offset*/) const noexcept {
-    return reachable_on(owner_rail);
+  // Of the extent that this segment offset lies in, which is reachable on that rail.
+  std::uint64_t key(std::uint32_t owner_rail, std::uint64_t offset) const {
+    return key_at(owner_rail, offset)->key.load();
   }
-  /// Of the extent that this segment offset lies in.
-  std::uint64_t key(std::uint32_t owner_rail, std::uint64_t /*offset*/) const {
-    return keys_[owner_rail].key.load(std::memory_order_relaxed);
-  }
-  /// Where a segment offset lies for RMA on that rail of the owner's.
+  /// Where that offset lies for RMA.
   std::uint64_t rma_address(std::uint32_t owner_rail, std::uint64_t offset) const {
-    return keys_[owner_rail].base + (offset - description_.ranges.front().offset);
+    const Key& key = *key_at(owner_rail, offset);
+    return key.base + (offset - key.from);
+  }
+  /// All that the rail has at the moment.
+  std::vector<std::uint64_t> keys_on(std::uint32_t owner_rail) const {
+    std::vector<std::uint64_t> all;
+    if (owner_rail < keys_.size())
+      for (const Key& key : keys_[owner_rail].extents)
+        if (key.known && !key.lost) all.push_back(key.key);
+    return all;
   }
   /// The word that holds description().epoch while the grant holds, on a rail of the owner's.
   RailKey lease_word(std::uint32_t owner_rail) const {
     if (!has_lease_word(owner_rail)) return {owner_rail, 0, 0};
-    const Key& word = epoch_keys_[owner_rail];
+    const Word& word = epoch_keys_[owner_rail];
     return {owner_rail, word.base, word.key.load(std::memory_order_relaxed)};
   }
   /// This side does not reach the memory by that rail: the bounce-buffer transport carries it.
   void stage_on(std::uint32_t owner_rail, const std::string& why) {
     const Lock lock(renewing_);
-    if (reachable_on(owner_rail)) lose(keys_[owner_rail], why);
+    if (!reachable_on(owner_rail)) return;
+    OfRail& rail = keys_[owner_rail];
+    for (Key& key : rail.extents) lose(rail, key, why);
   }
   /// It can't be read. Before others see this.
   void lose_lease_word(std::uint32_t owner_rail) { epoch_keys_[owner_rail].known = false; }
-  /// The owner has registered its memory anew with one of its rails. From any thread; what is
-  /// posted with the old key meanwhile fails.
+  /// The owner has registered a part of its memory anew with one of its rails. From any thread.
   void renew(const RenewedKey& renewed) {
     const Lock lock(renewing_);
     if (!has_lease_word(renewed.rail)) return;
     // Reads of what is lent are proven by it, on rails that have lost their keys too.
     epoch_keys_[renewed.rail].key = renewed.epoch_key;
-    if (!reachable_on(renewed.rail)) return;
-    if (renewed.why_lost) return lose(keys_[renewed.rail], *renewed.why_lost);
-    keys_[renewed.rail].key = renewed.key;
+    if (!reachable_on(renewed.rail, renewed.from)) return;
+    Key& key = *key_at(renewed.rail, renewed.from);
+    if (renewed.why_lost) return lose(keys_[renewed.rail], key, *renewed.why_lost);
+    key.key = renewed.key;
   }
 
  private:
@@ -128,43 +143,94 @@ class RemoteState {
     return Error(Code::stale, why).with_peer(description_.engine);
   }
 
+  /// It had keys and has lost them all.
   bool lost_by(std::uint32_t owner_rail) const noexcept {
-    return owner_rail < keys_.size() && keys_[owner_rail].lost;
+    return owner_rail < keys_.size() && keys_[owner_rail].left == 0 &&
+           !keys_[owner_rail].extents.empty();
   }
 
-  struct Key {
+  struct Word {
     bool known = false;
     std::uint64_t base = 0;
     std::atomic<std::uint64_t> key{0};
-    std::atomic<bool> lost{false};  // for good
-    std::string why_lost = {};      // once it is
   };
-  void lose(Key& key, const std::string& why) {
-    key.why_lost = why;
-    key.lost = true;
+  struct Key {
+    bool known = false;
+    std::uint64_t from = 0, base = 0;
+    std::atomic<std::uint64_t> key{0};
+    std::atomic<bool> lost{false};  // for good
+  };
+  /// Of a rail, from the first extent that it has a key for to the last.
+  struct OfRail {
+    std::uint64_t first = 0;
+    std::vector<Key> extents = {};
+    std::atomic<std::uint32_t> left{0};  // keys that are not lost
+    std::string why_lost = {};           // the last one, once it is
+  };
+  const Key* key_at(std::uint32_t owner_rail, std::uint64_t offset) const noexcept {
+    const OfRail& rail = keys_[owner_rail];
+    const std::uint64_t index = (offset >> shift_) - rail.first;
+    return index < rail.extents.size() ? &rail.extents[index] : nullptr;
+  }
+  Key* key_at(std::uint32_t owner_rail, std::uint64_t offset) noexcept {
+    return const_cast<Key*>(std::as_const(*this).key_at(owner_rail, offset));
+  }
+  void lose(OfRail& rail, Key& key, const std::string& why) {
+    if (!key.known || key.lost.exchange(true)) return;
+    rail.why_lost = why;
+    --rail.left;
     ++losses_;
   }
-  using ByRail = std::vector<Key>;
-  static ByRail by_rail(const std::vector<RailKey>& keys) {
+  static std::uint32_t rails_of(const std::vector<RailKey>& keys) {
     std::uint32_t rails = 0;
     for (const RailKey& key : keys) rails = std::max(rails, key.rail + 1);
-    ByRail known(rails);
+    return rails;
+  }
+  static std::vector<Word> words_of(const std::vector<RailKey>& keys) {
+    std::vector<Word> words(rails_of(keys));
     for (const RailKey& key : keys) {
-      known[key.rail].known = true;
-      known[key.rail].base = key.base;
-      known[key.rail].key = key.key;
+      words[key.rail].known = true;
+      words[key.rail].base = key.base;
+      words[key.rail].key = key.key;
     }
-    return known;
+    return words;
+  }
+  static std::vector<OfRail> keys_of(const GrantDescription& grant) {
+    const int shift = std::countr_zero(grant.extent_bytes);
+    std::vector<OfRail> rails(rails_of(grant.keys));
+    for (std::uint32_t index = 0; index < rails.size(); ++index) {
+      std::uint64_t first = ~std::uint64_t{0}, last = 0;
+      for (const RailKey& key : grant.keys)
+        if (key.rail == index) {
+          first = std::min(first, key.part.offset >> shift);
+          last = std::max(last, key.part.offset >> shift);
+        }
+      if (first > last) continue;
+      rails[index].first = first;
+      rails[index].extents = std::vector<Key>(last - first + 1);
+    }
+    for (const RailKey& key : grant.keys) {
+      OfRail& rail = rails[key.rail];
+      Key& extent = rail.extents[(key.part.offset >> shift) - rail.first];
+      extent.known = true;
+      extent.from = key.part.offset;
+      extent.base = key.base;
+      extent.key = key.key;
+      ++rail.left;
+    }
+    return rails;
   }
 
   const std::shared_ptr<PeerState> peer_;
   const GrantDescription description_;
-  Mutex renewing_;  // of keys_ and epoch_keys_, which readers look at without it
-  ByRail keys_, epoch_keys_;
+  const int shift_ = std::countr_zero(description_.extent_bytes);
+  mutable Mutex renewing_;    // of the next two, whose atomics readers look at without it
+  std::vector<OfRail> keys_;  // by rail, like the next
+  std::vector<Word> epoch_keys_;
   std::atomic<std::uint32_t> losses_{0};
   std::atomic<Clock::time_point> expires_{Clock::time_point::max()};
   std::atomic<bool> given_back_{false};  // before users_ is closed
-  UseCount users_;
+  UseEras users_;
   const std::shared_ptr<Borrowed> borrowed_ = std::make_shared<Borrowed>();
 };
 

@@ -8,17 +8,17 @@
 namespace weft::core {
 namespace {
 
-using Reach = PathFacts::End::Reach;
+using EndReach = PathFacts::End::Reach;
 
 bool out_of_reach(const PathFacts::End& end, const Capability& record) {
-  if (end.reach != Reach::as_recorded) return end.reach == Reach::staged;
+  if (end.reach != EndReach::as_recorded) return end.reach == EndReach::staged;
   return end.place.kind == MemoryKind::device && !record.device_memory;
 }
 
 /// Of memory that is out of reach, or whose other side's is.
 std::string why_not_direct(const PathFacts::End& end, const Capability& record) {
-  if (end.reach == Reach::staged) return end.why_staged;
-  if (end.reach == Reach::direct || record.device_memory)
+  if (end.reach == EndReach::staged) return end.why_staged;
+  if (end.reach == EndReach::direct || record.device_memory)
     return "NICs reach this side's memory, and not the other's";
   const std::string what =
       fmt::format("{} {} can't reach a GPU's memory", record.provider, record.domain);

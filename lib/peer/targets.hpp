@@ -47,6 +47,21 @@ class Targets {
     next->earned -= all_;
     return next->rail;
   }
+  /// The same among those for which it holds; null: there is none.
+  template <typename Holds>
+  const RemoteRail* take_turn_of(Holds&& holds) {
+    Turn* next = nullptr;
+    std::int64_t together = 0;
+    for (Turn& each : turns_) {
+      if (!holds(each.rail)) continue;
+      each.earned += each.weight;
+      together += each.weight;
+      if (next == nullptr || next->earned < each.earned) next = &each;
+    }
+    if (next == nullptr) return nullptr;
+    next->earned -= together;
+    return &next->rail;
+  }
 
  private:
   struct Turn {

@@ -94,7 +94,7 @@ void RailScheduler::begin(const std::shared_ptr<TransferState>& transfer, Clock:
       return add_to(queue_to(*route, Way::bounce), transfer);
     case Pulled::Rest::some:
       // It may have been as many as there was room for.
-      if (transfer->has_more()) add_to(queue, transfer);
+      if (transfer->has_more(rail_)) add_to(queue, transfer);
   }
 }
 
@@ -199,7 +199,9 @@ RailScheduler::Pulled RailScheduler::pull(const Queue& queue, TransferState& tra
   using Rest = Pulled::Rest;
   if (queue.way != way_of(transfer)) return {pull_proof(queue, transfer, room)};
   room.chunks = std::min(room.chunks, chunks_of_turn(transfer, queue));
-  const bool together = queue.transport.most_chunks(queue.route) > 1;
+  // A post goes to one target, which may not have the keys for all of several chunks.
+  const bool together =
+      queue.transport.most_chunks(queue.route) > 1 && transfer.submission().reach().complete();
   const Sent sent =
       together ? send_together(queue, transfer, room) : send_singly(queue, transfer, room);
   if (sent.posts == 0 && !sent.left) return {pull_proof(queue, transfer, room)};
@@ -210,8 +212,8 @@ RailScheduler::Pulled RailScheduler::pull(const Queue& queue, TransferState& tra
 RailScheduler::Sent RailScheduler::send_singly(const Queue& queue, TransferState& transfer,
                                                Room room) {
   Sent sent;
-  sent.posts = transfer.take(std::span(singly_).first(room.chunks), chunk_of(transfer, queue),
-                             unlimited_bytes, now_);
+  sent.posts = transfer.take(rail_, std::span(singly_).first(room.chunks),
+                             chunk_of(transfer, queue), unlimited_bytes, now_);
   std::array<Op*, batch> ops;
   for (std::size_t i = 0; i < sent.posts; ++i) {
     sent.cost += FairQueue::cost_of(singly_[i].length);
@@ -228,7 +230,7 @@ RailScheduler::Sent RailScheduler::send_together(const Queue& queue, TransferSta
   together_.resize(queue.transport.most_chunks(queue.route));
   Sent sent;
   for (; sent.posts < room.chunks && !sent.left; ++sent.posts) {
-    const Chunks chunks(together_.data(), transfer.take(together_, limit, limit, now_));
+    const Chunks chunks(together_.data(), transfer.take(rail_, together_, limit, limit, now_));
     if (chunks.empty()) break;
     std::uint64_t bytes = 0;
     for (const Chunk& each : chunks) bytes += each.length;

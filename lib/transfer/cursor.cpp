@@ -3,6 +3,14 @@
 #include <algorithm>
 
 namespace weft::core {
+namespace {
+
+/// Bytes from an offset to the next seam.
+std::uint64_t up_to_seam(std::uint64_t every, std::uint64_t offset) {
+  return every - (offset & (every - 1));
+}
+
+}  // namespace
 
 std::optional<Chunk> Cursor::next(std::uint64_t limit) {
   // run_ keeps the place where it ended when it is empty: a neighbour there continues the run.
@@ -19,7 +27,8 @@ std::optional<Chunk> Cursor::next(std::uint64_t limit) {
     ++position_;
   }
   if (run_.length == 0) return std::nullopt;
-  const std::uint64_t length = std::min(run_.length, limit);
+  const std::uint64_t length = std::min({run_.length, limit, up_to_seam(seams_.local, run_.local),
+                                         up_to_seam(seams_.remote, run_.remote)});
   const Chunk chunk{run_.local, run_.remote, length, walked_};
   walked_ += length;
   run_ = {run_.local + length, run_.remote + length, run_.length - length};

@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 
+#include "memory/segment_state.hpp"
 #include "transfer/piece_list.hpp"
 
 namespace weft::core {
@@ -31,21 +32,30 @@ struct Chunk {
   bool proof() const noexcept { return kind != Kind::bytes; }
 };
 
+/// Offsets that no chunk goes over: the multiples of these, which are powers of two.
+struct Seams {
+  std::uint64_t local = no_seams;   // in the local segment
+  std::uint64_t remote = no_seams;  // in the peer's
+};
+
 /// Constant size, however long the list: work is found when it is asked for. Pieces that follow
-/// each other on both sides form one run.
+/// each other on both sides form one run, also over a seam.
 class Cursor {
  public:
   /// Both lists must outlive the cursor.
-  Cursor(const PieceList& pieces, Picks picks)
+  Cursor(const PieceList& pieces, Picks picks, const Seams& seams = {})
       : pieces_(&pieces),
         picks_(picks ? picks->data() : nullptr),
-        count_(picks ? picks->size() : pieces.size()) {
+        count_(picks ? picks->size() : pieces.size()),
+        seams_(seams) {
     skip_empty();
   }
 
   /// The next chunk of at most `limit` bytes; empty at the end.
   std::optional<Chunk> next(std::uint64_t limit);
   bool exhausted() const noexcept { return run_.length == 0 && position_ == count_; }
+  /// Where the next chunk begins, if it is not exhausted.
+  Pair front() const { return run_.length > 0 ? run_ : piece(position_); }
   /// Bytes handed out so far.
   std::uint64_t walked() const noexcept { return walked_; }
   /// Runs begun so far.
@@ -63,6 +73,7 @@ class Cursor {
   const PieceList* pieces_;
   const std::uint32_t* picks_;  // null: all, or none
   std::size_t count_;
+  Seams seams_;
   std::size_t position_ = 0;  // of the next piece not yet in run_
   Pair run_;                  // what is left of the current run, as far as it was looked at
   std::uint64_t runs_ = 0;

@@ -90,7 +90,7 @@ bool waits_for_each(const TransferShape& shape, const Caller& caller) {
 /// Nothing has to be waited for first, and the rails can do what their caller asks for.
 bool caller_may_copy(const TransferShape& shape, const RailPlan& rail, const Caller& caller) {
   return shape.bytes > 0 && shape.transport == TransportKind::one_sided && !shape.waits &&
-         shape.in_time && rail.maps_memory && !caller.in_callback;
+         shape.in_time && !shape.parted && rail.maps_memory && !caller.in_callback;
 }
 
 /// Of mapped memory, whatever else is under way: over one rail its thread helps the caller, and no
@@ -139,10 +139,10 @@ std::uint64_t rails_wanted(const TransferShape& shape, const RailPlan& rail,
 }
 
 /// Those with the least to do come first, in steps of what is worth another rail. What is urgent
-/// goes by what is in flight, which it can't overtake.
+/// goes by what is in flight, which it can't overtake. Each may be the only one for some part.
 std::size_t choose_rails(const TransferShape& shape, const RailPlan& rail,
                          std::span<RailLoad> loads) {
-  if (loads.size() == 1) return 1;
+  if (loads.size() == 1 || shape.parted) return loads.size();
   const auto before = [&](const RailLoad& a, const RailLoad& b) {
     const auto key = [&](const RailLoad& load) {
       const bool urgent = shape.priority == Priority::latency;
@@ -218,7 +218,7 @@ Placement place(const TransferShape& shape, const RailPlan& rail, const Caller& 
   Placement placement;
   placement.rails = choose_rails(shape, rail, loads);
   placement.part = (shape.bytes + placement.rails - 1) / placement.rails;
-  placement.even = placement.rails > 1 && idle(loads.first(placement.rails));
+  placement.even = placement.rails > 1 && !shape.parted && idle(loads.first(placement.rails));
   placement.posted_inline = posts_inline(shape, caller, placement.rails);
   placement.waiters_help = waiters_help(shape, rail, caller, placement.rails);
   return placement;

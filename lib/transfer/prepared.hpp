@@ -13,6 +13,7 @@
 #include "path/path_memo.hpp"
 #include "peer/rail_set.hpp"
 #include "transfer/piece_list.hpp"
+#include "transfer/reach.hpp"
 #include "transfer/wait_predictor.hpp"
 
 namespace weft::core {
@@ -31,6 +32,9 @@ class PreparedState {
   Direction direction = Direction::write;
   PieceList pieces{std::span<const Pair>{}};
   std::uint64_t bytes = 0;
+  Reach reach;  // of NICs, one-sided
+  // Some bytes are in reach of no rail, but GPUs copy them; null: there are none.
+  std::unique_ptr<const Error> out_of_reach;
   // Where the remote segment lies for copies of the local memory's device, or why it does not.
   std::byte* lent = nullptr;
   std::string not_lent;

@@ -4,6 +4,11 @@
 
 namespace weft::core {
 
+const Reach& Submission::reach() const noexcept {
+  static const Reach everything;
+  return transport == TransportKind::one_sided ? prepared->reach : everything;
+}
+
 void Submission::take(TransferOptions&& options) {
   on_end = std::move(options.on_end);
   cookie = options.cookie;

@@ -35,6 +35,8 @@ struct Submission {
   TransportKind transport = TransportKind::one_sided;
 
   Picks picked() const { return picks ? Picks(*picks) : std::nullopt; }
+  /// What its rails may carry. Only NICs that access the memory itself need keys for it.
+  const Reach& reach() const noexcept;
   /// Takes what is needed later, and no more: there may be very many submissions.
   void take(TransferOptions&& options);
   /// Nothing touches memory on its behalf any more, at either side.

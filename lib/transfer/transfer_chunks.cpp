@@ -12,24 +12,24 @@ bool TransferState::may_take(Clock::time_point now) const {
   return phase() == Phase::carrying && !cancel_asked_ && now < due();
 }
 
-std::size_t TransferState::take(std::span<Chunk> into, std::uint64_t limit, std::uint64_t all,
-                                Clock::time_point now) {
+std::size_t TransferState::take(std::size_t rail, std::span<Chunk> into, std::uint64_t limit,
+                                std::uint64_t all, Clock::time_point now) {
   const Lock lock(mutex_);
   if (!may_take(now)) return 0;
   all = std::min(all, parts_.most);
   std::size_t count = 0;
-  while (count < into.size() && all > 0 && chunks_.take(std::min(limit, all), into[count]))
+  while (count < into.size() && all > 0 && chunks_.take(rail, std::min(limit, all), into[count]))
     all -= into[count++].length;
   went_out(count, now);
   return count;
 }
 
-std::optional<Chunk> TransferState::take_one(std::uint64_t limit) {
+std::optional<Chunk> TransferState::take_one(std::size_t rail, std::uint64_t limit) {
   const auto now = Clock::now();
   const Lock lock(mutex_);
   if (!may_take(now)) return std::nullopt;
   Chunk chunk;
-  if (!chunks_.take(limit, chunk)) return std::nullopt;
+  if (!chunks_.take(rail, limit, chunk)) return std::nullopt;
   went_out(1, now);
   return chunk;
 }
@@ -49,9 +49,9 @@ std::uint64_t TransferState::even_chunk(std::uint64_t limit) const noexcept {
   return std::min(limit, (parts_.most + 2 * page - 1) / (2 * page) * page);
 }
 
-bool TransferState::has_more() const {
+bool TransferState::has_more(std::size_t rail) const {
   const Lock lock(mutex_);
-  return !chunks_.exhausted() || !proofs_.empty();
+  return !chunks_.exhausted_for(rail) || !proofs_.empty();
 }
 
 bool TransferState::has_chunks() const {
@@ -96,7 +96,8 @@ void TransferState::give_back(std::span<const Chunk> chunks) {
       --operations_;
       ++retries_;
     }
-    return over() || cancel_asked_ ? advance() : Act::offer;
+    if (over() || cancel_asked_) return advance();
+    return stranded() ? end({State::failed, *why_left_}) : Act::offer;
   });
 }
 
@@ -174,15 +175,36 @@ Chunk TransferState::take_proof(Proofs::const_iterator owed) {
 
 void TransferState::rail_leaves(std::size_t rail, const Error& why) {
   change([&]() WEFT_REQUIRES(mutex_) {
-    if (hand_on(rail) || over()) return Act::nothing;
+    const bool goes_on = chunks_.parted() ? leave_rest(rail, why) : hand_on(rail);
+    if (goes_on || over()) return Act::nothing;
     carriers_[rail] = Part::left;
     return end({State::failed, why});
   });
 }
 
+/// Where it is parted the others might not get on with what this rail leaves to them.
 bool TransferState::rail_steps_back(std::size_t rail) {
   const Lock lock(mutex_);
-  return hand_on(rail);
+  return !chunks_.parted() && hand_on(rail);
+}
+
+/// Of parts: leaves what it may to the others. False: they can't carry all that is left. What is
+/// out now may come back: then that is seen.
+bool TransferState::leave_rest(std::size_t rail, const Error& why) {
+  if (carriers_[rail] != Part::carries) return true;
+  carriers_[rail] = Part::left;
+  why_left_ = std::make_unique<const Error>(why);
+  const bool last = std::count(carriers_.begin(), carriers_.end(), Part::carries) == 0;
+  return !last && !stranded();
+}
+
+/// A rail has left, and bytes are to be taken that none of the others may carry.
+bool TransferState::stranded() const {
+  if (!why_left_) return false;
+  RailBits carrying = 0;
+  for (std::size_t rail = 0; rail < carriers_.size(); ++rail)
+    if (carriers_[rail] == Part::carries) carrying |= submission_.reach().bit_of(rail);
+  return chunks_.strands(carrying);
 }
 
 /// Leaves it to the rails that carry it besides this one, or to one that has not tried yet. False:

@@ -15,7 +15,7 @@ TransferState::TransferState(Submission submission, TransferHost& host)
     : submission_(std::move(submission)),
       host_(host),
       phase_(waits() ? Phase::waiting : Phase::carrying),
-      chunks_(submission_.prepared->pieces, submission_.picked(), lists_),
+      chunks_(submission_.prepared->pieces, submission_.picked(), submission_.reach(), lists_),
       shares_(submission_.prepared->rail_names->size(), &lists_),
       carriers_(submission_.prepared->rail_names->size(), Part::none, &lists_) {}
 

@@ -35,14 +35,14 @@ class TransferState final : public Submitted, public std::enable_shared_from_thi
 
   // For the rails that carry it: in transfer_chunks.cpp.
   static constexpr std::uint64_t all_bytes = std::numeric_limits<std::uint64_t>::max();
-  /// Takes up to `into.size()` chunks of at most `limit` bytes, and `all` bytes together. 0:
-  /// nothing to take now.
-  std::size_t take(std::span<Chunk> into, std::uint64_t limit, std::uint64_t all = all_bytes,
-                   Clock::time_point now = Clock::now());
-  /// One chunk, for a thread that waits.
-  std::optional<Chunk> take_one(std::uint64_t limit);
-  /// Whether there are chunks or proofs to be taken, as things are.
-  bool has_more() const;
+  /// Takes up to `into.size()` chunks of at most `limit` bytes, and `all` bytes together, for this
+  /// rail. 0: nothing to take now.
+  std::size_t take(std::size_t rail, std::span<Chunk> into, std::uint64_t limit,
+                   std::uint64_t all = all_bytes, Clock::time_point now = Clock::now());
+  /// One chunk, for a thread that waits and copies by way of this rail.
+  std::optional<Chunk> take_one(std::size_t rail, std::uint64_t limit);
+  /// Whether there are chunks to be taken by this rail, or proofs, as things are.
+  bool has_more(std::size_t rail) const;
   /// Whether there are chunks to be taken.
   bool has_chunks() const;
   /// The kind of proof that this rail may carry now; empty if there is none.
@@ -60,9 +60,11 @@ class TransferState final : public Submitted, public std::enable_shared_from_thi
   /// It has ended, or was asked to: nothing of it shall go out any more.
   bool stopped() const;
   /// The rail can't carry it. When the last one leaves, another takes over; if there is none, the
-  /// transfer fails.
+  /// transfer fails. Where rails reach only parts of it, it fails once bytes are left that none of
+  /// those that stay may carry.
   void rail_leaves(std::size_t rail, const Error& why);
-  /// The rail could carry it, but others may be faster: false if there is no other rail.
+  /// The rail could carry it, but others may be faster: false if there is no other rail that may
+  /// carry all of it.
   bool rail_steps_back(std::size_t rail);
   /// The rails that may still carry it, and those that have left a proof which only they can carry.
   std::vector<std::size_t> carriers() const;
@@ -216,6 +218,8 @@ class TransferState final : public Submitted, public std::enable_shared_from_thi
   Proofs::const_iterator find_proof(std::size_t rail) const WEFT_REQUIRES(mutex_);
   Chunk take_proof(Proofs::const_iterator owed) WEFT_REQUIRES(mutex_);
   bool hand_on(std::size_t rail) WEFT_REQUIRES(mutex_);
+  bool leave_rest(std::size_t rail, const Error& why) WEFT_REQUIRES(mutex_);
+  bool stranded() const WEFT_REQUIRES(mutex_);
 
   void await_first(Deadline deadline) noexcept override {
     prepared().await(submission_.bytes, at_hand_, deadline);
@@ -252,6 +256,7 @@ class TransferState final : public Submitted, public std::enable_shared_from_thi
   Proofs proofs_ WEFT_GUARDED_BY(mutex_){&lists_};          // owed, and not taken
   std::pmr::vector<Share> shares_ WEFT_GUARDED_BY(mutex_);  // by rail, like the next
   std::pmr::vector<Part> carriers_ WEFT_GUARDED_BY(mutex_);
+  std::unique_ptr<const Error> why_left_ WEFT_GUARDED_BY(mutex_);  // the last that did; of parts
   std::uint64_t operations_ WEFT_GUARDED_BY(mutex_) = 0;
   std::uint64_t bytes_done_ WEFT_GUARDED_BY(mutex_) = 0;
   std::uint64_t retries_ WEFT_GUARDED_BY(mutex_) = 0;

@@ -18,7 +18,7 @@ providers::Post Rma::post(Op& op) {
   }
   op.handler = this;
   const PreparedState& prepared = op.transfer->prepared();
-  const auto aim = this->aim(prepared);
+  const auto aim = this->aim(prepared, op);
   if (!aim) return keys_lost;
   const bool writes = prepared.direction == Direction::write;
   if (op.others.empty()) {
@@ -37,27 +37,41 @@ providers::BatchPost Rma::post_all(std::span<Op* const> ops) {
   const PreparedState& prepared = ops.front()->transfer->prepared();
   posts_.clear();
   for (Op* op : ops) {
-    const auto aim = this->aim(prepared);
+    const auto aim = this->aim(prepared, *op);
     if (!aim) break;
     op->handler = this;
     posts_.push_back({op, piece(prepared, *aim, op->chunk)});
   }
+  if (posts_.empty()) return {0, keys_lost};
   auto batch = endpoint_.post_all(prepared.direction == Direction::write, posts_);
   if (batch.posted == posts_.size()) batch.refusal = keys_lost;
   return batch;
 }
 
-/// Where the next post goes. Nothing if keys were lost since the submission: a rail was opened
-/// again.
-std::optional<Rma::Aim> Rma::aim(const PreparedState& prepared) const {
-  const RemoteRail& target = prepared.path->of(rail_)->targets.take_turn();
-  const Aim aim{target, target.address()};  // before the keys
-  const SegmentState& segment = *prepared.local;
-  const RemoteState& remote = *prepared.remote;
-  if (prepared.losses != losses_of(segment, remote) &&
-      !(segment.reached_by(rail_) && remote.reachable_on(target.index)))
-    return std::nullopt;
-  return aim;
+/// Where the post goes: to the next target with keys for all of it. Nothing if there is none: keys
+/// were lost since the submission, as a rail was opened again.
+std::optional<Rma::Aim> Rma::aim(const PreparedState& prepared, const Op& op) const {
+  Targets& targets = prepared.path->of(rail_)->targets;
+  if (prepared.reach.complete()) {
+    const RemoteRail& target = targets.take_turn();
+    const Aim aim{target, target.address()};  // before the keys
+    if (prepared.losses == losses_of(*prepared.local, *prepared.remote)) return aim;
+  }
+  const RemoteRail* const target =
+      targets.take_turn_of([&](const RemoteRail& each) { return reaches(prepared, each, op); });
+  if (target == nullptr) return std::nullopt;
+  const Aim aim{*target, target->address()};
+  return reaches(prepared, *target, op) ? std::optional(aim) : std::nullopt;
+}
+
+/// As things are.
+bool Rma::reaches(const PreparedState& prepared, const RemoteRail& target, const Op& op) const {
+  bool all = true;
+  op.each_chunk([&](const Chunk& chunk) {
+    all = all && prepared.local->reaches(rail_, chunk.local) &&
+          prepared.remote->reachable_on(target.index, chunk.remote);
+  });
+  return all;
 }
 
 providers::RmaPiece Rma::piece(const PreparedState& prepared, const Aim& aim,
@@ -70,10 +84,11 @@ providers::RmaPiece Rma::piece(const PreparedState& prepared, const Aim& aim,
           {aim.address, remote.rma_address(index, chunk.remote), remote.key(index, chunk.remote)}};
 }
 
-/// The only one that it may go to; null where there are several, or keys were lost.
+/// The only one that it may go to; null where there are several, or it has not all keys.
 const RemoteRail* Rma::only_target(const PreparedState& prepared) const {
   const Targets& targets = prepared.path->of(rail_)->targets;
-  if (targets.size() != 1 || prepared.losses != losses_of(*prepared.local, *prepared.remote))
+  if (targets.size() != 1 || !prepared.reach.complete() ||
+      prepared.losses != losses_of(*prepared.local, *prepared.remote))
     return nullptr;
   return &targets.front();
 }
@@ -85,7 +100,7 @@ InlineCopied Rma::copy_inline(const PreparedState& prepared, const Picks& picks,
   if (target == nullptr) return copied;
   const auto by =
       prepared.mapped ? providers::CopyBy::callers_and_pollers : providers::CopyBy::kernels;
-  for (Cursor pieces(prepared.pieces, picks); !pieces.exhausted();) {
+  for (Cursor pieces(prepared.pieces, picks, prepared.reach.seams()); !pieces.exhausted();) {
     const auto chunk = pieces.next(chunk_limit_);
     if (!copy_inline(prepared, *target, *chunk, by)) return copied;
     ++copied.operations;

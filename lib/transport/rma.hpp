@@ -49,7 +49,8 @@ class Rma final : public Transport, private providers::CompletionHandler {
     const RemoteRail& target;
     providers::FabricAddress address;
   };
-  std::optional<Aim> aim(const PreparedState& prepared) const;
+  std::optional<Aim> aim(const PreparedState& prepared, const Op& op) const;
+  bool reaches(const PreparedState& prepared, const RemoteRail& target, const Op& op) const;
   providers::RmaPiece piece(const PreparedState& prepared, const Aim& aim,
                             const Chunk& chunk) const;
   const RemoteRail* only_target(const PreparedState& prepared) const;

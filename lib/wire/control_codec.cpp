@@ -57,7 +57,8 @@ Offset<flatbuffers::Vector<const fb::RenewedKey*>> keys_of(FlatBufferBuilder& to
   std::vector<fb::RenewedKey> out;
   out.reserve(keys.size());
   for (const RenewedKey& each : keys)
-    if (!each.why_lost) out.emplace_back(each.lease, each.key, each.epoch_key, each.rail);
+    if (!each.why_lost)
+      out.emplace_back(each.lease, each.from, each.key, each.epoch_key, each.rail);
   return to.CreateVectorOfStructs(out);
 }
 
@@ -66,7 +67,7 @@ Offset<flatbuffers::Vector<Offset<fb::LostKey>>> lost_of(FlatBufferBuilder& to,
   std::vector<Offset<fb::LostKey>> out;
   for (const RenewedKey& each : keys)
     if (each.why_lost)
-      out.push_back(fb::CreateLostKey(to, each.lease, each.epoch_key, each.rail,
+      out.push_back(fb::CreateLostKey(to, each.lease, each.from, each.epoch_key, each.rail,
                                       to.CreateSharedString(sentence_to(*each.why_lost))));
   if (out.empty()) return 0;
   return to.CreateVector(out);
@@ -132,6 +133,14 @@ struct Encoder {
   }
   Body operator()(const LeaseRenewed& renewed) const {
     return body(fb::CreateLeaseRenewed(to, renewed.lease));
+  }
+  Body operator()(const KeysReplaced& replaced) const {
+    const auto renewed = keys_of(to, replaced.renewed);
+    const auto lost = lost_of(to, replaced.renewed);
+    return body(fb::CreateKeysReplaced(to, replaced.request, renewed, lost));
+  }
+  Body operator()(const KeysDrained& drained) const {
+    return body(fb::CreateKeysDrained(to, drained.request));
   }
   Body operator()(const RevokeRequest& revoke) const {
     return body(fb::CreateRevokeRequest(to, revoke.lease));
@@ -218,14 +227,15 @@ Result<void> check_outgoing(const ControlMessage& message) {
       check != nullptr && check->ranges.size() > limits::checked_ranges)
     return fail(Code::invalid_argument, fmt::format("a check of {} ranges, more than {}",
                                                     check->ranges.size(), limits::checked_ranges));
-  if (const auto* moved = std::get_if<RailMoved>(notice);
-      moved != nullptr && moved->renewed.size() > limits::renewed_keys)
+  const std::vector<RenewedKey>* renewed = nullptr;
+  if (const auto* moved = std::get_if<RailMoved>(notice)) renewed = &moved->renewed;
+  if (const auto* replaced = std::get_if<KeysReplaced>(notice)) renewed = &replaced->renewed;
+  if (renewed != nullptr && renewed->size() > limits::renewed_keys)
     return fail(Code::invalid_argument, fmt::format("{} renewed keys, more than {}",
-                                                    moved->renewed.size(), limits::renewed_keys));
-  if (const auto* moved = std::get_if<RailMoved>(notice);
-      moved != nullptr && count_lost(moved->renewed) > limits::lost_keys)
-    return fail(Code::invalid_argument, fmt::format("{} lost keys, more than {}",
-                                                    count_lost(moved->renewed), limits::lost_keys));
+                                                    renewed->size(), limits::renewed_keys));
+  if (renewed != nullptr && count_lost(*renewed) > limits::lost_keys)
+    return fail(Code::invalid_argument,
+                fmt::format("{} lost keys, more than {}", count_lost(*renewed), limits::lost_keys));
   return {};
 }
 
@@ -352,7 +362,8 @@ Result<void> add_lost(const WireLost* lost, std::vector<RenewedKey>& out) {
   if (lost->size() > limits::lost_keys) return malformed("{} lost keys", lost->size());
   for (const fb::LostKey* key : *lost) {
     if (key->rail() >= limits::rails) return malformed("a lost key of rail {}", key->rail());
-    out.push_back({key->lease(), key->rail(), 0, key->epoch_key(), sentence_from(key->why())});
+    out.push_back(
+        {key->lease(), key->rail(), key->from(), 0, key->epoch_key(), sentence_from(key->why())});
   }
   return {};
 }
@@ -368,7 +379,8 @@ Result<std::vector<RenewedKey>> from(const flatbuffers::Vector<const fb::Renewed
   out.reserve(out.size() + keys->size());
   for (const fb::RenewedKey* key : *keys) {
     if (key->rail() >= limits::rails) return malformed("a key of rail {}", key->rail());
-    out.push_back({key->lease(), key->rail(), key->key(), key->epoch_key(), std::nullopt});
+    out.push_back(
+        {key->lease(), key->rail(), key->from(), key->key(), key->epoch_key(), std::nullopt});
   }
   return out;
 }
@@ -400,6 +412,13 @@ Result<ControlMessage> from(const fb::RailMoved& moved) {
         return Notice(RailMoved{moved.rail(),
                                 moved.address() ? blob_from(*moved.address()) : Blob(),
                                 std::move(renewed)});
+      });
+}
+
+Result<ControlMessage> from(const fb::KeysReplaced& replaced) {
+  return from(replaced.renewed(), replaced.lost())
+      .map([&](std::vector<RenewedKey>&& renewed) -> ControlMessage {
+        return Notice(KeysReplaced{replaced.request(), std::move(renewed)});
       });
 }
 
@@ -440,6 +459,10 @@ Result<ControlMessage> from(const fb::Envelope& envelope) {
     }
     case fb::Body::LeaseRenewed:
       return Notice(LeaseRenewed{envelope.body_as_LeaseRenewed()->lease()});
+    case fb::Body::KeysReplaced:
+      return from(*envelope.body_as_KeysReplaced());
+    case fb::Body::KeysDrained:
+      return Notice(KeysDrained{envelope.body_as_KeysDrained()->request()});
     case fb::Body::RevokeRequest:
       return Notice(RevokeRequest{envelope.body_as_RevokeRequest()->lease()});
     case fb::Body::RevokeConfirmed:

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
+#include <utility>
 
 #include "grant_generated.h"
 #include "wire/aligned.hpp"
@@ -12,7 +14,7 @@
 namespace weft::core {
 namespace {
 
-constexpr std::uint16_t version = 2;
+constexpr std::uint16_t version = 3;
 // Far above any real machine.
 constexpr std::size_t most_rails = 256;
 constexpr std::size_t longest_name = 255;
@@ -28,14 +30,46 @@ bool ranges_hold(const std::vector<Range>& ranges, std::uint64_t size) {
 }
 
 /// False if there are too many, or one of a rail that no machine has.
-template <typename WireKey>
-bool read_keys(const flatbuffers::Vector<const WireKey*>& from, std::vector<RailKey>& into) {
+bool read_words(const flatbuffers::Vector<const wire::EpochKey*>& from,
+                std::vector<RailKey>& into) {
   if (from.size() > most_rails || !is_aligned(from)) return false;
-  for (const WireKey* key : from) {
+  for (const wire::EpochKey* key : from) {
     if (key->rail() >= most_rails) return false;
     into.push_back({key->rail(), key->base(), key->key()});
   }
   return true;
+}
+
+bool read_keys(const flatbuffers::Vector<const wire::RailKey*>& from, std::vector<RailKey>& into) {
+  if (from.size() > max_granted_keys || !is_aligned(from)) return false;
+  for (const wire::RailKey* key : from) {
+    if (key->rail() >= most_rails) return false;
+    into.push_back({key->rail(), key->base(), key->key(), {key->from(), key->length()}});
+  }
+  return true;
+}
+
+/// Each key reaches all that is granted of its extent, and no rail has two for one.
+bool keys_hold(const GrantDescription& grant) {
+  if (!std::has_single_bit(grant.extent_bytes)) return false;
+  // What the importer keeps for each extent is bounded by this.
+  if ((grant.segment_size - 1) / grant.extent_bytes >= max_granted_keys) return false;
+  const std::uint64_t inside = grant.extent_bytes - 1;
+  std::vector<std::pair<std::uint32_t, std::uint64_t>> seen;
+  for (const RailKey& key : grant.keys) {
+    const auto& [from, length] = key.part;
+    if (length == 0 || from > grant.segment_size || length > grant.segment_size - from)
+      return false;
+    const std::uint64_t begin = from & ~inside;
+    const std::uint64_t room = std::min(grant.extent_bytes, grant.segment_size - begin);
+    if (length > room - (from - begin)) return false;
+    const Range hull = hull_within(grant.ranges, {begin, room});
+    if (hull.length > 0 && (hull.offset < from || hull.offset + hull.length > from + length))
+      return false;
+    seen.emplace_back(key.rail, begin);
+  }
+  std::sort(seen.begin(), seen.end());
+  return std::adjacent_find(seen.begin(), seen.end()) == seen.end();
 }
 
 bool read_bounced(const wire::Grant& from, std::vector<BouncedRail>& into) {
@@ -58,12 +92,26 @@ tl::unexpected<Error> no_grant(std::string_view what) {
 
 }  // namespace
 
+Range hull_within(std::span<const Range> ranges, const Range& part) {
+  const std::uint64_t end = part.offset + part.length;
+  const auto after = [](const Range& range, std::uint64_t offset) {
+    return range.offset + range.length <= offset;
+  };
+  const auto first = std::lower_bound(ranges.begin(), ranges.end(), part.offset, after);
+  if (first == ranges.end() || first->offset >= end) return {part.offset, 0};
+  auto last = std::lower_bound(first, ranges.end(), end, after);
+  if (last == ranges.end() || last->offset >= end) --last;
+  const std::uint64_t begin = std::max(first->offset, part.offset);
+  return {begin, std::min(last->offset + last->length, end) - begin};
+}
+
 Blob encode_grant(const GrantDescription& grant) {
   flatbuffers::FlatBufferBuilder builder(512);
   std::vector<wire::GrantedRange> ranges;
   for (const Range& range : grant.ranges) ranges.emplace_back(range.offset, range.length);
   std::vector<wire::RailKey> keys;
-  for (const RailKey& key : grant.keys) keys.emplace_back(key.base, key.key, key.rail);
+  for (const RailKey& key : grant.keys)
+    keys.emplace_back(key.part.offset, key.part.length, key.base, key.key, key.rail);
   std::vector<wire::EpochKey> words;
   for (const RailKey& key : grant.epoch_keys) words.emplace_back(key.base, key.key, key.rail);
   const auto word_list = builder.CreateVectorOfStructs(words);
@@ -82,11 +130,12 @@ Blob encode_grant(const GrantDescription& grant) {
   const auto bounced_list = builder.CreateVector(bounced);
   const auto reason_list = reasons.empty() ? 0 : builder.CreateVector(reasons);
   wire::FinishGrantBuffer(
-      builder, wire::CreateGrant(builder, version, engine, grant.incarnation, address,
-                                 grant.segment, grant.segment_size,
-                                 static_cast<std::uint8_t>(grant.place.kind), grant.place.numa_node,
-                                 grant.place.device, static_cast<std::uint8_t>(grant.rights), lease,
-                                 range_list, key_list, bounced_list, reason_list));
+      builder,
+      wire::CreateGrant(builder, version, engine, grant.incarnation, address, grant.segment,
+                        grant.segment_size, static_cast<std::uint8_t>(grant.place.kind),
+                        grant.place.numa_node, grant.place.device,
+                        static_cast<std::uint8_t>(grant.rights), lease, range_list,
+                        grant.extent_bytes, key_list, bounced_list, reason_list));
   const auto* begin = reinterpret_cast<const std::byte*>(builder.GetBufferPointer());
   return Blob(begin, begin + builder.GetSize());
 }
@@ -122,16 +171,18 @@ Result<GrantDescription> decode_grant(Bytes bytes) {
   grant.lease = wire.lease()->id();
   grant.ttl = ttl_from(wire.lease()->ttl_ns());
   grant.epoch = wire.lease()->epoch();
+  grant.extent_bytes = wire.extent_bytes();
   for (const wire::GrantedRange* range : *wire.ranges())
     grant.ranges.push_back({range->offset(), range->length()});
   if (!read_keys(*wire.keys(), grant.keys) ||
-      !read_keys(*wire.lease()->epoch_keys(), grant.epoch_keys) ||
+      !read_words(*wire.lease()->epoch_keys(), grant.epoch_keys) ||
       !read_bounced(wire, grant.bounced))
     return no_grant("it lists more rails than any machine has, or they lie askew");
   if (!grant.bounced.empty() && grant.place.kind == MemoryKind::host)
     return no_grant("rails reach the CPU's memory");
   if (!ranges_hold(grant.ranges, grant.segment_size))
     return no_grant("its ranges overlap or leave the segment");
+  if (!keys_hold(grant)) return no_grant("its keys don't fit its ranges, or its extents");
   return grant;
 }
 

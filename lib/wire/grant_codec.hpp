@@ -3,25 +3,29 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 #include <weft/memory.hpp>
 
 namespace weft::core {
 
+/// Of a word of memory, or of a part of a granted segment.
 struct RailKey {
   std::uint32_t rail = 0;  // the owner's rail index
-  std::uint64_t base = 0;  // address of the hull's first byte on that rail
+  std::uint64_t base = 0;  // address of the first byte on that rail
   std::uint64_t key = 0;
+  Range part = {};  // in the segment: within one extent
 };
 
-/// The keys of a grant, and of its lease word, since the owner's rail was closed and opened again.
+/// A key of a grant, and that of its lease word, where they are others than the grant says: the
+/// owner's rail was closed and opened again, or the key was replaced.
 struct RenewedKey {
   std::uint64_t lease = 0;
   std::uint32_t rail = 0;
+  std::uint64_t from = 0;  // where the key's part begins
   std::uint64_t key = 0, epoch_key = 0;
-  /// The rail could not register the memory again, for that reason: it has no key for it any more,
-  /// and carries it through the bounce-buffer transport.
+  /// The rail could not register the part again, for that reason: it has no key for it any more.
   std::optional<std::string> why_lost = {};
 };
 
@@ -44,13 +48,20 @@ struct GrantDescription {
   Nanoseconds ttl = unlimited;  // from when it was made
   std::uint64_t epoch = 0;      // what the lease's word holds while the lease does
   std::vector<Range> ranges;    // sorted, not empty, inside the segment, not overlapping
-  std::vector<RailKey> keys;
-  std::vector<RailKey> epoch_keys;  // of the lease's word
+  std::uint64_t extent_bytes = std::uint64_t{1} << 63;  // a power of two
+  std::vector<RailKey> keys;                            // one for a rail and extent
+  std::vector<RailKey> epoch_keys;                      // of the lease's word
   std::vector<BouncedRail> bounced = {};
 };
 
 /// Most ranges of one grant: a bound against made-up blobs.
 constexpr std::size_t max_granted_ranges = 1 << 20;
+/// Likewise of its keys: 4 rails that register 16 TiB in extents of 4 GiB.
+constexpr std::size_t max_granted_keys = 1 << 14;
+
+/// From the first byte to the last that is granted within a part of the segment; empty if none is.
+/// The ranges are a grant's.
+Range hull_within(std::span<const Range> ranges, const Range& part);
 
 Blob encode_grant(const GrantDescription& grant);
 

@@ -75,6 +75,16 @@ struct RailMoved {
   std::vector<RenewedKey> renewed;
 };
 
+/// Keys of the sender's grants are others from now on. The receiver answers once nothing that it
+/// has posted with the old ones is out (0: not at all).
+struct KeysReplaced {
+  std::uint64_t request = 0;
+  std::vector<RenewedKey> renewed;
+};
+struct KeysDrained {
+  std::uint64_t request = 0;
+};
+
 /// Nothing more is posted to where that rail of the receiver's was before.
 struct RailFollowed {
   std::uint32_t rail = 0;
@@ -99,9 +109,9 @@ struct CheckReply {
   std::uint64_t hash = 0;
 };
 
-using Notice =
-    std::variant<LookupRequest, LookupAbandoned, LookupReply, SignalFailed, RevokeRequest,
-                 RevokeConfirmed, GrantQuery, GrantStatus, FallbackMessage, FallbackTaken,
-                 CheckRequest, CheckReply, RailMoved, RailFollowed, LeaseRenewed>;
+using Notice = std::variant<LookupRequest, LookupAbandoned, LookupReply, SignalFailed,
+                            RevokeRequest, RevokeConfirmed, GrantQuery, GrantStatus,
+                            FallbackMessage, FallbackTaken, CheckRequest, CheckReply, RailMoved,
+                            RailFollowed, LeaseRenewed, KeysReplaced, KeysDrained>;
 
 }  // namespace weft::core

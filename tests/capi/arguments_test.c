@@ -138,9 +138,12 @@ static void memory_refuses_null(void) {
   INVALID(weft_segment_release(NULL, 0, &error));
   INVALID(weft_segment_place(NULL, &place, &error));
   INVALID(weft_segment_place(segment, NULL, &error));
-  INVALID(weft_segment_grant(NULL, NULL, 0, WEFT_RIGHT_READ, 0, &no_grant, &error));
-  INVALID(weft_segment_grant(segment, NULL, 1, WEFT_RIGHT_READ, 0, &no_grant, &error));
-  INVALID(weft_segment_grant(segment, NULL, 0, WEFT_RIGHT_READ, 0, NULL, &error));
+  INVALID(weft_segment_grant(NULL, NULL, 0, WEFT_RIGHT_READ, 0, WEFT_KEYS_AUTOMATIC, &no_grant,
+                             &error));
+  INVALID(weft_segment_grant(segment, NULL, 1, WEFT_RIGHT_READ, 0, WEFT_KEYS_AUTOMATIC, &no_grant,
+                             &error));
+  INVALID(
+      weft_segment_grant(segment, NULL, 0, WEFT_RIGHT_READ, 0, WEFT_KEYS_AUTOMATIC, NULL, &error));
   INVALID(weft_grant_revoke(NULL, 0, &error));
   INVALID(weft_grant_renew(NULL, 0, &error));
   INVALID(weft_grant_fence(NULL, 0, &error));
@@ -509,11 +512,13 @@ static weft_engine* set_up(void) {
   INVALID(weft_set_log_level(-1, &error));
 
   OK(weft_engine_add_own(engine, 4096, &segment, &error));
-  OK(weft_segment_grant(segment, NULL, 0, WEFT_RIGHT_READ_WRITE, 0, &grant, &error));
+  OK(weft_segment_grant(segment, NULL, 0, WEFT_RIGHT_READ_WRITE, 0, WEFT_KEYS_AUTOMATIC, &grant,
+                        &error));
   weft_segment* theirs = NULL;
   weft_grant* granted = NULL;
   OK(weft_engine_add_own(other, 4096, &theirs, &error));
-  OK(weft_segment_grant(theirs, NULL, 0, WEFT_RIGHT_READ_WRITE, 0, &granted, &error));
+  OK(weft_segment_grant(theirs, NULL, 0, WEFT_RIGHT_READ_WRITE, 0, WEFT_KEYS_AUTOMATIC, &granted,
+                        &error));
   OK(weft_engine_import(engine, weft_grant_blob(granted), weft_grant_blob_size(granted), &remote,
                         &error));
   weft_grant_free(granted);

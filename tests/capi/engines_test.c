@@ -91,7 +91,8 @@ static void share_memory(struct pair_of_engines* both) {
   OK(weft_segment_place(both->cache, &place, &error));
   CHECK(place.kind == WEFT_MEMORY_HOST && place.device == -1);
 
-  OK(weft_segment_grant(both->cache, NULL, 0, WEFT_RIGHT_READ_WRITE, 0, &both->grant, &error));
+  OK(weft_segment_grant(both->cache, NULL, 0, WEFT_RIGHT_READ_WRITE, 0, WEFT_KEYS_AUTOMATIC,
+                        &both->grant, &error));
   CHECK(weft_grant_lease_id(both->grant) != 0);
   OK(weft_engine_publish(both->reader, "cache", both->grant, &error));
   OK(weft_engine_lookup(both->writer, both->to_reader, "cache", patience, &both->remote, &error));
@@ -409,15 +410,18 @@ static void refusals(struct pair_of_engines* both) {
   weft_grant* grant = NULL;
   weft_remote* remote = NULL;
   const weft_range part = {.offset = 64, .length = 64};
-  REFUSED(WEFT_INVALID_ARGUMENT, weft_segment_grant(both->cache, NULL, 0, 0, 0, &grant, &error));
-  REFUSED(WEFT_INVALID_ARGUMENT, weft_segment_grant(both->cache, NULL, 0, 257, 0, &grant, &error));
+  REFUSED(WEFT_INVALID_ARGUMENT,
+          weft_segment_grant(both->cache, NULL, 0, 0, 0, WEFT_KEYS_AUTOMATIC, &grant, &error));
+  REFUSED(WEFT_INVALID_ARGUMENT,
+          weft_segment_grant(both->cache, NULL, 0, 257, 0, WEFT_KEYS_AUTOMATIC, &grant, &error));
   weft_segment* constant = NULL;
   OK(weft_engine_adopt_read_only(both->reader, "constant", 8, &constant, &error));
-  REFUSED(WEFT_PERMISSION_DENIED,
-          weft_segment_grant(constant, NULL, 0, WEFT_RIGHT_WRITE, 0, &grant, &error));
+  REFUSED(WEFT_PERMISSION_DENIED, weft_segment_grant(constant, NULL, 0, WEFT_RIGHT_WRITE, 0,
+                                                     WEFT_KEYS_AUTOMATIC, &grant, &error));
   OK(weft_segment_release(constant, patience, &error));
   weft_segment_free(constant);
-  OK(weft_segment_grant(both->cache, &part, 1, WEFT_RIGHT_READ, 0, &grant, &error));
+  OK(weft_segment_grant(both->cache, &part, 1, WEFT_RIGHT_READ, 0, WEFT_KEYS_AUTOMATIC, &grant,
+                        &error));
   OK(weft_engine_publish(both->reader, "part", grant, &error));
   OK(weft_engine_lookup(both->writer, both->to_reader, "part", patience, &remote, &error));
   REFUSED(WEFT_PERMISSION_DENIED, weft_engine_write(both->writer, both->source, remote, &inside, 1,
@@ -472,8 +476,8 @@ static void goodbye(struct pair_of_engines* both) {
 
   weft_peer* peer = NULL;
   REFUSED(WEFT_CLOSED, weft_engine_accept(both->reader, patience, &peer, &error));
-  REFUSED(WEFT_CLOSED,
-          weft_segment_grant(both->cache, NULL, 0, WEFT_RIGHT_READ, 0, &both->grant, &error));
+  REFUSED(WEFT_CLOSED, weft_segment_grant(both->cache, NULL, 0, WEFT_RIGHT_READ, 0,
+                                          WEFT_KEYS_AUTOMATIC, &both->grant, &error));
   weft_segment* segment = NULL;
   REFUSED(WEFT_CLOSED, weft_engine_add_own(both->reader, 1, &segment, &error));
   OK(weft_engine_close(both->reader, patience, &error));

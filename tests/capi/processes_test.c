@@ -53,7 +53,8 @@ static void decode(const char* provider, int to_parent) {
   weft_peer* prefill = NULL;
   OK(weft_engine_add_shared(engine, bytes, &cache, &error));
   CHECK(weft_segment_fd(cache) >= 0);
-  OK(weft_segment_grant(cache, NULL, 0, WEFT_RIGHT_READ_WRITE, 0, &grant, &error));
+  OK(weft_segment_grant(cache, NULL, 0, WEFT_RIGHT_READ_WRITE, 0, WEFT_KEYS_AUTOMATIC, &grant,
+                        &error));
   OK(weft_engine_publish(engine, "cache", grant, &error));
   const char* address = weft_engine_address(engine);
   CHECK(write(to_parent, address, strlen(address) + 1) == (ssize_t)strlen(address) + 1);

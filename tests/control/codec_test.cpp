@@ -11,33 +11,36 @@ namespace {
 
 std::vector<Blob> all_frames() {
   const Lent lent{Blob(64), 1, 2};
-  const ControlMessage messages[] = {Hello{introduce("name", 3), {4, 5, "boot", "weft-1", {}}},
-                                     Proof{.proven = true},
-                                     Proof{.reason = "no"},
-                                     Choice{},
-                                     Duplicate{1},
-                                     Lost{},
-                                     Ready{},
-                                     Refusal{Code::stale, "old"},
-                                     Heartbeat{},
-                                     Goodbye{"bye"},
-                                     Notice(LookupRequest{1, "grant"}),
-                                     Notice(LookupAbandoned{1}),
-                                     Notice(LookupReply{1, Blob(100)}),
-                                     Notice(SignalFailed{1, Code::internal, "why"}),
-                                     Notice(RevokeRequest{2}),
-                                     Notice(RevokeConfirmed{1}),
-                                     Notice(LeaseRenewed{1}),
-                                     Notice(GrantQuery{2, 3}),
-                                     Notice(GrantStatus{4, true, unlimited, {{1, 2, 3, 4}}}),
-                                     Notice(GrantStatus{4, true, unlimited, {}, lent, ""}),
-                                     Notice(FallbackMessage{Blob(100)}),
-                                     Notice(FallbackTaken{}),
-                                     Notice(CheckRequest{5, 6, {{1, 2}, {3, 4}}}),
-                                     Notice(CheckReply{5, Code{}, 7}),
-                                     Notice(RailMoved{1, Blob(16), {{1, 2, 3, 4}, {5, 6, 7, 8}}}),
-                                     Notice(RailMoved{1, {}, {{1, 2, 0, 4, "no room for keys"}}}),
-                                     Notice(RailFollowed{1})};
+  const ControlMessage messages[] = {
+      Hello{introduce("name", 3), {4, 5, "boot", "weft-1", {}}},
+      Proof{.proven = true},
+      Proof{.reason = "no"},
+      Choice{},
+      Duplicate{1},
+      Lost{},
+      Ready{},
+      Refusal{Code::stale, "old"},
+      Heartbeat{},
+      Goodbye{"bye"},
+      Notice(LookupRequest{1, "grant"}),
+      Notice(LookupAbandoned{1}),
+      Notice(LookupReply{1, Blob(100)}),
+      Notice(SignalFailed{1, Code::internal, "why"}),
+      Notice(RevokeRequest{2}),
+      Notice(RevokeConfirmed{1}),
+      Notice(LeaseRenewed{1}),
+      Notice(GrantQuery{2, 3}),
+      Notice(GrantStatus{4, true, unlimited, {{1, 2, 9, 3, 4}}}),
+      Notice(GrantStatus{4, true, unlimited, {}, lent, ""}),
+      Notice(FallbackMessage{Blob(100)}),
+      Notice(FallbackTaken{}),
+      Notice(CheckRequest{5, 6, {{1, 2}, {3, 4}}}),
+      Notice(CheckReply{5, Code{}, 7}),
+      Notice(RailMoved{1, Blob(16), {{1, 2, 9, 3, 4}, {5, 6, 10, 7, 8}}}),
+      Notice(RailMoved{1, {}, {{1, 2, 9, 0, 4, "no room for keys"}}}),
+      Notice(RailFollowed{1}),
+      Notice(KeysReplaced{3, {{1, 2, 9, 3, 4}}}),
+      Notice(KeysDrained{3})};
   std::vector<Blob> frames;
   for (const ControlMessage& message : messages) {
     frames.push_back(encode(message).value());
@@ -54,7 +57,7 @@ void set_size(Blob& frame) {
 }
 
 TEST(Codec, EveryMessageIsReadBack) {
-  EXPECT_EQ(all_frames().size(), 27u);
+  EXPECT_EQ(all_frames().size(), 29u);
 }
 
 TEST(Codec, ASocketsNameStaysInItsFolder) {
@@ -121,13 +124,14 @@ TEST(Codec, StringsFromOutsideAreHarmlessInLogs) {
 }
 
 TEST(Codec, LostKeysArriveBesideRenewedOnes) {
-  const std::vector<RenewedKey> keys = {{1, 2, 3, 4}, {5, 6, 0, 8, "no\nroom"}};
+  const std::vector<RenewedKey> keys = {{1, 2, 9, 3, 4}, {5, 6, 10, 0, 8, "no\nroom"}};
   const auto expect_both = [](const std::vector<RenewedKey>& got) {
     ASSERT_EQ(got.size(), 2U);
-    EXPECT_EQ(std::tie(got[0].lease, got[0].rail, got[0].epoch_key), std::tuple(5U, 6U, 8U));
+    EXPECT_EQ(std::tie(got[0].lease, got[0].rail, got[0].from, got[0].epoch_key),
+              std::tuple(5U, 6U, 10U, 8U));
     EXPECT_EQ(got[0].why_lost, "no?room");
-    EXPECT_EQ(std::tie(got[1].lease, got[1].rail, got[1].key, got[1].epoch_key),
-              std::tuple(1U, 2U, 3U, 4U));
+    EXPECT_EQ(std::tie(got[1].lease, got[1].rail, got[1].from, got[1].key, got[1].epoch_key),
+              std::tuple(1U, 2U, 9U, 3U, 4U));
     EXPECT_FALSE(got[1].why_lost);
   };
   const auto moved = decode(encode(Notice(RailMoved{1, {}, keys})).value());
@@ -139,12 +143,17 @@ TEST(Codec, LostKeysArriveBesideRenewedOnes) {
 }
 
 TEST(Codec, OneNoticeTellsOfSoManyLostKeysAndNoMore) {
-  std::vector<RenewedKey> keys(limits::lost_keys, {1, 2, 0, 0, "no room"});
+  std::vector<RenewedKey> keys(limits::lost_keys, {1, 2, 9, 0, 0, "no room"});
   const auto most = encode(Notice(RailMoved{1, {}, keys}));
   ASSERT_TRUE(most);
   EXPECT_TRUE(decode(*most));
   keys.push_back(keys.back());
   EXPECT_FALSE(encode(Notice(RailMoved{1, {}, keys})));
+  EXPECT_FALSE(encode(Notice(KeysReplaced{1, keys})));
+  const auto replaced = decode(encode(Notice(KeysReplaced{7, {{1, 2, 9, 3, 4}}})).value());
+  ASSERT_TRUE(replaced);
+  EXPECT_EQ(std::get<KeysReplaced>(std::get<Notice>(*replaced)).request, 7U);
+  EXPECT_EQ(std::get<KeysReplaced>(std::get<Notice>(*replaced)).renewed.front().from, 9U);
 }
 
 TEST(Codec, AChecksRangesArriveInTheirOrder) {

@@ -63,24 +63,27 @@ struct Named {
 };
 
 std::vector<Named> notices() {
-  return {{"lookup", Notice(LookupRequest{1, "kv"})},
-          {"abandoned", Notice(LookupAbandoned{1})},
-          {"reply", Notice(LookupReply{1, Blob(40)})},
-          {"signal-failed", Notice(SignalFailed{1, Code::stale, "old", true, 4096})},
-          {"revoke", Notice(RevokeRequest{2})},
-          {"revoked", Notice(RevokeConfirmed{2})},
-          {"lease-renewed", Notice(LeaseRenewed{2})},
-          {"query", Notice(GrantQuery{1, 2})},
-          {"status", Notice(GrantStatus{1, true, std::chrono::seconds(5)})},
-          {"fallback-message", Notice(FallbackMessage{Blob(48)})},
-          {"fallback-taken", Notice(FallbackTaken{})},
-          {"followed", Notice(RailFollowed{1})},
-          {"check", Notice(CheckRequest{1, 2, {{0, 4096}, {8192, 1}}})},
-          {"checked", Notice(CheckReply{1, Code{}, 3})},
-          {"lent", Notice(GrantStatus{1, true, unlimited, {}, Lent{Blob(64), 5, 6}, ""})},
-          {"renewed", Notice(GrantStatus{1, true, unlimited, {{2, 0, 3, 4}}})},
-          {"lost-key", Notice(RailMoved{1, Blob(32), {{2, 1, 3, 4}, {5, 1, 0, 7, "no room"}}})},
-          {"moved", Notice(RailMoved{1, Blob(32), {{2, 1, 3, 4}, {5, 1, 6, 7}}})}};
+  return {
+      {"lookup", Notice(LookupRequest{1, "kv"})},
+      {"abandoned", Notice(LookupAbandoned{1})},
+      {"reply", Notice(LookupReply{1, Blob(40)})},
+      {"signal-failed", Notice(SignalFailed{1, Code::stale, "old", true, 4096})},
+      {"revoke", Notice(RevokeRequest{2})},
+      {"revoked", Notice(RevokeConfirmed{2})},
+      {"lease-renewed", Notice(LeaseRenewed{2})},
+      {"query", Notice(GrantQuery{1, 2})},
+      {"status", Notice(GrantStatus{1, true, std::chrono::seconds(5)})},
+      {"fallback-message", Notice(FallbackMessage{Blob(48)})},
+      {"fallback-taken", Notice(FallbackTaken{})},
+      {"followed", Notice(RailFollowed{1})},
+      {"check", Notice(CheckRequest{1, 2, {{0, 4096}, {8192, 1}}})},
+      {"checked", Notice(CheckReply{1, Code{}, 3})},
+      {"lent", Notice(GrantStatus{1, true, unlimited, {}, Lent{Blob(64), 5, 6}, ""})},
+      {"renewed", Notice(GrantStatus{1, true, unlimited, {{2, 0, 8, 3, 4}}})},
+      {"lost-key", Notice(RailMoved{1, Blob(32), {{2, 1, 8, 3, 4}, {5, 1, 9, 0, 7, "no room"}}})},
+      {"moved", Notice(RailMoved{1, Blob(32), {{2, 1, 8, 3, 4}, {5, 1, 9, 6, 7}}})},
+      {"replaced", Notice(KeysReplaced{1, {{2, 1, 8, 3, 4}}})},
+      {"drained", Notice(KeysDrained{1})}};
 }
 
 std::vector<Named> messages() {
@@ -174,14 +177,16 @@ void write_grants(const Seeds& seeds) {
   grant.lease = 1;
   grant.ranges = {{0, 4096}};
   grant.epoch = 2;
-  grant.keys = {{0, 0, 1}};
+  grant.keys = {{0, 0, 1, {0, 4096}}};
   grant.epoch_keys = {{0, 64, 3}};
   seeds.add("one-range", encode_grant(grant));
   grant.rights = Rights::read_write;
   grant.place = {MemoryKind::device, 1, 2};
   grant.ranges = {{0, 4096}, {4096, 1}, {8192, (1 << 20) - 8192}};
   grant.ttl = std::chrono::seconds(30);
-  grant.keys.push_back({3, 1ULL << 40, ~0ULL});
+  grant.extent_bytes = 1 << 19;
+  grant.keys = {
+      {0, 0, 1, {0, 1 << 19}}, {0, 0, 5, {1 << 19, 1 << 19}}, {3, 1ULL << 40, ~0ULL, {0, 1 << 19}}};
   grant.epoch_keys.push_back({3, 1ULL << 41, 4});
   grant.bounced = {{1}, {2}};
   seeds.add("three-ranges", encode_grant(grant));

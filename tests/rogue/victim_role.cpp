@@ -55,7 +55,7 @@ class Victim {
     words >> rights;
     std::vector<Range> ranges;
     for (Range each; words >> each.offset >> each.length;) ranges.push_back(each);
-    grant_ = must(attacked_->grant(ranges, static_cast<Rights>(rights)));
+    grant_ = must(attacked_->grant(ranges, static_cast<Rights>(rights), unlimited, Keys::own));
     return to_hex(grant_->blob());
   }
 

@@ -83,7 +83,7 @@ class Accelerator final : public StagedDevice {
 std::shared_ptr<SegmentState> make_memory(const Device& device, std::uint64_t seed) {
   auto segment = std::make_shared<SegmentState>(
       1, nullptr, *Allocation::make(Memory::own(memory_bytes)), Place{}, device);
-  segment->add_rail(0, nullptr);
+  segment->keys()->serve(0, false);
   fill({segment->address(), memory_bytes}, seed);
   return segment;
 }

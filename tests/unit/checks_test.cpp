@@ -46,7 +46,7 @@ class ChecksTest : public testing::Test {
         std::make_shared<TransferState>(make_submission(prepared, std::move(options)), host);
     transfer->start({0});
     std::vector<Chunk> chunks(pieces);
-    EXPECT_EQ(transfer->take(chunks, 10), pieces);
+    EXPECT_EQ(transfer->take(0, chunks, 10), pieces);
     if (ended_first) transfer->end_early(State::timed_out, Error(Code::timed_out, "late"));
     for (const Chunk& chunk : chunks) transfer->completed(0, chunk);
     return transfer;

@@ -29,8 +29,9 @@ struct Walk {
   std::uint64_t runs = 0;
 };
 
-Walk walk(const PieceList& pieces, const Picks& picks, std::uint64_t limit) {
-  Cursor cursor(pieces, picks);
+Walk walk(const PieceList& pieces, const Picks& picks, std::uint64_t limit,
+          const Seams& seams = {}) {
+  Cursor cursor(pieces, picks, seams);
   Walk walk;
   while (const auto chunk = cursor.next(limit)) walk.chunks.push_back(*chunk);
   EXPECT_TRUE(cursor.exhausted());
@@ -124,6 +125,37 @@ TEST(Cursor, ARunBeginsAnewOnlyWhenItIsReached) {
   EXPECT_EQ(cursor.runs(), 2U);
 }
 
+TEST(Cursor, NoChunkGoesOverASeamOfEitherSide) {
+  const std::vector<Pair> pairs = {{10, 100, 50}};
+  const Walk local = walk(PieceList(pairs), {}, 1000, {.local = 32});
+  EXPECT_THAT(local.chunks, ElementsAre(Chunk{10, 100, 22}, Chunk{32, 122, 28}));
+  const Walk remote = walk(PieceList(pairs), {}, 1000, {.remote = 64});
+  EXPECT_THAT(remote.chunks, ElementsAre(Chunk{10, 100, 28}, Chunk{38, 128, 22}));
+  const Walk both = walk(PieceList(pairs), {}, 25, {32, 64});
+  EXPECT_THAT(both.chunks, ElementsAre(Chunk{10, 100, 22}, Chunk{32, 122, 6}, Chunk{38, 128, 22}));
+  for (const Walk* each : {&local, &remote, &both}) EXPECT_EQ(each->runs, 1U);
+}
+
+TEST(Cursor, NeighboursOverASeamAreOneRunAndTwoChunks) {
+  const std::vector<Pair> pairs = {{0, 100, 16}, {16, 116, 16}, {32, 132, 16}};
+  const Walk result = walk(PieceList(pairs), {}, 1000, {.local = 16});
+  EXPECT_THAT(result.chunks,
+              ElementsAre(Chunk{0, 100, 16}, Chunk{16, 116, 16}, Chunk{32, 132, 16}));
+  EXPECT_EQ(result.runs, 1U);
+}
+
+TEST(Cursor, ItsFrontIsWhereTheNextChunkBegins) {
+  const std::vector<Pair> pairs = {{5, 5, 0}, {0, 50, 10}, {10, 60, 10}, {0, 0, 0}, {70, 0, 4}};
+  const PieceList pieces(pairs);
+  for (Cursor cursor(pieces, {}, {.local = 16}); !cursor.exhausted();) {
+    const Pair front = cursor.front();
+    const auto chunk = cursor.next(7);
+    ASSERT_TRUE(chunk);
+    EXPECT_EQ(front.local, chunk->local);
+    EXPECT_EQ(front.remote, chunk->remote);
+  }
+}
+
 /// What a walk must come to, by the simplest means: runs as maximal sequences of neighbours, empty
 /// pieces left out.
 std::vector<Chunk> runs_of(const std::vector<Pair>& pairs) {
@@ -139,11 +171,17 @@ std::vector<Chunk> runs_of(const std::vector<Pair>& pairs) {
   return runs;
 }
 
-std::vector<Chunk> cut(const std::vector<Chunk>& runs, std::uint64_t limit) {
+/// Byte by byte.
+std::vector<Chunk> cut(const std::vector<Chunk>& runs, std::uint64_t limit, const Seams& seams) {
   std::vector<Chunk> chunks;
   for (const Chunk& run : runs)
-    for (std::uint64_t at = 0; at < run.length; at += limit)
-      chunks.push_back({run.local + at, run.remote + at, std::min(limit, run.length - at)});
+    for (std::uint64_t at = 0; at < run.length; ++at) {
+      const bool seam =
+          (run.local + at) % seams.local == 0 || (run.remote + at) % seams.remote == 0;
+      if (at == 0 || seam || chunks.back().length == limit)
+        chunks.push_back({run.local + at, run.remote + at, 0});
+      ++chunks.back().length;
+    }
   return chunks;
 }
 
@@ -178,9 +216,11 @@ TEST(Cursor, AgreesWithTheModelOnGeneratedLists) {
     else
       meant = pairs;
     const std::uint64_t limit = 1 + pick(50);
-    const Walk result = walk(PieceList(pairs), picked ? Picks(picks) : std::nullopt, limit);
+    const auto seam = [&] { return pick(2) == 0 ? no_seams : std::uint64_t{8} << pick(5); };
+    const Seams seams{seam(), seam()};
+    const Walk result = walk(PieceList(pairs), picked ? Picks(picks) : std::nullopt, limit, seams);
     const std::vector<Chunk> runs = runs_of(meant);
-    ASSERT_EQ(result.chunks, cut(runs, limit)) << "seed " << seed;
+    ASSERT_EQ(result.chunks, cut(runs, limit, seams)) << "seed " << seed;
     ASSERT_EQ(result.runs, runs.size()) << "seed " << seed;
   }
 }

@@ -109,7 +109,10 @@ GrantDescription description() {
   grant.ttl = 5s;
   grant.epoch = 4711;
   grant.ranges = {{0, 4096}, {8192, 1}, {std::uint64_t{1} << 39, std::uint64_t{1} << 39}};
-  grant.keys = {{0, 0, 42}, {3, 0x7fff00000000, most}};
+  grant.extent_bytes = std::uint64_t{1} << 39;
+  grant.keys = {{0, 0, 42, {0, std::uint64_t{1} << 39}},
+                {0, 0, 45, {std::uint64_t{1} << 39, std::uint64_t{1} << 39}},
+                {3, 0x7fff00000000, most, {0, 8193}}};
   grant.epoch_keys = {{0, 8, 43}, {3, 0x7ffe00000000, 44}};
   grant.bounced = {{1, "the NIC is full"}, {7}};
   return grant;
@@ -130,10 +133,14 @@ TEST(GrantCodec, RoundTrip) {
   EXPECT_EQ(decoded->rights, grant.rights);
   EXPECT_EQ(decoded->lease, grant.lease);
   EXPECT_EQ(flat(decoded->ranges), flat(grant.ranges));
-  ASSERT_EQ(decoded->keys.size(), 2U);
-  EXPECT_EQ(decoded->keys[1].rail, 3U);
-  EXPECT_EQ(decoded->keys[1].base, 0x7fff00000000U);
-  EXPECT_EQ(decoded->keys[1].key, most);
+  EXPECT_EQ(decoded->extent_bytes, grant.extent_bytes);
+  ASSERT_EQ(decoded->keys.size(), 3U);
+  EXPECT_EQ(decoded->keys[1].part.offset, std::uint64_t{1} << 39);
+  EXPECT_EQ(decoded->keys[1].part.length, std::uint64_t{1} << 39);
+  EXPECT_EQ(decoded->keys[2].rail, 3U);
+  EXPECT_EQ(decoded->keys[2].base, 0x7fff00000000U);
+  EXPECT_EQ(decoded->keys[2].key, most);
+  EXPECT_EQ(decoded->keys[2].part.length, 8193U);
   EXPECT_EQ(decoded->ttl, 5s);
   EXPECT_EQ(decoded->epoch, 4711U);
   ASSERT_EQ(decoded->epoch_keys.size(), 2U);
@@ -212,10 +219,28 @@ TEST(GrantCodec, RefusesContentsThatDoNotHold) {
   EXPECT_TRUE(refused([](auto& grant) { grant.rights = Rights{0}; }));
   EXPECT_TRUE(refused([](auto& grant) { grant.rights = Rights{4}; }));
   EXPECT_TRUE(refused([](auto& grant) { grant.place.kind = MemoryKind{2}; }));
-  EXPECT_TRUE(refused([](auto& grant) { grant.keys.assign(257, {}); }));
-  // A rail's number becomes an index on the importing side.
-  EXPECT_TRUE(refused([](auto& grant) { grant.keys = {{0xffffffff, 0, 1}}; }));
-  EXPECT_TRUE(refused([](auto& grant) { grant.keys = {{256, 0, 1}}; }));
+  EXPECT_TRUE(refused([](auto& grant) { grant.keys.assign(max_granted_keys + 1, {}); }));
+  // A rail's number becomes an index on the importing side, and so does an extent's.
+  static constexpr Range first{0, std::uint64_t{1} << 39};
+  EXPECT_TRUE(refused([](auto& grant) { grant.keys = {{0xffffffff, 0, 1, first}}; }));
+  EXPECT_TRUE(refused([](auto& grant) { grant.keys = {{256, 0, 1, first}}; }));
+  EXPECT_FALSE(refused([](auto& grant) { grant.keys = {{255, 0, 1, first}}; }));
+  EXPECT_TRUE(refused([](auto& grant) { grant.keys = {{0, 0, 1, first}, {0, 0, 2, first}}; }));
+  EXPECT_TRUE(refused([](auto& grant) { grant.keys = {{0, 0, 1, {0, 0}}}; }));
+  EXPECT_TRUE(refused([](auto& grant) {
+    grant.keys = {{0, 0, 1, {0, 4096}}};
+  })) << "it does not reach all that is granted";
+  EXPECT_TRUE(refused([](auto& grant) { grant.keys = {{0, 0, 1, {1, first.length - 1}}}; }));
+  EXPECT_TRUE(refused([](auto& grant) {
+    grant.keys = {{0, 0, 1, {0, first.length + 1}}};
+  })) << "over a seam";
+  EXPECT_TRUE(refused([](auto& grant) { grant.keys = {{0, 0, 1, {most, 2}}}; }));
+  EXPECT_TRUE(refused([](auto& grant) { grant.extent_bytes = 0; }));
+  EXPECT_TRUE(refused([](auto& grant) { grant.extent_bytes = 3 * (first.length / 4); }));
+  EXPECT_TRUE(refused([](auto& grant) {
+    grant.keys = {};
+    grant.extent_bytes = 1;
+  })) << "more extents than anybody registers";
   EXPECT_TRUE(refused([](auto& grant) { grant.epoch_keys = {{256, 0, 1}}; }));
   EXPECT_TRUE(refused([](auto& grant) { grant.epoch_keys.assign(257, {}); }));
   EXPECT_TRUE(refused([](auto& grant) { grant.bounced = {{256}}; }));
@@ -238,7 +263,12 @@ void expect_sound(const GrantDescription& grant, const std::shared_ptr<PeerState
   const RemoteState remote(peer, grant);
   for (std::uint32_t rail = 0; rail < 256; ++rail)
     if (remote.reachable_on(rail)) {
-      remote.key(rail);
+      for (const Range& range : grant.ranges)
+        for (const std::uint64_t at : {range.offset, range.offset + range.length - 1})
+          if (remote.reachable_on(rail, at)) {
+            remote.key(rail, at);
+            remote.rma_address(rail, at);
+          }
       remote.lease_word(rail);
     }
 }

@@ -38,22 +38,24 @@ class ImportedGrantsTest : public testing::Test {
 
 TEST_F(ImportedGrantsTest, AreConfirmedOnceNobodyUsesThem) {
   imported.take(*owner, GrantStatus{import(), true});
-  ASSERT_TRUE(remote->users().enter());
+  Entered transfer = remote->users().enter();
+  ASSERT_TRUE(transfer);
   imported.take(*owner, RevokeRequest{lease});
   EXPECT_EQ(stopped, 1);
   EXPECT_THAT(confirmed(), IsEmpty());
-  remote->users().leave();
+  transfer.leave();
   EXPECT_THAT(confirmed(), ElementsAre(lease));
 }
 
 TEST_F(ImportedGrantsTest, ThatHoldNoMoreAreNotConfirmedBeforeNobodyUsesThem) {
   imported.take(*owner, GrantStatus{import(), true});
-  ASSERT_TRUE(remote->users().enter());
+  Entered transfer = remote->users().enter();
+  ASSERT_TRUE(transfer);
   // Its time is over, which the owner says to who asks before he says so by himself.
   imported.take(*owner, GrantStatus{import(), false});
   imported.take(*owner, RevokeRequest{lease});
   EXPECT_THAT(confirmed(), IsEmpty()) << "operations are under way";
-  remote->users().leave();
+  transfer.leave();
   EXPECT_THAT(confirmed(), ElementsAre(lease));
 }
 

@@ -207,7 +207,9 @@ class World final : public TransferHost {
     auto registered = wire_.register_memory({segment_->address(), cells * cell}, Access::local);
     parts.description.keys = {
         {0, reinterpret_cast<std::uintptr_t>(segment_->address()), (*registered)->key()}};
-    parts.registrations.push_back(std::move(*registered));
+    parts.keys.push_back(std::make_shared<ExtentKey>(0, Range{0, cells * cell},
+                                                     parts.description.keys.front().base,
+                                                     ExtentKey::Use::own, std::move(*registered)));
     parts.epoch = words_->take().value();
     parts.description.epoch = parts.epoch->value();
     parts.description.epoch_keys = parts.epoch->keys();
@@ -232,7 +234,7 @@ class World final : public TransferHost {
     prepared->rail_names = make_rail_names(1);
     prepared->local = setting_.lent ? make_segment(cells * cell, gpu_) : make_segment(cells * cell);
     std::memset(prepared->local->address(), static_cast<int>(written), cells * cell);
-    prepared->local->add_rail(0, nullptr);
+    prepared->local->keys()->serve(0, false);
     prepared->remote = remote_;
     prepared->path = make_rail_set(*owner_);
     prepared->direction = setting_.direction;

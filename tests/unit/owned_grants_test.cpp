@@ -225,6 +225,7 @@ class OwnedGrantsOfARail : public OwnedGrantsTest {
  protected:
   static constexpr std::uint32_t rail = 3;
   std::uint64_t key = 100;
+  Place place;
   Key* registered = nullptr;  // the last
 
   std::shared_ptr<GrantState> grant_with_key(Rights rights = Rights::write) {
@@ -232,10 +233,12 @@ class OwnedGrantsOfARail : public OwnedGrantsTest {
     parts.segment = segment;
     parts.description.lease = 1;
     parts.description.rights = rights;
+    parts.description.place = place;
     parts.description.keys = {{rail, 0, key}};
     auto registration = std::make_unique<Key>(key);
     registered = registration.get();
-    parts.registrations.push_back(std::move(registration));
+    parts.keys.push_back(std::make_shared<ExtentKey>(rail, Range{0, 4096}, 0, ExtentKey::Use::own,
+                                                     std::move(registration)));
     parts.unfenced = {rail};
     auto grant = std::make_shared<GrantState>(std::move(parts));
     owned.add(grant);
@@ -266,6 +269,7 @@ TEST_F(OwnedGrantsOfARail, TellTheirHoldersOfNewKeysAndThoseWhoComeLater) {
 }
 
 TEST_F(OwnedGrantsOfARail, TellThatItHasLostTheMemory) {
+  place.kind = MemoryKind::device;
   const auto grant = grant_with_key();
   EXPECT_TRUE(ask(1));
   registered->why_lost = Error(Code::fabric_failed, "no room");

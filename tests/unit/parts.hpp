@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -123,6 +124,28 @@ inline PieceList scattered(std::size_t count, std::uint64_t length) {
   return PieceList(pairs);
 }
 
+/// SideExtents of so many bytes, each reached by the rails whose bits are set, of so many.
+inline SideExtents make_extents(std::uint64_t bytes, std::vector<RailBits> by_extent,
+                            std::size_t rails) {
+  const std::uint64_t size = bytes * by_extent.size();
+  return {"memory", size, bytes, [=, masks = std::move(by_extent)](std::uint64_t offset) {
+            const RailBits bits = masks.at(offset / bytes);
+            const bool all = static_cast<std::size_t>(std::popcount(bits)) == rails;
+            return SideExtents::Reached{bits, all, all};
+          }};
+}
+
+/// Over rails 0 to `rails` - 1, between extents of so many bytes on both sides.
+inline Reach make_reach(const PieceList& pieces, std::uint64_t extent, std::vector<RailBits> local,
+                        std::vector<RailBits> remote, std::size_t rails) {
+  std::vector<std::size_t> path(rails);
+  std::iota(path.begin(), path.end(), std::size_t{0});
+  auto reach = Reach::find(pieces, path, make_extents(extent, std::move(local), rails),
+                           make_extents(extent, std::move(remote), rails));
+  EXPECT_TRUE(reach.has_value());
+  return reach.value_or(Reach());
+}
+
 /// For transfers of which nobody is told.
 class NoHost final : public TransferHost {
  public:
@@ -136,7 +159,7 @@ inline Submission make_submission(std::shared_ptr<const PreparedState> prepared,
   Submission submission(Clock::now());
   submission.bytes = prepared->bytes;
   submission.local_use = Entered(prepared->local->users());
-  submission.remote_use = Entered(prepared->remote->users());
+  submission.remote_use = prepared->remote->users().enter();
   submission.prepared = std::move(prepared);
   submission.take(std::move(options));
   submission.deadline = soon().when();

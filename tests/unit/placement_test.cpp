@@ -226,6 +226,7 @@ TEST(CopiesInline, NothingThatHasToWaitOrThatTheRailCanNotMap) {
                 [](TransferShape& shape) { shape.transport = TransportKind::device_copy; }},
            Case{"waits for an event", [](TransferShape& shape) { shape.waits = true; }},
            Case{"too late", [](TransferShape& shape) { shape.in_time = false; }},
+           Case{"parted", [](TransferShape& shape) { shape.parted = true; }},
        }) {
     TransferShape shape = good;
     each.change(shape);
@@ -325,6 +326,29 @@ TEST(Place, RailsAsideOnlyWhereThereIsNoOther) {
             (std::vector<std::size_t>{2, 1}));
   EXPECT_EQ(chosen(rail, 9 * MiB, {{0, true}, {1, true}}).rails, (std::vector<std::size_t>{0, 1}));
   EXPECT_EQ(chosen(rail, 1, {{0, true, MiB}, {1, true}}).rails, (std::vector<std::size_t>{1}));
+}
+
+/// Each may be the only one that reaches some of it.
+TEST(Place, AllRailsWhereSomeReachOnlyAPart) {
+  const RailPlan rail = plan_rails(shared_memory(), {.cores = 8});
+  for (const bool drives : {false, true}) {
+    const Caller caller{.inline_bytes = limit, .drives = drives, .idle = true, .prompt = true};
+    TransferShape shape{.bytes = 1, .priority = latency, .rails = 3, .mapped = true};
+    EXPECT_EQ(copies_inline(shape, rail, caller), InlineCopies::all);
+    shape.parted = true;
+    EXPECT_EQ(copies_inline(shape, rail, caller), InlineCopies::none);
+    for (const std::uint64_t bytes : {std::uint64_t{1}, 9 * MiB}) {
+      shape.bytes = bytes;
+      std::vector<RailLoad> loads = {{0}, {1, true}, {2, false, 9 * MiB}};
+      const Placement placement = place(shape, rail, caller, loads);
+      EXPECT_EQ(placement.rails, 3U);
+      EXPECT_FALSE(placement.even);
+      EXPECT_FALSE(placement.posted_inline);
+      EXPECT_FALSE(placement.waiters_help);
+      loads = {{0}, {1}};
+      EXPECT_FALSE(place(shape, rail, caller, loads).even);
+    }
+  }
 }
 
 TEST(Place, ACallerThatDrivesPostsWhatIsSmall) {

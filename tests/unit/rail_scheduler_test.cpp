@@ -110,6 +110,7 @@ class RailSchedulerTest : public testing::Test {
     may_carry.insert(may_carry.end(), spare.begin(), spare.end());
     prepared->path = make_rail_set(*to, may_carry);
     for (const std::size_t rail : may_carry) prepared->path->of(rail)->proofs = proofs;
+    prepared->reach = reach;
     Submission submission = make_submission(prepared);
     submission.transport = kind;
     submission.deadline = deadline.when();
@@ -129,6 +130,7 @@ class RailSchedulerTest : public testing::Test {
   const std::shared_ptr<PeerState> peer = make_peer(3);
   std::size_t proofs = 0;          // that each rail's chunks need
   std::vector<std::size_t> spare;  // rails that may take over
+  Reach reach;
   SchedulerHost host;
 };
 
@@ -255,6 +257,116 @@ TEST_F(RailSchedulerTest, AProofWithoutRoomWaitsAndHoldsUpNobody) {
   EXPECT_EQ(other->state(), State::done);
   line.scheduler.pump();
   EXPECT_FALSE(line.scheduler.has_work());
+}
+
+/// Two rails, which reach different extents of 128 bytes.
+class SchedulersOfParts : public RailSchedulerTest {
+ protected:
+  std::shared_ptr<TransferState> submit(std::vector<RailBits> by_extent) {
+    const std::vector<Pair> pairs = {{0, 0, 128 * by_extent.size()}};
+    reach = make_reach(PieceList(pairs), 128, by_extent,
+                       std::vector<RailBits>(by_extent.size(), RailBits{3}), 2);
+    EXPECT_TRUE(reach.parted());
+    return RailSchedulerTest::submit(PieceList(pairs), {0, 1});
+  }
+  static std::vector<std::uint64_t> extents(const Line& line) {
+    std::vector<std::uint64_t> all;
+    for (const Op* op : line.one_sided.posted) all.push_back(op->chunk.local / 128);
+    return all;
+  }
+
+  Line first{host, 0, {8, 100000}}, second{host, 1, {8, 100000}};
+};
+
+TEST_F(SchedulersOfParts, EachCarriesWhatItReachesAndRestsOnceItHasNoMore) {
+  first.one_sided.limit = second.one_sided.limit = 1000;
+  const auto transfer = submit({1, 2, 2, 1, 2});
+  for (int pump = 0; pump < 5; ++pump) first.scheduler.pump();
+  EXPECT_THAT(extents(first), ElementsAre(0, 3));
+  first.one_sided.end_all();
+  first.scheduler.pump();
+  EXPECT_FALSE(first.scheduler.has_work()) << "it is offered again and again";
+  EXPECT_EQ(transfer->state(), State::active);
+  for (int pump = 0; pump < 5; ++pump) second.scheduler.pump();
+  EXPECT_THAT(extents(second), ElementsAre(1, 2, 4));
+  second.one_sided.end_all();
+  EXPECT_EQ(transfer->state(), State::done);
+  second.scheduler.pump();
+  EXPECT_FALSE(second.scheduler.has_work());
+}
+
+TEST_F(SchedulersOfParts, WhatComesBackIsOfferedToThoseThatReachIt) {
+  first.one_sided.limit = second.one_sided.limit = 1000;
+  first.one_sided.cut = true;
+  const auto transfer = submit({1, 2});
+  for (int pump = 0; pump < 3; ++pump) {
+    first.scheduler.pump();
+    second.scheduler.pump();
+  }
+  second.one_sided.end_all();
+  first.scheduler.went_silent();  // it would leave the rest to the other
+  first.one_sided.end(0, false);
+  second.scheduler.pump();
+  EXPECT_TRUE(second.one_sided.posted.empty());
+  EXPECT_FALSE(second.scheduler.has_work());
+  first.scheduler.pump();
+  EXPECT_THAT(extents(first), ElementsAre(0));
+  first.one_sided.end_all();
+  EXPECT_EQ(transfer->state(), State::done);
+}
+
+TEST_F(SchedulersOfParts, WhatHasNoRoomWaitsForTheRailThatReachesIt) {
+  Line full(host, 0, patient());
+  full.one_sided.answer = [](const Op&) { return Post{PostStatus::again, 0}; };
+  const auto transfer = submit({1, 2});
+  const auto start = Clock::now();
+  for (auto at = start; at < start + 5s; at += 400ms) {
+    full.scheduler.pump(at);
+    second.scheduler.pump(at);
+  }
+  second.one_sided.end_all();
+  EXPECT_TRUE(full.scheduler.holds_posts());
+  full.one_sided.answer = nullptr;
+  while (!transfer->ended()) {
+    full.scheduler.pump();
+    full.one_sided.end_all();
+  }
+  EXPECT_EQ(transfer->state(), State::done);
+}
+
+TEST_F(SchedulersOfParts, APostThatFailsEndsOnlyWhatNoOtherReaches) {
+  first.one_sided.limit = second.one_sided.limit = 1000;
+  first.one_sided.answer = [](const Op&) { return Post{PostStatus::failed, 5}; };
+  const auto shared = submit({3, 2, 3});
+  first.scheduler.pump();
+  EXPECT_EQ(shared->state(), State::active);
+  second.scheduler.pump();
+  EXPECT_EQ(second.one_sided.posted.size(), 3U);
+  second.one_sided.end_all();
+  EXPECT_EQ(shared->state(), State::done);
+  const auto alone = submit({3, 2, 1});
+  first.scheduler.pump();
+  EXPECT_EQ(alone->state(), State::failed);
+  EXPECT_EQ(alone->error()->rail(), "rail:0");
+  EXPECT_TRUE(alone->quiescent());
+}
+
+/// One of its targets may have no key for one of several chunks.
+TEST_F(SchedulersOfParts, ChunksGoTogetherOnlyWhereEachTargetHasAllKeys) {
+  first.one_sided.limit = 1000;
+  first.one_sided.together = 8;
+  const std::vector<Pair> pairs = {{0, 10, 10}, {20, 0, 10}, {100, 110, 10}, {120, 100, 10}};
+  for (const bool every_target : {true, false}) {
+    SideExtents remote = make_extents(64, {3, 3}, 2);
+    remote.reached = [&](std::uint64_t) { return SideExtents::Reached{3, true, every_target}; };
+    reach = *Reach::find(PieceList(pairs), {0, 1}, make_extents(128, {3}, 2), remote);
+    EXPECT_FALSE(reach.parted());
+    const auto transfer = RailSchedulerTest::submit(PieceList(pairs), {0});
+    first.scheduler.pump();
+    EXPECT_EQ(first.one_sided.posted.size(), every_target ? 1U : 4U);
+    first.one_sided.end_all();
+    EXPECT_EQ(transfer->state(), State::done);
+  }
 }
 
 /// Lanes over transports that take several chunks in one post.

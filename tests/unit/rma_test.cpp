@@ -61,7 +61,7 @@ class RmaTest : public testing::Test {
     }
     prepared = make_prepared(peer, scattered(4, 10));
     prepared->remote = std::make_shared<RemoteState>(peer, std::move(grant));
-    prepared->local->add_rail(0, nullptr);
+    prepared->local->keys()->serve(0, false);
     prepared->losses = losses_of(*prepared->local, *prepared->remote);
     transfer = std::make_shared<TransferState>(make_submission(prepared), host);
     transfer->start({0});
@@ -118,15 +118,43 @@ TEST_F(RmaTest, WhereTheyDoNotEachGoesAlone) {
   EXPECT_THAT(endpoint.singly, ElementsAre(all[0], all[1], all[2], all[3]));
 }
 
-TEST_F(RmaTest, OneWithoutAKeyAndAllBehindItNeverComeToTheEndpoint) {
+TEST_F(RmaTest, WhereOneTargetHasLostItsKeyTheOthersTakeItsTurns) {
   endpoint.record.shared_doorbell = true;
   lose_key_of(1);
-  const BatchPost batch = transport().post_all(all);
-  EXPECT_EQ(batch.posted, 1U);
-  EXPECT_EQ(batch.refusal.status, PostStatus::failed);
-  EXPECT_EQ(batch.refusal.fabric_code, ENOKEY);
+  EXPECT_EQ(transport().post_all(all).posted, 4U);
   ASSERT_EQ(endpoint.together.size(), 1U);
-  EXPECT_EQ(endpoint.together.front().size(), 1U) << "the doorbell would be left to it";
+  for (const providers::RmaPost& each : endpoint.together.front()) {
+    EXPECT_EQ(each.piece.target.peer, 10U);
+    EXPECT_EQ(each.piece.target.key, 100U);
+  }
+}
+
+TEST_F(RmaTest, WithoutAKeyNothingComesToTheEndpoint) {
+  lose_key_of(1);
+  lose_key_of(0);
+  for (const bool together : {true, false}) {
+    endpoint.record.shared_doorbell = together;
+    const BatchPost batch = transport().post_all(all);
+    EXPECT_EQ(batch.posted, 0U);
+    EXPECT_EQ(batch.refusal.status, PostStatus::failed);
+    EXPECT_EQ(batch.refusal.fabric_code, ENOKEY);
+  }
+  EXPECT_THAT(endpoint.together, IsEmpty());
+  EXPECT_THAT(endpoint.singly, IsEmpty());
+}
+
+/// It was prepared when the key was missing, and nothing was lost since.
+TEST_F(RmaTest, WhatIsNotCompleteGoesToTargetsThatHaveItsKeys) {
+  endpoint.record.shared_doorbell = true;
+  lose_key_of(1);
+  prepared->losses = losses_of(*prepared->local, *prepared->remote);
+  SideExtents remote = make_extents(2048, {1, 1}, 1);
+  remote.reached = [](std::uint64_t) { return SideExtents::Reached{1, true, false}; };
+  prepared->reach = *Reach::find(prepared->pieces, {0}, make_extents(4096, {1}, 1), remote);
+  EXPECT_EQ(transport().post_all(all).posted, 4U);
+  ASSERT_EQ(endpoint.together.size(), 1U);
+  for (const providers::RmaPost& each : endpoint.together.front())
+    EXPECT_EQ(each.piece.target.peer, 10U);
 }
 
 TEST_F(RmaTest, TheEndpointsRefusalComesFirst) {

@@ -35,6 +35,27 @@ TEST(Targets, EachHasItsShareOfAnyStretch) {
   }
 }
 
+TEST(Targets, WhereSomeAreLeftOutTheOthersShareTheTurns) {
+  Targets targets;
+  const std::map<std::uint32_t, int> weights = {{0, 5}, {1, 1}, {2, 2}};
+  for (const auto& [index, weight] : weights)
+    targets.add({index, nullptr}, static_cast<std::uint64_t>(weight));
+  const auto take = [&](auto holds) {
+    const RemoteRail* taken = targets.take_turn_of(holds);
+    return taken == nullptr ? -1 : static_cast<int>(taken->index);
+  };
+  EXPECT_EQ(take([](const RemoteRail&) { return false; }), -1);
+  std::map<int, int> taken;
+  for (int turn = 0; turn < 30; ++turn)
+    ++taken[take([](const RemoteRail& each) { return each.index != 0; })];
+  EXPECT_EQ(taken, (std::map<int, int>{{1, 10}, {2, 20}}));
+  for (int turn = 0; turn < 5; ++turn)
+    EXPECT_EQ(take([](const RemoteRail& each) { return each.index == 1; }), 1);
+  taken.clear();
+  for (int turn = 0; turn < 80; ++turn) ++taken[static_cast<int>(targets.take_turn().index)];
+  EXPECT_EQ(taken, (std::map<int, int>{{0, 50}, {1, 10}, {2, 20}})) << "nothing is left of it";
+}
+
 TEST(Targets, WeightsMayBeAsLargeAsSpeedsMultiplied) {
   Targets targets;
   constexpr std::uint64_t huge = std::uint64_t{1} << 50;

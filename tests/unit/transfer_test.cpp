@@ -64,13 +64,14 @@ class TransferTest : public testing::Test {
     prepared->path = make_rail_set(*peer, may_carry);
     for (std::size_t rail = 0; rail < proofs.size(); ++rail)
       prepared->path->of(rail)->proofs = proofs[rail];
+    prepared->reach = std::move(reach);
     transfer = std::make_shared<TransferState>(make_submission(prepared, std::move(options)), host);
     alive = transfer;
     transfer->start(std::move(rails));
   }
-  std::vector<Chunk> take(std::size_t count, std::uint64_t limit = 100) {
+  std::vector<Chunk> take(std::size_t count, std::uint64_t limit = 100, std::size_t rail = 0) {
     std::vector<Chunk> chunks(count);
-    chunks.resize(transfer->take(chunks, limit));
+    chunks.resize(transfer->take(rail, chunks, limit));
     return chunks;
   }
   Error broken() { return Error(Code::fabric_failed, "broken"); }
@@ -94,6 +95,7 @@ class TransferTest : public testing::Test {
   const std::shared_ptr<PeerState> peer = make_peer(4);
   std::vector<std::size_t> proofs;  // by rail: how many its chunks need
   std::vector<std::size_t> spare;   // rails that may take over
+  Reach reach;
   Host host;
   int callbacks = 0;
   State final_state = State::active;
@@ -365,7 +367,7 @@ TEST_F(TransferTest, WhatIsTakenTogetherKeepsToTheSum) {
   std::vector<Chunk> chunks(8);
   const auto carry = [&](std::uint64_t all) {
     std::vector<std::uint64_t> lengths;
-    for (const Chunk& each : std::span(chunks).first(transfer->take(chunks, 100, all))) {
+    for (const Chunk& each : std::span(chunks).first(transfer->take(0, chunks, 100, all))) {
       lengths.push_back(each.length);
       transfer->completed(0, each);
     }
@@ -768,6 +770,218 @@ TEST_F(TransferTest, AnotherRailTakesOverWhenTheLastHasLeft) {
   EXPECT_TRUE(transfer->quiescent());
 }
 
+/// Of four extents that rails 0 and 1 share as these bits say, a piece in each.
+class PartedTransfer : public TransferTest {
+ protected:
+  void begin(std::vector<RailBits> by_extent, Direction direction = Direction::write) {
+    const std::vector<Pair> pairs = {{0, 0, 10}, {16, 20, 10}, {32, 36, 10}, {48, 60, 4}};
+    reach = make_reach(PieceList(pairs), 16, std::move(by_extent), {3, 3, 3, 3}, 2);
+    EXPECT_TRUE(reach.parted());
+    TransferTest::begin(PieceList(pairs), false, {0, 1}, direction);
+  }
+  std::vector<std::uint64_t> offsets(const std::vector<Chunk>& chunks) {
+    std::vector<std::uint64_t> all;
+    for (const Chunk& chunk : chunks) all.push_back(chunk.local);
+    return all;
+  }
+};
+
+TEST_F(PartedTransfer, EachRailCarriesWhatItReaches) {
+  begin({1, 2, 3, 2});
+  EXPECT_TRUE(transfer->has_more(0));
+  const auto first = take(1, 100, 0);
+  EXPECT_THAT(offsets(first), testing::ElementsAre(0));
+  const auto second = take(8, 100, 1);
+  EXPECT_THAT(offsets(second), testing::ElementsAre(16, 48, 32));
+  EXPECT_TRUE(take(8, 100, 0).empty());
+  EXPECT_FALSE(transfer->has_more(0));
+  transfer->completed(0, first[0]);
+  for (const Chunk& chunk : second) transfer->completed(1, chunk);
+  const Report report = transfer->report();
+  EXPECT_EQ(report.bytes_done, 34U);
+  ASSERT_EQ(report.rails.size(), 2U);
+  EXPECT_EQ(report.rails[1].bytes, 24U);
+  EXPECT_EQ(report.ranges, 4U);
+  EXPECT_EQ(report.runs, 4U);
+  expect_over(State::done);
+}
+
+TEST_F(PartedTransfer, WhatComesBackIsForThoseThatReachIt) {
+  begin({1, 2, 2, 2});
+  const auto second = take(1, 100, 1);
+  transfer->give_back(second[0]);
+  EXPECT_EQ(host.offers, 1);
+  EXPECT_THAT(offsets(take(8, 100, 0)), testing::ElementsAre(0));
+  EXPECT_THAT(offsets(take(1, 100, 1)), testing::ElementsAre(16));
+  EXPECT_FALSE(transfer->rail_steps_back(0)) << "the other can't carry all of it";
+  EXPECT_EQ(transfer->carriers().size(), 2U);
+}
+
+TEST_F(PartedTransfer, TellsWhatBecameOfItsPieces) {
+  begin({1, 2, 1, 2});
+  const auto first = take(1, 100, 0), second = take(1, 100, 1);
+  transfer->completed(0, first[0]);
+  transfer->failed(second[0], broken());
+  EXPECT_EQ(transfer->placed(),
+            (std::vector{Placed::all, Placed::unknown, Placed::none, Placed::none}));
+  expect_over(State::failed);
+}
+
+TEST_F(PartedTransfer, GoesOnWithoutARailWhoseBytesTheOthersMayCarry) {
+  begin({3, 2, 3, 2});
+  const auto first = take(1, 100, 0);
+  transfer->rail_leaves(0, broken());
+  transfer->give_back(first[0]);
+  EXPECT_EQ(transfer->state(), State::active);
+  EXPECT_THAT(transfer->carriers(), testing::ElementsAre(1U));
+  transfer->rail_leaves(0, broken());
+  EXPECT_EQ(transfer->state(), State::active) << "the same scheduler twice";
+  const auto rest = take(8, 100, 1);
+  EXPECT_EQ(rest.size(), 4U);
+  for (const Chunk& chunk : rest) transfer->completed(1, chunk);
+  expect_over(State::done);
+}
+
+TEST_F(PartedTransfer, FailsWhenARailLeavesThatAloneReachesWhatIsLeft) {
+  begin({3, 2, 3, 1});
+  const auto second = take(1, 100, 1);
+  transfer->rail_leaves(0, broken());
+  EXPECT_EQ(transfer->state(), State::failed) << "nobody has come to the last piece";
+  EXPECT_EQ(transfer->error()->code(), Code::fabric_failed);
+  transfer->completed(1, second[0]);
+  expect_over(State::failed);
+}
+
+TEST_F(PartedTransfer, FailsWhenWhatOnlyALeftRailReachesComesBack) {
+  begin({1, 2, 2, 2});
+  const auto first = take(1, 100, 0);
+  transfer->rail_leaves(0, broken());
+  EXPECT_EQ(transfer->state(), State::active) << "it is out still, and may come to its place";
+  transfer->give_back(first[0]);
+  EXPECT_EQ(transfer->error()->code(), Code::fabric_failed);
+  EXPECT_EQ(host.offers, 0);
+  EXPECT_THAT(transfer->placed(), testing::Each(Placed::none));
+  expect_over(State::failed);
+}
+
+TEST_F(PartedTransfer, GoesOnWithoutARailThatHasCarriedAllItHadTo) {
+  begin({1, 2, 2, 2});
+  const auto first = take(1, 100, 0);
+  transfer->rail_leaves(0, broken());
+  transfer->completed(0, first[0]);
+  for (const Chunk& chunk : take(8, 100, 1)) transfer->completed(1, chunk);
+  expect_over(State::done);
+}
+
+/// A proof that comes back would find none to carry it.
+TEST_F(PartedTransfer, FailsWhenItsLastRailLeaves) {
+  begin({1, 2, 2, 2}, Direction::read);
+  const auto first = take(8, 100, 0), second = take(8, 100, 1);
+  transfer->completed(0, first[0]);
+  transfer->rail_leaves(0, broken());
+  EXPECT_EQ(transfer->state(), State::active);
+  for (const Chunk& chunk : second) transfer->completed(1, chunk);
+  EXPECT_EQ(transfer->state(), State::active) << "its proof is owed";
+  transfer->rail_leaves(1, broken());
+  EXPECT_EQ(transfer->state(), State::failed);
+}
+
+TEST_F(PartedTransfer, CancelledWhenWhatNoRailReachesComesBackIsCancelled) {
+  begin({1, 2, 2, 2});
+  const auto first = take(1, 100, 0);
+  transfer->rail_leaves(0, broken());
+  transfer->cancel();
+  transfer->give_back(first[0]);
+  expect_over(State::cancelled);
+}
+
+/// By bounce buffers, and by copies of GPUs, any rail carries any byte.
+TEST_F(PartedTransfer, WhereNoKeysAreNeededNothingIsParted) {
+  const std::vector<Pair> pairs = {{0, 0, 64}};
+  for (const TransportKind kind : {TransportKind::bounce, TransportKind::device_copy}) {
+    const auto prepared = make_prepared(peer, PieceList(pairs), Direction::write, 4);
+    prepared->reach = make_reach(prepared->pieces, 16, {1, 2, 1, 2}, {3, 3, 3, 3}, 2);
+    Submission submission = make_submission(prepared);
+    submission.transport = kind;
+    transfer = std::make_shared<TransferState>(std::move(submission), host);
+    transfer->start({0, 1});
+    const auto chunks = take(8, 100, 1);
+    ASSERT_EQ(chunks.size(), 1U);
+    EXPECT_EQ(chunks[0].length, 64U);
+    transfer->completed(1, chunks[0]);
+    EXPECT_EQ(transfer->state(), State::done);
+  }
+}
+
+/// Rails that take, give back, leave and fail in random order: it ends, and rightly.
+TEST_F(PartedTransfer, EndsInEveryInterleaving) {
+  int done = 0, failed = 0;
+  for (std::uint32_t seed = 0; seed < 3000; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937 random(seed);
+    const auto pick = [&](std::size_t below) { return random() % below; };
+    host.~Host();
+    new (&host) Host;
+    callbacks = 0;
+    std::vector<RailBits> by_extent{1 + pick(2)};
+    while (by_extent.size() < 4) by_extent.push_back(1 + pick(3));
+    begin(by_extent, pick(2) == 0 ? Direction::write : Direction::read);
+    struct Out {
+      std::size_t rail;
+      Chunk chunk;
+    };
+    std::vector<Out> out;
+    RailBits staying = 3;
+    const auto home = [&](bool well) {
+      std::swap(out[pick(out.size())], out.back());
+      const Out each = out.back();
+      out.pop_back();
+      if (well || pick(2) == 0) {
+        if (const auto proof = transfer->completed(each.rail, each.chunk))
+          out.push_back({each.rail, *proof});
+        return;
+      }
+      if (pick(3) == 0) {
+        staying &= ~(RailBits{1} << each.rail);
+        transfer->rail_leaves(each.rail, broken());
+      }
+      transfer->give_back(each.chunk);
+    };
+    const auto turn = [&](std::size_t rail) {
+      if ((staying >> rail & 1) == 0) return;
+      for (const Chunk& chunk : take(1 + pick(3), 1 + pick(8), rail)) out.push_back({rail, chunk});
+      Chunk proof;
+      if (transfer->owed_proof(rail) == Chunk::Kind::epoch &&
+          transfer->take_proof(rail, Chunk::Kind::epoch, proof))
+        out.push_back({rail, proof});
+    };
+    for (int step = 0; step < 12 && !transfer->ended(); ++step) {
+      turn(pick(2));
+      if (!out.empty()) home(false);
+    }
+    // Then all goes well.
+    for (int step = 0; step < 200 && !(transfer->ended() && out.empty()); ++step) {
+      turn(0);
+      turn(1);
+      while (!out.empty()) home(true);
+    }
+    ASSERT_TRUE(transfer->ended()) << "it hangs";
+    bool none_may = false;
+    for (const RailBits bits : by_extent) none_may = none_may || (bits & staying) == 0;
+    if (transfer->state() == State::failed) {
+      EXPECT_TRUE(none_may || staying == 0) << "others could have gone on";
+    }
+    (transfer->state() == State::done ? done : failed) += 1;
+    if (transfer->state() == State::done) {
+      EXPECT_EQ(transfer->report().bytes_done, 34U);
+    }
+    expect_over(transfer->state());
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(done, 300);
+  EXPECT_GT(failed, 300);
+}
+
 TEST(EvenChunk, IsOfAPartOfOnePieceAndOfWholePages) {
   const auto peer = make_peer(2);
   NoHost host;
@@ -820,14 +1034,14 @@ TEST(TransferThreads, EndsOnceWithLanesAndWaitersInThreads) {
     transfer->start({0, 1});
     std::vector<std::thread> threads;
     threads.emplace_back([&] {
-      while (const auto chunk = transfer->take_one(7)) transfer->completed(0, *chunk);
+      while (const auto chunk = transfer->take_one(0, 7)) transfer->completed(0, *chunk);
     });
     for (std::size_t scheduler = 0; scheduler < 2; ++scheduler)
       threads.emplace_back([&, scheduler] {
         std::mt19937 random(round * 2 + static_cast<std::uint32_t>(scheduler));
         std::array<Chunk, 4> chunks;
         while (!transfer->ended()) {
-          const std::size_t count = transfer->take(chunks, 7);
+          const std::size_t count = transfer->take(0, chunks, 7);
           for (std::size_t i = 0; i < count; ++i) {
             if (random() % 10 == 0)
               transfer->give_back(chunks[i]);

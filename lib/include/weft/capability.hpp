@@ -94,6 +94,13 @@ struct Capability {
   bool application_keys = false;    ///< The engine chooses keys, 64 random bits each.
   bool virtual_addresses = false;   ///< Targets are addressed by pointer; else by offset.
   bool local_registration = false;  ///< Local buffers must be registered too (FI_MR_LOCAL).
+  /// Registering memory pins it in the NIC's tables (FI_MR_ALLOCATED): it takes time, and grants
+  /// share registrations (Keys). False: it costs nothing.
+  bool pins_memory = false;
+  /// Most pages of one registration that peers may write; 0: the provider names no limit. Larger
+  /// memory is registered in several (extents).
+  std::uint64_t registration_pages = 0;
+  std::uint64_t registrations = 0;  ///< Most at a time on the NIC (mr_cnt); 0: unknown.
   bool keys_enforced = false;       ///< The target refuses wrong keys, ranges and rights by itself.
   FenceScope fence = FenceScope::segment;
 

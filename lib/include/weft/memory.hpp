@@ -120,6 +120,15 @@ class WEFT_API Memory {
 /// What a peer may do with granted memory.
 enum class Rights : std::uint8_t { read = 1, write = 2, read_write = 3 };
 
+/// Whether a grant shares its keys with other grants of the segment that have the same rights.
+enum class Keys : std::uint8_t {
+  automatic,  ///< Where registering costs something (Capability::pins_memory): such a grant costs
+              ///< microseconds once the memory is registered. A peer that does not keep to the
+              ///< protocol reaches with such a key whatever lies in the same extent.
+  own,        ///< Nowhere: the keys reach from the first granted byte of an extent to the last, and
+              ///< are closed with the grant. Registers with each NIC, which takes time and pages.
+};
+
 /// How a grant ended.
 enum class Revoked : std::uint8_t {
   quiescent,  ///< The memory may be reused: no byte of a peer can arrive any more, and what a peer
@@ -139,8 +148,9 @@ class WEFT_API Grant {
   Grant& operator=(Grant&&) noexcept;
   ~Grant();
 
-  /// The grant in serialised form, some hundred bytes. Any channel may carry it to a peer, where
-  /// Engine::import reads it. It holds no pointers. Every process that has it can use it.
+  /// The grant in serialised form, some hundred bytes, and 40 for each rail and extent. Any channel
+  /// may carry it to a peer, where Engine::import reads it. It holds no pointers. Every process
+  /// that has it can use it.
   Blob blob() const;
   /// Identifies the grant within its engine.
   std::uint64_t lease_id() const noexcept;
@@ -160,8 +170,9 @@ class WEFT_API Grant {
   Result<Revoked> revoke(Deadline deadline);
   /// revoke() without waiting for holders: closes the grant's keys, so that operations of peers are
   /// refused on arrival. These end with errors of the fabric; on some fabrics the connection
-  /// breaks. Returns `quarantined` if a peer is within a copy (over shm) that takes longer than
-  /// half a second.
+  /// breaks. Keys that it shares with grants that hold are replaced: their holders get new ones,
+  /// and are waited for until the deadline; what is still out by the old ones then is lost. Returns
+  /// `quarantined` if a peer is within a copy (over shm) that takes longer than half a second.
   ///
   /// `reach` is how far it may go. A rail that can't cut off one grant alone (Capability::fence)
   /// fails with `unsupported`, unless `reach` is FenceScope::rail. Then each such rail is closed
@@ -199,9 +210,13 @@ class WEFT_API Segment {
   /// because a peer may be frozen with operations in its NIC. Clocks of two machines are never
   /// compared.
   ///
-  /// Registers the hull of the ranges, with these rights, with each rail that serves the segment.
-  /// On real NICs that takes time and page entries: few long grants are cheaper than many.
-  Result<Grant> grant(std::span<const Range> ranges, Rights rights, Nanoseconds ttl = unlimited);
+  /// On NICs that pin memory, the first grant with such rights registers the extents that its
+  /// ranges touch, with each rail that serves the segment, as far as the NIC has room; later ones
+  /// share them (Keys). An extent is a part of the segment that the NIC takes in one registration:
+  /// 4 GiB of small pages on EFA. Fails if no rail has room for one of them. Over other rails each
+  /// grant has keys of its own.
+  Result<Grant> grant(std::span<const Range> ranges, Rights rights, Nanoseconds ttl = unlimited,
+                      Keys keys = Keys::automatic);
   /// Ends all grants on the segment, waits until no peer and no transfer of this engine uses it,
   /// and unregisters it. Fails with `quarantined` if it is still in use at the deadline: the memory
   /// stays registered and must not be reused. May be called again.

@@ -444,6 +444,9 @@ typedef struct weft_range {
 /// Rights of a peer to granted memory.
 enum { WEFT_RIGHT_READ = 1, WEFT_RIGHT_WRITE = 2, WEFT_RIGHT_READ_WRITE = 3 };
 
+/// Whether a grant shares its keys with others, as weft::Keys in weft/memory.hpp.
+enum { WEFT_KEYS_AUTOMATIC = 0, WEFT_KEYS_OWN = 1 };
+
 /// A segment with fresh zeroed pages of its own.
 WEFT_API weft_code weft_engine_add_own(weft_engine* engine, size_t bytes, weft_segment** segment,
                                        weft_error** error);
@@ -492,12 +495,13 @@ WEFT_API weft_code weft_segment_place(const weft_segment* segment, weft_place* p
 WEFT_API int weft_segment_fd(const weft_segment* segment);
 
 /// Lets peers use `count` ranges of the segment (all of it if `count` is 0) for `ttl_ns` from now
-/// (0: without end). `rights` is a WEFT_RIGHT_ value. When the time is over, peers stop by
-/// themselves; the memory is free only after weft_grant_revoke() or weft_segment_release(). Freeing
-/// the handle does not end the grant. A read under a grant that has ended fails with WEFT_STALE.
+/// (0: without end). `rights` is a WEFT_RIGHT_ value, `keys` a WEFT_KEYS_ value. When the time is
+/// over, peers stop by themselves; the memory is free only after weft_grant_revoke() or
+/// weft_segment_release(). Freeing the handle does not end the grant. A read under a grant that has
+/// ended fails with WEFT_STALE.
 WEFT_API weft_code weft_segment_grant(weft_segment* segment, const weft_range* ranges, size_t count,
-                                      int32_t rights, int64_t ttl_ns, weft_grant** grant,
-                                      weft_error** error);
+                                      int32_t rights, int64_t ttl_ns, int32_t keys,
+                                      weft_grant** grant, weft_error** error);
 WEFT_API void weft_grant_free(weft_grant* grant);
 /// The grant in serialised form, some hundred bytes, for weft_engine_import() in the peer's
 /// process. It holds no pointers. Every process that has it can use it.

@@ -47,6 +47,17 @@ Counters Fabric::counters() const {
   return sum;
 }
 
+Registrations Fabric::registrations(pid_t process) const {
+  Registrations sum{};
+  for (const auto& [place, nic] : nics_) {
+    const Registrations of_nic = nic.regions.of(process);
+    sum.made += of_nic.made;
+    sum.regions += of_nic.regions;
+    sum.pages += of_nic.pages;
+  }
+  return sum;
+}
+
 Nic& Fabric::nic(std::uint32_t host, std::size_t index) {
   const Place place{host, index};
   const auto found = nics_.find(place);

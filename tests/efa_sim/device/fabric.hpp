@@ -14,6 +14,8 @@ class Fabric {
   bool advance(Time now);
   bool busy() const;
   Counters counters() const;
+  /// See RegionTable::of.
+  Registrations registrations(pid_t process) const;
 
   std::size_t nics_per_host() const { return descriptions_.size(); }
   Nic& nic(std::uint32_t host, std::size_t index);

@@ -110,6 +110,32 @@ bool Nic::chance(Setting probability) {
          std::uniform_real_distribution<>(0, 1)(random_) < settings[probability];
 }
 
+std::string_view Nic::limit_on(const RegionTable::Region& region) const {
+  const auto over = [&](std::uint64_t count, Setting limit) {
+    return static_cast<double>(count) > settings[limit];
+  };
+  const std::uint64_t pages = region.pages();
+  if (over(pages, Setting::region_pages)) return "region_pages";
+  if ((region.rights & remote_write) != 0 && over(pages, Setting::write_pages))
+    return "write_pages";
+  if (over(regions.pages() + pages, Setting::pages)) return "pages";
+  if (over(regions.size() + 1, Setting::regions)) return "regions";
+  return {};
+}
+
+std::chrono::nanoseconds Nic::time_for(const RegionTable::Region& region) const {
+  const double wanted =
+      static_cast<double>(region.pages()) * settings[Setting::register_cost] +
+      static_cast<double>(regions.pages()) * settings[Setting::register_cost_held];
+  const std::chrono::duration<double, std::nano> longest = std::chrono::minutes(1);
+  return std::chrono::nanoseconds(static_cast<std::int64_t>(std::min(wanted, longest.count())));
+}
+
+bool Nic::has_room_for(const Domain& domain, const Gid& address) const {
+  return addresses.handle_of(domain, address) ||
+         static_cast<double>(addresses.size()) < settings[Setting::address_handles];
+}
+
 bool Nic::fetch(Time now) {
   if (settings.on(Setting::stall)) return false;
   bool fetched = false;

@@ -3,10 +3,12 @@
 // settings ask for.
 #pragma once
 
+#include <chrono>
 #include <deque>
 #include <list>
 #include <memory>
 #include <random>
+#include <string_view>
 
 #include "packet_window.hpp"
 #include "queue_pair.hpp"
@@ -39,6 +41,12 @@ class Nic {
   /// Whether nothing that is sent to (or from) that queue pair arrives.
   bool is_dead(const QueuePair& queue_pair) const;
   bool chance(Setting probability);
+  /// The setting that forbids to register this memory now; empty: none does.
+  std::string_view limit_on(const RegionTable::Region& region) const;
+  /// How long it takes to register it.
+  std::chrono::nanoseconds time_for(const RegionTable::Region& region) const;
+  /// Whether a domain can get a handle of that address.
+  bool has_room_for(const Domain& domain, const Gid& address) const;
 
   const NicDescription& description;
   const Gid gid;

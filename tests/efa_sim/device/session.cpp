@@ -97,6 +97,9 @@ void Session::handle(const Request& request, Descriptors& files, Reply& reply,
       reply.counters = device_.fabric.counters();
       reply.counters.doorbells = device_.seen().doorbells;
       return;
+    case Verb::registrations:
+      reply.registrations = device_.fabric.registrations(static_cast<pid_t>(request.number));
+      return;
     case Verb::list:
       return list(reply);
     case Verb::open:
@@ -119,6 +122,7 @@ void Session::handle(const Request& request, Descriptors& files, Reply& reply,
     }
     case Verb::create_address: {
       const OwnDomain& own = get(domains_, request.object);
+      if (!own.nic->has_room_for(own.domain, request.gid)) refuse(ENOMEM, "address_handles");
       reply.number = own.nic->addresses.add(own.domain, request.gid);
       return;
     }
@@ -190,7 +194,8 @@ void Session::open(const Request& request, Reply& reply) {
         nic.settings.number(Setting::receive_queue), nic.settings.number(Setting::inline_size),
         nic.settings.number(Setting::message),       nic.settings.number(Setting::read),
         nic.settings.number(Setting::write),         nic.settings.number(Setting::unsolicited),
-        nic.settings.number(Setting::interrupts)};
+        nic.settings.number(Setting::interrupts),    nic.settings.number(Setting::region_pages),
+        nic.settings.number(Setting::regions),       nic.settings.number(Setting::address_handles)};
     return;
   }
   refuse(ENODEV, "no such NIC");
@@ -212,8 +217,12 @@ void Session::create_region(const Request& request, Reply& reply) {
   const OwnDomain& own = get(domains_, request.object);
   if (own.nic->chance(Setting::register_fail)) refuse(ENOMEM, "register_fail");
   const auto& [address, length, rights] = request.region;
-  reply.number = own.nic->regions.add({own.domain, address, length, rights},
-                                      own.nic->settings.on(Setting::reuse_keys));
+  const RegionTable::Region region{own.domain, address, length, rights};
+  if (const auto limit = own.nic->limit_on(region); !limit.empty())
+    refuse(ENOMEM, std::string(limit));
+  const auto time = own.nic->time_for(region);
+  reply.nanoseconds = static_cast<std::uint64_t>(time.count());
+  reply.number = own.nic->regions.add(region, own.nic->settings.on(Setting::reuse_keys));
 }
 
 void Session::create_completion_queue(const Request& request, Descriptors& files, Reply& reply,

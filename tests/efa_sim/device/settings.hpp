@@ -2,6 +2,7 @@
 // for those of one host, or for one NIC, and that change while the device runs.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <map>
@@ -24,6 +25,12 @@ enum class Setting : std::size_t {
   receive_queue,
   inline_size,
   message,
+  // What it has room for.
+  region_pages,
+  write_pages,
+  pages,
+  regions,
+  address_handles,
   // How it moves data.
   mtu,
   reorder,
@@ -36,6 +43,8 @@ enum class Setting : std::size_t {
   link_down,
   fork,
   register_fail,
+  register_cost,
+  register_cost_held,
   reuse_keys,
   // What goes wrong with operations.
   eagain,
@@ -65,7 +74,7 @@ class NicSettings {
   double operator[](Setting setting) const { return values_[static_cast<std::size_t>(setting)]; }
   bool on(Setting setting) const { return (*this)[setting] != 0; }
   std::uint32_t number(Setting setting) const {
-    return static_cast<std::uint32_t>((*this)[setting]);
+    return static_cast<std::uint32_t>(std::min((*this)[setting], 4294967295.0));
   }
 
  private:

@@ -27,6 +27,9 @@ class RegionTable {
     Domain domain;
     std::uint64_t address, length;
     std::uint32_t rights;
+
+    /// Of 4 KiB, as most memory of hosts has them.
+    std::uint64_t pages() const;
   };
   /// Returns a key: a new one, or (reusing) the lowest that is free.
   std::uint32_t add(const Region& region, bool reusing);
@@ -35,9 +38,15 @@ class RegionTable {
   /// Whether the key is good for that, and the memory the domain's.
   bool allows(const Domain& domain, std::uint32_t key, std::uint64_t address, std::uint64_t length,
               std::uint32_t rights) const;
+  std::size_t size() const { return regions_.size(); }
+  std::uint64_t pages() const { return pages_; }
+  /// What a process has registered; 0: all of them.
+  Registrations of(pid_t process) const;
 
  private:
   std::map<std::uint32_t, Region> regions_;
+  std::uint64_t pages_ = 0;
+  std::map<pid_t, std::uint64_t> made_;
   std::uint32_t next_ = 0x100;
 };
 
@@ -50,6 +59,8 @@ class AddressTable {
   std::optional<Gid> find(const Domain& domain, std::uint16_t handle) const;
   /// The handle under which a domain knows an address.
   std::optional<std::uint16_t> handle_of(const Domain& domain, const Gid& gid) const;
+  /// How many are in use.
+  std::size_t size() const;
 
  private:
   struct Entry {

@@ -17,6 +17,7 @@ enum class Verb : std::uint32_t {
   hello,          // -> Welcome, with descriptors of the DevicePage and of what wakes the device
   configure,      // text: settings that change
   counters,       // -> Counters
+  registrations,  // number: a process, or 0 for all -> Registrations
   list,           // -> NicList
   open,           // text: the NIC's name -> object: a context, and its limits
   close,          // object: the context
@@ -81,6 +82,7 @@ struct NicInformation {
 struct Limits {
   std::uint32_t part, send_size, receive_size, inline_size, message_size, read, write, unsolicited,
       interrupts;
+  std::uint32_t region_pages, regions, address_handles;
 };
 
 struct Counters {
@@ -88,10 +90,18 @@ struct Counters {
       doorbells;  // of send queues, but for those of libfabrics that ring them themselves
 };
 
+/// Memory registered with all NICs of all hosts.
+struct Registrations {
+  std::uint64_t made;     // regions since the device started
+  std::uint64_t regions;  // that are registered now
+  std::uint64_t pages;    // of these
+};
+
 struct Reply {
   std::int32_t error;  // errno
   std::uint32_t object;
   std::uint32_t number;
+  std::uint64_t nanoseconds;  // for which the process waits, as for a real device
   union {
     struct {
       char folder[200];  // of the device: its socket and a tree of sysfs
@@ -104,6 +114,7 @@ struct Reply {
     } list;
     Limits limits;
     Counters counters;
+    Registrations registrations;
     char text[512];  // of an error
   };
 };

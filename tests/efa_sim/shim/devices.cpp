@@ -122,7 +122,7 @@ EFA_SIM_EXPORT int ibv_query_device(ibv_context* context, ibv_device_attr* devic
   std::snprintf(device->fw_ver, sizeof device->fw_ver, "0.0.0.0");
   device->vendor_id = 0x1d0f;
   device->vendor_part_id = limits.part;
-  device->max_mr_size = std::uint64_t{1} << 40;
+  device->max_mr_size = std::uint64_t{limits.region_pages} * 4096;
   device->page_size_cap = 4096;
   device->max_qp = 256;
   device->max_qp_wr = static_cast<int>(limits.send_size);
@@ -130,9 +130,9 @@ EFA_SIM_EXPORT int ibv_query_device(ibv_context* context, ibv_device_attr* devic
   device->max_sge_rd = 1;
   device->max_cq = 512;
   device->max_cqe = 32768;
-  device->max_mr = 1 << 18;
+  device->max_mr = static_cast<int>(limits.regions);
   device->max_pd = 256;
-  device->max_ah = 5120;
+  device->max_ah = static_cast<int>(limits.address_handles);
   device->phys_port_cnt = 1;
   return 0;
 }

@@ -37,6 +37,11 @@ void fill_public_part(ibv_qp& verbs, ibv_context* context, const ibv_qp_init_att
 ibv_qp* create_queue_pair(ibv_context* context, const ibv_qp_init_attr_ex& attributes,
                           bool unsolicited) {
   const ibv_qp_cap& cap = attributes.cap;
+  const Limits& limits = ContextObject::of(context).limits;
+  if (cap.max_send_wr > limits.send_size || cap.max_recv_wr > limits.receive_size) {
+    errno = EINVAL;
+    return nullptr;
+  }
   const QueuePairQueues::Sizes sizes{
       std::bit_ceil(std::max(cap.max_send_wr, 1u)),
       std::bit_ceil(std::max(cap.max_recv_wr, 1u) * std::max(cap.max_recv_sge, 1u))};

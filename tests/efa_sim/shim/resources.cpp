@@ -1,5 +1,7 @@
 // Protection domains, memory regions and address handles.
 #include <cerrno>
+#include <chrono>
+#include <thread>
 
 #include "objects.hpp"
 
@@ -46,6 +48,7 @@ EFA_SIM_EXPORT ibv_mr* ibv_reg_mr_iova2(ibv_pd* domain, void* address, std::size
   wanted.region = {reinterpret_cast<std::uint64_t>(address), length, rights};
   const auto made = ask(wanted);
   if (!made) return nullptr;
+  std::this_thread::sleep_for(std::chrono::nanoseconds(made->nanoseconds));
   memory_is_registered();
   auto* const region = new ibv_mr{};
   region->context = domain->context;

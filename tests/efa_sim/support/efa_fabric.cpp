@@ -105,6 +105,10 @@ Counters EfaControl::counters() {
   return ask(request(Verb::counters)).counters;
 }
 
+Registrations EfaControl::registrations(pid_t process) {
+  return ask(request(Verb::registrations, 0, static_cast<std::uint32_t>(process))).registrations;
+}
+
 void EfaControl::check_reach() {
   // A host that no test uses.
   const auto reply = greet(socket_.get(), 0xffff);

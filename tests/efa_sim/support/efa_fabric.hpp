@@ -23,6 +23,8 @@ class EfaControl {
   /// this returns.
   void set(const std::string& settings);
   Counters counters();
+  /// The memory that a process has registered; 0: all of them.
+  Registrations registrations(pid_t process = 0);
   /// Throws if the device can't reach the memory of processes.
   void check_reach();
 

@@ -222,6 +222,17 @@ TEST_P(Faults, RegistrationFails) {
   EXPECT_NO_THROW(node_->register_again());
 }
 
+TEST_P(Faults, RegionsHaveLimitedPages) {
+  control_->set("region_pages=2000");
+  EXPECT_THROW(node_->register_again(), std::runtime_error);
+  control_->set("clear,write_pages=2000");
+  if (device_writes()) {
+    EXPECT_THROW(node_->register_again(), std::runtime_error);
+  } else {
+    EXPECT_NO_THROW(node_->register_again()) << "what the device does not write has no such limit";
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Over, Faults, testing::Values("efa", "efa-direct"), [](const auto& info) {
   return info.param == "efa" ? std::string("efa") : "efa_direct";
 });

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <set>
 #include <stdexcept>
 
@@ -22,6 +23,7 @@ TEST(Settings, HaveDefaults) {
   EXPECT_EQ(settings.number(Setting::part), 0xefa0u);
   EXPECT_EQ(settings.number(Setting::mtu), 8192u);
   EXPECT_EQ(settings.number(Setting::peer_timeout_ms), 2000u);
+  EXPECT_EQ(settings.number(Setting::pages), 25'165'824u);
   EXPECT_FALSE(settings.on(Setting::nic_down));
 }
 
@@ -142,6 +144,40 @@ TEST(Regions, ReuseKeysOnlyIfAsked) {
   EXPECT_EQ(again(true), again(true));
 }
 
+TEST(Regions, CountPages) {
+  const auto pages = [](std::uint64_t address, std::uint64_t length) {
+    return RegionTable::Region{{1, 0}, address, length, 0}.pages();
+  };
+  EXPECT_EQ(pages(4096, 0), 0u);
+  EXPECT_EQ(pages(4096, 1), 1u);
+  EXPECT_EQ(pages(4096, 4096), 1u);
+  EXPECT_EQ(pages(4096, 4097), 2u);
+  EXPECT_EQ(pages(4095, 2), 2u);
+  EXPECT_EQ(pages(4095, 4098), 3u);
+}
+
+TEST(Regions, AreCountedByProcess) {
+  RegionTable regions;
+  const Domain domain{1, 10}, other{2, 20};
+  const std::uint32_t key = regions.add({domain, 0, 4096, 0}, false);
+  regions.add({domain, 0, 8192, 0}, false);
+  regions.add({other, 0, 4096, 0}, false);
+  const auto counts = [&](pid_t process) {
+    const Registrations found = regions.of(process);
+    return std::array{found.made, found.regions, found.pages};
+  };
+  EXPECT_THAT(counts(10), ElementsAre(2, 2, 3));
+  EXPECT_THAT(counts(20), ElementsAre(1, 1, 1));
+  EXPECT_THAT(counts(0), ElementsAre(3, 3, 4));
+  regions.remove(key, domain);
+  EXPECT_THAT(counts(10), ElementsAre(2, 1, 2));
+  regions.remove_all_of(domain);
+  EXPECT_THAT(counts(10), ElementsAre(2, 0, 0));
+  EXPECT_THAT(counts(0), ElementsAre(3, 1, 1));
+  EXPECT_EQ(regions.size(), 1u);
+  EXPECT_EQ(regions.pages(), 1u);
+}
+
 TEST(Addresses, BelongToDomainsAndAreCounted) {
   AddressTable addresses;
   const Domain domain{1, 0}, other{2, 0};
@@ -150,9 +186,11 @@ TEST(Addresses, BelongToDomainsAndAreCounted) {
   EXPECT_EQ(addresses.add(domain, gid), handle);
   EXPECT_NE(addresses.add(other, gid), handle);
   EXPECT_FALSE(addresses.remove(handle, other));
+  EXPECT_EQ(addresses.size(), 2u);
   EXPECT_TRUE(addresses.remove(handle, domain));
   EXPECT_EQ(addresses.find(domain, handle), gid);
   EXPECT_TRUE(addresses.remove(handle, domain));
+  EXPECT_EQ(addresses.size(), 1u);
   EXPECT_FALSE(addresses.find(domain, handle));
   EXPECT_FALSE(addresses.handle_of(domain, gid));
   EXPECT_TRUE(addresses.handle_of(other, gid));

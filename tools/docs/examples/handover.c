@@ -34,7 +34,9 @@ static weft_code decode(const char* address, weft_error** error) {
   if (!code) code = weft_config_set(config, "listen", address, error);
   if (!code) code = weft_engine_open(config, &engine, error);
   if (!code) code = weft_engine_add_own(engine, cache_bytes, &cache, error);
-  if (!code) code = weft_segment_grant(cache, NULL, 0, WEFT_RIGHT_WRITE, 0, &grant, error);
+  if (!code)
+    code =
+        weft_segment_grant(cache, NULL, 0, WEFT_RIGHT_WRITE, 0, WEFT_KEYS_AUTOMATIC, &grant, error);
   if (!code) code = weft_engine_publish(engine, "kv", grant, error);
   if (!code) code = weft_engine_accept(engine, patience, &peer, error);
   if (!code) code = weft_engine_expect(engine, peer, blocks_are_there, 1, NULL, &ready, error);

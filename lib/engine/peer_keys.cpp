@@ -1,0 +1,236 @@
+#include "engine/peer_keys.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "base/log.hpp"
+#include "memory/cover.hpp"
+#include "wire/control_codec.hpp"
+
+namespace weft::core {
+namespace {
+
+providers::Access access_of(Rights rights) {
+  switch (rights) {
+    case Rights::read:
+      return providers::Access::remote_read;
+    case Rights::write:
+      return providers::Access::remote_write;
+    case Rights::read_write:
+      break;
+  }
+  return providers::Access::remote_read_write;
+}
+
+/// In their order.
+std::vector<std::size_t> touched_extents(const Extents& extents, const std::vector<Range>& ranges) {
+  std::vector<std::size_t> touched;
+  for (const Range& range : ranges) {
+    std::size_t each = extents.of(range.offset);
+    if (!touched.empty()) each = std::max(each, touched.back() + 1);
+    for (; each <= extents.of(range.offset + range.length - 1); ++each) touched.push_back(each);
+  }
+  return touched;
+}
+
+}  // namespace
+
+/// What a grant's keys are for.
+struct PeerKeys::Wanted {
+  const SegmentState& segment;
+  const std::vector<Range>& ranges;
+  Rights rights;
+  Keys asked;
+  Extents extents;
+};
+
+PeerKeys::PeerKeys(const Rails& rails, Workers& workers, ArrivalFlush& arrivals, OwnedGrants& owned,
+                   OwnedGrants::Tell tell)
+    : rails_(rails),
+      workers_(workers),
+      arrivals_(arrivals),
+      owned_(owned),
+      tell_(std::move(tell)) {}
+
+/// In smaller extents if no NIC takes such large ones.
+Result<void> PeerKeys::describe(GrantState::Parts& grant, Keys asked) {
+  SharedKeys& shared = *grant.segment->shared_keys();
+  const auto access = access_of(grant.description.rights);
+  for (;;) {
+    const Extents extents = shared.extents(access);
+    auto described = describe_in(grant, asked, extents);
+    if (described || !is_full(described.error()) || !shared.shrink(access)) return described;
+  }
+}
+
+Result<void> PeerKeys::describe_in(GrantState::Parts& grant, Keys asked, const Extents& extents) {
+  const SegmentState& segment = *grant.segment;
+  GrantDescription& description = grant.description;
+  SharedKeys& shared = *segment.shared_keys();
+  const Wanted wanted{segment, description.ranges, description.rights, asked, extents};
+  const auto access = access_of(wanted.rights);
+  description.extent_bytes = extents.bytes();
+  description.bounced.clear();
+  std::vector<Rail*> rails;
+  for (const auto& rail : rails_) {
+    if (!segment.served_by(rail->index())) continue;
+    if (!segment.reached_by(rail->index()))
+      description.bounced.push_back({rail->index(), segment.why_staged(rail->index())});
+    else if (!rail->closed())
+      rails.push_back(rail.get());
+  }
+  if (rails.empty()) return {};
+  const auto touched = touched_extents(extents, description.ranges);
+  if (std::max(touched.size() * rails.size(), extents.count()) > max_granted_keys)
+    return fail(Code::invalid_argument,
+                fmt::format("a grant may have {} keys, not one for each of {} extents of {} bytes "
+                            "and {} rails",
+                            max_granted_keys, touched.size(), extents.bytes(), rails.size()));
+
+  std::map<std::pair<std::size_t, std::size_t>, KeyPtr> made;  // by position and extent
+  const auto add = [&](std::size_t rail, std::size_t extent) -> Result<void> {
+    auto key = make(wanted, *rails[rail], extent);
+    if (!key) return fail(std::move(key.error().with_rail(rails[rail]->name())));
+    made[{rail, extent}] = std::move(*key);
+    return {};
+  };
+  const auto has = [&](std::size_t rail, std::size_t extent) {
+    return made.contains({rail, extent}) || shared.refused(access, rails[rail]->index(), extent);
+  };
+  auto registered = spread(touched, rails.size(), has, add);
+  // Each extent needs one rail at least. There may be room by now where there was none.
+  for (std::size_t i = 0; registered && i < touched.size(); ++i) {
+    bool reached = false;
+    for (std::size_t rail = 0; rail < rails.size(); ++rail)
+      reached = reached || made.contains({rail, touched[i]});
+    for (std::size_t rail = 0; !reached && rail < rails.size(); ++rail)
+      reached = (registered = add(rail, touched[i])).has_value();
+  }
+  if (!registered) {
+    const bool smaller =
+        is_full(registered.error()) && smaller_extent(segment.size(), extents.bytes()) != 0;
+    if (segment.device().direct() || smaller) return registered;
+    for (const Rail* rail : rails) {
+      log(LogLevel::warning, "rail {}: a grant of a GPU's memory is staged: {}", rail->name(),
+          registered.error().message());
+      description.bounced.push_back({rail->index(), registered.error().message()});
+    }
+    return {};
+  }
+  for (auto& [where, key] : made) {
+    description.keys.push_back({key->rail(), key->base(), key->value(), key->part()});
+    grant.keys.push_back(std::move(key));
+    const Rail& rail = *rails[where.first];
+    if (rail.capability().fence != FenceScope::grant) grant.unfenced.insert(rail.index());
+  }
+  return {};
+}
+
+/// A shared one if there is one. A key of the grant's own reaches no more of the extent than has to
+/// be.
+Result<PeerKeys::KeyPtr> PeerKeys::make(const Wanted& wanted, Rail& rail, std::size_t extent) {
+  SharedKeys& shared = *wanted.segment.shared_keys();
+  const auto access = access_of(wanted.rights);
+  const bool shares = wanted.asked != Keys::own && rail.capability().pins_memory;
+  if (shares)
+    if (KeyPtr known = shared.find(access, rail.index(), extent)) return known;
+  const Range whole = wanted.extents.range(extent);
+  const Range part = shares ? whole : hull_within(wanted.ranges, whole);
+  auto made = register_part(wanted.segment, rail, part, wanted.rights);
+  if (!made) {
+    if (is_full(made.error())) shared.refuse(access, rail.index(), extent);
+    return fail(std::move(made.error()));
+  }
+  const bool pointers = rail.capability().virtual_addresses;
+  const auto base =
+      pointers ? reinterpret_cast<std::uintptr_t>(wanted.segment.address() + part.offset) : 0;
+  auto key = std::make_shared<ExtentKey>(static_cast<std::uint32_t>(rail.index()), part, base,
+                                         shares ? ExtentKey::Use::shared : ExtentKey::Use::own,
+                                         std::move(*made));
+  if (shares) shared.add(access, extent, key);
+  return key;
+}
+
+Result<std::unique_ptr<providers::Registration>> PeerKeys::register_part(
+    const SegmentState& segment, Rail& rail, const Range& part, Rights rights) const {
+  if (includes(rights, Rights::write)) arrivals_.add(segment.device());
+  return segment.nics().open(rail.endpoint(), part.offset, part.length, access_of(rights));
+}
+
+bool PeerKeys::cut_off(const GrantState& grant, Deadline deadline, Bystanders bystanders) {
+  bool all = true;
+  for (const std::uint64_t request : begin_cut(grant)) {
+    const bool answered =
+        workers_.wait([&](Deadline until) { return replacements_.wait(request, until); }, deadline);
+    if (answered || bystanders == Bystanders::may_lose)
+      all = replacements_.close(request) && all;
+    else
+      all = false;
+  }
+  return all && grant.uncut().empty();
+}
+
+/// Returns the replacements to wait for.
+std::vector<std::uint64_t> PeerKeys::begin_cut(const GrantState& grant) {
+  const Lock describing(describing_);
+  std::set<std::uint64_t> requests;
+  std::vector<KeyPtr> left;
+  for (const KeyPtr& key : grant.uncut())
+    if (const std::uint64_t request = replacements_.of(*key))
+      requests.insert(request);
+    else
+      left.push_back(key);
+  SegmentState& segment = grant.segment();
+  auto bystanders = owned_.held_of(segment);
+  std::erase_if(bystanders, [&](const auto& each) { return each.get() == &grant; });
+  const auto is_used = [&](const KeyPtr& key) {
+    return std::any_of(bystanders.begin(), bystanders.end(),
+                       [&](const auto& each) { return each->has(*key); });
+  };
+  const auto used = std::partition(left.begin(), left.end(), is_used);
+  for (auto unused = used; unused != left.end(); ++unused)
+    if ((*unused)->close()) segment.shared_keys()->forget(**unused);
+  left.erase(used, left.end());
+  if (!left.empty())
+    requests.insert(replace(segment, left, grant.description().rights, bystanders));
+  return {requests.begin(), requests.end()};
+}
+
+/// Registers them anew, and tells the holders.
+std::uint64_t PeerKeys::replace(const SegmentState& segment, const std::vector<KeyPtr>& keys,
+                                Rights rights,
+                                const std::vector<OwnedGrants::GrantPtr>& bystanders) {
+  std::vector<KeyReplacements::Old> old;
+  for (const KeyPtr& key : keys) {
+    auto made = register_part(segment, *rails_[key->rail()], key->part(), rights);
+    if (made) {
+      old.push_back({key, key->replace(std::move(*made))});
+      continue;
+    }
+    log(LogLevel::warning, "rail {}: no new key for {} bytes of which a holder is kept out: {}",
+        rails_[key->rail()]->name(), key->part().length, made.error().message());
+    old.push_back({key, key->take(made.error().message())});
+    segment.shared_keys()->forget(*key);
+  }
+  // Those that begin to hold a grant from here on get the new ones.
+  std::map<LinkId, std::vector<RenewedKey>> renewed;
+  for (const auto& grant : bystanders)
+    for (const LinkId holder : grant->holders())
+      for (const KeyPtr& key : keys)
+        if (grant->has(*key)) renewed[holder].push_back(grant->renewed(*key));
+  std::set<LinkId> holders;
+  for (const auto& [holder, its] : renewed) holders.insert(holder);
+  const std::uint64_t request = replacements_.begin(std::move(old), std::move(holders));
+  for (auto& [holder, its] : renewed) {
+    for (; its.size() > limits::lost_keys; its.resize(its.size() - limits::lost_keys))
+      tell_(holder, KeysReplaced{0, {its.end() - limits::lost_keys, its.end()}});
+    tell_(holder, KeysReplaced{request, std::move(its)});
+  }
+  return request;
+}
+
+}  // namespace weft::core
