@@ -14,12 +14,12 @@
 namespace weft::test {
 namespace {
 
-constexpr timeval patience{30, 0};
+constexpr timeval answer_time{30, 0};
 
 core::Descriptor open_and_connect(const sockaddr* address, socklen_t length) {
   core::Descriptor made(::socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  setsockopt(made.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-  setsockopt(made.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+  setsockopt(made.get(), SOL_SOCKET, SO_RCVTIMEO, &answer_time, sizeof answer_time);
+  setsockopt(made.get(), SOL_SOCKET, SO_SNDTIMEO, &answer_time, sizeof answer_time);
   if (::connect(made.get(), address, length) != 0)
     throw std::runtime_error(std::string("can't connect: ") + std::strerror(errno));
   return made;

@@ -205,7 +205,7 @@ TEST(RandomMachines, ALostNicConcernsOnlyThoseThatUsedIt) {
   });
 }
 
-TEST(RandomMachines, WhatIsReadIsWhatIsThere) {
+TEST(RandomFiles, WhatIsReadIsWhatIsThere) {
   for (std::uint64_t seed = 1; seed <= machines_as_xml; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     const Machine machine = random_machine(seed, Speeds::any);
@@ -213,7 +213,7 @@ TEST(RandomMachines, WhatIsReadIsWhatIsThere) {
   }
 }
 
-TEST(RandomMachines, TheOrderOfListingDoesNotMatter) {
+TEST(RandomFiles, TheOrderOfListingDoesNotMatter) {
   for (std::uint64_t seed = 1; seed <= machines_as_xml; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     const Machine machine = random_machine(seed, Speeds::any);
@@ -223,7 +223,7 @@ TEST(RandomMachines, TheOrderOfListingDoesNotMatter) {
   }
 }
 
-TEST(RandomMachines, NamesDoNotMatter) {
+TEST(RandomFiles, NamesDoNotMatter) {
   for (std::uint64_t seed = 1; seed <= machines_as_xml; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     const Machine machine = random_machine(seed, Speeds::any);
