@@ -16,7 +16,7 @@ struct NicLimits {
   std::uint64_t most_at_once = ~std::uint64_t{0};  // bytes that peers may write
   std::uint64_t pages = 0;                         // Capability::registration_pages
   std::uint64_t room = ~std::uint64_t{0};          // bytes
-  bool local = false;                              // local buffers are registered too
+  bool local = false;                              // what is not granted takes room too
 };
 inline NicLimits& nic_limits() {
   static NicLimits limits;
@@ -37,7 +37,9 @@ class FullNic final : public ForwardingEndpoint {
       const providers::Extent& memory, providers::Access access) override {
     using providers::Access;
     const bool written = access == Access::remote_write || access == Access::remote_read_write;
-    if (memory.length <= buffer) return ForwardingEndpoint::register_memory(memory, access);
+    const bool granted = written || access == Access::remote_read;
+    if (memory.length <= buffer || (!granted && !limits_.local))
+      return ForwardingEndpoint::register_memory(memory, access);
     if (written && memory.length > limits_.most_at_once) return full();
     auto made = ForwardingEndpoint::register_memory(memory, access);
     if (!made) return made;
