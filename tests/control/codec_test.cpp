@@ -37,7 +37,9 @@ std::vector<Blob> all_frames() {
                                      Notice(CheckReply{5, Code{}, 7}),
                                      Notice(RailMoved{1, Blob(16), {{1, 2, 3, 4}, {5, 6, 7, 8}}}),
                                      Notice(RailMoved{1, {}, {{1, 2, 0, 4, "no room for keys"}}}),
-                                     Notice(RailFollowed{1})};
+                                     Notice(RailFollowed{1}),
+                                     Notice(CreditsGivenBack{28}),
+                                     Notice(BounceCredits{BounceCredits::Step::given, 1, 2, 4})};
   std::vector<Blob> frames;
   for (const ControlMessage& message : messages) {
     frames.push_back(encode(message).value());

@@ -75,6 +75,8 @@ std::vector<Named> notices() {
           {"fallback-message", Notice(FallbackMessage{Blob(48)})},
           {"fallback-taken", Notice(FallbackTaken{})},
           {"followed", Notice(RailFollowed{1})},
+          {"credits-given-back", Notice(CreditsGivenBack{28})},
+          {"bounce-credits", Notice(BounceCredits{BounceCredits::Step::wanted, 1, 2, 4})},
           {"check", Notice(CheckRequest{1, 2, {{0, 4096}, {8192, 1}}})},
           {"checked", Notice(CheckReply{1, Code{}, 3})},
           {"lent", Notice(GrantStatus{1, true, unlimited, {}, Lent{Blob(64), 5, 6}, ""})},

@@ -31,6 +31,7 @@ using wire::BounceHead;
 using wire::BouncePiece;
 
 constexpr std::size_t buffer_bytes = 16 << 10, credits = 4, most_pieces = 16;
+constexpr std::size_t most_buffers = 64;
 constexpr std::size_t memory_bytes = 512 << 10;
 constexpr std::uint8_t write_kind = 1, read_kind = 2;
 constexpr std::size_t kind_at = 36;  // in a head
@@ -99,11 +100,11 @@ std::shared_ptr<PeerState> make_known(std::uint64_t token, providers::FabricAddr
   introduction.token = token;
   introduction.bounce_buffers = credits;
   introduction.bounce_buffer_bytes = buffer_bytes;
+  introduction.rails.resize(1);
   auto peer = std::make_shared<PeerState>(nullptr, 1, introduction, true,
                                           PeerState::Limits{std::size_t{1} << 20, 16});
   auto route = std::make_unique<Route>();
   route->targets.add({0, &route->addresses.try_emplace(0, address).first->second});
-  route->sources = 1;
   peer->route_by_rail = {route.get()};
   peer->routes.push_back(std::move(route));
   peer->set_up();
@@ -112,11 +113,14 @@ std::shared_ptr<PeerState> make_known(std::uint64_t token, providers::FabricAddr
 
 /// An engine's bounce-buffer transport.
 struct Side {
-  explicit Side(const Device& device, std::uint64_t seed)
+  explicit Side(const Device& device, std::uint64_t seed, std::size_t most = most_buffers)
       : segment(make_memory(device, seed)),
         bounce(
-            endpoint, 0, {buffer_bytes, credits}, [this](std::uint64_t) { return grant; },
-            [] { return Result<void>(); }) {
+            endpoint, 0, {buffer_bytes, credits, most}, [this](std::uint64_t) { return grant; },
+            [] { return Result<void>(); },
+            [this](const PeerState& peer, const Notice& notice) {
+              told.emplace_back(&peer, std::get<BounceCredits>(notice));
+            }) {
     if (!device.direct()) {
       EXPECT_TRUE(bounce.serve(device));
     }
@@ -126,6 +130,7 @@ struct Side {
   const std::shared_ptr<SegmentState> segment;
   std::shared_ptr<GrantState> grant;
   ScriptedEndpoint endpoint;
+  std::deque<std::pair<const PeerState*, BounceCredits>> told;
   Bounce bounce;
 };
 
@@ -133,7 +138,8 @@ struct Side {
 struct Owner : Side {
   static constexpr Range granted{4096, memory_bytes - 8192};
 
-  explicit Owner(const Device& device = host_device()) : Side(device, 2) {
+  explicit Owner(const Device& device = host_device(), std::size_t most = most_buffers)
+      : Side(device, 2, most) {
     grant = make_grant(segment, 1, Rights::read_write, {granted});
   }
 };
@@ -147,8 +153,8 @@ struct Asker : Side, TransferHost {
         known(make_known(100 + address, 0)),
         known_there(make_known(200 + address, address)),
         scheduler(0, "nic", {64, std::uint64_t{1} << 30}, nothing, bounce, nothing_either) {
-    EXPECT_TRUE(bounce.add_peer(known, *known->route_by_rail[0], 200 + address));
-    EXPECT_TRUE(owner.bounce.add_peer(known_there, *known_there->route_by_rail[0], 100 + address));
+    bounce.add_peer(known, *known->route_by_rail[0], 200 + address);
+    owner.bounce.add_peer(known_there, *known_there->route_by_rail[0], 100 + address);
   }
   std::shared_ptr<TransferState> start(Direction direction, std::span<const Pair> pairs) {
     auto prepared = std::make_shared<PreparedState>();
@@ -168,7 +174,24 @@ struct Asker : Side, TransferHost {
   }
   void turn() {
     scheduler.pump();
+    talk();
     bounce.progress();
+  }
+  /// What the two tell each other over the control connection.
+  void talk() {
+    while (!told.empty()) {
+      owner.bounce.hear(*known_there->route_by_rail[0], told.front().second);
+      told.pop_front();
+      hear();
+    }
+    hear();
+  }
+  void hear() {
+    for (auto& [to, credits] : std::exchange(owner.told, {}))
+      if (to == known_there.get())
+        bounce.hear(*known->route_by_rail[0], credits);
+      else
+        owner.told.emplace_back(to, credits);
   }
   /// What it has sent arrives.
   void send() {
@@ -540,7 +563,7 @@ class BounceWithTwoPeers : public testing::Test {
  protected:
   BounceWithTwoPeers() {
     second->route_by_rail[0]->addresses.at(0) = 1;
-    EXPECT_TRUE(asker.bounce.add_peer(second, *second->route_by_rail[0], 999));
+    asker.bounce.add_peer(second, *second->route_by_rail[0], 999);
   }
   Accelerator here;
   Owner owner;
