@@ -239,6 +239,8 @@ void Messenger::credits_given_back(const PeerState& peer, std::uint64_t count) {
   stream->promised -= count;
   stream->given_back += count;
   receives_.release(count);
+  // What is few for many credits may be half of what is left.
+  if (owes_acknowledgement(*stream)) attend(*stream);
 }
 
 /// False if one has to be sent and the provider has no room.
@@ -528,15 +530,16 @@ void Messenger::tidy(Clock::time_point now) {
   loose_ = false;
   const auto due = now - idle_after;
   for (auto& [token, stream] : streams_) {
-    const std::uint64_t kept = stream.peer->introduction.message_credits;
+    // Without what it has used: the peer returns that at its leisure.
     const std::uint64_t spare = stream.window.spare();
-    if (spare <= kept) continue;
-    if (stream.sent_at > due) {
-      loose_ = true;
-      continue;
-    }
-    stream.window.give_back(spare - kept);
-    tell_(*stream.peer, CreditsGivenBack{spare - kept});
+    const std::uint64_t had = stream.window.next() - stream.window.first() + spare;
+    const std::uint64_t kept = stream.peer->introduction.message_credits;
+    if (had <= kept) continue;
+    const std::uint64_t back = stream.sent_at > due ? 0 : std::min(spare, had - kept);
+    if (had - back > kept) loose_ = true;
+    if (back == 0) continue;
+    stream.window.give_back(back);
+    tell_(*stream.peer, CreditsGivenBack{back});
   }
   receives_.tidy();
   if (sends_.size() <= few_buffers) return;

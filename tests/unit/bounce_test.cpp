@@ -180,16 +180,27 @@ struct Asker : Side, TransferHost {
   /// What the two tell each other over the control connection.
   void talk() {
     while (!told.empty()) {
-      owner.bounce.hear(*known_there->route_by_rail[0], told.front().second);
+      const auto [to, credits] = told.front();
       told.pop_front();
+      if (to == owner_known.get())
+        owner.bounce.hear(*known_there->route_by_rail[0], credits);
+      else if (credits.step == BounceCredits::Step::wanted)  // of a peer that gives what is asked for
+        bounce.hear(*to->route_by_rail[0], {BounceCredits::Step::given, 0, 0, credits.count});
       hear();
     }
     hear();
   }
+  /// Has as many credits as it may.
+  void open() {
+    const auto transfer = start(Direction::read, std::array{Pair{0, 4096, 1}});
+    run(*transfer);
+    EXPECT_EQ(transfer->state(), State::done);
+    talk();
+  }
   void hear() {
     for (auto& [to, credits] : std::exchange(owner.told, {}))
       if (to == known_there.get())
-        bounce.hear(*known->route_by_rail[0], credits);
+        bounce.hear(*owner_known->route_by_rail[0], credits);
       else
         owner.told.emplace_back(to, credits);
   }
@@ -230,6 +241,7 @@ struct Asker : Side, TransferHost {
   const providers::FabricAddress address;
   Owner& owner;
   std::shared_ptr<PeerState> known;  // the owner, as the asker knows it
+  const std::shared_ptr<PeerState> owner_known = known;
   const std::shared_ptr<PeerState> known_there;
   weft::test::NullTransport nothing, nothing_either;
   RailScheduler scheduler;
@@ -377,6 +389,7 @@ TEST(Bounce, WrongListsAreRefusedAndNothingIsTouched) {
   for (const Device* device : {&host_device(), static_cast<const Device*>(&accelerator)}) {
     Owner owner(*device);
     Asker asker(owner, 1);
+    asker.open();
     const std::size_t receives = owner.endpoint.receives.size();
     constexpr std::uint64_t end = memory_bytes - 4096, huge = ~std::uint64_t{0};
     const std::vector<Range> good = {{4096, 100}, {8000, 100}};
@@ -425,7 +438,8 @@ TEST(Bounce, WrongListsAreRefusedAndNothingIsTouched) {
 
 TEST(Bounce, WhateverComesStaysWithinTheGrant) {
   Owner owner;
-  const Asker asker(owner, 1);
+  Asker asker(owner, 1);
+  asker.open();
   const std::size_t receives = owner.endpoint.receives.size();
   std::mt19937_64 random(20240607);
   std::map<Code, int> answers;
@@ -556,6 +570,126 @@ TEST(Bounce, APeerThatTakesNoAnswersHoldsUpNoOther) {
   owner.endpoint.full.clear();
   stuck.run(*waits);
   EXPECT_EQ(waits->state(), State::done);
+}
+
+TEST(Bounce, HoldsNothingForAPeerThatDoesNotUseIt) {
+  Owner owner;
+  Asker asker(owner, 1);
+  EXPECT_EQ(owner.bounce.bytes() + asker.bounce.bytes(), 0U);
+  expect_moved(asker, Direction::write, blocks(most_pieces, 500));
+  EXPECT_EQ(owner.bounce.promised(), credits);
+  EXPECT_EQ(asker.bounce.promised(), credits);  // for answers
+  EXPECT_LE(owner.bounce.promised(), owner.bounce.posted());
+  EXPECT_GT(owner.bounce.bytes(), credits * buffer_bytes);
+
+  const auto now = Clock::now();
+  for (const auto later : {0s, 1s, 4s}) {
+    asker.bounce.tidy(now + later);
+    asker.talk();
+    EXPECT_EQ(owner.bounce.promised(), credits) << later.count();
+  }
+  EXPECT_TRUE(owner.bounce.loose());
+  asker.bounce.tidy(now + BounceLanes::idle_after);
+  asker.talk();
+  owner.bounce.tidy(now);
+  asker.bounce.tidy(now);
+  EXPECT_EQ(owner.bounce.promised() + asker.bounce.promised(), 0U);
+  EXPECT_EQ(owner.bounce.bytes() + asker.bounce.bytes(), 0U);
+  EXPECT_FALSE(owner.bounce.loose() || asker.bounce.loose());
+  for (const Direction direction : {Direction::write, Direction::read})
+    expect_moved(asker, direction, blocks(most_pieces, 500));
+}
+
+TEST(Bounce, WhatIsUsedStaysOpen) {
+  Owner owner;
+  Asker asker(owner, 1);
+  auto now = Clock::now();
+  for (int i = 0; i < 10; ++i) {
+    expect_moved(asker, Direction::read, blocks(most_pieces, 500));
+    asker.bounce.tidy(now += 1s);
+    asker.talk();
+    EXPECT_EQ(owner.bounce.promised(), credits);
+  }
+}
+
+TEST(Bounce, PeersTakeTurnsWhereThereAreTooFewBuffers) {
+  constexpr std::size_t most = 4;  // of which two are for peers
+  Owner owner(host_device(), most);
+  Asker first(owner, 1), second(owner, 2), third(owner, 3);
+  std::vector<std::shared_ptr<TransferState>> transfers;
+  for (Asker* asker : {&first, &second, &third})
+    for (const Direction direction : {Direction::write, Direction::read})
+      transfers.push_back(asker->start(direction, blocks(20 * most_pieces, 500)));
+  std::size_t promised = 0;
+  const auto all_ended = [&] {
+    return std::all_of(transfers.begin(), transfers.end(),
+                       [](const auto& each) { return each->quiescent(); });
+  };
+  for (int turns = 0; turns < 10'000 && !all_ended(); ++turns)
+    for (Asker* asker : {&first, &second, &third}) {
+      asker->turn();
+      asker->send();
+      owner.bounce.progress();
+      asker->receive();
+      asker->bounce.tidy(Clock::now());
+      promised = std::max(promised, owner.bounce.promised());
+    }
+  for (const auto& each : transfers) EXPECT_EQ(each->state(), State::done);
+  EXPECT_EQ(promised, most / 2);
+  EXPECT_LE(owner.bounce.posted(), most);
+}
+
+TEST(Bounce, APeerThatDiesLetsOthersHaveItsBuffers) {
+  Owner owner(host_device(), 2);
+  Asker first(owner, 1), second(owner, 2);
+  expect_moved(first, Direction::write, blocks(2, 500));
+  EXPECT_EQ(owner.bounce.promised(), 1U);
+  const auto waits = second.start(Direction::write, blocks(2, 500));
+  for (int i = 0; i < 3; ++i) second.turn();
+  EXPECT_THAT(second.endpoint.sent, IsEmpty());
+  EXPECT_EQ(second.bounce.waiting(), 1U);
+  owner.bounce.peer_died(*first.known_there->route_by_rail[0]);
+  second.run(*waits);
+  EXPECT_EQ(waits->state(), State::done);
+}
+
+TEST(Bounce, WhatWaitsForAPeersBuffersEndsWithItsTransfer) {
+  Owner owner(host_device(), 2);
+  Asker first(owner, 1), second(owner, 2);
+  expect_moved(first, Direction::write, blocks(2, 500));
+  const auto waits = second.start(Direction::write, blocks(2, 500));
+  for (int i = 0; i < 3; ++i) second.turn();
+  waits->end_early(State::cancelled, Error(Code::cancelled, "enough"));
+  second.turn();
+  EXPECT_TRUE(waits->quiescent());
+  EXPECT_EQ(second.bounce.waiting(), 0U);
+}
+
+TEST(Bounce, ARefusalEndsWhatWaits) {
+  Owner owner;
+  Asker asker(owner, 1);
+  const auto waits = asker.start(Direction::write, blocks(2, 500));
+  asker.scheduler.pump();
+  ASSERT_THAT(asker.told, SizeIs(1));
+  asker.told.clear();
+  asker.bounce.hear(*asker.known->route_by_rail[0], {BounceCredits::Step::given, 0, 0, 0});
+  ASSERT_TRUE(waits->ended());
+  EXPECT_EQ(waits->error()->code(), Code::unavailable);
+  EXPECT_TRUE(waits->quiescent());
+}
+
+TEST(Bounce, CreditsThatNobodyAskedForAreNone) {
+  Owner owner;
+  Asker asker(owner, 1);
+  using Step = BounceCredits::Step;
+  Route& route = *asker.known->route_by_rail[0];
+  for (const Step step : {Step::given, Step::wanted_back, Step::given_back})
+    asker.bounce.hear(route, {step, 0, 0, 1000});
+  asker.bounce.hear(route, {Step::wanted, 0, 77, 1});  // of a rail that the peer has not
+  EXPECT_EQ(asker.bounce.promised(), 0U);
+  EXPECT_THAT(asker.told, IsEmpty());
+  for (int i = 0; i < 3; ++i) asker.bounce.hear(route, {Step::wanted, 0, 0, 1000});
+  EXPECT_EQ(asker.bounce.promised(), credits);
 }
 
 /// An engine with two peers: the second one's address is 1.
