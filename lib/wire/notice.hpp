@@ -112,10 +112,9 @@ struct CheckReply {
   std::uint64_t hash = 0;
 };
 
-using Notice =
-    std::variant<LookupRequest, LookupAbandoned, LookupReply, SignalFailed, RevokeRequest,
-                 RevokeConfirmed, GrantQuery, GrantStatus, FallbackMessage, FallbackTaken,
-                 CheckRequest, CheckReply, RailMoved, RailFollowed, LeaseRenewed,
-                 CreditsGivenBack, BounceCredits>;
+using Notice = std::variant<LookupRequest, LookupAbandoned, LookupReply, SignalFailed,
+                            RevokeRequest, RevokeConfirmed, GrantQuery, GrantStatus,
+                            FallbackMessage, FallbackTaken, CheckRequest, CheckReply, RailMoved,
+                            RailFollowed, LeaseRenewed, CreditsGivenBack, BounceCredits>;
 
 }  // namespace weft::core

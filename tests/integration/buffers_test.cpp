@@ -5,12 +5,13 @@
 #include <sstream>
 
 #include "engines.hpp"
+#include "forwarding.hpp"
 #include "process.hpp"
 
 namespace weft::test {
 namespace {
 
-constexpr std::size_t segment_bytes = std::size_t{4} << 20;
+constexpr std::size_t segment_bytes = std::size_t{2} << 20;
 constexpr std::uint64_t exactly = ~0ULL;
 constexpr std::uint64_t gigabyte = std::uint64_t{1} << 30;
 
@@ -34,12 +35,27 @@ Held held_by(const Engine& engine) {
   return sum;
 }
 
-/// Four NICs, where there are so many. "held": what it holds, and its resident bytes. "receive N":
-/// takes N messages from each peer.
+/// A NIC that keeps few receives: those of all credits of all peers would be too many.
+class ShortQueue final : public ForwardingEndpoint {
+ public:
+  explicit ShortQueue(std::unique_ptr<providers::Endpoint> real)
+      : ForwardingEndpoint(std::move(real)), record_(inner().capability()) {
+    record_.receive_queue = length;
+  }
+  const Capability& capability() const noexcept override { return record_; }
+  inline static std::size_t length = 0;
+
+ private:
+  Capability record_;
+};
+
+/// Four NICs with short queues, where there are so many. "held": what it holds, and its resident
+/// bytes. "receive N": takes N messages from each peer.
 WEFT_ROLE(crowded) {
   Config config = config_for(arguments.at(0), 1);
   config.max_nics = 4;
-  Engine engine = must(Engine::open(config));
+  ShortQueue::length = std::stoul(arguments.at(1));
+  Engine engine = must(open_wrapped<ShortQueue>(config));
   Segment segment = must(engine.add(Memory::own(segment_bytes)));
   Grant grant = must(segment.grant({}, Rights::read_write));
   must(engine.publish("memory", grant));
@@ -104,8 +120,8 @@ class Buffers : public testing::TestWithParam<std::string> {};
 /// The more there are the less each has: that many once took more than a gigabyte.
 TEST_P(Buffers, ThatManyPeersUseAreSharedAndGivenBack) {
   const std::size_t count = long_forms() ? 200 : 30;
-  constexpr std::size_t messages = 60, first = 4, reserve = 4;
-  Child target("crowded", {GetParam()});
+  constexpr std::size_t messages = 60, credits = 32, first = 4, reserve = 4;
+  Child target("crowded", {GetParam(), std::to_string(count * credits)});
   const std::string address = target.hear();
   const Told before = told(target, "held");
   EXPECT_EQ(before.bytes(), 0U);

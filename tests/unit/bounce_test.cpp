@@ -184,7 +184,8 @@ struct Asker : Side, TransferHost {
       told.pop_front();
       if (to == owner_known.get())
         owner.bounce.hear(*known_there->route_by_rail[0], credits);
-      else if (credits.step == BounceCredits::Step::wanted)  // of a peer that gives what is asked for
+      else if (credits.step ==
+               BounceCredits::Step::wanted)  // of a peer that gives what is asked for
         bounce.hear(*to->route_by_rail[0], {BounceCredits::Step::given, 0, 0, credits.count});
       hear();
     }
