@@ -178,6 +178,7 @@ void BounceLanes::tidy(Clock::time_point now) {
       if (idle || lane.wanted_back || answers_short_)
         give_back(*link, theirs, lane, lane.credits - lane.used);
     }
+  answers_short_ = false;  // a link that still waits says so again
   note();
 }
 
