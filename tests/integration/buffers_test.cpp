@@ -20,6 +20,16 @@ struct Held {
   std::uint64_t bytes() const { return message_bytes + bounce_bytes; }
 };
 
+/// Hundreds of engines on a few cores: none of them is silent for being late.
+Config patient(Config config) {
+  config.suspect_after = 100s;
+  config.death_after = 200s;
+  return config;
+}
+Deadline late() {
+  return Deadline::in(300s);
+}
+
 /// By all rails. No rail has promised more than it has posted, nor posted more than its NIC keeps.
 Held held_by(const Engine& engine) {
   Held sum;
@@ -52,7 +62,7 @@ class ShortQueue final : public ForwardingEndpoint {
 /// Four NICs with short queues, where there are so many. "held": what it holds, and its resident
 /// bytes. "receive N": takes N messages from each peer.
 WEFT_ROLE(crowded) {
-  Config config = config_for(arguments.at(0), 1);
+  Config config = patient(config_for(arguments.at(0), 1));
   config.max_nics = 4;
   ShortQueue::length = std::stoul(arguments.at(1));
   Engine engine = must(open_wrapped<ShortQueue>(config));
@@ -68,7 +78,7 @@ WEFT_ROLE(crowded) {
     if (verb == "end") return testing::Test::HasFailure() ? 1 : 0;
     for (const Peer& peer : engine.peers())
       for (std::uint64_t i = 0; i < count; ++i)
-        if (must(engine.recv(peer, i, exactly, soon())).bytes.size() != i) return 1;
+        if (must(engine.recv(peer, i, exactly, late())).bytes.size() != i) return 1;
     const Held held = held_by(engine);
     std::ostringstream said;
     said << held.message_bytes << ' ' << held.bounce_bytes << ' ' << held.promised << ' '
@@ -95,7 +105,7 @@ struct Visitor {
         segment(must(engine.add(Memory::own(segment_bytes)))),
         remote(must(engine.lookup(peer, "memory", soon()))) {}
   static Config config(const std::string& provider) {
-    Config config = config_for(provider, 1);
+    Config config = patient(config_for(provider, 1));
     config.max_nics = 1;
     config.threads = 1;
     return config;
@@ -104,7 +114,7 @@ struct Visitor {
     const std::array whole{Pair{0, 0, segment_bytes}};
     TransferOptions options;
     options.transport = TransportKind::bounce;
-    options.deadline = Deadline::in(300s);
+    options.deadline = late();
     return must(direction == Direction::write ? engine.write(segment, remote, whole, options)
                                               : engine.read(segment, remote, whole, options));
   }
@@ -136,9 +146,9 @@ TEST_P(Buffers, ThatManyPeersUseAreSharedAndGivenBack) {
   for (const auto& each : visitors) transfers.push_back(each->bounce(Direction::write));
   for (const auto& each : visitors)
     for (std::size_t i = 0; i < messages; ++i)
-      must(each->engine.send(each->peer, i, Blob(i), soon()));
+      must(each->engine.send(each->peer, i, Blob(i), late()));
   const Told busy = told(target, "receive " + std::to_string(messages));
-  for (Transfer& each : transfers) ASSERT_TRUE(succeeds(each.wait(Deadline::in(300s))));
+  for (Transfer& each : transfers) ASSERT_TRUE(succeeds(each.wait(late())));
   const Told after = told(target, "held");
   for (const Told& at : {busy, after}) {
     EXPECT_LT(at.bytes(), gigabyte);
@@ -155,7 +165,7 @@ TEST_P(Buffers, ThatManyPeersUseAreSharedAndGivenBack) {
     return now.bounce_bytes == 0 && now.promised == count * (first + reserve);
   })) << "what is idle is given back";
   for (const auto& each : visitors)
-    ASSERT_TRUE(succeeds(each->bounce(Direction::read).wait(Deadline::in(300s))));
+    ASSERT_TRUE(succeeds(each->bounce(Direction::read).wait(late())));
   target.say("end");
   EXPECT_EQ(target.join(), 0);
 }
