@@ -22,7 +22,7 @@ std::string quoted(const std::string& text) {
   return fmt::format("\"{}\"", inside);
 }
 
-std::string plain(const Json& value) {
+std::string unquoted(const Json& value) {
   if (value.is_null()) return {};
   return value.is_string() ? tool::printable(value.get<std::string>()) : value.dump();
 }
@@ -31,7 +31,7 @@ std::string plain(const Json& value) {
 std::string said_by(const std::vector<Json>& machines, const char* fact) {
   std::vector<std::string> all;
   for (const Json& machine : machines) {
-    std::string text = machine.is_object() ? plain(machine.value(fact, Json())) : "";
+    std::string text = machine.is_object() ? unquoted(machine.value(fact, Json())) : "";
     if (!text.empty() && std::find(all.begin(), all.end(), text) == all.end())
       all.push_back(std::move(text));
   }
@@ -54,7 +54,7 @@ std::vector<Json> initiators_of(const Json& settings, const Json& machines) {
 Columns of_all_points(const Json& settings, const Json& machines) {
   Columns columns;
   for (const char* name : {"seconds", "count", "warm_up_seconds", "verify"})
-    columns.emplace_back(name, quoted(plain(settings.value(name, Json()))));
+    columns.emplace_back(name, quoted(unquoted(settings.value(name, Json()))));
   const std::pair<const char*, std::vector<Json>> sides[] = {
       {"", initiators_of(settings, machines)},
       {"peer_", machines.value("targets", std::vector<Json>())},

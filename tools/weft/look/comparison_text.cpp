@@ -17,7 +17,7 @@ std::string listed(const std::vector<std::string>& names) {
   return names.empty() ? "none" : printable(fmt::format("{}", fmt::join(names, ", ")));
 }
 
-std::string fact(std::string_view name, const std::string& value) {
+std::string fact_line(std::string_view name, const std::string& value) {
   return hanging(fmt::format("  {:<22} ", name), value);
 }
 
@@ -41,24 +41,25 @@ std::string table(const Comparison& comparison) {
   for (const auto& row : comparison.rows)
     out += hop_line(printable(row.what), row.by, row.side, bytes_text(row.declared),
                     bytes_text(row.ledger), row.known);
-  out += fact("known", "counted by this engine, declared by who makes it, or unknown to all");
-  out += fact("copies of each byte",
-              fmt::format("{:.2f} declared, {:.2f} in the ledger", comparison.copies_declared,
-                          comparison.copies_in_ledger));
-  out += fact("rails", fmt::format("{} declared; {} used", listed(comparison.rails_declared),
-                                   listed(comparison.rails_used)));
-  out += fact("queued", times_text(comparison.queued) + "  (min / median / max of a transfer)");
-  out += fact("under way", times_text(comparison.under_way));
-  out += fact("chunks that came back", grouped(comparison.retries));
+  out += fact_line("known", "counted by this engine, declared by who makes it, or unknown to all");
+  out += fact_line("copies of each byte",
+                   fmt::format("{:.2f} declared, {:.2f} in the ledger", comparison.copies_declared,
+                               comparison.copies_in_ledger));
+  out += fact_line("rails", fmt::format("{} declared; {} used", listed(comparison.rails_declared),
+                                        listed(comparison.rails_used)));
+  out +=
+      fact_line("queued", times_text(comparison.queued) + "  (min / median / max of a transfer)");
+  out += fact_line("under way", times_text(comparison.under_way));
+  out += fact_line("chunks that came back", grouped(comparison.retries));
   for (const auto& nic : comparison.nics)
-    out += fact(
+    out += fact_line(
         "NIC " + printable(nic.name),
         fmt::format("{} by RDMA, {} in messages, {} in all, of all processes",
                     bytes_text(nic.by_rdma), bytes_text(nic.in_messages), bytes_text(nic.in_all)));
   if (comparison.differences.empty())
-    return out + fact("differences", "none: the ledger has each copy that the path declares");
+    return out + fact_line("differences", "none: the ledger has each copy that the path declares");
   for (std::size_t i = 0; i < comparison.differences.size(); ++i)
-    out += fact(i == 0 ? "differences" : "", printable(comparison.differences[i]));
+    out += fact_line(i == 0 ? "differences" : "", printable(comparison.differences[i]));
   return out;
 }
 
