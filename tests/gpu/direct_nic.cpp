@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <mutex>
 #include <optional>
@@ -173,6 +174,8 @@ class DirectEndpoint final : public ForwardingEndpoint {
     if (by_dmabuf ? nic_->refuses_dmabufs : nic_->refuses_pointers)
       return Error(Code::fabric_failed,
                    by_dmabuf ? "this NIC wants pointers" : "this NIC wants DMA buffers");
+    if (memory.length > nic_->most_bytes)
+      return Error(Code::out_of_memory, "this NIC takes less at a time").with_fabric_code(ENOMEM);
     if (nic_->refuses_peers && !is_local(access))
       return Error(Code::fabric_failed, "this NIC has no room for keys");
     return std::nullopt;

@@ -19,6 +19,8 @@ struct DirectNic {
   bool device_memory = true;
   bool takes_dmabufs = true;
   std::atomic<bool> refuses_dmabufs{false}, refuses_pointers{false}, refuses_peers{false};
+  /// Bytes of GPUs' memory that it takes in one registration.
+  std::atomic<std::size_t> most_bytes{~std::size_t{0}};
   /// What was registered of GPUs' memory, whether it still is or not.
   std::atomic<std::size_t> by_dmabuf{0}, by_pointer{0};
 };

@@ -165,6 +165,28 @@ TEST_P(Direct, MemoryThatBeginsWithinAPage) {
   must(remote.release(soon()));
 }
 
+TEST_P(Direct, MemoryThatTheNicsTakeOnlyInParts) {
+  constexpr std::size_t part = std::size_t{16} << 20, large = 2 * part + 5000;
+  const Nics nics = some_nics(4);
+  for (const auto& nic : nics) nic->most_bytes = part;
+  Field field(GetParam(), all_sides[0], nics);
+  Store here(0, large), there(1, large);
+  here.fill(ours);
+  there.fill(theirs);
+  Segment local = must(field.pair.a.add(here.memory()));
+  Segment remote = must(field.pair.b.add(there.memory()));
+  Grant grant = must(remote.grant({}, Rights::read_write));
+  const Remote imported = must(field.pair.a.import(grant.blob()));
+  // Over the seams, which lie at different places of the two pieces.
+  const Pair pairs[] = {{0, 3000, part + 7}, {part + 100, part + 4000, part}};
+  Transfer transfer = must(field.pair.a.write(local, imported, pairs));
+  EXPECT_TRUE(succeeds(transfer.wait_quiescent(soon())));
+  EXPECT_EQ(transfer.report().transport, TransportKind::one_sided);
+  EXPECT_TRUE(there.holds(theirs, landed(Direction::write, pairs, ours)));
+  must(local.release(soon()));
+  must(remote.release(soon()));
+}
+
 TEST_P(Direct, IsDeclaredAndCountedToTakeNoCopies) {
   Field field(GetParam(), all_sides[0]);
   for (const Direction direction : both) {
