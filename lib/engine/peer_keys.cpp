@@ -56,78 +56,91 @@ PeerKeys::PeerKeys(const Rails& rails, Workers& workers, ArrivalFlush& arrivals,
       owned_(owned),
       tell_(std::move(tell)) {}
 
-/// In smaller extents if no NIC takes such large ones.
+/// In smaller extents if no NIC takes such large ones. A NIC that takes some of them is full.
 Result<void> PeerKeys::describe(GrantState::Parts& grant, Keys asked) {
-  SharedKeys& shared = *grant.segment->shared_keys();
+  const SegmentState& segment = *grant.segment;
+  SharedKeys& shared = *segment.shared_keys();
   const auto access = access_of(grant.description.rights);
+  const auto rails = rails_that_reach(grant);
+  if (rails.empty()) return {};
   for (;;) {
-    const Extents extents = shared.extents(access);
-    auto described = describe_in(grant, asked, extents);
-    if (described || !is_full(described.error()) || !shared.shrink(access)) return described;
+    const Wanted wanted{segment, grant.description.ranges, grant.description.rights, asked,
+                        shared.extents(access)};
+    Made made;
+    auto registered = register_touched(wanted, rails, made);
+    if (registered) {
+      grant.description.extent_bytes = wanted.extents.bytes();
+      for (auto& [where, key] : made) add(grant, std::move(key));
+      return {};
+    }
+    const bool some_fit = std::any_of(made.begin(), made.end(), [&](const auto& each) {
+      return each.second->part().length > wanted.extents.bytes() / 2;
+    });
+    made.clear();
+    if (is_full(registered.error()) && !some_fit && shared.shrink(access)) continue;
+    if (segment.device().direct()) return registered;
+    stage(grant, rails, registered.error());
+    return {};
   }
 }
 
-Result<void> PeerKeys::describe_in(GrantState::Parts& grant, Keys asked, const Extents& extents) {
-  const SegmentState& segment = *grant.segment;
-  GrantDescription& description = grant.description;
-  SharedKeys& shared = *segment.shared_keys();
-  const Wanted wanted{segment, description.ranges, description.rights, asked, extents};
-  const auto access = access_of(wanted.rights);
-  description.extent_bytes = extents.bytes();
-  description.bounced.clear();
+/// Tells of the others that serve it too.
+std::vector<Rail*> PeerKeys::rails_that_reach(GrantState::Parts& grant) const {
   std::vector<Rail*> rails;
   for (const auto& rail : rails_) {
-    if (!segment.served_by(rail->index())) continue;
-    if (!segment.reached_by(rail->index()))
-      description.bounced.push_back({rail->index(), segment.why_staged(rail->index())});
+    if (!grant.segment->served_by(rail->index())) continue;
+    if (!grant.segment->reached_by(rail->index()))
+      grant.description.bounced.push_back(
+          {rail->index(), grant.segment->why_staged(rail->index())});
     else if (!rail->closed())
       rails.push_back(rail.get());
   }
-  if (rails.empty()) return {};
-  const auto touched = touched_extents(extents, description.ranges);
-  if (std::max(touched.size() * rails.size(), extents.count()) > max_granted_keys)
-    return fail(Code::invalid_argument,
-                fmt::format("a grant may have {} keys, not one for each of {} extents of {} bytes "
-                            "and {} rails",
-                            max_granted_keys, touched.size(), extents.bytes(), rails.size()));
+  return rails;
+}
 
-  std::map<std::pair<std::size_t, std::size_t>, KeyPtr> made;  // by position and extent
+/// Each extent with one rail of each kind at least.
+Result<void> PeerKeys::register_touched(const Wanted& wanted, const std::vector<Rail*>& rails,
+                                        Made& made) {
+  const auto touched = touched_extents(wanted.extents, wanted.ranges);
+  if (std::max(touched.size() * rails.size(), wanted.extents.count()) > max_granted_keys)
+    return fail(
+        Code::invalid_argument,
+        fmt::format("a grant may have {} keys, not one for each of {} extents of {} bytes "
+                    "and {} rails",
+                    max_granted_keys, touched.size(), wanted.extents.bytes(), rails.size()));
+  const SharedKeys& shared = *wanted.segment.shared_keys();
+  const auto access = access_of(wanted.rights);
+  const auto has = [&](std::size_t rail, std::size_t extent) {
+    return made.contains({rail, extent});
+  };
+  const auto refused = [&](std::size_t rail, std::size_t extent) {
+    return shared.refused(access, static_cast<std::uint32_t>(rail), extent);
+  };
   const auto add = [&](std::size_t rail, std::size_t extent) -> Result<void> {
-    auto key = make(wanted, *rails[rail], extent);
-    if (!key) return fail(std::move(key.error().with_rail(rails[rail]->name())));
+    auto key = make(wanted, *rails_[rail], extent);
+    if (!key) return fail(std::move(key.error().with_rail(rails_[rail]->name())));
     made[{rail, extent}] = std::move(*key);
     return {};
   };
-  const auto has = [&](std::size_t rail, std::size_t extent) {
-    return made.contains({rail, extent}) || shared.refused(access, rails[rail]->index(), extent);
-  };
-  auto registered = spread(touched, rails.size(), has, add);
-  // Each extent needs one rail at least. There may be room by now where there was none.
-  for (std::size_t i = 0; registered && i < touched.size(); ++i) {
-    bool reached = false;
-    for (std::size_t rail = 0; rail < rails.size(); ++rail)
-      reached = reached || made.contains({rail, touched[i]});
-    for (std::size_t rail = 0; !reached && rail < rails.size(); ++rail)
-      reached = (registered = add(rail, touched[i])).has_value();
-  }
-  if (!registered) {
-    const bool smaller =
-        is_full(registered.error()) && smaller_extent(segment.size(), extents.bytes()) != 0;
-    if (segment.device().direct() || smaller) return registered;
-    for (const Rail* rail : rails) {
-      log(LogLevel::warning, "rail {}: a grant of a GPU's memory is staged: {}", rail->name(),
-          registered.error().message());
-      description.bounced.push_back({rail->index(), registered.error().message()});
-    }
-    return {};
-  }
-  for (auto& [where, key] : made) {
-    description.keys.push_back({key->rail(), key->base(), key->value(), key->part()});
-    grant.keys.push_back(std::move(key));
-    const Rail& rail = *rails[where.first];
-    if (rail.capability().fence != FenceScope::grant) grant.unfenced.insert(rail.index());
-  }
+  for (const auto& [kind, alike] : rails_.by_kind(rails))
+    if (auto covered = cover(touched, alike, has, refused, add); !covered) return covered;
   return {};
+}
+
+void PeerKeys::add(GrantState::Parts& grant, KeyPtr key) const {
+  const Rail& rail = *rails_[key->rail()];
+  if (rail.capability().fence != FenceScope::grant) grant.unfenced.insert(rail.index());
+  grant.description.keys.push_back({key->rail(), key->base(), key->value(), key->part()});
+  grant.keys.push_back(std::move(key));
+}
+
+/// A GPU's memory, of which the NICs have not taken all.
+void PeerKeys::stage(GrantState::Parts& grant, const std::vector<Rail*>& rails, const Error& why) {
+  for (const Rail* rail : rails) {
+    log(LogLevel::warning, "rail {}: a grant of a GPU's memory is staged: {}", rail->name(),
+        why.message());
+    grant.description.bounced.push_back({rail->index(), why.message()});
+  }
 }
 
 /// A shared one if there is one. A key of the grant's own reaches no more of the extent than has to

@@ -2,7 +2,9 @@
 // does not stop by itself.
 #pragma once
 
+#include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 #include <weft/memory.hpp>
 
@@ -45,7 +47,11 @@ class PeerKeys {
  private:
   using KeyPtr = std::shared_ptr<ExtentKey>;
   struct Wanted;
-  Result<void> describe_in(GrantState::Parts& grant, Keys asked, const Extents& extents);
+  using Made = std::map<std::pair<std::size_t, std::size_t>, KeyPtr>;  // by rail and extent
+  std::vector<Rail*> rails_that_reach(GrantState::Parts& grant) const;
+  Result<void> register_touched(const Wanted& wanted, const std::vector<Rail*>& rails, Made& made);
+  void add(GrantState::Parts& grant, KeyPtr key) const;
+  static void stage(GrantState::Parts& grant, const std::vector<Rail*>& rails, const Error& why);
   Result<KeyPtr> make(const Wanted& wanted, Rail& rail, std::size_t extent);
   Result<std::unique_ptr<providers::Registration>> register_part(const SegmentState& segment,
                                                                  Rail& rail, const Range& part,

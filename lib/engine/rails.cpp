@@ -165,6 +165,12 @@ std::vector<std::size_t> Rails::serving(const Place& place) const {
   return all;
 }
 
+std::map<RailKind, std::vector<std::size_t>> Rails::by_kind(const std::vector<Rail*>& rails) const {
+  std::map<RailKind, std::vector<std::size_t>> kinds;
+  for (const Rail* rail : rails) kinds[kind_of(*rail)].push_back(rail->index());
+  return kinds;
+}
+
 Rail* Rails::find(std::string_view name) const {
   const auto found = std::find_if(rails_.begin(), rails_.end(),
                                   [&](const auto& each) { return each->name() == name; });

@@ -34,6 +34,8 @@ class Rails {
   Rail* find(std::string_view name) const;
   /// Rails of one kind can stand in for each other.
   const RailKind& kind_of(const Rail& rail) const { return kinds_[rail.index()]; }
+  /// The indices of some of them, by kind.
+  std::map<RailKind, std::vector<std::size_t>> by_kind(const std::vector<Rail*>& rails) const;
   /// By index.
   const std::shared_ptr<const std::vector<std::string>>& names() const noexcept { return names_; }
   /// Indices of those that serve memory at a place.

@@ -142,16 +142,22 @@ Result<void> Segments::serve_by_rails(SegmentState& segment, std::uint64_t page_
     const Rail& rail = **refuses;
     Error error = std::move(served.error().with_rail(rail.name()));
     if (!is_full(error)) return fail(std::move(error));
-    size = smaller_extent(segment.size(), size);
+    const auto takes_it = [&](const Rail* other) {
+      return other != &rail && rails_.kind_of(*other) == rails_.kind_of(rail) &&
+             segment.keys()->reaches(other->index(), 0);
+    };
+    const bool others = std::any_of(rails.begin(), rails.end(), takes_it);
+    size = others ? 0 : smaller_extent(segment.size(), size);
     if (size != 0) continue;
+    // It is full: the others go on without it.
     size = largest;
-    rails.erase(refuses);
     const auto is_alike = [&](const Rail* other) {
-      return other->capability().provider == rail.capability().provider;
+      return other != &rail && rails_.kind_of(*other) == rails_.kind_of(rail);
     };
     if (std::none_of(rails.begin(), rails.end(), is_alike)) return fail(std::move(error));
     log(LogLevel::warning, "rail {} does not serve memory of {} bytes: {}", rail.name(),
         segment.size(), error.message());
+    rails.erase(refuses);
   }
 }
 
@@ -163,23 +169,17 @@ Result<void> Segments::register_touched(SegmentState& segment, const PieceList& 
     if (keys.registers(rail->index()) && !rail->closed()) rails.push_back(rail.get());
   if (rails.empty()) return {};
   const std::vector<std::size_t> touched = touched_extents(keys.extents(), pieces);
-  auto registered = spread(
-      touched, rails.size(),
-      [&](std::size_t rail, std::size_t extent) {
-        const std::size_t index = rails[rail]->index();
-        return keys.reaches(index, extent) || keys.refused(index, extent);
-      },
-      [&](std::size_t rail, std::size_t extent) {
-        return register_extent(*rails[rail], segment, extent);
-      });
-  // There may be room by now where there was none.
-  for (std::size_t i = 0; registered && i < touched.size(); ++i) {
-    const auto reaches = [&](const auto& rail) { return keys.reaches(rail->index(), touched[i]); };
-    if (std::any_of(rails_.begin(), rails_.end(), reaches)) continue;
-    for (Rail* rail : rails)
-      if ((registered = register_extent(*rail, segment, touched[i]))) break;
+  for (const auto& [kind, alike] : rails_.by_kind(rails)) {
+    auto covered = cover(
+        touched, alike,
+        [&](std::size_t rail, std::size_t extent) { return keys.reaches(rail, extent); },
+        [&](std::size_t rail, std::size_t extent) { return keys.refused(rail, extent); },
+        [&](std::size_t rail, std::size_t extent) {
+          return register_extent(*rails_[rail], segment, extent);
+        });
+    if (!covered) return covered;
   }
-  return registered;
+  return {};
 }
 
 Result<std::shared_ptr<SegmentState>> Segments::add(const Memory& memory) {

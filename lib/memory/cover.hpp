@@ -1,8 +1,8 @@
 // Which rails register which extents, where none of them may take all.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
-#include <optional>
 #include <span>
 #include <weft/error.hpp>
 
@@ -15,25 +15,35 @@ inline bool is_full(const Error& error) {
   return code == no_memory || code == too_big || code == no_space;
 }
 
-/// Has each of `rails` rails register each of the extents, as far as it can. A rail that is full
-/// stops. Rail r of n begins at the r-th n-th of the extents, so that NICs share what is too much
-/// for one.
+/// Has rails that can stand in for each other register the extents: each of them all, as far as it
+/// has room. A rail that is full stops. Rail r of n begins at the r-th n-th of the extents, so that
+/// NICs share what is too much for one.
 ///
-/// `registered(rail, extent)`: it is, or has been refused before. `add(rail, extent)` registers it.
-/// Returns the first refusal for another reason.
-template <typename Registered, typename Add>
-Result<void> spread(std::span<const std::size_t> extents, std::size_t rails,
-                    Registered&& registered, Add&& add) {
-  for (std::size_t rail = 0; rail < rails; ++rail) {
-    const std::size_t first = rail * extents.size() / rails;
-    for (std::size_t i = 0; i < extents.size(); ++i) {
-      const std::size_t extent = extents[(first + i) % extents.size()];
-      if (registered(rail, extent)) continue;
-      Result<void> added = add(rail, extent);
+/// `has(rail, extent)`: it is registered. `refused(rail, extent)`: it was not, for want of room,
+/// and is tried again only where no other rail has the extent. `add(rail, extent)` registers it.
+/// Fails with what add() says for another reason than room, or if an extent is left that no rail
+/// has.
+template <typename Has, typename Refused, typename Add>
+Result<void> cover(std::span<const std::size_t> extents, std::span<const std::size_t> rails,
+                   Has&& has, Refused&& refused, Add&& add) {
+  for (std::size_t i = 0; i < rails.size(); ++i) {
+    const std::size_t first = i * extents.size() / rails.size();
+    for (std::size_t k = 0; k < extents.size(); ++k) {
+      const std::size_t extent = extents[(first + k) % extents.size()];
+      if (has(rails[i], extent) || refused(rails[i], extent)) continue;
+      Result<void> added = add(rails[i], extent);
       if (added) continue;
       if (!is_full(added.error())) return added;
       break;
     }
+  }
+  for (const std::size_t extent : extents) {
+    const auto has_it = [&](std::size_t rail) { return has(rail, extent); };
+    if (std::any_of(rails.begin(), rails.end(), has_it)) continue;
+    Result<void> added;
+    for (const std::size_t rail : rails)
+      if ((added = add(rail, extent))) break;
+    if (!added) return added;
   }
   return {};
 }

@@ -54,60 +54,77 @@ TEST(Extents, AreMadeSmallerDownToABound) {
 /// NICs with room for so many extents each.
 struct Nics {
   explicit Nics(std::vector<std::size_t> room) : left(std::move(room)), has(left.size()) {}
-  Result<void> spread_over(std::size_t extents) {
-    std::vector<std::size_t> all(extents);
+  static std::vector<std::size_t> up_to(std::size_t count) {
+    std::vector<std::size_t> all(count);
     std::iota(all.begin(), all.end(), std::size_t{0});
-    return spread(
-        all, left.size(),
+    return all;
+  }
+  Result<void> cover(std::size_t extents) {
+    return core::cover(
+        up_to(extents), up_to(left.size()),
         [&](std::size_t rail, std::size_t each) { return has[rail].contains(each); },
+        [&](std::size_t rail, std::size_t each) {
+          return refused.contains({rail, each});
+        },
         [&](std::size_t rail, std::size_t each) -> Result<void> {
           ++asked;
           if (broken) return fail(Code::fabric_failed, "it is broken");
-          if (left[rail] == 0) return fail(Error(Code::out_of_memory, "").with_fabric_code(ENOMEM));
+          if (left[rail] == 0) {
+            refused.insert({rail, each});
+            return fail(Error(Code::out_of_memory, "it is full").with_fabric_code(ENOMEM));
+          }
           --left[rail];
           has[rail].insert(each);
           return {};
         });
   }
-  std::size_t covered() const {
-    std::set<std::size_t> all;
-    for (const auto& each : has) all.insert(each.begin(), each.end());
-    return all.size();
-  }
   std::vector<std::size_t> left;
   std::vector<std::set<std::size_t>> has;
+  std::set<std::pair<std::size_t, std::size_t>> refused;
   std::size_t asked = 0;
   bool broken = false;
 };
 
-TEST(Spread, AllNicsTakeAllWhereTheyCan) {
+TEST(Cover, AllNicsTakeAllWhereTheyCan) {
   Nics nics({100, 100});
-  EXPECT_TRUE(nics.spread_over(10));
+  EXPECT_TRUE(nics.cover(10));
   EXPECT_EQ(nics.has[0].size(), 10U);
   EXPECT_EQ(nics.has[1].size(), 10U);
-  EXPECT_TRUE(nics.spread_over(10));
+  EXPECT_TRUE(nics.cover(10));
   EXPECT_EQ(nics.asked, 20U) << "what is registered is not asked for";
 }
 
-TEST(Spread, NicsShareWhatIsTooMuchForOne) {
+TEST(Cover, NicsShareWhatIsTooMuchForOne) {
   std::mt19937 random(1);
   for (int round = 0; round < 1000; ++round) {
     const std::size_t nics = 1 + random() % 8, extents = 1 + random() % 100;
     // Together they have room for all.
     const std::size_t each = (extents + nics - 1) / nics;
     Nics all(std::vector<std::size_t>(nics, each));
-    EXPECT_TRUE(all.spread_over(extents));
-    ASSERT_EQ(all.covered(), extents) << nics << " NICs, " << extents << " extents";
+    ASSERT_TRUE(all.cover(extents)) << nics << " NICs, " << extents << " extents";
     EXPECT_LE(all.asked, nics * (each + 1)) << "a NIC that is full is not asked again";
   }
 }
 
-TEST(Spread, AnotherReasonThanRoomIsAnError) {
+TEST(Cover, NicsThatAreFullAreAskedOnceMoreForWhatNoOtherHas) {
+  Nics nics({1, 0});
+  const auto covered = nics.cover(2);
+  ASSERT_FALSE(covered);
+  EXPECT_EQ(covered.error().message(), "it is full");
+  nics.left[1] = 1;  // something else has gone
+  EXPECT_TRUE(nics.cover(2));
+  const std::size_t asked = nics.asked;
+  EXPECT_TRUE(nics.cover(2));
+  EXPECT_EQ(nics.asked, asked) << "all have a NIC, and those that were refused are not tried";
+}
+
+TEST(Cover, AnotherReasonThanRoomIsAnError) {
   Nics nics({1, 1});
   nics.broken = true;
-  const auto spread = nics.spread_over(3);
-  ASSERT_FALSE(spread);
-  EXPECT_EQ(spread.error().message(), "it is broken");
+  const auto covered = nics.cover(3);
+  ASSERT_FALSE(covered);
+  EXPECT_EQ(covered.error().message(), "it is broken");
+  EXPECT_EQ(nics.asked, 1U);
 }
 
 /// Registrations that count themselves.
