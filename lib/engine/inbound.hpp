@@ -4,7 +4,6 @@
 #include <string>
 
 #include "control/control.hpp"
-#include "engine/credits.hpp"
 #include "engine/grants.hpp"
 #include "engine/imports.hpp"
 #include "engine/messages.hpp"
@@ -24,7 +23,6 @@ class Inbound final : public ControlHandler {
     Grants& grants;
     Imports& imports;
     Messages& messages;
-    Credits& credits;
     Reopening& reopening;
     Verification& verification;
   };
