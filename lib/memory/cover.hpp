@@ -26,6 +26,24 @@ inline bool is_full(const Error& error) {
 template <typename Has, typename Refused, typename Add>
 Result<void> cover(std::span<const std::size_t> extents, std::span<const std::size_t> rails,
                    Has&& has, Refused&& refused, Add&& add) {
+  const auto nobody_has = [&](std::size_t extent) {
+    return std::none_of(rails.begin(), rails.end(),
+                        [&](std::size_t rail) { return has(rail, extent); });
+  };
+  const auto any_refused = [&](std::size_t extent) {
+    return std::any_of(rails.begin(), rails.end(),
+                       [&](std::size_t rail) { return refused(rail, extent); });
+  };
+  const auto add_to_one = [&](std::size_t extent) {
+    Result<void> added;
+    for (const std::size_t rail : rails)
+      if ((added = add(rail, extent))) break;
+    return added;
+  };
+  // What was refused before has the first go at the room that there is by now.
+  for (const std::size_t extent : extents)
+    if (nobody_has(extent) && any_refused(extent))
+      if (auto added = add_to_one(extent); !added) return added;
   for (std::size_t i = 0; i < rails.size(); ++i) {
     const std::size_t first = i * extents.size() / rails.size();
     for (std::size_t k = 0; k < extents.size(); ++k) {
@@ -37,14 +55,9 @@ Result<void> cover(std::span<const std::size_t> extents, std::span<const std::si
       break;
     }
   }
-  for (const std::size_t extent : extents) {
-    const auto has_it = [&](std::size_t rail) { return has(rail, extent); };
-    if (std::any_of(rails.begin(), rails.end(), has_it)) continue;
-    Result<void> added;
-    for (const std::size_t rail : rails)
-      if ((added = add(rail, extent))) break;
-    if (!added) return added;
-  }
+  for (const std::size_t extent : extents)
+    if (nobody_has(extent))
+      if (auto added = add_to_one(extent); !added) return added;
   return {};
 }
 
