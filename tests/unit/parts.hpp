@@ -126,7 +126,7 @@ inline PieceList scattered(std::size_t count, std::uint64_t length) {
 
 /// SideExtents of so many bytes, each reached by the rails whose bits are set, of so many.
 inline SideExtents make_extents(std::uint64_t bytes, std::vector<RailBits> by_extent,
-                            std::size_t rails) {
+                                std::size_t rails) {
   const std::uint64_t size = bytes * by_extent.size();
   return {"memory", size, bytes, [=, masks = std::move(by_extent)](std::uint64_t offset) {
             const RailBits bits = masks.at(offset / bytes);
