@@ -30,7 +30,7 @@ Grants::Grants(const Around& around, const OwnedGrants::Tell& tell, Reopen reope
             if (around_.ledger) around_.ledger->rare().grant_ended(why);
           },
           [this](LinkId link) { return borrower(link); }),
-      keys_(around_.rails, around_.workers, around_.arrivals, owned_, tell) {}
+      keys_(around_.rails, around_.workers, around_.peers, around_.arrivals, owned_, tell) {}
 
 void Grants::open() {
   std::vector<LeaseWords::Reader> readers;

@@ -48,10 +48,11 @@ struct PeerKeys::Wanted {
   Extents extents;
 };
 
-PeerKeys::PeerKeys(const Rails& rails, Workers& workers, ArrivalFlush& arrivals, OwnedGrants& owned,
-                   OwnedGrants::Tell tell)
+PeerKeys::PeerKeys(const Rails& rails, Workers& workers, const PeerTable& peers,
+                   ArrivalFlush& arrivals, OwnedGrants& owned, OwnedGrants::Tell tell)
     : rails_(rails),
       workers_(workers),
+      peers_(peers),
       arrivals_(arrivals),
       owned_(owned),
       tell_(std::move(tell)) {}
@@ -175,16 +176,15 @@ Result<std::unique_ptr<providers::Registration>> PeerKeys::register_part(
 }
 
 bool PeerKeys::cut_off(const GrantState& grant, Deadline deadline, Bystanders bystanders) {
-  bool all = true;
-  for (const std::uint64_t request : begin_cut(grant)) {
-    const bool answered =
-        workers_.wait([&](Deadline until) { return replacements_.wait(request, until); }, deadline);
-    if (answered || bystanders == Bystanders::may_lose)
-      all = replacements_.close(request) && all;
-    else
-      all = false;
-  }
-  return all && grant.uncut().empty();
+  // One that was under way may have begun before the holder was lost.
+  for (auto requests = begin_cut(grant); !requests.empty(); requests = begin_cut(grant))
+    for (const std::uint64_t request : requests) {
+      const bool answered = workers_.wait(
+          [&](Deadline until) { return replacements_.wait(request, until); }, deadline);
+      if (!answered && bystanders == Bystanders::drain) return false;
+      if (!replacements_.close(request)) return false;
+    }
+  return grant.uncut().empty();
 }
 
 /// Returns the replacements to wait for.
@@ -242,6 +242,9 @@ std::uint64_t PeerKeys::replace(const SegmentState& segment, const std::vector<K
     for (; its.size() > limits::lost_keys; its.resize(its.size() - limits::lost_keys))
       tell_(holder, KeysReplaced{0, {its.end() - limits::lost_keys, its.end()}});
     tell_(holder, KeysReplaced{request, std::move(its)});
+    // It may have gone before it was waited for.
+    const auto peer = peers_.find(holder);
+    if (!peer || !peer->up()) replacements_.link_down(holder);
   }
   return request;
 }

@@ -9,6 +9,7 @@
 #include <weft/memory.hpp>
 
 #include "base/sync.hpp"
+#include "engine/peer_table.hpp"
 #include "engine/rails.hpp"
 #include "engine/workers.hpp"
 #include "lease/key_replacements.hpp"
@@ -20,8 +21,8 @@ namespace weft::core {
 /// From any thread; calls may block for registration.
 class PeerKeys {
  public:
-  PeerKeys(const Rails& rails, Workers& workers, ArrivalFlush& arrivals, OwnedGrants& owned,
-           OwnedGrants::Tell tell);
+  PeerKeys(const Rails& rails, Workers& workers, const PeerTable& peers, ArrivalFlush& arrivals,
+           OwnedGrants& owned, OwnedGrants::Tell tell);
 
   /// Held from before a grant is described until it is among the owned ones: no key is replaced
   /// meanwhile.
@@ -62,6 +63,7 @@ class PeerKeys {
 
   const Rails& rails_;
   Workers& workers_;
+  const PeerTable& peers_;
   ArrivalFlush& arrivals_;
   OwnedGrants& owned_;
   const OwnedGrants::Tell tell_;

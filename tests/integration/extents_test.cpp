@@ -179,6 +179,28 @@ TEST_P(SharedKeys, AreReplacedWhereAHolderIsGoneAndTheOthersGoOn) {
   board.expect_pieces(Direction::write, all);
 }
 
+TEST_P(SharedKeys, AreReplacedThoughOthersGoMeanwhile) {
+  limit_nics({});
+  Couple pair = limited_couple(config);
+  if (!keys_fence(pair.b)) GTEST_SKIP() << "closing keys proves nothing here";
+  Board board(pair, shared_bytes, shared_bytes);
+  std::vector<Grant> grants;
+  std::vector<std::unique_ptr<Child>> holders;
+  for (int i = 0; i < 4; ++i) {
+    grants.push_back(must(board.remote.grant({}, Rights::read_write)));
+    must(pair.b.publish("board", grants.back()));
+    holders.push_back(
+        std::make_unique<Child>("holder", std::vector<std::string>{GetParam(), pair.b.address()}));
+    EXPECT_EQ(holders.back()->hear(), "holds");
+  }
+  auto killer = std::async(std::launch::async, [&] {
+    for (auto& holder : holders) holder->kill();
+  });
+  for (Grant& grant : grants) EXPECT_EQ(must(grant.revoke(soon())), Revoked::quiescent);
+  killer.get();
+  board.expect_moved(Direction::write, all);
+}
+
 TEST_P(SharedKeys, KeepOutWhomAGrantWasFencedFromAndTheOthersGoOn) {
   limit_nics({});
   // Whoever is fenced never hears that its grant has ended.
