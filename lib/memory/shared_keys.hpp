@@ -67,11 +67,6 @@ class SharedKeys {
     const Lock lock(mutex_);
     return refused_.contains({access, rail, extent});
   }
-  /// How many there are.
-  std::size_t count() const {
-    const Lock lock(mutex_);
-    return keys_.size();
-  }
   /// Closes all, which may block: the segment or the rails are going.
   void close() {
     const Lock lock(mutex_);
