@@ -1,8 +1,10 @@
 // Memory in parts that NICs take, and keys that grants share.
 #include <gmock/gmock.h>
 
+#include <atomic>
 #include <random>
 #include <set>
+#include <thread>
 
 #include "base/use_eras.hpp"
 #include "lease/key_replacements.hpp"
