@@ -27,7 +27,7 @@ LEASE_SECONDS = 3600
 TO_BE_FETCHED = {
     "do_remote_decode": True, "do_remote_prefill": False, "remote_engine_id": None,
     "remote_block_ids": None, "remote_host": None, "remote_port": None}
-# Silence that counts as death: where three engines start side by side, 2 s are soon gone.
+# Silence that counts as death: less than the usual 15 s, since `frozen` waits for it.
 DEATH_AFTER = "10s"
 ROLES = {"prefill": "kv_producer", "decode": "kv_consumer"}
 
