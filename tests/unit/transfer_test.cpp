@@ -811,10 +811,15 @@ TEST_F(PartedTransfer, WhatComesBackIsForThoseThatReachIt) {
   const auto second = take(1, 100, 1);
   transfer->give_back(second[0]);
   EXPECT_EQ(host.offers, 1);
-  EXPECT_THAT(offsets(take(8, 100, 0)), testing::ElementsAre(0));
-  EXPECT_THAT(offsets(take(1, 100, 1)), testing::ElementsAre(16));
+  const auto first = take(8, 100, 0), again = take(1, 100, 1);
+  EXPECT_THAT(offsets(first), testing::ElementsAre(0));
+  EXPECT_THAT(offsets(again), testing::ElementsAre(16));
   EXPECT_FALSE(transfer->rail_steps_back(0)) << "the other can't carry all of it";
   EXPECT_EQ(transfer->carriers().size(), 2U);
+  transfer->cancel();
+  transfer->give_back(first[0]);
+  transfer->give_back(again[0]);
+  expect_over(State::cancelled);
 }
 
 TEST_F(PartedTransfer, TellsWhatBecameOfItsPieces) {
@@ -880,10 +885,14 @@ TEST_F(PartedTransfer, FailsWhenItsLastRailLeaves) {
   transfer->completed(0, first[0]);
   transfer->rail_leaves(0, broken());
   EXPECT_EQ(transfer->state(), State::active);
-  for (const Chunk& chunk : second) transfer->completed(1, chunk);
-  EXPECT_EQ(transfer->state(), State::active) << "its proof is owed";
+  std::optional<Chunk> proof;
+  for (const Chunk& chunk : second) proof = transfer->completed(1, chunk);
+  ASSERT_TRUE(proof);
+  EXPECT_EQ(transfer->state(), State::active) << "its proof is out";
   transfer->rail_leaves(1, broken());
   EXPECT_EQ(transfer->state(), State::failed);
+  transfer->give_back(*proof);
+  expect_over(State::failed);
 }
 
 TEST_F(PartedTransfer, CancelledWhenWhatNoRailReachesComesBackIsCancelled) {
