@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/log.hpp"
+#include "lease/peer_key.hpp"
 #include "memory/cover.hpp"
 #include "wire/control_codec.hpp"
 
@@ -159,12 +160,11 @@ Result<PeerKeys::KeyPtr> PeerKeys::make(const Wanted& wanted, Rail& rail, std::s
     if (is_full(made.error())) shared.refuse(access, rail.index(), extent);
     return fail(std::move(made.error()));
   }
-  const bool pointers = rail.capability().virtual_addresses;
-  const auto base =
-      pointers ? reinterpret_cast<std::uintptr_t>(wanted.segment.address() + part.offset) : 0;
-  auto key = std::make_shared<ExtentKey>(static_cast<std::uint32_t>(rail.index()), part, base,
+  PeerKey peers = peer_key(rail.endpoint(), static_cast<std::uint32_t>(rail.index()),
+                           wanted.segment.address() + part.offset, std::move(*made));
+  auto key = std::make_shared<ExtentKey>(peers.key.rail, part, peers.key.base,
                                          shares ? ExtentKey::Use::shared : ExtentKey::Use::own,
-                                         std::move(*made));
+                                         std::move(peers.registration));
   if (shares) shared.add(access, extent, key);
   return key;
 }
@@ -197,6 +197,7 @@ std::vector<std::uint64_t> PeerKeys::begin_cut(const GrantState& grant) {
       requests.insert(request);
     else
       left.push_back(key);
+  if (left.empty()) return {requests.begin(), requests.end()};
   SegmentState& segment = grant.segment();
   auto bystanders = owned_.held_of(segment);
   std::erase_if(bystanders, [&](const auto& each) { return each.get() == &grant; });

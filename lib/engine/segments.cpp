@@ -142,18 +142,16 @@ Result<void> Segments::serve_by_rails(SegmentState& segment, std::uint64_t page_
     const Rail& rail = **refuses;
     Error error = std::move(served.error().with_rail(rail.name()));
     if (!is_full(error)) return fail(std::move(error));
-    const auto takes_it = [&](const Rail* other) {
-      return other != &rail && rails_.kind_of(*other) == rails_.kind_of(rail) &&
-             segment.keys()->reaches(other->index(), 0);
+    const auto is_alike = [&](const Rail* other) {
+      return other != &rail && rails_.kind_of(*other) == rails_.kind_of(rail);
     };
-    const bool others = std::any_of(rails.begin(), rails.end(), takes_it);
+    const bool others = std::any_of(rails.begin(), rails.end(), [&](const Rail* other) {
+      return is_alike(other) && segment.keys()->reaches(other->index(), 0);
+    });
     size = others ? 0 : smaller_extent(segment.size(), size);
     if (size != 0) continue;
     // It is full: the others go on without it.
     size = largest;
-    const auto is_alike = [&](const Rail* other) {
-      return other != &rail && rails_.kind_of(*other) == rails_.kind_of(rail);
-    };
     if (std::none_of(rails.begin(), rails.end(), is_alike)) return fail(std::move(error));
     log(LogLevel::warning, "rail {} does not serve memory of {} bytes: {}", rail.name(),
         segment.size(), error.message());

@@ -19,13 +19,12 @@ RailBits bit_at(std::size_t position) {
 /// One side, of which each extent is looked at once, when the pieces come to it.
 class Looked {
  public:
-  explicit Looked(const SideExtents& extents)
-      : extents_(extents), rails_((extents.size + extents.extent - 1) / extents.extent) {}
+  explicit Looked(const SideExtents& side) : side_(side), rails_(side.extents.count()) {}
 
   RailBits at(std::uint64_t offset) {
-    RailBits& rails = rails_[offset / extents_.extent];
+    RailBits& rails = rails_[side_.extents.of(offset)];
     if (rails != 0) return rails;
-    const SideExtents::Reached reached = extents_.reached(offset);
+    const SideExtents::Reached reached = side_.reached(offset);
     all_rails_ = all_rails_ && reached.all_rails;
     all_targets_ = all_targets_ && reached.all_targets;
     return rails = reached.rails;
@@ -36,13 +35,13 @@ class Looked {
 
   /// The extent, in words.
   std::string bytes_at(std::uint64_t offset) const {
-    const std::uint64_t begin = offset / extents_.extent * extents_.extent;
-    return fmt::format("bytes {} to {} of the {}", begin,
-                       begin + std::min(extents_.extent, extents_.size - begin), extents_.memory);
+    const Range extent = side_.extents.range(side_.extents.of(offset));
+    return fmt::format("bytes {} to {} of the {}", extent.offset, extent.offset + extent.length,
+                       side_.memory);
   }
 
  private:
-  const SideExtents& extents_;
+  const SideExtents& side_;
   std::vector<RailBits> rails_;  // by extent; 0: not looked at
   bool all_rails_ = true, all_targets_ = true;
 };
@@ -65,8 +64,12 @@ void note(std::vector<RailBits>& parts, RailBits rails) {
 }
 
 /// A side that lies in one extent has no seam.
-std::uint64_t seam_of(std::uint64_t size, std::uint64_t extent) {
-  return size <= extent ? no_seams : extent;
+std::uint64_t seam_of(const Extents& extents) {
+  return extents.count() == 1 ? no_seams : extents.bytes();
+}
+
+Extents extents_of(const RemoteState& remote) {
+  return Extents(remote.description().segment_size, remote.extent_bytes());
 }
 
 SideExtents extents_of(const SegmentState& local, const RailSet& path) {
@@ -79,7 +82,7 @@ SideExtents extents_of(const SegmentState& local, const RailSet& path) {
     }
     return reached;
   };
-  return {"local memory", local.size(), local.extent_bytes(), reached};
+  return {"local memory", local.keys()->extents(), reached};
 }
 
 SideExtents extents_of(const RemoteState& remote, const RailSet& path) {
@@ -96,7 +99,7 @@ SideExtents extents_of(const RemoteState& remote, const RailSet& path) {
     }
     return reached;
   };
-  return {"peer's memory", remote.description().segment_size, remote.extent_bytes(), reached};
+  return {"peer's memory", extents_of(remote), reached};
 }
 
 }  // namespace
@@ -104,7 +107,7 @@ SideExtents extents_of(const RemoteState& remote, const RailSet& path) {
 Result<Reach> Reach::find(const PieceList& pieces, const std::vector<std::size_t>& rails,
                           const SideExtents& local, const SideExtents& remote) {
   Reach reach;
-  reach.seams_ = {seam_of(local.size, local.extent), seam_of(remote.size, remote.extent)};
+  reach.seams_ = {seam_of(local.extents), seam_of(remote.extents)};
   // The path has no rail that does not reach what lies in one extent.
   if (!reach.seams_.any()) return reach;
   Looked ours(local), theirs(remote);
@@ -133,8 +136,7 @@ RailBits Reach::bit_of(std::size_t rail) const noexcept {
 
 Result<Reach> find_reach(const PieceList& pieces, const RailSet& path, const SegmentState& local,
                          const RemoteState& remote) {
-  const Seams seams{seam_of(local.size(), local.extent_bytes()),
-                    seam_of(remote.description().segment_size, remote.extent_bytes())};
+  const Seams seams{seam_of(local.keys()->extents()), seam_of(extents_of(remote))};
   if (!seams.any()) return Reach();  // without a list of what is looked at: it is most often so
   return Reach::find(pieces, path.rails(), extents_of(local, path), extents_of(remote, path));
 }

@@ -28,9 +28,8 @@ struct SideExtents {
     bool all_rails = true;    // all of the path do, those past the 64th too
     bool all_targets = true;  // of each rail, all targets have a key for it
   };
-  std::string memory;               // "local memory", for errors
-  std::uint64_t size = 0;           // of all
-  std::uint64_t extent = no_seams;  // of each, a power of two; the last one may be shorter
+  std::string memory;  // "local memory", for errors
+  Extents extents;
   std::function<Reached(std::uint64_t)> reached;  // the extent that this offset lies in
 };
 

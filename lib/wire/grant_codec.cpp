@@ -51,7 +51,8 @@ bool read_keys(const flatbuffers::Vector<const wire::RailKey*>& from, std::vecto
 
 /// Each key reaches all that is granted of its extent, and no rail has two for one.
 bool keys_hold(const GrantDescription& grant) {
-  if (!std::has_single_bit(grant.extent_bytes)) return false;
+  constexpr std::uint64_t largest = std::uint64_t{1} << 63;  // where all of it is one extent
+  if (!std::has_single_bit(grant.extent_bytes) || grant.segment_size > largest) return false;
   // What the importer keeps for each extent is bounded by this.
   if ((grant.segment_size - 1) / grant.extent_bytes >= max_granted_keys) return false;
   const std::uint64_t inside = grant.extent_bytes - 1;

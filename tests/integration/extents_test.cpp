@@ -201,23 +201,36 @@ TEST_P(SharedKeys, AreReplacedThoughOthersGoMeanwhile) {
   board.expect_moved(Direction::write, all);
 }
 
+/// An owner that grants its board to two engines, of which one is to be fenced. The other, with a
+/// segment of 2s, posts only while its gate is open.
+struct Fencing {
+  explicit Fencing(const Config& config, const core::EngineHooks& hooks_of_owner = {})
+      : owner(open_limited(config, hooks_of_owner)),
+        fenced(open_limited(config)),
+        bystander(open_limited(config, gate.hooks())),
+        board(must(owner.add(Memory::own(shared_bytes)))),
+        to_fenced(must(board.grant({}, Rights::write))),
+        to_bystander(must(board.grant({}, Rights::write))),
+        good(must(bystander.add(Memory::own(shared_bytes)))) {
+    acquaint(fenced, owner);
+    acquaint(bystander, owner);
+    fill(bytes_of(good), 2);
+  }
+  Gate gate;
+  Engine owner, fenced, bystander;
+  Segment board;
+  Grant to_fenced, to_bystander;
+  Segment good;
+};
+
 TEST_P(SharedKeys, KeepOutWhomAGrantWasFencedFromAndTheOthersGoOn) {
   limit_nics({});
   // Whoever is fenced never hears that its grant has ended.
-  Engine owner = open_limited(config, losing<core::RevokeRequest>());
-  Engine fenced = open_limited(config);
-  Gate gate;
-  Engine bystander = open_limited(config, gate.hooks());
+  Fencing scene(config, losing<core::RevokeRequest>());
+  auto& [gate, owner, fenced, bystander, board, to_fenced, to_bystander, good] = scene;
   if (!keys_fence(owner)) GTEST_SKIP() << "closing keys proves nothing here";
-  acquaint(fenced, owner);
-  acquaint(bystander, owner);
-  Segment board = must(owner.add(Memory::own(shared_bytes)));
-  Grant to_fenced = must(board.grant({}, Rights::write));
-  Grant to_bystander = must(board.grant({}, Rights::write));
   Segment bad = must(fenced.add(Memory::own(shared_bytes)));
-  Segment good = must(bystander.add(Memory::own(shared_bytes)));
   fill(bytes_of(bad), 1);
-  fill(bytes_of(good), 2);
   const Remote of_fenced = must(fenced.import(to_fenced.blob()));
   const Remote of_bystander = must(bystander.import(to_bystander.blob()));
   gate.open();
@@ -225,7 +238,7 @@ TEST_P(SharedKeys, KeepOutWhomAGrantWasFencedFromAndTheOthersGoOn) {
   must(must(bystander.write(good, of_bystander, all)).wait(soon()));
   gate.shut();
   Transfer under_way = must(bystander.write(good, of_bystander, all));
-  auto fence = std::async(std::launch::async, [&] { return to_fenced.fence(soon()); });
+  auto fence = std::async(std::launch::async, [&] { return scene.to_fenced.fence(soon()); });
   EXPECT_EQ(fence.wait_for(a_while), std::future_status::timeout)
       << "what the bystander may have posted is waited for";
   gate.open();
@@ -241,18 +254,9 @@ TEST_P(SharedKeys, KeepOutWhomAGrantWasFencedFromAndTheOthersGoOn) {
 
 TEST_P(SharedKeys, AFenceDoesNotWaitForBystandersBeyondItsDeadline) {
   limit_nics({});
-  Engine owner = open_limited(config);
-  Engine fenced = open_limited(config);
-  Gate gate;
-  Engine bystander = open_limited(config, gate.hooks());
+  Fencing scene(config);
+  auto& [gate, owner, fenced, bystander, board, to_fenced, to_bystander, good] = scene;
   if (!keys_fence(owner)) GTEST_SKIP() << "closing keys proves nothing here";
-  acquaint(fenced, owner);
-  acquaint(bystander, owner);
-  Segment board = must(owner.add(Memory::own(shared_bytes)));
-  Grant to_fenced = must(board.grant({}, Rights::write));
-  Grant to_bystander = must(board.grant({}, Rights::write));
-  Segment good = must(bystander.add(Memory::own(shared_bytes)));
-  fill(bytes_of(good), 2);
   const Remote of_fenced = must(fenced.import(to_fenced.blob()));
   const Remote of_bystander = must(bystander.import(to_bystander.blob()));
   Transfer under_way = must(bystander.write(good, of_bystander, all));

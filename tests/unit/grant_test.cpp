@@ -236,6 +236,11 @@ TEST(GrantCodec, RefusesContentsThatDoNotHold) {
   })) << "over a seam";
   EXPECT_TRUE(refused([](auto& grant) { grant.keys = {{0, 0, 1, {most, 2}}}; }));
   EXPECT_TRUE(refused([](auto& grant) { grant.extent_bytes = 0; }));
+  EXPECT_TRUE(refused([](auto& grant) {
+    grant.segment_size = most;
+    grant.extent_bytes = std::uint64_t{1} << 63;
+    grant.keys = {{0, 0, 1, {0, std::uint64_t{1} << 63}}};
+  })) << "a segment of two extents of which the importer sees one";
   EXPECT_TRUE(refused([](auto& grant) { grant.extent_bytes = 3 * (first.length / 4); }));
   EXPECT_TRUE(refused([](auto& grant) {
     grant.keys = {};

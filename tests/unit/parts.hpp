@@ -128,7 +128,7 @@ inline PieceList scattered(std::size_t count, std::uint64_t length) {
 inline SideExtents make_extents(std::uint64_t bytes, std::vector<RailBits> by_extent,
                                 std::size_t rails) {
   const std::uint64_t size = bytes * by_extent.size();
-  return {"memory", size, bytes, [=, masks = std::move(by_extent)](std::uint64_t offset) {
+  return {"memory", Extents(size, bytes), [=, masks = std::move(by_extent)](std::uint64_t offset) {
             const RailBits bits = masks.at(offset / bytes);
             const bool all = static_cast<std::size_t>(std::popcount(bits)) == rails;
             return SideExtents::Reached{bits, all, all};

@@ -82,7 +82,7 @@ TEST(Reach, BytesInReachOfNoRailAreNamed) {
                 remote = make_extents(16, std::move(theirs), 2);
     local.memory = "local memory";
     remote.memory = "peer's memory";
-    remote.size = 40;  // the last extent is shorter
+    remote.extents = Extents(40, 16);  // the last extent is shorter
     const auto reach = Reach::find(PieceList(pairs), two, local, remote);
     EXPECT_FALSE(reach);
     EXPECT_EQ(reach.error().code(), Code::unavailable);
@@ -95,6 +95,19 @@ TEST(Reach, BytesInReachOfNoRailAreNamed) {
   EXPECT_EQ(why({0b11, 0b01, 0b11}, {0b01, 0b10, 0b11}),
             "no rail reaches both bytes 16 to 32 of the local memory and bytes 16 to 32 of the "
             "peer's memory");
+}
+
+// A grant says so of its segment, and may come from anywhere.
+TEST(Reach, ASegmentMayHaveAllBytesThatAGrantMaySay) {
+  constexpr std::uint64_t half = std::uint64_t{1} << 62, most = std::uint64_t{1} << 63;
+  const Pair pairs[] = {{0, half - 8, 16}, {16, most - 16, 16}};
+  const auto both = [](std::uint64_t) { return SideExtents::Reached{0b11, true, true}; };
+  const auto reach = Reach::find(PieceList(pairs), two, make_extents(64, {0b11}, 2),
+                                 {"peer's memory", Extents(most, half), both});
+  ASSERT_TRUE(reach);
+  EXPECT_TRUE(reach->complete());
+  ASSERT_NE(reach->seams(), nullptr);
+  EXPECT_EQ(reach->seams()->remote, half);
 }
 
 TEST(Reach, RailsPastThe64thCarryOnlyWhatAllCarry) {
