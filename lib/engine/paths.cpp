@@ -198,9 +198,9 @@ Mapping Paths::mapping_of(const RailsBetween& rails, const SegmentState& local,
   const auto address = addresses.find(theirs);
   if (address == addresses.end()) return {false, "the rails are not paired"};
   if (local.may_fault()) return {false, "the local memory's file may be made smaller"};
-  const auto keys = remote.keys_on(theirs);
-  if (keys.empty()) return {false, "the peer's rail has no key for it any more"};
-  const auto mapped = endpoint.check_mapped(address->second.load(), keys.front());
+  const auto key = remote.first_key_on(theirs);
+  if (!key) return {false, "the peer's rail has no key for it any more"};
+  const auto mapped = endpoint.check_mapped(address->second.load(), *key);
   return {mapped.has_value(), mapped ? "" : mapped.error().message()};
 }
 

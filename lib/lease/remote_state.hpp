@@ -104,6 +104,13 @@ class RemoteState {
         if (key.known && !key.lost) all.push_back(key.key);
     return all;
   }
+  /// The first of them. Without a list: each write asks for it.
+  std::optional<std::uint64_t> first_key_on(std::uint32_t owner_rail) const noexcept {
+    if (owner_rail < keys_.size())
+      for (const Key& key : keys_[owner_rail].extents)
+        if (key.known && !key.lost) return key.key.load();
+    return std::nullopt;
+  }
   /// The word that holds description().epoch while the grant holds, on a rail of the owner's.
   RailKey lease_word(std::uint32_t owner_rail) const {
     if (!has_lease_word(owner_rail)) return {owner_rail, 0, 0};
