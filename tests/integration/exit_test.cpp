@@ -1,5 +1,6 @@
 // Processes that end while an engine of theirs works, and nobody closes it: their exit status is
 // the application's.
+#include <algorithm>
 #include <cstdlib>
 
 #include "engines.hpp"
@@ -32,6 +33,7 @@ struct Application {
   void work(Deadline until) {
     const Pair out[] = {{0, 0, bytes}};
     while (!until.passed()) {
+      wait_for(transfers.size());  // The next ones read into the same memory.
       transfers.clear();
       for (std::size_t i = 0; i < operations; ++i) {
         // Each where no other writes.
@@ -41,9 +43,12 @@ struct Application {
         if (auto transfer = engine.read(segment, there, in))
           transfers.push_back(std::move(*transfer));
       }
-      for (std::size_t i = 0; i + operations < transfers.size(); ++i)
-        static_cast<void>(transfers[i].wait(soon()));
+      wait_for(transfers.size() - std::min(transfers.size(), operations));
     }
+  }
+  /// The first ones. They may fail: the other side ends when it likes.
+  void wait_for(std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) static_cast<void>(transfers[i].wait(soon()));
   }
 
   Engine engine;
