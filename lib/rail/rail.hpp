@@ -1,6 +1,7 @@
 // One NIC or interface with its endpoint, and everything that uses it.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <deque>
@@ -35,7 +36,7 @@ class Rail {
     Messenger::OnBroken on_broken;
     Messenger::Tell tell;
     FlushArrived flush;
-    TransportDecorator decorate;  // for tests; mostly empty
+    TransportDecorator decorate;  // mostly empty
   };
   Rail(std::uint32_t index, std::string name, std::unique_ptr<providers::Endpoint> endpoint,
        const Settings& settings, const Hooks& hooks);
@@ -115,8 +116,12 @@ class Rail {
   bool resting() const noexcept {
     return peers_ == 0 && scheduler_.lost() == 0 && messenger_.idle() && !copying();
   }
-  /// A device copies: nothing wakes the thread when that ends.
-  bool copying() const noexcept { return bounce_.copying() || gpu_copies_.copying(); }
+  /// A device copies, or ends are held back: nothing wakes the thread when that ends.
+  bool copying() const noexcept {
+    return bounce_.copying() || gpu_copies_.copying() ||
+           std::any_of(decorators_.begin(), decorators_.end(),
+                       [](const auto& each) { return each->holds_back(); });
+  }
   /// See RailScheduler.
   bool holds_posts() const noexcept { return scheduler_.holds_posts(); }
   std::size_t peers() const noexcept { return peers_; }

@@ -81,6 +81,8 @@ class Transport {
   virtual void give_up(Op&) {}
   /// Work of its own besides the endpoint's completions; returns how much was done.
   virtual std::size_t progress() { return 0; }
+  /// There are ends that only progress() tells of, and nothing wakes the thread for.
+  virtual bool holds_back() const noexcept { return false; }
   /// The peer is dead: ends those posts to it that certainly touch no memory of the application's.
   virtual void peer_died(Route&) {}
 
@@ -94,7 +96,7 @@ class Transport {
   ChunkSink* sink_ = nullptr;
 };
 
-/// Wraps a transport of a rail, for tests that inject faults. The wrapper has the transport's
+/// Wraps a transport of a rail, to inject faults. The wrapper has the transport's
 /// properties, and does not outlive it.
 using TransportDecorator = std::function<std::unique_ptr<Transport>(Transport&)>;
 
