@@ -11,6 +11,7 @@
 
 #include "providers/libfabric.hpp"
 #include "providers/loaded_files.hpp"
+#include "providers/signal_handlers.hpp"
 
 namespace weft::providers {
 namespace {
@@ -23,6 +24,7 @@ using Handle = std::unique_ptr<void, Close>;
 /// Null if it can't be loaded. The functions stay out of the way of other libraries: those that are
 /// linked with libfabric find it by its soname. Null for a file: the program and what it links.
 Handle open(const char* file, int flags = 0) {
+  const SignalHandlersKept kept;
   return Handle(dlopen(file, RTLD_NOW | RTLD_LOCAL | flags));
 }
 

@@ -1,9 +1,11 @@
 // What Weft shares with the rest of a process: variables, and libfabrics.
 #include <dlfcn.h>
 #include <gmock/gmock.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <weft/process.hpp>
@@ -71,6 +73,17 @@ TEST(Process, HasNoLibfabricWhereAFileIsNamedThatIsNone) {
     const LibfabricInfo info = process_info().libfabric;
     return !found && found.error().message() == info.problem && info.file.empty() &&
            info.problem.find("/no/such/libfabric.so") != std::string::npos;
+  }));
+}
+
+// Debian's libfabric brings a library along that installs its own as it is loaded.
+TEST(Process, KeepsItsSignalHandlersAsLibfabricIsLoaded) {
+  EXPECT_TRUE(in_child([] {
+    constexpr int signals[] = {SIGINT, SIGILL, SIGABRT, SIGBUS, SIGSEGV, SIGTERM};
+    for (const int number : signals) signal(number, SIG_IGN);
+    if (!providers::load_libfabric()) return false;
+    return std::all_of(std::begin(signals), std::end(signals),
+                       [](int number) { return signal(number, SIG_DFL) == SIG_IGN; });
   }));
 }
 
