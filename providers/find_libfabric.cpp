@@ -71,28 +71,25 @@ Result<Libfabric> from_named(const std::string& file) {
                                              libfabric_variable, why_not_loaded()));
 }
 
-/// One that a package has brought, under a name of its own. Weft uses it too, since a second
-/// libfabric in a process finds no EFA NICs.
-Result<Libfabric> from_package(Handle handle, const std::string& file) {
-  auto library = take(std::move(handle), file, "a package brought it into this process");
-  if (library)
+/// Also one that a package has brought, since a second libfabric in a process finds no EFA NICs.
+Result<Libfabric> take_loaded(Handle handle, const std::string& file) {
+  auto library = take(std::move(handle), file, "this process had loaded it");
+  if (library && is_renamed(library->file))
     library->warning = fmt::format(
-        "Weft uses the libfabric that another package brought into this process, because a second "
-        "one would find no EFA NICs; {} may name another",
+        "it is of another package, and Weft uses it because a second one in this process would "
+        "find no EFA NICs; {} may name another",
         libfabric_variable);
   return library;
 }
 
 /// Of the program itself, or loaded since; none: nothing in the process has it.
 std::optional<Result<Libfabric>> from_process() {
-  const std::string found = "this process had loaded it";
   if (Handle program = open(nullptr))
     if (void* const function = dlsym(program.get(), "fi_getinfo"))
-      return take(std::move(program), file_of(function), found);
+      return take_loaded(std::move(program), file_of(function));
   for (const std::string& file : loaded_libfabrics())
     if (Handle handle = open(file.c_str(), RTLD_NOLOAD))
-      return is_renamed(file) ? from_package(std::move(handle), file)
-                              : take(std::move(handle), file, found);
+      return take_loaded(std::move(handle), file);
   return std::nullopt;
 }
 

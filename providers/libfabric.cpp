@@ -16,8 +16,9 @@ std::string text_of(std::uint32_t version) {
   return fmt::format("{}.{}", FI_MAJOR(version), FI_MINOR(version));
 }
 
+/// Not by those who start a program with more rights than they have.
 std::string named_file() {
-  const char* const file = std::getenv(libfabric_variable);
+  const char* const file = secure_getenv(libfabric_variable);
   return file != nullptr ? file : "";
 }
 

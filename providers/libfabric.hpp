@@ -39,7 +39,7 @@ struct LibfabricPlaces {
 /// Weft can't use it, or if there is none.
 Result<Libfabric> find_libfabric(const LibfabricPlaces& places);
 
-/// Whether WEFT_LIBFABRIC names it, so that no other may take its place.
+/// Whether WEFT_LIBFABRIC names it, so that no other may be used.
 bool libfabric_is_named();
 
 /// Finds the one that this process uses from then on: the file that WEFT_LIBFABRIC names, this
@@ -49,7 +49,7 @@ Result<const Libfabric*> load_libfabric();
 
 /// The one in use; null before it was found. From any thread, never waits.
 const Libfabric* loaded_libfabric() noexcept;
-/// The same for whoever knows that it was found.
+/// The same where it is known to be there.
 inline const Libfabric& libfabric() noexcept {
   return *loaded_libfabric();
 }
