@@ -12,7 +12,7 @@ Capability make_record(const Spec& spec, const fi_info& info) {
   const fi_domain_attr& domain = *info.domain_attr;
   Capability record;
   record.provider = info.fabric_attr->prov_name;
-  record.libfabric_version = library_version();
+  record.libfabric_version = libfabric().version_text();
   record.domain = nic_name(info);
   record.pci = pci_address(info);
   record.address_format = info.addr_format;

@@ -341,7 +341,7 @@ Result<void> FabricEndpoint::open(const Spec& spec, const Way& way, const fi_inf
                                   bool device_memory) {
   spec_ = &spec;
   way_ = way;
-  info_.reset(fi_dupinfo(&nic));
+  info_ = copy_of(&nic);
   if (!info_) return fail(Code::out_of_memory, "no memory for libfabric's description of a NIC");
   serialise_ = spec.serialise;
   if (spec.repeats_ends && contexts_are_opaque(nic)) names_.emplace();
@@ -353,8 +353,9 @@ Result<void> FabricEndpoint::open(const Spec& spec, const Way& way, const fi_inf
   }
   record_ = make_record(spec, *info_);
   if (device_memory && spec.device_memory && !record_.device_memory)
-    record_.device_memory_problem = fmt::format(
-        "libfabric {} offers no access to device memory by it (FI_HMEM)", library_version());
+    record_.device_memory_problem =
+        fmt::format("libfabric {} offers no access to device memory by it (FI_HMEM)",
+                    libfabric().version_text());
   return open_handles().and_then([&] { return check_keys(); }).map([&] {
     record_.wait_descriptor = wait_fd() >= 0;
     if (spec.examine != nullptr) spec.examine(*handles_.endpoint, record_);
@@ -367,8 +368,9 @@ Result<void> FabricEndpoint::open(const Spec& spec, const Way& way, const fi_inf
 }
 
 Result<void> FabricEndpoint::open_handles() {
-  return open_object(handles_.fabric, "fi_fabric",
-                     [&](auto** out) { return fi_fabric(info_->fabric_attr, out, nullptr); })
+  return open_object(
+             handles_.fabric, "fi_fabric",
+             [&](auto** out) { return libfabric().fabric(info_->fabric_attr, out, nullptr); })
       .and_then([&] {
         return open_object(handles_.domain, "fi_domain", [&](auto** out) {
           return fi_domain(handles_.fabric.get(), info_.get(), out, nullptr);

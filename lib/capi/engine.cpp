@@ -43,6 +43,16 @@ weft_setting to_c(const Setting& setting) {
   return c;
 }
 
+weft_libfabric to_c(const LibfabricInfo& libfabric) {
+  weft_libfabric c{};
+  c.version = libfabric.version.c_str();
+  c.file = libfabric.file.c_str();
+  c.found = libfabric.found.c_str();
+  c.warning = libfabric.warning.c_str();
+  c.problem = libfabric.problem.c_str();
+  return c;
+}
+
 weft_candidate to_c(const Candidate& candidate) {
   weft_candidate c{};
   c.provider = candidate.provider.c_str();
@@ -86,6 +96,7 @@ weft_code weft_discover(const weft_config* config, weft_info** info, weft_error*
     return give(info, discover(config_of(config)).map([](auto&& candidates) {
       Info found;
       found.candidates = std::move(candidates);
+      found.libfabric = process_info().libfabric;
       return found;
     }));
   });
@@ -143,6 +154,12 @@ weft_code weft_info_candidate(const weft_info* info, size_t index, weft_candidat
       return fill("candidate", candidate, to_c(*found));
     });
   });
+}
+
+weft_code weft_info_libfabric(const weft_info* info, weft_libfabric* libfabric,
+                              weft_error** error) {
+  return call(error, {{"info", info}, {"libfabric", libfabric}},
+              [&] { return fill("libfabric", libfabric, to_c(info->value.libfabric)); });
 }
 
 weft_code weft_engine_connect(weft_engine* engine, const char* address, int64_t timeout_ns,

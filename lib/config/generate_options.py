@@ -43,8 +43,11 @@ that `config_file` or `WEFT_CONFIG_FILE` names (`bounce_buffers = 8`). A variabl
 
 As text, lists have commas between their items, times are whole numbers with a unit (`100us`; `ns`,
 `us`, `ms`, `s`), bytes may have one (`512KiB`; `KiB`, `MiB`, `GiB`), and flags are `true` or
-`false`. `WEFT_LOG` (`debug`, `info`, `warning`, `error`, `off`) sets the log level of the process;
-it is no option of an engine.
+`false`.
+
+Two variables are of the whole process, and no options of an engine: `WEFT_LOG` (`debug`, `info`,
+`warning`, `error`, `off`) sets the log level, and `WEFT_LIBFABRIC` names the
+[libfabric](providers/README.md#which-libfabric) to load.
 
 `lib/config/generate_options.py` wrote this page from `lib/config/options.ini`.
 """

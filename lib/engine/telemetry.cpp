@@ -148,6 +148,7 @@ Info Telemetry::info() {
   info.candidates = around_.rails.candidates();
   info.settings = around_.settings;
   info.fallback = around_.rails.fallback();
+  info.libfabric = process_info().libfabric;
   info.transfers_active = around_.transfers.active();
   const CallGate::Call call(around_.gate);
   if (call.refused()) return info;

@@ -20,6 +20,7 @@
 #include <weft/metrics.hpp>
 #include <weft/nic_counters.hpp>
 #include <weft/path.hpp>
+#include <weft/process.hpp>
 #include <weft/topology.hpp>
 #include <weft/transfer.hpp>
 
@@ -110,6 +111,7 @@ struct Info {
   std::vector<Setting> settings;
   /// Why the rails are slower than this machine seems to have; empty if they are not.
   std::string fallback;
+  LibfabricInfo libfabric;  ///< Of the process, whether or not a rail uses it.
   std::uint64_t transfers_active = 0;
   std::uint64_t segments = 0;
 };

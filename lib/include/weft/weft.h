@@ -269,6 +269,16 @@ typedef struct weft_candidate {
   bool taken;
 } weft_candidate;
 
+/// The libfabric that this process uses (weft::LibfabricInfo).
+typedef struct weft_libfabric {
+  size_t size;
+  const char* version;  ///< "2.1"; "": none is in use.
+  const char* file;     ///< "": none is in use.
+  const char* found;    ///< How, as half a sentence: "the system has it".
+  const char* warning;  ///< What may go wrong with it, as a sentence; "": nothing is known.
+  const char* problem;  ///< Why none was found, as a sentence; "" if one was, or none was wanted.
+} weft_libfabric;
+
 /// An option as the engine uses it, and where its value came from.
 typedef struct weft_setting {
   size_t size;
@@ -290,7 +300,7 @@ enum {
 WEFT_API weft_code weft_engine_info(const weft_engine* engine, weft_info** info,
                                     weft_error** error);
 /// Looks for providers and NICs without opening anything: which weft_engine_open() would use. The
-/// result has candidates only. `config` may be NULL.
+/// result has candidates and libfabric only. `config` may be NULL.
 WEFT_API weft_code weft_discover(const weft_config* config, weft_info** info, weft_error** error);
 WEFT_API void weft_info_free(weft_info* info);
 /// Changes each time an engine is opened; 0 for a discovery.
@@ -308,6 +318,9 @@ WEFT_API weft_code weft_info_setting(const weft_info* info, size_t index, weft_s
                                      weft_error** error);
 /// Why the rails are slower than this machine seems to have; "" if they are not. Belongs to `info`.
 WEFT_API const char* weft_info_fallback(const weft_info* info);
+/// Fills `libfabric`, whose `size` must be set. Its strings belong to `info`.
+WEFT_API weft_code weft_info_libfabric(const weft_info* info, weft_libfabric* libfabric,
+                                       weft_error** error);
 /// Fills `candidate`, whose `size` must be set. Its strings belong to `info`.
 WEFT_API weft_code weft_info_candidate(const weft_info* info, size_t index,
                                        weft_candidate* candidate, weft_error** error);

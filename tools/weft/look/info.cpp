@@ -120,10 +120,8 @@ nlohmann::ordered_json to_json(const Capability& record) {
           {"tuning", to_json(record.tuning)}};
 }
 
-std::string libfabric_version(const Info& info) {
-  for (const RailInfo& rail : info.rails)
-    if (!rail.capability.libfabric_version.empty()) return rail.capability.libfabric_version;
-  return "not in use";
+std::string libfabric_version(const LibfabricInfo& libfabric) {
+  return libfabric.version.empty() ? "not in use" : libfabric.version;
 }
 
 const char* set_by_name(ProcessVariable::SetBy set_by) {
@@ -138,15 +136,18 @@ const char* set_by_name(ProcessVariable::SetBy set_by) {
   return "set as libfabric was first used";
 }
 
+nlohmann::ordered_json to_json(const LibfabricInfo& libfabric) {
+  return {{"version", libfabric.version}, {"file", libfabric.file},
+          {"found", libfabric.found},     {"warning", libfabric.warning},
+          {"problem", libfabric.problem}, {"others", libfabric.others}};
+}
+
 nlohmann::ordered_json to_json(const ProcessInfo& process) {
   nlohmann::ordered_json variables = json::array();
   for (const ProcessVariable& each : process.variables)
     variables.push_back(
         {{"name", each.name}, {"value", each.value}, {"set", set_by_name(each.set_by)}});
-  return {{"libfabric", process.libfabric},
-          {"libfabric_version", process.libfabric_version},
-          {"other_libfabrics", process.other_libfabrics},
-          {"variables", std::move(variables)}};
+  return {{"libfabric", to_json(process.libfabric)}, {"variables", std::move(variables)}};
 }
 
 nlohmann::ordered_json count_json(const NicCounters::Count& count) {
@@ -190,7 +191,7 @@ nlohmann::ordered_json to_json(const Info& info, const std::vector<NicCounters>&
                         {"place", each.place}});
   return {{"command", "info"},
           {"weft", WEFT_VERSION},
-          {"libfabric", libfabric_version(info)},
+          {"libfabric", libfabric_version(info.libfabric)},
           {"candidates", std::move(candidates)},
           {"fallback", info.fallback},
           {"settings", std::move(settings)},
@@ -273,28 +274,34 @@ std::string text(const nlohmann::ordered_json& nic) {
   return out;
 }
 
-/// Which libfabric is called, and with all of it the variables that it sees.
-std::string text(const ProcessInfo& process, bool all) {
-  std::string out;
-  if (all || !process.other_libfabrics.empty())
-    out += "\n" + hanging("libfabric in use: ", process.libfabric);
-  for (const std::string& other : process.other_libfabrics)
+/// Which libfabric is called, and why, or why none is.
+std::string text(const LibfabricInfo& libfabric) {
+  if (!libfabric.problem.empty()) return hanging("because ", libfabric.problem);
+  if (libfabric.file.empty()) return {};
+  std::string out = hanging("libfabric: ", fmt::format("{} ({})", libfabric.file, libfabric.found));
+  if (!libfabric.warning.empty()) out += hanging("Warning: ", libfabric.warning);
+  for (const std::string& other : libfabric.others)
     out += hanging("Another libfabric is loaded, and not used: ", other);
-  if (!all) return out;
-  out += "\nEnvironment variables that libfabric needs for Weft\n";
-  for (const ProcessVariable& each : process.variables)
+  return out;
+}
+
+/// The variables that libfabric sees.
+std::string text(const std::vector<ProcessVariable>& variables) {
+  std::string out = "\nEnvironment variables that libfabric needs for Weft\n";
+  for (const ProcessVariable& each : variables)
     out += hanging(fmt::format("  {:<30} ", each.name),
                    fmt::format("{:<22} {}", each.value, set_by_name(each.set_by)));
   return out;
 }
 
 std::string text(const Info& info, const std::vector<NicCounters>& nics, bool verbose) {
-  std::string out = fmt::format("Weft {}, libfabric {}\n\nProviders and NICs\n", WEFT_VERSION,
-                                libfabric_version(info));
+  std::string out =
+      fmt::format("Weft {}, libfabric {}\n", WEFT_VERSION, libfabric_version(info.libfabric)) +
+      text(info.libfabric) + "\nProviders and NICs\n";
   for (const Candidate& each : info.candidates) out += text(each);
   if (!info.fallback.empty()) out += "\n" + hanging("A slower way is used: ", info.fallback);
   out += settings_text(info.settings, verbose);
-  out += text(process_info(), verbose);
+  if (verbose) out += text(process_info().variables);
   if (!info.rails.empty() && !verbose) out += rails_text(info.rails);
   for (const RailInfo& rail : info.rails)
     if (verbose) out += record_text(rail);
@@ -308,6 +315,7 @@ int without_rails(const InfoOptions& options, const Config& config, const Error&
     if (const auto found = discover(config)) {
       Info info;
       info.candidates = *found;
+      info.libfabric = process_info().libfabric;
       print(text(info, {}, options.verbose));
     }
   return end_with("info", options.console, error);
