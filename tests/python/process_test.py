@@ -11,7 +11,7 @@ from support import PROVIDERS, Pair, finish, line_of, pattern, start
 
 import weft
 
-SIZE = (1 << 20) + 12345
+SIZE = (1 << 20) + 12346
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)

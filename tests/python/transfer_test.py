@@ -179,7 +179,7 @@ def test_explain(engines: Pair) -> None:
         assert path.hops and path.hops[0].from_.kind == weft.Stop.Kind.host
         assert not path.refused
         refused = engines.a.explain(mine, remote, weft.Direction.write, policy="min_gbps=1000000")
-        assert "min_gbps" in refused.refused
+        assert "1000000 Gb/s" in refused.refused
         yours.close()
 
 

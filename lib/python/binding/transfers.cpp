@@ -35,9 +35,11 @@ void wait_for(const PyTransfer& self, Deadline deadline, Wait wait, Ended ended)
       return wait(*self.transfer, last ? deadline : soon);
     }();
     if (waited) return;
-    if (last || ended(*self.transfer)) raise(waited.error());
+    if (last) raise(waited.error());
+    if (ended(*self.transfer)) break;
     run_signal_handlers();
   }
+  must(wait(*self.transfer, Deadline::now()));
 }
 
 /// A transfer ends by a deadline of its own.

@@ -46,7 +46,11 @@ Rules that hold everywhere:
 - After fork() the child opens engines of its own; what it inherited raises Forked.
 """
 
-from . import kv
+from ._signals import kept as _kept
+
+with _kept():
+    from . import kv
+
 from ._errors import (
     Cancelled,
     Closed,

@@ -18,8 +18,8 @@ with weft.Engine(providers=["tcp"]) as b, weft.Engine(providers=["tcp"], listen=
         "poll": lambda: a.poll(timeout=60),
         "connect": lambda: a.connect("192.0.2.1:9", timeout=60),
     }
-    print("waits", flush=True)
     try:
+        print("waits", flush=True)
         ways[sys.argv[1]]()
     except KeyboardInterrupt:
         print("interrupted", flush=True)
