@@ -27,14 +27,15 @@ int release_forgotten(void*) {
   return 0;
 }
 
-/// From any thread, with or without the lock. Python's main thread does the rest; if it has too
-/// much else to do, the next call of Weft's does.
+/// From any thread, with or without the lock. Python's main thread does the rest, or the next call
+/// of Weft's.
 void forget(Buffer* buffer) {
-  if (exiting()) return;
-  auto* const one = new Forgotten{buffer, forgotten.load()};
-  while (!forgotten.compare_exchange_weak(one->next, one)) {
-  }
-  if (one->next == nullptr) Py_AddPendingCall(&release_forgotten, nullptr);
+  Forgotten* first = forgotten.load();
+  auto* const one = new Forgotten{buffer, nullptr};
+  do {
+    one->next = first;
+  } while (!forgotten.compare_exchange_weak(first, one));
+  if (first == nullptr) run_on_main_thread(&release_forgotten);
 }
 
 std::string type_of(nb::handle object) {

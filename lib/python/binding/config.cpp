@@ -83,12 +83,10 @@ void bind_config(nb::module_& module) {
       .def_ro("most", &OptionInfo::most)
       .def_ro("unit", &OptionInfo::unit, "What a number counts.")
       .def_ro("doc", &OptionInfo::doc)
-      .def("__repr__", [](const OptionInfo& self) {
-        return fmt::format("<weft.OptionInfo: {}>", self.name);
-      });
+      .def("__repr__",
+           [](const OptionInfo& self) { return fmt::format("<weft.OptionInfo: {}>", self.name); });
   module.def(
-      "options",
-      [] { return std::vector<OptionInfo>(options().begin(), options().end()); },
+      "options", [] { return std::vector<OptionInfo>(options().begin(), options().end()); },
       "All options of an engine, with their defaults and what they do.");
 }
 

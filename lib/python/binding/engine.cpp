@@ -44,8 +44,8 @@ void open(PyEngine* self, const nb::kwargs& options) {
 void close(PyEngine& self, Seconds timeout) {
   const Deadline deadline = deadline_of(timeout, closes_within);
   self.closed->end();
-  must(call_interruptibly(
-      deadline, [engine = self.engine, deadline] { return engine->close(deadline); }));
+  must(call_interruptibly(deadline,
+                          [engine = self.engine, deadline] { return engine->close(deadline); }));
 }
 
 nb::bytes blob_of(nb::handle blob) {
@@ -56,8 +56,7 @@ Remote import_grant(PyEngine& self, nb::handle blob) {
   const nb::bytes bytes = blob_of(blob);
   auto imported = [&] {
     const Unlocked others_run;
-    return self.engine->import(
-        {reinterpret_cast<const std::byte*>(bytes.c_str()), bytes.size()});
+    return self.engine->import({reinterpret_cast<const std::byte*>(bytes.c_str()), bytes.size()});
   }();
   return must(std::move(imported));
 }
@@ -71,9 +70,8 @@ Remote lookup(PyEngine& self, const Peer& peer, const std::string& name, Seconds
 
 void reopen(PyEngine& self, const std::string& rail, Seconds timeout) {
   const Deadline deadline = deadline_of(timeout, self.default_timeout);
-  must(call_interruptibly(deadline, [engine = self.engine, rail, deadline] {
-    return engine->reopen(rail, deadline);
-  }));
+  must(call_interruptibly(
+      deadline, [engine = self.engine, rail, deadline] { return engine->reopen(rail, deadline); }));
 }
 
 }  // namespace
@@ -100,18 +98,22 @@ void bind_engine(nb::module_& module) {
       .def("close", &close, "timeout"_a = 2.0,
            "Says goodbye to peers, ends all transfers as Closed, stops the threads.\n\n"
            "timeout: seconds. Raises Quarantined if something could not be closed in time.")
-      .def("__enter__", [](nb::object self) { return self; },
-           nb::sig("def __enter__(self) -> Engine"))
+      .def(
+          "__enter__", [](nb::object self) { return self; },
+          nb::sig("def __enter__(self) -> Engine"))
       .def(
           "__exit__", [](PyEngine& self, nb::args) { close(self, std::nullopt); },
           nb::sig("def __exit__(self, *exception: object) -> None"))
       .def_prop_ro("name", [](const PyEngine& self) { return self.engine->name(); })
-      .def_prop_ro("address", [](const PyEngine& self) { return self.engine->address(); },
-                   "What peers pass to connect(); empty if the engine does not listen.")
-      .def("info", [](const PyEngine& self) { return self.engine->info(); },
-           "Rails, candidates, settings, and counts.")
-      .def("nic_counters", [](const PyEngine& self) { return self.engine->nic_counters(); },
-           "What the RDMA NICs of the rails have counted: one entry for each NIC.")
+      .def_prop_ro(
+          "address", [](const PyEngine& self) { return self.engine->address(); },
+          "What peers pass to connect(); empty if the engine does not listen.")
+      .def(
+          "info", [](const PyEngine& self) { return self.engine->info(); },
+          "Rails, candidates, settings, and counts.")
+      .def(
+          "nic_counters", [](const PyEngine& self) { return self.engine->nic_counters(); },
+          "What the RDMA NICs of the rails have counted: one entry for each NIC.")
       .def("reopen", &reopen, "rail"_a, "timeout"_a = nb::none(),
            "Closes a rail (\"tcp:0\") and opens it again. Afterwards nothing that either side "
            "posted over it before touches memory.")
@@ -138,24 +140,28 @@ void bind_engine(nb::module_& module) {
       .def("lookup", &lookup, "peer"_a, "name"_a, "timeout"_a = nb::none(),
            "A peer's grant by its name, as soon as it is published there.\n\n"
            "timeout: seconds; None: default_timeout.")
-      .def("metrics_text", [](const PyEngine& self) { return must(self.engine->metrics_text()); },
-           "Metrics in Prometheus's text format.")
-      .def("snapshot", [](const PyEngine& self) { return must(self.engine->snapshot()); },
-           "The same and the slowest transfers, as one JSON document.")
-      .def("slowest_transfers",
-           [](const PyEngine& self) { return must(self.engine->slowest_transfers()); },
-           "At most 16 transfers of the last one to two minutes, the slowest first.")
+      .def(
+          "metrics_text", [](const PyEngine& self) { return must(self.engine->metrics_text()); },
+          "Metrics in Prometheus's text format.")
+      .def(
+          "snapshot", [](const PyEngine& self) { return must(self.engine->snapshot()); },
+          "The same and the slowest transfers, as one JSON document.")
+      .def(
+          "slowest_transfers",
+          [](const PyEngine& self) { return must(self.engine->slowest_transfers()); },
+          "At most 16 transfers of the last one to two minutes, the slowest first.")
       .def_prop_ro("metrics_address",
                    [](const PyEngine& self) { return self.engine->metrics_address(); })
-      .def("progress",
-           [](PyEngine& self) {
-             auto made = [&] {
-               const Unlocked others_run;
-               return self.engine->progress();
-             }();
-             return must(std::move(made));
-           },
-           "With progress=\"manual\": one round without waiting; how many operations ended.")
+      .def(
+          "progress",
+          [](PyEngine& self) {
+            auto made = [&] {
+              const Unlocked others_run;
+              return self.engine->progress();
+            }();
+            return must(std::move(made));
+          },
+          "With progress=\"manual\": one round without waiting; how many operations ended.")
       .def("__repr__", [](const PyEngine& self) {
         return fmt::format("<weft.Engine: {}{}{}>", self.engine->name(),
                            self.engine->address().empty() ? "" : " at ", self.engine->address());

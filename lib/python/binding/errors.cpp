@@ -7,9 +7,7 @@ namespace weft::python {
 
 nb::object exception_of(const Error& error) {
   const nb::object make = nb::module_::import_("weft._errors").attr("of_code");
-  const auto text = [](const std::string& value) {
-    return nb::str(value.data(), value.size());
-  };
+  const auto text = [](const std::string& value) { return nb::str(value.data(), value.size()); };
   return make(nb::int_(static_cast<int>(error.code())), text(error.message()),
               "peer"_a = text(error.peer()), "rail"_a = text(error.rail()),
               "operation"_a = text(error.operation()),

@@ -1,5 +1,6 @@
 #include "python/binding/gil.hpp"
 
+#include <pthread.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -11,31 +12,42 @@ namespace weft::python {
 namespace {
 
 std::atomic<bool> leaving{false};
-std::atomic<int> returning{0};  // threads between the look at `leaving` and the lock
+pthread_t leaver;            // who ends the interpreter; set before `leaving`
+std::atomic<int> within{0};  // threads between the look at `leaving` and what they then touch
 
-[[noreturn]] void stay() {
-  for (;;) pause();
-}
+/// For threads that are about to touch Python.
+class Entry {
+ public:
+  Entry() { ++within; }
+  ~Entry() {
+    if (--within == 0 && leaving) within.notify_all();
+  }
+  Entry(const Entry&) = delete;
+  Entry& operator=(const Entry&) = delete;
+  bool open() const { return !leaving || pthread_equal(leaver, pthread_self()) != 0; }
+};
 
-/// By the main thread, with the lock. Nobody comes back from here on, and those on their way do.
+/// With the lock. No other thread touches Python from here on, and those that do are done.
 void leave_interpreter() {
+  leaver = pthread_self();
   leaving = true;
   PyThreadState* const state = PyEval_SaveThread();
-  for (int left = returning; left > 0; left = returning) returning.wait(left);
+  for (int left = within; left > 0; left = within) within.wait(left);
   PyEval_RestoreThread(state);
+}
+
+bool lock(PyThreadState* state) {
+  const Entry entry;
+  if (!entry.open()) return false;
+  PyEval_RestoreThread(state);
+  return true;
 }
 
 }  // namespace
 
 void Unlocked::lock_again(PyThreadState* state) {
-  ++returning;
-  if (leaving && !on_main_thread()) {
-    if (--returning == 0) returning.notify_all();
-    stay();
-  }
-  PyEval_RestoreThread(state);
-  --returning;
-  if (leaving) returning.notify_all();
+  if (lock(state)) return;
+  for (;;) pause();
 }
 
 bool on_main_thread() {
@@ -43,8 +55,9 @@ bool on_main_thread() {
   return main;
 }
 
-bool exiting() {
-  return leaving;
+void run_on_main_thread(int (*task)(void*)) {
+  const Entry entry;
+  if (entry.open()) Py_AddPendingCall(task, nullptr);
 }
 
 void bind_exit(nb::module_& module) {

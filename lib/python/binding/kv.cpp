@@ -47,8 +47,9 @@ void bind_enums(nb::module_& module) {
       .value("split", kv::Parts::split, "All blocks' keys, then their values: [2][blocks][page].")
       .value("fused", kv::Parts::fused, "Keys and values side by side: [blocks][2][page].")
       .value("latent", kv::Parts::latent, "One vector for both (MLA): [blocks][page].");
-  nb::enum_<kv::Order>(module, "Order", "The outer dimension. A page is one part of one block in one "
-                                        "layer.")
+  nb::enum_<kv::Order>(module, "Order",
+                       "The outer dimension. A page is one part of one block in one "
+                       "layer.")
       .value("layer_major", kv::Order::layer_major)
       .value("block_major", kv::Order::block_major);
   nb::enum_<kv::HeadOrder>(module, "HeadOrder", "The order inside a page.")
@@ -78,9 +79,18 @@ void bind_layout(nb::module_& module) {
              std::uint32_t element_size, kv::Parts parts, kv::Order order, kv::HeadOrder head_order,
              kv::Regions regions, std::uint64_t block_padding, std::uint64_t block_alignment,
              std::uint32_t window) {
-            new (self) kv::Group{std::move(layers), blocks,        tokens_per_block, kv_heads,
-                                 head_size,         element_size,  parts,            order,
-                                 head_order,        regions,       block_padding,    block_alignment,
+            new (self) kv::Group{std::move(layers),
+                                 blocks,
+                                 tokens_per_block,
+                                 kv_heads,
+                                 head_size,
+                                 element_size,
+                                 parts,
+                                 order,
+                                 head_order,
+                                 regions,
+                                 block_padding,
+                                 block_alignment,
                                  window};
           },
           nb::kw_only(), "layers"_a, "blocks"_a, "tokens_per_block"_a, "kv_heads"_a, "head_size"_a,
@@ -119,7 +129,8 @@ void bind_layout(nb::module_& module) {
             new (self) kv::Layout(must(kv::Layout::create(std::move(groups), {tp_size, tp_rank})));
           },
           "groups"_a, nb::kw_only(), "tp_size"_a = 1, "tp_rank"_a = 0,
-          "tp_size, tp_rank: of tensor parallelism; sizes from 1 to 8. Raises InvalidArgument, with "
+          "tp_size, tp_rank: of tensor parallelism; sizes from 1 to 8. Raises InvalidArgument, "
+          "with "
           "the group and the numbers, if the description contradicts itself.")
       .def_prop_ro("groups",
                    [](const kv::Layout& self) {
@@ -135,12 +146,13 @@ void bind_layout(nb::module_& module) {
             return std::pair(heads.first, heads.count);
           },
           "group"_a = 0, "The first head of a group that this rank holds, and how many.")
-      .def_prop_ro("region_bytes",
-                   [](const kv::Layout& self) {
-                     return Numbers(self.region_bytes().begin(), self.region_bytes().end());
-                   },
-                   "Sizes of the regions to allocate: by group, then layer, then K before V. They "
-                   "must equal the sizes of your tensors.")
+      .def_prop_ro(
+          "region_bytes",
+          [](const kv::Layout& self) {
+            return Numbers(self.region_bytes().begin(), self.region_bytes().end());
+          },
+          "Sizes of the regions to allocate: by group, then layer, then K before V. They "
+          "must equal the sizes of your tensors.")
       .def_prop_ro("bytes", &kv::Layout::bytes, "All regions together.")
       .def_prop_ro("bytes_per_token", &kv::Layout::bytes_per_token,
                    "On this rank in all layers, without padding.")
@@ -165,15 +177,15 @@ void bind_cache(nb::module_& module) {
             new (self) kv::Cache(must(kv::Cache::create(layout, std::move(list))));
           },
           "layout"_a, "bases"_a = nb::none(),
-          "bases: for each region of the layout, in the order of Layout.region_bytes, the number of "
+          "bases: for each region of the layout, in the order of Layout.region_bytes, the number "
+          "of "
           "the segment that holds it and its offset there in bytes. None: all regions one after "
           "another in segment 0.")
       .def_static(
           "of_segments",
           [](const kv::Layout& layout) {
             std::vector<kv::Base> list;
-            for (std::uint32_t i = 0; i < layout.region_bytes().size(); ++i)
-              list.push_back({i, 0});
+            for (std::uint32_t i = 0; i < layout.region_bytes().size(); ++i) list.push_back({i, 0});
             return must(kv::Cache::create(layout, std::move(list)));
           },
           "layout"_a, "Region i is all of segment i.")
@@ -204,12 +216,11 @@ nb::object copies_of(const PyPlan& self) {
   std::vector<std::uint64_t> rows;
   rows.reserve(5 * count);
   for (const kv::Copy& copy : self.plan->copies)
-    rows.insert(rows.end(), {copy.src_region, copy.dst_region, copy.src_offset, copy.dst_offset,
-                             copy.length});
+    rows.insert(rows.end(),
+                {copy.src_region, copy.dst_region, copy.src_offset, copy.dst_offset, copy.length});
   auto* const held = new std::vector<std::uint64_t>(std::move(rows));
-  const nb::capsule holder(held, [](void* p) noexcept {
-    delete static_cast<std::vector<std::uint64_t>*>(p);
-  });
+  const nb::capsule holder(
+      held, [](void* p) noexcept { delete static_cast<std::vector<std::uint64_t>*>(p); });
   return nb::ndarray<nb::numpy, std::uint64_t, nb::ndim<2>>(held->data(), {count, 5}, holder)
       .cast();
 }
@@ -249,12 +260,13 @@ PyPlan make_plan(const kv::Cache& src, const kv::Cache& dst, nb::handle blocks,
 void bind_plan(nb::module_& module) {
   nb::class_<PyPlan>(module, "Plan", "Copies that write each destination byte once.")
       .def_prop_ro("bytes", [](const PyPlan& self) { return self.plan->bytes; })
-      .def_prop_ro("pieces", [](const PyPlan& self) { return self.plan->pieces; },
-                   "Copies before neighbours were joined.")
+      .def_prop_ro(
+          "pieces", [](const PyPlan& self) { return self.plan->pieces; },
+          "Copies before neighbours were joined.")
       .def("__len__", [](const PyPlan& self) { return self.plan->copies.size(); })
-      .def_prop_ro("coalescing_ratio",
-                   [](const PyPlan& self) { return self.plan->coalescing_ratio(); },
-                   "Pieces per copy: 1 if nothing could be joined.")
+      .def_prop_ro(
+          "coalescing_ratio", [](const PyPlan& self) { return self.plan->coalescing_ratio(); },
+          "Pieces per copy: 1 if nothing could be joined.")
       .def("copies", &copies_of, nb::sig("def copies(self) -> typing.Any"),
            "A numpy array (n, 5) of uint64: source segment, destination segment, source offset, "
            "destination offset, bytes.")
@@ -265,13 +277,14 @@ void bind_plan(nb::module_& module) {
         return fmt::format("<weft.kv.Plan: {} copies, {} bytes>", self.plan->copies.size(),
                            self.plan->bytes);
       });
-  module.def("plan", &make_plan, "src"_a, "dst"_a, "blocks"_a, "layers"_a = nb::none(),
-             nb::sig("def plan(src: Cache, dst: Cache, blocks: Blocks | typing.Sequence[Blocks], "
-                     "layers: tuple[int, int] | None = None) -> Plan"),
-             "The copies that bring blocks (one Blocks for each group) from one source rank to one "
-             "destination rank.\n\n"
-             "layers: (first, count); None: all. The two sides must describe the same model and may "
-             "differ in block size, order, head order, regions, padding and tensor-parallel size.");
+  module.def(
+      "plan", &make_plan, "src"_a, "dst"_a, "blocks"_a, "layers"_a = nb::none(),
+      nb::sig("def plan(src: Cache, dst: Cache, blocks: Blocks | typing.Sequence[Blocks], "
+              "layers: tuple[int, int] | None = None) -> Plan"),
+      "The copies that bring blocks (one Blocks for each group) from one source rank to one "
+      "destination rank.\n\n"
+      "layers: (first, count); None: all. The two sides must describe the same model and may "
+      "differ in block size, order, head order, regions, padding and tensor-parallel size.");
   module.def(
       "source_ranks",
       [](const kv::Layout& src, const kv::Layout& dst) { return must(kv::source_ranks(src, dst)); },
@@ -295,8 +308,16 @@ void bind_models(nb::module_& module) {
              kv::DType dtype, std::uint32_t tp_size, std::uint32_t tp_rank, kv::Parts parts,
              kv::Order order, kv::HeadOrder head_order, kv::Regions regions,
              std::uint64_t block_padding, std::uint64_t block_alignment) {
-            return must(self.layout({dtype, tokens_per_block, blocks, {tp_size, tp_rank}, parts,
-                                     order, head_order, regions, block_padding, block_alignment}));
+            return must(self.layout({dtype,
+                                     tokens_per_block,
+                                     blocks,
+                                     {tp_size, tp_rank},
+                                     parts,
+                                     order,
+                                     head_order,
+                                     regions,
+                                     block_padding,
+                                     block_alignment}));
           },
           nb::kw_only(), "blocks"_a, "tokens_per_block"_a = 16, "dtype"_a = kv::DType::bf16,
           "tp_size"_a = 1, "tp_rank"_a = 0, "parts"_a = kv::Parts::split,

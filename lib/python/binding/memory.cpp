@@ -48,9 +48,8 @@ PyGrant grant(PySegment& self, Rights rights, const std::optional<Ranges>& range
 void close(PySegment& self, Seconds timeout) {
   if (self.closed) return;
   const Deadline deadline = deadline_of(timeout, self.default_timeout);
-  must(call_interruptibly(deadline, [segment = self.segment, deadline] {
-    return segment->release(deadline);
-  }));
+  must(call_interruptibly(
+      deadline, [segment = self.segment, deadline] { return segment->release(deadline); }));
   self.closed = true;
   if (self.buffer) self.buffer->release();
 }
@@ -61,10 +60,9 @@ nb::object owner(const PySegment& self) {
 
 /// Null, with Python's error set, where the memory is not this object's to show.
 std::byte* shown(const PySegment& self, bool writable) {
-  const char* const why =
-      self.buffer           ? "the memory is another object's: see Segment.owner"
-      : writable && self.read_only ? "the memory may be read and not written"
-                                   : nullptr;
+  const char* const why = self.buffer ? "the memory is another object's: see Segment.owner"
+                          : writable && self.read_only ? "the memory may be read and not written"
+                                                       : nullptr;
   if (why == nullptr) return self.segment->data();
   PyErr_SetString(PyExc_BufferError, why);
   return nullptr;
@@ -111,9 +109,8 @@ void revoke(PyGrant& self, Seconds timeout) {
 
 void fence(PyGrant& self, FenceScope reach, Seconds timeout) {
   const Deadline deadline = deadline_of(timeout, self.default_timeout);
-  quiescent_or_raise(call_interruptibly(deadline, [grant = self.grant, deadline, reach] {
-    return grant->fence(deadline, reach);
-  }));
+  quiescent_or_raise(call_interruptibly(
+      deadline, [grant = self.grant, deadline, reach] { return grant->fence(deadline, reach); }));
 }
 
 nb::bytes blob(const PyGrant& self) {
@@ -195,7 +192,8 @@ void bind_segment(nb::module_& module) {
       "numpy.from_dlpack(segment) or torch.from_dlpack(segment), all without a copy: one dimension "
       "of uint8. A view keeps the memory mapped.\n\n"
       "As a context manager it is closed at the end.")
-      .def_prop_ro("size", [](const PySegment& self) { return self.segment->size(); }, "Bytes.")
+      .def_prop_ro(
+          "size", [](const PySegment& self) { return self.segment->size(); }, "Bytes.")
       .def("__len__", [](const PySegment& self) { return self.segment->size(); })
       .def_prop_ro(
           "address",
@@ -204,10 +202,12 @@ void bind_segment(nb::module_& module) {
           },
           "Of its first byte in this process; 0 for device memory.")
       .def_prop_ro("place", [](const PySegment& self) { return self.segment->place(); })
-      .def_prop_ro("fd", [](const PySegment& self) { return self.segment->fd(); },
-                   "The memfd of Memory.shared or Memory.map, owned by the segment; else -1.")
-      .def_prop_ro("read_only", [](const PySegment& self) { return self.read_only; },
-                   "Whether it is a source only.")
+      .def_prop_ro(
+          "fd", [](const PySegment& self) { return self.segment->fd(); },
+          "The memfd of Memory.shared or Memory.map, owned by the segment; else -1.")
+      .def_prop_ro(
+          "read_only", [](const PySegment& self) { return self.read_only; },
+          "Whether it is a source only.")
       .def_prop_ro("owner", &owner, nb::sig("def owner(self) -> typing.Any"),
                    "The object whose memory it is; None for Weft's own, and once it is closed.")
       .def_prop_ro("closed", [](const PySegment& self) { return self.closed; })
@@ -223,8 +223,9 @@ void bind_segment(nb::module_& module) {
            "timeout: seconds; None: the engine's default_timeout. Raises Quarantined if it is "
            "still in use then: the memory stays registered, and must not be reused. May be called "
            "again.")
-      .def("__enter__", [](nb::object self) { return self; },
-           nb::sig("def __enter__(self) -> Segment"))
+      .def(
+          "__enter__", [](nb::object self) { return self; },
+          nb::sig("def __enter__(self) -> Segment"))
       .def(
           "__exit__", [](PySegment& self, nb::args) { close(self, std::nullopt); },
           nb::sig("def __exit__(self, *exception: object) -> None"))
@@ -254,11 +255,11 @@ void bind_grants(nb::module_& module) {
       .def_prop_ro("blob", &blob,
                    "The grant as bytes, some hundred. Any channel may carry them to a peer, where "
                    "Engine.import_grant() reads them. Every process that has them can use it.")
-      .def_prop_ro("lease_id", [](const PyGrant& self) { return self.grant->lease_id(); },
-                   "Identifies the grant within its engine.")
+      .def_prop_ro(
+          "lease_id", [](const PyGrant& self) { return self.grant->lease_id(); },
+          "Identifies the grant within its engine.")
       .def(
-          "renew",
-          [](PyGrant& self, Seconds ttl) { must(self.grant->renew(ttl_of(ttl))); },
+          "renew", [](PyGrant& self, Seconds ttl) { must(self.grant->renew(ttl_of(ttl))); },
           "ttl"_a.none(),
           "It holds for `ttl` seconds from now (None: without end), or for longer if it does "
           "already. Raises Stale if it holds no more.")
@@ -270,8 +271,9 @@ void bind_grants(nb::module_& module) {
       .def("fence", &fence, "reach"_a = FenceScope::grant, "timeout"_a = nb::none(),
            "As revoke(), without waiting for peers: closes the grant's keys. Unsupported where a "
            "rail can't cut off one grant alone, unless `reach` is FenceScope.rail.")
-      .def("__enter__", [](nb::object self) { return self; },
-           nb::sig("def __enter__(self) -> Grant"))
+      .def(
+          "__enter__", [](nb::object self) { return self; },
+          nb::sig("def __enter__(self) -> Grant"))
       .def(
           "__exit__", [](PyGrant& self, nb::args) { revoke(self, std::nullopt); },
           nb::sig("def __exit__(self, *exception: object) -> None"))

@@ -135,20 +135,19 @@ void send(PyEngine& self, const Peer& peer, std::uint64_t tag, nb::handle payloa
 void raise_signal(PyEngine& self, const Peer& peer,
                   const std::variant<std::uint64_t, PySignal>& signal, Seconds timeout) {
   const Signal raised = signal_of(signal);
-  must(wait_in_slices(deadline_of(timeout, self.default_timeout), [&](Deadline until) {
-    return self.engine->signal(peer, raised, until);
-  }));
+  must(wait_in_slices(deadline_of(timeout, self.default_timeout),
+                      [&](Deadline until) { return self.engine->signal(peer, raised, until); }));
 }
 
 template <typename Arrived>
 void bind_arrival(nb::class_<Arrived>& arrived, const char* wait_doc, const char* awaits) {
-  arrived
-      .def("wait", &Arrived::wait, "timeout"_a = nb::none(), wait_doc)
-      .def("__await__",
-           [](nb::object self) {
-             return nb::module_::import_("weft._aio").attr("arrival")(self).attr("__await__")();
-           },
-           nb::sig(awaits))
+  arrived.def("wait", &Arrived::wait, "timeout"_a = nb::none(), wait_doc)
+      .def(
+          "__await__",
+          [](nb::object self) {
+            return nb::module_::import_("weft._aio").attr("arrival")(self).attr("__await__")();
+          },
+          nb::sig(awaits))
       .def("_watch", &Arrived::watch, "waker"_a, "number"_a)
       .def_prop_ro("ready", &Arrived::ready, "Whether wait() returns, or raises, at once.");
 }
@@ -176,13 +175,14 @@ void bind_messages(nb::module_& module) {
 
   nb::class_<PySignal>(module, "Signal",
                        "A counted notification at the target, raised after the data is visible.")
-      .def("__init__",
-           [](PySignal* self, std::uint64_t id, const nb::bytes& payload) {
-             new (self) PySignal{id, payload};
-           },
-           "id"_a, "payload"_a = nb::bytes("", 0),
-           "id: chosen by the application; the peer expects the same number. payload: at most "
-           "max_message bytes.")
+      .def(
+          "__init__",
+          [](PySignal* self, std::uint64_t id, const nb::bytes& payload) {
+            new (self) PySignal{id, payload};
+          },
+          "id"_a, "payload"_a = nb::bytes("", 0),
+          "id: chosen by the application; the peer expects the same number. payload: at most "
+          "max_message bytes.")
       .def_ro("id", &PySignal::id)
       .def_ro("payload", &PySignal::payload)
       .def("__repr__", [](const PySignal& self) {
@@ -216,7 +216,8 @@ void bind_messages(nb::module_& module) {
   nb::class_<PyExpectation> expectation(
       module, "Expectation", nb::is_weak_referenceable(),
       "Waits for a number of signals with one id from one peer.\n\n"
-      "Signals that came before count. `await expectation` gives what wait() gives. When the object "
+      "Signals that came before count. `await expectation` gives what wait() gives. When the "
+      "object "
       "goes, it is given up, and what it has collected is dropped.");
   bind_arrival(expectation,
                "The signals, once all have arrived.\n\n"

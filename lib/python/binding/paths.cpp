@@ -38,9 +38,8 @@ void bind_hops(nb::module_& module) {
       .def_ro("device", &Stop::device, "Number of the memory's GPU; -1: none.")
       .def_ro("name", &Stop::name, "Of NICs that are known.")
       .def("__str__", [](const Stop& self) { return to_string(self); })
-      .def("__repr__", [](const Stop& self) {
-        return fmt::format("<weft.Stop: {}>", to_string(self));
-      });
+      .def("__repr__",
+           [](const Stop& self) { return fmt::format("<weft.Stop: {}>", to_string(self)); });
   nb::class_<Hop>(module, "Hop", "One step of the way.")
       .def_ro("from_", &Hop::from)
       .def_ro("to", &Hop::to)
@@ -69,17 +68,18 @@ void bind_paths(nb::module_& module) {
   nb::class_<Policy>(module, "Policy",
                      "What the path of a transfer must be like; else PolicyRefused.\n\n"
                      "Text may stand for it: \"max_copies=0,forbid_cpu_copies,min_gbps=100\".")
-      .def("__init__",
-           [](Policy* self, std::optional<unsigned> max_copies, bool forbid_cpu_copies,
-              bool require_gpudirect, double min_gbps, std::vector<std::string> providers) {
-             new (self) Policy{max_copies, forbid_cpu_copies, require_gpudirect, min_gbps,
-                               std::move(providers)};
-           },
-           nb::kw_only(), "max_copies"_a = nb::none(), "forbid_cpu_copies"_a = false,
-           "require_gpudirect"_a = false, "min_gbps"_a = 0.0,
-           "providers"_a = std::vector<std::string>(),
-           "max_copies: of each byte, on both sides together. min_gbps: lowest limit of the path. "
-           "providers: those that are allowed; none: all.")
+      .def(
+          "__init__",
+          [](Policy* self, std::optional<unsigned> max_copies, bool forbid_cpu_copies,
+             bool require_gpudirect, double min_gbps, std::vector<std::string> providers) {
+            new (self) Policy{max_copies, forbid_cpu_copies, require_gpudirect, min_gbps,
+                              std::move(providers)};
+          },
+          nb::kw_only(), "max_copies"_a = nb::none(), "forbid_cpu_copies"_a = false,
+          "require_gpudirect"_a = false, "min_gbps"_a = 0.0,
+          "providers"_a = std::vector<std::string>(),
+          "max_copies: of each byte, on both sides together. min_gbps: lowest limit of the path. "
+          "providers: those that are allowed; none: all.")
       .def_static("parse", &read_policy, "text"_a)
       .def_ro("max_copies", &Policy::max_copies)
       .def_ro("forbid_cpu_copies", &Policy::forbid_cpu_copies)
@@ -87,9 +87,8 @@ void bind_paths(nb::module_& module) {
       .def_ro("min_gbps", &Policy::min_gbps)
       .def_ro("providers", &Policy::providers)
       .def("__str__", [](const Policy& self) { return to_string(self); })
-      .def("__repr__", [](const Policy& self) {
-        return fmt::format("<weft.Policy: {}>", to_string(self));
-      });
+      .def("__repr__",
+           [](const Policy& self) { return fmt::format("<weft.Policy: {}>", to_string(self)); });
 
   nb::class_<Path>(module, "Path", "What a transfer would do, as the providers declare it.")
       .def_ro("direction", &Path::direction)
@@ -129,9 +128,8 @@ void bind_explain(nb::module_& module) {
         if (policy) options.policy = policy_of(*policy);
         return must(self.engine->explain(*local.segment, remote, direction, options));
       },
-      "local"_a, "remote"_a, "direction"_a, nb::kw_only(),
-      "transport"_a = TransportKind::automatic, "priority"_a = Priority::normal,
-      "policy"_a = nb::none(),
+      "local"_a, "remote"_a, "direction"_a, nb::kw_only(), "transport"_a = TransportKind::automatic,
+      "priority"_a = Priority::normal, "policy"_a = nb::none(),
       "The path that a transfer between the two would take now, and whether policies allow it. "
       "Moves nothing.");
 }

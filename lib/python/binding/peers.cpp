@@ -43,9 +43,8 @@ Peer peer_of(PyEngine& self, const std::string& name, Seconds timeout) {
 }
 
 void disconnect(PyEngine& self, const Peer& peer) {
-  must(call_interruptibly(Deadline::in(Deadline::furthest), [engine = self.engine, peer] {
-    return engine->disconnect(peer);
-  }));
+  must(call_interruptibly(Deadline::in(Deadline::furthest),
+                          [engine = self.engine, peer] { return engine->disconnect(peer); }));
 }
 
 /// Waits for the first: a queue has a descriptor.
@@ -101,20 +100,22 @@ void bind_peers(nb::module_& module) {
                    "Changes each time the engine of that name is opened.")
       .def_prop_ro("up", &Peer::up)
       .def_prop_ro("health", &Peer::health)
-      .def_prop_ro("why_down", [](const Peer& self) { return exception_of(self.why_down()); },
-                   nb::sig("def why_down(self) -> Exception | None"),
-                   "The error, not raised; None while up.")
+      .def_prop_ro(
+          "why_down", [](const Peer& self) { return exception_of(self.why_down()); },
+          nb::sig("def why_down(self) -> Exception | None"),
+          "The error, not raised; None while up.")
       .def_prop_ro("same_host", &Peer::same_host, "Both engines are proven to be on one machine.")
       .def_prop_ro("address", &Peer::address, "As advertised.")
       .def_prop_ro("rails", &Peer::rails, "Local rails that transfers to it use: \"shm:0\".")
       .def_prop_ro("route_reason", &Peer::route_reason, "Why these rails.")
       .def_prop_ro("fallback", &Peer::fallback,
                    "Why the rails are slower than they could be; empty if they are not.")
-      .def("__eq__",
-           [](const Peer& self, nb::handle other) {
-             return nb::isinstance<Peer>(other) && equal(self, nb::cast<const Peer&>(other));
-           },
-           nb::sig("def __eq__(self, other: object, /) -> bool"))
+      .def(
+          "__eq__",
+          [](const Peer& self, nb::handle other) {
+            return nb::isinstance<Peer>(other) && equal(self, nb::cast<const Peer&>(other));
+          },
+          nb::sig("def __eq__(self, other: object, /) -> bool"))
       .def("__hash__", [](const Peer& self) { return self.incarnation(); })
       .def("__repr__", [](const Peer& self) {
         return fmt::format("<weft.Peer: {}, {}>", self.name(), to_string(self.health()));
@@ -131,8 +132,9 @@ void bind_peers(nb::module_& module) {
       .def_ro("cookie", &Event::cookie, "As given to write(), expect() or receive().")
       .def_ro("state", &Event::state, "Of a transfer.")
       .def_ro("peer", &Event::peer, "Name of the peer concerned.")
-      .def_prop_ro("error", [](const Event& self) { return exception_of(self.error); },
-                   nb::sig("def error(self) -> Exception | None"), "Not raised.")
+      .def_prop_ro(
+          "error", [](const Event& self) { return exception_of(self.error); },
+          nb::sig("def error(self) -> Exception | None"), "Not raised.")
       .def_ro("who", &Event::who, "Of peer_up: the peer itself.")
       .def("__repr__", [](const Event& self) {
         return fmt::format("<weft.Event: {}, peer {}, cookie {}>", name_of(self.kind), self.peer,
@@ -143,9 +145,10 @@ void bind_peers(nb::module_& module) {
 void bind_meeting(nb::module_& module) {
   auto engine = nb::borrow<nb::class_<PyEngine>>(module.attr("Engine"));
   engine
-      .def("connect", &meet_at<&Engine::connect>, "address"_a, "timeout"_a = nb::none(),
-           "Meets the engine at \"host:port\". Gives the peer that is there if the two have met.\n\n"
-           "timeout: seconds; None: default_timeout.")
+      .def(
+          "connect", &meet_at<&Engine::connect>, "address"_a, "timeout"_a = nb::none(),
+          "Meets the engine at \"host:port\". Gives the peer that is there if the two have met.\n\n"
+          "timeout: seconds; None: default_timeout.")
       .def("keep_connected", &meet_at<&Engine::keep_connected>, "address"_a,
            "timeout"_a = nb::none(),
            "connect(), and again whenever the peer is gone, until disconnect().")
@@ -154,27 +157,29 @@ void bind_meeting(nb::module_& module) {
       .def("accept", &accept, "timeout"_a = nb::none(),
            "The next peer that connected to this engine and was not returned before.\n\n"
            "timeout: seconds; None: default_timeout.")
-      .def("peers", [](const PyEngine& self) { return self.engine->peers(); },
-           "All peers that are up.")
+      .def(
+          "peers", [](const PyEngine& self) { return self.engine->peers(); },
+          "All peers that are up.")
       .def("disconnect", &disconnect, "peer"_a,
            "Says goodbye; transfers with the peer fail. May take 2 s for GPU memory that it uses.")
       .def("poll", &poll_events, "most"_a = 64, "timeout"_a = nb::none(),
            "Takes up to `most` events from the queue.\n\n"
            "timeout: seconds to wait for the first; None: does not wait.")
-      .def("fileno", [](const PyEngine& self) { return self.engine->event_fd(); },
-           "A descriptor that is readable while events are queued, for select, epoll or any event "
-           "loop. Don't read it: poll() does.")
-      .def("events",
-           [](nb::object self) {
-             return nb::module_::import_("weft._aio").attr("events")(self);
-           },
-           nb::sig("def events(self) -> typing.AsyncIterator[Event]"),
-           "The events, for `async for` in any asyncio loop; ends when the engine is closed.")
-      .def("_watch",
-           [](const PyEngine& self, const PyWaker& waker, std::uint64_t number) {
-             return self.closed->watch(waker.waker, number);
-           },
-           "waker"_a, "number"_a);
+      .def(
+          "fileno", [](const PyEngine& self) { return self.engine->event_fd(); },
+          "A descriptor that is readable while events are queued, for select, epoll or any event "
+          "loop. Don't read it: poll() does.")
+      .def(
+          "events",
+          [](nb::object self) { return nb::module_::import_("weft._aio").attr("events")(self); },
+          nb::sig("def events(self) -> typing.AsyncIterator[Event]"),
+          "The events, for `async for` in any asyncio loop; ends when the engine is closed.")
+      .def(
+          "_watch",
+          [](const PyEngine& self, const PyWaker& waker, std::uint64_t number) {
+            return self.closed->watch(waker.waker, number);
+          },
+          "waker"_a, "number"_a);
 }
 
 }  // namespace weft::python

@@ -136,8 +136,8 @@ PyType_Slot buffer_slots[] = {
 Integers::Integers(nb::handle object, const char* name) : name_(name) {
   if (!nb::try_cast(object, array_, false)) {
     // A list, a range or the like.
-    const nb::object copy = nb::steal(PyObject_CallMethod(
-        nb::module_::import_("array").ptr(), "array", "sO", "q", object.ptr()));
+    const nb::object copy = nb::steal(
+        PyObject_CallMethod(nb::module_::import_("array").ptr(), "array", "sO", "q", object.ptr()));
     if (!copy.is_valid()) throw nb::python_error();
     array_ = nb::cast<decltype(array_)>(copy);
   }
@@ -154,8 +154,8 @@ std::uint64_t Integers::at(std::size_t row, std::size_t column) const {
   const std::size_t bytes = array_.itemsize();
   std::int64_t elements = static_cast<std::int64_t>(row) * array_.stride(0);
   if (dimensions() == 2) elements += static_cast<std::int64_t>(column) * array_.stride(1);
-  const auto* const at = static_cast<const std::byte*>(array_.data()) +
-                         elements * static_cast<std::int64_t>(bytes);
+  const auto* const at =
+      static_cast<const std::byte*>(array_.data()) + elements * static_cast<std::int64_t>(bytes);
   return read(at, bytes, is_signed_, name_);
 }
 
@@ -234,9 +234,8 @@ void bind_pieces(nb::module_& module) {
            "Each is an array of n integers of any type, another iterable of them, or one number "
            "for all: bytes from the start of the local and of the remote segment, and bytes.")
       .def("__len__", [](const Pieces& self) { return self.pairs.size(); })
-      .def("__repr__", [](const Pieces& self) {
-        return fmt::format("<weft.Pieces: {}>", self.pairs.size());
-      });
+      .def("__repr__",
+           [](const Pieces& self) { return fmt::format("<weft.Pieces: {}>", self.pairs.size()); });
 
   nb::class_<Strided>(module, "Strided",
                       "Pieces of one length at constant distances, such as rows of two matrices.")
@@ -255,8 +254,8 @@ void bind_pieces(nb::module_& module) {
   nb::class_<PagedPieces>(module, "Paged",
                           "Pages of a paged cache: piece i is page local_pages[i] here and "
                           "remote_pages[i] there. Page p starts at base + p * stride.")
-      .def("__init__", &make_paged, "page_bytes"_a, "local_pages"_a, "remote_pages"_a, nb::kw_only(),
-           "local_base"_a = 0, "remote_base"_a = 0, "local_stride"_a = nb::none(),
+      .def("__init__", &make_paged, "page_bytes"_a, "local_pages"_a, "remote_pages"_a,
+           nb::kw_only(), "local_base"_a = 0, "remote_base"_a = 0, "local_stride"_a = nb::none(),
            "remote_stride"_a = nb::none(),
            nb::sig("def __init__(self, page_bytes: int, local_pages: typing.Any, "
                    "remote_pages: typing.Any, *, local_base: int = 0, remote_base: int = 0, "

@@ -58,7 +58,7 @@ struct PagedPieces {
   PageNumbers local_pages, remote_pages;
   std::uint64_t page_bytes, local_base, local_stride, remote_base, remote_stride;
   Paged get() const {
-    return {page_bytes,    local_base,    local_stride,       remote_base,
+    return {page_bytes,    local_base,        local_stride,      remote_base,
             remote_stride, local_pages.get(), remote_pages.get()};
   }
 };

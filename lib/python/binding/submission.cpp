@@ -59,7 +59,8 @@ PyTransfer begin(PyEngine& self, const Prepared& prepared,
   auto completion = std::make_shared<Completion>();
   options.on_end = [completion](const Ended&) { completion->end(); };
   auto transfer = [&] {
-    const Unlocked others_run(prepared.bytes() > keeps_lock_to_carry || options.wait_for_room.has_value());
+    const Unlocked others_run(prepared.bytes() > keeps_lock_to_carry ||
+                              options.wait_for_room.has_value());
     return picks ? self.engine->submit(prepared, *picks, std::move(options))
                  : self.engine->submit(prepared, std::move(options));
   }();
@@ -76,8 +77,9 @@ void define(nb::class_<PyEngine>& engine, const char* name, const std::string& d
       [start](PyEngine& self, Subject... subject, Seconds timeout,
               const std::optional<std::variant<std::uint64_t, PySignal>>& signal,
               std::optional<std::uint64_t> cookie, bool event, Priority priority,
-              TransportKind transport, const std::optional<std::variant<std::string, Policy>>& policy,
-              Seconds wait_for_room, bool verify, std::optional<std::uintptr_t> after_gpu_event) {
+              TransportKind transport,
+              const std::optional<std::variant<std::string, Policy>>& policy, Seconds wait_for_room,
+              bool verify, std::optional<std::uintptr_t> after_gpu_event) {
         TransferOptions options;
         options.deadline = deadline_of(timeout);
         if (signal) options.signal = signal_of(*signal);

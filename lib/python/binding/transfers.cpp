@@ -115,10 +115,12 @@ void bind_report(nb::module_& module) {
       .def_ro("by", &Copied::by)
       .def_ro("at_peer", &Copied::at_peer, "On the peer's side.")
       .def_ro("bytes", &Copied::bytes);
-  nb::class_<Report>(module, "Report", "The work of a transfer so far, or in all once it has ended.")
+  nb::class_<Report>(module, "Report",
+                     "The work of a transfer so far, or in all once it has ended.")
       .def_ro("state", &Report::state)
-      .def_prop_ro("error", [](const Report& self) { return exception_of(self.error); },
-                   nb::sig("def error(self) -> Exception | None"))
+      .def_prop_ro(
+          "error", [](const Report& self) { return exception_of(self.error); },
+          nb::sig("def error(self) -> Exception | None"))
       .def_ro("bytes", &Report::bytes, "Requested.")
       .def_ro("bytes_done", &Report::bytes_done, "Completed.")
       .def_ro("ranges", &Report::ranges, "Requested pieces.")
@@ -130,13 +132,16 @@ void bind_report(nb::module_& module) {
       .def_ro("amplification", &Report::amplification,
               "Copied bytes for each byte carried, on both sides, as far as known.")
       .def_ro("retries", &Report::retries, "Chunks that failed and were offered again.")
-      .def_prop_ro("queued", [](const Report& self) { return seconds_of(self.queued); },
-                   "Seconds from submission until a rail took the first chunk.")
-      .def_prop_ro("carried", [](const Report& self) { return seconds_of(self.carried); },
-                   "Seconds from then until the last chunk completed.")
+      .def_prop_ro(
+          "queued", [](const Report& self) { return seconds_of(self.queued); },
+          "Seconds from submission until a rail took the first chunk.")
+      .def_prop_ro(
+          "carried", [](const Report& self) { return seconds_of(self.carried); },
+          "Seconds from then until the last chunk completed.")
       .def_ro("fallback", &Report::fallback, "Why slower rails were used; empty if none were.")
-      .def_prop_ro("elapsed", [](const Report& self) { return seconds_of(self.elapsed); },
-                   "Seconds from submission to the end, or to now.")
+      .def_prop_ro(
+          "elapsed", [](const Report& self) { return seconds_of(self.elapsed); },
+          "Seconds from submission to the end, or to now.")
       .def("__repr__", [](const Report& self) {
         return fmt::format("<weft.Report: {}, {} of {} bytes in {:.6f} s>", to_string(self.state),
                            self.bytes_done, self.bytes, seconds_of(self.elapsed));
@@ -162,13 +167,15 @@ void bind_transfers(nb::module_& module) {
       module, "Transfer", nb::is_weak_referenceable(),
       "Pieces on their way in one direction.\n\n"
       "`await transfer` waits for the end in any asyncio loop, and raises as wait() does. If the "
-      "task is cancelled meanwhile, the transfer is cancelled, and nothing touches the local memory "
+      "task is cancelled meanwhile, the transfer is cancelled, and nothing touches the local "
+      "memory "
       "any more when CancelledError leaves. To drop the object neither waits nor cancels: the "
       "memory stays alive for it.")
       .def_prop_ro("state", [](const PyTransfer& self) { return self.transfer->state(); })
-      .def_prop_ro("quiescent", [](const PyTransfer& self) { return self.transfer->quiescent(); },
-                   "Nothing touches the local memory for it any more. One that has ended may still "
-                   "not be quiescent, for example after its deadline.")
+      .def_prop_ro(
+          "quiescent", [](const PyTransfer& self) { return self.transfer->quiescent(); },
+          "Nothing touches the local memory for it any more. One that has ended may still "
+          "not be quiescent, for example after its deadline.")
       .def("wait", &wait, "timeout"_a = nb::none(),
            "Waits for the end; other threads run, and Ctrl-C interrupts it.\n\n"
            "timeout: seconds; None: until the end, which comes by the transfer's own timeout. "
@@ -177,24 +184,28 @@ void bind_transfers(nb::module_& module) {
       .def("wait_quiescent", &wait_quiescent, "timeout"_a = nb::none(),
            "As wait(), then until quiescent. timeout: seconds; None: the engine's "
            "default_timeout.")
-      .def("cancel", [](const PyTransfer& self) { self.transfer->cancel(); },
-           "Asks for an early end. Pieces that are not posted stay so, posted ones drain. Never "
-           "blocks.")
-      .def("report", [](const PyTransfer& self) { return self.transfer->report(); },
-           "What it has done so far.")
+      .def(
+          "cancel", [](const PyTransfer& self) { self.transfer->cancel(); },
+          "Asks for an early end. Pieces that are not posted stay so, posted ones drain. Never "
+          "blocks.")
+      .def(
+          "report", [](const PyTransfer& self) { return self.transfer->report(); },
+          "What it has done so far.")
       .def("placed", &placed,
            "The outcome of each piece in the order of submission, once it has ended: a byte each, "
            "a value of Placed (numpy.frombuffer(transfer.placed(), numpy.uint8)).")
-      .def("__await__",
-           [](nb::object self) {
-             return nb::module_::import_("weft._aio").attr("transfer")(self).attr("__await__")();
-           },
-           nb::sig("def __await__(self) -> typing.Generator[typing.Any, None, None]"))
-      .def("_watch",
-           [](const PyTransfer& self, const PyWaker& waker, std::uint64_t number) {
-             return self.completion->watch(waker.waker, number);
-           },
-           "waker"_a, "number"_a)
+      .def(
+          "__await__",
+          [](nb::object self) {
+            return nb::module_::import_("weft._aio").attr("transfer")(self).attr("__await__")();
+          },
+          nb::sig("def __await__(self) -> typing.Generator[typing.Any, None, None]"))
+      .def(
+          "_watch",
+          [](const PyTransfer& self, const PyWaker& waker, std::uint64_t number) {
+            return self.completion->watch(waker.waker, number);
+          },
+          "waker"_a, "number"_a)
       .def("__repr__", [](const PyTransfer& self) {
         return fmt::format("<weft.Transfer: {}, {} bytes>", to_string(self.transfer->state()),
                            self.bytes);

@@ -42,9 +42,7 @@ void measure(const std::string& provider, int rounds) {
   const Pair one[] = {{0, 0, page}};
   const Prepared prepared = must(a.prepare(mine, remote, Direction::write, one));
   const TransferOptions latency = {.priority = Priority::latency};
-  const auto submit = [&] {
-    must(must(a.submit(prepared, latency)).wait(Deadline::in(10s)));
-  };
+  const auto submit = [&] { must(must(a.submit(prepared, latency)).wait(Deadline::in(10s))); };
   const auto write = [&] {
     must(must(a.write(mine, remote, one, latency)).wait(Deadline::in(10s)));
   };
