@@ -92,15 +92,15 @@ def test_events(engines: Pair) -> None:
 def test_cancellation() -> None:
     """The peer is stopped, with operations under way."""
     provider = "tcp"
-    other = start("serve.py", provider, str(64 << 20))
-    source = pattern(64 << 20, 4)
+    other = start("serve.py", provider, str(16 << 20))
+    source = pattern(16 << 20, 4)
 
     async def work(engine: weft.Engine) -> None:
         peer = engine.connect(line_of(other).split()[0])
         remote = engine.lookup(peer, "memory")
         mine = engine.add(source)
         other.send_signal(signal.SIGSTOP)
-        transfer = engine.write(mine, remote, [(0, 0, 64 << 20)])
+        transfer = engine.write(mine, remote, [(0, 0, 16 << 20)])
 
         async def wait() -> None:
             await transfer

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import faulthandler
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -11,7 +12,7 @@ from support import PROVIDERS, Pair, pair
 
 @pytest.fixture(autouse=True)
 def bounded() -> Iterator[None]:
-    faulthandler.dump_traceback_later(90, exit=True)
+    faulthandler.dump_traceback_later(90, exit=True, file=sys.__stderr__)
     yield
     faulthandler.cancel_dump_traceback_later()
 

@@ -51,7 +51,8 @@ def test_engines_tell_of_themselves(engines: Pair) -> None:
     assert a.snapshot().startswith("{")
     assert a.slowest_transfers() == []
     assert a.nic_counters() == []
-    for thing in (a, info, info.rails[0], engines.to_b, a.add(bytearray(10))):
+    pieces = weft.Pieces([0], [0], 1)
+    for thing in (a, info, info.rails[0], engines.to_b, a.add(bytearray(10)), pieces):
         assert repr(thing).startswith("<weft.")
 
 
@@ -138,6 +139,8 @@ report: weft.Report = weft.Engine.write(
     engine, engine.add(bytearray(1)), engine.lookup(engine.accept(), "x"), [(0, 0, 1)]
 ).report()
 seconds: float = report.elapsed
+view = memoryview(engine.add(weft.Memory.own(10)))
+array = np.frombuffer(weft.Pieces([0], [0], 1), np.uint64)
 '''
 
 
@@ -149,6 +152,7 @@ def test_types(tmp_path: Path) -> None:
     good = tmp_path / "good.py"
     good.write_text(USERS_CODE)
     check = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "cache")]
+    assert "std::" not in (package / "_weft.pyi").read_text()
     ran = subprocess.run(
         [*check, str(good)], capture_output=True, text=True, cwd=package.parent
     )

@@ -45,14 +45,14 @@ def test_ctrl_c_ends_a_wait(way: str) -> None:
 
 
 def test_ctrl_c_ends_the_wait_for_a_transfer() -> None:
-    other = start("serve.py", "tcp", str(64 << 20))
+    other = start("serve.py", "tcp", str(16 << 20))
     address = line_of(other).split()[0]
     with weft.Engine(providers=["tcp"], listen="") as engine:
         peer = engine.connect(address)
         remote = engine.lookup(peer, "memory")
-        segment = engine.add(weft.Memory.own(64 << 20))
+        segment = engine.add(weft.Memory.own(16 << 20))
         other.send_signal(signal.SIGSTOP)
-        transfer = engine.write(segment, remote, [(0, 0, 64 << 20)])
+        transfer = engine.write(segment, remote, [(0, 0, 16 << 20)])
         timer = threading.Timer(0.3, signal.raise_signal, (signal.SIGINT,))
         timer.start()
         try:

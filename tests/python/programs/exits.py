@@ -15,15 +15,15 @@ b = weft.Engine(providers=["tcp"])
 a = weft.Engine(providers=["tcp"], listen="")
 peer = a.connect(b.address)
 back = b.accept()
-target = numpy.zeros(64 << 20, numpy.uint8)
+target = numpy.zeros(16 << 20, numpy.uint8)
 there = b.add(target)
 remote = a.import_grant(there.grant(weft.Rights.write).blob)
-source = numpy.ones(64 << 20, numpy.uint8)
+source = numpy.ones(16 << 20, numpy.uint8)
 here = a.add(source)
 
 
 def write() -> weft.Transfer:
-    return a.write(here, remote, [(0, 0, 64 << 20)])
+    return a.write(here, remote, [(0, 0, 16 << 20)])
 
 
 transfers = [write() for _ in range(4)]
