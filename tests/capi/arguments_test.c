@@ -135,6 +135,7 @@ static void memory_refuses_null(void) {
   INVALID(weft_engine_adopt_read_only(engine, NULL, 1, &no_segment, &error));
   INVALID(weft_engine_adopt_near(engine, NULL, 1, "0000:00:00.0", &no_segment, &error));
   INVALID(weft_engine_adopt(engine, &byte, 1, NULL, &error));
+  INVALID(weft_engine_adopt_owned(engine, &byte, 1, NULL, NULL, &no_segment, &error));
   INVALID(weft_segment_release(NULL, 0, &error));
   INVALID(weft_segment_place(NULL, &place, &error));
   INVALID(weft_segment_place(segment, NULL, &error));

@@ -482,6 +482,12 @@ WEFT_API weft_code weft_engine_adopt(weft_engine* engine, void* address, size_t 
 WEFT_API weft_code weft_engine_adopt_read_only(weft_engine* engine, const void* address,
                                                size_t bytes, weft_segment** segment,
                                                weft_error** error);
+/// As weft_engine_adopt(), for memory that the program may forget: `let_go(context)` is called
+/// once, when nothing touches it any more, or before this function returns, if it fails for another
+/// reason than a NULL argument. It is called on any thread, must be short, and must not wait.
+WEFT_API weft_code weft_engine_adopt_owned(weft_engine* engine, void* address, size_t bytes,
+                                           void (*let_go)(void* context), void* context,
+                                           weft_segment** segment, weft_error** error);
 
 /// As weft_engine_add_own(), for memory that is used together with a GPU, such as a staging buffer.
 /// Only NICs that serve the GPU at the PCI address `gpu` move it, and its pages come from the GPU's
