@@ -43,6 +43,20 @@ def test_awaited_transfers(engines: Pair) -> None:
     asyncio.run(work())
 
 
+def test_an_awaited_transfer_has_ended(engines: Pair) -> None:
+    """Also if the thread that told so has not come further yet."""
+
+    async def work() -> None:
+        with engines.a.add(pattern(4096, 6)) as mine:
+            yours, remote = engines.granted(bytearray(4096), weft.Rights.write)
+            prepared = engines.a.prepare(mine, remote, weft.Direction.write, [(0, 0, 4096)])
+            for _ in range(3000):
+                await engines.a.submit(prepared, priority=weft.Priority.bulk)
+            yours.close()
+
+    asyncio.run(work())
+
+
 def test_what_fails_raises_where_it_is_awaited(engines: Pair) -> None:
     async def work() -> None:
         with engines.a.add(pattern(SIZE, 2)) as mine:

@@ -140,7 +140,7 @@ report: weft.Report = weft.Engine.write(
 ).report()
 seconds: float = report.elapsed
 view = memoryview(engine.add(weft.Memory.own(10)))
-array = np.frombuffer(weft.Pieces([0], [0], 1), np.uint64)
+array = np.asarray(weft.Pieces([0], [0], 1))
 '''
 
 

@@ -161,12 +161,12 @@ def test_forgotten_memory_stays_for_its_grant(engines: Pair) -> None:
 
 
 def test_forgotten_memory_stays_for_its_transfer(engines: Pair) -> None:
-    target = numpy.zeros(32 << 20, numpy.uint8)
+    target = numpy.zeros(8 << 20, numpy.uint8)
     there, remote = engines.granted(target, weft.Rights.write)
-    source = pattern(32 << 20, 6)
+    source = pattern(8 << 20, 6)
     expected = source.copy()
     gone = weakref.ref(source)
-    transfer = engines.a.write(engines.a.add(source), remote, [(0, 0, 32 << 20)])
+    transfer = engines.a.write(engines.a.add(source), remote, [(0, 0, 8 << 20)])
     del source
     gc.collect()
     transfer.wait()

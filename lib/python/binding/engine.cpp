@@ -89,8 +89,7 @@ void bind_engine(nb::module_& module) {
       "Rails, threads and peers of one process. Calls may be made from any thread.\n\n"
       "In a forked child every call raises Forked: the child opens an engine of its own. As a "
       "context manager it is closed at the end.")
-      .def("__init__", &open,
-           nb::sig("def __init__(self, **options: typing.Unpack[weft._options.Options]) -> None"),
+      .def("__init__", &open, nb::sig("def __init__(self, **options: typing.Any) -> None"),
            "Opens rails and starts listening.\n\n"
            "options: see weft.Options. Times are seconds, lists are lists of text. What is not "
            "given comes from the environment (WEFT_LISTEN, ...) and from the TOML file, unless "

@@ -23,40 +23,18 @@ double seconds_of(Nanoseconds time) {
   return std::chrono::duration<double>(time).count();
 }
 
-/// Waits for the end, or for more: `wait` fails with `timed_out` if the deadline passes first, and
-/// then `ended` is not true.
-template <typename Wait, typename Ended>
-void wait_for(const PyTransfer& self, Deadline deadline, Wait wait, Ended ended) {
-  for (;;) {
-    const Deadline soon = Deadline::in(slice);
-    const bool last = !on_main_thread() || deadline.when() <= soon.when();
-    const auto waited = [&] {
-      const Unlocked others_run(!ended(*self.transfer));
-      return wait(*self.transfer, last ? deadline : soon);
-    }();
-    if (waited) return;
-    if (last) raise(waited.error());
-    if (ended(*self.transfer)) break;
-    run_signal_handlers();
-  }
-  must(wait(*self.transfer, Deadline::now()));
-}
-
 /// A transfer ends by a deadline of its own.
 void wait(const PyTransfer& self, Seconds timeout) {
-  wait_for(
-      self, deadline_of(timeout, Deadline::furthest),
-      [](Transfer& transfer, Deadline until) { return transfer.wait(until); },
-      [](const Transfer& transfer) { return transfer.state() != State::active; });
+  must(wait_in_slices(
+      deadline_of(timeout, Deadline::furthest),
+      [&](Deadline until) { return self.transfer->wait(until); }, !self.transfer->quiescent()));
 }
 
 void wait_quiescent(const PyTransfer& self, Seconds timeout) {
-  wait_for(
-      self, deadline_of(timeout, self.default_timeout),
-      [](Transfer& transfer, Deadline until) { return transfer.wait_quiescent(until); },
-      [](const Transfer& transfer) {
-        return transfer.quiescent() && transfer.state() != State::active;
-      });
+  must(wait_in_slices(
+      deadline_of(timeout, self.default_timeout),
+      [&](Deadline until) { return self.transfer->wait_quiescent(until); },
+      !self.transfer->quiescent()));
 }
 
 nb::bytes placed(const PyTransfer& self) {

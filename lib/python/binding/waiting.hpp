@@ -32,14 +32,15 @@ constexpr std::chrono::milliseconds slice(50);
 void run_signal_handlers();
 
 /// Waits by calling `wait`, which fails with `timed_out` at its deadline and may be called again.
+/// `unlock`: it may take a while.
 template <typename Wait>
-auto wait_in_slices(Deadline deadline, Wait&& wait) {
+auto wait_in_slices(Deadline deadline, Wait&& wait, bool unlock = true) {
   for (;;) {
     const Deadline soon = Deadline::in(slice);
     const bool last = !on_main_thread() || deadline.when() <= soon.when();
     const Deadline until = last ? deadline : soon;
     auto waited = [&] {
-      const Unlocked others_run;
+      const Unlocked others_run(unlock);
       return wait(until);
     }();
     // What times out before its time has ended for good.

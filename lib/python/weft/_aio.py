@@ -95,7 +95,7 @@ async def transfer(transfer: Transfer) -> None:
         if not transfer.quiescent:
             await _quiescent(transfer)
         raise
-    transfer.wait(timeout=0)
+    transfer.wait()  # It has ended, but for the last steps of the thread that told so.
 
 
 async def arrival(arrival: _Arrives[_Made]) -> _Made:
