@@ -243,6 +243,14 @@ def test_grants(engines: Pair) -> None:
             segment.grant(weft.Rights.read, [])
 
 
+def test_memory_of_a_closed_engine_is_free() -> None:
+    mine = bytearray(1000)
+    with weft.Engine(providers=["tcp"]) as engine:
+        with engine.add(mine) as segment, segment.grant(weft.Rights.write):
+            engine.close()
+    mine.extend(b"more")
+
+
 def test_names(engines: Pair) -> None:
     with engines.b.add(weft.Memory.own(100)) as segment, segment.grant(weft.Rights.read) as grant:
         with pytest.raises(weft.TimedOut):

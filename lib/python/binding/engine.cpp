@@ -46,6 +46,7 @@ void close(PyEngine& self, Seconds timeout) {
   self.closed->end();
   must(call_interruptibly(deadline,
                           [engine = self.engine, deadline] { return engine->close(deadline); }));
+  *self.over = true;
 }
 
 nb::bytes blob_of(nb::handle blob) {

@@ -42,14 +42,15 @@ PyGrant grant(PySegment& self, Rights rights, const std::optional<Ranges>& range
     const Unlocked others_run;
     return self.segment->grant(list, rights, ttl_of(ttl), keys);
   }();
-  return {std::make_shared<Grant>(must(std::move(made))), self.default_timeout};
+  return {std::make_shared<Grant>(must(std::move(made))), self.default_timeout, self.engine_over};
 }
 
 void close(PySegment& self, Seconds timeout) {
   if (self.closed) return;
   const Deadline deadline = deadline_of(timeout, self.default_timeout);
-  must(call_interruptibly(
-      deadline, [segment = self.segment, deadline] { return segment->release(deadline); }));
+  const auto released = call_interruptibly(
+      deadline, [segment = self.segment, deadline] { return segment->release(deadline); });
+  if (!released && !*self.engine_over) raise(released.error());
   self.closed = true;
   if (self.buffer) self.buffer->release();
 }
@@ -103,8 +104,9 @@ void quiescent_or_raise(const Result<Revoked>& revoked) {
 
 void revoke(PyGrant& self, Seconds timeout) {
   const Deadline deadline = deadline_of(timeout, self.default_timeout);
-  quiescent_or_raise(call_interruptibly(
-      deadline, [grant = self.grant, deadline] { return grant->revoke(deadline); }));
+  const auto revoked = call_interruptibly(
+      deadline, [grant = self.grant, deadline] { return grant->revoke(deadline); });
+  if (revoked || !*self.engine_over) quiescent_or_raise(revoked);
 }
 
 void fence(PyGrant& self, FenceScope reach, Seconds timeout) {
@@ -317,7 +319,7 @@ PySegment add_object(PyEngine& self, nb::handle object, bool read_only, const st
     return self.engine->add(memory);
   }();
   return {std::make_shared<Segment>(must(std::move(added))), buffer, read_only,
-          self.default_timeout};
+          self.default_timeout, self.over};
 }
 
 }  // namespace
@@ -333,7 +335,7 @@ PySegment add(PyEngine& self, nb::handle object, bool read_only, const std::stri
   }();
   auto segment = std::make_shared<Segment>(must(std::move(added)));
   const bool source = memory.is_read_only() || is_open_for_reading_only(segment->fd());
-  return {std::move(segment), nullptr, source, self.default_timeout};
+  return {std::move(segment), nullptr, source, self.default_timeout, self.over};
 }
 
 void bind_memory(nb::module_& module) {

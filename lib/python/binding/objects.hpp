@@ -17,6 +17,8 @@ struct PyEngine {
   std::shared_ptr<Engine> engine;
   Nanoseconds default_timeout{};
   std::shared_ptr<Completion> closed = std::make_shared<Completion>();
+  /// It was closed without an error: nothing touches memory for it any more.
+  std::shared_ptr<std::atomic<bool>> over = std::make_shared<std::atomic<bool>>(false);
 
   PyEngine(Engine&& opened, Nanoseconds timeout)
       : engine(std::make_shared<Engine>(std::move(opened))), default_timeout(timeout) {}
@@ -31,6 +33,7 @@ struct PySegment {
   std::shared_ptr<Buffer> buffer;  // of the object whose memory it is; null: the engine's
   bool read_only = false;
   Nanoseconds default_timeout{};
+  std::shared_ptr<const std::atomic<bool>> engine_over;
   bool closed = false;
 
   ~PySegment() {
@@ -44,6 +47,7 @@ struct PySegment {
 struct PyGrant {
   std::shared_ptr<Grant> grant;
   Nanoseconds default_timeout{};
+  std::shared_ptr<const std::atomic<bool>> engine_over;
 };
 
 /// weft._Waker. Engines' threads keep what it holds, and never the object.
