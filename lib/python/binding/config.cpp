@@ -66,9 +66,10 @@ Config config_of(const nb::kwargs& options) {
   return config;
 }
 
-Nanoseconds time_of(const std::string& text) {
+Nanoseconds default_timeout_of(const Engine& engine) {
   Config config;
-  must(set_option(config, "default_timeout", text));
+  for (const Setting& setting : engine.info().settings)
+    if (setting.name == "default_timeout") must(set_option(config, setting.name, setting.value));
   return config.default_timeout;
 }
 

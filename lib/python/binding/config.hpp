@@ -4,12 +4,13 @@
 #include <nanobind/nanobind.h>
 
 #include <weft/config.hpp>
+#include <weft/engine.hpp>
 
 namespace weft::python {
 
 Config config_of(const nanobind::kwargs& options);
-/// From the text of a time, such as an engine's settings have.
-Nanoseconds time_of(const std::string& text);
+/// As the engine has it, wherever it came from.
+Nanoseconds default_timeout_of(const Engine& engine);
 
 void bind_config(nanobind::module_& module);
 

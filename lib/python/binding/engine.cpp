@@ -35,9 +35,7 @@ void open(PyEngine* self, const nb::kwargs& options) {
     return Engine::open(config);
   }();
   Engine engine = must(std::move(opened));
-  Nanoseconds default_timeout = config.default_timeout;
-  for (const Setting& setting : engine.info().settings)
-    if (setting.name == "default_timeout") default_timeout = time_of(setting.value);
+  const Nanoseconds default_timeout = default_timeout_of(engine);
   new (self) PyEngine(std::move(engine), default_timeout);
 }
 

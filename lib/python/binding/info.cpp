@@ -141,12 +141,24 @@ void bind_info(nb::module_& module) {
              "Lines below `level` are not logged. Default: warning, or the environment variable "
              "WEFT_LOG.");
 
+  nb::class_<LibfabricInfo>(
+      module, "LibfabricInfo",
+      "The libfabric that Weft calls. The first of these counts: the file that the environment "
+      "variable WEFT_LIBFABRIC names, the one that this process has loaded, the EFA installer's "
+      "(/opt/amazon/efa), the system's.")
+      .def_ro("version", &LibfabricInfo::version, "\"2.1\"; empty: none is in use.")
+      .def_ro("file", &LibfabricInfo::file, "Empty: none is in use.")
+      .def_ro("found", &LibfabricInfo::found, "How: \"the system has it\".")
+      .def_ro("warning", &LibfabricInfo::warning,
+              "What may go wrong with it; empty: nothing known.")
+      .def_ro("problem", &LibfabricInfo::problem,
+              "Why Weft found none; empty if it has one, or has not looked.")
+      .def_ro("others", &LibfabricInfo::others,
+              "Files of others that this process has loaded, which Weft does not use.");
   nb::class_<ProcessInfo>(module, "ProcessInfo", "What Weft shares with the process.")
-      .def_ro("libfabric_version", &ProcessInfo::libfabric_version)
-      .def_ro("libfabric", &ProcessInfo::libfabric, "Its file.")
-      .def_ro("other_libfabrics", &ProcessInfo::other_libfabrics,
-              "Files of others in this process, which Weft does not use.");
-  module.def("process_info", &process_info, "Which libfabric Weft uses.");
+      .def_ro("libfabric", &ProcessInfo::libfabric);
+  module.def("process_info", &process_info,
+             "Which libfabric Weft uses: known once an engine was opened, or after discover().");
 }
 
 }  // namespace weft::python

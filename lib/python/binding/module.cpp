@@ -14,6 +14,7 @@
 #include "python/binding/paths.hpp"
 #include "python/binding/peers.hpp"
 #include "python/binding/pieces.hpp"
+#include "python/binding/testkit.hpp"
 #include "python/binding/transfers.hpp"
 
 NB_MODULE(_weft, module) {
@@ -33,5 +34,6 @@ NB_MODULE(_weft, module) {
   bind_config(module);
   bind_info(module);
   bind_engine(module);
+  bind_testkit(module);
   bind_kv(module);
 }

@@ -31,6 +31,7 @@ The objects:
     Expectation  waits for signals
     Receive      waits for a message
     weft.kv      layouts of KV caches, and plans between them
+    weft.testing engines whose rails go wrong, for your own tests
 
 Rules that hold everywhere:
 
@@ -49,7 +50,7 @@ Rules that hold everywhere:
 from ._signals import kept as _kept
 
 with _kept():
-    from . import kv
+    from . import kv, testing
 
 from ._errors import (
     Cancelled,
@@ -90,6 +91,7 @@ from ._weft import (
     Info,
     Keys,
     Late,
+    LibfabricInfo,
     LogLevel,
     Memory,
     MemoryKind,
@@ -135,12 +137,12 @@ __all__ = [
     "Cancelled", "Candidate", "Capability", "Closed", "Copied", "Corrupt", "Direction",
     "Disconnected", "Engine", "Error", "Event", "Expectation", "FabricFailed", "FenceScope",
     "Forked", "Grant", "Health", "Hop", "Info", "Internal", "InvalidArgument", "Keys", "Late",
-    "LogLevel", "Memory", "MemoryKind", "Message", "Mover", "NicCounters", "NotFound",
-    "OptionInfo", "Options", "OutOfMemory", "Paged", "Path", "PathSide", "Peer",
+    "LibfabricInfo", "LogLevel", "Memory", "MemoryKind", "Message", "Mover", "NicCounters",
+    "NotFound", "OptionInfo", "Options", "OutOfMemory", "Paged", "Path", "PathSide", "Peer",
     "PermissionDenied", "Pieces", "Place", "Placed", "Policy", "PolicyRefused", "Prepared",
     "Priority", "ProcessInfo", "ProtocolMismatch", "Quarantined", "QueueFull", "RailInfo",
     "RailShare", "Receive", "Remote", "RemoteFailed", "Report", "Rights", "Segment", "Setting",
     "Signal", "Signals", "SlowTransfer", "Stale", "State", "Stop", "Strided", "TimedOut",
     "Transfer", "TransportKind", "Unavailable", "Unsupported", "__version__", "discover", "kv",
-    "options", "process_info", "set_log_level",
+    "options", "process_info", "set_log_level", "testing",
 ]  # fmt: skip
