@@ -19,6 +19,12 @@ using Phase = Unacknowledged::Phase;
 // own, and since a peer must see one before it can earn the next, two are under way at most.
 constexpr std::size_t reserve = 4;
 
+// Buffers that are allocated at a time, at least, and that stay. A guess.
+constexpr std::size_t few_buffers = 16;
+
+// A peer that has used up half its credits in less is busy. A guess.
+constexpr auto busy_time = std::chrono::seconds(1);
+
 // A NIC takes a message in far less. Messages that it neither delivers nor fails (efa in libfabric
 // 1.17 forgets what a NIC had under way that died) are not waited for any longer.
 constexpr auto message_patience = std::chrono::seconds(1);
@@ -54,16 +60,13 @@ Messenger::Messenger(providers::Endpoint& endpoint, std::string rail_name, Limit
       tell_(std::move(tell)),
       flush_(std::move(flush)),
       receives_(endpoint, "rail " + rail_name_, providers::MessageClass::message,
-                std::min(message_bytes(limits.max_message), limits.packet), *this),
-      sends_(endpoint, packet_bytes()) {}
+                std::min(message_bytes(limits.max_message), limits.packet), few_buffers,
+                limits.receives, *this),
+      sends_(endpoint, packet_bytes(), few_buffers) {}
 
 Result<void> Messenger::add_peer(const std::shared_ptr<PeerState>& peer, std::uint64_t own_token) {
-  const auto added = receives_.add(limits_.credits + reserve);
-  if (!added) return fail(added.error());
-  if (auto grown = sends_.grow(*added); !grown) {
-    receives_.release(limits_.credits + reserve);
-    return grown;
-  }
+  const std::size_t first = std::min(limits_.credits, limits_.first_credits);
+  if (auto promised = receives_.promise(first + reserve); !promised) return promised;
   const Introduction& theirs = peer->introduction;
   const Capability& record = endpoint_.capability();
   // Where only this rail proves that the bytes before a signal are visible, no signal may go by the
@@ -80,7 +83,8 @@ Result<void> Messenger::add_peer(const std::shared_ptr<PeerState>& peer, std::ui
                               .most_bytes = most_bytes(*peer->routes.front()),
                               .window = SendWindow(theirs.message_credits),
                               .arrivals = {static_cast<std::uint32_t>(own_token), limits_.credits},
-                              .assembly = Assembly(limits_.max_message)});
+                              .assembly = Assembly(limits_.max_message),
+                              .promised = first});
   return {};
 }
 
@@ -94,8 +98,8 @@ void Messenger::peer_died(PeerState& peer) {
     if (stream->held) unsent.push_back(std::move(stream->held->message));
     window.emplace(std::move(stream->window));
     std::erase(attended_, stream->own_token);
+    receives_.release(stream->promised + reserve);
     streams_.erase(std::uint64_t{stream->own_token});
-    receives_.release(limits_.credits + reserve);
   }
   if (window)
     for (Unacknowledged& message : *window) {
@@ -201,13 +205,53 @@ void Messenger::refused(Stream& stream) {
 }
 
 bool Messenger::owes_acknowledgement(const Stream& stream) const {
-  return stream.taken - stream.acknowledged >= std::max<std::size_t>(1, limits_.credits / 2);
+  return stream.taken - stream.acknowledged >= std::max<std::size_t>(1, stream.promised / 2);
+}
+
+Messenger::Packet Messenger::acknowledgement(const Stream& stream) {
+  return {.kind = MessageKind::credits,
+          .tag = stream.taken,
+          .credits = stream.taken + stream.promised + stream.given_back};
+}
+
+/// To a peer that uses up its credits: twice as many, unless the rest is kept for peers that come.
+/// Returns how many more it has.
+std::size_t Messenger::promise_more(Stream& stream) {
+  const auto now = Clock::now();
+  if (now - std::exchange(stream.acknowledged_at, now) > busy_time) return 0;
+  const std::size_t kept = receives_.most() / 4;
+  const std::size_t more =
+      std::min({stream.promised, limits_.credits - stream.promised,
+                receives_.left() - std::min(receives_.left(), kept)});
+  if (more == 0) return 0;
+  if (const auto promised = receives_.promise(more); !promised) {
+    log(LogLevel::warning, "rail {}: {}", rail_name_, promised.error().to_string());
+    return 0;
+  }
+  stream.promised += more;
+  return more;
+}
+
+void Messenger::credits_given_back(const PeerState& peer, std::uint64_t count) {
+  Stream* const stream = stream_to(peer);
+  // No more than it can have.
+  if (stream == nullptr || count >= stream->promised) return;
+  stream->promised -= count;
+  stream->given_back += count;
+  receives_.release(count);
+  // What is few for many credits may be half of what is left.
+  if (owes_acknowledgement(*stream)) attend(*stream);
 }
 
 /// False if one has to be sent and the provider has no room.
 bool Messenger::acknowledge(Stream& stream) {
   if (!owes_acknowledgement(stream) || stream.peer->mailbox.full()) return true;
-  if (!send(stream, {MessageKind::credits, stream.taken})) return false;
+  const std::size_t more = promise_more(stream);
+  if (!send(stream, acknowledgement(stream))) {
+    stream.promised -= more;
+    receives_.release(more);
+    return false;
+  }
   stream.acknowledged = stream.taken;
   return true;
 }
@@ -220,7 +264,7 @@ void Messenger::write_out(const Stream& stream, const Packet& packet, std::byte*
   const MessageHead head(stream.peer->introduction.token, packet.tag,
                          static_cast<std::uint32_t>(packet.bytes.size()), sequence,
                          static_cast<std::uint8_t>(packet.kind), reads,
-                         transfer != nullptr ? transfer->submission().bytes : 0);
+                         transfer != nullptr ? transfer->submission().bytes : packet.credits);
   std::memcpy(at, &head, sizeof head);
   if (!packet.bytes.empty())
     std::memcpy(at + sizeof head, packet.bytes.data(), packet.bytes.size());
@@ -263,6 +307,7 @@ bool Messenger::post(Stream& stream, Buffer& buffer, Packet& packet) {
   const InFlight sent{stream.peer.get(), stream.own_token,
                       enter(stream, packet, Phase::on_rail, &buffer), buffer, Clock::now()};
   if (post.status == providers::PostStatus::posted) {
+    stream.sent_at = sent_at_ = sent.since;
     in_flight_.emplace(buffer.number, sent);
     ++live_;
     return true;
@@ -276,9 +321,17 @@ bool Messenger::post(Stream& stream, Buffer& buffer, Packet& packet) {
   return true;
 }
 
-/// One that is free. Else that of a message that was delivered, which can't be sent again then.
+/// Buffers for all that may be under way, and returns of credits.
+std::size_t Messenger::most_sends() const {
+  return streams_.size() * (limits_.credits + reserve);
+}
+
+/// One that is free, or new. Else that of a message that was delivered, which can't be sent again then.
 Buffer* Messenger::take_buffer() {
-  if (Buffer* buffer = sends_.take()) return buffer;
+  if (Buffer* buffer = sends_.take_or_grow(most_sends())) {
+    if (sends_.size() > few_buffers) loose_.store(true, std::memory_order_relaxed);
+    return buffer;
+  }
   for (auto& [token, stream] : streams_)
     for (Unacknowledged& message : stream.window) {
       if (message.phase != Phase::delivered) continue;
@@ -292,7 +345,7 @@ void Messenger::peer_moved(const PeerState& peer) {
   Stream* const stream = stream_to(peer);
   if (stream == nullptr) return;
   // The last acknowledgement may be among what was lost.
-  Packet credits{MessageKind::credits, stream->taken};
+  Packet credits = acknowledgement(*stream);
   send_by_control(*stream, credits);
   stream->acknowledged = stream->taken;
   const bool forgotten =
@@ -318,7 +371,8 @@ void Messenger::peer_moved(const PeerState& peer) {
 /// forgotten hold all the buffers.
 bool Messenger::avoids_rail(const Stream& stream) const {
   return stream.leaves_failed_rail &&
-         (stream.route.is_aside(Clock::now()) || (sends_.free() == 0 && in_flight_.size() > live_));
+         (stream.route.is_aside(Clock::now()) ||
+          (sends_.free() == 0 && sends_.size() >= most_sends() && in_flight_.size() > live_));
 }
 
 void Messenger::send_by_control(Stream& stream, Packet& packet) {
@@ -451,7 +505,8 @@ void Messenger::deliver(Bytes message, const PeerState* sender) {
   if (sender != nullptr && sender != stream->peer.get()) return;
   const auto kind = static_cast<MessageKind>(head.kind());
   // Acknowledgements count whatever was sent before them.
-  if (kind == MessageKind::credits) return take_acknowledgement(*stream, head.tag());
+  if (kind == MessageKind::credits)
+    return take_acknowledgement(*stream, head.tag(), head.carried());
   const auto direction = head.reads() ? Direction::read : Direction::write;
   if (!stream->arrivals.put(
           head.sequence(),
@@ -460,13 +515,38 @@ void Messenger::deliver(Bytes message, const PeerState* sender) {
   while (auto next = stream->arrivals.take()) hand_on(*stream, std::move(*next));
 }
 
-/// `count`: of the messages that the peer has taken in all.
-void Messenger::take_acknowledgement(Stream& stream, std::uint64_t count) {
-  const bool more = stream.window.acknowledge(count, [&](Unacknowledged& message) {
+/// `count`: of the messages that the peer has taken in all. `credits`: as SendWindow::raise().
+void Messenger::take_acknowledgement(Stream& stream, std::uint64_t count, std::uint64_t credits) {
+  const bool taken = stream.window.acknowledge(count, [&](Unacknowledged& message) {
     if (message.phase == Phase::delivered) sends_.put_back(*message.buffer);
     end(*stream.peer, message, std::nullopt);
   });
-  if (more) attend(stream);
+  const bool raised = stream.window.raise(credits);
+  if (raised) loose_ = true;
+  if (taken || raised) attend(stream);
+}
+
+void Messenger::tidy(Clock::time_point now) {
+  loose_ = false;
+  const auto due = now - idle_after;
+  for (auto& [token, stream] : streams_) {
+    // Without what it has used: the peer returns that at its leisure.
+    const std::uint64_t spare = stream.window.spare();
+    const std::uint64_t had = stream.window.next() - stream.window.first() + spare;
+    const std::uint64_t kept = stream.peer->introduction.message_credits;
+    if (had <= kept) continue;
+    const std::uint64_t back = stream.sent_at > due ? 0 : std::min(spare, had - kept);
+    if (had - back > kept) loose_ = true;
+    if (back == 0) continue;
+    stream.window.give_back(back);
+    tell_(*stream.peer, CreditsGivenBack{back});
+  }
+  receives_.tidy();
+  if (sends_.size() <= few_buffers) return;
+  if (sent_at_ <= due)
+    sends_.retire(sends_.free() - std::min(sends_.free(), few_buffers), [](Buffer&) {});
+  else
+    loose_ = true;
 }
 
 void Messenger::count_received(PeerTraffic& traffic, const Arrived& message) {

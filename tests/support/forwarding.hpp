@@ -108,6 +108,9 @@ class ForwardingEndpoint : public providers::Endpoint {
                           providers::MessageClass type) override {
     return inner_->receive(posted, local, type);
   }
+  bool take_back(providers::Posted& posted, providers::MessageClass type) override {
+    return inner_->take_back(posted, type);
+  }
   std::size_t poll() override { return inner_->poll(); }
   void take_in_arrivals(Deadline deadline) override { inner_->take_in_arrivals(deadline); }
   bool copy_inline(bool writes, const providers::Local& local, const providers::Target& target,
