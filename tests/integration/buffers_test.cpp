@@ -8,7 +8,7 @@
 #include "forwarding.hpp"
 #include "process.hpp"
 
-namespace weft::test {
+namespace weft::test::buffers_tests {
 namespace {
 
 constexpr std::size_t segment_bytes = std::size_t{2} << 20;
@@ -206,4 +206,4 @@ INSTANTIATE_TEST_SUITE_P(Providers, Buffers, testing::ValuesIn(all_providers()),
                          [](const auto& info) { return name_of(info.param); });
 
 }  // namespace
-}  // namespace weft::test
+}  // namespace weft::test::buffers_tests
