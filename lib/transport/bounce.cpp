@@ -138,6 +138,11 @@ providers::Post Bounce::post(Op& op) {
   return post;
 }
 
+bool Bounce::went_out(const Op& op) const {
+  return std::none_of(waiting_.begin(), waiting_.end(),
+                      [&](const BounceRequest* each) { return each->op == &op; });
+}
+
 BounceRequest& Bounce::begin(Op& op) {
   Targets& targets = op.transfer->prepared().path->of(core_.rail)->targets;
   BounceRequest& request = requests_.take();

@@ -79,6 +79,7 @@ class Bounce final : public Transport, private providers::CompletionHandler {
   std::size_t most_chunks(const Route& route) const override;
   std::size_t room(const Route& route) const override;
   providers::Post post(Op& op) override;
+  bool went_out(const Op& op) const override;
   void give_up(Op& op) override;
   std::size_t progress() override;
   /// Bounce buffers stand between the NIC and the application's memory: chunks end now, or with the

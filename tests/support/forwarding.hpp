@@ -27,6 +27,7 @@ class ForwardingTransport : public core::Transport {
   providers::BatchPost post_all(std::span<core::Op* const> ops) override {
     return inner_.post_all(ops);
   }
+  bool went_out(const core::Op& op) const override { return inner_.went_out(op); }
   void give_up(core::Op& op) override { inner_.give_up(op); }
   std::size_t progress() override { return inner_.progress(); }
   void peer_died(core::Route& route) override { inner_.peer_died(route); }
