@@ -3,8 +3,9 @@
 namespace weft::core {
 namespace {
 
-// Buffers that nothing needs may stay so much longer.
-constexpr auto tidy_period = std::chrono::seconds(1);
+// What nothing has used for so long is idle, or for up to twice as long. A guess: far longer than
+// the pauses of a busy peer; to have it again takes a round trip of the control connection.
+constexpr auto idle_time = std::chrono::seconds(2);
 
 }  // namespace
 
@@ -26,11 +27,10 @@ void Credits::take(const PeerState& peer, const BounceCredits& notice) {
 }
 
 void Credits::tidy(Clock::time_point now) {
-  const bool due = now - tidied_at_ >= tidy_period;
-  if (due) tidied_at_ = now;
+  if (now - tidied_at_ < idle_time) return;
+  tidied_at_ = now;
   for (const auto& rail : rails_)
-    if (rail->pressed() || (due && rail->loose()))
-      workers_.hand_to(rail->worker(), [&rail = *rail, now] { rail.tidy(now); });
+    workers_.hand_to(rail->worker(), [&rail = *rail] { rail.tidy(); });
 }
 
 }  // namespace weft::core

@@ -128,11 +128,10 @@ MetricsReading Telemetry::read() {
           add_up(reading.copied, each);
     const Rail::Counters& counters = rail->counters();
     const Rail::Holding holding = rail->holding();
-    reading.rails.push_back({rail->name(), record.provider, record.domain,
-                             counters.all_operations(), counters.all_bytes(), counters.lost,
-                             rail->openings(), counters.in_flight, rail->away(),
-                             holding.message_bytes, holding.bounce_bytes, holding.promised,
-                             holding.posted});
+    reading.rails.push_back(
+        {rail->name(), record.provider, record.domain, counters.all_operations(),
+         counters.all_bytes(), counters.lost, rail->openings(), counters.in_flight, rail->away(),
+         holding.message_bytes, holding.bounce_bytes, holding.promised, holding.posted});
   }
   return reading;
 }
@@ -157,12 +156,11 @@ Info Telemetry::info() {
   for (const auto& rail : around_.rails) {
     const Rail::Counters& counters = rail->counters();
     const Rail::Holding holding = rail->holding();
-    info.rails.push_back({rail->name(), rail->capability(),
-                          around_.workers.index_of(rail->worker()), counters.all_operations(),
-                          counters.all_bytes(), counters.in_flight, counters.lost,
-                          around_.rails.locality().numa_node_of(rail->index()),
-                          holding.message_bytes, holding.bounce_bytes, holding.promised,
-                          holding.posted});
+    info.rails.push_back(
+        {rail->name(), rail->capability(), around_.workers.index_of(rail->worker()),
+         counters.all_operations(), counters.all_bytes(), counters.in_flight, counters.lost,
+         around_.rails.locality().numa_node_of(rail->index()), holding.message_bytes,
+         holding.bounce_bytes, holding.promised, holding.posted});
   }
   info.segments = around_.segments.count();
   return info;

@@ -14,9 +14,15 @@ namespace weft::core {
 Result<void> BufferPool::grow_to(std::size_t count, std::size_t most) {
   if (count > size()) revive(count);
   if (count <= size()) return {};
+  if (failure_) return fail(Error(*failure_));
   // Few slabs for many buffers: each is a registration.
   const std::size_t slab = std::max({count - size(), least_, size() / 4});
-  return add(std::min(slab, std::max(most, count) - size()));
+  auto added = add(std::min(slab, std::max(most, count) - size()));
+  if (!added) {
+    log(LogLevel::warning, "no buffers: {}", added.error().to_string());
+    failure_ = added.error();
+  }
+  return added;
 }
 
 Result<void> BufferPool::add(std::size_t count) {
@@ -92,18 +98,21 @@ Buffer* BufferPool::take() noexcept {
   if (free_.empty()) return nullptr;
   Buffer* buffer = free_.back();
   free_.pop_back();
+  least_free_ = std::min(least_free_, free_.size());
   buffer->taken = true;
   ++buffer->slab->out;
   return buffer;
 }
 
+void BufferPool::tidy(std::size_t keep) {
+  const std::size_t unneeded = std::min(least_free_, size() - std::min(size(), keep));
+  retire(unneeded, [](Buffer&) {});
+  least_free_ = free_.size();
+}
+
 Buffer* BufferPool::take_or_grow(std::size_t most) {
   if (Buffer* buffer = take()) return buffer;
-  if (size() >= most) return nullptr;
-  if (const auto grown = grow_to(size() + 1, most); !grown) {
-    log(LogLevel::warning, "no buffer to send from: {}", grown.error().to_string());
-    return nullptr;
-  }
+  if (size() >= most || !grow_to(size() + 1, most)) return nullptr;
   return take();
 }
 

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <list>
 #include <memory>
+#include <optional>
 #include <vector>
 #include <weft/error.hpp>
 
@@ -50,7 +51,7 @@ class BufferPool {
 
   std::size_t buffer_bytes() const noexcept { return buffer_bytes_; }
   /// Makes the pool hold so many buffers at least, and not more than `most`. May block for
-  /// registration.
+  /// registration. After a failure it fails without a try, until the next retire().
   Result<void> grow_to(std::size_t count, std::size_t most);
   /// Pins all buffers for that device's copies, those that come later as well. May block.
   Result<void> pin(const Device& device);
@@ -74,6 +75,8 @@ class BufferPool {
   /// handed to `visit(Buffer&)`; the memory of each slab goes when all are back.
   template <typename Visit>
   void retire(std::size_t surplus, Visit&& visit);
+  /// Lets slabs go that nothing needed since the last call, as long as `keep` buffers stay.
+  void tidy(std::size_t keep);
   static bool retired(const Buffer& buffer) noexcept { return buffer.slab->retired; }
 
  private:
@@ -87,13 +90,16 @@ class BufferPool {
   const std::size_t buffer_bytes_, least_;
   const Device* device_ = nullptr;  // the first that the buffers were pinned for
   Slabs slabs_;
-  std::vector<Buffer*> free_;  // but for those of retired slabs
+  std::vector<Buffer*> free_;   // but for those of retired slabs
+  std::size_t least_free_ = 0;  // since the last tidy()
+  std::optional<Error> failure_;
   std::atomic<std::size_t> size_{0};
   std::atomic<std::uint64_t> bytes_{0};
 };
 
 template <typename Visit>
 void BufferPool::retire(std::size_t surplus, Visit&& visit) {
+  failure_.reset();
   for (auto next = slabs_.end(); next != slabs_.begin() && surplus > 0;) {
     BufferSlab& slab = *--next;
     if (slab.retired || slab.buffers.size() > surplus) continue;

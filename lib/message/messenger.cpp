@@ -22,9 +22,6 @@ constexpr std::size_t reserve = 4;
 // Buffers that are allocated at a time, at least, and that stay. A guess.
 constexpr std::size_t few_buffers = 16;
 
-// A peer that has used up half its credits in less is busy. A guess.
-constexpr auto busy_time = std::chrono::seconds(1);
-
 // A NIC takes a message in far less. Messages that it neither delivers nor fails (efa in libfabric
 // 1.17 forgets what a NIC had under way that died) are not waited for any longer.
 constexpr auto message_patience = std::chrono::seconds(1);
@@ -204,30 +201,23 @@ void Messenger::refused(Stream& stream) {
   attend(stream);
 }
 
-bool Messenger::owes_acknowledgement(const Stream& stream) const {
-  return stream.taken - stream.acknowledged >= std::max<std::size_t>(1, stream.promised / 2);
+bool Messenger::owes_credits(const Stream& stream) const {
+  return stream.taken - stream.returned >= std::max<std::size_t>(1, stream.promised / 2);
 }
 
 Messenger::Packet Messenger::acknowledgement(const Stream& stream) {
   return {.kind = MessageKind::credits,
           .tag = stream.taken,
-          .credits = stream.taken + stream.promised + stream.given_back};
+          .credits = stream.returned + stream.promised + stream.given_back};
 }
 
-/// To a peer that uses up its credits: twice as many, unless the rest is kept for peers that come.
-/// Returns how many more it has.
-std::size_t Messenger::promise_more(Stream& stream) {
-  const auto now = Clock::now();
-  if (now - std::exchange(stream.acknowledged_at, now) > busy_time) return 0;
+/// Of the credits that a peer may have, but for receives that are kept for peers that come. Returns
+/// how many more it has.
+std::size_t Messenger::promise_the_rest(Stream& stream) {
   const std::size_t kept = receives_.most() / 4;
-  const std::size_t more =
-      std::min({stream.promised, limits_.credits - stream.promised,
-                receives_.left() - std::min(receives_.left(), kept)});
-  if (more == 0) return 0;
-  if (const auto promised = receives_.promise(more); !promised) {
-    log(LogLevel::warning, "rail {}: {}", rail_name_, promised.error().to_string());
-    return 0;
-  }
+  const std::size_t more = std::min(limits_.credits - stream.promised,
+                                    receives_.left() - std::min(receives_.left(), kept));
+  if (more == 0 || !receives_.promise(more)) return 0;
   stream.promised += more;
   return more;
 }
@@ -240,20 +230,23 @@ void Messenger::credits_given_back(const PeerState& peer, std::uint64_t count) {
   stream->given_back += count;
   receives_.release(count);
   // What is few for many credits may be half of what is left.
-  if (owes_acknowledgement(*stream)) attend(*stream);
+  if (owes_credits(*stream)) attend(*stream);
 }
 
-/// False if one has to be sent and the provider has no room.
+/// Returns the credits of what was taken, with more if there are any. A peer that is held back only
+/// gets more. False if something has to be sent and the provider has no room.
 bool Messenger::acknowledge(Stream& stream) {
-  if (!owes_acknowledgement(stream) || stream.peer->mailbox.full()) return true;
-  const std::size_t more = promise_more(stream);
-  if (!send(stream, acknowledgement(stream))) {
-    stream.promised -= more;
-    receives_.release(more);
-    return false;
-  }
-  stream.acknowledged = stream.taken;
-  return true;
+  if (!owes_credits(stream)) return true;
+  const bool held_back = stream.peer->mailbox.full();
+  const std::size_t more = promise_the_rest(stream);
+  if (held_back && more == 0) return true;
+  const std::uint64_t before = stream.returned;
+  if (!held_back) stream.returned = stream.taken;
+  if (send(stream, acknowledgement(stream))) return true;
+  stream.returned = before;
+  stream.promised -= more;
+  receives_.release(more);
+  return false;
 }
 
 /// With its head.
@@ -273,6 +266,7 @@ void Messenger::write_out(const Stream& stream, const Packet& packet, std::byte*
 /// The packet is on its way: its number, if it has one.
 MessageNumber Messenger::enter(Stream& stream, Packet& packet, Phase phase, Buffer* buffer) {
   if (!is_numbered(packet.kind)) return std::nullopt;
+  stream.rests = false;
   if (packet.kind == MessageKind::fragment) stream.peer->outbox.add_under_way();
   const std::uint64_t number = stream.window.next();
   stream.window.push({phase, buffer, std::move(packet.transfer), packet.before});
@@ -307,7 +301,6 @@ bool Messenger::post(Stream& stream, Buffer& buffer, Packet& packet) {
   const InFlight sent{stream.peer.get(), stream.own_token,
                       enter(stream, packet, Phase::on_rail, &buffer), buffer, Clock::now()};
   if (post.status == providers::PostStatus::posted) {
-    stream.sent_at = sent_at_ = sent.since;
     in_flight_.emplace(buffer.number, sent);
     ++live_;
     return true;
@@ -326,12 +319,10 @@ std::size_t Messenger::most_sends() const {
   return streams_.size() * (limits_.credits + reserve);
 }
 
-/// One that is free, or new. Else that of a message that was delivered, which can't be sent again then.
+/// One that is free, or new. Else that of a message that was delivered, which can't be sent again
+/// then.
 Buffer* Messenger::take_buffer() {
-  if (Buffer* buffer = sends_.take_or_grow(most_sends())) {
-    if (sends_.size() > few_buffers) loose_.store(true, std::memory_order_relaxed);
-    return buffer;
-  }
+  if (Buffer* buffer = sends_.take_or_grow(most_sends())) return buffer;
   for (auto& [token, stream] : streams_)
     for (Unacknowledged& message : stream.window) {
       if (message.phase != Phase::delivered) continue;
@@ -347,7 +338,6 @@ void Messenger::peer_moved(const PeerState& peer) {
   // The last acknowledgement may be among what was lost.
   Packet credits = acknowledgement(*stream);
   send_by_control(*stream, credits);
-  stream->acknowledged = stream->taken;
   const bool forgotten =
       std::any_of(stream->window.begin(), stream->window.end(),
                   [](const Unacknowledged& each) { return each.phase == Phase::forgotten; });
@@ -522,31 +512,23 @@ void Messenger::take_acknowledgement(Stream& stream, std::uint64_t count, std::u
     end(*stream.peer, message, std::nullopt);
   });
   const bool raised = stream.window.raise(credits);
-  if (raised) loose_ = true;
   if (taken || raised) attend(stream);
 }
 
-void Messenger::tidy(Clock::time_point now) {
-  loose_ = false;
-  const auto due = now - idle_after;
+void Messenger::tidy() {
   for (auto& [token, stream] : streams_) {
+    if (!std::exchange(stream.rests, true)) continue;
     // Without what it has used: the peer returns that at its leisure.
     const std::uint64_t spare = stream.window.spare();
     const std::uint64_t had = stream.window.next() - stream.window.first() + spare;
     const std::uint64_t kept = stream.peer->introduction.message_credits;
-    if (had <= kept) continue;
-    const std::uint64_t back = stream.sent_at > due ? 0 : std::min(spare, had - kept);
-    if (had - back > kept) loose_ = true;
+    const std::uint64_t back = std::min(spare, had - std::min(had, kept));
     if (back == 0) continue;
     stream.window.give_back(back);
     tell_(*stream.peer, CreditsGivenBack{back});
   }
   receives_.tidy();
-  if (sends_.size() <= few_buffers) return;
-  if (sent_at_ <= due)
-    sends_.retire(sends_.free() - std::min(sends_.free(), few_buffers), [](Buffer&) {});
-  else
-    loose_ = true;
+  sends_.tidy(few_buffers);
 }
 
 void Messenger::count_received(PeerTraffic& traffic, const Arrived& message) {
@@ -563,7 +545,7 @@ void Messenger::hand_on(Stream& stream, Arrived&& packet) {
     hand_on_whole(stream,
                   {packet.kind, packet.tag, std::move(*whole), packet.direction, packet.carried});
   ++stream.taken;
-  if (owes_acknowledgement(stream)) attend(stream);
+  if (owes_credits(stream)) attend(stream);
 }
 
 /// Data written before this message has arrived already; the flush lets the receiver see it.

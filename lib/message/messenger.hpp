@@ -6,8 +6,6 @@
 #pragma once
 
 #include <algorithm>
-#include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -52,13 +50,10 @@ class Messenger final : private providers::CompletionHandler {
   using Tell = std::function<void(const PeerState&, Notice)>;
 
   /// What every peer has at first of `credits`, and keeps. A guess: a transfer's signal and a few
-  /// messages; busy peers double it with each return of credits.
+  /// messages. Once it has used half of them it gets the others.
   static std::size_t first_credits(std::size_t credits) {
     return std::min<std::size_t>(credits, 4);
   }
-  /// A peer that has sent nothing for so long gives back what it has been promised beyond that; as
-  /// long keep the buffers that nothing needs. A guess: far longer than the pauses of a busy peer.
-  static constexpr auto idle_after = std::chrono::seconds(5);
   /// A rail must take so many bytes at once, or it can't be used. A guess: heads are a sixteenth.
   static constexpr std::size_t least_packet = 512;
   /// The size of a packet whose payload has so many bytes.
@@ -69,7 +64,8 @@ class Messenger final : private providers::CompletionHandler {
 
   /// Bytes of the longest packet that receives are posted for.
   std::size_t packet_bytes() const noexcept { return receives_.buffer_bytes(); }
-  /// Promises a peer its first credits. `own_token` is what the peer will put at the head of its messages.
+  /// Promises a peer its first credits. `own_token` is what the peer will put at the head of its
+  /// messages.
   Result<void> add_peer(const std::shared_ptr<PeerState>& peer, std::uint64_t own_token);
   /// Ends what waited to be sent, with the peer's error.
   void peer_died(PeerState& peer);
@@ -88,13 +84,10 @@ class Messenger final : private providers::CompletionHandler {
   void peer_moved(const PeerState& peer);
   /// Sends what credits allow to the peers that need attention; returns how many packets.
   std::size_t pump();
-  /// Gives credits back to peers that this side sends nothing to, and frees what nothing needs.
-  void tidy(Clock::time_point now);
+  /// Gives credits back to peers that nothing was sent to since the last call, and frees what
+  /// nothing needed since then.
+  void tidy();
   // From any thread.
-  /// tidy() may have something to do, now or later.
-  bool loose() const noexcept {
-    return loose_.load(std::memory_order_relaxed) || receives_.loose();
-  }
   std::size_t promised() const noexcept { return receives_.promised(); }
   std::size_t posted() const noexcept { return receives_.posted(); }
   /// Of the buffers.
@@ -142,13 +135,12 @@ class Messenger final : private providers::CompletionHandler {
     ControlPath control = {};
     std::optional<Held> held = {};
     std::optional<Clock::time_point> refused_since = {};
-    Clock::time_point sent_at = Clock::now();
+    bool rests = false;  // nothing was sent since the last tidy()
     // From the peer.
     Sequencer<Arrived> arrivals;
     Assembly assembly;
-    std::uint64_t taken = 0;         // packets that were handed on, ...
-    std::uint64_t acknowledged = 0;  // ... and as the peer was told,
-    Clock::time_point acknowledged_at = {};
+    std::uint64_t taken = 0;       // packets that were handed on, ...
+    std::uint64_t returned = 0;    // ... and whose credits it has again
     std::size_t promised;          // packets that it may have under way, ...
     std::uint64_t given_back = 0;  // ... without those that it has given back in all
     bool attended = false;
@@ -176,10 +168,10 @@ class Messenger final : private providers::CompletionHandler {
   void hand_on_whole(Stream& stream, Arrived&& message);
   static void count_received(PeerTraffic& traffic, const Arrived& message);
   std::size_t serve(Stream& stream);
-  bool owes_acknowledgement(const Stream& stream) const;
+  bool owes_credits(const Stream& stream) const;
   bool acknowledge(Stream& stream);
   static Packet acknowledgement(const Stream& stream);
-  std::size_t promise_more(Stream& stream);
+  std::size_t promise_the_rest(Stream& stream);
   std::size_t most_bytes(const Route& route) const;
   bool send_next(Stream& stream);
   static void write_out(const Stream& stream, const Packet& packet, std::byte* at);
@@ -212,8 +204,6 @@ class Messenger final : private providers::CompletionHandler {
   std::map<std::uint64_t, InFlight> in_flight_;  // by the send buffer's number: oldest first
   std::size_t live_ = 0;                         // of these, not abandoned
   std::uint64_t next_post_ = 0;
-  Clock::time_point sent_at_{};
-  std::atomic<bool> loose_{false};
 };
 
 }  // namespace weft::core

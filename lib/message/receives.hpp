@@ -42,8 +42,6 @@ class Receives final : private providers::CompletionHandler {
   std::size_t promised() const noexcept { return promised_.load(std::memory_order_relaxed); }
   std::size_t posted() const noexcept { return buffers_.size(); }
   std::uint64_t bytes() const noexcept { return buffers_.bytes(); }
-  /// tidy() may have something to do.
-  bool loose() const noexcept { return loose_.load(std::memory_order_relaxed); }
   /// How many more may be promised.
   std::size_t left() const noexcept { return most_ - promised(); }
 
@@ -55,24 +53,22 @@ class Receives final : private providers::CompletionHandler {
                               name_, promised(), most_, count));
     if (auto grown = buffers_.grow_to(promised() + count, most_); !grown) return grown;
     promised_ += count;
+    least_spare_ = std::min(least_spare_, posted() - promised());
     while (Buffer* buffer = buffers_.take()) post(*buffer);
     post_all(failed_);
     return {};
   }
   /// The peer is gone, or has given so many back.
-  void release(std::size_t count) noexcept {
-    promised_ -= count;
-    loose_ = true;
-  }
-  /// Takes those back that are not promised, as far as the provider can. The others go when a
-  /// message has taken them.
+  void release(std::size_t count) noexcept { promised_ -= count; }
+  /// Takes those back that were not promised since the last call, as far as the provider can. The
+  /// others go when a message has taken them.
   void tidy() {
-    loose_ = false;
-    buffers_.retire(posted() - promised(), [this](Buffer& buffer) {
+    buffers_.retire(least_spare_, [this](Buffer& buffer) {
       const bool idle = std::erase(refused_, &buffer) + std::erase(failed_, &buffer) > 0;
       buffer.called_back = !idle && !endpoint_.take_back(buffer, type_);
       if (!buffer.called_back) buffers_.put_back(buffer);
     });
+    least_spare_ = posted() - promised();
   }
   /// A buffer whose message was kept.
   void post(Buffer& buffer) {
@@ -122,7 +118,7 @@ class Receives final : private providers::CompletionHandler {
   Owner& owner_;
   BufferPool buffers_;
   std::atomic<std::size_t> promised_{0};
-  std::atomic<bool> loose_{false};
+  std::size_t least_spare_ = 0;   // posted and not promised, since the last tidy()
   std::vector<Buffer*> refused_;  // the provider had no room for them
   // They failed, and are posted again when something arrives or more are promised. A peer that dies
   // takes those along that its messages had come to (ofi_rxm fetches large ones by reading).

@@ -153,9 +153,9 @@ void Rail::hear(const PeerState& peer, const BounceCredits& credits) {
   if (Route* route = peer.route_by_rail[index_]) bounce_.hear(*route, credits);
 }
 
-void Rail::tidy(Clock::time_point now) {
-  messenger_.tidy(now);
-  bounce_.tidy(now);
+void Rail::tidy() {
+  messenger_.tidy();
+  bounce_.tidy();
   poll_some();  // a rail without peers is not looked at else
 }
 

@@ -103,12 +103,9 @@ class Rail {
   void peer_died(const std::shared_ptr<PeerState>& peer);
   /// The peer's word about requests through bounce buffers (BounceLanes).
   void hear(const PeerState& peer, const BounceCredits& credits);
-  /// Takes back what was promised to idle peers, and frees the buffers that are not needed.
-  void tidy(Clock::time_point now);
-  /// Whether tidy() has something to do, now or later; soon, because peers wait for it. From any
-  /// thread.
-  bool loose() const noexcept { return messenger_.loose() || bounce_.loose(); }
-  bool pressed() const noexcept { return bounce_.pressed(); }
+  /// Gives back what peers have promised and what was not used since the last call, and frees the
+  /// buffers that nothing needed since then.
+  void tidy();
   /// Buffers and receives. From any thread.
   struct Holding {
     std::uint64_t message_bytes = 0, bounce_bytes = 0;

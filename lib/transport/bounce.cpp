@@ -47,13 +47,14 @@ Bounce::Bounce(providers::Endpoint& endpoint, std::uint32_t rail, Limits limits,
     // What a peer has not copied yet when the rail is closed, it may copy at any time later.
     : Transport({.repeats_writes = false}),
       limits_(limits),
+      // Apart from what peers send requests to, so that no rail keeps back what another waits for
+      // while it waits for that one.
+      most_answers_(limits.most - limits.most / 2),
       core_{endpoint, rail,
             BufferPool(endpoint, bounce_message(limits.buffer_bytes), limits.buffers), limits.most},
       receives_(endpoint, "bounce", providers::MessageClass::bounce, core_.sends.buffer_bytes(),
                 limits.buffers, limits.most, *this),
-      // Apart, so that no rail keeps back what another waits for while it waits for that one.
-      lanes_(receives_, rail, {limits.buffers, limits.most / 2, limits.most - limits.most / 2},
-             std::move(tell)),
+      lanes_(receives_, rail, {limits.buffers, limits.most - most_answers_}, std::move(tell)),
       responder_(core_, limits.buffer_bytes, std::move(find_grant), std::move(flush)) {}
 
 Result<void> Bounce::serve(const Device& device) {
@@ -66,8 +67,8 @@ void Bounce::add_peer(const std::shared_ptr<PeerState>& peer, Route& route,
                       std::uint64_t own_token) {
   const Introduction& theirs = peer->introduction;
   const auto bytes = std::min<std::uint64_t>(limits_.buffer_bytes, theirs.bounce_buffer_bytes);
-  const auto credits = std::min<std::size_t>(
-      {limits_.buffers, theirs.bounce_buffers, limits_.most - limits_.most / 2});
+  const auto credits =
+      std::min<std::size_t>({limits_.buffers, theirs.bounce_buffers, most_answers_});
   const auto [link, first] = links_.try_emplace(
       own_token, BounceLink{peer, route, credits, 0, bytes, bounce_pieces(bytes)});
   route.bounce = &link->second;
@@ -75,7 +76,10 @@ void Bounce::add_peer(const std::shared_ptr<PeerState>& peer, Route& route,
 
 void Bounce::hear(Route& route, const BounceCredits& credits) {
   BounceLink* const link = route.bounce;
-  if (link != nullptr && !lanes_.hear(*link, credits)) refused(*link, credits.giver);
+  if (link == nullptr) return;
+  if (!lanes_.hear(*link, credits)) refused(*link, credits.giver);
+  // Before the peer may want back what it has given.
+  if (credits.step == BounceCredits::Step::given) start_waiting();
 }
 
 /// Those end that wait for a lane to there.
@@ -90,10 +94,10 @@ void Bounce::refused(const BounceLink& link, std::uint32_t theirs) {
     end(*each, failure(Code::unavailable, "the peer has no memory for bounce buffers"));
 }
 
-void Bounce::tidy(Clock::time_point now) {
-  lanes_.tidy(now);
+void Bounce::tidy() {
+  for (auto& [token, link] : links_) lanes_.tidy(link);
   receives_.tidy();
-  if (lanes_.closed()) core_.sends.retire(core_.sends.size(), [](Buffer&) {});
+  core_.sends.tidy(0);
 }
 
 std::uint64_t Bounce::chunk_limit(const Route& route) const {
@@ -113,7 +117,7 @@ providers::Post Bounce::post(Op& op) {
   BounceRequest* request = std::exchange(op.request, nullptr);
   if (request == nullptr) {
     request = &begin(op);
-    if (!start(*request)) {
+    if (start(*request) != Start::begun) {
       waiting_.push_back(request);
       return {providers::PostStatus::posted, 0};
     }
@@ -156,22 +160,26 @@ BounceRequest& Bounce::begin(Op& op) {
   return request;
 }
 
-/// Writes it into a buffer, once there is a credit for it. False: it has to wait.
-bool Bounce::start(BounceRequest& request) {
-  if (!core_.has_buffer() || !find_lane(request)) return false;
-  request.in_lane = true;
-  Buffer* const buffer = core_.take_buffer();
-  if (buffer == nullptr) {
-    request.in_lane = false;
+/// Writes it into a buffer, once there are a credit for it and a receive for its answer.
+Bounce::Start Bounce::start(BounceRequest& request) {
+  if (answers_ == most_answers_ || !core_.has_buffer() || !enter_lane(request)) return Start::waits;
+  const auto promised = receives_.promise(1);
+  if (promised) {
+    ++answers_;
+    request.in_lane = true;
+    if (Buffer* const buffer = core_.take_buffer()) {
+      write_out(request, *buffer);
+      return Start::begun;
+    }
+    leave_lane(request);
+  } else {
     lanes_.put_back(*request.link, request.target->index);
-    return false;
   }
-  write_out(request, *buffer);
-  return true;
+  return answers_ > 0 ? Start::waits : Start::no_memory;
 }
 
-/// With a credit. A proof must come from its rail, and the rest may go to any of them.
-bool Bounce::find_lane(BounceRequest& request) {
+/// Takes a credit. A proof must go to its rail, and the rest may go to any of them.
+bool Bounce::enter_lane(BounceRequest& request) {
   const Op& op = *request.op;
   BounceLink& link = *request.link;
   if (lanes_.take(link, request.target->index)) return true;
@@ -191,15 +199,18 @@ std::size_t Bounce::start_waiting() {
   for (std::size_t left = waiting_.size(); left > 0; --left) {
     BounceRequest& request = *waiting_.front();
     waiting_.pop_front();
-    if (request.op->transfer->stopped()) {
-      end_unsent(request, 0);
-    } else if (!start(request)) {
+    const Start outcome = request.op->transfer->stopped() ? Start::unwanted : start(request);
+    if (outcome == Start::waits) {
       waiting_.push_back(&request);
       continue;
-    } else if (!writes(*request.op) || fill(request)) {
-      ready_.push_back(&request);
     }
     ++count;
+    if (outcome == Start::unwanted)
+      end_unsent(request, 0);
+    else if (outcome == Start::no_memory)
+      end(request, failure(Code::out_of_memory, "there is no memory for bounce buffers"));
+    else if (!writes(*request.op) || fill(request))
+      ready_.push_back(&request);
   }
   return count;
 }
@@ -474,22 +485,27 @@ void Bounce::end_unsent(BounceRequest& request, int fabric_code) {
 /// Its credit comes back, and the sink learns of it.
 void Bounce::end(BounceRequest& request, const providers::Completion& completion) {
   Op& op = *request.op;
-  leave_lane(request);
-  requests_.release(request);
+  leave(request);
   sink().chunk_ended(op, completion);
 }
 
 /// It was never under way.
 void Bounce::release(BounceRequest& request) {
   drop_buffer(request);
+  leave(request);
+}
+
+void Bounce::leave(BounceRequest& request) {
   leave_lane(request);
+  if (request.link != nullptr) --request.link->credits_used;
   requests_.release(request);
 }
 
 void Bounce::leave_lane(BounceRequest& request) {
-  if (request.link == nullptr) return;
-  --request.link->credits_used;
-  if (request.in_lane) lanes_.put_back(*request.link, request.target->index);
+  if (!std::exchange(request.in_lane, false)) return;
+  receives_.release(1);
+  --answers_;
+  if (request.link != nullptr) lanes_.put_back(*request.link, request.target->index);
 }
 
 void Bounce::drop_buffer(BounceRequest& request) {

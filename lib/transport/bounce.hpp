@@ -22,7 +22,7 @@ namespace weft::core {
 /// A request to a peer, until its answer has come.
 struct BounceRequest {
   enum class Phase : std::uint8_t {
-    waiting,      // for a credit or a buffer
+    waiting,      // for a credit, a receive or a buffer
     copying_out,  // a device copies the bytes into the buffer
     ready,        // the buffer is filled, and the provider has no room yet
     held,         // likewise, and its owner posts it again (Op::request)
@@ -33,11 +33,11 @@ struct BounceRequest {
   Op* op = nullptr;
   BounceLink* link = nullptr;  // null: the peer is gone, and a device still copies
   const RemoteRail* target = nullptr;
-  bool in_lane = false;  // has a credit there
+  bool in_lane = false;  // has a credit there, and a receive for the answer
   Phase phase = Phase::waiting;
   // Of the request until it is sent, then of the answer while copying_in.
   Buffer* buffer = nullptr;
-  std::size_t bytes = 0;     // in it, behind the head
+  std::size_t bytes = 0;  // in it, behind the head
 };
 
 class Bounce final : public Transport, private providers::CompletionHandler {
@@ -62,11 +62,9 @@ class Bounce final : public Transport, private providers::CompletionHandler {
   void add_peer(const std::shared_ptr<PeerState>& peer, Route& route, std::uint64_t own_token);
   /// The peer's word about the lanes between it and this rail.
   void hear(Route& route, const BounceCredits& credits);
-  /// Closes idle lanes, and frees what none needs.
-  void tidy(Clock::time_point now);
-  // From any thread. As BounceLanes has them.
-  bool loose() const noexcept { return lanes_.loose() || receives_.loose(); }
-  bool pressed() const noexcept { return lanes_.pressed(); }
+  /// Closes the lanes that nothing has used since the last call, and frees what nothing needed.
+  void tidy();
+  // From any thread.
   std::size_t promised() const noexcept { return receives_.promised(); }
   std::size_t posted() const noexcept { return receives_.posted(); }
   /// Of the buffers.
@@ -107,8 +105,9 @@ class Bounce final : public Transport, private providers::CompletionHandler {
 
   void completed(providers::Posted& posted, const providers::Completion& completion) override;
   BounceRequest& begin(Op& op);
-  bool start(BounceRequest& request);
-  bool find_lane(BounceRequest& request);
+  enum class Start : std::uint8_t { begun, waits, unwanted, no_memory };
+  Start start(BounceRequest& request);
+  bool enter_lane(BounceRequest& request);
   std::size_t start_waiting();
   void refused(const BounceLink& link, std::uint32_t theirs);
   void write_out(BounceRequest& request, Buffer& buffer);
@@ -124,10 +123,13 @@ class Bounce final : public Transport, private providers::CompletionHandler {
   void end_unsent(BounceRequest& request, int fabric_code);
   void end(BounceRequest& request, const providers::Completion& completion);
   void release(BounceRequest& request);
+  void leave(BounceRequest& request);
   void leave_lane(BounceRequest& request);
   void drop_buffer(BounceRequest& request);
 
   const Limits limits_;
+  const std::size_t most_answers_;
+  std::size_t answers_ = 0;  // receives that are promised for them
   BounceCore core_;
   Receives<Bounce> receives_;
   BounceLanes lanes_;

@@ -3,18 +3,17 @@
 // receives and gives credits. Idle lanes are closed, so that peers share the receives of a rail.
 //
 // Every change goes over the control connection, which loses nothing: both sides agree about what
-// was promised whatever becomes of a rail. Where a rail has no receives left, those who ask wait in
-// a queue, and those who have credits are asked for them: they give them back after one use.
+// was promised whatever becomes of a rail. Where a rail has no receives left, those that ask wait
+// in a queue, and those that have credits are asked for them: they give them back after the
+// requests that are under way.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <utility>
 #include <vector>
-#include <weft/deadline.hpp>
 
 #include "transport/bounce_link.hpp"
 #include "wire/notice.hpp"
@@ -28,13 +27,9 @@ class BounceLanes {
  public:
   using Tell = std::function<void(const PeerState&, Notice)>;
   struct Limits {
-    std::size_t each = 0;     // requests under way in one lane
-    std::size_t peers = 0;    // receives for requests of peers, ...
-    std::size_t answers = 0;  // ... and for answers to our own
+    std::size_t each = 0;   // requests under way in one lane
+    std::size_t peers = 0;  // receives for requests of peers
   };
-  /// So long lanes stay open that nothing uses. A guess: opening one takes a round trip of the
-  /// control connection.
-  static constexpr auto idle_after = std::chrono::seconds(5);
 
   BounceLanes(Receives<Bounce>& receives, std::uint32_t rail, Limits limits, Tell tell)
       : receives_(receives), rail_(rail), limits_(limits), tell_(std::move(tell)) {}
@@ -49,45 +44,30 @@ class BounceLanes {
   bool hear(BounceLink& link, const BounceCredits& credits);
   /// The peer is gone.
   void forget(BounceLink& link);
-  /// Closes what is idle, or wanted elsewhere.
-  void tidy(Clock::time_point now);
-
-  /// No lane is open, in either direction.
-  bool closed() const noexcept { return users_.empty() && holders_.empty(); }
-  // From any thread.
-  /// tidy() may have something to do, now or later; or others wait for it.
-  bool loose() const noexcept { return loose_.load(std::memory_order_relaxed); }
-  bool pressed() const noexcept { return pressed_.load(std::memory_order_relaxed); }
+  /// Closes the lanes to the peer that nothing has used since the last call.
+  void tidy(BounceLink& link);
 
  private:
   using Step = BounceCredits::Step;
   using Holder = std::pair<BounceLink*, std::uint32_t>;  // a peer, and its rail
 
-  bool promise_answers(BounceLink& link);
-  void give_back(BounceLink& link, std::uint32_t theirs, BounceLane& lane, std::size_t count);
-  void close_if_unused(BounceLink& link);
+  void give_back_spare(BounceLink& link, std::uint32_t theirs, BounceLane& lane);
   void given(BounceLink& link, std::uint32_t theirs, std::size_t count);
+  void wanted_back(BounceLink& link, std::uint32_t theirs);
   void wanted(BounceLink& link, std::uint32_t theirs, std::size_t count);
   void given_back(BounceLink& link, std::uint32_t theirs, std::size_t count);
   void serve_those_waiting();
-  std::size_t promise(std::size_t count);
   void want_back();
-  void note();
   void tell(const BounceLink& link, Step step, std::uint32_t theirs, std::size_t count) const;
 
   Receives<Bounce>& receives_;
   const std::uint32_t rail_;
   const Limits limits_;
   const Tell tell_;
-  // Our own requests.
-  std::vector<BounceLink*> users_;  // links with receives for answers
-  std::size_t for_answers_ = 0;     // of these
-  bool answers_short_ = false;      // a link waits for some
-  // Requests of peers.
+  // Of requests that peers send.
   std::vector<Holder> holders_;
   std::deque<Holder> waiting_;
   std::size_t for_peers_ = 0;  // receives that the holders have been promised
-  std::atomic<bool> loose_{false}, pressed_{false};
 };
 
 }  // namespace weft::core

@@ -26,8 +26,7 @@ struct BounceLane {
   std::size_t used = 0;      // ... and that are under way
   bool asked = false;        // for credits
   bool wanted_back = false;  // by the peer
-  bool rests = false;        // unused since then
-  Clock::time_point rests_since{};
+  bool rests = false;        // unused since the last tidy()
 };
 
 /// From one of the peer's rails: what we take from it.
@@ -37,8 +36,8 @@ struct BounceGiven {
   bool wanted_back = false;
 };
 
-/// A peer. There is a receive on each side for every credit: one for the request on the one, one
-/// for the answer on the other. So neither side can be overrun, however slow it is.
+/// A peer. There is a receive on the one side for every credit, and one on the other for the answer
+/// to every request. So neither side can be overrun, however slow it is.
 struct BounceLink {
   std::shared_ptr<PeerState> peer;
   Route& route;
@@ -50,7 +49,6 @@ struct BounceLink {
   // By the peer's rail: see BounceLanes.
   std::map<std::uint32_t, BounceLane> lanes = {};
   std::map<std::uint32_t, BounceGiven> given = {};
-  std::size_t answers = 0;  // receives that are promised for them
 };
 
 /// What follows a device's copy: one of the two goes on.

@@ -61,7 +61,7 @@ class Scripted final : public Transport {
 
   std::uint64_t limit = 100;
   std::size_t room_left = 1000, together = 1;
-  bool waits = false;  // for the peer's leave
+  bool waits = false;                // for the peer's leave
   bool unsent = false, cut = false;  // what fails
   std::function<Post(const Op&)> answer;
   std::vector<Op*> posted;
