@@ -72,6 +72,7 @@ class Receives final : private providers::CompletionHandler {
   }
   /// A buffer whose message was kept.
   void post(Buffer& buffer) {
+    buffer.called_back = false;
     if (BufferPool::retired(buffer)) return buffers_.put_back(buffer);
     buffer.handler = this;
     const providers::Post post = endpoint_.receive(
@@ -104,7 +105,6 @@ class Receives final : private providers::CompletionHandler {
       // stranger: it must not use up the receives of others.
       if (!completion.too_long) return failed_.push_back(&buffer);
     }
-    buffer.called_back = false;
     post(buffer);
   }
   void post_all(std::vector<Buffer*>& buffers) {

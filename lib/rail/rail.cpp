@@ -156,7 +156,7 @@ void Rail::hear(const PeerState& peer, const BounceCredits& credits) {
 void Rail::tidy() {
   messenger_.tidy();
   bounce_.tidy();
-  poll_some();  // a rail without peers is not looked at else
+  if (peers_ == 0) poll_some();  // it is not looked at else
 }
 
 /// For what ends at once.
