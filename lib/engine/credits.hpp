@@ -1,8 +1,6 @@
 // What peers say of credits goes to the rail concerned; and rails are told to give idle ones back.
 #pragma once
 
-#include <memory>
-
 #include "engine/peer_table.hpp"
 #include "engine/rails.hpp"
 #include "engine/workers.hpp"

@@ -101,7 +101,7 @@ struct FallbackTaken {};
 struct CreditsGivenBack {
   std::uint64_t count = 0;
 };
-/// Of requests through bounce buffers (transport/bounce_credits.hpp).
+/// Of requests through bounce buffers (transport/bounce_lanes.hpp).
 struct BounceCredits {
   enum class Step : std::uint8_t { wanted = 1, given, wanted_back, given_back };
   Step step = Step::wanted;
