@@ -54,7 +54,16 @@ bool shares_doorbell(const fi_info& info) {
 }
 
 void efa_quirks(const fi_info& info, Capability& record) {
-  if (info.fabric_attr->name == direct) record.protocol = direct_protocol;
+  if (info.fabric_attr->name == direct) {
+    record.protocol = direct_protocol;
+    // The completion queue has room for so many (fabric_endpoint.cpp: open_queue), and loses
+    // others.
+    record.receive_queue = std::min<std::size_t>(record.receive_queue, 2 * info.tx_attr->size);
+  } else {
+    // "efa" fills the device's queue with packets of its own, and takes any number (1.17,
+    // prov/efa/src/rxr/rxr_msg.c: rxr_msg_alloc_rx_entry).
+    record.receive_queue = 0;
+  }
   record.shared_doorbell = shares_doorbell(info);
   // The target's NIC checks keys, ranges and rights.
   record.keys_enforced = true;

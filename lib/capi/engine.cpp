@@ -31,6 +31,12 @@ weft_rail_info to_c(const RailInfo& rail) {
   c.copies = rail.capability.write_carriage.copies();
   c.pci = rail.capability.pci.c_str();
   c.numa_node = rail.numa_node;
+  c.message_buffer_bytes = rail.message_buffer_bytes;
+  c.bounce_buffer_bytes = rail.bounce_buffer_bytes;
+  c.receives_promised = rail.receives_promised;
+  c.receives_posted = rail.receives_posted;
+  c.receive_queue = rail.capability.receive_queue;
+  c.pins_buffers = rail.capability.local_registration;
   return c;
 }
 

@@ -127,9 +127,11 @@ MetricsReading Telemetry::read() {
         for (const auto& each : copied_in(record, PathKind::at(i), totals.carried[i]))
           add_up(reading.copied, each);
     const Rail::Counters& counters = rail->counters();
-    reading.rails.push_back({rail->name(), record.provider, record.domain,
-                             counters.all_operations(), counters.all_bytes(), counters.lost,
-                             rail->openings(), counters.in_flight, rail->away()});
+    const Rail::Holding holding = rail->holding();
+    reading.rails.push_back(
+        {rail->name(), record.provider, record.domain, counters.all_operations(),
+         counters.all_bytes(), counters.lost, rail->openings(), counters.in_flight, rail->away(),
+         holding.message_bytes, holding.bounce_bytes, holding.promised, holding.posted});
   }
   return reading;
 }
@@ -154,10 +156,12 @@ Info Telemetry::info() {
   if (call.refused()) return info;
   for (const auto& rail : around_.rails) {
     const Rail::Counters& counters = rail->counters();
-    info.rails.push_back({rail->name(), rail->capability(),
-                          around_.workers.index_of(rail->worker()), counters.all_operations(),
-                          counters.all_bytes(), counters.in_flight, counters.lost,
-                          around_.rails.locality().numa_node_of(rail->index())});
+    const Rail::Holding holding = rail->holding();
+    info.rails.push_back(
+        {rail->name(), rail->capability(), around_.workers.index_of(rail->worker()),
+         counters.all_operations(), counters.all_bytes(), counters.in_flight, counters.lost,
+         around_.rails.locality().numa_node_of(rail->index()), holding.message_bytes,
+         holding.bounce_bytes, holding.promised, holding.posted});
   }
   info.segments = around_.segments.count();
   return info;

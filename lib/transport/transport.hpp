@@ -77,6 +77,9 @@ class Transport {
   virtual providers::BatchPost post_all(std::span<Op* const> ops) {
     return providers::post_in_order(ops, [this](Op* op) { return post(*op); });
   }
+  /// Whether something of an op that was posted has gone to the provider: false while it waits for
+  /// the peer's leave.
+  virtual bool went_out(const Op&) const { return true; }
   /// The provider had no room for the op, and it is not posted again.
   virtual void give_up(Op&) {}
   /// Work of its own besides the endpoint's completions; returns how much was done.

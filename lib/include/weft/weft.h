@@ -257,6 +257,12 @@ typedef struct weft_rail_info {
   uint32_t copies;    ///< Of each byte by the provider, on both sides together.
   const char* pci;    ///< Of the NIC, "0000:4f:00.0"; "": unknown, or none.
   int32_t numa_node;  ///< Of the NIC; -1: unknown.
+  /// Memory that the engine keeps for peers, in bytes; pinned if `pins_buffers`.
+  uint64_t message_buffer_bytes, bounce_buffer_bytes;
+  uint64_t receives_promised;  ///< What peers may send without being asked.
+  uint64_t receives_posted;
+  uint64_t receive_queue;  ///< Most receives that the provider keeps posted; 0: no fixed number.
+  bool pins_buffers;
 } weft_rail_info;
 
 /// A NIC or interface that was considered when rails were chosen.

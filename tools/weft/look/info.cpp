@@ -95,6 +95,7 @@ nlohmann::ordered_json to_json(const Capability& record) {
           {"max_message", record.max_message},
           {"max_send", record.max_send},
           {"window", record.window},
+          {"receive_queue", record.receive_queue},
           {"iov_limit", record.iov_limit},
           {"rma_pieces", record.rma_pieces},
           {"shared_doorbell", record.shared_doorbell},
@@ -181,8 +182,13 @@ nlohmann::ordered_json to_json(const Info& info, const std::vector<NicCounters>&
                           {"reason", each.reason}});
   nlohmann::ordered_json rails = json::array();
   for (const RailInfo& rail : info.rails)
-    rails.push_back(
-        {{"name", rail.name}, {"thread", rail.thread}, {"capability", to_json(rail.capability)}});
+    rails.push_back({{"name", rail.name},
+                     {"thread", rail.thread},
+                     {"capability", to_json(rail.capability)},
+                     {"message_buffer_bytes", rail.message_buffer_bytes},
+                     {"bounce_buffer_bytes", rail.bounce_buffer_bytes},
+                     {"receives_promised", rail.receives_promised},
+                     {"receives_posted", rail.receives_posted}});
   nlohmann::ordered_json settings = json::array();
   for (const Setting& each : info.settings)
     settings.push_back({{"name", each.name},
@@ -257,8 +263,18 @@ std::string value_text(const nlohmann::ordered_json& value) {
   return text;
 }
 
+/// What it holds for peers.
+std::string buffers_text(const RailInfo& rail) {
+  const std::size_t most = rail.capability.receive_queue;
+  return fmt::format("{} bytes for messages, {} for bounce buffers{}; {} of {} receives promised",
+                     grouped(rail.message_buffer_bytes), grouped(rail.bounce_buffer_bytes),
+                     rail.capability.local_registration ? ", pinned" : "", rail.receives_promised,
+                     most > 0 ? grouped(most) : "any number of");
+}
+
 std::string record_text(const RailInfo& rail) {
   std::string out = fmt::format("\nRail {}, on progress thread {}\n", rail.name, rail.thread);
+  out += hanging(fmt::format("  {:<22} ", "buffers"), buffers_text(rail));
   const nlohmann::ordered_json record = to_json(rail.capability);
   for (const auto& [name, value] : record.items())
     out += hanging(fmt::format("  {:<22} ", name), value_text(value));
