@@ -43,7 +43,7 @@ struct Fault {
   double refuse = 0;     ///< The NIC refuses the operation (FI_EIO): nothing is carried out.
   double fail = 0;       ///< It is carried out, and ends with an error (FI_EIO).
   double duplicate = 0;  ///< It is carried out twice.
-  double drop = 0;  ///< It is never carried out, and does not end before the switch changes.
+  double drop = 0;       ///< It is never carried out, and does not end before the switch changes.
 };
 
 /// How often each fault has happened, on all rails of all engines that share the switch.
