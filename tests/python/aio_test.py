@@ -57,6 +57,21 @@ def test_an_awaited_transfer_has_ended(engines: Pair) -> None:
     asyncio.run(work())
 
 
+def test_what_is_awaited_has_arrived(engines: Pair) -> None:
+    """Likewise."""
+
+    async def work() -> None:
+        for number in range(3000):
+            message = engines.b.receive(engines.to_a, number)
+            signal = engines.b.expect(engines.to_a, number)
+            engines.a.send(engines.to_b, number, b"x")
+            engines.a.signal(engines.to_b, number)
+            assert (await message).bytes == b"x"
+            assert (await signal).count == 1
+
+    asyncio.run(work())
+
+
 def test_what_fails_raises_where_it_is_awaited(engines: Pair) -> None:
     async def work() -> None:
         with engines.a.add(pattern(SIZE, 2)) as mine:

@@ -64,7 +64,8 @@ class WEFT_API Faults {
   void set(const Fault& fault);
   /// For one rail, by its number in Engine::info().
   void set(std::size_t rail, const Fault& fault);
-  /// The rail refuses all, as a NIC that is gone does: others take over.
+  /// The rail refuses all, as a NIC that is gone does: others take over. Over shm, memory that the
+  /// peer maps (Memory::shared) keeps to one rail, and fails with it.
   void kill(std::size_t rail) { set(rail, {.refuse = 1}); }
   /// Nothing goes wrong any more.
   void clear() { set(Fault{}); }

@@ -89,7 +89,9 @@ void bind_testkit(nb::module_& module) {
            "drop: it is never carried out, and does not end before the switch changes.\n"
            "seed: the same one draws the same faults.")
       .def("kill", &Faults::kill, "rail"_a,
-           "The rail refuses all, as a NIC that is gone does: others take over.")
+           "The rail refuses all, as a NIC that is gone does: others take over. Over shm, memory "
+           "that "
+           "the peer maps (Memory.shared) keeps to one rail, and fails with it.")
       .def("clear", &Faults::clear, "Nothing goes wrong any more.")
       .def_prop_ro("counts", &Faults::counts);
 

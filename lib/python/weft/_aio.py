@@ -101,7 +101,7 @@ async def transfer(transfer: Transfer) -> None:
 async def arrival(arrival: _Arrives[_Made]) -> _Made:
     """await expectation, await receive."""
     await _ended(arrival)
-    return arrival.wait(timeout=0)
+    return arrival.wait()  # It is there, but for the last steps of the thread that told so.
 
 
 async def events(engine: Engine) -> AsyncIterator[Event]:
