@@ -1,7 +1,6 @@
 // The faults that the rails of some engines have, which change while they run.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <cstdint>
 #include <map>

@@ -34,9 +34,7 @@ void open(PyEngine* self, const nb::kwargs& options) {
     const Unlocked others_run;
     return Engine::open(config);
   }();
-  Engine engine = must(std::move(opened));
-  const Nanoseconds default_timeout = default_timeout_of(engine);
-  new (self) PyEngine(std::move(engine), default_timeout);
+  new (self) PyEngine(must(std::move(opened)));
 }
 
 void close(PyEngine& self, Seconds timeout) {

@@ -9,6 +9,7 @@
 
 #include "python/binding/buffers.hpp"
 #include "python/binding/completion.hpp"
+#include "python/binding/config.hpp"
 
 namespace weft::python {
 
@@ -20,8 +21,9 @@ struct PyEngine {
   /// It was closed without an error: nothing touches memory for it any more.
   std::shared_ptr<std::atomic<bool>> over = std::make_shared<std::atomic<bool>>(false);
 
-  PyEngine(Engine&& opened, Nanoseconds timeout)
-      : engine(std::make_shared<Engine>(std::move(opened))), default_timeout(timeout) {}
+  explicit PyEngine(Engine&& opened)
+      : engine(std::make_shared<Engine>(std::move(opened))),
+        default_timeout(default_timeout_of(*engine)) {}
   PyEngine(const PyEngine&) = delete;
   PyEngine& operator=(const PyEngine&) = delete;
   ~PyEngine();

@@ -51,9 +51,7 @@ PyEngine* open(const Faults& faults, const nb::kwargs& options) {
     const Unlocked others_run;
     return testkit::open(config, faults);
   }();
-  Engine engine = must(std::move(opened));
-  const Nanoseconds default_timeout = default_timeout_of(engine);
-  return new PyEngine(std::move(engine), default_timeout);
+  return new PyEngine(must(std::move(opened)));
 }
 
 }  // namespace
