@@ -100,14 +100,17 @@ void Reopening::watch(Clock::time_point now) {
   if (around_.config.progress == Progress::manual) return;
   for (const auto& rail : around_.rails) {
     const Rail::Counters& counters = rail->counters();
+    const std::uint64_t lost = counters.lost;
     const bool tells = rail->capability().path_failures;
-    RailWatch& watch =
+    Watched& watched =
         watches_.try_emplace(rail->index(), 2 * around_.config.suspect_after).first->second;
-    if (!watch.due({tells && counters.in_flight > 0, counters.operations, rail->closed()}, now))
-      continue;
+    const bool silent = watched.rail.due(
+        {tells && counters.in_flight > 0, counters.operations, rail->closed()}, now);
+    const bool dead = watched.lost.due({.out = lost > 0, .completed = lost}, now);
+    if (!silent && !dead) continue;
     const auto done = std::make_shared<CompletionSlot>();
     if (!rail->endpoint().reopens() || reopenings_.begin(rail->index(), done)) continue;
-    rail->worker().post([each = rail.get()] { each->scheduler().went_silent(); });
+    if (silent) rail->worker().post([each = rail.get()] { each->scheduler().went_silent(); });
     begin(*rail, done);
   }
 }

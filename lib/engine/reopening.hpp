@@ -42,9 +42,10 @@ class Reopening {
   Result<void> reopen(std::string_view name, Deadline deadline);
   /// Waits until the rail is open again.
   Result<void> close_and_open(Rail& rail, Deadline deadline);
-  /// Upkeep's: reopens rails that neither complete nor fail what they have out, which some
-  /// providers don't do when a NIC dies (efa in libfabric 1.17), and those that could not be opened
-  /// again.
+  /// Upkeep's. Reopens rails that neither complete nor fail what they have out: some providers do
+  /// neither when a NIC dies (efa in libfabric 1.17), and others when a peer freezes or is cut off
+  /// (tcp), whose operations would keep local memory for as long. Tries rails again that could not
+  /// be opened.
   void watch(Clock::time_point now);
 
   // The control thread's.
@@ -60,9 +61,16 @@ class Reopening {
   void tell(const PeerState& peer, std::uint32_t rail, Blob address);
   void follow(PeerState& peer, std::uint32_t rail, Blob address);
 
+  struct Watched {
+    explicit Watched(Nanoseconds patience) : rail(patience), lost(patience) {}
+
+    RailWatch rail;
+    RailWatch lost;  // its operations to peers that are dead
+  };
+
   const Around around_;
   Reopenings reopenings_;
-  std::map<std::uint32_t, RailWatch> watches_;  // upkeep's
+  std::map<std::uint32_t, Watched> watches_;  // upkeep's
 };
 
 }  // namespace weft::core

@@ -305,6 +305,35 @@ TEST_P(Death, OfAFrozenPeerIsNoticedByItsSilence) {
   victim.child.signal(SIGCONT);
 }
 
+/// A dead peer that is only frozen keeps its connection, over tcp, with what is in it.
+TEST_P(Death, OfAFrozenPeerFreesTheMemoryThatIsStillOut) {
+  Config config = config_for(GetParam());
+  config.heartbeat = 100ms;
+  config.suspect_after = 1s;
+  config.death_after = 2s;
+  Engine impatient = must(Engine::open(config));
+  Server victim(GetParam(), "victim"), other(GetParam(), "other");
+  const Peer to_victim = must(impatient.connect(victim.address, soon()));
+  const Peer to_other = must(impatient.connect(other.address, soon()));
+  const Remote there = must(impatient.lookup(to_victim, "memory", soon()));
+  Segment source = must(impatient.add(Memory::own(size)));
+  EXPECT_TRUE(succeeds(must(impatient.write(source, there, all)).wait(soon()))) << "they have met";
+  victim.child.signal(SIGSTOP);
+  std::vector<Transfer> stuck;
+  for (int i = 0; i < 16; ++i) {
+    stuck.push_back(must(impatient.write(source, there, all)));
+    if (i % 2 == 0) stuck.back().cancel();
+  }
+  for (Transfer& transfer : stuck) {
+    std::ignore = transfer.wait_quiescent(soon());
+    EXPECT_TRUE(transfer.quiescent());
+  }
+  const Remote elsewhere = must(impatient.lookup(to_other, "memory", soon()));
+  EXPECT_TRUE(succeeds(must(impatient.read(source, elsewhere, all)).wait(soon())));
+  EXPECT_TRUE(holds(bytes_of(source), 1));
+  victim.child.signal(SIGCONT);
+}
+
 TEST_P(Death, APauseCostsTimeAndNoTransfer) {
   Config config = config_for(GetParam());
   config.heartbeat = 50ms;
