@@ -53,16 +53,20 @@ struct Lane {
   const Base& base(std::uint32_t layer) const noexcept {
     return bases[shape.region + layer * shape.layer_regions];
   }
-  std::uint64_t offset(std::uint32_t layer, std::uint32_t block, std::uint32_t row) const noexcept {
-    return base(layer).offset + shape.offset + layer * shape.layer + block * shape.block +
-           row * shape.row;
-  }
   /// Whether `next` lies beside this lane in every row, behind `bytes`.
   bool goes_on_in(const Lane& next, std::uint64_t bytes) const noexcept {
     return shape.region == next.shape.region && shape.row == next.shape.row &&
            shape.block == next.shape.block && shape.layer == next.shape.layer &&
            shape.offset + bytes == next.shape.offset;
   }
+};
+
+/// Where a flow's field lies in one layer: in block 0, at its first row.
+struct Start {
+  std::uint32_t src_region = 0;
+  std::uint32_t dst_region = 0;
+  std::uint64_t src = 0;
+  std::uint64_t dst = 0;
 };
 
 /// A field on its way: `heads` vectors of `bytes` in each row.
@@ -73,6 +77,16 @@ struct Flow {
   std::uint32_t tokens_per_row = 1;
   std::uint32_t state_rows = 0;  ///< 0: the tokens decide.
 
+  /// Rows follow one another without a gap on both sides.
+  bool solid() const noexcept {
+    return heads == 1 && src.shape.row == bytes && dst.shape.row == bytes;
+  }
+  Start start(std::uint32_t src_layer, std::uint32_t dst_layer) const noexcept {
+    const Base& from = src.base(src_layer);
+    const Base& to = dst.base(dst_layer);
+    return {from.region, to.region, from.offset + src.shape.offset + src_layer * src.shape.layer,
+            to.offset + dst.shape.offset + dst_layer * dst.shape.layer};
+  }
   /// One vector for all heads, where they are neighbours on both sides.
   void join_heads() noexcept {
     if (src.shape.head == bytes && dst.shape.head == bytes) bytes *= std::exchange(heads, 1);
@@ -125,17 +139,21 @@ RowRun rows_of(const Flow& flow, const TokenRun& run) noexcept {
           (before + run.tokens + per_row - 1) / per_row};
 }
 
-void copy_rows(const Flow& flow, RowRun rows, const TokenRun& run, LayerPair layers,
+void copy_rows(const Flow& flow, RowRun rows, const TokenRun& run, const Start& start,
                Collector& out) {
-  Loop inner{flow.heads, flow.src.shape.head, flow.dst.shape.head};
-  Loop outer{rows.count, flow.src.shape.row, flow.dst.shape.row};
+  const FieldShape& src = flow.src.shape;
+  const FieldShape& dst = flow.dst.shape;
+  Copy first{start.src_region, start.dst_region,
+             start.src + run.src_block * src.block + rows.src * src.row,
+             start.dst + run.dst_block * dst.block + rows.dst * dst.row, flow.bytes};
+  if (flow.solid()) {
+    first.length *= rows.count;
+    return out.add(first);
+  }
+  Loop inner{flow.heads, src.head, dst.head};
+  Loop outer{rows.count, src.row, dst.row};
   if (outer.dst_stride < inner.dst_stride) std::swap(inner, outer);
-  std::uint64_t length = flow.bytes;
-  if (inner.absorb(length)) outer.absorb(length);
-
-  const Copy first{flow.src.base(layers.src).region, flow.dst.base(layers.dst).region,
-                   flow.src.offset(layers.src, run.src_block, rows.src),
-                   flow.dst.offset(layers.dst, run.dst_block, rows.dst), length};
+  if (inner.absorb(first.length)) outer.absorb(first.length);
   for (std::uint64_t o = 0; o < outer.count; ++o) {
     for (std::uint64_t i = 0; i < inner.count; ++i) {
       Copy piece = first;
@@ -150,12 +168,13 @@ void copy_rows(const Flow& flow, RowRun rows, const TokenRun& run, LayerPair lay
 using Strip = std::span<const Flow>;
 
 /// Copies one token run of one page: as few pieces as the two orders inside the page allow.
-void copy_page(Strip strip, const TokenRun& run, LayerPair layers, Collector& out) {
+/// `starts` has an entry for each flow.
+void copy_page(Strip strip, const TokenRun& run, const Start* starts, Collector& out) {
   const RowRun rows = rows_of(strip.front(), run);
-  if (strip.size() == 1) return copy_rows(strip.front(), rows, run, layers, out);
+  if (strip.size() == 1) return copy_rows(strip.front(), rows, run, *starts, out);
   for (std::uint32_t row = 0; row < rows.count; ++row)
-    for (const Flow& flow : strip)
-      copy_rows(flow, {rows.src + row, rows.dst + row, 1}, run, layers, out);
+    for (std::size_t i = 0; i < strip.size(); ++i)
+      copy_rows(strip[i], {rows.src + row, rows.dst + row, 1}, run, starts[i], out);
 }
 
 /// Consecutive items of equal key.
@@ -177,24 +196,29 @@ void copy_group(const Group& dst, const std::vector<Flow>& flows,
                 Collector& out) {
   const auto strips = grouped(flows, [](const Flow& flow) { return flow.dst.shape.strip; });
   const auto blocks = grouped(runs, [](const TokenRun& run) { return run.dst_block; });
-  const auto copy = [&](Strip strip, std::span<const TokenRun> block, LayerPair layer) {
-    for (const TokenRun& run : block) copy_page(strip, run, layer, out);
+  std::vector<Start> starts;  // of all flows in a layer, layer by layer
+  for (const LayerPair& layer : layers)
+    for (const Flow& flow : flows) starts.push_back(flow.start(layer.src, layer.dst));
+
+  const auto copy = [&](Strip strip, std::span<const TokenRun> block, std::size_t layer) {
+    const Start* first = &starts[layer * flows.size() + (strip.data() - flows.data())];
+    for (const TokenRun& run : block) copy_page(strip, run, first, out);
   };
   const bool block_major = dst.order == Order::block_major;
   if (dst.placement == Placement::split && block_major) {
     for (const Strip strip : strips)
       for (const auto& block : blocks)
-        for (const LayerPair layer : layers) copy(strip, block, layer);
+        for (std::size_t layer = 0; layer < layers.size(); ++layer) copy(strip, block, layer);
   } else if (dst.placement == Placement::split) {
-    for (const LayerPair layer : layers)
+    for (std::size_t layer = 0; layer < layers.size(); ++layer)
       for (const Strip strip : strips)
         for (const auto& block : blocks) copy(strip, block, layer);
   } else if (block_major) {
     for (const auto& block : blocks)
-      for (const LayerPair layer : layers)
+      for (std::size_t layer = 0; layer < layers.size(); ++layer)
         for (const Strip strip : strips) copy(strip, block, layer);
   } else {
-    for (const LayerPair layer : layers)
+    for (std::size_t layer = 0; layer < layers.size(); ++layer)
       for (const auto& block : blocks)
         for (const Strip strip : strips) copy(strip, block, layer);
   }

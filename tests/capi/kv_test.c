@@ -258,7 +258,7 @@ static void refused_plans(void) {
   INVALID(weft_kv_plan_create(cache, &good, 1, cache, NULL, 1, all, 0, 0, &plan, &error));
   INVALID(weft_kv_plan_create(cache, &good, 1, cache, &good, 1, all, 0, 0, NULL, &error));
   INVALID(weft_kv_plan_create(cache, &good, 1, strange, &good, 1, all, 0, 0, &plan, &error));
-  INVALID(weft_kv_plan_create(cache, &good, 1, cache, &good, 1, all, 30, 3, &plan, &error));
+  INVALID(weft_kv_plan_create(cache, &good, 1, cache, &good, 1, all, 32, 3, &plan, &error));
   INVALID(weft_kv_plan_create(cache, &good, 1, cache, &good, 1, all, 1, 0, &plan, &error));
   INVALID(weft_kv_plan_create(cache, NULL, 0, cache, NULL, 0, all, 0, 0, &plan, &error));
   INVALID(weft_kv_plan_create(cache, &good, 1, cache, &good, 1, more, 0, 0, &plan, &error));
