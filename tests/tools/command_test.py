@@ -159,13 +159,15 @@ class Demo(Case):
 
     def test_hybrid_to_one_of_two_ranks(self):
         """Half of the heads and of each row of the convolutions, in a layout of another server."""
-        report = self.hands_over(*HYBRID)
         state = 23 * ((64 * 64 + 2 * 8 * 128) * 3 * 2 + 64 * 64 * 128 * 4) // 2
-        self.assertEqual(report["bytes"], 2 * (50 * 6 * 2 * 128 * 2 + state))
+        for provider in ("shm", "tcp"):
+            report = self.hands_over(*HYBRID, "--providers", provider)
+            self.assertEqual(report["bytes"], 2 * (50 * 6 * 2 * 128 * 2 + state))
 
     def test_indexer_of_the_second_stage(self):
-        report = self.hands_over(*STAGE)
-        self.assertEqual(report["bytes"], 2 * 50 * 30 * (576 * 2 + 132))
+        for provider in ("shm", "tcp"):
+            report = self.hands_over(*STAGE, "--providers", provider)
+            self.assertEqual(report["bytes"], 2 * 50 * 30 * (576 * 2 + 132))
 
     def test_attention_of_a_window(self):
         report = self.hands_over("--model", "gpt-oss-20b", "--tokens", "200", "--requests", "2")
@@ -325,6 +327,16 @@ class Pair(Case):
             self.assertEqual(other.wait(PATIENCE), 0)
         self.assertEqual(json.loads(result.stdout)["bytes"], 3 * 100 * 24 * 2 * 2 * 64 * 2)
 
+    def test_ranks_beyond_a_host(self):
+        """16 ranks have two replicas of each head; a replica of attention is a name."""
+        with decode("--tp-size", "16", "--tp-rank", "13", "--dp-size", "4", "--dp-rank", "2") as (
+                other, address):
+            result = weft("prefill", "--peer", address, *SMALL, "--tp-size", "16", "--tp-rank",
+                          "13", "--json")
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertEqual(other.wait(PATIENCE), 0)
+        self.assertEqual(json.loads(result.stdout)["bytes"], 3 * 100 * 24 * 2 * 64 * 2)
+
     def refused(self, decode_arguments, prefill_arguments, pattern):
         with decode(*decode_arguments) as (other, address):
             self.fails(weft("prefill", "--peer", address, *SMALL, *prefill_arguments), 1, pattern)
@@ -341,6 +353,7 @@ class Pair(Case):
 
     def test_ranks_with_nothing_to_exchange(self):
         self.refused(["--tp-size", "2", "--tp-rank", "1"], ["--tp-size", "2"], "has nothing for")
+        self.refused(["--pp-size", "3", "--pp-rank", "2"], ["--pp-size", "2"], "has nothing for")
 
     def ended(self, victim_is_decode, number, own_code, provider):
         common = ["--providers", provider, "--progress", "always", "--timeout", "10"]
