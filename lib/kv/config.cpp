@@ -448,6 +448,28 @@ const std::map<std::string, Reader, std::less<>>& readers() {
   return known;
 }
 
+/// Python writes Infinity and NaN, which are no JSON: null in their place, outside of strings.
+std::string without_python_numbers(std::string_view text) {
+  std::string plain;
+  plain.reserve(text.size());
+  bool quoted = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool escaped = quoted && text[i] == '\\' && i + 1 < text.size();
+    if (text[i] == '"') quoted = !quoted;
+    std::size_t length = 0;
+    for (const std::string_view number : {"-Infinity", "Infinity", "NaN"})
+      if (!quoted && length == 0 && text.substr(i).starts_with(number)) length = number.size();
+    if (length > 0) {
+      plain += "null";
+      i += length - 1;
+      continue;
+    }
+    plain += text[i];
+    if (escaped) plain += text[++i];
+  }
+  return plain;
+}
+
 Model read_file(const Json& file, std::string name) {
   if (!file.is_object()) refuse(Code::invalid_argument, "the file must have an object");
   const bool nested = file.contains("text_config") && !file.contains("num_hidden_layers");
@@ -474,7 +496,7 @@ Model read_file(const Json& file, std::string name) {
 
 Result<Model> from_config(std::string_view json, std::string name) {
   try {
-    return read_file(Json::parse(json), std::move(name));
+    return read_file(Json::parse(without_python_numbers(json)), std::move(name));
   } catch (const Refused& refused) {
     return fail(refused.code, fmt::format("The config.json can't be used: {}.", refused.what()));
   } catch (const Json::exception& error) {

@@ -38,6 +38,14 @@ TEST(KvConfig, TheLanguageModelMayBeNested) {
   EXPECT_EQ(model->layers, 4u);
 }
 
+// As in Nemotron-H's file: "time_step_limit": [0.0, Infinity].
+TEST(KvConfig, NumbersOfPythonAreNoReasonToRefuse) {
+  const auto model =
+      read(std::string(llama) + R"(, "a": [0.0, Infinity, -Infinity, NaN], "b": "\"NaN\\")");
+  ASSERT_TRUE(model) << model.error().message();
+  EXPECT_FALSE(read(std::string(llama) + R"(, "a": Infinite)"));
+}
+
 TEST(KvConfig, LayersOfSeveralKinds) {
   const auto model = read(R"("model_type": "gpt_oss", "num_hidden_layers": 3,
     "num_key_value_heads": 2, "head_dim": 8, "sliding_window": 16,

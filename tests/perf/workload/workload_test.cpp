@@ -153,7 +153,7 @@ TEST(Workload, KvRequestOfAStageAndOfAHybrid) {
   const std::uint64_t state = 23 * ((64 * 64 + 2 * 8 * 128) * 3 * 2 + 64 * 64 * 128 * 4) / 2;
   EXPECT_EQ(lay_out(work)->operation_bytes, 64U * 6 * 2 * 128 * 2 + state);
   work.kv.pp = 53;
-  EXPECT_EQ(lay_out(work).error().code(), Code::invalid_argument);
+  EXPECT_EQ(bytes_of_request(work.kv).error().code(), Code::invalid_argument);
 }
 
 /// A piece of a shuffled block is a page: none is longer, and all but the last block's are whole.
