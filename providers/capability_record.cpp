@@ -12,7 +12,7 @@ Capability make_record(const Spec& spec, const fi_info& info) {
   const fi_domain_attr& domain = *info.domain_attr;
   Capability record;
   record.provider = info.fabric_attr->prov_name;
-  record.libfabric_version = library_version();
+  record.libfabric_version = libfabric().version_text();
   record.domain = nic_name(info);
   record.pci = pci_address(info);
   record.address_format = info.addr_format;
@@ -24,6 +24,7 @@ Capability make_record(const Spec& spec, const fi_info& info) {
   record.registrations = domain.mr_cnt;
   record.max_message = record.max_send = info.ep_attr->max_msg_size;
   record.window = info.tx_attr->size;
+  record.receive_queue = info.rx_attr->size;
   record.iov_limit = info.tx_attr->iov_limit;
   record.inject = info.tx_attr->inject_size;
   record.completion_data = domain.cq_data_size;

@@ -4,6 +4,7 @@
 #include <functional>
 #include <span>
 
+#include "providers/libfabric.hpp"
 #include "providers/provider.hpp"
 #include "providers/shm/shm.hpp"
 #include "providers/spec.hpp"
@@ -14,6 +15,7 @@ namespace {
 /// A provider that was compiled in.
 struct Known {
   ProviderName name;
+  bool by_libfabric = false;
   /// Adds what it finds in some of its ways.
   using Look = void(std::span<const unsigned> ways, bool device_memory, std::vector<Seen>& seen);
   std::function<Look> look;
@@ -21,6 +23,7 @@ struct Known {
 
 [[maybe_unused]] Known through_libfabric(const Spec& spec, bool by_itself = true) {
   Known known{{spec.name, by_itself, {}},
+              true,
               [&spec](std::span<const unsigned> ways, bool device_memory, std::vector<Seen>& seen) {
                 look_at(spec, ways, device_memory, seen);
               }};
@@ -32,7 +35,7 @@ struct Known {
 std::span<const Known> all_known() {
   static const std::vector<Known> known = {
 #ifdef WEFT_PROVIDER_SHM
-      {{"shm", true, {"shm"}}, [](auto, bool, std::vector<Seen>& seen) { shm::look(seen); }},
+      {{"shm", true, {"shm"}}, false, [](auto, bool, std::vector<Seen>& seen) { shm::look(seen); }},
 #endif
 #ifdef WEFT_PROVIDER_EFA
       through_libfabric(efa),
@@ -71,6 +74,13 @@ Result<Wanted> allowed_of(Wanted wanted, std::span<const ProviderName> names) {
   return wanted;
 }
 
+/// Fails if there is not the libfabric that the environment names. Without a name, those providers
+/// that want it say why there is none.
+Result<void> check_named_libfabric() {
+  if (!libfabric_is_named()) return {};
+  return load_libfabric().map([](const Libfabric*) {});
+}
+
 /// A provider that was not looked at, because it can't be taken anyway.
 Seen unseen(std::string_view provider) {
   Seen seen;
@@ -103,10 +113,13 @@ Result<Found> discover(const Wanted& given) {
     const auto choice = std::find_if(choices.begin(), choices.end(), [&](const Choice& any) {
       return any.provider == each.name.name;
     });
-    if (choice != choices.end())
-      each.look(choice->ways, wanted.device_memory, seen);
-    else
+    if (choice == choices.end()) {
       seen.push_back(unseen(each.name.name));
+      continue;
+    }
+    if (each.by_libfabric)
+      if (auto named = check_named_libfabric(); !named) return fail(std::move(named.error()));
+    each.look(choice->ways, wanted.device_memory, seen);
   }
   std::vector<FoundNic> found_nics;
   for (const Seen& each : seen) found_nics.push_back(each.found_nic);

@@ -54,7 +54,16 @@ bool shares_doorbell(const fi_info& info) {
 }
 
 void efa_quirks(const fi_info& info, Capability& record) {
-  if (info.fabric_attr->name == direct) record.protocol = direct_protocol;
+  if (info.fabric_attr->name == direct) {
+    record.protocol = direct_protocol;
+    // The completion queue has room for so many (fabric_endpoint.cpp: open_queue), and loses
+    // others.
+    record.receive_queue = std::min<std::size_t>(record.receive_queue, 2 * info.tx_attr->size);
+  } else {
+    // "efa" fills the device's queue with packets of its own, and takes any number (1.17,
+    // prov/efa/src/rxr/rxr_msg.c: rxr_msg_alloc_rx_entry).
+    record.receive_queue = 0;
+  }
   record.shared_doorbell = shares_doorbell(info);
   // The target's NIC checks keys, ranges and rights.
   record.keys_enforced = true;
@@ -79,14 +88,15 @@ void efa_quirks(const fi_info& info, Capability& record) {
 
 /// libfabric's calls of CUDA would come from the rail's thread, and may wait for the application's
 /// kernels (fi_provider(7), "CUDA deadlock"). 0, or why it goes on to make them:
-/// FI_EOPNOTSUPP if it has to copy the GPUs' memory, FI_EINVAL if there is no CUDA anyway.
+/// FI_EOPNOTSUPP if it has to copy the GPUs' memory, FI_ENOPROTOOPT if it does not know how (before
+/// 1.18), FI_EINVAL if there is no CUDA anyway.
 int forbid_cuda([[maybe_unused]] fid_ep& endpoint) {
 #ifdef WEFT_HAVE_FI_OPT_CUDA_API_PERMITTED
   const bool permitted = false;
   return -fi_setopt(&endpoint.fid, FI_OPT_ENDPOINT, FI_OPT_CUDA_API_PERMITTED, &permitted,
                     sizeof permitted);
 #else
-  return FI_EOPNOTSUPP;
+  return FI_ENOPROTOOPT;
 #endif
 }
 
@@ -97,7 +107,7 @@ Result<void> configure(fid_ep& endpoint) {
   const bool permitted = false;
   const int result = fi_setopt(&endpoint.fid, FI_OPT_ENDPOINT, FI_OPT_SHARED_MEMORY_PERMITTED,
                                &permitted, sizeof permitted);
-  // efa-direct has none to turn off.
+  // efa-direct has none to turn off, and older versions heed a variable (environment.cpp).
   if (result != 0 && result != -FI_ENOPROTOOPT && result != -FI_EOPNOTSUPP)
     return fail(fabric_error("fi_setopt(FI_OPT_SHARED_MEMORY_PERMITTED)", result));
 #endif
@@ -125,7 +135,7 @@ void judge_device_memory(fid_ep& endpoint, Capability& record) {
   if (!record.device_memory) return;
   if (record.write == Origin::emulated || record.read == Origin::emulated)
     record.device_memory_problem = "without RDMA write and read the provider copies the bytes";
-  else if (forbid_cuda(endpoint) == FI_EOPNOTSUPP)
+  else if (const int why = forbid_cuda(endpoint); why == FI_EOPNOTSUPP || why == FI_ENOPROTOOPT)
     record.device_memory_problem = "the provider would copy a GPU's memory by calls of CUDA";
   record.device_memory = record.device_memory_problem.empty();
   record.dmabuf = record.dmabuf && record.device_memory;

@@ -218,6 +218,10 @@ class Endpoint {
   virtual Post send(Posted& posted, const Local& local, FabricAddress peer, MessageClass type) = 0;
   /// Which of those posted for a class gets the next message is the provider's choice.
   virtual Post receive(Posted& posted, const Local& local, MessageClass type) = 0;
+  /// Takes a receive back. True: it is over, and its handler is not told. False: it ends like any
+  /// other, at once and as failed where the provider can do that, else with the next message. May
+  /// be called for what is not posted, too.
+  virtual bool take_back(Posted&, MessageClass) { return false; }
   /// Hands up to some dozen completions to their handlers; returns how many.
   virtual std::size_t poll() = 0;
   /// Where this process carries out what peers ask for: does so with all that has arrived by now.

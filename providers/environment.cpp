@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "base/sync.hpp"
+#include "providers/libfabric.hpp"
 
 namespace weft::providers {
 namespace {
@@ -18,6 +19,17 @@ bool has_software_nic() {
     if (place.string().starts_with("/sys/devices/virtual/")) return true;
   }
   return false;
+}
+
+/// Whether endpoints have an option for that (efa.cpp): from libfabric 1.21 on, if the headers of
+/// the build had it too.
+bool forbids_shared_memory() {
+#ifdef WEFT_HAVE_FI_OPT_SHARED_MEMORY_PERMITTED
+  const auto library = load_libfabric();
+  return library && FI_VERSION_GE((*library)->version, FI_VERSION(1, 21));
+#else
+  return false;
+#endif
 }
 
 using SetBy = ProcessVariable::SetBy;
@@ -41,14 +53,15 @@ std::vector<ProcessVariable> settle(SetBy by) {
   // as many as the size says (4096 by default); a sender that finds none waits.
   set_unless_set("FI_OFI_RXM_USE_SRX", "1");
   set_unless_set("FI_OFI_RXM_MSG_RX_SIZE", "1024");
+  // Receives that an endpoint keeps posted (2048 by default): each peer needs 8 of one rail
+  // (lib/message/messenger.hpp), and these are enough for 600 peers.
+  set_unless_set("FI_OFI_RXM_RX_SIZE", "8192");
   // No messages in segments: a connection that closes in the middle of one takes this process
   // with it (2.1, prov/rxm/src/rxm_conn.c: rxm_close_conn takes a list's link for an entry).
   set_unless_set("FI_OFI_RXM_SAR_LIMIT", "0");
-#ifndef WEFT_HAVE_FI_OPT_SHARED_MEMORY_PERMITTED
   // Peers on this machine go by shm; the efa provider's own shared memory would be a second,
-  // hidden way. Newer libraries have an option for it (efa.cpp).
-  set_unless_set("FI_EFA_ENABLE_SHM_TRANSFER", "0");
-#endif
+  // hidden way.
+  if (!forbids_shared_memory()) set_unless_set("FI_EFA_ENABLE_SHM_TRANSFER", "0");
   // Before Linux 5.13 a fork moves pinned pages away from the NIC, and efa aborts a process that
   // forks, be it to run a command, unless it was asked to keep them
   // (prov/efa/src/efa_fork_support.c: efa_atfork_callback_warn_and_abort). On newer kernels this

@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <system_error>
 
 #include "providers/endpoint.hpp"
 
@@ -21,15 +22,14 @@ std::string lock_limit() {
 }  // namespace
 
 std::uint32_t api_version() {
-  return std::min<std::uint32_t>(fi_version(), FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION));
-}
-
-std::string library_version() {
-  return fmt::format("{}.{}", FI_MAJOR(fi_version()), FI_MINOR(fi_version()));
+  return std::min<std::uint32_t>(libfabric().version,
+                                 FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION));
 }
 
 std::string fabric_text(int code) {
-  return fi_strerror(code);
+  // Without libfabric all are the system's: Weft's own shm has no others.
+  const Libfabric* const library = loaded_libfabric();
+  return library != nullptr ? library->strerror(code) : std::generic_category().message(code);
 }
 
 Error fabric_error(std::string_view operation, long result) {

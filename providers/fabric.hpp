@@ -1,7 +1,6 @@
 // Shared by the files of this folder: libfabric objects with owners.
 #pragma once
 
-#include <rdma/fabric.h>
 #include <rdma/fi_errno.h>
 
 #include <memory>
@@ -9,12 +8,18 @@
 #include <string_view>
 #include <weft/error.hpp>
 
+#include "providers/libfabric.hpp"
+
 namespace weft::providers {
 
 struct InfoDeleter {
-  void operator()(fi_info* info) const { fi_freeinfo(info); }
+  void operator()(fi_info* info) const { libfabric().freeinfo(info); }
 };
 using InfoPtr = std::unique_ptr<fi_info, InfoDeleter>;
+/// A copy; of null: an empty one.
+inline InfoPtr copy_of(const fi_info* info) {
+  return InfoPtr(libfabric().dupinfo(info));
+}
 
 struct FidDeleter {
   template <typename Object>
@@ -27,8 +32,6 @@ using FidPtr = std::unique_ptr<Object, FidDeleter>;
 
 /// The newest API version that both the headers and the library in use know.
 std::uint32_t api_version();
-/// Of the library in use, e.g. "1.17".
-std::string library_version();
 
 /// An error of libfabric's with its number and text; `result` is the negative value it returned.
 Error fabric_error(std::string_view operation, long result);

@@ -153,6 +153,7 @@ class FabricEndpoint final : public Endpoint {
   BatchPost post_all(bool writes, std::span<const RmaPost> posts) override;
   Post send(Posted& posted, const Local& local, FabricAddress peer, MessageClass type) override;
   Post receive(Posted& posted, const Local& local, MessageClass type) override;
+  bool take_back(Posted& posted, MessageClass type) override;
   std::size_t poll() override;
   void take_in_arrivals(Deadline deadline) override;
   int wait_fd() const noexcept override {
@@ -192,7 +193,17 @@ class FabricEndpoint final : public Endpoint {
  private:
   /// The provider's context for an operation; null if the operation is over.
   void* name(Posted& posted) {
-    return names_ ? names_->give(posted) : static_cast<void*>(posted.fabric_context);
+    if (!names_) return posted.fabric_context;
+    void* const given = names_->give(posted);
+    std::memcpy(posted.fabric_context, &given, sizeof given);  // libfabric does not use it then
+    return given;
+  }
+  /// What name() returned last.
+  void* last_name(Posted& posted) const {
+    if (!names_) return posted.fabric_context;
+    void* given = nullptr;
+    std::memcpy(&given, posted.fabric_context, sizeof given);
+    return given;
   }
   Posted* named(void* context) {
     return names_ ? names_->take_back(context) : posted_from(context);
@@ -341,7 +352,7 @@ Result<void> FabricEndpoint::open(const Spec& spec, const Way& way, const fi_inf
                                   bool device_memory) {
   spec_ = &spec;
   way_ = way;
-  info_.reset(fi_dupinfo(&nic));
+  info_ = copy_of(&nic);
   if (!info_) return fail(Code::out_of_memory, "no memory for libfabric's description of a NIC");
   serialise_ = spec.serialise;
   if (spec.repeats_ends && contexts_are_opaque(nic)) names_.emplace();
@@ -353,8 +364,9 @@ Result<void> FabricEndpoint::open(const Spec& spec, const Way& way, const fi_inf
   }
   record_ = make_record(spec, *info_);
   if (device_memory && spec.device_memory && !record_.device_memory)
-    record_.device_memory_problem = fmt::format(
-        "libfabric {} offers no access to device memory by it (FI_HMEM)", library_version());
+    record_.device_memory_problem =
+        fmt::format("libfabric {} offers no access to device memory by it (FI_HMEM)",
+                    libfabric().version_text());
   return open_handles().and_then([&] { return check_keys(); }).map([&] {
     record_.wait_descriptor = wait_fd() >= 0;
     if (spec.examine != nullptr) spec.examine(*handles_.endpoint, record_);
@@ -367,8 +379,9 @@ Result<void> FabricEndpoint::open(const Spec& spec, const Way& way, const fi_inf
 }
 
 Result<void> FabricEndpoint::open_handles() {
-  return open_object(handles_.fabric, "fi_fabric",
-                     [&](auto** out) { return fi_fabric(info_->fabric_attr, out, nullptr); })
+  return open_object(
+             handles_.fabric, "fi_fabric",
+             [&](auto** out) { return libfabric().fabric(info_->fabric_attr, out, nullptr); })
       .and_then([&] {
         return open_object(handles_.domain, "fi_domain", [&](auto** out) {
           return fi_domain(handles_.fabric.get(), info_.get(), out, nullptr);
@@ -785,6 +798,15 @@ Post FabricEndpoint::receive(Posted& posted, const Local& local, MessageClass ty
       posted, context, Queue::receive,
       fi_trecv(handles_.endpoint.get(), local.address, local.length, descriptor_of(local),
                FI_ADDR_UNSPEC, static_cast<std::uint64_t>(type), 0, context));
+}
+
+bool FabricEndpoint::take_back(Posted& posted, MessageClass type) {
+  if (state_ != State::open) return false;
+  const auto lock = guard();
+  const bool bounce = has_bounce_endpoint() && type == MessageClass::bounce;
+  // Nothing tells whether there was one to cancel: where there was, it ends with FI_ECANCELED.
+  fi_cancel(&(bounce ? handles_.bounce_endpoint : handles_.endpoint)->fid, last_name(posted));
+  return false;
 }
 
 ssize_t FabricEndpoint::read_queue(std::span<fi_cq_msg_entry> entries) {

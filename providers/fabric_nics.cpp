@@ -41,7 +41,7 @@ struct Query {
 };
 
 InfoPtr make_hints(const Spec& spec, const Way& way, const Query& query) {
-  InfoPtr hints(fi_allocinfo());
+  InfoPtr hints = copy_of(nullptr);
   if (!hints) return hints;
   hints->caps = FI_MSG | FI_RMA | FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ |
                 FI_REMOTE_WRITE | (way.tagged ? FI_TAGGED : 0);
@@ -65,7 +65,8 @@ InfoPtr make_hints(const Spec& spec, const Way& way, const Query& query) {
 InfoPtr ask(const Spec& spec, const Way& way, const Query& query, long& result) {
   const InfoPtr hints = make_hints(spec, way, query);
   fi_info* list = nullptr;
-  result = hints ? fi_getinfo(api_version(), nullptr, nullptr, 0, hints.get(), &list) : -FI_ENOMEM;
+  result = hints ? libfabric().getinfo(api_version(), nullptr, nullptr, 0, hints.get(), &list)
+                 : -FI_ENOMEM;
   return InfoPtr(result == 0 ? list : nullptr);
 }
 
@@ -175,9 +176,8 @@ long look_by_format(const Spec& spec, unsigned index, const Query& query, std::s
       return each.found_nic.domain == found_nic.domain;
     });
     const bool better = !found_nic.ip.empty();
-    Seen fresh{
-        std::move(found_nic),
-        std::make_shared<FabricNic>(spec, way, InfoPtr(fi_dupinfo(info)), query.device_memory)};
+    Seen fresh{std::move(found_nic),
+               std::make_shared<FabricNic>(spec, way, copy_of(info), query.device_memory)};
     if (known == at(before))
       seen.push_back(std::move(fresh));
     else if (better && known->found_nic.ip.empty())
@@ -200,12 +200,9 @@ long look_by(const Spec& spec, unsigned index, bool device_memory, std::vector<S
   return result != 0 ? result : -FI_ENODATA;
 }
 
-}  // namespace
-
-void look_at(const Spec& spec, std::span<const unsigned> ways, bool device_memory,
-             std::vector<Seen>& seen) {
-  static core::Mutex environment;
-  const core::Lock lock(environment);
+/// Adds what is found in some of its ways, and why there is nothing in the others of these.
+void look_in_libfabric(const Spec& spec, std::span<const unsigned> ways, bool device_memory,
+                       std::vector<Seen>& seen) {
   settle_environment();
   if (spec.prepare != nullptr) spec.prepare();
 
@@ -225,9 +222,23 @@ void look_at(const Spec& spec, std::span<const unsigned> ways, bool device_memor
   for (const auto& [way, result] : without)
     seen.push_back(nothing_in(
         spec, way,
-        !lack.empty() ? lack
-                      : fmt::format("libfabric {} offers none that serves: {}", library_version(),
-                                    fabric_text(static_cast<int>(-result)))));
+        !lack.empty()
+            ? lack
+            : fmt::format("libfabric {} offers none that serves: {}", libfabric().version_text(),
+                          fabric_text(static_cast<int>(-result)))));
+}
+
+}  // namespace
+
+void look_at(const Spec& spec, std::span<const unsigned> ways, bool device_memory,
+             std::vector<Seen>& seen) {
+  static core::Mutex environment;
+  const core::Lock lock(environment);
+  if (const auto library = load_libfabric())
+    look_in_libfabric(spec, ways, device_memory, seen);
+  else
+    for (const unsigned way : ways)
+      seen.push_back(nothing_in(spec, way, library.error().message()));
   for (unsigned way = 0; way < spec.ways.size(); ++way)
     if (std::find(ways.begin(), ways.end(), way) == ways.end())
       seen.push_back(nothing_in(spec, way, {}));

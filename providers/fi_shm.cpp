@@ -38,7 +38,7 @@ constexpr Carriage fetched = {
 // them (there; tests/witness has seen it). 2.x asks for the kind of memory; in which version that
 // began was not looked for.
 bool reads_through_the_region() {
-  return FI_VERSION_LT(fi_version(), FI_VERSION(2, 0));
+  return FI_VERSION_LT(libfabric().version, FI_VERSION(2, 0));
 }
 constexpr Carriage through_the_region = {
     .initiator_copies = true, .target_copies = true, .by = Mover::cpu};
@@ -97,7 +97,7 @@ Result<void> check_peer(std::string_view address) {
   const std::size_t begin = address.find("weft-");
   const bool own =
       begin != address.npos && process_of(std::string(address.substr(begin)).c_str()) == getpid();
-  if (!own || FI_VERSION_LT(fi_version(), FI_VERSION(2, 5))) return {};
+  if (!own || FI_VERSION_LT(libfabric().version, FI_VERSION(2, 5))) return {};
   return fail(Code::unavailable,
               "libfabric's shm crashes between two engines of one process, from libfabric 2.5 on");
 }

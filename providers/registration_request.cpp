@@ -23,7 +23,7 @@ fi_hmem_iface interface_of(Hmem hmem) {
 
 bool takes_dmabufs() {
 #ifdef WEFT_HAVE_FI_MR_DMABUF
-  return FI_VERSION_GE(fi_version(), FI_VERSION(1, 20));
+  return FI_VERSION_GE(libfabric().version, FI_VERSION(1, 20));
 #else
   return false;
 #endif

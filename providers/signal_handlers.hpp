@@ -8,8 +8,9 @@
 namespace weft::providers {
 
 /// The shm provider of libfabric installs handlers of its own when an endpoint is made (1.17,
-/// prov/shm/src/smr_ep.c: smr_endpoint). They belong to the application: an object of this kind
-/// around such a call puts back what was there.
+/// prov/shm/src/smr_ep.c: smr_endpoint), and a library that Debian's libfabric brings along does so
+/// as it is loaded (libpsm_infinipath: all of these). They belong to the application: an object of
+/// this kind around such a call puts back what was there.
 class SignalHandlersKept {
  public:
   SignalHandlersKept() {
@@ -22,7 +23,7 @@ class SignalHandlersKept {
   SignalHandlersKept& operator=(const SignalHandlersKept&) = delete;
 
  private:
-  static constexpr std::array signals{SIGBUS, SIGSEGV, SIGTERM, SIGINT};
+  static constexpr std::array signals{SIGBUS, SIGSEGV, SIGTERM, SIGINT, SIGILL, SIGABRT};
   std::array<struct sigaction, signals.size()> before_{};
 };
 

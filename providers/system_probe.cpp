@@ -10,7 +10,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "providers/fabric.hpp"
+#include "providers/libfabric.hpp"
 
 namespace weft::providers {
 namespace {
@@ -75,7 +75,9 @@ std::string obstacle(const SystemProbe& around) {
 
 SystemProbe look_around(const std::string& root) {
   SystemProbe around;
-  around.libfabric = library_version();
+  if (const Libfabric* const library = loaded_libfabric())
+    around.libfabric = library->version_text();
+  around.libfabric_problem = libfabric_problem();
   for (const fs::path& function : entries_of(root + "/sys/bus/pci/devices"))
     if (is_efa(function)) around.efa_nics.push_back(function.filename());
   around.rdma_devices = static_cast<unsigned>(entries_of(root + "/sys/class/infiniband").size());
@@ -99,6 +101,8 @@ std::string why_no_efa(const SystemProbe& around) {
   if (around.efa_nics.empty())
     return "this machine has no EFA NIC that this process can see (PCI 1d0f:efa0 to efa3)";
   const std::string there = fmt::format("EFA is at {}", fmt::join(around.efa_nics, ", "));
+  if (const std::string& why = around.libfabric_problem; !why.empty())
+    return fmt::format("{}, but {}", there, why);
   if (const std::string why = obstacle(around); !why.empty())
     return fmt::format("{}, but {}", there, why);
   return fmt::format(
@@ -111,6 +115,8 @@ std::string why_no_verbs(const SystemProbe& around) {
   if (around.rdma_devices == 0)
     return "this machine has no RDMA device that this process can see (/sys/class/infiniband)";
   const std::string there = fmt::format("RDMA devices are here ({})", around.rdma_devices);
+  if (const std::string& why = around.libfabric_problem; !why.empty())
+    return fmt::format("{}, but {}", there, why);
   if (around.verbs_nodes > 0 && !around.rdma_cm)
     return fmt::format(
         "{}, but there is no /dev/infiniband/rdma_cm: the kernel's module rdma_ucm "

@@ -9,6 +9,7 @@ namespace weft::providers {
 
 struct SystemProbe {
   std::string libfabric;               // its version
+  std::string libfabric_problem;       // why there is none; empty: there is one
   std::vector<std::string> efa_nics;   // PCI addresses of Amazon's EFA functions
   unsigned rdma_devices = 0;           // in /sys/class/infiniband, of whatever kind
   unsigned verbs_nodes = 0;            // /dev/infiniband/uverbs*

@@ -57,6 +57,9 @@ void tcp_quirks(const fi_info& info, Capability& record) {
   record.fence = FenceScope::rail;
   record.proof = CompletionProof::visible;
   record.ordered_messages = true;
+  // xnet allocates receives as they come, whatever the attribute says (prov/net and prov/tcp,
+  // xnet_srx.c: xnet_srx_recv); ofi_rxm does not.
+  if (info.fabric_attr->prov_name != by_rxm) record.receive_queue = 0;
   record.write_carriage = record.read_carriage = record.message_carriage = by_sockets;
   if (info.fabric_attr->prov_name == by_rxm) record.message_carriage.bounced_below = rxm_eager;
   record.device_memory_problem = "sockets are filled and emptied by the kernel, out of host memory";

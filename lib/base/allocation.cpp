@@ -122,7 +122,8 @@ Result<Allocation> Allocation::make(const Memory& memory) {
       if (reinterpret_cast<std::uintptr_t>(memory.address()) >
           std::numeric_limits<std::uintptr_t>::max() - bytes)
         return fail(Code::invalid_argument, "the memory to adopt wraps around the address space");
-      return Allocation(memory.address(), bytes, false, -1, 0, memory.is_read_only());
+      return Allocation(memory.address(), bytes, false, -1, 0, memory.is_read_only(),
+                        memory.owner());
   }
   return fail(Code::internal, "unknown source of memory");
 }
@@ -133,7 +134,8 @@ Allocation::Allocation(Allocation&& other) noexcept
       owned_(std::exchange(other.owned_, false)),
       fd_(std::exchange(other.fd_, -1)),
       file_offset_(other.file_offset_),
-      read_only_(other.read_only_) {}
+      read_only_(other.read_only_),
+      owner_(std::move(other.owner_)) {}
 
 bool Allocation::may_fault() const noexcept {
   return fd_ >= 0 && may_shrink(fd_);

@@ -3,11 +3,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <utility>
 #include <weft/memory.hpp>
 
 namespace weft::core {
 
-/// Owns a mapping, or only points at memory of the caller's.
+/// Owns a mapping, or points at memory of the caller's and keeps its owner, if there is one.
 class Allocation {
  public:
   static Result<Allocation> make(const Memory& memory);
@@ -26,19 +28,21 @@ class Allocation {
 
  private:
   Allocation(void* address, std::size_t size, bool owned, int fd, std::uint64_t file_offset = 0,
-             bool read_only = false)
+             bool read_only = false, std::shared_ptr<void> owner = {})
       : address_(address),
         size_(size),
         owned_(owned),
         fd_(fd),
         file_offset_(file_offset),
-        read_only_(read_only) {}
+        read_only_(read_only),
+        owner_(std::move(owner)) {}
   void* address_;
   std::size_t size_;
   bool owned_;
   int fd_;
   std::uint64_t file_offset_;  // of the first byte
   bool read_only_;
+  std::shared_ptr<void> owner_;
 };
 
 }  // namespace weft::core

@@ -31,6 +31,12 @@ weft_rail_info to_c(const RailInfo& rail) {
   c.copies = rail.capability.write_carriage.copies();
   c.pci = rail.capability.pci.c_str();
   c.numa_node = rail.numa_node;
+  c.message_buffer_bytes = rail.message_buffer_bytes;
+  c.bounce_buffer_bytes = rail.bounce_buffer_bytes;
+  c.receives_promised = rail.receives_promised;
+  c.receives_posted = rail.receives_posted;
+  c.receive_queue = rail.capability.receive_queue;
+  c.pins_buffers = rail.capability.local_registration;
   return c;
 }
 
@@ -40,6 +46,16 @@ weft_setting to_c(const Setting& setting) {
   c.value = setting.value.c_str();
   c.source = static_cast<std::int32_t>(setting.source);
   c.place = setting.place.c_str();
+  return c;
+}
+
+weft_libfabric to_c(const LibfabricInfo& libfabric) {
+  weft_libfabric c{};
+  c.version = libfabric.version.c_str();
+  c.file = libfabric.file.c_str();
+  c.found = libfabric.found.c_str();
+  c.warning = libfabric.warning.c_str();
+  c.problem = libfabric.problem.c_str();
   return c;
 }
 
@@ -86,6 +102,7 @@ weft_code weft_discover(const weft_config* config, weft_info** info, weft_error*
     return give(info, discover(config_of(config)).map([](auto&& candidates) {
       Info found;
       found.candidates = std::move(candidates);
+      found.libfabric = process_info().libfabric;
       return found;
     }));
   });
@@ -143,6 +160,12 @@ weft_code weft_info_candidate(const weft_info* info, size_t index, weft_candidat
       return fill("candidate", candidate, to_c(*found));
     });
   });
+}
+
+weft_code weft_info_libfabric(const weft_info* info, weft_libfabric* libfabric,
+                              weft_error** error) {
+  return call(error, {{"info", info}, {"libfabric", libfabric}},
+              [&] { return fill("libfabric", libfabric, to_c(info->value.libfabric)); });
 }
 
 weft_code weft_engine_connect(weft_engine* engine, const char* address, int64_t timeout_ns,

@@ -62,6 +62,17 @@ weft_code weft_engine_adopt_read_only(weft_engine* engine, const void* address, 
                                       weft_segment** segment, weft_error** error) {
   return add(engine, Memory::adopt(const_cast<void*>(address), bytes).read_only(), segment, error);
 }
+weft_code weft_engine_adopt_owned(weft_engine* engine, void* address, size_t bytes,
+                                  void (*let_go)(void* context), void* context,
+                                  weft_segment** segment, weft_error** error) {
+  return call(
+      error,
+      {{"engine", engine}, {"let_go", reinterpret_cast<const void*>(let_go)}, {"segment", segment}},
+      [&] {
+        const std::shared_ptr<void> owner(context, let_go);
+        return give(segment, engine->value.add(Memory::adopt(address, bytes, owner)));
+      });
+}
 
 weft_code weft_engine_add_own_near(weft_engine* engine, size_t bytes, const char* gpu,
                                    weft_segment** segment, weft_error** error) {

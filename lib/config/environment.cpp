@@ -16,8 +16,9 @@ namespace {
 constexpr std::string_view prefix = "WEFT_";
 
 // Variables that are no options: the library, its commands and its tests read them.
-constexpr std::array<std::string_view, 6> others = {
+constexpr std::array<std::string_view, 7> others = {
     "WEFT_LOG",             // base/log.cpp
+    "WEFT_LIBFABRIC",       // providers/libfabric.cpp
     "WEFT_NIXL_UNCHECKED",  // lib/nixl
     "WEFT_LONG",            // tests: the long forms
     "WEFT_FABTESTS",        // tests/efa_sim

@@ -5,6 +5,7 @@ Usage: generate_options.py header OPTIONS TEMPLATE OUTPUT   weft/config.hpp
        generate_options.py table OPTIONS OUTPUT             the rows behind weft::options()
        generate_options.py page OPTIONS OUTPUT              tools/docs/options.md
        generate_options.py check OPTIONS PAGE               fails if the page is not up to date
+       generate_options.py python OPTIONS OUTPUT            weft/_options.py
 """
 import configparser
 import json
@@ -43,11 +44,54 @@ that `config_file` or `WEFT_CONFIG_FILE` names (`bounce_buffers = 8`). A variabl
 
 As text, lists have commas between their items, times are whole numbers with a unit (`100us`; `ns`,
 `us`, `ms`, `s`), bytes may have one (`512KiB`; `KiB`, `MiB`, `GiB`), and flags are `true` or
-`false`. `WEFT_LOG` (`debug`, `info`, `warning`, `error`, `off`) sets the log level of the process;
-it is no option of an engine.
+`false`.
+
+Two variables are of the whole process, and no options of an engine: `WEFT_LOG` (`debug`, `info`,
+`warning`, `error`, `off`) sets the log level, and `WEFT_LIBFABRIC` names the
+[libfabric](providers/README.md#which-libfabric) to load.
 
 `lib/config/generate_options.py` wrote this page from `lib/config/options.ini`.
 """
+
+# Type in the table: its type in Python.
+PYTHON_TYPES = {
+    "text": "str",
+    "list": "Sequence[str] | str",
+    "flag": "bool",
+    "unsigned": "int",
+    "size_t": "int",
+    "bytes": "int | str",
+    "time": "float | str",
+    "progress": 'Literal["threads", "manual"]',
+    "transport": 'Literal["automatic", "one_sided", "bounce", "device_copy"]',
+    "policy": "Policy | str",
+    "policies": "Mapping[str, Policy | str] | str",
+}
+
+PYTHON = '''\
+"""Made by lib/config/generate_options.py from lib/config/options.ini."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Literal, TypedDict
+
+if TYPE_CHECKING:
+    from ._weft import Policy
+
+
+class Options(TypedDict, total=False):
+    """Keywords of Engine(). All may be left out.
+
+    Times are seconds, or text with a unit ("100us"); bytes are numbers, or text ("512KiB").
+
+    use_environment: whether the environment completes what the program leaves out (true).
+@docs@
+    """
+
+    use_environment: bool
+@fields@
+'''
 
 
 class Option:
@@ -169,6 +213,20 @@ def page(groups):
     return "\n".join(out).rstrip() + "\n"
 
 
+def python_module(groups):
+    """The keywords of weft.Engine."""
+    options = [option for _, _, members in groups for option in members]
+    docs = []
+    for option in options:
+        standard = f" Default: {option.standard}." if option.standard else ""
+        limits = f" Range: {option.range()}." if option.range() else ""
+        docs += [textwrap.fill(f"{option.name}: {option.doc}{limits}{standard}", WIDTH,
+                               initial_indent="    ", subsequent_indent="        ",
+                               break_long_words=False, break_on_hyphens=False)]
+    fields = [f"    {option.name}: {PYTHON_TYPES[option.kind]}" for option in options]
+    return PYTHON.replace("@docs@", "\n".join(docs)).replace("@fields@", "\n".join(fields))
+
+
 def write(path, text):
     """Leaves a file alone that says so already: what is built of it need not be built again."""
     path = pathlib.Path(path)
@@ -186,6 +244,8 @@ def main():
         write(rest[0], table(groups))
     elif mode == "page":
         write(rest[0], page(groups))
+    elif mode == "python":
+        write(rest[0], python_module(groups))
     elif mode == "check":
         if pathlib.Path(rest[0]).read_text(encoding="utf-8") != page(groups):
             sys.exit(f"{rest[0]} is not what {source} says: ninja options-page renews it")

@@ -9,6 +9,7 @@
 
 #include "control/control.hpp"
 #include "engine/call_gate.hpp"
+#include "engine/credits.hpp"
 #include "engine/event_queue.hpp"
 #include "engine/grants.hpp"
 #include "engine/hooks.hpp"
@@ -66,6 +67,7 @@ class EngineState final : public std::enable_shared_from_this<EngineState> {
   Peers peers{{config, owner, gate, rails, workers, peer_table, grants, imports, reopening, events,
                ledger, control}};
   Messages messages{config, owner, workers, peer_table, events, ledger};
+  Credits credits{rails, workers, peer_table};
   Verification verification{hasher, rails, grants, peer_table, control};
   Paths paths{config, owner, self, rails};
   Transfers transfers{{config, hooks, owner, gate, rails, workers, segments, paths, messages,
@@ -73,9 +75,9 @@ class EngineState final : public std::enable_shared_from_this<EngineState> {
 
   // Last: their threads call into everything above, and each into those before it.
   Hasher hasher;
-  Inbound inbound{{peer_table, peers, grants, imports, messages, reopening, verification}};
+  Inbound inbound{{peer_table, peers, grants, imports, messages, credits, reopening, verification}};
   std::unique_ptr<ControlPlane> control;  // null until it has started
-  Upkeep upkeep{grants, messages, workers, peers, reopening};
+  Upkeep upkeep{grants, messages, workers, peers, reopening, credits};
   Telemetry telemetry{{config, self, settings, gate, rails, workers, peer_table, segments, grants,
                        transfers, ledger}};
 

@@ -86,9 +86,10 @@ Memory Memory::map(int fd, std::uint64_t offset, std::size_t bytes) {
   memory.offset_ = offset;
   return memory;
 }
-Memory Memory::adopt(void* address, std::size_t bytes) {
+Memory Memory::adopt(void* address, std::size_t bytes, std::shared_ptr<void> owner) {
   Memory memory(Source::adopt, bytes);
   memory.address_ = address;
+  memory.owner_ = std::move(owner);
   return memory;
 }
 

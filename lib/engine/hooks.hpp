@@ -1,4 +1,4 @@
-// Doors for tests; nothing of it can be reached through the public API.
+// Doors for tests. Programs reach the first one alone, by weft/testkit.hpp.
 #pragma once
 
 #include <cstdint>

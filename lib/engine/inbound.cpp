@@ -27,6 +27,9 @@ struct Dispatch {
   void operator()(FallbackMessage&& notice) const { to.messages.take(peer, std::move(notice)); }
   void operator()(FallbackTaken&& notice) const { to.messages.take(peer, notice); }
 
+  void operator()(const CreditsGivenBack& notice) const { to.credits.take(peer, notice); }
+  void operator()(const BounceCredits& notice) const { to.credits.take(peer, notice); }
+
   void operator()(CheckRequest&& notice) const { to.verification.take(peer, notice); }
   void operator()(CheckReply&& notice) const { to.verification.take(peer, notice); }
 

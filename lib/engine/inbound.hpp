@@ -4,6 +4,7 @@
 #include <string>
 
 #include "control/control.hpp"
+#include "engine/credits.hpp"
 #include "engine/grants.hpp"
 #include "engine/imports.hpp"
 #include "engine/messages.hpp"
@@ -23,6 +24,7 @@ class Inbound final : public ControlHandler {
     Grants& grants;
     Imports& imports;
     Messages& messages;
+    Credits& credits;
     Reopening& reopening;
     Verification& verification;
   };

@@ -39,7 +39,8 @@ Introduction introduction_of(const Config& config) {
   self.name = config.name.empty() ? default_name() : of_this_process(config.name);
   self.incarnation = random_u64();
   self.max_message = static_cast<std::uint32_t>(config.max_message);
-  self.message_credits = static_cast<std::uint32_t>(config.message_credits);
+  self.message_credits =
+      static_cast<std::uint32_t>(Messenger::first_credits(config.message_credits));
   self.bounce_buffers = static_cast<std::uint32_t>(config.bounce_buffers);
   self.bounce_buffer_bytes = config.bounce_buffer_bytes;
   return self;

@@ -25,16 +25,6 @@ constexpr auto burial_time = std::chrono::milliseconds(250);
 // this time is stuck.
 constexpr auto meeting_time = std::chrono::seconds(5);
 
-/// How many of the peer's rails a rail keeps the bounce-buffer transport's buffers for. Those that
-/// it is paired with, and of NICs some more: memory near other NICs is paired with it by itself
-/// (see RailSet). If still more come at once, what they send waits in libfabric.
-std::size_t senders_at_a_time(const Route& route, const PairedRail& paired, std::size_t theirs) {
-  constexpr std::size_t some = 4;  // Config::max_nics
-  const std::size_t own = paired.targets.size();
-  if (!route.rail->capability().fills_alone) return own;
-  return std::max(own, std::min(some, theirs));
-}
-
 /// Which of the peer's rails a rail has to know. Over NICs all of them, since those that serve some
 /// memory may be any; over shared memory, which has no place, those that it is paired with.
 std::vector<std::uint32_t> reached_by(const Route& route, const PairedRail& paired,
@@ -174,7 +164,6 @@ Result<void> Peers::make_routes(const std::shared_ptr<PeerState>& met, const Int
     route->rail = around_.rails[paired.own];
     route->same_host = peer.same_host;
     route->rail_name = route->rail->name();
-    route->sources = senders_at_a_time(*route, paired, pairing.theirs.size());
     for (const std::uint32_t theirs : reached_by(*route, paired, pairing.theirs)) {
       if (auto reached = route->rail->reach(met, theirs); !reached) return reached;
     }

@@ -2,19 +2,36 @@
 #include <weft/process.hpp>
 
 #include "providers/environment.hpp"
-#include "providers/fabric.hpp"
-#include "providers/loaded_library.hpp"
+#include "providers/libfabric.hpp"
+#include "providers/loaded_files.hpp"
 
 namespace weft {
+namespace {
+
+LibfabricInfo libfabric_info() {
+  LibfabricInfo info;
+  const providers::Libfabric* const used = providers::loaded_libfabric();
+  if (used == nullptr) {
+    info.problem = providers::libfabric_problem();
+    return info;
+  }
+  info.version = used->version_text();
+  info.file = used->file;
+  info.found = used->found;
+  info.warning = used->warning;
+  info.others = providers::loaded_libfabrics();
+  std::erase(info.others, used->file);
+  return info;
+}
+
+}  // namespace
 
 void prepare_process() {
   providers::settle_environment(ProcessVariable::SetBy::prepared);
 }
 
 ProcessInfo process_info() {
-  auto [in_use, others] = providers::loaded_libraries();
-  return {providers::library_version(), std::move(in_use), std::move(others),
-          providers::settled_environment()};
+  return {libfabric_info(), providers::settled_environment()};
 }
 
 }  // namespace weft

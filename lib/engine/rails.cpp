@@ -29,14 +29,31 @@ RailOptions rail_options(const Config& config) {
           .cores = topo::cores().usable()};
 }
 
+/// How many receives a rail may post for requests and answers through bounce buffers, with as many
+/// buffers to send from. The rest of its queue is for messages, which peers can't do without.
+std::size_t bounce_receives(const Config& config, const Capability& record,
+                            const Bounce::Limits& limits) {
+  // One for a request and one for an answer.
+  constexpr std::size_t least = 2;
+  const std::uint64_t message = Bounce::message_bytes(limits.buffer_bytes);
+  const std::size_t most = std::max<std::size_t>(config.bounce_memory / message / 2, least);
+  if (record.receive_queue == 0) return most;
+  return std::min(most, std::max(record.receive_queue / 4, least));
+}
+
 Rail::Settings rail_settings(const Config& config, const Capability& record) {
   Rail::Settings settings;
   settings.plan = plan_rails(record, rail_options(config));
   settings.plan.window.patience = config.suspect_after;
-  settings.messages = {config.max_message, config.message_credits, record.max_send};
   settings.bounce.buffer_bytes =
       std::min<std::size_t>(config.bounce_buffer_bytes, Bounce::payload_bytes(record.max_send));
   settings.bounce.buffers = config.bounce_buffers;
+  settings.bounce.most = bounce_receives(config, record, settings.bounce);
+  settings.messages = {config.max_message, config.message_credits, record.max_send,
+                       Messenger::first_credits(config.message_credits)};
+  if (record.receive_queue > 0)
+    settings.messages.receives =
+        record.receive_queue - std::min(record.receive_queue, settings.bounce.most);
   return settings;
 }
 

@@ -127,9 +127,11 @@ MetricsReading Telemetry::read() {
         for (const auto& each : copied_in(record, PathKind::at(i), totals.carried[i]))
           add_up(reading.copied, each);
     const Rail::Counters& counters = rail->counters();
-    reading.rails.push_back({rail->name(), record.provider, record.domain,
-                             counters.all_operations(), counters.all_bytes(), counters.lost,
-                             rail->openings(), counters.in_flight, rail->away()});
+    const Rail::Holding holding = rail->holding();
+    reading.rails.push_back(
+        {rail->name(), record.provider, record.domain, counters.all_operations(),
+         counters.all_bytes(), counters.lost, rail->openings(), counters.in_flight, rail->away(),
+         holding.message_bytes, holding.bounce_bytes, holding.promised, holding.posted});
   }
   return reading;
 }
@@ -148,15 +150,18 @@ Info Telemetry::info() {
   info.candidates = around_.rails.candidates();
   info.settings = around_.settings;
   info.fallback = around_.rails.fallback();
+  info.libfabric = process_info().libfabric;
   info.transfers_active = around_.transfers.active();
   const CallGate::Call call(around_.gate);
   if (call.refused()) return info;
   for (const auto& rail : around_.rails) {
     const Rail::Counters& counters = rail->counters();
-    info.rails.push_back({rail->name(), rail->capability(),
-                          around_.workers.index_of(rail->worker()), counters.all_operations(),
-                          counters.all_bytes(), counters.in_flight, counters.lost,
-                          around_.rails.locality().numa_node_of(rail->index())});
+    const Rail::Holding holding = rail->holding();
+    info.rails.push_back(
+        {rail->name(), rail->capability(), around_.workers.index_of(rail->worker()),
+         counters.all_operations(), counters.all_bytes(), counters.in_flight, counters.lost,
+         around_.rails.locality().numa_node_of(rail->index()), holding.message_bytes,
+         holding.bounce_bytes, holding.promised, holding.posted});
   }
   info.segments = around_.segments.count();
   return info;

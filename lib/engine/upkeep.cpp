@@ -43,6 +43,7 @@ void Upkeep::round(Clock::time_point now) {
   workers_.end_overdue(now);
   peers_.reap(now);
   reopening_.watch(now);
+  credits_.tidy(now);
 }
 
 }  // namespace weft::core

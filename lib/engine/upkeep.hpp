@@ -7,6 +7,7 @@
 #include <weft/error.hpp>
 
 #include "base/sync.hpp"
+#include "engine/credits.hpp"
 #include "engine/grants.hpp"
 #include "engine/messages.hpp"
 #include "engine/peers.hpp"
@@ -16,21 +17,23 @@
 namespace weft::core {
 
 /// Ends leases whose time is over, overdue transfers and waits, and waits for dead peers; reopens
-/// rails that have fallen silent. On a thread of its own, which may call the application: a
-/// callback that blocks holds up nothing but this. start() and stop() by the threads that open and
-/// close the engine.
+/// rails that have fallen silent; gives back what idle peers have promised. On a thread of its own,
+/// which may call the application: a callback that blocks holds up nothing but this. start() and
+/// stop() by the threads that open and close the engine.
 class Upkeep {
  public:
   /// How late it may be. No harm for leases: their holders stop by their own clocks, and their
   /// memory is not free before it is revoked.
   static constexpr Nanoseconds period = std::chrono::milliseconds(100);
 
-  Upkeep(Grants& grants, Messages& messages, Workers& workers, Peers& peers, Reopening& reopening)
+  Upkeep(Grants& grants, Messages& messages, Workers& workers, Peers& peers, Reopening& reopening,
+         Credits& credits)
       : grants_(grants),
         messages_(messages),
         workers_(workers),
         peers_(peers),
-        reopening_(reopening) {}
+        reopening_(reopening),
+        credits_(credits) {}
   ~Upkeep() { stop(); }
   Upkeep(const Upkeep&) = delete;
   Upkeep& operator=(const Upkeep&) = delete;
@@ -48,6 +51,7 @@ class Upkeep {
   Workers& workers_;
   Peers& peers_;
   Reopening& reopening_;
+  Credits& credits_;
   Mutex mutex_;
   Condition stops_;
   bool stopping_ WEFT_GUARDED_BY(mutex_) = false;

@@ -19,6 +19,9 @@ using Phase = Unacknowledged::Phase;
 // own, and since a peer must see one before it can earn the next, two are under way at most.
 constexpr std::size_t reserve = 4;
 
+// Buffers that are allocated at a time, at least, and that stay. A guess.
+constexpr std::size_t few_buffers = 16;
+
 // A NIC takes a message in far less. Messages that it neither delivers nor fails (efa in libfabric
 // 1.17 forgets what a NIC had under way that died) are not waited for any longer.
 constexpr auto message_patience = std::chrono::seconds(1);
@@ -54,16 +57,13 @@ Messenger::Messenger(providers::Endpoint& endpoint, std::string rail_name, Limit
       tell_(std::move(tell)),
       flush_(std::move(flush)),
       receives_(endpoint, "rail " + rail_name_, providers::MessageClass::message,
-                std::min(message_bytes(limits.max_message), limits.packet), *this),
-      sends_(endpoint, packet_bytes()) {}
+                std::min(message_bytes(limits.max_message), limits.packet), few_buffers,
+                limits.receives, *this),
+      sends_(endpoint, packet_bytes(), few_buffers) {}
 
 Result<void> Messenger::add_peer(const std::shared_ptr<PeerState>& peer, std::uint64_t own_token) {
-  const auto added = receives_.add(limits_.credits + reserve);
-  if (!added) return fail(added.error());
-  if (auto grown = sends_.grow(*added); !grown) {
-    receives_.release(limits_.credits + reserve);
-    return grown;
-  }
+  const std::size_t first = std::min(limits_.credits, limits_.first_credits);
+  if (auto promised = receives_.promise(first + reserve); !promised) return promised;
   const Introduction& theirs = peer->introduction;
   const Capability& record = endpoint_.capability();
   // Where only this rail proves that the bytes before a signal are visible, no signal may go by the
@@ -80,7 +80,8 @@ Result<void> Messenger::add_peer(const std::shared_ptr<PeerState>& peer, std::ui
                               .most_bytes = most_bytes(*peer->routes.front()),
                               .window = SendWindow(theirs.message_credits),
                               .arrivals = {static_cast<std::uint32_t>(own_token), limits_.credits},
-                              .assembly = Assembly(limits_.max_message)});
+                              .assembly = Assembly(limits_.max_message),
+                              .promised = first});
   return {};
 }
 
@@ -94,8 +95,8 @@ void Messenger::peer_died(PeerState& peer) {
     if (stream->held) unsent.push_back(std::move(stream->held->message));
     window.emplace(std::move(stream->window));
     std::erase(attended_, stream->own_token);
+    receives_.release(stream->promised + reserve);
     streams_.erase(std::uint64_t{stream->own_token});
-    receives_.release(limits_.credits + reserve);
   }
   if (window)
     for (Unacknowledged& message : *window) {
@@ -200,16 +201,52 @@ void Messenger::refused(Stream& stream) {
   attend(stream);
 }
 
-bool Messenger::owes_acknowledgement(const Stream& stream) const {
-  return stream.taken - stream.acknowledged >= std::max<std::size_t>(1, limits_.credits / 2);
+bool Messenger::owes_credits(const Stream& stream) const {
+  return stream.taken - stream.returned >= std::max<std::size_t>(1, stream.promised / 2);
 }
 
-/// False if one has to be sent and the provider has no room.
+Messenger::Packet Messenger::acknowledgement(const Stream& stream) {
+  return {.kind = MessageKind::credits,
+          .tag = stream.taken,
+          .credits = stream.returned + stream.promised + stream.given_back};
+}
+
+/// Of the credits that a peer may have, but for receives that are kept for peers that come. Returns
+/// how many more it has.
+std::size_t Messenger::promise_the_rest(Stream& stream) {
+  const std::size_t kept = receives_.most() / 4;
+  const std::size_t more = std::min(limits_.credits - stream.promised,
+                                    receives_.left() - std::min(receives_.left(), kept));
+  if (more == 0 || !receives_.promise(more)) return 0;
+  stream.promised += more;
+  return more;
+}
+
+void Messenger::credits_given_back(const PeerState& peer, std::uint64_t count) {
+  Stream* const stream = stream_to(peer);
+  // No more than it can have.
+  if (stream == nullptr || count >= stream->promised) return;
+  stream->promised -= count;
+  stream->given_back += count;
+  receives_.release(count);
+  // What is few for many credits may be half of what is left.
+  if (owes_credits(*stream)) attend(*stream);
+}
+
+/// Returns the credits of what was taken, with more if there are any. A peer that is held back only
+/// gets more. False if something has to be sent and the provider has no room.
 bool Messenger::acknowledge(Stream& stream) {
-  if (!owes_acknowledgement(stream) || stream.peer->mailbox.full()) return true;
-  if (!send(stream, {MessageKind::credits, stream.taken})) return false;
-  stream.acknowledged = stream.taken;
-  return true;
+  if (!owes_credits(stream)) return true;
+  const bool held_back = stream.peer->mailbox.full();
+  const std::size_t more = promise_the_rest(stream);
+  if (held_back && more == 0) return true;
+  const std::uint64_t before = stream.returned;
+  if (!held_back) stream.returned = stream.taken;
+  if (send(stream, acknowledgement(stream))) return true;
+  stream.returned = before;
+  stream.promised -= more;
+  receives_.release(more);
+  return false;
 }
 
 /// With its head.
@@ -220,7 +257,7 @@ void Messenger::write_out(const Stream& stream, const Packet& packet, std::byte*
   const MessageHead head(stream.peer->introduction.token, packet.tag,
                          static_cast<std::uint32_t>(packet.bytes.size()), sequence,
                          static_cast<std::uint8_t>(packet.kind), reads,
-                         transfer != nullptr ? transfer->submission().bytes : 0);
+                         transfer != nullptr ? transfer->submission().bytes : packet.credits);
   std::memcpy(at, &head, sizeof head);
   if (!packet.bytes.empty())
     std::memcpy(at + sizeof head, packet.bytes.data(), packet.bytes.size());
@@ -229,6 +266,7 @@ void Messenger::write_out(const Stream& stream, const Packet& packet, std::byte*
 /// The packet is on its way: its number, if it has one.
 MessageNumber Messenger::enter(Stream& stream, Packet& packet, Phase phase, Buffer* buffer) {
   if (!is_numbered(packet.kind)) return std::nullopt;
+  stream.rests = false;
   if (packet.kind == MessageKind::fragment) stream.peer->outbox.add_under_way();
   const std::uint64_t number = stream.window.next();
   stream.window.push({phase, buffer, std::move(packet.transfer), packet.before});
@@ -276,9 +314,15 @@ bool Messenger::post(Stream& stream, Buffer& buffer, Packet& packet) {
   return true;
 }
 
-/// One that is free. Else that of a message that was delivered, which can't be sent again then.
+/// Buffers for all that may be under way, and returns of credits.
+std::size_t Messenger::most_sends() const {
+  return streams_.size() * (limits_.credits + reserve);
+}
+
+/// One that is free, or new. Else that of a message that was delivered, which can't be sent again
+/// then.
 Buffer* Messenger::take_buffer() {
-  if (Buffer* buffer = sends_.take()) return buffer;
+  if (Buffer* buffer = sends_.take_or_grow(most_sends())) return buffer;
   for (auto& [token, stream] : streams_)
     for (Unacknowledged& message : stream.window) {
       if (message.phase != Phase::delivered) continue;
@@ -292,9 +336,8 @@ void Messenger::peer_moved(const PeerState& peer) {
   Stream* const stream = stream_to(peer);
   if (stream == nullptr) return;
   // The last acknowledgement may be among what was lost.
-  Packet credits{MessageKind::credits, stream->taken};
+  Packet credits = acknowledgement(*stream);
   send_by_control(*stream, credits);
-  stream->acknowledged = stream->taken;
   const bool forgotten =
       std::any_of(stream->window.begin(), stream->window.end(),
                   [](const Unacknowledged& each) { return each.phase == Phase::forgotten; });
@@ -318,7 +361,8 @@ void Messenger::peer_moved(const PeerState& peer) {
 /// forgotten hold all the buffers.
 bool Messenger::avoids_rail(const Stream& stream) const {
   return stream.leaves_failed_rail &&
-         (stream.route.is_aside(Clock::now()) || (sends_.free() == 0 && in_flight_.size() > live_));
+         (stream.route.is_aside(Clock::now()) ||
+          (sends_.free() == 0 && sends_.size() >= most_sends() && in_flight_.size() > live_));
 }
 
 void Messenger::send_by_control(Stream& stream, Packet& packet) {
@@ -451,7 +495,8 @@ void Messenger::deliver(Bytes message, const PeerState* sender) {
   if (sender != nullptr && sender != stream->peer.get()) return;
   const auto kind = static_cast<MessageKind>(head.kind());
   // Acknowledgements count whatever was sent before them.
-  if (kind == MessageKind::credits) return take_acknowledgement(*stream, head.tag());
+  if (kind == MessageKind::credits)
+    return take_acknowledgement(*stream, head.tag(), head.carried());
   const auto direction = head.reads() ? Direction::read : Direction::write;
   if (!stream->arrivals.put(
           head.sequence(),
@@ -460,13 +505,30 @@ void Messenger::deliver(Bytes message, const PeerState* sender) {
   while (auto next = stream->arrivals.take()) hand_on(*stream, std::move(*next));
 }
 
-/// `count`: of the messages that the peer has taken in all.
-void Messenger::take_acknowledgement(Stream& stream, std::uint64_t count) {
-  const bool more = stream.window.acknowledge(count, [&](Unacknowledged& message) {
+/// `count`: of the messages that the peer has taken in all. `credits`: as SendWindow::raise().
+void Messenger::take_acknowledgement(Stream& stream, std::uint64_t count, std::uint64_t credits) {
+  const bool taken = stream.window.acknowledge(count, [&](Unacknowledged& message) {
     if (message.phase == Phase::delivered) sends_.put_back(*message.buffer);
     end(*stream.peer, message, std::nullopt);
   });
-  if (more) attend(stream);
+  const bool raised = stream.window.raise(credits);
+  if (taken || raised) attend(stream);
+}
+
+void Messenger::tidy() {
+  for (auto& [token, stream] : streams_) {
+    if (!std::exchange(stream.rests, true)) continue;
+    // Without what it has used: the peer returns that at its leisure.
+    const std::uint64_t spare = stream.window.spare();
+    const std::uint64_t had = stream.window.next() - stream.window.first() + spare;
+    const std::uint64_t kept = stream.peer->introduction.message_credits;
+    const std::uint64_t back = std::min(spare, had - std::min(had, kept));
+    if (back == 0) continue;
+    stream.window.give_back(back);
+    tell_(*stream.peer, CreditsGivenBack{back});
+  }
+  receives_.tidy();
+  sends_.tidy(few_buffers);
 }
 
 void Messenger::count_received(PeerTraffic& traffic, const Arrived& message) {
@@ -483,7 +545,7 @@ void Messenger::hand_on(Stream& stream, Arrived&& packet) {
     hand_on_whole(stream,
                   {packet.kind, packet.tag, std::move(*whole), packet.direction, packet.carried});
   ++stream.taken;
-  if (owes_acknowledgement(stream)) attend(stream);
+  if (owes_credits(stream)) attend(stream);
 }
 
 /// Data written before this message has arrived already; the flush lets the receiver see it.

@@ -5,6 +5,7 @@
 // their own until the receiver hands them on.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -36,15 +37,23 @@ class Messenger final : private providers::CompletionHandler {
  public:
   struct Limits {
     std::size_t max_message = 0;  // payload bytes that this engine accepts
-    std::size_t credits = 0;      // packets that one peer may have under way to us
+    std::size_t credits = 0;      // packets that one peer may have under way to us, at most
     // Bytes that the rail takes at once.
     std::size_t packet = std::numeric_limits<std::size_t>::max();
+    // Of these, what every peer has; it gets more while it uses them, as long as there are any.
+    std::size_t first_credits = std::numeric_limits<std::size_t>::max();
+    std::size_t receives = std::numeric_limits<std::size_t>::max();  // that may be posted
   };
   /// Called when messages to a peer can't be delivered any more.
   using OnBroken = std::function<void(PeerState&, const Error&)>;
   /// Sends a notice over the control connection.
   using Tell = std::function<void(const PeerState&, Notice)>;
 
+  /// What every peer has at first of `credits`, and keeps. A guess: a transfer's signal and a few
+  /// messages. Once it has used half of them it gets the others.
+  static std::size_t first_credits(std::size_t credits) {
+    return std::min<std::size_t>(credits, 4);
+  }
   /// A rail must take so many bytes at once, or it can't be used. A guess: heads are a sixteenth.
   static constexpr std::size_t least_packet = 512;
   /// The size of a packet whose payload has so many bytes.
@@ -55,7 +64,8 @@ class Messenger final : private providers::CompletionHandler {
 
   /// Bytes of the longest packet that receives are posted for.
   std::size_t packet_bytes() const noexcept { return receives_.buffer_bytes(); }
-  /// Posts receives for a peer. `own_token` is what the peer will put at the head of its messages.
+  /// Promises a peer its first credits. `own_token` is what the peer will put at the head of its
+  /// messages.
   Result<void> add_peer(const std::shared_ptr<PeerState>& peer, std::uint64_t own_token);
   /// Ends what waited to be sent, with the peer's error.
   void peer_died(PeerState& peer);
@@ -67,11 +77,21 @@ class Messenger final : private providers::CompletionHandler {
   void arrived_by_control(const PeerState& peer, Bytes message);
   /// The peer has the oldest of those that went to it over the control connection.
   void taken_by_control(const PeerState& peer);
+  /// The peer has given back so many of its credits.
+  void credits_given_back(const PeerState& peer, std::uint64_t count);
   /// The peer's rail was closed and opened again. Messages that it has not acknowledged may be lost
   /// there, so they go once more, over the control connection.
   void peer_moved(const PeerState& peer);
   /// Sends what credits allow to the peers that need attention; returns how many packets.
   std::size_t pump();
+  /// Gives credits back to peers that nothing was sent to since the last call, and frees what
+  /// nothing needed since then.
+  void tidy();
+  // From any thread.
+  std::size_t promised() const noexcept { return receives_.promised(); }
+  std::size_t posted() const noexcept { return receives_.posted(); }
+  /// Of the buffers.
+  std::uint64_t bytes() const noexcept { return receives_.bytes() + sends_.bytes(); }
   bool has_work() const noexcept { return live_ > 0 || !attended_.empty(); }
   /// Nothing is under way, not even to peers that are gone.
   bool idle() const noexcept { return in_flight_.empty() && attended_.empty(); }
@@ -92,7 +112,8 @@ class Messenger final : private providers::CompletionHandler {
     std::uint64_t tag = 0;
     Bytes bytes = {};
     std::shared_ptr<TransferState> transfer = {};
-    std::uint32_t before = 0;  // as Unacknowledged has it
+    std::uint32_t before = 0;   // as Unacknowledged has it
+    std::uint64_t credits = 0;  // that it returns, in all
   };
   /// Taken from the outbox, and not sent to its end yet.
   struct Held {
@@ -114,11 +135,14 @@ class Messenger final : private providers::CompletionHandler {
     ControlPath control = {};
     std::optional<Held> held = {};
     std::optional<Clock::time_point> refused_since = {};
+    bool rests = false;  // nothing was sent since the last tidy()
     // From the peer.
     Sequencer<Arrived> arrivals;
     Assembly assembly;
-    std::uint64_t taken = 0;         // packets that were handed on, ...
-    std::uint64_t acknowledged = 0;  // ... and as the peer was told
+    std::uint64_t taken = 0;       // packets that were handed on, ...
+    std::uint64_t returned = 0;    // ... and whose credits it has again
+    std::size_t promised;          // packets that it may have under way, ...
+    std::uint64_t given_back = 0;  // ... without those that it has given back in all
     bool attended = false;
   };
   /// A packet that the rail has.
@@ -139,16 +163,19 @@ class Messenger final : private providers::CompletionHandler {
   Stream* stream_to(const PeerState& peer);
   void deliver(Bytes message, const PeerState* sender);
   void delivered(Stream& stream, std::uint64_t number);
-  void take_acknowledgement(Stream& stream, std::uint64_t count);
+  void take_acknowledgement(Stream& stream, std::uint64_t count, std::uint64_t credits);
   void hand_on(Stream& stream, Arrived&& packet);
   void hand_on_whole(Stream& stream, Arrived&& message);
   static void count_received(PeerTraffic& traffic, const Arrived& message);
   std::size_t serve(Stream& stream);
-  bool owes_acknowledgement(const Stream& stream) const;
+  bool owes_credits(const Stream& stream) const;
   bool acknowledge(Stream& stream);
+  static Packet acknowledgement(const Stream& stream);
+  std::size_t promise_the_rest(Stream& stream);
   std::size_t most_bytes(const Route& route) const;
   bool send_next(Stream& stream);
   static void write_out(const Stream& stream, const Packet& packet, std::byte* at);
+  std::size_t most_sends() const;
   static MessageNumber enter(Stream& stream, Packet& packet, Unacknowledged::Phase phase,
                              Buffer* buffer);
   bool send(Stream& stream, Packet packet);

@@ -1,7 +1,12 @@
 // Receives of one class of messages, posted ahead of them on one endpoint.
 #pragma once
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,34 +20,60 @@ namespace weft::core {
 /// Whether a receive's buffer may be posted again, or whether its message is still needed.
 enum class Received : bool { free, kept };
 
-/// Posts one receive for each message that a peer may have under way. Any peer's message may take
-/// any of them. `Owner` has `Received arrived(Buffer&, std::size_t length)`. Used by the rail's
-/// owning thread only.
+/// Keeps a receive posted for each message that was promised to a peer. Any peer's message may take
+/// any of them, so what one peer gives back serves the next. `Owner` has `Received arrived(Buffer&,
+/// std::size_t length)`. Used by the rail's owning thread only.
 template <typename Owner>
 class Receives final : private providers::CompletionHandler {
  public:
+  /// `most`: receives that may be posted. `slab`: how many come at a time, at least.
   Receives(providers::Endpoint& endpoint, std::string name, providers::MessageClass type,
-           std::size_t buffer_bytes, Owner& owner)
+           std::size_t buffer_bytes, std::size_t slab, std::size_t most, Owner& owner)
       : endpoint_(endpoint),
         name_(std::move(name)),
         type_(type),
+        most_(most),
         owner_(owner),
-        buffers_(endpoint, buffer_bytes) {}
+        buffers_(endpoint, buffer_bytes, slab) {}
 
   std::size_t buffer_bytes() const noexcept { return buffers_.buffer_bytes(); }
-  /// For one more peer. Returns how many buffers it has allocated. May block.
-  Result<std::size_t> add(std::size_t count) {
-    const std::size_t missing = count - std::min(count, spare_);
-    if (auto grown = buffers_.grow(missing); !grown) return fail(std::move(grown.error()));
-    spare_ -= count - missing;
+  std::size_t most() const noexcept { return most_; }
+  // From any thread.
+  std::size_t promised() const noexcept { return promised_.load(std::memory_order_relaxed); }
+  std::size_t posted() const noexcept { return buffers_.size(); }
+  std::uint64_t bytes() const noexcept { return buffers_.bytes(); }
+  /// How many more may be promised.
+  std::size_t left() const noexcept { return most_ - promised(); }
+
+  /// To a peer, which may send so many messages more. An error: none was promised. May block.
+  Result<void> promise(std::size_t count) {
+    if (count > left())
+      return fail(Code::unavailable,
+                  fmt::format("{}: {} of {} receives are promised to peers, and {} more are needed",
+                              name_, promised(), most_, count));
+    if (auto grown = buffers_.grow_to(promised() + count, most_); !grown) return grown;
+    promised_ += count;
+    least_spare_ = std::min(least_spare_, posted() - promised());
     while (Buffer* buffer = buffers_.take()) post(*buffer);
     post_all(failed_);
-    return missing;
+    return {};
   }
-  /// A peer is gone. Its receives can't be taken back: they are for the next peer.
-  void release(std::size_t count) noexcept { spare_ += count; }
+  /// The peer is gone, or has given so many back.
+  void release(std::size_t count) noexcept { promised_ -= count; }
+  /// Takes those back that were not promised since the last call, as far as the provider can. The
+  /// others go when a message has taken them.
+  void tidy() {
+    buffers_.retire(least_spare_, [this](Buffer& buffer) {
+      const bool idle = std::erase(refused_, &buffer) + std::erase(failed_, &buffer) > 0;
+      buffer.called_back = !idle && !endpoint_.take_back(buffer, type_);
+      if (!buffer.called_back) buffers_.put_back(buffer);
+    });
+    least_spare_ = posted() - promised();
+  }
   /// A buffer whose message was kept.
   void post(Buffer& buffer) {
+    buffer.called_back = false;
+    if (BufferPool::retired(buffer)) return buffers_.put_back(buffer);
     buffer.handler = this;
     const providers::Post post = endpoint_.receive(
         buffer, {buffer.data, buffers_.buffer_bytes(), buffer.registration}, type_);
@@ -65,7 +96,7 @@ class Receives final : private providers::CompletionHandler {
     if (completion.ok) {
       if (!failed_.empty()) post_all(failed_);
       if (owner_.arrived(buffer, completion.length) == Received::kept) return;
-    } else {
+    } else if (!buffer.called_back) {
       log(LogLevel::debug, "{}: a receive failed: {}", name_,
           providers::fabric_text(completion.fabric_code));
       if (completion.cut) return refused_.push_back(&buffer);
@@ -83,11 +114,13 @@ class Receives final : private providers::CompletionHandler {
   providers::Endpoint& endpoint_;
   const std::string name_;  // for the log
   const providers::MessageClass type_;
+  const std::size_t most_;
   Owner& owner_;
   BufferPool buffers_;
-  std::size_t spare_ = 0;         // posted for peers that are gone
+  std::atomic<std::size_t> promised_{0};
+  std::size_t least_spare_ = 0;   // posted and not promised, since the last tidy()
   std::vector<Buffer*> refused_;  // the provider had no room for them
-  // They failed, and are posted again when something arrives or a peer is added. A peer that dies
+  // They failed, and are posted again when something arrives or more are promised. A peer that dies
   // takes those along that its messages had come to (ofi_rxm fetches large ones by reading).
   std::vector<Buffer*> failed_;
 };

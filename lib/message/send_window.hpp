@@ -1,6 +1,7 @@
 // The packets to one peer that the peer has not acknowledged.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -31,13 +32,26 @@ struct Unacknowledged {
 };
 
 /// Messages are numbered from 0 in the order in which they are sent. An acknowledgement is a number
-/// of messages: the peer has taken all below it, and posted as many receives again.
+/// of messages: the peer has taken all below it. Credits are a number too: those below it may be
+/// sent, since the peer has receives for them.
 class SendWindow {
  public:
-  /// `most`: the peer keeps so many receives.
-  explicit SendWindow(std::size_t most) : most_(most) {}
+  explicit SendWindow(std::uint64_t credits) : credits_(credits) {}
 
-  bool full() const noexcept { return messages_.size() >= most_; }
+  bool full() const noexcept { return next() >= credits_; }
+  /// How many more may be sent now.
+  std::uint64_t spare() const noexcept { return credits_ - std::min(credits_, next()); }
+  /// In all, since the first one. Repeats and late words add nothing; false for those.
+  bool raise(std::uint64_t credits) noexcept {
+    if (credits <= credits_ + given_back_) return false;
+    credits_ = credits - given_back_;
+    return true;
+  }
+  /// So many of the spare ones are the peer's again, which is told so.
+  void give_back(std::uint64_t count) noexcept {
+    credits_ -= count;
+    given_back_ += count;
+  }
   bool empty() const noexcept { return messages_.empty(); }
   /// The number of the oldest one, and of the message that is sent next.
   std::uint64_t first() const noexcept { return acknowledged_; }
@@ -66,7 +80,8 @@ class SendWindow {
   auto end() noexcept { return messages_.end(); }
 
  private:
-  const std::size_t most_;
+  std::uint64_t credits_;         // without those that were given back, ...
+  std::uint64_t given_back_ = 0;  // ... which are so many
   std::uint64_t acknowledged_ = 0;
   std::deque<Unacknowledged> messages_;
 };

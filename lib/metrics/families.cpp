@@ -193,6 +193,14 @@ void add_rails(const std::vector<MetricsReading::Rail>& rails, MetricFamilies& f
   add("weft_rail_away",
       "1 while the rail carries nothing: it is being opened again, or could not be.",
       MetricType::Gauge, [](const Rail& rail) { return rail.away; });
+  add("weft_rail_message_buffer_bytes", "Memory kept for messages of peers, pinned on most NICs.",
+      MetricType::Gauge, [](const Rail& rail) { return rail.message_buffer_bytes; });
+  add("weft_rail_bounce_buffer_bytes", "Memory of bounce buffers, pinned on most NICs.",
+      MetricType::Gauge, [](const Rail& rail) { return rail.bounce_buffer_bytes; });
+  add("weft_rail_receives_promised", "Messages that peers may send without being asked.",
+      MetricType::Gauge, [](const Rail& rail) { return rail.receives_promised; });
+  add("weft_rail_receives_posted", "Receives that are posted for them.", MetricType::Gauge,
+      [](const Rail& rail) { return rail.receives_posted; });
 }
 
 /// Those causes that can be are there from the beginning: what grows from nothing is no increase.

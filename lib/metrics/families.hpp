@@ -25,6 +25,8 @@ struct MetricsReading {
     std::string name, provider, domain;
     std::uint64_t operations = 0, bytes = 0, lost = 0, reopenings = 0, in_flight = 0;
     bool away = false;
+    std::uint64_t message_buffer_bytes = 0, bounce_buffer_bytes = 0;
+    std::uint64_t receives_promised = 0, receives_posted = 0;
   };
   std::string engine;  // its name
   std::uint64_t transfers_active = 0, segments = 0, peers_up = 0, peers_slow = 0, peers_silent = 0;

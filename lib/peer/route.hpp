@@ -27,7 +27,6 @@ struct Route {
   Targets targets;         // of messages; not empty
   // Bytes of the longest packet of a message that these take; at least Messenger::least_packet.
   std::size_t packet = std::numeric_limits<std::size_t>::max();
-  std::size_t sources = 0;  // how many of the peer's rails may send to this rail at a time
   // Of all the peer's rails that it can talk to. Only Rail::reach() writes to it.
   std::unordered_map<std::uint32_t, Whereto> addresses;
   std::uint64_t opening = 0;  // which of the rail's the addresses belong to (Rail::reach())

@@ -29,7 +29,7 @@ Rail::Rail(std::uint32_t index, std::string name, std::unique_ptr<providers::End
       plan_(settings.plan),
       endpoint_(std::move(endpoint)),
       rma_(*endpoint_, index, plan_.chunk),
-      bounce_(*endpoint_, index, settings.bounce, hooks.find_grant, hooks.flush),
+      bounce_(*endpoint_, index, settings.bounce, hooks.find_grant, hooks.flush, hooks.tell),
       decorators_(decorators(hooks.decorate, rma_, bounce_)),
       scheduler_(index, name_, plan_.window, decorators_.empty() ? rma_ : *decorators_[0],
                  decorators_.empty() ? bounce_ : *decorators_[1], gpu_copies_),
@@ -142,12 +142,28 @@ Result<void> Rail::add_peer(const std::shared_ptr<PeerState>& peer, std::uint64_
   Route& route = *peer->route_by_rail[index_];
   route.added = true;
   ++peers_;
-  return rma_.prepare()
-      .and_then([&] { return bounce_.add_peer(peer, route, own_token); })
-      .and_then([&]() -> Result<void> {
-        if (&peer->message_rail() != this) return {};
-        return messenger_.add_peer(peer, own_token);
-      });
+  bounce_.add_peer(peer, route, own_token);
+  return rma_.prepare().and_then([&]() -> Result<void> {
+    if (&peer->message_rail() != this) return {};
+    return messenger_.add_peer(peer, own_token);
+  });
+}
+
+void Rail::hear(const PeerState& peer, const BounceCredits& credits) {
+  if (Route* route = peer.route_by_rail[index_]) bounce_.hear(*route, credits);
+}
+
+void Rail::tidy() {
+  messenger_.tidy();
+  bounce_.tidy();
+  if (peers_ == 0) poll_some();  // it is not looked at else
+}
+
+/// For what ends at once.
+void Rail::poll_some() {
+  constexpr int looks = 64;
+  for (int look = 0; look < looks && endpoint_->poll() > 0; ++look) {
+  }
 }
 
 void Rail::peer_died(const std::shared_ptr<PeerState>& peer) {
@@ -158,9 +174,7 @@ void Rail::peer_died(const std::shared_ptr<PeerState>& peer) {
     return bury(*route);
   }
   // What had arrived before the peer went still counts.
-  constexpr int last_looks = 64;
-  for (int look = 0; look < last_looks && endpoint_->poll() > 0; ++look) {
-  }
+  poll_some();
   --peers_;
   scheduler_.peer_died(*route);
   if (&peer->message_rail() == this) {
@@ -241,7 +255,7 @@ bool Rail::has_work() const noexcept {
 void Rail::count() {
   counters_.operations.store(scheduler_.operations_done(), std::memory_order_relaxed);
   counters_.bytes.store(scheduler_.bytes_done(), std::memory_order_relaxed);
-  counters_.in_flight.store(scheduler_.in_flight(), std::memory_order_relaxed);
+  counters_.in_flight.store(scheduler_.in_flight() - bounce_.waiting(), std::memory_order_relaxed);
   counters_.lost.store(scheduler_.lost(), std::memory_order_relaxed);
 }
 

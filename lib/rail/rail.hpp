@@ -1,6 +1,7 @@
 // One NIC or interface with its endpoint, and everything that uses it.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <deque>
@@ -35,7 +36,7 @@ class Rail {
     Messenger::OnBroken on_broken;
     Messenger::Tell tell;
     FlushArrived flush;
-    TransportDecorator decorate;  // for tests; mostly empty
+    TransportDecorator decorate;  // mostly empty
   };
   Rail(std::uint32_t index, std::string name, std::unique_ptr<providers::Endpoint> endpoint,
        const Settings& settings, const Hooks& hooks);
@@ -98,9 +99,23 @@ class Rail {
   Result<void> serve(const Device& device) {
     return bounce_.serve(device).and_then([&] { return gpu_copies_.serve(device); });
   }
-  /// Posts receives for a peer that is being met.
+  /// Promises receives to a peer that is being met.
   Result<void> add_peer(const std::shared_ptr<PeerState>& peer, std::uint64_t own_token);
   void peer_died(const std::shared_ptr<PeerState>& peer);
+  /// The peer's word about requests through bounce buffers (BounceLanes).
+  void hear(const PeerState& peer, const BounceCredits& credits);
+  /// Gives back what peers have promised and what was not used since the last call, and frees the
+  /// buffers that nothing needed since then.
+  void tidy();
+  /// Buffers and receives. From any thread.
+  struct Holding {
+    std::uint64_t message_bytes = 0, bounce_bytes = 0;
+    std::uint64_t promised = 0, posted = 0;  // receives
+  };
+  Holding holding() const noexcept {
+    return {messenger_.bytes(), bounce_.bytes(), messenger_.promised() + bounce_.promised(),
+            messenger_.posted() + bounce_.posted()};
+  }
   /// See Rma. From any thread.
   InlineCopied copy_inline(const PreparedState& prepared, const Picks& picks, bool trusted,
                            Clock::time_point until);
@@ -115,8 +130,12 @@ class Rail {
   bool resting() const noexcept {
     return peers_ == 0 && scheduler_.lost() == 0 && messenger_.idle() && !copying();
   }
-  /// A device copies: nothing wakes the thread when that ends.
-  bool copying() const noexcept { return bounce_.copying() || gpu_copies_.copying(); }
+  /// A device copies, or ends are held back: nothing wakes the thread when that ends.
+  bool copying() const noexcept {
+    return bounce_.copying() || gpu_copies_.copying() ||
+           std::any_of(decorators_.begin(), decorators_.end(),
+                       [](const auto& each) { return each->holds_back(); });
+  }
   /// See RailScheduler.
   bool holds_posts() const noexcept { return scheduler_.holds_posts(); }
   std::size_t peers() const noexcept { return peers_; }
@@ -137,6 +156,7 @@ class Rail {
 
  private:
   void count();
+  void poll_some();
   std::vector<std::shared_ptr<PeerState>> reached_peers();
   Result<void> find_way(const PeerState& peer, Route& route, std::uint32_t theirs)
       WEFT_REQUIRES(reaching_);

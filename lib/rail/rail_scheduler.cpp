@@ -413,7 +413,8 @@ void RailScheduler::went_silent() {
 
 void RailScheduler::timed_out(const TransferState& transfer) {
   const auto out = std::find_if(ops_.begin(), ops_.end(), [&](const Entry& op) {
-    return op.transfer == &transfer && op.out && op.transport->properties().on_rail;
+    return op.transfer == &transfer && op.out && op.transport->properties().on_rail &&
+           op.transport->went_out(op);
   });
   if (out == ops_.end() || out->route->dead) return;
   set_aside(*out->route, transfer.peer(),

@@ -142,7 +142,7 @@ TransferState::Act TransferState::end(Ending ending) {
             chunks_.runs(), retries_};
   if (ending.error) error_ = std::make_unique<const Error>(std::move(*ending.error));
   ended_in_ = phase();
-  placed_for_sure_ = !ending.disproven && placed_for_sure();
+  placed_for_sure_ = !error_ || (!ending.disproven && placed_for_sure());
   enter(outstanding_ > 0 ? Phase::ending : Phase::closing);
   return Act::tell;
 }

@@ -43,13 +43,18 @@ const Device& device_of(const Op& op) {
 }  // namespace
 
 Bounce::Bounce(providers::Endpoint& endpoint, std::uint32_t rail, Limits limits,
-               FindGrant find_grant, FlushArrived flush)
+               FindGrant find_grant, FlushArrived flush, Tell tell)
     // What a peer has not copied yet when the rail is closed, it may copy at any time later.
     : Transport({.repeats_writes = false}),
       limits_(limits),
-      core_{endpoint, rail, BufferPool(endpoint, bounce_message(limits.buffer_bytes))},
+      // Apart from what peers send requests to, so that no rail keeps back what another waits for
+      // while it waits for that one.
+      most_answers_(limits.most - limits.most / 2),
+      core_{endpoint, rail,
+            BufferPool(endpoint, bounce_message(limits.buffer_bytes), limits.buffers), limits.most},
       receives_(endpoint, "bounce", providers::MessageClass::bounce, core_.sends.buffer_bytes(),
-                *this),
+                limits.buffers, limits.most, *this),
+      lanes_(receives_, rail, {limits.buffers, limits.most - most_answers_}, std::move(tell)),
       responder_(core_, limits.buffer_bytes, std::move(find_grant), std::move(flush)) {}
 
 Result<void> Bounce::serve(const Device& device) {
@@ -58,23 +63,41 @@ Result<void> Bounce::serve(const Device& device) {
   });
 }
 
-Result<void> Bounce::add_peer(const std::shared_ptr<PeerState>& peer, Route& route,
-                              std::uint64_t own_token) {
-  // For requests from each of the peer's rails that send here, and for answers to our own.
-  const std::size_t receives = (route.sources + 1) * limits_.buffers;
-  const auto added = receives_.add(receives);
-  if (!added) return fail(added.error());
-  if (auto grown = core_.sends.grow(*added); !grown) {
-    receives_.release(receives);
-    return grown;
-  }
+void Bounce::add_peer(const std::shared_ptr<PeerState>& peer, Route& route,
+                      std::uint64_t own_token) {
   const Introduction& theirs = peer->introduction;
   const auto bytes = std::min<std::uint64_t>(limits_.buffer_bytes, theirs.bounce_buffer_bytes);
-  const auto credits = std::min<std::size_t>(limits_.buffers, theirs.bounce_buffers);
+  const auto credits =
+      std::min<std::size_t>({limits_.buffers, theirs.bounce_buffers, most_answers_});
   const auto [link, first] = links_.try_emplace(
-      own_token, BounceLink{peer, route, receives, credits, 0, bytes, bounce_pieces(bytes)});
+      own_token, BounceLink{peer, route, credits, 0, bytes, bounce_pieces(bytes)});
   route.bounce = &link->second;
-  return {};
+}
+
+void Bounce::hear(Route& route, const BounceCredits& credits) {
+  BounceLink* const link = route.bounce;
+  if (link == nullptr) return;
+  if (!lanes_.hear(*link, credits)) refused(*link, credits.giver);
+  // Before the peer may want back what it has given.
+  if (credits.step == BounceCredits::Step::given) start_waiting();
+}
+
+/// Those end that wait for a lane to there.
+void Bounce::refused(const BounceLink& link, std::uint32_t theirs) {
+  std::vector<BounceRequest*> over;
+  std::erase_if(waiting_, [&](BounceRequest* each) {
+    const bool refused = each->link == &link && each->target->index == theirs;
+    if (refused) over.push_back(each);
+    return refused;
+  });
+  for (BounceRequest* each : over)
+    end(*each, failure(Code::unavailable, "the peer has no memory for bounce buffers"));
+}
+
+void Bounce::tidy() {
+  for (auto& [token, link] : links_) lanes_.tidy(link);
+  receives_.tidy();
+  core_.sends.tidy(0);
 }
 
 std::uint64_t Bounce::chunk_limit(const Route& route) const {
@@ -93,16 +116,18 @@ std::size_t Bounce::room(const Route& route) const {
 providers::Post Bounce::post(Op& op) {
   BounceRequest* request = std::exchange(op.request, nullptr);
   if (request == nullptr) {
-    Buffer* const buffer = core_.sends.take();
-    if (buffer == nullptr) return {providers::PostStatus::again, 0};
-    request = &write_out(op, *buffer);
+    request = &begin(op);
+    if (start(*request) != Start::begun) {
+      waiting_.push_back(request);
+      return {providers::PostStatus::posted, 0};
+    }
     if (writes(op) && !fill(*request)) return {providers::PostStatus::posted, 0};
   }
   const providers::Post post = send(*request);
   switch (post.status) {
     case providers::PostStatus::posted:
-      ++request->link->credits_used;
       request->phase = Phase::sent;
+      request->buffer = nullptr;
       break;
     case providers::PostStatus::again:
       // The buffer stays filled: else it would be filled once more for each time that there is no
@@ -117,13 +142,86 @@ providers::Post Bounce::post(Op& op) {
   return post;
 }
 
+bool Bounce::went_out(const Op& op) const {
+  return std::none_of(waiting_.begin(), waiting_.end(),
+                      [&](const BounceRequest* each) { return each->op == &op; });
+}
+
+BounceRequest& Bounce::begin(Op& op) {
+  Targets& targets = op.transfer->prepared().path->of(core_.rail)->targets;
+  BounceRequest& request = requests_.take();
+  request.op = &op;
+  request.link = op.route->bounce;
+  request.target = op.chunk.proof() ? &targets[op.chunk.remote] : &targets.take_turn();
+  request.in_lane = false;
+  request.phase = Phase::waiting;
+  request.buffer = nullptr;
+  ++request.link->credits_used;
+  return request;
+}
+
+/// Writes it into a buffer, once there are a credit for it and a receive for its answer.
+Bounce::Start Bounce::start(BounceRequest& request) {
+  if (answers_ == most_answers_ || !core_.has_buffer() || !enter_lane(request)) return Start::waits;
+  const auto promised = receives_.promise(1);
+  if (promised) {
+    ++answers_;
+    request.in_lane = true;
+    if (Buffer* const buffer = core_.take_buffer()) {
+      write_out(request, *buffer);
+      return Start::begun;
+    }
+    leave_lane(request);
+  } else {
+    lanes_.put_back(*request.link, request.target->index);
+  }
+  return answers_ > 0 ? Start::waits : Start::no_memory;
+}
+
+/// Takes a credit. A proof must go to its rail, and the rest may go to any of them.
+bool Bounce::enter_lane(BounceRequest& request) {
+  const Op& op = *request.op;
+  BounceLink& link = *request.link;
+  if (lanes_.take(link, request.target->index)) return true;
+  const Targets& targets = op.transfer->prepared().path->of(core_.rail)->targets;
+  for (std::size_t i = 0; i < targets.size() && !op.chunk.proof(); ++i)
+    if (lanes_.take(link, targets[i].index)) {
+      request.target = &targets[i];
+      return true;
+    }
+  // Each of them has its share of what may be under way to the peer.
+  lanes_.ask(link, request.target->index, (link.credits + targets.size() - 1) / targets.size());
+  return false;
+}
+
+std::size_t Bounce::start_waiting() {
+  std::size_t count = 0;
+  for (std::size_t left = waiting_.size(); left > 0; --left) {
+    BounceRequest& request = *waiting_.front();
+    waiting_.pop_front();
+    const Start outcome = request.op->transfer->stopped() ? Start::unwanted : start(request);
+    if (outcome == Start::waits) {
+      waiting_.push_back(&request);
+      continue;
+    }
+    ++count;
+    if (outcome == Start::unwanted)
+      end_unsent(request, 0);
+    else if (outcome == Start::no_memory)
+      end(request, failure(Code::out_of_memory, "there is no memory for bounce buffers"));
+    else if (!writes(*request.op) || fill(request))
+      ready_.push_back(&request);
+  }
+  return count;
+}
+
 void Bounce::give_up(Op& op) {
   if (BounceRequest* request = std::exchange(op.request, nullptr)) release(*request);
 }
 
 /// The head and the list of pieces.
-BounceRequest& Bounce::write_out(Op& op, Buffer& buffer) {
-  BounceRequest& request = requests_.take();
+void Bounce::write_out(BounceRequest& request, Buffer& buffer) {
+  const Op& op = *request.op;
   const std::size_t pieces = op.chunk.proof() ? 0 : op.chunks();
   const auto kind =
       op.chunk.proof() ? BounceKind::proof : (writes(op) ? BounceKind::write : BounceKind::read);
@@ -140,12 +238,9 @@ BounceRequest& Bounce::write_out(Op& op, Buffer& buffer) {
     });
   buffer.handler = this;
   buffer.number = request.number;
-  request.op = &op;
-  request.link = op.route->bounce;
   request.phase = Phase::ready;
   request.buffer = &buffer;
   request.bytes = list_bytes(pieces) + (writes(op) ? op.bytes() : 0);
-  return request;
 }
 
 /// Between its chunks, one after the other in a buffer, and this side's memory.
@@ -167,26 +262,22 @@ bool Bounce::fill(BounceRequest& request) {
     op.transfer->count_copied(op.bytes());
     return true;
   }
-  ++request.link->credits_used;
   request.phase = Phase::copying_out;
   const auto begun = core_.staging.copy_out(device, core_.copies.list(), {&request, nullptr});
   if (begun) {
     op.transfer->count_copied(op.bytes());
   } else {
-    core_.sends.put_back(*request.buffer);
+    drop_buffer(request);
     end(request, failure(begun.error().code(), begun.error().message()));
   }
   return false;
 }
 
 providers::Post Bounce::send(const BounceRequest& request) {
-  const Op& op = *request.op;
-  Targets& targets = op.transfer->prepared().path->of(core_.rail)->targets;
-  const RemoteRail& target = op.chunk.proof() ? targets[op.chunk.remote] : targets.take_turn();
   Buffer& buffer = *request.buffer;
   return core_.endpoint.send(buffer,
                              {buffer.data, sizeof(BounceHead) + request.bytes, buffer.registration},
-                             target.address(), providers::MessageClass::bounce);
+                             request.target->address(), providers::MessageClass::bounce);
 }
 
 /// Takes it one step further, after the step that its phase names has ended. False if the provider
@@ -204,7 +295,10 @@ bool Bounce::advance(BounceRequest& request) {
       }
       if (request.link->full_in == core_.pass) return false;
       const providers::Post post = send(request);
-      if (post.status == providers::PostStatus::posted) request.phase = Phase::sent;
+      if (post.status == providers::PostStatus::posted) {
+        request.phase = Phase::sent;
+        request.buffer = nullptr;
+      }
       if (post.status == providers::PostStatus::failed) end_unsent(request, post.fabric_code);
       if (post.status != providers::PostStatus::again) return true;
       request.link->full_in = core_.pass;
@@ -214,7 +308,8 @@ bool Bounce::advance(BounceRequest& request) {
     case Phase::copying_in:
       end(request, {});
       return true;
-    case Phase::held:  // post() goes on with it
+    case Phase::held:     // post() goes on with it
+    case Phase::waiting:  // start_waiting() does
       return true;
   }
   return true;
@@ -232,12 +327,13 @@ std::size_t Bounce::progress() {
         if (staged.answer != nullptr) return responder_.lost(*staged.answer);
         staged.request->op->transfer->end_early(State::failed, error);
       });
-  if (!ready_.empty()) count += send_waiting();
+  if (!waiting_.empty()) count += start_waiting();
+  if (!ready_.empty()) count += send_ready();
   if (responder_.has_work()) count += responder_.progress();
   return count;
 }
 
-std::size_t Bounce::send_waiting() {
+std::size_t Bounce::send_ready() {
   ++core_.pass;
   std::size_t count = 0;
   for (std::size_t left = ready_.size(); left > 0; --left) {
@@ -255,9 +351,9 @@ std::size_t Bounce::send_waiting() {
 void Bounce::copied(BounceRequest& request, const std::optional<Error>& error) {
   const bool goes_on = !error && request.link != nullptr;
   if (request.phase == Phase::copying_in)
-    receives_.post(*request.buffer);
+    receives_.post(*std::exchange(request.buffer, nullptr));
   else if (!goes_on)
-    core_.sends.put_back(*request.buffer);
+    drop_buffer(request);
   if (goes_on)
     advance(request);
   else if (request.link == nullptr)
@@ -281,9 +377,11 @@ void Bounce::peer_died(Route& route) {
   BounceLink* const link = std::exchange(route.bounce, nullptr);
   if (link == nullptr) return;
   responder_.peer_died(*link);
-  std::erase_if(ready_, [&](const BounceRequest* each) {
-    if (each->link != link) return false;
-    core_.sends.put_back(*each->buffer);
+  const auto to_it = [&](const BounceRequest* each) { return each->link == link; };
+  std::erase_if(waiting_, to_it);
+  std::erase_if(ready_, [&](BounceRequest* each) {
+    if (!to_it(each)) return false;
+    drop_buffer(*each);
     return true;
   });
   for (const std::uint64_t number :
@@ -292,10 +390,11 @@ void Bounce::peer_died(Route& route) {
     if (request == nullptr) continue;
     request->link = nullptr;
     // Those that a device copies for end when nothing touches their memory any more.
-    if (request->phase == Phase::ready || request->phase == Phase::sent)
+    if (request->phase == Phase::waiting || request->phase == Phase::ready ||
+        request->phase == Phase::sent)
       end(*request, peer_is_gone());
   }
-  receives_.release(link->receives);
+  lanes_.forget(*link);
   std::erase_if(links_, [&](const auto& each) { return &each.second == link; });
 }
 
@@ -375,7 +474,7 @@ Received Bounce::read_in(BounceRequest& request, Buffer& buffer, const BounceMes
 
 /// Nothing of it was sent, and nothing will be.
 void Bounce::end_unsent(BounceRequest& request, int fabric_code) {
-  core_.sends.put_back(*request.buffer);
+  drop_buffer(request);
   providers::Completion unsent;
   unsent.ok = false;
   unsent.unsent = true;
@@ -386,15 +485,31 @@ void Bounce::end_unsent(BounceRequest& request, int fabric_code) {
 /// Its credit comes back, and the sink learns of it.
 void Bounce::end(BounceRequest& request, const providers::Completion& completion) {
   Op& op = *request.op;
-  if (request.link != nullptr) --request.link->credits_used;
-  requests_.release(request);
+  leave(request);
   sink().chunk_ended(op, completion);
 }
 
 /// It was never under way.
 void Bounce::release(BounceRequest& request) {
-  core_.sends.put_back(*request.buffer);
+  drop_buffer(request);
+  leave(request);
+}
+
+void Bounce::leave(BounceRequest& request) {
+  leave_lane(request);
+  if (request.link != nullptr) --request.link->credits_used;
   requests_.release(request);
+}
+
+void Bounce::leave_lane(BounceRequest& request) {
+  if (!std::exchange(request.in_lane, false)) return;
+  receives_.release(1);
+  --answers_;
+  if (request.link != nullptr) lanes_.put_back(*request.link, request.target->index);
+}
+
+void Bounce::drop_buffer(BounceRequest& request) {
+  if (Buffer* buffer = std::exchange(request.buffer, nullptr)) core_.sends.put_back(*buffer);
 }
 
 }  // namespace weft::core

@@ -171,7 +171,7 @@ bool BounceResponder::advance(BounceAnswer& answer) {
     case Phase::waiting:
       if (answer.link == nullptr) break;
       if (!may_begin(answer)) return false;
-      answer.buffer = core_.sends.take();
+      answer.buffer = core_.take_buffer();
       if (answer.buffer == nullptr) return false;
       answer.phase = Phase::ready;
       if (answer.status == Code{} && !answer.reads.empty()) read_out(answer);

@@ -18,7 +18,7 @@ const RemoteState* lease_of(const Op& op) {
 }  // namespace
 
 Result<void> LeaseReader::prepare() {
-  return landings_.free() > 0 ? Result<void>() : landings_.grow(most_landings);
+  return landings_.grow_to(most_landings, most_landings);
 }
 
 void LeaseReader::add(Op& op) {

@@ -24,7 +24,7 @@ class LeaseReader final : private providers::CompletionHandler {
       : endpoint_(endpoint),
         rail_(rail),
         ended_(std::move(ended)),
-        landings_(endpoint, sizeof(std::uint64_t)) {}
+        landings_(endpoint, sizeof(std::uint64_t), 1) {}
 
   /// May block; before the first peer is met.
   Result<void> prepare();

@@ -77,10 +77,15 @@ class Transport {
   virtual providers::BatchPost post_all(std::span<Op* const> ops) {
     return providers::post_in_order(ops, [this](Op* op) { return post(*op); });
   }
+  /// Whether something of an op that was posted has gone to the provider: false while it waits for
+  /// the peer's leave.
+  virtual bool went_out(const Op&) const { return true; }
   /// The provider had no room for the op, and it is not posted again.
   virtual void give_up(Op&) {}
   /// Work of its own besides the endpoint's completions; returns how much was done.
   virtual std::size_t progress() { return 0; }
+  /// There are ends that only progress() tells of, and nothing wakes the thread for.
+  virtual bool holds_back() const noexcept { return false; }
   /// The peer is dead: ends those posts to it that certainly touch no memory of the application's.
   virtual void peer_died(Route&) {}
 
@@ -94,7 +99,7 @@ class Transport {
   ChunkSink* sink_ = nullptr;
 };
 
-/// Wraps a transport of a rail, for tests that inject faults. The wrapper has the transport's
+/// Wraps a transport of a rail, to inject faults. The wrapper has the transport's
 /// properties, and does not outlive it.
 using TransportDecorator = std::function<std::unique_ptr<Transport>(Transport&)>;
 

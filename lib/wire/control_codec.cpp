@@ -165,6 +165,13 @@ struct Encoder {
   Body operator()(const RailFollowed& followed) const {
     return body(fb::CreateRailFollowed(to, followed.rail));
   }
+  Body operator()(const CreditsGivenBack& given_back) const {
+    return body(fb::CreateCreditsGivenBack(to, given_back.count));
+  }
+  Body operator()(const BounceCredits& credits) const {
+    return body(fb::CreateBounceCredits(to, static_cast<std::uint8_t>(credits.step), credits.giver,
+                                        credits.user, credits.count));
+  }
   Body operator()(const FallbackTaken&) const { return body(fb::CreateFallbackTaken(to)); }
   Body operator()(const CheckRequest& check) const {
     std::vector<fb::CheckedRange> ranges;
@@ -344,6 +351,15 @@ Result<ControlMessage> from(const fb::FallbackMessage& fallback) {
   return Notice(FallbackMessage{blob_from(*fallback.message())});
 }
 
+Result<ControlMessage> from(const fb::BounceCredits& credits) {
+  const auto step = static_cast<BounceCredits::Step>(credits.step());
+  if (step < BounceCredits::Step::wanted || step > BounceCredits::Step::given_back)
+    return malformed("step {} of bounce buffers' credits", credits.step());
+  if (credits.giver() >= limits::rails || credits.user() >= limits::rails)
+    return malformed("credits of rail {} for rail {}", credits.giver(), credits.user());
+  return Notice(BounceCredits{step, credits.giver(), credits.user(), credits.count()});
+}
+
 Result<ControlMessage> from(const fb::CheckRequest& check) {
   if (check.ranges() == nullptr || check.ranges()->size() == 0 ||
       check.ranges()->size() > limits::checked_ranges)
@@ -479,6 +495,10 @@ Result<ControlMessage> from(const fb::Envelope& envelope) {
       return Notice(RailFollowed{envelope.body_as_RailFollowed()->rail()});
     case fb::Body::FallbackTaken:
       return Notice(FallbackTaken{});
+    case fb::Body::CreditsGivenBack:
+      return Notice(CreditsGivenBack{envelope.body_as_CreditsGivenBack()->count()});
+    case fb::Body::BounceCredits:
+      return from(*envelope.body_as_BounceCredits());
     case fb::Body::CheckRequest:
       return from(*envelope.body_as_CheckRequest());
     case fb::Body::CheckReply: {

@@ -28,8 +28,8 @@ struct Introduction {
   // every message, so that a message can be told to its sender.
   std::uint64_t token = 0;
   std::uint32_t max_message = 0;      // payload bytes that it accepts
-  std::uint32_t message_credits = 0;  // messages that it has receives posted for
-  std::uint32_t bounce_buffers = 0;
+  std::uint32_t message_credits = 0;  // messages that it has receives posted for from the beginning
+  std::uint32_t bounce_buffers = 0;   // requests that it may be asked to take at a time
   std::uint64_t bounce_buffer_bytes = 0;
   // Of its process, once it is proven that this number means the same here; else 0.
   std::int32_t pid = 0;

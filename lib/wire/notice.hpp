@@ -97,6 +97,19 @@ struct FallbackMessage {
 /// The receiver has the oldest that it did not tell of yet.
 struct FallbackTaken {};
 
+/// The receiver's again: so many of the packets that it had promised to take (Messenger).
+struct CreditsGivenBack {
+  std::uint64_t count = 0;
+};
+/// Of requests through bounce buffers (transport/bounce_lanes.hpp).
+struct BounceCredits {
+  enum class Step : std::uint8_t { wanted = 1, given, wanted_back, given_back };
+  Step step = Step::wanted;
+  std::uint32_t giver = 0;  // the rail that has receives for them
+  std::uint32_t user = 0;   // the rail that sends them
+  std::uint32_t count = 0;  // given: 0 is a refusal
+};
+
 /// Asks for the XXH3 of ranges of a granted segment, in this order as if they were one.
 struct CheckRequest {
   std::uint64_t request = 0;
@@ -109,9 +122,10 @@ struct CheckReply {
   std::uint64_t hash = 0;
 };
 
-using Notice = std::variant<LookupRequest, LookupAbandoned, LookupReply, SignalFailed,
-                            RevokeRequest, RevokeConfirmed, GrantQuery, GrantStatus,
-                            FallbackMessage, FallbackTaken, CheckRequest, CheckReply, RailMoved,
-                            RailFollowed, LeaseRenewed, KeysReplaced, KeysDrained>;
+using Notice =
+    std::variant<LookupRequest, LookupAbandoned, LookupReply, SignalFailed, RevokeRequest,
+                 RevokeConfirmed, GrantQuery, GrantStatus, FallbackMessage, FallbackTaken,
+                 CheckRequest, CheckReply, RailMoved, RailFollowed, LeaseRenewed, KeysReplaced,
+                 KeysDrained, CreditsGivenBack, BounceCredits>;
 
 }  // namespace weft::core

@@ -35,6 +35,10 @@ class Receives {
   };
   void post(MessageClass type, const Buffer& buffer) { of(type).push_back(buffer); }
   std::optional<Buffer> take(MessageClass type);
+  /// False if it is not there.
+  bool take_back(MessageClass type, const Posted& posted) {
+    return std::erase_if(of(type), [&](const Buffer& each) { return each.posted == &posted; }) > 0;
+  }
 
  private:
   std::vector<Buffer>& of(MessageClass type) {

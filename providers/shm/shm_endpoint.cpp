@@ -57,6 +57,9 @@ class ShmEndpoint final : public Endpoint {
   }
   Post send(Posted& posted, const Local& local, FabricAddress peer, MessageClass type) override;
   Post receive(Posted& posted, const Local& local, MessageClass type) override;
+  bool take_back(Posted& posted, MessageClass type) override {
+    return receives_.take_back(type, posted);
+  }
   std::size_t poll() override;
   int wait_fd() const noexcept override { return bell_.get(); }
   bool may_sleep() override;

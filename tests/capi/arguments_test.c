@@ -135,6 +135,7 @@ static void memory_refuses_null(void) {
   INVALID(weft_engine_adopt_read_only(engine, NULL, 1, &no_segment, &error));
   INVALID(weft_engine_adopt_near(engine, NULL, 1, "0000:00:00.0", &no_segment, &error));
   INVALID(weft_engine_adopt(engine, &byte, 1, NULL, &error));
+  INVALID(weft_engine_adopt_owned(engine, &byte, 1, NULL, NULL, &no_segment, &error));
   INVALID(weft_segment_release(NULL, 0, &error));
   INVALID(weft_segment_place(NULL, &place, &error));
   INVALID(weft_segment_place(segment, NULL, &error));
@@ -430,6 +431,11 @@ static void descriptions(void) {
       found = setting.source == WEFT_SOURCE_DEFAULT && strcmp(setting.value, "4") == 0;
   }
   CHECK(found);
+  weft_libfabric libfabric = {.size = sizeof libfabric};
+  OK(weft_info_libfabric(info, &libfabric, &error));
+  CHECK((strlen(libfabric.version) > 0) == (strlen(libfabric.file) > 0));
+  CHECK(libfabric.found != NULL && libfabric.warning != NULL);
+  INVALID(weft_info_libfabric(info, NULL, &error));
   INVALID(weft_info_rail(info, 1000, &rail, &error));
   INVALID(weft_info_rail(info, 0, NULL, &error));
   rail.size = 0;
@@ -446,6 +452,8 @@ static void descriptions(void) {
     some_taken = some_taken || candidate.taken;
   }
   CHECK(some_taken);
+  OK(weft_info_libfabric(info, &libfabric, &error));
+  CHECK((strlen(libfabric.version) > 0) != (strlen(libfabric.problem) > 0));
   INVALID(weft_info_candidate(info, 0, NULL, &error));
   weft_info_free(info);
 }

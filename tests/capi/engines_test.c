@@ -358,6 +358,10 @@ static void signals_and_messages(struct pair_of_engines* both) {
   CHECK(message == NULL);
 }
 
+static void count(void* calls) {
+  ++*(int*)calls;
+}
+
 static void refusals(struct pair_of_engines* both) {
   const weft_pair outside = {.local = 0, .remote = cache_bytes - 1, .length = 2};
   const weft_pair inside = {.local = 0, .remote = 0, .length = 64};
@@ -420,6 +424,15 @@ static void refusals(struct pair_of_engines* both) {
                                                      WEFT_KEYS_AUTOMATIC, &grant, &error));
   OK(weft_segment_release(constant, patience, &error));
   weft_segment_free(constant);
+  static char forgotten[8];
+  int let_go = 0;
+  OK(weft_engine_adopt_owned(both->reader, forgotten, 8, count, &let_go, &constant, &error));
+  OK(weft_segment_release(constant, patience, &error));
+  weft_segment_free(constant);
+  CHECK(let_go == 1);
+  REFUSED(WEFT_INVALID_ARGUMENT,
+          weft_engine_adopt_owned(both->reader, NULL, 8, count, &let_go, &constant, &error));
+  CHECK(let_go == 2);
   OK(weft_segment_grant(both->cache, &part, 1, WEFT_RIGHT_READ, 0, WEFT_KEYS_AUTOMATIC, &grant,
                         &error));
   OK(weft_engine_publish(both->reader, "part", grant, &error));

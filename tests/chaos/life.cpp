@@ -5,8 +5,9 @@
 #include <span>
 #include <stdexcept>
 #include <utility>
+#include <weft/testkit.hpp>
 
-#include "fault_transport.hpp"
+#include "engine/hooks.hpp"
 #include "pattern.hpp"
 #include "speech.hpp"
 
@@ -58,7 +59,7 @@ Config config_of(const Json& order) {
 core::EngineHooks hooks_of(const Json& order) {
   const Json& asked = order.at("faults");
   if (asked.empty()) return {};
-  test::FaultPlan plan;
+  testkit::Fault plan;
   plan.seed = asked.at("seed");
   plan.delay = asked.at("delay");
   plan.reorder = asked.at("reorder");
@@ -67,7 +68,9 @@ core::EngineHooks hooks_of(const Json& order) {
   plan.fail = asked.at("fail");
   plan.duplicate = asked.at("duplicate");
   plan.drop = asked.at("drop");
-  return test::Faults(plan).hooks();
+  testkit::Faults faults;
+  faults.set(plan);
+  return core::hooks_of(faults);
 }
 
 }  // namespace

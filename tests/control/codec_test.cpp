@@ -40,7 +40,9 @@ std::vector<Blob> all_frames() {
       Notice(RailMoved{1, {}, {{1, 2, 9, 0, 4, "no room for keys"}}}),
       Notice(RailFollowed{1}),
       Notice(KeysReplaced{3, {{1, 2, 9, 3, 4}}}),
-      Notice(KeysDrained{3})};
+      Notice(KeysDrained{3}),
+      Notice(CreditsGivenBack{28}),
+      Notice(BounceCredits{BounceCredits::Step::given, 1, 2, 4})};
   std::vector<Blob> frames;
   for (const ControlMessage& message : messages) {
     frames.push_back(encode(message).value());
@@ -57,7 +59,7 @@ void set_size(Blob& frame) {
 }
 
 TEST(Codec, EveryMessageIsReadBack) {
-  EXPECT_EQ(all_frames().size(), 29u);
+  EXPECT_EQ(all_frames().size(), 31u);
 }
 
 TEST(Codec, ASocketsNameStaysInItsFolder) {

@@ -171,8 +171,8 @@ def check_commands(known, text):
 
 VARIABLE = re.compile(r"\bWEFT_[A-Z][A-Z_]*[A-Z]\b")
 # Of the library, but no options; of tests, of the C API.
-OTHER_VARIABLES = re.compile(r"WEFT_(CONFIG_FILE|LOG|NIXL_\w+|TEST_\w+|EFA_\w+|CUDA_\w+|GPU_\w+|"
-                             r"VM_\w+|LONG|FABTESTS)")
+OTHER_VARIABLES = re.compile(r"WEFT_(CONFIG_FILE|LIBFABRIC|LOG|NIXL_\w+|TEST_\w+|EFA_\w+|CUDA_\w+|"
+                             r"GPU_\w+|VM_\w+|LONG|FABTESTS)")
 
 
 def check_variables(options, text):

@@ -4,12 +4,28 @@
 
 #include <algorithm>
 #include <random>
+#include <weft/testkit.hpp>
 
 #include "engines.hpp"
-#include "fault_transport.hpp"
 
 namespace weft::test {
 namespace {
+
+using core::hooks_of;
+using testkit::Fault, testkit::Faults;
+
+Faults switched(const Fault& fault) {
+  Faults faults;
+  faults.set(fault);
+  return faults;
+}
+
+/// The first rail goes wrong in one way, the others in another.
+Faults switched(const Fault& first, const Fault& others) {
+  Faults faults = switched(others);
+  faults.set(0, first);
+  return faults;
+}
 
 constexpr std::size_t segment_bytes = std::size_t{4} << 20;
 
@@ -41,7 +57,7 @@ class FaultsTest : public testing::TestWithParam<Variant> {
   }
   /// Both engines with the same faults.
   Couple faulty(const Faults& faults, unsigned rails = 2) const {
-    return couple(config(rails), config(rails), faults.hooks(), faults.hooks());
+    return couple(config(rails), config(rails), hooks_of(faults), hooks_of(faults));
   }
   /// Every byte is right in both directions, several times over.
   void expect_all_right(const Faults& faults) const {
@@ -58,37 +74,37 @@ class FaultsTest : public testing::TestWithParam<Variant> {
 };
 
 TEST_P(FaultsTest, NoneChangesNothing) {
-  expect_all_right(Faults(FaultPlan{}));
+  expect_all_right(Faults());
 }
 
 TEST_P(FaultsTest, DelayedCompletions) {
-  FaultPlan plan;
+  Fault plan;
   plan.delay = 0.5;
-  const Faults faults(plan);
+  const Faults faults = switched(plan);
   expect_all_right(faults);
   EXPECT_GT(faults.counts().delayed, 0U);
 }
 
 TEST_P(FaultsTest, BurstsOfRefusals) {
-  FaultPlan plan;
+  Fault plan;
   plan.again = 0.3;
-  const Faults faults(plan);
+  const Faults faults = switched(plan);
   expect_all_right(faults);
   EXPECT_GT(faults.counts().again, 0U);
 }
 
 TEST_P(FaultsTest, ReorderedCompletions) {
-  FaultPlan plan;
+  Fault plan;
   plan.reorder = 0.4;
-  const Faults faults(plan);
+  const Faults faults = switched(plan);
   expect_all_right(faults);
   EXPECT_GT(faults.counts().reordered, 0U);
 }
 
 TEST_P(FaultsTest, ChunksDeliveredTwice) {
-  FaultPlan plan;
+  Fault plan;
   plan.duplicate = 0.5;
-  const Faults faults(plan);
+  const Faults faults = switched(plan);
   expect_all_right(faults);
   EXPECT_GT(faults.counts().duplicated, 0U);
 }
@@ -96,19 +112,19 @@ TEST_P(FaultsTest, ChunksDeliveredTwice) {
 TEST_P(FaultsTest, AllOfTheseAtOnceUnderSeveralSeeds) {
   for (std::uint64_t seed = 1; seed <= 3; ++seed) {
     SCOPED_TRACE(seed);
-    FaultPlan plan;
+    Fault plan;
     plan.seed = seed;
     plan.delay = plan.reorder = plan.again = plan.duplicate = 0.2;
-    expect_all_right(Faults(plan));
+    expect_all_right(switched(plan));
     if (HasFailure()) return;
   }
 }
 
 TEST_P(FaultsTest, ARailThatRefusesLeavesTheRestToTheOthers) {
-  FaultPlan refusing;
+  Fault refusing;
   refusing.refuse = 1;
-  const Faults faults(std::vector<FaultPlan>{refusing, {}});
-  Couple pair = couple(config(3), config(3), faults.hooks());
+  const Faults faults = switched(refusing, {});
+  Couple pair = couple(config(3), config(3), hooks_of(faults));
   Board board(pair, segment_bytes, segment_bytes);
   // On a loaded machine the other rails may be done before the refusing one has had a turn.
   const Deadline deadline = soon();
@@ -125,10 +141,10 @@ TEST_P(FaultsTest, ARailThatRefusesLeavesTheRestToTheOthers) {
 }
 
 TEST_P(FaultsTest, ARailThatRefusesNowAndThenLosesNothing) {
-  FaultPlan refusing;
+  Fault refusing;
   refusing.refuse = 0.2;
-  const Faults faults(std::vector<FaultPlan>{refusing, {}});
-  Couple pair = couple(config(2), config(2), faults.hooks());
+  const Faults faults = switched(refusing, {});
+  Couple pair = couple(config(2), config(2), hooks_of(faults));
   Board board(pair, segment_bytes, segment_bytes);
   for (std::uint32_t seed = 0; seed < 5; ++seed)
     board.expect_moved(Direction::write, shuffled_pieces(60, seed));
@@ -136,21 +152,21 @@ TEST_P(FaultsTest, ARailThatRefusesNowAndThenLosesNothing) {
 
 // One thread owns both rails: nobody else could take what the refusing rail gives back.
 TEST_P(FaultsTest, ARefusingRailDoesNotStopItsThread) {
-  FaultPlan refusing;
+  Fault refusing;
   refusing.refuse = 1;
-  const Faults faults(std::vector<FaultPlan>{refusing, {}});
+  const Faults faults = switched(refusing, {});
   Config single = config(2);
   single.threads = 1;
-  Couple pair = couple(single, single, faults.hooks());
+  Couple pair = couple(single, single, hooks_of(faults));
   Board board(pair, segment_bytes, segment_bytes);
   board.expect_moved(Direction::read, everything());
 }
 
 TEST_P(FaultsTest, WhenEveryRailRefusesTheErrorSaysSo) {
-  FaultPlan refusing;
+  Fault refusing;
   refusing.refuse = 1;
-  const Faults faults(refusing);
-  Couple pair = couple(config(2), config(2), faults.hooks());
+  const Faults faults = switched(refusing);
+  Couple pair = couple(config(2), config(2), hooks_of(faults));
   Board board(pair, segment_bytes, segment_bytes);
   auto transfer = must(pair.a.write(board.local, board.there, everything()));
   const auto waited = transfer.wait_quiescent(soon());
@@ -165,10 +181,10 @@ TEST_P(FaultsTest, WhenEveryRailRefusesTheErrorSaysSo) {
 }
 
 TEST_P(FaultsTest, AnErrorCompletionFailsTheTransferWithItsContext) {
-  FaultPlan failing;
+  Fault failing;
   failing.fail = 0.1;
-  const Faults faults(failing);
-  Couple pair = couple(config(2), config(2), faults.hooks());
+  const Faults faults = switched(failing);
+  Couple pair = couple(config(2), config(2), hooks_of(faults));
   Board board(pair, segment_bytes, segment_bytes);
   TransferOptions options;
   options.signal = Signal{9, {}};
@@ -186,10 +202,10 @@ TEST_P(FaultsTest, AnErrorCompletionFailsTheTransferWithItsContext) {
 }
 
 TEST_P(FaultsTest, ADroppedChunkTimesOutAndHoldsItsMemoryUntilTheEngineCloses) {
-  FaultPlan dropping;
+  Fault dropping;
   dropping.drop = 1;
-  const Faults faults(dropping);
-  Couple pair = couple(config(2), config(2), faults.hooks());
+  const Faults faults = switched(dropping);
+  Couple pair = couple(config(2), config(2), hooks_of(faults));
   Board board(pair, segment_bytes, segment_bytes);
   TransferOptions options;
   options.deadline = Deadline::in(100ms);
@@ -214,10 +230,10 @@ TEST_P(FaultsTest, ADroppedChunkTimesOutAndHoldsItsMemoryUntilTheEngineCloses) {
 }
 
 TEST_P(FaultsTest, SomeDroppedChunksTimeOutAndOthersGoOn) {
-  FaultPlan dropping;
+  Fault dropping;
   dropping.drop = 0.2;  // of 60: none at all in one run of a million
-  const Faults faults(dropping);
-  Couple pair = couple(config(2), config(2), faults.hooks());
+  const Faults faults = switched(dropping);
+  Couple pair = couple(config(2), config(2), hooks_of(faults));
   Board board(pair, segment_bytes, segment_bytes);
   TransferOptions options;
   options.deadline = Deadline::in(3s);
@@ -237,20 +253,20 @@ TEST_P(FaultsTest, SomeDroppedChunksTimeOutAndOthersGoOn) {
   }
   EXPECT_EQ(done + timed_out, 60);
   EXPECT_GT(faults.counts().dropped, 0U);
-  EXPECT_GE(static_cast<std::uint64_t>(timed_out), faults.counts().dropped.load());
+  EXPECT_GE(static_cast<std::uint64_t>(timed_out), faults.counts().dropped);
   EXPECT_GT(done, 0);
   EXPECT_TRUE(succeeds(pair.a.close(Deadline::in(10s))));
   for (Transfer& transfer : transfers) EXPECT_TRUE(transfer.quiescent());
 }
 
 TEST_P(FaultsTest, ACancelledTransferUnderRefusalsIsNeverDoneWithoutItsBytes) {
-  FaultPlan plan;
+  Fault plan;
   plan.again = 0.3;
   plan.delay = 0.3;
-  FaultPlan refusing = plan;
+  Fault refusing = plan;
   refusing.refuse = 0.3;
-  const Faults faults(std::vector<FaultPlan>{refusing, plan});
-  Couple pair = couple(config(2), config(2), faults.hooks());
+  const Faults faults = switched(refusing, plan);
+  Couple pair = couple(config(2), config(2), hooks_of(faults));
   Board board(pair, segment_bytes, segment_bytes);
   for (int round = 0; round < 30; ++round) {
     auto transfer = must(pair.a.write(board.local, board.there, shuffled_pieces(64, 1)));
@@ -264,10 +280,10 @@ TEST_P(FaultsTest, ACancelledTransferUnderRefusalsIsNeverDoneWithoutItsBytes) {
 }
 
 TEST_P(FaultsTest, APushThatFailsToPostEndsTheExpectationOfItsSignal) {
-  FaultPlan plan;
+  Fault plan;
   plan.refuse = 1;
-  const Faults faults(plan);
-  Couple pair = couple(config(2), config(2), faults.hooks());
+  const Faults faults = switched(plan);
+  Couple pair = couple(config(2), config(2), hooks_of(faults));
   Board board(pair, segment_bytes, segment_bytes);
   Expectation expectation = must(pair.b.expect(pair.to_a, 7, 1));
   TransferOptions options;
@@ -282,11 +298,11 @@ TEST_P(FaultsTest, APushThatFailsToPostEndsTheExpectationOfItsSignal) {
 }
 
 TEST_P(FaultsTest, ThePeersEndSettlesWhatIsDelayed) {
-  FaultPlan plan;
+  Fault plan;
   plan.delay = 1;
-  plan.delay_ticks = 1U << 30;
-  const Faults faults(plan);
-  Couple pair = couple(config(2), config(2), faults.hooks());
+  plan.delay_by = 1h;
+  const Faults faults = switched(plan);
+  Couple pair = couple(config(2), config(2), hooks_of(faults));
   Board board(pair, segment_bytes, segment_bytes);
   auto transfer = must(pair.a.write(board.local, board.there, everything()));
   while (faults.counts().delayed == 0) std::this_thread::yield();

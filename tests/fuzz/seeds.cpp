@@ -84,7 +84,9 @@ std::vector<Named> notices() {
       {"lost-key", Notice(RailMoved{1, Blob(32), {{2, 1, 8, 3, 4}, {5, 1, 9, 0, 7, "no room"}}})},
       {"moved", Notice(RailMoved{1, Blob(32), {{2, 1, 8, 3, 4}, {5, 1, 9, 6, 7}}})},
       {"replaced", Notice(KeysReplaced{1, {{2, 1, 8, 3, 4}}})},
-      {"drained", Notice(KeysDrained{1})}};
+      {"drained", Notice(KeysDrained{1})},
+      {"credits-given-back", Notice(CreditsGivenBack{28})},
+      {"bounce-credits", Notice(BounceCredits{BounceCredits::Step::wanted, 1, 2, 4})}};
 }
 
 std::vector<Named> messages() {

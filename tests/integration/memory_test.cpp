@@ -5,6 +5,10 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <future>
+#include <memory>
+#include <optional>
+#include <utility>
 
 #include "engines.hpp"
 #include "process.hpp"
@@ -90,6 +94,41 @@ TEST_P(MemoryOver, AdoptedOnTheStack) {
       succeeds(must(pair.a.write(local, must(pair.a.import(grant.blob())), all)).wait(soon())));
   must(local.release(soon()));
   EXPECT_TRUE(holds(bytes_of(remote), 8));
+}
+
+/// Memory that tells when it goes.
+struct Owned {
+  Blob blob;
+  std::promise<void>& gone;
+  ~Owned() { gone.set_value(); }
+};
+
+/// The program forgets the memory: it stays for those that may still touch it.
+TEST_P(MemoryOver, AdoptedWithItsOwner) {
+  std::promise<void> mine_goes, yours_goes;
+  std::future<void> mine_gone = mine_goes.get_future(), yours_gone = yours_goes.get_future();
+  const auto add = [](Engine& engine, Blob blob, std::promise<void>& goes) {
+    const std::shared_ptr<Owned> owner(new Owned{std::move(blob), goes});
+    return must(engine.add(Memory::adopt(owner->blob.data(), bytes, owner)));
+  };
+  std::optional<Segment> local = add(pair.a, pattern(bytes, 3), mine_goes);
+  std::optional<Segment> remote = add(pair.b, Blob(bytes), yours_goes);
+  std::byte* const yours = remote->data();
+  std::optional<Grant> grant = must(remote->grant({}, Rights::write));
+  remote.reset();
+  const Pair all[] = {{0, 0, bytes}};
+  {
+    const Remote there = must(pair.a.import(grant->blob()));
+    Transfer transfer = must(pair.a.write(*local, there, all));
+    local.reset();
+    ASSERT_TRUE(succeeds(transfer.wait_quiescent(soon())));
+  }
+  EXPECT_EQ(mine_gone.wait_until(soon().when()), std::future_status::ready);
+  ASSERT_NE(yours_gone.wait_for(0s), std::future_status::ready) << "the grant holds";
+  EXPECT_TRUE(holds({yours, bytes}, 3));
+  EXPECT_EQ(must(grant->revoke(soon())), Revoked::quiescent);
+  grant.reset();
+  EXPECT_EQ(yours_gone.wait_until(soon().when()), std::future_status::ready);
 }
 
 TEST_P(MemoryOver, SeveralSegmentsOverTheSameBytes) {

@@ -16,11 +16,12 @@ namespace {
 
 void check(long result, const char* what) {
   if (result < 0)
-    throw std::runtime_error(std::string(what) + ": " + fi_strerror(static_cast<int>(-result)));
+    throw std::runtime_error(std::string(what) + ": " +
+                             providers::fabric_text(static_cast<int>(-result)));
 }
 
-fi_info* look_up(const Fabric& wanted, bool tagged) {
-  fi_info* const hints = fi_allocinfo();
+providers::InfoPtr look_up(const Fabric& wanted, bool tagged) {
+  const providers::InfoPtr hints = providers::copy_of(nullptr);
   hints->caps = FI_MSG | FI_RMA | (tagged ? FI_TAGGED : 0);
   hints->mode = FI_CONTEXT | FI_CONTEXT2;
   hints->addr_format = wanted.address_format;
@@ -29,21 +30,21 @@ fi_info* look_up(const Fabric& wanted, bool tagged) {
   hints->domain_attr->threading = FI_THREAD_SAFE;
   hints->fabric_attr->prov_name = strdup(wanted.provider.c_str());
   hints->fabric_attr->name = strdup(wanted.fabric.c_str());
-  const auto version =
-      std::min<std::uint32_t>(fi_version(), FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION));
   fi_info* found = nullptr;
-  fi_getinfo(version, nullptr, nullptr, 0, hints, &found);
-  fi_freeinfo(hints);
-  return found;
+  providers::libfabric().getinfo(providers::api_version(), nullptr, nullptr, 0, hints.get(),
+                                 &found);
+  return providers::InfoPtr(found);
 }
 
 }  // namespace
 
 Stranger::Stranger(const Fabric& fabric, std::span<std::byte> memory)
     : fabric_(fabric), memory_(memory) {
-  info_.reset(look_up(fabric_, true));
+  if (const auto library = providers::load_libfabric(); !library)
+    throw std::runtime_error(library.error().message());
+  info_ = look_up(fabric_, true);
   tagged_ = info_ != nullptr;
-  if (!tagged_) info_.reset(look_up(fabric_, false));
+  if (!tagged_) info_ = look_up(fabric_, false);
   if (!info_) throw std::runtime_error("libfabric has no " + fabric_.provider);
   open_endpoint();
   find_victim();
@@ -56,7 +57,7 @@ void Stranger::open_endpoint() {
     owner.reset(made);
   };
   own(fabric_object_, "fi_fabric",
-      [&](auto** out) { return fi_fabric(info_->fabric_attr, out, nullptr); });
+      [&](auto** out) { return providers::libfabric().fabric(info_->fabric_attr, out, nullptr); });
   own(domain_, "fi_domain",
       [&](auto** out) { return fi_domain(fabric_object_.get(), info_.get(), out, nullptr); });
   fi_cq_attr queue{};

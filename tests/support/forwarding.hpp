@@ -27,6 +27,7 @@ class ForwardingTransport : public core::Transport {
   providers::BatchPost post_all(std::span<core::Op* const> ops) override {
     return inner_.post_all(ops);
   }
+  bool went_out(const core::Op& op) const override { return inner_.went_out(op); }
   void give_up(core::Op& op) override { inner_.give_up(op); }
   std::size_t progress() override { return inner_.progress(); }
   void peer_died(core::Route& route) override { inner_.peer_died(route); }
@@ -107,6 +108,9 @@ class ForwardingEndpoint : public providers::Endpoint {
   providers::Post receive(providers::Posted& posted, const providers::Local& local,
                           providers::MessageClass type) override {
     return inner_->receive(posted, local, type);
+  }
+  bool take_back(providers::Posted& posted, providers::MessageClass type) override {
+    return inner_->take_back(posted, type);
   }
   std::size_t poll() override { return inner_->poll(); }
   void take_in_arrivals(Deadline deadline) override { inner_->take_in_arrivals(deadline); }

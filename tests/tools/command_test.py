@@ -559,19 +559,33 @@ class Info(Case):
         self.assertEqual(len(re.findall(r"shm:0", result.stdout)), 1, "a line for each rail")
         self.assertNotIn("keys_enforced", result.stdout)
 
+        self.assertRegex(result.stdout, r"\nlibfabric: /\S*libfabric\S* +\(")
+
+    def test_libfabric_that_is_named_and_can_not_be_loaded(self):
+        environment = os.environ | {"WEFT_LIBFABRIC": "/no/such/libfabric.so"}
+        result = weft("info", env=environment)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("WEFT_LIBFABRIC names", result.stderr)
+        self.assertIn("/no/such/libfabric.so", result.stderr)
+        result = weft("info", "--providers", "shm", env=environment)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("libfabric not in use", result.stdout)
+
     def test_verbose(self):
         result = weft("info", "--verbose")
         self.assertEqual(result.returncode, 0, result.stderr)
-        for word in ("Rail shm:0", "Rail tcp:0", "keys_enforced", "death_after", "libfabric in use",
-                     "FI_MR_CACHE_MONITOR"):
+        for word in ("Rail shm:0", "Rail tcp:0", "keys_enforced", "death_after", "FI_MR_CACHE_MONITOR"):
             self.assertIn(word, result.stdout)
 
     def test_process(self):
         others = {name: value for name, value in os.environ.items() if not name.startswith("FI_")}
         result = weft("info", "--json", env={**others, "FI_MR_CACHE_MONITOR": "memhooks"})
         process = json.loads(result.stdout)["process"]
-        self.assertIn("libfabric", process["libfabric"])
-        self.assertEqual(process["other_libfabrics"], [])
+        libfabric = process["libfabric"]
+        self.assertIn("libfabric", libfabric["file"])
+        self.assertRegex(libfabric["version"], r"^\d+\.\d+$")
+        self.assertTrue(libfabric["found"])
+        self.assertEqual((libfabric["problem"], libfabric["others"]), ("", []))
         found = {each["name"]: (each["value"], each["set"]) for each in process["variables"]}
         self.assertEqual(found["FI_MR_CACHE_MONITOR"], ("memhooks", "set before"))
         self.assertEqual(found["FI_EFA_FORK_SAFE"], ("1", "set by prepare_process()"))

@@ -10,7 +10,9 @@
 #include <algorithm>
 #include <cstring>
 #include <fstream>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace weft::core {
@@ -129,6 +131,19 @@ TEST(Allocation, AdoptedMemoryStaysTheCallers) {
     made->address()[3] = std::byte{7};
   }
   EXPECT_EQ(mine[3], std::byte{7});
+}
+
+TEST(Allocation, KeepsTheOwnerOfAdoptedMemory) {
+  auto owner = std::make_shared<std::vector<std::byte>>(100);
+  const std::weak_ptr<void> alive = owner;
+  {
+    auto made = Allocation::make(Memory::adopt(owner->data(), owner->size(), owner).read_only());
+    ASSERT_TRUE(made);
+    owner.reset();
+    const Allocation moved = std::move(*made);
+    EXPECT_FALSE(alive.expired());
+  }
+  EXPECT_TRUE(alive.expired());
 }
 
 TEST(Allocation, RefusesToAdoptNothing) {

@@ -31,6 +31,7 @@ using wire::BounceHead;
 using wire::BouncePiece;
 
 constexpr std::size_t buffer_bytes = 16 << 10, credits = 4, most_pieces = 16;
+constexpr std::size_t most_buffers = 64;
 constexpr std::size_t memory_bytes = 512 << 10;
 constexpr std::uint8_t write_kind = 1, read_kind = 2;
 constexpr std::size_t kind_at = 36;  // in a head
@@ -99,11 +100,11 @@ std::shared_ptr<PeerState> make_known(std::uint64_t token, providers::FabricAddr
   introduction.token = token;
   introduction.bounce_buffers = credits;
   introduction.bounce_buffer_bytes = buffer_bytes;
+  introduction.rails.resize(1);
   auto peer = std::make_shared<PeerState>(nullptr, 1, introduction, true,
                                           PeerState::Limits{std::size_t{1} << 20, 16});
   auto route = std::make_unique<Route>();
   route->targets.add({0, &route->addresses.try_emplace(0, address).first->second});
-  route->sources = 1;
   peer->route_by_rail = {route.get()};
   peer->routes.push_back(std::move(route));
   peer->set_up();
@@ -112,11 +113,14 @@ std::shared_ptr<PeerState> make_known(std::uint64_t token, providers::FabricAddr
 
 /// An engine's bounce-buffer transport.
 struct Side {
-  explicit Side(const Device& device, std::uint64_t seed)
+  explicit Side(const Device& device, std::uint64_t seed, std::size_t most = most_buffers)
       : segment(make_memory(device, seed)),
         bounce(
-            endpoint, 0, {buffer_bytes, credits}, [this](std::uint64_t) { return grant; },
-            [] { return Result<void>(); }) {
+            endpoint, 0, {buffer_bytes, credits, most}, [this](std::uint64_t) { return grant; },
+            [] { return Result<void>(); },
+            [this](const PeerState& peer, const Notice& notice) {
+              told.emplace_back(&peer, std::get<BounceCredits>(notice));
+            }) {
     if (!device.direct()) {
       EXPECT_TRUE(bounce.serve(device));
     }
@@ -126,6 +130,7 @@ struct Side {
   const std::shared_ptr<SegmentState> segment;
   std::shared_ptr<GrantState> grant;
   ScriptedEndpoint endpoint;
+  std::deque<std::pair<const PeerState*, BounceCredits>> told;
   Bounce bounce;
 };
 
@@ -133,7 +138,8 @@ struct Side {
 struct Owner : Side {
   static constexpr Range granted{4096, memory_bytes - 8192};
 
-  explicit Owner(const Device& device = host_device()) : Side(device, 2) {
+  explicit Owner(const Device& device = host_device(), std::size_t most = most_buffers)
+      : Side(device, 2, most) {
     grant = make_grant(segment, 1, Rights::read_write, {granted});
   }
 };
@@ -147,8 +153,8 @@ struct Asker : Side, TransferHost {
         known(make_known(100 + address, 0)),
         known_there(make_known(200 + address, address)),
         scheduler(0, "nic", {64, std::uint64_t{1} << 30}, nothing, bounce, nothing_either) {
-    EXPECT_TRUE(bounce.add_peer(known, *known->route_by_rail[0], 200 + address));
-    EXPECT_TRUE(owner.bounce.add_peer(known_there, *known_there->route_by_rail[0], 100 + address));
+    bounce.add_peer(known, *known->route_by_rail[0], 200 + address);
+    owner.bounce.add_peer(known_there, *known_there->route_by_rail[0], 100 + address);
   }
   std::shared_ptr<TransferState> start(Direction direction, std::span<const Pair> pairs) {
     auto prepared = std::make_shared<PreparedState>();
@@ -168,7 +174,36 @@ struct Asker : Side, TransferHost {
   }
   void turn() {
     scheduler.pump();
+    talk();
     bounce.progress();
+  }
+  /// What the two tell each other over the control connection.
+  void talk() {
+    while (!told.empty()) {
+      const auto [to, credits] = told.front();
+      told.pop_front();
+      if (to == owner_known.get())
+        owner.bounce.hear(*known_there->route_by_rail[0], credits);
+      else if (credits.step ==
+               BounceCredits::Step::wanted)  // of a peer that gives what is asked for
+        bounce.hear(*to->route_by_rail[0], {BounceCredits::Step::given, 0, 0, credits.count});
+      hear();
+    }
+    hear();
+  }
+  /// Has as many credits as it may.
+  void open() {
+    const auto transfer = start(Direction::read, std::array{Pair{0, 4096, 1}});
+    run(*transfer);
+    EXPECT_EQ(transfer->state(), State::done);
+    talk();
+  }
+  void hear() {
+    for (auto& [to, credits] : std::exchange(owner.told, {}))
+      if (to == known_there.get())
+        bounce.hear(*owner_known->route_by_rail[0], credits);
+      else
+        owner.told.emplace_back(to, credits);
   }
   /// What it has sent arrives.
   void send() {
@@ -207,6 +242,7 @@ struct Asker : Side, TransferHost {
   const providers::FabricAddress address;
   Owner& owner;
   std::shared_ptr<PeerState> known;  // the owner, as the asker knows it
+  const std::shared_ptr<PeerState> owner_known = known;
   const std::shared_ptr<PeerState> known_there;
   weft::test::NullTransport nothing, nothing_either;
   RailScheduler scheduler;
@@ -354,6 +390,7 @@ TEST(Bounce, WrongListsAreRefusedAndNothingIsTouched) {
   for (const Device* device : {&host_device(), static_cast<const Device*>(&accelerator)}) {
     Owner owner(*device);
     Asker asker(owner, 1);
+    asker.open();
     const std::size_t receives = owner.endpoint.receives.size();
     constexpr std::uint64_t end = memory_bytes - 4096, huge = ~std::uint64_t{0};
     const std::vector<Range> good = {{4096, 100}, {8000, 100}};
@@ -402,7 +439,8 @@ TEST(Bounce, WrongListsAreRefusedAndNothingIsTouched) {
 
 TEST(Bounce, WhateverComesStaysWithinTheGrant) {
   Owner owner;
-  const Asker asker(owner, 1);
+  Asker asker(owner, 1);
+  asker.open();
   const std::size_t receives = owner.endpoint.receives.size();
   std::mt19937_64 random(20240607);
   std::map<Code, int> answers;
@@ -535,12 +573,164 @@ TEST(Bounce, APeerThatTakesNoAnswersHoldsUpNoOther) {
   EXPECT_EQ(waits->state(), State::done);
 }
 
+TEST(Bounce, HoldsNothingForAPeerThatDoesNotUseIt) {
+  Owner owner;
+  Asker asker(owner, 1);
+  EXPECT_EQ(owner.bounce.bytes() + asker.bounce.bytes(), 0U);
+  expect_moved(asker, Direction::write, blocks(most_pieces, 500));
+  EXPECT_EQ(owner.bounce.promised(), credits);
+  EXPECT_EQ(asker.bounce.promised(), 0U) << "all answers have come";
+  EXPECT_LE(owner.bounce.promised(), owner.bounce.posted());
+  EXPECT_GT(owner.bounce.bytes(), credits * buffer_bytes);
+
+  const auto tidy = [&] {
+    asker.bounce.tidy();
+    asker.talk();
+    owner.bounce.tidy();
+  };
+  tidy();
+  EXPECT_EQ(owner.bounce.promised(), credits) << "it has just been used";
+  for (int i = 0; i < 3; ++i) tidy();
+  EXPECT_EQ(owner.bounce.promised(), 0U);
+  EXPECT_EQ(owner.bounce.bytes() + asker.bounce.bytes(), 0U);
+  for (const Direction direction : {Direction::write, Direction::read})
+    expect_moved(asker, direction, blocks(most_pieces, 500));
+}
+
+TEST(Bounce, WhatIsUsedStaysOpen) {
+  Owner owner;
+  Asker asker(owner, 1);
+  for (int i = 0; i < 10; ++i) {
+    expect_moved(asker, Direction::read, blocks(most_pieces, 500));
+    const auto held = owner.bounce.bytes() + asker.bounce.bytes();
+    asker.bounce.tidy();
+    asker.talk();
+    owner.bounce.tidy();
+    EXPECT_EQ(owner.bounce.promised(), credits);
+    EXPECT_EQ(owner.bounce.bytes() + asker.bounce.bytes(), held);
+  }
+}
+
+TEST(Bounce, ARequestThatTakesLongKeepsItsLane) {
+  Owner owner;
+  Asker asker(owner, 1);
+  const auto transfer = asker.start(Direction::read, blocks(most_pieces, 500));
+  asker.turn();
+  for (int i = 0; i < 3; ++i) {
+    asker.bounce.tidy();
+    asker.talk();
+    owner.bounce.tidy();
+  }
+  EXPECT_EQ(owner.bounce.promised(), credits);
+  EXPECT_EQ(asker.bounce.promised(), 1U) << "for the answer";
+  asker.run(*transfer);
+  EXPECT_EQ(transfer->state(), State::done);
+}
+
+TEST(Bounce, WithoutMemoryForBuffersTransfersFail) {
+  for (const bool at_owner : {false, true}) {
+    Owner owner;
+    Asker asker(owner, 1);
+    Capability& record = (at_owner ? owner.endpoint : asker.endpoint).record;
+    record.local_registration = true;  // which fails
+    const auto transfer = asker.start(Direction::write, blocks(2, 500));
+    asker.run(*transfer);
+    ASSERT_TRUE(transfer->quiescent());
+    EXPECT_EQ(transfer->error()->code(), at_owner ? Code::unavailable : Code::out_of_memory);
+    EXPECT_EQ(asker.bounce.promised(), 0U);
+    EXPECT_THAT(asker.endpoint.sent, IsEmpty());
+    record.local_registration = false;
+    asker.bounce.tidy();
+    owner.bounce.tidy();
+    expect_moved(asker, Direction::write, blocks(2, 500));
+  }
+}
+
+TEST(Bounce, PeersTakeTurnsWhereThereAreTooFewBuffers) {
+  constexpr std::size_t most = 4;  // of which two are for peers
+  Owner owner(host_device(), most);
+  Asker first(owner, 1), second(owner, 2), third(owner, 3);
+  std::vector<std::shared_ptr<TransferState>> transfers;
+  for (Asker* asker : {&first, &second, &third})
+    for (const Direction direction : {Direction::write, Direction::read})
+      transfers.push_back(asker->start(direction, blocks(20 * most_pieces, 500)));
+  std::size_t promised = 0;
+  const auto all_ended = [&] {
+    return std::all_of(transfers.begin(), transfers.end(),
+                       [](const auto& each) { return each->quiescent(); });
+  };
+  for (int turns = 0; turns < 10'000 && !all_ended(); ++turns)
+    for (Asker* asker : {&first, &second, &third}) {
+      asker->turn();
+      asker->send();
+      owner.bounce.progress();
+      asker->receive();
+      promised = std::max(promised, owner.bounce.promised());
+    }
+  for (const auto& each : transfers) EXPECT_EQ(each->state(), State::done);
+  EXPECT_EQ(promised, most / 2);
+  EXPECT_LE(owner.bounce.posted(), most);
+}
+
+TEST(Bounce, APeerThatDiesLetsOthersHaveItsBuffers) {
+  Owner owner(host_device(), 2);
+  Asker first(owner, 1), second(owner, 2);
+  expect_moved(first, Direction::write, blocks(2, 500));
+  EXPECT_EQ(owner.bounce.promised(), 1U);
+  const auto waits = second.start(Direction::write, blocks(2, 500));
+  for (int i = 0; i < 3; ++i) second.turn();
+  EXPECT_THAT(second.endpoint.sent, IsEmpty());
+  EXPECT_EQ(second.bounce.waiting(), 1U);
+  owner.bounce.peer_died(*first.known_there->route_by_rail[0]);
+  second.run(*waits);
+  EXPECT_EQ(waits->state(), State::done);
+}
+
+TEST(Bounce, WhatWaitsForAPeersBuffersEndsWithItsTransfer) {
+  Owner owner(host_device(), 2);
+  Asker first(owner, 1), second(owner, 2);
+  expect_moved(first, Direction::write, blocks(2, 500));
+  const auto waits = second.start(Direction::write, blocks(2, 500));
+  for (int i = 0; i < 3; ++i) second.turn();
+  waits->end_early(State::cancelled, Error(Code::cancelled, "enough"));
+  second.turn();
+  EXPECT_TRUE(waits->quiescent());
+  EXPECT_EQ(second.bounce.waiting(), 0U);
+}
+
+TEST(Bounce, ARefusalEndsWhatWaits) {
+  Owner owner;
+  Asker asker(owner, 1);
+  const auto waits = asker.start(Direction::write, blocks(2, 500));
+  asker.scheduler.pump();
+  ASSERT_THAT(asker.told, SizeIs(1));
+  asker.told.clear();
+  asker.bounce.hear(*asker.known->route_by_rail[0], {BounceCredits::Step::given, 0, 0, 0});
+  ASSERT_TRUE(waits->ended());
+  EXPECT_EQ(waits->error()->code(), Code::unavailable);
+  EXPECT_TRUE(waits->quiescent());
+}
+
+TEST(Bounce, CreditsThatNobodyAskedForAreNone) {
+  Owner owner;
+  Asker asker(owner, 1);
+  using Step = BounceCredits::Step;
+  Route& route = *asker.known->route_by_rail[0];
+  for (const Step step : {Step::given, Step::wanted_back, Step::given_back})
+    asker.bounce.hear(route, {step, 0, 0, 1000});
+  asker.bounce.hear(route, {Step::wanted, 0, 77, 1});  // of a rail that the peer has not
+  EXPECT_EQ(asker.bounce.promised(), 0U);
+  EXPECT_THAT(asker.told, IsEmpty());
+  for (int i = 0; i < 3; ++i) asker.bounce.hear(route, {Step::wanted, 0, 0, 1000});
+  EXPECT_EQ(asker.bounce.promised(), credits);
+}
+
 /// An engine with two peers: the second one's address is 1.
 class BounceWithTwoPeers : public testing::Test {
  protected:
   BounceWithTwoPeers() {
     second->route_by_rail[0]->addresses.at(0) = 1;
-    EXPECT_TRUE(asker.bounce.add_peer(second, *second->route_by_rail[0], 999));
+    asker.bounce.add_peer(second, *second->route_by_rail[0], 999);
   }
   Accelerator here;
   Owner owner;

@@ -45,10 +45,11 @@ std::shared_ptr<PeerState> make_known(std::uint64_t token, std::size_t ways,
 struct Side {
   Side(const Capability& record, std::uint64_t own_token, std::uint64_t their_token,
        std::size_t ways, std::size_t their_credits = credits, std::size_t packet = most_packet,
-       std::size_t their_packet = most_packet)
+       std::size_t their_packet = most_packet, std::size_t first_credits = credits,
+       std::size_t receives = 1000)
       : other(make_known(their_token, ways, their_credits, their_packet)),
         messenger(
-            endpoint, "nic", {max_message, credits, packet},
+            endpoint, "nic", {max_message, credits, packet, first_credits, receives},
             [this](PeerState&, const Error& error) { broken.push_back(error.message()); },
             [this](const PeerState&, Notice notice) { told.push_back(std::move(notice)); },
             [this] { return flush(); }) {
@@ -643,6 +644,121 @@ TEST_F(MessengerTest, CreditsThatAreToldTwiceCountOnce) {
   for (std::uint64_t tag = 0; tag < 2 * credits; ++tag) a->send(tag);
   went = a->endpoint.sent.size();
   EXPECT_EQ(went, credits);
+}
+
+/// `b` promises few at first, and has receives for so many.
+class CreditsTest : public MessengerTest {
+ protected:
+  static constexpr std::size_t first = 2, reserve = 4;
+  struct Promising : Side {
+    Promising(std::uint64_t own_token, std::uint64_t their_token, std::size_t receives)
+        : Side(with_path_failures(), own_token, their_token, 2, first, most_packet, most_packet,
+               first, receives) {}
+  };
+  void open(std::size_t receives) {
+    a = std::make_unique<Promising>(11, 22, receives);
+    b = std::make_unique<Promising>(22, 11, receives);
+  }
+  void SetUp() override { open(100); }
+  void send(std::size_t count) {
+    for (std::uint64_t tag = 0; tag < count; ++tag) a->send(tag);
+  }
+  /// What `a` has sent, and the credits that come back for it; returns how many packets.
+  std::size_t carry_round() {
+    const std::size_t count = a->endpoint.sent.size();
+    for (std::size_t left = count; left > 0; --left) end(carry());
+    EXPECT_LE(b->messenger.promised(), b->messenger.posted());
+    b->messenger.pump();
+    for (auto& back : std::exchange(b->endpoint.sent, {})) {
+      a->endpoint.arrive(back.message);
+      end(back);
+    }
+    a->messenger.pump();
+    return count;
+  }
+  /// All that waits to be sent. Returns the most that were under way at a time.
+  std::size_t carry_all() {
+    std::size_t most = 0, idle = 0;
+    for (int rounds = 0; idle < 2 && rounds < 1000; ++rounds) {
+      const std::size_t count = carry_round();
+      idle = count == 0 ? idle + 1 : 0;
+      most = std::max(most, count);
+    }
+    return most;
+  }
+  /// What `a` has to say to `b`.
+  void pass_on() {
+    for (const Notice& notice : std::exchange(a->told, {}))
+      b->messenger.credits_given_back(*b->other, std::get<CreditsGivenBack>(notice).count);
+  }
+  void tidy() {
+    a->messenger.tidy();
+    pass_on();
+    carry_round();
+    b->messenger.tidy();
+  }
+};
+
+TEST_F(CreditsTest, ABusyPeerGetsMoreAndAnIdleOneGivesThemBack) {
+  EXPECT_EQ(b->messenger.promised(), first + reserve);
+  for (const std::size_t count : {90, 91, 92, 93}) {
+    send(count);
+    EXPECT_EQ(carry_all(), credits);
+    EXPECT_EQ(b->received().size(), count);
+    EXPECT_EQ(b->messenger.promised(), credits + reserve);
+    tidy();
+    EXPECT_EQ(b->messenger.promised(), credits + reserve) << "it has just sent";
+    for (int i = 0; i < 2; ++i) tidy();  // first what is spare, then what comes back
+    EXPECT_EQ(b->messenger.promised(), first + reserve);
+  }
+}
+
+TEST_F(CreditsTest, APeerThatIsHeldBackGetsAllThatItMayHave) {
+  b->other->mailbox.message_arrived(99, Blob(std::size_t{1} << 20));
+  ASSERT_TRUE(b->other->mailbox.full());
+  send(3 * credits);
+  for (int i = 0; i < 10; ++i) carry_round();
+  EXPECT_EQ(b->messenger.promised(), credits + reserve);
+  EXPECT_EQ(b->received().size(), 1 + credits);
+  b->messenger.attend(*b->other);  // there is room now
+  carry_all();
+  EXPECT_EQ(b->received().size(), 2 * credits);
+}
+
+TEST_F(CreditsTest, CreditsThatCrossTheirReturnAreTheReceivers) {
+  for (std::size_t count = 80; count < 90; ++count) {
+    open(100);
+    send(count);
+    EXPECT_EQ(carry_all(), credits);
+    for (int i = 0; i < 2; ++i) a->messenger.tidy();
+    ASSERT_EQ(a->told.size(), 1U);
+    // `b` does not know it yet, and returns credits as before.
+    send(credits);
+    std::size_t under_way = 0;
+    for (int i = 0; i < 5; ++i) under_way = std::max(under_way, carry_round());
+    EXPECT_LT(under_way, credits);
+    pass_on();
+    send(count);
+    EXPECT_EQ(carry_all(), credits);
+    EXPECT_EQ(b->messenger.promised(), credits + reserve);
+    EXPECT_EQ(b->received().size(), 2 * count + credits);
+  }
+}
+
+TEST_F(CreditsTest, ReceivesAreKeptForPeersThatCome) {
+  open(first + reserve + 3);
+  send(90);
+  EXPECT_EQ(carry_all(), first + 1) << "a quarter of nine receives is kept";
+  EXPECT_LE(b->messenger.posted(), first + reserve + 3);
+  const auto another = make_known(33, 2);
+  const auto refused = b->messenger.add_peer(another, 44);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), Code::unavailable);
+}
+
+TEST_F(CreditsTest, MoreThanAPeerHasIsNotGivenBack) {
+  b->messenger.credits_given_back(*b->other, 1'000'000);
+  EXPECT_EQ(b->messenger.promised(), first + reserve);
 }
 
 }  // namespace

@@ -49,7 +49,7 @@ MetricsReading full_reading() {
   reading.transfers.add(ended(State::failed, Direction::read, Priority::latency));
   reading.copied = {{Report::Copied::Known::declared, Mover::kernel, true, 15000},
                     {Report::Copied::Known::unknown, Mover::cpu, false, 14000}};
-  reading.rails = {{"tcp:0", "net", "lo", 11, 12, 13, 14, 15, true}};
+  reading.rails = {{"tcp:0", "net", "lo", 11, 12, 13, 14, 15, true, 20, 21, 22, 23}};
   reading.grants_active = 16;
   reading.quarantined_bytes = 17;
   RareEvents rare;
@@ -192,6 +192,11 @@ TEST(PrometheusText, SaysWhatWasCounted) {
   EXPECT_EQ(value(R"(weft_copied_bytes_total{by="kernel",side="remote",known="declared"})"), 15000);
   EXPECT_EQ(value(R"(weft_maybe_copied_bytes_total{by="cpu",side="local"})"), 14000);
   EXPECT_EQ(value(R"(weft_rail_in_flight{rail="tcp:0",provider="net",domain="lo"})"), 15);
+  EXPECT_EQ(value(R"(weft_rail_message_buffer_bytes{rail="tcp:0",provider="net",domain="lo"})"),
+            20);
+  EXPECT_EQ(value(R"(weft_rail_bounce_buffer_bytes{rail="tcp:0",provider="net",domain="lo"})"), 21);
+  EXPECT_EQ(value(R"(weft_rail_receives_promised{rail="tcp:0",provider="net",domain="lo"})"), 22);
+  EXPECT_EQ(value(R"(weft_rail_receives_posted{rail="tcp:0",provider="net",domain="lo"})"), 23);
   EXPECT_EQ(value("weft_peers_up"), 5);
   EXPECT_EQ(value("weft_unclaimed_bytes"), 16);
   EXPECT_EQ(value("weft_unclaimed_ids"), 17);

@@ -27,13 +27,13 @@ const Place gpu{MemoryKind::device, 0, 3};
 /// The record that a provider makes for a NIC of libfabric's.
 [[maybe_unused]] Capability record_of(const providers::Spec& spec, const char* provider,
                                       const char* fabric = "") {
-  fi_info* info = fi_allocinfo();
+  const auto library = providers::load_libfabric();
+  if (!library) throw std::runtime_error(library.error().message());
+  const providers::InfoPtr info = providers::copy_of(nullptr);
   info->fabric_attr->prov_name = strdup(provider);
   info->fabric_attr->name = strdup(fabric);
   info->domain_attr->name = strdup("nic0");
-  Capability record = providers::make_record(spec, *info);
-  fi_freeinfo(info);
-  return record;
+  return providers::make_record(spec, *info);
 }
 
 struct Provider {

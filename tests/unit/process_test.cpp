@@ -1,15 +1,17 @@
 // What Weft shares with the rest of a process: variables, and libfabrics.
 #include <dlfcn.h>
 #include <gmock/gmock.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <weft/process.hpp>
 
 #include "providers/environment.hpp"
-#include "providers/loaded_library.hpp"
+#include "providers/libfabric.hpp"
 
 namespace weft {
 namespace {
@@ -64,21 +66,44 @@ TEST(Process, ThatIsNotPreparedIsAsLibfabricIsFirstUsed) {
   }));
 }
 
+TEST(Process, HasNoLibfabricWhereAFileIsNamedThatIsNone) {
+  EXPECT_TRUE(in_child([] {
+    setenv("WEFT_LIBFABRIC", "/no/such/libfabric.so", 1);
+    const auto found = providers::load_libfabric();
+    const LibfabricInfo info = process_info().libfabric;
+    return !found && found.error().message() == info.problem && info.file.empty() &&
+           info.problem.find("/no/such/libfabric.so") != std::string::npos;
+  }));
+}
+
+// Debian's libfabric brings a library along that installs its own as it is loaded.
+TEST(Process, KeepsItsSignalHandlersAsLibfabricIsLoaded) {
+  EXPECT_TRUE(in_child([] {
+    constexpr int signals[] = {SIGINT, SIGILL, SIGABRT, SIGBUS, SIGSEGV, SIGTERM};
+    for (const int number : signals) signal(number, SIG_IGN);
+    if (!providers::load_libfabric()) return false;
+    return std::all_of(std::begin(signals), std::end(signals),
+                       [](int number) { return signal(number, SIG_DFL) == SIG_IGN; });
+  }));
+}
+
 TEST(Process, TellsWhichLibfabricIsUsedAndWhichIsNot) {
-  const auto before = providers::loaded_libraries();
-  if (before.in_use.find("libfabric") == std::string::npos)
-    GTEST_SKIP() << "libfabric is a part of " << before.in_use;
+  ASSERT_TRUE(providers::load_libfabric());
+  const LibfabricInfo before = process_info().libfabric;
+  if (before.file.find("libfabric") == std::string::npos)
+    GTEST_SKIP() << "libfabric is a part of " << before.file;
+  EXPECT_THAT(before.found, testing::Not(testing::IsEmpty()));
   EXPECT_THAT(before.others, testing::IsEmpty());
   // As Python packages bring it along.
   const auto copy = std::filesystem::path(testing::TempDir()) /
                     ("libfabric-0a1b2c3d-" + std::to_string(getpid()) + ".so.1");
-  std::filesystem::copy_file(before.in_use, copy);
+  std::filesystem::copy_file(before.file, copy);
   void* const second = dlopen(copy.c_str(), RTLD_NOW | RTLD_LOCAL);
   ASSERT_NE(second, nullptr) << dlerror();
-  const ProcessInfo both = process_info();
-  EXPECT_EQ(both.libfabric, before.in_use);
-  EXPECT_THAT(both.other_libfabrics, Contains(copy.string()));
-  EXPECT_THAT(both.libfabric_version, HasSubstr("."));
+  const LibfabricInfo both = process_info().libfabric;
+  EXPECT_EQ(both.file, before.file);
+  EXPECT_THAT(both.others, Contains(copy.string()));
+  EXPECT_THAT(both.version, HasSubstr("."));
   std::filesystem::remove(copy);
 }
 

@@ -26,6 +26,7 @@ class Scripted final : public Transport {
   std::uint64_t chunk_limit(const Route&) const override { return limit; }
   std::size_t most_chunks(const Route&) const override { return together; }
   std::size_t room(const Route&) const override { return room_left; }
+  bool went_out(const Op&) const override { return !waits; }
   Post post(Op& op) override {
     ++attempts;
     const Post post = answer ? answer(op) : Post{};
@@ -60,6 +61,7 @@ class Scripted final : public Transport {
 
   std::uint64_t limit = 100;
   std::size_t room_left = 1000, together = 1;
+  bool waits = false;                // for the peer's leave
   bool unsent = false, cut = false;  // what fails
   std::function<Post(const Op&)> answer;
   std::vector<Op*> posted;
@@ -813,6 +815,17 @@ TEST_F(RailSchedulerTest, OfATransferThatTimedOutTheWayIsSetAsideOnWhichSomethin
   EXPECT_FALSE(peer->routes[1]->is_aside(Clock::time_point{}));
   line.one_sided.end_all();
   EXPECT_FALSE(peer->routes[0]->is_aside(Clock::time_point{})) << "it works after all";
+}
+
+TEST_F(RailSchedulerTest, OfATransferThatWaitedForThePeersLeaveNoWayIsSetAside) {
+  Line line(host, 0, {2, 1000});
+  const auto transfer = submit(scattered(2, 10), {0});
+  EXPECT_EQ(line.scheduler.pump(), 2U);
+  line.one_sided.waits = true;
+  transfer->end_early(State::timed_out, Error(Code::timed_out, "its deadline passed"));
+  line.scheduler.timed_out(*transfer);
+  EXPECT_FALSE(peer->routes[0]->is_aside(Clock::time_point{}));
+  line.one_sided.end_all();
 }
 
 TEST_F(RailSchedulerTest, ALaneThatTheLastTransferHasLeftRests) {

@@ -10,6 +10,7 @@ namespace {
 
 class RegistrationRequests : public testing::Test {
  protected:
+  void SetUp() override { ASSERT_TRUE(load_libfabric()); }
   Extent extent(Hmem hmem, int ordinal = 0) {
     return {memory_.data() + 100, 200, hmem, ordinal, nullptr};
   }

@@ -50,6 +50,9 @@ class ScriptedEndpoint : public providers::Endpoint {
     receives.emplace_back(&posted, local);
     return {};
   }
+  bool take_back(providers::Posted& posted, providers::MessageClass) override {
+    return std::erase_if(receives, [&](const auto& each) { return each.first == &posted; }) > 0;
+  }
   std::size_t poll() override { return 0; }
   int wait_fd() const noexcept override { return -1; }
   bool may_sleep() override { return true; }

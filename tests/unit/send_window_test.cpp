@@ -44,9 +44,29 @@ TEST_F(SendWindowTest, IsFullOfWhatIsNotAcknowledged) {
   EXPECT_TRUE(window.full());
   EXPECT_THAT(acknowledge(2), ElementsAre(0, 1));
   EXPECT_TRUE(any);
-  EXPECT_FALSE(window.full());
+  EXPECT_TRUE(window.full()) << "what was taken need not be room for more";
   EXPECT_EQ(window.first(), 2U);
   EXPECT_EQ(window.next(), 4U);
+}
+
+TEST_F(SendWindowTest, IsAsLargeAsThePeerSays) {
+  EXPECT_TRUE(window.raise(6));
+  EXPECT_EQ(window.spare(), 6U);
+  EXPECT_FALSE(window.raise(6)) << "a repeat";
+  EXPECT_FALSE(window.raise(5)) << "a late one";
+  for (int i = 0; i < 6; ++i) push();
+  EXPECT_TRUE(window.full());
+  EXPECT_EQ(window.spare(), 0U);
+}
+
+TEST_F(SendWindowTest, WhatWasGivenBackIsNotHadTwice) {
+  window.raise(10);
+  push();
+  window.give_back(6);
+  EXPECT_EQ(window.spare(), 3U);
+  EXPECT_FALSE(window.raise(10));
+  EXPECT_TRUE(window.raise(12));
+  EXPECT_EQ(window.spare(), 5U);
 }
 
 TEST_F(SendWindowTest, FindsByNumberUntilAcknowledged) {

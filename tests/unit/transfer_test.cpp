@@ -86,6 +86,9 @@ class TransferTest : public testing::Test {
     EXPECT_TRUE(transfer->quiescent());
     EXPECT_TRUE(transfer->wait_ended(Deadline::now()));
     EXPECT_TRUE(transfer->wait_quiescent(Deadline::now()));
+    if (state == State::done) {
+      EXPECT_THAT(transfer->placed(), testing::Each(Placed::all));
+    }
     EXPECT_EQ(transfer->error().has_value(), state != State::done);
     host.signals.clear();
     transfer.reset();

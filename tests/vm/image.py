@@ -67,6 +67,17 @@ def _libraries(program):
     return re.findall(r"=> (/\S+)", listed)
 
 
+def _libfabric():
+    """The system's. Weft finds it as it starts, so no program lists it."""
+    search = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
+    known = subprocess.run(["ldconfig", "-p"], env={**os.environ, "PATH": search},
+                           capture_output=True, text=True, check=True).stdout
+    found = re.search(r"^\s*libfabric\.so\.1 .*=> (/\S+)$", known, re.MULTILINE)
+    if found is None:
+        raise Missing("libfabric is not installed")
+    return found[1]
+
+
 def _stripped(program, folder):
     """Debugging information would make the RAM disk ten times as large."""
     target = Path(folder) / Path(program).name
@@ -106,7 +117,8 @@ def build(kernel, programs, job, files=()):
         archive.file(path.lstrip("/"), os.path.realpath(path))
     archive.file(VERBS_CONFIG.lstrip("/"), VERBS_CONFIG)
 
-    needed = set()
+    libfabric = _libfabric()
+    needed = {libfabric, *_libraries(libfabric)}
     with tempfile.TemporaryDirectory() as folder:
         for path in programs:
             archive.file(f"weft/{Path(path).name}", _stripped(path, folder))

@@ -107,6 +107,8 @@ struct Capability {
   std::uint64_t max_message = 0;  ///< Largest read or write, in bytes.
   std::uint64_t max_send = 0;     ///< Largest message, in bytes.
   std::size_t window = 0;         ///< Most operations that the provider takes at a time.
+  /// Most receives that the provider keeps posted at a time (fi_rx_attr::size); 0: no fixed number.
+  std::size_t receive_queue = 0;
   std::size_t iov_limit = 1;
   /// Most pieces of a transfer that share one read or write, if that is worth it. They may lie
   /// apart on either side.

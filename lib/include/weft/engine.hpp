@@ -20,6 +20,7 @@
 #include <weft/metrics.hpp>
 #include <weft/nic_counters.hpp>
 #include <weft/path.hpp>
+#include <weft/process.hpp>
 #include <weft/topology.hpp>
 #include <weft/transfer.hpp>
 
@@ -99,6 +100,16 @@ struct RailInfo {
   std::uint64_t in_flight = 0;   ///< Operations.
   std::uint64_t lost = 0;        ///< Operations that never completed after their peer died.
   int numa_node = -1;            ///< Of its NIC; -1: unknown.
+  /// @name Memory that the engine keeps for peers, in bytes
+  /// Registered, and so pinned, where Capability::local_registration says so. It grows when peers
+  /// use it, and shrinks some seconds after they have stopped.
+  /// @{
+  std::uint64_t message_buffer_bytes = 0;  ///< Of messages and signals, both directions.
+  std::uint64_t bounce_buffer_bytes = 0;   ///< At most Config::bounce_memory.
+  /// @}
+  /// Receives: what peers may send without being asked, and how many are posted. At most
+  /// Capability::receive_queue.
+  std::uint64_t receives_promised = 0, receives_posted = 0;
 };
 
 struct Info {
@@ -110,6 +121,7 @@ struct Info {
   std::vector<Setting> settings;
   /// Why the rails are slower than this machine seems to have; empty if they are not.
   std::string fallback;
+  LibfabricInfo libfabric;  ///< Of the process, whether or not a rail uses it.
   std::uint64_t transfers_active = 0;
   std::uint64_t segments = 0;
 };

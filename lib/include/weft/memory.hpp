@@ -76,7 +76,12 @@ class WEFT_API Memory {
   ///   own in the GPU's primary context. These streams don't wait for the application's. Kernels
   ///   and copies that fill the memory must have ended before submit() (cudaMemcpy from pageable
   ///   memory may return earlier), or TransferOptions::after_gpu_event tells when they have.
-  static Memory adopt(void* address, std::size_t bytes);
+  ///
+  /// `owner` is kept until nothing touches the memory any more: after the segment and its grants
+  /// have ended, and never while the memory is quarantined. It is destroyed on any thread, maybe
+  /// one of the engine's: that must be short and must not wait. With it the program may forget the
+  /// memory.
+  static Memory adopt(void* address, std::size_t bytes, std::shared_ptr<void> owner = {});
 
   /// For host memory that is used together with a GPU, such as a staging buffer. Only NICs that
   /// serve the GPU at this PCI address ("0000:53:00.0") move it, and fresh pages come from the
@@ -101,6 +106,7 @@ class WEFT_API Memory {
   Source source() const noexcept { return source_; }
   std::size_t bytes() const noexcept { return bytes_; }
   void* address() const noexcept { return address_; }
+  const std::shared_ptr<void>& owner() const noexcept { return owner_; }  ///< Null: the caller.
   int fd() const noexcept { return fd_; }
   std::uint64_t offset() const noexcept { return offset_; }
   const std::string& gpu() const noexcept { return gpu_; }  ///< Empty: none.
@@ -111,6 +117,7 @@ class WEFT_API Memory {
   Source source_;
   std::size_t bytes_;
   void* address_ = nullptr;
+  std::shared_ptr<void> owner_;
   int fd_ = -1;
   std::uint64_t offset_ = 0;
   std::string gpu_;

@@ -29,12 +29,24 @@ struct ProcessVariable {
   SetBy set_by = SetBy::application;
 };
 
-struct ProcessInfo {
-  std::string libfabric_version;  ///< Of the libfabric that Weft calls, "2.1".
-  std::string libfabric;          ///< Its file.
+/// The libfabric that Weft calls. It is found when an engine or discover() first looks for
+/// providers that take one, and stays to the end of the process. The first of these counts: the
+/// file that the environment variable WEFT_LIBFABRIC names, the one that this process has loaded,
+/// the EFA installer's (/opt/amazon/efa), the system's (libfabric.so.1).
+struct LibfabricInfo {
+  std::string version;  ///< "2.1"; empty: none is in use.
+  std::string file;     ///< Empty: none is in use.
+  std::string found;    ///< How, as half a sentence: "the system has it".
+  std::string warning;  ///< What may go wrong with it, as a sentence; empty: nothing is known.
+  /// Why Weft found none, as a sentence; empty if it has one, or has not looked.
+  std::string problem;
   /// Files of other libfabrics that this process has loaded, which Weft does not use. Both see the
-  /// same environment variables.
-  std::vector<std::string> other_libfabrics;
+  /// same environment variables. Empty while none is in use.
+  std::vector<std::string> others;
+};
+
+struct ProcessInfo {
+  LibfabricInfo libfabric;
   /// Empty before prepare_process() and the first use of libfabric.
   std::vector<ProcessVariable> variables;
 };

@@ -257,6 +257,12 @@ typedef struct weft_rail_info {
   uint32_t copies;    ///< Of each byte by the provider, on both sides together.
   const char* pci;    ///< Of the NIC, "0000:4f:00.0"; "": unknown, or none.
   int32_t numa_node;  ///< Of the NIC; -1: unknown.
+  /// Memory that the engine keeps for peers, in bytes; pinned if `pins_buffers`.
+  uint64_t message_buffer_bytes, bounce_buffer_bytes;
+  uint64_t receives_promised;  ///< What peers may send without being asked.
+  uint64_t receives_posted;
+  uint64_t receive_queue;  ///< Most receives that the provider keeps posted; 0: no fixed number.
+  bool pins_buffers;
 } weft_rail_info;
 
 /// A NIC or interface that was considered when rails were chosen.
@@ -268,6 +274,16 @@ typedef struct weft_candidate {
   const char* reason;  ///< Why it is used or not: a sentence.
   bool taken;
 } weft_candidate;
+
+/// The libfabric that this process uses (weft::LibfabricInfo).
+typedef struct weft_libfabric {
+  size_t size;
+  const char* version;  ///< "2.1"; "": none is in use.
+  const char* file;     ///< "": none is in use.
+  const char* found;    ///< How, as half a sentence: "the system has it".
+  const char* warning;  ///< What may go wrong with it, as a sentence; "": nothing is known.
+  const char* problem;  ///< Why none was found, as a sentence; "" if one was, or none was wanted.
+} weft_libfabric;
 
 /// An option as the engine uses it, and where its value came from.
 typedef struct weft_setting {
@@ -290,7 +306,7 @@ enum {
 WEFT_API weft_code weft_engine_info(const weft_engine* engine, weft_info** info,
                                     weft_error** error);
 /// Looks for providers and NICs without opening anything: which weft_engine_open() would use. The
-/// result has candidates only. `config` may be NULL.
+/// result has candidates and libfabric only. `config` may be NULL.
 WEFT_API weft_code weft_discover(const weft_config* config, weft_info** info, weft_error** error);
 WEFT_API void weft_info_free(weft_info* info);
 /// Changes each time an engine is opened; 0 for a discovery.
@@ -308,6 +324,9 @@ WEFT_API weft_code weft_info_setting(const weft_info* info, size_t index, weft_s
                                      weft_error** error);
 /// Why the rails are slower than this machine seems to have; "" if they are not. Belongs to `info`.
 WEFT_API const char* weft_info_fallback(const weft_info* info);
+/// Fills `libfabric`, whose `size` must be set. Its strings belong to `info`.
+WEFT_API weft_code weft_info_libfabric(const weft_info* info, weft_libfabric* libfabric,
+                                       weft_error** error);
 /// Fills `candidate`, whose `size` must be set. Its strings belong to `info`.
 WEFT_API weft_code weft_info_candidate(const weft_info* info, size_t index,
                                        weft_candidate* candidate, weft_error** error);
@@ -469,6 +488,12 @@ WEFT_API weft_code weft_engine_adopt(weft_engine* engine, void* address, size_t 
 WEFT_API weft_code weft_engine_adopt_read_only(weft_engine* engine, const void* address,
                                                size_t bytes, weft_segment** segment,
                                                weft_error** error);
+/// As weft_engine_adopt(), for memory that the program may forget: `let_go(context)` is called
+/// once, when nothing touches it any more, or before this function returns, if it fails for another
+/// reason than a NULL argument. It is called on any thread, must be short, and must not wait.
+WEFT_API weft_code weft_engine_adopt_owned(weft_engine* engine, void* address, size_t bytes,
+                                           void (*let_go)(void* context), void* context,
+                                           weft_segment** segment, weft_error** error);
 
 /// As weft_engine_add_own(), for memory that is used together with a GPU, such as a staging buffer.
 /// Only NICs that serve the GPU at the PCI address `gpu` move it, and its pages come from the GPU's

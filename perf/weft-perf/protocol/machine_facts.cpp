@@ -1,7 +1,6 @@
 #include "protocol/machine_facts.hpp"
 
 #include <fmt/format.h>
-#include <rdma/fabric.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -16,6 +15,7 @@
 #include <weft/version.hpp>
 
 #include "common/printable.hpp"
+#include "providers/libfabric.hpp"
 
 namespace weft::perf {
 namespace {
@@ -58,9 +58,10 @@ nlohmann::json environment() {
   return json;
 }
 
-/// Of the library in use.
+/// Of the one that Weft and the plain loop use here.
 std::string libfabric_version() {
-  return fmt::format("{}.{}", FI_MAJOR(fi_version()), FI_MINOR(fi_version()));
+  const auto library = providers::load_libfabric();
+  return library ? (*library)->version_text() : "none";
 }
 
 }  // namespace

@@ -19,7 +19,9 @@ namespace {
 constexpr std::uint64_t region_key = 0x5745'4654;
 
 void check(long rc, const char* call) {
-  if (rc < 0) throw std::runtime_error(fmt::format("{}: {}", call, fi_strerror(int(-rc))));
+  if (rc < 0)
+    throw std::runtime_error(
+        fmt::format("{}: {}", call, providers::libfabric().strerror(int(-rc))));
 }
 
 /// Whether there was room for it.
@@ -61,21 +63,22 @@ RawNic nic_of(const RawConfig& config, unsigned number) {
 Endpoint::Owned<fi_info> Endpoint::look_by(const fi_info& hints) const {
   const bool by_address = config_.nics.empty() && config_.provider != "shm";
   fi_info* all = nullptr;
-  const int rc = fi_getinfo(FI_VERSION(1, 17), by_address ? config_.bind.c_str() : nullptr, nullptr,
-                            by_address ? FI_SOURCE : 0, &hints, &all);
+  const int rc =
+      providers::libfabric().getinfo(FI_VERSION(1, 17), by_address ? config_.bind.c_str() : nullptr,
+                                     nullptr, by_address ? FI_SOURCE : 0, &hints, &all);
   if (rc == -FI_ENODATA) return {};
   check(rc, "fi_getinfo");
   const Owned<fi_info> list(all);
   for (const fi_info* info = all; info != nullptr; info = info->next)
     // "net" brings "net;ofi_rxm" along.
     if (config_.provider == info->fabric_attr->prov_name && is_of(*info, nic_))
-      return Owned<fi_info>(fi_dupinfo(info));
+      return Owned<fi_info>(providers::libfabric().dupinfo(info));
   return {};
 }
 
 Endpoint::Owned<fi_info> Endpoint::look(const std::string& shm_name) const {
-  const Owned<fi_info> hints(fi_allocinfo());
-  if (!hints) throw std::runtime_error("fi_allocinfo: out of memory");
+  const Owned<fi_info> hints(providers::libfabric().dupinfo(nullptr));
+  if (!hints) throw std::runtime_error("fi_dupinfo: out of memory");
   const bool messages = config_.operation == RawOperation::message;
   hints->caps = messages ? FI_MSG | FI_TAGGED
                          : FI_RMA | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
@@ -108,13 +111,16 @@ Endpoint::Endpoint(const RawConfig& config, unsigned number, Waiting waiting,
       nic_(nic_of(config, number)),
       waiting_(waiting),
       memory_(memory) {
+  if (auto library = providers::load_libfabric(); !library)
+    throw std::runtime_error(library.error().message());
   info_ = look(shm_name);
   if (config.operation == RawOperation::message && config.endpoint_window > info_->rx_attr->size)
     throw std::runtime_error(
         fmt::format("libfabric's '{}' waits for {} messages at a time, and not for a window of {}",
                     config.provider, info_->rx_attr->size, config.endpoint_window));
-  open(fabric_, "fi_fabric",
-       [&](fid_fabric** fabric) { return fi_fabric(info_->fabric_attr, fabric, nullptr); });
+  open(fabric_, "fi_fabric", [&](fid_fabric** fabric) {
+    return providers::libfabric().fabric(info_->fabric_attr, fabric, nullptr);
+  });
   open(domain_, "fi_domain",
        [&](fid_domain** domain) { return fi_domain(fabric_.get(), info_.get(), domain, nullptr); });
   fi_cq_attr queue_attributes{};
@@ -219,7 +225,8 @@ std::size_t Endpoint::read(std::span<fi_cq_entry> entries) {
     fi_cq_err_entry error{};
     check(fi_cq_readerr(queue_.get(), &error, 0), "fi_cq_readerr");
     throw std::runtime_error(fmt::format("an operation failed: {} (provider's code {})",
-                                         fi_strerror(error.err), error.prov_errno));
+                                         providers::libfabric().strerror(error.err),
+                                         error.prov_errno));
   }
   check(rc, "fi_cq_read");
   if (waiting_ == Waiting::sleep) spin_until_ = {};

@@ -11,6 +11,7 @@
 #include <vector>
 #include <weft/deadline.hpp>
 
+#include "providers/libfabric.hpp"
 #include "raw/config.hpp"
 
 namespace weft::perf {
@@ -61,7 +62,7 @@ class Endpoint {
     void operator()(T* object) const {
       fi_close(&object->fid);
     }
-    void operator()(fi_info* info) const { fi_freeinfo(info); }
+    void operator()(fi_info* info) const { providers::libfabric().freeinfo(info); }
   };
   template <typename T>
   using Owned = std::unique_ptr<T, Closer>;

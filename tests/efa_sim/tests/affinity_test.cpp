@@ -106,6 +106,13 @@ TEST(Affinity, BounceBuffersOfANicThatDoesNotServeTheMemoryAreRefused) {
   Couple pair{std::move(a), std::move(b), std::move(to_b), std::move(to_a)};
   Board board(pair, Memory::own(size), Memory::own(size).near_gpu(gpu_of_node_0));
   const weft::Pair all[] = {{0, 0, size}};
+  // All of the peer's NICs have receives, as they have for a peer that used them rightly before.
+  EXPECT_TRUE(comes_to_be([&] {
+    moved(pair, Memory::own(size), Memory::own(size));
+    const Info info = pair.b.info();
+    return std::all_of(info.rails.begin(), info.rails.end(),
+                       [](const RailInfo& rail) { return rail.bounce_buffer_bytes > 0; });
+  }));
   Astray::on = true;
   EXPECT_TRUE(fails_with(must(pair.a.write(board.local, board.there, all)).wait(soon()),
                          Code::permission_denied));

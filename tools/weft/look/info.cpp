@@ -95,6 +95,7 @@ nlohmann::ordered_json to_json(const Capability& record) {
           {"max_message", record.max_message},
           {"max_send", record.max_send},
           {"window", record.window},
+          {"receive_queue", record.receive_queue},
           {"iov_limit", record.iov_limit},
           {"rma_pieces", record.rma_pieces},
           {"shared_doorbell", record.shared_doorbell},
@@ -120,10 +121,8 @@ nlohmann::ordered_json to_json(const Capability& record) {
           {"tuning", to_json(record.tuning)}};
 }
 
-std::string libfabric_version(const Info& info) {
-  for (const RailInfo& rail : info.rails)
-    if (!rail.capability.libfabric_version.empty()) return rail.capability.libfabric_version;
-  return "not in use";
+std::string libfabric_version(const LibfabricInfo& libfabric) {
+  return libfabric.version.empty() ? "not in use" : libfabric.version;
 }
 
 const char* set_by_name(ProcessVariable::SetBy set_by) {
@@ -138,15 +137,18 @@ const char* set_by_name(ProcessVariable::SetBy set_by) {
   return "set as libfabric was first used";
 }
 
+nlohmann::ordered_json to_json(const LibfabricInfo& libfabric) {
+  return {{"version", libfabric.version}, {"file", libfabric.file},
+          {"found", libfabric.found},     {"warning", libfabric.warning},
+          {"problem", libfabric.problem}, {"others", libfabric.others}};
+}
+
 nlohmann::ordered_json to_json(const ProcessInfo& process) {
   nlohmann::ordered_json variables = json::array();
   for (const ProcessVariable& each : process.variables)
     variables.push_back(
         {{"name", each.name}, {"value", each.value}, {"set", set_by_name(each.set_by)}});
-  return {{"libfabric", process.libfabric},
-          {"libfabric_version", process.libfabric_version},
-          {"other_libfabrics", process.other_libfabrics},
-          {"variables", std::move(variables)}};
+  return {{"libfabric", to_json(process.libfabric)}, {"variables", std::move(variables)}};
 }
 
 nlohmann::ordered_json count_json(const NicCounters::Count& count) {
@@ -180,8 +182,13 @@ nlohmann::ordered_json to_json(const Info& info, const std::vector<NicCounters>&
                           {"reason", each.reason}});
   nlohmann::ordered_json rails = json::array();
   for (const RailInfo& rail : info.rails)
-    rails.push_back(
-        {{"name", rail.name}, {"thread", rail.thread}, {"capability", to_json(rail.capability)}});
+    rails.push_back({{"name", rail.name},
+                     {"thread", rail.thread},
+                     {"capability", to_json(rail.capability)},
+                     {"message_buffer_bytes", rail.message_buffer_bytes},
+                     {"bounce_buffer_bytes", rail.bounce_buffer_bytes},
+                     {"receives_promised", rail.receives_promised},
+                     {"receives_posted", rail.receives_posted}});
   nlohmann::ordered_json settings = json::array();
   for (const Setting& each : info.settings)
     settings.push_back({{"name", each.name},
@@ -190,7 +197,7 @@ nlohmann::ordered_json to_json(const Info& info, const std::vector<NicCounters>&
                         {"place", each.place}});
   return {{"command", "info"},
           {"weft", WEFT_VERSION},
-          {"libfabric", libfabric_version(info)},
+          {"libfabric", libfabric_version(info.libfabric)},
           {"candidates", std::move(candidates)},
           {"fallback", info.fallback},
           {"settings", std::move(settings)},
@@ -256,8 +263,18 @@ std::string value_text(const nlohmann::ordered_json& value) {
   return text;
 }
 
+/// What it holds for peers.
+std::string buffers_text(const RailInfo& rail) {
+  const std::size_t most = rail.capability.receive_queue;
+  return fmt::format("{} bytes for messages, {} for bounce buffers{}; {} of {} receives promised",
+                     grouped(rail.message_buffer_bytes), grouped(rail.bounce_buffer_bytes),
+                     rail.capability.local_registration ? ", pinned" : "", rail.receives_promised,
+                     most > 0 ? grouped(most) : "any number of");
+}
+
 std::string record_text(const RailInfo& rail) {
   std::string out = fmt::format("\nRail {}, on progress thread {}\n", rail.name, rail.thread);
+  out += hanging(fmt::format("  {:<22} ", "buffers"), buffers_text(rail));
   const nlohmann::ordered_json record = to_json(rail.capability);
   for (const auto& [name, value] : record.items())
     out += hanging(fmt::format("  {:<22} ", name), value_text(value));
@@ -273,28 +290,34 @@ std::string text(const nlohmann::ordered_json& nic) {
   return out;
 }
 
-/// Which libfabric is called, and with all of it the variables that it sees.
-std::string text(const ProcessInfo& process, bool all) {
-  std::string out;
-  if (all || !process.other_libfabrics.empty())
-    out += "\n" + hanging("libfabric in use: ", process.libfabric);
-  for (const std::string& other : process.other_libfabrics)
+/// Which libfabric is called, and why, or why none is.
+std::string text(const LibfabricInfo& libfabric) {
+  if (!libfabric.problem.empty()) return hanging("because ", libfabric.problem);
+  if (libfabric.file.empty()) return {};
+  std::string out = hanging("libfabric: ", fmt::format("{} ({})", libfabric.file, libfabric.found));
+  if (!libfabric.warning.empty()) out += hanging("Warning: ", libfabric.warning);
+  for (const std::string& other : libfabric.others)
     out += hanging("Another libfabric is loaded, and not used: ", other);
-  if (!all) return out;
-  out += "\nEnvironment variables that libfabric needs for Weft\n";
-  for (const ProcessVariable& each : process.variables)
+  return out;
+}
+
+/// The variables that libfabric sees.
+std::string text(const std::vector<ProcessVariable>& variables) {
+  std::string out = "\nEnvironment variables that libfabric needs for Weft\n";
+  for (const ProcessVariable& each : variables)
     out += hanging(fmt::format("  {:<30} ", each.name),
                    fmt::format("{:<22} {}", each.value, set_by_name(each.set_by)));
   return out;
 }
 
 std::string text(const Info& info, const std::vector<NicCounters>& nics, bool verbose) {
-  std::string out = fmt::format("Weft {}, libfabric {}\n\nProviders and NICs\n", WEFT_VERSION,
-                                libfabric_version(info));
+  std::string out =
+      fmt::format("Weft {}, libfabric {}\n", WEFT_VERSION, libfabric_version(info.libfabric)) +
+      text(info.libfabric) + "\nProviders and NICs\n";
   for (const Candidate& each : info.candidates) out += text(each);
   if (!info.fallback.empty()) out += "\n" + hanging("A slower way is used: ", info.fallback);
   out += settings_text(info.settings, verbose);
-  out += text(process_info(), verbose);
+  if (verbose) out += text(process_info().variables);
   if (!info.rails.empty() && !verbose) out += rails_text(info.rails);
   for (const RailInfo& rail : info.rails)
     if (verbose) out += record_text(rail);
@@ -308,6 +331,7 @@ int without_rails(const InfoOptions& options, const Config& config, const Error&
     if (const auto found = discover(config)) {
       Info info;
       info.candidates = *found;
+      info.libfabric = process_info().libfabric;
       print(text(info, {}, options.verbose));
     }
   return end_with("info", options.console, error);

@@ -1,34 +1,52 @@
-#include "fault_transport.hpp"
+#include "testkit/fault_transport.hpp"
 
 #include <rdma/fi_errno.h>
 
 #include <algorithm>
 #include <utility>
 
-namespace weft::test {
+namespace weft::core {
 
-using core::Op;
-using core::Route;
 using providers::Completion;
 using providers::Post;
 using providers::PostStatus;
 
-FaultTransport::FaultTransport(core::Transport& inner, const FaultPlan& plan,
-                               std::shared_ptr<FaultCounts> counts)
+namespace {
+
+constexpr std::int64_t longest_burst = 5;  // refusals for want of room in a row
+
+}  // namespace
+
+FaultTransport::FaultTransport(Transport& inner, std::shared_ptr<FaultSwitch> faults,
+                               std::size_t wrapped)
     : Transport(inner.properties()),
       inner_(inner),
-      plan_(plan),
-      counts_(std::move(counts)),
-      random_(plan.seed) {
+      switch_(std::move(faults)),
+      counts_(switch_->counts),
+      wrapped_(wrapped) {
   inner_.set_sink(*this);
 }
 
-bool FaultTransport::happens(double probability) {
-  return probability > 0 && std::bernoulli_distribution(probability)(random_);
+void FaultTransport::follow_switch() {
+  const std::uint64_t version = switch_->version();
+  if (version == version_) return;
+  version_ = version;
+  fault_ = switch_->of(wrapped_ / 2);
+  constexpr std::uint64_t apart = 7919;  // each transport draws its own
+  random_.seed(fault_.seed + wrapped_ * apart);
+  burst_left_ = 0;
+  // What is held back ends, with the next call of progress().
+  for (Flight& each : waiting_) each.due = Clock::time_point::min();
+  given_up_.insert(given_up_.end(), dropped_.begin(), dropped_.end());
+  dropped_.clear();
 }
 
-std::uint64_t FaultTransport::up_to(unsigned most) {
-  return std::uniform_int_distribution<std::uint64_t>(1, std::max(1U, most))(random_);
+bool FaultTransport::happens(double share) {
+  return share > 0 && std::bernoulli_distribution(std::min(share, 1.0))(random_);
+}
+
+std::int64_t FaultTransport::up_to(std::int64_t most) {
+  return std::uniform_int_distribution<std::int64_t>(1, std::max<std::int64_t>(1, most))(random_);
 }
 
 std::uint64_t FaultTransport::chunk_limit(const Route& route) const {
@@ -41,7 +59,7 @@ std::size_t FaultTransport::most_chunks(const Route& route) const {
 
 std::size_t FaultTransport::room(const Route& route) const {
   const std::size_t room = inner_.room(route);
-  return plan_.duplicate > 0 ? room / 2 : room;
+  return fault_.duplicate > 0 ? room / 2 : room;
 }
 
 Post FaultTransport::post_copy(Flight& flight, unsigned copy) {
@@ -59,20 +77,21 @@ Post FaultTransport::post_copy(Flight& flight, unsigned copy) {
 }
 
 Post FaultTransport::post(Op& op) {
-  if (burst_left_ == 0 && happens(plan_.again))
-    burst_left_ = static_cast<unsigned>(up_to(plan_.again_burst));
+  follow_switch();
+  if (burst_left_ == 0 && happens(fault_.again)) burst_left_ = up_to(longest_burst);
   if (burst_left_ > 0) {
     --burst_left_;
-    ++counts_->again;
+    ++counts_.again;
     return {PostStatus::again, 0};
   }
   const bool spared = std::exchange(spared_, nullptr) == &op;
-  if (!spared && happens(plan_.refuse)) {
-    ++counts_->refused;
+  if (!spared && happens(fault_.refuse)) {
+    ++counts_.refused;
     return {PostStatus::failed, FI_EIO};
   }
-  if (!spared && happens(plan_.drop)) {
-    ++counts_->dropped;
+  if (!spared && happens(fault_.drop)) {
+    ++counts_.dropped;
+    dropped_.push_back(&op);
     return {};
   }
   Flight& flight = flights_.emplace_back();
@@ -86,8 +105,8 @@ Post FaultTransport::post(Op& op) {
     if (first.status == PostStatus::again) spared_ = &op;
     return first;
   }
-  if (happens(plan_.duplicate) && post_copy(flight, 1).status == PostStatus::posted)
-    ++counts_->duplicated;
+  if (happens(fault_.duplicate) && post_copy(flight, 1).status == PostStatus::posted)
+    ++counts_.duplicated;
   if (--flight.outstanding == 0) home(self);
   return first;
 }
@@ -105,23 +124,23 @@ void FaultTransport::chunk_ended(Op& op, const Completion& completion) {
 
 /// All copies have ended: deliver the completion now or later.
 void FaultTransport::home(Flights::iterator flight) {
-  if (flight->completion.ok && happens(plan_.fail)) {
+  if (flight->completion.ok && happens(fault_.fail)) {
     flight->completion.ok = false;
     flight->completion.fabric_code = FI_EIO;
     flight->text = "injected";
-    ++counts_->failed;
+    ++counts_.failed;
   }
   const bool dead = flight->original->route->dead;
-  if (!dead && happens(plan_.delay)) {
-    flight->due = now_ + up_to(plan_.delay_ticks);
-    ++counts_->delayed;
+  if (!dead && happens(fault_.delay)) {
+    flight->due = Clock::now() + Nanoseconds(up_to(fault_.delay_by.count()));
+    ++counts_.delayed;
     return waiting_.splice(waiting_.end(), flights_, flight);
   }
-  if (!dead && happens(plan_.reorder)) {
+  if (!dead && happens(fault_.reorder)) {
     // If nothing comes to overtake it, it goes on by itself.
-    flight->due = now_ + plan_.delay_ticks;
+    flight->due = Clock::now() + fault_.delay_by;
     flight->overtaken = true;
-    ++counts_->reordered;
+    ++counts_.reordered;
     return waiting_.splice(waiting_.end(), flights_, flight);
   }
   waiting_.splice(waiting_.end(), flights_, flight);
@@ -144,16 +163,28 @@ void FaultTransport::deliver(Flights::iterator flight) {
 }
 
 std::size_t FaultTransport::progress() {
-  ++now_;
-  std::size_t done = inner_.progress();
+  follow_switch();
+  std::size_t done = inner_.progress() + end_given_up();
+  if (waiting_.empty()) return done;
+  const auto now = Clock::now();
   while (true) {
     const auto due = std::find_if(waiting_.begin(), waiting_.end(),
-                                  [&](const Flight& each) { return each.due <= now_; });
+                                  [&](const Flight& each) { return each.due <= now; });
     if (due == waiting_.end()) break;
     deliver(due);
     ++done;
   }
   return done;
+}
+
+std::size_t FaultTransport::end_given_up() {
+  const std::vector<Op*> ended = std::exchange(given_up_, {});
+  Completion completion;
+  completion.ok = false;
+  completion.fabric_code = FI_EIO;
+  completion.text = "dropped";
+  for (Op* each : ended) sink().chunk_ended(*each, completion);
+  return ended.size();
 }
 
 void FaultTransport::peer_died(Route& route) {
@@ -167,18 +198,4 @@ void FaultTransport::peer_died(Route& route) {
   }
 }
 
-core::EngineHooks Faults::hooks() const {
-  core::EngineHooks hooks;
-  // Each rail has its two transports wrapped one after the other.
-  hooks.decorate = [plans = plans_, counts = counts_,
-                    wrapped =
-                        std::make_shared<std::atomic<std::size_t>>(0)](core::Transport& inner) {
-    const std::size_t turn = wrapped->fetch_add(1);
-    FaultPlan plan = plans[std::min(turn / 2, plans.size() - 1)];
-    plan.seed += turn * 7919;
-    return std::make_unique<FaultTransport>(inner, plan, counts);
-  };
-  return hooks;
-}
-
-}  // namespace weft::test
+}  // namespace weft::core

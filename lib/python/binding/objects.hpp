@@ -1,0 +1,66 @@
+// The C++ handles as Python objects have them.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <utility>
+#include <weft/engine.hpp>
+
+#include "python/binding/buffers.hpp"
+#include "python/binding/completion.hpp"
+
+namespace weft::python {
+
+/// weft.Engine. Threads that wait keep the engine, so that the object may go meanwhile.
+struct PyEngine {
+  std::shared_ptr<Engine> engine;
+  Nanoseconds default_timeout{};
+  std::shared_ptr<Completion> closed = std::make_shared<Completion>();
+  /// It was closed without an error: nothing touches memory for it any more.
+  std::shared_ptr<std::atomic<bool>> over = std::make_shared<std::atomic<bool>>(false);
+
+  PyEngine(Engine&& opened, Nanoseconds timeout)
+      : engine(std::make_shared<Engine>(std::move(opened))), default_timeout(timeout) {}
+  PyEngine(const PyEngine&) = delete;
+  PyEngine& operator=(const PyEngine&) = delete;
+  ~PyEngine();
+};
+
+/// weft.Segment.
+struct PySegment {
+  std::shared_ptr<Segment> segment;
+  std::shared_ptr<Buffer> buffer;  // of the object whose memory it is; null: the engine's
+  bool read_only = false;
+  Nanoseconds default_timeout{};
+  std::shared_ptr<const std::atomic<bool>> engine_over;
+  bool closed = false;
+
+  ~PySegment() {
+    segment.reset();
+    buffer.reset();
+    release_forgotten_buffers();
+  }
+};
+
+/// weft.Grant.
+struct PyGrant {
+  std::shared_ptr<Grant> grant;
+  Nanoseconds default_timeout{};
+  std::shared_ptr<const std::atomic<bool>> engine_over;
+};
+
+/// weft._Waker. Engines' threads keep what it holds, and never the object.
+struct PyWaker {
+  std::shared_ptr<Waker> waker = std::make_shared<Waker>();
+};
+
+/// weft.Transfer.
+struct PyTransfer {
+  std::shared_ptr<Transfer> transfer;
+  std::shared_ptr<Completion> completion;
+  Nanoseconds default_timeout{};
+  std::uint64_t bytes = 0;
+};
+
+}  // namespace weft::python

@@ -1,0 +1,77 @@
+"""What the tests of the Python package share."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy
+
+import weft
+
+PROVIDERS = ["tcp", "shm"]
+
+
+def pattern(count: int, seed: int) -> Any:
+    """Bytes of which each tells its position."""
+    position = numpy.arange(count, dtype=numpy.uint64)
+    mixed = (position + numpy.uint64(seed << 32)) * numpy.uint64(0x9E3779B97F4A7C15)
+    return (mixed >> numpy.uint64(40)).astype(numpy.uint8)
+
+
+@dataclass
+class Pair:
+    """Two engines that have met: `a` has connected to `b`."""
+
+    a: weft.Engine
+    b: weft.Engine
+    to_b: weft.Peer
+    to_a: weft.Peer
+
+    def granted(self, memory: Any, rights: weft.Rights) -> tuple[weft.Segment, weft.Remote]:
+        """Memory of b, and what a has of it."""
+        segment = self.b.add(memory)
+        return segment, self.a.import_grant(segment.grant(rights).blob)
+
+
+@contextlib.contextmanager
+def pair(provider: str, **options: Any) -> Iterator[Pair]:
+    with (
+        weft.Engine(providers=[provider], **options) as b,
+        weft.Engine(providers=[provider], listen="", **options) as a,
+    ):
+        yield Pair(a, b, a.connect(b.address), b.accept())
+
+
+def start(program: str, *arguments: str) -> subprocess.Popen[str]:
+    """Runs a program of tests/python/programs."""
+    path = Path(__file__).parent / "programs" / program
+    return subprocess.Popen(
+        [sys.executable, "-X", "faulthandler", str(path), *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def finish(process: subprocess.Popen[str], timeout: float = 60) -> str:
+    """Its output; it must have ended well."""
+    try:
+        out, err = process.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        out, err = process.communicate()
+        raise AssertionError(f"it hangs: {out}{err}") from None
+    assert process.returncode == 0, f"{process.returncode}: {out}{err}"
+    return out
+
+
+def line_of(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
