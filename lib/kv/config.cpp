@@ -422,12 +422,14 @@ using Reader = void (*)(const ConfigFile&, Model&);
 const std::map<std::string, Reader, std::less<>>& readers() {
   static const std::map<std::string, Reader, std::less<>> known = {
       {"llama", read_attention},
+      {"granite", read_attention},
       {"glm4_moe", read_attention},
       {"qwen2", read_qwen},
       {"qwen2_moe", read_qwen},
       {"qwen3", read_qwen},
       {"qwen3_moe", read_qwen},
       {"mistral", read_mistral},
+      {"ministral3", read_mistral},
       {"mixtral", read_mistral},
       {"llama4_text", read_llama4},
       {"minimax_m2", read_minimax},

@@ -10,7 +10,7 @@ namespace {
 // keys that bear on its cache, as quoted by public tools that carry copies of those files: most of
 // them ai-dynamo/aiconfigurator (model_configs, August 2026). What a file nests in "text_config"
 // stands at the top here.
-constexpr std::array<KnownConfig, 38> configs = {{
+constexpr std::array<KnownConfig, 43> configs = {{
     {"Llama-3.1-8B", "meta-llama/Llama-3.1-8B",
      R"({"model_type":"llama","num_hidden_layers":32,"num_key_value_heads":8,)"
      R"("hidden_size":4096,"num_attention_heads":32})"},
@@ -112,6 +112,15 @@ constexpr std::array<KnownConfig, 38> configs = {{
     {"Mixtral-8x22B", "mistralai/Mixtral-8x22B-v0.1",
      R"({"model_type":"mixtral","num_hidden_layers":56,"num_key_value_heads":8,)"
      R"("hidden_size":6144,"num_attention_heads":48})"},
+    {"Mistral-7B-Instruct-v0.2", "mistralai/Mistral-7B-Instruct-v0.2",
+     R"({"model_type":"mistral","num_hidden_layers":32,"num_key_value_heads":8,)"
+     R"("hidden_size":4096,"num_attention_heads":32})"},
+    {"Mistral-Small-3.2-24B", "mistralai/Mistral-Small-3.2-24B-Instruct-2506",
+     R"({"model_type":"mistral","num_hidden_layers":40,"num_key_value_heads":8,)"
+     R"("head_dim":128})"},
+    {"Devstral-Small-2-24B", "mistralai/Devstral-Small-2-24B-Instruct-2512",
+     R"({"model_type":"ministral3","num_hidden_layers":40,"num_key_value_heads":8,)"
+     R"("head_dim":128})"},
     {"Gemma-3-27B", "google/gemma-3-27b-it",
      R"({"model_type":"gemma3_text","num_hidden_layers":62,"num_key_value_heads":16,)"
      R"("head_dim":128,"sliding_window":1024,"sliding_window_pattern":6})"},
@@ -160,6 +169,12 @@ constexpr std::array<KnownConfig, 38> configs = {{
      R"(MEMEM*EMEMEMEMEM*EMEMEMEM*EMEMEMEME","num_key_value_heads":2,"head_dim":128,)"
      R"("mamba_num_heads":128,"mamba_head_dim":64,"n_groups":8,"ssm_state_size":128,)"
      R"("conv_kernel":4,"mamba_ssm_cache_dtype":"float32"})"},
+    {"Granite-3.1-2B", "ibm-granite/granite-3.1-2b-base",
+     R"({"model_type":"granite","num_hidden_layers":40,"num_key_value_heads":8,)"
+     R"("hidden_size":2048,"num_attention_heads":32})"},
+    {"Granite-3.1-8B", "ibm-granite/granite-3.1-8b-base",
+     R"({"model_type":"granite","num_hidden_layers":40,"num_key_value_heads":8,)"
+     R"("hidden_size":4096,"num_attention_heads":32})"},
     {"Granite-4.0-H-Tiny", "ibm-granite/granite-4.0-h-tiny",
      R"({"model_type":"granitemoehybrid","num_hidden_layers":40,"hidden_size":1536,)"
      R"("num_attention_heads":12,"num_key_value_heads":4,"mamba_d_state":128,)"

@@ -56,6 +56,9 @@ const Figure figures[] = {
     {"MiniMax-M2.7", 248 * kib},
     {"Mixtral-8x7B", 128 * kib},
     {"Mixtral-8x22B", 224 * kib},
+    {"Mistral-7B-Instruct-v0.2", 128 * kib},
+    {"Mistral-Small-3.2-24B", 160 * kib},
+    {"Devstral-Small-2-24B", 160 * kib},
     {"Gemma-3-27B", 62 * 2 * 16 * 128 * 2},
     {"MiMo-V2-Flash", 39 * 8 * (192 + 128) * 2 + 9 * 4 * (192 + 128) * 2},
     {"GPT-OSS-20B", 48 * kib},
@@ -66,6 +69,8 @@ const Figure figures[] = {
      23 * ((64 * 64 + 2 * 8 * 128) * 3 * 2 + 64 * 64 * 128 * 4)},
     {"Nemotron-3-Super", 8 * 2 * 2 * 128 * 2,
      40 * ((128 * 64 + 2 * 8 * 128) * 3 * 2 + 128 * 64 * 128 * 4)},
+    {"Granite-3.1-2B", 80 * kib},
+    {"Granite-3.1-8B", 160 * kib},
     {"Granite-4.0-H-Tiny", 4 * 2 * 4 * 128 * 2,
      36 * ((48 * 64 + 2 * 128) * 3 * 2 + 48 * 64 * 128 * 2)},
     {"Jamba-v0.1", 16 * kib,  // AI21: 4 GB for 256 K tokens
