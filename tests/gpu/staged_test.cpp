@@ -515,7 +515,11 @@ TEST_P(Staged, WhatRunsOutOfTheGpusMemoryIsRefused) {
 TEST_P(Staged, AFaultOfTheDriversIsTold) {
   Store store(0, chunk);
   for (const char* name : {"cuStreamCreate", "cuMemHostRegister", "cuCtxPushCurrent"}) {
-    Couple pair = couple(gpu_config(GetParam()));  // with buffers to pin
+    Couple pair = couple(gpu_config(GetParam()));
+    Board board(pair, chunk, chunk);
+    const Pair all[] = {{0, 0, chunk}};
+    board.expect_moved(weft::Direction::write, all, {.transport = TransportKind::bounce});
+    // Now there are buffers to pin.
     cuda_sim::weft_cuda_sim_fail(name, 1, cuda_sim::out_of_memory);
     const auto added = pair.a.add(store.memory());
     ASSERT_TRUE(fails_with(added, Code::out_of_memory)) << name;

@@ -83,6 +83,11 @@ void Friend::expect_moves(Child& victim, std::span<const std::byte> there) {
   EXPECT_TRUE(holds(bytes_of(segment_), seed));
 }
 
+void Friend::write_one_byte() {
+  const Pair one[] = {{0, 0, 1}};
+  must(must(engine_.write(segment_, shared_, one)).wait(soon()));
+}
+
 void Friend::expect_messages(Child& victim) {
   const std::uint64_t tag = next_seed++;
   const Blob bytes = pattern(1000, tag);
@@ -181,6 +186,8 @@ void Scene::scribble(Bytes bytes, std::uint64_t count) {
 }
 
 Ending Scene::send(Class type, Bytes bytes, std::chrono::milliseconds patience) {
+  // The victim has receives for those only while a peer needs them: the second friend does now.
+  if (type == Class::bounce) friends_.back().write_one_byte();
   give_rogue(bytes);
   std::ostringstream question;
   question << "send " << static_cast<std::uint64_t>(type) << ' ' << bytes.size() << ' '

@@ -30,6 +30,7 @@ class Friend {
   /// Moves bytes, signals and messages both ways, and looks at all of them. `there`: the shared
   /// segment, as the victim has it.
   void expect_served(Child& victim, std::span<const std::byte> there);
+  void write_one_byte();
 
  private:
   void expect_moves(Child& victim, std::span<const std::byte> there);

@@ -11,6 +11,7 @@ One process grants memory, another one writes into it and raises a signal:
         peer = engine.accept(timeout=60)
         engine.expect(peer, 7).wait(timeout=60)            # the bytes are here
         segment.close()                                    # no peer can write any more
+        engine.signal(peer, 8)
 
     with weft.Engine(listen="") as engine:                 # prefill
         segment = engine.add(pages)
@@ -18,6 +19,7 @@ One process grants memory, another one writes into it and raises a signal:
         remote = engine.lookup(peer, "kv")
         transfer = engine.write(segment, remote, [(0, 4096, 65536)], signal=7)
         transfer.wait()                                    # or: await transfer
+        engine.expect(peer, 8).wait(timeout=60)            # decode has met us, and is done
 
 The objects:
 

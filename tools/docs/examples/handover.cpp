@@ -11,7 +11,7 @@ using namespace std::chrono_literals;
 namespace {
 
 constexpr std::size_t cache_bytes = 64 << 20;
-constexpr std::uint64_t blocks_are_there = 7, prefill_is_done = 8;
+constexpr std::uint64_t blocks_are_there = 7, cache_is_free = 8;
 constexpr auto patience = 30s;
 constexpr Pair blocks[] = {{.local = 0, .remote = 4096, .length = 65536},
                            {.local = 131072, .remote = 1 << 20, .length = 65536}};
@@ -37,11 +37,8 @@ Result<void> decode(const char* address) {
     std::printf("%ld of %lu bytes are right\n", right, static_cast<unsigned long>(block.length));
   }
   if (auto released = cache->release(Deadline::in(patience)); !released) return released;
-  // No peer can write any more. Prefill has to hear of its end before this engine goes.
-  auto last = engine->expect(*peer, prefill_is_done, /*count*/ 1);
-  if (!last) return fail(last.error());
-  if (auto signals = last->wait(Deadline::in(patience)); !signals) return fail(signals.error());
-  return {};
+  // No peer can write any more.
+  return engine->signal(*peer, {.id = cache_is_free}, Deadline::in(patience));
 }
 
 Result<void> prefill(const char* address) {
@@ -61,7 +58,11 @@ Result<void> prefill(const char* address) {
   if (auto done = transfer->wait(Deadline::in(patience)); !done) return done;
   std::printf("%lu bytes written over %s\n",
               static_cast<unsigned long>(transfer->report().bytes_done), peer->rails()[0].c_str());
-  return engine->signal(*peer, {.id = prefill_is_done}, Deadline::in(patience));
+  // Decode may not have met this engine yet, which has to stay until then.
+  auto last = engine->expect(*peer, cache_is_free, /*count*/ 1);
+  if (!last) return fail(last.error());
+  if (auto signals = last->wait(Deadline::in(patience)); !signals) return fail(signals.error());
+  return {};
 }
 
 }  // namespace
