@@ -101,17 +101,23 @@ static_assert(same(WEFT_EVENT_PEER_DOWN, Event::Kind::peer_down));
 
 static_assert(same(WEFT_KV_BF16, kv::DType::bf16));
 static_assert(same(WEFT_KV_FP8, kv::DType::fp8));
-static_assert(same(WEFT_KV_SPLIT, kv::Parts::split));
-static_assert(same(WEFT_KV_FUSED, kv::Parts::fused));
-static_assert(same(WEFT_KV_LATENT, kv::Parts::latent));
+static_assert(same(WEFT_KV_FP16, kv::DType::fp16));
+static_assert(same(WEFT_KV_FP32, kv::DType::fp32));
+static_assert(same(WEFT_KV_FP8_E5M2, kv::DType::fp8_e5m2));
+static_assert(same(WEFT_KV_FP4, kv::DType::fp4));
+static_assert(same(WEFT_KV_E8M0, kv::DType::e8m0));
+static_assert(same(WEFT_KV_INT8, kv::DType::int8));
+static_assert(same(WEFT_KV_SPLIT, kv::Placement::split));
+static_assert(same(WEFT_KV_FUSED, kv::Placement::fused));
 static_assert(same(WEFT_KV_LAYER_MAJOR, kv::Order::layer_major));
 static_assert(same(WEFT_KV_BLOCK_MAJOR, kv::Order::block_major));
 static_assert(same(WEFT_KV_NHD, kv::HeadOrder::nhd));
 static_assert(same(WEFT_KV_HND, kv::HeadOrder::hnd));
 static_assert(same(WEFT_KV_REGION_ONE, kv::Regions::one));
 static_assert(same(WEFT_KV_REGION_PER_LAYER, kv::Regions::per_layer));
-static_assert(same(WEFT_KV_REGION_PER_PART, kv::Regions::per_part));
-static_assert(same(WEFT_KV_REGION_PER_LAYER_AND_PART, kv::Regions::per_layer_and_part));
+static_assert(same(WEFT_KV_REGION_PER_FIELD, kv::Regions::per_field));
+static_assert(same(WEFT_KV_REGION_PER_LAYER_AND_FIELD, kv::Regions::per_layer_and_field));
+static_assert(sizeof(weft_kv_hash) == sizeof(kv::BlockHash));
 
 }  // namespace
 }  // namespace weft

@@ -5,13 +5,27 @@
 #include <utility>
 #include <weft/kv.hpp>
 
+#include "kv/shape.hpp"
 #include "kv/size.hpp"
 
 namespace weft::kv {
 
 namespace {
 
-Result<void> check_overlap(std::span<const Base> bases, std::span<const std::uint64_t> bytes) {
+/// The group of each region.
+std::vector<std::size_t> groups_of(const Layout& layout) {
+  std::vector<std::size_t> groups;
+  for (std::size_t i = 0; i < layout.groups().size(); ++i) {
+    // The layout was checked at its creation: the shape fits.
+    const auto shape = shape_of(layout.groups()[i], layout.parallel().tp);
+    groups.insert(groups.end(), shape->region_bytes.size(), i);
+  }
+  return groups;
+}
+
+/// Regions of different groups may share all of their bytes, and others none.
+Result<void> check_overlap(std::span<const Base> bases, std::span<const std::uint64_t> bytes,
+                           const std::vector<std::size_t>& groups) {
   std::vector<std::size_t> order(bases.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   const auto position = [&](std::size_t i) { return std::pair(bases[i].region, bases[i].offset); };
@@ -20,7 +34,9 @@ Result<void> check_overlap(std::span<const Base> bases, std::span<const std::uin
   for (std::size_t i = 1; i < order.size(); ++i) {
     const std::size_t before = order[i - 1];
     const std::size_t after = order[i];
-    if (bases[before].region == bases[after].region &&
+    const bool shared = position(before) == position(after) && bytes[before] == bytes[after] &&
+                        groups[before] != groups[after];
+    if (!shared && bases[before].region == bases[after].region &&
         bases[before].offset + bytes[before] > bases[after].offset) {
       return fail(Code::invalid_argument,
                   fmt::format("Bases {} and {} overlap: {} bytes at offset {} and {} bytes at "
@@ -48,7 +64,8 @@ Result<Cache> Cache::create(Layout layout, std::vector<Base> bases) {
                               bases[i].offset));
     }
   }
-  if (auto ok = check_overlap(bases, bytes); !ok) return fail(std::move(ok).error());
+  if (auto ok = check_overlap(bases, bytes, groups_of(layout)); !ok)
+    return fail(std::move(ok).error());
   return Cache(std::move(layout), std::move(bases));
 }
 

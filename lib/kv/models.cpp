@@ -2,34 +2,16 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
+#include <utility>
 #include <weft/kv_models.hpp>
+
+#include "kv/known_configs.hpp"
+#include "kv/layer_range.hpp"
+#include "kv/shape.hpp"
 
 namespace weft::kv {
 
 namespace {
-
-// Source: the config.json that each model publishes under its id on the Hugging Face hub, as quoted
-// by public tools that carry copies of those files; at least two of them agree on every number.
-//
-// The latent vector of DeepSeek is kv_lora_rank 512 + qk_rope_head_dim 64 elements. Its config says
-// num_key_value_heads 128, but with MLA these are computed from the latent and never cached. Its
-// extra multi-token-prediction layer (num_nextn_predict_layers 1) is not counted.
-// Llama's config.json has no head_dim: hidden_size / num_attention_heads = 4096/32, 8192/64,
-// 16384/128, that is 128 in all three.
-// GPT-OSS's layer_types begin with sliding_attention and alternate.
-constexpr std::array<Model, 10> known = {{
-    {"Llama-3.1-8B", "meta-llama/Llama-3.1-8B", 32, 8, 128, Attention::full, 0},
-    {"Llama-3.1-70B", "meta-llama/Llama-3.1-70B", 80, 8, 128, Attention::full, 0},
-    {"Llama-3.1-405B", "meta-llama/Llama-3.1-405B", 126, 8, 128, Attention::full, 0},
-    {"Qwen3-8B", "Qwen/Qwen3-8B", 36, 8, 128, Attention::full, 0},
-    {"Qwen3-32B", "Qwen/Qwen3-32B", 64, 8, 128, Attention::full, 0},
-    {"Qwen3-235B-A22B", "Qwen/Qwen3-235B-A22B", 94, 4, 128, Attention::full, 0},
-    {"DeepSeek-V3", "deepseek-ai/DeepSeek-V3", 61, 1, 512 + 64, Attention::latent, 0},
-    {"DeepSeek-R1", "deepseek-ai/DeepSeek-R1", 61, 1, 512 + 64, Attention::latent, 0},
-    {"GPT-OSS-20B", "openai/gpt-oss-20b", 24, 8, 64, Attention::alternating, 128},
-    {"GPT-OSS-120B", "openai/gpt-oss-120b", 36, 8, 64, Attention::alternating, 128},
-}};
 
 bool same_letters(std::string_view a, std::string_view b) noexcept {
   const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
@@ -37,19 +19,69 @@ bool same_letters(std::string_view a, std::string_view b) noexcept {
                     [&](char x, char y) { return lower(x) == lower(y); });
 }
 
-std::vector<std::uint32_t> every(std::uint32_t step, std::uint32_t first, std::uint32_t layers) {
-  std::vector<std::uint32_t> numbers;
-  for (std::uint32_t layer = first; layer < layers; layer += step) numbers.push_back(layer);
-  return numbers;
+std::vector<Model> read_known() {
+  std::vector<Model> read;
+  for (const KnownConfig& known : known_configs()) {
+    // A test reads them all.
+    auto model = from_config(known.json, std::string(known.name));
+    if (!model) continue;
+    model->id = known.id;
+    read.push_back(std::move(*model));
+  }
+  return read;
+}
+
+/// The server chooses the type of attention and latents.
+Field in_type(Field field, DType type) {
+  for (Piece& piece : field.vector)
+    if (piece.type == DType::bf16) piece.type = type;
+  return field;
+}
+
+std::vector<Field> fields_in(const Kind& kind, DType type) {
+  std::vector<Field> fields = kind.fields;
+  if (kind.state) return fields;
+  for (Field& field : fields) field = in_type(std::move(field), type);
+  return fields;
+}
+
+std::uint64_t bytes_of(const Field& field) noexcept {
+  return vector_bits(field) / 8 * field.heads * field.rows;
+}
+
+Regions regions_for(Placement placement, Regions asked) noexcept {
+  if (placement == Placement::split) return asked;
+  return asked == Regions::per_layer || asked == Regions::per_layer_and_field ? Regions::per_layer
+                                                                              : Regions::one;
+}
+
+/// A kind's layers of a stage; no layers if the stage has none.
+Group group_of(const Kind& kind, const LayoutOptions& options) {
+  Group group;
+  for (const std::uint32_t layer : kind.layers)
+    if (contains(options.layers, layer)) group.layers.push_back(layer);
+  group.blocks = kind.state && options.state_blocks != 0 ? options.state_blocks : options.blocks;
+  group.tokens_per_block = kind.state ? 0 : options.tokens_per_block;
+  group.fields = fields_in(kind, options.dtype);
+  group.placement = kind.name == "index" ? Placement::fused : options.placement;
+  group.order = options.order;
+  group.head_order = kind.state ? HeadOrder::nhd : options.head_order;
+  group.regions = regions_for(group.placement, options.regions);
+  group.block_padding = options.block_padding;
+  group.block_alignment = options.block_alignment;
+  group.window = kind.window;
+  return group;
 }
 
 }  // namespace
 
 std::span<const Model> models() noexcept {
+  static const std::vector<Model> known = read_known();
   return known;
 }
 
 Result<Model> find_model(std::string_view name) {
+  const auto known = models();
   const auto it = std::find_if(known.begin(), known.end(), [&](const Model& model) {
     return same_letters(model.name, name) || same_letters(model.id, name);
   });
@@ -61,32 +93,61 @@ Result<Model> find_model(std::string_view name) {
 }
 
 Result<Layout> Model::layout(const LayoutOptions& options) const {
-  Group group;
-  group.blocks = options.blocks;
-  group.tokens_per_block = options.tokens_per_block;
-  group.kv_heads = kv_heads;
-  group.head_size = head_size;
-  group.element_size = element_size(options.dtype);
-  group.parts = attention == Attention::latent ? Parts::latent : options.parts;
-  group.order = options.order;
-  group.head_order = options.head_order;
-  group.regions = options.regions;
-  group.block_padding = options.block_padding;
-  group.block_alignment = options.block_alignment;
-  if (attention != Attention::alternating) {
-    group.layers = every(1, 0, layers);
-    return Layout::create({std::move(group)}, options.tp);
-  }
-  Group windowed = group;
-  windowed.layers = every(2, 0, layers);
-  windowed.window = window;
-  group.layers = every(2, 1, layers);
-  return Layout::create({std::move(windowed), std::move(group)}, options.tp);
+  if (!options.state_blocks && options.blocks == 0)
+    return fail(Code::invalid_argument, fmt::format("{} has blocks = 0.", name));
+  if (options.tokens_per_block == 0)
+    return fail(Code::invalid_argument, fmt::format("{} has tokens_per_block = 0.", name));
+  std::vector<Group> groups;
+  for (const Kind& kind : kinds)
+    if (Group group = group_of(kind, options); !group.layers.empty())
+      groups.push_back(std::move(group));
+  if (groups.empty() && options.layers)
+    return fail(Code::invalid_argument,
+                fmt::format("{} keeps nothing in {} layers from layer {} on; it has {} layers.",
+                            name, options.layers->count, options.layers->first, layers));
+  return Layout::create(std::move(groups), options.parallel);
 }
 
 std::uint64_t Model::bytes_per_token(DType dtype) const noexcept {
-  const std::uint32_t parts = attention == Attention::latent ? 1 : 2;
-  return std::uint64_t{layers} * parts * kv_heads * head_size * element_size(dtype);
+  std::uint64_t bytes = 0;
+  for (const Kind& kind : kinds)
+    if (!kind.state)
+      for (const Field& field : kind.fields)
+        bytes += bytes_of(in_type(field, dtype)) * kind.layers.size() / field.tokens_per_row;
+  return bytes;
+}
+
+std::uint64_t Model::state_bytes() const noexcept {
+  std::uint64_t bytes = 0;
+  for (const Kind& kind : kinds)
+    if (kind.state)
+      for (const Field& field : kind.fields) bytes += bytes_of(field) * kind.layers.size();
+  return bytes;
+}
+
+std::uint64_t Model::request_bytes(std::uint64_t tokens, DType dtype) const noexcept {
+  std::uint64_t bytes = state_bytes();
+  for (const Kind& kind : kinds) {
+    if (kind.state) continue;
+    const std::uint64_t kept =
+        kind.window != 0 ? std::min<std::uint64_t>(tokens, kind.window) : tokens;
+    for (const Field& field : kind.fields) {
+      const std::uint64_t rows = (kept + field.tokens_per_row - 1) / field.tokens_per_row;
+      bytes += bytes_of(in_type(field, dtype)) * kind.layers.size() * rows;
+    }
+  }
+  return bytes;
+}
+
+LayerRange stage_layers(std::uint32_t layers, Share pp) noexcept {
+  const std::uint32_t each = layers / pp.size, left = layers % pp.size;
+  // The last `left` stages before the last one have one layer more.
+  const auto first_longer = static_cast<std::int64_t>(pp.size) - 1 - left;
+  const std::int64_t rank = pp.rank;
+  const auto longer_before =
+      std::clamp<std::int64_t>(rank - std::max<std::int64_t>(first_longer, 0), 0, left);
+  const bool longer = left > 0 && rank >= first_longer && rank + 1 < pp.size;
+  return {pp.rank * each + static_cast<std::uint32_t>(longer_before), each + (longer ? 1 : 0)};
 }
 
 }  // namespace weft::kv

@@ -4,51 +4,50 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <vector>
 #include <weft/kv.hpp>
 
 namespace weft::kv {
 
-/// The strides of one group on one rank, in bytes. An index with regions of its own has stride 0
-/// here and a step in the list of regions instead.
-struct Shape {
-  std::uint64_t vector = 0;  ///< One head of one token: the smallest piece that ever moves.
-  std::uint64_t token = 0;
-  std::uint64_t head = 0;
-  std::uint64_t layer = 0;
-  std::uint64_t part = 0;
-  std::uint64_t block = 0;
-  std::size_t layer_regions = 0;  ///< Regions from one layer's to the next layer's.
-  std::size_t part_regions = 0;   ///< Regions from keys' to values'.
-  std::uint64_t region_bytes = 0;
-};
-
-constexpr std::uint32_t parts_of(const Group& group) noexcept {
-  return group.parts == Parts::latent ? 1 : 2;
+constexpr bool is_state(const Group& group) noexcept {
+  return group.tokens_per_block == 0;
 }
 
 constexpr bool has_layer_regions(const Group& group) noexcept {
-  return group.regions == Regions::per_layer || group.regions == Regions::per_layer_and_part;
+  return group.regions == Regions::per_layer || group.regions == Regions::per_layer_and_field;
 }
 
-constexpr bool has_part_regions(const Group& group) noexcept {
-  return group.regions == Regions::per_part || group.regions == Regions::per_layer_and_part;
+constexpr bool has_field_regions(const Group& group) noexcept {
+  return group.regions == Regions::per_field || group.regions == Regions::per_layer_and_field;
 }
 
-/// How many regions the group is allocated in.
-inline std::size_t regions_of(const Group& group) noexcept {
-  const std::size_t of_layer = has_part_regions(group) ? parts_of(group) : 1;
-  return has_layer_regions(group) ? of_layer * group.layers.size() : of_layer;
-}
+/// Bits of one head's vector in one row.
+std::uint64_t vector_bits(const Field& field) noexcept;
 
-/// The strides of a group whose fields don't contradict each other, when the rank holds `heads`
-/// heads. Nothing if a region would exceed 64 bits.
-std::optional<Shape> shape_of(const Group& group, std::uint32_t heads) noexcept;
+/// Rows of a field in one block.
+std::uint32_t rows_of(const Group& group, const Field& field) noexcept;
 
-/// The heads that a rank holds, out of `kv_heads`.
-HeadRange heads_of(std::uint32_t kv_heads, TensorParallel tp) noexcept;
+/// Where a field lies on one rank. Strides are in bytes. A layer with a region of its own has
+/// stride 0 and a step in the list of regions instead.
+struct FieldShape {
+  std::uint64_t vector = 0;  ///< Bytes of one head in one row: the smallest piece that ever moves.
+  std::uint64_t row = 0;
+  std::uint64_t head = 0;
+  std::uint64_t layer = 0;
+  std::uint64_t block = 0;
+  std::uint64_t offset = 0;       ///< In its region, in block 0 of the first layer.
+  std::size_t region = 0;         ///< Of the first layer, within the group.
+  std::size_t layer_regions = 0;  ///< Regions from one layer's to the next layer's.
+  std::size_t strip = 0;          ///< Fields beside one another are in the same.
+};
 
-/// The heads that source rank `src` has to send to destination rank `dst`; count 0 if none. Every
-/// head of a destination rank comes from exactly one source rank.
-HeadRange heads_to_send(std::uint32_t kv_heads, TensorParallel src, TensorParallel dst) noexcept;
+struct GroupShape {
+  std::vector<FieldShape> fields;
+  std::vector<std::uint64_t> region_bytes;
+};
+
+/// The strides of a group whose numbers don't contradict each other. Nothing if a region would
+/// exceed 64 bits.
+std::optional<GroupShape> shape_of(const Group& group, Share tp);
 
 }  // namespace weft::kv

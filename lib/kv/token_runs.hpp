@@ -5,6 +5,8 @@
 #include <vector>
 #include <weft/kv.hpp>
 
+#include "kv/share.hpp"
+
 namespace weft::kv {
 
 /// Consecutive tokens of a request that lie in one block on either side.
@@ -16,13 +18,26 @@ struct TokenRun {
   std::uint32_t tokens = 0;
 };
 
-/// Checks the block lists of group `index` and returns how many tokens to copy.
-Result<std::uint64_t> tokens_to_copy(const Group& src, const Group& dst, const Blocks& blocks,
-                                     std::size_t index);
+/// One side of a copy, with the words to speak of it.
+struct Side {
+  const char* name;
+  const Group& group;
+  std::size_t index;  ///< Of the group.
+  const Blocks& blocks;
+  Stripes stripes;
+};
 
-/// Cuts the tokens to copy, as checked, at the block limits of both sides. Sorted by place in the
-/// destination.
-std::vector<TokenRun> token_runs(const Group& src, const Group& dst, const Blocks& blocks,
-                                 std::uint64_t tokens);
+/// Checks the numbers of the blocks of a group, whether it takes part in a copy or not.
+Result<void> check_blocks(const Side& side);
+/// And whether a destination's are listed once.
+Result<void> check_distinct(const Side& side);
+
+/// The tokens to copy into the group `dst`, whose blocks were checked: those of the request that
+/// its window reaches, or what the caller says of this group.
+Result<TokenRange> tokens_to_copy(const Side& src, const Side& dst, TokenRange of_request);
+
+/// Cuts the tokens to copy, as checked, at the block limits of both sides, and leaves out those
+/// that one of them doesn't hold. Sorted by place in the destination.
+std::vector<TokenRun> token_runs(const Side& src, const Side& dst, TokenRange tokens);
 
 }  // namespace weft::kv

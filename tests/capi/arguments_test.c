@@ -64,7 +64,7 @@ static void getters_take_null(void) {
   CHECK(!weft_receive_data(NULL) && weft_receive_bytes(NULL) == 0);
   CHECK(weft_kv_layout_group_count(NULL) == 0 && weft_kv_layout_region_count(NULL) == 0);
   CHECK(weft_kv_layout_region_bytes(NULL, 0) == 0 && weft_kv_layout_bytes(NULL) == 0);
-  CHECK(weft_kv_layout_bytes_per_token(NULL) == 0);
+  CHECK(weft_kv_layout_bytes_per_token(NULL) == 0 && weft_kv_layout_state_bytes(NULL) == 0);
   CHECK(!weft_kv_plan_copies(NULL) && weft_kv_plan_count(NULL) == 0);
   CHECK(weft_kv_plan_bytes(NULL) == 0 && weft_kv_plan_pieces(NULL) == 0);
 }

@@ -14,19 +14,22 @@ static const uint32_t from_blocks[] = {7, 2, 9, 12, 0}, to_blocks[] = {3, 1};
 
 static weft_kv_layout* layout_of(uint32_t blocks, uint32_t tokens_per_block, int32_t order) {
   const uint32_t numbers[layers] = {0, 1, 2, 3};
+  const weft_kv_piece vector = {.type = WEFT_KV_FP8, .elements = head_bytes};
+  const weft_kv_field fields[parts] = {
+      {.name = "keys", .pieces = &vector, .piece_count = 1, .heads = heads},
+      {.name = "values", .pieces = &vector, .piece_count = 1, .heads = heads}};
   const weft_kv_group group = {.size = sizeof group,
                                .layers = numbers,
                                .layer_count = layers,
+                               .fields = fields,
+                               .field_count = parts,
                                .blocks = blocks,
                                .tokens_per_block = tokens_per_block,
-                               .kv_heads = heads,
-                               .head_size = head_bytes,
-                               .element_size = 1,
-                               .parts = WEFT_KV_SPLIT,
+                               .placement = WEFT_KV_SPLIT,
                                .order = order};
   const weft_kv_group* groups[] = {&group};
   weft_kv_layout* layout = NULL;
-  OK(weft_kv_layout_create(groups, 1, 1, 0, &layout, &error));
+  OK(weft_kv_layout_create(groups, 1, NULL, &layout, &error));
   return layout;
 }
 
@@ -100,14 +103,12 @@ static void send_layers(weft_engine* engine, weft_segment* segment, weft_remote*
   weft_kv_cache *src = NULL, *dst = NULL;
   OK(weft_kv_cache_create(src_layout, NULL, 0, &src, &error));
   OK(weft_kv_cache_create(dst_layout, NULL, 0, &dst, &error));
-  const weft_kv_blocks blocks = {.src = from_blocks,
-                                 .src_count = COUNT_OF(from_blocks),
-                                 .dst = to_blocks,
-                                 .dst_count = COUNT_OF(to_blocks),
-                                 .tokens = tokens};
+  const weft_kv_blocks from = {.ids = from_blocks, .count = COUNT_OF(from_blocks)};
+  const weft_kv_blocks to = {.ids = to_blocks, .count = COUNT_OF(to_blocks)};
+  const weft_kv_token_range all = {0, tokens};
   for (uint32_t layer = 0; layer < layers; ++layer) {
     weft_kv_plan* plan = NULL;
-    OK(weft_kv_plan_create(src, dst, &blocks, 1, layer, 1, &plan, &error));
+    OK(weft_kv_plan_create(src, &from, 1, dst, &to, 1, all, layer, 1, &plan, &error));
     CHECK(weft_kv_plan_bytes(plan) == (uint64_t)tokens * parts * heads * head_bytes);
     const size_t count = weft_kv_plan_count(plan);
     const weft_kv_copy* copies = weft_kv_plan_copies(plan);

@@ -10,6 +10,7 @@
 #include "control/tls.hpp"
 #include "guards.hpp"
 #include "hwloc_xml.hpp"
+#include "kv/known_configs.hpp"
 #include "machines.hpp"
 #include "target.hpp"
 #include "wire/control_codec.hpp"
@@ -226,6 +227,9 @@ int main(int argc, char** argv) {
   for (const Named& each : messages()) control.add(each.name, encode(each.message).value());
   write_grants({root, "grant"});
   write_settings({root, "settings"});
+  const Seeds configs(root, "kv_config");
+  for (const kv::KnownConfig& known : kv::known_configs())
+    configs.add(std::string(known.name), known.json);
   const Seeds topology(root, "topology");
   for (const char* name : {"laptop", "g5", "c5n"})
     topology.add(name, facts::hwloc_xml(*facts::find_machine(name)));

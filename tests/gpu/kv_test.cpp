@@ -14,7 +14,7 @@ constexpr std::uint64_t theirs = 1, first_layer = 100;  // streams
 kv::Cache prefill_cache(const kv::Model& model) {
   auto layout = must(model.layout({.tokens_per_block = 16,
                                    .blocks = 24,
-                                   .tp = {.size = 2, .rank = 1},
+                                   .parallel = {.tp = {2, 1}},
                                    .regions = kv::Regions::per_layer}));
   std::vector<kv::Base> bases;
   for (std::uint32_t layer = 0; layer < model.layers; ++layer) bases.push_back({layer, 0});
@@ -45,7 +45,7 @@ TEST_P(Kv, GoesLayerByLayerIntoACacheOfAnotherShape) {
   const kv::Model model = must(kv::find_model("Llama-3.1-8B"));
   const kv::Cache from = prefill_cache(model), to = decode_cache(model);
   const std::vector<std::uint32_t> source = {7, 8, 9, 12, 3, 20}, target = {4, 1};
-  const kv::Blocks blocks[] = {{.src = source, .dst = target, .tokens = 90}};
+  const kv::Blocks here[] = {{.ids = source}}, there[] = {{.ids = target}};
 
   ASSERT_GT(gpus(), 0);
   Owner owner(GetParam(), true, to.layout().bytes());
@@ -57,7 +57,8 @@ TEST_P(Kv, GoesLayerByLayerIntoACacheOfAnotherShape) {
   std::vector<Transfer> transfers;
   std::vector<Landed> pieces;
   for (std::uint32_t layer = 0; layer < model.layers; ++layer) {
-    const kv::Plan plan = must(kv::plan(from, to, blocks, kv::LayerRange{layer, 1}));
+    const kv::Plan plan =
+        must(kv::plan(from, here, to, there, {.count = 90}, kv::LayerRange{layer, 1}));
     std::vector<Pair> pairs;
     for (const kv::Copy& copy : plan.copies) {
       ASSERT_EQ(copy.src_region, layer);

@@ -21,8 +21,8 @@ struct Member {
   bool scattered = false;  ///< Each base in a region of its own.
 
   std::string to_string() const {
-    return fmt::format("parts {} order {} heads {} regions {} tokens {} padding {}/{}",
-                       static_cast<int>(group.parts), static_cast<int>(group.order),
+    return fmt::format("placement {} order {} heads {} regions {} tokens {} padding {}/{}",
+                       static_cast<int>(group.placement), static_cast<int>(group.order),
                        static_cast<int>(group.head_order), static_cast<int>(group.regions),
                        group.tokens_per_block, group.block_padding, group.block_alignment);
   }
@@ -31,23 +31,23 @@ struct Member {
 /// With padding, and allocated in as many regions as the orders allow.
 Member apart(Group group) {
   const bool layers = group.order == Order::layer_major;
-  const bool parts = group.parts == Parts::split;
-  if (layers && parts) group.regions = Regions::per_layer_and_part;
-  if (layers && !parts) group.regions = Regions::per_layer;
-  if (!layers && parts) group.regions = Regions::per_part;
+  const bool split = group.placement == Placement::split;
+  if (layers && split) group.regions = Regions::per_layer_and_field;
+  if (layers && !split) group.regions = Regions::per_layer;
+  if (!layers && split) group.regions = Regions::per_field;
   group.block_padding = 3;
   group.block_alignment = 16;
   return {group, true};
 }
 
-std::vector<Member> family(const Group& model, std::vector<Parts> parts) {
+std::vector<Member> family(const Group& model) {
   std::vector<Member> members;
-  for (const Parts part : parts) {
+  for (const Placement placement : {Placement::split, Placement::fused}) {
     for (const Order order : {Order::layer_major, Order::block_major}) {
       for (const HeadOrder heads : {HeadOrder::nhd, HeadOrder::hnd}) {
         for (const std::uint32_t tokens : {1u, 8u, 16u, 32u}) {
           Group group = model;
-          group.parts = part;
+          group.placement = placement;
           group.order = order;
           group.head_order = heads;
           group.tokens_per_block = tokens;
@@ -69,7 +69,7 @@ oracle::Request shuffled(const Group& group, std::mt19937& random) {
   std::shuffle(all.begin(), middle, random);
   std::rotate(all.begin(), all.begin() + std::uniform_int_distribution<>(0, 2)(random), all.end());
   all.resize((request_tokens + group.tokens_per_block - 1) / group.tokens_per_block);
-  return {{{all, 0}}, {request_tokens}};
+  return {{{all}}, {0, request_tokens}};
 }
 
 /// All members' ranks for one tensor-parallel size, with requests drawn by `seed`.
@@ -106,24 +106,24 @@ void check_all_pairs(const std::vector<Member>& members) {
 Group small_model(std::uint32_t kv_heads) {
   Group group;
   group.layers = {0, 1};
-  group.kv_heads = kv_heads;
-  group.head_size = 2;
-  group.element_size = 1;
+  group.fields = keys_values(kv_heads, 2, DType::fp8);
   return group;
 }
 
 TEST(KvFamily, EveryPairOfLayouts) {
-  check_all_pairs(family(small_model(8), {Parts::split, Parts::fused}));
+  check_all_pairs(family(small_model(8)));
 }
 
 TEST(KvFamily, EveryPairOfLatentLayouts) {
-  check_all_pairs(family(small_model(1), {Parts::latent}));
+  Group group = small_model(1);
+  group.fields = latent(3, DType::fp8);
+  check_all_pairs(family(group));
 }
 
 // With 4 and 2 heads, 8 ranks hold 2 and 4 replicas of each.
 TEST(KvFamily, ReplicatedHeads) {
   for (const std::uint32_t heads : {2u, 4u}) {
-    auto members = family(small_model(heads), {Parts::split, Parts::fused});
+    auto members = family(small_model(heads));
     std::erase_if(members, [](const Member& m) {
       return m.group.tokens_per_block != 8 && m.group.tokens_per_block != 32;
     });
@@ -146,7 +146,7 @@ bool could_merge(Plan plan) {
 }
 
 TEST(KvFamily, NothingIsLeftToMerge) {
-  const auto members = family(small_model(8), {Parts::split, Parts::fused});
+  const auto members = family(small_model(8));
   for (const std::uint32_t dst_size : {1u, 8u}) {
     const auto src = sides(members, 8, 1);
     const auto dst = sides(members, dst_size, 2);
@@ -154,7 +154,7 @@ TEST(KvFamily, NothingIsLeftToMerge) {
       for (std::size_t j = 0; j < members.size(); ++j) {
         const auto& from = src[i].front();
         const auto& to = dst[j].front();
-        const auto made = plan(from.cache, to.cache, oracle::blocks_of(from, to));
+        const auto made = oracle::plan_of(from, to);
         ASSERT_TRUE(made) << made.error().to_string();
         ASSERT_FALSE(could_merge(*made))
             << "from " << members[i].to_string() << "\nto " << members[j].to_string();

@@ -19,6 +19,7 @@ class Walk {
   explicit Walk(const Cache& cache) : cache_(cache) {
     for (group_index_ = 0; group_index_ < cache.layout().groups().size(); ++group_index_) {
       group_ = &cache.layout().groups()[group_index_];
+      find_strips();
       if (group_->order == Order::layer_major) {
         layer_major();
       } else {
@@ -32,30 +33,39 @@ class Walk {
   std::vector<std::uint64_t> sizes;
 
  private:
+  using Strip = std::vector<std::size_t>;  // fields beside one another
+
+  void find_strips() {
+    strips_.clear();
+    for (std::size_t field = 0; field < group_->fields.size(); ++field) {
+      if (!group_->fields[field].beside) strips_.emplace_back();
+      strips_.back().push_back(field);
+    }
+  }
+
   void layer_major() {
-    const bool split = group_->parts == Parts::split;
     switch (group_->regions) {
       case Regions::one:
         region();
-        for (auto layer : group_->layers) split ? split_layer(layer) : fused_layer(layer);
+        for (auto layer : group_->layers) pools(layer);
         break;
       case Regions::per_layer:
         for (auto layer : group_->layers) {
           region();
-          split ? split_layer(layer) : fused_layer(layer);
+          pools(layer);
         }
         break;
-      case Regions::per_part:
-        for (std::uint32_t part = 0; part < 2; ++part) {
+      case Regions::per_field:
+        for (const Strip& strip : strips_) {
           region();
-          for (auto layer : group_->layers) pool(layer, part);
+          for (auto layer : group_->layers) pool(layer, strip);
         }
         break;
-      case Regions::per_layer_and_part:
+      case Regions::per_layer_and_field:
         for (auto layer : group_->layers) {
-          for (std::uint32_t part = 0; part < 2; ++part) {
+          for (const Strip& strip : strips_) {
             region();
-            pool(layer, part);
+            pool(layer, strip);
           }
         }
         break;
@@ -63,13 +73,13 @@ class Walk {
   }
 
   void block_major() {
-    if (group_->regions != Regions::per_part) region();
-    if (group_->parts == Parts::split) {
-      for (std::uint32_t part = 0; part < 2; ++part) {
-        if (group_->regions == Regions::per_part) region();
+    if (group_->regions != Regions::per_field) region();
+    if (group_->placement == Placement::split) {
+      for (const Strip& strip : strips_) {
+        if (group_->regions == Regions::per_field) region();
         for (std::uint32_t block = 0; block < group_->blocks; ++block) {
           begin_block();
-          for (auto layer : group_->layers) page(layer, part, block);
+          for (auto layer : group_->layers) page(layer, strip, block);
           end_block();
         }
       }
@@ -82,20 +92,11 @@ class Walk {
     }
   }
 
-  void split_layer(std::uint32_t layer) {
-    pool(layer, 0);
-    pool(layer, 1);
-  }
-
-  void pool(std::uint32_t layer, std::uint32_t part) {
-    for (std::uint32_t block = 0; block < group_->blocks; ++block) {
-      begin_block();
-      page(layer, part, block);
-      end_block();
+  void pools(std::uint32_t layer) {
+    if (group_->placement == Placement::split) {
+      for (const Strip& strip : strips_) pool(layer, strip);
+      return;
     }
-  }
-
-  void fused_layer(std::uint32_t layer) {
     for (std::uint32_t block = 0; block < group_->blocks; ++block) {
       begin_block();
       pages(layer, block);
@@ -103,42 +104,54 @@ class Walk {
     }
   }
 
-  void pages(std::uint32_t layer, std::uint32_t block) {
-    page(layer, 0, block);
-    if (group_->parts == Parts::fused) page(layer, 1, block);
-  }
-
-  void page(std::uint32_t layer, std::uint32_t part, std::uint32_t block) {
-    const auto heads = heads_of_rank();
-    if (group_->head_order == HeadOrder::nhd) {
-      for (std::uint32_t token = 0; token < group_->tokens_per_block; ++token) {
-        for (auto head : heads) vector(layer, part, block, token, head);
-      }
-    } else {
-      for (auto head : heads) {
-        for (std::uint32_t token = 0; token < group_->tokens_per_block; ++token) {
-          vector(layer, part, block, token, head);
-        }
-      }
+  void pool(std::uint32_t layer, const Strip& strip) {
+    for (std::uint32_t block = 0; block < group_->blocks; ++block) {
+      begin_block();
+      page(layer, strip, block);
+      end_block();
     }
   }
 
-  void vector(std::uint32_t layer, std::uint32_t part, std::uint32_t block, std::uint32_t token,
+  void pages(std::uint32_t layer, std::uint32_t block) {
+    for (const Strip& strip : strips_) page(layer, strip, block);
+  }
+
+  void page(std::uint32_t layer, const Strip& strip, std::uint32_t block) {
+    const Field& first = group_->fields[strip.front()];
+    const std::uint32_t rows = group_->tokens_per_block == 0
+                                   ? first.rows
+                                   : group_->tokens_per_block / first.tokens_per_row;
+    if (group_->head_order == HeadOrder::nhd) {
+      for (std::uint32_t row = 0; row < rows; ++row)
+        for (const std::size_t field : strip)
+          for (auto head : heads_of_rank(field)) vector(layer, field, block, row, head);
+    } else {
+      for (auto head : heads_of_rank(strip.front()))
+        for (std::uint32_t row = 0; row < rows; ++row)
+          vector(layer, strip.front(), block, row, head);
+    }
+  }
+
+  void vector(std::uint32_t layer, std::size_t field, std::uint32_t block, std::uint32_t row,
               std::uint32_t head) {
-    const std::uint32_t bytes = group_->head_size * group_->element_size;
+    std::uint32_t bits = 0;
+    for (const Piece& piece : group_->fields[field].vector)
+      bits += piece.elements * bits_of(piece.type);
+    const std::uint32_t bytes = bits / 8;
     const Base& base = cache_.bases()[sizes.size()];
     slots.push_back(
-        {group_index_, layer, part, block, token, head, bytes, base.region, base.offset + at_});
+        {group_index_, layer, field, block, row, head, bytes, base.region, base.offset + at_});
     at_ += bytes;
   }
 
   /// Heads and ranks as points on one scale: a rank holds the heads that its share of it meets.
-  std::vector<std::uint32_t> heads_of_rank() const {
-    const auto [size, rank] = cache_.layout().tensor_parallel();
+  std::vector<std::uint32_t> heads_of_rank(std::size_t field) const {
+    const auto [size, rank] = cache_.layout().parallel().tp;
+    const std::uint32_t all = group_->fields[field].heads;
     std::vector<std::uint32_t> heads;
-    for (std::uint32_t head = 0; head < group_->kv_heads; ++head) {
-      const bool ends_before = (head + 1) * size <= rank * group_->kv_heads;
-      const bool begins_after = head * size >= (rank + 1) * group_->kv_heads;
+    for (std::uint32_t head = 0; head < all; ++head) {
+      const bool ends_before = (head + 1) * size <= rank * all;
+      const bool begins_after = head * size >= (rank + 1) * all;
       if (!ends_before && !begins_after) heads.push_back(head);
     }
     return heads;
@@ -165,34 +178,76 @@ class Walk {
   const Cache& cache_;
   const Group* group_ = nullptr;
   std::size_t group_index_ = 0;
+  std::vector<Strip> strips_;
   std::uint64_t at_ = 0;
   std::uint64_t block_start_ = 0;
   bool open_ = false;
 };
 
 /// The byte that belongs at a place of the request: depends on everything that makes it unique.
-std::uint8_t content(const Slot& slot, std::uint64_t position, std::uint32_t byte) {
-  std::uint64_t x = slot.group + 1;
-  for (const std::uint64_t part : {std::uint64_t{slot.layer}, std::uint64_t{slot.part}, position,
-                                   std::uint64_t{slot.head}, std::uint64_t{byte}}) {
+std::uint8_t content(const Slot& slot, const std::string& field, std::uint64_t position,
+                     std::uint32_t byte) {
+  std::uint64_t x = std::hash<std::string>()(field);
+  for (const std::uint64_t part :
+       {std::uint64_t{slot.layer}, position, std::uint64_t{slot.head}, std::uint64_t{byte}}) {
     x = (x ^ part) * 0x9E3779B97F4A7C15u;
     x ^= x >> 29;
   }
   return static_cast<std::uint8_t>(x >> 40);
 }
 
-/// Position of the slot in the request, if it belongs to it.
-std::optional<std::uint64_t> position(const Slot& slot, const Cache& cache,
-                                      const Request& request) {
-  const List& list = request.lists[slot.group];
-  const auto it = std::find(list.blocks.begin(), list.blocks.end(), slot.block);
-  if (it == list.blocks.end()) return std::nullopt;
-  const std::uint32_t tokens_per_block = cache.layout().groups()[slot.group].tokens_per_block;
-  const std::uint64_t at =
-      static_cast<std::uint64_t>(it - list.blocks.begin()) * tokens_per_block + slot.token;
-  if (at < list.skip || at - list.skip >= request.tokens[slot.group]) return std::nullopt;
-  return at - list.skip;
+/// The tokens of a rank's blocks in one group, in the order in which they lie there: counted one by
+/// one.
+std::vector<std::uint64_t> tokens_of(const Cache& cache, const Group& group, const List& list) {
+  const Parallel& parallel = cache.layout().parallel();
+  const std::uint32_t turn = parallel.tp.rank % parallel.dcp.size;
+  std::vector<std::uint64_t> tokens;
+  const std::size_t room = list.ids.size() * group.tokens_per_block;
+  for (std::uint64_t token = list.first_token; tokens.size() < room; ++token)
+    if (token / parallel.dcp.interleave % parallel.dcp.size == turn) tokens.push_back(token);
+  return tokens;
 }
+
+/// What a row of the request holds.
+struct Row {
+  std::uint64_t position = 0;  ///< Unique in the request and the field.
+  bool wanted = false;         ///< By the destination.
+};
+
+/// The rows of all blocks of a group.
+class Rows {
+ public:
+  Rows(const Cache& cache, const Group& group, const List& list, TokenRange of_request)
+      : group_(group), list_(list), tokens_(tokens_of(cache, group, list)) {
+    range_ = list.tokens.value_or(of_request);
+    if (!list.tokens && group.window != 0 && range_.count > group.window) {
+      range_.first += range_.count - group.window;
+      range_.count = group.window;
+    }
+  }
+
+  std::optional<Row> at(const Slot& slot) const {
+    const auto it = std::find(list_.ids.begin(), list_.ids.end(), slot.block);
+    if (it == list_.ids.end()) return std::nullopt;
+    if (group_.tokens_per_block == 0)
+      return Row{slot.row, !list_.tokens || list_.tokens->count > 0};
+    const std::uint32_t each = group_.fields[slot.field].tokens_per_row;
+    const std::size_t first =
+        static_cast<std::size_t>(it - list_.ids.begin()) * group_.tokens_per_block +
+        slot.row * each;
+    Row row{tokens_[first] / each};
+    for (std::size_t i = first; i < first + each; ++i)
+      row.wanted =
+          row.wanted || (tokens_[i] >= range_.first && tokens_[i] < range_.first + range_.count);
+    return row;
+  }
+
+ private:
+  const Group& group_;
+  const List& list_;
+  std::vector<std::uint64_t> tokens_;
+  TokenRange range_;
+};
 
 Memory memory_of(const Cache& cache, std::uint8_t fill) {
   constexpr std::uint64_t margin = 9;  // so that stray writes are seen and not merely crash
@@ -260,40 +315,48 @@ Rank::Rank(Cache place, const Request& what)
   if (!std::equal(walk.sizes.begin(), walk.sizes.end(), sizes.begin(), sizes.end())) {
     throw std::logic_error("Layout::region_bytes() differs from the documented order");
   }
+  const auto groups = cache.layout().groups();
+  std::vector<Rows> rows;
+  for (std::size_t i = 0; i < groups.size(); ++i)
+    rows.emplace_back(cache, groups[i], request.lists[i], request.tokens);
   for (const Slot& slot : walk.slots) {
-    const auto at = position(slot, cache, request);
-    if (!at) continue;
+    const auto row = rows[slot.group].at(slot);
+    if (!row) continue;
+    const std::string& name = groups[slot.group].fields[slot.field].name;
     const auto& layers = request.layers;
-    const bool wanted =
+    const bool in_layers =
         !layers || (slot.layer >= layers->first && slot.layer < layers->first + layers->count);
+    const bool wanted = row->wanted && in_layers && !request.unknown.contains({slot.layer, name});
     for (std::uint32_t byte = 0; byte < slot.bytes; ++byte) {
       const std::uint64_t offset = slot.offset + byte;
-      filled[slot.region][offset] = content(slot, *at, byte);
+      filled[slot.region][offset] = content(slot, name, row->position, byte);
       if (!wanted) continue;
-      expected[slot.region][offset] = content(slot, *at, byte);
+      expected[slot.region][offset] = filled[slot.region][offset];
       writes[slot.region][offset] = 1;
     }
   }
 }
 
 std::vector<Rank> ranks(const std::vector<Group>& groups, std::uint32_t tp_size,
-                        const Request& request, bool scatter) {
+                        const Request& request, bool scatter, ContextParallel dcp) {
   std::vector<Rank> all;
   for (std::uint32_t rank = 0; rank < tp_size; ++rank) {
-    const Layout layout = Layout::create(groups, {tp_size, rank}).value();
+    const Layout layout = Layout::create(groups, {{tp_size, rank}, dcp, {}}).value();
     all.emplace_back(scatter ? scattered(layout) : together(layout), request);
   }
   return all;
 }
 
-std::vector<Blocks> blocks_of(const Rank& src, const Rank& dst) {
+std::vector<Blocks> blocks_of(const Rank& rank) {
   std::vector<Blocks> blocks;
-  for (std::size_t i = 0; i < src.request.lists.size(); ++i) {
-    const List& from = src.request.lists[i];
-    const List& to = dst.request.lists[i];
-    blocks.push_back({from.blocks, to.blocks, dst.request.tokens[i], from.skip, to.skip});
-  }
+  for (const List& list : rank.request.lists)
+    blocks.push_back({list.ids, list.first_token, list.tokens});
   return blocks;
+}
+
+Result<Plan> plan_of(const Rank& src, const Rank& dst) {
+  return plan(src.cache, blocks_of(src), dst.cache, blocks_of(dst), dst.request.tokens,
+              dst.request.layers);
 }
 
 std::string check(const std::vector<Rank>& src, const std::vector<Rank>& dst) {
@@ -301,15 +364,14 @@ std::string check(const std::vector<Rank>& src, const std::vector<Rank>& dst) {
     Memory memory = to.blank;
     Memory writes = memory_of(to.cache, 0);
     for (const Rank& from : src) {
-      const auto made = plan(from.cache, to.cache, blocks_of(from, to), to.request.layers);
+      const auto made = plan_of(from, to);
       if (!made) return made.error().to_string();
       if (!carry_out(*made, from.filled, memory, writes)) return "a copy leaves its region";
     }
     std::string wrong = difference(memory, to.expected, "byte");
     if (wrong.empty()) wrong = difference(writes, to.writes, "writes");
     if (!wrong.empty()) {
-      return fmt::format("destination rank {}: {}", to.cache.layout().tensor_parallel().rank,
-                         wrong);
+      return fmt::format("destination rank {}: {}", to.cache.layout().parallel().tp.rank, wrong);
     }
   }
   return {};

@@ -129,8 +129,18 @@ async def prefill(engine: weft.Engine, segment: weft.Segment, remote: weft.Remot
 
 
 def plan(blocks: list[int]) -> list[weft.Pieces]:
-    layout = kv.find_model("x").layout(blocks=4)
-    made = kv.plan(kv.Cache(layout), kv.Cache(layout), kv.Blocks(blocks, blocks))
+    model: kv.Model = kv.from_config("{}", "mine")
+    layout = model.layout(
+        blocks=4, parallel=kv.Parallel(tp_size=2), layers=(0, 4), **kv.with_server("sglang")
+    )
+    group = kv.Group(
+        layers=range(4), blocks=4, tokens_per_block=16, fields=kv.keys_values(8, 128),
+        **kv.with_server("vllm-flashinfer"),
+    )  # fmt: skip
+    lacking = kv.missing(group, [b"1"], [], tokens_per_hash=16, tokens=75)
+    src, dst = kv.Cache(layout), kv.Cache.of_segments(kv.Layout([group]))
+    made = kv.plan(src, [kv.Blocks(np.array(blocks))], dst, kv.Blocks(blocks, 0, lacking), 75)
+    writers: list[kv.Rank] = kv.source_ranks([layout], dst.layout, tokens=(0, 75))
     return [pieces for _, _, pieces in made.transfers()]
 
 

@@ -10,8 +10,8 @@ namespace weft::tool {
 namespace {
 
 TEST(BlockAllocator, HandsOutEachBlockOnceInAShuffledOrder) {
-  BlockAllocator blocks(2, 100, 7);
-  const auto table = blocks.allocate(100, Deadline::now());
+  BlockAllocator blocks({100, 100}, 7);
+  const auto table = blocks.allocate({100, 100}, Deadline::now());
   ASSERT_TRUE(table);
   for (const auto& group : *table) {
     EXPECT_EQ(std::set<std::uint32_t>(group.begin(), group.end()).size(), 100U);
@@ -23,11 +23,11 @@ TEST(BlockAllocator, HandsOutEachBlockOnceInAShuffledOrder) {
 }
 
 TEST(BlockAllocator, DependsOnTheSeedAlone) {
-  BlockAllocator one(1, 50, 7);
-  BlockAllocator same(1, 50, 7);
-  BlockAllocator other(1, 50, 8);
+  BlockAllocator one({50}, 7);
+  BlockAllocator same({50}, 7);
+  BlockAllocator other({50}, 8);
   const auto ten = [](BlockAllocator& blocks) {
-    return blocks.allocate(10, Deadline::now()).value();
+    return blocks.allocate({10}, Deadline::now()).value();
   };
   const BlockTable table = ten(one);
   EXPECT_EQ(table, ten(same));
@@ -35,27 +35,27 @@ TEST(BlockAllocator, DependsOnTheSeedAlone) {
 }
 
 TEST(BlockAllocator, RefusesWhatTheCacheCanNeverHold) {
-  BlockAllocator blocks(1, 4, 1);
-  const auto table = blocks.allocate(5, Deadline::in(std::chrono::hours(1)));
+  BlockAllocator blocks({4}, 1);
+  const auto table = blocks.allocate({5}, Deadline::in(std::chrono::hours(1)));
   ASSERT_FALSE(table);
   EXPECT_EQ(table.error().code(), Code::out_of_memory);
 }
 
 TEST(BlockAllocator, TakesNothingWhereItCantTakeAll) {
-  BlockAllocator blocks(1, 4, 1);
-  ASSERT_TRUE(blocks.allocate(3, Deadline::now()));
-  const auto table = blocks.allocate(2, Deadline::now());
+  BlockAllocator blocks({4}, 1);
+  ASSERT_TRUE(blocks.allocate({3}, Deadline::now()));
+  const auto table = blocks.allocate({2}, Deadline::now());
   ASSERT_FALSE(table);
   EXPECT_EQ(table.error().code(), Code::timed_out);
   EXPECT_EQ(blocks.free_blocks()[0].size(), 1U);
 }
 
 TEST(BlockAllocator, WaitsForBlocksThatOthersFree) {
-  BlockAllocator blocks(2, 4, 1);
-  const auto first = blocks.allocate(3, Deadline::now());
+  BlockAllocator blocks({4, 2}, 1);
+  const auto first = blocks.allocate({3, 1}, Deadline::now());
   ASSERT_TRUE(first);
   auto second = std::async(std::launch::async, [&] {
-    return blocks.allocate(4, Deadline::in(std::chrono::minutes(1)));
+    return blocks.allocate({4, 2}, Deadline::in(std::chrono::minutes(1)));
   });
   blocks.free(*first);
   EXPECT_TRUE(second.get());

@@ -59,11 +59,11 @@ class Cache : public testing::TestWithParam<const char*> {
   Segment page_;
   Peer met_;
   Remote there_;
-  Expected what_{{7, 3}, tokens, shared_heads(cache_.layout(), cache_.layout())};
+  Expected what_{{7, 3}, tokens, shared_by(cache_.layout(), cache_.layout(), cache_.layout())};
 };
 
 TEST_P(Cache, WhatIsFilledIsThere) {
-  const BlockTable blocks = cache_.blocks().allocate(3, soon()).value();
+  const BlockTable blocks = cache_.blocks().allocate({3, 3}, soon()).value();
   ASSERT_TRUE(cache_.fill(blocks, what_, {}));
   const Findings found = cache_.verify(blocks, what_, {}).value();
   EXPECT_TRUE(found.right()) << found.first;
@@ -74,7 +74,7 @@ TEST_P(Cache, WhatIsFilledIsThere) {
 }
 
 TEST_P(Cache, AWrongByteIsFoundInAnyBlock) {
-  const BlockTable blocks = cache_.blocks().allocate(3, soon()).value();
+  const BlockTable blocks = cache_.blocks().allocate({3, 3}, soon()).value();
   ASSERT_TRUE(cache_.fill(blocks, what_, {}));
   for (const std::uint32_t block : blocks.front()) {
     damage(start_of(block));
@@ -87,7 +87,7 @@ TEST_P(Cache, AWrongByteIsFoundInAnyBlock) {
 }
 
 TEST_P(Cache, AWriteBetweenTheRequestsBlocksIsFound) {
-  const BlockTable blocks = cache_.blocks().allocate(3, soon()).value();
+  const BlockTable blocks = cache_.blocks().allocate({3, 3}, soon()).value();
   const std::uint64_t elsewhere = start_of(cache_.blocks().free_blocks().front().front());
   damage(elsewhere);
   Expected nothing = what_;

@@ -31,6 +31,13 @@ WEFT = sys.argv.pop(1)
 MACHINES = sys.argv.pop(1)
 load_tests = part_of_tests()
 SMALL = ["--model", "gpt-oss-20b", "--tokens", "100", "--requests", "3"]
+WORK = ["--tokens", "50", "--requests", "2", "--concurrency", "1"]
+# Nemotron-H's kind: attention, and states that tensor parallelism cuts along their rows.
+HYBRID = ["--model", "Nemotron-3-Nano", *WORK, "--decode-tp-size", "2", "--decode-tp-rank", "1",
+          "--decode-placement", "fused", "--decode-block-tokens", "32"]
+# Latents and pages of an indexer, from the second of two stages.
+STAGE = ["--model", "DeepSeek-V3.2", *WORK, "--pp-size", "2", "--pp-rank", "1", "--block-tokens",
+         "64"]
 PROGRAM = Program(WEFT)
 weft, started = PROGRAM.run, PROGRAM.started
 
@@ -150,10 +157,26 @@ class Demo(Case):
         report = self.hands_over("--model", "deepseek-v3", "--tokens", "50", "--requests", "2")
         self.assertEqual(report["bytes"], 2 * 50 * 61 * 576 * 2)
 
+    def test_hybrid_to_one_of_two_ranks(self):
+        """Half of the heads and of each row of the convolutions, in a layout of another server."""
+        state = 23 * ((64 * 64 + 2 * 8 * 128) * 3 * 2 + 64 * 64 * 128 * 4) // 2
+        for provider in ("shm", "tcp"):
+            report = self.hands_over(*HYBRID, "--providers", provider)
+            self.assertEqual(report["bytes"], 2 * (50 * 6 * 2 * 128 * 2 + state))
+
+    def test_indexer_of_the_second_stage(self):
+        for provider in ("shm", "tcp"):
+            report = self.hands_over(*STAGE, "--providers", provider)
+            self.assertEqual(report["bytes"], 2 * 50 * 30 * (576 * 2 + 132))
+
+    def test_attention_of_a_window(self):
+        report = self.hands_over("--model", "gpt-oss-20b", "--tokens", "200", "--requests", "2")
+        self.assertEqual(report["bytes"], 2 * 12 * (200 + 128) * 2 * 8 * 64 * 2)
+
     def test_other_layouts_on_the_two_sides(self):
         self.hands_over(*SMALL, "--decode-block-tokens", "64", "--decode-order", "block-major")
         self.hands_over(*SMALL, "--block-tokens", "64", "--head-order", "hnd",
-                        "--decode-head-order", "nhd", "--decode-parts", "fused")
+                        "--decode-head-order", "nhd", "--decode-placement", "fused")
 
     def test_blocks_are_used_again(self):
         # Room for one request at a time, so that each of ten meets what the one before left.
@@ -304,6 +327,16 @@ class Pair(Case):
             self.assertEqual(other.wait(PATIENCE), 0)
         self.assertEqual(json.loads(result.stdout)["bytes"], 3 * 100 * 24 * 2 * 2 * 64 * 2)
 
+    def test_ranks_beyond_a_host(self):
+        """16 ranks have two replicas of each head; a replica of attention is a name."""
+        with decode("--tp-size", "16", "--tp-rank", "13", "--dp-size", "4", "--dp-rank", "2") as (
+                other, address):
+            result = weft("prefill", "--peer", address, *SMALL, "--tp-size", "16", "--tp-rank",
+                          "13", "--json")
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertEqual(other.wait(PATIENCE), 0)
+        self.assertEqual(json.loads(result.stdout)["bytes"], 3 * 100 * 24 * 2 * 64 * 2)
+
     def refused(self, decode_arguments, prefill_arguments, pattern):
         with decode(*decode_arguments) as (other, address):
             self.fails(weft("prefill", "--peer", address, *SMALL, *prefill_arguments), 1, pattern)
@@ -319,7 +352,8 @@ class Pair(Case):
         self.refused(["--dtype", "fp8"], [], "holds fp8 and prefill's bf16")
 
     def test_ranks_with_nothing_to_exchange(self):
-        self.refused(["--tp-size", "2", "--tp-rank", "1"], ["--tp-size", "2"], "has no heads for")
+        self.refused(["--tp-size", "2", "--tp-rank", "1"], ["--tp-size", "2"], "has nothing for")
+        self.refused(["--pp-size", "3", "--pp-rank", "2"], ["--pp-size", "2"], "has nothing for")
 
     def ended(self, victim_is_decode, number, own_code, provider):
         common = ["--providers", provider, "--progress", "always", "--timeout", "10"]
@@ -387,7 +421,34 @@ class Mistakes(Case):
         self.fails(weft("decode", "--tp-size", "2", "--tp-rank", "5"), 2, "5 is no rank of")
         for command in (["decode"], ["prefill", "--peer", "127.0.0.1:1"]):
             self.fails(weft(*command, "--model", "gpt-oss-20b", "--tp-size", "3"), 2,
-                       "3 ranks can't share the 8 KV heads")
+                       "3 ranks can't share the 8 heads")
+
+    def test_what_a_model_keeps(self):
+        result = weft("kv", "Nemotron-3-Nano", "--tp-size", "2", "--tp-rank", "1", "--peer-pp-size",
+                      "2", "--json")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        shown = json.loads(result.stdout)
+        self.assertEqual(shown["bytes_per_token"], 6 * 2 * 2 * 128 * 2)
+        self.assertEqual(shown["rank"]["bytes_per_token"], 6 * 2 * 128 * 2)
+        self.assertEqual(shown["rank"]["written_by"], [{"pp": 0, "tp": 0}, {"pp": 1, "tp": 0}])
+        text = weft("kv", "DeepSeek-V3.2", "--server", "sglang", "--block-tokens", "64").stdout
+        for word in ("61 layers: 0-60", "latent", "index_scales", "written by rank 0 of stage 0"):
+            self.assertIn(word, text)
+
+    def test_a_config_json(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "config.json")
+            with open(path, "w", encoding="ascii") as file:
+                json.dump({"model_type": "llama", "num_hidden_layers": 2, "head_dim": 8,
+                           "num_key_value_heads": 4}, file)
+            shown = json.loads(weft("kv", path, "--json").stdout)
+            self.assertEqual(shown["bytes_per_token"], 2 * 2 * 4 * 8 * 2)
+            with open(path, "w", encoding="ascii") as file:
+                json.dump({"model_type": "llama", "sliding_window": 8}, file)
+            self.fails(weft("kv", path), 1, "is missing")
+        self.fails(weft("kv", "no-such-model"), 1, "No model")
+        self.fails(weft("kv", "GPT-OSS-20B", "--tp-size", "3"), 1, "3 ranks can't share")
+        self.fails(weft("kv", "GPT-OSS-20B", "--pp-rank", "1"), 2, "1 is no rank of --pp-size 1")
 
     def test_memory_that_is_not_there(self):
         with tempfile.TemporaryDirectory() as folder:

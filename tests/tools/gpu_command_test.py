@@ -62,7 +62,7 @@ class Pair(unittest.TestCase):
 
     def test_layouts_of_many_shapes(self):
         for arguments in (["--block-tokens", "32", "--order", "block-major"],
-                          ["--parts", "fused", "--layer-groups", "1"],
+                          ["--placement", "fused", "--layer-groups", "1"],
                           ["--head-order", "hnd", "--concurrency", "3"]):
             with self.subTest(arguments=arguments):
                 self.handed_over("gpu:0", "gpu:1", "tcp", *arguments)

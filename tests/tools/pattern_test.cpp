@@ -25,16 +25,18 @@ struct Memory {
 
 constexpr std::uint64_t tokens = 75;
 
-kv::Layout layout_of(const char* model, kv::LayoutOptions options) {
+kv::Layout layout_of(const char* model, kv::LayoutOptions options, kv::Share pp) {
   options.blocks = 12;
-  return kv::find_model(model).value().layout(options).value();
+  options.state_blocks = 3;
+  return CacheShape{kv::find_model(model).value(), options, pp}.layout().value();
 }
 
 /// Any blocks that have room, the last one partly filled; other ones on each side.
 BlockTable table_of(const kv::Layout& layout, std::uint64_t seed) {
-  const std::uint32_t size = layout.groups()[0].tokens_per_block;
-  BlockAllocator blocks(layout.groups().size(), 12, seed);
-  return blocks.allocate(static_cast<std::uint32_t>((tokens + size - 1) / size), Deadline::now())
+  std::vector<std::uint32_t> blocks;
+  for (const kv::Group& group : layout.groups()) blocks.push_back(group.blocks);
+  return BlockAllocator(std::move(blocks), seed)
+      .allocate(blocks_needed(layout, tokens), Deadline::now())
       .value();
 }
 
@@ -44,6 +46,7 @@ struct Case {
   const char* name;
   const char* model;
   kv::LayoutOptions src, dst;
+  kv::Share src_pp = {}, dst_pp = {};
 };
 
 std::ostream& operator<<(std::ostream& out, const Case& each) {
@@ -56,7 +59,7 @@ const Case cases[] = {
     {"other_order",
      "Qwen3-8B",
      {.tokens_per_block = 16, .order = kv::Order::block_major},
-     {.tokens_per_block = 16, .parts = kv::Parts::fused}},
+     {.tokens_per_block = 16, .placement = kv::Placement::fused}},
     {"fp8_heads_first",
      "Llama-3.1-8B",
      {.dtype = kv::DType::fp8, .tokens_per_block = 16, .head_order = kv::HeadOrder::hnd},
@@ -75,21 +78,58 @@ const Case cases[] = {
      {.tokens_per_block = 16, .order = kv::Order::block_major, .block_padding = 24}},
     {"some_heads",
      "Llama-3.1-8B",
-     {.tokens_per_block = 16, .tp = {.size = 4, .rank = 1}},
-     {.tokens_per_block = 16, .tp = {.size = 2, .rank = 0}}},
+     {.tokens_per_block = 16, .parallel = {.tp = {4, 1}}},
+     {.tokens_per_block = 16, .parallel = {.tp = {2, 0}}}},
+    // Of some stages, which are smaller.
+    {"hybrid_to_two_ranks",
+     "Nemotron-3-Nano",
+     {.tokens_per_block = 16},
+     {.tokens_per_block = 32, .parallel = {.tp = {2, 1}}, .placement = kv::Placement::fused},
+     {8, 2},
+     {8, 2}},
+    {"hybrid_from_many_ranks",
+     "Nemotron-3-Nano",
+     {.tokens_per_block = 16, .parallel = {.tp = {16, 9}}, .placement = kv::Placement::fused},
+     {.tokens_per_block = 16, .parallel = {.tp = {2, 1}}, .order = kv::Order::block_major},
+     {2, 0},
+     {8, 2}},
+    {"linear_attention",
+     "Qwen3.5-35B-A3B",
+     {.tokens_per_block = 16, .parallel = {.tp = {4, 3}}},
+     {.tokens_per_block = 16, .parallel = {.tp = {8, 7}}},
+     {8, 2},
+     {8, 2}},
+    {"indexer_of_a_stage",
+     "DeepSeek-V3.2",
+     {.tokens_per_block = 64},
+     {.tokens_per_block = 32, .order = kv::Order::block_major},
+     {16, 5},
+     {8, 2}},
+    {"stages_that_overlap",
+     "Gemma-3-27B",
+     {.tokens_per_block = 16},
+     {.tokens_per_block = 16},
+     {13, 6},
+     {8, 3}},
 };
 
 class Pattern : public testing::TestWithParam<Case> {
  protected:
-  Memory src{layout_of(GetParam().model, GetParam().src)};
-  Memory dst{layout_of(GetParam().model, GetParam().dst)};
+  Memory src{layout_of(GetParam().model, GetParam().src, GetParam().src_pp)};
+  Memory dst{layout_of(GetParam().model, GetParam().dst, GetParam().dst_pp)};
   BlockTable from = table_of(src.cache.layout(), 3);
   BlockTable to = table_of(dst.cache.layout(), 5);
-  Expected what{{42, 7}, tokens, shared_heads(src.cache.layout(), dst.cache.layout())};
+  Expected sent{{42, 7}, tokens, shared_in(src.cache.layout())};
+  Expected what{{42, 7}, tokens, shared_in(dst.cache.layout())};
+
+  Shared shared_in(const kv::Layout& own) {
+    return shared_by(src.cache.layout(), dst.cache.layout(), own);
+  }
 
   void hand_over() {
-    fill(src.bytes, src.map, from, what, all_layers);
-    const auto plan = kv::plan(src.cache, dst.cache, blocks_of(from, to, tokens)).value();
+    fill(src.bytes, src.map, from, sent, all_layers);
+    const auto plan =
+        kv::plan(src.cache, blocks_of(from), dst.cache, blocks_of(to), {0, tokens}).value();
     for (const kv::Copy& copy : plan.copies)
       std::memcpy(dst.bytes.data() + copy.dst_offset, src.bytes.data() + copy.src_offset,
                   copy.length);
@@ -102,7 +142,7 @@ class Pattern : public testing::TestWithParam<Case> {
 
 TEST_P(Pattern, ArrivesByThePlan) {
   hand_over();
-  EXPECT_EQ(moved, bytes_of(dst.cache.layout(), what.heads, tokens));
+  EXPECT_EQ(moved, bytes_of(dst.cache.layout(), what.shared, tokens));
   const Findings findings = look();
   EXPECT_TRUE(findings.right()) << findings.first;
   EXPECT_GT(findings.bytes_checked, moved);  // The last block has room for more tokens.
@@ -117,10 +157,10 @@ TEST_P(Pattern, LeavesNothingBehindOnceCleared) {
 }
 
 TEST_P(Pattern, ShowsWhatNeverCame) {
-  fill(src.bytes, src.map, from, what, all_layers);
+  fill(src.bytes, src.map, from, sent, all_layers);
   const Findings findings = look();
   EXPECT_GT(findings.bytes_wrong, 0U);
-  EXPECT_NE(findings.first.find("request 7, layer 0"), std::string::npos) << findings.first;
+  EXPECT_NE(findings.first.find("request 7, layer "), std::string::npos) << findings.first;
 }
 
 TEST_P(Pattern, ShowsWhatAnotherRequestLeft) {
@@ -132,7 +172,8 @@ TEST_P(Pattern, ShowsWhatAnotherRequestLeft) {
 TEST_P(Pattern, ShowsEachWrongByte) {
   hand_over();
   // Every bit of the copy that is wrong must be found, wherever in a request's blocks it lies.
-  const auto plan = kv::plan(dst.cache, dst.cache, blocks_of(to, to, {})).value();
+  const auto plan =
+      kv::plan(dst.cache, blocks_of(to), dst.cache, blocks_of(to), {0, tokens}).value();
   for (std::size_t i = 0; i < plan.copies.size(); i += 1 + plan.copies.size() / 50) {
     const kv::Copy& copy = plan.copies[i];
     std::byte& wrong = dst.bytes[copy.dst_offset + i * 31 % copy.length];
@@ -155,19 +196,6 @@ TEST(Canary, NamesTheFirstByteThatIsNoCanary) {
   const Findings findings = verify_canary(memory, 500);
   EXPECT_EQ(findings.bytes_wrong, 1U);
   EXPECT_NE(findings.first.find("offset 1500"), std::string::npos) << findings.first;
-}
-
-TEST(LayerGroups, CoverEveryLayerOnce) {
-  for (const kv::Model& model : kv::models())
-    for (const std::uint32_t count : {1U, 7U, 8U, 1000U}) {
-      std::uint32_t next = 0;
-      for (const kv::LayerRange& range : layer_groups(model, count)) {
-        EXPECT_EQ(range.first, next);
-        EXPECT_GT(range.count, 0U);
-        next += range.count;
-      }
-      EXPECT_EQ(next, model.layers);
-    }
 }
 
 }  // namespace

@@ -15,9 +15,9 @@ namespace {
 Hello some_hello() {
   kv::LayoutOptions options;
   options.blocks = 10;
-  options.tp = {2, 1};
+  options.parallel.tp = {2, 1};
   options.order = kv::Order::block_major;
-  return {{kv::find_model("qwen3-8b").value(), options}, 100, 3, 2, 4, ~std::uint64_t{0}};
+  return {{kv::find_model("qwen3-8b").value(), options, {3, 2}}, 100, 3, 2, 4, ~std::uint64_t{0}};
 }
 
 TEST(Protocol, HelloComesBackAsItWas) {
@@ -26,6 +26,7 @@ TEST(Protocol, HelloComesBackAsItWas) {
   EXPECT_EQ(to_json(*read), to_json(some_hello()));
   EXPECT_EQ(read->cache.model.name, "Qwen3-8B");
   EXPECT_EQ(read->cache.options.order, kv::Order::block_major);
+  EXPECT_EQ(read->cache.pp.rank, 2U);
 }
 
 TEST(Protocol, OtherDocumentsComeBackAsTheyWere) {
@@ -74,6 +75,9 @@ TEST(Protocol, WhatIsNotUnderstoodIsAnErrorAndNoCrash) {
       [](Json& json) { json["cache"]["model"] = 3; },
       [](Json& json) { json["cache"]["dtype"] = "fp4"; },
       [](Json& json) { json["cache"]["blocks"] = std::uint64_t{1} << 40; },
+      [](Json& json) { json["cache"]["pp"]["rank"] = 3; },
+      [](Json& json) { json["cache"]["tp"]["size"] = 0; },
+      [](Json& json) { json["cache"]["dp"] = 1; },
       [](Json& json) { json["cache"] = "x"; },
   };
   for (const auto& damage : damages) {

@@ -14,8 +14,8 @@ template <typename Enum>
 using Names = std::map<std::string, Enum>;
 
 inline const Names<kv::DType> dtype_names = {{"bf16", kv::DType::bf16}, {"fp8", kv::DType::fp8}};
-inline const Names<kv::Parts> parts_names = {{"split", kv::Parts::split},
-                                             {"fused", kv::Parts::fused}};
+inline const Names<kv::Placement> placement_names = {{"split", kv::Placement::split},
+                                                     {"fused", kv::Placement::fused}};
 inline const Names<kv::Order> order_names = {{"layer-major", kv::Order::layer_major},
                                              {"block-major", kv::Order::block_major}};
 inline const Names<kv::HeadOrder> head_order_names = {{"nhd", kv::HeadOrder::nhd},

@@ -45,6 +45,7 @@ void add_commands(CLI::App& program, std::function<int()>& chosen) {
                              "  weft info                    what this machine has\n"
                              "  weft topo                    where it lies, and who serves whom\n"
                              "  weft explain                 which path a transfer would take\n"
+                             "  weft kv Llama-3.1-8B         what a model's caches hold\n"
                              "  weft nixl install            Weft as a backend of an installed "
                              "NIXL\n"
                              "  weft help decode             all about one command\n\n") +
@@ -72,6 +73,13 @@ void add_commands(CLI::App& program, std::function<int()>& chosen) {
             "  weft explain --memory gpu:0 --peer 10.0.0.2:7000 --peer-memory gpu:1 --json\n"
             "  weft explain --memory node:1 --peer 10.0.0.2:7000 --svg path.svg\n"
             "  weft explain --policy max-copies=0,forbid-cpu-copies\n");
+  table.add("kv", run_kv,
+            "Shows what the KV caches of a model hold: its layers, the bytes of a token and of a "
+            "request, what one rank has and which ranks write to it, and draws a block.",
+            "  weft kv Nemotron-3-Nano --tp-size 2\n"
+            "  weft kv DeepSeek-V3.2 --pp-size 2 --pp-rank 1 --dtype fp8\n"
+            "  weft kv Qwen3-32B --server vllm-flashinfer-hnd --tp-size 8 --peer-tp-size 4\n"
+            "  weft kv path/to/config.json --tokens 128K --json\n");
   table.add("decode", run_decode,
             "Waits for one prefill process, grants it blocks of a paged KV cache request by "
             "request, checks every byte that arrives and that nothing else was written, and ends.",

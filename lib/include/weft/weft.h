@@ -985,14 +985,22 @@ typedef struct weft_kv_layout weft_kv_layout;  ///< The shape of one process's c
 typedef struct weft_kv_cache weft_kv_cache;    ///< A layout that has a place in memory.
 typedef struct weft_kv_plan weft_kv_plan;      ///< A list of copies that moves some blocks.
 
-/// Element type of a cache.
-enum { WEFT_KV_BF16 = 0, WEFT_KV_FP8 = 1 };
-
-/// The contents of a layer for each token.
+/// Type of an element.
 enum {
-  WEFT_KV_SPLIT = 0,  ///< All blocks' keys, then all blocks' values: [2][blocks][page].
-  WEFT_KV_FUSED = 1,  ///< Keys and values of a block side by side: [blocks][2][page].
-  WEFT_KV_LATENT = 2  ///< One vector that stands for both (MLA): [blocks][page].
+  WEFT_KV_BF16 = 0,
+  WEFT_KV_FP8 = 1,  ///< e4m3.
+  WEFT_KV_FP16 = 2,
+  WEFT_KV_FP32 = 3,
+  WEFT_KV_FP8_E5M2 = 4,
+  WEFT_KV_FP4 = 5,   ///< e2m1, two in a byte.
+  WEFT_KV_E8M0 = 6,  ///< The scales of mxfp8 and mxfp4.
+  WEFT_KV_INT8 = 7
+};
+
+/// Where the fields of a block lie.
+enum {
+  WEFT_KV_SPLIT = 0,  ///< Each in a pool of its own: all blocks' keys, then all blocks' values.
+  WEFT_KV_FUSED = 1   ///< Those of a block behind one another.
 };
 
 /// The outer dimension of the layout.
@@ -1000,17 +1008,45 @@ enum { WEFT_KV_LAYER_MAJOR = 0, WEFT_KV_BLOCK_MAJOR = 1 };
 
 /// The order inside a page.
 enum {
-  WEFT_KV_NHD = 0,  ///< [tokens][heads][head size].
-  WEFT_KV_HND = 1   ///< [heads][tokens][head size].
+  WEFT_KV_NHD = 0,  ///< [rows][heads][vector].
+  WEFT_KV_HND = 1   ///< [heads][rows][vector].
 };
 
 /// How many regions (tensors) a group is allocated in.
 enum {
-  WEFT_KV_REGION_ONE = 0,                ///< One for the whole group.
-  WEFT_KV_REGION_PER_LAYER = 1,          ///< One for each layer. Needs layer-major.
-  WEFT_KV_REGION_PER_PART = 2,           ///< One for keys, one for values. Needs split.
-  WEFT_KV_REGION_PER_LAYER_AND_PART = 3  ///< One for each layer's keys and values. Needs both.
+  WEFT_KV_REGION_ONE = 0,                 ///< One for the whole group.
+  WEFT_KV_REGION_PER_LAYER = 1,           ///< One for each layer. Needs layer-major.
+  WEFT_KV_REGION_PER_FIELD = 2,           ///< One for keys, one for values. Needs split.
+  WEFT_KV_REGION_PER_LAYER_AND_FIELD = 3  ///< One for each layer's keys and values. Needs both.
 };
+
+/// Neighbouring elements of one type.
+typedef struct weft_kv_piece {
+  int32_t type;  ///< WEFT_KV_BF16 and so on.
+  uint32_t elements;
+} weft_kv_piece;
+
+/// What a layer keeps under one name, as kv::Field.
+typedef struct weft_kv_field {
+  const char* name;             ///< E.g. "keys"; the same on both sides.
+  const weft_kv_piece* pieces;  ///< One head's vector in one row.
+  size_t piece_count;
+  uint32_t heads;           ///< Of the model, before tensor parallelism. 1 for latents.
+  uint32_t tokens_per_row;  ///< 0: 1.
+  uint32_t rows;            ///< In a group of states. 0: 1.
+  bool beside;              ///< Lies beside the field before it, row by row.
+} weft_kv_field;
+
+/// One rank among those that serve a model, as kv::Parallel. A size of 0 is 1.
+typedef struct weft_kv_parallel {
+  size_t size;
+  uint32_t tp_size;  ///< Tensor parallelism: a multiple or a divisor of each field's heads.
+  uint32_t tp_rank;
+  uint32_t dcp_size;        ///< Decode context parallelism; its ranks are among those above.
+  uint32_t dcp_interleave;  ///< Tokens that stay together. 0: 1.
+  uint32_t dp_size;         ///< Replicas of attention, each of which holds its own requests.
+  uint32_t dp_rank;
+} weft_kv_parallel;
 
 /// A known model's KV shape. The strings live as long as the program.
 typedef struct weft_kv_model {
@@ -1018,10 +1054,8 @@ typedef struct weft_kv_model {
   const char* name;  ///< E.g. "Llama-3.1-8B".
   const char* id;    ///< On the Hugging Face hub, e.g. "meta-llama/Llama-3.1-8B".
   uint32_t layers;
-  uint32_t kv_heads;              ///< 1 for latents.
-  uint32_t head_size;             ///< Elements; for latents kv_lora_rank + qk_rope_head_dim.
-  uint32_t window;                ///< Of the even layers where they alternate; else 0.
   uint64_t bytes_per_token_bf16;  ///< In all layers of the whole model; windows not considered.
+  uint64_t state_bytes;           ///< Of one request, in all layers of the whole model.
 } weft_kv_model;
 
 WEFT_API size_t weft_kv_model_count(void);
@@ -1033,17 +1067,19 @@ WEFT_API weft_code weft_kv_find_model(const char* name, weft_kv_model* model, we
 /// The parts of a layout that the serving engine chooses.
 typedef struct weft_kv_layout_options {
   size_t size;
-  int32_t dtype;              ///< WEFT_KV_BF16 or WEFT_KV_FP8.
-  int32_t parts;              ///< WEFT_KV_SPLIT or WEFT_KV_FUSED; ignored for latent models.
+  int32_t dtype;              ///< Of attention and latents; indices and states have their own.
+  int32_t placement;          ///< WEFT_KV_SPLIT or WEFT_KV_FUSED.
   int32_t order;              ///< WEFT_KV_LAYER_MAJOR or WEFT_KV_BLOCK_MAJOR.
   int32_t head_order;         ///< WEFT_KV_NHD or WEFT_KV_HND.
   int32_t regions;            ///< A WEFT_KV_REGION_ value.
   uint32_t tokens_per_block;  ///< 0: 16.
   uint32_t blocks;            ///< In each group.
-  uint32_t tp_size;           ///< Tensor-parallel ranks, 1 to 8. 0: 1.
-  uint32_t tp_rank;
-  uint64_t block_padding;    ///< Unused bytes after each block.
-  uint64_t block_alignment;  ///< Distances of blocks are rounded up to a multiple of it. 0: 1.
+  uint32_t state_blocks;      ///< In each group of states. 0: as many as `blocks`.
+  uint32_t first_layer;       ///< Of this pipeline stage,
+  uint32_t layer_count;       ///< and how many it has. 0: all.
+  uint64_t block_padding;     ///< Unused bytes after each block.
+  uint64_t block_alignment;   ///< Distances of blocks are rounded up to a multiple of it. 0: 1.
+  const weft_kv_parallel* parallel;  ///< NULL: one rank.
 } weft_kv_layout_options;
 
 /// Layers that share one block table, for models that are not known by name.
@@ -1051,13 +1087,12 @@ typedef struct weft_kv_group {
   size_t size;
   const uint32_t* layers;  ///< Numbers of the model's layers, ascending, from 0.
   size_t layer_count;
-  uint32_t blocks;  ///< In the cache; block ids are less than this.
-  uint32_t tokens_per_block;
-  uint32_t kv_heads;      ///< Of the model, before tensor parallelism. 1 for latents.
-  uint32_t head_size;     ///< Elements in one head's key, value or latent vector.
-  uint32_t element_size;  ///< Bytes: 2 for bf16, 1 for fp8.
-  uint32_t window;        ///< Tokens that the layers look back on; 0 for all.
-  int32_t parts;          ///< WEFT_KV_SPLIT, WEFT_KV_FUSED or WEFT_KV_LATENT.
+  const weft_kv_field* fields;
+  size_t field_count;
+  uint32_t blocks;            ///< In the cache; block ids are less than this.
+  uint32_t tokens_per_block;  ///< 0: the group holds states, one block for each request.
+  uint32_t window;            ///< Tokens that the layers look back on; 0 for all.
+  int32_t placement;
   int32_t order;
   int32_t head_order;
   int32_t regions;
@@ -1065,29 +1100,69 @@ typedef struct weft_kv_group {
   uint64_t block_alignment;  ///< 0: 1.
 } weft_kv_group;
 
-/// The layout of one rank of a known model. Models whose layers alternate have two groups, the
-/// windowed layers first.
+/// The layout of one rank of a known model: a group for each kind of layers.
 WEFT_API weft_code weft_kv_layout_of_model(const char* model, const weft_kv_layout_options* options,
                                            weft_kv_layout** layout, weft_error** error);
-/// A layout of `count` groups given one by one. `tp_size` is 1 to 8, `tp_rank` less.
+/// The same from a model's config.json, `bytes` long, as kv::from_config reads it.
+WEFT_API weft_code weft_kv_layout_of_config(const char* json, size_t bytes,
+                                            const weft_kv_layout_options* options,
+                                            weft_kv_layout** layout, weft_error** error);
+/// A layout of `count` groups given one by one. `parallel` NULL: one rank.
 WEFT_API weft_code weft_kv_layout_create(const weft_kv_group* const* groups, size_t count,
-                                         uint32_t tp_size, uint32_t tp_rank,
-                                         weft_kv_layout** layout, weft_error** error);
+                                         const weft_kv_parallel* parallel, weft_kv_layout** layout,
+                                         weft_error** error);
 WEFT_API void weft_kv_layout_free(weft_kv_layout* layout);
 WEFT_API size_t weft_kv_layout_group_count(const weft_kv_layout* layout);
-/// Number of regions to allocate: group by group, in each layer by layer, K before V.
+
+/// What blocks are needed in a group.
+typedef struct weft_kv_group_info {
+  size_t size;
+  const uint32_t* layers;  ///< Lives as long as the layout.
+  size_t layer_count;
+  uint32_t blocks;
+  uint32_t tokens_per_block;  ///< 0: one block for each request.
+  uint32_t window;
+} weft_kv_group_info;
+
+/// Fills `info`, whose `size` must be set.
+WEFT_API weft_code weft_kv_layout_group(const weft_kv_layout* layout, size_t index,
+                                        weft_kv_group_info* info, weft_error** error);
+/// Number of regions to allocate: group by group, in each layer by layer, field by field.
 WEFT_API size_t weft_kv_layout_region_count(const weft_kv_layout* layout);
 /// Size of one of them, in bytes.
 WEFT_API uint64_t weft_kv_layout_region_bytes(const weft_kv_layout* layout, size_t index);
 /// All regions together, in bytes.
 WEFT_API uint64_t weft_kv_layout_bytes(const weft_kv_layout* layout);
-/// Bytes of one token on this rank in all layers, without padding.
+/// Bytes of one token on this rank in all layers, without padding and states.
 WEFT_API uint64_t weft_kv_layout_bytes_per_token(const weft_kv_layout* layout);
+/// Bytes of one request's states on this rank in all layers, without padding.
+WEFT_API uint64_t weft_kv_layout_state_bytes(const weft_kv_layout* layout);
+/// The layers of pipeline stage `rank` of `size`, as vLLM deals them out. No layers if there is no
+/// such stage.
+WEFT_API void weft_kv_stage_layers(uint32_t layers, uint32_t size, uint32_t rank, uint32_t* first,
+                                   uint32_t* count);
+
+/// Tokens `first` to `first + count - 1` of a request.
+typedef struct weft_kv_token_range {
+  uint64_t first;
+  uint64_t count;
+} weft_kv_token_range;
+
+/// A source rank: its pipeline stage, its rank in that, and the replica of attention.
+typedef struct weft_kv_rank {
+  uint32_t pp;
+  uint32_t tp;
+  uint32_t dp;
+} weft_kv_rank;
+
 /// Writes up to `capacity` source ranks that have bytes for the rank of `dst`, ascending, and sets
-/// `count` to the number of all (at most 8). `src` is the layout of any source rank.
-WEFT_API weft_code weft_kv_source_ranks(const weft_kv_layout* src, const weft_kv_layout* dst,
-                                        uint32_t* ranks, size_t capacity, size_t* count,
-                                        weft_error** error);
+/// `count` to the number of all. `stages` has the layout of any rank of each pipeline stage.
+/// Without `tokens` (NULL), for a request of any length; all layers if `layer_count` is 0.
+WEFT_API weft_code weft_kv_source_ranks(const weft_kv_layout* const* stages, size_t stage_count,
+                                        const weft_kv_layout* dst,
+                                        const weft_kv_token_range* tokens, uint32_t first_layer,
+                                        uint32_t layer_count, weft_kv_rank* ranks, size_t capacity,
+                                        size_t* count, weft_error** error);
 
 /// Where a region of a layout starts: at `offset` bytes of the caller's region number `region`,
 /// which usually stands for a segment. Several may share one.
@@ -1102,19 +1177,25 @@ WEFT_API weft_code weft_kv_cache_create(const weft_kv_layout* layout, const weft
                                         size_t count, weft_kv_cache** cache, weft_error** error);
 WEFT_API void weft_kv_cache_free(weft_kv_cache* cache);
 
-/// As weft_kv_blocks::tokens: everything in both lists of blocks.
-#define WEFT_KV_ALL_TOKENS UINT64_MAX
-
-/// The part to copy in one group: tokens of one request, whose blocks are listed in token order.
+/// The blocks of one request in one group, on one side, as kv::Blocks.
 typedef struct weft_kv_blocks {
-  const uint32_t* src;
-  size_t src_count;
-  const uint32_t* dst;  ///< Without repetitions.
-  size_t dst_count;
-  uint64_t tokens;    ///< How many to copy, or WEFT_KV_ALL_TOKENS.
-  uint32_t src_skip;  ///< Tokens to skip in the first block.
-  uint32_t dst_skip;
+  const uint32_t* ids;  ///< In token order; at the destination without repetitions.
+  size_t count;
+  uint64_t first_token;               ///< With which the first of them begins.
+  const weft_kv_token_range* tokens;  ///< Of the destination's group; NULL: the request's.
 } weft_kv_blocks;
+
+/// The identity of a block's content, as kv::BlockHash.
+typedef struct weft_kv_hash {
+  uint8_t bytes[32];
+} weft_kv_hash;
+
+/// The tokens that a destination lacks in group `group` of its layout, as kv::missing().
+WEFT_API weft_code weft_kv_missing(const weft_kv_layout* layout, size_t group,
+                                   const weft_kv_hash* offered, size_t offered_count,
+                                   const weft_kv_hash* held, size_t held_count,
+                                   uint32_t tokens_per_hash, uint64_t tokens,
+                                   weft_kv_token_range* missing, weft_error** error);
 
 /// `length` bytes from one place to another.
 typedef struct weft_kv_copy {
@@ -1125,13 +1206,15 @@ typedef struct weft_kv_copy {
   uint64_t length;
 } weft_kv_copy;
 
-/// The copies that bring `blocks` (one entry for each of `group_count` groups) of one source rank
-/// to one destination rank, in layers `first_layer` to `first_layer + layer_count - 1` (all if
-/// `layer_count` is 0).
-WEFT_API weft_code weft_kv_plan_create(const weft_kv_cache* src, const weft_kv_cache* dst,
-                                       const weft_kv_blocks* blocks, size_t group_count,
-                                       uint32_t first_layer, uint32_t layer_count,
-                                       weft_kv_plan** plan, weft_error** error);
+/// The copies that bring `tokens` of a request from one source rank to one destination rank, in
+/// layers `first_layer` to `first_layer + layer_count - 1` (all if `layer_count` is 0). Each side
+/// has an entry of blocks for each of its groups.
+WEFT_API weft_code weft_kv_plan_create(const weft_kv_cache* src, const weft_kv_blocks* src_blocks,
+                                       size_t src_group_count, const weft_kv_cache* dst,
+                                       const weft_kv_blocks* dst_blocks, size_t dst_group_count,
+                                       weft_kv_token_range tokens, uint32_t first_layer,
+                                       uint32_t layer_count, weft_kv_plan** plan,
+                                       weft_error** error);
 WEFT_API void weft_kv_plan_free(weft_kv_plan* plan);
 /// An array of weft_kv_plan_count() copies.
 WEFT_API const weft_kv_copy* weft_kv_plan_copies(const weft_kv_plan* plan);

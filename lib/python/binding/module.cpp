@@ -35,5 +35,7 @@ NB_MODULE(_weft, module) {
   bind_info(module);
   bind_engine(module);
   bind_testkit(module);
-  bind_kv(module);
+  bind_kv_layouts(module);
+  bind_kv_plans(module);
+  bind_kv_models(module);
 }

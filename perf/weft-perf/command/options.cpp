@@ -152,6 +152,12 @@ void add_kv(CLI::App& app, Grid& grid) {
           ->default_str("1"),
       add_grid(group, "--peer-tp-size", grid.peer_tp, Multiples::decimal,
                "Tensor-parallel ranks of the side that gets it; its rank 0 is measured")
+          ->default_str("1"),
+      add_grid(group, "--pp-size", grid.pp, Multiples::decimal,
+               "Pipeline stages of the side that has the cache; the first is measured")
+          ->default_str("1"),
+      add_grid(group, "--peer-pp-size", grid.peer_pp, Multiples::decimal,
+               "Pipeline stages of the side that gets it; the first is measured")
           ->default_str("1")};
   for (CLI::Option* each : options) each->needs(model);
   app.get_option("--block-bytes")->excludes(app.get_option("--block-tokens"));
@@ -299,6 +305,12 @@ void add_options(CLI::App& app, PlanOptions& options) {
   group
       .number("--peer-tp-size", kv.peer_tp, Multiples::decimal, {},
               "Tensor-parallel ranks of the decode side")
+      ->default_str("1");
+  group.number("--pp-size", kv.pp, Multiples::decimal, {}, "Pipeline stages of the prefill side")
+      ->default_str("1");
+  group
+      .number("--peer-pp-size", kv.peer_pp, Multiples::decimal, {},
+              "Pipeline stages of the decode side")
       ->default_str("1");
   group.file("--fabric", options.fabric, "Results of the fabric (weft-perf --json)")->required();
   output.flag("--json", options.json, "Print one JSON document instead of text");

@@ -90,6 +90,8 @@ void add_settings(Columns& columns, const PointResult& result) {
   add(columns, "layer_groups", kv.layer_groups);
   add(columns, "tp", kv.tp);
   add(columns, "peer_tp", kv.peer_tp);
+  add(columns, "pp", kv.pp);
+  add(columns, "peer_pp", kv.peer_pp);
   add(columns, "size", work.size);
   add(columns, "pieces", work.pieces);
   add(columns, "pattern", name_of(work.pattern));

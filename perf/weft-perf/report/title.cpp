@@ -32,6 +32,8 @@ std::string manner(const Point& point) {
     add("layer-groups", kv.layer_groups, usual_layer_groups);
     add("tp", kv.tp, usual.tp);
     add("peer-tp", kv.peer_tp, usual.peer_tp);
+    add("pp", kv.pp, usual.pp);
+    add("peer-pp", kv.peer_pp, usual.peer_pp);
   }
   const Fabric& fabric = point.fabric;
   add("batch", work.batch, 1);

@@ -45,6 +45,10 @@ Result<void> check_kv(const Work& work) {
     return wrong("a request has 1 to 16 Mi tokens");
   const auto model = kv::find_model(work.kv.model);
   if (!model) return fail(model.error());
+  for (const std::uint32_t stages : {work.kv.pp, work.kv.peer_pp})
+    if (stages < 1 || stages > model->layers)
+      return wrong(fmt::format("{} layers go in 1 to {} pipeline stages, and not {}", model->layers,
+                               model->layers, stages));
   if (work.kv.layer_groups < 1 || work.kv.layer_groups > model->layers)
     return wrong(fmt::format("{} layers go in 1 to {} layer groups, and not {}", model->layers,
                              model->layers, work.kv.layer_groups));

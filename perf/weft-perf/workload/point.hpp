@@ -77,11 +77,13 @@ struct KvShape {
   std::uint32_t layer_groups = 1;  ///< Transfers that a request is cut into.
   std::uint32_t tp = 1;            ///< Ranks of the side that has the cache.
   std::uint32_t peer_tp = 1;       ///< Ranks of the side that gets it.
+  std::uint32_t pp = 1;            ///< Pipeline stages of the side that has the cache ...
+  std::uint32_t peer_pp = 1;       ///< ... and of the side that gets it.
 
   bool operator==(const KvShape&) const = default;
 };
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(KvShape, model, dtype, tokens, block_tokens, layer_groups, tp,
-                                   peer_tp)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(KvShape, model, dtype, tokens, block_tokens,
+                                                layer_groups, tp, peer_tp, pp, peer_pp)
 
 /// Of a request, unless it is said otherwise.
 constexpr std::uint32_t usual_layer_groups = 8;

@@ -78,15 +78,16 @@ Result<std::vector<Moved>> all_moved(const Grid& grid) {
   auto done = combine(
       [&](const std::string& model, const std::string& dtype, std::uint64_t tokens,
           std::uint32_t block_tokens, std::optional<std::uint64_t> bytes, std::uint32_t groups,
-          std::uint32_t tp, std::uint32_t peer_tp) {
-        return moved_of({model, dtype, tokens, block_tokens, groups, tp, peer_tp}, bytes)
+          std::uint32_t tp, std::uint32_t peer_tp, std::uint32_t pp, std::uint32_t peer_pp) {
+        return moved_of({model, dtype, tokens, block_tokens, groups, tp, peer_tp, pp, peer_pp},
+                        bytes)
             .and_then([&](Moved moved) {
               all.push_back(std::move(moved));
               return check_count(all);
             });
       },
       grid.models, grid.dtypes, grid.tokens, grid.block_tokens, block_bytes, grid.layer_groups,
-      grid.tp, grid.peer_tp);
+      grid.tp, grid.peer_tp, grid.pp, grid.peer_pp);
   if (!done) return fail(std::move(done.error()));
   return all;
 }

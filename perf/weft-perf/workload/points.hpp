@@ -31,7 +31,7 @@ struct Grid {
   std::vector<std::uint64_t> tokens{4096};
   std::vector<std::uint32_t> layer_groups{usual_layer_groups}, block_tokens{16};
   std::vector<std::uint64_t> block_bytes;  ///< Empty: as many as `block_tokens` take.
-  std::vector<std::uint32_t> tp{1}, peer_tp{1};
+  std::vector<std::uint32_t> tp{1}, peer_tp{1}, pp{1}, peer_pp{1};
 };
 
 /// All points of the grid, those of one Fabric and of as many sides together; an operation of one

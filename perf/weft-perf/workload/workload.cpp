@@ -51,37 +51,48 @@ kv::DType dtype_of(const KvShape& shape) {
   return shape.dtype == "fp8" ? kv::DType::fp8 : kv::DType::bf16;
 }
 
-std::uint32_t blocks_of(const KvShape& shape) {
+std::uint32_t block_count(const KvShape& shape) {
   return static_cast<std::uint32_t>((shape.tokens + shape.block_tokens - 1) / shape.block_tokens);
 }
 
-/// One rank's cache that has room for one request.
-Result<kv::Cache> cache_of(const KvShape& shape, const kv::Model& model, std::uint32_t tp) {
+/// The first rank's cache that has room for one request.
+Result<kv::Cache> cache_of(const KvShape& shape, const kv::Model& model, std::uint32_t tp,
+                           std::uint32_t pp) {
   kv::LayoutOptions options;
   options.dtype = dtype_of(shape);
   options.tokens_per_block = shape.block_tokens;
-  options.tp = {tp, 0};
-  options.blocks = blocks_of(shape);
+  options.parallel.tp = {tp, 0};
+  options.blocks = block_count(shape);
+  options.state_blocks = 1;
+  if (pp > 1) options.layers = kv::stage_layers(model.layers, {pp, 0});
   return model.layout(options).and_then(
       [](const kv::Layout& layout) { return kv::Cache::contiguous(layout); });
 }
 
-/// The copies of one request, layer group by layer group.
-Result<std::vector<kv::Plan>> plans_of(const KvShape& shape, const kv::Model& model,
-                                       const kv::Cache& src, const kv::Cache& dst,
-                                       std::uint32_t operation) {
-  std::vector<std::vector<std::uint32_t>> tables;
+/// Block ids of one request in each group, in an order of their own. `side`: 0 or 1.
+std::vector<std::vector<std::uint32_t>> table_of(const kv::Cache& cache, std::uint32_t operation,
+                                                 std::uint32_t side) {
+  std::vector<std::vector<std::uint32_t>> table;
+  for (const kv::Group& group : cache.layout().groups())
+    table.push_back(shuffled(group.blocks, 64 * operation + 2 * table.size() + side));
+  return table;
+}
+
+std::vector<kv::Blocks> blocks_of(const std::vector<std::vector<std::uint32_t>>& table) {
   std::vector<kv::Blocks> blocks;
-  const auto& groups = src.layout().groups();
-  for (std::size_t i = 0; i < 2 * groups.size(); ++i)
-    tables.push_back(shuffled(groups[i / 2].blocks, 64 * operation + i));
-  for (std::size_t i = 0; i < groups.size(); ++i)
-    blocks.push_back({tables[2 * i], tables[2 * i + 1], shape.tokens});
+  for (const auto& ids : table) blocks.push_back({.ids = ids});
+  return blocks;
+}
+
+/// The copies of one request, layer group by layer group.
+Result<std::vector<kv::Plan>> plans_of(const KvShape& shape, const kv::Cache& src,
+                                       const kv::Cache& dst, std::uint32_t operation) {
+  const auto here = table_of(src, operation, 0), there = table_of(dst, operation, 1);
+  const auto ranges = kv::layer_ranges(src.layout(), dst.layout(), shape.layer_groups);
+  if (!ranges) return fail(ranges.error());
   std::vector<kv::Plan> plans;
-  const std::uint32_t count = shape.layer_groups;
-  for (std::uint32_t i = 0; i < count; ++i) {
-    const std::uint32_t begin = model.layers * i / count, end = model.layers * (i + 1) / count;
-    auto plan = kv::plan(src, dst, blocks, kv::LayerRange{begin, end - begin});
+  for (const kv::LayerRange& range : *ranges) {
+    auto plan = kv::plan(src, blocks_of(here), dst, blocks_of(there), {0, shape.tokens}, range);
     if (!plan) return fail(std::move(plan.error()));
     plans.push_back(std::move(*plan));
   }
@@ -110,11 +121,16 @@ Result<void> check_bytes(const Work& work, std::uint64_t operation_bytes) {
 /// what it keeps of a token.
 Result<void> check_pairs(const Work& work, const kv::Model& model) {
   const KvShape& shape = work.kv;
-  const bool same_heads = shape.tp == shape.peer_tp || model.attention == kv::Attention::latent;
-  const std::uint64_t runs = same_heads ? blocks_of(shape) : shape.tokens;
-  const std::uint64_t parts = model.attention == kv::Attention::latent ? 1 : 2;
-  if (runs * model.layers * parts > most_pairs / work.window)
-    return too_much(work, most_pairs, "pieces");
+  std::uint64_t pairs = 0;
+  for (const kv::Kind& kind : model.kinds)
+    for (const kv::Field& field : kind.fields) {
+      const bool same_heads = shape.tp == shape.peer_tp || field.heads == 1;
+      const std::uint64_t runs = kind.state   ? field.rows
+                                 : same_heads ? block_count(shape)
+                                              : shape.tokens;
+      pairs += runs * kind.layers.size();
+    }
+  if (pairs > most_pairs / work.window) return too_much(work, most_pairs, "pieces");
   return {};
 }
 
@@ -122,9 +138,9 @@ Result<Workload> lay_out_kv(const Work& work) {
   const KvShape& shape = work.kv;
   const auto model = kv::find_model(shape.model);
   if (!model) return fail(model.error());
-  const auto src = cache_of(shape, *model, shape.tp);
+  const auto src = cache_of(shape, *model, shape.tp, shape.pp);
   if (!src) return fail(src.error());
-  const auto dst = cache_of(shape, *model, shape.peer_tp);
+  const auto dst = cache_of(shape, *model, shape.peer_tp, shape.peer_pp);
   if (!dst) return fail(dst.error());
   auto checked = check_pairs(work, *model)
                      .and_then([&] { return check_bytes(work, src->layout().bytes()); })
@@ -134,7 +150,7 @@ Result<Workload> lay_out_kv(const Work& work) {
   const std::uint64_t src_room = room_for(src->layout().bytes());
   const std::uint64_t dst_room = room_for(dst->layout().bytes());
   for (std::uint32_t operation = 0; operation < work.window; ++operation) {
-    const auto plans = plans_of(shape, *model, *src, *dst, operation);
+    const auto plans = plans_of(shape, *src, *dst, operation);
     if (!plans) return fail(plans.error());
     const bool read = reads(work, operation);
     load.parts = static_cast<std::uint32_t>(plans->size());
@@ -190,11 +206,20 @@ Result<std::uint32_t> tokens_of_block(const KvShape& shape, std::uint64_t bytes)
   kv::LayoutOptions options;
   options.dtype = dtype_of(shape);
   options.tokens_per_block = options.blocks = 1;
-  options.tp = {shape.tp, 0};
+  options.parallel.tp = {shape.tp, 0};
   const auto layout = model->layout(options);
   if (!layout) return fail(layout.error());
-  const std::uint64_t parts = model->attention == kv::Attention::latent ? 1 : 2;
-  const std::uint64_t token = layout->bytes() / (parts * model->layers);
+  // The largest field of all pages, with one token in each block.
+  std::uint64_t token = 0;
+  for (std::size_t g = 0; g < layout->groups().size(); ++g) {
+    const kv::Group& group = layout->groups()[g];
+    for (std::size_t f = 0; f < group.fields.size() && group.tokens_per_block != 0; ++f) {
+      std::uint64_t bits = 0;
+      for (const kv::Piece& piece : group.fields[f].vector)
+        bits += std::uint64_t{piece.elements} * kv::bits_of(piece.type);
+      token = std::max(token, bits / 8 * layout->heads(g, f).count);
+    }
+  }
   if (bytes < token)
     return fail(Code::invalid_argument,
                 fmt::format("a block of {} bytes has no room for a token's {}", bytes, token));

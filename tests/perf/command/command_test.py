@@ -334,6 +334,12 @@ class Local(Case):
         self.assertEqual({point["bytes_wrong"] for point in points}, {0})
         self.assertEqual(points[0]["point"]["work"]["size"], 2 * points[1]["point"]["work"]["size"])
         self.fails(weft_perf("--local", "--tp-size", "2"), 2, "--model")
+        result = self.succeeds("--local", *SHORT, "--model", "DeepSeek-V3.2", "--tokens", "64",
+                               "--pp-size", "1,2", "--window", "1", "--verify", "--json", "-")
+        points = json.loads(result.stdout)["points"]
+        self.assertEqual({point["bytes_wrong"] for point in points}, {0})
+        sizes = [point["point"]["work"]["size"] for point in points]
+        self.assertEqual(sizes[0] * 31, sizes[1] * 61)
         self.fails(weft_perf("--local", "--model", ""), 2, "--model")
 
     def test_settings_are_with_the_results(self):

@@ -206,10 +206,10 @@ TEST(Results, CsvHasAValueForEachColumn) {
   EXPECT_EQ(columns(all[1]), columns(all[0]));
   EXPECT_EQ(columns(all[2]), columns(all[0]));
   EXPECT_THAT(all[0], HasSubstr("operation,peers,model,dtype,tokens,block_tokens,layer_groups,tp,"
-                                "peer_tp,size,pieces,pattern,window"));
+                                "peer_tp,pp,peer_pp,size,pieces,pattern,window"));
   EXPECT_THAT(all[0], HasSubstr("raw_ratio,raw_low,raw_high,raw_p50_ratio,raw_p50_low,raw_p50_high,"
                                 "raw_p99_ratio,raw_p99_low,raw_p99_high"));
-  EXPECT_THAT(all[1], HasSubstr("write,1,,bf16,0,16,1,1,1,65536,16,random,1,1,0,tcp,net,0,4,"));
+  EXPECT_THAT(all[1], HasSubstr("write,1,,bf16,0,16,1,1,1,1,1,65536,16,random,1,1,0,tcp,net,0,4,"));
   EXPECT_THAT(all[1], HasSubstr(",3,2,1,4,16,1000,10000,10000,10000,10000,10000,"));
   EXPECT_THAT(all[1], HasSubstr(",tcp:0 0.75 tcp:1 0.25,"));
   EXPECT_TRUE(all[0].ends_with(

@@ -144,6 +144,18 @@ TEST(Workload, KvRequestHasAllOfTheCache) {
   EXPECT_EQ(load.first.size(), 8U * work.window + 1);
 }
 
+// Stage 0 of 2 holds 31 of 61 layers (vLLM's rule gives the rest to the stages before the last).
+TEST(Workload, KvRequestOfAStageAndOfAHybrid) {
+  Work work = work_of(Operation::write, Pattern::contiguous, 1);
+  work.kv = {"DeepSeek-V3.2", "bf16", 64, 16, 8, 1, 1, 2, 1};
+  EXPECT_EQ(lay_out(work)->operation_bytes, 64U * 31 * (576 * 2 + 132));
+  work.kv = {"Nemotron-3-Nano", "bf16", 64, 16, 8, 1, 2};
+  const std::uint64_t state = 23 * ((64 * 64 + 2 * 8 * 128) * 3 * 2 + 64 * 64 * 128 * 4) / 2;
+  EXPECT_EQ(lay_out(work)->operation_bytes, 64U * 6 * 2 * 128 * 2 + state);
+  work.kv.pp = 53;
+  EXPECT_EQ(bytes_of_request(work.kv).error().code(), Code::invalid_argument);
+}
+
 /// A piece of a shuffled block is a page: none is longer, and all but the last block's are whole.
 TEST(Workload, PagesOfAModelHaveTheBytesThatWereAskedFor) {
   struct Case {

@@ -18,11 +18,11 @@ using BlockTable = std::vector<std::vector<std::uint32_t>>;
 /// Callers of several threads may wait for each other's blocks.
 class BlockAllocator {
  public:
-  /// `groups` groups of `blocks` blocks each.
-  BlockAllocator(std::size_t groups, std::uint32_t blocks, std::uint64_t seed);
+  /// Of `blocks[i]` blocks in group i.
+  BlockAllocator(std::vector<std::uint32_t> blocks, std::uint64_t seed);
 
-  /// `count` blocks of each group, all or none; waits for others to free theirs.
-  Result<BlockTable> allocate(std::uint32_t count, Deadline deadline,
+  /// `counts[i]` blocks of group i, all or none; waits for others to free theirs.
+  Result<BlockTable> allocate(const std::vector<std::uint32_t>& counts, Deadline deadline,
                               const std::stop_token& stop = {});
   /// Gives blocks back. They come out again after those that are free already.
   void free(const BlockTable& table);
@@ -30,9 +30,9 @@ class BlockAllocator {
   BlockTable free_blocks() const;
 
  private:
-  bool has(std::uint32_t count) const;
+  bool has(const std::vector<std::uint32_t>& counts) const;
 
-  const std::uint32_t blocks_;
+  const std::vector<std::uint32_t> blocks_;
   mutable std::mutex mutex_;
   std::condition_variable_any freed_;
   BlockTable free_;

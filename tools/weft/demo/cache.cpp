@@ -9,51 +9,111 @@
 
 namespace weft::tool {
 
+namespace {
+
+constexpr kv::LayerRange all_layers{0, ~std::uint32_t{0}};
+
+/// First and last layer of all groups.
+kv::LayerRange span_of(const kv::Layout& layout) {
+  std::uint32_t first = ~std::uint32_t{0}, end = 0;
+  for (const kv::Group& group : layout.groups()) {
+    first = std::min(first, group.layers.front());
+    end = std::max(end, group.layers.back() + 1);
+  }
+  return {first, end - first};
+}
+
+kv::LayerRange common(kv::LayerRange a, kv::LayerRange b) {
+  const std::uint32_t first = std::max(a.first, b.first);
+  const std::uint32_t end = std::min(a.first + a.count, b.first + b.count);
+  return {first, end > first ? end - first : 0};
+}
+
+/// The heads of a field that a rank of the source sends to one of the destination. With more ranks
+/// than heads, several hold the same: of these the one whose number leaves the same remainder.
+kv::HeadRange sent(const kv::Field& field, kv::HeadRange here, const kv::Layout& src,
+                   const kv::Layout& dst) {
+  const auto held = [&](kv::Share tp) {
+    // Heads and ranks on one scale.
+    const std::uint64_t first = std::uint64_t{tp.rank} * field.heads / tp.size;
+    const std::uint64_t end = (std::uint64_t{tp.rank + 1} * field.heads + tp.size - 1) / tp.size;
+    return std::pair(first, end);
+  };
+  const kv::Share from = src.parallel().tp, to = dst.parallel().tp;
+  const std::uint32_t replicas = std::max(1U, from.size / field.heads);
+  if (from.rank % replicas != to.rank % replicas) return {here.first, 0};
+  const auto [a, b] = held(from);
+  const auto [c, d] = held(to);
+  const std::uint64_t first = std::max(a, c), end = std::min(b, d);
+  if (first >= end) return {here.first, 0};
+  return {static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(end - first)};
+}
+
+}  // namespace
+
+Result<kv::Layout> CacheShape::layout() const {
+  kv::LayoutOptions staged = options;
+  if (pp.size > 1) staged.layers = kv::stage_layers(model.layers, pp);
+  return model.layout(staged);
+}
+
 std::uint32_t CacheShape::blocks_for(std::uint64_t tokens) const {
   return static_cast<std::uint32_t>((tokens + options.tokens_per_block - 1) /
                                     options.tokens_per_block);
 }
 
-std::vector<kv::LayerRange> layer_groups(const kv::Model& model, std::uint32_t count) {
-  count = std::clamp(count, 1U, model.layers);
-  std::vector<kv::LayerRange> ranges;
-  const auto start = [&](std::uint64_t i) {
-    return static_cast<std::uint32_t>(i * model.layers / count);
-  };
-  for (std::uint32_t i = 0; i < count; ++i) ranges.push_back({start(i), start(i + 1) - start(i)});
-  return ranges;
+std::vector<std::uint32_t> blocks_needed(const kv::Layout& layout, std::uint64_t tokens) {
+  std::vector<std::uint32_t> counts;
+  for (const kv::Group& group : layout.groups()) {
+    const std::uint64_t size = group.tokens_per_block;
+    counts.push_back(size == 0 ? 1 : static_cast<std::uint32_t>((tokens + size - 1) / size));
+  }
+  return counts;
 }
 
-std::vector<kv::HeadRange> shared_heads(const kv::Layout& src, const kv::Layout& dst) {
-  std::vector<kv::HeadRange> shared;
-  for (std::size_t g = 0; g < dst.groups().size(); ++g) {
-    const kv::HeadRange a = src.heads(g);
-    const kv::HeadRange b = dst.heads(g);
-    const std::uint32_t first = std::max(a.first, b.first);
-    const std::uint32_t end = std::min(a.first + a.count, b.first + b.count);
-    shared.push_back({first, end > first ? end - first : 0});
+Shared shared_by(const kv::Layout& src, const kv::Layout& dst, const kv::Layout& own) {
+  Shared shared;
+  shared.layers = common(span_of(src), span_of(dst));
+  for (std::size_t g = 0; g < own.groups().size(); ++g) {
+    const kv::Group& group = own.groups()[g];
+    shared.windows.push_back(group.window);
+    auto& heads = shared.heads.emplace_back();
+    for (std::size_t f = 0; f < group.fields.size(); ++f)
+      heads.push_back(sent(group.fields[f], own.heads(g, f), src, dst));
   }
   return shared;
 }
 
-std::uint64_t bytes_of(const kv::Layout& layout, std::span<const kv::HeadRange> heads,
-                       std::uint64_t tokens) {
+std::uint64_t bytes_of(const kv::Layout& own, const Shared& shared, std::uint64_t tokens) {
   std::uint64_t bytes = 0;
-  for (std::size_t g = 0; g < heads.size(); ++g) {
-    const kv::Group& group = layout.groups()[g];
-    const std::uint64_t parts = group.parts == kv::Parts::latent ? 1 : 2;
-    bytes += group.layers.size() * parts * heads[g].count * group.head_size * group.element_size;
+  for (std::size_t g = 0; g < own.groups().size(); ++g) {
+    const kv::Group& group = own.groups()[g];
+    const auto layers = static_cast<std::uint64_t>(
+        std::count_if(group.layers.begin(), group.layers.end(), [&](std::uint32_t layer) {
+          return layer >= shared.layers.first && layer - shared.layers.first < shared.layers.count;
+        }));
+    for (std::size_t f = 0; f < group.fields.size(); ++f) {
+      const kv::Field& field = group.fields[f];
+      std::uint64_t bits = 0;
+      for (const kv::Piece& piece : field.vector)
+        bits += std::uint64_t{piece.elements} * kv::bits_of(piece.type);
+      const std::uint64_t each = field.tokens_per_row;
+      const std::uint64_t rows =
+          group.tokens_per_block == 0
+              ? field.rows
+              : (tokens + each - 1) / each - shared.first_token(g, tokens) / each;
+      bytes += layers * shared.heads[g][f].count * rows * bits / 8;
+    }
   }
-  return bytes * tokens;
+  return bytes;
 }
 
 PagedCache::PagedCache(kv::Cache cache, PlacedSegment memory,
-                       std::unique_ptr<BlockAllocator> blocks, kv::LayerRange all_layers)
+                       std::unique_ptr<BlockAllocator> blocks)
     : cache_(std::move(cache)),
       map_(cache_),
       memory_(std::move(memory)),
-      blocks_(std::move(blocks)),
-      all_layers_(all_layers) {
+      blocks_(std::move(blocks)) {
   if (memory_.gpu() != nullptr) image_.emplace(memory_.gpu()->size());
 }
 
@@ -68,14 +128,14 @@ Result<PagedCache> PagedCache::create(Engine& engine, const CacheShape& shape,
                 fmt::format("a cache of {} blocks takes {} and the machine has {} free; fewer "
                             "--blocks, --concurrency or --tokens take less",
                             shape.options.blocks, binary_bytes(bytes), binary_bytes(*free)));
-  const std::size_t groups = layout->groups().size();
+  std::vector<std::uint32_t> blocks;
+  for (const kv::Group& group : layout->groups()) blocks.push_back(group.blocks);
   auto cache = kv::Cache::contiguous(std::move(*layout));
   if (!cache) return fail(std::move(cache.error()));
   auto segment = PlacedSegment::make(engine, memory, bytes);
   if (!segment) return fail(std::move(segment.error()));
   PagedCache made(std::move(*cache), std::move(*segment),
-                  std::make_unique<BlockAllocator>(groups, shape.options.blocks, seed),
-                  {0, shape.model.layers});
+                  std::make_unique<BlockAllocator>(std::move(blocks), seed));
   if (made.image_ && made.image_->empty())
     return fail(Code::out_of_memory, "no memory for the image of the GPU's cache");
   if (auto cleared = made.clear_all(stop); !cleared) return fail(std::move(cleared.error()));
@@ -90,13 +150,16 @@ Result<void> PagedCache::clear_all(const std::stop_token& stop) {
 /// As PageMap finds them: they are checked, and so is the code of kv::plan.
 std::vector<Range> PagedCache::pages(const BlockTable& table) const {
   std::vector<Range> ranges;
-  map_.each_page(table, all_layers_, {}, [&](std::size_t group, const Vector&, std::uint64_t at) {
-    const std::uint64_t length = map_.page_bytes(group);
-    if (!ranges.empty() && ranges.back().offset + ranges.back().length == at)
-      ranges.back().length += length;
-    else
-      ranges.push_back({at, length});
-  });
+  map_.each_stretch(
+      table, all_layers, {},
+      [&](std::size_t group, const Vector& first, std::uint64_t at, std::uint32_t rows) {
+        const PageMap::Field& field = map_.field(group, first);
+        const std::uint64_t length = field.vector * field.heads * rows;
+        if (!ranges.empty() && ranges.back().offset + ranges.back().length == at)
+          ranges.back().length += length;
+        else
+          ranges.push_back({at, length});
+      });
   return ranges;
 }
 
@@ -112,18 +175,18 @@ Result<void> PagedCache::load(const BlockTable& table) const {
 
 Result<void> PagedCache::fill(const BlockTable& table, const Expected& what,
                               const std::stop_token& stop) {
-  tool::fill(bytes(), map_, table, what, all_layers_, stop);
+  tool::fill(bytes(), map_, table, what, all_layers, stop);
   return store(table);
 }
 
 Result<Findings> PagedCache::verify(const BlockTable& table, const Expected& what,
                                     const std::stop_token& stop) const {
   return load(table).map(
-      [&] { return tool::verify(bytes(), map_, table, what, all_layers_, stop); });
+      [&] { return tool::verify(bytes(), map_, table, what, all_layers, stop); });
 }
 
 Result<void> PagedCache::clear(const BlockTable& table, const std::stop_token& stop) {
-  tool::clear(bytes(), map_, table, all_layers_, stop);
+  tool::clear(bytes(), map_, table, all_layers, stop);
   return store(table);
 }
 
@@ -136,7 +199,13 @@ Result<Findings> PagedCache::verify_canary(const std::stop_token& stop) const {
 
 Result<std::vector<Range>> PagedCache::ranges(const BlockTable& table,
                                               kv::LayerRange layers) const {
-  auto onto_itself = kv::plan(cache_, cache_, blocks_of(table, table, {}), layers);
+  const auto blocks = blocks_of(table);
+  // All that the blocks have room for.
+  std::vector<kv::Blocks> whole = blocks;
+  for (std::size_t g = 0; g < table.size(); ++g)
+    if (const std::uint64_t size = layout().groups()[g].tokens_per_block; size != 0)
+      whole[g].tokens = kv::TokenRange{0, size * table[g].size()};
+  auto onto_itself = kv::plan(cache_, blocks, cache_, whole, {}, layers);
   if (!onto_itself) return fail(std::move(onto_itself.error()));
   std::vector<Range> ranges;
   ranges.reserve(onto_itself->copies.size());
@@ -144,10 +213,9 @@ Result<std::vector<Range>> PagedCache::ranges(const BlockTable& table,
   return ranges;
 }
 
-std::vector<kv::Blocks> blocks_of(const BlockTable& src, const BlockTable& dst,
-                                  std::optional<std::uint64_t> tokens) {
+std::vector<kv::Blocks> blocks_of(const BlockTable& table) {
   std::vector<kv::Blocks> blocks;
-  for (std::size_t g = 0; g < src.size(); ++g) blocks.push_back({src[g], dst[g], tokens});
+  for (const auto& ids : table) blocks.push_back({.ids = ids});
   return blocks;
 }
 

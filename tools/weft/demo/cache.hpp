@@ -23,22 +23,23 @@ namespace weft::tool {
 /// The description of a cache that both sides exchange.
 struct CacheShape {
   kv::Model model;
-  kv::LayoutOptions options;
+  kv::LayoutOptions options;  ///< But for the layers,
+  kv::Share pp = {};          ///< which are those of this stage.
 
-  Result<kv::Layout> layout() const { return model.layout(options); }
-  /// For `tokens` tokens.
+  Result<kv::Layout> layout() const;
+  /// For `tokens` tokens, in a group of tokens.
   std::uint32_t blocks_for(std::uint64_t tokens) const;
 };
 
-/// The model's layers cut into `count` ranges of nearly equal size.
-std::vector<kv::LayerRange> layer_groups(const kv::Model& model, std::uint32_t count);
+/// The blocks that a request of `tokens` tokens takes in each group.
+std::vector<std::uint32_t> blocks_needed(const kv::Layout& layout, std::uint64_t tokens);
 
-/// The heads of each group that go from a rank of one layout to a rank of another.
-std::vector<kv::HeadRange> shared_heads(const kv::Layout& src, const kv::Layout& dst);
+/// What goes from a rank of one layout to a rank of another, in terms of `own`, which is one of the
+/// two. Worked out apart from kv::plan.
+Shared shared_by(const kv::Layout& src, const kv::Layout& dst, const kv::Layout& own);
 
-/// Bytes of `tokens` tokens' vectors of these heads (for each group), in all layers.
-std::uint64_t bytes_of(const kv::Layout& layout, std::span<const kv::HeadRange> heads,
-                       std::uint64_t tokens);
+/// Bytes of it in a request of `tokens` tokens.
+std::uint64_t bytes_of(const kv::Layout& own, const Shared& shared, std::uint64_t tokens);
 
 /// Blocks of memory, free ones filled with canaries, and the arithmetic to find them. What a GPU's
 /// memory is to hold is made in an image of it in host memory, and what it holds is checked there.
@@ -52,6 +53,11 @@ class PagedCache {
 
   const kv::Cache& cache() const noexcept { return cache_; }
   const kv::Layout& layout() const noexcept { return cache_.layout(); }
+  /// Blocks of this cache for a request, as blocks_needed() has them.
+  Result<BlockTable> allocate(std::uint64_t tokens, Deadline deadline,
+                              const std::stop_token& stop) {
+    return blocks_->allocate(blocks_needed(layout(), tokens), deadline, stop);
+  }
   Segment& segment() noexcept { return memory_.segment(); }
   BlockAllocator& blocks() noexcept { return *blocks_; }
 
@@ -68,8 +74,7 @@ class PagedCache {
   Result<std::vector<Range>> ranges(const BlockTable& table, kv::LayerRange layers) const;
 
  private:
-  PagedCache(kv::Cache cache, PlacedSegment memory, std::unique_ptr<BlockAllocator> blocks,
-             kv::LayerRange all_layers);
+  PagedCache(kv::Cache cache, PlacedSegment memory, std::unique_ptr<BlockAllocator> blocks);
   Result<void> clear_all(const std::stop_token& stop);
   std::span<std::byte> bytes() const noexcept { return image_ ? image_->span() : memory_.bytes(); }
   std::vector<Range> pages(const BlockTable& table) const;
@@ -82,11 +87,9 @@ class PagedCache {
   PlacedSegment memory_;
   std::optional<Pages> image_;
   std::unique_ptr<BlockAllocator> blocks_;
-  kv::LayerRange all_layers_;
 };
 
-/// One entry for each group, over tables that must outlive it.
-std::vector<kv::Blocks> blocks_of(const BlockTable& src, const BlockTable& dst,
-                                  std::optional<std::uint64_t> tokens);
+/// One entry for each group, over a table that must outlive it.
+std::vector<kv::Blocks> blocks_of(const BlockTable& table);
 
 }  // namespace weft::tool

@@ -16,11 +16,17 @@
 
 namespace weft::tool {
 
+/// Where a rank is among those that serve a model.
+struct Ranks {
+  kv::Share tp, pp, dp;
+};
+
 /// One side's cache, as far as the command line says.
 struct CacheOptions {
   std::optional<std::string> model;  ///< Checked to be known.
   std::optional<kv::DType> dtype;
-  kv::LayoutOptions layout;
+  kv::LayoutOptions layout;  ///< But for what `ranks` says.
+  Ranks ranks;
   std::string memory = "shared";  ///< As check_memory() has it.
   std::uint64_t seed = 1;
 
@@ -68,9 +74,10 @@ struct DemoOptions {
   CacheOptions cache;  ///< Prefill's, and decode's where the next ones say nothing.
   std::optional<std::uint32_t> decode_blocks, decode_block_tokens;
   std::optional<kv::Order> decode_order;
-  std::optional<kv::Parts> decode_parts;
+  std::optional<kv::Placement> decode_placement;
   std::optional<kv::HeadOrder> decode_head_order;
   std::optional<std::string> decode_memory;
+  Ranks decode_ranks;
   WorkOptions work;
   bool explain = false;
   Nanoseconds timeout = std::chrono::seconds(60);
@@ -85,6 +92,7 @@ void add_options(CLI::App& command, DemoOptions& options);
 /// The inverse of parsing, for child processes.
 std::vector<std::string> arguments(const WorkOptions& options);
 std::vector<std::string> arguments(const kv::LayoutOptions& options);
+std::vector<std::string> arguments(const Ranks& ranks);
 
 int run_decode(const DecodeOptions& options);
 int run_prefill(const PrefillOptions& options);

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <optional>
@@ -20,16 +21,15 @@ namespace {
 /// Takes requests in, each on the thread that calls take_in().
 class Decode {
  public:
-  Decode(Exchange& exchange, const Hello& hello, const CacheShape& shape, PagedCache own,
-         const kv::Layout& theirs, const std::string& progress, std::stop_token stop)
+  Decode(Exchange& exchange, const Hello& hello, PagedCache own, const kv::Layout& theirs,
+         const std::string& progress, std::stop_token stop)
       : exchange_(exchange),
         own_(std::move(own)),
         requests_(hello.requests),
-        blocks_needed_(shape.blocks_for(hello.tokens)),
-        layers_(layer_groups(shape.model, hello.layer_groups)),
-        what_{{hello.seed, 0}, hello.tokens, shared_heads(theirs, own_.layout())},
-        layer_bytes_(bytes_of(own_.layout(), what_.heads, hello.tokens) / shape.model.layers),
-        bytes_(layer_bytes_ * shape.model.layers * hello.requests),
+        layers_(kv::layer_ranges(theirs, own_.layout(), hello.layer_groups).value()),
+        what_{{hello.seed, 0}, hello.tokens, shared_by(theirs, own_.layout(), own_.layout())},
+        request_bytes_(bytes_of(own_.layout(), what_.shared, hello.tokens)),
+        bytes_(request_bytes_ * hello.requests),
         stop_(std::move(stop)),
         bar_(bytes_, progress) {}
 
@@ -56,15 +56,15 @@ class Decode {
   Result<void> await(Promise& promise);
   Result<void> revoke(Promise& promise);
   Result<Findings> check(std::uint64_t number, const BlockTable& blocks) const;
-  Result<void> acknowledge(std::uint64_t number, const Findings& findings);
+  Result<void> acknowledge(std::uint64_t number, const BlockTable& blocks,
+                           const Findings& findings);
 
   Exchange& exchange_;
   PagedCache own_;
   const std::uint64_t requests_;
-  const std::uint32_t blocks_needed_;
   const std::vector<kv::LayerRange> layers_;
   const Expected what_;
-  const std::uint64_t layer_bytes_;
+  const std::uint64_t request_bytes_;
   const std::uint64_t bytes_;
   const std::stop_token stop_;
   Measurement measurement_;
@@ -79,7 +79,7 @@ Result<void> Decode::take_in() {
   if (number >= requests_)
     return fail(Code::protocol_mismatch,
                 fmt::format("prefill asks for request {} of {}", number, requests_));
-  auto blocks = own_.blocks().allocate(blocks_needed_, exchange_.deadline(), stop_);
+  auto blocks = own_.allocate(what_.tokens, exchange_.deadline(), stop_);
   if (!blocks) return fail(std::move(blocks.error()));
 
   // Finds writes into them while they were free.
@@ -102,7 +102,7 @@ Result<void> Decode::take_in() {
   measurement_.findings(*findings);
   if (auto cleared = own_.clear(*blocks, stop_); !cleared) return cleared;
   own_.blocks().free(*blocks);
-  return acknowledge(number, *findings);
+  return acknowledge(number, *blocks, *findings);
 }
 
 /// Nothing of a free block may have been written.
@@ -148,7 +148,9 @@ Result<void> Decode::await(Promise& promise) {
     if (auto arrived = promise.signals[group].wait(exchange_.deadline()); !arrived)
       return fail(std::move(arrived.error()));
     if (group == 0) first = Clock::now();
-    bar_.add(layer_bytes_ * layers_[group].count);
+    // As if all groups had as many bytes.
+    const std::uint64_t groups = promise.signals.size();
+    bar_.add(request_bytes_ * (group + 1) / groups - request_bytes_ * group / groups);
   }
   measurement_.request(started, first, Clock::now());
   return {};
@@ -165,8 +167,10 @@ Result<void> Decode::revoke(Promise& promise) {
   return {};
 }
 
-Result<void> Decode::acknowledge(std::uint64_t number, const Findings& findings) {
-  const std::uint64_t count = std::uint64_t{blocks_needed_} * own_.layout().groups().size();
+Result<void> Decode::acknowledge(std::uint64_t number, const BlockTable& blocks,
+                                 const Findings& findings) {
+  std::uint64_t count = 0;
+  for (const auto& group : blocks) count += group.size();
   const Blob bytes = to_bytes(to_json(Acknowledgement{number, count, findings.first}));
   return exchange_.engine().signal(exchange_.peer(), {acknowledgement_signal(number), bytes},
                                    exchange_.deadline());
@@ -201,14 +205,18 @@ Result<PagedCache> make_cache(const DecodeOptions& options, const Hello& hello,
   if (!own) return fail(std::move(own.error()));
   auto theirs = hello.cache.layout();
   if (!theirs) return fail(std::move(theirs.error()));
-  auto sources = kv::source_ranks(*theirs, *own);
+  auto sources = kv::source_ranks({&*theirs, 1}, *own);
   if (!sources) return fail(std::move(sources.error()));
-  const std::uint32_t rank = hello.cache.options.tp.rank;
-  if (std::find(sources->begin(), sources->end(), rank) == sources->end())
+  const kv::Share tp = hello.cache.options.parallel.tp, pp = hello.cache.pp;
+  const bool sends = std::any_of(sources->begin(), sources->end(),
+                                 [&](const kv::Rank& rank) { return rank.tp == tp.rank; });
+  if (!sends)
     return fail(
         Code::unsupported,
-        fmt::format("prefill's rank {} of {} has no heads for decode's rank {} of {}", rank,
-                    hello.cache.options.tp.size, shape.options.tp.rank, shape.options.tp.size));
+        fmt::format("prefill's rank {} of {} in stage {} of {} has nothing for decode's rank "
+                    "{} of {} in stage {} of {}",
+                    tp.rank, tp.size, pp.rank, pp.size, shape.options.parallel.tp.rank,
+                    shape.options.parallel.tp.size, shape.pp.rank, shape.pp.size));
   if (shape.blocks_for(hello.tokens) > shape.options.blocks)
     return fail(Code::out_of_memory,
                 fmt::format("a request of {} tokens needs {} blocks and decode's cache has {}",
@@ -244,7 +252,7 @@ Result<RunReport> serve(const DecodeOptions& options, Exchange& exchange,
   }
 
   const auto started = Clock::now();
-  Decode run(exchange, *hello, shape, std::move(*own), hello->cache.layout().value(),
+  Decode run(exchange, *hello, std::move(*own), hello->cache.layout().value(),
              options.console.progress, ending.get_token());
   auto done = in_parallel(
       hello->requests, hello->concurrency, [&](std::uint64_t) { return run.take_in(); },

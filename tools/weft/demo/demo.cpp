@@ -140,7 +140,8 @@ Result<void> Demo::start_decode() {
                                     "--ready-fd",
                                     std::to_string(ready->write.get())};
   words.insert(words.end(), {"--memory", options_.decode_memory.value_or(options_.cache.memory)});
-  for (const auto& more : {common_arguments(options_), arguments(options_.decode_layout())})
+  for (const auto& more : {common_arguments(options_), arguments(options_.decode_layout()),
+                           arguments(options_.decode_ranks)})
     words.insert(words.end(), more.begin(), more.end());
   auto child = Child::start("decode", words, ready->write);
   if (!child) return fail(std::move(child.error()));
@@ -175,8 +176,8 @@ Result<void> Demo::start_prefill(const std::string& address) {
   const std::string& progress = options_.console.progress;
   words.insert(words.end(),
                {"--progress", options_.console.json && progress == "auto" ? "never" : progress});
-  for (const auto& more :
-       {common_arguments(options_), arguments(options_.cache.layout), arguments(options_.work)})
+  for (const auto& more : {common_arguments(options_), arguments(options_.cache.layout),
+                           arguments(options_.cache.ranks), arguments(options_.work)})
     words.insert(words.end(), more.begin(), more.end());
   if (options_.explain) words.emplace_back("--explain");
   auto child = Child::start("prefill", words, Descriptor());

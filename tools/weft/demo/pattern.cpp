@@ -11,8 +11,7 @@ namespace {
 // Odd numbers without structure (digits of irrational numbers), so that the codes of neighbours
 // have nothing in common.
 constexpr std::uint64_t request_step = 0xd1342543de82ef95, layer_step = 0xaf251af3b0f025b5,
-                        part_step = 0xbea225f9eb34556d, token_step = 0x94d049bb133111eb,
-                        head_step = 0xff51afd7ed558ccd;
+                        row_step = 0x94d049bb133111eb, head_step = 0xff51afd7ed558ccd;
 
 constexpr std::size_t word_bytes = sizeof(std::uint64_t);
 
@@ -97,17 +96,24 @@ Findings verify_piece(std::span<const std::byte> memory, std::uint64_t start) {
   return findings;
 }
 
-bool covered(const Expected& what, std::size_t group, const Vector& vector) {
-  const kv::HeadRange heads = what.heads[group];
-  return vector.token < what.tokens && vector.head >= heads.first &&
-         vector.head < heads.first + heads.count;
+bool covered(const Expected& what, const PageMap& map, std::size_t group, const Vector& vector) {
+  const Shared& shared = what.shared;
+  if (vector.layer < shared.layers.first ||
+      vector.layer - shared.layers.first >= shared.layers.count)
+    return false;
+  const kv::HeadRange heads = shared.heads[group][vector.field];
+  if (vector.head < heads.first || vector.head - heads.first >= heads.count) return false;
+  const std::uint64_t tokens = map.field(group, vector).tokens_per_row;
+  if (tokens == 0) return what.tokens > 0;
+  return vector.row * tokens < what.tokens &&
+         (vector.row + 1) * tokens > shared.first_token(group, what.tokens);
 }
 
 }  // namespace
 
-std::uint64_t first_word(PatternKey key, const Vector& vector) noexcept {
-  return key.seed + (key.request + 1) * request_step + vector.layer * layer_step +
-         vector.part * part_step + vector.token * token_step + vector.head * head_step;
+std::uint64_t first_word(PatternKey key, const Vector& vector, std::uint64_t field) noexcept {
+  return key.seed + (key.request + 1) * request_step + vector.layer * layer_step + field +
+         vector.row * row_step + vector.head * head_step;
 }
 
 void Findings::add(const Findings& other) {
@@ -119,8 +125,9 @@ void Findings::add(const Findings& other) {
 void fill(std::span<std::byte> cache, const PageMap& map, const BlockTable& table,
           const Expected& what, kv::LayerRange layers, const std::stop_token& stop) {
   map.each(table, layers, stop, [&](std::size_t group, const Vector& vector, std::uint64_t offset) {
-    if (!covered(what, group, vector)) return;
-    each_word(map.vector_bytes(group), first_word(what.key, vector), word_step,
+    if (!covered(what, map, group, vector)) return;
+    const PageMap::Field& field = map.field(group, vector);
+    each_word(field.vector, first_word(what.key, vector, field.code), word_step,
               [&](std::uint64_t at, std::uint64_t word, std::size_t length) {
                 std::memcpy(cache.data() + offset + at, &word, length);
               });
@@ -131,28 +138,30 @@ Findings verify(std::span<const std::byte> cache, const PageMap& map, const Bloc
                 const Expected& what, kv::LayerRange layers, const std::stop_token& stop) {
   Findings findings;
   map.each(table, layers, stop, [&](std::size_t group, const Vector& vector, std::uint64_t offset) {
-    const bool filled = covered(what, group, vector);
-    const std::uint64_t word = filled ? first_word(what.key, vector) : canary_word();
+    const bool filled = covered(what, map, group, vector);
+    const PageMap::Field& field = map.field(group, vector);
+    const std::uint64_t word = filled ? first_word(what.key, vector, field.code) : canary_word();
     const std::uint64_t step = filled ? word_step : 0;
-    const std::uint64_t count = map.vector_bytes(group);
+    const std::uint64_t count = field.vector;
     const std::uint64_t wrong = differing(cache.data() + offset, count, word, step);
     findings.bytes_checked += count;
     findings.bytes_wrong += wrong;
     if (wrong == 0 || !findings.first.empty()) return;
     const WrongByte byte = locate(cache.data() + offset, count, word, step);
     findings.first = fmt::format(
-        "request {}, layer {}, {}, token {}, head {}, byte {}: 0x{:02x} instead of 0x{:02x}{}",
-        what.key.request, vector.layer, vector.part == 0 ? "keys" : "values", vector.token,
-        vector.head, byte.at, std::to_integer<unsigned>(byte.found),
-        std::to_integer<unsigned>(byte.wanted), filled ? "" : " (must not be written)");
+        "request {}, layer {}, {}, row {}, head {}, byte {}: 0x{:02x} instead of 0x{:02x}{}",
+        what.key.request, vector.layer, field.name, vector.row, vector.head, byte.at,
+        std::to_integer<unsigned>(byte.found), std::to_integer<unsigned>(byte.wanted),
+        filled ? "" : " (must not be written)");
   });
   return findings;
 }
 
 void clear(std::span<std::byte> cache, const PageMap& map, const BlockTable& table,
            kv::LayerRange layers, const std::stop_token& stop) {
-  map.each(table, layers, stop, [&](std::size_t group, const Vector&, std::uint64_t offset) {
-    std::memset(cache.data() + offset, std::to_integer<int>(canary), map.vector_bytes(group));
+  map.each(table, layers, stop, [&](std::size_t group, const Vector& vector, std::uint64_t offset) {
+    std::memset(cache.data() + offset, std::to_integer<int>(canary),
+                map.field(group, vector).vector);
   });
 }
 

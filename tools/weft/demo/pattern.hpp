@@ -19,9 +19,22 @@ struct PatternKey {
 };
 
 /// The contents of a vector: word i (8 bytes, little-endian) is first_word + i * word_step, so each
-/// byte depends on request, layer, part, token, head and its own position.
-std::uint64_t first_word(PatternKey key, const Vector& vector) noexcept;
+/// byte depends on request, layer, field, row, head and its own position. `field`: its code.
+std::uint64_t first_word(PatternKey key, const Vector& vector, std::uint64_t field) noexcept;
 constexpr std::uint64_t word_step = 0x9e3779b97f4a7c15;
+
+/// What goes from one rank to another, in terms of one of the two.
+struct Shared {
+  kv::LayerRange layers;                          ///< That both hold.
+  std::vector<std::vector<kv::HeadRange>> heads;  ///< For each field of each group.
+  std::vector<std::uint32_t> windows;             ///< For each group; 0: all tokens.
+
+  /// The first of a request's `tokens` tokens that goes in a group.
+  std::uint64_t first_token(std::size_t group, std::uint64_t tokens) const noexcept {
+    const std::uint32_t window = windows[group];
+    return window != 0 && tokens > window ? tokens - window : 0;
+  }
+};
 
 /// Memory that nobody may write holds this byte.
 constexpr std::byte canary{0xc5};
@@ -30,7 +43,7 @@ constexpr std::byte canary{0xc5};
 struct Expected {
   PatternKey key;
   std::uint64_t tokens = 0;
-  std::vector<kv::HeadRange> heads;  ///< For each group.
+  Shared shared = {};
 };
 
 /// The result of a check.

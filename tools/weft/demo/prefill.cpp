@@ -18,18 +18,17 @@ namespace {
 /// Hands requests over, each on the thread that calls hand_over().
 class Prefill {
  public:
-  Prefill(Exchange& exchange, const PrefillOptions& options, const CacheShape& shape,
-          PagedCache own, kv::Cache theirs, std::stop_token stop)
+  Prefill(Exchange& exchange, const PrefillOptions& options, PagedCache own, kv::Cache theirs,
+          std::vector<kv::LayerRange> layers, std::stop_token stop)
       : exchange_(exchange),
         options_(options),
         own_(std::move(own)),
         theirs_(std::move(theirs)),
-        blocks_needed_(shape.blocks_for(options.work.tokens)),
-        layers_(layer_groups(shape.model, options.work.layer_groups)),
+        layers_(std::move(layers)),
         what_{{options.cache.seed, 0},
               options.work.tokens,
-              shared_heads(own_.layout(), theirs_.layout())},
-        request_bytes_(bytes_of(own_.layout(), what_.heads, options.work.tokens)),
+              shared_by(own_.layout(), theirs_.layout(), own_.layout())},
+        request_bytes_(bytes_of(own_.layout(), what_.shared, options.work.tokens)),
         stop_(std::move(stop)),
         bar_(request_bytes_ * options.work.requests, options.console.progress) {}
 
@@ -52,7 +51,6 @@ class Prefill {
   const PrefillOptions& options_;
   PagedCache own_;
   const kv::Cache theirs_;
-  const std::uint32_t blocks_needed_;
   const std::vector<kv::LayerRange> layers_;
   const Expected what_;
   const std::uint64_t request_bytes_;
@@ -64,7 +62,7 @@ class Prefill {
 };
 
 Result<void> Prefill::hand_over(std::uint64_t number) {
-  auto blocks = own_.blocks().allocate(blocks_needed_, exchange_.deadline(), stop_);
+  auto blocks = own_.allocate(what_.tokens, exchange_.deadline(), stop_);
   if (!blocks) return fail(std::move(blocks.error()));
   Expected what = what_;
   what.key.request = number;
@@ -104,8 +102,8 @@ Result<Prepared> Prefill::prepare(const BlockTable& blocks, const Granted& grant
       exchange_.engine().lookup(exchange_.peer(), granted.grants[group], exchange_.deadline());
   if (!remote) return fail(std::move(remote.error()));
   if (options_.explain) std::call_once(explained_, [&] { explain(*remote); });
-  auto plan = kv::plan(own_.cache(), theirs_,
-                       blocks_of(blocks, granted.blocks, options_.work.tokens), layers_[group]);
+  auto plan = kv::plan(own_.cache(), blocks_of(blocks), theirs_, blocks_of(granted.blocks),
+                       {0, options_.work.tokens}, layers_[group]);
   if (!plan) return fail(std::move(plan.error()));
   std::vector<Pair> pairs;
   pairs.reserve(plan->copies.size());
@@ -215,10 +213,15 @@ Result<RunReport> prefill(const PrefillOptions& options, Engine& engine, std::st
   auto own = PagedCache::create(engine, shape, options.cache.memory, options.cache.seed,
                                 ending.get_token());
   if (!own) return fail(std::move(own.error()));
+  auto layers = kv::layer_ranges(own->layout(), theirs->layout(), work.layer_groups);
+  if (!layers) return fail(std::move(layers.error()));
+  if (layers->empty())
+    return fail(Code::protocol_mismatch, "decode accepted a prefill that has nothing for it");
 
   const std::vector<NicCounters> nics = engine.nic_counters();
   const auto started = Clock::now();
-  Prefill run(exchange, options, shape, std::move(*own), std::move(*theirs), ending.get_token());
+  Prefill run(exchange, options, std::move(*own), std::move(*theirs), std::move(*layers),
+              ending.get_token());
   auto done = in_parallel(
       work.requests, work.concurrency, [&](std::uint64_t number) { return run.hand_over(number); },
       [&](Error error) {

@@ -66,15 +66,27 @@ const Json& list(const Json& json, const char* name) {
   return value;
 }
 
+Json share_to_json(kv::Share share) {
+  return {{"size", share.size}, {"rank", share.rank}};
+}
+
+kv::Share share_from_json(const Json& json, const char* name) {
+  const Json& share = member(json, name);
+  const std::uint32_t size = small_number(share, "size", 1, max_ranks);
+  return {size, small_number(share, "rank", 0, size - 1)};
+}
+
 Json shape_to_json(const CacheShape& shape) {
   const kv::LayoutOptions& options = shape.options;
   return {{"model", shape.model.name},
           {"dtype", name_of(dtype_names, options.dtype)},
           {"tokens_per_block", options.tokens_per_block},
           {"blocks", options.blocks},
-          {"tp_size", options.tp.size},
-          {"tp_rank", options.tp.rank},
-          {"parts", name_of(parts_names, options.parts)},
+          {"state_blocks", options.state_blocks},
+          {"tp", share_to_json(options.parallel.tp)},
+          {"pp", share_to_json(shape.pp)},
+          {"dp", share_to_json(options.parallel.dp)},
+          {"placement", name_of(placement_names, options.placement)},
           {"order", name_of(order_names, options.order)},
           {"head_order", name_of(head_order_names, options.head_order)}};
 }
@@ -86,9 +98,11 @@ CacheShape shape_from_json(const Json& json) {
   shape.options.dtype = choice(json, "dtype", dtype_names);
   shape.options.tokens_per_block = small_number(json, "tokens_per_block", 1, max_tokens_per_block);
   shape.options.blocks = small_number(json, "blocks", 1, max_block_number);
-  shape.options.tp.size = small_number(json, "tp_size", 1, 8);
-  shape.options.tp.rank = small_number(json, "tp_rank", 0, 7);
-  shape.options.parts = choice(json, "parts", parts_names);
+  shape.options.state_blocks = small_number(json, "state_blocks", 0, max_block_number);
+  shape.options.parallel.tp = share_from_json(json, "tp");
+  shape.options.parallel.dp = share_from_json(json, "dp");
+  shape.pp = share_from_json(json, "pp");
+  shape.options.placement = choice(json, "placement", placement_names);
   shape.options.order = choice(json, "order", order_names);
   shape.options.head_order = choice(json, "head_order", head_order_names);
   return shape;

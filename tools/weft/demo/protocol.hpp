@@ -23,13 +23,14 @@
 namespace weft::tool {
 
 /// Of these documents, told in Hello.
-constexpr std::uint32_t protocol_version = 2;
+constexpr std::uint32_t protocol_version = 3;
 
 /// Bounds against made-up numbers; far above any real run.
 constexpr std::uint64_t max_tokens = std::uint64_t{1} << 24;
 constexpr std::uint64_t max_requests = std::uint64_t{1} << 20;
 constexpr std::uint32_t max_concurrency = 64;
 constexpr std::uint32_t max_tokens_per_block = 1 << 16;
+constexpr std::uint32_t max_ranks = 1 << 12;
 
 /// The subject of a message: the upper byte of its tag. The rest is the request's number.
 enum class Topic : std::uint8_t {

@@ -1,8 +1,11 @@
 #include "look/commands.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "common/memory_place.hpp"
+#include "common/names.hpp"
 #include "common/options.hpp"
 
 namespace weft::tool {
@@ -66,6 +69,53 @@ void add_options(CLI::App& command, ExplainOptions& options) {
   add_timeout(transfer, options.timeout);
   files.file("--svg", options.svg, "Draw the path too; needs Graphviz");
   add_engine(command, options.engine);
+  add_console(command, options.console, false);
+}
+
+void add_options(CLI::App& command, KvOptions& options) {
+  OptionGroup model(command, "Model"), cache(command, "Cache");
+  constexpr std::uint32_t most_ranks = 1 << 12, most_tokens = 1 << 24;
+  command
+      .add_option("MODEL", options.model,
+                  "A model's name, or the path of its config.json: " + known_models())
+      ->required();
+  model.choice("--dtype", options.layout.dtype, dtype_names, "Element type");
+  model
+      .number("--tokens", options.tokens, Multiples::binary, {1, most_tokens},
+              "Tokens of the request whose bytes are told")
+      ->default_str("4K");
+  std::vector<std::string> servers;
+  for (const kv::ServerLayout& each : kv::server_layouts()) servers.emplace_back(each.name);
+  cache.words("--server", options.server, servers, "The layout of this serving engine");
+  cache
+      .number("--block-tokens", options.layout.tokens_per_block, Multiples::decimal, {1, 1 << 16},
+              "Tokens of a block")
+      ->default_str("16");
+  const auto add_share = [&](const std::string& name, kv::Share& share, const std::string& what) {
+    cache
+        .number("--" + name + "-size", share.size, Multiples::decimal, {1, most_ranks},
+                what + " of the side that is shown")
+        ->default_str("1");
+    cache
+        .number("--" + name + "-rank", share.rank, Multiples::decimal, {0, most_ranks - 1},
+                "The one of them that is shown")
+        ->default_str("0");
+  };
+  add_share("tp", options.layout.parallel.tp, "Tensor-parallel ranks");
+  add_share("pp", options.pp, "Pipeline stages");
+  cache
+      .number("--peer-tp-size", options.peer_tp, Multiples::decimal, {1, most_ranks},
+              "Tensor-parallel ranks of the side that writes to it")
+      ->default_str("1");
+  cache
+      .number("--peer-pp-size", options.peer_pp, Multiples::decimal, {1, most_ranks},
+              "Pipeline stages of the side that writes to it")
+      ->default_str("1");
+  command.parse_complete_callback([&options] {
+    if (options.pp.rank >= options.pp.size)
+      throw CLI::ValidationError("--pp-rank", fmt::format("{} is no rank of --pp-size {}",
+                                                          options.pp.rank, options.pp.size));
+  });
   add_console(command, options.console, false);
 }
 

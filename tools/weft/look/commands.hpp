@@ -1,5 +1,5 @@
-// The commands that look at a machine and at paths: info, topo and explain. They return the exit
-// code.
+// The commands that look at a machine, at paths and at caches: info, topo, explain and kv. They
+// return the exit code.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <weft/kv_models.hpp>
 #include <weft/path.hpp>
 
 #include "command/ending.hpp"
@@ -39,6 +40,16 @@ struct ExplainOptions {
   Nanoseconds timeout = std::chrono::seconds(60);
 };
 
+struct KvOptions {
+  ConsoleOptions console;
+  std::string model;   ///< A known name, or the path of a config.json.
+  std::string server;  ///< Whose layout; empty: as `layout` has it.
+  kv::LayoutOptions layout;
+  kv::Share pp;
+  std::uint32_t peer_tp = 1, peer_pp = 1;
+  std::uint64_t tokens = 4096;
+};
+
 /// The names of engines of `weft explain` begin so, which tells other commands that nobody will
 /// transfer anything.
 constexpr std::string_view explainer_prefix = "weft-explain-";
@@ -46,9 +57,11 @@ constexpr std::string_view explainer_prefix = "weft-explain-";
 void add_options(CLI::App& command, InfoOptions& options);
 void add_options(CLI::App& command, TopoOptions& options);
 void add_options(CLI::App& command, ExplainOptions& options);
+void add_options(CLI::App& command, KvOptions& options);
 
 int run_info(const InfoOptions& options);
 int run_topo(const TopoOptions& options);
 int run_explain(const ExplainOptions& options);
+int run_kv(const KvOptions& options);
 
 }  // namespace weft::tool
