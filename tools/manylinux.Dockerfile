@@ -1,5 +1,5 @@
-# Wheels for Linux with glibc 2.28 or newer, of x86-64, or of aarch64 on such a machine. From the root
-# of a clone:
+# Wheels for Linux with glibc 2.28 or newer, of x86-64, or of aarch64 on such a machine. From the
+# root of a clone:
 #
 #   docker build --file tools/manylinux.Dockerfile --output build/wheels .
 #   docker build --file tools/manylinux.Dockerfile --output build/wheels --build-arg ARCH=aarch64 .

@@ -88,7 +88,7 @@ def main() -> None:
         process.join(120)
         if process.exitcode != 0:
             raise SystemExit(f"the demo has failed: {process}")
-    print("Next: weft info; weft demo --help; weft-perf --local; python -c 'import weft; help(weft)'")
+    print("Next: weft info; weft demo --help; weft-perf --local; help(weft) in Python")
 
 
 if __name__ == "__main__":
