@@ -36,11 +36,11 @@ def prefill(address: str) -> None:
     memory = weft.Memory.shared(HERE.bytes)  # Processes of the host map it.
     with weft.Engine(listen="") as engine, engine.add(memory) as segment:
         memoryview(segment)[:] = contents()
-        decode = engine.connect(address, timeout=30)
-        remote = engine.lookup(decode, "kv", timeout=30)
+        decode = engine.connect(address, timeout=60)
+        remote = engine.lookup(decode, "kv", timeout=60)
         ((_, _, pieces),) = PLAN.transfers()  # One segment on each side.
         start = time.perf_counter()
-        transfer = engine.write(segment, remote, pieces, signal=READY, timeout=30)
+        transfer = engine.write(segment, remote, pieces, signal=READY, timeout=60)
         transfer.wait()
         seconds = time.perf_counter() - start
         report = transfer.report()
@@ -60,7 +60,7 @@ def decode(parent: Connection) -> None:
         grant = segment.grant(weft.Rights.write)
         engine.publish("kv", grant)
         parent.send(engine.address)
-        engine.expect(engine.accept(timeout=30), READY).wait(timeout=30)
+        engine.expect(engine.accept(timeout=60), READY).wait(timeout=30)
         grant.revoke()  # No byte can change any more.
         source = memoryview(contents())
         for _, _, pieces in PLAN.transfers():
