@@ -186,8 +186,10 @@ TEST(Choice, NothingInCommonIsAnError) {
 
 TEST(Choice, WaysThatLibfabricHasForOneProviderDoNotMix) {
   Engine usual = must(Engine::open(config_for("tcp")));
-  Engine other = must(Engine::open(config_for("tcp;ofi_rxm")));
-  EXPECT_TRUE(fails_with(usual.connect(other.address(), soon()), Code::unavailable));
+  auto other = Engine::open(config_for("tcp;ofi_rxm"));
+  if (!other && other.error().code() == Code::unavailable) GTEST_SKIP() << other.error().message();
+  EXPECT_TRUE(
+      fails_with(usual.connect(must(std::move(other)).address(), soon()), Code::unavailable));
 }
 
 }  // namespace
