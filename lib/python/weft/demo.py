@@ -19,10 +19,9 @@ from weft import kv
 MODEL = kv.find_model("Llama-3.1-8B")
 TOKENS = 1000
 HERE, THERE = MODEL.layout(blocks=80), MODEL.layout(blocks=20, tokens_per_block=64)
-BLOCKS = kv.Blocks(
-    random.Random(1).sample(range(80), 63), random.Random(2).sample(range(20), 16), tokens=TOKENS
-)
-PLAN = kv.plan(kv.Cache(HERE), kv.Cache(THERE), BLOCKS)
+SOURCE = kv.Blocks(random.Random(1).sample(range(80), 63))
+DESTINATION = kv.Blocks(random.Random(2).sample(range(20), 16))
+PLAN = kv.plan(kv.Cache(HERE), SOURCE, kv.Cache(THERE), DESTINATION, tokens=TOKENS)
 UNTOUCHED = b"\xee"
 READY = 7  # The signal.
 
@@ -75,7 +74,8 @@ def decode(parent: Connection) -> None:
 def main() -> None:
     weft.discover()
     libfabric = weft.process_info().libfabric
-    print(f"weft {weft.__version__}, libfabric {libfabric.version or f'none: {libfabric.problem}'}")
+    what = libfabric.version or libfabric.problem or "is not needed"
+    print(f"weft {weft.__version__}, libfabric {what}")
     print(f"{TOKENS} tokens of {MODEL.name}'s KV cache, from pages of 16 tokens to pages of 64")
     spawn = multiprocessing.get_context("spawn")
     ours, theirs = spawn.Pipe()
