@@ -130,7 +130,7 @@ class Nixl:
         self.agent.release_xfer_handle(handle)
 
 
-SIDES = {"weft": Weft, "nixl": Nixl}
+SIDES: dict[str, type[Weft] | type[Nixl]] = {"weft": Weft, "nixl": Nixl}
 
 
 def target(name: str, fabric: str, other: Connection) -> None:
