@@ -191,6 +191,9 @@ weft_code weft_engine_accept(weft_engine* engine, int64_t timeout_ns, weft_peer*
   return call(error, {{"engine", engine}, {"peer", peer}},
               [&] { return give(peer, engine->value.accept(in(timeout_ns))); });
 }
+int weft_engine_accept_fd(const weft_engine* engine) {
+  return engine != nullptr ? engine->value.accept_fd() : -1;
+}
 
 weft_code weft_engine_peers(const weft_engine* engine, weft_peer** peers, size_t capacity,
                             size_t* count, weft_error** error) {

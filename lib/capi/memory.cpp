@@ -24,12 +24,10 @@ Nanoseconds ttl_of(std::int64_t nanoseconds) {
   return nanoseconds == 0 ? unlimited : Nanoseconds(nanoseconds);
 }
 
-Result<void> quiescent(const Result<Revoked>& revoked) {
+Result<void> quiescent(const Grant& grant, const Result<Revoked>& revoked) {
   if (!revoked) return fail(revoked.error());
   if (*revoked == Revoked::quiescent) return {};
-  return fail(Code::quarantined,
-              "a peer did not confirm in time that it stopped using the grant: the memory stays "
-              "registered and must not be reused");
+  return fail(grant.why_quarantined());
 }
 
 weft_range to_c(const Range& range) {
@@ -144,16 +142,17 @@ weft_code weft_grant_renew(weft_grant* grant, int64_t ttl_ns, weft_error** error
 }
 weft_code weft_grant_revoke(weft_grant* grant, int64_t timeout_ns, weft_error** error) {
   return call(error, {{"grant", grant}},
-              [&] { return quiescent(grant->value.revoke(in(timeout_ns))); });
+              [&] { return quiescent(grant->value, grant->value.revoke(in(timeout_ns))); });
 }
 weft_code weft_grant_fence(weft_grant* grant, int64_t timeout_ns, weft_error** error) {
   return call(error, {{"grant", grant}},
-              [&] { return quiescent(grant->value.fence(in(timeout_ns))); });
+              [&] { return quiescent(grant->value, grant->value.fence(in(timeout_ns))); });
 }
 
 weft_code weft_grant_fence_rails(weft_grant* grant, int64_t timeout_ns, weft_error** error) {
-  return call(error, {{"grant", grant}},
-              [&] { return quiescent(grant->value.fence(in(timeout_ns), FenceScope::rail)); });
+  return call(error, {{"grant", grant}}, [&] {
+    return quiescent(grant->value, grant->value.fence(in(timeout_ns), FenceScope::rail));
+  });
 }
 
 weft_code weft_engine_import(weft_engine* engine, const void* blob, size_t bytes,

@@ -23,9 +23,7 @@ class DatedWaits {
   /// Costs nothing while none is due, but forgets those that have ended now and then.
   void end_overdue(Clock::time_point now) {
     for (const auto& slot : take_overdue(now))
-      if (slot->give_up())
-        slot->complete(
-            Error(Code::timed_out, "what was waited for has not come in time" + slot->hindrance()));
+      if (slot->give_up()) slot->complete(slot->overdue());
   }
 
  private:

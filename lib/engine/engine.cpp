@@ -56,6 +56,9 @@ std::vector<NicCounters> Engine::nic_counters() const {
 int Engine::event_fd() const noexcept {
   return state_->events.fd();
 }
+int Engine::accept_fd() const noexcept {
+  return state_->peer_table.arrivals_fd();
+}
 std::size_t Engine::poll(std::span<Event> events) {
   return state_->events.poll(events);
 }

@@ -1,24 +1,14 @@
 #include "engine/event_queue.hpp"
 
-#include <sys/eventfd.h>
-#include <unistd.h>
-
 #include <algorithm>
+#include <utility>
 
 namespace weft::core {
-
-EventQueue::EventQueue() : fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
-
-EventQueue::~EventQueue() {
-  if (fd_ >= 0) close(fd_);
-}
 
 void EventQueue::push(Event event) {
   const Lock lock(mutex_);
   events_.push_back(std::move(event));
-  if (events_.size() > 1) return;
-  const std::uint64_t one = 1;
-  [[maybe_unused]] const ssize_t written = write(fd_, &one, sizeof one);
+  ready_.set(true);
 }
 
 std::size_t EventQueue::poll(std::span<Event> events) {
@@ -28,10 +18,7 @@ std::size_t EventQueue::poll(std::span<Event> events) {
     events[i] = std::move(events_.front());
     events_.pop_front();
   }
-  if (count > 0 && events_.empty()) {
-    std::uint64_t value = 0;
-    [[maybe_unused]] const ssize_t drained = read(fd_, &value, sizeof value);
-  }
+  ready_.set(!events_.empty());
   return count;
 }
 

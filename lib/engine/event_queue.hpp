@@ -5,6 +5,7 @@
 #include <span>
 #include <weft/engine.hpp>
 
+#include "base/ready_fd.hpp"
 #include "base/sync.hpp"
 
 namespace weft::core {
@@ -12,20 +13,15 @@ namespace weft::core {
 /// From any thread.
 class EventQueue {
  public:
-  EventQueue();
-  ~EventQueue();
-  EventQueue(const EventQueue&) = delete;
-  EventQueue& operator=(const EventQueue&) = delete;
-
   void push(Event event);
   std::size_t poll(std::span<Event> events);
   std::size_t size() const;
   /// Readable while there are events.
-  int fd() const noexcept { return fd_; }
+  int fd() const noexcept { return ready_.get(); }
 
  private:
-  const int fd_;
   mutable Mutex mutex_;
+  ReadyFd ready_;  // set() with the mutex
   std::deque<Event> events_ WEFT_GUARDED_BY(mutex_);
 };
 

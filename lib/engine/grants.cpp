@@ -221,10 +221,12 @@ Result<void> Grants::release(SegmentState& segment, Deadline deadline) {
     return fail(Code::quarantined,
                 "operations of this engine's transfers still use the segment: the memory stays "
                 "registered and must not be reused");
-  if (!copied || !owned_.of_segment(segment).empty())
+  if (const auto left = owned_.of_segment(segment); !left.empty())
+    return fail(left.front()->why_quarantined());
+  if (!copied)
     return fail(Code::quarantined,
-                "a peer did not confirm that it stopped using the segment: the memory stays "
-                "registered and must not be reused");
+                "copies of the segment have not ended in time: the memory stays registered and "
+                "must not be reused");
   segment.unregister();
   return {};
 }

@@ -152,6 +152,10 @@ Result<Revoked> Grant::fence(Deadline deadline, FenceScope reach) {
   if (!engine) return fail(Code::closed, "the grant's engine is gone");
   return core::call(engine, [&] { return engine->grants.fence(state_, deadline, reach); });
 }
+Error Grant::why_quarantined() const {
+  if (!state_) return Error(Code::closed, "the grant was moved from");
+  return state_->why_quarantined();
+}
 
 Segment::Segment(std::shared_ptr<core::SegmentState> state) : state_(std::move(state)) {}
 Segment::Segment(Segment&&) noexcept = default;
@@ -263,8 +267,7 @@ Result<Signals> Expectation::wait(Deadline deadline) {
       state_ ? &state_->engine : nullptr, [&] { return state_->done(); },
       [&](Deadline until) { return state_->wait(until); }, deadline);
   if (!waited) return fail(waited.error());
-  if (!*waited)
-    return fail(Code::timed_out, "not all expected signals have arrived" + state_->hindrance());
+  if (!*waited) return fail(state_->overdue());
   if (const auto& error = state_->error()) return fail(*error);
   return std::move(state_->arrived);
 }
@@ -286,7 +289,7 @@ Result<Message> Receive::wait(Deadline deadline) {
       state_ ? &state_->engine : nullptr, [&] { return state_->done(); },
       [&](Deadline until) { return state_->wait(until); }, deadline);
   if (!waited) return fail(waited.error());
-  if (!*waited) return fail(Code::timed_out, "no message has arrived" + state_->hindrance());
+  if (!*waited) return fail(state_->overdue());
   if (const auto& error = state_->error()) return fail(*error);
   return std::move(state_->message);
 }

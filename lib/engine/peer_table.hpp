@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/ready_fd.hpp"
 #include "base/sync.hpp"
 #include "peer/peer_state.hpp"
 
@@ -24,17 +25,20 @@ class PeerTable {
     const Lock lock(mutex_);
     peer->set_up();
     if (incoming) arrivals_.push_back(peer);
+    tell_arrivals();
     came_.notify_all();
   }
   /// accept() need not return it: the caller of connect() has it.
   void claim(LinkId link) {
     const Lock lock(mutex_);
     std::erase_if(arrivals_, [&](const auto& peer) { return peer->link == link; });
+    tell_arrivals();
   }
   void remove(LinkId link) {
     const Lock lock(mutex_);
     by_link_.erase(link);
     std::erase_if(arrivals_, [&](const auto& peer) { return peer->link == link; });
+    tell_arrivals();
   }
   std::shared_ptr<PeerState> find(LinkId link) const {
     const Lock lock(mutex_);
@@ -68,8 +72,11 @@ class PeerTable {
     if (arrivals_.empty()) return nullptr;
     auto peer = std::move(arrivals_.front());
     arrivals_.pop_front();
+    tell_arrivals();
     return peer;
   }
+  /// Readable while next_arrival() would not wait.
+  int arrivals_fd() const noexcept { return arrived_.get(); }
   /// Arrivals that their mailboxes have dropped, those of peers that are gone too.
   const std::shared_ptr<Mailbox::DropCounter>& dropped_arrivals() const noexcept {
     return dropped_arrivals_;
@@ -77,10 +84,12 @@ class PeerTable {
   void close() {
     const Lock lock(mutex_);
     closed_ = true;
+    tell_arrivals();
     came_.notify_all();
   }
 
  private:
+  void tell_arrivals() WEFT_REQUIRES(mutex_) { arrived_.set(closed_ || !arrivals_.empty()); }
   std::shared_ptr<PeerState> up_as(const std::string& name) const WEFT_REQUIRES(mutex_) {
     for (const auto& [link, peer] : by_link_)
       if (peer->up() && peer->introduction.name == name) return peer;
@@ -92,6 +101,7 @@ class PeerTable {
       std::make_shared<Mailbox::DropCounter>();
   mutable Mutex mutex_;
   Condition came_;
+  ReadyFd arrived_;  // set() with the mutex
   std::unordered_map<LinkId, std::shared_ptr<PeerState>> by_link_ WEFT_GUARDED_BY(mutex_);
   std::deque<std::shared_ptr<PeerState>> arrivals_ WEFT_GUARDED_BY(mutex_);
   bool closed_ WEFT_GUARDED_BY(mutex_) = false;

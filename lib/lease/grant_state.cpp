@@ -128,6 +128,23 @@ bool GrantState::quarantined() const {
   return !copying_.idle() || keys_kept_ || (binding() && !settleable());
 }
 
+Error GrantState::why_quarantined() const {
+  const auto why = [&]() -> std::string {
+    if (keys_kept_) return "a key of the grant can't be closed";
+    const Lock lock(mutex_);
+    if (lease_.lost_holders() > 0) {
+      const std::string gone = "a holder of the grant is gone, without confirming that it stopped";
+      if (!borrowers_ended()) return gone + ", and its process still has the memory mapped";
+      if (parts_.unfenced.empty()) return gone + ", and is not cut off yet";
+      return gone +
+             ", and a rail can't cut off one grant alone (fence() with the scope `rail` does)";
+    }
+    if (lease_.awaited()) return "a holder of the grant did not confirm in time that it stopped";
+    return "copies under the grant have not ended in time";
+  };
+  return Error(Code::quarantined, why() + ": the memory stays registered and must not be reused");
+}
+
 bool GrantState::wait_confirmed(Deadline deadline) const {
   const Lock lock(mutex_);
   return changed_.wait(mutex_, deadline, [&]() WEFT_REQUIRES(mutex_) { return !lease_.awaited(); });

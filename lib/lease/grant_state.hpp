@@ -104,6 +104,8 @@ class GrantState {
   bool settleable() const;
   /// It has ended, and a peer or a device may still touch its memory.
   bool quarantined() const;
+  /// For one that was found to be: why. The code is `quarantined`.
+  Error why_quarantined() const;
   /// Waits until no holder is left that may still confirm. False if the deadline passed first.
   bool wait_confirmed(Deadline deadline) const;
 

@@ -3,8 +3,8 @@
 
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <utility>
+#include <weft/error.hpp>
 #include <weft/message.hpp>
 
 #include "base/completion_slot.hpp"
@@ -19,8 +19,8 @@ class AwaitedSlot : public CompletionSlot {
  public:
   /// Nothing will complete it any more; false if it has ended, or is about to.
   virtual bool give_up() = 0;
-  /// What may keep it from coming, to be put behind the sentence that it did not come; else empty.
-  virtual std::string hindrance() const { return {}; }
+  /// What has not come in time, from whom, and what may keep it away.
+  virtual Error overdue() const = 0;
 };
 
 /// An expectation: complete when `wanted` signals have been given to it.
@@ -30,7 +30,7 @@ class ExpectState : public AwaitedSlot {
               std::uint64_t wanted, Late late = Late::keep)
       : engine(std::move(engine)), peer(std::move(peer)), id(id), wanted(wanted), late(late) {}
   bool give_up() override;
-  std::string hindrance() const override;
+  Error overdue() const override;
 
   const std::weak_ptr<EngineState> engine;
   const std::shared_ptr<PeerState> peer;
@@ -47,7 +47,7 @@ class ReceiveState : public AwaitedSlot {
                std::uint64_t tag, std::uint64_t mask)
       : engine(std::move(engine)), peer(std::move(peer)), tag(tag), mask(mask) {}
   bool give_up() override;
-  std::string hindrance() const override;
+  Error overdue() const override;
 
   const std::weak_ptr<EngineState> engine;
   const std::shared_ptr<PeerState> peer;

@@ -13,6 +13,12 @@ std::size_t cost(const Message& message) {
   return message.bytes.size() + kept_overhead;
 }
 
+std::string wanted_tag(const ReceiveState& receive) {
+  if (receive.mask == 0) return "any tag";
+  if (~receive.mask == 0) return fmt::format("the tag {}", receive.tag);
+  return fmt::format("the tag {:#x} in the bits {:#x}", receive.tag & receive.mask, receive.mask);
+}
+
 bool matches(const ReceiveState& receive, const Message& message) {
   return ((receive.tag ^ message.tag) & receive.mask) == 0;
 }
@@ -120,33 +126,47 @@ Unclaimed Mailbox::unclaimed() const {
   return {bytes(), signals_.ids(), bytes() > limit_};
 }
 
-std::string Mailbox::hindrance() const {
-  const Lock lock(mutex_);
+Error Mailbox::overdue(const std::string& missing) const {
+  std::string hindrance;
   if (bytes() > limit_)
-    return fmt::format(
+    hindrance = fmt::format(
         "; the peer is held back, because {} bytes that no call has asked for (signals of {} ids, "
         "and messages) exceed unclaimed_bytes ({}): ask for them, or forget() the ids",
         bytes(), signals_.ids(), limit_);
-  if (const std::uint64_t vanished = signals_.vanished(); vanished > 0)
-    return fmt::format(
+  else if (const std::uint64_t vanished = signals_.vanished(); vanished > 0)
+    hindrance = fmt::format(
         "; {} arrivals of ids that no call had asked for were dropped to keep within "
         "unclaimed_bytes, perhaps one of this id",
         vanished);
-  return {};
+  return Error(Code::timed_out, missing + hindrance).with_peer(peer_);
+}
+
+Error Mailbox::overdue(const ExpectState& expectation) const {
+  const Lock lock(mutex_);
+  const auto& [count, payloads] = expectation.arrived;
+  if (expectation.wanted == 1)
+    return overdue(fmt::format("signal {} has not arrived in time", expectation.id));
+  return overdue(fmt::format("{} of {} signals {} have arrived in time", count, expectation.wanted,
+                             expectation.id));
+}
+
+Error Mailbox::overdue(const ReceiveState& receive) const {
+  const Lock lock(mutex_);
+  return overdue(fmt::format("no message with {} has arrived in time", wanted_tag(receive)));
 }
 
 bool ExpectState::give_up() {
   return peer->mailbox.give_up(*this);
 }
-std::string ExpectState::hindrance() const {
-  return peer->mailbox.hindrance();
+Error ExpectState::overdue() const {
+  return peer->mailbox.overdue(*this);
 }
 
 bool ReceiveState::give_up() {
   return peer->mailbox.give_up(*this);
 }
-std::string ReceiveState::hindrance() const {
-  return peer->mailbox.hindrance();
+Error ReceiveState::overdue() const {
+  return peer->mailbox.overdue(*this);
 }
 
 }  // namespace weft::core

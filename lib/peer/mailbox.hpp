@@ -64,14 +64,16 @@ class Mailbox {
   std::function<void()> when_room;
 
   Unclaimed unclaimed() const;
-  /// As AwaitedSlot::hindrance().
-  std::string hindrance() const;
+  /// As AwaitedSlot::overdue().
+  Error overdue(const ExpectState& expectation) const;
+  Error overdue(const ReceiveState& receive) const;
 
  private:
   template <typename Change>
   void change(Change&& change) WEFT_EXCLUDES(mutex_);
   std::size_t bytes() const WEFT_REQUIRES(mutex_) { return signals_.bytes() + message_bytes_; }
   void make_room() WEFT_REQUIRES(mutex_);
+  Error overdue(const std::string& missing) const WEFT_REQUIRES(mutex_);
 
   const std::string peer_;
   const std::size_t limit_;

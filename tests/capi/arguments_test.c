@@ -41,6 +41,7 @@ static void getters_take_null(void) {
   CHECK(!weft_error_message(NULL) && !weft_error_peer(NULL) && !weft_error_rail(NULL));
   CHECK(!weft_error_operation(NULL) && !weft_error_string(NULL));
   CHECK(!weft_engine_name(NULL) && !weft_engine_address(NULL) && weft_engine_event_fd(NULL) == -1);
+  CHECK(weft_engine_accept_fd(NULL) == -1);
   CHECK(weft_info_incarnation(NULL) == 0 && weft_info_transfers_active(NULL) == 0);
   CHECK(weft_info_segments(NULL) == 0 && weft_info_rail_count(NULL) == 0);
   CHECK(weft_info_candidate_count(NULL) == 0);

@@ -294,6 +294,21 @@ TEST_P(Endings, TheHandleNeedNotBeKept) {
   board.expect_pieces(Direction::write, piece);
 }
 
+TEST_P(Endings, ADescriptorTellsOfPeersToAccept) {
+  Engine one = must(Engine::open(config)), two = must(Engine::open(config)),
+         engine = must(Engine::open(config));
+  EXPECT_FALSE(readable(engine.accept_fd(), 0ms));
+  for (Engine* each : {&one, &two}) must(each->connect(engine.address(), soon()));
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(readable(engine.accept_fd(), 10s));
+    must(engine.accept(soon()));
+  }
+  EXPECT_FALSE(readable(engine.accept_fd(), 0ms));
+  must(engine.close(soon()));
+  EXPECT_TRUE(readable(engine.accept_fd(), 0ms)) << "accept() fails at once";
+  EXPECT_TRUE(fails_with(engine.accept(soon()), Code::closed));
+}
+
 TEST_P(Endings, AcceptAndConnectTimeOut) {
   Engine engine = must(Engine::open(config));
   EXPECT_TRUE(fails_with(engine.accept(Deadline::in(a_while)), Code::timed_out));

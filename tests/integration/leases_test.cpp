@@ -226,7 +226,11 @@ TEST_P(Leases, AWriterThatWentWithoutAWordCountsAsFrozen) {
   while (pair.to_a.up() && !deadline.passed()) std::this_thread::yield();
   const bool safe = keys_fence(pair.b);
   EXPECT_EQ(must(board.grant.revoke(soon())), safe ? Revoked::quiescent : Revoked::quarantined);
-  EXPECT_EQ(board.remote.release(soon()).has_value(), safe);
+  const auto released = board.remote.release(soon());
+  EXPECT_EQ(released.has_value(), safe);
+  if (released) return;
+  for (const Error& why : {board.grant.why_quarantined(), released.error()})
+    EXPECT_NE(why.to_string().find("is gone"), std::string::npos) << why.to_string();
 }
 
 TEST_P(Leases, AWriterThatLeavesInOrderGivesItsGrantsBack) {

@@ -64,7 +64,9 @@ TEST_P(SignalsOver, AreCounted) {
   EXPECT_FALSE(three.ready());
   must(pair.a.signal(pair.to_b, {1}, soon()));
   EXPECT_EQ(must(three.wait(soon())).count, 3U);
-  EXPECT_TRUE(fails_with(two.wait(Deadline::now()), Code::timed_out));
+  const auto overdue = two.wait(Deadline::now());
+  ASSERT_TRUE(fails_with(overdue, Code::timed_out));
+  EXPECT_EQ(overdue.error().peer(), pair.to_a.name());
   for (int i = 0; i < 2; ++i) must(pair.a.signal(pair.to_b, {1}, soon()));
   EXPECT_EQ(must(two.wait(soon())).count, 2U);
   EXPECT_TRUE(fails_with(pair.b.expect(pair.to_a, 1, 0), Code::invalid_argument));

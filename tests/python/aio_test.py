@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import math
+import os
 import signal
 import threading
+from collections.abc import AsyncIterator
 
 import numpy
 import pytest
@@ -151,6 +155,64 @@ def test_cancellation() -> None:
     finally:
         other.send_signal(signal.SIGCONT)
     finish(other)
+
+
+@contextlib.asynccontextmanager
+async def callers(engine: weft.Engine, count: int) -> AsyncIterator[list[weft.Engine]]:
+    """Engines that connect to it."""
+    with contextlib.ExitStack() as stack:
+        others = [stack.enter_context(weft.Engine(listen="")) for _ in range(count)]
+        for each in others:
+            await asyncio.to_thread(each.connect, engine.address)
+        yield others
+
+
+def test_accept_can_be_awaited() -> None:
+    async def work() -> None:
+        with weft.Engine() as engine:
+            waits = [asyncio.create_task(engine.accept_async(timeout=60)) for _ in range(3)]
+            async with callers(engine, 4) as others:
+                peers = [*await asyncio.gather(*waits), await engine.accept_async()]
+                assert {each.name for each in peers} == {each.name for each in others}
+
+    asyncio.run(work())
+
+
+def test_an_accept_that_is_cancelled_takes_no_peer() -> None:
+    async def work() -> None:
+        with weft.Engine() as engine:
+            early, late = (asyncio.create_task(engine.accept_async()) for _ in range(2))
+            await asyncio.sleep(0)
+            early.cancel()
+            async with callers(engine, 1) as (other,):
+                late.cancel()
+                ended = await asyncio.gather(early, late, return_exceptions=True)
+                assert isinstance(ended[0], asyncio.CancelledError)
+                peer = ended[1]  # Perhaps it was faster than the cancel.
+                if not isinstance(peer, weft.Peer):
+                    peer = await engine.accept_async()
+                assert peer.name == other.name
+
+    asyncio.run(work())
+
+
+def test_an_accept_that_nobody_comes_for() -> None:
+    async def work() -> None:
+        with weft.Engine() as engine:
+            descriptors = len(os.listdir("/proc/self/fd"))
+            for timeout in (0, 0.05, 0):
+                with pytest.raises(weft.TimedOut, match="nobody connected"):
+                    await engine.accept_async(timeout=timeout)
+            assert len(os.listdir("/proc/self/fd")) == descriptors
+            with pytest.raises(weft.InvalidArgument):
+                await engine.accept_async(timeout=math.nan)
+            wait = asyncio.create_task(engine.accept_async(timeout=math.inf))
+            await asyncio.sleep(0)
+            engine.close()
+            with pytest.raises(weft.Closed):
+                await wait
+
+    asyncio.run(work())
 
 
 class Stuck:

@@ -9,6 +9,7 @@ using std::chrono::seconds;
 
 struct Slot : AwaitedSlot {
   bool give_up() override { return !done(); }
+  Error overdue() const override { return Error(Code::timed_out, "late"); }
 };
 
 class DatedWaitsTest : public testing::Test {

@@ -41,6 +41,9 @@ std::shared_ptr<ExpectState> expected(Mailbox& mailbox, std::uint64_t id, std::u
   mailbox.await(made);
   return made;
 }
+std::string complaint(const Mailbox& mailbox) {
+  return mailbox.overdue(*expectation(7, 1)).message();
+}
 void give_up(Mailbox& mailbox, std::uint64_t id, Late late = Late::keep) {
   EXPECT_TRUE(mailbox.give_up(*expected(mailbox, id, 1, late)));
 }
@@ -247,6 +250,20 @@ TEST(MailboxLimit, CountsEmptySignalsOfManyIds) {
   EXPECT_FALSE(mailbox.full());
 }
 
+TEST(MailboxOverdue, SaysWhatIsMissingAndFromWhom) {
+  Mailbox mailbox("decode-1", ample);
+  const auto three = expected(mailbox, 9, 3);
+  mailbox.signal_arrived(9, {});
+  EXPECT_EQ(mailbox.overdue(*three).to_string(),
+            "timed_out: 1 of 3 signals 9 have arrived in time (peer decode-1)");
+  EXPECT_EQ(mailbox.overdue(*request(5)).message(),
+            "no message with the tag 5 has arrived in time");
+  EXPECT_EQ(mailbox.overdue(*request(0xab, 0xf0)).message(),
+            "no message with the tag 0xa0 in the bits 0xf0 has arrived in time");
+  EXPECT_EQ(mailbox.overdue(*request(5, 0)).message(),
+            "no message with any tag has arrived in time");
+}
+
 // A peer that were held back for these could never send what is waited for.
 TEST(MailboxLimit, DoesNotCountThoseWhoWait) {
   Mailbox mailbox("peer", 1000);
@@ -272,7 +289,7 @@ TEST(MailboxOrphans, LateSignalsNeverHoldThePeerBack) {
   EXPECT_TRUE(ended_well(*expected(mailbox, 3 * 1999, 1)));
   EXPECT_TRUE(ended_with(*expected(mailbox, 0, 1), Code::queue_full));
   EXPECT_FALSE(expected(mailbox, 0, 1)->done()) << "told of once";
-  EXPECT_EQ(mailbox.hindrance(), "");
+  EXPECT_EQ(complaint(mailbox), "signal 7 has not arrived in time");
 }
 
 TEST(MailboxOrphans, AWaitMayBeRepeated) {
@@ -364,7 +381,7 @@ TEST(MailboxOrphans, FailuresWithoutNeighboursAreBoundedToo) {
   EXPECT_TRUE(ended_with(*expected(mailbox, count, 1), Code::remote_failed));
   const auto vanished = expected(mailbox, 0, 1);
   EXPECT_FALSE(vanished->done());
-  EXPECT_THAT(mailbox.hindrance(), testing::HasSubstr("dropped"));
+  EXPECT_THAT(complaint(mailbox), testing::HasSubstr("dropped"));
 }
 
 TEST(MailboxOrphans, ManyFailuresOfOneIdAreOnlyCounted) {
@@ -396,10 +413,10 @@ TEST(MailboxForget, DropsWhatIsThereAndWhatComes) {
   for (std::uint64_t id = 0; id < 100; ++id) mailbox.signal_arrived(id, Blob(10));
   mailbox.signal_failed(50, not_sent());
   EXPECT_TRUE(mailbox.full());
-  EXPECT_THAT(mailbox.hindrance(), testing::HasSubstr("forget"));
+  EXPECT_THAT(complaint(mailbox), testing::HasSubstr("forget"));
   mailbox.forget(1, 98);
   EXPECT_FALSE(mailbox.full());
-  EXPECT_EQ(mailbox.hindrance(), "");
+  EXPECT_EQ(complaint(mailbox), "signal 7 has not arrived in time");
   EXPECT_EQ(told, 1);
   EXPECT_EQ(*dropped, 99U);
   mailbox.signal_arrived(50, {});

@@ -14,6 +14,7 @@ namespace weft::core::test {
 namespace {
 
 using testing::ElementsAre;
+using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::UnorderedElementsAre;
 
@@ -103,6 +104,7 @@ TEST_F(OwnedGrantsTest, AskThoseWhoHoldThem) {
   EXPECT_THAT(asked_to_stop(), IsEmpty());
   EXPECT_FALSE(ask(4));
   EXPECT_EQ(grant->settle(), Revoked::quarantined);
+  EXPECT_THAT(grant->why_quarantined().to_string(), HasSubstr("did not confirm"));
   owned.take(1, RevokeConfirmed{1});
   owned.take(1, RevokeConfirmed{1});
   owned.take(4, RevokeConfirmed{1});
@@ -126,6 +128,7 @@ TEST_F(OwnedGrantsTest, OfThoseWhoWentWithoutAWordAreQuarantined) {
   EXPECT_THAT(asked_to_stop(), IsEmpty());
   EXPECT_TRUE(grant->wait_confirmed(Deadline::now())) << "nobody is left who could";
   EXPECT_EQ(grant->settle(), Revoked::quarantined);
+  EXPECT_THAT(grant->why_quarantined().to_string(), HasSubstr("is gone"));
   EXPECT_THAT(owned.quarantined(), ElementsAre(grant));
   EXPECT_FALSE(grant->over());
 }

@@ -162,6 +162,9 @@ class WEFT_API Engine {
   Result<Peer> peer(std::string_view name, Deadline deadline);
   /// Waits for the next peer that connected to this engine and was not returned before.
   Result<Peer> accept(Deadline deadline);
+  /// Readable while accept() would not wait, be it that the engine was closed (an eventfd: for poll
+  /// and epoll; do not read it). Other threads that accept may be faster.
+  int accept_fd() const noexcept;
   /// All peers that are up.
   std::vector<Peer> peers() const;
   /// Says goodbye; transfers with the peer fail. If this engine has lent it GPU memory, the call

@@ -185,6 +185,9 @@ class WEFT_API Grant {
   /// fails with `unsupported`, unless `reach` is FenceScope::rail. Then each such rail is closed
   /// and opened again, as by Engine::reopen(), which hurts other peers on it.
   Result<Revoked> fence(Deadline deadline, FenceScope reach = FenceScope::grant);
+  /// After revoke() or fence() returned `quarantined`: an error of that code that says why, as that
+  /// a holder is gone. From any thread; does not wait.
+  Error why_quarantined() const;
 
  private:
   friend class Segment;

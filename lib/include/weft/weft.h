@@ -400,6 +400,9 @@ WEFT_API weft_code weft_engine_peer(weft_engine* engine, const char* name, int64
 /// Waits for the next peer that connected to this engine and was not returned before.
 WEFT_API weft_code weft_engine_accept(weft_engine* engine, int64_t timeout_ns, weft_peer** peer,
                                       weft_error** error);
+/// Readable while weft_engine_accept() would not wait (an eventfd: for poll and epoll; do not read
+/// it). Belongs to the engine.
+WEFT_API int weft_engine_accept_fd(const weft_engine* engine);
 /// Makes handles of up to `capacity` peers that are up, and sets `count` to their number. Free each
 /// handle. With `capacity` 0 `peers` may be NULL, and `count` is the number of all peers that are
 /// up.

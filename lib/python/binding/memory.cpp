@@ -94,25 +94,23 @@ nb::object dlpack(nb::handle object) {
   return nb::ndarray<nb::array_api, std::uint8_t>(memory, {bytes}, object).cast();
 }
 
-void quiescent_or_raise(const Result<Revoked>& revoked) {
+void quiescent_or_raise(const PyGrant& self, const Result<Revoked>& revoked) {
   if (!revoked) raise(revoked.error());
-  if (*revoked == Revoked::quarantined)
-    raise(Error(Code::quarantined,
-                "a peer did not confirm in time that it stopped using the grant: the memory stays "
-                "registered and must not be reused"));
+  if (*revoked == Revoked::quarantined) raise(self.grant->why_quarantined());
 }
 
 void revoke(PyGrant& self, Seconds timeout) {
   const Deadline deadline = deadline_of(timeout, self.default_timeout);
   const auto revoked = call_interruptibly(
       deadline, [grant = self.grant, deadline] { return grant->revoke(deadline); });
-  if (revoked || !*self.engine_over) quiescent_or_raise(revoked);
+  if (revoked || !*self.engine_over) quiescent_or_raise(self, revoked);
 }
 
 void fence(PyGrant& self, FenceScope reach, Seconds timeout) {
   const Deadline deadline = deadline_of(timeout, self.default_timeout);
-  quiescent_or_raise(call_interruptibly(
-      deadline, [grant = self.grant, deadline, reach] { return grant->fence(deadline, reach); }));
+  quiescent_or_raise(self, call_interruptibly(deadline, [grant = self.grant, deadline, reach] {
+                       return grant->fence(deadline, reach);
+                     }));
 }
 
 nb::bytes blob(const PyGrant& self) {

@@ -158,6 +158,20 @@ void bind_meeting(nb::module_& module) {
            "The next peer that connected to this engine and was not returned before.\n\n"
            "timeout: seconds; None: default_timeout.")
       .def(
+          "accept_async",
+          [](nb::object self, Seconds timeout) {
+            const auto& engine = nb::cast<const PyEngine&>(self);
+            const std::chrono::duration<double> longest =
+                timeout ? duration_of(*timeout) : engine.default_timeout;
+            return nb::module_::import_("weft._aio").attr("accept")(self, longest.count());
+          },
+          "timeout"_a = nb::none(),
+          nb::sig("def accept_async(self, timeout: float | None = None) -> "
+                  "typing.Coroutine[typing.Any, typing.Any, Peer]"),
+          "accept(), to be awaited in any asyncio loop. A task that is cancelled takes no peer.\n\n"
+          "timeout: seconds; None: default_timeout.")
+      .def("_accept_fileno", [](const PyEngine& self) { return self.engine->accept_fd(); })
+      .def(
           "peers", [](const PyEngine& self) { return self.engine->peers(); },
           "All peers that are up.")
       .def("disconnect", &disconnect, "peer"_a,

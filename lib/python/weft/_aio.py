@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import os
 import threading
 import weakref
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Protocol, TypeVar
 
-from ._errors import Error
-from ._weft import Engine, Event, Transfer, _Waker
+from ._errors import Error, TimedOut
+from ._weft import Engine, Event, Peer, Transfer, _Waker
 
 _Made = TypeVar("_Made", covariant=True)
 
@@ -104,25 +105,48 @@ async def arrival(arrival: _Arrives[_Made]) -> _Made:
     return arrival.wait()  # It is there, but for the last steps of the thread that told so.
 
 
+@contextlib.contextmanager
+def _readable(descriptor: int) -> Iterator[asyncio.Future[None]]:
+    """A future that is done once it is readable."""
+    loop = asyncio.get_running_loop()
+    # Several tasks may wait for the same: add_reader() takes a descriptor once.
+    own = os.dup(descriptor)
+    future = loop.create_future()
+    loop.add_reader(own, lambda: future.done() or future.set_result(None))
+    try:
+        yield future
+    finally:
+        loop.remove_reader(own)
+        future.cancel()
+        os.close(own)
+
+
+async def accept(engine: Engine, timeout: float) -> Peer:
+    """Engine.accept_async()."""
+    loop = asyncio.get_running_loop()
+    end = loop.time() + timeout
+    while True:
+        left = end - loop.time()
+        with _readable(engine._accept_fileno()) as arrived:
+            await asyncio.wait({arrived}, timeout=max(left, 0))
+        try:
+            return engine.accept(timeout=0)
+        except TimedOut:
+            if left <= 0:
+                raise
+            # Else another one was faster.
+
+
 async def events(engine: Engine) -> AsyncIterator[Event]:
     """Engine.events(). Several iterators share the events of an engine."""
-    loop = asyncio.get_running_loop()
     closed = asyncio.ensure_future(_ended(engine))
-    # Several iterators in one loop: add_reader() takes a descriptor once.
-    descriptor = os.dup(engine.fileno())
     try:
         while True:
             for event in engine.poll():
                 yield event
             if closed.done():
                 return
-            queued = loop.create_future()
-            loop.add_reader(descriptor, lambda: queued.done() or queued.set_result(None))
-            try:
+            with _readable(engine.fileno()) as queued:
                 await asyncio.wait({queued, closed}, return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                loop.remove_reader(descriptor)
-                queued.cancel()
     finally:
         closed.cancel()
-        os.close(descriptor)

@@ -65,7 +65,7 @@ async def decode(parent: Connection) -> None:
     with weft.Engine(listen="127.0.0.1:0") as engine, engine.add(cache.pages) as segment:
         engine.publish("kv", segment.grant(weft.Rights.write))
         parent.send(engine.address)
-        peer = await asyncio.to_thread(engine.accept, 30)
+        peer = await engine.accept_async(timeout=30)
         async with asyncio.timeout(60):
             answers = (answer(engine, peer, cache, *each) for each in enumerate(PROMPTS))
             parent.send(await asyncio.gather(*answers))
