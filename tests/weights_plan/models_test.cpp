@@ -96,8 +96,7 @@ TEST(WeightsModels, TinyOnesArriveByteByByte) {
           std::pair{"pp=2,replicas=2", "tp=4"}}) {
       const World world = world_of(from_config(config).value(), trainers, workers);
       for (const FanOut fan_out : {FanOut::direct, FanOut::chain}) {
-        const auto made =
-            plan(world, {.fan_out = fan_out, .chunk_bytes = 10'000, .chain_from_bytes = 0});
+        const auto made = plan(world, {.fan_out = fan_out, .chunk_bytes = 10'000});
         ASSERT_TRUE(made) << made.error().to_string();
         EXPECT_EQ(test::carry(world, *made), "") << config << trainers << workers;
       }

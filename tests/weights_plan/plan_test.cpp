@@ -120,8 +120,7 @@ TEST(WeightsPlan, APublisherOfTheHostIsPreferred) {
 
 TEST(WeightsPlan, AChainSendsEachByteOnceAndStartsAtAllReplicas) {
   const World world = fan(2, 4);
-  const auto made =
-      plan(world, {.fan_out = FanOut::chain, .chunk_bytes = 1024, .chain_from_bytes = 0}).value();
+  const auto made = plan(world, {.fan_out = FanOut::chain, .chunk_bytes = 1024}).value();
   EXPECT_EQ(made.published, 2048U);
   EXPECT_EQ(made.hops, 4U);
   EXPECT_EQ(made.chunks, 2U);
@@ -132,16 +131,10 @@ TEST(WeightsPlan, AChainSendsEachByteOnceAndStartsAtAllReplicas) {
   }
 }
 
-TEST(WeightsPlan, SmallSlicesAreNotPassedOn) {
-  const auto made = plan(fan(1, 4), {.fan_out = FanOut::chain}).value();
-  EXPECT_EQ(made.hops, 1U);
-  EXPECT_EQ(made.published, 4 * 2048U);
-}
-
 TEST(WeightsPlan, ARingVisitsHostAfterHost) {
   World world = fan(1, 4);
   for (int r = 0; r < 4; ++r) world.subscribers[r].host = r % 2 == 0 ? "even" : "odd";
-  const auto made = plan(world, {.fan_out = FanOut::chain, .chain_from_bytes = 0}).value();
+  const auto made = plan(world, {.fan_out = FanOut::chain}).value();
   std::uint64_t between_hosts = 0;
   for (const Load& load : made.subscribers) between_hosts += load.sent;
   // Of three steps from replica to replica one or two leave the host.
@@ -150,7 +143,7 @@ TEST(WeightsPlan, ARingVisitsHostAfterHost) {
 }
 
 TEST(WeightsPlan, AutomaticTakesTheFaster) {
-  const PlanOptions options{.chunk_bytes = 256, .chain_from_bytes = 0, .seconds_per_transfer = 0};
+  const PlanOptions options{.chunk_bytes = 256, .seconds_per_transfer = 0};
   // One trainer with one NIC: its NIC is the narrow place.
   EXPECT_EQ(plan(fan(1, 8), options).value().fan_out, FanOut::chain);
   // As many trainers as replicas: each replica's own NIC is.

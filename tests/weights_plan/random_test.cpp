@@ -48,7 +48,6 @@ class RandomWorld {
     PlanOptions options;
     options.fan_out = static_cast<FanOut>(below(3));
     options.chunk_bytes = 1 + below(200);
-    options.chain_from_bytes = below(2) * below(40);
     return options;
   }
 

@@ -192,7 +192,7 @@ struct PairTotal {
 enum class FanOut : std::uint8_t {
   automatic,  ///< The one that is predicted to be the faster.
   direct,     ///< Publishers send to each of them.
-  chain,      ///< Publishers send each byte once, but small slices. The replicas pass it on along a
+  chain,      ///< Publishers send each byte once. The replicas pass it on along a
               ///< ring, chunk by chunk; each is the first one for its share of the bytes.
 };
 
@@ -202,9 +202,6 @@ struct PlanOptions {
   /// begin later, smaller ones are more transfers. A guess: some milliseconds of four NICs of 100
   /// Gb/s.
   std::uint64_t chunk_bytes = std::uint64_t{256} << 20;
-  /// In a chain: smaller slices are sent to each replica by publishers, since passing them on costs
-  /// more than their bytes. A guess.
-  std::uint64_t chain_from_bytes = 64 << 10;
   /// Of a transfer, for the prediction. A guess.
   double seconds_per_transfer = 20e-6;
   /// Between two ranks of one host, in 10^9 bits per second, for the prediction. A guess: links

@@ -58,15 +58,21 @@ class Names {
       for (const Shard& shard : ranks[r].shards) {
         if (const std::string why = objection_to(shard); !why.empty())
           return refuse(fmt::format("{}: tensor {}: {}", ranks[r].name, shard.name, why));
-        const auto next = static_cast<std::uint32_t>(entries_.size());
-        const auto [it, fresh] = numbers_.try_emplace(shard.name, next);
-        if (fresh)
-          entries_.push_back({shard.name, &shard, r, side});
-        else if (auto ok = agrees(ranks[r], shard, entries_[it->second]); !ok)
-          return ok;
-        out.push_back(it->second);
+        const std::uint32_t number = number_of(shard, r, side);
+        if (auto ok = agrees(ranks[r], shard, entries_[number]); !ok) return ok;
+        out.push_back(number);
       }
     return {};
+  }
+
+  std::uint32_t number_of(const Shard& shard, std::uint32_t rank, Side side) {
+    // Most ranks name tensors in one order.
+    if (next_ < entries_.size() && entries_[next_].name == shard.name) return next_++;
+    const auto fresh_number = static_cast<std::uint32_t>(entries_.size());
+    const auto [it, fresh] = numbers_.try_emplace(shard.name, fresh_number);
+    if (fresh) entries_.push_back({shard.name, &shard, rank, side});
+    next_ = it->second + 1;
+    return it->second;
   }
 
   Result<void> agrees(const Rank& rank, const Shard& shard, const Entry& entry) const {
@@ -89,6 +95,7 @@ class Names {
   const World& world_;
   std::unordered_map<std::string_view, std::uint32_t> numbers_;
   std::vector<Entry> entries_;
+  std::uint32_t next_ = 0;  // the number behind that of the last shard
 };
 
 /// The shards of one side by tensor.

@@ -13,6 +13,13 @@ namespace {
 // Segments are far smaller; sums of two such numbers do not overflow.
 constexpr std::uint64_t greatest = std::uint64_t{1} << 62;
 
+/// Stable, without memory of its own; gcc 12 takes std::sort of a small array for too large.
+template <typename Iterator, typename Before>
+void sort_few(Iterator begin, Iterator end, Before before) {
+  for (Iterator next = begin; next != end; ++next)
+    std::rotate(std::upper_bound(begin, next, *next, before), next, next + 1);
+}
+
 /// An index of the box to iterate over.
 struct Loop {
   std::uint64_t count = 1;
@@ -72,7 +79,7 @@ Nest nest_of(const Box& box, const Shard& src, const Shard& dst) noexcept {
   }
   const auto end = loops.begin() + static_cast<std::ptrdiff_t>(dimensions);
   const auto outer = [](const Loop& a, const Loop& b) { return a.dst_stride > b.dst_stride; };
-  if (!std::is_sorted(loops.begin(), end, outer)) std::stable_sort(loops.begin(), end, outer);
+  sort_few(loops.begin(), end, outer);
   for (std::size_t d = 0; d < dimensions; ++d) nest.add(loops[d]);
   nest.absorb();
   nest.take_longest();
@@ -112,7 +119,7 @@ bool elements_apart(const Dims& extent, const Dims& strides, std::uint64_t eleme
   std::size_t depth = 0;
   for (std::size_t d = 0; d < extent.size(); ++d)
     if (extent[d] > 1) loops[depth++] = {strides[d], extent[d]};
-  std::sort(loops.begin(), loops.begin() + static_cast<std::ptrdiff_t>(depth));
+  sort_few(loops.begin(), loops.begin() + static_cast<std::ptrdiff_t>(depth), std::less<>());
   std::uint64_t inside = element;
   for (std::size_t i = 0; i < depth; ++i) {
     const auto& [stride, count] = loops[i];
@@ -162,10 +169,12 @@ std::string objection_to(const Shard& shard) {
   }
   if (!shard.strides.empty() && shard.strides.size() != dimensions)
     return fmt::format("strides must have a number for each of {} dimensions", dimensions);
-  const Dims strides = strides_of(shard);
+  const std::string_view beyond = "it ends beyond any segment";
+  if (shard.strides.empty())
+    return shard.offset > greatest - bytes_of(shard) ? std::string(beyond) : std::string();
   const std::uint32_t element = bytes_of(shard.dtype);
-  if (!fits(shard.offset, shard.extent, strides, element)) return "it ends beyond any segment";
-  if (!shard.strides.empty() && !elements_apart(shard.extent, strides, element))
+  if (!fits(shard.offset, shard.extent, shard.strides, element)) return std::string(beyond);
+  if (!elements_apart(shard.extent, shard.strides, element))
     return "its strides let elements overlap";
   return {};
 }

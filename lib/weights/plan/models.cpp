@@ -71,12 +71,15 @@ class Dealer {
 
   /// The slice of a rank; nothing if it has none. Fails if the tensor can't be dealt out.
   Result<std::optional<Box>> slice(const ModelTensor& tensor, const Seat& seat) const {
+    const bool whole_experts = tensor.expert && parallel_.ep > 1;
+    if (!here(tensor.layer, seat) || (whole_experts && !expert_here(*tensor.expert, seat)))
+      return std::optional<Box>();
     std::optional<Box> box = Box{tensor.shape, tensor.shape};
     for (std::size_t d = 0; d < tensor.shape.size(); ++d) box->begin[d] = 0;
-    if (tensor.layer < seat.layers.first || tensor.layer >= seat.layers.first + seat.layers.count)
-      return std::optional<Box>();
-    if (tensor.expert && parallel_.ep > 1) {
-      if (!narrow_expert(tensor, seat, *box)) box.reset();
+    if (whole_experts) {
+      if (parallel_.fsdp > 1 &&
+          !narrow_rows(*box, ranks() / parallel_.ep, seat.index / parallel_.ep))
+        box.reset();
       return box;
     }
     if (tensor.cut) {
@@ -92,12 +95,13 @@ class Dealer {
   }
 
  private:
-  bool narrow_expert(const ModelTensor& tensor, const Seat& seat, Box& box) const {
-    const Run experts = chunk(model_.experts, parallel_.ep, seat.index % parallel_.ep);
-    if (*tensor.expert < experts.first || *tensor.expert >= experts.first + experts.count)
-      return false;
-    const std::uint32_t beyond = parallel_.tp * parallel_.dp * parallel_.fsdp / parallel_.ep;
-    return parallel_.fsdp == 1 || narrow_rows(box, beyond, seat.index / parallel_.ep);
+  std::uint32_t ranks() const noexcept { return parallel_.tp * parallel_.dp * parallel_.fsdp; }
+  static bool here(std::uint32_t layer, const Seat& seat) noexcept {
+    return layer >= seat.layers.first && layer - seat.layers.first < seat.layers.count;
+  }
+  bool expert_here(std::uint32_t expert, const Seat& seat) const noexcept {
+    const Run run = chunk(model_.experts, parallel_.ep, seat.index % parallel_.ep);
+    return expert >= run.first && expert - run.first < run.count;
   }
   static bool narrow_rows(Box& box, std::uint32_t ranks, std::uint32_t rank) noexcept {
     return box.extent.empty() ? rank == 0 : narrow(box, 0, chunk(box.extent[0], ranks, rank));

@@ -1,7 +1,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
+#include <tuple>
+#include <unordered_map>
 
 #include "weights/plan/catalog.hpp"
 #include "weights/plan/layout.hpp"
@@ -16,6 +17,9 @@ namespace {
 /// By how much a chain must be faster: ranks that depend on each other are more that can fail. A
 /// guess.
 constexpr double worth_a_chain = 1.05;
+/// Of a direct plan, before it has to be faster by this factor. Guesses.
+constexpr double most_direct_pieces = 1e6;
+constexpr double worth_many_pieces = 1.5;
 
 void count_in(const Loads& loads, const Transfer& transfer, Plan& plan) {
   const bool published = transfer.from.side == Side::publisher;
@@ -40,21 +44,25 @@ void share_by_nics(const std::vector<Rank>& ranks, std::vector<Load>& loads) {
   }
 }
 
-std::vector<PairTotal> pair_totals(const Loads& loads, const std::vector<Transfer>& transfers) {
-  std::map<std::pair<Party, std::uint32_t>, PairTotal> pairs;
+std::vector<PairTotal> pair_totals(const World& world, const Loads& loads,
+                                   const std::vector<Transfer>& transfers) {
+  const std::size_t subscribers = world.subscribers.size();
+  std::unordered_map<std::uint64_t, std::size_t> indices;
+  std::vector<PairTotal> totals;
   for (const Transfer& transfer : transfers) {
-    PairTotal& total = pairs[{transfer.from, transfer.to}];
+    const std::uint64_t sender =
+        std::uint64_t{transfer.from.rank} * 2 + (transfer.from.side == Side::subscriber ? 1 : 0);
+    const auto [it, fresh] = indices.try_emplace(sender * subscribers + transfer.to, totals.size());
+    if (fresh)
+      totals.push_back({transfer.from, transfer.to, loads.on_host(transfer.from, transfer.to)});
+    PairTotal& total = totals[it->second];
     ++total.transfers;
     total.pieces += transfer.pieces.size();
     total.bytes += transfer.bytes;
   }
-  std::vector<PairTotal> totals;
-  totals.reserve(pairs.size());
-  for (auto& [key, total] : pairs) {
-    std::tie(total.from, total.to) = key;
-    total.on_host = loads.on_host(total.from, total.to);
-    totals.push_back(total);
-  }
+  std::sort(totals.begin(), totals.end(), [](const PairTotal& a, const PairTotal& b) {
+    return std::tie(a.from, a.to) < std::tie(b.from, b.to);
+  });
   return totals;
 }
 
@@ -71,23 +79,21 @@ Result<Plan> plan_for(const World& world, const Catalog& catalog, const PlanOpti
   for (const Transfer& transfer : plan.transfers) count_in(loads, transfer, plan);
   share_by_nics(world.publishers, plan.publishers);
   share_by_nics(world.subscribers, plan.subscribers);
-  plan.pairs = pair_totals(loads, plan.transfers);
+  plan.pairs = pair_totals(world, loads, plan.transfers);
   plan.predicted_seconds = predict(world, loads, plan.transfers, options);
   return plan;
 }
 
-bool has_replicas(const Catalog& catalog, std::uint64_t from_bytes) {
+bool has_replicas(const Catalog& catalog) {
   for (const Tensor& tensor : catalog.tensors())
     for (const Slice& sink : tensor.sinks)
-      if (sink.holders.size() > 1 &&
-          volume(sink.box.extent) * bytes_of(tensor.sample->dtype) >= from_bytes)
-        return true;
+      if (sink.holders.size() > 1) return true;
   return false;
 }
 
-/// Seconds that publishers need at least to send to each subscriber all that it wants.
+/// Seconds that a direct plan takes at least: publishers send to each subscriber all that it wants.
 double least_direct(const World& world, const Loads& loads) {
-  double speed = 0, bytes = 0;
+  double speed = 0, bytes = 0, longest = 0;
   for (const Rank& rank : world.publishers) speed += nic_speed(rank);
   std::vector<std::uint32_t> hosts;
   for (std::uint32_t r = 0; r < world.publishers.size(); ++r)
@@ -97,18 +103,32 @@ double least_direct(const World& world, const Loads& loads) {
     // What needs no NIC is not counted.
     if (std::binary_search(hosts.begin(), hosts.end(), loads.host_of({Side::subscriber, r})))
       continue;
+    double wanted = 0;
     for (const Shard& shard : world.subscribers[r].shards)
-      bytes += static_cast<double>(bytes_of(shard));
+      wanted += static_cast<double>(bytes_of(shard));
+    longest = std::max(longest, wanted / nic_speed(world.subscribers[r]));
+    bytes += wanted;
   }
-  return speed > 0 ? bytes / speed : 0;
+  return speed > 0 ? std::max(bytes / speed, longest) : 0;
+}
+
+/// Whether a direct plan has so many pieces that it takes long to make and to post. About: its
+/// publishers send in the same pieces, as often as there are replicas.
+bool is_long(const Plan& chain) {
+  double pieces = 0;
+  for (const PairTotal& pair : chain.pairs)
+    if (pair.from.side == Side::publisher) pieces += static_cast<double>(pair.pieces);
+  return pieces * static_cast<double>(chain.bytes) >
+         most_direct_pieces * static_cast<double>(chain.published);
 }
 
 Result<Plan> faster_plan(const World& world, const Catalog& catalog, const PlanOptions& options) {
-  if (!has_replicas(catalog, options.chain_from_bytes))
-    return plan_for(world, catalog, options, FanOut::direct);
+  if (!has_replicas(catalog)) return plan_for(world, catalog, options, FanOut::direct);
   auto chain = plan_for(world, catalog, options, FanOut::chain);
-  // A direct plan of many replicas has many pieces: it is not made in vain.
-  if (!chain || least_direct(world, Loads(world)) > chain->predicted_seconds) return chain;
+  if (!chain) return chain;
+  const double least = least_direct(world, Loads(world));
+  if (least > chain->predicted_seconds) return chain;
+  if (is_long(*chain) && chain->predicted_seconds < least * worth_many_pieces) return chain;
   auto direct = plan_for(world, catalog, options, FanOut::direct);
   if (!direct) return chain;
   return direct->predicted_seconds <= chain->predicted_seconds * worth_a_chain ? direct : chain;

@@ -10,8 +10,8 @@ namespace weft::weights {
 
 namespace {
 
-/// More are of no use: the pipeline fills in the time of one chunk.
-constexpr std::uint64_t most_chunks = 64;
+/// More are of little use: the pipeline fills in the time of one chunk.
+constexpr std::uint64_t most_chunks = 16;
 /// So many parts of a chunk may begin at different replicas, and come from different publishers.
 constexpr std::uint64_t parts_of_chunk = 8;
 /// Bounds the memory of a plan: these take 7 GB.
@@ -37,7 +37,6 @@ Router::Router(const World& world, const Catalog& catalog, const PlanOptions& op
                FanOut fan_out)
     : world_(world),
       catalog_(catalog),
-      options_(options),
       fan_out_(fan_out),
       loads_(world),
       chunk_bytes_(std::max(options.chunk_bytes,
@@ -62,8 +61,7 @@ Result<void> Router::add(const Tensor& tensor, const Sweep& sources, const Slice
   const std::uint32_t element = bytes_of(tensor.sample->dtype);
   const std::uint64_t part_bytes = divided_up(chunk_bytes_, parts_of_chunk);
   const std::uint64_t bytes = volume(sink.box.extent) * element;
-  const bool chained =
-      fan_out_ == FanOut::chain && sink.holders.size() > 1 && bytes >= options_.chain_from_bytes;
+  const bool chained = fan_out_ == FanOut::chain && sink.holders.size() > 1;
   const auto ring = chained ? ring_of(sink.holders) : std::vector<Holder>();
   for (const Box& box : cut(sink.box, divided_up(bytes, part_bytes))) {
     const std::uint64_t size = volume(box.extent) * element;

@@ -40,7 +40,6 @@ class Router {
 
   const World& world_;
   const Catalog& catalog_;
-  const PlanOptions& options_;
   const FanOut fan_out_;
   Loads loads_;
   TransferTable transfers_;

@@ -41,9 +41,13 @@ void sort_and_join(std::vector<Piece>& pieces) {
   pieces.erase(last + 1, pieces.end());
 }
 
-}  // namespace
+constexpr std::uint32_t free_slot = 0xffff'ffff;
 
-std::size_t TransferTable::Hash::operator()(const Key& key) const noexcept {
+TransferTable::Key key_of(const Transfer& transfer) noexcept {
+  return {transfer.chunk, transfer.hop, transfer.from, transfer.to};
+}
+
+std::uint64_t hash_of(const TransferTable::Key& key) noexcept {
   // Fibonacci hashing: 2^64 divided by the golden ratio spreads neighbours.
   constexpr std::uint64_t golden = 0x9e3779b97f4a7c15;
   const auto from = std::uint64_t{key.from.rank} << 1 | (key.from.side == Side::subscriber ? 1 : 0);
@@ -52,11 +56,36 @@ std::size_t TransferTable::Hash::operator()(const Key& key) const noexcept {
   return mixed ^ (mixed >> 32);
 }
 
+/// The slot of the transfer with this key, or the free one where it belongs.
+std::size_t slot_of(const TransferTable::Key& key, const std::vector<Transfer>& transfers,
+                    const std::vector<std::uint32_t>& slots) noexcept {
+  std::size_t slot = hash_of(key) & (slots.size() - 1);
+  while (slots[slot] != free_slot && key_of(transfers[slots[slot]]) != key)
+    slot = (slot + 1) & (slots.size() - 1);
+  return slot;
+}
+
+}  // namespace
+
+Transfer& TransferTable::transfer_of(const Key& key) {
+  if (slots_.size() <= transfers_.size() * 2) grow();
+  const std::size_t slot = slot_of(key, transfers_, slots_);
+  if (slots_[slot] == free_slot) {
+    slots_[slot] = static_cast<std::uint32_t>(transfers_.size());
+    transfers_.push_back({key.from, key.to, key.chunk, key.hop, 0, {}});
+  }
+  return transfers_[slots_[slot]];
+}
+
+void TransferTable::grow() {
+  constexpr std::size_t least = 64;
+  slots_.assign(std::max(least, slots_.size() * 2), free_slot);
+  for (std::uint32_t i = 0; i < transfers_.size(); ++i)
+    slots_[slot_of(key_of(transfers_[i]), transfers_, slots_)] = i;
+}
+
 void TransferTable::add(const Key& key, std::span<const Piece> pieces, std::uint64_t bytes) {
-  const auto next = static_cast<std::uint32_t>(transfers_.size());
-  const auto [it, fresh] = indices_.try_emplace(key, next);
-  if (fresh) transfers_.push_back({key.from, key.to, key.chunk, key.hop, 0, {}});
-  Transfer& transfer = transfers_[it->second];
+  Transfer& transfer = transfer_of(key);
   transfer.bytes += bytes;
   for (const Piece& piece : pieces)
     if (transfer.pieces.empty() || !join(transfer.pieces.back(), piece))

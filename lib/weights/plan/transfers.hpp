@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <unordered_map>
+#include <span>
 #include <vector>
 #include <weft/weights_plan.hpp>
 
@@ -26,12 +26,12 @@ class TransferTable {
   std::vector<Transfer> take() &&;
 
  private:
-  struct Hash {
-    std::size_t operator()(const Key& key) const noexcept;
-  };
+  Transfer& transfer_of(const Key& key);
+  void grow();
 
-  std::unordered_map<Key, std::uint32_t, Hash> indices_;
   std::vector<Transfer> transfers_;
+  /// A hash table of indices into transfers_: a look-up touches little memory. At most half full.
+  std::vector<std::uint32_t> slots_;
 };
 
 }  // namespace weft::weights
