@@ -226,6 +226,22 @@ TEST(WeightsPlan, HugeNumbersAreRefused) {
   expect_refused(world, {"beyond any segment"});
 }
 
+TEST(WeightsPlan, HugeShardsAreCutIntoFewParts) {
+  // Their sum has more than 64 bits.
+  World world;
+  for (int i = 0; i < 8; ++i)
+    for (auto* side : {&world.publishers, &world.subscribers}) {
+      if (i == 0) side->push_back(rank("r", {}));
+      side->front().shards.push_back({.name = fmt::format("w{}", i),
+                                      .shape = {std::uint64_t{1} << 60},
+                                      .begin = {0},
+                                      .extent = {std::uint64_t{1} << 60},
+                                      .segment = static_cast<std::uint32_t>(i)});
+    }
+  const auto made = plan(world).value();
+  EXPECT_EQ(made.transfers.at(0).pieces.size(), 8U);
+}
+
 TEST(WeightsPlan, OverlappingMemoryIsRefused) {
   World world;
   world.publishers = {rank("t", {rows("a", 0, 64), rows("b", 0, 64)})};

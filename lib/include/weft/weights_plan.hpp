@@ -190,7 +190,8 @@ struct PairTotal {
 
 /// How bytes reach subscribers that hold the same slices.
 enum class FanOut : std::uint8_t {
-  automatic,  ///< The one that is predicted to be the faster.
+  automatic,  ///< The one that is predicted to be the faster; a chain if direct has far more
+              ///< pieces.
   direct,     ///< Publishers send to each of them.
   chain,      ///< Publishers send each byte once. The replicas pass it on along a
               ///< ring, chunk by chunk; each is the first one for its share of the bytes.
@@ -199,8 +200,8 @@ enum class FanOut : std::uint8_t {
 struct PlanOptions {
   FanOut fan_out = FanOut::automatic;
   /// In a chain: a rank has to receive about so many bytes before it passes them on. Larger ones
-  /// begin later, smaller ones are more transfers. A guess: some milliseconds of four NICs of 100
-  /// Gb/s.
+  /// begin later, smaller ones are more transfers. There are at most 16 chunks. A guess: some
+  /// milliseconds of four NICs of 100 Gb/s.
   std::uint64_t chunk_bytes = std::uint64_t{256} << 20;
   /// Of a transfer, for the prediction. A guess.
   double seconds_per_transfer = 20e-6;

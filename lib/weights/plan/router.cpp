@@ -21,11 +21,13 @@ std::uint64_t divided_up(std::uint64_t a, std::uint64_t b) noexcept {
   return a / b + (a % b != 0 ? 1 : 0);
 }
 
+/// Of all ranks. Saturates: a shard alone fits, the sum of bad ones may not.
 std::uint64_t greatest_bytes(const std::vector<Rank>& ranks) {
+  constexpr std::uint64_t most = std::uint64_t{1} << 63;
   std::uint64_t greatest = 0;
   for (const Rank& rank : ranks) {
     std::uint64_t bytes = 0;
-    for (const Shard& shard : rank.shards) bytes += bytes_of(shard);
+    for (const Shard& shard : rank.shards) bytes = std::min(most, bytes + bytes_of(shard));
     greatest = std::max(greatest, bytes);
   }
   return greatest;
