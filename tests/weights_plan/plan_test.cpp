@@ -270,21 +270,17 @@ TEST(WeightsJson, MinimalAndWrongFiles) {
   ASSERT_TRUE(read);
   EXPECT_EQ(read->publishers[0].shards[0].extent, (Dims{4, 2}));
   EXPECT_EQ(read->publishers[0].shards[0].begin, (Dims{0, 0}));
-  for (
-      const char* text : {
-          "",
-          "[]",
-          "{\"publisher\":[]}",
-          "{\"publishers\":{}}",
-          "{\"publishers\":[{}]}",
-          R"({"publishers":[{"name":"t","nics":-1}]})",
-          R"({"publishers":[{"name":"t","gbps":"1"}]})",
-          R"({"publishers":[{"name":"t","shards":[{"name":"w","dtype":"float31","shape":[]}]}]})",
-          R"({"publishers":[{"name":"t","shards":[{"name":"w","dtype":"bool","shape":[1.5]}]}]})",
-          R"({"publishers":[{"name":"t","shards":[{"name":"w","dtype":"bool","shape":[1],"begin":[0]}]}]})",
-          R"({"publishers":[{"name":"t","shards":[{"name":"w","dtype":"bool","shape":[1,1,1,1,1,1,1]}]}]})",
-      })
+  for (const char* text : {"", "[]", R"({"publisher":[]})", R"({"publishers":{}})",
+                           R"({"publishers":[{}]})", R"({"publishers":[{"name":"t","nics":-1}]})",
+                           R"({"publishers":[{"name":"t","gbps":"1"}]})"})
     EXPECT_FALSE(world_from_json(text)) << text;
+  for (const char* rest :
+       {R"("dtype":"float31","shape":[])", R"("dtype":"bool","shape":[1.5])",
+        R"("dtype":"bool","shape":[1],"begin":[0])", R"("dtype":"bool","shape":[1,1,1,1,1,1,1])"}) {
+    const std::string shard = fmt::format(R"({{"name":"w",{}}})", rest);
+    const auto file = fmt::format(R"({{"publishers":[{{"name":"t","shards":[{}]}}]}})", shard);
+    EXPECT_FALSE(world_from_json(file)) << file;
+  }
   const auto wrong = world_from_json(
       R"({"publishers":[],"subscribers":[{"name":"t","shards":[{"name":"w","dtype":"bool"}]}]})");
   ASSERT_FALSE(wrong);
