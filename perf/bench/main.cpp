@@ -33,6 +33,7 @@ constexpr Benchmark benchmarks[] = {
     {"nic-costs", "what many NICs cost to open, to register with and to connect", bench::nic_costs},
     {"raw", "a plain libfabric loop between two processes", bench::raw},
     {"versus-raw", "the engine beside the best plain libfabric loop", bench::versus_raw},
+    {"weights-plan", "planning for a trillion parameters", bench::weights_plan},
 };
 
 constexpr const char* usage =

@@ -450,6 +450,53 @@ class Mistakes(Case):
         self.fails(weft("kv", "GPT-OSS-20B", "--tp-size", "3"), 1, "3 ranks can't share")
         self.fails(weft("kv", "GPT-OSS-20B", "--pp-rank", "1"), 2, "1 is no rank of --pp-size 1")
 
+    def test_weights_of_a_config_json(self):
+        with tempfile.TemporaryDirectory() as folder:
+            config, result = os.path.join(folder, "config.json"), os.path.join(folder, "perf.json")
+            with open(config, "w") as file:
+                json.dump({"model_type": "llama", "hidden_size": 64, "intermediate_size": 128,
+                           "num_hidden_layers": 2, "num_attention_heads": 4,
+                           "num_key_value_heads": 2, "vocab_size": 100}, file)
+            with open(result, "w") as file:
+                json.dump({"format": "weft-perf",
+                           "points": [{"gigabytes_per_second": {"median": 2.5}}]}, file)
+            plan = ["weights", "plan", "--config", config, "--trainers", "fsdp=3", "--ranks",
+                    "tp=2,replicas=2"]
+            shown = json.loads(weft(*plan, "--fan-out", "chain", "--json").stdout)
+            self.assertEqual((shown["fan_out"], shown["hops"]), ("chain", 2))
+            self.assertEqual(sum(pair["bytes"] for pair in shown["pairs"]), shown["bytes"])
+            self.assertEqual([rank["name"] for rank in shown["trainers"]],
+                             ["trainer0", "trainer1", "trainer2"])
+            self.assertEqual(shown["trainers"][0]["gbps"], 100)
+            shown = json.loads(weft(*plan, "--result", result, "--nics", "2", "--json").stdout)
+            self.assertEqual(shown["ranks"][3]["gbps"], 10)
+            text = weft(*plan, "--gbps", "25").stdout
+            self.assertIn("4 x 25 Gb/s", text)
+            self.assertRegex(text, r"trainer2 +-> rank3 ")
+            self.fails(weft(*plan, "--result", config), 1, "no results of weft-perf")
+            self.fails(weft(*plan[:-1], "tp=3"), 1, "can't be dealt out to tp=3")
+            self.fails(weft(*plan[:-1], "xp=3"), 2, "xp=3")
+
+    def test_weights_of_files(self):
+        with tempfile.TemporaryDirectory() as folder:
+            shard = {"name": "w", "dtype": "float32", "shape": [4, 8]}
+            half = [{**shard, "begin": [row, 0], "extent": [2, 8]} for row in (0, 2)]
+            paths = []
+            for side, shards in (("publishers", half[0]), ("publishers", half[1]),
+                                 ("subscribers", shard)):
+                paths.append(os.path.join(folder, f"{len(paths)}.json"))
+                with open(paths[-1], "w") as file:
+                    json.dump({side: [{"name": f"rank{len(paths)}", "shards": [shards]}]}, file)
+            shown = json.loads(weft("weights", "plan", *paths, "--json").stdout)
+            self.assertEqual([(pair["from"], pair["bytes"]) for pair in shown["pairs"]],
+                             [("rank1", 64), ("rank2", 64)])
+            self.fails(weft("weights", "plan", paths[0], paths[2]), 1, "rank3: tensor w")
+            with open(paths[0], "w") as file:
+                file.write("{]")
+            self.fails(weft("weights", "plan", *paths), 1, "0.json")
+            self.fails(weft("weights", "plan", "no-such-file"), 1, "can't be read")
+            self.fails(weft("weights", "plan"), 2, "FILE")
+
     def test_memory_that_is_not_there(self):
         with tempfile.TemporaryDirectory() as folder:
             # The loader finds this one, which is none.

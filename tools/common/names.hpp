@@ -7,6 +7,7 @@
 #include <weft/kv.hpp>
 #include <weft/kv_models.hpp>
 #include <weft/transfer.hpp>
+#include <weft/weights_plan.hpp>
 
 namespace weft::tool {
 
@@ -29,6 +30,9 @@ inline const Names<Direction> direction_names = {{"write", Direction::write},
                                                  {"read", Direction::read}};
 inline const Names<Priority> priority_names = {
     {"latency", Priority::latency}, {"normal", Priority::normal}, {"bulk", Priority::bulk}};
+inline const Names<weights::FanOut> fan_out_names = {{"automatic", weights::FanOut::automatic},
+                                                     {"direct", weights::FanOut::direct},
+                                                     {"chain", weights::FanOut::chain}};
 
 /// "?" for a value that has no name.
 template <typename Enum>

@@ -46,6 +46,7 @@ void add_commands(CLI::App& program, std::function<int()>& chosen) {
                              "  weft topo                    where it lies, and who serves whom\n"
                              "  weft explain                 which path a transfer would take\n"
                              "  weft kv Llama-3.1-8B         what a model's caches hold\n"
+                             "  weft weights plan FILE       who writes which weights to whom\n"
                              "  weft nixl install            Weft as a backend of an installed "
                              "NIXL\n"
                              "  weft help decode             all about one command\n\n") +
@@ -80,6 +81,14 @@ void add_commands(CLI::App& program, std::function<int()>& chosen) {
             "  weft kv DeepSeek-V3.2 --pp-size 2 --pp-rank 1 --dtype fp8\n"
             "  weft kv Qwen3-32B --server vllm-flashinfer-hnd --tp-size 8 --peer-tp-size 4\n"
             "  weft kv path/to/config.json --tokens 128K --json\n");
+  table.add("weights", run_weights,
+            "Plans how a model's weights get from trainers to inference ranks: who sends what to "
+            "whom, the bytes of each NIC, and the time that this takes at least.",
+            "  weft weights plan ranks.json\n"
+            "  weft weights plan trainers.json workers.json --gbps 400 --json\n"
+            "  weft weights plan --config config.json --trainers fsdp=16 --ranks tp=8,replicas=2\n"
+            "  weft weights plan --config config.json --trainers fsdp=64,ep=16 \\\n"
+            "                    --ranks dp=4,tp=8,ep=32 --fan-out chain --result perf.json\n");
   table.add("decode", run_decode,
             "Waits for one prefill process, grants it blocks of a paged KV cache request by "
             "request, checks every byte that arrives and that nothing else was written, and ends.",

@@ -6,6 +6,9 @@
 ///
 /// @namespace weft::kv
 /// Layouts of paged KV caches, and the copies between them. Arithmetic only.
+///
+/// @namespace weft::weights
+/// A model's new weights, from trainers to inference ranks.
 #pragma once
 
 #include <weft/capability.hpp>
@@ -27,3 +30,5 @@
 #include <weft/topology.hpp>
 #include <weft/transfer.hpp>
 #include <weft/version.hpp>
+#include <weft/weights_models.hpp>
+#include <weft/weights_plan.hpp>

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "common/memory_place.hpp"
 #include "common/names.hpp"
@@ -18,6 +19,15 @@ Result<Policy> parse_typed_policy(const std::string& text) {
     std::replace(sentence.begin(), sentence.end(), '_', '-');
     return Error(error.code(), sentence);
   });
+}
+
+Result<double> parse_gbps(const std::string& text) {
+  constexpr double most = 1e6;
+  char* end = nullptr;
+  const double gbps = std::strtod(text.c_str(), &end);
+  if (!text.empty() && *end == '\0' && gbps > 0 && gbps <= most) return gbps;
+  return fail(Code::invalid_argument,
+              fmt::format("{} is no number above 0 and up to {}", text, most));
 }
 
 }  // namespace
@@ -115,6 +125,52 @@ void add_options(CLI::App& command, KvOptions& options) {
     if (options.pp.rank >= options.pp.size)
       throw CLI::ValidationError("--pp-rank", fmt::format("{} is no rank of --pp-size {}",
                                                           options.pp.rank, options.pp.size));
+  });
+  add_console(command, options.console, false);
+}
+
+void add_options(CLI::App& command, WeightsOptions& options) {
+  OptionGroup positionals(command, "Positionals"), model(command, "Model"), nics(command, "NICs"),
+      plan(command, "Plan");
+  positionals.words("action", options.action, {"plan"}, "What to do")->required();
+  CLI::Option* const files =
+      command.add_option("FILE", options.files,
+                         "Files with ranks and their shards, as JSON; several are taken together");
+  CLI::Option* const config =
+      model.file("--config", options.config,
+                 "The model's config.json, dealt out to ranks as the next two options say");
+  files->excludes(config);
+  const char* const form = "tp=N,pp=N,ep=N,fsdp=N,dp=N,replicas=N";
+  model
+      .parsed("--trainers", options.trainers, weights::parse_parallelism, form,
+              "How trainers share the model; what is left out is 1")
+      ->needs(config);
+  model
+      .parsed("--ranks", options.ranks, weights::parse_parallelism, form,
+              "How inference ranks share it")
+      ->needs(config);
+  constexpr std::uint32_t most_nics = 1024;
+  model
+      .number("--ranks-per-host", options.ranks_per_host, Multiples::decimal, {1, most_nics},
+              "Ranks of one side on a host")
+      ->default_str("8")
+      ->needs(config);
+  nics.number("--nics", options.nics, Multiples::decimal, {1, most_nics},
+              "NICs of each rank, in place of what the files say; with --config else 4");
+  CLI::Option* const gbps =
+      nics.parsed("--gbps", options.gbps, parse_gbps, "N",
+                  "Gb/s of each NIC, in place of what the files say; with --config else 100");
+  nics.file("--result", options.result,
+            "A result of weft-perf's: the greatest rate in it is what all NICs of a rank carry")
+      ->excludes(gbps);
+  plan.choice("--fan-out", options.plan.fan_out, fan_out_names,
+              "Whether replicas pass weights on to each other");
+  plan.number("--chunk-bytes", options.plan.chunk_bytes, Multiples::binary, {1, 1ULL << 40},
+              "Bytes that a replica receives before it passes them on")
+      ->default_str("256M");
+  command.parse_complete_callback([&options] {
+    if (options.files.empty() && options.config.empty())
+      throw CLI::RequiredError("FILE or --config");
   });
   add_console(command, options.console, false);
 }

@@ -1,5 +1,5 @@
-// The commands that look at a machine, at paths and at caches: info, topo, explain and kv. They
-// return the exit code.
+// The commands that look at a machine, at paths, at caches and at weights: info, topo, explain, kv
+// and weights. They return the exit code.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -7,8 +7,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 #include <weft/kv_models.hpp>
 #include <weft/path.hpp>
+#include <weft/weights_models.hpp>
 
 #include "command/ending.hpp"
 #include "command/engine_options.hpp"
@@ -50,6 +52,19 @@ struct KvOptions {
   std::uint64_t tokens = 4096;
 };
 
+struct WeightsOptions {
+  ConsoleOptions console;
+  std::string action;
+  std::vector<std::string> files;  ///< With ranks; or else `config` describes them.
+  std::string config;              ///< The path of a config.json.
+  weights::Parallelism trainers, ranks;
+  std::uint32_t ranks_per_host = 8;
+  std::optional<std::uint32_t> nics;
+  std::optional<double> gbps;
+  std::string result;  ///< A file of weft-perf's, whose best point tells what a rank gets.
+  weights::PlanOptions plan;
+};
+
 /// The names of engines of `weft explain` begin so, which tells other commands that nobody will
 /// transfer anything.
 constexpr std::string_view explainer_prefix = "weft-explain-";
@@ -58,10 +73,12 @@ void add_options(CLI::App& command, InfoOptions& options);
 void add_options(CLI::App& command, TopoOptions& options);
 void add_options(CLI::App& command, ExplainOptions& options);
 void add_options(CLI::App& command, KvOptions& options);
+void add_options(CLI::App& command, WeightsOptions& options);
 
 int run_info(const InfoOptions& options);
 int run_topo(const TopoOptions& options);
 int run_explain(const ExplainOptions& options);
 int run_kv(const KvOptions& options);
+int run_weights(const WeightsOptions& options);
 
 }  // namespace weft::tool
