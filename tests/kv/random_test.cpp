@@ -8,6 +8,7 @@
 #include <random>
 
 #include "oracle.hpp"
+#include "providers/sanitizer.hpp"
 
 namespace weft::kv {
 namespace {
@@ -255,7 +256,8 @@ void try_kinds(std::vector<What> whats, unsigned cases) {
   }
 }
 
-constexpr unsigned cases = 1000;
+// A sanitizer makes them ten times slower.
+constexpr unsigned cases = providers::sanitized ? 200 : 1000;
 
 TEST(KvRandom, KeysAndValues) {
   try_kinds({What::keys_values}, cases);

@@ -8,6 +8,8 @@
 #include <numeric>
 #include <weft/kv_models.hpp>
 
+#include "providers/sanitizer.hpp"
+
 namespace weft::kv {
 namespace {
 
@@ -93,7 +95,10 @@ TEST_P(KvRanks, EachByteComesOnce) {
         }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, KvRanks, testing::Range<std::size_t>(0, models().size()),
+// Under a sanitizer, which makes them ten times slower, every fifth model.
+INSTANTIATE_TEST_SUITE_P(Models, KvRanks,
+                         testing::Range<std::size_t>(0, models().size(),
+                                                     providers::sanitized ? 5 : 1),
                          [](const auto& index) {
                            std::string name = models()[index.param].name;
                            std::erase_if(name, [](char c) { return c == '-' || c == '.'; });
