@@ -229,10 +229,14 @@ def test_messages(engines: Pair) -> None:
     assert (message.peer, message.tag, message.bytes) == (engines.a.name, 5, b"five")
     assert engines.b.recv(engines.to_a, 6, timeout=10).bytes == b"six"
     assert engines.b.recv(engines.to_a, 6, mask=0xFF).tag == 0x106
-    with pytest.raises(weft.TimedOut):
+    with pytest.raises(weft.TimedOut, match="the tag 6"):
         engines.b.recv(engines.to_a, 6, timeout=0.1)
+    expected = engines.b.expect(engines.to_a, 9)
+    with pytest.raises(weft.TimedOut, match="signal 9") as error:
+        expected.wait(timeout=0)
+    assert error.value.peer == engines.a.name
     engines.a.signal(engines.to_b, 9)
-    assert engines.b.expect(engines.to_a, 9).wait().count == 1
+    assert expected.wait().count == 1
     engines.b.forget(engines.to_a, 0, 100)
 
 
