@@ -6,155 +6,65 @@
 #include <array>
 #include <functional>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
-#include <stdexcept>
 #include <weft/kv_models.hpp>
+
+#include "kv/config_file.hpp"
 
 namespace weft::kv {
 
 namespace {
 
-using Json = nlohmann::json;
-
-constexpr std::uint32_t most_layers = 4096;
-constexpr std::uint32_t greatest_number = 1 << 24;  // of heads, elements and tokens
 constexpr std::uint32_t greatest_product = 1 << 28;
 constexpr std::uint32_t greatest_kernel = 64;  // of a convolution: models have 4
 
-/// Caught where reading ends.
-struct Refused : std::runtime_error {
-  Refused(Code why, const std::string& sentence) : std::runtime_error(sentence), code(why) {}
-  Code code;
-};
+/// They change a cache.
+constexpr std::array changing = {"attention_chunk_size",
+                                 "attention_k_eq_v",
+                                 "attn_layer_period",
+                                 "attn_type_list",
+                                 "block_configs",
+                                 "compress_ratios",
+                                 "conv_L_cache",
+                                 "cross_attention_layers",
+                                 "encoder_layers",
+                                 "full_attention_interval",
+                                 "global_head_dim",
+                                 "hybrid_layer_pattern",
+                                 "hybrid_override_pattern",
+                                 "index_head_dim",
+                                 "indexer_types",
+                                 "is_encoder_decoder",
+                                 "kv_lora_rank",
+                                 "layer_types",
+                                 "layers_block_type",
+                                 "linear_attn_config",
+                                 "linear_num_value_heads",
+                                 "mamba_d_state",
+                                 "num_global_key_value_heads",
+                                 "num_kv_shared_layers",
+                                 "sliding_window",
+                                 "sliding_window_pattern",
+                                 "sparse_attention_config",
+                                 "ssm_state_size",
+                                 "swa_head_dim",
+                                 "swa_num_key_value_heads",
+                                 "use_sliding_window",
+                                 "v_head_dim"};
 
-template <typename... Args>
-[[noreturn]] void refuse(Code code, fmt::format_string<Args...> text, Args&&... args) {
-  throw Refused(code, fmt::format(text, std::forward<Args>(args)...));
-}
-
-/// Whether a value says that a feature is absent.
-bool says_no(const Json& value) {
-  return value.is_null() || value == false || value == 0 || (value.is_array() && value.empty());
-}
-
-/// The part of the file that describes the language model, and what was asked of it.
-class ConfigFile {
- public:
-  explicit ConfigFile(const Json& json) : json_(json) {}
-
-  bool has(const char* key) const {
-    asked_.insert(key);
-    return json_.contains(key) && !says_no(json_[key]);
-  }
-  const Json& at(const char* key) const {
-    asked_.insert(key);
-    if (!json_.contains(key)) refuse(Code::invalid_argument, "\"{}\" is missing", key);
-    return json_[key];
-  }
-  std::uint32_t number(const char* key, std::uint32_t least = 1) const {
-    const Json& value = at(key);
-    if (!value.is_number_unsigned() || value > greatest_number || value < least)
-      refuse(Code::invalid_argument, "\"{}\" is {} and must be a number from {} to {}", key,
-             value.dump(), least, greatest_number);
-    return value.get<std::uint32_t>();
-  }
-  std::string text(const char* key) const {
-    const Json& value = at(key);
-    if (!value.is_string())
-      refuse(Code::invalid_argument, "\"{}\" is {} and must be a text", key, value.dump());
-    return value.get<std::string>();
-  }
-  /// A list that has an entry for each layer.
-  const Json& list(const char* key, std::size_t layers) const {
-    const Json& value = at(key);
-    if (!value.is_array() || value.size() < layers)
-      refuse(Code::invalid_argument, "\"{}\" must be a list with an entry for each of {} layers",
-             key, layers);
-    return value;
-  }
-  ConfigFile part(const char* key) const {
-    const Json& value = at(key);
-    if (!value.is_object()) refuse(Code::invalid_argument, "\"{}\" must be an object", key);
-    return ConfigFile(value);
-  }
-  DType type(const char* key, DType otherwise) const {
-    if (!has(key)) return otherwise;
-    const std::string name = text(key);
-    if (name == "float32") return DType::fp32;
-    if (name == "bfloat16") return DType::bf16;
-    if (name == "float16") return DType::fp16;
-    refuse(Code::unsupported, "\"{}\" is \"{}\", which is unknown", key, name);
-  }
-  /// Refuses what changes a cache and was not asked for.
-  void check_rest() const {
-    for (const char* key : changing)
-      if (!asked_.contains(key) && json_.contains(key) && !says_no(json_[key]))
-        refuse(Code::unsupported,
-               "\"{}\" changes the cache, and is not known of models of this \"model_type\"", key);
-  }
-
- private:
-  static constexpr std::array changing = {"attention_chunk_size",
-                                          "attention_k_eq_v",
-                                          "attn_layer_period",
-                                          "attn_type_list",
-                                          "block_configs",
-                                          "compress_ratios",
-                                          "conv_L_cache",
-                                          "cross_attention_layers",
-                                          "encoder_layers",
-                                          "full_attention_interval",
-                                          "global_head_dim",
-                                          "hybrid_layer_pattern",
-                                          "hybrid_override_pattern",
-                                          "index_head_dim",
-                                          "indexer_types",
-                                          "is_encoder_decoder",
-                                          "kv_lora_rank",
-                                          "layer_types",
-                                          "layers_block_type",
-                                          "linear_attn_config",
-                                          "linear_num_value_heads",
-                                          "mamba_d_state",
-                                          "num_global_key_value_heads",
-                                          "num_kv_shared_layers",
-                                          "sliding_window",
-                                          "sliding_window_pattern",
-                                          "sparse_attention_config",
-                                          "ssm_state_size",
-                                          "swa_head_dim",
-                                          "swa_num_key_value_heads",
-                                          "use_sliding_window",
-                                          "v_head_dim"};
-
-  const Json& json_;
-  mutable std::set<std::string, std::less<>> asked_;
-};
-
-std::uint32_t layer_count(const ConfigFile& config) {
-  const std::uint32_t layers = config.number("num_hidden_layers");
-  if (layers > most_layers)
-    refuse(Code::invalid_argument, "\"num_hidden_layers\" is {} and must be at most {}", layers,
-           most_layers);
-  return layers;
+DType type_of(const ConfigFile& config, const char* key, DType otherwise) {
+  if (!config.has(key)) return otherwise;
+  const std::string name = config.text(key);
+  if (name == "float32") return DType::fp32;
+  if (name == "bfloat16") return DType::bf16;
+  if (name == "float16") return DType::fp16;
+  refuse(Code::unsupported, "\"{}\" is \"{}\", which is unknown", key, name);
 }
 
 std::vector<std::uint32_t> every_layer(std::uint32_t layers) {
   std::vector<std::uint32_t> numbers;
   for (std::uint32_t layer = 0; layer < layers; ++layer) numbers.push_back(layer);
   return numbers;
-}
-
-/// head_dim, or what it is where a file lacks it.
-std::uint32_t head_size(const ConfigFile& config, const char* key = "head_dim") {
-  if (config.has(key)) return config.number(key);
-  const std::uint32_t hidden = config.number("hidden_size");
-  const std::uint32_t heads = config.number("num_attention_heads");
-  if (hidden % heads != 0)
-    refuse(Code::invalid_argument,
-           "\"{}\" is missing, and {} heads do not divide \"hidden_size\" {}", key, heads, hidden);
-  return hidden / heads;
 }
 
 std::vector<Field> attention_of(const ConfigFile& config, const char* size_key = "head_dim") {
@@ -319,7 +229,7 @@ std::vector<Field> delta_net_of(const ConfigFile& config) {
       {"q", key_heads, key_size}, {"k", key_heads, key_size}, {"v", value_heads, value_size}};
   return recurrent_state(rows, kernel_of(config, "linear_conv_kernel_dim"), ConvOrder::channels,
                          DType::bf16, value_heads, product(value_size, key_size),
-                         config.type("mamba_ssm_dtype", DType::bf16));
+                         type_of(config, "mamba_ssm_dtype", DType::bf16));
 }
 
 void read_delta_nets(const ConfigFile& config, Model& model) {
@@ -381,7 +291,7 @@ void read_nemotron(const ConfigFile& config, Model& model) {
                    mamba2(config.number("mamba_num_heads"), config.number("mamba_head_dim"),
                           config.number("n_groups"), config.number("ssm_state_size"),
                           kernel_of(config, "conv_kernel"),
-                          config.type("mamba_ssm_cache_dtype", DType::bf16)),
+                          type_of(config, "mamba_ssm_cache_dtype", DType::bf16)),
                    0, true});
 }
 
@@ -450,28 +360,6 @@ const std::map<std::string, Reader, std::less<>>& readers() {
   return known;
 }
 
-/// Python writes Infinity and NaN, which are no JSON: null in their place, outside of strings.
-std::string without_python_numbers(std::string_view text) {
-  std::string plain;
-  plain.reserve(text.size());
-  bool quoted = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const bool escaped = quoted && text[i] == '\\' && i + 1 < text.size();
-    if (text[i] == '"') quoted = !quoted;
-    std::size_t length = 0;
-    for (const std::string_view number : {"-Infinity", "Infinity", "NaN"})
-      if (!quoted && length == 0 && text.substr(i).starts_with(number)) length = number.size();
-    if (length > 0) {
-      plain += "null";
-      i += length - 1;
-      continue;
-    }
-    plain += text[i];
-    if (escaped) plain += text[++i];
-  }
-  return plain;
-}
-
 Model read_file(const Json& file, std::string name) {
   if (!file.is_object()) refuse(Code::invalid_argument, "the file must have an object");
   const bool nested = file.contains("text_config") && !file.contains("num_hidden_layers");
@@ -488,7 +376,7 @@ Model read_file(const Json& file, std::string name) {
   Model model;
   model.name = std::move(name);
   reader->second(config, model);
-  config.check_rest();
+  config.refuse_unasked(changing, "the cache");
   if (model.kinds.empty())
     refuse(Code::invalid_argument, "none of the {} layers keeps anything", model.layers);
   return model;

@@ -30,4 +30,5 @@
 #include <weft/topology.hpp>
 #include <weft/transfer.hpp>
 #include <weft/version.hpp>
+#include <weft/weights_models.hpp>
 #include <weft/weights_plan.hpp>

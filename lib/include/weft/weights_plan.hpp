@@ -192,8 +192,8 @@ struct PairTotal {
 enum class FanOut : std::uint8_t {
   automatic,  ///< The one that is predicted to be the faster.
   direct,     ///< Publishers send to each of them.
-  chain,  ///< Publishers send each byte once. The replicas pass it on along a ring, chunk by chunk;
-          ///< each is the first one for its share of the bytes.
+  chain,      ///< Publishers send each byte once, but small slices. The replicas pass it on along a
+              ///< ring, chunk by chunk; each is the first one for its share of the bytes.
 };
 
 struct PlanOptions {
@@ -202,11 +202,14 @@ struct PlanOptions {
   /// begin later, smaller ones are more transfers. A guess: some milliseconds of four NICs of 100
   /// Gb/s.
   std::uint64_t chunk_bytes = std::uint64_t{256} << 20;
+  /// In a chain: smaller slices are sent to each replica by publishers, since passing them on costs
+  /// more than their bytes. A guess.
+  std::uint64_t chain_from_bytes = 64 << 10;
   /// Of a transfer, for the prediction. A guess.
   double seconds_per_transfer = 20e-6;
-  /// Between two ranks of one host, in 10^9 bits per second, for the prediction. A guess: what two
-  /// processes get through shared memory.
-  double host_gbps = 80;
+  /// Between two ranks of one host, in 10^9 bits per second, for the prediction. A guess: links
+  /// between GPUs carry more, shared memory carries less.
+  double host_gbps = 400;
 };
 
 /// Who writes what to whom. Each byte of each subscriber's shards is written once.
