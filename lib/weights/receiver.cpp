@@ -16,7 +16,7 @@ using namespace std::chrono_literals;
 // Holders are asked to stop once; each look waits for so long. A guess.
 constexpr auto look_time = 5ms;
 // A holder that has not stopped by then is kept out by closing keys, or the rail. A guess.
-constexpr auto patience = 1s;
+constexpr auto patience = 2s;
 constexpr auto fence_time = 500ms;
 // Between two looks at what waits for others, and two questions. Guesses.
 constexpr auto look_again = 10ms;

@@ -63,14 +63,11 @@ Result<void> Versions::wait(std::uint64_t step, Deadline deadline) {
 Result<std::optional<std::size_t>> Versions::begin() {
   const core::Lock lock(mutex_);
   const std::size_t set = sets_ == 1 ? 0 : 1 - current_;
-  if (sets_ == 1 && intact_) {
-    intact_ = false;
-    show(StepState::unusable);
-  }
+  if (sets_ == 1) show(StepState::unusable);
   if (pins_[set] > 0) return std::nullopt;
   if (sets_ == 1) {
     if (auto kept = write_state("unusable"); !kept) return fail(std::move(kept.error()));
-    if (standing_.state == StepState::none) show(StepState::unusable);
+    intact_ = false;
   }
   return set;
 }
@@ -96,7 +93,7 @@ void Versions::give_up(std::string why) {
   if (intact_)
     show(StepState::ready);
   else if (standing_.state == StepState::in_doubt)
-    show(sets_ == 1 || standing_.step > 0 ? StepState::unusable : StepState::none);
+    show(StepState::unusable);
 }
 
 void Versions::lose() {
