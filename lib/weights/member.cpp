@@ -134,7 +134,8 @@ void Member::listen(const ContactPtr& contact) {
 
 void Member::arrived(const ContactPtr& contact) {
   if (contact->down) return;
-  auto message = contact->receive->wait(Deadline::now());
+  // The callback comes a moment before the message can be taken.
+  auto message = contact->receive->wait(Deadline::in(send_time));
   if (!message) return lose(contact);
   const Bytes bytes = message->bytes;
   if (bytes.empty() || contact->partial.size() > most_note) return hang_up(contact);
