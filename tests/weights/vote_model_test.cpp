@@ -7,6 +7,7 @@
 #include <compare>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "weights/ballot.hpp"
@@ -128,8 +129,8 @@ class Model {
     Subscriber& self = world.subscribers[i];
     if (!self.ballot.settled() || self.told_end) return;
     self.told_end = true;
-    self.asks = false;
     tell_stand(world, i, leader);
+    if (!std::exchange(self.asks, false)) return;
     for (std::size_t j = 0; j < world.subscribers.size(); ++j)
       if (j != i) tell_stand(world, i, j);
   }
@@ -193,7 +194,7 @@ class Model {
   }
   void lose_leader(World& world, std::size_t i) {
     world.subscribers[i].ballot.leader_lost();
-    world.subscribers[i].asks = !world.subscribers[i].ballot.settled();
+    world.subscribers[i].asks = true;
     settle(world, i);
   }
   void hear(World& world, std::size_t from, std::size_t to, const Letter& letter) {
