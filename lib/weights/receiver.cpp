@@ -241,7 +241,8 @@ void Receiver::follow_ballot() {
   if (round_->asks && round_->ballot.settled())
     for (const Seat& each : round_->members)
       if (each.rank != options_.rank)
-        if (auto other = member_.meet(each.address, Deadline::in(question_time))) tell_stand(*other);
+        if (auto other = member_.meet(each.address, Deadline::in(question_time)))
+          tell_stand(*other);
 }
 
 void Receiver::tell_stand(const ContactPtr& to) {

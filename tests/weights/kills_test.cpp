@@ -16,12 +16,12 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr milliseconds time_of_a_step = 10s;
+constexpr milliseconds time_of_a_step = 5s;
 
 /// How many steps: some, or as many as WEFT_TEST_WEIGHT_STEPS says.
 int steps_wanted() {
   const char* wanted = std::getenv("WEFT_TEST_WEIGHT_STEPS");
-  return wanted != nullptr ? std::atoi(wanted) : 12;
+  return wanted != nullptr ? std::atoi(wanted) : 10;
 }
 
 /// "in_doubt 3" -> "in_doubt" and 3.
