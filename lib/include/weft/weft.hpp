@@ -30,5 +30,6 @@
 #include <weft/topology.hpp>
 #include <weft/transfer.hpp>
 #include <weft/version.hpp>
+#include <weft/weights.hpp>
 #include <weft/weights_models.hpp>
 #include <weft/weights_plan.hpp>

@@ -1,0 +1,119 @@
+// Ranks are killed at random moments of many steps, while readers look all the time.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <map>
+#include <random>
+#include <set>
+#include <string>
+#include <thread>
+
+#include "group.hpp"
+
+namespace weft::weights::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr milliseconds time_of_a_step = 5s;
+
+/// How many steps: some, or as many as WEFT_TEST_WEIGHT_STEPS says.
+int steps_wanted() {
+  const char* wanted = std::getenv("WEFT_TEST_WEIGHT_STEPS");
+  return wanted != nullptr ? std::atoi(wanted) : 10;
+}
+
+/// "in_doubt 3" -> "in_doubt" and 3.
+std::pair<std::string, std::uint64_t> parse(const std::string& standing) {
+  const auto space = standing.find(' ');
+  return {standing.substr(0, space), std::stoull(standing.substr(space + 1))};
+}
+
+class Kills : public testing::TestWithParam<std::string> {
+ protected:
+  void kill_somebody() {
+    const std::size_t all = group.trainers() + group.ranks();
+    const std::size_t victim = std::uniform_int_distribution<std::size_t>(0, all - 1)(random);
+    if (victim < group.trainers())
+      group.trainer(victim).kill();
+    else
+      group.rank(victim - group.trainers()).kill();
+  }
+  /// Of those that live; the others are started again afterwards.
+  void check(std::uint64_t step, const std::vector<std::string>& heard) {
+    bool done = false, voided = false;
+    for (const std::string& each : heard) {
+      SCOPED_TRACE(each);
+      done |= each == "done";
+      voided |= each.rfind("cancelled", 0) == 0;
+      EXPECT_TRUE(each == "done" || each == "dead" || each.rfind("cancelled", 0) == 0 ||
+                  each.rfind("unavailable", 0) == 0);
+    }
+    EXPECT_FALSE(done && voided) << "of step " << step;
+    // A rank may hear of the leader's death a little later, and has to ask the others then.
+    const auto deadline = std::chrono::steady_clock::now() + 2 * time_of_a_step;
+    std::string differ;
+    do {
+      differ = difference(step, done, voided);
+    } while (!differ.empty() && !done && std::chrono::steady_clock::now() < deadline);
+    EXPECT_EQ(differ, "") << "after step " << step << ": " << ::testing::PrintToString(heard);
+    ++counts[done ? "done" : voided ? "void" : "unknown"];
+  }
+  /// What ranks say of their steps that is not so, or not yet; empty if all is well.
+  std::string difference(std::uint64_t step, bool done, bool voided) {
+    std::set<std::uint64_t> usable;
+    std::string said;
+    bool wrong = false;
+    for (std::size_t i = 0; i < group.ranks(); ++i) {
+      if (!group.rank_lives(i)) continue;
+      const std::string standing = group.standing(i);
+      said += "rank " + std::to_string(i) + ": " + standing + "; ";
+      EXPECT_EQ(group.wrong(i), "") << "rank " << i;
+      const auto [state, at] = parse(standing);
+      wrong |= state == "in_doubt";
+      if (state != "ready") continue;
+      usable.insert(at);
+      wrong |= (done && at != step) || (voided && at == step);
+    }
+    return wrong || usable.size() > 1 ? said : "";
+  }
+  void revive() {
+    for (std::size_t i = 0; i < group.trainers(); ++i)
+      if (!group.trainer_lives(i)) group.start_trainer(i);
+    for (std::size_t i = 0; i < group.ranks(); ++i)
+      if (!group.rank_lives(i)) group.start_rank(i);
+  }
+
+  Group group{{.provider = GetParam(), .trainers = 2, .ranks = 3}};
+  std::mt19937_64 random{std::random_device{}()};
+  std::map<std::string, int> counts;
+};
+
+TEST_P(Kills, NobodyEverReadsAMixedStep) {
+  std::uint64_t step = 0;
+  for (int i = 0; i < steps_wanted(); ++i) {
+    ++step;
+    group.begin(step, time_of_a_step);
+    const bool kills = random() % 4 != 0;
+    if (kills) {
+      std::this_thread::sleep_for(
+          std::chrono::microseconds(std::uniform_int_distribution<int>(0, 60'000)(random)));
+      kill_somebody();
+    }
+    check(step, group.heard());
+    if (HasFatalFailure() || HasNonfatalFailure()) return;
+    revive();
+  }
+  // In the end all are well.
+  for (const std::string& each : group.publish(++step, 60s)) EXPECT_EQ(each, "done");
+  for (std::size_t i = 0; i < group.ranks(); ++i)
+    EXPECT_EQ(group.standing(i), "ready " + std::to_string(step));
+  for (const auto& [how, count] : counts) RecordProperty(how, count);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Kills, testing::Values("tcp", "shm"),
+                         [](const auto& info) { return info.param; });
+
+}  // namespace
+}  // namespace weft::weights::test

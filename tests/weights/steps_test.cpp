@@ -1,0 +1,127 @@
+// New weights between processes: steps in a row, ranks that die and come back.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "group.hpp"
+
+namespace weft::weights::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr milliseconds long_enough = 60s;
+
+void expect_all_done(const std::vector<std::string>& heard) {
+  for (const std::string& each : heard) EXPECT_EQ(each, "done");
+}
+
+void expect_all_at(Group& group, std::uint64_t step) {
+  for (std::size_t i = 0; i < group.ranks(); ++i) {
+    EXPECT_EQ(group.standing(i), "ready " + std::to_string(step)) << "rank " << i;
+    EXPECT_EQ(group.wrong(i), "") << "rank " << i;
+  }
+}
+
+class Steps : public testing::TestWithParam<std::string> {
+ protected:
+  GroupOptions options(std::size_t sets = 2) const {
+    return {.provider = GetParam(), .sets = sets};
+  }
+};
+
+TEST_P(Steps, ThreeInARow) {
+  Group group(options());
+  for (std::uint64_t step = 1; step <= 3; ++step) {
+    expect_all_done(group.publish(step, long_enough));
+    expect_all_at(group, step);
+  }
+  for (std::size_t i = 0; i < group.ranks(); ++i) EXPECT_NE(group.rank_ask(i, "looks"), "0");
+}
+
+TEST_P(Steps, InPlace) {
+  Group group(options(1));
+  for (std::uint64_t step = 1; step <= 3; ++step) {
+    expect_all_done(group.publish(step, long_enough));
+    expect_all_at(group, step);
+  }
+}
+
+TEST_P(Steps, OfRanksInOtherNumbers) {
+  Group group({.provider = GetParam(), .trainers = 2, .ranks = 3});
+  expect_all_done(group.publish(10, long_enough));
+  expect_all_done(group.publish(20, long_enough));
+  expect_all_at(group, 20);
+}
+
+TEST_P(Steps, AnOlderStepIsRefused) {
+  Group group({.provider = GetParam(), .trainers = 1, .ranks = 1});
+  expect_all_done(group.publish(5, long_enough));
+  EXPECT_NE(group.publish(5, long_enough)[0].find("a step 5 was published before"),
+            std::string::npos);
+  expect_all_at(group, 5);
+}
+
+TEST_P(Steps, AReaderKeepsItsVersion) {
+  Group group({.provider = GetParam(), .trainers = 2, .ranks = 2});
+  expect_all_done(group.publish(1, long_enough));
+  group.rank_ask(0, "pin");
+  expect_all_done(group.publish(2, long_enough));  // The other set.
+  for (const std::string& each : group.publish(3, 2s))
+    EXPECT_NE(each.find("step 3 is void"), std::string::npos) << each;
+  EXPECT_NE(group.rank_ask(1, "why").find("step 3 is void"), std::string::npos);
+  expect_all_at(group, 2);
+  group.rank_ask(0, "unpin");
+  expect_all_done(group.publish(3, long_enough));
+  expect_all_at(group, 3);
+}
+
+TEST_P(Steps, ATrainerIsMissing) {
+  Group group({.provider = GetParam(), .trainers = 2, .ranks = 2});
+  expect_all_done(group.publish(1, long_enough));
+  group.trainer(1).kill();
+  const auto heard = group.publish(2, 1s);
+  EXPECT_NE(heard[0].find("publisher 1 is not there"), std::string::npos) << heard[0];
+  expect_all_at(group, 1);
+  group.start_trainer(1);
+  expect_all_done(group.publish(2, long_enough));
+  expect_all_at(group, 2);
+}
+
+TEST_P(Steps, ARankComesBack) {
+  Group group({.provider = GetParam(), .trainers = 2, .ranks = 2});
+  expect_all_done(group.publish(1, long_enough));
+  group.rank(1).kill();
+  group.start_rank(1);
+  EXPECT_EQ(group.standing(1), "none 0");
+  expect_all_done(group.publish(2, long_enough));
+  expect_all_at(group, 2);
+}
+
+TEST_P(Steps, TheLeaderComesBack) {
+  Group group({.provider = GetParam(), .trainers = 2, .ranks = 2});
+  expect_all_done(group.publish(1, long_enough));
+  group.trainer(0).kill();
+  expect_all_at(group, 1);
+  group.start_trainer(0);
+  expect_all_done(group.publish(2, long_enough));
+  expect_all_at(group, 2);
+}
+
+TEST_P(Steps, InPlaceAReaderLosesNothing) {
+  Group group({.provider = GetParam(), .trainers = 1, .ranks = 1, .sets = 1});
+  expect_all_done(group.publish(1, long_enough));
+  group.rank_ask(0, "pin");
+  EXPECT_NE(group.publish(2, 1s)[0], "done");
+  expect_all_at(group, 1);
+  group.rank_ask(0, "unpin");
+  expect_all_done(group.publish(2, long_enough));
+  expect_all_at(group, 2);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Steps, testing::Values("tcp", "shm"),
+                         [](const auto& info) { return info.param; });
+
+}  // namespace
+}  // namespace weft::weights::test
