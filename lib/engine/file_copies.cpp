@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <optional>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "base/detached_thread.hpp"
 #include "base/leak.hpp"
+#include "device/file/disk.hpp"
 
 namespace weft::core {
 namespace {
@@ -77,7 +79,9 @@ Result<void> copy_by_file(const std::shared_ptr<SegmentState>& to,
       UnderWay{to, from, Entered(to->users()), Entered(from->users()), nullptr});
   if (!copy->use_of_to || !copy->use_of_from)
     return fail(Code::closed, "the segment is being released");
-  const Device& disk = is_file(to->place().kind) ? to->device() : from->device();
+  const SegmentState& of_file = is_file(to->place().kind) ? *to : *from;
+  const auto& disk = static_cast<const Disk&>(of_file.device());
+  const std::string path = disk.find(of_file.address())->path();
   auto queue = disk.open_queue();
   if (!queue) return fail(std::move(queue.error()));
   copy->queue = std::move(*queue);
@@ -96,7 +100,8 @@ Result<void> copy_by_file(const std::shared_ptr<SegmentState>& to,
   }
   leave_to_the_drive(std::move(copy));
   if (silent) return fail(std::move(*silent));
-  return fail(Code::timed_out, "the file's device did not do it by the deadline");
+  return fail(Code::timed_out,
+              fmt::format("file '{}': its device did not do it by the deadline", path));
 }
 
 }  // namespace weft::core
