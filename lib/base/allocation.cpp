@@ -124,6 +124,8 @@ Result<Allocation> Allocation::make(const Memory& memory) {
         return fail(Code::invalid_argument, "the memory to adopt wraps around the address space");
       return Allocation(memory.address(), bytes, false, -1, 0, memory.is_read_only(),
                         memory.owner());
+    case Memory::Source::file:
+      return fail(Code::internal, "a file has no pages");
   }
   return fail(Code::internal, "unknown source of memory");
 }

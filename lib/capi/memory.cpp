@@ -19,6 +19,18 @@ weft_code add_near(weft_engine* engine, const Memory& memory, const char* gpu,
               [&] { return give(segment, engine->value.add(memory.near_gpu(gpu))); });
 }
 
+FileOptions from_c(const weft_file_options& c) {
+  FileOptions options;
+  options.direct = !c.buffered;
+  options.read_only = c.read_only;
+  options.create = c.create;
+  options.durable = c.durable;
+  if (c.queue_depth != 0) options.queue_depth = c.queue_depth;
+  if (c.bytes_in_flight != 0) options.bytes_in_flight = c.bytes_in_flight;
+  if (c.timeout_ns != 0) options.timeout = Nanoseconds(c.timeout_ns);
+  return options;
+}
+
 /// 0 for one without end.
 Nanoseconds ttl_of(std::int64_t nanoseconds) {
   return nanoseconds == 0 ? unlimited : Nanoseconds(nanoseconds);
@@ -70,6 +82,16 @@ weft_code weft_engine_adopt_owned(weft_engine* engine, void* address, size_t byt
         const std::shared_ptr<void> owner(context, let_go);
         return give(segment, engine->value.add(Memory::adopt(address, bytes, owner)));
       });
+}
+
+weft_code weft_engine_add_file(weft_engine* engine, const char* path, uint64_t offset, size_t bytes,
+                               const weft_file_options* options, weft_segment** segment,
+                               weft_error** error) {
+  return call(error, {{"engine", engine}, {"path", path}, {"segment", segment}}, [&] {
+    return read_optional("options", options).and_then([&](const weft_file_options& given) {
+      return give(segment, engine->value.add(Memory::file(path, offset, bytes, from_c(given))));
+    });
+  });
 }
 
 weft_code weft_engine_add_own_near(weft_engine* engine, size_t bytes, const char* gpu,

@@ -54,6 +54,18 @@ weft_code prepare(weft_engine* engine, const weft_segment* local, const weft_rem
       });
 }
 
+}  // namespace
+
+weft_code weft_segment_copy(weft_segment* target, const weft_segment* source,
+                            const weft_pair* pairs, size_t count, int64_t timeout_ns,
+                            weft_error** error) {
+  return call(error, {{"target", target}, {"source", source}, list("pairs", pairs, count)}, [&] {
+    return target->value.copy_from(source->value, from_c(pairs, count), in(timeout_ns));
+  });
+}
+
+namespace {
+
 /// Submits by `start(TransferOptions)`.
 template <typename Start>
 weft_code submit(std::initializer_list<Argument> arguments, const weft_transfer_options* given,

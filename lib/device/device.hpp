@@ -7,7 +7,9 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 #include <weft/memory.hpp>
+#include <weft/transfer.hpp>
 
 #include "providers/extent.hpp"
 #include "wire/lent.hpp"
@@ -22,8 +24,8 @@ struct Copy {
   std::size_t bytes = 0;
 };
 
-/// Copies between a device's memory and host memory, one after the other and beside the thread that
-/// asks for them. Used by one thread at a time.
+/// Copies between a device's memory and host memory, beside the thread that asks for them. A GPU
+/// makes one after the other. Used by one thread at a time.
 class CopyQueue {
  public:
   struct Begun {
@@ -33,11 +35,20 @@ class CopyQueue {
   };
   /// Does not wait: what is under way goes on, and its memory has to stay.
   virtual ~CopyQueue() = default;
-  /// Begins the copies, and does not wait for them.
-  virtual Begun copy(std::span<const Copy> copies) = 0;
+  /// Begins the copies, and does not wait for them. Devices that have an order of their own put
+  /// urgent classes first.
+  virtual Begun copy(std::span<const Copy> copies, Priority priority) = 0;
   /// All copies up to that number have ended. An error: the device has failed for good, and whether
   /// what was under way has ended can't be told.
   virtual Result<std::uint64_t> ended() = 0;
+  /// Of copies of one number, beyond what ended() tells.
+  struct News {
+    std::uint64_t number = 0;
+    std::optional<Error> error;  // why they failed
+    bool over = true;  // false: they have failed, and may still be under way; news follows
+  };
+  /// What is new since the last call, for devices whose copies end in any order.
+  virtual std::vector<News> news() { return {}; }
 };
 
 /// Memory of one kind, with the device that it is of.

@@ -5,6 +5,8 @@
 
 #include "base/spin.hpp"
 #include "engine/engine_state.hpp"
+#include "engine/file_copies.hpp"
+#include "engine/outside_callbacks.hpp"
 
 namespace weft {
 namespace {
@@ -90,6 +92,20 @@ Memory Memory::adopt(void* address, std::size_t bytes, std::shared_ptr<void> own
   Memory memory(Source::adopt, bytes);
   memory.address_ = address;
   memory.owner_ = std::move(owner);
+  return memory;
+}
+Memory Memory::file(std::string path, std::uint64_t offset, std::size_t bytes,
+                    const FileOptions& options) {
+  Memory memory = file(-1, offset, bytes, options);
+  memory.path_ = std::move(path);
+  return memory;
+}
+Memory Memory::file(int fd, std::uint64_t offset, std::size_t bytes, const FileOptions& options) {
+  Memory memory(Source::file, bytes);
+  memory.fd_ = fd;
+  memory.offset_ = offset;
+  memory.read_only_ = options.read_only;
+  memory.file_ = options;
   return memory;
 }
 
@@ -179,6 +195,15 @@ Result<Grant> Segment::grant(std::span<const Range> ranges, Rights rights, Nanos
   if (!engine) return fail(Code::closed, "the segment's engine is gone");
   return core::call(engine, [&] { return engine->grants.grant(state_, ranges, rights, ttl, keys); })
       .map([](auto&& grant) { return Grant(std::move(grant)); });
+}
+Result<void> Segment::copy_from(const Segment& source, std::span<const Pair> pairs,
+                                Deadline deadline) {
+  if (!state_ || !source.state_) return fail(core::moved_from());
+  if (auto outside = core::check_outside_callbacks(); !outside) return outside;
+  const auto engine = state_->engine();
+  if (!engine || source.state_->engine() != engine)
+    return fail(Code::invalid_argument, "both segments have to be one engine's, which is open");
+  return core::copy_by_file(state_, source.state_, pairs, deadline);
 }
 Result<void> Segment::release(Deadline deadline) {
   if (!state_) return fail(core::moved_from());

@@ -40,6 +40,7 @@ Result<void> check_room(const Memory& memory, const std::filesystem::path& root)
       return within_huge_pages(memory.bytes(), root);
     case Memory::Source::map:
     case Memory::Source::adopt:
+    case Memory::Source::file:
       break;
   }
   return {};

@@ -7,9 +7,11 @@
 
 #include "base/log.hpp"
 #include "device/device.hpp"
+#include "device/file/disk.hpp"
 #include "engine/outside_callbacks.hpp"
 #include "engine/room.hpp"
 #include "memory/cover.hpp"
+#include "topo/drive.hpp"
 #include "topo/machine.hpp"
 
 namespace weft::core {
@@ -26,6 +28,39 @@ constexpr std::uint64_t gpu_page = std::uint64_t{64} << 10;
 std::uint64_t page_bytes_of(const Memory& memory, const Device& device) {
   if (!device.direct()) return gpu_page;
   return memory.source() == Memory::Source::huge ? huge_page : small_page;
+}
+
+/// Of a segment that is a file.
+const Disk& disk_of(const SegmentState& segment) {
+  return static_cast<const Disk&>(segment.device());
+}
+
+struct Held {
+  Allocation allocation;
+  const Device* device;
+};
+
+/// The addresses that stand for the file's bytes are its own memory's, as far as others see.
+Result<Held> hold_file(const Memory& memory) {
+  auto file = OpenFile::open(memory);
+  if (!file) return fail(std::move(file.error()));
+  const Disk& disk = (*file)->disk();
+  const Memory stand_in = Memory::adopt((*file)->address(), (*file)->size(), *file);
+  return Allocation::make((*file)->read_only() ? stand_in.read_only() : stand_in)
+      .map([&](Allocation&& allocation) {
+        return Held{std::move(allocation), &disk};
+      });
+}
+
+Result<Held> hold(const Memory& memory) {
+  if (memory.source() == Memory::Source::file) return hold_file(memory);
+  auto allocation = Allocation::make(memory);
+  if (!allocation) return fail(std::move(allocation.error()));
+  const auto device = memory.source() == Memory::Source::adopt
+                          ? device_of(allocation->address(), allocation->size())
+                          : &host_device();
+  if (!device) return fail(device.error());
+  return Held{std::move(*allocation), *device};
 }
 
 /// In their order.
@@ -49,6 +84,8 @@ std::vector<std::size_t> touched_extents(const Extents& extents, const PieceList
 Result<Place> Segments::locate(const Memory& memory, const Allocation& allocation,
                                const Device& device) const {
   if (device.kind() == MemoryKind::device) return locate_on(device, memory);
+  if (memory.source() == Memory::Source::file)
+    return locate_file(static_cast<const Disk&>(device), allocation);
   Place place;
   if (memory.gpu().empty()) {
     place.numa_node = topo::numa_node_of(allocation.address(), allocation.size());
@@ -76,6 +113,15 @@ Result<Place> Segments::locate_on(const Device& gpu, const Memory& memory) const
   if (!known) return place;
   place.device = *known;
   place.numa_node = rails_.locality().topology().gpus[static_cast<std::size_t>(*known)].numa_node;
+  return place;
+}
+
+/// At the drive: it is there that its bytes come from.
+Place Segments::locate_file(const Disk& disk, const Allocation& allocation) {
+  const auto file = disk.find(allocation.address());
+  Place place;
+  place.kind = file && file->direct() ? MemoryKind::file : MemoryKind::buffered_file;
+  place.numa_node = topo::numa_node_of_drive(disk.number());
   return place;
 }
 
@@ -108,6 +154,10 @@ Result<void> Segments::let_serve(Rail& rail, SegmentState& segment) {
     if (auto ready = prepare_staging(device, rail); !ready) return ready;
   if (device.direct() && !record.local_registration) {
     segment.keys()->serve(rail.index(), false);
+    return {};
+  }
+  if (is_file(device.kind())) {
+    segment.keys()->add_staging(rail.index(), disk_of(segment).find(segment.address())->how());
     return {};
   }
   segment.nics().prepare(record);
@@ -182,23 +232,20 @@ Result<void> Segments::register_touched(SegmentState& segment, const PieceList& 
 
 Result<std::shared_ptr<SegmentState>> Segments::add(const Memory& memory) {
   if (auto room = check_room(memory); !room) return fail(std::move(room.error()));
-  auto allocation = Allocation::make(memory);
-  if (!allocation) return fail(std::move(allocation.error()));
-  const auto device = memory.source() == Memory::Source::adopt
-                          ? device_of(allocation->address(), allocation->size())
-                          : &host_device();
-  if (!device) return fail(device.error());
-  if ((*device)->may_be_remapped(allocation->address()) && !told_of_remapping_.exchange(true))
+  auto held = hold(memory);
+  if (!held) return fail(std::move(held.error()));
+  const Device& device = *held->device;
+  if (device.may_be_remapped(held->allocation.address()) && !told_of_remapping_.exchange(true))
     log(LogLevel::warning,
         "GPU memory was added that is mapped in parts (cuMemMap: expandable segments, sleep mode): "
         "it must not be unmapped or remapped before its segment is released");
-  const auto place = locate(memory, *allocation, **device);
+  const auto place = locate(memory, held->allocation, device);
   if (!place) return fail(place.error());
   auto segment = std::make_shared<SegmentState>(next_id_++, owner_.keep_alive(),
-                                                std::move(*allocation), *place, **device);
-  if (auto served = serve_by_rails(*segment, page_bytes_of(memory, **device)); !served)
+                                                std::move(held->allocation), *place, device);
+  if (auto served = serve_by_rails(*segment, page_bytes_of(memory, device)); !served)
     return fail(std::move(served.error()));
-  if (!(*device)->direct()) segment->set_lent((*device)->lend(segment->address(), segment->size()));
+  if (!device.direct()) segment->set_lent(device.lend(segment->address(), segment->size()));
   const Lock lock(mutex_);
   if (all_.size() >= sweep_at_) {
     std::erase_if(all_, [](const Known& each) { return each.keys->closed(); });

@@ -6,6 +6,7 @@
 
 #include "base/log.hpp"
 #include "base/process.hpp"
+#include "device/file/disk.hpp"
 #include "metrics/snapshot.hpp"
 #include "path/copies.hpp"
 #include "path/describe.hpp"
@@ -24,8 +25,8 @@ std::vector<Report::Copied> copied_in(const Capability& record, const PathKind& 
   facts.asked = kind.transport;
   facts.lending.lent = kind.transport == TransportKind::device_copy;
   facts.same_host = kind.same_host;
-  facts.local.place.kind = kind.from_device ? MemoryKind::device : MemoryKind::host;
-  facts.remote.place.kind = kind.to_device ? MemoryKind::device : MemoryKind::host;
+  facts.local.place.kind = kind.local;
+  facts.remote.place.kind = kind.remote;
   const auto path = describe_path(facts);
   if (!path) return {};
   auto copies = copies_on(*path, carried.bytes, carried.copied);
@@ -42,6 +43,23 @@ void add_up(std::vector<Report::Copied>& sums, const Report::Copied& copied) {
     sums.push_back(copied);
   else
     same->bytes += copied.bytes;
+}
+
+void read_files(MetricsReading& reading) {
+  for (const Disk* disk : Disk::all()) {
+    DiskCounters& counters = disk->counters();
+    reading.file_devices.push_back({disk->name(), counters.in_flight});
+    for (const bool write : {false, true}) {
+      const DiskCounters::Way& way = counters.of(write);
+      reading.file_ways.push_back({disk->name(),
+                                   write,
+                                   way.bytes,
+                                   way.errors,
+                                   way.nanoseconds,
+                                   {DiskCounters::bounds.begin(), DiskCounters::bounds.end()},
+                                   {way.counts.begin(), way.counts.end()}});
+    }
+  }
 }
 
 Error not_counted() {
@@ -133,6 +151,7 @@ MetricsReading Telemetry::read() {
          counters.all_bytes(), counters.lost, rail->openings(), counters.in_flight, rail->away(),
          holding.message_bytes, holding.bounce_bytes, holding.promised, holding.posted});
   }
+  read_files(reading);
   return reading;
 }
 

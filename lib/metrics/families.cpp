@@ -203,6 +203,47 @@ void add_rails(const std::vector<MetricsReading::Rail>& rails, MetricFamilies& f
       [](const Rail& rail) { return rail.receives_posted; });
 }
 
+/// One read or write of files counts once, however many a transfer needs.
+void add_files(const MetricsReading& reading, MetricFamilies& families) {
+  MetricFamily bytes{"weft_file_bytes_total",
+                     "Bytes that files on the device gave or took, by this process.",
+                     MetricType::Counter,
+                     {}};
+  MetricFamily errors{"weft_file_errors_total",
+                      "Reads and writes of files on the device that failed.",
+                      MetricType::Counter,
+                      {}};
+  MetricFamily seconds{"weft_file_seconds",
+                       "Time that the device took for a read or write of at most 1 MiB.",
+                       MetricType::Histogram,
+                       {}};
+  MetricFamily depth{"weft_file_in_flight",
+                     "Reads and writes of files that the device has now.",
+                     MetricType::Gauge,
+                     {}};
+  for (const MetricsReading::FileWay& way : reading.file_ways) {
+    const Labels labels{{"device", way.device}, {"direction", way.write ? "write" : "read"}};
+    add_value(bytes, labels, way.bytes);
+    add_value(errors, labels, way.errors);
+    ClientMetric& metric = seconds.metric.emplace_back();
+    metric.label = labels;
+    std::uint64_t count = 0;
+    for (std::size_t i = 0; i < way.counts.size(); ++i) {
+      count += way.counts[i];
+      const double bound = i < way.bounds.size()
+                               ? static_cast<double>(way.bounds[i]) / nanoseconds_per_second
+                               : std::numeric_limits<double>::infinity();
+      metric.histogram.bucket.push_back({count, bound});
+    }
+    metric.histogram.sample_count = count;
+    metric.histogram.sample_sum = static_cast<double>(way.nanoseconds) / nanoseconds_per_second;
+  }
+  for (const MetricsReading::FileDevice& each : reading.file_devices)
+    add_value(depth, {{"device", each.device}}, each.in_flight);
+  families.insert(families.end(),
+                  {std::move(bytes), std::move(errors), std::move(seconds), std::move(depth)});
+}
+
 /// Those causes that can be are there from the beginning: what grows from nothing is no increase.
 template <typename Cause, std::size_t N, typename CanBe>
 MetricFamily by_cause(const char* name, const char* help, const char* label,
@@ -300,6 +341,7 @@ MetricFamilies families_of(const MetricsReading& reading) {
   add_shapes(reading.transfers, families);
   add_copies(reading.copied, families);
   add_rails(reading.rails, families);
+  add_files(reading, families);
   add_failures(reading.rare, families);
   add_grants(reading.rare, families);
   add_links(reading.rare, families);

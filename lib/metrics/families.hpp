@@ -38,6 +38,19 @@ struct MetricsReading {
   TransferTotals transfers;
   std::vector<Report::Copied> copied;  // `unknown`: with the bytes that may have been
   std::vector<Rail> rails;
+  /// Reads, or writes, of files on one device, by this process.
+  struct FileWay {
+    std::string device;
+    bool write = false;
+    std::uint64_t bytes = 0, errors = 0, nanoseconds = 0;
+    std::vector<std::uint64_t> bounds, counts;  // of the times, in nanoseconds: one count more
+  };
+  struct FileDevice {
+    std::string device;
+    std::uint64_t in_flight = 0;
+  };
+  std::vector<FileWay> file_ways;
+  std::vector<FileDevice> file_devices;
   RareCounts rare;
   std::map<std::string, PeerTraffic::Totals> peers;  // by name
 };

@@ -8,9 +8,8 @@ namespace weft::core {
 namespace {
 
 PathKind path_kind_of(const PreparedState& prepared, TransportKind transport) {
-  return {prepared.direction, transport, prepared.local->place().kind == MemoryKind::device,
-          prepared.remote->description().place.kind == MemoryKind::device,
-          prepared.remote->peer()->same_host};
+  return {prepared.direction, transport, prepared.local->place().kind,
+          prepared.remote->description().place.kind, prepared.remote->peer()->same_host};
 }
 
 }  // namespace

@@ -54,20 +54,20 @@ inline constexpr std::size_t directions = 2, final_states = 4;
 struct PathKind {
   Direction direction = Direction::write;
   TransportKind transport = TransportKind::one_sided;
-  bool from_device = false;  // the local memory is a GPU's
-  bool to_device = false;    // the peer's is
+  MemoryKind local = MemoryKind::host, remote = MemoryKind::host;
   bool same_host = false;
 
-  static constexpr std::size_t count = 64;
+  static constexpr std::size_t count = 256;
   std::size_t index() const noexcept {
-    return static_cast<std::size_t>(transport) << 4 |
-           static_cast<std::size_t>(direction == Direction::read) << 3 |
-           std::size_t{from_device} << 2 | std::size_t{to_device} << 1 | std::size_t{same_host};
+    return static_cast<std::size_t>(transport) << 6 |
+           static_cast<std::size_t>(direction == Direction::read) << 5 |
+           static_cast<std::size_t>(local) << 3 | static_cast<std::size_t>(remote) << 1 |
+           std::size_t{same_host};
   }
   static PathKind at(std::size_t index) noexcept {
-    return {(index & 8) != 0 ? Direction::read : Direction::write,
-            static_cast<TransportKind>(index >> 4), (index & 4) != 0, (index & 2) != 0,
-            (index & 1) != 0};
+    return {(index & 32) != 0 ? Direction::read : Direction::write,
+            static_cast<TransportKind>(index >> 6), static_cast<MemoryKind>(index >> 3 & 3),
+            static_cast<MemoryKind>(index >> 1 & 3), (index & 1) != 0};
   }
 };
 

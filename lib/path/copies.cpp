@@ -15,7 +15,8 @@ bool is_own_copy(const Hop& hop) {
   return hop.side == PathSide::local &&
          std::find(ends.begin(), ends.end(), Stop::Kind::bounce_buffer) != ends.end() &&
          std::any_of(ends.begin(), ends.end(), [](Stop::Kind kind) {
-           return kind == Stop::Kind::host || kind == Stop::Kind::device;
+           return kind == Stop::Kind::host || kind == Stop::Kind::device ||
+                  kind == Stop::Kind::file || kind == Stop::Kind::file_buffer;
          });
 }
 

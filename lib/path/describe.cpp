@@ -12,12 +12,13 @@ using EndReach = PathFacts::End::Reach;
 
 bool out_of_reach(const PathFacts::End& end, const Capability& record) {
   if (end.reach != EndReach::as_recorded) return end.reach == EndReach::staged;
-  return end.place.kind == MemoryKind::device && !record.device_memory;
+  return is_file(end.place.kind) || (end.place.kind == MemoryKind::device && !record.device_memory);
 }
 
 /// Of memory that is out of reach, or whose other side's is.
 std::string why_not_direct(const PathFacts::End& end, const Capability& record) {
   if (end.reach == EndReach::staged) return end.why_staged;
+  if (is_file(end.place.kind)) return "a file's bytes go through bounce buffers";
   if (end.reach == EndReach::direct || record.device_memory)
     return "NICs reach this side's memory, and not the other's";
   const std::string what =
@@ -69,9 +70,12 @@ class Track {
 
   std::vector<Hop> bounce(const Carriage& message) {
     at_ = memory(source_);
+    // The drive asks for whole pages, which messages don't have: a buffer in between does.
+    if (on_drive(source_)) step(buffer(Stop::Kind::file_buffer, source_), Mover::drive, source_);
     step(buffer(Stop::Kind::bounce_buffer, source_), stager(source_), source_);
     carry(flow_of(message, true, facts_), buffer(Stop::Kind::bounce_buffer, target_));
-    step(memory(target_), stager(target_), target_);
+    if (on_drive(target_)) step(buffer(Stop::Kind::file_buffer, target_), stager(target_), target_);
+    step(memory(target_), on_drive(target_) ? Mover::drive : stager(target_), target_);
     return std::move(hops_);
   }
 
@@ -81,16 +85,29 @@ class Track {
   }
   Stop memory(PathSide side) const {
     const Place& place = end(side).place;
-    const bool device = place.kind == MemoryKind::device;
-    return {device ? Stop::Kind::device : Stop::Kind::host, side, place.numa_node, place.device};
+    const auto kind = is_file(place.kind)                ? Stop::Kind::file
+                      : place.kind == MemoryKind::device ? Stop::Kind::device
+                                                         : Stop::Kind::host;
+    return {kind, side, place.numa_node, place.device};
   }
+  /// It is a file whose drive reads and writes memory by itself.
+  bool on_drive(PathSide side) const { return end(side).place.kind == MemoryKind::file; }
   static Stop buffer(Stop::Kind kind, PathSide side) { return {.kind = kind, .side = side}; }
   Stop nic(PathSide side) const {
     return {.kind = Stop::Kind::nic, .side = side, .name = end(side).nics};
   }
   /// The copier between memory and the bounce-buffer transport's buffers.
   Mover stager(PathSide side) const {
-    return end(side).place.kind == MemoryKind::device ? Mover::copy_engine : Mover::cpu;
+    switch (end(side).place.kind) {
+      case MemoryKind::device:
+        return Mover::copy_engine;
+      case MemoryKind::buffered_file:
+        return Mover::kernel;  // between its page cache and the buffer
+      case MemoryKind::host:
+      case MemoryKind::file:
+        break;
+    }
+    return Mover::cpu;
   }
 
   void step(Stop to, Mover by, PathSide side) {
@@ -180,8 +197,8 @@ void pass_over(const PathFacts& facts, Path& path) {
         (!asked || out_of_reach(end, facts.record)))
       path.not_used.push_back(
           fmt::format("GPUDirect{}: {}", where, why_not_direct(end, facts.record)));
-    if (end.place.kind == MemoryKind::host && out_of_reach(end, facts.record))
-      path.not_used.push_back(fmt::format("one-sided: {}", end.why_staged));
+    if (end.place.kind != MemoryKind::device && out_of_reach(end, facts.record))
+      path.not_used.push_back(fmt::format("one-sided: {}", why_not_direct(end, facts.record)));
   };
   staged(facts.local, path.gpudirect_local, "");
   staged(facts.remote, path.gpudirect_remote, " at the peer");

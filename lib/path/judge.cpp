@@ -20,6 +20,8 @@ std::string mover_text(Mover mover) {
       return "the CPU";
     case Mover::kernel:
       return "the kernel";
+    case Mover::drive:
+      return "the drive";
   }
   return "?";
 }

@@ -21,6 +21,10 @@ std::string own_text(const Stop& stop) {
       return place_text(stop, "host memory");
     case Stop::Kind::device:
       return stop.device >= 0 ? fmt::format("memory of GPU {}", stop.device) : "memory of a GPU";
+    case Stop::Kind::file:
+      return "file";
+    case Stop::Kind::file_buffer:
+      return "aligned buffer";
     case Stop::Kind::bounce_buffer:
       return "bounce buffer";
     case Stop::Kind::provider_buffer:
@@ -47,6 +51,10 @@ std::string_view to_string(Stop::Kind kind) noexcept {
       return "host";
     case Stop::Kind::device:
       return "device";
+    case Stop::Kind::file:
+      return "file";
+    case Stop::Kind::file_buffer:
+      return "file_buffer";
     case Stop::Kind::bounce_buffer:
       return "bounce_buffer";
     case Stop::Kind::provider_buffer:
@@ -71,6 +79,8 @@ std::string_view to_string(Mover mover) noexcept {
       return "cpu";
     case Mover::kernel:
       return "kernel";
+    case Mover::drive:
+      return "drive";
   }
   return "?";
 }

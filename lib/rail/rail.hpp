@@ -97,7 +97,9 @@ class Rail {
 
   /// Before a segment of that device's is seen by others. May block.
   Result<void> serve(const Device& device) {
-    return bounce_.serve(device).and_then([&] { return gpu_copies_.serve(device); });
+    auto served = bounce_.serve(device);
+    if (!served || device.kind() != MemoryKind::device) return served;
+    return gpu_copies_.serve(device);
   }
   /// Promises receives to a peer that is being met.
   Result<void> add_peer(const std::shared_ptr<PeerState>& peer, std::uint64_t own_token);

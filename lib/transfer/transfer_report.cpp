@@ -7,7 +7,21 @@ namespace weft::core {
 
 namespace {
 
+/// In the words of each side whose memory is a file.
+std::string why_by_file(const PreparedState& prepared) {
+  std::string why = "through bounce buffers:";
+  const auto& ours = prepared.path->rails();
+  if (is_file(prepared.local->place().kind) && !ours.empty())
+    why += " the local memory is " + prepared.local->why_staged(ours.front());
+  if (!is_file(prepared.remote->description().place.kind)) return why;
+  if (is_file(prepared.local->place().kind)) why += ", and";
+  const auto& bounced = prepared.remote->description().bounced;
+  return why + " the peer's is " + (bounced.empty() ? "a file" : bounced.front().why);
+}
+
 std::string why_staged(const PreparedState& prepared) {
+  const Place& remote = prepared.remote->description().place;
+  if (is_file(prepared.local->place().kind) || is_file(remote.kind)) return why_by_file(prepared);
   const bool devices = prepared.local->place().kind == MemoryKind::device ||
                        prepared.remote->description().place.kind == MemoryKind::device;
   if (!devices)

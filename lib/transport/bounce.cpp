@@ -36,6 +36,17 @@ bool reads(const Op& op) {
   return op.transfer->prepared().direction == Direction::read && !op.chunk.proof();
 }
 
+/// In the peer's words, if it has said why.
+std::string why_refused(Code status, const BounceMessage& message) {
+  const auto said = text_of(message);
+  return said.empty() ? fmt::format("the peer refused: {}", to_string(status))
+                      : fmt::format("the peer refused: {}: {}", to_string(status), said);
+}
+
+Priority priority_of(const Op& op) {
+  return op.transfer->submission().priority;
+}
+
 const Device& device_of(const Op& op) {
   return op.transfer->prepared().local->device();
 }
@@ -58,9 +69,9 @@ Bounce::Bounce(providers::Endpoint& endpoint, std::uint32_t rail, Limits limits,
       responder_(core_, limits.buffer_bytes, std::move(find_grant), std::move(flush)) {}
 
 Result<void> Bounce::serve(const Device& device) {
-  return core_.staging.serve(device).and_then([&] { return receives_.pin(device); }).and_then([&] {
-    return core_.sends.pin(device);
-  });
+  auto served = core_.staging.serve(device);
+  if (!served || device.kind() != MemoryKind::device) return served;  // others pin nothing
+  return receives_.pin(device).and_then([&] { return core_.sends.pin(device); });
 }
 
 void Bounce::add_peer(const std::shared_ptr<PeerState>& peer, Route& route,
@@ -227,7 +238,8 @@ void Bounce::write_out(BounceRequest& request, Buffer& buffer) {
       op.chunk.proof() ? BounceKind::proof : (writes(op) ? BounceKind::write : BounceKind::read);
   const BounceHead head(op.transfer->peer().introduction.token, request.number,
                         op.transfer->prepared().remote->description().lease, op.bytes(), core_.rail,
-                        static_cast<std::uint8_t>(kind), 0, static_cast<std::uint16_t>(pieces));
+                        static_cast<std::uint8_t>(kind), code_of(priority_of(op)),
+                        static_cast<std::uint16_t>(pieces));
   std::memcpy(buffer.data, &head, sizeof head);
   std::byte* to = buffer.data + sizeof head;
   if (pieces > 0)
@@ -263,7 +275,8 @@ bool Bounce::fill(BounceRequest& request) {
     return true;
   }
   request.phase = Phase::copying_out;
-  const auto begun = core_.staging.copy_out(device, core_.copies.list(), {&request, nullptr});
+  const auto begun =
+      core_.staging.copy_out(device, core_.copies.list(), priority_of(op), {&request, nullptr});
   if (begun) {
     op.transfer->count_copied(op.bytes());
   } else {
@@ -324,7 +337,7 @@ std::size_t Bounce::progress() {
       },
       // Nothing tells whether the copy has ended: chunk, grant and buffer are held from here on.
       [this](const BounceStaged& staged, const Error& error) {
-        if (staged.answer != nullptr) return responder_.lost(*staged.answer);
+        if (staged.answer != nullptr) return responder_.lost(*staged.answer, error);
         staged.request->op->transfer->end_early(State::failed, error);
       });
   if (!waiting_.empty()) count += start_waiting();
@@ -444,7 +457,7 @@ Received Bounce::answered(BounceLink& link, Buffer& buffer, const BounceMessage&
   if (status == Code{} && message.behind.size() != (reads(op) ? op.bytes() : 0))
     status = Code::protocol_mismatch;
   if (status != Code{})
-    end(*request, failure(status, fmt::format("the peer refused: {}", to_string(status))));
+    end(*request, failure(status, why_refused(status, message)));
   else if (reads(op))
     return read_in(*request, buffer, message);
   else
@@ -462,7 +475,8 @@ Received Bounce::read_in(BounceRequest& request, Buffer& buffer, const BounceMes
     advance(request);
     return Received::free;
   }
-  const auto begun = core_.staging.copy_in(device, core_.copies.list(), {&request, nullptr});
+  const auto begun =
+      core_.staging.copy_in(device, core_.copies.list(), priority_of(op), {&request, nullptr});
   if (begun) {
     request.phase = Phase::copying_in;
     request.buffer = &buffer;

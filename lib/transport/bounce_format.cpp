@@ -16,6 +16,14 @@ constexpr std::size_t longest_list = 1024;
 
 }  // namespace
 
+std::uint8_t code_of(Priority priority) {
+  return priority == Priority::normal ? 0 : priority == Priority::latency ? 1 : 2;
+}
+
+Priority priority_from(std::uint8_t code) {
+  return code == 1 ? Priority::latency : code == 2 ? Priority::bulk : Priority::normal;
+}
+
 std::uint64_t bounce_payload(std::uint64_t message_bytes) {
   const std::uint64_t room =
       message_bytes - std::min<std::uint64_t>(message_bytes, sizeof(BounceHead));
@@ -37,6 +45,14 @@ std::optional<BounceMessage> BounceMessage::read(std::byte* data, std::size_t le
   std::memcpy(&message.head, data, sizeof message.head);
   message.behind = {data + sizeof message.head, length - sizeof message.head};
   return message;
+}
+
+std::string text_of(const BounceMessage& message) {
+  const std::size_t length = std::min(message.behind.size(), longest_refusal);
+  std::string text(reinterpret_cast<const char*>(message.behind.data()), length);
+  std::replace_if(
+      text.begin(), text.end(), [](unsigned char each) { return each < ' ' || each == 127; }, '?');
+  return text;
 }
 
 bool BounceMessage::read_pieces(std::vector<Range>& pieces) const {

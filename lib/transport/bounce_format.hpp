@@ -6,12 +6,19 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 #include <weft/memory.hpp>
+#include <weft/transfer.hpp>
 
 #include "message_generated.h"
 
 namespace weft::core {
+
+/// A request's class, in its head's status; 0 is what engines say that tell of none.
+std::uint8_t code_of(Priority priority);
+Priority priority_from(std::uint8_t code);
 
 enum class BounceKind : std::uint8_t { write = 1, read, answer, proof };
 
@@ -40,5 +47,11 @@ struct BounceMessage {
   wire::BounceHead head;
   std::span<std::byte> behind;  // the head
 };
+
+/// What an answer that refuses says; empty if it says nothing. Only printable characters: it comes
+/// from outside.
+std::string text_of(const BounceMessage& message);
+/// Most of it, in bytes.
+inline constexpr std::size_t longest_refusal = 512;
 
 }  // namespace weft::core

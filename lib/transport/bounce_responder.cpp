@@ -19,6 +19,8 @@ BounceAnswer& BounceResponder::begin(BounceLink& link, std::uint32_t rail,
   answer.rail = rail;
   answer.operation = operation;
   answer.status = Code{};
+  answer.why.clear();
+  answer.priority = Priority::normal;
   answer.reads.clear();
   answer.bytes = 0;
   answer.pause = {};
@@ -34,6 +36,7 @@ Received BounceResponder::requested(BounceLink& link, Buffer& buffer,
                                     const BounceMessage& message) {
   BounceAnswer& answer = begin(link, message.head.rail(), message.head.operation());
   answer.lease = message.head.lease();
+  answer.priority = priority_from(message.head.status());
   carry_out(answer, buffer, message);
   if (answer.phase == Phase::copying_in) return Received::kept;
   due_.push_back(&answer);
@@ -46,7 +49,7 @@ void BounceResponder::carry_out(BounceAnswer& answer, Buffer& buffer,
                                 const BounceMessage& message) {
   if (message.kind() == BounceKind::proof) {
     // It has arrived behind the bytes in question: all that is left is to make them visible.
-    if (const auto visible = flush_(); !visible) answer.status = unavailable(visible.error());
+    if (const auto visible = flush_(); !visible) refuse(answer, visible.error());
     return;
   }
   if (message.head.pieces() > bounce_pieces(buffer_bytes_) ||
@@ -91,10 +94,11 @@ void BounceResponder::write_in(BounceAnswer& answer, Buffer& buffer, const Bounc
   if (!grant) return;
   const Device& device = list_copies(Way::into_memory, *grant, asked_, message.payload());
   if (device.direct()) return core_.copies.copy(device);
-  if (const auto begun = core_.staging.copy_in(device, core_.copies.list(), {nullptr, &answer});
+  if (const auto begun =
+          core_.staging.copy_in(device, core_.copies.list(), answer.priority, {nullptr, &answer});
       !begun) {
     grant->copying().leave();
-    answer.status = unavailable(begun.error());
+    refuse(answer, begun.error());
     return;
   }
   answer.phase = Phase::copying_in;
@@ -110,21 +114,23 @@ void BounceResponder::read_out(BounceAnswer& answer) {
                                      answer.buffer->data + sizeof(BounceHead));
   for (const Range& piece : answer.reads) answer.bytes += piece.length;
   if (device.direct()) return core_.copies.copy(device);
-  if (const auto begun = core_.staging.copy_out(device, core_.copies.list(), {nullptr, &answer});
+  if (const auto begun =
+          core_.staging.copy_out(device, core_.copies.list(), answer.priority, {nullptr, &answer});
       !begun) {
     grant->copying().leave();
     answer.bytes = 0;
-    answer.status = unavailable(begun.error());
+    refuse(answer, begun.error());
     return;
   }
   answer.phase = Phase::copying_out;
   answer.grant = std::move(grant);
 }
 
-/// Logs it. Returns what the peer is told.
-Code BounceResponder::unavailable(const Error& error) {
+/// Logs it, and tells the peer.
+void BounceResponder::refuse(BounceAnswer& answer, const Error& error) const {
   log(LogLevel::error, "bounce: {}", error.to_string());
-  return Code::unavailable;
+  answer.status = Code::unavailable;
+  answer.why = error.message().substr(0, std::min<std::size_t>(longest_refusal, buffer_bytes_));
 }
 
 Buffer* BounceResponder::copied(BounceAnswer& answer, const std::optional<Error>& error) {
@@ -138,16 +144,16 @@ Buffer* BounceResponder::copied(BounceAnswer& answer, const std::optional<Error>
     // The bytes count only if the grant held until they had been read.
     if (!error && !find_grant_(answer.lease)) answer.status = Code::stale;
   }
-  if (error) answer.status = unavailable(*error);
+  if (error) refuse(answer, *error);
   if (answer.status != Code{}) answer.bytes = 0;
   due_.push_back(&answer);
   return received;
 }
 
-void BounceResponder::lost(const BounceAnswer& answer) {
+void BounceResponder::lost(const BounceAnswer& answer, const Error& error) {
   if (answer.link == nullptr) return;
   BounceAnswer& told = begin(*answer.link, answer.rail, answer.operation);
-  told.status = Code::unavailable;
+  refuse(told, error);
   due_.push_back(&told);
 }
 
@@ -204,6 +210,10 @@ bool BounceResponder::send(BounceAnswer& answer) {
     return true;
   }
   Buffer& buffer = *answer.buffer;
+  if (answer.status != Code{}) {
+    answer.bytes = answer.why.size();
+    std::memcpy(buffer.data + sizeof(BounceHead), answer.why.data(), answer.bytes);
+  }
   const BounceHead head(link.peer->introduction.token, answer.operation, 0, answer.bytes,
                         core_.rail, static_cast<std::uint8_t>(BounceKind::answer),
                         static_cast<std::uint8_t>(answer.status), 0);

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "lease/grant_state.hpp"
@@ -32,7 +33,9 @@ struct BounceAnswer {
   Phase phase = Phase::waiting;
   std::uint32_t rail = 0;  // of the peer's, which asked
   std::uint64_t operation = 0;
-  Code status{};  // Code{}: carried out
+  Code status{};    // Code{}: carried out
+  std::string why;  // otherwise, in words; mostly empty
+  Priority priority = Priority::normal;
   std::uint64_t lease = 0;
   std::vector<Range> reads;           // the pieces that are asked for
   std::shared_ptr<GrantState> grant;  // while a device copies: in its copying()
@@ -61,7 +64,7 @@ class BounceResponder final : private providers::CompletionHandler {
   Buffer* copied(BounceAnswer& answer, const std::optional<Error>& error);
   /// A device has failed during the copy. Memory and buffer are held for ever, and the peer is
   /// told.
-  void lost(const BounceAnswer& answer);
+  void lost(const BounceAnswer& answer, const Error& error);
   /// Answers what it can; returns how many.
   std::size_t progress();
   void peer_died(const BounceLink& link);
@@ -81,7 +84,7 @@ class BounceResponder final : private providers::CompletionHandler {
                             std::byte* buffer);
   void write_in(BounceAnswer& answer, Buffer& buffer, const BounceMessage& message);
   void read_out(BounceAnswer& answer);
-  static Code unavailable(const Error& error);
+  void refuse(BounceAnswer& answer, const Error& error) const;
   bool send(BounceAnswer& answer);
   void send_again(BounceAnswer& answer);
   BounceAnswer& begin(BounceLink& link, std::uint32_t rail, std::uint64_t operation);

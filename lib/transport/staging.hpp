@@ -1,6 +1,7 @@
 // Copies between devices' memory and host memory that are under way, with what follows each.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -35,19 +36,19 @@ class Staging {
   }
 
   using Copies = std::span<const Copy>;  // one at least
-  /// Out of the device's memory, and into it. Copies one way go one after the other; the two ways
-  /// overlap. `then` follows the last of the copies. An error: none of them is under way.
-  Result<void> copy_out(const Device& device, Copies copies, Then then) {
-    return begin(device, &Queues::out, copies, std::move(then));
+  /// Out of the device's memory, and into it. The two ways overlap. `then` follows the last of the
+  /// copies. An error: none of them is under way.
+  Result<void> copy_out(const Device& device, Copies copies, Priority priority, Then then) {
+    return begin(device, &Queues::out, copies, priority, std::move(then));
   }
-  Result<void> copy_in(const Device& device, Copies copies, Then then) {
-    return begin(device, &Queues::in, copies, std::move(then));
+  Result<void> copy_in(const Device& device, Copies copies, Priority priority, Then then) {
+    return begin(device, &Queues::in, copies, priority, std::move(then));
   }
 
   /// Calls `next(Then&&, const std::optional<Error>&)` for each that has ended, with the error if
-  /// some of its copies could not even begin; returns how many. Where a device has failed nothing
-  /// tells whether its copies have ended: `lost(const Then&, const Error&)` is called for each of
-  /// them once, and they are under way for ever.
+  /// some of its copies failed or could not even begin; returns how many. Where a device has
+  /// failed, or does not answer, nothing tells whether its copies have ended: `lost(const Then&,
+  /// const Error&)` is called for each of them once, and they are under way until it answers.
   template <typename Next, typename Lost>
   std::size_t progress(Next&& next, Lost&& lost) {
     std::size_t ended = 0;
@@ -86,11 +87,12 @@ class Staging {
     Queue out, in;
   };
 
-  Result<void> begin(const Device& device, Queue Queues::*way, Copies copies, Then&& then) {
+  Result<void> begin(const Device& device, Queue Queues::*way, Copies copies, Priority priority,
+                     Then&& then) {
     const auto queues = queues_.find(&device);
     if (queues == queues_.end()) return fail(Code::internal, "the device is not served");
     Queue& queue = queues->second.*way;
-    auto begun = queue.device->copy(copies);
+    auto begun = queue.device->copy(copies, priority);
     if (begun.copies == 0) return fail(std::move(*begun.error));
     queue.copies.push_back({begun.number, std::move(then), std::move(begun.error)});
     ++under_way_;
@@ -106,7 +108,7 @@ class Staging {
       for (const UnderWay& each : queue.copies) lost(each.then, ended.error());
       return 0;
     }
-    std::size_t count = 0;
+    std::size_t count = tell_news(queue, next, lost);
     // What follows may begin other copies, in this queue as well.
     while (!queue.copies.empty() && queue.copies.front().number <= *ended) {
       UnderWay over = std::move(queue.copies.front());
@@ -114,6 +116,27 @@ class Staging {
       --under_way_;
       ++count;
       next(std::move(over.then), over.error);
+    }
+    return count;
+  }
+
+  template <typename Next, typename Lost>
+  std::size_t tell_news(Queue& queue, Next& next, Lost& lost) {
+    std::size_t count = 0;
+    for (CopyQueue::News& each : queue.device->news()) {
+      const auto found =
+          std::find_if(queue.copies.begin(), queue.copies.end(),
+                       [&](const UnderWay& copy) { return copy.number == each.number; });
+      if (found == queue.copies.end()) continue;
+      ++count;
+      if (!each.over) {
+        lost(found->then, *each.error);
+        continue;
+      }
+      UnderWay over = std::move(*found);
+      queue.copies.erase(found);
+      --under_way_;
+      next(std::move(over.then), each.error ? each.error : over.error);
     }
     return count;
   }

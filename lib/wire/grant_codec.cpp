@@ -179,6 +179,8 @@ Result<GrantDescription> decode_grant(Bytes bytes) {
       !read_words(*wire.lease()->epoch_keys(), grant.epoch_keys) ||
       !read_bounced(wire, grant.bounced))
     return no_grant("it lists more rails than any machine has, or they lie askew");
+  if (grant.place.kind > MemoryKind::buffered_file)
+    return no_grant("its memory is of no known kind");
   if (!grant.bounced.empty() && grant.place.kind == MemoryKind::host)
     return no_grant("rails reach the CPU's memory");
   if (!ranges_hold(grant.ranges, grant.segment_size))

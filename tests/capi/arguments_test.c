@@ -134,6 +134,12 @@ static void memory_refuses_null(void) {
   INVALID(weft_engine_add_own_near(NULL, 1, "0000:00:00.0", &no_segment, &error));
   INVALID(weft_engine_add_own_near(engine, 1, NULL, &no_segment, &error));
   INVALID(weft_engine_adopt_read_only(engine, NULL, 1, &no_segment, &error));
+  INVALID(weft_engine_add_file(engine, NULL, 0, 1, NULL, &no_segment, &error));
+  REFUSED(WEFT_NOT_FOUND,
+          weft_engine_add_file(engine, "/no/such/file", 0, 1, NULL, &no_segment, &error));
+  weft_file_options no_size = {.durable = true};
+  INVALID(weft_engine_add_file(engine, "/no/such/file", 0, 1, &no_size, &no_segment, &error));
+  INVALID(weft_segment_copy(segment, NULL, NULL, 0, 0, &error));
   INVALID(weft_engine_adopt_near(engine, NULL, 1, "0000:00:00.0", &no_segment, &error));
   INVALID(weft_engine_adopt(engine, &byte, 1, NULL, &error));
   INVALID(weft_engine_adopt_owned(engine, &byte, 1, NULL, NULL, &no_segment, &error));

@@ -52,7 +52,7 @@ class Accelerator final : public StagedDevice {
   class Queue final : public CopyQueue {
    public:
     explicit Queue(const Accelerator& accelerator) : accelerator_(accelerator) {}
-    Begun copy(std::span<const Copy> copies) override {
+    Begun copy(std::span<const Copy> copies, Priority) override {
       Begun begun;
       for (const Copy& each : copies) {
         if (accelerator_.until_refusal-- == 0) {

@@ -52,7 +52,7 @@ class ModelGpu final : public StagedDevice {
   class Queue final : public CopyQueue {
    public:
     explicit Queue(const ModelGpu& gpu) : gpu_(gpu) {}
-    Begun copy(std::span<const Copy> copies) override {
+    Begun copy(std::span<const Copy> copies, Priority) override {
       for (const Copy& each : copies)
         gpu_.waiting_.push_back({each, &each == &copies.back(), ended_});
       return {copies.size(), ++asked_};

@@ -42,7 +42,7 @@ Result<Event> CopyStream::take_event() {
   return event;
 }
 
-CopyQueue::Begun CopyStream::copy(std::span<const Copy> copies) {
+CopyQueue::Begun CopyStream::copy(std::span<const Copy> copies, Priority) {
   Begun begun;
   begun.error = broken_;
   if (broken_) return begun;

@@ -14,7 +14,7 @@ class CopyStream final : public CopyQueue {
   static Result<std::unique_ptr<CopyQueue>> open(const Gpu& gpu);
   ~CopyStream() override;
 
-  Begun copy(std::span<const Copy> copies) override;
+  Begun copy(std::span<const Copy> copies, Priority priority) override;
   Result<std::uint64_t> ended() override;
 
  private:

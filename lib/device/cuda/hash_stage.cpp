@@ -43,7 +43,7 @@ Result<void> HashStage::add(Xxh3& hash, const std::byte* memory, std::size_t byt
 
 Result<void> HashStage::fetch(const std::byte* memory, std::size_t bytes) {
   const Copy copy{buffer_.address(), memory, bytes};
-  const auto begun = queue_->copy({&copy, 1});
+  const auto begun = queue_->copy({&copy, 1}, Priority::bulk);
   if (begun.error) return fail(*begun.error);
   const Deadline deadline = Deadline::in(longest_fetch);
   // Drivers can't be waited for until a deadline.

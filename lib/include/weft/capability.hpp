@@ -34,7 +34,8 @@ enum class Mover : std::uint8_t {
   nic,          ///< A NIC, by DMA.
   copy_engine,  ///< Of a GPU.
   cpu,          ///< A process: Weft, or a provider in it.
-  kernel,       ///< Into and out of sockets, or from process to process.
+  kernel,       ///< Into and out of sockets, from process to process, or out of the page cache.
+  drive,        ///< A drive, by DMA.
 };
 
 WEFT_API std::string_view to_string(Mover mover) noexcept;

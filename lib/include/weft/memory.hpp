@@ -19,14 +19,26 @@ namespace weft {
 using Bytes = std::span<const std::byte>;
 using Blob = std::vector<std::byte>;
 
+struct Pair;
+
 namespace core {
 class SegmentState;
 class GrantState;
 class RemoteState;
 }  // namespace core
 
-/// The CPU's memory, or a device's.
-enum class MemoryKind : std::uint8_t { host, device };
+/// The CPU's memory, a GPU's, or a file (Memory::file).
+enum class MemoryKind : std::uint8_t {
+  host,
+  device,
+  file,           ///< The drive reads and writes by itself (direct I/O).
+  buffered_file,  ///< The kernel copies between its page cache and Weft's buffers.
+};
+
+/// Whether it is one of the two kinds of files.
+constexpr bool is_file(MemoryKind kind) noexcept {
+  return kind == MemoryKind::file || kind == MemoryKind::buffered_file;
+}
 
 /// Where memory lies.
 struct Place {
@@ -39,6 +51,29 @@ struct Place {
 struct Range {
   std::uint64_t offset = 0;
   std::uint64_t length = 0;
+};
+
+/// How a file is used as memory.
+struct FileOptions {
+  /// Past the page cache (O_DIRECT), in whole pages; the bytes before the first whole page and
+  /// behind the last one go through the cache. Where the file system refuses it, all of it does:
+  /// Place::kind says so, and so do Engine::explain() and the metrics.
+  bool direct = true;
+  /// As Memory::read_only().
+  bool read_only = false;
+  /// The file is made if there is none, and made longer if it ends too early (with holes: a full
+  /// file system shows when it is written).
+  bool create = false;
+  /// A transfer that writes is done, and its signal raised, only once the device has the bytes and
+  /// the file's size for good (RWF_DSYNC on each write: FUA or a flush of the drive's cache).
+  bool durable = false;
+  /// Reads and writes, and bytes of them, that the drive has at a time. They hold for the drive:
+  /// the smallest of its files' numbers does. Class bulk may use a quarter of it, normal three.
+  unsigned queue_depth = 64;
+  std::uint64_t bytes_in_flight = std::uint64_t{64} << 20;
+  /// What the drive has not done by then has failed: the transfer ends with an error, and the
+  /// memory stays held until the drive answers. Guess: longer than a drive that recovers takes.
+  Nanoseconds timeout = std::chrono::seconds(30);
 };
 
 /// Describes memory to make a segment of. Engine::add allocates or maps it.
@@ -82,6 +117,17 @@ class WEFT_API Memory {
   /// one of the engine's: that must be short and must not wait. With it the program may forget the
   /// memory.
   static Memory adopt(void* address, std::size_t bytes, std::shared_ptr<void> owner = {});
+  /// `bytes` of a file or a block device, from `offset` on; 0: up to its end. Peers read and write
+  /// it under grants as they do memory, through bounce buffers of the rails; this engine also by
+  /// Segment::copy_from(). The file is never mapped: if it is cut off, or its drive fails or hangs,
+  /// the transfers that touch it fail with its path and the error of the system, and nothing else.
+  /// Two segments may be of one file; Weft does not order what they write.
+  static Memory file(std::string path, std::uint64_t offset, std::size_t bytes,
+                     const FileOptions& options = {});
+  /// Opens the file of a descriptor anew where the system lets it, else duplicates the descriptor;
+  /// the caller keeps its own. One that was opened for reading only makes a read-only segment.
+  static Memory file(int fd, std::uint64_t offset, std::size_t bytes,
+                     const FileOptions& options = {});
 
   /// For host memory that is used together with a GPU, such as a staging buffer. Only NICs that
   /// serve the GPU at this PCI address ("0000:53:00.0") move it, and fresh pages come from the
@@ -92,9 +138,9 @@ class WEFT_API Memory {
     return near;
   }
 
-  /// For mapped or adopted memory that may be read and not written: pages without PROT_WRITE, or a
-  /// file that must stay as it is. Such a segment is a source: peers may read it, and this engine
-  /// may write it to peers. To read into it, and to grant Rights::write, fails with
+  /// For mapped or adopted memory, or a file, that may be read and not written: pages without
+  /// PROT_WRITE, or a file that must stay as it is. Such a segment is a source: peers may read it,
+  /// and this engine may write it to peers. To read into it, and to grant Rights::write, fails with
   /// `permission_denied`. Engine::add fails with `invalid_argument` for fresh pages.
   Memory read_only() const {
     Memory source = *this;
@@ -102,7 +148,7 @@ class WEFT_API Memory {
     return source;
   }
 
-  enum class Source : std::uint8_t { own, huge, shared, map, adopt };
+  enum class Source : std::uint8_t { own, huge, shared, map, adopt, file };
   Source source() const noexcept { return source_; }
   std::size_t bytes() const noexcept { return bytes_; }
   void* address() const noexcept { return address_; }
@@ -111,6 +157,8 @@ class WEFT_API Memory {
   std::uint64_t offset() const noexcept { return offset_; }
   const std::string& gpu() const noexcept { return gpu_; }  ///< Empty: none.
   bool is_read_only() const noexcept { return read_only_; }
+  const std::string& path() const noexcept { return path_; }  ///< Empty: the file is fd()'s.
+  const FileOptions& file_options() const noexcept { return file_; }
 
  private:
   Memory(Source source, std::size_t bytes) : source_(source), bytes_(bytes) {}
@@ -122,6 +170,8 @@ class WEFT_API Memory {
   std::uint64_t offset_ = 0;
   std::string gpu_;
   bool read_only_ = false;
+  std::string path_;
+  FileOptions file_;
 };
 
 /// What a peer may do with granted memory.
@@ -207,8 +257,8 @@ class WEFT_API Segment {
   Segment& operator=(Segment&&) noexcept;
   ~Segment();
 
-  /// Start of the memory in this process. Host memory only; null for device memory. Must not be
-  /// written if the memory is Memory::read_only().
+  /// Start of the memory in this process. Host memory only; null for device memory and files. Must
+  /// not be written if the memory is Memory::read_only().
   std::byte* data() const noexcept;
   std::uint64_t size() const noexcept;
   Place place() const noexcept;
@@ -227,6 +277,16 @@ class WEFT_API Segment {
   /// grant has keys of its own.
   Result<Grant> grant(std::span<const Range> ranges, Rights rights, Nanoseconds ttl = unlimited,
                       Keys keys = Keys::automatic);
+  /// Copies pieces of `source` (Pair::remote) into this segment (Pair::local), and waits: between a
+  /// file and host memory of one engine, by the calling thread, without a rail or a peer. Memory
+  /// that begins at a page, as the offset in the file does, is read and written by the drive
+  /// itself.
+  ///
+  /// Fails with the file's path and the system's error; with `timed_out` at the deadline, or if the
+  /// device does not answer (FileOptions::timeout). Then some of it may still be under way: both
+  /// segments stay in use, as release() tells, until the device has answered. After any failure
+  /// each byte of the pieces is old or new. Not for callbacks.
+  Result<void> copy_from(const Segment& source, std::span<const Pair> pairs, Deadline deadline);
   /// Ends all grants on the segment, waits until no peer and no transfer of this engine uses it,
   /// and unregisters it. Fails with `quarantined` if it is still in use at the deadline: the memory
   /// stays registered and must not be reused. May be called again.

@@ -25,6 +25,8 @@ struct Stop {
     socket_buffer,    ///< Host memory of the kernel.
     nic,
     wire,
+    file,         ///< A file, or a block device (Memory::file).
+    file_buffer,  ///< Host memory that a drive reads and writes: whole pages.
   };
   Kind kind = Kind::host;
   PathSide side = PathSide::local;
@@ -39,8 +41,9 @@ struct Hop {
   Mover by = Mover::nic;
   PathSide side = PathSide::local;  ///< The side that makes it.
 
-  /// Whether it is a copy from memory to memory. What a NIC reads or writes is not a copy.
-  bool copies() const noexcept { return by != Mover::nic; }
+  /// Whether it is a copy from memory to memory. What a NIC or a drive reads or writes is not a
+  /// copy.
+  bool copies() const noexcept { return by != Mover::nic && by != Mover::drive; }
   /// Whether a CPU makes that copy.
   bool busies_cpu() const noexcept { return by == Mover::cpu || by == Mover::kernel; }
 };

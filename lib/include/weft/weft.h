@@ -448,7 +448,12 @@ WEFT_API const char* weft_peer_fallback(const weft_peer* peer);
 /// @{
 
 /// The CPU's memory, or a device's.
-enum { WEFT_MEMORY_HOST = 0, WEFT_MEMORY_DEVICE = 1 };
+enum {
+  WEFT_MEMORY_HOST = 0,
+  WEFT_MEMORY_DEVICE = 1,
+  WEFT_MEMORY_FILE = 2,          ///< The drive reads and writes by itself.
+  WEFT_MEMORY_BUFFERED_FILE = 3  ///< The kernel copies, through its page cache.
+};
 
 /// Where memory lies.
 typedef struct weft_place {
@@ -497,6 +502,24 @@ WEFT_API weft_code weft_engine_adopt_read_only(weft_engine* engine, const void* 
 WEFT_API weft_code weft_engine_adopt_owned(weft_engine* engine, void* address, size_t bytes,
                                            void (*let_go)(void* context), void* context,
                                            weft_segment** segment, weft_error** error);
+
+/// How a file is used as memory, as weft::FileOptions in weft/memory.hpp. Zeros are the defaults.
+typedef struct weft_file_options {
+  size_t size;
+  bool buffered;             ///< Through the page cache, also where direct I/O is to be had.
+  bool read_only;            ///< Nothing is written.
+  bool create;               ///< The file is made, or made longer, where that is needed.
+  bool durable;              ///< A write is done only once the device has it for good.
+  uint32_t queue_depth;      ///< Reads and writes that the drive has at a time; 0: 64.
+  uint64_t bytes_in_flight;  ///< Bytes of these; 0: 64 MiB.
+  int64_t timeout_ns;        ///< What the drive has not done by then has failed; 0: 30 s.
+} weft_file_options;
+
+/// `bytes` of a file or a block device, from `offset` on; 0: up to its end. See weft::Memory::file.
+/// `options` may be NULL.
+WEFT_API weft_code weft_engine_add_file(weft_engine* engine, const char* path, uint64_t offset,
+                                        size_t bytes, const weft_file_options* options,
+                                        weft_segment** segment, weft_error** error);
 
 /// As weft_engine_add_own(), for memory that is used together with a GPU, such as a staging buffer.
 /// Only NICs that serve the GPU at the PCI address `gpu` move it, and its pages come from the GPU's
@@ -662,6 +685,12 @@ typedef struct weft_transfer_options {
   void* after_gpu_event;
 } weft_transfer_options;
 
+/// Copies pieces of `source` (weft_pair::remote) into `target` (weft_pair::local), and waits:
+/// between a file and host memory of one engine. See weft::Segment::copy_from. Not for callbacks.
+WEFT_API weft_code weft_segment_copy(weft_segment* target, const weft_segment* source,
+                                     const weft_pair* pairs, size_t count, int64_t timeout_ns,
+                                     weft_error** error);
+
 /// Checks ranges and rights once, and copies the list. It may be submitted any number of times,
 /// whole or by index. `direction` is WEFT_WRITE or WEFT_READ.
 WEFT_API weft_code weft_engine_prepare_pairs(weft_engine* engine, const weft_segment* local,
@@ -697,7 +726,9 @@ enum {
   WEFT_MOVER_NIC = 0,          ///< By DMA. The others make copies from memory to memory.
   WEFT_MOVER_COPY_ENGINE = 1,  ///< Of a GPU.
   WEFT_MOVER_CPU = 2,          ///< A process itself.
-  WEFT_MOVER_KERNEL = 3        ///< Into and out of sockets, or between processes; a CPU too.
+  WEFT_MOVER_KERNEL = 3,  ///< Into and out of sockets, between processes, out of the page cache
+                          ///< of files; a CPU too.
+  WEFT_MOVER_DRIVE = 4    ///< By DMA, as a NIC does.
 };
 
 /// A place on the way of bytes.
@@ -708,7 +739,9 @@ enum {
   WEFT_STOP_PROVIDER_BUFFER = 3,
   WEFT_STOP_SOCKET_BUFFER = 4,
   WEFT_STOP_NIC = 5,
-  WEFT_STOP_WIRE = 6
+  WEFT_STOP_WIRE = 6,
+  WEFT_STOP_FILE = 7,
+  WEFT_STOP_FILE_BUFFER = 8  ///< Host memory that a drive reads and writes.
 };
 
 /// The side that a place or a copy belongs to.

@@ -123,7 +123,8 @@ const char* name_of(Rights rights) {
 }
 
 std::string describe(const Place& place) {
-  std::string text = place.kind == MemoryKind::host ? "host" : "device";
+  constexpr const char* names[] = {"host", "device", "file", "buffered file"};
+  std::string text = names[static_cast<std::size_t>(place.kind)];
   if (place.device >= 0) text += fmt::format(" of GPU {}", place.device);
   if (place.numa_node >= 0) text += fmt::format(" on node {}", place.numa_node);
   return text;
@@ -132,7 +133,9 @@ std::string describe(const Place& place) {
 void bind_enums(nb::module_& module) {
   nb::enum_<MemoryKind>(module, "MemoryKind", "The CPU's memory, or a device's.")
       .value("host", MemoryKind::host)
-      .value("device", MemoryKind::device);
+      .value("device", MemoryKind::device)
+      .value("file", MemoryKind::file)
+      .value("buffered_file", MemoryKind::buffered_file);
   nb::enum_<Rights>(module, "Rights", "What a peer may do with granted memory.")
       .value("read", Rights::read)
       .value("write", Rights::write)

@@ -31,7 +31,9 @@ void bind_hops(nb::module_& module) {
       .value("provider_buffer", Stop::Kind::provider_buffer)
       .value("socket_buffer", Stop::Kind::socket_buffer)
       .value("nic", Stop::Kind::nic)
-      .value("wire", Stop::Kind::wire);
+      .value("wire", Stop::Kind::wire)
+      .value("file", Stop::Kind::file)
+      .value("file_buffer", Stop::Kind::file_buffer);
   stop.def_ro("kind", &Stop::kind)
       .def_ro("side", &Stop::side)
       .def_ro("numa_node", &Stop::numa_node, "Of the memory; -1: unknown.")

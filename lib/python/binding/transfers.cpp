@@ -72,7 +72,8 @@ void bind_enums(nb::module_& module) {
       .value("nic", Mover::nic)
       .value("copy_engine", Mover::copy_engine)
       .value("cpu", Mover::cpu)
-      .value("kernel", Mover::kernel);
+      .value("kernel", Mover::kernel)
+      .value("drive", Mover::drive);
 }
 
 void bind_report(nb::module_& module) {

@@ -28,6 +28,8 @@ std::string_view who(Mover mover) {
       return "the CPU";
     case Mover::kernel:
       return "the kernel";
+    case Mover::drive:
+      return "the drive";
   }
   return "?";
 }

@@ -49,6 +49,8 @@ std::string mover_text(const Hop& hop) {
       return "the CPU copies";
     case Mover::kernel:
       return "the kernel copies";
+    case Mover::drive:
+      return "by the drive";
   }
   return "?";
 }

@@ -1,0 +1,246 @@
+#include "device/file/file_queue.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "base/leak.hpp"
+
+namespace weft::core {
+namespace {
+
+// More in one read or write gains nothing: drives cut it up.
+constexpr std::size_t most_in_one = std::size_t{1} << 20;
+// Free buffers that are kept, in each size.
+constexpr std::size_t most_free = 16;
+
+std::size_t rank_of(Priority priority) {
+  return static_cast<std::size_t>(static_cast<int>(priority) - static_cast<int>(Priority::latency));
+}
+
+bool whole_pages(std::uint64_t value) {
+  return value % file_page == 0;
+}
+
+bool whole_pages(const std::byte* address) {
+  return whole_pages(reinterpret_cast<std::uintptr_t>(address));
+}
+
+}  // namespace
+
+FileQueue::FileQueue(const Disk& disk, std::unique_ptr<IoChannel> channel)
+    : disk_(disk), state_(std::make_unique<State>()) {
+  state_->channel = std::move(channel);
+}
+
+FileQueue::~FileQueue() {
+  // The kernel may read and write these buffers for as long as the drive is silent.
+  if (state_->under_way > 0) leak(std::move(state_));
+}
+
+CopyQueue::Begun FileQueue::copy(std::span<const Copy> copies, Priority priority) {
+  Begun begun;
+  const Copy& first = copies.front();
+  auto target = disk_.find(first.to);
+  const bool write = target != nullptr;
+  auto file = write ? std::move(target) : disk_.find(first.from);
+  if (!file) {
+    begun.error = Error(Code::internal, "the copy is not of a file of this device's");
+    return begun;
+  }
+  if (disk_.silent() > 0) {
+    begun.error = file->silent();
+    return begun;
+  }
+  Request& request = state_->requests[++begun_];
+  request.number = begun_;
+  request.file = std::move(file);
+  request.priority = priority;
+  request.since = Clock::now();
+  for (const Copy& each : copies) cut(request, each, write);
+  begun.copies = copies.size();
+  begun.number = request.number;
+  request.waiting = request.parts.size();
+  for (Part& part : request.parts) state_->waiting[rank_of(priority)].push_back(&part);
+  start();
+  return begun;
+}
+
+/// Into what goes through the page cache and what does not, in parts of a handy size.
+void FileQueue::cut(Request& request, const Copy& copy, bool write) {
+  const OpenFile& file = *request.file;
+  auto* memory = static_cast<std::byte*>(write ? const_cast<void*>(copy.from) : copy.to);
+  std::uint64_t at =
+      file.at(static_cast<const std::byte*>(write ? copy.to : const_cast<void*>(copy.from)));
+  const std::uint64_t end = at + copy.bytes;
+  const bool direct = file.direct();
+  while (at < end) {
+    std::uint64_t until = std::min(end, at + most_in_one);
+    bool whole = false;
+    if (direct) {
+      const std::uint64_t page = at / file_page * file_page;
+      if (page != at)
+        until = std::min(end, page + file_page);
+      else if (until / file_page * file_page > at)
+        until = until / file_page * file_page, whole = true;
+    }
+    Part& part = request.parts.emplace_back();
+    part.request = &request;
+    part.direct = whole;
+    part.memory = memory;
+    part.bytes = until - at;
+    part.io = {file.fd(whole), write, file.options().durable, memory, part.bytes, at, &part, 0};
+    memory += part.bytes;
+    at = until;
+  }
+}
+
+/// What there is room for, in the order of the classes.
+void FileQueue::start() {
+  for (auto& waiting : state_->waiting)
+    while (!waiting.empty() && start(*waiting.front())) waiting.pop_front();
+  state_->channel->flush();
+}
+
+bool FileQueue::start(Part& part) {
+  Request& request = *part.request;
+  if (!disk_.enter(request.priority, part.bytes)) return false;
+  const bool through_buffer = part.direct && !whole_pages(part.memory);
+  if (through_buffer && !part.buffer) {
+    part.buffer = take_buffer(part.bytes);
+    if (!part.buffer) {
+      disk_.leave(part.bytes);
+      return false;
+    }
+    part.io.memory = part.buffer.get();
+    if (part.io.write) std::memcpy(part.io.memory, part.memory, part.bytes);
+  }
+  if (!state_->channel->begin(part.io)) {
+    disk_.leave(part.bytes);
+    return false;
+  }
+  part.begun = Clock::now();
+  --request.waiting;
+  ++request.under_way;
+  ++state_->under_way;
+  return true;
+}
+
+FilePages FileQueue::take_buffer(std::size_t bytes) {
+  const std::size_t size = std::bit_ceil(std::max(bytes, file_page));
+  auto& free = state_->buffers[size];
+  if (free.empty()) return make_file_pages(size);
+  FilePages buffer = std::move(free.back());
+  free.pop_back();
+  return buffer;
+}
+
+std::vector<CopyQueue::News> FileQueue::news() {
+  if (state_->requests.empty()) return std::exchange(news_, {});
+  std::array<Io*, 32> over{};
+  while (const std::size_t count = state_->channel->ended(over)) {
+    for (std::size_t i = 0; i < count; ++i) advance(*static_cast<Part*>(over[i]->owner));
+    if (count < over.size()) break;
+  }
+  start();
+  look_for_silence(Clock::now());
+  return std::exchange(news_, {});
+}
+
+/// The kernel has done some of it, or says why not.
+void FileQueue::advance(Part& part) {
+  const std::int64_t result = part.io.result;
+  Request& request = *part.request;
+  // Cancelled: the thread that began it has ended.
+  if (result == -EINTR || result == -EAGAIN || result == -ECANCELED) {
+    if (!goes_on(part, 0)) finish(part, request.file->error(EAGAIN, part.io.write));
+  } else if (result == -EINVAL && part.direct) {
+    request.file->refuse_direct();
+    part.direct = false;
+    if (!goes_on(part, 0)) finish(part, request.file->error(EAGAIN, part.io.write));
+  } else if (result < 0) {
+    finish(part, request.file->error(static_cast<int>(-result), part.io.write));
+  } else if (result == 0) {
+    finish(part,
+           part.io.write ? request.file->error(EIO, true) : request.file->cut_off(part.io.at));
+  } else if (static_cast<std::size_t>(result) >= part.io.bytes) {
+    finish(part, std::nullopt);
+  } else if (!goes_on(part, static_cast<std::size_t>(result))) {
+    finish(part, request.file->error(EAGAIN, part.io.write));
+  }
+}
+
+/// With what is left of it. False: the channel takes nothing more.
+bool FileQueue::goes_on(Part& part, std::size_t done) {
+  part.io.memory += done;
+  part.io.bytes -= done;
+  part.io.at += done;
+  // Where a file ends, direct I/O stops in the middle of a page.
+  if (!whole_pages(part.io.at) || !whole_pages(part.io.bytes)) part.direct = false;
+  part.io.fd = part.request->file->fd(part.direct);
+  return state_->channel->begin(part.io);
+}
+
+void FileQueue::finish(Part& part, std::optional<Error> error) {
+  Request& request = *part.request;
+  const auto now = Clock::now();
+  DiskCounters::Way& way = disk_.counters().of(part.io.write);
+  way.ended(static_cast<std::uint64_t>((now - part.begun).count()));
+  if (error)
+    way.errors.fetch_add(1, std::memory_order_relaxed);
+  else
+    way.bytes.fetch_add(part.bytes, std::memory_order_relaxed);
+  if (part.buffer) {
+    if (!error && !part.io.write) std::memcpy(part.memory, part.buffer.get(), part.bytes);
+    auto& free = state_->buffers[std::bit_ceil(std::max(part.bytes, file_page))];
+    if (free.size() < most_free) free.push_back(std::move(part.buffer));
+  }
+  disk_.leave(part.bytes);
+  --request.under_way;
+  --state_->under_way;
+  if (error && !request.error) {
+    request.error = std::move(error);
+    drop_waiting(request);
+  }
+  end_if_over(request);
+}
+
+/// It has failed: the rest of it is not begun.
+void FileQueue::drop_waiting(Request& request) {
+  if (request.waiting == 0) return;
+  std::erase_if(state_->waiting[rank_of(request.priority)],
+                [&](const Part* part) { return part->request == &request; });
+  request.waiting = 0;
+}
+
+/// What has taken too long has failed, and may still be under way.
+void FileQueue::look_for_silence(Clock::time_point now) {
+  constexpr auto pause = std::chrono::milliseconds(10);
+  if (now < look_again_at_) return;
+  look_again_at_ = now + pause;
+  std::vector<Request*> late;
+  for (auto& [number, request] : state_->requests)
+    if (!request.silent && now - request.since > request.file->options().timeout)
+      late.push_back(&request);
+  for (Request* request : late) {
+    if (!request->error) request->error = request->file->silent();
+    drop_waiting(*request);
+    if (request->under_way > 0) {
+      request->silent = true;
+      ++disk_.silent();
+      news_.push_back({request->number, request->error, false});
+    }
+    end_if_over(*request);
+  }
+}
+
+void FileQueue::end_if_over(Request& request) {
+  if (request.waiting + request.under_way > 0) return;
+  if (request.silent) --disk_.silent();
+  news_.push_back({request.number, std::move(request.error), true});
+  state_->requests.erase(request.number);
+}
+
+}  // namespace weft::core

@@ -1,0 +1,82 @@
+// Copies between files of one drive and host memory, as reads and writes that end later.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+#include <weft/deadline.hpp>
+
+#include "device/device.hpp"
+#include "device/file/disk.hpp"
+#include "device/file/file_page.hpp"
+#include "device/file/io_channel.hpp"
+
+namespace weft::core {
+
+/// A copy is cut into whole pages, which go to the drive by direct I/O, and what is before and
+/// behind them, which goes through the page cache. Memory that does not begin at a page is copied
+/// through a buffer that does: the drive asks for that.
+class FileQueue final : public CopyQueue {
+ public:
+  FileQueue(const Disk& disk, std::unique_ptr<IoChannel> channel);
+  ~FileQueue() override;
+
+  Begun copy(std::span<const Copy> copies, Priority priority) override;
+  /// They end in any order: see news().
+  Result<std::uint64_t> ended() override { return 0; }
+  std::vector<News> news() override;
+
+ private:
+  struct Request;
+  /// One read or write, until all its bytes are there.
+  struct Part {
+    Io io;
+    Request* request = nullptr;
+    bool direct = false;
+    std::byte* memory = nullptr;  // what is read or written: the Io's, unless that is a buffer
+    std::size_t bytes = 0;        // of both
+    FilePages buffer;
+    Clock::time_point begun{};
+  };
+  struct Request {
+    std::uint64_t number = 0;
+    std::shared_ptr<OpenFile> file;
+    Priority priority = Priority::normal;
+    Clock::time_point since{};
+    std::deque<Part> parts = {};
+    std::size_t waiting = 0, under_way = 0;  // of the parts
+    std::optional<Error> error = {};
+    bool silent = false;
+  };
+  struct State {
+    std::unique_ptr<IoChannel> channel;
+    std::map<std::uint64_t, Request> requests;              // by number
+    std::array<std::deque<Part*>, 3> waiting;               // by class, the most urgent one first
+    std::map<std::size_t, std::vector<FilePages>> buffers;  // by their size, free
+    std::size_t under_way = 0;
+  };
+
+  static void cut(Request& request, const Copy& copy, bool write);
+  void start();
+  bool start(Part& part);
+  FilePages take_buffer(std::size_t bytes);
+  void advance(Part& part);
+  bool goes_on(Part& part, std::size_t done);
+  void finish(Part& part, std::optional<Error> error);
+  void drop_waiting(Request& request);
+  void look_for_silence(Clock::time_point now);
+  void end_if_over(Request& request);
+
+  const Disk& disk_;
+  std::unique_ptr<State> state_;  // leaked if something is under way to the end
+  std::vector<News> news_;
+  std::uint64_t begun_ = 0;
+  Clock::time_point look_again_at_{};
+};
+
+}  // namespace weft::core

@@ -1,0 +1,389 @@
+// Files as memory: every byte, on both sides, and what goes wrong with files.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <set>
+
+#include "base/descriptor.hpp"
+#include "base/sync.hpp"
+#include "device/file/io_channel.hpp"
+#include "engines.hpp"
+#include "folder.hpp"
+
+namespace weft::test::files_tests {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr std::size_t file_bytes = (1 << 20) + 777, memory_bytes = 2 << 20;
+
+Blob contents_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  Blob all(std::filesystem::file_size(path));
+  file.read(reinterpret_cast<char*>(all.data()), static_cast<std::streamsize>(all.size()));
+  return all;
+}
+
+void put(const std::string& path, const Blob& bytes) {
+  std::ofstream(path, std::ios::binary)
+      .write(reinterpret_cast<const char*>(bytes.data()),
+             static_cast<std::streamsize>(bytes.size()));
+}
+
+/// Whole pages, edges, pieces within a page, and pieces over several requests.
+const std::vector<Pair> pieces = {{0, 4096, 8192},
+                                  {9000, 1, 4094},
+                                  {20'000, 12'288, 300'000},
+                                  {400'001, 350'003, 1},
+                                  {500'000, 400'000, 500'000},
+                                  {1'100'000, file_bytes - 100, 100}};
+
+/// One side of a couple has a file, the other one host memory.
+class FileOver : public testing::TestWithParam<std::string> {
+ protected:
+  Memory file(const FileOptions& options = {}) const {
+    return Memory::file(path, 0, file_bytes, options);
+  }
+  /// Every byte of both sides after transfers both ways.
+  void expect_moves(const FileOptions& options, bool local_file) {
+    put(path, pattern(file_bytes, 1));
+    Segment of_file = must((local_file ? pair.a : pair.b).add(file(options)));
+    Segment of_memory = must((local_file ? pair.b : pair.a).add(Memory::own(memory_bytes)));
+    fill(bytes_of(of_memory), 2);
+    Segment& mine = local_file ? of_file : of_memory;
+    Segment& theirs = local_file ? of_memory : of_file;
+    std::vector<Pair> pairs = pieces;
+    if (local_file)
+      for (Pair& each : pairs) std::swap(each.local, each.remote);
+    const Grant grant = must(theirs.grant({}, Rights::read_write));
+    const Remote there = must(pair.a.import(grant.blob()));
+    for (const Direction direction : {Direction::read, Direction::write}) {
+      const Blob memory_before(of_memory.data(), of_memory.data() + memory_bytes);
+      const Blob file_before = contents_of(path);
+      const Prepared prepared = must(pair.a.prepare(mine, there, direction, pairs));
+      Transfer transfer = must(pair.a.submit(prepared));
+      ASSERT_TRUE(succeeds(transfer.wait(soon())));
+      const bool into_file = (direction == Direction::write) != local_file;
+      std::vector<Pair> by_memory = pieces;  // local: the memory, remote: the file
+      EXPECT_TRUE(same_bytes(
+          bytes_of(of_memory),
+          into_file ? memory_before
+                    : expected_after(memory_before, file_before, Direction::read, by_memory)));
+      EXPECT_TRUE(same_bytes(
+          contents_of(path),
+          into_file ? expected_after(file_before, memory_before, Direction::write, by_memory)
+                    : file_before));
+      fill(bytes_of(of_memory), 3);
+    }
+  }
+
+  const Folder folder;
+  const std::string path = folder.at("pages");
+  Couple pair = couple(config_for(GetParam()));
+};
+
+TEST_P(FileOver, EveryByteOfThePeersFile) {
+  expect_moves({}, false);
+}
+
+TEST_P(FileOver, EveryByteOfAnOwnFile) {
+  expect_moves({}, true);
+}
+
+TEST_P(FileOver, EveryByteBuffered) {
+  FileOptions options;
+  options.direct = false;
+  expect_moves(options, false);
+  expect_moves(options, true);
+}
+
+TEST_P(FileOver, EveryByteDurably) {
+  FileOptions options;
+  options.durable = true;
+  expect_moves(options, false);
+}
+
+TEST_P(FileOver, SaysHowItGoes) {
+  put(path, pattern(file_bytes, 1));
+  FileOptions options;
+  options.direct = false;
+  const Segment theirs = must(pair.b.add(file(options)));
+  Segment mine = must(pair.a.add(Memory::own(memory_bytes)));
+  EXPECT_EQ(theirs.place().kind, MemoryKind::buffered_file);
+  EXPECT_EQ(theirs.data(), nullptr);
+  const Grant grant = must(const_cast<Segment&>(theirs).grant({}, Rights::read));
+  const Remote there = must(pair.a.import(grant.blob()));
+  EXPECT_EQ(there.place().kind, MemoryKind::buffered_file);
+  const Path way = must(pair.a.explain(mine, there, Direction::read));
+  EXPECT_EQ(way.transport, TransportKind::bounce);
+  EXPECT_EQ(way.hops.front().from.kind, Stop::Kind::file);
+  EXPECT_EQ(way.hops.front().by, Mover::kernel);
+  EXPECT_THAT(way.not_used, testing::Contains(HasSubstr("buffered by the kernel")));
+  const Pair piece[] = {{0, 0, 5000}};
+  Transfer transfer =
+      must(pair.a.submit(must(pair.a.prepare(mine, there, Direction::read, piece))));
+  ASSERT_TRUE(succeeds(transfer.wait(soon())));
+  EXPECT_THAT(transfer.report().fallback, HasSubstr("the peer's is a file, buffered"));
+}
+
+TEST_P(FileOver, AFileThatIsCutOffFailsWithItsName) {
+  put(path, pattern(file_bytes, 1));
+  Segment theirs = must(pair.b.add(file()));
+  Segment mine = must(pair.a.add(Memory::own(memory_bytes)));
+  const Grant grant = must(theirs.grant({}, Rights::read));
+  const Remote there = must(pair.a.import(grant.blob()));
+  ASSERT_EQ(truncate(path.c_str(), 5000), 0);
+  const Pair gone[] = {{0, 0, 4096}, {8192, 500'000, 4096}};
+  Transfer transfer = must(pair.a.submit(must(pair.a.prepare(mine, there, Direction::read, gone))));
+  const auto failed = transfer.wait(soon());
+  ASSERT_FALSE(failed);
+  EXPECT_THAT(failed.error().to_string(), HasSubstr(path));
+  EXPECT_THAT(failed.error().to_string(), HasSubstr("cut off"));
+  // What is still there can be read.
+  const Pair there_still[] = {{0, 0, 5000}};
+  transfer = must(pair.a.submit(must(pair.a.prepare(mine, there, Direction::read, there_still))));
+  EXPECT_TRUE(succeeds(transfer.wait(soon())));
+  EXPECT_TRUE(holds({mine.data(), 5000}, 1));
+}
+
+TEST_P(FileOver, ASignalComesBehindWhatWasWritten) {
+  put(path, pattern(file_bytes, 1));
+  FileOptions options;
+  options.durable = true;
+  Segment theirs = must(pair.b.add(file(options)));
+  Segment mine = must(pair.a.add(Memory::own(memory_bytes)));
+  fill(bytes_of(mine), 5);
+  const Grant grant = must(theirs.grant({}, Rights::write));
+  const Remote there = must(pair.a.import(grant.blob()));
+  const Pair piece[] = {{0, 0, 900'000}};
+  TransferOptions with_signal;
+  with_signal.signal = Signal{7};
+  Transfer transfer =
+      must(pair.a.submit(must(pair.a.prepare(mine, there, Direction::write, piece)), with_signal));
+  ASSERT_TRUE(succeeds(transfer.wait(soon())));
+  auto expected = must(pair.b.expect(pair.to_a, 7, 1));
+  ASSERT_TRUE(succeeds(expected.wait(soon())));
+  const Blob now = contents_of(path);
+  EXPECT_TRUE(holds({now.data(), 900'000}, 5));
+}
+
+INSTANTIATE_TEST_SUITE_P(Files, FileOver, testing::ValuesIn(all_providers()),
+                         [](const auto& each) { return name_of(each.param); });
+
+/// One engine, and a file in a folder.
+class FileAlone : public testing::Test {
+ protected:
+  Segment add(const FileOptions& options = {}, std::size_t bytes = file_bytes) {
+    return must(engine.add(Memory::file(path, 0, bytes, options)));
+  }
+
+  const Folder folder;
+  const std::string path = folder.at("pages");
+  Engine engine = must(Engine::open(config_for("tcp")));
+};
+
+TEST_F(FileAlone, IsCopiedFromAndToWithoutAPeer) {
+  put(path, pattern(file_bytes, 1));
+  Segment file = add();
+  Segment memory = must(engine.add(Memory::own(memory_bytes)));
+  fill(bytes_of(memory), 2);
+  const Blob before(memory.data(), memory.data() + memory_bytes);
+  ASSERT_TRUE(succeeds(memory.copy_from(file, pieces, soon())));
+  EXPECT_TRUE(same_bytes(bytes_of(memory),
+                         expected_after(before, pattern(file_bytes, 1), Direction::read, pieces)));
+  fill(bytes_of(memory), 3);
+  std::vector<Pair> back = pieces;
+  for (Pair& each : back) std::swap(each.local, each.remote);
+  ASSERT_TRUE(succeeds(file.copy_from(memory, back, soon())));
+  EXPECT_TRUE(same_bytes(contents_of(path), expected_after(pattern(file_bytes, 1), bytes_of(memory),
+                                                           Direction::write, pieces)));
+}
+
+TEST_F(FileAlone, ByThreadsWhereThereIsNoRing) {
+  core::make_io_channels_by(core::open_io_threads);
+  put(path, pattern(file_bytes, 1));
+  Segment file = add();
+  Segment memory = must(engine.add(Memory::own(memory_bytes)));
+  const Pair all[] = {{0, 0, file_bytes}};
+  EXPECT_TRUE(succeeds(memory.copy_from(file, all, soon())));
+  core::make_io_channels_by({});
+  EXPECT_TRUE(holds({memory.data(), file_bytes}, 1));
+}
+
+TEST_F(FileAlone, IsMadeAndMadeLongerOnRequestOnly) {
+  EXPECT_TRUE(fails_with(engine.add(Memory::file(path, 0, 4096)), Code::not_found));
+  FileOptions create;
+  create.create = true;
+  const Segment made = add(create, 10'000);
+  EXPECT_EQ(std::filesystem::file_size(path), 10'000U);
+  EXPECT_TRUE(fails_with(engine.add(Memory::file(path, 0, 10'001)), Code::invalid_argument));
+  EXPECT_EQ(must(engine.add(Memory::file(path, 1000, 0))).size(), 9000U) << "up to the end";
+}
+
+TEST_F(FileAlone, RefusesWhatIsNoFile) {
+  EXPECT_TRUE(fails_with(engine.add(Memory::file(folder.at(""), 0, 1)), Code::invalid_argument));
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  EXPECT_TRUE(fails_with(engine.add(Memory::file(path, 0, 1)), Code::invalid_argument));
+}
+
+TEST_F(FileAlone, OpenForReadingOnlyIsASource) {
+  put(path, pattern(file_bytes, 1));
+  const core::Descriptor fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  Segment file = must(engine.add(Memory::file(fd.get(), 0, file_bytes)));
+  Segment memory = must(engine.add(Memory::own(4096)));
+  const Pair piece[] = {{0, 0, 4096}};
+  EXPECT_TRUE(fails_with(file.copy_from(memory, piece, soon()), Code::permission_denied));
+  EXPECT_TRUE(fails_with(file.grant({}, Rights::write), Code::permission_denied));
+  EXPECT_TRUE(succeeds(memory.copy_from(file, piece, soon())));
+  EXPECT_TRUE(holds(bytes_of(memory), 1));
+}
+
+TEST_F(FileAlone, AFullFileSystemFailsWithItsError) {
+  const std::string full = folder.at("full");
+  std::filesystem::create_directory(full);
+  if (mount("none", full.c_str(), "tmpfs", 0, "size=1m") != 0)
+    GTEST_SKIP() << "no tmpfs can be mounted: " << std::strerror(errno);
+  {
+    FileOptions create;
+    create.create = true;
+    Segment file = must(engine.add(Memory::file(full + "/pages", 0, 4 << 20, create)));
+    Segment memory = must(engine.add(Memory::own(4 << 20)));
+    const Pair small[] = {{0, 0, 1000}}, all[] = {{0, 0, 4 << 20}};
+    EXPECT_TRUE(succeeds(file.copy_from(memory, small, soon())));
+    const auto failed = file.copy_from(memory, all, soon());
+    ASSERT_FALSE(failed);
+    EXPECT_THAT(failed.error().message(), HasSubstr("No space left on device (errno 28)"));
+    EXPECT_THAT(failed.error().message(), HasSubstr(full));
+    must(file.release(soon()));
+  }
+  EXPECT_EQ(umount2(full.c_str(), MNT_DETACH), 0);
+}
+
+/// An ext4 file system in a file.
+TEST_F(FileAlone, OnExt4EveryByteByTheDriveItself) {
+  const std::string image = folder.at("image"), where = folder.at("ext4");
+  std::filesystem::create_directory(where);
+  std::ofstream(image).close();
+  std::filesystem::resize_file(image, 32 << 20);
+  const std::string make = "mkfs.ext4 -q -F " + image + " >/dev/null 2>&1 && mount -o loop " +
+                           image + " " + where + " >/dev/null 2>&1";
+  if (std::system(make.c_str()) != 0)
+    GTEST_SKIP() << "no ext4 can be mounted here: it takes root, mkfs.ext4 and a loop device";
+  const std::string on_ext4 = where + "/pages";
+  {
+    put(on_ext4, pattern(file_bytes, 1));
+    Segment file = must(engine.add(Memory::file(on_ext4, 0, file_bytes)));
+    EXPECT_EQ(file.place().kind, MemoryKind::file);
+    Segment memory = must(engine.add(Memory::own(memory_bytes)));
+    fill(bytes_of(memory), 2);
+    const Blob before(memory.data(), memory.data() + memory_bytes);
+    ASSERT_TRUE(succeeds(memory.copy_from(file, pieces, soon())));
+    EXPECT_TRUE(same_bytes(
+        bytes_of(memory), expected_after(before, pattern(file_bytes, 1), Direction::read, pieces)));
+    must(file.release(soon()));
+  }
+  EXPECT_EQ(std::system(("umount " + where).c_str()), 0);
+}
+
+/// A device that takes reads and writes, and ends them only when the test says so.
+class Hung {
+ public:
+  Hung() {
+    core::make_io_channels_by([shared = shared_] { return std::make_unique<Channel>(shared); });
+  }
+  ~Hung() {
+    release();
+    core::make_io_channels_by({});
+  }
+  void release() { shared_->hung = false; }
+
+ private:
+  struct Shared {
+    std::atomic<bool> hung{true};
+  };
+  class Channel final : public core::IoChannel {
+   public:
+    explicit Channel(std::shared_ptr<Shared> shared) : shared_(std::move(shared)) {}
+    bool begin(core::Io& io) override {
+      waiting_.push_back(&io);
+      return true;
+    }
+    std::size_t ended(std::span<core::Io*> into) override {
+      if (!shared_->hung) {
+        for (core::Io* io : std::exchange(waiting_, {})) real_->begin(*io);
+        real_->flush();
+      }
+      return real_->ended(into);
+    }
+
+   private:
+    const std::shared_ptr<Shared> shared_;
+    const std::unique_ptr<core::IoChannel> real_ = core::open_io_threads();
+    std::vector<core::Io*> waiting_;
+  };
+  const std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
+};
+
+TEST_F(FileAlone, ADeviceThatHangsEndsACopyInTimeAndHoldsItsMemory) {
+  put(path, pattern(file_bytes, 1));
+  std::optional<Hung> device(std::in_place);
+  FileOptions options;
+  options.timeout = 50ms;
+  Segment file = add(options);
+  Segment memory = must(engine.add(Memory::own(4096)));
+  const Pair piece[] = {{0, 0, 4096}};
+  const auto silent = memory.copy_from(file, piece, soon());
+  ASSERT_TRUE(fails_with(silent, Code::timed_out));
+  EXPECT_THAT(silent.error().message(), HasSubstr(path));
+  EXPECT_TRUE(fails_with(memory.release(Deadline::in(a_while)), Code::quarantined));
+  device->release();
+  EXPECT_TRUE(succeeds(memory.release(soon())));
+}
+
+TEST_F(FileAlone, TheDeadlineEndsACopyThatTheDeviceDoesNot) {
+  put(path, pattern(file_bytes, 1));
+  Hung device;
+  Segment file = add();
+  Segment memory = must(engine.add(Memory::own(4096)));
+  const Pair piece[] = {{0, 0, 4096}};
+  EXPECT_TRUE(fails_with(memory.copy_from(file, piece, Deadline::in(a_while)), Code::timed_out));
+}
+
+/// The others go on meanwhile, and the file does once its device answers.
+TEST(HungFile, FailsTransfersToItAndNoOthers) {
+  const Folder folder;
+  const std::string path = folder.at("pages");
+  put(path, pattern(file_bytes, 1));
+  std::optional<Hung> device(std::in_place);
+  Couple pair = couple(config_for("tcp"));
+  FileOptions options;
+  options.timeout = 50ms;
+  Segment theirs = must(pair.b.add(Memory::file(path, 0, file_bytes, options)));
+  Segment mine = must(pair.a.add(Memory::own(memory_bytes)));
+  const Grant grant = must(theirs.grant({}, Rights::read_write));
+  const Remote there = must(pair.a.import(grant.blob()));
+  const Pair piece[] = {{0, 0, 300'000}};
+  const Prepared prepared = must(pair.a.prepare(mine, there, Direction::read, piece));
+  Transfer transfer = must(pair.a.submit(prepared));
+  const auto failed = transfer.wait(soon());
+  ASSERT_FALSE(failed);
+  EXPECT_THAT(failed.error().to_string(), HasSubstr("has not answered"));
+  EXPECT_THAT(failed.error().to_string(), HasSubstr(path));
+  Board others(pair, 100'000, 100'000);
+  others.expect_moved(Direction::write, std::array{Pair{0, 0, 100'000}});
+  device->release();
+  EXPECT_TRUE(comes_to_be([&] { return must(pair.a.submit(prepared)).wait(soon()).has_value(); }));
+  EXPECT_TRUE(holds({mine.data(), 300'000}, 1));
+}
+
+}  // namespace
+}  // namespace weft::test::files_tests

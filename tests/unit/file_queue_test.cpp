@@ -1,0 +1,275 @@
+// Queues of files over a channel that ends reads and writes as the test says.
+#include "device/file/file_queue.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/sysmacros.h>
+
+#include <cerrno>
+#include <deque>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "folder.hpp"
+#include "pattern.hpp"
+#include "topo/drive.hpp"
+
+namespace weft::core::test::file_queue_tests {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+using weft::test::Folder;
+using weft::test::pattern;
+using weft::test::same_bytes;
+
+constexpr std::size_t file_bytes = 8 << 20, page = file_page;
+
+/// What was begun, and what is to be told of it.
+struct Script {
+  std::vector<Io*> begun;
+  std::deque<Io*> over;
+
+  /// As pread or pwrite does it, but at most so many bytes.
+  void carry_out(Io& io, std::size_t most = SIZE_MAX) {
+    const std::size_t bytes = std::min(io.bytes, most);
+    const auto at = static_cast<off_t>(io.at);
+    const ssize_t done =
+        io.write ? pwrite(io.fd, io.memory, bytes, at) : pread(io.fd, io.memory, bytes, at);
+    end(io, done < 0 ? -errno : done);
+  }
+  void end(Io& io, std::int64_t result) {
+    std::erase(begun, &io);
+    io.result = result;
+    over.push_back(&io);
+  }
+  void carry_out_all() {
+    while (!begun.empty()) carry_out(*begun.front());
+  }
+};
+
+class Scripted final : public IoChannel {
+ public:
+  explicit Scripted(Script& script) : script_(script) {}
+  bool begin(Io& io) override {
+    script_.begun.push_back(&io);
+    return true;
+  }
+  std::size_t ended(std::span<Io*> into) override {
+    std::size_t count = 0;
+    for (; count < into.size() && !script_.over.empty(); script_.over.pop_front())
+      into[count++] = script_.over.front();
+    return count;
+  }
+
+ private:
+  Script& script_;
+};
+
+class FileQueueTest : public testing::Test {
+ protected:
+  std::shared_ptr<OpenFile> open(const FileOptions& options = {}) {
+    if (!std::filesystem::exists(path)) {
+      const Blob bytes = pattern(file_bytes, 1);
+      std::ofstream(path, std::ios::binary)
+          .write(reinterpret_cast<const char*>(bytes.data()), file_bytes);
+    }
+    auto opened = OpenFile::open(Memory::file(path, 0, file_bytes, options));
+    EXPECT_TRUE(opened) << opened.error().to_string();
+    return *opened;
+  }
+  static FileQueue queue_of(const OpenFile& file, Script& script) {
+    return FileQueue(file.disk(), std::make_unique<Scripted>(script));
+  }
+  Copy out(const OpenFile& file, std::size_t at, std::size_t bytes) {
+    return {memory.data() + at, file.address() + at, bytes};
+  }
+  static std::uint64_t begin(FileQueue& queue, const Copy& copy,
+                             Priority priority = Priority::normal) {
+    const auto begun = queue.copy({&copy, 1}, priority);
+    EXPECT_FALSE(begun.error) << begun.error->to_string();
+    return begun.number;
+  }
+
+  const Folder folder;
+  const std::string path = folder.at("file");
+  Blob memory = Blob(file_bytes);
+  Script script;
+};
+
+TEST_F(FileQueueTest, CutsWholePagesFromTheirEdges) {
+  const auto file = open();
+  FileQueue queue = queue_of(*file, script);
+  begin(queue, out(*file, 100, 3 * page));
+  if (!file->direct()) {
+    ASSERT_THAT(script.begun, SizeIs(1)) << file->how();
+  } else {
+    ASSERT_THAT(script.begun, SizeIs(3));
+    EXPECT_EQ(script.begun[0]->at, 100U);
+    EXPECT_EQ(script.begun[1]->at, page);
+    EXPECT_EQ(script.begun[1]->bytes, 2 * page);
+    EXPECT_EQ(script.begun[1]->fd, file->fd(true));
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(script.begun[1]->memory) % page, 0U);
+    EXPECT_EQ(script.begun[2]->fd, file->fd(false));
+  }
+  script.carry_out_all();
+  const auto news = queue.news();
+  ASSERT_THAT(news, SizeIs(1));
+  EXPECT_FALSE(news.front().error);
+  EXPECT_TRUE(same_bytes({memory.data() + 100, 3 * page}, pattern(3 * page, 1, 100)));
+}
+
+TEST_F(FileQueueTest, GoesOnWhereTheKernelStops) {
+  const auto file = open();
+  FileQueue queue = queue_of(*file, script);
+  begin(queue, out(*file, 0, 4 * page));
+  while (script.over.empty() && !script.begun.empty()) {
+    script.carry_out(*script.begun.front(), page);
+    if (const auto news = queue.news(); !news.empty()) {
+      EXPECT_FALSE(news.front().error);
+      break;
+    }
+  }
+  EXPECT_TRUE(same_bytes({memory.data(), 4 * page}, pattern(4 * page, 1)));
+}
+
+TEST_F(FileQueueTest, EndsInAnyOrder) {
+  const auto file = open();
+  FileQueue queue = queue_of(*file, script);
+  begin(queue, out(*file, 0, page));
+  const std::uint64_t second = begin(queue, out(*file, 8 * page, page));
+  script.carry_out(*script.begun[1]);
+  const auto news = queue.news();
+  ASSERT_THAT(news, SizeIs(1));
+  EXPECT_EQ(news.front().number, second);
+  script.carry_out_all();
+  EXPECT_THAT(queue.news(), SizeIs(1));
+}
+
+TEST_F(FileQueueTest, AnErrorIsThatCopysAlone) {
+  const auto file = open();
+  FileQueue queue = queue_of(*file, script);
+  const std::uint64_t failing = begin(queue, out(*file, 0, page));
+  begin(queue, out(*file, page, page));
+  script.end(*script.begun.front(), -EIO);
+  script.carry_out_all();
+  for (const auto& each : queue.news()) {
+    EXPECT_EQ(each.error.has_value(), each.number == failing);
+    if (each.error) {
+      EXPECT_THAT(each.error->message(), HasSubstr("'" + path + "' failed: Input/output error"));
+    }
+  }
+}
+
+TEST_F(FileQueueTest, TheDepthIsKeptAndUrgentClassesGoFirst) {
+  FileOptions options;
+  options.queue_depth = 4;
+  const auto file = open(options);
+  FileQueue queue = queue_of(*file, script);
+  for (std::size_t i = 0; i < 8; ++i) begin(queue, out(*file, i * page, page), Priority::bulk);
+  EXPECT_THAT(script.begun, SizeIs(1)) << "a quarter";
+  for (std::size_t i = 8; i < 16; ++i) begin(queue, out(*file, i * page, page), Priority::latency);
+  ASSERT_THAT(script.begun, SizeIs(4));
+  std::size_t latency_left = 8 - 3;
+  while (!script.begun.empty()) {
+    script.carry_out(*script.begun.front());
+    queue.news();
+    ASSERT_LE(script.begun.size(), 4U);
+    for (const Io* io : script.begun)
+      if (latency_left > 3 && io != script.begun.front()) {
+        EXPECT_GE(io->at, 8 * page) << "a prefetch goes before what a token waits for";
+      }
+    if (latency_left > 0) --latency_left;
+  }
+  EXPECT_THAT(queue.news(), IsEmpty());
+}
+
+TEST_F(FileQueueTest, BytesUnderWayAreBounded) {
+  FileOptions options;
+  options.bytes_in_flight = 4 << 20;
+  const auto file = open(options);
+  FileQueue queue = queue_of(*file, script);
+  begin(queue, out(*file, 0, file_bytes));
+  EXPECT_THAT(script.begun, SizeIs(3)) << "three quarters, in parts of 1 MiB";
+  while (!script.begun.empty()) {
+    script.carry_out(*script.begun.front());
+    if (!queue.news().empty()) break;
+    std::uint64_t bytes = 0;
+    for (const Io* io : script.begun) bytes += io->bytes;
+    EXPECT_LE(bytes, 3U << 20);
+  }
+  EXPECT_TRUE(same_bytes(memory, pattern(file_bytes, 1)));
+}
+
+TEST_F(FileQueueTest, ADeviceThatDoesNotAnswerIsSaidOnceAndItsEndLater) {
+  FileOptions options;
+  options.timeout = std::chrono::milliseconds(20);
+  const auto file = open(options);
+  FileQueue queue = queue_of(*file, script);
+  const std::uint64_t number = begin(queue, out(*file, 0, page));
+  std::vector<CopyQueue::News> news;
+  const Deadline deadline = Deadline::in(std::chrono::seconds(60));
+  while (news.empty() && !deadline.passed()) news = queue.news();
+  ASSERT_THAT(news, SizeIs(1));
+  EXPECT_FALSE(news.front().over);
+  EXPECT_THAT(news.front().error->message(), HasSubstr("has not answered"));
+  const Copy another = out(*file, page, page);
+  EXPECT_TRUE(queue.copy({&another, 1}, Priority::normal).error) << "nothing new begins";
+  script.carry_out_all();
+  news = queue.news();
+  ASSERT_THAT(news, SizeIs(1));
+  EXPECT_TRUE(news.front().over);
+  EXPECT_EQ(news.front().number, number);
+  EXPECT_FALSE(queue.copy({&another, 1}, Priority::normal).error);
+  script.carry_out_all();
+  EXPECT_THAT(queue.news(), SizeIs(1));
+}
+
+TEST_F(FileQueueTest, DurableWritesSaySoToTheKernel) {
+  FileOptions options;
+  options.durable = true;
+  const auto file = open(options);
+  FileQueue queue = queue_of(*file, script);
+  const Copy in{file->address() + 10, memory.data(), 2 * page};
+  begin(queue, in);
+  for (const Io* io : script.begun) EXPECT_TRUE(io->write && io->durable);
+  script.carry_out_all();
+  EXPECT_THAT(queue.news(), SizeIs(1));
+}
+
+TEST(IoChannels, CarryOutWhatIsBegun) {
+  for (const auto& channel : {open_io_channel(), open_io_threads()}) {
+    const Folder folder;
+    const int fd = ::open(folder.write("file", "0123456789").c_str(), O_RDWR | O_CLOEXEC);
+    std::array<std::byte, 4> bytes{};
+    Io io{fd, false, false, bytes.data(), bytes.size(), 3};
+    ASSERT_TRUE(channel->begin(io));
+    channel->flush();
+    std::array<Io*, 2> over{};
+    std::size_t count = 0;
+    const Deadline deadline = Deadline::in(std::chrono::seconds(60));
+    while (count == 0 && !deadline.passed()) count = channel->ended(over);
+    ASSERT_EQ(count, 1U);
+    EXPECT_EQ(over[0], &io);
+    EXPECT_EQ(io.result, 4);
+    EXPECT_EQ(bytes[0], std::byte{'3'});
+    close(fd);
+  }
+}
+
+TEST(Drives, HaveTheNodeOfTheNearestDeviceThatTells) {
+  const Folder folder;
+  namespace fs = std::filesystem;
+  const fs::path controller = folder.at("devices/pci0000:00/0000:00:04.0");
+  fs::create_directories(controller / "nvme/nvme0/nvme0n1/nvme0n1p1");
+  std::ofstream(controller / "numa_node") << "1\n";
+  fs::create_directories(folder.at("dev/block"));
+  fs::create_symlink(controller / "nvme/nvme0/nvme0n1/nvme0n1p1", folder.at("dev/block/259:1"));
+  EXPECT_EQ(topo::numa_node_of_drive(makedev(259, 1), folder.at("")), 1);
+  EXPECT_EQ(topo::numa_node_of_drive(makedev(0, 35), folder.at("")), -1) << "there is no device";
+}
+
+}  // namespace
+}  // namespace weft::core::test::file_queue_tests
