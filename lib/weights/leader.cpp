@@ -177,7 +177,7 @@ std::string Leader::missing() const {
 Result<void> Leader::make_plan() {
   World world;
   for (const auto& [rank, each] : publishers_) world.publishers.push_back(each.description);
-  std::vector<Seat> members;
+  std::vector<Located> members;
   for (const auto& [rank, each] : subscribers_) {
     world.subscribers.push_back(each.description);
     members.push_back({rank, each.address});

@@ -21,7 +21,7 @@ struct Round {
 };
 
 /// A rank, where to meet it, and how many writes come from it.
-struct Seat {
+struct Located {
   std::uint32_t rank = 0;
   std::string address;
   std::uint64_t writes = 0;
@@ -63,7 +63,7 @@ struct Note {
   std::uint64_t microseconds = 0;
   std::string text = {};
   Rank description = {};
-  std::vector<Seat> sources = {}, members = {};
+  std::vector<Located> sources = {}, members = {};
   std::vector<Send> sends = {};
 };
 

@@ -101,7 +101,7 @@ void Receiver::take(const ContactPtr& from, const Note& note) {
 std::size_t Receiver::member_of(std::uint32_t rank) const {
   const auto& members = round_->members;
   const auto at = std::find_if(members.begin(), members.end(),
-                               [&](const Seat& each) { return each.rank == rank; });
+                               [&](const Located& each) { return each.rank == rank; });
   return static_cast<std::size_t>(at - members.begin());
 }
 
@@ -176,11 +176,11 @@ void Receiver::grant() {
     auto published = member_.engine().publish(grant_name(round_->id, i), granted.grants.back());
     if (!published) return give_up(published.error().to_string());
   }
-  for (const Seat& source : round_->sources)
+  for (const Located& source : round_->sources)
     if (auto told = grant_to(source); !told) return give_up(told.error().to_string());
 }
 
-Result<void> Receiver::grant_to(const Seat& source) {
+Result<void> Receiver::grant_to(const Located& source) {
   auto contact = member_.meet(source.address, Deadline::in(question_time));
   if (!contact) return fail(std::move(contact.error()));
   if (auto expected = expect_from(*contact, source.writes); !expected) return expected;
@@ -239,7 +239,7 @@ void Receiver::follow_ballot() {
   }
   tell_stand(leader_.contact());
   if (round_->asks && round_->ballot.settled())
-    for (const Seat& each : round_->members)
+    for (const Located& each : round_->members)
       if (each.rank != options_.rank)
         if (auto other = member_.meet(each.address, Deadline::in(question_time)))
           tell_stand(*other);
@@ -254,7 +254,7 @@ void Receiver::tell_stand(const ContactPtr& to) {
 }
 
 void Receiver::ask_others(Clock::time_point now) {
-  for (const Seat& each : round_->members) {
+  for (const Located& each : round_->members) {
     if (each.rank == options_.rank) continue;
     if (auto other = member_.meet(each.address, Deadline::in(question_time)))
       member_.send(*other,

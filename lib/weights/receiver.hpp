@@ -38,7 +38,7 @@ class Receiver final : public Role {
     std::uint64_t step;
     Clock::time_point end;
     Ballot ballot;
-    std::vector<Seat> members, sources;
+    std::vector<Located> members, sources;
     Phase phase = Phase::waiting;
     std::size_t set = 0, outstanding = 0;
     std::vector<Expectation> expectations = {};
@@ -60,7 +60,7 @@ class Receiver final : public Role {
 
   void advance_round(Clock::time_point now);
   void grant();
-  Result<void> grant_to(const Seat& source);
+  Result<void> grant_to(const Located& source);
   Result<void> expect_from(const ContactPtr& source, std::uint64_t writes);
   void arrived(const Round& round, const std::string& trouble);
   void complete();
@@ -79,7 +79,7 @@ class Receiver final : public Role {
   const SubscriberOptions options_;
   const std::shared_ptr<Versions> versions_;
   LeaderLink leader_;
-  std::vector<Seat> members_, sources_;
+  std::vector<Located> members_, sources_;
   std::array<Granted, 2> granted_;
   std::optional<Running> round_;
 };
