@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """Tests of the commands where there is no libfabric: engines still meet over Weft's own shm.
 
-Usage: without_test.py WEFT     (run by tests/libfabric/without)
+Usage: without_test.py WEFT WEFT-PERF     (run by tests/libfabric/without)
 """
 import json
 import subprocess
 import sys
 import unittest
 
-WEFT = sys.argv.pop(1)
+WEFT, WEFT_PERF = sys.argv.pop(1), sys.argv.pop(1)
 PATIENCE = 120
 
 
@@ -42,6 +42,12 @@ class WithoutLibfabric(unittest.TestCase):
     def test_transfers_between_processes(self):
         """Prefill and decode, which checks every byte."""
         result = weft("demo", "--model", "gpt-oss-20b", "--tokens", "512", "--requests", "4")
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+
+    def test_perf_between_processes(self):
+        result = subprocess.run([WEFT_PERF, "--local", "--size", "64K", "--window", "1",
+                                 "--time", "0.05", "--repeats", "1"],
+                                capture_output=True, text=True, timeout=PATIENCE, check=False)
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
 
 

@@ -6,6 +6,7 @@
 
 #include "common/local_address.hpp"
 #include "common/placed_segment.hpp"
+#include "providers/libfabric.hpp"
 
 namespace weft::perf {
 namespace {
@@ -38,7 +39,8 @@ std::string host_of(const std::string& address) {
 
 Config control_config(const Site& site) {
   Config config = site_config(site);
-  config.providers = {"tcp"};
+  // Without libfabric only processes of one host meet.
+  config.providers = {providers::load_libfabric() ? "tcp" : "shm"};
   config.rails = 1;
   config.threads = 1;
   config.metrics = false;
