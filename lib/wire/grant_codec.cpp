@@ -159,7 +159,6 @@ Result<GrantDescription> decode_grant(Bytes bytes) {
   if (wire.ranges()->size() > max_granted_ranges || !is_aligned(*wire.ranges()))
     return no_grant("it lists more ranges than any grant may have, or they lie askew");
   if (wire.rights() < 1 || wire.rights() > 3) return no_grant("its rights are unknown");
-  if (wire.memory_kind() > 1) return no_grant("its kind of memory is unknown");
 
   GrantDescription grant;
   grant.engine = wire.engine()->str();
