@@ -463,7 +463,7 @@ class Mistakes(Case):
             plan = ["weights", "plan", "--config", config, "--trainers", "fsdp=3", "--ranks",
                     "tp=2,replicas=2"]
             shown = json.loads(weft(*plan, "--fan-out", "chain", "--json").stdout)
-            self.assertEqual((shown["fan_out"], shown["hops"]), ("chain", 2))
+            self.assertEqual((shown["fan_out"], shown["hops"]), ("chain", 4))
             self.assertEqual(sum(pair["bytes"] for pair in shown["pairs"]), shown["bytes"])
             self.assertEqual([rank["name"] for rank in shown["trainers"]],
                              ["trainer0", "trainer1", "trainer2"])

@@ -218,7 +218,7 @@ TEST(GrantCodec, RefusesContentsThatDoNotHold) {
   EXPECT_TRUE(refused([](auto& grant) { grant.engine = std::string(256, 'x'); }));
   EXPECT_TRUE(refused([](auto& grant) { grant.rights = Rights{0}; }));
   EXPECT_TRUE(refused([](auto& grant) { grant.rights = Rights{4}; }));
-  EXPECT_TRUE(refused([](auto& grant) { grant.place.kind = MemoryKind{2}; }));
+  EXPECT_TRUE(refused([](auto& grant) { grant.place.kind = MemoryKind{4}; }));
   EXPECT_TRUE(refused([](auto& grant) { grant.keys.assign(max_granted_keys + 1, {}); }));
   // A rail's number becomes an index on the importing side, and so does an extent's.
   static constexpr Range first{0, std::uint64_t{1} << 39};
