@@ -9,6 +9,7 @@
 #include <random>
 
 #include "oracle.hpp"
+#include "providers/sanitizer.hpp"
 
 namespace weft::kv {
 namespace {
@@ -84,7 +85,9 @@ std::vector<std::vector<oracle::Rank>> sides(const std::vector<Member>& members,
   return all;
 }
 
+/// Under a sanitizer, which makes them ten times slower, every fifth pair.
 void check_all_pairs(const std::vector<Member>& members) {
+  constexpr std::size_t every = providers::sanitized ? 5 : 1;
   std::array<std::vector<std::vector<oracle::Rank>>, tp_sizes.size()> src, dst;
   for (std::size_t i = 0; i < tp_sizes.size(); ++i) {
     src[i] = sides(members, tp_sizes[i], 1);
@@ -93,7 +96,7 @@ void check_all_pairs(const std::vector<Member>& members) {
   for (std::size_t s = 0; s < tp_sizes.size(); ++s) {
     for (std::size_t d = 0; d < tp_sizes.size(); ++d) {
       for (std::size_t i = 0; i < members.size(); ++i) {
-        for (std::size_t j = 0; j < members.size(); ++j) {
+        for (std::size_t j = i % every; j < members.size(); j += every) {
           ASSERT_EQ(oracle::check(src[s][i], dst[d][j]), "")
               << "from " << members[i].to_string() << " on " << tp_sizes[s] << " ranks\nto "
               << members[j].to_string() << " on " << tp_sizes[d] << " ranks";
