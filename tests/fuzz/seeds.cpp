@@ -5,6 +5,7 @@
 #include <fstream>
 #include <initializer_list>
 #include <string>
+#include <weft/weights_plan.hpp>
 
 #include "control/preamble.hpp"
 #include "control/tls.hpp"
@@ -197,6 +198,22 @@ void write_grants(const Seeds& seeds) {
   seeds.add("why-bounced", encode_grant(grant));
 }
 
+/// Trainers with half a matrix each, and an inference rank with columns of it.
+void write_weights(const Seeds& seeds) {
+  using namespace weights;
+  Shard upper{.name = "w", .shape = {4, 8}, .begin = {0, 0}, .extent = {2, 8}};
+  Shard lower = upper, columns = upper;
+  lower.begin = {2, 0};
+  columns.begin = {0, 2};
+  columns.extent = {4, 3};
+  World world;
+  world.publishers = {{.name = "trainer0", .host = "a", .shards = {upper}},
+                      {.name = "trainer1", .shards = {lower}}};
+  world.subscribers = {{.name = "rank0", .host = "a", .shards = {columns}},
+                       {.name = "rank1", .host = "b", .shards = {columns}}};
+  seeds.add("columns", to_json(world));
+}
+
 void write_settings(const Seeds& seeds) {
   const std::string file =
       "# A comment.\n"
@@ -230,6 +247,7 @@ int main(int argc, char** argv) {
   const Seeds configs(root, "kv_config");
   for (const kv::KnownConfig& known : kv::known_configs())
     configs.add(std::string(known.name), known.json);
+  write_weights({root, "weights"});
   const Seeds topology(root, "topology");
   for (const char* name : {"laptop", "g5", "c5n"})
     topology.add(name, facts::hwloc_xml(*facts::find_machine(name)));
