@@ -1,14 +1,13 @@
 // Files as memory: every byte, on both sides, and what goes wrong with files.
+#include "files.hpp"
+
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <sys/mman.h>
-#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include <cstdlib>
-#include <fstream>
 #include <memory>
 #include <optional>
 #include <set>
@@ -25,19 +24,6 @@ namespace {
 using testing::HasSubstr;
 
 constexpr std::size_t file_bytes = (1 << 20) + 777, memory_bytes = 2 << 20;
-
-Blob contents_of(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  Blob all(std::filesystem::file_size(path));
-  file.read(reinterpret_cast<char*>(all.data()), static_cast<std::streamsize>(all.size()));
-  return all;
-}
-
-void put(const std::string& path, const Blob& bytes) {
-  std::ofstream(path, std::ios::binary)
-      .write(reinterpret_cast<const char*>(bytes.data()),
-             static_cast<std::streamsize>(bytes.size()));
-}
 
 /// Whole pages, edges, pieces within a page, and pieces over several requests.
 const std::vector<Pair> pieces = {{0, 4096, 8192},
@@ -248,37 +234,29 @@ TEST_F(FileAlone, OpenForReadingOnlyIsASource) {
 }
 
 TEST_F(FileAlone, AFullFileSystemFailsWithItsError) {
-  const std::string full = folder.at("full");
-  std::filesystem::create_directory(full);
-  if (mount("none", full.c_str(), "tmpfs", 0, "size=1m") != 0)
-    GTEST_SKIP() << "no tmpfs can be mounted: " << std::strerror(errno);
+  Mounted full = Mounted::tmpfs(folder, "1m");
+  if (!full.why_not().empty()) GTEST_SKIP() << full.why_not();
   {
     FileOptions create;
     create.create = true;
-    Segment file = must(engine.add(Memory::file(full + "/pages", 0, 4 << 20, create)));
+    Segment file = must(engine.add(Memory::file(full.at("pages"), 0, 4 << 20, create)));
     Segment memory = must(engine.add(Memory::own(4 << 20)));
     const Pair small[] = {{0, 0, 1000}}, all[] = {{0, 0, 4 << 20}};
     EXPECT_TRUE(succeeds(file.copy_from(memory, small, soon())));
     const auto failed = file.copy_from(memory, all, soon());
     ASSERT_FALSE(failed);
     EXPECT_THAT(failed.error().message(), HasSubstr("No space left on device (errno 28)"));
-    EXPECT_THAT(failed.error().message(), HasSubstr(full));
+    EXPECT_THAT(failed.error().message(), HasSubstr(full.path()));
     must(file.release(soon()));
   }
-  EXPECT_EQ(umount2(full.c_str(), MNT_DETACH), 0);
+  EXPECT_TRUE(full.unmount());
 }
 
 /// An ext4 file system in a file.
 TEST_F(FileAlone, OnExt4EveryByteByTheDriveItself) {
-  const std::string image = folder.at("image"), where = folder.at("ext4");
-  std::filesystem::create_directory(where);
-  std::ofstream(image).close();
-  std::filesystem::resize_file(image, 32 << 20);
-  const std::string make = "mkfs.ext4 -q -F " + image + " >/dev/null 2>&1 && mount -o loop " +
-                           image + " " + where + " >/dev/null 2>&1";
-  if (std::system(make.c_str()) != 0)
-    GTEST_SKIP() << "no ext4 can be mounted here: it takes root, mkfs.ext4 and a loop device";
-  const std::string on_ext4 = where + "/pages";
+  Mounted ext4 = Mounted::ext4(folder);
+  if (!ext4.why_not().empty()) GTEST_SKIP() << ext4.why_not();
+  const std::string on_ext4 = ext4.at("pages");
   {
     put(on_ext4, pattern(file_bytes, 1));
     Segment file = must(engine.add(Memory::file(on_ext4, 0, file_bytes)));
@@ -291,7 +269,7 @@ TEST_F(FileAlone, OnExt4EveryByteByTheDriveItself) {
         bytes_of(memory), expected_after(before, pattern(file_bytes, 1), Direction::read, pieces)));
     must(file.release(soon()));
   }
-  EXPECT_EQ(std::system(("umount " + where).c_str()), 0);
+  EXPECT_TRUE(ext4.unmount());
 }
 
 /// A device that takes reads and writes, and ends them only when the test says so.

@@ -3,18 +3,15 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
-#include <cstdlib>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
 
 #include "device/file/disk.hpp"
 #include "device/file/io_channel.hpp"
+#include "files.hpp"
 #include "folder.hpp"
 #include "pattern.hpp"
 
@@ -22,10 +19,13 @@ namespace weft::core::test::file_copies_tests {
 namespace {
 
 using testing::HasSubstr;
+using weft::test::contents_of;
 using weft::test::expected_after;
 using weft::test::fill;
 using weft::test::Folder;
+using weft::test::Mounted;
 using weft::test::pattern;
+using weft::test::put;
 using weft::test::same_bytes;
 using SegmentPtr = std::shared_ptr<SegmentState>;
 
@@ -61,19 +61,6 @@ SegmentPtr segment_of(const std::shared_ptr<OpenFile>& file) {
   return std::make_shared<SegmentState>(
       2, nullptr, *Allocation::make(file->read_only() ? stand_in.read_only() : stand_in), place,
       file->disk());
-}
-
-Blob contents_of(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  Blob all(std::filesystem::file_size(path));
-  file.read(reinterpret_cast<char*>(all.data()), static_cast<std::streamsize>(all.size()));
-  return all;
-}
-
-void put(const std::string& path, const Blob& bytes) {
-  std::ofstream(path, std::ios::binary)
-      .write(reinterpret_cast<const char*>(bytes.data()),
-             static_cast<std::streamsize>(bytes.size()));
 }
 
 Bytes bytes_of(const SegmentPtr& memory) {
@@ -133,38 +120,31 @@ TEST_P(FileCopies, EveryByteDurably) {
 }
 
 TEST_P(FileCopies, EveryByteOnATmpfsAndNoMoreThanItHolds) {
-  const std::string full = folder.at("full");
-  std::filesystem::create_directory(full);
-  if (mount("none", full.c_str(), "tmpfs", 0, "size=5m") != 0)
-    GTEST_SKIP() << "no tmpfs can be mounted: " << std::strerror(errno);
-  expect_copies(full + "/pages");
+  Mounted full = Mounted::tmpfs(folder, "5m");
+  if (!full.why_not().empty()) GTEST_SKIP() << full.why_not();
+  expect_copies(full.at("pages"));
   {
     FileOptions create;
     create.create = true;
-    const SegmentPtr file = segment_of(must_open(Memory::file(full + "/more", 0, 4 << 20, create)));
+    const SegmentPtr file =
+        segment_of(must_open(Memory::file(full.at("more"), 0, 4 << 20, create)));
     const SegmentPtr memory = segment_of(Memory::own(4 << 20));
     const Pair small[] = {{0, 0, 1000}}, all[] = {{0, 0, 4 << 20}};
     EXPECT_TRUE(copy_by_file(file, memory, small, soon()));
     const auto failed = copy_by_file(file, memory, all, soon());
     ASSERT_FALSE(failed);
     EXPECT_THAT(failed.error().message(), HasSubstr("No space left on device (errno 28)"));
-    EXPECT_THAT(failed.error().message(), HasSubstr(full));
+    EXPECT_THAT(failed.error().message(), HasSubstr(full.path()));
   }
-  EXPECT_EQ(umount2(full.c_str(), MNT_DETACH), 0);
+  EXPECT_TRUE(full.unmount());
 }
 
 TEST_P(FileCopies, EveryByteOnExt4) {
-  const std::string image = folder.at("image"), where = folder.at("ext4");
-  std::filesystem::create_directory(where);
-  std::ofstream(image).close();
-  std::filesystem::resize_file(image, 32 << 20);
-  const std::string make = "mkfs.ext4 -q -F " + image + " >/dev/null 2>&1 && mount -o loop " +
-                           image + " " + where + " >/dev/null 2>&1";
-  if (std::system(make.c_str()) != 0)
-    GTEST_SKIP() << "no ext4 can be mounted: it takes root, mkfs.ext4 and a loop device";
-  expect_copies(where + "/pages");
-  EXPECT_TRUE(must_open(Memory::file(where + "/pages", 0, file_bytes))->direct());
-  EXPECT_EQ(std::system(("umount " + where).c_str()), 0);
+  Mounted ext4 = Mounted::ext4(folder);
+  if (!ext4.why_not().empty()) GTEST_SKIP() << ext4.why_not();
+  expect_copies(ext4.at("pages"));
+  EXPECT_TRUE(must_open(Memory::file(ext4.at("pages"), 0, file_bytes))->direct());
+  EXPECT_TRUE(ext4.unmount());
 }
 
 TEST_P(FileCopies, AFileThatIsCutOffIsAnError) {
