@@ -1,6 +1,5 @@
 // Hugging Face's config.json as a model's KV shape.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -365,17 +364,10 @@ Model read_file(const Json& file, std::string name) {
   const bool nested = file.contains("text_config") && !file.contains("num_hidden_layers");
   const ConfigFile whole(file);
   const ConfigFile config = nested ? whole.part("text_config") : whole;
-  const std::string type = config.text("model_type");
-  const auto reader = readers().find(type);
-  if (reader == readers().end()) {
-    std::vector<std::string> names;
-    for (const auto& [each, function] : readers()) names.push_back(each);
-    refuse(Code::unsupported, "\"model_type\" is \"{}\", which is unknown; known are {}", type,
-           fmt::join(names, ", "));
-  }
+  const auto reader = reader_of(config, readers());
   Model model;
   model.name = std::move(name);
-  reader->second(config, model);
+  reader(config, model);
   config.refuse_unasked(changing, "the cache");
   if (model.kinds.empty())
     refuse(Code::invalid_argument, "none of the {} layers keeps anything", model.layers);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <nlohmann/json.hpp>
 #include <set>
@@ -9,6 +10,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <vector>
 #include <weft/error.hpp>
 
 namespace weft::kv {
@@ -87,6 +89,20 @@ class ConfigFile {
   const Json& json_;
   mutable std::set<std::string, std::less<>> asked_;
 };
+
+/// Of a table by "model_type", that of the file.
+template <typename Readers>
+auto reader_of(const ConfigFile& config, const Readers& readers) {
+  const std::string type = config.text("model_type");
+  const auto reader = readers.find(type);
+  if (reader == readers.end()) {
+    std::vector<std::string_view> names;
+    for (const auto& [each, function] : readers) names.push_back(each);
+    refuse(Code::unsupported, "\"model_type\" is \"{}\", which is unknown; known are {}", type,
+           fmt::join(names, ", "));
+  }
+  return reader->second;
+}
 
 inline std::uint32_t layer_count(const ConfigFile& config) {
   const std::uint32_t layers = config.number("num_hidden_layers");

@@ -1,6 +1,5 @@
 // Hugging Face's config.json as the tensors of a model.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <map>
 #include <weft/weights_models.hpp>
@@ -268,17 +267,10 @@ void check_size(const ConfigFile& config) {
 Model read_file(const Json& file, std::string name) {
   if (!file.is_object()) refuse(Code::invalid_argument, "the file must have an object");
   const ConfigFile config(file);
-  const std::string type = config.text("model_type");
-  const auto reader = readers().find(type);
-  if (reader == readers().end()) {
-    std::vector<std::string> names;
-    for (const auto& [each, function] : readers()) names.push_back(each);
-    refuse(Code::unsupported, "\"model_type\" is \"{}\", which is unknown; known are {}", type,
-           fmt::join(names, ", "));
-  }
+  const auto reader = kv::reader_of(config, readers());
   check_size(config);
   Collector collector(config);
-  reader->second(collector);
+  reader(collector);
   add_ends(collector);
   config.refuse_unasked(changing, "the weights");
   collector.model.name = std::move(name);
