@@ -4,12 +4,13 @@
 
 #include <array>
 #include <limits>
+#include <span>
 #include <sstream>
 #include <string_view>
 #include <utility>
 #include <weft/version.hpp>
 
-#include "rail/fair_queue.hpp"
+#include "base/priorities.hpp"
 
 namespace weft::core {
 namespace {
@@ -33,21 +34,30 @@ void add_value(MetricFamily& family, Labels labels, std::uint64_t value) {
       static_cast<double>(value);
 }
 
+struct Buckets {
+  std::span<const std::uint64_t> bounds, counts;  // one count more
+  std::uint64_t sum = 0;
+};
+
 /// `unit`: how many of the histogram's are one of the metric's.
-template <const auto& Bounds>
-void add_histogram(MetricFamily& family, Labels labels, const Histogram<Bounds>& values,
-                   double unit) {
+void add_histogram(MetricFamily& family, Labels labels, const Buckets& values, double unit) {
   ClientMetric& metric = family.metric.emplace_back();
   metric.label = std::move(labels);
   std::uint64_t count = 0;
-  for (std::size_t i = 0; i <= Bounds.size(); ++i) {
+  for (std::size_t i = 0; i < values.counts.size(); ++i) {
     count += values.counts[i];
-    const double bound = i < Bounds.size() ? static_cast<double>(Bounds[i]) / unit
-                                           : std::numeric_limits<double>::infinity();
+    const double bound = i < values.bounds.size() ? static_cast<double>(values.bounds[i]) / unit
+                                                  : std::numeric_limits<double>::infinity();
     metric.histogram.bucket.push_back({count, bound});
   }
   metric.histogram.sample_count = count;
   metric.histogram.sample_sum = static_cast<double>(values.sum) / unit;
+}
+
+template <const auto& Bounds>
+void add_histogram(MetricFamily& family, Labels labels, const Histogram<Bounds>& values,
+                   double unit) {
+  add_histogram(family, std::move(labels), {Bounds, values.counts, values.sum}, unit);
 }
 
 void add_engine(const MetricsReading& reading, MetricFamilies& families) {
@@ -225,18 +235,8 @@ void add_files(const MetricsReading& reading, MetricFamilies& families) {
     const Labels labels{{"device", way.device}, {"direction", way.write ? "write" : "read"}};
     add_value(bytes, labels, way.bytes);
     add_value(errors, labels, way.errors);
-    ClientMetric& metric = seconds.metric.emplace_back();
-    metric.label = labels;
-    std::uint64_t count = 0;
-    for (std::size_t i = 0; i < way.counts.size(); ++i) {
-      count += way.counts[i];
-      const double bound = i < way.bounds.size()
-                               ? static_cast<double>(way.bounds[i]) / nanoseconds_per_second
-                               : std::numeric_limits<double>::infinity();
-      metric.histogram.bucket.push_back({count, bound});
-    }
-    metric.histogram.sample_count = count;
-    metric.histogram.sample_sum = static_cast<double>(way.nanoseconds) / nanoseconds_per_second;
+    add_histogram(seconds, labels, Buckets{way.bounds, way.counts, way.nanoseconds},
+                  nanoseconds_per_second);
   }
   for (const MetricsReading::FileDevice& each : reading.file_devices)
     add_value(depth, {{"device", each.device}}, each.in_flight);

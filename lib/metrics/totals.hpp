@@ -10,8 +10,8 @@
 #include <weft/transfer.hpp>
 
 #include "base/cache_line.hpp"
+#include "base/priorities.hpp"
 #include "base/sync.hpp"
-#include "rail/fair_queue.hpp"
 
 namespace weft::core {
 

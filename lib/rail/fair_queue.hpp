@@ -12,15 +12,11 @@
 #include <weft/deadline.hpp>
 #include <weft/transfer.hpp>
 
+#include "base/priorities.hpp"
+
 namespace weft::core {
 
 class TransferState;
-
-/// From 0, the most urgent first.
-constexpr std::size_t index_of(Priority priority) {
-  return static_cast<std::size_t>(static_cast<int>(priority) - static_cast<int>(Priority::latency));
-}
-inline constexpr std::size_t priorities = index_of(Priority::bulk) + 1;
 
 /// A turn is a few chunks of one transfer. What is promised:
 ///

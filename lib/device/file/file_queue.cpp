@@ -16,10 +16,6 @@ constexpr std::size_t most_in_one = std::size_t{1} << 20;
 // Free buffers that are kept, in each size.
 constexpr std::size_t most_free = 16;
 
-std::size_t rank_of(Priority priority) {
-  return static_cast<std::size_t>(static_cast<int>(priority) - static_cast<int>(Priority::latency));
-}
-
 bool whole_pages(std::uint64_t value) {
   return value % file_page == 0;
 }
@@ -63,7 +59,7 @@ CopyQueue::Begun FileQueue::copy(std::span<const Copy> copies, Priority priority
   begun.copies = copies.size();
   begun.number = request.number;
   request.waiting = request.parts.size();
-  for (Part& part : request.parts) state_->waiting[rank_of(priority)].push_back(&part);
+  for (Part& part : request.parts) state_->waiting[index_of(priority)].push_back(&part);
   start();
   return begun;
 }
@@ -155,11 +151,11 @@ void FileQueue::advance(Part& part) {
   Request& request = *part.request;
   // Cancelled: the thread that began it has ended.
   if (result == -EINTR || result == -EAGAIN || result == -ECANCELED) {
-    if (!goes_on(part, 0)) finish(part, request.file->error(EAGAIN, part.io.write));
+    go_on(part, 0);
   } else if (result == -EINVAL && part.direct) {
     request.file->refuse_direct();
     part.direct = false;
-    if (!goes_on(part, 0)) finish(part, request.file->error(EAGAIN, part.io.write));
+    go_on(part, 0);
   } else if (result < 0) {
     finish(part, request.file->error(static_cast<int>(-result), part.io.write));
   } else if (result == 0) {
@@ -167,20 +163,21 @@ void FileQueue::advance(Part& part) {
            part.io.write ? request.file->error(EIO, true) : request.file->cut_off(part.io.at));
   } else if (static_cast<std::size_t>(result) >= part.io.bytes) {
     finish(part, std::nullopt);
-  } else if (!goes_on(part, static_cast<std::size_t>(result))) {
-    finish(part, request.file->error(EAGAIN, part.io.write));
+  } else {
+    go_on(part, static_cast<std::size_t>(result));
   }
 }
 
-/// With what is left of it. False: the channel takes nothing more.
-bool FileQueue::goes_on(Part& part, std::size_t done) {
+/// With what is left of it, if the channel takes it.
+void FileQueue::go_on(Part& part, std::size_t done) {
   part.io.memory += done;
   part.io.bytes -= done;
   part.io.at += done;
   // Where a file ends, direct I/O stops in the middle of a page.
   if (!whole_pages(part.io.at) || !whole_pages(part.io.bytes)) part.direct = false;
   part.io.fd = part.request->file->fd(part.direct);
-  return state_->channel->begin(part.io);
+  if (!state_->channel->begin(part.io))
+    finish(part, part.request->file->error(EAGAIN, part.io.write));
 }
 
 void FileQueue::finish(Part& part, std::optional<Error> error) {
@@ -210,7 +207,7 @@ void FileQueue::finish(Part& part, std::optional<Error> error) {
 /// It has failed: the rest of it is not begun.
 void FileQueue::drop_waiting(Request& request) {
   if (request.waiting == 0) return;
-  std::erase_if(state_->waiting[rank_of(request.priority)],
+  std::erase_if(state_->waiting[index_of(request.priority)],
                 [&](const Part* part) { return part->request == &request; });
   request.waiting = 0;
 }

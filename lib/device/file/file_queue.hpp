@@ -11,6 +11,7 @@
 #include <vector>
 #include <weft/deadline.hpp>
 
+#include "base/priorities.hpp"
 #include "device/device.hpp"
 #include "device/file/disk.hpp"
 #include "device/file/file_page.hpp"
@@ -56,7 +57,7 @@ class FileQueue final : public CopyQueue {
   struct State {
     std::unique_ptr<IoChannel> channel;
     std::map<std::uint64_t, Request> requests;              // by number
-    std::array<std::deque<Part*>, 3> waiting;               // by class, the most urgent one first
+    std::array<std::deque<Part*>, priorities> waiting;      // by index_of()
     std::map<std::size_t, std::vector<FilePages>> buffers;  // by their size, free
     std::size_t under_way = 0;
   };
@@ -66,7 +67,7 @@ class FileQueue final : public CopyQueue {
   bool start(Part& part);
   FilePages take_buffer(std::size_t bytes);
   void advance(Part& part);
-  bool goes_on(Part& part, std::size_t done);
+  void go_on(Part& part, std::size_t done);
   void finish(Part& part, std::optional<Error> error);
   void drop_waiting(Request& request);
   void look_for_silence(Clock::time_point now);
