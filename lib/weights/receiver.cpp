@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <system_error>
 #include <utility>
 
 #include "base/log.hpp"
@@ -32,15 +33,22 @@ Receiver::Receiver(Member& member, Rank self, std::vector<Segments> sets, Subscr
       sets_(std::move(sets)),
       options_(std::move(options)),
       versions_(std::move(versions)),
-      leader_(member, options_.leader) {}
+      leader_(member, options_.leader),
+      sender_(member, [this](const Round& round, const std::string& why) {
+        member_.send(leader_.contact(), {.kind = NoteKind::failed, .round = round, .text = why});
+      }) {}
 
 void Receiver::hear(const ContactPtr& from, const Note& note) {
+  if (note.kind == NoteKind::granted) return sender_.granted(from, note.rank, note.round);
   if (note.kind == NoteKind::question || note.kind == NoteKind::stand) return take(from, note);
   if (!leader_.is(from)) return;
   switch (note.kind) {
-    case NoteKind::sources:
+    case NoteKind::plan:
       members_ = note.members;
       sources_ = note.sources;
+      std::stable_sort(sources_.begin(), sources_.end(),
+                       [](const Source& a, const Source& b) { return a.address < b.address; });
+      sender_.plan(note.sends, note.verify);
       break;
     case NoteKind::begin:
       begin(note);
@@ -58,6 +66,7 @@ void Receiver::begin(const Note& note) {
   if (round_ && !round_->ballot.settled()) {
     give_up("another round began");
     if (!round_->ballot.settled()) versions_->lose();
+    sender_.end(true);
   }
   std::size_t self = 0;
   while (self < members_.size() && members_[self].rank != options_.rank) ++self;
@@ -140,7 +149,9 @@ Clock::time_point Receiver::advance(Clock::time_point now) {
   if (round_ && !round_->ballot.settled()) {
     next = std::min(next, now < round_->end ? round_->end : now + ask_again);
     if (round_->asks) next = std::min(next, round_->next_question);
-    if (round_->phase == Phase::draining) next = std::min(next, now + look_again);
+    if (round_->phase == Phase::draining ||
+        (round_->phase == Phase::waiting && !sender_.quiescent()))
+      next = std::min(next, now + look_again);
   }
   return next;
 }
@@ -155,12 +166,13 @@ void Receiver::advance_round(Clock::time_point now) {
   if (round_->asks && !round_->ballot.settled() && now >= round_->next_question) ask_others(now);
   if (round_->ballot.stand() != Stand::receiving) return;
   if (round_->phase == Phase::waiting) grant();
-  if (round_->phase == Phase::receiving && round_->outstanding == 0)
+  if (round_->phase == Phase::receiving && round_->outstanding.empty())
     round_->phase = Phase::draining;
   if (round_->phase == Phase::draining && drained(round_->set, now)) complete();
 }
 
 void Receiver::grant() {
+  if (!sender_.quiescent()) return;  // A peer still gets what is in the set.
   auto free = versions_->begin();
   if (!free) return give_up(free.error().message());
   if (!*free) return;  // Readers have it.
@@ -176,26 +188,33 @@ void Receiver::grant() {
     auto published = member_.engine().publish(grant_name(round_->id, i), granted.grants.back());
     if (!published) return give_up(published.error().to_string());
   }
-  for (const Located& source : round_->sources)
-    if (auto told = grant_to(source); !told) return give_up(told.error().to_string());
+  const std::span<const Source> sources(round_->sources);
+  for (std::size_t first = 0, end = 0; first < sources.size(); first = end) {
+    while (end < sources.size() && sources[end].address == sources[first].address) ++end;
+    const auto told = grant_to(sources[first].address, sources.subspan(first, end - first));
+    if (!told) return give_up(told.error().to_string());
+  }
+  sender_.begin(round_->id, segments, Deadline::at(round_->end));
 }
 
-Result<void> Receiver::grant_to(const Located& source) {
-  auto contact = member_.meet(source.address, Deadline::in(question_time));
-  if (!contact) return fail(std::move(contact.error()));
-  if (auto expected = expect_from(*contact, source.writes); !expected) return expected;
+Result<void> Receiver::grant_to(const std::string& address, std::span<const Source> sources) {
+  const auto contact = member_.meet(address, Deadline::in(question_time));
+  if (!contact) return fail(contact.error());
+  for (const Source& source : sources)
+    if (auto expected = expect_from(*contact, source); !expected) return expected;
   member_.send(*contact, {.kind = NoteKind::granted, .round = round_->id, .rank = options_.rank});
   return {};
 }
 
-Result<void> Receiver::expect_from(const ContactPtr& source, std::uint64_t writes) {
-  ++round_->outstanding;
+Result<void> Receiver::expect_from(const ContactPtr& contact, const Source& source) {
+  ++round_->outstanding[source.stage];
   auto expected = member_.engine().expect(
-      *source->peer, signal_id(round_->id), writes,
+      *contact->peer, signal_id(round_->id, source.stage), source.writes,
       {.on_end =
-           [this, inbox = member_.inbox(), round = round_->id](auto, const Error* error) {
-             inbox->post([this, round, trouble = error ? error->to_string() : std::string()] {
-               arrived(round, trouble);
+           [this, inbox = member_.inbox(), round = round_->id, stage = source.stage](
+               auto, const Error* error) {
+             inbox->post([this, round, stage, trouble = error ? error->to_string() : ""] {
+               arrived(round, stage, trouble);
              });
            },
        .late = Late::drop});
@@ -204,10 +223,13 @@ Result<void> Receiver::expect_from(const ContactPtr& source, std::uint64_t write
   return {};
 }
 
-void Receiver::arrived(const Round& round, const std::string& trouble) {
+void Receiver::arrived(const Round& round, Stage stage, const std::string& trouble) {
   if (!round_ || round_->id != round || round_->ballot.stand() != Stand::receiving) return;
   if (!trouble.empty()) return give_up(trouble);
-  --round_->outstanding;
+  const auto left = round_->outstanding.find(stage);
+  if (--left->second > 0) return;
+  round_->outstanding.erase(left);
+  sender_.arrived(stage);
 }
 
 void Receiver::complete() {
@@ -234,6 +256,7 @@ void Receiver::follow_ballot() {
     versions_->give_up(fmt::format("step {} is void: {}", round_->step, round_->why));
     round_->phase = Phase::over;
     round_->expectations.clear();
+    sender_.end(true);
     // Whatever is under way must not land in what a later round brings.
     granted_[round_->set].ending = Clock::now();
   }
@@ -277,8 +300,24 @@ bool Receiver::drained(std::size_t set, Clock::time_point now) {
   return true;
 }
 
+Result<void> Receiver::start() {
+  try {
+    passer_ = std::thread([this] {
+      while (sender_.serve(Deadline::in(Deadline::furthest))) {
+      }
+    });
+    return {};
+  } catch (const std::system_error& error) {
+    return fail(Code::unavailable, std::string("no thread to be had: ") + error.what());
+  }
+}
+
 bool Receiver::close(Deadline deadline) {
   if (round_) round_->expectations.clear();
+  sender_.end(true);
+  sender_.close();
+  if (passer_.joinable()) passer_.join();
+  if (!sender_.wait_quiescent(deadline)) return false;
   for (std::size_t set = 0; set < sets_.size(); ++set)
     while (!drained(set, Clock::now()))
       if (deadline.passed()) return false;

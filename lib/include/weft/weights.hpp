@@ -48,7 +48,11 @@ struct PublisherOptions {
   std::uint32_t publishers = 1;   ///< Ranks of the group.
   std::string leader = {};        ///< Address of the leader's engine. The leader needs none.
   std::uint32_t subscribers = 1;  ///< The leader's: publish() waits until so many have joined.
-  bool verify = false;            ///< As TransferOptions::verify, for each transfer of this rank.
+  bool verify = false;            ///< As TransferOptions::verify, for each transfer of this rank;
+                                  ///< the leader's also for what subscribers pass on.
+  /// The leader's, as in PlanOptions: whether subscribers that hold the same pass it on.
+  FanOut fan_out = FanOut::automatic;
+  std::uint64_t chunk_bytes = PlanOptions{}.chunk_bytes;
 };
 
 /// A step that is in all subscribers.
