@@ -46,8 +46,6 @@ void Receiver::hear(const ContactPtr& from, const Note& note) {
     case NoteKind::plan:
       members_ = note.members;
       sources_ = note.sources;
-      std::stable_sort(sources_.begin(), sources_.end(),
-                       [](const Source& a, const Source& b) { return a.address < b.address; });
       sender_.plan(note.sends, note.verify);
       break;
     case NoteKind::begin:
@@ -149,8 +147,7 @@ Clock::time_point Receiver::advance(Clock::time_point now) {
   if (round_ && !round_->ballot.settled()) {
     next = std::min(next, now < round_->end ? round_->end : now + ask_again);
     if (round_->asks) next = std::min(next, round_->next_question);
-    if (round_->phase == Phase::draining ||
-        (round_->phase == Phase::waiting && !sender_.quiescent()))
+    if (round_->phase == Phase::waiting || round_->phase == Phase::draining)
       next = std::min(next, now + look_again);
   }
   return next;
@@ -172,13 +169,21 @@ void Receiver::advance_round(Clock::time_point now) {
 }
 
 void Receiver::grant() {
-  if (!sender_.quiescent()) return;  // A peer still gets what is in the set.
+  if (auto met = meet_sources(); !met) {
+    round_->waits_for = met.error().to_string();
+    return;
+  }
+  round_->waits_for = "a peer that still gets what this rank passed on";
+  if (!sender_.quiescent()) return;
   auto free = versions_->begin();
   if (!free) return give_up(free.error().message());
-  if (!*free) return;  // Readers have it.
+  round_->waits_for = "a reader of the memory";
+  if (!*free) return;
   round_->set = **free;
   Granted& granted = granted_[round_->set];
-  if (!granted.grants.empty()) return;  // A holder of an earlier round has not stopped.
+  round_->waits_for = "a peer that may still write an earlier step";
+  if (!granted.grants.empty()) return;
+  round_->waits_for.clear();
   round_->phase = Phase::receiving;
   const Segments& segments = sets_[round_->set];
   for (std::uint32_t i = 0; i < segments.size(); ++i) {
@@ -188,21 +193,23 @@ void Receiver::grant() {
     auto published = member_.engine().publish(grant_name(round_->id, i), granted.grants.back());
     if (!published) return give_up(published.error().to_string());
   }
-  const std::span<const Source> sources(round_->sources);
-  for (std::size_t first = 0, end = 0; first < sources.size(); first = end) {
-    while (end < sources.size() && sources[end].address == sources[first].address) ++end;
-    const auto told = grant_to(sources[first].address, sources.subspan(first, end - first));
-    if (!told) return give_up(told.error().to_string());
-  }
+  for (const Source& source : round_->sources)
+    if (auto expected = expect_from(round_->met[source.address], source); !expected)
+      return give_up(expected.error().to_string());
+  for (const auto& [address, contact] : round_->met)
+    member_.send(contact, {.kind = NoteKind::granted, .round = round_->id, .rank = options_.rank});
   sender_.begin(round_->id, segments, Deadline::at(round_->end));
 }
 
-Result<void> Receiver::grant_to(const std::string& address, std::span<const Source> sources) {
-  const auto contact = member_.meet(address, Deadline::in(question_time));
-  if (!contact) return fail(contact.error());
-  for (const Source& source : sources)
-    if (auto expected = expect_from(*contact, source); !expected) return expected;
-  member_.send(*contact, {.kind = NoteKind::granted, .round = round_->id, .rank = options_.rank});
+/// One after the other: what cannot be met now may be met later, until the round is over.
+Result<void> Receiver::meet_sources() {
+  for (const Source& source : round_->sources) {
+    ContactPtr& contact = round_->met[source.address];
+    if (contact && !contact->down) continue;
+    auto met = member_.meet(source.address, Deadline::in(question_time));
+    if (!met) return fail(std::move(met.error()));
+    contact = std::move(*met);
+  }
   return {};
 }
 
@@ -253,6 +260,8 @@ void Receiver::follow_ballot() {
     if (auto kept = versions_->commit(round_->step); !kept)
       core::log(LogLevel::warning, "weights: {}", kept.error().message());
   if (stand == Stand::voided) {
+    if (!round_->waits_for.empty())
+      round_->why += fmt::format("; this rank waited for {}", round_->waits_for);
     versions_->give_up(fmt::format("step {} is void: {}", round_->step, round_->why));
     round_->phase = Phase::over;
     round_->expectations.clear();

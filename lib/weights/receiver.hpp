@@ -6,7 +6,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -35,7 +34,7 @@ class Receiver final : public Role {
 
  private:
   enum class Phase {
-    waiting,    // for readers, and for grants and sends of earlier rounds
+    waiting,    // to meet its sources; for readers, and for sends and grants of earlier rounds
     receiving,  // what was granted
     draining,   // until no byte can come any more
     over,
@@ -49,12 +48,13 @@ class Receiver final : public Role {
     std::vector<Source> sources;
     Phase phase = Phase::waiting;
     std::size_t set = 0;
+    std::map<std::string, ContactPtr> met = {};     // sources by address
     std::map<Stage, std::size_t> outstanding = {};  // sources that have not written all of it
     std::vector<Expectation> expectations = {};
     bool asks = false;
     Clock::time_point next_question = {};
     Stand shown = Stand::receiving;  // what readers and other ranks were told
-    std::string why = {};
+    std::string why = {}, waits_for = {};
   };
   /// Grants on one set. They outlive their round until they are quiescent.
   struct Granted {
@@ -69,7 +69,7 @@ class Receiver final : public Role {
 
   void advance_round(Clock::time_point now);
   void grant();
-  Result<void> grant_to(const std::string& address, std::span<const Source> sources);
+  Result<void> meet_sources();
   Result<void> expect_from(const ContactPtr& contact, const Source& source);
   void arrived(const Round& round, Stage stage, const std::string& trouble);
   void complete();

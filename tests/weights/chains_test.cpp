@@ -102,6 +102,7 @@ TEST_P(Chains, ASetIsNotWrittenWhileItIsPassedOn) {
   begin_and_hold(group, 2, 2, 2s);
   expect_void(group.heard());
   expect_void(group.publish(3, 1s));
+  EXPECT_NE(group.rank_ask(2, "why").find("waited for a peer that still gets"), std::string::npos);
   expect_all_at(group, 1);
   group.rank_ask(2, "mend");
   expect_done(group, 4);

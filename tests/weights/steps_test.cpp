@@ -58,6 +58,7 @@ TEST_P(Steps, AReaderKeepsItsVersion) {
   for (const std::string& each : group.publish(3, 2s))
     EXPECT_NE(each.find("step 3 is void"), std::string::npos) << each;
   EXPECT_NE(group.rank_ask(1, "why").find("step 3 is void"), std::string::npos);
+  EXPECT_NE(group.rank_ask(0, "why").find("waited for a reader"), std::string::npos);
   expect_all_at(group, 2);
   group.rank_ask(0, "unpin");
   expect_all_done(group.publish(3, long_enough));
