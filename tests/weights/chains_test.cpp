@@ -31,6 +31,13 @@ class Chains : public testing::TestWithParam<std::string> {
   static void expect_void(const std::vector<std::string>& heard) {
     for (const std::string& each : heard) EXPECT_EQ(each.rfind("cancelled", 0), 0U) << each;
   }
+  /// A step whose time was over: on a busy machine the leader may be late to say that it is void.
+  static void expect_kept(Group& group, std::uint64_t step, const std::vector<std::string>& heard) {
+    for (const std::string& each : heard) EXPECT_NE(each, "done");
+    for (std::size_t i = 0; i < group.ranks(); ++i)
+      EXPECT_EQ(group.wait(i, step, long_enough), "ok") << "rank " << i;
+    expect_all_at(group, step);
+  }
   /// A rank has its first bytes, and what it passes on does not arrive.
   static void begin_and_hold(Group& group, std::size_t rank, std::uint64_t step,
                              milliseconds time) {
@@ -99,11 +106,11 @@ TEST_P(Chains, ARankIsCutOffWhileItPassesOn) {
 TEST_P(Chains, ASetIsNotWrittenWhileItIsPassedOn) {
   Group group(with_faults());
   expect_done(group, 1);
-  begin_and_hold(group, 2, 2, 2s);
-  expect_void(group.heard());
-  expect_void(group.publish(3, 1s));
-  EXPECT_NE(group.rank_ask(2, "why").find("waited for a peer that still gets"), std::string::npos);
-  expect_all_at(group, 1);
+  begin_and_hold(group, 2, 2, 3s);
+  expect_kept(group, 1, group.heard());
+  expect_kept(group, 1, group.publish(3, 3s));
+  const std::string why = group.rank_ask(2, "why");
+  EXPECT_NE(why.find("waited for a peer that still gets"), std::string::npos) << why;
   group.rank_ask(2, "mend");
   expect_done(group, 4);
 }
@@ -121,8 +128,7 @@ TEST_P(Chains, ARankIsFrozen) {
   const auto heard = group.publish(2, 3s);
   expect_in_time(began, 3s);
   group.rank(5).signal(SIGCONT);
-  expect_void(heard);
-  expect_all_at(group, 1);
+  expect_kept(group, 1, heard);
   expect_done(group, 3);
 }
 
@@ -135,8 +141,7 @@ TEST_P(Chains, ARankIsFrozenWhileItPassesOn) {
   const auto heard = group.heard();
   expect_in_time(began, 3s);
   group.rank(2).signal(SIGCONT);
-  expect_void(heard);
-  expect_all_at(group, 1);
+  expect_kept(group, 1, heard);
   group.rank_ask(2, "mend");
   expect_done(group, 3);
 }

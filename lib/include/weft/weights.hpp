@@ -78,7 +78,8 @@ class WEFT_API Publisher {
   /// publishers call it with the same step, which is greater than any that was published before.
   /// The memory must not change meanwhile. One call at a time.
   ///
-  /// Succeeds when every subscriber has every byte and every one that is alive says `step`.
+  /// Succeeds when every subscriber has every byte and every one that the leader reaches says
+  /// `step`. One that has just been cut off asks the others, and says it then.
   /// - `cancelled`: the step is void. No subscriber says it, nor will. The message says why: a rank
   ///   died, a transfer failed, a reader kept the memory, nine tenths of the time were over.
   /// - `unavailable`: not known, because the leader or too many subscribers are gone. Those that
