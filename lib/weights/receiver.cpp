@@ -23,6 +23,9 @@ constexpr auto fence_time = 500ms;
 constexpr auto look_again = 10ms;
 constexpr auto ask_again = 200ms;
 constexpr auto question_time = 200ms;
+// For a source to introduce itself: on a machine with far more threads than cores it takes some
+// tenths of a second. A guess.
+constexpr auto introduction_time = 1s;
 
 }  // namespace
 
@@ -206,7 +209,7 @@ Result<void> Receiver::meet_sources() {
   for (const Source& source : round_->sources) {
     ContactPtr& contact = round_->met[source.address];
     if (contact && !contact->down) continue;
-    auto met = member_.meet(source.address, Deadline::in(question_time));
+    auto met = member_.meet(source.address, Deadline::in(introduction_time));
     if (!met) return fail(std::move(met.error()));
     contact = std::move(*met);
   }
