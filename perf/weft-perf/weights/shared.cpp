@@ -11,13 +11,12 @@
 namespace weft::perf {
 namespace {
 
-/// Rows that stay a multiple of what must stay whole.
+/// In a dimension that is not dealt out by heads and the like; what has none is small.
 void scale(weights::ModelTensor& tensor, double by) {
-  if (tensor.shape.empty()) return;
-  const std::uint64_t unit = tensor.cut == 0U ? std::max(1U, tensor.units) : 1;
-  const double units = static_cast<double>(tensor.shape[0]) / static_cast<double>(unit) * by;
-  tensor.shape[0] =
-      unit * std::max<std::uint64_t>(1, static_cast<std::uint64_t>(std::llround(units)));
+  const std::size_t d = tensor.cut == 0U ? 1 : 0;
+  if (d >= tensor.shape.size()) return;
+  const auto scaled = std::llround(static_cast<double>(tensor.shape[d]) * by);
+  tensor.shape[d] = static_cast<std::uint64_t>(std::max(1LL, scaled));
 }
 
 Result<std::vector<weights::Rank>> ranks_of(const weights::Model& model, const std::string& text,
