@@ -44,8 +44,9 @@ class Subscriber::State {
     member.stop();
     versions->close();
     if (!receiver.close(Deadline::in(closing_time)))
-      core::log(LogLevel::warning,
-                "weights: a peer may still write to a subscriber that is closed");
+      core::log(
+          LogLevel::warning,
+          "weights: a peer may still read or write the memory of a subscriber that is closed");
   }
   State(const State&) = delete;
   State& operator=(const State&) = delete;
@@ -69,6 +70,7 @@ Result<Subscriber> Subscriber::open(Engine& engine, Rank self, std::vector<Segme
     return fail(std::move(usable.error()));
   auto state =
       std::make_shared<State>(engine, std::move(self), std::move(sets), std::move(options));
+  if (auto started = state->receiver.start(); !started) return fail(std::move(started.error()));
   if (auto started = state->member.start({&state->receiver}); !started)
     return fail(std::move(started.error()));
   return Subscriber(std::move(state));

@@ -370,6 +370,22 @@ class Local(Case):
         arguments[2] = "nobody"
         self.fails(weft_perf(*arguments), 2, "no model 'nobody'")
 
+    def test_weights(self):
+        with open(self.path("config"), "w", encoding="ascii") as config:
+            json.dump({"model_type": "llama", "hidden_size": 64, "intermediate_size": 96,
+                       "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
+                       "vocab_size": 200, "torch_dtype": "bfloat16"}, config)
+        self.succeeds("weights", "--config", self.path("config"), "--trainers", "fsdp=2",
+                      "--ranks", "replicas=2", "--bytes", "1M", "--steps", "2", "--fan-out",
+                      "chain", "--providers", "shm", "--json", self.path("steps"))
+        with open(self.path("steps"), encoding="ascii") as steps:
+            found = json.load(steps)
+        self.assertEqual((found["fan_out"], found["wrong_bytes"]), ("chain", 0))
+        self.assertEqual(found["checked_bytes"], 2 * found["model_bytes"])
+        self.assertEqual(sum(found["sent_bytes"]), found["model_bytes"])
+        self.assertEqual(len(found["seconds"]), 2)
+        self.fails(weft_perf("weights", "--config", self.path("nothing")), 1, "can't be read")
+
     def test_progress_is_on_standard_error(self):
         result = self.succeeds("--local", *SHORT, "--progress", "always")
         self.assertRegex(result.stderr, r"\[\.{20}\] 1 of 2, repeat 1: write 64.00 KiB, window 4")
@@ -706,7 +722,7 @@ class InitiatorsElsewhere(Case):
 
 class Help(Case):
     def test_command(self):
-        for arguments in ([], ["plan"]):
+        for arguments in ([], ["plan"], ["weights"]):
             shown = weft_perf("help", *arguments)
             self.assertEqual((shown.returncode, shown.stderr), (0, ""))
             self.assertEqual(shown.stdout, weft_perf(*arguments, "--help").stdout)
