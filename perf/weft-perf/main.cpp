@@ -1,6 +1,5 @@
 // The weft-perf command.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <new>
 #include <weft/process.hpp>
@@ -13,6 +12,7 @@
 #include "common/help.hpp"
 #include "common/interrupt.hpp"
 #include "common/misspelt.hpp"
+#include "common/options.hpp"
 #include "compare/compare.hpp"
 #include "raw/process.hpp"
 #include "report/document.hpp"
@@ -53,19 +53,11 @@ constexpr const char* footer =
     "  3    something got worse (--compare)\n"
     "  130  interrupted by Ctrl-C (143: terminated); what was measured is written\n";
 
-Result<void> announce(int fd, const std::string& address) {
-  const std::string line = address + "\n";
-  if (::write(fd, line.data(), line.size()) != static_cast<ssize_t>(line.size()))
-    return fail(Code::invalid_argument, fmt::format("can't write to descriptor {}", fd));
-  ::close(fd);
-  return {};
-}
-
 int run_target(const Options& options) {
   auto target = Target::open(options.site);
   if (!target) return end_with(target.error());
   if (options.ready_fd >= 0) {
-    if (auto said = announce(options.ready_fd, target->address()); !said)
+    if (auto said = tool::tell_ready(options.ready_fd, target->address()); !said)
       return end_with(said.error());
   } else {
     fmt::print("weft-perf: listening at {}\n", target->address());
