@@ -25,9 +25,8 @@ void bind_parallelism(nb::module_& module) {
       .def(
           "__init__",
           [](Parallelism* self, std::uint32_t tp, std::uint32_t pp, std::uint32_t ep,
-             std::uint32_t fsdp, std::uint32_t dp, std::uint32_t replicas) {
-            new (self) Parallelism{tp, pp, ep, fsdp, dp, replicas};
-          },
+             std::uint32_t fsdp, std::uint32_t dp,
+             std::uint32_t replicas) { new (self) Parallelism{tp, pp, ep, fsdp, dp, replicas}; },
           nb::kw_only(), "tp"_a = 1, "pp"_a = 1, "ep"_a = 1, "fsdp"_a = 1, "dp"_a = 1,
           "replicas"_a = 1,
           "tp: heads, and rows or columns. pp: stages of layers. ep: each expert whole on one of "
@@ -52,8 +51,7 @@ void bind_parallelism(nb::module_& module) {
 std::vector<weights::Rank> ranks_of(const weights::Model& self, weights::Parallelism parallel,
                                     std::string name, std::string host,
                                     std::uint32_t ranks_per_host, std::uint32_t nics, double gbps) {
-  return must(
-      self.ranks({parallel, std::move(name), std::move(host), ranks_per_host, nics, gbps}));
+  return must(self.ranks({parallel, std::move(name), std::move(host), ranks_per_host, nics, gbps}));
 }
 
 void bind_model(nb::module_& module) {

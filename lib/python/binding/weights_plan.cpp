@@ -62,15 +62,15 @@ void bind_types(nb::module_& module) {
       "As PyTorch and numpy name it: \"bfloat16\", \"float8_e4m3fn\".");
   module.def(
       "dtype_named", [](std::string_view name) { return must(weights::dtype_named(name)); },
-      "name"_a, "The type of that name: dtype_named(\"bfloat16\"). Raises NotFound, with the names.");
+      "name"_a,
+      "The type of that name: dtype_named(\"bfloat16\"). Raises NotFound, with the names.");
 }
 
 void make_shard(weights::Shard* self, std::string name, const List& shape, weights::DType dtype,
                 const std::optional<List>& begin, const std::optional<List>& extent,
                 std::uint32_t segment, std::uint64_t offset, const List& strides) {
   if (begin.has_value() != extent.has_value())
-    raise(Error(Code::invalid_argument,
-                fmt::format("{}: `begin` and `extent` go together", name)));
+    raise(Error(Code::invalid_argument, fmt::format("{}: `begin` and `extent` go together", name)));
   new (self) weights::Shard{.name = std::move(name),
                             .dtype = dtype,
                             .shape = dims_of(shape),

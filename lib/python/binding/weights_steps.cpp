@@ -130,9 +130,9 @@ void open_publisher(PyPublisher* self, PyEngine& engine, const weights::Rank& ra
                     const std::vector<const PySegment*>& segments, std::uint32_t number,
                     std::uint32_t publishers, std::string leader, std::uint32_t subscribers,
                     bool verify) {
-  auto opened = weights::Publisher::open(
-      *engine.engine, rank, segments_of(segments),
-      {number, publishers, std::move(leader), subscribers, verify});
+  auto opened =
+      weights::Publisher::open(*engine.engine, rank, segments_of(segments),
+                               {number, publishers, std::move(leader), subscribers, verify});
   new (self) PyPublisher(engine, must(std::move(opened)));
 }
 
@@ -262,8 +262,7 @@ void bind_standing(nb::module_& module) {
       .def_ro("step", &Standing::step, "Of `ready`; of `in_doubt`, the last that was.")
       .def_ro("connected", &Standing::connected,
               "To the leader. A rank that is cut off keeps its step.")
-      .def_ro("why", &Standing::why,
-              "The last step that became void, and why; empty if none did.")
+      .def_ro("why", &Standing::why, "The last step that became void, and why; empty if none did.")
       .def("__repr__", [](const Standing& self) {
         constexpr const char* names[] = {"none", "ready", "in doubt", "unusable"};
         return fmt::format("<weft.weights.Standing: {}, step {}{}>",
@@ -328,7 +327,8 @@ void bind_subscriber(nb::module_& module) {
       .def_prop_ro("standing",
                    [](const PySubscriber& self) { return self.get()->member->standing(); })
       .def(
-          "read", [](const PySubscriber& self) { return PyReading(must(self.get()->member->read())); },
+          "read",
+          [](const PySubscriber& self) { return PyReading(must(self.get()->member->read())); },
           "Pins the step that can be read now. Raises Unavailable if there is none.")
       .def("wait", &wait, "step"_a, "timeout"_a = nb::none(),
            "Waits until `step`, or a greater one, can be read. timeout: seconds; None: the "

@@ -4,9 +4,9 @@ weights_rank.py trainer PROVIDER NUMBER TRAINERS LEADER
 weights_rank.py serving PROVIDER NUMBER LEADER SETS
 
 Two tensors: rows of `w` are dealt out to the trainers, its columns to two serving ranks; all have
-`b`. A trainer is told "publish STEP SECONDS", "drop" or "end", and answers each. After "drop" none of its
-writes arrives; it says "dropped" when the first one is lost. A serving rank looks at all bytes all
-the time; it is told "wait STEP SECONDS", "standing", "wrong" or "end".
+`b`. A trainer is told "publish STEP SECONDS", "drop" or "end", and answers each. After "drop" none of
+its writes arrives; it says "dropped" when the first one is lost. A serving rank looks at all bytes
+all the time; it is told "wait STEP SECONDS", "standing", "wrong" or "end".
 """
 
 import contextlib

@@ -9,8 +9,7 @@ import numpy
 import weft
 from weft import weights
 
-SHAPE, RANKS, STEPS, PATIENCE = (1024, 2048), 2, 3, 60
-COLUMNS = SHAPE[1] // RANKS  # Of each rank: tensor parallelism.
+SHAPE, COLUMNS, RANKS, STEPS, PATIENCE = (1024, 2048), 1024, 2, 3, 60  # Columns: of each rank.
 
 
 def weights_of(step: int) -> Any:

@@ -37,7 +37,7 @@ def register() -> None:
     if _registered:
         return
     try:
-        from vllm.distributed.weight_transfer.factory import (  # type: ignore[import-not-found, unused-ignore]
+        from vllm.distributed.weight_transfer.factory import (  # type: ignore[import-not-found]
             WeightTransferEngineFactory,
             WeightTransferTrainerFactory,
         )

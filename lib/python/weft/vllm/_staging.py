@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-import torch  # type: ignore[import-not-found, unused-ignore]
+import torch  # type: ignore[import-not-found]
 
 import weft
 

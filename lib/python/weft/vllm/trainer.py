@@ -6,8 +6,8 @@ import contextlib
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import torch  # type: ignore[import-not-found, unused-ignore]
-from vllm.distributed.weight_transfer.base import (  # type: ignore[import-not-found, unused-ignore]
+import torch  # type: ignore[import-not-found]
+from vllm.distributed.weight_transfer.base import (  # type: ignore[import-not-found]
     ParamMeta,
     TrainerInitInfo,
     TrainerWeightTransferEngine,
@@ -24,7 +24,7 @@ __all__ = ["Trainer", "TrainerInfo"]
 
 
 @dataclass
-class TrainerInfo(TrainerInitInfo):  # type: ignore[misc, unused-ignore]
+class TrainerInfo(TrainerInitInfo):  # type: ignore[misc]
     """Of one rank of the trainer. `rank` is a keyword; number 0 leads and speaks to vLLM."""
 
     backend: ClassVar[str] = "weft"
@@ -83,7 +83,7 @@ def _parts(source: WeightSource, rank: int, ranks: int) -> dict[str, _Part]:
     return parts
 
 
-class Trainer(TrainerWeightTransferEngine):  # type: ignore[misc, unused-ignore]
+class Trainer(TrainerWeightTransferEngine):  # type: ignore[misc]
     """Brings the source's weights into all workers of vLLM, a step for each send_weights()."""
 
     init_info_cls = TrainerInfo
@@ -101,9 +101,10 @@ class Trainer(TrainerWeightTransferEngine):  # type: ignore[misc, unused-ignore]
                 weft.Engine(listen=info.leader) if info.is_sender else weft.Engine()
             )
             self._staging = Staging(engine, [part.room for part in self._parts.values()])
+            tensors = self._staging.tensors
             holds, segments = weights.rank_of(
                 engine,
-                {name: self._parts[name].held(array) for name, array in self._staging.tensors.items()},
+                {each: self._parts[each].held(array) for each, array in tensors.items()},
                 name=f"trainer{info.rank}",
                 segments=[opened.enter_context(self._staging.segment)],
             )
@@ -159,7 +160,7 @@ class Trainer(TrainerWeightTransferEngine):  # type: ignore[misc, unused-ignore]
         if self.is_sender:
             self._have_it_loaded()
 
-    @torch.no_grad()  # type: ignore[untyped-decorator, unused-ignore]
+    @torch.no_grad()  # type: ignore[untyped-decorator]
     def _fill(self) -> None:
         missing = set(self._parts)
         for name, tensor in self.source:

@@ -6,8 +6,8 @@ import contextlib
 from dataclasses import dataclass
 from typing import Any
 
-import torch  # type: ignore[import-not-found, unused-ignore]
-from vllm.distributed.weight_transfer.base import (  # type: ignore[import-not-found, unused-ignore]
+import torch  # type: ignore[import-not-found]
+from vllm.distributed.weight_transfer.base import (  # type: ignore[import-not-found]
     WeightTransferEngine,
     WeightTransferInitInfo,
     WeightTransferUpdateInfo,
@@ -22,7 +22,7 @@ __all__ = ["InitInfo", "UpdateInfo", "Worker"]
 
 
 @dataclass
-class InitInfo(WeightTransferInitInfo):  # type: ignore[misc, unused-ignore]
+class InitInfo(WeightTransferInitInfo):  # type: ignore[misc]
     """What the trainer says to all workers: where it is, and which tensors come."""
 
     leader: str
@@ -33,13 +33,13 @@ class InitInfo(WeightTransferInitInfo):  # type: ignore[misc, unused-ignore]
 
 
 @dataclass
-class UpdateInfo(WeightTransferUpdateInfo):  # type: ignore[misc, unused-ignore]
+class UpdateInfo(WeightTransferUpdateInfo):  # type: ignore[misc]
     """The step to load; 0: none after all."""
 
     step: int
 
 
-class Worker(WeightTransferEngine):  # type: ignore[misc, unused-ignore]
+class Worker(WeightTransferEngine):  # type: ignore[misc]
     """Receives steps beside the model, and loads one when all workers have it.
 
     update_weights() touches no model: it fails on a worker that lacks the step, before any other
@@ -103,7 +103,7 @@ class Worker(WeightTransferEngine):  # type: ignore[misc, unused-ignore]
         if self._reading is None or self._staging is None:
             return
         # Not before it is needed: vLLM's loaders take their time to import.
-        from vllm.model_executor.model_loader.reload import (  # type: ignore[import-not-found, unused-ignore]
+        from vllm.model_executor.model_loader.reload import (  # type: ignore[import-not-found]
             finalize_layerwise_reload,
             initialize_layerwise_reload,
         )
