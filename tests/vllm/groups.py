@@ -52,8 +52,12 @@ def blocks(campaign, fabric, wanted):
 
 def new_weights(campaign, fabric, wanted):
     """A trainer sends new weights to a running engine, by Weft's package for Python."""
-    with running([campaign.engine(fabric, "alone", receives="weft")]) as (node,):
-        board = updates.Board(campaign.site, fabric, node, campaign.fresh_loads())
+    with contextlib.ExitStack() as ends:
+        node = campaign.engine(fabric, "alone", receives="weft")
+        ends.callback(node.end)
+        tokens = campaign.fresh_loads()  # Engines that begin beside it.
+        node.await_ready()
+        board = updates.Board(campaign.site, fabric, node, tokens)
         for case in (updates.updates, updates.trainer_killed):
             campaign.attempt(case.__name__, fabric, wanted, lambda case=case: case(board))
 

@@ -22,11 +22,10 @@ class Node:
         if "kv_transfer_config" in settings:
             settings["kv_transfer_config"] = KVTransferConfig(**settings["kv_transfer_config"])
         self.engine = LLMEngine.from_engine_args(EngineArgs(**settings))
+        self._begun, self._ended = [], {}
 
     def about(self):
         return {"block_size": self.engine.vllm_config.cache_config.block_size}
-
-        self._begun, self._ended = [], {}
 
     def generate(self, requests):
         """All at once; the answers are in the order of the requests."""
