@@ -13,6 +13,7 @@ PROGRAMS = {
     "prefill_decode.py": "the same tokens as in one process",
     "prefill_decode_asyncio.py": "the same tokens as in one process",
     "page_server.py": "10 pages put, 8 of them still there",
+    "weights.py": "3 steps in 2 ranks: every byte is right",
 }
 
 

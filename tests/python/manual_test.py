@@ -20,7 +20,8 @@ CLASSES = [each for each in PUBLIC if inspect.isclass(each)]
 
 
 def test_everything_is_described() -> None:
-    for each in [*CLASSES, *(getattr(weft.kv, name) for name in weft.kv.__all__)]:
+    for each in [*CLASSES, *(getattr(weft.kv, name) for name in weft.kv.__all__),
+                 *(getattr(weft.weights, name) for name in weft.weights.__all__)]:
         assert each.__doc__, each
         for name in dir(each) if inspect.isclass(each) else []:
             member = getattr(each, name)
@@ -103,7 +104,7 @@ USERS_CODE = '''
 import asyncio
 import numpy as np
 import weft
-from weft import kv
+from weft import kv, weights
 
 
 def decode(engine: weft.Engine, cache: np.ndarray) -> weft.Signals:
@@ -143,6 +144,24 @@ def plan(blocks: list[int]) -> list[weft.Pieces]:
     made = kv.plan(src, [kv.Blocks(np.array(blocks))], dst, kv.Blocks(blocks, 0, lacking), 75)
     writers: list[kv.Rank] = kv.source_ranks([layout], dst.layout, tokens=(0, 75))
     return [pieces for _, _, pieces in made.transfers()]
+
+
+def serve(engine: weft.Engine, mine: np.ndarray) -> float:
+    holds, segments = weights.rank_of(
+        engine, {"w": weights.Slice(mine, (8, 4), (0, 0))}, name="rank0"
+    )
+    with weights.Subscriber(engine, holds, [segments], leader="10.0.0.1:7000") as subscriber:
+        subscriber.wait(7, timeout=60)
+        step: int | None = subscriber.step
+        with subscriber.read() as reading:
+            shape: tuple[int, ...] = holds.shards[reading.set].shape
+    made: weights.Plan = weights.plan(weights.World([holds], [holds]), host_gbps=100)
+    return made.predicted_seconds + (step or 0) + len(shape)
+
+
+async def train(publisher: weights.Publisher) -> int:
+    published: weights.Published = await publisher.publish_async(7, timeout=10)
+    return published.step + publisher.publish(8).bytes
 
 
 engine = weft.Engine(listen="127.0.0.1:0", providers=["tcp"], heartbeat=0.5, metrics=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import importlib.metadata
 import os
 import subprocess
 import sys
@@ -37,3 +38,11 @@ def test_the_plug_in_is_opened_by_a_link(tmp_path: Path) -> None:
     start = ctypes.CDLL(str(link)).nixl_plugin_init
     start.restype = ctypes.c_void_p
     assert start()
+
+
+def test_vllm_finds_its_plug_in() -> None:
+    points = importlib.metadata.entry_points(group="vllm.general_plugins", name="weft")
+    if not points:
+        pytest.skip("the package was not installed from a wheel")
+    (point,) = points
+    point.load()()  # Without vLLM it does nothing.

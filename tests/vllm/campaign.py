@@ -6,15 +6,18 @@ import time
 
 import cases
 import groups
+import updates
 from engines import Engine
 from fabrics import FABRICS, Skipped, opened
 
+UPDATES = ("updates", "trainer_killed")
 # The cases of a group share engines.
 GROUPS = {
     groups.pull: ("tokens", "changed", "killed", "frozen"),
     groups.push: ("push",),
     groups.mla: ("mla",),
     groups.blocks: ("blocks",),
+    groups.new_weights: UPDATES,
 }
 COMPARED_WITH_ONE = (groups.pull, groups.push)
 ABOUT = {
@@ -25,11 +28,13 @@ ABOUT = {
     "push": "NixlPushConnector: prefill writes; otherwise as tokens",
     "mla": "a model with one latent vector for all heads: tokens equal those over UCX",
     "blocks": "prefill's blocks are half as long as decode's: tokens equal those over UCX",
+    "updates": "a trainer's new weights: tokens equal those of a fresh load, three steps in a row",
+    "trainer_killed": "a trainer is killed in the midst of a step: the tokens stay",
 }
 # Where a stopped process would stop the transfer, and where one way is enough.
 OVER = {"frozen": ("tcp", "efa"), "killed": ("tcp", "efa"), "mla": ("tcp",), "blocks": ("tcp",)}
-# Those look at Weft's counters to see that a read is under way, or compare with UCX.
-OF_WEFT = ("frozen", "killed", "mla", "blocks")
+# Those look at Weft's counters to see that a read is under way, compare with UCX, or have no NIXL.
+OF_WEFT = ("frozen", "killed", "mla", "blocks", *UPDATES)
 
 
 class Campaign:
@@ -37,6 +42,7 @@ class Campaign:
         self.site, self.build, self.tell = site, build, tell
         self.results = []  # (name, fabric, "ok" or "FAILED" or "skipped").
         self._alone = None
+        self._fresh_loads = None
         self._ends = contextlib.ExitStack()
 
     def __enter__(self):
@@ -64,6 +70,12 @@ class Campaign:
             self._alone.await_ready()
             self._alone = cases.alone(self._alone)
         return self._alone
+
+    def fresh_loads(self):
+        """What each version of the weights gives."""
+        if self._fresh_loads is None:
+            self._fresh_loads = updates.fresh_loads(self.site, self.tell)
+        return self._fresh_loads
 
     def run(self, names, over):
         for fabric in over:

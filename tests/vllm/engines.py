@@ -39,18 +39,20 @@ class Site:
     python: str            # That has vLLM and NIXL.
     backend: str           # The name of NIXL's.
     plugins: str           # The folder with the plug-in; empty: NIXL's own.
+    package: str           # The folder with the Python package weft and its entry points.
     folder: pathlib.Path   # Temporary: models, and whatever vLLM writes.
     logs: pathlib.Path     # Where what the engines said is kept; None: nowhere.
 
 
-def environment_of(site, variables):
+def environment_of(site, variables, with_package=False):
     """Nothing is asked of a model hub, nothing written outside the folder."""
+    modules = f"{HERE}:{site.package}" if with_package else str(HERE)
     own = {name: str(site.folder) for name in (
         "TMPDIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "HF_HOME", "VLLM_CACHE_ROOT",
         "VLLM_CONFIG_ROOT")}
     if site.plugins:
         own["NIXL_PLUGIN_DIR"] = site.plugins
-    return {**own, "PYTHONPATH": str(HERE), "PYTHONDONTWRITEBYTECODE": "1", "HF_HUB_OFFLINE": "1",
+    return {**own, "PYTHONPATH": modules, "PYTHONDONTWRITEBYTECODE": "1", "HF_HUB_OFFLINE": "1",
             "VLLM_NO_USAGE_STATS": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind",
             "OMP_NUM_THREADS": "1", "VLLM_NIXL_SIDE_CHANNEL_HOST": "127.0.0.1",
             "WEFT_DEATH_AFTER": DEATH_AFTER, **variables}
@@ -75,8 +77,10 @@ def transfer_of(site, role, connector, policy):
 
 class Engine(Child):
     def __init__(self, site, role, model="llama", connector="NixlConnector", policy="fail",
-                 block_size=BLOCK_SIZE, port=None, variables=None):
+                 block_size=BLOCK_SIZE, port=None, variables=None, receives=None):
         settings = settings_of(site, model, block_size)
+        if receives:
+            settings["weight_transfer_config"] = {"backend": receives}
         self.port = port or free_port()
         self.metrics = f"127.0.0.1:{free_port()}"
         if role != "alone":
@@ -84,7 +88,8 @@ class Engine(Child):
         super().__init__(
             [site.python, str(HERE / "node.py"), json.dumps(settings)],
             environment_of(site, {"VLLM_NIXL_SIDE_CHANNEL_PORT": str(self.port),
-                                  "WEFT_METRICS_LISTEN": self.metrics, **(variables or {})}))
+                                  "WEFT_METRICS_LISTEN": self.metrics, **(variables or {})},
+                           with_package=receives is not None))
         self.name, self.logs = role, site.logs
         self.begun = time.monotonic()
 
@@ -100,8 +105,12 @@ class Engine(Child):
         except BrokenPipeError:
             raise self.failed("has ended") from None
 
+    def reply(self, seconds):
+        """An answer or an error."""
+        return json.loads(self.line(time.monotonic() + seconds))
+
     def answer(self, seconds=ANSWER_SECONDS):
-        reply = json.loads(self.line(time.monotonic() + seconds))
+        reply = self.reply(seconds)
         if "error" in reply:
             raise self.failed("says " + reply["error"])
         return reply["answer"]

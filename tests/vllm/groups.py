@@ -3,6 +3,7 @@
 import contextlib
 
 import cases
+import updates
 from engines import running
 
 SMALL_BLOCK = 32
@@ -47,6 +48,18 @@ def blocks(campaign, fabric, wanted):
     """Prefill's blocks are half as long as decode's."""
     with beside_ucx(campaign, fabric, {"block_size": SMALL_BLOCK}, {}) as pair:
         campaign.attempt("blocks", fabric, wanted, lambda: cases.tokens(pair))
+
+
+def new_weights(campaign, fabric, wanted):
+    """A trainer sends new weights to a running engine, by Weft's package for Python."""
+    with contextlib.ExitStack() as ends:
+        node = campaign.engine(fabric, "alone", receives="weft")
+        ends.callback(node.end)
+        tokens = campaign.fresh_loads()  # Engines that begin beside it.
+        node.await_ready()
+        board = updates.Board(campaign.site, fabric, node, tokens)
+        for case in (updates.updates, updates.trainer_killed):
+            campaign.attempt(case.__name__, fabric, wanted, lambda case=case: case(board))
 
 
 @contextlib.contextmanager

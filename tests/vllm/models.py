@@ -25,7 +25,9 @@ MLA = {**COMMON, "architectures": ["DeepseekV2ForCausalLM"], "model_type": "deep
        "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128,
        "first_k_dense_replace": 4, "n_routed_experts": 4, "moe_intermediate_size": 512,
        "n_shared_experts": 1, "num_experts_per_tok": 2}
-MODELS = {"llama": LLAMA, "mla": MLA}
+# The same model with other weights.
+VERSIONS = ("llama", "llama-2", "llama-3", "llama-4")
+MODELS = {**{name: LLAMA for name in VERSIONS}, "mla": MLA}
 BYTES = {"float32": 4, "bfloat16": 2}
 
 

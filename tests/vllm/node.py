@@ -4,7 +4,9 @@ Usage: node.py SETTINGS      as JSON: those of vLLM's EngineArgs
 
 It reads commands as lines of JSON, answers each with one, and ends with its input:
   {"do": "generate", "requests": [{"name": ..., "prompt": [...], "tokens": N, "kv": ...}, ...]}
+  {"do": "begin", "requests": [...]}  as generate, but answers at once; "collect" has the answers
   {"do": "overwrite", "value": X}     fills the whole KV cache with one number
+  {"do": "call", "method": NAME, "arguments": {...}}  of all workers
 """
 
 import json
@@ -20,19 +22,28 @@ class Node:
         if "kv_transfer_config" in settings:
             settings["kv_transfer_config"] = KVTransferConfig(**settings["kv_transfer_config"])
         self.engine = LLMEngine.from_engine_args(EngineArgs(**settings))
+        self._begun, self._ended = [], {}
 
     def about(self):
         return {"block_size": self.engine.vllm_config.cache_config.block_size}
 
     def generate(self, requests):
         """All at once; the answers are in the order of the requests."""
-        order = [self._add(**request) for request in requests]
-        ended = {}
-        while self.engine.has_unfinished_requests():
+        return self._answers_of([self._add(**request) for request in requests])
+
+    def begin(self, requests):
+        self._begun += [self._add(**request) for request in requests]
+
+    def collect(self):
+        begun, self._begun = self._begun, []
+        return self._answers_of(begun)
+
+    def _answers_of(self, names):
+        while not all(name in self._ended for name in names):
             for output in self.engine.step():
                 if output.finished:
-                    ended[output.request_id] = output
-        return [self._answer(ended[name]) for name in order]
+                    self._ended[output.request_id] = output
+        return [self._answer(self._ended.pop(name)) for name in names]
 
     def _add(self, name, prompt, tokens, kv):
         from vllm import SamplingParams
@@ -50,6 +61,9 @@ class Node:
     def overwrite(self, value):
         return sum(self.engine.collective_rpc("overwrite_kv_cache", args=(value,)))
 
+    def call(self, method, arguments):
+        self.engine.collective_rpc(method, kwargs=arguments)
+
     def serve(self, answers):
         for line in sys.stdin:
             request = json.loads(line)
@@ -60,8 +74,9 @@ class Node:
             print(json.dumps(answer), file=answers, flush=True)
 
     def _obey(self, do, **arguments):
-        return {"about": self.about, "generate": self.generate,
-                "overwrite": self.overwrite}[do](**arguments)
+        return {"about": self.about, "generate": self.generate, "begin": self.begin,
+                "collect": self.collect, "overwrite": self.overwrite,
+                "call": self.call}[do](**arguments)
 
 
 def main():

@@ -16,6 +16,7 @@
 #include "python/binding/pieces.hpp"
 #include "python/binding/testkit.hpp"
 #include "python/binding/transfers.hpp"
+#include "python/binding/weights.hpp"
 
 NB_MODULE(_weft, module) {
   using namespace weft::python;
@@ -38,4 +39,7 @@ NB_MODULE(_weft, module) {
   bind_kv_layouts(module);
   bind_kv_plans(module);
   bind_kv_models(module);
+  bind_weights_plan(module);
+  bind_weights_steps(module);
+  bind_weights_models(module);
 }

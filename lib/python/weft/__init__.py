@@ -33,6 +33,7 @@ The objects:
     Expectation  waits for signals
     Receive      waits for a message
     weft.kv      layouts of KV caches, and plans between them
+    weft.weights new weights for running ranks, from trainers
     weft.testing engines whose rails go wrong, for your own tests
 
 Rules that hold everywhere:
@@ -52,7 +53,7 @@ Rules that hold everywhere:
 from ._signals import kept as _kept
 
 with _kept():
-    from . import kv, testing
+    from . import kv, testing, weights
 
 from ._errors import (
     Cancelled,
@@ -146,5 +147,5 @@ __all__ = [
     "RailShare", "Receive", "Remote", "RemoteFailed", "Report", "Rights", "Segment", "Setting",
     "Signal", "Signals", "SlowTransfer", "Stale", "State", "Stop", "Strided", "TimedOut",
     "Transfer", "TransportKind", "Unavailable", "Unsupported", "__version__", "discover", "kv",
-    "options", "process_info", "set_log_level", "testing",
+    "options", "process_info", "set_log_level", "testing", "weights",
 ]  # fmt: skip

@@ -8,7 +8,11 @@ import weft
 signal.signal(signal.SIGINT, signal.default_int_handler)
 with weft.Engine(providers=["tcp"]) as b, weft.Engine(providers=["tcp"], listen="") as a:
     peer = a.connect(b.address)
+    alone = weft.weights.Rank("trainer", [])
+    elsewhere = weft.weights.Rank("rank", [])
     ways = {
+        "publish": lambda: weft.weights.Publisher(b, alone, []).publish(1, timeout=60),
+        "wait": lambda: weft.weights.Subscriber(a, elsewhere, [[]], leader=b.address).wait(1, 60),
         "expect": lambda: a.expect(peer, 1).wait(60),
         "receive": lambda: a.receive(peer, 1).wait(60),
         "recv": lambda: a.recv(peer, 1, timeout=60),
