@@ -37,12 +37,14 @@ class Publisher::State final : private Role {
     if (options_.rank == 0) lead_.emplace(member_, options_);
   }
 
+  ~State() override { member_.stop(); }
+
   Result<void> start() {
     std::vector<Role*> roles{this};
     if (lead_) roles.push_back(&*lead_);
     return member_.start(std::move(roles));
   }
-  void stop() { member_.stop(); }
+  bool forked() const noexcept { return member_.forked(); }
 
   Result<Published> publish(std::uint64_t step, Deadline deadline);
 
@@ -174,14 +176,11 @@ Result<Published> Publisher::State::ended(const Call& call, Clock::time_point be
 Publisher::Publisher(std::shared_ptr<State> state) : state_(std::move(state)) {}
 Publisher::Publisher(Publisher&&) noexcept = default;
 Publisher& Publisher::operator=(Publisher&& other) noexcept {
-  if (this != &other) {
-    if (state_) state_->stop();
-    state_ = std::move(other.state_);
-  }
+  std::swap(state_, other.state_);
   return *this;
 }
 Publisher::~Publisher() {
-  if (state_) state_->stop();
+  leave(std::move(state_));
 }
 
 Result<Publisher> Publisher::open(Engine& engine, Rank self, Segments segments,
@@ -201,6 +200,7 @@ Result<Publisher> Publisher::open(Engine& engine, Rank self, Segments segments,
 
 Result<Published> Publisher::publish(std::uint64_t step, Deadline deadline) {
   if (!state_) return fail(Code::closed, "the publisher was moved from");
+  if (state_->forked()) return fail(core::forked_error());
   return state_->publish(step, deadline);
 }
 

@@ -51,6 +51,8 @@ class Subscriber::State {
   State(const State&) = delete;
   State& operator=(const State&) = delete;
 
+  bool forked() const noexcept { return member.forked(); }
+
   Member member;
   const std::shared_ptr<Versions> versions;
   Receiver receiver;
@@ -58,8 +60,13 @@ class Subscriber::State {
 
 Subscriber::Subscriber(std::shared_ptr<State> state) : state_(std::move(state)) {}
 Subscriber::Subscriber(Subscriber&&) noexcept = default;
-Subscriber& Subscriber::operator=(Subscriber&&) noexcept = default;
-Subscriber::~Subscriber() = default;
+Subscriber& Subscriber::operator=(Subscriber&& other) noexcept {
+  std::swap(state_, other.state_);
+  return *this;
+}
+Subscriber::~Subscriber() {
+  leave(std::move(state_));
+}
 
 Result<Subscriber> Subscriber::open(Engine& engine, Rank self, std::vector<Segments> sets,
                                     SubscriberOptions options) {
@@ -76,6 +83,12 @@ Result<Subscriber> Subscriber::open(Engine& engine, Rank self, std::vector<Segme
   return Subscriber(std::move(state));
 }
 
+Result<void> Subscriber::usable() const {
+  if (!state_) return fail(Code::closed, "the subscriber was moved from");
+  if (state_->forked()) return fail(core::forked_error());
+  return {};
+}
+
 std::optional<std::uint64_t> Subscriber::step() const noexcept {
   return state_ ? state_->versions->step() : std::nullopt;
 }
@@ -85,14 +98,14 @@ Standing Subscriber::standing() const {
 }
 
 Result<Reading> Subscriber::read() const {
-  if (!state_) return fail(Code::closed, "the subscriber was moved from");
+  if (auto can = usable(); !can) return fail(std::move(can.error()));
   auto pinned = state_->versions->pin();
   if (!pinned) return fail(std::move(pinned.error()));
   return Reading(pinned->step, pinned->set, std::move(pinned->pin));
 }
 
 Result<void> Subscriber::wait(std::uint64_t step, Deadline deadline) const {
-  if (!state_) return fail(Code::closed, "the subscriber was moved from");
+  if (auto can = usable(); !can) return can;
   return state_->versions->wait(step, deadline);
 }
 

@@ -162,6 +162,7 @@ class WEFT_API Subscriber {
  private:
   class State;
   explicit Subscriber(std::shared_ptr<State> state);
+  Result<void> usable() const;
   std::shared_ptr<State> state_;
 };
 

@@ -8,12 +8,12 @@
 #include <thread>
 
 #include "baseline/raw_baseline.hpp"
+#include "folder.hpp"
 #include "measure/sweep.hpp"
 #include "raw/usage.hpp"
 #include "report/summary.hpp"
 #include "report/title.hpp"
 #include "sides/target.hpp"
-#include "support/folder.hpp"
 
 namespace weft::perf {
 namespace {
