@@ -271,6 +271,9 @@ void check_left_to_the_measurer(const CLI::App& app) {
 /// files of their own.
 std::vector<std::string> named_files(const Options& options) {
   const Grid& grid = options.grid;
+  for (const std::string& each : grid.memories)
+    if (const auto checked = check_memory(each); !checked)
+      throw CLI::ValidationError("--memory", checked.error().message());
   std::vector<std::string> own = paths_of(grid.memories);
   const auto theirs = grid.peer_memories.empty() ? own : paths_of(grid.peer_memories);
   for (const std::string& path : theirs) {

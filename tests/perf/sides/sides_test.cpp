@@ -211,12 +211,12 @@ TEST_P(PerfSides, AFileThatIsNotLentIsNotTouched) {
   point.work.peer_memory = "file:" + folder.at("there");
   const auto results = sweep({point}, counted(20));
   ASSERT_FALSE(results);
-  EXPECT_EQ(results.error().code(), Code::permission_denied);
+  EXPECT_EQ(results.error().code(), Code::remote_failed);
   EXPECT_THAT(results.error().message(), HasSubstr("--files"));
   SweepOptions options = counted(20);
   for (const Baseline::Kind kind : {Baseline::Kind::disk, Baseline::Kind::fio}) {
     options.baselines = {Baseline{kind}};
-    EXPECT_EQ(sweep({point}, options).error().code(), Code::permission_denied);
+    EXPECT_EQ(sweep({point}, options).error().code(), Code::remote_failed);
     EXPECT_EQ(sweep({point_of(GetParam(), Operation::read)}, options).error().code(),
               Code::invalid_argument);
   }
