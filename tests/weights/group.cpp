@@ -15,21 +15,18 @@
 #include <thread>
 #include <weft/testkit.hpp>
 
+#include "engines.hpp"
+
 namespace weft::weights::test {
 namespace {
 
 using namespace std::chrono_literals;
 using weft::test::Line;
+using weft::test::must;
 
 constexpr auto patience = 60s;
 constexpr std::uint64_t rows = 240, columns = 480;  // both are divisible by 1 to 6
 enum Tensor : std::uint64_t { matrix, vector };
-
-template <typename T>
-T must(Result<T> result) {
-  if (!result) throw std::runtime_error(result.error().to_string());
-  if constexpr (!std::is_void_v<T>) return std::move(*result);
-}
 
 /// The element at `index` of a tensor in a step: unlike every other.
 std::uint64_t value(std::uint64_t step, Tensor tensor, std::uint64_t index) {
