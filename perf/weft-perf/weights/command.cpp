@@ -221,6 +221,13 @@ json json_of(const WeightsOptions& options, const WeightsWorld& world, const wei
           {"best_write_bytes_per_second", figures.best_write}};
 }
 
+/// Empty if the best was not measured.
+std::string beside_best(const Figures& figures, double bytes_per_second) {
+  if (figures.best_write == 0) return {};
+  return fmt::format("  weft-perf   {:.2f} GB/s at best: a step moves {:.0f} % of it\n",
+                     figures.best_write / 1e9, 100 * bytes_per_second / figures.best_write);
+}
+
 std::string text_of(const WeightsOptions& options, const WeightsWorld& world,
                     const weights::Plan& plan, const Figures& figures) {
   const auto seconds = spread_of(figures.seconds);
@@ -232,8 +239,7 @@ std::string text_of(const WeightsOptions& options, const WeightsWorld& world,
       "{} to {} over {}: a model of {}, of which {} arrive ({}; {}, {})\n"
       "  step        {:.3f} s ({:.3f} to {:.3f}), {}\n"
       "  rate        {:.2f} GB/s arrive ({:.2f} to {:.2f})\n"
-      "  weft-perf   {:.2f} GB/s at best: a step moves {:.0f} % of it\n"
-      "  sent        {} by trainers, {} to {} each\n"
+      "{}  sent        {} by trainers, {} to {} each\n"
       "  checked     {} bytes, {} wrong\n",
       tool::counted(world.world.publishers.size(), "trainer"),
       tool::counted(world.world.subscribers.size(), "rank"), list_of(options.providers),
@@ -242,15 +248,15 @@ std::string text_of(const WeightsOptions& options, const WeightsWorld& world,
       tool::counted(plan.chunks, "chunk"), tool::counted(plan.hops, "hop"), seconds.median,
       seconds.least, seconds.greatest, tool::counted(figures.seconds.size(), "step"),
       arrived / seconds.median / 1e9, arrived / seconds.greatest / 1e9,
-      arrived / seconds.least / 1e9, figures.best_write / 1e9,
-      100 * arrived / seconds.median / figures.best_write, tool::binary_bytes(sent),
-      tool::binary_bytes(*least), tool::binary_bytes(*most), tool::grouped(figures.checked),
-      tool::grouped(figures.wrong));
+      arrived / seconds.least / 1e9, beside_best(figures, arrived / seconds.median),
+      tool::binary_bytes(sent), tool::binary_bytes(*least), tool::binary_bytes(*most),
+      tool::grouped(figures.checked), tool::grouped(figures.wrong));
 }
 
 /// What weft-perf moves is measured before and after: the better one counts.
 Result<Figures> measure(const WeightsOptions& options, const WeightsWorld& world,
                         const std::stop_token& stop) {
+  if (options.alone) return Group(options, world, stop).measure();
   const auto before = best_write(options, stop);
   if (!before) return fail(before.error());
   auto figures = Group(options, world, stop).measure();
@@ -291,6 +297,7 @@ void add_options(CLI::App& app, WeightsOptions& options) {
               "What a rank receives before it passes it on")
       ->default_str("256M");
   group.flag("--verify", options.verify, "Compare every transfer of every step, too");
+  group.flag("--alone", options.alone, "Don't measure what weft-perf moves at best");
   tool::add_timeout(group, options.timeout);
   output.file("--json", options.json, "Write the figures there, too");
 }

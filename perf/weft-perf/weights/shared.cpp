@@ -40,6 +40,7 @@ void to_json(nlohmann::json& json, const WeightsOptions& options) {
           {"fan_out", static_cast<int>(options.fan_out)},
           {"chunk_bytes", options.chunk_bytes},
           {"verify", options.verify},
+          {"alone", options.alone},
           {"timeout_seconds", std::chrono::duration<double>(options.timeout).count()}};
 }
 
@@ -54,6 +55,7 @@ void from_json(const nlohmann::json& json, WeightsOptions& options) {
   options.fan_out = static_cast<weights::FanOut>(json.at("fan_out").get<int>());
   json.at("chunk_bytes").get_to(options.chunk_bytes);
   json.at("verify").get_to(options.verify);
+  json.at("alone").get_to(options.alone);
   options.timeout = std::chrono::duration_cast<Nanoseconds>(
       std::chrono::duration<double>(json.at("timeout_seconds").get<double>()));
 }

@@ -21,6 +21,7 @@ struct WeightsOptions {
   weights::FanOut fan_out = weights::FanOut::automatic;
   std::uint64_t chunk_bytes = weights::PlanOptions{}.chunk_bytes;
   bool verify = false;
+  bool alone = false;  ///< Without what weft-perf moves at best.
   Nanoseconds timeout = std::chrono::seconds(60);
   std::string json;
 };
