@@ -106,9 +106,10 @@ std::optional<Sender::Due> Sender::find_due() {
     const Write& write = writes[i];
     if (round_->begun[i] || (write.passed_on && !round_->arrived.contains(write.stage - 1)))
       continue;
-    const auto granted = std::find_if(granted_.begin(), granted_.end(), [&](const Granted& each) {
-      return each.rank == write.to && each.round == round_->id;
-    });
+    const auto granted = std::find_if(granted_.begin(), granted_.end(),
+                                      [&, &round = round_->id](const Granted& each) {
+                                        return each.rank == write.to && each.round == round;
+                                      });
     if (granted == granted_.end()) continue;
     round_->begun[i] = true;
     const bool known = write.src_segment < round_->from.size();
