@@ -24,7 +24,6 @@ using namespace std::chrono_literals;
 using weft::test::Line;
 using weft::test::must;
 
-constexpr auto patience = 60s;
 constexpr std::uint64_t rows = 240, columns = 480;  // both are divisible by 1 to 6
 enum Tensor : std::uint64_t { matrix, vector };
 
